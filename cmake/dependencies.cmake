@@ -1,0 +1,24 @@
+# Debian's libraries, and SentencePiece as ./start.sh builds it (static, on Debian's protobuf) in .deps/sentencepiece.
+find_package(Threads REQUIRED)
+find_package(Protobuf 3.21 REQUIRED)
+find_package(absl REQUIRED)
+find_package(prometheus-cpp REQUIRED)
+find_package(spdlog REQUIRED)
+find_package(CLI11 REQUIRED)
+find_package(nlohmann_json REQUIRED)
+find_package(ICU 72 REQUIRED COMPONENTS uc i18n)
+find_package(gRPC CONFIG REQUIRED)
+find_package(OpenSSL REQUIRED)  # libcrypto: sha256 of a bundle's files
+
+set(LINNET_SENTENCEPIECE_DIR "${CMAKE_SOURCE_DIR}/.deps/sentencepiece" CACHE PATH "Installed static SentencePiece")
+find_library(LINNET_SENTENCEPIECE_LIBRARY NAMES libsentencepiece.a
+             PATHS "${LINNET_SENTENCEPIECE_DIR}/lib" NO_DEFAULT_PATH)
+if(NOT LINNET_SENTENCEPIECE_LIBRARY)
+  message(FATAL_ERROR "no static SentencePiece in ${LINNET_SENTENCEPIECE_DIR}: run ./start.sh --build once, "
+                      "or set LINNET_SENTENCEPIECE_DIR")
+endif()
+add_library(linnet_sentencepiece STATIC IMPORTED)
+set_target_properties(linnet_sentencepiece PROPERTIES
+  IMPORTED_LOCATION "${LINNET_SENTENCEPIECE_LIBRARY}"
+  INTERFACE_INCLUDE_DIRECTORIES "${LINNET_SENTENCEPIECE_DIR}/include"
+  INTERFACE_LINK_LIBRARIES "protobuf::libprotobuf")

@@ -1,0 +1,30 @@
+# Flags that every target of ours carries. Portable: no -march=native; kernels pick their instruction set at run time.
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/bin")
+set(CMAKE_LIBRARY_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/lib")
+set(CMAKE_ARCHIVE_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/lib")
+set(CMAKE_BUILD_RPATH_USE_ORIGIN ON)
+
+add_library(linnet_warnings INTERFACE)
+target_compile_options(linnet_warnings INTERFACE
+  $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Werror -Wno-sign-compare -Wno-unused-parameter -march=x86-64-v2>
+  $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<CXX_COMPILER_ID:Clang>>:-Wthread-safety>)
+
+find_program(LINNET_CCACHE ccache)
+if(LINNET_CCACHE)
+  set(CMAKE_CXX_COMPILER_LAUNCHER "${LINNET_CCACHE}")
+  set(CMAKE_C_COMPILER_LAUNCHER "${LINNET_CCACHE}")
+  set(CMAKE_CUDA_COMPILER_LAUNCHER "${LINNET_CCACHE}")
+endif()
+find_program(LINNET_MOLD mold)
+if(LINNET_MOLD)
+  add_link_options(-fuse-ld=mold)
+endif()
+
+if(LINNET_SANITIZE)
+  add_compile_options(-fsanitize=${LINNET_SANITIZE} -fno-omit-frame-pointer)
+  add_link_options(-fsanitize=${LINNET_SANITIZE})
+endif()
