@@ -1,0 +1,58 @@
+// ErrorText of client.h.
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/strings/cord.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "client/client.h"
+#include "google/rpc/error_details.pb.h"
+
+namespace linnet::client {
+namespace {
+
+template <typename Detail>
+std::optional<Detail> Find(const absl::Status& status) {
+  const auto payload =
+      status.GetPayload("type.googleapis.com/" + Detail::descriptor()->full_name());
+  Detail detail;
+  if (!payload.has_value() || !detail.ParseFromString(std::string(*payload))) return std::nullopt;
+  return detail;
+}
+
+}  // namespace
+
+std::string ErrorText(const absl::Status& status) {
+  std::string text = absl::StrCat(absl::StatusCodeToString(status.code()), ": ", status.message());
+  if (const auto bad = Find<google::rpc::BadRequest>(status)) {
+    for (const auto& violation : bad->field_violations()) {
+      absl::StrAppend(&text, "\n  field ", violation.field());
+      // Often there is one violation and it is the message.
+      if (violation.description() != status.message()) {
+        absl::StrAppend(&text, ": ", violation.description());
+      }
+    }
+  }
+  if (const auto resource = Find<google::rpc::ResourceInfo>(status)) {
+    absl::StrAppend(&text, "\n  ", resource->resource_type(), " \"", resource->resource_name(),
+                    "\"");
+    if (!resource->description().empty()) absl::StrAppend(&text, ": ", resource->description());
+  }
+  if (const auto retry = Find<google::rpc::RetryInfo>(status)) {
+    const double seconds = retry->retry_delay().seconds() + 1e-9 * retry->retry_delay().nanos();
+    absl::StrAppendFormat(&text, "\n  retry after %g s", seconds);
+  }
+  if (const auto info = Find<google::rpc::ErrorInfo>(status)) {
+    const std::map<std::string, std::string> sorted(info->metadata().begin(),
+                                                    info->metadata().end());
+    std::vector<std::string> parts = {info->reason()};
+    for (const auto& [key, value] : sorted) parts.push_back(absl::StrCat(key, "=", value));
+    absl::StrAppend(&text, "\n  reason ", absl::StrJoin(parts, " "));
+  }
+  return text;
+}
+
+}  // namespace linnet::client

@@ -1,0 +1,18 @@
+#pragma once
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "grpcpp/support/status.h"
+
+namespace linnet::client {
+
+// The status of a call as absl::Status: same code, same message, each google.rpc detail a payload
+// under its type URL.
+absl::Status FromGrpc(const grpc::Status& status);
+
+// True if a detail came along. Linnet's servers send one with every error, so an error without was
+// made on the way.
+bool HasDetails(const absl::Status& status);
+
+}  // namespace linnet::client

@@ -1,0 +1,52 @@
+#pragma once
+
+#include <sstream>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+#include "absl/synchronization/notification.h"
+#include "client/cli.h"
+#include "gtest/gtest.h"
+#include "tests/client/puppet_server.h"
+
+namespace linnet::client {
+
+// Runs the command against a puppet: what it wrote is in `out` and `err` afterwards.
+class CliTest : public ::testing::Test {
+ protected:
+  int Run(const std::vector<std::string>& arguments, const std::string& input = "") {
+    std::istringstream in(input);
+    return Run(arguments, in);
+  }
+
+  int Run(const std::vector<std::string>& arguments, std::istream& in) {
+    std::ostringstream out_stream, err_stream;
+    const Environment environment = {in,           out_stream,      err_stream,
+                                     server_name_, in_is_terminal_, stop_.get_token()};
+    const int exit = RunCli(arguments, environment);
+    out_ = out_stream.str();
+    err_ = err_stream.str();
+    return exit;
+  }
+
+  // The texts of all requests, in the order in which they came.
+  std::vector<std::string> Sent() const {
+    std::vector<std::string> sent;
+    for (const v1::TranslateRequest& request : server_.translate_requests()) {
+      sent.insert(sent.end(), request.contents().begin(), request.contents().end());
+    }
+    return sent;
+  }
+
+  // For handlers; they outlive the server, which waits for its handlers to end.
+  absl::Notification arrived_, answered_;
+  PuppetServer server_;
+  std::string server_name_ = server_.address();  // LINNET_SERVER
+  bool in_is_terminal_ = false;
+  std::stop_source stop_;
+  std::string out_;
+  std::string err_;
+};
+
+}  // namespace linnet::client

@@ -1,0 +1,242 @@
+// Where the texts come from: files, standard input, lines; and what becomes of them on the way.
+#include <algorithm>
+#include <atomic>
+#include <fstream>
+#include <functional>
+#include <memory>
+#include <streambuf>
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "tests/client/cli_fixture.h"
+
+namespace linnet::client {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Le;
+using ::testing::SizeIs;
+
+class CliInputTest : public CliTest {
+ protected:
+  CliInputTest() : folder_(::testing::TempDir() + "cli_input_test") {}
+
+  std::string File(const std::string& name, const std::string& content) const {
+    const std::string path = absl::StrCat(folder_, "_", name);
+    std::ofstream(path, std::ios::binary) << content;
+    return path;
+  }
+  int Translate(std::vector<std::string> more, const std::string& input = "") {
+    more.insert(more.begin(), {"translate", "--from", "en", "--to", "de"});
+    return Run(more, input);
+  }
+
+  const std::string folder_;
+};
+
+TEST_F(CliInputTest, StandardInputIsOneTextWithItsWhiteSpace) {
+  EXPECT_EQ(Translate({}, "  One.\n\n\tTwo.  \n"), kExitOk);
+  EXPECT_THAT(Sent(), ElementsAre("  One.\n\n\tTwo.  "));
+  EXPECT_EQ(out_, "[de]   One.\n\n\tTwo.  \n");
+  EXPECT_THAT(err_, IsEmpty());
+}
+
+TEST_F(CliInputTest, OutputEndsInALineEndEvenIfTheInputDoesNot) {
+  EXPECT_EQ(Translate({}, "One."), kExitOk);
+  EXPECT_EQ(out_, "[de] One.\n");
+  EXPECT_EQ(Translate({}, "One.\r\n"), kExitOk);
+  EXPECT_EQ(out_, "[de] One.\r\n");
+}
+
+TEST_F(CliInputTest, LinesAreAnsweredLineByLineAndBlankOnesAreKeptUnsent) {
+  EXPECT_EQ(Translate({"--lines"}, "One.\n\n  \t\nTwo.\r\n\r\nThree."), kExitOk);
+  EXPECT_THAT(Sent(), ElementsAre("One.", "Two.", "Three."));
+  EXPECT_EQ(out_, "[de] One.\n\n  \t\n[de] Two.\r\n\r\n[de] Three.\n");
+}
+
+TEST_F(CliInputTest, ManyLinesKeepTheirOrderInRequestsOfBoundedSize) {
+  std::string input, expected;
+  for (int line = 0; line < 1000; ++line) {
+    absl::StrAppend(&input, line % 7 == 0 ? "" : absl::StrCat("line ", line), "\n");
+    absl::StrAppend(&expected, line % 7 == 0 ? "" : absl::StrCat("[de] line ", line), "\n");
+  }
+  EXPECT_EQ(Translate({"--lines"}, input), kExitOk);
+  EXPECT_EQ(out_, expected);
+  EXPECT_EQ(server_.translate_requests().size(), 16u);  // 1000 lines, 64 a request
+  for (const auto& request : server_.translate_requests()) {
+    EXPECT_LE(request.contents_size(), 64);
+  }
+}
+
+TEST_F(CliInputTest, LongLinesMakeShortRequests) {
+  const std::string line = std::string(50 << 10, 'x') + "\n";
+  EXPECT_EQ(Translate({"--lines"}, line + line + line + line), kExitOk);
+  EXPECT_THAT(server_.translate_requests(), SizeIs(2));
+}
+
+TEST_F(CliInputTest, BlankInputIsItsOwnAnswerAndNeedsNoCall) {
+  EXPECT_EQ(Translate({}, ""), kExitOk);
+  EXPECT_EQ(out_, "");
+  EXPECT_EQ(Translate({}, " \n\n"), kExitOk);
+  EXPECT_EQ(out_, " \n\n");
+  EXPECT_EQ(Translate({"--lines"}, ""), kExitOk);
+  EXPECT_EQ(out_, "");
+  EXPECT_THAT(Sent(), IsEmpty());
+}
+
+TEST_F(CliInputTest, BlankLinesKeepTheirPlaceInJson) {
+  EXPECT_EQ(Translate({"--lines", "--json"}, "\na\n"), kExitOk);
+  EXPECT_EQ(std::count(out_.begin(), out_.end(), '\n'), 2);
+  EXPECT_THAT(out_, ::testing::StartsWith("{\"translations\":[{\"text\":\"\""));
+}
+
+TEST_F(CliInputTest, AnAnswerToALineStaysOneLine) {
+  server_.on_translate = [](auto&, const auto& request, v1::TranslateResponse& response) {
+    for (int i = 0; i < request.contents_size(); ++i) {
+      response.add_translations()->set_text("two\nlines");
+    }
+    return grpc::Status::OK;
+  };
+  EXPECT_EQ(Translate({"--lines"}, "a\nb\n"), kExitOk);
+  EXPECT_EQ(out_, "two lines\ntwo lines\n");
+  EXPECT_EQ(Translate({}, "a\nb\n"), kExitOk);
+  EXPECT_EQ(out_, "two\nlines\n");
+}
+
+TEST_F(CliInputTest, FilesAreTextsInTheirOrder) {
+  const std::string first = File("first", "One.\nTwo.\n");
+  const std::string second = File("second", "Three.");
+  EXPECT_EQ(Translate({"--file", first, "--file", "-", "--file", second}, "Input.\n"), kExitOk);
+  EXPECT_THAT(Sent(), ElementsAre("One.\nTwo.", "Input.", "Three."));
+  EXPECT_EQ(out_, "[de] One.\nTwo.\n[de] Input.\n[de] Three.\n");
+  EXPECT_EQ(Translate({"--lines", "--file", first, "--file", second}), kExitOk);
+  EXPECT_EQ(out_, "[de] One.\n[de] Two.\n[de] Three.\n");
+}
+
+TEST_F(CliInputTest, EmptyFilesAddNothing) {
+  const std::string empty = File("empty", "");
+  EXPECT_EQ(Translate({"--file", empty, "--file", File("full", "x")}), kExitOk);
+  EXPECT_EQ(out_, "[de] x\n");
+}
+
+TEST_F(CliInputTest, AFileThatCannotBeReadIsNamedWithTheCause) {
+  EXPECT_EQ(Translate({"--file", folder_ + "_missing"}), kExitLocal);
+  EXPECT_EQ(err_, "linnet: cannot read \"" + folder_ + "_missing\": No such file or directory\n");
+  EXPECT_EQ(Translate({"--file", ::testing::TempDir()}), kExitLocal);
+  EXPECT_THAT(err_, HasSubstr("Is a directory"));
+  EXPECT_THAT(out_, IsEmpty());
+}
+
+TEST_F(CliInputTest, TextThatIsNotUtf8IsRefusedWithItsPlace) {
+  EXPECT_EQ(Translate({"fine", "caf\xE9"}), kExitLocal);
+  EXPECT_EQ(err_, "linnet: argument 2 is not UTF-8: byte 0xe9 at offset 3\n");
+  EXPECT_EQ(Translate({}, "abc\n\xFF\n"), kExitLocal);
+  EXPECT_EQ(err_, "linnet: standard input is not UTF-8: byte 0xff at offset 4\n");
+}
+
+TEST_F(CliInputTest, WhatStandsBeforeABadLineIsAnswered) {
+  EXPECT_EQ(Translate({"--lines"}, "one\ntwo\nthr\xC3\nfour\n"), kExitLocal);
+  EXPECT_EQ(out_, "[de] one\n[de] two\n");
+  EXPECT_EQ(err_, "linnet: line 3 of standard input is not UTF-8: byte 0xc3 at offset 3\n");
+}
+
+TEST_F(CliInputTest, AnErrorMidwayLeavesWhatWasAnsweredAndSaysHowMuch) {
+  server_.on_translate = [](auto&, const v1::TranslateRequest& request,
+                            v1::TranslateResponse& response) {
+    for (const std::string& content : request.contents()) {
+      if (content == "bad") {
+        return ServerError(grpc::StatusCode::INVALID_ARGUMENT, "too long", "TOO_LONG",
+                           "contents[6]");
+      }
+      response.add_translations()->set_text(content);
+    }
+    return grpc::Status::OK;
+  };
+  std::string input, expected;
+  for (int line = 1; line <= 64; ++line) absl::StrAppend(&expected, "good ", line, "\n");
+  for (int line = 65; line <= 70; ++line) absl::StrAppend(&input, "good ", line, "\n");
+  EXPECT_EQ(Translate({"--lines"}, expected + input + "bad\nmore\n"), kExitCode + 3);
+  EXPECT_EQ(out_, expected);
+  EXPECT_THAT(err_, HasSubstr("\n  contents[6] is line 71 of standard input\n"
+                              "  64 texts were answered before\n"));
+}
+
+TEST_F(CliInputTest, AServerBusyWithOurOwnRequestsIsAskedOnceMoreAlone) {
+  std::atomic<int> refusals = 0;
+  server_.on_translate = [&](grpc::ServerContext& context, const v1::TranslateRequest& request,
+                             v1::TranslateResponse& response) {
+    if (request.contents(0) == "line 64" && refusals++ == 0) {
+      context.AddTrailingMetadata("grpc-retry-pushback-ms", "-1");  // the client shall not retry
+      return ServerError(grpc::StatusCode::RESOURCE_EXHAUSTED, "busy", "BUSY");
+    }
+    for (const auto& content : request.contents()) response.add_translations()->set_text(content);
+    return grpc::Status::OK;
+  };
+  std::string lines;
+  for (int line = 0; line < 192; ++line) absl::StrAppend(&lines, "line ", line, "\n");
+  EXPECT_EQ(Translate({"--lines"}, lines), kExitOk) << err_;
+  EXPECT_EQ(out_, lines);
+  EXPECT_EQ(refusals, 2);  // refused, then taken
+}
+
+// Gives one chunk after the other, as a pipe does, and asks `before` in between.
+class Pipe : public std::streambuf {
+ public:
+  Pipe(std::vector<std::string> chunks, std::function<void(size_t)> before)
+      : chunks_(std::move(chunks)), before_(std::move(before)) {}
+
+ protected:
+  int_type underflow() override {
+    before_(next_);
+    if (next_ == chunks_.size()) return traits_type::eof();
+    std::string& chunk = chunks_[next_++];
+    setg(chunk.data(), chunk.data(), chunk.data() + chunk.size());
+    return traits_type::to_int_type(chunk[0]);
+  }
+  // The base's showmanyc answers 0: nothing is known to be there beyond the chunk.
+
+ private:
+  std::vector<std::string> chunks_;
+  size_t next_ = 0;
+  std::function<void(size_t)> before_;
+};
+
+TEST_F(CliInputTest, ALineIsAnsweredBeforeTheNextOneIsWaitedFor) {
+  std::vector<size_t> sent_before;
+  Pipe pipe({"one\n", "two\nthree\n", "four"},
+            [&](size_t) { sent_before.push_back(Sent().size()); });
+  std::istream in(&pipe);
+  EXPECT_EQ(Run({"translate", "--from", "en", "--to", "de", "--lines"}, in), kExitOk);
+  EXPECT_EQ(out_, "[de] one\n[de] two\n[de] three\n[de] four\n");
+  EXPECT_THAT(sent_before, ElementsAre(0, 1, 3, 3));
+}
+
+TEST_F(CliInputTest, AStopWhileReadingEndsTheCommand) {
+  Pipe pipe({"one\n"}, [&](size_t next) {
+    if (next == 1) stop_.request_stop();
+  });
+  std::istream in(&pipe);
+  EXPECT_EQ(Run({"translate", "--from", "en", "--to", "de", "--lines"}, in), kExitCode + 1);
+  EXPECT_EQ(out_, "[de] one\n");
+  EXPECT_EQ(err_, "linnet: CANCELLED: cancelled\n  1 text was answered before\n");
+}
+
+TEST_F(CliInputTest, ATerminalIsToldThatItIsWaitedFor) {
+  in_is_terminal_ = true;
+  EXPECT_EQ(Translate({}, "x\n"), kExitOk);
+  EXPECT_THAT(err_, HasSubstr("Ctrl-D"));
+  EXPECT_EQ(Translate({"x"}), kExitOk);
+  EXPECT_THAT(err_, IsEmpty());
+}
+
+TEST_F(CliInputTest, SummarizeReadsItsInputAlike) {
+  EXPECT_EQ(Run({"summarize", "--language", "en"}, "One.\n\nTwo.\n"), kExitOk);
+  EXPECT_EQ(out_, "[sum] One.\n\nTwo.\n");
+  EXPECT_EQ(Run({"summarize", "--language", "en", "--lines"}, "One.\n\nTwo.\n"), kExitOk);
+  EXPECT_EQ(out_, "[sum] One.\n\n[sum] Two.\n");
+}
+
+}  // namespace
+}  // namespace linnet::client

@@ -1,0 +1,75 @@
+// ErrorText of client.h: which lines each kind of detail brings.
+#include <string>
+
+#include "absl/strings/cord.h"
+#include "client/client.h"
+#include "google/rpc/error_details.pb.h"
+#include "gtest/gtest.h"
+
+namespace linnet::client {
+namespace {
+
+template <typename Detail>
+void Attach(const Detail& detail, absl::Status* status) {
+  status->SetPayload("type.googleapis.com/" + Detail::descriptor()->full_name(),
+                     absl::Cord(detail.SerializeAsString()));
+}
+
+TEST(ErrorTextTest, WithoutDetailsItIsCodeAndMessage) {
+  EXPECT_EQ(ErrorText(absl::NotFoundError("no such model")), "NOT_FOUND: no such model");
+}
+
+TEST(ErrorTextTest, EachFieldAtFaultHasALine) {
+  absl::Status status = absl::InvalidArgumentError("2 fields are out of range");
+  google::rpc::BadRequest bad;
+  bad.add_field_violations()->set_field("options.beam_size");
+  bad.mutable_field_violations(0)->set_description("0 is below 1");
+  bad.add_field_violations()->set_field("options.n_best");
+  bad.mutable_field_violations(1)->set_description("9 is above beam_size 5");
+  Attach(bad, &status);
+  EXPECT_EQ(ErrorText(status),
+            "INVALID_ARGUMENT: 2 fields are out of range\n"
+            "  field options.beam_size: 0 is below 1\n"
+            "  field options.n_best: 9 is above beam_size 5");
+}
+
+TEST(ErrorTextTest, AnOnlyViolationDoesNotRepeatTheMessage) {
+  absl::Status status = absl::InvalidArgumentError("contents is empty");
+  google::rpc::BadRequest bad;
+  bad.add_field_violations()->set_field("contents");
+  bad.mutable_field_violations(0)->set_description("contents is empty");
+  Attach(bad, &status);
+  EXPECT_EQ(ErrorText(status), "INVALID_ARGUMENT: contents is empty\n  field contents");
+}
+
+TEST(ErrorTextTest, ResourceRetryAndReasonAreShownInOrder) {
+  absl::Status status = absl::ResourceExhaustedError("busy");
+  google::rpc::ErrorInfo info;
+  info.set_reason("ADMISSION");
+  (*info.mutable_metadata())["waiting"] = "9";
+  (*info.mutable_metadata())["limit"] = "8";
+  Attach(info, &status);
+  google::rpc::RetryInfo retry;
+  retry.mutable_retry_delay()->set_seconds(1);
+  retry.mutable_retry_delay()->set_nanos(500000000);
+  Attach(retry, &status);
+  google::rpc::ResourceInfo resource;
+  resource.set_resource_type("model");
+  resource.set_resource_name("en-de");
+  Attach(resource, &status);
+  EXPECT_EQ(ErrorText(status),
+            "RESOURCE_EXHAUSTED: busy\n"
+            "  model \"en-de\"\n"
+            "  retry after 1.5 s\n"
+            "  reason ADMISSION limit=8 waiting=9");
+}
+
+TEST(ErrorTextTest, ADetailThatCannotBeReadIsLeftOut) {
+  absl::Status status = absl::InternalError("oops");
+  status.SetPayload("type.googleapis.com/google.rpc.ErrorInfo", absl::Cord("\xFF\xFF"));
+  status.SetPayload("type.googleapis.com/some.other.Detail", absl::Cord("x"));
+  EXPECT_EQ(ErrorText(status), "INTERNAL: oops");
+}
+
+}  // namespace
+}  // namespace linnet::client

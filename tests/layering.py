@@ -1,0 +1,314 @@
+"""Dependencies point down only: each #include, Python import and CMake link against this table.
+
+A room may use itself, the rooms and the libraries that its line names, and the standard library;
+nothing else. What a header of another room includes counts as included too, and what a target links
+PUBLIC counts as linked: so a torch type in a header of model/torch is found in the server.
+"""
+
+from __future__ import annotations
+
+import ast
+import fnmatch
+import os
+import re
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+
+# --- The table ----------------------------------------------------------------------------------
+
+API = "proto absl protobuf"
+TRAINING = "torch numpy sentencepiece scoring progress"  # of the Python side
+ROOMS = {
+    "proto": "protobuf grpc",  # grpc: the generated stubs
+    "model/ops": "torch cuda openmp",
+    "model/runtime": f"{API} sentencepiece icu openssl",
+    "model/torch": f"model/runtime model/ops {API} torch cuda openmp",
+    "model/linnet_model": TRAINING,
+    "server": f"model/runtime {API} json spdlog cli11",
+    "server/rpc": f"server model/runtime {API} grpc spdlog cli11",
+    "client": f"{API} grpc cli11",
+    # Tests use what they test, and what that uses.
+    "tests/support": f"gtest {API} model/ops model/runtime server",
+    "tests/data": "sentencepiece",
+    "tests/ops": "tests/support gtest model/ops torch cuda python-tests numpy",
+    "tests/runtime": f"tests/support gtest model/runtime {API} sentencepiece icu json",
+    "tests/torch": f"tests/support gtest model/torch model/runtime model/ops {API} json torch cuda",
+    "tests/linnet_model": f"tests/ops model/linnet_model {TRAINING} python-tests",
+    "tests/server": f"tests/support gtest server server/rpc model/runtime {API} json grpc spdlog",
+    "tests/client": f"tests/support gtest client {API} grpc",
+    "tests/bench": f"tests/support gtest benchmark server model/torch model/runtime model/ops {API}"
+    " torch cuda",
+    "tests/e2e": "python-tests numpy",
+}
+# A few files, and the targets made of them, may use more than their room.
+EXCEPTIONS = {
+    "server/metrics*": "prometheus",
+    "server/rpc/metrics*": "prometheus",  # the page
+    "linnet_serving": "prometheus",
+    "linnet_rpc": "prometheus",
+    "server/*main.cc": "model/torch",  # the executables put the engine in
+    "linnet-server": "model/torch server/rpc prometheus",
+    "linnet-decode": "model/torch",
+    "tests/*_test.py": "python-tests",
+    "tests/server/*metrics*": "prometheus",
+}
+# Library or room -> the headers, Python modules and CMake targets that mean it.
+HEADERS = {
+    "proto": "linnet/v1/* google/rpc/* grpc/health/*",
+    "grpc": "grpcpp/* grpc/[!h]* *.grpc.pb.h",
+    "protobuf": "google/protobuf/*",
+    "absl": "absl/*",
+    "torch": "torch/* ATen/* c10/*",
+    "cuda": "cuda*.h cub/* cublas* mma.h cooperative_groups*",
+    "openmp": "omp.h",
+    "sentencepiece": "sentencepiece*",
+    "icu": "unicode/*",
+    "openssl": "openssl/*",
+    "prometheus": "prometheus/*",
+    "spdlog": "spdlog/*",
+    "cli11": "CLI/*",
+    "json": "nlohmann/*",
+    "gtest": "gtest/* gmock/*",
+    "benchmark": "benchmark/*",
+}
+MODULES = {
+    "model/linnet_model": "linnet_model",
+    "torch": "torch",
+    "numpy": "numpy",
+    "sentencepiece": "sentencepiece",
+    "scoring": "sacrebleu rouge_score",
+    "progress": "tqdm tensorboard",
+    "python-tests": "pytest hypothesis",
+    "grpc": "grpc",
+}
+TARGETS = {
+    "proto": "linnet_proto_grpc",
+    "grpc": "gRPC::* linnet_proto_grpc",
+    "protobuf": "protobuf::*",
+    "absl": "absl::*",
+    "torch": "linnet::torch* linnet::c10*",
+    "cuda": "CUDA::*",
+    "openmp": "*LINNET_OPENMP*",
+    "sentencepiece": "linnet_sentencepiece",
+    "icu": "ICU::*",
+    "openssl": "OpenSSL::*",
+    "prometheus": "prometheus-cpp::*",
+    "spdlog": "spdlog::*",
+    "cli11": "CLI11::*",
+    "json": "nlohmann_json::*",
+    "gtest": "GTest::*",
+    "benchmark": "benchmark::*",
+    "anything": "Threads::Threads linnet_warnings ${CMAKE_DL_LIBS} -*",
+}
+# C++ headers have no dot; these are C's and the system's.
+SYSTEM = re.compile(
+    r"^([a-z_]+|(sys|netinet|arpa|linux)/\w+\.h|\w*intrin\.h"
+    r"|(cpuid|dlfcn|errno|fcntl|math|poll|pthread|sched|signal|spawn|stdint|stdio|stdlib|string|time"
+    r"|unistd)\.h)$"
+)
+SKIPPED_FOLDERS = {"build", "__pycache__"}  # and hidden ones
+CPP = {".h", ".cc", ".cu", ".cuh"}
+
+
+# --- The check ----------------------------------------------------------------------------------
+
+
+@dataclass
+class Use:
+    """One thing that a file uses, and the way by which it got there."""
+
+    what: str  # a room or a library
+    line: int
+    through: str
+
+
+@dataclass
+class House:
+    """All source files under `root`, by their path from there."""
+
+    root: Path
+    files: dict[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for folder, folders, names in os.walk(self.root):
+            folders[:] = sorted(f for f in folders if f[0] != "." and f not in SKIPPED_FOLDERS)
+            for path in (Path(folder, name) for name in sorted(names)):
+                if path.suffix in CPP | {".py", ".proto"} or path.name == "CMakeLists.txt":
+                    self.files[path.relative_to(self.root).as_posix()] = path.read_text()
+
+
+def room_of(path: str) -> str | None:
+    """The innermost room that holds the file."""
+    rooms = [room for room in ROOMS if path.startswith(room + "/")]
+    return max(rooms, key=len, default=None)
+
+
+def allowed(room: str | None, *names: str) -> set[str]:
+    extra = [
+        what
+        for name in names
+        for pattern, what in EXCEPTIONS.items()
+        if fnmatch.fnmatchcase(name, pattern)
+    ]
+    words = " ".join([room or "", "anything", ROOMS.get(room or "", ""), *extra])
+    return set(words.split())
+
+
+def lookup(name: str, table: dict[str, str]) -> list[str]:
+    """All that the name means; nothing if no pattern fits."""
+    return [
+        meaning
+        for meaning, patterns in table.items()
+        if any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns.split())
+    ]
+
+
+def unknown(name: str, table: str) -> str:
+    return f"{name}, which this test does not know: add it to {table}"
+
+
+def includes(text: str) -> list[tuple[int, str]]:
+    found = re.finditer(r'^[ \t]*#[ \t]*include[ \t]*[<"]([^>"]+)[>"]', text, re.MULTILINE)
+    return [(text.count("\n", 0, m.start()) + 1, m[1]) for m in found]
+
+
+def header_uses(house: House, path: str) -> Iterator[Use]:
+    """Direct includes, and the libraries that headers of ours drag in."""
+    seen = {path}
+    queue = [(path, line, header, path) for line, header in includes(house.files[path])]
+    while queue:
+        holder, line, header, chain = queue.pop(0)
+        chain += f" -> {header}"
+        if header in house.files:
+            if holder == path:
+                yield Use(room_of(header) or unknown(header, "ROOMS"), line, chain)
+            if header not in seen:
+                seen.add(header)
+                queue += [(header, line, h, chain) for _, h in includes(house.files[header])]
+        elif meaning := lookup(header, HEADERS):
+            yield from (Use(what, line, chain) for what in meaning)
+        elif not SYSTEM.match(header):
+            yield Use(unknown(header, "HEADERS or SYSTEM"), line, chain)
+
+
+def python_uses(house: House, path: str) -> Iterator[Use]:
+    folder = path.rpartition("/")[0]
+    for node in ast.walk(ast.parse(house.files[path], path)):
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.level == 0:
+            names = [node.module or ""]
+        else:
+            continue
+        for name in names:
+            top = name.partition(".")[0]
+            if top in sys.stdlib_module_names or f"{folder}/{top}.py" in house.files:
+                continue
+            siblings = [
+                f for f in house.files if f.endswith(f"/{top}.py") and f.startswith("tests/")
+            ]
+            if not (meaning := lookup(top, MODULES)):
+                meaning = [room_of(siblings[0]) or ""] if siblings else [unknown(top, "MODULES")]
+            yield from (Use(what, node.lineno, f"{path} -> {name}") for what in meaning)
+
+
+def proto_uses(house: House, path: str) -> Iterator[Use]:
+    for m in re.finditer(r'^import (?:public )?"([^"]+)"', house.files[path], re.MULTILINE):
+        known = f"proto/{m[1]}" in house.files or m[1].startswith("google/protobuf/")
+        if not known:
+            line = house.files[path].count("\n", 0, m.start()) + 1
+            yield Use(unknown(m[1], "proto/"), line, f"{path} -> {m[1]}")
+
+
+@dataclass
+class Target:
+    path: str
+    line: int
+    links: list[tuple[str, bool]]  # a target, and whether those that link this one get it too
+
+
+def targets(house: House) -> dict[str, Target]:
+    """The targets of all CMake files with what they link."""
+    found: dict[str, Target] = {}
+    for path, text in house.files.items():
+        if not path.endswith("CMakeLists.txt"):
+            continue
+        text = re.sub(r"#.*", "", text)
+        calls = r"(add_library|add_executable|target_link_libraries|linnet_test)\(\s*(\S+)([^)]*)\)"
+        for m in re.finditer(calls, text):
+            line = text.count("\n", 0, m.start()) + 1
+            target = found.setdefault(m[2], Target(path, line, []))
+            if m[1].startswith("add_"):
+                continue
+            words = m[3].replace('"', " ").split()
+            public = m[1] == "target_link_libraries"
+            if m[1] == "linnet_test":
+                words = words[words.index("LIBRARIES") + 1 :] if "LIBRARIES" in words else []
+            for word in words:
+                if word in ("PUBLIC", "PRIVATE", "INTERFACE"):
+                    public = word != "PRIVATE"
+                    continue
+                # $<LINK_ONLY:x> links x without its headers.
+                bare = re.sub(r"^\$<[A-Z_]+:(.*)>$", r"\1", word)
+                target.links.append((bare, public and "LINK_ONLY" not in word))
+    return found
+
+
+def link_uses(all_targets: dict[str, Target], name: str) -> Iterator[Use]:
+    """Direct links, and what they link in public."""
+    seen = {name}
+    queue = [(name, link, name) for link, _ in all_targets[name].links]
+    while queue:
+        holder, link, chain = queue.pop(0)
+        chain += f" -> {link}"
+        line = all_targets[name].line
+        if meaning := lookup(link, TARGETS):
+            yield from (Use(what, line, chain) for what in meaning)
+        elif link in all_targets:
+            if holder == name:
+                yield Use(room_of(all_targets[link].path) or unknown(link, "ROOMS"), line, chain)
+            if link not in seen:
+                seen.add(link)
+                queue += [
+                    (link, further, chain) for further, public in all_targets[link].links if public
+                ]
+        else:
+            yield Use(unknown(link, "TARGETS"), line, chain)
+
+
+def violations(root: Path) -> list[str]:
+    """A line for each use that the table does not allow: where, what, by which way."""
+    house = House(root)
+    found: list[str] = []
+
+    def check(path: str, uses: Iterator[Use], *names: str) -> None:
+        room = room_of(path)
+        may = allowed(room, path, *names)
+        listed = ", ".join(sorted(may - {room, "anything"})) or "nothing"
+        for use in uses:
+            if use.what not in may:
+                found.append(
+                    f"{path}:{use.line}: {room or 'no room'} may not use {use.what} "
+                    f"({use.through}); it may use {listed}"
+                )
+
+    for path in house.files:
+        suffix = Path(path).suffix
+        if suffix in CPP:
+            if room_of(path) is None:
+                found.append(f"{path}:1: belongs to no room: add its folder to ROOMS")
+            if room_of(path) == "model/linnet_model":
+                found.append(f"{path}:1: model/linnet_model is Python alone: C++ goes to model/ops")
+            check(path, header_uses(house, path))
+        elif suffix == ".py":
+            check(path, python_uses(house, path))
+        elif suffix == ".proto":
+            check(path, proto_uses(house, path))
+    all_targets = targets(house)
+    for name, target in all_targets.items():
+        check(target.path, link_uses(all_targets, name), name)
+    return found

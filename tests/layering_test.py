@@ -1,0 +1,116 @@
+"""The table of layering.py holds for the whole tree, and the check finds what breaks it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from layering import ROOMS, ROOT, House, room_of, targets, violations
+
+
+def test_dependencies_point_down_only() -> None:
+    found = violations(ROOT)
+    assert not found, "\n" + "\n".join(found)
+
+
+def test_the_whole_house_was_read() -> None:
+    rooms = {room_of(path) for path in House(ROOT).files}
+    assert {"proto", "model/ops", "model/runtime", "model/torch", "server", "client"} <= rooms
+    assert {"linnet_client", "linnet_proto"} <= targets(House(ROOT)).keys()
+
+
+def test_the_table_has_no_circle() -> None:
+    def below(room: str, way: tuple[str, ...] = ()) -> None:
+        assert room not in way, " -> ".join((*way, room))
+        for what in ROOMS.get(room, "").split():
+            below(what, (*way, room))
+
+    for room in ROOMS:
+        below(room)
+
+
+ENGINE = {
+    "model/torch/engine.h": "#include <vector>\n",
+    "server/batcher.h": '#include "absl/status/status.h"\n',
+}
+FORBIDDEN = [
+    ("client/a.cc", '#include "server/batcher.h"\n', "client/a.cc:1: client may not use server"),
+    ("server/a.cc", "\n#include <torch/script.h>\n", "server/a.cc:2: server may not use torch"),
+    ("server/a.cc", "#  include <grpcpp/grpcpp.h>\n", "may not use grpc"),
+    ("server/a.cc", '#include "linnet/v1/text_service.grpc.pb.h"\n', "may not use grpc"),
+    ("server/a.cc", '#include "model/torch/engine.h"\n', "may not use model/torch"),
+    ("server/batcher.cc", "#include <prometheus/counter.h>\n", "may not use prometheus"),
+    ("model/ops/a.cc", '#include "absl/strings/str_cat.h"\n', "model/ops may not use absl"),
+    ("model/runtime/a.h", "#include <ATen/ATen.h>\n", "may not use torch"),
+    ("model/torch/a.h", '#include "server/batcher.h"\n', "may not use server"),
+    ("client/a.cc", "#include <boost/asio.hpp>\n", "boost/asio.hpp, which this test does not know"),
+    ("util/a.cc", "#include <vector>\n", "util/a.cc:1: belongs to no room"),
+    ("model/linnet_model/a.cc", "", "model/linnet_model is Python alone"),
+    ("model/linnet_model/a.py", "import os\nimport grpc\n", "a.py:2: model/linnet_model may not"),
+    ("model/linnet_model/a.py", "if 1:\n    from pytest import raises\n", "not use python-tests"),
+    ("proto/linnet/v1/a.proto", 'import "google/api/http.proto";\n', "google/api/http.proto"),
+    ("client/CMakeLists.txt", "target_link_libraries(c linnet::torch_cpu)", "may not use torch"),
+    ("tests/client/CMakeLists.txt", "linnet_test(t LIBRARIES prometheus-cpp::core)", "prometheus"),
+]  # fmt: skip
+
+
+@pytest.fixture
+def house(tmp_path: Path):
+    def build(files: dict[str, str]) -> Path:
+        for path, text in files.items():
+            (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+            (tmp_path / path).write_text(text)
+        return tmp_path
+
+    return build
+
+
+@pytest.mark.parametrize(("path", "text", "message"), FORBIDDEN)
+def test_a_forbidden_use_is_found(house, path: str, text: str, message: str) -> None:
+    found = violations(house({**ENGINE, path: text}))
+    assert len(found) == 1, found
+    assert message in found[0]
+
+
+def test_what_is_allowed_is_not_reported(house) -> None:
+    allowed_uses = {
+        "server/main.cc": '#include <sys/socket.h>\n#include "model/torch/engine.h"\n',
+        "server/metrics.h": "#include <prometheus/counter.h>\n// #include <torch/torch.h>\n",
+        "server/rpc/call.h": '#include <grpcpp/grpcpp.h>\n#include "server/batcher.h"\n',
+        "client/client.cc": '#include "linnet/v1/text_service.grpc.pb.h"\n',
+        "model/linnet_model/a.py": "import json\nfrom torch import nn\nfrom . import b\n",
+        "build/x/a.cc": "#include <boost/asio.hpp>\n",
+    }
+    assert violations(house({**ENGINE, **allowed_uses})) == []
+
+
+def test_what_a_header_drags_in_is_found_with_the_way(house) -> None:
+    files = {
+        "model/torch/engine.h": '#include "model/torch/module.h"\n',
+        "model/torch/module.h": "#include <torch/script.h>\n",
+        "server/main.cc": '#include <vector>\n#include "model/torch/engine.h"\n',
+    }
+    (found,) = violations(house(files))
+    assert found.startswith("server/main.cc:2: server may not use torch")
+    assert (
+        "server/main.cc -> model/torch/engine.h -> model/torch/module.h -> torch/script.h" in found
+    )
+
+
+@pytest.mark.parametrize(
+    ("link", "count"),
+    [
+        ("PUBLIC linnet::torch_cpu", 1),
+        ("PRIVATE linnet::torch_cpu", 0),
+        ("PUBLIC absl::time PRIVATE linnet::torch_cpu", 0),
+        ("PUBLIC $<LINK_ONLY:linnet::torch_cpu>", 0),
+    ],
+)
+def test_what_a_target_links_in_public_is_found(house, link: str, count: int) -> None:
+    files = {
+        "model/torch/CMakeLists.txt": f"target_link_libraries(linnet_torch {link})",
+        "server/CMakeLists.txt": "target_link_libraries(linnet-decode PRIVATE linnet_torch)",
+    }
+    found = violations(house(files))
+    assert len(found) == count, found
+    assert all("linnet-decode -> linnet_torch -> linnet::torch_cpu" in line for line in found)
