@@ -11,6 +11,7 @@ set(CMAKE_BUILD_RPATH_USE_ORIGIN ON)
 add_library(linnet_warnings INTERFACE)
 target_compile_options(linnet_warnings INTERFACE
   $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Werror -Wno-sign-compare -Wno-unused-parameter -march=x86-64-v2>
+  $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-restrict>  # false alarms of g++ 12 at -O3 (GCC bug 105651)
   $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<CXX_COMPILER_ID:Clang>>:-Wthread-safety>)
 
 find_program(LINNET_CCACHE ccache)

@@ -10,7 +10,7 @@ function(linnet_import_torch name)
   add_library(linnet::${name} SHARED IMPORTED GLOBAL)
   set_target_properties(linnet::${name} PROPERTIES
     IMPORTED_LOCATION "${LINNET_TORCH_DIR}/lib/lib${name}.so"
-    INTERFACE_SYSTEM_INCLUDE_DIRECTORIES "${LINNET_TORCH_DIR}/include;${LINNET_TORCH_DIR}/include/torch/csrc/api/include")
+    INTERFACE_INCLUDE_DIRECTORIES "${LINNET_TORCH_DIR}/include;${LINNET_TORCH_DIR}/include/torch/csrc/api/include")
 endfunction()
 linnet_import_torch(c10)
 linnet_import_torch(torch_cpu)

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 
 namespace linnet::model {
 
@@ -18,11 +19,12 @@ struct SpecialTokens {
   TokenId unk = 3;
 };
 
-// Options of one sequence's search, every one set: the bundle's defaults with the request's options on top.
-// Names are those of linnet.v1.DecodingOptions.
+// Options of one sequence's search, every one set: the bundle's defaults with the request's options
+// on top. Names are those of linnet.v1.DecodingOptions.
 struct SearchOptions {
-  int beam_size = 5;            // 1 is greedy search
-  float length_penalty = 1.0f;  // score = sum of log-probabilities / length^length_penalty, eos counted
+  int beam_size = 5;  // 1 is greedy search
+  float length_penalty =
+      1.0f;  // score = sum of log-probabilities / length^length_penalty, eos counted
   int min_target_tokens = 1;    // eos not counted
   int max_target_tokens = 200;  // eos not counted; eos is forced there
   float unknown_penalty = 0.0f;
@@ -49,20 +51,28 @@ struct Hypothesis {
   bool ended_by_limit = false;  // eos was forced by max_target_tokens
 };
 
-// Beam search of one sequence by the rules of fairseq's SequenceGenerator: candidates are the best 2·beam of beam × vocabulary
-// by cumulative score; an eos among the first `beam` of them ends a hypothesis, one ranked lower is dropped; the best `beam`
-// others live on; the search ends when `beam` hypotheses have ended or the limit is reached, where eos is forced. Greedy
-// search is beam 1.
+struct Candidate;
+
+// Beam search of one sequence by the rules of fairseq's SequenceGenerator: candidates are the best
+// 2·beam of beam × vocabulary by cumulative score; an eos among the first `beam` of them ends a
+// hypothesis, one ranked lower is dropped; the best `beam` others live on; the search ends when
+// `beam` hypotheses have ended or the limit is reached, where eos is forced. Greedy search is
+// beam 1.
 //
-// Hypotheses that live are numbered 0 … live()-1, and the caller owns their decoder state: at each step it computes a row of
-// logits for each of them, calls Advance, and lets hypothesis i go on from the state of parents()[i] with input tokens()[i].
-// A new search has one live hypothesis, whose input is eos.
+// Hypotheses that live are numbered 0 … live()-1, and the caller owns their decoder state: at each
+// step it computes a row of logits for each of them, calls Advance, and lets hypothesis i go on
+// from the state of parents()[i] with input tokens()[i]. A new search has one live hypothesis,
+// whose input is eos.
 //
-// Pure: no thread, no clock, no tensor. Source: Ott et al. 2019 (fairseq), sequence_generator.py and search.py.
+// Pure: no thread, no clock, no tensor. Source: Ott et al. 2019 (fairseq), sequence_generator.py
+// and search.py.
 class BeamSearch {
  public:
-  // `prefix` (without eos) is forced as the start of every hypothesis. `options` have passed CheckOptions.
-  BeamSearch(const SearchOptions& options, const SpecialTokens& special, std::vector<TokenId> prefix);
+  // `prefix` (without eos) is forced as the start of every hypothesis, up to max_target_tokens of
+  // it; what is forced is not forbidden by no_repeat_ngram_size, and neither is eos ever. `options`
+  // have passed CheckOptions.
+  BeamSearch(const SearchOptions& options, const SpecialTokens& special,
+             std::vector<TokenId> prefix);
 
   int live() const { return static_cast<int>(tokens_.size()); }
   std::span<const int> parents() const { return parents_; }
@@ -70,31 +80,35 @@ class BeamSearch {
   int steps() const { return steps_; }
   bool finished() const { return finished_; }
 
-  // `logits` is [live, vocabulary], row-major; `log_normalizers` holds logsumexp(row / temperature) for each row, so that
-  // log p = logit / temperature - normalizer. At least one of V tokens must be finite in each row: a row of NaN is an
-  // InternalError, after which the search may not be advanced.
+  // `logits` is [live, vocabulary], row-major; `log_normalizers` holds logsumexp(row / temperature)
+  // for each row, so that log p = logit / temperature - normalizer. At least one of V tokens must
+  // be finite in each row: a row of NaN is an InternalError, after which the search may not be
+  // advanced.
   absl::Status Advance(std::span<const float> logits, std::span<const float> log_normalizers);
 
   // Best first, at most n_best. Complete once finished().
   std::vector<Hypothesis> Results() const;
-  // The longest token sequence that every hypothesis that can still be returned starts with: those that live and those among
-  // the ended. It never shrinks, and it is the best result's tokens (eos included) when finished.
+  // The longest token sequence that every hypothesis that can still be the best result starts with:
+  // those that live and the best of the ended. It never shrinks, and it is the best result's tokens
+  // (eos included) when finished.
   std::vector<TokenId> StablePrefix() const;
 
  private:
-  struct Beam;  // one live hypothesis: its tokens, scores and sum
-  struct Candidate;
+  struct Row;  // what the rules say of one live hypothesis's next token
 
-  void TopCandidates(std::span<const float> logits, std::span<const float> log_normalizers, std::vector<Candidate>& out) const;
-  void Finish(const Candidate& candidate);
+  Row RulesFor(int hypothesis) const;
+  absl::StatusOr<std::vector<Candidate>> BestCandidates(
+      std::span<const float> logits, std::span<const float> log_normalizers) const;
+  Hypothesis Extend(const Candidate& candidate) const;
+  void End(Hypothesis hypothesis);
 
   SearchOptions options_;
   SpecialTokens special_;
   std::vector<TokenId> prefix_;
   int steps_ = 0;
   bool finished_ = false;
-  std::vector<Hypothesis> live_;  // .score is the plain sum while it lives
-  std::vector<Hypothesis> ended_;
+  std::vector<Hypothesis> live_;   // .score is the plain sum while it lives
+  std::vector<Hypothesis> ended_;  // in the order in which they ended
   std::vector<int> parents_;
   std::vector<TokenId> tokens_;
 };

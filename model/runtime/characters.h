@@ -1,0 +1,59 @@
+#pragma once
+
+#include <unicode/uchar.h>
+#include <unicode/utf8.h>
+
+#include <string_view>
+
+namespace linnet::model {
+
+// A code point of a UTF-8 text and its bytes [begin, end). The code point is negative where the
+// bytes are not valid UTF-8.
+struct Character {
+  UChar32 code_point = -1;
+  int begin = 0;
+  int end = 0;
+};
+
+// `at` < text.size().
+inline Character CharacterAt(std::string_view text, int at) {
+  Character character = {.begin = at, .end = at};
+  U8_NEXT(text.data(), character.end, static_cast<int>(text.size()), character.code_point);
+  return character;
+}
+
+// `at` > 0.
+inline Character CharacterBefore(std::string_view text, int at) {
+  Character character = {.begin = at, .end = at};
+  U8_PREV(text.data(), 0, character.begin, character.code_point);
+  return character;
+}
+
+inline bool IsWhiteSpace(UChar32 c) { return u_isUWhiteSpace(c); }
+
+// Line feed, vertical tab, form feed, carriage return, next line, line and paragraph separator.
+inline bool IsNewLine(UChar32 c) {
+  return (c >= 0x0A && c <= 0x0D) || c == 0x85 || c == 0x2028 || c == 0x2029;
+}
+
+// Offset of the first character at or after `at` that is not white space.
+inline int SkipWhiteSpace(std::string_view text, int at) {
+  while (at < static_cast<int>(text.size())) {
+    const Character character = CharacterAt(text, at);
+    if (!IsWhiteSpace(character.code_point)) break;
+    at = character.end;
+  }
+  return at;
+}
+
+// Offset after the last character before `at` that is not white space.
+inline int SkipWhiteSpaceBefore(std::string_view text, int at) {
+  while (at > 0) {
+    const Character character = CharacterBefore(text, at);
+    if (!IsWhiteSpace(character.code_point)) break;
+    at = character.begin;
+  }
+  return at;
+}
+
+}  // namespace linnet::model

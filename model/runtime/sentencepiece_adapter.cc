@@ -1,0 +1,38 @@
+#include "model/runtime/sentencepiece_adapter.h"
+
+#include <sentencepiece_processor.h>
+
+namespace linnet::model {
+
+struct SentencePieceModel::Impl {
+  sentencepiece::SentencePieceProcessor processor;
+};
+
+namespace {
+
+std::string Wrong(const sentencepiece::util::Status& status) {
+  return status.ok() ? "" : status.ToString();
+}
+
+}  // namespace
+
+SentencePieceModel::SentencePieceModel() : impl_(std::make_unique<Impl>()) {}
+SentencePieceModel::~SentencePieceModel() = default;
+
+std::string SentencePieceModel::Load(std::string_view serialized) {
+  return Wrong(impl_->processor.LoadFromSerializedProto(serialized));
+}
+std::string SentencePieceModel::Encode(std::string_view text, std::vector<int>& ids) const {
+  return Wrong(impl_->processor.Encode(text, &ids));
+}
+std::string SentencePieceModel::Decode(const std::vector<int>& ids, std::string& text) const {
+  return Wrong(impl_->processor.Decode(ids, &text));
+}
+
+int SentencePieceModel::pieces() const { return impl_->processor.GetPieceSize(); }
+int SentencePieceModel::bos() const { return impl_->processor.bos_id(); }
+int SentencePieceModel::pad() const { return impl_->processor.pad_id(); }
+int SentencePieceModel::eos() const { return impl_->processor.eos_id(); }
+int SentencePieceModel::unk() const { return impl_->processor.unk_id(); }
+
+}  // namespace linnet::model

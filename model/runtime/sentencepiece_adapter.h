@@ -1,0 +1,37 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace linnet::model {
+
+// SentencePiece in standard types alone: its header brings an `absl` namespace of its own and may
+// not meet abseil's, so this header includes no library and sentencepiece_adapter.cc nothing but
+// SentencePiece. For tokenizer.cc only.
+//
+// Functions that can fail return what is wrong, or an empty string.
+class SentencePieceModel {
+ public:
+  SentencePieceModel();
+  ~SentencePieceModel();
+
+  std::string Load(std::string_view serialized);
+  std::string Encode(std::string_view text, std::vector<int>& ids) const;
+  // Every id lies in [0, pieces()).
+  std::string Decode(const std::vector<int>& ids, std::string& text) const;
+
+  int pieces() const;
+  // -1 where the model has none.
+  int bos() const;
+  int pad() const;
+  int eos() const;
+  int unk() const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace linnet::model

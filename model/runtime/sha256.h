@@ -1,0 +1,13 @@
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+#include "absl/status/statusor.h"
+
+namespace linnet::model {
+
+// 64 lower-case hexadecimal digits. FailedPreconditionError if the file cannot be read to its end.
+absl::StatusOr<std::string> Sha256OfFile(const std::filesystem::path& file);
+
+}  // namespace linnet::model

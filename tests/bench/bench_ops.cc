@@ -1,0 +1,150 @@
+// Speed of the operators on the CPU, in bytes that they must read and write, and in multiply-adds.
+//
+// Sizes: the base model (512 channels, 8 heads, width 31) at beam 5 for one request, and at 160
+// rows; ReadWindow is the roof: torch's sum over the same window. `layers` windows are visited in
+// turn, as a decoder does, so that the larger cases do not find the last one's in the cache.
+#include <ATen/ATen.h>
+#include <ATen/Parallel.h>
+#include <benchmark/benchmark.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <vector>
+
+#include "model/ops/convolution.h"
+#include "model/ops/convolution_step.h"
+#include "model/ops/ops.h"
+#include "model/ops/source_attention.h"
+
+namespace linnet::ops {
+namespace {
+
+constexpr int64_t kChannels = 512, kHeads = 8, kWidth = 31, kLayers = 6;
+
+using benchmark::Counter;
+
+at::ScalarType TypeOf(const benchmark::State& state) {
+  return state.range(1) == 16 ? at::kBFloat16 : at::kFloat;
+}
+
+void Report(benchmark::State& state, int64_t bytes, int64_t multiply_adds) {
+  state.counters["bytes"] = Counter(bytes, Counter::kIsIterationInvariantRate, Counter::kIs1024);
+  state.counters["flop"] = Counter(2 * multiply_adds, Counter::kIsIterationInvariantRate);
+}
+
+std::vector<at::Tensor> Windows(const benchmark::State& state) {
+  std::vector<at::Tensor> windows;
+  for (int64_t layer = 0; layer < kLayers; ++layer) {
+    windows.push_back(at::randn({kWidth, state.range(0), kChannels}).to(TypeOf(state)));
+  }
+  return windows;
+}
+
+// Arguments: rows, bits of the type.
+template <bool dynamic>
+void ConvolutionStep(benchmark::State& state) {
+  const int64_t rows = state.range(0);
+  const auto x = at::randn({rows, kChannels}).to(TypeOf(state));
+  const auto weight =
+      (dynamic ? at::randn({rows, kHeads, kWidth}) : at::randn({kHeads, kWidth})).to(TypeOf(state));
+  auto windows = Windows(state);
+  const auto positions = at::full({rows}, 100, at::kInt);
+  // A beam of 5: each row's inputs lie in lanes of its own five.
+  const auto lanes = at::arange(rows, at::kInt).unsqueeze(1);
+  const auto ago = at::arange(kWidth, at::kInt).unsqueeze(0);
+  const auto beam = lanes.div(5, "floor") * 5;
+  const auto ancestry = (beam + (lanes - beam + ago * 2).remainder(5)).to(at::kInt);
+  const auto step = dynamic ? DynamicConvStep : LightConvStep;
+  size_t layer = 0;
+  for (auto _ : state) {
+    benchmark::DoNotOptimize(
+        step(x, weight, windows[layer], positions, ancestry, ConvolutionStepCpu));
+    layer = (layer + 1) % windows.size();
+  }
+  const int64_t inputs = rows * kWidth * kChannels;
+  Report(state, (inputs + weight.numel() + 2 * x.numel()) * x.element_size(), inputs);
+}
+
+void ReadWindow(benchmark::State& state) {
+  const auto windows = Windows(state);
+  size_t layer = 0;
+  for (auto _ : state) {
+    benchmark::DoNotOptimize(at::sum(windows[layer]));
+    layer = (layer + 1) % windows.size();
+  }
+  Report(state, windows[0].numel() * windows[0].element_size(), windows[0].numel());
+}
+
+// Arguments: sentences of 30 tokens, bits of the type. Each input is read once, each output
+// written.
+template <bool dynamic>
+void Convolution(benchmark::State& state) {
+  const int64_t batch = state.range(0), time = 30;
+  const auto x = at::randn({batch, time, kChannels}).to(TypeOf(state));
+  const auto weight =
+      (dynamic ? at::randn({batch, time, kHeads, kWidth}) : at::randn({kHeads, kWidth}))
+          .to(TypeOf(state));
+  const auto lengths = at::full({batch}, time, at::kInt);
+  const auto convolve = dynamic ? DynamicConv : LightConv;
+  for (auto _ : state) {
+    benchmark::DoNotOptimize(convolve(x, weight, lengths, kWidth / 2, ConvolutionCpu));
+  }
+  int64_t taps = 0;  // those that fall inside of the sentence
+  for (int64_t t = 0; t < time; ++t) {
+    taps += std::min(kWidth, time - t + kWidth / 2) - std::max<int64_t>(0, kWidth / 2 - t);
+  }
+  Report(state, (weight.numel() + 2 * x.numel()) * x.element_size(), batch * taps * kChannels);
+}
+
+// Arguments: rows (five share a source), bits of the type, source tokens.
+void Attention(benchmark::State& state) {
+  const int64_t rows = state.range(0), tokens = state.range(2), block_tokens = 16;
+  const int64_t row_blocks = (tokens + block_tokens - 1) / block_tokens;
+  const int64_t sources = (rows + 4) / 5;
+  const auto query = at::randn({rows, kChannels}).to(TypeOf(state));
+  const auto memory =
+      at::randn({sources * row_blocks, block_tokens, 2, kChannels}).to(TypeOf(state));
+  const auto source = at::arange(rows, at::kInt).div(5, "floor").unsqueeze(1);
+  const auto blocks = (source * row_blocks + at::arange(row_blocks, at::kInt)).to(at::kInt);
+  const auto lengths = at::full({rows}, tokens, at::kInt);
+  for (auto _ : state) {
+    benchmark::DoNotOptimize(
+        SourceAttention(query, memory, blocks, lengths, kHeads, SourceAttentionCpu));
+  }
+  const int64_t elements = rows * tokens * 2 * kChannels;
+  Report(state, (elements + 2 * query.numel()) * query.element_size(), elements);
+}
+
+void Sizes(benchmark::internal::Benchmark* bench) {
+  bench->ArgNames({"rows", "bits"})->ArgsProduct({{5, 160}, {32, 16}})->UseRealTime();
+}
+
+BENCHMARK(ConvolutionStep<true>)->Name("dynamic_conv_step")->Apply(Sizes);
+BENCHMARK(ConvolutionStep<false>)->Name("light_conv_step")->Apply(Sizes);
+BENCHMARK(ReadWindow)->Apply(Sizes);
+BENCHMARK(Convolution<true>)
+    ->Name("dynamic_conv")
+    ->ArgNames({"batch", "bits"})
+    ->ArgsProduct({{1, 32}, {32, 16}})
+    ->UseRealTime();
+BENCHMARK(Convolution<false>)
+    ->Name("light_conv")
+    ->ArgNames({"batch", "bits"})
+    ->ArgsProduct({{1, 32}, {32, 16}})
+    ->UseRealTime();
+BENCHMARK(Attention)
+    ->Name("source_attention")
+    ->ArgNames({"rows", "bits", "tokens"})
+    ->ArgsProduct({{5, 160}, {32, 16}, {30, 300}})
+    ->UseRealTime();
+
+}  // namespace
+}  // namespace linnet::ops
+
+int main(int argc, char** argv) {
+  benchmark::Initialize(&argc, argv);
+  if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 1;
+  std::fprintf(stderr, "%s; %d threads\n", linnet::ops::Describe().c_str(), at::get_num_threads());
+  benchmark::RunSpecifiedBenchmarks();
+  benchmark::Shutdown();
+}

@@ -1,0 +1,57 @@
+"""Makes tiny.spm, the small SentencePiece model of the C++ tests: python tests/data/make_tiny_spm.py
+
+Unigram with byte fallback, so that any text survives a round trip; no normalisation; the special ids of every bundle
+(bos 0, pad 1, eos 2, unk 3). Trained on the sentences below, which belong to this file.
+"""
+
+import io
+from pathlib import Path
+
+import sentencepiece
+
+SENTENCES = [
+    "The dog runs through the garden and barks at the cat.",
+    "A small bird sings in the old apple tree every morning.",
+    "She writes a long letter to her brother in the city.",
+    "We want to read the book before the train arrives.",
+    "He said that the weather would be better tomorrow.",
+    "The children are playing in the water near the house.",
+    "Please open the window, the room is warm.",
+    "They were walking slowly along the river in the evening.",
+    "Der Hund läuft durch den Garten und bellt die Katze an.",
+    "Ein kleiner Vogel singt jeden Morgen im alten Apfelbaum.",
+    "Sie schreibt ihrem Bruder in der Stadt einen langen Brief.",
+    "Wir wollen das Buch lesen, bevor der Zug ankommt.",
+    "Er sagte, dass das Wetter morgen besser werde.",
+    "Die Kinder spielen im Wasser nahe beim Haus.",
+    "Bitte öffne das Fenster, es ist warm im Zimmer.",
+    "Sie gingen am Abend langsam den Fluss entlang, über die Brücke.",
+]
+
+
+def main() -> None:
+    """Writes tiny.spm beside this file."""
+    model = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(SENTENCES * 4),
+        model_writer=model,
+        model_type="unigram",
+        vocab_size=400,
+        hard_vocab_limit=False,
+        character_coverage=1.0,
+        byte_fallback=True,
+        normalization_rule_name="identity",
+        remove_extra_whitespaces=False,
+        bos_id=0,
+        pad_id=1,
+        eos_id=2,
+        unk_id=3,
+        user_defined_symbols=["<ph0>", "<ph1>"],
+        num_threads=1,
+        minloglevel=2,
+    )
+    (Path(__file__).parent / "tiny.spm").write_bytes(model.getvalue())
+
+
+if __name__ == "__main__":
+    main()

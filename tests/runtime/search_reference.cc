@@ -1,0 +1,131 @@
+#include "tests/runtime/search_reference.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <set>
+
+namespace linnet::model {
+namespace {
+
+constexpr float kMinusInfinity = -std::numeric_limits<float>::infinity();
+
+struct Beam {
+  std::vector<TokenId> tokens = {};  // with the leading eos
+  std::vector<float> scores = {};
+  float sum = kMinusInfinity;
+};
+
+struct Entry {
+  float sum;
+  float score;
+  int beam;
+  TokenId token;
+};
+
+std::set<std::vector<TokenId>> NGrams(const std::vector<TokenId>& tokens, int n) {
+  std::set<std::vector<TokenId>> grams;
+  for (int i = 0; i + n <= std::ssize(tokens); ++i) {
+    grams.insert({tokens.begin() + i, tokens.begin() + i + n});
+  }
+  return grams;
+}
+
+std::vector<float> MaskedScores(const Beam& beam, int step, const SearchOptions& options,
+                                const SpecialTokens& special, const std::vector<TokenId>& prefix,
+                                const ToyModel& model) {
+  const std::vector<float> logits = model({beam.tokens.begin() + 1, beam.tokens.end()});
+  const float normalizer = LogNormalizer(logits, options.temperature);
+  std::vector<float> scores;
+  for (float logit : logits) scores.push_back(logit / options.temperature - normalizer);
+  for (float& score : scores) {
+    if (std::isnan(score)) score = kMinusInfinity;
+  }
+  scores[special.pad] = kMinusInfinity;
+  scores[special.unk] -= options.unknown_penalty;
+  const auto keep_only = [&](TokenId only) {
+    for (TokenId token = 0; token < std::ssize(scores); ++token) {
+      if (token != only) scores[token] = kMinusInfinity;
+    }
+  };
+  if (step >= options.max_target_tokens) {
+    keep_only(special.eos);
+  } else if (step < std::ssize(prefix)) {
+    keep_only(prefix[step]);
+  } else {
+    if (step < options.min_target_tokens) scores[special.eos] = kMinusInfinity;
+    const int n = options.no_repeat_ngram_size;
+    if (n > 0 && step >= n - 1) {
+      const std::set<std::vector<TokenId>> seen = NGrams(beam.tokens, n);
+      for (TokenId token = 0; token < std::ssize(scores); ++token) {
+        std::vector<TokenId> gram(beam.tokens.end() - (n - 1), beam.tokens.end());
+        gram.push_back(token);
+        if (token != special.eos && seen.count(gram)) scores[token] = kMinusInfinity;
+      }
+    }
+  }
+  return scores;
+}
+
+}  // namespace
+
+float LogNormalizer(const std::vector<float>& logits, float temperature) {
+  double sum = 0;
+  for (float logit : logits) {
+    if (!std::isnan(logit)) sum += std::exp(static_cast<double>(logit / temperature));
+  }
+  return static_cast<float>(std::log(sum));
+}
+
+std::vector<Hypothesis> ReferenceSearch(const SearchOptions& options, const SpecialTokens& special,
+                                        const std::vector<TokenId>& prefix, const ToyModel& model) {
+  // Always beam_size rows; a row that is not in use has the sum minus infinity, as all but the
+  // first have at the start.
+  std::vector<Beam> beams(options.beam_size, Beam{.tokens = {special.eos}});
+  beams[0].sum = 0;
+  std::vector<Hypothesis> ended;
+  for (int step = 0; step <= options.max_target_tokens; ++step) {
+    std::vector<Entry> entries;
+    for (int b = 0; b < options.beam_size; ++b) {
+      if (beams[b].sum == kMinusInfinity) continue;
+      const std::vector<float> scores =
+          MaskedScores(beams[b], step, options, special, prefix, model);
+      for (TokenId token = 0; token < std::ssize(scores); ++token) {
+        entries.push_back({beams[b].sum + scores[token], scores[token], b, token});
+      }
+    }
+    std::stable_sort(entries.begin(), entries.end(),
+                     [](const Entry& a, const Entry& b) { return a.sum > b.sum; });
+    if (std::ssize(entries) > 2 * options.beam_size) entries.resize(2 * options.beam_size);
+
+    std::vector<Beam> next;
+    for (int rank = 0; rank < std::ssize(entries); ++rank) {
+      const Entry& entry = entries[rank];
+      if (entry.sum == kMinusInfinity) continue;
+      Beam beam = beams[entry.beam];
+      beam.tokens.push_back(entry.token);
+      beam.scores.push_back(entry.score);
+      beam.sum = entry.sum;
+      if (entry.token != special.eos) {
+        if (std::ssize(next) < options.beam_size) next.push_back(beam);
+        continue;
+      }
+      if (rank >= options.beam_size || std::ssize(ended) == options.beam_size) continue;
+      const float length = static_cast<float>(beam.scores.size());
+      ended.push_back({.tokens = {beam.tokens.begin() + 1, beam.tokens.end()},
+                       .token_scores = beam.scores,
+                       .score = options.normalize_scores
+                                    ? beam.sum / std::pow(length, options.length_penalty)
+                                    : beam.sum,
+                       .ended_by_limit = step == options.max_target_tokens});
+    }
+    if (std::ssize(ended) == options.beam_size) break;
+    next.resize(options.beam_size, Beam{.tokens = {special.eos}});
+    beams = next;
+  }
+  std::stable_sort(ended.begin(), ended.end(),
+                   [](const Hypothesis& a, const Hypothesis& b) { return a.score > b.score; });
+  return ended;
+}
+
+}  // namespace linnet::model

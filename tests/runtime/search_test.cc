@@ -1,0 +1,352 @@
+#include "model/runtime/search.h"
+
+#include <cmath>
+#include <limits>
+#include <numeric>
+#include <random>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "gmock/gmock.h"
+#include "model/runtime/candidates.h"
+#include "tests/runtime/search_reference.h"
+#include "tests/support/status_matchers.h"
+
+namespace linnet::model {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::Each;
+using ::testing::ElementsAre;
+using ::testing::Field;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+
+constexpr SpecialTokens kSpecial;
+
+struct Outcome {
+  std::vector<Hypothesis> hypotheses;
+  std::vector<std::vector<TokenId>> stable;  // after each step
+  int steps = 0;
+};
+
+// Runs a search as an engine does: state (here: the tokens) follows parents() and tokens().
+absl::StatusOr<Outcome> Search(const SearchOptions& options, const std::vector<TokenId>& prefix,
+                               const ToyModel& model) {
+  BeamSearch search(options, kSpecial, prefix);
+  std::vector<std::vector<TokenId>> states(1);
+  Outcome outcome;
+  while (!search.finished()) {
+    std::vector<float> logits, normalizers;
+    for (const std::vector<TokenId>& state : states) {
+      const std::vector<float> row = model(state);
+      logits.insert(logits.end(), row.begin(), row.end());
+      normalizers.push_back(LogNormalizer(row, options.temperature));
+    }
+    if (absl::Status status = search.Advance(logits, normalizers); !status.ok()) return status;
+    std::vector<std::vector<TokenId>> next;
+    for (int i = 0; i < search.live(); ++i) {
+      next.push_back(states[search.parents()[i]]);
+      next.back().push_back(search.tokens()[i]);
+    }
+    states = next;
+    outcome.stable.push_back(search.StablePrefix());
+  }
+  outcome.hypotheses = search.Results();
+  outcome.steps = search.steps();
+  return outcome;
+}
+
+// A model whose logits are a function of seed and tokens alone. With `grain` > 0 they are multiples
+// of it, so that sums tie.
+ToyModel RandomModel(uint32_t seed, int vocabulary, float grain, float eos_bonus) {
+  return [=](const std::vector<TokenId>& target) {
+    std::seed_seq sequence(target.begin(), target.end());
+    std::vector<uint32_t> mixed(1);
+    sequence.generate(mixed.begin(), mixed.end());
+    std::mt19937 random(mixed[0] ^ seed);
+    std::normal_distribution<float> normal(0, 2);
+    std::vector<float> logits(vocabulary);
+    for (float& logit : logits) {
+      logit = normal(random);
+      if (grain > 0) logit = std::round(logit / grain) * grain;
+    }
+    logits[kSpecial.eos] += eos_bonus;
+    return logits;
+  };
+}
+
+struct Scene {
+  SearchOptions options;
+  std::vector<TokenId> prefix;
+  ToyModel model;
+};
+
+// All options at once, sizes small enough that their edges meet often.
+Scene RandomScene(uint32_t seed) {
+  std::mt19937 random(seed);
+  const auto pick = [&](int least, int most) {
+    return std::uniform_int_distribution<int>(least, most)(random);
+  };
+  Scene scene;
+  const int vocabulary = pick(0, 3) == 0 ? pick(250, 600) : pick(6, 20);
+  SearchOptions& options = scene.options;
+  options.beam_size = pick(1, 6);
+  options.n_best = options.beam_size;
+  options.max_target_tokens = pick(0, 12);
+  options.min_target_tokens = pick(0, std::min(3, options.max_target_tokens));
+  options.length_penalty = std::array{0.0f, 0.6f, 1.0f, 2.0f}[pick(0, 3)];
+  options.unknown_penalty = std::array{0.0f, 0.0f, 3.5f, -2.5f}[pick(0, 3)];
+  options.no_repeat_ngram_size = std::array{0, 0, 2, 3}[pick(0, 3)];
+  options.normalize_scores = pick(0, 3) != 0;
+  options.temperature = std::array{1.0f, 1.0f, 0.5f, 1.7f}[pick(0, 3)];
+  for (int i = pick(-4, 3); i > 0; --i) scene.prefix.push_back(pick(3, vocabulary - 1));
+  scene.model = RandomModel(seed, vocabulary, std::array{0.0f, 0.25f, 2.0f}[pick(0, 2)],
+                            static_cast<float>(pick(-1, 4)));
+  return scene;
+}
+
+std::string Describe(const std::vector<Hypothesis>& hypotheses) {
+  std::string text;
+  for (const Hypothesis& hypothesis : hypotheses) {
+    absl::StrAppend(&text, hypothesis.score, ": ", absl::StrJoin(hypothesis.tokens, " "), "\n");
+  }
+  return text;
+}
+
+TEST(BeamSearchTest, ReturnsWhatTheSlowReferenceReturns) {
+  for (uint32_t seed = 0; seed < 6000; ++seed) {
+    const Scene scene = RandomScene(seed);
+    const std::vector<Hypothesis> expected =
+        ReferenceSearch(scene.options, kSpecial, scene.prefix, scene.model);
+    const absl::StatusOr<Outcome> outcome = Search(scene.options, scene.prefix, scene.model);
+    ASSERT_THAT(outcome, IsOk()) << "seed " << seed;
+    ASSERT_EQ(Describe(outcome->hypotheses), Describe(expected)) << "seed " << seed;
+    for (size_t i = 0; i < expected.size(); ++i) {
+      ASSERT_EQ(outcome->hypotheses[i].token_scores, expected[i].token_scores) << "seed " << seed;
+      ASSERT_EQ(outcome->hypotheses[i].score, expected[i].score) << "seed " << seed;
+      ASSERT_EQ(outcome->hypotheses[i].ended_by_limit, expected[i].ended_by_limit)
+          << "seed " << seed;
+    }
+  }
+}
+
+TEST(BeamSearchTest, EveryResultKeepsItsPromises) {
+  for (uint32_t seed = 0; seed < 2000; ++seed) {
+    const Scene scene = RandomScene(seed);
+    const SearchOptions& options = scene.options;
+    const absl::StatusOr<Outcome> outcome = Search(options, scene.prefix, scene.model);
+    ASSERT_THAT(outcome, IsOk()) << "seed " << seed;
+    ASSERT_FALSE(outcome->hypotheses.empty()) << "seed " << seed;
+    const size_t forced = std::min<size_t>(scene.prefix.size(), options.max_target_tokens);
+    for (const Hypothesis& hypothesis : outcome->hypotheses) {
+      SCOPED_TRACE(testing::Message() << "seed " << seed << "\n" << Describe({hypothesis}));
+      ASSERT_EQ(hypothesis.tokens.back(), kSpecial.eos);
+      ASSERT_EQ(std::count(hypothesis.tokens.begin(), hypothesis.tokens.end(), kSpecial.eos), 1);
+      ASSERT_EQ(std::count(hypothesis.tokens.begin(), hypothesis.tokens.end(), kSpecial.pad), 0);
+      const int length = static_cast<int>(hypothesis.tokens.size()) - 1;
+      ASSERT_GE(length, options.min_target_tokens);
+      ASSERT_LE(length, options.max_target_tokens);
+      ASSERT_TRUE(std::equal(scene.prefix.begin(), scene.prefix.begin() + forced,
+                             hypothesis.tokens.begin()));
+      ASSERT_EQ(hypothesis.token_scores.size(), hypothesis.tokens.size());
+      const float sum =
+          std::accumulate(hypothesis.token_scores.begin(), hypothesis.token_scores.end(), 0.0f);
+      ASSERT_FLOAT_EQ(hypothesis.score, options.normalize_scores
+                                            ? sum / std::pow(length + 1.0f, options.length_penalty)
+                                            : sum);
+    }
+  }
+}
+
+TEST(BeamSearchTest, StablePrefixNeverShrinksAndEndsAsTheBestResult) {
+  for (uint32_t seed = 0; seed < 2000; ++seed) {
+    const Scene scene = RandomScene(seed);
+    const absl::StatusOr<Outcome> outcome = Search(scene.options, scene.prefix, scene.model);
+    ASSERT_THAT(outcome, IsOk());
+    const std::vector<TokenId>& best = outcome->hypotheses.front().tokens;
+    size_t before = 0;
+    for (const std::vector<TokenId>& stable : outcome->stable) {
+      ASSERT_GE(stable.size(), before) << "seed " << seed;
+      ASSERT_LE(stable.size(), best.size()) << "seed " << seed;
+      ASSERT_TRUE(std::equal(stable.begin(), stable.end(), best.begin())) << "seed " << seed;
+      before = stable.size();
+    }
+    ASSERT_EQ(outcome->stable.back(), best) << "seed " << seed;
+  }
+}
+
+TEST(BeamSearchTest, GreedyTakesTheLikeliestTokenOfEachStep) {
+  for (uint32_t seed = 0; seed < 300; ++seed) {
+    const ToyModel model = RandomModel(seed, 40, 0, 1);
+    SearchOptions options = {.beam_size = 1, .min_target_tokens = 0, .max_target_tokens = 15};
+    std::vector<TokenId> expected;
+    while (expected.empty() || expected.back() != kSpecial.eos) {
+      std::vector<float> logits = model(expected);
+      logits[kSpecial.pad] = -1000;
+      const auto best = std::max_element(logits.begin(), logits.end());
+      expected.push_back(expected.size() == 15 ? kSpecial.eos
+                                               : static_cast<TokenId>(best - logits.begin()));
+    }
+    const absl::StatusOr<Outcome> outcome = Search(options, {}, model);
+    ASSERT_THAT(outcome, IsOk());
+    ASSERT_EQ(outcome->hypotheses.front().tokens, expected) << "seed " << seed;
+    // One hypothesis: all of it is stable at once.
+    ASSERT_THAT(outcome->stable.front(), SizeIs(1));
+  }
+}
+
+TEST(BeamSearchTest, AnEndRankedBelowTheBeamIsDropped) {
+  // Beam 1: eos comes second at the first step and first at the second.
+  const ToyModel model = [](const std::vector<TokenId>& target) {
+    return target.empty() ? std::vector<float>{-9, -9, 2, -9, 3}
+                          : std::vector<float>{-9, -9, 3, -9, 2};
+  };
+  const auto outcome = Search({.beam_size = 1, .min_target_tokens = 0}, {}, model);
+  ASSERT_THAT(outcome, IsOk());
+  EXPECT_THAT(outcome->hypotheses.front().tokens, ElementsAre(4, 2));
+}
+
+TEST(BeamSearchTest, EndIsForcedAtTheLimitAndItsProbabilityCounts) {
+  const ToyModel never = [](const std::vector<TokenId>&) {
+    return std::vector<float>{0, 0, -20, 0, 1, 0};
+  };
+  const auto outcome = Search({.beam_size = 2, .max_target_tokens = 3}, {}, never);
+  ASSERT_THAT(outcome, IsOk());
+  EXPECT_EQ(outcome->steps, 4);
+  ASSERT_THAT(outcome->hypotheses, SizeIs(1));
+  EXPECT_THAT(outcome->hypotheses[0].tokens, ElementsAre(4, 4, 4, 2));
+  EXPECT_TRUE(outcome->hypotheses[0].ended_by_limit);
+  EXPECT_LT(outcome->hypotheses[0].token_scores.back(), -20);
+}
+
+TEST(BeamSearchTest, TargetOfNoTokensIsEosAlone) {
+  const auto outcome = Search({.beam_size = 3, .min_target_tokens = 0, .max_target_tokens = 0}, {},
+                              RandomModel(1, 10, 0, 0));
+  ASSERT_THAT(outcome, IsOk());
+  ASSERT_THAT(outcome->hypotheses, SizeIs(1));
+  EXPECT_THAT(outcome->hypotheses[0].tokens, ElementsAre(2));
+}
+
+TEST(BeamSearchTest, OneHypothesisLivesWhileAPrefixIsForced) {
+  BeamSearch search({.beam_size = 4}, kSpecial, {5, 6});
+  const std::vector<float> logits = {0, 0, 1, 0, 9, 1, 1, 1};
+  const float normalizer = LogNormalizer(logits, 1);
+  ASSERT_THAT(search.Advance(logits, std::vector<float>{normalizer}), IsOk());
+  EXPECT_THAT(search.tokens(), ElementsAre(5));
+  ASSERT_THAT(search.Advance(logits, std::vector<float>{normalizer}), IsOk());
+  EXPECT_THAT(search.tokens(), ElementsAre(6));
+  EXPECT_THAT(search.StablePrefix(), ElementsAre(5, 6));
+  ASSERT_THAT(search.Advance(logits, std::vector<float>{normalizer}), IsOk());
+  EXPECT_EQ(search.live(), 4);
+  EXPECT_THAT(search.parents(), Each(0));
+}
+
+TEST(BeamSearchTest, PrefixMayRepeatWhatTheNGramRuleForbids) {
+  const auto outcome = Search({.beam_size = 2, .max_target_tokens = 8, .no_repeat_ngram_size = 2},
+                              {5, 5, 5}, RandomModel(3, 12, 0, 0));
+  ASSERT_THAT(outcome, IsOk());
+  EXPECT_EQ(std::vector<TokenId>(outcome->hypotheses[0].tokens.begin(),
+                                 outcome->hypotheses[0].tokens.begin() + 3),
+            std::vector<TokenId>({5, 5, 5}));
+}
+
+TEST(BeamSearchTest, NoTokenOccursTwiceWhenSinglesMayNotRepeatAndTheEndStillComes) {
+  const auto outcome = Search({.beam_size = 3, .max_target_tokens = 9, .no_repeat_ngram_size = 1},
+                              {}, RandomModel(4, 30, 0, 0));
+  ASSERT_THAT(outcome, IsOk());
+  for (std::vector<TokenId> tokens = outcome->hypotheses[0].tokens; !tokens.empty();
+       tokens.pop_back()) {
+    EXPECT_EQ(std::count(tokens.begin(), tokens.end(), tokens.back()), 1);
+  }
+}
+
+TEST(BeamSearchTest, TiesGoToTheLowerToken) {
+  const ToyModel flat = [](const std::vector<TokenId>&) { return std::vector<float>(1000, 0.5f); };
+  const auto outcome = Search({.beam_size = 1, .max_target_tokens = 2}, {}, flat);
+  ASSERT_THAT(outcome, IsOk());
+  EXPECT_THAT(outcome->hypotheses[0].tokens, ElementsAre(0, 0, 2));
+}
+
+TEST(BeamSearchTest, SingleNaNsAreNeverChosen) {
+  const ToyModel model = [](const std::vector<TokenId>& target) {
+    std::vector<float> logits(700, std::numeric_limits<float>::quiet_NaN());
+    logits[2] = target.size();
+    logits[4] = 1;
+    logits[650] = 2;
+    return logits;
+  };
+  const auto outcome = Search({.beam_size = 2, .n_best = 2}, {}, model);
+  ASSERT_THAT(outcome, IsOk());
+  for (const Hypothesis& hypothesis : outcome->hypotheses) {
+    for (TokenId token : hypothesis.tokens) {
+      EXPECT_TRUE(token == 2 || token == 4 || token == 650) << token;
+    }
+  }
+}
+
+TEST(BeamSearchTest, RowOfNaNIsAnErrorThatNamesTheStep) {
+  BeamSearch search({.beam_size = 2}, kSpecial, {});
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  EXPECT_THAT(search.Advance(std::vector<float>(8, nan), std::vector<float>{nan}),
+              StatusIs(absl::StatusCode::kInternal, HasSubstr("target token 0")));
+}
+
+TEST(BeamSearchTest, RowsThatDoNotFitAreRefused) {
+  BeamSearch search({.beam_size = 2}, kSpecial, {});
+  EXPECT_THAT(search.Advance(std::vector<float>(8), std::vector<float>(2)),
+              StatusIs(absl::StatusCode::kInternal));
+  EXPECT_THAT(search.Advance(std::vector<float>(3), std::vector<float>(1)),
+              StatusIs(absl::StatusCode::kInternal));
+}
+
+TEST(BeamSearchTest, PrefixOutsideTheVocabularyIsRefused) {
+  BeamSearch search({.beam_size = 2}, kSpecial, {8});
+  EXPECT_THAT(search.Advance(std::vector<float>(8), std::vector<float>(1)),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("8")));
+}
+
+TEST(BeamSearchTest, FinishedSearchHoldsNoRows) {
+  BeamSearch search({.beam_size = 2, .min_target_tokens = 0, .max_target_tokens = 0}, kSpecial, {});
+  EXPECT_EQ(search.live(), 1);
+  EXPECT_THAT(search.tokens(), ElementsAre(kSpecial.eos));
+  ASSERT_THAT(search.Advance(std::vector<float>(8), std::vector<float>{std::log(8.0f)}), IsOk());
+  EXPECT_TRUE(search.finished());
+  EXPECT_EQ(search.live(), 0);
+  EXPECT_THAT(search.parents(), IsEmpty());
+  EXPECT_THAT(search.Advance({}, {}), StatusIs(absl::StatusCode::kInternal));
+}
+
+TEST(TopCandidatesTest, ScanFindsWhatASortFinds) {
+  std::mt19937 random(7);
+  for (int round = 0; round < 400; ++round) {
+    const int vocabulary = std::uniform_int_distribution<int>(1, 2000)(random);
+    const int capacity = std::uniform_int_distribution<int>(1, 20)(random);
+    std::vector<float> logits(vocabulary);
+    for (float& logit : logits) logit = std::round(std::normal_distribution<float>(0, 8)(random));
+    std::vector<TokenId> excluded;
+    std::vector<Candidate> expected;
+    for (TokenId token = 0; token < vocabulary; ++token) {
+      if (random() % 10 == 0) {
+        excluded.push_back(token);
+      } else {
+        expected.push_back({1 + logits[token], logits[token], 0, token});
+      }
+    }
+    std::sort(expected.begin(), expected.end(), Better);
+    if (expected.size() > capacity) expected.resize(capacity);
+    TopCandidates top(capacity);
+    PushRow({.logits = logits, .sum = 1}, excluded, top);
+    const std::vector<Candidate> found = top.Take();
+    ASSERT_EQ(found.size(), expected.size());
+    for (size_t i = 0; i < found.size(); ++i) {
+      ASSERT_EQ(found[i].token, expected[i].token) << "round " << round << " rank " << i;
+      ASSERT_EQ(found[i].sum, expected[i].sum);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace linnet::model

@@ -1,0 +1,305 @@
+#include "model/runtime/segmenter.h"
+
+#include <unicode/utf8.h>
+
+#include <algorithm>
+#include <array>
+#include <random>
+#include <string>
+
+#include "gmock/gmock.h"
+#include "model/runtime/characters.h"
+#include "model/runtime/tokenizer.h"
+#include "tests/support/status_matchers.h"
+
+namespace linnet::model {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::Each;
+using ::testing::ElementsAre;
+using ::testing::ElementsAreArray;
+using ::testing::Field;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+// One token per character, and eos.
+int CountCharacters(std::string_view text) {
+  return 1 + static_cast<int>(std::count_if(text.begin(), text.end(),
+                                            [](char c) { return (c & 0xC0) != 0x80; }));
+}
+
+std::vector<std::string> Split(std::string_view text, std::string_view language,
+                               int max_tokens = 1000) {
+  const absl::StatusOr<std::vector<TextSegment>> segments =
+      SplitText(text, language, max_tokens, CountCharacters);
+  if (!segments.ok()) return {segments.status().ToString()};
+  std::vector<std::string> texts;
+  for (const TextSegment& segment : *segments) {
+    texts.emplace_back(text.substr(segment.begin, segment.end - segment.begin));
+  }
+  return texts;
+}
+
+struct Example {
+  const char* language;
+  std::vector<std::string>
+      sentences;  // of the text that is made of them, joined with single blanks
+};
+
+TEST(SegmenterTest, SplitsWhereAReaderWould) {
+  const std::vector<Example> examples = {
+      {"en", {"A dog runs.", "A cat sleeps!", "Does it?", "Yes."}},
+      {"en", {"Dr. Smith went home.", "He slept."}},
+      {"en", {"Mr. and Mrs. Jones live on Main St.", "They are old.", "Go to St. Petersburg."}},
+      {"en", {"It costs 3.14 dollars.", "See e.g. The Times.", "That is, i.e. This one."}},
+      {"en", {"J. K. Rowling wrote it.", "J.R.R. Tolkien did not.", "George W. Bush did."}},
+      {"en", {"We met at 5 p.m.", "The bus was late.", "At 5 p.m. London sleeps."}},
+      {"en", {"He works for Apple Inc.", "She does not.", "The U.S. Army came."}},
+      {"en",
+       {"\"Are you there?\" she asked.", "\"Yes!\"", "He left.", "(See Fig. 3.)", "Then we go."}},
+      {"en", {"Visit https://example.com/?Q=1&b=2.", "Thanks!", "Version v2.Build is out."}},
+      {"en", {"1. Open the file.", "2. Close it."}},
+      {"en", {"Wait...", "What?", "No way!!", "Really?!", "Yes."}},
+      {"en",
+       {"I like apples, oranges etc.", "The rest is bad.", "No. 5 Alive is a film.", "He said no.",
+        "Then he left."}},
+      {"de",
+       {"Am 3. Oktober ist Feiertag.", "Dr. Müller kommt z. B. Dienstag.",
+        "Das ist z.B. Unsinn, d. h. Quatsch."}},
+      {"de",
+       {"Er ist 30.", "Sie ist alt.", "Ludwig XIV. König von Frankreich.", "Der 2. Weltkrieg.",
+        "Am 3.10. Treffen."}},
+      {"de",
+       {"Äpfel, Birnen usw.", "Der Rest fehlt.", "Es kostet 3 Mio. Euro.",
+        "Prof. Dr. h. c. Meier sprach."}},
+      {"de",
+       {"Das ist ein Test.", "Der Hund bellt.", "„Hallo.“", "Er ging.", "»Nein!«", "Sie blieb."}},
+      {"de",
+       {"Siehe S. 5 und Nr. 7 bzw. Abb. 3.", "Das war 1990.", "Danach kam u. a. Herr Maier."}},
+      {"de-CH", {"Im Jahr 44 v. Chr. Rom brannte.", "Die Fa. Meier bzw. Herr Meier."}},
+      {"fr", {"M. Dupont arrive.", "Il dort."}},
+  };
+  for (const Example& example : examples) {
+    std::string text;
+    for (const std::string& sentence : example.sentences)
+      text += (text.empty() ? "" : " ") + sentence;
+    EXPECT_THAT(Split(text, example.language), ElementsAreArray(example.sentences)) << text;
+  }
+}
+
+TEST(SegmenterTest, NoBreakSpacesKeepAnAbbreviationTogether) {
+  EXPECT_THAT(Split("Viele, z.\u00a0B. Katzen. Und z.\u202fB. Hunde.", "de"),
+              ElementsAre("Viele, z.\u00a0B. Katzen.", "Und z.\u202fB. Hunde."));
+}
+
+TEST(SegmenterTest, NewLinesAlwaysSplit) {
+  EXPECT_THAT(Split("Dr.\nSmith\r\n\r\nand so\u2028on\u0085x", "en"),
+              ElementsAre("Dr.", "Smith", "and so", "on", "x"));
+}
+
+TEST(SegmenterTest, WhiteSpaceAroundBelongsToNoSegment) {
+  EXPECT_THAT(Split("\t  One.   Two. \n\n  Three \u3000", "en"),
+              ElementsAre("One.", "Two.", "Three"));
+}
+
+TEST(SegmenterTest, TextOfWhiteSpaceHasNoSegments) {
+  EXPECT_THAT(Split("", "en"), IsEmpty());
+  EXPECT_THAT(Split(" \t\n\r\n \u00a0\u2003", "en"), IsEmpty());
+}
+
+TEST(SegmenterTest, ChineseSentencesNeedNoBlanks) {
+  EXPECT_THAT(Split("我爱你。你好吗？", "zh"), ElementsAre("我爱你。", "你好吗？"));
+}
+
+TEST(SegmenterTest, UnknownLanguagesUseTheGeneralRules) {
+  EXPECT_THAT(Split("Alpha beta. Gamma delta.", "tlh"), ElementsAre("Alpha beta.", "Gamma delta."));
+  EXPECT_THAT(Split("Alpha beta. Gamma delta.", "no language at all"),
+              ElementsAre("Alpha beta.", "Gamma delta."));
+}
+
+TEST(SegmenterTest, LongSentenceIsCutAtClauseMarksIntoTheLargestPartsThatFit) {
+  // 20 tokens: 19 characters and eos.
+  EXPECT_THAT(Split("one two, three four, five six, seven; eight nine ten.", "en", 20),
+              ElementsAre("one two,", "three four,", "five six, seven;", "eight nine ten."));
+  EXPECT_THAT(Split("we come home (in the evening) and 1,000 birds sing", "en", 26),
+              ElementsAre("we come home", "(in the evening)", "and 1,000 birds sing"));
+}
+
+TEST(SegmenterTest, ThenAtWhiteSpaceThenBetweenGraphemes) {
+  EXPECT_THAT(Split("one two three four", "en", 10), ElementsAre("one two", "three", "four"));
+  EXPECT_THAT(Split("abcdefghijkl mn", "en", 6), ElementsAre("abcde", "fghij", "kl mn"));
+  // A letter with two marks is three characters, and stays whole.
+  EXPECT_THAT(Split("e\u0301\u0302e\u0301\u0302e\u0301\u0302", "en", 6),
+              ElementsAre("e\u0301\u0302", "e\u0301\u0302", "e\u0301\u0302"));
+}
+
+TEST(SegmenterTest, PartsOfASentenceAreMarkedAndOthersAreNot) {
+  const absl::StatusOr<std::vector<TextSegment>> segments =
+      SplitText("Short. This one is rather long.", "en", 16, CountCharacters);
+  ASSERT_THAT(segments, IsOk());
+  EXPECT_THAT(*segments, ElementsAre(Field(&TextSegment::part_of_sentence, false),
+                                     Field(&TextSegment::part_of_sentence, true),
+                                     Field(&TextSegment::part_of_sentence, true)));
+}
+
+TEST(SegmenterTest, CharacterThatDoesNotFitIsRefused) {
+  EXPECT_THAT(SplitText("ab e\u0301\u0302\u0303", "en", 4, CountCharacters).status(),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       AllOf(HasSubstr("byte 3"), HasSubstr("5 tokens"), HasSubstr("at most 4"))));
+}
+
+TEST(SegmenterTest, TextThatIsNotUtf8IsRefusedWithTheByte) {
+  EXPECT_THAT(
+      SplitText("ab\xff", "en", 100, CountCharacters).status(),
+      StatusIs(absl::StatusCode::kInvalidArgument, AllOf(HasSubstr("UTF-8"), HasSubstr("byte 2"))));
+}
+
+TEST(SegmenterTest, InvalidUtf8IsFoundAtItsFirstByte) {
+  EXPECT_EQ(FirstInvalidUtf8(""), -1);
+  EXPECT_EQ(FirstInvalidUtf8("abc äöü 日本 😀"), -1);
+  EXPECT_EQ(FirstInvalidUtf8(std::string_view("a\0b", 3)), -1);
+  EXPECT_EQ(FirstInvalidUtf8("ä\x80"), 2);
+  EXPECT_EQ(FirstInvalidUtf8("a\xc3"), 1);               // cut off
+  EXPECT_EQ(FirstInvalidUtf8("a\xc0\xaf"), 1);           // longer than need be
+  EXPECT_EQ(FirstInvalidUtf8("\xed\xa0\x80"), 0);        // a surrogate
+  EXPECT_EQ(FirstInvalidUtf8("ab\xf4\x90\x80\x80"), 2);  // beyond U+10FFFF
+}
+
+// Words, marks, blanks and odd characters in any order; a code point of the whole of Unicode now
+// and then.
+std::string RandomText(std::mt19937& random) {
+  static const char* const kPieces[] = {"Dr.",
+                                        "z. B.",
+                                        "Haus",
+                                        "The",
+                                        "dog",
+                                        "3.",
+                                        "14",
+                                        ". ",
+                                        "! ",
+                                        "? ",
+                                        "…",
+                                        ", ",
+                                        "; ",
+                                        " – ",
+                                        "—",
+                                        "(",
+                                        ") ",
+                                        "[",
+                                        "„",
+                                        "“",
+                                        "\"",
+                                        " ",
+                                        "  ",
+                                        "\n",
+                                        "\r\n",
+                                        "\t",
+                                        "\u00a0",
+                                        "\u2028",
+                                        "\u3000",
+                                        "。",
+                                        "，",
+                                        "日本",
+                                        "e\u0301",
+                                        "\u0301",
+                                        "\u200d",
+                                        "👩‍👩‍👧",
+                                        "🇩🇪",
+                                        ".",
+                                        "J.",
+                                        "https://a.org/?Q=1",
+                                        "supercalifragilistic",
+                                        "\u0600",
+                                        "\u200b",
+                                        "\ufeff",
+                                        "A",
+                                        "b"};
+  std::string text;
+  for (int pieces = static_cast<int>(random() % 60); pieces > 0; --pieces) {
+    if (random() % 12 != 0) {
+      text += kPieces[random() % std::size(kPieces)];
+      if (random() % 2 == 0) text += ' ';
+      continue;
+    }
+    UChar32 c = static_cast<UChar32>(random() % 0x110000);
+    if (c >= 0xD800 && c < 0xE000) c = 0x20;
+    char bytes[4];
+    int size = 0;
+    U8_APPEND_UNSAFE(bytes, size, c);
+    text.append(bytes, size);
+  }
+  return text;
+}
+
+bool IsAllWhiteSpace(std::string_view text) {
+  return SkipWhiteSpace(text, 0) == static_cast<int>(text.size());
+}
+
+TEST(SegmenterTest, SegmentsAndWhiteSpaceBetweenThemAreTheTextAndEverySegmentFits) {
+  const absl::StatusOr<std::unique_ptr<Tokenizer>> tokenizer =
+      Tokenizer::Load(std::string(LINNET_SOURCE_DIR) + "/tests/data/tiny.spm", {});
+  ASSERT_THAT(tokenizer, IsOk());
+  const TokenCounter count_pieces = [&](std::string_view text) {
+    return 1 + static_cast<int>((*tokenizer)->Encode(text)->size());
+  };
+  std::mt19937 random(3);
+  for (int round = 0; round < 3000; ++round) {
+    const std::string text = RandomText(random);
+    const char* language = std::array{"en", "de", "fr", "zh", ""}[random() % 5];
+    const TokenCounter& count = round % 2 == 0 ? TokenCounter(CountCharacters) : count_pieces;
+    const int max_tokens = std::array{40, 60, 100, 1000}[random() % 4];
+    const absl::StatusOr<std::vector<TextSegment>> segments =
+        SplitText(text, language, max_tokens, count);
+    ASSERT_THAT(segments, IsOk()) << text;
+    int last = 0;
+    for (const TextSegment& segment : *segments) {
+      ASSERT_TRUE(IsAllWhiteSpace(text.substr(last, segment.begin - last))) << text;
+      ASSERT_LT(segment.begin, segment.end) << text;
+      ASSERT_GE(segment.begin, last) << text;
+      const std::string part = text.substr(segment.begin, segment.end - segment.begin);
+      ASSERT_EQ(SkipWhiteSpace(part, 0), 0) << text;
+      ASSERT_EQ(SkipWhiteSpaceBefore(part, static_cast<int>(part.size())),
+                static_cast<int>(part.size()))
+          << text;
+      ASSERT_EQ(FirstInvalidUtf8(part), -1) << text;
+      ASSERT_LE(count(part), max_tokens) << text;
+      for (int at = 0; at < part.size(); at = CharacterAt(part, at).end) {
+        ASSERT_FALSE(IsNewLine(CharacterAt(part, at).code_point)) << text;
+      }
+      last = segment.end;
+    }
+    ASSERT_TRUE(IsAllWhiteSpace(text.substr(last))) << text;
+    const absl::StatusOr<std::vector<TextSegment>> again =
+        SplitText(text, language, max_tokens, count);
+    ASSERT_TRUE(std::equal(segments->begin(), segments->end(), again->begin(), again->end(),
+                           [](const TextSegment& a, const TextSegment& b) {
+                             return a.begin == b.begin && a.end == b.end &&
+                                    a.part_of_sentence == b.part_of_sentence;
+                           }));
+  }
+}
+
+// Bytes that were counted for a text, per byte of it.
+double CountedPerByte(const std::string& text, int max_tokens) {
+  int64_t counted = 0;
+  const auto segments = SplitText(text, "en", max_tokens, [&](std::string_view part) {
+    counted += static_cast<int64_t>(part.size());
+    return CountCharacters(part);
+  });
+  EXPECT_THAT(segments, IsOk());
+  return static_cast<double>(counted) / static_cast<double>(text.size());
+}
+
+TEST(SegmenterTest, WorkGrowsWithTheTextAndNotWithItsSquare) {
+  for (const char* piece : {"word ", "x", "word, ", "Sentence. ", "J. ", "。", "?a"}) {
+    std::string small, large;
+    while (small.size() < 10'000) small += piece;
+    while (large.size() < 300'000) large += piece;
+    EXPECT_LT(CountedPerByte(large, 200), 1.5 * CountedPerByte(small, 200) + 1) << piece;
+    EXPECT_LT(CountedPerByte(large, 200), 30) << piece;
+  }
+}
+
+}  // namespace
+}  // namespace linnet::model
