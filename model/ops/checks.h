@@ -1,0 +1,44 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <initializer_list>
+#include <string>
+
+#include "model/ops/params.h"
+
+// The checks that several operators share. They read sizes as SymInt, so that they hold for tensors
+// without data and for symbolic shapes (torch.compile, opcheck) as well. All throw c10::Error.
+namespace linnet::ops {
+
+struct NamedTensor {
+  const char* name;
+  const at::Tensor& tensor;
+};
+
+// The first tensor is float32, bfloat16 or (not on the CPU) float16; all have its type and device.
+void CheckFloats(const char* op, std::initializer_list<NamedTensor> tensors);
+
+// All are int32 and on the device of `like`.
+void CheckIndices(const char* op, NamedTensor like, std::initializer_list<NamedTensor> tensors);
+
+// `shape` names the dimensions, for the message: "[B, T, C]".
+void CheckRank(const char* op, NamedTensor checked, int64_t rank, const char* shape);
+
+// Dimension `dim` of `checked`, called `letter`, has `size`, that of `source`.
+void CheckSize(const char* op, NamedTensor checked, int64_t dim, const char* letter,
+               const c10::SymInt& size, const char* source);
+
+// For what is changed in place, or is too large to be copied at each step.
+void CheckContiguous(const char* op, NamedTensor checked, const char* reason);
+
+// Channels fall into heads evenly, and filters are of odd width.
+void CheckHeads(const char* op, const c10::SymInt& channels, const c10::SymInt& heads);
+void CheckOddWidth(const char* op, const c10::SymInt& width);
+
+// 0 <= lengths[i] <= most. Only for the CPU: elsewhere reading them would stop the device.
+void CheckLengths(const char* op, const at::Tensor& lengths, int64_t most, const char* limit);
+
+FloatType FloatTypeOf(const at::Tensor& tensor);
+
+}  // namespace linnet::ops

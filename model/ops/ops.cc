@@ -1,0 +1,48 @@
+#include "model/ops/ops.h"
+
+#include <ATen/Version.h>
+#include <ATen/core/dispatch/Dispatcher.h>
+
+#include <string>
+
+#include "model/ops/isa.h"
+
+namespace linnet::ops {
+
+Isa HostIsa() {
+  static const Isa isa = [] {
+    const std::string capability = at::get_cpu_capability();
+    if (capability == "AVX512") return Isa::kAvx512;
+    if (capability == "AVX2") return Isa::kAvx2;
+    return Isa::kBaseline;
+  }();
+  return isa;
+}
+
+const char* IsaName(Isa isa) {
+  switch (isa) {
+    case Isa::kAvx512:
+      return "avx512";
+    case Isa::kAvx2:
+      return "avx2";
+    case Isa::kBaseline:
+      return "x86-64-v2";
+  }
+  return "unknown";
+}
+
+std::string Describe() {
+  std::string line = "cpu instructions " + std::string(IsaName(HostIsa()));
+  for (const char* name :
+       {"dynamic_conv", "light_conv", "dynamic_conv_step", "light_conv_step", "source_attention"}) {
+    const auto op = c10::Dispatcher::singleton().findSchemaOrThrow(
+        (std::string("linnet::") + name).c_str(), /*overload_name=*/"");
+    line += std::string(", ") + name + " (";
+    if (op.hasKernelForDispatchKey(c10::DispatchKey::CPU)) line += "cpu";
+    if (op.hasKernelForDispatchKey(c10::DispatchKey::CUDA)) line += " cuda";
+    line += ")";
+  }
+  return line;
+}
+
+}  // namespace linnet::ops

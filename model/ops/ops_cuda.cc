@@ -1,0 +1,68 @@
+// Registers the CUDA kernels: liblinnet_ops_cuda.so, loaded beside liblinnet_ops.so on a CUDA
+// device.
+#include <c10/cuda/CUDAException.h>
+#include <c10/cuda/CUDAGuard.h>
+#include <c10/cuda/CUDAStream.h>
+#include <torch/library.h>
+
+#include "model/ops/convolution.h"
+#include "model/ops/convolution_step.h"
+#include "model/ops/params.h"
+#include "model/ops/source_attention.h"
+
+namespace linnet::ops {
+namespace {
+
+// A CUDA kernel as the ops' .cc files call it: on torch's current stream, with the launch checked.
+template <class Params, void (*Launch)(const Params&, void*)>
+void OnCurrentStream(const Params& params) {
+  Launch(params, c10::cuda::getCurrentCUDAStream());
+  C10_CUDA_KERNEL_LAUNCH_CHECK();
+}
+
+constexpr auto kConvolution = OnCurrentStream<ConvolutionParams, ConvolutionCuda>;
+constexpr auto kConvolutionStep = OnCurrentStream<ConvolutionStepParams, ConvolutionStepCuda>;
+constexpr auto kSourceAttention = OnCurrentStream<SourceAttentionParams, SourceAttentionCuda>;
+
+at::Tensor DynamicConvCuda(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& lengths,
+                           int64_t padding_left) {
+  const c10::cuda::CUDAGuard guard(x.device());
+  return DynamicConv(x, weight, lengths, padding_left, kConvolution);
+}
+
+at::Tensor LightConvCuda(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& lengths,
+                         int64_t padding_left) {
+  const c10::cuda::CUDAGuard guard(x.device());
+  return LightConv(x, weight, lengths, padding_left, kConvolution);
+}
+
+at::Tensor DynamicConvStepCuda(const at::Tensor& x, const at::Tensor& weight, at::Tensor& window,
+                               const at::Tensor& positions, const at::Tensor& ancestry) {
+  const c10::cuda::CUDAGuard guard(x.device());
+  return DynamicConvStep(x, weight, window, positions, ancestry, kConvolutionStep);
+}
+
+at::Tensor LightConvStepCuda(const at::Tensor& x, const at::Tensor& weight, at::Tensor& window,
+                             const at::Tensor& positions, const at::Tensor& ancestry) {
+  const c10::cuda::CUDAGuard guard(x.device());
+  return LightConvStep(x, weight, window, positions, ancestry, kConvolutionStep);
+}
+
+at::Tensor SourceAttentionCudaOp(const at::Tensor& query, const at::Tensor& memory,
+                                 const at::Tensor& blocks, const at::Tensor& lengths,
+                                 int64_t heads) {
+  const c10::cuda::CUDAGuard guard(query.device());
+  return SourceAttention(query, memory, blocks, lengths, heads, kSourceAttention);
+}
+
+}  // namespace
+
+TORCH_LIBRARY_IMPL(linnet, CUDA, m) {
+  m.impl("dynamic_conv", DynamicConvCuda);
+  m.impl("light_conv", LightConvCuda);
+  m.impl("dynamic_conv_step", DynamicConvStepCuda);
+  m.impl("light_conv_step", LightConvStepCuda);
+  m.impl("source_attention", SourceAttentionCudaOp);
+}
+
+}  // namespace linnet::ops

@@ -1,0 +1,105 @@
+#include "model/ops/source_attention.h"
+
+#include <ATen/ops/empty.h>
+#include <torch/csrc/autograd/autograd_not_implemented_fallback.h>
+#include <torch/library.h>
+
+#include "model/ops/checks.h"
+
+namespace linnet::ops {
+namespace {
+
+constexpr char kOp[] = "source_attention";
+
+void Check(const at::Tensor& query, const at::Tensor& memory, const at::Tensor& blocks,
+           const at::Tensor& lengths, int64_t heads) {
+  CheckFloats(kOp, {{"query", query}, {"memory", memory}});
+  CheckIndices(kOp, {"query", query}, {{"blocks", blocks}, {"lengths", lengths}});
+  CheckRank(kOp, {"query", query}, 2, "[R, d]");
+  CheckRank(kOp, {"memory", memory}, 4, "[N, P, 2, d]");
+  CheckRank(kOp, {"blocks", blocks}, 2, "[R, M]");
+  CheckRank(kOp, {"lengths", lengths}, 1, "[R]");
+  CheckSize(kOp, {"memory", memory}, 2, "keys and values", 2, "the contract");
+  CheckSize(kOp, {"memory", memory}, 3, "d", query.sym_size(1), "query");
+  CheckSize(kOp, {"blocks", blocks}, 0, "R", query.sym_size(0), "query");
+  CheckSize(kOp, {"lengths", lengths}, 0, "R", query.sym_size(0), "query");
+  CheckHeads(kOp, query.sym_size(1), heads);
+  TORCH_CHECK(!query.is_cuda() || query.sym_size(1) / heads <= kMaxCudaHeadSize, kOp,
+              ": a head has ", query.sym_size(1) / heads, " channels, on cuda it has at most ",
+              kMaxCudaHeadSize);
+  CheckContiguous(kOp, {"memory", memory}, "it is too large to be copied at every step");
+}
+
+void CheckIndexValues(const SourceAttentionParams& p) {
+  for (int64_t r = 0; r < p.rows; ++r) {
+    const int32_t* blocks = p.blocks + r * p.row_blocks;
+    for (int64_t m = 0; m * p.block_tokens < p.lengths[r]; ++m) {
+      TORCH_CHECK(0 <= blocks[m] && blocks[m] < p.memory_blocks, kOp, ": blocks[", r, ", ", m,
+                  "] is ", blocks[m], ", must lie between 0 and ", p.memory_blocks - 1,
+                  " (blocks of memory - 1)");
+    }
+  }
+}
+
+at::Tensor SourceAttentionCpuOp(const at::Tensor& query, const at::Tensor& memory,
+                                const at::Tensor& blocks, const at::Tensor& lengths,
+                                int64_t heads) {
+  return SourceAttention(query, memory, blocks, lengths, heads, SourceAttentionCpu);
+}
+
+at::Tensor SourceAttentionMeta(const at::Tensor& query, const at::Tensor& memory,
+                               const at::Tensor& blocks, const at::Tensor& lengths, int64_t heads) {
+  Check(query, memory, blocks, lengths, heads);
+  return at::empty_symint(query.sym_sizes(), query.options());
+}
+
+}  // namespace
+
+at::Tensor SourceAttention(const at::Tensor& query, const at::Tensor& memory,
+                           const at::Tensor& blocks, const at::Tensor& lengths, int64_t heads,
+                           SourceAttentionKernel kernel) {
+  Check(query, memory, blocks, lengths, heads);
+  const at::Tensor dense_query = query.contiguous();
+  const at::Tensor dense_blocks = blocks.contiguous();
+  const at::Tensor dense_lengths = lengths.contiguous();
+  at::Tensor y = at::empty(query.sizes(), query.options());
+  const SourceAttentionParams params = {
+      .type = FloatTypeOf(query),
+      .query = dense_query.const_data_ptr(),
+      .memory = memory.const_data_ptr(),
+      .blocks = dense_blocks.const_data_ptr<int32_t>(),
+      .lengths = dense_lengths.const_data_ptr<int32_t>(),
+      .y = y.mutable_data_ptr(),
+      .rows = query.size(0),
+      .size = query.size(1),
+      .heads = heads,
+      .memory_blocks = memory.size(0),
+      .block_tokens = memory.size(1),
+      .row_blocks = blocks.size(1),
+  };
+  if (query.is_cpu()) {
+    CheckLengths(kOp, dense_lengths, params.row_blocks * params.block_tokens,
+                 "tokens in the row's blocks");
+    CheckIndexValues(params);
+  }
+  if (y.numel() > 0) kernel(params);
+  return y;
+}
+
+TORCH_LIBRARY_FRAGMENT(linnet, m) {
+  m.def(
+      "source_attention(Tensor query, Tensor memory, Tensor blocks, Tensor lengths, int heads) "
+      "-> Tensor",
+      {at::Tag::pt2_compliant_tag});
+}
+
+TORCH_LIBRARY_IMPL(linnet, CPU, m) { m.impl("source_attention", SourceAttentionCpuOp); }
+
+TORCH_LIBRARY_IMPL(linnet, Meta, m) { m.impl("source_attention", SourceAttentionMeta); }
+
+// A backward pass through it is an error instead of a silent zero.
+TORCH_LIBRARY_IMPL(linnet, Autograd, m) {
+  m.impl("source_attention", torch::autograd::autogradNotImplementedFallback());
+}
+
+}  // namespace linnet::ops

@@ -1,0 +1,57 @@
+"""Loads the operator library, and says on which devices its tests can run."""
+
+import os
+from pathlib import Path
+
+import pytest
+import torch
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def find_library() -> Path:
+    """LINNET_OPS_LIBRARY, or the newest liblinnet_ops.so among the builds."""
+    if named := os.environ.get("LINNET_OPS_LIBRARY"):
+        return Path(named)
+    built = [lib for lib in ROOT.glob("build/*/lib/liblinnet_ops.so") if "san" not in str(lib)]
+    if not built:
+        raise pytest.UsageError(
+            "no build/*/lib/liblinnet_ops.so: run cmake --preset release && "
+            "cmake --build --preset release --target linnet_ops, or set LINNET_OPS_LIBRARY"
+        )
+    return max(built, key=lambda lib: lib.stat().st_mtime)
+
+
+LIBRARY = find_library()
+torch.ops.load_library(LIBRARY)
+
+CUDA_LIBRARY = LIBRARY.with_name("liblinnet_ops_cuda.so")
+if torch.cuda.is_available() and CUDA_LIBRARY.exists():
+    torch.ops.load_library(CUDA_LIBRARY)
+
+
+@pytest.fixture(scope="session")
+def library() -> Path:
+    return LIBRARY
+
+
+@pytest.fixture(scope="session")
+def cuda_library() -> Path:
+    if not CUDA_LIBRARY.exists():
+        pytest.skip(f"{CUDA_LIBRARY.name} is not built beside {LIBRARY}: no nvcc")
+    return CUDA_LIBRARY
+
+
+@pytest.fixture
+def cuda() -> torch.device:
+    """The GPU; without one the test is skipped, or fails where LINNET_GPU_TESTS=1 promises one."""
+    missing = None
+    if not torch.cuda.is_available():
+        missing = "no GPU here"
+    elif not CUDA_LIBRARY.exists():
+        missing = f"{CUDA_LIBRARY.name} is not built beside {LIBRARY}"
+    if missing and os.environ.get("LINNET_GPU_TESTS") == "1":
+        pytest.fail(f"{missing}, but LINNET_GPU_TESTS=1 promises one")
+    if missing:
+        pytest.skip(missing)
+    return torch.device("cuda")

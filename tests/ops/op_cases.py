@@ -1,0 +1,99 @@
+"""Random arguments of the operators, and the tolerances of their results."""
+
+import torch
+from torch import Tensor
+
+# float32: sums of at most some hundred terms of size 1, each rounded at 6e-8, with taps that come
+# from an exponential good to some units in the last place.
+# bfloat16 keeps 8 bits: one rounding of a result, all of whose terms were summed in float32, is at
+# most 2^-9 of it, and results here stay below 4. float16 keeps 11 bits: 2^-12 of it.
+TOLERANCE = {torch.float32: 2e-6, torch.bfloat16: 2**-7, torch.float16: 2**-10}
+
+
+def assert_near(got: Tensor, want: Tensor, dtype: torch.dtype) -> None:
+    torch.testing.assert_close(
+        got.detach().cpu().double(), want, atol=TOLERANCE[dtype], rtol=2 * TOLERANCE[dtype]
+    )
+
+
+def numbers(seed: int, *shape: int, dtype: torch.dtype = torch.float32) -> Tensor:
+    """Normal numbers that `dtype` holds exactly."""
+    generator = torch.Generator().manual_seed(seed)
+    return torch.randn(*shape, generator=generator).to(dtype)
+
+
+def ints(*values: int) -> Tensor:
+    return torch.tensor(values, dtype=torch.int32)
+
+
+def conv_arguments(
+    batch: int,
+    time: int,
+    channels: int,
+    heads: int,
+    width: int,
+    dynamic: bool,
+    dtype: torch.dtype = torch.float32,
+    seed: int = 0,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """x, weight and lengths, ragged: the first sentence is full, others are shorter, down to 0."""
+    x = numbers(seed, batch, time, channels, dtype=dtype)
+    shape = (batch, time, heads, width) if dynamic else (heads, width)
+    weight = numbers(seed + 1, *shape, dtype=dtype)
+    lengths = ints(*(max(0, time - b * (1 + time // 3)) for b in range(batch)))
+    return x, weight, lengths
+
+
+def step_arguments(
+    rows: int,
+    channels: int,
+    heads: int,
+    width: int,
+    dynamic: bool,
+    dtype: torch.dtype = torch.float32,
+    seed: int = 0,
+) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
+    """Rows in pairs, as of beams of two; each pair stands at a position of its own and refers to
+    its own two lanes. Of the lanes some belong to nobody, and every third pair has an idle row.
+    """
+    generator = torch.Generator().manual_seed(seed)
+    lanes = 2 * rows + 3
+    x = numbers(seed, rows, channels, dtype=dtype)
+    shape = (rows, heads, width) if dynamic else (heads, width)
+    weight = numbers(seed + 1, *shape, dtype=dtype)
+    window = numbers(seed + 2, width, lanes, channels, dtype=dtype)
+    names = torch.randperm(lanes, generator=generator)
+    positions = torch.zeros(rows, dtype=torch.int32)
+    ancestry = torch.full((rows, width + 2), -7, dtype=torch.int32)  # -7: never to be used
+    for pair in range(0, rows, 2):
+        own = names[pair : pair + 2]
+        position = int(torch.randint(0, 3 * width, (), generator=generator))
+        for row in range(pair, min(pair + 2, rows)):
+            positions[row] = position
+            known = min(position + 1, width)
+            ancestry[row, :known] = own[torch.randint(0, 2, (known,), generator=generator)]
+            ancestry[row, 0] = names[row]
+        if pair % 6 == 4:
+            ancestry[pair, 0] = -1
+    return x, weight, window, positions, ancestry
+
+
+def attention_arguments(
+    lengths: list[int],
+    size: int,
+    block_tokens: int,
+    dtype: torch.dtype = torch.float32,
+    seed: int = 0,
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """query, memory, blocks and lengths, each row with a source of its own in scattered blocks."""
+    generator = torch.Generator().manual_seed(seed)
+    needed = [-(-length // block_tokens) for length in lengths]
+    pool = sum(needed) + 4
+    names = torch.randperm(pool, generator=generator).int().tolist()
+    blocks = torch.full((len(lengths), max(needed, default=0) + 1), -7, dtype=torch.int32)
+    for row, count in enumerate(needed):
+        for m in range(count):
+            blocks[row, m] = names.pop()
+    query = numbers(seed, len(lengths), size, dtype=dtype)
+    memory = numbers(seed + 1, pool, block_tokens, 2, size, dtype=dtype)
+    return query, memory, blocks, ints(*lengths)

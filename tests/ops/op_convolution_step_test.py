@@ -1,0 +1,279 @@
+"""dynamic_conv_step and light_conv_step against plain loops, whole sequences and fairseq."""
+
+import json
+
+import numpy as np
+import op_reference as plain
+import pytest
+import torch
+from op_cases import assert_near, ints, numbers, step_arguments
+from op_convolution_test import ORACLE
+from torch import Tensor
+
+STEPS = {True: torch.ops.linnet.dynamic_conv_step, False: torch.ops.linnet.light_conv_step}
+WHOLE = {True: torch.ops.linnet.dynamic_conv, False: torch.ops.linnet.light_conv}
+
+both = pytest.mark.parametrize("dynamic", [True, False], ids=["dynamic", "light"])
+# (rows, channels, heads, width)
+SHAPES = [
+    (1, 16, 1, 3),
+    (6, 24, 24, 5),  # one channel per head
+    (5, 512, 8, 31),  # the base model's layer, beam 5
+    (7, 130, 2, 15),  # 65 channels per head: vectors and a rest
+    (12, 64, 1, 7),  # one head
+    (6, 21, 7, 9),  # 3 channels per head, an uncommon width
+    (4, 12, 2, 1),  # a single tap
+    (6, 96, 3, 63),
+    (6, 640, 640, 31),  # more taps than a block of a GPU holds
+]
+SHAPE_NAMES = ["x".join(map(str, shape)) for shape in SHAPES]
+TYPES = [torch.float32, torch.bfloat16]
+
+
+@both
+@pytest.mark.parametrize("dtype", TYPES, ids=str)
+@pytest.mark.parametrize("shape", SHAPES, ids=SHAPE_NAMES)
+def test_equals_plain_loops(shape, dtype, dynamic):
+    for seed in range(3):
+        x, weight, window, *indices = step_arguments(*shape, dynamic, dtype, seed)
+        want, want_window = plain.conv_step(x, weight, window, *indices)
+        got = STEPS[dynamic](x, weight, window, *indices)
+        assert got.dtype == dtype
+        assert got.shape == x.shape
+        assert_near(got, want, dtype)
+        assert torch.equal(window.double(), want_window)
+
+
+@both
+def test_takes_no_rows(dynamic):
+    weight = torch.zeros(0, 2, 3) if dynamic else torch.zeros(2, 3)
+    window = torch.zeros(3, 0, 8)
+    ancestry = torch.zeros(0, 3, dtype=torch.int32)
+    assert STEPS[dynamic](torch.zeros(0, 8), weight, window, ints(), ancestry).shape == (0, 8)
+
+
+class Lanes:
+    """A layer's window, and the beams in it: what an engine does with the step operators.
+
+    Each sequence holds as many lanes as its beam is wide. After a step its beam is reordered at
+    random, and the ancestry of each new hypothesis is its parent's with its own lane before it.
+    """
+
+    def __init__(self, lanes: int, channels: int, width: int, dtype: torch.dtype, seed: int):
+        self.width = width
+        self.window = numbers(seed, width, lanes, channels, dtype=dtype) * 1000  # stale contents
+        self.positions = torch.full((lanes,), 77, dtype=torch.int32)
+        self.ancestry = torch.full((lanes, width), -1, dtype=torch.int32)
+
+    def seat(self, rows: list[int]) -> None:
+        self.positions[rows] = 0
+        self.ancestry[rows] = -1
+        for row in rows:
+            self.ancestry[row, 0] = row
+
+    def release(self, rows: list[int]) -> None:
+        self.ancestry[rows, 0] = -1
+
+    def advance(self, rows: list[int], parents: list[int]) -> None:
+        """Row rows[i] goes on from the hypothesis in row parents[i]."""
+        older = self.ancestry[parents, : self.width - 1].clone()
+        self.ancestry[rows, 1:] = older
+        self.ancestry[rows, 0] = torch.tensor(rows, dtype=torch.int32)
+        self.positions[rows] += 1
+
+
+@both
+@pytest.mark.parametrize("dtype", TYPES, ids=str)
+@pytest.mark.parametrize("width", [1, 3, 7, 31])
+def test_steps_of_reordered_beams_equal_whole_sequences(width, dtype, dynamic):
+    """Sequences of beam 1 to 4 join at different steps, are reordered at random, end, and leave
+    their lanes with stale contents to others. Each hypothesis' last output is what the whole
+    sequence of its own inputs gives, bit for bit.
+    """
+    random = np.random.default_rng(width)
+    lanes, channels, heads = 9, 36, 3
+    layer = Lanes(lanes, channels, width, dtype, seed=1)
+    light_weight = numbers(2, heads, width, dtype=dtype)
+    free = list(range(lanes))
+    sequences: list[dict] = []  # rows, steps to go, history: per row its inputs and scores so far
+    checked = 0
+    for step in range(60):
+        random.shuffle(free)
+        while free and len(free) >= (beam := int(random.integers(1, 5))) and random.random() < 0.7:
+            rows = [free.pop() for _ in range(beam)]
+            layer.seat(rows)
+            steps = int(random.integers(1, 2 * width + 3))
+            sequences.append({"rows": rows, "steps": steps, "history": {r: [] for r in rows}})
+        x = numbers(100 + step, lanes, channels, dtype=dtype)
+        scores = numbers(200 + step, lanes, heads, width, dtype=dtype)
+        weight = scores if dynamic else light_weight
+        y = STEPS[dynamic](x, weight, layer.window, layer.positions, layer.ancestry)
+        live = [row for sequence in sequences for row in sequence["rows"]]
+        assert not y[[row for row in range(lanes) if row not in live]].any()
+        for sequence in list(sequences):
+            rows, history = sequence["rows"], sequence["history"]
+            for row in rows:
+                history[row] = history[row] + [(x[row], scores[row])]
+                inputs = torch.stack([entry[0] for entry in history[row]])[None]
+                own = torch.stack([entry[1] for entry in history[row]])[None]
+                whole = WHOLE[dynamic](
+                    inputs, own if dynamic else weight, ints(inputs.shape[1]), width - 1
+                )
+                assert torch.equal(y[row], whole[0, -1])
+                checked += 1
+            sequence["steps"] -= 1
+            if sequence["steps"] == 0:
+                sequences.remove(sequence)
+                layer.release(rows)
+                free += rows
+                continue
+            parents = [int(p) for p in random.choice(rows, len(rows))]
+            layer.advance(rows, parents)
+            sequence["history"] = {r: history[p] for r, p in zip(rows, parents, strict=True)}
+    assert checked > 200
+
+
+def fairseq_cases():
+    index = json.loads((ORACLE / "modules.json").read_text())
+    return [pytest.param(case, id=case["name"]) for case in index["cases"] if case["causal"]]
+
+
+@pytest.mark.parametrize("case", fairseq_cases())
+def test_equals_fairseq_step_by_step(case):
+    with np.load(ORACLE / "modules.npz", allow_pickle=False) as arrays:
+        fields = {
+            field: torch.from_numpy(arrays[f"{case['name']}.{field}"])
+            for field in ("x", "weight", "y_incremental")
+        }
+        order = arrays[f"{case['name']}.new_order"].tolist()
+    x, weight = fields["x"], fields["weight"]
+    time, batch, channels = x.shape
+    dynamic = case["kind"] == "dynamic"
+    rows = list(range(batch))
+    layer = Lanes(batch, channels, case["K"], torch.float32, seed=5)
+    layer.seat(rows)
+    for t in range(time):
+        if t > 0:
+            layer.advance(rows, order if t == case["reorder_before_step"] else rows)
+        if dynamic:
+            scores = torch.nn.functional.linear(x[t], weight).view(batch, case["H"], case["K"])
+        else:
+            scores = weight[:, 0]
+        y = STEPS[dynamic](x[t], scores, layer.window, layer.positions, layer.ancestry)
+        # 1e-5: fairseq and this each differ from float64 by less than 1e-6
+        torch.testing.assert_close(y, fields["y_incremental"][t], atol=1e-5, rtol=0)
+
+
+@both
+def test_a_row_alone_equals_itself_in_company(dynamic):
+    x, weight, window, positions, ancestry = step_arguments(12, 130, 2, 31, dynamic)
+    whole = STEPS[dynamic](x, weight, window.clone(), positions, ancestry)
+    for row in range(12):
+        own = weight[row : row + 1] if dynamic else weight
+        one = slice(row, row + 1)
+        alone = STEPS[dynamic](x[one], own, window.clone(), positions[one], ancestry[one])
+        assert torch.equal(alone[0], whole[row])
+
+
+@both
+def test_takes_inputs_that_are_not_contiguous(dynamic):
+    x, weight, window, positions, ancestry = step_arguments(6, 20, 4, 5, dynamic)
+    want = STEPS[dynamic](x, weight, window.clone(), positions, ancestry)
+
+    def scattered(tensor: Tensor) -> Tensor:
+        return torch.stack([tensor, tensor], -1)[..., 0]
+
+    arguments = [scattered(tensor) for tensor in (x, weight, positions, ancestry)]
+    assert not any(tensor.is_contiguous() for tensor in arguments)
+    got = STEPS[dynamic](arguments[0], arguments[1], window, *arguments[2:])
+    assert torch.equal(got, want)
+
+
+REFUSED = {
+    "float16 on the cpu": ({"x": torch.zeros(2, 8).half()}, "x is Half on cpu; supported are"),
+    "window of another type": ({"window": torch.zeros(3, 4, 8).bfloat16()}, "window is BFloat16"),
+    "x of three dimensions": ({"x": torch.zeros(1, 2, 8)}, r"needs 2 dimensions \[R, C\]"),
+    "weight of another row count": ({"weight": torch.zeros(3, 2, 3)}, r"dimension 0 \(R\) must be"),
+    "window of another width": ({"window": torch.zeros(5, 4, 8)}, r"\(K\) must be 3 as in weight"),
+    "window of other channels": ({"window": torch.zeros(3, 4, 9)}, r"\(C\) must be 8 as in x"),
+    "window that is not contiguous": (
+        {"window": torch.zeros(4, 3, 8).transpose(0, 1)},
+        "must be contiguous: it is changed in place",
+    ),
+    "an even width": (
+        {"weight": torch.zeros(2, 2, 2), "window": torch.zeros(2, 4, 8)},
+        "filter width is 2, must be odd",
+    ),
+    "uneven heads": ({"weight": torch.zeros(2, 3, 3)}, "8 channels do not fall into 3 heads"),
+    "int64 positions": ({"positions": torch.tensor([0, 0])}, "positions is Long, needs int32"),
+    "positions of another row count": ({"positions": ints(0)}, r"positions has shape \[1\]"),
+    "ancestry shorter than the width": (
+        {"ancestry": torch.zeros(2, 2, dtype=torch.int32)},
+        "needs at least 3 .the filter width. lanes per row",
+    ),
+    "a negative position": (
+        {"positions": ints(0, -1)},
+        r"positions\[1\] is -1, must be at least 0",
+    ),
+    "a lane that is not there": (
+        {"ancestry": torch.tensor([[0, 4, 0], [1, 1, 1]], dtype=torch.int32)},
+        r"ancestry\[0, 1\] is 4, must lie between 0 and 3",
+    ),
+    "a negative lane": (
+        {"ancestry": torch.tensor([[0, 0, -1], [1, 1, 1]], dtype=torch.int32)},
+        r"ancestry\[0, 2\] is -1, must lie between 0 and 3",
+    ),
+    "an own lane below -1": (
+        {"ancestry": torch.tensor([[-2, 0, 0], [1, 1, 1]], dtype=torch.int32)},
+        r"ancestry\[0, 0\] is -2, .* or be -1 for an idle row",
+    ),
+    "two rows with one lane": (
+        {"ancestry": torch.tensor([[1, 0, 0], [1, 1, 1]], dtype=torch.int32)},
+        "rows 0 and 1 both own lane 1",
+    ),
+}
+
+
+@pytest.mark.parametrize("change", REFUSED, ids=str)
+def test_refuses(change):
+    changes, message = REFUSED[change]
+    window = torch.ones(3, 4, 8)
+    arguments = {
+        "x": torch.zeros(2, 8),
+        "weight": torch.zeros(2, 2, 3),
+        "window": window,
+        "positions": ints(9, 9),
+        "ancestry": torch.tensor([[0, 0, 1], [1, 1, 0]], dtype=torch.int32),
+    }
+    with pytest.raises(RuntimeError, match=message):
+        torch.ops.linnet.dynamic_conv_step(**(arguments | changes))
+    assert (window == 1).all(), "a refused call changes nothing"
+
+
+@both
+@pytest.mark.parametrize("dtype", [*TYPES, torch.float16], ids=str)
+@pytest.mark.parametrize("shape", SHAPES, ids=SHAPE_NAMES)
+def test_cuda_equals_plain_loops(cuda, shape, dtype, dynamic):
+    for seed in range(3):
+        x, weight, window, *indices = step_arguments(*shape, dynamic, dtype, seed)
+        want, want_window = plain.conv_step(x, weight, window, *indices)
+        on_device = window.to(cuda)
+        got = STEPS[dynamic](
+            x.to(cuda), weight.to(cuda), on_device, *(index.to(cuda) for index in indices)
+        )
+        assert_near(got, want, dtype)
+        assert torch.equal(on_device.cpu().double(), want_window)
+
+
+def test_cuda_step_can_be_captured_in_a_graph(cuda):
+    arguments = [tensor.to(cuda) for tensor in step_arguments(6, 64, 4, 7, True)]
+    x, weight, window, *indices = arguments
+    want_window = window.clone()
+    want = torch.ops.linnet.dynamic_conv_step(x, weight, want_window, *indices)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        got = torch.ops.linnet.dynamic_conv_step(x, weight, window, *indices)
+    graph.replay()
+    torch.cuda.synchronize()
+    assert torch.equal(got, want)
+    assert torch.equal(window, want_window)

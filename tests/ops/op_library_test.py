@@ -1,0 +1,186 @@
+"""What torch asks of an operator library, and what the machine does with it."""
+
+import io
+import os
+import subprocess
+import sys
+
+import pytest
+import torch
+from op_cases import attention_arguments, conv_arguments, step_arguments
+from torch import Tensor
+
+ops = torch.ops.linnet
+
+
+def calls(dtype: torch.dtype) -> list:
+    """One call of each operator: name, arguments."""
+    return [
+        ("dynamic_conv", (*conv_arguments(2, 9, 32, 4, 7, True, dtype), 3)),
+        ("light_conv", (*conv_arguments(2, 9, 32, 4, 7, False, dtype), 6)),
+        ("dynamic_conv_step", step_arguments(6, 32, 4, 7, True, dtype)),
+        ("light_conv_step", step_arguments(6, 32, 4, 7, False, dtype)),
+        ("source_attention", (*attention_arguments([5, 0, 9], 32, 4, dtype), 4)),
+    ]
+
+
+NAMES = [name for name, _ in calls(torch.float32)]
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
+@pytest.mark.parametrize("name", NAMES)
+def test_keeps_what_torch_asks_of_an_operator(name, dtype):
+    """Schema, aliasing, shapes without data, symbolic shapes, autograd registration."""
+    arguments = dict(calls(dtype))[name]
+    results = torch.library.opcheck(getattr(ops, name).default, arguments)
+    assert set(results.values()) == {"SUCCESS"}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_backward_pass_is_an_error(name):
+    arguments = list(dict(calls(torch.float32))[name])
+    arguments[0] = arguments[0].requires_grad_()
+    y = getattr(ops, name)(*arguments)
+    with pytest.raises(RuntimeError, match=f"derivative for linnet::{name} is not implemented"):
+        y.sum().backward()
+
+
+class StepModule(torch.nn.Module):
+    """As an exported model: keeps no state, gets it as a list, and ops change it in place."""
+
+    def forward(
+        self, x: Tensor, weight: Tensor, state: list[Tensor], positions: Tensor, ancestry: Tensor
+    ) -> Tensor:
+        for window in state:
+            x = torch.ops.linnet.dynamic_conv_step(x, weight, window, positions, ancestry)
+        return x
+
+    @torch.jit.export
+    def encode(self, x: Tensor, weight: Tensor, lengths: Tensor) -> Tensor:
+        return torch.ops.linnet.light_conv(x, weight, lengths, 1)
+
+    @torch.jit.export
+    def attend(self, query: Tensor, memory: Tensor, blocks: Tensor, lengths: Tensor) -> Tensor:
+        return torch.ops.linnet.source_attention(query, memory, blocks, lengths, 2)
+
+
+@pytest.mark.parametrize("frozen", [False, True])
+def test_a_scripted_module_saved_and_loaded_keeps_changes_in_place(frozen):
+    saved = io.BytesIO()
+    torch.jit.save(torch.jit.script(StepModule()), saved)
+    saved.seek(0)
+    module = torch.jit.load(saved).eval()
+    if frozen:
+        module = torch.jit.freeze(module, preserved_attrs=["encode", "attend"])
+    x, weight, window, *indices = step_arguments(6, 32, 4, 7, True)
+    state, want_state = [window, window * 2], [window.clone(), window * 2]
+    with torch.inference_mode():
+        for _ in range(3):  # the first calls are profiled, the third runs what came of it
+            got = module(x, weight, state, *indices)
+            want = x
+            for one in want_state:
+                want = ops.dynamic_conv_step(want, weight, one, *indices)
+            assert torch.equal(got, want)
+            assert all(map(torch.equal, state, want_state))
+        x, weight, lengths = conv_arguments(2, 9, 32, 4, 7, False)
+        want = ops.light_conv(x, weight, lengths, 1)
+        assert torch.equal(module.encode(x, weight, lengths), want)
+        arguments = attention_arguments([5, 9], 32, 4)
+        assert torch.equal(module.attend(*arguments), ops.source_attention(*arguments, 2))
+
+
+LARGE = """
+import torch, sys
+torch.ops.load_library(sys.argv[1])
+sys.path.insert(0, sys.argv[2])
+from op_cases import attention_arguments, conv_arguments, step_arguments
+torch.set_num_threads(int(sys.argv[3]))
+results = []
+for dtype in (torch.float32, torch.bfloat16):
+    for dynamic, whole, step in (
+        (True, torch.ops.linnet.dynamic_conv, torch.ops.linnet.dynamic_conv_step),
+        (False, torch.ops.linnet.light_conv, torch.ops.linnet.light_conv_step),
+    ):
+        results.append(whole(*conv_arguments(3, 70, 520, 8, 31, dynamic, dtype), 15))
+        x, weight, window, *indices = step_arguments(40, 520, 8, 31, dynamic, dtype)
+        results += [step(x, weight, window, *indices), window]
+    results.append(torch.ops.linnet.source_attention(
+        *attention_arguments([70] * 12, 520, 16, dtype), 8))
+torch.save([result.double() for result in results], sys.argv[4])
+"""
+
+
+def large_results(library, path, threads: int = 1, **environment: str) -> list[Tensor]:
+    """All operators on large inputs, in a process of its own: both settings hold from its start."""
+    here = os.path.dirname(__file__)
+    command = [sys.executable, "-c", LARGE, str(library), here, str(threads), str(path)]
+    subprocess.run(command, env=os.environ | environment, check=True)
+    return torch.load(path)
+
+
+@pytest.fixture(scope="module")
+def results_of_one_thread(library, tmp_path_factory) -> list[Tensor]:
+    return large_results(library, tmp_path_factory.mktemp("ops") / "one")
+
+
+def test_two_threads_give_the_bits_of_one(library, tmp_path, results_of_one_thread):
+    got = large_results(library, tmp_path / "two", threads=2)
+    assert all(map(torch.equal, got, results_of_one_thread))
+
+
+@pytest.mark.parametrize("capability", ["default", "avx2", "avx512"])
+def test_every_instruction_set_gives_the_same_numbers(
+    library, tmp_path, results_of_one_thread, capability
+):
+    known = ["default", "avx2", "avx512"]
+    best = torch.backends.cpu.get_cpu_capability().lower()
+    if best not in known or known.index(capability) > known.index(best):
+        pytest.skip(f"this processor, or ATEN_CPU_CAPABILITY, has {best} at most")
+    got = large_results(library, tmp_path / capability, ATEN_CPU_CAPABILITY=capability)
+    for i, (one, other) in enumerate(zip(got, results_of_one_thread, strict=True)):
+        # float32 first: a rounding more per product without FMA; bfloat16: a result's last bit
+        tolerance = 4e-6 if i < len(got) // 2 else 2**-7
+        torch.testing.assert_close(one, other, atol=tolerance, rtol=tolerance)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_work_is_spread_over_two_threads(name):
+    """Seen in the processor time that threads other than this one spend."""
+    large = {
+        "dynamic_conv": (*conv_arguments(4, 100, 512, 8, 31, True), 15),
+        "light_conv": (*conv_arguments(4, 100, 512, 8, 31, False), 15),
+        "dynamic_conv_step": step_arguments(160, 512, 8, 31, True),
+        "light_conv_step": step_arguments(160, 512, 8, 31, False),
+        "source_attention": (*attention_arguments([60] * 60, 512, 16), 8),
+    }
+    shares = {}
+    before = torch.get_num_threads()
+    try:
+        for threads in (1, 2):
+            torch.set_num_threads(threads)
+            getattr(ops, name)(*large[name])
+            shares[threads] = time_elsewhere(lambda: getattr(ops, name)(*large[name]))
+    finally:
+        torch.set_num_threads(before)
+    # half of the work goes elsewhere at two threads, and nothing at one; libgomp's own waiting adds
+    # to it, so the bound is loose
+    assert shares[1] < 0.1, shares
+    assert shares[2] > 0.25, shares
+
+
+def time_elsewhere(work) -> float:
+    """The share of the process' processor time that is not this thread's, while `work` repeats."""
+    import time
+
+    process, thread = time.process_time(), time.thread_time()
+    while time.process_time() - process < 0.2:
+        work()
+    process, thread = time.process_time() - process, time.thread_time() - thread
+    return 1 - thread / process
+
+
+def test_the_cuda_library_loads_without_a_gpu(cuda_library):
+    """A CPU process never loads it, but an image for both must not fail where it does."""
+    torch.ops.load_library(cuda_library)
+    for name in NAMES:
+        assert torch._C._dispatch_has_kernel_for_dispatch_key(f"linnet::{name}", "CUDA")

@@ -1,0 +1,76 @@
+"""The operators as plain loops over numpy arrays in float64: what the kernels are measured against.
+
+Each function takes tensors of any type and device and returns a float64 tensor on the CPU.
+"""
+
+import numpy as np
+import torch
+from torch import Tensor
+
+
+def doubles(tensor: Tensor) -> np.ndarray:
+    return tensor.detach().cpu().double().numpy()
+
+
+def softmax(scores: np.ndarray) -> np.ndarray:
+    e = np.exp(scores - scores.max(-1, keepdims=True))
+    return e / e.sum(-1, keepdims=True)
+
+
+def conv(x: Tensor, weight: Tensor, lengths: Tensor, padding_left: int) -> Tensor:
+    """x: [B, T, C], weight: [B, T, H, K] or [H, K], lengths: [B] -> [B, T, C]."""
+    x_, taps = doubles(x), softmax(doubles(weight))
+    batch, time, channels = x_.shape
+    heads, width = taps.shape[-2:]
+    taps = np.broadcast_to(taps, (batch, time, heads, width))
+    taps = np.repeat(taps, channels // heads, axis=2)  # [B, T, C, K]
+    y = np.zeros_like(x_)
+    for b in range(batch):
+        for t in range(int(lengths[b])):
+            for k in range(width):
+                s = t + k - padding_left
+                if 0 <= s < int(lengths[b]):
+                    y[b, t] += taps[b, t, :, k] * x_[b, s]
+    return torch.from_numpy(y)
+
+
+def conv_step(
+    x: Tensor, weight: Tensor, window: Tensor, positions: Tensor, ancestry: Tensor
+) -> tuple[Tensor, Tensor]:
+    """x: [R, C], weight: [R, H, K] or [H, K], window: [K, L, C], positions: [R],
+    ancestry: [R, A] -> y [R, C], and the window after the step.
+    """
+    x_, taps, window_ = doubles(x), softmax(doubles(weight)), doubles(window).copy()
+    rows, channels = x_.shape
+    heads, width = taps.shape[-2:]
+    taps = np.repeat(np.broadcast_to(taps, (rows, heads, width)), channels // heads, axis=1)
+    y = np.zeros_like(x_)
+    live = [r for r in range(rows) if ancestry[r, 0] >= 0]
+    for r in live:
+        window_[positions[r] % width, ancestry[r, 0]] = x_[r]
+    for r in live:
+        for j in range(min(width - 1, int(positions[r])) + 1):
+            past = window_[(positions[r] - j) % width, ancestry[r, j]]
+            y[r] += taps[r, :, width - 1 - j] * past
+    return torch.from_numpy(y), torch.from_numpy(window_)
+
+
+def source_attention(
+    query: Tensor, memory: Tensor, blocks: Tensor, lengths: Tensor, heads: int
+) -> Tensor:
+    """query: [R, d], memory: [N, P, 2, d], blocks: [R, M], lengths: [R] -> [R, d]."""
+    query_, memory_ = doubles(query), doubles(memory)
+    rows, size = query_.shape
+    block_tokens = memory_.shape[1]
+    y = np.zeros_like(query_)
+    for r in range(rows):
+        tokens = [
+            memory_[blocks[r, s // block_tokens], s % block_tokens] for s in range(int(lengths[r]))
+        ]
+        if not tokens:
+            continue
+        keys, values = np.stack(tokens, axis=1)  # [S, d] each
+        for head in np.split(np.arange(size), heads):
+            scores = keys[:, head] @ query_[r, head] / np.sqrt(size // heads)
+            y[r, head] = softmax(scores) @ values[:, head]
+    return torch.from_numpy(y)

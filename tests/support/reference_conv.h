@@ -1,0 +1,101 @@
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <vector>
+
+#include "model/ops/params.h"
+
+// The operators as plain loops in double over float32 arrays: what the kernels are measured
+// against.
+namespace linnet::ops {
+
+inline std::vector<double> ReferenceSoftmax(const float* scores, int64_t count) {
+  const float highest = *std::max_element(scores, scores + count);
+  std::vector<double> taps(count);
+  double sum = 0.0;
+  for (int64_t k = 0; k < count; ++k) sum += taps[k] = std::exp(double{scores[k]} - highest);
+  for (double& tap : taps) tap /= sum;
+  return taps;
+}
+
+inline std::vector<double> ReferenceConvolution(const ConvolutionParams& p) {
+  const auto* x = static_cast<const float*>(p.x);
+  const auto* weight = static_cast<const float*>(p.weight);
+  std::vector<double> y(p.batch * p.time * p.channels);
+  for (int64_t b = 0; b < p.batch; ++b) {
+    for (int64_t t = 0; t < p.lengths[b]; ++t) {
+      for (int64_t c = 0; c < p.channels; ++c) {
+        const int64_t position = b * p.time + t;
+        const int64_t head = (p.dynamic ? position * p.heads : 0) + c / (p.channels / p.heads);
+        const std::vector<double> taps = ReferenceSoftmax(weight + head * p.width, p.width);
+        for (int64_t k = 0; k < p.width; ++k) {
+          const int64_t s = t + k - p.padding_left;
+          if (s < 0 || s >= p.lengths[b]) continue;
+          y[position * p.channels + c] += taps[k] * x[(b * p.time + s) * p.channels + c];
+        }
+      }
+    }
+  }
+  return y;
+}
+
+// Changes p.window as the step does.
+inline std::vector<double> ReferenceStep(const ConvolutionStepParams& p) {
+  const auto* x = static_cast<const float*>(p.x);
+  const auto* weight = static_cast<const float*>(p.weight);
+  auto* window = static_cast<float*>(p.window);
+  const auto input = [&](int64_t r, int64_t j, int64_t c) -> float& {
+    const int64_t lane = p.ancestry[r * p.ancestry_stride + j];
+    return window[((p.positions[r] - j) % p.width * p.lanes + lane) * p.channels + c];
+  };
+  const auto idle = [&](int64_t r) { return p.ancestry[r * p.ancestry_stride] < 0; };
+  std::vector<double> y(p.rows * p.channels);
+  for (int64_t r = 0; r < p.rows; ++r) {
+    for (int64_t c = 0; c < p.channels && !idle(r); ++c) input(r, 0, c) = x[r * p.channels + c];
+  }
+  for (int64_t r = 0; r < p.rows; ++r) {
+    for (int64_t c = 0; c < p.channels && !idle(r); ++c) {
+      const int64_t head = (p.dynamic ? r * p.heads : 0) + c / (p.channels / p.heads);
+      const std::vector<double> taps = ReferenceSoftmax(weight + head * p.width, p.width);
+      for (int64_t j = 0; j <= std::min<int64_t>(p.width - 1, p.positions[r]); ++j) {
+        y[r * p.channels + c] += taps[p.width - 1 - j] * input(r, j, c);
+      }
+    }
+  }
+  return y;
+}
+
+inline std::vector<double> ReferenceAttention(const SourceAttentionParams& p) {
+  const auto* query = static_cast<const float*>(p.query);
+  const auto* memory = static_cast<const float*>(p.memory);
+  const int64_t head_size = p.size / p.heads;
+  std::vector<double> y(p.rows * p.size);
+  for (int64_t r = 0; r < p.rows; ++r) {
+    for (int64_t head = 0; head < p.heads && p.lengths[r] > 0; ++head) {
+      const auto key = [&](int64_t s) {
+        const int64_t block = p.blocks[r * p.row_blocks + s / p.block_tokens];
+        return memory + (block * p.block_tokens + s % p.block_tokens) * 2 * p.size +
+               head * head_size;
+      };
+      std::vector<float> scores(p.lengths[r]);
+      for (int64_t s = 0; s < p.lengths[r]; ++s) {
+        double score = 0.0;
+        for (int64_t c = 0; c < head_size; ++c) {
+          score += double{query[r * p.size + head * head_size + c]} * key(s)[c];
+        }
+        scores[s] = score / std::sqrt(static_cast<double>(head_size));
+      }
+      const std::vector<double> shares = ReferenceSoftmax(scores.data(), p.lengths[r]);
+      for (int64_t s = 0; s < p.lengths[r]; ++s) {
+        for (int64_t c = 0; c < head_size; ++c) {
+          y[r * p.size + head * head_size + c] += shares[s] * key(s)[p.size + c];
+        }
+      }
+    }
+  }
+  return y;
+}
+
+}  // namespace linnet::ops
