@@ -1,0 +1,46 @@
+#!/usr/bin/env bash
+# Collects built programs and the libraries they need in a folder that can be moved: DIR/bin, DIR/lib.
+#
+#   deploy/stage.sh DIR              the three programs with LibTorch's libraries; Debian's are to be installed beside
+#                                    them: [debian-runtime] in deps/versions.txt
+#   deploy/stage.sh --portable DIR   linnet-decode with Debian's libraries and without LibTorch, for a machine that has
+#                                    a torch: LD_LIBRARY_PATH=TORCH/lib:DIR/lib, as tests/gpu.sh sets it; glibc >= 2.36
+#
+# Only what the programs are linked to is taken: of LibTorch's 1 GB that is libtorch_cpu and four small ones.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+portable=
+programs=(linnet-server linnet linnet-decode)
+if [[ ${1:-} == --portable ]]; then
+  portable=1 programs=(linnet-decode)
+  shift
+fi
+(($# == 1)) || { sed -n '2,10s/^# \{0,1\}//p' deploy/stage.sh && exit 2; }
+dir=$1 built=build/release root=$PWD/
+binaries=("${programs[@]/#/$built/bin/}")
+for binary in "${binaries[@]}"; do
+  [[ -x $binary ]] || { echo "error: no $binary: run ./start.sh --build" >&2 && exit 1; }
+done
+
+mkdir -p "$dir/bin" "$dir/lib"
+cp "${binaries[@]}" "$dir/bin/"
+cp "$built"/lib/liblinnet_ops*.so "$dir/lib/"
+
+# `ldd` prints "name => path (address)". What is not found is an error here rather than on the other machine.
+libraries=$(ldd "${binaries[@]}" | awk '$2 == "=>" { print $1, $3 }' | sort -u)
+if grep ' not$' <<<"$libraries"; then
+  echo "error: these libraries were not found" >&2
+  exit 1
+fi
+while read -r name path; do
+  if [[ $name == liblinnet* ]]; then
+    continue
+  elif [[ $path == "$root"* ]]; then
+    [[ $portable ]] || cp -L "$path" "$dir/lib/$name"
+  elif [[ $portable && ! $name =~ ^lib(c|m|dl|rt|pthread|resolv|stdc\+\+|gcc_s)\.so ]]; then
+    cp -L "$path" "$dir/lib/$name"  # but for the C and C++ runtimes: those belong to the machine
+  fi
+done <<<"$libraries"
+strip --strip-unneeded "$dir"/bin/* "$dir"/lib/liblinnet*
+du -sh "$dir"

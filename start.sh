@@ -1,0 +1,169 @@
+#!/usr/bin/env bash
+# Sets Linnet up, builds it and serves the models in model/bundles: see --help.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")"
+. deps/setup.sh
+
+usage() {
+  cat <<'U'
+usage: ./start.sh [--build | --check | --deps] [--tools] [--device cpu|cuda] [-- SERVER FLAGS…]
+
+Installs what is missing (Debian 12), builds, starts linnet-server with the models in model/bundles,
+shows a translation and a summary, and serves until Ctrl-C. The second time it takes seconds.
+
+  --build         build only: programs in build/release/bin
+  --check         build, serve on free ports, make a translation, a summary, a health check and a scrape of
+                  the metrics with the real client, stop; fails if any of them fails
+  --deps          install the dependencies only
+  --tools         also make .venv/bin/python with linnet_model and the full torch (5 GB), for training and tests
+  --device cuda   also fetch LibTorch's CUDA libraries (3 GB), build the CUDA operators, and serve on the GPU
+  -- FLAGS        go to linnet-server, for example: ./start.sh -- --listen 0.0.0.0:50051
+
+Nothing is written outside this folder but Debian packages, by apt-get, as root or through sudo. Logs are in
+build/logs. CMAKE_BUILD_PARALLEL_LEVEL sets how many compilers run at once.
+U
+}
+
+mode=serve device=cpu
+declare -a extras=() server_flags=()
+while (($#)); do
+  case $1 in
+    --build | --check | --deps) mode=${1#--} ;;
+    --tools) extras+=(python) ;;
+    --device)
+      device=${2:-}
+      [[ $device == cpu || $device == cuda ]] || die "--device '$device' is not supported: cpu or cuda"
+      shift
+      ;;
+    --help | -h) usage && exit ;;
+    --)
+      shift
+      server_flags=("$@")
+      break
+      ;;
+    *) die "unknown flag '$1': see ./start.sh --help" ;;
+  esac
+  shift
+done
+[[ $device == cpu ]] || extras+=(cuda)
+
+readonly bin=build/release/bin
+
+configure() {
+  local -a options=()
+  if [[ $device == cuda ]]; then options+=(-DLINNET_CUDA=ON); fi
+  cmake --preset release "${options[@]}"
+}
+
+build() {
+  if [[ $device == cuda && -z ${CUDACXX:-} ]] && ! command -v nvcc >/dev/null; then
+    die "--device cuda compiles CUDA operators: put nvcc of CUDA 13.0 on PATH or set CUDACXX"
+  fi
+  step "Configuring (preset release)" configure
+  step "Building linnet-server, linnet, linnet-decode" cmake --build --preset release --target programs
+}
+
+# ---- the server, and a few calls to it
+
+server='' grpc='' metrics=''
+
+stop_server() {
+  local pid=$server
+  server=''
+  [[ -z $pid ]] || { kill -TERM "$pid" 2>/dev/null; wait "$pid"; }
+}
+
+# Starts the server and waits until it says where it listens: `ready grpc=HOST:PORT metrics=HOST:PORT`.
+start_server() {
+  local log=$logs/server.log line='' deadline=$((SECONDS + 180))
+  mkdir -p "$logs"
+  printf '\nStarting linnet-server on the %s ... ' "$device"
+  set -m  # a process group of its own: Ctrl-C is for this script, which then asks the server to drain
+  "$bin/linnet-server" --models model/bundles --device "$device" "$@" </dev/null >"$log" 2>&1 &
+  set +m
+  server=$!
+  trap 'stop_server || true' EXIT
+  trap 'exit 130' INT
+  trap 'exit 143' TERM
+  until line=$(grep -m 1 '^ready ' "$log"); do
+    if ! kill -0 "$server" 2>/dev/null || ((SECONDS > deadline)); then
+      printf 'not ready; the end of %s:\n\n' "$log"
+      tail -n 30 "$log" | sed 's/^/    /'
+      exit 1
+    fi
+    sleep 0.1
+  done
+  [[ $line =~ ^ready\ grpc=([^ ]+)\ metrics=([^ ]+)$ ]] || die "linnet-server printed '$line' as it became ready"
+  grpc=${BASH_REMATCH[1]} metrics=${BASH_REMATCH[2]}
+  printf 'grpc %s, metrics %s\n' "$grpc" "$metrics"
+}
+
+# call ARGUMENTS…: shows a command of the client and its answer. An answer without a word in it is a failure.
+call() {
+  local shown='' word answer
+  for word in "$@"; do
+    [[ $word =~ ^[[:alnum:]_./:-]+$ ]] || word="\"$word\""
+    shown+=" $word"
+  done
+  printf '\n$ %s/linnet%s\n' "$bin" "$shown"
+  answer=$(LINNET_SERVER=$grpc "$bin/linnet" "$@" </dev/null) || die "linnet $1 failed; the server's log is $logs/server.log"
+  [[ $answer == *[[:alnum:]]* ]] || die "linnet $1 answered nothing"
+  printf '%s\n' "$answer"
+}
+
+scrape_metrics() {
+  printf '\n$ GET http://%s/metrics\n' "$metrics"
+  python3 - "http://$metrics/metrics" <<'P' || die "no metrics at http://$metrics/metrics"
+import sys, urllib.request
+page = urllib.request.build_opener(urllib.request.ProxyHandler({})).open(sys.argv[1], timeout=10).read().decode()
+samples = [line for line in page.splitlines() if line.startswith("linnet_")]
+totals = [line for line in samples if "_total" in line and not line.endswith(" 0")]
+print(*totals[:8], f"... {len(samples)} samples in all", sep="\n")
+sys.exit(not totals)
+P
+}
+
+show_the_models_at_work() {
+  call translate --to de "A dog runs across the street."
+  call summarize --file tests/data/abstract.txt
+}
+
+check() {
+  start_server --listen 127.0.0.1:0 --metrics-listen 127.0.0.1:0 "${server_flags[@]}"
+  show_the_models_at_work
+  call health
+  scrape_metrics
+  stop_server || die "linnet-server did not stop cleanly: its log is $logs/server.log"
+  printf '\nAll four answered, and the server stopped cleanly.\n'
+}
+
+serve() {
+  local export='' status=0
+  start_server "${server_flags[@]}"
+  show_the_models_at_work
+  trap 'exit 0' INT TERM  # from here on being stopped is the normal end
+  [[ $grpc == 127.0.0.1:50051 ]] || export="  export LINNET_SERVER=$grpc"$'\n'
+  cat <<T
+
+Linnet serves on $grpc. In another terminal, try:
+
+$export  $bin/linnet translate --to de "Where is the station?"
+  $bin/linnet summarize --file README.md
+  $bin/linnet models
+  $bin/linnet --help
+
+Metrics are at http://$metrics/metrics, the log is $logs/server.log. Ctrl-C stops the server.
+T
+  wait "$server" || status=$?
+  server=''
+  tail -n 30 "$logs/server.log" >&2
+  die "linnet-server ended by itself with status $status"
+}
+
+echo "Setting up Linnet in $PWD"
+install_dependencies "${extras[@]}"
+[[ $mode == deps ]] || build
+case $mode in
+  check) check ;;
+  serve) serve ;;
+esac

@@ -1,0 +1,99 @@
+#!/usr/bin/env bash
+# Sets Linnet up, builds it and runs its tests: see --help.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")"
+. deps/setup.sh
+
+usage() {
+  cat <<'U'
+usage: ./test.sh [--all]
+
+Sets up as ./start.sh --build --tools does, builds the release preset with its tests and runs
+  ctest      every GoogleTest
+  pytest     operators, linnet_model, linnet-decode, end to end, layering, the scripts
+  check      ./start.sh --check, what a newcomer runs
+  style      ruff, and shellcheck where it is installed
+and with --all
+  asan       the C++ tests under AddressSanitizer and UndefinedBehaviorSanitizer
+  tsan       the tests of tests/server under ThreadSanitizer
+
+Everything runs even if something has failed; the exit status is 1 if anything did. Logs and JUnit reports
+are in build/logs. No GPU is needed: tests/gpu.sh is for a machine that has one.
+U
+}
+
+all=
+while (($#)); do
+  case $1 in
+    --all) all=1 ;;
+    --help | -h) usage && exit ;;
+    *) die "unknown flag '$1': see ./test.sh --help" ;;
+  esac
+  shift
+done
+
+export NO_COLOR=1 GTEST_COLOR=no CLICOLOR=0 PY_COLORS=0
+started=$SECONDS
+jobs=$(nproc)
+summary='' failed=0
+
+# suite NAME COMMAND…: runs it in full view, notes how it ended, and goes on.
+suite() {
+  local name=$1 from=$SECONDS outcome=passed
+  shift
+  printf '\n==== %s\n' "$name"
+  ("$@") || outcome=FAILED failed=1  # a process of its own: a failed step() ends it
+  summary+=$(printf '  %-8s %-7s %5s s' "$name" "$outcome" "$((SECONDS - from))")$'\n'
+}
+
+style() {
+  local status=0
+  .venv/bin/ruff check model tests || status=1
+  if command -v shellcheck >/dev/null; then
+    find . \( -path ./.deps -o -path ./.venv -o -path ./build \) -prune -o \( -name '*.sh' -o -path ./.ci/run \) -print0 |
+      xargs -0 shellcheck || status=1
+  else
+    echo "shellcheck is not installed: the shell scripts were not read"
+  fi
+  return "$status"
+}
+
+# sanitizer PRESET FOLDER: builds and runs the C++ tests of a folder of the build.
+sanitizer() {
+  step "Configuring (preset $1)" cmake --preset "$1"
+  step "Building (preset $1)" cmake --build --preset "$1" --target "$2/all"
+  ctest --test-dir "build/$1/$2" -j "$jobs" --output-on-failure --no-tests=error --output-junit "$PWD/$logs/ctest-$1.xml"
+}
+
+# The numbers of the last line, read from the reports of this run.
+count() {
+  .venv/bin/python - "$logs"/{ctest,pytest}*.xml <<'P'
+import sys, xml.etree.ElementTree as xml
+total = dict(tests=0, failures=0, errors=0, skipped=0, disabled=0)
+for path in sys.argv[1:]:
+    for suite in xml.parse(path).getroot().iter("testsuite"):
+        for key in total:
+            total[key] += int(suite.get(key) or 0)
+failed = total["failures"] + total["errors"]
+skipped = total["skipped"] + total["disabled"]
+print(f"tests: {total['tests'] - failed - skipped} passed, {failed} failed, {skipped} skipped")
+P
+}
+
+./start.sh --build --tools
+step "Building the tests" cmake --build --preset release
+rm -f "$logs"/{ctest,pytest}*.xml
+
+suite ctest ctest --preset release -j "$jobs" --no-tests=error --output-junit "$PWD/$logs/ctest.xml"
+suite pytest .venv/bin/python -m pytest tests -q --junitxml="$logs/pytest.xml"
+suite check ./start.sh --check
+suite style style
+if [[ $all ]]; then
+  suite asan sanitizer asan tests
+  suite tsan sanitizer tsan tests/server
+fi
+
+printf '\n%s' "$summary"
+printf '  %-16s %5s s\n\n' "in all" "$((SECONDS - started))"
+count
+exit "$failed"

@@ -1,0 +1,193 @@
+"""A copy of the scripts in a machine made of fakes.
+
+Every command that installs or builds is a small stand-in that writes down how it was called; PATH
+holds nothing else but the plain tools that the scripts may use.
+"""
+
+import os
+import shutil
+import signal
+import subprocess
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+
+TOOLS = [
+    "awk",
+    "bash",
+    "cat",
+    "chmod",
+    "cp",
+    "cut",
+    "date",
+    "dirname",
+    "env",
+    "grep",
+    "gzip",
+    "head",
+    "ln",
+    "mkdir",
+    "mv",
+    "python3",
+    "rm",
+    "sed",
+    "sha256sum",
+    "sh",
+    "sleep",
+    "sort",
+    "tail",
+    "tar",
+    "touch",
+    "tr",
+]
+
+LOGGED = """#!/bin/sh
+echo "$(basename "$0") $*" >>"$SANDBOX/commands"
+"""
+
+FAKES = {
+    "basename": '#!/bin/sh\necho "${1##*/}"\n',
+    "uname": '#!/bin/sh\necho "${FAKE_MACHINE:-x86_64}"\n',
+    # The packages named in $FAKE_MISSING are missing until apt-get has installed them.
+    "dpkg-query": """#!/bin/sh
+for package; do :; done
+case " $(cat "$SANDBOX/missing") " in *" $package "*) exit 1 ;; *) printf installed ;; esac
+""",
+    "apt-get": LOGGED + 'case $1 in install) : >"$SANDBOX/missing" ;; esac\n',
+    "python3.11": """#!/bin/sh
+case $* in
+  "-m venv .venv") mkdir -p .venv/bin && cp "$SANDBOX/venv-python" .venv/bin/python ;;
+esac
+""",
+    "cmake": LOGGED
+    + """
+case $* in
+  *programs*)
+    [ -z "$FAKE_BUILD_FAILS" ] || { echo "convolution.cc:7: error: no"; exit 2; }
+    mkdir -p build/release/bin && cp "$SANDBOX"/programs/* build/release/bin/ ;;
+  *sentencepiece-static) mkdir -p "$2/src" && echo lib >"$2/src/libsentencepiece.a" ;;
+esac
+""",
+}
+
+VENV_PYTHON = """#!/bin/sh
+while [ $# -gt 0 ]; do
+  case $1 in -r) list=$2 ;; -d) folder=$2 ;; download) download=1 ;; esac
+  shift
+done
+echo "pip ${list##*/}" >>"$SANDBOX/commands"
+[ -z "$download" ] || cp "$SANDBOX/sentencepiece-0.2.1.tar.gz" "$folder/"
+"""
+
+SERVER = """#!/usr/bin/env python3
+import http.server, os, signal, sys, threading
+def note(line):
+    with open(os.environ["SANDBOX"] + "/commands", "a") as log:
+        log.write("linnet-server " + line + "\\n")
+note(" ".join(sys.argv[1:]))
+fake = os.environ.get("FAKE_SERVER", "")
+if fake == "dies":
+    sys.exit("cannot listen on 127.0.0.1:50051: taken")
+class Page(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.send_response(200)
+        self.end_headers()
+        if fake != "no metrics":
+            self.wfile.write(b"linnet_requests_total 2\\nlinnet_rows 0\\n")
+    def log_message(self, *_):
+        pass
+def stop(*_):
+    note("stopped")
+    os._exit(3 if fake == "stops badly" else 0)
+signal.signal(signal.SIGTERM, stop)
+signal.signal(signal.SIGINT, lambda *_: note("interrupted"))
+page = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Page)
+print(f"loading\\nready grpc=127.0.0.1:7 metrics=127.0.0.1:{page.server_port}", flush=True)
+page.serve_forever()
+"""
+
+CLIENT = """#!/bin/sh
+[ "$1" != "$FAKE_CLIENT_FAILS" ] || { echo "UNAVAILABLE: no" >&2; exit 1; }
+[ "$1" != "$FAKE_CLIENT_SILENT" ] || exit 0
+echo "answer to $1 of $LINNET_SERVER"
+"""
+
+
+class Sandbox:
+    def __init__(self, folder: Path):
+        self.folder = folder
+        self.tree = folder / "tree"
+        for name in ("start.sh", "test.sh", "deps"):
+            source = ROOT / name
+            copy = shutil.copytree if source.is_dir() else shutil.copy2
+            self.tree.mkdir(exist_ok=True)
+            copy(source, self.tree / name)
+        setup = self.tree / "deps/setup.sh"
+        setup.write_text(setup.read_text().replace("=/etc/os-release", f"={folder}/os-release"))
+        (folder / "missing").touch()
+        (self.tree / "model").mkdir()
+        (self.tree / "model/pyproject.toml").write_text("[project]\n")
+        self.be("debian", "12")
+        self._fill()
+        for path in [folder, *folder.rglob("*")]:  # for runs as another user
+            path.chmod(0o777)
+
+    def _fill(self) -> None:
+        commands, programs = self.folder / "bin", self.folder / "programs"
+        commands.mkdir()
+        programs.mkdir()
+        for tool in TOOLS:
+            # what a shim of a version manager stands for is not to be found through a link
+            found = shutil.which(tool, path="/usr/bin:/bin") or shutil.which(tool)
+            (commands / tool).write_text(f'#!/bin/sh\nexec {found} "$@"\n')
+        for name, text in FAKES.items():
+            (commands / name).write_text(text)
+        (self.folder / "venv-python").write_text(VENV_PYTHON)
+        (programs / "linnet-server").write_text(SERVER)
+        (programs / "linnet").write_text(CLIENT)
+        source = self.folder / "sentencepiece-0.2.1/sentencepiece/src"
+        source.mkdir(parents=True)
+        (source / "sentencepiece_processor.h").touch()
+        name = "sentencepiece-0.2.1"
+        subprocess.run(["tar", "-czf", f"{name}.tar.gz", name], cwd=self.folder, check=True)
+
+    def be(self, system: str, version: str) -> None:
+        """The machine says that it is this system."""
+        (self.folder / "os-release").write_text(f'ID={system}\nVERSION_ID="{version}"\n')
+
+    def lack(self, *packages: str) -> None:
+        (self.folder / "missing").write_text(" ".join(packages))
+
+    def add_command(self, name: str, text: str = LOGGED) -> None:
+        (self.folder / "bin" / name).write_text(text)
+        (self.folder / "bin" / name).chmod(0o755)
+
+    def commands(self) -> list[str]:
+        """What was called since the last time this was asked."""
+        log = self.folder / "commands"
+        lines = log.read_text().splitlines() if log.exists() else []
+        log.unlink(missing_ok=True)
+        return lines
+
+    def popen(self, *command: str, user: int | None = None, **environment: str) -> subprocess.Popen:
+        return subprocess.Popen(
+            [f"./{command[0]}", *command[1:]],
+            cwd=self.tree,
+            env={"PATH": str(self.folder / "bin"), "SANDBOX": str(self.folder), **environment},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            user=user,
+            start_new_session=True,
+        )
+
+    def run(self, *command: str, user: int | None = None, **environment: str) -> tuple[int, str]:
+        """Exit status, and what was printed."""
+        process = self.popen(*command, user=user, **environment)
+        try:
+            output, _ = process.communicate(timeout=60)
+        finally:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+        return process.returncode, output

@@ -1,0 +1,236 @@
+"""start.sh on machines of every kind. The real thing is run by ./test.sh: ./start.sh --check."""
+
+import os
+import signal
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from sandbox import Sandbox
+
+NOBODY = 65534
+SUDO = """#!/bin/sh
+[ "$1" = -v ] || { echo "sudo: $*" >>"$SANDBOX/commands"; "$@"; }
+"""
+needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to be it or another user")
+
+
+@pytest.fixture
+def machine() -> Iterator[Sandbox]:
+    with tempfile.TemporaryDirectory() as folder:  # not tmp_path: others must enter it
+        yield Sandbox(Path(folder))
+
+
+def test_help_names_every_flag(machine):
+    status, output = machine.run("start.sh", "--help")
+    assert status == 0
+    for flag in ("--build", "--check", "--deps", "--tools", "--device", "--"):
+        assert f"  {flag}" in output
+    assert machine.commands() == []
+
+
+@pytest.mark.parametrize("script", ["start.sh", "test.sh"])
+def test_an_unknown_flag_is_refused_before_anything_is_done(machine, script):
+    status, output = machine.run(script, "--fast")
+    assert status == 1
+    assert output == f"error: unknown flag '--fast': see ./{script} --help\n"
+    assert machine.commands() == []
+
+
+def test_an_unknown_device_is_refused_with_those_there_are(machine):
+    status, output = machine.run("start.sh", "--device", "tpu")
+    assert (status, output) == (1, "error: --device 'tpu' is not supported: cpu or cuda\n")
+
+
+def test_a_new_machine_gets_all_and_the_second_run_finds_it_there(machine):
+    status, first = machine.run("start.sh", "--build")
+    assert status == 0, first
+    called = machine.commands()
+    assert [line for line in called if line.startswith("pip")] == [
+        "pip libtorch.txt",
+        "pip python-build.txt",
+        "pip requirements.txt",
+    ]
+    link = (machine.tree / ".deps/python").readlink()
+    assert link == Path("../.venv/lib/python3.11/site-packages")
+    assert (machine.tree / ".deps/sentencepiece/lib/libsentencepiece.a").exists()
+    assert (machine.tree / ".deps/sentencepiece/include/sentencepiece_processor.h").exists()
+
+    status, second = machine.run("start.sh", "--build")
+    assert status == 0, second
+    assert machine.commands() == [
+        "cmake --preset release",
+        "cmake --build --preset release --target programs",
+    ]
+    assert second.count(" there\n") == 4
+
+
+def test_a_new_version_is_installed_and_the_others_stay(machine):
+    machine.run("start.sh", "--deps")
+    machine.commands()
+    versions = machine.tree / "deps/versions.txt"
+    versions.write_text(versions.read_text().replace("torch==2.11.0", "torch==2.12.0"))
+    status, output = machine.run("start.sh", "--deps")
+    assert status == 0, output
+    assert machine.commands() == ["pip libtorch.txt"]
+    assert "LibTorch 2.12.0" in output
+
+
+def test_a_removed_folder_is_made_again(machine):
+    machine.run("start.sh", "--deps")
+    machine.commands()
+    for path in sorted((machine.tree / ".deps/sentencepiece").rglob("*"), reverse=True):
+        path.rmdir() if path.is_dir() else path.unlink()
+    machine.run("start.sh", "--deps")
+    assert "pip requirements.txt" in machine.commands()
+
+
+def test_tools_adds_the_full_torch_and_linnet_model(machine):
+    status, output = machine.run("start.sh", "--deps", "--tools")
+    assert status == 0, output
+    called = machine.commands()
+    assert called[-3:] == ["pip cuda.txt", "pip python.txt", "pip "]  # the last: install -e model
+    machine.run("start.sh", "--deps", "--tools")
+    assert machine.commands() == []
+
+
+@needs_root
+def test_root_gets_the_missing_packages_and_no_others(machine):
+    machine.lack("mold", "ccache")
+    status, output = machine.run("start.sh", "--deps")
+    assert status == 0, output
+    assert machine.commands()[:2] == [
+        "apt-get update -qq",
+        "apt-get install -y -q --no-install-recommends ccache mold",
+    ]
+
+
+@needs_root
+def test_without_root_and_sudo_the_command_to_run_is_named(machine):
+    machine.lack("mold", "ccache")
+    status, output = machine.run("start.sh", "--deps", user=NOBODY)
+    assert status == 1
+    assert "apt-get update && apt-get install --no-install-recommends ccache mold\n" in output
+    assert machine.commands() == []
+
+
+@needs_root
+def test_without_root_sudo_is_used(machine):
+    machine.lack("mold")
+    machine.add_command("sudo", SUDO)
+    status, output = machine.run("start.sh", "--deps", user=NOBODY)
+    assert status == 0, output
+    called = machine.commands()
+    assert called[0] == "sudo: apt-get update -qq"
+    assert called[3] == "apt-get install -y -q --no-install-recommends mold"
+
+
+@needs_root
+def test_without_root_nothing_is_asked_where_nothing_is_missing(machine):
+    status, output = machine.run("start.sh", "--build", user=NOBODY)
+    assert status == 0, output
+
+
+def test_another_system_is_told_what_is_missing_and_pointed_to_docker(machine):
+    machine.be("ubuntu", "24.04")
+    machine.lack("libgrpc++-dev")
+    status, output = machine.run("start.sh")
+    assert status == 1
+    assert "not Debian 12, and these packages of Debian 12 are missing: libgrpc++-dev\n" in output
+    assert "docker compose up" in output
+    assert machine.commands() == []
+
+
+def test_another_system_that_has_all_packages_goes_on(machine):
+    machine.be("ubuntu", "24.04")
+    status, output = machine.run("start.sh", "--build")
+    assert status == 0, output
+
+
+def test_another_processor_is_refused(machine):
+    status, output = machine.run("start.sh", FAKE_MACHINE="aarch64")
+    assert status == 1
+    assert "this machine is aarch64; LibTorch is pinned for x86_64 alone" in output
+
+
+def test_a_step_that_fails_shows_the_end_of_its_log(machine):
+    status, output = machine.run("start.sh", "--build", FAKE_BUILD_FAILS="1")
+    assert status == 2
+    assert "convolution.cc:7: error: no" in output
+    assert "build/logs/Building-linnet-server-linnet-linnet-decode.log" in output
+
+
+def test_cuda_without_nvcc_is_refused(machine):
+    status, output = machine.run("start.sh", "--build", "--device", "cuda")
+    assert status == 1
+    assert "put nvcc of CUDA 13.0 on PATH" in output
+
+
+def test_cuda_fetches_its_libraries_and_reaches_the_server(machine):
+    machine.add_command("nvcc")
+    status, output = machine.run("start.sh", "--check", "--device", "cuda")
+    assert status == 0, output
+    called = machine.commands()
+    assert "pip cuda.txt" in called
+    assert "cmake --preset release -DLINNET_CUDA=ON" in called
+    assert any("linnet-server --models model/bundles --device cuda " in line for line in called)
+
+
+def test_check_shows_four_answers_and_stops_the_server(machine):
+    status, output = machine.run("start.sh", "--check")
+    assert status == 0, output
+    for command in ("translate", "summarize", "health"):
+        assert f"answer to {command} of 127.0.0.1:7" in output
+    assert "linnet_requests_total 2" in output
+    called = machine.commands()
+    assert "--listen 127.0.0.1:0 --metrics-listen 127.0.0.1:0" in called[-2]
+    assert called[-1] == "linnet-server stopped"
+
+
+@pytest.mark.parametrize("command", ["translate", "summarize", "health"])
+@pytest.mark.parametrize("how", ["FAKE_CLIENT_FAILS", "FAKE_CLIENT_SILENT"])
+def test_check_fails_with_the_call_that_fails(machine, command, how):
+    status, output = machine.run("start.sh", "--check", **{how: command})
+    assert status == 1
+    assert f"error: linnet {command} " in output
+    assert machine.commands()[-1] == "linnet-server stopped"
+
+
+def test_check_fails_without_metrics(machine):
+    status, output = machine.run("start.sh", "--check", FAKE_SERVER="no metrics")
+    assert status == 1
+    assert "error: no metrics at" in output
+
+
+def test_check_fails_if_the_server_stops_badly(machine):
+    status, output = machine.run("start.sh", "--check", FAKE_SERVER="stops badly")
+    assert status == 1
+    assert "did not stop cleanly" in output
+
+
+def test_a_server_that_dies_is_noticed_and_its_log_shown(machine):
+    status, output = machine.run("start.sh", FAKE_SERVER="dies")
+    assert status == 1
+    assert "cannot listen on 127.0.0.1:50051: taken" in output
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
+def test_it_serves_until_it_is_stopped(machine, how):
+    process = machine.popen("start.sh", "--", "--listen", "127.0.0.1:7")
+    printed = ""
+    for line in process.stdout:
+        printed += line
+        if "Ctrl-C stops the server" in line:
+            break
+    assert process.poll() is None, printed
+    assert "answer to translate" in printed
+    assert "answer to summarize" in printed
+    assert "export LINNET_SERVER=127.0.0.1:7" in printed
+    os.killpg(process.pid, how) if how == signal.SIGINT else process.send_signal(how)
+    assert process.wait(timeout=30) == 0
+    called = machine.commands()
+    assert "linnet-server --models model/bundles --device cpu --listen 127.0.0.1:7" in called
+    # Ctrl-C reaches the whole group: a server that gets it and SIGTERM would not drain.
+    assert called[-1] == "linnet-server stopped"
+    assert "linnet-server interrupted" not in called

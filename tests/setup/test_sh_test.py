@@ -1,0 +1,93 @@
+"""test.sh: it runs everything, says the truth, and fails if anything failed."""
+
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from sandbox import LOGGED, VENV_PYTHON, Sandbox
+
+REPORT = """
+echo '<testsuites><testsuite tests="4" failures="'${%s:-0}'" skipped="1"/></testsuites>' >"$report"
+exit ${%s:-0}
+"""
+
+CTEST = (
+    LOGGED
+    + """
+while [ $# -gt 0 ]; do
+  case $1 in --output-junit) report=$2 ;; esac
+  shift
+done
+"""
+    + REPORT % ("CTEST_FAILS", "CTEST_FAILS")
+)
+
+# pip as in the other tests, pytest, and the count of all reports, which is run in earnest.
+PYTHON = (
+    """#!/bin/sh
+case $1 in -) exec python3 "$@" ;; esac
+case $* in
+  *"-m pytest"*)
+    echo pytest >>"$SANDBOX/commands"
+    for last; do :; done
+    report=${last#--junitxml=}
+"""
+    + REPORT % ("PYTEST_FAILS", "PYTEST_FAILS")
+    + "esac\n"
+    + VENV_PYTHON.removeprefix("#!/bin/sh\n")
+)
+
+NPROC = "#!/bin/sh\necho 2\n"
+
+
+@pytest.fixture
+def machine() -> Iterator[Sandbox]:
+    with tempfile.TemporaryDirectory() as folder:
+        sandbox = Sandbox(Path(folder))
+        (sandbox.folder / "venv-python").write_text(PYTHON)
+        sandbox.add_command("ctest", CTEST)
+        sandbox.add_command("nproc", NPROC)
+        ruff = sandbox.tree / ".venv/bin/ruff"
+        ruff.parent.mkdir(parents=True)
+        ruff.write_text('#!/bin/sh\necho ruff >>"$SANDBOX/commands"\nexit ${RUFF_FAILS:-0}\n')
+        ruff.chmod(0o755)
+        yield sandbox
+
+
+def test_all_suites_run_and_the_last_line_counts_them(machine):
+    status, output = machine.run("test.sh")
+    assert status == 0, output
+    assert output.splitlines()[-1] == "tests: 6 passed, 0 failed, 2 skipped"
+    called = " ".join(machine.commands())
+    for expected in ("--build --preset release ctest", "pytest", "linnet-server stopped", "ruff"):
+        assert expected in called
+
+
+@pytest.mark.parametrize(
+    ("broken", "failed"),
+    [("CTEST_FAILS", 1), ("PYTEST_FAILS", 1), ("RUFF_FAILS", 0), ("FAKE_CLIENT_FAILS", 0)],
+)
+def test_what_fails_does_not_stop_the_rest_but_fails_the_whole(machine, broken, failed):
+    value = "health" if broken == "FAKE_CLIENT_FAILS" else "1"
+    status, output = machine.run("test.sh", **{broken: value})
+    assert status == 1
+    assert output.count(" FAILED ") == 1
+    assert output.count(" passed ") == 3  # the other suites
+    assert output.splitlines()[-1] == f"tests: {6 - failed} passed, {failed} failed, 2 skipped"
+
+
+def test_a_build_that_fails_ends_it_without_a_count(machine):
+    status, output = machine.run("test.sh", FAKE_BUILD_FAILS="1")
+    assert status != 0
+    assert "convolution.cc:7: error: no" in output
+    assert " passed, " not in output
+
+
+def test_the_sanitizers_join_with_all(machine):
+    status, output = machine.run("test.sh", "--all")
+    assert status == 0, output
+    called = machine.commands()
+    assert "cmake --build --preset asan --target tests/all" in called
+    assert "cmake --build --preset tsan --target tests/server/all" in called
+    assert output.splitlines()[-1] == "tests: 12 passed, 0 failed, 4 skipped"
