@@ -5,6 +5,7 @@
 #include <memory>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "model/runtime/engine.h"
@@ -13,7 +14,8 @@
 namespace linnet::server {
 
 struct BatcherOptions {
-  // Source tokens, padding counted, that are encoded between two steps at most; one sequence is always let in.
+  // Source tokens, padding counted, that are encoded between two steps at most; one sequence is
+  // always let in.
   int max_encode_tokens = 4096;
   // Sequences seated at once at most; 0 = as many as the engine's rows hold.
   int max_sequences = 0;
@@ -21,33 +23,38 @@ struct BatcherOptions {
 
 // What one Step did, for the metrics.
 struct StepReport {
-  int waiting = 0;     // after the step
-  int sequences = 0;   // that took part in the step
-  int rows = 0;        // of the engine in use during the step
-  int seated = 0;      // newcomers
+  int waiting = 0;                // after the step
+  int remaining = 0;              // still seated after the step
+  int sequences = 0;              // that took part in the step
+  int rows = 0;                   // of the engine in use during the step
+  int seated = 0;                 // newcomers
   int encoded_tokens = 0;         // of the newcomers, without padding
   int padded_encoded_tokens = 0;  // and with it
   int finished = 0;
   int cancelled = 0;
   int expired = 0;
   int failed = 0;
-  int target_tokens = 0;  // of the best hypotheses that finished
-  bool stepped = false;   // the engine made a step
+  int target_tokens = 0;                         // of the best hypotheses that finished
+  bool stepped = false;                          // the engine made a step
+  absl::Duration encode = absl::ZeroDuration();  // inside Engine::Seat
+  absl::Duration decode = absl::ZeroDuration();  // inside Engine::Step
 };
 
 // The continuous batch: which sequence sits in the engine, and which waits.
 //
-// It owns no thread, takes no lock and reads no clock; with a fake engine it is a deterministic function. Newcomers sit down
-// in order of arrival as soon as their rows and memory are free (the first in line is never overtaken), join the running batch
-// at any step, and leave it at the step in which they finish, are cancelled or expire.
-// Not thread-safe: only the scheduler's thread calls it.
+// It owns no thread, takes no lock and reads no clock; with a fake engine it is a deterministic
+// function. Newcomers sit down in order of arrival as soon as their rows and memory are free (the
+// first in line is never overtaken), join the running batch at any step, and leave it at the step
+// in which they finish, are cancelled or expire. Not thread-safe: only the scheduler's thread calls
+// it.
 class Batcher {
  public:
   // The engine outlives the batcher.
   Batcher(model::Engine& engine, const BatcherOptions& options);
   ~Batcher();  // ends whatever is left with CANCELLED
 
-  // Takes the sequence iff OK is returned; on error the caller still owns it (its sink was not called).
+  // Takes the sequence iff OK is returned; on error the caller still owns it (its sink was not
+  // called).
   absl::Status Add(std::unique_ptr<Sequence>& sequence, absl::Time now);
 
   // Drops the cancelled and expired, seats newcomers, makes one engine step and ends what finished.
@@ -65,6 +72,8 @@ class Batcher {
   void DropUnwanted(absl::Time now, StepReport& report);
   void SeatNewcomers(absl::FunctionRef<absl::Time()> clock, StepReport& report);
   void Advance(absl::FunctionRef<absl::Time()> clock, StepReport& report);
+  // The longest run of the waiting, from the first in line, that may sit down together now.
+  std::vector<model::SequenceInput> TakeGroup(StepReport& report);
 
   model::Engine& engine_;
   BatcherOptions options_;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <condition_variable>
 #include <mutex>
@@ -9,8 +10,8 @@
 
 namespace linnet::server {
 
-// std::mutex with annotations: clang checks who holds what, and ThreadSanitizer sees the lock, which it does not with Debian's
-// uninstrumented abseil.
+// std::mutex with annotations: clang checks who holds what, and ThreadSanitizer sees the lock,
+// which it does not with Debian's uninstrumented abseil.
 class ABSL_LOCKABLE Mutex {
  public:
   void Lock() ABSL_EXCLUSIVE_LOCK_FUNCTION() { mutex_.lock(); }
@@ -23,7 +24,9 @@ class ABSL_LOCKABLE Mutex {
 
 class ABSL_SCOPED_LOCKABLE MutexLock {
  public:
-  explicit MutexLock(Mutex& mutex) ABSL_EXCLUSIVE_LOCK_FUNCTION(mutex) : mutex_(mutex) { mutex_.Lock(); }
+  explicit MutexLock(Mutex& mutex) ABSL_EXCLUSIVE_LOCK_FUNCTION(mutex) : mutex_(mutex) {
+    mutex_.Lock();
+  }
   ~MutexLock() ABSL_UNLOCK_FUNCTION() { mutex_.Unlock(); }
   MutexLock(const MutexLock&) = delete;
   MutexLock& operator=(const MutexLock&) = delete;
@@ -46,7 +49,9 @@ class CondVar {
       return true;
     }
     std::unique_lock<std::mutex> lock(mutex.mutex_, std::adopt_lock);
-    const auto status = condition_.wait_until(lock, absl::ToChronoTime(deadline));
+    // Before 1970 chrono would be handed a negative timespec.
+    const auto status =
+        condition_.wait_until(lock, absl::ToChronoTime(std::max(deadline, absl::UnixEpoch())));
     lock.release();
     return status == std::cv_status::no_timeout;
   }

@@ -13,7 +13,8 @@ namespace linnet::server {
 // When a sequence passed each door.
 struct SequenceTimes {
   absl::Time submitted = absl::InfinitePast();
-  absl::Time seated = absl::InfinitePast();
+  absl::Time seated = absl::InfinitePast();   // its source is about to be encoded
+  absl::Time encoded = absl::InfinitePast();  // it takes part in the next step
   absl::Time finished = absl::InfinitePast();
 };
 
@@ -22,8 +23,8 @@ struct SequenceResult {
   SequenceTimes times;
 };
 
-// Where a sequence ends. Done is called exactly once for every sequence that was taken, on the scheduler's thread, with no
-// lock held; it must be quick and must not call the scheduler back.
+// Where a sequence ends. Done is called exactly once for every sequence that was taken, on the
+// scheduler's thread, with no lock held; it must be quick and must not call the scheduler back.
 class Sink {
  public:
   virtual ~Sink() = default;
@@ -34,7 +35,8 @@ class Sink {
 struct Sequence {
   model::SequenceInput input;
   absl::Time deadline = absl::InfiniteFuture();
-  // Set by whoever no longer wants the result; the next step frees the rows and ends the sequence with CANCELLED.
+  // Set by whoever no longer wants the result; the next step frees the rows and ends the sequence
+  // with CANCELLED.
   std::shared_ptr<const std::atomic<bool>> cancelled;
   std::unique_ptr<Sink> sink;
   SequenceTimes times;

@@ -1,0 +1,189 @@
+#include "server/batcher.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace linnet::server {
+namespace {
+
+void End(std::unique_ptr<Sequence> sequence, absl::Status status) {
+  sequence->sink->Done(std::move(status));
+}
+
+bool IsCancelled(const Sequence& sequence) {
+  return sequence.cancelled != nullptr && sequence.cancelled->load(std::memory_order_relaxed);
+}
+
+}  // namespace
+
+Batcher::Batcher(model::Engine& engine, const BatcherOptions& options)
+    : engine_(engine), options_(options) {}
+
+Batcher::~Batcher() {
+  EndAll(absl::CancelledError("the batcher was stopped"), absl::InfinitePast());
+}
+
+absl::Status Batcher::Add(std::unique_ptr<Sequence>& sequence, absl::Time now) {
+  if (absl::Status status = engine_.Check(sequence->input); !status.ok()) return status;
+  sequence->input.id = next_id_++;
+  // The scheduler's inbox is part of the queue: what came through it already carries its time.
+  if (sequence->times.submitted == absl::InfinitePast()) sequence->times.submitted = now;
+  waiting_.push_back(std::move(sequence));
+  return absl::OkStatus();
+}
+
+StepReport Batcher::Step(absl::FunctionRef<absl::Time()> clock) {
+  StepReport report;
+  DropUnwanted(clock(), report);
+  SeatNewcomers(clock, report);
+  Advance(clock, report);
+  report.waiting = waiting();
+  report.remaining = seated();
+  return report;
+}
+
+void Batcher::EndAll(const absl::Status& status, absl::Time now) {
+  // Out of the containers first: a sink sees a batcher that holds nothing.
+  auto waiting = std::exchange(waiting_, {});
+  auto seated = std::exchange(seated_, {});
+  for (const auto& [id, sequence] : seated) engine_.Release(id);
+  for (auto& [id, sequence] : seated) End(std::move(sequence), status);
+  for (auto& sequence : waiting) End(std::move(sequence), status);
+}
+
+void Batcher::DropUnwanted(absl::Time now, StepReport& report) {
+  auto verdict = [&](const Sequence& sequence) {
+    if (IsCancelled(sequence)) {
+      ++report.cancelled;
+      return absl::CancelledError("cancelled by the caller");
+    }
+    if (sequence.deadline <= now) {
+      ++report.expired;
+      return absl::DeadlineExceededError("the deadline passed before the text was complete");
+    }
+    return absl::OkStatus();
+  };
+  std::deque<std::unique_ptr<Sequence>> waiting;
+  for (auto& sequence : std::exchange(waiting_, {})) {
+    if (absl::Status status = verdict(*sequence); !status.ok()) {
+      End(std::move(sequence), std::move(status));
+    } else {
+      waiting.push_back(std::move(sequence));
+    }
+  }
+  waiting_ = std::move(waiting);
+  for (auto it = seated_.begin(); it != seated_.end();) {
+    absl::Status status = verdict(*it->second);
+    if (status.ok()) {
+      ++it;
+      continue;
+    }
+    engine_.Release(it->first);
+    End(std::move(it->second), std::move(status));
+    it = seated_.erase(it);
+  }
+}
+
+std::vector<model::SequenceInput> Batcher::TakeGroup(StepReport& report) {
+  std::vector<model::SequenceInput> group;
+  int64_t longest = 0;
+  int64_t tokens = 0;
+  for (const auto& sequence : waiting_) {
+    const auto members = static_cast<int64_t>(group.size()) + 1;
+    if (options_.max_sequences > 0 && seated() + members > options_.max_sequences) break;
+    const auto length = static_cast<int64_t>(sequence->input.source.size());
+    const int64_t padded = std::max(longest, length) * members;
+    if (!group.empty() && padded > options_.max_encode_tokens) break;
+    // Lent to the group: the engine wants its inputs side by side.
+    group.push_back(std::move(sequence->input));
+    if (!engine_.HasRoom(group)) {
+      sequence->input = std::move(group.back());
+      group.pop_back();
+      break;
+    }
+    longest = std::max(longest, length);
+    tokens += length;
+  }
+  report.seated = static_cast<int>(group.size());
+  report.encoded_tokens = static_cast<int>(tokens);
+  report.padded_encoded_tokens = static_cast<int>(longest * group.size());
+  return group;
+}
+
+void Batcher::SeatNewcomers(absl::FunctionRef<absl::Time()> clock, StepReport& report) {
+  if (waiting_.empty()) return;
+  const std::vector<model::SequenceInput> group = TakeGroup(report);
+  if (group.empty()) {
+    if (!seated_.empty()) return;
+    // Nobody will ever leave to make room: without this the queue would stand still for good.
+    auto first = std::move(waiting_.front());
+    waiting_.pop_front();
+    ++report.failed;
+    absl::Status status =
+        absl::InternalError(absl::StrCat("the engine is empty and has no room for a source of ",
+                                         first->input.source.size(), " tokens"));
+    End(std::move(first), std::move(status));
+    return;
+  }
+  std::vector<std::unique_ptr<Sequence>> newcomers;
+  for (size_t i = 0; i < group.size(); ++i) {
+    newcomers.push_back(std::move(waiting_.front()));
+    waiting_.pop_front();
+  }
+  const absl::Time before = clock();
+  const absl::Status status = engine_.Seat(group);
+  const absl::Time after = clock();
+  report.encode = after - before;
+  if (!status.ok()) {
+    report.seated = 0;
+    report.failed += static_cast<int>(newcomers.size());
+    for (auto& newcomer : newcomers) End(std::move(newcomer), status);
+    return;
+  }
+  for (size_t i = 0; i < group.size(); ++i) {
+    newcomers[i]->times.seated = before;
+    newcomers[i]->times.encoded = after;
+    seated_.emplace(group[i].id, std::move(newcomers[i]));
+  }
+}
+
+void Batcher::Advance(absl::FunctionRef<absl::Time()> clock, StepReport& report) {
+  if (seated_.empty()) return;
+  report.sequences = seated();
+  report.rows = engine_.rows_in_use();
+  report.stepped = true;
+  const absl::Time before = clock();
+  absl::StatusOr<std::vector<model::SequenceEvent>> events = engine_.Step();
+  const absl::Time after = clock();
+  report.decode = after - before;
+  if (!events.ok()) {
+    // The engine let all of them go; those that wait have lost nothing.
+    auto lost = std::exchange(seated_, {});
+    report.failed += static_cast<int>(lost.size());
+    for (auto& [id, sequence] : lost) End(std::move(sequence), events.status());
+    return;
+  }
+  for (model::SequenceEvent& event : *events) {
+    if (!event.finished && event.status.ok()) continue;
+    auto it = seated_.find(event.id);
+    if (it == seated_.end()) continue;
+    auto sequence = std::move(it->second);
+    seated_.erase(it);
+    sequence->times.finished = after;
+    if (!event.status.ok()) {
+      ++report.failed;
+      End(std::move(sequence), std::move(event.status));
+      continue;
+    }
+    ++report.finished;
+    if (!event.hypotheses.empty()) {
+      report.target_tokens += static_cast<int>(event.hypotheses.front().tokens.size());
+    }
+    const SequenceTimes times = sequence->times;
+    sequence->sink->Done(SequenceResult{std::move(event.hypotheses), times});
+  }
+}
+
+}  // namespace linnet::server

@@ -1,0 +1,77 @@
+#include "server/log.h"
+
+#include <spdlog/sinks/stdout_sinks.h>
+#include <spdlog/spdlog.h>
+
+#include "absl/strings/escaping.h"
+
+namespace linnet::server {
+namespace {
+
+// Standard output belongs to the line that says "ready". Leaked on purpose: threads may log until
+// the very end.
+spdlog::logger& Logger() {
+  static spdlog::logger& logger = [&]() -> spdlog::logger& {
+    auto* made = new spdlog::logger("linnet", std::make_shared<spdlog::sinks::stderr_sink_mt>());
+    made->set_pattern("%Y-%m-%dT%H:%M:%S.%eZ %l %v", spdlog::pattern_time_type::utc);
+    return *made;
+  }();
+  return logger;
+}
+
+bool NeedsQuotes(absl::string_view value) {
+  if (value.empty()) return true;
+  for (char c : value) {
+    if (static_cast<unsigned char>(c) <= ' ' || c == '"' || c == '=' || c == '\\') return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+std::string FormatLogLine(absl::string_view event, std::initializer_list<LogField> fields) {
+  std::string line(event);
+  for (const LogField& field : fields) {
+    if (NeedsQuotes(field.value)) {
+      absl::StrAppend(&line, " ", field.key, "=\"", absl::Utf8SafeCEscape(field.value), "\"");
+    } else {
+      absl::StrAppend(&line, " ", field.key, "=", field.value);
+    }
+  }
+  return line;
+}
+
+void Log(LogLevel level, absl::string_view event, std::initializer_list<LogField> fields) {
+  const spdlog::level::level_enum spdlog_level = [&] {
+    switch (level) {
+      case LogLevel::kDebug:
+        return spdlog::level::debug;
+      case LogLevel::kInfo:
+        return spdlog::level::info;
+      case LogLevel::kWarning:
+        return spdlog::level::warn;
+      case LogLevel::kError:
+        return spdlog::level::err;
+    }
+    return spdlog::level::err;
+  }();
+  if (!Logger().should_log(spdlog_level)) return;
+  Logger().log(spdlog_level, "{}", FormatLogLine(event, fields));
+}
+
+absl::Status SetLogLevel(absl::string_view name) {
+  if (name == "debug")
+    Logger().set_level(spdlog::level::debug);
+  else if (name == "info")
+    Logger().set_level(spdlog::level::info);
+  else if (name == "warning")
+    Logger().set_level(spdlog::level::warn);
+  else if (name == "error")
+    Logger().set_level(spdlog::level::err);
+  else
+    return absl::InvalidArgumentError(
+        absl::StrCat("log level \"", name, "\" is none of debug, info, warning, error"));
+  return absl::OkStatus();
+}
+
+}  // namespace linnet::server

@@ -1,0 +1,132 @@
+#include "server/options.h"
+
+#include <CLI/CLI.hpp>
+#include <sstream>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "server/log.h"
+
+namespace linnet::server {
+namespace {
+
+constexpr int kUsageError = 2;
+
+const CLI::Validator kAddress(
+    [](std::string& value) { return std::string(CheckAddress(value).message()); }, "HOST:PORT",
+    "address");
+
+}  // namespace
+
+absl::Status CheckAddress(absl::string_view address) {
+  const size_t colon = address.rfind(':');
+  int port = -1;
+  const absl::string_view host =
+      address.substr(0, colon == absl::string_view::npos ? address.size() : colon);
+  const bool bare_ipv6 = host.find(':') != absl::string_view::npos && host.front() != '[';
+  if (colon == absl::string_view::npos || host.empty() || bare_ipv6 ||
+      !absl::SimpleAtoi(address.substr(colon + 1), &port) || port < 0 || port > 65535) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("\"", address,
+                     "\" is no HOST:PORT with a port of 0 to 65535, such as "
+                     "127.0.0.1:50051 or [::1]:0"));
+  }
+  return absl::OkStatus();
+}
+
+std::string WithPort(absl::string_view address, int port) {
+  return absl::StrCat(address.substr(0, address.rfind(':')), ":", port);
+}
+
+ParsedOptions ParseOptions(int argc, const char* const* argv) {
+  ParsedOptions parsed;
+  Options& options = parsed.options;
+  double drain_seconds = absl::ToDoubleSeconds(options.drain_timeout);
+  std::string models;
+
+  CLI::App app(
+      "linnet-server: translates and summarises over gRPC (linnet.v1.TextService).\n"
+      "Prints \"ready grpc=HOST:PORT metrics=HOST:PORT\" on standard output once it serves; logs "
+      "go to standard error.\n"
+      "SIGTERM and SIGINT drain it, a second one ends it at once.\n"
+      "Exit status: 0 stopped when told to, 1 could not start, 2 bad flags.",
+      "linnet-server");
+  app.option_defaults()->always_capture_default();
+  app.set_version_flag("--version", LINNET_VERSION);
+  app.add_option("--models", models, "Folder of bundles, or one bundle")
+      ->required()
+      ->option_text("DIR");
+  app.add_option("--listen", options.listen, "Address of the gRPC service; port 0 picks a free one")
+      ->check(kAddress);
+  app.add_option("--metrics-listen", options.metrics_listen,
+                 "Address of the Prometheus page; port 0 picks a free one")
+      ->check(kAddress);
+  app.add_option("--device", options.device, "cpu or cuda");
+  app.add_option("--compute", options.compute,
+                 "auto, float32, bfloat16 or float16, as far as built for the device");
+  app.add_option("--threads", options.threads,
+                 "Threads inside a step of each engine; 0: one per core")
+      ->check(CLI::Range(0, 1024));
+  app.add_option("--rows", options.rows, "Hypotheses that a step of each engine holds at most")
+      ->check(CLI::Range(1, 65536));
+  app.add_option("--memory-tokens", options.memory_tokens,
+                 "Source tokens that each engine holds at most")
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 32));
+  app.add_option("--max-encode-tokens", options.batcher.max_encode_tokens,
+                 "Source tokens, padding counted, that are encoded between two steps at most")
+      ->check(CLI::Range(1, 1 << 24));
+  app.add_option("--max-admitted-tokens", options.admission.max_tokens,
+                 "Work in the house at most: (source + most target tokens) x beam size, summed "
+                 "over segments")
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 40));
+  app.add_option("--max-admitted-bytes", options.admission.max_bytes,
+                 "Bytes of the requests in the house at most")
+      ->check(CLI::Range(int64_t{8192}, int64_t{1} << 40));
+  app.add_option("--max-contents", options.text.max_contents, "Texts in one call at most")
+      ->check(CLI::Range(1, 1 << 20));
+  app.add_option("--max-text-bytes", options.text.max_text_bytes,
+                 "Bytes of text in one call at most")
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 30));
+  app.add_option("--text-threads", options.text_threads, "Threads that split and tokenise")
+      ->check(CLI::Range(1, 256));
+  app.add_option("--drain-timeout", drain_seconds,
+                 "Seconds that calls may take to end after SIGTERM")
+      ->check(CLI::Range(0.0, 86400.0));
+  app.add_option("--log-level", options.log_level, "What is logged at least")
+      ->check(CLI::IsMember({"debug", "info", "warning", "error"}));
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    std::ostringstream out, err;
+    const int status = app.exit(error, out, err);
+    parsed.text = status == 0 ? out.str() : err.str();
+    parsed.exit_status = status == 0 ? 0 : kUsageError;
+    return parsed;
+  }
+  options.models = models;
+  options.drain_timeout = absl::Seconds(drain_seconds);
+  parsed.run = true;
+  return parsed;
+}
+
+void LogOptions(const Options& options) {
+  Log(LogLevel::kInfo, "options",
+      {{"models", options.models.string()},
+       {"listen", options.listen},
+       {"metrics_listen", options.metrics_listen},
+       {"device", options.device},
+       {"compute", options.compute},
+       {"threads", options.threads},
+       {"rows", options.rows},
+       {"memory_tokens", options.memory_tokens},
+       {"max_encode_tokens", options.batcher.max_encode_tokens},
+       {"max_admitted_tokens", options.admission.max_tokens},
+       {"max_admitted_bytes", options.admission.max_bytes},
+       {"max_contents", options.text.max_contents},
+       {"max_text_bytes", options.text.max_text_bytes},
+       {"text_threads", options.text_threads},
+       {"drain_timeout", absl::FormatDuration(options.drain_timeout)},
+       {"log_level", options.log_level}});
+}
+
+}  // namespace linnet::server

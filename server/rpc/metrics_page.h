@@ -1,0 +1,34 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "server/metrics.h"
+
+namespace prometheus {
+class Exposer;
+}
+
+namespace linnet::server {
+
+// Serves /metrics over HTTP on two threads of its own, as long as it lives.
+class MetricsPage {
+ public:
+  // UnavailableError if the address cannot be taken.
+  static absl::StatusOr<std::unique_ptr<MetricsPage>> Open(const std::string& address,
+                                                           const Metrics& metrics);
+  ~MetricsPage();
+
+  int port() const { return port_; }
+
+ private:
+  MetricsPage() = default;
+
+  std::shared_ptr<prometheus::Collectable> collectable_;  // the exposer holds it weakly
+  std::unique_ptr<prometheus::Exposer> exposer_;
+  int port_ = 0;
+};
+
+}  // namespace linnet::server

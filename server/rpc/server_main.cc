@@ -1,0 +1,70 @@
+// linnet-server: see --help.
+#include <csignal>
+#include <cstdio>
+
+#include "absl/time/clock.h"
+#include "model/torch/torch_engine.h"
+#include "server/log.h"
+#include "server/options.h"
+#include "server/rpc/server.h"
+
+namespace linnet::server {
+namespace {
+
+constexpr int kStopped = 0;
+constexpr int kCouldNotStart = 1;
+constexpr int kUsageError = 2;
+
+int Fail(const absl::Status& status, int exit_status) {
+  std::fprintf(stderr, "linnet-server: %s\n", std::string(status.message()).c_str());
+  return exit_status;
+}
+
+int Main(int argc, char** argv) {
+  const ParsedOptions parsed = ParseOptions(argc, argv);
+  if (!parsed.run) {
+    std::fputs(parsed.text.c_str(), parsed.exit_status == 0 ? stdout : stderr);
+    return parsed.exit_status;
+  }
+  const Options& options = parsed.options;
+  model::TorchEngineOptions engine{
+      .threads = options.threads, .rows = options.rows, .memory_tokens = options.memory_tokens};
+  auto device = model::ParseDevice(options.device);
+  if (!device.ok()) return Fail(device.status(), kUsageError);
+  engine.device = *device;
+  auto compute = model::ParseComputeType(options.compute);
+  if (!compute.ok()) return Fail(compute.status(), kUsageError);
+  engine.compute = *compute;
+  if (auto status = SetLogLevel(options.log_level); !status.ok()) return Fail(status, kUsageError);
+
+  // Blocked before any thread starts, so that only sigwait below receives them.
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGTERM);
+  sigaddset(&signals, SIGINT);
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+
+  LogOptions(options);
+  auto server = Server::Start(options, [engine](const model::Bundle& bundle) {
+    return model::MakeTorchEngine(bundle, engine);
+  });
+  if (!server.ok()) return Fail(server.status(), kCouldNotStart);
+  std::printf("ready grpc=%s metrics=%s\n", (*server)->grpc_address().c_str(),
+              (*server)->metrics_address().c_str());
+  std::fflush(stdout);
+
+  int signal = 0;
+  sigwait(&signals, &signal);
+  pthread_sigmask(SIG_UNBLOCK, &signals, nullptr);  // a second one ends the process at once
+  Log(LogLevel::kInfo, "draining",
+      {{"signal", signal}, {"timeout", absl::FormatDuration(options.drain_timeout)}});
+  const absl::Time before = absl::Now();
+  (*server)->Drain(before + options.drain_timeout);
+  Log(LogLevel::kInfo, "stopped", {{"drain_seconds", absl::ToDoubleSeconds(absl::Now() - before)}});
+  return kStopped;
+}
+
+}  // namespace
+}  // namespace linnet::server
+
+int main(int argc, char** argv) { return linnet::server::Main(argc, argv); }

@@ -1,0 +1,80 @@
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/functional/any_invocable.h"
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "linnet/v1/text_service.pb.h"
+#include "server/admission.h"
+#include "server/catalog.h"
+#include "server/metrics.h"
+#include "server/mutex.h"
+#include "server/text_pool.h"
+#include "server/text_request.h"
+
+namespace linnet::server {
+
+// What a call brings beside its request.
+struct CallContext {
+  absl::Time arrived;
+  absl::Time deadline = absl::InfiniteFuture();
+  // Set by whoever no longer wants the answer. The call sets it as well, to stop its other segments
+  // when one has failed.
+  std::shared_ptr<std::atomic<bool>> cancelled = std::make_shared<std::atomic<bool>>(false);
+};
+
+// TextService without gRPC: the way of a call from its request to its answer.
+//
+// A call is checked and takes its permit on the caller's thread, is split and tokenised on the text
+// pool, charged, and handed to its model's scheduler as one sequence per segment; the last sequence
+// that ends sends it back to the pool, which puts the texts together. Thread-safe; nothing blocks
+// but Drain.
+class TextCalls {
+ public:
+  // Called exactly once, with no lock held, on any thread, also within Translate itself. The permit
+  // is back by then.
+  using Done = absl::AnyInvocable<void(absl::Status)>;
+
+  // All of these outlive the calls; and the pool outlives the catalog, whose schedulers send calls
+  // there.
+  TextCalls(Catalog& catalog, Admission& admission, TextPool& pool, Metrics& metrics,
+            const TextLimits& limits = {});
+  ~TextCalls();  // Drain, at once
+
+  // Request and response belong to the caller and live until `done` is called. The response is
+  // filled only if it is OK.
+  void Translate(const linnet::v1::TranslateRequest& request,
+                 linnet::v1::TranslateResponse& response, const CallContext& context, Done done);
+  void Summarize(const linnet::v1::SummarizeRequest& request,
+                 linnet::v1::SummarizeResponse& response, const CallContext& context, Done done);
+  void ListModels(linnet::v1::ListModelsResponse& response) const;
+
+  // Refuses newcomers with UNAVAILABLE from now on, and returns when every call has ended: what has
+  // not by the deadline ends with UNAVAILABLE.
+  void Drain(absl::Time deadline);
+
+ private:
+  template <typename Response>
+  class Call;
+
+  template <typename Request, typename Response>
+  void Start(const Request& request, Response& response, const CallContext& context, Done done);
+  bool Enter();
+  void Leave();
+
+  Catalog& catalog_;
+  Admission& admission_;
+  TextPool& pool_;
+  Metrics& metrics_;
+  const TextLimits limits_;
+  Mutex mu_;
+  CondVar changed_;
+  bool draining_ ABSL_GUARDED_BY(mu_) = false;
+  int calls_ ABSL_GUARDED_BY(mu_) = 0;
+};
+
+}  // namespace linnet::server

@@ -1,0 +1,48 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "google/protobuf/message.h"
+#include "linnet/v1/text_service.pb.h"
+#include "model/runtime/search.h"
+#include "server/catalog.h"
+
+namespace linnet::server {
+
+struct TextLimits {
+  int max_contents = 1024;
+  int64_t max_text_bytes = int64_t{1} << 20;  // of all contents together
+};
+
+// What Translate and Summarize come down to: a request that was checked in everything that can be
+// told before tokenising.
+struct TextRequest {
+  ServedModel* model = nullptr;
+  // Borrowed from the request.
+  const google::protobuf::RepeatedPtrField<std::string>* contents = nullptr;
+  std::string language_code;  // of the source, as the model has it
+  linnet::v1::DecodingOptions options;
+  bool split = false;  // into segments; otherwise each text is one source
+  int64_t text_bytes = 0;
+};
+
+// Parses a message. INVALID_ARGUMENT names the field whose text is not UTF-8, which protobuf itself
+// only calls malformed.
+absl::Status ParseRequest(absl::string_view bytes, google::protobuf::Message& message);
+
+// INVALID_ARGUMENT with the path of the field, or NOT_FOUND for models and languages.
+absl::StatusOr<TextRequest> CheckRequest(const linnet::v1::TranslateRequest& request,
+                                         const Catalog& catalog, const TextLimits& limits);
+absl::StatusOr<TextRequest> CheckRequest(const linnet::v1::SummarizeRequest& request,
+                                         const Catalog& catalog, const TextLimits& limits);
+
+// The model's defaults for a source of that many tokens (eos counted), with the request's options
+// on top. Where the request sets only one end of the bounds on target tokens, a default on the
+// other side gives way to it.
+model::SearchOptions MergeOptions(const model::Bundle& bundle,
+                                  const linnet::v1::DecodingOptions& options, int source_tokens);
+
+}  // namespace linnet::server

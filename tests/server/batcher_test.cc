@@ -1,0 +1,284 @@
+#include "server/batcher.h"
+
+#include <memory>
+#include <numeric>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "tests/support/echo_engine.h"
+#include "tests/support/recording_sink.h"
+#include "tests/support/status_matchers.h"
+
+namespace linnet::server {
+namespace {
+
+using test::EchoEngine;
+using test::Outcome;
+using test::Say;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+constexpr model::TokenId kEos = 2;
+
+// A batcher whose clock is a number: every look at it is a millisecond later.
+struct House {
+  explicit House(EchoEngine::Options engine_options = {}, BatcherOptions options = {})
+      : engine(std::move(engine_options)), batcher(engine, options) {}
+
+  void Add(std::unique_ptr<Sequence> sequence) { ASSERT_THAT(batcher.Add(sequence, now), IsOk()); }
+  StepReport Step() {
+    return batcher.Step([this] { return now += absl::Milliseconds(1); });
+  }
+  int StepsUntilIdle() {
+    int steps = 0;
+    for (; !batcher.idle(); ++steps) Step();
+    return steps;
+  }
+
+  absl::Time now = absl::FromUnixSeconds(1'000'000);
+  EchoEngine engine;
+  Batcher batcher;
+};
+
+TEST(BatcherTest, NewcomerJoinsWhileAnotherIsUnderWay) {
+  House house;
+  Outcome first, second;
+  house.Add(Say({5, 6, 7}, first));
+  house.Step();
+  house.Add(Say({9}, second));
+  house.StepsUntilIdle();
+  EXPECT_THAT(first.tokens(), ElementsAre(5, 6, 7, kEos));
+  EXPECT_THAT(second.tokens(), ElementsAre(9, kEos));
+  EXPECT_THAT(house.engine.sizes, ElementsAre(1, 2, 2, 1));
+}
+
+TEST(BatcherTest, AnEmptySourceIsOneStep) {
+  House house;
+  Outcome outcome;
+  house.Add(Say({}, outcome));
+  EXPECT_EQ(house.StepsUntilIdle(), 1);
+  EXPECT_THAT(outcome.tokens(), ElementsAre(kEos));
+}
+
+TEST(BatcherTest, AStepWithNothingToDoDoesNotTouchTheEngine) {
+  House house;
+  const StepReport report = house.Step();
+  EXPECT_FALSE(report.stepped);
+  EXPECT_TRUE(house.engine.sizes.empty());
+}
+
+TEST(BatcherTest, RefusesWhatTheEngineCouldNeverDecodeAndLeavesItWithTheCaller) {
+  House house({.rows = 4});
+  Outcome outcome;
+  auto sequence = Say({5}, outcome, /*beam_size=*/5);
+  EXPECT_THAT(house.batcher.Add(sequence, house.now),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("4 rows")));
+  EXPECT_NE(sequence, nullptr);
+  EXPECT_FALSE(outcome.done());
+}
+
+TEST(BatcherTest, TheFirstInLineIsNeverOvertaken) {
+  House house({.rows = 4});
+  Outcome running, wide, narrow;
+  house.Add(Say({5, 6, 7}, running, /*beam_size=*/2));
+  house.Step();
+  house.Add(Say({8}, wide, /*beam_size=*/3));
+  house.Add(Say({9}, narrow, /*beam_size=*/1));
+  house.Step();
+  EXPECT_EQ(house.engine.sequences(), 1) << "the narrow one would fit, but it came later";
+  house.StepsUntilIdle();
+  EXPECT_THAT(house.engine.rows, ElementsAre(2, 2, 2, 2, 4, 4));
+}
+
+TEST(BatcherTest, MemoryHoldsBackWhatRowsWouldNot) {
+  House house({.memory_tokens = 8, .block_tokens = 4});
+  Outcome a, b;
+  house.Add(Say({5, 6, 7, 8}, a));  // five tokens: two blocks, the whole memory
+  house.Add(Say({9}, b));
+  EXPECT_EQ(house.Step().waiting, 1);
+  house.StepsUntilIdle();
+  EXPECT_THAT(house.engine.groups, ElementsAre(1, 1));
+}
+
+TEST(BatcherTest, EncodesAtMostSoManyTokensBetweenTwoStepsPaddingCounted) {
+  House house({}, {.max_encode_tokens = 12});
+  std::vector<Outcome> outcomes(4);
+  house.Add(Say({5, 6, 7}, outcomes[0]));            // 4 tokens
+  house.Add(Say({5}, outcomes[1]));                  // 2, padded to 4
+  house.Add(Say({5, 6, 7, 8, 9}, outcomes[2]));      // 6: three of 6 would be 18
+  house.Add(Say({5, 6, 7, 8, 9, 10}, outcomes[3]));  // 7: two of 7 would be 14
+  const StepReport first = house.Step();
+  EXPECT_EQ(first.encoded_tokens, 6);
+  EXPECT_EQ(first.padded_encoded_tokens, 8);
+  house.StepsUntilIdle();
+  EXPECT_THAT(house.engine.groups, ElementsAre(2, 1, 1));
+}
+
+TEST(BatcherTest, OneSequenceIsLetInHoweverLongItIs) {
+  House house({}, {.max_encode_tokens = 2});
+  Outcome outcome;
+  house.Add(Say({5, 6, 7, 8}, outcome));
+  house.StepsUntilIdle();
+  EXPECT_TRUE(outcome.result->ok());
+}
+
+TEST(BatcherTest, SeatsAtMostSoManySequences) {
+  House house({}, {.max_sequences = 2});
+  std::vector<Outcome> outcomes(5);
+  for (Outcome& outcome : outcomes) house.Add(Say({5, 6}, outcome));
+  house.StepsUntilIdle();
+  EXPECT_THAT(house.engine.sizes, ElementsAre(2, 2, 2, 2, 2, 2, 1, 1, 1));
+}
+
+TEST(BatcherTest, ACancelFreesTheRowsWithinAStep) {
+  House house({.rows = 2});
+  Outcome gone, next;
+  auto flag = std::make_shared<std::atomic<bool>>(false);
+  auto sequence = Say({5, 6, 7, 8}, gone, /*beam_size=*/2);
+  sequence->cancelled = flag;
+  house.Add(std::move(sequence));
+  house.Add(Say({9}, next, /*beam_size=*/2));
+  house.Step();
+  *flag = true;
+  const StepReport report = house.Step();
+  EXPECT_EQ(gone.code(), absl::StatusCode::kCancelled);
+  EXPECT_EQ(report.cancelled, 1);
+  EXPECT_EQ(report.seated, 1) << "the next one sits in the rows at once";
+  house.StepsUntilIdle();
+  EXPECT_THAT(next.tokens(), ElementsAre(9, kEos));
+}
+
+TEST(BatcherTest, ADeadlineEndsWhatIsSeatedAndWhatWaits) {
+  House house({.rows = 1});
+  Outcome seated, waiting;
+  auto a = Say({5, 6, 7, 8}, seated);
+  auto b = Say({5}, waiting);
+  a->deadline = b->deadline = house.now + absl::Seconds(1);
+  house.Add(std::move(a));
+  house.Add(std::move(b));
+  house.Step();
+  house.now += absl::Seconds(1);
+  EXPECT_EQ(house.Step().expired, 2);
+  EXPECT_EQ(seated.code(), absl::StatusCode::kDeadlineExceeded);
+  EXPECT_EQ(waiting.code(), absl::StatusCode::kDeadlineExceeded);
+  EXPECT_EQ(house.engine.rows_in_use(), 0);
+}
+
+TEST(BatcherTest, AResultOnTheDeadlineIsAResult) {
+  House house;
+  Outcome outcome;
+  auto sequence = Say({}, outcome);
+  sequence->deadline =
+      house.now + absl::Milliseconds(2);  // after the look that drops, before the step is over
+  house.Add(std::move(sequence));
+  house.Step();
+  EXPECT_TRUE(outcome.result->ok());
+}
+
+TEST(BatcherTest, OneThatIsNotANumberFailsAlone) {
+  House house({.not_a_number = 66});
+  Outcome bad, good;
+  house.Add(Say({5, 66}, bad));
+  house.Add(Say({5, 6, 7}, good));
+  house.StepsUntilIdle();
+  EXPECT_THAT(*bad.result, StatusIs(absl::StatusCode::kInternal, HasSubstr("not a number")));
+  EXPECT_THAT(good.tokens(), ElementsAre(5, 6, 7, kEos));
+}
+
+TEST(BatcherTest, AFailedStepEndsTheSeatedAndSparesTheWaiting) {
+  House house({.rows = 1, .failing_step = 1});
+  Outcome seated, waiting;
+  house.Add(Say({5, 6}, seated));
+  house.Add(Say({7}, waiting));
+  EXPECT_EQ(house.Step().failed, 1);
+  EXPECT_EQ(seated.code(), absl::StatusCode::kInternal);
+  house.StepsUntilIdle();
+  EXPECT_THAT(waiting.tokens(), ElementsAre(7, kEos));
+}
+
+TEST(BatcherTest, AFailedEncoderEndsItsGroupAndSparesTheOthers) {
+  House house({.unencodable = 66});
+  Outcome running, bad, later;
+  house.Add(Say({5, 6, 7}, running));
+  house.Step();
+  house.Add(Say({66}, bad));
+  const StepReport report = house.Step();
+  EXPECT_EQ(report.failed, 1);
+  EXPECT_EQ(report.seated, 0);
+  house.Add(Say({8}, later));
+  house.StepsUntilIdle();
+  EXPECT_EQ(bad.code(), absl::StatusCode::kInternal);
+  EXPECT_THAT(running.tokens(), ElementsAre(5, 6, 7, kEos));
+  EXPECT_THAT(later.tokens(), ElementsAre(8, kEos));
+}
+
+TEST(BatcherTest, AnEngineWithoutRoomForAnythingDoesNotHoldTheQueueForever) {
+  House house({.never_has_room = true});
+  Outcome outcome;
+  house.Add(Say({5}, outcome));
+  house.Step();
+  EXPECT_THAT(*outcome.result, StatusIs(absl::StatusCode::kInternal, HasSubstr("no room")));
+  EXPECT_TRUE(house.batcher.idle());
+}
+
+TEST(BatcherTest, TimesAreThoseOfTheDoors) {
+  House house({.rows = 1});
+  Outcome first, second;
+  const absl::Time start = house.now;
+  house.Add(Say({}, first));
+  house.Add(Say({}, second));
+  house.Step();  // looks: drop, before and after Seat, before and after Step
+  house.Step();
+  const SequenceTimes a = (*first.result)->times, b = (*second.result)->times;
+  EXPECT_EQ(a.submitted, start);
+  EXPECT_EQ(a.seated, start + absl::Milliseconds(2));
+  EXPECT_EQ(a.encoded, start + absl::Milliseconds(3));
+  EXPECT_EQ(a.finished, start + absl::Milliseconds(5));
+  EXPECT_EQ(b.seated, start + absl::Milliseconds(7));
+}
+
+TEST(BatcherTest, TheReportAddsUp) {
+  House house({.rows = 3});
+  std::vector<Outcome> outcomes(3);
+  house.Add(Say({5}, outcomes[0], /*beam_size=*/2));
+  house.Add(Say({6, 7}, outcomes[1], /*beam_size=*/1));
+  house.Add(Say({8}, outcomes[2], /*beam_size=*/1));
+  const StepReport first = house.Step();
+  EXPECT_EQ(first.seated, 2);
+  EXPECT_EQ(first.sequences, 2);
+  EXPECT_EQ(first.rows, 3);
+  EXPECT_EQ(first.waiting, 1);
+  EXPECT_EQ(first.remaining, 2);
+  EXPECT_EQ(first.encode, absl::Milliseconds(1));
+  EXPECT_EQ(first.decode, absl::Milliseconds(1));
+  const StepReport second = house.Step();
+  EXPECT_EQ(second.finished, 1);
+  EXPECT_EQ(second.target_tokens, 2);
+  EXPECT_EQ(second.remaining, 1);
+}
+
+TEST(BatcherTest, EndAllEndsTheWaitingAndTheSeatedOnce) {
+  House house({.rows = 1});
+  Outcome seated, waiting;
+  house.Add(Say({5, 6}, seated));
+  house.Add(Say({7}, waiting));
+  house.Step();
+  house.batcher.EndAll(absl::UnavailableError("closing"), house.now);
+  EXPECT_EQ(seated.code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(waiting.code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(house.engine.rows_in_use(), 0);
+  EXPECT_TRUE(house.batcher.idle());
+}
+
+TEST(BatcherTest, WhatIsLeftEndsWithTheBatcher) {
+  Outcome outcome;
+  {
+    House house;
+    house.Add(Say({5, 6}, outcome));
+    house.Step();
+  }
+  EXPECT_EQ(outcome.code(), absl::StatusCode::kCancelled);
+}
+
+}  // namespace
+}  // namespace linnet::server

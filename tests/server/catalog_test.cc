@@ -1,0 +1,104 @@
+#include "server/catalog.h"
+
+#include <fstream>
+
+#include "tests/server/text_fixture.h"
+
+namespace linnet::server {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+struct CatalogTest : ::testing::Test {
+  CatalogTest() { TextHouse::WriteBundles(root); }
+  absl::StatusOr<std::unique_ptr<Catalog>> Load() {
+    return Catalog::Load(
+        root, [](const model::Bundle&) { return std::make_unique<test::EchoEngine>(); }, {},
+        metrics);
+  }
+
+  const std::filesystem::path root = TextHouse::Folder();
+  Metrics metrics;
+};
+
+TEST_F(CatalogTest, DescribesItsModelsByNameWithEveryDefaultSet) {
+  auto catalog = Load();
+  ASSERT_THAT(catalog, IsOk());
+  ASSERT_EQ((*catalog)->models().size(), 2);
+  const linnet::v1::Model model = (*catalog)->models()[0]->Describe();
+  EXPECT_EQ(model.name(), "en-de");
+  EXPECT_EQ(model.task(), linnet::v1::TASK_TRANSLATE);
+  EXPECT_EQ(model.device(), "echo");
+  EXPECT_EQ(model.sha256().size(), 64);
+  EXPECT_EQ(model.limits().max_source_tokens(), 64);
+  const auto& options = model.default_options();
+  for (int i = 0; i < options.GetDescriptor()->field_count(); ++i) {
+    EXPECT_TRUE(options.GetReflection()->HasField(options, options.GetDescriptor()->field(i)))
+        << options.GetDescriptor()->field(i)->name();
+  }
+}
+
+TEST_F(CatalogTest, AModelIsOnTheMetricsPageAndItsGoldenExampleWentThroughIt) {
+  auto catalog = Load();
+  ASSERT_THAT(catalog, IsOk());
+  EXPECT_THAT(metrics.Text(),
+              AllOf(HasSubstr("linnet_model_info{compute=\"none\",device=\"echo\",model=\"en-de\""),
+                    HasSubstr("linnet_sequences_total{model=\"en-de\",outcome=\"finished\"} 1\n")));
+}
+
+TEST_F(CatalogTest, AGoldenExampleThatDiffersDoesNotKeepTheModelFromServing) {
+  auto manifest = test::TinyManifest("en-de", linnet::v1::TASK_TRANSLATE, "en", "de");
+  auto& golden = *manifest.add_golden_examples();
+  golden.set_source_text("The dog runs.");
+  golden.set_target_text("Der Hund läuft.");  // not what an echo says
+  test::WriteBundle(root / "en-de", manifest);
+  EXPECT_THAT(Load(), IsOk());
+}
+
+TEST_F(CatalogTest, AMissingFolderIsNotFound) {
+  EXPECT_THAT(Catalog::Load(root / "nowhere", nullptr, {}, metrics),
+              StatusIs(absl::StatusCode::kNotFound, HasSubstr("nowhere")));
+}
+
+TEST_F(CatalogTest, ADamagedBundleIsNamed) {
+  std::ofstream(root / "en-de" / "model.pt") << "flip";
+  EXPECT_THAT(Load(), StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("model.pt")));
+}
+
+TEST_F(CatalogTest, TwoBundlesOfOneNameAreRefusedByBothPaths) {
+  test::WriteBundle(root / "other",
+                    test::TinyManifest("en-de", linnet::v1::TASK_TRANSLATE, "en", "fr"));
+  EXPECT_THAT(Load(), StatusIs(absl::StatusCode::kFailedPrecondition,
+                               AllOf(HasSubstr("other"), HasSubstr("both named \"en-de\""))));
+}
+
+TEST_F(CatalogTest, AnEngineThatCannotBeMadeEndsTheLoading) {
+  auto catalog = Catalog::Load(
+      root,
+      [](const model::Bundle&) -> absl::StatusOr<std::unique_ptr<model::Engine>> {
+        return absl::FailedPreconditionError("device cuda was asked for, this machine has none");
+      },
+      {}, metrics);
+  EXPECT_THAT(catalog, StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("device cuda")));
+}
+
+TEST_F(CatalogTest, TheVeryTagGoesBeforeThePrimarySubtag) {
+  test::WriteBundle(root / "en-pt",
+                    test::TinyManifest("en-pt", linnet::v1::TASK_TRANSLATE, "en", "pt"));
+  test::WriteBundle(root / "en-ptbr",
+                    test::TinyManifest("en-ptbr", linnet::v1::TASK_TRANSLATE, "en", "pt-BR"));
+  auto catalog = Load();
+  ASSERT_THAT(catalog, IsOk());
+  auto find = [&](const char* target) {
+    auto found =
+        (*catalog)->Find(linnet::v1::TASK_TRANSLATE, "", "en", target, "source_language_code");
+    return found.ok() ? (*found)->name() : std::string(found.status().message());
+  };
+  EXPECT_EQ(find("pt-br"), "en-ptbr");
+  EXPECT_EQ(find("pt-PT"), "en-pt");
+  EXPECT_EQ(find("pt"), "en-pt");
+}
+
+}  // namespace
+}  // namespace linnet::server

@@ -1,0 +1,218 @@
+#include "server/scheduler.h"
+
+#include <memory>
+#include <random>
+#include <thread>
+#include <vector>
+
+#include "absl/time/clock.h"
+#include "gmock/gmock.h"
+#include "tests/support/echo_engine.h"
+#include "tests/support/recording_sink.h"
+#include "tests/support/status_matchers.h"
+#include "tests/support/turnstile.h"
+
+namespace linnet::server {
+namespace {
+
+using test::EchoEngine;
+using test::Turnstile;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+// A sink that another thread can wait for.
+struct Waited {
+  test::Outcome outcome;
+  Turnstile done;
+};
+class WaitedSink : public Sink {
+ public:
+  explicit WaitedSink(Waited& waited) : waited_(waited) {}
+  void Done(absl::StatusOr<SequenceResult> result) override {
+    EXPECT_FALSE(waited_.outcome.done()) << "a sequence ended twice";
+    waited_.outcome.result = std::move(result);
+    waited_.done.Open();
+  }
+
+ private:
+  Waited& waited_;
+};
+
+std::unique_ptr<Sequence> Say(std::vector<model::TokenId> words, Waited& waited) {
+  auto sequence = test::Say(std::move(words), waited.outcome);
+  sequence->sink = std::make_unique<WaitedSink>(waited);
+  return sequence;
+}
+
+std::vector<std::unique_ptr<Sequence>> One(std::unique_ptr<Sequence> sequence) {
+  std::vector<std::unique_ptr<Sequence>> one;
+  one.push_back(std::move(sequence));
+  return one;
+}
+
+std::unique_ptr<Scheduler> StartEcho(EchoEngine::Options options = {},
+                                     Scheduler::Observer observer = nullptr) {
+  auto scheduler =
+      Scheduler::Start([options] { return std::make_unique<EchoEngine>(options); }, {}, observer);
+  EXPECT_THAT(scheduler, IsOk());
+  return *std::move(scheduler);
+}
+
+TEST(SchedulerTest, DecodesWhatIsSubmitted) {
+  auto scheduler = StartEcho();
+  Waited waited;
+  auto sequences = One(Say({5, 6}, waited));
+  ASSERT_THAT(scheduler->Submit(sequences), IsOk());
+  EXPECT_TRUE(sequences.empty());
+  waited.done.Pass();
+  EXPECT_THAT(waited.outcome.tokens(), ElementsAre(5, 6, 2));
+}
+
+TEST(SchedulerTest, TheEnginesErrorIsTheStartsError) {
+  auto scheduler = Scheduler::Start(
+      []() -> absl::StatusOr<std::unique_ptr<model::Engine>> {
+        return absl::FailedPreconditionError("no GPU here");
+      },
+      {}, nullptr);
+  EXPECT_THAT(scheduler, StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("no GPU")));
+}
+
+TEST(SchedulerTest, TheEngineLivesOnOneThread) {
+  std::thread::id made, stepped;
+  auto factory = [&] {
+    made = std::this_thread::get_id();
+    return std::make_unique<EchoEngine>(
+        EchoEngine::Options{.on_step = [&] { stepped = std::this_thread::get_id(); }});
+  };
+  auto scheduler = Scheduler::Start(factory, {}, nullptr);
+  ASSERT_THAT(scheduler, IsOk());
+  Waited waited;
+  auto sequences = One(Say({5}, waited));
+  ASSERT_THAT((*scheduler)->Submit(sequences), IsOk());
+  waited.done.Pass();
+  EXPECT_EQ(made, stepped);
+  EXPECT_NE(made, std::this_thread::get_id());
+}
+
+TEST(SchedulerTest, AllOrNoneOfTheSequencesAreTaken) {
+  auto scheduler = StartEcho();
+  Waited good, bad;
+  auto sequences = One(Say({5}, good));
+  sequences.push_back(Say({6}, bad));
+  sequences.back()->input.options.beam_size = 100;
+  EXPECT_THAT(scheduler->Submit(sequences),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("beam_size is 100")));
+  EXPECT_EQ(sequences.size(), 2);
+  EXPECT_FALSE(good.outcome.done());
+}
+
+TEST(SchedulerTest, ACancelIsSeenWithinAStep) {
+  Turnstile first_step, go_on;
+  auto scheduler = StartEcho({.on_step = [&] {
+    first_step.Open();
+    go_on.Pass();
+  }});
+  Waited waited;
+  auto flag = std::make_shared<std::atomic<bool>>(false);
+  auto sequences = One(Say({5, 6, 7, 8, 9}, waited));
+  sequences[0]->cancelled = flag;
+  ASSERT_THAT(scheduler->Submit(sequences), IsOk());
+  first_step.Pass();
+  *flag = true;
+  go_on.Open();
+  waited.done.Pass();
+  EXPECT_EQ(waited.outcome.code(), absl::StatusCode::kCancelled);
+}
+
+TEST(SchedulerTest, ADrainFinishesWhatWasTakenAndRefusesNewcomers) {
+  auto scheduler = StartEcho();
+  std::vector<Waited> taken(20);
+  for (int i = 0; i < std::ssize(taken); ++i) {
+    auto sequences = One(Say({100 + i, 5, 6}, taken[i]));
+    ASSERT_THAT(scheduler->Submit(sequences), IsOk());
+  }
+  scheduler->Drain(absl::InfiniteFuture());
+  for (int i = 0; i < std::ssize(taken); ++i) {
+    ASSERT_TRUE(taken[i].outcome.done());
+    EXPECT_THAT(taken[i].outcome.tokens(), ElementsAre(100 + i, 5, 6, 2));
+  }
+  Waited late;
+  auto newcomer = One(Say({7}, late));
+  EXPECT_EQ(scheduler->Submit(newcomer).code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(newcomer.size(), 1) << "it still belongs to the caller";
+}
+
+// A sequence that would run for a million steps.
+EchoEngine::Options Endless() {
+  return {.memory_tokens = 1 << 21, .limits = {.max_target_tokens = 1 << 20}};
+}
+std::unique_ptr<Sequence> SayEndlessly(Waited& waited) {
+  auto sequence = Say(std::vector<model::TokenId>(1 << 20, 5), waited);
+  sequence->input.options.max_target_tokens = 1 << 20;
+  return sequence;
+}
+
+TEST(SchedulerTest, ADrainEndsWhatIsLeftAtItsDeadline) {
+  auto scheduler = StartEcho(Endless());
+  Waited waited;
+  auto sequences = One(SayEndlessly(waited));
+  ASSERT_THAT(scheduler->Submit(sequences), IsOk());
+  scheduler->Drain(absl::Now());
+  ASSERT_TRUE(waited.outcome.done());
+  EXPECT_EQ(waited.outcome.code(), absl::StatusCode::kUnavailable);
+}
+
+TEST(SchedulerTest, WhatIsLeftEndsWithTheScheduler) {
+  Waited waited;
+  auto scheduler = StartEcho(Endless());
+  auto sequences = One(SayEndlessly(waited));
+  ASSERT_THAT(scheduler->Submit(sequences), IsOk());
+  scheduler.reset();
+  ASSERT_TRUE(waited.outcome.done());
+  EXPECT_EQ(waited.outcome.code(), absl::StatusCode::kUnavailable);
+}
+
+TEST(SchedulerTest, TheObserverIsToldOfEveryStep) {
+  std::vector<StepReport> reports;  // written on the scheduler's thread, read after it has gone
+  auto scheduler =
+      StartEcho({}, [&](const StepReport& report, absl::Duration) { reports.push_back(report); });
+  Waited waited;
+  auto sequences = One(Say({5, 6}, waited));
+  ASSERT_THAT(scheduler->Submit(sequences), IsOk());
+  scheduler->Drain(absl::InfiniteFuture());
+  scheduler.reset();
+  ASSERT_EQ(reports.size(), 3);
+  EXPECT_EQ(reports.front().seated, 1);
+  EXPECT_EQ(reports.back().finished, 1);
+}
+
+TEST(SchedulerTest, ManyThreadsSubmitCancelAndAllOfItEndsOnce) {
+  constexpr int kThreads = 4, kEach = 200;
+  auto scheduler = StartEcho();
+  std::vector<std::vector<Waited>> waited(kThreads);
+  std::vector<std::thread> threads;
+  for (int t = 0; t < kThreads; ++t) {
+    waited[t] = std::vector<Waited>(kEach);
+    threads.emplace_back([&, t] {
+      std::mt19937 random(t);
+      for (Waited& one : waited[t]) {
+        auto flag = std::make_shared<std::atomic<bool>>(false);
+        auto sequences = One(Say(std::vector<model::TokenId>(random() % 10, 5), one));
+        sequences[0]->cancelled = flag;
+        ASSERT_THAT(scheduler->Submit(sequences), IsOk());
+        if (random() % 4 == 0) *flag = true;
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  scheduler->Drain(absl::InfiniteFuture());
+  for (auto& of_thread : waited) {
+    for (Waited& one : of_thread) {
+      ASSERT_TRUE(one.outcome.done());
+      EXPECT_TRUE(one.outcome.result->ok() || one.outcome.code() == absl::StatusCode::kCancelled);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace linnet::server

@@ -1,0 +1,98 @@
+#pragma once
+
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+#include <string>
+
+#include "gmock/gmock.h"
+#include "server/admission.h"
+#include "server/catalog.h"
+#include "server/text_call.h"
+#include "tests/support/echo_engine.h"
+#include "tests/support/status_matchers.h"
+#include "tests/support/tiny_bundle.h"
+#include "tests/support/turnstile.h"
+
+namespace linnet::server {
+
+// The whole house without gRPC, with echo engines behind two bundles: what it answers is what it
+// was asked.
+class TextHouse {
+ public:
+  explicit TextHouse(test::EchoEngine::Options engine = {}, AdmissionLimits admission_limits = {},
+                     TextLimits limits = {})
+      : admission(admission_limits, metrics) {
+    WriteBundles(Folder());
+    engine.limits = {.max_beam_size = 8, .max_target_tokens = 80, .max_source_tokens = 64};
+    auto loaded = Catalog::Load(
+        Folder(),
+        [engine](const model::Bundle&) { return std::make_unique<test::EchoEngine>(engine); }, {},
+        metrics);
+    EXPECT_THAT(loaded, IsOk());
+    catalog = *std::move(loaded);
+    calls = std::make_unique<TextCalls>(*catalog, admission, pool, metrics, limits);
+  }
+
+  // Each test has a folder of its own, because tests run side by side.
+  static std::filesystem::path Folder() {
+    const auto* test = ::testing::UnitTest::GetInstance()->current_test_info();
+    std::string name = std::string(test->test_suite_name()) + "." + test->name();
+    std::replace(name.begin(), name.end(), '/', '_');
+    return std::filesystem::path(::testing::TempDir()) / name;
+  }
+  static void WriteBundles(const std::filesystem::path& folder) {
+    std::filesystem::remove_all(folder);
+    auto translator = test::TinyManifest("en-de", linnet::v1::TASK_TRANSLATE, "en", "de");
+    auto& golden = *translator.add_golden_examples();
+    golden.set_source_text("The dog runs.");
+    golden.set_target_text("The dog runs.");
+    test::WriteBundle(folder / "en-de", translator);
+    test::WriteBundle(folder / "en-summary",
+                      test::TinyManifest("en-summary", linnet::v1::TASK_SUMMARIZE, "en", "en"));
+  }
+
+  // Calls and waits. The status must come exactly once.
+  template <typename Request, typename Response>
+  absl::Status Call(void (TextCalls::*method)(const Request&, Response&, const CallContext&,
+                                              TextCalls::Done),
+                    const Request& request, Response& response,
+                    const CallContext& context = {.arrived = absl::Now()}) {
+    absl::Status result;
+    int answers = 0;
+    test::Turnstile done;
+    ((*calls).*method)(request, response, context, [&](absl::Status status) {
+      result = std::move(status);
+      ++answers;
+      done.Open();
+    });
+    done.Pass();
+    EXPECT_EQ(answers, 1);
+    EXPECT_EQ(admission.tokens(), 0) << "a permit did not come back";
+    EXPECT_EQ(admission.bytes(), 0) << "a permit did not come back";
+    return result;
+  }
+
+  Metrics metrics;
+  TextPool pool{2};
+  Admission admission;
+  std::unique_ptr<Catalog> catalog;
+  std::unique_ptr<TextCalls> calls;
+};
+
+inline linnet::v1::TranslateRequest ToGerman(std::vector<std::string> contents) {
+  linnet::v1::TranslateRequest request;
+  for (std::string& text : contents) request.add_contents(std::move(text));
+  request.set_source_language_code("en");
+  request.set_target_language_code("de");
+  return request;
+}
+
+inline linnet::v1::SummarizeRequest SummaryOf(std::string text) {
+  linnet::v1::SummarizeRequest request;
+  request.add_contents(std::move(text));
+  request.set_language_code("en");
+  return request;
+}
+
+}  // namespace linnet::server

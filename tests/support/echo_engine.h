@@ -1,0 +1,173 @@
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "model/runtime/engine.h"
+
+namespace linnet::test {
+
+// An engine without a model: what it says of a source is the source again, a token per step.
+// Everything that a batcher can see of an engine is real: rows, memory, limits, n-best, forced
+// ends, failures. Deterministic, and what it was asked is recorded.
+class EchoEngine : public model::Engine {
+ public:
+  struct Options {
+    int rows = 64;
+    int64_t memory_tokens = 4096;
+    int block_tokens = 1;  // memory is given out in blocks
+    int vocabulary_size = 1 << 20;
+    model::SearchLimits limits{
+        .max_beam_size = 8, .max_target_tokens = 100, .max_source_tokens = 64};
+    // Called within Seat and Step, before anything else: the place to wait for a test, or to count.
+    std::function<void()> on_seat = nullptr;
+    std::function<void()> on_step = nullptr;
+    // The sequence that reads this token fails, as if its logits were NaN; the others go on.
+    model::TokenId not_a_number = -1;
+    // Step number (from 1) in which the engine as a whole fails.
+    int failing_step = -1;
+    // A source with this token cannot be encoded.
+    model::TokenId unencodable = -1;
+    // Says that there is no room, whatever it is asked.
+    bool never_has_room = false;
+  };
+
+  EchoEngine() : EchoEngine(Options{}) {}
+  explicit EchoEngine(Options options) : options_(std::move(options)) {
+    info_.device = "echo";
+    info_.compute_type = "none";
+    info_.rows = options_.rows;
+    info_.memory_tokens = options_.memory_tokens;
+    info_.vocabulary_size = options_.vocabulary_size;
+    info_.limits = options_.limits;
+  }
+
+  const model::EngineInfo& info() const override { return info_; }
+
+  absl::Status Check(const model::SequenceInput& input) const override {
+    if (auto status = model::CheckOptions(input.options, options_.limits); !status.ok())
+      return status;
+    if (input.options.beam_size > options_.rows) {
+      return absl::InvalidArgumentError(absl::StrCat("beam_size is ", input.options.beam_size,
+                                                     ", the engine has ", options_.rows, " rows"));
+    }
+    if (input.source.empty() || input.source.back() != info_.special.eos) {
+      return absl::InvalidArgumentError("a source ends with eos");
+    }
+    if (Blocks(input) > options_.memory_tokens)
+      return absl::InvalidArgumentError("source is longer than the memory");
+    return absl::OkStatus();
+  }
+
+  bool HasRoom(std::span<const model::SequenceInput> inputs) const override {
+    int rows = rows_in_use();
+    int64_t memory = memory_in_use();
+    for (const auto& input : inputs) {
+      rows += input.options.beam_size;
+      memory += Blocks(input);
+    }
+    return !options_.never_has_room && rows <= options_.rows && memory <= options_.memory_tokens;
+  }
+
+  absl::Status Seat(std::span<const model::SequenceInput> inputs) override {
+    if (options_.on_seat) options_.on_seat();
+    for (const auto& input : inputs) {
+      if (std::count(input.source.begin(), input.source.end(), options_.unencodable) > 0) {
+        return absl::InternalError("the encoder failed");
+      }
+    }
+    for (const auto& input : inputs) seated_.push_back({input, 0});
+    groups.push_back(static_cast<int>(inputs.size()));
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<std::vector<model::SequenceEvent>> Step() override {
+    if (options_.on_step) options_.on_step();
+    sizes.push_back(sequences());
+    rows.push_back(rows_in_use());
+    if (static_cast<int>(sizes.size()) == options_.failing_step) {
+      seated_.clear();
+      return absl::InternalError("the engine failed");
+    }
+    std::vector<model::SequenceEvent> events;
+    for (Seated& sequence : seated_) {
+      model::SequenceEvent& event = events.emplace_back();
+      event.id = sequence.input.id;
+      event.target_tokens = ++sequence.steps;
+      const auto& source = sequence.input.source;
+      if (source[std::min<size_t>(sequence.steps - 1, source.size() - 1)] ==
+          options_.not_a_number) {
+        event.status = absl::InternalError("a row of logits is not a number");
+        event.finished = true;
+      } else if (sequence.steps == std::ssize(source) ||
+                 sequence.steps > sequence.input.options.max_target_tokens) {
+        event.hypotheses = Hypotheses(sequence);
+        event.finished = true;
+      }
+    }
+    for (const auto& event : events) {
+      if (event.finished) Release(event.id);
+    }
+    return events;
+  }
+
+  void Release(model::SequenceId id) override {
+    std::erase_if(seated_, [&](const Seated& sequence) { return sequence.input.id == id; });
+  }
+
+  int sequences() const override { return static_cast<int>(seated_.size()); }
+  int rows_in_use() const override {
+    int rows = 0;
+    for (const Seated& sequence : seated_) rows += sequence.input.options.beam_size;
+    return rows;
+  }
+  int64_t memory_in_use() const {
+    int64_t tokens = 0;
+    for (const Seated& sequence : seated_) tokens += Blocks(sequence.input);
+    return tokens;
+  }
+
+  std::vector<int> sizes;   // sequences of each step
+  std::vector<int> rows;    // rows of each step
+  std::vector<int> groups;  // sequences of each call of Seat
+
+ private:
+  struct Seated {
+    model::SequenceInput input;
+    int steps = 0;
+  };
+
+  int64_t Blocks(const model::SequenceInput& input) const {
+    const int64_t block = options_.block_tokens;
+    return (std::ssize(input.source) + block - 1) / block * block;
+  }
+
+  // Hypothesis i says the same with a score that is i lower.
+  std::vector<model::Hypothesis> Hypotheses(const Seated& sequence) const {
+    const auto& source = sequence.input.source;
+    std::vector<model::Hypothesis> hypotheses;
+    for (int i = 0; i < sequence.input.options.n_best; ++i) {
+      model::Hypothesis& hypothesis = hypotheses.emplace_back();
+      hypothesis.tokens.assign(source.begin(), source.begin() + sequence.steps);
+      hypothesis.ended_by_limit = hypothesis.tokens.back() != info_.special.eos;
+      hypothesis.tokens.back() = info_.special.eos;
+      hypothesis.token_scores.assign(hypothesis.tokens.size(), -0.5f);
+      hypothesis.score = -0.5f * std::pow(static_cast<float>(sequence.steps),
+                                          1 - sequence.input.options.length_penalty) -
+                         i;
+    }
+    return hypotheses;
+  }
+
+  Options options_;
+  model::EngineInfo info_;
+  std::vector<Seated> seated_;
+};
+
+}  // namespace linnet::test
