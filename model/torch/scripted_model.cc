@@ -1,0 +1,101 @@
+#include "model/torch/scripted_model.h"
+
+#include <ATen/core/ivalue.h>
+#include <c10/core/GradMode.h>
+#include <c10/core/InferenceMode.h>
+#include <torch/csrc/jit/api/function_impl.h>
+#include <torch/csrc/jit/passes/freeze_module.h>
+#include <torch/csrc/jit/passes/inliner.h>
+#include <torch/csrc/jit/serialization/import.h>
+
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "model/ops/ops.h"
+
+namespace linnet::model {
+namespace {
+
+struct Method {
+  const char* name;
+  size_t arguments;
+};
+constexpr Method kMethods[] = {{"encode", 2}, {"step", 7}, {"new_state", 1}, {"new_memory", 2}};
+
+void CheckMethods(const torch::jit::Module& module) {
+  for (const auto& [name, arguments] : kMethods) {
+    const auto method = module.find_method(name);
+    if (!method) throw std::runtime_error(absl::StrCat("the module has no method ", name));
+    const size_t count = method->function().getSchema().arguments().size() - 1;  // without self
+    if (count != arguments) {
+      throw std::runtime_error(absl::StrCat("the module's method ", name, " takes ", count,
+                                            " arguments, the engine gives it ", arguments));
+    }
+  }
+}
+
+// In place, so that weights that are shared stay shared. Module::to would turn integers into floats as well.
+void Convert(const torch::jit::Module& module, at::Device device, at::ScalarType type) {
+  const auto convert = [&](at::Tensor tensor) {
+    tensor.set_data(tensor.to(device, tensor.is_floating_point() ? type : tensor.scalar_type()).contiguous());
+  };
+  for (const at::Tensor& parameter : module.parameters()) convert(parameter);
+  for (const at::Tensor& buffer : module.buffers()) convert(buffer);
+}
+
+torch::jit::Module Load(const std::filesystem::path& file, at::Device device, at::ScalarType type) {
+  // Weights made in inference mode could not be converted in place.
+  c10::InferenceMode no_inference(false);
+  c10::NoGradGuard no_grad;
+  torch::jit::Module module = torch::jit::load(file.string(), at::kCPU);
+  CheckMethods(module);
+  module.eval();
+  Convert(module, device, type);
+  // Not torch::jit::freeze, which asks for a method `forward`. Calls of submodules' methods are written out first: freezing
+  // several methods loses those that only a second one calls.
+  std::vector<std::string> names;
+  for (const Method& method : kMethods) {
+    names.push_back(method.name);
+    torch::jit::Inline(*torch::jit::toGraphFunction(module.get_method(method.name).function()).graph());
+  }
+  return torch::jit::freeze_module(module, names);
+}
+
+std::vector<at::Tensor> Call(torch::jit::Module& module, const char* method, std::vector<c10::IValue> arguments) {
+  const c10::IValue result = module.get_method(method)(std::move(arguments));
+  if (!result.isTensorList()) {
+    throw std::runtime_error(absl::StrCat("the module's method ", method, " returns ", result.tagKind(),
+                                          ", it must return a list of tensors"));
+  }
+  return result.toTensorVector();
+}
+
+}  // namespace
+
+ScriptedModel::ScriptedModel(const std::filesystem::path& file, at::Device device, at::ScalarType type)
+    : device_(device) {
+  ops::Describe();  // the operators must be registered before the module is read
+  module_ = Load(file, device, type);
+}
+
+std::vector<at::Tensor> ScriptedModel::NewState(int64_t lanes) { return Call(module_, "new_state", {lanes}); }
+
+std::vector<at::Tensor> ScriptedModel::NewMemory(int64_t blocks, int64_t block_tokens) {
+  return Call(module_, "new_memory", {blocks, block_tokens});
+}
+
+std::vector<at::Tensor> ScriptedModel::Encode(const at::Tensor& source, const at::Tensor& lengths) {
+  return Call(module_, "encode", {source.to(device_), lengths.to(device_)});
+}
+
+at::Tensor ScriptedModel::Step(const StepTensors& rows, const std::vector<at::Tensor>& memory,
+                               const std::vector<at::Tensor>& state) {
+  return module_
+      .get_method("step")({rows.tokens.to(device_), rows.positions.to(device_), rows.ancestry.to(device_),
+                           rows.blocks.to(device_), rows.source_lengths.to(device_), memory, state})
+      .toTensor();
+}
+
+}  // namespace linnet::model

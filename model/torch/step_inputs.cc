@@ -1,0 +1,50 @@
+#include "model/torch/step_inputs.h"
+
+#include <ATen/ops/from_blob.h>
+
+namespace linnet::model {
+namespace {
+
+at::Tensor View(std::vector<int32_t>& values, at::IntArrayRef shape) {
+  return at::from_blob(values.data(), shape, at::kInt);
+}
+
+}  // namespace
+
+void StepInputs::Start(int most_blocks) {
+  most_blocks_ = most_blocks;
+  tokens_.clear();
+  positions_.clear();
+  ancestry_.clear();
+  blocks_.clear();
+  source_lengths_.clear();
+}
+
+void StepInputs::Add(int64_t token, int position, std::span<const int32_t> ancestry, std::span<const int32_t> blocks,
+                     int source_tokens) {
+  tokens_.push_back(token);
+  positions_.push_back(position);
+  ancestry_.insert(ancestry_.end(), ancestry.begin(), ancestry.end());
+  blocks_.insert(blocks_.end(), blocks.begin(), blocks.end());
+  blocks_.resize(tokens_.size() * most_blocks_);  // what lies behind the source is not read
+  source_lengths_.push_back(source_tokens);
+}
+
+void StepInputs::AddIdle(int count) {
+  tokens_.resize(tokens_.size() + count);
+  positions_.resize(tokens_.size());
+  ancestry_.resize(tokens_.size() * reach_, -1);
+  blocks_.resize(tokens_.size() * most_blocks_);
+  source_lengths_.resize(tokens_.size());
+}
+
+StepTensors StepInputs::tensors() {
+  const int64_t rows = this->rows();
+  return {.tokens = at::from_blob(tokens_.data(), {rows}, at::kLong),
+          .positions = View(positions_, {rows}),
+          .ancestry = View(ancestry_, {rows, reach_}),
+          .blocks = View(blocks_, {rows, most_blocks_}),
+          .source_lengths = View(source_lengths_, {rows})};
+}
+
+}  // namespace linnet::model

@@ -1,0 +1,37 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "model/torch/scripted_model.h"
+
+namespace linnet::model {
+
+// Gathers the rows of one step. Its memory is kept from step to step.
+class StepInputs {
+ public:
+  // `reach` is the width of the ancestry table.
+  explicit StepInputs(int reach) : reach_(reach) {}
+
+  // Starts a step in which no source has more than this many blocks.
+  void Start(int most_blocks);
+  void Add(int64_t token, int position, std::span<const int32_t> ancestry, std::span<const int32_t> blocks,
+           int source_tokens);
+  // Rows that take part in the products and nothing else: they own no lane and have no source.
+  void AddIdle(int count);
+
+  int rows() const { return static_cast<int>(tokens_.size()); }
+  // Views: valid until the next Start.
+  StepTensors tensors();
+
+ private:
+  int reach_;
+  int most_blocks_ = 0;
+  std::vector<int64_t> tokens_;
+  std::vector<int32_t> positions_, ancestry_, blocks_, source_lengths_;
+};
+
+}  // namespace linnet::model

@@ -1,0 +1,125 @@
+#include "server/decode/decode_stream.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+
+namespace linnet::server {
+namespace {
+
+// Answers that are kept at most while an earlier one is missing.
+int MostAnswers(int batch) { return std::max(1024, 4 * batch); }
+
+}  // namespace
+
+class DecodeStream::AnswerSink final : public Sink {
+ public:
+  AnswerSink(DecodeStream& stream, Answer& answer) : stream_(stream), answer_(answer) {}
+
+  void Done(absl::StatusOr<SequenceResult> result) override {
+    answer_.ready = true;
+    if (result.ok()) {
+      answer_.line = FormatHypotheses(result->hypotheses, stream_.target_tokenizer_);
+    } else {
+      answer_.line = FormatError(result.status());
+      stream_.all_decoded_ = false;
+    }
+  }
+
+ private:
+  DecodeStream& stream_;
+  Answer& answer_;
+};
+
+DecodeStream::DecodeStream(const model::Bundle& bundle, model::Engine& engine, const model::Tokenizer* source_tokenizer,
+                           const model::Tokenizer* target_tokenizer, const OptionOverrides& overrides, int batch)
+    : bundle_(bundle),
+      source_tokenizer_(source_tokenizer),
+      target_tokenizer_(target_tokenizer),
+      overrides_(overrides),
+      batch_(batch),
+      batcher_(engine, {.max_sequences = batch}) {}
+
+absl::StatusOr<bool> DecodeStream::Run(LineReader& input, std::FILE* output) {
+  bool more = true;
+  while (more || !batcher_.idle()) {
+    if (more) more = ReadLines(input);
+    if (!batcher_.idle()) batcher_.Step([] { return absl::Now(); });
+    if (absl::Status status = PrintReady(output); !status.ok()) return status;
+  }
+  return all_decoded_;
+}
+
+bool DecodeStream::ReadLines(LineReader& input) {
+  std::string line;
+  while (batcher_.waiting() + batcher_.seated() < batch_ && std::ssize(answers_) < MostAnswers(batch_)) {
+    // What is ready must be printed before anybody waits.
+    const bool wait = batcher_.idle() && answers_.empty();
+    const LineReader::Result result = input.Next(wait, line);
+    if (result == LineReader::Result::kEnd) return false;
+    if (result == LineReader::Result::kNothingYet) return true;
+    Answer& answer = answers_.emplace_back();
+    absl::Status status = result == LineReader::Result::kTooLong
+                              ? absl::InvalidArgumentError("the line is too long to be read")
+                              : Start(line, answer);
+    if (!status.ok()) {
+      answer = {.ready = true, .line = FormatError(status)};
+      all_decoded_ = false;
+    }
+  }
+  return true;
+}
+
+absl::Status DecodeStream::Start(const std::string& line, Answer& answer) {
+  absl::StatusOr<model::SequenceInput> input = MakeInput(line);
+  if (!input.ok()) return input.status();
+  auto sequence = std::make_unique<Sequence>();
+  sequence->input = *std::move(input);
+  sequence->sink = std::make_unique<AnswerSink>(*this, answer);
+  return batcher_.Add(sequence, absl::Now());
+}
+
+absl::StatusOr<model::SequenceInput> DecodeStream::MakeInput(const std::string& line) const {
+  absl::StatusOr<InputLine> parsed = ParseInputLine(line);
+  if (!parsed.ok()) return parsed.status();
+  model::SequenceInput input;
+  input.prefix = std::move(parsed->prefix_ids);
+  if (parsed->text.has_value()) {
+    if (source_tokenizer_ == nullptr) {
+      return absl::InvalidArgumentError("the bundle has no tokenizer: give source_ids instead of text");
+    }
+    absl::StatusOr<std::vector<model::TokenId>> tokens = source_tokenizer_->Encode(*parsed->text);
+    if (!tokens.ok()) return tokens.status();
+    if (tokens->empty()) return absl::InvalidArgumentError("text is empty");
+    input.source = *std::move(tokens);
+    input.source.push_back(bundle_.special_tokens().eos);
+  } else {
+    input.source = std::move(parsed->source_ids);
+  }
+  input.options = bundle_.default_options(static_cast<int>(input.source.size()));
+  overrides_.ApplyTo(input.options);
+  parsed->options.ApplyTo(input.options);
+  return input;
+}
+
+absl::Status DecodeStream::PrintReady(std::FILE* output) {
+  bool printed = false;
+  for (; !answers_.empty() && answers_.front().ready; answers_.pop_front()) {
+    answers_.front().line.push_back('\n');
+    const std::string& line = answers_.front().line;
+    if (std::fwrite(line.data(), 1, line.size(), output) != line.size()) {
+      return absl::UnavailableError(absl::StrCat("cannot write the output: ", std::strerror(errno)));
+    }
+    printed = true;
+  }
+  if (printed && std::fflush(output) != 0) {
+    return absl::UnavailableError(absl::StrCat("cannot write the output: ", std::strerror(errno)));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace linnet::server

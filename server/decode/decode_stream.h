@@ -1,0 +1,54 @@
+#pragma once
+
+#include <cstdio>
+#include <deque>
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "model/runtime/bundle.h"
+#include "model/runtime/engine.h"
+#include "model/runtime/tokenizer.h"
+#include "server/batcher.h"
+#include "server/decode/json_line.h"
+#include "server/decode/line_reader.h"
+
+namespace linnet::server {
+
+// Decodes JSON lines as they come and prints the answers in their order.
+//
+// At most `batch` sequences are in flight, and a bounded number of answers waits for an earlier one that takes longer. A line
+// that is typed and waited for is decoded at once: the reader waits only if there is nothing to do.
+class DecodeStream {
+ public:
+  // Everything outlives the stream. `tokenizer`s are null if the bundle has none.
+  DecodeStream(const model::Bundle& bundle, model::Engine& engine, const model::Tokenizer* source_tokenizer,
+               const model::Tokenizer* target_tokenizer, const OptionOverrides& overrides, int batch);
+
+  // Until the input ends. True if every line was decoded; an error if the output cannot be written.
+  absl::StatusOr<bool> Run(LineReader& input, std::FILE* output);
+
+ private:
+  struct Answer {
+    bool ready = false;
+    std::string line;
+  };
+  class AnswerSink;
+
+  // Reads what there is and what there is room for. False at the end of the input.
+  bool ReadLines(LineReader& input);
+  absl::Status Start(const std::string& line, Answer& answer);
+  absl::StatusOr<model::SequenceInput> MakeInput(const std::string& line) const;
+  absl::Status PrintReady(std::FILE* output);
+
+  const model::Bundle& bundle_;
+  const model::Tokenizer* source_tokenizer_;
+  const model::Tokenizer* target_tokenizer_;
+  OptionOverrides overrides_;
+  int batch_;
+  bool all_decoded_ = true;
+  std::deque<Answer> answers_;  // in the order of the lines; before the batcher, whose sinks write here
+  Batcher batcher_;
+};
+
+}  // namespace linnet::server

@@ -1,0 +1,184 @@
+#include "server/decode/json_line.h"
+
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "absl/strings/str_cat.h"
+
+namespace linnet::server {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// Bytes that are not UTF-8 come out as U+FFFD: an error message quotes what was read.
+std::string Dump(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
+
+absl::Status WrongType(const std::string& name, const Json& value, const char* wanted) {
+  std::string shown = Dump(value);
+  if (shown.size() > 40) shown = absl::StrCat(value.type_name(), " of ", shown.size(), " bytes");
+  return absl::InvalidArgumentError(absl::StrCat(name, " is ", shown, ", it must be ", wanted));
+}
+
+absl::Status Read(const std::string& name, const Json& value, int32_t& out) {
+  constexpr auto kLeast = std::numeric_limits<int32_t>::min();
+  constexpr auto kMost = std::numeric_limits<int32_t>::max();
+  if (!value.is_number_integer()) return WrongType(name, value, "an integer");
+  const bool fits = value.is_number_unsigned() ? value.get<uint64_t>() <= uint64_t{kMost}
+                                               : value.get<int64_t>() >= kLeast && value.get<int64_t>() <= kMost;
+  if (!fits) return WrongType(name, value, "an integer of 32 bits");
+  out = value.get<int32_t>();
+  return absl::OkStatus();
+}
+
+absl::Status Read(const std::string& name, const Json& value, float& out) {
+  if (!value.is_number()) return WrongType(name, value, "a number");
+  out = value.get<float>();
+  return absl::OkStatus();
+}
+
+absl::Status Read(const std::string& name, const Json& value, bool& out) {
+  if (!value.is_boolean()) return WrongType(name, value, "true or false");
+  out = value.get<bool>();
+  return absl::OkStatus();
+}
+
+absl::Status Read(const std::string& name, const Json& value, std::string& out) {
+  if (!value.is_string()) return WrongType(name, value, "a string");
+  out = value.get<std::string>();
+  return absl::OkStatus();
+}
+
+absl::Status Read(const std::string& name, const Json& value, std::vector<model::TokenId>& out) {
+  if (!value.is_array()) return WrongType(name, value, "a list of token ids");
+  out.reserve(value.size());
+  for (size_t i = 0; i < value.size(); ++i) {
+    if (absl::Status status = Read(absl::StrCat(name, "[", i, "]"), value[i], out.emplace_back()); !status.ok()) {
+      return status;
+    }
+  }
+  return absl::OkStatus();
+}
+
+template <typename T>
+absl::Status Read(const std::string& name, const Json& value, std::optional<T>& out) {
+  return Read(name, value, out.emplace());
+}
+
+// What may stand in an object, and where it goes.
+using Fields = std::map<std::string, std::function<absl::Status(const std::string& name, const Json& value)>>;
+
+template <typename T>
+Fields::mapped_type Into(T& out) {
+  return [&out](const std::string& name, const Json& value) { return Read(name, value, out); };
+}
+
+absl::Status ReadObject(const std::string& what, const Json& object, const Fields& fields) {
+  if (!object.is_object()) return WrongType(what, object, "a JSON object");
+  for (const auto& [key, value] : object.items()) {
+    const auto field = fields.find(key);
+    if (field == fields.end()) {
+      std::string known;
+      for (const auto& [name, read] : fields) absl::StrAppend(&known, known.empty() ? "" : ", ", name);
+      return absl::InvalidArgumentError(absl::StrCat(what, " has the unknown key ", Dump(key), ", known are ", known));
+    }
+    if (absl::Status status = field->second(key, value); !status.ok()) return status;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ReadOptions(const Json& value, OptionOverrides& options) {
+  return ReadObject("options", value,
+                    {{"beam_size", Into(options.beam_size)},
+                     {"length_penalty", Into(options.length_penalty)},
+                     {"min_target_tokens", Into(options.min_target_tokens)},
+                     {"max_target_tokens", Into(options.max_target_tokens)},
+                     {"unknown_penalty", Into(options.unknown_penalty)},
+                     {"no_repeat_ngram_size", Into(options.no_repeat_ngram_size)},
+                     {"n_best", Into(options.n_best)},
+                     {"normalize_scores", Into(options.normalize_scores)},
+                     {"temperature", Into(options.temperature)}});
+}
+
+// nlohmann takes the last of two equal keys without a word; here two are one too many.
+absl::StatusOr<Json> ParseJson(const std::string& line) {
+  std::vector<std::set<std::string>> open;
+  std::string twice;
+  const auto watch = [&](int, Json::parse_event_t event, Json& parsed) {
+    if (event == Json::parse_event_t::object_start) open.emplace_back();
+    if (event == Json::parse_event_t::object_end) open.pop_back();
+    if (event == Json::parse_event_t::key && !open.back().insert(parsed.get<std::string>()).second) {
+      twice = Dump(parsed);
+    }
+    return true;
+  };
+  try {
+    Json json = Json::parse(line, watch);
+    if (!twice.empty()) return absl::InvalidArgumentError(absl::StrCat("the key ", twice, " is there twice"));
+    return json;
+  } catch (const Json::exception& error) {
+    // "[json.exception.parse_error.101] parse error at line 1, column 9: …"
+    const std::string text = error.what();
+    const size_t end = text.find("] ");
+    return absl::InvalidArgumentError(
+        absl::StrCat("the line is not JSON: ", end == std::string::npos ? text : text.substr(end + 2)));
+  }
+}
+
+}  // namespace
+
+void OptionOverrides::ApplyTo(model::SearchOptions& options) const {
+  options.beam_size = beam_size.value_or(options.beam_size);
+  options.length_penalty = length_penalty.value_or(options.length_penalty);
+  options.min_target_tokens = min_target_tokens.value_or(options.min_target_tokens);
+  options.max_target_tokens = max_target_tokens.value_or(options.max_target_tokens);
+  options.unknown_penalty = unknown_penalty.value_or(options.unknown_penalty);
+  options.no_repeat_ngram_size = no_repeat_ngram_size.value_or(options.no_repeat_ngram_size);
+  options.n_best = n_best.value_or(options.n_best);
+  options.normalize_scores = normalize_scores.value_or(options.normalize_scores);
+  options.temperature = temperature.value_or(options.temperature);
+}
+
+absl::StatusOr<InputLine> ParseInputLine(const std::string& line) {
+  const absl::StatusOr<Json> json = ParseJson(line);
+  if (!json.ok()) return json.status();
+  InputLine input;
+  std::optional<std::vector<model::TokenId>> source_ids;
+  absl::Status status = ReadObject("the line", *json,
+                                   {{"text", Into(input.text)},
+                                    {"source_ids", Into(source_ids)},
+                                    {"prefix_ids", Into(input.prefix_ids)},
+                                    {"options", [&](const std::string&, const Json& value) {
+                                       return ReadOptions(value, input.options);
+                                     }}});
+  if (!status.ok()) return status;
+  if (input.text.has_value() == source_ids.has_value()) {
+    return absl::InvalidArgumentError(input.text.has_value() ? "the line has both text and source_ids, it must have one of them"
+                                                             : "the line has neither text nor source_ids");
+  }
+  if (source_ids.has_value()) input.source_ids = std::move(*source_ids);
+  return input;
+}
+
+std::string FormatHypotheses(std::span<const model::Hypothesis> hypotheses, const model::Tokenizer* tokenizer) {
+  Json list = Json::array();
+  for (const model::Hypothesis& hypothesis : hypotheses) {
+    Json entry;
+    entry["ids"] = hypothesis.tokens;
+    entry["text"] = tokenizer != nullptr ? Json(tokenizer->Decode(hypothesis.tokens)) : Json(nullptr);
+    entry["score"] = hypothesis.score;
+    entry["token_scores"] = hypothesis.token_scores;
+    list.push_back(std::move(entry));
+  }
+  return Dump({{"hypotheses", std::move(list)}});
+}
+
+std::string FormatError(const absl::Status& status) {
+  const Json error = {{"code", absl::StatusCodeToString(status.code())}, {"message", std::string(status.message())}};
+  return Dump({{"error", error}});
+}
+
+}  // namespace linnet::server

@@ -1,0 +1,133 @@
+"""Bad lines get an answer in their place; bad command lines end at once."""
+
+from __future__ import annotations
+
+import pytest
+
+GOOD = {"source_ids": [9, 8, 7, 2], "options": {"max_target_tokens": 4}}
+
+BAD_LINES = [
+    ("", "the line is not JSON"),
+    ("{", "the line is not JSON"),
+    ("[1]", "the line is [1], it must be a JSON object"),
+    ('{"text": "a", "text": "b"}', 'the key "text" is there twice'),
+    ('{"text": "\udcff"}', "the line is not JSON"),  # a byte that is not UTF-8
+    ({}, "the line has neither text nor source_ids"),
+    ({"text": "a", "source_ids": [2]}, "the line has both text and source_ids"),
+    ({"text": ""}, "text is empty"),
+    ({"text": 5}, "text is 5, it must be a string"),
+    ({"text": "a", "beam": 5}, 'the line has the unknown key "beam"'),
+    ({"source_ids": []}, "the source is empty"),
+    ({"source_ids": [9, 8]}, "the source ends with token 8, it must end with the end token 2"),
+    ({"source_ids": [9, 600, 2]}, "source token 600 is outside the vocabulary of 600 tokens"),
+    ({"source_ids": [9, -1, 2]}, "source token -1 is outside"),
+    ({"source_ids": [9, 1.5, 2]}, "source_ids[1] is 1.5, it must be an integer"),
+    ({"source_ids": [9, 2**40, 2]}, "source_ids[1] is 1099511627776, it must be an integer of 32 bits"),
+    ({"source_ids": "9 2"}, "source_ids is \"9 2\", it must be a list of token ids"),
+    ({"source_ids": [9] * 1024 + [2]}, "the source has 1025 tokens, this model reads at most 1024"),
+    ({"source_ids": [9, 2], "prefix_ids": [2]}, "prefix token 2 is the end token"),
+    ({"source_ids": [9, 2], "prefix_ids": [700]}, "prefix token 700 is outside"),
+    ({"source_ids": [9, 2], "options": 3}, "options is 3, it must be a JSON object"),
+    ({"source_ids": [9, 2], "options": {"sampling": 1}}, 'options has the unknown key "sampling"'),
+    ({"source_ids": [9, 2], "options": {"beam_size": 0}}, "beam_size is 0, it must be between 1 and"),
+    ({"source_ids": [9, 2], "options": {"beam_size": 1000}}, "beam_size is 1000"),
+    ({"source_ids": [9, 2], "options": {"beam_size": 2.0}}, "beam_size is 2.0, it must be an integer"),
+    ({"source_ids": [9, 2], "options": {"n_best": 6}}, "n_best is 6"),
+    ({"source_ids": [9, 2], "options": {"length_penalty": "x"}}, 'length_penalty is "x", it must be a number'),
+    ({"source_ids": [9, 2], "options": {"length_penalty": -1}}, "length_penalty is -1"),
+    ({"source_ids": [9, 2], "options": {"temperature": 0}}, "temperature is 0"),
+    ({"source_ids": [9, 2], "options": {"max_target_tokens": 1025}}, "max_target_tokens is 1025"),
+    ({"source_ids": [9, 2], "options": {"normalize_scores": 1}}, "normalize_scores is 1, it must be true or false"),
+]
+
+
+def test_every_bad_line_is_answered_in_its_place_and_the_others_are_decoded(run, bundle):
+    lines = [GOOD]
+    for bad, _ in BAD_LINES:
+        lines += [bad, GOOD]
+    done = run(bundle, lines=lines)
+    assert done.status == 1
+    assert len(done.answers) == len(lines)
+    expected = done.answers[0]
+    assert "hypotheses" in expected
+    assert all(answer == expected for answer in done.answers[::2])
+    for (bad, message), answer in zip(BAD_LINES, done.answers[1::2], strict=True):
+        assert list(answer) == ["error"], bad
+        assert list(answer["error"]) == ["code", "message"]
+        assert answer["error"]["code"] == "INVALID_ARGUMENT"
+        assert message in answer["error"]["message"], bad
+
+
+def test_the_last_line_needs_no_line_end(run, bundle, binary):
+    import subprocess
+
+    done = subprocess.run(
+        [str(binary), "--bundle", str(bundle), "--threads", "1"],
+        input=b'{"source_ids": [9, 2], "options": {"max_target_tokens": 2}}',
+        capture_output=True,
+    )
+    assert done.returncode == 0
+    assert done.stdout.count(b"\n") == 1
+
+
+def test_no_lines_are_no_answers(run, bundle):
+    done = run(bundle)
+    assert (done.status, done.answers) == (0, [])
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (("--speed", "9"), "--speed"),
+        (("--compute", "int8"), 'compute type "int8" is not built: there are auto, float32, bfloat16'),
+        (("--device", "tpu"), 'no device "tpu": there are cpu and cuda'),
+        (("--batch", "0"), "--batch"),
+        (("--beam", "0"), "beam_size is 0"),
+        (("--beam", "2", "--n-best", "3"), "n_best is 3"),
+        (("--max-target-tokens", "5000"), "max_target_tokens is 5000"),
+        (("--threads", "-1"), "threads is -1"),
+        (("--source-tokens", "5"), "--synthetic"),
+        (("--synthetic", "--source-tokens", "5000"), "reads at most 1024"),
+    ],
+)
+def test_a_wrong_command_line_ends_with_status_2(run, bundle, flags, message):
+    done = run(bundle, *flags, lines=[GOOD])
+    assert (done.status, done.answers) == (2, [])
+    assert message in done.stderr
+
+
+def test_a_bundle_must_be_named(run):
+    done = run(None, lines=[GOOD])
+    assert done.status == 2
+    assert "--bundle" in done.stderr
+
+
+def test_a_bundle_that_is_not_there_ends_with_status_3(run, tmp_path):
+    done = run(tmp_path / "none", lines=[GOOD])
+    assert (done.status, done.answers) == (3, [])
+    assert "none" in done.stderr
+
+
+def test_float16_on_the_cpu_ends_with_status_3(run, bundle):
+    done = run(bundle, "--compute", "float16", lines=[GOOD])
+    assert done.status == 3
+    assert "there are auto, float32 and bfloat16" in done.stderr
+
+
+# The synthetic measurement.
+
+
+def test_synthetic_prints_exactly_the_promised_numbers(run, bundle):
+    flags = ("--synthetic", "--source-tokens", "7", "--target-tokens", "9", "--repeat", "3", "--seed", "4")
+    done = run(bundle, *flags, "--batch", "2", "--beam", "3")
+    assert done.status == 0, done.stderr
+    (line,) = done.answers
+    assert " ".join(line) == (
+        "engine compute device threads batch beam source_tokens target_tokens seconds tokens_per_second "
+        "best_tokens_per_second"
+    )
+    assert (line["compute"], line["device"], line["threads"]) == ("float32", "cpu", 2)
+    assert (line["batch"], line["beam"], line["source_tokens"], line["target_tokens"]) == (2, 3, 7, 9)
+    # Two best hypotheses of nine tokens each.
+    assert line["tokens_per_second"] == pytest.approx(18 / line["seconds"])
+    assert line["best_tokens_per_second"] >= line["tokens_per_second"]

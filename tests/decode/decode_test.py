@@ -1,0 +1,210 @@
+"""What linnet-decode answers: laws of the search and of the engine, seen from outside."""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+import shutil
+import subprocess
+
+import pytest
+from conftest import SEED, VOCABULARY
+
+EOS = 2
+
+
+def source(seed: int, tokens: int) -> list[int]:
+    rng = random.Random(seed)
+    return [rng.randrange(4, VOCABULARY) for _ in range(tokens - 1)] + [EOS]
+
+
+def line(seed: int, tokens: int = 9, prefix: list[int] | None = None, **options) -> dict:
+    made = {"source_ids": source(seed, tokens), "options": {"max_target_tokens": 12, **options}}
+    return made | ({"prefix_ids": prefix} if prefix is not None else {})
+
+
+SOURCES = [line(seed, tokens) for seed, tokens in enumerate((2, 9, 17, 40, 3, 25, 9, 12))]
+
+
+def test_an_answer_has_exactly_the_promised_keys(decode):
+    (hypotheses,) = decode([{"text": "Bado runa."}], "--n-best", "2", "--max-target-tokens", "8")
+    assert len(hypotheses) == 2
+    for hypothesis in hypotheses:
+        assert list(hypothesis) == ["ids", "text", "score", "token_scores"]
+        assert hypothesis["ids"][-1] == EOS and hypothesis["ids"].count(EOS) == 1
+        assert len(hypothesis["ids"]) == len(hypothesis["token_scores"]) <= 9
+        assert isinstance(hypothesis["text"], str)
+        assert all(score <= 0 for score in hypothesis["token_scores"])
+
+
+def test_text_is_what_its_ids_are(decode, bundle):
+    from sentencepiece import SentencePieceProcessor
+
+    pieces = SentencePieceProcessor(model_file=str(bundle / "source.spm"))
+    text = "Bado runa. Kelim 3?"
+    by_text, by_ids = decode([{"text": text}, {"source_ids": [*pieces.encode(text), EOS]}])
+    assert by_text == by_ids
+    assert by_text[0]["text"] == pieces.decode(by_text[0]["ids"][:-1])
+
+
+@pytest.mark.parametrize("penalty", [0.0, 0.6, 1.0])
+def test_score_is_the_sum_over_length_to_the_penalty(decode, penalty):
+    for hypotheses in decode(SOURCES, "--length-penalty", str(penalty), "--n-best", "5"):
+        for h in hypotheses:
+            # 1e-5: sums of float32
+            assert h["score"] == pytest.approx(sum(h["token_scores"]) / len(h["ids"]) ** penalty, rel=1e-5)
+        scores = [h["score"] for h in hypotheses]
+        assert scores == sorted(scores, reverse=True)
+        assert len({tuple(h["ids"]) for h in hypotheses}) == len(hypotheses) == 5
+
+
+def test_scores_that_are_not_normalised_are_sums(decode):
+    ((best,),) = decode([line(1, normalize_scores=False, length_penalty=1.0)])
+    assert best["score"] == pytest.approx(sum(best["token_scores"]), rel=1e-5)
+
+
+def test_n_best_only_cuts_the_list(decode):
+    for full, one in zip(decode(SOURCES, "--n-best", "5"), decode(SOURCES), strict=True):
+        assert full[:1] == one
+
+
+def test_company_order_and_threads_change_nothing(decode):
+    alone = decode(SOURCES, "--batch", "1")
+    assert decode(SOURCES, "--batch", "8") == alone
+    assert decode(SOURCES, "--batch", "3") == alone
+    assert decode(SOURCES[::-1], "--batch", "5")[::-1] == alone
+    assert decode(SOURCES, threads=1) == alone
+
+
+def test_answers_come_in_the_order_of_the_lines(decode):
+    # Short and long targets by turns, far more lines than sequences in flight.
+    lines = [line(seed, 5, min_target_tokens=n, max_target_tokens=n) for seed, n in enumerate([1, 12] * 20)]
+    for wanted, (best,) in zip(lines, decode(lines, "--batch", "4", "--beam", "2"), strict=True):
+        assert len(best["ids"]) == wanted["options"]["max_target_tokens"] + 1
+
+
+def test_beam_1_takes_the_most_probable_token_each_time(decode):
+    ((greedy,),) = decode([line(5, beam_size=1)])
+    # Each token forced after the ones before it, the next choice of greedy search is the same.
+    forced = [line(5, prefix=greedy["ids"][:n], beam_size=1) for n in range(1, len(greedy["ids"]))]
+    assert all(best == greedy for (best,) in decode(forced))
+
+
+def test_a_prefix_is_forced_and_scored(decode):
+    prefix = [17, 5, 99]
+    for hypotheses in decode([line(2, prefix=prefix, beam_size=beam, n_best=beam) for beam in (1, 4)]):
+        for h in hypotheses:
+            assert h["ids"][:3] == prefix
+            assert all(math.isfinite(score) for score in h["token_scores"])
+
+
+def test_limits_count_without_the_end_token(decode):
+    for best, wanted in zip(
+        decode([line(3, min_target_tokens=n, max_target_tokens=n) for n in (0, 1, 7)]), (1, 2, 8), strict=True
+    ):
+        assert len(best[0]["ids"]) == wanted
+    for (best,) in decode([line(seed, min_target_tokens=10) for seed in range(4)]):
+        assert 11 <= len(best["ids"]) <= 13
+
+
+def test_no_repeat_ngram_size_forbids_what_was_there(decode):
+    for (best,) in decode([line(seed, 9, no_repeat_ngram_size=1, min_target_tokens=12) for seed in range(4)]):
+        assert len(set(best["ids"])) == len(best["ids"])
+
+
+def test_a_line_goes_before_the_flags_and_they_before_the_bundle(decode):
+    plain = {"source_ids": source(1, 9)}
+    assert len(decode([plain | {"options": {"n_best": 5}}])[0]) == 5  # the bundle's beam
+    assert len(decode([plain], "--beam", "3", "--n-best", "3")[0]) == 3
+    options = {"max_target_tokens": 4, "min_target_tokens": 4, "n_best": 2}
+    flags = ("--max-target-tokens", "6", "--min-target-tokens", "6", "--n-best", "3")
+    of_line, of_flags = decode([plain | {"options": options}, plain], *flags)
+    assert (len(of_line), len(of_line[0]["ids"])) == (2, 5)
+    assert (len(of_flags), len(of_flags[0]["ids"])) == (3, 7)
+
+
+def test_wider_beams_than_the_flags_have_room(decode):
+    assert len(decode([line(1, beam_size=32, n_best=32)], "--batch", "1", "--beam", "1")[0]) == 32
+
+
+def test_a_bundle_without_tokenizers_serves_ids(run, bundle_without_tokenizer):
+    done = run(bundle_without_tokenizer, lines=[line(1), {"text": "Bado."}])
+    assert done.status == 1
+    assert done.answers[0]["hypotheses"][0]["text"] is None
+    assert done.answers[1]["error"]["message"] == "the bundle has no tokenizer: give source_ids instead of text"
+
+
+def test_a_typed_line_is_answered_before_the_next(binary, bundle):
+    command = [str(binary), "--bundle", str(bundle), "--compute", "float32", "--threads", "1"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        for seed in range(3):
+            process.stdin.write(json.dumps(line(seed)) + "\n")
+            process.stdin.flush()
+            assert "hypotheses" in json.loads(process.stdout.readline())
+        process.stdin.close()
+        assert process.wait(60) == 0
+
+
+# The engine against the model in eager Python.
+
+
+def eager_model():
+    """The model that the bundle was made from: the same seed gives the same weights."""
+    import torch
+    from linnet_model.random_bundle import preset
+    from linnet_model.transducer import Transducer
+
+    torch.manual_seed(SEED)
+    return Transducer(preset("tiny", VOCABULARY)).eval()
+
+
+def test_token_scores_are_those_of_the_training_path(decode):
+    """Saved, loaded, frozen and stepped = the whole target at once, in the model as it was trained."""
+    import torch
+    from linnet_model.transducer import forced_logits
+
+    model = eager_model()
+    for wanted, hypotheses in zip(SOURCES, decode(SOURCES, "--n-best", "5"), strict=True):
+        for h in hypotheses:
+            ids = torch.tensor([wanted["source_ids"]])
+            target = torch.tensor([h["ids"]])
+            with torch.no_grad():
+                logits = forced_logits(model, ids, torch.tensor([ids.shape[1]], dtype=torch.int32), target)
+            scores = logits.log_softmax(-1)[0].gather(1, target[0].unsqueeze(1)).squeeze(1)
+            # 1e-4: float32 sums in another order
+            assert h["token_scores"] == pytest.approx(scores.tolist(), abs=1e-4)
+
+
+@pytest.mark.parametrize("beam", [1, 2, 5])
+def test_hypotheses_are_those_of_the_search_in_python(decode, beam):
+    from linnet_model import ops
+    from linnet_model.search import Options, beam_search
+
+    ops.load()
+    options = Options(beam_size=beam, max_target_tokens=12)
+    found = beam_search(eager_model(), [x["source_ids"] for x in SOURCES], options, most=1024, reach=5)
+    for hypotheses, expected in zip(
+        decode(SOURCES, "--beam", str(beam), "--n-best", str(beam)), found, strict=True
+    ):
+        assert [h["score"] for h in hypotheses] == pytest.approx([h.score for h in expected], abs=1e-4)
+        assert [h["ids"] for h in hypotheses] == [h.ids for h in expected]
+
+
+def test_bfloat16_is_near_float32(decode):
+    prefixed = [line(seed, 9, prefix=source(50 + seed, 9)[:8], beam_size=1) for seed in range(4)]
+    exact, rounded = decode(prefixed), decode(prefixed, "--compute", "bfloat16")
+    for (a,), (b,) in zip(exact, rounded, strict=True):
+        # 0.1: bfloat16 keeps 8 bits of every activation; these logits are below 10
+        assert a["token_scores"][:8] == pytest.approx(b["token_scores"][:8], abs=0.1)
+    assert exact != rounded
+
+
+def test_a_damaged_bundle_is_refused_with_status_3(run, bundle, tmp_path):
+    copy = tmp_path / "copy"
+    shutil.copytree(bundle, copy)
+    with (copy / "model.pt").open("ab") as file:
+        file.write(b"x")
+    done = run(copy, lines=[line(1)])
+    assert (done.status, done.answers) == (3, [])
+    assert "model.pt" in done.stderr

@@ -1,0 +1,139 @@
+// What the engine keeps its rows with: no torch, no model.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <random>
+#include <utility>
+#include <vector>
+
+#include "model/torch/ancestry.h"
+#include "model/torch/free_list.h"
+#include "model/torch/log_normalizer.h"
+
+namespace linnet::model {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+TEST(FreeListTest, ALeaseGivesItsNumbersBackOnce) {
+  FreeList list(4);
+  {
+    FreeList::Lease first = list.Take(3);
+    EXPECT_THAT(first.numbers(), ElementsAre(0, 1, 2));
+    EXPECT_EQ(list.free(), 1);
+    const FreeList::Lease moved = std::move(first);
+    EXPECT_THAT(moved.numbers(), ElementsAre(0, 1, 2));
+    EXPECT_THAT(first.numbers(), IsEmpty());
+  }
+  EXPECT_EQ(list.free(), 4);
+  EXPECT_EQ(list.used(), 0);
+}
+
+TEST(FreeListTest, AssigningALeaseGivesTheOldOneBack) {
+  FreeList list(4);
+  FreeList::Lease lease = list.Take(2);
+  lease = list.Take(1);
+  EXPECT_THAT(lease.numbers(), ElementsAre(2));
+  EXPECT_EQ(list.free(), 3);
+  lease = FreeList::Lease();
+  EXPECT_EQ(list.free(), 4);
+}
+
+TEST(FreeListTest, NoNumberIsLentTwice) {
+  FreeList list(10);
+  std::mt19937 random(5);
+  std::vector<FreeList::Lease> leases;
+  for (int round = 0; round < 500; ++round) {
+    if (random() % 2 == 0 && list.free() > 0) {
+      leases.push_back(list.Take(1 + static_cast<int>(random() % list.free())));
+    } else if (!leases.empty()) {
+      leases.erase(leases.begin() + random() % leases.size());
+    }
+    std::vector<int> lent(10);
+    for (const auto& lease : leases) {
+      for (int32_t number : lease.numbers()) ++lent[number];
+    }
+    EXPECT_LE(*std::max_element(lent.begin(), lent.end()), 1);
+    EXPECT_EQ(std::count(lent.begin(), lent.end(), 1), list.used());
+  }
+}
+
+TEST(AncestryTest, FollowsTheParentsBack) {
+  Ancestry ancestry(/*lanes=*/6, /*reach=*/3);
+  const std::vector<int32_t> lanes = {4, 2, 5};
+  ancestry.Start(lanes);
+  ancestry.Descend(lanes, std::vector<int>{0, 0, 0});  // the first hypothesis becomes three
+  EXPECT_THAT(std::vector(ancestry.of(2).begin(), ancestry.of(2).begin() + 2), ElementsAre(2, 4));
+  ancestry.Descend(lanes, std::vector<int>{2, 0, 2});
+  EXPECT_THAT(ancestry.of(4), ElementsAre(4, 5, 4));
+  EXPECT_THAT(ancestry.of(2), ElementsAre(2, 4, 4));
+  EXPECT_THAT(ancestry.of(5), ElementsAre(5, 5, 4));
+  ancestry.Descend(lanes, std::vector<int>{1, 0});  // one has ended
+  EXPECT_THAT(ancestry.of(4), ElementsAre(4, 2, 4));
+  EXPECT_THAT(ancestry.of(2), ElementsAre(2, 4, 5));
+}
+
+// Against a beam that carries its inputs along, as an engine without the table would.
+TEST(AncestryTest, FindsTheInputsThatACopyingBeamWouldHold) {
+  constexpr int kReach = 5, kBeam = 4;
+  const std::vector<int32_t> lanes = {3, 1, 7, 0};
+  Ancestry ancestry(8, kReach);
+  ancestry.Start(lanes);
+  std::mt19937 random(3);
+  std::vector<std::vector<int>> window(kReach, std::vector<int>(8, -1));  // [step mod reach][lane]
+  std::vector<std::vector<int>> carried(1);                              // per hypothesis, newest last
+  int next_input = 0;
+  for (int step = 0; step < 60; ++step) {
+    const int live = static_cast<int>(carried.size());
+    for (int i = 0; i < live; ++i) {
+      window[step % kReach][lanes[i]] = next_input;
+      carried[i].push_back(next_input++);
+    }
+    for (int i = 0; i < live; ++i) {
+      for (int j = 0; j < std::min(kReach, step + 1); ++j) {
+        EXPECT_EQ(window[(step - j) % kReach][ancestry.of(lanes[i])[j]], carried[i][step - j]);
+      }
+    }
+    std::vector<int> parents(kBeam);
+    for (int& parent : parents) parent = static_cast<int>(random() % live);
+    std::vector<std::vector<int>> children;
+    for (int parent : parents) children.push_back(carried[parent]);
+    carried = std::move(children);
+    ancestry.Descend(lanes, parents);
+  }
+}
+
+TEST(LogNormalizerTest, AgreesWithDoubleForEveryLengthAndTemperature) {
+  std::mt19937 random(1);
+  std::normal_distribution<float> normal(0.0f, 5.0f);
+  for (int count : {1, 2, 3, 7, 8, 15, 16, 17, 100, 8001}) {
+    for (float temperature : {0.3f, 1.0f, 4.0f}) {
+      std::vector<float> logits(count);
+      for (float& logit : logits) logit = normal(random);
+      double sum = 0;
+      for (float logit : logits) sum += std::exp(double{logit} / temperature);
+      // 1e-6 relative: float32 keeps 24 bits, of a sum of up to 8001 terms and of logit / temperature up to 70.
+      EXPECT_NEAR(LogNormalizer(logits.data(), count, temperature), std::log(sum), 1e-6 * (16 + std::abs(std::log(sum))))
+          << count << " " << temperature;
+    }
+  }
+}
+
+TEST(LogNormalizerTest, LargeLogitsDoNotOverflowAndNaNIsSeen) {
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  const std::vector<float> large = {1000.0f, 1000.0f, -kInfinity};
+  EXPECT_FLOAT_EQ(LogNormalizer(large.data(), 3, 1.0f), 1000.0f + std::log(2.0f));
+  for (int place = 0; place < 40; ++place) {
+    std::vector<float> logits(40, 1.0f);
+    logits[place] = std::numeric_limits<float>::quiet_NaN();
+    EXPECT_TRUE(std::isnan(LogNormalizer(logits.data(), 40, 1.0f))) << place;
+  }
+  const std::vector<float> nothing(20, -kInfinity);
+  EXPECT_FALSE(std::isfinite(LogNormalizer(nothing.data(), 20, 1.0f)));
+}
+
+}  // namespace
+}  // namespace linnet::model

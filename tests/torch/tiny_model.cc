@@ -1,0 +1,122 @@
+#include "tests/torch/tiny_model.h"
+
+#include <ATen/ATen.h>
+#include <stdlib.h>
+#include <torch/csrc/jit/api/module.h>
+#include <torch/csrc/jit/frontend/resolver.h>
+
+#include <filesystem>
+#include <limits>
+#include <memory>
+
+#include "model/ops/ops.h"
+
+namespace linnet::model::testing {
+namespace {
+
+constexpr int kWidth = 32, kHeads = 4;
+
+constexpr char kSource[] = R"(
+def encode(self, source: Tensor, lengths: Tensor) -> List[Tensor]:
+    assert not bool(torch.any(torch.eq(source, 47))), "the stopper is in the source"
+    x = torch.embedding(self.embed_source, source)
+    x = x + torch.tanh(linnet.light_conv(x, self.source_taps, lengths, 1))
+    b, s = x.size(0), x.size(1)
+    return [torch.linear(x, self.memory1).view([b, s, 2, 32]), torch.linear(x, self.memory2).view([b, s, 2, 32])]
+
+def step(self, tokens: Tensor, positions: Tensor, ancestry: Tensor, blocks: Tensor, source_lengths: Tensor,
+         memory: List[Tensor], state: List[Tensor]) -> Tensor:
+    assert not bool(torch.any(torch.eq(tokens, 46))), "the thrower is in the target"
+    x = torch.embedding(self.embed_target, tokens)
+    taps = torch.linear(x, self.taps).view([-1, 4, 5])
+    x = x + linnet.dynamic_conv_step(x, taps, state[0], positions, ancestry)
+    x = x + linnet.source_attention(torch.linear(x, self.query1), memory[0], blocks, source_lengths, 4)
+    x = torch.tanh(x)
+    x = x + linnet.light_conv_step(x, self.target_taps, state[1], positions, ancestry)
+    x = x + linnet.source_attention(torch.linear(x, self.query2), memory[1], blocks, source_lengths, 4)
+    return torch.linear(torch.tanh(x), self.project, self.bias)
+
+def new_state(self, lanes: int) -> List[Tensor]:
+    return [torch.zeros([5, lanes, 32], dtype=self.project.dtype), torch.zeros([3, lanes, 32], dtype=self.project.dtype)]
+
+def new_memory(self, blocks: int, block_tokens: int) -> List[Tensor]:
+    shape = [blocks, block_tokens, 2, 32]
+    return [torch.zeros(shape, dtype=self.project.dtype), torch.zeros(shape, dtype=self.project.dtype)]
+)";
+
+// Module::define knows torch.*; this adds our operators.
+struct Resolver final : torch::jit::NativeResolver {
+  std::shared_ptr<torch::jit::SugaredValue> resolveValue(const std::string& name, torch::jit::GraphFunction& m,
+                                                         const torch::jit::SourceRange& loc) override {
+    if (name == "linnet") return std::make_shared<torch::jit::BuiltinModule>("linnet");
+    return NativeResolver::resolveValue(name, m, loc);
+  }
+};
+
+// A folder that goes when the process does.
+class Folder {
+ public:
+  Folder() {
+    std::string name = (std::filesystem::temp_directory_path() / "linnet-tiny-XXXXXX").string();
+    path_ = mkdtemp(name.data());
+  }
+  ~Folder() { std::filesystem::remove_all(path_); }
+  const std::filesystem::path& path() const { return path_; }
+
+ private:
+  std::filesystem::path path_;
+};
+
+}  // namespace
+
+Bundle BundleOf(const std::string& source) {
+  static const Folder folder;
+  static int count = 0;
+  ops::Describe();
+  at::manual_seed(11);
+  torch::jit::Module module("Tiny");
+  const auto random = [&](const char* name, at::IntArrayRef shape, double scale) {
+    module.register_parameter(name, at::randn(shape) * scale, /*is_buffer=*/false);
+  };
+  random("embed_source", {TinyModel::kVocabulary, kWidth}, 1.0);
+  random("embed_target", {TinyModel::kVocabulary, kWidth}, 1.0);
+  random("source_taps", {kHeads, 3}, 1.0);
+  random("target_taps", {kHeads, 3}, 1.0);
+  random("taps", {kHeads * 5, kWidth}, 0.5);
+  random("memory1", {2 * kWidth, kWidth}, 0.4);
+  random("memory2", {2 * kWidth, kWidth}, 0.4);
+  random("query1", {kWidth, kWidth}, 0.4);
+  random("query2", {kWidth, kWidth}, 0.4);
+  random("project", {TinyModel::kVocabulary, kWidth}, 0.5);
+  random("bias", {TinyModel::kVocabulary}, 0.1);
+  at::Tensor bias = module.attr("bias").toTensor();
+  bias[2] = 1.0;  // or few hypotheses would end before the limit
+  for (int token : {TinyModel::kMarked, TinyModel::kThrower, TinyModel::kStopper}) bias[token] = -1e4;
+  module.attr("embed_source").toTensor()[TinyModel::kMarked].fill_(std::numeric_limits<float>::quiet_NaN());
+  module.define(source, std::make_shared<Resolver>());
+
+  Bundle bundle;
+  bundle.path = folder.path();
+  const std::string file = "model" + std::to_string(count++) + ".pt";
+  module.save((bundle.path / file).string());
+  auto& manifest = bundle.manifest;
+  manifest.set_schema_version(1);
+  manifest.set_name("tiny");
+  manifest.set_version("1");
+  manifest.set_model_file(file);
+  manifest.mutable_vocabulary()->set_size(TinyModel::kVocabulary);
+  manifest.mutable_vocabulary()->set_bos_id(0);
+  manifest.mutable_vocabulary()->set_pad_id(1);
+  manifest.mutable_vocabulary()->set_eos_id(2);
+  manifest.mutable_vocabulary()->set_unk_id(3);
+  manifest.mutable_limits()->set_max_source_tokens(TinyModel::kMaxSourceTokens);
+  manifest.mutable_limits()->set_max_target_tokens(TinyModel::kMaxTargetTokens);
+  return bundle;
+}
+
+const Bundle& TinyBundle() {
+  static const Bundle bundle = BundleOf(kSource);
+  return bundle;
+}
+
+}  // namespace linnet::model::testing

@@ -1,0 +1,193 @@
+// What the engine refuses, and what it does when the model fails.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "model/torch/torch_engine.h"
+#include "tests/support/status_matchers.h"
+#include "tests/torch/tiny_model.h"
+
+namespace linnet::model {
+namespace {
+
+using ::linnet::model::testing::BundleOf;
+using ::linnet::model::testing::TinyBundle;
+using ::linnet::model::testing::TinyModel;
+using ::linnet::IsOk;
+using ::linnet::StatusIs;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+constexpr TorchEngineOptions kSmall = {
+    .compute = ComputeType::kFloat32, .threads = 2, .rows = 16, .memory_tokens = 160};
+
+SequenceInput Sequence(SequenceId id, std::vector<TokenId> source) {
+  SequenceInput input;
+  input.id = id;
+  input.source = std::move(source);
+  input.options.beam_size = 2;
+  input.options.max_target_tokens = 6;
+  return input;
+}
+
+class TorchEngineErrorsTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    auto engine = MakeTorchEngine(TinyBundle(), kSmall);
+    ASSERT_THAT(engine, IsOk());
+    engine_ = *std::move(engine);
+  }
+
+  std::unique_ptr<Engine> engine_;
+};
+
+TEST_F(TorchEngineErrorsTest, ASourceOfNaNFailsAloneAndTheOthersGoOn) {
+  ASSERT_THAT(engine_->Seat(std::vector{Sequence(1, {9, 8, 2}), Sequence(2, {9, TinyModel::kMarked, 2}),
+                                        Sequence(3, {5, 2})}),
+              IsOk());
+  const auto events = engine_->Step();
+  ASSERT_THAT(events, IsOk());
+  ASSERT_EQ(events->size(), 3);
+  EXPECT_THAT((*events)[0].status, IsOk());
+  EXPECT_THAT((*events)[1].status, StatusIs(absl::StatusCode::kInternal));
+  EXPECT_TRUE((*events)[1].finished);
+  EXPECT_THAT((*events)[2].status, IsOk());
+  EXPECT_EQ(engine_->sequences(), 2);
+  EXPECT_EQ(engine_->rows_in_use(), 4);
+  while (engine_->sequences() > 0) {
+    const auto later = engine_->Step();
+    ASSERT_THAT(later, IsOk());
+    for (const SequenceEvent& event : *later) EXPECT_THAT(event.status, IsOk());
+  }
+}
+
+TEST_F(TorchEngineErrorsTest, AStepThatThrowsEndsAllAndLeavesTheEngineUsable) {
+  SequenceInput thrower = Sequence(2, {9, 2});
+  thrower.prefix = {TinyModel::kThrower};
+  ASSERT_THAT(engine_->Seat(std::vector{Sequence(1, {9, 8, 2}), thrower}), IsOk());
+  ASSERT_THAT(engine_->Step(), IsOk());
+  const auto failed = engine_->Step();
+  EXPECT_THAT(failed.status(), StatusIs(absl::StatusCode::kInternal,
+                                        AllOf(HasSubstr("a decoder step failed"), HasSubstr("the thrower is in the target"),
+                                              Not(HasSubstr("\n")))));
+  EXPECT_EQ(engine_->sequences(), 0);
+  EXPECT_EQ(engine_->rows_in_use(), 0);
+  ASSERT_THAT(engine_->Seat(std::vector{Sequence(3, {9, 8, 2})}), IsOk());
+  EXPECT_THAT(engine_->Step(), IsOk());
+}
+
+TEST_F(TorchEngineErrorsTest, AnEncoderThatThrowsSeatsNobody) {
+  ASSERT_THAT(engine_->Seat(std::vector{Sequence(1, {9, 8, 2})}), IsOk());
+  EXPECT_THAT(engine_->Seat(std::vector{Sequence(2, {9, 2}), Sequence(3, {TinyModel::kStopper, 2})}),
+              StatusIs(absl::StatusCode::kInternal, HasSubstr("the stopper is in the source")));
+  EXPECT_EQ(engine_->sequences(), 1) << "who sat before still sits";
+  EXPECT_EQ(engine_->rows_in_use(), 2);
+  EXPECT_THAT(engine_->Step(), IsOk());
+}
+
+TEST_F(TorchEngineErrorsTest, RefusesWhatCouldNeverBeDecoded) {
+  const auto expect = [&](const SequenceInput& input, const std::string& message) {
+    EXPECT_THAT(engine_->Check(input), StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(message)));
+  };
+  EXPECT_THAT(engine_->Check(Sequence(1, {9, 2})), IsOk());
+  expect(Sequence(1, {}), "the source is empty");
+  expect(Sequence(1, {9, 8}), "the source ends with token 8, it must end with the end token 2");
+  expect(Sequence(1, {48, 2}), "source token 48 is outside the vocabulary of 48 tokens");
+  expect(Sequence(1, {-1, 2}), "source token -1 is outside");
+  std::vector<TokenId> longest(40, 9);
+  longest.back() = 2;
+  EXPECT_THAT(engine_->Check(Sequence(1, longest)), IsOk());
+  longest.insert(longest.begin(), 9);
+  expect(Sequence(1, longest), "the source has 41 tokens, this model reads at most 40");
+
+  SequenceInput input = Sequence(1, {9, 2});
+  input.prefix = {48};
+  expect(input, "prefix token 48 is outside");
+  input.prefix = {5, 2};
+  expect(input, "prefix token 2 is the end token");
+  input.prefix = {1};
+  expect(input, "prefix token 1 is the padding token");
+  input.prefix = {5, 5, 5, 5, 5, 5, 5};
+  expect(input, "the prefix has 7 tokens, max_target_tokens is 6");
+  input.prefix = {};
+  input.options.beam_size = 17;
+  expect(input, "beam_size is 17, it must be between 1 and 16");
+}
+
+TEST_F(TorchEngineErrorsTest, SeatingWithoutRoomIsAnErrorAndSeatsNobody) {
+  std::vector<SequenceInput> many;
+  for (int i = 1; i <= 9; ++i) many.push_back(Sequence(i, {9, 2}));
+  EXPECT_FALSE(engine_->HasRoom(many));
+  EXPECT_THAT(engine_->Seat(many), StatusIs(absl::StatusCode::kInternal, HasSubstr("no room")));
+  EXPECT_EQ(engine_->rows_in_use(), 0);
+}
+
+TEST(TorchEngineMakingTest, RefusesOptionsOutsideTheirLimits) {
+  const auto expect = [&](TorchEngineOptions options, const std::string& message) {
+    EXPECT_THAT(MakeTorchEngine(TinyBundle(), options).status(),
+                StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(message)));
+  };
+  TorchEngineOptions options = kSmall;
+  options.rows = 0;
+  expect(options, "rows is 0");
+  options = kSmall;
+  options.threads = -1;
+  expect(options, "threads is -1");
+  options = kSmall;
+  options.memory_tokens = 39;
+  expect(options, "memory_tokens is 39, it must be between 40 (the longest source of this model)");
+}
+
+TEST(TorchEngineMakingTest, ParsesNamesAndListsWhatThereIs) {
+  EXPECT_EQ(*ParseDevice("cuda"), Device::kCuda);
+  EXPECT_EQ(*ParseComputeType("bfloat16"), ComputeType::kBfloat16);
+  EXPECT_THAT(ParseDevice("tpu").status(),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("no device \"tpu\": there are cpu and cuda")));
+  EXPECT_THAT(ParseComputeType("int8").status(),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("\"int8\" is not built: there are auto, float32, bfloat16")));
+}
+
+TEST(TorchEngineMakingTest, Float16IsRefusedOnTheCpu) {
+  TorchEngineOptions options = kSmall;
+  options.compute = ComputeType::kFloat16;
+  EXPECT_THAT(MakeTorchEngine(TinyBundle(), options).status(),
+              StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("there are auto, float32 and bfloat16")));
+}
+
+TEST(TorchEngineMakingTest, AFileThatIsNoModuleIsRefusedByName) {
+  Bundle bundle = TinyBundle();
+  bundle.manifest.set_model_file("missing.pt");
+  EXPECT_THAT(MakeTorchEngine(bundle, kSmall).status(),
+              StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("missing.pt")));
+}
+
+TEST(TorchEngineMakingTest, AModuleThatBreaksTheContractIsRefused) {
+  EXPECT_THAT(MakeTorchEngine(BundleOf("def step(self, x):\n    return x\n"), kSmall).status(),
+              StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("no method encode")));
+  EXPECT_THAT(MakeTorchEngine(BundleOf("def encode(self, source):\n    return source\n"), kSmall).status(),
+              StatusIs(absl::StatusCode::kFailedPrecondition,
+                       HasSubstr("method encode takes 1 arguments, the engine gives it 2")));
+  Bundle bundle = TinyBundle();
+  bundle.manifest.mutable_vocabulary()->set_size(50);
+  EXPECT_THAT(MakeTorchEngine(bundle, kSmall).status(),
+              StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("50 tokens]: [8, 48]")));
+}
+
+// Where a GPU is, the CUDA tests say more.
+TEST(TorchEngineMakingTest, AGpuThatIsNotThereIsAnErrorThatSaysSo) {
+  TorchEngineOptions options = kSmall;
+  options.device = Device::kCuda;
+  options.compute = ComputeType::kAuto;
+  const auto engine = MakeTorchEngine(TinyBundle(), options);
+  if (engine.ok()) GTEST_SKIP() << "this machine has a GPU";
+  EXPECT_THAT(engine.status(),
+              StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("device cuda was asked for, but ")));
+}
+
+}  // namespace
+}  // namespace linnet::model
