@@ -1,0 +1,1 @@
+"""Linnet's models: layers, training, export to a bundle, scoring."""

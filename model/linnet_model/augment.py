@@ -1,0 +1,122 @@
+"""Small changes to training pairs that teach what little data cannot: to copy, and not to mind case
+and full stops.
+
+Names, numbers and addresses are random, so that what is learned is to copy them and not what they
+are.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+
+from linnet_model.config import DataConfig
+
+ONSETS = [
+    "b",
+    "br",
+    "d",
+    "f",
+    "g",
+    "gr",
+    "h",
+    "j",
+    "k",
+    "kl",
+    "l",
+    "m",
+    "n",
+    "p",
+    "r",
+    "s",
+    "st",
+    "t",
+    "v",
+    "w",
+    "z",
+]
+NUCLEI = ["a", "e", "i", "o", "u", "ei", "ou", "ä", "ö", "é"]
+CODAS = ["", "", "", "l", "m", "n", "r", "s", "t", "ck", "nd", "x"]
+ENDINGS = ["com", "org", "net", "de", "eu", "io", "example"]
+EMOJI = [
+    chr(c) for c in (*range(0x1F600, 0x1F640), *range(0x1F400, 0x1F440), 0x2764, 0x2600, 0x1F44D)
+]
+
+# Given names common in the everyday sentences; a name is exchanged only where it stands on both
+# sides.
+NAME = re.compile(
+    r"\b(Tom|Mary|Maria|John|Bill|Jack|Bob|Jim|Alice|Jane|Mike|Ken|Nancy|Paul|Peter|Marie|Boston|Kyoto)\b"
+)
+NUMBER = re.compile(r"(?<![\w.,:])\d{1,4}(?![\w.,:]\d|\w)")
+
+
+def word(rng: random.Random, syllables: int) -> str:
+    return "".join(
+        rng.choice(ONSETS) + rng.choice(NUCLEI) + rng.choice(CODAS) for _ in range(syllables)
+    )
+
+
+def name(rng: random.Random) -> str:
+    return word(rng, rng.randint(1, 3)).capitalize()
+
+
+def address(rng: random.Random) -> str:
+    host = f"{word(rng, 2)}.{rng.choice(ENDINGS)}"
+    kind = rng.randrange(4)
+    if kind == 0:
+        return f"{word(rng, 1)}@{host}"
+    if kind == 1:
+        return host
+    path = "/".join(word(rng, rng.randint(1, 2)) for _ in range(rng.randint(0, 3)))
+    query = f"?{rng.choice('abcpqx')}={rng.randrange(1000)}" if rng.random() < 0.3 else ""
+    start = rng.choice(["http://", "https://", "https://www."])
+    return f"{start}{host}/{path}{query}"
+
+
+def number(rng: random.Random) -> str:
+    return str(rng.randrange(10 ** rng.randint(1, 6)))
+
+
+def copied_pairs(count: int, rng: random.Random) -> list[tuple[str, str]]:
+    """Sources that are their own translation, alone or in a short frame that English and German
+    share."""
+    pairs = []
+    for _ in range(count):
+        thing = rng.choice([name, address, number])(rng)
+        frame = rng.randrange(6)
+        if frame == 0:
+            text = f"{name(rng)} {name(rng)}"
+        elif frame == 1:
+            text = f"{thing} {rng.choice(EMOJI)}"
+        elif frame == 2:
+            text = f"{thing}: {rng.choice([name, address, number])(rng)}"
+        elif frame == 3:
+            text = f"{thing}, {rng.choice([name, address, number])(rng)}"
+        else:
+            text = thing
+        pairs.append((text, text))
+    return pairs
+
+
+def renamed(source: str, target: str, rng: random.Random) -> tuple[str, str]:
+    """Puts another name or number in the place of one that stands on both sides exactly once."""
+    for pattern, draw in ((NAME, name), (NUMBER, number)):
+        for found in pattern.findall(source):
+            if source.count(found) == 1 and target.count(found) == 1:
+                new = draw(rng)
+                return source.replace(found, new), target.replace(found, new)
+    return source, target
+
+
+def varied(source: str, target: str, config: DataConfig, rng: random.Random) -> tuple[str, str]:
+    """One pair as it will be trained on; each change happens in its share of the rows."""
+    if rng.random() < config.rename_share:
+        source, target = renamed(source, target, rng)
+    if rng.random() < config.no_stop_share and source.endswith(".") and target.endswith("."):
+        source, target = source[:-1], target[:-1]
+    case = rng.random()
+    if case < config.lowercase_share:
+        source = source.lower()
+    elif case < config.lowercase_share + config.uppercase_share:
+        source, target = source.upper(), target.upper()
+    return source, target

@@ -1,0 +1,198 @@
+"""A bundle on disk: a folder with manifest.json, model.pt, the SentencePiece model and
+MODEL_CARD.md.
+
+The manifest is linnet.v1.BundleManifest (proto/linnet/v1/bundle.proto) in protobuf's JSON mapping.
+model.pt is the scripted module with its weights as stored and, as an extra file inside it, the
+sizes it was built from, so that a training can start from the bundle alone.
+"""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from linnet_model import ops
+from linnet_model.config import BundleConfig, ConfigError, ModelConfig, from_tables, to_tables
+from linnet_model.transducer import BOS, EOS, PAD, UNK, Transducer, parameter_count
+
+SCHEMA_VERSION = 1
+SIZES = "linnet_model.json"  # inside model.pt
+MODEL, TOKENIZER, MANIFEST = "model.pt", "source.spm", "manifest.json"
+WEIGHT_TYPES = {"bfloat16": torch.bfloat16, "float32": torch.float32}
+
+
+@dataclass
+class BundleFacts:
+    """What a manifest says beyond the model itself."""
+
+    version: str
+    license: str = ""
+    description: str = ""
+    provisional: bool = False
+    golden_examples: list[tuple[str, str]] = field(default_factory=list)
+
+
+def sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def save_module(model: Transducer, sizes: ModelConfig, weight_type: str, path: Path) -> None:
+    """Scripts the model and saves it with its weights in `weight_type`; the model itself is left as
+    it is."""
+    if weight_type not in WEIGHT_TYPES:
+        raise ConfigError(
+            f"weights cannot be stored as {weight_type!r}, known are {', '.join(WEIGHT_TYPES)}"
+        )
+    ops.load()
+    stored = copy.deepcopy(model).to(device="cpu", dtype=WEIGHT_TYPES[weight_type]).eval()
+    stored.requires_grad_(False)
+    torch.jit.script(stored).save(
+        str(path), _extra_files={SIZES: json.dumps(to_tables(sizes)).encode()}
+    )
+
+
+def load_module(path: Path, dtype: torch.dtype = torch.float32) -> torch.jit.ScriptModule:
+    """The scripted module of a model.pt, on the CPU, converted to `dtype`."""
+    ops.load()
+    if not path.is_file():
+        raise ConfigError(f"no model at {path}")
+    return torch.jit.load(str(path), map_location="cpu").to(dtype)
+
+
+def read_bundle_weights(folder: Path) -> tuple[dict[str, torch.Tensor], ModelConfig]:
+    """The weights of a bundle by name, as stored, and the sizes they belong to."""
+    ops.load()
+    extra = {SIZES: ""}
+    module = torch.jit.load(
+        str(folder / read_manifest(folder)["model_file"]), map_location="cpu", _extra_files=extra
+    )
+    if not extra[SIZES]:
+        raise ConfigError(
+            f"{folder} names no sizes inside its model, it was not made by linnet_model.export"
+        )
+    sizes = from_tables(ModelConfig, json.loads(extra[SIZES]), "model.")
+    sizes.check()
+    return dict(module.state_dict()), sizes
+
+
+def architecture(model: Transducer, sizes: ModelConfig, weight_type: str) -> dict[str, Any]:
+    return {
+        "encoder_mixers": [f"{mixer}_conv" for mixer in sizes.encoder_mixers],
+        "decoder_mixers": [f"{mixer}_conv" for mixer in sizes.decoder_mixers],
+        "encoder_kernel_sizes": sizes.encoder_kernels,
+        "decoder_kernel_sizes": sizes.decoder_kernels,
+        "model_dimension": sizes.width,
+        "feed_forward_dimension": sizes.ffn_width,
+        "heads": sizes.heads,
+        "parameters": parameter_count(model),
+        "weight_type": weight_type,
+    }
+
+
+def default_options(config: BundleConfig) -> dict[str, Any]:
+    return {
+        "beam_size": config.beam_size,
+        "length_penalty": config.length_penalty,
+        "min_target_tokens": config.min_target_tokens,
+        "max_target_ratio": config.target_ratio,
+        "max_target_tokens": config.target_offset,
+        "no_repeat_ngram_size": config.no_repeat_ngram_size,
+        "unknown_penalty": 0.0,
+    }
+
+
+def write_bundle(
+    folder: Path,
+    model: Transducer,
+    sizes: ModelConfig,
+    config: BundleConfig,
+    tokenizer: Path | None,
+    weight_type: str,
+    facts: BundleFacts,
+) -> dict[str, Any]:
+    """Writes model, SentencePiece model and, last, the manifest that describes them; returns the
+    manifest.
+
+    Without a tokenizer the bundle serves token ids only.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    save_module(model, sizes, weight_type, folder / MODEL)
+    names = [MODEL]
+    if tokenizer is not None:
+        (folder / TOKENIZER).write_bytes(tokenizer.read_bytes())
+        names.append(TOKENIZER)
+    manifest = {
+        "schema_version": SCHEMA_VERSION,
+        "name": config.name,
+        "version": facts.version,
+        "task": f"TASK_{config.task.upper()}",
+        "source_language_code": config.source_language,
+        "target_language_code": config.target_language,
+        "architecture": architecture(model, sizes, weight_type),
+        "vocabulary": {
+            "size": sizes.target_vocabulary,
+            "bos_id": BOS,
+            "pad_id": PAD,
+            "eos_id": EOS,
+            "unk_id": UNK,
+        },
+        "limits": {
+            "max_source_tokens": config.max_source_tokens,
+            "max_target_tokens": config.max_target_tokens,
+        },
+        "default_options": default_options(config),
+        "model_file": MODEL,
+        "source_tokenizer_file": TOKENIZER if tokenizer else "",
+        "target_tokenizer_file": TOKENIZER if tokenizer else "",
+        "files": [
+            {"name": name, "bytes": (folder / name).stat().st_size, "sha256": sha256(folder / name)}
+            for name in names
+        ],
+        "golden_examples": [{"source_text": s, "target_text": t} for s, t in facts.golden_examples],
+        "license": facts.license,
+        "description": facts.description,
+        "provisional": facts.provisional,
+    }
+    write_manifest(folder, manifest)
+    return manifest
+
+
+def write_manifest(folder: Path, manifest: dict[str, Any]) -> None:
+    text = json.dumps(manifest, indent=2, ensure_ascii=False) + "\n"
+    (folder / MANIFEST).write_text(text, encoding="utf-8")
+
+
+def read_manifest(folder: Path) -> dict[str, Any]:
+    """The manifest of a bundle whose files are there with the sizes and sums it names."""
+    path = Path(folder) / MANIFEST
+    if not path.is_file():
+        raise ConfigError(f"no bundle at {folder}, it has no {MANIFEST}")
+    try:
+        manifest = json.loads(path.read_text(encoding="utf-8"))
+    except json.JSONDecodeError as error:
+        raise ConfigError(f"{path} is not JSON: {error}") from None
+    if manifest.get("schema_version") != SCHEMA_VERSION:
+        raise ConfigError(
+            f"{path} has schema version {manifest.get('schema_version')}, this reads "
+            f"{SCHEMA_VERSION}"
+        )
+    for entry in manifest.get("files", []):
+        file = Path(folder) / entry["name"]
+        if not file.is_file():
+            raise ConfigError(f"{path} lists {entry['name']}, which is not there")
+        if file.stat().st_size != int(entry["bytes"]):
+            raise ConfigError(
+                f"{file} has {file.stat().st_size} bytes, its manifest says {entry['bytes']}"
+            )
+        if sha256(file) != entry["sha256"]:
+            raise ConfigError(
+                f"{file} has another sha256 than its manifest says, it was changed or damaged"
+            )
+    return manifest

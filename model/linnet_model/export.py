@@ -1,0 +1,197 @@
+"""linnet-export: a run folder or checkpoint in, a bundle out.
+
+The weights are the running average of the last checkpoint, or the mean of those of several. A few
+greetings are translated in float32 and bfloat16; where both agree they go into the manifest as
+golden examples, which an engine checks itself against when it loads the model.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import sentencepiece
+import torch
+
+from linnet_model.bundle import (
+    BundleFacts,
+    load_module,
+    read_manifest,
+    write_bundle,
+    write_manifest,
+)
+from linnet_model.card import sources_of, write_card
+from linnet_model.checkpoint import averaged_model, checkpoints
+from linnet_model.config import BundleConfig, ConfigError, Recipe, read_recipe, to_tables
+from linnet_model.search import Options, beam_search
+from linnet_model.tokenizer import load_tokenizer
+from linnet_model.transducer import EOS, parameter_count
+
+MOST_BYTES = 16 << 20  # of model.pt and source.spm of a bundle that ships
+GOLDEN = {
+    "translate": [
+        "Good morning.",
+        "I am hungry.",
+        "Where is the train station?",
+        "She is reading a book.",
+    ],
+    "summarize": [
+        "We present a new method for sorting numbers in parallel. It is faster than previous "
+        "methods.",
+        "In this paper, we study the problem of finding short paths in large networks and propose "
+        "an algorithm.",
+    ],
+}
+
+
+def golden_examples(
+    model_file: Path,
+    tokenizer: sentencepiece.SentencePieceProcessor,
+    manifest: dict[str, Any],
+    task: str,
+) -> list[tuple[str, str]]:
+    """The texts whose answers are the same in float32 and bfloat16, with these answers."""
+    answers = []
+    reach = max(manifest["architecture"]["decoder_kernel_sizes"])
+    sources = [[*tokenizer.encode(text), EOS] for text in GOLDEN[task]]
+    for dtype in (torch.float32, torch.bfloat16):
+        found = beam_search(
+            load_module(model_file, dtype),
+            sources,
+            Options.of_manifest(manifest),
+            manifest["limits"]["max_target_tokens"],
+            reach,
+        )
+        answers.append([tokenizer.decode(hypotheses[0].ids[:-1]) for hypotheses in found])
+    return [
+        (text, a) for text, a, b in zip(GOLDEN[task], *answers, strict=True) if a == b and a.strip()
+    ]
+
+
+def training_facts(run: Path, recipe: Recipe, position: Any, parameters: int) -> dict[str, Any]:
+    """What the card tells of the training, from the run folder."""
+    settings = json.loads((run / "settings.json").read_text(encoding="utf-8"))
+    log = [
+        json.loads(line) for line in (run / "log.jsonl").read_text(encoding="utf-8").splitlines()
+    ]
+    valid = [
+        entry for entry in log if entry["kind"] == "valid" and entry["update"] <= position.update
+    ]
+    return {
+        "recipe": to_tables(recipe),
+        "parameters": parameters,
+        "position": dataclasses.asdict(position),
+        "device": settings["device"],
+        "threads": settings["threads"],
+        "torch": settings["torch"],
+        "sentencepiece": settings["sentencepiece"],
+        "train": settings["train"],
+        "last_validation": valid[-1] if valid else None,
+    }
+
+
+def license_line(recipe: Recipe) -> str:
+    licenses = sorted({source["licence"] for source in sources_of(recipe.data.domains).values()})
+    return "trained on texts under " + "; ".join(licenses)
+
+
+def export(
+    run: Path,
+    out: Path,
+    average: int,
+    weight_type: str,
+    version: str,
+    provisional: bool,
+    bundle: BundleConfig | None = None,
+) -> dict[str, Any]:
+    files = checkpoints(run) if run.is_dir() else [run]
+    if not files:
+        raise ConfigError(f"no checkpoint in {run}")
+    folder = run if run.is_dir() else run.parent
+    model, recipe, position = averaged_model(files[-average:])
+    if bundle is not None:
+        recipe.bundle = bundle
+    tokenizer_file = folder / "source.spm"
+    tokenizer = load_tokenizer(tokenizer_file)
+    facts = BundleFacts(
+        version=version,
+        license=license_line(recipe),
+        description=f"{recipe.bundle.task} {recipe.bundle.source_language}"
+        + (f" to {recipe.bundle.target_language}" if recipe.bundle.task == "translate" else "")
+        + f", DynamicConv, {parameter_count(model) / 1e6:.1f}M parameters",
+        provisional=provisional,
+    )
+    manifest = write_bundle(
+        out, model.eval(), recipe.model, recipe.bundle, tokenizer_file, weight_type, facts
+    )
+    total = sum(entry["bytes"] for entry in manifest["files"])
+    if total > MOST_BYTES:
+        raise ConfigError(
+            f"the bundle has {total} bytes, at most {MOST_BYTES} ship, choose a smaller model"
+        )
+    golden = golden_examples(out / manifest["model_file"], tokenizer, manifest, recipe.bundle.task)
+    manifest["golden_examples"] = [{"source_text": s, "target_text": t} for s, t in golden]
+    write_manifest(out, manifest)
+    training = training_facts(folder, recipe, position, parameter_count(model))
+    (out / "training.json").write_text(
+        json.dumps(training, indent=2, ensure_ascii=False) + "\n", encoding="utf-8"
+    )
+    (out / "scores.json").unlink(missing_ok=True)  # those of the weights that were here before
+    write_card(out)
+    return manifest
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="linnet-export", description=__doc__.split("\n\n")[0])
+    parser.add_argument(
+        "--run",
+        type=Path,
+        required=True,
+        help="run folder of linnet-train, or one checkpoint in it",
+    )
+    parser.add_argument("--out", type=Path, required=True, help="folder of the bundle")
+    parser.add_argument(
+        "--average", type=int, default=1, help="mean over that many last checkpoints"
+    )
+    parser.add_argument(
+        "--weights",
+        choices=("bfloat16", "float32"),
+        default="bfloat16",
+        help="type they are stored in",
+    )
+    parser.add_argument("--version", required=True, help="of the weights, for people: a date")
+    parser.add_argument(
+        "--provisional",
+        action="store_true",
+        help="mark the bundle: better weights are on their way",
+    )
+    parser.add_argument("--recipe", type=Path, help="take limits and defaults from its [bundle]")
+    options = parser.parse_args(arguments)
+    try:
+        if options.average < 1:
+            raise ConfigError(f"--average is {options.average}, at least 1 checkpoint is needed")
+        manifest = export(
+            options.run,
+            options.out,
+            options.average,
+            options.weights,
+            options.version,
+            options.provisional,
+            read_recipe(options.recipe).bundle if options.recipe else None,
+        )
+        read_manifest(options.out)
+    except ConfigError as error:
+        print(f"linnet-export: {error}", file=sys.stderr)
+        return 1
+    for entry in manifest["files"]:
+        print(f"{entry['name']:12} {entry['bytes']:>10} bytes  sha256 {entry['sha256']}")
+    print(f"golden examples: {len(manifest['golden_examples'])}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,67 @@
+"""SentencePiece models: how they are trained, and the special ids that every bundle shares.
+
+The text is not normalised ("identity"): what goes in comes out, quotes, double spaces and
+full-width letters included. What the vocabulary does not hold is spelled in bytes, so nothing
+becomes unknown. Digits stand alone.
+"""
+
+from __future__ import annotations
+
+import io
+import itertools
+from collections.abc import Iterable
+from pathlib import Path
+
+import sentencepiece
+
+from linnet_model.config import ConfigError, TokenizerConfig
+from linnet_model.transducer import BOS, EOS, PAD, UNK
+
+
+def placeholder_pieces(count: int) -> list[str]:
+    """Pieces that stay whole in any text; what they stand for is up to later uses of the model."""
+    return [f"<ph{i}>" for i in range(count)]
+
+
+def train_tokenizer(
+    lines: Iterable[str], vocabulary: int, config: TokenizerConfig, out: Path
+) -> None:
+    """Writes a SentencePiece model of exactly `vocabulary` pieces to `out`."""
+    model = io.BytesIO()
+    try:
+        sentencepiece.SentencePieceTrainer.train(
+            sentence_iterator=itertools.islice(iter(lines), config.sentences),
+            model_writer=model,
+            vocab_size=vocabulary,
+            model_type=config.kind,
+            character_coverage=config.character_coverage,
+            byte_fallback=True,
+            split_digits=True,
+            normalization_rule_name="identity",
+            remove_extra_whitespaces=False,
+            user_defined_symbols=placeholder_pieces(config.placeholders),
+            bos_id=BOS,
+            pad_id=PAD,
+            eos_id=EOS,
+            unk_id=UNK,
+            num_threads=2,
+            max_sentence_length=16384,
+            minloglevel=2,
+        )
+    except RuntimeError as error:
+        raise ConfigError(
+            f"no SentencePiece model of {vocabulary} pieces could be trained: {error}"
+        ) from None
+    out.write_bytes(model.getvalue())
+
+
+def load_tokenizer(path: Path) -> sentencepiece.SentencePieceProcessor:
+    if not Path(path).is_file():
+        raise ConfigError(f"no SentencePiece model at {path}")
+    tokenizer = sentencepiece.SentencePieceProcessor(model_file=str(path))
+    found = (tokenizer.bos_id(), tokenizer.pad_id(), tokenizer.eos_id(), tokenizer.unk_id())
+    if found != (BOS, PAD, EOS, UNK):
+        raise ConfigError(
+            f"{path} has bos, pad, eos, unk at {found}, they must be {(BOS, PAD, EOS, UNK)}"
+        )
+    return tokenizer

@@ -1,0 +1,48 @@
+"""Changes to training pairs keep both sides in step."""
+
+import random
+
+from linnet_model.augment import copied_pairs, renamed, varied
+from linnet_model.config import DataConfig
+
+
+def test_a_name_on_both_sides_becomes_another_on_both():
+    source, target = renamed("Tom saw 27 dogs.", "Tom sah 27 Hunde.", random.Random(1))
+    name = source.split()[0]
+    assert name != "Tom"
+    assert source == f"{name} saw 27 dogs."
+    assert target == f"{name} sah 27 Hunde."
+
+
+def test_a_number_on_both_sides_becomes_another_on_both():
+    source, target = renamed("I saw 27 dogs.", "Ich sah 27 Hunde.", random.Random(1))
+    number = source.split()[2]
+    assert number != "27"
+    assert (source, target) == (f"I saw {number} dogs.", f"Ich sah {number} Hunde.")
+
+
+def test_what_stands_on_one_side_or_twice_stays():
+    for pair in [
+        ("Tom sleeps.", "Er schläft."),
+        ("Tom saw Tom.", "Tom sah Tom."),
+        ("It costs 3.50 now.", "Es kostet jetzt 3,50."),
+        ("At 2:30 sharp.", "Um 2:30 genau."),
+    ]:
+        assert renamed(*pair, random.Random(1)) == pair
+
+
+def test_full_stops_and_case_change_as_the_recipe_says():
+    pair = ("A Dog runs.", "Ein Hund läuft.")
+    stop = DataConfig(no_stop_share=1.0)
+    assert varied(*pair, stop, random.Random(1)) == ("A Dog runs", "Ein Hund läuft")
+    lower = DataConfig(lowercase_share=1.0)
+    assert varied(*pair, lower, random.Random(1)) == ("a dog runs.", "Ein Hund läuft.")
+    upper = DataConfig(uppercase_share=1.0)
+    assert varied(*pair, upper, random.Random(1)) == ("A DOG RUNS.", "EIN HUND LÄUFT.")
+    assert varied(*pair, DataConfig(), random.Random(1)) == pair
+
+
+def test_copied_rows_are_their_own_translation_and_differ():
+    pairs = copied_pairs(200, random.Random(1))
+    assert all(source == target and source.strip() for source, target in pairs)
+    assert len({source for source, _ in pairs}) > 190

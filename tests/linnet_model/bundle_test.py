@@ -1,0 +1,146 @@
+"""A bundle: what was saved is loaded, what was changed is noticed."""
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+
+from linnet_model.bundle import (
+    BundleFacts,
+    load_module,
+    read_bundle_weights,
+    read_manifest,
+    write_bundle,
+)
+from linnet_model.config import BundleConfig, ConfigError, ModelConfig
+from linnet_model.random_bundle import main, preset, random_bundle
+from linnet_model.transducer import EOS, Transducer
+
+PROTO = Path(__file__).resolve().parents[2] / "proto" / "linnet" / "v1" / "bundle.proto"
+
+
+@pytest.fixture(scope="module")
+def bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("bundle") / "tiny"
+    random_bundle(out, "tiny", 400, seed=3, tokenizer=True)
+    return out
+
+
+def fields(message: str) -> set[str]:
+    """The names of the fields of a message of bundle.proto."""
+    body = PROTO.read_text().split(f"message {message} {{")[1].split("\n}")[0]
+    lines = [line.strip() for line in body.splitlines() if not line.strip().startswith("//")]
+    return {line.split("=")[0].split()[-1] for line in lines if "=" in line}
+
+
+def test_the_manifest_fills_the_proto_field_by_field(bundle: Path):
+    manifest = read_manifest(bundle)
+    assert set(manifest) == fields("BundleManifest")
+    assert set(manifest["architecture"]) == fields("Architecture")
+    assert set(manifest["vocabulary"]) == fields("Vocabulary")
+    assert set(manifest["limits"]) == fields("BundleLimits")
+    assert set(manifest["default_options"]) == fields("DecodingDefaults")
+    assert set(manifest["files"][0]) == fields("BundleFile")
+
+
+def test_the_manifest_lists_the_files_as_they_are(bundle: Path):
+    listed = {entry["name"]: entry["bytes"] for entry in read_manifest(bundle)["files"]}
+    assert listed == {
+        "model.pt": (bundle / "model.pt").stat().st_size,
+        "source.spm": (bundle / "source.spm").stat().st_size,
+    }
+
+
+def test_weights_come_back_as_they_were_stored(bundle: Path):
+    weights, sizes = read_bundle_weights(bundle)
+    assert sizes == preset("tiny", 400)
+    torch.manual_seed(3)
+    original = Transducer(sizes)
+    assert set(weights) == set(original.state_dict())
+    for name, value in original.state_dict().items():
+        assert torch.equal(weights[name], value.to(torch.bfloat16))
+
+
+@pytest.mark.parametrize("weight_type", ["float32", "bfloat16"])
+def test_the_saved_module_computes_what_the_model_did(tmp_path: Path, weight_type: str):
+    sizes = preset("tiny", 60)
+    torch.manual_seed(1)
+    model = Transducer(sizes).eval()
+    config = BundleConfig(name="x")
+    write_bundle(tmp_path, model, sizes, config, None, weight_type, BundleFacts(version="1"))
+    if weight_type == "bfloat16":
+        for parameter in model.parameters():
+            parameter.data = parameter.data.to(torch.bfloat16).float()
+    module = load_module(tmp_path / "model.pt")
+    source, lengths = torch.randint(4, 60, (2, 5)), torch.tensor([5, 3], dtype=torch.int32)
+    rows = torch.arange(2, dtype=torch.int32).unsqueeze(1)
+    with torch.no_grad():
+        memory = model.encode(source, lengths)
+        for a, b in zip(module.encode(source, lengths), memory, strict=True):
+            torch.testing.assert_close(a, b, rtol=1e-5, atol=1e-5)
+        steps = [
+            m.step(
+                torch.tensor([EOS, EOS]),
+                torch.zeros(2, dtype=torch.int32),
+                rows.repeat(1, 5),
+                rows,
+                lengths,
+                memory,
+                m.new_state(2),
+            )
+            for m in (module, model)
+        ]
+    torch.testing.assert_close(steps[0], steps[1], rtol=1e-5, atol=1e-5)
+
+
+def test_shared_weights_are_stored_once(tmp_path: Path):
+    sizes = preset("tiny", 20_000)
+    write_bundle(
+        tmp_path,
+        Transducer(sizes),
+        sizes,
+        BundleConfig(name="x"),
+        None,
+        "bfloat16",
+        BundleFacts(version="1"),
+    )
+    # 1.28 MB of embedding; a second copy of it would not fit
+    assert (tmp_path / "model.pt").stat().st_size < 2_000_000
+
+
+def test_the_same_seed_gives_the_same_weights(tmp_path: Path, bundle: Path):
+    random_bundle(tmp_path / "again", "tiny", 400, seed=3)
+    random_bundle(tmp_path / "other", "tiny", 400, seed=4)
+    first, again, other = (
+        read_bundle_weights(path)[0] for path in (bundle, tmp_path / "again", tmp_path / "other")
+    )
+    assert all(torch.equal(first[name], again[name]) for name in first)
+    assert not torch.equal(first["embed_source.weight"], other["embed_source.weight"])
+
+
+def test_damage_is_named(tmp_path: Path):
+    with pytest.raises(ConfigError, match=r"no bundle at .* it has no manifest.json"):
+        read_manifest(tmp_path)
+    random_bundle(tmp_path, "tiny", 60, seed=1)
+    whole = (tmp_path / "model.pt").read_bytes()
+    (tmp_path / "model.pt").write_bytes(whole[:-1])
+    with pytest.raises(ConfigError, match=rf"has {len(whole) - 1} bytes, its manifest says"):
+        read_manifest(tmp_path)
+    (tmp_path / "model.pt").write_bytes(whole[:-1] + b"?")
+    with pytest.raises(ConfigError, match="has another sha256"):
+        read_manifest(tmp_path)
+    (tmp_path / "model.pt").unlink()
+    with pytest.raises(ConfigError, match=r"lists model.pt, which is not there"):
+        read_manifest(tmp_path)
+    manifest = json.loads((tmp_path / "manifest.json").read_text())
+    (tmp_path / "manifest.json").write_text(json.dumps({**manifest, "schema_version": 2}))
+    with pytest.raises(ConfigError, match="has schema version 2, this reads 1"):
+        read_manifest(tmp_path)
+
+
+def test_the_command_prints_the_number_of_parameters(tmp_path: Path, capsys):
+    assert main(["--preset", "tiny", "--vocab", "60", "--seed", "1", "--out", str(tmp_path)]) == 0
+    sizes = ModelConfig(**vars(preset("tiny", 60)))
+    count = sum(p.numel() for p in Transducer(sizes).parameters())
+    assert f"{count:,} parameters" in capsys.readouterr().out

@@ -1,0 +1,33 @@
+"""Who wrote the texts and on what terms is known for all that recipes train on."""
+
+from pathlib import Path
+
+import pytest
+
+from linnet_model.card import notice_part, sources_of
+from linnet_model.config import ConfigError, read_recipe
+from linnet_model.export import license_line
+
+RECIPES = sorted((Path(__file__).resolve().parents[2] / "model" / "recipes").glob("*.toml"))
+
+
+@pytest.mark.parametrize("path", RECIPES, ids=lambda path: path.stem)
+def test_recipes_train_on_known_texts_that_are_not_share_alike(path: Path):
+    recipe = read_recipe(path)
+    for source in sources_of(recipe.data.domains).values():
+        assert source["author"]
+        assert source["attribution"]
+        assert not source.get("share_alike")
+        assert "NC" not in source["licence"]
+        assert "SA" not in source["licence"]
+    assert "CC BY" in license_line(recipe)
+
+
+def test_a_domain_without_an_entry_is_refused():
+    with pytest.raises(ConfigError, match=r"sources.toml says nothing of news, law"):
+        sources_of(["tatoeba", "news", "law"])
+
+
+def test_a_licence_that_asks_for_it_is_repeated():
+    assert "Redistributions in binary form must reproduce" in "\n".join(notice_part(["zfdoc"]))
+    assert notice_part(["tatoeba"]) == []

@@ -1,0 +1,61 @@
+"""What a recipe may say, and how it is told what it may not."""
+
+from pathlib import Path
+
+import pytest
+
+from linnet_model.config import ConfigError, Recipe, from_tables, read_recipe, to_tables
+
+RECIPES = Path(__file__).resolve().parents[2] / "model" / "recipes"
+
+
+@pytest.mark.parametrize("name", ["en-de", "en-summary"])
+def test_the_recipes_in_the_repository_are_valid(name: str):
+    assert read_recipe(RECIPES / f"{name}.toml").bundle.name == name
+
+
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [
+        ("model.widht=3", "unknown key model.widht"),
+        ("train.updates='many'", "train.updates is 'many', must be of type int"),
+        ("train.updates=0", "train.updates is 0, must be at least 1"),
+        ("model.width=250", "model.width 250 is no multiple of heads 4"),
+        ("model.encoder_kernels=[3, 4]", "has 4, kernel widths are odd"),
+        ("model.decoder_kernels=[]", "model.decoder_kernels is empty"),
+        ("model.encoder_mixers=['fft']", "has 'fft', known are dynamic, light"),
+        ("model.encoder_mixers=['light', 'light']", "names 2 layers and encoder_kernels 4"),
+        ("model.sharing='some'", "known are all, output, none"),
+        ("model.target_vocabulary=7", "sharing is 'all' with vocabularies of 6000 and 7"),
+        ("model.dropout=1.0", "model.dropout is 1.0, must be in [0, 1)"),
+        ("train.schedule='step'", "known are inverse_sqrt, cosine, trapezoid"),
+        ("data.domains.tatoeba=0", "data.domains.tatoeba is 0.0, must be above 0"),
+        ("tokenizer.kind='word'", "known are unigram, bpe"),
+        ("bundle.task='sing'", "known are translate, summarize"),
+        ("nonsense", "is not table.key=value in TOML"),
+    ],
+)
+def test_what_cannot_be_done_is_refused_with_key_and_value(setting: str, message: str):
+    with pytest.raises(ConfigError) as error:
+        read_recipe(RECIPES / "en-de.toml", [setting])
+    assert message in str(error.value)
+
+
+def test_a_missing_recipe_and_one_that_is_not_toml_are_named(tmp_path: Path):
+    with pytest.raises(ConfigError, match="no recipe at"):
+        read_recipe(tmp_path / "none.toml")
+    (tmp_path / "bad.toml").write_text("[model\n")
+    with pytest.raises(ConfigError, match="is not TOML"):
+        read_recipe(tmp_path / "bad.toml")
+
+
+def test_settings_win_over_the_recipe():
+    recipe = read_recipe(RECIPES / "en-de.toml", ["train.learning_rate=1", "data.domains.debian=2"])
+    assert recipe.train.learning_rate == 1.0
+    assert recipe.data.domains["debian"] == 2.0
+    assert recipe.data.domains["tatoeba"] == 1.0
+
+
+def test_a_recipe_survives_being_written_beside_its_results():
+    recipe = read_recipe(RECIPES / "en-summary.toml")
+    assert from_tables(Recipe, to_tables(recipe), "") == recipe

@@ -1,0 +1,82 @@
+"""Measures, references and the engine behind a scoring."""
+
+import json
+import stat
+from pathlib import Path
+
+import pytest
+
+from linnet_model.config import ConfigError
+from linnet_model.data import DataError, Pair
+from linnet_model.score import (
+    decode_command,
+    decode_with_command,
+    measure,
+    read_references,
+    test_domains,
+)
+
+test_domains.__test__ = False  # a function of the package, not a test
+
+
+def test_copies_score_in_full_and_strangers_nothing():
+    texts = ["a small dog runs home", "the cat sat on the mat"]
+    references = [[text] for text in texts]
+    assert measure("translate", references, texts) == pytest.approx({"BLEU": 100, "chrF": 100})
+    assert measure("summarize", references, ["x", "y"]) == {
+        "ROUGE-1": 0.0,
+        "ROUGE-2": 0.0,
+        "ROUGE-L": 0.0,
+    }
+
+
+def test_of_several_references_the_best_counts():
+    scores = measure("summarize", [["no word of it", "a dog runs"]], ["a dog runs"])
+    assert scores["ROUGE-2"] == pytest.approx(100)
+
+
+def test_references_are_read_beside_the_test_file(tmp_path: Path):
+    pairs = [Pair("s", "first", "x"), Pair("s", "second", "x")]
+    assert read_references(tmp_path, "x", pairs) == [["first"], ["second"]]
+    (tmp_path / "refs.x.tsv").write_text("first\tother\nsecond\n")
+    assert read_references(tmp_path, "x", pairs) == [["first", "other"], ["second"]]
+    (tmp_path / "refs.x.tsv").write_text("first\tother\n")
+    with pytest.raises(DataError, match="has 1 lines for 2 rows"):
+        read_references(tmp_path, "x", pairs)
+
+
+def test_unknown_test_sets_are_refused_with_the_list(tmp_path: Path):
+    (tmp_path / "test.news.tsv").write_text("a\tb\tnews\n")
+    assert test_domains(tmp_path, []) == ["news"]
+    with pytest.raises(ConfigError, match=r"no test.law.tsv in .*, there are news"):
+        test_domains(tmp_path, ["law"])
+
+
+def fake_decoder(tmp_path: Path, body: str) -> Path:
+    path = tmp_path / "linnet-decode"
+    path.write_text(f"#!/usr/bin/env python3\nimport json, sys\n{body}\n")
+    path.chmod(path.stat().st_mode | stat.S_IXUSR)
+    return path
+
+
+def test_texts_go_to_the_engine_as_json_lines_and_come_back_in_order(tmp_path: Path):
+    echo = fake_decoder(
+        tmp_path,
+        "for line in sys.stdin:\n"
+        "    text = json.loads(line)['text']\n"
+        "    print(json.dumps({'hypotheses': [{'text': ' '.join(sys.argv[1:]) + text}]}))",
+    )
+    answers = decode_with_command(echo, Path("b"), ["ä\u2028b", "c"], ["--threads=1"])
+    assert answers == ["--bundle b --threads=1ä\u2028b", "--bundle b --threads=1c"]
+
+
+def test_an_error_of_the_engine_ends_the_scoring(tmp_path: Path):
+    error = json.dumps({"error": {"code": "INVALID_ARGUMENT", "message": "text is too long"}})
+    bad = fake_decoder(tmp_path, f"print('''{error}'''); sys.exit(1)")
+    with pytest.raises(ConfigError, match="refused text 1: text is too long"):
+        decode_with_command(bad, tmp_path, ["a"], [])
+    mute = fake_decoder(tmp_path, "sys.exit('bundle is damaged')")
+    with pytest.raises(ConfigError, match=r"gave 0 answers to 1 texts .*: bundle is damaged"):
+        decode_with_command(mute, tmp_path, ["a"], [])
+    with pytest.raises(ConfigError, match="no linnet-decode at"):
+        decode_command(tmp_path / "none")

@@ -1,0 +1,129 @@
+"""The search in Python: greedy is the argmax, a wide beam finds the best, company is unseen."""
+
+import itertools
+from pathlib import Path
+
+import pytest
+import torch
+
+from linnet_model.bundle import load_module
+from linnet_model.config import ModelConfig
+from linnet_model.evaluate import greedy
+from linnet_model.random_bundle import random_bundle
+from linnet_model.search import Options, banned, beam_search
+from linnet_model.transducer import EOS, PAD, UNK, Transducer, forced_logits
+
+SOURCES = [[7, 9, 4, EOS], [5, EOS], [4, 4, 8, 10, 6, 5, EOS]]
+
+
+@pytest.fixture(scope="module")
+def pair():
+    """A model with few tokens and sharp opinions, and its scripted form."""
+    sizes = ModelConfig(
+        vocabulary=11, width=16, ffn_width=16, heads=2, encoder_kernels=[3], decoder_kernels=[3]
+    )
+    sizes.check()
+    torch.manual_seed(11)
+    model = Transducer(sizes).eval()
+    with torch.no_grad():
+        model.decoder_norm.weight.mul_(3)
+    return model, torch.jit.script(model)
+
+
+def log_probability(model: Transducer, source: list[int], target: list[int]) -> float:
+    """Of a target, end token included, by the training path; PAD can never come."""
+    ids = torch.tensor([target])
+    with torch.no_grad():
+        logits = forced_logits(model, torch.tensor([source]), torch.tensor([len(source)]), ids)
+    logprobs = logits[0].log_softmax(dim=-1)
+    return float(sum(logprobs[t, token] for t, token in enumerate(target)))
+
+
+def test_scores_are_the_log_probabilities_of_the_training_path(pair):
+    model, module = pair
+    options = Options(beam_size=3, length_penalty=0.7, max_target_tokens=6)
+    for source, found in zip(SOURCES, beam_search(module, SOURCES, options, 100, 3), strict=True):
+        assert len(found) == 3
+        assert [h.score for h in found] == sorted((h.score for h in found), reverse=True)
+        for hypothesis in found:
+            assert hypothesis.ids[-1] == EOS
+            expected = log_probability(model, source, hypothesis.ids) / len(hypothesis.ids) ** 0.7
+            assert hypothesis.score == pytest.approx(expected, abs=1e-4)
+
+
+def test_a_beam_of_one_is_greedy(pair):
+    model, module = pair
+    options = Options(beam_size=1, min_target_tokens=0, max_target_tokens=8)
+    for source, found in zip(SOURCES, beam_search(module, SOURCES, options, 100, 3), strict=True):
+        expected = greedy(model, torch.tensor([source]), torch.tensor([len(source)]), 8)[0]
+        assert found[0].ids == [*expected, EOS]
+
+
+def test_a_beam_as_wide_as_all_targets_finds_the_best_of_all(pair):
+    model, module = pair
+    source, most = SOURCES[0], 2
+    tokens = [t for t in range(11) if t not in (EOS, PAD)]
+    every = [
+        [*target, EOS]
+        for length in range(1, most + 1)
+        for target in itertools.product(tokens, repeat=length)
+    ]
+    scores = {tuple(t): log_probability(model, source, t) / len(t) for t in every}
+    options = Options(beam_size=len(every), max_target_tokens=most)
+    found = beam_search(module, [source], options, 100, 3)[0]
+    assert tuple(found[0].ids) == max(scores, key=scores.get)
+
+
+def test_company_does_not_change_what_a_text_becomes(pair):
+    _, module = pair
+    options = Options(beam_size=4, max_target_tokens=9)
+    together = beam_search(module, SOURCES, options, 100, 3)
+    for source, found in zip(SOURCES, together, strict=True):
+        alone = beam_search(module, [source], options, 100, 3)[0]
+        assert [h.ids for h in alone] == [h.ids for h in found]
+
+
+def test_lengths_and_repeats_are_kept_as_asked(pair):
+    _, module = pair
+    options = Options(beam_size=3, min_target_tokens=4, max_target_tokens=7, no_repeat_ngram_size=2)
+    for found in beam_search(module, SOURCES, options, 100, 3):
+        for hypothesis in found:
+            assert 5 <= len(hypothesis.ids) <= 8
+            pairs = list(itertools.pairwise([EOS, *hypothesis.ids]))
+            assert len(set(pairs)) == len(pairs)
+    short = beam_search(module, SOURCES, Options(beam_size=2, max_target_tokens=50), 3, 3)
+    assert all(len(h.ids) <= 4 for found in short for h in found)
+
+
+def test_a_penalised_unknown_token_does_not_come(pair):
+    _, module = pair
+    options = Options(beam_size=3, unknown_penalty=1e4, max_target_tokens=9)
+    found = beam_search(module, SOURCES, options, 100, 3)
+    assert all(UNK not in h.ids for hypotheses in found for h in hypotheses)
+
+
+@pytest.mark.parametrize(
+    ("tokens", "size", "expected"),
+    [
+        ([], 2, []),
+        ([5, 6, 5], 2, [6]),
+        ([5, 6, 7, 5, 6], 3, [7]),
+        ([5, 6, 5, 7, 5], 2, [6, 7]),
+        ([5, 6], 0, []),
+    ],
+)
+def test_tokens_that_would_repeat_are_banned(tokens: list[int], size: int, expected: list[int]):
+    assert banned(tokens, size) == expected
+
+
+def test_the_cap_follows_the_length_of_the_source():
+    options = Options(max_target_ratio=1.5, max_target_tokens=10)
+    assert options.limit(5, 100) == 17
+    assert options.limit(500, 100) == 100
+
+
+def test_a_search_in_bfloat16_runs(tmp_path: Path):
+    random_bundle(tmp_path, "tiny", 60, seed=1)
+    module = load_module(tmp_path / "model.pt", torch.bfloat16)
+    found = beam_search(module, SOURCES, Options(beam_size=2, max_target_tokens=5), 100, 7)
+    assert all(len(hypotheses) == 2 for hypotheses in found)

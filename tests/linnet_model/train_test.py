@@ -1,0 +1,162 @@
+"""A training: goes on to the same numbers, starts from what was made before, says what is wrong."""
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+
+from linnet_model import score
+from linnet_model.bundle import load_module, read_bundle_weights, read_manifest
+from linnet_model.checkpoint import checkpoints, load_checkpoint
+from linnet_model.config import TrainConfig
+from linnet_model.export import main as export_main
+from linnet_model.optim import learning_rate
+from linnet_model.train import main as train_main
+
+
+def train(recipe: Path, data: Path, out: Path, *more: str) -> int:
+    arguments = ["--recipe", recipe, "--data", data, "--out", out, "--device", "cpu", *more]
+    return train_main([str(argument) for argument in arguments])
+
+
+def weights(out: Path) -> dict[str, torch.Tensor]:
+    checkpoint = load_checkpoint(out)
+    return {f"{part}.{n}": v for part in ("model", "average") for n, v in checkpoint[part].items()}
+
+
+def test_a_resumed_training_goes_on_to_the_same_numbers(
+    recipe_file: Path, data_folder: Path, tmp_path: Path
+):
+    # a schedule without a horizon: three updates are the first half of six
+    stop = ["--set", "train.schedule='inverse_sqrt'"]
+    assert train(recipe_file, data_folder, tmp_path / "a", *stop) == 0
+    assert train(recipe_file, data_folder, tmp_path / "b", *stop, "--set", "train.updates=3") == 0
+    assert train(recipe_file, data_folder, tmp_path / "b", *stop, "--resume") == 0
+    once, again = weights(tmp_path / "a"), weights(tmp_path / "b")
+    assert load_checkpoint(tmp_path / "b")["position"]["update"] == 6
+    assert all(torch.equal(once[name], again[name]) for name in once)
+
+
+def test_the_loss_falls_and_the_log_can_be_plotted(
+    recipe_file: Path, data_folder: Path, tmp_path: Path
+):
+    more = ["--set", "train.updates=60", "--set", "train.learning_rate=1e-2"]
+    assert train(recipe_file, data_folder, tmp_path / "run", *more) == 0
+    log = [json.loads(line) for line in (tmp_path / "run" / "log.jsonl").read_text().splitlines()]
+    losses = [entry["nll"] for entry in log if entry["kind"] == "train"]
+    assert len(losses) == 60
+    # from log(400) = 5.99 to well below what unigram statistics give
+    assert losses[0] > 5.5
+    assert sum(losses[-5:]) / 5 < losses[0] - 1.5
+    valid = next(entry for entry in log if entry["kind"] == "valid")
+    assert {"nll_all", "nll_even", "nll_odd", "bleu", "chrf"} <= set(valid)
+    settings = json.loads((tmp_path / "run" / "settings.json").read_text())
+    assert settings["recipe"]["train"]["learning_rate"] == 1e-2
+    even = settings["train"]["even"]
+    assert even["rows"] + even["dropped_as_too_long"] == 120
+    assert "answer" in (tmp_path / "run" / "samples.txt").read_text()
+
+
+def test_a_training_under_autocast_learns_too(recipe_file: Path, data_folder: Path, tmp_path: Path):
+    more = ["--set", "train.updates=20", "--set", "train.learning_rate=1e-2"]
+    out = tmp_path / "run"
+    assert train(recipe_file, data_folder, out, *more, "--set", "train.bfloat16=true") == 0
+    log = [json.loads(line) for line in (out / "log.jsonl").read_text().splitlines()]
+    losses = [entry["nll"] for entry in log if entry["kind"] == "train"]
+    assert losses[-1] < losses[0] - 0.5
+
+
+def test_from_run_to_bundle_to_scores_and_on_from_there(
+    recipe_file: Path, data_folder: Path, tmp_path: Path, capsys, monkeypatch: pytest.MonkeyPatch
+):
+    run, bundle = tmp_path / "run", tmp_path / "bundle"
+    terms = {"what": "w", "author": "a", "licence": "CC0", "attribution": "thanks"}
+    known = {"even": terms, "odd": terms}
+    monkeypatch.setattr("linnet_model.card.sources_of", lambda domains: known)
+    monkeypatch.setattr("linnet_model.export.sources_of", lambda domains: known)
+    assert train(recipe_file, data_folder, run) == 0
+    export = ["--run", run, "--out", bundle, "--version", "1", "--provisional"]
+    assert export_main([str(argument) for argument in export]) == 0
+
+    manifest = read_manifest(bundle)
+    assert manifest["provisional"] is True
+    stored, _ = read_bundle_weights(bundle)
+    average = load_checkpoint(run)["average"]
+    assert all(torch.equal(stored[name], average[name].to(torch.bfloat16)) for name in average)
+    assert load_module(bundle / "model.pt").new_state(1)
+
+    arguments = ["--bundle", bundle, "--data", data_folder, "--engine", "python", "--write"]
+    assert score.main([str(argument) for argument in [*arguments, "--limit", 4]]) == 0
+    scores = json.loads((bundle / "scores.json").read_text())
+    assert [test["rows"] for test in scores["tests"]] == [4]
+    # its targets are its sources
+    assert scores["tests"][0]["baseline"]["BLEU"] == pytest.approx(100)
+    card = (bundle / "MODEL_CARD.md").read_text()
+    for part in ("Provisional", "thanks", "CC0", "| even |", "4 of 15", "nrefs:1|case:mixed"):
+        assert part in card
+
+    # on from the bundle: the first update starts at its weights, bfloat16 made float32
+    once = ["--init-from", str(bundle), "--set", "train.updates=1", "--set"]
+    assert (
+        train(recipe_file, data_folder, tmp_path / "next", *once, "train.learning_rate=1e-12") == 0
+    )
+    after = load_checkpoint(tmp_path / "next")["model"]
+    assert all(torch.allclose(after[n], stored[n].float(), atol=1e-9) for n in stored)
+    assert (tmp_path / "next" / "source.spm").read_bytes() == (bundle / "source.spm").read_bytes()
+    other = ["--init-from", str(bundle), "--set", "model.ffn_width=32"]
+    assert train(recipe_file, data_folder, tmp_path / "other", *other) == 1
+    assert "model.ffn_width is 32 in the recipe and 24 in the weights" in capsys.readouterr().err
+
+
+def test_old_checkpoints_make_room(recipe_file: Path, data_folder: Path, tmp_path: Path):
+    for updates in (1, 2, 3):
+        more = [
+            "--resume",
+            "--set",
+            f"train.updates={updates}",
+            "--set",
+            "train.keep_checkpoints=2",
+        ]
+        assert train(recipe_file, data_folder, tmp_path / "run", *more) == 0
+    names = [path.name for path in checkpoints(tmp_path / "run")]
+    assert names == ["checkpoint-0000002.pt", "checkpoint-0000003.pt"]
+
+
+def test_what_is_wrong_is_said_without_a_traceback(
+    recipe_file: Path, data_folder: Path, tmp_path: Path, capsys
+):
+    assert train(recipe_file, tmp_path, tmp_path / "run") == 1
+    assert "linnet-train: no file" in capsys.readouterr().err
+    assert train(recipe_file, data_folder, tmp_path / "run", "--set", "model.vocabulary=90000") == 1
+    assert "no SentencePiece model of 90000 pieces" in capsys.readouterr().err
+    assert train(recipe_file, data_folder, tmp_path / "run") == 0
+    assert train(recipe_file, data_folder, tmp_path / "run") == 1
+    assert "give --resume to go on or another --out" in capsys.readouterr().err
+    assert train(recipe_file, data_folder, tmp_path / "new", "--init-from", str(tmp_path)) == 1
+    assert "no source.spm beside" in capsys.readouterr().err
+    explode = ["--set", "train.learning_rate=1e30", "--set", "train.clip_norm=0"]
+    assert train(recipe_file, data_folder, tmp_path / "boom", *explode) == 1
+    assert "lower train.learning_rate" in capsys.readouterr().err
+    if not torch.cuda.is_available():
+        arguments = ["--recipe", recipe_file, "--data", data_folder, "--out", tmp_path / "gpu"]
+        assert train_main([*map(str, arguments), "--device", "cuda"]) == 1
+        assert "no CUDA device is present" in capsys.readouterr().err
+
+
+def test_the_schedules_warm_up_and_come_down():
+    common = {"updates": 1000, "warmup_updates": 100, "learning_rate": 2.0, "final_share": 0.1}
+    for schedule in ("inverse_sqrt", "cosine", "trapezoid"):
+        config = TrainConfig(schedule=schedule, decay_updates=400, **common)
+        assert learning_rate(config, 0) == pytest.approx(0.02)
+        assert learning_rate(config, 99) == pytest.approx(2.0)
+        rates = [learning_rate(config, update) for update in range(100, 1000)]
+        assert rates == sorted(rates, reverse=True)
+    trapezoid = TrainConfig(schedule="trapezoid", decay_updates=400, **common)
+    assert learning_rate(trapezoid, 600) == pytest.approx(2.0)
+    assert learning_rate(trapezoid, 800) == pytest.approx(2.0 * 0.55)
+    assert learning_rate(trapezoid, 1000) == pytest.approx(0.2)
+    inverse = TrainConfig(schedule="inverse_sqrt", **common)
+    assert learning_rate(inverse, 399) == pytest.approx(1.0)
+    cosine = TrainConfig(schedule="cosine", **common)
+    assert learning_rate(cosine, 550) == pytest.approx(1.1)

@@ -1,0 +1,181 @@
+"""Training path = serving path = scripted module, whatever the recipe chose."""
+
+import pytest
+import torch
+
+from linnet_model.config import ModelConfig
+from linnet_model.random_bundle import preset
+from linnet_model.transducer import (
+    EOS,
+    PAD,
+    Transducer,
+    enter,
+    forced_logits,
+    parameter_count,
+    sinusoids,
+)
+
+TOLERANCE = {"rtol": 1e-4, "atol": 1e-4}  # float32 sums in two orders, over four layers
+
+
+def make_model(**changes) -> Transducer:
+    sizes = ModelConfig(
+        **{
+            "vocabulary": 50,
+            "width": 16,
+            "ffn_width": 24,
+            "heads": 4,
+            "encoder_kernels": [3, 7],
+            "decoder_kernels": [5, 3],
+            **changes,
+        }
+    )
+    sizes.check()
+    torch.manual_seed(5)
+    return Transducer(sizes).eval()
+
+
+def stepwise_logits(module, source, lengths, target, block_tokens=4) -> torch.Tensor:
+    """The target forced through encode and step, the memory in blocks handed out in reverse."""
+    rows, most = target.shape
+    with torch.no_grad():
+        memory = module.encode(source, lengths)
+        per_row = -(-source.size(1) // block_tokens)
+        pools = module.new_memory(rows * per_row, block_tokens)
+        blocks = torch.arange(rows * per_row - 1, -1, -1, dtype=torch.int32).view(rows, per_row)
+        for pool, whole in zip(pools, memory, strict=True):
+            for row in range(rows):
+                for s in range(int(lengths[row])):
+                    pool[int(blocks[row, s // block_tokens]), s % block_tokens] = whole[row, s]
+        state = module.new_state(rows)
+        ancestry = torch.arange(rows, dtype=torch.int32).unsqueeze(1).repeat(1, 7)
+        previous = torch.cat([torch.full((rows, 1), EOS), target[:, :-1]], dim=1)
+        steps = [
+            module.step(
+                previous[:, t].contiguous(),
+                torch.full((rows,), t, dtype=torch.int32),
+                ancestry,
+                blocks,
+                lengths,
+                pools,
+                state,
+            )
+            for t in range(most)
+        ]
+    return torch.stack(steps, dim=1)
+
+
+def scene() -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    torch.manual_seed(6)
+    lengths = torch.tensor([9, 5, 1], dtype=torch.int32)
+    source = torch.randint(4, 50, (3, 9))
+    for row, length in enumerate(lengths.tolist()):
+        source[row, length - 1] = EOS
+        source[row, length:] = PAD
+    return source, lengths, torch.randint(4, 50, (3, 12))
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"pre_norm": False},
+        {"glu": False},
+        {"encoder_mixers": ["light"], "decoder_mixers": ["light"]},
+        {"encoder_mixers": ["dynamic", "light"], "decoder_mixers": ["light", "dynamic"]},
+        {"sharing": "output", "target_vocabulary": 60},
+        {"sharing": "none", "target_vocabulary": 60},
+    ],
+    ids=lambda changes: "-".join(f"{k}={v}" for k, v in changes.items()) or "plain",
+)
+def test_what_is_trained_is_what_is_served(changes: dict):
+    model, (source, lengths, target) = make_model(**changes), scene()
+    with torch.no_grad():
+        trained = forced_logits(model, source, lengths, target)
+    torch.testing.assert_close(
+        stepwise_logits(model, source, lengths, target), trained, **TOLERANCE
+    )
+    scripted = torch.jit.script(model)
+    served = stepwise_logits(scripted, source, lengths, target)
+    torch.testing.assert_close(served, trained, **TOLERANCE)
+
+
+def test_padding_of_a_source_is_invisible():
+    model, (source, lengths, target) = make_model(), scene()
+    with torch.no_grad():
+        together = forced_logits(model, source, lengths, target)
+        for row, length in enumerate(lengths.tolist()):
+            alone = forced_logits(
+                model, source[row : row + 1, :length], lengths[row : row + 1], target[row : row + 1]
+            )
+            torch.testing.assert_close(together[row : row + 1], alone, **TOLERANCE)
+
+
+def test_a_target_token_sees_none_that_follow():
+    model, (source, lengths, target) = make_model(), scene()
+    changed = target.clone()
+    changed[:, 7:] = 9
+    with torch.no_grad():
+        a = forced_logits(model, source, lengths, target)
+        b = forced_logits(model, source, lengths, changed)
+    torch.testing.assert_close(a[:, :8], b[:, :8], rtol=0, atol=0)
+    assert not torch.allclose(a[:, 8:], b[:, 8:])
+
+
+def test_positions_stay_exact_in_a_bfloat16_module():
+    numbers = torch.tensor([0, 1, 255, 256, 257, 1000, 1001])
+    frequencies = 10000.0 ** (-torch.arange(8, dtype=torch.float64) / 7)
+    angles = numbers.double().unsqueeze(1) * frequencies
+    expected = torch.cat([angles.sin(), angles.cos()], dim=1)
+    # 1e-4: an angle of 1000 in float32 is known to 6e-5
+    torch.testing.assert_close(sinusoids(numbers, 16).double(), expected, rtol=0, atol=1e-4)
+    model = make_model().to(torch.bfloat16)
+    model.embed_source.weight.data.zero_()
+    source = torch.full((1, 301), 5)
+    x = enter(model.embed_source(source), torch.arange(301))
+    assert x.dtype == torch.bfloat16
+    exact = sinusoids(torch.arange(2, 303), 16).to(torch.bfloat16)
+    assert torch.equal(x[0], exact)
+
+
+def test_a_shared_table_exists_once():
+    shared, apart = make_model(), make_model(sharing="none", target_vocabulary=50)
+    assert parameter_count(apart) == parameter_count(shared) + 2 * 50 * 16
+    assert [n for n, _ in shared.named_parameters() if "embed" in n or n == "output.weight"] == [
+        "embed_source.weight"
+    ]
+
+
+def test_state_and_memory_have_the_type_of_the_module():
+    module = torch.jit.script(make_model().to(torch.bfloat16))
+    assert [tuple(s.shape) for s in module.new_state(6)] == [(5, 6, 16), (3, 6, 16)]
+    assert [tuple(m.shape) for m in module.new_memory(2, 8)] == [(2, 8, 2, 16)] * 2
+    for tensor in module.new_state(6) + module.new_memory(2, 8):
+        assert tensor.dtype == torch.bfloat16
+        assert not tensor.any()
+
+
+def test_a_row_that_is_taken_over_remembers_nothing():
+    model, (source, lengths, target) = make_model(), scene()
+    once = stepwise_logits(model, source, lengths, target)
+    with torch.no_grad():
+        memory, state = model.encode(source, lengths), model.new_state(3)
+        for window in state:
+            window.fill_(1e3)  # what another sequence left behind
+        rows = torch.arange(3, dtype=torch.int32).unsqueeze(1)
+        first = model.step(
+            torch.full((3,), EOS),
+            torch.zeros(3, dtype=torch.int32),
+            rows.repeat(1, 7),
+            rows,
+            lengths,
+            memory,
+            state,
+        )
+    torch.testing.assert_close(first, once[:, 0], **TOLERANCE)
+
+
+def test_the_big_model_has_the_parameters_of_the_paper():
+    with torch.device("meta"):
+        count = parameter_count(Transducer(preset("dynamic_big", 32768)))
+    assert round(count / 1e6) == 213
