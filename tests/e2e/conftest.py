@@ -1,0 +1,258 @@
+"""The real linnet-server and linnet on tiny random bundles: what they say is noise, how is not.
+
+Binaries are looked for in LINNET_BIN_DIR, else in build/release/bin. The messages of the API are
+made from the .proto files at run time, so that nothing generated lies in the tree.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+import urllib.request
+from pathlib import Path
+
+import grpc
+import pytest
+from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+
+ROOT = Path(__file__).resolve().parents[2]
+BINARIES = Path(os.environ.get("LINNET_BIN_DIR", ROOT / "build/release/bin"))
+START_SECONDS = 120  # loading a bundle on a busy machine
+METHODS = {
+    "Translate": "TranslateRequest",
+    "Summarize": "SummarizeRequest",
+    "ListModels": "ListModelsRequest",
+}
+
+
+@pytest.fixture(scope="session")
+def server_binary() -> Path:
+    binary = BINARIES / "linnet-server"
+    assert binary.exists(), f"{binary} is not built: run ./start.sh --build, or set LINNET_BIN_DIR"
+    return binary
+
+
+@pytest.fixture(scope="session")
+def linnet_binary() -> Path:
+    binary = BINARIES / "linnet"
+    assert binary.exists(), f"{binary} is not built: run ./start.sh --build, or set LINNET_BIN_DIR"
+    return binary
+
+
+@pytest.fixture(scope="session")
+def bundles(tmp_path_factory) -> Path:
+    """A translator en-de and a summariser en-summary, tiny, with random weights."""
+    folder = tmp_path_factory.mktemp("bundles")
+    for name, task in {"en-de": "translate", "en-summary": "summarize"}.items():
+        subprocess.run(
+            [
+                sys.executable,
+                "-m",
+                "linnet_model.random_bundle",
+                "--preset",
+                "tiny",
+                "--vocab",
+                "600",
+                "--seed",
+                "7",
+                "--tokenizer",
+                "--task",
+                task,
+                "--out",
+                str(folder / name),
+            ],
+            check=True,
+            cwd=ROOT,
+            env={**os.environ, "PYTHONPATH": str(ROOT / "model")},
+        )
+        manifest = folder / name / "manifest.json"
+        manifest.write_text(json.dumps({**json.loads(manifest.read_text()), "name": name}))
+    return folder
+
+
+class Api:
+    """Message classes of linnet.v1 and google.rpc by their short names: api.TranslateRequest."""
+
+    def __init__(self, descriptor_set: bytes):
+        pool = descriptor_pool.DescriptorPool()
+        for file in descriptor_pb2.FileDescriptorSet.FromString(descriptor_set).file:
+            pool.Add(file)
+        self._pool = pool
+
+    def __getattr__(self, name: str):
+        package = (
+            "google.rpc"
+            if name in ("ErrorInfo", "BadRequest", "RetryInfo", "ResourceInfo", "Status")
+            else "linnet.v1"
+        )
+        return message_factory.GetMessageClass(
+            self._pool.FindMessageTypeByName(f"{package}.{name}")
+        )
+
+    def details(self, error: grpc.RpcError) -> dict:
+        """The details of an error by the name of their message."""
+        trailers = dict(error.trailing_metadata() or ())
+        found = {}
+        for detail in self.Status.FromString(trailers.get("grpc-status-details-bin", b"")).details:
+            name = detail.type_url.rsplit(".", 1)[-1]
+            assert name not in found, f"two details {name}"
+            found[name] = getattr(self, name).FromString(detail.value)
+        return found
+
+
+@pytest.fixture(scope="session")
+def api(tmp_path_factory) -> Api:
+    out = tmp_path_factory.mktemp("proto") / "set.pb"
+    protos = [
+        "linnet/v1/text_service.proto",
+        "google/rpc/error_details.proto",
+        "google/rpc/status.proto",
+    ]
+    subprocess.run(
+        [
+            "protoc",
+            f"-I{ROOT / 'proto'}",
+            "--include_imports",
+            f"--descriptor_set_out={out}",
+            *protos,
+        ],
+        check=True,
+    )
+    return Api(out.read_bytes())
+
+
+class Running:
+    """A server under way: call it, scrape it, stop it."""
+
+    def __init__(self, process: subprocess.Popen, ready: str, api: Api):
+        match = re.fullmatch(r"ready grpc=(\S+:\d+) metrics=(\S+:\d+)\n", ready)
+        assert match, f"not the line that scripts wait for: {ready!r}"
+        self.grpc, self.metrics = match.groups()
+        self.process = process
+        self.api = api
+        self.channel = grpc.insecure_channel(self.grpc, options=[("grpc.enable_retries", 0)])
+
+    def method(self, name: str):
+        request = getattr(self.api, METHODS[name])
+        response = getattr(self.api, METHODS[name].replace("Request", "Response"))
+        return self.channel.unary_unary(
+            f"/linnet.v1.TextService/{name}",
+            request_serializer=request.SerializeToString,
+            response_deserializer=response.FromString,
+        )
+
+    def translate(self, *contents: str, timeout: float = 60, **fields):
+        fields = {"source_language_code": "en", "target_language_code": "de", **fields}
+        return self.method("Translate")(
+            self.api.TranslateRequest(contents=contents, **fields), timeout=timeout
+        )
+
+    def translate_slowly(self, seconds_or_more: int = 1, **fields):
+        """A call that takes many steps; returns its future."""
+        fields = {"source_language_code": "en", "target_language_code": "de", **fields}
+        request = self.api.TranslateRequest(
+            contents=["one two three"] * 8 * seconds_or_more,
+            options={"beam_size": 5, "min_target_tokens": 1000, "max_target_tokens": 1024},
+            **fields,
+        )
+        return self.method("Translate").future(request, timeout=120)
+
+    def summarize(self, *contents: str, **fields):
+        fields = {"language_code": "en", **fields}
+        return self.method("Summarize")(
+            self.api.SummarizeRequest(contents=contents, **fields), timeout=60
+        )
+
+    def scrape(self) -> str:
+        with urllib.request.urlopen(f"http://{self.metrics}/metrics", timeout=10) as page:
+            return page.read().decode()
+
+    def metric(self, line: str) -> float:
+        """The value of a sample, named as on the page: name{labels}."""
+        for sample in self.scrape().splitlines():
+            if sample.startswith(line + " "):
+                return float(sample.rsplit(" ", 1)[1])
+        raise AssertionError(f"no {line} on the page")
+
+    def wait_for(self, line: str, wanted, seconds: float = 30) -> None:
+        """Polls the page until wanted(value): there is no other way to see what goes on inside."""
+        end = time.monotonic() + seconds
+        while not wanted(value := self.metric(line)):
+            assert time.monotonic() < end, f"{line} stays at {value}"
+            time.sleep(0.02)
+
+    def health(self, service: str) -> int:
+        """1 SERVING, 2 NOT_SERVING; grpc.health.v1 is small enough to be spoken by hand."""
+        check = self.channel.unary_unary("/grpc.health.v1.Health/Check")
+        request = b"\x0a" + bytes([len(service)]) + service.encode() if service else b""
+        response = check(request, timeout=10)
+        return response[1] if response else 0
+
+    def stop(self, how: int = signal.SIGTERM, seconds: float = 60) -> int:
+        if self.process.poll() is None:
+            self.process.send_signal(how)
+        status = self.process.wait(seconds)
+        self.channel.close()
+        return status
+
+
+@pytest.fixture(scope="session")
+def start(server_binary, bundles, api, tmp_path_factory):
+    """start("--rows", "8") → Running, on free ports. Whatever still runs at the end is killed."""
+    processes = []
+
+    def start_server(*flags: str, models: Path = bundles) -> Running:
+        log = tmp_path_factory.mktemp("log") / "stderr"
+        command = [str(server_binary), "--models", str(models), "--threads", "1", *flags]
+        for address in ("--listen", "--metrics-listen"):
+            if address not in flags:
+                command += [address, "127.0.0.1:0"]
+        with log.open("w") as stderr:
+            process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=stderr, text=True)
+        processes.append(process)
+        end = time.monotonic() + START_SECONDS
+        ready = process.stdout.readline()
+        assert time.monotonic() < end
+        if not ready:
+            raise AssertionError(f"the server ended with {process.wait()}: {log.read_text()}")
+        running = Running(process, ready, api)
+        running.log = log
+        return running
+
+    yield start_server
+    for process in processes:
+        if process.poll() is None:
+            process.kill()
+            process.wait()
+
+
+@pytest.fixture(scope="session")
+def server(start) -> Running:
+    """One server for every test that leaves it as it was; each must find it alive."""
+    return start("--log-level", "debug")
+
+
+@pytest.fixture
+def run_server(server_binary):
+    """Runs a server that must end by itself: (exit status, standard output, standard error)."""
+
+    def run(*flags: str) -> tuple[int, str, str]:
+        done = subprocess.run(
+            [str(server_binary), *flags], capture_output=True, text=True, timeout=START_SECONDS
+        )
+        return done.returncode, done.stdout, done.stderr
+
+    return run
+
+
+@pytest.fixture
+def copied_bundle(bundles, tmp_path) -> Path:
+    """A folder with a copy of en-de that a test may damage."""
+    shutil.copytree(bundles / "en-de", tmp_path / "models" / "en-de")
+    return tmp_path / "models" / "en-de"

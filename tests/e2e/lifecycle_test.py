@@ -1,0 +1,123 @@
+"""Cancels, deadlines, overload and the end."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import time
+
+import grpc
+import pytest
+
+SEATED = 'linnet_sequences{model="en-de",state="seated"}'
+ADMITTED = "linnet_admitted_tokens"
+
+
+def slow_request(api):
+    return api.TranslateRequest(
+        contents=["one two three"] * 64,
+        source_language_code="en",
+        target_language_code="de",
+        options={"min_target_tokens": 1000, "max_target_tokens": 1024},
+    )
+
+
+def outcome(name: str) -> str:
+    return f'linnet_sequences_total{{model="en-de",outcome="{name}"}}'
+
+
+def code_of(call) -> grpc.StatusCode:
+    return call.exception(timeout=60).code() if call.exception(timeout=60) else grpc.StatusCode.OK
+
+
+def test_a_cancelled_call_frees_its_rows(server):
+    before = server.metric(outcome("cancelled"))
+    call = server.translate_slowly(4)
+    server.wait_for(SEATED, lambda seated: seated > 0)
+    call.cancel()
+    server.wait_for(SEATED, lambda seated: seated == 0)
+    assert server.metric(outcome("cancelled")) > before
+    server.wait_for(ADMITTED, lambda tokens: tokens == 0)
+
+
+def test_a_deadline_ends_the_work_behind_it(server, api):
+    with pytest.raises(grpc.RpcError) as error:
+        server.method("Translate")(slow_request(api), timeout=0.3)
+    assert error.value.code() == grpc.StatusCode.DEADLINE_EXCEEDED
+    server.wait_for(ADMITTED, lambda tokens: tokens == 0)
+    server.wait_for(SEATED, lambda seated: seated == 0)
+
+
+def test_a_client_that_dies_leaves_nothing_behind(server, api):
+    script = (
+        "import sys, grpc; channel = grpc.insecure_channel(sys.argv[1]);"
+        "channel.unary_unary('/linnet.v1.TextService/Translate')(bytes.fromhex(sys.argv[2]))"
+    )
+    request = slow_request(api).SerializeToString().hex()
+    client = subprocess.Popen([sys.executable, "-c", script, server.grpc, request])
+    server.wait_for(SEATED, lambda seated: seated > 0)
+    client.kill()
+    client.wait()
+    server.wait_for(ADMITTED, lambda tokens: tokens == 0)
+    assert server.translate("A bird sings.").model == "en-de"
+
+
+def test_a_full_house_says_when_to_come_back(start, api):
+    small = start("--max-admitted-tokens", "50000")
+    running = small.translate_slowly(1)  # 8 x (some + 1024) x 5 tokens of work
+    small.wait_for(ADMITTED, lambda tokens: tokens > 40_000)
+    with pytest.raises(grpc.RpcError) as error:
+        small.translate("A bird sings.", options={"beam_size": 16, "max_target_tokens": 1024})
+    assert error.value.code() == grpc.StatusCode.RESOURCE_EXHAUSTED
+    assert "at most 50000" in error.value.details()
+    details = api.details(error.value)
+    assert details["ErrorInfo"].reason == "TOO_MUCH_WORK"
+    assert details["RetryInfo"].retry_delay.seconds == 1
+    assert dict(error.value.trailing_metadata())["grpc-retry-pushback-ms"] == "1000"
+    assert small.metric('linnet_rejected_total{reason="tokens"}') == 1
+    assert code_of(running) == grpc.StatusCode.OK
+    assert small.metric(ADMITTED) == 0
+    with pytest.raises(grpc.RpcError) as error:  # what can never fit is another matter
+        small.translate(*["one two three"] * 32, options={"max_target_tokens": 1024})
+    assert error.value.code() == grpc.StatusCode.INVALID_ARGUMENT
+    assert small.stop() == 0
+
+
+def test_sigterm_lets_what_runs_end_and_refuses_newcomers(start):
+    server = start()
+    running = server.translate_slowly(8)
+    server.wait_for(SEATED, lambda seated: seated > 0)
+    server.process.send_signal(signal.SIGTERM)
+    refused = None
+    while refused is None:  # from the moment the signal is seen
+        try:
+            server.translate("A bird sings.")
+        except grpc.RpcError as error:
+            refused = error
+    assert refused.code() == grpc.StatusCode.UNAVAILABLE
+    assert server.health("linnet.v1.TextService") == 2
+    assert server.health("") == 2
+    assert code_of(running) == grpc.StatusCode.OK
+    assert server.process.wait(30) == 0
+
+
+def test_a_drain_has_an_end(start):
+    server = start("--drain-timeout", "0.2")
+    running = server.translate_slowly(60)
+    server.wait_for(SEATED, lambda seated: seated > 0)
+    begin = time.monotonic()
+    assert server.stop(signal.SIGINT) == 0
+    assert time.monotonic() - begin < 30
+    assert code_of(running) == grpc.StatusCode.UNAVAILABLE
+
+
+def test_an_idle_server_stops_at_once_and_its_ports_are_free_again(start):
+    server = start()
+    grpc_address, metrics_address = server.grpc, server.metrics
+    begin = time.monotonic()
+    assert server.stop() == 0
+    assert time.monotonic() - begin < 10
+    again = start("--listen", grpc_address, "--metrics-listen", metrics_address)
+    assert again.grpc == grpc_address
+    assert again.stop() == 0
