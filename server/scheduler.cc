@@ -50,9 +50,11 @@ absl::Status Scheduler::Submit(std::vector<std::unique_ptr<Sequence>>& sequences
       sequence->times.submitted = now;
       inbox_.push_back(std::move(sequence));
     }
+    // Under the lock: once it is free, the sequences may end and with them whoever keeps this
+    // scheduler alive.
+    changed_.NotifyAll();
   }
   sequences.clear();
-  changed_.NotifyAll();
   return absl::OkStatus();
 }
 

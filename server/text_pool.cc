@@ -18,10 +18,9 @@ TextPool::~TextPool() {
 }
 
 void TextPool::Run(Job job, Urgency urgency) {
-  {
-    MutexLock lock(mu_);
-    (urgency == Urgency::kAnswer ? answers_ : newcomers_).push_back(std::move(job));
-  }
+  MutexLock lock(mu_);
+  (urgency == Urgency::kAnswer ? answers_ : newcomers_).push_back(std::move(job));
+  // Under the lock: once it is free, the job may run and with its call the pool may go.
   changed_.NotifyAll();
 }
 

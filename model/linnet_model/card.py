@@ -55,7 +55,7 @@ def write_card(folder: Path) -> None:
         lines += ["**Provisional**: its training was short; better weights replace these.", ""]
     lines += [USE[recipe["bundle"]["task"]], ""]
     lines += model_part(manifest, training) + data_part(training) + recipe_part(manifest, training)
-    lines += score_part(scores) + notice_part(recipe["data"]["domains"])
+    lines += score_part(scores, recipe["data"]["domains"]) + notice_part(recipe["data"]["domains"])
     (folder / "MODEL_CARD.md").write_text("\n".join(lines).rstrip() + "\n", encoding="utf-8")
 
 
@@ -145,6 +145,7 @@ def recipe_part(manifest: dict[str, Any], training: dict[str, Any]) -> list[str]
         "label smoothing "
         f"{train['label_smoothing']:g}, running average of the weights "
         f"({train['average_decay']:g}).",
+        *([training["note"]] if training.get("note") else []),
         *(
             [
                 f"Validation: {valid['nll_all']:.3f} nats per token after {valid['update']:,} "
@@ -157,10 +158,11 @@ def recipe_part(manifest: dict[str, Any], training: dict[str, Any]) -> list[str]
     ]
 
 
-def score_part(scores: dict[str, Any] | None) -> list[str]:
+def score_part(scores: dict[str, Any] | None, trained: Iterable[str]) -> list[str]:
     if scores is None:
         return ["## Scores", "", "Not measured yet: `python -m linnet_model.score` does it.", ""]
     names = scores["measures"]
+    strangers = [t["domain"] for t in scores["tests"] if t["domain"] not in trained]
     rows = []
     for test in scores["tests"]:
         part = "" if test["rows"] == test["rows_of_file"] else f" of {test['rows_of_file']}"
@@ -179,6 +181,7 @@ def score_part(scores: dict[str, Any] | None) -> list[str]:
         "",
         *table(["test set", "rows", *names, *[f"{m}, {scores['baseline']}" for m in names]], rows),
         *[f"{name}: `{signature}`" for name, signature in scores["signatures"].items()],
+        *([f"\nOnly measured on, never trained on: {', '.join(strangers)}."] if strangers else []),
         "",
     ]
 

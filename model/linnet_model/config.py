@@ -142,6 +142,10 @@ class DataConfig:
     max_source_tokens: int = 120  # longer sources are cut (cut_source) or dropped
     max_target_tokens: int = 120  # longer targets are dropped
     cut_source: bool = False  # keep the head of a long source, for summaries
+    # Of the training rows, whose source is cut at short_tokens: most of what there is to learn at a
+    # fraction of the price, while the rest shows the whole length.
+    short_share: float = 0.0
+    short_tokens: int = 64
     lowercase_share: float = 0.0  # of the rows, with the source lower-cased
     uppercase_share: float = 0.0  # of the rows, with both sides upper-cased
     no_stop_share: float = 0.0  # of the rows, with the final full stop taken off both sides
@@ -169,12 +173,13 @@ class DataConfig:
             "rename_share",
             "copy_share",
             "echo_share",
+            "short_share",
         ):
             require(
                 0.0 <= getattr(self, name) <= 1.0,
                 f"data.{name} is {getattr(self, name)}, must be in [0, 1]",
             )
-        for name in ("max_source_tokens", "max_target_tokens"):
+        for name in ("max_source_tokens", "max_target_tokens", "short_tokens"):
             require(
                 getattr(self, name) >= 2,
                 f"data.{name} is {getattr(self, name)}, must be at least 2",

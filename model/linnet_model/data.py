@@ -92,13 +92,19 @@ class Corpus:
     """Token ids of all pairs, in two flat arrays."""
 
     def __init__(
-        self, pairs: list[Pair], tokenizer: sentencepiece.SentencePieceProcessor, config: DataConfig
+        self,
+        pairs: list[Pair],
+        tokenizer: sentencepiece.SentencePieceProcessor,
+        config: DataConfig,
+        rng: random.Random | None = None,
     ):
+        """`rng` chooses which sources are cut short; without one none is."""
         self.dropped: Counter[str] = Counter()
         self.domains: list[str] = []
         sources, targets = [], []
         # A piece has at most 16 characters: what follows would be cut off after it was tokenised.
-        most = 16 * config.max_source_tokens if config.cut_source else None
+        longest = config.max_source_tokens
+        most = 16 * longest if config.cut_source else None
         for begin in range(0, len(pairs), 10_000):
             part = pairs[begin : begin + 10_000]
             for pair, source, target in zip(
@@ -107,12 +113,10 @@ class Corpus:
                 tokenizer.encode([p.target for p in part]),
                 strict=True,
             ):
-                if len(source) >= config.max_source_tokens and config.cut_source:
-                    source = source[: config.max_source_tokens - 1]
-                if (
-                    len(source) >= config.max_source_tokens
-                    or len(target) >= config.max_target_tokens
-                ):
+                if config.cut_source:
+                    short = rng is not None and rng.random() < config.short_share
+                    source = source[: (config.short_tokens if short else longest) - 1]
+                if len(source) >= longest or len(target) >= config.max_target_tokens:
                     self.dropped[pair.domain] += 1
                     continue
                 sources.append(numpy.array([*source, EOS], dtype=numpy.int32))
@@ -120,7 +124,7 @@ class Corpus:
                 self.domains.append(pair.domain)
         if not sources:
             raise DataError(
-                f"none of {len(pairs)} rows is shorter than {config.max_source_tokens} source and "
+                f"none of {len(pairs)} rows is shorter than {longest} source and "
                 f"{config.max_target_tokens} target tokens"
             )
         self.source_lengths = numpy.array([len(s) for s in sources])

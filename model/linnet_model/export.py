@@ -107,6 +107,7 @@ def export(
     version: str,
     provisional: bool,
     bundle: BundleConfig | None = None,
+    note: str = "",
 ) -> dict[str, Any]:
     files = checkpoints(run) if run.is_dir() else [run]
     if not files:
@@ -137,6 +138,7 @@ def export(
     manifest["golden_examples"] = [{"source_text": s, "target_text": t} for s, t in golden]
     write_manifest(out, manifest)
     training = training_facts(folder, recipe, position, parameter_count(model))
+    training["note"] = note
     (out / "training.json").write_text(
         json.dumps(training, indent=2, ensure_ascii=False) + "\n", encoding="utf-8"
     )
@@ -170,6 +172,9 @@ def main(arguments: list[str] | None = None) -> int:
         help="mark the bundle: better weights are on their way",
     )
     parser.add_argument("--recipe", type=Path, help="take limits and defaults from its [bundle]")
+    parser.add_argument(
+        "--note", default="", help="for the card: what else there is to say of the training"
+    )
     options = parser.parse_args(arguments)
     try:
         if options.average < 1:
@@ -182,6 +187,7 @@ def main(arguments: list[str] | None = None) -> int:
             options.version,
             options.provisional,
             read_recipe(options.recipe).bundle if options.recipe else None,
+            options.note,
         )
         read_manifest(options.out)
     except ConfigError as error:

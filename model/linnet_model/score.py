@@ -136,6 +136,16 @@ def signatures(task: str) -> dict[str, str]:
     return {"BLEU": str(bleu.get_signature()), "chrF": str(chrf.get_signature())}
 
 
+def write_answers(
+    path: Path, texts: list[str], references: list[list[str]], answers: list[str]
+) -> None:
+    """To read by eye. Not part of a bundle: some test texts are share-alike."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("w", encoding="utf-8") as file:
+        for text, wanted, answer in zip(texts, references, answers, strict=True):
+            file.write(f"{text}\t{wanted[0]}\t{answer}\n")
+
+
 def test_domains(folder: Path, wanted: list[str]) -> list[str]:
     found = sorted(path.name.split(".")[1] for path in folder.glob("test.*.tsv"))
     for domain in wanted:
@@ -156,6 +166,7 @@ def score(
     engine: str,
     command: Path | None,
     extra: list[str],
+    answers_folder: Path | None = None,
 ) -> dict[str, Any]:
     manifest = read_manifest(bundle)
     training = read_json(bundle / "training.json")
@@ -185,6 +196,8 @@ def score(
         else:
             words = round(median(len(r[0].split()) for r in references))
             trivial = [" ".join(text.split()[:words]) for text in texts]
+        if answers_folder is not None:
+            write_answers(answers_folder / f"{domain}.tsv", texts, references, answers)
         tests.append(
             {
                 "domain": domain,
@@ -193,10 +206,6 @@ def score(
                 "seconds": round(seconds, 1),
                 "model": measure(task, references, answers),
                 "baseline": measure(task, references, trivial),
-                "answers": [
-                    {"source": t, "reference": r[0], "answer": a}
-                    for t, r, a in zip(texts[:5], references, answers, strict=False)
-                ],
             }
         )
         shown = "  ".join(
@@ -249,6 +258,9 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument(
         "--write", action="store_true", help="write scores.json and MODEL_CARD.md into the bundle"
     )
+    parser.add_argument(
+        "--answers", type=Path, help="folder for source, reference, answer of all rows"
+    )
     options = parser.parse_args(arguments)
     try:
         scores = score(
@@ -259,6 +271,7 @@ def main(arguments: list[str] | None = None) -> int:
             options.engine,
             options.decode,
             options.decode_flag,
+            options.answers,
         )
         print(
             json.dumps(

@@ -343,6 +343,7 @@ def start(options: argparse.Namespace) -> None:
         training_pairs(folder / "train.tsv.xz", recipe.data, recipe.train.seed),
         tokenizer,
         recipe.data,
+        random.Random(recipe.train.seed),
     )
     valid_domains = recipe.data.valid_domains or list(recipe.data.domains)
     valid = Corpus(read_pairs(folder / "valid.tsv.xz", valid_domains), tokenizer, recipe.data)

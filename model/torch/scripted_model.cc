@@ -3,9 +3,6 @@
 #include <ATen/core/ivalue.h>
 #include <c10/core/GradMode.h>
 #include <c10/core/InferenceMode.h>
-#include <torch/csrc/jit/api/function_impl.h>
-#include <torch/csrc/jit/passes/freeze_module.h>
-#include <torch/csrc/jit/passes/inliner.h>
 #include <torch/csrc/jit/serialization/import.h>
 
 #include <stdexcept>
@@ -53,14 +50,8 @@ torch::jit::Module Load(const std::filesystem::path& file, at::Device device, at
   CheckMethods(module);
   module.eval();
   Convert(module, device, type);
-  // Not torch::jit::freeze, which asks for a method `forward`. Calls of submodules' methods are written out first: freezing
-  // several methods loses those that only a second one calls.
-  std::vector<std::string> names;
-  for (const Method& method : kMethods) {
-    names.push_back(method.name);
-    torch::jit::Inline(*torch::jit::toGraphFunction(module.get_method(method.name).function()).graph());
-  }
-  return torch::jit::freeze_module(module, names);
+  // Not frozen: LibTorch 2.11's freeze_module with several methods drops methods of submodules that these still call.
+  return module;
 }
 
 std::vector<at::Tensor> Call(torch::jit::Module& module, const char* method, std::vector<c10::IValue> arguments) {

@@ -17,7 +17,7 @@ struct StepTensors {
   at::Tensor source_lengths;  // int32 [R]
 };
 
-// A bundle's TorchScript module, converted to a device and a type and frozen: its weights are constants of the graphs.
+// A bundle's TorchScript module, converted to a device and a type.
 //
 // It offers these methods, and the engine knows nothing else of the architecture:
 //   encode(source int64 [B, S], lengths int32 [B]) -> list: for each decoder layer what it attends to, [B, S, 2, d]

@@ -244,7 +244,7 @@ def run_server(server_binary):
 
     def run(*flags: str) -> tuple[int, str, str]:
         done = subprocess.run(
-            [str(server_binary), *flags], capture_output=True, text=True, timeout=START_SECONDS
+            [str(server_binary), *flags], capture_output=True, errors="replace", timeout=START_SECONDS
         )
         return done.returncode, done.stdout, done.stderr
 

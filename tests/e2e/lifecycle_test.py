@@ -84,18 +84,17 @@ def test_a_full_house_says_when_to_come_back(start, api):
     assert small.stop() == 0
 
 
-def test_sigterm_lets_what_runs_end_and_refuses_newcomers(start):
+def test_sigterm_lets_what_runs_end_and_refuses_newcomers(start, api):
     server = start()
     running = server.translate_slowly(8)
     server.wait_for(SEATED, lambda seated: seated > 0)
     server.process.send_signal(signal.SIGTERM)
-    refused = None
-    while refused is None:  # from the moment the signal is seen
-        try:
-            server.translate("A bird sings.")
-        except grpc.RpcError as error:
-            refused = error
-    assert refused.code() == grpc.StatusCode.UNAVAILABLE
+    while server.health("") == 1:  # until the signal is seen
+        time.sleep(0.01)
+    with pytest.raises(grpc.RpcError) as refused:
+        server.translate("A bird sings.")
+    assert refused.value.code() == grpc.StatusCode.UNAVAILABLE
+    assert api.details(refused.value)["ErrorInfo"].reason == "SHUTTING_DOWN"
     assert server.health("linnet.v1.TextService") == 2
     assert server.health("") == 2
     assert code_of(running) == grpc.StatusCode.OK
@@ -104,7 +103,7 @@ def test_sigterm_lets_what_runs_end_and_refuses_newcomers(start):
 
 def test_a_drain_has_an_end(start):
     server = start("--drain-timeout", "0.2")
-    running = server.translate_slowly(60)
+    running = server.translate_slowly(20)
     server.wait_for(SEATED, lambda seated: seated > 0)
     begin = time.monotonic()
     assert server.stop(signal.SIGINT) == 0

@@ -87,9 +87,17 @@ def test_from_run_to_bundle_to_scores_and_on_from_there(
     assert load_module(bundle / "model.pt").new_state(1)
 
     arguments = ["--bundle", bundle, "--data", data_folder, "--engine", "python", "--write"]
-    assert score.main([str(argument) for argument in [*arguments, "--limit", 4]]) == 0
+    assert (
+        score.main(
+            [str(argument) for argument in [*arguments, "--limit", 4, "--answers", tmp_path]]
+        )
+        == 0
+    )
     scores = json.loads((bundle / "scores.json").read_text())
     assert [test["rows"] for test in scores["tests"]] == [4]
+    answers = (tmp_path / "even.tsv").read_text(encoding="utf-8").splitlines()
+    assert len(answers) == 4
+    assert all(len(line.split("\t")) == 3 for line in answers)
     # its targets are its sources
     assert scores["tests"][0]["baseline"]["BLEU"] == pytest.approx(100)
     card = (bundle / "MODEL_CARD.md").read_text()

@@ -212,23 +212,23 @@ TEST(TextCallTest, ACallThatTheHouseCanNeverHoldIsTheCallersToChange) {
 
 TEST(TextCallTest, AFullHouseRefusesUntilItHasRoomAgain) {
   TextHouse house({}, {.max_tokens = 200});
+  const TranslateRequest request = ToGerman({"The dog runs."});
   TranslateResponse response;
   {
     auto other = house.admission.Enter(1);
     ASSERT_THAT(other->Charge(190), IsOk());
     test::Turnstile done;
     absl::Status status;
-    house.calls->Translate(ToGerman({"The dog runs."}), response, {.arrived = absl::Now()},
-                           [&](absl::Status result) {
-                             status = std::move(result);
-                             done.Open();
-                           });
+    house.calls->Translate(request, response, {.arrived = absl::Now()}, [&](absl::Status result) {
+      status = std::move(result);
+      done.Open();
+    });
     done.Pass();
     EXPECT_THAT(status,
                 StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr("190 tokens of work")));
     EXPECT_EQ(RetryDelay(status), absl::Seconds(1));
   }
-  EXPECT_THAT(house.Call(&TextCalls::Translate, ToGerman({"The dog runs."}), response), IsOk());
+  EXPECT_THAT(house.Call(&TextCalls::Translate, request, response), IsOk());
 }
 
 TEST(TextCallTest, ADrainLetsWhatRunsEndAndRefusesNewcomers) {
