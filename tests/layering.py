@@ -42,7 +42,10 @@ ROOMS = {
     "tests/client": f"tests/support gtest client {API} grpc",
     "tests/bench": f"tests/support gtest benchmark server model/torch model/runtime model/ops {API}"
     " torch cuda",
-    "tests/e2e": "python-tests numpy",
+    "tests/decode": f"model/linnet_model {TRAINING} python-tests",
+    "tests/e2e": "python-tests numpy grpc protobuf",
+    "tests/gpu": "torch",
+    "tests/setup": "tests/gpu torch python-tests",
 }
 # A few files, and the targets made of them, may use more than their room.
 EXCEPTIONS = {
@@ -84,6 +87,7 @@ MODULES = {
     "progress": "tqdm tensorboard",
     "python-tests": "pytest hypothesis",
     "grpc": "grpc",
+    "protobuf": "google.protobuf google",
 }
 TARGETS = {
     "proto": "linnet_proto_grpc",

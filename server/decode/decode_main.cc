@@ -16,6 +16,7 @@
 #include "model/runtime/bundle.h"
 #include "model/runtime/tokenizer.h"
 #include "model/torch/torch_engine.h"
+#include "model/torch/wait_policy.h"
 #include "server/decode/decode_stream.h"
 #include "server/decode/synthetic.h"
 
@@ -150,4 +151,7 @@ int Main(int argc, char** argv) {
 }  // namespace
 }  // namespace linnet::server
 
-int main(int argc, char** argv) { return linnet::server::Main(argc, argv); }
+int main(int argc, char** argv) {
+  linnet::model::WaitPassively(argv);
+  return linnet::server::Main(argc, argv);
+}

@@ -4,6 +4,7 @@
 
 #include "absl/time/clock.h"
 #include "model/torch/torch_engine.h"
+#include "model/torch/wait_policy.h"
 #include "server/log.h"
 #include "server/options.h"
 #include "server/rpc/server.h"
@@ -67,4 +68,7 @@ int Main(int argc, char** argv) {
 }  // namespace
 }  // namespace linnet::server
 
-int main(int argc, char** argv) { return linnet::server::Main(argc, argv); }
+int main(int argc, char** argv) {
+  linnet::model::WaitPassively(argv);
+  return linnet::server::Main(argc, argv);
+}
