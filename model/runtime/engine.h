@@ -30,15 +30,15 @@ struct SequenceEvent {
   int target_tokens = 0;  // steps taken so far
   bool finished = false;
   std::vector<Hypothesis> hypotheses;  // best first, n_best of them; only if finished
-  absl::Status status;                 // not OK: this sequence failed (and is finished), the others did not
+  absl::Status status;  // not OK: this sequence failed (and is finished), the others did not
 };
 
 // Facts of an engine that do not change while it lives.
 struct EngineInfo {
-  std::string device;        // "cpu", "cuda:0"
-  std::string compute_type;  // "float32", "bfloat16"
-  int threads = 1;           // inside a step
-  int rows = 0;              // hypotheses that a step holds at most
+  std::string device;         // "cpu", "cuda:0"
+  std::string compute_type;   // "float32", "bfloat16"
+  int threads = 1;            // inside a step
+  int rows = 0;               // hypotheses that a step holds at most
   int64_t memory_tokens = 0;  // source tokens that the encoder memory holds at most
   int vocabulary_size = 0;
   SpecialTokens special;
@@ -47,26 +47,30 @@ struct EngineInfo {
 
 // Decodes many sequences at once, a token for each row in a step.
 //
-// It owns the rows, their decoder state, the encoder memory and the searches; who sits when is the caller's business. Rows of
-// different requests, beam sizes, penalties and limits share a step, and what a sequence becomes does not depend on its company.
-// Not thread-safe: one thread at a time calls it, and always the same one after the first call.
+// It owns the rows, their decoder state, the encoder memory and the searches; who sits when is the
+// caller's business. Rows of different requests, beam sizes, penalties and limits share a step, and
+// what a sequence becomes does not depend on its company. Not thread-safe: one thread at a time
+// calls it, and always the same one after the first call.
 class Engine {
  public:
   virtual ~Engine() = default;
 
   virtual const EngineInfo& info() const = 0;
 
-  // Would these be seated now? A sequence takes beam_size rows and its source's length in memory, rounded up to whole blocks.
+  // Would these be seated now? A sequence takes beam_size rows and its source's length in memory,
+  // rounded up to whole blocks.
   virtual bool HasRoom(std::span<const SequenceInput> sequences) const = 0;
-  // InvalidArgumentError if this sequence could never be seated or decoded: options, tokens, lengths, prefix.
+  // InvalidArgumentError if this sequence could never be seated or decoded: options, tokens,
+  // lengths, prefix.
   virtual absl::Status Check(const SequenceInput& sequence) const = 0;
 
-  // Encodes the sources as one batch and seats them: all or none. They take part from the next Step on.
-  // Every sequence has passed Check and HasRoom was true for them together.
+  // Encodes the sources as one batch and seats them: all or none. They take part from the next Step
+  // on. Every sequence has passed Check and HasRoom was true for them together.
   virtual absl::Status Seat(std::span<const SequenceInput> sequences) = 0;
 
-  // One token for every row that is seated. An event for each sequence, in the order of seating. An error means that the step
-  // as a whole failed; all sequences that were seated are lost and their rows are free again.
+  // One token for every row that is seated. An event for each sequence, in the order of seating. An
+  // error means that the step as a whole failed; all sequences that were seated are lost and their
+  // rows are free again.
   virtual absl::StatusOr<std::vector<SequenceEvent>> Step() = 0;
 
   // Frees the rows of a sequence that is not wanted any more. Ids that are not seated are ignored.

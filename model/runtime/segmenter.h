@@ -8,7 +8,8 @@
 
 namespace linnet::model {
 
-// Bytes [begin, end) of a text that are decoded as one sequence. Blanks around it belong to no segment.
+// Bytes [begin, end) of a text that are decoded as one sequence. Blanks around it belong to no
+// segment.
 struct TextSegment {
   int begin = 0;
   int end = 0;
@@ -18,13 +19,16 @@ struct TextSegment {
 // Length of a text in the model's tokens, eos counted.
 using TokenCounter = std::function<int(std::string_view)>;
 
-// Splits a text into sentences by ICU's rules for the language (BCP-47), with abbreviations ("Dr.", "e.g.", "z. B.") kept
-// together; a new line always splits. A sentence of more than `max_tokens` is cut at clause marks, else at white space, else
-// between graphemes, into the largest parts that fit, and those are marked. Together with the white space between them the
-// segments are the text, byte for byte; a text of white space has none.
+// Splits a text into sentences by ICU's rules for the language (BCP-47), with abbreviations ("Dr.",
+// "e.g.", "z. B.") kept together; a new line always splits. A sentence of more than `max_tokens` is
+// cut at clause marks, else at white space, else between graphemes, into the largest parts that
+// fit, and those are marked. Together with the white space between them the segments are the text,
+// byte for byte; a text of white space has none.
 //
-// InvalidArgumentError for text that is not UTF-8 (naming the byte), or if one grapheme alone is longer than `max_tokens`.
-absl::StatusOr<std::vector<TextSegment>> SplitText(std::string_view text, std::string_view language_code, int max_tokens,
+// InvalidArgumentError for text that is not UTF-8 (naming the byte), or if one grapheme alone is
+// longer than `max_tokens`.
+absl::StatusOr<std::vector<TextSegment>> SplitText(std::string_view text,
+                                                   std::string_view language_code, int max_tokens,
                                                    const TokenCounter& count_tokens);
 
 // Byte offset of the first byte that is not part of valid UTF-8, or -1.

@@ -8,22 +8,25 @@ namespace linnet::model {
 
 // Where the last inputs of each hypothesis lie.
 //
-// A decoder layer keeps the inputs of the last K steps in window[step mod K][lane]. Hypothesis i of a sequence writes to the
-// sequence's lane i at every step, whoever its parent was; so when a beam is reordered no tensor moves, only this table does,
-// and all layers share it: of(lane)[j] is the lane in which the input of j steps ago lies. No entry needs clearing when a lane
-// is taken over: a step reads no further back than its hypothesis is old.
+// A decoder layer keeps the inputs of the last K steps in window[step mod K][lane]. Hypothesis i of
+// a sequence writes to the sequence's lane i at every step, whoever its parent was; so when a beam
+// is reordered no tensor moves, only this table does, and all layers share it: of(lane)[j] is the
+// lane in which the input of j steps ago lies. No entry needs clearing when a lane is taken over: a
+// step reads no further back than its hypothesis is old.
 class Ancestry {
  public:
   // `reach`: inputs that the widest layer looks at, the present one counted.
   Ancestry(int lanes, int reach);
 
-  std::span<const int32_t> of(int lane) const { return {&table_[int64_t{lane} * reach_], static_cast<size_t>(reach_)}; }
+  std::span<const int32_t> of(int lane) const {
+    return {&table_[int64_t{lane} * reach_], static_cast<size_t>(reach_)};
+  }
   int reach() const { return reach_; }
 
   // A sequence starts on these lanes.
   void Start(std::span<const int32_t> lanes);
-  // A step was made: hypothesis i, whose next input goes to lanes[i], descends from hypothesis parents[i], that is from what
-  // of(lanes[parents[i]]) was until now.
+  // A step was made: hypothesis i, whose next input goes to lanes[i], descends from hypothesis
+  // parents[i], that is from what of(lanes[parents[i]]) was until now.
   void Descend(std::span<const int32_t> lanes, std::span<const int> parents);
 
  private:

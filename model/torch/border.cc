@@ -15,7 +15,8 @@
 namespace linnet::model {
 namespace {
 
-// TorchScript wraps what a module raised in a listing of the code; the reason is the last line that says something.
+// TorchScript wraps what a module raised in a listing of the code; the reason is the last line that
+// says something.
 std::string Reason(const std::string& text) {
   if (text.find("TorchScript") == std::string::npos) return text.substr(0, text.find('\n'));
   const std::vector<std::string> lines = absl::StrSplit(text, '\n', absl::SkipWhitespace());

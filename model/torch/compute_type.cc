@@ -13,7 +13,8 @@ bool CpuMultipliesBfloat16() {
   const auto capabilities = at::cpu::get_cpu_capabilities();
   for (const char* name : {"avx512_bf16", "amx_bf16"}) {
     const auto found = capabilities.find(name);
-    if (found != capabilities.end() && found->second.isBool() && found->second.toBool()) return true;
+    if (found != capabilities.end() && found->second.isBool() && found->second.toBool())
+      return true;
   }
   return false;
 }
@@ -23,7 +24,8 @@ bool CpuMultipliesBfloat16() {
 absl::StatusOr<Device> ParseDevice(std::string_view name) {
   if (name == "cpu") return Device::kCpu;
   if (name == "cuda") return Device::kCuda;
-  return absl::InvalidArgumentError(absl::StrCat("no device \"", std::string(name), "\": there are cpu and cuda"));
+  return absl::InvalidArgumentError(
+      absl::StrCat("no device \"", std::string(name), "\": there are cpu and cuda"));
 }
 
 absl::StatusOr<ComputeType> ParseComputeType(std::string_view name) {
@@ -50,7 +52,8 @@ absl::StatusOr<at::ScalarType> ResolveComputeType(ComputeType compute, Device de
       return absl::FailedPreconditionError(
           "compute type float16 is not built for device cpu: there are auto, float32 and bfloat16");
   }
-  return absl::InternalError(absl::StrCat("compute type ", static_cast<int>(compute), " has no name"));
+  return absl::InternalError(
+      absl::StrCat("compute type ", static_cast<int>(compute), " has no name"));
 }
 
 const char* ComputeTypeName(at::ScalarType type) {

@@ -7,9 +7,10 @@
 
 namespace linnet::model {
 
-// The type that weights, state and memory take. kAuto is float16 on CUDA; on the CPU it is bfloat16 where the processor
-// multiplies it in hardware (AVX512-BF16, AMX), and float32 elsewhere. FailedPreconditionError, with the list of what there
-// is, for a type in which the device does not compute.
+// The type that weights, state and memory take. kAuto is float16 on CUDA; on the CPU it is bfloat16
+// where the processor multiplies it in hardware (AVX512-BF16, AMX), and float32 elsewhere.
+// FailedPreconditionError, with the list of what there is, for a type in which the device does not
+// compute.
 absl::StatusOr<at::ScalarType> ResolveComputeType(ComputeType compute, Device device);
 
 const char* ComputeTypeName(at::ScalarType type);

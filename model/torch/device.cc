@@ -36,18 +36,21 @@ absl::Status LoadCuda() {
     return NoCuda(absl::StrCat("this machine has no NVIDIA driver (", error, "): use device cpu"));
   }
   // Before torch is first asked about CUDA: it remembers the answer.
-  const auto torch_cuda = Beside(reinterpret_cast<const void*>(&at::globalContext), "libtorch_cuda.so");
+  const auto torch_cuda =
+      Beside(reinterpret_cast<const void*>(&at::globalContext), "libtorch_cuda.so");
   if (std::string error = LoadLibrary(torch_cuda); !error.empty()) {
     return NoCuda(absl::StrCat("LibTorch's CUDA libraries cannot be loaded (", error,
                                "): ./start.sh --device cuda fetches them"));
   }
-  const auto ops_cuda = Beside(reinterpret_cast<const void*>(&ops::Describe), "liblinnet_ops_cuda.so");
+  const auto ops_cuda =
+      Beside(reinterpret_cast<const void*>(&ops::Describe), "liblinnet_ops_cuda.so");
   if (std::string error = LoadLibrary(ops_cuda); !error.empty()) {
     return NoCuda(absl::StrCat("the CUDA operators cannot be loaded (", error,
                                "): they are built where nvcc is found"));
   }
   if (!at::detail::getCUDAHooks().hasCUDA() || at::detail::getCUDAHooks().getNumGPUs() == 0) {
-    return NoCuda("no GPU is visible to this process: use device cpu, or check CUDA_VISIBLE_DEVICES");
+    return NoCuda(
+        "no GPU is visible to this process: use device cpu, or check CUDA_VISIBLE_DEVICES");
   }
   return absl::OkStatus();
 }

@@ -33,7 +33,8 @@ class FreeList {
   FreeList(const FreeList&) = delete;
   FreeList& operator=(const FreeList&) = delete;
 
-  // count <= free(). The numbers given back last go out first: what they stand for is still in the cache.
+  // count <= free(). The numbers given back last go out first: what they stand for is still in the
+  // cache.
   Lease Take(int count);
 
   int size() const { return size_; }

@@ -33,10 +33,12 @@ void CheckMethods(const torch::jit::Module& module) {
   }
 }
 
-// In place, so that weights that are shared stay shared. Module::to would turn integers into floats as well.
+// In place, so that weights that are shared stay shared. Module::to would turn integers into floats
+// as well.
 void Convert(const torch::jit::Module& module, at::Device device, at::ScalarType type) {
   const auto convert = [&](at::Tensor tensor) {
-    tensor.set_data(tensor.to(device, tensor.is_floating_point() ? type : tensor.scalar_type()).contiguous());
+    tensor.set_data(
+        tensor.to(device, tensor.is_floating_point() ? type : tensor.scalar_type()).contiguous());
   };
   for (const at::Tensor& parameter : module.parameters()) convert(parameter);
   for (const at::Tensor& buffer : module.buffers()) convert(buffer);
@@ -50,28 +52,33 @@ torch::jit::Module Load(const std::filesystem::path& file, at::Device device, at
   CheckMethods(module);
   module.eval();
   Convert(module, device, type);
-  // Not frozen: LibTorch 2.11's freeze_module with several methods drops methods of submodules that these still call.
+  // Not frozen: LibTorch 2.11's freeze_module with several methods drops methods of submodules that
+  // these still call.
   return module;
 }
 
-std::vector<at::Tensor> Call(torch::jit::Module& module, const char* method, std::vector<c10::IValue> arguments) {
+std::vector<at::Tensor> Call(torch::jit::Module& module, const char* method,
+                             std::vector<c10::IValue> arguments) {
   const c10::IValue result = module.get_method(method)(std::move(arguments));
   if (!result.isTensorList()) {
-    throw std::runtime_error(absl::StrCat("the module's method ", method, " returns ", result.tagKind(),
-                                          ", it must return a list of tensors"));
+    throw std::runtime_error(absl::StrCat("the module's method ", method, " returns ",
+                                          result.tagKind(), ", it must return a list of tensors"));
   }
   return result.toTensorVector();
 }
 
 }  // namespace
 
-ScriptedModel::ScriptedModel(const std::filesystem::path& file, at::Device device, at::ScalarType type)
+ScriptedModel::ScriptedModel(const std::filesystem::path& file, at::Device device,
+                             at::ScalarType type)
     : device_(device) {
   ops::Describe();  // the operators must be registered before the module is read
   module_ = Load(file, device, type);
 }
 
-std::vector<at::Tensor> ScriptedModel::NewState(int64_t lanes) { return Call(module_, "new_state", {lanes}); }
+std::vector<at::Tensor> ScriptedModel::NewState(int64_t lanes) {
+  return Call(module_, "new_state", {lanes});
+}
 
 std::vector<at::Tensor> ScriptedModel::NewMemory(int64_t blocks, int64_t block_tokens) {
   return Call(module_, "new_memory", {blocks, block_tokens});
@@ -84,8 +91,9 @@ std::vector<at::Tensor> ScriptedModel::Encode(const at::Tensor& source, const at
 at::Tensor ScriptedModel::Step(const StepTensors& rows, const std::vector<at::Tensor>& memory,
                                const std::vector<at::Tensor>& state) {
   return module_
-      .get_method("step")({rows.tokens.to(device_), rows.positions.to(device_), rows.ancestry.to(device_),
-                           rows.blocks.to(device_), rows.source_lengths.to(device_), memory, state})
+      .get_method("step")({rows.tokens.to(device_), rows.positions.to(device_),
+                           rows.ancestry.to(device_), rows.blocks.to(device_),
+                           rows.source_lengths.to(device_), memory, state})
       .toTensor();
 }
 

@@ -8,7 +8,8 @@
 
 namespace linnet::model {
 
-// What a step says of each of its R rows. All tensors lie on the CPU; blocks are numbers in the memory pools.
+// What a step says of each of its R rows. All tensors lie on the CPU; blocks are numbers in the
+// memory pools.
 struct StepTensors {
   at::Tensor tokens;          // int64 [R]
   at::Tensor positions;       // int32 [R]
@@ -20,12 +21,13 @@ struct StepTensors {
 // A bundle's TorchScript module, converted to a device and a type.
 //
 // It offers these methods, and the engine knows nothing else of the architecture:
-//   encode(source int64 [B, S], lengths int32 [B]) -> list: for each decoder layer what it attends to, [B, S, 2, d]
-//   step(tokens, positions, ancestry, blocks, source_lengths, memory list, state list) -> logits [R, V]
-//   new_state(lanes) -> list of [K, lanes, C]        new_memory(blocks, block_tokens) -> list of [N, P, 2, d]
+//   encode(source int64 [B, S], lengths int32 [B]) -> list: for each decoder layer what it attends
+//   to, [B, S, 2, d] step(tokens, positions, ancestry, blocks, source_lengths, memory list, state
+//   list) -> logits [R, V] new_state(lanes) -> list of [K, lanes, C]        new_memory(blocks,
+//   block_tokens) -> list of [N, P, 2, d]
 //
-// All functions throw what torch throws (see border.h), and std::runtime_error where the module breaks this contract.
-// Keeps no state between calls.
+// All functions throw what torch throws (see border.h), and std::runtime_error where the module
+// breaks this contract. Keeps no state between calls.
 class ScriptedModel {
  public:
   ScriptedModel(const std::filesystem::path& file, at::Device device, at::ScalarType type);
@@ -34,7 +36,8 @@ class ScriptedModel {
   std::vector<at::Tensor> NewMemory(int64_t blocks, int64_t block_tokens);
   std::vector<at::Tensor> Encode(const at::Tensor& source, const at::Tensor& lengths);
   // Changes `state` in place.
-  at::Tensor Step(const StepTensors& rows, const std::vector<at::Tensor>& memory, const std::vector<at::Tensor>& state);
+  at::Tensor Step(const StepTensors& rows, const std::vector<at::Tensor>& memory,
+                  const std::vector<at::Tensor>& state);
 
   at::Device device() const { return device_; }
 

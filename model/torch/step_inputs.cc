@@ -20,8 +20,8 @@ void StepInputs::Start(int most_blocks) {
   source_lengths_.clear();
 }
 
-void StepInputs::Add(int64_t token, int position, std::span<const int32_t> ancestry, std::span<const int32_t> blocks,
-                     int source_tokens) {
+void StepInputs::Add(int64_t token, int position, std::span<const int32_t> ancestry,
+                     std::span<const int32_t> blocks, int source_tokens) {
   tokens_.push_back(token);
   positions_.push_back(position);
   ancestry_.insert(ancestry_.end(), ancestry.begin(), ancestry.end());

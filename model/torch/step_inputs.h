@@ -18,8 +18,8 @@ class StepInputs {
 
   // Starts a step in which no source has more than this many blocks.
   void Start(int most_blocks);
-  void Add(int64_t token, int position, std::span<const int32_t> ancestry, std::span<const int32_t> blocks,
-           int source_tokens);
+  void Add(int64_t token, int position, std::span<const int32_t> ancestry,
+           std::span<const int32_t> blocks, int source_tokens);
   // Rows that take part in the products and nothing else: they own no lane and have no source.
   void AddIdle(int count);
 

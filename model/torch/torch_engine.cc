@@ -32,14 +32,19 @@ namespace {
 // Tokens in a block of encoder memory: what a source wastes is half of it on average.
 constexpr int kBlockTokens = 16;
 
-// A row's product must not depend on how many rows are with it. Measured on MKL's float32 (AVX2 and AVX512, 1 to 8 threads):
-// rows come out bit-identical for every multiple of 4 rows, and at other counts below 4 per thread they do not. So all
-// products have a multiple of 4 rows, two threads' worth at least. bfloat16 was the same at any count.
+// A row's product must not depend on how many rows are with it. Measured on MKL's float32 (AVX2 and
+// AVX512, 1 to 8 threads): rows come out bit-identical for every multiple of 4 rows, and at other
+// counts below 4 per thread they do not. So all products have a multiple of 4 rows, two threads'
+// worth at least. bfloat16 was the same at any count.
 constexpr int kRowGrain = 4;
 
-int RoundUp(int64_t value, int grain) { return static_cast<int>((value + grain - 1) / grain * grain); }
+int RoundUp(int64_t value, int grain) {
+  return static_cast<int>((value + grain - 1) / grain * grain);
+}
 
-int BlocksFor(size_t tokens) { return RoundUp(static_cast<int64_t>(tokens), kBlockTokens) / kBlockTokens; }
+int BlocksFor(size_t tokens) {
+  return RoundUp(static_cast<int64_t>(tokens), kBlockTokens) / kBlockTokens;
+}
 
 int UsableCores() {
   cpu_set_t cores;
@@ -52,8 +57,8 @@ struct Seated {
   SearchOptions options;
   BeamSearch search;
   int source_tokens;
-  FreeList::Lease lanes;   // beam_size of them; hypothesis i lives in the i-th
-  FreeList::Lease blocks;  // of the encoder memory
+  FreeList::Lease lanes;     // beam_size of them; hypothesis i lives in the i-th
+  FreeList::Lease blocks;    // of the encoder memory
   int first_row = 0;         // in the present step
   absl::Status status = {};  // of the present step
 };
@@ -86,8 +91,9 @@ class TorchEngine final : public Engine {
   bool mask_eos_;
   FreeList lanes_;
   FreeList blocks_;
-  std::vector<at::Tensor> state_;   // per layer, [K, lanes, C]
-  std::vector<at::Tensor> memory_;  // per layer, [blocks + 1, kBlockTokens, 2, d]; the last block takes the padding
+  std::vector<at::Tensor> state_;  // per layer, [K, lanes, C]
+  // Per layer, [blocks + 1, kBlockTokens, 2, d]; the last block takes the padding.
+  std::vector<at::Tensor> memory_;
   Ancestry ancestry_;
   StepInputs inputs_;
   std::vector<float> normalizers_;
@@ -124,31 +130,38 @@ bool TorchEngine::HasRoom(std::span<const SequenceInput> sequences) const {
 }
 
 absl::Status TorchEngine::Check(const SequenceInput& sequence) const {
-  if (absl::Status status = CheckOptions(sequence.options, info_.limits); !status.ok()) return status;
+  if (absl::Status status = CheckOptions(sequence.options, info_.limits); !status.ok())
+    return status;
   const auto known = [&](TokenId token) { return 0 <= token && token < info_.vocabulary_size; };
   const auto& source = sequence.source;
-  if (source.empty()) return absl::InvalidArgumentError("the source is empty, it must end with the end token");
+  if (source.empty())
+    return absl::InvalidArgumentError("the source is empty, it must end with the end token");
   if (std::ssize(source) > info_.limits.max_source_tokens) {
-    return absl::InvalidArgumentError(absl::StrCat("the source has ", source.size(), " tokens, this model reads at most ",
-                                                   info_.limits.max_source_tokens, " (end token included)"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("the source has ", source.size(), " tokens, this model reads at most ",
+                     info_.limits.max_source_tokens, " (end token included)"));
   }
   if (source.back() != info_.special.eos) {
     return absl::InvalidArgumentError(absl::StrCat("the source ends with token ", source.back(),
-                                                   ", it must end with the end token ", info_.special.eos));
+                                                   ", it must end with the end token ",
+                                                   info_.special.eos));
   }
   for (TokenId token : source) {
     if (!known(token)) {
-      return absl::InvalidArgumentError(absl::StrCat("source token ", token, " is outside the vocabulary of ",
+      return absl::InvalidArgumentError(absl::StrCat("source token ", token,
+                                                     " is outside the vocabulary of ",
                                                      info_.vocabulary_size, " tokens"));
     }
   }
   if (std::ssize(sequence.prefix) > sequence.options.max_target_tokens) {
     return absl::InvalidArgumentError(absl::StrCat("the prefix has ", sequence.prefix.size(),
-                                                   " tokens, max_target_tokens is ", sequence.options.max_target_tokens));
+                                                   " tokens, max_target_tokens is ",
+                                                   sequence.options.max_target_tokens));
   }
   for (TokenId token : sequence.prefix) {
     if (!known(token)) {
-      return absl::InvalidArgumentError(absl::StrCat("prefix token ", token, " is outside the vocabulary of ",
+      return absl::InvalidArgumentError(absl::StrCat("prefix token ", token,
+                                                     " is outside the vocabulary of ",
                                                      info_.vocabulary_size, " tokens"));
     }
     if (token == info_.special.eos || token == info_.special.pad) {
@@ -163,9 +176,9 @@ absl::Status TorchEngine::Check(const SequenceInput& sequence) const {
 absl::Status TorchEngine::Seat(std::span<const SequenceInput> sequences) {
   if (sequences.empty()) return absl::OkStatus();
   if (!HasRoom(sequences)) {
-    return absl::InternalError(absl::StrCat(sequences.size(), " sequences were to be seated, but there is no room: ",
-                                            lanes_.free(), " rows and ", blocks_.free() * kBlockTokens,
-                                            " tokens of memory are free"));
+    return absl::InternalError(absl::StrCat(
+        sequences.size(), " sequences were to be seated, but there is no room: ", lanes_.free(),
+        " rows and ", blocks_.free() * kBlockTokens, " tokens of memory are free"));
   }
   return AtTheBorder("encoding failed", [&] {
     std::vector<Seated> seats;
@@ -204,7 +217,8 @@ void TorchEngine::Encode(std::span<const SequenceInput> sequences, std::span<con
   }
   const std::vector<at::Tensor> encoded = model_.Encode(source, lengths);
   if (encoded.size() != memory_.size()) {
-    throw std::runtime_error(absl::StrCat("encode gives ", encoded.size(), " tensors, new_memory gives ", memory_.size()));
+    throw std::runtime_error(absl::StrCat("encode gives ", encoded.size(),
+                                          " tensors, new_memory gives ", memory_.size()));
   }
   places = places.flatten().to(model_.device());
   for (size_t layer = 0; layer < memory_.size(); ++layer) {
@@ -222,16 +236,19 @@ at::Tensor TorchEngine::ComputeLogits() {
     seat.first_row = inputs_.rows();
     const auto tokens = seat.search.tokens();
     for (size_t i = 0; i < tokens.size(); ++i) {
-      inputs_.Add(tokens[i], seat.search.steps(), ancestry_.of(seat.lanes.numbers()[i]), seat.blocks.numbers(),
-                  seat.source_tokens);
+      inputs_.Add(tokens[i], seat.search.steps(), ancestry_.of(seat.lanes.numbers()[i]),
+                  seat.blocks.numbers(), seat.source_tokens);
     }
   }
   const int rows = inputs_.rows();
-  inputs_.AddIdle(std::max(RoundUp(rows, kRowGrain), kRowGrain * std::min(info_.threads, 2)) - rows);
+  inputs_.AddIdle(std::max(RoundUp(rows, kRowGrain), kRowGrain * std::min(info_.threads, 2)) -
+                  rows);
   const at::Tensor logits = model_.Step(inputs_.tensors(), memory_, state_);
-  if (logits.dim() != 2 || logits.size(0) != inputs_.rows() || logits.size(1) != info_.vocabulary_size) {
-    throw std::runtime_error(absl::StrCat("step gives logits of another shape than [", inputs_.rows(), " rows, ",
-                                          info_.vocabulary_size, " tokens]: ", c10::str(logits.sizes())));
+  if (logits.dim() != 2 || logits.size(0) != inputs_.rows() ||
+      logits.size(1) != info_.vocabulary_size) {
+    throw std::runtime_error(absl::StrCat("step gives logits of another shape than [",
+                                          inputs_.rows(), " rows, ", info_.vocabulary_size,
+                                          " tokens]: ", c10::str(logits.sizes())));
   }
   return logits.narrow(0, 0, rows).to(at::kCPU, at::kFloat).contiguous();
 }
@@ -240,12 +257,15 @@ void TorchEngine::AdvanceSearches(const at::Tensor& logits) {
   const int64_t rows = logits.size(0), vocabulary = logits.size(1);
   float* values = logits.mutable_data_ptr<float>();
   std::vector<float> temperatures;
-  for (const Seated& seat : seated_) temperatures.resize(temperatures.size() + seat.search.live(), seat.options.temperature);
+  for (const Seated& seat : seated_)
+    temperatures.resize(temperatures.size() + seat.search.live(), seat.options.temperature);
   if (mask_eos_) {
     for (const Seated& seat : seated_) {
-      if (seat.search.steps() >= seat.options.max_target_tokens) continue;  // there the search forces it
+      if (seat.search.steps() >= seat.options.max_target_tokens)
+        continue;  // there the search forces it
       for (int i = 0; i < seat.search.live(); ++i) {
-        values[(seat.first_row + i) * vocabulary + info_.special.eos] = -std::numeric_limits<float>::infinity();
+        values[(seat.first_row + i) * vocabulary + info_.special.eos] =
+            -std::numeric_limits<float>::infinity();
       }
     }
   }
@@ -255,13 +275,15 @@ void TorchEngine::AdvanceSearches(const at::Tensor& logits) {
       normalizers_[row] = LogNormalizer(values + row * vocabulary, vocabulary, temperatures[row]);
     }
   });
-  ops::ParallelFor(std::ssize(seated_), 4 * rows / std::ssize(seated_) * vocabulary, [&](int64_t begin, int64_t end) {
-    for (Seated& seat : std::span(seated_).subspan(begin, end - begin)) {
-      const size_t live = seat.search.live();
-      seat.status = seat.search.Advance({values + seat.first_row * vocabulary, live * vocabulary},
-                                        {normalizers_.data() + seat.first_row, live});
-    }
-  });
+  ops::ParallelFor(std::ssize(seated_), 4 * rows / std::ssize(seated_) * vocabulary,
+                   [&](int64_t begin, int64_t end) {
+                     for (Seated& seat : std::span(seated_).subspan(begin, end - begin)) {
+                       const size_t live = seat.search.live();
+                       seat.status = seat.search.Advance(
+                           {values + seat.first_row * vocabulary, live * vocabulary},
+                           {normalizers_.data() + seat.first_row, live});
+                     }
+                   });
 }
 
 std::vector<SequenceEvent> TorchEngine::TakeEvents() {
@@ -278,7 +300,8 @@ std::vector<SequenceEvent> TorchEngine::TakeEvents() {
       event.hypotheses = seat.search.Results();
     }
   }
-  std::erase_if(seated_, [](const Seated& seat) { return !seat.status.ok() || seat.search.finished(); });
+  std::erase_if(seated_,
+                [](const Seated& seat) { return !seat.status.ok() || seat.search.finished(); });
   return events;
 }
 
@@ -301,8 +324,8 @@ void TorchEngine::Release(SequenceId id) {
   std::erase_if(seated_, [id](const Seated& seat) { return seat.id == id; });
 }
 
-// A few steps before the first request: torch makes its thread pool and its caches, and a module that breaks the contract is
-// found out. What is left in the lanes and in the memory hurts nobody.
+// A few steps before the first request: torch makes its thread pool and its caches, and a module
+// that breaks the contract is found out. What is left in the lanes and in the memory hurts nobody.
 absl::Status TorchEngine::WarmUp() {
   SequenceInput input;
   input.source = {info_.special.unk, info_.special.eos};
@@ -319,7 +342,8 @@ absl::Status TorchEngine::WarmUp() {
   return absl::OkStatus();
 }
 
-EngineInfo MakeInfo(const Bundle& bundle, const TorchEngineOptions& options, at::Device device, at::ScalarType type) {
+EngineInfo MakeInfo(const Bundle& bundle, const TorchEngineOptions& options, at::Device device,
+                    at::ScalarType type) {
   EngineInfo info;
   info.device = device.str();
   info.compute_type = ComputeTypeName(type);
@@ -336,21 +360,23 @@ EngineInfo MakeInfo(const Bundle& bundle, const TorchEngineOptions& options, at:
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Engine>> MakeTorchEngine(const Bundle& bundle, const TorchEngineOptions& options) {
+absl::StatusOr<std::unique_ptr<Engine>> MakeTorchEngine(const Bundle& bundle,
+                                                        const TorchEngineOptions& options) {
   constexpr int kMostRows = 1 << 16;
   constexpr int64_t kMostMemoryTokens = int64_t{1} << 28;
   const int max_source_tokens = bundle.manifest.limits().max_source_tokens();
   if (options.threads < 0) {
-    return absl::InvalidArgumentError(absl::StrCat("threads is ", options.threads, ", it must be at least 0"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("threads is ", options.threads, ", it must be at least 0"));
   }
   if (options.rows < 1 || options.rows > kMostRows) {
     return absl::InvalidArgumentError(
         absl::StrCat("rows is ", options.rows, ", it must be between 1 and ", kMostRows));
   }
   if (options.memory_tokens < max_source_tokens || options.memory_tokens > kMostMemoryTokens) {
-    return absl::InvalidArgumentError(absl::StrCat("memory_tokens is ", options.memory_tokens, ", it must be between ",
-                                                   max_source_tokens, " (the longest source of this model) and ",
-                                                   kMostMemoryTokens));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "memory_tokens is ", options.memory_tokens, ", it must be between ", max_source_tokens,
+        " (the longest source of this model) and ", kMostMemoryTokens));
   }
   const absl::StatusOr<at::ScalarType> type = ResolveComputeType(options.compute, options.device);
   if (!type.ok()) return type.status();
@@ -358,13 +384,14 @@ absl::StatusOr<std::unique_ptr<Engine>> MakeTorchEngine(const Bundle& bundle, co
   if (!device.ok()) return device.status();
 
   std::unique_ptr<TorchEngine> engine;
-  absl::Status status = AtTheBorder(absl::StrCat("cannot load ", bundle.model_file().string()), [&] {
-    EngineInfo info = MakeInfo(bundle, options, *device, *type);
-    at::set_num_threads(info.threads);  // of this thread's parallel regions
-    engine = std::make_unique<TorchEngine>(ScriptedModel(bundle.model_file(), *device, *type), std::move(info),
-                                           options.mask_eos);
-    return engine->WarmUp();
-  });
+  absl::Status status =
+      AtTheBorder(absl::StrCat("cannot load ", bundle.model_file().string()), [&] {
+        EngineInfo info = MakeInfo(bundle, options, *device, *type);
+        at::set_num_threads(info.threads);  // of this thread's parallel regions
+        engine = std::make_unique<TorchEngine>(ScriptedModel(bundle.model_file(), *device, *type),
+                                               std::move(info), options.mask_eos);
+        return engine->WarmUp();
+      });
   if (absl::IsResourceExhausted(status)) return status;
   if (!status.ok()) return absl::FailedPreconditionError(status.message());
   return engine;

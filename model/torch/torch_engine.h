@@ -18,7 +18,7 @@ struct TorchEngineOptions {
   int threads = 0;                // inside a step; 0 = one per core that this process may use
   int rows = 160;                 // hypotheses that a step holds at most
   int64_t memory_tokens = 16384;  // source tokens that the encoder memory holds at most
-  bool mask_eos = false;          // eos never comes: every hypothesis runs to its limit (measurements only)
+  bool mask_eos = false;  // eos never comes: every hypothesis runs to its limit (measurements only)
 };
 
 // "cpu" | "cuda"; InvalidArgumentError lists what there is.
@@ -26,8 +26,10 @@ absl::StatusOr<Device> ParseDevice(std::string_view name);
 // "auto" | "float32" | "bfloat16" | "float16"; others are refused with the list of what is built.
 absl::StatusOr<ComputeType> ParseComputeType(std::string_view name);
 
-// Loads the bundle's TorchScript module, converts it to the compute type and device, and warms it up.
-// FailedPreconditionError if the device is not there, cannot compute in that type, or the module breaks the contract.
-absl::StatusOr<std::unique_ptr<Engine>> MakeTorchEngine(const Bundle& bundle, const TorchEngineOptions& options);
+// Loads the bundle's TorchScript module, converts it to the compute type and device, and warms it
+// up. FailedPreconditionError if the device is not there, cannot compute in that type, or the
+// module breaks the contract.
+absl::StatusOr<std::unique_ptr<Engine>> MakeTorchEngine(const Bundle& bundle,
+                                                        const TorchEngineOptions& options);
 
 }  // namespace linnet::model

@@ -1,7 +1,7 @@
 // linnet-decode: a bundle over JSON lines, without the network.
 //
-// Exit status: 0 all lines were decoded, 1 some were not (their answers say why), 2 the command line is wrong, 3 the bundle
-// or the device cannot be used, 4 the output cannot be written.
+// Exit status: 0 all lines were decoded, 1 some were not (their answers say why), 2 the command
+// line is wrong, 3 the bundle or the device cannot be used, 4 the output cannot be written.
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -49,44 +49,59 @@ int Fail(int code, const absl::Status& status) {
 void AddFlags(CLI::App& app, Flags& flags) {
   app.add_option("--bundle", flags.bundle, "Folder of the bundle")->required();
   app.add_option("--device", flags.device, "cpu or cuda")->capture_default_str();
-  app.add_option("--compute", flags.compute, "auto, float32, bfloat16 or float16")->capture_default_str();
-  app.add_option("--threads", flags.threads, "Threads inside a step; 0 is one per core")->capture_default_str();
-  app.add_option("--batch", flags.batch, "Sequences in flight")->capture_default_str()->check(CLI::Range(1, 4096));
+  app.add_option("--compute", flags.compute, "auto, float32, bfloat16 or float16")
+      ->capture_default_str();
+  app.add_option("--threads", flags.threads, "Threads inside a step; 0 is one per core")
+      ->capture_default_str();
+  app.add_option("--batch", flags.batch, "Sequences in flight")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 4096));
   // What a line says goes first, then these, then the bundle's defaults.
-  app.add_option("--beam", flags.options.beam_size, "Hypotheses kept at each step; 1 is greedy search");
-  app.add_option("--length-penalty", flags.options.length_penalty, "Exponent of the length in the score");
+  app.add_option("--beam", flags.options.beam_size,
+                 "Hypotheses kept at each step; 1 is greedy search");
+  app.add_option("--length-penalty", flags.options.length_penalty,
+                 "Exponent of the length in the score");
   app.add_option("--min-target-tokens", flags.options.min_target_tokens, "End token not counted");
   app.add_option("--max-target-tokens", flags.options.max_target_tokens, "End token not counted");
   app.add_option("--n-best", flags.options.n_best, "Hypotheses in an answer, at most --beam");
 
-  CLI::Option* synthetic = app.add_flag("--synthetic", flags.synthetic, "Measure with random sources instead of reading");
+  CLI::Option* synthetic = app.add_flag("--synthetic", flags.synthetic,
+                                        "Measure with random sources instead of reading");
   app.add_option("--source-tokens", flags.load.source_tokens, "Of each source, end token counted")
-      ->needs(synthetic)->check(CLI::Range(1, 1 << 20));
-  app.add_option("--target-tokens", flags.load.target_tokens, "Steps of each target, the last one for the end token")
-      ->needs(synthetic)->check(CLI::Range(1, 1 << 20));
+      ->needs(synthetic)
+      ->check(CLI::Range(1, 1 << 20));
+  app.add_option("--target-tokens", flags.load.target_tokens,
+                 "Steps of each target, the last one for the end token")
+      ->needs(synthetic)
+      ->check(CLI::Range(1, 1 << 20));
   app.add_option("--repeat", flags.load.repeat, "Measured runs, after one that is not")
-      ->needs(synthetic)->check(CLI::Range(1, 1 << 20));
+      ->needs(synthetic)
+      ->check(CLI::Range(1, 1 << 20));
   app.add_option("--seed", flags.load.seed, "Of the random sources")->needs(synthetic);
   app.footer(
-      "Reads JSON lines from standard input, {\"text\": …} or {\"source_ids\": […], \"prefix_ids\": […]}, each with\n"
-      "\"options\": {\"beam_size\": …} where wanted, and prints {\"hypotheses\": […]} or {\"error\": …} for each, in order.");
+      "Reads JSON lines from standard input, {\"text\": …} or {\"source_ids\": […], "
+      "\"prefix_ids\": […]}, each with\n"
+      "\"options\": {\"beam_size\": …} where wanted, and prints {\"hypotheses\": […]} or "
+      "{\"error\": …} for each, in order.");
 }
 
 // The bundle's defaults with the flags on top, for a source of that many tokens.
-model::SearchOptions OptionsFor(const model::Bundle& bundle, const OptionOverrides& overrides, int source_tokens) {
+model::SearchOptions OptionsFor(const model::Bundle& bundle, const OptionOverrides& overrides,
+                                int source_tokens) {
   model::SearchOptions options = bundle.default_options(source_tokens);
   overrides.ApplyTo(options);
   return options;
 }
 
-absl::StatusOr<std::unique_ptr<model::Engine>> MakeEngine(const model::Bundle& bundle, const Flags& flags,
+absl::StatusOr<std::unique_ptr<model::Engine>> MakeEngine(const model::Bundle& bundle,
+                                                          const Flags& flags,
                                                           model::TorchEngineOptions options) {
   const int beam = OptionsFor(bundle, flags.options, 1).beam_size;
   const int64_t longest = bundle.manifest.limits().max_source_tokens();
   options.threads = flags.threads;
   options.rows = std::max(kLeastRows, flags.batch * beam);
-  options.memory_tokens =
-      flags.synthetic ? flags.batch * (flags.load.source_tokens + int64_t{16}) : std::min(flags.batch * longest, kMemoryTokens);
+  options.memory_tokens = flags.synthetic ? flags.batch * (flags.load.source_tokens + int64_t{16})
+                                          : std::min(flags.batch * longest, kMemoryTokens);
   options.memory_tokens = std::max(options.memory_tokens, longest);
   options.mask_eos = flags.synthetic;
   return MakeTorchEngine(bundle, options);
@@ -94,7 +109,9 @@ absl::StatusOr<std::unique_ptr<model::Engine>> MakeEngine(const model::Bundle& b
 
 int Measure(model::Engine& engine, const SyntheticLoad& load) {
   const absl::StatusOr<std::string> line = MeasureSynthetic(engine, load);
-  if (!line.ok()) return Fail(line.status().code() == absl::StatusCode::kInvalidArgument ? kUsage : kSomeFailed, line.status());
+  if (!line.ok())
+    return Fail(line.status().code() == absl::StatusCode::kInvalidArgument ? kUsage : kSomeFailed,
+                line.status());
   std::cout << *line << std::endl;
   return 0;
 }
@@ -102,9 +119,11 @@ int Measure(model::Engine& engine, const SyntheticLoad& load) {
 int DecodeLines(const model::Bundle& bundle, model::Engine& engine, const Flags& flags) {
   std::unique_ptr<model::Tokenizer> source, target;
   if (bundle.has_tokenizers()) {
-    auto loaded_source = model::Tokenizer::Load(bundle.source_tokenizer_file(), bundle.special_tokens());
+    auto loaded_source =
+        model::Tokenizer::Load(bundle.source_tokenizer_file(), bundle.special_tokens());
     if (!loaded_source.ok()) return Fail(kUnusable, loaded_source.status());
-    auto loaded_target = model::Tokenizer::Load(bundle.target_tokenizer_file(), bundle.special_tokens());
+    auto loaded_target =
+        model::Tokenizer::Load(bundle.target_tokenizer_file(), bundle.special_tokens());
     if (!loaded_target.ok()) return Fail(kUnusable, loaded_target.status());
     source = *std::move(loaded_source);
     target = *std::move(loaded_target);
@@ -135,8 +154,10 @@ int Main(int argc, char** argv) {
   // Flags that no line could be decoded with are told at once.
   model::SearchLimits limits;
   limits.max_target_tokens = bundle->manifest.limits().max_target_tokens();
-  const auto options = OptionsFor(*bundle, flags.options, bundle->manifest.limits().max_source_tokens());
-  if (absl::Status status = model::CheckOptions(options, limits); !status.ok()) return Fail(kUsage, status);
+  const auto options =
+      OptionsFor(*bundle, flags.options, bundle->manifest.limits().max_source_tokens());
+  if (absl::Status status = model::CheckOptions(options, limits); !status.ok())
+    return Fail(kUsage, status);
 
   auto engine = MakeEngine(*bundle, flags, {.device = *device, .compute = *compute});
   if (!engine.ok()) {

@@ -35,8 +35,10 @@ class DecodeStream::AnswerSink final : public Sink {
   Answer& answer_;
 };
 
-DecodeStream::DecodeStream(const model::Bundle& bundle, model::Engine& engine, const model::Tokenizer* source_tokenizer,
-                           const model::Tokenizer* target_tokenizer, const OptionOverrides& overrides, int batch)
+DecodeStream::DecodeStream(const model::Bundle& bundle, model::Engine& engine,
+                           const model::Tokenizer* source_tokenizer,
+                           const model::Tokenizer* target_tokenizer,
+                           const OptionOverrides& overrides, int batch)
     : bundle_(bundle),
       source_tokenizer_(source_tokenizer),
       target_tokenizer_(target_tokenizer),
@@ -56,7 +58,8 @@ absl::StatusOr<bool> DecodeStream::Run(LineReader& input, std::FILE* output) {
 
 bool DecodeStream::ReadLines(LineReader& input) {
   std::string line;
-  while (batcher_.waiting() + batcher_.seated() < batch_ && std::ssize(answers_) < MostAnswers(batch_)) {
+  while (batcher_.waiting() + batcher_.seated() < batch_ &&
+         std::ssize(answers_) < MostAnswers(batch_)) {
     // What is ready must be printed before anybody waits.
     const bool wait = batcher_.idle() && answers_.empty();
     const LineReader::Result result = input.Next(wait, line);
@@ -90,7 +93,8 @@ absl::StatusOr<model::SequenceInput> DecodeStream::MakeInput(const std::string& 
   input.prefix = std::move(parsed->prefix_ids);
   if (parsed->text.has_value()) {
     if (source_tokenizer_ == nullptr) {
-      return absl::InvalidArgumentError("the bundle has no tokenizer: give source_ids instead of text");
+      return absl::InvalidArgumentError(
+          "the bundle has no tokenizer: give source_ids instead of text");
     }
     absl::StatusOr<std::vector<model::TokenId>> tokens = source_tokenizer_->Encode(*parsed->text);
     if (!tokens.ok()) return tokens.status();
@@ -112,7 +116,8 @@ absl::Status DecodeStream::PrintReady(std::FILE* output) {
     answers_.front().line.push_back('\n');
     const std::string& line = answers_.front().line;
     if (std::fwrite(line.data(), 1, line.size(), output) != line.size()) {
-      return absl::UnavailableError(absl::StrCat("cannot write the output: ", std::strerror(errno)));
+      return absl::UnavailableError(
+          absl::StrCat("cannot write the output: ", std::strerror(errno)));
     }
     printed = true;
   }

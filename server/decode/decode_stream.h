@@ -17,13 +17,15 @@ namespace linnet::server {
 
 // Decodes JSON lines as they come and prints the answers in their order.
 //
-// At most `batch` sequences are in flight, and a bounded number of answers waits for an earlier one that takes longer. A line
-// that is typed and waited for is decoded at once: the reader waits only if there is nothing to do.
+// At most `batch` sequences are in flight, and a bounded number of answers waits for an earlier one
+// that takes longer. A line that is typed and waited for is decoded at once: the reader waits only
+// if there is nothing to do.
 class DecodeStream {
  public:
   // Everything outlives the stream. `tokenizer`s are null if the bundle has none.
-  DecodeStream(const model::Bundle& bundle, model::Engine& engine, const model::Tokenizer* source_tokenizer,
-               const model::Tokenizer* target_tokenizer, const OptionOverrides& overrides, int batch);
+  DecodeStream(const model::Bundle& bundle, model::Engine& engine,
+               const model::Tokenizer* source_tokenizer, const model::Tokenizer* target_tokenizer,
+               const OptionOverrides& overrides, int batch);
 
   // Until the input ends. True if every line was decoded; an error if the output cannot be written.
   absl::StatusOr<bool> Run(LineReader& input, std::FILE* output);
@@ -47,7 +49,8 @@ class DecodeStream {
   OptionOverrides overrides_;
   int batch_;
   bool all_decoded_ = true;
-  std::deque<Answer> answers_;  // in the order of the lines; before the batcher, whose sinks write here
+  std::deque<Answer>
+      answers_;  // in the order of the lines; before the batcher, whose sinks write here
   Batcher batcher_;
 };
 

@@ -15,7 +15,9 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 // Bytes that are not UTF-8 come out as U+FFFD: an error message quotes what was read.
-std::string Dump(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
+std::string Dump(const Json& json) {
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
 
 absl::Status WrongType(const std::string& name, const Json& value, const char* wanted) {
   std::string shown = Dump(value);
@@ -27,8 +29,9 @@ absl::Status Read(const std::string& name, const Json& value, int32_t& out) {
   constexpr auto kLeast = std::numeric_limits<int32_t>::min();
   constexpr auto kMost = std::numeric_limits<int32_t>::max();
   if (!value.is_number_integer()) return WrongType(name, value, "an integer");
-  const bool fits = value.is_number_unsigned() ? value.get<uint64_t>() <= uint64_t{kMost}
-                                               : value.get<int64_t>() >= kLeast && value.get<int64_t>() <= kMost;
+  const bool fits = value.is_number_unsigned()
+                        ? value.get<uint64_t>() <= uint64_t{kMost}
+                        : value.get<int64_t>() >= kLeast && value.get<int64_t>() <= kMost;
   if (!fits) return WrongType(name, value, "an integer of 32 bits");
   out = value.get<int32_t>();
   return absl::OkStatus();
@@ -56,7 +59,8 @@ absl::Status Read(const std::string& name, const Json& value, std::vector<model:
   if (!value.is_array()) return WrongType(name, value, "a list of token ids");
   out.reserve(value.size());
   for (size_t i = 0; i < value.size(); ++i) {
-    if (absl::Status status = Read(absl::StrCat(name, "[", i, "]"), value[i], out.emplace_back()); !status.ok()) {
+    if (absl::Status status = Read(absl::StrCat(name, "[", i, "]"), value[i], out.emplace_back());
+        !status.ok()) {
       return status;
     }
   }
@@ -69,7 +73,8 @@ absl::Status Read(const std::string& name, const Json& value, std::optional<T>& 
 }
 
 // What may stand in an object, and where it goes.
-using Fields = std::map<std::string, std::function<absl::Status(const std::string& name, const Json& value)>>;
+using Fields =
+    std::map<std::string, std::function<absl::Status(const std::string& name, const Json& value)>>;
 
 template <typename T>
 Fields::mapped_type Into(T& out) {
@@ -82,8 +87,10 @@ absl::Status ReadObject(const std::string& what, const Json& object, const Field
     const auto field = fields.find(key);
     if (field == fields.end()) {
       std::string known;
-      for (const auto& [name, read] : fields) absl::StrAppend(&known, known.empty() ? "" : ", ", name);
-      return absl::InvalidArgumentError(absl::StrCat(what, " has the unknown key ", Dump(key), ", known are ", known));
+      for (const auto& [name, read] : fields)
+        absl::StrAppend(&known, known.empty() ? "" : ", ", name);
+      return absl::InvalidArgumentError(
+          absl::StrCat(what, " has the unknown key ", Dump(key), ", known are ", known));
     }
     if (absl::Status status = field->second(key, value); !status.ok()) return status;
   }
@@ -110,21 +117,23 @@ absl::StatusOr<Json> ParseJson(const std::string& line) {
   const auto watch = [&](int, Json::parse_event_t event, Json& parsed) {
     if (event == Json::parse_event_t::object_start) open.emplace_back();
     if (event == Json::parse_event_t::object_end) open.pop_back();
-    if (event == Json::parse_event_t::key && !open.back().insert(parsed.get<std::string>()).second) {
+    if (event == Json::parse_event_t::key &&
+        !open.back().insert(parsed.get<std::string>()).second) {
       twice = Dump(parsed);
     }
     return true;
   };
   try {
     Json json = Json::parse(line, watch);
-    if (!twice.empty()) return absl::InvalidArgumentError(absl::StrCat("the key ", twice, " is there twice"));
+    if (!twice.empty())
+      return absl::InvalidArgumentError(absl::StrCat("the key ", twice, " is there twice"));
     return json;
   } catch (const Json::exception& error) {
     // "[json.exception.parse_error.101] parse error at line 1, column 9: …"
     const std::string text = error.what();
     const size_t end = text.find("] ");
-    return absl::InvalidArgumentError(
-        absl::StrCat("the line is not JSON: ", end == std::string::npos ? text : text.substr(end + 2)));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "the line is not JSON: ", end == std::string::npos ? text : text.substr(end + 2)));
   }
 }
 
@@ -156,19 +165,22 @@ absl::StatusOr<InputLine> ParseInputLine(const std::string& line) {
                                      }}});
   if (!status.ok()) return status;
   if (input.text.has_value() == source_ids.has_value()) {
-    return absl::InvalidArgumentError(input.text.has_value() ? "the line has both text and source_ids, it must have one of them"
-                                                             : "the line has neither text nor source_ids");
+    return absl::InvalidArgumentError(
+        input.text.has_value() ? "the line has both text and source_ids, it must have one of them"
+                               : "the line has neither text nor source_ids");
   }
   if (source_ids.has_value()) input.source_ids = std::move(*source_ids);
   return input;
 }
 
-std::string FormatHypotheses(std::span<const model::Hypothesis> hypotheses, const model::Tokenizer* tokenizer) {
+std::string FormatHypotheses(std::span<const model::Hypothesis> hypotheses,
+                             const model::Tokenizer* tokenizer) {
   Json list = Json::array();
   for (const model::Hypothesis& hypothesis : hypotheses) {
     Json entry;
     entry["ids"] = hypothesis.tokens;
-    entry["text"] = tokenizer != nullptr ? Json(tokenizer->Decode(hypothesis.tokens)) : Json(nullptr);
+    entry["text"] =
+        tokenizer != nullptr ? Json(tokenizer->Decode(hypothesis.tokens)) : Json(nullptr);
     entry["score"] = hypothesis.score;
     entry["token_scores"] = hypothesis.token_scores;
     list.push_back(std::move(entry));
@@ -177,7 +189,8 @@ std::string FormatHypotheses(std::span<const model::Hypothesis> hypotheses, cons
 }
 
 std::string FormatError(const absl::Status& status) {
-  const Json error = {{"code", absl::StatusCodeToString(status.code())}, {"message", std::string(status.message())}};
+  const Json error = {{"code", absl::StatusCodeToString(status.code())},
+                      {"message", std::string(status.message())}};
   return Dump({{"error", error}});
 }
 

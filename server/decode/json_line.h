@@ -12,7 +12,8 @@
 
 namespace linnet::server {
 
-// What a line, or the command line, says about the search; names as in linnet.v1.DecodingOptions. The rest stays as it was.
+// What a line, or the command line, says about the search; names as in linnet.v1.DecodingOptions.
+// The rest stays as it was.
 struct OptionOverrides {
   std::optional<int> beam_size;
   std::optional<float> length_penalty;
@@ -27,19 +28,23 @@ struct OptionOverrides {
   void ApplyTo(model::SearchOptions& options) const;
 };
 
-// One line of input: {"text": …} or {"source_ids": […]}, each with "prefix_ids" and "options" if wanted.
+// One line of input: {"text": …} or {"source_ids": […]}, each with "prefix_ids" and "options" if
+// wanted.
 struct InputLine {
-  std::optional<std::string> text;        // one source, not segmented
+  std::optional<std::string> text;         // one source, not segmented
   std::vector<model::TokenId> source_ids;  // if there is no text
   std::vector<model::TokenId> prefix_ids;
   OptionOverrides options;
 };
 
-// InvalidArgumentError for what is not such a line: the JSON, a key that is unknown or twice there, a value of another type.
+// InvalidArgumentError for what is not such a line: the JSON, a key that is unknown or twice there,
+// a value of another type.
 absl::StatusOr<InputLine> ParseInputLine(const std::string& line);
 
-// {"hypotheses":[{"ids":[…],"text":…,"score":…,"token_scores":[…]}]}, without a line end. "text" is null without a tokenizer.
-std::string FormatHypotheses(std::span<const model::Hypothesis> hypotheses, const model::Tokenizer* tokenizer);
+// {"hypotheses":[{"ids":[…],"text":…,"score":…,"token_scores":[…]}]}, without a line end. "text" is
+// null without a tokenizer.
+std::string FormatHypotheses(std::span<const model::Hypothesis> hypotheses,
+                             const model::Tokenizer* tokenizer);
 
 // {"error":{"code":"INVALID_ARGUMENT","message":…}}
 std::string FormatError(const absl::Status& status);

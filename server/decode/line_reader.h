@@ -11,7 +11,8 @@ class LineReader {
   enum class Result { kLine, kTooLong, kNothingYet, kEnd };
 
   // Of a line with more bytes than this only the fact is told.
-  LineReader(int descriptor, size_t max_line_bytes) : descriptor_(descriptor), max_line_bytes_(max_line_bytes) {}
+  LineReader(int descriptor, size_t max_line_bytes)
+      : descriptor_(descriptor), max_line_bytes_(max_line_bytes) {}
 
   // The next line, without its "\n". If there is none yet: waits for it, or says kNothingYet.
   Result Next(bool wait, std::string& line);
@@ -22,7 +23,7 @@ class LineReader {
   int descriptor_;
   size_t max_line_bytes_;
   std::string buffer_;
-  size_t searched_ = 0;  // no line ends in front of this
+  size_t searched_ = 0;    // no line ends in front of this
   bool skipping_ = false;  // inside a line that is too long
   bool end_ = false;
 };

@@ -35,7 +35,8 @@ class TotalSink final : public Sink {
   Total& total_;
 };
 
-std::vector<model::SequenceInput> RandomInputs(const model::EngineInfo& info, const SyntheticLoad& load) {
+std::vector<model::SequenceInput> RandomInputs(const model::EngineInfo& info,
+                                               const SyntheticLoad& load) {
   std::mt19937_64 random(load.seed);
   const int first = info.special.unk + 1;
   std::vector<model::SequenceInput> inputs(load.batch);
@@ -51,7 +52,8 @@ std::vector<model::SequenceInput> RandomInputs(const model::EngineInfo& info, co
   return inputs;
 }
 
-absl::StatusOr<int64_t> DecodeAll(model::Engine& engine, const std::vector<model::SequenceInput>& inputs) {
+absl::StatusOr<int64_t> DecodeAll(model::Engine& engine,
+                                  const std::vector<model::SequenceInput>& inputs) {
   Total total;
   Batcher batcher(engine, {.max_encode_tokens = 1 << 30});
   for (const model::SequenceInput& input : inputs) {

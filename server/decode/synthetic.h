@@ -8,7 +8,8 @@
 
 namespace linnet::server {
 
-// A measurement: random sources, all of one length, and targets that end after exactly so many steps.
+// A measurement: random sources, all of one length, and targets that end after exactly so many
+// steps.
 struct SyntheticLoad {
   int batch = 32;          // sequences, seated together
   int source_tokens = 30;  // end token counted

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from hypothesis import settings
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "model"))
@@ -18,6 +19,8 @@ from linnet_model.tokenizer import load_tokenizer, train_tokenizer  # noqa: E402
 
 def pytest_configure() -> None:
     torch.set_num_threads(1)
+    settings.register_profile("linnet", database=None, deadline=None)  # nothing is left behind
+    settings.load_profile("linnet")
     try:
         ops.load()
     except ConfigError as error:

@@ -1,6 +1,7 @@
 """Reading pairs, and cutting them into batches."""
 
 import lzma
+import random
 from pathlib import Path
 
 import numpy
@@ -71,6 +72,30 @@ def test_a_corpus_holds_every_row_that_fits_and_counts_the_rest(tokenizer):
     config.cut_source = True
     cut = Corpus([Pair("Ba " * 40, "Be.", "x")], tokenizer, config)
     assert cut.source(0).tolist() == [*tokenizer.encode("Ba " * 40)[:11], EOS]
+
+
+def test_some_sources_are_cut_short_where_the_recipe_says_so(tokenizer):
+    config = DataConfig(
+        folder="x",
+        domains={"x": 1.0},
+        max_source_tokens=40,
+        cut_source=True,
+        short_share=0.7,
+        short_tokens=8,
+    )
+    pairs = [Pair("Ba " * 100, "Be.", "x")] * 200
+    lengths = Corpus(pairs, tokenizer, config, random.Random(1)).source_lengths
+    assert set(lengths) == {8, 40}
+    assert 110 < (lengths == 8).sum() < 170  # 140 expected, standard deviation 6.5
+    assert set(Corpus(pairs, tokenizer, config).source_lengths) == {40}
+
+
+def test_echoes_are_targets_that_are_their_own_sources(data_folder: Path):
+    config = DataConfig(folder="toy", domains={"even": 1.0}, echo_share=0.1)
+    pairs = training_pairs(data_folder / "toy" / "train.tsv.xz", config, seed=1)
+    echoes = [pair for pair in pairs if pair.domain == "echoes"]
+    assert len(echoes) == 12
+    assert all(pair.source == pair.target for pair in echoes)
 
 
 def test_a_batch_is_padded_behind_and_shifted_behind_the_end_token(tokenizer):

@@ -84,7 +84,7 @@ TEST(AncestryTest, FindsTheInputsThatACopyingBeamWouldHold) {
   ancestry.Start(lanes);
   std::mt19937 random(3);
   std::vector<std::vector<int>> window(kReach, std::vector<int>(8, -1));  // [step mod reach][lane]
-  std::vector<std::vector<int>> carried(1);                              // per hypothesis, newest last
+  std::vector<std::vector<int>> carried(1);  // per hypothesis, newest last
   int next_input = 0;
   for (int step = 0; step < 60; ++step) {
     const int live = static_cast<int>(carried.size());
@@ -115,8 +115,10 @@ TEST(LogNormalizerTest, AgreesWithDoubleForEveryLengthAndTemperature) {
       for (float& logit : logits) logit = normal(random);
       double sum = 0;
       for (float logit : logits) sum += std::exp(double{logit} / temperature);
-      // 1e-6 relative: float32 keeps 24 bits, of a sum of up to 8001 terms and of logit / temperature up to 70.
-      EXPECT_NEAR(LogNormalizer(logits.data(), count, temperature), std::log(sum), 1e-6 * (16 + std::abs(std::log(sum))))
+      // 1e-6 relative: float32 keeps 24 bits, of a sum of up to 8001 terms and of logit /
+      // temperature up to 70.
+      EXPECT_NEAR(LogNormalizer(logits.data(), count, temperature), std::log(sum),
+                  1e-6 * (16 + std::abs(std::log(sum))))
           << count << " " << temperature;
     }
   }

@@ -46,8 +46,9 @@ def new_memory(self, blocks: int, block_tokens: int) -> List[Tensor]:
 
 // Module::define knows torch.*; this adds our operators.
 struct Resolver final : torch::jit::NativeResolver {
-  std::shared_ptr<torch::jit::SugaredValue> resolveValue(const std::string& name, torch::jit::GraphFunction& m,
-                                                         const torch::jit::SourceRange& loc) override {
+  std::shared_ptr<torch::jit::SugaredValue> resolveValue(
+      const std::string& name, torch::jit::GraphFunction& m,
+      const torch::jit::SourceRange& loc) override {
     if (name == "linnet") return std::make_shared<torch::jit::BuiltinModule>("linnet");
     return NativeResolver::resolveValue(name, m, loc);
   }
@@ -91,8 +92,11 @@ Bundle BundleOf(const std::string& source) {
   random("bias", {TinyModel::kVocabulary}, 0.1);
   at::Tensor bias = module.attr("bias").toTensor();
   bias[2] = 1.0;  // or few hypotheses would end before the limit
-  for (int token : {TinyModel::kMarked, TinyModel::kThrower, TinyModel::kStopper}) bias[token] = -1e4;
-  module.attr("embed_source").toTensor()[TinyModel::kMarked].fill_(std::numeric_limits<float>::quiet_NaN());
+  for (int token : {TinyModel::kMarked, TinyModel::kThrower, TinyModel::kStopper})
+    bias[token] = -1e4;
+  module.attr("embed_source")
+      .toTensor()[TinyModel::kMarked]
+      .fill_(std::numeric_limits<float>::quiet_NaN());
   module.define(source, std::make_shared<Resolver>());
 
   Bundle bundle;

@@ -13,11 +13,11 @@
 namespace linnet::model {
 namespace {
 
+using ::linnet::IsOk;
+using ::linnet::StatusIs;
 using ::linnet::model::testing::BundleOf;
 using ::linnet::model::testing::TinyBundle;
 using ::linnet::model::testing::TinyModel;
-using ::linnet::IsOk;
-using ::linnet::StatusIs;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
@@ -46,9 +46,10 @@ class TorchEngineErrorsTest : public ::testing::Test {
 };
 
 TEST_F(TorchEngineErrorsTest, ASourceOfNaNFailsAloneAndTheOthersGoOn) {
-  ASSERT_THAT(engine_->Seat(std::vector{Sequence(1, {9, 8, 2}), Sequence(2, {9, TinyModel::kMarked, 2}),
-                                        Sequence(3, {5, 2})}),
-              IsOk());
+  ASSERT_THAT(
+      engine_->Seat(std::vector{Sequence(1, {9, 8, 2}), Sequence(2, {9, TinyModel::kMarked, 2}),
+                                Sequence(3, {5, 2})}),
+      IsOk());
   const auto events = engine_->Step();
   ASSERT_THAT(events, IsOk());
   ASSERT_EQ(events->size(), 3);
@@ -71,9 +72,10 @@ TEST_F(TorchEngineErrorsTest, AStepThatThrowsEndsAllAndLeavesTheEngineUsable) {
   ASSERT_THAT(engine_->Seat(std::vector{Sequence(1, {9, 8, 2}), thrower}), IsOk());
   ASSERT_THAT(engine_->Step(), IsOk());
   const auto failed = engine_->Step();
-  EXPECT_THAT(failed.status(), StatusIs(absl::StatusCode::kInternal,
-                                        AllOf(HasSubstr("a decoder step failed"), HasSubstr("the thrower is in the target"),
-                                              Not(HasSubstr("\n")))));
+  EXPECT_THAT(failed.status(),
+              StatusIs(absl::StatusCode::kInternal,
+                       AllOf(HasSubstr("a decoder step failed"),
+                             HasSubstr("the thrower is in the target"), Not(HasSubstr("\n")))));
   EXPECT_EQ(engine_->sequences(), 0);
   EXPECT_EQ(engine_->rows_in_use(), 0);
   ASSERT_THAT(engine_->Seat(std::vector{Sequence(3, {9, 8, 2})}), IsOk());
@@ -82,8 +84,9 @@ TEST_F(TorchEngineErrorsTest, AStepThatThrowsEndsAllAndLeavesTheEngineUsable) {
 
 TEST_F(TorchEngineErrorsTest, AnEncoderThatThrowsSeatsNobody) {
   ASSERT_THAT(engine_->Seat(std::vector{Sequence(1, {9, 8, 2})}), IsOk());
-  EXPECT_THAT(engine_->Seat(std::vector{Sequence(2, {9, 2}), Sequence(3, {TinyModel::kStopper, 2})}),
-              StatusIs(absl::StatusCode::kInternal, HasSubstr("the stopper is in the source")));
+  EXPECT_THAT(
+      engine_->Seat(std::vector{Sequence(2, {9, 2}), Sequence(3, {TinyModel::kStopper, 2})}),
+      StatusIs(absl::StatusCode::kInternal, HasSubstr("the stopper is in the source")));
   EXPECT_EQ(engine_->sequences(), 1) << "who sat before still sits";
   EXPECT_EQ(engine_->rows_in_use(), 2);
   EXPECT_THAT(engine_->Step(), IsOk());
@@ -91,7 +94,8 @@ TEST_F(TorchEngineErrorsTest, AnEncoderThatThrowsSeatsNobody) {
 
 TEST_F(TorchEngineErrorsTest, RefusesWhatCouldNeverBeDecoded) {
   const auto expect = [&](const SequenceInput& input, const std::string& message) {
-    EXPECT_THAT(engine_->Check(input), StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(message)));
+    EXPECT_THAT(engine_->Check(input),
+                StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(message)));
   };
   EXPECT_THAT(engine_->Check(Sequence(1, {9, 2})), IsOk());
   expect(Sequence(1, {}), "the source is empty");
@@ -146,7 +150,8 @@ TEST(TorchEngineMakingTest, ParsesNamesAndListsWhatThereIs) {
   EXPECT_EQ(*ParseDevice("cuda"), Device::kCuda);
   EXPECT_EQ(*ParseComputeType("bfloat16"), ComputeType::kBfloat16);
   EXPECT_THAT(ParseDevice("tpu").status(),
-              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("no device \"tpu\": there are cpu and cuda")));
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("no device \"tpu\": there are cpu and cuda")));
   EXPECT_THAT(ParseComputeType("int8").status(),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        HasSubstr("\"int8\" is not built: there are auto, float32, bfloat16")));
@@ -156,7 +161,8 @@ TEST(TorchEngineMakingTest, Float16IsRefusedOnTheCpu) {
   TorchEngineOptions options = kSmall;
   options.compute = ComputeType::kFloat16;
   EXPECT_THAT(MakeTorchEngine(TinyBundle(), options).status(),
-              StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("there are auto, float32 and bfloat16")));
+              StatusIs(absl::StatusCode::kFailedPrecondition,
+                       HasSubstr("there are auto, float32 and bfloat16")));
 }
 
 TEST(TorchEngineMakingTest, AFileThatIsNoModuleIsRefusedByName) {
@@ -169,9 +175,10 @@ TEST(TorchEngineMakingTest, AFileThatIsNoModuleIsRefusedByName) {
 TEST(TorchEngineMakingTest, AModuleThatBreaksTheContractIsRefused) {
   EXPECT_THAT(MakeTorchEngine(BundleOf("def step(self, x):\n    return x\n"), kSmall).status(),
               StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("no method encode")));
-  EXPECT_THAT(MakeTorchEngine(BundleOf("def encode(self, source):\n    return source\n"), kSmall).status(),
-              StatusIs(absl::StatusCode::kFailedPrecondition,
-                       HasSubstr("method encode takes 1 arguments, the engine gives it 2")));
+  EXPECT_THAT(
+      MakeTorchEngine(BundleOf("def encode(self, source):\n    return source\n"), kSmall).status(),
+      StatusIs(absl::StatusCode::kFailedPrecondition,
+               HasSubstr("method encode takes 1 arguments, the engine gives it 2")));
   Bundle bundle = TinyBundle();
   bundle.manifest.mutable_vocabulary()->set_size(50);
   EXPECT_THAT(MakeTorchEngine(bundle, kSmall).status(),
@@ -185,8 +192,8 @@ TEST(TorchEngineMakingTest, AGpuThatIsNotThereIsAnErrorThatSaysSo) {
   options.compute = ComputeType::kAuto;
   const auto engine = MakeTorchEngine(TinyBundle(), options);
   if (engine.ok()) GTEST_SKIP() << "this machine has a GPU";
-  EXPECT_THAT(engine.status(),
-              StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("device cuda was asked for, but ")));
+  EXPECT_THAT(engine.status(), StatusIs(absl::StatusCode::kFailedPrecondition,
+                                        HasSubstr("device cuda was asked for, but ")));
 }
 
 }  // namespace

@@ -17,9 +17,9 @@
 namespace linnet::model {
 namespace {
 
+using ::linnet::IsOk;
 using ::linnet::model::testing::TinyBundle;
 using ::linnet::model::testing::TinyModel;
-using ::linnet::IsOk;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
@@ -56,7 +56,8 @@ void TakeStep(Engine& engine, Results& results) {
   for (SequenceEvent& event : *events) {
     EXPECT_THAT(event.status, IsOk());
     if (event.finished) {
-      EXPECT_TRUE(results.emplace(event.id, std::move(event.hypotheses)).second) << "ended twice: " << event.id;
+      EXPECT_TRUE(results.emplace(event.id, std::move(event.hypotheses)).second)
+          << "ended twice: " << event.id;
     }
   }
 }
@@ -80,7 +81,8 @@ void ExpectSame(const std::vector<Hypothesis>& actual, const std::vector<Hypothe
   }
 }
 
-std::vector<Hypothesis> Alone(const SequenceInput& input, const TorchEngineOptions& options = kSmall) {
+std::vector<Hypothesis> Alone(const SequenceInput& input,
+                              const TorchEngineOptions& options = kSmall) {
   auto engine = MakeEngine(options);
   return Decode(*engine, {input}).at(input.id);
 }
@@ -157,7 +159,8 @@ TEST_F(TorchEngineTest, ALaneThatIsTakenOverRemembersNothing) {
   const SequenceInput last = Sequence(9, 12);
   const std::vector<Hypothesis> expected = Alone(last);
   Results results;
-  // The first ones leave in the middle of their windows, with sources in the blocks that the last one gets.
+  // The first ones leave in the middle of their windows, with sources in the blocks that the last
+  // one gets.
   for (SequenceId id = 1; id <= 4; ++id) {
     ASSERT_THAT(engine_->Seat(std::vector{Sequence(id, 40, 8, 24)}), IsOk());
     for (SequenceId step = 0; step < 2 + id; ++step) TakeStep(*engine_, results);
@@ -167,7 +170,8 @@ TEST_F(TorchEngineTest, ALaneThatIsTakenOverRemembersNothing) {
 }
 
 TEST_F(TorchEngineTest, SequencesWithOptionsOfTheirOwnShareAStep) {
-  std::vector<SequenceInput> inputs = {Sequence(1, 9, 1), Sequence(2, 9, 5), Sequence(3, 9, 3), Sequence(4, 9, 2)};
+  std::vector<SequenceInput> inputs = {Sequence(1, 9, 1), Sequence(2, 9, 5), Sequence(3, 9, 3),
+                                       Sequence(4, 9, 2)};
   inputs[0].options.max_target_tokens = 3;
   inputs[1].options.length_penalty = 0.0f;
   inputs[1].options.temperature = 2.0f;
@@ -180,7 +184,8 @@ TEST_F(TorchEngineTest, SequencesWithOptionsOfTheirOwnShareAStep) {
   EXPECT_LE(together.at(1)[0].tokens.size(), 4);
   EXPECT_GE(together.at(3)[0].tokens.size(), 11);
   EXPECT_EQ(together.at(4).size(), 1);
-  EXPECT_THAT(std::vector(together.at(4)[0].tokens.begin(), together.at(4)[0].tokens.begin() + 3), ElementsAre(7, 8, 9));
+  EXPECT_THAT(std::vector(together.at(4)[0].tokens.begin(), together.at(4)[0].tokens.begin() + 3),
+              ElementsAre(7, 8, 9));
 }
 
 TEST_F(TorchEngineTest, AllRowsAndAllMemoryComeBack) {
@@ -195,7 +200,8 @@ TEST_F(TorchEngineTest, AllRowsAndAllMemoryComeBack) {
     TakeStep(*engine_, results);
     engine_->Release(10 * round + 3);
     EXPECT_TRUE(engine_->HasRoom(std::vector{Sequence(999, 32, 4)}));
-    EXPECT_FALSE(engine_->HasRoom(std::vector{Sequence(999, 33, 4)})) << "a third block is not free";
+    EXPECT_FALSE(engine_->HasRoom(std::vector{Sequence(999, 33, 4)}))
+        << "a third block is not free";
     EXPECT_FALSE(engine_->HasRoom(std::vector{Sequence(999, 32, 5)})) << "a fifth row is not free";
     while (engine_->sequences() > 0) TakeStep(*engine_, results);
     EXPECT_EQ(engine_->rows_in_use(), 0);
@@ -230,13 +236,16 @@ TEST_F(TorchEngineTest, Bfloat16RunsAndIsAsInvariant) {
   std::vector<SequenceInput> inputs;
   for (int i = 1; i <= 6; ++i) inputs.push_back(Sequence(i, 5 * i, 1 + i % 4));
   const Results together = Decode(*engine, inputs);
-  for (const SequenceInput& input : inputs) ExpectSame(together.at(input.id), Alone(input, options));
+  for (const SequenceInput& input : inputs)
+    ExpectSame(together.at(input.id), Alone(input, options));
   // Not the result of float32, but near it: bfloat16 keeps 8 bits of every activation on the
-  // way, and scores of this untrained model reach -8. 0.22 was measured, with 0.3 a wrong weight would still be seen.
+  // way, and scores of this untrained model reach -8. 0.22 was measured, with 0.3 a wrong weight
+  // would still be seen.
   SequenceInput forced = Sequence(1, 9, 1);
   forced.options.max_target_tokens = 8;
   forced.prefix = {5, 6, 7, 8, 9, 10, 11, 12};
-  const auto exact = Decode(*engine_, {forced}).at(1)[0], rounded = Decode(*engine, {forced}).at(1)[0];
+  const auto exact = Decode(*engine_, {forced}).at(1)[0],
+             rounded = Decode(*engine, {forced}).at(1)[0];
   for (size_t i = 0; i < exact.token_scores.size(); ++i) {
     EXPECT_NEAR(rounded.token_scores[i], exact.token_scores[i], 0.3);
   }
