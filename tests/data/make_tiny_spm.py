@@ -1,7 +1,8 @@
-"""Makes tiny.spm, the small SentencePiece model of the C++ tests: python tests/data/make_tiny_spm.py
+"""Makes tiny.spm, the small SentencePiece model of the C++ tests: run this file.
 
-Unigram with byte fallback, so that any text survives a round trip; no normalisation; the special ids of every bundle
-(bos 0, pad 1, eos 2, unk 3). Trained on the sentences below, which belong to this file.
+Unigram with byte fallback, so that any text survives a round trip; no normalisation; the special
+ids of every bundle (bos 0, pad 1, eos 2, unk 3). Trained on the sentences below, which belong to
+this file.
 """
 
 import io

@@ -22,22 +22,37 @@ BAD_LINES = [
     ({"source_ids": [9, 600, 2]}, "source token 600 is outside the vocabulary of 600 tokens"),
     ({"source_ids": [9, -1, 2]}, "source token -1 is outside"),
     ({"source_ids": [9, 1.5, 2]}, "source_ids[1] is 1.5, it must be an integer"),
-    ({"source_ids": [9, 2**40, 2]}, "source_ids[1] is 1099511627776, it must be an integer of 32 bits"),
-    ({"source_ids": "9 2"}, "source_ids is \"9 2\", it must be a list of token ids"),
+    (
+        {"source_ids": [9, 2**40, 2]},
+        "source_ids[1] is 1099511627776, it must be an integer of 32 bits",
+    ),
+    ({"source_ids": "9 2"}, 'source_ids is "9 2", it must be a list of token ids'),
     ({"source_ids": [9] * 1024 + [2]}, "the source has 1025 tokens, this model reads at most 1024"),
     ({"source_ids": [9, 2], "prefix_ids": [2]}, "prefix token 2 is the end token"),
     ({"source_ids": [9, 2], "prefix_ids": [700]}, "prefix token 700 is outside"),
     ({"source_ids": [9, 2], "options": 3}, "options is 3, it must be a JSON object"),
     ({"source_ids": [9, 2], "options": {"sampling": 1}}, 'options has the unknown key "sampling"'),
-    ({"source_ids": [9, 2], "options": {"beam_size": 0}}, "beam_size is 0, it must be between 1 and"),
+    (
+        {"source_ids": [9, 2], "options": {"beam_size": 0}},
+        "beam_size is 0, it must be between 1 and",
+    ),
     ({"source_ids": [9, 2], "options": {"beam_size": 1000}}, "beam_size is 1000"),
-    ({"source_ids": [9, 2], "options": {"beam_size": 2.0}}, "beam_size is 2.0, it must be an integer"),
+    (
+        {"source_ids": [9, 2], "options": {"beam_size": 2.0}},
+        "beam_size is 2.0, it must be an integer",
+    ),
     ({"source_ids": [9, 2], "options": {"n_best": 6}}, "n_best is 6"),
-    ({"source_ids": [9, 2], "options": {"length_penalty": "x"}}, 'length_penalty is "x", it must be a number'),
+    (
+        {"source_ids": [9, 2], "options": {"length_penalty": "x"}},
+        'length_penalty is "x", it must be a number',
+    ),
     ({"source_ids": [9, 2], "options": {"length_penalty": -1}}, "length_penalty is -1"),
     ({"source_ids": [9, 2], "options": {"temperature": 0}}, "temperature is 0"),
     ({"source_ids": [9, 2], "options": {"max_target_tokens": 1025}}, "max_target_tokens is 1025"),
-    ({"source_ids": [9, 2], "options": {"normalize_scores": 1}}, "normalize_scores is 1, it must be true or false"),
+    (
+        {"source_ids": [9, 2], "options": {"normalize_scores": 1}},
+        "normalize_scores is 1, it must be true or false",
+    ),
 ]
 
 
@@ -79,7 +94,10 @@ def test_no_lines_are_no_answers(run, bundle):
     ("flags", "message"),
     [
         (("--speed", "9"), "--speed"),
-        (("--compute", "int8"), 'compute type "int8" is not built: there are auto, float32, bfloat16'),
+        (
+            ("--compute", "int8"),
+            'compute type "int8" is not built: there are auto, float32, bfloat16',
+        ),
         (("--device", "tpu"), 'no device "tpu": there are cpu and cuda'),
         (("--batch", "0"), "--batch"),
         (("--beam", "0"), "beam_size is 0"),
@@ -118,16 +136,31 @@ def test_float16_on_the_cpu_ends_with_status_3(run, bundle):
 
 
 def test_synthetic_prints_exactly_the_promised_numbers(run, bundle):
-    flags = ("--synthetic", "--source-tokens", "7", "--target-tokens", "9", "--repeat", "3", "--seed", "4")
+    flags = (
+        "--synthetic",
+        "--source-tokens",
+        "7",
+        "--target-tokens",
+        "9",
+        "--repeat",
+        "3",
+        "--seed",
+        "4",
+    )
     done = run(bundle, *flags, "--batch", "2", "--beam", "3")
     assert done.status == 0, done.stderr
     (line,) = done.answers
     assert " ".join(line) == (
-        "engine compute device threads batch beam source_tokens target_tokens seconds tokens_per_second "
-        "best_tokens_per_second"
+        "engine compute device threads batch beam source_tokens target_tokens seconds "
+        "tokens_per_second best_tokens_per_second"
     )
     assert (line["compute"], line["device"], line["threads"]) == ("float32", "cpu", 2)
-    assert (line["batch"], line["beam"], line["source_tokens"], line["target_tokens"]) == (2, 3, 7, 9)
+    assert (line["batch"], line["beam"], line["source_tokens"], line["target_tokens"]) == (
+        2,
+        3,
+        7,
+        9,
+    )
     # Two best hypotheses of nine tokens each.
     assert line["tokens_per_second"] == pytest.approx(18 / line["seconds"])
     assert line["best_tokens_per_second"] >= line["tokens_per_second"]

@@ -69,7 +69,9 @@ def run(binary):
             command += ["--threads", str(threads)]
         if "--compute" not in flags:
             command += ["--compute", "float32"]
-        done = subprocess.run(command, input=text.encode("utf-8", "surrogateescape"), capture_output=True, timeout=300)
+        done = subprocess.run(
+            command, input=text.encode("utf-8", "surrogateescape"), capture_output=True, timeout=300
+        )
         answers = [json.loads(line) for line in done.stdout.decode().splitlines()]
         return Run(done.returncode, answers, done.stderr.decode())
 

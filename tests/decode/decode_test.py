@@ -32,7 +32,8 @@ def test_an_answer_has_exactly_the_promised_keys(decode):
     assert len(hypotheses) == 2
     for hypothesis in hypotheses:
         assert list(hypothesis) == ["ids", "text", "score", "token_scores"]
-        assert hypothesis["ids"][-1] == EOS and hypothesis["ids"].count(EOS) == 1
+        assert hypothesis["ids"][-1] == EOS
+        assert hypothesis["ids"].count(EOS) == 1
         assert len(hypothesis["ids"]) == len(hypothesis["token_scores"]) <= 9
         assert isinstance(hypothesis["text"], str)
         assert all(score <= 0 for score in hypothesis["token_scores"])
@@ -53,7 +54,9 @@ def test_score_is_the_sum_over_length_to_the_penalty(decode, penalty):
     for hypotheses in decode(SOURCES, "--length-penalty", str(penalty), "--n-best", "5"):
         for h in hypotheses:
             # 1e-5: sums of float32
-            assert h["score"] == pytest.approx(sum(h["token_scores"]) / len(h["ids"]) ** penalty, rel=1e-5)
+            assert h["score"] == pytest.approx(
+                sum(h["token_scores"]) / len(h["ids"]) ** penalty, rel=1e-5
+            )
         scores = [h["score"] for h in hypotheses]
         assert scores == sorted(scores, reverse=True)
         assert len({tuple(h["ids"]) for h in hypotheses}) == len(hypotheses) == 5
@@ -79,7 +82,10 @@ def test_company_order_and_threads_change_nothing(decode):
 
 def test_answers_come_in_the_order_of_the_lines(decode):
     # Short and long targets by turns, far more lines than sequences in flight.
-    lines = [line(seed, 5, min_target_tokens=n, max_target_tokens=n) for seed, n in enumerate([1, 12] * 20)]
+    lines = [
+        line(seed, 5, min_target_tokens=n, max_target_tokens=n)
+        for seed, n in enumerate([1, 12] * 20)
+    ]
     for wanted, (best,) in zip(lines, decode(lines, "--batch", "4", "--beam", "2"), strict=True):
         assert len(best["ids"]) == wanted["options"]["max_target_tokens"] + 1
 
@@ -93,7 +99,9 @@ def test_beam_1_takes_the_most_probable_token_each_time(decode):
 
 def test_a_prefix_is_forced_and_scored(decode):
     prefix = [17, 5, 99]
-    for hypotheses in decode([line(2, prefix=prefix, beam_size=beam, n_best=beam) for beam in (1, 4)]):
+    for hypotheses in decode(
+        [line(2, prefix=prefix, beam_size=beam, n_best=beam) for beam in (1, 4)]
+    ):
         for h in hypotheses:
             assert h["ids"][:3] == prefix
             assert all(math.isfinite(score) for score in h["token_scores"])
@@ -101,7 +109,9 @@ def test_a_prefix_is_forced_and_scored(decode):
 
 def test_limits_count_without_the_end_token(decode):
     for best, wanted in zip(
-        decode([line(3, min_target_tokens=n, max_target_tokens=n) for n in (0, 1, 7)]), (1, 2, 8), strict=True
+        decode([line(3, min_target_tokens=n, max_target_tokens=n) for n in (0, 1, 7)]),
+        (1, 2, 8),
+        strict=True,
     ):
         assert len(best[0]["ids"]) == wanted
     for (best,) in decode([line(seed, min_target_tokens=10) for seed in range(4)]):
@@ -109,7 +119,9 @@ def test_limits_count_without_the_end_token(decode):
 
 
 def test_no_repeat_ngram_size_forbids_what_was_there(decode):
-    for (best,) in decode([line(seed, 9, no_repeat_ngram_size=1, min_target_tokens=12) for seed in range(4)]):
+    for (best,) in decode(
+        [line(seed, 9, no_repeat_ngram_size=1, min_target_tokens=12) for seed in range(4)]
+    ):
         assert len(set(best["ids"])) == len(best["ids"])
 
 
@@ -132,12 +144,17 @@ def test_a_bundle_without_tokenizers_serves_ids(run, bundle_without_tokenizer):
     done = run(bundle_without_tokenizer, lines=[line(1), {"text": "Bado."}])
     assert done.status == 1
     assert done.answers[0]["hypotheses"][0]["text"] is None
-    assert done.answers[1]["error"]["message"] == "the bundle has no tokenizer: give source_ids instead of text"
+    assert (
+        done.answers[1]["error"]["message"]
+        == "the bundle has no tokenizer: give source_ids instead of text"
+    )
 
 
 def test_a_typed_line_is_answered_before_the_next(binary, bundle):
     command = [str(binary), "--bundle", str(bundle), "--compute", "float32", "--threads", "1"]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
         for seed in range(3):
             process.stdin.write(json.dumps(line(seed)) + "\n")
             process.stdin.flush()
@@ -152,6 +169,7 @@ def test_a_typed_line_is_answered_before_the_next(binary, bundle):
 def eager_model():
     """The model that the bundle was made from: the same seed gives the same weights."""
     import torch
+
     from linnet_model.random_bundle import preset
     from linnet_model.transducer import Transducer
 
@@ -160,8 +178,9 @@ def eager_model():
 
 
 def test_token_scores_are_those_of_the_training_path(decode):
-    """Saved, loaded, frozen and stepped = the whole target at once, in the model as it was trained."""
+    """Saved, loaded and stepped = the whole target at once, in the model as it was trained."""
     import torch
+
     from linnet_model.transducer import forced_logits
 
     model = eager_model()
@@ -170,7 +189,9 @@ def test_token_scores_are_those_of_the_training_path(decode):
             ids = torch.tensor([wanted["source_ids"]])
             target = torch.tensor([h["ids"]])
             with torch.no_grad():
-                logits = forced_logits(model, ids, torch.tensor([ids.shape[1]], dtype=torch.int32), target)
+                logits = forced_logits(
+                    model, ids, torch.tensor([ids.shape[1]], dtype=torch.int32), target
+                )
             scores = logits.log_softmax(-1)[0].gather(1, target[0].unsqueeze(1)).squeeze(1)
             # 1e-4: float32 sums in another order
             assert h["token_scores"] == pytest.approx(scores.tolist(), abs=1e-4)
@@ -183,11 +204,15 @@ def test_hypotheses_are_those_of_the_search_in_python(decode, beam):
 
     ops.load()
     options = Options(beam_size=beam, max_target_tokens=12)
-    found = beam_search(eager_model(), [x["source_ids"] for x in SOURCES], options, most=1024, reach=5)
+    found = beam_search(
+        eager_model(), [x["source_ids"] for x in SOURCES], options, most=1024, reach=5
+    )
     for hypotheses, expected in zip(
         decode(SOURCES, "--beam", str(beam), "--n-best", str(beam)), found, strict=True
     ):
-        assert [h["score"] for h in hypotheses] == pytest.approx([h.score for h in expected], abs=1e-4)
+        assert [h["score"] for h in hypotheses] == pytest.approx(
+            [h.score for h in expected], abs=1e-4
+        )
         assert [h["ids"] for h in hypotheses] == [h.ids for h in expected]
 
 
