@@ -42,8 +42,9 @@ absl::Status CheckServer(const std::string& server) {
 absl::Status CheckOptions(const ClientOptions& options) {
   if (absl::Status status = CheckServer(options.server); !status.ok()) return status;
   if (options.timeout <= absl::ZeroDuration() || options.timeout > absl::Hours(24)) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "timeout ", absl::FormatDuration(options.timeout), " is not above 0 and at most 24h"));
+    return absl::InvalidArgumentError(absl::StrCat("timeout is ",
+                                                   absl::FormatDuration(options.timeout),
+                                                   ", it must be above 0 and at most 24h"));
   }
   const RetryOptions& retry = options.retry;
   if (retry.max_attempts < 1 || retry.max_attempts > 5) {

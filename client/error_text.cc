@@ -1,6 +1,7 @@
 // ErrorText of client.h.
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -27,19 +28,26 @@ std::optional<Detail> Find(const absl::Status& status) {
 
 std::string ErrorText(const absl::Status& status) {
   std::string text = absl::StrCat(absl::StatusCodeToString(status.code()), ": ", status.message());
+  std::set<std::string> named;  // fields and resources that need not be named once more
   if (const auto bad = Find<google::rpc::BadRequest>(status)) {
     for (const auto& violation : bad->field_violations()) {
-      absl::StrAppend(&text, "\n  field ", violation.field());
+      named.insert(violation.field());
       // Often there is one violation and it is the message.
+      if (status.message() == absl::StrCat(violation.field(), ": ", violation.description()))
+        continue;
+      absl::StrAppend(&text, "\n  field ", violation.field());
       if (violation.description() != status.message()) {
         absl::StrAppend(&text, ": ", violation.description());
       }
     }
   }
   if (const auto resource = Find<google::rpc::ResourceInfo>(status)) {
-    absl::StrAppend(&text, "\n  ", resource->resource_type(), " \"", resource->resource_name(),
-                    "\"");
-    if (!resource->description().empty()) absl::StrAppend(&text, ": ", resource->description());
+    named.insert(resource->resource_name());
+    if (resource->description() != status.message()) {
+      absl::StrAppend(&text, "\n  ", resource->resource_type(), " \"", resource->resource_name(),
+                      "\"");
+      if (!resource->description().empty()) absl::StrAppend(&text, ": ", resource->description());
+    }
   }
   if (const auto retry = Find<google::rpc::RetryInfo>(status)) {
     const double seconds = retry->retry_delay().seconds() + 1e-9 * retry->retry_delay().nanos();
@@ -49,7 +57,9 @@ std::string ErrorText(const absl::Status& status) {
     const std::map<std::string, std::string> sorted(info->metadata().begin(),
                                                     info->metadata().end());
     std::vector<std::string> parts = {info->reason()};
-    for (const auto& [key, value] : sorted) parts.push_back(absl::StrCat(key, "=", value));
+    for (const auto& [key, value] : sorted) {
+      if (!named.contains(value)) parts.push_back(absl::StrCat(key, "=", value));
+    }
     absl::StrAppend(&text, "\n  reason ", absl::StrJoin(parts, " "));
   }
   return text;

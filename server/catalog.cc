@@ -50,7 +50,7 @@ bool IsLanguageTag(absl::string_view tag) {
 absl::Status CheckTag(absl::string_view field, absl::string_view tag) {
   if (tag.empty() || IsLanguageTag(tag)) return absl::OkStatus();
   return BadField(field, "BAD_LANGUAGE_CODE",
-                  absl::StrCat("\"", absl::Utf8SafeCHexEscape(tag.substr(0, 40)),
+                  absl::StrCat("\"", absl::CHexEscape(tag.substr(0, 40)),
                                "\" is no language code (BCP-47), such as \"en\" or \"de-AT\""));
 }
 
@@ -205,18 +205,21 @@ absl::StatusOr<ServedModel*> Catalog::Find(Task task, absl::string_view name,
       if (model->name() != name) continue;
       if (manifest.task() != task) {
         return BadField("model", "WRONG_TASK",
-                        absl::StrCat("\"", name, "\" ", TaskVerb(manifest.task())));
+                        absl::StrCat("\"", name, "\" ", TaskVerb(manifest.task()),
+                                     ": name one that ", TaskVerb(task), ", or none"));
       }
       if (!ServesPair(manifest, source_language, target_language)) {
         return BadField("model", "WRONG_LANGUAGES",
-                        absl::StrCat("\"", name, "\" ", TaskVerb(task), " ", Pair(manifest)));
+                        absl::StrCat("\"", name, "\" ", TaskVerb(task), " ", Pair(manifest),
+                                     ": ask for that, or name another model"));
       }
       return model.get();
     }
     auto names = [](std::string* out, const auto& model) { absl::StrAppend(out, model->name()); };
-    return NoSuchModel(name,
-                       absl::StrCat("no model \"", absl::Utf8SafeCHexEscape(name.substr(0, 80)),
-                                    "\": there is ", absl::StrJoin(models_, ", ", names)));
+    // A start of the name is enough: what details may hold is limited.
+    const std::string shown = absl::CHexEscape(name.substr(0, 80));
+    return NoSuchModel(shown, absl::StrCat("no model \"", shown, "\": there is ",
+                                           absl::StrJoin(models_, ", ", names)));
   }
   if (source_language.empty()) {
     return BadField(source_field, "MISSING", "is required where no model is named");

@@ -11,6 +11,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 #include "model/runtime/segmenter.h"
 #include "server/errors.h"
 
@@ -84,7 +85,9 @@ absl::Status CheckDecodingOptions(const DecodingOptions& options, const ServedMo
         MergeOptions(model.bundle, so_far, model.bundle.manifest.limits().max_source_tokens());
     if (auto status = model::CheckOptions(merged, model.scheduler->engine_info().limits);
         !status.ok()) {
-      return AtField(path, "BAD_OPTION", status);
+      absl::string_view message = status.message();
+      absl::ConsumePrefix(&message, field->name() + " ");  // the path says it, and better
+      return BadField(path, "BAD_OPTION", message);
     }
   }
   return absl::OkStatus();
@@ -156,7 +159,7 @@ absl::StatusOr<TextRequest> CheckRequest(const linnet::v1::TranslateRequest& req
                                          const Catalog& catalog, const TextLimits& limits) {
   if (!request.mime_type().empty() && request.mime_type() != "text/plain") {
     return BadField("mime_type", "UNSUPPORTED",
-                    absl::StrCat("\"", absl::Utf8SafeCHexEscape(request.mime_type().substr(0, 80)),
+                    absl::StrCat("\"", absl::CHexEscape(request.mime_type().substr(0, 80)),
                                  "\" is not supported: there is text/plain"));
   }
   if (request.target_language_code().empty())

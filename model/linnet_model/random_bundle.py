@@ -67,15 +67,16 @@ def random_bundle(
     weight_type: str = "bfloat16",
     tokenizer: bool = False,
     task: str = "translate",
+    bundle_name: str | None = None,
 ) -> int:
-    """Writes the bundle and returns its number of parameters. The same seed gives the same
-    weights."""
+    """Writes the bundle of the preset `name` and returns its number of parameters. The same seed
+    gives the same weights."""
     sizes = preset(name, vocabulary, mixer)
     torch.manual_seed(seed)
     model = Transducer(sizes).eval()
     target = "de" if task == "translate" else "en"
     config = BundleConfig(
-        name=f"random-{name.replace('_', '-')}",
+        name=bundle_name or f"random-{name.replace('_', '-')}",
         task=task,
         target_language=target,
         max_source_tokens=1024,
@@ -119,6 +120,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument(
         "--tokenizer", action="store_true", help="train a SentencePiece model on made-up sentences"
     )
+    parser.add_argument("--name", help="name of the bundle [random-PRESET]")
     parser.add_argument("--out", type=Path, required=True)
     options = parser.parse_args(arguments)
     try:
@@ -131,6 +133,7 @@ def main(arguments: list[str] | None = None) -> int:
             options.weights,
             options.tokenizer,
             options.task,
+            options.name,
         )
     except ConfigError as error:
         print(f"linnet-random-bundle: {error}", file=sys.stderr)

@@ -14,7 +14,10 @@
 #include <utility>
 
 #include "absl/status/status.h"
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 #include "model/runtime/sha256.h"
 
 namespace linnet::model {
@@ -26,6 +29,7 @@ using linnet::v1::BundleManifest;
 constexpr char kManifest[] = "manifest.json";
 constexpr int kSchemaVersion = 1;
 constexpr uintmax_t kMaxManifestBytes = 4 << 20;
+constexpr size_t kMaxQuotedBytes = 200;
 constexpr int kMaxNameBytes = 64;
 constexpr int kMaxTokens = 1 << 20;
 constexpr int kMaxVocabulary = 1 << 24;
@@ -34,6 +38,17 @@ constexpr int kMaxRatio = 1000;
 template <typename... Parts>
 absl::Status Wrong(const Parts&... parts) {
   return absl::FailedPreconditionError(absl::StrCat(parts...));
+}
+
+// Protobuf's message has what is wrong, the place in the file, and a line that points at it. The
+// first two quote the file as it is, and a damaged one may hold any bytes.
+std::string Printable(const std::string& message) {
+  const std::vector<std::string> lines = absl::StrSplit(message, '\n');
+  std::string shown(absl::StripSuffix(lines[0], "."));
+  if (lines.size() > 1) absl::StrAppend(&shown, " at: ", lines[1]);
+  const bool cut = shown.size() > kMaxQuotedBytes;
+  if (cut) shown.resize(kMaxQuotedBytes);
+  return absl::StrCat(absl::CHexEscape(shown), cut ? "..." : "");
 }
 
 absl::StatusOr<BundleManifest> ReadManifest(const fs::path& file) {
@@ -50,7 +65,7 @@ absl::StatusOr<BundleManifest> ReadManifest(const fs::path& file) {
   google::protobuf::util::JsonParseOptions options;
   options.ignore_unknown_fields = false;
   const auto status = google::protobuf::util::JsonStringToMessage(json, &manifest, options);
-  if (!status.ok()) return Wrong("is not a manifest: ", std::string(status.message()));
+  if (!status.ok()) return Wrong("is not a manifest: ", Printable(std::string(status.message())));
   return manifest;
 }
 

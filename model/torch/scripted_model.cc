@@ -52,8 +52,10 @@ torch::jit::Module Load(const std::filesystem::path& file, at::Device device, at
   CheckMethods(module);
   module.eval();
   Convert(module, device, type);
-  // Not frozen: LibTorch 2.11's freeze_module with several methods drops methods of submodules that
-  // these still call.
+  // Not frozen, for nothing is won by it: medians of 400 steps of four rows of an en-de model,
+  // taken by turns in Python on a busy machine, are 7.80 ms as loaded, 7.82 ms frozen, 7.77 ms
+  // frozen without optimised numerics. Called from here, LibTorch 2.11's freeze_module also drops
+  // methods of submodules that encode still calls, and torch::jit::freeze wants a method forward.
   return module;
 }
 

@@ -237,7 +237,7 @@ TEST_F(CliTest, WrongUsageExitsTwoAndSaysWhatIsWrong) {
       {ToGerman({"--file", "f", "x"}), "not by both"},
       {ToGerman({"--lines", "x"}), "not by both"},
       {ToGerman({"--timeout", "soon", "x"}), "\"soon\" is no duration"},
-      {ToGerman({"--timeout", "0", "x"}), "timeout 0"},
+      {ToGerman({"--timeout", "0", "x"}), "timeout is 0"},
       {ToGerman({"--server", "nowhere", "x"}), "server \"nowhere\" is not HOST:PORT"},
       {{"models", "x"}, "x"},
   };

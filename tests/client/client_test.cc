@@ -296,9 +296,9 @@ TEST(ClientOptionsTest, AbsurdOptionsAreRefusedWithTheirValue) {
   EXPECT_THAT(refusal([](ClientOptions& o) { o.server = "host:99999"; }), HasSubstr("65535"));
   EXPECT_THAT(refusal([](ClientOptions& o) { o.server = "::1:50051"; }), HasSubstr("[::1]"));
   EXPECT_THAT(refusal([](ClientOptions& o) { o.timeout = absl::ZeroDuration(); }),
-              HasSubstr("timeout 0"));
+              HasSubstr("timeout is 0"));
   EXPECT_THAT(refusal([](ClientOptions& o) { o.timeout = absl::InfiniteDuration(); }),
-              HasSubstr("timeout inf"));
+              HasSubstr("timeout is inf"));
   EXPECT_THAT(refusal([](ClientOptions& o) { o.retry.max_attempts = 6; }), HasSubstr("6"));
   EXPECT_THAT(refusal([](ClientOptions& o) { o.retry.max_backoff = absl::ZeroDuration(); }),
               HasSubstr("back-off"));

@@ -42,6 +42,38 @@ TEST(ErrorTextTest, AnOnlyViolationDoesNotRepeatTheMessage) {
   EXPECT_EQ(ErrorText(status), "INVALID_ARGUMENT: contents is empty\n  field contents");
 }
 
+TEST(ErrorTextTest, WhatTheMessageSaysOfAFieldIsNotSaidAgain) {
+  absl::Status status = absl::InvalidArgumentError("options.beam_size: is 99, at most 32");
+  google::rpc::BadRequest bad;
+  bad.add_field_violations()->set_field("options.beam_size");
+  bad.mutable_field_violations(0)->set_description("is 99, at most 32");
+  Attach(bad, &status);
+  google::rpc::ErrorInfo info;
+  info.set_reason("BAD_OPTION");
+  (*info.mutable_metadata())["field"] = "options.beam_size";
+  (*info.mutable_metadata())["limit"] = "32";
+  Attach(info, &status);
+  EXPECT_EQ(ErrorText(status),
+            "INVALID_ARGUMENT: options.beam_size: is 99, at most 32\n"
+            "  reason BAD_OPTION limit=32");
+}
+
+TEST(ErrorTextTest, WhatTheMessageSaysOfAResourceIsNotSaidAgain) {
+  absl::Status status = absl::NotFoundError("no model \"x\": there is en-de");
+  google::rpc::ResourceInfo resource;
+  resource.set_resource_type("linnet.v1.Model");
+  resource.set_resource_name("x");
+  resource.set_description("no model \"x\": there is en-de");
+  Attach(resource, &status);
+  google::rpc::ErrorInfo info;
+  info.set_reason("MODEL_NOT_FOUND");
+  (*info.mutable_metadata())["name"] = "x";
+  Attach(info, &status);
+  EXPECT_EQ(ErrorText(status),
+            "NOT_FOUND: no model \"x\": there is en-de\n"
+            "  reason MODEL_NOT_FOUND");
+}
+
 TEST(ErrorTextTest, ResourceRetryAndReasonAreShownInOrder) {
   absl::Status status = absl::ResourceExhaustedError("busy");
   google::rpc::ErrorInfo info;

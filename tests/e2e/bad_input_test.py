@@ -46,14 +46,14 @@ BAD_TRANSLATIONS = {
     "an unknown model": ({"model": "babel"}, grpc.StatusCode.NOT_FOUND, None, 'no model "babel"'),
     "a model of another task": ({"model": "en-summary"}, INVALID, "model", "summarises"),
     "another format": ({"mime_type": "text/html"}, INVALID, "mime_type", "there is text/plain"),
-    "beam 0": ({"options": {"beam_size": 0}}, INVALID, "options.beam_size", "beam_size is 0"),
-    "beam -1": ({"options": {"beam_size": -1}}, INVALID, "options.beam_size", "beam_size is -1"),
+    "beam 0": ({"options": {"beam_size": 0}}, INVALID, "options.beam_size", "beam_size: is 0,"),
+    "beam -1": ({"options": {"beam_size": -1}}, INVALID, "options.beam_size", "beam_size: is -1,"),
     "a huge beam": ({"options": {"beam_size": HUGE}}, INVALID, "options.beam_size", "beam_size"),
     "n_best over beam": (
         {"options": {"beam_size": 2, "n_best": 3}},
         INVALID,
         "options.n_best",
-        "n_best is 3",
+        "n_best: is 3,",
     ),
     "length penalty nan": (
         {"options": {"length_penalty": float("nan")}},

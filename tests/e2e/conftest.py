@@ -6,7 +6,6 @@ made from the .proto files at run time, so that nothing generated lies in the tr
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import shutil
@@ -64,6 +63,8 @@ def bundles(tmp_path_factory) -> Path:
                 "--tokenizer",
                 "--task",
                 task,
+                "--name",
+                name,
                 "--out",
                 str(folder / name),
             ],
@@ -71,8 +72,6 @@ def bundles(tmp_path_factory) -> Path:
             cwd=ROOT,
             env={**os.environ, "PYTHONPATH": str(ROOT / "model")},
         )
-        manifest = folder / name / "manifest.json"
-        manifest.write_text(json.dumps({**json.loads(manifest.read_text()), "name": name}))
     return folder
 
 
@@ -244,7 +243,10 @@ def run_server(server_binary):
 
     def run(*flags: str) -> tuple[int, str, str]:
         done = subprocess.run(
-            [str(server_binary), *flags], capture_output=True, errors="replace", timeout=START_SECONDS
+            [str(server_binary), *flags],
+            capture_output=True,
+            errors="replace",
+            timeout=START_SECONDS,
         )
         return done.returncode, done.stdout, done.stderr
 

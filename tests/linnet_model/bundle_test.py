@@ -144,3 +144,11 @@ def test_the_command_prints_the_number_of_parameters(tmp_path: Path, capsys):
     sizes = ModelConfig(**vars(preset("tiny", 60)))
     count = sum(p.numel() for p in Transducer(sizes).parameters())
     assert f"{count:,} parameters" in capsys.readouterr().out
+
+
+def test_the_name_of_a_random_bundle_is_that_of_its_preset_or_as_asked(tmp_path: Path):
+    asked = ["--preset", "tiny", "--vocab", "60", "--out", str(tmp_path)]
+    assert main(asked) == 0
+    assert read_manifest(tmp_path)["name"] == "random-tiny"
+    assert main([*asked, "--name", "en-de"]) == 0
+    assert read_manifest(tmp_path)["name"] == "en-de"

@@ -13,8 +13,12 @@ namespace {
 namespace fs = std::filesystem;
 using linnet::v1::BundleManifest;
 using ::testing::AllOf;
+using ::testing::Each;
 using ::testing::ElementsAre;
+using ::testing::Ge;
 using ::testing::HasSubstr;
+using ::testing::Le;
+using ::testing::SizeIs;
 
 // printf weights | sha256sum
 constexpr char kWeightsSha[] = "9a129038d9a00aed0cf6a7ea059ca50a813449061ab87848cf1a13eafdf33b2c";
@@ -144,6 +148,23 @@ TEST_F(BundleTest, ManifestThatIsNotJsonIsRefused) {
                 StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("manifest.json")))
         << json;
   }
+}
+
+TEST_F(BundleTest, DamagedManifestIsQuotedInPrintableCharactersAndNotAtLength) {
+  const std::string noise = "\xFF\x01\xC3";
+  for (const std::string& json :
+       {"{\"name\": \"" + noise + "\"}", "{\"name\" " + noise, noise + "{}",
+        "{\"" + std::string(3000, 'x') + "\": 1}", "{\"" + noise + "\": 1}",
+        "{\"task\": \"" + std::string(3000, '\t') + "\"}"}) {
+    Write("manifest.json", json);
+    const absl::Status status = ReadBundle(folder_).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition) << status;
+    const std::string message(status.message());
+    EXPECT_THAT(message, Each(AllOf(Ge(' '), Le('~'))));
+    EXPECT_THAT(message, SizeIs(Le(folder_.string().size() + 1000)));
+  }
+  Write("manifest.json", "{\"name\" \xFF}");
+  EXPECT_THAT(std::string(ReadBundle(folder_).status().message()), HasSubstr("\\xff"));
 }
 
 TEST_F(BundleTest, UnknownFieldsAreRefusedByName) {

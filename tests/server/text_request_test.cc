@@ -104,6 +104,26 @@ TEST_F(TextRequestTest, UnknownLanguagesAndModelsAreNotFoundWithTheListOfWhatThe
               StatusIs(absl::StatusCode::kNotFound, HasSubstr("no model summarises de")));
 }
 
+TEST_F(TextRequestTest, LongNamesComeBackCutAndInPlainAscii) {
+  std::string name = "x";
+  for (int i = 0; i < 5000; ++i) name += "\xC3\xA9";  // a cut after 80 bytes splits one of these
+  const auto expect_plain = [](const absl::Status& status) {
+    const std::string reply = ToProto(status).SerializeAsString();
+    EXPECT_LT(reply.size(), 2000);
+    EXPECT_TRUE(google::rpc::Status().ParseFromString(reply)) << "there is text that is not UTF-8";
+    EXPECT_THAT(std::string(status.message()), HasSubstr("\\xc3"));
+  };
+  TranslateRequest request = ToGerman({"The dog runs."});
+  request.set_model(name);
+  expect_plain(Check(request));
+  request = ToGerman({"The dog runs."});
+  request.set_target_language_code(name);
+  expect_plain(Check(request));
+  request = ToGerman({"The dog runs."});
+  request.set_mime_type(name);
+  expect_plain(Check(request));
+}
+
 TEST_F(TextRequestTest, LanguageCodesThatAreNoneAreTheCallersToChange) {
   for (const char* tag :
        {"e", "german language", "de_DE", "-de", "de-", "12", "de-123456789", "d\xC3\xA9"}) {
@@ -132,11 +152,11 @@ TEST_F(TextRequestTest, LanguagesAreRequiredUnlessTheModelSaysThem) {
 TEST_F(TextRequestTest, AModelOfAnotherTaskOrPairIsNotTakenInSilence) {
   TranslateRequest request = ToGerman({"The dog runs."});
   request.set_model("en-summary");
-  ExpectBad(request, "model", "\"en-summary\" summarises");
+  ExpectBad(request, "model", "\"en-summary\" summarises: name one that translates");
   request = ToGerman({"The dog runs."});
   request.set_model("en-de");
   request.set_target_language_code("fr");
-  ExpectBad(request, "model", "\"en-de\" translates en to de");
+  ExpectBad(request, "model", "\"en-de\" translates en to de: ask for that");
 }
 
 struct BadOption {
@@ -148,7 +168,8 @@ class BadOptionTest : public TextRequestTest, public ::testing::WithParamInterfa
 TEST_P(BadOptionTest, IsRefusedByName) {
   TranslateRequest request = ToGerman({"The dog runs."});
   GetParam().set(*request.mutable_options());
-  ExpectBad(request, absl::StrCat("options.", GetParam().name), "");
+  const std::string path = absl::StrCat("options.", GetParam().name);
+  ExpectBad(request, path, absl::StrCat(path, ": is "));
 }
 
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
