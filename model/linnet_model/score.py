@@ -136,6 +136,16 @@ def signatures(task: str) -> dict[str, str]:
     return {"BLEU": str(bleu.get_signature()), "chrF": str(chrf.get_signature())}
 
 
+def keep_other_tests(scores: dict[str, Any], before: dict[str, Any] | None) -> None:
+    """Adds the test sets that were measured before with the same weights, engine and options."""
+    same = ("model_sha256", "engine", "options", "measures", "signatures")
+    if before is None or any(before[key] != scores[key] for key in same):
+        return
+    measured = {test["domain"] for test in scores["tests"]}
+    scores["tests"] += [test for test in before["tests"] if test["domain"] not in measured]
+    scores["tests"].sort(key=lambda test: test["domain"])
+
+
 def write_answers(
     path: Path, texts: list[str], references: list[list[str]], answers: list[str]
 ) -> None:
@@ -279,6 +289,7 @@ def main(arguments: list[str] | None = None) -> int:
             )
         )
         if options.write:
+            keep_other_tests(scores, read_json(options.bundle / "scores.json"))
             text = json.dumps(scores, indent=2, ensure_ascii=False) + "\n"
             (options.bundle / "scores.json").write_text(text, encoding="utf-8")
             write_card(options.bundle)

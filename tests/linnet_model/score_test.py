@@ -11,6 +11,7 @@ from linnet_model.data import DataError, Pair
 from linnet_model.score import (
     decode_command,
     decode_with_command,
+    keep_other_tests,
     measure,
     read_references,
     test_domains,
@@ -80,3 +81,18 @@ def test_an_error_of_the_engine_ends_the_scoring(tmp_path: Path):
         decode_with_command(mute, tmp_path, ["a"], [])
     with pytest.raises(ConfigError, match="no linnet-decode at"):
         decode_command(tmp_path / "none")
+
+
+def test_scores_of_the_same_weights_are_kept_beside_new_ones():
+    def scores(sha256: str, **tests: int) -> dict:
+        facts = dict.fromkeys(("engine", "options", "measures", "signatures"), "x")
+        rows = [{"domain": domain, "rows": count} for domain, count in tests.items()]
+        return {"model_sha256": sha256, **facts, "tests": rows}
+
+    new = scores("a", b=9)
+    keep_other_tests(new, scores("a", a=1, b=2, c=3))
+    assert new == scores("a", a=1, b=9, c=3)
+    other = scores("a", b=9)
+    keep_other_tests(other, scores("older", a=1))
+    keep_other_tests(other, None)
+    assert other == scores("a", b=9)
