@@ -238,8 +238,8 @@ TEST(BatcherTest, TimesAreThoseOfTheDoors) {
 }
 
 TEST(BatcherTest, TheReportAddsUp) {
+  std::vector<Outcome> outcomes(3);  // outlives the house, which ends what is left
   House house({.rows = 3});
-  std::vector<Outcome> outcomes(3);
   house.Add(Say({5}, outcomes[0], /*beam_size=*/2));
   house.Add(Say({6, 7}, outcomes[1], /*beam_size=*/1));
   house.Add(Say({8}, outcomes[2], /*beam_size=*/1));
