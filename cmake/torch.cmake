@@ -23,5 +23,3 @@ foreach(name torch_cpu torch_cuda c10_cuda)
   set_property(TARGET linnet::${name} APPEND PROPERTY
     INTERFACE_LINK_OPTIONS "-Wl,--unresolved-symbols=ignore-in-shared-libs" "-Wl,-rpath,${LINNET_TORCH_DIR}/lib")
 endforeach()
-# The wheel carries the one libgomp of the process; ours must not bring a second.
-set(LINNET_OPENMP_LIBRARY "${LINNET_TORCH_DIR}/lib/libgomp.so.1")
