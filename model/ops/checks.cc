@@ -2,6 +2,9 @@
 
 #include <c10/util/Exception.h>
 
+#include <algorithm>
+#include <vector>
+
 namespace linnet::ops {
 
 void CheckFloats(const char* op, std::initializer_list<NamedTensor> tensors) {
@@ -57,6 +60,17 @@ void CheckOddWidth(const char* op, const c10::SymInt& width) {
   TORCH_CHECK(width % 2 == 1, op, ": filter width is ", width, ", must be odd");
 }
 
+void CheckDilation(const char* op, int64_t dilation) {
+  TORCH_CHECK(dilation >= 1, op, ": dilation is ", dilation,
+              ", must be at least 1 (taps at neighbouring positions)");
+}
+
+void CheckCudaHeadSize(const char* op, const at::Tensor& query, int64_t heads) {
+  TORCH_CHECK(!query.is_cuda() || query.sym_size(1) / heads <= kMaxCudaHeadSize, op,
+              ": a head has ", query.sym_size(1) / heads, " channels, on cuda it has at most ",
+              kMaxCudaHeadSize);
+}
+
 void CheckLengths(const char* op, const at::Tensor& lengths, int64_t most, const char* limit) {
   const int32_t* values = lengths.const_data_ptr<int32_t>();
   for (int64_t i = 0; i < lengths.numel(); ++i) {
@@ -77,6 +91,57 @@ FloatType FloatTypeOf(const at::Tensor& tensor) {
       TORCH_CHECK(false, "no kernel for ", tensor.scalar_type(),
                   "; supported are float32 and bfloat16, and float16 on cuda");
   }
+}
+
+void CheckRing(const char* op, NamedTensor x, NamedTensor ring, const at::Tensor& positions,
+               const at::Tensor& ancestry) {
+  CheckRank(op, {"positions", positions}, 1, "[R]");
+  CheckRank(op, {"ancestry", ancestry}, 2, "[R, A]");
+  CheckSize(op, {"positions", positions}, 0, "R", x.tensor.sym_size(0), x.name);
+  CheckSize(op, {"ancestry", ancestry}, 0, "R", x.tensor.sym_size(0), x.name);
+  TORCH_CHECK(ancestry.sym_size(1) >= ring.tensor.sym_size(0), op, ": ancestry has shape ",
+              ancestry.sym_sizes(), ", needs at least ", ring.tensor.sym_size(0),
+              " (the positions in ", ring.name, ") lanes per row");
+  CheckContiguous(op, ring, "it is changed in place");
+}
+
+namespace {
+
+void CheckRingIndices(const char* op, const char* name, const Ring& ring, int64_t rows) {
+  std::vector<int64_t> owner(ring.lanes, -1);
+  for (int64_t r = 0; r < rows; ++r) {
+    const int32_t* lanes = ring.ancestry + r * ring.ancestry_stride;
+    if (lanes[0] == -1) continue;
+    TORCH_CHECK(ring.positions[r] >= 0, op, ": positions[", r, "] is ", ring.positions[r],
+                ", must be at least 0");
+    const int64_t entries = std::min<int64_t>(ring.depth, ring.positions[r] + int64_t{1});
+    for (int64_t j = 0; j < entries; ++j) {
+      TORCH_CHECK(0 <= lanes[j] && lanes[j] < ring.lanes, op, ": ancestry[", r, ", ", j, "] is ",
+                  lanes[j], ", must lie between 0 and ", ring.lanes - 1, " (lanes of ", name,
+                  " - 1)", j == 0 ? ", or be -1 for an idle row" : "");
+    }
+    TORCH_CHECK(owner[lanes[0]] == -1, op, ": rows ", owner[lanes[0]], " and ", r,
+                " both own lane ", lanes[0], "; each row needs a lane of its own");
+    owner[lanes[0]] = r;
+  }
+}
+
+}  // namespace
+
+Ring UnpackRing(const char* op, NamedTensor ring, const at::Tensor& positions,
+                const at::Tensor& ancestry) {
+  const at::Tensor& data = ring.tensor;
+  int64_t size = 1;
+  for (int64_t dim = 2; dim < data.dim(); ++dim) size *= data.size(dim);
+  const Ring unpacked = {.data = data.mutable_data_ptr(),
+                         .positions = positions.const_data_ptr<int32_t>(),
+                         .ancestry = ancestry.const_data_ptr<int32_t>(),
+                         .depth = data.size(0),
+                         .lanes = data.size(1),
+                         .size = size,
+                         .ancestry_stride = ancestry.size(1)};
+  if (data.is_cpu()) CheckRingIndices(op, ring.name, unpacked, positions.size(0));
+  return unpacked;
 }
 
 }  // namespace linnet::ops

@@ -32,13 +32,27 @@ void CheckSize(const char* op, NamedTensor checked, int64_t dim, const char* let
 // For what is changed in place, or is too large to be copied at each step.
 void CheckContiguous(const char* op, NamedTensor checked, const char* reason);
 
-// Channels fall into heads evenly, and filters are of odd width.
+// Channels fall into heads evenly, filters are of odd width, and their taps do not coincide.
 void CheckHeads(const char* op, const c10::SymInt& channels, const c10::SymInt& heads);
 void CheckOddWidth(const char* op, const c10::SymInt& width);
+void CheckDilation(const char* op, int64_t dilation);
+
+// On CUDA a head of `query` [R, d] has at most kMaxCudaHeadSize channels.
+void CheckCudaHeadSize(const char* op, const at::Tensor& query, int64_t heads);
 
 // 0 <= lengths[i] <= most. Only for the CPU: elsewhere reading them would stop the device.
 void CheckLengths(const char* op, const at::Tensor& lengths, int64_t most, const char* limit);
 
 FloatType FloatTypeOf(const at::Tensor& tensor);
+
+// What the step operators share: `ring` [W, L, ...] is contiguous, positions [R] and ancestry
+// [R, A >= W] have the rows of x.
+void CheckRing(const char* op, NamedTensor x, NamedTensor ring, const at::Tensor& positions,
+               const at::Tensor& ancestry);
+
+// A ring as kernels see it. On the CPU, where reading them stops nothing, the indices of its rows
+// are checked: every lane that a row reads exists, and no two rows own the same.
+Ring UnpackRing(const char* op, NamedTensor ring, const at::Tensor& positions,
+                const at::Tensor& ancestry);
 
 }  // namespace linnet::ops

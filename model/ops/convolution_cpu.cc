@@ -40,7 +40,7 @@ struct Convolve {
       const auto rows = [&](int64_t j) __attribute__((always_inline)) {
         return x + j * p.channels;
       };
-      WeightedSum<W>(taps + first, last - first, rows, head_channels, out);
+      WeightedSum<W>(RowWeights{taps + first}, last - first, rows, head_channels, out);
     }
   }
 };

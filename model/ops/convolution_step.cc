@@ -4,9 +4,6 @@
 #include <torch/csrc/autograd/autograd_not_implemented_fallback.h>
 #include <torch/library.h>
 
-#include <algorithm>
-#include <vector>
-
 #include "model/ops/checks.h"
 
 namespace linnet::ops {
@@ -19,38 +16,12 @@ void Check(const char* op, bool dynamic, const at::Tensor& x, const at::Tensor& 
   CheckRank(op, {"x", x}, 2, "[R, C]");
   CheckRank(op, {"weight", weight}, dynamic ? 3 : 2, dynamic ? "[R, H, K]" : "[H, K]");
   CheckRank(op, {"window", window}, 3, "[K, L, C]");
-  CheckRank(op, {"positions", positions}, 1, "[R]");
-  CheckRank(op, {"ancestry", ancestry}, 2, "[R, A]");
   if (dynamic) CheckSize(op, {"weight", weight}, 0, "R", x.sym_size(0), "x");
   CheckSize(op, {"window", window}, 0, "K", weight.sym_size(-1), "weight");
   CheckSize(op, {"window", window}, 2, "C", x.sym_size(1), "x");
-  CheckSize(op, {"positions", positions}, 0, "R", x.sym_size(0), "x");
-  CheckSize(op, {"ancestry", ancestry}, 0, "R", x.sym_size(0), "x");
-  TORCH_CHECK(ancestry.sym_size(1) >= weight.sym_size(-1), op, ": ancestry has shape ",
-              ancestry.sym_sizes(), ", needs at least ", weight.sym_size(-1),
-              " (the filter width) lanes per row");
+  CheckRing(op, {"x", x}, {"window", window}, positions, ancestry);
   CheckHeads(op, x.sym_size(1), weight.sym_size(-2));
   CheckOddWidth(op, weight.sym_size(-1));
-  CheckContiguous(op, {"window", window}, "it is changed in place");
-}
-
-void CheckIndexValues(const char* op, const ConvolutionStepParams& p) {
-  std::vector<int64_t> owner(p.lanes, -1);
-  for (int64_t r = 0; r < p.rows; ++r) {
-    const int32_t* lanes = p.ancestry + r * p.ancestry_stride;
-    if (lanes[0] == -1) continue;
-    TORCH_CHECK(p.positions[r] >= 0, op, ": positions[", r, "] is ", p.positions[r],
-                ", must be at least 0");
-    const int64_t inputs = std::min<int64_t>(p.width, p.positions[r] + int64_t{1});
-    for (int64_t j = 0; j < inputs; ++j) {
-      TORCH_CHECK(0 <= lanes[j] && lanes[j] < p.lanes, op, ": ancestry[", r, ", ", j, "] is ",
-                  lanes[j], ", must lie between 0 and ", p.lanes - 1, " (lanes of window - 1)",
-                  j == 0 ? ", or be -1 for an idle row" : "");
-    }
-    TORCH_CHECK(owner[lanes[0]] == -1, op, ": rows ", owner[lanes[0]], " and ", r,
-                " both own lane ", lanes[0], "; each row needs a lane of its own");
-    owner[lanes[0]] = r;
-  }
 }
 
 at::Tensor Run(const char* op, bool dynamic, const at::Tensor& x, const at::Tensor& weight,
@@ -63,24 +34,16 @@ at::Tensor Run(const char* op, bool dynamic, const at::Tensor& x, const at::Tens
   const at::Tensor dense_ancestry = ancestry.contiguous();
   at::Tensor y = at::empty(x.sizes(), x.options());
   if (y.numel() == 0) return y;
-  const ConvolutionStepParams params = {
-      .type = FloatTypeOf(x),
-      .dynamic = dynamic,
-      .x = dense_x.const_data_ptr(),
-      .weight = dense_weight.const_data_ptr(),
-      .window = window.mutable_data_ptr(),
-      .positions = dense_positions.const_data_ptr<int32_t>(),
-      .ancestry = dense_ancestry.const_data_ptr<int32_t>(),
-      .y = y.mutable_data_ptr(),
-      .rows = x.size(0),
-      .channels = x.size(1),
-      .heads = weight.size(-2),
-      .width = weight.size(-1),
-      .lanes = window.size(1),
-      .ancestry_stride = ancestry.size(1),
-  };
-  if (x.is_cpu()) CheckIndexValues(op, params);
-  kernel(params);
+  kernel({.type = FloatTypeOf(x),
+          .dynamic = dynamic,
+          .x = dense_x.const_data_ptr(),
+          .weight = dense_weight.const_data_ptr(),
+          .window = UnpackRing(op, {"window", window}, dense_positions, dense_ancestry),
+          .y = y.mutable_data_ptr(),
+          .rows = x.size(0),
+          .channels = x.size(1),
+          .heads = weight.size(-2),
+          .width = weight.size(-1)});
   return y;
 }
 

@@ -3,6 +3,7 @@
 
 #include "model/ops/parallel.h"
 #include "model/ops/params.h"
+#include "model/ops/ring.h"
 #include "model/ops/vectors.h"
 
 namespace linnet::ops {
@@ -10,23 +11,6 @@ namespace {
 
 constexpr int64_t kCacheLine = 64;
 constexpr int64_t kCacheBytes = 2 << 20;  // second-level caches in use have half to two of these
-
-// Points inputs[k] at the input that tap k sees, for the taps first .. width-1; returns first. The
-// input of this very step is taken from x: its lane may not have been written yet.
-template <class T>
-int64_t FindInputs(const ConvolutionStepParams& p, int64_t row, const T** inputs) {
-  const int64_t position = p.positions[row];
-  const int32_t* lanes = p.ancestry + row * p.ancestry_stride;
-  const int64_t count = std::min(p.width, position + 1);
-  int64_t slot = position % p.width;
-  inputs[p.width - 1] = static_cast<const T*>(p.x) + row * p.channels;
-  for (int64_t j = 1; j < count; ++j) {
-    slot = slot == 0 ? p.width - 1 : slot - 1;
-    inputs[p.width - 1 - j] =
-        static_cast<const T*>(p.window) + (slot * p.lanes + lanes[j]) * p.channels;
-  }
-  return p.width - count;
-}
 
 template <class T>
 struct ConvolveStep {
@@ -48,12 +32,14 @@ struct ConvolveStep {
       const int64_t h = item % p.heads;
       const int64_t channel = h * head_channels;
       T* out = static_cast<T*>(p.y) + row * p.channels + channel;
-      const int64_t own_lane = p.ancestry[row * p.ancestry_stride];
-      if (own_lane < 0) {
+      if (IsIdle(p.window, row)) {
         std::fill_n(out, head_channels, T{});
         continue;
       }
-      if (item == begin || h == 0) first = FindInputs<T>(p, row, inputs);
+      const T* x = static_cast<const T*>(p.x) + row * p.channels;
+      if (item == begin || h == 0) {
+        first = FindEntries<T>(p.window, row, x, p.width, /*spacing=*/1, inputs);
+      }
       const float* taps = filters ? filters + h * stride : own_taps;
       if (!filters) {
         Softmax<W>(static_cast<const T*>(p.weight) + item * p.width, p.width, own_taps);
@@ -65,12 +51,8 @@ struct ConvolveStep {
         }
         return input;
       };
-      WeightedSum<W>(taps + first, p.width - first, rows, head_channels, out);
-
-      const T* x = static_cast<const T*>(p.x) + row * p.channels + channel;
-      const int64_t slot = p.positions[row] % p.width;
-      std::copy_n(x, head_channels,
-                  static_cast<T*>(p.window) + (slot * p.lanes + own_lane) * p.channels + channel);
+      WeightedSum<W>(RowWeights{taps + first}, p.width - first, rows, head_channels, out);
+      std::copy_n(x + channel, head_channels, OwnEntry<T>(p.window, row) + channel);
     }
   }
 };

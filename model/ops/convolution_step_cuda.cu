@@ -8,14 +8,6 @@ namespace {
 constexpr int kMaxThreads = 256;
 constexpr int kMaxWidth = 31;  // of the kernels with a fixed width
 
-// A position modulo K, for row `row`; stops the device where an index is out of range.
-__device__ __forceinline__ int64_t InputOffset(const ConvolutionStepParams& p, int64_t row, int j) {
-  const int position = p.positions[row];
-  const int lane = p.ancestry[row * p.ancestry_stride + j];
-  assert(0 <= position && 0 <= lane && lane < p.lanes);
-  return ((position - j) % p.width * p.lanes + lane) * p.channels;
-}
-
 // One block: blockDim.x * N channels of one row. Softmax, convolution and the window's update are
 // one launch. All other lanes' inputs that a row reads are of earlier steps, and its own input of
 // this step comes from x, so blocks need not wait for each other.
@@ -28,11 +20,9 @@ __global__ void __launch_bounds__(kMaxThreads) ConvolveStep(ConvolutionStepParam
   const int64_t row = blockIdx.x;
   const int64_t tile = int64_t(blockIdx.y) * blockDim.x * N;
   const int64_t c = tile + int64_t(threadIdx.x) * N;
-  const int own_lane = p.ancestry[row * p.ancestry_stride];
   const int64_t element = row * p.channels + c;
   Pack<T, N> out;
-  if (own_lane < 0) {
-    assert(own_lane == -1);
+  if (IsIdle(p.window, row)) {
     if (c >= p.channels) return;
 #pragma unroll
     for (int i = 0; i < N; ++i) out.at[i] = FromFloat<T>(0.0f);
@@ -50,13 +40,13 @@ __global__ void __launch_bounds__(kMaxThreads) ConvolveStep(ConvolutionStepParam
     WarpSoftmax(weight + i * K, K, taps + i * K);
   }
   for (int j = threadIdx.x; j < K; j += blockDim.x) {
-    offsets[j] = j == 0 || j <= p.positions[row] ? InputOffset(p, row, j) : -1;
+    offsets[j] = j == 0 || j <= p.window.positions[row] ? EntryOffset(p.window, row, j) : -1;
   }
   __syncthreads();
   if (c >= p.channels) return;
 
   const Pack<T, N> x = reinterpret_cast<const Pack<T, N>*>(p.x)[element / N];
-  const T* window = static_cast<const T*>(p.window) + c;
+  T* window = static_cast<T*>(p.window.data) + c;
   Pack<T, N> inputs[K];
 #pragma unroll
   for (int j = 1; j < K; ++j) {
@@ -75,7 +65,7 @@ __global__ void __launch_bounds__(kMaxThreads) ConvolveStep(ConvolutionStepParam
 #pragma unroll
   for (int i = 0; i < N; ++i) out.at[i] = FromFloat<T>(sums[i]);
   reinterpret_cast<Pack<T, N>*>(p.y)[element / N] = out;
-  *reinterpret_cast<Pack<T, N>*>(static_cast<T*>(p.window) + offsets[0] + c) = x;
+  *reinterpret_cast<Pack<T, N>*>(window + offsets[0]) = x;
 }
 
 // Any width and any number of heads, one thread per output: no shared memory, taps computed anew.
@@ -86,7 +76,7 @@ __global__ void __launch_bounds__(kMaxThreads) ConvolveStepAny(ConvolutionStepPa
   const int64_t row = element / p.channels;
   const int64_t c = element % p.channels;
   T* y = static_cast<T*>(p.y);
-  if (p.ancestry[row * p.ancestry_stride] < 0) {
+  if (IsIdle(p.window, row)) {
     y[element] = FromFloat<T>(0.0f);
     return;
   }
@@ -95,15 +85,16 @@ __global__ void __launch_bounds__(kMaxThreads) ConvolveStepAny(ConvolutionStepPa
       static_cast<const T*>(p.weight) + ((p.dynamic ? row * p.heads : 0) + head) * p.width;
   const SoftmaxScale softmax(weight, p.width);
   const T x = static_cast<const T*>(p.x)[element];
-  T* window = static_cast<T*>(p.window) + c;
-  const int64_t oldest = min(p.width - 1, int64_t(p.positions[row]));
+  T* window = static_cast<T*>(p.window.data) + c;
+  const int64_t oldest = min(p.width - 1, int64_t(p.window.positions[row]));
   float sum = 0.0f;
   for (int64_t j = oldest; j > 0; --j) {
-    sum += softmax.Tap(ToFloat(weight[p.width - 1 - j])) * ToFloat(window[InputOffset(p, row, j)]);
+    sum += softmax.Tap(ToFloat(weight[p.width - 1 - j])) *
+           ToFloat(window[EntryOffset(p.window, row, j)]);
   }
   sum += softmax.Tap(ToFloat(weight[p.width - 1])) * ToFloat(x);
   y[element] = FromFloat<T>(sum);
-  window[InputOffset(p, row, 0)] = x;
+  window[EntryOffset(p.window, row, 0)] = x;
 }
 
 template <class T>
@@ -111,7 +102,7 @@ bool Aligned(const ConvolutionStepParams& p, int64_t elements) {
   const auto bytes = elements * sizeof(T);
   const auto fits = [&](const void* at) { return reinterpret_cast<uintptr_t>(at) % bytes == 0; };
   return p.channels % elements == 0 && (p.channels / p.heads) % elements == 0 && fits(p.x) &&
-         fits(p.y) && fits(p.window);
+         fits(p.y) && fits(p.window.data);
 }
 
 // False if the taps of a block would not fit into shared memory.

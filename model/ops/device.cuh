@@ -93,6 +93,22 @@ struct SoftmaxScale {
   __device__ float Tap(float score) const { return __expf(score - highest) * scale; }
 };
 
+// Where the row's entry of j steps ago lies in the ring's data; stops the device where an index is
+// out of range.
+__device__ __forceinline__ int64_t EntryOffset(const Ring& ring, int64_t row, int64_t j) {
+  const int position = ring.positions[row];
+  const int lane = ring.ancestry[row * ring.ancestry_stride + j];
+  assert(0 <= position && 0 <= lane && lane < ring.lanes);
+  return ((position - j) % ring.depth * ring.lanes + lane) * ring.size;
+}
+
+// Idle rows write nothing and get zeros.
+__device__ __forceinline__ bool IsIdle(const Ring& ring, int64_t row) {
+  const int lane = ring.ancestry[row * ring.ancestry_stride];
+  assert(lane >= -1);
+  return lane < 0;
+}
+
 // Calls launch(T{}) with the element type that `type` stands for.
 template <class Launch>
 void DispatchType(FloatType type, const Launch& launch) {

@@ -6,6 +6,9 @@
 //
 //   dynamic_conv, light_conv             convolution.h
 //   dynamic_conv_step, light_conv_step   convolution_step.h
+//   depthwise_conv                       depthwise_conv.h
+//   depthwise_conv_step                  depthwise_conv_step.h
+//   self_attention_step                  self_attention_step.h
 //   source_attention                     source_attention.h
 //
 // Loading the library registers them: torch::jit::load() then finds them in a scripted module, and

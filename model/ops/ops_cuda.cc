@@ -7,7 +7,10 @@
 
 #include "model/ops/convolution.h"
 #include "model/ops/convolution_step.h"
+#include "model/ops/depthwise_conv.h"
+#include "model/ops/depthwise_conv_step.h"
 #include "model/ops/params.h"
+#include "model/ops/self_attention_step.h"
 #include "model/ops/source_attention.h"
 
 namespace linnet::ops {
@@ -22,6 +25,9 @@ void OnCurrentStream(const Params& params) {
 
 constexpr auto kConvolution = OnCurrentStream<ConvolutionParams, ConvolutionCuda>;
 constexpr auto kConvolutionStep = OnCurrentStream<ConvolutionStepParams, ConvolutionStepCuda>;
+constexpr auto kDepthwiseConv = OnCurrentStream<DepthwiseConvParams, DepthwiseConvCuda>;
+constexpr auto kDepthwiseConvStep = OnCurrentStream<DepthwiseConvStepParams, DepthwiseConvStepCuda>;
+constexpr auto kSelfAttentionStep = OnCurrentStream<SelfAttentionStepParams, SelfAttentionStepCuda>;
 constexpr auto kSourceAttention = OnCurrentStream<SourceAttentionParams, SourceAttentionCuda>;
 
 at::Tensor DynamicConvCuda(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& lengths,
@@ -48,6 +54,28 @@ at::Tensor LightConvStepCuda(const at::Tensor& x, const at::Tensor& weight, at::
   return LightConvStep(x, weight, window, positions, ancestry, kConvolutionStep);
 }
 
+at::Tensor DepthwiseConvCudaOp(const at::Tensor& x, const at::Tensor& weight,
+                               const at::Tensor& lengths, int64_t padding_left, int64_t dilation) {
+  const c10::cuda::CUDAGuard guard(x.device());
+  return DepthwiseConv(x, weight, lengths, padding_left, dilation, kDepthwiseConv);
+}
+
+at::Tensor DepthwiseConvStepCudaOp(const at::Tensor& x, const at::Tensor& weight,
+                                   at::Tensor& window, const at::Tensor& positions,
+                                   const at::Tensor& ancestry, int64_t dilation) {
+  const c10::cuda::CUDAGuard guard(x.device());
+  return DepthwiseConvStep(x, weight, window, positions, ancestry, dilation, kDepthwiseConvStep);
+}
+
+at::Tensor SelfAttentionStepCudaOp(const at::Tensor& query, const at::Tensor& key,
+                                   const at::Tensor& value, at::Tensor& cache,
+                                   const at::Tensor& positions, const at::Tensor& ancestry,
+                                   int64_t heads, int64_t neighbour_heads) {
+  const c10::cuda::CUDAGuard guard(query.device());
+  return SelfAttentionStep(query, key, value, cache, positions, ancestry, heads, neighbour_heads,
+                           kSelfAttentionStep);
+}
+
 at::Tensor SourceAttentionCudaOp(const at::Tensor& query, const at::Tensor& memory,
                                  const at::Tensor& blocks, const at::Tensor& lengths,
                                  int64_t heads) {
@@ -62,6 +90,9 @@ TORCH_LIBRARY_IMPL(linnet, CUDA, m) {
   m.impl("light_conv", LightConvCuda);
   m.impl("dynamic_conv_step", DynamicConvStepCuda);
   m.impl("light_conv_step", LightConvStepCuda);
+  m.impl("depthwise_conv", DepthwiseConvCudaOp);
+  m.impl("depthwise_conv_step", DepthwiseConvStepCudaOp);
+  m.impl("self_attention_step", SelfAttentionStepCudaOp);
   m.impl("source_attention", SourceAttentionCudaOp);
 }
 

@@ -23,20 +23,49 @@ struct ConvolutionParams {
   int64_t batch, time, channels, heads, width, padding_left;
 };
 
+// See depthwise_conv.h for the formula.
+struct DepthwiseConvParams {
+  FloatType type;
+  const void* x;           // [batch, time, channels]
+  const void* taps;        // [width, channels]: the operator's weight, transposed
+  const int32_t* lengths;  // [batch]
+  void* y;                 // [batch, time, channels]
+  int64_t batch, time, channels, width, padding_left, dilation;
+};
+
+// What steps remember: the entries of the last `depth` positions of every hypothesis, by position
+// modulo depth and by lane, and in which lanes those of each row lie (convolution_step.h). A row's
+// entry of j steps ago is data[(positions[row] - j) % depth, ancestry[row, j]], for j < depth and
+// j <= positions[row].
+struct Ring {
+  void* data;                // [depth, lanes, size], changed in place
+  const int32_t* positions;  // [rows]
+  const int32_t* ancestry;   // [rows, ancestry_stride], ancestry_stride >= depth
+  int64_t depth, lanes, size, ancestry_stride;
+};
+
 // See convolution_step.h for the formula.
 struct ConvolutionStepParams {
   FloatType type;
   bool dynamic;
-  const void* x;             // [rows, channels]
-  const void* weight;        // [rows, heads, width] if dynamic, else [heads, width]
-  void* window;              // [width, lanes, channels], changed in place
-  const int32_t* positions;  // [rows]
-  const int32_t* ancestry;   // [rows, ancestry_stride], ancestry_stride >= width
-  void* y;                   // [rows, channels]
-  int64_t rows, channels, heads, width, lanes, ancestry_stride;
+  const void* x;       // [rows, channels]
+  const void* weight;  // [rows, heads, width] if dynamic, else [heads, width]
+  Ring window;         // depth = width, size = channels
+  void* y;             // [rows, channels]
+  int64_t rows, channels, heads, width;
 };
 
-// The widest head that the CUDA kernel of source_attention takes.
+// See depthwise_conv_step.h for the formula.
+struct DepthwiseConvStepParams {
+  FloatType type;
+  const void* x;     // [rows, channels]
+  const void* taps;  // [width, channels]: the operator's weight, transposed
+  Ring window;       // depth = (width - 1) * dilation + 1, size = channels
+  void* y;           // [rows, channels]
+  int64_t rows, channels, width, dilation;
+};
+
+// The widest head that the CUDA kernels of attention take.
 constexpr int kMaxCudaHeadSize = 256;
 
 // See source_attention.h for the formula.
@@ -50,15 +79,32 @@ struct SourceAttentionParams {
   int64_t rows, size, heads, memory_blocks, block_tokens, row_blocks;
 };
 
+// See self_attention_step.h for the formula.
+struct SelfAttentionStepParams {
+  FloatType type;
+  const void* query;  // [rows, size]
+  const void* key;    // [rows, size]
+  const void* value;  // [rows, size]
+  Ring cache;         // an entry is a key and behind it its value: its size is 2 * size
+  void* y;            // [rows, size]
+  int64_t rows, size, heads, neighbour_heads;
+};
+
 // float32 and bfloat16 on the calling thread and torch's intra-op threads.
 void ConvolutionCpu(const ConvolutionParams& params);
 void ConvolutionStepCpu(const ConvolutionStepParams& params);
+void DepthwiseConvCpu(const DepthwiseConvParams& params);
+void DepthwiseConvStepCpu(const DepthwiseConvStepParams& params);
+void SelfAttentionStepCpu(const SelfAttentionStepParams& params);
 void SourceAttentionCpu(const SourceAttentionParams& params);
 
 // Launched on `stream` (a cudaStream_t) of the current device; the caller checks the launch.
 // In liblinnet_ops_cuda.
 void ConvolutionCuda(const ConvolutionParams& params, void* stream);
 void ConvolutionStepCuda(const ConvolutionStepParams& params, void* stream);
+void DepthwiseConvCuda(const DepthwiseConvParams& params, void* stream);
+void DepthwiseConvStepCuda(const DepthwiseConvStepParams& params, void* stream);
+void SelfAttentionStepCuda(const SelfAttentionStepParams& params, void* stream);
 void SourceAttentionCuda(const SourceAttentionParams& params, void* stream);
 
 }  // namespace linnet::ops

@@ -24,9 +24,7 @@ void Check(const at::Tensor& query, const at::Tensor& memory, const at::Tensor& 
   CheckSize(kOp, {"blocks", blocks}, 0, "R", query.sym_size(0), "query");
   CheckSize(kOp, {"lengths", lengths}, 0, "R", query.sym_size(0), "query");
   CheckHeads(kOp, query.sym_size(1), heads);
-  TORCH_CHECK(!query.is_cuda() || query.sym_size(1) / heads <= kMaxCudaHeadSize, kOp,
-              ": a head has ", query.sym_size(1) / heads, " channels, on cuda it has at most ",
-              kMaxCudaHeadSize);
+  CheckCudaHeadSize(kOp, query, heads);
   CheckContiguous(kOp, {"memory", memory}, "it is too large to be copied at every step");
 }
 

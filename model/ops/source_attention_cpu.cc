@@ -2,6 +2,7 @@
 #include <cmath>
 #include <memory>
 
+#include "model/ops/attention.h"
 #include "model/ops/parallel.h"
 #include "model/ops/params.h"
 #include "model/ops/vectors.h"
@@ -21,49 +22,12 @@ void FindKeys(const SourceAttentionParams& p, int64_t row, const T** keys) {
   }
 }
 
-// to = scale * from, in the order in which Dots reads both: LoadMany's, then the rest one by one.
-template <int W, class T>
-LINNET_INLINE void LoadQuery(const T* from, int64_t count, float scale, float* to) {
-  using V = Vectors<W>;
-  int64_t c = 0;
-  for (; c + 2 * W <= count; c += 2 * W) {
-    typename V::Floats q[2];
-    V::template LoadMany<2>(from + c, q);
-    V::Store(q[0] * scale, to + c);
-    V::Store(q[1] * scale, to + c + W);
-  }
-  for (; c < count; ++c) to[c] = ToFloat(from[c]) * scale;
-}
-
-// scores[n] = query . keys[n] for N tokens, which share the reading of the query.
-template <int W, int N, class T>
-LINNET_INLINE void Dots(const float* query, const T* const* keys, int64_t channel, int64_t count,
-                        float* scores) {
-  using V = Vectors<W>;
-  typename V::Floats sums[N] = {};
-  int64_t c = 0;
-  for (; c + 2 * W <= count; c += 2 * W) {
-    const auto even = V::Load(query + c), odd = V::Load(query + c + W);
-    for (int n = 0; n < N; ++n) {
-      typename V::Floats key[2];
-      V::template LoadMany<2>(keys[n] + channel + c, key);
-      sums[n] += even * key[0];
-      sums[n] += odd * key[1];
-    }
-  }
-  for (int n = 0; n < N; ++n) {
-    scores[n] = V::Sum(sums[n]);
-    for (int64_t i = c; i < count; ++i) scores[n] += query[i] * ToFloat(keys[n][channel + i]);
-  }
-}
-
 template <class T>
 struct Attend {
   // Items are numbered [rows, heads].
   template <int W>
   static LINNET_INLINE void Run(const SourceAttentionParams& p, float scale, float* query,
                                 float* scores, const T** keys, int64_t begin, int64_t end) {
-    constexpr int kTogether = 4;
     const int64_t head_size = p.size / p.heads;
     for (int64_t item = begin; item < end; ++item) {
       const int64_t row = item / p.heads;
@@ -78,16 +42,12 @@ struct Attend {
       if (item == begin || h == 0) FindKeys<T>(p, row, keys);
       LoadQuery<W>(static_cast<const T*>(p.query) + item * head_size, head_size, scale, query);
 
-      int64_t s = 0;
-      for (; s + kTogether <= length; s += kTogether) {
-        Dots<W, kTogether>(query, keys + s, channel, head_size, scores + s);
-      }
-      for (; s < length; ++s) Dots<W, 1>(query, keys + s, channel, head_size, scores + s);
+      Scores<W>(query, keys, length, channel, head_size, scores);
       Softmax<W>(scores, length, scores);
       const auto values = [&](int64_t j) __attribute__((always_inline)) {
         return keys[j] + p.size + channel;
       };
-      WeightedSum<W>(scores, length, values, head_size, out);
+      WeightedSum<W>(RowWeights{scores}, length, values, head_size, out);
     }
   }
 };

@@ -225,26 +225,54 @@ struct SoftmaxRows {
   }
 };
 
-// out[c] = sum_j weights[j] * rows(j)[c] for N vectors of channels from c on, added in order of j.
-template <int W, int N, class T, class Rows>
-LINNET_INLINE void WeightedSumBlock(const float* weights, int64_t count, const Rows& rows,
+// What a sum of rows weights them by: one number for all channels of row j (that of a softmax), or
+// a number for each channel (`stride` of them for each j).
+struct RowWeights {
+  const float* at;
+
+  LINNET_INLINE float One(int64_t j, int64_t) const { return at[j]; }
+
+  template <int W, int N>
+  LINNET_INLINE void Load(int64_t j, int64_t, typename Vectors<W>::Floats* to) const {
+    for (int i = 0; i < N; ++i) to[i] = typename Vectors<W>::Floats{} + at[j];
+  }
+};
+
+template <class T>
+struct ChannelWeights {
+  const T* at;
+  int64_t stride;
+
+  LINNET_INLINE float One(int64_t j, int64_t c) const { return ToFloat(at[j * stride + c]); }
+
+  template <int W, int N>
+  LINNET_INLINE void Load(int64_t j, int64_t c, typename Vectors<W>::Floats* to) const {
+    Vectors<W>::template LoadMany<N>(at + j * stride + c, to);  // in the order of the rows
+  }
+};
+
+// out[c] = sum_j weight(j, c) * rows(j)[c] for N vectors of channels from c on, added in order of
+// j.
+template <int W, int N, class Weights, class T, class Rows>
+LINNET_INLINE void WeightedSumBlock(const Weights& weights, int64_t count, const Rows& rows,
                                     int64_t c, T* out) {
   using V = Vectors<W>;
   typename V::Floats sums[N] = {};
   for (int64_t j = 0; j < count; ++j) {
-    typename V::Floats row[N];
+    typename V::Floats row[N], weight[N];
     V::template LoadMany<N>(rows(j) + c, row);
-    for (int i = 0; i < N; ++i) sums[i] += weights[j] * row[i];
+    weights.template Load<W, N>(j, c, weight);
+    for (int i = 0; i < N; ++i) sums[i] += weight[i] * row[i];
   }
   V::template StoreMany<N>(sums, out + c);
 }
 
-// out[c] = sum_j weights[j] * rows(j)[c] for c < channels, j < count. `rows` maps j to a pointer.
+// out[c] = sum_j weight(j, c) * rows(j)[c] for c < channels, j < count; `rows` maps j to a pointer.
 // Every sum is made of vector operations: GCC would compile a loop of scalars once with FMA and
 // once without, depending on what surrounds it, and steps would differ from the whole in the last
 // bit.
-template <int W, class T, class Rows>
-LINNET_INLINE void WeightedSum(const float* weights, int64_t count, const Rows& rows,
+template <int W, class Weights, class T, class Rows>
+LINNET_INLINE void WeightedSum(const Weights& weights, int64_t count, const Rows& rows,
                                int64_t channels, T* out) {
   constexpr int kMany = W == 16 ? 4 : 8;  // enough independent sums to hide the latency of an FMA
   int64_t c = 0;
@@ -261,7 +289,7 @@ LINNET_INLINE void WeightedSum(const float* weights, int64_t count, const Rows& 
     for (; c < channels; ++c) {
       Vectors<4>::Floats sum = {};
       for (int64_t j = 0; j < count; ++j) {
-        sum += weights[j] * Vectors<4>::Floats{ToFloat(rows(j)[c])};
+        sum += weights.One(j, c) * Vectors<4>::Floats{ToFloat(rows(j)[c])};
       }
       FromFloat(sum[0], out + c);
     }

@@ -13,7 +13,10 @@
 
 #include "model/ops/convolution.h"
 #include "model/ops/convolution_step.h"
+#include "model/ops/depthwise_conv.h"
+#include "model/ops/depthwise_conv_step.h"
 #include "model/ops/ops.h"
+#include "model/ops/self_attention_step.h"
 #include "model/ops/source_attention.h"
 
 namespace linnet::ops {
@@ -40,6 +43,14 @@ std::vector<at::Tensor> Windows(const benchmark::State& state) {
   return windows;
 }
 
+// A beam of 5: each row's inputs lie in lanes of its own five.
+at::Tensor Ancestry(int64_t rows, int64_t depth) {
+  const auto lanes = at::arange(rows, at::kInt).unsqueeze(1);
+  const auto ago = at::arange(depth, at::kInt).unsqueeze(0);
+  const auto beam = lanes.div(5, "floor") * 5;
+  return (beam + (lanes - beam + ago * 2).remainder(5)).to(at::kInt);
+}
+
 // Arguments: rows, bits of the type.
 template <bool dynamic>
 void ConvolutionStep(benchmark::State& state) {
@@ -49,11 +60,7 @@ void ConvolutionStep(benchmark::State& state) {
       (dynamic ? at::randn({rows, kHeads, kWidth}) : at::randn({kHeads, kWidth})).to(TypeOf(state));
   auto windows = Windows(state);
   const auto positions = at::full({rows}, 100, at::kInt);
-  // A beam of 5: each row's inputs lie in lanes of its own five.
-  const auto lanes = at::arange(rows, at::kInt).unsqueeze(1);
-  const auto ago = at::arange(kWidth, at::kInt).unsqueeze(0);
-  const auto beam = lanes.div(5, "floor") * 5;
-  const auto ancestry = (beam + (lanes - beam + ago * 2).remainder(5)).to(at::kInt);
+  const auto ancestry = Ancestry(rows, kWidth);
   const auto step = dynamic ? DynamicConvStep : LightConvStep;
   size_t layer = 0;
   for (auto _ : state) {
@@ -65,6 +72,46 @@ void ConvolutionStep(benchmark::State& state) {
   Report(state, (inputs + weight.numel() + 2 * x.numel()) * x.element_size(), inputs);
 }
 
+// The taps are laid out as the kernel reads them.
+void DepthwiseStep(benchmark::State& state) {
+  const int64_t rows = state.range(0);
+  const auto x = at::randn({rows, kChannels}).to(TypeOf(state));
+  const auto weight = at::randn({kWidth, kChannels}).to(TypeOf(state)).t();
+  auto windows = Windows(state);
+  const auto positions = at::full({rows}, 100, at::kInt);
+  const auto ancestry = Ancestry(rows, kWidth);
+  size_t layer = 0;
+  for (auto _ : state) {
+    benchmark::DoNotOptimize(DepthwiseConvStep(x, weight, windows[layer], positions, ancestry,
+                                               /*dilation=*/1, DepthwiseConvStepCpu));
+    layer = (layer + 1) % windows.size();
+  }
+  const int64_t inputs = rows * kWidth * kChannels;
+  Report(state, (inputs + weight.numel() + 2 * x.numel()) * x.element_size(), inputs);
+}
+
+// Arguments: rows, bits of the type, neighbouring heads. Over the last kWidth positions, so that
+// the caches are twice the windows of a convolution.
+void SelfAttention(benchmark::State& state) {
+  const int64_t rows = state.range(0), neighbour_heads = state.range(2);
+  const auto query = at::randn({rows, kChannels}).to(TypeOf(state));
+  std::vector<at::Tensor> caches;
+  for (int64_t layer = 0; layer < kLayers; ++layer) {
+    caches.push_back(at::randn({kWidth, rows, 2, kChannels}).to(TypeOf(state)));
+  }
+  const auto positions = at::full({rows}, 100, at::kInt);
+  const auto ancestry = Ancestry(rows, kWidth);
+  size_t layer = 0;
+  for (auto _ : state) {
+    benchmark::DoNotOptimize(SelfAttentionStep(query, query, query, caches[layer], positions,
+                                               ancestry, kHeads, neighbour_heads,
+                                               SelfAttentionStepCpu));
+    layer = (layer + 1) % caches.size();
+  }
+  const int64_t elements = rows * kWidth * 2 * kChannels;
+  Report(state, (elements + 6 * query.numel()) * query.element_size(), elements * neighbour_heads);
+}
+
 void ReadWindow(benchmark::State& state) {
   const auto windows = Windows(state);
   size_t layer = 0;
@@ -73,6 +120,15 @@ void ReadWindow(benchmark::State& state) {
     layer = (layer + 1) % windows.size();
   }
   Report(state, windows[0].numel() * windows[0].element_size(), windows[0].numel());
+}
+
+// Taps of all positions together that fall inside of the sentence.
+int64_t TapsInside(int64_t time) {
+  int64_t taps = 0;
+  for (int64_t t = 0; t < time; ++t) {
+    taps += std::min(kWidth, time - t + kWidth / 2) - std::max<int64_t>(0, kWidth / 2 - t);
+  }
+  return taps;
 }
 
 // Arguments: sentences of 30 tokens, bits of the type. Each input is read once, each output
@@ -89,11 +145,22 @@ void Convolution(benchmark::State& state) {
   for (auto _ : state) {
     benchmark::DoNotOptimize(convolve(x, weight, lengths, kWidth / 2, ConvolutionCpu));
   }
-  int64_t taps = 0;  // those that fall inside of the sentence
-  for (int64_t t = 0; t < time; ++t) {
-    taps += std::min(kWidth, time - t + kWidth / 2) - std::max<int64_t>(0, kWidth / 2 - t);
+  Report(state, (weight.numel() + 2 * x.numel()) * x.element_size(),
+         batch * TapsInside(time) * kChannels);
+}
+
+// As Convolution; the taps are laid out as the kernel reads them.
+void Depthwise(benchmark::State& state) {
+  const int64_t batch = state.range(0), time = 30;
+  const auto x = at::randn({batch, time, kChannels}).to(TypeOf(state));
+  const auto weight = at::randn({kWidth, kChannels}).to(TypeOf(state)).t();
+  const auto lengths = at::full({batch}, time, at::kInt);
+  for (auto _ : state) {
+    benchmark::DoNotOptimize(
+        DepthwiseConv(x, weight, lengths, kWidth / 2, /*dilation=*/1, DepthwiseConvCpu));
   }
-  Report(state, (weight.numel() + 2 * x.numel()) * x.element_size(), batch * taps * kChannels);
+  Report(state, (weight.numel() + 2 * x.numel()) * x.element_size(),
+         batch * TapsInside(time) * kChannels);
 }
 
 // Arguments: rows (five share a source), bits of the type, source tokens.
@@ -121,6 +188,12 @@ void Sizes(benchmark::internal::Benchmark* bench) {
 
 BENCHMARK(ConvolutionStep<true>)->Name("dynamic_conv_step")->Apply(Sizes);
 BENCHMARK(ConvolutionStep<false>)->Name("light_conv_step")->Apply(Sizes);
+BENCHMARK(DepthwiseStep)->Name("depthwise_conv_step")->Apply(Sizes);
+BENCHMARK(SelfAttention)
+    ->Name("self_attention_step")
+    ->ArgNames({"rows", "bits", "neighbours"})
+    ->ArgsProduct({{5, 160}, {32, 16}, {1, 3}})
+    ->UseRealTime();
 BENCHMARK(ReadWindow)->Apply(Sizes);
 BENCHMARK(Convolution<true>)
     ->Name("dynamic_conv")
@@ -129,6 +202,11 @@ BENCHMARK(Convolution<true>)
     ->UseRealTime();
 BENCHMARK(Convolution<false>)
     ->Name("light_conv")
+    ->ArgNames({"batch", "bits"})
+    ->ArgsProduct({{1, 32}, {32, 16}})
+    ->UseRealTime();
+BENCHMARK(Depthwise)
+    ->Name("depthwise_conv")
     ->ArgNames({"batch", "bits"})
     ->ArgsProduct({{1, 32}, {32, 16}})
     ->UseRealTime();

@@ -41,11 +41,14 @@ def row(name: str, size: str, dtype: torch.dtype, call: Callable[[], object], mo
 
 
 def steps(rows: int, channels: int, dtype: torch.dtype) -> list[dict]:
-    """One token for each row: the convolution, and attention over 32 source tokens per beam."""
+    """One token for each row: convolutions, attention over the last WIDTH positions, and attention
+    over 32 source tokens per beam."""
     options = {"device": "cuda", "dtype": dtype}
     x = torch.randn(rows, channels, **options)
     weight = torch.randn(rows, HEADS, WIDTH, **options)
+    taps = torch.randn(WIDTH, channels, **options).t()  # as the kernel reads them
     window = torch.randn(WIDTH, rows, channels, **options)
+    cache = torch.randn(WIDTH, rows, 2, channels, **options)
     positions = torch.full((rows,), 100, dtype=torch.int32, device="cuda")
     lane = torch.arange(rows, device="cuda")[:, None]
     ago = torch.arange(WIDTH, device="cuda")[None]
@@ -67,6 +70,20 @@ def steps(rows: int, channels: int, dtype: torch.dtype) -> list[dict]:
             bytes_of(x, x, weight, window),
         ),
         row(
+            "depthwise_conv_step",
+            size,
+            dtype,
+            lambda: ops.depthwise_conv_step(x, taps, window, positions, ancestry, 1),
+            bytes_of(x, x, taps, window),
+        ),
+        row(
+            "self_attention_step",
+            size,
+            dtype,
+            lambda: ops.self_attention_step(x, x, x, cache, positions, ancestry, HEADS, 1),
+            bytes_of(x, x, x, x, x, x, cache),
+        ),
+        row(
             "source_attention",
             size,
             dtype,
@@ -77,17 +94,28 @@ def steps(rows: int, channels: int, dtype: torch.dtype) -> list[dict]:
     ]
 
 
-def whole(batch: int, time: int, channels: int, dtype: torch.dtype) -> dict:
+def whole(batch: int, time: int, channels: int, dtype: torch.dtype) -> list[dict]:
     x = torch.randn(batch, time, channels, device="cuda", dtype=dtype)
     weight = torch.randn(batch, time, HEADS, WIDTH, device="cuda", dtype=dtype)
     lengths = torch.full((batch,), time, dtype=torch.int32, device="cuda")
-    return row(
-        "dynamic_conv",
-        f"{batch} x {time} x {channels}",
-        dtype,
-        lambda: torch.ops.linnet.dynamic_conv(x, weight, lengths, WIDTH // 2),
-        bytes_of(x, x, weight),
-    )
+    taps = torch.randn(WIDTH, channels, device="cuda", dtype=dtype).t()  # as the kernel reads them
+    ops, size = torch.ops.linnet, f"{batch} x {time} x {channels}"
+    return [
+        row(
+            "dynamic_conv",
+            size,
+            dtype,
+            lambda: ops.dynamic_conv(x, weight, lengths, WIDTH // 2),
+            bytes_of(x, x, weight),
+        ),
+        row(
+            "depthwise_conv",
+            size,
+            dtype,
+            lambda: ops.depthwise_conv(x, taps, lengths, WIDTH // 2, 1),
+            bytes_of(x, x, taps),
+        ),
+    ]
 
 
 def time_operators() -> list[dict]:
@@ -97,5 +125,5 @@ def time_operators() -> list[dict]:
         for channels in (512, 1024):
             for rows in (5, 160, 640):
                 results += steps(rows, channels, dtype)
-            results.append(whole(32, 64, channels, dtype))
+            results += whole(32, 64, channels, dtype)
     return results

@@ -44,6 +44,43 @@ def conv_arguments(
     return x, weight, lengths
 
 
+def depthwise_arguments(
+    batch: int,
+    time: int,
+    channels: int,
+    width: int,
+    dtype: torch.dtype = torch.float32,
+    seed: int = 0,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """x, weight and lengths, ragged as conv_arguments'. The taps shrink with their number, so that
+    results are of size 1, as those of a softmax are."""
+    x, _, lengths = conv_arguments(batch, time, channels, 1, width, False, dtype, seed)
+    return x, (numbers(seed + 1, channels, width) * width**-0.5).to(dtype), lengths
+
+
+def ring_indices(rows: int, depth: int, seed: int = 0) -> tuple[int, Tensor, Tensor]:
+    """The number of lanes, positions and ancestry for rows in pairs, as of beams of two; each pair
+    stands at a position of its own and refers to its own two lanes. Of the lanes some belong to
+    nobody, and every third pair has an idle row.
+    """
+    generator = torch.Generator().manual_seed(seed)
+    lanes = 2 * rows + 3
+    names = torch.randperm(lanes, generator=generator)
+    positions = torch.zeros(rows, dtype=torch.int32)
+    ancestry = torch.full((rows, depth + 2), -7, dtype=torch.int32)  # -7: never to be used
+    for pair in range(0, rows, 2):
+        own = names[pair : pair + 2]
+        position = int(torch.randint(0, 3 * depth, (), generator=generator))
+        for row in range(pair, min(pair + 2, rows)):
+            positions[row] = position
+            known = min(position + 1, depth)
+            ancestry[row, :known] = own[torch.randint(0, len(own), (known,), generator=generator)]
+            ancestry[row, 0] = names[row]
+        if pair % 6 == 4:
+            ancestry[pair, 0] = -1
+    return lanes, positions, ancestry
+
+
 def step_arguments(
     rows: int,
     channels: int,
@@ -53,29 +90,43 @@ def step_arguments(
     dtype: torch.dtype = torch.float32,
     seed: int = 0,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
-    """Rows in pairs, as of beams of two; each pair stands at a position of its own and refers to
-    its own two lanes. Of the lanes some belong to nobody, and every third pair has an idle row.
-    """
-    generator = torch.Generator().manual_seed(seed)
-    lanes = 2 * rows + 3
+    """x, weight, window, positions and ancestry."""
+    lanes, positions, ancestry = ring_indices(rows, width, seed)
     x = numbers(seed, rows, channels, dtype=dtype)
     shape = (rows, heads, width) if dynamic else (heads, width)
     weight = numbers(seed + 1, *shape, dtype=dtype)
     window = numbers(seed + 2, width, lanes, channels, dtype=dtype)
-    names = torch.randperm(lanes, generator=generator)
-    positions = torch.zeros(rows, dtype=torch.int32)
-    ancestry = torch.full((rows, width + 2), -7, dtype=torch.int32)  # -7: never to be used
-    for pair in range(0, rows, 2):
-        own = names[pair : pair + 2]
-        position = int(torch.randint(0, 3 * width, (), generator=generator))
-        for row in range(pair, min(pair + 2, rows)):
-            positions[row] = position
-            known = min(position + 1, width)
-            ancestry[row, :known] = own[torch.randint(0, 2, (known,), generator=generator)]
-            ancestry[row, 0] = names[row]
-        if pair % 6 == 4:
-            ancestry[pair, 0] = -1
     return x, weight, window, positions, ancestry
+
+
+def depthwise_step_arguments(
+    rows: int,
+    channels: int,
+    width: int,
+    dilation: int,
+    dtype: torch.dtype = torch.float32,
+    seed: int = 0,
+) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, int]:
+    """x, weight, window, positions, ancestry and the dilation."""
+    depth = (width - 1) * dilation + 1
+    lanes, positions, ancestry = ring_indices(rows, depth, seed)
+    x, weight, _ = depthwise_arguments(1, rows, channels, width, dtype, seed)
+    window = numbers(seed + 2, depth, lanes, channels, dtype=dtype)
+    return x[0], weight, window, positions, ancestry, dilation
+
+
+def self_attention_arguments(
+    rows: int,
+    size: int,
+    depth: int,
+    dtype: torch.dtype = torch.float32,
+    seed: int = 0,
+) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
+    """query, key, value, cache, positions and ancestry."""
+    lanes, positions, ancestry = ring_indices(rows, depth, seed)
+    query, key, value = numbers(seed, 3, rows, size, dtype=dtype)
+    cache = numbers(seed + 1, depth, lanes, 2, size, dtype=dtype)
+    return query, key, value, cache, positions, ancestry
 
 
 def attention_arguments(

@@ -6,6 +6,7 @@ import numpy as np
 import op_reference as plain
 import pytest
 import torch
+from op_beams import Beams, Lanes
 from op_cases import assert_near, ints, numbers, step_arguments
 from op_convolution_test import ORACLE
 from torch import Tensor
@@ -52,84 +53,29 @@ def test_takes_no_rows(dynamic):
     assert STEPS[dynamic](torch.zeros(0, 8), weight, window, ints(), ancestry).shape == (0, 8)
 
 
-class Lanes:
-    """A layer's window, and the beams in it: what an engine does with the step operators.
-
-    Each sequence holds as many lanes as its beam is wide. After a step its beam is reordered at
-    random, and the ancestry of each new hypothesis is its parent's with its own lane before it.
-    """
-
-    def __init__(self, lanes: int, channels: int, width: int, dtype: torch.dtype, seed: int):
-        self.width = width
-        self.window = numbers(seed, width, lanes, channels, dtype=dtype) * 1000  # stale contents
-        self.positions = torch.full((lanes,), 77, dtype=torch.int32)
-        self.ancestry = torch.full((lanes, width), -1, dtype=torch.int32)
-
-    def seat(self, rows: list[int]) -> None:
-        self.positions[rows] = 0
-        self.ancestry[rows] = -1
-        for row in rows:
-            self.ancestry[row, 0] = row
-
-    def release(self, rows: list[int]) -> None:
-        self.ancestry[rows, 0] = -1
-
-    def advance(self, rows: list[int], parents: list[int]) -> None:
-        """Row rows[i] goes on from the hypothesis in row parents[i]."""
-        older = self.ancestry[parents, : self.width - 1].clone()
-        self.ancestry[rows, 1:] = older
-        self.ancestry[rows, 0] = torch.tensor(rows, dtype=torch.int32)
-        self.positions[rows] += 1
-
-
 @both
 @pytest.mark.parametrize("dtype", TYPES, ids=str)
 @pytest.mark.parametrize("width", [1, 3, 7, 31])
 def test_steps_of_reordered_beams_equal_whole_sequences(width, dtype, dynamic):
-    """Sequences of beam 1 to 4 join at different steps, are reordered at random, end, and leave
-    their lanes with stale contents to others. Each hypothesis' last output is what the whole
-    sequence of its own inputs gives, bit for bit.
-    """
-    random = np.random.default_rng(width)
+    """Each hypothesis' last output is, bit for bit, that of the whole sequence of its inputs."""
     lanes, channels, heads = 9, 36, 3
-    layer = Lanes(lanes, channels, width, dtype, seed=1)
+    window = numbers(1, width, lanes, channels, dtype=dtype) * 1000  # stale contents
     light_weight = numbers(2, heads, width, dtype=dtype)
-    free = list(range(lanes))
-    sequences: list[dict] = []  # rows, steps to go, history: per row its inputs and scores so far
+    x = numbers(3, 60, lanes, channels, dtype=dtype)
+    scores = numbers(4, 60, lanes, heads, width, dtype=dtype)
+    beams = Beams(lanes, width, seed=width)
     checked = 0
     for step in range(60):
-        random.shuffle(free)
-        while free and len(free) >= (beam := int(random.integers(1, 5))) and random.random() < 0.7:
-            rows = [free.pop() for _ in range(beam)]
-            layer.seat(rows)
-            steps = int(random.integers(1, 2 * width + 3))
-            sequences.append({"rows": rows, "steps": steps, "history": {r: [] for r in rows}})
-        x = numbers(100 + step, lanes, channels, dtype=dtype)
-        scores = numbers(200 + step, lanes, heads, width, dtype=dtype)
-        weight = scores if dynamic else light_weight
-        y = STEPS[dynamic](x, weight, layer.window, layer.positions, layer.ancestry)
-        live = [row for sequence in sequences for row in sequence["rows"]]
-        assert not y[[row for row in range(lanes) if row not in live]].any()
-        for sequence in list(sequences):
-            rows, history = sequence["rows"], sequence["history"]
-            for row in rows:
-                history[row] = history[row] + [(x[row], scores[row])]
-                inputs = torch.stack([entry[0] for entry in history[row]])[None]
-                own = torch.stack([entry[1] for entry in history[row]])[None]
-                whole = WHOLE[dynamic](
-                    inputs, own if dynamic else weight, ints(inputs.shape[1]), width - 1
-                )
-                assert torch.equal(y[row], whole[0, -1])
-                checked += 1
-            sequence["steps"] -= 1
-            if sequence["steps"] == 0:
-                sequences.remove(sequence)
-                layer.release(rows)
-                free += rows
-                continue
-            parents = [int(p) for p in random.choice(rows, len(rows))]
-            layer.advance(rows, parents)
-            sequence["history"] = {r: history[p] for r, p in zip(rows, parents, strict=True)}
+        weight = scores[step] if dynamic else light_weight
+        y = STEPS[dynamic](x[step], weight, window, beams.positions, beams.ancestry)
+        assert not y[beams.idle].any()
+        for row, history in beams.history.items():
+            steps, rows = zip(*history, strict=True)
+            own = scores[steps, rows][None] if dynamic else light_weight
+            whole = WHOLE[dynamic](x[steps, rows][None], own, ints(len(history)), width - 1)
+            assert torch.equal(y[row], whole[0, -1])
+            checked += 1
+        beams.next()
     assert checked > 200
 
 
@@ -150,16 +96,17 @@ def test_equals_fairseq_step_by_step(case):
     time, batch, channels = x.shape
     dynamic = case["kind"] == "dynamic"
     rows = list(range(batch))
-    layer = Lanes(batch, channels, case["K"], torch.float32, seed=5)
-    layer.seat(rows)
+    window = numbers(5, case["K"], batch, channels)
+    lanes = Lanes(batch, case["K"])
+    lanes.seat(rows)
     for t in range(time):
         if t > 0:
-            layer.advance(rows, order if t == case["reorder_before_step"] else rows)
+            lanes.advance(rows, order if t == case["reorder_before_step"] else rows)
         if dynamic:
             scores = torch.nn.functional.linear(x[t], weight).view(batch, case["H"], case["K"])
         else:
             scores = weight[:, 0]
-        y = STEPS[dynamic](x[t], scores, layer.window, layer.positions, layer.ancestry)
+        y = STEPS[dynamic](x[t], scores, window, lanes.positions, lanes.ancestry)
         # 1e-5: fairseq and this each differ from float64 by less than 1e-6
         torch.testing.assert_close(y, fields["y_incremental"][t], atol=1e-5, rtol=0)
 
@@ -209,7 +156,7 @@ REFUSED = {
     "positions of another row count": ({"positions": ints(0)}, r"positions has shape \[1\]"),
     "ancestry shorter than the width": (
         {"ancestry": torch.zeros(2, 2, dtype=torch.int32)},
-        "needs at least 3 .the filter width. lanes per row",
+        "needs at least 3 .the positions in window. lanes per row",
     ),
     "a negative position": (
         {"positions": ints(0, -1)},

@@ -7,7 +7,14 @@ import sys
 
 import pytest
 import torch
-from op_cases import attention_arguments, conv_arguments, step_arguments
+from op_cases import (
+    attention_arguments,
+    conv_arguments,
+    depthwise_arguments,
+    depthwise_step_arguments,
+    self_attention_arguments,
+    step_arguments,
+)
 from torch import Tensor
 
 ops = torch.ops.linnet
@@ -20,6 +27,9 @@ def calls(dtype: torch.dtype) -> list:
         ("light_conv", (*conv_arguments(2, 9, 32, 4, 7, False, dtype), 6)),
         ("dynamic_conv_step", step_arguments(6, 32, 4, 7, True, dtype)),
         ("light_conv_step", step_arguments(6, 32, 4, 7, False, dtype)),
+        ("depthwise_conv", (*depthwise_arguments(2, 9, 32, 7, dtype), 6, 2)),
+        ("depthwise_conv_step", depthwise_step_arguments(6, 32, 7, 2, dtype)),
+        ("self_attention_step", (*self_attention_arguments(6, 32, 7, dtype), 4, 3)),
         ("source_attention", (*attention_arguments([5, 0, 9], 32, 4, dtype), 4)),
     ]
 
@@ -93,7 +103,7 @@ LARGE = """
 import torch, sys
 torch.ops.load_library(sys.argv[1])
 sys.path.insert(0, sys.argv[2])
-from op_cases import attention_arguments, conv_arguments, step_arguments
+from op_cases import *
 torch.set_num_threads(int(sys.argv[3]))
 results = []
 for dtype in (torch.float32, torch.bfloat16):
@@ -104,6 +114,13 @@ for dtype in (torch.float32, torch.bfloat16):
         results.append(whole(*conv_arguments(3, 70, 520, 8, 31, dynamic, dtype), 15))
         x, weight, window, *indices = step_arguments(40, 520, 8, 31, dynamic, dtype)
         results += [step(x, weight, window, *indices), window]
+    results.append(torch.ops.linnet.depthwise_conv(
+        *depthwise_arguments(3, 70, 520, 31, dtype), 30, 2))
+    x, weight, window, *indices = depthwise_step_arguments(40, 520, 31, 2, dtype)
+    results += [torch.ops.linnet.depthwise_conv_step(x, weight, window, *indices), window]
+    *inputs, cache, positions, ancestry = self_attention_arguments(40, 520, 70, dtype)
+    results += [torch.ops.linnet.self_attention_step(
+        *inputs, cache, positions, ancestry, 8, 3), cache]
     results.append(torch.ops.linnet.source_attention(
         *attention_arguments([70] * 12, 520, 16, dtype), 8))
 torch.save([result.double() for result in results], sys.argv[4])
@@ -151,6 +168,9 @@ def test_work_is_spread_over_two_threads(name):
         "light_conv": (*conv_arguments(4, 100, 512, 8, 31, False), 15),
         "dynamic_conv_step": step_arguments(160, 512, 8, 31, True),
         "light_conv_step": step_arguments(160, 512, 8, 31, False),
+        "depthwise_conv": (*depthwise_arguments(8, 100, 512, 31), 15, 1),
+        "depthwise_conv_step": depthwise_step_arguments(320, 512, 31, 1),
+        "self_attention_step": (*self_attention_arguments(60, 512, 60), 8, 1),
         "source_attention": (*attention_arguments([60] * 60, 512, 16), 8),
     }
     shares = {}

@@ -55,6 +55,97 @@ def conv_step(
     return torch.from_numpy(y), torch.from_numpy(window_)
 
 
+def depthwise_conv(
+    x: Tensor, weight: Tensor, lengths: Tensor, padding_left: int, dilation: int
+) -> Tensor:
+    """x: [B, T, C], weight: [C, K], lengths: [B] -> [B, T, C]."""
+    x_, taps = doubles(x), doubles(weight)
+    y = np.zeros_like(x_)
+    for b, length in enumerate(lengths.tolist()):
+        for t in range(length):
+            for k in range(taps.shape[1]):
+                s = t + k * dilation - padding_left
+                if 0 <= s < length:
+                    y[b, t] += taps[:, k] * x_[b, s]
+    return torch.from_numpy(y)
+
+
+def depthwise_conv_step(
+    x: Tensor, weight: Tensor, window: Tensor, positions: Tensor, ancestry: Tensor, dilation: int
+) -> tuple[Tensor, Tensor]:
+    """x: [R, C], weight: [C, K], window: [W, L, C], positions: [R], ancestry: [R, A] -> y [R, C],
+    and the window after the step.
+    """
+    x_, taps, window_ = doubles(x), doubles(weight), doubles(window).copy()
+    depth, width = len(window_), taps.shape[1]
+    y = np.zeros_like(x_)
+    live = [r for r in range(len(x_)) if ancestry[r, 0] >= 0]
+    for r in live:
+        window_[positions[r] % depth, ancestry[r, 0]] = x_[r]
+    for r in live:
+        for k in range(width):
+            j = (width - 1 - k) * dilation
+            if j <= positions[r]:
+                y[r] += taps[:, k] * window_[(positions[r] - j) % depth, ancestry[r, j]]
+    return torch.from_numpy(y), torch.from_numpy(window_)
+
+
+def neighbouring_attention(
+    query: np.ndarray, keys: np.ndarray, values: np.ndarray, heads: int, neighbour_heads: int
+) -> np.ndarray:
+    """Of one position, to S others: query: [d], keys: [S, d], values: [S, d] -> [d]."""
+    size = len(query) // heads
+    y = np.zeros_like(query)
+    for h in range(heads):
+        pairs = [
+            (key[g * size : (g + 1) * size], value[g * size : (g + 1) * size])
+            for key, value in zip(keys, values, strict=True)
+            for g in range(heads)
+            if abs(g - h) <= neighbour_heads // 2
+        ]
+        own = query[h * size : (h + 1) * size]
+        shares = softmax(np.array([own @ key for key, _ in pairs]) / np.sqrt(size))
+        for share, (_, value) in zip(shares, pairs, strict=True):
+            y[h * size : (h + 1) * size] += share * value
+    return y
+
+
+def last_of_causal_attention(
+    query: Tensor, key: Tensor, value: Tensor, heads: int, neighbour_heads: int, window: int
+) -> Tensor:
+    """query, key, value: [T, d]; a position sees the last `window` ones -> [d], of the last one."""
+    seen = doubles(key)[-window:], doubles(value)[-window:]
+    return torch.from_numpy(
+        neighbouring_attention(doubles(query)[-1], *seen, heads, neighbour_heads)
+    )
+
+
+def self_attention_step(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    cache: Tensor,
+    positions: Tensor,
+    ancestry: Tensor,
+    heads: int,
+    neighbour_heads: int,
+) -> tuple[Tensor, Tensor]:
+    """query, key, value: [R, d], cache: [W, L, 2, d], positions: [R], ancestry: [R, A] -> y [R, d],
+    and the cache after the step.
+    """
+    query_, cache_ = doubles(query), doubles(cache).copy()
+    depth = len(cache_)
+    y = np.zeros_like(query_)
+    live = [r for r in range(len(y)) if ancestry[r, 0] >= 0]
+    for r in live:
+        cache_[positions[r] % depth, ancestry[r, 0]] = doubles(torch.stack([key[r], value[r]]))
+    for r in live:
+        seen = range(min(depth - 1, int(positions[r])) + 1)
+        past = np.stack([cache_[(positions[r] - j) % depth, ancestry[r, j]] for j in seen])
+        y[r] = neighbouring_attention(query_[r], past[:, 0], past[:, 1], heads, neighbour_heads)
+    return torch.from_numpy(y), torch.from_numpy(cache_)
+
+
 def source_attention(
     query: Tensor, memory: Tensor, blocks: Tensor, lengths: Tensor, heads: int
 ) -> Tensor:

@@ -24,6 +24,8 @@ using ::testing::Pointwise;
 
 // 2e-6: float32 sums of at most 101 terms, with taps good to some units in the last place.
 constexpr double kTolerance = 2e-6;
+// 2e-5: without a softmax the taps do not sum up to 1, and 101 products make sums of size 10 to 30.
+constexpr double kRawTapsTolerance = 2e-5;
 
 struct Shape {
   int64_t rows, time, channels, heads, width;
@@ -41,6 +43,16 @@ std::vector<float> Numbers(int64_t count, unsigned seed) {
   std::vector<float> numbers(count);
   for (float& number : numbers) number = normal(random);
   return numbers;
+}
+
+// [rows, depth]: the rows take turns in each other's lanes, and the third is idle.
+std::vector<int32_t> Ancestry(int64_t rows, int64_t depth) {
+  std::vector<int32_t> ancestry;
+  for (int64_t r = 0; r < rows; ++r) {
+    for (int64_t j = 0; j < depth; ++j) ancestry.push_back((r + j) % rows);
+    if (r == 2) ancestry[r * depth] = -1;
+  }
+  return ancestry;
 }
 
 class Kernels : public ::testing::TestWithParam<bool> {
@@ -85,32 +97,132 @@ TEST_P(Kernels, StepEqualsPlainLoops) {
       const auto weight = Numbers(s.heads * s.width * (dynamic_ ? s.rows : 1), 2);
       auto window = Numbers(s.width * lanes * s.channels, 3);
       const std::vector<int32_t> positions(s.rows, position);
-      std::vector<int32_t> ancestry;
-      for (int64_t r = 0; r < s.rows; ++r) {
-        for (int64_t j = 0; j < s.width; ++j) ancestry.push_back((r + j) % s.rows);
-        if (r == 2) ancestry[r * s.width] = -1;  // idle
-      }
+      const std::vector<int32_t> ancestry = Ancestry(s.rows, s.width);
       std::vector<float> y(x.size(), -1.0f);
       auto want_window = window;
       ConvolutionStepParams params = {.type = FloatType::kFloat32,
                                       .dynamic = dynamic_,
                                       .x = x.data(),
                                       .weight = weight.data(),
-                                      .window = want_window.data(),
-                                      .positions = positions.data(),
-                                      .ancestry = ancestry.data(),
+                                      .window = {.data = want_window.data(),
+                                                 .positions = positions.data(),
+                                                 .ancestry = ancestry.data(),
+                                                 .depth = s.width,
+                                                 .lanes = lanes,
+                                                 .size = s.channels,
+                                                 .ancestry_stride = s.width},
                                       .y = y.data(),
                                       .rows = s.rows,
                                       .channels = s.channels,
                                       .heads = s.heads,
-                                      .width = s.width,
-                                      .lanes = lanes,
-                                      .ancestry_stride = s.width};
+                                      .width = s.width};
       const std::vector<double> want = ReferenceStep(params);
-      params.window = window.data();
+      params.window.data = window.data();
       ConvolutionStepCpu(params);
       EXPECT_THAT(y, Pointwise(DoubleNear(kTolerance), want));
       EXPECT_EQ(window, want_window);
+    }
+  }
+}
+
+TEST(DepthwiseConv, EqualsPlainLoops) {
+  for (const Shape& s : kShapes) {
+    for (const int64_t dilation : {1, 2, 9}) {
+      const int64_t reach = (s.width - 1) * dilation;
+      for (const int64_t padding_left : {int64_t{0}, reach / 2, reach}) {
+        const auto x = Numbers(s.rows * s.time * s.channels, 1);
+        const auto taps = Numbers(s.width * s.channels, 2);
+        std::vector<int32_t> lengths(s.rows);
+        for (int64_t b = 0; b < s.rows; ++b) lengths[b] = std::max<int64_t>(0, s.time - 3 * b);
+        std::vector<float> y(x.size(), -1.0f);
+        const DepthwiseConvParams params = {.type = FloatType::kFloat32,
+                                            .x = x.data(),
+                                            .taps = taps.data(),
+                                            .lengths = lengths.data(),
+                                            .y = y.data(),
+                                            .batch = s.rows,
+                                            .time = s.time,
+                                            .channels = s.channels,
+                                            .width = s.width,
+                                            .padding_left = padding_left,
+                                            .dilation = dilation};
+        DepthwiseConvCpu(params);
+        EXPECT_THAT(y, Pointwise(DoubleNear(kRawTapsTolerance), ReferenceDepthwise(params)));
+      }
+    }
+  }
+}
+
+TEST(DepthwiseConvStep, EqualsPlainLoops) {
+  for (const Shape& s : kShapes) {
+    for (const int64_t dilation : {1, 2, 9}) {
+      for (const int32_t position : {0, 1, 7, 400}) {
+        const int64_t depth = (s.width - 1) * dilation + 1, lanes = s.rows + 2;
+        const auto x = Numbers(s.rows * s.channels, 1);
+        const auto taps = Numbers(s.width * s.channels, 2);
+        auto window = Numbers(depth * lanes * s.channels, 3);
+        const std::vector<int32_t> positions(s.rows, position);
+        const std::vector<int32_t> ancestry = Ancestry(s.rows, depth);
+        std::vector<float> y(x.size(), -1.0f);
+        auto want_window = window;
+        DepthwiseConvStepParams params = {.type = FloatType::kFloat32,
+                                          .x = x.data(),
+                                          .taps = taps.data(),
+                                          .window = {.data = want_window.data(),
+                                                     .positions = positions.data(),
+                                                     .ancestry = ancestry.data(),
+                                                     .depth = depth,
+                                                     .lanes = lanes,
+                                                     .size = s.channels,
+                                                     .ancestry_stride = depth},
+                                          .y = y.data(),
+                                          .rows = s.rows,
+                                          .channels = s.channels,
+                                          .width = s.width,
+                                          .dilation = dilation};
+        const std::vector<double> want = ReferenceDepthwiseStep(params);
+        params.window.data = window.data();
+        DepthwiseConvStepCpu(params);
+        EXPECT_THAT(y, Pointwise(DoubleNear(kRawTapsTolerance), want));
+        EXPECT_EQ(window, want_window);
+      }
+    }
+  }
+}
+
+TEST(SelfAttentionStep, EqualsPlainLoops) {
+  for (const Shape& s : kShapes) {  // the width is the window's
+    for (const int64_t neighbour_heads : {1, 3, 99}) {
+      for (const int32_t position : {0, 1, 7, 400}) {
+        const int64_t lanes = s.rows + 2, count = s.rows * s.channels;
+        const auto query = Numbers(count, 1), key = Numbers(count, 2), value = Numbers(count, 3);
+        auto cache = Numbers(s.width * lanes * 2 * s.channels, 4);
+        const std::vector<int32_t> positions(s.rows, position);
+        const std::vector<int32_t> ancestry = Ancestry(s.rows, s.width);
+        std::vector<float> y(count, -1.0f);
+        auto want_cache = cache;
+        SelfAttentionStepParams params = {.type = FloatType::kFloat32,
+                                          .query = query.data(),
+                                          .key = key.data(),
+                                          .value = value.data(),
+                                          .cache = {.data = want_cache.data(),
+                                                    .positions = positions.data(),
+                                                    .ancestry = ancestry.data(),
+                                                    .depth = s.width,
+                                                    .lanes = lanes,
+                                                    .size = 2 * s.channels,
+                                                    .ancestry_stride = s.width},
+                                          .y = y.data(),
+                                          .rows = s.rows,
+                                          .size = s.channels,
+                                          .heads = s.heads,
+                                          .neighbour_heads = neighbour_heads};
+        const std::vector<double> want = ReferenceSelfAttention(params);
+        params.cache.data = cache.data();
+        SelfAttentionStepCpu(params);
+        EXPECT_THAT(y, Pointwise(DoubleNear(kTolerance), want));
+        EXPECT_EQ(cache, want_cache);
+      }
     }
   }
 }
@@ -147,8 +259,10 @@ TEST(SourceAttention, EqualsPlainLoops) {
 TEST(Describe, NamesEachOperatorWithItsDevicesAndTheInstructionSet) {
   const std::string line = Describe();
   EXPECT_THAT(line, HasSubstr(IsaName(HostIsa())));
-  for (const char* name : {"dynamic_conv (cpu", "light_conv (cpu", "dynamic_conv_step (cpu",
-                           "light_conv_step (cpu", "source_attention (cpu"}) {
+  for (const char* name :
+       {"dynamic_conv (cpu", "light_conv (cpu", "dynamic_conv_step (cpu", "light_conv_step (cpu",
+        "depthwise_conv (cpu", "depthwise_conv_step (cpu", "self_attention_step (cpu",
+        "source_attention (cpu"}) {
     EXPECT_THAT(line, HasSubstr(name));
   }
 }
