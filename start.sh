@@ -19,8 +19,8 @@ shows a translation and a summary, and serves until Ctrl-C. The second time it t
   --device cuda   also fetch LibTorch's CUDA libraries (3 GB), build the CUDA operators, and serve on the GPU
   -- FLAGS        go to linnet-server, for example: ./start.sh -- --listen 0.0.0.0:50051
 
-Nothing is written outside this folder but Debian packages, by apt-get, as root or through sudo. Logs are in
-build/logs. CMAKE_BUILD_PARALLEL_LEVEL sets how many compilers run at once.
+Nothing is written outside this folder but Debian packages, by apt-get, as root or through sudo, and what pip and
+ccache keep below ~/.cache. Logs are in build/logs. CMAKE_BUILD_PARALLEL_LEVEL sets how many compilers run at once.
 U
 }
 

@@ -12,10 +12,11 @@ Sets up as ./start.sh --build --tools does, builds the release preset with its t
   ctest      every GoogleTest
   pytest     operators, linnet_model, linnet-decode, end to end, layering, the scripts
   check      ./start.sh --check, what a newcomer runs
-  style      ruff, and shellcheck where it is installed
+  style      ruff, mypy, and shellcheck where it is installed
 and with --all
   asan       the C++ tests under AddressSanitizer and UndefinedBehaviorSanitizer
   tsan       the tests of tests/server under ThreadSanitizer
+  deployment the image and the compose project, built and run; skipped without podman or docker
 
 Everything runs even if something has failed; the exit status is 1 if anything did. Logs and JUnit reports
 are in build/logs. No GPU is needed: tests/gpu.sh is for a machine that has one.
@@ -43,12 +44,13 @@ suite() {
   shift
   printf '\n==== %s\n' "$name"
   ("$@") || outcome=FAILED failed=1  # a process of its own: a failed step() ends it
-  summary+=$(printf '  %-8s %-7s %5s s' "$name" "$outcome" "$((SECONDS - from))")$'\n'
+  summary+=$(printf '  %-10s %-7s %5s s' "$name" "$outcome" "$((SECONDS - from))")$'\n'
 }
 
 style() {
   local status=0
   .venv/bin/ruff check model tests || status=1
+  .venv/bin/mypy --config-file model/pyproject.toml || status=1
   if command -v shellcheck >/dev/null; then
     find . \( -path ./.deps -o -path ./.venv -o -path ./build \) -prune -o \( -name '*.sh' -o -path ./.ci/run \) -print0 |
       xargs -0 shellcheck || status=1
@@ -91,9 +93,10 @@ suite style style
 if [[ $all ]]; then
   suite asan sanitizer asan tests
   suite tsan sanitizer tsan tests/server
+  suite deployment .venv/bin/python -m pytest -m slow tests/setup -q --junitxml="$logs/pytest-deployment.xml"
 fi
 
 printf '\n%s' "$summary"
-printf '  %-16s %5s s\n\n' "in all" "$((SECONDS - started))"
+printf '  %-18s %5s s\n\n' "in all" "$((SECONDS - started))"
 count
 exit "$failed"

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <type_traits>
 
 #include "CLI/CLI.hpp"
 #include "absl/strings/match.h"
@@ -25,12 +26,12 @@ struct Flags {
 };
 
 // "90" are seconds; otherwise as abseil has it: "500ms", "1m30s".
-absl::Duration ParseTimeout(const std::string& text) {
-  absl::Duration timeout;
+absl::Duration ParseDuration(const char* flag, const std::string& text) {
+  absl::Duration duration;
   double seconds = 0;
   if (absl::SimpleAtod(text, &seconds)) return absl::Seconds(seconds);
-  if (absl::ParseDuration(text, &timeout)) return timeout;
-  throw CLI::ValidationError("--timeout", "\"" + text + "\" is no duration like 90, 500ms or 2m");
+  if (absl::ParseDuration(text, &duration)) return duration;
+  throw CLI::ValidationError(flag, "\"" + text + "\" is no duration like 90, 500ms or 2m");
 }
 
 void AddConnection(CLI::App* command, Flags* flags) {
@@ -38,13 +39,14 @@ void AddConnection(CLI::App* command, Flags* flags) {
       ->type_name("HOST:PORT")
       ->capture_default_str()
       ->group("Connection");
-  command
-      ->add_option_function<std::string>(
-          "--timeout",
-          [flags](const std::string& text) { flags->client.timeout = ParseTimeout(text); },
-          "for each call, its retries included [60s]")
-      ->type_name("TIME")
-      ->group("Connection");
+  const auto add = [command](const char* flag, absl::Duration* to, const char* about) {
+    const auto set = [=](const std::string& text) { *to = ParseDuration(flag, text); };
+    command->add_option_function<std::string>(flag, set, about)
+        ->type_name("TIME")
+        ->group("Connection");
+  };
+  add("--timeout", &flags->client.timeout, "for each call, its retries included [60s]");
+  add("--wait", &flags->client.wait, "for a server that is just starting [0]");
 }
 
 void AddJson(CLI::App* command, Flags* flags, const char* description) {
@@ -76,11 +78,25 @@ void AddModel(CLI::App* command, std::string* model) {
       ->type_name("NAME");
 }
 
+// What CLI11 would call "Could not convert: --beam = five".
+template <typename Value>
+std::string Refusal(const std::string& text) {
+  Value value;
+  if (CLI::detail::lexical_cast(text, value)) return "";
+  const char* wanted = "number";
+  if (std::is_same_v<Value, bool>) wanted = "choice of true and false";
+  if (std::is_same_v<Value, int32_t>) wanted = "whole number";
+  return absl::StrCat("\"", text, "\" is no ", wanted);
+}
+
 // Flags of the search; `options` gives the message they go to, made when the first is set.
 void AddDecoding(CLI::App* command, std::function<v1::DecodingOptions*()> options) {
   const auto add = [command](const char* name, const char* type, auto set, const char* about) {
     using Value = typename decltype(set)::argument_type;
-    command->add_option_function<Value>(name, set, about)->type_name(type)->group("Decoding");
+    command->add_option_function<Value>(name, set, about)
+        ->check(Refusal<Value>)
+        ->type_name(type)
+        ->group("Decoding");
   };
   using Int = std::function<void(int32_t)>;
   using Float = std::function<void(float)>;
@@ -183,6 +199,7 @@ int RunCli(const std::vector<std::string>& arguments, const Environment& environ
       "  linnet translate --to de \"A dog runs.\"\n"
       "  linnet summarize --file abstract.txt\n"
       "  linnet models --server translate.example:50051\n"
+      "  linnet health --wait 2m\n"
       "\n"
       "Environment:\n"
       "  LINNET_SERVER  the server, where --server is not given\n"

@@ -1,5 +1,6 @@
 #include "client/client.h"
 
+#include <atomic>
 #include <chrono>
 #include <string>
 #include <unordered_set>
@@ -45,6 +46,10 @@ absl::Status CheckOptions(const ClientOptions& options) {
     return absl::InvalidArgumentError(absl::StrCat("timeout is ",
                                                    absl::FormatDuration(options.timeout),
                                                    ", it must be above 0 and at most 24h"));
+  }
+  if (options.wait < absl::ZeroDuration() || options.wait > absl::Hours(24)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("wait is ", absl::FormatDuration(options.wait), ", it must be from 0 to 24h"));
   }
   const RetryOptions& retry = options.retry;
   if (retry.max_attempts < 1 || retry.max_attempts > 5) {
@@ -96,9 +101,12 @@ std::shared_ptr<grpc::Channel> MakeChannel(const ClientOptions& options) {
   arguments.SetServiceConfigJSON(ServiceConfig(options.retry));
   arguments.SetUserAgentPrefix("linnet/" + Version());
   arguments.SetMaxReceiveMessageSize(options.max_reply_bytes);
-  // gRPC waits 1 s before it connects again, so the first retries would all meet the first refusal.
+  // gRPC waits 1 s before it connects again, so the first retries would all meet the first refusal;
+  // and up to 2 min later on, far longer than a server needs to start.
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS,
                    absl::ToInt64Milliseconds(options.retry.initial_backoff));
+  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS,
+                   absl::ToInt64Milliseconds(options.retry.max_backoff));
   // Nobody means their http_proxy for a server on their own machine.
   if (IsThisMachine(options.server)) arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
   return grpc::CreateCustomChannel(options.server, grpc::InsecureChannelCredentials(), arguments);
@@ -135,6 +143,15 @@ absl::Status CheckCount(int texts, int answers) {
 
 }  // namespace
 
+// gRPC tells the whole story of a connection that failed; what the system said of it comes last.
+absl::string_view Cause(absl::string_view message) {
+  constexpr absl::string_view kStory = "Failed to connect to remote host: ";
+  const size_t story = message.rfind(kStory);
+  return story == absl::string_view::npos ? message : message.substr(story + kStory.size());
+}
+
+using HealthCheckResponse = grpc::health::v1::HealthCheckResponse;
+
 // Thread-safe: stubs and the channel are, and the calls under way stand under a lock.
 class Client::Impl {
  public:
@@ -144,16 +161,53 @@ class Client::Impl {
         text_(TextService::NewStub(channel_)),
         health_(grpc::health::v1::Health::NewStub(channel_)) {}
 
-  TextService::Stub& text() { return *text_; }
-  grpc::health::v1::Health::Stub& health() { return *health_; }
-
-  // Runs `call(context)`, which blocks and returns a grpc::Status, with the deadline set and Cancel
-  // able to end it.
+  // Runs `call(stub, context)`, which blocks and returns a grpc::Status.
   template <typename Call>
-  absl::Status Run(Call call) {
+  absl::Status RunText(Call call) {
+    if (!reached_) {
+      HealthCheckResponse ignored;  // a server that does not serve says so to the call as well
+      const absl::Status status = Check("", &ignored);
+      if (!reached_) return status;
+    }
+    return Run(options_.timeout, false,
+               [&](grpc::ClientContext* context) { return call(*text_, context); });
+  }
+
+  // gRPC makes its retries for TextService alone: so a refused connection comes out here at once.
+  absl::Status Check(const std::string& service, HealthCheckResponse* response) {
+    grpc::health::v1::HealthCheckRequest request;
+    request.set_service(service);
+    const auto check = [&](grpc::ClientContext* context) {
+      return health_->Check(context, request, response);
+    };
+    absl::Status status = absl::DeadlineExceededError("");
+    if (!reached_ && options_.wait > absl::ZeroDuration()) {
+      status = Run(options_.wait, /*wait_for_ready=*/true, check);
+    }
+    // A call that has waited in vain does not know why.
+    if (absl::IsDeadlineExceeded(status)) status = Run(options_.timeout, false, check);
+    if (!absl::IsUnavailable(status) && !absl::IsDeadlineExceeded(status) &&
+        !absl::IsCancelled(status)) {
+      reached_ = true;
+    }
+    return status;
+  }
+
+  void Cancel() {
+    absl::MutexLock lock(&mu_);
+    cancelled_ = true;
+    // Only marks the calls: nothing of ours runs in it, so the lock may be held, and it keeps the
+    // contexts alive.
+    for (grpc::ClientContext* context : under_way_) context->TryCancel();
+  }
+
+ private:
+  // Runs `call(context)` with the deadline set and Cancel able to end it.
+  template <typename Call>
+  absl::Status Run(absl::Duration timeout, bool wait_for_ready, Call call) {
     grpc::ClientContext context;
-    context.set_deadline(std::chrono::system_clock::now() +
-                         absl::ToChronoMicroseconds(options_.timeout));
+    context.set_deadline(std::chrono::system_clock::now() + absl::ToChronoMicroseconds(timeout));
+    context.set_wait_for_ready(wait_for_ready);
     {
       absl::MutexLock lock(&mu_);
       if (cancelled_) return absl::CancelledError("cancelled before the call");
@@ -168,22 +222,14 @@ class Client::Impl {
     return Explain(FromGrpc(status));
   }
 
-  void Cancel() {
-    absl::MutexLock lock(&mu_);
-    cancelled_ = true;
-    // Only marks the calls: nothing of ours runs in it, so the lock may be held, and it keeps the
-    // contexts alive.
-    for (grpc::ClientContext* context : under_way_) context->TryCancel();
-  }
-
- private:
   // Says of errors that gRPC made on this side what they mean, with the server and the way out.
   absl::Status Explain(const absl::Status& status) const {
     if (status.ok() || HasDetails(status)) return status;
     switch (status.code()) {
       case absl::StatusCode::kUnavailable:
-        return absl::UnavailableError(
-            absl::StrCat("cannot reach ", options_.server, ": ", status.message()));
+        return absl::UnavailableError(absl::StrCat("cannot reach ", options_.server, ": ",
+                                                   Cause(status.message()),
+                                                   "; is a Linnet server running there?"));
       case absl::StatusCode::kDeadlineExceeded:
         return absl::DeadlineExceededError(absl::StrCat(
             "no answer from ", options_.server, " within ", absl::FormatDuration(options_.timeout),
@@ -201,6 +247,7 @@ class Client::Impl {
   const std::shared_ptr<grpc::Channel> channel_;
   const std::unique_ptr<TextService::Stub> text_;
   const std::unique_ptr<grpc::health::v1::Health::Stub> health_;
+  std::atomic<bool> reached_ = false;  // a server has answered once: from then on calls are retried
 
   absl::Mutex mu_;
   bool cancelled_ ABSL_GUARDED_BY(mu_) = false;
@@ -221,8 +268,8 @@ absl::StatusOr<v1::TranslateResponse> Client::Translate(const v1::TranslateReque
   absl::Status status = CheckUtf8Fields(request);
   v1::TranslateResponse response;
   if (status.ok()) {
-    status = impl_->Run([&](grpc::ClientContext* context) {
-      return impl_->text().Translate(context, request, &response);
+    status = impl_->RunText([&](TextService::Stub& text, grpc::ClientContext* context) {
+      return text.Translate(context, request, &response);
     });
   }
   if (!status.ok()) return status;
@@ -235,8 +282,8 @@ absl::StatusOr<v1::SummarizeResponse> Client::Summarize(const v1::SummarizeReque
   absl::Status status = CheckUtf8Fields(request);
   v1::SummarizeResponse response;
   if (status.ok()) {
-    status = impl_->Run([&](grpc::ClientContext* context) {
-      return impl_->text().Summarize(context, request, &response);
+    status = impl_->RunText([&](TextService::Stub& text, grpc::ClientContext* context) {
+      return text.Summarize(context, request, &response);
     });
   }
   if (!status.ok()) return status;
@@ -247,8 +294,8 @@ absl::StatusOr<v1::SummarizeResponse> Client::Summarize(const v1::SummarizeReque
 
 absl::StatusOr<v1::ListModelsResponse> Client::ListModels() {
   v1::ListModelsResponse response;
-  absl::Status status = impl_->Run([&](grpc::ClientContext* context) {
-    return impl_->text().ListModels(context, v1::ListModelsRequest(), &response);
+  absl::Status status = impl_->RunText([&](TextService::Stub& text, grpc::ClientContext* context) {
+    return text.ListModels(context, v1::ListModelsRequest(), &response);
   });
   if (!status.ok()) return status;
   return response;
@@ -256,17 +303,12 @@ absl::StatusOr<v1::ListModelsResponse> Client::ListModels() {
 
 absl::Status Client::Health(const std::string& service) {
   if (absl::Status status = CheckUtf8("service", service); !status.ok()) return status;
-  grpc::health::v1::HealthCheckRequest request;
-  request.set_service(service);
-  grpc::health::v1::HealthCheckResponse response;
-  absl::Status status = impl_->Run([&](grpc::ClientContext* context) {
-    return impl_->health().Check(context, request, &response);
-  });
+  HealthCheckResponse response;
+  const absl::Status status = impl_->Check(service, &response);
   if (absl::IsNotFound(status)) {
     return absl::NotFoundError(absl::StrCat("the server has no service \"", service, "\""));
   }
   if (!status.ok()) return status;
-  using HealthCheckResponse = grpc::health::v1::HealthCheckResponse;
   if (response.status() == HealthCheckResponse::SERVING) return absl::OkStatus();
   return absl::UnavailableError(
       absl::StrCat(service.empty() ? std::string("the server") : service, " says ",

@@ -23,9 +23,10 @@
 
 namespace linnet::client {
 
-// Calls that a server was too busy for (RESOURCE_EXHAUSTED) or that did not reach one (UNAVAILABLE)
-// are made again, after waits that double from `initial_backoff` to `max_backoff`, or that the
-// server asks for, as long as the timeout allows it.
+// Calls that a server was too busy for (RESOURCE_EXHAUSTED), that it would not begin because it
+// shuts down, or that lost it on the way (UNAVAILABLE) are made again, after waits that double from
+// `initial_backoff` to `max_backoff`, or that the server asks for, as long as the timeout allows
+// it.
 struct RetryOptions {
   int max_attempts = 5;  // the first one counted; 1 never retries; at most 5
   absl::Duration initial_backoff = absl::Milliseconds(100);
@@ -38,6 +39,9 @@ struct ClientOptions {
   std::string server = "127.0.0.1:50051";
   // For each call, its retries included.
   absl::Duration timeout = absl::Seconds(60);
+  // How long the first call waits for a server that is just starting. At zero, one that cannot be
+  // reached is an error at once.
+  absl::Duration wait = absl::ZeroDuration();
   RetryOptions retry;
   int32_t max_reply_bytes = 64 << 20;
 };
@@ -62,8 +66,8 @@ class Client {
   absl::StatusOr<v1::ListModelsResponse> ListModels();
 
   // OK if the server, or the service of that name ("linnet.v1.TextService"), takes requests;
-  // UNAVAILABLE if it says that it does not; NOT_FOUND if it has no such service. Asked once,
-  // without a retry.
+  // UNAVAILABLE if it says that it does not; NOT_FOUND if it has no such service. Asked without a
+  // retry.
   absl::Status Health(const std::string& service = "");
 
   // Ends every call that is under way, and each one to come, with CANCELLED. May be called from any

@@ -170,15 +170,14 @@ class Pump {
     PrintAnswer(text, response, 0, form_, environment_.out);
   }
 
-  // Which text an error speaks of: the one whose number it names, or else all of the request's.
+  // Which text an error speaks of, if it names one by its number in the request.
   std::string PlaceNote(const absl::Status& status, const std::vector<std::string>& sent) const {
     const std::string error = ErrorText(status);
     for (size_t i = 0; i < sent.size(); ++i) {
       const std::string field = absl::StrCat("contents[", i, "]");
       if (absl::StrContains(error, field)) return absl::StrCat("\n  ", field, " is ", sent[i]);
     }
-    if (sent.size() == 1) return absl::StrCat("\n  in ", sent[0]);
-    return absl::StrCat("\n  in ", sent.front(), " to ", sent.back());
+    return "";
   }
 
   std::string AnsweredNote() const {

@@ -42,5 +42,8 @@ while read -r name path; do
     cp -L "$path" "$dir/lib/$name"  # but for the C and C++ runtimes: those belong to the machine
   fi
 done <<<"$libraries"
-strip --strip-unneeded "$dir"/bin/* "$dir"/lib/liblinnet*
+# A fifth of LibTorch is symbols that only a debugger reads.
+for file in "$dir"/bin/* "$dir"/lib/lib{linnet,torch,c10}*; do
+  [[ ! -e $file ]] || strip --strip-unneeded "$file"
+done
 du -sh "$dir"

@@ -1,7 +1,8 @@
 # shellcheck shell=bash
 # What start.sh and test.sh have in common: installing what deps/versions.txt names.
 # Sourced from the project's root. Everything here may be called again at any time and is quick when there
-# is nothing to do. It writes to .deps/, .venv/ and build/ alone, and to the system only through apt-get.
+# is nothing to do. It writes to .deps/, .venv/ and build/, to pip's and ccache's caches below ~/.cache, and
+# to the system only through apt-get.
 #
 #   .venv/                 Python 3.11; [libtorch] always, [cuda] and [python] when asked for
 #   .deps/python           link to its site-packages, where CMake finds torch/lib and torch/include.

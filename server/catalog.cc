@@ -88,16 +88,14 @@ absl::StatusOr<std::unique_ptr<ServedModel>> LoadModel(const std::filesystem::pa
                                                       " has no tokenizers: it serves token ids "
                                                       "only, through linnet-decode"));
   }
-  auto load = [&](const std::filesystem::path& file, std::unique_ptr<model::Tokenizer>& tokenizer) {
-    auto loaded = model::Tokenizer::Load(file, served->bundle.special_tokens());
+  auto load = [&](const model::TokenizerSpec& spec, std::unique_ptr<model::Tokenizer>& tokenizer) {
+    auto loaded = model::Tokenizer::Load(spec, served->bundle.special_tokens());
     if (loaded.ok()) tokenizer = *std::move(loaded);
     return loaded.status();
   };
-  if (auto status = load(served->bundle.source_tokenizer_file(), served->source_tokenizer);
-      !status.ok())
+  if (auto status = load(served->bundle.source_tokenizer(), served->source_tokenizer); !status.ok())
     return status;
-  if (auto status = load(served->bundle.target_tokenizer_file(), served->target_tokenizer);
-      !status.ok())
+  if (auto status = load(served->bundle.target_tokenizer(), served->target_tokenizer); !status.ok())
     return status;
 
   // The handles of the metrics are known once the engine is, and the engine's first step comes

@@ -1,5 +1,7 @@
 #include "server/text_reply.h"
 
+#include <string_view>
+#include <unordered_map>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -68,12 +70,11 @@ void FillModel(const TextRequest& request, Response& response) {
   response.set_model_version(request.model->bundle.manifest.version());
 }
 
-absl::StatusOr<std::vector<model::TokenId>> Tokens(const ServedModel& model,
-                                                   const std::string& text) {
-  absl::StatusOr<std::vector<model::TokenId>> tokens = model.source_tokenizer->Encode(text);
-  if (tokens.ok() && !tokens->empty()) tokens->push_back(model.bundle.special_tokens().eos);
-  return tokens;
-}
+// A part of a text that was tokenised to see whether it fits.
+struct Counted {
+  int end = 0;
+  std::vector<model::TokenId> tokens;
+};
 
 }  // namespace
 
@@ -82,10 +83,20 @@ absl::StatusOr<TextWork> PrepareText(const TextRequest& request, const std::stri
   const ServedModel& model = *request.model;
   const int max_tokens = model.bundle.manifest.limits().max_source_tokens();
   std::vector<model::TextSegment> places = {{.begin = 0, .end = static_cast<int>(text.size())}};
+  // By where the parts begin: of those that fit, the last one that is asked for becomes the
+  // segment.
+  std::unordered_map<int, Counted> counted;
   if (request.split) {
     auto count_tokens = [&](std::string_view part) {
       auto tokens = model.source_tokenizer->Encode(part);
-      return tokens.ok() ? static_cast<int>(tokens->size()) + 1 : 0;  // an error comes back below
+      if (!tokens.ok()) return 0;  // the error comes back below
+      const int count = static_cast<int>(tokens->size()) + 1;
+      const int begin = static_cast<int>(part.data() - text.data());
+      if (count <= max_tokens) {
+        counted[begin] = {.end = begin + static_cast<int>(part.size()),
+                          .tokens = *std::move(tokens)};
+      }
+      return count;
     };
     auto split = model::SplitText(text, request.language_code, max_tokens, count_tokens);
     if (!split.ok()) return AtField(field, "UNREADABLE_TEXT", split.status());
@@ -93,10 +104,16 @@ absl::StatusOr<TextWork> PrepareText(const TextRequest& request, const std::stri
   }
   TextWork work;
   for (const model::TextSegment& place : places) {
-    auto tokens = Tokens(model, text.substr(place.begin, place.end - place.begin));
+    absl::StatusOr<std::vector<model::TokenId>> tokens;
+    if (Counted& known = counted[place.begin]; known.end == place.end) {
+      tokens = std::move(known.tokens);
+    } else {
+      tokens = model.source_tokenizer->Encode(text.substr(place.begin, place.end - place.begin));
+    }
     if (!tokens.ok()) return AtField(field, "UNREADABLE_TEXT", tokens.status());
     // What normalises to nothing (a zero-width blank) is kept as it is, like white space.
     if (tokens->empty()) continue;
+    tokens->push_back(model.bundle.special_tokens().eos);
     if (static_cast<int>(tokens->size()) > max_tokens) {
       return BadField(
           field, "TEXT_TOO_LONG",

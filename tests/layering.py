@@ -21,7 +21,7 @@ ROOT = Path(__file__).resolve().parent.parent
 # --- The table ----------------------------------------------------------------------------------
 
 API = "proto absl protobuf"
-TRAINING = "torch numpy sentencepiece scoring progress"  # of the Python side
+TRAINING = "torch numpy sentencepiece safetensors scoring progress"  # of the Python side
 ROOMS = {
     "proto": "protobuf grpc",  # grpc: the generated stubs
     "model/ops": "torch cuda openmp",
@@ -33,22 +33,23 @@ ROOMS = {
     "client": f"{API} grpc cli11",
     # Tests use what they test, and what that uses.
     "tests/support": f"gtest {API} model/ops model/runtime server",
-    "tests/data": "sentencepiece",
+    "tests/data": "sentencepiece numpy text-tools torch transformers",
     "tests/ops": "tests/support gtest model/ops torch cuda python-tests numpy",
     "tests/runtime": f"tests/support gtest model/runtime {API} sentencepiece icu json",
     "tests/torch": f"tests/support gtest model/torch model/runtime model/ops {API} json torch cuda",
-    "tests/linnet_model": f"tests/ops model/linnet_model {TRAINING} python-tests",
+    "tests/linnet_model": f"tests/data tests/ops model/linnet_model {TRAINING} python-tests",
     "tests/server": f"tests/support gtest server server/rpc model/runtime {API} json grpc spdlog",
     "tests/client": f"tests/support gtest client {API} grpc",
     "tests/bench": f"tests/support gtest benchmark server model/torch model/runtime model/ops {API}"
     " torch cuda",
-    "tests/decode": f"model/linnet_model {TRAINING} python-tests",
+    "tests/decode": f"tests/data model/linnet_model {TRAINING} python-tests",
     "tests/e2e": "python-tests numpy grpc protobuf",
     "tests/gpu": "torch",
     "tests/setup": "tests/gpu torch python-tests",
 }
 # A few files, and the targets made of them, may use more than their room.
 EXCEPTIONS = {
+    "model/linnet_model/compare_report.py": "plots",
     "server/metrics*": "prometheus",
     "server/rpc/metrics*": "prometheus",  # the page
     "linnet_serving": "prometheus",
@@ -57,6 +58,7 @@ EXCEPTIONS = {
     "linnet-server": "model/torch server/rpc prometheus",
     "linnet-decode": "model/torch",
     "tests/*_test.py": "python-tests",
+    "tests/conftest.py": "python-tests",
     "tests/server/*metrics*": "prometheus",
 }
 # Library or room -> the headers, Python modules and CMake targets that mean it.
@@ -83,8 +85,12 @@ MODULES = {
     "torch": "torch",
     "numpy": "numpy",
     "sentencepiece": "sentencepiece",
+    "safetensors": "safetensors",
+    "transformers": "transformers",
+    "text-tools": "sacremoses subword_nmt",
     "scoring": "sacrebleu rouge_score",
     "progress": "tqdm tensorboard",
+    "plots": "matplotlib",
     "python-tests": "pytest hypothesis",
     "grpc": "grpc",
     "protobuf": "google.protobuf google",

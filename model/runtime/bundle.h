@@ -7,6 +7,7 @@
 #include "absl/status/statusor.h"
 #include "linnet/v1/bundle.pb.h"
 #include "model/runtime/search.h"
+#include "model/runtime/tokenizer.h"
 
 namespace linnet::model {
 
@@ -18,15 +19,13 @@ struct Bundle {
 
   std::filesystem::path model_file() const { return path / manifest.model_file(); }
   bool has_tokenizers() const { return !manifest.source_tokenizer_file().empty(); }
-  std::filesystem::path source_tokenizer_file() const {
-    return path / manifest.source_tokenizer_file();
-  }
-  std::filesystem::path target_tokenizer_file() const {
-    return path / manifest.target_tokenizer_file();
-  }
+  // Only if it has tokenizers.
+  TokenizerSpec source_tokenizer() const;
+  TokenizerSpec target_tokenizer() const;
   std::string model_sha256() const;
 
   SpecialTokens special_tokens() const;
+  int source_vocabulary_size() const;
   // The default options for a source of that many tokens (eos included): max_target_ratio makes the
   // cap depend on it.
   SearchOptions default_options(int source_tokens) const;

@@ -3,7 +3,9 @@
 #include <unicode/uchar.h>
 #include <unicode/utf8.h>
 
+#include <algorithm>
 #include <string_view>
+#include <vector>
 
 namespace linnet::model {
 
@@ -54,6 +56,17 @@ inline int SkipWhiteSpaceBefore(std::string_view text, int at) {
     at = character.begin;
   }
   return at;
+}
+
+// What lies between the separators, of which there is one fewer than parts.
+inline std::vector<std::string_view> PartsOf(std::string_view text, char separator) {
+  std::vector<std::string_view> parts;
+  for (size_t begin = 0; begin <= text.size();) {
+    const size_t end = std::min(text.find(separator, begin), text.size());
+    parts.push_back(text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return parts;
 }
 
 }  // namespace linnet::model

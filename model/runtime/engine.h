@@ -35,12 +35,13 @@ struct SequenceEvent {
 
 // Facts of an engine that do not change while it lives.
 struct EngineInfo {
-  std::string device;         // "cpu", "cuda:0"
-  std::string compute_type;   // "float32", "bfloat16"
-  int threads = 1;            // inside a step
-  int rows = 0;               // hypotheses that a step holds at most
-  int64_t memory_tokens = 0;  // source tokens that the encoder memory holds at most
-  int vocabulary_size = 0;
+  std::string device;              // "cpu", "cuda:0"
+  std::string compute_type;        // "float32", "bfloat16"
+  int threads = 1;                 // inside a step
+  int rows = 0;                    // hypotheses that a step holds at most
+  int64_t memory_tokens = 0;       // source tokens that the encoder memory holds at most
+  int vocabulary_size = 0;         // of targets
+  int source_vocabulary_size = 0;  // of sources
   SpecialTokens special;
   SearchLimits limits;
 };

@@ -19,8 +19,8 @@ absl::Status OutOfRange(const char* option, auto value, auto least, auto most) {
       absl::StrCat(option, " is ", value, ", it must be between ", least, " and ", most));
 }
 
-// Adds the tokens that would complete an n-gram which `history` (eos first, then the target so far)
-// already holds.
+// Adds the tokens that would complete an n-gram which `history` (the start token, then the target
+// so far) already holds.
 void AddRepeats(const std::vector<TokenId>& history, int n, std::vector<TokenId>& excluded) {
   if (n <= 0 || history.size() < n) return;
   const auto last = history.end() - (n - 1);  // the n-1 tokens that the next one would follow
@@ -85,7 +85,7 @@ BeamSearch::BeamSearch(const SearchOptions& options, const SpecialTokens& specia
       prefix_(std::move(prefix)),
       live_(1),
       parents_({0}),
-      tokens_({special.eos}) {}
+      tokens_({special.start}) {}
 
 BeamSearch::Row BeamSearch::RulesFor(int hypothesis) const {
   Row row;
@@ -98,11 +98,11 @@ BeamSearch::Row BeamSearch::RulesFor(int hypothesis) const {
     return row;
   }
   if (options_.no_repeat_ngram_size > 0) {
-    std::vector<TokenId> history = {special_.eos};
+    std::vector<TokenId> history = {special_.start};
     const std::vector<TokenId>& target = live_[hypothesis].tokens;
     history.insert(history.end(), target.begin(), target.end());
     AddRepeats(history, options_.no_repeat_ngram_size, row.excluded);
-    // eos, which starts every history, would never end one if single tokens may not repeat.
+    // eos, where it starts every history, would never end one if single tokens may not repeat.
     std::erase(row.excluded, special_.eos);
   }
   row.excluded.push_back(special_.pad);
@@ -168,7 +168,8 @@ void BeamSearch::End(Hypothesis hypothesis) {
 absl::Status BeamSearch::Advance(std::span<const float> logits,
                                  std::span<const float> log_normalizers) {
   if (finished_) return absl::InternalError("a search that has finished was advanced");
-  const TokenId largest = std::max({special_.bos, special_.pad, special_.eos, special_.unk});
+  const TokenId largest =
+      std::max({special_.bos, special_.pad, special_.eos, special_.unk, special_.start});
   if (log_normalizers.size() != live() || logits.size() % live() != 0 ||
       logits.size() / live() <= largest) {
     return absl::InternalError(absl::StrCat(logits.size(), " logits and ", log_normalizers.size(),

@@ -13,10 +13,11 @@ using TokenId = int32_t;
 
 // The tokens that a search treats in their own way. Values as fairseq's dictionaries have them.
 struct SpecialTokens {
-  TokenId bos = 0;
-  TokenId pad = 1;
+  TokenId bos = 0;  // may be eos: a model without one
+  TokenId pad = 1;  // never comes out
   TokenId eos = 2;
   TokenId unk = 3;
+  TokenId start = eos;  // first input of the decoder; may be any token, Marian has pad
 };
 
 // Options of one sequence's search, every one set: the bundle's defaults with the request's options
@@ -62,7 +63,7 @@ struct Candidate;
 // Hypotheses that live are numbered 0 … live()-1, and the caller owns their decoder state: at each
 // step it computes a row of logits for each of them, calls Advance, and lets hypothesis i go on
 // from the state of parents()[i] with input tokens()[i]. A new search has one live hypothesis,
-// whose input is eos.
+// whose input is the start token.
 //
 // Pure: no thread, no clock, no tensor. Source: Ott et al. 2019 (fairseq), sequence_generator.py
 // and search.py.

@@ -25,8 +25,16 @@ std::string SentencePieceModel::Load(std::string_view serialized) {
 std::string SentencePieceModel::Encode(std::string_view text, std::vector<int>& ids) const {
   return Wrong(impl_->processor.Encode(text, &ids));
 }
+std::string SentencePieceModel::EncodeAsPieces(std::string_view text,
+                                               std::vector<std::string>& pieces) const {
+  return Wrong(impl_->processor.Encode(text, &pieces));
+}
 std::string SentencePieceModel::Decode(const std::vector<int>& ids, std::string& text) const {
   return Wrong(impl_->processor.Decode(ids, &text));
+}
+std::string SentencePieceModel::DecodePieces(const std::vector<std::string>& pieces,
+                                             std::string& text) const {
+  return Wrong(impl_->processor.Decode(pieces, &text));
 }
 
 int SentencePieceModel::pieces() const { return impl_->processor.GetPieceSize(); }
@@ -34,5 +42,6 @@ int SentencePieceModel::bos() const { return impl_->processor.bos_id(); }
 int SentencePieceModel::pad() const { return impl_->processor.pad_id(); }
 int SentencePieceModel::eos() const { return impl_->processor.eos_id(); }
 int SentencePieceModel::unk() const { return impl_->processor.unk_id(); }
+std::string_view SentencePieceModel::unk_piece() const { return impl_->processor.IdToPiece(unk()); }
 
 }  // namespace linnet::model

@@ -9,7 +9,7 @@ namespace linnet::model {
 
 // SentencePiece in standard types alone: its header brings an `absl` namespace of its own and may
 // not meet abseil's, so this header includes no library and sentencepiece_adapter.cc nothing but
-// SentencePiece. For tokenizer.cc only.
+// SentencePiece. For subwords.cc only.
 //
 // Functions that can fail return what is wrong, or an empty string.
 class SentencePieceModel {
@@ -19,8 +19,11 @@ class SentencePieceModel {
 
   std::string Load(std::string_view serialized);
   std::string Encode(std::string_view text, std::vector<int>& ids) const;
+  std::string EncodeAsPieces(std::string_view text, std::vector<std::string>& pieces) const;
   // Every id lies in [0, pieces()).
   std::string Decode(const std::vector<int>& ids, std::string& text) const;
+  // A piece that the model does not know is text as it stands.
+  std::string DecodePieces(const std::vector<std::string>& pieces, std::string& text) const;
 
   int pieces() const;
   // -1 where the model has none.
@@ -28,6 +31,7 @@ class SentencePieceModel {
   int pad() const;
   int eos() const;
   int unk() const;
+  std::string_view unk_piece() const;
 
  private:
   struct Impl;

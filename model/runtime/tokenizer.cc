@@ -2,79 +2,148 @@
 
 #include <fstream>
 #include <iterator>
+#include <optional>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "model/runtime/sentencepiece_adapter.h"
+#include "model/runtime/moses.h"
+#include "model/runtime/subwords.h"
 
 namespace linnet::model {
+namespace {
+
+namespace fs = std::filesystem;
+
+absl::StatusOr<std::string> Contents(const fs::path& file) {
+  std::ifstream stream(file, std::ios::binary);
+  std::string contents((std::istreambuf_iterator<char>(stream)), {});
+  if (!stream.is_open() || stream.bad()) {
+    return absl::FailedPreconditionError(absl::StrCat(file.string(), " cannot be read"));
+  }
+  if (contents.empty()) {
+    return absl::FailedPreconditionError(absl::StrCat(file.string(), " is empty"));
+  }
+  return contents;
+}
+
+// `status` says what is wrong with the file.
+absl::Status At(const fs::path& file, const absl::Status& status) {
+  return absl::Status(status.code(), absl::StrCat(file.string(), " ", status.message()));
+}
+
+// A vocabulary without its special tokens, or of another model, has every id wrong: then it is
+// better to serve nothing.
+absl::Status CheckSpecialTokens(const Vocabulary& vocabulary, const SpecialTokens& special) {
+  const struct {
+    const char* piece;
+    TokenId expected;
+  } known[] = {{"<pad>", special.pad}, {"</s>", special.eos}, {"<unk>", special.unk}};
+  for (const auto& token : known) {
+    const std::optional<TokenId> id = vocabulary.Find(token.piece);
+    if (id.value_or(token.expected) != token.expected) {
+      return absl::FailedPreconditionError(
+          absl::StrCat("has id ", *id, " for ", token.piece, ", the model's is ", token.expected));
+    }
+  }
+  if (vocabulary.Piece(special.eos).empty() || vocabulary.Piece(special.unk).empty()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("has ", vocabulary.size(), " lines and no pieces for eos (id ", special.eos,
+                     ") and unk (id ", special.unk,
+                     "): it must hold every piece of the model, special tokens included"));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Vocabulary> LoadVocabulary(const fs::path& file, const SpecialTokens& special) {
+  const absl::StatusOr<std::string> contents = Contents(file);
+  if (!contents.ok()) return contents.status();
+  absl::StatusOr<Vocabulary> vocabulary = Vocabulary::Parse(*contents);
+  if (!vocabulary.ok()) return At(file, vocabulary.status());
+  if (absl::Status status = CheckSpecialTokens(*vocabulary, special); !status.ok()) {
+    return At(file, status);
+  }
+  return vocabulary;
+}
+
+absl::StatusOr<std::unique_ptr<Subwords>> LoadSubwords(const TokenizerSpec& spec,
+                                                       const SpecialTokens& special) {
+  const fs::path& file = spec.subword_file;
+  const absl::StatusOr<std::string> contents = Contents(file);
+  if (!contents.ok()) return contents.status();
+  std::optional<Vocabulary> vocabulary;
+  if (!spec.vocabulary_file.empty()) {
+    absl::StatusOr<Vocabulary> loaded = LoadVocabulary(spec.vocabulary_file, special);
+    if (!loaded.ok()) return loaded.status();
+    vocabulary = *std::move(loaded);
+  }
+  if (spec.subword_kind == linnet::v1::SUBWORD_KIND_BPE_CODES) {
+    if (!vocabulary.has_value()) {
+      return absl::FailedPreconditionError(
+          absl::StrCat(file.string(), " has BPE codes, which need a vocabulary file"));
+    }
+    absl::StatusOr<BpeCodes> codes = BpeCodes::Parse(*contents);
+    if (!codes.ok()) return At(file, codes.status());
+    return MakeBytePairs(*std::move(codes), *std::move(vocabulary), special);
+  }
+  auto made = vocabulary.has_value()
+                  ? MakeMappedSentencePiece(*contents, *std::move(vocabulary), special)
+                  : MakeSentencePiece(*contents, special);
+  if (!made.ok()) return At(file, made.status());
+  return made;
+}
+
+}  // namespace
 
 struct Tokenizer::Impl {
-  SentencePieceModel model;
+  std::unique_ptr<Subwords> subwords;
+  std::optional<MosesWords> words;
   SpecialTokens special;
 };
 
 Tokenizer::Tokenizer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Tokenizer::~Tokenizer() = default;
 
-absl::StatusOr<std::unique_ptr<Tokenizer>> Tokenizer::Load(const std::filesystem::path& file,
+absl::StatusOr<std::unique_ptr<Tokenizer>> Tokenizer::Load(const fs::path& file,
                                                            const SpecialTokens& special) {
-  std::ifstream stream(file, std::ios::binary);
-  const std::string serialized((std::istreambuf_iterator<char>(stream)), {});
-  if (!stream.is_open() || stream.bad()) {
-    return absl::FailedPreconditionError(absl::StrCat(file.string(), " cannot be read"));
-  }
-  if (serialized.empty()) {
-    return absl::FailedPreconditionError(
-        absl::StrCat(file.string(), " is empty, not a SentencePiece model"));
+  return Load(TokenizerSpec{.subword_file = file}, special);
+}
+
+absl::StatusOr<std::unique_ptr<Tokenizer>> Tokenizer::Load(const TokenizerSpec& spec,
+                                                           const SpecialTokens& special) {
+  absl::StatusOr<std::unique_ptr<Subwords>> subwords = LoadSubwords(spec, special);
+  if (!subwords.ok()) return subwords.status();
+  if (spec.vocabulary_size > 0 && (*subwords)->pieces() > spec.vocabulary_size) {
+    const fs::path& file = spec.vocabulary_file.empty() ? spec.subword_file : spec.vocabulary_file;
+    return absl::FailedPreconditionError(absl::StrCat(file.string(), " has ", (*subwords)->pieces(),
+                                                      " pieces, the model's vocabulary has ",
+                                                      spec.vocabulary_size));
   }
   auto impl = std::make_unique<Impl>();
+  impl->subwords = *std::move(subwords);
   impl->special = special;
-  if (const std::string wrong = impl->model.Load(serialized); !wrong.empty()) {
-    return absl::FailedPreconditionError(
-        absl::StrCat(file.string(), " is not a SentencePiece model: ", wrong));
-  }
-  struct {
-    const char* name;
-    int in_file, expected;
-  } ids[] = {{"bos", impl->model.bos(), special.bos},
-             {"pad", impl->model.pad(), special.pad},
-             {"eos", impl->model.eos(), special.eos},
-             {"unk", impl->model.unk(), special.unk}};
-  for (const auto& id : ids) {
-    if (id.in_file != id.expected) {
-      return absl::FailedPreconditionError(absl::StrCat(file.string(), " has id ", id.in_file,
-                                                        " for ", id.name, ", the vocabulary says ",
-                                                        id.expected));
-    }
+  if (spec.word_tokenizer == linnet::v1::WORD_TOKENIZER_MOSES) {
+    impl->words.emplace(spec.language_code);
   }
   return std::unique_ptr<Tokenizer>(new Tokenizer(std::move(impl)));
 }
 
 absl::StatusOr<std::vector<TokenId>> Tokenizer::Encode(std::string_view text) const {
-  std::vector<TokenId> tokens;
-  if (const std::string wrong = impl_->model.Encode(text, tokens); !wrong.empty()) {
-    return absl::InternalError(absl::StrCat("SentencePiece could not encode: ", wrong));
-  }
-  return tokens;
+  if (!impl_->words.has_value()) return impl_->subwords->Encode(text);
+  return impl_->subwords->Encode(impl_->words->Tokenize(text));
 }
 
 std::string Tokenizer::Decode(std::span<const TokenId> tokens) const {
   const SpecialTokens& special = impl_->special;
-  std::vector<int> ids;
-  ids.reserve(tokens.size());
+  std::vector<TokenId> said;
+  said.reserve(tokens.size());
   for (TokenId token : tokens) {
-    if (token == special.eos || token == special.pad || token == special.bos) continue;
-    // The model's output may have more rows than there are pieces.
-    ids.push_back(token >= 0 && token < pieces() ? token : special.unk);
+    if (token != special.eos && token != special.pad && token != special.bos) said.push_back(token);
   }
-  std::string text;
-  // It fails for ids without a piece alone, and there are none left.
-  if (const std::string wrong = impl_->model.Decode(ids, text); !wrong.empty()) return "\uFFFD";
-  return text;
+  const std::string text = impl_->subwords->Decode(said);
+  return impl_->words.has_value() ? impl_->words->Detokenize(text) : text;
 }
 
-int Tokenizer::pieces() const { return impl_->model.pieces(); }
+int Tokenizer::pieces() const { return impl_->subwords->pieces(); }
 
 }  // namespace linnet::model

@@ -8,25 +8,41 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "linnet/v1/bundle.pb.h"
 #include "model/runtime/search.h"
 
 namespace linnet::model {
 
-// SentencePiece behind plain types. Thread-safe: nothing changes after Load.
+// How one side of a model reads and writes text: as its bundle's manifest says.
+struct TokenizerSpec {
+  std::filesystem::path subword_file = {};
+  linnet::v1::SubwordKind subword_kind = linnet::v1::SUBWORD_KIND_UNSPECIFIED;
+  std::filesystem::path vocabulary_file = {};  // empty: ids are those of the SentencePiece model
+  linnet::v1::WordTokenizer word_tokenizer = linnet::v1::WORD_TOKENIZER_UNSPECIFIED;
+  std::string language_code = {};  // for the word tokenizer
+  int vocabulary_size = 0;  // that the model has, which pieces may not exceed; 0: not checked
+};
+
+// Text to token ids and back: words where the model wants them, subwords, and the vocabulary's
+// numbers. Thread-safe: nothing changes after Load.
 class Tokenizer {
  public:
-  // FailedPreconditionError if the file is no SentencePiece model or its special ids are not
-  // `special`.
+  // FailedPreconditionError, naming the file, if it is not what the spec says, if its special ids
+  // are not `special`, or if it has more pieces than the model.
+  static absl::StatusOr<std::unique_ptr<Tokenizer>> Load(const TokenizerSpec& spec,
+                                                         const SpecialTokens& special);
+  // Of a SentencePiece model alone.
   static absl::StatusOr<std::unique_ptr<Tokenizer>> Load(const std::filesystem::path& file,
                                                          const SpecialTokens& special);
   ~Tokenizer();
 
-  // Token ids of valid UTF-8, without eos.
+  // Token ids of valid UTF-8, without eos. No text has the ids of bos, pad or eos in it.
   absl::StatusOr<std::vector<TokenId>> Encode(std::string_view text) const;
   // Text of token ids; eos, pad and bos say nothing. Byte pieces that do not form a character
   // become U+FFFD, ids without a piece read as the unknown token.
   std::string Decode(std::span<const TokenId> tokens) const;
 
+  // Ids from here on have no piece.
   int pieces() const;
 
  private:

@@ -11,7 +11,7 @@ namespace {
 
 bool CpuMultipliesBfloat16() {
   const auto capabilities = at::cpu::get_cpu_capabilities();
-  for (const char* name : {"avx512_bf16", "amx_bf16"}) {
+  for (const char* name : kBfloat16Capabilities) {
     const auto found = capabilities.find(name);
     if (found != capabilities.end() && found->second.isBool() && found->second.toBool())
       return true;

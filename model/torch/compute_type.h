@@ -7,6 +7,9 @@
 
 namespace linnet::model {
 
+// What torch calls the instructions that multiply bfloat16 (at::cpu::get_cpu_capabilities).
+inline constexpr const char* kBfloat16Capabilities[] = {"avx512_bf16", "amx_bf16"};
+
 // The type that weights, state and memory take. kAuto is float16 on CUDA; on the CPU it is bfloat16
 // where the processor multiplies it in hardware (AVX512-BF16, AMX), and float32 elsewhere.
 // FailedPreconditionError, with the list of what there is, for a type in which the device does not

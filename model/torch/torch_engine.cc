@@ -4,7 +4,6 @@
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/full.h>
-#include <sched.h>
 
 #include <algorithm>
 #include <iterator>
@@ -25,6 +24,7 @@
 #include "model/torch/log_normalizer.h"
 #include "model/torch/scripted_model.h"
 #include "model/torch/step_inputs.h"
+#include "model/torch/usable_cores.h"
 
 namespace linnet::model {
 namespace {
@@ -44,11 +44,6 @@ int RoundUp(int64_t value, int grain) {
 
 int BlocksFor(size_t tokens) {
   return RoundUp(static_cast<int64_t>(tokens), kBlockTokens) / kBlockTokens;
-}
-
-int UsableCores() {
-  cpu_set_t cores;
-  return sched_getaffinity(0, sizeof(cores), &cores) == 0 ? std::max(1, CPU_COUNT(&cores)) : 1;
 }
 
 // A sequence in its rows.
@@ -132,7 +127,6 @@ bool TorchEngine::HasRoom(std::span<const SequenceInput> sequences) const {
 absl::Status TorchEngine::Check(const SequenceInput& sequence) const {
   if (absl::Status status = CheckOptions(sequence.options, info_.limits); !status.ok())
     return status;
-  const auto known = [&](TokenId token) { return 0 <= token && token < info_.vocabulary_size; };
   const auto& source = sequence.source;
   if (source.empty())
     return absl::InvalidArgumentError("the source is empty, it must end with the end token");
@@ -147,10 +141,10 @@ absl::Status TorchEngine::Check(const SequenceInput& sequence) const {
                                                    info_.special.eos));
   }
   for (TokenId token : source) {
-    if (!known(token)) {
+    if (token < 0 || token >= info_.source_vocabulary_size) {
       return absl::InvalidArgumentError(absl::StrCat("source token ", token,
                                                      " is outside the vocabulary of ",
-                                                     info_.vocabulary_size, " tokens"));
+                                                     info_.source_vocabulary_size, " tokens"));
     }
   }
   if (std::ssize(sequence.prefix) > sequence.options.max_target_tokens) {
@@ -159,7 +153,7 @@ absl::Status TorchEngine::Check(const SequenceInput& sequence) const {
                                                    sequence.options.max_target_tokens));
   }
   for (TokenId token : sequence.prefix) {
-    if (!known(token)) {
+    if (token < 0 || token >= info_.vocabulary_size) {
       return absl::InvalidArgumentError(absl::StrCat("prefix token ", token,
                                                      " is outside the vocabulary of ",
                                                      info_.vocabulary_size, " tokens"));
@@ -351,6 +345,7 @@ EngineInfo MakeInfo(const Bundle& bundle, const TorchEngineOptions& options, at:
   info.rows = options.rows;
   info.memory_tokens = RoundUp(options.memory_tokens, kBlockTokens);
   info.vocabulary_size = bundle.manifest.vocabulary().size();
+  info.source_vocabulary_size = bundle.source_vocabulary_size();
   info.special = bundle.special_tokens();
   info.limits.max_beam_size = std::min(info.limits.max_beam_size, info.rows);
   info.limits.max_source_tokens = bundle.manifest.limits().max_source_tokens();

@@ -119,11 +119,9 @@ int Measure(model::Engine& engine, const SyntheticLoad& load) {
 int DecodeLines(const model::Bundle& bundle, model::Engine& engine, const Flags& flags) {
   std::unique_ptr<model::Tokenizer> source, target;
   if (bundle.has_tokenizers()) {
-    auto loaded_source =
-        model::Tokenizer::Load(bundle.source_tokenizer_file(), bundle.special_tokens());
+    auto loaded_source = model::Tokenizer::Load(bundle.source_tokenizer(), bundle.special_tokens());
     if (!loaded_source.ok()) return Fail(kUnusable, loaded_source.status());
-    auto loaded_target =
-        model::Tokenizer::Load(bundle.target_tokenizer_file(), bundle.special_tokens());
+    auto loaded_target = model::Tokenizer::Load(bundle.target_tokenizer(), bundle.special_tokens());
     if (!loaded_target.ok()) return Fail(kUnusable, loaded_target.status());
     source = *std::move(loaded_source);
     target = *std::move(loaded_target);

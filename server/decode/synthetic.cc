@@ -42,7 +42,8 @@ std::vector<model::SequenceInput> RandomInputs(const model::EngineInfo& info,
   std::vector<model::SequenceInput> inputs(load.batch);
   for (model::SequenceInput& input : inputs) {
     for (int i = 0; i + 1 < load.source_tokens; ++i) {
-      input.source.push_back(first + static_cast<int>(random() % (info.vocabulary_size - first)));
+      input.source.push_back(first +
+                             static_cast<int>(random() % (info.source_vocabulary_size - first)));
     }
     input.source.push_back(info.special.eos);
     input.options = load.options;

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "tests/client/cli_fixture.h"
+#include "tests/support/temporary_folder.h"
 
 namespace linnet::client {
 namespace {
@@ -21,10 +22,8 @@ using ::testing::SizeIs;
 
 class CliInputTest : public CliTest {
  protected:
-  CliInputTest() : folder_(::testing::TempDir() + "cli_input_test") {}
-
   std::string File(const std::string& name, const std::string& content) const {
-    const std::string path = absl::StrCat(folder_, "_", name);
+    const std::string path = folder_.path() / name;
     std::ofstream(path, std::ios::binary) << content;
     return path;
   }
@@ -33,7 +32,7 @@ class CliInputTest : public CliTest {
     return Run(more, input);
   }
 
-  const std::string folder_;
+  const test::TemporaryFolder folder_;
 };
 
 TEST_F(CliInputTest, StandardInputIsOneTextWithItsWhiteSpace) {
@@ -122,9 +121,10 @@ TEST_F(CliInputTest, EmptyFilesAddNothing) {
 }
 
 TEST_F(CliInputTest, AFileThatCannotBeReadIsNamedWithTheCause) {
-  EXPECT_EQ(Translate({"--file", folder_ + "_missing"}), kExitLocal);
-  EXPECT_EQ(err_, "linnet: cannot read \"" + folder_ + "_missing\": No such file or directory\n");
-  EXPECT_EQ(Translate({"--file", ::testing::TempDir()}), kExitLocal);
+  const std::string missing = folder_.path() / "missing";
+  EXPECT_EQ(Translate({"--file", missing}), kExitLocal);
+  EXPECT_EQ(err_, "linnet: cannot read \"" + missing + "\": No such file or directory\n");
+  EXPECT_EQ(Translate({"--file", folder_.path()}), kExitLocal);
   EXPECT_THAT(err_, HasSubstr("Is a directory"));
   EXPECT_THAT(out_, IsEmpty());
 }

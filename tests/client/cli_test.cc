@@ -188,6 +188,23 @@ TEST_F(CliTest, ErrorsOfTheServerGiveTheirCodeAndTheTextTheySpeakOf) {
   EXPECT_THAT(out_, IsEmpty());
 }
 
+TEST_F(CliTest, ErrorsThatSpeakOfNoTextNameNone) {
+  server_.on_translate = [](auto&, const auto&, auto&) {
+    return ServerError(grpc::StatusCode::INVALID_ARGUMENT, "beam_size is 99, at most 16",
+                       "BEAM_SIZE_OUT_OF_RANGE", "options.beam_size");
+  };
+  EXPECT_EQ(Run(ToGerman({"--beam", "99", "a"})), kExitCode + 3);
+  EXPECT_EQ(err_,
+            "linnet: INVALID_ARGUMENT: beam_size is 99, at most 16\n"
+            "  field options.beam_size\n"
+            "  reason BEAM_SIZE_OUT_OF_RANGE limit=9\n");
+  const ClosedPort closed;
+  server_name_ = closed.address();
+  EXPECT_EQ(Run(ToGerman({"a"})), kExitCode + 14);
+  EXPECT_THAT(err_, AllOf(StartsWith("linnet: UNAVAILABLE: cannot reach " + closed.address()),
+                          Not(HasSubstr("argument"))));
+}
+
 TEST_F(CliTest, FlagBeatsEnvironmentBeatsDefault) {
   const ClosedPort closed;
   server_name_ = closed.address();
@@ -232,12 +249,17 @@ TEST_F(CliTest, WrongUsageExitsTwoAndSaysWhatIsWrong) {
       {{}, "subcommand is required"},
       {{"fly"}, "no command \"fly\""},
       {{"translate", "text"}, "--to is required"},
-      {ToGerman({"--beam", "five", "x"}), "five"},
+      {ToGerman({"--beam", "five", "x"}), "--beam: \"five\" is no whole number"},
+      {ToGerman({"--n-best", "2.5", "x"}), "--n-best: \"2.5\" is no whole number"},
+      {ToGerman({"--temperature", "hot", "x"}), "--temperature: \"hot\" is no number"},
+      {ToGerman({"--normalize-scores", "maybe", "x"}), "\"maybe\" is no choice of true and false"},
       {ToGerman({"--bean", "5", "x"}), "--bean"},
       {ToGerman({"--file", "f", "x"}), "not by both"},
       {ToGerman({"--lines", "x"}), "not by both"},
       {ToGerman({"--timeout", "soon", "x"}), "\"soon\" is no duration"},
       {ToGerman({"--timeout", "0", "x"}), "timeout is 0"},
+      {ToGerman({"--wait", "long", "x"}), "\"long\" is no duration"},
+      {ToGerman({"--wait", "-1s", "x"}), "wait is -1s"},
       {ToGerman({"--server", "nowhere", "x"}), "server \"nowhere\" is not HOST:PORT"},
       {{"models", "x"}, "x"},
   };

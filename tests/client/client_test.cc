@@ -199,6 +199,55 @@ TEST_F(ClientTest, AServerThatIsNotThereIsNamed) {
   EXPECT_THAT(client.Health(), StatusIs(absl::StatusCode::kUnavailable, HasSubstr("cannot reach")));
 }
 
+TEST_F(ClientTest, ARefusedConnectionIsAnErrorAtOnce) {
+  const ClosedPort closed;
+  ClientOptions options = Options();
+  options.server = closed.address();
+  options.timeout = absl::Hours(2);
+  options.retry.initial_backoff = absl::Hours(1);  // a retry would outlast any test
+  options.retry.max_backoff = absl::Hours(1);
+  Client client = Connect(options);
+  const absl::Status status = client.Translate(ToGerman({"one"})).status();
+  EXPECT_THAT(status, StatusIs(absl::StatusCode::kUnavailable, HasSubstr("Connection refused")));
+}
+
+TEST_F(ClientTest, WaitingInVainEndsWithTheCause) {
+  const ClosedPort closed;
+  ClientOptions options = Options();
+  options.server = closed.address();
+  options.wait = absl::Milliseconds(20);
+  Client client = Connect(options);
+  for (const absl::Status& status : {client.ListModels().status(), client.Health()}) {
+    EXPECT_THAT(status, StatusIs(absl::StatusCode::kUnavailable, HasSubstr("Connection refused")));
+  }
+}
+
+TEST_F(ClientTest, AServerThatIsStartingIsWaitedFor) {
+  auto closed = std::make_unique<ClosedPort>();
+  ClientOptions options = Options();
+  options.server = closed->address();
+  options.wait = absl::Seconds(60);
+  Client client = Connect(options);
+  absl::StatusOr<v1::TranslateResponse> response;
+  std::thread caller([&] { response = client.Translate(ToGerman({"one"})); });
+  closed.reset();
+  const PuppetServer late(options.server);
+  caller.join();
+  ASSERT_THAT(response, IsOk());
+  EXPECT_EQ(response->translations(0).text(), "[de] one");
+}
+
+TEST_F(ClientTest, CancelEndsTheWaitForAServer) {
+  const ClosedPort closed;
+  ClientOptions options = Options();
+  options.server = closed.address();
+  options.wait = absl::Hours(1);
+  Client client = Connect(options);
+  std::thread canceller([&] { client.Cancel(); });
+  EXPECT_THAT(client.ListModels(), StatusIs(absl::StatusCode::kCancelled));
+  canceller.join();
+}
+
 TEST_F(ClientTest, AServerThatShutsDownIsNotCalledUnreachable) {
   Answer({ServerError(grpc::StatusCode::UNAVAILABLE, "shutting down", "DRAINING")});
   Client client = Connect(Options());
@@ -299,6 +348,8 @@ TEST(ClientOptionsTest, AbsurdOptionsAreRefusedWithTheirValue) {
               HasSubstr("timeout is 0"));
   EXPECT_THAT(refusal([](ClientOptions& o) { o.timeout = absl::InfiniteDuration(); }),
               HasSubstr("timeout is inf"));
+  EXPECT_THAT(refusal([](ClientOptions& o) { o.wait = absl::Seconds(-1); }),
+              HasSubstr("wait is -1s"));
   EXPECT_THAT(refusal([](ClientOptions& o) { o.retry.max_attempts = 6; }), HasSubstr("6"));
   EXPECT_THAT(refusal([](ClientOptions& o) { o.retry.max_backoff = absl::ZeroDuration(); }),
               HasSubstr("back-off"));

@@ -23,11 +23,11 @@ void Fill(Answer& answer, const std::string& mark, const std::string& content) {
 
 }  // namespace
 
-PuppetServer::PuppetServer() {
+PuppetServer::PuppetServer(const std::string& address) {
   grpc::EnableDefaultHealthCheckService(true);
   int port = 0;
   grpc::ServerBuilder builder;
-  builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port);
+  builder.AddListeningPort(address, grpc::InsecureServerCredentials(), &port);
   builder.RegisterService(this);
   server_ = builder.BuildAndStart();
   EXPECT_NE(server_, nullptr);

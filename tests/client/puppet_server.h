@@ -21,7 +21,7 @@ class PuppetServer final : public v1::TextService::Service {
   using Handler =
       std::function<grpc::Status(grpc::ServerContext&, const Request&, Response& response)>;
 
-  PuppetServer();
+  explicit PuppetServer(const std::string& address = "127.0.0.1:0");
   ~PuppetServer() override;
 
   // "127.0.0.1:PORT"

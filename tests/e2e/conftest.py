@@ -1,7 +1,7 @@
 """The real linnet-server and linnet on tiny random bundles: what they say is noise, how is not.
 
-Binaries are looked for in LINNET_BIN_DIR, else in build/release/bin. The messages of the API are
-made from the .proto files at run time, so that nothing generated lies in the tree.
+The messages of the API are made from the .proto files at run time, so that nothing generated lies
+in the tree.
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ import pytest
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
 ROOT = Path(__file__).resolve().parents[2]
-BINARIES = Path(os.environ.get("LINNET_BIN_DIR", ROOT / "build/release/bin"))
 START_SECONDS = 120  # loading a bundle on a busy machine
 METHODS = {
     "Translate": "TranslateRequest",
@@ -31,17 +30,13 @@ METHODS = {
 
 
 @pytest.fixture(scope="session")
-def server_binary() -> Path:
-    binary = BINARIES / "linnet-server"
-    assert binary.exists(), f"{binary} is not built: run ./start.sh --build, or set LINNET_BIN_DIR"
-    return binary
+def server_binary(program) -> Path:
+    return program("linnet-server")
 
 
 @pytest.fixture(scope="session")
-def linnet_binary() -> Path:
-    binary = BINARIES / "linnet"
-    assert binary.exists(), f"{binary} is not built: run ./start.sh --build, or set LINNET_BIN_DIR"
-    return binary
+def linnet_binary(program) -> Path:
+    return program("linnet")
 
 
 @pytest.fixture(scope="session")

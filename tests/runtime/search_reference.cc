@@ -11,7 +11,7 @@ namespace {
 constexpr float kMinusInfinity = -std::numeric_limits<float>::infinity();
 
 struct Beam {
-  std::vector<TokenId> tokens = {};  // with the leading eos
+  std::vector<TokenId> tokens = {};  // with the leading start token
   std::vector<float> scores = {};
   float sum = kMinusInfinity;
 };
@@ -81,7 +81,7 @@ std::vector<Hypothesis> ReferenceSearch(const SearchOptions& options, const Spec
                                         const std::vector<TokenId>& prefix, const ToyModel& model) {
   // Always beam_size rows; a row that is not in use has the sum minus infinity, as all but the
   // first have at the start.
-  std::vector<Beam> beams(options.beam_size, Beam{.tokens = {special.eos}});
+  std::vector<Beam> beams(options.beam_size, Beam{.tokens = {special.start}});
   beams[0].sum = 0;
   std::vector<Hypothesis> ended;
   for (int step = 0; step <= options.max_target_tokens; ++step) {
@@ -120,7 +120,7 @@ std::vector<Hypothesis> ReferenceSearch(const SearchOptions& options, const Spec
                        .ended_by_limit = step == options.max_target_tokens});
     }
     if (std::ssize(ended) == options.beam_size) break;
-    next.resize(options.beam_size, Beam{.tokens = {special.eos}});
+    next.resize(options.beam_size, Beam{.tokens = {special.start}});
     beams = next;
   }
   std::stable_sort(ended.begin(), ended.end(),

@@ -7,7 +7,7 @@
 
 namespace linnet::model {
 
-// Logits [V] of the token after `target` (without the leading eos).
+// Logits [V] of the token after `target` (without the leading start token).
 using ToyModel = std::function<std::vector<float>(const std::vector<TokenId>& target)>;
 
 // logsumexp(logits / temperature), summed in double.

@@ -25,6 +25,11 @@ using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
 constexpr SpecialTokens kSpecial;
+// As Marian numbers them: no bos, and the decoder starts from the padding, which comes last.
+constexpr SpecialTokens MarianSpecial(int vocabulary) {
+  const TokenId pad = vocabulary - 1;
+  return {.bos = 0, .pad = pad, .eos = 0, .unk = 1, .start = pad};
+}
 
 struct Outcome {
   std::vector<Hypothesis> hypotheses;
@@ -34,8 +39,8 @@ struct Outcome {
 
 // Runs a search as an engine does: state (here: the tokens) follows parents() and tokens().
 absl::StatusOr<Outcome> Search(const SearchOptions& options, const std::vector<TokenId>& prefix,
-                               const ToyModel& model) {
-  BeamSearch search(options, kSpecial, prefix);
+                               const ToyModel& model, const SpecialTokens& special = kSpecial) {
+  BeamSearch search(options, special, prefix);
   std::vector<std::vector<TokenId>> states(1);
   Outcome outcome;
   while (!search.finished()) {
@@ -61,7 +66,8 @@ absl::StatusOr<Outcome> Search(const SearchOptions& options, const std::vector<T
 
 // A model whose logits are a function of seed and tokens alone. With `grain` > 0 they are multiples
 // of it, so that sums tie.
-ToyModel RandomModel(uint32_t seed, int vocabulary, float grain, float eos_bonus) {
+ToyModel RandomModel(uint32_t seed, int vocabulary, float grain, float eos_bonus,
+                     TokenId eos = kSpecial.eos) {
   return [=](const std::vector<TokenId>& target) {
     std::seed_seq sequence(target.begin(), target.end());
     std::vector<uint32_t> mixed(1);
@@ -73,12 +79,13 @@ ToyModel RandomModel(uint32_t seed, int vocabulary, float grain, float eos_bonus
       logit = normal(random);
       if (grain > 0) logit = std::round(logit / grain) * grain;
     }
-    logits[kSpecial.eos] += eos_bonus;
+    logits[eos] += eos_bonus;
     return logits;
   };
 }
 
 struct Scene {
+  SpecialTokens special;
   SearchOptions options;
   std::vector<TokenId> prefix;
   ToyModel model;
@@ -102,9 +109,10 @@ Scene RandomScene(uint32_t seed) {
   options.no_repeat_ngram_size = std::array{0, 0, 2, 3}[pick(0, 3)];
   options.normalize_scores = pick(0, 3) != 0;
   options.temperature = std::array{1.0f, 1.0f, 0.5f, 1.7f}[pick(0, 3)];
-  for (int i = pick(-4, 3); i > 0; --i) scene.prefix.push_back(pick(3, vocabulary - 1));
+  if (pick(0, 2) == 0) scene.special = MarianSpecial(vocabulary);
+  for (int i = pick(-4, 3); i > 0; --i) scene.prefix.push_back(pick(3, vocabulary - 2));
   scene.model = RandomModel(seed, vocabulary, std::array{0.0f, 0.25f, 2.0f}[pick(0, 2)],
-                            static_cast<float>(pick(-1, 4)));
+                            static_cast<float>(pick(-1, 4)), scene.special.eos);
   return scene;
 }
 
@@ -120,8 +128,9 @@ TEST(BeamSearchTest, ReturnsWhatTheSlowReferenceReturns) {
   for (uint32_t seed = 0; seed < 6000; ++seed) {
     const Scene scene = RandomScene(seed);
     const std::vector<Hypothesis> expected =
-        ReferenceSearch(scene.options, kSpecial, scene.prefix, scene.model);
-    const absl::StatusOr<Outcome> outcome = Search(scene.options, scene.prefix, scene.model);
+        ReferenceSearch(scene.options, scene.special, scene.prefix, scene.model);
+    const absl::StatusOr<Outcome> outcome =
+        Search(scene.options, scene.prefix, scene.model, scene.special);
     ASSERT_THAT(outcome, IsOk()) << "seed " << seed;
     ASSERT_EQ(Describe(outcome->hypotheses), Describe(expected)) << "seed " << seed;
     for (size_t i = 0; i < expected.size(); ++i) {
@@ -137,15 +146,17 @@ TEST(BeamSearchTest, EveryResultKeepsItsPromises) {
   for (uint32_t seed = 0; seed < 2000; ++seed) {
     const Scene scene = RandomScene(seed);
     const SearchOptions& options = scene.options;
-    const absl::StatusOr<Outcome> outcome = Search(options, scene.prefix, scene.model);
+    const auto& [bos, pad, eos, unk, start] = scene.special;
+    const absl::StatusOr<Outcome> outcome =
+        Search(options, scene.prefix, scene.model, scene.special);
     ASSERT_THAT(outcome, IsOk()) << "seed " << seed;
     ASSERT_FALSE(outcome->hypotheses.empty()) << "seed " << seed;
     const size_t forced = std::min<size_t>(scene.prefix.size(), options.max_target_tokens);
     for (const Hypothesis& hypothesis : outcome->hypotheses) {
       SCOPED_TRACE(testing::Message() << "seed " << seed << "\n" << Describe({hypothesis}));
-      ASSERT_EQ(hypothesis.tokens.back(), kSpecial.eos);
-      ASSERT_EQ(std::count(hypothesis.tokens.begin(), hypothesis.tokens.end(), kSpecial.eos), 1);
-      ASSERT_EQ(std::count(hypothesis.tokens.begin(), hypothesis.tokens.end(), kSpecial.pad), 0);
+      ASSERT_EQ(hypothesis.tokens.back(), eos);
+      ASSERT_EQ(std::count(hypothesis.tokens.begin(), hypothesis.tokens.end(), eos), 1);
+      ASSERT_EQ(std::count(hypothesis.tokens.begin(), hypothesis.tokens.end(), pad), 0);
       const int length = static_cast<int>(hypothesis.tokens.size()) - 1;
       ASSERT_GE(length, options.min_target_tokens);
       ASSERT_LE(length, options.max_target_tokens);
@@ -164,7 +175,8 @@ TEST(BeamSearchTest, EveryResultKeepsItsPromises) {
 TEST(BeamSearchTest, StablePrefixNeverShrinksAndEndsAsTheBestResult) {
   for (uint32_t seed = 0; seed < 2000; ++seed) {
     const Scene scene = RandomScene(seed);
-    const absl::StatusOr<Outcome> outcome = Search(scene.options, scene.prefix, scene.model);
+    const absl::StatusOr<Outcome> outcome =
+        Search(scene.options, scene.prefix, scene.model, scene.special);
     ASSERT_THAT(outcome, IsOk());
     const std::vector<TokenId>& best = outcome->hypotheses.front().tokens;
     size_t before = 0;
@@ -196,6 +208,31 @@ TEST(BeamSearchTest, GreedyTakesTheLikeliestTokenOfEachStep) {
     // One hypothesis: all of it is stable at once.
     ASSERT_THAT(outcome->stable.front(), SizeIs(1));
   }
+}
+
+TEST(BeamSearchTest, FirstInputIsTheStartTokenAndPaddingNeverComesOut) {
+  const SpecialTokens marian = MarianSpecial(6);
+  EXPECT_THAT(BeamSearch({.beam_size = 2}, marian, {}).tokens(), ElementsAre(marian.pad));
+  const ToyModel padding_is_likeliest = [](const std::vector<TokenId>& target) {
+    return std::vector<float>{static_cast<float>(target.size()), -1, 1, 2, 0, 50};
+  };
+  const auto outcome = Search({.beam_size = 2, .n_best = 2}, {}, padding_is_likeliest, marian);
+  ASSERT_THAT(outcome, IsOk());
+  EXPECT_THAT(outcome->hypotheses[0].tokens, ElementsAre(3, 3, 0));
+  EXPECT_THAT(outcome->hypotheses[1].tokens, ElementsAre(3, 0));
+}
+
+TEST(BeamSearchTest, StartTokenTakesPartInTheNGramRule) {
+  // 4 is the likeliest, then 3, then the end.
+  const ToyModel model = [](const std::vector<TokenId>&) {
+    return std::vector<float>{-9, -9, 0, 1, 3, -9};
+  };
+  const SearchOptions options = {.beam_size = 1, .max_target_tokens = 4, .no_repeat_ngram_size = 2};
+  const auto tokens = [&](TokenId start) {
+    return Search(options, {}, model, {.start = start})->hypotheses[0].tokens;
+  };
+  EXPECT_THAT(tokens(kSpecial.eos), ElementsAre(4, 4, 3, 4, 2));
+  EXPECT_THAT(tokens(4), ElementsAre(4, 3, 4, 2)) << "4 4 stands at the start already";
 }
 
 TEST(BeamSearchTest, AnEndRankedBelowTheBeamIsDropped) {

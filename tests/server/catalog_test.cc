@@ -18,7 +18,8 @@ struct CatalogTest : ::testing::Test {
         metrics);
   }
 
-  const std::filesystem::path root = TextHouse::Folder();
+  const test::TemporaryFolder folder;
+  const std::filesystem::path root = folder.path();
   Metrics metrics;
 };
 

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <algorithm>
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -11,6 +10,7 @@
 #include "server/text_call.h"
 #include "tests/support/echo_engine.h"
 #include "tests/support/status_matchers.h"
+#include "tests/support/temporary_folder.h"
 #include "tests/support/tiny_bundle.h"
 #include "tests/support/turnstile.h"
 
@@ -23,10 +23,10 @@ class TextHouse {
   explicit TextHouse(test::EchoEngine::Options engine = {}, AdmissionLimits admission_limits = {},
                      TextLimits limits = {})
       : admission(admission_limits, metrics) {
-    WriteBundles(Folder());
+    WriteBundles(folder.path());
     engine.limits = {.max_beam_size = 8, .max_target_tokens = 80, .max_source_tokens = 64};
     auto loaded = Catalog::Load(
-        Folder(),
+        folder.path(),
         [engine](const model::Bundle&) { return std::make_unique<test::EchoEngine>(engine); }, {},
         metrics);
     EXPECT_THAT(loaded, IsOk());
@@ -34,15 +34,7 @@ class TextHouse {
     calls = std::make_unique<TextCalls>(*catalog, admission, pool, metrics, limits);
   }
 
-  // Each test has a folder of its own, because tests run side by side.
-  static std::filesystem::path Folder() {
-    const auto* test = ::testing::UnitTest::GetInstance()->current_test_info();
-    std::string name = std::string(test->test_suite_name()) + "." + test->name();
-    std::replace(name.begin(), name.end(), '/', '_');
-    return std::filesystem::path(::testing::TempDir()) / name;
-  }
   static void WriteBundles(const std::filesystem::path& folder) {
-    std::filesystem::remove_all(folder);
     auto translator = test::TinyManifest("en-de", linnet::v1::TASK_TRANSLATE, "en", "de");
     auto& golden = *translator.add_golden_examples();
     golden.set_source_text("The dog runs.");
@@ -73,6 +65,7 @@ class TextHouse {
     return result;
   }
 
+  test::TemporaryFolder folder;
   Metrics metrics;
   TextPool pool{2};
   Admission admission;

@@ -45,6 +45,7 @@ class EchoEngine : public model::Engine {
     info_.rows = options_.rows;
     info_.memory_tokens = options_.memory_tokens;
     info_.vocabulary_size = options_.vocabulary_size;
+    info_.source_vocabulary_size = options_.vocabulary_size;
     info_.limits = options_.limits;
   }
 

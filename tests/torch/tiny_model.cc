@@ -1,7 +1,6 @@
 #include "tests/torch/tiny_model.h"
 
 #include <ATen/ATen.h>
-#include <stdlib.h>
 #include <torch/csrc/jit/api/module.h>
 #include <torch/csrc/jit/frontend/resolver.h>
 
@@ -10,6 +9,7 @@
 #include <memory>
 
 #include "model/ops/ops.h"
+#include "tests/support/temporary_folder.h"
 
 namespace linnet::model::testing {
 namespace {
@@ -54,24 +54,10 @@ struct Resolver final : torch::jit::NativeResolver {
   }
 };
 
-// A folder that goes when the process does.
-class Folder {
- public:
-  Folder() {
-    std::string name = (std::filesystem::temp_directory_path() / "linnet-tiny-XXXXXX").string();
-    path_ = mkdtemp(name.data());
-  }
-  ~Folder() { std::filesystem::remove_all(path_); }
-  const std::filesystem::path& path() const { return path_; }
-
- private:
-  std::filesystem::path path_;
-};
-
 }  // namespace
 
 Bundle BundleOf(const std::string& source) {
-  static const Folder folder;
+  static const test::TemporaryFolder folder;  // until the process ends
   static int count = 0;
   ops::Describe();
   at::manual_seed(11);

@@ -122,6 +122,19 @@ TEST_F(TorchEngineErrorsTest, RefusesWhatCouldNeverBeDecoded) {
   expect(input, "beam_size is 17, it must be between 1 and 16");
 }
 
+TEST_F(TorchEngineErrorsTest, SourcesAndTargetsMayHaveVocabulariesOfDifferentSizes) {
+  Bundle bundle = TinyBundle();
+  bundle.manifest.mutable_vocabulary()->set_source_size(30);
+  const auto engine = MakeTorchEngine(bundle, {.threads = 1, .rows = 4, .memory_tokens = 64});
+  ASSERT_THAT(engine, IsOk());
+  SequenceInput input = Sequence(1, {29, 2});
+  input.prefix = {47};
+  EXPECT_THAT((*engine)->Check(input), IsOk());
+  EXPECT_THAT((*engine)->Check(Sequence(1, {30, 2})),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("source token 30 is outside the vocabulary of 30 tokens")));
+}
+
 TEST_F(TorchEngineErrorsTest, SeatingWithoutRoomIsAnErrorAndSeatsNobody) {
   std::vector<SequenceInput> many;
   for (int i = 1; i <= 9; ++i) many.push_back(Sequence(i, {9, 2}));

@@ -238,17 +238,6 @@ TEST_F(TorchEngineTest, Bfloat16RunsAndIsAsInvariant) {
   const Results together = Decode(*engine, inputs);
   for (const SequenceInput& input : inputs)
     ExpectSame(together.at(input.id), Alone(input, options));
-  // Not the result of float32, but near it: bfloat16 keeps 8 bits of every activation on the
-  // way, and scores of this untrained model reach -8. 0.22 was measured, with 0.3 a wrong weight
-  // would still be seen.
-  SequenceInput forced = Sequence(1, 9, 1);
-  forced.options.max_target_tokens = 8;
-  forced.prefix = {5, 6, 7, 8, 9, 10, 11, 12};
-  const auto exact = Decode(*engine_, {forced}).at(1)[0],
-             rounded = Decode(*engine, {forced}).at(1)[0];
-  for (size_t i = 0; i < exact.token_scores.size(); ++i) {
-    EXPECT_NEAR(rounded.token_scores[i], exact.token_scores[i], 0.3);
-  }
 }
 
 TEST_F(TorchEngineTest, MaskedEosRunsEveryHypothesisToItsLimit) {

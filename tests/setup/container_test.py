@@ -1,0 +1,304 @@
+"""The image and the compose project, built and run for real.
+
+Minutes long, so marked slow: `./test.sh --all` runs it, or pytest with `-m slow`. Skipped where
+neither podman nor docker works, unless LINNET_CONTAINERS=required says that one must.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import time
+import urllib.parse
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from containers import GRACE_SECONDS, ROOT, Container, Engine, Project, run, wait_until
+from versions_test import sections
+
+pytestmark = pytest.mark.slow
+
+CLIENT = Path(os.environ.get("LINNET_BIN_DIR", ROOT / "build/release/bin")) / "linnet"
+IMAGE = "linnet-server:test"
+HARDENED = ("--read-only", "--tmpfs", "/tmp", "--cap-drop", "ALL")
+HARDENED += ("--security-opt", "no-new-privileges")
+MOST_BYTES = 850_000_000  # LibTorch 460 MB, Debian 75 to 220 and our packages 80, models 25
+
+
+def skip(reason: str):
+    if os.environ.get("LINNET_CONTAINERS") == "required":
+        pytest.fail(f"LINNET_CONTAINERS=required, but {reason}")
+    pytest.skip(reason)
+
+
+@pytest.fixture(scope="session")
+def engine() -> Engine:
+    found, reason = Engine.find()
+    return found or skip(f"no container engine: {reason}")
+
+
+@pytest.fixture(scope="session")
+def image(engine) -> str:
+    engine.build(IMAGE)
+    return IMAGE
+
+
+@pytest.fixture(scope="session")
+def alone(engine, image) -> Iterator[Container]:
+    """A server that is given nothing: no network, no capability, nothing to write on, one core."""
+    container = engine.start(image, *HARDENED, "--network", "none", "--cpus", "1")
+    yield container
+    container.remove()
+
+
+@pytest.fixture
+def failing(engine, image):
+    """failing(flags, arguments) → exit status and log of a server that cannot start."""
+    started = []
+
+    def start(*flags: str, arguments: tuple[str, ...] = ()) -> tuple[int, str]:
+        started.append(container := engine.start(image, *HARDENED, *flags, arguments=arguments))
+        return container.exit_code(), container.logs()
+
+    yield start
+    for container in started:
+        container.remove()
+
+
+# --- The image ----------------------------------------------------------------------------------
+
+
+def test_the_image_says_what_it_is(engine, image):
+    described = engine.inspect("image", image)
+    config = {**described, **described["Config"]}  # podman keeps the health check outside
+    assert config["User"] == "10001:10001"
+    assert config["StopSignal"] in ("SIGTERM", "15")
+    assert config["Healthcheck"]["Test"] == ["CMD", "linnet", "health"]
+    assert set(config["ExposedPorts"]) == {"50051/tcp", "9464/tcp"}
+    labels = {
+        key.removeprefix("org.opencontainers.image."): value
+        for key, value in config["Labels"].items()
+    }
+    assert labels["title"] == "Linnet"
+    project = re.search(r"project\(linnet VERSION (\S+)", (ROOT / "CMakeLists.txt").read_text())
+    assert labels["version"] == project[1]
+    assert labels["base.name"] == "debian:bookworm-slim"
+
+
+def test_the_image_is_no_larger_than_it_has_to_be(engine, image):
+    assert engine.inspect("image", image)["Size"] < MOST_BYTES
+
+
+def test_it_answers_without_a_network(alone):
+    alone.wait_for_ready()
+    german = alone.exec("linnet", "translate", "--to", "de", "A dog runs across the street.").stdout
+    assert german == "Ein Hund läuft über die Straße.\n"
+    abstract = (ROOT / "tests/data/abstract.txt").read_text()
+    assert alone.exec("linnet", "summarize", abstract).stdout.strip()
+    assert alone.exec("linnet", "models").stdout.count("\n") == 3  # a heading and two models
+
+
+def test_its_own_health_check_finds_it_healthy(alone):
+    wait_until(alone.healthy, "healthy")
+
+
+def test_it_is_nobody_and_may_do_nothing(alone):
+    assert alone.exec("id", "-u").stdout == "10001\n"
+    status = alone.exec("cat", "/proc/1/status").stdout
+    assert re.search(r"^Uid:\t10001\t10001\t10001\t10001$", status, re.MULTILINE)
+    assert re.search(r"^CapEff:\t0+$", status, re.MULTILINE)
+    assert re.search(r"^NoNewPrivs:\t1$", status, re.MULTILINE)
+    assert alone.exec("touch", "/opt/linnet/models/new", check=False).returncode != 0
+
+
+def test_its_threads_fit_the_cpu_limit(alone):
+    alone.wait_for_ready()
+    assert re.findall(r" model_loaded .* threads=(\d+)", alone.logs()) == ["1", "1"]  # two models
+
+
+def test_every_library_is_there_and_no_package_is_idle(alone):
+    """All that is linked is found, and each package of [debian-runtime] is named by ours."""
+    script = (
+        "for file in /opt/linnet/bin/*; do"
+        " LD_DEBUG=files /lib64/ld-linux-x86-64.so.2 --list $file 2>&1; done"
+    )
+    linked = alone.exec("sh", "-c", script).stdout
+    assert "not found" not in linked
+    named = set(re.findall(r"file=(\S+) \[0\];  needed by /opt/linnet/", linked))
+    paths = dict(re.findall(r"^\s*(\S+) => (/\S+)", linked, re.MULTILINE))
+    assert len(named) > 10
+    files = {file for name in named if not (file := paths[name]).startswith("/opt/linnet/")}
+    # check=False: dpkg knows the C library, which every image has, by its old place under /lib.
+    find = f"dpkg -S $(readlink -f {' '.join(files)})"
+    owners = alone.exec("sh", "-c", find, check=False).stdout
+    packages = {line.split(":")[0] for line in owners.splitlines()}
+    assert set(sections()["debian-runtime"]) <= packages
+
+
+def test_every_file_beside_the_programs_is_loaded_by_one_of_them(alone):
+    libraries = set(alone.exec("ls", "/opt/linnet/lib").stdout.split())
+    programs = alone.exec("sh", "-c", "ldd /opt/linnet/bin/*").stdout
+    assert libraries == set(re.findall(r"=> /opt/linnet/(?:bin/\.\./)?lib/(\S+)", programs))
+
+
+def test_a_wrong_flag_ends_it_with_a_line_that_says_so(failing):
+    status, log = failing(arguments=("--rows", "none"))
+    assert status == 2
+    assert "--rows" in log
+    status, log = failing(arguments=("--device", "cuda"))
+    assert status == 1
+    assert re.search(r"^linnet-server: .*cuda", log, re.MULTILINE), log
+
+
+def test_bundles_that_it_may_not_read_end_it_with_a_line_that_names_them(failing, tmp_path):
+    tmp_path.chmod(0o755)
+    locked = tmp_path / "models"
+    locked.mkdir(mode=0o700)
+    (locked / "en-de").mkdir()
+    if os.geteuid() == 10001:
+        pytest.skip("runs as the very user that must not read the folder")
+    status, log = failing("--volume", f"{locked}:/opt/linnet/models:ro")
+    assert status == 1
+    assert re.search(
+        r"^linnet-server: .*/opt/linnet/models.*ermission denied", log, re.MULTILINE
+    ), log
+
+
+# --- The compose project ------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def project(engine, image) -> Iterator[Project]:
+    if not Project.command(engine):
+        skip(f"{engine.command} is here, but no compose command for it")
+    made = Project(engine, image)
+    try:
+        made("up", "--detach")
+        yield made
+    finally:
+        made.down(check=False)
+
+
+def client(project: Project, *arguments: str) -> list[str]:
+    return [str(CLIENT), *arguments, "--server", f"127.0.0.1:{project.grpc_port}"]
+
+
+def ask(project: Project, *arguments: str) -> str:
+    return run(*client(project, *arguments)).stdout
+
+
+def query(project: Project, expression: str) -> float | None:
+    """What Prometheus has for it, or None as long as it has nothing."""
+    query_string = urllib.parse.urlencode({"query": expression})
+    url = f"http://127.0.0.1:{project.prometheus_port}/api/v1/query?{query_string}"
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    try:
+        with opener.open(url, timeout=10) as answer:
+            result = json.load(answer)["data"]["result"]
+    except OSError:
+        return None  # not up yet
+    return float(result[0]["value"][1]) if result else None
+
+
+def test_compose_serves_on_the_published_port(project):
+    wait_until(project.service("server").healthy, "the server is healthy")
+    german = ask(project, "translate", "--to", "de", "A dog runs across the street.")
+    assert german == "Ein Hund läuft über die Straße.\n"
+    assert ask(project, "summarize", "--file", "tests/data/abstract.txt").strip()
+
+
+def test_prometheus_sees_the_server_and_counts_its_calls(project):
+    wait_until(lambda: query(project, 'up{job="linnet"}') == 1, "the server is up for Prometheus")
+    calls = 'sum(linnet_requests_total{method="Translate"})'
+    before = query(project, calls) or 0
+    ask(project, "translate", "--to", "de", "Good morning.")
+    wait_until(lambda: (query(project, calls) or 0) > before, "the call is counted")
+
+
+def test_a_restart_keeps_what_prometheus_knew(project):
+    begin = time.time()
+    for service in ("server", "prometheus"):
+        project("restart", service)
+    wait_until(project.service("server").healthy, "the server is healthy again")
+    assert ask(project, "translate", "--to", "de", "Good morning.").strip()
+    seen = f'count_over_time(up{{job="linnet"}}[1h] @ {begin:.0f})'
+    wait_until(lambda: query(project, seen), "Prometheus still has the samples from before")
+
+
+def test_stopping_lets_a_call_that_runs_end(project):
+    """`stop` sends SIGTERM and waits for stop_grace_period, in which the server drains."""
+    assert f"stop_grace_period: {GRACE_SECONDS}s" in (ROOT / "docker-compose.yml").read_text()
+    server = project.service("server")
+    wait_until(server.healthy, "the server is healthy")
+    text = (
+        "The old man walked slowly along the river because he had lost his way in the dark. " * 40
+    )
+    command = [*client(project, "translate", "--to", "de", "--beam", "8", text)]
+    call = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    wait_until(
+        lambda: re.search(r"linnet_requests_in_flight\S* 1", scrape(server)),
+        "the call is under way",
+    )
+    project.stop("server")
+    answer, errors = call.communicate(timeout=60)
+    assert call.returncode == 0, errors
+    assert answer.count("Fluss") > 20
+    assert not server.running()
+    assert server.state["ExitCode"] == 0
+    assert "draining signal=15" in server.logs()
+
+
+def scrape(server: Container) -> str:
+    """The page of metrics, without a tool for it in the image."""
+    script = (
+        "exec 3<>/dev/tcp/127.0.0.1/9464; printf 'GET /metrics HTTP/1.0\\r\\n\\r\\n' >&3; cat <&3"
+    )
+    return server.exec("bash", "-c", script).stdout
+
+
+def test_down_leaves_nothing(project):
+    assert project.leftovers()
+    project.down()
+    assert project.leftovers() == {}
+
+
+# --- The README ---------------------------------------------------------------------------------
+
+
+def test_the_commands_of_the_readme_work(image, project_of_the_readme):
+    commands = re.findall(r"^docker .*", (ROOT / "README.md").read_text(), re.MULTILINE)
+    assert len(commands) > 5
+    for command in commands:
+        project_of_the_readme(command)
+
+
+@pytest.fixture
+def project_of_the_readme(engine, tmp_path):
+    """Runs a docker command with the engine that is here, on ports and under names of this test."""
+    if not Project.command(engine):
+        skip(f"{engine.command} is here, but no compose command for it")
+    project = Project(engine, "linnet-server")
+    docker = tmp_path / "docker"
+    docker.write_text(project.as_docker())
+    docker.chmod(0o755)
+    name = f"my-linnet-{os.getpid()}"
+    containers = (lambda: project.service("server"), lambda: Container(engine, name))
+
+    def call(command: str) -> None:
+        command = command.replace("my-linnet", name)
+        command = command.replace("127.0.0.1:50051", f"127.0.0.1:{project.grpc_port}")
+        path = f"{tmp_path}:{os.environ['PATH']}"
+        done = run("bash", "-c", command, PATH=path, seconds=3600, **project.environment)
+        if "--detach" in command:  # a reader takes longer for the next line than the server
+            container = containers["compose" not in command]()
+            wait_until(container.healthy, f"healthy after {command}")
+        if " linnet " in command:
+            assert done.stdout.strip(), command
+
+    yield call
+    project.down(check=False)
+    engine("rm", "--force", "--volumes", name, check=False)

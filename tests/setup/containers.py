@@ -1,0 +1,205 @@
+"""Podman or docker, whichever this machine has: images, containers, and the compose project."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import socket
+import subprocess
+import time
+import uuid
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+BUILD_SECONDS = 3600  # everything is fetched and compiled the first time
+GRACE_SECONDS = 40  # stop_grace_period in docker-compose.yml
+PROJECT_LABEL = "com.docker.compose.project"  # podman-compose sets it as well
+
+# Podman's own format knows no health checks. The rest lets a build run where podman is itself in
+# a container.
+PODMAN_BUILD_FLAGS = ("--format", "docker", "--isolation", "chroot", "--network", "host")
+
+
+def run(*command: str, check: bool = True, seconds: float = 300, **environment: str):
+    """The finished process, with its output as text; fails with all that was printed."""
+    done = subprocess.run(
+        command,
+        cwd=ROOT,
+        env={**os.environ, **environment},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        errors="replace",
+        timeout=seconds,
+    )
+    printed = f"{done.stdout[-4000:]}\n{done.stderr[-8000:]}"
+    assert done.returncode == 0 or not check, (
+        f"{' '.join(command)} ended with {done.returncode}:\n{printed}"
+    )
+    return done
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def wait_until(happened, what: str, seconds: float = 120):
+    """The first true value of happened(), which is asked again and again."""
+    end = time.monotonic() + seconds
+    while not (value := happened()):
+        assert time.monotonic() < end, f"{what}: not within {seconds} s"
+        time.sleep(0.5)
+    return value
+
+
+class Engine:
+    """One of the two commands, which take the same arguments but for a build."""
+
+    def __init__(self, command: str):
+        self.command = command
+
+    def __call__(self, *arguments: str, **options):
+        return run(self.command, *arguments, **options)
+
+    @staticmethod
+    def find() -> tuple[Engine | None, str]:
+        """An engine that works, or the reason why there is none."""
+        reasons = []
+        for command in ("podman", "docker"):
+            if not shutil.which(command):
+                reasons.append(f"no {command}")
+            elif (info := run(command, "info", check=False)).returncode:
+                reasons.append(
+                    f"{command} does not work: {(info.stderr.splitlines() or ['?'])[-1]}"
+                )
+            else:
+                return Engine(command), ""
+        return None, "; ".join(reasons)
+
+    def build(self, tag: str) -> None:
+        flags = ["-f", "deploy/Dockerfile", "-t", tag, "."]
+        if self.command == "podman":
+            flags = [*PODMAN_BUILD_FLAGS, *flags]
+        if level := os.environ.get("CMAKE_BUILD_PARALLEL_LEVEL"):
+            flags = ["--build-arg", f"CMAKE_BUILD_PARALLEL_LEVEL={level}", *flags]
+        self("build", *flags, seconds=BUILD_SECONDS)
+
+    def inspect(self, kind: str, name: str) -> dict:
+        return json.loads(self(kind, "inspect", name).stdout)[0]
+
+    def start(self, image: str, *flags: str, arguments: tuple[str, ...] = ()) -> Container:
+        name = f"linnet-test-{uuid.uuid4().hex[:8]}"
+        self("run", "--detach", "--name", name, *flags, image, *arguments)
+        return Container(self, name)
+
+
+class Container:
+    def __init__(self, engine: Engine, name: str):
+        self.engine = engine
+        self.name = name
+
+    def exec(self, *command: str, check: bool = True, user: str | None = None):
+        flags = ["--user", user] if user else []
+        return self.engine("exec", *flags, self.name, *command, check=check)
+
+    def logs(self) -> str:
+        done = self.engine("logs", self.name)
+        return done.stdout + done.stderr
+
+    @property
+    def state(self) -> dict:
+        return self.engine.inspect("container", self.name)["State"]
+
+    def running(self) -> bool:
+        return self.state["Running"]
+
+    def exit_code(self) -> int:
+        """Of a container that ends by itself."""
+        return int(self.engine("wait", self.name).stdout)
+
+    def healthy(self) -> bool:
+        """What its own HEALTHCHECK says; podman runs it here and now, for the lack of a timer."""
+        if self.engine.command == "podman":
+            return self.engine("healthcheck", "run", self.name, check=False).returncode == 0
+        return self.state["Health"]["Status"] == "healthy"
+
+    def wait_for_ready(self) -> None:
+        def ready() -> bool:
+            assert self.running(), f"it ended with {self.state['ExitCode']}: {self.logs()}"
+            return "ready grpc=" in self.logs()
+
+        wait_until(ready, f"{self.name} is ready")
+
+    def remove(self) -> None:
+        self.engine("rm", "--force", "--volumes", self.name)
+
+
+class Project:
+    """docker-compose.yml, up on free ports under a name and an image of its own."""
+
+    def __init__(self, engine: Engine, image: str):
+        self.engine = engine
+        self.name = f"linnettest{os.getpid()}"
+        self.grpc_port, self.prometheus_port = free_port(), free_port()
+        self.environment = {
+            "LINNET_IMAGE": image,
+            "LINNET_PORT": str(self.grpc_port),
+            "PROMETHEUS_PORT": str(self.prometheus_port),
+        }
+
+    @staticmethod
+    def command(engine: Engine) -> list[str] | None:
+        """What runs compose files with this engine, or None."""
+        if engine.command == "podman":
+            return ["podman-compose"] if shutil.which("podman-compose") else None
+        works = engine("compose", "version", check=False).returncode == 0
+        return ["docker", "compose"] if works else None
+
+    def __call__(self, *arguments: str, check: bool = True):
+        command = [*(self.command(self.engine) or ()), "-p", self.name, *arguments]
+        return run(*command, check=check, **self.environment)
+
+    def as_docker(self) -> str:
+        """A script that takes docker's arguments, for commands as a reader types them."""
+        if self.engine.command == "docker":
+            docker = shutil.which("docker")
+            compose = f'exec {docker} compose -p {self.name} "$@"'
+            build = rest = f'exec {docker} "$@"'
+        else:
+            compose = f'exec podman-compose -p {self.name} "$@"'
+            build = f'shift; exec podman build {" ".join(PODMAN_BUILD_FLAGS)} "$@"'
+            rest = 'exec podman "$@"'
+        return f"""#!/bin/sh
+export BUILDAH_ISOLATION=chroot
+case $1 in compose) shift; {compose} ;; build) {build} ;; *) {rest} ;; esac
+"""
+
+    def stop(self, service: str) -> None:
+        # podman-compose does not know stop_grace_period.
+        flags = ["-t", str(GRACE_SECONDS)] if self.engine.command == "podman" else []
+        self("stop", *flags, service)
+
+    def down(self, check: bool = True) -> None:
+        self("down", "--volumes", check=check)
+        if self.engine.command == "podman":  # podman-compose 1.0 leaves its network
+            self.engine("network", "rm", "--force", f"{self.name}_default", check=check)
+
+    def service(self, name: str) -> Container:
+        """The one container of a service."""
+        (found,) = self.containers(f"label=com.docker.compose.service={name}")
+        return Container(self.engine, found)
+
+    def containers(self, *filters: str) -> list[str]:
+        flags = [f"--filter={one}" for one in (f"label={PROJECT_LABEL}={self.name}", *filters)]
+        return self.engine("ps", "--all", "--format", "{{.Names}}", *flags).stdout.split()
+
+    def leftovers(self) -> dict[str, list[str]]:
+        """What is there of this project, by kind."""
+        found = {"container": self.containers()}
+        for kind in ("network", "volume"):
+            names = self.engine(kind, "ls", "--format", "{{.Name}}").stdout.split()
+            found[kind] = [name for name in names if name.startswith(self.name)]
+        return {kind: names for kind, names in found.items() if names}

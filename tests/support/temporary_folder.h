@@ -1,0 +1,35 @@
+#pragma once
+
+#include <cerrno>
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+#include <system_error>
+
+namespace linnet::test {
+
+// A new and empty folder that is removed, with all that is in it, when this dies.
+class TemporaryFolder {
+ public:
+  TemporaryFolder() {
+    std::string name = (std::filesystem::temp_directory_path() / "linnet-test-XXXXXX").string();
+    if (mkdtemp(name.data()) == nullptr) {
+      throw std::filesystem::filesystem_error("cannot make a folder", name,
+                                              {errno, std::generic_category()});
+    }
+    path_ = name;
+  }
+  ~TemporaryFolder() {
+    std::error_code error;  // what cannot be removed stays
+    std::filesystem::remove_all(path_, error);
+  }
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+
+  const std::filesystem::path& path() const { return path_; }
+
+ private:
+  std::filesystem::path path_;
+};
+
+}  // namespace linnet::test

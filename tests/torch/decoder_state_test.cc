@@ -1,0 +1,159 @@
+// Decoders that remember the whole target: their state is wide, and so is the ancestry table; and
+// decoders that do not start from the end token.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "model/torch/torch_engine.h"
+#include "tests/support/status_matchers.h"
+#include "tests/torch/tiny_model.h"
+
+namespace linnet::model {
+namespace {
+
+using ::linnet::IsOk;
+using ::linnet::model::testing::BundleOf;
+using ::linnet::model::testing::TinyModel;
+using ::testing::Each;
+using ::testing::Not;
+using ::testing::SizeIs;
+
+constexpr TorchEngineOptions kSmall = {
+    .compute = ComputeType::kFloat32, .threads = 2, .rows = 40, .memory_tokens = 320};
+
+// One layer of self-attention to the whole target (24 tokens and the end), with neighbouring heads,
+// behind a narrow convolution; `first` and `last` stand at the two ends of step.
+std::string Attentive(const std::string& first = "", const std::string& last = "") {
+  return R"(
+def encode(self, source: Tensor, lengths: Tensor) -> List[Tensor]:
+    x = torch.embedding(self.embed_source, source)
+    return [torch.linear(x, self.memory1).view([x.size(0), x.size(1), 2, 32])]
+
+def step(self, tokens: Tensor, positions: Tensor, ancestry: Tensor, blocks: Tensor, source_lengths: Tensor,
+         memory: List[Tensor], state: List[Tensor]) -> Tensor:
+    assert ancestry.size(1) == 25, "the ancestry table has a column for each position of the widest state"
+)" + first +
+         R"(
+    x = torch.embedding(self.embed_target, tokens)
+    x = x + linnet.light_conv_step(x, self.target_taps, state[0], positions, ancestry)
+    x = x + linnet.source_attention(torch.linear(x, self.query1), memory[0], blocks, source_lengths, 4)
+    key_value = torch.linear(x, self.memory2).view([-1, 2, 32])
+    x = x + linnet.self_attention_step(torch.linear(x, self.query2), key_value[:, 0], key_value[:, 1], state[1],
+                                       positions, ancestry, 4, 3)
+    logits = torch.linear(torch.tanh(x), self.project, self.bias)
+)" + last +
+         R"(
+    return logits
+
+def new_state(self, lanes: int) -> List[Tensor]:
+    return [torch.zeros([3, lanes, 32], dtype=self.project.dtype),
+            torch.zeros([25, lanes, 2, 32], dtype=self.project.dtype)]
+
+def new_memory(self, blocks: int, block_tokens: int) -> List[Tensor]:
+    return [torch.zeros([blocks, block_tokens, 2, 32], dtype=self.project.dtype)]
+)";
+}
+
+SequenceInput Sequence(SequenceId id, int tokens, int beam, TokenId eos) {
+  std::mt19937 random(id);
+  SequenceInput input;
+  input.id = id;
+  while (std::ssize(input.source) + 1 < tokens) input.source.push_back(4 + random() % 41);
+  input.source.push_back(eos);
+  input.options.beam_size = input.options.n_best = beam;
+  input.options.max_target_tokens = TinyModel::kMaxTargetTokens;
+  return input;
+}
+
+std::map<SequenceId, std::vector<Hypothesis>> Decode(Engine& engine,
+                                                     const std::vector<SequenceInput>& inputs) {
+  std::map<SequenceId, std::vector<Hypothesis>> results;
+  EXPECT_THAT(engine.Seat(inputs), IsOk());
+  while (engine.sequences() > 0) {
+    auto events = engine.Step();
+    EXPECT_THAT(events, IsOk());
+    if (!events.ok()) break;
+    for (SequenceEvent& event : *events) {
+      EXPECT_THAT(event.status, IsOk());
+      if (event.finished) results[event.id] = std::move(event.hypotheses);
+    }
+  }
+  return results;
+}
+
+// Whatever way a hypothesis took through the lanes, its scores are those of the same tokens decoded
+// alone in one lane.
+TEST(DecoderStateTest, HypothesesOfABeamRememberTheirOwnPastThroughoutTheTarget) {
+  auto engine = MakeTorchEngine(BundleOf(Attentive()), kSmall);
+  ASSERT_THAT(engine, IsOk());
+  std::vector<SequenceInput> inputs;
+  for (int id = 1; id <= 5; ++id) inputs.push_back(Sequence(id, 3 * id, 3 + id, 2));
+  const auto results = Decode(**engine, inputs);
+  size_t longest = 0;
+  for (const SequenceInput& input : inputs) {
+    ASSERT_FALSE(results.at(input.id).empty());
+    for (const Hypothesis& hypothesis : results.at(input.id)) {
+      longest = std::max(longest, hypothesis.tokens.size());
+      SequenceInput forced = input;
+      forced.prefix.assign(hypothesis.tokens.begin(), hypothesis.tokens.end() - 1);
+      forced.options.beam_size = forced.options.n_best = 1;
+      forced.options.max_target_tokens = static_cast<int>(forced.prefix.size());
+      const auto alone = Decode(**engine, {forced}).at(input.id);
+      ASSERT_THAT(alone, SizeIs(1));
+      EXPECT_EQ(alone[0].tokens, hypothesis.tokens);
+      EXPECT_EQ(alone[0].token_scores, hypothesis.token_scores);
+    }
+  }
+  EXPECT_EQ(longest, TinyModel::kMaxTargetTokens + 1) << "no target filled the state";
+}
+
+TEST(DecoderStateTest, AWideStateIsNotMixedUpByNewcomersInTheSameLanes) {
+  auto engine = MakeTorchEngine(BundleOf(Attentive()), kSmall);
+  ASSERT_THAT(engine, IsOk());
+  const auto fresh = Decode(**engine, {Sequence(7, 9, 4, 2)}).at(7);
+  for (int id = 10; id < 14; ++id) Decode(**engine, {Sequence(id, 12, 10, 2)});
+  const auto later = Decode(**engine, {Sequence(7, 9, 4, 2)}).at(7);
+  ASSERT_EQ(later.size(), fresh.size());
+  for (size_t i = 0; i < fresh.size(); ++i) {
+    EXPECT_EQ(later[i].tokens, fresh[i].tokens);
+    EXPECT_EQ(later[i].token_scores, fresh[i].token_scores);
+  }
+}
+
+// Ids as Marian has them: end 0, unknown 1, padding last, and the decoder starts from the padding.
+TEST(DecoderStateTest, DecoderMayStartFromThePaddingWhichStillNeverComesOut) {
+  Bundle bundle = BundleOf(Attentive(R"(
+    begins = torch.logical_and(torch.eq(positions, 0), torch.ge(torch.select(ancestry, 1, 0), 0))
+    assert bool(torch.all(torch.eq(torch.masked_select(tokens, begins), 47))), "the first input is not the padding"
+    assert bool(torch.all(torch.eq(begins, torch.eq(tokens, 47)))), "the padding comes again"
+)",
+                                     R"(
+    logits = logits + 100000.0 * torch.eq(torch.arange(48), 47).to(logits.dtype)
+)"));
+  auto& vocabulary = *bundle.manifest.mutable_vocabulary();
+  vocabulary.set_bos_id(0);
+  vocabulary.set_eos_id(0);
+  vocabulary.set_unk_id(1);
+  vocabulary.set_pad_id(TinyModel::kVocabulary - 1);
+  vocabulary.set_start_id(TinyModel::kVocabulary - 1);
+  auto engine = MakeTorchEngine(bundle, kSmall);
+  ASSERT_THAT(engine, IsOk());
+  EXPECT_EQ((*engine)->info().special.start, 47);
+  const auto results = Decode(**engine, {Sequence(1, 8, 5, 0), Sequence(2, 17, 1, 0)});
+  ASSERT_THAT(results, SizeIs(2));
+  for (const auto& [id, hypotheses] : results) {
+    EXPECT_THAT(hypotheses, SizeIs(id == 1 ? 5 : 1));
+    for (const Hypothesis& hypothesis : hypotheses) {
+      EXPECT_THAT(hypothesis.tokens, Each(Not(47)));
+      EXPECT_EQ(hypothesis.tokens.back(), 0);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace linnet::model
