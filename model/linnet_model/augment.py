@@ -11,6 +11,7 @@ import random
 import re
 
 from linnet_model.config import DataConfig
+from linnet_model.text_files import Pair
 
 ONSETS = [
     "b",
@@ -120,3 +121,16 @@ def varied(source: str, target: str, config: DataConfig, rng: random.Random) -> 
     elif case < config.lowercase_share + config.uppercase_share:
         source, target = source.upper(), target.upper()
     return source, target
+
+
+def augmented(pairs: list[Pair], config: DataConfig, seed: int) -> list[Pair]:
+    """All pairs varied, with the copies and echoes that the recipe adds."""
+    rng = random.Random(seed)
+    pairs = [Pair(*varied(p.source, p.target, config, rng), p.domain) for p in pairs]
+    copies = copied_pairs(round(len(pairs) * config.copy_share), rng)
+    echoes = rng.sample(pairs, round(len(pairs) * config.echo_share))
+    return [
+        *pairs,
+        *(Pair(source, target, "copies") for source, target in copies),
+        *(Pair(pair.target, pair.target, "echoes") for pair in echoes),
+    ]

@@ -19,11 +19,20 @@ import torch
 
 from linnet_model import ops
 from linnet_model.config import BundleConfig, ConfigError, ModelConfig, from_tables, to_tables
-from linnet_model.transducer import BOS, EOS, PAD, UNK, Transducer, parameter_count
+from linnet_model.model_config import CONVOLUTIONS
+from linnet_model.transducer import (
+    BOS,
+    EOS,
+    PAD,
+    UNK,
+    Transducer,
+    current_names,
+    parameter_count,
+)
 
 SCHEMA_VERSION = 1
 SIZES = "linnet_model.json"  # inside model.pt
-MODEL, TOKENIZER, MANIFEST = "model.pt", "source.spm", "manifest.json"
+MODEL, MANIFEST = "model.pt", "manifest.json"
 WEIGHT_TYPES = {"bfloat16": torch.bfloat16, "float32": torch.float32}
 
 
@@ -36,6 +45,55 @@ class BundleFacts:
     description: str = ""
     provisional: bool = False
     golden_examples: list[tuple[str, str]] = field(default_factory=list)
+
+
+@dataclass
+class SpecialIds:
+    """The ids that a search treats in their own way; those of fairseq unless said otherwise."""
+
+    bos: int = BOS  # the end token's in a model without one
+    pad: int = PAD
+    eos: int = EOS
+    unk: int = UNK
+    start: int | None = None  # first input of the decoder; None: the end token
+
+    def manifest(self) -> dict[str, int]:
+        ids = {f"{name}_id": getattr(self, name) for name in ("bos", "pad", "eos", "unk")}
+        return ids if self.start is None else {**ids, "start_id": self.start}
+
+
+@dataclass
+class TokenizerFiles:
+    """What turns text into ids and back, as the manifest names it."""
+
+    source: Path  # a SentencePiece model, or merge operations of subword-nmt
+    target: Path | None = None  # None: the source's
+    # Pieces in the order of their ids, where these are not those of the files above.
+    source_vocabulary: list[str] | None = None
+    target_vocabulary: list[str] | None = None
+    bpe_codes: bool = False
+    moses: bool = False
+
+    def write(self, folder: Path) -> dict[str, Any]:
+        """Writes the files and returns what the manifest says of them."""
+        kind = "codes" if self.bpe_codes else "spm"
+        names = {"source_tokenizer_file": f"source.{kind}"}
+        (folder / names["source_tokenizer_file"]).write_bytes(self.source.read_bytes())
+        names["target_tokenizer_file"] = names["source_tokenizer_file"]
+        if self.target is not None and self.target.read_bytes() != self.source.read_bytes():
+            names["target_tokenizer_file"] = f"target.{kind}"
+            (folder / names["target_tokenizer_file"]).write_bytes(self.target.read_bytes())
+        for side in ("source", "target"):
+            pieces = getattr(self, f"{side}_vocabulary")
+            if pieces is not None:
+                names[f"{side}_vocabulary_file"] = f"{side}.vocab"
+                text = "".join(piece + "\n" for piece in pieces)
+                (folder / f"{side}.vocab").write_text(text, encoding="utf-8", newline="\n")
+        if self.bpe_codes:
+            names["subword_kind"] = "SUBWORD_KIND_BPE_CODES"
+        if self.moses:
+            names["word_tokenizer"] = "WORD_TOKENIZER_MOSES"
+        return names
 
 
 def sha256(path: Path) -> str:
@@ -79,13 +137,17 @@ def read_bundle_weights(folder: Path) -> tuple[dict[str, torch.Tensor], ModelCon
         )
     sizes = from_tables(ModelConfig, json.loads(extra[SIZES]), "model.")
     sizes.check()
-    return dict(module.state_dict()), sizes
+    return current_names(dict(module.state_dict())), sizes
+
+
+def mixer_name(mixer: str) -> str:
+    return f"{mixer}_conv" if mixer in CONVOLUTIONS else mixer
 
 
 def architecture(model: Transducer, sizes: ModelConfig, weight_type: str) -> dict[str, Any]:
     return {
-        "encoder_mixers": [f"{mixer}_conv" for mixer in sizes.encoder_mixers],
-        "decoder_mixers": [f"{mixer}_conv" for mixer in sizes.decoder_mixers],
+        "encoder_mixers": [mixer_name(mixer) for mixer in sizes.encoder_mixers],
+        "decoder_mixers": [mixer_name(mixer) for mixer in sizes.decoder_mixers],
         "encoder_kernel_sizes": sizes.encoder_kernels,
         "decoder_kernel_sizes": sizes.decoder_kernels,
         "model_dimension": sizes.width,
@@ -113,21 +175,25 @@ def write_bundle(
     model: Transducer,
     sizes: ModelConfig,
     config: BundleConfig,
-    tokenizer: Path | None,
+    tokenizer: Path | TokenizerFiles | None,
     weight_type: str,
     facts: BundleFacts,
+    special: SpecialIds | None = None,
 ) -> dict[str, Any]:
-    """Writes model, SentencePiece model and, last, the manifest that describes them; returns the
-    manifest.
+    """Writes model, tokenizer and, last, the manifest that describes them; returns the manifest.
 
-    Without a tokenizer the bundle serves token ids only.
+    A tokenizer that is a path is a SentencePiece model of both sides. Without one the bundle serves
+    token ids only.
     """
+    config.check()
+    sizes.check_lengths(config.max_source_tokens, config.max_target_tokens)
     folder.mkdir(parents=True, exist_ok=True)
     save_module(model, sizes, weight_type, folder / MODEL)
-    names = [MODEL]
-    if tokenizer is not None:
-        (folder / TOKENIZER).write_bytes(tokenizer.read_bytes())
-        names.append(TOKENIZER)
+    if isinstance(tokenizer, Path):
+        tokenizer = TokenizerFiles(tokenizer)
+    tokenizers = {} if tokenizer is None else tokenizer.write(folder)
+    names = [MODEL, *sorted({name for key, name in tokenizers.items() if key.endswith("_file")})]
+    other_source = sizes.vocabulary != sizes.target_vocabulary
     manifest = {
         "schema_version": SCHEMA_VERSION,
         "name": config.name,
@@ -138,10 +204,8 @@ def write_bundle(
         "architecture": architecture(model, sizes, weight_type),
         "vocabulary": {
             "size": sizes.target_vocabulary,
-            "bos_id": BOS,
-            "pad_id": PAD,
-            "eos_id": EOS,
-            "unk_id": UNK,
+            **(special or SpecialIds()).manifest(),
+            **({"source_size": sizes.vocabulary} if other_source else {}),
         },
         "limits": {
             "max_source_tokens": config.max_source_tokens,
@@ -149,8 +213,7 @@ def write_bundle(
         },
         "default_options": default_options(config),
         "model_file": MODEL,
-        "source_tokenizer_file": TOKENIZER if tokenizer else "",
-        "target_tokenizer_file": TOKENIZER if tokenizer else "",
+        **tokenizers,
         "files": [
             {"name": name, "bytes": (folder / name).stat().st_size, "sha256": sha256(folder / name)}
             for name in names

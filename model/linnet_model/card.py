@@ -21,14 +21,20 @@ USE = {
 }
 
 
-def sources_of(domains: Iterable[str]) -> dict[str, dict[str, Any]]:
-    """The entries of sources.toml for some domains; a domain without one is an error."""
-    known = tomllib.loads(SOURCES.read_text(encoding="utf-8"))
-    missing = [domain for domain in domains if domain not in known]
+TERMS = ("what", "author", "licence", "attribution")  # said of every domain
+
+
+def sources_of(
+    domains: Iterable[str], own: dict[str, dict[str, str]] | None = None
+) -> dict[str, dict[str, Any]]:
+    """What sources.toml, or the recipe's own data.terms, says of some domains; a domain of which
+    neither says all of TERMS is an error."""
+    known = tomllib.loads(SOURCES.read_text(encoding="utf-8")) | (own or {})
+    missing = [domain for domain in domains if not known.get(domain, {}).keys() >= {*TERMS}]
     if missing:
         raise ConfigError(
-            f"{SOURCES.name} says nothing of {', '.join(missing)}, add author, licence and "
-            "attribution"
+            f"nothing says whose texts {', '.join(missing)} are, add [data.terms.{missing[0]}] to "
+            f"the recipe with {', '.join(TERMS)}"
         )
     return {domain: known[domain] for domain in domains}
 
@@ -55,8 +61,25 @@ def write_card(folder: Path) -> None:
         lines += ["**Provisional**: its training was short; better weights replace these.", ""]
     lines += [USE[recipe["bundle"]["task"]], ""]
     lines += model_part(manifest, training) + data_part(training) + recipe_part(manifest, training)
-    lines += score_part(scores, recipe["data"]["domains"]) + notice_part(recipe["data"]["domains"])
+    lines += score_part(scores, recipe["data"]["domains"]) + notice_part(recipe["data"])
     (folder / "MODEL_CARD.md").write_text("\n".join(lines).rstrip() + "\n", encoding="utf-8")
+
+
+MIXERS = {
+    "dynamic_conv": "DynamicConv (Wu et al. 2019)",
+    "light_conv": "LightConv (Wu et al. 2019)",
+    "depthwise_conv": "depthwise convolution",
+    "dilated_conv": "dilated convolution (Tay et al. 2021)",
+    "self_attention": "self-attention (Vaswani et al. 2017)",
+    "csan_1d": "convolutional self-attention (Yang et al. 2019)",
+    "csan_2d": "convolutional self-attention over heads (Yang et al. 2019)",
+}
+
+
+def mixers_named(architecture: dict[str, Any]) -> str:
+    """The kinds of layers of a model, each once."""
+    names = dict.fromkeys(architecture["encoder_mixers"] + architecture["decoder_mixers"])
+    return ", ".join(MIXERS.get(name, name) for name in names)
 
 
 def model_part(manifest: dict[str, Any], training: dict[str, Any]) -> list[str]:
@@ -64,7 +87,7 @@ def model_part(manifest: dict[str, Any], training: dict[str, Any]) -> list[str]:
     return [
         "## Model",
         "",
-        f"DynamicConv encoder-decoder (Wu et al. 2019), {shape['parameters']:,} parameters, "
+        f"{mixers_named(shape)} encoder-decoder, {shape['parameters']:,} parameters, "
         "stored as "
         f"{shape['weight_type']}. Width {shape['model_dimension']}, feed-forward "
         f"{shape['feed_forward_dimension']}, "
@@ -90,7 +113,7 @@ def model_part(manifest: dict[str, Any], training: dict[str, Any]) -> list[str]:
 
 def data_part(training: dict[str, Any]) -> list[str]:
     shares = training["recipe"]["data"]["domains"]
-    sources = sources_of(shares)
+    sources = sources_of(shares, training["recipe"]["data"].get("terms"))
     rows = []
     for domain, source in sources.items():
         counts = training["train"].get(domain, {})
@@ -186,9 +209,10 @@ def score_part(scores: dict[str, Any] | None, trained: Iterable[str]) -> list[st
     ]
 
 
-def notice_part(domains: Iterable[str]) -> list[str]:
+def notice_part(data: dict[str, Any]) -> list[str]:
     """What the licences of some sources ask to be repeated."""
-    notices = [(d, s["notice"].strip()) for d, s in sources_of(domains).items() if "notice" in s]
+    sources = sources_of(data["domains"], data.get("terms"))
+    notices = [(d, s["notice"].strip()) for d, s in sources.items() if "notice" in s]
     if not notices:
         return []
     return ["## Notices", "", *(line for d, text in notices for line in (f"{d}: {text}", ""))]

@@ -5,12 +5,13 @@ from __future__ import annotations
 import dataclasses
 import os
 from pathlib import Path
+from typing import Any
 
 import torch
 
 from linnet_model.config import ConfigError, ModelConfig, Recipe, from_tables, to_tables
 from linnet_model.optim import Average
-from linnet_model.transducer import Transducer
+from linnet_model.transducer import Transducer, current_names
 
 
 @dataclasses.dataclass
@@ -22,6 +23,8 @@ class Position:
     batch: int = 0
     seconds: float = 0.0  # of training so far
     target_tokens: int = 0  # trained on so far
+    unlogged_nll: float = 0.0  # of the updates since the last line of the log
+    unlogged_tokens: int = 0
 
 
 def save_checkpoint(
@@ -57,7 +60,7 @@ def checkpoints(folder: Path) -> list[Path]:
     return sorted(Path(folder).glob("checkpoint-*.pt"))
 
 
-def load_checkpoint(path: Path) -> dict:
+def load_checkpoint(path: Path) -> dict[str, Any]:
     """A checkpoint file, or the last one of a folder."""
     path = Path(path)
     if path.is_dir():
@@ -67,7 +70,10 @@ def load_checkpoint(path: Path) -> dict:
         path = found[-1]
     if not path.is_file():
         raise ConfigError(f"no checkpoint at {path}")
-    return torch.load(path, map_location="cpu", weights_only=True)
+    checkpoint = torch.load(path, map_location="cpu", weights_only=True)
+    for part in ("model", "average"):
+        checkpoint[part] = current_names(checkpoint[part])
+    return checkpoint
 
 
 def averaged_model(paths: list[Path]) -> tuple[Transducer, Recipe, Position]:

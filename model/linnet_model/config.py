@@ -8,115 +8,34 @@ repeated from its own folder.
 from __future__ import annotations
 
 import dataclasses
+import re
 import tomllib
 import types
 import typing
 from dataclasses import dataclass, field
 from pathlib import Path
 
-MIXERS = ("dynamic", "light")
+from linnet_model.model_config import ConfigError, ModelConfig, require
+
 SCHEDULES = ("inverse_sqrt", "cosine", "trapezoid")
-SHARING = ("all", "output", "none")
-
-
-class ConfigError(ValueError):
-    """A recipe says something that cannot be done; the message names the key, the value and the way
-    out."""
-
-
-@dataclass
-class ModelConfig:
-    """The encoder-decoder of Wu et al. 2019. Sizes are fixed at the start of a training."""
-
-    vocabulary: int = 6000  # rows of the embedding, target side too if sharing is "all"
-    target_vocabulary: int = 0  # 0: the same as vocabulary
-    width: int = 256  # d, the channels between layers and inside the convolutions
-    ffn_width: int = 768  # hidden channels of the feed-forward blocks
-    heads: int = 4  # H, heads of the convolutions and of the encoder attention
-    # K per encoder layer, odd.
-    encoder_kernels: list[int] = field(default_factory=lambda: [3, 7, 15, 31])
-    # K per decoder layer, odd.
-    decoder_kernels: list[int] = field(default_factory=lambda: [3, 7, 15])
-    # Per layer; one name: all layers.
-    encoder_mixers: list[str] = field(default_factory=lambda: ["dynamic"])
-    decoder_mixers: list[str] = field(default_factory=lambda: ["dynamic"])
-    glu: bool = True  # linear d -> 2d and a gate before each convolution
-    # Norm at the entry of each block and after the last; false: after each residual.
-    pre_norm: bool = True
-    # "all": one embedding for source, target, output; "output": target and output; "none"
-    sharing: str = "all"
-    dropout: float = 0.1  # on embeddings and on the output of each block
-    input_dropout: float = 0.0  # on the input of each convolution block
-    relu_dropout: float = 0.0  # on the hidden channels of the feed-forward blocks
-    attention_dropout: float = 0.0  # on the weights of the encoder attention
-    weight_dropout: float = 0.1  # DropConnect on the normalised taps of the convolutions
-
-    def check(self) -> None:
-        if self.target_vocabulary == 0:
-            self.target_vocabulary = self.vocabulary
-        for side in ("encoder", "decoder"):
-            kernels, mixers = getattr(self, f"{side}_kernels"), getattr(self, f"{side}_mixers")
-            require(
-                len(kernels) > 0, f"model.{side}_kernels is empty, name one kernel width per layer"
-            )
-            for k in kernels:
-                require(
-                    k > 0 and k % 2 == 1,
-                    f"model.{side}_kernels has {k}, kernel widths are odd and positive",
-                )
-            if len(mixers) == 1:
-                mixers = mixers * len(kernels)
-                setattr(self, f"{side}_mixers", mixers)
-            require(
-                len(mixers) == len(kernels),
-                f"model.{side}_mixers names {len(mixers)} layers and {side}_kernels "
-                f"{len(kernels)}, give one or as many",
-            )
-            for mixer in mixers:
-                require(
-                    mixer in MIXERS,
-                    f"model.{side}_mixers has {mixer!r}, known are {', '.join(MIXERS)}",
-                )
-        require(
-            self.sharing in SHARING,
-            f"model.sharing is {self.sharing!r}, known are {', '.join(SHARING)}",
-        )
-        require(self.heads > 0, f"model.heads is {self.heads}, at least 1 is needed")
-        require(
-            self.width % self.heads == 0,
-            f"model.width {self.width} is no multiple of heads {self.heads}",
-        )
-        require(
-            self.width % 2 == 0 and self.width >= 4,
-            f"model.width {self.width} must be even and at least 4",
-        )
-        require(
-            self.vocabulary > 4, f"model.vocabulary is {self.vocabulary}, ids 0 to 3 are special"
-        )
-        require(
-            self.sharing != "all" or self.target_vocabulary == self.vocabulary,
-            f"model.sharing is 'all' with vocabularies of {self.vocabulary} and "
-            f"{self.target_vocabulary}",
-        )
-        for name in (
-            "dropout",
-            "input_dropout",
-            "relu_dropout",
-            "attention_dropout",
-            "weight_dropout",
-        ):
-            value = getattr(self, name)
-            require(0.0 <= value < 1.0, f"model.{name} is {value}, must be in [0, 1)")
+OBJECTIVES = ("pairs", "language_model", "span_corruption")
+SERVED = ("translate", "summarize")  # tasks of the service
+TASKS = (*SERVED, "classify", "language_model", "pretrain")
+PLAIN_DOMAIN = "text"  # of rows that come from plain files
+BUNDLE_NAME = re.compile("[a-z0-9][a-z0-9._-]{0,63}")  # as the reader of bundles wants it
+T = typing.TypeVar("T")
 
 
 @dataclass
 class TokenizerConfig:
     """One SentencePiece model for both sides; its size is model.vocabulary."""
 
-    kind: str = "unigram"  # or "bpe"
+    kind: str = "unigram"  # how SentencePiece finds the pieces; or "bpe"
     character_coverage: float = 0.9998  # rarer characters are spelled in bytes
     sentences: int = 400_000  # at most this many lines are read to train it
-    placeholders: int = 8  # user-defined pieces <ph0>, <ph1>, ... kept whole in any text
+    # User-defined pieces <ph0>, <ph1>, ... that stay whole in any text; span corruption marks its
+    # gaps with them.
+    placeholders: int = 8
 
     def check(self) -> None:
         require(
@@ -124,28 +43,57 @@ class TokenizerConfig:
             f"tokenizer.kind is {self.kind!r}, known are unigram, bpe",
         )
         require(
-            0 <= self.placeholders <= 64,
-            f"tokenizer.placeholders is {self.placeholders}, must be 0 to 64",
+            0 <= self.placeholders <= 100,
+            f"tokenizer.placeholders is {self.placeholders}, must be 0 to 100",
         )
 
 
 @dataclass
 class DataConfig:
-    """Where the pairs are and how often each domain is seen."""
+    """Where the texts are, what is learnt from them, and how often each domain is seen."""
 
-    # Below --data; holds train.tsv.xz, valid.tsv.xz, test.<domain>.tsv, refs.<domain>.tsv.
+    # Below --data; holds train.tsv.xz, valid.tsv.xz, test.<domain>.tsv, refs.<domain>.tsv, one row
+    # a line: source TAB target TAB domain. Or the plain files named below.
     folder: str = ""
+    # Plain text files of the folder in place of the .tsv: line n of one belongs to line n of the
+    # other. Their rows are of the domain "text". With one file alone its lines are the texts of
+    # "language_model" and "span_corruption". May end in .xz, .gz or .bz2.
+    train_source: str = ""
+    train_target: str = ""
+    valid_source: str = ""
+    valid_target: str = ""
+    test_source: str = ""
+    test_target: str = ""
+    # "pairs": the source is given, the target is learnt. "language_model": texts alone, for a model
+    # without encoder layers. "span_corruption": texts with gaps are given, what stood in the gaps
+    # is learnt (Raffel et al. 2020).
+    objective: str = "pairs"
+    # "target", or "domain": the name of the row's domain is the answer to be learnt, which makes a
+    # classifier of it.
+    target_column: str = "target"
+    # "source", "target" or "both": which side's texts "language_model" and "span_corruption" read.
+    text: str = "target"
+    corrupted_share: float = 0.15  # of the tokens of a text, put into gaps by "span_corruption"
+    mean_span_tokens: float = 3.0  # of such a gap
     # Share of a domain's rows in each epoch; 2.0: twice.
     domains: dict[str, float] = field(default_factory=dict)
+    # Whose texts they are, for the model card, where linnet_model/sources.toml does not know a
+    # domain: [data.terms.<domain>] with what, author, licence and attribution.
+    terms: dict[str, dict[str, str]] = field(default_factory=dict)
     # Domains of the validation loss; empty: those trained on.
     valid_domains: list[str] = field(default_factory=list)
+    # Rows that look as if they had been decoded with the wrong encoding: "warn" counts them, "drop"
+    # leaves them out, "refuse" ends with the first.
+    mojibake: str = "warn"
+    empty_lines: str = "refuse"  # "refuse" ends with the first row that lacks a side; or "drop"
     max_source_tokens: int = 120  # longer sources are cut (cut_source) or dropped
-    max_target_tokens: int = 120  # longer targets are dropped
+    # Longer targets are dropped; longer texts of the objectives without pairs are split.
+    max_target_tokens: int = 120
     cut_source: bool = False  # keep the head of a long source, for summaries
     # Of the training rows, whose source is cut at short_tokens: most of what there is to learn at a
     # fraction of the price, while the rest shows the whole length.
     short_share: float = 0.0
-    short_tokens: int = 64
+    short_tokens: int = 64  # where these sources are cut
     lowercase_share: float = 0.0  # of the rows, with the source lower-cased
     uppercase_share: float = 0.0  # of the rows, with both sides upper-cased
     no_stop_share: float = 0.0  # of the rows, with the final full stop taken off both sides
@@ -157,8 +105,22 @@ class DataConfig:
     # attention to the source is found sooner.
     echo_share: float = 0.0
 
+    def plain(self, split: str) -> list[str]:
+        """The plain files of "train", "valid" or "test": source and target, either may be empty."""
+        return [getattr(self, f"{split}_{side}") for side in ("source", "target")]
+
     def check(self) -> None:
         require(self.folder != "", "data.folder is missing, name the folder below --data")
+        for name, known in (
+            ("objective", OBJECTIVES),
+            ("target_column", ("target", "domain")),
+            ("text", ("source", "target", "both")),
+            ("mojibake", ("warn", "drop", "refuse")),
+            ("empty_lines", ("refuse", "drop")),
+        ):
+            value = getattr(self, name)
+            require(value in known, f"data.{name} is {value!r}, known are {', '.join(known)}")
+        self.check_plain_files()
         require(
             len(self.domains) > 0, "data.domains is empty, name at least one domain and its share"
         )
@@ -166,54 +128,90 @@ class DataConfig:
             require(
                 0 < share <= 64, f"data.domains.{name} is {share}, must be above 0 and at most 64"
             )
-        for name in (
-            "lowercase_share",
-            "uppercase_share",
-            "no_stop_share",
-            "rename_share",
-            "copy_share",
-            "echo_share",
-            "short_share",
-        ):
-            require(
-                0.0 <= getattr(self, name) <= 1.0,
-                f"data.{name} is {getattr(self, name)}, must be in [0, 1]",
-            )
+        for part in dataclasses.fields(self):
+            if part.name.endswith("_share"):
+                value = getattr(self, part.name)
+                require(0.0 <= value <= 1.0, f"data.{part.name} is {value}, must be in [0, 1]")
         for name in ("max_source_tokens", "max_target_tokens", "short_tokens"):
             require(
                 getattr(self, name) >= 2,
                 f"data.{name} is {getattr(self, name)}, must be at least 2",
             )
+        require(
+            0.0 < self.corrupted_share < 1.0,
+            f"data.corrupted_share is {self.corrupted_share}, must be above 0 and below 1",
+        )
+        require(
+            self.mean_span_tokens >= 1.0,
+            f"data.mean_span_tokens is {self.mean_span_tokens}, must be at least 1",
+        )
+        require(
+            self.target_column == "target" or self.objective == "pairs",
+            f"data.target_column is 'domain' with data.objective {self.objective!r}, labels are "
+            "learnt from pairs",
+        )
+        whole = self.target_column == "target" and self.objective == "pairs"
+        for name in ("copy_share", "echo_share"):
+            require(
+                whole or getattr(self, name) == 0.0,
+                f"data.{name} is {getattr(self, name)}, copies and echoes are pairs with a target",
+            )
+
+    def check_plain_files(self) -> None:
+        """Fills in the one domain of plain files, and refuses what cannot be read from them."""
+        for split in ("train", "valid", "test"):
+            given = [name for name in self.plain(split) if name]
+            require(
+                len(given) != 1 or self.objective != "pairs",
+                f"data.{split}_source and data.{split}_target belong together, one is missing",
+            )
+        if not any(self.plain("train")):
+            return
+        require(
+            any(self.plain("valid")),
+            "data.train_source or train_target is given and valid_source and valid_target are not, "
+            "keep some lines for validation and name them",
+        )
+        if not self.domains:
+            self.domains = {PLAIN_DOMAIN: 1.0}
+        require(
+            list(self.domains) == [PLAIN_DOMAIN],
+            f"data.domains names {', '.join(self.domains)}, rows of plain files are of the domain "
+            f"{PLAIN_DOMAIN}",
+        )
 
 
 @dataclass
 class TrainConfig:
     """How the weights are found."""
 
-    seed: int = 1
+    seed: int = 1  # of the weights, the order of the data and all that is drawn
     updates: int = 10_000  # the schedule's horizon; training ends there
     batch_target_tokens: int = 1500  # padded target tokens of a batch, at most
     batch_source_tokens: int = 6000  # padded source tokens of a batch, at most
     learning_rate: float = 1e-3  # the peak
-    schedule: str = "trapezoid"  # or "inverse_sqrt", "cosine"
+    # "trapezoid" holds the peak and falls in a line, "inverse_sqrt" falls with the root of the
+    # updates, "cosine" in half a wave.
+    schedule: str = "trapezoid"
     warmup_updates: int = 400  # linear from 0
     decay_updates: int = 2000  # trapezoid: the last updates, linear down to final_share
     final_share: float = 0.05  # of the peak, where cosine and trapezoid end
-    beta1: float = 0.9
-    beta2: float = 0.98
-    epsilon: float = 1e-8
+    beta1: float = 0.9  # of AdamW: how long it remembers gradients
+    beta2: float = 0.98  # of AdamW: how long it remembers their squares
+    epsilon: float = 1e-8  # of AdamW: added to the root of the squares
     weight_decay: float = 0.0  # decoupled, on matrices only
     clip_norm: float = 1.0  # of the gradient over all weights; 0: no clipping
-    label_smoothing: float = 0.1
+    label_smoothing: float = 0.1  # share of the wanted probability that all tokens divide
     # Of the running average of the weights that is validated and exported.
     average_decay: float = 0.999
     threads: int = 0  # of torch on the CPU; 0: torch's own choice
     bfloat16: bool = False  # autocast; pays where the machine has bfloat16 products
     checkpoint_seconds: int = 300  # a checkpoint about that often
-    keep_checkpoints: int = 3
+    checkpoint_updates: int = 0  # and one whenever this divides the updates done; 0: by time alone
+    keep_checkpoints: int = 3  # the last so many; older ones are removed
     valid_updates: int = 1000  # validation about that often
-    valid_rows: int = 200  # decoded greedily for BLEU or ROUGE and for samples
-    log_updates: int = 25
+    valid_rows: int = 200  # decoded greedily for BLEU, ROUGE or accuracy and for samples
+    log_updates: int = 25  # a line in log.jsonl about that often
 
     def check(self) -> None:
         require(
@@ -244,49 +242,69 @@ class TrainConfig:
             0.0 <= self.average_decay < 1.0,
             f"train.average_decay is {self.average_decay}, must be in [0, 1)",
         )
+        require(
+            self.checkpoint_updates >= 0,
+            f"train.checkpoint_updates is {self.checkpoint_updates}, must be at least 0",
+        )
 
 
 @dataclass
 class BundleConfig:
     """What a bundle says of itself beyond sizes."""
 
-    name: str = ""
-    task: str = "translate"  # or "summarize"
-    source_language: str = "en"
-    target_language: str = "de"
+    name: str = ""  # by which requests ask for the model: "en-de"
+    # "translate" and "summarize" are exported and served; "classify" (data.target_column is
+    # "domain"), "language_model" and "pretrain" are measured by linnet-score --run.
+    task: str = "translate"
+    source_language: str = "en"  # BCP-47
+    target_language: str = "de"  # BCP-47; of a summary the same as source_language
     max_source_tokens: int = 256  # the served limit, end token counted
-    max_target_tokens: int = 256
-    beam_size: int = 4  # defaults of the decoder
-    length_penalty: float = 1.0
-    min_target_tokens: int = 1
-    no_repeat_ngram_size: int = 0
+    max_target_tokens: int = 256  # the served limit, end token not counted
+    beam_size: int = 4  # hypotheses of the search; 1 is greedy
+    length_penalty: float = 1.0  # a score is the sum of log-probabilities / length^length_penalty
+    min_target_tokens: int = 1  # end token not counted
+    no_repeat_ngram_size: int = 0  # no target repeats so many tokens in a row; 0: it may
     target_ratio: float = 2.0  # a target has at most ratio * source + offset tokens
-    target_offset: int = 20
+    target_offset: int = 20  # see target_ratio
 
     def check(self) -> None:
-        require(self.name != "", "bundle.name is missing")
         require(
-            self.task in ("translate", "summarize"),
-            f"bundle.task is {self.task!r}, known are translate, summarize",
+            BUNDLE_NAME.fullmatch(self.name) is not None,
+            f'bundle.name "{self.name}" must be 1 to 64 lower-case letters, digits, '
+            "'-', '_' or '.', a letter or digit first",
         )
+        require(self.task in TASKS, f"bundle.task is {self.task!r}, known are {', '.join(TASKS)}")
 
 
 @dataclass
 class Recipe:
-    model: ModelConfig = field(default_factory=ModelConfig)
-    tokenizer: TokenizerConfig = field(default_factory=TokenizerConfig)
-    data: DataConfig = field(default_factory=DataConfig)
-    train: TrainConfig = field(default_factory=TrainConfig)
-    bundle: BundleConfig = field(default_factory=BundleConfig)
+    """All that decides what a training gives, beside the data."""
+
+    model: ModelConfig = field(default_factory=ModelConfig)  # what is trained
+    tokenizer: TokenizerConfig = field(default_factory=TokenizerConfig)  # how text becomes tokens
+    data: DataConfig = field(default_factory=DataConfig)  # what it is trained on
+    train: TrainConfig = field(default_factory=TrainConfig)  # how
+    bundle: BundleConfig = field(default_factory=BundleConfig)  # what it is for
 
     def check(self) -> None:
         for part in dataclasses.fields(self):
             getattr(self, part.name).check()
-
-
-def require(condition: bool, message: str) -> None:
-    if not condition:
-        raise ConfigError(message)
+        data, task = self.data, self.bundle.task
+        require(
+            (data.objective == "language_model") == (not self.model.encoder_kernels),
+            f"data.objective is {data.objective!r} with {len(self.model.encoder_kernels)} encoder "
+            "layers: a language model has none (model.encoder_kernels = []), everything else has "
+            "some",
+        )
+        wanted = {"language_model": "language_model", "span_corruption": "pretrain"}.get(
+            data.objective, "classify" if data.target_column == "domain" else ""
+        )
+        require(
+            task == wanted if wanted else task in SERVED,
+            f"bundle.task is {task!r} with data.objective {data.objective!r} and "
+            f"data.target_column {data.target_column!r}, it must be "
+            + (repr(wanted) if wanted else " or ".join(SERVED)),
+        )
 
 
 def read_recipe(path: Path, settings: list[str] | None = None) -> Recipe:
@@ -312,7 +330,7 @@ def parse_setting(setting: str) -> dict[str, typing.Any]:
         raise ConfigError(f"--set {setting!r} is not table.key=value in TOML: {error}") from None
 
 
-def merge(tables: dict, changes: dict) -> None:
+def merge(tables: dict[str, typing.Any], changes: dict[str, typing.Any]) -> None:
     for key, value in changes.items():
         if isinstance(value, dict) and isinstance(tables.get(key), dict):
             merge(tables[key], value)
@@ -320,7 +338,7 @@ def merge(tables: dict, changes: dict) -> None:
             tables[key] = value
 
 
-def from_tables(cls: type, tables: dict[str, typing.Any], where: str) -> typing.Any:
+def from_tables(cls: type[T], tables: dict[str, typing.Any], where: str) -> T:
     """Builds dataclass `cls` of a TOML table: unknown keys and wrong types are errors."""
     hints = typing.get_type_hints(cls)
     values = {}
@@ -328,7 +346,7 @@ def from_tables(cls: type, tables: dict[str, typing.Any], where: str) -> typing.
         name = f"{where}{key}"
         require(key in hints, f"unknown key {name}, known are {', '.join(hints)}")
         kind = hints[key]
-        if dataclasses.is_dataclass(kind):
+        if isinstance(kind, type) and dataclasses.is_dataclass(kind):
             require(isinstance(value, dict), f"{name} must be a table")
             values[key] = from_tables(kind, value, f"{name}.")
         else:

@@ -1,17 +1,14 @@
-"""Pairs of text on disk, token ids in memory, batches of like length.
+"""Token ids in memory, batches of like length.
 
-A file holds one pair a line: source TAB target TAB domain, UTF-8, plain or xz. The batches of an
-epoch follow from (seed, epoch) alone, so a training is resumed by the numbers of its epoch and its
-next batch.
+The batches of an epoch follow from (seed, epoch) alone, so a training is resumed by the numbers of
+its epoch and its next batch.
 """
 
 from __future__ import annotations
 
-import io
-import lzma
 import random
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,76 +17,16 @@ import sentencepiece
 import torch
 from torch import Tensor
 
-from linnet_model.augment import copied_pairs, varied
+from linnet_model.augment import augmented
 from linnet_model.config import DataConfig
+from linnet_model.text_files import DataError, Pair, Reading, read_split
 from linnet_model.transducer import EOS, PAD
 
-# What UTF-8 read as Latin-1 or Windows-1252 and written again looks like, and what could not be
-# decoded at all.
-MOJIBAKE = ("\ufffd", "Ã¤", "Ã¶", "Ã¼", "ÃŸ", "Ã©", "â€™", "â€œ", "â€“", "Â ")
-
-
-class DataError(ValueError):
-    """A data file is not as it should be; the message names file, line and what was expected."""
-
-
-@dataclass(frozen=True)
-class Pair:
-    source: str
-    target: str
-    domain: str
-
-
-def open_text(path: Path) -> io.TextIOBase:
-    if not path.is_file():
-        raise DataError(f"no file {path}")
-    binary = lzma.open(path) if path.suffix == ".xz" else path.open("rb")  # noqa: SIM115
-    return io.TextIOWrapper(binary, encoding="utf-8", newline="\n")
-
-
-def read_pairs(path: Path, domains: Iterable[str] | None = None) -> list[Pair]:
-    """All pairs of a file, or those of some domains. The first bad line is an error."""
-    wanted = None if domains is None else set(domains)
-    pairs = []
-    with open_text(Path(path)) as lines:
-        try:
-            for number, line in enumerate(lines, 1):
-                pair = parse_pair(line.rstrip("\n"), f"{path}:{number}")
-                if wanted is None or pair.domain in wanted:
-                    pairs.append(pair)
-        except UnicodeDecodeError as error:
-            raise DataError(
-                f"{path} is not UTF-8: {error.reason} at byte {error.start} of a piece"
-            ) from None
-        except (lzma.LZMAError, EOFError) as error:
-            raise DataError(f"{path} is not a whole xz file: {error}") from None
-    if wanted is not None:
-        missing = wanted - {pair.domain for pair in pairs}
-        if missing:
-            raise DataError(f"{path} has no rows of {', '.join(sorted(missing))}")
-    return pairs
-
-
-def parse_pair(line: str, where: str) -> Pair:
-    columns = line.split("\t")
-    if len(columns) != 3:
-        raise DataError(
-            f"{where} has {len(columns)} columns, expected source, target and domain with tabs "
-            "between"
-        )
-    for name, column in zip(("source", "target", "domain"), columns, strict=True):
-        if not column.strip():
-            raise DataError(f"{where} has an empty {name}")
-        for sign in MOJIBAKE:
-            if sign in column:
-                raise DataError(
-                    f"{where} has {sign!r} in its {name}, text decoded with the wrong encoding"
-                )
-    return Pair(*columns)
+Ids = numpy.ndarray  # of int32 or int64, one dimension
 
 
 class Corpus:
-    """Token ids of all pairs, in two flat arrays."""
+    """Token ids of all rows, in two flat arrays. What a row is for the model is `pair`."""
 
     def __init__(
         self,
@@ -101,7 +38,8 @@ class Corpus:
         """`rng` chooses which sources are cut short; without one none is."""
         self.dropped: Counter[str] = Counter()
         self.domains: list[str] = []
-        sources, targets = [], []
+        sources: list[Ids] = []
+        targets: list[Ids] = []
         # A piece has at most 16 characters: what follows would be cut off after it was tokenised.
         longest = config.max_source_tokens
         most = 16 * longest if config.cut_source else None
@@ -127,13 +65,17 @@ class Corpus:
                 f"none of {len(pairs)} rows is shorter than {longest} source and "
                 f"{config.max_target_tokens} target tokens"
             )
+        self.keep(sources, targets)
+
+    def keep(self, sources: list[Ids], targets: list[Ids]) -> None:
+        """Lays the ids of all rows out flat; `domains` is there already."""
         self.source_lengths = numpy.array([len(s) for s in sources])
         self.target_lengths = numpy.array([len(t) for t in targets])
         self.source_begins = numpy.concatenate([[0], numpy.cumsum(self.source_lengths)])
         self.target_begins = numpy.concatenate([[0], numpy.cumsum(self.target_lengths)])
         self.source_ids = numpy.concatenate(sources)
         self.target_ids = numpy.concatenate(targets)
-        self.rows_of: dict[str, numpy.ndarray] = {
+        self.rows_of: dict[str, Ids] = {
             domain: numpy.array([i for i, d in enumerate(self.domains) if d == domain])
             for domain in sorted(set(self.domains))
         }
@@ -141,11 +83,16 @@ class Corpus:
     def __len__(self) -> int:
         return len(self.domains)
 
-    def source(self, row: int) -> numpy.ndarray:
+    def source(self, row: int) -> Ids:
         return self.source_ids[self.source_begins[row] : self.source_begins[row + 1]]
 
-    def target(self, row: int) -> numpy.ndarray:
+    def target(self, row: int) -> Ids:
         return self.target_ids[self.target_begins[row] : self.target_begins[row + 1]]
+
+    def pair(self, row: int, epoch: int) -> tuple[Ids, Ids]:
+        """What the model reads and what it is to answer, of source_lengths and target_lengths. An
+        objective that draws draws anew in each epoch; the lengths stay."""
+        return self.source(row), self.target(row)
 
     def statistics(self) -> dict[str, dict[str, int]]:
         return {
@@ -162,7 +109,7 @@ class Corpus:
 @dataclass
 class Batch:
     """source: int64 [B, S] padded with PAD, lengths: int64 [B], target: int64 [B, T] padded with
-    PAD."""
+    PAD. S is 0 for a language model."""
 
     source: Tensor
     lengths: Tensor
@@ -176,19 +123,18 @@ class Batch:
         return Batch(self.source.to(device), self.lengths.to(device), self.target.to(device))
 
 
-def make_batch(corpus: Corpus, rows: numpy.ndarray) -> Batch:
+def make_batch(corpus: Corpus, rows: Ids, epoch: int = 0) -> Batch:
     lengths = corpus.source_lengths[rows]
     source = numpy.full((len(rows), lengths.max()), PAD, dtype=numpy.int64)
     target = numpy.full((len(rows), corpus.target_lengths[rows].max()), PAD, dtype=numpy.int64)
     for i, row in enumerate(rows):
-        source[i, : lengths[i]] = corpus.source(row)
-        target[i, : corpus.target_lengths[row]] = corpus.target(row)
+        given, wanted = corpus.pair(int(row), epoch)
+        source[i, : lengths[i]] = given
+        target[i, : corpus.target_lengths[row]] = wanted
     return Batch(torch.from_numpy(source), torch.from_numpy(lengths), torch.from_numpy(target))
 
 
-def epoch_rows(
-    corpus: Corpus, shares: dict[str, float], rng: numpy.random.Generator
-) -> numpy.ndarray:
+def epoch_rows(corpus: Corpus, shares: dict[str, float], rng: numpy.random.Generator) -> Ids:
     """The rows of one epoch: of each domain its share, whole repeats first, then a random part."""
     parts = []
     for domain, rows in corpus.rows_of.items():
@@ -198,9 +144,7 @@ def epoch_rows(
     return numpy.concatenate(parts)
 
 
-def batches(
-    corpus: Corpus, rows: numpy.ndarray, target_tokens: int, source_tokens: int
-) -> list[numpy.ndarray]:
+def batches(corpus: Corpus, rows: Ids, target_tokens: int, source_tokens: int) -> list[Ids]:
     """Cuts rows, already in order of length, into batches whose padded sizes stay within the two
     limits.
 
@@ -231,7 +175,7 @@ def epoch_batches(
     epoch: int,
     target_tokens: int,
     source_tokens: int,
-) -> list[numpy.ndarray]:
+) -> list[Ids]:
     """The batches of an epoch, in the order of training: like lengths together, the batches
     shuffled."""
     rng = numpy.random.default_rng([seed, epoch])
@@ -246,23 +190,32 @@ def epoch_batches(
     return [result[i] for i in order]
 
 
-def training_pairs(path: Path, config: DataConfig, seed: int) -> list[Pair]:
-    """The pairs of the domains that the recipe names, varied and with copies added as it says."""
-    pairs = read_pairs(path, config.domains)
-    rng = random.Random(seed)
-    pairs = [Pair(*varied(p.source, p.target, config, rng), p.domain) for p in pairs]
-    copies = copied_pairs(round(len(pairs) * config.copy_share), rng)
-    echoes = rng.sample(pairs, round(len(pairs) * config.echo_share))
-    return [
-        *pairs,
-        *(Pair(source, target, "copies") for source, target in copies),
-        *(Pair(pair.target, pair.target, "echoes") for pair in echoes),
-    ]
+def training_pairs(
+    folder: Path, config: DataConfig, seed: int, reading: Reading | None = None
+) -> list[Pair]:
+    """The rows to train on, of the domains that the recipe names, varied as it says."""
+    pairs = read_split(folder, config, "train", config.domains, reading or Reading())
+    return labelled(augmented(pairs, config, seed), config)
+
+
+def validation_pairs(
+    folder: Path, config: DataConfig, reading: Reading | None = None
+) -> list[Pair]:
+    """The rows to validate on, as they are."""
+    domains = config.valid_domains or list(config.domains)
+    return labelled(read_split(folder, config, "valid", domains, reading or Reading()), config)
+
+
+def labelled(pairs: list[Pair], config: DataConfig) -> list[Pair]:
+    """Where the recipe asks for labels, each row's domain in the place of its target."""
+    if config.target_column == "target":
+        return pairs
+    return [Pair(pair.source, pair.domain, pair.domain) for pair in pairs]
 
 
 def sequential_batches(
     corpus: Corpus, target_tokens: int, source_tokens: int
-) -> Iterator[tuple[numpy.ndarray, Batch]]:
+) -> Iterator[tuple[Ids, Batch]]:
     """All rows once, in order of length: for validation."""
     rows = numpy.lexsort((corpus.source_lengths, corpus.target_lengths))
     for part in batches(corpus, rows, target_tokens, source_tokens):

@@ -26,12 +26,16 @@ from linnet_model.bundle import (
 )
 from linnet_model.card import sources_of, write_card
 from linnet_model.checkpoint import averaged_model, checkpoints
-from linnet_model.config import BundleConfig, ConfigError, Recipe, read_recipe, to_tables
+from linnet_model.config import SERVED, BundleConfig, ConfigError, Recipe, read_recipe, to_tables
 from linnet_model.search import Options, beam_search
 from linnet_model.tokenizer import load_tokenizer
 from linnet_model.transducer import EOS, parameter_count
 
 MOST_BYTES = 16 << 20  # of model.pt and source.spm of a bundle that ships
+EXAMPLES = """examples:
+  linnet-export --run runs/en-de --out bundles/en-de --version 2026-11-21
+  linnet-export --run runs/en-de --out bundles/en-de --version 2026-11-21 --average 3
+"""
 GOLDEN = {
     "translate": [
         "Good morning.",
@@ -56,7 +60,6 @@ def golden_examples(
 ) -> list[tuple[str, str]]:
     """The texts whose answers are the same in float32 and bfloat16, with these answers."""
     answers = []
-    reach = max(manifest["architecture"]["decoder_kernel_sizes"])
     sources = [[*tokenizer.encode(text), EOS] for text in GOLDEN[task]]
     for dtype in (torch.float32, torch.bfloat16):
         found = beam_search(
@@ -64,7 +67,6 @@ def golden_examples(
             sources,
             Options.of_manifest(manifest),
             manifest["limits"]["max_target_tokens"],
-            reach,
         )
         answers.append([tokenizer.decode(hypotheses[0].ids[:-1]) for hypotheses in found])
     return [
@@ -95,8 +97,23 @@ def training_facts(run: Path, recipe: Recipe, position: Any, parameters: int) ->
 
 
 def license_line(recipe: Recipe) -> str:
-    licenses = sorted({source["licence"] for source in sources_of(recipe.data.domains).values()})
+    sources = sources_of(recipe.data.domains, recipe.data.terms)
+    licenses = sorted({source["licence"] for source in sources.values()})
     return "trained on texts under " + "; ".join(licenses)
+
+
+def refuse_unserved(recipe: Recipe, run: Path) -> None:
+    """A bundle is what the service reads, and that translates and summarises."""
+    task = recipe.bundle.task
+    if task not in SERVED:
+        way = (
+            f"go on from it with linnet-train --init-from {run}"
+            if task == "pretrain"
+            else f"measure it with linnet-score --run {run}"
+        )
+        raise ConfigError(
+            f"{run} has the task {task}, bundles are made for {' and '.join(SERVED)}: {way}"
+        )
 
 
 def export(
@@ -114,16 +131,18 @@ def export(
         raise ConfigError(f"no checkpoint in {run}")
     folder = run if run.is_dir() else run.parent
     model, recipe, position = averaged_model(files[-average:])
+    refuse_unserved(recipe, run)
     if bundle is not None:
         recipe.bundle = bundle
     tokenizer_file = folder / "source.spm"
     tokenizer = load_tokenizer(tokenizer_file)
+    mixers = dict.fromkeys(recipe.model.encoder_mixers + recipe.model.decoder_mixers)
     facts = BundleFacts(
         version=version,
         license=license_line(recipe),
         description=f"{recipe.bundle.task} {recipe.bundle.source_language}"
         + (f" to {recipe.bundle.target_language}" if recipe.bundle.task == "translate" else "")
-        + f", DynamicConv, {parameter_count(model) / 1e6:.1f}M parameters",
+        + f", {', '.join(mixers)}, {parameter_count(model) / 1e6:.1f}M parameters",
         provisional=provisional,
     )
     manifest = write_bundle(
@@ -147,35 +166,59 @@ def export(
     return manifest
 
 
-def main(arguments: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="linnet-export", description=__doc__.split("\n\n")[0])
-    parser.add_argument(
+def parse_arguments(arguments: list[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="linnet-export",
+        description=(__doc__ or "").split(": ", 1)[1],
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    what = parser.add_argument_group("what to export, and where to")
+    what.add_argument(
         "--run",
         type=Path,
         required=True,
+        metavar="DIR",
         help="run folder of linnet-train, or one checkpoint in it",
     )
-    parser.add_argument("--out", type=Path, required=True, help="folder of the bundle")
-    parser.add_argument(
-        "--average", type=int, default=1, help="mean over that many last checkpoints"
+    what.add_argument("--out", type=Path, required=True, metavar="DIR", help="folder of the bundle")
+    what.add_argument(
+        "--version", required=True, metavar="TEXT", help="of the weights, for people: a date"
     )
-    parser.add_argument(
+    how = parser.add_argument_group("how")
+    how.add_argument(
+        "--average",
+        type=int,
+        default=1,
+        metavar="N",
+        help="mean over the last N checkpoints [%(default)s]",
+    )
+    how.add_argument(
         "--weights",
         choices=("bfloat16", "float32"),
         default="bfloat16",
-        help="type they are stored in",
+        help="type they are stored in [%(default)s]",
     )
-    parser.add_argument("--version", required=True, help="of the weights, for people: a date")
-    parser.add_argument(
+    how.add_argument(
+        "--recipe",
+        type=Path,
+        metavar="FILE",
+        help="take limits and defaults from its [bundle] in place of the run's",
+    )
+    card = parser.add_argument_group("what the card says")
+    card.add_argument(
         "--provisional",
         action="store_true",
         help="mark the bundle: better weights are on their way",
     )
-    parser.add_argument("--recipe", type=Path, help="take limits and defaults from its [bundle]")
-    parser.add_argument(
-        "--note", default="", help="for the card: what else there is to say of the training"
+    card.add_argument(
+        "--note", default="", metavar="TEXT", help="what else there is to say of the training"
     )
-    options = parser.parse_args(arguments)
+    return parser.parse_args(arguments)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    options = parse_arguments(arguments)
     try:
         if options.average < 1:
             raise ConfigError(f"--average is {options.average}, at least 1 checkpoint is needed")

@@ -1,13 +1,10 @@
-"""The layers of Wu et al. 2019 (Pay Less Attention with Lightweight and Dynamic Convolutions),
-twice each.
+"""The layers of encoder and decoder: a mixer, the attention to the source, a feed-forward block.
 
 `forward` is the training path: differentiable plain PyTorch over whole sequences. `encode` and
-`step` are the serving path: they call the operators torch.ops.linnet.*, are scripted into the
-bundle, and give the same numbers. No layer keeps anything between calls; what a decoder layer must
-remember goes in and comes out.
+`step` are the serving path, scripted into the bundle. Both give the same numbers. No layer keeps
+anything between calls, and none knows which mixer it holds (mixers.py).
 
-Names of sizes: B sources, S source tokens, T target tokens, R decoder rows, d = C channels, H
-heads, K taps.
+Names of sizes: B sources, S source tokens, T target tokens, R decoder rows, d channels, H heads.
 """
 
 from __future__ import annotations
@@ -17,143 +14,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from linnet_model.dropout import Dropout
-
-
-def band_matrix(taps: Tensor, padding_left: int) -> Tensor:
-    """The taps of every position, laid out as the rows of a matrix over positions.
-
-    taps: [N, T, K]  ->  [N, T, T] with out[n, t, s] = taps[n, t, s - t + padding_left], 0 where no
-    tap falls.
-    """
-    n, t, k = taps.shape
-    # Rows of width T + K, flattened and cut to rows of width T + K - 1, begin one further right in
-    # each row.
-    skewed = F.pad(taps, (0, t)).reshape(n, t * (t + k))[:, : t * (t + k - 1)].view(n, t, t + k - 1)
-    return skewed[:, :, padding_left : padding_left + t]
-
-
-def convolve(x: Tensor, taps: Tensor, padding_left: int) -> Tensor:
-    """y[b,t,c] = sum_k taps[b,t,h,k] * x[b, t + k - padding_left, c],  h = c / (C / H), x zero
-    outside.
-
-    x: [B, T, C], taps: [B, T, H, K] normalised  ->  [B, T, C]. As a band matrix and one batched
-    product: for the short sequences of training that is cheaper than to gather windows.
-    """
-    b, t, c = x.shape
-    h, k = taps.shape[2], taps.shape[3]
-    band = band_matrix(taps.transpose(1, 2).reshape(b * h, t, k), padding_left)
-    heads = x.view(b, t, h, c // h).transpose(1, 2).reshape(b * h, t, c // h)
-    return torch.bmm(band, heads).view(b, h, t, c // h).transpose(1, 2).reshape(b, t, c)
-
-
-class DynamicConv(nn.Module):
-    """A depthwise convolution whose taps are predicted from the position they are centred on."""
-
-    def __init__(
-        self, width: int, heads: int, kernel: int, padding_left: int, weight_dropout: float
-    ):
-        super().__init__()
-        self.heads, self.kernel, self.padding_left = heads, kernel, padding_left
-        self.weight_dropout = weight_dropout
-        self.weight_linear = nn.Linear(width, heads * kernel, bias=False)
-        nn.init.xavier_uniform_(self.weight_linear.weight)
-
-    @torch.jit.unused
-    def forward(self, x: Tensor, drop: Dropout) -> Tensor:
-        """x: [B, T, C], zero at padded positions -> [B, T, C]."""
-        b, t, _ = x.shape
-        taps = self.weight_linear(x).view(b, t, self.heads, self.kernel).softmax(dim=-1)
-        return convolve(x, drop(taps, self.weight_dropout), self.padding_left)
-
-    @torch.jit.export
-    def encode(self, x: Tensor, lengths: Tensor) -> Tensor:
-        """x: [B, S, C], lengths: int32 [B] -> [B, S, C], zero from lengths[b] on."""
-        weight = self.weight_linear(x).view(x.size(0), x.size(1), self.heads, self.kernel)
-        return torch.ops.linnet.dynamic_conv(x, weight, lengths, self.padding_left)
-
-    @torch.jit.export
-    def step(self, x: Tensor, window: Tensor, positions: Tensor, ancestry: Tensor) -> Tensor:
-        """x: [R, C], window: [K, lanes, C] changed in place, positions: [R], ancestry: [R, A] ->
-        [R, C]."""
-        weight = self.weight_linear(x).view(x.size(0), self.heads, self.kernel)
-        return torch.ops.linnet.dynamic_conv_step(x, weight, window, positions, ancestry)
-
-
-class LightConv(nn.Module):
-    """A depthwise convolution with learned taps, the same at every position."""
-
-    def __init__(
-        self, width: int, heads: int, kernel: int, padding_left: int, weight_dropout: float
-    ):
-        super().__init__()
-        self.heads, self.kernel, self.padding_left = heads, kernel, padding_left
-        self.weight_dropout = weight_dropout
-        self.weight = nn.Parameter(torch.empty(heads, kernel))
-        nn.init.xavier_uniform_(self.weight)
-
-    @torch.jit.unused
-    def forward(self, x: Tensor, drop: Dropout) -> Tensor:
-        """x: [B, T, C], zero at padded positions -> [B, T, C]."""
-        b, t, _ = x.shape
-        taps = drop(self.weight.softmax(dim=-1), self.weight_dropout)
-        return convolve(x, taps.expand(b, t, self.heads, self.kernel), self.padding_left)
-
-    @torch.jit.export
-    def encode(self, x: Tensor, lengths: Tensor) -> Tensor:
-        """x: [B, S, C], lengths: int32 [B] -> [B, S, C], zero from lengths[b] on."""
-        return torch.ops.linnet.light_conv(x, self.weight, lengths, self.padding_left)
-
-    @torch.jit.export
-    def step(self, x: Tensor, window: Tensor, positions: Tensor, ancestry: Tensor) -> Tensor:
-        """x: [R, C], window: [K, lanes, C] changed in place, positions: [R], ancestry: [R, A] ->
-        [R, C]."""
-        return torch.ops.linnet.light_conv_step(x, self.weight, window, positions, ancestry)
-
-
-MIXERS = {"dynamic": DynamicConv, "light": LightConv}
-
-
-class ConvBlock(nn.Module):
-    """linear d -> 2d, GLU (or d -> d), convolution, linear d -> d."""
-
-    def __init__(
-        self,
-        mixer: str,
-        width: int,
-        heads: int,
-        kernel: int,
-        padding_left: int,
-        glu: bool,
-        input_dropout: float,
-        weight_dropout: float,
-    ):
-        super().__init__()
-        self.glu, self.kernel = glu, kernel
-        self.input_dropout = input_dropout
-        self.linear1 = linear(width, 2 * width if glu else width)
-        self.conv = MIXERS[mixer](width, heads, kernel, padding_left, weight_dropout)
-        self.linear2 = linear(width, width)
-
-    def gate(self, x: Tensor) -> Tensor:
-        x = self.linear1(x)
-        return F.glu(x, dim=-1) if self.glu else x
-
-    @torch.jit.unused
-    def forward(self, x: Tensor, valid: Tensor | None, drop: Dropout) -> Tensor:
-        """x: [B, T, d], valid: [B, T, 1] of 1 and 0, or None where nothing is padded -> [B, T,
-        d]."""
-        x = self.gate(drop(x, self.input_dropout))
-        if valid is not None:
-            x = x * valid
-        return self.linear2(self.conv(x, drop))
-
-    @torch.jit.export
-    def encode(self, x: Tensor, lengths: Tensor) -> Tensor:
-        return self.linear2(self.conv.encode(self.gate(x), lengths))
-
-    @torch.jit.export
-    def step(self, x: Tensor, window: Tensor, positions: Tensor, ancestry: Tensor) -> Tensor:
-        return self.linear2(self.conv.step(self.gate(x), window, positions, ancestry))
+from linnet_model.mixers import linear, make_mixer
+from linnet_model.model_config import ModelConfig
 
 
 class EncoderAttention(nn.Module):
@@ -199,23 +61,114 @@ class EncoderAttention(nn.Module):
 
 
 class FeedForward(nn.Module):
-    def __init__(self, width: int, hidden: int, dropout: float):
+    def __init__(self, width: int, hidden: int, activation: str, dropout: float):
         super().__init__()
-        self.dropout = dropout
+        self.activation, self.dropout = activation, dropout
         self.fc1 = linear(width, hidden)
         self.fc2 = linear(hidden, width)
 
+    def hidden(self, x: Tensor) -> Tensor:
+        x = self.fc1(x)
+        if self.activation == "relu":
+            return F.relu(x)
+        if self.activation == "swish":
+            return F.silu(x)
+        return F.gelu(x)
+
     @torch.jit.unused
     def forward(self, x: Tensor, drop: Dropout) -> Tensor:
-        return self.fc2(drop(F.relu(self.fc1(x)), self.dropout))
+        return self.fc2(drop(self.hidden(x), self.dropout))
 
     @torch.jit.export
     def apply_to(self, x: Tensor) -> Tensor:
-        return self.fc2(F.relu(self.fc1(x)))
+        return self.fc2(self.hidden(x))
 
 
-def linear(inputs: int, outputs: int) -> nn.Linear:
-    layer = nn.Linear(inputs, outputs)
-    nn.init.xavier_uniform_(layer.weight)
-    nn.init.zeros_(layer.bias)
-    return layer
+class EncoderLayer(nn.Module):
+    def __init__(self, config: ModelConfig, mixer: str, kernel: int, dilation: int):
+        super().__init__()
+        self.pre_norm, self.dropout = config.pre_norm, config.dropout
+        self.mixer = make_mixer(config, mixer, kernel, dilation, causal=False)
+        self.ffn = FeedForward(
+            config.width, config.ffn_width, config.activation, config.relu_dropout
+        )
+        self.mixer_norm = nn.LayerNorm(config.width)
+        self.ffn_norm = nn.LayerNorm(config.width)
+
+    @torch.jit.unused
+    def forward(self, x: Tensor, valid: Tensor | None, drop: Dropout) -> Tensor:
+        """x: [B, S, d], valid: bool [B, S] or None -> [B, S, d]."""
+        if self.pre_norm:
+            x = x + drop(self.mixer(self.mixer_norm(x), valid, drop), self.dropout)
+            return x + drop(self.ffn(self.ffn_norm(x), drop), self.dropout)
+        x = self.mixer_norm(x + drop(self.mixer(x, valid, drop), self.dropout))
+        return self.ffn_norm(x + drop(self.ffn(x, drop), self.dropout))
+
+    @torch.jit.export
+    def encode(self, x: Tensor, lengths: Tensor) -> Tensor:
+        if self.pre_norm:
+            x = x + self.mixer.encode(self.mixer_norm(x), lengths)
+            return x + self.ffn.apply_to(self.ffn_norm(x))
+        x = self.mixer_norm(x + self.mixer.encode(x, lengths))
+        return self.ffn_norm(x + self.ffn.apply_to(x))
+
+
+class DecoderLayer(nn.Module):
+    """With attention to a source, or, in a language model, without."""
+
+    def __init__(
+        self, config: ModelConfig, mixer: str, kernel: int, dilation: int, has_source: bool
+    ):
+        super().__init__()
+        self.pre_norm, self.dropout = config.pre_norm, config.dropout
+        self.mixer = make_mixer(config, mixer, kernel, dilation, causal=True)
+        self.attention = (
+            EncoderAttention(config.width, config.heads, config.attention_dropout)
+            if has_source
+            else None
+        )
+        self.ffn = FeedForward(
+            config.width, config.ffn_width, config.activation, config.relu_dropout
+        )
+        self.mixer_norm = nn.LayerNorm(config.width)
+        self.attention_norm = nn.LayerNorm(config.width) if has_source else None
+        self.ffn_norm = nn.LayerNorm(config.width)
+
+    @torch.jit.unused
+    def forward(
+        self, x: Tensor, memory: Tensor | None, bias: Tensor | None, drop: Dropout
+    ) -> Tensor:
+        """x: [B, T, d], memory: [B, S, d] or None without a source, bias: [B, 1, S] or None -> [B,
+        T, d]. Padding of x stands at its end."""
+        if self.pre_norm:
+            x = x + drop(self.mixer(self.mixer_norm(x), None, drop), self.dropout)
+            if self.attention is not None:
+                seen = self.attention(self.attention_norm(x), memory, bias, drop)
+                x = x + drop(seen, self.dropout)
+            return x + drop(self.ffn(self.ffn_norm(x), drop), self.dropout)
+        x = self.mixer_norm(x + drop(self.mixer(x, None, drop), self.dropout))
+        if self.attention is not None:
+            x = self.attention_norm(x + drop(self.attention(x, memory, bias, drop), self.dropout))
+        return self.ffn_norm(x + drop(self.ffn(x, drop), self.dropout))
+
+    @torch.jit.export
+    def step(
+        self,
+        x: Tensor,
+        state: Tensor,
+        positions: Tensor,
+        ancestry: Tensor,
+        pool: Tensor,
+        blocks: Tensor,
+        source_lengths: Tensor,
+    ) -> Tensor:
+        """One position of every row, x: [R, d] -> [R, d]; `pool` is not read without a source."""
+        if self.pre_norm:
+            x = x + self.mixer.step(self.mixer_norm(x), state, positions, ancestry)
+            if self.attention is not None:
+                x = x + self.attention.step(self.attention_norm(x), pool, blocks, source_lengths)
+            return x + self.ffn.apply_to(self.ffn_norm(x))
+        x = self.mixer_norm(x + self.mixer.step(x, state, positions, ancestry))
+        if self.attention is not None:
+            x = self.attention_norm(x + self.attention.step(x, pool, blocks, source_lengths))
+        return self.ffn_norm(x + self.ffn.apply_to(x))

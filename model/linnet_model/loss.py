@@ -7,6 +7,8 @@ of each update.
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor
 
@@ -14,14 +16,23 @@ ROWS = {"cpu": 256, "cuda": 8192}  # of logits at a time: what the cache holds, 
 
 
 class SmoothedCrossEntropy(torch.autograd.Function):
-    """sum over n of -sum_v q[n,v] log softmax(features[n] @ weight.T)[v],  q = (1-s) onehot + s/V.
+    """sum over n of -sum_v q[n,v] log softmax(features[n] @ weight.T + bias)[v],
+    q = (1-s) onehot + s/V.
 
-    features: [N, d], weight: [V, d], targets: int64 [N]  ->  (loss, negative log-likelihood),
-    float32 scalars. Only the loss has a gradient. Sums are over tokens: divide outside.
+    features: [N, d], weight: [V, d], bias: [V] or None, targets: int64 [N]  ->  (loss, negative
+    log-likelihood), float32 scalars. Only the loss has a gradient. Sums are over tokens: divide
+    outside.
     """
 
     @staticmethod
-    def forward(ctx, features: Tensor, weight: Tensor, targets: Tensor, smoothing: float):
+    def forward(
+        ctx: Any,
+        features: Tensor,
+        weight: Tensor,
+        bias: Tensor | None,
+        targets: Tensor,
+        smoothing: float,
+    ) -> tuple[Tensor, Tensor]:
         kind, vocabulary = features.device.type, weight.shape[0]
         product = (
             torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else weight.dtype
@@ -30,12 +41,15 @@ class SmoothedCrossEntropy(torch.autograd.Function):
         table = weight.to(product)
         grad_features = torch.empty_like(features)
         grad_weight = torch.zeros_like(weight)
+        grad_bias = None if bias is None else torch.zeros_like(bias)
         loss = torch.zeros((), dtype=exact, device=features.device)
         likelihood = torch.zeros_like(loss)
         for begin in range(0, features.shape[0], ROWS[kind]):
             piece = slice(begin, begin + ROWS[kind])
             rows, wanted = features[piece].to(product), targets[piece].unsqueeze(1)
             logits = (rows @ table.t()).to(exact)
+            if bias is not None:
+                logits += bias
             norm = torch.logsumexp(logits, dim=1, keepdim=True)
             nll = (norm - logits.gather(1, wanted)).sum()
             likelihood += nll
@@ -43,24 +57,33 @@ class SmoothedCrossEntropy(torch.autograd.Function):
             loss += (1.0 - smoothing) * nll + smoothing * uniform
             grad = logits.sub_(norm).exp_().sub_(smoothing / vocabulary)
             grad.scatter_add_(1, wanted, torch.full_like(norm, smoothing - 1.0))
+            if grad_bias is not None:
+                grad_bias += grad.sum(dim=0)
             grad = grad.to(product)
             grad_features[piece] = grad @ table
             if product == weight.dtype:
                 grad_weight.addmm_(grad.t(), rows)
             else:
                 grad_weight += grad.t() @ rows
-        ctx.save_for_backward(grad_features, grad_weight)
+        ctx.save_for_backward(grad_features, grad_weight, grad_bias)
         ctx.mark_non_differentiable(likelihood)
         return loss, likelihood
 
     @staticmethod
-    def backward(ctx, grad_loss: Tensor, _grad_likelihood: Tensor):
-        grad_features, grad_weight = ctx.saved_tensors
-        return grad_features * grad_loss, grad_weight * grad_loss, None, None
+    def backward(
+        ctx: Any, grad_loss: Tensor, _grad_likelihood: Tensor
+    ) -> tuple[Tensor, Tensor, Tensor | None, None, None]:
+        grad_features, grad_weight, grad_bias = ctx.saved_tensors
+        scaled_bias = None if grad_bias is None else grad_bias * grad_loss
+        return grad_features * grad_loss, grad_weight * grad_loss, scaled_bias, None, None
 
 
 def smoothed_cross_entropy(
-    features: Tensor, weight: Tensor, targets: Tensor, smoothing: float
+    features: Tensor,
+    weight: Tensor,
+    targets: Tensor,
+    smoothing: float,
+    bias: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
     """See SmoothedCrossEntropy."""
-    return SmoothedCrossEntropy.apply(features, weight, targets, smoothing)
+    return SmoothedCrossEntropy.apply(features, weight, bias, targets, smoothing)

@@ -1,4 +1,4 @@
-"""Bundles of a size with random weights, for measurements: python -m linnet_model.random_bundle.
+"""linnet-random-bundle: a bundle of a size with random weights, for measurements.
 
 Without a tokenizer they serve token ids; --tokenizer trains a small one on sentences made up from
 the seed.
@@ -16,37 +16,17 @@ import torch
 
 from linnet_model.augment import word
 from linnet_model.bundle import BundleFacts, write_bundle
-from linnet_model.config import BundleConfig, ConfigError, ModelConfig, TokenizerConfig
+from linnet_model.config import BundleConfig, ConfigError, TokenizerConfig
+from linnet_model.model_config import MIXERS
+from linnet_model.presets import PRESETS, preset
 from linnet_model.tokenizer import train_tokenizer
 from linnet_model.transducer import Transducer, parameter_count
 
-ENCODER_KERNELS = [3, 7, 15, 31, 31, 31, 31]
-DECODER_KERNELS = [3, 7, 15, 31, 31, 31]
-PRESETS = {
-    # Wu et al. 2019, with the gate: 213 million parameters for the big one at 32768 pieces, as in
-    # the paper.
-    "dynamic_base": {"width": 512, "ffn_width": 2048, "heads": 8},
-    "dynamic_big": {"width": 1024, "ffn_width": 4096, "heads": 16},
-    "tiny": {
-        "width": 32,
-        "ffn_width": 64,
-        "heads": 4,
-        "encoder_kernels": [3, 7],
-        "decoder_kernels": [3, 5],
-    },
-}
-
-
-def preset(name: str, vocabulary: int, mixer: str = "dynamic") -> ModelConfig:
-    sizes = ModelConfig(
-        **{"encoder_kernels": ENCODER_KERNELS, "decoder_kernels": DECODER_KERNELS, **PRESETS[name]},
-        vocabulary=vocabulary,
-        encoder_mixers=[mixer],
-        decoder_mixers=[mixer],
-        pre_norm=name == "tiny",
-    )
-    sizes.check()
-    return sizes
+# An encoder-decoder each: what serves has a source.
+SERVED = [name for name in PRESETS if name != "language_model"]
+MOST_TOKENS = 1024  # of a source and of a target
+# Of a target whose decoder remembers all of it: as many keys and values per lane and layer.
+MOST_TOKENS_REMEMBERED = 256
 
 
 def made_up_lines(count: int, seed: int) -> list[str]:
@@ -63,7 +43,7 @@ def random_bundle(
     name: str,
     vocabulary: int,
     seed: int,
-    mixer: str = "dynamic",
+    mixer: str | None = None,
     weight_type: str = "bfloat16",
     tokenizer: bool = False,
     task: str = "translate",
@@ -72,6 +52,10 @@ def random_bundle(
     """Writes the bundle of the preset `name` and returns its number of parameters. The same seed
     gives the same weights."""
     sizes = preset(name, vocabulary, mixer)
+    target_tokens = MOST_TOKENS
+    if 0 in sizes.decoder_kernels:
+        target_tokens = MOST_TOKENS_REMEMBERED
+        sizes.max_positions = target_tokens + 1
     torch.manual_seed(seed)
     model = Transducer(sizes).eval()
     target = "de" if task == "translate" else "en"
@@ -79,8 +63,8 @@ def random_bundle(
         name=bundle_name or f"random-{name.replace('_', '-')}",
         task=task,
         target_language=target,
-        max_source_tokens=1024,
-        max_target_tokens=1024,
+        max_source_tokens=MOST_TOKENS,
+        max_target_tokens=target_tokens,
         beam_size=5,
         target_ratio=0.0,
         target_offset=256,
@@ -104,24 +88,48 @@ def random_bundle(
 
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
-        prog="linnet-random-bundle", description=__doc__.split("\n\n")[0]
+        prog="linnet-random-bundle",
+        description=(__doc__ or "").split(": ", 1)[1],
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--preset", choices=sorted(PRESETS), required=True)
-    parser.add_argument("--vocab", type=int, default=32768, help="rows of the embedding")
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--mixer", choices=("dynamic", "light"), default="dynamic")
-    parser.add_argument("--task", choices=("translate", "summarize"), default="translate")
+    parser.add_argument(
+        "--preset",
+        choices=SERVED,
+        required=True,
+        metavar="NAME",
+        help=f"sizes, most of them those of papers: {', '.join(SERVED)}",
+    )
+    parser.add_argument(
+        "--out", type=Path, required=True, metavar="DIR", help="folder of the bundle"
+    )
+    parser.add_argument(
+        "--vocab", type=int, default=32768, metavar="N", help="rows of the embedding [%(default)s]"
+    )
+    parser.add_argument(
+        "--seed", type=int, default=1, metavar="N", help="of the weights [%(default)s]"
+    )
+    parser.add_argument(
+        "--mixer",
+        choices=MIXERS,
+        metavar="NAME",
+        help=f"in all layers instead of the preset's: {', '.join(MIXERS)}",
+    )
+    parser.add_argument(
+        "--task",
+        choices=("translate", "summarize"),
+        default="translate",
+        help="what the bundle says it does [%(default)s]",
+    )
     parser.add_argument(
         "--weights",
         choices=("bfloat16", "float32"),
         default="bfloat16",
-        help="type they are stored in",
+        help="type they are stored in [%(default)s]",
     )
     parser.add_argument(
         "--tokenizer", action="store_true", help="train a SentencePiece model on made-up sentences"
     )
-    parser.add_argument("--name", help="name of the bundle [random-PRESET]")
-    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--name", metavar="TEXT", help="name of the bundle [random-PRESET]")
     options = parser.parse_args(arguments)
     try:
         count = random_bundle(

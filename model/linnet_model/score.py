@@ -1,8 +1,10 @@
-"""linnet-score: measures a bundle on the test sets of its data, beside a trivial baseline.
+"""linnet-score: measures a model on the test sets of its data, beside a trivial baseline.
 
-Texts are decoded by linnet-decode, the engine that serves, where it is built; --engine python
+A bundle is decoded by linnet-decode, the engine that serves, where it is built; --engine python
 searches in Python. sacreBLEU and chrF for translations; ROUGE-1, 2, L (F1, stemmed) for summaries,
-the best of several references.
+the best of several references. A run gives what no bundle holds: perplexity per token and per word
+of a language model, perplexity of the gaps of a pre-trained model, accuracy and macro-F1 of a
+classifier.
 """
 
 from __future__ import annotations
@@ -18,19 +20,22 @@ from statistics import median
 from typing import Any
 
 import sacrebleu
-from tqdm import tqdm
 
 from linnet_model.bundle import load_module, read_manifest
 from linnet_model.card import read_json, write_card
-from linnet_model.config import ConfigError
-from linnet_model.data import DataError, Pair, open_text, read_pairs
+from linnet_model.config import ConfigError, DataConfig, from_tables
 from linnet_model.evaluate import ROUGE, rouge
 from linnet_model.ops import CHECKOUT
-from linnet_model.search import Options, beam_search
+from linnet_model.score_run import score_run, test_rows
+from linnet_model.search import Options, answer_texts
+from linnet_model.text_files import DataError, Pair, read_lines
 from linnet_model.tokenizer import load_tokenizer
-from linnet_model.transducer import EOS
 
-BATCH = 32
+EXAMPLES = """examples:
+  linnet-score --bundle model/bundles/en-de --data DATA --write
+  linnet-score --bundle model/bundles/en-de --data DATA --domain tatoeba --limit 200
+  linnet-score --run runs/lm-de --data DATA
+"""
 
 
 def decode_command(named: Path | None) -> Path | None:
@@ -72,28 +77,14 @@ def decode_with_command(
 
 
 def decode_in_python(bundle: Path, manifest: dict[str, Any], texts: list[str]) -> list[str]:
-    module = load_module(bundle / manifest["model_file"])
-    reading = load_tokenizer(bundle / manifest["source_tokenizer_file"])
-    writing = load_tokenizer(bundle / manifest["target_tokenizer_file"])
-    sources = [[*reading.encode(text), EOS] for text in texts]
-    order = sorted(range(len(texts)), key=lambda i: len(sources[i]))
-    answers = [""] * len(texts)
-    options, reach = (
+    return answer_texts(
+        load_module(bundle / manifest["model_file"]),
+        load_tokenizer(bundle / manifest["source_tokenizer_file"]),
+        load_tokenizer(bundle / manifest["target_tokenizer_file"]),
+        texts,
         Options.of_manifest(manifest),
-        max(manifest["architecture"]["decoder_kernel_sizes"]),
+        manifest["limits"]["max_target_tokens"],
     )
-    for begin in tqdm(range(0, len(order), BATCH), unit="batch", disable=None):
-        part = order[begin : begin + BATCH]
-        found = beam_search(
-            module,
-            [sources[i] for i in part],
-            options,
-            manifest["limits"]["max_target_tokens"],
-            reach,
-        )
-        for i, hypotheses in zip(part, found, strict=True):
-            answers[i] = writing.decode(hypotheses[0].ids[:-1])
-    return answers
 
 
 def read_references(folder: Path, domain: str, pairs: list[Pair]) -> list[list[str]]:
@@ -101,8 +92,7 @@ def read_references(folder: Path, domain: str, pairs: list[Pair]) -> list[list[s
     path = folder / f"refs.{domain}.tsv"
     if not path.is_file():
         return [[pair.target] for pair in pairs]
-    with open_text(path) as lines:
-        references = [line.rstrip("\n").split("\t") for line in lines]
+    references = [line.split("\t") for line in read_lines(path)]
     if len(references) < len(pairs):
         raise DataError(
             f"{path} has {len(references)} lines for {len(pairs)} rows of test.{domain}.tsv"
@@ -156,18 +146,6 @@ def write_answers(
             file.write(f"{text}\t{wanted[0]}\t{answer}\n")
 
 
-def test_domains(folder: Path, wanted: list[str]) -> list[str]:
-    found = sorted(path.name.split(".")[1] for path in folder.glob("test.*.tsv"))
-    for domain in wanted:
-        if domain not in found:
-            raise ConfigError(
-                f"no test.{domain}.tsv in {folder}, there are {', '.join(found) or 'none'}"
-            )
-    if not found:
-        raise ConfigError(f"no test.<domain>.tsv in {folder}")
-    return wanted or found
-
-
 def score(
     bundle: Path,
     data: Path,
@@ -182,15 +160,15 @@ def score(
     training = read_json(bundle / "training.json")
     if training is None:
         raise ConfigError(f"{bundle} has no training.json, which names its data folder")
-    task, folder = training["recipe"]["bundle"]["task"], data / training["recipe"]["data"]["folder"]
+    config = from_tables(DataConfig, training["recipe"]["data"], "data.")
+    task, folder = training["recipe"]["bundle"]["task"], data / config.folder
     command = None if engine == "python" else decode_command(command)
     if engine == "command" and command is None:
         raise ConfigError(
             "linnet-decode is not built, build it with ./start.sh --build or use --engine python"
         )
-    tests = []
-    for domain in test_domains(folder, domains):
-        every = read_pairs(folder / f"test.{domain}.tsv")
+    tests: list[dict[str, Any]] = []
+    for domain, every in test_rows(folder, config, domains).items():
         pairs = every[:limit] if limit else every
         references = read_references(folder, domain, pairs)
         texts = [pair.source for pair in pairs]
@@ -246,56 +224,105 @@ def score(
     }
 
 
+def parse_arguments(arguments: list[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="linnet-score",
+        description=(__doc__ or "").split(": ", 1)[1],
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    what = parser.add_argument_group("what to measure")
+    which = what.add_mutually_exclusive_group(required=True)
+    which.add_argument("--bundle", type=Path, metavar="DIR", help="bundle of linnet-export")
+    which.add_argument(
+        "--run",
+        type=Path,
+        metavar="DIR",
+        help="run folder of linnet-train, or a checkpoint in it: a language model, a pre-trained "
+        "model or a classifier",
+    )
+    what.add_argument(
+        "--data",
+        type=Path,
+        required=True,
+        metavar="DIR",
+        help="folder that holds the recipe's data.folder",
+    )
+    what.add_argument(
+        "--domain", action="append", default=[], help="only this test set (repeatable)"
+    )
+    what.add_argument(
+        "--limit", type=int, default=0, metavar="N", help="first N rows of each test set; 0: all"
+    )
+    how = parser.add_argument_group("how a bundle is decoded")
+    how.add_argument(
+        "--engine",
+        choices=("auto", "command", "python"),
+        default="auto",
+        help="command: linnet-decode; auto: that, where it is built",
+    )
+    how.add_argument(
+        "--decode",
+        type=Path,
+        metavar="FILE",
+        help="linnet-decode, if not that of the release build",
+    )
+    how.add_argument(
+        "--decode-flag",
+        action="append",
+        default=[],
+        metavar="FLAG",
+        help="passed on, for instance --threads=1 (repeatable)",
+    )
+    out = parser.add_argument_group("what to write")
+    out.add_argument(
+        "--write",
+        action="store_true",
+        help="scores.json into the bundle or the run, and the bundle's MODEL_CARD.md",
+    )
+    out.add_argument(
+        "--answers",
+        type=Path,
+        metavar="DIR",
+        help="source, reference and answer of all rows, a .tsv for each test set",
+    )
+    return parser.parse_args(arguments)
+
+
+def write_json(path: Path, values: dict[str, Any]) -> None:
+    path.write_text(json.dumps(values, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
 def main(arguments: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="linnet-score", description=__doc__.split("\n\n")[0])
-    parser.add_argument("--bundle", type=Path, required=True)
-    parser.add_argument(
-        "--data", type=Path, required=True, help="folder that holds the recipe's data.folder"
-    )
-    parser.add_argument(
-        "--limit", type=int, default=0, help="first rows of each test set only; 0: all"
-    )
-    parser.add_argument(
-        "--domain", action="append", default=[], help="only these test sets (repeatable)"
-    )
-    parser.add_argument("--engine", choices=("auto", "command", "python"), default="auto")
-    parser.add_argument(
-        "--decode", type=Path, help="linnet-decode, if not that of the release build"
-    )
-    parser.add_argument(
-        "--decode-flag", action="append", default=[], help="passed on, for instance --threads=1"
-    )
-    parser.add_argument(
-        "--write", action="store_true", help="write scores.json and MODEL_CARD.md into the bundle"
-    )
-    parser.add_argument(
-        "--answers", type=Path, help="folder for source, reference, answer of all rows"
-    )
-    options = parser.parse_args(arguments)
+    options = parse_arguments(arguments)
     try:
-        scores = score(
-            options.bundle,
-            options.data,
-            options.limit,
-            options.domain,
-            options.engine,
-            options.decode,
-            options.decode_flag,
-            options.answers,
-        )
-        print(
-            json.dumps(
-                {k: v for k, v in scores.items() if k != "tests"}, indent=2, ensure_ascii=False
+        if options.run:
+            scores = score_run(
+                options.run, options.data, options.limit, options.domain, options.answers
             )
-        )
-        if options.write:
-            keep_other_tests(scores, read_json(options.bundle / "scores.json"))
-            text = json.dumps(scores, indent=2, ensure_ascii=False) + "\n"
-            (options.bundle / "scores.json").write_text(text, encoding="utf-8")
-            write_card(options.bundle)
+            if options.write:
+                folder = options.run if options.run.is_dir() else options.run.parent
+                write_json(folder / "scores.json", scores)
+        else:
+            scores = score(
+                options.bundle,
+                options.data,
+                options.limit,
+                options.domain,
+                options.engine,
+                options.decode,
+                options.decode_flag,
+                options.answers,
+            )
+            if options.write:
+                keep_other_tests(scores, read_json(options.bundle / "scores.json"))
+                write_json(options.bundle / "scores.json", scores)
+                write_card(options.bundle)
     except (ConfigError, DataError) as error:
         print(f"linnet-score: {error}", file=sys.stderr)
         return 1
+    facts = {k: v for k, v in scores.items() if k != "tests"}
+    print(json.dumps(facts, indent=2, ensure_ascii=False))
     return 0
 
 

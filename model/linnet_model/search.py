@@ -18,8 +18,10 @@ import math
 from dataclasses import dataclass, field
 from typing import Any
 
+import sentencepiece
 import torch
 from torch import Tensor
+from tqdm import tqdm
 
 from linnet_model.transducer import EOS, PAD, UNK
 
@@ -79,13 +81,12 @@ def beam_search(
     sources: list[list[int]],
     options: Options,
     most: int,
-    reach: int,
+    start: int = EOS,
 ) -> list[list[Hypothesis]]:
     """Decodes all sources (ids, end token last) as one batch; per source the finished hypotheses,
     best first.
 
-    most: the model's limit of target tokens. reach: columns of the ancestry table, at least the
-    widest kernel.
+    most: the model's limit of target tokens. start: the first input of the decoder.
     """
     beam, count = options.beam_size, len(sources)
     rows = count * beam
@@ -95,6 +96,7 @@ def beam_search(
         source[i, : len(ids)] = torch.tensor(ids)
     memory = [m.contiguous() for m in module.encode(source, lengths)]  # one block per source
     state = module.new_state(rows)
+    reach = max(ring.size(0) for ring in state)  # how far back the widest mixer looks
     blocks = (
         torch.arange(count, dtype=torch.int32).repeat_interleave(beam).unsqueeze(1).contiguous()
     )
@@ -106,7 +108,7 @@ def beam_search(
         )
         for s in sources
     ]
-    last = torch.full((rows,), EOS, dtype=torch.int64)
+    last = torch.full((rows,), start, dtype=torch.int64)
     for step in range(max(s.limit for s in sequences) + 1):
         positions = torch.full((rows,), step, dtype=torch.int32)
         logits = module.step(last, positions, ancestry, blocks, row_lengths, memory, state)
@@ -135,14 +137,16 @@ def advance(sequence: Sequence, logprobs: Tensor, step: int, options: Options) -
         logprobs[:, EOS] = end
     elif step < options.min_target_tokens:
         logprobs[:, EOS] = -math.inf
-    for row, tokens in enumerate(sequence.tokens):
-        for token in banned(tokens, options.no_repeat_ngram_size):
+    for row, said in enumerate(sequence.tokens):
+        for token in banned(said, options.no_repeat_ngram_size):
             if token != EOS:
                 logprobs[row, token] = -math.inf
     totals = logprobs + torch.tensor(sequence.scores).unsqueeze(1)
     considered = totals[:1] if step == 0 else totals
     best, where = considered.reshape(-1).topk(min(2 * beam, considered.numel() - 1))
-    tokens, scores, parents = [], [], []
+    tokens: list[list[int]] = []
+    scores: list[float] = []
+    parents: list[int] = []
     for rank, (score, place) in enumerate(zip(best.tolist(), where.tolist(), strict=True)):
         row, token = divmod(place, vocabulary)
         if token == EOS:
@@ -164,3 +168,26 @@ def advance(sequence: Sequence, logprobs: Tensor, step: int, options: Options) -
         parents.append(parents[0])
     if tokens:
         sequence.tokens, sequence.scores, sequence.parents = tokens, scores, parents
+
+
+def answer_texts(
+    module: torch.jit.ScriptModule,
+    reading: sentencepiece.SentencePieceProcessor,
+    writing: sentencepiece.SentencePieceProcessor,
+    texts: list[str],
+    options: Options,
+    most: int,
+    longest: int = 0,
+    batch: int = 32,
+) -> list[str]:
+    """The best answer to each text. longest: source tokens that are read, end token counted; 0:
+    all."""
+    sources = [[*reading.encode(text)[: longest - 1 if longest else None], EOS] for text in texts]
+    order = sorted(range(len(texts)), key=lambda i: len(sources[i]))
+    answers = [""] * len(texts)
+    for begin in tqdm(range(0, len(order), batch), unit="batch", disable=None):
+        part = order[begin : begin + batch]
+        found = beam_search(module, [sources[i] for i in part], options, most)
+        for i, hypotheses in zip(part, found, strict=True):
+            answers[i] = writing.decode(hypotheses[0].ids[:-1])
+    return answers

@@ -1,6 +1,7 @@
-"""The encoder-decoder: `forward` trains it, `encode` and `step` serve it.
+"""The model: an encoder-decoder or, without encoder layers, a language model.
 
-The scripted module keeps no state. What it offers to an engine:
+`forward` trains it, `encode` and `step` serve it. The scripted module keeps no state. What it
+offers to an engine:
 
   encode(source, lengths)  -> per decoder layer the keys and values of the encoder attention
   step(tokens, ...)        -> logits of every row; `state` is changed in place by the step operators
@@ -10,154 +11,108 @@ The scripted module keeps no state. What it offers to an engine:
 from __future__ import annotations
 
 import math
+import re
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from linnet_model.config import ModelConfig
 from linnet_model.dropout import Dropout, KeepAll
-from linnet_model.layers import ConvBlock, EncoderAttention, FeedForward
+from linnet_model.layers import DecoderLayer, EncoderLayer
+from linnet_model.model_config import ModelConfig
 
 BOS, PAD, EOS, UNK = 0, 1, 2, 3
 
 
-def sinusoids(positions: Tensor, width: int) -> Tensor:
+def sinusoids(positions: Tensor, width: int, steps: float) -> Tensor:
     """positions: integers of any shape [...] -> float32 [..., width], the halves [sin | cos].
 
-    Frequencies are 10000^(-i / (width/2 - 1)). They are computed in float32 in the graph, not kept
-    as a weight, so that a module converted to bfloat16 still tells position 1000 from 1001.
+    Frequencies are 10000^(-i / steps) for i < width/2: steps is width/2 - 1 in fairseq, width/2 in
+    Marian. They are computed in float32 in the graph, not kept as a weight, so that a module
+    converted to bfloat16 still tells position 1000 from 1001.
     """
-    half = width // 2
-    steps = torch.arange(half, dtype=torch.float32, device=positions.device)
-    frequencies = torch.exp(steps * (-math.log(10000.0) / (half - 1)))
+    i = torch.arange(width // 2, dtype=torch.float32, device=positions.device)
+    frequencies = torch.exp(i * (-math.log(10000.0) / steps))
     angles = positions.to(torch.float32).unsqueeze(-1) * frequencies
     return torch.cat([torch.sin(angles), torch.cos(angles)], dim=-1)
 
 
-class EncoderLayer(nn.Module):
-    def __init__(self, config: ModelConfig, mixer: str, kernel: int):
+class Entrance(nn.Module):
+    """Makes the input of the first layer from embeddings: scaled, and told their positions."""
+
+    def __init__(self, config: ModelConfig):
         super().__init__()
-        self.pre_norm, self.dropout = config.pre_norm, config.dropout
-        self.conv = ConvBlock(
-            mixer,
-            config.width,
-            config.heads,
-            kernel,
-            kernel // 2,
-            config.glu,
-            config.input_dropout,
-            config.weight_dropout,
+        self.width, self.first = config.width, config.first_position
+        self.scale = math.sqrt(config.width) if config.scale_embedding else 1.0
+        self.sinusoidal = config.positions.startswith("sinusoidal")
+        self.steps = float(config.width // 2 - (1 if config.positions == "sinusoidal" else 0))
+        # Row p is number p, so rows below the first are not used; fairseq's tables have them too.
+        self.table = (
+            embedding(config.first_position + config.max_positions, config.width)
+            if config.positions == "learned"
+            else None
         )
-        self.ffn = FeedForward(config.width, config.ffn_width, config.relu_dropout)
-        self.conv_norm = nn.LayerNorm(config.width)
-        self.ffn_norm = nn.LayerNorm(config.width)
 
-    @torch.jit.unused
-    def forward(self, x: Tensor, valid: Tensor | None, drop: Dropout) -> Tensor:
-        """x: [B, S, d], valid: [B, S, 1] or None -> [B, S, d]."""
-        if self.pre_norm:
-            x = x + drop(self.conv(self.conv_norm(x), valid, drop), self.dropout)
-            return x + drop(self.ffn(self.ffn_norm(x), drop), self.dropout)
-        x = self.conv_norm(x + drop(self.conv(x, valid, drop), self.dropout))
-        return self.ffn_norm(x + drop(self.ffn(x, drop), self.dropout))
-
-    @torch.jit.export
-    def encode(self, x: Tensor, lengths: Tensor) -> Tensor:
-        if self.pre_norm:
-            x = x + self.conv.encode(self.conv_norm(x), lengths)
-            return x + self.ffn.apply_to(self.ffn_norm(x))
-        x = self.conv_norm(x + self.conv.encode(x, lengths))
-        return self.ffn_norm(x + self.ffn.apply_to(x))
-
-
-class DecoderLayer(nn.Module):
-    def __init__(self, config: ModelConfig, mixer: str, kernel: int):
-        super().__init__()
-        self.pre_norm, self.dropout, self.kernel = config.pre_norm, config.dropout, kernel
-        self.conv = ConvBlock(
-            mixer,
-            config.width,
-            config.heads,
-            kernel,
-            kernel - 1,
-            config.glu,
-            config.input_dropout,
-            config.weight_dropout,
-        )
-        self.attention = EncoderAttention(config.width, config.heads, config.attention_dropout)
-        self.ffn = FeedForward(config.width, config.ffn_width, config.relu_dropout)
-        self.conv_norm = nn.LayerNorm(config.width)
-        self.attention_norm = nn.LayerNorm(config.width)
-        self.ffn_norm = nn.LayerNorm(config.width)
-
-    @torch.jit.unused
-    def forward(self, x: Tensor, memory: Tensor, bias: Tensor | None, drop: Dropout) -> Tensor:
-        """x: [B, T, d], memory: [B, S, d], bias: [B, 1, S] or None -> [B, T, d]. Padding of x
-        stands at its end."""
-        if self.pre_norm:
-            x = x + drop(self.conv(self.conv_norm(x), None, drop), self.dropout)
-            x = x + drop(self.attention(self.attention_norm(x), memory, bias, drop), self.dropout)
-            return x + drop(self.ffn(self.ffn_norm(x), drop), self.dropout)
-        x = self.conv_norm(x + drop(self.conv(x, None, drop), self.dropout))
-        x = self.attention_norm(x + drop(self.attention(x, memory, bias, drop), self.dropout))
-        return self.ffn_norm(x + drop(self.ffn(x, drop), self.dropout))
-
-    @torch.jit.export
-    def step(
-        self,
-        x: Tensor,
-        window: Tensor,
-        positions: Tensor,
-        ancestry: Tensor,
-        pool: Tensor,
-        blocks: Tensor,
-        source_lengths: Tensor,
-    ) -> Tensor:
-        if self.pre_norm:
-            x = x + self.conv.step(self.conv_norm(x), window, positions, ancestry)
-            x = x + self.attention.step(self.attention_norm(x), pool, blocks, source_lengths)
-            return x + self.ffn.apply_to(self.ffn_norm(x))
-        x = self.conv_norm(x + self.conv.step(x, window, positions, ancestry))
-        x = self.attention_norm(x + self.attention.step(x, pool, blocks, source_lengths))
-        return self.ffn_norm(x + self.ffn.apply_to(x))
+    def forward(self, embedded: Tensor, positions: Tensor) -> Tensor:
+        """embedded: [..., d], positions: integers from 0, broadcast to [...]; added in float32."""
+        x = embedded.to(torch.promote_types(embedded.dtype, torch.float32)) * self.scale
+        if self.table is not None:
+            x = x + self.table(positions + self.first)
+        elif self.sinusoidal:
+            x = x + sinusoids(positions + self.first, self.width, self.steps)
+        return x.to(embedded.dtype)
 
 
 class Transducer(nn.Module):
     def __init__(self, config: ModelConfig):
         super().__init__()
-        self.width = config.width
-        self.pre_norm = config.pre_norm
-        self.dropout = config.dropout
+        self.width, self.dropout = config.width, config.dropout
+        self.has_source = len(config.encoder_kernels) > 0
         # A table that is shared exists once: a module that is loaded and converted would otherwise
         # hold copies of it.
-        self.embed_source = embedding(config.vocabulary, config.width)
+        self.embed_source = (
+            embedding(config.vocabulary, config.width)
+            if self.has_source or config.sharing == "all"
+            else None
+        )
         self.embed_target = (
             None if config.sharing == "all" else embedding(config.target_vocabulary, config.width)
         )
         self.output = (
             embedding(config.target_vocabulary, config.width) if config.sharing == "none" else None
         )
+        self.output_bias = (
+            nn.Parameter(torch.zeros(config.target_vocabulary)) if config.output_bias else None
+        )
+        self.enter_source = Entrance(config) if self.has_source else None
+        self.enter_target = Entrance(config)
         self.encoder = nn.ModuleList(
-            [
-                EncoderLayer(config, m, k)
-                for m, k in zip(config.encoder_mixers, config.encoder_kernels, strict=True)
-            ]
+            EncoderLayer(config, *layer)
+            for layer in zip(
+                config.encoder_mixers,
+                config.encoder_kernels,
+                config.encoder_dilations,
+                strict=True,
+            )
         )
         self.decoder = nn.ModuleList(
-            [
-                DecoderLayer(config, m, k)
-                for m, k in zip(config.decoder_mixers, config.decoder_kernels, strict=True)
-            ]
+            DecoderLayer(config, *layer, self.has_source)
+            for layer in zip(
+                config.decoder_mixers,
+                config.decoder_kernels,
+                config.decoder_dilations,
+                strict=True,
+            )
         )
-        self.encoder_norm = nn.LayerNorm(config.width) if config.pre_norm else nn.Identity()
-        self.decoder_norm = nn.LayerNorm(config.width) if config.pre_norm else nn.Identity()
+        self.encoder_norm = final_norm(config) if self.has_source else nn.Identity()
+        self.decoder_norm = final_norm(config)
 
     @torch.jit.export
     def target_table(self) -> Tensor:
         """The embedding of target tokens [V, d]."""
         if self.embed_target is not None:
             return self.embed_target.weight
+        assert self.embed_source is not None
         return self.embed_source.weight
 
     @torch.jit.export
@@ -170,7 +125,7 @@ class Transducer(nn.Module):
     @torch.jit.export
     def project(self, features: Tensor) -> Tensor:
         """features: [..., d] -> logits [..., V]."""
-        return F.linear(features, self.output_table())
+        return F.linear(features, self.output_table(), self.output_bias)
 
     # The training path.
 
@@ -180,36 +135,26 @@ class Transducer(nn.Module):
     ) -> tuple[Tensor, Tensor | None]:
         """source: int64 [B, S], lengths: [B] -> memory [B, S, d] and the attention's bias [B, 1, S]
         or None."""
-        x = drop(
-            enter(self.embed_source(source), torch.arange(source.size(1), device=source.device)),
-            self.dropout,
-        )
+        places = torch.arange(source.size(1), device=source.device)
+        x = drop(self.enter_source(self.embed_source(source), places), self.dropout)
         valid = bias = None
         if int(lengths.min()) < source.size(1):
-            inside = torch.arange(source.size(1), device=source.device) < lengths.unsqueeze(1)
-            valid = inside.unsqueeze(-1).to(x.dtype)
-            bias = (
-                torch.zeros_like(inside, dtype=x.dtype)
-                .masked_fill_(~inside, -math.inf)
-                .unsqueeze(1)
-            )
+            valid = places < lengths.unsqueeze(1)
+            bias = torch.zeros_like(valid, dtype=x.dtype).masked_fill_(~valid, -math.inf)
+            bias = bias.unsqueeze(1)
         for layer in self.encoder:
             x = layer(x, valid, drop)
         return self.encoder_norm(x), bias
 
     @torch.jit.unused
     def decode_whole(
-        self, previous: Tensor, memory: Tensor, bias: Tensor | None, drop: Dropout
+        self, previous: Tensor, memory: Tensor | None, bias: Tensor | None, drop: Dropout
     ) -> Tensor:
         """previous: int64 [B, T], the target shifted right behind the end token -> features [B, T,
-        d]."""
-        x = drop(
-            enter(
-                F.embedding(previous, self.target_table()),
-                torch.arange(previous.size(1), device=previous.device),
-            ),
-            self.dropout,
-        )
+        d]. memory and bias are those of encode_whole, None in a language model."""
+        places = torch.arange(previous.size(1), device=previous.device)
+        x = self.enter_target(F.embedding(previous, self.target_table()), places)
+        x = drop(x, self.dropout)
         for layer in self.decoder:
             x = layer(x, memory, bias, drop)
         return self.decoder_norm(x)
@@ -226,14 +171,17 @@ class Transducer(nn.Module):
     @torch.jit.export
     def encode(self, source: Tensor, lengths: Tensor) -> list[Tensor]:
         """source: int64 [B, S], lengths: int32 [B] -> per decoder layer keys and values [B, S, 2,
-        d]."""
-        x = enter(self.embed_source(source), torch.arange(source.size(1), device=source.device))
-        for layer in self.encoder:
-            x = layer.encode(x, lengths)
-        x = self.encoder_norm(x)
+        d]; nothing in a language model."""
         memory: list[Tensor] = []
-        for layer in self.decoder:
-            memory.append(layer.attention.remember(x))
+        if self.enter_source is not None and self.embed_source is not None:
+            places = torch.arange(source.size(1), device=source.device)
+            x = self.enter_source(self.embed_source(source), places)
+            for layer in self.encoder:
+                x = layer.encode(x, lengths)
+            x = self.encoder_norm(x)
+            for layer in self.decoder:
+                if layer.attention is not None:
+                    memory.append(layer.attention.remember(x))
         return memory
 
     @torch.jit.export
@@ -250,38 +198,30 @@ class Transducer(nn.Module):
         """One token of every row.
 
         tokens: int64 [R], positions: int32 [R] steps already taken, ancestry: int32 [R, A], blocks:
-        int32 [R, M], source_lengths: int32 [R], memory: pools [N, P, 2, d], state: windows [K,
-        lanes, d]  ->  logits [R, V].
+        int32 [R, M], source_lengths: int32 [R], memory: pools [N, P, 2, d], state: a ring [window,
+        lanes, ...] per layer  ->  logits [R, V].
         """
-        x = enter(F.embedding(tokens, self.target_table()), positions)
+        x = self.enter_target(F.embedding(tokens, self.target_table()), positions)
         for i, layer in enumerate(self.decoder):
-            x = layer.step(x, state[i], positions, ancestry, memory[i], blocks, source_lengths)
+            pool = memory[i] if self.has_source else x
+            x = layer.step(x, state[i], positions, ancestry, pool, blocks, source_lengths)
         return self.project(self.decoder_norm(x))
 
     @torch.jit.export
     def new_state(self, lanes: int) -> list[Tensor]:
-        """Zeroed windows [K, lanes, d], one per decoder layer."""
-        weight = self.embed_source.weight
+        """Zeroed rings [window, lanes, ...], one per decoder layer."""
         state: list[Tensor] = []
         for layer in self.decoder:
-            state.append(
-                torch.zeros(
-                    [layer.kernel, lanes, self.width], dtype=weight.dtype, device=weight.device
-                )
-            )
+            state.append(layer.mixer.new_state(lanes, self.target_table()))
         return state
 
     @torch.jit.export
     def new_memory(self, blocks: int, block_tokens: int) -> list[Tensor]:
-        """Zeroed pools [blocks, block_tokens, 2, d], one per decoder layer."""
-        weight = self.embed_source.weight
+        """Zeroed pools [blocks, block_tokens, 2, d], one per decoder layer with a source."""
         memory: list[Tensor] = []
-        for _layer in self.decoder:
-            memory.append(
-                torch.zeros(
-                    [blocks, block_tokens, 2, self.width], dtype=weight.dtype, device=weight.device
-                )
-            )
+        for layer in self.decoder:
+            if layer.attention is not None:
+                memory.append(self.target_table().new_zeros([blocks, block_tokens, 2, self.width]))
         return memory
 
 
@@ -291,20 +231,23 @@ def embedding(rows: int, width: int) -> nn.Embedding:
     return table
 
 
-def enter(embedded: Tensor, positions: Tensor) -> Tensor:
-    """sqrt(d) * embedding + position, added in float32.
-
-    embedded: [..., d], positions: from 0, broadcast to [...]. The first token has number 2, as in
-    fairseq, where positions are counted from the padding id + 1.
-    """
-    width = embedded.size(-1)
-    x = embedded.to(torch.float32) * math.sqrt(float(width)) + sinusoids(positions + 2, width)
-    return x.to(embedded.dtype)
+def final_norm(config: ModelConfig) -> nn.Module:
+    return nn.LayerNorm(config.width) if config.pre_norm else nn.Identity()
 
 
-def forced_logits(model: Transducer, source: Tensor, lengths: Tensor, target: Tensor) -> Tensor:
-    """Logits [B, T, V] of the training path for target [B, T], without dropout."""
-    previous = torch.cat([torch.full_like(target[:, :1], EOS), target[:, :-1]], dim=1)
+def current_names(weights: dict[str, Tensor]) -> dict[str, Tensor]:
+    """Weights under the names that they have here. Layers of checkpoints and bundles made before
+    there were other mixers say `conv` and `conv_norm` where it is now `mixer` and `mixer_norm`."""
+    old = re.compile(r"^((?:en|de)coder\.\d+\.)conv(\.|_norm\.)")
+    return {old.sub(r"\1mixer\2", name): weight for name, weight in weights.items()}
+
+
+def forced_logits(
+    model: Transducer, source: Tensor, lengths: Tensor, target: Tensor, start: int = EOS
+) -> Tensor:
+    """Logits [B, T, V] of the training path for target [B, T], without dropout; `start` is the
+    decoder's first input."""
+    previous = torch.cat([torch.full_like(target[:, :1], start), target[:, :-1]], dim=1)
     return model.project(model(source, lengths, previous, KeepAll()))
 
 
@@ -318,6 +261,7 @@ __all__ = [
     "PAD",
     "UNK",
     "Transducer",
+    "current_names",
     "forced_logits",
     "parameter_count",
     "sinusoids",

@@ -1,7 +1,4 @@
-"""linnet-decode on tiny random bundles, and the eager model beside it.
-
-Binaries are looked for in LINNET_BIN_DIR, else in build/release/bin.
-"""
+"""linnet-decode on tiny random bundles, and the eager model beside it."""
 
 from __future__ import annotations
 
@@ -9,6 +6,8 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
+import threading
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,11 +15,10 @@ from typing import Any
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-BINARIES = Path(os.environ.get("LINNET_BIN_DIR", ROOT / "build/release/bin"))
 sys.path.insert(0, str(ROOT / "model"))
-os.environ.setdefault("LINNET_OPS_LIBRARY", str(BINARIES.parent / "lib" / "liblinnet_ops.so"))
 
 VOCABULARY, SEED = 600, 3
+SECONDS = 300  # for a run, or for the answers to some lines, on a busy machine
 
 
 @dataclass
@@ -30,15 +28,24 @@ class Run:
     stderr: str
 
 
-@pytest.fixture(scope="session")
-def binary() -> Path:
-    path = BINARIES / "linnet-decode"
-    assert path.exists(), f"{path} is not built: run ./start.sh --build, or set LINNET_BIN_DIR"
-    return path
+def as_input(lines) -> bytes:
+    text = "".join((x if isinstance(x, str) else json.dumps(x)) + "\n" for x in lines)
+    return text.encode("utf-8", "surrogateescape")
 
 
 @pytest.fixture(scope="session")
-def bundle(tmp_path_factory) -> Path:
+def binary(program) -> Path:
+    return program("linnet-decode")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def operators(binaries) -> None:
+    """The operators of the model in Python are those of the programs."""
+    os.environ.setdefault("LINNET_OPS_LIBRARY", str(binaries.parent / "lib/liblinnet_ops.so"))
+
+
+@pytest.fixture(scope="session")
+def bundle(tmp_path_factory, operators) -> Path:
     """The preset tiny with random float32 weights and a tokenizer."""
     from linnet_model.random_bundle import random_bundle
 
@@ -48,7 +55,7 @@ def bundle(tmp_path_factory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def bundle_without_tokenizer(tmp_path_factory) -> Path:
+def bundle_without_tokenizer(tmp_path_factory, operators) -> Path:
     from linnet_model.random_bundle import random_bundle
 
     out = tmp_path_factory.mktemp("bundles") / "ids"
@@ -57,20 +64,32 @@ def bundle_without_tokenizer(tmp_path_factory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def run(binary):
-    """run(bundle, "--beam", "2", lines=[{…}, "raw line"]) -> Run."""
+def command(binary):
+    """The command line, in float32 and with two threads where nothing else is said."""
+
+    def make(bundle: Path | None, *flags: str, threads: int = 2) -> list[str]:
+        words = [str(binary), *flags]
+        if bundle is not None:
+            words += ["--bundle", str(bundle)]
+        if "--threads" not in flags:
+            words += ["--threads", str(threads)]
+        if "--compute" not in flags:
+            words += ["--compute", "float32"]
+        return words
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def run(command):
+    """run(bundle, "--beam", "2", lines=[{…}, "raw line"]) -> Run: a process of its own."""
 
     def run_decode(bundle: Path | None, *flags: str, lines=(), threads: int = 2) -> Run:
-        text = "".join((x if isinstance(x, str) else json.dumps(x)) + "\n" for x in lines)
-        command = [str(binary), *flags]
-        if bundle is not None:
-            command += ["--bundle", str(bundle)]
-        if "--threads" not in flags:
-            command += ["--threads", str(threads)]
-        if "--compute" not in flags:
-            command += ["--compute", "float32"]
         done = subprocess.run(
-            command, input=text.encode("utf-8", "surrogateescape"), capture_output=True, timeout=300
+            command(bundle, *flags, threads=threads),
+            input=as_input(lines),
+            capture_output=True,
+            timeout=SECONDS,
         )
         answers = [json.loads(line) for line in done.stdout.decode().splitlines()]
         return Run(done.returncode, answers, done.stderr.decode())
@@ -78,14 +97,64 @@ def run(binary):
     return run_decode
 
 
+class UnderWay:
+    """A linnet-decode that waits for lines. Most of a short run is loading LibTorch, so tests that
+    ask with the same flags share one; that an answer does not depend on what was asked before and
+    beside it, is a law with tests of its own."""
+
+    def __init__(self, words: list[str]):
+        self._errors = tempfile.TemporaryFile()  # noqa: SIM115 (lives as long as the process)
+        self._process = subprocess.Popen(
+            words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors
+        )
+
+    def ask(self, lines) -> list[dict[str, Any]]:
+        writer = threading.Thread(target=self._write, args=(as_input(lines),))
+        guard = threading.Timer(SECONDS, self._process.kill)
+        guard.start()
+        writer.start()  # beside the reading: both pipes are short
+        answers = [self._process.stdout.readline() for _ in lines]
+        writer.join()
+        guard.cancel()
+        assert all(answers), f"no answer from {self._process.args}: {self.errors()}"
+        return [json.loads(answer) for answer in answers]
+
+    def _write(self, data: bytes) -> None:
+        try:
+            self._process.stdin.write(data)
+            self._process.stdin.flush()
+        except BrokenPipeError:
+            pass  # the answers that do not come say it
+
+    def errors(self) -> str:
+        self._errors.seek(0)
+        return self._errors.read().decode()
+
+    def end_input(self) -> None:
+        self._process.stdin.close()
+
+    def wait(self) -> tuple[int, bytes]:
+        """Exit status, and what it wrote that nobody had asked for."""
+        rest = self._process.stdout.read()
+        self._process.stdout.close()
+        return self._process.wait(SECONDS), rest
+
+
 @pytest.fixture(scope="session")
-def decode(run, bundle):
+def decode(command, bundle):
     """decode([lines], flags…) -> the n-best list of each line; all lines must be good."""
+    under_way: dict[tuple, UnderWay] = {}
 
-    def decode_lines(lines, *flags: str, **keywords):
-        done = run(bundle, *flags, lines=lines, **keywords)
-        assert done.status == 0, (done.stderr, done.answers)
-        assert len(done.answers) == len(lines)
-        return [answer["hypotheses"] for answer in done.answers]
+    def decode_lines(lines, *flags: str, threads: int = 2):
+        words = command(bundle, *flags, threads=threads)
+        if tuple(words) not in under_way:
+            under_way[tuple(words)] = UnderWay(words)
+        answers = under_way[tuple(words)].ask(lines)
+        assert all("hypotheses" in answer for answer in answers), answers
+        return [answer["hypotheses"] for answer in answers]
 
-    return decode_lines
+    yield decode_lines
+    for process in under_way.values():
+        process.end_input()
+    for process in under_way.values():
+        assert process.wait() == (0, b""), process.errors()

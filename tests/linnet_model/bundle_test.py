@@ -8,13 +8,16 @@ import torch
 
 from linnet_model.bundle import (
     BundleFacts,
+    SpecialIds,
+    TokenizerFiles,
     load_module,
     read_bundle_weights,
     read_manifest,
     write_bundle,
 )
 from linnet_model.config import BundleConfig, ConfigError, ModelConfig
-from linnet_model.random_bundle import main, preset, random_bundle
+from linnet_model.presets import preset
+from linnet_model.random_bundle import main, random_bundle
 from linnet_model.transducer import EOS, Transducer
 
 PROTO = Path(__file__).resolve().parents[2] / "proto" / "linnet" / "v1" / "bundle.proto"
@@ -34,14 +37,39 @@ def fields(message: str) -> set[str]:
     return {line.split("=")[0].split()[-1] for line in lines if "=" in line}
 
 
-def test_the_manifest_fills_the_proto_field_by_field(bundle: Path):
-    manifest = read_manifest(bundle)
+def test_the_manifest_fills_the_proto_field_by_field(tmp_path: Path):
+    """With everything that may be left out: vocabularies, codes, words, start token, two sizes."""
+    codes = tmp_path / "codes"
+    codes.write_text("#version: 0.2\n")
+    files = TokenizerFiles(
+        codes, source_vocabulary=["a"], target_vocabulary=["b"], bpe_codes=True, moses=True
+    )
+    sizes = preset("tiny", 60)
+    sizes.sharing, sizes.target_vocabulary = "none", 50
+    write_bundle(
+        tmp_path,
+        Transducer(sizes),
+        sizes,
+        BundleConfig(name="x"),
+        files,
+        "bfloat16",
+        BundleFacts(version="1"),
+        SpecialIds(start=1),
+    )
+    manifest = read_manifest(tmp_path)
     assert set(manifest) == fields("BundleManifest")
     assert set(manifest["architecture"]) == fields("Architecture")
     assert set(manifest["vocabulary"]) == fields("Vocabulary")
     assert set(manifest["limits"]) == fields("BundleLimits")
     assert set(manifest["default_options"]) == fields("DecodingDefaults")
     assert set(manifest["files"][0]) == fields("BundleFile")
+
+
+@pytest.mark.parametrize("name", ["", "En", "a b", ".a", "a/b", "a" * 65])
+def test_names_that_the_engine_would_not_read_are_refused(name: str):
+    with pytest.raises(ConfigError, match="must be 1 to 64 lower-case letters"):
+        BundleConfig(name=name).check()
+    BundleConfig(name="opus-mt_en.de2").check()
 
 
 def test_the_manifest_lists_the_files_as_they_are(bundle: Path):

@@ -1,62 +1,22 @@
-"""Reading pairs, and cutting them into batches."""
+"""Rows as token ids, and cutting them into batches."""
 
-import lzma
 import random
 from pathlib import Path
 
 import numpy
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from linnet_model.config import DataConfig
 from linnet_model.data import (
     Corpus,
-    DataError,
-    Pair,
     batches,
     epoch_batches,
     make_batch,
-    read_pairs,
     training_pairs,
 )
+from linnet_model.text_files import Pair
 from linnet_model.transducer import EOS, PAD
-
-
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        (b"one\tzwei\n", "rows.tsv:1 has 2 columns, expected source, target and domain"),
-        (b"a\tb\tc\td\n", "rows.tsv:1 has 4 columns"),
-        (b"a\tb\tx\n\n", "rows.tsv:2 has 1 columns"),
-        (b"a\t \tx\n", "rows.tsv:1 has an empty target"),
-        ("a\tfÃ¼r dich\tx\n".encode(), "rows.tsv:1 has 'Ã¼' in its target"),
-        ("a\ufffd\tb\tx\n".encode(), "in its source, text decoded with the wrong encoding"),
-        (b"a\xff\tb\tx\n", "rows.tsv is not UTF-8"),
-    ],
-)
-def test_a_bad_line_is_named_with_what_is_wrong(tmp_path: Path, content: bytes, message: str):
-    (tmp_path / "rows.tsv").write_bytes(content)
-    with pytest.raises(DataError) as error:
-        read_pairs(tmp_path / "rows.tsv")
-    assert message in str(error.value)
-
-
-def test_a_missing_file_a_cut_file_and_a_missing_domain_are_named(tmp_path: Path):
-    with pytest.raises(DataError, match="no file"):
-        read_pairs(tmp_path / "train.tsv.xz")
-    whole = lzma.compress(b"a\tb\tx\n" * 1000)
-    (tmp_path / "cut.tsv.xz").write_bytes(whole[: len(whole) // 2])
-    with pytest.raises(DataError, match="is not a whole xz file"):
-        read_pairs(tmp_path / "cut.tsv.xz")
-    (tmp_path / "rows.tsv").write_text("a\tb\tx\n")
-    with pytest.raises(DataError, match="has no rows of news"):
-        read_pairs(tmp_path / "rows.tsv", ["x", "news"])
-
-
-def test_line_separators_inside_a_text_do_not_end_its_row(tmp_path: Path):
-    (tmp_path / "rows.tsv").write_text("a\u2028b\tc\x0bd\tx\n", encoding="utf-8", newline="\n")
-    assert read_pairs(tmp_path / "rows.tsv") == [Pair("a\u2028b", "c\x0bd", "x")]
 
 
 def test_a_corpus_holds_every_row_that_fits_and_counts_the_rest(tokenizer):
@@ -92,7 +52,7 @@ def test_some_sources_are_cut_short_where_the_recipe_says_so(tokenizer):
 
 def test_echoes_are_targets_that_are_their_own_sources(data_folder: Path):
     config = DataConfig(folder="toy", domains={"even": 1.0}, echo_share=0.1)
-    pairs = training_pairs(data_folder / "toy" / "train.tsv.xz", config, seed=1)
+    pairs = training_pairs(data_folder / "toy", config, seed=1)
     echoes = [pair for pair in pairs if pair.domain == "echoes"]
     assert len(echoes) == 12
     assert all(pair.source == pair.target for pair in echoes)
@@ -156,7 +116,7 @@ def test_training_pairs_follow_from_their_seed(data_folder: Path):
     config = DataConfig(
         folder="toy", domains={"even": 1.0}, lowercase_share=0.5, rename_share=1.0, copy_share=0.1
     )
-    path = data_folder / "toy" / "train.tsv.xz"
+    path = data_folder / "toy"
     once = training_pairs(path, config, seed=1)
     assert once == training_pairs(path, config, seed=1)
     assert once != training_pairs(path, config, seed=2)

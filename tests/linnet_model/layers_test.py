@@ -1,70 +1,86 @@
-"""The convolutions: training path against plain loops, operators against the training path."""
+"""The blocks around a mixer: attention to the source and feed-forward, and layers made of them."""
+
+import math
 
 import pytest
 import torch
 
 from linnet_model.dropout import KeepAll
-from linnet_model.layers import DynamicConv, LightConv, band_matrix, convolve
+from linnet_model.layers import DecoderLayer, EncoderAttention, FeedForward
+from linnet_model.model_config import ModelConfig
 
 KEEP = KeepAll()
 
 
-def loops(x: torch.Tensor, taps: torch.Tensor, padding_left: int) -> torch.Tensor:
-    """The formula of Wu et al. 2019, section 4, one sum at a time."""
-    b, t, c = x.shape
-    h, k = taps.shape[2:]
-    y = torch.zeros_like(x)
-    for i in range(b):
-        for j in range(t):
-            for ch in range(c):
-                for tap in range(k):
-                    s = j + tap - padding_left
-                    if 0 <= s < t:
-                        y[i, j, ch] += taps[i, j, ch // (c // h), tap] * x[i, s, ch]
-    return y
-
-
-@pytest.mark.parametrize("length", [1, 2, 5, 9])
-@pytest.mark.parametrize(
-    ("kernel", "padding_left"), [(1, 0), (3, 1), (3, 2), (7, 3), (7, 6), (5, 1)]
-)
-def test_the_band_form_is_the_formula(length: int, kernel: int, padding_left: int):
-    torch.manual_seed(length * 100 + kernel)
-    x = torch.randn(2, length, 6, dtype=torch.float64)
-    taps = torch.randn(2, length, 3, kernel, dtype=torch.float64)
-    expected = loops(x, taps, padding_left)
-    torch.testing.assert_close(convolve(x, taps, padding_left), expected, rtol=0, atol=1e-12)
-
-
-def test_a_band_matrix_holds_each_tap_at_its_place():
-    band = band_matrix(torch.tensor([[[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]]), padding_left=1)
-    assert band.tolist() == [[[2.0, 3.0], [4.0, 5.0]]]
-
-
-@pytest.mark.parametrize("mixer", [DynamicConv, LightConv])
-@pytest.mark.parametrize("padding_left", [3, 6])
-def test_the_operator_gives_what_training_gave(mixer: type, padding_left: int):
-    torch.manual_seed(0)
-    conv = mixer(8, 2, 7, padding_left, weight_dropout=0.1)
-    x = torch.randn(3, 11, 8)
-    lengths = torch.tensor([11, 4, 1], dtype=torch.int32)
-    inside = (torch.arange(11) < lengths.unsqueeze(1)).unsqueeze(-1)
-    trained = conv(x * inside, KEEP) * inside
-    with torch.no_grad():
-        served = conv.encode(x * inside, lengths)
-    torch.testing.assert_close(served, trained, rtol=1e-5, atol=1e-6)
-
-
-@pytest.mark.parametrize("mixer", [DynamicConv, LightConv])
-def test_steps_give_what_the_whole_gave(mixer: type):
+def test_attention_to_the_source_is_its_formula_and_its_steps_are_the_whole():
     torch.manual_seed(1)
-    conv, length, rows = mixer(8, 2, 5, 4, weight_dropout=0.1), 9, 3
-    x = torch.randn(rows, length, 8)
-    window = torch.zeros(5, rows, 8)
-    ancestry = torch.arange(rows, dtype=torch.int32).unsqueeze(1).repeat(1, 5)
+    width, heads, lengths = 8, 2, torch.tensor([6, 2], dtype=torch.int32)
+    attention = EncoderAttention(width, heads, dropout=0.1)
+    x, memory = torch.randn(2, 3, width), torch.randn(2, 6, width)
+    bias = torch.zeros(2, 1, 6)
+    bias[1, :, 2:] = -math.inf
     with torch.no_grad():
-        whole = conv(x, KEEP)
-        for t in range(length):
-            positions = torch.full((rows,), t, dtype=torch.int32)
-            step = conv.step(x[:, t].contiguous(), window, positions, ancestry)
-            torch.testing.assert_close(step, whole[:, t], rtol=1e-5, atol=1e-6)
+        got = attention(x, memory, bias, KEEP)
+        keys, values = attention.key_value(memory).split(width, dim=-1)
+        query = attention.query(x)
+        expected = torch.zeros(2, 3, width)
+        for b in range(2):
+            seen = int(lengths[b])
+            for h in range(heads):
+                part = slice(4 * h, 4 * h + 4)
+                scores = query[b, :, part] @ keys[b, :seen, part].t() / 2.0
+                expected[b, :, part] = scores.softmax(-1) @ values[b, :seen, part]
+        expected = attention.output(expected)
+        # 1e-5: float32 sums in another order
+        torch.testing.assert_close(got, expected, rtol=1e-5, atol=1e-6)
+        pool = attention.remember(memory)  # one block of 6 per source
+        blocks = torch.tensor([[0], [1]], dtype=torch.int32)
+        for t in range(3):
+            step = attention.step(x[:, t].contiguous(), pool, blocks, lengths)
+            torch.testing.assert_close(step, expected[:, t], rtol=1e-5, atol=1e-6)
+
+
+def normal_distribution(x: torch.Tensor) -> torch.Tensor:
+    return (1 + torch.erf(x / math.sqrt(2))) / 2
+
+
+@pytest.mark.parametrize(
+    ("activation", "formula"),
+    [
+        ("relu", lambda x: x.clamp(min=0)),
+        ("swish", lambda x: x * torch.sigmoid(x)),
+        ("gelu", lambda x: x * normal_distribution(x)),
+    ],
+)
+def test_a_feed_forward_block_has_the_activation_asked_for(activation: str, formula):
+    torch.manual_seed(2)
+    block = FeedForward(6, 10, activation, dropout=0.1)
+    x = torch.randn(4, 6)
+    with torch.no_grad():
+        expected = block.fc2(formula(block.fc1(x)))
+        torch.testing.assert_close(block(x, KEEP), expected)
+        torch.testing.assert_close(block.apply_to(x), expected)
+
+
+@pytest.mark.parametrize("pre_norm", [True, False])
+def test_norms_stand_at_the_entry_of_blocks_or_behind_the_residual(pre_norm: bool):
+    config = ModelConfig(width=8, ffn_width=12, heads=2, pre_norm=pre_norm)
+    torch.manual_seed(3)
+    layer = DecoderLayer(config, "light", 3, 1, has_source=False)
+    x = torch.randn(1, 5, 8)
+    with torch.no_grad():
+        norm, mixer, ffn = layer.mixer_norm, layer.mixer, layer.ffn
+        if pre_norm:
+            y = x + mixer(norm(x), None, KEEP)
+            expected = y + ffn(layer.ffn_norm(y), KEEP)
+        else:
+            y = norm(x + mixer(x, None, KEEP))
+            expected = layer.ffn_norm(y + ffn(y, KEEP))
+        torch.testing.assert_close(layer(x, None, None, KEEP), expected)
+
+
+def test_a_layer_without_a_source_has_no_weights_for_one():
+    config = ModelConfig(width=8, ffn_width=12, heads=2)
+    names = [n for n, _ in DecoderLayer(config, "light", 3, 1, has_source=False).named_parameters()]
+    assert names
+    assert not [name for name in names if "attention" in name]

@@ -7,15 +7,15 @@ from pathlib import Path
 import pytest
 
 from linnet_model.config import ConfigError
-from linnet_model.data import DataError, Pair
 from linnet_model.score import (
     decode_command,
     decode_with_command,
     keep_other_tests,
     measure,
     read_references,
-    test_domains,
 )
+from linnet_model.score_run import test_domains
+from linnet_model.text_files import DataError, Pair
 
 test_domains.__test__ = False  # a function of the package, not a test
 

@@ -42,7 +42,7 @@ def log_probability(model: Transducer, source: list[int], target: list[int]) -> 
 def test_scores_are_the_log_probabilities_of_the_training_path(pair):
     model, module = pair
     options = Options(beam_size=3, length_penalty=0.7, max_target_tokens=6)
-    for source, found in zip(SOURCES, beam_search(module, SOURCES, options, 100, 3), strict=True):
+    for source, found in zip(SOURCES, beam_search(module, SOURCES, options, 100), strict=True):
         assert len(found) == 3
         assert [h.score for h in found] == sorted((h.score for h in found), reverse=True)
         for hypothesis in found:
@@ -54,7 +54,7 @@ def test_scores_are_the_log_probabilities_of_the_training_path(pair):
 def test_a_beam_of_one_is_greedy(pair):
     model, module = pair
     options = Options(beam_size=1, min_target_tokens=0, max_target_tokens=8)
-    for source, found in zip(SOURCES, beam_search(module, SOURCES, options, 100, 3), strict=True):
+    for source, found in zip(SOURCES, beam_search(module, SOURCES, options, 100), strict=True):
         expected = greedy(model, torch.tensor([source]), torch.tensor([len(source)]), 8)[0]
         assert found[0].ids == [*expected, EOS]
 
@@ -70,23 +70,23 @@ def test_a_beam_as_wide_as_all_targets_finds_the_best_of_all(pair):
     ]
     scores = {tuple(t): log_probability(model, source, t) / len(t) for t in every}
     options = Options(beam_size=len(every), max_target_tokens=most)
-    found = beam_search(module, [source], options, 100, 3)[0]
+    found = beam_search(module, [source], options, 100)[0]
     assert tuple(found[0].ids) == max(scores, key=scores.get)
 
 
 def test_company_does_not_change_what_a_text_becomes(pair):
     _, module = pair
     options = Options(beam_size=4, max_target_tokens=9)
-    together = beam_search(module, SOURCES, options, 100, 3)
+    together = beam_search(module, SOURCES, options, 100)
     for source, found in zip(SOURCES, together, strict=True):
-        alone = beam_search(module, [source], options, 100, 3)[0]
+        alone = beam_search(module, [source], options, 100)[0]
         assert [h.ids for h in alone] == [h.ids for h in found]
 
 
 def test_lengths_and_repeats_are_kept_as_asked(pair):
     _, module = pair
     options = Options(beam_size=3, min_target_tokens=4, max_target_tokens=7, no_repeat_ngram_size=2)
-    for found in beam_search(module, SOURCES, options, 100, 3):
+    for found in beam_search(module, SOURCES, options, 100):
         for hypothesis in found:
             assert 5 <= len(hypothesis.ids) <= 8
             pairs = list(itertools.pairwise([EOS, *hypothesis.ids]))
@@ -98,7 +98,7 @@ def test_lengths_and_repeats_are_kept_as_asked(pair):
 def test_a_penalised_unknown_token_does_not_come(pair):
     _, module = pair
     options = Options(beam_size=3, unknown_penalty=1e4, max_target_tokens=9)
-    found = beam_search(module, SOURCES, options, 100, 3)
+    found = beam_search(module, SOURCES, options, 100)
     assert all(UNK not in h.ids for hypotheses in found for h in hypotheses)
 
 
@@ -125,5 +125,5 @@ def test_the_cap_follows_the_length_of_the_source():
 def test_a_search_in_bfloat16_runs(tmp_path: Path):
     random_bundle(tmp_path, "tiny", 60, seed=1)
     module = load_module(tmp_path / "model.pt", torch.bfloat16)
-    found = beam_search(module, SOURCES, Options(beam_size=2, max_target_tokens=5), 100, 7)
+    found = beam_search(module, SOURCES, Options(beam_size=2, max_target_tokens=5), 100)
     assert all(len(hypotheses) == 2 for hypotheses in found)

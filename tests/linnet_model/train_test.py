@@ -73,8 +73,8 @@ def test_from_run_to_bundle_to_scores_and_on_from_there(
     run, bundle = tmp_path / "run", tmp_path / "bundle"
     terms = {"what": "w", "author": "a", "licence": "CC0", "attribution": "thanks"}
     known = {"even": terms, "odd": terms}
-    monkeypatch.setattr("linnet_model.card.sources_of", lambda domains: known)
-    monkeypatch.setattr("linnet_model.export.sources_of", lambda domains: known)
+    monkeypatch.setattr("linnet_model.card.sources_of", lambda *_: known)
+    monkeypatch.setattr("linnet_model.export.sources_of", lambda *_: known)
     assert train(recipe_file, data_folder, run) == 0
     export = ["--run", run, "--out", bundle, "--version", "1", "--provisional"]
     assert export_main([str(argument) for argument in export]) == 0
@@ -135,7 +135,7 @@ def test_what_is_wrong_is_said_without_a_traceback(
     recipe_file: Path, data_folder: Path, tmp_path: Path, capsys
 ):
     assert train(recipe_file, tmp_path, tmp_path / "run") == 1
-    assert "linnet-train: no file" in capsys.readouterr().err
+    assert "linnet-train: no folder" in capsys.readouterr().err
     assert train(recipe_file, data_folder, tmp_path / "run", "--set", "model.vocabulary=90000") == 1
     assert "no SentencePiece model of 90000 pieces" in capsys.readouterr().err
     assert train(recipe_file, data_folder, tmp_path / "run") == 0

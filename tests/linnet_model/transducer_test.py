@@ -1,20 +1,24 @@
 """Training path = serving path = scripted module, whatever the recipe chose."""
 
+import re
+
 import pytest
 import torch
 
-from linnet_model.config import ModelConfig
-from linnet_model.random_bundle import preset
+from linnet_model.config import ConfigError, ModelConfig
+from linnet_model.dropout import KeepAll
+from linnet_model.model_config import MIXERS
 from linnet_model.transducer import (
     EOS,
     PAD,
     Transducer,
-    enter,
+    current_names,
     forced_logits,
     parameter_count,
     sinusoids,
 )
 
+SEE_ALL = {"encoder_mixers": ["self_attention"], "decoder_mixers": ["self_attention"]}
 TOLERANCE = {"rtol": 1e-4, "atol": 1e-4}  # float32 sums in two orders, over four layers
 
 
@@ -32,11 +36,15 @@ def make_model(**changes) -> Transducer:
     )
     sizes.check()
     torch.manual_seed(5)
-    return Transducer(sizes).eval()
+    model = Transducer(sizes).eval()
+    if model.output_bias is not None:
+        torch.nn.init.normal_(model.output_bias)
+    return model
 
 
 def stepwise_logits(module, source, lengths, target, block_tokens=4) -> torch.Tensor:
-    """The target forced through encode and step, the memory in blocks handed out in reverse."""
+    """The target forced through encode and step, the memory in blocks handed out in reverse; a
+    language model has no memory."""
     rows, most = target.shape
     with torch.no_grad():
         memory = module.encode(source, lengths)
@@ -48,7 +56,8 @@ def stepwise_logits(module, source, lengths, target, block_tokens=4) -> torch.Te
                 for s in range(int(lengths[row])):
                     pool[int(blocks[row, s // block_tokens]), s % block_tokens] = whole[row, s]
         state = module.new_state(rows)
-        ancestry = torch.arange(rows, dtype=torch.int32).unsqueeze(1).repeat(1, 7)
+        reach = max(ring.size(0) for ring in state)
+        ancestry = torch.arange(rows, dtype=torch.int32).unsqueeze(1).repeat(1, reach)
         previous = torch.cat([torch.full((rows, 1), EOS), target[:, :-1]], dim=1)
         steps = [
             module.step(
@@ -82,6 +91,17 @@ def scene() -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         {"pre_norm": False},
         {"glu": False},
         {"encoder_mixers": ["light"], "decoder_mixers": ["light"]},
+        {"encoder_mixers": ["depthwise"], "decoder_mixers": ["depthwise"]},
+        {"encoder_mixers": ["dilated"], "encoder_dilations": [1, 2], "pre_norm": False},
+        {"decoder_mixers": ["dilated"], "decoder_dilations": [2, 4]},
+        {**SEE_ALL, "encoder_kernels": [0, 0], "decoder_kernels": [0, 0]},
+        {**SEE_ALL, "pre_norm": False, "encoder_kernels": [3, 0], "decoder_kernels": [2, 0]},
+        {"encoder_mixers": ["csan_1d"], "decoder_mixers": ["csan_1d"]},
+        {"encoder_mixers": ["csan_2d"], "decoder_mixers": ["csan_2d"], "decoder_kernels": [4, 2]},
+        {"encoder_mixers": ["csan_2d", "dynamic"], "decoder_mixers": ["light", "csan_1d"]},
+        {"positions": "sinusoidal_marian", "first_position": 0, "activation": "swish"},
+        {"positions": "learned", "max_positions": 12, "activation": "gelu"},
+        {"positions": "none", "scale_embedding": False, "output_bias": True},
         {"encoder_mixers": ["dynamic", "light"], "decoder_mixers": ["light", "dynamic"]},
         {"sharing": "output", "target_vocabulary": 60},
         {"sharing": "none", "target_vocabulary": 60},
@@ -114,7 +134,7 @@ def test_padding_of_a_source_is_invisible():
 def test_a_target_token_sees_none_that_follow():
     model, (source, lengths, target) = make_model(), scene()
     changed = target.clone()
-    changed[:, 7:] = 9
+    changed[:, 7:] = 9  # what step 8 reads
     with torch.no_grad():
         a = forced_logits(model, source, lengths, target)
         b = forced_logits(model, source, lengths, changed)
@@ -122,20 +142,83 @@ def test_a_target_token_sees_none_that_follow():
     assert not torch.allclose(a[:, 8:], b[:, 8:])
 
 
-def test_positions_stay_exact_in_a_bfloat16_module():
+def test_padding_of_a_target_is_invisible():
+    source, lengths, target = scene()
+    for mixer in MIXERS:
+        model = make_model(decoder_mixers=[mixer])
+        with torch.no_grad():
+            together = forced_logits(model, source, lengths, target)
+            alone = forced_logits(model, source, lengths, target[:, :5])
+        torch.testing.assert_close(together[:, :5], alone, **TOLERANCE)
+
+
+@pytest.mark.parametrize(("name", "steps"), [("sinusoidal", 7), ("sinusoidal_marian", 8)])
+def test_positions_stay_exact_in_a_bfloat16_module(name: str, steps: int):
     numbers = torch.tensor([0, 1, 255, 256, 257, 1000, 1001])
-    frequencies = 10000.0 ** (-torch.arange(8, dtype=torch.float64) / 7)
+    frequencies = 10000.0 ** (-torch.arange(8, dtype=torch.float64) / steps)
     angles = numbers.double().unsqueeze(1) * frequencies
     expected = torch.cat([angles.sin(), angles.cos()], dim=1)
     # 1e-4: an angle of 1000 in float32 is known to 6e-5
-    torch.testing.assert_close(sinusoids(numbers, 16).double(), expected, rtol=0, atol=1e-4)
-    model = make_model().to(torch.bfloat16)
-    model.embed_source.weight.data.zero_()
-    source = torch.full((1, 301), 5)
-    x = enter(model.embed_source(source), torch.arange(301))
+    torch.testing.assert_close(
+        sinusoids(numbers, 16, float(steps)).double(), expected, rtol=0, atol=1e-4
+    )
+    model = make_model(positions=name, first_position=3).to(torch.bfloat16)
+    x = model.enter_source(torch.zeros(1, 301, 16, dtype=torch.bfloat16), torch.arange(301))
     assert x.dtype == torch.bfloat16
-    exact = sinusoids(torch.arange(2, 303), 16).to(torch.bfloat16)
-    assert torch.equal(x[0], exact)
+    assert torch.equal(x[0], sinusoids(torch.arange(3, 304), 16, float(steps)).to(torch.bfloat16))
+
+
+def test_learned_positions_begin_at_the_row_of_the_first_number():
+    model = make_model(
+        positions="learned", first_position=2, max_positions=6, scale_embedding=False
+    )
+    table = model.enter_target.table.weight
+    assert tuple(table.shape) == (8, 16)
+    with torch.no_grad():
+        assert torch.equal(model.enter_target(torch.zeros(6, 16), torch.arange(6)), table[2:])
+    assert not torch.equal(model.enter_source.table.weight, table)
+
+
+def test_a_language_model_needs_no_source_and_its_steps_are_the_whole():
+    _, lengths, target = scene()
+    for mixer in MIXERS:
+        model = make_model(encoder_kernels=[], decoder_mixers=[mixer], sharing="output")
+        assert model.embed_source is None
+        previous = torch.cat([torch.full((3, 1), EOS), target[:, :-1]], dim=1)
+        with torch.no_grad():
+            whole = model.project(model.decode_whole(previous, None, None, KeepAll()))
+        for module in (model, torch.jit.script(model)):
+            assert module.encode(target, lengths) == []
+            steps = stepwise_logits(module, target[:, :1], lengths, target)
+            torch.testing.assert_close(steps, whole, **TOLERANCE)
+
+
+def test_weights_of_old_checkpoints_come_under_their_present_names():
+    weights = {n: torch.empty(0) for n in make_model().state_dict()}
+    old = {
+        re.sub(r"^(\w+\.\d+)\.mixer(\.|_norm\.)", r"\1.conv\2", name): weight
+        for name, weight in weights.items()
+    }
+    assert "encoder.0.conv.conv.weight_linear.weight" in old
+    assert "decoder.1.conv_norm.bias" in old
+    assert current_names(old) == weights
+    assert current_names(weights) == weights
+
+
+def test_lengths_that_a_model_cannot_tell_apart_or_remember_are_refused():
+    learned = ModelConfig(positions="learned", max_positions=20)
+    learned.check()
+    learned.check_lengths(20, 19)
+    with pytest.raises(ConfigError, match=r"sources of 21 tokens do not fit .* 20, raise it"):
+        learned.check_lengths(21, 19)
+    whole = ModelConfig(decoder_mixers=["self_attention"], decoder_kernels=[0], max_positions=20)
+    whole.check()
+    whole.check_lengths(500, 19)
+    with pytest.raises(ConfigError, match="targets of 20 tokens and an end token do not fit"):
+        whole.check_lengths(500, 20)
+    bounded = ModelConfig()
+    bounded.check()
+    bounded.check_lengths(5000, 5000)
 
 
 def test_a_shared_table_exists_once():
@@ -173,9 +256,3 @@ def test_a_row_that_is_taken_over_remembers_nothing():
             state,
         )
     torch.testing.assert_close(first, once[:, 0], **TOLERANCE)
-
-
-def test_the_big_model_has_the_parameters_of_the_paper():
-    with torch.device("meta"):
-        count = parameter_count(Transducer(preset("dynamic_big", 32768)))
-    assert round(count / 1e6) == 213

@@ -1,0 +1,189 @@
+"""The report of linnet-compare: a table and plots of what was measured.
+
+Times are given as ratios to dynamic, round by round in the same run, with their median: on a busy
+machine the ratios of neighbours hold where the numbers themselves do not.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from pathlib import Path
+from statistics import mean, median
+from typing import Any
+
+import matplotlib
+
+matplotlib.use("svg")
+import matplotlib.pyplot as plt
+
+from linnet_model.config import ConfigError
+
+COLOURS = {
+    "dynamic": "#0072b2",
+    "light": "#56b4e9",
+    "depthwise": "#009e73",
+    "dilated": "#f0e442",
+    "self_attention": "#d55e00",
+    "csan_1d": "#cc79a7",
+    "csan_2d": "#999999",
+}
+
+
+def ratios(values: dict[str, list[float]]) -> dict[str, float]:
+    """Mixer -> median over the rounds of its value divided by that of the first mixer."""
+    first = values[next(iter(values))]
+    return {
+        m: median(v / f for v, f in zip(found, first, strict=True)) for m, found in values.items()
+    }
+
+
+def by_mixer(results: dict[str, Any]) -> dict[str, list[dict[str, Any]]]:
+    runs = defaultdict(list)
+    for run in results["runs"]:
+        runs[run["mixer"]].append(run)
+    return runs
+
+
+def quality(runs: list[dict[str, Any]], measure: str) -> str:
+    """One run: its score and 95 % interval. Several: their mean and range."""
+    scores = [run["scores"][measure] for run in runs]
+    if len(scores) == 1:
+        score, low, high = scores[0]
+        return f"{score:.1f} ({low:.1f} to {high:.1f})"
+    values = [score[0] for score in scores]
+    return f"{mean(values):.1f} ({min(values):.1f} to {max(values):.1f})"
+
+
+def table(results: dict[str, Any]) -> list[str]:
+    runs = by_mixer(results)
+    measures = list(results["runs"][0]["scores"])
+    training = ratios(results["training"])
+    decoding = ratios({m: d["batch"] for m, d in results["decoding"].items()})
+    lengths = list(next(iter(results["decoding"].values()))["sentence"])
+    shown = [lengths[0], lengths[len(lengths) // 2], lengths[-1]]
+    sentence = {
+        n: {m: median(d["sentence"][n]) * 1000 for m, d in results["decoding"].items()}
+        for n in shown
+    }
+    head = ["mixer", "parameters", "validation loss", *measures, "training speed", "decoding speed"]
+    head += [f"ms a sentence of {n}" for n in shown]
+    lines = ["| " + " | ".join(head) + " |", "|---" + "|---:" * (len(head) - 1) + "|"]
+    for mixer, found in runs.items():
+        cells = [mixer, f"{found[0]['parameters']:,}", f"{mean(r['valid_nll'] for r in found):.3f}"]
+        cells += [quality(found, measure) for measure in measures]
+        cells += [f"{training[mixer]:.2f}", f"{decoding[mixer]:.2f}"]
+        cells += [f"{sentence[n][mixer]:.0f}" for n in shown]
+        lines.append("| " + " | ".join(cells) + " |")
+    return lines
+
+
+def settings(results: dict[str, Any]) -> str:
+    """What a reader needs to know of the numbers, in one paragraph."""
+    recipe, runs = results["recipe"], results["runs"]
+    model, training = recipe["model"], recipe["train"]
+    first = runs[0]["mixer"]
+    tokens = median(results["training"][first])
+    batch = median(results["decoding"][first]["batch"])
+    seeds = len({run["seed"] for run in runs})
+    scores = (
+        "in parentheses, 95 % of 1000 resampled test sets"
+        if seeds == 1
+        else f"mean and range of {seeds} seeds"
+    )
+    unit = "CPU second" if results["device"] == "cpu" else "second"
+    return (
+        f"{results['machine']}; {recipe['bundle']['name']} recipe: width {model['width']}, "
+        f"{len(model['encoder_kernels'])}+{len(model['decoder_kernels'])} layers, "
+        f"{model['vocabulary']} pieces, {training['updates']} updates of at most "
+        f"{training['batch_target_tokens']} target tokens, test set {runs[0]['test']} "
+        f"({runs[0]['rows']} rows), beam {recipe['bundle']['beam_size']}; scores: {scores}. "
+        f"Speeds are ratios to {first} (median of rounds taken in turn), which trains "
+        f"{tokens:.0f} target tokens a {unit} on {training['threads'] or 'all'} thread(s) and "
+        f"decodes {batch:.0f} a second (float32, batches of 32, 30 tokens to 30, one thread). A "
+        "sentence of n tokens becomes one of n, alone."
+    )
+
+
+def plot_lengths(results: dict[str, Any], path: Path) -> None:
+    figure, axes = plt.subplots(figsize=(7, 4.2))
+    for mixer, found in results["decoding"].items():
+        lengths = [int(n) for n in found["sentence"]]
+        times = [1000 * median(found["sentence"][str(n)]) / n for n in lengths]
+        axes.plot(lengths, times, marker="o", label=mixer, color=COLOURS[mixer])
+    axes.set_xscale("log", base=2)
+    axes.set_xticks(lengths, [str(n) for n in lengths])
+    axes.set_ylim(bottom=0)
+    axes.set_xlabel("tokens of source and of target")
+    axes.set_ylabel("ms per target token, one sentence alone")
+    axes.grid(alpha=0.3)
+    axes.legend(frameon=False, fontsize=8)
+    save(figure, path)
+
+
+def plot_quality(results: dict[str, Any], path: Path) -> None:
+    """Score against speed of decoding: up and to the right is better."""
+    runs, measure = by_mixer(results), next(iter(results["runs"][0]["scores"]))
+    speed = ratios({m: d["batch"] for m, d in results["decoding"].items()})
+    figure, axes = plt.subplots(figsize=(7, 4.2))
+    for mixer, found in runs.items():
+        scores = [run["scores"][measure] for run in found]
+        middle = mean(s[0] for s in scores)
+        if len(scores) == 1:
+            low, high = scores[0][1:]
+        else:
+            low, high = min(s[0] for s in scores), max(s[0] for s in scores)
+        axes.errorbar(
+            speed[mixer],
+            middle,
+            yerr=[[max(0.0, middle - low)], [max(0.0, high - middle)]],
+            fmt="o",
+            capsize=3,
+            color=COLOURS[mixer],
+            label=mixer,
+        )
+    axes.set_xlabel("decoding speed, dynamic = 1")
+    axes.set_ylabel(measure)
+    axes.grid(alpha=0.3)
+    axes.legend(frameon=False, fontsize=8)
+    save(figure, path)
+
+
+def save(figure: Any, path: Path) -> None:
+    matplotlib.rcParams["svg.hashsalt"] = "linnet"  # the same numbers give the same file
+    figure.tight_layout()
+    figure.savefig(path, metadata={"Date": None})
+    plt.close(figure)
+
+
+def markers(device: str) -> tuple[str, str]:
+    return f"<!-- comparison {device} -->", f"<!-- end of comparison {device} -->"
+
+
+def renew(page: Path, device: str, lines: list[str]) -> None:
+    """Puts the lines between the device's two markers on the page."""
+    begin, end = markers(device)
+    text = page.read_text(encoding="utf-8")
+    if text.count(begin) != 1 or text.count(end) != 1:
+        raise ConfigError(f"{page} must hold {begin!r} and {end!r} once each, around the table")
+    before, rest = text.split(begin)
+    after = rest.split(end)[1]
+    page.write_text(before + "\n".join([begin, *lines, end]) + after, encoding="utf-8")
+
+
+def write_report(results: dict[str, Any], folder: Path, readme: Path | None) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    device = results["device"]
+    (folder / f"{device}.json").write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
+    plots = {
+        "time per token against length": folder / f"{device}-lengths.svg",
+        "quality against speed": folder / f"{device}-quality.svg",
+    }
+    plot_lengths(results, plots["time per token against length"])
+    plot_quality(results, plots["quality against speed"])
+    if readme is not None:
+        lines = ["", settings(results), "", *table(results), ""]
+        for title, plot in plots.items():
+            shown = plot.resolve().relative_to(readme.resolve().parent)
+            lines.append(f"![{title}]({shown.as_posix()})")
+        renew(readme, device, [*lines, ""])

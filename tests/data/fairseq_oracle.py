@@ -1,0 +1,53 @@
+"""The models of tests/data/oracle: small ones of fairseq, with numbers that fairseq itself made."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+ORACLE = Path(__file__).resolve().parent / "oracle"
+PAD = 1
+CLEAR = 1e-4  # below this gap rounding may decide which of two comes first
+
+MODELS: dict[str, dict[str, Any]] = {
+    model["name"]: model for model in json.loads((ORACLE / "models.json").read_text())["models"]
+}
+# Every file of every model: (model, generation).
+CHECKPOINTS = [(name, kind) for name, model in MODELS.items() for kind in model["checkpoints"]]
+
+
+def folder(name: str) -> Path:
+    return ORACLE / "models" / name
+
+
+def checkpoint(name: str, kind: str) -> Path:
+    return folder(name) / MODELS[name]["checkpoints"][kind]
+
+
+def dictionaries(name: str) -> tuple[Path, Path]:
+    return folder(name) / "dict.src.txt", folder(name) / "dict.tgt.txt"
+
+
+def split(arrays: Any, field: str, offsets: str) -> list[np.ndarray]:
+    """A field that is laid end to end, by sentence."""
+    return np.split(arrays[field], arrays[offsets][1:-1])
+
+
+def forward(name: str) -> dict[str, list[np.ndarray]]:
+    """By field, without _flat: a list of one array for each sentence."""
+    arrays = np.load(folder(name) / "forward.npz", allow_pickle=False)
+    return {
+        field.removesuffix("_flat"): split(
+            arrays, field, f"{'source' if field[:2] in ('so', 'en') else 'target'}_offsets"
+        )
+        for field in arrays.files
+        if field.endswith("_flat")
+    }
+
+
+def cap(setting: dict[str, Any], source_tokens: int) -> int:
+    """Target tokens without the end token."""
+    return int(setting["max_len_a"] * source_tokens + setting["max_len_b"])

@@ -1,0 +1,179 @@
+"""Tiny Marian models of Hugging Face's transformers with random weights, for the tests of the
+importer: a folder as OPUS-MT publishes them, and the model and tokenizer that transformers makes of
+it."""
+
+from __future__ import annotations
+
+import io
+import json
+import logging
+import random
+import warnings
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import sentencepiece
+import torch
+
+END, UNKNOWN, PADDING = "</s>", "<unk>", "<pad>"
+MAX_LENGTH = 26  # as transformers counts: with the start token and the end token
+
+
+@dataclass
+class TinyMarian:
+    folder: Path
+    model: Any  # transformers.MarianMTModel
+    tokenizer: Any  # transformers.MarianTokenizer
+
+    @property
+    def config(self) -> Any:
+        return self.model.config
+
+
+def sentences(syllables: str, seed: int, count: int = 400) -> list[str]:
+    rng = random.Random(seed)
+    parts = syllables.split()
+    words = ["".join(rng.choices(parts, k=rng.randint(1, 3))) for _ in range(150)]
+    return [
+        " ".join(rng.choices(words, k=rng.randint(3, 9))).capitalize() + "." for _ in range(count)
+    ]
+
+
+SOURCES = sentences("ka lo mi ter run ba est qui no ven tal or", seed=1)
+TARGETS = sentences("schö gu ren ün lich bär auf ze wo dan ist öl", seed=2)
+
+
+def train_pieces(lines: list[str], pieces: int) -> bytes:
+    """A SentencePiece model with the special tokens where OPUS-MT has them."""
+    model = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(lines),
+        model_writer=model,
+        vocab_size=pieces,
+        hard_vocab_limit=False,
+        num_threads=1,
+        minloglevel=2,
+    )
+    return model.getvalue()
+
+
+def numbered(*models: bytes) -> dict[str, int]:
+    """Ids in the order in which OPUS-MT gives them: end, unknown, the pieces of all models, padding
+    last."""
+    pieces = [END, UNKNOWN]
+    for model in models:
+        processor = sentencepiece.SentencePieceProcessor(model_proto=model)
+        pieces += [processor.id_to_piece(i) for i in range(processor.get_piece_size())]
+    pieces = [piece for piece in dict.fromkeys(pieces) if piece not in ("<s>", PADDING)]
+    return {piece: i for i, piece in enumerate([*pieces, PADDING])}
+
+
+def transformers_quietly() -> Any:
+    """Importing it takes seconds, and it says much that is of no use here."""
+    import transformers
+
+    logging.getLogger("transformers").setLevel(logging.ERROR)
+    return transformers
+
+
+def randomize(model: Any, seed: int) -> None:
+    """Weights of a size at which answers differ, in the tables and the norms as well."""
+    generator = torch.Generator().manual_seed(seed)
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            if "embed_positions" in name:
+                continue
+            scale = 0.4 if parameter.dim() > 1 and ".layers." in name else 0.3
+            ones = 1.0 if "layer_norm.weight" in name else 0.0
+            parameter.copy_(ones + scale * torch.randn(parameter.shape, generator=generator))
+        # A token that is its own likeliest successor, as random tied tables have it, never ends.
+        model.model.decoder.layers[-1].final_layer_norm.weight.neg_()
+        bias = 0.5 * torch.randn(model.final_logits_bias.shape, generator=generator)
+        bias[0, model.config.eos_token_id] += 4.0
+        model.final_logits_bias.copy_(bias)
+
+
+def make_tiny_marian(
+    folder: Path, seed: int = 1, separate: bool = False, safe: bool = True, **changes: Any
+) -> TinyMarian:
+    """Writes the folder. `separate`: a vocabulary and a table for each side; `safe`: safetensors
+    or what torch.save writes; `changes`: of the MarianConfig."""
+    hf = transformers_quietly()
+    folder.mkdir(parents=True, exist_ok=True)
+    source, target = train_pieces(SOURCES, 90), train_pieces(TARGETS, 80)
+    (folder / "source.spm").write_bytes(source)
+    (folder / "target.spm").write_bytes(target)
+    vocabulary = numbered(source) if separate else numbered(source, target)
+    if separate:
+        # transformers has one id of padding, so both sides need as many pieces.
+        target_vocabulary = numbered(target)
+        rows = max(len(vocabulary), len(target_vocabulary))
+        for table in (vocabulary, target_vocabulary):
+            del table[PADDING]
+            table |= {f"<unused{i}>": i for i in range(len(table), rows - 1)} | {PADDING: rows - 1}
+        (folder / "target_vocab.json").write_text(json.dumps(target_vocabulary))
+    (folder / "vocab.json").write_text(json.dumps(vocabulary, ensure_ascii=False), encoding="utf-8")
+    padding = vocabulary[PADDING]
+    settings = {
+        "vocab_size": len(vocabulary),
+        "d_model": 32,
+        "encoder_layers": 2,
+        "decoder_layers": 3,
+        "encoder_attention_heads": 4,
+        "decoder_attention_heads": 4,
+        "encoder_ffn_dim": 48,
+        "decoder_ffn_dim": 48,
+        "activation_function": "swish",
+        "scale_embedding": True,
+        "max_position_embeddings": 40,
+        "pad_token_id": padding,
+        "decoder_start_token_id": padding,
+        "eos_token_id": 0,
+        "bos_token_id": 0,
+        "forced_eos_token_id": 0,
+        "share_encoder_decoder_embeddings": not separate,
+        "normalize_embedding": False,  # OPUS-MT has these, transformers does not read them
+        "normalize_before": False,
+        "add_final_layer_norm": False,
+        "static_position_embeddings": True,
+        "extra_pos_embeddings": len(vocabulary),
+    }
+    config = hf.MarianConfig(**(settings | changes))
+    model = hf.MarianMTModel(config).eval()
+    randomize(model, seed)
+    model.generation_config.update(
+        max_length=MAX_LENGTH,
+        num_beams=3,
+        no_repeat_ngram_size=2,
+        bad_words_ids=[[padding]],
+        renormalize_logits=True,
+    )
+    model.save_pretrained(folder, safe_serialization=safe)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # sacremoses is not there, and ids do not need it
+        tokenizer = hf.MarianTokenizer(
+            source_spm=str(folder / "source.spm"),
+            target_spm=str(folder / "target.spm"),
+            vocab=str(folder / "vocab.json"),
+            target_vocab_file=str(folder / "target_vocab.json") if separate else None,
+            separate_vocabs=separate,
+        )
+    return TinyMarian(folder, model, tokenizer)
+
+
+def log_probabilities(tiny: TinyMarian, source: list[int], target: list[int]) -> torch.Tensor:
+    """transformers' log-probability of each target token [T], the end token among them."""
+    start = [tiny.config.decoder_start_token_id]
+    with torch.no_grad():
+        logits = tiny.model(
+            input_ids=torch.tensor([source]), decoder_input_ids=torch.tensor([start + target[:-1]])
+        ).logits
+    return logits[0].log_softmax(-1)[torch.arange(len(target)), torch.tensor(target)]
+
+
+def greedy(tiny: TinyMarian, source: list[int], max_length: int = MAX_LENGTH) -> list[int]:
+    """What transformers generates greedily, without the start token, the end token included."""
+    with torch.no_grad():
+        answer = tiny.model.generate(torch.tensor([source]), num_beams=1, max_length=max_length)
+    return answer[0, 1:].tolist()

@@ -1,0 +1,78 @@
+"""Imported Marian models through linnet-decode answer as transformers does."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "data"))
+
+import tiny_marian as marian
+
+COUNT = 12
+TOLERANCE = 1e-4  # float32, summed in another order
+
+
+@pytest.fixture(scope="module", params=["shared", "separate"])
+def served(request, tmp_path_factory, run):
+    """(the model of transformers, decode of its bundle)."""
+    from linnet_model.import_marian import import_marian
+
+    folder = tmp_path_factory.mktemp("marian")
+    tiny = marian.make_tiny_marian(folder / "model", separate=request.param == "separate")
+    import_marian(folder / "model", folder / "bundle", "en", "de")
+
+    def decode(lines, *flags: str):
+        done = run(folder / "bundle", *flags, lines=lines)
+        assert done.status == 0, (done.stderr, done.answers)
+        return [answer["hypotheses"] for answer in done.answers]
+
+    return tiny, decode
+
+
+def by_ids(tiny) -> list[dict]:
+    return [{"source_ids": tiny.tokenizer(text).input_ids} for text in marian.SOURCES[:COUNT]]
+
+
+def test_greedy_tokens_are_those_of_generate(served):
+    tiny, decode = served
+    lines = by_ids(tiny)
+    answers = [hypotheses[0]["ids"] for hypotheses in decode(lines, "--beam", "1")]
+    expected = [marian.greedy(tiny, line["source_ids"]) for line in lines]
+    assert answers == expected
+    assert len({len(answer) for answer in answers}) > 2, "all answers are alike"
+    # transformers counts the start token and the end token.
+    short = [h[0]["ids"] for h in decode(lines, "--beam", "1", "--max-target-tokens", "2")]
+    assert short == [marian.greedy(tiny, line["source_ids"], max_length=4) for line in lines]
+    assert short != answers
+
+
+def test_scores_of_a_beam_are_those_that_transformers_gives_its_tokens(served):
+    tiny, decode = served
+    lines = by_ids(tiny)
+    for line, hypotheses in zip(lines, decode(lines, "--n-best", "3"), strict=True):
+        assert len(hypotheses) == 3
+        for h in hypotheses:
+            expected = marian.log_probabilities(tiny, line["source_ids"], h["ids"])
+            assert h["token_scores"] == pytest.approx(expected.tolist(), abs=TOLERANCE)
+            assert h["score"] == pytest.approx(float(expected.mean()), abs=TOLERANCE)
+            assert tiny.config.pad_token_id not in h["ids"]
+
+
+def test_text_is_split_and_numbered_as_by_the_tokenizer_of_transformers(served):
+    tiny, decode = served
+    texts = [*marian.SOURCES[:COUNT], "Unseen wörds & 日本 signs…", "  two   spaces  "]
+    by_text = decode([{"text": text} for text in texts])
+    numbered = decode([{"source_ids": tiny.tokenizer(text).input_ids} for text in texts])
+    assert by_text == numbered
+    unknown = tiny.tokenizer.unk_token_id
+    compared = 0
+    for hypotheses in by_text:
+        if unknown not in hypotheses[0]["ids"]:
+            compared += 1
+            assert hypotheses[0]["text"] == tiny.tokenizer.decode(
+                hypotheses[0]["ids"], skip_special_tokens=True, clean_up_tokenization_spaces=False
+            )
+    assert compared > COUNT // 2

@@ -1,0 +1,104 @@
+"""Every mixer through the engine: what linnet-decode answers is what the model in eager Python
+says, in a mixed batch as well as alone."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from conftest import VOCABULARY
+
+EOS = 2
+MIXERS = ("dynamic", "light", "depthwise", "dilated", "self_attention", "csan_1d", "csan_2d")
+SEED = 7
+
+
+def line(seed: int, tokens: int, **options) -> dict:
+    rng = random.Random(seed)
+    ids = [rng.randrange(4, VOCABULARY) for _ in range(tokens - 1)]
+    return {"source_ids": [*ids, EOS], "options": {"max_target_tokens": 16, **options}}
+
+
+# Short and long sources, targets longer than any window, beams of all widths.
+LINES = [
+    line(1, 9, beam_size=5, n_best=5),
+    line(2, 40, beam_size=1, max_target_tokens=40, min_target_tokens=40),
+    line(3, 2, beam_size=4, n_best=2),
+    line(4, 17, beam_size=2, n_best=2, max_target_tokens=25, min_target_tokens=20),
+    line(5, 64, beam_size=5, n_best=3),
+    line(6, 1, beam_size=3, n_best=3),
+    line(7, 23, beam_size=5, length_penalty=0.4, no_repeat_ngram_size=2),
+]
+
+
+@pytest.fixture(scope="module", params=MIXERS)
+def served(request, tmp_path_factory):
+    """The bundle of a tiny model with this mixer in all layers, in float32, and the model."""
+    import torch
+
+    from linnet_model import ops
+    from linnet_model.bundle import BundleFacts, write_bundle
+    from linnet_model.config import BundleConfig
+    from linnet_model.presets import preset
+    from linnet_model.transducer import Transducer
+
+    ops.load()
+    torch.set_num_threads(1)
+    sizes = preset("tiny", VOCABULARY, request.param, max_positions=64)
+    if request.param.startswith("csan"):
+        sizes.decoder_kernels = [4, 5]  # narrower than the targets
+    sizes.check()
+    torch.manual_seed(SEED)
+    model = Transducer(sizes).eval()
+    folder = tmp_path_factory.mktemp("bundles") / request.param
+    config = BundleConfig(
+        name=request.param, max_source_tokens=64, max_target_tokens=60, target_ratio=0.0
+    )
+    write_bundle(folder, model, sizes, config, None, "float32", BundleFacts(version="1"))
+    return folder, model
+
+
+@pytest.fixture
+def decode(served, run):
+    def decode_lines(lines: list[dict], *flags: str) -> list[list[dict]]:
+        done = run(served[0], *flags, lines=lines)
+        assert done.status == 0, done.stderr
+        return [answer["hypotheses"] for answer in done.answers]
+
+    return decode_lines
+
+
+def test_hypotheses_are_those_of_the_search_in_python(served, decode):
+    from linnet_model.search import Options, beam_search
+
+    for wanted, hypotheses in zip(LINES, decode(LINES), strict=True):
+        options = dict(wanted["options"])
+        count = options.pop("n_best", 1)
+        (expected,) = beam_search(served[1], [wanted["source_ids"]], Options(**options), most=60)
+        assert [h["ids"] for h in hypotheses] == [h.ids for h in expected[:count]]
+        # 1e-4: float32 sums in another order
+        scores = [h.score for h in expected[:count]]
+        assert [h["score"] for h in hypotheses] == pytest.approx(scores, abs=1e-4)
+
+
+def test_token_scores_are_those_of_the_training_path(served, decode):
+    import torch
+
+    from linnet_model.transducer import forced_logits
+
+    for wanted, hypotheses in zip(LINES, decode(LINES), strict=True):
+        source = torch.tensor([wanted["source_ids"]])
+        length = torch.tensor([source.shape[1]], dtype=torch.int32)
+        for h in hypotheses:
+            target = torch.tensor([h["ids"]])
+            with torch.no_grad():
+                logits = forced_logits(served[1], source, length, target)
+            scores = logits.log_softmax(-1)[0].gather(1, target[0].unsqueeze(1)).squeeze(1)
+            assert h["token_scores"] == pytest.approx(scores.tolist(), abs=1e-4)
+
+
+def test_company_order_and_threads_change_nothing(decode):
+    alone = decode(LINES, "--batch", "1")
+    assert decode(LINES, "--batch", "8") == alone
+    assert decode(LINES[::-1], "--batch", "3")[::-1] == alone
+    assert decode(LINES, "--batch", "8", "--threads", "1") == alone

@@ -1,0 +1,47 @@
+"""The commands of the package: each is there, and its help tells a newcomer what to type."""
+
+import importlib
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+
+MODEL = Path(__file__).resolve().parents[2] / "model"
+PROJECT = tomllib.loads((MODEL / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+COMMANDS = PROJECT["scripts"]
+
+
+def test_the_commands_are_those_that_the_pages_name():
+    named = set(re.findall(r"\blinnet-[a-z-]+\b", (MODEL / "README.md").read_text("utf-8")))
+    programs = {"linnet-decode", "linnet-server", "linnet-load"}  # the C++ ones
+    assert named - programs <= set(COMMANDS), "pyproject.toml lacks a command of README.md"
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_help_says_what_the_command_does_and_every_flag(name: str, capsys):
+    module, function = COMMANDS[name].split(":")
+    main = getattr(importlib.import_module(module), function)
+    with pytest.raises(SystemExit) as ended:
+        main(["--help"])
+    assert ended.value.code == 0
+    text = capsys.readouterr().out
+    assert text.startswith(f"usage: {name} ")
+    description = text.split("\n\n")[1]
+    assert len(description.split()) >= 6
+    # every flag with a word on it: argparse puts it behind two blanks or on the next line
+    for flag in re.findall(r"^  (?:-\w, )?(--[a-z-]+)", text, re.MULTILINE):
+        told = re.search(rf"^  (?:-\w, )?{flag}\b[^\n]*?(?:  |\n {{8,}})(\S.*)", text, re.MULTILINE)
+        assert told, f"{name} {flag} has no help"
+    assert max(len(line) for line in text.splitlines()) <= 110
+
+
+def test_an_unknown_flag_and_a_missing_one_are_named(capsys):
+    train = importlib.import_module("linnet_model.train").main
+    for arguments, message in (
+        (["--recipes", "x"], "unrecognized arguments: --recipes x"),
+        (["--recipe", "x"], "give --data, --out"),
+    ):
+        with pytest.raises(SystemExit):
+            train(arguments)
+        assert message in capsys.readouterr().err

@@ -1,0 +1,132 @@
+"""The comparison of mixers: equal sizes, results that are kept, a page that can be renewed."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from linnet_model import compare, compare_report
+from linnet_model.config import ConfigError, ModelConfig, read_recipe
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.mark.parametrize("mixer", compare.MIXERS)
+def test_every_mixer_gets_as_many_parameters_as_dynamic(mixer):
+    base = read_recipe(ROOT / "model" / "recipes" / "comparison.toml").model
+    wanted = compare.weights_in(base)
+    assert abs(compare.weights_in(compare.settings_of(mixer, base)) / wanted - 1) < 0.01
+
+
+def test_a_dilated_filter_reaches_as_far_as_the_filter_that_it_stands_for():
+    base = ModelConfig(encoder_kernels=[3, 7, 31], decoder_kernels=[15])
+    dilated = compare.settings_of("dilated", base)
+    assert dilated.encoder_kernels == [3, 3, 3]
+    assert [2 * d + 1 for d in dilated.encoder_dilations] == [3, 7, 31]
+    assert dilated.decoder_dilations == [7]
+
+
+def test_what_was_measured_is_not_measured_again(tmp_path):
+    calls = []
+    for _ in range(2):
+        value = compare.kept(tmp_path / "value.json", lambda: calls.append(1) or {"a": [1.5]})
+        assert value == {"a": [1.5]}
+    assert len(calls) == 1
+
+
+def test_an_interval_holds_its_score_and_is_wider_for_fewer_rows():
+    references = [[f"the {i % 7} cats sat on {i} mats in {i % 5} rooms"] for i in range(200)]
+    answers = [r[0].replace("cats", "dogs") if i % 3 else r[0] for i, r in enumerate(references)]
+    many = compare.interval("translate", references, answers)["BLEU"]
+    few = compare.interval("translate", references[:20], answers[:20])["BLEU"]
+    assert many[1] <= many[0] <= many[2]
+    assert few[2] - few[1] > many[2] - many[1]
+    rouge = compare.interval("summarize", references, answers)["ROUGE-L"]
+    assert rouge[1] <= rouge[0] <= rouge[2]
+
+
+def results() -> dict:
+    speeds = {"dynamic": [100.0, 50.0, 80.0], "light": [120.0, 60.0, 100.0]}
+    return {
+        "recipe": {
+            "model": {
+                "width": 8,
+                "encoder_kernels": [3],
+                "decoder_kernels": [3],
+                "vocabulary": 400,
+            },
+            "train": {"updates": 2, "batch_target_tokens": 100, "threads": 1},
+            "bundle": {"name": "toy", "beam_size": 2},
+        },
+        "device": "cpu",
+        "machine": "a test",
+        "runs": [
+            {
+                "mixer": mixer,
+                "seed": 1,
+                "parameters": 1234,
+                "valid_nll": 2.0,
+                "test": "even",
+                "rows": 10,
+                "scores": {"BLEU": [10.0, 9.0, 11.0]},
+            }
+            for mixer in speeds
+        ],
+        "training": speeds,
+        "decoding": {
+            mixer: {"batch": found, "sentence": {"8": found, "16": found}}
+            for mixer, found in speeds.items()
+        },
+    }
+
+
+def test_speeds_are_compared_round_by_round():
+    assert compare_report.ratios(results()["training"]) == {"dynamic": 1.0, "light": 1.2}
+
+
+def test_the_report_renews_its_own_part_of_the_page_and_no_other(tmp_path):
+    page = tmp_path / "page.md"
+    begin, end = compare_report.markers("cpu")
+    page.write_text(f"before\n{begin}\nold\n{end}\nafter\n", encoding="utf-8")
+    compare_report.write_report(results(), tmp_path / "plots", page)
+    first = page.read_text(encoding="utf-8")
+    assert first.startswith("before\n")
+    assert first.endswith("after\n")
+    assert "| light | 1,234 | 2.000 | 10.0 (9.0 to 11.0) | 1.20 | 1.20 |" in first
+    assert "old" not in first
+    plots = {path.name: path.read_bytes() for path in (tmp_path / "plots").glob("*.svg")}
+    assert set(plots) == {"cpu-lengths.svg", "cpu-quality.svg"}
+    compare_report.write_report(results(), tmp_path / "plots", page)
+    assert page.read_text(encoding="utf-8") == first
+    assert plots == {p.name: p.read_bytes() for p in (tmp_path / "plots").glob("*.svg")}
+
+
+def test_a_page_without_the_place_for_the_table_is_refused(tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text("nothing here\n", encoding="utf-8")
+    with pytest.raises(ConfigError, match="<!-- comparison cpu -->"):
+        compare_report.write_report(results(), tmp_path, page)
+
+
+def test_two_mixers_are_trained_decoded_timed_and_reported(
+    tmp_path, recipe_file, data_folder, program
+):
+    with recipe_file.open("a", encoding="utf-8") as file:
+        for domain in ("even", "odd"):
+            file.write(f'[data.terms.{domain}]\nwhat = "w"\nauthor = "a"\n')
+            file.write('licence = "CC0"\nattribution = "none"\n')
+    out, page = tmp_path / "runs", tmp_path / "page.md"
+    page.write_text("\n".join(compare_report.markers("cpu")), encoding="utf-8")
+    arguments = ["--recipe", str(recipe_file), "--data", str(data_folder), "--out", str(out)]
+    arguments += ["--mixers", "dynamic", "self_attention", "--test", "even", "--rows", "5"]
+    arguments += ["--rounds", "1", "--updates-timed", "1", "--lengths", "2", "4"]
+    arguments += ["--report", str(tmp_path), "--readme", str(page)]
+    arguments += ["--decode", str(program("linnet-decode"))]
+    assert compare.main(arguments) == 0
+    written = json.loads((tmp_path / "cpu.json").read_text(encoding="utf-8"))
+    assert [run["mixer"] for run in written["runs"]] == ["dynamic", "self_attention"]
+    assert all(run["rows"] == 5 for run in written["runs"])
+    assert all(speed > 0 for found in written["training"].values() for speed in found)
+    assert "| self_attention |" in page.read_text(encoding="utf-8")

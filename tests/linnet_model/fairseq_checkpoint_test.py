@@ -1,0 +1,216 @@
+"""Checkpoints are read without running what is pickled in them."""
+
+from __future__ import annotations
+
+import argparse
+import io
+import os
+import pickle
+import shutil
+import sys
+import zipfile
+from collections import OrderedDict, defaultdict
+from pathlib import Path
+
+import pytest
+import torch
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "data"))
+
+import fairseq_oracle as oracle
+
+from linnet_model.config import ConfigError
+from linnet_model.fairseq_checkpoint import read_checkpoint
+from linnet_model.import_fairseq import read_model
+
+SAFE = {"args": argparse.Namespace(arch="lightconv"), "model": {"w": torch.ones(2)}}
+
+
+class Call:
+    """Pickles as a call of `function`, which a careless reader makes."""
+
+    def __init__(self, function, *arguments):
+        self.function, self.arguments = function, arguments
+
+    def __reduce__(self):
+        return self.function, self.arguments
+
+
+def save(content, path: Path, zipped: bool = True) -> Path:
+    torch.save(content, path, _use_new_zipfile_serialization=zipped)
+    return path
+
+
+@pytest.mark.parametrize("zipped", [True, False], ids=["zip", "2019"])
+@pytest.mark.parametrize(
+    ("function", "name"),
+    [
+        (eval, "builtins.eval"),
+        (exec, "builtins.exec"),
+        (getattr, "builtins.getattr"),
+        (os.system, "posix.system"),
+        (shutil.rmtree, "shutil.rmtree"),
+        (pickle.loads, "pickle.loads"),
+        (torch.hub.load, "torch.hub.load"),
+        (torch.load, "torch.serialization.load"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_a_malicious_checkpoint_is_refused_by_the_name_it_wanted(tmp_path, function, name, zipped):
+    trap = tmp_path / "sprung"
+    content = SAFE | {"extra_state": Call(function, f"open({str(trap)!r}, 'w')")}
+    path = save(content, tmp_path / "bad.pt", zipped)
+    with pytest.raises(ConfigError, match=rf"bad\.pt names {name},.* nothing of it was run"):
+        read_checkpoint(path)
+    assert not trap.exists()
+
+
+def test_the_trap_of_the_test_above_is_sprung_by_a_careless_reader(tmp_path):
+    trap = tmp_path / "sprung"
+    path = save({"x": Call(eval, f"open({str(trap)!r}, 'w')")}, tmp_path / "bad.pt")
+    torch.load(path, weights_only=False)
+    assert trap.exists()
+
+
+def test_what_a_harmless_name_is_given_cannot_call_either(tmp_path):
+    """An option list whose default is a call, and a dictionary whose missing keys would be one."""
+    content = SAFE | {"extra_state": defaultdict(eval)}
+    with pytest.raises(ConfigError, match=r"builtins\.eval"):
+        read_checkpoint(save(content, tmp_path / "bad.pt"))
+    read = read_checkpoint(save(SAFE | {"extra_state": defaultdict(dict)}, tmp_path / "good.pt"))
+    assert read.options == {"arch": "lightconv"}
+
+
+def test_names_hidden_in_newer_pickles_are_refused_too(tmp_path):
+    """Protocol 4 names things by strings on the stack, which torch.save does not write."""
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as archive:
+        archive.writestr("bad/data.pkl", pickle.dumps({"x": Call(eval, "1")}, protocol=4))
+    path = tmp_path / "bad.pt"
+    path.write_bytes(file.getvalue())
+    with pytest.raises(ConfigError, match=r"names builtins\.eval"):
+        read_checkpoint(path)
+
+
+def test_a_name_that_looks_like_one_of_fairseqs_is_never_imported(tmp_path, monkeypatch):
+    (tmp_path / "fairseq").mkdir()
+    trap = tmp_path / "imported"
+    (tmp_path / "fairseq" / "__init__.py").write_text(f"open({str(trap)!r}, 'w')\n")
+    pickled = pickle.dumps(SAFE | {"model": {}, "meter": None}, protocol=2)
+    pickled = pickled.replace(b"X\x05\x00\x00\x00meterq", b"cfairseq.meters\nAverageMeter\nq")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.delitem(sys.modules, "fairseq", raising=False)
+    path = tmp_path / "good.pt"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("good/data.pkl", pickled)
+        archive.writestr("good/version", "3\n")
+        archive.writestr("good/byteorder", "little")
+    assert b"AverageMeter" in pickled
+    assert read_checkpoint(path).options == {"arch": "lightconv"}
+    assert not trap.exists()
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ({"args": SAFE["args"]}, "holds no model"),
+        ([1, 2], "holds no model"),
+        ({"model": {"w": torch.ones(1)}}, "neither args nor cfg"),
+        ({"args": SAFE["args"], "model": {"w": 3}}, "'w' of type int among its weights"),
+        ({"cfg": {"task": {}}, "model": {}}, "the cfg names no model"),
+    ],
+)
+def test_what_is_no_checkpoint_of_fairseq_is_refused(tmp_path, content, message):
+    with pytest.raises(ConfigError, match=message):
+        read_checkpoint(save(content, tmp_path / "x.pt"))
+
+
+@pytest.mark.parametrize("junk", [b"", b"hello\n", b"PK\x03\x04 and no more", b"\x80\x02}q\x00."])
+def test_what_is_no_file_of_torch_is_refused(tmp_path, junk):
+    path = tmp_path / "junk.pt"
+    path.write_bytes(junk)
+    with pytest.raises(ConfigError, match=r"junk\.pt"):
+        read_checkpoint(path)
+    with pytest.raises(ConfigError, match="no checkpoint at"):
+        read_checkpoint(tmp_path / "none.pt")
+
+
+def test_a_cut_file_is_refused(tmp_path):
+    for name, kind in oracle.CHECKPOINTS[:2]:
+        whole = oracle.checkpoint(name, kind).read_bytes()
+        for share in (0.01, 0.5, 0.99):
+            path = tmp_path / "cut.pt"
+            path.write_bytes(whole[: int(len(whole) * share)])
+            with pytest.raises(ConfigError, match=r"cut\.pt"):
+                read_checkpoint(path)
+
+
+@pytest.mark.parametrize("name", oracle.MODELS)
+def test_all_generations_of_a_model_are_read_to_the_same_options_and_bits(name):
+    first, *others = [
+        read_model(oracle.checkpoint(name, kind)) for kind in oracle.MODELS[name]["checkpoints"]
+    ]
+    assert others
+    for other in others:
+        assert other.facts == first.facts
+        mine, theirs = first.model.state_dict(), other.model.state_dict()
+        assert mine.keys() == theirs.keys()
+        for key, weight in mine.items():
+            assert torch.equal(weight, theirs[key]), key
+
+
+@pytest.mark.parametrize("name", oracle.MODELS)
+def test_the_options_are_those_of_the_model(name):
+    wanted = oracle.MODELS[name]["config"]
+    for kind in oracle.MODELS[name]["checkpoints"]:
+        read = read_model(oracle.checkpoint(name, kind))
+        config = read.facts.config
+        assert (config.vocabulary, config.target_vocabulary) == (
+            wanted["source_vocabulary"],
+            wanted["target_vocabulary"],
+        )
+        assert (config.width, config.ffn_width, config.heads) == (
+            wanted["encoder_embed_dim"],
+            wanted["ffn_embed_dim"],
+            wanted["heads"],
+        )
+        assert config.pre_norm == wanted["normalize_before"]
+        sharing = {"all": "all", "decoder": "output", "none": "none"}
+        assert config.sharing == sharing[wanted["tied_embeddings"]]
+        assert (read.facts.max_source_tokens, read.facts.max_target_tokens) == (1024, 1023)
+        mixers = {"dynamic": "dynamic", "lightweight": "light", None: "self_attention"}
+        for side in ("encoder", "decoder"):
+            layers = wanted[f"{side}_layers"]
+            assert getattr(config, f"{side}_mixers") == (
+                [mixers[wanted[f"{side}_conv_type"]]] * layers
+            )
+            assert getattr(config, f"{side}_kernels") == (
+                wanted[f"{side}_kernel_sizes"] or [0] * layers
+            )
+        if wanted["encoder_glu"] is not None:
+            assert config.glu == wanted["encoder_glu"]
+
+
+def test_half_precision_and_parameters_are_read(tmp_path):
+    read = read_checkpoint(oracle.checkpoint("light-noglu-prenorm-untied", "2019"))
+    args = argparse.Namespace(**read.options)
+    half = OrderedDict((k, torch.nn.Parameter(v.half(), False)) for k, v in read.weights.items())
+    model = read_model(save({"args": args, "model": half}, tmp_path / "half.pt")).model
+    weight = read.weights["encoder.layers.0.linear1.weight"]
+    assert torch.equal(model.encoder[0].mixer.linear1.weight, weight.half().float())
+
+
+def test_nested_options_of_the_newest_transformer_are_read(tmp_path):
+    """TransformerConfig holds tables for encoder and decoder, and points to values of the task."""
+    read = read_checkpoint(oracle.checkpoint("transformer-postnorm-tied", "cfg"))
+    flat = read.options
+    model = {k: v for k, v in flat.items() if not k.startswith(("encoder_", "decoder_"))}
+    for side in ("encoder", "decoder"):
+        model[side] = {k[8:]: v for k, v in flat.items() if k.startswith(f"{side}_")}
+    model["decoder"] |= {"input_dim": "${model.decoder.embed_dim}"}
+    model |= {"max_source_positions": "${task.max_source_positions}"}
+    cfg = {"model": model, "task": {"_name": "translation", "max_source_positions": 77}}
+    nested = read_model(save({"cfg": cfg, "model": read.weights}, tmp_path / "nested.pt"))
+    plain = read_model(oracle.checkpoint("transformer-postnorm-tied", "cfg"))
+    assert nested.facts.config == plain.facts.config
+    assert nested.facts.max_source_tokens == 77

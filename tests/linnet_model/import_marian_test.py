@@ -1,0 +1,291 @@
+"""Marian models of Hugging Face's transformers become bundles that compute what they computed."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+import safetensors.torch
+import torch
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "data"))
+
+import tiny_marian as marian
+
+from linnet_model.bundle import load_module, read_bundle_weights, read_manifest
+from linnet_model.import_marian import main
+from linnet_model.transducer import Transducer, forced_logits
+
+TOLERANCE = 1e-4  # float32 through five layers, summed in another order
+
+
+@pytest.fixture(scope="session")
+def tiny(tmp_path_factory: pytest.TempPathFactory) -> marian.TinyMarian:
+    return marian.make_tiny_marian(tmp_path_factory.mktemp("marian") / "shared")
+
+
+@pytest.fixture
+def folder(tiny: marian.TinyMarian, tmp_path: Path) -> Path:
+    """A copy that may be damaged."""
+    return Path(shutil.copytree(tiny.folder, tmp_path / "model"))
+
+
+def convert(folder: Path, out: Path, *more: str) -> int:
+    languages = ["--source-language", "en", "--target-language", "de"]
+    return main(["--model", str(folder), "--out", str(out), *languages, *more])
+
+
+def model_of(bundle: Path) -> Transducer:
+    weights, sizes = read_bundle_weights(bundle)
+    model = Transducer(sizes).eval()
+    model.load_state_dict(weights)
+    return model
+
+
+def compare_logits(tiny: marian.TinyMarian, bundle: Path) -> None:
+    """A batch with padding on both sides, eager."""
+    config, generator = tiny.config, torch.Generator().manual_seed(3)
+    lengths = torch.tensor([17, 9, 1, 12], dtype=torch.int32)
+    source = torch.randint(2, config.vocab_size - 1, (4, 17), generator=generator)
+    padded = torch.arange(17) >= lengths.unsqueeze(1)
+    source[padded] = config.pad_token_id
+    rows = tiny.model.final_logits_bias.size(1)
+    target = torch.randint(2, rows - 1, (4, 21), generator=generator)
+    previous = torch.cat([torch.full((4, 1), config.decoder_start_token_id), target[:, :-1]], dim=1)
+    with torch.no_grad():
+        theirs = tiny.model(
+            input_ids=source, attention_mask=(~padded).long(), decoder_input_ids=previous
+        ).logits
+        ours = forced_logits(
+            model_of(bundle), source, lengths, target, config.decoder_start_token_id
+        )
+    assert theirs.std() > 1  # not all the same
+    torch.testing.assert_close(ours, theirs, rtol=TOLERANCE, atol=TOLERANCE)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"activation_function": "relu", "scale_embedding": False},
+        {"activation_function": "gelu", "tie_word_embeddings": False},
+        {"separate": True, "seed": 5},
+        {"separate": True, "tie_word_embeddings": False},
+    ],
+    ids=lambda changes: ", ".join(changes) or "as OPUS-MT",
+)
+def test_logits_are_those_of_transformers(changes: dict, tmp_path: Path):
+    tiny = marian.make_tiny_marian(tmp_path / "model", **changes)
+    assert convert(tiny.folder, tmp_path / "bundle") == 0
+    compare_logits(tiny, tmp_path / "bundle")
+
+
+def test_the_manifest_says_what_the_configuration_says(tiny: marian.TinyMarian, tmp_path: Path):
+    assert convert(tiny.folder, tmp_path, "--license", "none") == 0
+    manifest, rows = read_manifest(tmp_path), tiny.config.vocab_size
+    assert manifest["name"] == "en-de"
+    assert manifest["license"] == "none"
+    assert manifest["vocabulary"] == {
+        "size": rows,
+        "bos_id": 0,
+        "pad_id": rows - 1,
+        "eos_id": 0,
+        "unk_id": 1,
+        "start_id": rows - 1,
+    }
+    # Without the start token and the end token, which max_length counts.
+    most = marian.MAX_LENGTH - 2
+    assert manifest["limits"] == {"max_source_tokens": 40, "max_target_tokens": most}
+    options = manifest["default_options"]
+    assert options["beam_size"] == 3
+    assert options["no_repeat_ngram_size"] == 2
+    assert options["min_target_tokens"] == 0
+    assert options["max_target_tokens"] == most
+    assert manifest["architecture"]["weight_type"] == "float32"
+    assert manifest["architecture"]["decoder_mixers"] == ["self_attention"] * 3
+    parameters = sum(p.numel() for p in tiny.model.parameters())
+    positions = 2 * tiny.config.max_position_embeddings * tiny.config.d_model
+    assert manifest["architecture"]["parameters"] == parameters - positions + rows  # the bias
+
+
+def test_vocabulary_files_number_the_pieces_as_the_model_does(
+    tiny: marian.TinyMarian, tmp_path: Path
+):
+    assert convert(tiny.folder, tmp_path) == 0
+    manifest = read_manifest(tmp_path)
+    numbers = json.loads((tiny.folder / "vocab.json").read_text(encoding="utf-8"))
+    for side in ("source", "target"):
+        text = (tmp_path / manifest[f"{side}_vocabulary_file"]).read_text(encoding="utf-8")
+        assert {piece: i for i, piece in enumerate(text.split("\n")[:-1])} == numbers
+        assert (tmp_path / manifest[f"{side}_tokenizer_file"]).read_bytes() == (
+            tiny.folder / f"{side}.spm"
+        ).read_bytes()
+
+
+def test_both_forms_of_weights_give_the_same_bundle(tiny: marian.TinyMarian, tmp_path: Path):
+    pickled = marian.make_tiny_marian(tmp_path / "model", safe=False)
+    assert (pickled.folder / "pytorch_model.bin").is_file()
+    assert not (pickled.folder / "model.safetensors").exists()
+    assert convert(tiny.folder, tmp_path / "one") == 0
+    assert convert(pickled.folder, tmp_path / "two") == 0
+    one, two = (read_bundle_weights(tmp_path / name)[0] for name in ("one", "two"))
+    assert one.keys() == two.keys()
+    assert all(torch.equal(one[name], two[name]) for name in one)
+
+
+def test_copies_and_position_tables_of_older_folders_are_taken(
+    tiny: marian.TinyMarian, folder: Path, tmp_path: Path
+):
+    (folder / "model.safetensors").unlink()
+    weights = {name: tensor.half() for name, tensor in tiny.model.state_dict().items()}
+    assert "model.encoder.embed_positions.weight" in weights
+    assert "lm_head.weight" in weights
+    torch.save(weights, folder / "pytorch_model.bin")
+    assert convert(folder, tmp_path / "bundle", "--dtype", "bfloat16") == 0
+    assert read_manifest(tmp_path / "bundle")["architecture"]["weight_type"] == "bfloat16"
+    module = load_module(tmp_path / "bundle" / "model.pt")
+    expected = tiny.model.model.shared.weight.half().to(torch.bfloat16).float()
+    assert torch.equal(module.embed_source.weight, expected)
+
+
+def test_settings_of_the_search_may_stand_in_the_configuration(folder: Path, tmp_path: Path):
+    (folder / "generation_config.json").unlink()
+    change(folder, "config.json", max_length=12, num_beams=6, bad_words_ids=None)
+    assert convert(folder, tmp_path / "bundle", "--name", "old") == 0
+    manifest = read_manifest(tmp_path / "bundle")
+    assert manifest["name"] == "old"
+    assert manifest["limits"]["max_target_tokens"] == 10
+    assert manifest["default_options"]["beam_size"] == 6
+
+
+def change(folder: Path, file: str, **values) -> None:
+    table = json.loads((folder / file).read_text(encoding="utf-8"))
+    (folder / file).write_text(json.dumps(table | values), encoding="utf-8")
+
+
+def change_weights(folder: Path, changed) -> None:
+    file = folder / "model.safetensors"
+    weights = safetensors.torch.load_file(file)
+    changed(weights)
+    safetensors.torch.save_file(weights, file)
+
+
+def refusal(folder: Path, capsys: pytest.CaptureFixture[str], *more: str) -> str:
+    out = folder.parent / "refused"
+    assert convert(folder, out, *more) == 1
+    assert not (out / "manifest.json").exists()
+    return capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["config.json", "source.spm", "target.spm", "vocab.json"])
+def test_missing_files_are_named(folder: Path, capsys, name: str):
+    (folder / name).unlink()
+    assert f"has no {name}" in refusal(folder, capsys)
+
+
+def test_missing_weights_are_named(folder: Path, capsys):
+    (folder / "model.safetensors").unlink()
+    assert "has no model.safetensors and no pytorch_model.bin" in refusal(folder, capsys)
+    assert "no folder at" in refusal(folder / "nowhere", capsys)
+
+
+@pytest.mark.parametrize(
+    ("file", "key", "value", "message"),
+    [
+        ("config.json", "normalize_embedding", True, "normalize_embedding true, which cannot"),
+        ("config.json", "normalize_before", True, "normalize_before true, which cannot"),
+        ("config.json", "add_final_layer_norm", True, "add_final_layer_norm true"),
+        ("config.json", "static_position_embeddings", False, "static_position_embeddings false"),
+        ("config.json", "model_type", "bart", 'model_type "bart", this reads marian'),
+        ("config.json", "activation_function", "tanh", 'activation_function "tanh", known are'),
+        ("config.json", "decoder_ffn_dim", 64, "encoder_ffn_dim 48 and decoder_ffn_dim 64"),
+        ("config.json", "decoder_attention_heads", 8, "decoder_attention_heads 8"),
+        ("config.json", "decoder_vocab_size", 99, "decoder_vocab_size 99, though"),
+        ("config.json", "pad_token_id", 4000, "pad_token_id 4000, the smaller vocabulary has"),
+        ("config.json", "d_model", "32", 'd_model "32", it must be a whole number'),
+        ("config.json", "mystery", 1, "keys that this importer does not know: mystery"),
+        ("generation_config.json", "enigma", 1, "does not know: enigma"),
+        ("generation_config.json", "repetition_penalty", 1.3, "repetition_penalty 1.3, which"),
+        ("generation_config.json", "do_sample", True, "do_sample true, which"),
+        ("generation_config.json", "bad_words_ids", [[5]], "bad_words_ids [[5]], only the padding"),
+        ("generation_config.json", "eos_token_id", 3, "eos_token_id 3 and config.json 0"),
+        ("generation_config.json", "num_beams", 64, "num_beams 64, at most 32"),
+        ("generation_config.json", "min_length", 50, "min_length 50"),
+    ],
+)
+def test_what_cannot_be_honoured_is_refused_by_name_and_value(
+    folder: Path, capsys, file: str, key: str, value, message: str
+):
+    change(folder, file, **{key: value})
+    told = refusal(folder, capsys)
+    assert message in told
+    assert file in told
+
+
+def test_weights_must_be_the_expected_ones(folder: Path, capsys):
+    name = "model.encoder.layers.1.fc1.weight"
+    whole = (folder / "model.safetensors").read_bytes()
+    for changed, message in (
+        (lambda w: w.pop(name), f"lacks weights: {name}"),
+        (lambda w: w.update(odd=torch.ones(2), more=torch.ones(1)), "unknown weights: more, odd"),
+        (lambda w: w.update({name: torch.ones(3, 2)}), f"{name} has shape [3, 2]"),
+        (lambda w: w[name].view(-1)[:2].fill_(float("nan")), f"{name} has 2 of 1536 values"),
+        (lambda w: w.update({name: torch.ones(48, 32).int()}), f"{name} is no tensor of floating"),
+        (
+            lambda w: w.update({"lm_head.weight": w["model.shared.weight"] + 1}),
+            "lm_head.weight differs from",
+        ),
+        (
+            lambda w: w.update({"model.decoder.embed_positions.weight": torch.rand(40, 32)}),
+            "learned positions are not imported",
+        ),
+    ):
+        change_weights(folder, changed)
+        assert message in refusal(folder, capsys)
+        (folder / "model.safetensors").write_bytes(whole)
+    (folder / "model.safetensors").write_bytes(whole[:100])
+    assert "model.safetensors cannot be read" in refusal(folder, capsys)
+
+
+def test_pickled_code_is_not_run(folder: Path, capsys, tmp_path: Path):
+    class Trap:
+        def __reduce__(self):
+            return Path.touch, (tmp_path / "sprung",)
+
+    (folder / "model.safetensors").unlink()
+    torch.save({"final_logits_bias": Trap()}, folder / "pytorch_model.bin")
+    assert "pytorch_model.bin cannot be read" in refusal(folder, capsys)
+    assert not (tmp_path / "sprung").exists()
+
+
+def test_vocabularies_must_fit_the_model(folder: Path, capsys):
+    file = folder / "vocab.json"
+    whole = json.loads(file.read_text(encoding="utf-8"))
+    rows = len(whole)
+
+    def told(table: dict) -> str:
+        file.write_text(json.dumps(table), encoding="utf-8")
+        return refusal(folder, capsys)
+
+    assert f"has {rows + 1} pieces, the model's table {rows} rows" in told(whole | {"x": rows})
+    assert "ids must be dense" in told(whole | {"x": rows + 7})
+    assert "the same id 5" in told(whole | {"x": 5})
+    assert "the id 'five'" in told(whole | {"x": "five"})
+    assert "no line breaks" in told(whole | {"a\nb": rows})
+    assert "gives '</s>' the id 1, the model has 0" in told(whole | {"</s>": 1, "<unk>": 0})
+    without = {"x" if piece == "<unk>" else piece: i for piece, i in whole.items()}
+    assert "has no '<unk>'" in told(without)
+    languages = {">>deu<<" if i == 7 else piece: i for piece, i in whole.items()}
+    assert "names target languages (>>deu<<)" in told(languages)
+    file.write_text('{"a": 0, "a": 1}', encoding="utf-8")
+    assert "has 'a' twice" in refusal(folder, capsys)
+    file.write_text("[1", encoding="utf-8")
+    assert "is not JSON" in refusal(folder, capsys)
+
+
+def test_names_of_bundles_are_checked_as_the_engine_checks_them(folder: Path, capsys):
+    told = refusal(folder, capsys, "--name", "En De")
+    assert 'bundle.name "En De" must be 1 to 64 lower-case letters, digits' in told

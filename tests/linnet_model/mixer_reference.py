@@ -1,0 +1,138 @@
+"""The mixers as their papers write them, one sum at a time in float64, and the cases to try."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from linnet_model.mixers import GatedConvolution, LightConv, SelfAttention, make_mixer
+from linnet_model.model_config import ModelConfig
+
+WIDTH, HEADS, MOST = 8, 4, 12  # channels, heads, and what a decoder remembers of a whole target
+
+
+@dataclass(frozen=True)
+class Case:
+    mixer: str
+    kernel: int
+    dilation: int = 1
+    neighbours: int = 3
+    glu: bool = True
+
+    def __str__(self) -> str:
+        parts = [self.mixer, str(self.kernel)]
+        parts += [f"dilation{self.dilation}"] if self.dilation > 1 else []
+        parts += [f"heads{self.neighbours}"] if self.mixer == "csan_2d" else []
+        return "-".join(parts + ([] if self.glu else ["plain"]))
+
+    def config(self, **changes) -> ModelConfig:
+        return ModelConfig(
+            **{
+                "vocabulary": 50,
+                "width": WIDTH,
+                "ffn_width": 12,
+                "heads": HEADS,
+                "neighbour_heads": self.neighbours,
+                "glu": self.glu,
+                "max_positions": MOST,
+                "encoder_kernels": [self.kernel],
+                "encoder_mixers": [self.mixer],
+                "encoder_dilations": [self.dilation],
+                "decoder_kernels": [self.kernel],
+                "decoder_mixers": [self.mixer],
+                "decoder_dilations": [self.dilation],
+                **changes,
+            }
+        )
+
+    def make(self, causal: bool, seed: int = 1, **changes) -> GatedConvolution | SelfAttention:
+        """The mixer with random weights, in float32, biases too."""
+        torch.manual_seed(seed)
+        mixer = make_mixer(self.config(**changes), self.mixer, self.kernel, self.dilation, causal)
+        for name, weight in mixer.named_parameters():
+            if name.endswith("bias"):
+                torch.nn.init.normal_(weight, std=0.3)
+        return mixer.eval()
+
+
+CASES = [
+    Case("dynamic", 5),
+    Case("dynamic", 3, glu=False),
+    Case("light", 5),
+    Case("depthwise", 5),
+    Case("dilated", 3, dilation=3),
+    Case("dilated", 5, dilation=2, glu=False),
+    Case("self_attention", 0),
+    Case("self_attention", 7),
+    Case("csan_1d", 3),
+    Case("csan_2d", 5),
+    Case("csan_2d", 3, neighbours=7),
+]
+
+
+def whole(mixer: GatedConvolution | SelfAttention, x: Tensor, causal: bool) -> Tensor:
+    """What a mixer makes of one sequence x [T, d]; all in float64."""
+    weights = {name: weight.detach().double() for name, weight in mixer.named_parameters()}
+    form = attention if isinstance(mixer, SelfAttention) else convolution
+    return form(mixer, weights, x.double(), causal)
+
+
+def linear(x: Tensor, weights: dict[str, Tensor], name: str) -> Tensor:
+    return x @ weights[f"{name}.weight"].t() + weights[f"{name}.bias"]
+
+
+def convolution(
+    mixer: GatedConvolution, weights: dict[str, Tensor], x: Tensor, causal: bool
+) -> Tensor:
+    """Wu et al. 2019, sections 2 to 4; the gate is the sigmoid of the second half."""
+    h = linear(x, weights, "linear1")
+    if mixer.glu:
+        h = h[:, :WIDTH] * torch.sigmoid(h[:, WIDTH:])
+    y = torch.zeros_like(h)
+    for t in range(len(h)):
+        if "conv.weight_linear.weight" in weights:
+            taps = (weights["conv.weight_linear.weight"] @ h[t]).view(HEADS, -1).softmax(-1)
+        elif isinstance(mixer.conv, LightConv):
+            taps = weights["conv.weight"].softmax(-1)
+        else:
+            taps = weights["conv.weight"].t()
+        kernel = taps.shape[1]
+        gap = mixer.conv.dilation if hasattr(mixer.conv, "dilation") else 1
+        left = (kernel - 1) * gap if causal else (kernel // 2) * gap
+        for c in range(WIDTH):
+            for k in range(kernel):
+                s = t + k * gap - left
+                if 0 <= s < len(h):
+                    y[t, c] += taps[c * len(taps) // WIDTH, k] * h[s, c]
+    return linear(y, weights, "linear2")
+
+
+def attention(mixer: SelfAttention, weights: dict[str, Tensor], x: Tensor, causal: bool) -> Tensor:
+    """Yang et al. 2019, equations of the 1D and 2D forms; Vaswani et al. 2017 without a window."""
+    size = WIDTH // HEADS
+    query, key, value = linear(x, weights, "query_key_value").view(len(x), 3, HEADS, size).unbind(1)
+    y = torch.zeros(len(x), HEADS, size, dtype=torch.float64)
+    for i in range(len(x)):
+        for h in range(HEADS):
+            seen = [
+                (j, g)
+                for j in range(len(x))
+                for g in range(HEADS)
+                if in_window(mixer, i - j, causal) and abs(g - h) <= mixer.neighbour_heads // 2
+            ]
+            scores = [float(query[i, h] @ key[j, g]) / math.sqrt(size) for j, g in seen]
+            most = max(scores)
+            total = sum(math.exp(score - most) for score in scores)
+            for score, (j, g) in zip(scores, seen, strict=True):
+                y[i, h] += math.exp(score - most) / total * value[j, g]
+    return linear(y.view(len(x), WIDTH), weights, "output")
+
+
+def in_window(mixer: SelfAttention, back: int, causal: bool) -> bool:
+    """Whether a position sees the one that lies `back` behind it."""
+    if causal:
+        return back >= 0 and (mixer.unbounded or back < mixer.window)
+    return mixer.unbounded or abs(back) <= mixer.window // 2

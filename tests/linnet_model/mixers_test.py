@@ -1,0 +1,220 @@
+"""The laws of a mixer, for each of them: it is the formula of its paper, its steps are the whole,
+the future and the padding are unseen, its gradient is right, and scripted it is the same."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from mixer_reference import CASES, MOST, WIDTH, Case, whole
+from torch import Tensor
+
+from linnet_model.dropout import Dropout, KeepAll
+from linnet_model.mixers import band_matrix
+
+KEEP = KeepAll()
+CLOSE = {"rtol": 1e-5, "atol": 2e-6}  # float32 sums in another order
+LENGTHS = torch.tensor([11, 4, 1], dtype=torch.int32)
+
+each_mixer = pytest.mark.parametrize("case", CASES, ids=str)
+each_side = pytest.mark.parametrize("causal", [False, True], ids=["encoder", "decoder"])
+
+
+def scene(seed: int = 2) -> tuple[Tensor, Tensor]:
+    """x [3, 11, d], loud behind the ends of the sequences, and which positions are valid."""
+    torch.manual_seed(seed)
+    valid = torch.arange(11) < LENGTHS.unsqueeze(1)
+    return torch.randn(3, 11, WIDTH).masked_fill(~valid.unsqueeze(-1), 1e3), valid
+
+
+@each_mixer
+@each_side
+@pytest.mark.parametrize("length", [1, 2, 9])
+def test_a_mixer_is_the_formula_of_its_paper(case: Case, causal: bool, length: int):
+    mixer = case.make(causal).double()
+    x = torch.randn(2, length, WIDTH, dtype=torch.float64)
+    with torch.no_grad():
+        y = mixer(x, None, KEEP)
+    for i in range(2):
+        # 1e-12: float64 sums in another order
+        torch.testing.assert_close(y[i], whole(mixer, x[i], causal), rtol=0, atol=1e-12)
+
+
+@each_mixer
+def test_what_serves_a_whole_sequence_is_what_was_trained(case: Case):
+    mixer, (x, valid) = case.make(causal=False), scene()
+    with torch.no_grad():
+        trained, served = mixer(x, valid, KEEP), mixer.encode(x, LENGTHS)
+    torch.testing.assert_close(served[valid], trained[valid], **CLOSE)
+
+
+@each_mixer
+def test_padding_of_a_source_is_unseen(case: Case):
+    mixer, (x, valid) = case.make(causal=False), scene()
+    with torch.no_grad():
+        forms = {"training": mixer(x, valid, KEEP), "serving": mixer.encode(x, LENGTHS)}
+        for form, y in forms.items():
+            for i, length in enumerate(LENGTHS.tolist()):
+                alone = mixer(x[i : i + 1, :length], None, KEEP)[0]
+                torch.testing.assert_close(
+                    y[i, :length], alone, **CLOSE, msg=lambda m, form=form: f"{form}: {m}"
+                )
+
+
+@each_mixer
+def test_the_future_changes_nothing(case: Case):
+    mixer = case.make(causal=True)
+    x = torch.randn(2, 11, WIDTH)
+    for last in (0, 4, 9):
+        changed = x.clone()
+        changed[:, last + 1 :] = 50 * torch.randn(2, 10 - last, WIDTH)
+        with torch.no_grad():
+            before, after = mixer(x, None, KEEP), mixer(changed, None, KEEP)
+        torch.testing.assert_close(after[:, : last + 1], before[:, : last + 1], **CLOSE)
+        assert not torch.allclose(after[:, last + 1 :], before[:, last + 1 :])
+
+
+@each_mixer
+def test_padding_behind_a_target_is_unseen(case: Case):
+    mixer, (x, _) = case.make(causal=True), scene()
+    with torch.no_grad():
+        together = mixer(x, None, KEEP)
+        for i, length in enumerate(LENGTHS.tolist()):
+            alone = mixer(x[i : i + 1, :length], None, KEEP)[0]
+            torch.testing.assert_close(together[i, :length], alone, **CLOSE)
+
+
+class Beam:
+    """Rows that live and die as in a search: who went on from whom, and what each has seen."""
+
+    def __init__(self, mixer, rows: int, idle: int, seed: int):
+        self.mixer, self.idle = mixer, idle
+        self.draw = torch.Generator().manual_seed(seed)
+        self.state = mixer.new_state(rows, torch.empty(0))
+        self.state.normal_()  # what another sequence left behind
+        self.ancestry = torch.arange(rows, dtype=torch.int32).unsqueeze(1)
+        self.ancestry = self.ancestry.repeat(1, self.state.size(0))
+        self.histories: list[list[Tensor]] = [[] for _ in range(rows)]
+
+    def step(self, position: int) -> Tensor:
+        """One random input for every row -> [R, d]; afterwards each row goes on from a random
+        one."""
+        rows = len(self.histories)
+        x = torch.randn(rows, WIDTH, generator=self.draw)
+        positions = torch.full((rows,), position, dtype=torch.int32)
+        ancestry = self.ancestry.clone()
+        ancestry[self.idle] = -1
+        with torch.no_grad():
+            y = self.mixer.step(x, self.state, positions, ancestry.contiguous())
+        for row in range(rows):
+            self.histories[row] = [*self.histories[row], x[row]]
+        return y
+
+    def reorder(self) -> None:
+        rows = len(self.histories)
+        # The idle row's lane holds nothing to go on from.
+        live = torch.tensor([row for row in range(rows) if row != self.idle])
+        parents = live[torch.randint(len(live), (rows,), generator=self.draw)]
+        own = torch.arange(rows, dtype=torch.int32).unsqueeze(1)
+        self.ancestry = torch.cat([own, self.ancestry[parents][:, :-1]], dim=1)
+        self.histories = [self.histories[p] for p in parents.tolist()]
+
+
+@each_mixer
+def test_steps_of_a_reordered_beam_are_the_whole(case: Case):
+    mixer = case.make(causal=True)
+    beam = Beam(mixer, rows=5, idle=3, seed=4)
+    for position in range(MOST):
+        y = beam.step(position)
+        for row in (0, 1, 2, 4):
+            with torch.no_grad():
+                expected = mixer(torch.stack(beam.histories[row]).unsqueeze(0), None, KEEP)
+            torch.testing.assert_close(y[row], expected[0, -1], **CLOSE)
+        beam.reorder()
+
+
+def test_beyond_what_it_remembers_the_whole_becomes_a_window():
+    mixer = Case("self_attention", 0).make(causal=True)
+    window = Case("self_attention", MOST).make(causal=True)
+    beam = Beam(mixer, rows=2, idle=1, seed=5)
+    for position in range(2 * MOST):
+        y = beam.step(position)[0]
+        with torch.no_grad():
+            expected = window(torch.stack(beam.histories[0]).unsqueeze(0), None, KEEP)[0, -1]
+        torch.testing.assert_close(y, expected, **CLOSE)
+
+
+@each_mixer
+@each_side
+def test_the_gradient_is_that_of_small_differences(case: Case, causal: bool):
+    x = torch.randn(2, 4, WIDTH, dtype=torch.float64, requires_grad=True)
+    valid = None if causal else torch.tensor([[True] * 4, [True] * 2 + [False] * 2])
+    for attention_dropout in (0.0, 0.1):  # two forms of attention, with masks and without
+        mixer = case.make(causal, attention_dropout=attention_dropout).double()
+        names = [name for name, _ in mixer.named_parameters()]
+
+        def output(x: Tensor, *weights: Tensor, mixer=mixer, names=names) -> Tensor:
+            given = dict(zip(names, weights, strict=True))
+            y = torch.func.functional_call(mixer, given, (x, valid, KEEP))
+            return y if valid is None else y[valid]
+
+        assert torch.autograd.gradcheck(output, (x, *mixer.parameters()), fast_mode=True)
+
+
+@each_mixer
+@each_side
+def test_dropout_of_weights_is_zero_on_average(case: Case, causal: bool):
+    """Masks of 0 and 1/(1-p) leave the mean where it was: of taps, and of attention weights."""
+    mixer = case.make(causal, weight_dropout=0.3, attention_dropout=0.3)
+    drop, x = Dropout(seed=1), torch.randn(1, 6, WIDTH)
+    drop.begin(0)
+    with torch.no_grad():
+        kept = mixer(x, None, KEEP)
+        dropped = torch.stack([mixer(x, None, drop) for _ in range(400)])
+    assert not torch.equal(dropped[0], kept)
+    error = dropped.std(dim=0) / 400**0.5
+    # 5: standard errors; with 48 numbers a larger one comes once in 10^5 runs
+    assert bool(((dropped.mean(dim=0) - kept).abs() <= 5 * error + 1e-6).all())
+
+
+@each_mixer
+def test_scripted_it_is_the_same(case: Case):
+    for causal in (False, True):
+        mixer, (x, valid) = case.make(causal), scene()
+        scripted = torch.jit.script(mixer)
+        with torch.no_grad():
+            eager = mixer.encode(x, LENGTHS)
+            assert torch.equal(scripted.encode(x, LENGTHS)[valid], eager[valid])
+            states = [m.new_state(3, x) for m in (mixer, scripted)]
+            ancestry = torch.arange(3, dtype=torch.int32).unsqueeze(1)
+            ancestry = ancestry.repeat(1, states[0].size(0))
+            for t in range(4):
+                now = torch.full((3,), t, dtype=torch.int32)
+                a, b = (
+                    m.step(x[:, t].contiguous(), state, now, ancestry)
+                    for m, state in zip((mixer, scripted), states, strict=True)
+                )
+                assert torch.equal(a, b)
+
+
+@each_mixer
+def test_state_is_bounded_and_of_the_type_asked_for(case: Case):
+    state = case.make(causal=True).new_state(6, torch.empty(0, dtype=torch.bfloat16))
+    attends = case.mixer in ("self_attention", "csan_1d", "csan_2d")
+    reach = case.kernel or MOST if attends else (case.kernel - 1) * case.dilation + 1
+    assert tuple(state.shape) == ((reach, 6, 2, WIDTH) if attends else (reach, 6, WIDTH))
+    assert state.dtype == torch.bfloat16
+    assert not state.any()
+
+
+def test_a_window_of_a_decoder_may_be_even():
+    mixer = Case("csan_1d", 4).make(causal=True).double()
+    x = torch.randn(1, 9, WIDTH, dtype=torch.float64)
+    with torch.no_grad():
+        torch.testing.assert_close(
+            mixer(x, None, KEEP)[0], whole(mixer, x[0], True), rtol=0, atol=1e-12
+        )
+
+
+def test_a_band_matrix_holds_each_tap_at_its_place():
+    band = band_matrix(torch.tensor([[[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]]), padding_left=1)
+    assert band.tolist() == [[[2.0, 3.0], [4.0, 5.0]]]

@@ -1,0 +1,370 @@
+"""Language modelling, span corruption and labels: what is made of texts, and what is learnt."""
+
+import itertools
+import json
+import lzma
+import math
+from collections import Counter
+from pathlib import Path
+
+import numpy
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from linnet_model import score
+from linnet_model.bundle import read_manifest
+from linnet_model.checkpoint import load_checkpoint
+from linnet_model.config import ConfigError, DataConfig, read_recipe
+from linnet_model.data import epoch_batches, make_batch
+from linnet_model.evaluate import label_scores, perplexities
+from linnet_model.export import main as export_main
+from linnet_model.objectives import (
+    Texts,
+    TextsWithGaps,
+    corrupted,
+    gaps_of,
+    known_placeholders,
+    make_corpus,
+)
+from linnet_model.score_run import unigram_perplexities
+from linnet_model.text_files import Pair
+from linnet_model.train import main as train_main
+from linnet_model.transducer import EOS, PAD
+
+SENTINELS = list(range(1000, 1100))
+
+
+def filled(source: list[int], target: list[int]) -> list[int]:
+    """The text again: each placeholder of the source replaced by what follows it in the target."""
+    gaps: dict[int, list[int]] = {}
+    for token in target:
+        if token in SENTINELS:
+            gaps[token] = last = []
+        else:
+            last.append(token)
+    return [t for token in source for t in gaps.get(token, [token])]
+
+
+@given(st.integers(2, 400), st.floats(0.05, 0.5), st.floats(1.0, 6.0), st.integers(0, 1000))
+def test_source_and_target_together_are_the_text(tokens, share, mean, seed):
+    ids = list(range(tokens))
+    source, target = corrupted(ids, SENTINELS * 3, share, mean, numpy.random.default_rng(seed))
+    if gaps_of(tokens, share, mean)[1] <= len(SENTINELS):
+        assert filled(source, target) == ids
+    removed, gaps = gaps_of(tokens, share, mean)
+    assert len(source) == tokens - removed + gaps
+    assert len(target) == removed + gaps
+    marks = [token for token in source if token >= 1000]
+    assert marks == [token for token in target if token >= 1000] == (SENTINELS * 3)[:gaps]
+    # no two placeholders stand side by side, and none without what stood there
+    for side in (source, target):
+        assert not any(a >= 1000 and b >= 1000 for a, b in itertools.pairwise(side))
+    assert target[-1] < 1000
+
+
+def test_fifteen_percent_are_cut_out_in_spans_of_three():
+    removed = gaps = total = 0
+    for tokens in range(20, 400):
+        cut, spans = gaps_of(tokens, 0.15, 3.0)
+        removed, gaps, total = removed + cut, gaps + spans, total + tokens
+    assert removed / total == pytest.approx(0.15, abs=0.002)
+    assert removed / gaps == pytest.approx(3.0, abs=0.05)
+    assert gaps_of(2, 0.15, 3.0) == (1, 1)
+
+
+def test_gaps_lie_anywhere_also_at_both_ends():
+    """Of 12 tokens 2 go in one span: eleven places for it, each as likely as any other."""
+    rng = numpy.random.default_rng(1)
+    places = Counter(
+        corrupted(list(range(12)), SENTINELS, 0.15, 3.0, rng)[0].index(1000) for _ in range(2200)
+    )
+    assert sorted(places) == list(range(11))
+    # 200 expected at each, standard deviation 13.5
+    assert all(140 < count < 260 for count in places.values())
+
+
+def data(**more) -> DataConfig:
+    config = DataConfig(folder="x", domains={"x": 1.0}, **more)
+    config.check()
+    return config
+
+
+def test_gaps_follow_from_seed_epoch_and_row_and_lengths_do_not_change(tokenizer):
+    config = data(objective="span_corruption", text="source")
+    pairs = [Pair("Ba be bi bo bu da de di do du.", "x", "x"), Pair("Ra re ri ro ru sa.", "y", "x")]
+    corpus = make_corpus(pairs, tokenizer, config, seed=1)
+    assert isinstance(corpus, TextsWithGaps)
+    again = make_corpus(pairs, tokenizer, config, seed=1)
+    other = make_corpus(pairs, tokenizer, config, seed=2)
+    seen = set()
+    for epoch in range(20):
+        for row in range(2):
+            source, target = corpus.pair(row, epoch)
+            assert source.tolist() == again.pair(row, epoch)[0].tolist()
+            assert len(source) == corpus.source_lengths[row]
+            assert len(target) == corpus.target_lengths[row]
+            assert source[-1] == target[-1] == EOS
+        seen.add(tuple(corpus.pair(0, epoch)[0].tolist()))
+    assert len(seen) > 5
+    differing = [
+        epoch
+        for epoch in range(20)
+        if corpus.pair(0, epoch)[0].tolist() != other.pair(0, epoch)[0].tolist()
+    ]
+    assert len(differing) > 10
+    batch = make_batch(corpus, numpy.array([0, 1]), epoch=3)
+    assert batch.source[0, : corpus.source_lengths[0]].tolist() == corpus.pair(0, 3)[0].tolist()
+
+
+def test_a_text_with_a_placeholder_of_its_own_or_one_token_is_left_out(tokenizer):
+    config = data(objective="span_corruption")
+    pairs = [Pair("", text, "x") for text in ("Ba be bi.", "Ba <ph1> be bi.", "B")]
+    corpus = make_corpus(pairs, tokenizer, config, seed=1)
+    single = len(tokenizer.encode("B")) == 1
+    assert len(corpus) == 1 + (not single)
+    assert corpus.statistics()["x"]["dropped_as_too_long"] == 1 + single
+
+
+def test_more_gaps_than_placeholders_are_refused_with_the_way_out(tokenizer):
+    assert len(known_placeholders(tokenizer)) == 8
+    config = data(objective="span_corruption", max_source_tokens=400, max_target_tokens=400)
+    with pytest.raises(ConfigError, match=r"20 gaps and the tokenizer has 8 placeholders, raise"):
+        make_corpus([Pair("a", "b", "x")], tokenizer, config, seed=1)
+
+
+def test_texts_are_split_at_the_limit_and_no_token_is_lost(tokenizer):
+    text = "Ba be bi bo bu. " * 20
+    corpus = make_corpus(
+        [Pair("ignored", text, "x"), Pair("ignored", "Ba.", "x")],
+        tokenizer,
+        data(objective="language_model", max_target_tokens=16),
+        seed=1,
+    )
+    assert isinstance(corpus, Texts)
+    ids = tokenizer.encode(text)
+    parts = [corpus.target(row).tolist() for row in range(len(corpus) - 1)]
+    assert [token for part in parts for token in part] == [*ids, EOS]
+    assert {len(part) for part in parts[:-1]} == {16}
+    assert corpus.source_lengths.tolist() == [0] * len(corpus)
+    assert corpus.words["x"] == 100 + 1 + 1 + 1
+    batch = make_batch(corpus, numpy.array([0, len(corpus) - 1]))
+    assert batch.source.shape == (2, 0)
+    assert batch.target[1, -1] == PAD
+    assert epoch_batches(corpus, {"x": 1.0}, 1, 0, 40, 40)
+
+
+def test_a_texts_of_both_sides_are_read_and_a_plain_file_alone_once(tokenizer):
+    config = data(objective="language_model", text="both")
+    corpus = make_corpus(
+        [Pair("Ba.", "Be.", "x"), Pair("Bi.", "Bi.", "x")], tokenizer, config, seed=1
+    )
+    assert [tokenizer.decode(corpus.target(row)[:-1].tolist()) for row in range(3)] == [
+        "Ba.",
+        "Be.",
+        "Bi.",
+    ]
+
+
+def test_perplexity_of_a_word_does_not_depend_on_the_pieces(tokenizer):
+    corpus = make_corpus(
+        [Pair("x", "Ba be bi.", "x")], tokenizer, data(objective="language_model"), seed=1
+    )
+    found = perplexities(corpus, {"all": (8.0, 10), "x": (8.0, 10)})
+    assert found["perplexity"] == pytest.approx(math.exp(0.8))
+    assert found["word_perplexity"] == pytest.approx(math.exp(8.0 / 4))  # three words and the end
+
+
+def test_the_unigram_baseline_knows_frequencies_and_nothing_else(tokenizer):
+    config = data(objective="language_model")
+    training = make_corpus([Pair("x", "Ba be ba.", "x")] * 40, tokenizer, config, seed=1)
+    test = make_corpus([Pair("x", "Be ba bo.", "x")], tokenizer, config, seed=1)
+    counts = Counter(training.target_ids.tolist())
+    size = max(int(training.target_ids.max()), int(test.target_ids.max())) + 1
+    total = len(training.target_ids) + size
+    nll = -sum(math.log((counts[token] + 1) / total) for token in test.target(0).tolist())
+    found = unigram_perplexities(training, test)
+    assert found["perplexity"] == pytest.approx(math.exp(nll / len(test.target(0))))
+    assert found["word_perplexity"] == pytest.approx(math.exp(nll / 4))
+
+
+def test_macro_f1_is_the_mean_over_labels_and_a_stranger_is_a_miss():
+    scores = label_scores(["a", "a", "a", "b"], ["a", "a", "b", "c"])
+    assert scores["accuracy"] == pytest.approx(50.0)
+    # a: precision 1, recall 2/3; b: one answer, wrong, and missed
+    assert scores["macro_f1"] == pytest.approx(100 * (0.8 + 0.0) / 2)
+    assert label_scores(["a", "b"], ["a", "b"]) == {"accuracy": 100.0, "macro_f1": 100.0}
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        (["data.objective='language_model'"], "a language model has none"),
+        (["model.encoder_kernels=[]"], "'pairs' with 0 encoder layers"),
+        (["data.objective='span_corruption'"], "it must be 'pretrain'"),
+        (["data.target_column='domain'"], "it must be 'classify'"),
+        (["bundle.task='classify'"], "it must be translate or summarize"),
+        (["data.objective='guess'"], "known are pairs, language_model, span_corruption"),
+        (["data.corrupted_share=1.0"], "data.corrupted_share is 1.0, must be above 0 and below 1"),
+        (["data.mean_span_tokens=0.5"], "must be at least 1"),
+        (["data.train_source='a'"], "data.train_source and data.train_target belong together"),
+        (["tokenizer.placeholders=101"], "must be 0 to 100"),
+        (
+            ["data.target_column='domain'", "bundle.task='classify'", "data.copy_share=0.1"],
+            "data.copy_share is 0.1, copies and echoes are pairs with a target",
+        ),
+    ],
+)
+def test_objectives_that_do_not_fit_are_refused(
+    recipe_file: Path, settings: list[str], message: str
+):
+    with pytest.raises(ConfigError) as error:
+        read_recipe(recipe_file, ["data.copy_share=0", *settings])
+    assert message in str(error.value)
+
+
+def train(recipe: Path, folder: Path, out: Path, *settings: str, more: tuple = ()) -> int:
+    arguments = ["--recipe", recipe, "--data", folder, "--out", out, "--device", "cpu", *more]
+    for setting in ("data.copy_share=0", "train.learning_rate=1e-2", *settings):
+        arguments += ["--set", setting]
+    return train_main([str(argument) for argument in arguments])
+
+
+def scored(run: Path, folder: Path, *more: str) -> dict:
+    assert score.main(["--run", str(run), "--data", str(folder), "--write", *more]) == 0
+    return json.loads((run / "scores.json").read_text())
+
+
+def test_a_language_model_learns_and_is_measured_but_not_exported(
+    recipe_file: Path, data_folder: Path, tmp_path: Path, capsys
+):
+    language_model = [
+        "model.encoder_kernels=[]",
+        "data.objective='language_model'",
+        "bundle.task='language_model'",
+        "train.updates=80",
+        "train.average_decay=0.9",
+        "data.domains.odd=1.0",
+    ]
+    run = tmp_path / "run"
+    assert train(recipe_file, data_folder, run, *language_model) == 0
+    log = [json.loads(line) for line in (run / "log.jsonl").read_text().splitlines()]
+    losses = [entry["nll"] for entry in log if entry["kind"] == "train"]
+    assert losses[0] > 5.5  # log(400) = 5.99
+    valid = next(entry for entry in log if entry["kind"] == "valid")
+    assert valid["perplexity"] == pytest.approx(math.exp(valid["nll_all"]))
+    assert valid["word_perplexity"] > valid["perplexity"]
+    (test,) = scored(run, data_folder)["tests"]
+    assert test["model"]["perplexity"] < test["baseline"]["perplexity"] < 400
+    assert test["model"]["word_perplexity"] < test["baseline"]["word_perplexity"]
+    capsys.readouterr()
+    assert export_main(["--run", str(run), "--out", str(tmp_path / "b"), "--version", "1"]) == 1
+    assert (
+        "has the task language_model, bundles are made for translate and summarize: measure "
+        in (capsys.readouterr().err)
+    )
+    assert not (tmp_path / "b").exists()
+
+
+def test_a_pretrained_model_is_gone_on_from_with_its_vocabulary(
+    recipe_file: Path, data_folder: Path, tmp_path: Path, capsys
+):
+    pretrain = ["data.objective='span_corruption'", "data.text='both'", "bundle.task='pretrain'"]
+    run, fine = tmp_path / "run", tmp_path / "fine"
+    assert train(recipe_file, data_folder, run, *pretrain) == 0
+    assert "<ph0>" in (run / "samples.txt").read_text()
+    (test,) = scored(run, data_folder)["tests"]
+    assert 1.0 < test["model"]["perplexity"] < 1000.0
+    capsys.readouterr()
+    assert export_main(["--run", str(run), "--out", str(tmp_path / "b"), "--version", "1"]) == 1
+    assert "go on from it with linnet-train --init-from" in capsys.readouterr().err
+    once = ["train.updates=1", "train.learning_rate=1e-12"]
+    assert train(recipe_file, data_folder, fine, *once, more=("--init-from", run)) == 0
+    assert (fine / "source.spm").read_bytes() == (run / "source.spm").read_bytes()
+    before, after = load_checkpoint(run)["average"], load_checkpoint(fine)["model"]
+    assert all(numpy.allclose(before[n], after[n], atol=1e-9) for n in after)
+    scratch = tmp_path / "scratch"
+    assert train(recipe_file, data_folder, scratch, *once, more=("--tokenizer-from", run)) == 0
+    assert (scratch / "source.spm").read_bytes() == (run / "source.spm").read_bytes()
+    assert not all(
+        numpy.allclose(before[n], v, atol=1e-3)
+        for n, v in load_checkpoint(scratch)["model"].items()
+    )
+
+
+def test_a_classifier_answers_with_labels_and_beats_the_most_frequent_one(
+    recipe_file: Path, data_folder: Path, tmp_path: Path, capsys
+):
+    # sentences of one domain are in capitals, so that there is something to find
+    folder = data_folder / "toy"
+    for name in ("train", "valid"):
+        lines = lzma.decompress((folder / f"{name}.tsv.xz").read_bytes()).decode().splitlines()
+        marked = [
+            line if line.endswith("even") else f"{line.split('.')[0].upper()}.\tx\todd"
+            for line in lines
+        ]
+        (folder / f"{name}.tsv.xz").write_bytes(lzma.compress("\n".join(marked).encode()))
+        if name == "valid":
+            for domain in ("even", "odd"):
+                rows = [line for line in marked if line.endswith(f"\t{domain}")]
+                (folder / f"test.{domain}.tsv").write_text("\n".join(rows) + "\n")
+    classify = [
+        "data.target_column='domain'",
+        "bundle.task='classify'",
+        "data.domains.odd=1.0",
+        "train.updates=150",
+        "train.average_decay=0.8",
+        "model.dropout=0.0",
+        "train.label_smoothing=0.0",
+    ]
+    run = tmp_path / "run"
+    assert train(recipe_file, data_folder, run, *classify) == 0
+    log = [json.loads(line) for line in (run / "log.jsonl").read_text().splitlines()]
+    assert {"accuracy", "macro_f1"} <= set(log[-1])
+    (test,) = scored(run, data_folder, "--answers", str(tmp_path / "answers"))["tests"]
+    assert test["rows"] == 30
+    assert test["baseline"]["accuracy"] == pytest.approx(50.0)
+    assert test["model"]["accuracy"] > 90.0
+    assert set(test["found_of_label"]) == {"even", "odd"}
+    answers = (tmp_path / "answers" / "labels.tsv").read_text().splitlines()
+    assert {line.split("\t")[2] for line in answers} <= {"even", "odd"}
+    capsys.readouterr()
+    assert export_main(["--run", str(run), "--out", str(tmp_path / "b"), "--version", "1"]) == 1
+    assert "has the task classify" in capsys.readouterr().err
+
+
+def test_plain_files_go_from_training_to_a_scored_bundle(
+    recipe_file: Path, tmp_path: Path, tokenizer_file: Path
+):
+    from linnet_model.random_bundle import made_up_lines
+
+    folder = tmp_path / "own" / "mine"
+    folder.mkdir(parents=True)
+    lines = made_up_lines(80, seed=5)
+    for split, part in (("train", lines[:60]), ("valid", lines[60:70]), ("test", lines[70:])):
+        for side in ("en", "de"):
+            (folder / f"{split}.{side}").write_text("\n".join(part) + "\n")
+    text = recipe_file.read_text().replace("[data.domains]\neven = 1.0\nodd = 0.5\n", "")
+    text = text.replace('folder = "toy"', 'folder = "mine"')
+    recipe_file.write_text(text)
+    files = [f"data.{s}_{n}='{s}.{e}'" for s in ("train", "valid", "test") for n, e in SIDES]
+    run, bundle = tmp_path / "run", tmp_path / "bundle"
+    start = ("--tokenizer-from", tokenizer_file)
+    assert train(recipe_file, folder.parent, run, *files, more=start) == 0
+    export = ["--run", str(run), "--out", str(bundle), "--version", "1"]
+    assert export_main(export) == 1  # whose texts these are is not known
+    terms = "{ what='w', author='me', licence='CC0', attribution='a' }"
+    again = tmp_path / "again"
+    with_terms = [*files, f"data.terms.text={terms}"]
+    assert train(recipe_file, folder.parent, again, *with_terms, more=start) == 0
+    export[1] = str(again)
+    assert export_main(export) == 0
+    assert read_manifest(bundle)["license"] == "trained on texts under CC0"
+    arguments = ["--bundle", bundle, "--data", folder.parent, "--engine", "python", "--write"]
+    assert score.main([str(argument) for argument in arguments]) == 0
+    scores = json.loads((bundle / "scores.json").read_text())
+    assert [(test["domain"], test["rows"]) for test in scores["tests"]] == [("text", 10)]
+    assert "| text | w |" in (bundle / "MODEL_CARD.md").read_text()
+
+
+SIDES = (("source", "en"), ("target", "de"))

@@ -1,0 +1,39 @@
+"""Every key of a recipe is explained, and the page of them is up to date."""
+
+import dataclasses
+import typing
+from pathlib import Path
+
+import pytest
+
+from linnet_model.config import Recipe, read_recipe
+from linnet_model.options import field_comments, options_page
+from linnet_model.train import main as train_main
+
+RECIPES = Path(__file__).resolve().parents[2] / "model" / "recipes"
+PARTS = typing.get_type_hints(Recipe)
+
+
+@pytest.mark.parametrize("name", PARTS)
+def test_every_key_carries_a_comment(name: str):
+    comments = field_comments(PARTS[name])
+    assert list(comments) == [field.name for field in dataclasses.fields(PARTS[name])]
+    silent = [key for key, comment in comments.items() if not comment]
+    assert not silent, f"say in [{name}] what these are: {', '.join(silent)}"
+
+
+def test_the_page_beside_the_recipes_is_what_the_command_prints(capsys):
+    assert train_main(["--options"]) == 0
+    printed = capsys.readouterr().out
+    assert printed == options_page()
+    for name, part in PARTS.items():
+        assert f"## [{name}]" in printed
+        for field in dataclasses.fields(part):
+            assert f"| `{field.name}` |" in printed
+    committed = (RECIPES / "OPTIONS.md").read_text(encoding="utf-8")
+    assert committed == printed, "run: linnet-train --options > model/recipes/OPTIONS.md"
+
+
+@pytest.mark.parametrize("path", sorted(RECIPES.glob("*.toml")), ids=lambda path: path.stem)
+def test_every_recipe_in_the_repository_is_valid(path: Path):
+    assert read_recipe(path).bundle.name == path.stem
