@@ -10,16 +10,18 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def find_library() -> Path:
-    """LINNET_OPS_LIBRARY, or the newest liblinnet_ops.so among the builds."""
+    """LINNET_OPS_LIBRARY, or that of the first preset that is built: the order of linnet_model.ops,
+    since a process can load only one."""
     if named := os.environ.get("LINNET_OPS_LIBRARY"):
         return Path(named)
-    built = [lib for lib in ROOT.glob("build/*/lib/liblinnet_ops.so") if "san" not in str(lib)]
-    if not built:
-        raise pytest.UsageError(
-            "no build/*/lib/liblinnet_ops.so: run cmake --preset release && "
-            "cmake --build --preset release --target linnet_ops, or set LINNET_OPS_LIBRARY"
-        )
-    return max(built, key=lambda lib: lib.stat().st_mtime)
+    for preset in ("release", "dev", "cuda"):
+        library = ROOT / "build" / preset / "lib" / "liblinnet_ops.so"
+        if library.exists():
+            return library
+    raise pytest.UsageError(
+        "no build/*/lib/liblinnet_ops.so: run cmake --preset release && "
+        "cmake --build --preset release --target linnet_ops, or set LINNET_OPS_LIBRARY"
+    )
 
 
 LIBRARY = find_library()

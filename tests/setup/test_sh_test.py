@@ -48,10 +48,13 @@ def machine() -> Iterator[Sandbox]:
         (sandbox.folder / "venv-python").write_text(PYTHON)
         sandbox.add_command("ctest", CTEST)
         sandbox.add_command("nproc", NPROC)
-        ruff = sandbox.tree / ".venv/bin/ruff"
-        ruff.parent.mkdir(parents=True)
-        ruff.write_text('#!/bin/sh\necho ruff >>"$SANDBOX/commands"\nexit ${RUFF_FAILS:-0}\n')
-        ruff.chmod(0o755)
+        programs = sandbox.tree / ".venv/bin"
+        programs.mkdir(parents=True)
+        for name in ("ruff", "mypy"):
+            program = programs / name
+            fails = f"${{{name.upper()}_FAILS:-0}}"
+            program.write_text(f'#!/bin/sh\necho {name} >>"$SANDBOX/commands"\nexit {fails}\n')
+            program.chmod(0o755)
         yield sandbox
 
 
@@ -60,13 +63,20 @@ def test_all_suites_run_and_the_last_line_counts_them(machine):
     assert status == 0, output
     assert output.splitlines()[-1] == "tests: 6 passed, 0 failed, 2 skipped"
     called = " ".join(machine.commands())
-    for expected in ("--build --preset release ctest", "pytest", "linnet-server stopped", "ruff"):
+    assert "--build --preset release ctest" in called
+    for expected in ("pytest", "linnet-server stopped", "ruff", "mypy"):
         assert expected in called
 
 
 @pytest.mark.parametrize(
     ("broken", "failed"),
-    [("CTEST_FAILS", 1), ("PYTEST_FAILS", 1), ("RUFF_FAILS", 0), ("FAKE_CLIENT_FAILS", 0)],
+    [
+        ("CTEST_FAILS", 1),
+        ("PYTEST_FAILS", 1),
+        ("RUFF_FAILS", 0),
+        ("MYPY_FAILS", 0),
+        ("FAKE_CLIENT_FAILS", 0),
+    ],
 )
 def test_what_fails_does_not_stop_the_rest_but_fails_the_whole(machine, broken, failed):
     value = "health" if broken == "FAKE_CLIENT_FAILS" else "1"
