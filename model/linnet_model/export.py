@@ -31,7 +31,6 @@ from linnet_model.search import Options, beam_search
 from linnet_model.tokenizer import load_tokenizer
 from linnet_model.transducer import EOS, parameter_count
 
-MOST_BYTES = 16 << 20  # of model.pt and source.spm of a bundle that ships
 EXAMPLES = """examples:
   linnet-export --run runs/en-de --out bundles/en-de --version 2026-11-21
   linnet-export --run runs/en-de --out bundles/en-de --version 2026-11-21 --average 3
@@ -148,11 +147,6 @@ def export(
     manifest = write_bundle(
         out, model.eval(), recipe.model, recipe.bundle, tokenizer_file, weight_type, facts
     )
-    total = sum(entry["bytes"] for entry in manifest["files"])
-    if total > MOST_BYTES:
-        raise ConfigError(
-            f"the bundle has {total} bytes, at most {MOST_BYTES} ship, choose a smaller model"
-        )
     golden = golden_examples(out / manifest["model_file"], tokenizer, manifest, recipe.bundle.task)
     manifest["golden_examples"] = [{"source_text": s, "target_text": t} for s, t in golden]
     write_manifest(out, manifest)

@@ -1,0 +1,31 @@
+"""The bundles that ship: small enough for the repository, whole, and told of in their cards."""
+
+from pathlib import Path
+
+import pytest
+
+from linnet_model.bundle import read_manifest
+from linnet_model.card import read_json
+
+BUNDLES = sorted((Path(__file__).resolve().parents[2] / "model" / "bundles").iterdir())
+MOST_BYTES = 16 << 20  # of all files of a bundle
+
+
+@pytest.mark.parametrize("bundle", BUNDLES, ids=lambda path: path.name)
+def test_a_bundle_that_ships_is_whole_and_small(bundle: Path):
+    manifest = read_manifest(bundle)  # sizes and sums of all files
+    assert manifest["name"] == bundle.name
+    assert sum(path.stat().st_size for path in bundle.iterdir()) <= MOST_BYTES
+
+
+@pytest.mark.parametrize("bundle", BUNDLES, ids=lambda path: path.name)
+def test_its_card_tells_the_scores_that_were_measured_with_these_weights(bundle: Path):
+    manifest, scores = read_manifest(bundle), read_json(bundle / "scores.json")
+    assert scores is not None
+    weights = {entry["name"]: entry["sha256"] for entry in manifest["files"]}
+    assert scores["model_sha256"] == weights[manifest["model_file"]]
+    card = (bundle / "MODEL_CARD.md").read_text(encoding="utf-8")
+    assert manifest["version"] in card
+    for test in scores["tests"]:
+        for measure, value in test["model"].items():
+            assert f"{value:.1f}" in card, f"{measure} of {test['domain']}"
