@@ -15,6 +15,7 @@ import json
 import subprocess
 import sys
 import time
+from itertools import compress
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -167,10 +168,18 @@ def score(
         raise ConfigError(
             "linnet-decode is not built, build it with ./start.sh --build or use --engine python"
         )
+    reading = load_tokenizer(bundle / manifest["source_tokenizer_file"])
+    longest = manifest["limits"]["max_source_tokens"]
+
+    def fits_the_model(text: str) -> bool:
+        return len(reading.encode(text)) + 1 <= longest  # with the end token
+
     tests: list[dict[str, Any]] = []
     for domain, every in test_rows(folder, config, domains).items():
         pairs = every[:limit] if limit else every
         references = read_references(folder, domain, pairs)
+        fits = [fits_the_model(pair.source) for pair in pairs]
+        pairs, references = list(compress(pairs, fits)), list(compress(references, fits))
         texts = [pair.source for pair in pairs]
         begin = time.monotonic()
         answers = (
@@ -196,6 +205,12 @@ def score(
                 "baseline": measure(task, references, trivial),
             }
         )
+        if not all(fits):
+            print(
+                f"{domain}: {fits.count(False)} of {len(fits)} texts left out, they are longer "
+                f"than the {longest} tokens that the model reads",
+                file=sys.stderr,
+            )
         shown = "  ".join(
             f"{k} {v:.2f} ({tests[-1]['baseline'][k]:.2f})" for k, v in tests[-1]["model"].items()
         )

@@ -91,7 +91,7 @@ TEST_F(CliTest, EveryDecodingFlagReachesItsFieldAndNoOther) {
 
 TEST_F(CliTest, AFlagAtZeroIsSentAndAnUnsetOneIsNot) {
   EXPECT_EQ(Run(ToGerman({"--unknown-penalty", "0", "x"})), kExitOk);
-  const v1::DecodingOptions& options = server_.translate_requests()[0].options();
+  const v1::DecodingOptions options = server_.translate_requests().at(0).options();
   EXPECT_TRUE(options.has_unknown_penalty());
   EXPECT_FALSE(options.has_beam_size());
 }
