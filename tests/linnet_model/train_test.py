@@ -86,6 +86,9 @@ def test_from_run_to_bundle_to_scores_and_on_from_there(
     assert all(torch.equal(stored[name], average[name].to(torch.bfloat16)) for name in average)
     assert load_module(bundle / "model.pt").new_state(1)
 
+    test_file = data_folder / "toy" / "test.even.tsv"
+    too_long = "one " * 300
+    test_file.write_text(f"{too_long}\t{too_long}\teven\n{test_file.read_text()}")
     arguments = ["--bundle", bundle, "--data", data_folder, "--engine", "python", "--write"]
     assert (
         score.main(
@@ -94,14 +97,15 @@ def test_from_run_to_bundle_to_scores_and_on_from_there(
         == 0
     )
     scores = json.loads((bundle / "scores.json").read_text())
-    assert [test["rows"] for test in scores["tests"]] == [4]
+    assert [test["rows"] for test in scores["tests"]] == [3]
+    assert "1 of 4 texts left out, they are longer than the 256 tokens" in capsys.readouterr().err
     answers = (tmp_path / "even.tsv").read_text(encoding="utf-8").splitlines()
-    assert len(answers) == 4
+    assert len(answers) == 3
     assert all(len(line.split("\t")) == 3 for line in answers)
     # its targets are its sources
     assert scores["tests"][0]["baseline"]["BLEU"] == pytest.approx(100)
     card = (bundle / "MODEL_CARD.md").read_text()
-    for part in ("Provisional", "thanks", "CC0", "| even |", "4 of 15", "nrefs:1|case:mixed"):
+    for part in ("Provisional", "thanks", "CC0", "| even |", "3 of 16", "nrefs:1|case:mixed"):
         assert part in card
 
     # on from the bundle: the first update starts at its weights, bfloat16 made float32

@@ -180,6 +180,9 @@ class Sandbox:
             text=True,
             user=user,
             start_new_session=True,
+            # Ignored signals are inherited, and a shell cannot trap them: so it is where the tests
+            # themselves run in the background of a script.
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
         )
 
     def run(self, *command: str, user: int | None = None, **environment: str) -> tuple[int, str]:
