@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tiny_sizes import SEED, VOCABULARY
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "model"))
 
-VOCABULARY, SEED = 600, 3
 SECONDS = 300  # for a run, or for the answers to some lines, on a busy machine
 
 

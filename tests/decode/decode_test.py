@@ -9,7 +9,7 @@ import shutil
 import subprocess
 
 import pytest
-from conftest import SEED, VOCABULARY
+from tiny_sizes import SEED, VOCABULARY
 
 EOS = 2
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 import random
 
 import pytest
-from conftest import VOCABULARY
+from tiny_sizes import VOCABULARY
 
 EOS = 2
 MIXERS = ("dynamic", "light", "depthwise", "dilated", "self_attention", "csan_1d", "csan_2d")
