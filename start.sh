@@ -76,7 +76,7 @@ stop_server() {
 # Starts the server and waits until it says where it listens: `ready grpc=HOST:PORT metrics=HOST:PORT`.
 start_server() {
   local log=$logs/server.log line='' deadline=$((SECONDS + 180))
-  mkdir -p "$logs"
+  mkdir -p "$logs" && : >"$log"  # there before the server's shell has opened it
   printf '\nStarting linnet-server on the %s ... ' "$device"
   set -m  # a process group of its own: Ctrl-C is for this script, which then asks the server to drain
   "$bin/linnet-server" --models model/bundles --device "$device" "$@" </dev/null >"$log" 2>&1 &

@@ -166,9 +166,14 @@ void Batcher::Advance(absl::FunctionRef<absl::Time()> clock, StepReport& report)
     return;
   }
   for (model::SequenceEvent& event : *events) {
-    if (!event.finished && event.status.ok()) continue;
+    const bool goes_on = !event.finished && event.status.ok();
+    if (goes_on && event.stable.empty()) continue;
     auto it = seated_.find(event.id);
     if (it == seated_.end()) continue;
+    if (goes_on) {
+      it->second->sink->Progress(std::move(event.stable));
+      continue;
+    }
     auto sequence = std::move(it->second);
     seated_.erase(it);
     sequence->times.finished = after;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -13,29 +14,86 @@ namespace linnet::server {
 
 // Errors as callers of the API see them: a canonical code, a message, and details of
 // google/rpc/error_details.proto that ride on the absl::Status as payloads until server/rpc turns
-// it into a grpc::Status. Every error carries one ErrorInfo, whose metadata repeat the dynamic
-// parts of the message.
+// it into a grpc::Status. Every error carries one ErrorInfo (domain "linnet"), whose metadata
+// repeat the dynamic parts of the message.
+
+// Why. The table in errors.cc gives each its code, its detail and what it means; ERRORS.md shows it
+// to people.
+enum class Reason {
+  // INVALID_ARGUMENT: change the request.
+  kMalformed,
+  kInvalidUtf8,
+  kEmpty,
+  kMissing,
+  kSetTwice,
+  kTooManyTexts,
+  kTextTooLarge,
+  kBadLanguageCode,
+  kLanguageUnknown,
+  kBadOption,
+  kBadLabel,
+  kBadSetting,
+  kWrongTask,
+  kWrongLanguages,
+  kTextTooLong,
+  kUnreadableText,
+  kCallTooLarge,
+  kBeyondEngine,
+  // UNIMPLEMENTED: no server of this version can.
+  kUnknownField,
+  kUnsupportedFormat,
+  kUnsupportedOption,
+  // NOT_FOUND
+  kModelNotFound,
+  // RESOURCE_EXHAUSTED: the same request may be answered later.
+  kTooManyBytes,
+  kTooMuchWork,
+  // UNAVAILABLE: another server may answer at once.
+  kShuttingDown,
+  // Named after their codes: what has no reason of its own.
+  kCancelled,
+  kDeadlineExceeded,
+  kInternal,
+};
+
+// What comes with an error beside its ErrorInfo.
+enum class Detail { kNone, kBadRequest, kResourceInfo, kRetryInfo, kRetryInfoAndQuotaFailure };
+
+// A row of the table.
+struct ErrorCondition {
+  Reason reason;
+  absl::string_view name;  // ErrorInfo.reason
+  absl::StatusCode code;
+  Detail detail;
+  absl::string_view meaning;  // when it happens, and what to do
+};
+std::span<const ErrorCondition> ErrorTable();
+const ErrorCondition& ConditionOf(Reason reason);
+
 using ErrorMetadata = std::vector<std::pair<std::string, std::string>>;
 
-// INVALID_ARGUMENT: the caller must change `field`, a path such as "contents[3]" or
-// "options.beam_size".
-absl::Status BadField(absl::string_view field, absl::string_view reason, absl::string_view message,
+// The caller must change `field`, a path such as "contents[3]" or "options.beam_size".
+absl::Status BadField(absl::string_view field, Reason reason, absl::string_view message,
                       ErrorMetadata metadata = {});
-// NOT_FOUND: no such model or language pair. `name` is what was asked for.
+// No such model or language pair. `name` is what was asked for.
 absl::Status NoSuchModel(absl::string_view name, absl::string_view message);
-// RESOURCE_EXHAUSTED: busy, try again after `retry_delay`.
-absl::Status Busy(absl::string_view reason, absl::string_view message, absl::Duration retry_delay,
-                  ErrorMetadata metadata = {});
-// UNAVAILABLE: this server stops; another one may answer at once.
+// Busy, try again after `retry_delay`. `subject` is what the exhausted quota belongs to.
+absl::Status Busy(Reason reason, absl::string_view message, absl::Duration retry_delay,
+                  ErrorMetadata metadata = {}, absl::string_view subject = "server");
 absl::Status ShuttingDown();
 
-// The same error with an ErrorInfo named after its code, if it has none: for errors that rise from
-// the engine.
+// The same error with the ErrorInfo of its code, if it has none: for errors that rise from the
+// engine.
 absl::Status WithErrorInfo(absl::Status status);
 // An INVALID_ARGUMENT that rose from below, put down to a field; any other status as it is.
-absl::Status AtField(absl::string_view field, absl::string_view reason, absl::Status status);
+absl::Status AtField(absl::string_view field, Reason reason, absl::Status status);
+// The same error where the path `from` of the field is called `to`: a message that was part of
+// another. Both empty or with their dots: ("", "request."), ("contents[0]", "text").
+absl::Status Renamed(absl::string_view from, absl::string_view to, const absl::Status& status);
+// The same error with a google.rpc.RequestInfo.
+absl::Status WithRequestId(absl::string_view request_id, absl::Status status);
 
-// Code, message and details as they travel.
+// Code, message and details as they travel. The message of an INTERNAL error stays in the log.
 google::rpc::Status ToProto(const absl::Status& status);
 // InfiniteDuration if the error carries no RetryInfo.
 absl::Duration RetryDelay(const absl::Status& status);

@@ -28,6 +28,9 @@ struct SequenceResult {
 class Sink {
  public:
   virtual ~Sink() = default;
+  // By the same rules, any number of times before Done, if the input asks for report_stable: the
+  // best hypothesis will start with these tokens, which those of the next call start with.
+  virtual void Progress(std::vector<model::TokenId> /*stable*/) {}
   virtual void Done(absl::StatusOr<SequenceResult> result) = 0;
 };
 

@@ -22,6 +22,7 @@ struct SequenceInput {
   std::vector<TokenId> source;  // eos last
   std::vector<TokenId> prefix;  // forced start of the target, without eos
   SearchOptions options;
+  bool report_stable = false;  // fill SequenceEvent::stable, which costs a little at every step
 };
 
 // What a step did for one sequence. A finished sequence has left its rows.
@@ -30,6 +31,9 @@ struct SequenceEvent {
   int target_tokens = 0;  // steps taken so far
   bool finished = false;
   std::vector<Hypothesis> hypotheses;  // best first, n_best of them; only if finished
+  // What the best hypothesis will start with, whatever comes (BeamSearch::StablePrefix); only if
+  // asked for, and not of a finished sequence.
+  std::vector<TokenId> stable;
   absl::Status status;  // not OK: this sequence failed (and is finished), the others did not
 };
 

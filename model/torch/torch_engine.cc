@@ -54,6 +54,7 @@ struct Seated {
   int source_tokens;
   FreeList::Lease lanes;     // beam_size of them; hypothesis i lives in the i-th
   FreeList::Lease blocks;    // of the encoder memory
+  bool report_stable;
   int first_row = 0;         // in the present step
   absl::Status status = {};  // of the present step
 };
@@ -182,7 +183,8 @@ absl::Status TorchEngine::Seat(std::span<const SequenceInput> sequences) {
                        .search = BeamSearch(input.options, info_.special, input.prefix),
                        .source_tokens = static_cast<int>(input.source.size()),
                        .lanes = lanes_.Take(input.options.beam_size),
-                       .blocks = blocks_.Take(BlocksFor(input.source.size()))});
+                       .blocks = blocks_.Take(BlocksFor(input.source.size())),
+                       .report_stable = input.report_stable});
       ancestry_.Start(seats.back().lanes.numbers());
     }
     Encode(sequences, seats);
@@ -290,6 +292,7 @@ std::vector<SequenceEvent> TorchEngine::TakeEvents() {
     event.finished = !seat.status.ok() || seat.search.finished();
     if (!event.finished) {
       ancestry_.Descend(seat.lanes.numbers(), seat.search.parents());
+      if (seat.report_stable) event.stable = seat.search.StablePrefix();
     } else if (seat.status.ok()) {
       event.hypotheses = seat.search.Results();
     }

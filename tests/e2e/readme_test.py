@@ -2,7 +2,7 @@
 
 A ```console block holds commands ("$ …") and, below each, what it prints on standard output with
 the bundles that ship. `python tests/e2e/readme_test.py HOST:PORT` runs them against a server and
-writes the answers into README.md.
+writes the answers into README.md; start that server with --compute float32.
 """
 
 from __future__ import annotations
@@ -56,7 +56,8 @@ def run(command: str, server: str) -> str:
 
 @pytest.fixture(scope="module")
 def served(start):
-    return start(models=BUNDLES)
+    """In float32: `auto` takes another type on another processor, and with it other last digits."""
+    return start("--compute", "float32", models=BUNDLES)
 
 
 @pytest.mark.parametrize("example", list(shown()), ids=lambda example: example.command)
