@@ -10,6 +10,7 @@ from __future__ import annotations
 import random
 import re
 
+from linnet_model.capitals import in_capitals
 from linnet_model.config import DataConfig
 from linnet_model.text_files import Pair
 
@@ -109,17 +110,48 @@ def renamed(source: str, target: str, rng: random.Random) -> tuple[str, str]:
     return source, target
 
 
+# Opening and closing mark of an English text, and of its German translation.
+QUOTES = [('"', '"', "„", "“"), ("“", "”", "„", "“"), ("‘", "’", "‚", "‘")]
+ANY_QUOTE = re.compile('["“”„‘‚«»]')
+
+
+def quoted(source: str, target: str, rng: random.Random) -> tuple[str, str]:
+    """The pair as what somebody says, alone or with the speaker. A pair that has quotation marks
+    stays as it is."""
+    if ANY_QUOTE.search(source + target) or not source or not target:
+        return source, target
+    left, right, target_left, target_right = rng.choice(QUOTES)
+    if rng.random() < 0.5:
+        return f"{left}{source}{right}", f"{target_left}{target}{target_right}"
+    speaker = rng.choice([name(rng), "Tom", "Mary"])
+    said, sagte = ("asked", "fragte") if source.endswith("?") else ("said", "sagte")
+    # English keeps a comma inside the marks, German sets one behind them.
+    inside = source[:-1] + "," if source.endswith(".") else source
+    return (
+        f"{left}{inside}{right} {said} {speaker}.",
+        f"{target_left}{target.removesuffix('.')}{target_right}, {sagte} {speaker}.",
+    )
+
+
+def upper_target(source: str, target: str, mark: str) -> str:
+    """The target of a source in capitals. Behind the mark it keeps its small letters, which is more
+    than can be told from capitals: the mark alone makes capitals of them."""
+    return f"{mark} {target}" if mark and in_capitals(source.upper()) else target.upper()
+
+
 def varied(source: str, target: str, config: DataConfig, rng: random.Random) -> tuple[str, str]:
     """One pair as it will be trained on; each change happens in its share of the rows."""
     if rng.random() < config.rename_share:
         source, target = renamed(source, target, rng)
     if rng.random() < config.no_stop_share and source.endswith(".") and target.endswith("."):
         source, target = source[:-1], target[:-1]
+    if rng.random() < config.quote_share:
+        source, target = quoted(source, target, rng)
     case = rng.random()
     if case < config.lowercase_share:
         source = source.lower()
     elif case < config.lowercase_share + config.uppercase_share:
-        source, target = source.upper(), target.upper()
+        source, target = source.upper(), upper_target(source, target, config.capitals_mark)
     return source, target
 
 

@@ -73,6 +73,7 @@ class TokenizerFiles:
     target_vocabulary: list[str] | None = None
     bpe_codes: bool = False
     moses: bool = False
+    capitals_mark: str = ""  # the piece that marks a text in capitals (capitals.py)
 
     def write(self, folder: Path) -> dict[str, Any]:
         """Writes the files and returns what the manifest says of them."""
@@ -93,6 +94,8 @@ class TokenizerFiles:
             names["subword_kind"] = "SUBWORD_KIND_BPE_CODES"
         if self.moses:
             names["word_tokenizer"] = "WORD_TOKENIZER_MOSES"
+        if self.capitals_mark:
+            names["capitals_mark"] = self.capitals_mark
         return names
 
 

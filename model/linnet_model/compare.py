@@ -193,7 +193,7 @@ def training_speed(options: argparse.Namespace, base: Recipe) -> dict[str, list[
     folder = options.data / base.data.folder
     corpus = Corpus(
         training_pairs(folder, base.data, base.train.seed)[:20_000],
-        load_tokenizer(options.out / "source.spm"),
+        load_tokenizer(options.out / "source.spm", base.data.capitals_mark),
         base.data,
         random.Random(base.train.seed),
     )

@@ -96,7 +96,13 @@ class DataConfig:
     short_tokens: int = 64  # where these sources are cut
     lowercase_share: float = 0.0  # of the rows, with the source lower-cased
     uppercase_share: float = 0.0  # of the rows, with both sides upper-cased
+    # A piece of the vocabulary ("<ph7>") that stands before a text in capitals, which the model
+    # then reads in small letters (capitals.py); empty: capitals are read as they are.
+    capitals_mark: str = ""
     no_stop_share: float = 0.0  # of the rows, with the final full stop taken off both sides
+    # Of the rows, put between quotation marks: English ones in the source, German ones in the
+    # target.
+    quote_share: float = 0.0
     # Of the rows that hold one name or number on both sides, with another one put in.
     rename_share: float = 0.0
     # Of the rows, added: made-up addresses, numbers and names that are copied as they are.

@@ -19,6 +19,7 @@ import torch
 
 from linnet_model.bundle import (
     BundleFacts,
+    TokenizerFiles,
     load_module,
     read_manifest,
     write_bundle,
@@ -134,7 +135,8 @@ def export(
     if bundle is not None:
         recipe.bundle = bundle
     tokenizer_file = folder / "source.spm"
-    tokenizer = load_tokenizer(tokenizer_file)
+    mark = recipe.data.capitals_mark
+    tokenizer = load_tokenizer(tokenizer_file, mark)
     mixers = dict.fromkeys(recipe.model.encoder_mixers + recipe.model.decoder_mixers)
     facts = BundleFacts(
         version=version,
@@ -144,8 +146,9 @@ def export(
         + f", {', '.join(mixers)}, {parameter_count(model) / 1e6:.1f}M parameters",
         provisional=provisional,
     )
+    tokenizers = TokenizerFiles(tokenizer_file, capitals_mark=mark)
     manifest = write_bundle(
-        out, model.eval(), recipe.model, recipe.bundle, tokenizer_file, weight_type, facts
+        out, model.eval(), recipe.model, recipe.bundle, tokenizers, weight_type, facts
     )
     golden = golden_examples(out / manifest["model_file"], tokenizer, manifest, recipe.bundle.task)
     manifest["golden_examples"] = [{"source_text": s, "target_text": t} for s, t in golden]

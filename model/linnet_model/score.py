@@ -21,6 +21,7 @@ from statistics import median
 from typing import Any
 
 import sacrebleu
+from sentencepiece import SentencePieceProcessor
 
 from linnet_model.bundle import load_module, read_manifest
 from linnet_model.card import read_json, write_card
@@ -77,11 +78,18 @@ def decode_with_command(
     return [answer["hypotheses"][0]["text"] for answer in answers]
 
 
-def decode_in_python(bundle: Path, manifest: dict[str, Any], texts: list[str]) -> list[str]:
+def tokenizer_of(bundle: Path, manifest: dict[str, Any], side: str) -> SentencePieceProcessor:
+    file = bundle / manifest[f"{side}_tokenizer_file"]
+    return load_tokenizer(file, manifest.get("capitals_mark", ""))
+
+
+def decode_in_python(
+    bundle: Path, manifest: dict[str, Any], reading: SentencePieceProcessor, texts: list[str]
+) -> list[str]:
     return answer_texts(
         load_module(bundle / manifest["model_file"]),
-        load_tokenizer(bundle / manifest["source_tokenizer_file"]),
-        load_tokenizer(bundle / manifest["target_tokenizer_file"]),
+        reading,
+        tokenizer_of(bundle, manifest, "target"),
         texts,
         Options.of_manifest(manifest),
         manifest["limits"]["max_target_tokens"],
@@ -168,7 +176,7 @@ def score(
         raise ConfigError(
             "linnet-decode is not built, build it with ./start.sh --build or use --engine python"
         )
-    reading = load_tokenizer(bundle / manifest["source_tokenizer_file"])
+    reading = tokenizer_of(bundle, manifest, "source")
     longest = manifest["limits"]["max_source_tokens"]
 
     def fits_the_model(text: str) -> bool:
@@ -185,7 +193,7 @@ def score(
         answers = (
             decode_with_command(command, bundle, texts, extra)
             if command
-            else decode_in_python(bundle, manifest, texts)
+            else decode_in_python(bundle, manifest, reading, texts)
         )
         seconds = time.monotonic() - begin
         if task == "translate":

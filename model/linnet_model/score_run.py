@@ -128,7 +128,8 @@ def score_run(
     if recipe.train.threads:
         torch.set_num_threads(recipe.train.threads)
     config, folder = recipe.data, data / recipe.data.folder
-    tokenizer = load_tokenizer((run if run.is_dir() else run.parent) / "source.spm")
+    file = (run if run.is_dir() else run.parent) / "source.spm"
+    tokenizer = load_tokenizer(file, config.capitals_mark)
     tests = {
         name: labelled(rows[: limit or None], config)
         for name, rows in test_rows(folder, config, wanted).items()

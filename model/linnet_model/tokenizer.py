@@ -14,6 +14,7 @@ from pathlib import Path
 
 import sentencepiece
 
+from linnet_model.capitals import CapitalsTokenizer
 from linnet_model.config import ConfigError, TokenizerConfig
 from linnet_model.transducer import BOS, EOS, PAD, UNK
 
@@ -55,13 +56,24 @@ def train_tokenizer(
     out.write_bytes(model.getvalue())
 
 
-def load_tokenizer(path: Path) -> sentencepiece.SentencePieceProcessor:
+def load_tokenizer(path: Path, capitals_mark: str = "") -> sentencepiece.SentencePieceProcessor:
+    """A SentencePiece model with our special ids. With a mark, texts in capitals are marked and
+    restored by it (capitals.py); it must be a piece of the model."""
     if not Path(path).is_file():
         raise ConfigError(f"no SentencePiece model at {path}")
-    tokenizer = sentencepiece.SentencePieceProcessor(model_file=str(path))
+    tokenizer = (
+        CapitalsTokenizer(str(path), capitals_mark)
+        if capitals_mark
+        else sentencepiece.SentencePieceProcessor(model_file=str(path))
+    )
     found = (tokenizer.bos_id(), tokenizer.pad_id(), tokenizer.eos_id(), tokenizer.unk_id())
     if found != (BOS, PAD, EOS, UNK):
         raise ConfigError(
             f"{path} has bos, pad, eos, unk at {found}, they must be {(BOS, PAD, EOS, UNK)}"
+        )
+    if capitals_mark and tokenizer.piece_to_id(capitals_mark) == UNK:
+        raise ConfigError(
+            f"data.capitals_mark is {capitals_mark}, which is no piece of {path}: name one of its "
+            "placeholders, or raise tokenizer.placeholders"
         )
     return tokenizer

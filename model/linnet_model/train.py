@@ -180,7 +180,8 @@ def start(options: argparse.Namespace) -> None:
     for warning in reading.warnings(data.mojibake):
         print(f"linnet-train: warning: {warning}", file=sys.stderr)
     tokenizer = load_tokenizer(
-        prepare_tokenizer(recipe, options.data, out, options.tokenizer_from or options.init_from)
+        prepare_tokenizer(recipe, options.data, out, options.tokenizer_from or options.init_from),
+        data.capitals_mark,
     )
     if tokenizer.vocab_size() != recipe.model.vocabulary:
         raise ConfigError(

@@ -54,6 +54,7 @@ TokenizerSpec Bundle::source_tokenizer() const {
           .vocabulary_file = FileOrNone(path, manifest.source_vocabulary_file()),
           .word_tokenizer = manifest.word_tokenizer(),
           .language_code = manifest.source_language_code(),
+          .capitals_mark = manifest.capitals_mark(),
           .vocabulary_size = source_vocabulary_size()};
 }
 
@@ -63,6 +64,7 @@ TokenizerSpec Bundle::target_tokenizer() const {
           .vocabulary_file = FileOrNone(path, manifest.target_vocabulary_file()),
           .word_tokenizer = manifest.word_tokenizer(),
           .language_code = manifest.target_language_code(),
+          .capitals_mark = manifest.capitals_mark(),
           .vocabulary_size = manifest.vocabulary().size()};
 }
 

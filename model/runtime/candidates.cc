@@ -50,6 +50,7 @@ bool AnyAdmitted(const float* logits, const LogitRow& row, const TopCandidates& 
 bool Better(const Candidate& a, const Candidate& b) {
   if (a.sum != b.sum) return a.sum > b.sum;
   if (a.parent != b.parent) return a.parent < b.parent;
+  if (a.logit != b.logit) return a.logit > b.logit;
   return a.token < b.token;
 }
 
@@ -74,17 +75,32 @@ std::vector<Candidate> TopCandidates::Take() {
   return std::exchange(heap_, {});
 }
 
+std::optional<float> LogitRow::Logit(TokenId token) const {
+  if (tokens.empty()) {
+    if (token < 0 || token >= std::ssize(logits)) return std::nullopt;
+    return logits[token];
+  }
+  const auto found = std::find(tokens.begin(), tokens.end(), token);
+  if (found == tokens.end()) return std::nullopt;
+  return logits[found - tokens.begin()];
+}
+
+Candidate LogitRow::Extend(TokenId token, float logit, float penalty) const {
+  const float log_probability = LogProbability(logit) - penalty;
+  return {sum + log_probability, log_probability, parent, token, logit};
+}
+
 void PushRow(const LogitRow& row, std::span<const TokenId> excluded, TopCandidates& top) {
   const int size = static_cast<int>(row.logits.size());
   for (int begin = 0; begin < size; begin += kBlock) {
     const int end = std::min(begin + kBlock, size);
     if (end - begin == kBlock && !AnyAdmitted(row.logits.data() + begin, row, top)) continue;
-    for (TokenId token = begin; token < end; ++token) {
-      const float log_probability = row.LogProbability(token);
-      const float sum = row.sum + log_probability;
-      if (!(sum >= top.threshold())) continue;
+    for (int i = begin; i < end; ++i) {
+      const float logit = row.logits[i];
+      if (!(row.sum + row.LogProbability(logit) >= top.threshold())) continue;
+      const TokenId token = row.Token(i);
       if (std::binary_search(excluded.begin(), excluded.end(), token)) continue;
-      top.Push({sum, log_probability, row.parent, token});
+      top.Push(row.Extend(token, logit));
     }
   }
 }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <limits>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -14,10 +15,12 @@ struct Candidate {
   float log_probability = 0;  // of this token
   int parent = 0;             // number of the live hypothesis
   TokenId token = 0;
+  float logit = 0;  // of the token
 };
 
-// The order of a beam: by sum, and where sums are equal by parent, then token, so that a search is
-// a function of its input.
+// The order of a beam: by sum, and where sums are equal by parent, then logit, then token. So a
+// search is a function of its input, and the best of a row are those of its highest logits,
+// whatever the sums were rounded to.
 bool Better(const Candidate& a, const Candidate& b);
 
 // The best `capacity` candidates of all that were pushed. Only finite sums are taken.
@@ -40,17 +43,23 @@ class TopCandidates {
 // One row of logits, and how it becomes log-probabilities and sums.
 struct LogitRow {
   std::span<const float> logits;
+  std::span<const TokenId> tokens = {};  // of the logits; empty: logit t is token t's
   float temperature = 1;
-  float log_normalizer = 0;  // logsumexp(logits / temperature)
+  float log_normalizer = 0;  // logsumexp(row / temperature), over the whole vocabulary
   float sum = 0;             // of the hypothesis that the row belongs to
   int parent = 0;            // its number
 
-  float LogProbability(TokenId token) const { return logits[token] / temperature - log_normalizer; }
+  TokenId Token(size_t i) const { return tokens.empty() ? static_cast<TokenId>(i) : tokens[i]; }
+  // Nothing where the row does not hold it.
+  std::optional<float> Logit(TokenId token) const;
+  float LogProbability(float logit) const { return logit / temperature - log_normalizer; }
+  // `penalty` is subtracted from the log-probability.
+  Candidate Extend(TokenId token, float logit, float penalty = 0) const;
 };
 
 // Pushes every token of the row that may be among the best, but none of `excluded` (ascending).
 //
-// The logits are read once, in blocks: a block whose largest logit would not get in is done with.
+// A whole row is read once, in blocks: a block whose largest logit would not get in is done with.
 // Sums rise with logits, so nothing is missed. NaN never gets in.
 void PushRow(const LogitRow& row, std::span<const TokenId> excluded, TopCandidates& top);
 

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -16,12 +17,14 @@ namespace linnet::model {
 // Chosen by the caller, unique among the sequences that are seated.
 using SequenceId = uint64_t;
 
-// One source and how its target is searched.
+// One source, and how its target is searched; or the target, which then is scored.
 struct SequenceInput {
   SequenceId id = 0;
   std::vector<TokenId> source;  // eos last
   std::vector<TokenId> prefix;  // forced start of the target, without eos
-  SearchOptions options;
+  // Eos last. Its scores are wanted, and the single hypothesis is this target: BeamSearch::Scoring.
+  std::optional<std::vector<TokenId>> target = std::nullopt;
+  SearchOptions options = {};
   bool report_stable = false;  // fill SequenceEvent::stable, which costs a little at every step
 };
 
@@ -50,6 +53,14 @@ struct EngineInfo {
   SearchLimits limits;
 };
 
+// Rows that a sequence takes: a hypothesis each, and a target that is scored is a single one.
+int RowsOf(const SequenceInput& sequence);
+// The search of a sequence that has passed CheckSequence.
+BeamSearch StartSearch(const SequenceInput& sequence, const SpecialTokens& special);
+// InvalidArgumentError if an engine of these facts could never seat or decode the sequence:
+// options, tokens, lengths, prefix, target.
+absl::Status CheckSequence(const SequenceInput& sequence, const EngineInfo& info);
+
 // Decodes many sequences at once, a token for each row in a step.
 //
 // It owns the rows, their decoder state, the encoder memory and the searches; who sits when is the
@@ -62,11 +73,10 @@ class Engine {
 
   virtual const EngineInfo& info() const = 0;
 
-  // Would these be seated now? A sequence takes beam_size rows and its source's length in memory,
+  // Would these be seated now? A sequence takes RowsOf it, and its source's length in memory,
   // rounded up to whole blocks.
   virtual bool HasRoom(std::span<const SequenceInput> sequences) const = 0;
-  // InvalidArgumentError if this sequence could never be seated or decoded: options, tokens,
-  // lengths, prefix.
+  // CheckSequence for this engine.
   virtual absl::Status Check(const SequenceInput& sequence) const = 0;
 
   // Encodes the sources as one batch and seats them: all or none. They take part from the next Step

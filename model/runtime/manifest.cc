@@ -269,6 +269,7 @@ absl::Status CheckTokenizers(const BundleManifest& manifest) {
         std::pair("subword_kind is", bpe),
         std::pair("word_tokenizer is",
                   manifest.word_tokenizer() != linnet::v1::WORD_TOKENIZER_UNSPECIFIED),
+        std::pair("capitals_mark is", !manifest.capitals_mark().empty()),
         std::pair("golden_examples are", !manifest.golden_examples().empty())}) {
     if (present) {
       return Wrong(what,

@@ -2,10 +2,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
+#include <numeric>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "model/runtime/candidates.h"
+#include "model/runtime/sampling.h"
 
 namespace linnet::model {
 namespace {
@@ -65,87 +68,171 @@ absl::Status CheckOptions(const SearchOptions& options, const SearchLimits& limi
                                                    ", it must be a finite number of at least ",
                                                    kMinTemperature));
   }
+  if (options.top_k < 0) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "top_k is ", options.top_k, ", it must be at least 0, which leaves out no token"));
+  }
+  if (!(options.top_p > 0 && options.top_p <= 1)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("top_p is ", options.top_p,
+                     ", it must be above 0 and at most 1, which leaves out no token"));
+  }
   return absl::OkStatus();
 }
-
-// Either one token is forced, or all but `excluded` are allowed. `penalised` is unk, where it has a
-// penalty: it competes with a sum of its own and stands among `excluded`.
-struct BeamSearch::Row {
-  static constexpr TokenId kNone = -1;
-
-  TokenId forced = kNone;
-  bool penalise_unknown = false;
-  std::vector<TokenId> excluded;  // ascending
-};
 
 BeamSearch::BeamSearch(const SearchOptions& options, const SpecialTokens& special,
                        std::vector<TokenId> prefix)
     : options_(options),
       special_(special),
-      prefix_(std::move(prefix)),
+      forced_(std::move(prefix)),
       live_(1),
+      numbers_({0}),
       parents_({0}),
-      tokens_({special.start}) {}
+      tokens_({special.start}) {
+  MakeRules();
+}
 
-BeamSearch::Row BeamSearch::RulesFor(int hypothesis) const {
-  Row row;
+BeamSearch BeamSearch::Scoring(const SearchOptions& options, const SpecialTokens& special,
+                               std::vector<TokenId> target) {
+  SearchOptions scoring = options;
+  scoring.beam_size = scoring.n_best = 1;
+  scoring.max_target_tokens = std::numeric_limits<int>::max();  // the target says where it ends
+  scoring.top_k = 0;
+  scoring.top_p = 1;
+  scoring.seed.reset();
+  return BeamSearch(scoring, special, std::move(target));
+}
+
+BeamSearch::Rules BeamSearch::RulesFor(const Hypothesis& hypothesis) const {
+  Rules rules;
   if (steps_ >= options_.max_target_tokens) {
-    row.forced = special_.eos;
-    return row;
+    rules.forced = special_.eos;
+    return rules;
   }
-  if (steps_ < prefix_.size()) {
-    row.forced = prefix_[steps_];
-    return row;
+  if (steps_ < forced_.size()) {
+    rules.forced = forced_[steps_];
+    return rules;
   }
   if (options_.no_repeat_ngram_size > 0) {
     std::vector<TokenId> history = {special_.start};
-    const std::vector<TokenId>& target = live_[hypothesis].tokens;
-    history.insert(history.end(), target.begin(), target.end());
-    AddRepeats(history, options_.no_repeat_ngram_size, row.excluded);
+    history.insert(history.end(), hypothesis.tokens.begin(), hypothesis.tokens.end());
+    AddRepeats(history, options_.no_repeat_ngram_size, rules.excluded);
     // eos, where it starts every history, would never end one if single tokens may not repeat.
-    std::erase(row.excluded, special_.eos);
+    std::erase(rules.excluded, special_.eos);
   }
-  row.excluded.push_back(special_.pad);
-  if (steps_ < options_.min_target_tokens) row.excluded.push_back(special_.eos);
-  std::sort(row.excluded.begin(), row.excluded.end());
+  rules.excluded.push_back(special_.pad);
+  if (steps_ < options_.min_target_tokens) rules.excluded.push_back(special_.eos);
+  std::sort(rules.excluded.begin(), rules.excluded.end());
   if (options_.unknown_penalty != 0 &&
-      !std::binary_search(row.excluded.begin(), row.excluded.end(), special_.unk)) {
-    row.penalise_unknown = true;
-    row.excluded.insert(std::lower_bound(row.excluded.begin(), row.excluded.end(), special_.unk),
-                        special_.unk);
+      !std::binary_search(rules.excluded.begin(), rules.excluded.end(), special_.unk)) {
+    rules.penalise_unknown = true;
+    rules.excluded.insert(
+        std::lower_bound(rules.excluded.begin(), rules.excluded.end(), special_.unk), special_.unk);
   }
-  return row;
+  return rules;
+}
+
+void BeamSearch::MakeRules() {
+  rules_.clear();
+  for (const Hypothesis& hypothesis : live_) rules_.push_back(RulesFor(hypothesis));
+}
+
+RowNeed BeamSearch::need(int i) const {
+  const Rules& rules = rules_[i];
+  if (rules.forced != kNoToken) return {.also = rules.forced};
+  const auto best_of = [&](int wanted) {
+    // Whatever is excluded may take a place.
+    return RowNeed{.best = wanted + static_cast<int>(rules.excluded.size()),
+                   .also = rules.penalise_unknown ? special_.unk : kNoToken};
+  };
+  if (!options_.sampling()) return best_of(2 * options_.beam_size);
+  return options_.top_k > 0 ? best_of(options_.top_k) : RowNeed{.all = true};
+}
+
+absl::StatusOr<LogitRow> BeamSearch::MakeRow(int i, const RowLogits& row) const {
+  if (row.logits.empty() || (!row.tokens.empty() && row.tokens.size() != row.logits.size())) {
+    return absl::InternalError(absl::StrCat("a row of ", row.logits.size(), " logits for ",
+                                            row.tokens.size(), " tokens is none"));
+  }
+  if (!std::isfinite(row.log_normalizer)) {
+    return absl::InternalError(absl::StrCat("the model gave no probabilities at target token ",
+                                            steps_, ": the normalizer of hypothesis ", i, " is ",
+                                            row.log_normalizer));
+  }
+  return LogitRow{.logits = row.logits,
+                  .tokens = row.tokens,
+                  .temperature = options_.temperature,
+                  .log_normalizer = row.log_normalizer,
+                  .sum = live_[i].score,
+                  .parent = i};
+}
+
+float BeamSearch::PenaltyOf(TokenId token) const {
+  return token == special_.unk ? options_.unknown_penalty : 0;
+}
+
+absl::StatusOr<Candidate> BeamSearch::Forced(const LogitRow& row, TokenId token) const {
+  if (const auto logit = row.Logit(token); logit.has_value())
+    return row.Extend(token, *logit, PenaltyOf(token));
+  if (!row.tokens.empty()) {
+    return absl::InternalError(absl::StrCat("a row lacks the logit of token ", token));
+  }
+  return absl::InvalidArgumentError(absl::StrCat(
+      "forced token ", token, " is outside the vocabulary of ", row.logits.size(), " tokens"));
 }
 
 absl::StatusOr<std::vector<Candidate>> BeamSearch::BestCandidates(
-    std::span<const float> logits, std::span<const float> log_normalizers) const {
-  const size_t vocabulary = logits.size() / live();
+    std::span<const LogitRow> rows) const {
   TopCandidates top(2 * options_.beam_size);
   for (int i = 0; i < live(); ++i) {
-    if (!std::isfinite(log_normalizers[i])) {
-      return absl::InternalError(absl::StrCat("the model gave no probabilities at target token ",
-                                              steps_, ": the normalizer of hypothesis ", i, " is ",
-                                              log_normalizers[i]));
-    }
-    const LogitRow row = {.logits = logits.subspan(i * vocabulary, vocabulary),
-                          .temperature = options_.temperature,
-                          .log_normalizer = log_normalizers[i],
-                          .sum = live_[i].score,
-                          .parent = i};
-    const auto push = [&](TokenId token) {
-      float log_probability = row.LogProbability(token);
-      if (token == special_.unk) log_probability -= options_.unknown_penalty;
-      top.Push({row.sum + log_probability, log_probability, i, token});
-    };
-    const Row rules = RulesFor(i);
-    if (rules.forced != Row::kNone) {
-      push(rules.forced);
+    const Rules& rules = rules_[i];
+    if (rules.forced != kNoToken) {
+      absl::StatusOr<Candidate> forced = Forced(rows[i], rules.forced);
+      if (!forced.ok()) return forced.status();
+      top.Push(*forced);
       continue;
     }
-    if (rules.penalise_unknown) push(special_.unk);
-    PushRow(row, rules.excluded, top);
+    if (rules.penalise_unknown) {
+      if (const auto logit = rows[i].Logit(special_.unk); logit.has_value())
+        top.Push(rows[i].Extend(special_.unk, *logit, options_.unknown_penalty));
+    }
+    PushRow(rows[i], rules.excluded, top);
   }
   return top.Take();
+}
+
+absl::StatusOr<std::vector<Candidate>> BeamSearch::DrawCandidates(std::span<const LogitRow> rows) {
+  if (steps_ == 0) {  // from here on each goes its own way
+    numbers_.resize(options_.beam_size);
+    std::iota(numbers_.begin(), numbers_.end(), 0);
+  }
+  std::vector<Candidate> drawn;
+  for (int i = 0; i < numbers_.size(); ++i) {
+    const int parent = steps_ == 0 ? 0 : i;
+    const Rules& rules = rules_[parent];
+    if (rules.forced != kNoToken) {
+      absl::StatusOr<Candidate> forced = Forced(rows[parent], rules.forced);
+      if (!forced.ok()) return forced.status();
+      drawn.push_back(*forced);
+    } else if (const auto token =
+                   DrawToken(rows[parent],
+                             {.excluded = rules.excluded,
+                              .penalised = rules.penalise_unknown ? special_.unk : kNoToken,
+                              .penalty = options_.unknown_penalty,
+                              .top_k = options_.top_k,
+                              .top_p = options_.top_p},
+                             UniformDraw(options_.seed.value_or(0), numbers_[i], steps_));
+               token.has_value()) {
+      drawn.push_back(*token);
+    }
+    if (drawn.size() != i + 1 || !std::isfinite(drawn.back().sum)) return NothingPossible();
+  }
+  return drawn;
+}
+
+absl::Status BeamSearch::NothingPossible() const {
+  return absl::InternalError(absl::StrCat("no token is possible at target token ", steps_,
+                                          ": each is forbidden or has no finite log-probability"));
 }
 
 Hypothesis BeamSearch::Extend(const Candidate& candidate) const {
@@ -167,26 +254,41 @@ void BeamSearch::End(Hypothesis hypothesis) {
 
 absl::Status BeamSearch::Advance(std::span<const float> logits,
                                  std::span<const float> log_normalizers) {
-  if (finished_) return absl::InternalError("a search that has finished was advanced");
   const TokenId largest =
       std::max({special_.bos, special_.pad, special_.eos, special_.unk, special_.start});
-  if (log_normalizers.size() != live() || logits.size() % live() != 0 ||
+  if (log_normalizers.size() != live() || log_normalizers.empty() || logits.size() % live() != 0 ||
       logits.size() / live() <= largest) {
     return absl::InternalError(absl::StrCat(logits.size(), " logits and ", log_normalizers.size(),
                                             " normalizers do not make rows for ", live(),
                                             " hypotheses"));
   }
-  if (steps_ < prefix_.size() &&
-      (prefix_[steps_] < 0 || prefix_[steps_] >= logits.size() / live())) {
-    return absl::InvalidArgumentError(absl::StrCat("prefix token ", prefix_[steps_],
-                                                   " is outside the vocabulary of ",
-                                                   logits.size() / live(), " tokens"));
+  const size_t vocabulary = logits.size() / live();
+  std::vector<RowLogits> rows;
+  for (int i = 0; i < live(); ++i) {
+    rows.push_back({.logits = logits.subspan(i * vocabulary, vocabulary),
+                    .log_normalizer = log_normalizers[i]});
   }
-  absl::StatusOr<std::vector<Candidate>> candidates = BestCandidates(logits, log_normalizers);
+  return Advance(rows);
+}
+
+absl::Status BeamSearch::Advance(std::span<const RowLogits> rows) {
+  if (finished_) return absl::InternalError("a search that has finished was advanced");
+  if (rows.size() != live()) {
+    return absl::InternalError(
+        absl::StrCat(rows.size(), " rows were given for ", live(), " hypotheses"));
+  }
+  std::vector<LogitRow> checked;
+  for (int i = 0; i < live(); ++i) {
+    absl::StatusOr<LogitRow> row = MakeRow(i, rows[i]);
+    if (!row.ok()) return row.status();
+    checked.push_back(*row);
+  }
+  absl::StatusOr<std::vector<Candidate>> candidates =
+      options_.sampling() ? DrawCandidates(checked) : BestCandidates(checked);
   if (!candidates.ok()) return candidates.status();
 
   std::vector<Hypothesis> next;
-  std::vector<int> parents;
+  std::vector<int> numbers, parents;
   std::vector<TokenId> tokens;
   for (int rank = 0; rank < candidates->size(); ++rank) {
     const Candidate& candidate = (*candidates)[rank];
@@ -195,15 +297,12 @@ absl::Status BeamSearch::Advance(std::span<const float> logits,
       if (rank < options_.beam_size && ended_.size() < options_.beam_size) End(Extend(candidate));
     } else if (next.size() < options_.beam_size) {
       next.push_back(Extend(candidate));
+      numbers.push_back(options_.sampling() ? numbers_[rank] : 0);
       parents.push_back(candidate.parent);
       tokens.push_back(candidate.token);
     }
   }
-  if (next.empty() && ended_.empty()) {
-    return absl::InternalError(
-        absl::StrCat("no token is possible at target token ", steps_,
-                     ": each is forbidden or has no finite log-probability"));
-  }
+  if (next.empty() && ended_.empty()) return NothingPossible();
   ++steps_;
   finished_ = ended_.size() == options_.beam_size || next.empty();
   if (finished_) {
@@ -212,8 +311,10 @@ absl::Status BeamSearch::Advance(std::span<const float> logits,
     tokens.clear();
   }
   live_ = std::move(next);
+  numbers_ = std::move(numbers);
   parents_ = std::move(parents);
   tokens_ = std::move(tokens);
+  MakeRules();
   return absl::OkStatus();
 }
 

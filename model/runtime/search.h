@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -22,17 +23,25 @@ struct SpecialTokens {
 
 // Options of one sequence's search, every one set: the bundle's defaults with the request's options
 // on top. Names are those of linnet.v1.DecodingOptions.
+//
+// Any of the last three makes the search draw its tokens instead of searching for the best: see
+// sampling.h for what is drawn from and by which numbers.
 struct SearchOptions {
-  int beam_size = 5;  // 1 is greedy search
+  int beam_size = 5;  // 1 is greedy search; when sampling, how many targets are drawn
   float length_penalty =
       1.0f;  // score = sum of log-probabilities / length^length_penalty, eos counted
   int min_target_tokens = 1;    // eos not counted
   int max_target_tokens = 200;  // eos not counted; eos is forced there
   float unknown_penalty = 0.0f;
   int no_repeat_ngram_size = 0;  // 0 forbids nothing
-  int n_best = 1;
+  int n_best = 1;                // the best by score of what was found or drawn
   bool normalize_scores = true;
-  float temperature = 1.0f;
+  float temperature = 1.0f;  // divides the logits
+  int top_k = 0;             // draw from the k likeliest tokens; 0 = from all
+  float top_p = 1.0f;        // and from the fewest that hold this much of the probability
+  std::optional<uint64_t> seed = std::nullopt;  // of the draws; unset is 0
+
+  bool sampling() const { return top_k > 0 || top_p < 1 || seed.has_value(); }
 };
 
 // What a search may ask for: of the model, and of the engine it runs in.
@@ -53,12 +62,37 @@ struct Hypothesis {
 };
 
 struct Candidate;
+struct LogitRow;
 
-// Beam search of one sequence by the rules of fairseq's SequenceGenerator: candidates are the best
-// 2·beam of beam × vocabulary by cumulative score; an eos among the first `beam` of them ends a
-// hypothesis, one ranked lower is dropped; the best `beam` others live on; the search ends when
-// `beam` hypotheses have ended or the limit is reached, where eos is forced. Greedy search is
-// beam 1.
+inline constexpr TokenId kNoToken = -1;
+
+// What a search must know of one row of logits: its `best` highest (of equal ones those of lower
+// tokens), and the logit of `also`. Or all of them.
+struct RowNeed {
+  int best = 0;
+  TokenId also = kNoToken;
+  bool all = false;
+};
+
+// What it is told: the logits of `tokens`, in any order, or without tokens the whole row in theirs.
+// More than was asked for does no harm, and `also` may be there twice.
+struct RowLogits {
+  std::span<const float> logits;
+  std::span<const TokenId> tokens = {};
+  float log_normalizer = 0;  // logsumexp(row / temperature) over the whole vocabulary
+};
+
+// The search for one sequence's target, in one of three ways.
+//
+// Beam search, by the rules of fairseq's SequenceGenerator: candidates are the best 2·beam of
+// beam × vocabulary by cumulative score; an eos among the first `beam` of them ends a hypothesis,
+// one ranked lower is dropped; the best `beam` others live on; the search ends when `beam`
+// hypotheses have ended or the limit is reached, where eos is forced. Greedy search is beam 1.
+//
+// Sampling: `beam` hypotheses that know nothing of each other each draw a token at every step until
+// it is eos (sampling.h). What the rules forbid is not drawn, and eos is forced at the limit.
+//
+// Scoring: every token is given, eos included, and nothing is searched.
 //
 // Hypotheses that live are numbered 0 … live()-1, and the caller owns their decoder state: at each
 // step it computes a row of logits for each of them, calls Advance, and lets hypothesis i go on
@@ -74,6 +108,11 @@ class BeamSearch {
   // have passed CheckOptions.
   BeamSearch(const SearchOptions& options, const SpecialTokens& special,
              std::vector<TokenId> prefix);
+  // Scores `target` (eos last, and nowhere else). Of the options only those of the score count:
+  // temperature, unknown_penalty, length_penalty, normalize_scores. The result is bit for bit what
+  // a search with them finds of the same tokens, given the same rows.
+  static BeamSearch Scoring(const SearchOptions& options, const SpecialTokens& special,
+                            std::vector<TokenId> target);
 
   int live() const { return static_cast<int>(tokens_.size()); }
   std::span<const int> parents() const { return parents_; }
@@ -81,10 +120,13 @@ class BeamSearch {
   int steps() const { return steps_; }
   bool finished() const { return finished_; }
 
-  // `logits` is [live, vocabulary], row-major; `log_normalizers` holds logsumexp(row / temperature)
-  // for each row, so that log p = logit / temperature - normalizer. At least one of V tokens must
-  // be finite in each row: a row of NaN is an InternalError, after which the search may not be
-  // advanced.
+  // Of the row of live hypothesis i in the step to come.
+  RowNeed need(int i) const;
+  // A step: a row for each live hypothesis, which holds what it needs. log p = logit / temperature
+  // - normalizer. At least one token must be finite in each row: a row of NaN is an InternalError,
+  // after which the search may not be advanced.
+  absl::Status Advance(std::span<const RowLogits> rows);
+  // The same with whole rows: `logits` is [live, vocabulary], row-major.
   absl::Status Advance(std::span<const float> logits, std::span<const float> log_normalizers);
 
   // Best first, at most n_best. Complete once finished().
@@ -95,20 +137,35 @@ class BeamSearch {
   std::vector<TokenId> StablePrefix() const;
 
  private:
-  struct Row;  // what the rules say of one live hypothesis's next token
+  // What the rules say of one live hypothesis's next token: either it is forced, or all but
+  // `excluded` are allowed. Where unk has a penalty it competes with a sum of its own and stands
+  // among `excluded`.
+  struct Rules {
+    TokenId forced = kNoToken;
+    bool penalise_unknown = false;
+    std::vector<TokenId> excluded;  // ascending
+  };
 
-  Row RulesFor(int hypothesis) const;
-  absl::StatusOr<std::vector<Candidate>> BestCandidates(
-      std::span<const float> logits, std::span<const float> log_normalizers) const;
+  Rules RulesFor(const Hypothesis& hypothesis) const;
+  void MakeRules();  // of the step to come
+  absl::StatusOr<LogitRow> MakeRow(int i, const RowLogits& row) const;
+  float PenaltyOf(TokenId token) const;
+  absl::StatusOr<Candidate> Forced(const LogitRow& row, TokenId token) const;
+  absl::StatusOr<std::vector<Candidate>> BestCandidates(std::span<const LogitRow> rows) const;
+  // One for each of the targets that are drawn, in the order of their numbers.
+  absl::StatusOr<std::vector<Candidate>> DrawCandidates(std::span<const LogitRow> rows);
+  absl::Status NothingPossible() const;
   Hypothesis Extend(const Candidate& candidate) const;
   void End(Hypothesis hypothesis);
 
   SearchOptions options_;
   SpecialTokens special_;
-  std::vector<TokenId> prefix_;
+  std::vector<TokenId> forced_;  // the prefix, or a whole target
   int steps_ = 0;
   bool finished_ = false;
   std::vector<Hypothesis> live_;   // .score is the plain sum while it lives
+  std::vector<int> numbers_;       // when sampling: which of the drawn targets each of them is
+  std::vector<Rules> rules_;       // of each, in the step to come
   std::vector<Hypothesis> ended_;  // in the order in which they ended
   std::vector<int> parents_;
   std::vector<TokenId> tokens_;

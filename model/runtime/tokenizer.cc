@@ -7,6 +7,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "model/runtime/capitals.h"
 #include "model/runtime/moses.h"
 #include "model/runtime/subwords.h"
 
@@ -66,6 +67,13 @@ absl::StatusOr<Vocabulary> LoadVocabulary(const fs::path& file, const SpecialTok
   return vocabulary;
 }
 
+// Is `text` a single piece, but for a blank before it?
+bool IsPiece(const Subwords& subwords, std::string_view text, TokenId unk) {
+  const absl::StatusOr<std::vector<TokenId>> tokens = subwords.Encode(text);
+  return tokens.ok() && !tokens->empty() && tokens->size() <= 2 && tokens->back() != unk &&
+         subwords.Decode({&tokens->back(), 1}) == text;
+}
+
 absl::StatusOr<std::unique_ptr<Subwords>> LoadSubwords(const TokenizerSpec& spec,
                                                        const SpecialTokens& special) {
   const fs::path& file = spec.subword_file;
@@ -98,6 +106,7 @@ absl::StatusOr<std::unique_ptr<Subwords>> LoadSubwords(const TokenizerSpec& spec
 struct Tokenizer::Impl {
   std::unique_ptr<Subwords> subwords;
   std::optional<MosesWords> words;
+  std::string capitals_mark;
   SpecialTokens special;
 };
 
@@ -119,7 +128,13 @@ absl::StatusOr<std::unique_ptr<Tokenizer>> Tokenizer::Load(const TokenizerSpec& 
                                                       " pieces, the model's vocabulary has ",
                                                       spec.vocabulary_size));
   }
+  if (!spec.capitals_mark.empty() && !IsPiece(**subwords, spec.capitals_mark, special.unk)) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        spec.subword_file.string(), " has no piece ", spec.capitals_mark,
+        ", which the manifest names as capitals_mark: name a piece, or leave it out"));
+  }
   auto impl = std::make_unique<Impl>();
+  impl->capitals_mark = spec.capitals_mark;
   impl->subwords = *std::move(subwords);
   impl->special = special;
   if (spec.word_tokenizer == linnet::v1::WORD_TOKENIZER_MOSES) {
@@ -129,8 +144,9 @@ absl::StatusOr<std::unique_ptr<Tokenizer>> Tokenizer::Load(const TokenizerSpec& 
 }
 
 absl::StatusOr<std::vector<TokenId>> Tokenizer::Encode(std::string_view text) const {
-  if (!impl_->words.has_value()) return impl_->subwords->Encode(text);
-  return impl_->subwords->Encode(impl_->words->Tokenize(text));
+  const std::string marked = MarkCapitals(text, impl_->capitals_mark);
+  if (!impl_->words.has_value()) return impl_->subwords->Encode(marked);
+  return impl_->subwords->Encode(impl_->words->Tokenize(marked));
 }
 
 std::string Tokenizer::Decode(std::span<const TokenId> tokens) const {
@@ -140,8 +156,9 @@ std::string Tokenizer::Decode(std::span<const TokenId> tokens) const {
   for (TokenId token : tokens) {
     if (token != special.eos && token != special.pad && token != special.bos) said.push_back(token);
   }
-  const std::string text = impl_->subwords->Decode(said);
-  return impl_->words.has_value() ? impl_->words->Detokenize(text) : text;
+  std::string text = impl_->subwords->Decode(said);
+  if (impl_->words.has_value()) text = impl_->words->Detokenize(text);
+  return RestoreCapitals(text, impl_->capitals_mark);
 }
 
 int Tokenizer::pieces() const { return impl_->subwords->pieces(); }

@@ -20,11 +20,12 @@ struct TokenizerSpec {
   std::filesystem::path vocabulary_file = {};  // empty: ids are those of the SentencePiece model
   linnet::v1::WordTokenizer word_tokenizer = linnet::v1::WORD_TOKENIZER_UNSPECIFIED;
   std::string language_code = {};  // for the word tokenizer
+  std::string capitals_mark = {};  // a piece; empty: capitals are read and written as they are
   int vocabulary_size = 0;  // that the model has, which pieces may not exceed; 0: not checked
 };
 
-// Text to token ids and back: words where the model wants them, subwords, and the vocabulary's
-// numbers. Thread-safe: nothing changes after Load.
+// Text to token ids and back: capitals (capitals.h) and words where the model wants them, subwords,
+// and the vocabulary's numbers. Thread-safe: nothing changes after Load.
 class Tokenizer {
  public:
   // FailedPreconditionError, naming the file, if it is not what the spec says, if its special ids

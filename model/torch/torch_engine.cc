@@ -119,53 +119,14 @@ TorchEngine::TorchEngine(ScriptedModel model, EngineInfo info, bool mask_eos)
 bool TorchEngine::HasRoom(std::span<const SequenceInput> sequences) const {
   int64_t lanes = 0, blocks = 0;
   for (const SequenceInput& sequence : sequences) {
-    lanes += sequence.options.beam_size;
+    lanes += RowsOf(sequence);
     blocks += BlocksFor(sequence.source.size());
   }
   return lanes <= lanes_.free() && blocks <= blocks_.free();
 }
 
 absl::Status TorchEngine::Check(const SequenceInput& sequence) const {
-  if (absl::Status status = CheckOptions(sequence.options, info_.limits); !status.ok())
-    return status;
-  const auto& source = sequence.source;
-  if (source.empty())
-    return absl::InvalidArgumentError("the source is empty, it must end with the end token");
-  if (std::ssize(source) > info_.limits.max_source_tokens) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("the source has ", source.size(), " tokens, this model reads at most ",
-                     info_.limits.max_source_tokens, " (end token included)"));
-  }
-  if (source.back() != info_.special.eos) {
-    return absl::InvalidArgumentError(absl::StrCat("the source ends with token ", source.back(),
-                                                   ", it must end with the end token ",
-                                                   info_.special.eos));
-  }
-  for (TokenId token : source) {
-    if (token < 0 || token >= info_.source_vocabulary_size) {
-      return absl::InvalidArgumentError(absl::StrCat("source token ", token,
-                                                     " is outside the vocabulary of ",
-                                                     info_.source_vocabulary_size, " tokens"));
-    }
-  }
-  if (std::ssize(sequence.prefix) > sequence.options.max_target_tokens) {
-    return absl::InvalidArgumentError(absl::StrCat("the prefix has ", sequence.prefix.size(),
-                                                   " tokens, max_target_tokens is ",
-                                                   sequence.options.max_target_tokens));
-  }
-  for (TokenId token : sequence.prefix) {
-    if (token < 0 || token >= info_.vocabulary_size) {
-      return absl::InvalidArgumentError(absl::StrCat("prefix token ", token,
-                                                     " is outside the vocabulary of ",
-                                                     info_.vocabulary_size, " tokens"));
-    }
-    if (token == info_.special.eos || token == info_.special.pad) {
-      return absl::InvalidArgumentError(absl::StrCat("prefix token ", token, " is the ",
-                                                     token == info_.special.eos ? "end" : "padding",
-                                                     " token, which a prefix does not contain"));
-    }
-  }
-  return absl::OkStatus();
+  return CheckSequence(sequence, info_);
 }
 
 absl::Status TorchEngine::Seat(std::span<const SequenceInput> sequences) {
@@ -180,9 +141,9 @@ absl::Status TorchEngine::Seat(std::span<const SequenceInput> sequences) {
     for (const SequenceInput& input : sequences) {
       seats.push_back({.id = input.id,
                        .options = input.options,
-                       .search = BeamSearch(input.options, info_.special, input.prefix),
+                       .search = StartSearch(input, info_.special),
                        .source_tokens = static_cast<int>(input.source.size()),
-                       .lanes = lanes_.Take(input.options.beam_size),
+                       .lanes = lanes_.Take(RowsOf(input)),
                        .blocks = blocks_.Take(BlocksFor(input.source.size())),
                        .report_stable = input.report_stable});
       ancestry_.Start(seats.back().lanes.numbers());

@@ -2,7 +2,7 @@
 
 import random
 
-from linnet_model.augment import copied_pairs, renamed, varied
+from linnet_model.augment import QUOTES, copied_pairs, quoted, renamed, varied
 from linnet_model.config import DataConfig
 
 
@@ -46,3 +46,20 @@ def test_copied_rows_are_their_own_translation_and_differ():
     pairs = copied_pairs(200, random.Random(1))
     assert all(source == target and source.strip() for source, target in pairs)
     assert len({source for source, _ in pairs}) > 190
+
+
+def test_quotation_marks_are_those_of_each_language_and_close():
+    rng = random.Random(5)
+    pairs = {quoted("I am here.", "Ich bin hier.", rng) for _ in range(200)}
+    assert ('"I am here."', "„Ich bin hier.“") in pairs
+    assert ("“I am here,” said Tom.", "„Ich bin hier“, sagte Tom.") in pairs
+    for source, target in pairs:
+        marks = [m for m in QUOTES if m[0] == source[0] and m[1] in source[1:]]
+        assert [target.count(m[2]) for m in marks] == [target.count(m[3]) for m in marks] == [1]
+    asked = {quoted("Who is it?", "Wer ist das?", rng) for _ in range(200)}
+    assert ('"Who is it?" asked Mary.', "„Wer ist das?“, fragte Mary.") in asked
+
+
+def test_a_pair_that_has_quotation_marks_stays_as_it_is():
+    pair = ('He said "no".', "Er sagte „nein“.")
+    assert quoted(*pair, random.Random(1)) == pair

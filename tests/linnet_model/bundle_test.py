@@ -38,11 +38,17 @@ def fields(message: str) -> set[str]:
 
 
 def test_the_manifest_fills_the_proto_field_by_field(tmp_path: Path):
-    """With everything that may be left out: vocabularies, codes, words, start token, two sizes."""
+    """With everything that may be left out: vocabularies, codes, words, mark, start token, two
+    sizes."""
     codes = tmp_path / "codes"
     codes.write_text("#version: 0.2\n")
     files = TokenizerFiles(
-        codes, source_vocabulary=["a"], target_vocabulary=["b"], bpe_codes=True, moses=True
+        codes,
+        source_vocabulary=["a"],
+        target_vocabulary=["b"],
+        bpe_codes=True,
+        moses=True,
+        capitals_mark="<ph0>",
     )
     sizes = preset("tiny", 60)
     sizes.sharing, sizes.target_vocabulary = "none", 50

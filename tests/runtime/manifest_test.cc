@@ -170,6 +170,8 @@ TEST_F(ManifestTest, WhatSplitsTextNeedsATokenizer) {
                 {"target_vocabulary_file", "no tokenizer"});
   ExpectRefusal([](BundleManifest& m) { m.set_word_tokenizer(linnet::v1::WORD_TOKENIZER_MOSES); },
                 {"word_tokenizer", "no tokenizer"});
+  ExpectRefusal([](BundleManifest& m) { m.set_capitals_mark("<ph0>"); },
+                {"capitals_mark", "no tokenizer"});
   ExpectRefusal(
       [](BundleManifest& m) {
         m.set_subword_kind(linnet::v1::SUBWORD_KIND_BPE_CODES);

@@ -37,6 +37,9 @@ TEST(CheckOptionsTest, TakesTheEdgesOfEachRange) {
   EXPECT_THAT(With(&SearchOptions::min_target_tokens, 100), IsOk());
   EXPECT_THAT(With(&SearchOptions::n_best, 5), IsOk());
   EXPECT_THAT(With(&SearchOptions::unknown_penalty, -3.0f), IsOk());
+  EXPECT_THAT(With(&SearchOptions::top_k, 1 << 30), IsOk());
+  EXPECT_THAT(With(&SearchOptions::top_p, 1e-30f), IsOk());
+  EXPECT_THAT(With(&SearchOptions::top_p, 1.0f), IsOk());
 }
 
 TEST(CheckOptionsTest, RefusalNamesOptionValueAndLimit) {
@@ -55,17 +58,29 @@ TEST(CheckOptionsTest, RefusalNamesOptionValueAndLimit) {
   EXPECT_THAT(With(&SearchOptions::no_repeat_ngram_size, -1),
               Refusal("no_repeat_ngram_size", "-1", "0"));
   EXPECT_THAT(With(&SearchOptions::temperature, 0.0f), Refusal("temperature", "0", "1e-06"));
+  EXPECT_THAT(With(&SearchOptions::top_k, -1), Refusal("top_k", "-1", "0"));
+  EXPECT_THAT(With(&SearchOptions::top_p, 0.0f), Refusal("top_p", "0", "1"));
+  EXPECT_THAT(With(&SearchOptions::top_p, 1.5f), Refusal("top_p", "1.5", "1"));
 }
 
 TEST(CheckOptionsTest, RefusesWhatIsNotANumber) {
   for (float value : {kNaN, kInfinity, -kInfinity}) {
     EXPECT_THAT(With(&SearchOptions::length_penalty, value),
                 StatusIs(absl::StatusCode::kInvalidArgument));
+    EXPECT_THAT(With(&SearchOptions::top_p, value), StatusIs(absl::StatusCode::kInvalidArgument));
     EXPECT_THAT(With(&SearchOptions::unknown_penalty, value),
                 StatusIs(absl::StatusCode::kInvalidArgument));
     EXPECT_THAT(With(&SearchOptions::temperature, value),
                 StatusIs(absl::StatusCode::kInvalidArgument));
   }
+}
+
+TEST(SearchOptionsTest, DrawsOnlyWhereSomethingOfADrawIsSaid) {
+  EXPECT_FALSE(SearchOptions{}.sampling());
+  EXPECT_FALSE(SearchOptions{.temperature = 0.5f}.sampling()) << "a temperature is a beam's too";
+  EXPECT_TRUE(SearchOptions{.top_k = 1}.sampling());
+  EXPECT_TRUE(SearchOptions{.top_p = 0.99f}.sampling());
+  EXPECT_TRUE(SearchOptions{.seed = 0}.sampling());
 }
 
 }  // namespace

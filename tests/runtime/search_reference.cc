@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 #include <set>
+#include <tuple>
 
 namespace linnet::model {
 namespace {
@@ -21,6 +22,7 @@ struct Entry {
   float score;
   int beam;
   TokenId token;
+  float logit;
 };
 
 std::set<std::vector<TokenId>> NGrams(const std::vector<TokenId>& tokens, int n) {
@@ -33,8 +35,7 @@ std::set<std::vector<TokenId>> NGrams(const std::vector<TokenId>& tokens, int n)
 
 std::vector<float> MaskedScores(const Beam& beam, int step, const SearchOptions& options,
                                 const SpecialTokens& special, const std::vector<TokenId>& prefix,
-                                const ToyModel& model) {
-  const std::vector<float> logits = model({beam.tokens.begin() + 1, beam.tokens.end()});
+                                const std::vector<float>& logits) {
   const float normalizer = LogNormalizer(logits, options.temperature);
   std::vector<float> scores;
   for (float logit : logits) scores.push_back(logit / options.temperature - normalizer);
@@ -88,20 +89,22 @@ std::vector<Hypothesis> ReferenceSearch(const SearchOptions& options, const Spec
     std::vector<Entry> entries;
     for (int b = 0; b < options.beam_size; ++b) {
       if (beams[b].sum == kMinusInfinity) continue;
+      const std::vector<float> logits = model({beams[b].tokens.begin() + 1, beams[b].tokens.end()});
       const std::vector<float> scores =
-          MaskedScores(beams[b], step, options, special, prefix, model);
+          MaskedScores(beams[b], step, options, special, prefix, logits);
       for (TokenId token = 0; token < std::ssize(scores); ++token) {
-        entries.push_back({beams[b].sum + scores[token], scores[token], b, token});
+        if (scores[token] == kMinusInfinity) continue;
+        entries.push_back({beams[b].sum + scores[token], scores[token], b, token, logits[token]});
       }
     }
-    std::stable_sort(entries.begin(), entries.end(),
-                     [](const Entry& a, const Entry& b) { return a.sum > b.sum; });
+    std::stable_sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) {
+      return std::tuple(b.sum, a.beam, b.logit) < std::tuple(a.sum, b.beam, a.logit);
+    });
     if (std::ssize(entries) > 2 * options.beam_size) entries.resize(2 * options.beam_size);
 
     std::vector<Beam> next;
     for (int rank = 0; rank < std::ssize(entries); ++rank) {
       const Entry& entry = entries[rank];
-      if (entry.sum == kMinusInfinity) continue;
       Beam beam = beams[entry.beam];
       beam.tokens.push_back(entry.token);
       beam.scores.push_back(entry.score);

@@ -11,6 +11,7 @@
 #include "gmock/gmock.h"
 #include "model/runtime/candidates.h"
 #include "tests/runtime/search_reference.h"
+#include "tests/runtime/search_scenes.h"
 #include "tests/support/status_matchers.h"
 
 namespace linnet::model {
@@ -23,106 +24,6 @@ using ::testing::Field;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
-
-constexpr SpecialTokens kSpecial;
-// As Marian numbers them: no bos, and the decoder starts from the padding, which comes last.
-constexpr SpecialTokens MarianSpecial(int vocabulary) {
-  const TokenId pad = vocabulary - 1;
-  return {.bos = 0, .pad = pad, .eos = 0, .unk = 1, .start = pad};
-}
-
-struct Outcome {
-  std::vector<Hypothesis> hypotheses;
-  std::vector<std::vector<TokenId>> stable;  // after each step
-  int steps = 0;
-};
-
-// Runs a search as an engine does: state (here: the tokens) follows parents() and tokens().
-absl::StatusOr<Outcome> Search(const SearchOptions& options, const std::vector<TokenId>& prefix,
-                               const ToyModel& model, const SpecialTokens& special = kSpecial) {
-  BeamSearch search(options, special, prefix);
-  std::vector<std::vector<TokenId>> states(1);
-  Outcome outcome;
-  while (!search.finished()) {
-    std::vector<float> logits, normalizers;
-    for (const std::vector<TokenId>& state : states) {
-      const std::vector<float> row = model(state);
-      logits.insert(logits.end(), row.begin(), row.end());
-      normalizers.push_back(LogNormalizer(row, options.temperature));
-    }
-    if (absl::Status status = search.Advance(logits, normalizers); !status.ok()) return status;
-    std::vector<std::vector<TokenId>> next;
-    for (int i = 0; i < search.live(); ++i) {
-      next.push_back(states[search.parents()[i]]);
-      next.back().push_back(search.tokens()[i]);
-    }
-    states = next;
-    outcome.stable.push_back(search.StablePrefix());
-  }
-  outcome.hypotheses = search.Results();
-  outcome.steps = search.steps();
-  return outcome;
-}
-
-// A model whose logits are a function of seed and tokens alone. With `grain` > 0 they are multiples
-// of it, so that sums tie.
-ToyModel RandomModel(uint32_t seed, int vocabulary, float grain, float eos_bonus,
-                     TokenId eos = kSpecial.eos) {
-  return [=](const std::vector<TokenId>& target) {
-    std::seed_seq sequence(target.begin(), target.end());
-    std::vector<uint32_t> mixed(1);
-    sequence.generate(mixed.begin(), mixed.end());
-    std::mt19937 random(mixed[0] ^ seed);
-    std::normal_distribution<float> normal(0, 2);
-    std::vector<float> logits(vocabulary);
-    for (float& logit : logits) {
-      logit = normal(random);
-      if (grain > 0) logit = std::round(logit / grain) * grain;
-    }
-    logits[eos] += eos_bonus;
-    return logits;
-  };
-}
-
-struct Scene {
-  SpecialTokens special;
-  SearchOptions options;
-  std::vector<TokenId> prefix;
-  ToyModel model;
-};
-
-// All options at once, sizes small enough that their edges meet often.
-Scene RandomScene(uint32_t seed) {
-  std::mt19937 random(seed);
-  const auto pick = [&](int least, int most) {
-    return std::uniform_int_distribution<int>(least, most)(random);
-  };
-  Scene scene;
-  const int vocabulary = pick(0, 3) == 0 ? pick(250, 600) : pick(6, 20);
-  SearchOptions& options = scene.options;
-  options.beam_size = pick(1, 6);
-  options.n_best = options.beam_size;
-  options.max_target_tokens = pick(0, 12);
-  options.min_target_tokens = pick(0, std::min(3, options.max_target_tokens));
-  options.length_penalty = std::array{0.0f, 0.6f, 1.0f, 2.0f}[pick(0, 3)];
-  options.unknown_penalty = std::array{0.0f, 0.0f, 3.5f, -2.5f}[pick(0, 3)];
-  options.no_repeat_ngram_size = std::array{0, 0, 2, 3}[pick(0, 3)];
-  options.normalize_scores = pick(0, 3) != 0;
-  options.temperature = std::array{1.0f, 1.0f, 0.5f, 1.7f}[pick(0, 3)];
-  if (pick(0, 2) == 0) scene.special = MarianSpecial(vocabulary);
-  for (int i = pick(-4, 3); i > 0; --i) scene.prefix.push_back(pick(3, vocabulary - 2));
-  scene.model = RandomModel(seed, vocabulary, std::array{0.0f, 0.25f, 2.0f}[pick(0, 2)],
-                            static_cast<float>(pick(-1, 4)), scene.special.eos);
-  return scene;
-}
-
-std::string Describe(const std::vector<Hypothesis>& hypotheses) {
-  std::string text;
-  for (const Hypothesis& hypothesis : hypotheses) {
-    absl::StrAppend(&text, hypothesis.score, ": ", absl::StrJoin(hypothesis.tokens, " "), "\n");
-  }
-  return text;
-}
 
 TEST(BeamSearchTest, ReturnsWhatTheSlowReferenceReturns) {
   for (uint32_t seed = 0; seed < 6000; ++seed) {
@@ -140,6 +41,41 @@ TEST(BeamSearchTest, ReturnsWhatTheSlowReferenceReturns) {
           << "seed " << seed;
     }
   }
+}
+
+TEST(BeamSearchTest, RowsCutToWhatIsNeededAreAsGoodAsWholeOnes) {
+  for (uint32_t seed = 0; seed < 2000; ++seed) {
+    const Scene scene = RandomScene(seed);
+    const auto whole = Search(scene.options, scene.prefix, scene.model, scene.special);
+    const auto cut = Search(scene.options, scene.prefix, scene.model, scene.special, Rows::kCut);
+    ASSERT_THAT(cut, IsOk()) << "seed " << seed;
+    ASSERT_TRUE(SameBits(cut->hypotheses, whole->hypotheses)) << "seed " << seed;
+    ASSERT_EQ(cut->stable, whole->stable) << "seed " << seed;
+  }
+}
+
+TEST(BeamSearchTest, ARowSaysWhatItNeedsBeforeItIsComputed) {
+  // A forced token is all that counts in its row.
+  const SearchOptions options = {.beam_size = 3, .min_target_tokens = 0, .unknown_penalty = 1};
+  const BeamSearch forced(options, kSpecial, {5});
+  EXPECT_EQ(forced.need(0).best, 0);
+  EXPECT_EQ(forced.need(0).also, 5);
+  const BeamSearch search(options, kSpecial, {});
+  EXPECT_EQ(search.need(0).best, 6 + 2) << "padding and the unknown token may take a place each";
+  EXPECT_EQ(search.need(0).also, kSpecial.unk);
+  EXPECT_FALSE(search.need(0).all);
+}
+
+TEST(BeamSearchTest, ARowThatLacksWhatItNeedsIsAnError) {
+  BeamSearch search({.beam_size = 2}, kSpecial, {5});
+  const std::vector<float> logits = {1, 2};
+  const std::vector<TokenId> tokens = {4, 6};
+  EXPECT_THAT(search.Advance(std::vector<RowLogits>{{.logits = logits, .tokens = tokens}}),
+              StatusIs(absl::StatusCode::kInternal, HasSubstr("lacks the logit of token 5")));
+  EXPECT_THAT(search.Advance(
+                  std::vector<RowLogits>{{.logits = logits, .tokens = std::span(tokens).first(1)}}),
+              StatusIs(absl::StatusCode::kInternal));
+  EXPECT_THAT(search.Advance(std::vector<RowLogits>{}), StatusIs(absl::StatusCode::kInternal));
 }
 
 TEST(BeamSearchTest, EveryResultKeepsItsPromises) {
@@ -369,7 +305,7 @@ TEST(TopCandidatesTest, ScanFindsWhatASortFinds) {
       if (random() % 10 == 0) {
         excluded.push_back(token);
       } else {
-        expected.push_back({1 + logits[token], logits[token], 0, token});
+        expected.push_back({1 + logits[token], logits[token], 0, token, logits[token]});
       }
     }
     std::sort(expected.begin(), expected.end(), Better);

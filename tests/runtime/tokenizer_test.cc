@@ -106,6 +106,21 @@ TEST_F(TokenizerTest, PlaceholdersAreOnePieceEach) {
   EXPECT_EQ(std::count(tokens->begin(), tokens->end(), 5), 1);
 }
 
+TEST_F(TokenizerTest, AMarkStandsBeforeATextInCapitalsAndMakesCapitalsOfAnAnswer) {
+  const auto marking = Tokenizer::Load({.subword_file = kTiny, .capitals_mark = "<ph0>"}, {});
+  ASSERT_THAT(marking, IsOk());
+  const absl::StatusOr<std::vector<TokenId>> tokens = (*marking)->Encode("THE HOUSE.");
+  EXPECT_EQ(tokens, tokenizer_->Encode("<ph0> The house."));
+  EXPECT_EQ((*marking)->Decode(*tokens), "THE HOUSE.");
+  EXPECT_EQ((*marking)->Encode("The house."), tokenizer_->Encode("The house."));
+}
+
+TEST_F(TokenizerTest, AMarkThatIsNoPieceIsRefused) {
+  const auto marking = Tokenizer::Load({.subword_file = kTiny, .capitals_mark = "<caps>"}, {});
+  EXPECT_THAT(marking, StatusIs(absl::StatusCode::kFailedPrecondition,
+                                AllOf(HasSubstr("tiny.spm"), HasSubstr("no piece <caps>"))));
+}
+
 TEST_F(TokenizerTest, BytesThatAreNoCharacterBecomeReplacementCharacters) {
   EXPECT_EQ(tokenizer_->Decode(std::vector<TokenId>{kByte0 + 0xE2}), "\uFFFD");
   EXPECT_EQ(tokenizer_->Decode(std::vector<TokenId>{kByte0 + 0x80, kByte0 + 'a'}), "\uFFFDa");

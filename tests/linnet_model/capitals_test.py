@@ -1,0 +1,55 @@
+"""Texts in capitals: the trainer reads them as the server does, and learns to answer them."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+
+import pytest
+
+from linnet_model.augment import varied
+from linnet_model.capitals import mark_capitals, restore_capitals
+from linnet_model.config import ConfigError, DataConfig
+from linnet_model.tokenizer import load_tokenizer
+
+TABLE = json.loads((Path(__file__).parents[1] / "data/capitals.json").read_text(encoding="utf-8"))
+MARK = "<ph0>"
+
+
+@pytest.mark.parametrize("row", TABLE, ids=lambda row: row["text"])
+def test_a_text_is_read_as_the_table_says(row):
+    assert mark_capitals(row["text"], MARK) == row["read"]
+
+
+@pytest.mark.parametrize("text", ["THE DOG RUNS.", "ÄPFEL, ÖL 2 ÜBER", "😀 OH NO 😀"])
+def test_capitals_come_back_where_they_were_marked(text):
+    assert restore_capitals(mark_capitals(text, MARK), MARK) == text
+
+
+def test_without_a_mark_nothing_changes():
+    assert mark_capitals("THE DOG RUNS.", "") == "THE DOG RUNS."
+    assert restore_capitals("<ph0> a", "") == "<ph0> a"
+
+
+def test_the_tokenizer_marks_and_restores(tokenizer_file):
+    tokenizer = load_tokenizer(tokenizer_file, MARK)
+    plain = load_tokenizer(tokenizer_file)
+    ids = tokenizer.encode("THE DOG RUNS.")
+    assert ids == plain.encode("<ph0> The dog runs.") == tokenizer.encode(["THE DOG RUNS."])[0]
+    assert tokenizer.piece_to_id(MARK) in ids
+    assert tokenizer.decode(ids) == "THE DOG RUNS."
+    assert tokenizer.encode("The dog.") == plain.encode("The dog.")
+
+
+def test_a_mark_that_is_no_piece_is_refused(tokenizer_file):
+    with pytest.raises(ConfigError, match=r"data\.capitals_mark is <caps>.*placeholders"):
+        load_tokenizer(tokenizer_file, "<caps>")
+
+
+def test_a_row_in_capitals_keeps_the_small_letters_of_its_target_behind_the_mark():
+    config = DataConfig(uppercase_share=1.0, capitals_mark=MARK)
+    rng = random.Random(1)
+    assert varied("The dog.", "Der Hund.", config, rng) == ("THE DOG.", "<ph0> Der Hund.")
+    # One word is read as it is, and so is its answer.
+    assert varied("Stop!", "Halt!", config, rng) == ("STOP!", "HALT!")

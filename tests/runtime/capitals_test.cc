@@ -1,0 +1,54 @@
+#include "model/runtime/capitals.h"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <string>
+
+namespace linnet::model {
+namespace {
+
+constexpr char kMark[] = "<ph0>";
+
+TEST(Capitals, AreReadAsTheTableSays) {
+  // The trainer is held to the same table.
+  std::ifstream file(LINNET_SOURCE_DIR "/tests/data/capitals.json");
+  const nlohmann::json table = nlohmann::json::parse(file);
+  ASSERT_GE(table.size(), 10);
+  for (const nlohmann::json& row : table) {
+    EXPECT_EQ(MarkCapitals(row["text"].get<std::string>(), kMark), row["read"].get<std::string>());
+  }
+}
+
+TEST(Capitals, ComeBackWhereTheyWereMarked) {
+  for (const std::string text : {"THE DOG RUNS.", "ÄPFEL, ÖL 2 ÜBER", "😀 OH NO 😀", "ПРИВЕТ, МИР!"}) {
+    EXPECT_EQ(RestoreCapitals(MarkCapitals(text, kMark), kMark), text);
+  }
+  EXPECT_EQ(RestoreCapitals("<ph0> Die Straße", kMark), "DIE STRASSE");
+}
+
+TEST(Capitals, AnAnswerWithoutTheMarkStaysAsItIs) {
+  for (const std::string text : {"Der Hund.", "", "a <ph0> b", " <ph0> b"}) {
+    EXPECT_EQ(RestoreCapitals(text, kMark), text);
+  }
+}
+
+TEST(Capitals, WithoutAMarkNothingChanges) {
+  EXPECT_EQ(MarkCapitals("THE DOG RUNS.", ""), "THE DOG RUNS.");
+  EXPECT_EQ(RestoreCapitals("<ph0> a", ""), "<ph0> a");
+}
+
+TEST(Capitals, TheRestoredStartOfATextIsAStartOfTheRestoredText) {
+  const std::string text = "<ph0> Größe ŉ ﬁ, so ﬆ.";
+  const std::string whole = RestoreCapitals(text, kMark);
+  for (size_t end = 0; end <= text.size(); ++end) {
+    if (end < text.size() && (text[end] & 0xC0) == 0x80) continue;  // within a character
+    const std::string part = text.substr(0, end);
+    if (!part.starts_with(kMark)) continue;
+    EXPECT_TRUE(whole.starts_with(RestoreCapitals(part, kMark))) << part;
+  }
+}
+
+}  // namespace
+}  // namespace linnet::model
