@@ -1,0 +1,207 @@
+"""tests/bench/run: how fast engines decode, all of them in the same run on the same cores.
+
+For each compute type, batch and beam the engines take turns: in each round every engine measures
+once, and what is compared are the ratios within a round, because a machine's speed drifts. Figures
+are medians over the rounds. All targets have the same number of tokens, whatever the weights say.
+
+Writes DIR/MACHINE/decoding.json and decoding.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import time
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import engines
+import machine
+from decoding_report import markdown
+from engines import Broken, Engine, Sizes, Unavailable
+
+ROOT = Path(__file__).resolve().parents[2]
+SIZES = {
+    "base": {"layers": 6, "width": 512, "ffn": 2048, "heads": 8, "vocabulary": 32000},
+    "big": {"layers": 6, "width": 1024, "ffn": 4096, "heads": 16, "vocabulary": 32000},
+    "tiny": {"layers": 2, "width": 32, "ffn": 64, "heads": 4, "vocabulary": 600},
+}
+COMPUTE = ("float32", "bfloat16", "int8")
+QUICK = {
+    "compute": ["float32"],
+    "batch": [1],
+    "beam": [5],
+    "rounds": 1,
+    "engines": ["linnet dynamic", "ctranslate2"],
+}
+
+
+def parse(words: list[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="tests/bench/run",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add = parser.add_argument
+    add("--size", choices=SIZES, default="base", help="of all models [%(default)s]")
+    add("--engines", nargs="+", choices=engines.ENGINES, default=engines.ENGINES, metavar="NAME",
+        help=f"of {', '.join(repr(e) for e in engines.ENGINES)} [all]")  # fmt: skip
+    add("--compute", nargs="+", choices=COMPUTE, default=list(COMPUTE), metavar="TYPE",
+        help=f"of {', '.join(COMPUTE)} [all]; an engine without a type is left out, and why is "
+        "told")  # fmt: skip
+    add("--batch", nargs="+", type=int, default=[1, 32], metavar="N", help="sentences [1 32]")
+    add("--beam", nargs="+", type=int, default=[1, 5], metavar="N", help="hypotheses [1 5]")
+    add("--source", type=int, default=30, metavar="N", help="source tokens [%(default)s]")
+    add("--target", type=int, default=30, metavar="N", help="target tokens [%(default)s]")
+    add("--vocab", type=int, metavar="N", help="tokens of the vocabulary [32000; tiny: 600]")
+    add("--rounds", type=int, default=3, metavar="N", help="turns of each engine [%(default)s]")
+    add("--cores", metavar="LIST", help="cores to use, such as 0,1; as many threads [all]")
+    add("--programs", type=Path, default=ROOT / "build/release/bin", metavar="DIR",
+        help="folder of linnet-decode [build/release/bin]")  # fmt: skip
+    add("--bundles", type=Path, default=ROOT / "build/bench", metavar="DIR",
+        help="folder that keeps the random bundles [build/bench]")  # fmt: skip
+    add("--out", type=Path, default=ROOT / "tests/bench/results", metavar="DIR",
+        help="folder of the results [tests/bench/results]")  # fmt: skip
+    add("--quick", action="store_true",
+        help="one round of float32, one sentence, beam 5, against CTranslate2; a minute; the "
+        "results are printed only")  # fmt: skip
+    add("--minutes", type=float, metavar="N",
+        help="begin nothing new after so long; --continue goes on another time")  # fmt: skip
+    add("--continue", action="store_true", dest="go_on",
+        help="keep what is there of a run with the same settings, measure the rest")  # fmt: skip
+    options = parser.parse_args(words)
+    if options.quick:
+        vars(options).update(QUICK)
+    for name in ("batch", "beam"):
+        if min(getattr(options, name)) < 1:
+            parser.error(f"--{name} must be at least 1")
+    if options.rounds < 1 or options.source < 2 or options.target < 2:
+        parser.error("--rounds must be at least 1, --source and --target at least 2")
+    try:
+        usable = sorted(os.sched_getaffinity(0))
+        options.cores = [int(c) for c in options.cores.split(",")] if options.cores else usable
+        if not set(options.cores) <= set(usable):
+            parser.error(f"--cores {options.cores}: this process may use {usable}")
+    except ValueError:
+        parser.error(f"--cores {options.cores!r} is no list such as 0,1")
+    return options
+
+
+def sizes_of(options: argparse.Namespace) -> Sizes:
+    sizes = dict(SIZES[options.size])
+    if options.vocab:
+        sizes["vocabulary"] = options.vocab
+    return Sizes(options.size, source=options.source, target=options.target, **sizes)
+
+
+def repeats(batch: int, beam: int) -> int:
+    """Runs of an engine in a turn: one where a run takes seconds, more where it is quick."""
+    return max(1, min(5, 16 // (batch * beam)))
+
+
+def measure_group(
+    runners: list[Engine], batch: int, beam: int, rounds: int
+) -> dict[str, dict[str, Any]]:
+    """Engine -> its target tokens a second in each round, or why there are none."""
+    found: dict[str, dict[str, Any]] = {runner.name: {"rounds": []} for runner in runners}
+    alive = list(runners)
+    for turn in range(rounds):
+        # Nobody is always first behind the pause between rounds, or always behind the same engine.
+        order = alive[turn % len(alive) :] + alive[: turn % len(alive)] if alive else []
+        for runner in order:
+            engines.settle()
+            try:
+                measured = runner.measure(batch, beam, repeats(batch, beam))
+            except Unavailable as error:
+                found[runner.name] = {"unavailable": str(error)}
+                alive.remove(runner)
+                continue
+            speeds = sorted(measured.tokens_per_second())
+            found[runner.name]["rounds"].append(round(speeds[len(speeds) // 2], 2))
+            found[runner.name]["label"] = runner.label
+    for runner in alive:
+        found[runner.name]["peak_bytes"] = runner.peak
+        found[runner.name]["working_bytes"] = runner.working
+    return found
+
+
+def groups_of(options: argparse.Namespace) -> list[tuple[str, int, int]]:
+    return [(c, n, k) for c in options.compute for n in options.batch for k in options.beam]
+
+
+class Results:
+    """What was measured so far, in the file that it goes to."""
+
+    def __init__(self, path: Path, facts: dict[str, Any], go_on: bool):
+        self.path = path
+        self.data: dict[str, Any] = {**facts, "groups": []}
+        if go_on and path.exists():
+            before = json.loads(path.read_text())
+            for key, value in facts.items():
+                if before[key] != value:
+                    raise SystemExit(
+                        f"error: {path} was measured with {key} {before[key]}, this is {value}: "
+                        "leave out --continue to begin anew"
+                    )
+            self.data = before
+
+    def has(self, compute: str, batch: int, beam: int) -> bool:
+        wanted = (compute, batch, beam)
+        return any((g["compute"], g["batch"], g["beam"]) == wanted for g in self.data["groups"])
+
+    def add(self, compute: str, batch: int, beam: int, found: dict[str, Any]) -> None:
+        group = {"compute": compute, "batch": batch, "beam": beam, "engines": found}
+        self.data["groups"].append(group)
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        self.path.write_text(json.dumps(self.data, indent=1) + "\n")
+        self.path.with_suffix(".md").write_text(markdown(self.data))
+
+
+def main(words: list[str] | None = None) -> int:
+    options = parse(words)
+    machine.pin(options.cores)
+    sizes = sizes_of(options)
+    facts = {
+        "machine": machine.facts(options.cores),
+        "sizes": asdict(sizes),
+        "rounds": options.rounds,
+        "engines": options.engines,
+    }
+    folder = options.out / machine.slug(facts["machine"])
+    if options.quick:
+        folder = options.bundles / "quick"
+    name = "decoding.json" if sizes.name == "base" else f"decoding-{sizes.name}.json"
+    results = Results(folder / name, facts, options.go_on)
+    end = time.monotonic() + 60 * options.minutes if options.minutes else float("inf")
+    for compute in options.compute:
+        runners = [
+            engines.make_engine(
+                name, sizes, compute, len(options.cores), options.programs, options.bundles
+            )
+            for name in options.engines
+        ]
+        try:
+            for group in groups_of(options):
+                if group[0] != compute or results.has(*group):
+                    continue
+                if time.monotonic() > end:
+                    print("time is over; the same with --continue goes on", file=sys.stderr)
+                    return 0
+                print(f"{compute}, batch {group[1]}, beam {group[2]} …", file=sys.stderr)
+                results.add(*group, measure_group(runners, *group[1:], options.rounds))
+        except Broken as error:
+            print(f"error: {error}", file=sys.stderr)
+            return 1
+        finally:
+            for runner in runners:
+                runner.stop()
+    print(results.path.with_suffix(".md").read_text())
+    print(f"written to {results.path} and .md", file=sys.stderr)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

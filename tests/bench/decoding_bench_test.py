@@ -1,0 +1,193 @@
+"""The decoding benchmark runs, at its smallest, and counts right. No time is asserted."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import peer_fairseq
+import pytest
+import torch
+from decoding_report import markdown, ratio
+from engines import Memory
+
+HERE = Path(__file__).resolve().parent
+SMALL = ["--size", "tiny", "--source", "6", "--target", "5", "--rounds", "1"]
+
+
+@pytest.fixture
+def run(tmp_path, program, binaries):
+    """Runs the benchmark: (status, results or None, what it said)."""
+
+    def measure(*flags: str):
+        command = [sys.executable, HERE / "decoding.py", *flags, "--out", tmp_path / "results"]
+        command += ["--programs", program("linnet-decode").parent, "--bundles", tmp_path]
+        library = binaries.parent / "lib/liblinnet_ops.so"
+        environment = os.environ | {"LINNET_OPS_LIBRARY": str(library)}
+        done = subprocess.run(
+            [str(word) for word in command],
+            capture_output=True,
+            text=True,
+            env=environment,
+            timeout=600,
+        )
+        found = list((tmp_path / "results").glob("*/*.json"))
+        results = json.loads(found[0].read_text()) if found else None
+        return done.returncode, results, done.stdout + done.stderr
+
+    return measure
+
+
+def test_all_engines_that_are_installed_measure_in_one_run(run):
+    status, results, said = run(*SMALL, "--compute", "float32", "--batch", "2", "--beam", "2")
+    assert status == 0, said
+    (group,) = results["groups"]
+    assert list(group["engines"]) == results["engines"]
+    for name, engine in group["engines"].items():
+        if name == "ctranslate2" and "unavailable" in engine:  # tests/bench/run installs it
+            assert "not installed" in engine["unavailable"]
+            continue
+        assert len(engine["rounds"]) == 1, (name, engine)
+        assert engine["rounds"][0] > 0
+        assert engine["peak_bytes"] > 1 << 20
+        assert f"| {name} |" in said
+
+
+def test_a_type_that_an_engine_lacks_is_told_with_its_reason(run):
+    status, results, said = run(
+        *SMALL, "--compute", "int8", "--batch", "1", "--beam", "1", "--engines", "marian"
+    )
+    assert status == 0, said
+    assert "unavailable" in results["groups"][0]["engines"]["marian"]
+    assert "transformers has no int8" in said
+
+
+def test_continue_measures_what_is_missing_and_nothing_else(run):
+    one = [*SMALL, "--engines", "linnet light", "--compute", "float32", "--beam", "2"]
+    assert run(*one, "--batch", "1")[0] == 0
+    status, results, said = run(*one, "--batch", "1", "2", "--continue")
+    assert status == 0, said
+    assert [group["batch"] for group in results["groups"]] == [1, 2]
+    assert "batch 1, beam 2" not in said
+    status, _, said = run(*one[2:], "--batch", "1", "--continue", "--size", "base")
+    assert status == 0 or "leave out --continue" in said
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [["--batch", "0"], ["--cores", "many"], ["--cores", "4000"], ["--engines", "x"]],
+    ids=" ".join,
+)
+def test_flags_that_cannot_be_are_refused(run, flags):
+    status, results, said = run(*flags)
+    assert status == 2
+    assert results is None
+    assert flags[0] in said
+
+
+def group(compute: str, batch: int, beam: int, ours: list[float], theirs: list[float]):
+    def engine(rounds: list[float], megabytes: int):
+        return {"rounds": rounds, "label": "x", "peak_bytes": megabytes << 20, "working_bytes": 1}
+
+    found = {"linnet dynamic": engine(ours, 500), "ctranslate2": engine(theirs, 400)}
+    return {"compute": compute, "batch": batch, "beam": beam, "engines": found}
+
+
+def test_ratios_are_taken_round_by_round():
+    # The machine was twice as fast in the second round, for both.
+    drifting = group("int8", 32, 5, ours=[30, 60, 33], theirs=[10, 20, 10])
+    assert ratio(drifting, "linnet dynamic") == 3
+    assert ratio(drifting, "marian") is None
+
+
+def test_targets_stand_beside_what_was_reached():
+    results = {
+        "machine": {"cpu": "X", "cores": 2, "features": [], "version": "1"},
+        "sizes": {"name": "base", "width": 1, "vocabulary": 1, "source": 1, "target": 1},
+        "rounds": 1,
+        "groups": [group("int8", 32, 5, [19], [10]), group("float32", 32, 5, [12], [10])],
+    }
+    text = markdown(results)
+    assert "| int8, batch 32, beam 5 | ≥ 2.00 | 1.90 | no |" in text
+    assert "| float32, batch 32, beam 5 | ≥ 1.15 | 1.20 | yes |" in text
+    assert "| int8, peak memory above ctranslate2's | ≤ 150 MB | 100 MB | yes |" in text
+    assert "batch 1, beam 5" not in text
+
+
+def test_memory_sees_what_a_process_holds():
+    held = "x = bytearray(64 << 20); print('there', flush=True); input()"
+    with subprocess.Popen(
+        [sys.executable, "-c", held], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as process:
+        process.stdout.readline()
+        memory = Memory(process.pid)
+        while not memory.working:
+            pass
+        process.communicate(b"\n")
+    memory.stop()
+    assert memory.peak >= memory.working > 64 << 20
+
+
+def test_the_steps_of_fairseqs_way_are_its_convolution():
+    """What the last K-1 inputs give step by step is what the whole gives, shifted to look back."""
+    torch.manual_seed(3)
+    conv = peer_fairseq.DynamicConv(width=8, heads=2, kernel=5).eval()
+    x = torch.randn(9, 3, 8)
+    state = [torch.zeros(3, 2, 4, 4)]
+    with torch.inference_mode():
+        steps = torch.stack([conv.step(x[t], state) for t in range(9)])
+        gated = torch.nn.functional.glu(conv.inputs(x), dim=-1)
+        taps = torch.softmax(conv.taps(gated).view(9, 3, 2, 5), dim=-1)
+        gated = gated.view(9, 3, 2, 4)
+        whole = torch.zeros(9, 3, 2, 4)
+        for t in range(9):
+            for k in range(5):
+                if t + k - 4 >= 0:
+                    whole[t] += taps[t, :, :, k, None] * gated[t + k - 4]
+        torch.testing.assert_close(steps, conv.outputs(whole.view(9, 3, 8)))
+
+
+def test_the_band_of_fairseqs_way_is_its_unfolded_form(monkeypatch):
+    torch.manual_seed(4)
+    conv = peer_fairseq.DynamicConv(width=8, heads=2, kernel=7).eval()
+    x = torch.randn(11, 3, 8)
+    with torch.inference_mode():
+        band = conv(x)
+        monkeypatch.setattr(peer_fairseq, "LONGEST_BAND", 0)
+        torch.testing.assert_close(conv(x), band)
+
+
+def score(model: peer_fairseq.Transducer, source: torch.Tensor, target: tuple[int, ...]) -> float:
+    """The log-probability of one target, step by step and with no beam; the end token is none."""
+    memory = model.encode(source)
+    width = model.width // model.heads
+    states = [
+        [memory.new_zeros(1, model.heads, width, 0), *layer.attention.memory(memory)]
+        for layer in model.decoder
+    ]
+    total = 0.0
+    for step, (before, token) in enumerate(itertools.pairwise((peer_fairseq.EOS, *target))):
+        x = model.embed(torch.tensor([[before]]), step).squeeze(1)
+        for layer, state in zip(model.decoder, states, strict=True):
+            x = layer.step(x, state)
+        total += torch.log_softmax(x @ model.table.weight.T, dim=-1)[0, token].item()
+    return total
+
+
+def test_fairseqs_way_finds_the_best_target_where_its_beam_holds_them_all():
+    sizes = SimpleNamespace(layers=2, width=8, ffn=16, heads=2, vocab=6, source=4, target=2)
+    tokens = [token for token in range(6) if token != peer_fairseq.EOS]
+    for seed in range(5):
+        torch.manual_seed(seed)
+        model = peer_fairseq.Transducer(sizes).eval()
+        source = torch.tensor([[3, 4, 5, 3]])
+        with torch.inference_mode():
+            found = peer_fairseq.beam_search(model, source, beam=5, steps=2)
+            pairs = itertools.product(tokens, repeat=2)
+            best = max(pairs, key=lambda pair: score(model, source, pair))
+        assert tuple(found[0].tolist()) == best

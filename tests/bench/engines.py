@@ -1,0 +1,253 @@
+"""The engines of the decoding benchmark as processes: start, measure, watch the memory, stop."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import threading
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+SECONDS = 900  # the longest that an engine may take to load, or to measure one setting
+POLL_SECONDS = 0.1  # of the memory
+# Names of Linnet's own engines begin so; behind it stands the mixer of all layers.
+LINNET = "linnet "
+PEERS = {
+    "ctranslate2": ("build/peers/bin/python", "peer_ctranslate2.py"),
+    "marian": (".venv/bin/python", "peer_marian.py"),
+    "fairseq's way": (".venv/bin/python", "peer_fairseq.py"),
+}
+MIXERS = ("dynamic", "light", "self_attention")
+ENGINES = [LINNET + mixer for mixer in MIXERS] + list(PEERS)
+
+
+class Unavailable(Exception):
+    """The engine cannot run this: it does not have the type, or is not installed."""
+
+
+class Broken(Exception):
+    """The engine ended, or said something else than its times."""
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """Of the models, and of the sentences."""
+
+    name: str  # base, big or tiny
+    layers: int
+    width: int
+    ffn: int
+    heads: int
+    vocabulary: int
+    source: int
+    target: int
+
+
+@dataclass
+class Measured:
+    seconds: list[float]
+    target_tokens: int
+
+    def tokens_per_second(self) -> list[float]:
+        return [self.target_tokens / seconds for seconds in self.seconds]
+
+
+class Memory:
+    """Resident memory of a process, from /proc until it ends: its peak, and what it works with once
+    it has loaded, taken as the median of the later half of what was seen."""
+
+    def __init__(self, pid: int):
+        self.peak = 0
+        self._seen: list[int] = []
+        self._status = Path(f"/proc/{pid}/status")
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._watch, daemon=True)
+        self._thread.start()
+
+    def _look(self) -> None:
+        for line in self._status.read_text().splitlines():
+            if line.startswith("VmHWM:"):
+                self.peak = max(self.peak, 1024 * int(line.split()[1]))
+            elif line.startswith("VmRSS:"):
+                self._seen.append(1024 * int(line.split()[1]))
+
+    def _watch(self) -> None:
+        while not self._ended.wait(POLL_SECONDS):
+            try:
+                self._look()
+            except (FileNotFoundError, ProcessLookupError):
+                return
+
+    @property
+    def working(self) -> int:
+        return round(median(self._seen[len(self._seen) // 2 :] or [0]))
+
+    def stop(self) -> None:
+        self._ended.set()
+        self._thread.join()
+
+
+class Engine:
+    """One engine with one compute type. `peak` and `working` are bytes over all settings."""
+
+    def __init__(self, name: str):
+        self.name = name
+        self.label = name  # with its version, once it runs
+        self.peak = self.working = 0
+
+    def measure(self, batch: int, beam: int, repeat: int) -> Measured:
+        raise NotImplementedError
+
+    def stop(self) -> None:
+        """May be called twice."""
+
+    def _remember(self, memory: Memory) -> None:
+        self.peak = max(self.peak, memory.peak)
+        self.working = max(self.working, memory.working)
+
+
+class Linnet(Engine):
+    """linnet-decode --synthetic: a process for each setting, which loads the bundle anew."""
+
+    def __init__(self, name: str, program: Path, bundle: Path, sizes: Sizes, flags: list[str]):
+        super().__init__(name)
+        self._command = [str(program), "--synthetic", "--bundle", str(bundle), *flags]
+        self._command += ["--source-tokens", str(sizes.source)]
+        self._command += ["--target-tokens", str(sizes.target)]
+
+    def measure(self, batch: int, beam: int, repeat: int) -> Measured:
+        counts = {"--batch": batch, "--beam": beam, "--repeat": repeat}
+        command = self._command + [str(word) for pair in counts.items() for word in pair]
+        process = subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+        memory = Memory(process.pid)
+        try:
+            out, err = process.communicate(timeout=SECONDS)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.communicate()
+            raise Broken(f"{self.name}: no answer within {SECONDS} s") from None
+        finally:
+            memory.stop()
+        if process.returncode == 2:  # a flag that it does not take: a type that is not built
+            raise Unavailable(err.strip().removeprefix("linnet-decode: "))
+        if process.returncode != 0:
+            raise Broken(f"{self.name} ended with {process.returncode}: {err.strip()[-2000:]}")
+        self._remember(memory)
+        line = json.loads(out)
+        self.label = f"{self.name}, {line['compute']}"
+        return Measured([line["seconds"]], round(line["tokens_per_second"] * line["seconds"]))
+
+
+class Peer(Engine):
+    """A process that speaks as peer.py says, and stays for all settings."""
+
+    def __init__(self, name: str, command: list[str]):
+        super().__init__(name)
+        self._command = command
+        self._process: subprocess.Popen[str] | None = None
+        self._memory: Memory | None = None
+
+    def _start(self) -> None:
+        python = Path(self._command[0])
+        if not python.exists():
+            raise Unavailable(f"{self.name} is not installed: no {python.relative_to(ROOT)}")
+        # What it says while it loads goes where everybody's errors go.
+        self._process = subprocess.Popen(
+            self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        self._memory = Memory(self._process.pid)
+        ready = self._read()
+        if "unavailable" in ready:
+            self.stop()
+            raise Unavailable(ready["unavailable"])
+        self.label = ready["engine"]
+
+    def _read(self) -> dict[str, Any]:
+        assert self._process is not None
+        assert self._process.stdout is not None
+        watch = threading.Timer(SECONDS, self._process.kill)
+        watch.start()
+        line = self._process.stdout.readline()
+        watch.cancel()
+        if not line:
+            status = self._process.wait()
+            raise Broken(f"{self.name} ended with {status}: {' '.join(self._command)}")
+        return dict(json.loads(line))
+
+    def measure(self, batch: int, beam: int, repeat: int) -> Measured:
+        if self._process is None:
+            self._start()
+        assert self._process is not None
+        assert self._process.stdin is not None
+        asked = {"batch": batch, "beam": beam, "repeat": repeat}
+        self._process.stdin.write(json.dumps(asked) + "\n")
+        self._process.stdin.flush()
+        measured = self._read()
+        if self._memory is not None:
+            self._remember(self._memory)
+        return Measured(measured["seconds"], measured["target_tokens"])
+
+    def stop(self) -> None:
+        if self._process is None:
+            return
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        self._process.wait(SECONDS)
+        if self._memory is not None:
+            self._memory.stop()
+        self._process = self._memory = None
+
+
+def preset_of(mixer: str, sizes: Sizes) -> list[str]:
+    if sizes.name == "tiny":
+        return ["--preset", "tiny", "--mixer", mixer]
+    return ["--preset", f"{mixer}_{sizes.name}"]
+
+
+def bundle_for(mixer: str, sizes: Sizes, folder: Path) -> Path:
+    """A bundle with random weights, made once for a folder."""
+    out = folder / f"{mixer}-{sizes.name}-{sizes.vocabulary}"
+    if not (out / "manifest.json").exists():
+        command = [sys.executable, "-m", "linnet_model.random_bundle", "--out", str(out)]
+        command += [*preset_of(mixer, sizes), "--vocab", str(sizes.vocabulary)]
+        paths = os.pathsep.join([str(ROOT / "model"), os.environ.get("PYTHONPATH", "")])
+        environment = os.environ | {"PYTHONPATH": paths}
+        subprocess.run(command, check=True, env=environment, stdout=sys.stderr)
+    return out
+
+
+def make_engine(
+    name: str, sizes: Sizes, compute: str, threads: int, programs: Path, bundles: Path
+) -> Engine:
+    common = ["--compute", compute, "--threads", str(threads)]
+    if name.startswith(LINNET):
+        bundle = bundle_for(name.removeprefix(LINNET), sizes, bundles)
+        return Linnet(name, programs / "linnet-decode", bundle, sizes, common)
+    python, script = PEERS[name]
+    command = [str(ROOT / python), str(HERE / script), *common]
+    numbers = {
+        "layers": sizes.layers,
+        "width": sizes.width,
+        "ffn": sizes.ffn,
+        "heads": sizes.heads,
+        "vocab": sizes.vocabulary,
+        "source": sizes.source,
+        "target": sizes.target,
+    }
+    for flag, value in numbers.items():
+        command += [f"--{flag}", str(value)]
+    return Peer(name, command)
+
+
+def settle() -> None:
+    """Lets the OpenMP threads of the engine before fall asleep: some spin for 200 ms."""
+    time.sleep(0.3)

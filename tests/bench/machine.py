@@ -1,0 +1,52 @@
+"""What a reader must know of the machine to compare numbers."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[2]
+WORTH_NAMING = ("avx2", "avx512f", "avx512_vnni", "avx_vnni", "avx512_bf16", "amx_bf16", "amx_int8")
+
+
+def _cpuinfo(key: str) -> str:
+    found = re.search(rf"^{key}\s*:\s*(.*)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
+    return found[1].strip() if found else "unknown"
+
+
+def _version() -> str:
+    """The commit, and whether something was changed since."""
+    try:
+        command = ["git", "-C", str(ROOT), "describe", "--always", "--dirty"]
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        return "unknown"
+
+
+def facts(cores: list[int]) -> dict[str, Any]:
+    flags = _cpuinfo("flags").split()
+    return {
+        "cpu": re.sub(r"\((R|TM)\)", "", _cpuinfo("model name")),
+        "cores": len(cores),
+        "features": [flag for flag in WORTH_NAMING if flag in flags],
+        "version": _version(),
+    }
+
+
+def slug(machine: dict[str, Any]) -> str:
+    """A name for a folder: intel-xeon-processor-2-cores."""
+    words = f"{machine['cpu']} {machine['cores']} cores"
+    return re.sub(r"[^a-z0-9]+", "-", words.lower()).strip("-")
+
+
+def sentence(machine: dict[str, Any]) -> str:
+    features = ", ".join(machine["features"])
+    return f"{machine['cpu']}, {machine['cores']} cores ({features}), Linnet {machine['version']}"
+
+
+def pin(cores: list[int]) -> None:
+    """This process and all that it starts."""
+    os.sched_setaffinity(0, cores)

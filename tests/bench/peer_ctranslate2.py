@@ -1,0 +1,112 @@
+"""CTranslate2 on a Transformer of a given size with random weights, for the decoding benchmark."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+
+import ctranslate2
+import numpy as np
+from ctranslate2.specs import transformer_spec
+from peer import Run, Unavailable, arguments, serve
+
+WRITE_TO = "LINNET_PEER_WRITES"  # set: write the model there, and do no more
+
+
+def words(vocabulary: int) -> list[str]:
+    return ["<s>", "</s>", "<unk>"] + [f"w{i}" for i in range(vocabulary - 3)]
+
+
+def random_transformer(sizes: argparse.Namespace, folder: str) -> None:
+    """Writes an encoder-decoder after Vaswani et al. 2017, one table for all embeddings."""
+    random = np.random.default_rng(1)
+    width = sizes.width
+
+    def normal(*shape: int) -> np.ndarray:
+        return random.standard_normal(shape, dtype=np.float32) / np.float32(shape[-1] ** 0.5)
+
+    def fill_linear(spec: object, outputs: int, inputs: int) -> None:
+        spec.weight = normal(outputs, inputs)
+        spec.bias = np.zeros(outputs, np.float32)
+
+    def fill_norm(spec: object) -> None:
+        spec.gamma = np.ones(width, np.float32)
+        spec.beta = np.zeros(width, np.float32)
+
+    def fill_attention(spec: object, projections: list[int]) -> None:
+        for linear, times in zip(spec.linear, projections, strict=True):
+            fill_linear(linear, times * width, width)
+        fill_norm(spec.layer_norm)
+
+    def fill_ffn(spec: object) -> None:
+        fill_linear(spec.linear_0, sizes.ffn, width)
+        fill_linear(spec.linear_1, width, sizes.ffn)
+        fill_norm(spec.layer_norm)
+
+    spec = transformer_spec.TransformerSpec.from_config(sizes.layers, sizes.heads, pre_norm=False)
+    table = normal(sizes.vocab, width)
+    source = spec.encoder.embeddings
+    (source[0] if isinstance(source, list) else source).weight = table
+    spec.decoder.embeddings.weight = table
+    spec.decoder.projection.weight = table
+    spec.decoder.projection.bias = np.zeros(sizes.vocab, np.float32)
+    for side in (spec.encoder, spec.decoder):
+        side.scale_embeddings = True
+        side.position_encodings.encodings = normal(max(sizes.source, sizes.target) + 2, width)
+        for layer in side.layer:
+            fill_attention(layer.self_attention, [3, 1])
+            if side is spec.decoder:
+                fill_attention(layer.attention, [1, 2, 1])
+            fill_ffn(layer.ffn)
+    spec.register_source_vocabulary(words(sizes.vocab))
+    spec.register_target_vocabulary(words(sizes.vocab))
+    spec.validate()
+    spec.save(folder)
+
+
+def load(sizes: argparse.Namespace) -> Run:
+    supported = ctranslate2.get_supported_compute_types("cpu")
+    if sizes.compute not in supported:
+        raise Unavailable(f"no {sizes.compute} on this CPU, it has {', '.join(sorted(supported))}")
+    with tempfile.TemporaryDirectory() as folder:
+        # In a process of its own: the memory that it takes is not the engine's.
+        command = [sys.executable, __file__, *sys.argv[1:]]
+        subprocess.run(command, env=os.environ | {WRITE_TO: folder}, check=True)
+        translator = ctranslate2.Translator(
+            folder,
+            device="cpu",
+            compute_type=sizes.compute,
+            intra_threads=sizes.threads,
+            inter_threads=1,
+        )
+    random = np.random.default_rng(7)
+    sources: dict[int, list[list[str]]] = {}
+
+    def run(batch: int, beam: int) -> int:
+        if batch not in sources:
+            ids = random.integers(0, sizes.vocab - 3, (batch, sizes.source))
+            sources[batch] = [[f"w{i}" for i in row] for row in ids]
+        results = translator.translate_batch(
+            sources[batch],
+            beam_size=beam,
+            max_batch_size=batch,
+            min_decoding_length=sizes.target,
+            max_decoding_length=sizes.target,
+        )
+        return sum(len(result.hypotheses[0]) for result in results)
+
+    return run
+
+
+def main() -> None:
+    sizes = arguments(__doc__)
+    if folder := os.environ.get(WRITE_TO):
+        return random_transformer(sizes, folder)
+    return serve(f"CTranslate2 {ctranslate2.__version__}", lambda: load(sizes))
+
+
+if __name__ == "__main__":
+    main()
