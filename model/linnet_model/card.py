@@ -61,7 +61,8 @@ def write_card(folder: Path) -> None:
         lines += ["**Provisional**: its training was short; better weights replace these.", ""]
     lines += [USE[recipe["bundle"]["task"]], ""]
     lines += model_part(manifest, training) + data_part(training) + recipe_part(manifest, training)
-    lines += score_part(scores, recipe["data"]["domains"]) + notice_part(recipe["data"])
+    lines += score_part(scores, recipe["data"]["domains"]) + example_part(scores)
+    lines += notice_part(recipe["data"])
     (folder / "MODEL_CARD.md").write_text("\n".join(lines).rstrip() + "\n", encoding="utf-8")
 
 
@@ -193,6 +194,7 @@ def score_part(scores: dict[str, Any] | None, trained: Iterable[str]) -> list[st
             [
                 test["domain"],
                 f"{test['rows']}{part}",
+                f"{test['length_ratio']:.2f}",
                 *[f"{test['model'][m]:.1f}" for m in names],
                 *[f"{test['baseline'][m]:.1f}" for m in names],
             ]
@@ -202,11 +204,41 @@ def score_part(scores: dict[str, Any] | None, trained: Iterable[str]) -> list[st
         "",
         f"Decoded by {scores['engine']}, {scores['options']}.",
         "",
-        *table(["test set", "rows", *names, *[f"{m}, {scores['baseline']}" for m in names]], rows),
+        *table(
+            [
+                "test set",
+                "rows",
+                "length ratio",
+                *names,
+                *[f"{m}, {scores['baseline']}" for m in names],
+            ],
+            rows,
+        ),
+        "Length ratio: words of all answers by words of their references.",
         *[f"{name}: `{signature}`" for name, signature in scores["signatures"].items()],
         *([f"\nOnly measured on, never trained on: {', '.join(strangers)}."] if strangers else []),
         "",
     ]
+
+
+def example_part(scores: dict[str, Any] | None) -> list[str]:
+    """Texts that the recipe names, with what the model says to them, good or bad."""
+    examples = scores.get("examples", []) if scores else []
+    if not examples:
+        return []
+    rows = [[cell(e["text"]), cell(e["answer"])] for e in examples]
+    return [
+        "## Examples",
+        "",
+        "Not chosen for their answers.",
+        "",
+        *table(["text", "answer"], rows),
+    ]
+
+
+def cell(text: str) -> str:
+    """A text as it stands in a cell of a table."""
+    return text.replace("|", "\\|").replace("<", "&lt;")
 
 
 def notice_part(data: dict[str, Any]) -> list[str]:

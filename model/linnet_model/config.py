@@ -272,6 +272,9 @@ class BundleConfig:
     no_repeat_ngram_size: int = 0  # no target repeats so many tokens in a row; 0: it may
     target_ratio: float = 2.0  # a target has at most ratio * source + offset tokens
     target_offset: int = 20  # see target_ratio
+    # Texts of one segment each. The card shows how they are answered, and a server that loads the
+    # bundle checks itself against the answers.
+    examples: list[str] = field(default_factory=list)
 
     def check(self) -> None:
         require(

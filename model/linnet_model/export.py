@@ -36,31 +36,19 @@ EXAMPLES = """examples:
   linnet-export --run runs/en-de --out bundles/en-de --version 2026-11-21
   linnet-export --run runs/en-de --out bundles/en-de --version 2026-11-21 --average 3
 """
-GOLDEN = {
-    "translate": [
-        "Good morning.",
-        "I am hungry.",
-        "Where is the train station?",
-        "She is reading a book.",
-    ],
-    "summarize": [
-        "We present a new method for sorting numbers in parallel. It is faster than previous "
-        "methods.",
-        "In this paper, we study the problem of finding short paths in large networks and propose "
-        "an algorithm.",
-    ],
-}
 
 
 def golden_examples(
     model_file: Path,
     tokenizer: sentencepiece.SentencePieceProcessor,
     manifest: dict[str, Any],
-    task: str,
+    texts: list[str],
 ) -> list[tuple[str, str]]:
     """The texts whose answers are the same in float32 and bfloat16, with these answers."""
+    if not texts:
+        return []
     answers = []
-    sources = [[*tokenizer.encode(text), EOS] for text in GOLDEN[task]]
+    sources = [[*tokenizer.encode(text), EOS] for text in texts]
     for dtype in (torch.float32, torch.bfloat16):
         found = beam_search(
             load_module(model_file, dtype),
@@ -69,9 +57,7 @@ def golden_examples(
             manifest["limits"]["max_target_tokens"],
         )
         answers.append([tokenizer.decode(hypotheses[0].ids[:-1]) for hypotheses in found])
-    return [
-        (text, a) for text, a, b in zip(GOLDEN[task], *answers, strict=True) if a == b and a.strip()
-    ]
+    return [(text, a) for text, a, b in zip(texts, *answers, strict=True) if a == b and a.strip()]
 
 
 def training_facts(run: Path, recipe: Recipe, position: Any, parameters: int) -> dict[str, Any]:
@@ -150,7 +136,9 @@ def export(
     manifest = write_bundle(
         out, model.eval(), recipe.model, recipe.bundle, tokenizers, weight_type, facts
     )
-    golden = golden_examples(out / manifest["model_file"], tokenizer, manifest, recipe.bundle.task)
+    golden = golden_examples(
+        out / manifest["model_file"], tokenizer, manifest, recipe.bundle.examples
+    )
     manifest["golden_examples"] = [{"source_text": s, "target_text": t} for s, t in golden]
     write_manifest(out, manifest)
     training = training_facts(folder, recipe, position, parameter_count(model))

@@ -125,6 +125,12 @@ def measure(task: str, references: list[list[str]], answers: list[str]) -> dict[
     )
 
 
+def length_ratio(references: list[list[str]], answers: list[str]) -> float:
+    """Words of all answers by words of their first references."""
+    wanted = sum(len(r[0].split()) for r in references)
+    return sum(len(answer.split()) for answer in answers) / max(1, wanted)
+
+
 def signatures(task: str) -> dict[str, str]:
     if task != "translate":
         version = importlib.metadata.version("rouge-score")
@@ -182,6 +188,11 @@ def score(
     def fits_the_model(text: str) -> bool:
         return len(reading.encode(text)) + 1 <= longest  # with the end token
 
+    def answered(texts: list[str]) -> list[str]:
+        if command:
+            return decode_with_command(command, bundle, texts, extra)
+        return decode_in_python(bundle, manifest, reading, texts)
+
     tests: list[dict[str, Any]] = []
     for domain, every in test_rows(folder, config, domains).items():
         pairs = every[:limit] if limit else every
@@ -190,11 +201,7 @@ def score(
         pairs, references = list(compress(pairs, fits)), list(compress(references, fits))
         texts = [pair.source for pair in pairs]
         begin = time.monotonic()
-        answers = (
-            decode_with_command(command, bundle, texts, extra)
-            if command
-            else decode_in_python(bundle, manifest, reading, texts)
-        )
+        answers = answered(texts)
         seconds = time.monotonic() - begin
         if task == "translate":
             trivial = texts
@@ -209,6 +216,7 @@ def score(
                 "rows": len(pairs),
                 "rows_of_file": len(every),
                 "seconds": round(seconds, 1),
+                "length_ratio": round(length_ratio(references, answers), 3),
                 "model": measure(task, references, answers),
                 "baseline": measure(task, references, trivial),
             }
@@ -223,6 +231,7 @@ def score(
             f"{k} {v:.2f} ({tests[-1]['baseline'][k]:.2f})" for k, v in tests[-1]["model"].items()
         )
         print(f"{domain:12} {len(pairs):5} rows  {shown}  {seconds:.0f} s", flush=True)
+    examples = training["recipe"]["bundle"].get("examples", [])
     options = manifest["default_options"]
     return {
         "bundle_version": manifest["version"],
@@ -244,6 +253,10 @@ def score(
         "measures": list(tests[0]["model"]),
         "signatures": signatures(task),
         "tests": tests,
+        "examples": [
+            {"text": text, "answer": answer}
+            for text, answer in zip(examples, answered(examples) if examples else [], strict=True)
+        ],
     }
 
 

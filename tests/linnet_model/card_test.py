@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from linnet_model.card import notice_part, sources_of
+from linnet_model.card import example_part, notice_part, sources_of
 from linnet_model.config import ConfigError, read_recipe
 from linnet_model.export import license_line
 
@@ -32,3 +32,9 @@ def test_a_licence_that_asks_for_it_is_repeated():
     notices = "\n".join(notice_part({"domains": {"zfdoc": 1}}))
     assert "Redistributions in binary form must reproduce" in notices
     assert notice_part({"domains": {"tatoeba": 1}}) == []
+
+
+def test_examples_stand_in_the_card_as_they_were_answered():
+    lines = example_part({"examples": [{"text": "a|b <i>", "answer": "c"}]})
+    assert "| a\\|b &lt;i> | c |" in lines
+    assert example_part({"examples": []}) == example_part(None) == []

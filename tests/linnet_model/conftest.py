@@ -82,6 +82,7 @@ valid_rows = 4
 log_updates = 1
 [bundle]
 name = "toy"
+examples = ["one two", "three | four"]
 """
 
 

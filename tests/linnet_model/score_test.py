@@ -11,6 +11,7 @@ from linnet_model.score import (
     decode_command,
     decode_with_command,
     keep_other_tests,
+    length_ratio,
     measure,
     read_references,
 )
@@ -96,3 +97,8 @@ def test_scores_of_the_same_weights_are_kept_beside_new_ones():
     keep_other_tests(other, scores("older", a=1))
     keep_other_tests(other, None)
     assert other == scores("a", b=9)
+
+
+def test_the_length_ratio_counts_the_words_of_all_answers_and_first_references():
+    assert length_ratio([["a b c"], ["d", "x y z"]], ["a b", "c"]) == 3 / 4
+    assert length_ratio([["a"]], [""]) == 0

@@ -81,6 +81,8 @@ def test_from_run_to_bundle_to_scores_and_on_from_there(
 
     manifest = read_manifest(bundle)
     assert manifest["provisional"] is True
+    examples = ["one two", "three | four"]
+    assert {g["source_text"] for g in manifest["golden_examples"]} <= {*examples}
     stored, _ = read_bundle_weights(bundle)
     average = load_checkpoint(run)["average"]
     assert all(torch.equal(stored[name], average[name].to(torch.bfloat16)) for name in average)
@@ -104,8 +106,9 @@ def test_from_run_to_bundle_to_scores_and_on_from_there(
     assert all(len(line.split("\t")) == 3 for line in answers)
     # its targets are its sources
     assert scores["tests"][0]["baseline"]["BLEU"] == pytest.approx(100)
+    assert [example["text"] for example in scores["examples"]] == examples
     card = (bundle / "MODEL_CARD.md").read_text()
-    for part in ("Provisional", "thanks", "CC0", "| even |", "3 of 16", "nrefs:1|case:mixed"):
+    for part in ("Provisional", "thanks", "CC0", "| even |", "3 of 16", "nrefs:1|case:mixed", "| one two |"):
         assert part in card
 
     # on from the bundle: the first update starts at its weights, bfloat16 made float32
