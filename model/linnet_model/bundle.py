@@ -235,6 +235,12 @@ def write_manifest(folder: Path, manifest: dict[str, Any]) -> None:
     (folder / MANIFEST).write_text(text, encoding="utf-8")
 
 
+def print_files(manifest: dict[str, Any]) -> None:
+    """What was written, a line a file."""
+    for entry in manifest["files"]:
+        print(f"{entry['name']:14} {entry['bytes']:>12} bytes  sha256 {entry['sha256']}")
+
+
 def read_manifest(folder: Path) -> dict[str, Any]:
     """The manifest of a bundle whose files are there with the sizes and sums it names."""
     path = Path(folder) / MANIFEST

@@ -21,6 +21,7 @@ from linnet_model.bundle import (
     BundleFacts,
     TokenizerFiles,
     load_module,
+    print_files,
     read_manifest,
     write_bundle,
     write_manifest,
@@ -221,8 +222,7 @@ def main(arguments: list[str] | None = None) -> int:
     except ConfigError as error:
         print(f"linnet-export: {error}", file=sys.stderr)
         return 1
-    for entry in manifest["files"]:
-        print(f"{entry['name']:12} {entry['bytes']:>10} bytes  sha256 {entry['sha256']}")
+    print_files(manifest)
     print(f"golden examples: {len(manifest['golden_examples'])}")
     return 0
 

@@ -19,6 +19,7 @@ from linnet_model.bundle import (
     WEIGHT_TYPES,
     BundleFacts,
     TokenizerFiles,
+    print_files,
     read_manifest,
     sha256,
     write_bundle,
@@ -294,8 +295,7 @@ def main(arguments: list[str] | None = None) -> int:
     print(f"{options.checkpoint}: {manifest['description']}, options in {imported.generation}")
     for note in imported.facts.notes:
         print(f"note: {note}")
-    for entry in manifest["files"]:
-        print(f"{entry['name']:14} {entry['bytes']:>12} bytes  sha256 {entry['sha256']}")
+    print_files(manifest)
     return 0
 
 

@@ -18,6 +18,7 @@ from linnet_model.bundle import (
     WEIGHT_TYPES,
     BundleFacts,
     TokenizerFiles,
+    print_files,
     read_manifest,
     sha256,
     write_bundle,
@@ -210,8 +211,7 @@ def main(arguments: list[str] | None = None) -> int:
         print(f"linnet-import-marian: {error}", file=sys.stderr)
         return 1
     print(f"{options.model}: {manifest['description']}")
-    for entry in manifest["files"]:
-        print(f"{entry['name']:14} {entry['bytes']:>12} bytes  sha256 {entry['sha256']}")
+    print_files(manifest)
     return 0
 
 

@@ -13,7 +13,7 @@ import subprocess
 import time
 import urllib.parse
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -22,7 +22,6 @@ from versions_test import sections
 
 pytestmark = pytest.mark.slow
 
-CLIENT = Path(os.environ.get("LINNET_BIN_DIR", ROOT / "build/release/bin")) / "linnet"
 IMAGE = "linnet-server:test"
 HARDENED = ("--read-only", "--tmpfs", "/tmp", "--cap-drop", "ALL")
 HARDENED += ("--security-opt", "no-new-privileges")
@@ -183,12 +182,20 @@ def project(engine, image) -> Iterator[Project]:
         made.down(check=False)
 
 
-def client(project: Project, *arguments: str) -> list[str]:
-    return [str(CLIENT), *arguments, "--server", f"127.0.0.1:{project.grpc_port}"]
+@pytest.fixture
+def client(project: Project, program: Callable[[str], Path]) -> Callable[..., list[str]]:
+    """client("translate", "…") -> the command that asks the project's server."""
+
+    def command(*arguments: str) -> list[str]:
+        server = f"127.0.0.1:{project.grpc_port}"
+        return [str(program("linnet")), *arguments, "--server", server]
+
+    return command
 
 
-def ask(project: Project, *arguments: str) -> str:
-    return run(*client(project, *arguments)).stdout
+@pytest.fixture
+def ask(client: Callable[..., list[str]]) -> Callable[..., str]:
+    return lambda *arguments: run(*client(*arguments)).stdout
 
 
 def query(project: Project, expression: str) -> float | None:
@@ -204,32 +211,32 @@ def query(project: Project, expression: str) -> float | None:
     return float(result[0]["value"][1]) if result else None
 
 
-def test_compose_serves_on_the_published_port(project):
+def test_compose_serves_on_the_published_port(project, ask):
     wait_until(project.service("server").healthy, "the server is healthy")
-    german = ask(project, "translate", "--to", "de", "A dog runs across the street.")
+    german = ask("translate", "--to", "de", "A dog runs across the street.")
     assert german == "Ein Hund läuft über die Straße.\n"
-    assert ask(project, "summarize", "--file", "tests/data/abstract.txt").strip()
+    assert ask("summarize", "--file", "tests/data/abstract.txt").strip()
 
 
-def test_prometheus_sees_the_server_and_counts_its_calls(project):
+def test_prometheus_sees_the_server_and_counts_its_calls(project, ask):
     wait_until(lambda: query(project, 'up{job="linnet"}') == 1, "the server is up for Prometheus")
     calls = 'sum(linnet_requests_total{method="Translate"})'
     before = query(project, calls) or 0
-    ask(project, "translate", "--to", "de", "Good morning.")
+    ask("translate", "--to", "de", "Good morning.")
     wait_until(lambda: (query(project, calls) or 0) > before, "the call is counted")
 
 
-def test_a_restart_keeps_what_prometheus_knew(project):
+def test_a_restart_keeps_what_prometheus_knew(project, ask):
     begin = time.time()
     for service in ("server", "prometheus"):
         project("restart", service)
     wait_until(project.service("server").healthy, "the server is healthy again")
-    assert ask(project, "translate", "--to", "de", "Good morning.").strip()
+    assert ask("translate", "--to", "de", "Good morning.").strip()
     seen = f'count_over_time(up{{job="linnet"}}[1h] @ {begin:.0f})'
     wait_until(lambda: query(project, seen), "Prometheus still has the samples from before")
 
 
-def test_stopping_lets_a_call_that_runs_end(project):
+def test_stopping_lets_a_call_that_runs_end(project, client):
     """`stop` sends SIGTERM and waits for stop_grace_period, in which the server drains."""
     assert f"stop_grace_period: {GRACE_SECONDS}s" in (ROOT / "docker-compose.yml").read_text()
     server = project.service("server")
@@ -237,7 +244,7 @@ def test_stopping_lets_a_call_that_runs_end(project):
     text = (
         "The old man walked slowly along the river because he had lost his way in the dark. " * 40
     )
-    command = [*client(project, "translate", "--to", "de", "--beam", "8", text)]
+    command = [*client("translate", "--to", "de", "--beam", "8", text)]
     call = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     wait_until(
         lambda: re.search(r"linnet_requests_in_flight\S* 1", scrape(server)),
