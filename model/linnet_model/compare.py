@@ -28,6 +28,7 @@ from typing import Any
 import sacrebleu
 import torch
 from rouge_score import rouge_scorer, scoring
+from sacrebleu.metrics.base import Metric
 
 from linnet_model.config import ConfigError, ModelConfig, Recipe, read_recipe, to_tables
 from linnet_model.data import Corpus, training_pairs
@@ -122,13 +123,27 @@ def train(recipe: Recipe, path: Path, data: Path, run: Path, device: str) -> Non
         raise ConfigError(f"training of {run.name} failed: {text.strip()[-800:]}")
 
 
+def in_plain_floats(metric: Metric) -> Metric:
+    """Resampling counts in numpy's float32, a score without a match is Python's 0.0, and
+    sacrebleu's mean of the two kinds fails: here it computes from Python's numbers."""
+    compute = metric._compute_score_from_stats
+
+    def from_plain(stats: list[Any]) -> Any:
+        return compute([float(count) for count in stats])
+
+    setattr(metric, "_compute_score_from_stats", from_plain)  # noqa: B010 - mypy: a method
+    return metric
+
+
 def interval(task: str, references: list[list[str]], answers: list[str]) -> dict[str, list[float]]:
     """Measure -> [score, low, high]: 95 % of the scores of resampled test sets lie between."""
     if task == "translate":
         first = [[r[0] for r in references]]
         found = {}
         for name, metric in (("BLEU", sacrebleu.BLEU()), ("chrF", sacrebleu.CHRF())):
-            score = metric.corpus_score(answers, first, n_bootstrap=BOOTSTRAP_SAMPLES)
+            score = in_plain_floats(metric).corpus_score(
+                answers, first, n_bootstrap=BOOTSTRAP_SAMPLES
+            )
             middle, half = float(score._mean), float(score._ci)
             found[name] = [float(score.score), middle - half, middle + half]
         return found

@@ -14,7 +14,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from linnet_model.dropout import Dropout
-from linnet_model.mixers import linear, make_mixer
+from linnet_model.linear import linear
+from linnet_model.mixers import make_mixer
 from linnet_model.model_config import ModelConfig
 
 
@@ -50,14 +51,30 @@ class EncoderAttention(nn.Module):
     def remember(self, memory: Tensor) -> Tensor:
         """memory: [B, S, d] -> keys and values [B, S, 2, d]."""
         b, s, d = memory.shape
-        return self.key_value(memory).view(b, s, 2, d)
+        return self.key_value.serve(memory).view(b, s, 2, d)
 
     @torch.jit.export
-    def step(self, x: Tensor, pool: Tensor, blocks: Tensor, lengths: Tensor) -> Tensor:
-        """x: [R, d], pool: [N, P, 2, d], blocks: [R, M], lengths: [R] -> [R, d]."""
-        return self.output(
-            torch.ops.linnet.source_attention(self.query(x), pool, blocks, lengths, self.heads)
-        )
+    def step(
+        self,
+        x: Tensor,
+        pool: Tensor,
+        blocks: Tensor,
+        lengths: Tensor,
+        residual: Tensor | None = None,
+        norm_weight: Tensor | None = None,
+        norm_bias: Tensor | None = None,
+    ) -> Tensor:
+        """x: [R, d], pool: [N, P, 2, d], blocks: [R, M], lengths: [R] -> [R, d], with what follows
+        it: the residual sum and the norm."""
+        query = self.query.serve(x)
+        y = torch.ops.linnet.source_attention(query, pool, blocks, lengths, self.heads)
+        return self.output.close(y, residual, norm_weight, norm_bias)
+
+    @torch.jit.export
+    def pack(self, kind: str) -> None:
+        self.query.pack(kind)
+        self.key_value.pack(kind)
+        self.output.pack(kind)
 
 
 class FeedForward(nn.Module):
@@ -67,6 +84,7 @@ class FeedForward(nn.Module):
         self.fc1 = linear(width, hidden)
         self.fc2 = linear(hidden, width)
 
+    @torch.jit.unused
     def hidden(self, x: Tensor) -> Tensor:
         x = self.fc1(x)
         if self.activation == "relu":
@@ -80,8 +98,21 @@ class FeedForward(nn.Module):
         return self.fc2(drop(self.hidden(x), self.dropout))
 
     @torch.jit.export
-    def apply_to(self, x: Tensor) -> Tensor:
-        return self.fc2(self.hidden(x))
+    def serve(
+        self,
+        x: Tensor,
+        residual: Tensor | None = None,
+        norm_weight: Tensor | None = None,
+        norm_bias: Tensor | None = None,
+    ) -> Tensor:
+        """x: [..., d] -> [..., d], with what follows it: the residual sum and the norm."""
+        y = self.fc1.serve(x, self.activation)
+        return self.fc2.close(y, residual, norm_weight, norm_bias)
+
+    @torch.jit.export
+    def pack(self, kind: str) -> None:
+        self.fc1.pack(kind)
+        self.fc2.pack(kind)
 
 
 class EncoderLayer(nn.Module):
@@ -107,10 +138,15 @@ class EncoderLayer(nn.Module):
     @torch.jit.export
     def encode(self, x: Tensor, lengths: Tensor) -> Tensor:
         if self.pre_norm:
-            x = x + self.mixer.encode(self.mixer_norm(x), lengths)
-            return x + self.ffn.apply_to(self.ffn_norm(x))
-        x = self.mixer_norm(x + self.mixer.encode(x, lengths))
-        return self.ffn_norm(x + self.ffn.apply_to(x))
+            x = self.mixer.encode(self.mixer_norm(x), lengths, x)
+            return self.ffn.serve(self.ffn_norm(x), x)
+        x = self.mixer.encode(x, lengths, x, self.mixer_norm.weight, self.mixer_norm.bias)
+        return self.ffn.serve(x, x, self.ffn_norm.weight, self.ffn_norm.bias)
+
+    @torch.jit.export
+    def pack(self, kind: str) -> None:
+        self.mixer.pack(kind)
+        self.ffn.pack(kind)
 
 
 class DecoderLayer(nn.Module):
@@ -164,11 +200,20 @@ class DecoderLayer(nn.Module):
     ) -> Tensor:
         """One position of every row, x: [R, d] -> [R, d]; `pool` is not read without a source."""
         if self.pre_norm:
-            x = x + self.mixer.step(self.mixer_norm(x), state, positions, ancestry)
+            x = self.mixer.step(self.mixer_norm(x), state, positions, ancestry, x)
             if self.attention is not None:
-                x = x + self.attention.step(self.attention_norm(x), pool, blocks, source_lengths)
-            return x + self.ffn.apply_to(self.ffn_norm(x))
-        x = self.mixer_norm(x + self.mixer.step(x, state, positions, ancestry))
+                x = self.attention.step(self.attention_norm(x), pool, blocks, source_lengths, x)
+            return self.ffn.serve(self.ffn_norm(x), x)
+        norm = self.mixer_norm
+        x = self.mixer.step(x, state, positions, ancestry, x, norm.weight, norm.bias)
         if self.attention is not None:
-            x = self.attention_norm(x + self.attention.step(x, pool, blocks, source_lengths))
-        return self.ffn_norm(x + self.ffn.apply_to(x))
+            behind = self.attention_norm
+            x = self.attention.step(x, pool, blocks, source_lengths, x, behind.weight, behind.bias)
+        return self.ffn.serve(x, x, self.ffn_norm.weight, self.ffn_norm.bias)
+
+    @torch.jit.export
+    def pack(self, kind: str) -> None:
+        self.mixer.pack(kind)
+        if self.attention is not None:
+            self.attention.pack(kind)
+        self.ffn.pack(kind)

@@ -4,10 +4,12 @@
     encode(x, lengths)                   serving, whole sequences
     step(x, state, positions, ancestry)  serving, one position of every row
     new_state(lanes, like)               what `step` needs between calls, zeroed
+    pack(kind)                           lays the weights out for serving (linear.py)
 
-All four are one function of the same weights. `encode`, `step` and `new_state` are scripted into
-the bundle and use the operators torch.ops.linnet.*. A mixer keeps nothing between calls: state goes
-in, is changed in place by the step operators, and is bounded: [window, lanes, ...], a ring by
+All are one function of the same weights. `encode` and `step` also take along what follows the
+mixer, the residual sum and the norm, so that its last linear layer does them. They are scripted
+into the bundle and use the operators torch.ops.linnet.*. A mixer keeps nothing between calls: state
+goes in, is changed in place by the step operators, and is bounded: [window, lanes, ...], a ring by
 position over the last `window` positions. In which lane a row's past lies is said by `ancestry`.
 
 Names of sizes: B sequences, T positions, R decoder rows, d = C channels, H heads, K taps.
@@ -20,14 +22,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from linnet_model.dropout import Dropout
+from linnet_model.linear import linear
 from linnet_model.model_config import CONVOLUTIONS, ModelConfig
-
-
-def linear(inputs: int, outputs: int) -> nn.Linear:
-    layer = nn.Linear(inputs, outputs)
-    nn.init.xavier_uniform_(layer.weight)
-    nn.init.zeros_(layer.bias)
-    return layer
 
 
 def band_matrix(taps: Tensor, padding_left: int) -> Tensor:
@@ -70,8 +66,7 @@ class DynamicConv(nn.Module):
         self.heads, self.kernel, self.padding_left = heads, kernel, padding_left
         self.window = kernel
         self.weight_dropout = weight_dropout
-        self.weight_linear = nn.Linear(width, heads * kernel, bias=False)
-        nn.init.xavier_uniform_(self.weight_linear.weight)
+        self.weight_linear = linear(width, heads * kernel, bias=False)
 
     @torch.jit.unused
     def forward(self, x: Tensor, drop: Dropout) -> Tensor:
@@ -83,15 +78,19 @@ class DynamicConv(nn.Module):
     @torch.jit.export
     def encode(self, x: Tensor, lengths: Tensor) -> Tensor:
         """x: [B, S, C], lengths: int32 [B] -> [B, S, C], zero from lengths[b] on."""
-        weight = self.weight_linear(x).view(x.size(0), x.size(1), self.heads, self.kernel)
+        weight = self.weight_linear.serve(x).view(x.size(0), x.size(1), self.heads, self.kernel)
         return torch.ops.linnet.dynamic_conv(x, weight, lengths, self.padding_left)
 
     @torch.jit.export
     def step(self, x: Tensor, state: Tensor, positions: Tensor, ancestry: Tensor) -> Tensor:
         """x: [R, C], state: [K, lanes, C] changed in place, positions: [R], ancestry: [R, A] ->
         [R, C]."""
-        weight = self.weight_linear(x).view(x.size(0), self.heads, self.kernel)
+        weight = self.weight_linear.serve(x).view(x.size(0), self.heads, self.kernel)
         return torch.ops.linnet.dynamic_conv_step(x, weight, state, positions, ancestry)
+
+    @torch.jit.export
+    def pack(self, kind: str) -> None:
+        self.weight_linear.pack(kind)
 
 
 class LightConv(nn.Module):
@@ -127,6 +126,10 @@ class LightConv(nn.Module):
         """x: [R, C], state: [K, lanes, C] changed in place, positions: [R], ancestry: [R, A] ->
         [R, C]."""
         return torch.ops.linnet.light_conv_step(x, self.weight, state, positions, ancestry)
+
+    @torch.jit.export
+    def pack(self, kind: str) -> None:
+        pass  # its taps are no product
 
 
 class DepthwiseConv(nn.Module):
@@ -170,6 +173,10 @@ class DepthwiseConv(nn.Module):
             x, self.weight.t(), state, positions, ancestry, self.dilation
         )
 
+    @torch.jit.export
+    def pack(self, kind: str) -> None:
+        pass  # its taps are no product
+
 
 class GatedConvolution(nn.Module):
     """linear d -> 2d, GLU (or d -> d), convolution, linear d -> d: Wu et al. 2019, figure 2."""
@@ -189,25 +196,48 @@ class GatedConvolution(nn.Module):
             self.conv = DepthwiseConv(width, kernel, padding_left, dilation, dropout)
         self.linear2 = linear(width, width)
 
-    def gate(self, x: Tensor) -> Tensor:
-        x = self.linear1(x)
-        return F.glu(x, dim=-1) if self.glu else x
-
     @torch.jit.unused
     def forward(self, x: Tensor, valid: Tensor | None, drop: Dropout) -> Tensor:
         """x: [B, T, d], valid: bool [B, T] or None where nothing is padded -> [B, T, d]."""
-        x = self.gate(drop(x, self.input_dropout))
+        x = self.linear1(drop(x, self.input_dropout))
+        if self.glu:
+            x = F.glu(x, dim=-1)
         if valid is not None:
             x = x * valid.unsqueeze(-1).to(x.dtype)
         return self.linear2(self.conv(x, drop))
 
     @torch.jit.export
-    def encode(self, x: Tensor, lengths: Tensor) -> Tensor:
-        return self.linear2(self.conv.encode(self.gate(x), lengths))
+    def encode(
+        self,
+        x: Tensor,
+        lengths: Tensor,
+        residual: Tensor | None = None,
+        norm_weight: Tensor | None = None,
+        norm_bias: Tensor | None = None,
+    ) -> Tensor:
+        x = self.linear1.serve(x, "glu" if self.glu else "none")
+        return self.linear2.close(self.conv.encode(x, lengths), residual, norm_weight, norm_bias)
 
     @torch.jit.export
-    def step(self, x: Tensor, state: Tensor, positions: Tensor, ancestry: Tensor) -> Tensor:
-        return self.linear2(self.conv.step(self.gate(x), state, positions, ancestry))
+    def step(
+        self,
+        x: Tensor,
+        state: Tensor,
+        positions: Tensor,
+        ancestry: Tensor,
+        residual: Tensor | None = None,
+        norm_weight: Tensor | None = None,
+        norm_bias: Tensor | None = None,
+    ) -> Tensor:
+        x = self.linear1.serve(x, "glu" if self.glu else "none")
+        y = self.conv.step(x, state, positions, ancestry)
+        return self.linear2.close(y, residual, norm_weight, norm_bias)
+
+    @torch.jit.export
+    def pack(self, kind: str) -> None:
+        self.linear1.pack(kind)
+        self.conv.pack(kind)
+        self.linear2.pack(kind)
 
     @torch.jit.export
     def new_state(self, lanes: int, like: Tensor) -> Tensor:
@@ -234,10 +264,10 @@ class SelfAttention(nn.Module):
         self.query_key_value = linear(config.width, 3 * config.width)  # rows in this order
         self.output = linear(config.width, config.width)
 
-    def split(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """x: [B, T, d] -> queries, keys and values [B, H, T, d/H]."""
-        b, t, d = x.shape
-        parts = self.query_key_value(x).view(b, t, 3, self.heads, d // self.heads)
+    def split(self, projected: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """What query_key_value gives, [B, T, 3 d] -> queries, keys and values [B, H, T, d/H]."""
+        b, t, d = projected.size(0), projected.size(1), self.width
+        parts = projected.view(b, t, 3, self.heads, d // self.heads)
         q, k, v = parts.permute(2, 0, 3, 1, 4).unbind(0)
         return q, k, v
 
@@ -281,24 +311,31 @@ class SelfAttention(nn.Module):
         )
 
     def join(self, y: Tensor) -> Tensor:
-        """[B, H, T, d/H] -> [B, T, d]."""
+        """[B, H, T, d/H] -> [B, T, d], what `output` takes."""
         b, h, t, c = y.shape
-        return self.output(y.transpose(1, 2).reshape(b, t, h * c))
+        return y.transpose(1, 2).reshape(b, t, h * c)
 
     @torch.jit.unused
     def forward(self, x: Tensor, valid: Tensor | None, drop: Dropout) -> Tensor:
         """x: [B, T, d], valid: bool [B, T] or None where nothing is padded -> [B, T, d]."""
-        q, k, v = self.split(x)
+        q, k, v = self.split(self.query_key_value(x))
         if self.dropout == 0.0:
-            return self.join(self.attend(q, k, v, valid))
+            return self.output(self.join(self.attend(q, k, v, valid)))
         scores = (q * q.size(-1) ** -0.5) @ self.neighbours(k).transpose(-2, -1)
         if valid is not None or self.causal or not self.unbounded:
             scores = scores.masked_fill(~self.mask(q, valid), -torch.inf)
         weights = drop(scores.softmax(dim=-1), self.dropout).to(v.dtype)
-        return self.join(weights @ self.neighbours(v))
+        return self.output(self.join(weights @ self.neighbours(v)))
 
     @torch.jit.export
-    def encode(self, x: Tensor, lengths: Tensor) -> Tensor:
+    def encode(
+        self,
+        x: Tensor,
+        lengths: Tensor,
+        residual: Tensor | None = None,
+        norm_weight: Tensor | None = None,
+        norm_bias: Tensor | None = None,
+    ) -> Tensor:
         """x: [B, S, d], lengths: int32 [B] -> [B, S, d], of no meaning from lengths[b] on.
 
         On the CPU one sequence after the other, cut to its own length: at another padded length the
@@ -306,10 +343,11 @@ class SelfAttention(nn.Module):
         multiples of 8, where MKL's products were the same for 1, 2 and 3 threads; odd lengths of
         narrow heads were not. A GPU needs the batch.
         """
-        q, k, v = self.split(x)
+        q, k, v = self.split(self.query_key_value.serve(x))
         valid = torch.arange(x.size(1), device=x.device) < lengths.unsqueeze(1)
         if x.is_cuda:
-            return self.join(self.attend(q, k, v, valid))
+            y = self.join(self.attend(q, k, v, valid))
+            return self.output.close(y, residual, norm_weight, norm_bias)
         y = torch.zeros_like(q)
         for b in range(x.size(0)):
             one = slice(b, b + 1)
@@ -318,18 +356,31 @@ class SelfAttention(nn.Module):
                 y[one, :, :n] = self.attend(
                     q[one, :, :n], k[one, :, :n], v[one, :, :n], valid[one, :n]
                 )
-        return self.join(y)
+        return self.output.close(self.join(y), residual, norm_weight, norm_bias)
 
     @torch.jit.export
-    def step(self, x: Tensor, state: Tensor, positions: Tensor, ancestry: Tensor) -> Tensor:
+    def step(
+        self,
+        x: Tensor,
+        state: Tensor,
+        positions: Tensor,
+        ancestry: Tensor,
+        residual: Tensor | None = None,
+        norm_weight: Tensor | None = None,
+        norm_bias: Tensor | None = None,
+    ) -> Tensor:
         """x: [R, d], state: [window, lanes, 2, d] changed in place, positions: [R], ancestry: [R,
         A] -> [R, d]."""
-        query, key, value = self.query_key_value(x).chunk(3, dim=-1)
-        return self.output(
-            torch.ops.linnet.self_attention_step(
-                query, key, value, state, positions, ancestry, self.heads, self.neighbour_heads
-            )
+        query, key, value = self.query_key_value.serve(x).chunk(3, dim=-1)
+        y = torch.ops.linnet.self_attention_step(
+            query, key, value, state, positions, ancestry, self.heads, self.neighbour_heads
         )
+        return self.output.close(y, residual, norm_weight, norm_bias)
+
+    @torch.jit.export
+    def pack(self, kind: str) -> None:
+        self.query_key_value.pack(kind)
+        self.output.pack(kind)
 
     @torch.jit.export
     def new_state(self, lanes: int, like: Tensor) -> Tensor:

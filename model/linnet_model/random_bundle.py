@@ -48,13 +48,16 @@ def random_bundle(
     tokenizer: bool = False,
     task: str = "translate",
     bundle_name: str | None = None,
+    source_tokens: int = MOST_TOKENS,
+    target_tokens: int | None = None,
 ) -> int:
     """Writes the bundle of the preset `name` and returns its number of parameters. The same seed
-    gives the same weights."""
+    gives the same weights. Its limits are `source_tokens` and `target_tokens`."""
     sizes = preset(name, vocabulary, mixer)
-    target_tokens = MOST_TOKENS
-    if 0 in sizes.decoder_kernels:
-        target_tokens = MOST_TOKENS_REMEMBERED
+    remembers = 0 in sizes.decoder_kernels
+    if target_tokens is None:
+        target_tokens = MOST_TOKENS_REMEMBERED if remembers else MOST_TOKENS
+    if remembers:
         sizes.max_positions = target_tokens + 1
     torch.manual_seed(seed)
     model = Transducer(sizes).eval()
@@ -63,11 +66,11 @@ def random_bundle(
         name=bundle_name or f"random-{name.replace('_', '-')}",
         task=task,
         target_language=target,
-        max_source_tokens=MOST_TOKENS,
+        max_source_tokens=source_tokens,
         max_target_tokens=target_tokens,
         beam_size=5,
         target_ratio=0.0,
-        target_offset=256,
+        target_offset=min(256, target_tokens),
     )
     config.check()
     facts = BundleFacts(
@@ -129,6 +132,20 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument(
         "--tokenizer", action="store_true", help="train a SentencePiece model on made-up sentences"
     )
+    parser.add_argument(
+        "--max-source-tokens",
+        type=int,
+        default=MOST_TOKENS,
+        metavar="N",
+        help="the longest source that it serves, end token counted [%(default)s]",
+    )
+    parser.add_argument(
+        "--max-target-tokens",
+        type=int,
+        metavar="N",
+        help=f"the longest target [{MOST_TOKENS}; {MOST_TOKENS_REMEMBERED} where the decoder "
+        "remembers all of it]",
+    )
     parser.add_argument("--name", metavar="TEXT", help="name of the bundle [random-PRESET]")
     options = parser.parse_args(arguments)
     try:
@@ -142,6 +159,8 @@ def main(arguments: list[str] | None = None) -> int:
             options.tokenizer,
             options.task,
             options.name,
+            options.max_source_tokens,
+            options.max_target_tokens,
         )
     except ConfigError as error:
         print(f"linnet-random-bundle: {error}", file=sys.stderr)

@@ -6,6 +6,7 @@ offers to an engine:
   encode(source, lengths)  -> per decoder layer the keys and values of the encoder attention
   step(tokens, ...)        -> logits of every row; `state` is changed in place by the step operators
   new_state, new_memory    -> zeroed state and memory pools of the module's type and device
+  pack(kind)               -> nothing; lays the weights out for the CPU, once, after loading
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from torch import Tensor, nn
 
 from linnet_model.dropout import Dropout, KeepAll
 from linnet_model.layers import DecoderLayer, EncoderLayer
+from linnet_model.linear import Projection
 from linnet_model.model_config import ModelConfig
 
 BOS, PAD, EOS, UNK = 0, 1, 2, 3
@@ -106,6 +108,7 @@ class Transducer(nn.Module):
         )
         self.encoder_norm = final_norm(config) if self.has_source else nn.Identity()
         self.decoder_norm = final_norm(config)
+        self.projection = Projection()
 
     @torch.jit.export
     def target_table(self) -> Tensor:
@@ -205,7 +208,19 @@ class Transducer(nn.Module):
         for i, layer in enumerate(self.decoder):
             pool = memory[i] if self.has_source else x
             x = layer.step(x, state[i], positions, ancestry, pool, blocks, source_lengths)
-        return self.project(self.decoder_norm(x))
+        return self.projection.serve(self.decoder_norm(x), self.output_table(), self.output_bias)
+
+    @torch.jit.export
+    def pack(self, kind: str) -> None:
+        """Lays the weights of linear layers out for the CPU (linear.py): for serving alone, in
+        memory alone."""
+        self.projection.pack(self.output_table(), kind)
+        if self.output is not None:
+            self.output.weight = self.output.weight.new_zeros([0])  # nobody reads it any more
+        for encoder_layer in self.encoder:
+            encoder_layer.pack(kind)
+        for decoder_layer in self.decoder:
+            decoder_layer.pack(kind)
 
     @torch.jit.export
     def new_state(self, lanes: int) -> list[Tensor]:

@@ -8,20 +8,33 @@
 namespace linnet::ops {
 namespace {
 
-// The positions of one head follow each other, so that its window, K rows of R channels, stays in
-// the first-level cache: 8 KB at K 31 and R 64, where K rows of all channels would be 64 KB.
+// The order of the work. The positions of one head follow each other, so that its window, K rows of
+// R channels, stays in the first-level cache: 8 KB at K 31 and R 64, where K rows of all channels
+// would be 64 KB. But only for a block of positions: then the other heads find the block's rows in
+// the second-level cache, where on a long text each head would fetch them from memory anew.
+struct Blocks {
+  explicit Blocks(int64_t time)
+      : count((time + kMost - 1) / kMost), positions(count > 0 ? (time + count - 1) / count : 0) {}
+
+  static constexpr int64_t kMost = 128;  // 256 KB at 512 channels
+  int64_t count;
+  int64_t positions;  // of each block; the last one may reach beyond the end
+};
+
 template <class T>
 struct Convolve {
-  // Items are numbered [batch, heads, time]. `filters` holds light_conv's taps, null for
-  // dynamic_conv.
+  // Items are numbered [batch, blocks, heads, positions]. `filters` holds light_conv's taps, null
+  // for dynamic_conv.
   template <int W>
-  static LINNET_INLINE void Run(const ConvolutionParams& p, int64_t stride, const float* filters,
-                                float* own_taps, int64_t begin, int64_t end) {
+  static LINNET_INLINE void Run(const ConvolutionParams& p, const Blocks& blocks, int64_t stride,
+                                const float* filters, float* own_taps, int64_t begin, int64_t end) {
     const int64_t head_channels = p.channels / p.heads;
     for (int64_t item = begin; item < end; ++item) {
-      const int64_t t = item % p.time;
-      const int64_t h = item / p.time % p.heads;
-      const int64_t b = item / p.time / p.heads;
+      const int64_t h = item / blocks.positions % p.heads;
+      const int64_t block = item / blocks.positions / p.heads;
+      const int64_t b = block / blocks.count;
+      const int64_t t = block % blocks.count * blocks.positions + item % blocks.positions;
+      if (t >= p.time) continue;
       const int64_t position = b * p.time + t;
       T* out = static_cast<T*>(p.y) + position * p.channels + h * head_channels;
       if (t >= p.lengths[b]) {
@@ -55,10 +68,12 @@ void Run(const ConvolutionParams& p) {
                             filters.get());
   }
   const int64_t flops = p.width * (p.channels / p.heads + 8);  // 8: a tap's exponential
-  ParallelFor(p.batch * p.heads * p.time, flops, [&](int64_t begin, int64_t end) {
+  const Blocks blocks(p.time);
+  const int64_t items = p.batch * blocks.count * p.heads * blocks.positions;
+  ParallelFor(items, flops, [&](int64_t begin, int64_t end) {
     const std::unique_ptr<float[]> own_taps(new float[stride]);
-    RunBest<Convolve<T>>(p, stride, static_cast<const float*>(filters.get()), own_taps.get(), begin,
-                         end);
+    RunBest<Convolve<T>>(p, blocks, stride, static_cast<const float*>(filters.get()),
+                         own_taps.get(), begin, end);
   });
 }
 

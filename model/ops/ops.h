@@ -8,6 +8,7 @@
 //   dynamic_conv_step, light_conv_step   convolution_step.h
 //   depthwise_conv                       depthwise_conv.h
 //   depthwise_conv_step                  depthwise_conv_step.h
+//   linear, pack_linear                  linear.h
 //   self_attention_step                  self_attention_step.h
 //   source_attention                     source_attention.h
 //

@@ -90,6 +90,26 @@ struct SelfAttentionStepParams {
   int64_t rows, size, heads, neighbour_heads;
 };
 
+class PackedMatrix;
+
+enum class Activation { kNone, kRelu, kSwish, kGelu, kGlu };
+
+// See linear.h for the formula; float32 alone.
+struct LinearParams {
+  const PackedMatrix* weight;
+  const float* x;     // [rows, inputs]
+  const float* bias;  // [outputs] or null
+  Activation activation;
+  const float* residual;     // [rows, width] or null
+  const float* norm_weight;  // [width] or null, as norm_bias
+  const float* norm_bias;
+  float* y;  // [rows, width], width = outputs, for glu half of them
+  int64_t rows, width;
+};
+
+// On the calling thread and torch's intra-op threads.
+void LinearCpu(const LinearParams& params);
+
 // float32 and bfloat16 on the calling thread and torch's intra-op threads.
 void ConvolutionCpu(const ConvolutionParams& params);
 void ConvolutionStepCpu(const ConvolutionStepParams& params);

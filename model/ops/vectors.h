@@ -145,13 +145,20 @@ struct Vectors {
     }
   }
 
-  // NaN wins, so that a NaN among the scores is seen in the result.
-  static LINNET_INLINE Floats Max(Floats a, Floats b) { return ((a > b) | (a != a)) ? a : b; }
+  // A NaN is passed over; it is seen in the sum of exponentials, whatever the maximum. (With more
+  // than one comparison in a choice GCC 12 takes vectors of 512 bits apart.)
+  static LINNET_INLINE Floats Max(Floats a, Floats b) { return a > b ? a : b; }
 
   static LINNET_INLINE float Max(Floats v) {
-    float most = v[0];
-    for (int i = 1; i < W; ++i) most = v[i] > most || v[i] != v[i] ? v[i] : most;
-    return most;
+    if constexpr (W > 4) {
+      using Half = Vectors<W / 2>;
+      typename Half::Floats halves[2];
+      std::memcpy(halves, &v, sizeof(v));
+      return Half::Max(Half::Max(halves[0], halves[1]));
+    } else {
+      const float a = v[0] > v[2] ? v[0] : v[2], b = v[1] > v[3] ? v[1] : v[3];
+      return a > b ? a : b;
+    }
   }
 
   // e^v for v <= 0 within 2 units in the last place; below -87 (e^v < 2e-38) it is 0.

@@ -1,26 +1,11 @@
 #include "model/torch/compute_type.h"
 
-#include <ATen/cpu/Utils.h>
-
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "model/ops/product_cpu.h"
 
 namespace linnet::model {
-namespace {
-
-bool CpuMultipliesBfloat16() {
-  const auto capabilities = at::cpu::get_cpu_capabilities();
-  for (const char* name : kBfloat16Capabilities) {
-    const auto found = capabilities.find(name);
-    if (found != capabilities.end() && found->second.isBool() && found->second.toBool())
-      return true;
-  }
-  return false;
-}
-
-}  // namespace
-
 absl::StatusOr<Device> ParseDevice(std::string_view name) {
   if (name == "cpu") return Device::kCpu;
   if (name == "cuda") return Device::kCuda;
@@ -33,40 +18,62 @@ absl::StatusOr<ComputeType> ParseComputeType(std::string_view name) {
   if (name == "float32") return ComputeType::kFloat32;
   if (name == "bfloat16") return ComputeType::kBfloat16;
   if (name == "float16") return ComputeType::kFloat16;
+  if (name == "int8") return ComputeType::kInt8;
   return absl::InvalidArgumentError(
       absl::StrCat("compute type \"", std::string(name),
-                   "\" is not built: there are auto, float32, bfloat16 and, on cuda, float16"));
+                   "\" is not built: there are auto, float32, bfloat16, on the CPU int8 and, on "
+                   "cuda, float16"));
 }
 
-absl::StatusOr<at::ScalarType> ResolveComputeType(ComputeType compute, Device device) {
+absl::StatusOr<ComputeType> ResolveComputeType(ComputeType compute, Device device, bool packable) {
   switch (compute) {
     case ComputeType::kAuto:
-      if (device == Device::kCuda) return at::kHalf;
-      return CpuMultipliesBfloat16() ? at::kBFloat16 : at::kFloat;
+      if (device == Device::kCuda) return ComputeType::kFloat16;
+      return packable && ops::MultipliesInt8() ? ComputeType::kInt8 : ComputeType::kFloat32;
     case ComputeType::kFloat32:
-      return at::kFloat;
     case ComputeType::kBfloat16:
-      return at::kBFloat16;
+      return compute;
     case ComputeType::kFloat16:
-      if (device == Device::kCuda) return at::kHalf;
+      if (device == Device::kCuda) return compute;
       return absl::FailedPreconditionError(
-          "compute type float16 is not built for device cpu: there are auto, float32 and bfloat16");
+          "compute type float16 is not built for device cpu: there are auto, float32, bfloat16 and "
+          "int8");
+    case ComputeType::kInt8:
+      if (device == Device::kCuda) {
+        return absl::FailedPreconditionError(
+            "compute type int8 is not built for device cuda: there are auto, float32, bfloat16 and "
+            "float16");
+      }
+      if (packable) return compute;
+      return absl::FailedPreconditionError(
+          "compute type int8 needs a bundle whose weights can be packed, and this one was made "
+          "before that was possible: write it again with "
+          "linnet-rewrite-bundle");
   }
   return absl::InternalError(
       absl::StrCat("compute type ", static_cast<int>(compute), " has no name"));
 }
 
-const char* ComputeTypeName(at::ScalarType type) {
-  switch (type) {
-    case at::kFloat:
+at::ScalarType ScalarTypeOf(ComputeType compute) {
+  if (compute == ComputeType::kBfloat16) return at::kBFloat16;
+  if (compute == ComputeType::kFloat16) return at::kHalf;
+  return at::kFloat;
+}
+
+const char* ComputeTypeName(ComputeType compute) {
+  switch (compute) {
+    case ComputeType::kAuto:
+      return "auto";
+    case ComputeType::kFloat32:
       return "float32";
-    case at::kBFloat16:
+    case ComputeType::kBfloat16:
       return "bfloat16";
-    case at::kHalf:
+    case ComputeType::kFloat16:
       return "float16";
-    default:
-      return "unknown";
+    case ComputeType::kInt8:
+      return "int8";
   }
+  return "unknown";
 }
 
 }  // namespace linnet::model

@@ -7,15 +7,14 @@
 
 namespace linnet::model {
 
-// What torch calls the instructions that multiply bfloat16 (at::cpu::get_cpu_capabilities).
-inline constexpr const char* kBfloat16Capabilities[] = {"avx512_bf16", "amx_bf16"};
-
-// The type that weights, state and memory take. kAuto is float16 on CUDA; on the CPU it is bfloat16
-// where the processor multiplies it in hardware (AVX512-BF16, AMX), and float32 elsewhere.
+// Never kAuto (torch_engine.h says what it becomes). `packable`: the bundle's weights can be packed.
 // FailedPreconditionError, with the list of what there is, for a type in which the device does not
 // compute.
-absl::StatusOr<at::ScalarType> ResolveComputeType(ComputeType compute, Device device);
+absl::StatusOr<ComputeType> ResolveComputeType(ComputeType compute, Device device, bool packable);
 
-const char* ComputeTypeName(at::ScalarType type);
+// The type of what passes between operators, of state and memory, and of what is not packed.
+at::ScalarType ScalarTypeOf(ComputeType compute);
+
+const char* ComputeTypeName(ComputeType compute);
 
 }  // namespace linnet::model

@@ -11,6 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "model/ops/ops.h"
+#include "model/torch/compute_type.h"
 
 namespace linnet::model {
 namespace {
@@ -44,21 +45,6 @@ void Convert(const torch::jit::Module& module, at::Device device, at::ScalarType
   for (const at::Tensor& buffer : module.buffers()) convert(buffer);
 }
 
-torch::jit::Module Load(const std::filesystem::path& file, at::Device device, at::ScalarType type) {
-  // Weights made in inference mode could not be converted in place.
-  c10::InferenceMode no_inference(false);
-  c10::NoGradGuard no_grad;
-  torch::jit::Module module = torch::jit::load(file.string(), at::kCPU);
-  CheckMethods(module);
-  module.eval();
-  Convert(module, device, type);
-  // Not frozen, for nothing is won by it: medians of 400 steps of four rows of an en-de model,
-  // taken by turns in Python on a busy machine, are 7.80 ms as loaded, 7.82 ms frozen, 7.77 ms
-  // frozen without optimised numerics. Called from here, LibTorch 2.11's freeze_module also drops
-  // methods of submodules that encode still calls, and torch::jit::freeze wants a method forward.
-  return module;
-}
-
 std::vector<at::Tensor> Call(torch::jit::Module& module, const char* method,
                              std::vector<c10::IValue> arguments) {
   const c10::IValue result = module.get_method(method)(std::move(arguments));
@@ -71,12 +57,33 @@ std::vector<at::Tensor> Call(torch::jit::Module& module, const char* method,
 
 }  // namespace
 
-ScriptedModel::ScriptedModel(const std::filesystem::path& file, at::Device device,
-                             at::ScalarType type)
-    : device_(device) {
+absl::StatusOr<ScriptedModel> ScriptedModel::Load(const std::filesystem::path& file,
+                                                  at::Device device, ComputeType compute) {
   ops::Describe();  // the operators must be registered before the module is read
-  module_ = Load(file, device, type);
+  // Weights made in inference mode could not be converted in place.
+  c10::InferenceMode no_inference(false);
+  c10::NoGradGuard no_grad;
+  torch::jit::Module module = torch::jit::load(file.string(), at::kCPU);
+  CheckMethods(module);
+  module.eval();
+  const bool packable = module.find_method("pack").has_value();
+  const absl::StatusOr<ComputeType> resolved =
+      ResolveComputeType(compute, device.is_cuda() ? Device::kCuda : Device::kCpu, packable);
+  if (!resolved.ok()) return resolved.status();
+  Convert(module, device, ScalarTypeOf(*resolved));
+  const bool packed = packable && device.is_cpu();
+  if (packed) module.get_method("pack")({ComputeTypeName(*resolved)});
+  // Not frozen, for nothing is won by it: medians of 400 steps of four rows of an en-de model,
+  // taken by turns in Python on a busy machine, are 7.80 ms as loaded, 7.82 ms frozen, 7.77 ms
+  // frozen without optimised numerics. Called from here, LibTorch 2.11's freeze_module also drops
+  // methods of submodules that encode still calls, and torch::jit::freeze wants a method forward.
+  return ScriptedModel(device, *resolved, packed && *resolved != ComputeType::kBfloat16,
+                       std::move(module));
 }
+
+ScriptedModel::ScriptedModel(at::Device device, ComputeType compute, bool rows_alone,
+                             torch::jit::Module module)
+    : device_(device), compute_(compute), rows_alone_(rows_alone), module_(std::move(module)) {}
 
 std::vector<at::Tensor> ScriptedModel::NewState(int64_t lanes) {
   return Call(module_, "new_state", {lanes});

@@ -6,6 +6,9 @@
 #include <filesystem>
 #include <vector>
 
+#include "absl/status/statusor.h"
+#include "model/torch/torch_engine.h"
+
 namespace linnet::model {
 
 // What a step says of each of its R rows. All tensors lie on the CPU; blocks are numbers in the
@@ -22,15 +25,23 @@ struct StepTensors {
 //
 // It offers these methods, and the engine knows nothing else of the architecture:
 //   encode(source int64 [B, S], lengths int32 [B]) -> list: for each decoder layer what it attends
-//   to, [B, S, 2, d] step(tokens, positions, ancestry, blocks, source_lengths, memory list, state
-//   list) -> logits [R, V] new_state(lanes) -> list of [K, lanes, C]        new_memory(blocks,
-//   block_tokens) -> list of [N, P, 2, d]
+//                                                     to, [B, S, 2, d]
+//   step(tokens, positions, ancestry, blocks, source_lengths, memory list, state list)
+//                                                  -> logits [R, V]
+//   new_state(lanes)                               -> list of [K, lanes, C]
+//   new_memory(blocks, block_tokens)               -> list of [N, P, 2, d]
+//   pack(kind)                                     -> nothing: the weights of linear layers are
+//                                                     laid out for the CPU (ops/linear.h). Bundles
+//                                                     made before it was possible have no such
+//                                                     method, and run as they are
 //
 // All functions throw what torch throws (see border.h), and std::runtime_error where the module
 // breaks this contract. Keeps no state between calls.
 class ScriptedModel {
  public:
-  ScriptedModel(const std::filesystem::path& file, at::Device device, at::ScalarType type);
+  // ResolveComputeType's error if the module cannot be run in that type.
+  static absl::StatusOr<ScriptedModel> Load(const std::filesystem::path& file, at::Device device,
+                                            ComputeType compute);
 
   std::vector<at::Tensor> NewState(int64_t lanes);
   std::vector<at::Tensor> NewMemory(int64_t blocks, int64_t block_tokens);
@@ -40,9 +51,17 @@ class ScriptedModel {
                   const std::vector<at::Tensor>& state);
 
   at::Device device() const { return device_; }
+  ComputeType compute() const { return compute_; }  // never kAuto
+  // A row's result is the same, bit for bit, however many rows are with it.
+  bool rows_alone() const { return rows_alone_; }
 
  private:
+  ScriptedModel(at::Device device, ComputeType compute, bool rows_alone,
+                torch::jit::Module module);
+
   at::Device device_;
+  ComputeType compute_;
+  bool rows_alone_;
   torch::jit::Module module_;
 };
 

@@ -32,10 +32,11 @@ namespace {
 // Tokens in a block of encoder memory: what a source wastes is half of it on average.
 constexpr int kBlockTokens = 16;
 
-// A row's product must not depend on how many rows are with it. Measured on MKL's float32 (AVX2 and
-// AVX512, 1 to 8 threads): rows come out bit-identical for every multiple of 4 rows, and at other
-// counts below 4 per thread they do not. So all products have a multiple of 4 rows, two threads'
-// worth at least. bfloat16 was the same at any count.
+// A row's product must not depend on how many rows are with it. Our own (ops/linear.h) do not;
+// those of libraries, for bfloat16 and for bundles that cannot be packed, may. Measured on MKL's
+// float32 (AVX2 and AVX512, 1 to 8 threads): rows come out bit-identical for every multiple of 4
+// rows, and at other counts below 4 per thread they do not. So there all products have a multiple
+// of 4 rows, two threads' worth at least. bfloat16 was the same at any count.
 constexpr int kRowGrain = 4;
 
 int RoundUp(int64_t value, int grain) {
@@ -198,8 +199,10 @@ at::Tensor TorchEngine::ComputeLogits() {
     }
   }
   const int rows = inputs_.rows();
-  inputs_.AddIdle(std::max(RoundUp(rows, kRowGrain), kRowGrain * std::min(info_.threads, 2)) -
-                  rows);
+  if (!model_.rows_alone()) {
+    inputs_.AddIdle(std::max(RoundUp(rows, kRowGrain), kRowGrain * std::min(info_.threads, 2)) -
+                    rows);
+  }
   const at::Tensor logits = model_.Step(inputs_.tensors(), memory_, state_);
   if (logits.dim() != 2 || logits.size(0) != inputs_.rows() ||
       logits.size(1) != info_.vocabulary_size) {
@@ -301,10 +304,10 @@ absl::Status TorchEngine::WarmUp() {
 }
 
 EngineInfo MakeInfo(const Bundle& bundle, const TorchEngineOptions& options, at::Device device,
-                    at::ScalarType type) {
+                    ComputeType compute) {
   EngineInfo info;
   info.device = device.str();
-  info.compute_type = ComputeTypeName(type);
+  info.compute_type = ComputeTypeName(compute);
   info.threads = options.threads > 0 ? options.threads : UsableCores();
   info.rows = options.rows;
   info.memory_tokens = RoundUp(options.memory_tokens, kBlockTokens);
@@ -337,18 +340,19 @@ absl::StatusOr<std::unique_ptr<Engine>> MakeTorchEngine(const Bundle& bundle,
         "memory_tokens is ", options.memory_tokens, ", it must be between ", max_source_tokens,
         " (the longest source of this model) and ", kMostMemoryTokens));
   }
-  const absl::StatusOr<at::ScalarType> type = ResolveComputeType(options.compute, options.device);
-  if (!type.ok()) return type.status();
   const absl::StatusOr<at::Device> device = OpenDevice(options.device);
   if (!device.ok()) return device.status();
 
   std::unique_ptr<TorchEngine> engine;
   absl::Status status =
       AtTheBorder(absl::StrCat("cannot load ", bundle.model_file().string()), [&] {
-        EngineInfo info = MakeInfo(bundle, options, *device, *type);
+        absl::StatusOr<ScriptedModel> model =
+            ScriptedModel::Load(bundle.model_file(), *device, options.compute);
+        if (!model.ok()) return model.status();
+        EngineInfo info = MakeInfo(bundle, options, *device, model->compute());
         at::set_num_threads(info.threads);  // of this thread's parallel regions
-        engine = std::make_unique<TorchEngine>(ScriptedModel(bundle.model_file(), *device, *type),
-                                               std::move(info), options.mask_eos);
+        engine =
+            std::make_unique<TorchEngine>(*std::move(model), std::move(info), options.mask_eos);
         return engine->WarmUp();
       });
   if (absl::IsResourceExhausted(status)) return status;

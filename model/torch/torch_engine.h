@@ -10,7 +10,7 @@
 namespace linnet::model {
 
 enum class Device { kCpu, kCuda };
-enum class ComputeType { kAuto, kFloat32, kBfloat16, kFloat16 };
+enum class ComputeType { kAuto, kFloat32, kBfloat16, kFloat16, kInt8 };
 
 struct TorchEngineOptions {
   Device device = Device::kCpu;
@@ -23,12 +23,18 @@ struct TorchEngineOptions {
 
 // "cpu" | "cuda"; InvalidArgumentError lists what there is.
 absl::StatusOr<Device> ParseDevice(std::string_view name);
-// "auto" | "float32" | "bfloat16" | "float16"; others are refused with the list of what is built.
+// "auto" | "float32" | "bfloat16" | "float16" | "int8"; others are refused with the list of what
+// is built.
 absl::StatusOr<ComputeType> ParseComputeType(std::string_view name);
 
-// Loads the bundle's TorchScript module, converts it to the compute type and device, and warms it
-// up. FailedPreconditionError if the device is not there, cannot compute in that type, or the
-// module breaks the contract.
+// Loads the bundle's TorchScript module, converts it to the compute type and device, packs its
+// weights, and warms it up. FailedPreconditionError if the device is not there, cannot compute in
+// that type, or the module breaks the contract.
+//
+// kAuto is float16 on CUDA. On the CPU it is int8 where the processor multiplies it in hardware
+// (AVX512-VNNI) and the bundle can be packed (those made before it was possible cannot), and
+// float32 elsewhere. int8 is for weights and activations of linear layers alone, the rest stays
+// float32.
 absl::StatusOr<std::unique_ptr<Engine>> MakeTorchEngine(const Bundle& bundle,
                                                         const TorchEngineOptions& options);
 

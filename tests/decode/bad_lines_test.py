@@ -95,8 +95,8 @@ def test_no_lines_are_no_answers(run, bundle):
     [
         (("--speed", "9"), "--speed"),
         (
-            ("--compute", "int8"),
-            'compute type "int8" is not built: there are auto, float32, bfloat16',
+            ("--compute", "int4"),
+            'compute type "int4" is not built: there are auto, float32, bfloat16, on the CPU int8',
         ),
         (("--device", "tpu"), 'no device "tpu": there are cpu and cuda'),
         (("--batch", "0"), "--batch"),
@@ -104,6 +104,8 @@ def test_no_lines_are_no_answers(run, bundle):
         (("--beam", "2", "--n-best", "3"), "n_best is 3"),
         (("--max-target-tokens", "5000"), "max_target_tokens is 5000"),
         (("--threads", "-1"), "threads is -1"),
+        (("--seed", "-1"), "--seed"),
+        (("--top-p", "0"), "top_p is 0"),
         (("--source-tokens", "5"), "--synthetic"),
         (("--synthetic", "--source-tokens", "5000"), "reads at most 1024"),
     ],
@@ -129,7 +131,7 @@ def test_a_bundle_that_is_not_there_ends_with_status_3(run, tmp_path):
 def test_float16_on_the_cpu_ends_with_status_3(run, bundle):
     done = run(bundle, "--compute", "float16", lines=[GOOD])
     assert done.status == 3
-    assert "there are auto, float32 and bfloat16" in done.stderr
+    assert "there are auto, float32, bfloat16 and int8" in done.stderr
 
 
 # The synthetic measurement.

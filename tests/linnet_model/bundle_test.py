@@ -180,6 +180,16 @@ def test_the_command_prints_the_number_of_parameters(tmp_path: Path, capsys):
     assert f"{count:,} parameters" in capsys.readouterr().out
 
 
+def test_a_random_bundle_serves_texts_as_long_as_asked(tmp_path: Path):
+    asked = ["--preset", "tiny", "--vocab", "60", "--out", str(tmp_path)]
+    for mixer in ("dynamic", "self_attention"):
+        limits = ["--max-source-tokens", "4096", "--max-target-tokens", "16"]
+        assert main([*asked, "--mixer", mixer, *limits]) == 0
+        manifest = read_manifest(tmp_path)
+        assert manifest["limits"] == {"max_source_tokens": 4096, "max_target_tokens": 16}
+        assert manifest["default_options"]["max_target_tokens"] <= 16
+
+
 def test_the_name_of_a_random_bundle_is_that_of_its_preset_or_as_asked(tmp_path: Path):
     asked = ["--preset", "tiny", "--vocab", "60", "--out", str(tmp_path)]
     assert main(asked) == 0

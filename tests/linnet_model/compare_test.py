@@ -36,6 +36,12 @@ def test_what_was_measured_is_not_measured_again(tmp_path):
     assert len(calls) == 1
 
 
+def test_an_interval_may_hold_test_sets_without_a_single_match():
+    references = [[f"word {i} of the reference"] for i in range(5)]
+    low = compare.interval("translate", references, ["word 0 of the reference"] + ["nothing"] * 4)
+    assert low["BLEU"][1] <= low["BLEU"][0] <= low["BLEU"][2]
+
+
 def test_an_interval_holds_its_score_and_is_wider_for_fewer_rows():
     references = [[f"the {i % 7} cats sat on {i} mats in {i % 5} rooms"] for i in range(200)]
     answers = [r[0].replace("cats", "dogs") if i % 3 else r[0] for i, r in enumerate(references)]

@@ -59,7 +59,7 @@ def test_a_feed_forward_block_has_the_activation_asked_for(activation: str, form
     with torch.no_grad():
         expected = block.fc2(formula(block.fc1(x)))
         torch.testing.assert_close(block(x, KEEP), expected)
-        torch.testing.assert_close(block.apply_to(x), expected)
+        torch.testing.assert_close(block.serve(x), expected)
 
 
 @pytest.mark.parametrize("pre_norm", [True, False])

@@ -108,7 +108,15 @@ def test_from_run_to_bundle_to_scores_and_on_from_there(
     assert scores["tests"][0]["baseline"]["BLEU"] == pytest.approx(100)
     assert [example["text"] for example in scores["examples"]] == examples
     card = (bundle / "MODEL_CARD.md").read_text()
-    for part in ("Provisional", "thanks", "CC0", "| even |", "3 of 16", "nrefs:1|case:mixed", "| one two |"):
+    for part in (
+        "Provisional",
+        "thanks",
+        "CC0",
+        "| even |",
+        "3 of 16",
+        "nrefs:1|case:mixed",
+        "| one two |",
+    ):
         assert part in card
 
     # on from the bundle: the first update starts at its weights, bfloat16 made float32

@@ -26,6 +26,8 @@ SHAPES = [
     (1, 4, 5, 1, 63),
     (2, 3, 12, 2, 1),  # a single tap
     (2, 30, 96, 1, 101),
+    (2, 129, 12, 2, 31),  # one more position than the kernel takes at once
+    (2, 300, 6, 3, 5),
 ]
 SHAPE_NAMES = ["x".join(map(str, shape)) for shape in SHAPES]
 TYPES = [torch.float32, torch.bfloat16]

@@ -22,19 +22,20 @@ def encode(self, source: Tensor, lengths: Tensor) -> List[Tensor]:
     x = torch.embedding(self.embed_source, source)
     x = x + torch.tanh(linnet.light_conv(x, self.source_taps, lengths, 1))
     b, s = x.size(0), x.size(1)
-    return [torch.linear(x, self.memory1).view([b, s, 2, 32]), torch.linear(x, self.memory2).view([b, s, 2, 32])]
+    return [linnet.linear(x, self.memory1, None).view([b, s, 2, 32]),
+            linnet.linear(x, self.memory2, None).view([b, s, 2, 32])]
 
 def step(self, tokens: Tensor, positions: Tensor, ancestry: Tensor, blocks: Tensor, source_lengths: Tensor,
          memory: List[Tensor], state: List[Tensor]) -> Tensor:
     assert not bool(torch.any(torch.eq(tokens, 46))), "the thrower is in the target"
     x = torch.embedding(self.embed_target, tokens)
-    taps = torch.linear(x, self.taps).view([-1, 4, 5])
+    taps = linnet.linear(x, self.taps, None).view([-1, 4, 5])
     x = x + linnet.dynamic_conv_step(x, taps, state[0], positions, ancestry)
-    x = x + linnet.source_attention(torch.linear(x, self.query1), memory[0], blocks, source_lengths, 4)
+    x = x + linnet.source_attention(linnet.linear(x, self.query1, None), memory[0], blocks, source_lengths, 4)
     x = torch.tanh(x)
     x = x + linnet.light_conv_step(x, self.target_taps, state[1], positions, ancestry)
-    x = x + linnet.source_attention(torch.linear(x, self.query2), memory[1], blocks, source_lengths, 4)
-    return torch.linear(torch.tanh(x), self.project, self.bias)
+    x = x + linnet.source_attention(linnet.linear(x, self.query2, None), memory[1], blocks, source_lengths, 4)
+    return linnet.linear(torch.tanh(x), self.project, self.bias)
 
 def new_state(self, lanes: int) -> List[Tensor]:
     return [torch.zeros([5, lanes, 32], dtype=self.project.dtype), torch.zeros([3, lanes, 32], dtype=self.project.dtype)]
@@ -42,6 +43,16 @@ def new_state(self, lanes: int) -> List[Tensor]:
 def new_memory(self, blocks: int, block_tokens: int) -> List[Tensor]:
     shape = [blocks, block_tokens, 2, 32]
     return [torch.zeros(shape, dtype=self.project.dtype), torch.zeros(shape, dtype=self.project.dtype)]
+)";
+
+constexpr char kPack[] = R"(
+def pack(self, kind: str) -> None:
+    self.memory1 = linnet.pack_linear(self.memory1, kind)
+    self.memory2 = linnet.pack_linear(self.memory2, kind)
+    self.taps = linnet.pack_linear(self.taps, kind)
+    self.query1 = linnet.pack_linear(self.query1, kind)
+    self.query2 = linnet.pack_linear(self.query2, kind)
+    self.project = linnet.pack_linear(self.project, kind)
 )";
 
 // Module::define knows torch.*; this adds our operators.
@@ -105,6 +116,11 @@ Bundle BundleOf(const std::string& source) {
 }
 
 const Bundle& TinyBundle() {
+  static const Bundle bundle = BundleOf(std::string(kSource) + kPack);
+  return bundle;
+}
+
+const Bundle& UnpackableBundle() {
   static const Bundle bundle = BundleOf(kSource);
   return bundle;
 }

@@ -22,6 +22,8 @@ struct TinyModel {
 // contract of scripted_model.h and no more. The special tokens above are never chosen by a search.
 // Made once per process, in a folder that is removed at exit.
 const Bundle& TinyBundle();
+// The same model without a method that packs its weights.
+const Bundle& UnpackableBundle();
 
 // The same manifest around a module of this TorchScript source.
 Bundle BundleOf(const std::string& source);

@@ -18,6 +18,7 @@ using ::linnet::StatusIs;
 using ::linnet::model::testing::BundleOf;
 using ::linnet::model::testing::TinyBundle;
 using ::linnet::model::testing::TinyModel;
+using ::linnet::model::testing::UnpackableBundle;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
@@ -165,9 +166,10 @@ TEST(TorchEngineMakingTest, ParsesNamesAndListsWhatThereIs) {
   EXPECT_THAT(ParseDevice("tpu").status(),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        HasSubstr("no device \"tpu\": there are cpu and cuda")));
-  EXPECT_THAT(ParseComputeType("int8").status(),
+  EXPECT_EQ(*ParseComputeType("int8"), ComputeType::kInt8);
+  EXPECT_THAT(ParseComputeType("int4").status(),
               StatusIs(absl::StatusCode::kInvalidArgument,
-                       HasSubstr("\"int8\" is not built: there are auto, float32, bfloat16")));
+                       HasSubstr("\"int4\" is not built: there are auto, float32, bfloat16")));
 }
 
 TEST(TorchEngineMakingTest, Float16IsRefusedOnTheCpu) {
@@ -175,7 +177,18 @@ TEST(TorchEngineMakingTest, Float16IsRefusedOnTheCpu) {
   options.compute = ComputeType::kFloat16;
   EXPECT_THAT(MakeTorchEngine(TinyBundle(), options).status(),
               StatusIs(absl::StatusCode::kFailedPrecondition,
-                       HasSubstr("there are auto, float32 and bfloat16")));
+                       HasSubstr("there are auto, float32, bfloat16 and int8")));
+}
+
+TEST(TorchEngineMakingTest, Int8IsRefusedForAModuleThatCannotBePackedAndAutoPassesItBy) {
+  TorchEngineOptions options = kSmall;
+  options.compute = ComputeType::kInt8;
+  EXPECT_THAT(MakeTorchEngine(UnpackableBundle(), options).status(),
+              StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("linnet-rewrite-bundle")));
+  options.compute = ComputeType::kAuto;
+  const auto engine = MakeTorchEngine(UnpackableBundle(), options);
+  ASSERT_THAT(engine, IsOk());
+  EXPECT_EQ((*engine)->info().compute_type, "float32");
 }
 
 TEST(TorchEngineMakingTest, AFileThatIsNoModuleIsRefusedByName) {
@@ -195,7 +208,7 @@ TEST(TorchEngineMakingTest, AModuleThatBreaksTheContractIsRefused) {
   Bundle bundle = TinyBundle();
   bundle.manifest.mutable_vocabulary()->set_size(50);
   EXPECT_THAT(MakeTorchEngine(bundle, kSmall).status(),
-              StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("50 tokens]: [8, 48]")));
+              StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("50 tokens]: [1, 48]")));
 }
 
 // Where a GPU is, the CUDA tests say more.

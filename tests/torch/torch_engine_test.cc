@@ -20,6 +20,7 @@ namespace {
 using ::linnet::IsOk;
 using ::linnet::model::testing::TinyBundle;
 using ::linnet::model::testing::TinyModel;
+using ::linnet::model::testing::UnpackableBundle;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
@@ -188,6 +189,40 @@ TEST_F(TorchEngineTest, SequencesWithOptionsOfTheirOwnShareAStep) {
               ElementsAre(7, 8, 9));
 }
 
+TEST_F(TorchEngineTest, SearchesDrawsAndGivenTargetsShareAStep) {
+  std::vector<SequenceInput> inputs = {Sequence(1, 9, 4), Sequence(2, 20, 3), Sequence(3, 14, 2),
+                                       Sequence(4, 9, 4)};
+  inputs[1].options.seed = 11;
+  inputs[2].options.top_k = 7;
+  inputs[2].options.temperature = 1.5f;
+  inputs[3].target = {7, 8, 9, 9, 2};
+  ASSERT_THAT(engine_->Check(inputs[3]), IsOk());
+  Results together = Decode(*engine_, inputs);
+  for (const SequenceInput& input : inputs) ExpectSame(together.at(input.id), Alone(input));
+  EXPECT_EQ(together.at(2).size(), 3);
+  EXPECT_THAT(together.at(4)[0].tokens, ElementsAre(7, 8, 9, 9, 2));
+}
+
+TEST_F(TorchEngineTest, AGivenTargetTakesOneRowAndScoresAsTheSearchThatFoundIt) {
+  const SequenceInput search = Sequence(1, 14, 4);
+  const std::vector<Hypothesis> found = Decode(*engine_, {search}).at(1);
+  std::vector<SequenceInput> given;
+  for (const Hypothesis& hypothesis : found) {
+    given.push_back(search);
+    given.back().id = 10 + given.size();
+    given.back().target = hypothesis.tokens;
+  }
+  ASSERT_THAT(engine_->Seat(given), IsOk());
+  EXPECT_EQ(engine_->rows_in_use(), 4);
+  Results results;
+  while (engine_->sequences() > 0 && !HasFailure()) TakeStep(*engine_, results);
+  for (size_t i = 0; i < found.size(); ++i) {
+    Hypothesis expected = found[i];
+    expected.ended_by_limit = false;  // the target says where it ends
+    ExpectSame(results.at(given[i].id), {expected});
+  }
+}
+
 TEST_F(TorchEngineTest, AllRowsAndAllMemoryComeBack) {
   Results results;
   for (SequenceId round = 0; round < 5; ++round) {
@@ -220,24 +255,56 @@ TEST_F(TorchEngineTest, GreedySearchTakesTheMostProbableToken) {
 }
 
 TEST_F(TorchEngineTest, ThreadsDoNotChangeTheResult) {
-  TorchEngineOptions one = kSmall;
-  one.threads = 1;
-  for (SequenceId id = 1; id <= 4; ++id) {
-    const SequenceInput input = Sequence(id, 5 * static_cast<int>(id));
-    ExpectSame(Decode(*engine_, {input}).at(id), Alone(input, one));
+  for (ComputeType compute : {ComputeType::kFloat32, ComputeType::kInt8}) {
+    TorchEngineOptions one = kSmall, two = kSmall;
+    one.compute = two.compute = compute;
+    one.threads = 1;
+    for (SequenceId id = 1; id <= 4; ++id) {
+      const SequenceInput input = Sequence(id, 5 * static_cast<int>(id));
+      ExpectSame(Alone(input, two), Alone(input, one));
+    }
   }
 }
 
-TEST_F(TorchEngineTest, Bfloat16RunsAndIsAsInvariant) {
-  TorchEngineOptions options = kSmall;
-  options.compute = ComputeType::kBfloat16;
-  auto engine = MakeEngine(options);
-  EXPECT_EQ(engine->info().compute_type, "bfloat16");
-  std::vector<SequenceInput> inputs;
-  for (int i = 1; i <= 6; ++i) inputs.push_back(Sequence(i, 5 * i, 1 + i % 4));
-  const Results together = Decode(*engine, inputs);
-  for (const SequenceInput& input : inputs)
-    ExpectSame(together.at(input.id), Alone(input, options));
+// Every type, packed or not: what a sequence becomes is its own affair, bit for bit.
+TEST(InvarianceTest, NoTypeLetsRandomCompanyChangeAnything) {
+  const struct {
+    ComputeType compute;
+    const char* name;
+    const Bundle& bundle;
+  } cases[] = {{ComputeType::kFloat32, "float32", TinyBundle()},
+               {ComputeType::kFloat32, "float32", UnpackableBundle()},
+               {ComputeType::kBfloat16, "bfloat16", TinyBundle()},
+               {ComputeType::kInt8, "int8", TinyBundle()}};
+  for (const auto& [compute, name, bundle] : cases) {
+    TorchEngineOptions options = kSmall;
+    options.compute = compute;
+    auto made = MakeTorchEngine(bundle, options);
+    ASSERT_THAT(made, IsOk());
+    const std::unique_ptr<Engine> engine = *std::move(made);
+    EXPECT_EQ(engine->info().compute_type, name);
+    std::mt19937 random(17);
+    std::vector<SequenceInput> inputs;
+    for (int i = 1; i <= 24; ++i) {
+      inputs.push_back(Sequence(i, 1 + static_cast<int>(random() % 40), 1 + random() % 9,
+                                1 + static_cast<int>(random() % 20)));
+    }
+    Results results;
+    size_t next = 0;
+    while (next < inputs.size() || engine->sequences() > 0) {
+      const size_t count = std::min<size_t>(random() % 4, inputs.size() - next);
+      const std::span<const SequenceInput> group(&inputs[next], count);
+      if (engine->HasRoom(group)) {
+        ASSERT_THAT(engine->Seat(group), IsOk());
+        next += count;
+      }
+      TakeStep(*engine, results);
+      ASSERT_FALSE(HasFailure());
+    }
+    for (const SequenceInput& input : inputs) {
+      ExpectSame(results.at(input.id), Decode(*engine, {input}).at(input.id));
+    }
+  }
 }
 
 TEST_F(TorchEngineTest, MaskedEosRunsEveryHypothesisToItsLimit) {

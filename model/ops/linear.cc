@@ -1,0 +1,223 @@
+#include "model/ops/linear.h"
+
+#include <ATen/OpaqueTensorImpl.h>
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/ops/add.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/gelu.h>
+#include <ATen/ops/glu.h>
+#include <ATen/ops/layer_norm.h>
+#include <ATen/ops/linear.h>
+#include <ATen/ops/relu.h>
+#include <ATen/ops/silu.h>
+#include <torch/library.h>
+
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "model/ops/checks.h"
+#include "model/ops/packed_matrix.h"
+
+namespace linnet::ops {
+namespace {
+
+constexpr char kOp[] = "linear";
+
+using OptionalTensor = std::optional<at::Tensor>;
+
+// What a packed weight holds: one of the two.
+struct Packed {
+  std::shared_ptr<const PackedMatrix> matrix;  // float32 and int8
+  at::Tensor mkldnn;                           // bfloat16
+};
+using PackedImpl = at::OpaqueTensorImpl<std::shared_ptr<const Packed>>;
+
+const Packed* PackedOf(const at::Tensor& weight) {
+  auto* impl = dynamic_cast<PackedImpl*>(weight.unsafeGetTensorImpl());
+  return impl == nullptr ? nullptr : impl->opaque_handle().get();
+}
+
+at::Tensor MakePacked(Packed packed, const at::Tensor& weight) {
+  return at::detail::make_tensor<PackedImpl>(
+      c10::DispatchKeySet(c10::DispatchKey::CPU), weight.dtype(), weight.device(),
+      std::make_shared<const Packed>(std::move(packed)), weight.sizes());
+}
+
+Activation ActivationNamed(c10::string_view name) {
+  if (name == "none") return Activation::kNone;
+  if (name == "relu") return Activation::kRelu;
+  if (name == "swish") return Activation::kSwish;
+  if (name == "gelu") return Activation::kGelu;
+  if (name == "glu") return Activation::kGlu;
+  TORCH_CHECK(false, kOp, ": there is no activation \"", name,
+              "\": there are none, relu, swish, gelu and glu");
+}
+
+at::Tensor Activate(const at::Tensor& y, Activation activation) {
+  switch (activation) {
+    case Activation::kNone:
+      return y;
+    case Activation::kRelu:
+      return at::relu(y);
+    case Activation::kSwish:
+      return at::silu(y);
+    case Activation::kGelu:
+      return at::gelu(y);
+    case Activation::kGlu:
+      return at::glu(y);
+  }
+  return y;
+}
+
+void CheckVector(const char* name, const OptionalTensor& tensor, const at::Tensor& x,
+                 const c10::SymInt& size) {
+  if (!tensor) return;
+  CheckRank(kOp, {name, *tensor}, 1, "[N]");
+  CheckSize(kOp, {name, *tensor}, 0, "outputs", size, "weight");
+  CheckFloats(kOp, {{"x", x}, {name, *tensor}});
+}
+
+struct Arguments {
+  const at::Tensor &x, &weight;
+  const OptionalTensor &bias, &residual, &norm_weight, &norm_bias;
+  Activation activation;
+  c10::SymInt width;  // of the result
+};
+
+void Check(const Arguments& a) {
+  TORCH_CHECK(a.x.dim() >= 1, kOp, ": x has no dimensions, it must be [..., inputs]");
+  CheckRank(kOp, {"weight", a.weight}, 2, "[outputs, inputs]");
+  CheckFloats(kOp, {{"x", a.x}, {"weight", a.weight}});
+  CheckSize(kOp, {"x", a.x}, a.x.dim() - 1, "inputs", a.weight.sym_size(1), "weight");
+  if (a.activation == Activation::kGlu) {
+    TORCH_CHECK(a.weight.sym_size(0) % 2 == 0, kOp, ": weight has ", a.weight.sym_size(0),
+                " outputs, glu needs an even number");
+  }
+  CheckVector("bias", a.bias, a.x, a.weight.sym_size(0));
+  TORCH_CHECK(a.norm_weight.has_value() == a.norm_bias.has_value(), kOp,
+              ": norm_weight and norm_bias come together, one of them is missing");
+  CheckVector("norm_weight", a.norm_weight, a.x, a.width);
+  CheckVector("norm_bias", a.norm_bias, a.x, a.width);
+  if (!a.residual) return;
+  CheckFloats(kOp, {{"x", a.x}, {"residual", *a.residual}});
+  CheckRank(kOp, {"residual", *a.residual}, a.x.dim(), "[..., outputs]");
+  for (int64_t i = 0; i + 1 < a.x.dim(); ++i) {
+    CheckSize(kOp, {"residual", *a.residual}, i, "rows", a.x.sym_size(i), "x");
+  }
+  CheckSize(kOp, {"residual", *a.residual}, a.x.dim() - 1, "outputs", a.width, "weight");
+}
+
+at::Tensor Finish(at::Tensor y, const Arguments& a) {
+  y = Activate(y, a.activation);
+  if (a.residual) y = at::add(y, *a.residual);
+  if (a.norm_weight) y = at::layer_norm_symint(y, {a.width}, a.norm_weight, a.norm_bias);
+  return y;
+}
+
+// mkldnn::_linear_pointwise, which LibTorch offers through its dispatcher alone.
+at::Tensor MkldnnLinear(const at::Tensor& x, const at::Tensor& weight, const OptionalTensor& bias) {
+  using Call = at::Tensor(const at::Tensor&, const at::Tensor&, const OptionalTensor&,
+                          c10::string_view, c10::List<std::optional<at::Scalar>>,
+                          std::optional<c10::string_view>);
+  static const auto op = c10::Dispatcher::singleton()
+                             .findSchemaOrThrow("mkldnn::_linear_pointwise", "")
+                             .typed<Call>();
+  return op.call(x, weight, bias, "none", c10::List<std::optional<at::Scalar>>(), "");
+}
+
+at::Tensor MkldnnPack(const at::Tensor& weight) {
+  using Call = at::Tensor(const at::Tensor&, std::optional<int64_t>);
+  static const auto op = c10::Dispatcher::singleton()
+                             .findSchemaOrThrow("mkldnn::_reorder_linear_weight", "")
+                             .typed<Call>();
+  return op.call(weight, std::nullopt);
+}
+
+const float* DataOf(const OptionalTensor& dense) {
+  return dense ? dense->const_data_ptr<float>() : nullptr;
+}
+
+OptionalTensor Dense(const OptionalTensor& tensor) {
+  return tensor ? OptionalTensor(tensor->contiguous()) : std::nullopt;
+}
+
+at::Tensor MatrixLinear(const PackedMatrix& matrix, const Arguments& a) {
+  std::vector<int64_t> shape = a.x.sizes().vec();
+  shape.back() = a.width.expect_int();
+  at::Tensor y = at::empty(shape, a.x.options());
+  const at::Tensor x = a.x.contiguous();
+  const OptionalTensor bias = Dense(a.bias), residual = Dense(a.residual),
+                       norm_weight = Dense(a.norm_weight), norm_bias = Dense(a.norm_bias);
+  const LinearParams params = {
+      .weight = &matrix,
+      .x = x.const_data_ptr<float>(),
+      .bias = DataOf(bias),
+      .activation = a.activation,
+      .residual = DataOf(residual),
+      .norm_weight = DataOf(norm_weight),
+      .norm_bias = DataOf(norm_bias),
+      .y = y.mutable_data_ptr<float>(),
+      .rows = x.numel() / matrix.inputs(),
+      .width = shape.back(),
+  };
+  if (y.numel() > 0) LinearCpu(params);
+  return y;
+}
+
+at::Tensor Linear(const at::Tensor& x, const at::Tensor& weight, const OptionalTensor& bias,
+                  c10::string_view activation, const OptionalTensor& residual,
+                  const OptionalTensor& norm_weight, const OptionalTensor& norm_bias) {
+  Arguments a = {x, weight, bias, residual, norm_weight, norm_bias, ActivationNamed(activation), 0};
+  if (weight.dim() == 2) {
+    a.width = a.activation == Activation::kGlu ? weight.sym_size(0) / 2 : weight.sym_size(0);
+  }
+  Check(a);
+  const Packed* packed = PackedOf(weight);
+  if (packed == nullptr) return Finish(at::linear(x, weight, bias), a);
+  TORCH_CHECK(!x.requires_grad(), kOp, ": packed weights have no gradients");
+  if (packed->matrix) return MatrixLinear(*packed->matrix, a);
+  return Finish(MkldnnLinear(x, packed->mkldnn, bias), a);
+}
+
+at::Tensor PackLinear(const at::Tensor& weight, c10::string_view type) {
+  constexpr char kPack[] = "pack_linear";
+  TORCH_CHECK(!IsPacked(weight), kPack, ": the weight is packed already");
+  CheckRank(kPack, {"weight", weight}, 2, "[outputs, inputs]");
+  const bool bfloat16 = type == "bfloat16";
+  TORCH_CHECK(bfloat16 || type == "float32" || type == "int8", kPack, ": there is no type \"", type,
+              "\": there are float32, bfloat16 and int8");
+  TORCH_CHECK(weight.scalar_type() == (bfloat16 ? at::kBFloat16 : at::kFloat), kPack,
+              ": weight is ", weight.scalar_type(), ", for type ", type, " it must be ",
+              bfloat16 ? at::kBFloat16 : at::kFloat);
+  TORCH_CHECK(weight.size(0) >= 1, kPack, ": weight has no outputs");
+  TORCH_CHECK(1 <= weight.size(1) && weight.size(1) <= PackedMatrix::kMostInputs, kPack,
+              ": weight has ", weight.size(1), " inputs, it must have between 1 and ",
+              PackedMatrix::kMostInputs);
+  const at::Tensor dense = weight.detach().contiguous();
+  if (bfloat16) return MakePacked({nullptr, MkldnnPack(dense)}, weight);
+  return MakePacked({std::make_shared<const PackedMatrix>(
+                         type == "int8" ? PackedMatrix::Type::kInt8 : PackedMatrix::Type::kFloat32,
+                         dense.const_data_ptr<float>(), dense.size(0), dense.size(1)),
+                     {}},
+                    weight);
+}
+
+}  // namespace
+
+bool IsPacked(const at::Tensor& weight) { return PackedOf(weight) != nullptr; }
+
+TORCH_LIBRARY_FRAGMENT(linnet, m) {
+  m.def(
+      "linear(Tensor x, Tensor weight, Tensor? bias, str activation=\"none\", "
+      "Tensor? residual=None, Tensor? norm_weight=None, Tensor? norm_bias=None) -> Tensor",
+      {at::Tag::pt2_compliant_tag});
+  m.def("pack_linear(Tensor weight, str type) -> Tensor");
+}
+
+TORCH_LIBRARY_IMPL(linnet, CompositeImplicitAutograd, m) { m.impl("linear", Linear); }
+
+TORCH_LIBRARY_IMPL(linnet, CPU, m) { m.impl("pack_linear", PackLinear); }
+
+}  // namespace linnet::ops

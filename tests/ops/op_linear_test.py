@@ -1,0 +1,273 @@
+"""linear: its formula, packed and not; the laws of packed weights; what it refuses."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+import torch
+from torch import Tensor
+
+ops = torch.ops.linnet
+
+# Outputs that fill panels of 64 and that do not, inputs that fill groups of 4 and that do not.
+SIZES = [(1, 2), (3, 8), (31, 66), (32, 48), (64, 64), (130, 250), (512, 1024)]
+# Around the rows of a tile (6), of a block (48, 96), and where threads share rows (16).
+ROWS = [1, 2, 5, 6, 7, 13, 15, 16, 48, 49, 97, 200]
+ACTIVATIONS = ["none", "relu", "swish", "gelu", "glu"]
+KINDS = ["float32", "int8"]
+
+
+def arguments(rows: int, inputs: int, outputs: int, activation: str = "none", seed: int = 1):
+    """x, weight, bias and what follows the product: residual, norm_weight, norm_bias."""
+    random = torch.Generator().manual_seed(seed)
+
+    def normal(*shape: int) -> Tensor:
+        return torch.randn(shape, generator=random)
+
+    width = outputs // 2 if activation == "glu" else outputs
+    return (
+        normal(rows, inputs),
+        normal(outputs, inputs) / inputs**0.5,
+        normal(outputs),
+        (normal(rows, width), normal(width), normal(width)),
+    )
+
+
+def formula(x, weight, bias, activation, residual=None, norm_weight=None, norm_bias=None) -> Tensor:
+    """In double, written out."""
+    y = x.double() @ weight.double().T
+    if bias is not None:
+        y = y + bias.double()
+    if activation == "relu":
+        y = y.clamp(min=0)
+    elif activation == "swish":
+        y = y / (1 + torch.exp(-y))
+    elif activation == "gelu":
+        y = y * 0.5 * (1 + torch.erf(y / 2**0.5))
+    elif activation == "glu":
+        first, gate = y.chunk(2, dim=-1)
+        y = first / (1 + torch.exp(-gate))
+    if residual is not None:
+        y = y + residual.double()
+    if norm_weight is not None:
+        centred = y - y.mean(dim=-1, keepdim=True)
+        y = centred / (centred.square().mean(dim=-1, keepdim=True) + 1e-5).sqrt()
+        y = y * norm_weight.double() + norm_bias.double()
+    return y
+
+
+def quantized(x: Tensor) -> Tensor:
+    """Rows as int8 keeps them: a scale each, 127 steps to the largest value."""
+    scale = x.abs().amax(dim=-1, keepdim=True).double() / 127
+    return torch.where(scale > 0, (x.double() / scale).round() * scale, 0.0)
+
+
+@pytest.mark.parametrize("activation", ACTIVATIONS)
+@pytest.mark.parametrize(("inputs", "outputs"), SIZES, ids=str)
+@pytest.mark.parametrize("kind", ["plain", "float32"])
+def test_it_is_its_formula(kind, inputs, outputs, activation):
+    for rows in (1, 7, 49):
+        x, weight, bias, behind = arguments(rows, inputs, outputs, activation)
+        given = weight if kind == "plain" else ops.pack_linear(weight, kind)
+        for rest in ((), behind[:1], behind):
+            if len(rest) == 3 and behind[1].numel() < 4:
+                continue  # the norm of two numbers is a step function: no rounding is small there
+            for one_bias in (None, bias):
+                got = ops.linear(x, given, one_bias, activation, *rest)
+                want = formula(x, weight, one_bias, activation, *rest)
+                # 2e-5: sums of up to 512 products in float32, and a norm that may scale them up.
+                torch.testing.assert_close(got.double(), want, rtol=2e-5, atol=2e-5)
+
+
+@pytest.mark.parametrize(("inputs", "outputs"), SIZES, ids=str)
+def test_int8_is_the_exact_product_of_what_is_left_of_rows_and_weights(inputs, outputs):
+    for rows in (1, 7, 49):
+        x, weight, bias, _ = arguments(rows, inputs, outputs)
+        got = ops.linear(x, ops.pack_linear(weight, "int8"), bias)
+        # A value that lies half way between two steps may go either way: at most a step of one
+        # product, of which a sum holds few.
+        want = formula(quantized(x), quantized(weight), bias, "none")
+        step = x.abs().amax(dim=-1, keepdim=True) / 127 * weight.abs().amax(dim=-1)
+        assert ((got - want).abs() <= 1.01 * step + 1e-5).all()
+        # About all of them are right to float32's last bits.
+        close = torch.isclose(got.double(), want, rtol=1e-5, atol=1e-5)
+        assert close.double().mean() > 0.95
+
+
+def test_int8_loses_about_a_hundredth_whatever_the_size_of_a_row():
+    x, weight, _, _ = arguments(64, 512, 1024)
+    x = x * torch.logspace(-6, 6, 64).unsqueeze(1)
+    got = ops.linear(x, ops.pack_linear(weight, "int8"), None).double()
+    want = formula(x, weight, None, "none")
+    relative = (got - want).norm(dim=-1) / want.norm(dim=-1)
+    assert relative.max() < 0.02  # steps of 1/127 of a row's largest value, 3 or 4 deviations
+
+
+@pytest.mark.parametrize("activation", ["none", "glu"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_row_is_the_same_bit_for_bit_in_any_company(kind, activation):
+    inputs, outputs = 130, 250
+    x, weight, bias, behind = arguments(200, inputs, outputs, activation)
+    packed = ops.pack_linear(weight, kind)
+
+    def rows(chosen: Tensor) -> Tensor:
+        rest = (behind[0][chosen], *behind[1:])
+        return ops.linear(x[chosen], packed, bias, activation, *rest)
+
+    threads = torch.get_num_threads()
+    try:
+        torch.set_num_threads(1)
+        alone = torch.cat([rows(torch.tensor([r])) for r in range(200)])
+        for count in (1, 2, 3):
+            torch.set_num_threads(count)
+            for many in ROWS:
+                chosen = torch.randperm(200, generator=torch.Generator().manual_seed(many))[:many]
+                assert torch.equal(rows(chosen), alone[chosen]), (many, count)
+    finally:
+        torch.set_num_threads(threads)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_row_of_nan_stays_its_own_affair_and_is_seen(kind):
+    x, weight, bias, behind = arguments(9, 32, 48)
+    packed = ops.pack_linear(weight, kind)
+    want = ops.linear(x, packed, bias, "relu", *behind)
+    for bad in (float("nan"), float("inf")):
+        x[4, 31] = bad
+        got = ops.linear(x, packed, bias, "none", *behind)
+        assert got[4].isnan().all()
+        others = [r for r in range(9) if r != 4]
+        got = ops.linear(x, packed, bias, "relu", *behind)
+        assert torch.equal(got[others], want[others])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_rows_of_zeros_and_of_next_to_nothing_give_the_bias(kind):
+    _, weight, bias, _ = arguments(1, 32, 48)
+    for value in (0.0, 1e-38, -1e-42):
+        x = torch.full((3, 32), value)
+        got = ops.linear(x, ops.pack_linear(weight, kind), bias)
+        torch.testing.assert_close(got, bias.expand(3, 48), rtol=0, atol=1e-30)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_leading_dimensions_and_strides_do_not_matter(kind):
+    x, weight, bias, _ = arguments(24, 32, 48)
+    packed = ops.pack_linear(weight.T.contiguous().T, kind)
+    want = ops.linear(x, ops.pack_linear(weight, kind), bias)
+    assert torch.equal(ops.linear(x.view(2, 3, 4, 32), packed, bias).view(24, 48), want)
+    assert torch.equal(ops.linear(x.T.contiguous().T, packed, bias), want)
+    assert torch.equal(ops.linear(x[5], packed, bias), want[5])
+    assert ops.linear(x[:0], packed, bias).shape == (0, 48)
+
+
+@pytest.mark.parametrize("activation", ACTIVATIONS)
+def test_packed_bfloat16_is_torch_in_bfloat16(activation):
+    x, weight, bias, behind = arguments(13, 64, 96, activation)
+    x, weight, bias = x.bfloat16(), weight.bfloat16(), bias.bfloat16()
+    behind = tuple(tensor.bfloat16() for tensor in behind)
+    got = ops.linear(x, ops.pack_linear(weight, "bfloat16"), bias, activation, *behind)
+    want = ops.linear(x, weight, bias, activation, *behind)
+    # 4e-2: bfloat16 keeps 8 bits, rounded behind each operator, of values up to 4.
+    torch.testing.assert_close(got, want, rtol=2e-2, atol=4e-2)
+
+
+def test_without_packing_it_has_gradients():
+    x, weight, bias, behind = arguments(3, 4, 6)
+    inputs = [tensor.double().requires_grad_() for tensor in (x, weight, bias, *behind)]
+
+    def call(x, weight, bias, *rest):
+        return ops.linear(
+            x.float(), weight.float(), bias.float(), "swish", *[r.float() for r in rest]
+        )
+
+    # float32 inside: differences of 1e-2 stand well above its rounding.
+    assert torch.autograd.gradcheck(call, inputs, eps=1e-2, atol=2e-2, rtol=2e-2)
+    with pytest.raises(RuntimeError, match="packed weights have no gradients"):
+        ops.linear(x.requires_grad_(), ops.pack_linear(weight, "float32"), bias)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda a: a | {"x": torch.randn(5, 9)}, "dimension 1 .inputs. must be 8"),
+        (lambda a: a | {"x": torch.tensor(1.0)}, "x has no dimensions"),
+        (lambda a: a | {"x": torch.randn(5, 8).bfloat16()}, "weight is"),
+        (lambda a: a | {"weight": torch.randn(6)}, "weight"),
+        (lambda a: a | {"bias": torch.randn(5)}, "bias"),
+        (lambda a: a | {"activation": "tanh"}, 'no activation "tanh": there are none, relu'),
+        (lambda a: a | {"residual": torch.randn(5, 5)}, "residual"),
+        (lambda a: a | {"residual": torch.randn(4, 6)}, "residual"),
+        (lambda a: a | {"norm_weight": torch.randn(6)}, "norm_weight and norm_bias come together"),
+        (
+            lambda a: a | {"norm_weight": torch.randn(7), "norm_bias": torch.randn(7)},
+            "norm_weight",
+        ),
+        (
+            lambda a: a | {"weight": torch.randn(7, 8), "bias": None, "activation": "glu"},
+            "7 outputs, glu needs an even number",
+        ),
+    ],
+)
+def test_what_does_not_fit_is_refused(change, message):
+    given = {"x": torch.randn(5, 8), "weight": torch.randn(6, 8), "bias": torch.randn(6)}
+    with pytest.raises(RuntimeError, match=message):
+        ops.linear(**change(given))
+
+
+@pytest.mark.parametrize(
+    ("weight", "kind", "message"),
+    [
+        (torch.randn(6, 8), "int4", 'no type "int4": there are float32, bfloat16 and int8'),
+        (torch.randn(6, 8), "bfloat16", "it must be"),
+        (torch.randn(6, 8).bfloat16(), "int8", "it must be"),
+        (torch.randn(6), "int8", "weight"),
+        (torch.randn(0, 8), "int8", "no outputs"),
+        (torch.randn(8, 0), "float32", "0 inputs, it must have between 1 and 65536"),
+        (torch.randn(1, 65537), "int8", "65537 inputs"),
+    ],
+)
+def test_what_cannot_be_packed_is_refused(weight, kind, message):
+    with pytest.raises(RuntimeError, match=message):
+        ops.pack_linear(weight, kind)
+
+
+def test_a_packed_weight_is_packed_once_and_read_by_nothing_else():
+    packed = ops.pack_linear(torch.randn(6, 8), "int8")
+    assert packed.shape == (6, 8)
+    with pytest.raises(RuntimeError, match="packed already"):
+        ops.pack_linear(packed, "int8")
+    with pytest.raises(RuntimeError):
+        packed + 1
+
+
+LONG = """
+import sys, torch
+torch.ops.load_library(sys.argv[1])
+ops = torch.ops.linnet
+random = torch.Generator().manual_seed(3)
+x = torch.randn(23, 130, generator=random)
+w = torch.randn(250, 130, generator=random)
+print(torch.backends.cpu.get_cpu_capability())
+y = ops.linear(x, ops.pack_linear(w, "int8"), None)
+f = ops.linear(x, ops.pack_linear(w, "float32"), None)
+torch.testing.assert_close(f.double(), x.double() @ w.double().T, rtol=1e-5, atol=1e-4)
+torch.save(y, sys.argv[2])
+"""
+
+
+def test_int8_is_the_same_on_every_instruction_set(library, tmp_path):
+    """Exact sums: AVX512-VNNI, AVX2 and the baseline leave nothing but the scales to round."""
+    results = []
+    for capability in ("default", "avx2", "avx512"):
+        file = tmp_path / f"{capability}.pt"
+        subprocess.run(
+            [sys.executable, "-c", LONG, str(library), str(file)],
+            env={**os.environ, "ATEN_CPU_CAPABILITY": capability},
+            check=True,
+        )
+        results.append(torch.load(file))
+    for other in results[1:]:
+        # 1e-6: the scales are multiplied in, with FMA or without.
+        torch.testing.assert_close(results[0], other, rtol=1e-6, atol=1e-5)
