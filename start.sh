@@ -60,7 +60,7 @@ build() {
     die "--device cuda compiles CUDA operators: put nvcc of CUDA 13.0 on PATH or set CUDACXX"
   fi
   step "Configuring (preset release)" configure
-  step "Building linnet-server, linnet, linnet-decode" cmake --build --preset release --target programs
+  step "Building the programs" cmake --build --preset release --target programs
 }
 
 # ---- the server, and a few calls to it

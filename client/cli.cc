@@ -7,11 +7,11 @@
 
 #include "CLI/CLI.hpp"
 #include "absl/strings/match.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "client/client.h"
 #include "client/commands.h"
+#include "client/duration_flag.h"
 
 namespace linnet::client {
 namespace {
@@ -24,15 +24,6 @@ struct Flags {
   v1::SummarizeRequest summarize;
   std::string service;
 };
-
-// "90" are seconds; otherwise as abseil has it: "500ms", "1m30s".
-absl::Duration ParseDuration(const char* flag, const std::string& text) {
-  absl::Duration duration;
-  double seconds = 0;
-  if (absl::SimpleAtod(text, &seconds)) return absl::Seconds(seconds);
-  if (absl::ParseDuration(text, &duration)) return duration;
-  throw CLI::ValidationError(flag, "\"" + text + "\" is no duration like 90, 500ms or 2m");
-}
 
 void AddConnection(CLI::App* command, Flags* flags) {
   command->add_option("--server", flags->client.server, "the server, or LINNET_SERVER")
@@ -82,10 +73,13 @@ void AddModel(CLI::App* command, std::string* model) {
 template <typename Value>
 std::string Refusal(const std::string& text) {
   Value value;
-  if (CLI::detail::lexical_cast(text, value)) return "";
+  // CLI11 would take "-1" for the largest of all.
+  const bool wrapped = std::is_unsigned_v<Value> && absl::StartsWith(text, "-");
+  if (!wrapped && CLI::detail::lexical_cast(text, value)) return "";
   const char* wanted = "number";
   if (std::is_same_v<Value, bool>) wanted = "choice of true and false";
-  if (std::is_same_v<Value, int32_t>) wanted = "whole number";
+  if (std::is_integral_v<Value> && !std::is_same_v<Value, bool>) wanted = "whole number";
+  if (std::is_unsigned_v<Value> && !std::is_same_v<Value, bool>) wanted = "whole number from 0 on";
   return absl::StrCat("\"", text, "\" is no ", wanted);
 }
 
@@ -114,6 +108,12 @@ void AddDecoding(CLI::App* command, std::function<v1::DecodingOptions*()> option
       "no N tokens in a row occur twice; 0 forbids nothing");
   add("--temperature", "X", Float([=](auto v) { options()->set_temperature(v); }),
       "divides the logits");
+  add("--top-k", "N", Int([=](auto v) { options()->set_top_k(v); }),
+      "draw from the N most probable tokens; 0 is all of them");
+  add("--top-p", "X", Float([=](auto v) { options()->set_top_p(v); }),
+      "draw from the fewest tokens that hold this share of the probability");
+  add("--seed", "N", std::function<void(uint64_t)>([=](auto v) { options()->set_seed(v); }),
+      "draw at random, with these draws; --n-best says how often, or --beam, to keep the best");
   add("--unknown-penalty", "X", Float([=](auto v) { options()->set_unknown_penalty(v); }),
       "subtracted from the score of the unknown token");
   add("--normalize-scores", "BOOL",

@@ -107,6 +107,8 @@ std::shared_ptr<grpc::Channel> MakeChannel(const ClientOptions& options) {
                    absl::ToInt64Milliseconds(options.retry.initial_backoff));
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS,
                    absl::ToInt64Milliseconds(options.retry.max_backoff));
+  // Otherwise clients with equal options would share a connection behind our back.
+  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   // Nobody means their http_proxy for a server on their own machine.
   if (IsThisMachine(options.server)) arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
   return grpc::CreateCustomChannel(options.server, grpc::InsecureChannelCredentials(), arguments);

@@ -2,23 +2,18 @@
 // and reading, so that what was answered is written and the rest is reported; the second one ends
 // the process.
 #include <poll.h>
-#include <pthread.h>
-#include <signal.h>
-#include <sys/eventfd.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <array>
-#include <atomic>
 #include <cstdlib>
 #include <iostream>
-#include <stop_token>
 #include <streambuf>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "client/cli.h"
+#include "client/signals.h"
 
 namespace {
 
@@ -49,49 +44,11 @@ class StandardInput : public std::streambuf {
   std::array<char, 1 << 16> buffer_;
 };
 
-// Waits for the signals, which the process blocks: gRPC's threads inherit that, so none of them is
-// interrupted.
-class SignalWatcher {
- public:
-  SignalWatcher() : event_(eventfd(0, EFD_CLOEXEC)) {
-    sigemptyset(&signals_);
-    sigaddset(&signals_, SIGINT);
-    sigaddset(&signals_, SIGTERM);
-    pthread_sigmask(SIG_BLOCK, &signals_, nullptr);
-    thread_ = std::thread([this] { Watch(); });
-  }
-  ~SignalWatcher() {
-    ended_ = true;
-    pthread_kill(thread_.native_handle(), SIGTERM);
-    thread_.join();
-  }
-
-  std::stop_token token() const { return stop_.get_token(); }
-  int event() const { return event_; }
-
- private:
-  void Watch() {
-    int signal = 0;
-    sigwait(&signals_, &signal);
-    if (ended_) return;
-    // From here on the default: a second Ctrl-C ends the process whatever it does.
-    pthread_sigmask(SIG_UNBLOCK, &signals_, nullptr);
-    stop_.request_stop();
-    eventfd_write(event_, 1);  // afterwards: whoever is woken by it finds the stop requested
-  }
-
-  const int event_;
-  sigset_t signals_;
-  std::stop_source stop_;
-  std::atomic<bool> ended_ = false;
-  std::thread thread_;
-};
-
 }  // namespace
 
 int main(int argc, char** argv) {
   std::ios::sync_with_stdio(false);
-  SignalWatcher signals;
+  linnet::client::SignalWatcher signals;
   StandardInput buffer(signals.event());
   std::istream in(&buffer);
   const char* server = std::getenv("LINNET_SERVER");

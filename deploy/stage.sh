@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Collects built programs and the libraries they need in a folder that can be moved: DIR/bin, DIR/lib.
 #
-#   deploy/stage.sh DIR              the three programs with LibTorch's libraries; Debian's are to be installed beside
+#   deploy/stage.sh DIR              the programs with LibTorch's libraries; Debian's are to be installed beside
 #                                    them: [debian-runtime] in deps/versions.txt
 #   deploy/stage.sh --portable DIR   linnet-decode with Debian's libraries and without LibTorch, for a machine that has
 #                                    a torch: LD_LIBRARY_PATH=TORCH/lib:DIR/lib, as tests/gpu.sh sets it; glibc >= 2.36
@@ -11,7 +11,7 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 portable=
-programs=(linnet-server linnet linnet-decode)
+programs=(linnet-server linnet linnet-load linnet-decode)
 if [[ ${1:-} == --portable ]]; then
   portable=1 programs=(linnet-decode)
   shift

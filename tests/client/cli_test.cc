@@ -69,6 +69,12 @@ TEST_F(CliTest, EveryDecodingFlagReachesItsFieldAndNoOther) {
                           "5",
                           "--temperature",
                           "0.75",
+                          "--top-k",
+                          "40",
+                          "--top-p",
+                          "0.5",
+                          "--seed",
+                          "18446744073709551615",
                           "--unknown-penalty",
                           "1.5",
                           "--normalize-scores",
@@ -82,7 +88,8 @@ TEST_F(CliTest, EveryDecodingFlagReachesItsFieldAndNoOther) {
                       "target_language_code": "de", "model": "m", "options": {
                       "beam_size": 4, "length_penalty": 0.5, "min_target_tokens": 2,
                       "max_target_tokens": 30, "n_best": 3, "no_repeat_ngram_size": 5,
-                      "temperature": 0.75, "unknown_penalty": 1.5, "normalize_scores": false}})",
+                      "temperature": 0.75, "top_k": 40, "top_p": 0.5,
+                      "seed": "18446744073709551615", "unknown_penalty": 1.5, "normalize_scores": false}})",
                   &expected)
                   .ok());
   ASSERT_THAT(server_.translate_requests(), SizeIs(1));
@@ -252,6 +259,7 @@ TEST_F(CliTest, WrongUsageExitsTwoAndSaysWhatIsWrong) {
       {ToGerman({"--beam", "five", "x"}), "--beam: \"five\" is no whole number"},
       {ToGerman({"--n-best", "2.5", "x"}), "--n-best: \"2.5\" is no whole number"},
       {ToGerman({"--temperature", "hot", "x"}), "--temperature: \"hot\" is no number"},
+      {ToGerman({"--seed", "-1", "x"}), "--seed: \"-1\" is no whole number from 0 on"},
       {ToGerman({"--normalize-scores", "maybe", "x"}), "\"maybe\" is no choice of true and false"},
       {ToGerman({"--bean", "5", "x"}), "--bean"},
       {ToGerman({"--file", "f", "x"}), "not by both"},

@@ -1,11 +1,6 @@
 // The executable itself: pipes, signals and the environment, which main.cc alone knows.
-#include <poll.h>
 #include <signal.h>
-#include <spawn.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#include <array>
 #include <string>
 #include <vector>
 
@@ -14,72 +9,11 @@
 #include "client/cli.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/client/process.h"
 #include "tests/client/puppet_server.h"
 
 namespace linnet::client {
 namespace {
-
-// A running `linnet` with both ends of its pipes.
-class Process {
- public:
-  Process(std::vector<std::string> arguments, const std::string& server) {
-    EXPECT_EQ(pipe(in_.data()), 0);
-    EXPECT_EQ(pipe(out_.data()), 0);
-    posix_spawn_file_actions_t actions;
-    posix_spawn_file_actions_init(&actions);
-    posix_spawn_file_actions_adddup2(&actions, in_[0], STDIN_FILENO);
-    posix_spawn_file_actions_adddup2(&actions, out_[1], STDOUT_FILENO);
-    for (int end : {in_[0], in_[1], out_[0], out_[1]}) {
-      posix_spawn_file_actions_addclose(&actions, end);
-    }
-    arguments.insert(arguments.begin(), "linnet");
-    std::vector<char*> argv;
-    for (std::string& argument : arguments) argv.push_back(argument.data());
-    argv.push_back(nullptr);
-    std::string variable = "LINNET_SERVER=" + server;
-    std::array<char*, 2> environment = {variable.data(), nullptr};
-    EXPECT_EQ(
-        posix_spawn(&pid_, LINNET_EXECUTABLE, &actions, nullptr, argv.data(), environment.data()),
-        0);
-    posix_spawn_file_actions_destroy(&actions);
-    close(in_[0]);
-    close(out_[1]);
-  }
-  ~Process() {
-    if (pid_ > 0) kill(pid_, SIGKILL);
-    if (pid_ > 0) Wait();
-    if (in_[1] >= 0) close(in_[1]);
-    close(out_[0]);
-  }
-
-  void Write(const std::string& text) {
-    EXPECT_EQ(write(in_[1], text.data(), text.size()), text.size());
-  }
-  void CloseInput() {
-    close(in_[1]);
-    in_[1] = -1;
-  }
-  // What comes next, within 20 s; empty at the end.
-  std::string Read() {
-    pollfd file = {out_[0], POLLIN, 0};
-    std::array<char, 4096> buffer;
-    if (poll(&file, 1, 20000) <= 0) return "nothing came";
-    return std::string(buffer.data(), read(out_[0], buffer.data(), buffer.size()));
-  }
-  void Signal(int signal) { EXPECT_EQ(kill(pid_, signal), 0); }
-
-  // The exit status, or minus the signal that ended it.
-  int Wait() {
-    int status = 0;
-    EXPECT_EQ(waitpid(pid_, &status, 0), pid_);
-    pid_ = 0;
-    return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
-  }
-
- private:
-  std::array<int, 2> in_ = {-1, -1}, out_ = {-1, -1};
-  pid_t pid_ = 0;
-};
 
 class ProcessTest : public ::testing::Test {
  protected:
@@ -89,13 +23,13 @@ class ProcessTest : public ::testing::Test {
 };
 
 TEST_F(ProcessTest, ReadsItsServerFromTheEnvironment) {
-  Process process({"health"}, server_.address());
+  Process process(LINNET_EXECUTABLE, {"health"}, server_.address());
   EXPECT_EQ(process.Read(), "SERVING\n");
   EXPECT_EQ(process.Wait(), kExitOk);
 }
 
 TEST_F(ProcessTest, AnswersALineWhileThePipeIsOpen) {
-  Process process(kLines, server_.address());
+  Process process(LINNET_EXECUTABLE, kLines, server_.address());
   process.Write("one\n");
   EXPECT_EQ(process.Read(), "[de] one\n");
   process.Write("two\n");
@@ -106,7 +40,7 @@ TEST_F(ProcessTest, AnswersALineWhileThePipeIsOpen) {
 }
 
 TEST_F(ProcessTest, AnInterruptEndsReading) {
-  Process process(kLines, server_.address());
+  Process process(LINNET_EXECUTABLE, kLines, server_.address());
   process.Write("one\n");
   EXPECT_EQ(process.Read(), "[de] one\n");
   process.Signal(SIGINT);
@@ -120,7 +54,7 @@ TEST_F(ProcessTest, AnInterruptCancelsTheCallUnderWay) {
     released_.Notify();
     return grpc::Status::OK;
   };
-  Process process(kLines, server_.address());
+  Process process(LINNET_EXECUTABLE, kLines, server_.address());
   process.Write("one\n");
   arrived_.WaitForNotification();
   process.Signal(SIGINT);

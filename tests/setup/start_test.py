@@ -158,7 +158,7 @@ def test_a_step_that_fails_shows_the_end_of_its_log(machine):
     status, output = machine.run("start.sh", "--build", FAKE_BUILD_FAILS="1")
     assert status == 2
     assert "convolution.cc:7: error: no" in output
-    assert "build/logs/Building-linnet-server-linnet-linnet-decode.log" in output
+    assert "build/logs/Building-the-programs.log" in output
 
 
 def test_cuda_without_nvcc_is_refused(machine):

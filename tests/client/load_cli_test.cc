@@ -1,0 +1,246 @@
+// linnet-load against a puppet: what it sends, what it reports, what it refuses.
+#include <signal.h>
+
+#include <fstream>
+#include <set>
+#include <sstream>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/notification.h"
+#include "absl/time/clock.h"
+#include "client/cli.h"
+#include "client/load_cli.h"
+#include "gmock/gmock.h"
+#include "google/protobuf/struct.pb.h"
+#include "google/protobuf/util/json_util.h"
+#include "gtest/gtest.h"
+#include "tests/client/process.h"
+#include "tests/client/puppet_server.h"
+#include "tests/support/temporary_folder.h"
+
+namespace linnet::client {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::Each;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::SizeIs;
+
+class LoadCliTest : public ::testing::Test {
+ protected:
+  int Run(const std::vector<std::string>& arguments) {
+    std::ostringstream out, err;
+    const int exit = RunLoadCli(arguments, {out, err, server_.address(), stop_.get_token()});
+    out_ = out.str();
+    err_ = err.str();
+    return exit;
+  }
+
+  // A number of the JSON report by its path: "calls", "measured".
+  double Number(const std::vector<std::string>& path) {
+    google::protobuf::Value value;
+    EXPECT_TRUE(google::protobuf::util::JsonStringToMessage(out_, &value).ok()) << out_;
+    for (const std::string& name : path) {
+      const auto& fields = value.struct_value().fields();
+      if (fields.count(name) == 0) return -1;
+      value = google::protobuf::Value(fields.at(name));
+    }
+    return value.number_value();
+  }
+
+  // The texts of all requests.
+  std::multiset<std::string> Sent() const {
+    std::multiset<std::string> sent;
+    for (const v1::TranslateRequest& request : server_.translate_requests()) {
+      sent.insert(request.contents().begin(), request.contents().end());
+    }
+    return sent;
+  }
+
+  absl::Notification arrived_;  // outlives the server
+  PuppetServer server_;
+  std::stop_source stop_;
+  std::string out_, err_;
+};
+
+TEST_F(LoadCliTest, SendsTheLinesOfAFileInTurn) {
+  const test::TemporaryFolder folder;
+  const std::string file = folder.path() / "texts";
+  std::ofstream(file) << "one\ntwo\n\nthree\n";
+  EXPECT_EQ(Run({"--to", "de", "--from", "en", "--file", file, "--concurrency", "2", "--texts", "2",
+                 "--calls", "3", "--beam", "4"}),
+            kExitOk)
+      << err_;
+  EXPECT_THAT(Sent(), ElementsAre("one", "one", "three", "three", "two", "two"));
+  for (const v1::TranslateRequest& request : server_.translate_requests()) {
+    EXPECT_EQ(request.source_language_code(), "en");
+    EXPECT_EQ(request.target_language_code(), "de");
+    EXPECT_EQ(request.options().beam_size(), 4);
+  }
+}
+
+TEST_F(LoadCliTest, SummarizesWithAModel) {
+  EXPECT_EQ(Run({"--task", "summarize", "--model", "m", "--rate", "100", "--calls", "5"}), kExitOk)
+      << err_;
+  ASSERT_THAT(server_.summarize_requests(), SizeIs(5));
+  EXPECT_EQ(server_.summarize_requests()[0].model(), "m");
+}
+
+TEST_F(LoadCliTest, ReportsRatesAndPercentilesOfEachStatus) {
+  std::atomic<int> calls = 0;
+  server_.on_translate = [&calls](auto&, const auto& request, auto& response) {
+    if (++calls % 4 == 0) {
+      return ServerError(grpc::StatusCode::RESOURCE_EXHAUSTED, "the house is full", "BUSY");
+    }
+    v1::TokenUsage& usage = *response.add_translations()->mutable_usage();
+    usage.set_source_tokens(request.contents(0).size());
+    usage.set_target_tokens(7);
+    return grpc::Status::OK;
+  };
+  EXPECT_EQ(Run({"--to", "de", "--concurrency", "1", "--calls", "40", "--json"}), kExitOk) << err_;
+  EXPECT_EQ(Number({"calls", "measured"}), 40);
+  EXPECT_EQ(Number({"by_status", "OK", "calls"}), 30);
+  EXPECT_EQ(Number({"by_status", "RESOURCE_EXHAUSTED", "calls"}), 10);
+  EXPECT_GT(Number({"by_status", "OK", "from_intended_ms", "p99.9"}), 0);
+  EXPECT_NEAR(Number({"target_tokens_per_second"}) / Number({"answered_per_second"}), 7, 1e-6);
+  EXPECT_EQ(Number({"goodput_per_second"}), Number({"answered_per_second"}));
+  calls = 0;
+  EXPECT_EQ(Run({"--to", "de", "--concurrency", "1", "--calls", "40"}), kExitOk);
+  EXPECT_THAT(out_, AllOf(HasSubstr("closed loop, 1 in flight"), HasSubstr("p99.9"),
+                          HasSubstr("OK                           30   75.0%"),
+                          HasSubstr("RESOURCE_EXHAUSTED           10   25.0%"),
+                          HasSubstr("RESOURCE_EXHAUSTED, the first: the house is full")));
+}
+
+TEST_F(LoadCliTest, GoodputCountsAnswersWithinTheObjective) {
+  std::atomic<int> calls = 0;
+  server_.on_translate = [&calls](auto&, const auto&, auto& response) {
+    if (calls++ % 2 == 0) absl::SleepFor(absl::Milliseconds(50));
+    response.add_translations();
+    return grpc::Status::OK;
+  };
+  EXPECT_EQ(
+      Run({"--to", "de", "--concurrency", "1", "--calls", "10", "--objective", "49ms", "--json"}),
+      kExitOk);
+  EXPECT_LE(Number({"goodput_per_second"}), Number({"answered_per_second"}) * 0.5001);
+  EXPECT_EQ(Number({"objective_ms"}), 49);
+}
+
+TEST_F(LoadCliTest, ADeadlineEndsACall) {
+  server_.on_translate = [](grpc::ServerContext& context, const auto&, auto&) {
+    while (!context.IsCancelled()) absl::SleepFor(absl::Milliseconds(1));
+    return grpc::Status::OK;
+  };
+  EXPECT_EQ(Run({"--to", "de", "--rate", "100", "--calls", "3", "--deadline", "50ms", "--json"}),
+            kExitLocal);
+  EXPECT_EQ(Number({"by_status", "DEADLINE_EXCEEDED", "calls"}), 3);
+  EXPECT_GE(Number({"by_status", "DEADLINE_EXCEEDED", "from_sent_ms", "p50"}), 49);
+}
+
+TEST_F(LoadCliTest, EachChannelIsAConnectionOfItsOwn) {
+  std::mutex mu;
+  std::set<std::string> peers;
+  server_.on_translate = [&](grpc::ServerContext& context, const auto&, auto& response) {
+    std::lock_guard lock(mu);
+    peers.insert(context.peer());
+    response.add_translations();
+    return grpc::Status::OK;
+  };
+  // With as many calls under way as there are callers, each caller makes some.
+  EXPECT_EQ(Run({"--to", "de", "--concurrency", "6", "--channels", "3", "--calls", "300"}),
+            kExitOk);
+  EXPECT_THAT(peers, SizeIs(3));
+}
+
+TEST_F(LoadCliTest, WhatTheServerRefusesIsNotRetried) {
+  server_.on_translate = [](auto&, const auto&, auto&) {
+    return ServerError(grpc::StatusCode::UNAVAILABLE, "going down", "SHUTTING_DOWN");
+  };
+  EXPECT_EQ(Run({"--to", "de", "--concurrency", "1", "--calls", "4"}), kExitLocal);
+  EXPECT_THAT(server_.translate_requests(), SizeIs(4));
+  EXPECT_THAT(out_, HasSubstr("UNAVAILABLE, the first: going down"));
+}
+
+TEST_F(LoadCliTest, AStopCancelsWhatIsUnderWayAndReportsIt) {
+  server_.on_translate = [this](grpc::ServerContext& context, const auto&, auto&) {
+    if (!arrived_.HasBeenNotified()) arrived_.Notify();
+    while (!context.IsCancelled()) absl::SleepFor(absl::Milliseconds(1));
+    return grpc::Status::OK;
+  };
+  std::thread interrupt([this] {
+    arrived_.WaitForNotification();
+    stop_.request_stop();
+  });
+  EXPECT_EQ(Run({"--to", "de", "--concurrency", "1", "--json"}), kExitLocal);
+  interrupt.join();
+  EXPECT_EQ(Number({"by_status", "CANCELLED", "calls"}), 1);
+  EXPECT_THAT(out_, HasSubstr("\"stopped\":true"));
+}
+
+TEST_F(LoadCliTest, AnInterruptOfTheProcessEndsWithAReport) {
+  server_.on_translate = [this](auto&, const auto&, auto& response) {
+    if (server_.translate_requests().size() == 3) arrived_.Notify();
+    response.add_translations();
+    return grpc::Status::OK;
+  };
+  Process process(LINNET_LOAD_EXECUTABLE,
+                  {"--to", "de", "--rate", "50", "--duration", "1h", "--max-in-flight", "1"},
+                  server_.address());
+  arrived_.WaitForNotification();
+  process.Signal(SIGINT);
+  const std::string report = process.Read();
+  EXPECT_THAT(report, AllOf(HasSubstr("until it was stopped"), HasSubstr("OK  ")));
+  EXPECT_EQ(process.Wait(), kExitOk);
+}
+
+TEST_F(LoadCliTest, AServerThatIsNotThereIsAnErrorAtOnce) {
+  const ClosedPort closed;
+  EXPECT_EQ(Run({"--to", "de", "--rate", "5", "--server", closed.address()}), kExitCode + 14);
+  EXPECT_THAT(err_, HasSubstr("cannot reach " + closed.address()));
+  EXPECT_EQ(out_, "");
+}
+
+TEST_F(LoadCliTest, FlagsThatCannotBeAreRefusedWithTheirNameAndTheWayOut) {
+  const std::vector<std::pair<std::string, std::string>> refused = {
+      {"", "--rate N for an open loop, or --concurrency N"},
+      {"--rate 5", "--to LANGUAGE is needed"},
+      {"--rate fast --to de", "--rate"},
+      {"--rate 0 --to de", "--rate"},
+      {"--rate 5 --concurrency 3 --to de", "--rate excludes --concurrency"},
+      {"--concurrency 3 --arrivals constant --to de", "--arrivals requires --rate"},
+      {"--rate 5 --arrivals random --to de", "--arrivals"},
+      {"--rate 5 --to de --words 9 3", "--words 9 3: the most is below the least"},
+      {"--rate 5 --to de --duration soon", "\"soon\" is no duration"},
+      {"--rate 5 --to de --warmup -3", "\"-3\" is not between 0 and 24h"},
+      {"--rate 5 --to de --deadline 0", "timeout is 0"},
+      {"--rate 5 --to de --file /nowhere", "/nowhere"},
+      {"--rate 5 --to de --server nowhere", "\"nowhere\" is not HOST:PORT"},
+      {"--frob", "--frob"},
+  };
+  for (const auto& [line, message] : refused) {
+    std::istringstream words(line);
+    std::vector<std::string> arguments;
+    for (std::string word; words >> word;) arguments.push_back(word);
+    // Not from the environment, so that a server in the line is the only one.
+    std::ostringstream out, err;
+    EXPECT_EQ(RunLoadCli(arguments, {out, err, "", stop_.get_token()}), kExitUsage) << line;
+    EXPECT_THAT(err.str(), AllOf(HasSubstr("linnet-load: "), HasSubstr(message))) << line;
+    EXPECT_EQ(out.str(), "") << line;
+  }
+}
+
+TEST_F(LoadCliTest, HelpTellsOfEveryFlagAndShowsExamples) {
+  EXPECT_EQ(Run({"--help"}), kExitOk);
+  EXPECT_THAT(out_, AllOf(HasSubstr("--objective"), HasSubstr("Examples:"), HasSubstr("SIGINT")));
+  EXPECT_EQ(Run({"--version"}), kExitOk);
+  EXPECT_THAT(out_, HasSubstr("linnet-load 0."));
+}
+
+}  // namespace
+}  // namespace linnet::client

@@ -1,0 +1,171 @@
+// Load runs: every call is counted once, and a server that stalls is seen as its users see it.
+#include <algorithm>
+#include <atomic>
+#include <mutex>
+#include <numeric>
+#include <stop_token>
+#include <thread>
+#include <vector>
+
+#include "absl/synchronization/notification.h"
+#include "absl/time/clock.h"
+#include "client/load_run.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace linnet::client {
+namespace {
+
+using ::testing::ElementsAreArray;
+
+// What a run accounts for.
+int64_t Accounted(const LoadRecord& record) {
+  return record.measured() + record.warm_up() + record.not_sent();
+}
+
+LoadPlan Constant(double rate, absl::Duration duration) {
+  LoadPlan plan;
+  plan.arrivals = ArrivalKind::kConstant;
+  plan.calls_per_second = rate;
+  plan.duration = duration;
+  return plan;
+}
+
+TEST(LoadRunTest, AnOpenLoopMakesEachCallOnceAndNoneBeforeItsTime) {
+  LoadPlan plan = Constant(400, absl::Milliseconds(500));
+  plan.callers = 4;
+  std::mutex mu;
+  std::vector<int64_t> made;
+  const absl::Time start = absl::Now();
+  const LoadResult result =
+      RunLoad(plan,
+              [&](int64_t index, int caller) -> CallOutcome {
+                const absl::Duration now = absl::Now() - start;
+                EXPECT_GE(now, absl::Milliseconds(2.5) * index - absl::Milliseconds(1));
+                EXPECT_TRUE(0 <= caller && caller < 4);
+                std::lock_guard lock(mu);
+                made.push_back(index);
+                return {};
+              },
+              {});
+  std::sort(made.begin(), made.end());
+  std::vector<int64_t> all(200);
+  std::iota(all.begin(), all.end(), 0);
+  EXPECT_THAT(made, ElementsAreArray(all));
+  EXPECT_EQ(result.record.measured(), 200);
+  EXPECT_EQ(Accounted(result.record), 200);
+  EXPECT_FALSE(result.stopped);
+}
+
+TEST(LoadRunTest, EveryOutcomeIsCountedUnderItsStatus) {
+  LoadPlan plan;
+  plan.open = false;
+  plan.callers = 3;
+  plan.most_calls = 300;
+  const LoadResult result = RunLoad(plan,
+                                    [](int64_t index, int) -> CallOutcome {
+                                      if (index % 3 == 0) return {absl::UnavailableError("gone")};
+                                      if (index % 3 == 1)
+                                        return {absl::DeadlineExceededError("late")};
+                                      return {absl::OkStatus(), 1, 2};
+                                    },
+                                    {});
+  for (const auto& [code, status] : result.record.by_status()) {
+    EXPECT_EQ(status.from_sent.count(), 100) << code;
+  }
+  EXPECT_EQ(Accounted(result.record), 300);
+  EXPECT_EQ(result.record.target_tokens(), 200);
+}
+
+TEST(LoadRunTest, AClosedLoopKeepsAllItsCallersAtWorkAndNoMore) {
+  LoadPlan plan;
+  plan.open = false;
+  plan.callers = 5;
+  plan.most_calls = 60;
+  std::atomic<int> under_way = 0, most = 0;
+  const LoadResult result =
+      RunLoad(plan,
+              [&](int64_t, int) -> CallOutcome {
+                const int now = ++under_way;
+                for (int seen = most; seen < now && !most.compare_exchange_weak(seen, now);) {
+                }
+                absl::SleepFor(absl::Milliseconds(5));
+                --under_way;
+                return {};
+              },
+              {});
+  EXPECT_EQ(most, 5);
+  EXPECT_EQ(result.record.measured(), 60);
+  EXPECT_EQ(result.record.late(), 0);
+}
+
+// Laws that hold however slow the machine is: what was due while the one caller stood still has
+// waited, while the times that the calls themselves took cannot sum up to more than the run.
+TEST(LoadRunTest, AStallIsSeenByTheCallsThatWereDueInIt) {
+  LoadPlan plan = Constant(200, absl::Milliseconds(600));
+  plan.callers = 1;
+  const absl::Duration stall = absl::Milliseconds(400);
+  const LoadResult result = RunLoad(plan,
+                                    [&](int64_t index, int) -> CallOutcome {
+                                      if (index == 20) absl::SleepFor(stall);
+                                      return {};
+                                    },
+                                    {});
+  ASSERT_EQ(result.record.measured(), 120);
+  const StatusRecord& ok = result.record.by_status().at(absl::StatusCode::kOk);
+  // Due every 5 ms: of the 80 calls due during the stall, 40 had 200 ms or more of it before them.
+  const int64_t waited = 120 - ok.from_intended.CountUpTo(absl::Milliseconds(199));
+  EXPECT_GE(waited, 40);
+  EXPECT_GE(ok.from_intended.Percentile(70), absl::Milliseconds(200));
+  EXPECT_LE(ok.from_sent.mean() * 120, result.elapsed);
+  EXPECT_GE(ok.from_intended.mean() * 120, absl::Milliseconds(200) * 40);
+  EXPECT_GE(result.record.late(), 40);
+}
+
+TEST(LoadRunTest, WhatCannotBeSentInTimeIsCounted) {
+  LoadPlan plan = Constant(1000, absl::Milliseconds(50));
+  plan.callers = 1;
+  plan.drain = absl::ZeroDuration();
+  const LoadResult result =
+      RunLoad(plan,
+              [&](int64_t, int) -> CallOutcome {
+                absl::SleepFor(absl::Milliseconds(100));  // beyond the end of the run
+                return {};
+              },
+              {});
+  EXPECT_EQ(result.record.measured(), 1);
+  EXPECT_EQ(result.record.not_sent(), 49);
+}
+
+TEST(LoadRunTest, CallsOfTheWarmUpAreMadeAndNotMeasured) {
+  LoadPlan plan = Constant(500, absl::Milliseconds(100));
+  plan.warm_up = absl::Milliseconds(100);
+  const LoadResult result = RunLoad(plan, [](int64_t, int) -> CallOutcome { return {}; }, {});
+  EXPECT_EQ(result.record.warm_up(), 50);
+  EXPECT_EQ(result.record.measured(), 50);
+}
+
+TEST(LoadRunTest, AStopEndsTheRunWithWhatItHas) {
+  for (const bool open : {true, false}) {
+    LoadPlan plan = Constant(100, absl::Hours(1));
+    plan.open = open;
+    plan.callers = 8;
+    std::stop_source stop;
+    std::atomic<int64_t> made = 0;
+    const LoadResult result = RunLoad(
+        plan,
+        [&](int64_t index, int) -> CallOutcome {
+          ++made;
+          if (index == 10) stop.request_stop();
+          return {};
+        },
+        stop.get_token());
+    EXPECT_TRUE(result.stopped);
+    EXPECT_EQ(result.record.measured(), made);
+    EXPECT_LT(result.record.window(), absl::Minutes(30));
+    EXPECT_EQ(result.record.window(), result.elapsed);
+  }
+}
+
+}  // namespace
+}  // namespace linnet::client
