@@ -19,7 +19,7 @@ bool IsCancelled(const Sequence& sequence) {
 }  // namespace
 
 Batcher::Batcher(model::Engine& engine, const BatcherOptions& options)
-    : engine_(engine), options_(options) {}
+    : engine_(engine), options_(options), policy_(options.admit) {}
 
 Batcher::~Batcher() {
   EndAll(absl::CancelledError("the batcher was stopped"), absl::InfinitePast());
@@ -86,37 +86,40 @@ void Batcher::DropUnwanted(absl::Time now, StepReport& report) {
   }
 }
 
-std::vector<model::SequenceInput> Batcher::TakeGroup(StepReport& report) {
-  std::vector<model::SequenceInput> group;
-  int64_t longest = 0;
+int Batcher::CountNewcomers() {
+  // Lent by the waiting: the engine wants its inputs side by side.
+  std::vector<model::SequenceInput> inputs;
   int64_t tokens = 0;
   for (const auto& sequence : waiting_) {
-    const auto members = static_cast<int64_t>(group.size()) + 1;
-    if (options_.max_sequences > 0 && seated() + members > options_.max_sequences) break;
-    const auto length = static_cast<int64_t>(sequence->input.source.size());
-    const int64_t padded = std::max(longest, length) * members;
-    if (!group.empty() && padded > options_.max_encode_tokens) break;
-    // Lent to the group: the engine wants its inputs side by side.
-    group.push_back(std::move(sequence->input));
-    if (!engine_.HasRoom(group)) {
-      sequence->input = std::move(group.back());
-      group.pop_back();
+    if (options_.max_sequences > 0 && seated() + std::ssize(inputs) >= options_.max_sequences)
       break;
-    }
-    longest = std::max(longest, length);
-    tokens += length;
+    tokens += std::ssize(sequence->input.source);
+    if (!inputs.empty() && tokens > options_.max_encode_tokens) break;
+    inputs.push_back(std::move(sequence->input));
+    if (engine_.HasRoom(inputs)) continue;
+    sequence->input = std::move(inputs.back());
+    inputs.pop_back();
+    break;
   }
-  report.seated = static_cast<int>(group.size());
-  report.encoded_tokens = static_cast<int>(tokens);
-  report.padded_encoded_tokens = static_cast<int>(longest * group.size());
-  return group;
+  for (size_t i = 0; i < inputs.size(); ++i) waiting_[i]->input = std::move(inputs[i]);
+  return static_cast<int>(inputs.size());
 }
 
 void Batcher::SeatNewcomers(absl::FunctionRef<absl::Time()> clock, StepReport& report) {
-  if (waiting_.empty()) return;
-  const std::vector<model::SequenceInput> group = TakeGroup(report);
-  if (group.empty()) {
-    if (!seated_.empty()) return;
+  const int count = waiting_.empty() ? 0 : CountNewcomers();
+  if (policy_.AdmitNow(count, seated())) {
+    std::vector<int> lengths;
+    for (int i = 0; i < count; ++i)
+      lengths.push_back(static_cast<int>(waiting_[i]->input.source.size()));
+    std::vector<std::vector<std::unique_ptr<Sequence>>> groups;
+    for (const std::vector<int>& members :
+         GroupByLength(lengths, options_.admit.encode_call_tokens)) {
+      auto& group = groups.emplace_back();
+      for (int i : members) group.push_back(std::move(waiting_[i]));
+    }
+    waiting_.erase(waiting_.begin(), waiting_.begin() + count);
+    for (auto& group : groups) SeatGroup(std::move(group), clock, report);
+  } else if (count == 0 && seated_.empty() && !waiting_.empty()) {
     // Nobody will ever leave to make room: without this the queue would stand still for good.
     auto first = std::move(waiting_.front());
     waiting_.pop_front();
@@ -125,27 +128,34 @@ void Batcher::SeatNewcomers(absl::FunctionRef<absl::Time()> clock, StepReport& r
         absl::InternalError(absl::StrCat("the engine is empty and has no room for a source of ",
                                          first->input.source.size(), " tokens"));
     End(std::move(first), std::move(status));
-    return;
   }
-  std::vector<std::unique_ptr<Sequence>> newcomers;
-  for (size_t i = 0; i < group.size(); ++i) {
-    newcomers.push_back(std::move(waiting_.front()));
-    waiting_.pop_front();
+}
+
+void Batcher::SeatGroup(std::vector<std::unique_ptr<Sequence>> group,
+                        absl::FunctionRef<absl::Time()> clock, StepReport& report) {
+  std::vector<model::SequenceInput> inputs;
+  size_t longest = 0;
+  for (const auto& newcomer : group) {
+    inputs.push_back(std::move(newcomer->input));
+    longest = std::max(longest, inputs.back().source.size());
+    report.encoded_tokens += static_cast<int>(inputs.back().source.size());
   }
+  report.padded_encoded_tokens += static_cast<int>(longest * inputs.size());
+  ++report.encoder_calls;
   const absl::Time before = clock();
-  const absl::Status status = engine_.Seat(group);
+  const absl::Status status = engine_.Seat(inputs);
   const absl::Time after = clock();
-  report.encode = after - before;
+  report.encode += after - before;
   if (!status.ok()) {
-    report.seated = 0;
-    report.failed += static_cast<int>(newcomers.size());
-    for (auto& newcomer : newcomers) End(std::move(newcomer), status);
+    report.failed += static_cast<int>(group.size());
+    for (auto& newcomer : group) End(std::move(newcomer), status);
     return;
   }
+  report.seated += static_cast<int>(group.size());
   for (size_t i = 0; i < group.size(); ++i) {
-    newcomers[i]->times.seated = before;
-    newcomers[i]->times.encoded = after;
-    seated_.emplace(group[i].id, std::move(newcomers[i]));
+    group[i]->times.seated = before;
+    group[i]->times.encoded = after;
+    seated_.emplace(inputs[i].id, std::move(group[i]));
   }
 }
 

@@ -9,16 +9,17 @@
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "model/runtime/engine.h"
+#include "server/admit_policy.h"
 #include "server/sequence.h"
 
 namespace linnet::server {
 
 struct BatcherOptions {
-  // Source tokens, padding counted, that are encoded between two steps at most; one sequence is
-  // always let in.
+  // Source tokens that are encoded between two steps at most; one sequence is always let in.
   int max_encode_tokens = 4096;
   // Sequences seated at once at most; 0 = as many as the engine's rows hold.
   int max_sequences = 0;
+  AdmitOptions admit = {};
 };
 
 // What one Step did, for the metrics.
@@ -28,6 +29,7 @@ struct StepReport {
   int sequences = 0;              // that took part in the step
   int rows = 0;                   // of the engine in use during the step
   int seated = 0;                 // newcomers
+  int encoder_calls = 0;          // that they took
   int encoded_tokens = 0;         // of the newcomers, without padding
   int padded_encoded_tokens = 0;  // and with it
   int finished = 0;
@@ -43,10 +45,10 @@ struct StepReport {
 // The continuous batch: which sequence sits in the engine, and which waits.
 //
 // It owns no thread, takes no lock and reads no clock; with a fake engine it is a deterministic
-// function. Newcomers sit down in order of arrival as soon as their rows and memory are free (the
-// first in line is never overtaken), join the running batch at any step, and leave it at the step
-// in which they finish, are cancelled or expire. Not thread-safe: only the scheduler's thread calls
-// it.
+// function. Newcomers sit down in order of arrival once their rows and memory are free (the first
+// in line is never overtaken) and AdmitPolicy finds that it is time, join the running batch at any
+// step, and leave it at the step in which they finish, are cancelled or expire. Not thread-safe:
+// only the scheduler's thread calls it.
 class Batcher {
  public:
   // The engine outlives the batcher.
@@ -72,11 +74,15 @@ class Batcher {
   void DropUnwanted(absl::Time now, StepReport& report);
   void SeatNewcomers(absl::FunctionRef<absl::Time()> clock, StepReport& report);
   void Advance(absl::FunctionRef<absl::Time()> clock, StepReport& report);
-  // The longest run of the waiting, from the first in line, that may sit down together now.
-  std::vector<model::SequenceInput> TakeGroup(StepReport& report);
+  // How many of the waiting, from the first in line, have a place now.
+  int CountNewcomers();
+  // Encodes them as one batch.
+  void SeatGroup(std::vector<std::unique_ptr<Sequence>> group,
+                 absl::FunctionRef<absl::Time()> clock, StepReport& report);
 
   model::Engine& engine_;
   BatcherOptions options_;
+  AdmitPolicy policy_;
   model::SequenceId next_id_ = 1;
   std::deque<std::unique_ptr<Sequence>> waiting_;
   std::map<model::SequenceId, std::unique_ptr<Sequence>> seated_;

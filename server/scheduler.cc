@@ -1,5 +1,7 @@
 #include "server/scheduler.h"
 
+#include <pthread.h>
+
 #include <utility>
 
 #include "absl/time/clock.h"
@@ -70,6 +72,7 @@ void Scheduler::Drain(absl::Time deadline) {
 
 void Scheduler::Run(const EngineFactory& factory, const BatcherOptions& options,
                     const Observer& observer) {
+  pthread_setname_np(pthread_self(), "linnet-engine");  // for top -H, and to pin it to a core
   absl::StatusOr<std::unique_ptr<model::Engine>> engine = factory();
   if (engine.ok()) {
     info_ = (*engine)->info();

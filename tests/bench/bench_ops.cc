@@ -131,11 +131,9 @@ int64_t TapsInside(int64_t time) {
   return taps;
 }
 
-// Arguments: sentences of 30 tokens, bits of the type. Each input is read once, each output
-// written.
+// Each input is read once, each output written.
 template <bool dynamic>
-void Convolution(benchmark::State& state) {
-  const int64_t batch = state.range(0), time = 30;
+void Convolve(benchmark::State& state, int64_t batch, int64_t time) {
   const auto x = at::randn({batch, time, kChannels}).to(TypeOf(state));
   const auto weight =
       (dynamic ? at::randn({batch, time, kHeads, kWidth}) : at::randn({kHeads, kWidth}))
@@ -147,6 +145,26 @@ void Convolution(benchmark::State& state) {
   }
   Report(state, (weight.numel() + 2 * x.numel()) * x.element_size(),
          batch * TapsInside(time) * kChannels);
+}
+
+// Arguments: sentences of 30 tokens, bits of the type.
+template <bool dynamic>
+void Convolution(benchmark::State& state) {
+  Convolve<dynamic>(state, state.range(0), 30);
+}
+
+// Arguments: tokens of one text, bits of the type.
+template <bool dynamic>
+void LongConvolution(benchmark::State& state) {
+  Convolve<dynamic>(state, 1, state.range(0));
+}
+
+// The roof of LongConvolution: as many inputs are read and outputs written, into memory that is
+// new each time as a convolution's is (its pages cost more than the bytes once they are many).
+void LongCopy(benchmark::State& state) {
+  const auto x = at::randn({1, state.range(0), kChannels}).to(TypeOf(state));
+  for (auto _ : state) benchmark::DoNotOptimize(x.clone());
+  Report(state, 2 * x.numel() * x.element_size(), 0);
 }
 
 // As Convolution; the taps are laid out as the kernel reads them.
@@ -205,6 +223,16 @@ BENCHMARK(Convolution<false>)
     ->ArgNames({"batch", "bits"})
     ->ArgsProduct({{1, 32}, {32, 16}})
     ->UseRealTime();
+void Long(benchmark::internal::Benchmark* bench) {
+  bench->ArgNames({"tokens", "bits"})
+      ->ArgsProduct({{1024, 4096, 32768}, {32, 16}})
+      ->UseRealTime()
+      ->MeasureProcessCPUTime();
+}
+
+BENCHMARK(LongConvolution<true>)->Name("dynamic_conv_long")->Apply(Long);
+BENCHMARK(LongConvolution<false>)->Name("light_conv_long")->Apply(Long);
+BENCHMARK(LongCopy)->Name("copy_long")->Apply(Long);
 BENCHMARK(Depthwise)
     ->Name("depthwise_conv")
     ->ArgNames({"batch", "bits"})

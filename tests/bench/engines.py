@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
@@ -213,11 +214,15 @@ def preset_of(mixer: str, sizes: Sizes) -> list[str]:
     return ["--preset", f"{mixer}_{sizes.name}"]
 
 
-def bundle_for(mixer: str, sizes: Sizes, folder: Path) -> Path:
-    """A bundle with random weights, made once for a folder."""
-    out = folder / f"{mixer}-{sizes.name}-{sizes.vocabulary}"
+def bundle_for(
+    mixer: str, sizes: Sizes, folder: Path, flags: Sequence[str] = (), suffix: str = ""
+) -> Path:
+    """A bundle with random weights, made once for a folder; `suffix` tells those apart that were
+    made with other flags."""
+    words = [mixer, sizes.name, str(sizes.vocabulary), *([suffix] if suffix else [])]
+    out = folder / "-".join(words)
     if not (out / "manifest.json").exists():
-        command = [sys.executable, "-m", "linnet_model.random_bundle", "--out", str(out)]
+        command = [sys.executable, "-m", "linnet_model.random_bundle", "--out", str(out), *flags]
         command += [*preset_of(mixer, sizes), "--vocab", str(sizes.vocabulary)]
         paths = os.pathsep.join([str(ROOT / "model"), os.environ.get("PYTHONPATH", "")])
         environment = os.environ | {"PYTHONPATH": paths}

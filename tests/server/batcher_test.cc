@@ -100,18 +100,79 @@ TEST(BatcherTest, MemoryHoldsBackWhatRowsWouldNot) {
   EXPECT_THAT(house.engine.groups, ElementsAre(1, 1));
 }
 
-TEST(BatcherTest, EncodesAtMostSoManyTokensBetweenTwoStepsPaddingCounted) {
+TEST(BatcherTest, EncodesAtMostSoManyTokensBetweenTwoSteps) {
   House house({}, {.max_encode_tokens = 12});
   std::vector<Outcome> outcomes(4);
   house.Add(Say({5, 6, 7}, outcomes[0]));            // 4 tokens
   house.Add(Say({5}, outcomes[1]));                  // 2, padded to 4
-  house.Add(Say({5, 6, 7, 8, 9}, outcomes[2]));      // 6: three of 6 would be 18
-  house.Add(Say({5, 6, 7, 8, 9, 10}, outcomes[3]));  // 7: two of 7 would be 14
+  house.Add(Say({5, 6, 7, 8, 9}, outcomes[2]));      // 6: 12
+  house.Add(Say({5, 6, 7, 8, 9, 10}, outcomes[3]));  // 7: too many
   const StepReport first = house.Step();
-  EXPECT_EQ(first.encoded_tokens, 6);
-  EXPECT_EQ(first.padded_encoded_tokens, 8);
+  EXPECT_EQ(first.seated, 3);
+  EXPECT_EQ(first.encoded_tokens, 12);
+  EXPECT_EQ(first.padded_encoded_tokens, 18);
   house.StepsUntilIdle();
-  EXPECT_THAT(house.engine.groups, ElementsAre(2, 1, 1));
+  EXPECT_THAT(house.engine.groups, ElementsAre(3, 1));
+}
+
+TEST(BatcherTest, NewcomersOfUnequalLengthAreEncodedApartAndJoinTheSameStep) {
+  std::vector<Outcome> outcomes(4);  // outlive the house, which ends what is left
+  House house({}, {.admit = {.encode_call_tokens = 3}});
+  house.Add(Say(std::vector<model::TokenId>(30, 5), outcomes[0]));
+  house.Add(Say({5}, outcomes[1]));
+  house.Add(Say(std::vector<model::TokenId>(29, 6), outcomes[2]));
+  house.Add(Say({5, 6}, outcomes[3]));
+  const StepReport first = house.Step();
+  EXPECT_THAT(house.engine.groups, ElementsAre(2, 2));
+  EXPECT_EQ(first.encoder_calls, 2);
+  EXPECT_EQ(first.encode, absl::Milliseconds(2)) << "a look at the clock before and after each";
+  EXPECT_EQ(first.encoded_tokens, 31 + 2 + 30 + 3);
+  EXPECT_EQ(first.padded_encoded_tokens, 2 * 31 + 2 * 3);
+  EXPECT_EQ(first.sequences, 4);
+  house.StepsUntilIdle();
+  for (const Outcome& outcome : outcomes) EXPECT_TRUE(outcome.result->ok());
+}
+
+TEST(BatcherTest, AFailedEncoderCallEndsItsGroupAlone) {
+  House house({.unencodable = 66}, {.admit = {.encode_call_tokens = 0}});
+  Outcome good, bad;
+  house.Add(Say({5, 6, 7}, good));
+  house.Add(Say({66}, bad));
+  const StepReport first = house.Step();
+  EXPECT_EQ(first.seated, 1);
+  EXPECT_EQ(first.failed, 1);
+  house.StepsUntilIdle();
+  EXPECT_EQ(bad.code(), absl::StatusCode::kInternal);
+  EXPECT_THAT(good.tokens(), ElementsAre(5, 6, 7, kEos));
+}
+
+TEST(BatcherTest, NewcomersWaitForOthersWhileManyAreUnderWayAndAtMostSoManySteps) {
+  std::vector<Outcome> outcomes(4);  // outlive the house, which ends what is left
+  House house({}, {.admit = {.max_wait_steps = 3, .encode_call_steps = 100}});
+  house.Add(Say(std::vector<model::TokenId>(20, 5), outcomes[0]));
+  EXPECT_EQ(house.Step().seated, 1) << "nobody is held up";
+  house.Add(Say({6}, outcomes[1]));
+  EXPECT_EQ(house.Step().seated, 0);
+  house.Add(Say({7}, outcomes[2]));
+  EXPECT_EQ(house.Step().seated, 0);
+  EXPECT_EQ(house.Step().seated, 0);
+  house.Add(Say({8}, outcomes[3]));
+  EXPECT_EQ(house.Step().seated, 3);
+  EXPECT_THAT(house.engine.groups, ElementsAre(1, 3));
+}
+
+TEST(BatcherTest, StepsWithoutAFreePlaceAreNoneOfWaitingForOthers) {
+  std::vector<Outcome> outcomes(4);  // outlive the house, which ends what is left
+  House house({.rows = 2}, {.admit = {.max_wait_steps = 2, .encode_call_steps = 100}});
+  house.Add(Say({5}, outcomes[0]));
+  house.Add(Say({5, 5, 5, 5, 5, 5, 5, 5, 5}, outcomes[1]));
+  house.Step();
+  house.Add(Say({6}, outcomes[2]));
+  house.Add(Say({7}, outcomes[3]));
+  EXPECT_EQ(house.Step().seated, 0) << "no place";
+  EXPECT_EQ(house.Step().seated, 0) << "a place, a step to wait";
+  EXPECT_EQ(house.Step().seated, 0);
+  EXPECT_EQ(house.Step().seated, 1);
 }
 
 TEST(BatcherTest, OneSequenceIsLetInHoweverLongItIs) {

@@ -1,0 +1,95 @@
+// An engine that only costs time, on a clock that only it moves.
+#pragma once
+
+#include <algorithm>
+#include <span>
+#include <vector>
+
+#include "model/runtime/engine.h"
+#include "tests/bench/batching/disciplines.h"
+
+namespace linnet::bench {
+
+// Seconds: of an encoder call and each of its tokens, padding counted; of a step and each of its
+// rows.
+struct Costs {
+  double call = 0, token = 0;
+  double step = 0, row = 0;
+};
+
+class VirtualClock final : public Clock {
+ public:
+  double Now() override { return now_; }
+  void WaitUntil(double time) override { now_ = std::max(now_, time); }
+  void Spend(double seconds) { now_ += seconds; }
+
+ private:
+  double now_ = 0;
+};
+
+// Each sequence takes max_target_tokens + 1 steps, the last one for the end token, and RowsOf it.
+class CostEngine final : public model::Engine {
+ public:
+  CostEngine(const Costs& costs, int rows, VirtualClock& clock) : costs_(costs), clock_(clock) {
+    info_.device = "simulated";
+    info_.rows = rows;
+  }
+
+  const model::EngineInfo& info() const override { return info_; }
+  bool HasRoom(std::span<const model::SequenceInput> sequences) const override {
+    int rows = rows_;
+    for (const auto& sequence : sequences) rows += model::RowsOf(sequence);
+    return rows <= info_.rows;
+  }
+  absl::Status Check(const model::SequenceInput&) const override { return absl::OkStatus(); }
+
+  absl::Status Seat(std::span<const model::SequenceInput> sequences) override {
+    size_t longest = 0;
+    for (const auto& sequence : sequences) longest = std::max(longest, sequence.source.size());
+    clock_.Spend(costs_.call + costs_.token * static_cast<double>(longest * sequences.size()));
+    for (const auto& sequence : sequences) {
+      seated_.push_back(
+          {sequence.id, sequence.options.max_target_tokens + 1, model::RowsOf(sequence)});
+      rows_ += seated_.back().rows;
+    }
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<std::vector<model::SequenceEvent>> Step() override {
+    clock_.Spend(costs_.step + costs_.row * rows_);
+    std::vector<model::SequenceEvent> events;
+    for (Seated& seated : seated_) {
+      if (--seated.steps > 0) continue;  // events of the others say nothing to those who ask here
+      auto& event = events.emplace_back();
+      event.id = seated.id;
+      event.finished = true;
+      event.hypotheses.emplace_back();
+    }
+    for (const auto& event : events) Release(event.id);
+    return events;
+  }
+
+  void Release(model::SequenceId id) override {
+    std::erase_if(seated_, [&](const Seated& seated) {
+      if (seated.id != id) return false;
+      rows_ -= seated.rows;
+      return true;
+    });
+  }
+  int sequences() const override { return static_cast<int>(seated_.size()); }
+  int rows_in_use() const override { return rows_; }
+
+ private:
+  struct Seated {
+    model::SequenceId id;
+    int steps, rows;
+  };
+
+  Costs costs_;
+  VirtualClock& clock_;
+  model::EngineInfo info_;
+  std::vector<Seated> seated_;
+  int rows_ = 0;
+};
+
+}  // namespace linnet::bench

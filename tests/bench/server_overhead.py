@@ -1,0 +1,285 @@
+"""What the server adds to the engine: throughput at full load, and latency of a sentence alone.
+
+The same sentences go through `linnet-decode`, which is the batcher and the engine without the
+network, and through `linnet-server` with `linnet-load`, in turn. The engine has one thread on the
+first core; on the second one are the rest of the server and the load generator. With --all-cores
+nothing is pinned and the engine has as many threads as there are cores.
+
+- Full load: sequences in flight fill all of --batch, offline; as many calls again wait at the
+  server. Offline the time of a process with few sentences is taken from that of one with many, so
+  that loading and the last, thinning batch drop out.
+- Alone: one sentence in flight at a time on both sides.
+
+Writes DIR/MACHINE/server-overhead.json and server-overhead.md. What was measured before with the
+same settings but other cores, beams or loads is kept.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import machine
+from sentences import sentences
+
+ROOT = Path(__file__).resolve().parents[2]
+ENGINE_THREAD = "linnet-engine"
+SECONDS = 600  # for any process
+LEAST_SHARE = 0.95  # of the offline throughput
+MOST_ADDED_MS = 2.0
+
+
+@dataclass(frozen=True)
+class Placement:
+    """Which cores are whose."""
+
+    engine: list[int]
+    rest: list[int]
+
+    @property
+    def threads(self) -> int:
+        return len(self.engine)
+
+
+def on(cores: list[int], command: list[str]) -> list[str]:
+    return ["taskset", "--cpu-list", ",".join(map(str, cores)), *command]
+
+
+@contextmanager
+def server(options: argparse.Namespace, placement: Placement, beam: int) -> Iterator[str]:
+    """Address of a server under way, its engine's thread on its own cores."""
+    command = [str(options.programs / "linnet-server"), "--models", str(options.bundle)]
+    command += ["--listen", "127.0.0.1:0", "--metrics-listen", "127.0.0.1:0"]
+    command += ["--threads", str(placement.threads), "--compute", options.compute]
+    command += ["--rows", str(options.batch * beam), "--log-level", "warning"]
+    # In this session: a new one would be another group for the kernel's scheduler.
+    process = subprocess.Popen(on(placement.rest, command), stdout=subprocess.PIPE, text=True)
+    try:
+        assert process.stdout is not None
+        ready = process.stdout.readline()
+        if not ready.startswith("ready grpc="):
+            raise SystemExit(f"error: the server ended with {process.wait()}")
+        if placement.engine != placement.rest:
+            os.sched_setaffinity(thread_of(process.pid, ENGINE_THREAD), placement.engine)
+        yield ready.split()[1].removeprefix("grpc=")
+    finally:
+        process.terminate()
+        process.wait(SECONDS)
+
+
+def thread_of(pid: int, name: str) -> int:
+    for task in Path(f"/proc/{pid}/task").iterdir():
+        if (task / "comm").read_text().strip() == name:
+            return int(task.name)
+    raise SystemExit(f"error: the server has no thread {name}")
+
+
+def load(
+    options: argparse.Namespace, placement: Placement, address: str, file: Path, *flags: str
+) -> dict[str, Any]:
+    """The report of linnet-load on the sentences of a file."""
+    command = [str(options.programs / "linnet-load"), "--server", address, "--file", str(file)]
+    command += ["--from", options.source, "--to", options.target, "--json", *flags]
+    done = subprocess.run(
+        on(placement.rest, command), capture_output=True, text=True, timeout=SECONDS
+    )
+    if done.returncode != 0:
+        raise SystemExit(f"error: linnet-load ended with {done.returncode}: {done.stderr}")
+    report = json.loads(done.stdout)
+    if set(report["by_status"]) != {"OK"}:
+        raise SystemExit(f"error: not all calls were answered: {report['by_status']}")
+    return dict(report)
+
+
+def decode_seconds(
+    options: argparse.Namespace, placement: Placement, texts: list[str], batch: int, beam: int
+) -> float:
+    """How long linnet-decode takes for the texts, loading included."""
+    command = [str(options.programs / "linnet-decode"), "--bundle", str(options.bundle)]
+    command += ["--threads", str(placement.threads), "--compute", options.compute]
+    command += ["--batch", str(batch), "--beam", str(beam)]
+    lines = "".join(json.dumps({"text": text}) + "\n" for text in texts)
+    start = time.perf_counter()
+    done = subprocess.run(
+        on(placement.engine, command), input=lines, capture_output=True, text=True, timeout=SECONDS
+    )
+    seconds = time.perf_counter() - start
+    if done.returncode != 0:
+        raise SystemExit(f"error: linnet-decode ended with {done.returncode}: {done.stderr}")
+    return seconds
+
+
+def engine_seconds(
+    options: argparse.Namespace, placement: Placement, texts: list[str], batch: int, beam: int
+) -> float:
+    """The time per sentence of those behind the first ones."""
+    few = min(2 * batch, len(texts) // 2)
+    base = decode_seconds(options, placement, texts[:few], batch, beam)
+    whole = decode_seconds(options, placement, texts + texts[:few], batch, beam)
+    return (whole - base) / len(texts)
+
+
+def full_load(options: argparse.Namespace, placement: Placement, beam: int) -> dict[str, Any]:
+    """Sentences a second, offline and through the server, of each round."""
+    texts = sentences(options.sentences)
+    rounds: dict[str, Any] = {"offline": [], "server": []}
+    with tempfile.TemporaryDirectory() as folder, server(options, placement, beam) as address:
+        file = Path(folder) / "texts"
+        file.write_text("\n".join(texts) + "\n")
+        flags = ["--concurrency", str(2 * options.batch), "--beam", str(beam)]
+        flags += ["--warmup", f"{options.seconds / 5}s", "--duration", f"{options.seconds}s"]
+        for _ in range(options.rounds):
+            seconds = engine_seconds(options, placement, texts, options.batch, beam)
+            rounds["offline"].append(1 / seconds)
+            report = load(options, placement, address, file, *flags)
+            rounds["server"].append(report["texts_per_second"])
+    return rounds
+
+
+def alone(options: argparse.Namespace, placement: Placement, beam: int) -> dict[str, Any]:
+    """Milliseconds of a short sentence, offline and through the server, of each round."""
+    texts = [text for text in sentences(7000) if len(text.split()) <= 6][: options.sentences]
+    rounds: dict[str, Any] = {"offline": [], "server": []}
+    with tempfile.TemporaryDirectory() as folder, server(options, placement, beam) as address:
+        file = Path(folder) / "texts"
+        file.write_text("\n".join(texts) + "\n")
+        flags = ["--concurrency", "1", "--calls", str(len(texts)), "--beam", str(beam)]
+        for _ in range(options.rounds):
+            rounds["offline"].append(1e3 * engine_seconds(options, placement, texts, 1, beam))
+            report = load(options, placement, address, file, *flags)
+            rounds["server"].append(report["by_status"]["OK"]["from_sent_ms"]["mean"])
+    return rounds
+
+
+def markdown(results: dict[str, Any]) -> str:
+    lines = [
+        "# What the server adds to the engine",
+        "",
+        f"Written by `tests/bench/server_overhead.py`. {machine.sentence(results['machine'])}; "
+        f"bundle {results['bundle']}, {results['compute']}, batch {results['batch']}, "
+        f"{results['sentences']} sentences. Medians over the rounds, ratios and differences within "
+        "a round.",
+        "",
+        "| cores | beam | offline, sentences/s | through gRPC | share | wanted | met |",
+        "|---|---:|---:|---:|---:|---|---|",
+    ]
+    for case in results.get("load", []):
+        pairs = list(zip(case["offline"], case["server"], strict=True))
+        share = median(through / offline for offline, through in pairs)
+        wanted = [f"≥ {LEAST_SHARE:.0%}", "yes" if share >= LEAST_SHARE else "no"]
+        lines.append(
+            f"| {case['cores']} | {case['beam']} | {median(case['offline']):.1f} | "
+            f"{median(case['server']):.1f} | {share:.1%} | "
+            + " | ".join(wanted if case["cores"] == "apart" else ["reported only", ""])
+            + " |"
+        )
+    lines += [
+        "",
+        "| cores | beam | engine alone, ms | through gRPC | added | wanted | met |",
+        "|---|---:|---:|---:|---:|---|---|",
+    ]
+    for case in results.get("alone", []):
+        pairs = list(zip(case["offline"], case["server"], strict=True))
+        added = median(through - offline for offline, through in pairs)
+        lines.append(
+            f"| {case['cores']} | {case['beam']} | {median(case['offline']):.2f} | "
+            f"{median(case['server']):.2f} | {added:.2f} ms | ≤ {MOST_ADDED_MS:.0f} ms | "
+            f"{'yes' if added <= MOST_ADDED_MS else 'no'} |"
+        )
+    lines += [
+        "",
+        "*apart*: one engine thread on one core, the rest of the server and the load generator on "
+        "the other. *all*: nothing pinned, an engine thread per core.",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def parse(words: list[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    add = parser.add_argument
+    add("--bundle", type=Path, default=ROOT / "model/bundles/en-de", metavar="DIR")
+    add("--source", default="en", metavar="LANGUAGE", help="of the bundle [en]")
+    add("--target", default="de", metavar="LANGUAGE", help="of the bundle [de]")
+    add("--compute", default="float32", metavar="TYPE", help="[%(default)s]")
+    add("--beam", nargs="+", type=int, default=[1, 5], metavar="N", help="[1 5]")
+    add("--batch", type=int, default=32, metavar="N", help="sequences in flight [%(default)s]")
+    add("--sentences", type=int, default=400, metavar="N", help="[%(default)s]")
+    add("--seconds", type=float, default=8, metavar="N",
+        help="that linnet-load measures in a round [%(default)s]")  # fmt: skip
+    add("--rounds", type=int, default=3, metavar="N", help="[%(default)s]")
+    add("--what", nargs="+", choices=("load", "alone"), default=["load", "alone"])
+    add("--all-cores", action="store_true", help="with nothing pinned")
+    add("--programs", type=Path, default=ROOT / "build/release/bin", metavar="DIR",
+        help="folder of the programs [build/release/bin]")  # fmt: skip
+    add("--out", type=Path, default=ROOT / "tests/bench/results", metavar="DIR",
+        help="folder of the results [tests/bench/results]")  # fmt: skip
+    options = parser.parse_args(words)
+    if min(options.rounds, options.batch, *options.beam) < 1 or options.sentences < 4:
+        parser.error("--rounds, --batch and --beam must be at least 1, --sentences at least 4")
+    if len(os.sched_getaffinity(0)) < 2:
+        parser.error("two cores are needed: one for the engine and one for everything else")
+    return options
+
+
+def kept(path: Path, facts: dict[str, Any]) -> dict[str, Any]:
+    """What the file holds of runs with the same settings, else nothing but the settings."""
+    before = json.loads(path.read_text()) if path.exists() else {}
+    if any(before.get(key) != value for key, value in facts.items() if key != "machine"):
+        before = {}
+    return {**before, **facts}
+
+
+def put(cases: list[dict[str, Any]], case: dict[str, Any]) -> None:
+    """In place of the one with the same cores and beam."""
+    same = [c for c in cases if (c["cores"], c["beam"]) == (case["cores"], case["beam"])]
+    for one in same:
+        cases.remove(one)
+    cases.append(case)
+    cases.sort(key=lambda c: (c["cores"] != "apart", c["beam"]))
+
+
+def main(words: list[str] | None = None) -> int:
+    options = parse(words)
+    cores = sorted(os.sched_getaffinity(0))
+    facts: dict[str, Any] = {
+        "machine": machine.facts(cores),
+        "bundle": options.bundle.name,
+        "compute": options.compute,
+        "batch": options.batch,
+        "sentences": options.sentences,
+    }
+    folder = options.out / machine.slug(facts["machine"])
+    path = folder / "server-overhead.json"
+    results = kept(path, facts)
+    name = "all" if options.all_cores else "apart"
+    placement = Placement(cores, cores) if options.all_cores else Placement(cores[:1], cores[1:2])
+    for beam in options.beam:
+        for what, measure in (("load", full_load), ("alone", alone)):
+            if what not in options.what:
+                continue
+            print(f"{what}, cores {name}, beam {beam} …", file=sys.stderr)
+            case = {"cores": name, "beam": beam, **measure(options, placement, beam)}
+            put(results.setdefault(what, []), case)
+    folder.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(results, indent=1) + "\n")
+    text = markdown(results)
+    path.with_suffix(".md").write_text(text)
+    print(text)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,169 @@
+#include "server/admit_policy.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <random>
+#include <vector>
+
+#include "gmock/gmock.h"
+
+namespace linnet::server {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+AdmitOptions RandomOptions(std::mt19937& random) {
+  return {.max_wait_steps = static_cast<int>(random() % 8),
+          .encode_call_steps = static_cast<float>(random() % 100) / 20,
+          .encode_call_tokens = static_cast<int>(random() % 60)};
+}
+
+TEST(AdmitPolicyTest, NobodyWithAFreePlaceWaitsLongerThanTheBound) {
+  std::mt19937 random(1);
+  for (int round = 0; round < 2000; ++round) {
+    const AdmitOptions options = RandomOptions(random);
+    AdmitPolicy policy(options);
+    int newcomers = 0, oldest = 0;  // steps that the first of them has waited
+    for (int step = 0; step < 200; ++step) {
+      newcomers += random() % 3 == 0 ? random() % 4 : 0;
+      if (policy.AdmitNow(newcomers, random() % 50)) {
+        ASSERT_GT(newcomers, 0);
+        newcomers = oldest = 0;
+      } else if (newcomers > 0) {
+        ASSERT_LE(++oldest, options.max_wait_steps);
+      }
+    }
+  }
+}
+
+TEST(AdmitPolicyTest, AnIdleEngineAdmitsAtOnce) {
+  std::mt19937 random(2);
+  for (int round = 0; round < 2000; ++round) {
+    AdmitPolicy policy(RandomOptions(random));
+    for (int step = random() % 5; step > 0; --step) policy.AdmitNow(random() % 3, 40);
+    EXPECT_TRUE(policy.AdmitNow(1 + random() % 9, 0));
+    EXPECT_FALSE(policy.AdmitNow(0, 0)) << "nobody is there";
+  }
+}
+
+TEST(AdmitPolicyTest, WaitingNeverCostsMoreThanTheInterruptionThatItPutsOff) {
+  // With as many seated all the time, so that the price stands. The last step's waiting is what
+  // would exceed it, and it is not waited.
+  std::mt19937 random(3);
+  for (int round = 0; round < 2000; ++round) {
+    const AdmitOptions options = RandomOptions(random);
+    AdmitPolicy policy(options);
+    const int seated = 1 + random() % 60;
+    int newcomers = 0, waited = 0;
+    for (int step = 0; step < 200; ++step) {
+      newcomers += random() % 2 == 0 ? random() % 3 : 0;
+      if (policy.AdmitNow(newcomers, seated)) {
+        newcomers = waited = 0;
+      } else {
+        waited += newcomers;
+        ASSERT_LT(waited, std::max(1e-9, seated * double{options.encode_call_steps} + 1e-3));
+      }
+    }
+  }
+}
+
+TEST(AdmitPolicyTest, AFreeCallOrABoundOfZeroAdmitsAtOnce) {
+  AdmitPolicy free({.encode_call_steps = 0});
+  EXPECT_TRUE(free.AdmitNow(1, 30));
+  AdmitPolicy at_once({.max_wait_steps = 0, .encode_call_steps = 100});
+  EXPECT_TRUE(at_once.AdmitNow(1, 30));
+}
+
+TEST(AdmitPolicyTest, TheMoreWaitTheSoonerTheyComeInAndTheMoreAreSeatedTheLater) {
+  const auto steps = [](int newcomers, int seated) {
+    AdmitPolicy policy({.max_wait_steps = 100, .encode_call_steps = 1});
+    int waited = 0;
+    while (!policy.AdmitNow(newcomers, seated)) ++waited;
+    return waited;
+  };
+  EXPECT_EQ(steps(1, 12), 11);
+  EXPECT_EQ(steps(3, 12), 3);
+  EXPECT_EQ(steps(12, 12), 0);
+  EXPECT_EQ(steps(3, 6), 1);
+}
+
+int64_t Cost(const std::vector<int>& lengths, const std::vector<std::vector<int>>& groups,
+             int call_tokens) {
+  int64_t cost = 0;
+  for (const std::vector<int>& group : groups) {
+    int longest = 0;
+    for (int i : group) longest = std::max(longest, lengths[i]);
+    cost += int64_t{longest} * std::ssize(group) + call_tokens;
+  }
+  return cost;
+}
+
+// Every way to put n newcomers into groups.
+int64_t LeastCost(const std::vector<int>& lengths, int call_tokens) {
+  int64_t least = std::numeric_limits<int64_t>::max();
+  std::vector<std::vector<int>> groups;
+  std::function<void(int)> place = [&](int i) {
+    if (i == std::ssize(lengths)) {
+      least = std::min(least, Cost(lengths, groups, call_tokens));
+      return;
+    }
+    for (size_t g = 0; g < groups.size(); ++g) {
+      groups[g].push_back(i);
+      place(i + 1);
+      groups[g].pop_back();
+    }
+    groups.push_back({i});
+    place(i + 1);
+    groups.pop_back();
+  };
+  place(0);
+  return least;
+}
+
+TEST(GroupByLengthTest, NoDivisionCostsLess) {
+  std::mt19937 random(4);
+  for (int round = 0; round < 300; ++round) {
+    std::vector<int> lengths(1 + random() % 8);
+    for (int& length : lengths) length = 1 + random() % 60;
+    const int call_tokens = random() % 40;
+    EXPECT_EQ(Cost(lengths, GroupByLength(lengths, call_tokens), call_tokens),
+              LeastCost(lengths, call_tokens));
+  }
+}
+
+TEST(GroupByLengthTest, EveryNewcomerIsInOneGroupAndPaddingIsBounded) {
+  std::mt19937 random(5);
+  for (int round = 0; round < 300; ++round) {
+    std::vector<int> lengths(random() % 160);
+    for (int& length : lengths) length = 1 + random() % 500;
+    const int call_tokens = random() % 100;
+    std::vector<int> seen;
+    int64_t padding = 0;
+    for (const std::vector<int>& group : GroupByLength(lengths, call_tokens)) {
+      for (int i : group) {
+        seen.push_back(i);
+        padding += lengths[group.back()] - lengths[i];  // the last is the longest
+      }
+    }
+    EXPECT_LE(padding, int64_t{call_tokens} * std::ssize(lengths));
+    std::sort(seen.begin(), seen.end());
+    ASSERT_EQ(seen.size(), lengths.size());
+    for (int i = 0; i < std::ssize(seen); ++i) ASSERT_EQ(seen[i], i);
+  }
+}
+
+TEST(GroupByLengthTest, FreeCallsPadNothingAndDearOnesMakeOneGroup) {
+  const std::vector<int> lengths = {9, 3, 9, 30, 4};
+  EXPECT_THAT(GroupByLength(lengths, 0),
+              ElementsAre(ElementsAre(1), ElementsAre(4), ElementsAre(0, 2), ElementsAre(3)));
+  EXPECT_THAT(GroupByLength(lengths, 1000), ElementsAre(ElementsAre(1, 4, 0, 2, 3)));
+  EXPECT_THAT(GroupByLength(lengths, 12), ElementsAre(ElementsAre(1, 4, 0, 2), ElementsAre(3)))
+      << "11 tokens of padding are less than a call, 21 for each are not";
+  EXPECT_THAT(GroupByLength({}, 5), IsEmpty());
+}
+
+}  // namespace
+}  // namespace linnet::server
