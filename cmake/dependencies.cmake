@@ -10,6 +10,13 @@ find_package(ICU 72 REQUIRED COMPONENTS uc i18n)
 find_package(gRPC CONFIG REQUIRED)
 find_package(OpenSSL REQUIRED)  # libcrypto: sha256 of a bundle's files
 
+# Debian's libcld2-dev brings no configuration for CMake.
+find_path(LINNET_CLD2_INCLUDE cld2/public/compact_lang_det.h REQUIRED)
+find_library(LINNET_CLD2_LIBRARY cld2 REQUIRED)
+add_library(linnet_cld2 UNKNOWN IMPORTED)
+set_target_properties(linnet_cld2 PROPERTIES
+  IMPORTED_LOCATION "${LINNET_CLD2_LIBRARY}" INTERFACE_INCLUDE_DIRECTORIES "${LINNET_CLD2_INCLUDE}")
+
 set(LINNET_SENTENCEPIECE_DIR "${CMAKE_SOURCE_DIR}/.deps/sentencepiece" CACHE PATH "Installed static SentencePiece")
 find_library(LINNET_SENTENCEPIECE_LIBRARY NAMES libsentencepiece.a
              PATHS "${LINNET_SENTENCEPIECE_DIR}/lib" NO_DEFAULT_PATH)

@@ -25,7 +25,7 @@ absl::StatusOr<Permit> Admission::Enter(int64_t bytes) {
   MutexLock lock(mu_);
   if (bytes_ + bytes > limits_.max_bytes) {
     metrics_.Rejected(RejectReason::kBytes);
-    return Busy("TOO_MANY_BYTES",
+    return Busy(Reason::kTooManyBytes,
                 absl::StrCat("the server holds requests of ", bytes_, " bytes and takes at most ",
                              limits_.max_bytes, ": this one has ", bytes, ", retry later"),
                 kRetryDelay,
@@ -42,7 +42,7 @@ absl::Status Admission::Charge(int64_t tokens) {
   ErrorMetadata metadata = {{"requestTokens", absl::StrCat(tokens)},
                             {"maxTokens", absl::StrCat(limits_.max_tokens)}};
   if (tokens > limits_.max_tokens) {
-    return BadField("contents", "CALL_TOO_LARGE",
+    return BadField("contents", Reason::kCallTooLarge,
                     absl::StrCat("the call needs ", tokens,
                                  " tokens of work ((source + most target tokens) x beam size), "
                                  "this server admits at most ",
@@ -53,7 +53,7 @@ absl::Status Admission::Charge(int64_t tokens) {
   if (tokens_ + tokens > limits_.max_tokens) {
     metrics_.Rejected(RejectReason::kTokens);
     metadata.emplace_back("admittedTokens", absl::StrCat(tokens_));
-    return Busy("TOO_MUCH_WORK",
+    return Busy(Reason::kTooMuchWork,
                 absl::StrCat("the server has ", tokens_, " tokens of work and takes at most ",
                              limits_.max_tokens, ": this call needs ", tokens, ", retry later"),
                 kRetryDelay, std::move(metadata));

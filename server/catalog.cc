@@ -49,7 +49,7 @@ bool IsLanguageTag(absl::string_view tag) {
 
 absl::Status CheckTag(absl::string_view field, absl::string_view tag) {
   if (tag.empty() || IsLanguageTag(tag)) return absl::OkStatus();
-  return BadField(field, "BAD_LANGUAGE_CODE",
+  return BadField(field, Reason::kBadLanguageCode,
                   absl::StrCat("\"", absl::CHexEscape(tag.substr(0, 40)),
                                "\" is no language code (BCP-47), such as \"en\" or \"de-AT\""));
 }
@@ -157,6 +157,8 @@ linnet::v1::Model ServedModel::Describe() const {
   options.set_n_best(defaults.n_best);
   options.set_normalize_scores(defaults.normalize_scores);
   options.set_temperature(defaults.temperature);
+  options.set_top_k(defaults.top_k);
+  options.set_top_p(defaults.top_p);
   model.set_device(info.device);
   model.set_compute_type(info.compute_type);
   model.set_parameters(manifest.architecture().parameters());
@@ -164,6 +166,7 @@ linnet::v1::Model ServedModel::Describe() const {
   model.set_license(manifest.license());
   model.set_description(manifest.description());
   model.set_provisional(manifest.provisional());
+  model.set_max_beam_size(info.limits.max_beam_size);
   return model;
 }
 
@@ -191,6 +194,18 @@ absl::StatusOr<std::unique_ptr<Catalog>> Catalog::Load(const std::filesystem::pa
   return catalog;
 }
 
+absl::StatusOr<ServedModel*> Catalog::Named(absl::string_view name) const {
+  if (name.empty()) return BadField("name", Reason::kMissing, "is required");
+  for (const auto& model : models_) {
+    if (model->name() == name) return model.get();
+  }
+  auto names = [](std::string* out, const auto& model) { absl::StrAppend(out, model->name()); };
+  // A start of the name is enough: what details may hold is limited.
+  const std::string shown = absl::CHexEscape(name.substr(0, 80));
+  return NoSuchModel(shown, absl::StrCat("no model \"", shown, "\": there is ",
+                                         absl::StrJoin(models_, ", ", names)));
+}
+
 absl::StatusOr<ServedModel*> Catalog::Find(Task task, absl::string_view name,
                                            absl::string_view source_language,
                                            absl::string_view target_language,
@@ -198,29 +213,23 @@ absl::StatusOr<ServedModel*> Catalog::Find(Task task, absl::string_view name,
   if (auto status = CheckTag(source_field, source_language); !status.ok()) return status;
   if (auto status = CheckTag("target_language_code", target_language); !status.ok()) return status;
   if (!name.empty()) {
-    for (const auto& model : models_) {
-      const BundleManifest& manifest = model->bundle.manifest;
-      if (model->name() != name) continue;
-      if (manifest.task() != task) {
-        return BadField("model", "WRONG_TASK",
-                        absl::StrCat("\"", name, "\" ", TaskVerb(manifest.task()),
-                                     ": name one that ", TaskVerb(task), ", or none"));
-      }
-      if (!ServesPair(manifest, source_language, target_language)) {
-        return BadField("model", "WRONG_LANGUAGES",
-                        absl::StrCat("\"", name, "\" ", TaskVerb(task), " ", Pair(manifest),
-                                     ": ask for that, or name another model"));
-      }
-      return model.get();
+    absl::StatusOr<ServedModel*> model = Named(name);
+    if (!model.ok()) return model;
+    const BundleManifest& manifest = (*model)->bundle.manifest;
+    if (manifest.task() != task) {
+      return BadField("model", Reason::kWrongTask,
+                      absl::StrCat("\"", name, "\" ", TaskVerb(manifest.task()), ": name one that ",
+                                   TaskVerb(task), ", or none"));
     }
-    auto names = [](std::string* out, const auto& model) { absl::StrAppend(out, model->name()); };
-    // A start of the name is enough: what details may hold is limited.
-    const std::string shown = absl::CHexEscape(name.substr(0, 80));
-    return NoSuchModel(shown, absl::StrCat("no model \"", shown, "\": there is ",
-                                           absl::StrJoin(models_, ", ", names)));
+    if (!ServesPair(manifest, source_language, target_language)) {
+      return BadField("model", Reason::kWrongLanguages,
+                      absl::StrCat("\"", name, "\" ", TaskVerb(task), " ", Pair(manifest),
+                                   ": ask for that, or name another model"));
+    }
+    return model;
   }
   if (source_language.empty()) {
-    return BadField(source_field, "MISSING", "is required where no model is named");
+    return BadField(source_field, Reason::kMissing, "is required where no model is named");
   }
   for (auto fits : {IsPair, ServesPair}) {
     for (const auto& model : models_) {

@@ -47,6 +47,8 @@ class Catalog {
 
   const std::vector<std::unique_ptr<ServedModel>>& models() const { return models_; }
 
+  // INVALID_ARGUMENT without a name, NOT_FOUND listing what there is.
+  absl::StatusOr<ServedModel*> Named(absl::string_view name) const;
   // The model for a task. With a `name` the languages may be empty, and must fit if they are not;
   // without one it is the first by name whose languages are those asked for: the very tag, case
   // aside, else its primary subtag ("en-US" finds "en"). INVALID_ARGUMENT for a tag that is none or

@@ -1,9 +1,11 @@
 #include "server/errors.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "absl/strings/cord.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 #include "absl/types/optional.h"
 #include "google/rpc/error_details.pb.h"
 
@@ -11,6 +13,72 @@ namespace linnet::server {
 namespace {
 
 constexpr char kTypePrefix[] = "type.googleapis.com/";
+constexpr char kDomain[] = "linnet";
+
+using Code = absl::StatusCode;
+
+// In the order of Reason.
+constexpr ErrorCondition kTable[] = {
+    {Reason::kMalformed, "MALFORMED", Code::kInvalidArgument, Detail::kBadRequest,
+     "The bytes are no message of the method's type."},
+    {Reason::kInvalidUtf8, "INVALID_UTF8", Code::kInvalidArgument, Detail::kBadRequest,
+     "A text is not UTF-8; the message names the first byte that is wrong."},
+    {Reason::kEmpty, "EMPTY", Code::kInvalidArgument, Detail::kBadRequest,
+     "There is no text, or one of them is empty or nothing but white space."},
+    {Reason::kMissing, "MISSING", Code::kInvalidArgument, Detail::kBadRequest,
+     "A field that is required is not set."},
+    {Reason::kSetTwice, "SET_TWICE", Code::kInvalidArgument, Detail::kBadRequest,
+     "Two fields say the same: set one of them."},
+    {Reason::kTooManyTexts, "TOO_MANY_TEXTS", Code::kInvalidArgument, Detail::kBadRequest,
+     "More texts than go into one message: send the rest in another."},
+    {Reason::kTextTooLarge, "TEXT_TOO_LARGE", Code::kInvalidArgument, Detail::kBadRequest,
+     "More bytes of text than go into one call: send the rest in another."},
+    {Reason::kBadLanguageCode, "BAD_LANGUAGE_CODE", Code::kInvalidArgument, Detail::kBadRequest,
+     "Not a language code of BCP-47."},
+    {Reason::kLanguageUnknown, "LANGUAGE_UNKNOWN", Code::kInvalidArgument, Detail::kBadRequest,
+     "The language of the text could not be told: name it."},
+    {Reason::kBadOption, "BAD_OPTION", Code::kInvalidArgument, Detail::kBadRequest,
+     "An option of the search is outside its range."},
+    {Reason::kBadLabel, "BAD_LABEL", Code::kInvalidArgument, Detail::kBadRequest,
+     "Too many labels, or one that is not of lower-case letters, digits, '_' and '-'."},
+    {Reason::kBadSetting, "BAD_SETTING", Code::kInvalidArgument, Detail::kBadRequest,
+     "A field has no meaning here, or a value that the API does not have."},
+    {Reason::kWrongTask, "WRONG_TASK", Code::kInvalidArgument, Detail::kBadRequest,
+     "The model that was named has another task."},
+    {Reason::kWrongLanguages, "WRONG_LANGUAGES", Code::kInvalidArgument, Detail::kBadRequest,
+     "The model that was named has other languages."},
+    {Reason::kTextTooLong, "TEXT_TOO_LONG", Code::kInvalidArgument, Detail::kBadRequest,
+     "More tokens than the model reads at once: shorten the text, or ask Summarize for chunks "
+     "(long_input)."},
+    {Reason::kUnreadableText, "UNREADABLE_TEXT", Code::kInvalidArgument, Detail::kBadRequest,
+     "The text could not be split or tokenised; the message says where."},
+    {Reason::kCallTooLarge, "CALL_TOO_LARGE", Code::kInvalidArgument, Detail::kBadRequest,
+     "The call alone is more work than the server ever holds: send less text at once."},
+    {Reason::kBeyondEngine, "BEYOND_ENGINE", Code::kInvalidArgument, Detail::kBadRequest,
+     "The engine has not the rows or the memory for this request, even when it is idle."},
+    {Reason::kUnknownField, "UNKNOWN_FIELD", Code::kUnimplemented, Detail::kBadRequest,
+     "A field is set that this version does not know: nothing is ignored."},
+    {Reason::kUnsupportedFormat, "UNSUPPORTED_FORMAT", Code::kUnimplemented, Detail::kBadRequest,
+     "A format of text that is not read: send text/plain."},
+    {Reason::kUnsupportedOption, "UNSUPPORTED_OPTION", Code::kUnimplemented, Detail::kBadRequest,
+     "An option that this method or this model cannot honour: leave it unset."},
+    {Reason::kModelNotFound, "MODEL_NOT_FOUND", Code::kNotFound, Detail::kResourceInfo,
+     "No model has that name or those languages; the message lists what there is."},
+    {Reason::kTooManyBytes, "TOO_MANY_BYTES", Code::kResourceExhausted,
+     Detail::kRetryInfoAndQuotaFailure,
+     "The server holds as many bytes of requests as it may: retry after the delay."},
+    {Reason::kTooMuchWork, "TOO_MUCH_WORK", Code::kResourceExhausted,
+     Detail::kRetryInfoAndQuotaFailure,
+     "The server has as much work as it may: retry after the delay."},
+    {Reason::kShuttingDown, "SHUTTING_DOWN", Code::kUnavailable, Detail::kRetryInfo,
+     "The server is about to stop: retry, or ask another one."},
+    {Reason::kCancelled, "CANCELLED", Code::kCancelled, Detail::kNone,
+     "The caller cancelled the call, or went away."},
+    {Reason::kDeadlineExceeded, "DEADLINE_EXCEEDED", Code::kDeadlineExceeded, Detail::kNone,
+     "The deadline passed before the answer was complete."},
+    {Reason::kInternal, "INTERNAL", Code::kInternal, Detail::kNone,
+     "The server failed; its log says why."},
+};
 
 template <typename Detail>
 std::string TypeUrl() {
@@ -28,14 +96,18 @@ bool Extract(const absl::Status& status, Detail& detail) {
   return payload.has_value() && detail.ParseFromString(std::string(*payload));
 }
 
-absl::Status MakeError(absl::StatusCode code, absl::string_view reason, absl::string_view message,
-                       ErrorMetadata metadata) {
-  absl::Status status(code, message);
+void AttachInfo(absl::string_view reason, ErrorMetadata metadata, absl::Status& status) {
   google::rpc::ErrorInfo info;
   info.set_reason(std::string(reason));
-  info.set_domain("linnet");
+  info.set_domain(kDomain);
   for (auto& [key, value] : metadata) (*info.mutable_metadata())[key] = std::move(value);
   Attach(info, status);
+}
+
+absl::Status MakeError(Reason reason, absl::string_view message, ErrorMetadata metadata) {
+  const ErrorCondition& condition = ConditionOf(reason);
+  absl::Status status(condition.code, message);
+  AttachInfo(condition.name, std::move(metadata), status);
   return status;
 }
 
@@ -47,25 +119,34 @@ void AttachRetry(absl::Duration delay, absl::Status& status) {
   Attach(retry, status);
 }
 
+absl::Status WithPayloadsOf(const absl::Status& from, absl::Status to) {
+  from.ForEachPayload([&](absl::string_view type_url, const absl::Cord& payload) {
+    to.SetPayload(type_url, payload);
+  });
+  return to;
+}
+
 }  // namespace
 
-absl::Status BadField(absl::string_view field, absl::string_view reason, absl::string_view message,
+std::span<const ErrorCondition> ErrorTable() { return kTable; }
+
+const ErrorCondition& ConditionOf(Reason reason) { return kTable[static_cast<int>(reason)]; }
+
+absl::Status BadField(absl::string_view field, Reason reason, absl::string_view message,
                       ErrorMetadata metadata) {
   metadata.emplace_back("field", std::string(field));
-  absl::Status status = MakeError(absl::StatusCode::kInvalidArgument, reason,
-                                  absl::StrCat(field, ": ", message), std::move(metadata));
+  absl::Status status = MakeError(reason, absl::StrCat(field, ": ", message), std::move(metadata));
   google::rpc::BadRequest bad_request;
   google::rpc::BadRequest::FieldViolation& violation = *bad_request.add_field_violations();
   violation.set_field(std::string(field));
   violation.set_description(std::string(message));
-  violation.set_reason(std::string(reason));
+  violation.set_reason(std::string(ConditionOf(reason).name));
   Attach(bad_request, status);
   return status;
 }
 
 absl::Status NoSuchModel(absl::string_view name, absl::string_view message) {
-  absl::Status status = MakeError(absl::StatusCode::kNotFound, "MODEL_NOT_FOUND", message,
-                                  {{"name", std::string(name)}});
+  absl::Status status = MakeError(Reason::kModelNotFound, message, {{"name", std::string(name)}});
   google::rpc::ResourceInfo resource;
   resource.set_resource_type("linnet.v1.Model");
   resource.set_resource_name(std::string(name));
@@ -74,16 +155,20 @@ absl::Status NoSuchModel(absl::string_view name, absl::string_view message) {
   return status;
 }
 
-absl::Status Busy(absl::string_view reason, absl::string_view message, absl::Duration retry_delay,
-                  ErrorMetadata metadata) {
-  absl::Status status =
-      MakeError(absl::StatusCode::kResourceExhausted, reason, message, std::move(metadata));
+absl::Status Busy(Reason reason, absl::string_view message, absl::Duration retry_delay,
+                  ErrorMetadata metadata, absl::string_view subject) {
+  absl::Status status = MakeError(reason, message, std::move(metadata));
   AttachRetry(retry_delay, status);
+  google::rpc::QuotaFailure quota;
+  google::rpc::QuotaFailure::Violation& violation = *quota.add_violations();
+  violation.set_subject(std::string(subject));
+  violation.set_description(std::string(message));
+  Attach(quota, status);
   return status;
 }
 
 absl::Status ShuttingDown() {
-  absl::Status status = MakeError(absl::StatusCode::kUnavailable, "SHUTTING_DOWN",
+  absl::Status status = MakeError(Reason::kShuttingDown,
                                   "the server is shutting down: retry, or ask another one", {});
   AttachRetry(absl::Milliseconds(100), status);
   return status;
@@ -92,21 +177,47 @@ absl::Status ShuttingDown() {
 absl::Status WithErrorInfo(absl::Status status) {
   google::rpc::ErrorInfo info;
   if (status.ok() || Extract(status, info)) return status;
-  info.set_reason(absl::StatusCodeToString(status.code()));
-  info.set_domain("linnet");
-  Attach(info, status);
+  AttachInfo(absl::StatusCodeToString(status.code()), {}, status);
   return status;
 }
 
-absl::Status AtField(absl::string_view field, absl::string_view reason, absl::Status status) {
+absl::Status AtField(absl::string_view field, Reason reason, absl::Status status) {
   if (status.code() != absl::StatusCode::kInvalidArgument) return status;
   return BadField(field, reason, status.message());
+}
+
+absl::Status Renamed(absl::string_view from, absl::string_view to, const absl::Status& status) {
+  google::rpc::BadRequest bad_request;
+  if (!Extract(status, bad_request) || bad_request.field_violations_size() != 1) return status;
+  std::string& field = *bad_request.mutable_field_violations(0)->mutable_field();
+  absl::string_view rest = field;
+  absl::string_view message = status.message();
+  if (!absl::ConsumePrefix(&message, field) || !absl::ConsumePrefix(&rest, from)) return status;
+  field = absl::StrCat(to, rest);
+  absl::Status renamed =
+      WithPayloadsOf(status, absl::Status(status.code(), absl::StrCat(field, message)));
+  google::rpc::ErrorInfo info;
+  Extract(status, info);
+  (*info.mutable_metadata())["field"] = field;
+  Attach(info, renamed);
+  Attach(bad_request, renamed);
+  return renamed;
+}
+
+absl::Status WithRequestId(absl::string_view request_id, absl::Status status) {
+  if (status.ok()) return status;
+  google::rpc::RequestInfo info;
+  info.set_request_id(std::string(request_id));
+  Attach(info, status);
+  return status;
 }
 
 google::rpc::Status ToProto(const absl::Status& status) {
   google::rpc::Status proto;
   proto.set_code(static_cast<int>(status.code()));
-  proto.set_message(std::string(status.message()));
+  proto.set_message(status.code() == absl::StatusCode::kInternal
+                        ? "the server failed to answer this call; its log says why"
+                        : std::string(status.message()));
   status.ForEachPayload([&](absl::string_view type_url, const absl::Cord& payload) {
     google::protobuf::Any& detail = *proto.add_details();
     detail.set_type_url(std::string(type_url));

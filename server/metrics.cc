@@ -42,6 +42,7 @@ constexpr std::array kCodes = {absl::StatusCode::kOk,
                                absl::StatusCode::kDeadlineExceeded,
                                absl::StatusCode::kNotFound,
                                absl::StatusCode::kResourceExhausted,
+                               absl::StatusCode::kUnimplemented,
                                absl::StatusCode::kUnavailable,
                                absl::StatusCode::kInternal};
 
@@ -71,8 +72,20 @@ absl::string_view MethodName(Method method) {
       return "Translate";
     case Method::kSummarize:
       return "Summarize";
+    case Method::kStreamTranslate:
+      return "StreamTranslate";
+    case Method::kStreamSummarize:
+      return "StreamSummarize";
+    case Method::kTranslateDocument:
+      return "TranslateDocument";
+    case Method::kSummarizeDocument:
+      return "SummarizeDocument";
+    case Method::kDetectLanguage:
+      return "DetectLanguage";
     case Method::kListModels:
       return "ListModels";
+    case Method::kGetModel:
+      return "GetModel";
   }
   return "unknown";
 }

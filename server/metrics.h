@@ -24,9 +24,21 @@ class Family;
 
 namespace linnet::server {
 
-enum class Method { kTranslate, kSummarize, kListModels };
-inline constexpr std::array kMethods = {Method::kTranslate, Method::kSummarize,
-                                        Method::kListModels};
+enum class Method {
+  kTranslate,
+  kSummarize,
+  kStreamTranslate,
+  kStreamSummarize,
+  kTranslateDocument,
+  kSummarizeDocument,
+  kDetectLanguage,
+  kListModels,
+  kGetModel,
+};
+inline constexpr std::array kMethods = {
+    Method::kTranslate,       Method::kSummarize,         Method::kStreamTranslate,
+    Method::kStreamSummarize, Method::kTranslateDocument, Method::kSummarizeDocument,
+    Method::kDetectLanguage,  Method::kListModels,        Method::kGetModel};
 absl::string_view MethodName(Method method);
 
 // Why a request was turned away before any decoding.

@@ -73,8 +73,18 @@ ParsedOptions ParseOptions(int argc, const char* const* argv) {
                  "Source tokens that each engine holds at most")
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 32));
   app.add_option("--max-encode-tokens", options.batcher.max_encode_tokens,
-                 "Source tokens, padding counted, that are encoded between two steps at most")
+                 "Source tokens that are encoded between two steps at most")
       ->check(CLI::Range(1, 1 << 24));
+  app.add_option("--admit-wait-steps", options.batcher.admit.max_wait_steps,
+                 "Steps that a newcomer waits at most for others to be encoded with")
+      ->check(CLI::Range(0, 1000));
+  app.add_option("--encode-call-steps", options.batcher.admit.encode_call_steps,
+                 "What an encoder call costs beside its tokens, in decoder steps: the higher, the "
+                 "longer newcomers wait for others")
+      ->check(CLI::Range(0.0, 1000.0));
+  app.add_option("--encode-call-tokens", options.batcher.admit.encode_call_tokens,
+                 "The same in source tokens: the higher, the more padding a call may have")
+      ->check(CLI::Range(0, 1 << 24));
   app.add_option("--max-admitted-tokens", options.admission.max_tokens,
                  "Work in the house at most: (source + most target tokens) x beam size, summed "
                  "over segments")
@@ -120,6 +130,9 @@ void LogOptions(const Options& options) {
        {"rows", options.rows},
        {"memory_tokens", options.memory_tokens},
        {"max_encode_tokens", options.batcher.max_encode_tokens},
+       {"admit_wait_steps", options.batcher.admit.max_wait_steps},
+       {"encode_call_steps", options.batcher.admit.encode_call_steps},
+       {"encode_call_tokens", options.batcher.admit.encode_call_tokens},
        {"max_admitted_tokens", options.admission.max_tokens},
        {"max_admitted_bytes", options.admission.max_bytes},
        {"max_contents", options.text.max_contents},

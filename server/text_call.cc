@@ -7,7 +7,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "server/errors.h"
+#include "server/language_detector.h"
+#include "server/part_writer.h"
 #include "server/text_reply.h"
+#include "server/text_work.h"
 
 namespace linnet::server {
 namespace {
@@ -21,65 +24,88 @@ void SetDuration(absl::Duration from, google::protobuf::Duration& to) {
 }  // namespace
 
 // One call. Its jobs on the pool and its sinks hold it together: the last of them to go lets it
-// die, whether it was called or not, which is why the pointer is shared. At any time a single
-// thread is at work on it, and each hands it to the next through a lock.
+// die, whether it was called or not, which is why the pointer is shared. The scheduler's thread
+// files what becomes of the segments; a single job on the pool, at any time, reads it.
 template <typename Response>
 class TextCalls::Call : public std::enable_shared_from_this<Call<Response>> {
  public:
   Call(TextCalls& calls, TextRequest request, Permit permit, Response& response,
-       const CallContext& context, Done done)
+       const CallContext& context, OnPart on_part, Done done)
       : calls_(calls),
         request_(std::move(request)),
         permit_(std::move(permit)),
         response_(response),
         context_(context),
+        on_part_(std::move(on_part)),
         done_(std::move(done)) {}
 
   // On the pool.
   void Prepare();
 
  private:
-  // Files the result of one sequence; the last one sends the call on.
+  // One segment, counted through all texts.
+  struct Segment {
+    SegmentWork* work = nullptr;
+    std::vector<model::TokenId> stable;  // that the job on the pool has not seen yet
+    bool done = false;                   // work->result is filled
+  };
+
   class SegmentSink : public Sink {
    public:
-    SegmentSink(std::shared_ptr<Call> call, SegmentWork& work)
-        : call_(std::move(call)), work_(work) {}
+    SegmentSink(std::shared_ptr<Call> call, size_t segment)
+        : call_(std::move(call)), segment_(segment) {}
+    void Progress(std::vector<model::TokenId> stable) override {
+      call_->SegmentStable(segment_, std::move(stable));
+    }
     void Done(absl::StatusOr<SequenceResult> result) override {
-      call_->SegmentDone(work_, std::move(result));
+      call_->SegmentDone(segment_, std::move(result));
     }
 
    private:
     std::shared_ptr<Call> call_;
-    SegmentWork& work_;
+    const size_t segment_;
   };
 
   absl::Status PrepareAndSubmit();
-  void SegmentDone(SegmentWork& work, absl::StatusOr<SequenceResult> result);
+  // On the scheduler's thread.
+  void SegmentStable(size_t index, std::vector<model::TokenId> stable);
+  void SegmentDone(size_t index, absl::StatusOr<SequenceResult> result);
+  // Sends the call to the pool.
+  void Wake();
+  // On the pool: hands on what there is of the stream, and ends the call once all has ended.
+  void Work();
   void Assemble();
   void End(absl::Status status);
+
+  bool streams() const { return on_part_ != nullptr; }
 
   TextCalls& calls_;
   const TextRequest request_;
   std::optional<Permit> permit_;
   Response& response_;
   const CallContext context_;
+  OnPart on_part_;
   Done done_;
 
   std::vector<TextWork> works_;
   absl::Duration tokenize_;
-  SequenceTimes slowest_;
-  int open_ = 0;  // sequences that have not ended
-  absl::Status status_;
+  SequenceTimes slowest_;  // the scheduler's, until all has ended
+  std::optional<PartWriter> writer_;
+
+  Mutex mu_;
+  std::vector<Segment> segments_ ABSL_GUARDED_BY(mu_);
+  int open_ ABSL_GUARDED_BY(mu_) = 0;          // sequences that have not ended
+  bool at_work_ ABSL_GUARDED_BY(mu_) = false;  // a job is on the pool
+  absl::Status status_ ABSL_GUARDED_BY(mu_);
 };
 
 template <typename Response>
 void TextCalls::Call<Response>::Prepare() {
   absl::Status status = PrepareAndSubmit();
   if (status.ok()) return;  // in the scheduler's hands: touch nothing
-  if (status.code() == absl::StatusCode::kInvalidArgument)
+  if (absl::IsInvalidArgument(status) || absl::IsUnimplemented(status))
     calls_.metrics_.Rejected(RejectReason::kInvalid);
-  if (status.code() == absl::StatusCode::kUnavailable)
-    calls_.metrics_.Rejected(RejectReason::kDraining);
+  if (absl::IsUnavailable(status)) calls_.metrics_.Rejected(RejectReason::kDraining);
   End(std::move(status));
 }
 
@@ -105,6 +131,7 @@ absl::Status TextCalls::Call<Response>::PrepareAndSubmit() {
 
   int64_t cost = 0;
   std::vector<std::unique_ptr<Sequence>> sequences;
+  std::vector<Segment> segments;
   for (TextWork& text : works_) {
     for (SegmentWork& segment : text.segments) {
       auto sequence = std::make_unique<Sequence>();
@@ -112,42 +139,112 @@ absl::Status TextCalls::Call<Response>::PrepareAndSubmit() {
       sequence->input.source = segment.source;
       sequence->input.options =
           MergeOptions(request_.model->bundle, request_.options, source_tokens);
+      sequence->input.report_stable = streams();
       sequence->deadline = context_.deadline;
       sequence->cancelled = context_.cancelled;
-      sequence->sink = std::make_unique<SegmentSink>(this->shared_from_this(), segment);
+      sequence->sink = std::make_unique<SegmentSink>(this->shared_from_this(), segments.size());
       cost += (int64_t{source_tokens} + sequence->input.options.max_target_tokens) *
               sequence->input.options.beam_size;
       sequences.push_back(std::move(sequence));
+      segments.push_back({.work = &segment, .stable = {}});
     }
   }
   if (absl::Status status = permit_->Charge(cost); !status.ok()) return status;
-  open_ = static_cast<int>(sequences.size());
+  if (streams()) writer_.emplace(request_, works_);
+  {
+    MutexLock lock(mu_);
+    segments_ = std::move(segments);
+    open_ = static_cast<int>(sequences.size());
+  }
   // On success nothing here may be touched any more: the sinks may be at work.
-  return AtField("request", "BEYOND_ENGINE", request_.model->scheduler->Submit(sequences));
+  return AtField("request", Reason::kBeyondEngine, request_.model->scheduler->Submit(sequences));
 }
 
 template <typename Response>
-void TextCalls::Call<Response>::SegmentDone(SegmentWork& work,
-                                            absl::StatusOr<SequenceResult> result) {
-  if (result.ok()) {
-    work.result = *std::move(result);
-    const model::Hypothesis& best = work.result.hypotheses.front();
-    request_.model->metrics->SequenceFinished(
-        work.result.times, static_cast<int>(work.source.size()),
-        static_cast<int>(best.tokens.size()), best.ended_by_limit);
-    if (slowest_.finished <= work.result.times.finished) slowest_ = work.result.times;
-  } else if (status_.ok()) {
-    status_ = result.status();
-    context_.cancelled->store(true, std::memory_order_relaxed);  // the others would be for nothing
+void TextCalls::Call<Response>::SegmentStable(size_t index, std::vector<model::TokenId> stable) {
+  {
+    MutexLock lock(mu_);
+    segments_[index].stable = std::move(stable);
   }
-  if (--open_ > 0) return;
-  calls_.pool_.Run([self = this->shared_from_this()] { self->Assemble(); },
-                   TextPool::Urgency::kAnswer);
+  Wake();
+}
+
+template <typename Response>
+void TextCalls::Call<Response>::SegmentDone(size_t index, absl::StatusOr<SequenceResult> result) {
+  bool wake = streams();
+  {
+    MutexLock lock(mu_);
+    if (result.ok()) {
+      SegmentWork& work = *segments_[index].work;
+      work.result = *std::move(result);
+      segments_[index].done = true;
+      const model::Hypothesis& best = work.result.hypotheses.front();
+      request_.model->metrics->SequenceFinished(
+          work.result.times, static_cast<int>(work.source.size()),
+          static_cast<int>(best.tokens.size()), best.ended_by_limit);
+      if (slowest_.finished <= work.result.times.finished) slowest_ = work.result.times;
+    } else if (status_.ok()) {
+      status_ = result.status();
+      context_.cancelled->store(true, std::memory_order_relaxed);  // the others are for nothing
+    }
+    wake |= --open_ == 0;
+  }
+  if (wake) Wake();
+}
+
+template <typename Response>
+void TextCalls::Call<Response>::Wake() {
+  MutexLock lock(mu_);
+  // A job that is there looks again before it goes; and where the call ended meanwhile, it stays
+  // set.
+  if (std::exchange(at_work_, true)) return;
+  calls_.pool_.Run([self = this->shared_from_this()] { self->Work(); }, TextPool::Urgency::kAnswer);
+}
+
+template <typename Response>
+void TextCalls::Call<Response>::Work() {
+  while (true) {
+    std::vector<model::TokenId> stable;
+    {
+      MutexLock lock(mu_);
+      if (open_ == 0 && (!status_.ok() || !streams() || writer_->finished())) break;
+      if (!status_.ok() || !streams() || writer_->finished()) {
+        at_work_ = false;
+        return;  // until the rest has ended
+      }
+      Segment& next = segments_[writer_->next()];
+      if (!next.done) {
+        stable = std::exchange(next.stable, {});
+        if (stable.empty()) {
+          at_work_ = false;
+          return;
+        }
+      }
+    }
+    if (!stable.empty()) {
+      if (auto part = writer_->Stable(stable); part.has_value()) on_part_(*std::move(part));
+      continue;
+    }
+    absl::StatusOr<linnet::v1::TextPart> part = writer_->Done();
+    if (part.ok()) {
+      on_part_(*std::move(part));
+      continue;
+    }
+    MutexLock lock(mu_);
+    status_ = part.status();
+    context_.cancelled->store(true, std::memory_order_relaxed);
+  }
+  Assemble();
 }
 
 template <typename Response>
 void TextCalls::Call<Response>::Assemble() {
-  if (status_.ok()) {
+  absl::Status status;
+  {
+    MutexLock lock(mu_);
+    status = status_;
+  }
+  if (status.ok()) {
     FillReply(request_, works_, response_);
     linnet::v1::Timings& timings = *response_.mutable_timings();
     SetDuration(tokenize_, *timings.mutable_tokenize());
@@ -155,7 +252,7 @@ void TextCalls::Call<Response>::Assemble() {
     SetDuration(slowest_.finished - slowest_.seated, *timings.mutable_decode());
     SetDuration(absl::Now() - context_.arrived, *timings.mutable_total());
   }
-  End(std::move(status_));
+  End(std::move(status));
 }
 
 template <typename Response>
@@ -188,7 +285,7 @@ void TextCalls::Leave() {
 
 template <typename Request, typename Response>
 void TextCalls::Start(const Request& request, Response& response, const CallContext& context,
-                      Done done) {
+                      OnPart on_part, Done done) {
   if (!Enter()) {
     metrics_.Rejected(RejectReason::kDraining);
     return done(ShuttingDown());
@@ -199,32 +296,87 @@ void TextCalls::Start(const Request& request, Response& response, const CallCont
   };
   absl::StatusOr<TextRequest> checked = CheckRequest(request, catalog_, limits_);
   if (!checked.ok()) {
-    metrics_.Rejected(checked.status().code() == absl::StatusCode::kNotFound
-                          ? RejectReason::kNotFound
-                          : RejectReason::kInvalid);
+    metrics_.Rejected(absl::IsNotFound(checked.status()) ? RejectReason::kNotFound
+                                                         : RejectReason::kInvalid);
     return refuse(checked.status());
   }
   absl::StatusOr<Permit> permit = admission_.Enter(static_cast<int64_t>(request.ByteSizeLong()));
   if (!permit.ok()) return refuse(permit.status());
-  auto call = std::make_shared<Call<Response>>(*this, *std::move(checked), *std::move(permit),
-                                               response, context, std::move(done));
+  auto call =
+      std::make_shared<Call<Response>>(*this, *std::move(checked), *std::move(permit), response,
+                                       context, std::move(on_part), std::move(done));
   pool_.Run([call = std::move(call)] { call->Prepare(); }, TextPool::Urgency::kNewcomer);
 }
 
 void TextCalls::Translate(const linnet::v1::TranslateRequest& request,
                           linnet::v1::TranslateResponse& response, const CallContext& context,
                           Done done) {
-  Start(request, response, context, std::move(done));
+  Start(request, response, context, nullptr, std::move(done));
 }
 
 void TextCalls::Summarize(const linnet::v1::SummarizeRequest& request,
                           linnet::v1::SummarizeResponse& response, const CallContext& context,
                           Done done) {
-  Start(request, response, context, std::move(done));
+  Start(request, response, context, nullptr, std::move(done));
+}
+
+void TextCalls::StreamTranslate(const linnet::v1::TranslateRequest& request,
+                                linnet::v1::TranslateResponse& response, const CallContext& context,
+                                OnPart on_part, Done done) {
+  Start(request, response, context, std::move(on_part), std::move(done));
+}
+
+void TextCalls::StreamSummarize(const linnet::v1::SummarizeRequest& request,
+                                linnet::v1::SummarizeResponse& response, const CallContext& context,
+                                OnPart on_part, Done done) {
+  Start(request, response, context, std::move(on_part), std::move(done));
+}
+
+absl::Status TextCalls::DetectLanguage(const linnet::v1::DetectLanguageRequest& request,
+                                       linnet::v1::DetectLanguageResponse& response) const {
+  int64_t text_bytes = 0;
+  if (auto status = CheckContents(request.contents(), limits_, text_bytes); !status.ok()) {
+    metrics_.Rejected(RejectReason::kInvalid);
+    return status;
+  }
+  for (const std::string& text : request.contents()) {
+    const LanguageGuess guess = server::DetectLanguage(text);
+    linnet::v1::LanguageDetection& detection = *response.add_detections();
+    detection.set_reliable(guess.reliable);
+    for (const LanguageGuess::Language& language : guess.languages) {
+      linnet::v1::DetectedLanguage& detected = *detection.add_languages();
+      detected.set_language_code(language.code);
+      detected.set_confidence(language.share);
+    }
+  }
+  return absl::OkStatus();
+}
+
+linnet::v1::RequestLimits TextCalls::request_limits() const {
+  linnet::v1::RequestLimits limits;
+  limits.set_max_contents(limits_.max_contents);
+  limits.set_max_text_bytes(limits_.max_text_bytes);
+  limits.set_max_call_tokens(admission_.limits().max_tokens);
+  limits.set_max_lines_under_way(limits_.max_lines_under_way);
+  return limits;
 }
 
 void TextCalls::ListModels(linnet::v1::ListModelsResponse& response) const {
   for (const auto& model : catalog_.models()) *response.add_models() = model->Describe();
+  *response.mutable_request_limits() = request_limits();
+}
+
+absl::Status TextCalls::GetModel(const linnet::v1::GetModelRequest& request,
+                                 linnet::v1::GetModelResponse& response) const {
+  const absl::StatusOr<ServedModel*> model = catalog_.Named(request.name());
+  if (!model.ok()) {
+    metrics_.Rejected(absl::IsNotFound(model.status()) ? RejectReason::kNotFound
+                                                       : RejectReason::kInvalid);
+    return model.status();
+  }
+  *response.mutable_model() = (*model)->Describe();
+  *response.mutable_request_limits() = request_limits();
+  return absl::OkStatus();
 }
 
 void TextCalls::Drain(absl::Time deadline) {

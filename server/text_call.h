@@ -31,13 +31,16 @@ struct CallContext {
 //
 // A call is checked and takes its permit on the caller's thread, is split and tokenised on the text
 // pool, charged, and handed to its model's scheduler as one sequence per segment; the last sequence
-// that ends sends it back to the pool, which puts the texts together. Thread-safe; nothing blocks
-// but Drain.
+// that ends sends it back to the pool, which puts the texts together. A stream goes to the pool
+// whenever more of a text is certain. Thread-safe; nothing blocks but Drain.
 class TextCalls {
  public:
   // Called exactly once, with no lock held, on any thread, also within Translate itself. The permit
   // is back by then.
   using Done = absl::AnyInvocable<void(absl::Status)>;
+  // Takes the parts of a stream, in order, one at a time, with no lock held, before Done. It must
+  // not wait; what it keeps is no more than the answer.
+  using OnPart = absl::AnyInvocable<void(linnet::v1::TextPart)>;
 
   // All of these outlive the calls; and the pool outlives the catalog, whose schedulers send calls
   // there.
@@ -51,7 +54,25 @@ class TextCalls {
                  linnet::v1::TranslateResponse& response, const CallContext& context, Done done);
   void Summarize(const linnet::v1::SummarizeRequest& request,
                  linnet::v1::SummarizeResponse& response, const CallContext& context, Done done);
+  // The same with the text as it becomes certain; the response is what the calls above give.
+  void StreamTranslate(const linnet::v1::TranslateRequest& request,
+                       linnet::v1::TranslateResponse& response, const CallContext& context,
+                       OnPart on_part, Done done);
+  void StreamSummarize(const linnet::v1::SummarizeRequest& request,
+                       linnet::v1::SummarizeResponse& response, const CallContext& context,
+                       OnPart on_part, Done done);
+  // What is wrong with a request beside its texts.
+  template <typename Request>
+  absl::Status CheckSettings(const Request& request) const {
+    return server::CheckSettings(request, catalog_, limits_);
+  }
+  absl::Status DetectLanguage(const linnet::v1::DetectLanguageRequest& request,
+                              linnet::v1::DetectLanguageResponse& response) const;
   void ListModels(linnet::v1::ListModelsResponse& response) const;
+  absl::Status GetModel(const linnet::v1::GetModelRequest& request,
+                        linnet::v1::GetModelResponse& response) const;
+
+  const TextLimits& limits() const { return limits_; }
 
   // Refuses newcomers with UNAVAILABLE from now on, and returns when every call has ended: what has
   // not by the deadline ends with UNAVAILABLE.
@@ -62,7 +83,9 @@ class TextCalls {
   class Call;
 
   template <typename Request, typename Response>
-  void Start(const Request& request, Response& response, const CallContext& context, Done done);
+  void Start(const Request& request, Response& response, const CallContext& context, OnPart on_part,
+             Done done);
+  linnet::v1::RequestLimits request_limits() const;
   bool Enter();
   void Leave();
 

@@ -1,16 +1,20 @@
 #include "server/text_reply.h"
 
+#include <algorithm>
+#include <span>
 #include <string_view>
-#include <unordered_map>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
-#include "server/errors.h"
+#include "absl/strings/ascii.h"
 
 namespace linnet::server {
 namespace {
 
 using linnet::v1::FinishReason;
+
+FinishReason ReasonOf(bool limited) {
+  return limited ? linnet::v1::FINISH_REASON_LENGTH : linnet::v1::FINISH_REASON_STOP;
+}
 
 void FillHypotheses(const model::Tokenizer& tokenizer,
                     const std::vector<model::Hypothesis>& hypotheses,
@@ -25,41 +29,68 @@ void FillHypotheses(const model::Tokenizer& tokenizer,
   }
 }
 
-// Translation and Summary have the same fields.
+// How much of `text` the first tokens say already, for each number of them: what their own text has
+// in common with it. Never shrinks.
+std::vector<size_t> Ends(const model::Tokenizer& tokenizer, std::span<const model::TokenId> tokens,
+                         std::string_view text) {
+  std::vector<size_t> ends;
+  size_t end = 0;
+  for (size_t count = 1; count <= tokens.size(); ++count) {
+    const std::string start = tokenizer.Decode(tokens.first(count));
+    const auto common = std::mismatch(text.begin(), text.end(), start.begin(), start.end());
+    end = std::max<size_t>(end, common.first - text.begin());
+    ends.push_back(end);
+  }
+  return ends;
+}
+
+// The words of a segment's text, each with the mean of the tokens that say some of it.
+void FillWords(const model::Tokenizer& tokenizer, const model::Hypothesis& hypothesis,
+               std::string_view text, linnet::v1::Segment& segment) {
+  const std::vector<size_t> ends = Ends(tokenizer, hypothesis.tokens, text);
+  const auto start = [&](size_t i) { return i == 0 ? 0 : ends[i - 1]; };
+  size_t token = 0;  // the first that says some of the word, or begins a character of it
+  for (size_t begin = 0; begin < text.size();) {
+    if (absl::ascii_isspace(static_cast<unsigned char>(text[begin]))) {
+      ++begin;
+      continue;
+    }
+    size_t end = begin;
+    while (end < text.size() && !absl::ascii_isspace(static_cast<unsigned char>(text[end]))) ++end;
+    while (token + 1 < ends.size() && ends[token] <= begin && start(token) < begin) ++token;
+    double sum = 0;
+    int count = 0;
+    for (size_t i = token; i < ends.size() && (count == 0 || start(i) < end); ++i, ++count) {
+      sum += hypothesis.token_scores[i];
+    }
+    linnet::v1::Word& word = *segment.add_words();
+    word.set_target_begin(segment.target_begin() + static_cast<int>(begin));
+    word.set_target_end(segment.target_begin() + static_cast<int>(end));
+    word.set_score(static_cast<float>(sum / std::max(count, 1)));
+    begin = end;
+  }
+}
+
+// Translation and Summary have these fields in common.
 template <typename Reply>
-void FillText(const TextRequest& request, const std::string& source, const TextWork& work,
-              Reply& reply) {
-  const model::Tokenizer& tokenizer = *request.model->target_tokenizer;
+void FillText(const TextRequest& request, const TextWork& work, Reply& reply) {
   std::string text;
   bool limited = false;
   int source_tokens = 0;
   int target_tokens = 0;
-  int copied = 0;  // bytes of the source that are in the answer or behind it
-  for (const SegmentWork& work_segment : work.segments) {
-    const model::Hypothesis& best = work_segment.result.hypotheses.front();
-    // Summaries stand for the whole text: white space around it is no part of the answer.
-    if (request.split) text.append(source, copied, work_segment.place.begin - copied);
-    linnet::v1::Segment& segment = *reply.add_segments();
-    segment.set_source_begin(work_segment.place.begin);
-    segment.set_source_end(work_segment.place.end);
-    segment.set_target_begin(static_cast<int>(text.size()));
-    text += tokenizer.Decode(best.tokens);
-    segment.set_target_end(static_cast<int>(text.size()));
-    segment.set_score(best.score);
-    segment.set_finish_reason(best.ended_by_limit ? linnet::v1::FINISH_REASON_LENGTH
-                                                  : linnet::v1::FINISH_REASON_STOP);
-    segment.set_part_of_sentence(work_segment.place.part_of_sentence);
-    if (request.options.has_n_best())
-      FillHypotheses(tokenizer, work_segment.result.hypotheses, segment);
+  for (const SegmentWork& segment : work.segments) {
+    const model::Hypothesis& best = segment.result.hypotheses.front();
+    text += segment.gap;
+    SegmentReply said = ReplyOf(request, segment, static_cast<int>(text.size()));
+    text += said.text;
+    *reply.add_segments() = std::move(said.segment);
     limited |= best.ended_by_limit;
-    source_tokens += static_cast<int>(work_segment.source.size());
+    source_tokens += static_cast<int>(segment.source.size());
     target_tokens += static_cast<int>(best.tokens.size());
-    copied = work_segment.place.end;
   }
-  if (request.split) text.append(source, copied, std::string::npos);
+  text += work.tail;
   reply.set_text(std::move(text));
-  reply.set_finish_reason(limited ? linnet::v1::FINISH_REASON_LENGTH
-                                  : linnet::v1::FINISH_REASON_STOP);
+  reply.set_finish_reason(ReasonOf(limited));
   reply.mutable_usage()->set_source_tokens(source_tokens);
   reply.mutable_usage()->set_target_tokens(target_tokens);
 }
@@ -68,80 +99,42 @@ template <typename Response>
 void FillModel(const TextRequest& request, Response& response) {
   response.set_model(request.model->name());
   response.set_model_version(request.model->bundle.manifest.version());
+  if (request.detected.has_value()) *response.mutable_detected_language() = *request.detected;
 }
-
-// A part of a text that was tokenised to see whether it fits.
-struct Counted {
-  int end = 0;
-  std::vector<model::TokenId> tokens;
-};
 
 }  // namespace
 
-absl::StatusOr<TextWork> PrepareText(const TextRequest& request, const std::string& text,
-                                     absl::string_view field) {
-  const ServedModel& model = *request.model;
-  const int max_tokens = model.bundle.manifest.limits().max_source_tokens();
-  std::vector<model::TextSegment> places = {{.begin = 0, .end = static_cast<int>(text.size())}};
-  // By where the parts begin: of those that fit, the last one that is asked for becomes the
-  // segment.
-  std::unordered_map<int, Counted> counted;
-  if (request.split) {
-    auto count_tokens = [&](std::string_view part) {
-      auto tokens = model.source_tokenizer->Encode(part);
-      if (!tokens.ok()) return 0;  // the error comes back below
-      const int count = static_cast<int>(tokens->size()) + 1;
-      const int begin = static_cast<int>(part.data() - text.data());
-      if (count <= max_tokens) {
-        counted[begin] = {.end = begin + static_cast<int>(part.size()),
-                          .tokens = *std::move(tokens)};
-      }
-      return count;
-    };
-    auto split = model::SplitText(text, request.language_code, max_tokens, count_tokens);
-    if (!split.ok()) return AtField(field, "UNREADABLE_TEXT", split.status());
-    places = *std::move(split);
-  }
-  TextWork work;
-  for (const model::TextSegment& place : places) {
-    absl::StatusOr<std::vector<model::TokenId>> tokens;
-    if (Counted& known = counted[place.begin]; known.end == place.end) {
-      tokens = std::move(known.tokens);
-    } else {
-      tokens = model.source_tokenizer->Encode(text.substr(place.begin, place.end - place.begin));
-    }
-    if (!tokens.ok()) return AtField(field, "UNREADABLE_TEXT", tokens.status());
-    // What normalises to nothing (a zero-width blank) is kept as it is, like white space.
-    if (tokens->empty()) continue;
-    tokens->push_back(model.bundle.special_tokens().eos);
-    if (static_cast<int>(tokens->size()) > max_tokens) {
-      return BadField(
-          field, "TEXT_TOO_LONG",
-          absl::StrCat("text has ", tokens->size(), " tokens, model \"", model.name(),
-                       "\" reads at most ", max_tokens, ": shorten it"),
-          {{"tokens", absl::StrCat(tokens->size())}, {"maxTokens", absl::StrCat(max_tokens)}});
-    }
-    work.segments.push_back({.place = place, .source = *std::move(tokens), .result = {}});
-  }
-  if (work.segments.empty()) return BadField(field, "EMPTY", "text is nothing but white space");
-  return work;
+SegmentReply ReplyOf(const TextRequest& request, const SegmentWork& work, int begin) {
+  const model::Tokenizer& tokenizer = *request.model->target_tokenizer;
+  const model::Hypothesis& best = work.result.hypotheses.front();
+  SegmentReply reply;
+  reply.text = tokenizer.Decode(best.tokens);
+  linnet::v1::Segment& segment = reply.segment;
+  segment.set_source_begin(work.place.begin);
+  segment.set_source_end(work.place.end);
+  segment.set_target_begin(begin);
+  segment.set_target_end(begin + static_cast<int>(reply.text.size()));
+  segment.set_score(best.score);
+  segment.set_finish_reason(ReasonOf(best.ended_by_limit));
+  segment.set_part_of_sentence(work.place.part_of_sentence);
+  if (request.options.has_n_best()) FillHypotheses(tokenizer, work.result.hypotheses, segment);
+  if (request.word_scores) FillWords(tokenizer, best, reply.text, segment);
+  return reply;
 }
 
 void FillReply(const TextRequest& request, const std::vector<TextWork>& works,
                linnet::v1::TranslateResponse& response) {
   FillModel(request, response);
-  for (size_t i = 0; i < works.size(); ++i) {
-    FillText(request, (*request.contents)[static_cast<int>(i)], works[i],
-             *response.add_translations());
-  }
+  for (const TextWork& work : works) FillText(request, work, *response.add_translations());
 }
 
 void FillReply(const TextRequest& request, const std::vector<TextWork>& works,
                linnet::v1::SummarizeResponse& response) {
   FillModel(request, response);
-  for (size_t i = 0; i < works.size(); ++i) {
-    FillText(request, (*request.contents)[static_cast<int>(i)], works[i],
-             *response.add_summaries());
+  for (const TextWork& work : works) {
+    linnet::v1::Summary& summary = *response.add_summaries();
+    FillText(request, work, summary);
+    summary.set_truncated(work.truncated);
   }
 }
 

@@ -1,66 +1,42 @@
 #include "server/text_request.h"
 
-#include <google/protobuf/io/coded_stream.h>
-#include <google/protobuf/wire_format_lite.h>
-
 #include <algorithm>
-#include <limits>
 #include <map>
 #include <utility>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "model/runtime/segmenter.h"
 #include "server/errors.h"
+#include "server/language_detector.h"
 
 namespace linnet::server {
 namespace {
 
 using google::protobuf::FieldDescriptor;
-using google::protobuf::internal::WireFormatLite;
 using linnet::v1::DecodingOptions;
 
 std::string Item(absl::string_view field, int index) {
   return absl::StrCat(field, "[", index, "]");
 }
 
-// Walks the top level of a message that protobuf refused, and says where a text is not UTF-8.
-absl::Status FindInvalidText(absl::string_view bytes,
-                             const google::protobuf::Descriptor& descriptor) {
-  google::protobuf::io::CodedInputStream in(reinterpret_cast<const uint8_t*>(bytes.data()),
-                                            static_cast<int>(bytes.size()));
-  std::map<int, int> seen;
-  while (const uint32_t tag = in.ReadTag()) {
-    const FieldDescriptor* field =
-        descriptor.FindFieldByNumber(WireFormatLite::GetTagFieldNumber(tag));
-    if (field == nullptr || field->type() != FieldDescriptor::TYPE_STRING ||
-        WireFormatLite::GetTagWireType(tag) != WireFormatLite::WIRETYPE_LENGTH_DELIMITED) {
-      if (!WireFormatLite::SkipField(&in, tag)) break;
-      continue;
-    }
-    uint32_t size = 0;
-    std::string text;
-    if (!in.ReadVarint32(&size) || !in.ReadString(&text, static_cast<int>(size))) break;
-    const int index = seen[field->number()]++;
-    const int byte = model::FirstInvalidUtf8(text);
-    if (byte < 0) continue;
-    return BadField(field->is_repeated() ? Item(field->name(), index) : field->name(),
-                    "INVALID_UTF8", absl::StrCat("text must be UTF-8, byte ", byte, " is not"),
-                    {{"byte", absl::StrCat(byte)}});
-  }
-  return BadField("request", "MALFORMED",
-                  absl::StrCat("the bytes are no ", descriptor.full_name()));
-}
-
 // Options of the request that are set, in an order in which each can be checked against those
 // before it.
 constexpr int kOptionOrder[] = {
-    DecodingOptions::kBeamSizeFieldNumber,         DecodingOptions::kNBestFieldNumber,
-    DecodingOptions::kLengthPenaltyFieldNumber,    DecodingOptions::kUnknownPenaltyFieldNumber,
-    DecodingOptions::kTemperatureFieldNumber,      DecodingOptions::kNormalizeScoresFieldNumber,
-    DecodingOptions::kMaxTargetTokensFieldNumber,  DecodingOptions::kMinTargetTokensFieldNumber,
+    DecodingOptions::kTopKFieldNumber,
+    DecodingOptions::kTopPFieldNumber,
+    DecodingOptions::kSeedFieldNumber,  // sampling or not: how n_best and beam_size hang together
+    DecodingOptions::kBeamSizeFieldNumber,
+    DecodingOptions::kNBestFieldNumber,
+    DecodingOptions::kLengthPenaltyFieldNumber,
+    DecodingOptions::kUnknownPenaltyFieldNumber,
+    DecodingOptions::kTemperatureFieldNumber,
+    DecodingOptions::kNormalizeScoresFieldNumber,
+    DecodingOptions::kMaxTargetTokensFieldNumber,
+    DecodingOptions::kMinTargetTokensFieldNumber,
     DecodingOptions::kNoRepeatNgramSizeFieldNumber};
 
 // Sets the options one by one, so that the first that model::CheckOptions refuses is the one to
@@ -74,12 +50,18 @@ absl::Status CheckDecodingOptions(const DecodingOptions& options, const ServedMo
     if (!reflection.HasField(options, field)) continue;
     const std::string path =
         paths.contains(number) ? paths.at(number) : absl::StrCat("options.", field->name());
-    if (field->cpp_type() == FieldDescriptor::CPPTYPE_FLOAT) {
-      reflection.SetFloat(&so_far, field, reflection.GetFloat(options, field));
-    } else if (field->cpp_type() == FieldDescriptor::CPPTYPE_BOOL) {
-      reflection.SetBool(&so_far, field, reflection.GetBool(options, field));
-    } else {
-      reflection.SetInt32(&so_far, field, reflection.GetInt32(options, field));
+    switch (field->cpp_type()) {
+      case FieldDescriptor::CPPTYPE_FLOAT:
+        reflection.SetFloat(&so_far, field, reflection.GetFloat(options, field));
+        break;
+      case FieldDescriptor::CPPTYPE_BOOL:
+        reflection.SetBool(&so_far, field, reflection.GetBool(options, field));
+        break;
+      case FieldDescriptor::CPPTYPE_UINT64:
+        reflection.SetUInt64(&so_far, field, reflection.GetUInt64(options, field));
+        break;
+      default:
+        reflection.SetInt32(&so_far, field, reflection.GetInt32(options, field));
     }
     const model::SearchOptions merged =
         MergeOptions(model.bundle, so_far, model.bundle.manifest.limits().max_source_tokens());
@@ -87,17 +69,182 @@ absl::Status CheckDecodingOptions(const DecodingOptions& options, const ServedMo
         !status.ok()) {
       absl::string_view message = status.message();
       absl::ConsumePrefix(&message, field->name() + " ");  // the path says it, and better
-      return BadField(path, "BAD_OPTION", message);
+      return BadField(path, Reason::kBadOption, message);
     }
   }
   return absl::OkStatus();
 }
 
+using Labels = google::protobuf::Map<std::string, std::string>;
+
+absl::Status CheckLabels(const Labels& labels) {
+  constexpr int kMostLabels = 16;
+  constexpr size_t kLongest = 63;
+  auto plain = [](absl::string_view word) {
+    return word.size() <= kLongest && std::all_of(word.begin(), word.end(), [](char c) {
+             return absl::ascii_islower(c) || absl::ascii_isdigit(c) || c == '_' || c == '-';
+           });
+  };
+  if (labels.size() > kMostLabels) {
+    return BadField(
+        "labels", Reason::kBadLabel,
+        absl::StrCat("holds ", labels.size(), " labels, at most ", kMostLabels, " are taken"));
+  }
+  for (const auto& [key, value] : labels) {
+    if (!key.empty() && plain(key) && plain(value)) continue;
+    // What it says stays out of the message: it may be anything.
+    return BadField("labels", Reason::kBadLabel,
+                    absl::StrCat("keys and values are 1 to ", kLongest,
+                                 " lower-case letters, digits, '_' and '-'; values may be empty"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckMimeType(absl::string_view mime_type) {
+  if (mime_type.empty() || absl::EqualsIgnoreCase(mime_type, "text/plain")) return absl::OkStatus();
+  return BadField("mime_type", Reason::kUnsupportedFormat,
+                  absl::StrCat("\"", absl::CHexEscape(mime_type.substr(0, 80)),
+                               "\" is not supported: send text/plain"));
+}
+
+// The language of texts that a request leaves to us. They are in one language, so that all of them
+// together say which.
+absl::StatusOr<linnet::v1::DetectedLanguage> DetectLanguageOf(
+    const google::protobuf::RepeatedPtrField<std::string>& contents, absl::string_view field) {
+  constexpr size_t kBytesEnough = 4096;
+  std::string sample;
+  for (const std::string& text : contents) {
+    absl::StrAppend(&sample, text, "\n");
+    if (sample.size() >= kBytesEnough) break;
+  }
+  const LanguageGuess guess = DetectLanguage(sample);
+  if (!guess.known()) {
+    return BadField(field, Reason::kLanguageUnknown,
+                    "is not set, and the text does not say it clearly enough: set it, or name a "
+                    "model");
+  }
+  linnet::v1::DetectedLanguage detected;
+  detected.set_language_code(guess.languages.front().code);
+  detected.set_confidence(guess.languages.front().share);
+  return detected;
+}
+
+// What a request says, under the names that Translate and Summarize have for it.
+struct Asked {
+  linnet::v1::Task task;
+  absl::string_view model;
+  absl::string_view source_language;
+  absl::string_view source_field;  // what the request calls it
+  absl::string_view target_language;
+  DecodingOptions options;
+  std::map<int, std::string> paths;  // of options that are set elsewhere
+};
+
+// What both requests have in common. Without `contents` a language that is to be detected is not,
+// and the model stays unknown.
+absl::StatusOr<TextRequest> Check(const google::protobuf::RepeatedPtrField<std::string>* contents,
+                                  const Labels& labels, const Asked& asked, const Catalog& catalog,
+                                  const TextLimits& limits) {
+  TextRequest checked;
+  if (contents != nullptr) {
+    if (auto status = CheckContents(*contents, limits, checked.text_bytes); !status.ok())
+      return status;
+  }
+  if (auto status = CheckLabels(labels); !status.ok()) return status;
+  std::string source_language(asked.source_language);
+  if (source_language.empty() && asked.model.empty()) {
+    if (contents == nullptr) return checked;
+    auto detected = DetectLanguageOf(*contents, asked.source_field);
+    if (!detected.ok()) return detected.status();
+    source_language = detected->language_code();
+    checked.detected = *std::move(detected);
+  }
+  const absl::StatusOr<ServedModel*> model = catalog.Find(
+      asked.task, asked.model, source_language, asked.target_language, asked.source_field);
+  if (absl::IsNotFound(model.status()) && checked.detected.has_value()) {
+    return NoSuchModel(
+        source_language,
+        absl::StrCat(asked.source_field, " is not set and the text seems to be in \"",
+                     source_language, "\": ", model.status().message()));
+  }
+  if (!model.ok()) return model.status();
+  if (auto status = CheckDecodingOptions(asked.options, **model, asked.paths); !status.ok())
+    return status;
+  checked.model = *model;
+  checked.contents = contents;
+  checked.language_code = (*model)->bundle.manifest.source_language_code();
+  checked.options = asked.options;
+  return checked;
+}
+
+absl::StatusOr<TextRequest> CheckTranslate(
+    const linnet::v1::TranslateRequest& request,
+    const google::protobuf::RepeatedPtrField<std::string>* contents, const Catalog& catalog,
+    const TextLimits& limits) {
+  if (auto status = CheckMimeType(request.mime_type()); !status.ok()) return status;
+  if (request.target_language_code().empty())
+    return BadField("target_language_code", Reason::kMissing, "is required");
+  auto checked = Check(contents, request.labels(),
+                       {.task = linnet::v1::TASK_TRANSLATE,
+                        .model = request.model(),
+                        .source_language = request.source_language_code(),
+                        .source_field = "source_language_code",
+                        .target_language = request.target_language_code(),
+                        .options = request.options(),
+                        .paths = {}},
+                       catalog, limits);
+  if (!checked.ok()) return checked;
+  checked->split = true;
+  checked->word_scores = request.word_scores();
+  return checked;
+}
+
+absl::StatusOr<TextRequest> CheckSummarize(
+    const linnet::v1::SummarizeRequest& request,
+    const google::protobuf::RepeatedPtrField<std::string>* contents, const Catalog& catalog,
+    const TextLimits& limits) {
+  Asked asked = {.task = linnet::v1::TASK_SUMMARIZE,
+                 .model = request.model(),
+                 .source_language = request.language_code(),
+                 .source_field = "language_code",
+                 .target_language = "",
+                 .options = request.options(),
+                 .paths = {}};
+  auto twice = [](absl::string_view field, absl::string_view option) {
+    return BadField(field, Reason::kSetTwice,
+                    absl::StrCat("says the same as options.", option, ": set one of them"));
+  };
+  if (request.has_min_summary_tokens()) {
+    if (asked.options.has_min_target_tokens())
+      return twice("min_summary_tokens", "min_target_tokens");
+    asked.options.set_min_target_tokens(request.min_summary_tokens());
+    asked.paths[DecodingOptions::kMinTargetTokensFieldNumber] = "min_summary_tokens";
+  }
+  if (request.has_max_summary_tokens()) {
+    if (asked.options.has_max_target_tokens())
+      return twice("max_summary_tokens", "max_target_tokens");
+    asked.options.set_max_target_tokens(request.max_summary_tokens());
+    asked.paths[DecodingOptions::kMaxTargetTokensFieldNumber] = "max_summary_tokens";
+  }
+  if (!linnet::v1::LongInput_IsValid(request.long_input())) {
+    return BadField("long_input", Reason::kBadSetting,
+                    absl::StrCat("is ", request.long_input(), ", which this server does not know"));
+  }
+  auto checked = Check(contents, request.labels(), asked, catalog, limits);
+  if (!checked.ok()) return checked;
+  if (request.long_input() != linnet::v1::LONG_INPUT_UNSPECIFIED)
+    checked->long_input = request.long_input();
+  checked->word_scores = request.word_scores();
+  return checked;
+}
+
+}  // namespace
+
 absl::Status CheckContents(const google::protobuf::RepeatedPtrField<std::string>& contents,
                            const TextLimits& limits, int64_t& text_bytes) {
-  if (contents.empty()) return BadField("contents", "EMPTY", "at least one text is needed");
+  if (contents.empty()) return BadField("contents", Reason::kEmpty, "at least one text is needed");
   if (contents.size() > limits.max_contents) {
-    return BadField("contents", "TOO_MANY_TEXTS",
+    return BadField("contents", Reason::kTooManyTexts,
                     absl::StrCat("holds ", contents.size(), " texts, at most ", limits.max_contents,
                                  " go into one call: send the rest in another"),
                     {{"texts", absl::StrCat(contents.size())},
@@ -107,92 +254,43 @@ absl::Status CheckContents(const google::protobuf::RepeatedPtrField<std::string>
   for (const std::string& text : contents) text_bytes += static_cast<int64_t>(text.size());
   if (text_bytes > limits.max_text_bytes) {
     return BadField(
-        "contents", "TOO_MANY_BYTES",
+        "contents", Reason::kTextTooLarge,
         absl::StrCat("holds ", text_bytes, " bytes of text, at most ", limits.max_text_bytes,
                      " go into one call: send the rest in another"),
         {{"bytes", absl::StrCat(text_bytes)}, {"maxBytes", absl::StrCat(limits.max_text_bytes)}});
   }
   for (int i = 0; i < contents.size(); ++i) {
     if (const int byte = model::FirstInvalidUtf8(contents[i]); byte >= 0) {
-      return BadField(Item("contents", i), "INVALID_UTF8",
+      return BadField(Item("contents", i), Reason::kInvalidUtf8,
                       absl::StrCat("text must be UTF-8, byte ", byte, " is not"),
                       {{"byte", absl::StrCat(byte)}});
     }
     if (absl::StripAsciiWhitespace(contents[i]).empty()) {
-      return BadField(Item("contents", i), "EMPTY",
+      return BadField(Item("contents", i), Reason::kEmpty,
                       contents[i].empty() ? "text is empty" : "text is nothing but white space");
     }
   }
   return absl::OkStatus();
 }
 
-// What both requests have in common, once the model is known.
-absl::StatusOr<TextRequest> Check(const google::protobuf::RepeatedPtrField<std::string>& contents,
-                                  const DecodingOptions& options,
-                                  const std::map<int, std::string>& paths,
-                                  absl::StatusOr<ServedModel*> model, bool split,
-                                  const TextLimits& limits) {
-  TextRequest checked;
-  if (auto status = CheckContents(contents, limits, checked.text_bytes); !status.ok())
-    return status;
-  if (!model.ok()) return model.status();
-  if (auto status = CheckDecodingOptions(options, **model, paths); !status.ok()) return status;
-  checked.model = *model;
-  checked.contents = &contents;
-  checked.language_code = (*model)->bundle.manifest.source_language_code();
-  checked.options = options;
-  checked.split = split;
-  return checked;
-}
-
-}  // namespace
-
-absl::Status ParseRequest(absl::string_view bytes, google::protobuf::Message& message) {
-  if (bytes.size() <= std::numeric_limits<int>::max() &&
-      message.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
-    return absl::OkStatus();
-  }
-  return FindInvalidText(bytes, *message.GetDescriptor());
-}
-
 absl::StatusOr<TextRequest> CheckRequest(const linnet::v1::TranslateRequest& request,
                                          const Catalog& catalog, const TextLimits& limits) {
-  if (!request.mime_type().empty() && request.mime_type() != "text/plain") {
-    return BadField("mime_type", "UNSUPPORTED",
-                    absl::StrCat("\"", absl::CHexEscape(request.mime_type().substr(0, 80)),
-                                 "\" is not supported: there is text/plain"));
-  }
-  if (request.target_language_code().empty())
-    return BadField("target_language_code", "MISSING", "is required");
-  return Check(
-      request.contents(), request.options(), {},
-      catalog.Find(linnet::v1::TASK_TRANSLATE, request.model(), request.source_language_code(),
-                   request.target_language_code(), "source_language_code"),
-      /*split=*/true, limits);
+  return CheckTranslate(request, &request.contents(), catalog, limits);
 }
 
 absl::StatusOr<TextRequest> CheckRequest(const linnet::v1::SummarizeRequest& request,
                                          const Catalog& catalog, const TextLimits& limits) {
-  DecodingOptions options = request.options();
-  std::map<int, std::string> paths;
-  auto twice = [](absl::string_view field, absl::string_view option) {
-    return BadField(field, "SET_TWICE",
-                    absl::StrCat("says the same as options.", option, ": set one of them"));
-  };
-  if (request.has_min_summary_tokens()) {
-    if (options.has_min_target_tokens()) return twice("min_summary_tokens", "min_target_tokens");
-    options.set_min_target_tokens(request.min_summary_tokens());
-    paths[DecodingOptions::kMinTargetTokensFieldNumber] = "min_summary_tokens";
-  }
-  if (request.has_max_summary_tokens()) {
-    if (options.has_max_target_tokens()) return twice("max_summary_tokens", "max_target_tokens");
-    options.set_max_target_tokens(request.max_summary_tokens());
-    paths[DecodingOptions::kMaxTargetTokensFieldNumber] = "max_summary_tokens";
-  }
-  return Check(request.contents(), options, paths,
-               catalog.Find(linnet::v1::TASK_SUMMARIZE, request.model(), request.language_code(),
-                            "", "language_code"),
-               /*split=*/false, limits);
+  return CheckSummarize(request, &request.contents(), catalog, limits);
+}
+
+absl::Status CheckSettings(const linnet::v1::TranslateRequest& request, const Catalog& catalog,
+                           const TextLimits& limits) {
+  return CheckTranslate(request, nullptr, catalog, limits).status();
+}
+
+absl::Status CheckSettings(const linnet::v1::SummarizeRequest& request, const Catalog& catalog,
+                           const TextLimits& limits) {
+  return CheckSummarize(request, nullptr, catalog, limits).status();
 }
 
 model::SearchOptions MergeOptions(const model::Bundle& bundle, const DecodingOptions& options,
@@ -206,6 +304,11 @@ model::SearchOptions MergeOptions(const model::Bundle& bundle, const DecodingOpt
   if (options.has_n_best()) merged.n_best = options.n_best();
   if (options.has_normalize_scores()) merged.normalize_scores = options.normalize_scores();
   if (options.has_temperature()) merged.temperature = options.temperature();
+  if (options.has_top_k()) merged.top_k = options.top_k();
+  if (options.has_top_p()) merged.top_p = options.top_p();
+  if (options.has_seed()) merged.seed = options.seed();
+  // The model's beam is for searching. Who samples draws what he asks for.
+  if (merged.sampling() && !options.has_beam_size()) merged.beam_size = merged.n_best;
   if (options.has_min_target_tokens()) {
     merged.min_target_tokens = options.min_target_tokens();
     merged.max_target_tokens =

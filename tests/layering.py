@@ -41,7 +41,7 @@ ROOMS = {
     "tests/server": f"tests/support gtest server server/rpc model/runtime {API} json grpc spdlog",
     "tests/client": f"tests/support gtest client {API} grpc",
     "tests/bench": f"tests/support gtest benchmark server model/torch model/runtime model/ops {API}"
-    " torch cuda python-tests peers transformers plots numpy",
+    " torch cuda json python-tests peers transformers plots numpy",
     "tests/decode": f"tests/data model/linnet_model {TRAINING} python-tests",
     "tests/e2e": "python-tests numpy grpc protobuf",
     "tests/gpu": "torch",
@@ -60,6 +60,8 @@ EXCEPTIONS = {
     "linnet-server": "model/torch server/rpc prometheus",
     "linnet-decode": "model/torch",
     "tests/*_test.py": "python-tests",
+    "tests/bench/batching/*main.cc": "json",
+    "bench_batching": "json",
     "tests/conftest.py": "python-tests",
     "tests/server/*metrics*": "prometheus",
 }

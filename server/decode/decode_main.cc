@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <iostream>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -39,6 +40,7 @@ struct Flags {
   OptionOverrides options;
   bool synthetic = false;
   SyntheticLoad load;
+  std::optional<uint64_t> seed;
 };
 
 int Fail(int code, const absl::Status& status) {
@@ -64,6 +66,13 @@ void AddFlags(CLI::App& app, Flags& flags) {
   app.add_option("--min-target-tokens", flags.options.min_target_tokens, "End token not counted");
   app.add_option("--max-target-tokens", flags.options.max_target_tokens, "End token not counted");
   app.add_option("--n-best", flags.options.n_best, "Hypotheses in an answer, at most --beam");
+  app.add_option("--temperature", flags.options.temperature, "Divides the logits");
+  app.add_option("--top-k", flags.options.top_k,
+                 "Draw from the k most probable tokens; 0 is all of them");
+  app.add_option("--top-p", flags.options.top_p,
+                 "Draw from the fewest tokens that hold this share of the probability");
+  app.add_option("--seed", flags.seed, "Of the draws; with --synthetic, of the random sources")
+      ->check(CLI::NonNegativeNumber);
 
   CLI::Option* synthetic = app.add_flag("--synthetic", flags.synthetic,
                                         "Measure with random sources instead of reading");
@@ -77,26 +86,21 @@ void AddFlags(CLI::App& app, Flags& flags) {
   app.add_option("--repeat", flags.load.repeat, "Measured runs, after one that is not")
       ->needs(synthetic)
       ->check(CLI::Range(1, 1 << 20));
-  app.add_option("--seed", flags.load.seed, "Of the random sources")->needs(synthetic);
   app.footer(
       "Reads JSON lines from standard input, {\"text\": …} or {\"source_ids\": […], "
       "\"prefix_ids\": […]}, each with\n"
       "\"options\": {\"beam_size\": …} where wanted, and prints {\"hypotheses\": […]} or "
-      "{\"error\": …} for each, in order.");
-}
-
-// The bundle's defaults with the flags on top, for a source of that many tokens.
-model::SearchOptions OptionsFor(const model::Bundle& bundle, const OptionOverrides& overrides,
-                                int source_tokens) {
-  model::SearchOptions options = bundle.default_options(source_tokens);
-  overrides.ApplyTo(options);
-  return options;
+      "{\"error\": …} for each, in order.\n"
+      "\"target\": … or \"target_ids\": […] (end token last) is scored instead of searched for.\n"
+      "Any of top_k, top_p and seed draws targets at random: beam_size of them (unset: n_best), "
+      "and "
+      "the n_best\nof the highest score are printed.");
 }
 
 absl::StatusOr<std::unique_ptr<model::Engine>> MakeEngine(const model::Bundle& bundle,
                                                           const Flags& flags,
                                                           model::TorchEngineOptions options) {
-  const int beam = OptionsFor(bundle, flags.options, 1).beam_size;
+  const int beam = OptionsFor(bundle, {flags.options}, 1).beam_size;
   const int64_t longest = bundle.manifest.limits().max_source_tokens();
   options.threads = flags.threads;
   options.rows = std::max(kLeastRows, flags.batch * beam);
@@ -142,6 +146,11 @@ int Main(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : kUsage;
   }
+  if (flags.synthetic) {
+    flags.load.seed = flags.seed.value_or(flags.load.seed);
+  } else {
+    flags.options.seed = flags.seed;
+  }
   const absl::StatusOr<model::Device> device = model::ParseDevice(flags.device);
   if (!device.ok()) return Fail(kUsage, device.status());
   const absl::StatusOr<model::ComputeType> compute = model::ParseComputeType(flags.compute);
@@ -153,7 +162,7 @@ int Main(int argc, char** argv) {
   model::SearchLimits limits;
   limits.max_target_tokens = bundle->manifest.limits().max_target_tokens();
   const auto options =
-      OptionsFor(*bundle, flags.options, bundle->manifest.limits().max_source_tokens());
+      OptionsFor(*bundle, {flags.options}, bundle->manifest.limits().max_source_tokens());
   if (absl::Status status = model::CheckOptions(options, limits); !status.ok())
     return Fail(kUsage, status);
 

@@ -104,9 +104,19 @@ absl::StatusOr<model::SequenceInput> DecodeStream::MakeInput(const std::string& 
   } else {
     input.source = std::move(parsed->source_ids);
   }
-  input.options = bundle_.default_options(static_cast<int>(input.source.size()));
-  overrides_.ApplyTo(input.options);
-  parsed->options.ApplyTo(input.options);
+  input.target = std::move(parsed->target_ids);
+  if (parsed->target.has_value()) {
+    if (target_tokenizer_ == nullptr) {
+      return absl::InvalidArgumentError(
+          "the bundle has no tokenizer: give target_ids instead of target");
+    }
+    absl::StatusOr<std::vector<model::TokenId>> tokens = target_tokenizer_->Encode(*parsed->target);
+    if (!tokens.ok()) return tokens.status();
+    input.target = *std::move(tokens);
+    input.target->push_back(bundle_.special_tokens().eos);
+  }
+  input.options =
+      OptionsFor(bundle_, {overrides_, parsed->options}, static_cast<int>(input.source.size()));
   return input;
 }
 

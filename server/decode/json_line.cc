@@ -37,6 +37,13 @@ absl::Status Read(const std::string& name, const Json& value, int32_t& out) {
   return absl::OkStatus();
 }
 
+absl::Status Read(const std::string& name, const Json& value, uint64_t& out) {
+  if (!value.is_number_unsigned())
+    return WrongType(name, value, "an integer from 0 to 18446744073709551615");
+  out = value.get<uint64_t>();
+  return absl::OkStatus();
+}
+
 absl::Status Read(const std::string& name, const Json& value, float& out) {
   if (!value.is_number()) return WrongType(name, value, "a number");
   out = value.get<float>();
@@ -107,7 +114,10 @@ absl::Status ReadOptions(const Json& value, OptionOverrides& options) {
                      {"no_repeat_ngram_size", Into(options.no_repeat_ngram_size)},
                      {"n_best", Into(options.n_best)},
                      {"normalize_scores", Into(options.normalize_scores)},
-                     {"temperature", Into(options.temperature)}});
+                     {"temperature", Into(options.temperature)},
+                     {"top_k", Into(options.top_k)},
+                     {"top_p", Into(options.top_p)},
+                     {"seed", Into(options.seed)}});
 }
 
 // nlohmann takes the last of two equal keys without a word; here two are one too many.
@@ -149,6 +159,22 @@ void OptionOverrides::ApplyTo(model::SearchOptions& options) const {
   options.n_best = n_best.value_or(options.n_best);
   options.normalize_scores = normalize_scores.value_or(options.normalize_scores);
   options.temperature = temperature.value_or(options.temperature);
+  options.top_k = top_k.value_or(options.top_k);
+  options.top_p = top_p.value_or(options.top_p);
+  if (seed.has_value()) options.seed = seed;
+}
+
+model::SearchOptions OptionsFor(const model::Bundle& bundle,
+                                std::initializer_list<OptionOverrides> overrides,
+                                int source_tokens) {
+  model::SearchOptions options = bundle.default_options(source_tokens);
+  bool beam_is_set = false;
+  for (const OptionOverrides& each : overrides) {
+    each.ApplyTo(options);
+    beam_is_set |= each.beam_size.has_value();
+  }
+  if (options.sampling() && !beam_is_set) options.beam_size = options.n_best;
+  return options;
 }
 
 absl::StatusOr<InputLine> ParseInputLine(const std::string& line) {
@@ -160,6 +186,8 @@ absl::StatusOr<InputLine> ParseInputLine(const std::string& line) {
                                    {{"text", Into(input.text)},
                                     {"source_ids", Into(source_ids)},
                                     {"prefix_ids", Into(input.prefix_ids)},
+                                    {"target", Into(input.target)},
+                                    {"target_ids", Into(input.target_ids)},
                                     {"options", [&](const std::string&, const Json& value) {
                                        return ReadOptions(value, input.options);
                                      }}});
@@ -168,6 +196,10 @@ absl::StatusOr<InputLine> ParseInputLine(const std::string& line) {
     return absl::InvalidArgumentError(
         input.text.has_value() ? "the line has both text and source_ids, it must have one of them"
                                : "the line has neither text nor source_ids");
+  }
+  if (input.target.has_value() && input.target_ids.has_value()) {
+    return absl::InvalidArgumentError(
+        "the line has both target and target_ids, it may have one of them");
   }
   if (source_ids.has_value()) input.source_ids = std::move(*source_ids);
   return input;

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstdint>
+#include <initializer_list>
 #include <optional>
 #include <span>
 #include <string>
@@ -7,6 +9,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "model/runtime/bundle.h"
 #include "model/runtime/search.h"
 #include "model/runtime/tokenizer.h"
 
@@ -24,16 +27,27 @@ struct OptionOverrides {
   std::optional<int> n_best;
   std::optional<bool> normalize_scores;
   std::optional<float> temperature;
+  std::optional<int> top_k;
+  std::optional<float> top_p;
+  std::optional<uint64_t> seed;
 
   void ApplyTo(model::SearchOptions& options) const;
 };
 
+// The bundle's defaults for a source of that many tokens, with overrides on top, later ones above
+// earlier ones. Where they sample and none of them says how many targets are drawn, it is n_best.
+model::SearchOptions OptionsFor(const model::Bundle& bundle,
+                                std::initializer_list<OptionOverrides> overrides,
+                                int source_tokens);
+
 // One line of input: {"text": …} or {"source_ids": […]}, each with "prefix_ids" and "options" if
-// wanted.
+// wanted; or with "target" or "target_ids", which then are scored.
 struct InputLine {
   std::optional<std::string> text;         // one source, not segmented
   std::vector<model::TokenId> source_ids;  // if there is no text
   std::vector<model::TokenId> prefix_ids;
+  std::optional<std::string> target;
+  std::optional<std::vector<model::TokenId>> target_ids;
   OptionOverrides options;
 };
 

@@ -7,7 +7,7 @@
 namespace linnet::server {
 
 // The one place where a grpc::Status is made: code, message, and the details as a serialised
-// google.rpc.Status. The message of an INTERNAL error stays in the log.
+// google.rpc.Status.
 grpc::Status ToGrpcStatus(const absl::Status& status);
 
 }  // namespace linnet::server

@@ -25,12 +25,19 @@ BAD_TRANSLATIONS = {
         "target_language_code",
         "required",
     ),
-    "no source language": (
-        {"source_language_code": ""},
+    "a language that cannot be told": (
+        {"source_language_code": "", "contents": ["12345"]},
         INVALID,
         "source_language_code",
-        "required",
+        "is not set",
     ),
+    "a detected language without a model": (
+        {"source_language_code": "", "contents": ["Bonjour, comment allez-vous aujourd'hui ?"]},
+        grpc.StatusCode.NOT_FOUND,
+        None,
+        'seems to be in "fr"',
+    ),
+    "a label": ({"labels": {"Team": "x"}}, INVALID, "labels", "lower-case"),
     "no language": (
         {"target_language_code": "Deutsch, bitte"},
         INVALID,
@@ -45,7 +52,12 @@ BAD_TRANSLATIONS = {
     ),
     "an unknown model": ({"model": "babel"}, grpc.StatusCode.NOT_FOUND, None, 'no model "babel"'),
     "a model of another task": ({"model": "en-summary"}, INVALID, "model", "summarises"),
-    "another format": ({"mime_type": "text/html"}, INVALID, "mime_type", "there is text/plain"),
+    "another format": (
+        {"mime_type": "text/html"},
+        grpc.StatusCode.UNIMPLEMENTED,
+        "mime_type",
+        "send text/plain",
+    ),
     "beam 0": ({"options": {"beam_size": 0}}, INVALID, "options.beam_size", "beam_size: is 0,"),
     "beam -1": ({"options": {"beam_size": -1}}, INVALID, "options.beam_size", "beam_size: is -1,"),
     "a huge beam": ({"options": {"beam_size": HUGE}}, INVALID, "options.beam_size", "beam_size"),
@@ -156,6 +168,7 @@ def test_a_bad_summary_is_refused_by_field(server, api, case):
     [
         (b"\x0a\x04good\x0a\x04caf\xe9\x12\x02en\x1a\x02de", "contents[1]", "byte 3"),
         (b"\x0a\x04good\x12\x02\xff\xfe\x1a\x02de", "source_language_code", "byte 0"),
+        (b"\x0a\x04good\x3a\x05\x0a\x03\xffab", "labels[0].key", "byte 0"),
         (b"\x0a\xff", "request", "no linnet.v1.TranslateRequest"),
         (bytes(range(256)) * 9, "request", "no linnet.v1.TranslateRequest"),
     ],

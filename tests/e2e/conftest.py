@@ -22,10 +22,14 @@ from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
 ROOT = Path(__file__).resolve().parents[2]
 START_SECONDS = 120  # loading a bundle on a busy machine
-METHODS = {
-    "Translate": "TranslateRequest",
-    "Summarize": "SummarizeRequest",
-    "ListModels": "ListModelsRequest",
+GOOGLE_RPC = {
+    "BadRequest",
+    "ErrorInfo",
+    "QuotaFailure",
+    "RequestInfo",
+    "ResourceInfo",
+    "RetryInfo",
+    "Status",
 }
 
 
@@ -80,11 +84,7 @@ class Api:
         self._pool = pool
 
     def __getattr__(self, name: str):
-        package = (
-            "google.rpc"
-            if name in ("ErrorInfo", "BadRequest", "RetryInfo", "ResourceInfo", "Status")
-            else "linnet.v1"
-        )
+        package = "google.rpc" if name in GOOGLE_RPC else "linnet.v1"
         return message_factory.GetMessageClass(
             self._pool.FindMessageTypeByName(f"{package}.{name}")
         )
@@ -132,10 +132,10 @@ class Running:
         self.api = api
         self.channel = grpc.insecure_channel(self.grpc, options=[("grpc.enable_retries", 0)])
 
-    def method(self, name: str):
-        request = getattr(self.api, METHODS[name])
-        response = getattr(self.api, METHODS[name].replace("Request", "Response"))
-        return self.channel.unary_unary(
+    def method(self, name: str, kind: str = "unary_unary"):
+        request = getattr(self.api, f"{name}Request")
+        response = getattr(self.api, f"{name}Response")
+        return getattr(self.channel, kind)(
             f"/linnet.v1.TextService/{name}",
             request_serializer=request.SerializeToString,
             response_deserializer=response.FromString,
@@ -156,6 +156,26 @@ class Running:
             **fields,
         )
         return self.method("Translate").future(request, timeout=120)
+
+    def stream_translate(self, *contents: str, timeout: float = 60, **fields):
+        """The call itself: iterate over its messages."""
+        fields = {"source_language_code": "en", "target_language_code": "de", **fields}
+        request = self.api.TranslateRequest(contents=contents, **fields)
+        return self.method("StreamTranslate", "unary_stream")(
+            self.api.StreamTranslateRequest(request=request), timeout=timeout
+        )
+
+    def document(self, lines, keep_order: bool = False, timeout: float = 120, **settings):
+        """The call of a document of (sequence id, text), each line in a message of its own."""
+        settings = {"source_language_code": "en", "target_language_code": "de", **settings}
+
+        def messages():
+            yield self.api.TranslateDocumentRequest(settings=settings, keep_order=keep_order)
+            for sequence_id, text in lines:
+                line = {"sequence_id": sequence_id, "text": text}
+                yield self.api.TranslateDocumentRequest(lines=[line])
+
+        return self.method("TranslateDocument", "stream_stream")(messages(), timeout=timeout)
 
     def summarize(self, *contents: str, **fields):
         fields = {"language_code": "en", **fields}

@@ -27,7 +27,8 @@ TEST(OptionsTest, EveryFlagArrives) {
   const ParsedOptions parsed =
       Parse({"--models=m", "--listen=0.0.0.0:0", "--metrics-listen=[::1]:9", "--device=cuda",
              "--compute=bfloat16", "--threads=3", "--rows=7", "--memory-tokens=99",
-             "--max-encode-tokens=55", "--max-admitted-tokens=1234", "--max-admitted-bytes=9000",
+             "--max-encode-tokens=55", "--admit-wait-steps=6", "--encode-call-steps=1.5",
+             "--encode-call-tokens=70", "--max-admitted-tokens=1234", "--max-admitted-bytes=9000",
              "--max-contents=4", "--max-text-bytes=77", "--text-threads=1", "--drain-timeout=1.5",
              "--log-level=error"});
   ASSERT_TRUE(parsed.run) << parsed.text;
@@ -40,6 +41,9 @@ TEST(OptionsTest, EveryFlagArrives) {
   EXPECT_EQ(options.rows, 7);
   EXPECT_EQ(options.memory_tokens, 99);
   EXPECT_EQ(options.batcher.max_encode_tokens, 55);
+  EXPECT_EQ(options.batcher.admit.max_wait_steps, 6);
+  EXPECT_EQ(options.batcher.admit.encode_call_steps, 1.5f);
+  EXPECT_EQ(options.batcher.admit.encode_call_tokens, 70);
   EXPECT_EQ(options.admission.max_tokens, 1234);
   EXPECT_EQ(options.admission.max_bytes, 9000);
   EXPECT_EQ(options.text.max_contents, 4);

@@ -4,6 +4,7 @@
 #include <thread>
 #include <vector>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "server/errors.h"
 #include "tests/server/text_fixture.h"
@@ -91,6 +92,151 @@ TEST(TextCallTest, ASummaryOfWhatTheModelCannotReadAtOnceIsRefusedWithBothNumber
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("contents[0]: text has ")));
   EXPECT_THAT(status, StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("reads at most 64")));
   EXPECT_EQ(response.summaries_size(), 0);
+}
+
+// Sixty sentences of about five tokens, where the model reads 64.
+std::string LongText() {
+  std::string text;
+  for (int i = 0; i < 60; ++i) absl::StrAppend(&text, "The dog runs ", i, ".  ");
+  return text;
+}
+
+TEST(TextCallTest, ALongTextIsSummarisedInChunksThatCoverItInOrder) {
+  TextHouse house;
+  const std::string text = LongText();
+  auto request = SummaryOf(text);
+  request.set_long_input(linnet::v1::LONG_INPUT_CHUNK);
+  SummarizeResponse response;
+  ASSERT_THAT(house.Call(&TextCalls::Summarize, request, response), IsOk());
+  const auto& summary = response.summaries(0);
+  EXPECT_FALSE(summary.truncated());
+  ASSERT_GT(summary.segments_size(), 3);
+  std::string said;
+  int read = 0, shortest = 1 << 20, longest = 0;
+  for (const auto& segment : summary.segments()) {
+    // Between chunks lies white space alone, and each begins with a sentence.
+    EXPECT_EQ(absl::StripAsciiWhitespace(text.substr(read, segment.source_begin() - read)), "");
+    EXPECT_THAT(text.substr(segment.source_begin()), ::testing::StartsWith("The dog"));
+    const std::string chunk =
+        text.substr(segment.source_begin(), segment.source_end() - segment.source_begin());
+    EXPECT_EQ(summary.text().substr(segment.target_begin(),
+                                    segment.target_end() - segment.target_begin()),
+              chunk)
+        << "an echo";
+    absl::StrAppend(&said, said.empty() ? "" : " ", chunk);
+    shortest = std::min(shortest, static_cast<int>(chunk.size()));
+    longest = std::max(longest, static_cast<int>(chunk.size()));
+    read = segment.source_end();
+  }
+  EXPECT_EQ(absl::StripAsciiWhitespace(text.substr(read)), "");
+  EXPECT_EQ(summary.text(), said);
+  EXPECT_GT(2 * shortest, longest) << "of about equal length";
+}
+
+TEST(TextCallTest, ALongTextIsTruncatedOnlyOnRequestAndSaysHowFarItWasRead) {
+  TextHouse house;
+  auto request = SummaryOf(LongText());
+  request.set_long_input(linnet::v1::LONG_INPUT_TRUNCATE);
+  request.add_contents("The dog runs.");
+  SummarizeResponse response;
+  ASSERT_THAT(house.Call(&TextCalls::Summarize, request, response), IsOk());
+  EXPECT_TRUE(response.summaries(0).truncated());
+  ASSERT_EQ(response.summaries(0).segments_size(), 1);
+  EXPECT_EQ(response.summaries(0).text(),
+            request.contents(0).substr(0, response.summaries(0).segments(0).source_end()));
+  EXPECT_GT(response.summaries(0).usage().source_tokens(), 64 / 2);
+  EXPECT_FALSE(response.summaries(1).truncated());
+  EXPECT_EQ(response.summaries(1).text(), "The dog runs.");
+}
+
+TEST(TextCallTest, AShortTextIsOneChunkWhateverIsAskedOfLongOnes) {
+  TextHouse house;
+  for (auto way : {linnet::v1::LONG_INPUT_CHUNK, linnet::v1::LONG_INPUT_TRUNCATE,
+                   linnet::v1::LONG_INPUT_REJECT, linnet::v1::LONG_INPUT_UNSPECIFIED}) {
+    auto request = SummaryOf(" The dog runs. A bird sings. ");
+    request.set_long_input(way);
+    SummarizeResponse response;
+    ASSERT_THAT(house.Call(&TextCalls::Summarize, request, response), IsOk());
+    EXPECT_EQ(response.summaries(0).segments_size(), 1);
+    EXPECT_FALSE(response.summaries(0).truncated());
+  }
+}
+
+TEST(TextCallTest, WordsCoverTheTextAndCarryTheMeanOfTheirTokens) {
+  TextHouse house;
+  TranslateRequest request = ToGerman({"  The dog — größer 日本 runs. \n A bird sings."});
+  TranslateResponse plain, asked;
+  ASSERT_THAT(house.Call(&TextCalls::Translate, request, plain), IsOk());
+  EXPECT_EQ(plain.translations(0).segments(0).words_size(), 0);
+  request.set_word_scores(true);
+  ASSERT_THAT(house.Call(&TextCalls::Translate, request, asked), IsOk());
+  const auto& translation = asked.translations(0);
+  std::vector<std::string> words;
+  for (const auto& segment : translation.segments()) {
+    for (const auto& word : segment.words()) {
+      EXPECT_GE(word.target_begin(), segment.target_begin());
+      EXPECT_LE(word.target_end(), segment.target_end());
+      words.push_back(
+          translation.text().substr(word.target_begin(), word.target_end() - word.target_begin()));
+      EXPECT_FLOAT_EQ(word.score(), -0.5f) << "what the echo says of each token";
+    }
+  }
+  EXPECT_THAT(words, ::testing::ElementsAre("The", "dog", "—", "größer", "日本", "runs.", "A",
+                                            "bird", "sings."));
+}
+
+TEST(TextCallTest, ADetectedLanguageIsInTheAnswer) {
+  TextHouse house;
+  TranslateRequest request = ToGerman({"The dog runs across the street."});
+  TranslateResponse said, detected;
+  ASSERT_THAT(house.Call(&TextCalls::Translate, request, said), IsOk());
+  EXPECT_FALSE(said.has_detected_language());
+  request.clear_source_language_code();
+  ASSERT_THAT(house.Call(&TextCalls::Translate, request, detected), IsOk());
+  EXPECT_EQ(detected.detected_language().language_code(), "en");
+  EXPECT_EQ(detected.model(), "en-de");
+}
+
+TEST(TextCallTest, LanguagesAreDetectedTextByText) {
+  TextHouse house;
+  linnet::v1::DetectLanguageRequest request;
+  request.add_contents("The dog runs across the street.");
+  request.add_contents("Der Hund läuft über die Straße.");
+  request.add_contents("12345");
+  linnet::v1::DetectLanguageResponse response;
+  ASSERT_THAT(house.calls->DetectLanguage(request, response), IsOk());
+  ASSERT_EQ(response.detections_size(), 3);
+  EXPECT_EQ(response.detections(0).languages(0).language_code(), "en");
+  EXPECT_TRUE(response.detections(0).reliable());
+  EXPECT_EQ(response.detections(1).languages(0).language_code(), "de");
+  EXPECT_EQ(response.detections(2).languages_size(), 0);
+  EXPECT_FALSE(response.detections(2).reliable());
+  request.add_contents(" ");
+  EXPECT_THAT(house.calls->DetectLanguage(request, response),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("contents[3]")));
+}
+
+TEST(TextCallTest, AModelIsToldByNameAsItIsListed) {
+  TextHouse house({}, {.max_tokens = 777}, {.max_contents = 9});
+  linnet::v1::ListModelsResponse list;
+  house.calls->ListModels(list);
+  ASSERT_EQ(list.models_size(), 2);
+  linnet::v1::GetModelRequest request;
+  linnet::v1::GetModelResponse response;
+  request.set_name("en-summary");
+  ASSERT_THAT(house.calls->GetModel(request, response), IsOk());
+  EXPECT_EQ(response.model().SerializeAsString(), list.models(1).SerializeAsString());
+  EXPECT_EQ(response.model().max_beam_size(), 8);
+  EXPECT_EQ(response.model().limits().max_source_tokens(), 64);
+  EXPECT_EQ(response.request_limits().max_contents(), 9);
+  EXPECT_EQ(response.request_limits().max_call_tokens(), 777);
+  EXPECT_EQ(list.request_limits().max_contents(), 9);
+  request.set_name("babel");
+  EXPECT_THAT(house.calls->GetModel(request, response),
+              StatusIs(absl::StatusCode::kNotFound, HasSubstr("there is en-de, en-summary")));
+  request.clear_name();
+  EXPECT_THAT(house.calls->GetModel(request, response),
+              StatusIs(absl::StatusCode::kInvalidArgument, "name: is required"));
 }
 
 TEST(TextCallTest, ATextThatRunsIntoItsLimitSaysSo) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <concepts>
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -16,19 +17,27 @@
 
 namespace linnet::server {
 
-// The whole house without gRPC, with echo engines behind two bundles: what it answers is what it
-// was asked.
+inline constexpr model::SearchLimits kTinyLimits = {
+    .max_beam_size = 8, .max_target_tokens = 80, .max_source_tokens = 64};
+
+// The whole house without gRPC, with an engine for each of two bundles. With echo engines what it
+// answers is what it was asked.
 class TextHouse {
  public:
   explicit TextHouse(test::EchoEngine::Options engine = {}, AdmissionLimits admission_limits = {},
                      TextLimits limits = {})
+      : TextHouse(
+            [engine](const model::Bundle&) mutable {
+              engine.limits = kTinyLimits;
+              return std::make_unique<test::EchoEngine>(engine);
+            },
+            admission_limits, limits) {}
+
+  template <std::invocable<const model::Bundle&> Factory>
+  explicit TextHouse(Factory factory, AdmissionLimits admission_limits = {}, TextLimits limits = {})
       : admission(admission_limits, metrics) {
     WriteBundles(folder.path());
-    engine.limits = {.max_beam_size = 8, .max_target_tokens = 80, .max_source_tokens = 64};
-    auto loaded = Catalog::Load(
-        folder.path(),
-        [engine](const model::Bundle&) { return std::make_unique<test::EchoEngine>(engine); }, {},
-        metrics);
+    auto loaded = Catalog::Load(folder.path(), factory, {}, metrics);
     EXPECT_THAT(loaded, IsOk());
     catalog = *std::move(loaded);
     calls = std::make_unique<TextCalls>(*catalog, admission, pool, metrics, limits);

@@ -4,6 +4,7 @@
 
 #include "google/rpc/error_details.pb.h"
 #include "server/errors.h"
+#include "server/request_bytes.h"
 #include "tests/server/text_fixture.h"
 
 namespace linnet::server {
@@ -72,12 +73,97 @@ TEST_F(TextRequestTest, BytesThatProtobufRefusesAreExplained) {
   EXPECT_THAT(ParseRequest("", parsed), IsOk()) << "an empty message is a message";
 }
 
+TEST_F(TextRequestTest, TextInsideOfMessagesIsNamedByItsWholePath) {
+  linnet::v1::TranslateDocumentRequest document;
+  document.mutable_settings()->set_target_language_code("\xFF");
+  EXPECT_EQ(Field(ParseRequest(document.SerializePartialAsString(), document)),
+            "settings.target_language_code");
+  document.Clear();
+  document.add_lines()->set_text("good");
+  document.add_lines()->set_text("caf\xE9");
+  const absl::Status status = ParseRequest(document.SerializePartialAsString(), document);
+  EXPECT_EQ(Field(status), "lines[1].text");
+  EXPECT_EQ(ErrorReason(status), "INVALID_UTF8");
+}
+
+TEST_F(TextRequestTest, AFieldThatNobodyKnowsIsRefusedAtAnyDepth) {
+  TranslateRequest parsed;
+  const absl::Status top = ParseRequest("\x5A\x02hi", parsed);  // field 11, reserved
+  EXPECT_THAT(top, StatusIs(absl::StatusCode::kUnimplemented, HasSubstr("field 11 of")));
+  EXPECT_EQ(Field(top), "request");
+  EXPECT_EQ(ErrorReason(top), "UNKNOWN_FIELD");
+  const absl::Status inside = ParseRequest(std::string("\x32\x03\xF8\x06\x01", 5), parsed);
+  EXPECT_THAT(inside, StatusIs(absl::StatusCode::kUnimplemented, HasSubstr("field 111 of")));
+  EXPECT_EQ(Field(inside), "options");
+}
+
 TEST_F(TextRequestTest, OnlyPlainTextIsSupportedAndTheErrorSaysSo) {
   TranslateRequest request = ToGerman({"The dog runs."});
-  request.set_mime_type("text/plain");
-  EXPECT_THAT(Check(request), IsOk());
+  for (const char* plain : {"", "text/plain", "TEXT/Plain"}) {
+    request.set_mime_type(plain);
+    EXPECT_THAT(Check(request), IsOk());
+  }
   request.set_mime_type("text/html");
-  ExpectBad(request, "mime_type", "\"text/html\" is not supported: there is text/plain");
+  const absl::Status status = Check(request);
+  EXPECT_THAT(status, StatusIs(absl::StatusCode::kUnimplemented,
+                               HasSubstr("\"text/html\" is not supported: send text/plain")));
+  EXPECT_EQ(Field(status), "mime_type");
+}
+
+TEST_F(TextRequestTest, LabelsAreFewAndPlain) {
+  TranslateRequest request = ToGerman({"The dog runs."});
+  (*request.mutable_labels())["team"] = "search-7";
+  (*request.mutable_labels())["empty"] = "";
+  EXPECT_THAT(Check(request), IsOk());
+  (*request.mutable_labels())["Team"] = "a";
+  ExpectBad(request, "labels", "lower-case letters");
+  request.clear_labels();
+  (*request.mutable_labels())["team"] = std::string(64, 'a');
+  ExpectBad(request, "labels", "1 to 63");
+  request.clear_labels();
+  for (int i = 0; i < 17; ++i) (*request.mutable_labels())[absl::StrCat("k", i)] = "v";
+  ExpectBad(request, "labels", "holds 17 labels, at most 16");
+}
+
+TEST_F(TextRequestTest, ALanguageThatIsNotSaidIsDetected) {
+  TranslateRequest request = ToGerman({"The dog runs across the street."});
+  request.clear_source_language_code();
+  auto checked = CheckRequest(request, *house.catalog, limits);
+  ASSERT_THAT(checked, IsOk());
+  EXPECT_EQ(checked->model->name(), "en-de");
+  EXPECT_EQ(checked->detected->language_code(), "en");
+  EXPECT_GT(checked->detected->confidence(), 0.5);
+  SummarizeRequest summary = SummaryOf("The dog runs across the street.");
+  summary.clear_language_code();
+  EXPECT_THAT(Check(summary), IsOk());
+}
+
+TEST_F(TextRequestTest, ALanguageThatCannotBeToldOrHasNoModelIsTheCallersToName) {
+  TranslateRequest request = ToGerman({"12345"});
+  request.clear_source_language_code();
+  ExpectBad(request, "source_language_code", "is not set");
+  *request.mutable_contents(0) = "Bonjour, comment allez-vous aujourd'hui ?";
+  EXPECT_THAT(Check(request),
+              StatusIs(absl::StatusCode::kNotFound,
+                       HasSubstr("seems to be in \"fr\": no model translates fr to de")));
+  SummarizeRequest summary = SummaryOf("12345");
+  summary.clear_language_code();
+  ExpectBad(summary, "language_code", "is not set");
+}
+
+TEST_F(TextRequestTest, ANamedModelSaysItsLanguageAndNothingIsDetected) {
+  TranslateRequest request = ToGerman({"12345"});
+  request.clear_source_language_code();
+  request.set_model("en-de");
+  auto checked = CheckRequest(request, *house.catalog, limits);
+  ASSERT_THAT(checked, IsOk());
+  EXPECT_FALSE(checked->detected.has_value());
+}
+
+TEST_F(TextRequestTest, AWayToReadLongTextsThatNobodyKnowsIsRefused) {
+  SummarizeRequest request = SummaryOf("The dog runs.");
+  request.set_long_input(static_cast<linnet::v1::LongInput>(9));
+  ExpectBad(request, "long_input", "is 9");
 }
 
 TEST_F(TextRequestTest, LanguagesAreFoundByTheirTagOrTheirPrimarySubtag) {
@@ -136,17 +222,11 @@ TEST_F(TextRequestTest, LanguageCodesThatAreNoneAreTheCallersToChange) {
   }
 }
 
-TEST_F(TextRequestTest, LanguagesAreRequiredUnlessTheModelSaysThem) {
+TEST_F(TextRequestTest, TheTargetLanguageIsRequired) {
   TranslateRequest request = ToGerman({"The dog runs."});
-  request.clear_source_language_code();
-  ExpectBad(request, "source_language_code", "required");
   request.set_model("en-de");
-  EXPECT_THAT(Check(request), IsOk());
   request.clear_target_language_code();
   ExpectBad(request, "target_language_code", "required");
-  SummarizeRequest summary = SummaryOf("The dog runs.");
-  summary.clear_language_code();
-  ExpectBad(summary, "language_code", "required");
 }
 
 TEST_F(TextRequestTest, AModelOfAnotherTaskOrPairIsNotTakenInSilence) {
@@ -204,7 +284,30 @@ INSTANTIATE_TEST_SUITE_P(
         BadOption{"no_repeat_ngram_size", [](auto& o) { o.set_no_repeat_ngram_size(-1); }},
         BadOption{"temperature", [](auto& o) { o.set_temperature(0); }},
         BadOption{"temperature", [](auto& o) { o.set_temperature(-1); }},
-        BadOption{"temperature", [](auto& o) { o.set_temperature(kNan); }}));
+        BadOption{"temperature", [](auto& o) { o.set_temperature(kNan); }},
+        BadOption{"top_k", [](auto& o) { o.set_top_k(-1); }},
+        BadOption{"top_p", [](auto& o) { o.set_top_p(0); }},
+        BadOption{"top_p", [](auto& o) { o.set_top_p(kNan); }}, BadOption{"n_best", [](auto& o) {
+                                                                            o.set_seed(1);
+                                                                            o.set_beam_size(2);
+                                                                            o.set_n_best(3);
+                                                                          }}));
+
+TEST_F(TextRequestTest, WhoSamplesDrawsAsManyAsHeWantsAndNotTheModelsBeam) {
+  const model::Bundle& bundle = house.catalog->models()[0]->bundle;
+  linnet::v1::DecodingOptions options;
+  EXPECT_FALSE(MergeOptions(bundle, options, 5).sampling());
+  options.set_seed(0);
+  EXPECT_TRUE(MergeOptions(bundle, options, 5).sampling());
+  EXPECT_EQ(MergeOptions(bundle, options, 5).beam_size, 1);
+  options.set_n_best(6);
+  EXPECT_EQ(MergeOptions(bundle, options, 5).beam_size, 6);
+  options.set_beam_size(8);
+  EXPECT_EQ(MergeOptions(bundle, options, 5).beam_size, 8);
+  TranslateRequest request = ToGerman({"The dog runs."});
+  *request.mutable_options() = options;
+  EXPECT_THAT(Check(request), IsOk());
+}
 
 TEST_F(TextRequestTest, BoundsOfASummaryAreTheBoundsOfItsOptions) {
   SummarizeRequest request = SummaryOf("The dog runs.");

@@ -110,6 +110,8 @@ class EchoEngine : public model::Engine {
                  sequence.steps > sequence.input.options.max_target_tokens) {
         event.hypotheses = Hypotheses(sequence);
         event.finished = true;
+      } else if (sequence.input.report_stable) {
+        event.stable.assign(source.begin(), source.begin() + sequence.steps);
       }
     }
     for (const auto& event : events) {

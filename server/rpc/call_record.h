@@ -1,0 +1,63 @@
+#pragma once
+
+#include <grpcpp/grpcpp.h>
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "google/protobuf/map.h"
+#include "google/protobuf/message.h"
+#include "server/metrics.h"
+
+namespace linnet::server {
+
+// What a call was about, for the log: numbers and labels, never text.
+struct CallFacts {
+  int64_t contents = 0;
+  int64_t request_bytes = 0;
+  std::string labels;
+};
+
+// "team=search,run=7", by key.
+std::string LabelText(const google::protobuf::Map<std::string, std::string>& labels);
+
+// Counts and logs one call, its start and its end, and knows its request id: that of the client's
+// `x-request-id`, if it is 1 to 128 visible ASCII characters, else a new one. The headers of the
+// answer return it.
+class CallRecord {
+ public:
+  CallRecord(Metrics& metrics, Method method, grpc::CallbackServerContext& context);
+
+  absl::Time arrived() const { return arrived_; }
+  const std::string& request_id() const { return request_id_; }
+  Metrics& metrics() const { return metrics_; }
+
+  // The status to finish with, details and trailers included. Once, before Finish.
+  grpc::Status Ended(absl::Status status, const CallFacts& facts);
+
+ private:
+  Metrics& metrics_;
+  const Method method_;
+  grpc::CallbackServerContext& context_;
+  const absl::Time arrived_ = absl::Now();
+  const std::string request_id_;
+};
+
+// Of the call; InfiniteFuture if the client set none.
+absl::Time DeadlineOf(const grpc::CallbackServerContext& context);
+
+// ParseRequest for what gRPC hands over.
+absl::Status ParseBuffer(const grpc::ByteBuffer& buffer, google::protobuf::Message& message);
+
+template <typename Message>
+absl::Status SerializeTo(const Message& message, grpc::ByteBuffer& buffer) {
+  bool own_buffer = false;
+  buffer.Clear();  // gRPC aborts on a buffer that holds something
+  const grpc::Status status =
+      grpc::SerializationTraits<Message>::Serialize(message, &buffer, &own_buffer);
+  return status.ok() ? absl::OkStatus() : absl::InternalError(status.error_message());
+}
+
+}  // namespace linnet::server

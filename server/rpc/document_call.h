@@ -1,0 +1,129 @@
+#pragma once
+
+#include <grpcpp/grpcpp.h>
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "server/document_stream.h"
+#include "server/mutex.h"
+#include "server/rpc/call_record.h"
+
+namespace linnet::server {
+
+// One document: gRPC's reads and writes around a DocumentStream, one of each under way at a time.
+// It reads on only while the stream wants more, so that a client that sends faster than its lines
+// are translated, or does not read their results, is held up by HTTP/2's flow control.
+//
+// It owns itself until gRPC is done with it; the stream's threads, which may come later, find that
+// it is gone.
+template <typename Types>
+class DocumentCall final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>,
+                           public std::enable_shared_from_this<DocumentCall<Types>> {
+ public:
+  static grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* Begin(
+      TextCalls& calls, Metrics& metrics, Method method, grpc::CallbackServerContext& context) {
+    auto call = std::make_shared<DocumentCall>(metrics, method, context);
+    call->self_ = call;
+    call->stream_ = std::make_shared<DocumentStream<Types>>(calls, DeadlineOf(context),
+                                                            [weak = call->weak_from_this()] {
+                                                              if (auto self = weak.lock())
+                                                                self->Step();
+                                                            });
+    call->Step();
+    return call.get();
+  }
+
+  DocumentCall(Metrics& metrics, Method method, grpc::CallbackServerContext& context)
+      : record_(metrics, method, context) {}
+
+  void OnReadDone(bool ok) override {
+    if (ok) {
+      Take();
+    } else {
+      stream_->Close();
+    }
+    {
+      MutexLock lock(mu_);
+      reading_ = false;
+    }
+    Step();
+  }
+  void OnWriteDone(bool ok) override {
+    if (!ok) stream_->Cancel();
+    {
+      MutexLock lock(mu_);
+      writing_ = false;
+    }
+    stream_->Written();
+    Step();
+  }
+  void OnCancel() override { stream_->Cancel(); }
+  void OnDone() override { const std::shared_ptr<DocumentCall> last = std::move(self_); }
+
+ private:
+  void Take() {
+    typename Types::Lines message;
+    const absl::Status status = ParseBuffer(incoming_, message);
+    {
+      MutexLock lock(mu_);
+      facts_.request_bytes += static_cast<int64_t>(incoming_.Length());
+      if (message.has_settings()) facts_.labels = LabelText(message.settings().labels());
+    }
+    if (status.ok()) return stream_->Take(std::move(message));
+    record_.metrics().Rejected(RejectReason::kInvalid);
+    stream_->Fail(status);
+  }
+
+  // Starts what can be started. Decides under the lock, acts after it. The end does not wait for a
+  // read: a client that sends nothing would hold it up, and gRPC ends the read with the call.
+  void Step() {
+    CallFacts facts;
+    bool read = false;
+    bool write = false;
+    std::optional<absl::Status> end;
+    {
+      MutexLock lock(mu_);
+      if (ended_) return;
+      if (!writing_) {
+        if (auto result = stream_->TakeResult(); result.has_value()) {
+          SerializeTo(*result, outgoing_).IgnoreError();  // fails for messages beyond 2 GiB alone
+          write = writing_ = true;
+        }
+      }
+      if (!writing_ && !starting_read_) end = stream_->finished();
+      ended_ = end.has_value();
+      if (!ended_ && !reading_ && stream_->wants_more()) read = reading_ = starting_read_ = true;
+      facts = facts_;
+    }
+    if (end.has_value()) {
+      facts.contents = stream_->lines();
+      return this->Finish(record_.Ended(*std::move(end), facts));
+    }
+    if (write) this->StartWrite(&outgoing_);
+    if (!read) return;
+    this->StartRead(&incoming_);
+    {
+      MutexLock lock(mu_);
+      starting_read_ = false;
+    }
+    Step();
+  }
+
+  std::shared_ptr<DocumentCall> self_;
+  CallRecord record_;
+  std::shared_ptr<DocumentStream<Types>> stream_;
+  grpc::ByteBuffer incoming_;  // of the read under way
+  grpc::ByteBuffer outgoing_;  // of the write under way
+
+  Mutex mu_;
+  CallFacts facts_ ABSL_GUARDED_BY(mu_);
+  bool reading_ ABSL_GUARDED_BY(mu_) = false;
+  bool starting_read_ ABSL_GUARDED_BY(mu_) = false;  // gRPC does not know of it yet
+  bool writing_ ABSL_GUARDED_BY(mu_) = false;
+  bool ended_ ABSL_GUARDED_BY(mu_) = false;
+};
+
+}  // namespace linnet::server

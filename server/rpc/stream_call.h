@@ -1,0 +1,132 @@
+#pragma once
+
+#include <grpcpp/grpcpp.h>
+
+#include <atomic>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "server/errors.h"
+#include "server/mutex.h"
+#include "server/part_queue.h"
+#include "server/rpc/call_record.h"
+#include "server/rpc/unary_call.h"
+#include "server/text_call.h"
+
+namespace linnet::server {
+
+// One call whose answer is a stream of parts and then the response.
+//
+// One write is under way at a time; meanwhile parts of the same segment become one, so that what
+// waits for a slow reader is never more than the answer. It deletes itself when gRPC is done with
+// it: so nothing is touched after Finish, and after a write once the call has ended.
+template <typename StreamRequest, typename Request, typename Response, typename StreamResponse>
+class StreamCall final : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
+ public:
+  using Start = void (TextCalls::*)(const Request&, Response&, const CallContext&,
+                                    TextCalls::OnPart, TextCalls::Done);
+
+  StreamCall(TextCalls& calls, Start start, Metrics& metrics, Method method,
+             grpc::CallbackServerContext& context, const grpc::ByteBuffer& request)
+      : record_(metrics, method, context),
+        request_bytes_(static_cast<int64_t>(request.Length())),
+        cancelled_(std::make_shared<std::atomic<bool>>(false)) {
+    if (absl::Status status = ParseBuffer(request, request_); !status.ok()) {
+      metrics.Rejected(RejectReason::kInvalid);
+      Ended(std::move(status));
+      return;
+    }
+    (calls.*start)(
+        request_.request(), response_,
+        {.arrived = record_.arrived(), .deadline = DeadlineOf(context), .cancelled = cancelled_},
+        [this](linnet::v1::TextPart part) { Part(std::move(part)); },
+        [this](const absl::Status& status) {
+          // The request is part of another message here.
+          Ended(Renamed("", "request.", status));
+        });
+  }
+
+  // May run beside everything else, also before the constructor has returned.
+  void OnCancel() override { cancelled_->store(true, std::memory_order_relaxed); }
+  void OnWriteDone(bool ok) override {
+    // Without a reader the decoding is for nothing; Ended comes all the same.
+    if (!ok) cancelled_->store(true, std::memory_order_relaxed);
+    Step(/*written=*/true);
+  }
+  void OnDone() override { delete this; }
+
+ private:
+  void Part(linnet::v1::TextPart part) {
+    {
+      MutexLock lock(mu_);
+      parts_.Push(std::move(part));
+    }
+    Step();
+  }
+
+  void Ended(absl::Status status) {
+    {
+      MutexLock lock(mu_);
+      ended_ = std::move(status);
+    }
+    Step();
+  }
+
+  // Writes the next part, or the response, or finishes. Decides under the lock, acts after it.
+  void Step(bool written = false) {
+    std::optional<absl::Status> end;
+    {
+      MutexLock lock(mu_);
+      if (written) writing_ = false;
+      if (writing_) return;
+      // After an error what is left unsent is worth nothing.
+      const bool failed = ended_.has_value() && !ended_->ok();
+      std::optional<linnet::v1::TextPart> part;
+      if (!failed) part = parts_.Pop();
+      if (!part.has_value() && !ended_.has_value()) return;
+      writing_ = true;  // for good, at the end
+      if (part.has_value()) {
+        StreamResponse message;
+        *message.mutable_part() = *std::move(part);
+        SerializeTo(message, message_).IgnoreError();  // fails for messages beyond 2 GiB alone
+      } else {
+        end = *ended_;
+      }
+    }
+    if (!end.has_value()) return StartWrite(&message_);
+    End(*std::move(end));
+  }
+
+  void End(absl::Status status) {
+    if (status.ok()) {
+      StreamResponse last;
+      last.mutable_response()->Swap(&response_);
+      status = SerializeTo(last, message_);
+    }
+    const bool ok = status.ok();
+    const grpc::Status result =
+        record_.Ended(std::move(status), {.contents = ContentsOf(request_.request()),
+                                          .request_bytes = request_bytes_,
+                                          .labels = LabelsOf(request_.request())});
+    if (ok) {
+      StartWriteAndFinish(&message_, {}, result);
+    } else {
+      Finish(result);
+    }
+  }
+
+  CallRecord record_;
+  const int64_t request_bytes_;
+  StreamRequest request_;
+  Response response_;
+  std::shared_ptr<std::atomic<bool>> cancelled_;
+  grpc::ByteBuffer message_;  // of the write under way
+
+  Mutex mu_;
+  PartQueue parts_ ABSL_GUARDED_BY(mu_);
+  bool writing_ ABSL_GUARDED_BY(mu_) = false;
+  std::optional<absl::Status> ended_ ABSL_GUARDED_BY(mu_);
+};
+
+}  // namespace linnet::server

@@ -1,0 +1,72 @@
+#pragma once
+
+#include <grpcpp/grpcpp.h>
+
+#include <atomic>
+#include <memory>
+#include <utility>
+
+#include "server/rpc/call_record.h"
+#include "server/text_call.h"
+
+namespace linnet::server {
+
+// What the log says of a call's labels; methods without them have none.
+template <typename Request>
+std::string LabelsOf(const Request& request) {
+  if constexpr (requires { request.labels(); }) return LabelText(request.labels());
+  return "";
+}
+template <typename Request>
+int64_t ContentsOf(const Request& request) {
+  if constexpr (requires { request.contents_size(); }) return request.contents_size();
+  return 0;
+}
+
+// One call with one answer. It deletes itself when gRPC is done with it, which may be before Finish
+// returns: so nothing is touched after Finish.
+template <typename Request, typename Response>
+class UnaryCall final : public grpc::ServerUnaryReactor {
+ public:
+  // Answers the request, now or later, through Done.
+  using Start = void (*)(TextCalls&, const Request&, Response&, const CallContext&,
+                         TextCalls::Done);
+
+  UnaryCall(TextCalls& calls, Start start, Metrics& metrics, Method method,
+            grpc::CallbackServerContext& context, const grpc::ByteBuffer& request,
+            grpc::ByteBuffer& response)
+      : record_(metrics, method, context),
+        request_bytes_(static_cast<int64_t>(request.Length())),
+        response_bytes_(response),
+        cancelled_(std::make_shared<std::atomic<bool>>(false)) {
+    if (absl::Status status = ParseBuffer(request, request_); !status.ok()) {
+      metrics.Rejected(RejectReason::kInvalid);
+      End(std::move(status));
+      return;
+    }
+    start(calls, request_, response_,
+          {.arrived = record_.arrived(), .deadline = DeadlineOf(context), .cancelled = cancelled_},
+          [this](absl::Status status) { End(std::move(status)); });
+  }
+
+  // May run beside everything else, also before the constructor has returned.
+  void OnCancel() override { cancelled_->store(true, std::memory_order_relaxed); }
+  void OnDone() override { delete this; }
+
+ private:
+  void End(absl::Status status) {
+    if (status.ok()) status = SerializeTo(response_, response_bytes_);
+    Finish(record_.Ended(std::move(status), {.contents = ContentsOf(request_),
+                                             .request_bytes = request_bytes_,
+                                             .labels = LabelsOf(request_)}));
+  }
+
+  CallRecord record_;
+  const int64_t request_bytes_;
+  Request request_;
+  Response response_;
+  grpc::ByteBuffer& response_bytes_;
+  std::shared_ptr<std::atomic<bool>> cancelled_;
+};
+
+}  // namespace linnet::server

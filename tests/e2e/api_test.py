@@ -1,0 +1,122 @@
+"""What the API tells of models, languages, calls and long texts."""
+
+from __future__ import annotations
+
+import grpc
+import pytest
+
+LONG = "The bird sings in the garden.  " * 300  # the tiny summariser reads 1024 tokens
+
+
+def test_a_language_that_is_not_said_is_detected(server):
+    answer = server.translate("The dog runs across the street.", source_language_code="")
+    assert answer.detected_language.language_code == "en"
+    assert 0.5 < answer.detected_language.confidence <= 1
+    assert not server.translate("The dog runs.").HasField("detected_language")
+    summary = server.summarize("The dog runs across the street.", language_code="")
+    assert summary.detected_language.language_code == "en"
+
+
+def test_languages_are_detected(server, api):
+    request = api.DetectLanguageRequest(
+        contents=["The dog runs across the street.", "Der Hund läuft über die Straße.", "12345"]
+    )
+    answer = server.method("DetectLanguage")(request, timeout=10)
+    codes = [[said.language_code for said in each.languages] for each in answer.detections]
+    assert codes == [["en"], ["de"], []]
+    assert [each.reliable for each in answer.detections] == [True, True, False]
+
+
+def test_a_model_is_told_by_name(server, api):
+    listed = server.method("ListModels")(api.ListModelsRequest(), timeout=10)
+    told = server.method("GetModel")(api.GetModelRequest(name="en-de"), timeout=10)
+    assert told.model == listed.models[0]
+    assert told.request_limits == listed.request_limits
+    assert told.model.max_beam_size >= 5
+    assert told.request_limits.max_contents == 1024
+    with pytest.raises(grpc.RpcError) as raised:
+        server.method("GetModel")(api.GetModelRequest(name="babel"), timeout=10)
+    assert raised.value.code() == grpc.StatusCode.NOT_FOUND
+    assert api.details(raised.value)["ResourceInfo"].resource_name == "babel"
+
+
+def test_a_long_text_is_summarised_in_chunks_on_request(server):
+    source = LONG.encode()
+    summary = server.summarize(LONG, long_input="LONG_INPUT_CHUNK", max_summary_tokens=9).summaries[
+        0
+    ]
+    assert len(summary.segments) > 1
+    assert not summary.truncated
+    end = 0
+    for segment in summary.segments:
+        assert source[end : segment.source_begin].strip() == b""
+        assert segment.source_end > segment.source_begin
+        end = segment.source_end
+    assert source[end:].strip() == b""
+
+
+def test_a_long_text_is_truncated_on_request_and_says_so(server):
+    summary = server.summarize(LONG, long_input="LONG_INPUT_TRUNCATE").summaries[0]
+    assert summary.truncated
+    assert 0 < summary.segments[0].source_end < len(LONG)
+
+
+def test_words_have_scores_on_request(server):
+    options = {"beam_size": 2, "n_best": 1}
+    answer = server.translate("A bird sings.\nThe dog runs.", word_scores=True, options=options)
+    translation = answer.translations[0]
+    text = translation.text.encode()
+    for segment in translation.segments:
+        said = text[segment.target_begin : segment.target_end].split()
+        words = [text[word.target_begin : word.target_end] for word in segment.words]
+        assert words == said
+        assert all(word.score <= 0 for word in segment.words)
+
+
+def test_a_call_returns_its_request_id_and_an_error_tells_it(server, api):
+    request = api.TranslateRequest(
+        contents=["A bird sings."],
+        source_language_code="en",
+        target_language_code="de",
+        labels={"team": "search"},
+    )
+    translate = server.method("Translate")
+    _, call = translate.with_call(request, timeout=30, metadata=[("x-request-id", "one-two/3")])
+    assert dict(call.initial_metadata())["x-request-id"] == "one-two/3"
+    assert 'request_id=one-two/3 labels="team=search"' in server.log.read_text()
+    made = set()
+    for given in ([], [("x-request-id", "two words")], [("x-request-id", "x" * 129)]):
+        _, call = translate.with_call(request, timeout=30, metadata=given)
+        made.add(dict(call.initial_metadata())["x-request-id"])
+    assert len(made) == 3
+    assert all(len(each) == 32 for each in made)
+    with pytest.raises(grpc.RpcError) as raised:
+        translate(api.TranslateRequest(), timeout=30, metadata=[("x-request-id", "four")])
+    assert api.details(raised.value)["RequestInfo"].request_id == "four"
+
+
+def test_a_field_that_the_server_does_not_know_is_refused(server):
+    with pytest.raises(grpc.RpcError) as raised:
+        server.channel.unary_unary("/linnet.v1.TextService/Translate")(
+            b"\x0a\x04good\x12\x02en\x1a\x02de\x5a\x02hi", timeout=30
+        )
+    assert raised.value.code() == grpc.StatusCode.UNIMPLEMENTED
+    assert "field 11" in raised.value.details()
+
+
+def test_a_full_server_says_when_to_come_back(start, api):
+    server = start("--max-admitted-tokens", "100000")
+    running = server.translate_slowly()
+    server.wait_for("linnet_admitted_tokens", lambda tokens: tokens > 0)
+    with pytest.raises(grpc.RpcError) as raised:
+        server.translate(
+            *["one two three"] * 16, options={"beam_size": 5, "max_target_tokens": 1000}
+        )
+    assert raised.value.code() == grpc.StatusCode.RESOURCE_EXHAUSTED
+    details = api.details(raised.value)
+    delay = details["RetryInfo"].retry_delay.ToMilliseconds()
+    assert dict(raised.value.trailing_metadata())["grpc-retry-pushback-ms"] == str(delay)
+    assert details["QuotaFailure"].violations[0].subject
+    assert details["ErrorInfo"].reason == "TOO_MUCH_WORK"
+    running.cancel()
+    server.stop()

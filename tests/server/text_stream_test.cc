@@ -1,0 +1,285 @@
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "model/runtime/segmenter.h"
+#include "server/part_queue.h"
+#include "server/part_writer.h"
+#include "server/text_call.h"
+#include "tests/server/text_fixture.h"
+#include "tests/support/search_engine.h"
+
+namespace linnet::server {
+namespace {
+
+using linnet::v1::SummarizeResponse;
+using linnet::v1::TextPart;
+using linnet::v1::TranslateRequest;
+using linnet::v1::TranslateResponse;
+
+constexpr int kTinyPieces = 400;
+
+Catalog::EngineFactory Noise(uint64_t seed) {
+  return [seed](const model::Bundle&) {
+    return std::make_unique<test::SearchEngine>(kTinyPieces, kTinyLimits, seed);
+  };
+}
+
+// A stream as a client sees it.
+struct Heard {
+  absl::Status status;
+  TranslateResponse response;
+  std::vector<TextPart> parts;
+
+  // What was said of a content, all parts or the first so many.
+  std::string text(int content) const {
+    std::string text;
+    for (const TextPart& part : parts) {
+      if (part.content_index() == content) text += part.text();
+    }
+    return text;
+  }
+};
+
+Heard Listen(TextHouse& house, const TranslateRequest& request, const CallContext& context) {
+  Heard heard;
+  test::Turnstile done;
+  house.calls->StreamTranslate(
+      request, heard.response, context,
+      [&](TextPart part) { heard.parts.push_back(std::move(part)); },
+      [&](absl::Status status) {
+        heard.status = std::move(status);
+        done.Open();
+      });
+  done.Pass();
+  return heard;
+}
+Heard Listen(TextHouse& house, const TranslateRequest& request) {
+  return Listen(house, request, {.arrived = absl::Now()});
+}
+
+TranslateResponse WithoutTimings(TranslateResponse response) {
+  response.clear_timings();
+  return response;
+}
+
+TEST(TextStreamTest, ThePartsOfRandomSearchesMakeTheUnaryAnswerAndNothingIsTakenBack) {
+  int segments = 0;
+  for (uint64_t seed = 1; seed <= 60; ++seed) {
+    TextHouse house(Noise(seed));
+    TranslateRequest request =
+        ToGerman({" A bird sings.  The dog runs.\n\nShe writes. ", "Last one."});
+    request.mutable_options()->set_beam_size(1 + static_cast<int>(seed % 6));
+    request.mutable_options()->set_n_best(1);
+    request.mutable_options()->set_max_target_tokens(static_cast<int>(seed % 4) * 9 + 3);
+    if (seed % 3 == 0) request.mutable_options()->set_length_penalty(0);
+    request.set_word_scores(seed % 2 == 0);
+    TranslateResponse unary;
+    ASSERT_THAT(house.Call(&TextCalls::Translate, request, unary), IsOk());
+    const Heard heard = Listen(house, request);
+    ASSERT_THAT(heard.status, IsOk());
+    EXPECT_EQ(WithoutTimings(heard.response).SerializeAsString(),
+              WithoutTimings(unary).SerializeAsString());
+    for (int i = 0; i < unary.translations_size(); ++i)
+      EXPECT_EQ(heard.text(i), unary.translations(i).text()) << "seed " << seed;
+    std::pair place = {0, 0};
+    for (const TextPart& part : heard.parts) {
+      EXPECT_LE(place, std::pair(part.content_index(), part.segment_index())) << "in order";
+      EXPECT_EQ(model::FirstInvalidUtf8(part.text()), -1);
+      place = {part.content_index(), part.segment_index()};
+      if (part.has_segment()) {
+        const auto& whole = unary.translations(part.content_index()).segments(part.segment_index());
+        EXPECT_EQ(part.segment().SerializeAsString(), whole.SerializeAsString());
+        ++segments;
+      } else {
+        EXPECT_NE(part.text(), "");
+      }
+    }
+    EXPECT_EQ(house.admission.tokens(), 0);
+  }
+  EXPECT_EQ(segments, 60 * 4) << "each segment is closed once";
+}
+
+TEST(TextStreamTest, TextIsHeardWhileItsSegmentIsDecoded) {
+  test::Turnstile heard_some;
+  std::atomic<int> steps = -100;
+  TextHouse house({.on_step = [&] {
+    if (++steps == 5) heard_some.Pass();  // nothing of this step was decoded yet
+  }});
+  steps = 0;
+  TranslateResponse response;
+  std::string text;
+  test::Turnstile done;
+  const TranslateRequest request = ToGerman({"The dog runs through the garden."});
+  house.calls->StreamTranslate(
+      request, response, {.arrived = absl::Now()},
+      [&](const TextPart& part) {
+        text += part.text();
+        EXPECT_THAT(request.contents(0), ::testing::StartsWith(text));
+        if (!part.text().empty()) heard_some.Open();
+      },
+      [&](const absl::Status& status) {
+        EXPECT_THAT(status, IsOk());
+        done.Open();
+      });
+  done.Pass();
+  EXPECT_GT(steps, 5);
+  EXPECT_EQ(text, request.contents(0));
+}
+
+TEST(TextStreamTest, ASummaryIsStreamedAsWell) {
+  TextHouse house(Noise(5));
+  const auto request = SummaryOf("A bird sings. The dog runs.");
+  SummarizeResponse unary, streamed;
+  ASSERT_THAT(house.Call(&TextCalls::Summarize, request, unary), IsOk());
+  std::string text;
+  test::Turnstile done;
+  house.calls->StreamSummarize(
+      request, streamed, {.arrived = absl::Now()}, [&](TextPart part) { text += part.text(); },
+      [&](const absl::Status& status) {
+        EXPECT_THAT(status, IsOk());
+        done.Open();
+      });
+  done.Pass();
+  EXPECT_EQ(text, unary.summaries(0).text());
+  EXPECT_EQ(streamed.summaries(0).text(), text);
+}
+
+TEST(TextStreamTest, WhoDoesNotStreamDoesNotPayForStablePrefixes) {
+  std::atomic<bool> asked = false;
+  struct Watching : test::EchoEngine {
+    explicit Watching(std::atomic<bool>& asked)
+        : EchoEngine({.limits = kTinyLimits}), asked(asked) {}
+    absl::Status Seat(std::span<const model::SequenceInput> inputs) override {
+      for (const auto& input : inputs) asked = asked || input.report_stable;
+      return EchoEngine::Seat(inputs);
+    }
+    std::atomic<bool>& asked;
+  };
+  TextHouse house([&](const model::Bundle&) { return std::make_unique<Watching>(asked); });
+  TranslateResponse response;
+  ASSERT_THAT(house.Call(&TextCalls::Translate, ToGerman({"A bird sings."}), response), IsOk());
+  EXPECT_FALSE(asked);
+  EXPECT_THAT(Listen(house, ToGerman({"A bird sings."})).status, IsOk());
+  EXPECT_TRUE(asked);
+}
+
+TEST(TextStreamTest, AStreamThatFailsEndsOnceWithoutAResponse) {
+  TextHouse house({.not_a_number = [] {
+    TextHouse other;
+    return other.catalog->models()[0]->source_tokenizer->Encode("window")->back();
+  }()});
+  const Heard heard = Listen(house, ToGerman({"A bird sings.", "Please open the window"}));
+  EXPECT_EQ(heard.status.code(), absl::StatusCode::kInternal);
+  EXPECT_EQ(heard.response.translations_size(), 0);
+  EXPECT_EQ(house.admission.tokens(), 0);
+}
+
+TEST(TextStreamTest, ABadRequestIsRefusedBeforeAnyPart) {
+  TextHouse house;
+  const Heard heard = Listen(house, ToGerman({""}));
+  EXPECT_EQ(heard.status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_TRUE(heard.parts.empty());
+}
+
+TEST(TextStreamTest, ACancelEndsTheStreamOnce) {
+  test::Turnstile in_step, go_on;
+  std::atomic<bool> armed = false;
+  TextHouse house({.on_step = [&] {
+    if (!armed) return;
+    in_step.Open();
+    go_on.Pass();
+  }});
+  armed = true;
+  const CallContext context{.arrived = absl::Now()};
+  std::atomic<int> ends = 0;
+  absl::Status status;
+  TranslateResponse response;
+  test::Turnstile done;
+  const TranslateRequest request = ToGerman({"The dog runs through the garden.", "A bird sings."});
+  house.calls->StreamTranslate(
+      request, response, context, [](const TextPart&) {},
+      [&](absl::Status result) {
+        status = std::move(result);
+        ++ends;
+        done.Open();
+      });
+  in_step.Pass();
+  *context.cancelled = true;
+  go_on.Open();
+  done.Pass();
+  house.calls->Drain(absl::InfiniteFuture());
+  EXPECT_EQ(ends, 1);
+  EXPECT_EQ(status.code(), absl::StatusCode::kCancelled);
+}
+
+TEST(TextStreamTest, StreamsAtOnceGetTheirOwnParts) {
+  TextHouse house(Noise(3));
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&, t] {
+      for (int i = 0; i < 8; ++i) {
+        const TranslateRequest request =
+            ToGerman({absl::StrCat("Thread ", t, " says.\n", i, " times.")});
+        CallContext context{.arrived = absl::Now()};
+        if (i % 4 == 3) *context.cancelled = true;
+        const Heard heard = Listen(house, request, context);
+        if (i % 4 == 3) {
+          EXPECT_EQ(heard.status.code(), absl::StatusCode::kCancelled);
+        } else {
+          EXPECT_EQ(heard.text(0), heard.response.translations(0).text());
+        }
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(house.admission.tokens(), 0);
+}
+
+TEST(PartQueueTest, PartsOfOneSegmentBecomeOneAndOthersDoNot) {
+  PartQueue queue;
+  const auto push = [&](int content, int segment, std::string text, bool last) {
+    TextPart part;
+    part.set_content_index(content);
+    part.set_segment_index(segment);
+    part.set_text(std::move(text));
+    if (last) part.mutable_segment()->set_score(segment);
+    queue.Push(std::move(part));
+  };
+  push(0, 0, "Ein ", false);
+  push(0, 0, "Hund", false);
+  push(0, 0, " läuft.", true);
+  push(0, 1, " Er", false);
+  push(1, 1, "Sie", false);
+  auto first = queue.Pop();
+  ASSERT_TRUE(first.has_value());
+  EXPECT_EQ(first->text(), "Ein Hund läuft.");
+  EXPECT_TRUE(first->has_segment());
+  EXPECT_EQ(queue.Pop()->text(), " Er");
+  EXPECT_EQ(queue.Pop()->text(), "Sie");
+  EXPECT_FALSE(queue.Pop().has_value());
+}
+
+TEST(PartWriterTest, AResultThatDoesNotGoOnFromWhatWasSentIsAnError) {
+  TextHouse house;
+  const TranslateRequest request = ToGerman({"The dog runs."});
+  const auto checked = CheckRequest(request, *house.catalog, {});
+  ASSERT_THAT(checked, IsOk());
+  std::vector<TextWork> works = {*PrepareText(*checked, request.contents(0), "contents[0]")};
+  PartWriter writer(*checked, works);
+  const model::Tokenizer& tokenizer = *checked->model->target_tokenizer;
+  const auto sent = *tokenizer.Encode("A bird");
+  EXPECT_EQ(writer.Stable(sent)->text(), "A bird");
+  EXPECT_FALSE(writer.Stable(*tokenizer.Encode("A dog and a bird")).has_value()) << "held back";
+  model::Hypothesis& best = works[0].segments[0].result.hypotheses.emplace_back();
+  best.tokens = *tokenizer.Encode("The dog");
+  EXPECT_EQ(writer.Done().status().code(), absl::StatusCode::kInternal);
+  best.tokens = *tokenizer.Encode("A bird sings");
+  auto last = writer.Done();
+  ASSERT_THAT(last, IsOk());
+  EXPECT_EQ(last->text(), " sings");
+  EXPECT_TRUE(writer.finished());
+}
+
+}  // namespace
+}  // namespace linnet::server
