@@ -51,6 +51,23 @@ class Projection(nn.Module):
         return torch.ops.linnet.linear(x, table if packed is None else packed, bias)
 
     @torch.jit.export
+    def best(
+        self,
+        x: Tensor,
+        table: Tensor,
+        bias: Tensor | None,
+        counts: Tensor,
+        also: Tensor,
+        temperatures: Tensor,
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """x: [R, d] -> of the logits that `serve` gives the highest, their tokens, and the log
+        normalizers: best_logits.h."""
+        packed = self.packed
+        return torch.ops.linnet.best_logits(
+            x, table if packed is None else packed, bias, counts, also, temperatures
+        )
+
+    @torch.jit.export
     def pack(self, table: Tensor, kind: str) -> None:
         self.packed = torch.ops.linnet.pack_linear(table, kind)
 

@@ -5,6 +5,7 @@ offers to an engine:
 
   encode(source, lengths)  -> per decoder layer the keys and values of the encoder attention
   step(tokens, ...)        -> logits of every row; `state` is changed in place by the step operators
+  step_best(tokens, ...)   -> the highest of them and what makes probabilities of them; CPU only
   new_state, new_memory    -> zeroed state and memory pools of the module's type and device
   pack(kind)               -> nothing; lays the weights out for the CPU, once, after loading
 """
@@ -188,7 +189,7 @@ class Transducer(nn.Module):
         return memory
 
     @torch.jit.export
-    def step(
+    def features(
         self,
         tokens: Tensor,
         positions: Tensor,
@@ -202,13 +203,48 @@ class Transducer(nn.Module):
 
         tokens: int64 [R], positions: int32 [R] steps already taken, ancestry: int32 [R, A], blocks:
         int32 [R, M], source_lengths: int32 [R], memory: pools [N, P, 2, d], state: a ring [window,
-        lanes, ...] per layer  ->  logits [R, V].
+        lanes, ...] per layer  ->  what the output table is multiplied with, [R, d].
         """
         x = self.enter_target(F.embedding(tokens, self.target_table()), positions)
         for i, layer in enumerate(self.decoder):
             pool = memory[i] if self.has_source else x
             x = layer.step(x, state[i], positions, ancestry, pool, blocks, source_lengths)
-        return self.projection.serve(self.decoder_norm(x), self.output_table(), self.output_bias)
+        return self.decoder_norm(x)
+
+    @torch.jit.export
+    def step(
+        self,
+        tokens: Tensor,
+        positions: Tensor,
+        ancestry: Tensor,
+        blocks: Tensor,
+        source_lengths: Tensor,
+        memory: list[Tensor],
+        state: list[Tensor],
+    ) -> Tensor:
+        """As `features` -> logits [R, V]."""
+        x = self.features(tokens, positions, ancestry, blocks, source_lengths, memory, state)
+        return self.projection.serve(x, self.output_table(), self.output_bias)
+
+    @torch.jit.export
+    def step_best(
+        self,
+        tokens: Tensor,
+        positions: Tensor,
+        ancestry: Tensor,
+        blocks: Tensor,
+        source_lengths: Tensor,
+        memory: list[Tensor],
+        state: list[Tensor],
+        counts: Tensor,
+        also: Tensor,
+        temperatures: Tensor,
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """As `step`, but of each row's logits only the counts[r] highest and that of token also[r]:
+        logits and tokens [R, N], and the log normalizers [R] (best_logits.h)."""
+        x = self.features(tokens, positions, ancestry, blocks, source_lengths, memory, state)
+        table = self.output_table()
+        return self.projection.best(x, table, self.output_bias, counts, also, temperatures)
 
     @torch.jit.export
     def pack(self, kind: str) -> None:

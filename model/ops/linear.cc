@@ -118,12 +118,11 @@ at::Tensor Finish(at::Tensor y, const Arguments& a) {
 
 // mkldnn::_linear_pointwise, which LibTorch offers through its dispatcher alone.
 at::Tensor MkldnnLinear(const at::Tensor& x, const at::Tensor& weight, const OptionalTensor& bias) {
-  using Call = at::Tensor(const at::Tensor&, const at::Tensor&, const OptionalTensor&,
-                          c10::string_view, c10::List<std::optional<at::Scalar>>,
-                          std::optional<c10::string_view>);
-  static const auto op = c10::Dispatcher::singleton()
-                             .findSchemaOrThrow("mkldnn::_linear_pointwise", "")
-                             .typed<Call>();
+  using Call =
+      at::Tensor(const at::Tensor&, const at::Tensor&, const OptionalTensor&, c10::string_view,
+                 c10::List<std::optional<at::Scalar>>, std::optional<c10::string_view>);
+  static const auto op =
+      c10::Dispatcher::singleton().findSchemaOrThrow("mkldnn::_linear_pointwise", "").typed<Call>();
   return op.call(x, weight, bias, "none", c10::List<std::optional<at::Scalar>>(), "");
 }
 
@@ -166,14 +165,22 @@ at::Tensor MatrixLinear(const PackedMatrix& matrix, const Arguments& a) {
   return y;
 }
 
-at::Tensor Linear(const at::Tensor& x, const at::Tensor& weight, const OptionalTensor& bias,
-                  c10::string_view activation, const OptionalTensor& residual,
+Arguments Checked(const at::Tensor& x, const at::Tensor& weight, const OptionalTensor& bias,
+                  Activation activation, const OptionalTensor& residual,
                   const OptionalTensor& norm_weight, const OptionalTensor& norm_bias) {
-  Arguments a = {x, weight, bias, residual, norm_weight, norm_bias, ActivationNamed(activation), 0};
+  Arguments a = {x, weight, bias, residual, norm_weight, norm_bias, activation, 0};
   if (weight.dim() == 2) {
     a.width = a.activation == Activation::kGlu ? weight.sym_size(0) / 2 : weight.sym_size(0);
   }
   Check(a);
+  return a;
+}
+
+at::Tensor FullLinear(const at::Tensor& x, const at::Tensor& weight, const OptionalTensor& bias,
+                      c10::string_view activation, const OptionalTensor& residual,
+                      const OptionalTensor& norm_weight, const OptionalTensor& norm_bias) {
+  const Arguments a =
+      Checked(x, weight, bias, ActivationNamed(activation), residual, norm_weight, norm_bias);
   const Packed* packed = PackedOf(weight);
   if (packed == nullptr) return Finish(at::linear(x, weight, bias), a);
   TORCH_CHECK(!x.requires_grad(), kOp, ": packed weights have no gradients");
@@ -208,6 +215,20 @@ at::Tensor PackLinear(const at::Tensor& weight, c10::string_view type) {
 
 bool IsPacked(const at::Tensor& weight) { return PackedOf(weight) != nullptr; }
 
+const PackedMatrix* MatrixOf(const at::Tensor& weight) {
+  const Packed* packed = PackedOf(weight);
+  return packed == nullptr ? nullptr : packed->matrix.get();
+}
+
+at::Tensor Linear(const at::Tensor& x, const at::Tensor& weight, const OptionalTensor& bias) {
+  return FullLinear(x, weight, bias, "none", {}, {}, {});
+}
+
+void CheckLinear(const at::Tensor& x, const at::Tensor& weight, const OptionalTensor& bias) {
+  const OptionalTensor none;
+  Checked(x, weight, bias, Activation::kNone, none, none, none);
+}
+
 TORCH_LIBRARY_FRAGMENT(linnet, m) {
   m.def(
       "linear(Tensor x, Tensor weight, Tensor? bias, str activation=\"none\", "
@@ -216,7 +237,7 @@ TORCH_LIBRARY_FRAGMENT(linnet, m) {
   m.def("pack_linear(Tensor weight, str type) -> Tensor");
 }
 
-TORCH_LIBRARY_IMPL(linnet, CompositeImplicitAutograd, m) { m.impl("linear", Linear); }
+TORCH_LIBRARY_IMPL(linnet, CompositeImplicitAutograd, m) { m.impl("linear", FullLinear); }
 
 TORCH_LIBRARY_IMPL(linnet, CPU, m) { m.impl("pack_linear", PackLinear); }
 

@@ -2,6 +2,8 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <optional>
+
 #include "model/ops/params.h"
 
 // torch.ops.linnet:
@@ -32,7 +34,8 @@
 //
 //   type "float32"   x is float32; a row's result is the same, bit for bit, whatever rows are with
 //                    it and on however many threads
-//        "int8"      the same; weights are quantised with a scale per output, rows of x with a scale
+//        "int8"      the same; weights are quantised with a scale per output, rows of x with a
+//        scale
 //                    per row, sums are exact (packed_matrix.h, product_cpu.h)
 //        "bfloat16"  x is bfloat16; oneDNN's product, which multiplies in bfloat16 where the
 //                    processor can
@@ -40,11 +43,20 @@
 // With a weight that is not packed all of it is composed of torch's own operators, on any device,
 // and has gradients. Throws c10::Error if a shape, type or device does not fit.
 //
-// Sources: Dauphin et al. 2017, Language Modeling with Gated Convolutional Networks (glu); Ba et al.
-// 2016, Layer Normalization; for rows quantised one by one Dettmers et al. 2022, LLM.int8(),
+// Sources: Dauphin et al. 2017, Language Modeling with Gated Convolutional Networks (glu); Ba et
+// al. 2016, Layer Normalization; for rows quantised one by one Dettmers et al. 2022, LLM.int8(),
 // section 2.
 namespace linnet::ops {
 
 bool IsPacked(const at::Tensor& weight);
+// What a weight packed for float32 or int8 holds; null for any other.
+const PackedMatrix* MatrixOf(const at::Tensor& weight);
+
+// x weight^T + bias alone.
+at::Tensor Linear(const at::Tensor& x, const at::Tensor& weight,
+                  const std::optional<at::Tensor>& bias);
+// Throws what Linear throws.
+void CheckLinear(const at::Tensor& x, const at::Tensor& weight,
+                 const std::optional<at::Tensor>& bias);
 
 }  // namespace linnet::ops

@@ -1,8 +1,8 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <vector>
 
+#include "model/ops/layer_product.h"
 #include "model/ops/packed_matrix.h"
 #include "model/ops/parallel.h"
 #include "model/ops/params.h"
@@ -14,20 +14,14 @@ namespace {
 
 constexpr int64_t kPanel = PackedMatrix::kPanel;
 // From this many rows on each thread takes rows of its own through product and what follows it;
-// with fewer all share the columns of the product, and what follows is little.
-constexpr int64_t kManyRows = 16;
+// with fewer all share the columns of the product, each reading its part of the weights, and what
+// follows is little. (Two threads, base size, 32 rows: float32 8 % faster by columns, int8 the
+// same.)
+constexpr int64_t kManyRows = 64;
 // Rows that go through product and what follows it together: their sums stay in the second-level
 // cache.
 constexpr int64_t kBlockRows = 48;
 constexpr float kEpsilon = 1e-5f;
-
-// Memory that a thread keeps: what a step needs is needed by every step.
-template <class T, int kUse>
-T* Scratch(size_t count) {
-  thread_local std::vector<T> memory;
-  if (memory.size() < count) memory.resize(count);
-  return memory.data();
-}
 
 // The sums of one row, [padded outputs], become its result: activation, residual, norm.
 struct FinishRow {
@@ -115,51 +109,12 @@ struct FinishRow {
   }
 };
 
-// The layer's product without the bookkeeping of rows.
-struct Layer {
-  const LinearParams& p;
-  const PackedMatrix& weight;
-  const float* bias;  // [padded outputs] or null
-  bool int8;
-
-  explicit Layer(const LinearParams& params)
-      : p(params),
-        weight(*params.weight),
-        bias(params.bias),
-        int8(weight.type() == PackedMatrix::Type::kInt8) {
-    if (bias != nullptr && weight.outputs() < weight.padded_outputs()) {
-      float* padded = Scratch<float, 0>(weight.padded_outputs());
-      std::fill(padded, padded + weight.padded_outputs(), 0.0f);
-      std::copy(bias, bias + weight.outputs(), padded);
-      bias = padded;
-    }
-  }
-
-  int64_t flops_per_row() const { return weight.padded_outputs() * weight.depth() / (int8 ? 4 : 1); }
-
-  // Rows [begin, end) as the product reads them; int8: quantised into values and scales.
-  Product Rows(int64_t begin, int64_t end, uint8_t* values, float* scales) const {
-    Product product;
-    product.weight = &weight;
-    product.x = p.x + begin * weight.inputs();
-    product.bias = bias;
-    product.rows = end - begin;
-    if (int8) {
-      QuantizeRows(product.x, product.rows, weight.inputs(), weight.depth(), values, scales);
-      product.values = values;
-      product.row_scales = scales;
-    }
-    return product;
-  }
-};
-
 // Each thread takes rows of its own all the way.
-void ByRows(const Layer& layer) {
-  const LinearParams& p = layer.p;
+void ByRows(const LinearParams& p, const LayerProduct& layer) {
   const int64_t stride = layer.weight.padded_outputs(), depth = layer.weight.depth();
   ParallelFor(p.rows, layer.flops_per_row(), [&](int64_t begin, int64_t end) {
-    float* sums = Scratch<float, 1>(kBlockRows * stride);
-    uint8_t* values = Scratch<uint8_t, 2>(layer.int8 ? kBlockRows * depth : 0);
+    float* sums = Scratch<float, FinishRow, 1>(kBlockRows * stride);
+    uint8_t* values = Scratch<uint8_t, FinishRow, 2>(layer.int8 ? kBlockRows * depth : 0);
     float scales[kBlockRows];
     for (int64_t row = begin; row < end; row += kBlockRows) {
       const int64_t last = std::min(end, row + kBlockRows);
@@ -175,15 +130,14 @@ void ByRows(const Layer& layer) {
 
 // The threads share the panels. What the sums become is settled afterwards, row by row; where it is
 // nothing, and no output is padding, they go to their place at once.
-void ByColumns(const Layer& layer) {
-  const LinearParams& p = layer.p;
+void ByColumns(const LinearParams& p, const LayerProduct& layer) {
   const PackedMatrix& weight = layer.weight;
   const int64_t stride = weight.padded_outputs();
   const bool at_once = p.activation == Activation::kNone && p.residual == nullptr &&
                        p.norm_weight == nullptr && stride == p.width;
-  float* sums = at_once ? p.y : Scratch<float, 3>(p.rows * stride);
-  uint8_t* values = Scratch<uint8_t, 4>(layer.int8 ? p.rows * weight.depth() : 0);
-  float* scales = Scratch<float, 5>(layer.int8 ? p.rows : 0);
+  float* sums = at_once ? p.y : Scratch<float, FinishRow, 3>(p.rows * stride);
+  uint8_t* values = Scratch<uint8_t, FinishRow, 4>(layer.int8 ? p.rows * weight.depth() : 0);
+  float* scales = Scratch<float, FinishRow, 5>(layer.int8 ? p.rows : 0);
   Product product = layer.Rows(0, layer.int8 ? 0 : p.rows, values, scales);
   if (layer.int8) {
     product.rows = p.rows;
@@ -209,13 +163,13 @@ void ByColumns(const Layer& layer) {
 }  // namespace
 
 void LinearCpu(const LinearParams& params) {
-  const Layer layer(params);
+  const LayerProduct layer(*params.weight, params.x, params.bias);
   // The widest layers, those to a vocabulary, would need more memory per row than a cache holds.
   constexpr int64_t kMostSums = 1 << 19;
   if (params.rows >= kManyRows && layer.weight.padded_outputs() * kBlockRows <= kMostSums) {
-    ByRows(layer);
+    ByRows(params, layer);
   } else {
-    ByColumns(layer);
+    ByColumns(params, layer);
   }
 }
 

@@ -107,8 +107,24 @@ struct LinearParams {
   int64_t rows, width;
 };
 
+// See best_logits.h for the formula.
+struct BestLogitsParams {
+  const PackedMatrix* weight;  // or null:
+  const float* given;          // [rows, tokens], logits that are there already
+  const float* x;              // [rows, inputs]
+  const float* bias;           // [tokens] or null
+  const int32_t* counts;       // [rows]
+  const int32_t* also;         // [rows]
+  const float* temperatures;   // [rows]
+  float* logits;               // [rows, width], width = largest count + 1
+  int32_t* found;              // [rows, width]: the tokens
+  float* log_normalizers;      // [rows]
+  int64_t rows, tokens, width;
+};
+
 // On the calling thread and torch's intra-op threads.
 void LinearCpu(const LinearParams& params);
+void BestLogitsCpu(const BestLogitsParams& params);
 
 // float32 and bfloat16 on the calling thread and torch's intra-op threads.
 void ConvolutionCpu(const ConvolutionParams& params);

@@ -27,9 +27,29 @@ constexpr int64_t kBlockRows = 96;
 template <int W>
 constexpr int TileWidth = W == 16 ? 4 : 2;
 
+// Fetches a part of the next panel while this one is multiplied, some lines for each step of k. The
+// weights of a model do not stay in the second-level cache from step to step, and left alone the
+// processor waits for each new panel. On the machine of product_cpu.h with weights that were not
+// used lately, microseconds without and with it: 512 x 2048 float32, 5, 32 and 160 rows, 120 and
+// 89, 344 and 229, 1074 and 1011; int8 19 and 19, 57 and 45, 274 and 212.
+struct ReadAhead {
+  const char* at = nullptr;
+  int lines = 0;
+
+  LINNET_INLINE void Step() {
+    constexpr int kCacheLine = 64, kSecondLevel = 2;
+    for (int i = 0; i < lines; ++i, at += kCacheLine) __builtin_prefetch(at, 0, kSecondLevel);
+  }
+};
+
 struct Float32 {
+  static const char* PanelAt(const PackedMatrix& weight, int64_t panel) {
+    return reinterpret_cast<const char*>(weight.float_panel(panel));
+  }
+
   template <int W, int M>
-  static LINNET_INLINE void Tile(const Product& p, int64_t row, int64_t panel, int64_t column) {
+  static LINNET_INLINE void Tile(const Product& p, int64_t row, int64_t panel, int64_t column,
+                                 ReadAhead ahead) {
     using V = Vectors<W>;
     constexpr int N = TileWidth<W>;
     const int64_t inputs = p.weight->inputs();
@@ -42,6 +62,7 @@ struct Float32 {
       for (int j = 0; j < N; ++j) sums[i][j] = typename V::Floats{};
     }
     for (int64_t k = 0; k < inputs; ++k, weight += kPanel) {
+      ahead.Step();
       typename V::Floats weights[N];
       LINNET_UNROLL
       for (int j = 0; j < N; ++j) weights[j] = V::Load(weight + j * W);
@@ -137,8 +158,13 @@ struct Int8Instructions<16> {
 };
 
 struct Int8 {
+  static const char* PanelAt(const PackedMatrix& weight, int64_t panel) {
+    return reinterpret_cast<const char*>(weight.int8_panel(panel));
+  }
+
   template <int W, int M>
-  static LINNET_INLINE void Tile(const Product& p, int64_t row, int64_t panel, int64_t column) {
+  static LINNET_INLINE void Tile(const Product& p, int64_t row, int64_t panel, int64_t column,
+                                 ReadAhead ahead) {
     using V = Vectors<W>;
     using Instructions = typename Int8Instructions<W>::Type;
     using Ints = typename Instructions::Ints;
@@ -156,6 +182,7 @@ struct Int8 {
       for (int i = 0; i < M; ++i) sums[i][j] = corrections;
     }
     for (int64_t k = 0; k < depth; k += kGroup, weight += kPanel * kGroup) {
+      ahead.Step();
       Ints weights[N];
       LINNET_UNROLL
       for (int j = 0; j < N; ++j) std::memcpy(&weights[j], weight + j * W * kGroup, sizeof(Ints));
@@ -185,10 +212,23 @@ struct Int8 {
 
 template <class Type>
 struct Kernel {
+  // What tile `tile` of `tiles` fetches of the panel behind this one: lines for each of the panel's
+  // steps, whose weights are four cache lines.
+  static LINNET_INLINE ReadAhead Ahead(const Product& p, int64_t panel, int64_t tile,
+                                       int64_t tiles) {
+    constexpr int kLines = 4;
+    const int64_t lines = tiles >= kLines ? 1 : tiles >= 2 ? 2 : kLines;
+    // One or two rows take less time than the weights' way from memory, and only add to its load.
+    if (p.rows <= 2 || panel + 1 >= p.weight->panels() || tile >= kLines / lines) return {};
+    const char* next = Type::PanelAt(*p.weight, panel + 1);
+    const int64_t bytes = next - Type::PanelAt(*p.weight, panel);
+    return {next + bytes / kLines * lines * tile, static_cast<int>(lines)};
+  }
+
   template <int W, int M>
-  static LINNET_INLINE void Panel(const Product& p, int64_t row, int64_t panel) {
+  static LINNET_INLINE void Panel(const Product& p, int64_t row, int64_t panel, ReadAhead ahead) {
     for (int64_t column = 0; column < kPanel; column += TileWidth<W> * W) {
-      Type::template Tile<W, M>(p, row, panel, column);
+      Type::template Tile<W, M>(p, row, panel, column, column == 0 ? ahead : ReadAhead{});
     }
   }
 
@@ -203,24 +243,25 @@ struct Kernel {
         int64_t row = block;
         for (int64_t tile = 0; tile < tiles; ++tile) {
           const int64_t rows = (end - row + tiles - tile - 1) / (tiles - tile);
+          const ReadAhead ahead = Ahead(p, panel, tile, tiles);
           switch (rows) {
             case 1:
-              Panel<W, 1>(p, row, panel);
+              Panel<W, 1>(p, row, panel, ahead);
               break;
             case 2:
-              Panel<W, 2>(p, row, panel);
+              Panel<W, 2>(p, row, panel, ahead);
               break;
             case 3:
-              Panel<W, 3>(p, row, panel);
+              Panel<W, 3>(p, row, panel, ahead);
               break;
             case 4:
-              Panel<W, 4>(p, row, panel);
+              Panel<W, 4>(p, row, panel, ahead);
               break;
             case 5:
-              Panel<W, 5>(p, row, panel);
+              Panel<W, 5>(p, row, panel, ahead);
               break;
             default:
-              Panel<W, 6>(p, row, panel);
+              Panel<W, 6>(p, row, panel, ahead);
           }
           row += rows;
         }
@@ -261,7 +302,8 @@ struct Quantize {
       float rest[W] = {};
       std::copy(x + whole, x + inputs, rest);
       const auto last = V::Load(rest);
-      // Compared as integers magnitudes order as they do as floats, and above them infinity and NaN.
+      // Compared as integers magnitudes order as they do as floats, and above them infinity and
+      // NaN.
       typename V::Bits largest = (typename V::Bits)last & kMagnitude;
       for (int64_t k = 0; k < whole; k += W) {
         const auto magnitude = (typename V::Bits)V::Load(x + k) & kMagnitude;
@@ -291,8 +333,7 @@ struct Quantize {
 }  // namespace
 
 bool MultipliesInt8() {
-  static const bool does =
-      HostIsa() == Isa::kAvx512 && __builtin_cpu_supports("avx512vnni") != 0;
+  static const bool does = HostIsa() == Isa::kAvx512 && __builtin_cpu_supports("avx512vnni") != 0;
   return does;
 }
 

@@ -19,12 +19,15 @@ namespace {
 struct Method {
   const char* name;
   size_t arguments;
+  bool optional = false;
 };
-constexpr Method kMethods[] = {{"encode", 2}, {"step", 7}, {"new_state", 1}, {"new_memory", 2}};
+constexpr Method kMethods[] = {{"encode", 2},    {"step", 7},       {"step_best", 10, true},
+                               {"new_state", 1}, {"new_memory", 2}, {"pack", 1, true}};
 
 void CheckMethods(const torch::jit::Module& module) {
-  for (const auto& [name, arguments] : kMethods) {
+  for (const auto& [name, arguments, optional] : kMethods) {
     const auto method = module.find_method(name);
+    if (!method && optional) continue;
     if (!method) throw std::runtime_error(absl::StrCat("the module has no method ", name));
     const size_t count = method->function().getSchema().arguments().size() - 1;  // without self
     if (count != arguments) {
@@ -83,7 +86,11 @@ absl::StatusOr<ScriptedModel> ScriptedModel::Load(const std::filesystem::path& f
 
 ScriptedModel::ScriptedModel(at::Device device, ComputeType compute, bool rows_alone,
                              torch::jit::Module module)
-    : device_(device), compute_(compute), rows_alone_(rows_alone), module_(std::move(module)) {}
+    : device_(device),
+      compute_(compute),
+      rows_alone_(rows_alone),
+      picks_best_(device.is_cpu() && module.find_method("step_best").has_value()),
+      module_(std::move(module)) {}
 
 std::vector<at::Tensor> ScriptedModel::NewState(int64_t lanes) {
   return Call(module_, "new_state", {lanes});
@@ -97,13 +104,33 @@ std::vector<at::Tensor> ScriptedModel::Encode(const at::Tensor& source, const at
   return Call(module_, "encode", {source.to(device_), lengths.to(device_)});
 }
 
+std::vector<c10::IValue> ScriptedModel::Arguments(const StepTensors& rows,
+                                                  const std::vector<at::Tensor>& memory,
+                                                  const std::vector<at::Tensor>& state) const {
+  return {rows.tokens.to(device_),
+          rows.positions.to(device_),
+          rows.ancestry.to(device_),
+          rows.blocks.to(device_),
+          rows.source_lengths.to(device_),
+          memory,
+          state};
+}
+
 at::Tensor ScriptedModel::Step(const StepTensors& rows, const std::vector<at::Tensor>& memory,
                                const std::vector<at::Tensor>& state) {
-  return module_
-      .get_method("step")({rows.tokens.to(device_), rows.positions.to(device_),
-                           rows.ancestry.to(device_), rows.blocks.to(device_),
-                           rows.source_lengths.to(device_), memory, state})
-      .toTensor();
+  return module_.get_method("step")(Arguments(rows, memory, state)).toTensor();
+}
+
+BestLogits ScriptedModel::StepBest(const StepTensors& rows, const std::vector<at::Tensor>& memory,
+                                   const std::vector<at::Tensor>& state) {
+  std::vector<c10::IValue> arguments = Arguments(rows, memory, state);
+  arguments.insert(arguments.end(), {rows.counts, rows.also, rows.temperatures});
+  const c10::IValue result = module_.get_method("step_best")(std::move(arguments));
+  if (!result.isTuple() || result.toTupleRef().elements().size() != 3) {
+    throw std::runtime_error("the module's method step_best must return a tuple of three tensors");
+  }
+  const auto& parts = result.toTupleRef().elements();
+  return {parts[0].toTensor(), parts[1].toTensor(), parts[2].toTensor()};
 }
 
 }  // namespace linnet::model

@@ -19,6 +19,17 @@ struct StepTensors {
   at::Tensor ancestry;        // int32 [R, A]
   at::Tensor blocks;          // int32 [R, M]
   at::Tensor source_lengths;  // int32 [R]
+  // What the searches must know of the logits: see RowNeed, and ops/best_logits.h.
+  at::Tensor counts;        // int32 [R]
+  at::Tensor also;          // int32 [R]
+  at::Tensor temperatures;  // float32 [R]
+};
+
+// What best_logits gives of each row.
+struct BestLogits {
+  at::Tensor logits;           // float32 [R, N]
+  at::Tensor tokens;           // int32 [R, N]
+  at::Tensor log_normalizers;  // float32 [R]
 };
 
 // A bundle's TorchScript module, converted to a device and a type.
@@ -28,6 +39,8 @@ struct StepTensors {
 //                                                     to, [B, S, 2, d]
 //   step(tokens, positions, ancestry, blocks, source_lengths, memory list, state list)
 //                                                  -> logits [R, V]
+//   step_best(the same, counts, also, temperatures) -> what BestLogits holds, in a tuple. Bundles
+//                                                     made before it was there have no such method
 //   new_state(lanes)                               -> list of [K, lanes, C]
 //   new_memory(blocks, block_tokens)               -> list of [N, P, 2, d]
 //   pack(kind)                                     -> nothing: the weights of linear layers are
@@ -49,19 +62,25 @@ class ScriptedModel {
   // Changes `state` in place.
   at::Tensor Step(const StepTensors& rows, const std::vector<at::Tensor>& memory,
                   const std::vector<at::Tensor>& state);
+  // Only if picks_best().
+  BestLogits StepBest(const StepTensors& rows, const std::vector<at::Tensor>& memory,
+                      const std::vector<at::Tensor>& state);
 
   at::Device device() const { return device_; }
   ComputeType compute() const { return compute_; }  // never kAuto
   // A row's result is the same, bit for bit, however many rows are with it.
   bool rows_alone() const { return rows_alone_; }
+  bool picks_best() const { return picks_best_; }
 
  private:
-  ScriptedModel(at::Device device, ComputeType compute, bool rows_alone,
-                torch::jit::Module module);
+  ScriptedModel(at::Device device, ComputeType compute, bool rows_alone, torch::jit::Module module);
+  std::vector<c10::IValue> Arguments(const StepTensors& rows, const std::vector<at::Tensor>& memory,
+                                     const std::vector<at::Tensor>& state) const;
 
   at::Device device_;
   ComputeType compute_;
   bool rows_alone_;
+  bool picks_best_;
   torch::jit::Module module_;
 };
 

@@ -18,16 +18,25 @@ void StepInputs::Start(int most_blocks) {
   ancestry_.clear();
   blocks_.clear();
   source_lengths_.clear();
+  counts_.clear();
+  also_.clear();
+  temperatures_.clear();
+  whole_rows_ = false;
 }
 
 void StepInputs::Add(int64_t token, int position, std::span<const int32_t> ancestry,
-                     std::span<const int32_t> blocks, int source_tokens) {
+                     std::span<const int32_t> blocks, int source_tokens, const RowNeed& need,
+                     float temperature) {
   tokens_.push_back(token);
   positions_.push_back(position);
   ancestry_.insert(ancestry_.end(), ancestry.begin(), ancestry.end());
   blocks_.insert(blocks_.end(), blocks.begin(), blocks.end());
   blocks_.resize(tokens_.size() * most_blocks_);  // what lies behind the source is not read
   source_lengths_.push_back(source_tokens);
+  counts_.push_back(need.best);
+  also_.push_back(need.also);
+  temperatures_.push_back(temperature);
+  whole_rows_ = whole_rows_ || need.all;
 }
 
 void StepInputs::AddIdle(int count) {
@@ -36,6 +45,9 @@ void StepInputs::AddIdle(int count) {
   ancestry_.resize(tokens_.size() * reach_, -1);
   blocks_.resize(tokens_.size() * most_blocks_);
   source_lengths_.resize(tokens_.size());
+  counts_.resize(tokens_.size());
+  also_.resize(tokens_.size(), kNoToken);
+  temperatures_.resize(tokens_.size(), 1.0f);
 }
 
 StepTensors StepInputs::tensors() {
@@ -44,7 +56,10 @@ StepTensors StepInputs::tensors() {
           .positions = View(positions_, {rows}),
           .ancestry = View(ancestry_, {rows, reach_}),
           .blocks = View(blocks_, {rows, most_blocks_}),
-          .source_lengths = View(source_lengths_, {rows})};
+          .source_lengths = View(source_lengths_, {rows}),
+          .counts = View(counts_, {rows}),
+          .also = View(also_, {rows}),
+          .temperatures = at::from_blob(temperatures_.data(), {rows}, at::kFloat)};
 }
 
 }  // namespace linnet::model

@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "model/runtime/search.h"
 #include "model/torch/scripted_model.h"
 
 namespace linnet::model {
@@ -18,12 +19,17 @@ class StepInputs {
 
   // Starts a step in which no source has more than this many blocks.
   void Start(int most_blocks);
+  // `need.best` is at most the vocabulary.
   void Add(int64_t token, int position, std::span<const int32_t> ancestry,
-           std::span<const int32_t> blocks, int source_tokens);
+           std::span<const int32_t> blocks, int source_tokens, const RowNeed& need,
+           float temperature);
   // Rows that take part in the products and nothing else: they own no lane and have no source.
   void AddIdle(int count);
 
   int rows() const { return static_cast<int>(tokens_.size()); }
+  // Some row is needed whole.
+  bool whole_rows() const { return whole_rows_; }
+  float temperature(int row) const { return temperatures_[row]; }
   // Views: valid until the next Start.
   StepTensors tensors();
 
@@ -31,7 +37,9 @@ class StepInputs {
   int reach_;
   int most_blocks_ = 0;
   std::vector<int64_t> tokens_;
-  std::vector<int32_t> positions_, ancestry_, blocks_, source_lengths_;
+  bool whole_rows_ = false;
+  std::vector<int32_t> positions_, ancestry_, blocks_, source_lengths_, counts_, also_;
+  std::vector<float> temperatures_;
 };
 
 }  // namespace linnet::model

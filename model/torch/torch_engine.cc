@@ -7,7 +7,7 @@
 
 #include <algorithm>
 #include <iterator>
-#include <limits>
+#include <optional>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -21,9 +21,9 @@
 #include "model/torch/compute_type.h"
 #include "model/torch/device.h"
 #include "model/torch/free_list.h"
-#include "model/torch/log_normalizer.h"
 #include "model/torch/scripted_model.h"
 #include "model/torch/step_inputs.h"
+#include "model/torch/step_logits.h"
 #include "model/torch/usable_cores.h"
 
 namespace linnet::model {
@@ -53,8 +53,8 @@ struct Seated {
   SearchOptions options;
   BeamSearch search;
   int source_tokens;
-  FreeList::Lease lanes;     // beam_size of them; hypothesis i lives in the i-th
-  FreeList::Lease blocks;    // of the encoder memory
+  FreeList::Lease lanes;   // beam_size of them; hypothesis i lives in the i-th
+  FreeList::Lease blocks;  // of the encoder memory
   bool report_stable;
   int first_row = 0;         // in the present step
   absl::Status status = {};  // of the present step
@@ -78,9 +78,8 @@ class TorchEngine final : public Engine {
 
  private:
   void Encode(std::span<const SequenceInput> sequences, std::span<const Seated> seats);
-  // Logits float32 [rows, vocabulary] on the CPU.
-  at::Tensor ComputeLogits();
-  void AdvanceSearches(const at::Tensor& logits);
+  StepLogits ComputeLogits();
+  void AdvanceSearches(const StepLogits& logits);
   std::vector<SequenceEvent> TakeEvents();
 
   ScriptedModel model_;
@@ -93,7 +92,6 @@ class TorchEngine final : public Engine {
   std::vector<at::Tensor> memory_;
   Ancestry ancestry_;
   StepInputs inputs_;
-  std::vector<float> normalizers_;
   std::vector<Seated> seated_;  // in order of seating
 };
 
@@ -139,7 +137,8 @@ absl::Status TorchEngine::Seat(std::span<const SequenceInput> sequences) {
   }
   return AtTheBorder("encoding failed", [&] {
     std::vector<Seated> seats;
-    for (const SequenceInput& input : sequences) {
+    for (SequenceInput input : sequences) {
+      if (mask_eos_) input.options.min_target_tokens = input.options.max_target_tokens;
       seats.push_back({.id = input.id,
                        .options = input.options,
                        .search = StartSearch(input, info_.special),
@@ -184,7 +183,7 @@ void TorchEngine::Encode(std::span<const SequenceInput> sequences, std::span<con
   }
 }
 
-at::Tensor TorchEngine::ComputeLogits() {
+StepLogits TorchEngine::ComputeLogits() {
   int most_blocks = 1;
   for (const Seated& seat : seated_) {
     most_blocks = std::max(most_blocks, static_cast<int>(seat.blocks.numbers().size()));
@@ -194,8 +193,10 @@ at::Tensor TorchEngine::ComputeLogits() {
     seat.first_row = inputs_.rows();
     const auto tokens = seat.search.tokens();
     for (size_t i = 0; i < tokens.size(); ++i) {
+      RowNeed need = seat.search.need(static_cast<int>(i));
+      need.best = std::min(need.best, info_.vocabulary_size);
       inputs_.Add(tokens[i], seat.search.steps(), ancestry_.of(seat.lanes.numbers()[i]),
-                  seat.blocks.numbers(), seat.source_tokens);
+                  seat.blocks.numbers(), seat.source_tokens, need, seat.options.temperature);
     }
   }
   const int rows = inputs_.rows();
@@ -203,47 +204,19 @@ at::Tensor TorchEngine::ComputeLogits() {
     inputs_.AddIdle(std::max(RoundUp(rows, kRowGrain), kRowGrain * std::min(info_.threads, 2)) -
                     rows);
   }
-  const at::Tensor logits = model_.Step(inputs_.tensors(), memory_, state_);
-  if (logits.dim() != 2 || logits.size(0) != inputs_.rows() ||
-      logits.size(1) != info_.vocabulary_size) {
-    throw std::runtime_error(absl::StrCat("step gives logits of another shape than [",
-                                          inputs_.rows(), " rows, ", info_.vocabulary_size,
-                                          " tokens]: ", c10::str(logits.sizes())));
-  }
-  return logits.narrow(0, 0, rows).to(at::kCPU, at::kFloat).contiguous();
+  return StepLogits(model_, inputs_, rows, info_.vocabulary_size, memory_, state_);
 }
 
-void TorchEngine::AdvanceSearches(const at::Tensor& logits) {
-  const int64_t rows = logits.size(0), vocabulary = logits.size(1);
-  float* values = logits.mutable_data_ptr<float>();
-  std::vector<float> temperatures;
-  for (const Seated& seat : seated_)
-    temperatures.resize(temperatures.size() + seat.search.live(), seat.options.temperature);
-  if (mask_eos_) {
-    for (const Seated& seat : seated_) {
-      if (seat.search.steps() >= seat.options.max_target_tokens)
-        continue;  // there the search forces it
-      for (int i = 0; i < seat.search.live(); ++i) {
-        values[(seat.first_row + i) * vocabulary + info_.special.eos] =
-            -std::numeric_limits<float>::infinity();
-      }
-    }
-  }
-  normalizers_.resize(rows);
-  ops::ParallelFor(rows, 16 * vocabulary, [&](int64_t begin, int64_t end) {
-    for (int64_t row = begin; row < end; ++row) {
-      normalizers_[row] = LogNormalizer(values + row * vocabulary, vocabulary, temperatures[row]);
-    }
-  });
-  ops::ParallelFor(std::ssize(seated_), 4 * rows / std::ssize(seated_) * vocabulary,
-                   [&](int64_t begin, int64_t end) {
-                     for (Seated& seat : std::span(seated_).subspan(begin, end - begin)) {
-                       const size_t live = seat.search.live();
-                       seat.status = seat.search.Advance(
-                           {values + seat.first_row * vocabulary, live * vocabulary},
-                           {normalizers_.data() + seat.first_row, live});
-                     }
-                   });
+void TorchEngine::AdvanceSearches(const StepLogits& logits) {
+  const int64_t values = logits.rows().front().logits.size();
+  ops::ParallelFor(
+      std::ssize(seated_), 4 * std::ssize(logits.rows()) / std::ssize(seated_) * (values + 256),
+      [&](int64_t begin, int64_t end) {
+        for (Seated& seat : std::span(seated_).subspan(begin, end - begin)) {
+          seat.status =
+              seat.search.Advance(logits.rows().subspan(seat.first_row, seat.search.live()));
+        }
+      });
 }
 
 std::vector<SequenceEvent> TorchEngine::TakeEvents() {
@@ -286,19 +259,23 @@ void TorchEngine::Release(SequenceId id) {
 }
 
 // A few steps before the first request: torch makes its thread pool and its caches, and a module
-// that breaks the contract is found out. What is left in the lanes and in the memory hurts nobody.
+// that breaks the contract is found out. Drawn tokens need whole rows of logits, searched ones the
+// best of them. What is left in the lanes and in the memory hurts nobody.
 absl::Status TorchEngine::WarmUp() {
   SequenceInput input;
   input.source = {info_.special.unk, info_.special.eos};
   input.options.max_target_tokens = std::min(4, info_.limits.max_target_tokens);
   input.options.min_target_tokens = input.options.max_target_tokens;
   input.options.beam_size = std::min(5, info_.limits.max_beam_size);
-  if (absl::Status status = Check(input); !status.ok()) return status;
-  if (absl::Status status = Seat({&input, 1}); !status.ok()) return status;
-  while (!seated_.empty()) {
-    absl::StatusOr<std::vector<SequenceEvent>> events = Step();
-    if (!events.ok()) return events.status();
-    if (!events->front().status.ok()) return events->front().status;
+  for (const bool drawn : {true, false}) {
+    input.options.seed = drawn ? std::optional<uint64_t>(0) : std::nullopt;
+    if (absl::Status status = Check(input); !status.ok()) return status;
+    if (absl::Status status = Seat({&input, 1}); !status.ok()) return status;
+    while (!seated_.empty()) {
+      absl::StatusOr<std::vector<SequenceEvent>> events = Step();
+      if (!events.ok()) return events.status();
+      if (!events->front().status.ok()) return events->front().status;
+    }
   }
   return absl::OkStatus();
 }

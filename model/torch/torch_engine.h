@@ -34,7 +34,18 @@ absl::StatusOr<ComputeType> ParseComputeType(std::string_view name);
 // kAuto is float16 on CUDA. On the CPU it is int8 where the processor multiplies it in hardware
 // (AVX512-VNNI) and the bundle can be packed (those made before it was possible cannot), and
 // float32 elsewhere. int8 is for weights and activations of linear layers alone, the rest stays
-// float32.
+// float32. bfloat16 is never chosen: without AMX its products are slower than float32's.
+// (model/README.md has what each type costs in speed and in quality.)
+//
+// What a sequence becomes does not depend on its company. Bit for bit, tokens and scores:
+//   CPU, float32, int8   the same whatever shares its step or its encoder call, in whichever rows,
+//                        whenever it joined, on however many threads; on another instruction set
+//                        (AVX512, AVX2, baseline) last bits of float32 sums differ
+//   CPU, bfloat16        the same in every test with random company, for a number of threads, but
+//                        the library's products promise nothing
+//   CPU, float32, of a bundle that cannot be packed: the same for a number of threads; its rows are
+//                        filled up to counts at which the library's products were found to agree
+//   CUDA                 not promised: its library picks kernels by the number of rows
 absl::StatusOr<std::unique_ptr<Engine>> MakeTorchEngine(const Bundle& bundle,
                                                         const TorchEngineOptions& options);
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
+import shutil
 import subprocess
 import sys
 import threading
@@ -217,17 +219,28 @@ def preset_of(mixer: str, sizes: Sizes) -> list[str]:
 def bundle_for(
     mixer: str, sizes: Sizes, folder: Path, flags: Sequence[str] = (), suffix: str = ""
 ) -> Path:
-    """A bundle with random weights, made once for a folder; `suffix` tells those apart that were
-    made with other flags."""
+    """A bundle with random weights, made once for a folder and for a state of the model's code;
+    `suffix` tells those apart that were made with other flags."""
     words = [mixer, sizes.name, str(sizes.vocabulary), *([suffix] if suffix else [])]
     out = folder / "-".join(words)
-    if not (out / "manifest.json").exists():
+    mark, code = out.with_name(out.name + ".code"), code_of_models()
+    if not mark.exists() or mark.read_text() != code:
+        shutil.rmtree(out, ignore_errors=True)
         command = [sys.executable, "-m", "linnet_model.random_bundle", "--out", str(out), *flags]
         command += [*preset_of(mixer, sizes), "--vocab", str(sizes.vocabulary)]
         paths = os.pathsep.join([str(ROOT / "model"), os.environ.get("PYTHONPATH", "")])
         environment = os.environ | {"PYTHONPATH": paths}
         subprocess.run(command, check=True, env=environment, stdout=sys.stderr)
+        mark.write_text(code)
     return out
+
+
+def code_of_models() -> str:
+    """What a module that is written now is made of."""
+    code = hashlib.sha256()
+    for path in sorted((ROOT / "model/linnet_model").glob("*.py")):
+        code.update(path.read_bytes())
+    return code.hexdigest()
 
 
 def make_engine(

@@ -1,6 +1,7 @@
 """A bundle: what was saved is loaded, what was changed is noticed."""
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -13,11 +14,13 @@ from linnet_model.bundle import (
     load_module,
     read_bundle_weights,
     read_manifest,
+    sha256,
     write_bundle,
 )
 from linnet_model.config import BundleConfig, ConfigError, ModelConfig
 from linnet_model.presets import preset
 from linnet_model.random_bundle import main, random_bundle
+from linnet_model.rewrite_bundle import rewrite_bundle
 from linnet_model.transducer import EOS, Transducer
 
 PROTO = Path(__file__).resolve().parents[2] / "proto" / "linnet" / "v1" / "bundle.proto"
@@ -196,3 +199,25 @@ def test_the_name_of_a_random_bundle_is_that_of_its_preset_or_as_asked(tmp_path:
     assert read_manifest(tmp_path)["name"] == "random-tiny"
     assert main([*asked, "--name", "en-de"]) == 0
     assert read_manifest(tmp_path)["name"] == "en-de"
+
+
+def test_a_bundle_written_again_has_its_weights_and_facts_and_what_serving_wants(
+    bundle: Path, tmp_path: Path
+):
+    again = tmp_path / "again"
+    shutil.copytree(bundle, again)
+    stale = read_manifest(again)
+    manifest = rewrite_bundle(again)
+    assert manifest == read_manifest(again)
+    files = {entry["name"]: entry for entry in manifest["files"]}
+    assert files["model.pt"]["sha256"] == sha256(again / "model.pt")
+    for facts in (stale, manifest):
+        facts["files"] = [entry for entry in facts["files"] if entry["name"] != "model.pt"]
+    assert manifest == stale
+    weights, sizes = read_bundle_weights(again)
+    original, original_sizes = read_bundle_weights(bundle)
+    assert sizes == original_sizes
+    assert set(weights) == set(original)
+    assert all(torch.equal(weights[name], original[name]) for name in weights)
+    module = load_module(again / "model.pt")
+    assert all(hasattr(module, name) for name in ("pack", "step_best"))

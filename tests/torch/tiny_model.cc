@@ -25,8 +25,8 @@ def encode(self, source: Tensor, lengths: Tensor) -> List[Tensor]:
     return [linnet.linear(x, self.memory1, None).view([b, s, 2, 32]),
             linnet.linear(x, self.memory2, None).view([b, s, 2, 32])]
 
-def step(self, tokens: Tensor, positions: Tensor, ancestry: Tensor, blocks: Tensor, source_lengths: Tensor,
-         memory: List[Tensor], state: List[Tensor]) -> Tensor:
+def features(self, tokens: Tensor, positions: Tensor, ancestry: Tensor, blocks: Tensor, source_lengths: Tensor,
+             memory: List[Tensor], state: List[Tensor]) -> Tensor:
     assert not bool(torch.any(torch.eq(tokens, 46))), "the thrower is in the target"
     x = torch.embedding(self.embed_target, tokens)
     taps = linnet.linear(x, self.taps, None).view([-1, 4, 5])
@@ -35,7 +35,12 @@ def step(self, tokens: Tensor, positions: Tensor, ancestry: Tensor, blocks: Tens
     x = torch.tanh(x)
     x = x + linnet.light_conv_step(x, self.target_taps, state[1], positions, ancestry)
     x = x + linnet.source_attention(linnet.linear(x, self.query2, None), memory[1], blocks, source_lengths, 4)
-    return linnet.linear(torch.tanh(x), self.project, self.bias)
+    return torch.tanh(x)
+
+def step(self, tokens: Tensor, positions: Tensor, ancestry: Tensor, blocks: Tensor, source_lengths: Tensor,
+         memory: List[Tensor], state: List[Tensor]) -> Tensor:
+    x = self.features(tokens, positions, ancestry, blocks, source_lengths, memory, state)
+    return linnet.linear(x, self.project, self.bias)
 
 def new_state(self, lanes: int) -> List[Tensor]:
     return [torch.zeros([5, lanes, 32], dtype=self.project.dtype), torch.zeros([3, lanes, 32], dtype=self.project.dtype)]
@@ -53,6 +58,14 @@ def pack(self, kind: str) -> None:
     self.query1 = linnet.pack_linear(self.query1, kind)
     self.query2 = linnet.pack_linear(self.query2, kind)
     self.project = linnet.pack_linear(self.project, kind)
+)";
+
+constexpr char kStepBest[] = R"(
+def step_best(self, tokens: Tensor, positions: Tensor, ancestry: Tensor, blocks: Tensor, source_lengths: Tensor,
+              memory: List[Tensor], state: List[Tensor],
+              counts: Tensor, also: Tensor, temperatures: Tensor) -> Tuple[Tensor, Tensor, Tensor]:
+    x = self.features(tokens, positions, ancestry, blocks, source_lengths, memory, state)
+    return linnet.best_logits(x, self.project, self.bias, counts, also, temperatures)
 )";
 
 // Module::define knows torch.*; this adds our operators.
@@ -116,6 +129,11 @@ Bundle BundleOf(const std::string& source) {
 }
 
 const Bundle& TinyBundle() {
+  static const Bundle bundle = BundleOf(std::string(kSource) + kPack + kStepBest);
+  return bundle;
+}
+
+const Bundle& WholeRowsBundle() {
   static const Bundle bundle = BundleOf(std::string(kSource) + kPack);
   return bundle;
 }

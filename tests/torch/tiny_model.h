@@ -22,7 +22,9 @@ struct TinyModel {
 // contract of scripted_model.h and no more. The special tokens above are never chosen by a search.
 // Made once per process, in a folder that is removed at exit.
 const Bundle& TinyBundle();
-// The same model without a method that packs its weights.
+// The same model without a method that picks the best logits: its steps give whole rows.
+const Bundle& WholeRowsBundle();
+// Without that, and without a method that packs its weights.
 const Bundle& UnpackableBundle();
 
 // The same manifest around a module of this TorchScript source.

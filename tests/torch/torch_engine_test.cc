@@ -21,6 +21,7 @@ using ::linnet::IsOk;
 using ::linnet::model::testing::TinyBundle;
 using ::linnet::model::testing::TinyModel;
 using ::linnet::model::testing::UnpackableBundle;
+using ::linnet::model::testing::WholeRowsBundle;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
@@ -266,6 +267,40 @@ TEST_F(TorchEngineTest, ThreadsDoNotChangeTheResult) {
   }
 }
 
+// Searches, draws from all tokens and from a few, given targets and forced starts, of many sizes.
+std::vector<SequenceInput> AnyInputs(int count) {
+  std::mt19937 random(17);
+  std::vector<SequenceInput> inputs;
+  for (int i = 1; i <= count; ++i) {
+    SequenceInput& input =
+        inputs.emplace_back(Sequence(i, 1 + static_cast<int>(random() % 40), 1 + random() % 9,
+                                     1 + static_cast<int>(random() % 20)));
+    SearchOptions& options = input.options;
+    if (i % 3 == 0) options.temperature = 0.5f + static_cast<float>(random() % 3);
+    if (i % 4 == 0) options.unknown_penalty = 0.5f;
+    switch (i % 6) {
+      case 1:
+        options.seed = random();  // draws from whole rows
+        break;
+      case 2:
+        options.top_k = 1 + static_cast<int>(random() % 60);  // of 48 tokens
+        break;
+      case 3:
+        options.no_repeat_ngram_size = 1 + static_cast<int>(random() % 3);
+        break;
+      case 4:
+        input.target = {7, 9, static_cast<TokenId>(4 + random() % 40), 2};
+        break;
+      case 5:
+        input.prefix = {static_cast<TokenId>(4 + random() % 40)};
+        break;
+      default:
+        break;
+    }
+  }
+  return inputs;
+}
+
 // Every type, packed or not: what a sequence becomes is its own affair, bit for bit.
 TEST(InvarianceTest, NoTypeLetsRandomCompanyChangeAnything) {
   const struct {
@@ -274,6 +309,7 @@ TEST(InvarianceTest, NoTypeLetsRandomCompanyChangeAnything) {
     const Bundle& bundle;
   } cases[] = {{ComputeType::kFloat32, "float32", TinyBundle()},
                {ComputeType::kFloat32, "float32", UnpackableBundle()},
+               {ComputeType::kFloat32, "float32", WholeRowsBundle()},
                {ComputeType::kBfloat16, "bfloat16", TinyBundle()},
                {ComputeType::kInt8, "int8", TinyBundle()}};
   for (const auto& [compute, name, bundle] : cases) {
@@ -283,12 +319,8 @@ TEST(InvarianceTest, NoTypeLetsRandomCompanyChangeAnything) {
     ASSERT_THAT(made, IsOk());
     const std::unique_ptr<Engine> engine = *std::move(made);
     EXPECT_EQ(engine->info().compute_type, name);
-    std::mt19937 random(17);
-    std::vector<SequenceInput> inputs;
-    for (int i = 1; i <= 24; ++i) {
-      inputs.push_back(Sequence(i, 1 + static_cast<int>(random() % 40), 1 + random() % 9,
-                                1 + static_cast<int>(random() % 20)));
-    }
+    const std::vector<SequenceInput> inputs = AnyInputs(30);
+    std::mt19937 random(23);
     Results results;
     size_t next = 0;
     while (next < inputs.size() || engine->sequences() > 0) {
@@ -303,6 +335,20 @@ TEST(InvarianceTest, NoTypeLetsRandomCompanyChangeAnything) {
     }
     for (const SequenceInput& input : inputs) {
       ExpectSame(results.at(input.id), Decode(*engine, {input}).at(input.id));
+    }
+  }
+}
+
+TEST(InvarianceTest, ModulesThatPickTheBestLogitsAnswerAsThoseThatGiveWholeRows) {
+  for (ComputeType compute : {ComputeType::kFloat32, ComputeType::kBfloat16, ComputeType::kInt8}) {
+    TorchEngineOptions options = kSmall;
+    options.compute = compute;
+    auto picks = MakeTorchEngine(TinyBundle(), options);
+    auto whole = MakeTorchEngine(WholeRowsBundle(), options);
+    ASSERT_THAT(picks, IsOk());
+    ASSERT_THAT(whole, IsOk());
+    for (const SequenceInput& input : AnyInputs(12)) {
+      ExpectSame(Decode(**picks, {input}).at(input.id), Decode(**whole, {input}).at(input.id));
     }
   }
 }

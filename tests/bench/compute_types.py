@@ -1,0 +1,120 @@
+"""What a compute type costs in quality: test sets of bundles, decoded in each of them.
+
+Every type decodes the same rows with linnet-decode; scores are those of linnet-score, and answers
+are compared with float32's one by one. Writes DIR/MACHINE/compute-types.json and .md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import machine
+
+ROOT = Path(__file__).resolve().parents[2]
+TYPES = ("float32", "bfloat16", "int8")
+
+
+def score(
+    bundle: Path, domain: str, options: argparse.Namespace, compute: str, answers: Path
+) -> dict[str, Any]:
+    """Rows, measures, and the answers."""
+    command = [sys.executable, "-m", "linnet_model.score", "--bundle", str(bundle)]
+    command += ["--data", str(options.data), "--engine", "command", "--answers", str(answers)]
+    command += ["--decode", str(options.programs / "linnet-decode")]
+    command += [f"--decode-flag={word}" for word in ("--compute", compute)]
+    command += ["--domain", domain, "--limit", str(options.limit)]
+    environment = os.environ | {"PYTHONPATH": str(ROOT / "model")}
+    run = subprocess.run(command, capture_output=True, text=True, env=environment)
+    if run.returncode != 0:
+        raise SystemExit(f"error: {run.stderr.strip()[-2000:]}")
+    line = re.search(r"^\S+ +(\d+) rows  (.*)  \d+ s$", run.stdout, re.MULTILINE)
+    assert line, run.stdout
+    rows = (answers / f"{domain}.tsv").read_text(encoding="utf-8").split("\n")
+    return {
+        "rows": int(line[1]),
+        "measures": {k: float(v) for k, v in re.findall(r"(\S+) ([\d.]+) \(", line[2])},
+        "answers": [row.split("\t")[-1] for row in rows if row],
+    }
+
+
+def compare(bundle: Path, domain: str, options: argparse.Namespace) -> dict[str, Any]:
+    """The measures of each type, and how many answers are not float32's."""
+    found: dict[str, dict[str, Any]] = {}
+    for compute in TYPES:
+        print(f"{bundle.name}, {domain}, {compute} …", file=sys.stderr)
+        with tempfile.TemporaryDirectory() as folder:
+            found[compute] = score(bundle, domain, options, compute, Path(folder))
+    name = json.loads((bundle / "manifest.json").read_text())["name"]
+    types = {}
+    for compute, one in found.items():
+        pairs = zip(found["float32"]["answers"], one["answers"], strict=True)
+        types[compute] = {
+            "measures": one["measures"],
+            "other_answers": sum(a != b for a, b in pairs),
+        }
+    return {"bundle": name, "domain": domain, "rows": found["float32"]["rows"], **types}
+
+
+def markdown(data: dict[str, Any]) -> str:
+    lines = [
+        "# Compute types: what they answer",
+        "",
+        f"Written by `tests/bench/compute_types.py`. {machine.sentence(data['machine'])}. The "
+        "shipped models on their test sets, with the options of their bundles; `change` is the "
+        "first measure's, against float32; `other answers` are not float32's, letter for letter.",
+        "",
+        "| model | test set | rows | type | measures | change | other answers |",
+        "|---|---|---:|---|---|---:|---:|",
+    ]
+    for test in data["tests"]:
+        first = next(iter(test["float32"]["measures"]))
+        for compute in TYPES:
+            measures = test[compute]["measures"]
+            change = measures[first] - test["float32"]["measures"][first]
+            others = test[compute]["other_answers"]
+            shown = ", ".join(f"{k} {v:.2f}" for k, v in measures.items())
+            lines.append(
+                f"| {test['bundle']} | {test['domain']} | {test['rows']} | {compute} | {shown} | "
+                f"{change:+.2f} | {others} ({100 * others / test['rows']:.1f} %) |"
+            )
+    return "\n".join(lines) + "\n"
+
+
+def main(words: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(
+        prog="compute_types.py",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add = parser.add_argument
+    add("--test", nargs=2, action="append", required=True, metavar=("DIR", "DOMAIN"),
+        help="a bundle that can be packed, and one of its test sets (repeatable)")  # fmt: skip
+    add("--data", type=Path, required=True, metavar="DIR",
+        help="folder that holds the recipe's data.folder")  # fmt: skip
+    add("--limit", type=int, default=0, metavar="N", help="first N rows of each; 0: all")
+    add("--programs", type=Path, default=ROOT / "build/release/bin", metavar="DIR",
+        help="folder of linnet-decode [build/release/bin]")  # fmt: skip
+    add("--out", type=Path, default=ROOT / "tests/bench/results", metavar="DIR",
+        help="folder of the results [tests/bench/results]")  # fmt: skip
+    options = parser.parse_args(words)
+    facts = machine.facts(sorted(os.sched_getaffinity(0)))
+    tests = [compare(Path(bundle), domain, options) for bundle, domain in options.test]
+    data = {"machine": facts, "tests": tests}
+    folder = options.out / machine.slug(facts)
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "compute-types.json").write_text(json.dumps(data, indent=1) + "\n")
+    (folder / "compute-types.md").write_text(markdown(data))
+    print(markdown(data))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
