@@ -10,3 +10,25 @@ function(linnet_test name)
   target_link_libraries(${name} PRIVATE ${ARG_LIBRARIES} linnet_warnings GTest::gmock_main)
   gtest_discover_tests(${name} TEST_PREFIX "${name}." DISCOVERY_TIMEOUT 120 PROPERTIES TIMEOUT 300)
 endfunction()
+
+# linnet_fuzz_test(name RUNS n LIBRARIES linnet_x …): a fuzz target, name_fuzz.cc, and a short run of it over corpus/name as
+# the test fuzz.name. With clang++ it is libFuzzer's; g++ has none, and tests/fuzz/driver.cc takes its place.
+function(linnet_fuzz_test name)
+  cmake_parse_arguments(ARG "" "RUNS" "LIBRARIES" ${ARGN})
+  add_executable(${name}_fuzz ${name}_fuzz.cc)
+  target_include_directories(${name}_fuzz PRIVATE "${CMAKE_SOURCE_DIR}")
+  target_compile_definitions(${name}_fuzz PRIVATE LINNET_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
+  target_link_libraries(${name}_fuzz PRIVATE ${ARG_LIBRARIES} linnet_warnings)
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
+    target_compile_options(${name}_fuzz PRIVATE -fsanitize=fuzzer)
+    target_link_options(${name}_fuzz PRIVATE -fsanitize=fuzzer)
+  else()
+    target_sources(${name}_fuzz PRIVATE driver.cc)
+  endif()
+  # libFuzzer puts what it finds into the first folder.
+  set(found "${CMAKE_CURRENT_BINARY_DIR}/found/${name}")
+  file(MAKE_DIRECTORY "${found}")
+  add_test(NAME fuzz.${name} COMMAND ${name}_fuzz -runs=${ARG_RUNS} -seed=1 "${found}"
+           "${CMAKE_CURRENT_SOURCE_DIR}/corpus/${name}" WORKING_DIRECTORY "${CMAKE_CURRENT_BINARY_DIR}")
+  set_tests_properties(fuzz.${name} PROPERTIES TIMEOUT 300)
+endfunction()

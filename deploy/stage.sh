@@ -3,6 +3,8 @@
 #
 #   deploy/stage.sh DIR              the programs with LibTorch's libraries; Debian's are to be installed beside
 #                                    them: [debian-runtime] in deps/versions.txt
+#   deploy/stage.sh --cuda DIR       the same with what a GPU needs: the CUDA operators, all of LibTorch, and NVIDIA's libraries,
+#                                    in DIR/site as they lie in the wheels, since they look for each other there (4 GB)
 #   deploy/stage.sh --portable DIR   linnet-decode with Debian's libraries and without LibTorch, for a machine that has
 #                                    a torch: LD_LIBRARY_PATH=TORCH/lib:DIR/lib, as tests/gpu.sh sets it; glibc >= 2.36
 #
@@ -10,13 +12,16 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-portable=
+portable='' cuda=''
 programs=(linnet-server linnet linnet-load linnet-decode)
 if [[ ${1:-} == --portable ]]; then
   portable=1 programs=(linnet-decode)
   shift
+elif [[ ${1:-} == --cuda ]]; then
+  cuda=1
+  shift
 fi
-(($# == 1)) || { sed -n '2,10s/^# \{0,1\}//p' deploy/stage.sh && exit 2; }
+(($# == 1)) || { sed -n '2,12s/^# \{0,1\}//p' deploy/stage.sh && exit 2; }
 dir=$1 built=build/release root=$PWD/
 binaries=("${programs[@]/#/$built/bin/}")
 for binary in "${binaries[@]}"; do
@@ -25,7 +30,17 @@ done
 
 mkdir -p "$dir/bin" "$dir/lib"
 cp "${binaries[@]}" "$dir/bin/"
-cp "$built"/lib/liblinnet_ops*.so "$dir/lib/"
+cp "$built/lib/liblinnet_ops.so" "$dir/lib/"
+if [[ $cuda ]]; then
+  cp "$built/lib/liblinnet_ops_cuda.so" "$dir/lib/"
+  mkdir -p "$dir/site/torch/lib"
+  cp -L .deps/python/torch/lib/lib{c10,c10_cuda,torch_cpu,torch_cuda,torch_cuda_linalg,torch_nvshmem,caffe2_nvrtc}.so \
+    .deps/python/torch/lib/libgomp.so.1 "$dir/site/torch/lib/"
+  for libraries in .deps/python/nvidia/*/lib; do
+    mkdir -p "$dir/site/${libraries#.deps/python/}"
+    find "$libraries" -maxdepth 1 -name '*.so*' -exec cp -L -t "$dir/site/${libraries#.deps/python/}" {} +
+  done
+fi
 
 # `ldd` prints "name => path (address)". What is not found is an error here rather than on the other machine.
 libraries=$(ldd "${binaries[@]}" | awk '$2 == "=>" { print $1, $3 }' | sort -u)
@@ -37,13 +52,22 @@ while read -r name path; do
   if [[ $name == liblinnet* ]]; then
     continue
   elif [[ $path == "$root"* ]]; then
-    [[ $portable ]] || cp -L "$path" "$dir/lib/$name"
+    [[ $portable || $cuda ]] || cp -L "$path" "$dir/lib/$name"
   elif [[ $portable && ! $name =~ ^lib(c|m|dl|rt|pthread|resolv|stdc\+\+|gcc_s)\.so ]]; then
     cp -L "$path" "$dir/lib/$name"  # but for the C and C++ runtimes: those belong to the machine
   fi
 done <<<"$libraries"
+# Ours look beside themselves and nowhere else, least of all where they were built.
+if [[ ! $portable ]]; then
+  for file in "$dir"/bin/linnet-{server,decode} "$dir"/lib/liblinnet_ops*.so; do
+    chmod u+w "$file"
+    [[ $file == */bin/* ]] && rpath="\$ORIGIN/../lib" || rpath="\$ORIGIN"
+    [[ ! $cuda ]] || rpath+=":\$ORIGIN/../site/torch/lib"
+    cmake -DFILE="$file" -DRPATH="$rpath" -P cmake/set_rpath.cmake
+  done
+fi
 # A fifth of LibTorch is symbols that only a debugger reads.
-for file in "$dir"/bin/* "$dir"/lib/lib{linnet,torch,c10}*; do
+for file in "$dir"/bin/* "$dir"/lib/lib{linnet,torch,c10}* "$dir"/site/torch/lib/lib{torch,c10}*; do
   [[ ! -e $file ]] || strip --strip-unneeded "$file"
 done
 du -sh "$dir"

@@ -2,6 +2,7 @@
 
 Minutes long, so marked slow: `./test.sh --all` runs it, or pytest with `-m slow`. Skipped where
 neither podman nor docker works, unless LINNET_CONTAINERS=required says that one must.
+LINNET_TEST_IMAGE names an image that has been built from this tree already.
 """
 
 from __future__ import annotations
@@ -17,33 +18,13 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from containers import GRACE_SECONDS, ROOT, Container, Engine, Project, run, wait_until
-from versions_test import sections
+from containers import GRACE_SECONDS, ROOT, Container, Project, run, skip, wait_until
 
 pytestmark = pytest.mark.slow
 
-IMAGE = "linnet-server:test"
 HARDENED = ("--read-only", "--tmpfs", "/tmp", "--cap-drop", "ALL")
 HARDENED += ("--security-opt", "no-new-privileges")
 MOST_BYTES = 850_000_000  # LibTorch 460 MB, Debian 75 to 220 and our packages 80, models 25
-
-
-def skip(reason: str):
-    if os.environ.get("LINNET_CONTAINERS") == "required":
-        pytest.fail(f"LINNET_CONTAINERS=required, but {reason}")
-    pytest.skip(reason)
-
-
-@pytest.fixture(scope="session")
-def engine() -> Engine:
-    found, reason = Engine.find()
-    return found or skip(f"no container engine: {reason}")
-
-
-@pytest.fixture(scope="session")
-def image(engine) -> str:
-    engine.build(IMAGE)
-    return IMAGE
 
 
 @pytest.fixture(scope="session")
@@ -135,7 +116,9 @@ def test_every_library_is_there_and_no_package_is_idle(alone):
     find = f"dpkg -S $(readlink -f {' '.join(files)})"
     owners = alone.exec("sh", "-c", find, check=False).stdout
     packages = {line.split(":")[0] for line in owners.splitlines()}
-    assert set(sections()["debian-runtime"]) <= packages
+    versions = (ROOT / "deps/versions.txt").read_text()
+    section = re.search(r"^\[debian-runtime\]\n(.*?)^$", versions, re.MULTILINE | re.DOTALL)
+    assert set(section[1].split()) <= packages
 
 
 def test_every_file_beside_the_programs_is_loaded_by_one_of_them(alone):
@@ -176,7 +159,7 @@ def project(engine, image) -> Iterator[Project]:
         skip(f"{engine.command} is here, but no compose command for it")
     made = Project(engine, image)
     try:
-        made("up", "--detach")
+        made.up()
         yield made
     finally:
         made.down(check=False)
@@ -186,8 +169,8 @@ def project(engine, image) -> Iterator[Project]:
 def client(project: Project, program: Callable[[str], Path]) -> Callable[..., list[str]]:
     """client("translate", "…") -> the command that asks the project's server."""
 
-    def command(*arguments: str) -> list[str]:
-        server = f"127.0.0.1:{project.grpc_port}"
+    def command(*arguments: str, port: str = "LINNET_PORT") -> list[str]:
+        server = f"127.0.0.1:{project.ports[port]}"
         return [str(program("linnet")), *arguments, "--server", server]
 
     return command
@@ -201,7 +184,7 @@ def ask(client: Callable[..., list[str]]) -> Callable[..., str]:
 def query(project: Project, expression: str) -> float | None:
     """What Prometheus has for it, or None as long as it has nothing."""
     query_string = urllib.parse.urlencode({"query": expression})
-    url = f"http://127.0.0.1:{project.prometheus_port}/api/v1/query?{query_string}"
+    url = f"http://127.0.0.1:{project.ports['PROMETHEUS_PORT']}/api/v1/query?{query_string}"
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     try:
         with opener.open(url, timeout=10) as answer:
@@ -224,6 +207,23 @@ def test_prometheus_sees_the_server_and_counts_its_calls(project, ask):
     before = query(project, calls) or 0
     ask("translate", "--to", "de", "Good morning.")
     wait_until(lambda: (query(project, calls) or 0) > before, "the call is counted")
+
+
+def test_an_alert_fires_while_the_server_is_away_and_ends_when_it_is_back(project, ask):
+    """LinnetDown: the one that comes within a minute."""
+    alert = 'ALERTS{alertname="LinnetDown", alertstate="firing"}'
+    assert query(project, alert) is None
+    project.stop("server")
+    wait_until(lambda: query(project, alert), "the alert fires", seconds=180)
+    project("start", "server")
+    wait_until(project.service("server").healthy, "the server is healthy again")
+    wait_until(lambda: query(project, alert) is None, "the alert is over", seconds=60)
+    assert ask("translate", "--to", "de", "Good morning.").strip()
+
+
+def test_prometheus_evaluates_every_rule(project):
+    assert query(project, "count(ALERTS) or vector(0)") is not None
+    assert query(project, "sum(prometheus_rule_evaluation_failures_total) or vector(0)") == 0
 
 
 def test_a_restart_keeps_what_prometheus_knew(project, ask):
@@ -265,6 +265,24 @@ def scrape(server: Container) -> str:
         "exec 3<>/dev/tcp/127.0.0.1/9464; printf 'GET /metrics HTTP/1.0\\r\\n\\r\\n' >&3; cat <&3"
     )
     return server.exec("bash", "-c", script).stdout
+
+
+def test_the_replicas_answer_behind_their_balancer(project, client):
+    """The profile, as far as the images are to be had."""
+    if "balancer" not in project.of_profile("replicas"):
+        pytest.skip(f"no image {project.services['balancer']['image']}")
+    project.up("replicas")
+    replicas = project.all_of("replica")
+    assert len(replicas) == 3
+
+    def answered(replica: Container) -> bool:
+        run(*client("translate", "--to", "de", "Good morning.", port="LINNET_BALANCER_PORT"))
+        return not re.search(r'code="OK",method="Translate"\} 0$', scrape(replica), re.MULTILINE)
+
+    for replica in replicas:
+        wait_until(lambda replica=replica: answered(replica), f"{replica.name} is called")
+    up = 'count(up{job="linnet"} == 1)'
+    wait_until(lambda: query(project, up) == 4, "Prometheus has found them all")
 
 
 def test_down_leaves_nothing(project):

@@ -11,6 +11,9 @@ import time
 import uuid
 from pathlib import Path
 
+import pytest
+import yaml
+
 ROOT = Path(__file__).resolve().parents[2]
 BUILD_SECONDS = 3600  # everything is fetched and compiled the first time
 GRACE_SECONDS = 40  # stop_grace_period in docker-compose.yml
@@ -19,6 +22,12 @@ PROJECT_LABEL = "com.docker.compose.project"  # podman-compose sets it as well
 # Podman's own format knows no health checks. The rest lets a build run where podman is itself in
 # a container.
 PODMAN_BUILD_FLAGS = ("--format", "docker", "--isolation", "chroot", "--network", "host")
+
+
+def skip(reason: str):
+    if os.environ.get("LINNET_CONTAINERS") == "required":
+        pytest.fail(f"LINNET_CONTAINERS=required, but {reason}")
+    pytest.skip(reason)
 
 
 def run(*command: str, check: bool = True, seconds: float = 300, **environment: str):
@@ -80,7 +89,7 @@ class Engine:
         return None, "; ".join(reasons)
 
     def build(self, tag: str) -> None:
-        flags = ["-f", "deploy/Dockerfile", "-t", tag, "."]
+        flags = ["-f", "deploy/Dockerfile", "--target", "cpu", "-t", tag, "."]
         if self.command == "podman":
             flags = [*PODMAN_BUILD_FLAGS, *flags]
         if level := os.environ.get("CMAKE_BUILD_PARALLEL_LEVEL"):
@@ -138,17 +147,24 @@ class Container:
 
 
 class Project:
-    """docker-compose.yml, up on free ports under a name and an image of its own."""
+    """docker-compose.yml, up on free ports under a name and an image of its own.
+
+    podman-compose 1.0 knows neither profiles nor `service_healthy`: what is to start is named, in
+    the order of the file, and each is waited for here.
+    """
 
     def __init__(self, engine: Engine, image: str):
         self.engine = engine
         self.name = f"linnettest{os.getpid()}"
-        self.grpc_port, self.prometheus_port = free_port(), free_port()
-        self.environment = {
-            "LINNET_IMAGE": image,
-            "LINNET_PORT": str(self.grpc_port),
-            "PROMETHEUS_PORT": str(self.prometheus_port),
-        }
+        ports = ("LINNET_PORT", "LINNET_BALANCER_PORT", "PROMETHEUS_PORT", "GRAFANA_PORT")
+        self.ports = {name: free_port() for name in ports}
+        self.environment = {name: str(port) for name, port in self.ports.items()}
+        self.environment["LINNET_IMAGE"] = image
+        self.services = yaml.safe_load((ROOT / "docker-compose.yml").read_text())["services"]
+
+    @property
+    def grpc_port(self) -> int:
+        return self.ports["LINNET_PORT"]
 
     @staticmethod
     def command(engine: Engine) -> list[str] | None:
@@ -162,6 +178,34 @@ class Project:
         command = [*(self.command(self.engine) or ()), "-p", self.name, *arguments]
         return run(*command, check=check, **self.environment)
 
+    def has_image(self, service: str) -> bool:
+        """Whether the image that the file names is here or can be had."""
+        image = self.services[service]["image"].partition(":-")[2].removesuffix("}")
+        here = self.engine("image", "inspect", image, check=False).returncode == 0
+        return here or self.engine("pull", "--quiet", image, check=False).returncode == 0
+
+    def of_profile(self, profile: str | None = None) -> list[str]:
+        """The services of a profile, or those without one, as far as there are images."""
+        wanted = [profile] if profile else None
+        named = [
+            name for name, service in self.services.items() if service.get("profiles") == wanted
+        ]
+        return [name for name in named if "build" in self.services[name] or self.has_image(name)]
+
+    def up(self, profile: str | None = None) -> list[str]:
+        """Starts them one after the other, each when the one before is healthy."""
+        names = self.of_profile(profile)
+        if self.engine.command == "docker":
+            flags = ["--profile", profile] if profile else []
+            self(*flags, "up", "--detach", *names)
+            return names
+        for name in names:
+            self("up", "--detach", "--no-recreate", name)
+            if self.services[name].get("healthcheck", {}).get("test"):
+                for container in self.all_of(name):
+                    wait_until(container.healthy, f"{name} is healthy")
+        return names
+
     def as_docker(self) -> str:
         """A script that takes docker's arguments, for commands as a reader types them."""
         if self.engine.command == "docker":
@@ -169,7 +213,12 @@ class Project:
             compose = f'exec {docker} compose -p {self.name} "$@"'
             build = rest = f'exec {docker} "$@"'
         else:
-            compose = f'exec podman-compose -p {self.name} "$@"'
+            # Neither profiles nor an image that cannot be had: see the class.
+            names = " ".join(self.of_profile())
+            compose = (
+                f'case $1 in up) exec podman-compose -p {self.name} "$@" {names} ;; esac; '
+                f'exec podman-compose -p {self.name} "$@"'
+            )
             build = f'shift; exec podman build {" ".join(PODMAN_BUILD_FLAGS)} "$@"'
             rest = 'exec podman "$@"'
         return f"""#!/bin/sh
@@ -189,8 +238,12 @@ case $1 in compose) shift; {compose} ;; build) {build} ;; *) {rest} ;; esac
 
     def service(self, name: str) -> Container:
         """The one container of a service."""
-        (found,) = self.containers(f"label=com.docker.compose.service={name}")
-        return Container(self.engine, found)
+        (found,) = self.all_of(name)
+        return found
+
+    def all_of(self, name: str) -> list[Container]:
+        found = self.containers(f"label=com.docker.compose.service={name}")
+        return [Container(self.engine, container) for container in found]
 
     def containers(self, *filters: str) -> list[str]:
         flags = [f"--filter={one}" for one in (f"label={PROJECT_LABEL}={self.name}", *filters)]

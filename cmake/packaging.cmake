@@ -1,0 +1,82 @@
+# What `cmake --install` and `cpack` put where. Packages of Debian 12 and a tarball, from the release build:
+#
+#   cmake --preset release && cmake --build --preset release --target programs
+#   cd build/release && cpack                 linnet-server, linnet-client, linnet-dev (.deb), linnet-*.tar.zst
+#
+# The server brings LibTorch along: it lies with its libraries in lib/linnet, and bin has links to it. In the tarball,
+# which may be unpacked anywhere, the same below one folder. Version and name come from project().
+set(private "lib/linnet")
+set(stage "${CMAKE_BINARY_DIR}/stage")
+
+# ---- linnet-server: what deploy/stage.sh collects, strips, and makes independent of where it was built
+install(CODE "file(REMOVE_RECURSE \"${stage}\")
+execute_process(COMMAND \"${CMAKE_SOURCE_DIR}/deploy/stage.sh\" \"${stage}\" OUTPUT_QUIET COMMAND_ERROR_IS_FATAL ANY)
+execute_process(COMMAND \"${CMAKE_SOURCE_DIR}/deploy/notices.sh\" OUTPUT_FILE \"${stage}/THIRD_PARTY_NOTICES\" COMMAND_ERROR_IS_FATAL ANY)"
+  COMPONENT server)
+install(PROGRAMS "${stage}/bin/linnet-server" "${stage}/bin/linnet-decode" DESTINATION ${private}/bin COMPONENT server)
+install(DIRECTORY "${stage}/lib/" DESTINATION ${private}/lib COMPONENT server PATTERN "liblinnet_ops_cuda*" EXCLUDE)
+install(FILES "${stage}/THIRD_PARTY_NOTICES" DESTINATION share/doc/linnet-server COMPONENT server)
+install(DIRECTORY model/bundles/ DESTINATION share/linnet/models COMPONENT server)
+foreach(program linnet-server linnet-decode)
+  file(MAKE_DIRECTORY "${CMAKE_BINARY_DIR}/links")
+  file(CREATE_LINK "../${private}/bin/${program}" "${CMAKE_BINARY_DIR}/links/${program}" SYMBOLIC)
+  install(FILES "${CMAKE_BINARY_DIR}/links/${program}" DESTINATION bin COMPONENT server)
+endforeach()
+install(FILES deploy/systemd/linnet-server.service DESTINATION lib/systemd/system COMPONENT server)
+install(FILES deploy/systemd/linnet-server.default DESTINATION /etc/default RENAME linnet-server COMPONENT etc)
+install(FILES README.md CHANGELOG.md DESTINATION share/doc/linnet-server COMPONENT server)
+
+# ---- linnet-client
+install(TARGETS linnet linnet-load DESTINATION bin COMPONENT client)
+install(FILES CHANGELOG.md DESTINATION share/doc/linnet-client COMPONENT client)
+
+# ---- linnet-dev: the C++ client, the messages, and the .proto files for other languages
+install(TARGETS linnet_client linnet_proto linnet_proto_grpc DESTINATION lib COMPONENT dev)
+install(FILES client/client.h DESTINATION include/linnet/client COMPONENT dev)
+install(DIRECTORY "${CMAKE_BINARY_DIR}/proto/generated/" DESTINATION include/linnet COMPONENT dev
+        FILES_MATCHING PATTERN "*.h")
+install(DIRECTORY proto/ DESTINATION share/linnet/proto COMPONENT dev FILES_MATCHING PATTERN "*.proto")
+configure_file("${CMAKE_SOURCE_DIR}/cmake/linnet.pc.in" "${CMAKE_BINARY_DIR}/linnet.pc" @ONLY)
+install(FILES "${CMAKE_BINARY_DIR}/linnet.pc" DESTINATION lib/pkgconfig COMPONENT dev)
+
+# ---- cpack
+file(STRINGS deps/versions.txt lines)
+set(inside FALSE)
+foreach(line ${lines})  # the section [debian-runtime]: what deploy/Dockerfile installs as well
+  if(line MATCHES "^\\[(.*)\\]$")
+    string(COMPARE EQUAL "${CMAKE_MATCH_1}" debian-runtime inside)
+  elseif(inside AND NOT line MATCHES "^#")
+    list(APPEND runtime "${line}")
+  endif()
+endforeach()
+list(JOIN runtime ", " runtime)
+
+set(CPACK_PACKAGE_NAME linnet)
+set(CPACK_PACKAGE_CONTACT "The Linnet developers <linnet@localhost>")
+set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "Translates and summarises over gRPC with convolutional sequence models")
+set(CPACK_GENERATOR DEB TZST)
+set(CPACK_COMPONENTS_ALL server client dev etc)
+set(CPACK_COMPONENTS_GROUPING ONE_PER_GROUP)
+set(CPACK_COMPONENT_SERVER_GROUP server)
+set(CPACK_COMPONENT_ETC_GROUP server)
+set(CPACK_COMPONENT_CLIENT_GROUP client)
+set(CPACK_COMPONENT_DEV_GROUP dev)
+set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
+set(CPACK_STRIP_FILES ON)
+set(CPACK_DEB_COMPONENT_INSTALL ON)
+set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
+set(CPACK_DEBIAN_COMPRESSION_TYPE zstd)
+set(CPACK_DEBIAN_PACKAGE_SECTION net)
+foreach(group server client dev)
+  string(TOUPPER ${group} GROUP)
+  set(CPACK_DEBIAN_${GROUP}_PACKAGE_NAME linnet-${group})
+endforeach()
+set(CPACK_DEBIAN_SERVER_PACKAGE_DEPENDS "libc6 (>= 2.36), ${runtime}")
+set(CPACK_DEBIAN_CLIENT_PACKAGE_DEPENDS "libc6 (>= 2.36), libabsl20220623, libgrpc++1.51, libprotobuf32, libstdc++6")
+set(CPACK_DEBIAN_DEV_PACKAGE_DEPENDS "libabsl-dev, libgrpc++-dev, libprotobuf-dev")
+set(CPACK_DEBIAN_DEV_PACKAGE_SECTION libdevel)
+set(CPACK_DEBIAN_SERVER_PACKAGE_CONTROL_EXTRA "${CMAKE_SOURCE_DIR}/deploy/systemd/conffiles")
+include(CPack)
+foreach(group server client dev)
+  cpack_add_component_group(${group})
+endforeach()

@@ -1,0 +1,96 @@
+"""Callers that translate again and again, with the service configs that deploy/balancers ships."""
+
+from __future__ import annotations
+
+import subprocess
+import threading
+import time
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import grpc
+from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+from programs import ROOT
+
+DEADLINE_SECONDS = 30  # of a call, its retries included
+TEXT = "A dog runs across the street."
+
+
+def messages(folder: Path):
+    """The classes of TranslateRequest and TranslateResponse."""
+    out = folder / "set.pb"
+    proto = ["protoc", f"-I{ROOT / 'proto'}", "--include_imports", f"--descriptor_set_out={out}"]
+    subprocess.run([*proto, "linnet/v1/text_service.proto"], check=True)
+    pool = descriptor_pool.DescriptorPool()
+    for file in descriptor_pb2.FileDescriptorSet.FromString(out.read_bytes()).file:
+        pool.Add(file)
+    names = ("linnet.v1.TranslateRequest", "linnet.v1.TranslateResponse")
+    return [message_factory.GetMessageClass(pool.FindMessageTypeByName(name)) for name in names]
+
+
+@dataclass
+class Call:
+    begin: float
+    seconds: float
+    code: str
+    said: str = field(default="", repr=True)
+
+
+class Callers:
+    """So many callers at a time, each with one call after another, until told to stop."""
+
+    def __init__(self, target: str, service_config: str, count: int, folder: Path):
+        request, response = messages(folder)
+        self.request = request(
+            contents=[TEXT], source_language_code="en", target_language_code="de"
+        )
+        config = (ROOT / "deploy/balancers" / service_config).read_text()
+        options = [("grpc.service_config", config), ("grpc.enable_retries", 1)]
+        self.channel = grpc.insecure_channel(target, options=options)
+        self.translate = self.channel.unary_unary(
+            "/linnet.v1.TextService/Translate",
+            request_serializer=request.SerializeToString,
+            response_deserializer=response.FromString,
+        )
+        self.calls: list[Call] = []
+        self.going = True
+        self.threads = [threading.Thread(target=self.run, daemon=True) for _ in range(count)]
+        for thread in self.threads:
+            thread.start()
+
+    def run(self) -> None:
+        while self.going:
+            begin = time.monotonic()
+            code, said = "OK", ""
+            try:
+                answer = self.translate(self.request, timeout=DEADLINE_SECONDS)
+                said = answer.translations[0].text
+            except grpc.RpcError as error:
+                code, said = error.code().name, error.details()
+            self.calls.append(Call(begin, time.monotonic() - begin, code, said))
+
+    def wait_for_calls(self, count: int, seconds: float = 120) -> None:
+        """Until so many more have ended."""
+        wanted, end = len(self.calls) + count, time.monotonic() + seconds
+        while len(self.calls) < wanted:
+            assert time.monotonic() < end, f"{len(self.calls)} of {wanted} after {seconds} s"
+            assert all(thread.is_alive() for thread in self.threads), "a caller has died"
+            time.sleep(0.05)
+
+    def stop(self) -> list[Call]:
+        self.going = False
+        for thread in self.threads:
+            thread.join(DEADLINE_SECONDS + 10)
+        self.channel.close()
+        return self.calls
+
+
+def failures(calls: list[Call]) -> Counter:
+    return Counter((call.code, call.said) for call in calls if call.code != "OK")
+
+
+def percentile(calls: list[Call], share: float) -> float:
+    """Seconds within which this share of the calls ended."""
+    ordered = sorted(call.seconds for call in calls)
+    return ordered[min(len(ordered) - 1, int(len(ordered) * share))]

@@ -1,0 +1,64 @@
+"""Servers as processes with the bundles that ship, and the engine and the image for containers."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Iterator
+
+import pytest
+from containers import Engine, skip
+from replicas import Server
+
+IMAGE = "linnet-server:test"
+
+
+@pytest.fixture(scope="session")
+def server(program) -> Iterator[Server]:
+    """One server for all tests that leave it as it was."""
+    running = Server(program("linnet-server"))
+    running.wait_for_ready()
+    yield running
+    assert running.stop() == 0
+    running.remove()
+
+
+@pytest.fixture(scope="session")
+def page(server: Server) -> dict[str, list[str]]:
+    """The samples of a running server's metrics page, by name."""
+    found: dict[str, list[str]] = {}
+    for line in server.scrape().splitlines():
+        if line and not line.startswith("#"):
+            found.setdefault(line.partition(" ")[0].partition("{")[0], []).append(line)
+    return found
+
+
+@pytest.fixture(scope="session")
+def load(program):
+    """load(address, "--rate", "5", …) → a linnet-load under way; its report is JSON."""
+
+    def start(address: str, *flags: str) -> subprocess.Popen:
+        command = [program("linnet-load"), "--server", address, "--json", *flags]
+        return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+    return start
+
+
+@pytest.fixture(scope="session")
+def engine() -> Engine:
+    found, reason = Engine.find()
+    return found or skip(f"no container engine: {reason}")
+
+
+@pytest.fixture(scope="session")
+def image(engine) -> str:
+    if built := os.environ.get("LINNET_TEST_IMAGE"):
+        return built
+    engine.build(IMAGE)
+    return IMAGE
+
+
+@pytest.fixture(scope="module")
+def monkeypatch_module() -> Iterator[pytest.MonkeyPatch]:
+    with pytest.MonkeyPatch.context() as patch:
+        yield patch

@@ -1,0 +1,160 @@
+"""The manifests of deploy/kubernetes: kustomize builds them, the schemas of Kubernetes know them.
+
+`python tests/deploy/kubernetes_test.py` writes the rules of deploy/prometheus into the
+PrometheusRule, which must hold the same.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+
+import programs
+import pytest
+import yaml
+from programs import ROOT
+
+FOLDER = ROOT / "deploy/kubernetes"
+RULES = FOLDER / "components/monitoring/rules.yaml"
+OVERLAYS = ("cpu", "gpu")
+VERSIONS = ("1.27", "1.30", "1.37")  # the oldest with gRPC probes for all, one between, the newest
+NOT_KUBERNETES = {"ServiceMonitor", "PrometheusRule"}  # prometheus-operator's
+
+
+def build(folder: Path) -> list[dict]:
+    command = [programs.kubernetes("kubectl"), "kustomize", str(folder)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return list(yaml.safe_load_all(done.stdout))
+
+
+@pytest.fixture(scope="module", params=OVERLAYS)
+def manifests(request) -> list[dict]:
+    return build(FOLDER / "overlays" / request.param)
+
+
+def of_kind(manifests: list[dict], kind: str) -> dict:
+    (found,) = [manifest for manifest in manifests if manifest["kind"] == kind]
+    return found
+
+
+def container(manifests: list[dict]) -> dict:
+    (only,) = of_kind(manifests, "Deployment")["spec"]["template"]["spec"]["containers"]
+    return only
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_the_schemas_know_every_field(manifests, version):
+    known = [manifest for manifest in manifests if manifest["kind"] not in NOT_KUBERNETES]
+    assert len(known) >= 5
+    check = (
+        "import sys, yaml, kubernetes_validate\n"
+        "for manifest in yaml.safe_load_all(sys.stdin):\n"
+        f"    kubernetes_validate.validate(manifest, '{version}', strict=True)\n"
+    )
+    subprocess.run(
+        [programs.kubernetes("python"), "-c", check],
+        input=yaml.safe_dump_all(known),
+        text=True,
+        check=True,
+    )
+
+
+def test_a_field_that_does_not_exist_is_found(manifests):
+    deployment = of_kind(manifests, "Deployment")
+    deployment["spec"]["template"]["spec"]["readinesProbe"] = {}
+    with pytest.raises(subprocess.CalledProcessError):
+        test_the_schemas_know_every_field([*manifests, deployment], VERSIONS[-1])
+    del deployment["spec"]["template"]["spec"]["readinesProbe"]
+
+
+def test_the_pod_is_given_nothing_that_it_does_not_need(manifests):
+    pod = of_kind(manifests, "Deployment")["spec"]["template"]["spec"]
+    assert pod["automountServiceAccountToken"] is False
+    assert pod["securityContext"]["runAsUser"] == 10001  # of the Dockerfile
+    assert pod["securityContext"]["runAsNonRoot"] is True
+    security = container(manifests)["securityContext"]
+    assert security["readOnlyRootFilesystem"] is True
+    assert security["allowPrivilegeEscalation"] is False
+    assert security["capabilities"] == {"drop": ["ALL"]}
+
+
+def test_a_pod_has_longer_to_end_than_it_takes(manifests):
+    arguments = container(manifests)["args"]
+    taken = [
+        int(arguments[arguments.index(flag) + 1]) for flag in ("--lame-duck", "--drain-timeout")
+    ]
+    pod = of_kind(manifests, "Deployment")["spec"]["template"]["spec"]
+    assert pod["terminationGracePeriodSeconds"] > sum(taken)
+
+
+def test_flags_and_ports_are_those_of_the_server(manifests, program):
+    help_text = subprocess.run(
+        [program("linnet-server"), "--help"], capture_output=True, text=True, check=True
+    ).stdout
+    for argument in container(manifests)["args"]:
+        if argument.startswith("--"):
+            assert f"{argument.partition('=')[0]} " in help_text
+    dockerfile = (ROOT / "deploy/Dockerfile").read_text()
+    for port in container(manifests)["ports"]:
+        assert re.search(rf"^EXPOSE .*\b{port['containerPort']}\b", dockerfile, re.MULTILINE)
+    named = {port["name"] for port in container(manifests)["ports"]}
+    assert {port["targetPort"] for port in of_kind(manifests, "Service")["spec"]["ports"]} == named
+
+
+def test_every_selector_finds_the_pods(manifests):
+    labels = of_kind(manifests, "Deployment")["spec"]["template"]["metadata"]["labels"]
+    service = of_kind(manifests, "Service")
+    selectors = [
+        of_kind(manifests, "Deployment")["spec"]["selector"]["matchLabels"],
+        service["spec"]["selector"],
+        of_kind(manifests, "PodDisruptionBudget")["spec"]["selector"]["matchLabels"],
+        of_kind(manifests, "NetworkPolicy")["spec"]["podSelector"]["matchLabels"],
+    ]
+    for selector in selectors:
+        assert selector
+        assert selector.items() <= labels.items()
+    monitor = of_kind(manifests, "ServiceMonitor")["spec"]["selector"]["matchLabels"]
+    assert monitor.items() <= service["metadata"]["labels"].items()
+
+
+def test_the_autoscaler_asks_for_a_metric_that_the_adapter_makes_of_one_that_is(manifests, page):
+    adapter = yaml.safe_load((FOLDER / "components/autoscaling/adapter-rules.yaml").read_text())
+    (rule,) = adapter["rules"]["custom"]
+    (metric,) = of_kind(manifests, "HorizontalPodAutoscaler")["spec"]["metrics"]
+    assert metric["pods"]["metric"]["name"] == rule["name"]["as"]
+    assert rule["seriesQuery"].partition("{")[0] in page
+    assert re.fullmatch(rule["name"]["matches"], rule["seriesQuery"].partition("{")[0])
+
+
+# --- The rules ----------------------------------------------------------------------------------
+
+
+def rule_groups() -> list[dict]:
+    files = ("rules.yml", "alerts.yml")
+    folder = ROOT / "deploy/prometheus"
+    return [
+        group for name in files for group in yaml.safe_load((folder / name).read_text())["groups"]
+    ]
+
+
+def test_the_rules_for_the_operator_are_those_of_prometheus():
+    assert yaml.safe_load(RULES.read_text())["spec"]["groups"] == rule_groups(), (
+        "run python tests/deploy/kubernetes_test.py"
+    )
+
+
+def write_rules() -> None:
+    rule = {
+        "apiVersion": "monitoring.coreos.com/v1",
+        "kind": "PrometheusRule",
+        "metadata": {"name": "linnet", "labels": {"app.kubernetes.io/name": "linnet"}},
+        "spec": {"groups": rule_groups()},
+    }
+    head = "# Written by tests/deploy/kubernetes_test.py from deploy/prometheus: change it there.\n"
+    RULES.write_text(head + yaml.safe_dump(rule, sort_keys=False, width=120, allow_unicode=True))
+
+
+if __name__ == "__main__":
+    write_rules()

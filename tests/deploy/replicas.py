@@ -1,0 +1,69 @@
+"""linnet-server as a process that can be killed, stopped, slowed down and started again."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+import urllib.request
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+BUNDLES = ROOT / "model/bundles"
+START_SECONDS = 120  # loading on a busy machine
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+class Server:
+    """On ports that stay its own, so that whoever knows them finds it again after a restart."""
+
+    def __init__(self, binary: Path, *flags: str, models: Path = BUNDLES):
+        self.grpc = f"127.0.0.1:{free_port()}"
+        self.metrics = f"127.0.0.1:{free_port()}"
+        self.command = [str(binary), "--models", str(models), "--threads", "1"]
+        self.command += ["--listen", self.grpc, "--metrics-listen", self.metrics, *flags]
+        descriptor, name = tempfile.mkstemp(prefix="linnet-server-", suffix=".log")
+        self.log = Path(name)
+        os.close(descriptor)
+        self.start()
+
+    def start(self) -> None:
+        with self.log.open("a") as log:
+            self.process = subprocess.Popen(
+                self.command, stdout=subprocess.PIPE, stderr=log, text=True
+            )
+
+    def wait_for_ready(self) -> None:
+        end = time.monotonic() + START_SECONDS
+        line = self.process.stdout.readline()  # ends with the process at the latest
+        assert time.monotonic() < end, f"ready after more than {START_SECONDS} s"
+        assert line.startswith("ready grpc="), self.log.read_text()
+
+    def scrape(self) -> str:
+        opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+        with opener.open(f"http://{self.metrics}/metrics", timeout=10) as answer:
+            return answer.read().decode()
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.wait()
+
+    def stop(self, seconds: float = 60) -> int:
+        """SIGTERM, and the exit status after the drain."""
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGCONT)
+            self.process.terminate()
+        return self.process.wait(seconds)
+
+    def remove(self) -> None:
+        if self.process.poll() is None:
+            self.kill()
+        self.log.unlink()

@@ -1,0 +1,77 @@
+"""Rules and alerts of Prometheus: well formed, tried on scenes, explained, about metrics that are.
+
+deploy/prometheus/alerts_test.yml holds the scenes.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+
+import programs
+import pytest
+import yaml
+from programs import ROOT
+
+FOLDER = ROOT / "deploy/prometheus"
+RUNBOOKS = ROOT / "deploy/RUNBOOKS.md"
+
+
+@pytest.fixture(scope="module")
+def promtool() -> str:
+    return programs.find("promtool")
+
+
+def rules() -> list[dict]:
+    files = [yaml.safe_load((FOLDER / name).read_text()) for name in ("rules.yml", "alerts.yml")]
+    return [rule for file in files for group in file["groups"] for rule in group["rules"]]
+
+
+def alerts() -> set[str]:
+    return {rule["alert"] for rule in rules() if "alert" in rule}
+
+
+def test_configuration_and_rules_are_well_formed(promtool):
+    subprocess.run([promtool, "check", "config", "prometheus.yml"], cwd=FOLDER, check=True)
+
+
+def test_alerts_fire_and_end_as_in_the_scenes(promtool):
+    subprocess.run([promtool, "test", "rules", "alerts_test.yml"], cwd=FOLDER, check=True)
+
+
+def test_every_alert_has_a_scene_in_which_it_fires_and_one_in_which_it_does_not():
+    scenes = yaml.safe_load((FOLDER / "alerts_test.yml").read_text())["tests"]
+    cases = [case for scene in scenes for case in scene.get("alert_rule_test", [])]
+    assert {case["alertname"] for case in cases if case.get("exp_alerts")} == alerts()
+    assert {case["alertname"] for case in cases if not case.get("exp_alerts")} == alerts()
+
+
+def test_every_alert_has_a_page_and_every_page_an_alert():
+    assert set(re.findall(r"^## (\w+)$", RUNBOOKS.read_text(), re.MULTILINE)) == alerts()
+    for rule in rules():
+        if name := rule.get("alert"):
+            assert rule["annotations"]["runbook"] == f"deploy/RUNBOOKS.md#{name.lower()}"
+            assert rule["labels"]["severity"] in ("page", "ticket")
+
+
+def test_rules_speak_of_metrics_that_a_server_has(page):
+    """`page`: what a running server exports, by name."""
+    recorded = {rule["record"] for rule in rules() if "record" in rule}
+    for rule in rules():
+        expression = rule["expr"]
+        for name in set(re.findall(r"\bjob[\w]*:[\w:]+|\binstance:[\w:]+", expression)):
+            assert name in recorded, f"{name} in {expression}"
+            expression = expression.replace(name, "")
+        for name in re.findall(r"\b(?:linnet|process)_\w+", expression):
+            assert name in page, f"{name} in {rule['expr']}"
+
+
+def test_bounds_of_buckets_in_rules_are_bounds_on_the_page(page):
+    wanted = {
+        (name, bound)
+        for rule in rules()
+        for name, bound in re.findall(r'(\w+_bucket)\{[^}]*\ble="([^"]+)"', rule["expr"])
+    }
+    assert wanted
+    for name, bound in wanted:
+        assert any(f'le="{bound}"' in sample for sample in page[name]), f"{name} le={bound}"

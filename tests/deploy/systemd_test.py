@@ -1,0 +1,53 @@
+"""The unit of systemd: well formed, hardened, and about a command and flags that are."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+
+import pytest
+from programs import ROOT, skip
+
+UNIT = ROOT / "deploy/systemd/linnet-server.service"
+MOST_EXPOSED = 15  # tenths: systemd calls 1.5 "OK" and most services of a Debian are beyond 9
+
+
+@pytest.fixture
+def unit(tmp_path, program):
+    """The unit with the program of this build, since that of the package is not installed."""
+    if not shutil.which("systemd-analyze"):
+        skip("there is no systemd-analyze")
+    text = UNIT.read_text().replace("/usr/bin/linnet-server", str(program("linnet-server")))
+    text = re.sub(r"^Documentation=.*\n", "", text, flags=re.MULTILINE)
+    path = tmp_path / UNIT.name
+    path.write_text(text)
+    return path
+
+
+def test_systemd_accepts_every_line(unit):
+    done = subprocess.run(["systemd-analyze", "verify", unit], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "Unknown" not in done.stderr, done.stderr
+
+
+def test_the_unit_is_hardened(unit):
+    command = ["systemd-analyze", "security", "--offline=true", f"--threshold={MOST_EXPOSED}"]
+    done = subprocess.run([*command, unit], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout[-400:]
+
+
+def test_it_is_given_longer_to_end_than_it_takes():
+    unit = UNIT.read_text()
+    (most,) = re.findall(r"^TimeoutStopSec=(\d+)$", unit, re.MULTILINE)
+    flags = dict(re.findall(r"--(lame-duck|drain-timeout) (\d+)", unit))
+    assert int(most) > int(flags["lame-duck"]) + int(flags["drain-timeout"])
+
+
+def test_flags_are_those_of_the_server(program):
+    text = UNIT.read_text() + (UNIT.parent / "linnet-server.default").read_text()
+    help_text = subprocess.run(
+        [program("linnet-server"), "--help"], capture_output=True, text=True, check=True
+    ).stdout
+    for flag in set(re.findall(r"(?<= )--[a-z-]+", text)):
+        assert f"{flag} " in help_text, flag
