@@ -16,7 +16,7 @@ Sets up as ./start.sh --build --tools does, builds the release preset with its t
 and with --all
   asan       the C++ tests under AddressSanitizer and UndefinedBehaviorSanitizer
   tsan       the tests of tests/server under ThreadSanitizer
-  deployment the image and the compose project, built and run; skipped without podman or docker
+  deployment balancers and replicas; the image and the compose project, built and run, where podman or docker works
 
 Everything runs even if something has failed; the exit status is 1 if anything did. Logs and JUnit reports
 are in build/logs. No GPU is needed: tests/gpu.sh is for a machine that has one.
@@ -93,7 +93,7 @@ suite style style
 if [[ $all ]]; then
   suite asan sanitizer asan tests
   suite tsan sanitizer tsan tests/server
-  suite deployment .venv/bin/python -m pytest -m slow tests/setup -q --junitxml="$logs/pytest-deployment.xml"
+  suite deployment .venv/bin/python -m pytest -m slow tests/deploy -q --junitxml="$logs/pytest-deployment.xml"
 fi
 
 printf '\n%s' "$summary"

@@ -1,11 +1,19 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
+#include <random>
+#include <string>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "server/caller.h"
 #include "server/metrics.h"
 #include "server/mutex.h"
+#include "server/quota.h"
+#include "server/workload.h"
 
 namespace linnet::server {
 
@@ -16,16 +24,30 @@ struct AdmissionLimits {
   int64_t max_bytes = int64_t{64} << 20;
 };
 
+// What a call comes to once it is tokenised.
+struct CallWork {
+  std::string model;
+  int64_t tokens = 0;   // as AdmissionLimits counts them
+  int64_t longest = 0;  // source and most target tokens of its longest segment
+  absl::Time deadline = absl::InfiniteFuture();
+};
+
 class Permit;
 
 // The bound on what is in the house, waiting or worked on. Nothing in the server waits without a
-// permit, so that no queue needs a limit of its own. Thread-safe; outlives its permits.
+// permit, so that no queue needs a limit of its own.
+//
+// A call is let in while there is room, its client holds no more than its share (Quota), and it can
+// be expected to end before its deadline (Workload). Thread-safe; outlives its permits.
 class Admission {
  public:
   Admission(const AdmissionLimits& limits, Metrics& metrics);
 
-  // A permit for a request of that many bytes; RESOURCE_EXHAUSTED if the house is full.
-  absl::StatusOr<Permit> Enter(int64_t bytes);
+  // A permit for a request of that many bytes; RESOURCE_EXHAUSTED if the house is full or the
+  // client has its share.
+  absl::StatusOr<Permit> Enter(const Caller& caller, int64_t bytes);
+  // A turn of the model's scheduler, from which the estimates come.
+  void StepMade(const std::string& model, const StepReport& report, absl::Duration cycle);
 
   const AdmissionLimits& limits() const { return limits_; }
   int64_t tokens() const;
@@ -33,14 +55,22 @@ class Admission {
 
  private:
   friend class Permit;
-  absl::Status Charge(int64_t tokens);
-  void Leave(int64_t bytes, int64_t tokens);
+  absl::Status Charge(const Caller& caller, const CallWork& work, absl::Time now);
+  void GiveBackTokens(const Caller& caller, const std::string& model, int64_t tokens);
+  void GiveBackBytes(const Caller& caller, int64_t bytes);
+  // When to come back to a house that has to finish so much before: some sooner, some later, so
+  // that they do not all come at once.
+  absl::Duration RetryDelay(absl::Duration drain) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  absl::Duration TimeToDrain() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void Show() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   const AdmissionLimits limits_;
   Metrics& metrics_;
   mutable Mutex mu_;
-  int64_t tokens_ ABSL_GUARDED_BY(mu_) = 0;
-  int64_t bytes_ ABSL_GUARDED_BY(mu_) = 0;
+  Quota tokens_ ABSL_GUARDED_BY(mu_);
+  Quota bytes_ ABSL_GUARDED_BY(mu_);
+  std::map<std::string, Workload> workloads_ ABSL_GUARDED_BY(mu_);  // by model
+  std::minstd_rand random_ ABSL_GUARDED_BY(mu_);
 };
 
 // A place in the house; what it holds goes back when it dies, on every path.
@@ -50,16 +80,22 @@ class Permit {
   Permit& operator=(Permit&& other) noexcept;
   ~Permit();
 
-  // Adds work once it is known. RESOURCE_EXHAUSTED if the house has no room for it now,
-  // INVALID_ARGUMENT if it never will; the permit then holds what it held before.
-  absl::Status Charge(int64_t tokens);
+  // Adds the work once it is known, once. RESOURCE_EXHAUSTED if there is no room for it now,
+  // DEADLINE_EXCEEDED if it could not be done in time, INVALID_ARGUMENT if it never fits; the
+  // permit then holds what it held before.
+  absl::Status Charge(const CallWork& work, absl::Time now);
+  // A part of the work has ended.
+  void GiveBack(int64_t tokens);
 
  private:
   friend class Admission;
-  Permit(Admission& admission, int64_t bytes) : admission_(&admission), bytes_(bytes) {}
-  void GiveBack();
+  Permit(Admission& admission, const Caller& caller, int64_t bytes)
+      : admission_(&admission), caller_(caller), bytes_(bytes) {}
+  void GiveBackAll();
 
   Admission* admission_;
+  Caller caller_;
+  std::string model_;
   int64_t bytes_ = 0;
   int64_t tokens_ = 0;
 };

@@ -1,8 +1,8 @@
 #pragma once
 
-#include <deque>
 #include <map>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "absl/functional/function_ref.h"
@@ -10,7 +10,9 @@
 #include "absl/time/time.h"
 #include "model/runtime/engine.h"
 #include "server/admit_policy.h"
+#include "server/fair_queue.h"
 #include "server/sequence.h"
+#include "server/shed_policy.h"
 
 namespace linnet::server {
 
@@ -19,7 +21,11 @@ struct BatcherOptions {
   int max_encode_tokens = 4096;
   // Sequences seated at once at most; 0 = as many as the engine's rows hold.
   int max_sequences = 0;
+  // Of the engine's rows at most for one call, which for a document is all of its lines. One
+  // sequence of a call is always let in.
+  double max_call_rows_ratio = 0.75;
   AdmitOptions admit = {};
+  ShedOptions shed = {};
 };
 
 // What one Step did, for the metrics.
@@ -36,7 +42,12 @@ struct StepReport {
   int cancelled = 0;
   int expired = 0;
   int failed = 0;
-  int target_tokens = 0;                         // of the best hypotheses that finished
+  int shed = 0;                 // turned away because they had waited too long
+  int target_tokens = 0;        // of the best hypotheses that finished
+  int64_t finished_work = 0;    // WorkOf those that finished
+  int64_t finished_tokens = 0;  // their source and most target tokens
+  absl::Duration finished_time =
+      absl::ZeroDuration();                      // from their places to their ends, summed up
   bool stepped = false;                          // the engine made a step
   absl::Duration encode = absl::ZeroDuration();  // inside Engine::Seat
   absl::Duration decode = absl::ZeroDuration();  // inside Engine::Step
@@ -45,10 +56,11 @@ struct StepReport {
 // The continuous batch: which sequence sits in the engine, and which waits.
 //
 // It owns no thread, takes no lock and reads no clock; with a fake engine it is a deterministic
-// function. Newcomers sit down in order of arrival once their rows and memory are free (the first
-// in line is never overtaken) and AdmitPolicy finds that it is time, join the running batch at any
-// step, and leave it at the step in which they finish, are cancelled or expire. Not thread-safe:
-// only the scheduler's thread calls it.
+// function. Newcomers sit down in the order of FairQueue once their rows and memory are free (the
+// first in line is overtaken only while its call has all the rows that a call may have) and
+// AdmitPolicy finds that it is time, join the running batch at any step, and leave it at the step
+// in which they finish, are cancelled or expire. Calls of which nothing was seated yet may be
+// turned away again by ShedPolicy. Not thread-safe: only the scheduler's thread calls it.
 class Batcher {
  public:
   // The engine outlives the batcher.
@@ -65,27 +77,49 @@ class Batcher {
 
   // Ends everything, waiting or seated, with this status.
   void EndAll(const absl::Status& status, absl::Time now);
+  // For whoever ends everything in the batcher's place, while its thread is in a call of the
+  // engine: takes all sinks away. The sequences stay until the call has returned, and then end in
+  // silence.
+  std::vector<std::unique_ptr<Sink>> TakeSinks();
 
   bool idle() const { return waiting_.empty() && seated_.empty(); }
   int waiting() const { return static_cast<int>(waiting_.size()); }
   int seated() const { return static_cast<int>(seated_.size()); }
 
  private:
+  // What one call has here.
+  struct Call {
+    int waiting = 0;
+    int seated = 0;
+    int rows = 0;
+    bool begun = false;  // something of it was seated
+  };
+
   void DropUnwanted(absl::Time now, StepReport& report);
+  void DropStale(absl::Time now, StepReport& report);
   void SeatNewcomers(absl::FunctionRef<absl::Time()> clock, StepReport& report);
   void Advance(absl::FunctionRef<absl::Time()> clock, StepReport& report);
-  // How many of the waiting, from the first in line, have a place now.
-  int CountNewcomers();
-  // Encodes them as one batch.
-  void SeatGroup(std::vector<std::unique_ptr<Sequence>> group,
+  // Those of the waiting that have a place now.
+  std::vector<FairQueue::Iterator> FindNewcomers();
+  // Seats them and encodes them as one batch; as smaller ones, if there is not the memory for that.
+  void SeatGroup(const std::vector<FairQueue::Iterator>& group,
                  absl::FunctionRef<absl::Time()> clock, StepReport& report);
+  void Encode(std::span<const model::SequenceInput> inputs, absl::FunctionRef<absl::Time()> clock,
+              StepReport& report);
+
+  using Seats = std::map<model::SequenceId, std::unique_ptr<Sequence>>;
+  std::unique_ptr<Sequence> Unqueue(FairQueue::Iterator which);
+  std::unique_ptr<Sequence> Unseat(Seats::iterator which);
+  void Forget(uint64_t call);  // if nothing of it is left here
 
   model::Engine& engine_;
   BatcherOptions options_;
   AdmitPolicy policy_;
+  ShedPolicy shed_;
   model::SequenceId next_id_ = 1;
-  std::deque<std::unique_ptr<Sequence>> waiting_;
-  std::map<model::SequenceId, std::unique_ptr<Sequence>> seated_;
+  FairQueue waiting_;
+  Seats seated_;
+  std::map<uint64_t, Call> calls_;
 };
 
 }  // namespace linnet::server

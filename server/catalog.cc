@@ -1,6 +1,8 @@
 #include "server/catalog.h"
 
 #include <algorithm>
+#include <iterator>
+#include <set>
 #include <utility>
 
 #include "absl/strings/ascii.h"
@@ -10,8 +12,8 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
+#include "model/runtime/sha256.h"
 #include "server/errors.h"
-#include "server/golden.h"
 #include "server/log.h"
 
 namespace linnet::server {
@@ -73,147 +75,220 @@ bool IsPair(const BundleManifest& manifest, absl::string_view source, absl::stri
          (target.empty() || SameTag(manifest.target_language_code(), target));
 }
 
-absl::StatusOr<std::unique_ptr<ServedModel>> LoadModel(const std::filesystem::path& path,
-                                                       const Catalog::EngineFactory& factory,
-                                                       const BatcherOptions& options,
-                                                       Metrics& metrics) {
-  const absl::Time before = absl::Now();
-  absl::StatusOr<model::Bundle> bundle = model::ReadBundle(path);
-  if (!bundle.ok()) return bundle.status();
-  auto served = std::make_unique<ServedModel>();
-  served->bundle = *std::move(bundle);
-  const BundleManifest& manifest = served->bundle.manifest;
-  if (!served->bundle.has_tokenizers()) {
-    return absl::FailedPreconditionError(absl::StrCat("bundle ", path.string(),
-                                                      " has no tokenizers: it serves token ids "
-                                                      "only, through linnet-decode"));
-  }
-  auto load = [&](const model::TokenizerSpec& spec, std::unique_ptr<model::Tokenizer>& tokenizer) {
-    auto loaded = model::Tokenizer::Load(spec, served->bundle.special_tokens());
-    if (loaded.ok()) tokenizer = *std::move(loaded);
-    return loaded.status();
-  };
-  if (auto status = load(served->bundle.source_tokenizer(), served->source_tokenizer); !status.ok())
-    return status;
-  if (auto status = load(served->bundle.target_tokenizer(), served->target_tokenizer); !status.ok())
-    return status;
-
-  // The handles of the metrics are known once the engine is, and the engine's first step comes
-  // after that.
-  auto handles = std::make_shared<ModelMetrics*>(nullptr);
-  auto scheduler = Scheduler::Start([&] { return factory(served->bundle); }, options,
-                                    [handles](const StepReport& report, absl::Duration step) {
-                                      (*handles)->StepMade(report, step);
-                                    });
-  if (!scheduler.ok()) return scheduler.status();
-  served->scheduler = *std::move(scheduler);
-  const model::EngineInfo& info = served->scheduler->engine_info();
-  const absl::Duration load_time = absl::Now() - before;
-  served->metrics = *handles = &metrics.AddModel({.name = manifest.name(),
-                                                  .version = manifest.version(),
-                                                  .task = linnet::v1::Task_Name(manifest.task()),
-                                                  .device = info.device,
-                                                  .compute_type = info.compute_type,
-                                                  .sha256 = served->bundle.model_sha256()},
-                                                 info.rows, info.memory_tokens, load_time);
-  const GoldenResult golden = AnswerGoldenExamples(*served);
-  Log(golden.different == 0 ? LogLevel::kInfo : LogLevel::kWarning, "model_loaded",
-      {{"model", manifest.name()},
-       {"version", manifest.version()},
-       {"task", linnet::v1::Task_Name(manifest.task())},
-       {"languages", Pair(manifest)},
-       {"device", info.device},
-       {"compute", info.compute_type},
-       {"threads", info.threads},
-       {"rows", info.rows},
-       {"memory_tokens", info.memory_tokens},
-       {"seconds", absl::ToDoubleSeconds(load_time)},
-       {"golden_examples", golden.examples},
-       {"golden_different", golden.different}});
-  return served;
-}
-
 }  // namespace
-
-linnet::v1::Model ServedModel::Describe() const {
-  const BundleManifest& manifest = bundle.manifest;
-  const model::EngineInfo& info = scheduler->engine_info();
-  linnet::v1::Model model;
-  model.set_name(manifest.name());
-  model.set_version(manifest.version());
-  model.set_task(manifest.task());
-  model.set_source_language_code(manifest.source_language_code());
-  model.set_target_language_code(manifest.target_language_code());
-  *model.mutable_limits() = manifest.limits();
-  const model::SearchOptions defaults =
-      bundle.default_options(manifest.limits().max_source_tokens());
-  linnet::v1::DecodingOptions& options = *model.mutable_default_options();
-  options.set_beam_size(defaults.beam_size);
-  options.set_length_penalty(defaults.length_penalty);
-  options.set_min_target_tokens(defaults.min_target_tokens);
-  options.set_max_target_tokens(defaults.max_target_tokens);
-  options.set_unknown_penalty(defaults.unknown_penalty);
-  options.set_no_repeat_ngram_size(defaults.no_repeat_ngram_size);
-  options.set_n_best(defaults.n_best);
-  options.set_normalize_scores(defaults.normalize_scores);
-  options.set_temperature(defaults.temperature);
-  options.set_top_k(defaults.top_k);
-  options.set_top_p(defaults.top_p);
-  model.set_device(info.device);
-  model.set_compute_type(info.compute_type);
-  model.set_parameters(manifest.architecture().parameters());
-  model.set_sha256(bundle.model_sha256());
-  model.set_license(manifest.license());
-  model.set_description(manifest.description());
-  model.set_provisional(manifest.provisional());
-  model.set_max_beam_size(info.limits.max_beam_size);
-  return model;
-}
 
 absl::StatusOr<std::unique_ptr<Catalog>> Catalog::Load(const std::filesystem::path& root,
                                                        const EngineFactory& factory,
                                                        const BatcherOptions& options,
-                                                       Metrics& metrics) {
-  absl::StatusOr<std::vector<std::filesystem::path>> paths = model::FindBundles(root);
-  if (!paths.ok()) return paths.status();
-  auto catalog = std::make_unique<Catalog>();
-  for (const std::filesystem::path& path : *paths) {
-    absl::StatusOr<std::unique_ptr<ServedModel>> model = LoadModel(path, factory, options, metrics);
-    if (!model.ok()) return model.status();
-    for (const auto& other : catalog->models_) {
-      if (other->name() == (*model)->name()) {
-        return absl::FailedPreconditionError(
-            absl::StrCat("bundles ", other->bundle.path.string(), " and ", path.string(),
-                         " are both named \"", other->name(), "\""));
-      }
-    }
-    catalog->models_.push_back(*std::move(model));
+                                                       Metrics& metrics, StepObserver observer,
+                                                       int64_t max_bytes) {
+  std::unique_ptr<Catalog> catalog(
+      new Catalog(root, {factory, options, std::move(observer)}, max_bytes, metrics));
+  const ReloadReport report = catalog->Reload();
+  if (!report.status.ok()) return report.status;
+  for (const ReloadReport::Outcome& outcome : report.outcomes) {
+    if (!outcome.status.ok()) return outcome.status;
   }
-  std::sort(catalog->models_.begin(), catalog->models_.end(),
-            [](const auto& a, const auto& b) { return a->name() < b->name(); });
   return catalog;
 }
 
-absl::StatusOr<ServedModel*> Catalog::Named(absl::string_view name) const {
-  if (name.empty()) return BadField("name", Reason::kMissing, "is required");
-  for (const auto& model : models_) {
-    if (model->name() == name) return model.get();
+Catalog::~Catalog() {
+  // Who made the last call may be about to let go of its model: to be the last to hold one is not
+  // for a scheduler's own thread.
+  auto held = [](const auto& model) { return model.use_count() > 1; };
+  std::vector<std::shared_ptr<ServedModel>> all;
+  {
+    MutexLock lock(mu_);
+    for (Entry& entry : entries_) all.push_back(std::move(entry.model));
+    for (auto& model : retired_) all.push_back(std::move(model));
   }
-  auto names = [](std::string* out, const auto& model) { absl::StrAppend(out, model->name()); };
+  while (std::any_of(all.begin(), all.end(), held)) absl::SleepFor(absl::Milliseconds(1));
+}
+
+std::vector<Catalog::Entry> Catalog::entries() const {
+  MutexLock lock(mu_);
+  return entries_;
+}
+
+std::vector<std::shared_ptr<ServedModel>> Catalog::models() const {
+  std::vector<std::shared_ptr<ServedModel>> models;
+  for (const Entry& entry : entries()) models.push_back(entry.model);
+  return models;
+}
+
+std::vector<linnet::v1::Model> Catalog::List() const {
+  std::vector<linnet::v1::Model> list;
+  for (const Entry& entry : entries()) {
+    list.push_back(entry.model->Describe());
+    list.back().set_name(entry.name());
+  }
+  return list;
+}
+
+int64_t Catalog::BytesBeside(const std::vector<Entry>& next) const {
+  std::set<const ServedModel*> seen;
+  int64_t bytes = 0;
+  auto add = [&](const ServedModel& model) {
+    bytes += seen.insert(&model).second ? model.bytes : 0;
+  };
+  for (const Entry& entry : next) add(*entry.model);
+  MutexLock lock(mu_);
+  for (const Entry& entry : entries_) add(*entry.model);
+  for (const auto& model : retired_) add(*model);
+  return bytes;
+}
+
+absl::StatusOr<std::shared_ptr<ServedModel>> Catalog::LoadOne(const RegisteredModel& wanted,
+                                                              const std::vector<Entry>& next,
+                                                              bool replaces) {
+  std::error_code error;
+  int64_t bytes = 0;
+  for (std::filesystem::directory_iterator file(wanted.path, error), end; !error && file != end;
+       file.increment(error))
+    bytes += file->is_regular_file(error) ? static_cast<int64_t>(file->file_size(error)) : 0;
+  if (const int64_t held = BytesBeside(next); max_bytes_ > 0 && held + bytes > max_bytes_) {
+    return absl::ResourceExhaustedError(absl::StrCat(
+        "bundle ", wanted.path.string(), " has ", bytes, " bytes, the models in memory have ", held,
+        ", and --max-model-bytes is ", max_bytes_));
+  }
+  absl::StatusOr<std::shared_ptr<ServedModel>> loaded = LoadModel(wanted, load_, metrics_);
+  if (!loaded.ok()) return loaded;
+  for (const Entry& other : next) {
+    if (other.model->key() != (*loaded)->key()) continue;
+    return absl::FailedPreconditionError(
+        absl::StrCat("bundles ", other.registered.path.string(), " and ", wanted.path.string(),
+                     " are both named \"", other.model->key(), "\""));
+  }
+  const GoldenResult& golden = (*loaded)->golden;
+  if (replaces && 2 * golden.different > golden.examples) {
+    return absl::FailedPreconditionError(absl::StrCat("bundle ", wanted.path.string(), " answers ",
+                                                      golden.different, " of its ", golden.examples,
+                                                      " golden examples differently"));
+  }
+  return loaded;
+}
+
+ReloadReport Catalog::Reload() {
+  MutexLock one_at_a_time(reload_mu_);
+  ReloadReport report;
+  auto registered = ReadRegistry(root_);
+  if (!registered.ok()) {
+    report.status = registered.status();
+    return report;
+  }
+  const std::vector<Entry> before = entries();
+  std::vector<Entry> next;
+  for (const RegisteredModel& wanted : *registered) {
+    ReloadReport::Outcome& outcome = report.outcomes.emplace_back();
+    outcome.path = wanted.path.string();
+    const auto old = std::find_if(before.begin(), before.end(), [&](const Entry& entry) {
+      return entry.registered.path == wanted.path;
+    });
+    const auto sha256 = model::Sha256OfFile(wanted.path / "manifest.json");
+    if (old != before.end() && sha256.ok() && *sha256 == old->model->manifest_sha256) {
+      next.push_back({old->model, wanted});
+      continue;
+    }
+    outcome.loaded = true;
+    auto loaded = LoadOne(wanted, next, !before.empty());
+    if (loaded.ok()) {
+      next.push_back({*std::move(loaded), wanted});
+      continue;
+    }
+    outcome.status = loaded.status();
+    if (before.empty()) return report;  // a server that starts serves all or nothing
+    Log(LogLevel::kError, "model_not_loaded",
+        {{"path", outcome.path}, {"why", outcome.status.message()}});
+    if (old != before.end()) {
+      next.push_back({old->model, wanted});
+    } else if (wanted.by_default) {
+      KeepDefault(wanted, before, next);
+    }
+  }
+  std::sort(next.begin(), next.end(),
+            [](const Entry& a, const Entry& b) { return a.model->key() < b.model->key(); });
+  {
+    MutexLock lock(mu_);
+    for (const Entry& entry : before) {
+      const bool goes_on = std::any_of(
+          next.begin(), next.end(), [&](const Entry& other) { return other.model == entry.model; });
+      if (!goes_on) retired_.push_back(entry.model);
+    }
+    entries_ = std::move(next);
+  }
+  return report;
+}
+
+void Catalog::KeepDefault(const RegisteredModel& wanted, const std::vector<Entry>& before,
+                          std::vector<Entry>& next) {
+  for (const Entry& old : before) {
+    if (!old.registered.by_default || old.registered.version.empty() ||
+        old.registered.path.parent_path() != wanted.path.parent_path())
+      continue;
+    const auto entry = std::find_if(next.begin(), next.end(),
+                                    [&](const Entry& other) { return other.model == old.model; });
+    if (entry == next.end()) {
+      next.push_back(old);
+    } else {
+      entry->registered.by_default = true;
+    }
+    return;
+  }
+}
+
+void Catalog::Sweep() {
+  std::vector<std::shared_ptr<ServedModel>> unused;
+  {
+    MutexLock lock(mu_);
+    // Nobody can get hold of them any more, so that one that nobody else holds stays so.
+    const auto first = std::partition(retired_.begin(), retired_.end(),
+                                      [](const auto& model) { return model.use_count() > 1; });
+    unused.assign(std::make_move_iterator(first), std::make_move_iterator(retired_.end()));
+    retired_.erase(first, retired_.end());
+    for (const auto& model : unused) {
+      const bool goes_on = std::any_of(entries_.begin(), entries_.end(), [&](const Entry& entry) {
+        return entry.model->key() == model->key();
+      });
+      if (!goes_on) metrics_.RemoveModel(model->key());
+    }
+  }
+  for (const auto& model : unused)
+    Log(LogLevel::kInfo, "model_unloaded",
+        {{"model", model->key()}, {"path", model->path.string()}});
+}
+
+absl::StatusOr<std::shared_ptr<ServedModel>> Catalog::Named(absl::string_view name) const {
+  if (name.empty()) return BadField("name", Reason::kMissing, "is required");
+  const std::vector<Entry> entries = this->entries();
+  const absl::string_view base = name.substr(0, name.find('@'));
+  const absl::string_view version = base == name ? "" : name.substr(base.size() + 1);
+  for (const Entry& entry : entries) {
+    if (entry.model->name() != base) continue;
+    const RegisteredModel& registered = entry.registered;
+    const bool labelled =
+        std::count(registered.labels.begin(), registered.labels.end(), std::string(version)) > 0;
+    if (base == name ? registered.by_default : registered.version == version || labelled)
+      return entry.model;
+  }
+  auto names = [](std::string* out, const Entry& entry) {
+    absl::StrAppend(out, entry.name());
+    for (const std::string& label : entry.registered.labels)
+      absl::StrAppend(out, ", ", entry.model->name(), "@", label);
+  };
   // A start of the name is enough: what details may hold is limited.
   const std::string shown = absl::CHexEscape(name.substr(0, 80));
   return NoSuchModel(shown, absl::StrCat("no model \"", shown, "\": there is ",
-                                         absl::StrJoin(models_, ", ", names)));
+                                         absl::StrJoin(entries, ", ", names)));
 }
 
-absl::StatusOr<ServedModel*> Catalog::Find(Task task, absl::string_view name,
-                                           absl::string_view source_language,
-                                           absl::string_view target_language,
-                                           absl::string_view source_field) const {
+absl::StatusOr<std::shared_ptr<ServedModel>> Catalog::Find(Task task, absl::string_view name,
+                                                           absl::string_view source_language,
+                                                           absl::string_view target_language,
+                                                           absl::string_view source_field) const {
   if (auto status = CheckTag(source_field, source_language); !status.ok()) return status;
   if (auto status = CheckTag("target_language_code", target_language); !status.ok()) return status;
   if (!name.empty()) {
-    absl::StatusOr<ServedModel*> model = Named(name);
+    absl::StatusOr<std::shared_ptr<ServedModel>> model = Named(name);
     if (!model.ok()) return model;
     const BundleManifest& manifest = (*model)->bundle.manifest;
     if (manifest.task() != task) {
@@ -231,16 +306,19 @@ absl::StatusOr<ServedModel*> Catalog::Find(Task task, absl::string_view name,
   if (source_language.empty()) {
     return BadField(source_field, Reason::kMissing, "is required where no model is named");
   }
+  const std::vector<Entry> entries = this->entries();
   for (auto fits : {IsPair, ServesPair}) {
-    for (const auto& model : models_) {
-      const BundleManifest& manifest = model->bundle.manifest;
-      if (manifest.task() == task && fits(manifest, source_language, target_language))
-        return model.get();
+    for (const Entry& entry : entries) {
+      const BundleManifest& manifest = entry.model->bundle.manifest;
+      if (entry.registered.by_default && manifest.task() == task &&
+          fits(manifest, source_language, target_language))
+        return entry.model;
     }
   }
   std::vector<std::string> pairs;
-  for (const auto& model : models_) {
-    if (model->bundle.manifest.task() == task) pairs.push_back(Pair(model->bundle.manifest));
+  for (const Entry& entry : entries) {
+    const BundleManifest& manifest = entry.model->bundle.manifest;
+    if (entry.registered.by_default && manifest.task() == task) pairs.push_back(Pair(manifest));
   }
   const std::string asked = target_language.empty()
                                 ? std::string(source_language)
@@ -251,7 +329,12 @@ absl::StatusOr<ServedModel*> Catalog::Find(Task task, absl::string_view name,
 }
 
 void Catalog::Drain(absl::Time deadline) {
-  for (const auto& model : models_) model->scheduler->Drain(deadline);
+  std::vector<std::shared_ptr<ServedModel>> all = models();
+  {
+    MutexLock lock(mu_);
+    all.insert(all.end(), retired_.begin(), retired_.end());
+  }
+  for (const auto& model : all) model->scheduler->Drain(deadline);
 }
 
 }  // namespace linnet::server

@@ -31,8 +31,11 @@ absl::Status OfLine(const absl::Status& status) {
 
 template <typename Types>
 DocumentStream<Types>::DocumentStream(TextCalls& calls, absl::Time deadline,
-                                      std::function<void()> on_change)
-    : calls_(calls), deadline_(deadline), on_change_(std::move(on_change)) {}
+                                      std::function<void()> on_change, Caller caller)
+    : calls_(calls),
+      deadline_(deadline),
+      on_change_(std::move(on_change)),
+      caller_{std::move(caller.client), caller.priority, calls.NewCall()} {}
 
 template <typename Types>
 bool DocumentStream<Types>::wants_more() const {
@@ -169,7 +172,10 @@ void DocumentStream<Types>::Advance() {
     }
     // May end at once, on this thread.
     Types::Start(calls_, line->request, line->response,
-                 {.arrived = absl::Now(), .deadline = deadline_, .cancelled = line->cancelled},
+                 {.arrived = absl::Now(),
+                  .deadline = deadline_,
+                  .cancelled = line->cancelled,
+                  .caller = caller_},
                  [self = this->shared_from_this(), line](absl::Status status) {
                    self->LineDone(line, std::move(status));
                  });

@@ -55,7 +55,8 @@ class DocumentStream : public std::enable_shared_from_this<DocumentStream<Types>
 
   // `on_change` is called on any thread, with no lock held, also within Take, when there may be a
   // result, room, or the end.
-  DocumentStream(TextCalls& calls, absl::Time deadline, std::function<void()> on_change);
+  DocumentStream(TextCalls& calls, absl::Time deadline, std::function<void()> on_change,
+                 Caller caller = {});
 
   // Room for the lines of another message, and neither closed nor failed.
   bool wants_more() const;
@@ -101,6 +102,7 @@ class DocumentStream : public std::enable_shared_from_this<DocumentStream<Types>
   TextCalls& calls_;
   const absl::Time deadline_;
   const std::function<void()> on_change_;
+  const Caller caller_;  // all lines are one call
 
   mutable Mutex mu_;
   bool started_ ABSL_GUARDED_BY(mu_) = false;  // the settings are there

@@ -60,8 +60,6 @@ constexpr ErrorCondition kTable[] = {
      "A field is set that this version does not know: nothing is ignored."},
     {Reason::kUnsupportedFormat, "UNSUPPORTED_FORMAT", Code::kUnimplemented, Detail::kBadRequest,
      "A format of text that is not read: send text/plain."},
-    {Reason::kUnsupportedOption, "UNSUPPORTED_OPTION", Code::kUnimplemented, Detail::kBadRequest,
-     "An option that this method or this model cannot honour: leave it unset."},
     {Reason::kModelNotFound, "MODEL_NOT_FOUND", Code::kNotFound, Detail::kResourceInfo,
      "No model has that name or those languages; the message lists what there is."},
     {Reason::kTooManyBytes, "TOO_MANY_BYTES", Code::kResourceExhausted,
@@ -70,8 +68,23 @@ constexpr ErrorCondition kTable[] = {
     {Reason::kTooMuchWork, "TOO_MUCH_WORK", Code::kResourceExhausted,
      Detail::kRetryInfoAndQuotaFailure,
      "The server has as much work as it may: retry after the delay."},
+    {Reason::kShareUsed, "SHARE_USED", Code::kResourceExhausted, Detail::kRetryInfoAndQuotaFailure,
+     "The server has room, but not for more of this client: retry after the delay."},
+    {Reason::kWaitedTooLong, "WAITED_TOO_LONG", Code::kResourceExhausted,
+     Detail::kRetryInfoAndQuotaFailure,
+     "The server is overloaded and had not begun with the call after a while: retry after the "
+     "delay."},
+    {Reason::kOutOfMemory, "OUT_OF_MEMORY", Code::kResourceExhausted,
+     Detail::kRetryInfoAndQuotaFailure,
+     "The engine has not the memory for the call beside the others: retry after the delay."},
     {Reason::kShuttingDown, "SHUTTING_DOWN", Code::kUnavailable, Detail::kRetryInfo,
      "The server is about to stop: retry, or ask another one."},
+    {Reason::kEngineDown, "ENGINE_DOWN", Code::kUnavailable, Detail::kRetryInfo,
+     "The model's engine failed and is being made again: retry, or ask another server."},
+    {Reason::kDeadlineTooClose, "DEADLINE_TOO_CLOSE", Code::kDeadlineExceeded, Detail::kNone,
+     "The answer would come after the deadline, so nothing was done: set a later one, or retry "
+     "when "
+     "the server is less busy."},
     {Reason::kCancelled, "CANCELLED", Code::kCancelled, Detail::kNone,
      "The caller cancelled the call, or went away."},
     {Reason::kDeadlineExceeded, "DEADLINE_EXCEEDED", Code::kDeadlineExceeded, Detail::kNone,
@@ -167,10 +180,35 @@ absl::Status Busy(Reason reason, absl::string_view message, absl::Duration retry
   return status;
 }
 
+absl::Status WaitedTooLong(absl::Duration waited, absl::Duration retry_delay) {
+  const std::string time = absl::FormatDuration(absl::Trunc(waited, absl::Milliseconds(1)));
+  return Busy(Reason::kWaitedTooLong,
+              absl::StrCat("the server is overloaded: the call had waited for ", time,
+                           " and nothing of it had begun, retry later"),
+              retry_delay, {{"waited", time}});
+}
+
+absl::Status OutOfMemory(absl::Duration retry_delay) {
+  return Busy(Reason::kOutOfMemory, "the engine has not the memory for this call now, retry later",
+              retry_delay, {}, "engine");
+}
+
+absl::Status DeadlineTooClose(absl::string_view message, ErrorMetadata metadata) {
+  return MakeError(Reason::kDeadlineTooClose, message, std::move(metadata));
+}
+
 absl::Status ShuttingDown() {
   absl::Status status = MakeError(Reason::kShuttingDown,
                                   "the server is shutting down: retry, or ask another one", {});
-  AttachRetry(absl::Milliseconds(100), status);
+  AttachRetry(absl::Seconds(1), status);
+  return status;
+}
+
+absl::Status EngineDown(absl::Duration retry_delay) {
+  absl::Status status = MakeError(
+      Reason::kEngineDown,
+      "the model's engine failed and is being made again: retry, or ask another server", {});
+  AttachRetry(retry_delay, status);
   return status;
 }
 

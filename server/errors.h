@@ -42,14 +42,19 @@ enum class Reason {
   // UNIMPLEMENTED: no server of this version can.
   kUnknownField,
   kUnsupportedFormat,
-  kUnsupportedOption,
   // NOT_FOUND
   kModelNotFound,
   // RESOURCE_EXHAUSTED: the same request may be answered later.
   kTooManyBytes,
   kTooMuchWork,
+  kShareUsed,
+  kWaitedTooLong,
+  kOutOfMemory,
   // UNAVAILABLE: another server may answer at once.
   kShuttingDown,
+  kEngineDown,
+  // DEADLINE_EXCEEDED before any work was done for it.
+  kDeadlineTooClose,
   // Named after their codes: what has no reason of its own.
   kCancelled,
   kDeadlineExceeded,
@@ -80,7 +85,15 @@ absl::Status NoSuchModel(absl::string_view name, absl::string_view message);
 // Busy, try again after `retry_delay`. `subject` is what the exhausted quota belongs to.
 absl::Status Busy(Reason reason, absl::string_view message, absl::Duration retry_delay,
                   ErrorMetadata metadata = {}, absl::string_view subject = "server");
+// A call that was let in and then had to wait for too long.
+absl::Status WaitedTooLong(absl::Duration waited, absl::Duration retry_delay);
+// The engine has not the memory for it at this moment.
+absl::Status OutOfMemory(absl::Duration retry_delay);
+// The answer cannot be expected before the deadline.
+absl::Status DeadlineTooClose(absl::string_view message, ErrorMetadata metadata);
 absl::Status ShuttingDown();
+// The model's engine failed and is being made again.
+absl::Status EngineDown(absl::Duration retry_delay);
 
 // The same error with the ErrorInfo of its code, if it has none: for errors that rise from the
 // engine.

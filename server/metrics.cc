@@ -7,6 +7,7 @@
 #include <prometheus/registry.h>
 #include <prometheus/text_serializer.h>
 
+#include <utility>
 #include <vector>
 
 #include "absl/time/clock.h"
@@ -56,6 +57,12 @@ absl::string_view ReasonName(RejectReason reason) {
       return "tokens";
     case RejectReason::kBytes:
       return "bytes";
+    case RejectReason::kShare:
+      return "share";
+    case RejectReason::kDeadline:
+      return "deadline";
+    case RejectReason::kEngine:
+      return "engine";
     case RejectReason::kDraining:
       return "draining";
   }
@@ -80,6 +87,8 @@ absl::string_view MethodName(Method method) {
       return "TranslateDocument";
     case Method::kSummarizeDocument:
       return "SummarizeDocument";
+    case Method::kScore:
+      return "Score";
     case Method::kDetectLanguage:
       return "DetectLanguage";
     case Method::kListModels:
@@ -114,7 +123,8 @@ struct Metrics::Families {
       Gauge("linnet_requests_in_flight", "Calls that were taken and not answered yet.");
   CounterFamily& rejected = Counter("linnet_rejected_total",
                                     "Calls turned away before decoding: invalid, not_found, tokens "
-                                    "or bytes (the house is full), draining.");
+                                    "or bytes (the house is full), share (of one client), deadline "
+                                    "(too close), engine (down), draining.");
   GaugeFamily& admitted_tokens = Gauge(
       "linnet_admitted_tokens",
       "Work in the house: the sum over segments of (source + most target tokens) x beam size.");
@@ -123,6 +133,10 @@ struct Metrics::Families {
   GaugeFamily& admitted_bytes =
       Gauge("linnet_admitted_bytes", "Bytes of the requests in the house.");
   GaugeFamily& max_bytes = Gauge("linnet_admitted_bytes_limit", "Most of linnet_admitted_bytes.");
+  GaugeFamily& ready = Gauge("linnet_ready", "1 while the server takes calls, for all its models.");
+  GaugeFamily& drain = Gauge("linnet_drain_seconds",
+                             "Time in which the work in the house is expected to be done; 0 until "
+                             "the engine has been full for a second.");
   HistogramFamily& tokenize =
       Histogram("linnet_tokenize_seconds", "Splitting and tokenising the texts of a call.");
   CounterFamily& text_bytes =
@@ -147,8 +161,10 @@ struct Metrics::Families {
       Gauge("linnet_memory_tokens_limit", "Source tokens that the encoder memory holds.");
   GaugeFamily& sequences = Gauge(
       "linnet_sequences", "Sequences that wait for a place or are seated, after the last step.");
-  CounterFamily& outcomes = Counter(
-      "linnet_sequences_total", "Sequences that ended: finished, cancelled, expired or failed.");
+  CounterFamily& outcomes =
+      Counter("linnet_sequences_total",
+              "Sequences that ended: finished, cancelled, expired, failed or shed (turned away "
+              "because they had waited too long).");
   CounterFamily& limited = Counter(
       "linnet_length_limited_total",
       "Sequences that finished at their limit on target tokens instead of by the model's own end.");
@@ -161,9 +177,15 @@ struct Metrics::Families {
       Counter("linnet_target_tokens_total",
               "Target tokens of the best hypotheses of the sequences that finished.");
 
+  GaugeFamily& engine_up =
+      Gauge("linnet_engine_up", "1 while the engine works, 0 while it is down or stuck.");
+  CounterFamily& restarts = Counter("linnet_engine_restarts_total",
+                                    "Times that an engine was made again after it had failed.");
   GaugeFamily& model_info = Gauge("linnet_model_info", "1 for each model that is served.");
   GaugeFamily& load_time =
       Gauge("linnet_model_load_seconds", "Reading, converting and warming up the model.");
+  CounterFamily& reloads = Counter("linnet_model_reloads_total",
+                                   "Reloads of the models: ok, or failed in part or as a whole.");
   GaugeFamily& build_info = Gauge("linnet_build_info", "1, with the version of the server.");
   GaugeFamily& start_time =
       Gauge("process_start_time_seconds", "Start of the process, seconds since 1970.");
@@ -197,6 +219,10 @@ Metrics::Metrics()
   admitted_bytes_ = &page.admitted_bytes.Add({});
   max_tokens_ = &page.max_tokens.Add({});
   max_bytes_ = &page.max_bytes.Add({});
+  drain_ = &page.drain.Add({});
+  ready_ = &page.ready.Add({});
+  reloads_ok_ = &page.reloads.Add({{"result", "ok"}});
+  reloads_failed_ = &page.reloads.Add({{"result", "failed"}});
   tokenize_ = &page.tokenize.Add({}, ShortSeconds());
   text_bytes_ = &page.text_bytes.Add({});
   page.build_info.Add({{"version", LINNET_VERSION}}).Set(1);
@@ -223,10 +249,13 @@ void Metrics::SetAdmissionLimits(int64_t tokens, int64_t bytes) {
   max_bytes_->Set(static_cast<double>(bytes));
 }
 
-void Metrics::SetAdmitted(int64_t tokens, int64_t bytes) {
+void Metrics::SetAdmitted(int64_t tokens, int64_t bytes, absl::Duration drain) {
+  drain_->Set(InSeconds(drain));
   admitted_tokens_->Set(static_cast<double>(tokens));
   admitted_bytes_->Set(static_cast<double>(bytes));
 }
+
+void Metrics::SetReady(bool ready) { ready_->Set(ready ? 1 : 0); }
 
 void Metrics::Tokenized(absl::Duration time, int64_t text_bytes) {
   tokenize_->Observe(InSeconds(time));
@@ -242,19 +271,24 @@ ModelMetrics& Metrics::AddModel(const ModelLabels& labels, int rows, int64_t mem
     both[key] = value;
     return both;
   };
-  page.model_info
-      .Add({{"model", labels.name},
-            {"version", labels.version},
-            {"task", labels.task},
-            {"device", labels.device},
-            {"compute", labels.compute_type},
-            {"sha256", labels.sha256}})
-      .Set(1);
+  MutexLock lock(mu_);
+  std::unique_ptr<ModelMetrics>& known = models_[labels.name];
+  const bool first = known == nullptr;
+  if (first) known.reset(new ModelMetrics);
+  ModelMetrics& handles = *known;
+  if (handles.info_ != nullptr) page.model_info.Remove(handles.info_);
+  handles.info_ = &page.model_info.Add({{"model", labels.name},
+                                        {"version", labels.version},
+                                        {"task", labels.task},
+                                        {"device", labels.device},
+                                        {"compute", labels.compute_type},
+                                        {"sha256", labels.sha256}});
+  handles.info_->Set(1);
   page.load_time.Add(model).Set(InSeconds(load_time));
   page.rows_limit.Add(model).Set(rows);
   page.memory_limit.Add(model).Set(static_cast<double>(memory_tokens));
 
-  auto& handles = *models_.emplace_back(new ModelMetrics);
+  if (!first) return handles;
   handles.queue_ = &page.queue.Add(model, Seconds());
   handles.decode_ = &page.decode.Add(model, Seconds());
   handles.encode_ = &page.encode.Add(model, ShortSeconds());
@@ -264,10 +298,14 @@ ModelMetrics& Metrics::AddModel(const ModelLabels& labels, int rows, int64_t mem
   handles.sequences_ = &page.step_sequences.Add(model, Counts());
   handles.waiting_ = &page.sequences.Add(with("state", "waiting"));
   handles.seated_ = &page.sequences.Add(with("state", "seated"));
+  handles.up_ = &page.engine_up.Add(model);
+  handles.up_->Set(1);
+  handles.restarts_ = &page.restarts.Add(model);
   handles.finished_ = &page.outcomes.Add(with("outcome", "finished"));
   handles.cancelled_ = &page.outcomes.Add(with("outcome", "cancelled"));
   handles.expired_ = &page.outcomes.Add(with("outcome", "expired"));
   handles.failed_ = &page.outcomes.Add(with("outcome", "failed"));
+  handles.shed_ = &page.outcomes.Add(with("outcome", "shed"));
   handles.limited_ = &page.limited.Add(model);
   handles.encoded_ = &page.encoded.Add(with("kind", "source"));
   handles.padding_ = &page.encoded.Add(with("kind", "padding"));
@@ -275,6 +313,18 @@ ModelMetrics& Metrics::AddModel(const ModelLabels& labels, int rows, int64_t mem
   handles.target_tokens_ = &page.target_tokens.Add(model);
   return handles;
 }
+
+void Metrics::RemoveModel(const std::string& name) {
+  MutexLock lock(mu_);
+  const auto model = models_.find(name);
+  if (model == models_.end() || model->second->info_ == nullptr) return;
+  families_->model_info.Remove(std::exchange(model->second->info_, nullptr));
+  for (prometheus::Gauge* gauge :
+       {model->second->waiting_, model->second->seated_, model->second->up_})
+    gauge->Set(0);
+}
+
+void Metrics::Reloaded(bool ok) { (ok ? reloads_ok_ : reloads_failed_)->Increment(); }
 
 std::shared_ptr<prometheus::Collectable> Metrics::page() const { return registry_; }
 
@@ -296,8 +346,14 @@ void ModelMetrics::StepMade(const StepReport& report, absl::Duration step) {
   cancelled_->Increment(report.cancelled);
   expired_->Increment(report.expired);
   failed_->Increment(report.failed);
+  shed_->Increment(report.shed);
   encoded_->Increment(report.encoded_tokens);
   padding_->Increment(report.padded_encoded_tokens - report.encoded_tokens);
+}
+
+void ModelMetrics::SetEngine(bool up, int restarts) {
+  up_->Set(up ? 1 : 0);
+  if (const double more = restarts - restarts_->Value(); more > 0) restarts_->Increment(more);
 }
 
 void ModelMetrics::SequenceFinished(const SequenceTimes& times, int source_tokens,

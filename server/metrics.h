@@ -7,10 +7,12 @@
 #include <string>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "server/batcher.h"
+#include "server/mutex.h"
 
 namespace prometheus {
 class Collectable;
@@ -31,6 +33,7 @@ enum class Method {
   kStreamSummarize,
   kTranslateDocument,
   kSummarizeDocument,
+  kScore,
   kDetectLanguage,
   kListModels,
   kGetModel,
@@ -38,14 +41,25 @@ enum class Method {
 inline constexpr std::array kMethods = {
     Method::kTranslate,       Method::kSummarize,         Method::kStreamTranslate,
     Method::kStreamSummarize, Method::kTranslateDocument, Method::kSummarizeDocument,
-    Method::kDetectLanguage,  Method::kListModels,        Method::kGetModel};
+    Method::kScore,           Method::kDetectLanguage,    Method::kListModels,
+    Method::kGetModel};
 absl::string_view MethodName(Method method);
 
 // Why a request was turned away before any decoding.
-enum class RejectReason { kInvalid, kNotFound, kTokens, kBytes, kDraining };
+enum class RejectReason {
+  kInvalid,
+  kNotFound,
+  kTokens,
+  kBytes,
+  kShare,
+  kDeadline,
+  kEngine,
+  kDraining
+};
 inline constexpr std::array kRejectReasons = {RejectReason::kInvalid, RejectReason::kNotFound,
-                                              RejectReason::kTokens, RejectReason::kBytes,
-                                              RejectReason::kDraining};
+                                              RejectReason::kTokens,  RejectReason::kBytes,
+                                              RejectReason::kShare,   RejectReason::kDeadline,
+                                              RejectReason::kEngine,  RejectReason::kDraining};
 
 // What identifies a served model on the metrics page.
 struct ModelLabels {
@@ -56,6 +70,8 @@ struct ModelLabels {
 class ModelMetrics {
  public:
   void StepMade(const StepReport& report, absl::Duration step);
+  // Whether the engine works, and how often it was made again.
+  void SetEngine(bool up, int restarts);
   // A sequence that finished.
   void SequenceFinished(const SequenceTimes& times, int source_tokens, int target_tokens,
                         bool ended_by_limit);
@@ -63,9 +79,11 @@ class ModelMetrics {
  private:
   friend class Metrics;
   ModelMetrics() = default;
+  prometheus::Gauge* info_ = nullptr;
   prometheus::Histogram *queue_, *decode_, *encode_, *step_, *cycle_, *rows_, *sequences_;
-  prometheus::Gauge *waiting_, *seated_;
-  prometheus::Counter *finished_, *cancelled_, *expired_, *failed_, *limited_;
+  prometheus::Gauge *waiting_, *seated_, *up_;
+  prometheus::Counter *finished_, *cancelled_, *expired_, *failed_, *shed_, *limited_;
+  prometheus::Counter* restarts_;
   prometheus::Counter *encoded_, *padding_, *source_tokens_, *target_tokens_;
 };
 
@@ -81,13 +99,21 @@ class Metrics {
   void CallEnded(Method method, absl::StatusCode code, absl::Duration total);
   void Rejected(RejectReason reason);
   void SetAdmissionLimits(int64_t tokens, int64_t bytes);
-  void SetAdmitted(int64_t tokens, int64_t bytes);
+  // What is in the house, and the time in which it can be expected to be done.
+  void SetAdmitted(int64_t tokens, int64_t bytes, absl::Duration drain);
+  // Whether the server takes calls.
+  void SetReady(bool ready);
   void Tokenized(absl::Duration time, int64_t text_bytes);
 
-  // Adds the model to the page. `rows` and `memory_tokens` are what its engine holds at most. At
-  // start only.
+  // Adds the model to the page, or changes what the page says of it. `rows` and `memory_tokens` are
+  // what its engine holds at most. The numbers are those of the name, and live as long as the page.
   ModelMetrics& AddModel(const ModelLabels& labels, int rows, int64_t memory_tokens,
                          absl::Duration load_time);
+
+  // It is not served any more; its counters stay.
+  void RemoveModel(const std::string& name);
+  // A reload of the models, and whether all of it worked.
+  void Reloaded(bool ok);
 
   // What the exposer serves.
   std::shared_ptr<prometheus::Collectable> page() const;
@@ -102,10 +128,13 @@ class Metrics {
   std::unique_ptr<Families> families_;
   std::map<Method, std::unique_ptr<PerMethod>> methods_;
   std::map<RejectReason, prometheus::Counter*> rejected_;
-  prometheus::Gauge *admitted_tokens_, *admitted_bytes_, *max_tokens_, *max_bytes_;
+  prometheus::Gauge *admitted_tokens_, *admitted_bytes_, *max_tokens_, *max_bytes_, *drain_,
+      *ready_;
   prometheus::Histogram* tokenize_;
   prometheus::Counter* text_bytes_;
-  std::vector<std::unique_ptr<ModelMetrics>> models_;
+  prometheus::Counter *reloads_ok_, *reloads_failed_;
+  Mutex mu_;
+  std::map<std::string, std::unique_ptr<ModelMetrics>> models_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace linnet::server

@@ -42,6 +42,10 @@ ParsedOptions ParseOptions(int argc, const char* const* argv) {
   ParsedOptions parsed;
   Options& options = parsed.options;
   double drain_seconds = absl::ToDoubleSeconds(options.drain_timeout);
+  double overload_seconds = absl::ToDoubleSeconds(options.batcher.shed.interval);
+  double overload_wait_seconds = absl::ToDoubleSeconds(options.batcher.shed.most_wait);
+  double patience_seconds = absl::ToDoubleSeconds(options.engine_patience);
+  double lame_duck_seconds = absl::ToDoubleSeconds(options.lame_duck);
   std::string models;
 
   CLI::App app(
@@ -49,13 +53,18 @@ ParsedOptions ParseOptions(int argc, const char* const* argv) {
       "Prints \"ready grpc=HOST:PORT metrics=HOST:PORT\" on standard output once it serves; logs "
       "go to standard error.\n"
       "SIGTERM and SIGINT drain it, a second one ends it at once.\n"
-      "Exit status: 0 stopped when told to, 1 could not start, 2 bad flags.",
+      "Exit status: 0 stopped when told to, 1 could not start, 2 bad flags, 3 stopped while "
+      "an engine did not answer.",
       "linnet-server");
   app.option_defaults()->always_capture_default();
   app.set_version_flag("--version", LINNET_VERSION);
-  app.add_option("--models", models, "Folder of bundles, or one bundle")
+  app.add_option("--models", models, "Folder of bundles, or one bundle; SIGHUP reads it again")
       ->required()
       ->option_text("DIR");
+  app.add_option("--max-model-bytes", options.max_model_bytes,
+                 "Bytes of the files of all models in memory at most, those that a reload replaces "
+                 "among them; 0: any number")
+      ->check(CLI::Range(int64_t{0}, int64_t{1} << 50));
   app.add_option("--listen", options.listen, "Address of the gRPC service; port 0 picks a free one")
       ->check(kAddress);
   app.add_option("--metrics-listen", options.metrics_listen,
@@ -63,7 +72,7 @@ ParsedOptions ParseOptions(int argc, const char* const* argv) {
       ->check(kAddress);
   app.add_option("--device", options.device, "cpu or cuda");
   app.add_option("--compute", options.compute,
-                 "auto, float32, bfloat16 or float16, as far as built for the device");
+                 "auto, float32, bfloat16, on CUDA float16, on the CPU int8");
   app.add_option("--threads", options.threads,
                  "Threads inside a step of each engine; 0: one per core")
       ->check(CLI::Range(0, 1024));
@@ -92,6 +101,15 @@ ParsedOptions ParseOptions(int argc, const char* const* argv) {
   app.add_option("--max-admitted-bytes", options.admission.max_bytes,
                  "Bytes of the requests in the house at most")
       ->check(CLI::Range(int64_t{8192}, int64_t{1} << 40));
+  app.add_option("--max-call-rows-ratio", options.batcher.max_call_rows_ratio,
+                 "Of the rows at most for one call, which for a document is all of its lines")
+      ->check(CLI::Range(0.0, 1.0));
+  app.add_option("--overload-interval", overload_seconds,
+                 "Seconds after which a line of waiting calls that never ends is an overload")
+      ->check(CLI::Range(0.0, 86400.0));
+  app.add_option("--overload-wait", overload_wait_seconds,
+                 "Seconds that a call waits at most, in an overload, until something of it begins")
+      ->check(CLI::Range(0.0, 86400.0));
   app.add_option("--max-contents", options.text.max_contents, "Texts in one call at most")
       ->check(CLI::Range(1, 1 << 20));
   app.add_option("--max-text-bytes", options.text.max_text_bytes,
@@ -99,9 +117,16 @@ ParsedOptions ParseOptions(int argc, const char* const* argv) {
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 30));
   app.add_option("--text-threads", options.text_threads, "Threads that split and tokenise")
       ->check(CLI::Range(1, 256));
-  app.add_option("--drain-timeout", drain_seconds,
-                 "Seconds that calls may take to end after SIGTERM")
+  app.add_option("--lame-duck", lame_duck_seconds,
+                 "Seconds that the server goes on as before after SIGTERM, but for its health: "
+                 "balancers need some to look elsewhere")
       ->check(CLI::Range(0.0, 86400.0));
+  app.add_option("--drain-timeout", drain_seconds,
+                 "Seconds that calls may take to end after SIGTERM and the lame duck")
+      ->check(CLI::Range(0.0, 86400.0));
+  app.add_option("--engine-patience", patience_seconds,
+                 "Seconds in one encoder call or step after which an engine counts as stuck")
+      ->check(CLI::Range(0.1, 86400.0));
   app.add_option("--log-level", options.log_level, "What is logged at least")
       ->check(CLI::IsMember({"debug", "info", "warning", "error"}));
   try {
@@ -114,7 +139,11 @@ ParsedOptions ParseOptions(int argc, const char* const* argv) {
     return parsed;
   }
   options.models = models;
+  options.lame_duck = absl::Seconds(lame_duck_seconds);
   options.drain_timeout = absl::Seconds(drain_seconds);
+  options.engine_patience = absl::Seconds(patience_seconds);
+  options.batcher.shed = {.interval = absl::Seconds(overload_seconds),
+                          .most_wait = absl::Seconds(overload_wait_seconds)};
   parsed.run = true;
   return parsed;
 }
@@ -122,6 +151,7 @@ ParsedOptions ParseOptions(int argc, const char* const* argv) {
 void LogOptions(const Options& options) {
   Log(LogLevel::kInfo, "options",
       {{"models", options.models.string()},
+       {"max_model_bytes", options.max_model_bytes},
        {"listen", options.listen},
        {"metrics_listen", options.metrics_listen},
        {"device", options.device},
@@ -135,10 +165,15 @@ void LogOptions(const Options& options) {
        {"encode_call_tokens", options.batcher.admit.encode_call_tokens},
        {"max_admitted_tokens", options.admission.max_tokens},
        {"max_admitted_bytes", options.admission.max_bytes},
+       {"max_call_rows_ratio", options.batcher.max_call_rows_ratio},
+       {"overload_interval", absl::FormatDuration(options.batcher.shed.interval)},
+       {"overload_wait", absl::FormatDuration(options.batcher.shed.most_wait)},
        {"max_contents", options.text.max_contents},
        {"max_text_bytes", options.text.max_text_bytes},
        {"text_threads", options.text_threads},
+       {"lame_duck", absl::FormatDuration(options.lame_duck)},
        {"drain_timeout", absl::FormatDuration(options.drain_timeout)},
+       {"engine_patience", absl::FormatDuration(options.engine_patience)},
        {"log_level", options.log_level}});
 }
 

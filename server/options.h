@@ -14,6 +14,7 @@ namespace linnet::server {
 // What linnet-server is told on its command line, checked as far as it can be without a model.
 struct Options {
   std::filesystem::path models;
+  int64_t max_model_bytes = 0;  // of all models in memory; 0 = any number
   std::string listen = "127.0.0.1:50051";
   std::string metrics_listen = "127.0.0.1:9464";
 
@@ -25,11 +26,13 @@ struct Options {
   int rows = 160;
   int64_t memory_tokens = 16384;
 
-  BatcherOptions batcher;
+  BatcherOptions batcher = {.shed = {.interval = absl::Seconds(5)}};
   AdmissionLimits admission;
   TextLimits text;
   int text_threads = 2;
+  absl::Duration lame_duck = absl::ZeroDuration();
   absl::Duration drain_timeout = absl::Seconds(30);
+  absl::Duration engine_patience = absl::Seconds(60);
   std::string log_level = "info";
 };
 

@@ -1,5 +1,6 @@
 #include "server/text_call.h"
 
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <utility>
@@ -36,8 +37,11 @@ class TextCalls::Call : public std::enable_shared_from_this<Call<Response>> {
         permit_(std::move(permit)),
         response_(response),
         context_(context),
+        caller_(context.caller),
         on_part_(std::move(on_part)),
-        done_(std::move(done)) {}
+        done_(std::move(done)) {
+    if (caller_.call == 0) caller_.call = calls.NewCall();
+  }
 
   // On the pool.
   void Prepare();
@@ -46,6 +50,7 @@ class TextCalls::Call : public std::enable_shared_from_this<Call<Response>> {
   // One segment, counted through all texts.
   struct Segment {
     SegmentWork* work = nullptr;
+    int64_t tokens = 0;                  // of work, as the permit counts it
     std::vector<model::TokenId> stable;  // that the job on the pool has not seen yet
     bool done = false;                   // work->result is filled
   };
@@ -84,6 +89,7 @@ class TextCalls::Call : public std::enable_shared_from_this<Call<Response>> {
   std::optional<Permit> permit_;
   Response& response_;
   const CallContext context_;
+  Caller caller_;
   OnPart on_part_;
   Done done_;
 
@@ -105,7 +111,10 @@ void TextCalls::Call<Response>::Prepare() {
   if (status.ok()) return;  // in the scheduler's hands: touch nothing
   if (absl::IsInvalidArgument(status) || absl::IsUnimplemented(status))
     calls_.metrics_.Rejected(RejectReason::kInvalid);
-  if (absl::IsUnavailable(status)) calls_.metrics_.Rejected(RejectReason::kDraining);
+  if (absl::IsUnavailable(status)) {
+    const bool draining = ErrorReason(status) == ConditionOf(Reason::kShuttingDown).name;
+    calls_.metrics_.Rejected(draining ? RejectReason::kDraining : RejectReason::kEngine);
+  }
   End(std::move(status));
 }
 
@@ -120,36 +129,35 @@ absl::Status TextCalls::Call<Response>::PrepareAndSubmit() {
     }
     return absl::OkStatus();
   };
-  for (int i = 0; i < request_.contents->size(); ++i) {
+  for (const TextItem& item : request_.items) {
     if (absl::Status status = unwanted(); !status.ok()) return status;
-    auto work = PrepareText(request_, (*request_.contents)[i], absl::StrCat("contents[", i, "]"));
+    auto work = PrepareText(request_, item);
     if (!work.ok()) return work.status();
     works_.push_back(*std::move(work));
   }
   tokenize_ = absl::Now() - before;
   calls_.metrics_.Tokenized(tokenize_, request_.text_bytes);
 
-  int64_t cost = 0;
+  CallWork needed{.model = request_.model->key(), .deadline = context_.deadline};
   std::vector<std::unique_ptr<Sequence>> sequences;
   std::vector<Segment> segments;
   for (TextWork& text : works_) {
     for (SegmentWork& segment : text.segments) {
       auto sequence = std::make_unique<Sequence>();
-      const auto source_tokens = static_cast<int>(segment.source.size());
-      sequence->input.source = segment.source;
-      sequence->input.options =
-          MergeOptions(request_.model->bundle, request_.options, source_tokens);
+      sequence->input = InputOf(request_, segment);
       sequence->input.report_stable = streams();
+      sequence->caller = caller_;
       sequence->deadline = context_.deadline;
       sequence->cancelled = context_.cancelled;
       sequence->sink = std::make_unique<SegmentSink>(this->shared_from_this(), segments.size());
-      cost += (int64_t{source_tokens} + sequence->input.options.max_target_tokens) *
-              sequence->input.options.beam_size;
+      const int64_t tokens = WorkOf(sequence->input);
+      needed.tokens += tokens;
+      needed.longest = std::max(needed.longest, MostTokens(sequence->input));
       sequences.push_back(std::move(sequence));
-      segments.push_back({.work = &segment, .stable = {}});
+      segments.push_back({.work = &segment, .tokens = tokens, .stable = {}});
     }
   }
-  if (absl::Status status = permit_->Charge(cost); !status.ok()) return status;
+  if (absl::Status status = permit_->Charge(needed, absl::Now()); !status.ok()) return status;
   if (streams()) writer_.emplace(request_, works_);
   {
     MutexLock lock(mu_);
@@ -174,6 +182,7 @@ void TextCalls::Call<Response>::SegmentDone(size_t index, absl::StatusOr<Sequenc
   bool wake = streams();
   {
     MutexLock lock(mu_);
+    permit_->GiveBack(segments_[index].tokens);
     if (result.ok()) {
       SegmentWork& work = *segments_[index].work;
       work.result = *std::move(result);
@@ -250,6 +259,7 @@ void TextCalls::Call<Response>::Assemble() {
     SetDuration(tokenize_, *timings.mutable_tokenize());
     SetDuration(slowest_.seated - slowest_.submitted, *timings.mutable_queue());
     SetDuration(slowest_.finished - slowest_.seated, *timings.mutable_decode());
+    SetDuration(slowest_.encoded - slowest_.seated, *timings.mutable_encode());
     SetDuration(absl::Now() - context_.arrived, *timings.mutable_total());
   }
   End(std::move(status));
@@ -300,11 +310,14 @@ void TextCalls::Start(const Request& request, Response& response, const CallCont
                                                          : RejectReason::kInvalid);
     return refuse(checked.status());
   }
-  absl::StatusOr<Permit> permit = admission_.Enter(static_cast<int64_t>(request.ByteSizeLong()));
+  CallContext prioritised = context;
+  if (checked->priority.has_value()) prioritised.caller.priority = *checked->priority;
+  absl::StatusOr<Permit> permit =
+      admission_.Enter(prioritised.caller, static_cast<int64_t>(request.ByteSizeLong()));
   if (!permit.ok()) return refuse(permit.status());
   auto call =
       std::make_shared<Call<Response>>(*this, *std::move(checked), *std::move(permit), response,
-                                       context, std::move(on_part), std::move(done));
+                                       prioritised, std::move(on_part), std::move(done));
   pool_.Run([call = std::move(call)] { call->Prepare(); }, TextPool::Urgency::kNewcomer);
 }
 
@@ -330,6 +343,11 @@ void TextCalls::StreamSummarize(const linnet::v1::SummarizeRequest& request,
                                 linnet::v1::SummarizeResponse& response, const CallContext& context,
                                 OnPart on_part, Done done) {
   Start(request, response, context, std::move(on_part), std::move(done));
+}
+
+void TextCalls::Score(const linnet::v1::ScoreRequest& request, linnet::v1::ScoreResponse& response,
+                      const CallContext& context, Done done) {
+  Start(request, response, context, nullptr, std::move(done));
 }
 
 absl::Status TextCalls::DetectLanguage(const linnet::v1::DetectLanguageRequest& request,
@@ -362,13 +380,13 @@ linnet::v1::RequestLimits TextCalls::request_limits() const {
 }
 
 void TextCalls::ListModels(linnet::v1::ListModelsResponse& response) const {
-  for (const auto& model : catalog_.models()) *response.add_models() = model->Describe();
+  for (linnet::v1::Model& model : catalog_.List()) *response.add_models() = std::move(model);
   *response.mutable_request_limits() = request_limits();
 }
 
 absl::Status TextCalls::GetModel(const linnet::v1::GetModelRequest& request,
                                  linnet::v1::GetModelResponse& response) const {
-  const absl::StatusOr<ServedModel*> model = catalog_.Named(request.name());
+  const absl::StatusOr<std::shared_ptr<ServedModel>> model = catalog_.Named(request.name());
   if (!model.ok()) {
     metrics_.Rejected(absl::IsNotFound(model.status()) ? RejectReason::kNotFound
                                                        : RejectReason::kInvalid);

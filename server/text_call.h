@@ -25,6 +25,7 @@ struct CallContext {
   // Set by whoever no longer wants the answer. The call sets it as well, to stop its other segments
   // when one has failed.
   std::shared_ptr<std::atomic<bool>> cancelled = std::make_shared<std::atomic<bool>>(false);
+  Caller caller = {};  // its call is 0 unless the call is part of another
 };
 
 // TextService without gRPC: the way of a call from its request to its answer.
@@ -61,6 +62,8 @@ class TextCalls {
   void StreamSummarize(const linnet::v1::SummarizeRequest& request,
                        linnet::v1::SummarizeResponse& response, const CallContext& context,
                        OnPart on_part, Done done);
+  void Score(const linnet::v1::ScoreRequest& request, linnet::v1::ScoreResponse& response,
+             const CallContext& context, Done done);
   // What is wrong with a request beside its texts.
   template <typename Request>
   absl::Status CheckSettings(const Request& request) const {
@@ -73,6 +76,8 @@ class TextCalls {
                         linnet::v1::GetModelResponse& response) const;
 
   const TextLimits& limits() const { return limits_; }
+  // A number for Caller::call.
+  uint64_t NewCall() { return next_call_.fetch_add(1, std::memory_order_relaxed); }
 
   // Refuses newcomers with UNAVAILABLE from now on, and returns when every call has ended: what has
   // not by the deadline ends with UNAVAILABLE.
@@ -94,6 +99,7 @@ class TextCalls {
   TextPool& pool_;
   Metrics& metrics_;
   const TextLimits limits_;
+  std::atomic<uint64_t> next_call_ = 1;
   Mutex mu_;
   CondVar changed_;
   bool draining_ ABSL_GUARDED_BY(mu_) = false;

@@ -99,6 +99,9 @@ template <typename Response>
 void FillModel(const TextRequest& request, Response& response) {
   response.set_model(request.model->name());
   response.set_model_version(request.model->bundle.manifest.version());
+}
+template <typename Response>
+void FillLanguage(const TextRequest& request, Response& response) {
   if (request.detected.has_value()) *response.mutable_detected_language() = *request.detected;
 }
 
@@ -125,16 +128,35 @@ SegmentReply ReplyOf(const TextRequest& request, const SegmentWork& work, int be
 void FillReply(const TextRequest& request, const std::vector<TextWork>& works,
                linnet::v1::TranslateResponse& response) {
   FillModel(request, response);
+  FillLanguage(request, response);
   for (const TextWork& work : works) FillText(request, work, *response.add_translations());
 }
 
 void FillReply(const TextRequest& request, const std::vector<TextWork>& works,
                linnet::v1::SummarizeResponse& response) {
   FillModel(request, response);
+  FillLanguage(request, response);
   for (const TextWork& work : works) {
     linnet::v1::Summary& summary = *response.add_summaries();
     FillText(request, work, summary);
     summary.set_truncated(work.truncated);
+  }
+}
+
+void FillReply(const TextRequest& request, const std::vector<TextWork>& works,
+               linnet::v1::ScoreResponse& response) {
+  FillModel(request, response);
+  for (const TextWork& work : works) {
+    const SegmentWork& segment = work.segments.front();
+    const model::Hypothesis& target = segment.result.hypotheses.front();
+    SegmentReply said = ReplyOf(request, segment, 0);
+    linnet::v1::TargetScore& score = *response.add_scores();
+    score.set_score(target.score);
+    score.mutable_token_scores()->Add(target.token_scores.begin(), target.token_scores.end());
+    score.set_text(std::move(said.text));
+    score.mutable_words()->Swap(said.segment.mutable_words());
+    score.mutable_usage()->set_source_tokens(static_cast<int>(segment.source.size()));
+    score.mutable_usage()->set_target_tokens(static_cast<int>(target.tokens.size()));
   }
 }
 

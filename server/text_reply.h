@@ -22,5 +22,7 @@ void FillReply(const TextRequest& request, const std::vector<TextWork>& works,
                linnet::v1::TranslateResponse& response);
 void FillReply(const TextRequest& request, const std::vector<TextWork>& works,
                linnet::v1::SummarizeResponse& response);
+void FillReply(const TextRequest& request, const std::vector<TextWork>& works,
+               linnet::v1::ScoreResponse& response);
 
 }  // namespace linnet::server

@@ -107,14 +107,97 @@ absl::Status CheckMimeType(absl::string_view mime_type) {
                                "\" is not supported: send text/plain"));
 }
 
+absl::Status CheckPriority(linnet::v1::Priority priority, std::optional<Priority>& checked) {
+  switch (priority) {
+    case linnet::v1::PRIORITY_UNSPECIFIED:
+      return absl::OkStatus();
+    case linnet::v1::PRIORITY_BATCH:
+      checked = Priority::kBatch;
+      return absl::OkStatus();
+    case linnet::v1::PRIORITY_NORMAL:
+      checked = Priority::kNormal;
+      return absl::OkStatus();
+    case linnet::v1::PRIORITY_INTERACTIVE:
+      checked = Priority::kInteractive;
+      return absl::OkStatus();
+    default:
+      return BadField("priority", Reason::kBadSetting,
+                      absl::StrCat("is ", priority, ", which this server does not know"));
+  }
+}
+
+absl::Status CheckText(const std::string& path, const std::string& text) {
+  if (const int byte = model::FirstInvalidUtf8(text); byte >= 0) {
+    return BadField(path, Reason::kInvalidUtf8,
+                    absl::StrCat("text must be UTF-8, byte ", byte, " is not"),
+                    {{"byte", absl::StrCat(byte)}});
+  }
+  if (absl::StripAsciiWhitespace(text).empty()) {
+    return BadField(path, Reason::kEmpty,
+                    text.empty() ? "text is empty" : "text is nothing but white space");
+  }
+  return absl::OkStatus();
+}
+
+// At least one text, none empty, all UTF-8, no more of them than go into one call. `field` holds
+// them.
+absl::Status CheckItems(absl::string_view field, const std::vector<TextItem>& items,
+                        const TextLimits& limits, int64_t& text_bytes) {
+  if (items.empty()) return BadField(field, Reason::kEmpty, "at least one text is needed");
+  if (std::ssize(items) > limits.max_contents) {
+    return BadField(
+        field, Reason::kTooManyTexts,
+        absl::StrCat("holds ", items.size(), " texts, at most ", limits.max_contents,
+                     " go into one call: send the rest in another"),
+        {{"texts", absl::StrCat(items.size())}, {"maxTexts", absl::StrCat(limits.max_contents)}});
+  }
+  text_bytes = 0;
+  for (const TextItem& item : items) {
+    text_bytes += std::ssize(*item.text);
+    if (item.target != nullptr) text_bytes += std::ssize(*item.target);
+  }
+  if (text_bytes > limits.max_text_bytes) {
+    return BadField(
+        field, Reason::kTextTooLarge,
+        absl::StrCat("holds ", text_bytes, " bytes of text, at most ", limits.max_text_bytes,
+                     " go into one call: send the rest in another"),
+        {{"bytes", absl::StrCat(text_bytes)}, {"maxBytes", absl::StrCat(limits.max_text_bytes)}});
+  }
+  for (const TextItem& item : items) {
+    if (auto status = CheckText(item.path, *item.text); !status.ok()) return status;
+    if (item.target == nullptr) continue;
+    if (auto status = CheckText(item.target_path, *item.target); !status.ok()) return status;
+  }
+  return absl::OkStatus();
+}
+
+std::vector<TextItem> ItemsOf(const google::protobuf::RepeatedPtrField<std::string>& contents) {
+  std::vector<TextItem> items;
+  for (int i = 0; i < contents.size(); ++i)
+    items.push_back({.path = Item("contents", i), .text = &contents[i]});
+  return items;
+}
+
+std::vector<TextItem> ItemsOf(
+    const google::protobuf::RepeatedPtrField<linnet::v1::ScorePair>& pairs) {
+  std::vector<TextItem> items;
+  for (int i = 0; i < pairs.size(); ++i) {
+    items.push_back({.path = Item("pairs", i) + ".source_text",
+                     .text = &pairs[i].source_text(),
+                     .target_path = Item("pairs", i) + ".target_text",
+                     .target = &pairs[i].target_text()});
+  }
+  return items;
+}
+
 // The language of texts that a request leaves to us. They are in one language, so that all of them
 // together say which.
-absl::StatusOr<linnet::v1::DetectedLanguage> DetectLanguageOf(
-    const google::protobuf::RepeatedPtrField<std::string>& contents, absl::string_view field) {
+absl::StatusOr<linnet::v1::DetectedLanguage> DetectLanguageOf(const std::vector<TextItem>& items,
+                                                              absl::string_view field) {
   constexpr size_t kBytesEnough = 4096;
   std::string sample;
-  for (const std::string& text : contents) {
-    absl::StrAppend(&sample, text, "\n");
+  for (const TextItem& item : items) {
+    absl::StrAppend(&sample, *item.text, "\n");
     if (sample.size() >= kBytesEnough) break;
   }
   const LanguageGuess guess = DetectLanguage(sample);
@@ -129,37 +212,43 @@ absl::StatusOr<linnet::v1::DetectedLanguage> DetectLanguageOf(
   return detected;
 }
 
-// What a request says, under the names that Translate and Summarize have for it.
+// What a request says, under the names that its method has for it.
 struct Asked {
   linnet::v1::Task task;
+  absl::string_view items_field = "contents";
   absl::string_view model;
   absl::string_view source_language;
   absl::string_view source_field;  // what the request calls it
   absl::string_view target_language;
   DecodingOptions options;
-  std::map<int, std::string> paths;  // of options that are set elsewhere
+  std::map<int, std::string> paths = {};  // of options that are set elsewhere
 };
 
-// What both requests have in common. Without `contents` a language that is to be detected is not,
-// and the model stays unknown.
-absl::StatusOr<TextRequest> Check(const google::protobuf::RepeatedPtrField<std::string>* contents,
-                                  const Labels& labels, const Asked& asked, const Catalog& catalog,
-                                  const TextLimits& limits) {
+// What the requests have in common. Without `items` a language that is to be detected is not, and
+// the model stays unknown.
+template <typename Request>
+absl::StatusOr<TextRequest> Check(const Request& request,
+                                  std::optional<std::vector<TextItem>> items, const Asked& asked,
+                                  const Catalog& catalog, const TextLimits& limits) {
   TextRequest checked;
-  if (contents != nullptr) {
-    if (auto status = CheckContents(*contents, limits, checked.text_bytes); !status.ok())
+  if (items.has_value()) {
+    checked.items = *std::move(items);
+    if (auto status = CheckItems(asked.items_field, checked.items, limits, checked.text_bytes);
+        !status.ok())
       return status;
   }
-  if (auto status = CheckLabels(labels); !status.ok()) return status;
+  if (auto status = CheckLabels(request.labels()); !status.ok()) return status;
+  if (auto status = CheckPriority(request.priority(), checked.priority); !status.ok())
+    return status;
   std::string source_language(asked.source_language);
   if (source_language.empty() && asked.model.empty()) {
-    if (contents == nullptr) return checked;
-    auto detected = DetectLanguageOf(*contents, asked.source_field);
+    if (checked.items.empty()) return checked;
+    auto detected = DetectLanguageOf(checked.items, asked.source_field);
     if (!detected.ok()) return detected.status();
     source_language = detected->language_code();
     checked.detected = *std::move(detected);
   }
-  const absl::StatusOr<ServedModel*> model = catalog.Find(
+  const absl::StatusOr<std::shared_ptr<ServedModel>> model = catalog.Find(
       asked.task, asked.model, source_language, asked.target_language, asked.source_field);
   if (absl::IsNotFound(model.status()) && checked.detected.has_value()) {
     return NoSuchModel(
@@ -171,45 +260,39 @@ absl::StatusOr<TextRequest> Check(const google::protobuf::RepeatedPtrField<std::
   if (auto status = CheckDecodingOptions(asked.options, **model, asked.paths); !status.ok())
     return status;
   checked.model = *model;
-  checked.contents = contents;
   checked.language_code = (*model)->bundle.manifest.source_language_code();
   checked.options = asked.options;
+  checked.word_scores = request.word_scores();
   return checked;
 }
 
-absl::StatusOr<TextRequest> CheckTranslate(
-    const linnet::v1::TranslateRequest& request,
-    const google::protobuf::RepeatedPtrField<std::string>* contents, const Catalog& catalog,
-    const TextLimits& limits) {
+absl::StatusOr<TextRequest> CheckTranslate(const linnet::v1::TranslateRequest& request,
+                                           std::optional<std::vector<TextItem>> items,
+                                           const Catalog& catalog, const TextLimits& limits) {
   if (auto status = CheckMimeType(request.mime_type()); !status.ok()) return status;
   if (request.target_language_code().empty())
     return BadField("target_language_code", Reason::kMissing, "is required");
-  auto checked = Check(contents, request.labels(),
+  auto checked = Check(request, std::move(items),
                        {.task = linnet::v1::TASK_TRANSLATE,
                         .model = request.model(),
                         .source_language = request.source_language_code(),
                         .source_field = "source_language_code",
                         .target_language = request.target_language_code(),
-                        .options = request.options(),
-                        .paths = {}},
+                        .options = request.options()},
                        catalog, limits);
-  if (!checked.ok()) return checked;
-  checked->split = true;
-  checked->word_scores = request.word_scores();
+  if (checked.ok()) checked->split = true;
   return checked;
 }
 
-absl::StatusOr<TextRequest> CheckSummarize(
-    const linnet::v1::SummarizeRequest& request,
-    const google::protobuf::RepeatedPtrField<std::string>* contents, const Catalog& catalog,
-    const TextLimits& limits) {
+absl::StatusOr<TextRequest> CheckSummarize(const linnet::v1::SummarizeRequest& request,
+                                           std::optional<std::vector<TextItem>> items,
+                                           const Catalog& catalog, const TextLimits& limits) {
   Asked asked = {.task = linnet::v1::TASK_SUMMARIZE,
                  .model = request.model(),
                  .source_language = request.language_code(),
                  .source_field = "language_code",
                  .target_language = "",
-                 .options = request.options(),
-                 .paths = {}};
+                 .options = request.options()};
   auto twice = [](absl::string_view field, absl::string_view option) {
     return BadField(field, Reason::kSetTwice,
                     absl::StrCat("says the same as options.", option, ": set one of them"));
@@ -230,11 +313,9 @@ absl::StatusOr<TextRequest> CheckSummarize(
     return BadField("long_input", Reason::kBadSetting,
                     absl::StrCat("is ", request.long_input(), ", which this server does not know"));
   }
-  auto checked = Check(contents, request.labels(), asked, catalog, limits);
-  if (!checked.ok()) return checked;
-  if (request.long_input() != linnet::v1::LONG_INPUT_UNSPECIFIED)
+  auto checked = Check(request, std::move(items), asked, catalog, limits);
+  if (checked.ok() && request.long_input() != linnet::v1::LONG_INPUT_UNSPECIFIED)
     checked->long_input = request.long_input();
-  checked->word_scores = request.word_scores();
   return checked;
 }
 
@@ -242,55 +323,55 @@ absl::StatusOr<TextRequest> CheckSummarize(
 
 absl::Status CheckContents(const google::protobuf::RepeatedPtrField<std::string>& contents,
                            const TextLimits& limits, int64_t& text_bytes) {
-  if (contents.empty()) return BadField("contents", Reason::kEmpty, "at least one text is needed");
-  if (contents.size() > limits.max_contents) {
-    return BadField("contents", Reason::kTooManyTexts,
-                    absl::StrCat("holds ", contents.size(), " texts, at most ", limits.max_contents,
-                                 " go into one call: send the rest in another"),
-                    {{"texts", absl::StrCat(contents.size())},
-                     {"maxTexts", absl::StrCat(limits.max_contents)}});
-  }
-  text_bytes = 0;
-  for (const std::string& text : contents) text_bytes += static_cast<int64_t>(text.size());
-  if (text_bytes > limits.max_text_bytes) {
-    return BadField(
-        "contents", Reason::kTextTooLarge,
-        absl::StrCat("holds ", text_bytes, " bytes of text, at most ", limits.max_text_bytes,
-                     " go into one call: send the rest in another"),
-        {{"bytes", absl::StrCat(text_bytes)}, {"maxBytes", absl::StrCat(limits.max_text_bytes)}});
-  }
-  for (int i = 0; i < contents.size(); ++i) {
-    if (const int byte = model::FirstInvalidUtf8(contents[i]); byte >= 0) {
-      return BadField(Item("contents", i), Reason::kInvalidUtf8,
-                      absl::StrCat("text must be UTF-8, byte ", byte, " is not"),
-                      {{"byte", absl::StrCat(byte)}});
-    }
-    if (absl::StripAsciiWhitespace(contents[i]).empty()) {
-      return BadField(Item("contents", i), Reason::kEmpty,
-                      contents[i].empty() ? "text is empty" : "text is nothing but white space");
-    }
-  }
-  return absl::OkStatus();
+  return CheckItems("contents", ItemsOf(contents), limits, text_bytes);
 }
 
 absl::StatusOr<TextRequest> CheckRequest(const linnet::v1::TranslateRequest& request,
                                          const Catalog& catalog, const TextLimits& limits) {
-  return CheckTranslate(request, &request.contents(), catalog, limits);
+  return CheckTranslate(request, ItemsOf(request.contents()), catalog, limits);
 }
 
 absl::StatusOr<TextRequest> CheckRequest(const linnet::v1::SummarizeRequest& request,
                                          const Catalog& catalog, const TextLimits& limits) {
-  return CheckSummarize(request, &request.contents(), catalog, limits);
+  return CheckSummarize(request, ItemsOf(request.contents()), catalog, limits);
+}
+
+absl::StatusOr<TextRequest> CheckRequest(const linnet::v1::ScoreRequest& request,
+                                         const Catalog& catalog, const TextLimits& limits) {
+  Asked asked = {.task = linnet::v1::TASK_TRANSLATE,
+                 .items_field = "pairs",
+                 .model = request.model(),
+                 .source_language = request.source_language_code(),
+                 .source_field = "source_language_code",
+                 .target_language = request.target_language_code(),
+                 .options = {}};
+  if (!request.model().empty()) {
+    // A summary may be scored as well as a translation.
+    const auto model = catalog.Named(request.model());
+    if (!model.ok()) return model.status();
+    asked.task = (*model)->bundle.manifest.task();
+  } else if (request.source_language_code().empty() || request.target_language_code().empty()) {
+    return BadField(
+        request.source_language_code().empty() ? asked.source_field : "target_language_code",
+        Reason::kMissing, "is required where no model is named");
+  }
+  const linnet::v1::ScoringOptions& options = request.options();
+  if (options.has_length_penalty()) asked.options.set_length_penalty(options.length_penalty());
+  if (options.has_unknown_penalty()) asked.options.set_unknown_penalty(options.unknown_penalty());
+  if (options.has_normalize_scores())
+    asked.options.set_normalize_scores(options.normalize_scores());
+  if (options.has_temperature()) asked.options.set_temperature(options.temperature());
+  return Check(request, ItemsOf(request.pairs()), asked, catalog, limits);
 }
 
 absl::Status CheckSettings(const linnet::v1::TranslateRequest& request, const Catalog& catalog,
                            const TextLimits& limits) {
-  return CheckTranslate(request, nullptr, catalog, limits).status();
+  return CheckTranslate(request, std::nullopt, catalog, limits).status();
 }
 
 absl::Status CheckSettings(const linnet::v1::SummarizeRequest& request, const Catalog& catalog,
                            const TextLimits& limits) {
-  return CheckSummarize(request, nullptr, catalog, limits).status();
+  return CheckSummarize(request, std::nullopt, catalog, limits).status();
 }
 
 model::SearchOptions MergeOptions(const model::Bundle& bundle, const DecodingOptions& options,

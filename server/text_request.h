@@ -1,13 +1,16 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "linnet/v1/text_service.pb.h"
 #include "model/runtime/search.h"
+#include "server/caller.h"
 #include "server/catalog.h"
 
 namespace linnet::server {
@@ -18,17 +21,26 @@ struct TextLimits {
   int max_lines_under_way = 64;               // of one document
 };
 
-// What Translate and Summarize come down to: a request that was checked in everything that can be
-// told before tokenising.
+// A text of a request, and what the request calls it. Borrowed from the request.
+struct TextItem {
+  std::string path;  // "contents[3]"
+  const std::string* text = nullptr;
+  // Where a target is scored: "pairs[3].target_text".
+  std::string target_path = {};
+  const std::string* target = nullptr;
+};
+
+// What Translate, Summarize and Score come down to: a request that was checked in everything that
+// can be told before tokenising.
 struct TextRequest {
-  ServedModel* model = nullptr;
-  // Borrowed from the request.
-  const google::protobuf::RepeatedPtrField<std::string>* contents = nullptr;
+  std::shared_ptr<ServedModel> model;
+  std::vector<TextItem> items;
   std::string language_code;  // of the source, as the model has it
   linnet::v1::DecodingOptions options;
   bool split = false;  // into segments; otherwise each text is one source
   linnet::v1::LongInput long_input = linnet::v1::LONG_INPUT_REJECT;  // unless it is split
   bool word_scores = false;
+  std::optional<Priority> priority;  // if the request says it
   int64_t text_bytes = 0;
   // Only if the language was detected.
   std::optional<linnet::v1::DetectedLanguage> detected;
@@ -39,6 +51,8 @@ struct TextRequest {
 absl::StatusOr<TextRequest> CheckRequest(const linnet::v1::TranslateRequest& request,
                                          const Catalog& catalog, const TextLimits& limits);
 absl::StatusOr<TextRequest> CheckRequest(const linnet::v1::SummarizeRequest& request,
+                                         const Catalog& catalog, const TextLimits& limits);
+absl::StatusOr<TextRequest> CheckRequest(const linnet::v1::ScoreRequest& request,
                                          const Catalog& catalog, const TextLimits& limits);
 // The same without texts: what can be told of a document before its first line.
 absl::Status CheckSettings(const linnet::v1::TranslateRequest& request, const Catalog& catalog,

@@ -126,24 +126,42 @@ absl::StatusOr<std::vector<Part>> Whole(const TextRequest& request, const std::s
   return Chunks(request, text, field);
 }
 
+// The tokens of a target, eos last.
+absl::StatusOr<Tokens> Target(const TextRequest& request, const TextItem& item) {
+  const ServedModel& model = *request.model;
+  const int most = model.bundle.manifest.limits().max_target_tokens();
+  auto tokens = model.target_tokenizer->Encode(*item.target);
+  if (!tokens.ok()) return Unreadable(item.target_path, tokens.status());
+  if (std::ssize(*tokens) > most) {
+    return BadField(item.target_path, Reason::kTextTooLong,
+                    absl::StrCat("text has ", tokens->size(), " tokens, model \"", model.name(),
+                                 "\" writes at most ", most, ": shorten it"),
+                    {{"tokens", absl::StrCat(tokens->size())}, {"maxTokens", absl::StrCat(most)}});
+  }
+  tokens->push_back(model.bundle.special_tokens().eos);
+  return tokens;
+}
+
 }  // namespace
 
-absl::StatusOr<TextWork> PrepareText(const TextRequest& request, const std::string& text,
-                                     absl::string_view field) {
+absl::StatusOr<TextWork> PrepareText(const TextRequest& request, const TextItem& item) {
   const ServedModel& model = *request.model;
+  const std::string& text = *item.text;
+  const std::string& field = item.path;
   auto parts = request.split ? Sentences(request, text, field) : Whole(request, text, field);
   if (!parts.ok()) return parts.status();
   TextWork work;
   int copied = 0;  // bytes of the text that are in a segment or before it
   for (Part& part : *parts) {
     if (Length(part) > MaxTokens(request)) {
-      return BadField(
-          field, Reason::kTextTooLong,
-          absl::StrCat("text has ", Length(part), " tokens, model \"", model.name(),
-                       "\" reads at most ", MaxTokens(request), ": shorten it",
-                       request.split ? "" : ", or let it be read in chunks (long_input)"),
-          {{"tokens", absl::StrCat(Length(part))},
-           {"maxTokens", absl::StrCat(MaxTokens(request))}});
+      return BadField(field, Reason::kTextTooLong,
+                      absl::StrCat("text has ", Length(part), " tokens, model \"", model.name(),
+                                   "\" reads at most ", MaxTokens(request), ": shorten it",
+                                   request.split || item.target != nullptr
+                                       ? ""
+                                       : ", or let it be read in chunks (long_input)"),
+                      {{"tokens", absl::StrCat(Length(part))},
+                       {"maxTokens", absl::StrCat(MaxTokens(request))}});
     }
     part.tokens.push_back(model.bundle.special_tokens().eos);
     // Summaries stand for the whole text: white space around it is no part of the answer.
@@ -154,14 +172,35 @@ absl::StatusOr<TextWork> PrepareText(const TextRequest& request, const std::stri
     work.segments.push_back({.place = part.place,
                              .gap = std::move(gap),
                              .source = std::move(part.tokens),
+                             .target = std::nullopt,
                              .result = {}});
   }
   if (work.segments.empty())
     return BadField(field, Reason::kEmpty, "text is nothing but white space");
+  if (item.target != nullptr) {
+    auto target = Target(request, item);
+    if (!target.ok()) return target.status();
+    work.segments.front().target = *std::move(target);
+  }
   if (request.split) work.tail = text.substr(copied);
   work.truncated = request.long_input == linnet::v1::LONG_INPUT_TRUNCATE &&
                    !absl::StripAsciiWhitespace(absl::string_view(text).substr(copied)).empty();
   return work;
+}
+
+model::SequenceInput InputOf(const TextRequest& request, const SegmentWork& segment) {
+  model::SequenceInput input;
+  input.source = segment.source;
+  input.options =
+      MergeOptions(request.model->bundle, request.options, static_cast<int>(segment.source.size()));
+  if (segment.target.has_value()) {
+    input.target = segment.target;
+    // Counts as the work that it is.
+    input.options.max_target_tokens = static_cast<int>(segment.target->size()) - 1;
+    input.options.min_target_tokens =
+        std::min(input.options.min_target_tokens, input.options.max_target_tokens);
+  }
+  return input;
 }
 
 }  // namespace linnet::server

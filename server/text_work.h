@@ -1,10 +1,10 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "absl/strings/string_view.h"
 #include "model/runtime/segmenter.h"
 #include "server/sequence.h"
 #include "server/text_request.h"
@@ -16,6 +16,7 @@ struct SegmentWork {
   model::TextSegment place;  // in its text
   std::string gap;           // what stands before it in the answer
   std::vector<model::TokenId> source;
+  std::optional<std::vector<model::TokenId>> target;  // that is to be scored
   SequenceResult result;
 };
 
@@ -26,9 +27,10 @@ struct TextWork {
   bool truncated = false;  // its end is in no segment
 };
 
-// Splits one text as the request asks and tokenises it. INVALID_ARGUMENT, put down to `field`, if
-// the model cannot read it.
-absl::StatusOr<TextWork> PrepareText(const TextRequest& request, const std::string& text,
-                                     absl::string_view field);
+// Splits one text as the request asks and tokenises it, and its target. INVALID_ARGUMENT, put down
+// to the item's path, if the model cannot read it.
+absl::StatusOr<TextWork> PrepareText(const TextRequest& request, const TextItem& item);
+// What the engine gets of a segment.
+model::SequenceInput InputOf(const TextRequest& request, const SegmentWork& segment);
 
 }  // namespace linnet::server

@@ -34,6 +34,8 @@ ROOMS = {
     # Tests use what they test, and what that uses.
     "tests/support": f"gtest {API} model/ops model/runtime server",
     "tests/data": "sentencepiece numpy text-tools torch transformers",
+    "tests/proto": "protobuf python-tests",
+    "tests/fuzz": f"tests/support tests/server gtest server model/runtime {API}",
     "tests/ops": "tests/support gtest model/ops torch cuda python-tests numpy",
     "tests/runtime": f"tests/support gtest model/runtime {API} sentencepiece icu json",
     "tests/torch": f"tests/support gtest model/torch model/runtime model/ops {API} json torch cuda",
@@ -46,6 +48,7 @@ ROOMS = {
     "tests/e2e": "python-tests numpy grpc protobuf",
     "tests/gpu": "torch",
     "tests/setup": "tests/gpu torch python-tests",
+    "tests/deploy": "python-tests grpc protobuf yaml",
 }
 # A few files, and the targets made of them, may use more than their room.
 EXCEPTIONS = {
@@ -98,8 +101,9 @@ MODULES = {
     "progress": "tqdm tensorboard",
     "plots": "matplotlib",
     "python-tests": "pytest hypothesis",
-    "grpc": "grpc",
+    "grpc": "grpc grpc_health grpc_reflection",
     "protobuf": "google.protobuf google",
+    "yaml": "yaml",
 }
 TARGETS = {
     "proto": "linnet_proto_grpc",
@@ -255,7 +259,9 @@ def targets(house: House) -> dict[str, Target]:
         if not path.endswith("CMakeLists.txt"):
             continue
         text = re.sub(r"#.*", "", text)
-        calls = r"(add_library|add_executable|target_link_libraries|linnet_test)\(\s*(\S+)([^)]*)\)"
+        calls = (
+            r"(add_library|add_executable|target_link_libraries|linnet\w*_test)\(\s*(\S+)([^)]*)\)"
+        )
         for m in re.finditer(calls, text):
             line = text.count("\n", 0, m.start()) + 1
             target = found.setdefault(m[2], Target(path, line, []))
@@ -263,7 +269,7 @@ def targets(house: House) -> dict[str, Target]:
                 continue
             words = m[3].replace('"', " ").split()
             public = m[1] == "target_link_libraries"
-            if m[1] == "linnet_test":
+            if m[1].startswith("linnet"):
                 words = words[words.index("LIBRARIES") + 1 :] if "LIBRARIES" in words else []
             for word in words:
                 if word in ("PUBLIC", "PRIVATE", "INTERFACE"):

@@ -51,7 +51,7 @@ int Fail(int code, const absl::Status& status) {
 void AddFlags(CLI::App& app, Flags& flags) {
   app.add_option("--bundle", flags.bundle, "Folder of the bundle")->required();
   app.add_option("--device", flags.device, "cpu or cuda")->capture_default_str();
-  app.add_option("--compute", flags.compute, "auto, float32, bfloat16 or float16")
+  app.add_option("--compute", flags.compute, "auto, float32, bfloat16, on CUDA float16, on the CPU int8")
       ->capture_default_str();
   app.add_option("--threads", flags.threads, "Threads inside a step; 0 is one per core")
       ->capture_default_str();

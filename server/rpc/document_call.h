@@ -10,6 +10,7 @@
 #include "server/document_stream.h"
 #include "server/mutex.h"
 #include "server/rpc/call_record.h"
+#include "server/rpc/caller_of.h"
 
 namespace linnet::server {
 
@@ -27,11 +28,12 @@ class DocumentCall final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc
       TextCalls& calls, Metrics& metrics, Method method, grpc::CallbackServerContext& context) {
     auto call = std::make_shared<DocumentCall>(metrics, method, context);
     call->self_ = call;
-    call->stream_ = std::make_shared<DocumentStream<Types>>(calls, DeadlineOf(context),
-                                                            [weak = call->weak_from_this()] {
-                                                              if (auto self = weak.lock())
-                                                                self->Step();
-                                                            });
+    call->stream_ = std::make_shared<DocumentStream<Types>>(
+        calls, DeadlineOf(context),
+        [weak = call->weak_from_this()] {
+          if (auto self = weak.lock()) self->Step();
+        },
+        CallerOf(context));
     call->Step();
     return call.get();
   }

@@ -1,10 +1,10 @@
 #include "server/rpc/server.h"
 
 #include <grpcpp/ext/proto_server_reflection_plugin.h>
-#include <grpcpp/health_check_service_interface.h>
 
 #include <algorithm>
 #include <limits>
+#include <thread>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -16,6 +16,8 @@ namespace {
 
 // How long gRPC may take to flush the answers of a drain before it cuts connections.
 constexpr absl::Duration kFlushTime = absl::Seconds(1);
+// How often the engines are looked after.
+constexpr absl::Duration kTick = absl::Milliseconds(250);
 
 }  // namespace
 
@@ -28,19 +30,27 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const Options& options,
   server->page_ = *std::move(page);
   server->metrics_address_ = WithPort(options.metrics_listen, server->page_->port());
 
-  auto catalog = Catalog::Load(options.models, factory, options.batcher, server->metrics_);
+  auto catalog = Catalog::Load(
+      options.models, factory, options.batcher, server->metrics_,
+      [&admission = server->admission_](const std::string& model, const StepReport& report,
+                                        absl::Duration cycle) {
+        admission.StepMade(model, report, cycle);
+      },
+      options.max_model_bytes);
   if (!catalog.ok()) return catalog.status();
   server->catalog_ = *std::move(catalog);
   server->calls_ = std::make_unique<TextCalls>(*server->catalog_, server->admission_, server->pool_,
                                                server->metrics_, options.text);
   server->service_ = std::make_unique<TextService>(*server->calls_, server->metrics_);
+  server->reloads_ = std::make_unique<TextPool>(1);
+  server->Tick();  // the port opens with all that is to be known of its health
 
-  grpc::EnableDefaultHealthCheckService(true);
   grpc::reflection::InitProtoReflectionServerBuilderPlugin();
   grpc::ServerBuilder builder;
   int port = 0;
   builder.AddListeningPort(options.listen, grpc::InsecureServerCredentials(), &port);
   builder.RegisterService(server->service_.get());
+  builder.RegisterService(&server->health_);
   // With SO_REUSEPORT, gRPC's default, a second server would take the same port in silence.
   builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
   // Room for the largest text and its request, so that what is too long is refused by us, with the
@@ -57,19 +67,68 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const Options& options,
                      "machine; choose another with --listen, port 0 picks one"));
   }
   server->grpc_address_ = WithPort(options.listen, port);
-  server->grpc_->GetHealthCheckService()->SetServingStatus(
-      linnet::v1::TextService::service_full_name(), true);
+  server->ticker_ = std::make_unique<Ticker>(kTick, [server = server.get()] { server->Tick(); });
   return server;
 }
 
-Server::~Server() { Drain(absl::Now()); }
+Server::~Server() { Drain(absl::ZeroDuration(), absl::ZeroDuration()); }
 
-void Server::Drain(absl::Time deadline) {
+void Server::ReloadSoon(std::function<void(const ReloadReport&)> done) {
+  reloads_->Run(
+      [this, done = std::move(done)] {
+        const ReloadReport report = catalog_->Reload();
+        metrics_.Reloaded(report.ok());
+        int loaded = 0, failed = 0;
+        for (const ReloadReport::Outcome& outcome : report.outcomes) {
+          loaded += outcome.loaded && outcome.status.ok();
+          failed += !outcome.status.ok();
+        }
+        Log(report.ok() ? LogLevel::kInfo : LogLevel::kError, "reloaded",
+            {{"loaded", loaded}, {"failed", failed}, {"status", report.status.ToString()}});
+        if (done) done(report);
+      },
+      TextPool::Urgency::kNewcomer);
+}
+
+void Server::Tick() {
+  catalog_->Sweep();
+  bool ready = !draining_;
+  bool live = true;
+  for (const auto& model : catalog_->models()) {
+    model->scheduler->Watch(absl::Now(), engine_patience_);
+    const EngineHealth health = model->scheduler->health();
+    const bool up = health.state == EngineHealth::State::kUp;
+    model->metrics->SetEngine(up, health.restarts);
+    health_.Set(absl::StrCat("model/", model->key()), up && !draining_);
+    ready &= up;
+    live &= health.state != EngineHealth::State::kStuck;
+  }
+  metrics_.SetReady(ready);
+  health_.Set("", ready);
+  health_.Set(linnet::v1::TextService::service_full_name(), ready);
+  health_.Set("liveness", live);
+}
+
+bool Server::stuck() const {
+  for (const auto& model : catalog_->models()) {
+    if (model->scheduler->health().state == EngineHealth::State::kStuck) return true;
+  }
+  return false;
+}
+
+void Server::Drain(absl::Duration lame_duck, absl::Duration timeout) {
   if (grpc_ == nullptr) return;
-  grpc_->GetHealthCheckService()->SetServingStatus(false);
+  draining_ = true;
+  Tick();
+  absl::SleepFor(lame_duck);
+  const absl::Time deadline = absl::Now() + timeout;
+  health_.EndWatches();
+  // Closes the port and says GOAWAY at once, and waits for the calls; a client that does not read
+  // its answer is cut off in the end.
+  std::thread shutdown(
+      [this, deadline] { grpc_->Shutdown(absl::ToChronoTime(deadline + kFlushTime)); });
   calls_->Drain(deadline);
-  // Streams of health watchers never end by themselves: the deadline cuts them.
-  grpc_->Shutdown(absl::ToChronoTime(absl::Now() + kFlushTime));
+  shutdown.join();
   grpc_->Wait();
   grpc_ = nullptr;
 }

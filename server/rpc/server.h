@@ -2,6 +2,8 @@
 
 #include <grpcpp/grpcpp.h>
 
+#include <atomic>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -11,15 +13,21 @@
 #include "server/catalog.h"
 #include "server/metrics.h"
 #include "server/options.h"
+#include "server/rpc/health_service.h"
 #include "server/rpc/metrics_page.h"
 #include "server/rpc/text_service.h"
 #include "server/text_call.h"
 #include "server/text_pool.h"
+#include "server/ticker.h"
 
 namespace linnet::server {
 
 // All of linnet-server, in order of life. The gRPC port opens when the models are loaded and warm,
 // so that whoever can connect is served.
+//
+// Its health is kept under these names: "" and "linnet.v1.TextService" are serving while calls are
+// taken and every model's engine works, "model/NAME" while that of one does, and "liveness" until
+// an engine is stuck: who is not live is to be killed and started again.
 class Server {
  public:
   static absl::StatusOr<std::unique_ptr<Server>> Start(const Options& options,
@@ -29,13 +37,26 @@ class Server {
   const std::string& grpc_address() const { return grpc_address_; }
   const std::string& metrics_address() const { return metrics_address_; }
 
-  // Health turns to NOT_SERVING, newcomers get UNAVAILABLE, what runs may end until the deadline
-  // and then ends with UNAVAILABLE; returns when nothing is left.
-  void Drain(absl::Time deadline);
+  // Catalog::Reload, soon and on another thread, which tells `done` what came of it.
+  void ReloadSoon(std::function<void(const ReloadReport&)> done = nullptr);
+  // Health turns to NOT_SERVING, and for the time of a lame duck everything else is as before, so
+  // that balancers can look elsewhere. Then the port is closed and connections are told to go away;
+  // what runs may end for as long as `timeout`, and then ends with UNAVAILABLE. Returns when
+  // nothing is left.
+  void Drain(absl::Duration lame_duck, absl::Duration timeout);
+  // An engine does not return from a call, so that the server cannot be destroyed.
+  bool stuck() const;
 
  private:
   explicit Server(const Options& options)
-      : pool_(options.text_threads), admission_(options.admission, metrics_) {}
+      : engine_patience_(options.engine_patience),
+        pool_(options.text_threads),
+        admission_(options.admission, metrics_) {}
+
+  // Looks after the engines, and shows what it sees.
+  void Tick();
+
+  const absl::Duration engine_patience_;
 
   Metrics metrics_;
   TextPool pool_;
@@ -43,10 +64,14 @@ class Server {
   std::unique_ptr<Catalog> catalog_;
   std::unique_ptr<TextCalls> calls_;
   std::unique_ptr<TextService> service_;
+  HealthService health_;
+  std::atomic<bool> draining_ = false;
   std::unique_ptr<MetricsPage> page_;
   std::unique_ptr<grpc::Server> grpc_;
   std::string grpc_address_;
   std::string metrics_address_;
+  std::unique_ptr<TextPool> reloads_;  // one thread, so that nothing else waits for it
+  std::unique_ptr<Ticker> ticker_;     // last: it uses all of the above
 };
 
 }  // namespace linnet::server

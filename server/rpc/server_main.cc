@@ -1,6 +1,7 @@
 // linnet-server: see --help.
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
 
 #include "absl/time/clock.h"
 #include "model/torch/torch_engine.h"
@@ -15,6 +16,7 @@ namespace {
 constexpr int kStopped = 0;
 constexpr int kCouldNotStart = 1;
 constexpr int kUsageError = 2;
+constexpr int kEngineStuck = 3;
 
 int Fail(const absl::Status& status, int exit_status) {
   std::fprintf(stderr, "linnet-server: %s\n", std::string(status.message()).c_str());
@@ -43,6 +45,7 @@ int Main(int argc, char** argv) {
   sigemptyset(&signals);
   sigaddset(&signals, SIGTERM);
   sigaddset(&signals, SIGINT);
+  sigaddset(&signals, SIGHUP);
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
 
   LogOptions(options);
@@ -55,13 +58,19 @@ int Main(int argc, char** argv) {
   std::fflush(stdout);
 
   int signal = 0;
-  sigwait(&signals, &signal);
+  while (sigwait(&signals, &signal) == 0 && signal == SIGHUP) (*server)->ReloadSoon();
   pthread_sigmask(SIG_UNBLOCK, &signals, nullptr);  // a second one ends the process at once
   Log(LogLevel::kInfo, "draining",
-      {{"signal", signal}, {"timeout", absl::FormatDuration(options.drain_timeout)}});
+      {{"signal", signal},
+       {"lame_duck", absl::FormatDuration(options.lame_duck)},
+       {"timeout", absl::FormatDuration(options.drain_timeout)}});
   const absl::Time before = absl::Now();
-  (*server)->Drain(before + options.drain_timeout);
-  Log(LogLevel::kInfo, "stopped", {{"drain_seconds", absl::ToDoubleSeconds(absl::Now() - before)}});
+  (*server)->Drain(options.lame_duck, options.drain_timeout);
+  const bool stuck = (*server)->stuck();
+  Log(stuck ? LogLevel::kError : LogLevel::kInfo, "stopped",
+      {{"drain_seconds", absl::ToDoubleSeconds(absl::Now() - before)}, {"engine_stuck", stuck}});
+  // Nobody can wait for that thread.
+  if (stuck) std::_Exit(kEngineStuck);
   return kStopped;
 }
 

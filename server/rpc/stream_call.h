@@ -11,6 +11,7 @@
 #include "server/mutex.h"
 #include "server/part_queue.h"
 #include "server/rpc/call_record.h"
+#include "server/rpc/caller_of.h"
 #include "server/rpc/unary_call.h"
 #include "server/text_call.h"
 
@@ -39,7 +40,10 @@ class StreamCall final : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
     }
     (calls.*start)(
         request_.request(), response_,
-        {.arrived = record_.arrived(), .deadline = DeadlineOf(context), .cancelled = cancelled_},
+        {.arrived = record_.arrived(),
+         .deadline = DeadlineOf(context),
+         .cancelled = cancelled_,
+         .caller = CallerOf(context)},
         [this](linnet::v1::TextPart part) { Part(std::move(part)); },
         [this](const absl::Status& status) {
           // The request is part of another message here.

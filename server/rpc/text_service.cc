@@ -30,6 +30,15 @@ grpc::ServerUnaryReactor* TextService::Summarize(Context* context, const Bytes* 
       metrics_, Method::kSummarize, *context, *request, *response);
 }
 
+grpc::ServerUnaryReactor* TextService::Score(Context* context, const Bytes* request,
+                                             Bytes* response) {
+  return new UnaryCall<v1::ScoreRequest, v1::ScoreResponse>(
+      calls_,
+      [](TextCalls& calls, const auto& request, auto& response, const CallContext& call,
+         TextCalls::Done done) { calls.Score(request, response, call, std::move(done)); },
+      metrics_, Method::kScore, *context, *request, *response);
+}
+
 grpc::ServerUnaryReactor* TextService::DetectLanguage(Context* context, const Bytes* request,
                                                       Bytes* response) {
   return new UnaryCall<v1::DetectLanguageRequest, v1::DetectLanguageResponse>(

@@ -14,9 +14,10 @@ namespace linnet::server {
 template <typename Base>
 using RawUnaryMethods = linnet::v1::TextService::WithRawCallbackMethod_Translate<
     linnet::v1::TextService::WithRawCallbackMethod_Summarize<
-        linnet::v1::TextService::WithRawCallbackMethod_DetectLanguage<
-            linnet::v1::TextService::WithRawCallbackMethod_ListModels<
-                linnet::v1::TextService::WithRawCallbackMethod_GetModel<Base>>>>>;
+        linnet::v1::TextService::WithRawCallbackMethod_Score<
+            linnet::v1::TextService::WithRawCallbackMethod_DetectLanguage<
+                linnet::v1::TextService::WithRawCallbackMethod_ListModels<
+                    linnet::v1::TextService::WithRawCallbackMethod_GetModel<Base>>>>>>;
 template <typename Base>
 using RawStreamMethods = linnet::v1::TextService::WithRawCallbackMethod_StreamTranslate<
     linnet::v1::TextService::WithRawCallbackMethod_StreamSummarize<
@@ -37,6 +38,7 @@ class TextService : public RawUnaryMethods<RawStreamMethods<linnet::v1::TextServ
                                       Bytes* response) override;
   grpc::ServerUnaryReactor* Summarize(Context* context, const Bytes* request,
                                       Bytes* response) override;
+  grpc::ServerUnaryReactor* Score(Context* context, const Bytes* request, Bytes* response) override;
   grpc::ServerUnaryReactor* DetectLanguage(Context* context, const Bytes* request,
                                            Bytes* response) override;
   grpc::ServerUnaryReactor* ListModels(Context* context, const Bytes* request,

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "server/rpc/call_record.h"
+#include "server/rpc/caller_of.h"
 #include "server/text_call.h"
 
 namespace linnet::server {
@@ -20,6 +21,7 @@ std::string LabelsOf(const Request& request) {
 template <typename Request>
 int64_t ContentsOf(const Request& request) {
   if constexpr (requires { request.contents_size(); }) return request.contents_size();
+  if constexpr (requires { request.pairs_size(); }) return request.pairs_size();
   return 0;
 }
 
@@ -45,7 +47,10 @@ class UnaryCall final : public grpc::ServerUnaryReactor {
       return;
     }
     start(calls, request_, response_,
-          {.arrived = record_.arrived(), .deadline = DeadlineOf(context), .cancelled = cancelled_},
+          {.arrived = record_.arrived(),
+           .deadline = DeadlineOf(context),
+           .cancelled = cancelled_,
+           .caller = CallerOf(context)},
           [this](absl::Status status) { End(std::move(status)); });
   }
 

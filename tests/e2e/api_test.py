@@ -73,6 +73,57 @@ def test_words_have_scores_on_request(server):
         assert all(word.score <= 0 for word in segment.words)
 
 
+def test_targets_are_scored_alone_as_in_company(server, api):
+    pairs = [
+        {"source_text": "A bird sings.", "target_text": "Ein Vogel singt."},
+        {"source_text": "The dog runs. It barks.", "target_text": "Der Hund läuft. Er bellt."},
+    ]
+    score = server.method("Score")
+
+    def ask(*pairs):
+        request = {"pairs": pairs, "source_language_code": "en", "target_language_code": "de"}
+        return score(api.ScoreRequest(**request, word_scores=True), timeout=60)
+
+    together = ask(*pairs)
+    assert (together.model, len(together.scores)) == ("en-de", 2)
+    for pair, scored in zip(pairs, together.scores, strict=True):
+        assert ask(pair).scores[0] == scored
+        assert scored.text == pair["target_text"]
+        assert len(scored.words) == len(pair["target_text"].split())
+        assert scored.usage.target_tokens == len(scored.token_scores)
+        mean = sum(scored.token_scores) / len(scored.token_scores)
+        assert scored.score == pytest.approx(mean, rel=1e-4)
+
+
+def test_what_a_search_finds_is_scored_as_it_found_it(server, api):
+    """Where the tokenizer would choose the tokens that a random model happened to choose."""
+    options = {"beam_size": 8, "n_best": 8, "max_target_tokens": 3}
+    texts = [f"A bird sings {n} times." for n in range(40)]
+    same = 0
+    for text, found in zip(
+        texts, server.translate(*texts, options=options).translations, strict=True
+    ):
+        said = [
+            each for each in found.segments[0].hypotheses if each.text.strip() == each.text != ""
+        ]
+        pairs = [{"source_text": text, "target_text": each.text} for each in said]
+        scored = server.method("Score")(api.ScoreRequest(pairs=pairs, model="en-de"), timeout=60)
+        for hypothesis, score in zip(said, scored.scores, strict=True):
+            if list(score.token_scores) == pytest.approx(list(hypothesis.token_scores), rel=1e-4):
+                assert score.score == pytest.approx(hypothesis.score, rel=1e-4)
+                same += 1
+    assert same > 0
+
+
+def test_a_priority_is_taken_and_an_unknown_one_is_refused(server, api):
+    for priority in ("PRIORITY_BATCH", "PRIORITY_NORMAL", "PRIORITY_INTERACTIVE"):
+        assert server.translate("A bird sings.", priority=priority).translations
+    with pytest.raises(grpc.RpcError) as raised:
+        server.translate("A bird sings.", priority=7)
+    assert raised.value.code() == grpc.StatusCode.INVALID_ARGUMENT
+    assert api.details(raised.value)["BadRequest"].field_violations[0].field == "priority"
+
+
 def test_a_call_returns_its_request_id_and_an_error_tells_it(server, api):
     request = api.TranslateRequest(
         contents=["A bird sings."],

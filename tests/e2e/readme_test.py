@@ -24,7 +24,7 @@ BUNDLES = ROOT / "model/bundles"
 # the set-up itself.
 RUN_ELSEWHERE = {
     "./start.sh": "tests/setup/start_test.py; ./test.sh runs ./start.sh --check",
-    "docker": "tests/setup/container_test.py; ./test.sh --all",
+    "docker": "tests/deploy/container_test.py; ./test.sh --all",
 }
 
 

@@ -1,5 +1,7 @@
 #include "server/admission.h"
 
+#include <set>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -16,16 +18,29 @@ using ::testing::HasSubstr;
 constexpr int64_t kCall = 4096;  // what a call weighs beside its text
 
 struct AdmissionTest : ::testing::Test {
+  absl::StatusOr<Permit> Enter(int64_t bytes, const Caller& caller = {.client = "a"}) {
+    return admission.Enter(caller, bytes);
+  }
+  static CallWork Tokens(int64_t tokens, absl::Time deadline = absl::InfiniteFuture()) {
+    return {.model = "en-de", .tokens = tokens, .longest = 1, .deadline = deadline};
+  }
+  // The engine is full and finishes ten tokens of work in a second.
+  void Full() {
+    for (int s = 0; s < 5; ++s)
+      admission.StepMade("en-de", {.waiting = 1, .finished_work = 10}, absl::Seconds(1));
+  }
+
+  const absl::Time now = absl::FromUnixSeconds(1'000'000);
+  const Caller other{.client = "b"};
   Metrics metrics;
-  Admission admission{{.max_tokens = 100, .max_bytes = 3 * kCall}, metrics};
+  Admission admission{{.max_tokens = 100, .max_bytes = 4 * kCall}, metrics};
 };
 
 TEST_F(AdmissionTest, WhatAPermitHoldsGoesBackWhenItDies) {
   {
-    auto permit = admission.Enter(10);
+    auto permit = Enter(10);
     ASSERT_THAT(permit, IsOk());
-    ASSERT_THAT(permit->Charge(60), IsOk());
-    ASSERT_THAT(permit->Charge(40), IsOk());
+    ASSERT_THAT(permit->Charge(Tokens(100), now), IsOk());
     EXPECT_EQ(admission.tokens(), 100);
     EXPECT_EQ(admission.bytes(), kCall + 10);
   }
@@ -33,10 +48,20 @@ TEST_F(AdmissionTest, WhatAPermitHoldsGoesBackWhenItDies) {
   EXPECT_EQ(admission.bytes(), 0);
 }
 
+TEST_F(AdmissionTest, WorkGoesBackAsItEndsAndNoMoreThanThereWas) {
+  auto permit = Enter(10);
+  ASSERT_THAT(permit->Charge(Tokens(60), now), IsOk());
+  permit->GiveBack(25);
+  EXPECT_EQ(admission.tokens(), 35);
+  permit->GiveBack(50);
+  EXPECT_EQ(admission.tokens(), 0);
+  EXPECT_EQ(admission.bytes(), kCall + 10);
+}
+
 TEST_F(AdmissionTest, AMovedPermitGoesBackOnce) {
-  auto first = admission.Enter(1);
-  auto second = admission.Enter(2);
-  ASSERT_THAT(first->Charge(7), IsOk());
+  auto first = Enter(1);
+  auto second = Enter(2);
+  ASSERT_THAT(first->Charge(Tokens(7), now), IsOk());
   Permit kept = *std::move(first);
   EXPECT_EQ(admission.bytes(), 2 * kCall + 3);
   kept = *std::move(second);  // gives back what it held
@@ -45,51 +70,99 @@ TEST_F(AdmissionTest, AMovedPermitGoesBackOnce) {
 }
 
 TEST_F(AdmissionTest, TooMuchWorkIsRefusedForNowWithNumbersAndARetryHint) {
-  auto busy = admission.Enter(1);
-  ASSERT_THAT(busy->Charge(70), IsOk());
-  auto permit = admission.Enter(1);
+  auto busy = Enter(1);
+  ASSERT_THAT(busy->Charge(Tokens(70), now), IsOk());
+  auto permit = Enter(1, other);
   ASSERT_THAT(permit, IsOk());
-  const absl::Status status = permit->Charge(31);
+  const absl::Status status = permit->Charge(Tokens(31), now);
   EXPECT_THAT(status, StatusIs(absl::StatusCode::kResourceExhausted,
                                AllOf(HasSubstr("70"), HasSubstr("at most 100"), HasSubstr("31"))));
   EXPECT_EQ(ErrorReason(status), "TOO_MUCH_WORK");
-  EXPECT_EQ(RetryDelay(status), absl::Seconds(1));
   EXPECT_EQ(admission.tokens(), 70);
-  EXPECT_THAT(permit->Charge(30), IsOk()) << "the permit is still good for less";
+  EXPECT_THAT(permit->Charge(Tokens(30), now), IsOk()) << "the permit is still good for less";
+}
+
+TEST_F(AdmissionTest, WhoHasItsShareIsRefusedWhileOthersAreLetIn) {
+  auto first = Enter(1), second = Enter(1), third = Enter(1, other);
+  ASSERT_THAT(first->Charge(Tokens(60), now), IsOk());
+  const absl::Status status = second->Charge(Tokens(20), now);
+  EXPECT_THAT(status, StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr("at most 75")));
+  EXPECT_EQ(ErrorReason(status), "SHARE_USED");
+  EXPECT_THAT(third->Charge(Tokens(20), now), IsOk());
+  EXPECT_THAT(metrics.Text(), HasSubstr("linnet_rejected_total{reason=\"share\"} 1\n"));
+}
+
+TEST_F(AdmissionTest, TheRetryDelayIsTheTimeToDrainGiveOrTakeAQuarter) {
+  auto busy = Enter(1), permit = Enter(1, other);
+  ASSERT_THAT(busy->Charge(Tokens(90), now), IsOk());
+  std::set<absl::Duration> delays;
+  for (int i = 0; i < 20; ++i) {
+    const absl::Duration delay = RetryDelay(permit->Charge(Tokens(20), now));
+    EXPECT_GE(delay, absl::Milliseconds(750)) << "a second, as long as the speed is not known";
+    EXPECT_LE(delay, absl::Milliseconds(1250));
+  }
+  Full();
+  for (int i = 0; i < 20; ++i) {
+    delays.insert(RetryDelay(permit->Charge(Tokens(20), now)));
+    EXPECT_GE(*delays.begin(), absl::Seconds(9 * 0.74));
+    EXPECT_LE(*delays.rbegin(), absl::Seconds(9 * 1.26));
+  }
+  EXPECT_GT(delays.size(), 10) << "they shall not all come back at once";
+}
+
+TEST_F(AdmissionTest, ACallThatCannotEndInTimeIsRefusedAtOnce) {
+  auto busy = Enter(1), permit = Enter(1);
+  ASSERT_THAT(busy->Charge(Tokens(50), now), IsOk());
+  Full();
+  const absl::Status status = permit->Charge(Tokens(10, now + absl::Seconds(5.5)), now);
+  EXPECT_THAT(status, StatusIs(absl::StatusCode::kDeadlineExceeded,
+                               AllOf(HasSubstr("about 6s"), HasSubstr("in 5.5s"))));
+  EXPECT_EQ(ErrorReason(status), "DEADLINE_TOO_CLOSE");
+  EXPECT_EQ(admission.tokens(), 50);
+  EXPECT_THAT(metrics.Text(), HasSubstr("linnet_rejected_total{reason=\"deadline\"} 1\n"));
+  EXPECT_THAT(permit->Charge(Tokens(10, now + absl::Seconds(6.5)), now), IsOk());
 }
 
 TEST_F(AdmissionTest, WhatWillNeverFitIsTheCallersToChange) {
-  auto permit = admission.Enter(1);
-  EXPECT_THAT(permit->Charge(101),
+  auto permit = Enter(1);
+  EXPECT_THAT(permit->Charge(Tokens(101), now),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("at most 100")));
 }
 
 TEST_F(AdmissionTest, BytesAreBoundedAtTheDoorAndEmptyCallsWeighSomething) {
-  auto a = admission.Enter(0), b = admission.Enter(0), c = admission.Enter(0);
+  auto a = Enter(0), b = Enter(0), c = Enter(0);
   ASSERT_THAT(c, IsOk());
-  auto d = admission.Enter(0);
+  auto d = Enter(0);
   EXPECT_THAT(d, StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr("at most 12288")));
-  EXPECT_EQ(ErrorReason(d.status()), "TOO_MANY_BYTES");
+  EXPECT_EQ(ErrorReason(d.status()), "SHARE_USED");
+  auto e = Enter(0, other), f = Enter(0, {.client = "c"});
+  EXPECT_THAT(e, IsOk());
+  EXPECT_THAT(f, StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr("at most 16384")));
+  EXPECT_EQ(ErrorReason(f.status()), "TOO_MANY_BYTES");
 }
 
 TEST_F(AdmissionTest, ThePageShowsWhatIsInTheHouse) {
-  auto permit = admission.Enter(4);
-  ASSERT_THAT(permit->Charge(25), IsOk());
-  EXPECT_FALSE(permit->Charge(76).ok());
+  auto permit = Enter(4), more = Enter(4, other);
+  Full();
+  ASSERT_THAT(permit->Charge(Tokens(25), now), IsOk());
+  EXPECT_FALSE(more->Charge(Tokens(76), now).ok());
   const std::string page = metrics.Text();
   EXPECT_THAT(page, HasSubstr("\nlinnet_admitted_tokens 25\n"));
-  EXPECT_THAT(page, HasSubstr("\nlinnet_admitted_bytes 4100\n"));
+  EXPECT_THAT(page, HasSubstr("\nlinnet_admitted_bytes 8200\n"));
   EXPECT_THAT(page, HasSubstr("\nlinnet_admitted_tokens_limit 100\n"));
+  EXPECT_THAT(page, HasSubstr("\nlinnet_drain_seconds 2.5\n"));
   EXPECT_THAT(page, HasSubstr("linnet_rejected_total{reason=\"tokens\"} 1\n"));
 }
 
 TEST_F(AdmissionTest, ManyThreadsLeaveAnEmptyHouse) {
   std::vector<std::thread> threads;
   for (int t = 0; t < 4; ++t) {
-    threads.emplace_back([&] {
+    threads.emplace_back([&, t] {
       for (int i = 0; i < 500; ++i) {
-        auto permit = admission.Enter(i);
-        if (permit.ok()) permit->Charge(i % 50).IgnoreError();
+        auto permit = Enter(i, {.client = std::string(1, static_cast<char>('a' + (t + i) % 3))});
+        if (!permit.ok()) continue;
+        permit->Charge(Tokens(i % 50), now).IgnoreError();
+        permit->GiveBack(i % 20);
       }
     });
   }

@@ -1,10 +1,12 @@
 #include "server/batcher.h"
 
+#include <algorithm>
 #include <memory>
 #include <numeric>
 #include <vector>
 
 #include "gmock/gmock.h"
+#include "server/errors.h"
 #include "tests/support/echo_engine.h"
 #include "tests/support/recording_sink.h"
 #include "tests/support/status_matchers.h"
@@ -88,6 +90,89 @@ TEST(BatcherTest, TheFirstInLineIsNeverOvertaken) {
   EXPECT_EQ(house.engine.sequences(), 1) << "the narrow one would fit, but it came later";
   house.StepsUntilIdle();
   EXPECT_THAT(house.engine.rows, ElementsAre(2, 2, 2, 2, 4, 4));
+}
+
+TEST(BatcherTest, ANewClientIsSeatedBeforeTheRestOfALongLine) {
+  House house({.rows = 2});
+  std::vector<Outcome> many(6);
+  Outcome one;
+  auto of = [](std::unique_ptr<Sequence> sequence, const char* client) {
+    sequence->caller.client = client;
+    return sequence;
+  };
+  for (Outcome& outcome : many) house.Add(of(Say({5, 6}, outcome), "many"));
+  house.Step();
+  house.Add(of(Say({7}, one), "one"));
+  while (!one.done()) house.Step();
+  EXPECT_EQ(std::count_if(many.begin(), many.end(), [](const auto& o) { return o.done(); }), 2)
+      << "those that were seated when it came";
+  house.StepsUntilIdle();
+}
+
+std::unique_ptr<Sequence> OfCall(uint64_t call, std::unique_ptr<Sequence> sequence) {
+  sequence->caller.call = call;
+  return sequence;
+}
+
+TEST(BatcherTest, OneCallDoesNotHoldMoreThanItsPartOfTheRows) {
+  std::vector<Outcome> lines(20);  // outlive the house, which ends what is left
+  Outcome other;
+  House house({.rows = 8}, {.max_call_rows_ratio = 0.75});
+  for (Outcome& line : lines) house.Add(OfCall(7, Say({5, 6, 7}, line, /*beam_size=*/2)));
+  EXPECT_EQ(house.Step().rows, 6);
+  house.Add(OfCall(8, Say({9}, other, /*beam_size=*/2)));
+  EXPECT_EQ(house.Step().rows, 8) << "the rest is for others";
+  house.Step();
+  EXPECT_TRUE(other.done());
+  for (int i = 0; !house.batcher.idle(); ++i) EXPECT_LE(house.Step().rows, 6);
+}
+
+TEST(BatcherTest, OneSequenceOfACallIsLetInHoweverManyRowsItTakes) {
+  Outcome outcome;
+  House house({.rows = 8}, {.max_call_rows_ratio = 0.1});
+  house.Add(OfCall(7, Say({5}, outcome, /*beam_size=*/4)));
+  EXPECT_EQ(house.Step().rows, 4);
+  house.StepsUntilIdle();
+}
+
+constexpr ShedOptions kShed = {.interval = absl::Milliseconds(20),
+                               .most_wait = absl::Milliseconds(15)};
+
+TEST(BatcherTest, InAnOverloadWhoWaitedTooLongIsToldToRetry) {
+  std::vector<Outcome> outcomes(3);
+  House house({.rows = 1}, {.shed = kShed});
+  house.Add(Say(std::vector<model::TokenId>(50, 5), outcomes[0]));
+  house.Add(Say({6}, outcomes[1]));
+  StepReport sum;
+  for (int i = 0; i < 12; ++i) sum.shed += house.Step().shed;
+  EXPECT_EQ(sum.shed, 1);
+  EXPECT_THAT(*outcomes[1].result, StatusIs(absl::StatusCode::kResourceExhausted));
+  EXPECT_EQ(ErrorReason(outcomes[1].result->status()), "WAITED_TOO_LONG");
+  house.Add(Say({7}, outcomes[2]));
+  EXPECT_EQ(house.Step().shed, 0) << "it has only come";
+  EXPECT_FALSE(outcomes[0].done()) << "what has begun goes on";
+  house.StepsUntilIdle();
+}
+
+TEST(BatcherTest, OfACallThatHasBegunNothingIsTurnedAway) {
+  std::vector<Outcome> outcomes(3);
+  House house({.rows = 1}, {.shed = kShed});
+  for (Outcome& outcome : outcomes)
+    house.Add(OfCall(7, Say(std::vector<model::TokenId>(30, 5), outcome)));
+  house.StepsUntilIdle();
+  for (const Outcome& outcome : outcomes) EXPECT_TRUE(outcome.result->ok());
+}
+
+TEST(BatcherTest, TheReportSaysWhatTheFinishedHadCost) {
+  House house;
+  Outcome outcome;
+  house.Add(Say({5, 6}, outcome, /*beam_size=*/2));
+  StepReport last;
+  while (!house.batcher.idle()) last = house.Step();
+  EXPECT_EQ(last.finished_tokens, 3 + 100);
+  EXPECT_EQ(last.finished_work, 2 * (3 + 100));
+  EXPECT_EQ(last.finished_time,
+            (*outcome.result)->times.finished - (*outcome.result)->times.seated);
 }
 
 TEST(BatcherTest, MemoryHoldsBackWhatRowsWouldNot) {

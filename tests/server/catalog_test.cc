@@ -26,8 +26,8 @@ struct CatalogTest : ::testing::Test {
 TEST_F(CatalogTest, DescribesItsModelsByNameWithEveryDefaultSet) {
   auto catalog = Load();
   ASSERT_THAT(catalog, IsOk());
-  ASSERT_EQ((*catalog)->models().size(), 2);
-  const linnet::v1::Model model = (*catalog)->models()[0]->Describe();
+  ASSERT_EQ((*catalog)->List().size(), 2);
+  const linnet::v1::Model model = (*catalog)->List()[0];
   EXPECT_EQ(model.name(), "en-de");
   EXPECT_EQ(model.task(), linnet::v1::TASK_TRANSLATE);
   EXPECT_EQ(model.device(), "echo");
@@ -37,7 +37,8 @@ TEST_F(CatalogTest, DescribesItsModelsByNameWithEveryDefaultSet) {
   for (int i = 0; i < options.GetDescriptor()->field_count(); ++i) {
     const auto* field = options.GetDescriptor()->field(i);
     const bool drawn_per_request = field->name() == "seed";
-    EXPECT_NE(options.GetReflection()->HasField(options, field), drawn_per_request) << field->name();
+    EXPECT_NE(options.GetReflection()->HasField(options, field), drawn_per_request)
+        << field->name();
   }
 }
 

@@ -140,7 +140,7 @@ TEST(ErrorTableTest, ErrorsCarryTheCodeAndTheDetailOfTheirRow) {
         EXPECT_EQ(Details<google::rpc::ResourceInfo>(status).size(), 1);
         break;
       case Detail::kRetryInfo:
-        status = ShuttingDown();
+        status = row.reason == Reason::kEngineDown ? EngineDown(absl::Seconds(1)) : ShuttingDown();
         EXPECT_EQ(Details<google::rpc::RetryInfo>(status).size(), 1);
         break;
       case Detail::kRetryInfoAndQuotaFailure:
@@ -149,7 +149,9 @@ TEST(ErrorTableTest, ErrorsCarryTheCodeAndTheDetailOfTheirRow) {
         EXPECT_EQ(Details<google::rpc::QuotaFailure>(status).size(), 1);
         break;
       case Detail::kNone:
-        status = WithErrorInfo(absl::Status(row.code, "m"));
+        status = row.reason == Reason::kDeadlineTooClose
+                     ? DeadlineTooClose("m", {})
+                     : WithErrorInfo(absl::Status(row.code, "m"));
         break;
     }
     EXPECT_EQ(status.code(), row.code) << row.name;

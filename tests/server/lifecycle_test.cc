@@ -2,6 +2,7 @@
 // way it must.
 #include <memory>
 #include <random>
+#include <string>
 #include <vector>
 
 #include "gmock/gmock.h"
@@ -18,6 +19,7 @@ constexpr model::TokenId kNotANumber = 66;
 struct Life {
   std::vector<model::TokenId> words;
   int beam_size = 1;
+  Caller caller;
   int max_target_tokens = 100;
   absl::Time deadline = absl::InfiniteFuture();
   int arrival_step = 0;
@@ -29,6 +31,7 @@ struct Life {
   std::unique_ptr<Sequence> Make() {
     auto sequence = test::Say(words, outcome, beam_size);
     sequence->input.options.max_target_tokens = max_target_tokens;
+    sequence->caller = caller;
     sequence->deadline = deadline;
     sequence->cancelled = cancelled;
     return sequence;
@@ -47,6 +50,9 @@ std::vector<std::unique_ptr<Life>> RandomLives(std::mt19937& random, int count) 
     life.beam_size = 1 + up_to(6);
     if (up_to(4) == 0) life.max_target_tokens = 1 + up_to(10);
     life.arrival_step = up_to(60);
+    life.caller = {.client = std::string(1, static_cast<char>('a' + up_to(3))),
+                   .priority = static_cast<Priority>(up_to(3)),
+                   .call = static_cast<uint64_t>(up_to(30))};
     if (up_to(5) == 0) life.deadline = kStart + absl::Milliseconds(life.arrival_step + up_to(40));
     if (up_to(5) == 0) life.cancel_step = life.arrival_step + up_to(30);
   }
@@ -62,7 +68,10 @@ TEST_P(LifecycleTest, EverySequenceEndsOnceAndAsItWouldAlone) {
                            .block_tokens = 1 + static_cast<int>(random() % 4),
                            .not_a_number = kNotANumber});
   Batcher batcher(engine, {.max_encode_tokens = 8 + static_cast<int>(random() % 64),
-                           .max_sequences = static_cast<int>(random() % 8)});
+                           .max_sequences = static_cast<int>(random() % 8),
+                           .max_call_rows_ratio = 0.25 * (1 + random() % 4),
+                           .shed = {.interval = absl::Milliseconds(50 + random() % 200),
+                                    .most_wait = absl::Milliseconds(20 + random() % 50)}});
   const auto lives = RandomLives(random, 80);
 
   absl::Time now = kStart;
@@ -83,6 +92,7 @@ TEST_P(LifecycleTest, EverySequenceEndsOnceAndAsItWouldAlone) {
     sum.cancelled += report.cancelled;
     sum.expired += report.expired;
     sum.failed += report.failed;
+    sum.shed += report.shed;
     for (const auto& life : lives) {  // within one step
       const bool unwanted = *life->cancelled || life->deadline <= now;
       if (life->arrival_step > step || !unwanted) continue;
@@ -91,7 +101,7 @@ TEST_P(LifecycleTest, EverySequenceEndsOnceAndAsItWouldAlone) {
   }
 
   EXPECT_EQ(engine.rows_in_use(), 0);
-  EXPECT_EQ(sum.finished + sum.cancelled + sum.expired + sum.failed,
+  EXPECT_EQ(sum.finished + sum.cancelled + sum.expired + sum.failed + sum.shed,
             static_cast<int>(lives.size()));
   for (const auto& life : lives) {
     ASSERT_TRUE(life->outcome.done());
@@ -112,6 +122,9 @@ TEST_P(LifecycleTest, EverySequenceEndsOnceAndAsItWouldAlone) {
         break;
       case absl::StatusCode::kDeadlineExceeded:
         EXPECT_LT(life->deadline, absl::InfiniteFuture());
+        break;
+      case absl::StatusCode::kResourceExhausted:
+        EXPECT_GT(sum.shed, 0);
         break;
       case absl::StatusCode::kInternal:
         EXPECT_TRUE(life->bad());

@@ -21,20 +21,39 @@ const ModelLabels kModel = {.name = "en-de",
 
 // Every family of the page: a new metric is named here as well, so that none is lost or renamed by
 // accident.
-const char* const kFamilies[] = {"linnet_requests_total",       "linnet_request_duration_seconds",
-                                 "linnet_requests_in_flight",   "linnet_rejected_total",
-                                 "linnet_admitted_tokens",      "linnet_admitted_tokens_limit",
-                                 "linnet_admitted_bytes",       "linnet_admitted_bytes_limit",
-                                 "linnet_tokenize_seconds",     "linnet_text_bytes_total",
-                                 "linnet_queue_seconds",        "linnet_decode_seconds",
-                                 "linnet_encode_seconds",       "linnet_step_seconds",
-                                 "linnet_cycle_seconds",        "linnet_step_rows",
-                                 "linnet_step_sequences",       "linnet_rows_limit",
-                                 "linnet_memory_tokens_limit",  "linnet_sequences",
-                                 "linnet_sequences_total",      "linnet_length_limited_total",
-                                 "linnet_encoder_tokens_total", "linnet_source_tokens_total",
-                                 "linnet_target_tokens_total",  "linnet_model_info",
-                                 "linnet_model_load_seconds",   "linnet_build_info",
+const char* const kFamilies[] = {"linnet_requests_total",
+                                 "linnet_request_duration_seconds",
+                                 "linnet_requests_in_flight",
+                                 "linnet_rejected_total",
+                                 "linnet_admitted_tokens",
+                                 "linnet_admitted_tokens_limit",
+                                 "linnet_admitted_bytes",
+                                 "linnet_admitted_bytes_limit",
+                                 "linnet_model_reloads_total",
+                                 "linnet_drain_seconds",
+                                 "linnet_ready",
+                                 "linnet_engine_up",
+                                 "linnet_engine_restarts_total",
+                                 "linnet_tokenize_seconds",
+                                 "linnet_text_bytes_total",
+                                 "linnet_queue_seconds",
+                                 "linnet_decode_seconds",
+                                 "linnet_encode_seconds",
+                                 "linnet_step_seconds",
+                                 "linnet_cycle_seconds",
+                                 "linnet_step_rows",
+                                 "linnet_step_sequences",
+                                 "linnet_rows_limit",
+                                 "linnet_memory_tokens_limit",
+                                 "linnet_sequences",
+                                 "linnet_sequences_total",
+                                 "linnet_length_limited_total",
+                                 "linnet_encoder_tokens_total",
+                                 "linnet_source_tokens_total",
+                                 "linnet_target_tokens_total",
+                                 "linnet_model_info",
+                                 "linnet_model_load_seconds",
+                                 "linnet_build_info",
                                  "process_start_time_seconds"};
 
 TEST(MetricsTest, EveryMetricIsOnThePageFromTheStart) {
@@ -62,11 +81,12 @@ TEST(MetricsTest, EveryCounterAndHistogramIsZeroForEveryKnownLabelBeforeTheFirst
     EXPECT_THAT(page, HasSubstr(absl::StrCat("linnet_request_duration_seconds_count{method=\"",
                                              method, "\"} 0\n")));
   }
-  for (const char* reason : {"invalid", "not_found", "tokens", "bytes", "draining"}) {
+  for (const char* reason :
+       {"invalid", "not_found", "tokens", "bytes", "share", "deadline", "engine", "draining"}) {
     EXPECT_THAT(page,
                 HasSubstr(absl::StrCat("linnet_rejected_total{reason=\"", reason, "\"} 0\n")));
   }
-  for (const char* outcome : {"finished", "cancelled", "expired", "failed"}) {
+  for (const char* outcome : {"finished", "cancelled", "expired", "failed", "shed"}) {
     EXPECT_THAT(page, HasSubstr(absl::StrCat("linnet_sequences_total{model=\"en-de\",outcome=\"",
                                              outcome, "\"} 0\n")));
   }

@@ -24,13 +24,31 @@ TEST(OptionsTest, DefaultsServeTheLocalMachineAlone) {
 }
 
 TEST(OptionsTest, EveryFlagArrives) {
-  const ParsedOptions parsed =
-      Parse({"--models=m", "--listen=0.0.0.0:0", "--metrics-listen=[::1]:9", "--device=cuda",
-             "--compute=bfloat16", "--threads=3", "--rows=7", "--memory-tokens=99",
-             "--max-encode-tokens=55", "--admit-wait-steps=6", "--encode-call-steps=1.5",
-             "--encode-call-tokens=70", "--max-admitted-tokens=1234", "--max-admitted-bytes=9000",
-             "--max-contents=4", "--max-text-bytes=77", "--text-threads=1", "--drain-timeout=1.5",
-             "--log-level=error"});
+  const ParsedOptions parsed = Parse({"--models=m",
+                                      "--listen=0.0.0.0:0",
+                                      "--metrics-listen=[::1]:9",
+                                      "--device=cuda",
+                                      "--compute=bfloat16",
+                                      "--threads=3",
+                                      "--max-model-bytes=5000",
+                                      "--rows=7",
+                                      "--memory-tokens=99",
+                                      "--max-encode-tokens=55",
+                                      "--admit-wait-steps=6",
+                                      "--encode-call-steps=1.5",
+                                      "--encode-call-tokens=70",
+                                      "--max-admitted-tokens=1234",
+                                      "--max-admitted-bytes=9000",
+                                      "--max-call-rows-ratio=0.5",
+                                      "--overload-interval=3",
+                                      "--overload-wait=0.5",
+                                      "--max-contents=4",
+                                      "--max-text-bytes=77",
+                                      "--text-threads=1",
+                                      "--drain-timeout=1.5",
+                                      "--lame-duck=2.5",
+                                      "--engine-patience=7",
+                                      "--log-level=error"});
   ASSERT_TRUE(parsed.run) << parsed.text;
   const Options& options = parsed.options;
   EXPECT_EQ(options.listen, "0.0.0.0:0");
@@ -38,6 +56,7 @@ TEST(OptionsTest, EveryFlagArrives) {
   EXPECT_EQ(options.device, "cuda");
   EXPECT_EQ(options.compute, "bfloat16");
   EXPECT_EQ(options.threads, 3);
+  EXPECT_EQ(options.max_model_bytes, 5000);
   EXPECT_EQ(options.rows, 7);
   EXPECT_EQ(options.memory_tokens, 99);
   EXPECT_EQ(options.batcher.max_encode_tokens, 55);
@@ -46,10 +65,15 @@ TEST(OptionsTest, EveryFlagArrives) {
   EXPECT_EQ(options.batcher.admit.encode_call_tokens, 70);
   EXPECT_EQ(options.admission.max_tokens, 1234);
   EXPECT_EQ(options.admission.max_bytes, 9000);
+  EXPECT_EQ(options.batcher.max_call_rows_ratio, 0.5);
+  EXPECT_EQ(options.batcher.shed.interval, absl::Seconds(3));
+  EXPECT_EQ(options.batcher.shed.most_wait, absl::Milliseconds(500));
   EXPECT_EQ(options.text.max_contents, 4);
   EXPECT_EQ(options.text.max_text_bytes, 77);
   EXPECT_EQ(options.text_threads, 1);
+  EXPECT_EQ(options.lame_duck, absl::Milliseconds(2500));
   EXPECT_EQ(options.drain_timeout, absl::Milliseconds(1500));
+  EXPECT_EQ(options.engine_patience, absl::Seconds(7));
   EXPECT_EQ(options.log_level, "error");
 }
 

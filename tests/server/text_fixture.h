@@ -34,10 +34,14 @@ class TextHouse {
             admission_limits, limits) {}
 
   template <std::invocable<const model::Bundle&> Factory>
-  explicit TextHouse(Factory factory, AdmissionLimits admission_limits = {}, TextLimits limits = {})
+  explicit TextHouse(Factory factory, AdmissionLimits admission_limits = {}, TextLimits limits = {},
+                     BatcherOptions batcher_options = {})
       : admission(admission_limits, metrics) {
     WriteBundles(folder.path());
-    auto loaded = Catalog::Load(folder.path(), factory, {}, metrics);
+    auto loaded =
+        Catalog::Load(folder.path(), factory, batcher_options, metrics,
+                      [this](const std::string& model, const StepReport& report,
+                             absl::Duration cycle) { admission.StepMade(model, report, cycle); });
     EXPECT_THAT(loaded, IsOk());
     catalog = *std::move(loaded);
     calls = std::make_unique<TextCalls>(*catalog, admission, pool, metrics, limits);

@@ -125,6 +125,20 @@ TEST_F(TextRequestTest, LabelsAreFewAndPlain) {
   ExpectBad(request, "labels", "holds 17 labels, at most 16");
 }
 
+TEST_F(TextRequestTest, APriorityIsTakenOverAndOneThatNobodyKnowsIsRefused) {
+  TranslateRequest request = ToGerman({"The dog runs."});
+  EXPECT_FALSE(CheckRequest(request, *house.catalog, limits)->priority.has_value());
+  for (const auto& [said, meant] :
+       {std::pair(linnet::v1::PRIORITY_BATCH, Priority::kBatch),
+        std::pair(linnet::v1::PRIORITY_NORMAL, Priority::kNormal),
+        std::pair(linnet::v1::PRIORITY_INTERACTIVE, Priority::kInteractive)}) {
+    request.set_priority(said);
+    EXPECT_EQ(CheckRequest(request, *house.catalog, limits)->priority, meant);
+  }
+  request.set_priority(static_cast<linnet::v1::Priority>(9));
+  ExpectBad(request, "priority", "is 9, which this server does not know");
+}
+
 TEST_F(TextRequestTest, ALanguageThatIsNotSaidIsDetected) {
   TranslateRequest request = ToGerman({"The dog runs across the street."});
   request.clear_source_language_code();

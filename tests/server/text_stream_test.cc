@@ -265,7 +265,7 @@ TEST(PartWriterTest, AResultThatDoesNotGoOnFromWhatWasSentIsAnError) {
   const TranslateRequest request = ToGerman({"The dog runs."});
   const auto checked = CheckRequest(request, *house.catalog, {});
   ASSERT_THAT(checked, IsOk());
-  std::vector<TextWork> works = {*PrepareText(*checked, request.contents(0), "contents[0]")};
+  std::vector<TextWork> works = {*PrepareText(*checked, checked->items[0])};
   PartWriter writer(*checked, works);
   const model::Tokenizer& tokenizer = *checked->model->target_tokenizer;
   const auto sent = *tokenizer.Encode("A bird");

@@ -34,6 +34,8 @@ class EchoEngine : public model::Engine {
     int failing_step = -1;
     // A source with this token cannot be encoded.
     model::TokenId unencodable = -1;
+    // More sources than these cannot be encoded at once for want of memory.
+    int most_at_once = 1 << 30;
     // Says that there is no room, whatever it is asked.
     bool never_has_room = false;
   };
@@ -78,6 +80,8 @@ class EchoEngine : public model::Engine {
 
   absl::Status Seat(std::span<const model::SequenceInput> inputs) override {
     if (options_.on_seat) options_.on_seat();
+    if (std::ssize(inputs) > options_.most_at_once)
+      return absl::ResourceExhaustedError("out of memory");
     for (const auto& input : inputs) {
       if (std::count(input.source.begin(), input.source.end(), options_.unencodable) > 0) {
         return absl::InternalError("the encoder failed");

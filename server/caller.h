@@ -1,0 +1,38 @@
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <string>
+
+namespace linnet::server {
+
+// How urgent a call is. Not strict: each class has its weight, so that none starves.
+enum class Priority { kBatch, kNormal, kInteractive };
+
+// The share of a caller with that much urgency beside others: 1, 4, 16.
+constexpr double WeightOf(Priority priority) {
+  return priority == Priority::kBatch ? 1 : priority == Priority::kNormal ? 4 : 16;
+}
+
+// On whose behalf a call is made.
+struct Caller {
+  // Who shares what the server has with the other clients: an authenticated subject, else what the
+  // call says of itself, else the address that it came from.
+  std::string client;
+  Priority priority = Priority::kNormal;
+  // The same for all that belongs to one call, which for a document is all of its lines; 0 = by
+  // itself.
+  uint64_t call = 0;
+
+  double weight() const { return WeightOf(priority); }
+};
+
+// What is shared out: a client's calls of one urgency.
+struct Flow {
+  std::string client;
+  Priority priority = Priority::kNormal;
+  auto operator<=>(const Flow&) const = default;
+};
+inline Flow FlowOf(const Caller& caller) { return {caller.client, caller.priority}; }
+
+}  // namespace linnet::server

@@ -1,0 +1,116 @@
+"""More to do than can be done: who is served, who is refused, and when that is said.
+
+The servers here have rows for one sequence at a time, so that a few calls are a long line.
+"""
+
+from __future__ import annotations
+
+import time
+
+import grpc
+import pytest
+
+SEATED = 'linnet_sequences{model="en-de",state="seated"}'
+WAITING = 'linnet_sequences{model="en-de",state="waiting"}'
+ADMITTED = "linnet_admitted_tokens"
+
+
+@pytest.fixture(scope="module")
+def narrow(start):
+    """Beams of 5 in 5 rows; in an overload of half a second nobody waits longer than that."""
+    server = start("--rows", "5", "--overload-interval", "0.5", "--overload-wait", "1.5")
+    yield server
+    assert server.stop() == 0
+
+
+def call(server, client: str = "", priority: str = "", texts: int = 1, tokens: int = 200, **kwargs):
+    """The future of a call of so many texts, of `tokens` steps each."""
+    request = server.api.TranslateRequest(
+        contents=["one two three"] * texts,
+        source_language_code="en",
+        target_language_code="de",
+        options={"beam_size": 5, "min_target_tokens": tokens, "max_target_tokens": tokens},
+    )
+    headers = {"x-client-id": client, "x-priority": priority}
+    return server.method("Translate").future(
+        request,
+        timeout=kwargs.pop("timeout", 60),
+        metadata=[(name, value) for name, value in headers.items() if value],
+    )
+
+
+def quiet(server) -> None:
+    server.wait_for(ADMITTED, lambda tokens: tokens == 0)
+
+
+def reason(server, error: grpc.RpcError) -> str:
+    return server.api.details(error)["ErrorInfo"].reason
+
+
+def test_a_client_that_takes_all_it_can_get_leaves_room_for_another(start):
+    house = start("--rows", "5", "--max-admitted-tokens", "60000", "--overload-interval", "1000")
+    greedy = [call(house, "greedy", texts=2, tokens=1000) for _ in range(6)]  # 10000 each
+    refused = [c for c in greedy if c.exception(timeout=60) is not None]
+    assert {reason(house, c.exception()) for c in refused} == {"SHARE_USED"}
+    assert 4 <= len(greedy) - len(refused) <= 5
+    assert house.metric('linnet_rejected_total{reason="share"}') == len(refused)
+    greedy = [call(house, "greedy", texts=2, tokens=1000) for _ in range(4)]
+    house.wait_for(ADMITTED, lambda tokens: tokens > 30000)
+    modest = call(house, "modest", tokens=10)
+    assert modest.exception(timeout=60) is None
+    assert not all(c.done() for c in greedy), "it did not stand behind all of them"
+    for c in greedy:
+        c.cancel()
+    quiet(house)
+    assert house.stop() == 0
+
+
+def test_an_urgent_call_overtakes_and_a_patient_one_is_not_forgotten(narrow):
+    line = [call(narrow, "a", "batch") for _ in range(8)]
+    narrow.wait_for(WAITING, lambda waiting: waiting >= 6)
+    urgent = call(narrow, "a", "interactive")
+    assert urgent.exception(timeout=60) is None
+    assert sum(c.done() for c in line) < 6
+    served = [c for c in line if c.exception(timeout=60) is None]
+    assert len(served) > 1
+    quiet(narrow)
+
+
+def test_a_call_that_would_be_late_is_refused_before_it_begins(narrow):
+    line = [call(narrow, "b", texts=400, tokens=200)]
+    narrow.wait_for("linnet_drain_seconds", lambda seconds: seconds > 0)
+    time.sleep(0.1)
+    begin = time.monotonic()
+    late = call(narrow, "b", timeout=2)
+    with pytest.raises(grpc.RpcError) as error:
+        late.result()
+    assert time.monotonic() - begin < 1.5
+    assert error.value.code() == grpc.StatusCode.DEADLINE_EXCEEDED
+    info = narrow.api.details(error.value)["ErrorInfo"]
+    assert info.reason == "DEADLINE_TOO_CLOSE"
+    assert info.metadata["estimate"]
+    assert info.metadata["remaining"]
+    other = call(narrow, "c", timeout=30)
+    assert other.exception(timeout=60) is None, "another client does not wait for all of that"
+    line[0].cancel()
+    quiet(narrow)
+
+
+def test_in_an_overload_calls_are_turned_away_instead_of_growing_old(narrow):
+    before = time.monotonic()
+    line = [call(narrow, f"client-{i % 3}", texts=1, tokens=1000) for i in range(60)]
+    ends = {}
+    for c in line:
+        c.add_done_callback(lambda c: ends.setdefault(c, time.monotonic() - before))
+    refused = [c for c in line if c.exception(timeout=60) is not None]
+    assert refused
+    for c in refused:
+        assert c.code() == grpc.StatusCode.RESOURCE_EXHAUSTED
+        details = narrow.api.details(c.exception())
+        assert details["ErrorInfo"].reason == "WAITED_TOO_LONG"
+        assert details["RetryInfo"].retry_delay.ToTimedelta().total_seconds() > 0.5
+        assert ends[c] < 10
+    assert len(refused) < len(line)
+    assert narrow.metric('linnet_sequences_total{model="en-de",outcome="shed"}') >= len(refused)
+    quiet(narrow)
+    assert narrow.translate("A bird sings.").model == "en-de"

@@ -1,0 +1,88 @@
+"""Stock clients work: stubs generated as server/API.md shows, health probes, reflection."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import grpc
+import pytest
+from google.protobuf import descriptor_pool, message_factory
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+from grpc_reflection.v1alpha.proto_reflection_descriptor_database import (
+    ProtoReflectionDescriptorDatabase,
+)
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGE = ROOT / "server/API.md"
+SERVICE = "linnet.v1.TextService"
+
+
+def block(kind: str) -> str:
+    """The one block of that kind on the page."""
+    (found,) = re.findall(rf"^```{kind}\n(.*?)^```$", PAGE.read_text(), re.MULTILINE | re.DOTALL)
+    return found
+
+
+def test_the_program_of_the_page_runs_with_stubs_of_its_own(server, tmp_path):
+    (tmp_path / "proto").symlink_to(ROOT / "proto")
+    # Whatever is called python there is the one that has grpcio-tools.
+    generate = block("sh").replace("python ", f"{sys.executable} ")
+    subprocess.run(generate, shell=True, cwd=tmp_path, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", block("python")],
+        cwd=tmp_path,
+        env={**os.environ, "LINNET_SERVER": server.grpc},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr
+    whole = server.translate("The dog runs. A bird sings.").translations[0].text
+    lines = [
+        server.translate(text).translations[0].text for text in ("The dog runs.", "A bird sings.")
+    ]
+    said = done.stdout
+    for expected in (whole + "\n", whole + "\n", f"0 {lines[0]}\n", f"1 {lines[1]}\n"):
+        assert said.startswith(expected)
+        said = said.removeprefix(expected)
+    assert re.fullmatch(
+        r"NOT_FOUND no model translates en to tlh.*\nlinnet MODEL_NOT_FOUND\n", said
+    )
+
+
+def test_a_health_probe_is_answered(server):
+    """What grpc_health_probe and Kubernetes' grpc probes ask."""
+    with grpc.insecure_channel(server.grpc) as channel:
+        health = health_pb2_grpc.HealthStub(channel)
+        for service in ("", SERVICE):
+            request = health_pb2.HealthCheckRequest(service=service)
+            answer = health.Check(request, timeout=10)
+            assert answer.status == health_pb2.HealthCheckResponse.SERVING
+        watch = health.Watch(health_pb2.HealthCheckRequest(service=SERVICE), timeout=10)
+        assert next(watch).status == health_pb2.HealthCheckResponse.SERVING
+        watch.cancel()
+        with pytest.raises(grpc.RpcError) as raised:
+            health.Check(health_pb2.HealthCheckRequest(service="linnet.v1.Nothing"), timeout=10)
+        assert raised.value.code() == grpc.StatusCode.NOT_FOUND
+
+
+def test_a_client_that_knows_no_proto_learns_it_by_reflection(server):
+    """What grpcurl does."""
+    with grpc.insecure_channel(server.grpc) as channel:
+        database = ProtoReflectionDescriptorDatabase(channel)
+        assert SERVICE in database.get_services()
+        pool = descriptor_pool.DescriptorPool(database)
+        method = pool.FindServiceByName(SERVICE).FindMethodByName("Translate")
+        request = message_factory.GetMessageClass(method.input_type)(
+            contents=["A bird sings."], source_language_code="EN", target_language_code="de"
+        )
+        answer = channel.unary_unary(
+            f"/{SERVICE}/{method.name}",
+            request_serializer=lambda message: message.SerializeToString(),
+            response_deserializer=message_factory.GetMessageClass(method.output_type).FromString,
+        )(request, timeout=60)
+    assert answer.translations[0].text == server.translate("A bird sings.").translations[0].text

@@ -1,0 +1,179 @@
+"""Writes the corpora of the fuzz targets that are not found by fuzzing: tests/fuzz/corpus/<target>.
+
+    .venv/bin/python tests/fuzz/make_corpus.py
+
+Each target's inputs begin with letters that choose (fuzz.h), as its LLVMFuzzerTestOneInput says.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import subprocess
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from google.protobuf import descriptor_pb2, descriptor_pool, json_format, message_factory
+
+ROOT = Path(__file__).resolve().parents[2]
+CORPUS = ROOT / "tests/fuzz/corpus"
+
+TEXTS = {
+    "sentences": "Dr. Smith reads, e.g. at 5 p.m.  A bird sings.\n\nThe last line \t",
+    "german": "Er wohnt z. B. in der Str. 5. „Ach so!“, sagt sie … Na ja.",
+    "chinese": "今天天气很好。我们去公园吧！你呢？",
+    "thai": "วันนี้อากาศดีมาก เราไปสวนกันเถอะ",
+    "accents": "e"
+    + "\u0301" * 40
+    + " cafe\u0301 \U0001f468\u200d\U0001f469\u200d\U0001f467 \U0001f1e9\U0001f1ea",
+    "blanks": "\u00a0\u3000 a\u200bb \r\n\r\n\v\f ",
+    "capitals": "THE DOG RUNS. <ph0> McDONALD'S iPHONE",
+    "moses": "l'eau , & apos;s @-@ rock ' n ' roll ( \" [ | ] \" ) %5 $ 3",
+    "long": "word, " * 60 + "a" * 300,
+    "symbols": '<a href="x">1 &lt; 2</a> {"a": [1e999, NaN]} \\ `\u201c\u2019',
+}
+
+TRANSLATE: dict[str, dict[str, Any]] = {
+    "plain": {},
+    "options": {"options": {"beam_size": 4, "n_best": 3, "length_penalty": 0.5, "temperature": 2}},
+    "limits": {
+        "options": {"min_target_tokens": 3, "max_target_tokens": 9, "top_p": 0.5, "seed": 7}
+    },
+    "words": {"word_scores": True, "labels": {"team": "search"}, "priority": 3},
+    "named": {"model": "en-de", "source_language_code": "EN-us"},
+    "detected": {"source_language_code": "", "contents": ["The dog runs across the street."]},
+    "several": {"contents": ["A bird sings.", TEXTS["blanks"], TEXTS["chinese"]]},
+    "html": {"mime_type": "text/html"},
+}
+
+
+def api() -> descriptor_pool.DescriptorPool:
+    with tempfile.TemporaryDirectory() as folder:
+        out = Path(folder) / "set"
+        protos = ["linnet/v1/text_service.proto", "google/rpc/status.proto"]
+        subprocess.run(
+            [
+                "protoc",
+                f"-I{ROOT / 'proto'}",
+                "--include_imports",
+                f"--descriptor_set_out={out}",
+                *protos,
+            ],
+            check=True,
+        )
+        pool = descriptor_pool.DescriptorPool()
+        for file in descriptor_pb2.FileDescriptorSet.FromString(out.read_bytes()).file:
+            pool.Add(file)
+        return pool
+
+
+def requests() -> dict[str, bytes]:
+    pool = api()
+
+    def pack(choice: str, message: str, **fields: Any) -> bytes:
+        kind = message_factory.GetMessageClass(pool.FindMessageTypeByName(f"linnet.v1.{message}"))
+        return choice.encode() + kind(**fields).SerializeToString(deterministic=True)
+
+    found = {}
+    for name, fields in TRANSLATE.items():
+        fields = {
+            "contents": [TEXTS["sentences"]],
+            "source_language_code": "en",
+            "target_language_code": "de",
+            **fields,
+        }
+        found[f"translate-{name}"] = pack("a", "TranslateRequest", **fields)
+        found[f"stream-{name}"] = pack("d", "TranslateRequest", **fields)
+    for name, text in TEXTS.items():
+        found[f"summarize-{name}"] = pack(
+            "b", "SummarizeRequest", contents=[text], language_code="en", long_input=2
+        )
+    found["summarize-truncated"] = pack(
+        "b",
+        "SummarizeRequest",
+        contents=[TEXTS["long"]],
+        model="en-summary",
+        max_summary_tokens=5,
+        long_input=3,
+    )
+    found["score"] = pack(
+        "c",
+        "ScoreRequest",
+        pairs=[{"source_text": "A bird.", "target_text": "Ein Vogel."}] * 2,
+        model="en-de",
+        options={"temperature": 2},
+        word_scores=True,
+    )
+    settings = {"source_language_code": "en", "target_language_code": "de"}
+    lines = [{"sequence_id": n, "text": text} for n, text in enumerate([*TEXTS.values(), "", " "])]
+    found["document"] = pack(
+        "e", "TranslateDocumentRequest", settings=settings, keep_order=True, lines=lines
+    )
+    found["document-without-settings"] = pack("e", "TranslateDocumentRequest", lines=lines[:1])
+    found["detect"] = pack("f", "DetectLanguageRequest", contents=list(TEXTS.values()))
+    found["model"] = pack("g", "GetModelRequest", name="en-de")
+    found["half-a-character"] = b"a\x0a\x04caf\xc3\x12\x02en\x1a\x02de"
+    found["unknown-field"] = b"a\x0a\x04good\x12\x02en\x1a\x02de\x7a\x02hi"
+    return found
+
+
+def manifests() -> dict[str, bytes]:
+    """As JSON, and behind a "p" as messages."""
+    found = {}
+    for name in ("en-de", "en-summary"):
+        found[name] = (ROOT / "model/bundles" / name / "manifest.json").read_bytes()
+    # Of the files that tests/support/tiny_bundle.h writes, which are in the target's folder.
+    files = {"model.pt": b"echo", "tiny.spm": (ROOT / "tests/data/tiny.spm").read_bytes()}
+    tiny = json.loads(found["en-de"]) | {
+        "vocabulary": {"size": 400, "bos_id": 0, "pad_id": 1, "eos_id": 2, "unk_id": 3},
+        "source_tokenizer_file": "tiny.spm",
+        "target_tokenizer_file": "tiny.spm",
+        "golden_examples": [],
+        "files": [
+            {"name": name, "bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}
+            for name, data in files.items()
+        ],
+    }
+    tiny.pop("capitals_mark", None)
+    found["tiny"] = json.dumps(tiny, indent=1).encode()
+    changes: dict[str, dict[str, Any]] = {
+        "defaults": {"default_options": {}},
+        "no-tokenizers": {"source_tokenizer_file": "", "target_tokenizer_file": ""},
+        "not-a-number": {"default_options": {"length_penalty": "NaN"}},
+        "huge": {"limits": {"max_source_tokens": 2**31 - 1, "max_target_tokens": 2**31 - 1}},
+        "ratio": {"default_options": {"max_target_ratio": 1e30, "max_target_tokens": 3}},
+        "bpe": {"subword_kind": "SUBWORD_KIND_BPE_CODES", "source_vocabulary_file": "tiny.spm"},
+    }
+    for name, change in changes.items():
+        found[name] = json.dumps(tiny | change).encode()
+    kind = message_factory.GetMessageClass(api().FindMessageTypeByName("linnet.v1.BundleManifest"))
+    for name, text in list(found.items()):
+        message = json_format.Parse(text, kind())
+        found[f"message-{name}"] = b"p" + message.SerializeToString(deterministic=True)
+    return found
+
+
+def main() -> None:
+    corpora = {
+        "segmenter": {
+            name: f"{'abcdefg'[i % 7]}{'bdhz'[i % 4]}{text}".encode()
+            for i, (name, text) in enumerate(TEXTS.items())
+        },
+        "tokenizer": {
+            f"{name}-{kind}": f"{kind}{text}".encode()
+            for name, text in TEXTS.items()
+            for kind in "abcde"
+        },
+        "request": requests(),
+        "manifest": manifests(),
+    }
+    for target, inputs in corpora.items():
+        folder = CORPUS / target
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, data in inputs.items():
+            (folder / name).write_bytes(data)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,73 @@
+// model::ReadBundle: any bytes as the manifest of a folder with the files of a small bundle. Behind
+// a 'p' they are a linnet.v1.BundleManifest, whose values change without breaking the JSON.
+#include <filesystem>
+#include <fstream>
+#include <limits>
+
+#include "google/protobuf/util/json_util.h"
+#include "model/runtime/bundle.h"
+#include "tests/fuzz/fuzz.h"
+#include "tests/support/temporary_folder.h"
+#include "tests/support/tiny_bundle.h"
+
+namespace {
+
+namespace model = linnet::model;
+
+void Write(const std::filesystem::path& folder, const std::string& manifest) {
+  // A new file each time: to truncate one makes ext4 wait for the disk.
+  std::filesystem::remove(folder / "manifest.json");
+  std::ofstream(folder / "manifest.json", std::ios::binary) << manifest;
+}
+
+std::string JsonOf(const linnet::v1::BundleManifest& manifest) {
+  std::string json;
+  google::protobuf::util::JsonPrintOptions options;
+  options.preserve_proto_field_names = true;
+  const bool written = google::protobuf::util::MessageToJsonString(manifest, &json, options).ok();
+  return written ? json : "";  // there is text that is not UTF-8
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  static const std::filesystem::path& folder = *[] {
+    static const linnet::test::TemporaryFolder temporary;
+    linnet::test::WriteBundle(
+        temporary.path(),
+        linnet::test::TinyManifest("fuzz", linnet::v1::TASK_TRANSLATE, "en", "de"));
+    return new std::filesystem::path(temporary.path());
+  }();
+  std::string text(reinterpret_cast<const char*>(data), size);
+  if (text.starts_with('p')) {
+    linnet::v1::BundleManifest manifest;
+    if (!manifest.ParseFromString(text.substr(1))) return 0;
+    text = JsonOf(manifest);
+  }
+  Write(folder, text);
+  const auto bundle = model::ReadBundle(folder);
+  if (!bundle.ok()) {
+    FUZZ_CHECK(bundle.status().code() == absl::StatusCode::kFailedPrecondition);
+    FUZZ_CHECK(!bundle.status().message().empty());
+    return 0;
+  }
+  // What was accepted can be served: its defaults are options that a search takes.
+  const auto& limits = bundle->manifest.limits();
+  const model::SearchLimits most = {.max_beam_size = std::numeric_limits<int>::max(),
+                                    .max_target_tokens = limits.max_target_tokens(),
+                                    .max_source_tokens = limits.max_source_tokens()};
+  for (int tokens : {1, 2, 17, limits.max_source_tokens()}) {
+    const absl::Status status = model::CheckOptions(bundle->default_options(tokens), most);
+    if (!status.ok()) std::fprintf(stderr, "%s\n", status.ToString().c_str());
+    FUZZ_CHECK(status.ok());
+  }
+  // And what is written of it is read as the same.
+  Write(folder, JsonOf(bundle->manifest));
+  const auto again = model::ReadBundle(folder);
+  FUZZ_CHECK(again.ok());
+  FUZZ_CHECK(again->manifest.SerializeAsString() == bundle->manifest.SerializeAsString());
+  if (bundle->has_tokenizers()) {
+    model::Tokenizer::Load(bundle->source_tokenizer(), bundle->special_tokens()).IgnoreError();
+  }
+  return 0;
+}

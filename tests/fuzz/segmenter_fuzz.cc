@@ -1,0 +1,55 @@
+// model::SplitText over any bytes, any language and any limit.
+#include <string_view>
+
+#include "model/runtime/segmenter.h"
+#include "tests/fuzz/fuzz.h"
+#include "tests/fuzz/mended.h"
+
+using linnet::model::FirstInvalidUtf8;
+using linnet::model::SplitText;
+using linnet::model::TextSegment;
+
+namespace {
+
+bool IsBlank(std::string_view text) {
+  // ASCII's, and those beyond that begin with these bytes: U+0085, U+00A0, U+1680, U+2000 …,
+  // U+3000.
+  for (unsigned char c : text) {
+    if (c > ' ' && c < 0x80) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  constexpr const char* kLanguages[] = {"en", "de", "zh", "ja", "th", "", "xx-unknown"};
+  linnet::fuzz::Input input(data, size);
+  const char* language = kLanguages[input.Choose(std::size(kLanguages))];
+  const int max_tokens = 2 + input.Choose(26) * 3;
+  std::string text = input.Rest();
+  const auto count = [](std::string_view part) { return static_cast<int>(part.size()) + 1; };
+
+  if (FirstInvalidUtf8(text) != -1) {
+    FUZZ_CHECK(!SplitText(text, language, max_tokens, count).ok());
+    text = linnet::fuzz::Mended(std::move(text));
+  }
+  const auto segments = SplitText(text, language, max_tokens, count);
+  if (!segments.ok()) {
+    FUZZ_CHECK(segments.status().code() == absl::StatusCode::kInvalidArgument);
+    return 0;
+  }
+  int end = 0;
+  for (const TextSegment& segment : *segments) {
+    FUZZ_CHECK(end <= segment.begin && segment.begin < segment.end);
+    FUZZ_CHECK(segment.end <= static_cast<int>(text.size()));
+    FUZZ_CHECK(IsBlank(std::string_view(text).substr(end, segment.begin - end)));
+    const std::string_view part =
+        std::string_view(text).substr(segment.begin, segment.end - segment.begin);
+    FUZZ_CHECK(FirstInvalidUtf8(std::string(part)) == -1);
+    FUZZ_CHECK(count(part) <= max_tokens);
+    end = segment.end;
+  }
+  FUZZ_CHECK(IsBlank(std::string_view(text).substr(end)));
+  return 0;
+}

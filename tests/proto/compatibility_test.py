@@ -1,0 +1,142 @@
+"""The API of today serves the clients of yesterday, and the check of that sees what breaks them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import compatibility
+import pytest
+from google.protobuf import descriptor_pb2
+
+Field = descriptor_pb2.FieldDescriptorProto
+
+
+@pytest.fixture(scope="module")
+def now() -> compatibility.FileSet:
+    return compatibility.compile_protos()
+
+
+@pytest.fixture
+def changed(now) -> compatibility.FileSet:
+    return compatibility.FileSet.FromString(now.SerializeToString())
+
+
+def test_nothing_that_was_published_has_changed(now):
+    assert compatibility.breaking_changes(compatibility.read_record(), now) == []
+
+
+def test_every_addition_is_recorded(now):
+    assert now == compatibility.read_record(), (
+        "run .venv/bin/python tests/proto/compatibility.py --record"
+    )
+
+
+def of(each: Any, name: str) -> Any:
+    """The element of that name."""
+    return next(one for one in each if one.name == name)
+
+
+def text_service(files) -> Any:
+    return of(files.file, "linnet/v1/text_service.proto")
+
+
+def request(files) -> Any:
+    return of(text_service(files).message_type, "TranslateRequest")
+
+
+def without(each: Any, name: str) -> None:
+    each.remove(of(each, name))
+
+
+def renumber(field: Any) -> None:
+    field.number = 99
+
+
+# How the API is broken, and what is said of it.
+BREAKS: dict[str, tuple[Callable[[Any], Any], str]] = {
+    "a file": (lambda f: f.file.pop(), "file linnet/v1/text_service.proto is gone"),
+    "a package": (lambda f: setattr(text_service(f), "package", "linnet.v2"), "package linnet.v1"),
+    "a message": (lambda f: without(text_service(f).message_type, "Word"), "message Word is gone"),
+    "a field": (lambda f: without(request(f).field, "model"), "field model is gone"),
+    "a field's number": (lambda f: renumber(of(request(f).field, "model")), "field model is gone"),
+    "a field's name": (
+        lambda f: setattr(of(request(f).field, "model"), "name", "engine"),
+        "number 4 became engine",
+    ),
+    "a field's type": (
+        lambda f: setattr(of(request(f).field, "model"), "type", Field.TYPE_BYTES),
+        "TYPE_STRING became TYPE_BYTES",
+    ),
+    "a field's message": (
+        lambda f: setattr(of(request(f).field, "options"), "type_name", ".linnet.v1.Word"),
+        ".linnet.v1.DecodingOptions became .linnet.v1.Word",
+    ),
+    "repeated": (
+        lambda f: setattr(of(request(f).field, "contents"), "label", Field.LABEL_OPTIONAL),
+        "repeated became singular",
+    ),
+    "optional": (
+        lambda f: setattr(
+            of(of(text_service(f).message_type, "DecodingOptions").field, "seed"),
+            "proto3_optional",
+            False,
+        ),
+        "optional became singular",
+    ),
+    "a oneof": (
+        lambda f: of(
+            of(text_service(f).message_type, "StreamTranslateResponse").field, "part"
+        ).ClearField("oneof_index"),
+        "moved from oneof event to None",
+    ),
+    "an enum": (lambda f: without(text_service(f).enum_type, "LongInput"), "enum LongInput is"),
+    "a value": (
+        lambda f: of(text_service(f).enum_type, "LongInput").value.pop(),
+        "value LONG_INPUT_TRUNCATE is gone",
+    ),
+    "a value's name": (
+        lambda f: setattr(
+            of(text_service(f).enum_type, "LongInput").value[1], "name", "LONG_INPUT_REFUSE"
+        ),
+        "value 1 LONG_INPUT_REJECT became LONG_INPUT_REFUSE",
+    ),
+    "a service": (lambda f: text_service(f).service.pop(), "service TextService is gone"),
+    "a method": (
+        lambda f: without(text_service(f).service[0].method, "GetModel"),
+        "method GetModel is gone",
+    ),
+    "a method's request": (
+        lambda f: setattr(
+            of(text_service(f).service[0].method, "GetModel"), "input_type", ".linnet.v1.Word"
+        ),
+        "input_type .linnet.v1.GetModelRequest became .linnet.v1.Word",
+    ),
+    "a method's stream": (
+        lambda f: setattr(
+            of(text_service(f).service[0].method, "StreamTranslate"), "server_streaming", False
+        ),
+        "server_streaming True became False",
+    ),
+}
+
+
+@pytest.mark.parametrize("what", BREAKS)
+def test_a_breaking_change_is_refused(now, changed, what):
+    change, said = BREAKS[what]
+    change(changed)
+    assert any(said in line for line in compatibility.breaking_changes(now, changed))
+
+
+def test_additions_break_nothing(now, changed):
+    request(changed).field.add(
+        name="formality", number=15, type=Field.TYPE_STRING, label=Field.LABEL_OPTIONAL
+    )
+    service = text_service(changed)
+    service.message_type.add(name="New")
+    service.enum_type[0].value.add(name="NEW", number=99)
+    service.service[0].method.add(
+        name="New", input_type=".linnet.v1.Word", output_type=".linnet.v1.Word"
+    )
+    changed.file.add(name="linnet/v1/new.proto", package="linnet.v1")
+    assert compatibility.breaking_changes(now, changed) == []

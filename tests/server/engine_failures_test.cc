@@ -1,0 +1,275 @@
+// Engines that throw, run out of memory, say what is not a number, cannot be made again, or do not
+// return: only their own sequences suffer, and all of it can be seen.
+#include <atomic>
+#include <deque>
+#include <memory>
+#include <stdexcept>
+#include <vector>
+
+#include "absl/time/clock.h"
+#include "gmock/gmock.h"
+#include "server/errors.h"
+#include "server/restart_policy.h"
+#include "server/scheduler.h"
+#include "tests/support/echo_engine.h"
+#include "tests/support/recording_sink.h"
+#include "tests/support/status_matchers.h"
+#include "tests/support/turnstile.h"
+
+namespace linnet::server {
+namespace {
+
+using test::EchoEngine;
+using test::Outcome;
+using test::Turnstile;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+const absl::Time kNow = absl::FromUnixSeconds(1'000'000);
+
+TEST(RestartPolicyTest, TheFirstFailureCostsNoTimeAndTheNextOnesMoreAndMore) {
+  RestartPolicy policy;
+  EXPECT_EQ(policy.Failed(kNow), absl::ZeroDuration());
+  for (int seconds : {1, 2, 4, 8, 16, 32, 60, 60})
+    EXPECT_EQ(policy.Failed(kNow), absl::Seconds(seconds));
+}
+
+TEST(RestartPolicyTest, AMinuteOfWorkIsAsGoodAsNew) {
+  RestartPolicy policy;
+  policy.Failed(kNow);
+  policy.Failed(kNow);  // and made again a second later
+  EXPECT_EQ(policy.Failed(kNow + absl::Seconds(61)), absl::Seconds(2));
+  EXPECT_EQ(policy.Failed(kNow + absl::Seconds(63 + 61)), absl::ZeroDuration());
+}
+
+// A sink that another thread can wait for.
+struct Waited {
+  Outcome outcome;
+  Turnstile done;
+  absl::Status status() {
+    done.Pass();
+    return outcome.result->status();
+  }
+};
+class WaitedSink : public Sink {
+ public:
+  explicit WaitedSink(Waited& waited) : waited_(waited) {}
+  void Done(absl::StatusOr<SequenceResult> result) override {
+    EXPECT_FALSE(waited_.outcome.done()) << "a sequence ended twice";
+    waited_.outcome.result = std::move(result);
+    waited_.done.Open();
+  }
+
+ private:
+  Waited& waited_;
+};
+
+// A scheduler whose engines are made by a list: each as the puppeteer wants it, or not at all.
+class EngineFailuresTest : public ::testing::Test {
+ protected:
+  using Make = std::function<absl::StatusOr<std::unique_ptr<model::Engine>>()>;
+
+  void Then(EchoEngine::Options options) {
+    engines_.push_back([options] { return std::make_unique<EchoEngine>(options); });
+  }
+  void ThenFail(const char* why) {
+    engines_.push_back([why] { return absl::InternalError(why); });
+  }
+  void Start(BatcherOptions options = {}) {
+    auto started = Scheduler::Start(
+        [this]() -> absl::StatusOr<std::unique_ptr<model::Engine>> {
+          if (engines_.empty()) return std::make_unique<EchoEngine>();
+          const Make make = engines_.front();
+          engines_.pop_front();
+          return make();
+        },
+        options, nullptr);
+    ASSERT_THAT(started, IsOk());
+    scheduler = *std::move(started);
+  }
+  absl::Status Submit(std::vector<model::TokenId> words, Waited& waited) {
+    auto sequence = test::Say(std::move(words), waited.outcome);
+    sequence->sink = std::make_unique<WaitedSink>(waited);
+    std::vector<std::unique_ptr<Sequence>> one;
+    one.push_back(std::move(sequence));
+    return scheduler->Submit(one);
+  }
+  void UntilUp() {
+    while (scheduler->health().state != EngineHealth::State::kUp) absl::SleepFor(kShort);
+  }
+
+  static constexpr absl::Duration kShort = absl::Milliseconds(1);
+  std::deque<Make> engines_;
+  std::unique_ptr<Scheduler> scheduler;
+};
+
+TEST_F(EngineFailuresTest, AnEngineThatThrowsInAStepIsMadeAgainAndThoseWhoWaitedAreServed) {
+  Turnstile both;
+  Then({.rows = 1, .on_step = [&] {
+          both.Pass();
+          throw std::runtime_error("a kernel failed");
+        }});
+  Start();
+  Waited seated, waiting;
+  ASSERT_THAT(Submit({5, 6}, seated), IsOk());
+  ASSERT_THAT(Submit({7}, waiting), IsOk());
+  both.Open();
+  EXPECT_THAT(seated.status(), StatusIs(absl::StatusCode::kInternal, HasSubstr("kernel failed")));
+  EXPECT_THAT(waiting.status(), IsOk());
+  EXPECT_THAT(waiting.outcome.tokens(), ElementsAre(7, 2));
+  EXPECT_EQ(scheduler->health().restarts, 1);
+  EXPECT_EQ(scheduler->health().state, EngineHealth::State::kUp);
+}
+
+TEST_F(EngineFailuresTest, AnEngineThatThrowsWhenItEncodesIsMadeAgainToo) {
+  Then({.on_seat = [] { throw 7; }});
+  Start();
+  Waited first, second;
+  ASSERT_THAT(Submit({5}, first), IsOk());
+  EXPECT_THAT(first.status(), StatusIs(absl::StatusCode::kInternal, HasSubstr("threw")));
+  ASSERT_THAT(Submit({6}, second), IsOk());
+  EXPECT_THAT(second.status(), IsOk());
+  EXPECT_EQ(scheduler->health().restarts, 1);
+}
+
+TEST_F(EngineFailuresTest, ASequenceThatFailsByItselfCostsNobodyTheEngine) {
+  Then({.not_a_number = 66, .unencodable = 77});
+  Start();
+  Waited nan, unencodable, good;
+  ASSERT_THAT(Submit({5, 66}, nan), IsOk());
+  ASSERT_THAT(Submit({77}, unencodable), IsOk());
+  EXPECT_THAT(nan.status(), StatusIs(absl::StatusCode::kInternal));
+  EXPECT_THAT(unencodable.status(), StatusIs(absl::StatusCode::kInternal));
+  ASSERT_THAT(Submit({5}, good), IsOk());
+  EXPECT_THAT(good.status(), IsOk());
+  EXPECT_EQ(scheduler->health().restarts, 0);
+}
+
+TEST_F(EngineFailuresTest, WhatDoesNotFitIntoMemoryTogetherIsEncodedInParts) {
+  EchoEngine engine({.most_at_once = 2});
+  Batcher batcher(engine, {.admit = {.encode_call_tokens = 1000}});
+  std::vector<Outcome> outcomes(7);
+  for (Outcome& outcome : outcomes) {
+    auto sequence = test::Say({5, 6}, outcome);
+    ASSERT_THAT(batcher.Add(sequence, kNow), IsOk());
+  }
+  const StepReport report = batcher.Step([] { return kNow; });
+  EXPECT_EQ(report.seated, 7);
+  EXPECT_THAT(engine.groups, ElementsAre(1, 2, 2, 2));
+  while (!batcher.idle()) batcher.Step([] { return kNow; });
+  for (const Outcome& outcome : outcomes) EXPECT_TRUE(outcome.result->ok());
+}
+
+TEST_F(EngineFailuresTest, WhatDoesNotEvenFitAloneMayBeRetried) {
+  Then({.most_at_once = 0});
+  Start();
+  Waited waited;
+  ASSERT_THAT(Submit({5}, waited), IsOk());
+  EXPECT_THAT(waited.status(), StatusIs(absl::StatusCode::kResourceExhausted));
+  EXPECT_EQ(ErrorReason(waited.status()), "OUT_OF_MEMORY");
+  EXPECT_NE(RetryDelay(waited.status()), absl::InfiniteDuration());
+  EXPECT_EQ(scheduler->health().restarts, 0);
+}
+
+TEST_F(EngineFailuresTest, WhileAnEngineCannotBeMadeAgainCallersAreToldToComeBackAndThenItIs) {
+  Turnstile both;
+  Then({.rows = 1, .on_step = [&] { both.Pass(); }, .failing_step = 1});
+  ThenFail("the device is gone");
+  Start();
+  Waited seated, waiting, late, after;
+  ASSERT_THAT(Submit({5, 6}, seated), IsOk());
+  ASSERT_THAT(Submit({7}, waiting), IsOk());
+  both.Open();
+  EXPECT_EQ(seated.status().code(), absl::StatusCode::kInternal);
+  EXPECT_EQ(waiting.status().code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(ErrorReason(waiting.status()), "ENGINE_DOWN");
+  EXPECT_EQ(ErrorReason(Submit({8}, late)), "ENGINE_DOWN");
+  EXPECT_EQ(scheduler->health().state, EngineHealth::State::kDown);
+  UntilUp();  // the second try is a second later
+  ASSERT_THAT(Submit({9}, after), IsOk());
+  EXPECT_THAT(after.status(), IsOk());
+}
+
+TEST_F(EngineFailuresTest, ADrainDoesNotWaitForAnEngineThatIsDown) {
+  Then({.failing_step = 1});
+  for (int i = 0; i < 100; ++i) ThenFail("the device is gone");
+  Start();
+  Waited waited;
+  ASSERT_THAT(Submit({5}, waited), IsOk());
+  EXPECT_FALSE(waited.status().ok());
+  scheduler->Drain(absl::InfiniteFuture());
+  scheduler.reset();
+}
+
+TEST_F(EngineFailuresTest, AStuckEnginesCallersAreToldAndWhenItComesBackItIsMadeAgain) {
+  Turnstile inside, go_on;
+  Then({.rows = 1, .on_step = [&] {
+          inside.Open();
+          go_on.Pass();
+        }});
+  Start();
+  Waited seated, waiting, late, after;
+  ASSERT_THAT(Submit({5, 6}, seated), IsOk());
+  inside.Pass();
+  ASSERT_THAT(Submit({7}, waiting), IsOk());
+  scheduler->Watch(absl::Now(), absl::Hours(1));
+  EXPECT_EQ(scheduler->health().state, EngineHealth::State::kUp) << "there is time yet";
+  scheduler->Watch(absl::Now(), absl::ZeroDuration());
+  EXPECT_EQ(ErrorReason(seated.status()), "ENGINE_DOWN");
+  EXPECT_EQ(ErrorReason(waiting.status()), "ENGINE_DOWN");
+  EXPECT_EQ(ErrorReason(Submit({8}, late)), "ENGINE_DOWN");
+  EXPECT_EQ(scheduler->health().state, EngineHealth::State::kStuck);
+  scheduler->Watch(absl::Now(), absl::ZeroDuration());  // once is enough
+  go_on.Open();
+  UntilUp();
+  ASSERT_THAT(Submit({9}, after), IsOk());
+  EXPECT_THAT(after.status(), IsOk());
+  EXPECT_EQ(scheduler->health().restarts, 1);
+}
+
+TEST_F(EngineFailuresTest, AnEngineThatIsStuckWhileItEncodesIsNoDifferent) {
+  Turnstile inside, go_on;
+  Then({.on_seat = [&] {
+    inside.Open();
+    go_on.Pass();
+  }});
+  Start();
+  Waited waited, after;
+  ASSERT_THAT(Submit({5, 6}, waited), IsOk());
+  inside.Pass();
+  scheduler->Watch(absl::Now(), absl::ZeroDuration());
+  EXPECT_EQ(ErrorReason(waited.status()), "ENGINE_DOWN");
+  go_on.Open();
+  UntilUp();
+  ASSERT_THAT(Submit({9}, after), IsOk());
+  EXPECT_THAT(after.status(), IsOk());
+}
+
+TEST_F(EngineFailuresTest, ADrainDoesNotWaitForAStuckEngine) {
+  Turnstile inside, go_on;
+  Then({.on_step = [&] {
+    inside.Open();
+    go_on.Pass();
+  }});
+  Start();
+  Waited waited;
+  ASSERT_THAT(Submit({5}, waited), IsOk());
+  inside.Pass();
+  scheduler->Watch(absl::Now(), absl::ZeroDuration());
+  scheduler->Drain(absl::InfiniteFuture());
+  EXPECT_EQ(ErrorReason(waited.status()), "ENGINE_DOWN");
+  go_on.Open();
+}
+
+TEST_F(EngineFailuresTest, AnIdleEngineIsNotStuck) {
+  Start();
+  Waited waited;
+  ASSERT_THAT(Submit({5}, waited), IsOk());
+  EXPECT_THAT(waited.status(), IsOk());
+  scheduler->Drain(absl::InfiniteFuture());
+  scheduler->Watch(absl::Now() + absl::Hours(1), absl::ZeroDuration());
+  EXPECT_EQ(scheduler->health().state, EngineHealth::State::kUp);
+}
+
+}  // namespace
+}  // namespace linnet::server

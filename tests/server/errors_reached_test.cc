@@ -1,0 +1,232 @@
+// Every reason of the table of errors comes out of the server, by a scene that provokes it.
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "google/rpc/error_details.pb.h"
+#include "server/errors.h"
+#include "server/request_bytes.h"
+#include "tests/server/text_fixture.h"
+#include "tests/support/recording_sink.h"
+
+namespace linnet::server {
+namespace {
+
+using linnet::v1::SummarizeRequest;
+using linnet::v1::SummarizeResponse;
+using linnet::v1::TranslateRequest;
+using linnet::v1::TranslateResponse;
+
+absl::Status Translate(TextHouse& house, const TranslateRequest& request,
+                       const CallContext& context = {.arrived = absl::Now()}) {
+  TranslateResponse response;
+  absl::Status result;
+  test::Turnstile done;
+  house.calls->Translate(request, response, context, [&](absl::Status status) {
+    result = std::move(status);
+    done.Open();
+  });
+  done.Pass();
+  return result;
+}
+
+absl::Status Translate(const TranslateRequest& request) {
+  TextHouse house({}, {}, {.max_contents = 3, .max_text_bytes = 1000});
+  return Translate(house, request);
+}
+
+// A good request with one thing wrong.
+absl::Status Wrong(const std::function<void(TranslateRequest&)>& change) {
+  TranslateRequest request = ToGerman({"The dog runs across the street."});
+  change(request);
+  return Translate(request);
+}
+
+absl::Status Summarize(const std::function<void(SummarizeRequest&)>& change) {
+  TextHouse house;
+  SummarizeRequest request = SummaryOf("The dog runs.");
+  change(request);
+  SummarizeResponse response;
+  return house.Call(&TextCalls::Summarize, request, response);
+}
+
+absl::Status Parse(const std::string& bytes) {
+  TranslateRequest request;
+  return ParseRequest(bytes, request);
+}
+
+std::string Many(const std::string& word, int times) {
+  std::string text;
+  for (int i = 0; i < times; ++i) text += word;
+  return text;
+}
+
+absl::Status Enter(const AdmissionLimits& limits, const std::string& others, int64_t bytes,
+                   int64_t tokens, absl::Time deadline = absl::InfiniteFuture()) {
+  Metrics metrics;
+  Admission admission(limits, metrics);
+  for (int second = 0; second < 5; ++second)
+    admission.StepMade("en-de", {.waiting = 1, .finished_work = 10}, absl::Seconds(1));
+  const absl::Time now = absl::FromUnixSeconds(1);
+  auto other = admission.Enter({.client = others}, 1);
+  EXPECT_THAT(other, IsOk());
+  EXPECT_THAT(other->Charge({.model = "en-de", .tokens = 60}, now), IsOk());
+  auto permit = admission.Enter({.client = "me"}, bytes);
+  if (!permit.ok()) return permit.status();
+  return permit->Charge({.model = "en-de", .tokens = tokens, .deadline = deadline}, now);
+}
+
+absl::Status WaitTooLong() {
+  test::EchoEngine engine({.rows = 1});
+  Batcher batcher(engine, {.shed = {.interval = absl::Seconds(2), .most_wait = absl::Seconds(1)}});
+  test::Outcome first, second;
+  absl::Time now = absl::FromUnixSeconds(1);
+  auto add = [&](std::unique_ptr<Sequence> sequence) {
+    EXPECT_THAT(batcher.Add(sequence, now), IsOk());
+  };
+  add(test::Say(std::vector<model::TokenId>(50, 5), first));
+  add(test::Say({6}, second));
+  while (!second.done()) batcher.Step([&] { return now += absl::Milliseconds(100); });
+  batcher.EndAll(absl::CancelledError(""), now);
+  return second.result->status();
+}
+
+const std::map<Reason, std::function<absl::Status()>>& Scenes() {
+  static const auto& scenes = *new std::map<Reason, std::function<absl::Status()>>{
+      {Reason::kMalformed, [] { return Parse("\x0A\xFF"); }},
+      {Reason::kInvalidUtf8,
+       [] {
+         return Parse(
+             "\x0A\x04"
+             "caf\xE9");
+       }},
+      {Reason::kUnknownField, [] { return Parse("\x7A\x02hi"); }},
+      {Reason::kEmpty, [] { return Wrong([](auto& r) { r.clear_contents(); }); }},
+      {Reason::kMissing, [] { return Wrong([](auto& r) { r.clear_target_language_code(); }); }},
+      {Reason::kSetTwice,
+       [] {
+         return Summarize([](auto& r) {
+           r.set_max_summary_tokens(5);
+           r.mutable_options()->set_max_target_tokens(5);
+         });
+       }},
+      {Reason::kTooManyTexts,
+       [] {
+         return Wrong([](auto& r) {
+           for (int i = 0; i < 3; ++i) r.add_contents("more");
+         });
+       }},
+      {Reason::kTextTooLarge,
+       [] { return Wrong([](auto& r) { r.add_contents(Many("word ", 200)); }); }},
+      {Reason::kBadLanguageCode,
+       [] { return Wrong([](auto& r) { r.set_target_language_code("e n"); }); }},
+      {Reason::kLanguageUnknown,
+       [] {
+         return Wrong([](auto& r) {
+           r.clear_source_language_code();
+           r.set_contents(0, "12345");
+         });
+       }},
+      {Reason::kBadOption,
+       [] { return Wrong([](auto& r) { r.mutable_options()->set_beam_size(0); }); }},
+      {Reason::kBadLabel, [] { return Wrong([](auto& r) { (*r.mutable_labels())["A"] = ""; }); }},
+      {Reason::kBadSetting,
+       [] { return Wrong([](auto& r) { r.set_priority(static_cast<linnet::v1::Priority>(9)); }); }},
+      {Reason::kWrongTask, [] { return Wrong([](auto& r) { r.set_model("en-summary"); }); }},
+      {Reason::kWrongLanguages,
+       [] {
+         return Wrong([](auto& r) {
+           r.set_model("en-de");
+           r.set_target_language_code("fr");
+         });
+       }},
+      {Reason::kTextTooLong,
+       [] { return Summarize([](auto& r) { r.set_contents(0, Many("dog ", 200)); }); }},
+      {Reason::kUnreadableText,  // a letter with so many accents that it does not fit
+       [] { return Wrong([](auto& r) { r.set_contents(0, "e" + Many("\xCC\x81", 200)); }); }},
+      {Reason::kCallTooLarge,
+       [] {
+         TextHouse house({}, {.max_tokens = 50});
+         return Translate(house, ToGerman({"The dog runs.", "A bird sings."}));
+       }},
+      {Reason::kBeyondEngine,
+       [] {
+         TextHouse house({.rows = 5});
+         TranslateRequest request = ToGerman({"The dog runs."});
+         request.mutable_options()->set_beam_size(8);
+         return Translate(house, request);
+       }},
+      {Reason::kUnsupportedFormat,
+       [] { return Wrong([](auto& r) { r.set_mime_type("text/html"); }); }},
+      {Reason::kModelNotFound, [] { return Wrong([](auto& r) { r.set_model("babel"); }); }},
+      {Reason::kTooManyBytes, [] { return Enter({.max_bytes = 10'000}, "other", 9000, 1); }},
+      {Reason::kTooMuchWork, [] { return Enter({.max_tokens = 100}, "other", 1, 50); }},
+      {Reason::kShareUsed, [] { return Enter({.max_tokens = 100}, "me", 1, 30); }},
+      {Reason::kDeadlineTooClose,
+       [] { return Enter({}, "other", 1, 600, absl::FromUnixSeconds(2)); }},
+      {Reason::kWaitedTooLong, WaitTooLong},
+      {Reason::kShuttingDown,
+       [] {
+         TextHouse house;
+         house.calls->Drain(absl::InfiniteFuture());
+         return Translate(house, ToGerman({"The dog runs."}));
+       }},
+      {Reason::kCancelled,
+       [] {
+         TextHouse house;
+         const CallContext context{.arrived = absl::Now()};
+         *context.cancelled = true;
+         return Translate(house, ToGerman({"The dog runs."}), context);
+       }},
+      {Reason::kDeadlineExceeded,
+       [] {
+         TextHouse house;
+         return Translate(house, ToGerman({"The dog runs."}),
+                          {.arrived = absl::Now(), .deadline = absl::InfinitePast()});
+       }},
+      {Reason::kInternal,
+       [] {
+         TextHouse other;
+         const auto word = *other.catalog->models()[0]->source_tokenizer->Encode("window");
+         TextHouse house({.not_a_number = word.back()});
+         return Translate(house, ToGerman({"window"}));
+       }},
+  };
+  return scenes;
+}
+
+// Provoked where engines fail.
+const std::map<Reason, std::string> kElsewhere = {
+    {Reason::kOutOfMemory, "tests/server/engine_failures_test.cc"},
+    {Reason::kEngineDown, "tests/server/engine_failures_test.cc"},
+};
+
+std::vector<std::string> DetailNames(const absl::Status& status) {
+  std::vector<std::string> names;
+  const google::rpc::Status proto = ToProto(status);
+  for (const auto& any : proto.details())
+    names.push_back(any.type_url().substr(any.type_url().rfind('.') + 1));
+  return names;
+}
+
+TEST(ErrorsReachedTest, EveryReasonHasASceneThatEndsWithItsCodeAndItsDetails) {
+  for (const ErrorCondition& row : ErrorTable()) {
+    if (kElsewhere.contains(row.reason)) continue;
+    const auto scene = Scenes().find(row.reason);
+    ASSERT_NE(scene, Scenes().end()) << row.name << " is provoked by nothing";
+    const absl::Status status = scene->second();
+    EXPECT_EQ(ErrorReason(status), row.name) << status;
+    EXPECT_EQ(status.code(), row.code) << status;
+    std::vector<std::string> details = {"ErrorInfo"};
+    if (row.detail == Detail::kBadRequest) details.push_back("BadRequest");
+    if (row.detail == Detail::kResourceInfo) details.push_back("ResourceInfo");
+    if (row.detail == Detail::kRetryInfoAndQuotaFailure) details.push_back("QuotaFailure");
+    if (row.detail == Detail::kRetryInfo || row.detail == Detail::kRetryInfoAndQuotaFailure)
+      details.push_back("RetryInfo");
+    EXPECT_THAT(DetailNames(status), ::testing::UnorderedElementsAreArray(details)) << row.name;
+  }
+}
+
+}  // namespace
+}  // namespace linnet::server

@@ -1,0 +1,275 @@
+#include "server/registry.h"
+
+#include <fstream>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "server/errors.h"
+#include "tests/server/text_fixture.h"
+
+namespace linnet::server {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::UnorderedElementsAre;
+
+// --- What a folder says
+// --------------------------------------------------------------------------
+
+struct RegistryTest : ::testing::Test {
+  void Bundle(const std::string& path) {
+    fs::create_directories(root / path);
+    std::ofstream(root / path / "manifest.json") << "{}";
+  }
+  void Link(const std::string& link, const std::string& to) {
+    fs::create_directory_symlink(to, root / link);
+  }
+  // "PATH VERSION LABEL,LABEL*", a star where it is meant by default.
+  std::vector<std::string> Read() {
+    const auto models = ReadRegistry(root);
+    EXPECT_THAT(models, IsOk());
+    std::vector<std::string> found;
+    for (const RegisteredModel& model : *models) {
+      found.push_back(absl::StrCat(fs::relative(model.path, root).string(), " ", model.version, " ",
+                                   absl::StrJoin(model.labels, ","), model.by_default ? "*" : ""));
+    }
+    return found;
+  }
+
+  const test::TemporaryFolder folder;
+  const fs::path root = folder.path();
+};
+
+TEST_F(RegistryTest, APlainBundleIsItsOnlyVersion) {
+  Bundle("b");
+  Bundle("a");
+  EXPECT_THAT(Read(), ElementsAre("a  *", "b  *"));
+}
+
+TEST_F(RegistryTest, OfSeveralVersionsWithoutLabelsTheLatestIsServed) {
+  for (const char* version : {"2", "10", "9"}) Bundle(absl::StrCat("a/", version));
+  EXPECT_THAT(Read(), ElementsAre("a/10 10 *"));
+}
+
+TEST_F(RegistryTest, LabelsSayWhichAreServedAndStableIsMeantByDefault) {
+  for (const char* version : {"1", "2", "3"}) Bundle(absl::StrCat("a/", version));
+  Link("a/stable", "1");
+  Link("a/canary", "2");
+  EXPECT_THAT(Read(), ElementsAre("a/1 1 stable*", "a/2 2 canary"));
+}
+
+TEST_F(RegistryTest, WithoutAStableOneTheLatestThatIsServedIsMeant) {
+  for (const char* version : {"1", "2", "3"}) Bundle(absl::StrCat("a/", version));
+  Link("a/old", "1");
+  Link("a/canary", "2");
+  Link("a/gone", "7");
+  EXPECT_THAT(Read(), ElementsAre("a/1 1 old", "a/2 2 canary*"));
+}
+
+TEST_F(RegistryTest, OneVersionMayHaveSeveralLabels) {
+  Bundle("a/1");
+  Link("a/stable", "1");
+  Link("a/canary", "1");
+  EXPECT_THAT(Read(), ElementsAre("a/1 1 canary,stable*"));
+}
+
+TEST_F(RegistryTest, AFolderWithoutBundlesIsNotFound) {
+  fs::create_directories(root / "a" / "1");
+  EXPECT_THAT(ReadRegistry(root),
+              StatusIs(absl::StatusCode::kNotFound, HasSubstr("manifest.json")));
+  EXPECT_THAT(ReadRegistry(root / "none"), StatusIs(absl::StatusCode::kNotFound));
+}
+
+// --- What becomes of it while it is served
+// -------------------------------------------------------
+
+linnet::v1::BundleManifest EnDe(const std::string& version) {
+  auto manifest = test::TinyManifest("en-de", linnet::v1::TASK_TRANSLATE, "en", "de");
+  manifest.set_version(version);
+  auto& golden = *manifest.add_golden_examples();
+  golden.set_source_text("The dog runs.");
+  golden.set_target_text("The dog runs.");  // an echo
+  return manifest;
+}
+
+struct ReloadTest : ::testing::Test {
+  ReloadTest() {
+    test::WriteBundle(root / "en-de" / "1", EnDe("one"));
+    test::WriteBundle(root / "en-summary",
+                      test::TinyManifest("en-summary", linnet::v1::TASK_SUMMARIZE, "en", "en"));
+  }
+  void Load(int64_t max_bytes = 0) {
+    auto loaded = Catalog::Load(
+        root,
+        [this](const model::Bundle& bundle) -> absl::StatusOr<std::unique_ptr<model::Engine>> {
+          if (bundle.manifest.version() == refused) return absl::InternalError("no memory");
+          test::EchoEngine::Options options = engine;
+          options.limits = kTinyLimits;
+          return std::make_unique<test::EchoEngine>(options);
+        },
+        {}, metrics, nullptr, max_bytes);
+    ASSERT_THAT(loaded, IsOk());
+    catalog = *std::move(loaded);
+  }
+  // The version that a request by this name gets.
+  std::string Version(const std::string& name) {
+    const auto model = catalog->Named(name);
+    return model.ok() ? (*model)->bundle.manifest.version() : ErrorReason(model.status());
+  }
+
+  const test::TemporaryFolder folder;
+  const fs::path root = folder.path();
+  test::EchoEngine::Options engine;
+  std::string refused = "none";
+  Metrics metrics;
+  std::unique_ptr<Catalog> catalog;
+};
+
+TEST_F(ReloadTest, WhatHasNotChangedIsNotLoadedAgain) {
+  Load();
+  const auto before = catalog->models();
+  const ReloadReport report = catalog->Reload();
+  EXPECT_TRUE(report.ok());
+  for (const auto& outcome : report.outcomes) EXPECT_FALSE(outcome.loaded);
+  EXPECT_EQ(catalog->models(), before);
+}
+
+TEST_F(ReloadTest, ANewVersionTakesThePlaceOfTheOldOne) {
+  Load();
+  test::WriteBundle(root / "en-de" / "2", EnDe("two"));
+  EXPECT_TRUE(catalog->Reload().ok());
+  EXPECT_EQ(Version("en-de"), "two");
+  EXPECT_EQ(Version("en-de@2"), "two");
+  EXPECT_EQ(Version("en-de@1"), "MODEL_NOT_FOUND");
+  EXPECT_THAT(metrics.Text(), HasSubstr("model=\"en-de@2\""));
+  catalog->Sweep();
+  EXPECT_THAT(metrics.Text(), ::testing::Not(HasSubstr("version=\"one\"")));
+}
+
+TEST_F(ReloadTest, ABundleThatIsReplacedInItsPlaceIsLoadedAgain) {
+  Load();
+  auto summary = test::TinyManifest("en-summary", linnet::v1::TASK_SUMMARIZE, "en", "en");
+  summary.set_version("next");
+  test::WriteBundle(root / "en-summary", summary);
+  EXPECT_TRUE(catalog->Reload().ok());
+  EXPECT_EQ(Version("en-summary"), "next");
+}
+
+TEST_F(ReloadTest, LabelsMoveWithoutLoadingAnything) {
+  test::WriteBundle(root / "en-de" / "2", EnDe("two"));
+  fs::create_directory_symlink("1", root / "en-de" / "stable");
+  fs::create_directory_symlink("2", root / "en-de" / "canary");
+  Load();
+  EXPECT_EQ(Version("en-de"), "one");
+  EXPECT_EQ(Version("en-de@canary"), "two");
+  std::vector<std::string> names;
+  for (const auto& model : catalog->List()) names.push_back(model.name());
+  EXPECT_THAT(names, UnorderedElementsAre("en-de", "en-de@2", "en-summary"));
+  fs::remove(root / "en-de" / "stable");
+  fs::create_directory_symlink("2", root / "en-de" / "stable");
+  const ReloadReport report = catalog->Reload();
+  for (const auto& outcome : report.outcomes) EXPECT_FALSE(outcome.loaded);
+  EXPECT_EQ(Version("en-de"), "two");
+  EXPECT_EQ(Version("en-de@1"), "MODEL_NOT_FOUND") << "it has no label any more";
+}
+
+TEST_F(ReloadTest, AVersionThatCannotBeLoadedLeavesTheOldOneServingAndSaysWhy) {
+  Load();
+  refused = "two";
+  test::WriteBundle(root / "en-de" / "2", EnDe("two"));
+  const ReloadReport report = catalog->Reload();
+  EXPECT_FALSE(report.ok());
+  ASSERT_EQ(report.outcomes.size(), 2);
+  EXPECT_THAT(report.outcomes[0].status,
+              StatusIs(absl::StatusCode::kInternal, HasSubstr("memory")));
+  EXPECT_EQ(Version("en-de"), "one");
+  refused = "none";
+  EXPECT_TRUE(catalog->Reload().ok()) << "and may be tried again";
+  EXPECT_EQ(Version("en-de"), "two");
+}
+
+TEST_F(ReloadTest, ADamagedBundleInItsPlaceLeavesItsFormerSelfServing) {
+  Load();
+  std::ofstream(root / "en-summary" / "manifest.json") << "{";
+  EXPECT_FALSE(catalog->Reload().ok());
+  EXPECT_EQ(Version("en-summary"), "test");
+}
+
+TEST_F(ReloadTest, AVersionThatAnswersItsGoldenExamplesDifferentlyIsRefused) {
+  Load();
+  auto bad = EnDe("two");
+  bad.mutable_golden_examples(0)->set_target_text("Der Hund läuft.");
+  test::WriteBundle(root / "en-de" / "2", bad);
+  const ReloadReport report = catalog->Reload();
+  EXPECT_THAT(report.outcomes[0].status,
+              StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("1 of its 1 golden")));
+  EXPECT_EQ(Version("en-de"), "one");
+}
+
+TEST_F(ReloadTest, ARegistryThatIsGoneChangesNothing) {
+  Load();
+  fs::rename(root / "en-de", root / "en-de-away");
+  fs::rename(root / "en-de-away", root.parent_path() / (root.filename().string() + "-away"));
+  fs::remove_all(root / "en-summary");
+  EXPECT_FALSE(catalog->Reload().ok());
+  EXPECT_EQ(Version("en-de"), "one");
+  fs::remove_all(root.parent_path() / (root.filename().string() + "-away"));
+}
+
+TEST_F(ReloadTest, ThereIsABudgetForAllModelsInMemory) {
+  Load();
+  const int64_t held = catalog->models()[0]->bytes + catalog->models()[1]->bytes;
+  catalog.reset();
+  Load(held + 1000);
+  test::WriteBundle(root / "en-de" / "2", EnDe("two"));
+  const ReloadReport report = catalog->Reload();
+  EXPECT_THAT(report.outcomes[0].status,
+              StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr("--max-model-bytes")));
+  EXPECT_EQ(Version("en-de"), "one");
+}
+
+TEST_F(ReloadTest, WhoeverBeganWithTheOldVersionEndsWithIt) {
+  test::Turnstile go_on;
+  std::atomic<bool> hold = false;
+  std::atomic<int> held = 0;
+  engine.on_step = [&] {
+    if (!hold) return;
+    ++held;
+    go_on.Pass();
+  };
+  Load();
+  TextPool pool(2);
+  Admission admission({}, metrics);
+  TextCalls calls(*catalog, admission, pool, metrics);
+  auto translate = [&](linnet::v1::TranslateResponse& response, test::Turnstile& done) {
+    static const auto request = ToGerman({"The dog runs."});
+    calls.Translate(request, response, {.arrived = absl::Now()}, [&](const absl::Status& status) {
+      EXPECT_THAT(status, IsOk());
+      done.Open();
+    });
+  };
+  linnet::v1::TranslateResponse old_one, new_one;
+  test::Turnstile old_done, new_done;
+  hold = true;
+  translate(old_one, old_done);
+  while (held == 0) absl::SleepFor(absl::Milliseconds(1));
+  hold = false;
+  test::WriteBundle(root / "en-de" / "2", EnDe("two"));
+  EXPECT_TRUE(catalog->Reload().ok());
+  catalog->Sweep();
+  EXPECT_THAT(metrics.Text(), HasSubstr("version=\"one\"")) << "it is still in memory";
+  translate(new_one, new_done);
+  new_done.Pass();
+  EXPECT_EQ(new_one.model_version(), "two");
+  go_on.Open();
+  old_done.Pass();
+  EXPECT_EQ(old_one.model_version(), "one");
+  do {
+    catalog->Sweep();
+  } while (metrics.Text().find("version=\"one\"") != std::string::npos);
+}
+
+}  // namespace
+}  // namespace linnet::server
