@@ -11,11 +11,12 @@ namespace linnet::client {
 
 struct Environment {
   std::istream& in;
-  std::ostream& out;            // data
-  std::ostream& err;            // everything else
-  std::string server;           // LINNET_SERVER; empty if it is not set
-  bool in_is_terminal = false;  // then somebody is told that he is waited for
-  std::stop_token stop;         // ends calls and reading
+  std::ostream& out;             // data
+  std::ostream& err;             // everything else
+  std::string server;            // LINNET_SERVER; empty if it is not set
+  bool in_is_terminal = false;   // then somebody is told that he is waited for
+  std::stop_token stop;          // ends calls and reading
+  bool out_is_terminal = false;  // then answers are written as they become certain
 };
 
 // Exit statuses. A call that fails gives 64 + the number of its gRPC code: 78 = 64 + UNAVAILABLE.

@@ -7,14 +7,14 @@
 #include <utility>
 
 #include "absl/base/thread_annotations.h"
-#include "absl/strings/match.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
+#include "client/channel.h"
 #include "client/grpc_status.h"
+#include "client/request_checks.h"
 #include "client/utf8.h"
+#include "google/protobuf/message.h"
 #include "grpc/health/v1/health.grpc.pb.h"
 #include "grpcpp/grpcpp.h"
 #include "linnet/v1/text_service.grpc.pb.h"
@@ -24,123 +24,31 @@ namespace {
 
 using v1::TextService;
 
-absl::Status CheckServer(const std::string& server) {
-  for (absl::string_view scheme : {"unix:", "unix-abstract:", "dns:", "ipv4:", "ipv6:", "xds:"}) {
-    if (absl::StartsWith(server, scheme)) return absl::OkStatus();  // gRPC checks the rest
-  }
-  const size_t colon = server.rfind(':');
-  int port = 0;
-  if (colon == std::string::npos || colon == 0 ||
-      !absl::SimpleAtoi(server.substr(colon + 1), &port) || port < 1 || port > 65535 ||
-      (server.find(':') != colon && server[0] != '[')) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "server \"", server,
-        "\" is not HOST:PORT with a port of 1 to 65535, as in 127.0.0.1:50051 or [::1]:50051"));
-  }
-  return absl::OkStatus();
-}
-
-absl::Status CheckOptions(const ClientOptions& options) {
-  if (absl::Status status = CheckServer(options.server); !status.ok()) return status;
-  if (options.timeout <= absl::ZeroDuration() || options.timeout > absl::Hours(24)) {
-    return absl::InvalidArgumentError(absl::StrCat("timeout is ",
-                                                   absl::FormatDuration(options.timeout),
-                                                   ", it must be above 0 and at most 24h"));
-  }
-  if (options.wait < absl::ZeroDuration() || options.wait > absl::Hours(24)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("wait is ", absl::FormatDuration(options.wait), ", it must be from 0 to 24h"));
-  }
-  const RetryOptions& retry = options.retry;
-  if (retry.max_attempts < 1 || retry.max_attempts > 5) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("max_attempts ", retry.max_attempts, " is not 1 to 5"));
-  }
-  if (retry.initial_backoff < absl::Milliseconds(1) || retry.max_backoff < retry.initial_backoff) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "back-off from ", absl::FormatDuration(retry.initial_backoff), " to ",
-        absl::FormatDuration(retry.max_backoff), " does not go upwards from 1ms or more"));
-  }
-  if (options.max_reply_bytes < 1) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("max_reply_bytes ", options.max_reply_bytes, " is not at least 1"));
-  }
-  return absl::OkStatus();
-}
-
-// The retries of TextService's calls, done by gRPC: it knows which calls did not reach the server
-// and obeys the server's wish of when to come back (grpc-retry-pushback-ms). The throttle stops
-// retries while most calls fail. https://github.com/grpc/proposal/blob/master/A6-client-retries.md
-std::string ServiceConfig(const RetryOptions& retry) {
-  if (retry.max_attempts == 1) return "{}";
-  return absl::StrFormat(R"({
-    "methodConfig": [{
-      "name": [{"service": "%s"}],
-      "retryPolicy": {
-        "maxAttempts": %d,
-        "initialBackoff": "%.3fs",
-        "maxBackoff": "%.3fs",
-        "backoffMultiplier": 2,
-        "retryableStatusCodes": ["UNAVAILABLE", "RESOURCE_EXHAUSTED"]
-      }
-    }],
-    "retryThrottling": {"maxTokens": 10, "tokenRatio": 0.1}
-  })",
-                         TextService::service_full_name(), retry.max_attempts,
-                         absl::ToDoubleSeconds(retry.initial_backoff),
-                         absl::ToDoubleSeconds(retry.max_backoff));
-}
-
-bool IsThisMachine(const std::string& server) {
-  return absl::StartsWith(server, "localhost:") || absl::StartsWith(server, "127.") ||
-         absl::StartsWith(server, "[::1]:");
-}
-
-std::shared_ptr<grpc::Channel> MakeChannel(const ClientOptions& options) {
-  grpc::ChannelArguments arguments;
-  arguments.SetServiceConfigJSON(ServiceConfig(options.retry));
-  arguments.SetUserAgentPrefix("linnet/" + Version());
-  arguments.SetMaxReceiveMessageSize(options.max_reply_bytes);
-  // gRPC waits 1 s before it connects again, so the first retries would all meet the first refusal;
-  // and up to 2 min later on, far longer than a server needs to start.
-  arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS,
-                   absl::ToInt64Milliseconds(options.retry.initial_backoff));
-  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS,
-                   absl::ToInt64Milliseconds(options.retry.max_backoff));
-  // Otherwise clients with equal options would share a connection behind our back.
-  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
-  // Nobody means their http_proxy for a server on their own machine.
-  if (IsThisMachine(options.server)) arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
-  return grpc::CreateCustomChannel(options.server, grpc::InsecureChannelCredentials(), arguments);
-}
-
-absl::Status CheckUtf8Fields(const v1::TranslateRequest& request) {
-  for (int i = 0; i < request.contents_size(); ++i) {
-    absl::Status status = CheckUtf8(absl::StrCat("contents[", i, "]"), request.contents(i));
-    if (!status.ok()) return status;
-  }
-  absl::Status status = CheckUtf8("source_language_code", request.source_language_code());
-  status.Update(CheckUtf8("target_language_code", request.target_language_code()));
-  status.Update(CheckUtf8("model", request.model()));
-  status.Update(CheckUtf8("mime_type", request.mime_type()));
-  return status;
-}
-
-absl::Status CheckUtf8Fields(const v1::SummarizeRequest& request) {
-  for (int i = 0; i < request.contents_size(); ++i) {
-    absl::Status status = CheckUtf8(absl::StrCat("contents[", i, "]"), request.contents(i));
-    if (!status.ok()) return status;
-  }
-  absl::Status status = CheckUtf8("language_code", request.language_code());
-  status.Update(CheckUtf8("model", request.model()));
-  return status;
-}
-
 // Callers match texts and answers by their place.
-absl::Status CheckCount(int texts, int answers) {
-  if (texts == answers) return absl::OkStatus();
+template <typename Response>
+absl::StatusOr<Response> WithCount(int texts, int answers, absl::StatusOr<Response>&& response) {
+  if (texts == answers) return std::move(response);
   return absl::InternalError(
       absl::StrCat("the server answered ", texts, " texts with ", answers, " results"));
+}
+
+// Hands parts on until the response comes, which is the last message.
+template <typename Message, typename Response>
+grpc::Status ReadParts(std::unique_ptr<grpc::ClientReader<Message>> reader, const OnPart& on_part,
+                       grpc::ClientContext* context, Response* response) {
+  bool answered = false, wanted = true;
+  for (Message message; reader->Read(&message);) {
+    if (message.has_response()) {
+      *response = std::move(*message.mutable_response());
+      answered = true;
+    } else if (wanted && message.has_part() && !on_part(message.part())) {
+      wanted = false;
+      context->TryCancel();
+    }
+  }
+  const grpc::Status status = reader->Finish();
+  if (!status.ok() || answered) return status;
+  return {grpc::StatusCode::INTERNAL, "the server ended the stream without its response"};
 }
 
 }  // namespace
@@ -163,16 +71,39 @@ class Client::Impl {
         text_(TextService::NewStub(channel_)),
         health_(grpc::health::v1::Health::NewStub(channel_)) {}
 
-  // Runs `call(stub, context)`, which blocks and returns a grpc::Status.
+  // Sends `request` and runs `call(stub, context)`, which blocks and returns a grpc::Status.
   template <typename Call>
-  absl::Status RunText(Call call) {
+  absl::Status RunText(const google::protobuf::Message& request, const CallOptions& call_options,
+                       Call call) {
+    absl::Status status = CheckStrings(request);
+    status.Update(CheckRequestId(call_options.request_id));
+    if (!status.ok()) return status;
     if (!reached_) {
       HealthCheckResponse ignored;  // a server that does not serve says so to the call as well
-      const absl::Status status = Check("", &ignored);
+      status = Check("", &ignored);
       if (!reached_) return status;
     }
-    return Run(options_.timeout, false,
-               [&](grpc::ClientContext* context) { return call(*text_, context); });
+    return Run(options_.timeout, false, [&](grpc::ClientContext* context) {
+      if (!call_options.request_id.empty()) {
+        context->AddMetadata("x-request-id", call_options.request_id);
+      }
+      return call(*text_, context);
+    });
+  }
+
+  // A call with one answer; `method` is the stub's.
+  template <typename Request, typename Response>
+  absl::StatusOr<Response> Unary(grpc::Status (TextService::Stub::*method)(grpc::ClientContext*,
+                                                                           const Request&,
+                                                                           Response*),
+                                 const Request& request, const CallOptions& options) {
+    Response response;
+    const absl::Status status =
+        RunText(request, options, [&](TextService::Stub& text, grpc::ClientContext* context) {
+          return (text.*method)(context, request, &response);
+        });
+    if (!status.ok()) return status;
+    return response;
   }
 
   // gRPC makes its retries for TextService alone: so a refused connection comes out here at once.
@@ -266,41 +197,73 @@ Client::Client(Client&&) noexcept = default;
 Client& Client::operator=(Client&&) noexcept = default;
 Client::~Client() = default;
 
-absl::StatusOr<v1::TranslateResponse> Client::Translate(const v1::TranslateRequest& request) {
-  absl::Status status = CheckUtf8Fields(request);
+absl::StatusOr<v1::TranslateResponse> Client::Translate(const v1::TranslateRequest& request,
+                                                        const CallOptions& options) {
+  auto response = impl_->Unary(&TextService::Stub::Translate, request, options);
+  if (!response.ok()) return response;
+  return WithCount(request.contents_size(), response->translations_size(), std::move(response));
+}
+
+absl::StatusOr<v1::SummarizeResponse> Client::Summarize(const v1::SummarizeRequest& request,
+                                                        const CallOptions& options) {
+  auto response = impl_->Unary(&TextService::Stub::Summarize, request, options);
+  if (!response.ok()) return response;
+  return WithCount(request.contents_size(), response->summaries_size(), std::move(response));
+}
+
+absl::StatusOr<v1::ScoreResponse> Client::Score(const v1::ScoreRequest& request,
+                                                const CallOptions& options) {
+  auto response = impl_->Unary(&TextService::Stub::Score, request, options);
+  if (!response.ok()) return response;
+  return WithCount(request.pairs_size(), response->scores_size(), std::move(response));
+}
+
+absl::StatusOr<v1::DetectLanguageResponse> Client::DetectLanguage(
+    const v1::DetectLanguageRequest& request, const CallOptions& options) {
+  auto response = impl_->Unary(&TextService::Stub::DetectLanguage, request, options);
+  if (!response.ok()) return response;
+  return WithCount(request.contents_size(), response->detections_size(), std::move(response));
+}
+
+absl::StatusOr<v1::ListModelsResponse> Client::ListModels(const CallOptions& options) {
+  return impl_->Unary(&TextService::Stub::ListModels, v1::ListModelsRequest(), options);
+}
+
+absl::StatusOr<v1::GetModelResponse> Client::GetModel(const v1::GetModelRequest& request,
+                                                      const CallOptions& options) {
+  return impl_->Unary(&TextService::Stub::GetModel, request, options);
+}
+
+absl::StatusOr<v1::TranslateResponse> Client::StreamTranslate(const v1::TranslateRequest& request,
+                                                              const OnPart& on_part,
+                                                              const CallOptions& options) {
+  v1::StreamTranslateRequest stream_request;
+  *stream_request.mutable_request() = request;
   v1::TranslateResponse response;
-  if (status.ok()) {
-    status = impl_->RunText([&](TextService::Stub& text, grpc::ClientContext* context) {
-      return text.Translate(context, request, &response);
-    });
-  }
+  const absl::Status status =
+      impl_->RunText(request, options, [&](TextService::Stub& text, grpc::ClientContext* context) {
+        return ReadParts(text.StreamTranslate(context, stream_request), on_part, context,
+                         &response);
+      });
   if (!status.ok()) return status;
-  status = CheckCount(request.contents_size(), response.translations_size());
-  if (!status.ok()) return status;
-  return response;
+  const int answers = response.translations_size();
+  return WithCount<v1::TranslateResponse>(request.contents_size(), answers, std::move(response));
 }
 
-absl::StatusOr<v1::SummarizeResponse> Client::Summarize(const v1::SummarizeRequest& request) {
-  absl::Status status = CheckUtf8Fields(request);
+absl::StatusOr<v1::SummarizeResponse> Client::StreamSummarize(const v1::SummarizeRequest& request,
+                                                              const OnPart& on_part,
+                                                              const CallOptions& options) {
+  v1::StreamSummarizeRequest stream_request;
+  *stream_request.mutable_request() = request;
   v1::SummarizeResponse response;
-  if (status.ok()) {
-    status = impl_->RunText([&](TextService::Stub& text, grpc::ClientContext* context) {
-      return text.Summarize(context, request, &response);
-    });
-  }
+  const absl::Status status =
+      impl_->RunText(request, options, [&](TextService::Stub& text, grpc::ClientContext* context) {
+        return ReadParts(text.StreamSummarize(context, stream_request), on_part, context,
+                         &response);
+      });
   if (!status.ok()) return status;
-  status = CheckCount(request.contents_size(), response.summaries_size());
-  if (!status.ok()) return status;
-  return response;
-}
-
-absl::StatusOr<v1::ListModelsResponse> Client::ListModels() {
-  v1::ListModelsResponse response;
-  absl::Status status = impl_->RunText([&](TextService::Stub& text, grpc::ClientContext* context) {
-    return text.ListModels(context, v1::ListModelsRequest(), &response);
-  });
-  if (!status.ok()) return status;
-  return response;
+  const int answers = response.summaries_size();
+  return WithCount<v1::SummarizeResponse>(request.contents_size(), answers, std::move(response));
 }
 
 absl::Status Client::Health(const std::string& service) {

@@ -1,4 +1,4 @@
-// ErrorText of client.h.
+// DetailsOf and ErrorText of client.h.
 #include <map>
 #include <optional>
 #include <set>
@@ -24,7 +24,29 @@ std::optional<Detail> Find(const absl::Status& status) {
   return detail;
 }
 
+absl::Duration DelayOf(const google::rpc::RetryInfo& retry) {
+  return absl::Seconds(retry.retry_delay().seconds()) +
+         absl::Nanoseconds(retry.retry_delay().nanos());
+}
+
 }  // namespace
+
+ErrorDetails DetailsOf(const absl::Status& status) {
+  ErrorDetails details;
+  if (const auto info = Find<google::rpc::ErrorInfo>(status)) {
+    details.reason = info->reason();
+    details.metadata.insert(info->metadata().begin(), info->metadata().end());
+  }
+  if (const auto bad = Find<google::rpc::BadRequest>(status); bad && bad->field_violations_size()) {
+    details.field = bad->field_violations(0).field();
+  }
+  if (const auto retry = Find<google::rpc::RetryInfo>(status))
+    details.retry_delay = DelayOf(*retry);
+  if (const auto request = Find<google::rpc::RequestInfo>(status)) {
+    details.request_id = request->request_id();
+  }
+  return details;
+}
 
 std::string ErrorText(const absl::Status& status) {
   std::string text = absl::StrCat(absl::StatusCodeToString(status.code()), ": ", status.message());
@@ -50,8 +72,7 @@ std::string ErrorText(const absl::Status& status) {
     }
   }
   if (const auto retry = Find<google::rpc::RetryInfo>(status)) {
-    const double seconds = retry->retry_delay().seconds() + 1e-9 * retry->retry_delay().nanos();
-    absl::StrAppendFormat(&text, "\n  retry after %g s", seconds);
+    absl::StrAppendFormat(&text, "\n  retry after %g s", absl::ToDoubleSeconds(DelayOf(*retry)));
   }
   if (const auto info = Find<google::rpc::ErrorInfo>(status)) {
     const std::map<std::string, std::string> sorted(info->metadata().begin(),
@@ -61,6 +82,9 @@ std::string ErrorText(const absl::Status& status) {
       if (!named.contains(value)) parts.push_back(absl::StrCat(key, "=", value));
     }
     absl::StrAppend(&text, "\n  reason ", absl::StrJoin(parts, " "));
+  }
+  if (const auto request = Find<google::rpc::RequestInfo>(status)) {
+    absl::StrAppend(&text, "\n  request ", request->request_id());
   }
   return text;
 }

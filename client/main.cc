@@ -59,6 +59,7 @@ int main(int argc, char** argv) {
       server == nullptr ? "" : server,
       isatty(STDIN_FILENO) != 0,
       signals.token(),
+      isatty(STDOUT_FILENO) != 0,
   };
   return linnet::client::RunCli(std::vector<std::string>(argv + 1, argv + argc), environment);
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstdint>
 #include <vector>
 
@@ -10,6 +11,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/string_view.h"
+#include "google/protobuf/text_format.h"
 #include "google/protobuf/util/json_util.h"
 
 namespace linnet::client {
@@ -23,10 +25,15 @@ absl::string_view Slice(absl::string_view text, int32_t begin, int32_t end) {
   return to <= from ? absl::string_view() : text.substr(from, to - from);
 }
 
-// A line stays one line, whatever the model wrote: whoever pairs lines up relies on it.
-std::string OnAsManyLines(const std::string& answer, const Text& text) {
-  if (absl::StrContains(text.content, '\n')) return answer;
-  return absl::StrReplaceAll(answer, {{"\n", " "}});
+// "  Ein 99%  Hund 87%" for words [begin, end) of `text`.
+void PrintWords(absl::string_view text, const google::protobuf::RepeatedPtrField<v1::Word>& words,
+                std::ostream& out) {
+  if (words.empty()) return;
+  for (const v1::Word& word : words) {
+    out << absl::StrFormat("  %s %.0f%%", Slice(text, word.target_begin(), word.target_end()),
+                           100 * std::exp(word.score()));
+  }
+  out << "\n";
 }
 
 template <typename Answer>  // v1::Translation or v1::Summary
@@ -42,6 +49,9 @@ void PrintText(const Text& text, const Answer& answer, std::ostream& out) {
     }
   }
   if (!listed) out << OnAsManyLines(answer.text(), text) << text.ending;
+  for (const v1::Segment& segment : answer.segments()) {
+    PrintWords(answer.text(), segment.words(), out);
+  }
 }
 
 std::string Millions(int64_t count) {
@@ -90,6 +100,17 @@ std::string JsonLine(const google::protobuf::Message& message) {
   return json + "\n";
 }
 
+std::string OnAsManyLines(const std::string& answer, const Text& text) {
+  if (absl::StrContains(text.content, '\n')) return answer;
+  return absl::StrReplaceAll(answer, {{"\n", " "}});
+}
+
+std::string AnsweredNote(int64_t answered) {
+  if (answered == 0) return "";
+  return absl::StrCat("\n  ", answered, answered == 1 ? " text was" : " texts were",
+                      " answered before");
+}
+
 void PrintAnswer(const Text& text, const v1::TranslateResponse& response, int index, Form form,
                  std::ostream& out) {
   if (form == Form::kText) return PrintText(text, response.translations(index), out);
@@ -106,6 +127,42 @@ void PrintAnswer(const Text& text, const v1::SummarizeResponse& response, int in
   single.clear_summaries();
   *single.add_summaries() = response.summaries(index);
   out << JsonLine(single);
+}
+
+void PrintAnswer(const Text& text, const v1::ScoreResponse& response, int index, Form form,
+                 std::ostream& out) {
+  const v1::TargetScore& score = response.scores(index);
+  if (form == Form::kJson) {
+    v1::ScoreResponse single = response;
+    single.clear_scores();
+    *single.add_scores() = score;
+    out << JsonLine(single);
+    return;
+  }
+  if (IsBlank(text)) {
+    out << text.content << text.ending;
+    return;
+  }
+  out << absl::StrFormat("%.4f\t%s\n", score.score(),
+                         text.content.substr(text.content.find('\t') + 1));
+  PrintWords(score.text(), score.words(), out);
+}
+
+void PrintAnswer(const Text& text, const v1::DetectLanguageResponse& response, int index, Form form,
+                 std::ostream& out) {
+  const v1::LanguageDetection& detection = response.detections(index);
+  if (form == Form::kJson) {
+    v1::DetectLanguageResponse single;
+    *single.add_detections() = detection;
+    out << JsonLine(single);
+    return;
+  }
+  const v1::DetectedLanguage likeliest =
+      detection.languages().empty() ? v1::DetectedLanguage() : detection.languages(0);
+  const bool none = likeliest.language_code().empty();
+  out << (none ? "und" : likeliest.language_code()) << (none || detection.reliable() ? "" : "?")
+      << absl::StrFormat("\t%.2f\t", likeliest.confidence())
+      << (absl::StrContains(text.content, '\n') ? text.name : text.content) << "\n";
 }
 
 void PrintModels(const v1::ListModelsResponse& response, Form form, std::ostream& out) {
@@ -125,6 +182,39 @@ void PrintModels(const v1::ListModelsResponse& response, Form form, std::ostream
       out << absl::StrFormat("%-*s  ", static_cast<int>(widths[i]), row[i]);
     }
     out << row.back() << "\n";
+  }
+}
+
+void PrintModel(const v1::GetModelResponse& response, Form form, std::ostream& out) {
+  const v1::Model& model = response.model();
+  if (form == Form::kJson) {
+    out << JsonLine(model);
+    return;
+  }
+  const auto line = [&out](absl::string_view name, absl::string_view value) {
+    if (!value.empty()) out << absl::StrFormat("%-14s  %s\n", name, value);
+  };
+  const Row row = Describe(model);
+  line("name", row[0]);
+  line("task", row[1]);
+  line("languages", row[2]);
+  line("version", row[3]);
+  line("parameters", row[4]);
+  line("source tokens", absl::StrCat("at most ", row[5]));
+  line("target tokens", absl::StrCat("at most ", row[6]));
+  line("beam size", absl::StrCat("at most ", model.max_beam_size()));
+  line("runs on", row[7]);
+  line("description", model.description());
+  line("license", model.license());
+  line("sha256", model.sha256());
+  out << "defaults\n";
+  const v1::DecodingOptions& defaults = model.default_options();
+  std::vector<const google::protobuf::FieldDescriptor*> fields;
+  defaults.GetReflection()->ListFields(defaults, &fields);
+  for (const auto* field : fields) {
+    std::string value;
+    google::protobuf::TextFormat::PrintFieldValueToString(defaults, field, -1, &value);
+    out << absl::StrFormat("  %-20s  %s\n", field->name(), value);
   }
 }
 

@@ -53,18 +53,19 @@ bool IsBlank(const Text& text) {
 }
 
 TextSource::TextSource(std::vector<std::string> arguments, std::vector<std::string> files,
-                       bool lines, std::istream& in)
+                       bool lines, std::istream& in, size_t first_argument)
     : arguments_(std::move(arguments)),
       files_(files.empty() && arguments_.empty() ? std::vector<std::string>{"-"}
                                                  : std::move(files)),
       lines_(lines),
-      standard_input_(in) {}
+      standard_input_(in),
+      first_argument_(first_argument) {}
 
 absl::StatusOr<std::optional<Text>> TextSource::Next() {
   std::optional<Text> text;
   if (next_argument_ < arguments_.size()) {
-    const std::string& argument = arguments_[next_argument_++];
-    text = Text{absl::StrCat("argument ", next_argument_), argument, "\n"};
+    const size_t index = next_argument_++;
+    text = Text{absl::StrCat("argument ", first_argument_ + index), arguments_[index], "\n"};
   }
   while (!text.has_value() && (open_ != nullptr || next_file_ < files_.size())) {
     if (open_ == nullptr) {

@@ -28,9 +28,10 @@ class TextSource {
  public:
   static constexpr size_t kMaxTextBytes = 64 << 20;
 
-  // `in` is standard input and must live as long.
+  // `in` is standard input and must live as long; `first_argument` is the number of the first one,
+  // in their names.
   TextSource(std::vector<std::string> arguments, std::vector<std::string> files, bool lines,
-             std::istream& in);
+             std::istream& in, size_t first_argument = 1);
 
   // The next text, nothing at the end, or INVALID_ARGUMENT if it cannot be read, is too long or is
   // not UTF-8.
@@ -48,6 +49,7 @@ class TextSource {
   const std::vector<std::string> files_;
   const bool lines_;
   std::istream& standard_input_;
+  const size_t first_argument_;
 
   size_t next_argument_ = 0;
   size_t next_file_ = 0;

@@ -21,11 +21,17 @@ class CliTest : public ::testing::Test {
   }
 
   int Run(const std::vector<std::string>& arguments, std::istream& in) {
-    std::ostringstream out_stream, err_stream;
-    const Environment environment = {in,           out_stream,      err_stream,
-                                     server_name_, in_is_terminal_, stop_.get_token()};
-    const int exit = RunCli(arguments, environment);
+    std::ostringstream out_stream;
+    const int exit = Run(arguments, in, out_stream);
     out_ = out_stream.str();
+    return exit;
+  }
+
+  int Run(const std::vector<std::string>& arguments, std::istream& in, std::ostream& out) {
+    std::ostringstream err_stream;
+    const Environment environment = {
+        in, out, err_stream, server_name_, in_is_terminal_, stop_.get_token(), out_is_terminal_};
+    const int exit = RunCli(arguments, environment);
     err_ = err_stream.str();
     return exit;
   }
@@ -44,6 +50,7 @@ class CliTest : public ::testing::Test {
   PuppetServer server_;
   std::string server_name_ = server_.address();  // LINNET_SERVER
   bool in_is_terminal_ = false;
+  bool out_is_terminal_ = false;
   std::stop_source stop_;
   std::string out_;
   std::string err_;

@@ -269,7 +269,7 @@ TEST_F(CliTest, WrongUsageExitsTwoAndSaysWhatIsWrong) {
       {ToGerman({"--wait", "long", "x"}), "\"long\" is no duration"},
       {ToGerman({"--wait", "-1s", "x"}), "wait is -1s"},
       {ToGerman({"--server", "nowhere", "x"}), "server \"nowhere\" is not HOST:PORT"},
-      {{"models", "x"}, "x"},
+      {{"models", "x", "y"}, "y"},
   };
   for (const auto& [arguments, message] : cases) {
     EXPECT_EQ(Run(arguments), kExitUsage) << message;

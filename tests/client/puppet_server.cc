@@ -50,12 +50,112 @@ std::vector<v1::SummarizeRequest> PuppetServer::summarize_requests() const {
   return summarize_requests_;
 }
 
+std::vector<v1::ScoreRequest> PuppetServer::score_requests() const {
+  absl::MutexLock lock(&mu_);
+  return score_requests_;
+}
+
+std::vector<std::string> PuppetServer::request_ids() const {
+  absl::MutexLock lock(&mu_);
+  return request_ids_;
+}
+
+void PuppetServer::Remember(const grpc::ServerContext& context) {
+  const auto found = context.client_metadata().find("x-request-id");
+  request_ids_.emplace_back(found == context.client_metadata().end()
+                                ? ""
+                                : std::string(found->second.data(), found->second.size()));
+}
+
+template <typename Message, typename Response, typename Answers>
+grpc::Status PuppetServer::SendParts(grpc::ServerContext* context, const Response& response,
+                                     const Answers& answers, grpc::ServerWriter<Message>* writer) {
+  int parts = 0;
+  for (int i = 0; i < answers.size(); ++i) {
+    const std::string& text = answers[i].text();
+    for (size_t begin = 0, end = 0; begin < text.size(); begin = end) {
+      end = begin + 1;
+      while (end < text.size() && (text[end] & 0xC0) == 0x80) ++end;
+      Message message;
+      message.mutable_part()->set_content_index(i);
+      message.mutable_part()->set_text(text.substr(begin, end - begin));
+      if (end == text.size()) *message.mutable_part()->mutable_segment() = answers[i].segments(0);
+      writer->Write(message);
+      if (!after_part) continue;
+      if (grpc::Status status = after_part(*context, ++parts); !status.ok()) return status;
+    }
+  }
+  Message last;
+  *last.mutable_response() = response;
+  writer->Write(last);
+  return grpc::Status::OK;
+}
+
+grpc::Status PuppetServer::StreamTranslate(
+    grpc::ServerContext* context, const v1::StreamTranslateRequest* request,
+    grpc::ServerWriter<v1::StreamTranslateResponse>* writer) {
+  v1::TranslateResponse response;
+  const grpc::Status status = Translate(context, &request->request(), &response);
+  if (!status.ok()) return status;
+  return SendParts(context, response, response.translations(), writer);
+}
+
+grpc::Status PuppetServer::StreamSummarize(
+    grpc::ServerContext* context, const v1::StreamSummarizeRequest* request,
+    grpc::ServerWriter<v1::StreamSummarizeResponse>* writer) {
+  v1::SummarizeResponse response;
+  const grpc::Status status = Summarize(context, &request->request(), &response);
+  if (!status.ok()) return status;
+  return SendParts(context, response, response.summaries(), writer);
+}
+
+grpc::Status PuppetServer::Score(grpc::ServerContext* context, const v1::ScoreRequest* request,
+                                 v1::ScoreResponse* response) {
+  {
+    absl::MutexLock lock(&mu_);
+    score_requests_.push_back(*request);
+    Remember(*context);
+  }
+  if (on_score) return on_score(*context, *request, *response);
+  for (const v1::ScorePair& pair : request->pairs()) {
+    v1::TargetScore& score = *response->add_scores();
+    score.set_score(-static_cast<float>(pair.target_text().size()));
+    score.set_text(pair.target_text());
+  }
+  return grpc::Status::OK;
+}
+
+grpc::Status PuppetServer::DetectLanguage(grpc::ServerContext* context,
+                                          const v1::DetectLanguageRequest* request,
+                                          v1::DetectLanguageResponse* response) {
+  if (on_detect) return on_detect(*context, *request, *response);
+  for (int i = 0; i < request->contents_size(); ++i) {
+    v1::LanguageDetection& detection = *response->add_detections();
+    detection.set_reliable(true);
+    detection.add_languages()->set_language_code("de");
+    detection.mutable_languages(0)->set_confidence(1);
+  }
+  return grpc::Status::OK;
+}
+
+grpc::Status PuppetServer::GetModel(grpc::ServerContext*, const v1::GetModelRequest* request,
+                                    v1::GetModelResponse* response) {
+  for (const v1::Model& model : models.models()) {
+    if (model.name() != request->name()) continue;
+    *response->mutable_model() = model;
+    return grpc::Status::OK;
+  }
+  return ServerError(grpc::StatusCode::NOT_FOUND, "no model \"" + request->name() + "\"",
+                     "MODEL_NOT_FOUND");
+}
+
 grpc::Status PuppetServer::Translate(grpc::ServerContext* context,
                                      const v1::TranslateRequest* request,
                                      v1::TranslateResponse* response) {
   {
     absl::MutexLock lock(&mu_);
     translate_requests_.push_back(*request);
+    Remember(*context);
   }
   if (on_translate) return on_translate(*context, *request, *response);
   const std::string mark = absl::StrCat("[", request->target_language_code(), "] ");
@@ -73,6 +173,7 @@ grpc::Status PuppetServer::Summarize(grpc::ServerContext* context,
   {
     absl::MutexLock lock(&mu_);
     summarize_requests_.push_back(*request);
+    Remember(*context);
   }
   if (on_summarize) return on_summarize(*context, *request, *response);
   for (const std::string& content : request->contents()) {

@@ -14,7 +14,8 @@ namespace linnet::client {
 
 // A TextService in this process, on a port of its own: it says what the test tells it to say, and
 // remembers what it was asked. Without a handler it translates "A dog." to "[de] A dog." and
-// summarises it to "[sum] A dog.".
+// summarises it to "[sum] A dog.", streams that character by character, scores a pair by the length
+// of its target, and takes every text for German.
 class PuppetServer final : public v1::TextService::Service {
  public:
   template <typename Request, typename Response>
@@ -30,24 +31,53 @@ class PuppetServer final : public v1::TextService::Service {
   // Set before the first call.
   Handler<v1::TranslateRequest, v1::TranslateResponse> on_translate;
   Handler<v1::SummarizeRequest, v1::SummarizeResponse> on_summarize;
+  Handler<v1::ScoreRequest, v1::ScoreResponse> on_score;
+  Handler<v1::DetectLanguageRequest, v1::DetectLanguageResponse> on_detect;
+  // Called behind each part that was sent, with the number of those so far: what it returns ends
+  // the stream, unless it is OK.
+  std::function<grpc::Status(grpc::ServerContext&, int parts)> after_part;
   v1::ListModelsResponse models;
 
   void SetServing(const std::string& service, bool serving);
 
   std::vector<v1::TranslateRequest> translate_requests() const;
   std::vector<v1::SummarizeRequest> summarize_requests() const;
+  std::vector<v1::ScoreRequest> score_requests() const;
+  // x-request-id of each call of TextService, empty where it was not sent.
+  std::vector<std::string> request_ids() const;
 
  private:
   grpc::Status Translate(grpc::ServerContext* context, const v1::TranslateRequest* request,
                          v1::TranslateResponse* response) override;
   grpc::Status Summarize(grpc::ServerContext* context, const v1::SummarizeRequest* request,
                          v1::SummarizeResponse* response) override;
+  grpc::Status StreamTranslate(grpc::ServerContext* context,
+                               const v1::StreamTranslateRequest* request,
+                               grpc::ServerWriter<v1::StreamTranslateResponse>* writer) override;
+  grpc::Status StreamSummarize(grpc::ServerContext* context,
+                               const v1::StreamSummarizeRequest* request,
+                               grpc::ServerWriter<v1::StreamSummarizeResponse>* writer) override;
+  grpc::Status Score(grpc::ServerContext* context, const v1::ScoreRequest* request,
+                     v1::ScoreResponse* response) override;
+  grpc::Status DetectLanguage(grpc::ServerContext* context,
+                              const v1::DetectLanguageRequest* request,
+                              v1::DetectLanguageResponse* response) override;
+  grpc::Status GetModel(grpc::ServerContext* context, const v1::GetModelRequest* request,
+                        v1::GetModelResponse* response) override;
   grpc::Status ListModels(grpc::ServerContext* context, const v1::ListModelsRequest* request,
                           v1::ListModelsResponse* response) override;
+
+  void Remember(const grpc::ServerContext& context) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Sends the texts of the answers in parts of a byte or, of what is not ASCII, a character.
+  template <typename Message, typename Response, typename Answers>
+  grpc::Status SendParts(grpc::ServerContext* context, const Response& response,
+                         const Answers& answers, grpc::ServerWriter<Message>* writer);
 
   mutable absl::Mutex mu_;
   std::vector<v1::TranslateRequest> translate_requests_ ABSL_GUARDED_BY(mu_);
   std::vector<v1::SummarizeRequest> summarize_requests_ ABSL_GUARDED_BY(mu_);
+  std::vector<v1::ScoreRequest> score_requests_ ABSL_GUARDED_BY(mu_);
+  std::vector<std::string> request_ids_ ABSL_GUARDED_BY(mu_);
   std::string address_;
   std::unique_ptr<grpc::Server> server_;
 };

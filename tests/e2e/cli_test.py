@@ -1,0 +1,133 @@
+"""The command `linnet` against the real server: what it shows is what the API says."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import subprocess
+
+import pytest
+
+LONG = "The bird sings in the garden.  " * 300  # the tiny summariser reads 1024 tokens
+
+
+@pytest.fixture
+def linnet(linnet_binary, server):
+    """Runs the command: linnet("translate", …, stdin="") → the finished process."""
+
+    def run(*arguments: str, stdin: str = "") -> subprocess.CompletedProcess:
+        return subprocess.run(
+            [str(linnet_binary), *arguments],
+            env={**os.environ, "LINNET_SERVER": server.grpc},
+            input=stdin,
+            capture_output=True,
+            text=True,
+            timeout=120,
+        )
+
+    return run
+
+
+def test_targets_are_scored_as_the_api_scores_them(linnet, server):
+    pairs = [("A bird sings.", "Ein Vogel singt."), ("A bird sings.", "Das Haus.")]
+    done = linnet("score", "--to", "de", stdin="".join(f"{s}\t{t}\n" for s, t in pairs))
+    assert (done.returncode, done.stderr) == (0, "")
+    lines = [line.split("\t") for line in done.stdout.splitlines()]
+    assert [target for _, target in lines] == [target for _, target in pairs]
+    together = linnet("score", "--to", "de", "A bird sings.", *(target for _, target in pairs))
+    assert together.stdout == done.stdout
+    for (score, _), (source, target) in zip(lines, pairs, strict=True):
+        request = server.api.ScoreRequest(
+            pairs=[{"source_text": source, "target_text": target}],
+            source_language_code="en",
+            target_language_code="de",
+        )
+        said = server.method("Score")(request, timeout=60).scores[0].score
+        assert float(score) == pytest.approx(said, abs=6e-5)  # four digits are shown
+
+
+def test_languages_are_detected_line_by_line(linnet):
+    lines = ["The dog runs across the street.", "Der Hund läuft über die Straße.", "12345"]
+    done = linnet("detect", "--lines", stdin="".join(f"{line}\n" for line in lines))
+    assert done.returncode == 0, done.stderr
+    rows = [line.split("\t") for line in done.stdout.splitlines()]
+    assert [row[0] for row in rows] == ["en", "de", "und"]
+    assert [row[2] for row in rows] == lines
+
+
+def test_one_model_is_shown_with_its_checksum_and_defaults(linnet, server):
+    model = server.method("GetModel")(server.api.GetModelRequest(name="en-de"), timeout=10).model
+    done = linnet("models", "en-de")
+    assert done.returncode == 0, done.stderr
+    assert f"sha256          {model.sha256}\n" in done.stdout
+    assert f"  beam_size             {model.default_options.beam_size}\n" in done.stdout
+    shown = json.loads(linnet("models", "--json", "en-de").stdout)
+    assert shown["sha256"] == model.sha256
+
+
+def test_word_scores_follow_their_answer(linnet, server):
+    text = "A bird sings."
+    answer = server.translate(text, word_scores=True).translations[0]
+    done = linnet("translate", "--to", "de", "--word-scores", text)
+    assert done.returncode == 0, done.stderr
+    said, words = done.stdout.rstrip("\n").rsplit("\n", 1)
+    assert said == answer.text
+    assert words.count("%") >= len(answer.segments[0].words) > 0
+
+
+def test_a_long_text_is_read_as_far_as_was_asked_for(linnet):
+    limit = ("--max-target-tokens", "9")
+    refused = linnet("summarize", *limit, stdin=LONG)
+    assert refused.returncode == 64 + 3
+    assert "reason TEXT_TOO_LONG" in refused.stderr
+    in_chunks = linnet("summarize", *limit, "--long-input", "chunk", "--json", stdin=LONG)
+    assert in_chunks.returncode == 0, in_chunks.stderr
+    assert len(json.loads(in_chunks.stdout)["summaries"][0]["segments"]) > 1
+    cut = linnet("summarize", *limit, "--long-input", "truncate", stdin=LONG)
+    assert cut.returncode == 0
+    assert "standard input: only the first " in cut.stderr
+
+
+def test_the_request_id_and_labels_are_in_the_log_and_in_errors(linnet, server):
+    flags = ("--request-id", "cli-test-17", "--label", "team=news", "--priority", "batch")
+    assert linnet("translate", "--to", "de", *flags, "A bird sings.").returncode == 0
+    lines = [line for line in server.log.read_text().splitlines() if "cli-test-17" in line]
+    assert any("news" in line for line in lines), lines
+    refused = linnet("translate", "--from", "en", "--to", "tlh", *flags, "A bird sings.")
+    assert refused.returncode == 64 + 5
+    assert "\n  request cli-test-17\n" in refused.stderr
+
+
+def on_a_terminal(command: list[str], server: str) -> tuple[int, str]:
+    """Exit status and screen of a command whose output is a terminal."""
+    ours, terminal = pty.openpty()
+    process = subprocess.Popen(
+        command,
+        env={**os.environ, "LINNET_SERVER": server},
+        stdin=subprocess.DEVNULL,
+        stdout=terminal,
+    )
+    os.close(terminal)
+    screen = b""
+    while True:
+        try:
+            read = os.read(ours, 1 << 16)
+        except OSError:  # what Linux says when the other side is closed
+            read = b""
+        if not read:
+            break
+        screen += read
+    os.close(ours)
+    return process.wait(60), screen.decode().replace("\r\n", "\n")
+
+
+@pytest.mark.parametrize("command", [["translate", "--to", "de"], ["summarize"]])
+def test_a_terminal_shows_in_the_end_what_a_pipe_gets(linnet, linnet_binary, server, command):
+    texts = ["A bird sings.  Two dogs run.", "The last line."]
+    limit = ["--max-target-tokens", "20"]
+    piped = linnet(*command, *limit, *texts)
+    assert piped.returncode == 0, piped.stderr
+    status, screen = on_a_terminal([str(linnet_binary), *command, *limit, *texts], server.grpc)
+    assert status == 0
+    assert screen == piped.stdout
