@@ -33,7 +33,7 @@ def start(
     command += [str(options.programs / "linnet-decode"), "--synthetic"]
     command += ["--bundle", str(options.bundle), "--compute", compute]
     numbers = {"source-tokens": 30, "target-tokens": 30, "batch": batch, "beam": beam}
-    numbers |= {"threads": len(cores), "repeat": max(2, 128 // (batch * beam))}
+    numbers |= {"threads": len(cores), "repeat": max(2, 60 // (batch * beam))}
     for flag, value in numbers.items():
         command += [f"--{flag}", str(value)]
     return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
@@ -100,6 +100,7 @@ def main(words: list[str] | None = None) -> int:
     add("--rounds", type=int, default=3, metavar="N", help="[%(default)s]")
     add("--batch", nargs="+", type=int, default=[2, 32], metavar="N",
         help="sentences in all, multiples of the cores [2 32]")  # fmt: skip
+    add("--beam", nargs="+", type=int, default=[5], metavar="N", help="hypotheses [5]")
     add("--programs", type=Path, default=ROOT / "build/release/bin", metavar="DIR",
         help="folder of linnet-decode [build/release/bin]")  # fmt: skip
     add("--bundles", type=Path, default=ROOT / "build/bench", metavar="DIR",
@@ -117,7 +118,7 @@ def main(words: list[str] | None = None) -> int:
     groups = []
     for compute in TYPES:
         for batch in options.batch:
-            for beam in (1, 5):
+            for beam in options.beam:
                 print(f"{compute}, {batch} sentences, beam {beam} …", file=sys.stderr)
                 groups.append(measure(options, compute, batch, beam))
     data = {"machine": facts, "rounds": options.rounds, "groups": groups}

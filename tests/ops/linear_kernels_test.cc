@@ -1,0 +1,146 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <numeric>
+#include <random>
+#include <vector>
+
+#include "model/ops/packed_matrix.h"
+#include "model/ops/params.h"
+
+// The products without torch, on arrays that end where their contents end, as in ops_test.cc.
+namespace linnet::ops {
+namespace {
+
+std::vector<float> Numbers(int64_t count, unsigned seed) {
+  std::mt19937 random(seed);
+  std::normal_distribution<float> normal;
+  std::vector<float> numbers(count);
+  for (float& number : numbers) number = normal(random);
+  return numbers;
+}
+
+struct Shape {
+  int64_t rows, inputs, outputs;
+};
+const std::vector<Shape> kShapes = {{1, 3, 1},    {1, 130, 70},  {2, 64, 64},  {5, 33, 200},
+                                    {7, 16, 513}, {100, 20, 65}, {65, 36, 128}};
+
+struct Layer {
+  explicit Layer(const Shape& s)
+      : shape(s),
+        x(Numbers(s.rows * s.inputs, 1)),
+        weight(Numbers(s.outputs * s.inputs, 2)),
+        bias(Numbers(s.outputs, 3)) {}
+
+  double Sum(int64_t row, int64_t output) const {
+    double sum = bias[output];
+    for (int64_t k = 0; k < shape.inputs; ++k) {
+      sum += double{x[row * shape.inputs + k]} * weight[output * shape.inputs + k];
+    }
+    return sum;
+  }
+  PackedMatrix Packed(PackedMatrix::Type type) const {
+    return {type, weight.data(), shape.outputs, shape.inputs};
+  }
+  // float32: sums of up to 130 products of size 1. int8: 1 % of the sum's size.
+  double Tolerance(PackedMatrix::Type type) const {
+    return type == PackedMatrix::Type::kFloat32 ? 2e-5 : 0.05 * std::sqrt(shape.inputs);
+  }
+
+  Shape shape;
+  std::vector<float> x, weight, bias;
+};
+
+constexpr PackedMatrix::Type kTypes[] = {PackedMatrix::Type::kFloat32, PackedMatrix::Type::kInt8};
+
+TEST(LinearKernel, EqualsPlainLoops) {
+  for (const Shape& s : kShapes) {
+    const Layer layer(s);
+    const auto residual = Numbers(s.rows * s.outputs, 4);
+    for (const PackedMatrix::Type type : kTypes) {
+      const PackedMatrix packed = layer.Packed(type);
+      std::vector<float> y(s.rows * s.outputs, -1.0f);
+      LinearCpu({.weight = &packed,
+                 .x = layer.x.data(),
+                 .bias = layer.bias.data(),
+                 .activation = Activation::kRelu,
+                 .residual = residual.data(),
+                 .norm_weight = nullptr,
+                 .norm_bias = nullptr,
+                 .y = y.data(),
+                 .rows = s.rows,
+                 .width = s.outputs});
+      for (int64_t i = 0; i < std::ssize(y); ++i) {
+        const double want = std::max(layer.Sum(i / s.outputs, i % s.outputs), 0.0) + residual[i];
+        ASSERT_NEAR(y[i], want, layer.Tolerance(type)) << s.rows << " x " << s.outputs;
+      }
+    }
+  }
+}
+
+TEST(BestLogitsKernel, PicksWhatASortOfItsOwnRowPicks) {
+  for (const Shape& s : kShapes) {
+    const Layer layer(s);
+    for (const PackedMatrix::Type type : kTypes) {
+      const PackedMatrix packed = layer.Packed(type);
+      std::vector<float> all(s.rows * s.outputs);
+      LinearCpu({.weight = &packed,
+                 .x = layer.x.data(),
+                 .bias = layer.bias.data(),
+                 .activation = Activation::kNone,
+                 .residual = nullptr,
+                 .norm_weight = nullptr,
+                 .norm_bias = nullptr,
+                 .y = all.data(),
+                 .rows = s.rows,
+                 .width = s.outputs});
+      std::vector<int32_t> counts(s.rows), also(s.rows);
+      for (int64_t r = 0; r < s.rows; ++r) {
+        counts[r] = static_cast<int32_t>(r % std::min<int64_t>(s.outputs + 1, 20));
+        also[r] = static_cast<int32_t>(r * 31 % (s.outputs + 1)) - 1;
+      }
+      const int64_t width = *std::max_element(counts.begin(), counts.end()) + 1;
+      const std::vector<float> temperatures(s.rows, 0.5f);
+      std::vector<float> logits(s.rows * width), normalizers(s.rows);
+      std::vector<int32_t> found(s.rows * width);
+      BestLogitsCpu({.weight = &packed,
+                     .given = nullptr,
+                     .x = layer.x.data(),
+                     .bias = layer.bias.data(),
+                     .counts = counts.data(),
+                     .also = also.data(),
+                     .temperatures = temperatures.data(),
+                     .logits = logits.data(),
+                     .found = found.data(),
+                     .log_normalizers = normalizers.data(),
+                     .rows = s.rows,
+                     .tokens = s.outputs,
+                     .width = width});
+      for (int64_t r = 0; r < s.rows; ++r) {
+        const float* row = &all[r * s.outputs];
+        std::vector<int32_t> order(s.outputs);
+        std::iota(order.begin(), order.end(), 0);
+        std::stable_sort(order.begin(), order.end(),
+                         [&](int32_t a, int32_t b) { return row[a] > row[b]; });
+        double sum = 0;
+        for (int64_t i = 0; i < s.outputs; ++i) sum += std::exp(double{row[i]} / 0.5);
+        // 1e-5: float32 keeps 24 bits of sums of size up to 100.
+        EXPECT_NEAR(normalizers[r], std::log(sum), 1e-5 * (10 + std::abs(std::log(sum))));
+        for (int64_t i = 0; i < width; ++i) {
+          const int32_t want = i < counts[r] ? order[i] : i == counts[r] ? also[r] : -1;
+          ASSERT_EQ(found[r * width + i], want) << "row " << r << ", place " << i;
+          ASSERT_EQ(logits[r * width + i],
+                    want < 0 ? -std::numeric_limits<float>::infinity() : row[want]);
+        }
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace linnet::ops
