@@ -273,16 +273,17 @@ def test_the_replicas_answer_behind_their_balancer(project, client):
         pytest.skip(f"no image {project.services['balancer']['image']}")
     project.up("replicas")
     replicas = project.all_of("replica")
-    assert len(replicas) == 3
+    assert len(replicas) == project.replicas
 
     def answered(replica: Container) -> bool:
-        run(*client("translate", "--to", "de", "Good morning.", port="LINNET_BALANCER_PORT"))
+        port = "LINNET_BALANCER_PORT"
+        run(*client("translate", "--to", "de", "--wait", "30s", "Good morning.", port=port))
         return not re.search(r'code="OK",method="Translate"\} 0$', scrape(replica), re.MULTILINE)
 
     for replica in replicas:
         wait_until(lambda replica=replica: answered(replica), f"{replica.name} is called")
     up = 'count(up{job="linnet"} == 1)'
-    wait_until(lambda: query(project, up) == 4, "Prometheus has found them all")
+    wait_until(lambda: query(project, up) == 1 + project.replicas, "Prometheus has found them all")
 
 
 def test_down_leaves_nothing(project):

@@ -160,6 +160,9 @@ class Project:
         self.ports = {name: free_port() for name in ports}
         self.environment = {name: str(port) for name, port in self.ports.items()}
         self.environment["LINNET_IMAGE"] = image
+        # podman-compose 1.0 fails at a second replica of a service that has a health check.
+        self.replicas = 1 if engine.command == "podman" else 3
+        self.environment["LINNET_REPLICAS"] = str(self.replicas)
         self.services = yaml.safe_load((ROOT / "docker-compose.yml").read_text())["services"]
 
     @property

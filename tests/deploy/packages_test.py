@@ -61,7 +61,7 @@ def test_packages_say_the_version_of_the_project(packages):
 
 
 def test_programs_say_the_version_of_the_project(unpacked):
-    for program in ("linnet-server", "linnet", "linnet-load"):
+    for program in ("linnet-server", "linnet-decode", "linnet", "linnet-load"):
         done = subprocess.run(
             [unpacked / "usr/bin" / program, "--version"],
             capture_output=True,

@@ -42,6 +42,8 @@ class Prometheus:
             with opener.open(url, timeout=10) as answer:
                 return json.load(answer)["data"]
         except urllib.error.HTTPError as error:
+            if error.code == 503:  # it is still opening its storage
+                raise
             raise AssertionError(f"{parameters}: {error.read().decode()}") from error
 
     def query(self, expression: str) -> list[dict]:
