@@ -14,7 +14,7 @@ Sets up as ./start.sh --build --tools does, builds the release preset with its t
   check      ./start.sh --check, what a newcomer runs
   style      ruff, mypy, and shellcheck where it is installed
 and with --all
-  asan       the C++ tests under AddressSanitizer and UndefinedBehaviorSanitizer
+  asan       the C++ tests and short runs of the fuzz targets under AddressSanitizer and UndefinedBehaviorSanitizer
   tsan       the tests of tests/server under ThreadSanitizer
   deployment balancers and replicas; the image and the compose project, built and run, where podman or docker works
 

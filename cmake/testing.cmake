@@ -31,4 +31,7 @@ function(linnet_fuzz_test name)
   add_test(NAME fuzz.${name} COMMAND ${name}_fuzz -runs=${ARG_RUNS} -seed=1 "${found}"
            "${CMAKE_CURRENT_SOURCE_DIR}/corpus/${name}" WORKING_DIRECTORY "${CMAKE_CURRENT_BINARY_DIR}")
   set_tests_properties(fuzz.${name} PROPERTIES TIMEOUT 300)
+  if(EXISTS /dev/shm)  # thousands of small files
+    set_tests_properties(fuzz.${name} PROPERTIES ENVIRONMENT TMPDIR=/dev/shm)
+  endif()
 endfunction()

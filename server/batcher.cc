@@ -69,11 +69,14 @@ void Batcher::EndAll(const absl::Status& status, absl::Time /*now*/) {
   for (auto& [key, sequence] : waiting) End(std::move(sequence), status);
 }
 
-std::unique_ptr<Sequence> Batcher::Unqueue(FairQueue::Iterator which) {
-  std::unique_ptr<Sequence> sequence = waiting_.Drop(which);
-  --calls_[sequence->caller.call].waiting;
-  Forget(sequence->caller.call);
-  return sequence;
+std::vector<std::unique_ptr<Sequence>> Batcher::Unqueue(
+    absl::FunctionRef<bool(const Sequence&)> unwanted) {
+  std::vector<std::unique_ptr<Sequence>> sequences = waiting_.DropIf(unwanted);
+  for (const auto& sequence : sequences) {
+    --calls_[sequence->caller.call].waiting;
+    Forget(sequence->caller.call);
+  }
+  return sequences;
 }
 
 std::unique_ptr<Sequence> Batcher::Unseat(Seats::iterator which) {
@@ -115,10 +118,12 @@ void Batcher::DropUnwanted(absl::Time now, StepReport& report) {
     }
     return absl::OkStatus();
   };
-  for (auto next = waiting_.begin(); next != waiting_.end();) {
-    const auto it = next++;
-    absl::Status status = verdict(*it->second);
-    if (!status.ok()) End(Unqueue(it), std::move(status));
+  auto unwanted = [now](const Sequence& sequence) {
+    return IsCancelled(sequence) || sequence.deadline <= now;
+  };
+  for (auto& sequence : Unqueue(unwanted)) {
+    absl::Status status = verdict(*sequence);
+    End(std::move(sequence), std::move(status));
   }
   for (auto next = seated_.begin(); next != seated_.end();) {
     const auto it = next++;
@@ -135,15 +140,15 @@ void Batcher::DropStale(absl::Time now, StepReport& report) {
   shed_.Step(somebody_waits, now);
   const absl::Duration most = shed_.most_wait(now);
   if (most == absl::InfiniteDuration()) return;
-  for (auto next = waiting_.begin(); next != waiting_.end();) {
-    const auto it = next++;
-    const Sequence& sequence = *it->second;
-    const absl::Duration waited = now - sequence.times.submitted;
-    if (calls_[sequence.caller.call].begun || waited <= most) continue;
+  auto stale = [&](const Sequence& sequence) {
+    return !calls_[sequence.caller.call].begun && now - sequence.times.submitted > most;
+  };
+  for (auto& sequence : Unqueue(stale)) {
     ++report.shed;
     // Who was sent away together shall not come back together.
-    const absl::Duration delay = most * (0.75 + 0.05 * (sequence.input.id % 11));
-    End(Unqueue(it), WaitedTooLong(waited, delay));
+    const absl::Duration delay = most * (0.75 + 0.05 * (sequence->input.id % 11));
+    const absl::Duration waited = now - sequence->times.submitted;
+    End(std::move(sequence), WaitedTooLong(waited, delay));
   }
 }
 
@@ -190,7 +195,9 @@ void Batcher::SeatNewcomers(absl::FunctionRef<absl::Time()> clock, StepReport& r
     }
   } else if (newcomers.empty() && seated_.empty() && !waiting_.empty()) {
     // Nobody will ever leave to make room: without this the queue would stand still for good.
-    auto first = Unqueue(waiting_.begin());
+    const Sequence* hopeless = waiting_.begin()->second.get();
+    auto first =
+        std::move(Unqueue([&](const Sequence& other) { return &other == hopeless; }).front());
     ++report.failed;
     absl::Status status =
         absl::InternalError(absl::StrCat("the engine is empty and has no room for a source of ",

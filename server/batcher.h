@@ -108,7 +108,7 @@ class Batcher {
               StepReport& report);
 
   using Seats = std::map<model::SequenceId, std::unique_ptr<Sequence>>;
-  std::unique_ptr<Sequence> Unqueue(FairQueue::Iterator which);
+  std::vector<std::unique_ptr<Sequence>> Unqueue(absl::FunctionRef<bool(const Sequence&)> unwanted);
   std::unique_ptr<Sequence> Unseat(Seats::iterator which);
   void Forget(uint64_t call);  // if nothing of it is left here
 

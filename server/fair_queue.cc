@@ -19,13 +19,7 @@ void FairQueue::Push(std::unique_ptr<Sequence> sequence) {
   sequences_.emplace(Key{begin, next_number_++}, std::move(sequence));
 }
 
-std::unique_ptr<Sequence> FairQueue::Serve(Iterator which) {
-  // Some may be served out of turn, from behind others that cannot be: time does not run backwards.
-  present_ = std::max(present_, which->first.first);
-  return Drop(which);
-}
-
-std::unique_ptr<Sequence> FairQueue::Drop(Iterator which) {
+std::unique_ptr<Sequence> FairQueue::Take(Iterator which) {
   std::unique_ptr<Sequence> sequence = std::move(which->second);
   sequences_.erase(which);
   --lines_[FlowOf(sequence->caller)].waiting;
@@ -34,6 +28,39 @@ std::unique_ptr<Sequence> FairQueue::Drop(Iterator which) {
     present_ = 0;
   }
   return sequence;
+}
+
+std::unique_ptr<Sequence> FairQueue::Serve(Iterator which) {
+  // Some may be served out of turn, from behind others that cannot be: time does not run backwards.
+  present_ = std::max(present_, which->first.first);
+  return Take(which);
+}
+
+std::vector<std::unique_ptr<Sequence>> FairQueue::DropIf(
+    absl::FunctionRef<bool(const Sequence&)> unwanted) {
+  std::vector<std::unique_ptr<Sequence>> dropped;
+  if (std::none_of(sequences_.begin(), sequences_.end(),
+                   [&](const auto& entry) { return unwanted(*entry.second); }))
+    return dropped;
+  std::map<Flow, double> moved_up;  // virtual time that the flow has got back
+  Sequences kept;
+  for (auto& [key, sequence] : std::exchange(sequences_, {})) {
+    double& back = moved_up[FlowOf(sequence->caller)];
+    if (unwanted(*sequence)) {
+      back += static_cast<double>(sequence->work()) / sequence->caller.weight();
+      --lines_[FlowOf(sequence->caller)].waiting;
+      dropped.push_back(std::move(sequence));
+      continue;
+    }
+    // Not before the present, unless it has stood there already.
+    const double begin = std::max(key.first - back, std::min(key.first, present_));
+    kept.emplace(Key{begin, key.second}, std::move(sequence));
+  }
+  sequences_ = std::move(kept);
+  for (const auto& [flow, back] : moved_up)
+    lines_[flow].end = std::max(present_, lines_[flow].end - back);
+  if (sequences_.empty()) DropAll();
+  return dropped;
 }
 
 FairQueue::Sequences FairQueue::DropAll() {

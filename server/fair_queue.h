@@ -4,7 +4,9 @@
 #include <map>
 #include <memory>
 #include <utility>
+#include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "server/caller.h"
 #include "server/sequence.h"
 
@@ -35,9 +37,11 @@ class FairQueue {
   bool empty() const { return sequences_.empty(); }
   size_t size() const { return sequences_.size(); }
 
-  // Takes one out because it is served, or because it is not wanted any more.
+  // Takes one out because it is served.
   std::unique_ptr<Sequence> Serve(Iterator which);
-  std::unique_ptr<Sequence> Drop(Iterator which);
+  // Takes those out that are not wanted any more, in order. They cost nothing: what stands behind
+  // them in their flow moves up.
+  std::vector<std::unique_ptr<Sequence>> DropIf(absl::FunctionRef<bool(const Sequence&)> unwanted);
   // Takes all out.
   Sequences DropAll();
 
@@ -46,6 +50,8 @@ class FairQueue {
     double end = 0;  // virtual, of its last sequence
     int waiting = 0;
   };
+
+  std::unique_ptr<Sequence> Take(Iterator which);
 
   double present_ = 0;
   uint64_t next_number_ = 0;

@@ -3,17 +3,22 @@
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
 
+#include <nlohmann/json.hpp>
+
 #include "absl/strings/escaping.h"
 
 namespace linnet::server {
 namespace {
+
+constexpr char kText[] = "%Y-%m-%dT%H:%M:%S.%eZ %l %v";
+bool json_lines = false;
 
 // Standard output belongs to the line that says "ready". Leaked on purpose: threads may log until
 // the very end.
 spdlog::logger& Logger() {
   static spdlog::logger& logger = [&]() -> spdlog::logger& {
     auto* made = new spdlog::logger("linnet", std::make_shared<spdlog::sinks::stderr_sink_mt>());
-    made->set_pattern("%Y-%m-%dT%H:%M:%S.%eZ %l %v", spdlog::pattern_time_type::utc);
+    made->set_pattern(kText, spdlog::pattern_time_type::utc);
     return *made;
   }();
   return logger;
@@ -29,7 +34,18 @@ bool NeedsQuotes(absl::string_view value) {
 
 }  // namespace
 
-std::string FormatLogLine(absl::string_view event, std::initializer_list<LogField> fields) {
+std::string FormatJsonFields(absl::string_view event, std::span<const LogField> fields) {
+  auto quoted = [](absl::string_view text) {
+    return nlohmann::json(std::string(text))
+        .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  };
+  std::string line = absl::StrCat("\"event\":", quoted(event));
+  for (const LogField& field : fields)
+    absl::StrAppend(&line, ",", quoted(field.key), ":", quoted(field.value));
+  return line;
+}
+
+std::string FormatLogLine(absl::string_view event, std::span<const LogField> fields) {
   std::string line(event);
   for (const LogField& field : fields) {
     if (NeedsQuotes(field.value)) {
@@ -42,6 +58,10 @@ std::string FormatLogLine(absl::string_view event, std::initializer_list<LogFiel
 }
 
 void Log(LogLevel level, absl::string_view event, std::initializer_list<LogField> fields) {
+  Log(level, event, std::span<const LogField>(fields.begin(), fields.size()));
+}
+
+void Log(LogLevel level, absl::string_view event, std::span<const LogField> fields) {
   const spdlog::level::level_enum spdlog_level = [&] {
     switch (level) {
       case LogLevel::kDebug:
@@ -56,7 +76,19 @@ void Log(LogLevel level, absl::string_view event, std::initializer_list<LogField
     return spdlog::level::err;
   }();
   if (!Logger().should_log(spdlog_level)) return;
-  Logger().log(spdlog_level, "{}", FormatLogLine(event, fields));
+  Logger().log(spdlog_level, "{}",
+               json_lines ? FormatJsonFields(event, fields) : FormatLogLine(event, fields));
+}
+
+absl::Status SetLogFormat(absl::string_view name) {
+  if (name != "text" && name != "json") {
+    return absl::InvalidArgumentError(
+        absl::StrCat("log format \"", name, "\" is none of text, json"));
+  }
+  json_lines = name == "json";
+  Logger().set_pattern(json_lines ? R"({"time":"%Y-%m-%dT%H:%M:%S.%eZ","level":"%l",%v})" : kText,
+                       spdlog::pattern_time_type::utc);
+  return absl::OkStatus();
 }
 
 absl::Status SetLogLevel(absl::string_view name) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <initializer_list>
+#include <span>
 #include <string>
 
 #include "absl/status/status.h"
@@ -17,14 +18,28 @@ struct LogField {
   std::string value;
 };
 
-// One line per event on standard error: time, level, event, key=value. Values with blanks or quotes
-// are quoted. Never pass text of a request: counts and sizes say enough. Thread-safe.
+// One line per event on standard error: time, level, event, key=value; or an object of JSON with
+// the same. Values with blanks or quotes are quoted. Never pass text of a request: counts and sizes
+// say enough. Thread-safe.
 void Log(LogLevel level, absl::string_view event, std::initializer_list<LogField> fields);
+void Log(LogLevel level, absl::string_view event, std::span<const LogField> fields);
 
 // "debug", "info", "warning" or "error"; InvalidArgumentError lists them.
 absl::Status SetLogLevel(absl::string_view name);
 
+// "text" or "json"; InvalidArgumentError otherwise. At start, before there are other threads.
+absl::Status SetLogFormat(absl::string_view name);
+
 // event key=value …, without time and level.
-std::string FormatLogLine(absl::string_view event, std::initializer_list<LogField> fields);
+std::string FormatLogLine(absl::string_view event, std::span<const LogField> fields);
+inline std::string FormatLogLine(absl::string_view event, std::initializer_list<LogField> fields) {
+  return FormatLogLine(event, std::span<const LogField>(fields.begin(), fields.size()));
+}
+// "event":"…","key":"value" …, without time, level and braces. What is not UTF-8 is replaced.
+std::string FormatJsonFields(absl::string_view event, std::span<const LogField> fields);
+inline std::string FormatJsonFields(absl::string_view event,
+                                    std::initializer_list<LogField> fields) {
+  return FormatJsonFields(event, std::span<const LogField>(fields.begin(), fields.size()));
+}
 
 }  // namespace linnet::server

@@ -1,22 +1,337 @@
 #include "server/options.h"
 
+#include <unistd.h>
+
 #include <CLI/CLI.hpp>
+#include <algorithm>
+#include <fstream>
+#include <memory>
 #include <sstream>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "absl/strings/strip.h"
 #include "server/log.h"
 
 namespace linnet::server {
 namespace {
 
 constexpr int kUsageError = 2;
+constexpr char kPrefix[] = "LINNET_SERVER_";
 
 const CLI::Validator kAddress(
     [](std::string& value) { return std::string(CheckAddress(value).message()); }, "HOST:PORT",
     "address");
 
+// Options that say something else than how the server is to be.
+bool IsSetting(const CLI::Option& option) {
+  const std::string name = option.get_single_name();
+  return name != "help" && name != "version" && name != "config" && name != "print-config";
+}
+
+// All settings, in the order of --help. Durations are seconds on the outside.
+class Parser {
+ public:
+  Parser();
+
+  ParsedOptions Parse(int argc, const char* const* argv,
+                      const std::vector<std::string>& environment);
+
+ private:
+  template <typename Value>
+  CLI::Option* Add(const std::string& name, Value& value, const std::string& meaning) {
+    return app_.add_option("--" + name, value, meaning)->group(group_);
+  }
+  CLI::Option* AddSeconds(const std::string& name, absl::Duration& duration,
+                          const std::string& meaning, double least = 0) {
+    seconds_.push_back(std::make_unique<std::pair<double, absl::Duration*>>(
+        absl::ToDoubleSeconds(duration), &duration));
+    return Add(name, seconds_.back()->first, "Seconds " + meaning)
+        ->check(CLI::Range(least, 86400.0));
+  }
+  void AddModels();
+  void AddNetwork();
+  void AddEngine();
+  void AddLimits();
+  void AddLife();
+
+  absl::Status AddFile(const std::string& path, std::vector<std::string>& arguments) const;
+  std::vector<Setting> Settings() const;
+  ParsedOptions Text(std::string text, int exit_status) const;
+
+  CLI::App app_;
+  Options options_;
+  std::string group_;
+  std::string models_;
+  std::string config_;
+  bool print_ = false;
+  std::vector<std::unique_ptr<std::pair<double, absl::Duration*>>> seconds_;
+};
+
+Parser::Parser()
+    : app_(
+          "linnet-server: translates and summarises over gRPC (linnet.v1.TextService).\n"
+          "Prints \"ready grpc=HOST:PORT metrics=HOST:PORT\" on standard output once it serves; "
+          "logs go to standard error.\n"
+          "SIGTERM and SIGINT drain it, a second one ends it at once; SIGHUP reads the models "
+          "again.\n"
+          "Each flag --some-name can be given as LINNET_SERVER_SOME_NAME in the environment and "
+          "as some-name = VALUE in a file as well; a flag goes before the environment, that "
+          "before the file.\n"
+          "Exit status: 0 stopped when told to, 1 could not start, 2 bad flags, 3 stopped while "
+          "an engine did not answer.",
+          "linnet-server") {
+  app_.option_defaults()->always_capture_default()->multi_option_policy(
+      CLI::MultiOptionPolicy::TakeLast);
+  app_.set_version_flag("--version", "linnet-server " LINNET_VERSION);
+  app_.add_option("--config", config_, "File of settings")->option_text("FILE");
+  app_.add_flag("--print-config", print_, "Print the settings in effect as such a file, and leave");
+  AddModels();
+  AddNetwork();
+  AddEngine();
+  AddLimits();
+  AddLife();
+}
+
+void Parser::AddModels() {
+  group_ = "Models";
+  Add("models", models_, "Folder of bundles, or one bundle; SIGHUP reads it again")
+      ->option_text("DIR");
+  Add("max-model-bytes", options_.max_model_bytes,
+      "Bytes of the files of all models in memory at most, those that a reload replaces among "
+      "them; 0: any number")
+      ->check(CLI::Range(int64_t{0}, int64_t{1} << 50));
+}
+
+void Parser::AddNetwork() {
+  group_ = "Network and security";
+  SecurityOptions& security = options_.security;
+  Add("listen", options_.listen, "Address of the gRPC service; port 0 picks a free one")
+      ->check(kAddress);
+  Add("metrics-listen", options_.metrics_listen,
+      "Address of the Prometheus page; port 0 picks a free one")
+      ->check(kAddress);
+  Add("tls-cert", security.tls_certificate,
+      "Certificate of the server, PEM, read again when it changes; without one nothing is "
+      "encrypted");
+  Add("tls-key", security.tls_key, "Its key");
+  Add("tls-client-ca", security.tls_client_ca,
+      "Certificates, PEM, one of which must have signed that of a client");
+  Add("tokens", security.tokens,
+      "File of bearer tokens, a line each: TOKEN NAME RIGHTS, where rights are inference, admin or "
+      "both with a comma; read again when it changes. Needs TLS, or an address of this machine");
+  Add("channelz", security.channelz, "Whether gRPC's own state can be looked at")
+      ->default_str("false");
+  Add("max-metadata-bytes", security.max_metadata_bytes, "Bytes of the headers of a call at most")
+      ->check(CLI::Range(1024, 1 << 24));
+  Add("max-streams", security.max_streams, "Calls at once on one connection at most")
+      ->check(CLI::Range(1, 1 << 20));
+  AddSeconds("max-idle", security.max_idle, "without a call after which a connection is closed", 1);
+  AddSeconds("keepalive", security.keepalive,
+             "of silence after which a client is asked whether it is still there", 1);
+}
+
+void Parser::AddEngine() {
+  group_ = "Engine";
+  Add("device", options_.device, "cpu or cuda");
+  Add("compute", options_.compute,
+      "auto, float32, bfloat16, float16 or int8, as far as built for the device");
+  Add("threads", options_.threads, "Threads inside a step of each engine; 0: one per core")
+      ->check(CLI::Range(0, 1024));
+  Add("rows", options_.rows, "Hypotheses that a step of each engine holds at most")
+      ->check(CLI::Range(1, 65536));
+  Add("memory-tokens", options_.memory_tokens, "Source tokens that each engine holds at most")
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 32));
+  AddSeconds("engine-patience", options_.engine_patience,
+             "in one encoder call or step after which an engine counts as stuck", 0.1);
+  Add("max-encode-tokens", options_.batcher.max_encode_tokens,
+      "Source tokens that are encoded between two steps at most")
+      ->check(CLI::Range(1, 1 << 24));
+  Add("admit-wait-steps", options_.batcher.admit.max_wait_steps,
+      "Steps that a newcomer waits at most for others to be encoded with")
+      ->check(CLI::Range(0, 1000));
+  Add("encode-call-steps", options_.batcher.admit.encode_call_steps,
+      "What an encoder call costs beside its tokens, in decoder steps: the higher, the longer "
+      "newcomers wait for others")
+      ->check(CLI::Range(0.0, 1000.0));
+  Add("encode-call-tokens", options_.batcher.admit.encode_call_tokens,
+      "The same in source tokens: the higher, the more padding a call may have")
+      ->check(CLI::Range(0, 1 << 24));
+}
+
+void Parser::AddLimits() {
+  group_ = "Limits";
+  Add("max-admitted-tokens", options_.admission.max_tokens,
+      "Work in the house at most: (source + most target tokens) x beam size, summed over segments")
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 40));
+  Add("max-admitted-bytes", options_.admission.max_bytes,
+      "Bytes of the requests in the house at most")
+      ->check(CLI::Range(int64_t{8192}, int64_t{1} << 40));
+  Add("max-call-rows-ratio", options_.batcher.max_call_rows_ratio,
+      "Of the rows at most for one call, which for a document is all of its lines")
+      ->check(CLI::Range(0.0, 1.0));
+  AddSeconds("overload-interval", options_.batcher.shed.interval,
+             "after which a line of waiting calls that never ends is an overload");
+  AddSeconds("overload-wait", options_.batcher.shed.most_wait,
+             "that a call waits at most, in an overload, until something of it begins");
+  Add("max-contents", options_.text.max_contents, "Texts in one call at most")
+      ->check(CLI::Range(1, 1 << 20));
+  Add("max-text-bytes", options_.text.max_text_bytes, "Bytes of text in one call at most")
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 30));
+  Add("max-lines-under-way", options_.text.max_lines_under_way,
+      "Lines of one document that are in the server at most")
+      ->check(CLI::Range(1, 1 << 16));
+  Add("text-threads", options_.text_threads, "Threads that split and tokenise")
+      ->check(CLI::Range(1, 256));
+}
+
+void Parser::AddLife() {
+  group_ = "Life and logs";
+  AddSeconds("lame-duck", options_.lame_duck,
+             "that the server goes on as before after SIGTERM, but for its health: balancers need "
+             "some to look elsewhere");
+  AddSeconds("drain-timeout", options_.drain_timeout,
+             "that calls may take to end after SIGTERM and the lame duck");
+  Add("log-level", options_.log_level, "What is logged at least")
+      ->check(CLI::IsMember({"debug", "info", "warning", "error"}));
+  Add("log-format", options_.log_format, "Lines of text, or of JSON")
+      ->check(CLI::IsMember({"text", "json"}));
+}
+
+absl::Status Parser::AddFile(const std::string& path, std::vector<std::string>& arguments) const {
+  std::ifstream stream(path);
+  if (!stream) return absl::NotFoundError(absl::StrCat("--config: cannot read ", path));
+  std::vector<CLI::ConfigItem> items;
+  try {
+    items = CLI::ConfigBase().from_config(stream);
+  } catch (const CLI::Error& error) {
+    return absl::InvalidArgumentError(absl::StrCat(path, ": ", error.what()));
+  }
+  for (const CLI::ConfigItem& item : items) {
+    const CLI::Option* option = app_.get_option_no_throw("--" + item.name);
+    if (!item.parents.empty() || option == nullptr || !IsSetting(*option)) {
+      return absl::InvalidArgumentError(absl::StrCat(path, ": there is no setting \"",
+                                                     item.fullname(),
+                                                     "\"; --print-config prints all of them"));
+    }
+    if (item.inputs.size() != 1) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(path, ": ", item.name, " has ", item.inputs.size(), " values: give one"));
+    }
+    // CLI11 would take the next argument for the value of "--name=".
+    if (item.inputs.front().empty()) continue;
+    arguments.push_back(absl::StrCat("--", item.name, "=", item.inputs.front()));
+  }
+  return absl::OkStatus();
+}
+
+std::vector<Setting> Parser::Settings() const {
+  std::vector<Setting> settings;
+  for (const CLI::Option* option : app_.get_options()) {
+    if (!IsSetting(*option)) continue;
+    settings.push_back({option->get_group(), option->get_single_name(),
+                        option->count() > 0 ? option->as<std::string>() : option->get_default_str(),
+                        option->get_default_str(), option->get_description()});
+  }
+  return settings;
+}
+
+ParsedOptions Parser::Text(std::string text, int exit_status) const {
+  ParsedOptions parsed;
+  parsed.text = std::move(text);
+  parsed.exit_status = exit_status;
+  return parsed;
+}
+
+ParsedOptions Parser::Parse(int argc, const char* const* argv,
+                            const std::vector<std::string>& environment) {
+  std::vector<std::string> from_environment;
+  for (const std::string& variable : environment) {
+    absl::string_view rest = variable;
+    if (!absl::ConsumePrefix(&rest, kPrefix)) continue;
+    const size_t equals = rest.find('=');
+    const std::string name =
+        absl::StrReplaceAll(absl::AsciiStrToLower(rest.substr(0, equals)), {{"_", "-"}});
+    const std::string value(equals == absl::string_view::npos ? "" : rest.substr(equals + 1));
+    const CLI::Option* option = app_.get_option_no_throw("--" + name);
+    if (option == nullptr || (!IsSetting(*option) && name != "config")) {
+      return Text(absl::StrCat("linnet-server: the environment has ",
+                               variable.substr(0, variable.find('=')),
+                               ", and there is no setting \"", name, "\"\n"),
+                  kUsageError);
+    }
+    if (name == "config") {
+      config_ = value;
+    } else if (!value.empty()) {
+      from_environment.push_back(absl::StrCat("--", name, "=", value));
+    }
+  }
+  for (int i = 1; i < argc; ++i) {  // wherever it stands, the file comes first
+    absl::string_view flag = argv[i];
+    if (flag == "--config" && i + 1 < argc) config_ = argv[i + 1];
+    if (absl::ConsumePrefix(&flag, "--config=")) config_ = std::string(flag);
+  }
+  std::vector<std::string> arguments;
+  if (!config_.empty()) {
+    if (absl::Status status = AddFile(config_, arguments); !status.ok())
+      return Text(absl::StrCat("linnet-server: ", status.message(), "\n"), kUsageError);
+  }
+  // The last one counts.
+  arguments.insert(arguments.end(), from_environment.begin(), from_environment.end());
+  arguments.insert(arguments.end(), argv + 1, argv + argc);
+  std::reverse(arguments.begin(), arguments.end());  // as CLI11 wants a vector
+  try {
+    app_.parse(arguments);
+  } catch (const CLI::ParseError& error) {
+    std::ostringstream out, err;
+    const int status = app_.exit(error, out, err);
+    return Text(status == 0 ? out.str() : err.str(), status == 0 ? 0 : kUsageError);
+  }
+  if (print_) {
+    std::string text;
+    std::string group;
+    for (const Setting& setting : Settings()) {
+      if (group != setting.group)
+        absl::StrAppend(&text, group.empty() ? "" : "\n", "# ", setting.group, "\n");
+      group = setting.group;
+      absl::StrAppend(&text, setting.name, " = \"", setting.value, "\"\n");
+    }
+    return Text(std::move(text), 0);
+  }
+  if (models_.empty())
+    return Text("--models is required\nRun with --help for more information.\n", kUsageError);
+  if (options_.security.tls_certificate.empty() != options_.security.tls_key.empty())
+    return Text("--tls-cert and --tls-key belong together: give both\n", kUsageError);
+  if (!options_.security.tls_client_ca.empty() && options_.security.tls_certificate.empty())
+    return Text("--tls-client-ca needs --tls-cert and --tls-key\n", kUsageError);
+  for (const auto& one : seconds_) *one->second = absl::Seconds(one->first);
+  options_.models = models_;
+  ParsedOptions parsed = Text("", 0);
+  parsed.options = options_;
+  parsed.settings = Settings();
+  parsed.run = true;
+  return parsed;
+}
+
 }  // namespace
+
+std::string Setting::environment() const {
+  return absl::StrCat(kPrefix, absl::StrReplaceAll(absl::AsciiStrToUpper(name), {{"-", "_"}}));
+}
+
+ParsedOptions ParseOptions(int argc, const char* const* argv,
+                           const std::vector<std::string>& environment) {
+  return Parser().Parse(argc, argv, environment);
+}
+
+std::vector<std::string> ProcessEnvironment() {
+  std::vector<std::string> variables;
+  for (char** variable = environ; variable != nullptr && *variable != nullptr; ++variable)
+    variables.emplace_back(*variable);
+  return variables;
+}
 
 absl::Status CheckAddress(absl::string_view address) {
   const size_t colon = address.rfind(':');
@@ -38,143 +353,10 @@ std::string WithPort(absl::string_view address, int port) {
   return absl::StrCat(address.substr(0, address.rfind(':')), ":", port);
 }
 
-ParsedOptions ParseOptions(int argc, const char* const* argv) {
-  ParsedOptions parsed;
-  Options& options = parsed.options;
-  double drain_seconds = absl::ToDoubleSeconds(options.drain_timeout);
-  double overload_seconds = absl::ToDoubleSeconds(options.batcher.shed.interval);
-  double overload_wait_seconds = absl::ToDoubleSeconds(options.batcher.shed.most_wait);
-  double patience_seconds = absl::ToDoubleSeconds(options.engine_patience);
-  double lame_duck_seconds = absl::ToDoubleSeconds(options.lame_duck);
-  std::string models;
-
-  CLI::App app(
-      "linnet-server: translates and summarises over gRPC (linnet.v1.TextService).\n"
-      "Prints \"ready grpc=HOST:PORT metrics=HOST:PORT\" on standard output once it serves; logs "
-      "go to standard error.\n"
-      "SIGTERM and SIGINT drain it, a second one ends it at once.\n"
-      "Exit status: 0 stopped when told to, 1 could not start, 2 bad flags, 3 stopped while "
-      "an engine did not answer.",
-      "linnet-server");
-  app.option_defaults()->always_capture_default();
-  app.set_version_flag("--version", LINNET_VERSION);
-  app.add_option("--models", models, "Folder of bundles, or one bundle; SIGHUP reads it again")
-      ->required()
-      ->option_text("DIR");
-  app.add_option("--max-model-bytes", options.max_model_bytes,
-                 "Bytes of the files of all models in memory at most, those that a reload replaces "
-                 "among them; 0: any number")
-      ->check(CLI::Range(int64_t{0}, int64_t{1} << 50));
-  app.add_option("--listen", options.listen, "Address of the gRPC service; port 0 picks a free one")
-      ->check(kAddress);
-  app.add_option("--metrics-listen", options.metrics_listen,
-                 "Address of the Prometheus page; port 0 picks a free one")
-      ->check(kAddress);
-  app.add_option("--device", options.device, "cpu or cuda");
-  app.add_option("--compute", options.compute,
-                 "auto, float32, bfloat16, on CUDA float16, on the CPU int8");
-  app.add_option("--threads", options.threads,
-                 "Threads inside a step of each engine; 0: one per core")
-      ->check(CLI::Range(0, 1024));
-  app.add_option("--rows", options.rows, "Hypotheses that a step of each engine holds at most")
-      ->check(CLI::Range(1, 65536));
-  app.add_option("--memory-tokens", options.memory_tokens,
-                 "Source tokens that each engine holds at most")
-      ->check(CLI::Range(int64_t{1}, int64_t{1} << 32));
-  app.add_option("--max-encode-tokens", options.batcher.max_encode_tokens,
-                 "Source tokens that are encoded between two steps at most")
-      ->check(CLI::Range(1, 1 << 24));
-  app.add_option("--admit-wait-steps", options.batcher.admit.max_wait_steps,
-                 "Steps that a newcomer waits at most for others to be encoded with")
-      ->check(CLI::Range(0, 1000));
-  app.add_option("--encode-call-steps", options.batcher.admit.encode_call_steps,
-                 "What an encoder call costs beside its tokens, in decoder steps: the higher, the "
-                 "longer newcomers wait for others")
-      ->check(CLI::Range(0.0, 1000.0));
-  app.add_option("--encode-call-tokens", options.batcher.admit.encode_call_tokens,
-                 "The same in source tokens: the higher, the more padding a call may have")
-      ->check(CLI::Range(0, 1 << 24));
-  app.add_option("--max-admitted-tokens", options.admission.max_tokens,
-                 "Work in the house at most: (source + most target tokens) x beam size, summed "
-                 "over segments")
-      ->check(CLI::Range(int64_t{1}, int64_t{1} << 40));
-  app.add_option("--max-admitted-bytes", options.admission.max_bytes,
-                 "Bytes of the requests in the house at most")
-      ->check(CLI::Range(int64_t{8192}, int64_t{1} << 40));
-  app.add_option("--max-call-rows-ratio", options.batcher.max_call_rows_ratio,
-                 "Of the rows at most for one call, which for a document is all of its lines")
-      ->check(CLI::Range(0.0, 1.0));
-  app.add_option("--overload-interval", overload_seconds,
-                 "Seconds after which a line of waiting calls that never ends is an overload")
-      ->check(CLI::Range(0.0, 86400.0));
-  app.add_option("--overload-wait", overload_wait_seconds,
-                 "Seconds that a call waits at most, in an overload, until something of it begins")
-      ->check(CLI::Range(0.0, 86400.0));
-  app.add_option("--max-contents", options.text.max_contents, "Texts in one call at most")
-      ->check(CLI::Range(1, 1 << 20));
-  app.add_option("--max-text-bytes", options.text.max_text_bytes,
-                 "Bytes of text in one call at most")
-      ->check(CLI::Range(int64_t{1}, int64_t{1} << 30));
-  app.add_option("--text-threads", options.text_threads, "Threads that split and tokenise")
-      ->check(CLI::Range(1, 256));
-  app.add_option("--lame-duck", lame_duck_seconds,
-                 "Seconds that the server goes on as before after SIGTERM, but for its health: "
-                 "balancers need some to look elsewhere")
-      ->check(CLI::Range(0.0, 86400.0));
-  app.add_option("--drain-timeout", drain_seconds,
-                 "Seconds that calls may take to end after SIGTERM and the lame duck")
-      ->check(CLI::Range(0.0, 86400.0));
-  app.add_option("--engine-patience", patience_seconds,
-                 "Seconds in one encoder call or step after which an engine counts as stuck")
-      ->check(CLI::Range(0.1, 86400.0));
-  app.add_option("--log-level", options.log_level, "What is logged at least")
-      ->check(CLI::IsMember({"debug", "info", "warning", "error"}));
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    std::ostringstream out, err;
-    const int status = app.exit(error, out, err);
-    parsed.text = status == 0 ? out.str() : err.str();
-    parsed.exit_status = status == 0 ? 0 : kUsageError;
-    return parsed;
-  }
-  options.models = models;
-  options.lame_duck = absl::Seconds(lame_duck_seconds);
-  options.drain_timeout = absl::Seconds(drain_seconds);
-  options.engine_patience = absl::Seconds(patience_seconds);
-  options.batcher.shed = {.interval = absl::Seconds(overload_seconds),
-                          .most_wait = absl::Seconds(overload_wait_seconds)};
-  parsed.run = true;
-  return parsed;
-}
-
-void LogOptions(const Options& options) {
-  Log(LogLevel::kInfo, "options",
-      {{"models", options.models.string()},
-       {"max_model_bytes", options.max_model_bytes},
-       {"listen", options.listen},
-       {"metrics_listen", options.metrics_listen},
-       {"device", options.device},
-       {"compute", options.compute},
-       {"threads", options.threads},
-       {"rows", options.rows},
-       {"memory_tokens", options.memory_tokens},
-       {"max_encode_tokens", options.batcher.max_encode_tokens},
-       {"admit_wait_steps", options.batcher.admit.max_wait_steps},
-       {"encode_call_steps", options.batcher.admit.encode_call_steps},
-       {"encode_call_tokens", options.batcher.admit.encode_call_tokens},
-       {"max_admitted_tokens", options.admission.max_tokens},
-       {"max_admitted_bytes", options.admission.max_bytes},
-       {"max_call_rows_ratio", options.batcher.max_call_rows_ratio},
-       {"overload_interval", absl::FormatDuration(options.batcher.shed.interval)},
-       {"overload_wait", absl::FormatDuration(options.batcher.shed.most_wait)},
-       {"max_contents", options.text.max_contents},
-       {"max_text_bytes", options.text.max_text_bytes},
-       {"text_threads", options.text_threads},
-       {"lame_duck", absl::FormatDuration(options.lame_duck)},
-       {"drain_timeout", absl::FormatDuration(options.drain_timeout)},
-       {"engine_patience", absl::FormatDuration(options.engine_patience)},
-       {"log_level", options.log_level}});
+void LogSettings(const std::vector<Setting>& settings) {
+  std::vector<LogField> fields;
+  for (const Setting& setting : settings) fields.emplace_back(setting.name, setting.value);
+  Log(LogLevel::kInfo, "options", fields);
 }
 
 }  // namespace linnet::server

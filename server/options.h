@@ -2,8 +2,12 @@
 
 #include <filesystem>
 #include <string>
+#include <utility>
+#include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "server/admission.h"
 #include "server/batcher.h"
@@ -11,12 +15,27 @@
 
 namespace linnet::server {
 
-// What linnet-server is told on its command line, checked as far as it can be without a model.
+// How calls get in, and who may make them.
+struct SecurityOptions {
+  // Files in PEM, read again when they change. Without a certificate nothing is encrypted.
+  std::string tls_certificate;
+  std::string tls_key;
+  std::string tls_client_ca;  // clients must show a certificate that it signed
+  std::string tokens;         // TokenTable; read again when it changes
+  bool channelz = false;
+  int max_metadata_bytes = 16384;
+  int max_streams = 1000;  // calls at once on one connection
+  absl::Duration max_idle = absl::Hours(1);
+  absl::Duration keepalive = absl::Minutes(1);
+};
+
+// What linnet-server is told, checked as far as it can be without a model.
 struct Options {
   std::filesystem::path models;
   int64_t max_model_bytes = 0;  // of all models in memory; 0 = any number
   std::string listen = "127.0.0.1:50051";
   std::string metrics_listen = "127.0.0.1:9464";
+  SecurityOptions security;
 
   // Of each engine; device and compute are names that the engine's library reads, because it knows
   // what is built.
@@ -25,6 +44,7 @@ struct Options {
   int threads = 0;  // 0 = one per core that this process may use
   int rows = 160;
   int64_t memory_tokens = 16384;
+  absl::Duration engine_patience = absl::Seconds(60);
 
   BatcherOptions batcher = {.shed = {.interval = absl::Seconds(5)}};
   AdmissionLimits admission;
@@ -32,28 +52,47 @@ struct Options {
   int text_threads = 2;
   absl::Duration lame_duck = absl::ZeroDuration();
   absl::Duration drain_timeout = absl::Seconds(30);
-  absl::Duration engine_patience = absl::Seconds(60);
   std::string log_level = "info";
+  std::string log_format = "text";
 };
 
-// What the command line comes to: options, or a text to print and an exit status.
+// One setting: the same name as a flag (--max-contents), in the environment
+// (LINNET_SERVER_MAX_CONTENTS) and in the file (max-contents).
+struct Setting {
+  std::string group;
+  std::string name;
+  std::string value;  // in effect
+  std::string default_value;
+  std::string meaning;
+
+  std::string environment() const;
+};
+
+// What all that comes to: options, or a text to print and an exit status.
 struct ParsedOptions {
   Options options;
+  std::vector<Setting> settings;
   bool run = false;  // otherwise print `text` and leave with `exit_status`
   std::string text;
   int exit_status = 0;
 };
 
-// Flags of linnet-server. `--help` and `--version` lead to a text and 0, anything that is wrong to
-// a message and 2.
-ParsedOptions ParseOptions(int argc, const char* const* argv);
+// A flag goes before the environment, that before the file that --config names (`name = value`, one
+// a line), and that before the default; an empty value there is none. `--help`, `--version` and
+// `--print-config`, which prints the settings in effect as such a file, lead to a text and 0;
+// anything that is wrong, an unknown name among it, to a message and 2. `environment` is that of
+// the process, "NAME=VALUE".
+ParsedOptions ParseOptions(int argc, const char* const* argv,
+                           const std::vector<std::string>& environment = {});
+// environ.
+std::vector<std::string> ProcessEnvironment();
 
 // HOST:PORT, [IPv6]:PORT; the port is 0 to 65535. InvalidArgumentError otherwise.
 absl::Status CheckAddress(absl::string_view address);
 // The same host with the port that the system picked.
 std::string WithPort(absl::string_view address, int port);
 
-// The options in effect, as the log shows them at start.
-void LogOptions(const Options& options);
+// The settings in effect, as the log shows them at start.
+void LogSettings(const std::vector<Setting>& settings);
 
 }  // namespace linnet::server

@@ -77,8 +77,9 @@ void AddVersions(const fs::path& folder, std::vector<RegisteredModel>& found) {
 absl::StatusOr<std::vector<RegisteredModel>> ReadRegistry(const fs::path& root) {
   if (IsBundle(root)) return std::vector<RegisteredModel>{{.path = root}};
   std::error_code error;
-  if (!fs::is_directory(root, error)) {
-    return absl::NotFoundError(absl::StrCat("no bundles in ", root.string(), ": no such folder"));
+  if (fs::directory_iterator(root, error); error) {  // not there, no folder, or not ours to read
+    return absl::NotFoundError(
+        absl::StrCat("no bundles in ", root.string(), ": ", error.message()));
   }
   std::vector<RegisteredModel> found;
   for (const fs::path& entry : Entries(root)) {

@@ -22,6 +22,15 @@ void SetDuration(absl::Duration from, google::protobuf::Duration& to) {
   to.set_nanos(static_cast<int32_t>(absl::ToInt64Nanoseconds(from)));
 }
 
+void Describe(const LanguageGuess& guess, linnet::v1::LanguageDetection& detection) {
+  detection.set_reliable(guess.reliable);
+  for (const LanguageGuess::Language& language : guess.languages) {
+    linnet::v1::DetectedLanguage& detected = *detection.add_languages();
+    detected.set_language_code(language.code);
+    detected.set_confidence(language.share);
+  }
+}
+
 }  // namespace
 
 // One call. Its jobs on the pool and its sinks hold it together: the last of them to go lets it
@@ -350,24 +359,41 @@ void TextCalls::Score(const linnet::v1::ScoreRequest& request, linnet::v1::Score
   Start(request, response, context, nullptr, std::move(done));
 }
 
-absl::Status TextCalls::DetectLanguage(const linnet::v1::DetectLanguageRequest& request,
-                                       linnet::v1::DetectLanguageResponse& response) const {
+void TextCalls::DetectLanguage(const linnet::v1::DetectLanguageRequest& request,
+                               linnet::v1::DetectLanguageResponse& response,
+                               const CallContext& context, Done done) {
+  if (!Enter()) {
+    metrics_.Rejected(RejectReason::kDraining);
+    return done(ShuttingDown());
+  }
+  auto refuse = [&](absl::Status status) {
+    done(std::move(status));
+    Leave();
+  };
   int64_t text_bytes = 0;
   if (auto status = CheckContents(request.contents(), limits_, text_bytes); !status.ok()) {
     metrics_.Rejected(RejectReason::kInvalid);
-    return status;
+    return refuse(std::move(status));
   }
-  for (const std::string& text : request.contents()) {
-    const LanguageGuess guess = server::DetectLanguage(text);
-    linnet::v1::LanguageDetection& detection = *response.add_detections();
-    detection.set_reliable(guess.reliable);
-    for (const LanguageGuess::Language& language : guess.languages) {
-      linnet::v1::DetectedLanguage& detected = *detection.add_languages();
-      detected.set_language_code(language.code);
-      detected.set_confidence(language.share);
-    }
-  }
-  return absl::OkStatus();
+  absl::StatusOr<Permit> permit =
+      admission_.Enter(context.caller, static_cast<int64_t>(request.ByteSizeLong()));
+  if (!permit.ok()) return refuse(permit.status());
+  pool_.Run(
+      [this, &request, &response, cancelled = context.cancelled,
+       permit = std::optional<Permit>(*std::move(permit)), done = std::move(done)]() mutable {
+        absl::Status status;
+        for (const std::string& text : request.contents()) {
+          if (cancelled->load(std::memory_order_relaxed)) {
+            status = WithErrorInfo(absl::CancelledError("cancelled by the caller"));
+            break;
+          }
+          Describe(server::DetectLanguage(text), *response.add_detections());
+        }
+        permit.reset();
+        done(std::move(status));
+        Leave();
+      },
+      TextPool::Urgency::kNewcomer);
 }
 
 linnet::v1::RequestLimits TextCalls::request_limits() const {

@@ -69,8 +69,10 @@ class TextCalls {
   absl::Status CheckSettings(const Request& request) const {
     return server::CheckSettings(request, catalog_, limits_);
   }
-  absl::Status DetectLanguage(const linnet::v1::DetectLanguageRequest& request,
-                              linnet::v1::DetectLanguageResponse& response) const;
+  // On the pool as well: a megabyte of texts takes it a while.
+  void DetectLanguage(const linnet::v1::DetectLanguageRequest& request,
+                      linnet::v1::DetectLanguageResponse& response, const CallContext& context,
+                      Done done);
   void ListModels(linnet::v1::ListModelsResponse& response) const;
   absl::Status GetModel(const linnet::v1::GetModelRequest& request,
                         linnet::v1::GetModelResponse& response) const;

@@ -140,6 +140,7 @@ int DecodeLines(const model::Bundle& bundle, model::Engine& engine, const Flags&
 int Main(int argc, char** argv) {
   Flags flags;
   CLI::App app("Decodes JSON lines with a Linnet bundle.");
+  app.set_version_flag("--version", "linnet-decode " LINNET_VERSION);
   AddFlags(app, flags);
   try {
     app.parse(argc, argv);

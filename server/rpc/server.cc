@@ -1,6 +1,8 @@
 #include "server/rpc/server.h"
 
+#include <grpcpp/ext/channelz_service_plugin.h>
 #include <grpcpp/ext/proto_server_reflection_plugin.h>
+#include <grpcpp/health_check_service_interface.h>
 
 #include <algorithm>
 #include <limits>
@@ -18,6 +20,23 @@ namespace {
 constexpr absl::Duration kFlushTime = absl::Seconds(1);
 // How often the engines are looked after.
 constexpr absl::Duration kTick = absl::Milliseconds(250);
+
+int Milliseconds(absl::Duration duration) {
+  return static_cast<int>(
+      std::min<int64_t>(absl::ToInt64Milliseconds(duration), std::numeric_limits<int>::max()));
+}
+
+void SetLimits(const SecurityOptions& security, grpc::ServerBuilder& builder) {
+  builder.AddChannelArgument(GRPC_ARG_MAX_METADATA_SIZE, security.max_metadata_bytes);
+  builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, security.max_streams);
+  builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_IDLE_MS, Milliseconds(security.max_idle));
+  // A client that has gone without a word is found out.
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, Milliseconds(security.keepalive));
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, Milliseconds(security.keepalive));
+  // Clients may ask the same, as often as every ten seconds and between calls.
+  builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 10'000);
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
+}
 
 }  // namespace
 
@@ -45,10 +64,20 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const Options& options,
   server->reloads_ = std::make_unique<TextPool>(1);
   server->Tick();  // the port opens with all that is to be known of its health
 
+  if (!options.security.tokens.empty()) {
+    auto authenticator = Authenticator::Open(options.security.tokens);
+    if (!authenticator.ok()) return authenticator.status();
+    server->authenticator_ = *std::move(authenticator);
+  }
+  auto credentials = MakeCredentials(options.security, options.listen, server->authenticator_);
+  if (!credentials.ok()) return credentials.status();
+  grpc::EnableDefaultHealthCheckService(false);
   grpc::reflection::InitProtoReflectionServerBuilderPlugin();
+  if (options.security.channelz) grpc::channelz::experimental::InitChannelzService();
   grpc::ServerBuilder builder;
   int port = 0;
-  builder.AddListeningPort(options.listen, grpc::InsecureServerCredentials(), &port);
+  builder.AddListeningPort(options.listen, *credentials, &port);
+  SetLimits(options.security, builder);
   builder.RegisterService(server->service_.get());
   builder.RegisterService(&server->health_);
   // With SO_REUSEPORT, gRPC's default, a second server would take the same port in silence.
@@ -92,6 +121,8 @@ void Server::ReloadSoon(std::function<void(const ReloadReport&)> done) {
 
 void Server::Tick() {
   catalog_->Sweep();
+  if (authenticator_ != nullptr) authenticator_->Refresh();
+  std::set<std::string> shown;
   bool ready = !draining_;
   bool live = true;
   for (const auto& model : catalog_->models()) {
@@ -100,9 +131,14 @@ void Server::Tick() {
     const bool up = health.state == EngineHealth::State::kUp;
     model->metrics->SetEngine(up, health.restarts);
     health_.Set(absl::StrCat("model/", model->key()), up && !draining_);
+    shown.insert(model->key());
     ready &= up;
     live &= health.state != EngineHealth::State::kStuck;
   }
+  for (const std::string& key : shown_) {
+    if (!shown.contains(key)) health_.Set(absl::StrCat("model/", key), false);
+  }
+  shown_ = std::move(shown);
   metrics_.SetReady(ready);
   health_.Set("", ready);
   health_.Set(linnet::v1::TextService::service_full_name(), ready);

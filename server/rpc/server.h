@@ -5,6 +5,7 @@
 #include <atomic>
 #include <functional>
 #include <memory>
+#include <set>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -13,6 +14,7 @@
 #include "server/catalog.h"
 #include "server/metrics.h"
 #include "server/options.h"
+#include "server/rpc/credentials.h"
 #include "server/rpc/health_service.h"
 #include "server/rpc/metrics_page.h"
 #include "server/rpc/text_service.h"
@@ -66,6 +68,8 @@ class Server {
   std::unique_ptr<TextService> service_;
   HealthService health_;
   std::atomic<bool> draining_ = false;
+  std::shared_ptr<Authenticator> authenticator_;  // shared with gRPC; null without tokens
+  std::set<std::string> shown_;                   // models whose health is kept; Tick's
   std::unique_ptr<MetricsPage> page_;
   std::unique_ptr<grpc::Server> grpc_;
   std::string grpc_address_;

@@ -24,7 +24,7 @@ int Fail(const absl::Status& status, int exit_status) {
 }
 
 int Main(int argc, char** argv) {
-  const ParsedOptions parsed = ParseOptions(argc, argv);
+  const ParsedOptions parsed = ParseOptions(argc, argv, ProcessEnvironment());
   if (!parsed.run) {
     std::fputs(parsed.text.c_str(), parsed.exit_status == 0 ? stdout : stderr);
     return parsed.exit_status;
@@ -39,6 +39,8 @@ int Main(int argc, char** argv) {
   if (!compute.ok()) return Fail(compute.status(), kUsageError);
   engine.compute = *compute;
   if (auto status = SetLogLevel(options.log_level); !status.ok()) return Fail(status, kUsageError);
+  if (auto status = SetLogFormat(options.log_format); !status.ok())
+    return Fail(status, kUsageError);
 
   // Blocked before any thread starts, so that only sigwait below receives them.
   sigset_t signals;
@@ -48,7 +50,7 @@ int Main(int argc, char** argv) {
   sigaddset(&signals, SIGHUP);
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
 
-  LogOptions(options);
+  LogSettings(parsed.settings);
   auto server = Server::Start(options, [engine](const model::Bundle& bundle) {
     return model::MakeTorchEngine(bundle, engine);
   });

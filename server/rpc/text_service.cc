@@ -43,8 +43,8 @@ grpc::ServerUnaryReactor* TextService::DetectLanguage(Context* context, const By
                                                       Bytes* response) {
   return new UnaryCall<v1::DetectLanguageRequest, v1::DetectLanguageResponse>(
       calls_,
-      [](TextCalls& calls, const auto& request, auto& response, const CallContext&,
-         TextCalls::Done done) { done(calls.DetectLanguage(request, response)); },
+      [](TextCalls& calls, const auto& request, auto& response, const CallContext& call,
+         TextCalls::Done done) { calls.DetectLanguage(request, response, call, std::move(done)); },
       metrics_, Method::kDetectLanguage, *context, *request, *response);
 }
 

@@ -120,9 +120,8 @@ def test_a_bad_translation_is_refused_by_field_and_the_server_goes_on(server, ap
     error = raised.value
     assert error.code() == code, error.details()
     assert message in error.details()
-    details = api.details(error)
+    details = api.check_error(error)
     assert details["ErrorInfo"].domain == "linnet"
-    assert details["ErrorInfo"].reason
     if field is not None:
         assert details["BadRequest"].field_violations[0].field == field
     if code == grpc.StatusCode.NOT_FOUND:
@@ -160,7 +159,7 @@ def test_a_bad_summary_is_refused_by_field(server, api, case):
         server.method("Summarize")(request, timeout=30)
     assert raised.value.code() == INVALID
     assert message in raised.value.details()
-    assert api.details(raised.value)["BadRequest"].field_violations[0].field == field
+    assert api.check_error(raised.value)["BadRequest"].field_violations[0].field == field
 
 
 @pytest.mark.parametrize(

@@ -99,6 +99,22 @@ class Api:
             found[name] = getattr(self, name).FromString(detail.value)
         return found
 
+    def check_error(self, error: grpc.RpcError) -> dict:
+        """That code, details and trailers are those of its reason in server/ERRORS.md."""
+        rows = [
+            [cell.strip() for cell in line.strip("|\n").split("|")]
+            for line in (ROOT / "server/ERRORS.md").read_text().splitlines()
+            if line.startswith("| ") and not line.startswith("| reason")
+        ]
+        table = {name: (code, set(filter(None, said.split(", ")))) for name, code, said, _ in rows}
+        details = self.details(error)
+        code, said = table[details["ErrorInfo"].reason]
+        assert error.code().name == code
+        assert set(details) == {"ErrorInfo", "RequestInfo"} | said
+        trailers = dict(error.trailing_metadata())
+        assert ("grpc-retry-pushback-ms" in trailers) == ("RetryInfo" in said)
+        return details
+
 
 @pytest.fixture(scope="session")
 def api(tmp_path_factory) -> Api:

@@ -52,6 +52,21 @@ def test_text_comes_before_the_stream_is_complete(server):
     assert len(messages) > 2, "more than the last part and the response"
 
 
+def test_who_reads_a_stream_late_gets_the_same_text(server):
+    options = {"beam_size": 1, "min_target_tokens": 60, "max_target_tokens": 60}
+    contents = ["A bird sings."] * 40
+    call = server.stream_translate(*contents, options=options)
+    texts = [""] * len(contents)
+    first = next(call).part
+    texts[first.content_index] += first.text
+    unary = server.translate(*contents, options=options)  # which takes as long as the stream
+    rest = list(call)
+    for message in rest[:-1]:
+        texts[message.part.content_index] += message.part.text
+    assert texts == [translation.text for translation in unary.translations]
+    assert without_timings(rest[-1].response) == without_timings(unary)
+
+
 def test_a_summary_is_streamed(server, api):
     request = {"contents": ["A bird sings. The dog runs."], "language_code": "en"}
     messages = list(

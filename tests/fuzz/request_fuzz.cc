@@ -67,6 +67,11 @@ void CheckReply(const linnet::v1::ScoreRequest& request,
   for (const auto& score : response.scores()) CheckText(score.text());
 }
 
+void CheckReply(const linnet::v1::DetectLanguageRequest& request,
+                const linnet::v1::DetectLanguageResponse& response) {
+  FUZZ_CHECK(response.detections_size() == request.contents_size());
+}
+
 // Parses, calls and looks at what came of it. `call` starts a method of TextCalls.
 template <typename Request, typename Response, typename Start>
 void Call(TextHouse& house, const std::string& bytes, Start start) {
@@ -187,14 +192,13 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     case 4:
       Document(house, bytes);
       break;
-    case 5: {
-      linnet::v1::DetectLanguageRequest request;
-      linnet::v1::DetectLanguageResponse response;
-      absl::Status status = ParseRequest(bytes, request);
-      if (status.ok()) status = house.calls->DetectLanguage(request, response);
-      if (!status.ok()) CheckError(status);
+    case 5:
+      Call<linnet::v1::DetectLanguageRequest, linnet::v1::DetectLanguageResponse>(
+          house, bytes,
+          [](TextCalls& calls, const auto& request, auto& response, TextCalls::Done done) {
+            calls.DetectLanguage(request, response, {.arrived = absl::Now()}, std::move(done));
+          });
       break;
-    }
     default: {
       linnet::v1::GetModelRequest request;
       linnet::v1::GetModelResponse response;

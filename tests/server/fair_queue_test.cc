@@ -62,9 +62,20 @@ TEST(FairQueueTest, WhatIsDroppedCostsTheOthersNothing) {
   Line line;
   line.Push("a", 10);
   line.Push("b", 10);
-  line.queue.Drop(line.queue.begin());
+  line.queue.DropIf([](const Sequence& sequence) { return sequence.caller.client == "a"; });
   EXPECT_THAT(line.ServeAll(), ElementsAre("b"));
   EXPECT_EQ(line.queue.size(), 0);
+}
+
+TEST(FairQueueTest, WhatIsDroppedDoesNotCostItsOwnClientItsTurn) {
+  Line line;
+  for (int i = 0; i < 5; ++i) line.Push("a", 10);  // 1 to 5
+  for (int i = 0; i < 4; ++i) line.Push("b", 10);
+  const auto dropped =
+      line.queue.DropIf([](const Sequence& sequence) { return sequence.input.id <= 3; });
+  EXPECT_EQ(dropped.size(), 3);
+  line.Push("a", 10);
+  EXPECT_THAT(line.ServeAll(), ElementsAre("a", "b", "a", "b", "b", "a", "b"));
 }
 
 TEST(FairQueueTest, TheUrgentGoFirstAndThePatientAreServedAllTheSame) {

@@ -19,6 +19,16 @@ TEST(LogTest, ValuesThatWouldBreakTheLineAreQuoted) {
       "e a=\"two words\" b=\"line\\nbreak\" c=\"say \\\"x\\\"\" d=\"\" e=\"k=v\"");
 }
 
+TEST(LogTest, AnEventInJsonIsAnObjectWhateverItsValues) {
+  EXPECT_EQ(FormatJsonFields("call", {{"method", "Translate"}, {"why", "say \"x\"\n"}, {"n", 3}}),
+            "\"event\":\"call\",\"method\":\"Translate\",\"why\":\"say \\\"x\\\"\\n\",\"n\":\"3\"");
+  EXPECT_EQ(FormatJsonFields("e", {{"bad", "\xff"}}), "\"event\":\"e\",\"bad\":\"\xef\xbf\xbd\"");
+}
+
+TEST(LogTest, AnUnknownFormatIsRefused) {
+  EXPECT_THAT(SetLogFormat("xml"), StatusIs(absl::StatusCode::kInvalidArgument));
+}
+
 TEST(LogTest, AnUnknownLevelIsRefusedWithTheList) {
   EXPECT_THAT(SetLogLevel("loud"), StatusIs(absl::StatusCode::kInvalidArgument,
                                             ::testing::HasSubstr("debug, info, warning, error")));

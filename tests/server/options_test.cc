@@ -1,16 +1,23 @@
 #include "server/options.h"
 
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "tests/support/status_matchers.h"
+#include "tests/support/temporary_folder.h"
 
 namespace linnet::server {
 namespace {
 
 using ::testing::HasSubstr;
 
-ParsedOptions Parse(std::vector<const char*> flags) {
+ParsedOptions Parse(std::vector<const char*> flags,
+                    const std::vector<std::string>& environment = {}) {
   flags.insert(flags.begin(), "linnet-server");
-  return ParseOptions(static_cast<int>(flags.size()), flags.data());
+  return ParseOptions(static_cast<int>(flags.size()), flags.data(), environment);
 }
 
 TEST(OptionsTest, DefaultsServeTheLocalMachineAlone) {
@@ -48,7 +55,19 @@ TEST(OptionsTest, EveryFlagArrives) {
                                       "--drain-timeout=1.5",
                                       "--lame-duck=2.5",
                                       "--engine-patience=7",
-                                      "--log-level=error"});
+                                      "--log-level=error",
+                                      "--log-format=json",
+                                      "--max-lines-under-way=9",
+                                      "--tls-cert=c",
+                                      "--tls-key=k",
+                                      "--tls-client-ca=a",
+                                      "--tokens=t",
+
+                                      "--channelz=true",
+                                      "--max-metadata-bytes=2000",
+                                      "--max-streams=12",
+                                      "--max-idle=60",
+                                      "--keepalive=30"});
   ASSERT_TRUE(parsed.run) << parsed.text;
   const Options& options = parsed.options;
   EXPECT_EQ(options.listen, "0.0.0.0:0");
@@ -75,6 +94,17 @@ TEST(OptionsTest, EveryFlagArrives) {
   EXPECT_EQ(options.drain_timeout, absl::Milliseconds(1500));
   EXPECT_EQ(options.engine_patience, absl::Seconds(7));
   EXPECT_EQ(options.log_level, "error");
+  EXPECT_EQ(options.log_format, "json");
+  EXPECT_EQ(options.text.max_lines_under_way, 9);
+  EXPECT_EQ(options.security.tls_certificate, "c");
+  EXPECT_EQ(options.security.tls_key, "k");
+  EXPECT_EQ(options.security.tls_client_ca, "a");
+  EXPECT_EQ(options.security.tokens, "t");
+  EXPECT_TRUE(options.security.channelz);
+  EXPECT_EQ(options.security.max_metadata_bytes, 2000);
+  EXPECT_EQ(options.security.max_streams, 12);
+  EXPECT_EQ(options.security.max_idle, absl::Minutes(1));
+  EXPECT_EQ(options.security.keepalive, absl::Seconds(30));
 }
 
 TEST(OptionsTest, HelpAndVersionAreNoErrors) {
@@ -108,7 +138,91 @@ INSTANTIATE_TEST_SUITE_P(
                       BadFlag{{"--models=m", "--threads=-1"}, "--threads"},
                       BadFlag{{"--models=m", "--rows=many"}, "--rows"},
                       BadFlag{{"--models=m", "--drain-timeout=-1"}, "--drain-timeout"},
+                      BadFlag{{"--models=m", "--tls-cert=c"}, "--tls-key"},
+                      BadFlag{{"--models=m", "--tls-client-ca=c"}, "--tls-cert"},
+                      BadFlag{{"--models=m", "--channelz=perhaps"}, "--channelz"},
+                      BadFlag{{"--models=m", "--log-format=xml"}, "json"},
                       BadFlag{{"--models=m", "--log-level=loud"}, "warning"}));
+
+struct SettingsTest : ::testing::Test {
+  std::string File(const std::string& text) {
+    const std::filesystem::path path = folder.path() / "linnet.conf";
+    std::ofstream(path) << text;
+    return path.string();
+  }
+  const test::TemporaryFolder folder;
+};
+
+TEST_F(SettingsTest, AFlagGoesBeforeTheEnvironmentAndThatBeforeTheFile) {
+  const std::string file = absl::StrCat(
+      "--config=", File("models = \"m\"\nrows = 1\nthreads = 1\n# words\nmax-contents = 1\n"));
+  const std::vector<std::string> environment = {"LINNET_SERVER_ROWS=2", "LINNET_SERVER_THREADS=2",
+                                                "OTHER=3"};
+  const ParsedOptions parsed = Parse({"--rows=3", file.c_str()}, environment);
+  ASSERT_TRUE(parsed.run) << parsed.text;
+  EXPECT_EQ(parsed.options.rows, 3);
+  EXPECT_EQ(parsed.options.threads, 2);
+  EXPECT_EQ(parsed.options.text.max_contents, 1);
+  EXPECT_EQ(parsed.options.models, "m");
+  EXPECT_EQ(parsed.options.memory_tokens, 16384);
+}
+
+TEST_F(SettingsTest, TheFileMayBeNamedByTheEnvironment) {
+  const ParsedOptions parsed =
+      Parse({}, {absl::StrCat("LINNET_SERVER_CONFIG=", File("models = m\n"))});
+  ASSERT_TRUE(parsed.run) << parsed.text;
+  EXPECT_EQ(parsed.options.models, "m");
+}
+
+TEST_F(SettingsTest, WhatNobodyKnowsIsRefusedWhereverItStands) {
+  const ParsedOptions file = Parse({"--config", File("colour = red\n").c_str()});
+  EXPECT_EQ(file.exit_status, 2);
+  EXPECT_THAT(file.text, HasSubstr("\"colour\""));
+  const ParsedOptions environment = Parse({"--models=m"}, {"LINNET_SERVER_COLOUR=red"});
+  EXPECT_EQ(environment.exit_status, 2);
+  EXPECT_THAT(environment.text, HasSubstr("LINNET_SERVER_COLOUR"));
+  EXPECT_EQ(Parse({"--models=m", "--config=/no/such/file"}).exit_status, 2);
+  EXPECT_EQ(Parse({"--config", File("[part]\nrows = 3\n").c_str()}).exit_status, 2);
+  EXPECT_EQ(Parse({"--config", File("models = m\nrows = many\n").c_str()}).exit_status, 2);
+}
+
+TEST_F(SettingsTest, WhatIsPrintedIsAFileThatMeansTheSame) {
+  const ParsedOptions first = Parse(
+      {"--models=some dir", "--rows=7", "--lame-duck=2.5", "--channelz=true", "--print-config"});
+  EXPECT_EQ(first.exit_status, 0);
+  EXPECT_FALSE(first.run);
+  EXPECT_THAT(first.text, HasSubstr("\nrows = \"7\"\n"));
+  const std::string file = absl::StrCat("--config=", File(first.text));
+  EXPECT_EQ(Parse({file.c_str(), "--print-config"}).text, first.text);
+  const ParsedOptions again = Parse({file.c_str()});
+  ASSERT_TRUE(again.run) << again.text;
+  EXPECT_EQ(again.options.lame_duck, absl::Milliseconds(2500));
+  EXPECT_EQ(again.options.models, "some dir");
+}
+
+// The settings as server/SETTINGS.md has them.
+std::string TableForPeople() {
+  std::string table;
+  std::string group;
+  for (const Setting& setting : Parse({"--models=m"}).settings) {
+    if (setting.group != group) {
+      absl::StrAppend(&table, group.empty() ? "" : "\n", "## ", setting.group,
+                      "\n\n| setting | default | |\n|---|---|---|\n");
+    }
+    group = setting.group;
+    absl::StrAppend(
+        &table, "| `", setting.name, "` | ",
+        setting.default_value.empty() ? "" : absl::StrCat("`", setting.default_value, "`"), " | ",
+        setting.meaning, " |\n");
+  }
+  return table;
+}
+
+TEST_F(SettingsTest, ThePageOfSettingsShowsAllOfThem) {
+  std::ifstream stream(std::string(LINNET_SOURCE_DIR) + "/server/SETTINGS.md");
+  const std::string page((std::istreambuf_iterator<char>(stream)), {});
+  EXPECT_THAT(page, HasSubstr(TableForPeople())) << "put this in its place:\n" << TableForPeople();
+}
 
 TEST(OptionsTest, ThePortThatWasPickedTakesThePlaceOfZero) {
   EXPECT_EQ(WithPort("127.0.0.1:0", 4711), "127.0.0.1:4711");

@@ -204,7 +204,7 @@ TEST(TextCallTest, LanguagesAreDetectedTextByText) {
   request.add_contents("Der Hund läuft über die Straße.");
   request.add_contents("12345");
   linnet::v1::DetectLanguageResponse response;
-  ASSERT_THAT(house.calls->DetectLanguage(request, response), IsOk());
+  ASSERT_THAT(house.Call(&TextCalls::DetectLanguage, request, response), IsOk());
   ASSERT_EQ(response.detections_size(), 3);
   EXPECT_EQ(response.detections(0).languages(0).language_code(), "en");
   EXPECT_TRUE(response.detections(0).reliable());
@@ -212,7 +212,7 @@ TEST(TextCallTest, LanguagesAreDetectedTextByText) {
   EXPECT_EQ(response.detections(2).languages_size(), 0);
   EXPECT_FALSE(response.detections(2).reliable());
   request.add_contents(" ");
-  EXPECT_THAT(house.calls->DetectLanguage(request, response),
+  EXPECT_THAT(house.Call(&TextCalls::DetectLanguage, request, response),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("contents[3]")));
 }
 

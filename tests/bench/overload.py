@@ -1,0 +1,231 @@
+"""What a server does with more calls than it can answer.
+
+First its capacity: what a closed loop gets that keeps it full. Then open loops (Poisson arrivals,
+measured from the time due) at 50, 100, 150 and 300 % of that, each call with a deadline: goodput
+counts answers within it. At last two clients, told apart by their address (127.0.0.1 and ::1), of
+which one offers ten times as much as the other, and the other more than half of the capacity.
+
+The engine has one thread on the first core; the rest of the server and the load generator share the
+second one. Writes DIR/MACHINE/overload.json and overload.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import machine
+from sentences import sentences
+
+ROOT = Path(__file__).resolve().parents[2]
+ENGINE_THREAD = "linnet-engine"
+LOADS = (0.5, 1.0, 1.5, 3.0)
+
+
+def on(core: int, command: list[str]) -> list[str]:
+    return ["taskset", "--cpu-list", str(core), *command]
+
+
+class Server:
+    """A server under way."""
+
+    def __init__(self, process: subprocess.Popen[str], ready: str):
+        self.process = process
+        self.port, self.metrics = (word.rpartition(":")[2] for word in ready.split()[1:3])
+
+    def memory(self) -> float:
+        """MB that are resident."""
+        status = Path(f"/proc/{self.process.pid}/status").read_text()
+        return int(status.split("VmRSS:")[1].split()[0]) / 1024
+
+    def refused(self) -> dict[str, float]:
+        """Calls by the reason for which they were turned away, until now."""
+        page = urllib.request.urlopen(f"http://127.0.0.1:{self.metrics}/metrics", timeout=10)
+        lines = page.read().decode().splitlines()
+        counts = {}
+        for line in lines:
+            name, _, value = line.rpartition(" ")
+            if name.startswith("linnet_rejected_total") or 'outcome="shed"' in name:
+                counts[name.split('"')[-2]] = float(value)
+        return counts
+
+
+@contextmanager
+def server(options: argparse.Namespace, cores: list[int]) -> Iterator[Server]:
+    command = [str(options.programs / "linnet-server"), "--models", str(options.bundle)]
+    command += ["--listen", "[::]:0", "--metrics-listen", "127.0.0.1:0", "--threads", "1"]
+    command += ["--compute", options.compute, "--rows", str(options.rows)]
+    command += ["--log-level", "warning"]
+    process = subprocess.Popen(on(cores[-1], command), stdout=subprocess.PIPE, text=True)
+    try:
+        assert process.stdout is not None
+        ready = process.stdout.readline()
+        if not ready.startswith("ready grpc="):
+            raise SystemExit(f"error: the server ended with {process.wait()}")
+        for task in Path(f"/proc/{process.pid}/task").iterdir():
+            if (task / "comm").read_text().strip() == ENGINE_THREAD:
+                os.sched_setaffinity(int(task.name), cores[:1])
+        yield Server(process, ready)
+    finally:
+        process.terminate()
+        process.wait(60)
+
+
+def start_load(
+    options: argparse.Namespace, core: int, address: str, file: Path, *flags: str
+) -> subprocess.Popen[str]:
+    command = [str(options.programs / "linnet-load"), "--server", address, "--file", str(file)]
+    command += ["--from", "en", "--to", "de", "--beam", str(options.beam), "--json", *flags]
+    return subprocess.Popen(on(core, command), stdout=subprocess.PIPE, text=True)
+
+
+def report(load: subprocess.Popen[str]) -> dict[str, Any]:
+    out, _ = load.communicate(timeout=300)
+    return json.loads(out)
+
+
+def open_loop(options: argparse.Namespace, rate: float) -> list[str]:
+    flags = ["--rate", f"{rate:.2f}", "--deadline", f"{options.deadline}s"]
+    flags += ["--objective", f"{options.deadline}s", "--max-in-flight", "4000", "--channels", "4"]
+    return [*flags, "--duration", f"{options.seconds}s", "--warmup", "6s", "--drain", "5s"]
+
+
+def summary(result: dict[str, Any]) -> dict[str, Any]:
+    by_status = result["by_status"]
+    answered = by_status.get("OK", {})
+    return {
+        "offered_per_second": result["offered_per_second"],
+        "goodput_per_second": result["goodput_per_second"],
+        "answered_p50_ms": answered.get("from_sent_ms", {}).get("p50"),
+        "answered_p99_ms": answered.get("from_sent_ms", {}).get("p99"),
+        "calls": {name: status["calls"] for name, status in by_status.items()},
+    }
+
+
+def measure(options: argparse.Namespace, cores: list[int], file: Path) -> dict[str, Any]:
+    results: dict[str, Any] = {"loads": []}
+    core = cores[-1]
+    with server(options, cores) as running:
+        address = f"127.0.0.1:{running.port}"
+        flags = ["--concurrency", str(2 * options.rows // options.beam), "--channels", "4"]
+        full = report(
+            start_load(options, core, address, file, *flags, "--duration", "8s", "--warmup", "4s")
+        )
+        capacity = full["answered_per_second"]
+        results["capacity_per_second"] = capacity
+        for load in LOADS:
+            before = running.refused()
+            loop = open_loop(options, load * capacity)
+            result = summary(report(start_load(options, core, address, file, *loop)))
+            after = running.refused()
+            result["load"] = load
+            result["memory_mb"] = running.memory()
+            result["refused"] = {r: n - before.get(r, 0) for r, n in after.items() if n > before[r]}
+            results["loads"].append(result)
+            print(json.dumps(result), flush=True)
+            time.sleep(1)
+        greedy, modest = (
+            start_load(options, core, host, file, *open_loop(options, share * capacity))
+            for host, share in ((address, 6.0), (f"[::1]:{running.port}", 0.6))
+        )
+        results["two_clients"] = {
+            "greedy": summary(report(greedy)),
+            "modest": summary(report(modest)),
+            "memory_mb": running.memory(),
+        }
+        print(json.dumps(results["two_clients"]), flush=True)
+    return results
+
+
+def number(value: float | None) -> str:
+    return "–" if value is None else f"{value:.1f}" if value < 100 else f"{value:.0f}"
+
+
+def markdown(results: dict[str, Any]) -> str:
+    settings = results["settings"]
+    lines = [
+        "# Overload",
+        "",
+        f"{machine.sentence(results['machine'])}. Bundle {settings['bundle']}, "
+        f"{settings['compute']}, beam {settings['beam']}, {settings['rows']} rows; a call is one "
+        f"sentence with a deadline of {settings['deadline']} s; {settings['seconds']} s at each "
+        "load, after 6 s of the same that are not measured. The engine has one core, the rest of "
+        "the server and the load generator the other.",
+        "",
+        f"A closed loop that keeps the engine full gets {results['capacity_per_second']:.1f} "
+        "answers a second: 100 %.",
+        "",
+        "| load | offered/s | goodput/s | of capacity | p50 ms | p99 ms | not answered | MB |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    for row in results["loads"]:
+        others = ", ".join(f"{n} {name}" for name, n in row["calls"].items() if name != "OK")
+        cells = [row["offered_per_second"], row["goodput_per_second"]]
+        share = row["goodput_per_second"] / results["capacity_per_second"]
+        lines.append(
+            f"| {row['load']:.0%} | {' | '.join(map(number, cells))} | {share:.0%} "
+            f"| {number(row['answered_p50_ms'])} | {number(row['answered_p99_ms'])} "
+            f"| {others or '–'} | {row['memory_mb']:.0f} |"
+        )
+    both = results["two_clients"]
+    lines += [
+        "",
+        "Latencies are those of calls that were answered. Two clients at once:",
+        "",
+        "| client | offered/s | goodput/s | p99 ms |",
+        "|---|---|---|---|",
+    ]
+    for name in ("greedy", "modest"):
+        row = both[name]
+        cells = [row["offered_per_second"], row["goodput_per_second"], row["answered_p99_ms"]]
+        lines.append(f"| {name} | {' | '.join(map(number, cells))} |")
+    return "\n".join([*lines, ""])
+
+
+def parse(words: list[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--bundle", type=Path, default=ROOT / "model/bundles/en-de")
+    parser.add_argument("--programs", type=Path, default=ROOT / "build/release/bin")
+    parser.add_argument("--results", type=Path, default=ROOT / "tests/bench/results")
+    parser.add_argument("--compute", default="float32")
+    parser.add_argument("--beam", type=int, default=5)
+    parser.add_argument("--rows", type=int, default=80)
+    parser.add_argument("--deadline", type=float, default=2, help="of a call, in seconds")
+    parser.add_argument("--seconds", type=int, default=10, help="at each load")
+    return parser.parse_args(words)
+
+
+def main(words: list[str] | None = None) -> int:
+    options = parse(words)
+    cores = sorted(os.sched_getaffinity(0))[:2]
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "sentences"
+        file.write_text("".join(f"{line}\n" for line in sentences(2000)))
+        results = measure(options, cores, file)
+    results["machine"] = machine.facts(cores)
+    results["settings"] = {
+        "bundle": options.bundle.name,
+        **{
+            key: getattr(options, key) for key in ("compute", "beam", "rows", "deadline", "seconds")
+        },
+    }
+    out = options.results / machine.slug(results["machine"])
+    out.mkdir(parents=True, exist_ok=True)
+    (out / "overload.json").write_text(json.dumps(results, indent=1) + "\n")
+    (out / "overload.md").write_text(markdown(results))
+    print(f"wrote {out / 'overload.md'}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

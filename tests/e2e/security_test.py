@@ -1,0 +1,183 @@
+"""Who may call, and what is encrypted."""
+
+from __future__ import annotations
+
+import subprocess
+import time
+
+import grpc
+import pytest
+
+SEARCH = "search-0123456789abcdef"
+OPS = "ops-0123456789abcdef"
+GUEST = "guest-0123456789abcdef"
+
+
+def openssl(*arguments: str) -> None:
+    subprocess.run(["openssl", *arguments], check=True, capture_output=True)
+
+
+class Authority:
+    """A certificate authority in a folder; what it signs is NAME.pem with NAME.key."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        openssl(
+            *[
+                "req",
+                "-x509",
+                "-newkey",
+                "rsa:2048",
+                "-nodes",
+                "-days",
+                "2",
+                "-subj",
+                "/CN=authority",
+            ],
+            *("-keyout", str(folder / "ca.key"), "-out", str(folder / "ca.pem")),
+        )
+
+    def sign(self, name: str) -> None:
+        path = {end: str(self.folder / f"{name}.{end}") for end in ("key", "csr", "ext", "new")}
+        (self.folder / f"{name}.ext").write_text(f"subjectAltName=DNS:localhost,DNS:{name}")
+        openssl(
+            *f"req -newkey rsa:2048 -nodes -subj /CN={name}".split(),
+            *("-keyout", path["key"], "-out", path["csr"]),
+        )
+        ca = [str(self.folder / "ca.pem"), str(self.folder / "ca.key")]
+        openssl(
+            *("x509", "-req", "-in", path["csr"], "-out", path["new"], "-days", "2"),
+            *("-CA", ca[0], "-CAkey", ca[1], "-CAcreateserial", "-extfile", path["ext"]),
+        )
+        (self.folder / f"{name}.new").replace(self.folder / f"{name}.pem")
+
+    def read(self, name: str) -> bytes:
+        return (self.folder / name).read_bytes()
+
+    def serial(self, address: str) -> str:
+        """Of the certificate that a server shows."""
+        shown = subprocess.run(
+            ["openssl", "s_client", "-connect", address, "-alpn", "h2"],
+            input=b"",
+            capture_output=True,
+            timeout=20,
+        ).stdout
+        return subprocess.run(
+            ["openssl", "x509", "-noout", "-serial"], input=shown, capture_output=True
+        ).stdout.decode()
+
+
+def channel_to(server, authority, client: str = "") -> grpc.Channel:
+    key = (
+        (authority.read(f"{client}.key"), authority.read(f"{client}.pem"))
+        if client
+        else (None,) * 2
+    )
+    credentials = grpc.ssl_channel_credentials(authority.read("ca.pem"), *key)
+    options = [("grpc.ssl_target_name_override", "localhost"), ("grpc.enable_retries", 0)]
+    return grpc.secure_channel(server.grpc, credentials, options)
+
+
+def code(server, channel=None, token: str = "", method: str = "Translate") -> grpc.StatusCode:
+    if channel is not None:
+        server.channel = channel
+    request = server.api.TranslateRequest(
+        contents=["A bird sings."], source_language_code="en", target_language_code="de"
+    )
+    if method != "Translate":
+        request = server.api.ListModelsRequest()
+    headers = [("authorization", f"Bearer {token}")] if token else []
+    try:
+        server.method(method)(request, timeout=20, metadata=headers)
+    except grpc.RpcError as error:
+        return error.code()
+    return grpc.StatusCode.OK
+
+
+@pytest.fixture
+def tokens(tmp_path):
+    path = tmp_path / "tokens"
+    path.write_text(f"{SEARCH} search inference\n{OPS} ops admin\n")
+    return path
+
+
+def test_tokens_say_who_may_call_and_are_read_again(start, tokens):
+    server = start("--tokens", str(tokens), "--log-level", "debug", "--channelz", "true")
+    assert code(server, token=SEARCH) == grpc.StatusCode.OK
+    assert code(server, token=SEARCH, method="ListModels") == grpc.StatusCode.OK
+    assert code(server) == grpc.StatusCode.UNAUTHENTICATED
+    assert code(server, token=SEARCH[:-1]) == grpc.StatusCode.UNAUTHENTICATED
+    assert code(server, token=OPS) == grpc.StatusCode.PERMISSION_DENIED
+    assert server.health("") == 1, "health needs no token"
+    channelz = server.channel.unary_unary("/grpc.channelz.v1.Channelz/GetServers")
+    for token, wanted in ((OPS, "OK"), (SEARCH, "PERMISSION_DENIED")):
+        call = channelz.future(b"", timeout=20, metadata=[("authorization", f"Bearer {token}")])
+        error = call.exception()
+        assert (error.code().name if error else "OK") == wanted
+    tokens.write_text("not a table")
+    time.sleep(0.6)
+    assert code(server, token=SEARCH) == grpc.StatusCode.OK, "the former tokens go on"
+    tokens.write_text(f"{GUEST} guest inference\n")
+    end = time.monotonic() + 20
+    while code(server, token=GUEST) != grpc.StatusCode.OK:
+        assert time.monotonic() < end
+        time.sleep(0.1)
+    assert code(server, token=SEARCH) == grpc.StatusCode.UNAUTHENTICATED
+    log = server.log.read_text()
+    assert not [secret for secret in (SEARCH, OPS, GUEST, "A bird") if secret in log]
+    assert "tokens_not_read" in log
+    assert server.stop() == 0
+
+
+def test_tokens_do_not_go_over_a_network_in_plain_text(run_server, bundles, tokens):
+    status, _, stderr = run_server(
+        *("--models", str(bundles / "en-de"), "--tokens", str(tokens)),
+        *("--listen", "0.0.0.0:0", "--metrics-listen", "127.0.0.1:0"),
+    )
+    assert status == 1
+    assert "--tls-cert" in stderr
+
+
+def test_a_certificate_is_shown_and_a_new_one_without_a_restart(start, tmp_path):
+    authority = Authority(tmp_path)
+    authority.sign("server")
+    server = start(
+        *("--tls-cert", str(tmp_path / "server.pem"), "--tls-key", str(tmp_path / "server.key"))
+    )
+    assert code(server) == grpc.StatusCode.UNAVAILABLE, "plain text is not spoken"
+    assert code(server, channel_to(server, authority)) == grpc.StatusCode.OK
+    first = authority.serial(server.grpc)
+    assert first.startswith("serial=")
+    authority.sign("server")
+    end = time.monotonic() + 30
+    while authority.serial(server.grpc) == first:
+        assert time.monotonic() < end
+        time.sleep(0.5)
+    assert code(server, channel_to(server, authority)) == grpc.StatusCode.OK
+    assert server.stop() == 0
+
+
+def test_clients_show_certificates_and_tokens_where_both_are_asked_for(start, tmp_path, tokens):
+    authority = Authority(tmp_path)
+    for name in ("server", "client"):
+        authority.sign(name)
+    server = start(
+        *("--tls-cert", str(tmp_path / "server.pem"), "--tls-key", str(tmp_path / "server.key")),
+        *("--tls-client-ca", str(tmp_path / "ca.pem"), "--tokens", str(tokens)),
+    )
+    assert code(server, channel_to(server, authority), SEARCH) == grpc.StatusCode.UNAVAILABLE
+    known = channel_to(server, authority, "client")
+    assert code(server, known) == grpc.StatusCode.UNAUTHENTICATED
+    assert code(server, known, SEARCH) == grpc.StatusCode.OK
+    assert server.stop() == 0
+
+
+def test_what_a_call_may_bring_is_limited(start):
+    server = start("--max-metadata-bytes", "2000")
+    request = server.api.ListModelsRequest()
+    with pytest.raises(grpc.RpcError) as error:
+        server.method("ListModels")(request, timeout=20, metadata=[("x-much", "a" * 5000)])
+    assert error.value.code() == grpc.StatusCode.RESOURCE_EXHAUSTED
+    server.channel = grpc.insecure_channel(server.grpc)  # that connection may be gone
+    assert code(server) == grpc.StatusCode.OK
+    assert server.stop() == 0
