@@ -42,11 +42,14 @@ def test_versions_change_under_load_and_no_call_notices(start, versions, tmp_pat
     server = start(models=tmp_path / "models")
     assert server.translate("A bird sings.").model_version == "v1"
     seen, errors, stop = [], [], threading.Event()
+    seen_new = threading.Event()
 
     def call_on():
         while not stop.is_set():
             try:
                 seen.append(server.translate("A bird sings.").model_version)
+                if seen[-1] == "v2":
+                    seen_new.set()
             except grpc.RpcError as error:
                 errors.append(error)
 
@@ -62,6 +65,7 @@ def test_versions_change_under_load_and_no_call_notices(start, versions, tmp_pat
     reload(server, FAILED)
     assert server.translate("A bird sings.").model_version == "v2", "the old one goes on"
     assert "model_not_loaded" in server.log.read_text()
+    assert seen_new.wait(60), "a call that began after the change is answered by the new one"
     stop.set()
     for caller in callers:
         caller.join()
