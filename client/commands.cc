@@ -55,6 +55,17 @@ absl::StatusOr<std::string> OnlyLanguage(Client& client, const CallOptions& call
                                                  option, " one of ", absl::StrJoin(fitting, ", ")));
 }
 
+// Fills in the source language of a request that leaves it, and the model, open.
+template <typename Request>
+absl::Status SetSourceLanguage(Client& client, const CallOptions& call, Request& request) {
+  if (!request.source_language_code().empty() || !request.model().empty()) return absl::OkStatus();
+  const std::string& target = request.target_language_code();
+  absl::StatusOr<std::string> language = OnlyLanguage(
+      client, call, v1::TASK_TRANSLATE, target, absl::StrCat("translates to ", target), "--from");
+  if (language.ok()) request.set_source_language_code(*language);
+  return language.status();
+}
+
 void TellThatWeRead(const TextOptions& options, const Environment& environment) {
   if (environment.in_is_terminal && options.arguments.empty() && options.files.empty()) {
     environment.err << "linnet: reading from the terminal, Ctrl-D ends the text\n";
@@ -85,14 +96,8 @@ int RunOrStreamTexts(Client& client, const TextOptions& options, typename Kind::
 
 int Translate(Client& client, const TextOptions& options, v1::TranslateRequest request,
               const Environment& environment) {
-  if (request.source_language_code().empty() && request.model().empty()) {
-    const std::string& target = request.target_language_code();
-    absl::StatusOr<std::string> language =
-        OnlyLanguage(client, options.call, v1::TASK_TRANSLATE, target,
-                     absl::StrCat("translates to ", target), "--from");
-    if (!language.ok()) return Fail(language.status(), "", environment);
-    request.set_source_language_code(*language);
-  }
+  if (absl::Status status = SetSourceLanguage(client, options.call, request); !status.ok())
+    return Fail(status, "", environment);
   return RunOrStreamTexts<Translating>(client, options, std::move(request), environment);
 }
 
@@ -116,14 +121,8 @@ int Score(Client& client, TextOptions options, v1::ScoreRequest request,
   options.arguments = std::move(pairs);
   options.first_argument = 2;  // behind the source
   options.lines = true;
-  if (request.source_language_code().empty() && request.model().empty()) {
-    const std::string& target = request.target_language_code();
-    absl::StatusOr<std::string> language =
-        OnlyLanguage(client, options.call, v1::TASK_TRANSLATE, target,
-                     absl::StrCat("translates to ", target), "--from");
-    if (!language.ok()) return Fail(language.status(), "", environment);
-    request.set_source_language_code(*language);
-  }
+  if (absl::Status status = SetSourceLanguage(client, options.call, request); !status.ok())
+    return Fail(status, "", environment);
   return RunTexts<Scoring>(client, options, std::move(request), environment);
 }
 

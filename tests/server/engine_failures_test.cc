@@ -15,6 +15,7 @@
 #include "tests/support/recording_sink.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/turnstile.h"
+#include "tests/support/waited_sink.h"
 
 namespace linnet::server {
 namespace {
@@ -22,6 +23,7 @@ namespace {
 using test::EchoEngine;
 using test::Outcome;
 using test::Turnstile;
+using test::Waited;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
@@ -41,28 +43,6 @@ TEST(RestartPolicyTest, AMinuteOfWorkIsAsGoodAsNew) {
   EXPECT_EQ(policy.Failed(kNow + absl::Seconds(61)), absl::Seconds(2));
   EXPECT_EQ(policy.Failed(kNow + absl::Seconds(63 + 61)), absl::ZeroDuration());
 }
-
-// A sink that another thread can wait for.
-struct Waited {
-  Outcome outcome;
-  Turnstile done;
-  absl::Status status() {
-    done.Pass();
-    return outcome.result->status();
-  }
-};
-class WaitedSink : public Sink {
- public:
-  explicit WaitedSink(Waited& waited) : waited_(waited) {}
-  void Done(absl::StatusOr<SequenceResult> result) override {
-    EXPECT_FALSE(waited_.outcome.done()) << "a sequence ended twice";
-    waited_.outcome.result = std::move(result);
-    waited_.done.Open();
-  }
-
- private:
-  Waited& waited_;
-};
 
 // A scheduler whose engines are made by a list: each as the puppeteer wants it, or not at all.
 class EngineFailuresTest : public ::testing::Test {
@@ -88,10 +68,8 @@ class EngineFailuresTest : public ::testing::Test {
     scheduler = *std::move(started);
   }
   absl::Status Submit(std::vector<model::TokenId> words, Waited& waited) {
-    auto sequence = test::Say(std::move(words), waited.outcome);
-    sequence->sink = std::make_unique<WaitedSink>(waited);
     std::vector<std::unique_ptr<Sequence>> one;
-    one.push_back(std::move(sequence));
+    one.push_back(test::Say(std::move(words), waited));
     return scheduler->Submit(one);
   }
   void UntilUp() {

@@ -8,41 +8,19 @@
 #include "absl/time/clock.h"
 #include "gmock/gmock.h"
 #include "tests/support/echo_engine.h"
-#include "tests/support/recording_sink.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/turnstile.h"
+#include "tests/support/waited_sink.h"
 
 namespace linnet::server {
 namespace {
 
 using test::EchoEngine;
+using test::Say;
 using test::Turnstile;
+using test::Waited;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-
-// A sink that another thread can wait for.
-struct Waited {
-  test::Outcome outcome;
-  Turnstile done;
-};
-class WaitedSink : public Sink {
- public:
-  explicit WaitedSink(Waited& waited) : waited_(waited) {}
-  void Done(absl::StatusOr<SequenceResult> result) override {
-    EXPECT_FALSE(waited_.outcome.done()) << "a sequence ended twice";
-    waited_.outcome.result = std::move(result);
-    waited_.done.Open();
-  }
-
- private:
-  Waited& waited_;
-};
-
-std::unique_ptr<Sequence> Say(std::vector<model::TokenId> words, Waited& waited) {
-  auto sequence = test::Say(std::move(words), waited.outcome);
-  sequence->sink = std::make_unique<WaitedSink>(waited);
-  return sequence;
-}
 
 std::vector<std::unique_ptr<Sequence>> One(std::unique_ptr<Sequence> sequence) {
   std::vector<std::unique_ptr<Sequence>> one;
