@@ -32,7 +32,7 @@ install(FILES CHANGELOG.md DESTINATION share/doc/linnet-client COMPONENT client)
 
 # ---- linnet-dev: the C++ client, the messages, and the .proto files for other languages
 install(TARGETS linnet_client linnet_proto linnet_proto_grpc DESTINATION lib COMPONENT dev)
-install(FILES client/client.h DESTINATION include/linnet/client COMPONENT dev)
+install(FILES client/library/client.h DESTINATION include/linnet/client COMPONENT dev)
 install(DIRECTORY "${CMAKE_BINARY_DIR}/proto/generated/" DESTINATION include/linnet COMPONENT dev
         FILES_MATCHING PATTERN "*.h")
 install(DIRECTORY proto/ DESTINATION share/linnet/proto COMPONENT dev FILES_MATCHING PATTERN "*.proto")

@@ -11,8 +11,8 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
-#include "server/batcher.h"
 #include "server/mutex.h"
+#include "server/schedule/batcher.h"
 
 namespace prometheus {
 class Collectable;

@@ -31,18 +31,18 @@ def test_the_table_has_no_circle() -> None:
 
 ENGINE = {
     "model/torch/engine.h": "#include <vector>\n",
-    "server/batcher.h": '#include "absl/status/status.h"\n',
+    "server/schedule/batcher.h": '#include "absl/status/status.h"\n',
 }
 FORBIDDEN = [
-    ("client/a.cc", '#include "server/batcher.h"\n', "client/a.cc:1: client may not use server"),
+    ("client/a.cc", '#include "server/schedule/batcher.h"\n', "client/a.cc:1: client may not use server"),
     ("server/a.cc", "\n#include <torch/script.h>\n", "server/a.cc:2: server may not use torch"),
     ("server/a.cc", "#  include <grpcpp/grpcpp.h>\n", "may not use grpc"),
     ("server/a.cc", '#include "linnet/v1/text_service.grpc.pb.h"\n', "may not use grpc"),
     ("server/a.cc", '#include "model/torch/engine.h"\n', "may not use model/torch"),
-    ("server/batcher.cc", "#include <prometheus/counter.h>\n", "may not use prometheus"),
+    ("server/schedule/batcher.cc", "#include <prometheus/counter.h>\n", "may not use prometheus"),
     ("model/ops/a.cc", '#include "absl/strings/str_cat.h"\n', "model/ops may not use absl"),
     ("model/runtime/a.h", "#include <ATen/ATen.h>\n", "may not use torch"),
-    ("model/torch/a.h", '#include "server/batcher.h"\n', "may not use server"),
+    ("model/torch/a.h", '#include "server/schedule/batcher.h"\n', "may not use server"),
     ("client/a.cc", "#include <boost/asio.hpp>\n", "boost/asio.hpp, which this test does not know"),
     ("util/a.cc", "#include <vector>\n", "util/a.cc:1: belongs to no room"),
     ("model/linnet_model/a.cc", "", "model/linnet_model is Python alone"),
@@ -76,8 +76,8 @@ def test_what_is_allowed_is_not_reported(house) -> None:
     allowed_uses = {
         "server/main.cc": '#include <sys/socket.h>\n#include "model/torch/engine.h"\n',
         "server/metrics.h": "#include <prometheus/counter.h>\n// #include <torch/torch.h>\n",
-        "server/rpc/call.h": '#include <grpcpp/grpcpp.h>\n#include "server/batcher.h"\n',
-        "client/client.cc": '#include "linnet/v1/text_service.grpc.pb.h"\n',
+        "server/rpc/call.h": '#include <grpcpp/grpcpp.h>\n#include "server/schedule/batcher.h"\n',
+        "client/library/client.cc": '#include "linnet/v1/text_service.grpc.pb.h"\n',
         "model/linnet_model/a.py": "import json\nfrom torch import nn\nfrom . import b\n",
         "build/x/a.cc": "#include <boost/asio.hpp>\n",
     }

@@ -9,9 +9,9 @@
 #include "model/runtime/bundle.h"
 #include "model/runtime/engine.h"
 #include "model/runtime/tokenizer.h"
-#include "server/batcher.h"
 #include "server/decode/json_line.h"
 #include "server/decode/line_reader.h"
+#include "server/schedule/batcher.h"
 
 namespace linnet::server {
 

@@ -9,7 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "server/batcher.h"
+#include "server/schedule/batcher.h"
 
 namespace linnet::server {
 namespace {

@@ -11,8 +11,8 @@
 #include "absl/time/clock.h"
 #include "server/errors.h"
 #include "server/log.h"
-#include "server/request_bytes.h"
 #include "server/rpc/status.h"
+#include "server/text/request_bytes.h"
 
 namespace linnet::server {
 namespace {

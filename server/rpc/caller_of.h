@@ -2,7 +2,7 @@
 
 #include <grpcpp/grpcpp.h>
 
-#include "server/caller.h"
+#include "server/schedule/caller.h"
 
 namespace linnet::server {
 

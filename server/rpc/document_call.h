@@ -7,10 +7,10 @@
 #include <optional>
 #include <utility>
 
-#include "server/document_stream.h"
 #include "server/mutex.h"
 #include "server/rpc/call_record.h"
 #include "server/rpc/caller_of.h"
+#include "server/text/document_stream.h"
 
 namespace linnet::server {
 

@@ -10,17 +10,17 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "server/admission.h"
-#include "server/catalog.h"
 #include "server/metrics.h"
+#include "server/models/catalog.h"
 #include "server/options.h"
 #include "server/rpc/credentials.h"
 #include "server/rpc/health_service.h"
 #include "server/rpc/metrics_page.h"
 #include "server/rpc/text_service.h"
-#include "server/text_call.h"
-#include "server/text_pool.h"
-#include "server/ticker.h"
+#include "server/schedule/admission.h"
+#include "server/schedule/ticker.h"
+#include "server/text/text_call.h"
+#include "server/text/text_pool.h"
 
 namespace linnet::server {
 

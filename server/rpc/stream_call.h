@@ -9,11 +9,11 @@
 
 #include "server/errors.h"
 #include "server/mutex.h"
-#include "server/part_queue.h"
 #include "server/rpc/call_record.h"
 #include "server/rpc/caller_of.h"
 #include "server/rpc/unary_call.h"
-#include "server/text_call.h"
+#include "server/text/part_queue.h"
+#include "server/text/text_call.h"
 
 namespace linnet::server {
 

@@ -2,10 +2,10 @@
 
 #include <utility>
 
-#include "server/document_stream.h"
 #include "server/rpc/document_call.h"
 #include "server/rpc/stream_call.h"
 #include "server/rpc/unary_call.h"
+#include "server/text/document_stream.h"
 
 namespace linnet::server {
 

@@ -4,7 +4,7 @@
 
 #include "linnet/v1/text_service.grpc.pb.h"
 #include "server/metrics.h"
-#include "server/text_call.h"
+#include "server/text/text_call.h"
 
 namespace linnet::server {
 

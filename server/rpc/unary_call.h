@@ -8,7 +8,7 @@
 
 #include "server/rpc/call_record.h"
 #include "server/rpc/caller_of.h"
-#include "server/text_call.h"
+#include "server/text/text_call.h"
 
 namespace linnet::server {
 

@@ -1,5 +1,5 @@
 // `linnet score`, `detect` and `models NAME`, and the flags that requests have in common.
-#include "client/cli.h"
+#include "client/cli/cli.h"
 #include "gmock/gmock.h"
 #include "tests/client/cli_fixture.h"
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "absl/synchronization/notification.h"
-#include "client/cli.h"
+#include "client/cli/cli.h"
 #include "gtest/gtest.h"
 #include "tests/client/puppet_server.h"
 

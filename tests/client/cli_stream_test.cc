@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "absl/time/clock.h"
-#include "client/cli.h"
+#include "client/cli/cli.h"
 #include "gmock/gmock.h"
 #include "tests/client/cli_fixture.h"
 

@@ -1,5 +1,5 @@
 // The command as people and scripts meet it: flags, output, exit statuses.
-#include "client/cli.h"
+#include "client/cli/cli.h"
 
 #include <thread>
 

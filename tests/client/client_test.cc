@@ -1,4 +1,4 @@
-#include "client/client.h"
+#include "client/library/client.h"
 
 #include <atomic>
 #include <string>

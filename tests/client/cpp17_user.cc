@@ -1,5 +1,5 @@
 // A user of the client whose compiler speaks C++17: that this file compiles is the test.
-#include "client/client.h"
+#include "client/library/client.h"
 
 static_assert(__cplusplus == 201703L, "CMakeLists.txt sets the standard of this file");
 

@@ -2,7 +2,7 @@
 #include <string>
 
 #include "absl/strings/cord.h"
-#include "client/client.h"
+#include "client/library/client.h"
 #include "google/rpc/error_details.pb.h"
 #include "gtest/gtest.h"
 

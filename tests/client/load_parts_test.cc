@@ -7,11 +7,11 @@
 #include <vector>
 
 #include "absl/strings/str_split.h"
-#include "client/load_arrivals.h"
-#include "client/load_histogram.h"
-#include "client/load_record.h"
-#include "client/load_texts.h"
-#include "client/utf8.h"
+#include "client/library/utf8.h"
+#include "client/load/arrivals.h"
+#include "client/load/histogram.h"
+#include "client/load/record.h"
+#include "client/load/texts.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/support/status_matchers.h"

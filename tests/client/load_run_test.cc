@@ -9,7 +9,7 @@
 
 #include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
-#include "client/load_run.h"
+#include "client/load/run.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

@@ -6,7 +6,7 @@
 
 #include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
-#include "client/cli.h"
+#include "client/cli/cli.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/client/process.h"

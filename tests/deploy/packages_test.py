@@ -126,7 +126,7 @@ def test_a_program_is_built_with_the_dev_package_and_pkg_config(unpacked, served
     source = tmp_path / "ask.cc"
     source.write_text("""
 #include <iostream>
-#include "client/client.h"
+#include "client/library/client.h"
 int main(int, char** arguments) {
   linnet::client::ClientOptions options;
   options.server = arguments[1];

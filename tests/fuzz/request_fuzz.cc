@@ -3,9 +3,9 @@
 #include <memory>
 
 #include "model/runtime/segmenter.h"
-#include "server/document_stream.h"
 #include "server/errors.h"
-#include "server/request_bytes.h"
+#include "server/text/document_stream.h"
+#include "server/text/request_bytes.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/server/text_fixture.h"
 

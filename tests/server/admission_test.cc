@@ -1,4 +1,4 @@
-#include "server/admission.h"
+#include "server/schedule/admission.h"
 
 #include <set>
 #include <string>

@@ -1,4 +1,4 @@
-#include "server/admit_policy.h"
+#include "server/schedule/admit_policy.h"
 
 #include <algorithm>
 #include <cstdint>

@@ -1,4 +1,4 @@
-#include "server/batcher.h"
+#include "server/schedule/batcher.h"
 
 #include <algorithm>
 #include <memory>

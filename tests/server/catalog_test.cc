@@ -1,4 +1,4 @@
-#include "server/catalog.h"
+#include "server/models/catalog.h"
 
 #include <fstream>
 

@@ -1,4 +1,4 @@
-#include "server/document_stream.h"
+#include "server/text/document_stream.h"
 
 #include <functional>
 #include <memory>

@@ -6,7 +6,7 @@
 
 #include "google/rpc/error_details.pb.h"
 #include "server/errors.h"
-#include "server/request_bytes.h"
+#include "server/text/request_bytes.h"
 #include "tests/server/text_fixture.h"
 #include "tests/support/recording_sink.h"
 

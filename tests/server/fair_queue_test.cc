@@ -1,4 +1,4 @@
-#include "server/fair_queue.h"
+#include "server/schedule/fair_queue.h"
 
 #include <map>
 #include <random>

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "gmock/gmock.h"
-#include "server/batcher.h"
+#include "server/schedule/batcher.h"
 #include "tests/support/echo_engine.h"
 #include "tests/support/recording_sink.h"
 #include "tests/support/status_matchers.h"

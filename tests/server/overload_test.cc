@@ -3,9 +3,9 @@
 #include <random>
 
 #include "gmock/gmock.h"
-#include "server/quota.h"
-#include "server/shed_policy.h"
-#include "server/workload.h"
+#include "server/schedule/quota.h"
+#include "server/schedule/shed_policy.h"
+#include "server/schedule/workload.h"
 
 namespace linnet::server {
 namespace {

@@ -1,4 +1,4 @@
-#include "server/registry.h"
+#include "server/models/registry.h"
 
 #include <fstream>
 

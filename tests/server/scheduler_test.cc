@@ -1,4 +1,4 @@
-#include "server/scheduler.h"
+#include "server/schedule/scheduler.h"
 
 #include <memory>
 #include <random>

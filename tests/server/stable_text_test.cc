@@ -1,4 +1,4 @@
-#include "server/stable_text.h"
+#include "server/text/stable_text.h"
 
 #include <filesystem>
 #include <fstream>

@@ -1,4 +1,4 @@
-#include "server/text_call.h"
+#include "server/text/text_call.h"
 
 #include <string>
 #include <thread>

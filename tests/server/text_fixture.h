@@ -6,9 +6,9 @@
 #include <string>
 
 #include "gmock/gmock.h"
-#include "server/admission.h"
-#include "server/catalog.h"
-#include "server/text_call.h"
+#include "server/models/catalog.h"
+#include "server/schedule/admission.h"
+#include "server/text/text_call.h"
 #include "tests/support/echo_engine.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/temporary_folder.h"

@@ -1,10 +1,10 @@
-#include "server/text_request.h"
+#include "server/text/text_request.h"
 
 #include <limits>
 
 #include "google/rpc/error_details.pb.h"
 #include "server/errors.h"
-#include "server/request_bytes.h"
+#include "server/text/request_bytes.h"
 #include "tests/server/text_fixture.h"
 
 namespace linnet::server {

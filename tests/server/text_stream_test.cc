@@ -3,9 +3,9 @@
 #include <vector>
 
 #include "model/runtime/segmenter.h"
-#include "server/part_queue.h"
-#include "server/part_writer.h"
-#include "server/text_call.h"
+#include "server/text/part_queue.h"
+#include "server/text/part_writer.h"
+#include "server/text/text_call.h"
 #include "tests/server/text_fixture.h"
 #include "tests/support/search_engine.h"
 

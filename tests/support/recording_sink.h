@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "gtest/gtest.h"
-#include "server/sequence.h"
+#include "server/schedule/sequence.h"
 
 namespace linnet::test {
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "model/runtime/engine.h"
-#include "server/batcher.h"
+#include "server/schedule/batcher.h"
 #include "tests/bench/batching/workload.h"
 
 namespace linnet::bench {

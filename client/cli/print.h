@@ -1,0 +1,51 @@
+// What the commands write on standard output.
+#pragma once
+
+#include <cstdint>
+#include <ostream>
+#include <string>
+
+#include "absl/status/status.h"
+#include "client/cli/text_source.h"
+#include "google/protobuf/message.h"
+#include "linnet/v1/text_service.pb.h"
+
+namespace linnet::client {
+
+enum class Form { kText, kJson };
+
+// The message on one line, with the names of the proto, every field that is not optional present.
+std::string JsonLine(const google::protobuf::Message& message);
+
+// A line stays one line, whatever the model wrote: whoever pairs lines up relies on it.
+std::string OnAsManyLines(const std::string& answer, const Text& text);
+
+// "\n  3 texts were answered before", for the end of an error; empty for none.
+std::string AnsweredNote(int64_t answered);
+
+// The answer to one text. As JSON it is the response with that answer alone; as text it is the
+// answer with the text's line end and, if word scores were asked for, a line for each segment with
+// its words and their confidence; or, if hypotheses were asked for, each segment of the source and
+// below it its hypotheses, best first.
+void PrintAnswer(const Text& text, const v1::TranslateResponse& response, int index, Form form,
+                 std::ostream& out);
+void PrintAnswer(const Text& text, const v1::SummarizeResponse& response, int index, Form form,
+                 std::ostream& out);
+
+// A text that is "SOURCE<tab>TARGET": the score, a tab and the target, below it its words if their
+// scores were asked for. A blank line stays one.
+void PrintAnswer(const Text& text, const v1::ScoreResponse& response, int index, Form form,
+                 std::ostream& out);
+
+// The likeliest language, "und" where there is none, with a "?" where it is a guess; its
+// confidence; the text, or its name if it has several lines. Tabs between them.
+void PrintAnswer(const Text& text, const v1::DetectLanguageResponse& response, int index, Form form,
+                 std::ostream& out);
+
+// A table with a line for each model, or as JSON an object for each.
+void PrintModels(const v1::ListModelsResponse& response, Form form, std::ostream& out);
+
+// One model with its limits, its defaults and where it comes from, a line each.
+void PrintModel(const v1::GetModelResponse& response, Form form, std::ostream& out);
+
+}  // namespace linnet::client

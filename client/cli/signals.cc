@@ -1,0 +1,48 @@
+#include "client/cli/signals.h"
+
+#include <poll.h>
+#include <pthread.h>
+#include <sys/eventfd.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+namespace linnet::client {
+
+sigset_t SignalWatcher::Signals() {
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGINT);
+  sigaddset(&signals, SIGTERM);
+  return signals;
+}
+
+SignalWatcher::SignalWatcher() : event_(eventfd(0, EFD_CLOEXEC)), ended_(eventfd(0, EFD_CLOEXEC)) {
+  const sigset_t signals = Signals();
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  thread_ = std::thread([this] { Watch(); });
+}
+
+SignalWatcher::~SignalWatcher() {
+  eventfd_write(ended_, 1);
+  thread_.join();
+  close(ended_);
+  close(event_);
+}
+
+void SignalWatcher::Watch() {
+  const sigset_t signals = Signals();
+  const int arrived = signalfd(-1, &signals, SFD_CLOEXEC);
+  pollfd files[] = {{arrived, POLLIN, 0}, {ended_, POLLIN, 0}};
+  poll(files, 2, -1);
+  if (files[0].revents != 0) {
+    signalfd_siginfo taken;
+    [[maybe_unused]] const ssize_t bytes = read(arrived, &taken, sizeof taken);
+    // From here on the default: a second Ctrl-C ends the process whatever it does.
+    pthread_sigmask(SIG_UNBLOCK, &signals, nullptr);
+    stop_.request_stop();
+    eventfd_write(event_, 1);  // afterwards: whoever is woken by it finds the stop requested
+  }
+  close(arrived);
+}
+
+}  // namespace linnet::client

@@ -1,0 +1,67 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "client/cli/cli.h"
+#include "client/cli/commands.h"
+#include "client/cli/print.h"
+#include "client/cli/text_source.h"
+#include "client/library/client.h"
+
+namespace linnet::client {
+
+// For somebody who watches: reads texts and sends one at a time, and writes of each answer what is
+// certain as soon as it comes. `Kind` is Translating or Summarizing of text_kinds.h.
+template <typename Kind>
+int StreamTexts(Client& client, const TextOptions& options, const typename Kind::Request& prototype,
+                const Environment& environment) {
+  std::ostream& out = environment.out;
+  TextSource source(options.arguments, options.files, options.lines, environment.in);
+  int64_t answered = 0;
+  while (true) {
+    const absl::StatusOr<std::optional<Text>> read = source.Next();
+    if (environment.stop.stop_requested()) {
+      return Fail(absl::CancelledError("cancelled"), AnsweredNote(answered), environment);
+    }
+    if (!out) return FailToWrite(environment);
+    if (!read.ok()) return FailLocally(read.status(), environment);
+    if (!read->has_value()) return kExitOk;
+    const Text& text = **read;
+    if (IsBlank(text)) {
+      out << text.content << text.ending << std::flush;
+      continue;
+    }
+    size_t written = 0;
+    typename Kind::Request request = prototype;
+    Kind::Add(text, &request);
+    const auto print = [&](const v1::TextPart& part) {
+      const std::string piece = OnAsManyLines(part.text(), text);
+      written += piece.size();
+      return static_cast<bool>(out << piece << std::flush);
+    };
+    const auto response = (client.*Kind::kStream)(request, print, options.call);
+    if (!out) return FailToWrite(environment);
+    if (!response.ok()) {
+      std::string note = AnsweredNote(answered);
+      if (written > 0) {
+        out << std::endl;  // the error gets lines of its own
+        note = absl::StrCat("\n  of the answer to ", text.name, ", the first ", written,
+                            " bytes are written", note);
+      }
+      return Fail(response.status(), note, environment);
+    }
+    const std::string note = Kind::Note(*response, 0);
+    out << text.ending << std::flush;
+    if (!note.empty()) environment.err << "linnet: " << text.name << ": " << note << "\n";
+    ++answered;
+  }
+}
+
+}  // namespace linnet::client

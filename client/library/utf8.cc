@@ -1,0 +1,63 @@
+#include "client/library/utf8.h"
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+
+namespace linnet::client {
+namespace {
+
+struct Range {
+  unsigned char low, high;
+  bool Holds(unsigned char byte) const { return low <= byte && byte <= high; }
+};
+
+// What may follow a leading byte: the number of continuation bytes, and the range of the first of
+// them. 0 bytes: no leading byte.
+struct Lead {
+  size_t continuations;
+  Range second;
+};
+
+Lead LeadOf(unsigned char byte) {
+  constexpr Range kAny = {0x80, 0xBF};
+  if (byte < 0xC2) return {0, {}};  // a continuation byte, or the overlong C0 and C1
+  if (byte < 0xE0) return {1, kAny};
+  if (byte == 0xE0) return {2, {0xA0, 0xBF}};  // below: overlong
+  if (byte == 0xED) return {2, {0x80, 0x9F}};  // above: surrogates
+  if (byte < 0xF0) return {2, kAny};
+  if (byte == 0xF0) return {3, {0x90, 0xBF}};  // below: overlong
+  if (byte < 0xF4) return {3, kAny};
+  if (byte == 0xF4) return {3, {0x80, 0x8F}};  // above: past U+10FFFF
+  return {0, {}};
+}
+
+}  // namespace
+
+std::optional<size_t> FindInvalidUtf8(absl::string_view text) {
+  size_t i = 0;
+  while (i < text.size()) {
+    const auto byte = static_cast<unsigned char>(text[i]);
+    if (byte < 0x80) {
+      ++i;
+      continue;
+    }
+    const Lead lead = LeadOf(byte);
+    if (lead.continuations == 0) return i;
+    for (size_t k = 1; k <= lead.continuations; ++k) {
+      const Range range = k == 1 ? lead.second : Range{0x80, 0xBF};
+      if (i + k >= text.size() || !range.Holds(static_cast<unsigned char>(text[i + k]))) return i;
+    }
+    i += lead.continuations + 1;
+  }
+  return std::nullopt;
+}
+
+absl::Status CheckUtf8(absl::string_view name, absl::string_view text) {
+  const std::optional<size_t> bad = FindInvalidUtf8(text);
+  if (!bad.has_value()) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrFormat("%s is not UTF-8: byte 0x%02x at offset %d",
+                                                    name, static_cast<unsigned char>(text[*bad]),
+                                                    *bad));
+}
+
+}  // namespace linnet::client

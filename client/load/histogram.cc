@@ -1,0 +1,70 @@
+#include "client/load/histogram.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace linnet::client {
+namespace {
+
+int BitWidth(int64_t value) {
+  int bits = 0;
+  for (; value > 0; value >>= 1) ++bits;
+  return bits;
+}
+
+}  // namespace
+
+LatencyHistogram::LatencyHistogram() : counts_(BucketOf(kMost) + 1) {}
+
+int64_t LatencyHistogram::ToMicros(absl::Duration value) {
+  return std::clamp<int64_t>(absl::ToInt64Microseconds(value), 0, kMost);
+}
+
+// Values below 2^11 have a bucket each. From there on the highest 11 bits choose it: the place of
+// the first of them says how many low bits are dropped, and the other 10 are the place within.
+size_t LatencyHistogram::BucketOf(int64_t micros) {
+  const int dropped = std::max(0, BitWidth(micros) - (kHalfBits + 1));
+  return (static_cast<size_t>(dropped) << kHalfBits) + static_cast<size_t>(micros >> dropped);
+}
+
+int64_t LatencyHistogram::EndOf(size_t bucket) {
+  const int64_t half = int64_t{1} << kHalfBits;
+  const auto place = static_cast<int64_t>(bucket);
+  if (place < 2 * half) return place;
+  const int64_t dropped = (place >> kHalfBits) - 1;
+  return ((place - dropped * half + 1) << dropped) - 1;
+}
+
+void LatencyHistogram::Record(absl::Duration value) {
+  const int64_t micros = ToMicros(value);
+  ++counts_[BucketOf(micros)];
+  ++count_;
+  max_ = std::max(max_, micros);
+  sum_ += static_cast<double>(micros);
+}
+
+absl::Duration LatencyHistogram::mean() const {
+  if (count_ == 0) return absl::ZeroDuration();
+  return absl::Microseconds(sum_ / static_cast<double>(count_));
+}
+
+absl::Duration LatencyHistogram::Percentile(double percent) const {
+  const auto wanted = static_cast<int64_t>(std::ceil(percent / 100 * static_cast<double>(count_)));
+  int64_t seen = 0;
+  for (size_t bucket = 0; bucket < counts_.size(); ++bucket) {
+    seen += counts_[bucket];
+    if (counts_[bucket] > 0 && seen >= wanted) {
+      return absl::Microseconds(std::min(EndOf(bucket), max_));
+    }
+  }
+  return max();
+}
+
+int64_t LatencyHistogram::CountUpTo(absl::Duration limit) const {
+  const size_t last = BucketOf(ToMicros(limit));
+  int64_t seen = 0;
+  for (size_t bucket = 0; bucket <= last; ++bucket) seen += counts_[bucket];
+  return seen;
+}
+
+}  // namespace linnet::client

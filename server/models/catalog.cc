@@ -1,0 +1,340 @@
+#include "server/models/catalog.h"
+
+#include <algorithm>
+#include <iterator>
+#include <set>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/escaping.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "absl/time/clock.h"
+#include "model/runtime/sha256.h"
+#include "server/errors.h"
+#include "server/log.h"
+
+namespace linnet::server {
+namespace {
+
+using linnet::v1::BundleManifest;
+using linnet::v1::Task;
+
+absl::string_view TaskVerb(Task task) {
+  return task == linnet::v1::TASK_TRANSLATE ? "translates" : "summarises";
+}
+
+std::string Pair(const BundleManifest& manifest) {
+  return manifest.task() == linnet::v1::TASK_TRANSLATE
+             ? absl::StrCat(manifest.source_language_code(), " to ",
+                            manifest.target_language_code())
+             : manifest.source_language_code();
+}
+
+// Letters and digits in subtags of 1 to 8, the first of letters: enough of BCP-47 to tell a typing
+// error from a language.
+bool IsLanguageTag(absl::string_view tag) {
+  if (tag.size() > 35) return false;  // RFC 5646, 4.4.1: the longest without extensions
+  bool first = true;
+  for (absl::string_view subtag : absl::StrSplit(tag, '-')) {
+    if (subtag.empty() || subtag.size() > 8) return false;
+    for (char c : subtag) {
+      if (!absl::ascii_isalnum(c) || (first && !absl::ascii_isalpha(c))) return false;
+    }
+    if (first && subtag.size() < 2) return false;
+    first = false;
+  }
+  return true;
+}
+
+absl::Status CheckTag(absl::string_view field, absl::string_view tag) {
+  if (tag.empty() || IsLanguageTag(tag)) return absl::OkStatus();
+  return BadField(field, Reason::kBadLanguageCode,
+                  absl::StrCat("\"", absl::CHexEscape(tag.substr(0, 40)),
+                               "\" is no language code (BCP-47), such as \"en\" or \"de-AT\""));
+}
+
+bool SameTag(absl::string_view a, absl::string_view b) { return absl::EqualsIgnoreCase(a, b); }
+absl::string_view Primary(absl::string_view tag) { return tag.substr(0, tag.find('-')); }
+
+// Whether a model for `offered` may answer a request for `asked`.
+bool Serves(absl::string_view offered, absl::string_view asked) {
+  return SameTag(offered, asked) || SameTag(offered, Primary(asked));
+}
+
+bool ServesPair(const BundleManifest& manifest, absl::string_view source,
+                absl::string_view target) {
+  return (source.empty() || Serves(manifest.source_language_code(), source)) &&
+         (target.empty() || Serves(manifest.target_language_code(), target));
+}
+
+bool IsPair(const BundleManifest& manifest, absl::string_view source, absl::string_view target) {
+  return SameTag(manifest.source_language_code(), source) &&
+         (target.empty() || SameTag(manifest.target_language_code(), target));
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Catalog>> Catalog::Load(const std::filesystem::path& root,
+                                                       const EngineFactory& factory,
+                                                       const BatcherOptions& options,
+                                                       Metrics& metrics, StepObserver observer,
+                                                       int64_t max_bytes) {
+  std::unique_ptr<Catalog> catalog(
+      new Catalog(root, {factory, options, std::move(observer)}, max_bytes, metrics));
+  const ReloadReport report = catalog->Reload();
+  if (!report.status.ok()) return report.status;
+  for (const ReloadReport::Outcome& outcome : report.outcomes) {
+    if (!outcome.status.ok()) return outcome.status;
+  }
+  return catalog;
+}
+
+Catalog::~Catalog() {
+  // Who made the last call may be about to let go of its model: to be the last to hold one is not
+  // for a scheduler's own thread.
+  auto held = [](const auto& model) { return model.use_count() > 1; };
+  std::vector<std::shared_ptr<ServedModel>> all;
+  {
+    MutexLock lock(mu_);
+    for (Entry& entry : entries_) all.push_back(std::move(entry.model));
+    for (auto& model : retired_) all.push_back(std::move(model));
+  }
+  while (std::any_of(all.begin(), all.end(), held)) absl::SleepFor(absl::Milliseconds(1));
+}
+
+std::vector<Catalog::Entry> Catalog::entries() const {
+  MutexLock lock(mu_);
+  return entries_;
+}
+
+std::vector<std::shared_ptr<ServedModel>> Catalog::models() const {
+  std::vector<std::shared_ptr<ServedModel>> models;
+  for (const Entry& entry : entries()) models.push_back(entry.model);
+  return models;
+}
+
+std::vector<linnet::v1::Model> Catalog::List() const {
+  std::vector<linnet::v1::Model> list;
+  for (const Entry& entry : entries()) {
+    list.push_back(entry.model->Describe());
+    list.back().set_name(entry.name());
+  }
+  return list;
+}
+
+int64_t Catalog::BytesBeside(const std::vector<Entry>& next) const {
+  std::set<const ServedModel*> seen;
+  int64_t bytes = 0;
+  auto add = [&](const ServedModel& model) {
+    bytes += seen.insert(&model).second ? model.bytes : 0;
+  };
+  for (const Entry& entry : next) add(*entry.model);
+  MutexLock lock(mu_);
+  for (const Entry& entry : entries_) add(*entry.model);
+  for (const auto& model : retired_) add(*model);
+  return bytes;
+}
+
+absl::StatusOr<std::shared_ptr<ServedModel>> Catalog::LoadOne(const RegisteredModel& wanted,
+                                                              const std::vector<Entry>& next,
+                                                              bool replaces) {
+  std::error_code error;
+  int64_t bytes = 0;
+  for (std::filesystem::directory_iterator file(wanted.path, error), end; !error && file != end;
+       file.increment(error))
+    bytes += file->is_regular_file(error) ? static_cast<int64_t>(file->file_size(error)) : 0;
+  if (const int64_t held = BytesBeside(next); max_bytes_ > 0 && held + bytes > max_bytes_) {
+    return absl::ResourceExhaustedError(absl::StrCat(
+        "bundle ", wanted.path.string(), " has ", bytes, " bytes, the models in memory have ", held,
+        ", and --max-model-bytes is ", max_bytes_));
+  }
+  absl::StatusOr<std::shared_ptr<ServedModel>> loaded = LoadModel(wanted, load_, metrics_);
+  if (!loaded.ok()) return loaded;
+  for (const Entry& other : next) {
+    if (other.model->key() != (*loaded)->key()) continue;
+    return absl::FailedPreconditionError(
+        absl::StrCat("bundles ", other.registered.path.string(), " and ", wanted.path.string(),
+                     " are both named \"", other.model->key(), "\""));
+  }
+  const GoldenResult& golden = (*loaded)->golden;
+  if (replaces && 2 * golden.different > golden.examples) {
+    return absl::FailedPreconditionError(absl::StrCat("bundle ", wanted.path.string(), " answers ",
+                                                      golden.different, " of its ", golden.examples,
+                                                      " golden examples differently"));
+  }
+  return loaded;
+}
+
+ReloadReport Catalog::Reload() {
+  MutexLock one_at_a_time(reload_mu_);
+  ReloadReport report;
+  auto registered = ReadRegistry(root_);
+  if (!registered.ok()) {
+    report.status = registered.status();
+    return report;
+  }
+  const std::vector<Entry> before = entries();
+  std::vector<Entry> next;
+  for (const RegisteredModel& wanted : *registered) {
+    ReloadReport::Outcome& outcome = report.outcomes.emplace_back();
+    outcome.path = wanted.path.string();
+    const auto old = std::find_if(before.begin(), before.end(), [&](const Entry& entry) {
+      return entry.registered.path == wanted.path;
+    });
+    const auto sha256 = model::Sha256OfFile(wanted.path / "manifest.json");
+    if (old != before.end() && sha256.ok() && *sha256 == old->model->manifest_sha256) {
+      next.push_back({old->model, wanted});
+      continue;
+    }
+    outcome.loaded = true;
+    auto loaded = LoadOne(wanted, next, !before.empty());
+    if (loaded.ok()) {
+      next.push_back({*std::move(loaded), wanted});
+      continue;
+    }
+    outcome.status = loaded.status();
+    if (before.empty()) return report;  // a server that starts serves all or nothing
+    Log(LogLevel::kError, "model_not_loaded",
+        {{"path", outcome.path}, {"why", outcome.status.message()}});
+    if (old != before.end()) {
+      next.push_back({old->model, wanted});
+    } else if (wanted.by_default) {
+      KeepDefault(wanted, before, next);
+    }
+  }
+  std::sort(next.begin(), next.end(),
+            [](const Entry& a, const Entry& b) { return a.model->key() < b.model->key(); });
+  {
+    MutexLock lock(mu_);
+    for (const Entry& entry : before) {
+      const bool goes_on = std::any_of(
+          next.begin(), next.end(), [&](const Entry& other) { return other.model == entry.model; });
+      if (!goes_on) retired_.push_back(entry.model);
+    }
+    entries_ = std::move(next);
+  }
+  return report;
+}
+
+void Catalog::KeepDefault(const RegisteredModel& wanted, const std::vector<Entry>& before,
+                          std::vector<Entry>& next) {
+  for (const Entry& old : before) {
+    if (!old.registered.by_default || old.registered.version.empty() ||
+        old.registered.path.parent_path() != wanted.path.parent_path())
+      continue;
+    const auto entry = std::find_if(next.begin(), next.end(),
+                                    [&](const Entry& other) { return other.model == old.model; });
+    if (entry == next.end()) {
+      next.push_back(old);
+    } else {
+      entry->registered.by_default = true;
+    }
+    return;
+  }
+}
+
+void Catalog::Sweep() {
+  std::vector<std::shared_ptr<ServedModel>> unused;
+  {
+    MutexLock lock(mu_);
+    // Nobody can get hold of them any more, so that one that nobody else holds stays so.
+    const auto first = std::partition(retired_.begin(), retired_.end(),
+                                      [](const auto& model) { return model.use_count() > 1; });
+    unused.assign(std::make_move_iterator(first), std::make_move_iterator(retired_.end()));
+    retired_.erase(first, retired_.end());
+    for (const auto& model : unused) {
+      const bool goes_on = std::any_of(entries_.begin(), entries_.end(), [&](const Entry& entry) {
+        return entry.model->key() == model->key();
+      });
+      if (!goes_on) metrics_.RemoveModel(model->key());
+    }
+  }
+  for (const auto& model : unused)
+    Log(LogLevel::kInfo, "model_unloaded",
+        {{"model", model->key()}, {"path", model->path.string()}});
+}
+
+absl::StatusOr<std::shared_ptr<ServedModel>> Catalog::Named(absl::string_view name) const {
+  if (name.empty()) return BadField("name", Reason::kMissing, "is required");
+  const std::vector<Entry> entries = this->entries();
+  const absl::string_view base = name.substr(0, name.find('@'));
+  const absl::string_view version = base == name ? "" : name.substr(base.size() + 1);
+  for (const Entry& entry : entries) {
+    if (entry.model->name() != base) continue;
+    const RegisteredModel& registered = entry.registered;
+    const bool labelled =
+        std::count(registered.labels.begin(), registered.labels.end(), std::string(version)) > 0;
+    if (base == name ? registered.by_default : registered.version == version || labelled)
+      return entry.model;
+  }
+  auto names = [](std::string* out, const Entry& entry) {
+    absl::StrAppend(out, entry.name());
+    for (const std::string& label : entry.registered.labels)
+      absl::StrAppend(out, ", ", entry.model->name(), "@", label);
+  };
+  // A start of the name is enough: what details may hold is limited.
+  const std::string shown = absl::CHexEscape(name.substr(0, 80));
+  return NoSuchModel(shown, absl::StrCat("no model \"", shown, "\": there is ",
+                                         absl::StrJoin(entries, ", ", names)));
+}
+
+absl::StatusOr<std::shared_ptr<ServedModel>> Catalog::Find(Task task, absl::string_view name,
+                                                           absl::string_view source_language,
+                                                           absl::string_view target_language,
+                                                           absl::string_view source_field) const {
+  if (auto status = CheckTag(source_field, source_language); !status.ok()) return status;
+  if (auto status = CheckTag("target_language_code", target_language); !status.ok()) return status;
+  if (!name.empty()) {
+    absl::StatusOr<std::shared_ptr<ServedModel>> model = Named(name);
+    if (!model.ok()) return model;
+    const BundleManifest& manifest = (*model)->bundle.manifest;
+    if (manifest.task() != task) {
+      return BadField("model", Reason::kWrongTask,
+                      absl::StrCat("\"", name, "\" ", TaskVerb(manifest.task()), ": name one that ",
+                                   TaskVerb(task), ", or none"));
+    }
+    if (!ServesPair(manifest, source_language, target_language)) {
+      return BadField("model", Reason::kWrongLanguages,
+                      absl::StrCat("\"", name, "\" ", TaskVerb(task), " ", Pair(manifest),
+                                   ": ask for that, or name another model"));
+    }
+    return model;
+  }
+  if (source_language.empty()) {
+    return BadField(source_field, Reason::kMissing, "is required where no model is named");
+  }
+  const std::vector<Entry> entries = this->entries();
+  for (auto fits : {IsPair, ServesPair}) {
+    for (const Entry& entry : entries) {
+      const BundleManifest& manifest = entry.model->bundle.manifest;
+      if (entry.registered.by_default && manifest.task() == task &&
+          fits(manifest, source_language, target_language))
+        return entry.model;
+    }
+  }
+  std::vector<std::string> pairs;
+  for (const Entry& entry : entries) {
+    const BundleManifest& manifest = entry.model->bundle.manifest;
+    if (entry.registered.by_default && manifest.task() == task) pairs.push_back(Pair(manifest));
+  }
+  const std::string asked = target_language.empty()
+                                ? std::string(source_language)
+                                : absl::StrCat(source_language, " to ", target_language);
+  return NoSuchModel(asked,
+                     absl::StrCat("no model ", TaskVerb(task), " ", asked, ": there is ",
+                                  pairs.empty() ? "none at all" : absl::StrJoin(pairs, ", ")));
+}
+
+void Catalog::Drain(absl::Time deadline) {
+  std::vector<std::shared_ptr<ServedModel>> all = models();
+  {
+    MutexLock lock(mu_);
+    all.insert(all.end(), retired_.begin(), retired_.end());
+  }
+  for (const auto& model : all) model->scheduler->Drain(deadline);
+}
+
+}  // namespace linnet::server

@@ -1,0 +1,123 @@
+#include "server/models/served_model.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "model/runtime/sha256.h"
+#include "server/log.h"
+
+namespace linnet::server {
+
+using linnet::v1::BundleManifest;
+
+absl::StatusOr<std::shared_ptr<ServedModel>> LoadModel(const RegisteredModel& registered,
+                                                       const LoadOptions& options,
+                                                       Metrics& metrics) {
+  const std::filesystem::path& path = registered.path;
+  const absl::Time before = absl::Now();
+  absl::StatusOr<model::Bundle> bundle = model::ReadBundle(path);
+  if (!bundle.ok()) return bundle.status();
+  // Shared by the catalog and the calls that are under way with it: a version that was replaced
+  // lives until the last of them has ended.
+  auto served = std::make_shared<ServedModel>();
+  served->path = path;
+  served->version = registered.version;
+  if (auto sha256 = model::Sha256OfFile(path / "manifest.json"); sha256.ok())
+    served->manifest_sha256 = *std::move(sha256);
+  served->bundle = *std::move(bundle);
+  for (const auto& file : served->bundle.manifest.files()) served->bytes += file.bytes();
+  const BundleManifest& manifest = served->bundle.manifest;
+  if (!served->bundle.has_tokenizers()) {
+    return absl::FailedPreconditionError(absl::StrCat("bundle ", path.string(),
+                                                      " has no tokenizers: it serves token ids "
+                                                      "only, through linnet-decode"));
+  }
+  auto load = [&](const model::TokenizerSpec& spec, std::unique_ptr<model::Tokenizer>& tokenizer) {
+    auto loaded = model::Tokenizer::Load(spec, served->bundle.special_tokens());
+    if (loaded.ok()) tokenizer = *std::move(loaded);
+    return loaded.status();
+  };
+  if (auto status = load(served->bundle.source_tokenizer(), served->source_tokenizer); !status.ok())
+    return status;
+  if (auto status = load(served->bundle.target_tokenizer(), served->target_tokenizer); !status.ok())
+    return status;
+
+  // The handles of the metrics are known once the engine is, and the engine's first step comes
+  // after that.
+  auto handles = std::make_shared<ModelMetrics*>(nullptr);
+  auto scheduler = Scheduler::Start(
+      // The engine may have to be made again: for as long as the scheduler lives, so does the
+      // model.
+      [factory = options.factory, &bundle = served->bundle] { return factory(bundle); },
+      options.batcher,
+      [handles, observer = options.observer, key = served->key()](const StepReport& report,
+                                                                  absl::Duration cycle) {
+        (*handles)->StepMade(report, cycle);
+        if (observer) observer(key, report, cycle);
+      });
+  if (!scheduler.ok()) return scheduler.status();
+  served->scheduler = *std::move(scheduler);
+  const model::EngineInfo& info = served->scheduler->engine_info();
+  const absl::Duration load_time = absl::Now() - before;
+  served->metrics = *handles = &metrics.AddModel({.name = served->key(),
+                                                  .version = manifest.version(),
+                                                  .task = linnet::v1::Task_Name(manifest.task()),
+                                                  .device = info.device,
+                                                  .compute_type = info.compute_type,
+                                                  .sha256 = served->bundle.model_sha256()},
+                                                 info.rows, info.memory_tokens, load_time);
+  const GoldenResult golden = served->golden = AnswerGoldenExamples(*served);
+  Log(golden.different == 0 ? LogLevel::kInfo : LogLevel::kWarning, "model_loaded",
+      {{"model", served->key()},
+       {"version", manifest.version()},
+       {"task", linnet::v1::Task_Name(manifest.task())},
+       {"languages",
+        absl::StrCat(manifest.source_language_code(), " to ", manifest.target_language_code())},
+       {"device", info.device},
+       {"compute", info.compute_type},
+       {"threads", info.threads},
+       {"rows", info.rows},
+       {"memory_tokens", info.memory_tokens},
+       {"seconds", absl::ToDoubleSeconds(load_time)},
+       {"golden_examples", golden.examples},
+       {"golden_different", golden.different}});
+  return served;
+}
+
+linnet::v1::Model ServedModel::Describe() const {
+  const BundleManifest& manifest = bundle.manifest;
+  const model::EngineInfo& info = scheduler->engine_info();
+  linnet::v1::Model model;
+  model.set_name(manifest.name());
+  model.set_version(manifest.version());
+  model.set_task(manifest.task());
+  model.set_source_language_code(manifest.source_language_code());
+  model.set_target_language_code(manifest.target_language_code());
+  *model.mutable_limits() = manifest.limits();
+  const model::SearchOptions defaults =
+      bundle.default_options(manifest.limits().max_source_tokens());
+  linnet::v1::DecodingOptions& options = *model.mutable_default_options();
+  options.set_beam_size(defaults.beam_size);
+  options.set_length_penalty(defaults.length_penalty);
+  options.set_min_target_tokens(defaults.min_target_tokens);
+  options.set_max_target_tokens(defaults.max_target_tokens);
+  options.set_unknown_penalty(defaults.unknown_penalty);
+  options.set_no_repeat_ngram_size(defaults.no_repeat_ngram_size);
+  options.set_n_best(defaults.n_best);
+  options.set_normalize_scores(defaults.normalize_scores);
+  options.set_temperature(defaults.temperature);
+  options.set_top_k(defaults.top_k);
+  options.set_top_p(defaults.top_p);
+  model.set_device(info.device);
+  model.set_compute_type(info.compute_type);
+  model.set_parameters(manifest.architecture().parameters());
+  model.set_sha256(bundle.model_sha256());
+  model.set_license(manifest.license());
+  model.set_description(manifest.description());
+  model.set_provisional(manifest.provisional());
+  model.set_max_beam_size(info.limits.max_beam_size);
+  return model;
+}
+
+}  // namespace linnet::server

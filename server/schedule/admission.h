@@ -1,0 +1,103 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <random>
+#include <string>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "server/metrics.h"
+#include "server/mutex.h"
+#include "server/schedule/caller.h"
+#include "server/schedule/quota.h"
+#include "server/schedule/workload.h"
+
+namespace linnet::server {
+
+struct AdmissionLimits {
+  // Work in the house: the sum over all segments of (source + most target tokens) x beam size.
+  int64_t max_tokens = 1'000'000;
+  // Bytes of the requests in the house, known before any work is done.
+  int64_t max_bytes = int64_t{64} << 20;
+};
+
+// What a call comes to once it is tokenised.
+struct CallWork {
+  std::string model;
+  int64_t tokens = 0;   // as AdmissionLimits counts them
+  int64_t longest = 0;  // source and most target tokens of its longest segment
+  absl::Time deadline = absl::InfiniteFuture();
+};
+
+class Permit;
+
+// The bound on what is in the house, waiting or worked on. Nothing in the server waits without a
+// permit, so that no queue needs a limit of its own.
+//
+// A call is let in while there is room, its client holds no more than its share (Quota), and it can
+// be expected to end before its deadline (Workload). Thread-safe; outlives its permits.
+class Admission {
+ public:
+  Admission(const AdmissionLimits& limits, Metrics& metrics);
+
+  // A permit for a request of that many bytes; RESOURCE_EXHAUSTED if the house is full or the
+  // client has its share.
+  absl::StatusOr<Permit> Enter(const Caller& caller, int64_t bytes);
+  // A turn of the model's scheduler, from which the estimates come.
+  void StepMade(const std::string& model, const StepReport& report, absl::Duration cycle);
+
+  const AdmissionLimits& limits() const { return limits_; }
+  int64_t tokens() const;
+  int64_t bytes() const;
+
+ private:
+  friend class Permit;
+  absl::Status Charge(const Caller& caller, const CallWork& work, absl::Time now);
+  void GiveBackTokens(const Caller& caller, const std::string& model, int64_t tokens);
+  void GiveBackBytes(const Caller& caller, int64_t bytes);
+  // When to come back to a house that has to finish so much before: some sooner, some later, so
+  // that they do not all come at once.
+  absl::Duration RetryDelay(absl::Duration drain) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  absl::Duration TimeToDrain() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void Show() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+
+  const AdmissionLimits limits_;
+  Metrics& metrics_;
+  mutable Mutex mu_;
+  Quota tokens_ ABSL_GUARDED_BY(mu_);
+  Quota bytes_ ABSL_GUARDED_BY(mu_);
+  std::map<std::string, Workload> workloads_ ABSL_GUARDED_BY(mu_);  // by model
+  std::minstd_rand random_ ABSL_GUARDED_BY(mu_);
+};
+
+// A place in the house; what it holds goes back when it dies, on every path.
+class Permit {
+ public:
+  Permit(Permit&& other) noexcept;
+  Permit& operator=(Permit&& other) noexcept;
+  ~Permit();
+
+  // Adds the work once it is known, once. RESOURCE_EXHAUSTED if there is no room for it now,
+  // DEADLINE_EXCEEDED if it could not be done in time, INVALID_ARGUMENT if it never fits; the
+  // permit then holds what it held before.
+  absl::Status Charge(const CallWork& work, absl::Time now);
+  // A part of the work has ended.
+  void GiveBack(int64_t tokens);
+
+ private:
+  friend class Admission;
+  Permit(Admission& admission, const Caller& caller, int64_t bytes)
+      : admission_(&admission), caller_(caller), bytes_(bytes) {}
+  void GiveBackAll();
+
+  Admission* admission_;
+  Caller caller_;
+  std::string model_;
+  int64_t bytes_ = 0;
+  int64_t tokens_ = 0;
+};
+
+}  // namespace linnet::server

@@ -1,0 +1,299 @@
+#include "server/schedule/batcher.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "server/errors.h"
+
+namespace linnet::server {
+namespace {
+
+// Calls that are told apart from those that have a number.
+constexpr uint64_t kOwnCall = uint64_t{1} << 63;
+
+void End(std::unique_ptr<Sequence> sequence, absl::Status status) {
+  if (sequence->sink != nullptr) sequence->sink->Done(std::move(status));
+}
+
+// What a caller is told of an engine's error.
+absl::Status Explained(const absl::Status& status) {
+  return absl::IsResourceExhausted(status) ? OutOfMemory(absl::Seconds(1)) : status;
+}
+
+bool IsCancelled(const Sequence& sequence) {
+  return sequence.cancelled != nullptr && sequence.cancelled->load(std::memory_order_relaxed);
+}
+
+}  // namespace
+
+Batcher::Batcher(model::Engine& engine, const BatcherOptions& options)
+    : engine_(engine), options_(options), policy_(options.admit), shed_(options.shed) {}
+
+Batcher::~Batcher() {
+  EndAll(absl::CancelledError("the batcher was stopped"), absl::InfinitePast());
+}
+
+absl::Status Batcher::Add(std::unique_ptr<Sequence>& sequence, absl::Time now) {
+  if (absl::Status status = engine_.Check(sequence->input); !status.ok()) return status;
+  sequence->input.id = next_id_++;
+  if (sequence->caller.call == 0) sequence->caller.call = kOwnCall | sequence->input.id;
+  sequence->most_tokens = MostTokens(sequence->input);
+  sequence->rows = model::RowsOf(sequence->input);
+  // The scheduler's inbox is part of the queue: what came through it already carries its time.
+  if (sequence->times.submitted == absl::InfinitePast()) sequence->times.submitted = now;
+  ++calls_[sequence->caller.call].waiting;
+  waiting_.Push(std::move(sequence));
+  return absl::OkStatus();
+}
+
+StepReport Batcher::Step(absl::FunctionRef<absl::Time()> clock) {
+  StepReport report;
+  const absl::Time now = clock();
+  DropUnwanted(now, report);
+  DropStale(now, report);
+  SeatNewcomers(clock, report);
+  Advance(clock, report);
+  report.waiting = waiting();
+  report.remaining = seated();
+  return report;
+}
+
+void Batcher::EndAll(const absl::Status& status, absl::Time /*now*/) {
+  // Out of the containers first: a sink sees a batcher that holds nothing.
+  auto waiting = waiting_.DropAll();
+  auto seated = std::exchange(seated_, {});
+  calls_.clear();
+  for (const auto& [id, sequence] : seated) engine_.Release(id);
+  for (auto& [id, sequence] : seated) End(std::move(sequence), status);
+  for (auto& [key, sequence] : waiting) End(std::move(sequence), status);
+}
+
+std::vector<std::unique_ptr<Sequence>> Batcher::Unqueue(
+    absl::FunctionRef<bool(const Sequence&)> unwanted) {
+  std::vector<std::unique_ptr<Sequence>> sequences = waiting_.DropIf(unwanted);
+  for (const auto& sequence : sequences) {
+    --calls_[sequence->caller.call].waiting;
+    Forget(sequence->caller.call);
+  }
+  return sequences;
+}
+
+std::unique_ptr<Sequence> Batcher::Unseat(Seats::iterator which) {
+  std::unique_ptr<Sequence> sequence = std::move(which->second);
+  seated_.erase(which);
+  Call& call = calls_[sequence->caller.call];
+  --call.seated;
+  call.rows -= sequence->rows;
+  Forget(sequence->caller.call);
+  return sequence;
+}
+
+void Batcher::Forget(uint64_t id) {
+  const auto call = calls_.find(id);
+  if (call->second.waiting == 0 && call->second.seated == 0) calls_.erase(call);
+}
+
+std::vector<std::unique_ptr<Sink>> Batcher::TakeSinks() {
+  std::vector<std::unique_ptr<Sink>> sinks;
+  auto take = [&](auto& sequences) {
+    for (auto& [key, sequence] : sequences) {
+      if (sequence->sink != nullptr) sinks.push_back(std::move(sequence->sink));
+    }
+  };
+  take(waiting_);
+  take(seated_);
+  return sinks;
+}
+
+void Batcher::DropUnwanted(absl::Time now, StepReport& report) {
+  auto verdict = [&](const Sequence& sequence) {
+    if (IsCancelled(sequence)) {
+      ++report.cancelled;
+      return absl::CancelledError("cancelled by the caller");
+    }
+    if (sequence.deadline <= now) {
+      ++report.expired;
+      return absl::DeadlineExceededError("the deadline passed before the text was complete");
+    }
+    return absl::OkStatus();
+  };
+  auto unwanted = [now](const Sequence& sequence) {
+    return IsCancelled(sequence) || sequence.deadline <= now;
+  };
+  for (auto& sequence : Unqueue(unwanted)) {
+    absl::Status status = verdict(*sequence);
+    End(std::move(sequence), std::move(status));
+  }
+  for (auto next = seated_.begin(); next != seated_.end();) {
+    const auto it = next++;
+    absl::Status status = verdict(*it->second);
+    if (status.ok()) continue;
+    engine_.Release(it->first);
+    End(Unseat(it), std::move(status));
+  }
+}
+
+void Batcher::DropStale(absl::Time now, StepReport& report) {
+  const bool somebody_waits = std::any_of(calls_.begin(), calls_.end(),
+                                          [](const auto& call) { return !call.second.begun; });
+  shed_.Step(somebody_waits, now);
+  const absl::Duration most = shed_.most_wait(now);
+  if (most == absl::InfiniteDuration()) return;
+  auto stale = [&](const Sequence& sequence) {
+    return !calls_[sequence.caller.call].begun && now - sequence.times.submitted > most;
+  };
+  for (auto& sequence : Unqueue(stale)) {
+    ++report.shed;
+    // Who was sent away together shall not come back together.
+    const absl::Duration delay = most * (0.75 + 0.05 * (sequence->input.id % 11));
+    const absl::Duration waited = now - sequence->times.submitted;
+    End(std::move(sequence), WaitedTooLong(waited, delay));
+  }
+}
+
+std::vector<FairQueue::Iterator> Batcher::FindNewcomers() {
+  const int most_rows = static_cast<int>(options_.max_call_rows_ratio * engine_.info().rows);
+  std::map<uint64_t, int> rows;  // of the newcomers of each call
+  std::vector<FairQueue::Iterator> newcomers;
+  // Lent by the waiting: the engine wants its inputs side by side.
+  std::vector<model::SequenceInput> inputs;
+  int64_t tokens = 0;
+  for (auto it = waiting_.begin(); it != waiting_.end(); ++it) {
+    Sequence& sequence = *it->second;
+    if (options_.max_sequences > 0 && seated() + std::ssize(inputs) >= options_.max_sequences)
+      break;
+    int& of_call = rows[sequence.caller.call];
+    const int before = of_call + calls_[sequence.caller.call].rows;
+    if (before > 0 && before + sequence.rows > most_rows) continue;
+    tokens += std::ssize(sequence.input.source);
+    if (!inputs.empty() && tokens > options_.max_encode_tokens) break;
+    inputs.push_back(std::move(sequence.input));
+    if (!engine_.HasRoom(inputs)) {
+      sequence.input = std::move(inputs.back());
+      inputs.pop_back();
+      break;
+    }
+    of_call += sequence.rows;
+    newcomers.push_back(it);
+  }
+  for (size_t i = 0; i < inputs.size(); ++i) newcomers[i]->second->input = std::move(inputs[i]);
+  return newcomers;
+}
+
+void Batcher::SeatNewcomers(absl::FunctionRef<absl::Time()> clock, StepReport& report) {
+  const std::vector<FairQueue::Iterator> newcomers = FindNewcomers();
+  if (policy_.AdmitNow(static_cast<int>(newcomers.size()), seated())) {
+    std::vector<int> lengths;
+    for (const auto& newcomer : newcomers)
+      lengths.push_back(static_cast<int>(newcomer->second->input.source.size()));
+    for (const std::vector<int>& members :
+         GroupByLength(lengths, options_.admit.encode_call_tokens)) {
+      std::vector<FairQueue::Iterator> group;
+      for (int i : members) group.push_back(newcomers[i]);
+      SeatGroup(group, clock, report);
+    }
+  } else if (newcomers.empty() && seated_.empty() && !waiting_.empty()) {
+    // Nobody will ever leave to make room: without this the queue would stand still for good.
+    const Sequence* hopeless = waiting_.begin()->second.get();
+    auto first =
+        std::move(Unqueue([&](const Sequence& other) { return &other == hopeless; }).front());
+    ++report.failed;
+    absl::Status status =
+        absl::InternalError(absl::StrCat("the engine is empty and has no room for a source of ",
+                                         first->input.source.size(), " tokens"));
+    End(std::move(first), std::move(status));
+  }
+}
+
+void Batcher::SeatGroup(const std::vector<FairQueue::Iterator>& group,
+                        absl::FunctionRef<absl::Time()> clock, StepReport& report) {
+  std::vector<model::SequenceInput> inputs;
+  for (const FairQueue::Iterator which : group) {
+    std::unique_ptr<Sequence> newcomer = waiting_.Serve(which);
+    Call& call = calls_[newcomer->caller.call];
+    --call.waiting;
+    call.begun = true;
+    ++call.seated;
+    call.rows += newcomer->rows;
+    inputs.push_back(std::move(newcomer->input));
+    report.encoded_tokens += static_cast<int>(inputs.back().source.size());
+    seated_.emplace(inputs.back().id, std::move(newcomer));
+  }
+  Encode(inputs, clock, report);
+}
+
+void Batcher::Encode(std::span<const model::SequenceInput> inputs,
+                     absl::FunctionRef<absl::Time()> clock, StepReport& report) {
+  const absl::Time before = clock();
+  const absl::Status status = engine_.Seat(inputs);
+  const absl::Time after = clock();
+  ++report.encoder_calls;
+  report.encode += after - before;
+  if (absl::IsResourceExhausted(status) && inputs.size() > 1) {
+    Encode(inputs.first(inputs.size() / 2), clock, report);
+    Encode(inputs.subspan(inputs.size() / 2), clock, report);
+    return;
+  }
+  if (!status.ok()) {
+    report.failed += static_cast<int>(inputs.size());
+    for (const auto& input : inputs) End(Unseat(seated_.find(input.id)), Explained(status));
+    return;
+  }
+  size_t longest = 0;
+  for (const auto& input : inputs) {
+    longest = std::max(longest, input.source.size());
+    SequenceTimes& times = seated_.at(input.id)->times;
+    times.seated = before;
+    times.encoded = after;
+  }
+  report.padded_encoded_tokens += static_cast<int>(longest * inputs.size());
+  report.seated += static_cast<int>(inputs.size());
+}
+
+void Batcher::Advance(absl::FunctionRef<absl::Time()> clock, StepReport& report) {
+  if (seated_.empty()) return;
+  report.sequences = seated();
+  report.rows = engine_.rows_in_use();
+  report.stepped = true;
+  const absl::Time before = clock();
+  absl::StatusOr<std::vector<model::SequenceEvent>> events = engine_.Step();
+  const absl::Time after = clock();
+  report.decode = after - before;
+  if (!events.ok()) {
+    // The engine let all of them go; those that wait have lost nothing.
+    report.failed += seated();
+    while (!seated_.empty()) End(Unseat(seated_.begin()), Explained(events.status()));
+    return;
+  }
+  for (model::SequenceEvent& event : *events) {
+    const bool goes_on = !event.finished && event.status.ok();
+    if (goes_on && event.stable.empty()) continue;
+    auto it = seated_.find(event.id);
+    if (it == seated_.end()) continue;
+    if (goes_on) {
+      if (it->second->sink == nullptr) continue;
+      it->second->sink->Progress(std::move(event.stable));
+      continue;
+    }
+    auto sequence = Unseat(it);
+    sequence->times.finished = after;
+    if (!event.status.ok()) {
+      ++report.failed;
+      End(std::move(sequence), Explained(event.status));
+      continue;
+    }
+    ++report.finished;
+    report.finished_work += sequence->work();
+    report.finished_tokens += sequence->most_tokens;
+    report.finished_time += after - sequence->times.seated;
+    if (!event.hypotheses.empty()) {
+      report.target_tokens += static_cast<int>(event.hypotheses.front().tokens.size());
+    }
+    const SequenceTimes times = sequence->times;
+    if (sequence->sink != nullptr)
+      sequence->sink->Done(SequenceResult{std::move(event.hypotheses), times});
+  }
+}
+
+}  // namespace linnet::server

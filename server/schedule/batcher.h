@@ -1,0 +1,125 @@
+#pragma once
+
+#include <map>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "model/runtime/engine.h"
+#include "server/schedule/admit_policy.h"
+#include "server/schedule/fair_queue.h"
+#include "server/schedule/sequence.h"
+#include "server/schedule/shed_policy.h"
+
+namespace linnet::server {
+
+struct BatcherOptions {
+  // Source tokens that are encoded between two steps at most; one sequence is always let in.
+  int max_encode_tokens = 4096;
+  // Sequences seated at once at most; 0 = as many as the engine's rows hold.
+  int max_sequences = 0;
+  // Of the engine's rows at most for one call, which for a document is all of its lines. One
+  // sequence of a call is always let in.
+  double max_call_rows_ratio = 0.75;
+  AdmitOptions admit = {};
+  ShedOptions shed = {};
+};
+
+// What one Step did, for the metrics.
+struct StepReport {
+  int waiting = 0;                // after the step
+  int remaining = 0;              // still seated after the step
+  int sequences = 0;              // that took part in the step
+  int rows = 0;                   // of the engine in use during the step
+  int seated = 0;                 // newcomers
+  int encoder_calls = 0;          // that they took
+  int encoded_tokens = 0;         // of the newcomers, without padding
+  int padded_encoded_tokens = 0;  // and with it
+  int finished = 0;
+  int cancelled = 0;
+  int expired = 0;
+  int failed = 0;
+  int shed = 0;                 // turned away because they had waited too long
+  int target_tokens = 0;        // of the best hypotheses that finished
+  int64_t finished_work = 0;    // WorkOf those that finished
+  int64_t finished_tokens = 0;  // their source and most target tokens
+  absl::Duration finished_time =
+      absl::ZeroDuration();                      // from their places to their ends, summed up
+  bool stepped = false;                          // the engine made a step
+  absl::Duration encode = absl::ZeroDuration();  // inside Engine::Seat
+  absl::Duration decode = absl::ZeroDuration();  // inside Engine::Step
+};
+
+// The continuous batch: which sequence sits in the engine, and which waits.
+//
+// It owns no thread, takes no lock and reads no clock; with a fake engine it is a deterministic
+// function. Newcomers sit down in the order of FairQueue once their rows and memory are free (the
+// first in line is overtaken only while its call has all the rows that a call may have) and
+// AdmitPolicy finds that it is time, join the running batch at any step, and leave it at the step
+// in which they finish, are cancelled or expire. Calls of which nothing was seated yet may be
+// turned away again by ShedPolicy. Not thread-safe: only the scheduler's thread calls it.
+class Batcher {
+ public:
+  // The engine outlives the batcher.
+  Batcher(model::Engine& engine, const BatcherOptions& options);
+  ~Batcher();  // ends whatever is left with CANCELLED
+
+  // Takes the sequence iff OK is returned; on error the caller still owns it (its sink was not
+  // called).
+  absl::Status Add(std::unique_ptr<Sequence>& sequence, absl::Time now);
+
+  // Drops the cancelled and expired, seats newcomers, makes one engine step and ends what finished.
+  // `clock` is read between the phases, so that the times of a sequence are those of its own doors.
+  StepReport Step(absl::FunctionRef<absl::Time()> clock);
+
+  // Ends everything, waiting or seated, with this status.
+  void EndAll(const absl::Status& status, absl::Time now);
+  // For whoever ends everything in the batcher's place, while its thread is in a call of the
+  // engine: takes all sinks away. The sequences stay until the call has returned, and then end in
+  // silence.
+  std::vector<std::unique_ptr<Sink>> TakeSinks();
+
+  bool idle() const { return waiting_.empty() && seated_.empty(); }
+  int waiting() const { return static_cast<int>(waiting_.size()); }
+  int seated() const { return static_cast<int>(seated_.size()); }
+
+ private:
+  // What one call has here.
+  struct Call {
+    int waiting = 0;
+    int seated = 0;
+    int rows = 0;
+    bool begun = false;  // something of it was seated
+  };
+
+  void DropUnwanted(absl::Time now, StepReport& report);
+  void DropStale(absl::Time now, StepReport& report);
+  void SeatNewcomers(absl::FunctionRef<absl::Time()> clock, StepReport& report);
+  void Advance(absl::FunctionRef<absl::Time()> clock, StepReport& report);
+  // Those of the waiting that have a place now.
+  std::vector<FairQueue::Iterator> FindNewcomers();
+  // Seats them and encodes them as one batch; as smaller ones, if there is not the memory for that.
+  void SeatGroup(const std::vector<FairQueue::Iterator>& group,
+                 absl::FunctionRef<absl::Time()> clock, StepReport& report);
+  void Encode(std::span<const model::SequenceInput> inputs, absl::FunctionRef<absl::Time()> clock,
+              StepReport& report);
+
+  using Seats = std::map<model::SequenceId, std::unique_ptr<Sequence>>;
+  std::vector<std::unique_ptr<Sequence>> Unqueue(absl::FunctionRef<bool(const Sequence&)> unwanted);
+  std::unique_ptr<Sequence> Unseat(Seats::iterator which);
+  void Forget(uint64_t call);  // if nothing of it is left here
+
+  model::Engine& engine_;
+  BatcherOptions options_;
+  AdmitPolicy policy_;
+  ShedPolicy shed_;
+  model::SequenceId next_id_ = 1;
+  FairQueue waiting_;
+  Seats seated_;
+  std::map<uint64_t, Call> calls_;
+};
+
+}  // namespace linnet::server

@@ -1,0 +1,65 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "model/runtime/engine.h"
+#include "server/schedule/caller.h"
+
+namespace linnet::server {
+
+// When a sequence passed each door.
+struct SequenceTimes {
+  absl::Time submitted = absl::InfinitePast();
+  absl::Time seated = absl::InfinitePast();   // its source is about to be encoded
+  absl::Time encoded = absl::InfinitePast();  // it takes part in the next step
+  absl::Time finished = absl::InfinitePast();
+};
+
+struct SequenceResult {
+  std::vector<model::Hypothesis> hypotheses;  // best first
+  SequenceTimes times;
+};
+
+// Where a sequence ends. Done is called exactly once for every sequence that was taken, on the
+// scheduler's thread, with no lock held; it must be quick and must not call the scheduler back.
+class Sink {
+ public:
+  virtual ~Sink() = default;
+  // By the same rules, any number of times before Done, if the input asks for report_stable: the
+  // best hypothesis will start with these tokens, which those of the next call start with.
+  virtual void Progress(std::vector<model::TokenId> /*stable*/) {}
+  virtual void Done(absl::StatusOr<SequenceResult> result) = 0;
+};
+
+// Source and most target tokens: in how many positions of a row the sequence can take part.
+inline int64_t MostTokens(const model::SequenceInput& input) {
+  return std::ssize(input.source) + input.options.max_target_tokens;
+}
+// What it costs at most: that for each of its rows.
+inline int64_t WorkOf(const model::SequenceInput& input) {
+  return MostTokens(input) * model::RowsOf(input);
+}
+
+// One admitted source on its way through a batcher.
+struct Sequence {
+  model::SequenceInput input;
+  Caller caller;
+  absl::Time deadline = absl::InfiniteFuture();
+  // Set by whoever no longer wants the result; the next step frees the rows and ends the sequence
+  // with CANCELLED.
+  std::shared_ptr<const std::atomic<bool>> cancelled;
+  std::unique_ptr<Sink> sink;
+  SequenceTimes times;
+  // Of the input, which the engine gets: the batcher fills them in.
+  int64_t most_tokens = 0;
+  int rows = 0;
+
+  int64_t work() const { return most_tokens * rows; }
+};
+
+}  // namespace linnet::server

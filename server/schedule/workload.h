@@ -1,0 +1,54 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+
+#include "absl/time/time.h"
+#include "server/schedule/batcher.h"
+#include "server/schedule/caller.h"
+
+namespace linnet::server {
+
+// What one model has to do, and how fast it does it: from that, when a call would be done.
+//
+// Plain and deterministic: it reads no clock. Not thread-safe.
+class Workload {
+ public:
+  // Work that was admitted, and that has ended.
+  void Add(const Caller& caller, int64_t tokens);
+  void Remove(const Caller& caller, int64_t tokens);
+  // A turn of the model's scheduler and how long it took.
+  void StepMade(const StepReport& report, absl::Duration cycle);
+
+  // How long a call with so many tokens of work would take from now, whose longest sequence has
+  // `longest` tokens (source and most target). Zero as long as nothing is known.
+  //
+  // While nobody waits for a place that is the time of its longest sequence. While somebody does,
+  // it is also the time in which the engine finishes what goes before: under fair sharing that is
+  // of every other flow as much as this one has itself, in proportion to their weights, and no more
+  // than there is.
+  absl::Duration TimeToFinish(const Caller& caller, int64_t tokens, int64_t longest) const;
+  // In which so many tokens of work are finished by a full engine. Zero as long as nothing is
+  // known.
+  absl::Duration TimeFor(int64_t tokens) const;
+
+  int64_t tokens() const { return tokens_; }
+
+ private:
+  // A ratio of two sums of which the past counts for less and less.
+  struct Ratio {
+    double sum = 0, of = 0;
+    void Add(double add_sum, double add_of, double keep) {
+      sum = sum * keep + add_sum;
+      of = of * keep + add_of;
+    }
+  };
+
+  std::map<Flow, int64_t> flows_;
+  int64_t tokens_ = 0;
+  bool full_ = false;    // somebody waits for a place
+  Ratio work_time_;      // seconds a token of work, while full
+  Ratio sequence_time_;  // seconds from its place to its end, a token of a sequence
+};
+
+}  // namespace linnet::server

@@ -1,0 +1,261 @@
+#include "server/text/document_stream.h"
+
+#include <iterator>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "server/errors.h"
+
+namespace linnet::server {
+namespace {
+
+void AddText(std::string text, linnet::v1::TranslateResponse& response) {
+  response.add_translations()->set_text(std::move(text));
+}
+void AddText(std::string text, linnet::v1::SummarizeResponse& response) {
+  response.add_summaries()->set_text(std::move(text));
+}
+
+// The error of a call with a single text, as one of the line that the text is.
+absl::Status OfLine(const absl::Status& status) {
+  for (absl::string_view contents : {"contents[0]", "contents"}) {
+    absl::Status renamed = Renamed(contents, "text", status);
+    if (renamed != status) return renamed;
+  }
+  return Renamed("", "settings.", status);
+}
+
+}  // namespace
+
+template <typename Types>
+DocumentStream<Types>::DocumentStream(TextCalls& calls, absl::Time deadline,
+                                      std::function<void()> on_change, Caller caller)
+    : calls_(calls),
+      deadline_(deadline),
+      on_change_(std::move(on_change)),
+      caller_{std::move(caller.client), caller.priority, calls.NewCall()} {}
+
+template <typename Types>
+bool DocumentStream<Types>::wants_more() const {
+  MutexLock lock(mu_);
+  return !closed_ && waiting_.empty() && unwritten_ < calls_.limits().max_lines_under_way;
+}
+
+template <typename Types>
+absl::Status DocumentStream<Types>::Accept(Lines& message) {
+  if (started_ && message.has_settings())
+    return BadField("settings", Reason::kSetTwice, "belongs to the first message alone");
+  if (started_ && message.keep_order())
+    return BadField("keep_order", Reason::kBadSetting, "belongs to the first message alone");
+  if (!started_) {
+    if (!message.has_settings())
+      return BadField("settings", Reason::kMissing, "is required in the first message");
+    if (message.settings().contents_size() > 0) {
+      return BadField("settings.contents", Reason::kBadSetting,
+                      "is empty: the texts of a document are its lines");
+    }
+    if (auto status = calls_.CheckSettings(message.settings()); !status.ok())
+      return Renamed("", "settings.", status);
+    settings_ = std::move(*message.mutable_settings());
+    keep_order_ = message.keep_order();
+    started_ = true;
+  }
+  if (message.lines_size() > calls_.limits().max_contents) {
+    return BadField("lines", Reason::kTooManyTexts,
+                    absl::StrCat("holds ", message.lines_size(), " lines, at most ",
+                                 calls_.limits().max_contents,
+                                 " go into one message: send the rest in another"));
+  }
+  for (linnet::v1::DocumentLine& line : *message.mutable_lines())
+    waiting_.push_back(std::move(line));
+  return absl::OkStatus();
+}
+
+template <typename Types>
+void DocumentStream<Types>::Take(Lines message) {
+  {
+    MutexLock lock(mu_);
+    if (closed_) return;
+    if (absl::Status status = Accept(message); !status.ok()) EndWith(std::move(status));
+  }
+  Advance();
+}
+
+template <typename Types>
+void DocumentStream<Types>::EndWith(absl::Status status) {
+  closed_ = true;
+  waiting_.clear();
+  if (status_.ok()) status_ = std::move(status);
+}
+
+template <typename Types>
+void DocumentStream<Types>::Close() {
+  {
+    MutexLock lock(mu_);
+    if (!started_ && !closed_) {
+      EndWith(BadField("settings", Reason::kMissing, "is required in the first message"));
+    }
+    closed_ = true;
+  }
+  on_change_();
+}
+
+template <typename Types>
+void DocumentStream<Types>::Fail(absl::Status status) {
+  {
+    MutexLock lock(mu_);
+    EndWith(std::move(status));
+  }
+  on_change_();
+}
+
+template <typename Types>
+void DocumentStream<Types>::Cancel() {
+  {
+    MutexLock lock(mu_);
+    EndWith(absl::CancelledError("cancelled by the caller"));
+    cancelled_ = true;
+    unwritten_ -= static_cast<int>(results_.size() + refused_.size() + again_.size());
+    results_.clear();
+    refused_.clear();
+    again_.clear();
+    for (Line& line : under_way_) line.cancelled->store(true, std::memory_order_relaxed);
+  }
+  on_change_();
+}
+
+template <typename Types>
+bool DocumentStream<Types>::Next(LineIt& line) {
+  if (!again_.empty()) {
+    under_way_.splice(under_way_.end(), again_, again_.begin());
+    line = std::prev(under_way_.end());
+    return true;
+  }
+  while (!waiting_.empty() && unwritten_ < calls_.limits().max_lines_under_way) {
+    linnet::v1::DocumentLine next = std::move(waiting_.front());
+    waiting_.pop_front();
+    ++unwritten_;
+    const int64_t number = next_number_++;
+    if (absl::StripAsciiWhitespace(next.text()).empty()) {
+      Result result;
+      result.set_sequence_id(next.sequence_id());
+      AddText(std::move(*next.mutable_text()), *result.mutable_response());
+      File(number, std::move(result));
+      continue;
+    }
+    line = under_way_.emplace(under_way_.end());
+    line->number = number;
+    line->sequence_id = next.sequence_id();
+    line->request = settings_;
+    *line->request.add_contents() = std::move(*next.mutable_text());
+    return true;
+  }
+  return false;
+}
+
+template <typename Types>
+void DocumentStream<Types>::Advance() {
+  {
+    MutexLock lock(mu_);
+    if (std::exchange(advancing_, true)) return;  // it looks again before it goes
+  }
+  while (true) {
+    LineIt line;
+    {
+      MutexLock lock(mu_);
+      if (!Next(line)) {
+        advancing_ = false;
+        break;
+      }
+    }
+    // May end at once, on this thread.
+    Types::Start(calls_, line->request, line->response,
+                 {.arrived = absl::Now(),
+                  .deadline = deadline_,
+                  .cancelled = line->cancelled,
+                  .caller = caller_},
+                 [self = this->shared_from_this(), line](absl::Status status) {
+                   self->LineDone(line, std::move(status));
+                 });
+  }
+  on_change_();
+}
+
+template <typename Types>
+void DocumentStream<Types>::LineDone(LineIt line, absl::Status status) {
+  {
+    MutexLock lock(mu_);
+    const bool others = under_way_.size() > 1;
+    if (absl::IsResourceExhausted(status) && others && !cancelled_) {
+      refused_.splice(refused_.end(), under_way_, line);
+      return;
+    }
+    Result result;
+    result.set_sequence_id(line->sequence_id);
+    if (status.ok()) {
+      *result.mutable_response() = std::move(line->response);
+    } else {
+      *result.mutable_error() = ToProto(OfLine(status));
+    }
+    const int64_t number = line->number;
+    under_way_.erase(line);
+    again_.splice(again_.end(), refused_);
+    if (absl::IsUnavailable(status)) EndWith(std::move(status));
+    File(number, std::move(result));
+  }
+  Advance();
+}
+
+template <typename Types>
+void DocumentStream<Types>::File(int64_t number, Result result) {
+  ++answered_;
+  if (cancelled_) {
+    --unwritten_;
+  } else {
+    // Out of order: by arrival, in the same map.
+    results_.emplace(keep_order_ ? number : answered_, std::move(result));
+  }
+}
+
+template <typename Types>
+std::optional<typename Types::Result> DocumentStream<Types>::TakeResult() {
+  MutexLock lock(mu_);
+  if (results_.empty()) return std::nullopt;
+  const auto first = results_.begin();
+  if (keep_order_) {
+    if (first->first != next_result_) return std::nullopt;
+    ++next_result_;
+  }
+  std::optional<Result> result = std::move(first->second);
+  results_.erase(first);
+  return result;
+}
+
+template <typename Types>
+void DocumentStream<Types>::Written() {
+  {
+    MutexLock lock(mu_);
+    --unwritten_;
+  }
+  Advance();
+}
+
+template <typename Types>
+std::optional<absl::Status> DocumentStream<Types>::finished() const {
+  MutexLock lock(mu_);
+  if (!closed_ || !waiting_.empty() || unwritten_ > 0) return std::nullopt;
+  return status_;
+}
+
+template <typename Types>
+int64_t DocumentStream<Types>::lines() const {
+  MutexLock lock(mu_);
+  return answered_;
+}
+
+template class DocumentStream<TranslateDocumentTypes>;
+template class DocumentStream<SummarizeDocumentTypes>;
+
+}  // namespace linnet::server

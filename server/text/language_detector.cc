@@ -1,0 +1,57 @@
+#include "server/text/language_detector.h"
+
+#include <cld2/public/compact_lang_det.h>
+#include <cld2/public/encodings.h>
+
+#include <algorithm>
+
+namespace linnet::server {
+namespace {
+
+constexpr size_t kBytesRead = 8192;
+
+// Codes that CLD2 has from before BCP-47.
+std::string CanonicalCode(absl::string_view code) {
+  constexpr struct {
+    const char *old, *canonical;
+  } kRenamed[] = {{"iw", "he"}, {"in", "id"}, {"jw", "jv"},
+                  {"ji", "yi"}, {"mo", "ro"}, {"tl", "fil"}};
+  for (const auto& renamed : kRenamed) {
+    if (code == renamed.old) return renamed.canonical;
+  }
+  return std::string(code);
+}
+
+// The start of the text, ending between two characters.
+absl::string_view Start(absl::string_view text) {
+  if (text.size() <= kBytesRead) return text;
+  size_t end = kBytesRead;
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;
+  return text.substr(0, end);
+}
+
+}  // namespace
+
+LanguageGuess DetectLanguage(absl::string_view text) {
+  text = Start(text);
+  const CLD2::CLDHints no_hints = {nullptr, nullptr, CLD2::UNKNOWN_ENCODING,
+                                   CLD2::UNKNOWN_LANGUAGE};
+  CLD2::Language languages[3];
+  int percents[3];
+  double scores[3];
+  int text_bytes = 0;
+  LanguageGuess guess;
+  CLD2::ExtDetectLanguageSummary(text.data(), static_cast<int>(text.size()),
+                                 /*is_plain_text=*/true, &no_hints, /*flags=*/0, languages,
+                                 percents, scores, /*resultchunkvector=*/nullptr, &text_bytes,
+                                 &guess.reliable);
+  for (int i = 0; i < 3; ++i) {
+    if (languages[i] == CLD2::UNKNOWN_LANGUAGE || percents[i] <= 0) continue;
+    guess.languages.push_back({.code = CanonicalCode(CLD2::LanguageCode(languages[i])),
+                               .share = static_cast<float>(percents[i]) / 100});
+  }
+  if (guess.languages.empty()) guess.reliable = false;
+  return guess;
+}
+
+}  // namespace linnet::server

@@ -1,0 +1,63 @@
+#include "server/text/part_writer.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "server/text/stable_text.h"
+#include "server/text/text_reply.h"
+
+namespace linnet::server {
+
+PartWriter::PartWriter(const TextRequest& request, const std::vector<TextWork>& works)
+    : request_(request), works_(works) {}
+
+linnet::v1::TextPart PartWriter::PartOf(std::string text) {
+  linnet::v1::TextPart part;
+  part.set_content_index(static_cast<int>(content_));
+  part.set_segment_index(static_cast<int>(segment_));
+  if (!std::exchange(gap_sent_, true)) {
+    text.insert(0, works_[content_].segments[segment_].gap);
+  }
+  part.set_text(std::move(text));
+  return part;
+}
+
+std::optional<linnet::v1::TextPart> PartWriter::Stable(std::span<const model::TokenId> tokens) {
+  std::string text = StableText(*request_.model->target_tokenizer,
+                                request_.model->bundle.manifest.word_tokenizer(), tokens);
+  // Held back where it does not go on from what was sent: Done tells.
+  if (text.size() <= sent_.size() || !text.starts_with(sent_)) return std::nullopt;
+  const size_t old = sent_.size();
+  sent_ = std::move(text);
+  return PartOf(sent_.substr(old));
+}
+
+absl::StatusOr<linnet::v1::TextPart> PartWriter::Done() {
+  const TextWork& work = works_[content_];
+  const SegmentWork& segment = work.segments[segment_];
+  const bool last = segment_ + 1 == work.segments.size();
+  SegmentReply reply = ReplyOf(request_, segment, begin_ + static_cast<int>(segment.gap.size()));
+  if (!reply.text.starts_with(sent_)) {
+    return absl::InternalError(absl::StrCat(
+        "a stream would have to take back text: it sent ", sent_.size(), " bytes of content ",
+        content_, ", segment ", segment_, " that its result does not start with"));
+  }
+  begin_ = reply.segment.target_end();
+  std::string rest = reply.text.substr(sent_.size());
+  if (last) rest += work.tail;
+  linnet::v1::TextPart part = PartOf(std::move(rest));
+  *part.mutable_segment() = std::move(reply.segment);
+
+  sent_.clear();
+  gap_sent_ = false;
+  ++next_;
+  ++segment_;
+  if (last) {
+    ++content_;
+    segment_ = 0;
+    begin_ = 0;
+  }
+  return part;
+}
+
+}  // namespace linnet::server

@@ -1,0 +1,100 @@
+#include "server/text/request_bytes.h"
+
+#include <google/protobuf/io/coded_stream.h>
+#include <google/protobuf/unknown_field_set.h>
+#include <google/protobuf/wire_format_lite.h>
+
+#include <limits>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "model/runtime/segmenter.h"
+#include "server/errors.h"
+
+namespace linnet::server {
+namespace {
+
+using google::protobuf::Descriptor;
+using google::protobuf::FieldDescriptor;
+using google::protobuf::Message;
+using google::protobuf::internal::WireFormatLite;
+
+// "options.beam_size", "contents[3]", "lines[2].text"
+std::string PathOf(absl::string_view above, const FieldDescriptor& field, int index) {
+  return absl::StrCat(above, above.empty() ? "" : ".", field.name(),
+                      field.is_repeated() ? absl::StrCat("[", index, "]") : "");
+}
+
+// Walks a message that protobuf refused and says where a text is not UTF-8; OK if it is not that.
+// Messages nest no deeper than their types, of which none holds itself.
+absl::Status FindInvalidText(absl::string_view bytes, const Descriptor& descriptor,
+                             absl::string_view above) {
+  google::protobuf::io::CodedInputStream in(reinterpret_cast<const uint8_t*>(bytes.data()),
+                                            static_cast<int>(bytes.size()));
+  std::map<int, int> seen;
+  while (const uint32_t tag = in.ReadTag()) {
+    const FieldDescriptor* field =
+        descriptor.FindFieldByNumber(WireFormatLite::GetTagFieldNumber(tag));
+    if (field == nullptr ||
+        WireFormatLite::GetTagWireType(tag) != WireFormatLite::WIRETYPE_LENGTH_DELIMITED ||
+        (field->type() != FieldDescriptor::TYPE_STRING &&
+         field->type() != FieldDescriptor::TYPE_MESSAGE)) {
+      if (!WireFormatLite::SkipField(&in, tag)) break;
+      continue;
+    }
+    uint32_t size = 0;
+    std::string value;
+    if (!in.ReadVarint32(&size) || !in.ReadString(&value, static_cast<int>(size))) break;
+    const std::string path = PathOf(above, *field, seen[field->number()]++);
+    if (field->type() == FieldDescriptor::TYPE_MESSAGE) {
+      if (auto status = FindInvalidText(value, *field->message_type(), path); !status.ok())
+        return status;
+    } else if (const int byte = model::FirstInvalidUtf8(value); byte >= 0) {
+      return BadField(path, Reason::kInvalidUtf8,
+                      absl::StrCat("text must be UTF-8, byte ", byte, " is not"),
+                      {{"byte", absl::StrCat(byte)}});
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status RefuseUnknownFields(const Message& message, absl::string_view above) {
+  const google::protobuf::Reflection& reflection = *message.GetReflection();
+  if (const auto& unknown = reflection.GetUnknownFields(message); !unknown.empty()) {
+    const int number = unknown.field(0).number();
+    return BadField(above.empty() ? "request" : above, Reason::kUnknownField,
+                    absl::StrCat("field ", number, " of ", message.GetDescriptor()->full_name(),
+                                 " is not known to this server: leave it unset"),
+                    {{"number", absl::StrCat(number)}});
+  }
+  std::vector<const FieldDescriptor*> fields;
+  reflection.ListFields(message, &fields);
+  for (const FieldDescriptor* field : fields) {
+    if (field->cpp_type() != FieldDescriptor::CPPTYPE_MESSAGE || field->is_map()) continue;
+    const int count = field->is_repeated() ? reflection.FieldSize(message, field) : 1;
+    for (int i = 0; i < count; ++i) {
+      const Message& part = field->is_repeated() ? reflection.GetRepeatedMessage(message, field, i)
+                                                 : reflection.GetMessage(message, field);
+      if (auto status = RefuseUnknownFields(part, PathOf(above, *field, i)); !status.ok())
+        return status;
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status ParseRequest(absl::string_view bytes, Message& message) {
+  if (bytes.size() <= std::numeric_limits<int>::max() &&
+      message.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
+    return RefuseUnknownFields(message, "");
+  }
+  const Descriptor& descriptor = *message.GetDescriptor();
+  if (auto status = FindInvalidText(bytes, descriptor, ""); !status.ok()) return status;
+  return BadField("request", Reason::kMalformed,
+                  absl::StrCat("the bytes are no ", descriptor.full_name()));
+}
+
+}  // namespace linnet::server

@@ -1,0 +1,36 @@
+#include "server/text/stable_text.h"
+
+#include <string_view>
+
+#include "absl/strings/ascii.h"
+
+namespace linnet::server {
+namespace {
+
+// Takes what stands behind the last blank, and the blank, off the text.
+std::string CutLastWord(std::string& text) {
+  const size_t blank = text.rfind(' ');
+  const bool only_word = blank == std::string::npos;
+  std::string word = text.substr(only_word ? 0 : blank + 1);
+  text.resize(only_word ? 0 : blank);
+  return word;
+}
+
+}  // namespace
+
+std::string StableText(const model::Tokenizer& tokenizer, linnet::v1::WordTokenizer words,
+                       std::span<const model::TokenId> tokens) {
+  constexpr std::string_view kReplacement = "\uFFFD";
+  std::string text = tokenizer.Decode(tokens);
+  while (std::string_view(text).ends_with(kReplacement)) {
+    text.resize(text.size() - kReplacement.size());
+  }
+  if (words == linnet::v1::WORD_TOKENIZER_MOSES) {
+    const bool may_join = CutLastWord(text).starts_with('@');
+    if (may_join) CutLastWord(text);
+  }
+  absl::StripTrailingAsciiWhitespace(&text);
+  return text;
+}
+
+}  // namespace linnet::server

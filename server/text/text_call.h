@@ -1,0 +1,111 @@
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/functional/any_invocable.h"
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "linnet/v1/text_service.pb.h"
+#include "server/metrics.h"
+#include "server/models/catalog.h"
+#include "server/mutex.h"
+#include "server/schedule/admission.h"
+#include "server/text/text_pool.h"
+#include "server/text/text_request.h"
+
+namespace linnet::server {
+
+// What a call brings beside its request.
+struct CallContext {
+  absl::Time arrived;
+  absl::Time deadline = absl::InfiniteFuture();
+  // Set by whoever no longer wants the answer. The call sets it as well, to stop its other segments
+  // when one has failed.
+  std::shared_ptr<std::atomic<bool>> cancelled = std::make_shared<std::atomic<bool>>(false);
+  Caller caller = {};  // its call is 0 unless the call is part of another
+};
+
+// TextService without gRPC: the way of a call from its request to its answer.
+//
+// A call is checked and takes its permit on the caller's thread, is split and tokenised on the text
+// pool, charged, and handed to its model's scheduler as one sequence per segment; the last sequence
+// that ends sends it back to the pool, which puts the texts together. A stream goes to the pool
+// whenever more of a text is certain. Thread-safe; nothing blocks but Drain.
+class TextCalls {
+ public:
+  // Called exactly once, with no lock held, on any thread, also within Translate itself. The permit
+  // is back by then.
+  using Done = absl::AnyInvocable<void(absl::Status)>;
+  // Takes the parts of a stream, in order, one at a time, with no lock held, before Done. It must
+  // not wait; what it keeps is no more than the answer.
+  using OnPart = absl::AnyInvocable<void(linnet::v1::TextPart)>;
+
+  // All of these outlive the calls; and the pool outlives the catalog, whose schedulers send calls
+  // there.
+  TextCalls(Catalog& catalog, Admission& admission, TextPool& pool, Metrics& metrics,
+            const TextLimits& limits = {});
+  ~TextCalls();  // Drain, at once
+
+  // Request and response belong to the caller and live until `done` is called. The response is
+  // filled only if it is OK.
+  void Translate(const linnet::v1::TranslateRequest& request,
+                 linnet::v1::TranslateResponse& response, const CallContext& context, Done done);
+  void Summarize(const linnet::v1::SummarizeRequest& request,
+                 linnet::v1::SummarizeResponse& response, const CallContext& context, Done done);
+  // The same with the text as it becomes certain; the response is what the calls above give.
+  void StreamTranslate(const linnet::v1::TranslateRequest& request,
+                       linnet::v1::TranslateResponse& response, const CallContext& context,
+                       OnPart on_part, Done done);
+  void StreamSummarize(const linnet::v1::SummarizeRequest& request,
+                       linnet::v1::SummarizeResponse& response, const CallContext& context,
+                       OnPart on_part, Done done);
+  void Score(const linnet::v1::ScoreRequest& request, linnet::v1::ScoreResponse& response,
+             const CallContext& context, Done done);
+  // What is wrong with a request beside its texts.
+  template <typename Request>
+  absl::Status CheckSettings(const Request& request) const {
+    return server::CheckSettings(request, catalog_, limits_);
+  }
+  // On the pool as well: a megabyte of texts takes it a while.
+  void DetectLanguage(const linnet::v1::DetectLanguageRequest& request,
+                      linnet::v1::DetectLanguageResponse& response, const CallContext& context,
+                      Done done);
+  void ListModels(linnet::v1::ListModelsResponse& response) const;
+  absl::Status GetModel(const linnet::v1::GetModelRequest& request,
+                        linnet::v1::GetModelResponse& response) const;
+
+  const TextLimits& limits() const { return limits_; }
+  // A number for Caller::call.
+  uint64_t NewCall() { return next_call_.fetch_add(1, std::memory_order_relaxed); }
+
+  // Refuses newcomers with UNAVAILABLE from now on, and returns when every call has ended: what has
+  // not by the deadline ends with UNAVAILABLE.
+  void Drain(absl::Time deadline);
+
+ private:
+  template <typename Response>
+  class Call;
+
+  template <typename Request, typename Response>
+  void Start(const Request& request, Response& response, const CallContext& context, OnPart on_part,
+             Done done);
+  linnet::v1::RequestLimits request_limits() const;
+  bool Enter();
+  void Leave();
+
+  Catalog& catalog_;
+  Admission& admission_;
+  TextPool& pool_;
+  Metrics& metrics_;
+  const TextLimits limits_;
+  std::atomic<uint64_t> next_call_ = 1;
+  Mutex mu_;
+  CondVar changed_;
+  bool draining_ ABSL_GUARDED_BY(mu_) = false;
+  int calls_ ABSL_GUARDED_BY(mu_) = 0;
+};
+
+}  // namespace linnet::server

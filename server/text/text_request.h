@@ -1,0 +1,74 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "linnet/v1/text_service.pb.h"
+#include "model/runtime/search.h"
+#include "server/models/catalog.h"
+#include "server/schedule/caller.h"
+
+namespace linnet::server {
+
+struct TextLimits {
+  int max_contents = 1024;
+  int64_t max_text_bytes = int64_t{1} << 20;  // of all contents together
+  int max_lines_under_way = 64;               // of one document
+};
+
+// A text of a request, and what the request calls it. Borrowed from the request.
+struct TextItem {
+  std::string path;  // "contents[3]"
+  const std::string* text = nullptr;
+  // Where a target is scored: "pairs[3].target_text".
+  std::string target_path = {};
+  const std::string* target = nullptr;
+};
+
+// What Translate, Summarize and Score come down to: a request that was checked in everything that
+// can be told before tokenising.
+struct TextRequest {
+  std::shared_ptr<ServedModel> model;
+  std::vector<TextItem> items;
+  std::string language_code;  // of the source, as the model has it
+  linnet::v1::DecodingOptions options;
+  bool split = false;  // into segments; otherwise each text is one source
+  linnet::v1::LongInput long_input = linnet::v1::LONG_INPUT_REJECT;  // unless it is split
+  bool word_scores = false;
+  std::optional<Priority> priority;  // if the request says it
+  int64_t text_bytes = 0;
+  // Only if the language was detected.
+  std::optional<linnet::v1::DetectedLanguage> detected;
+};
+
+// INVALID_ARGUMENT or UNIMPLEMENTED with the path of the field, or NOT_FOUND for models and
+// languages.
+absl::StatusOr<TextRequest> CheckRequest(const linnet::v1::TranslateRequest& request,
+                                         const Catalog& catalog, const TextLimits& limits);
+absl::StatusOr<TextRequest> CheckRequest(const linnet::v1::SummarizeRequest& request,
+                                         const Catalog& catalog, const TextLimits& limits);
+absl::StatusOr<TextRequest> CheckRequest(const linnet::v1::ScoreRequest& request,
+                                         const Catalog& catalog, const TextLimits& limits);
+// The same without texts: what can be told of a document before its first line.
+absl::Status CheckSettings(const linnet::v1::TranslateRequest& request, const Catalog& catalog,
+                           const TextLimits& limits);
+absl::Status CheckSettings(const linnet::v1::SummarizeRequest& request, const Catalog& catalog,
+                           const TextLimits& limits);
+
+// At least one text, none empty, all UTF-8, no more of them than go into one call. Counts their
+// bytes.
+absl::Status CheckContents(const google::protobuf::RepeatedPtrField<std::string>& contents,
+                           const TextLimits& limits, int64_t& text_bytes);
+
+// The model's defaults for a source of that many tokens (eos counted), with the request's options
+// on top. Where the request sets only one end of the bounds on target tokens, a default on the
+// other side gives way to it.
+model::SearchOptions MergeOptions(const model::Bundle& bundle,
+                                  const linnet::v1::DecodingOptions& options, int source_tokens);
+
+}  // namespace linnet::server

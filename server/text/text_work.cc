@@ -1,0 +1,206 @@
+#include "server/text/text_work.h"
+
+#include <algorithm>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "server/errors.h"
+
+namespace linnet::server {
+namespace {
+
+using Tokens = std::vector<model::TokenId>;
+
+// A part of a text with its tokens, eos not among them.
+struct Part {
+  model::TextSegment place;
+  Tokens tokens;
+};
+
+std::string_view TextOf(const std::string& text, const model::TextSegment& place) {
+  return std::string_view(text).substr(place.begin, place.end - place.begin);
+}
+
+int Length(const Part& part) { return static_cast<int>(part.tokens.size()) + 1; }  // with eos
+
+int MaxTokens(const TextRequest& request) {
+  return request.model->bundle.manifest.limits().max_source_tokens();
+}
+
+absl::Status Unreadable(absl::string_view field, absl::Status status) {
+  return AtField(field, Reason::kUnreadableText, std::move(status));
+}
+
+// The sentences of the text, cut where one is too long.
+absl::StatusOr<std::vector<Part>> Sentences(const TextRequest& request, const std::string& text,
+                                            absl::string_view field) {
+  const model::Tokenizer& tokenizer = *request.model->source_tokenizer;
+  const int max_tokens = MaxTokens(request);
+  // Parts that were tokenised to see whether they fit, by where they begin: the last one that is
+  // asked for becomes the segment.
+  struct Counted {
+    int end = 0;
+    Tokens tokens;
+  };
+  std::unordered_map<int, Counted> counted;
+  auto count_tokens = [&](std::string_view part) {
+    auto tokens = tokenizer.Encode(part);
+    if (!tokens.ok()) return 0;  // the error comes back below
+    const int count = static_cast<int>(tokens->size()) + 1;
+    const int begin = static_cast<int>(part.data() - text.data());
+    if (count <= max_tokens) {
+      counted[begin] = {.end = begin + static_cast<int>(part.size()), .tokens = *std::move(tokens)};
+    }
+    return count;
+  };
+  auto places = model::SplitText(text, request.language_code, max_tokens, count_tokens);
+  if (!places.ok()) return Unreadable(field, places.status());
+  std::vector<Part> parts;
+  for (const model::TextSegment& place : *places) {
+    absl::StatusOr<Tokens> tokens;
+    if (Counted& known = counted[place.begin]; known.end == place.end) {
+      tokens = std::move(known.tokens);
+    } else {
+      tokens = tokenizer.Encode(TextOf(text, place));
+    }
+    if (!tokens.ok()) return Unreadable(field, tokens.status());
+    // What normalises to nothing (a zero-width blank) is kept as it is, like white space.
+    if (!tokens->empty()) parts.push_back({place, *std::move(tokens)});
+  }
+  return parts;
+}
+
+// The sentences in runs that the model reads at once, of about equal length: as few as if each took
+// all that fits, or one more. Truncating, the first run alone, as long as it can be.
+absl::StatusOr<std::vector<Part>> Chunks(const TextRequest& request, const std::string& text,
+                                         absl::string_view field) {
+  auto sentences = Sentences(request, text, field);
+  if (!sentences.ok()) return sentences.status();
+  const bool truncate = request.long_input == linnet::v1::LONG_INPUT_TRUNCATE;
+  const int room = MaxTokens(request) - 1;  // for eos
+  int64_t total = 0;
+  for (const Part& sentence : *sentences) total += std::ssize(sentence.tokens);
+  const int64_t fewest = (total + room - 1) / room;
+  const int64_t enough = truncate ? room : (total + fewest - 1) / std::max<int64_t>(fewest, 1);
+
+  std::vector<Part> chunks;
+  for (size_t first = 0; first < sentences->size();) {
+    size_t end = first;
+    for (int64_t length = 0; end < sentences->size() && length < enough; ++end) {
+      length += std::ssize((*sentences)[end].tokens);
+      if (length > room && end > first) break;
+    }
+    // Together they may have other tokens than each for itself.
+    Part chunk;
+    for (;; --end) {
+      chunk.place = (*sentences)[first].place;
+      chunk.place.end = (*sentences)[end - 1].place.end;
+      chunk.place.part_of_sentence |= (*sentences)[end - 1].place.part_of_sentence;
+      auto tokens = request.model->source_tokenizer->Encode(TextOf(text, chunk.place));
+      if (!tokens.ok()) return Unreadable(field, tokens.status());
+      chunk.tokens = *std::move(tokens);
+      if (std::ssize(chunk.tokens) <= room || end - 1 == first) break;
+    }
+    chunks.push_back(std::move(chunk));
+    if (truncate) break;
+    first = end;
+  }
+  return chunks;
+}
+
+// The text as one source; in chunks, or its start, where it is too long and the request allows it.
+absl::StatusOr<std::vector<Part>> Whole(const TextRequest& request, const std::string& text,
+                                        absl::string_view field) {
+  const model::TextSegment all = {.begin = 0, .end = static_cast<int>(text.size())};
+  auto tokens = request.model->source_tokenizer->Encode(text);
+  if (!tokens.ok()) return Unreadable(field, tokens.status());
+  std::vector<Part> parts;
+  if (tokens->empty()) return parts;
+  parts.push_back({all, *std::move(tokens)});
+  if (Length(parts.front()) <= MaxTokens(request) ||
+      request.long_input == linnet::v1::LONG_INPUT_REJECT)
+    return parts;
+  return Chunks(request, text, field);
+}
+
+// The tokens of a target, eos last.
+absl::StatusOr<Tokens> Target(const TextRequest& request, const TextItem& item) {
+  const ServedModel& model = *request.model;
+  const int most = model.bundle.manifest.limits().max_target_tokens();
+  auto tokens = model.target_tokenizer->Encode(*item.target);
+  if (!tokens.ok()) return Unreadable(item.target_path, tokens.status());
+  if (std::ssize(*tokens) > most) {
+    return BadField(item.target_path, Reason::kTextTooLong,
+                    absl::StrCat("text has ", tokens->size(), " tokens, model \"", model.name(),
+                                 "\" writes at most ", most, ": shorten it"),
+                    {{"tokens", absl::StrCat(tokens->size())}, {"maxTokens", absl::StrCat(most)}});
+  }
+  tokens->push_back(model.bundle.special_tokens().eos);
+  return tokens;
+}
+
+}  // namespace
+
+absl::StatusOr<TextWork> PrepareText(const TextRequest& request, const TextItem& item) {
+  const ServedModel& model = *request.model;
+  const std::string& text = *item.text;
+  const std::string& field = item.path;
+  auto parts = request.split ? Sentences(request, text, field) : Whole(request, text, field);
+  if (!parts.ok()) return parts.status();
+  TextWork work;
+  int copied = 0;  // bytes of the text that are in a segment or before it
+  for (Part& part : *parts) {
+    if (Length(part) > MaxTokens(request)) {
+      return BadField(field, Reason::kTextTooLong,
+                      absl::StrCat("text has ", Length(part), " tokens, model \"", model.name(),
+                                   "\" reads at most ", MaxTokens(request), ": shorten it",
+                                   request.split || item.target != nullptr
+                                       ? ""
+                                       : ", or let it be read in chunks (long_input)"),
+                      {{"tokens", absl::StrCat(Length(part))},
+                       {"maxTokens", absl::StrCat(MaxTokens(request))}});
+    }
+    part.tokens.push_back(model.bundle.special_tokens().eos);
+    // Summaries stand for the whole text: white space around it is no part of the answer.
+    std::string gap = request.split           ? text.substr(copied, part.place.begin - copied)
+                      : work.segments.empty() ? ""
+                                              : " ";
+    copied = part.place.end;
+    work.segments.push_back({.place = part.place,
+                             .gap = std::move(gap),
+                             .source = std::move(part.tokens),
+                             .target = std::nullopt,
+                             .result = {}});
+  }
+  if (work.segments.empty())
+    return BadField(field, Reason::kEmpty, "text is nothing but white space");
+  if (item.target != nullptr) {
+    auto target = Target(request, item);
+    if (!target.ok()) return target.status();
+    work.segments.front().target = *std::move(target);
+  }
+  if (request.split) work.tail = text.substr(copied);
+  work.truncated = request.long_input == linnet::v1::LONG_INPUT_TRUNCATE &&
+                   !absl::StripAsciiWhitespace(absl::string_view(text).substr(copied)).empty();
+  return work;
+}
+
+model::SequenceInput InputOf(const TextRequest& request, const SegmentWork& segment) {
+  model::SequenceInput input;
+  input.source = segment.source;
+  input.options =
+      MergeOptions(request.model->bundle, request.options, static_cast<int>(segment.source.size()));
+  if (segment.target.has_value()) {
+    input.target = segment.target;
+    // Counts as the work that it is.
+    input.options.max_target_tokens = static_cast<int>(segment.target->size()) - 1;
+    input.options.min_target_tokens =
+        std::min(input.options.min_target_tokens, input.options.max_target_tokens);
+  }
+  return input;
+}
+
+}  // namespace linnet::server

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "model/runtime/segmenter.h"
+#include "server/schedule/sequence.h"
+#include "server/text/text_request.h"
+
+namespace linnet::server {
+
+// A segment of a text on its way: what goes into the engine, and what comes out.
+struct SegmentWork {
+  model::TextSegment place;  // in its text
+  std::string gap;           // what stands before it in the answer
+  std::vector<model::TokenId> source;
+  std::optional<std::vector<model::TokenId>> target;  // that is to be scored
+  SequenceResult result;
+};
+
+// One text of a request.
+struct TextWork {
+  std::vector<SegmentWork> segments;
+  std::string tail;        // what stands behind the last segment in the answer
+  bool truncated = false;  // its end is in no segment
+};
+
+// Splits one text as the request asks and tokenises it, and its target. INVALID_ARGUMENT, put down
+// to the item's path, if the model cannot read it.
+absl::StatusOr<TextWork> PrepareText(const TextRequest& request, const TextItem& item);
+// What the engine gets of a segment.
+model::SequenceInput InputOf(const TextRequest& request, const SegmentWork& segment);
+
+}  // namespace linnet::server
