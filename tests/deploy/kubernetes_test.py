@@ -6,6 +6,7 @@ PrometheusRule, which must hold the same.
 
 from __future__ import annotations
 
+import copy
 import re
 import subprocess
 from pathlib import Path
@@ -19,14 +20,31 @@ FOLDER = ROOT / "deploy/kubernetes"
 RULES = FOLDER / "components/monitoring/rules.yaml"
 OVERLAYS = ("cpu", "gpu")
 VERSIONS = ("1.27", "1.30", "1.37")  # the oldest with gRPC probes for all, one between, the newest
-NOT_KUBERNETES = {"ServiceMonitor", "PrometheusRule"}  # prometheus-operator's
+OPERATOR_CHECK = (
+    "model = getattr(cloudcoil.models.prometheus_operator.v1, manifest['kind']);"
+    "read = model.model_validate(manifest);"
+    "known = read.model_dump(mode='json', by_alias=True, exclude_unset=True);"
+    "assert known == manifest, known"
+)
+OPERATOR = {"ServiceMonitor", "PrometheusRule"}  # prometheus-operator's own kinds
 
 
 def build(folder: Path) -> list[dict]:
-    command = [programs.kubernetes("kubectl"), "kustomize", str(folder)]
+    command = [programs.checker("kubectl"), "kustomize", str(folder)]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     return list(yaml.safe_load_all(done.stdout))
+
+
+def check(statement: str, module: str, manifests: list[dict]):
+    """Runs a statement for each manifest, in the Python that has the schemas."""
+    program = f"import sys, yaml, {module}\nfor manifest in yaml.safe_load_all(sys.stdin):\n    "
+    subprocess.run(
+        [programs.checker("python"), "-c", program + statement],
+        input=yaml.safe_dump_all(manifests),
+        text=True,
+        check=True,
+    )
 
 
 @pytest.fixture(scope="module", params=OVERLAYS)
@@ -46,19 +64,27 @@ def container(manifests: list[dict]) -> dict:
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_the_schemas_know_every_field(manifests, version):
-    known = [manifest for manifest in manifests if manifest["kind"] not in NOT_KUBERNETES]
+    known = [manifest for manifest in manifests if manifest["kind"] not in OPERATOR]
     assert len(known) >= 5
-    check = (
-        "import sys, yaml, kubernetes_validate\n"
-        "for manifest in yaml.safe_load_all(sys.stdin):\n"
-        f"    kubernetes_validate.validate(manifest, '{version}', strict=True)\n"
+    check(
+        f"kubernetes_validate.validate(manifest, '{version}', strict=True)",
+        "kubernetes_validate",
+        known,
     )
-    subprocess.run(
-        [programs.kubernetes("python"), "-c", check],
-        input=yaml.safe_dump_all(known),
-        text=True,
-        check=True,
-    )
+
+
+def test_the_models_of_prometheus_operator_know_every_field(manifests):
+    """Models of its CRDs drop what they do not know: what comes out must be what went in."""
+    known = [manifest for manifest in manifests if manifest["kind"] in OPERATOR]
+    assert {manifest["kind"] for manifest in known} == OPERATOR
+    check(OPERATOR_CHECK, "cloudcoil.models.prometheus_operator.v1", known)
+
+
+def test_a_field_that_prometheus_operator_does_not_know_is_found(manifests):
+    monitor = copy.deepcopy(of_kind(manifests, "ServiceMonitor"))
+    monitor["spec"]["endpoints"][0]["intervall"] = "15s"
+    with pytest.raises(subprocess.CalledProcessError):
+        check(OPERATOR_CHECK, "cloudcoil.models.prometheus_operator.v1", [monitor])
 
 
 def test_a_field_that_does_not_exist_is_found(manifests):

