@@ -57,12 +57,17 @@ while read -r name path; do
     cp -L "$path" "$dir/lib/$name"  # but for the C and C++ runtimes: those belong to the machine
   fi
 done <<<"$libraries"
-# Ours look beside themselves and nowhere else, least of all where they were built.
+# Ours look beside themselves and nowhere else, least of all where they were built. What is written must not be longer
+# than what stood there, so liblinnet_ops, which was linked to torch alone, gets one place.
 if [[ ! $portable ]]; then
+  torch=${cuda:+"\$ORIGIN/../site/torch/lib"}
   for file in "$dir"/bin/linnet-{server,decode} "$dir"/lib/liblinnet_ops*.so; do
     chmod u+w "$file"
-    [[ $file == */bin/* ]] && rpath="\$ORIGIN/../lib" || rpath="\$ORIGIN"
-    [[ ! $cuda ]] || rpath+=":\$ORIGIN/../site/torch/lib"
+    case $file in
+      */bin/*) rpath="\$ORIGIN/../lib${torch:+:$torch}" ;;
+      */liblinnet_ops.so) rpath=${torch:-"\$ORIGIN"} ;;
+      *) rpath="\$ORIGIN${torch:+:$torch}" ;;
+    esac
     cmake -DFILE="$file" -DRPATH="$rpath" -P cmake/set_rpath.cmake
   done
 fi
