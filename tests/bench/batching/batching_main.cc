@@ -1,9 +1,9 @@
 // bench_batching: continuous batching beside static batching with a time-out and beside one request
 // at a time, at several loads. Prints JSON; run.py makes a table and a plot of it.
 //
-//   bench_batching --costs CALL,TOKEN,STEP,ROW     simulated, on an engine of these costs in
-//   seconds bench_batching --bundle DIR                    for real bench_batching --bundle DIR
-//   --measure_costs    times of encoder calls and steps
+//   bench_batching --costs CALL,TOKEN,STEP,ROW     simulated, an engine of these costs in seconds
+//   bench_batching --bundle DIR                    for real
+//   bench_batching --bundle DIR --measure_costs    times of encoder calls and steps
 #include <algorithm>
 #include <iostream>
 #include <memory>
@@ -169,6 +169,7 @@ Json Compare(House& house) {
   double capacity = absl::GetFlag(FLAGS_capacity);
   if (capacity <= 0) capacity = Capacity(house, waits.front());
   Json result;
+  result["compute"] = house.engine->info().compute_type;
   result["requests"] = absl::GetFlag(FLAGS_requests);
   result["sequences"] = absl::GetFlag(FLAGS_sequences);
   result["beam"] = absl::GetFlag(FLAGS_beam);

@@ -176,8 +176,9 @@ def report(results: dict[str, Any], beam: int, sequences: int) -> str:
             "",
             "## The real engine",
             "",
-            f"{real['requests']} requests at each load, the same for each discipline; capacity "
-            f"{real['capacity']:.1f} requests/s.",
+            f"{min(r['requests'] for r in real['runs'])} to "
+            f"{max(r['requests'] for r in real['runs'])} requests at a load, the same for each "
+            f"discipline; capacity {real['capacity']:.1f} requests/s.",
             "",
             *table(real),
             "",
@@ -207,15 +208,20 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--binary", type=Path, default=ROOT / "build/release/bin/bench_batching")
     parser.add_argument("--bundle", type=Path, default=ROOT / "model/bundles/en-de")
-    parser.add_argument("--compute", default="float32")
+    parser.add_argument("--compute", default="auto")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--sequences", type=int, default=32)
     parser.add_argument("--beam", type=int, default=4)
     parser.add_argument(
-        "--requests", type=int, default=400, help="of the real engine, at each load"
+        "--seconds",
+        type=float,
+        default=5,
+        help="in which the requests of a load arrive, 400 of them at least (the real engine)",
     )
-    parser.add_argument("--loads", default="10,40,70,90,120", help="of the real engine")
-    parser.add_argument("--timeouts", default="0", help="of static batching on the real engine")
+    parser.add_argument(
+        "--loads", default="10,30,50,70,80,90,100,110,120", help="of the real engine"
+    )
+    parser.add_argument("--timeouts", default="0,4", help="of static batching on the real engine")
     parser.add_argument(
         "--prefix", default="", help="put before each measurement, as 'taskset -c 1'"
     )
@@ -260,7 +266,6 @@ def main() -> None:
 
     results: dict[str, Any] = {
         "machine": machine.facts(sorted(os.sched_getaffinity(0))),
-        "engine": f"{args.bundle.name}, {args.compute}, {args.threads} thread(s)",
         "points": points,
         "costs": costs,
         "assumed_costs": ASSUMED,
@@ -269,20 +274,21 @@ def main() -> None:
         "waits": capacities(simulated),
         "assumed_waits": capacities(assumed),
     }
-    measured: dict[str, Any] = {}
+    real += known
+    measured = bench(*real, "--loads=", "--requests=1500", measured=True) | {"runs": []}
+    results["engine"] = f"{args.bundle.name}, {measured['compute']}, {args.threads} thread(s)"
     for load in args.loads.split(","):
-        capacity = f"--capacity={measured.get('capacity', 0)}"
+        rate = measured["capacity"] * float(load) / 100
         run = bench(
             *real,
-            *known,
-            capacity,
+            f"--capacity={measured['capacity']}",
             f"--loads={load}",
-            f"--requests={args.requests}",
+            f"--requests={max(400, round(args.seconds * rate))}",
             f"--timeouts={args.timeouts}",
             measured=True,
         )
         print(load, run["runs"], file=sys.stderr)
-        measured = run | {"runs": [*measured.get("runs", []), *run["runs"]]}
+        measured["runs"] += [r | {"requests": run["requests"]} for r in run["runs"]]
     results["measured"] = measured
 
     folder = ROOT / "tests/bench/results" / machine.slug(results["machine"])
