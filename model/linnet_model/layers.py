@@ -71,6 +71,27 @@ class EncoderAttention(nn.Module):
         return self.output.close(y, residual, norm_weight, norm_bias)
 
     @torch.jit.export
+    def weights(self, x: Tensor, pool: Tensor, blocks: Tensor, lengths: Tensor) -> Tensor:
+        """As `step`, but how much each token of the source counts: the softmax, averaged over the
+        heads, float32 [R, M * P]; zero behind a source's end.
+
+        Row by row, in shapes that are the row's own: other rows change no bit of it.
+        """
+        query = self.query.serve(x).to(torch.float32)
+        r, d = query.shape
+        block, h = pool.size(1), self.heads
+        counts = torch.zeros([r, blocks.size(1) * block], dtype=torch.float32, device=x.device)
+        sizes: list[int] = lengths.to(torch.int64).tolist()
+        for i in range(r):
+            size = sizes[i]
+            if size > 0:
+                own = blocks[i, : (size + block - 1) // block].to(torch.int64)
+                keys = pool[own][:, :, 0].reshape(-1, h, d // h)[:size].to(torch.float32)
+                scores = (keys * query[i].view(h, d // h)).sum(-1) * (d // h) ** -0.5
+                counts[i, :size] = scores.softmax(0).mean(1)
+        return counts
+
+    @torch.jit.export
     def pack(self, kind: str) -> None:
         self.query.pack(kind)
         self.key_value.pack(kind)
@@ -210,6 +231,29 @@ class DecoderLayer(nn.Module):
             behind = self.attention_norm
             x = self.attention.step(x, pool, blocks, source_lengths, x, behind.weight, behind.bias)
         return self.ffn.serve(x, x, self.ffn_norm.weight, self.ffn_norm.bias)
+
+    @torch.jit.export
+    def source_weights(
+        self,
+        x: Tensor,
+        state: Tensor,
+        positions: Tensor,
+        ancestry: Tensor,
+        pool: Tensor,
+        blocks: Tensor,
+        source_lengths: Tensor,
+    ) -> Tensor:
+        """As `step` as far as the attention, and what that gives each token of the source:
+        EncoderAttention.weights."""
+        norm = self.mixer_norm
+        if self.pre_norm:
+            x = self.mixer.step(norm(x), state, positions, ancestry, x)
+            if self.attention_norm is not None:
+                x = self.attention_norm(x)
+        else:
+            x = self.mixer.step(x, state, positions, ancestry, x, norm.weight, norm.bias)
+        assert self.attention is not None
+        return self.attention.weights(x, pool, blocks, source_lengths)
 
     @torch.jit.export
     def pack(self, kind: str) -> None:

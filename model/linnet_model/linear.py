@@ -68,6 +68,14 @@ class Projection(nn.Module):
         )
 
     @torch.jit.export
+    def rows(self, table: Tensor, tokens: Tensor) -> Tensor:
+        """Of the table those rows alone, as `best` takes them: tokens int32 [N]."""
+        packed = self.packed
+        if packed is None:
+            return table[tokens.to(torch.int64)]
+        return torch.ops.linnet.take_outputs(packed, tokens)
+
+    @torch.jit.export
     def pack(self, table: Tensor, kind: str) -> None:
         self.packed = torch.ops.linnet.pack_linear(table, kind)
 

@@ -3,14 +3,17 @@
     forward(x, valid, drop)              training, whole sequences: plain differentiable PyTorch
     encode(x, lengths)                   serving, whole sequences
     step(x, state, positions, ancestry)  serving, one position of every row
-    new_state(lanes, like)               what `step` needs between calls, zeroed
+    new_state(lanes, like)               what `step` needs between calls
+    least_ancestry()                     columns of `ancestry` that it needs at least
     pack(kind)                           lays the weights out for serving (linear.py)
 
 All are one function of the same weights. `encode` and `step` also take along what follows the
 mixer, the residual sum and the norm, so that its last linear layer does them. They are scripted
 into the bundle and use the operators torch.ops.linnet.*. A mixer keeps nothing between calls: state
 goes in, is changed in place by the step operators, and is bounded: [window, lanes, ...], a ring by
-position over the last `window` positions. In which lane a row's past lies is said by `ancestry`.
+position over the last `window` positions. In which lane a row's past lies is said by `ancestry`,
+which has a column for each position that a row may look back to: one more than the furthest row has
+taken steps, or the whole window, and `least_ancestry` of them whatever the rows have done.
 
 Names of sizes: B sequences, T positions, R decoder rows, d = C channels, H heads, K taps.
 """
@@ -195,6 +198,7 @@ class GatedConvolution(nn.Module):
         else:
             self.conv = DepthwiseConv(width, kernel, padding_left, dilation, dropout)
         self.linear2 = linear(width, width)
+        self.window = span + 1
 
     @torch.jit.unused
     def forward(self, x: Tensor, valid: Tensor | None, drop: Dropout) -> Tensor:
@@ -241,8 +245,12 @@ class GatedConvolution(nn.Module):
 
     @torch.jit.export
     def new_state(self, lanes: int, like: Tensor) -> Tensor:
-        """[window, lanes, d] in the type and on the device of `like`."""
-        return like.new_zeros([self.conv.window, lanes, self.width])
+        """Zeroed [window, lanes, d] in the type and on the device of `like`."""
+        return like.new_zeros([self.window, lanes, self.width])
+
+    @torch.jit.export
+    def least_ancestry(self) -> int:
+        return self.window
 
 
 class SelfAttention(nn.Module):
@@ -372,6 +380,8 @@ class SelfAttention(nn.Module):
         """x: [R, d], state: [window, lanes, 2, d] changed in place, positions: [R], ancestry: [R,
         A] -> [R, d]."""
         query, key, value = self.query_key_value.serve(x).chunk(3, dim=-1)
+        if ancestry.size(1) < state.size(0):  # no row is further: the ring's beginning is a ring
+            state = state[: ancestry.size(1)]
         y = torch.ops.linnet.self_attention_step(
             query, key, value, state, positions, ancestry, self.heads, self.neighbour_heads
         )
@@ -384,8 +394,16 @@ class SelfAttention(nn.Module):
 
     @torch.jit.export
     def new_state(self, lanes: int, like: Tensor) -> Tensor:
-        """Keys and values [window, lanes, 2, d] in the type and on the device of `like`."""
-        return like.new_zeros([self.window, lanes, 2, self.width])
+        """Keys and values [window, lanes, 2, d] in the type and on the device of `like`.
+
+        Not zeroed, for nothing is read before it is written: so on a CPU the system gives memory to
+        those positions alone that some target has reached, and the window may be long.
+        """
+        return like.new_empty([self.window, lanes, 2, self.width])
+
+    @torch.jit.export
+    def least_ancestry(self) -> int:
+        return 1
 
 
 def make_mixer(

@@ -19,6 +19,7 @@ from linnet_model.bundle import BundleFacts, write_bundle
 from linnet_model.config import BundleConfig, ConfigError, TokenizerConfig
 from linnet_model.model_config import MIXERS
 from linnet_model.presets import PRESETS, preset
+from linnet_model.shortlist import add_shortlist
 from linnet_model.tokenizer import train_tokenizer
 from linnet_model.transducer import Transducer, parameter_count
 
@@ -50,9 +51,11 @@ def random_bundle(
     bundle_name: str | None = None,
     source_tokens: int = MOST_TOKENS,
     target_tokens: int | None = None,
+    candidates: int = 0,
 ) -> int:
     """Writes the bundle of the preset `name` and returns its number of parameters. The same seed
-    gives the same weights. Its limits are `source_tokens` and `target_tokens`."""
+    gives the same weights. Its limits are `source_tokens` and `target_tokens`; with `candidates` it
+    has a shortlist, random too."""
     sizes = preset(name, vocabulary, mixer)
     remembers = 0 in sizes.decoder_kernels
     if target_tokens is None:
@@ -86,6 +89,11 @@ def random_bundle(
                 made_up_lines(3000, seed), vocabulary, TokenizerConfig(character_coverage=1.0), path
             )
         write_bundle(out, model, sizes, config, path, weight_type, facts)
+    if candidates:
+        rng, tokens = random.Random(seed), range(vocabulary)
+        chosen = {source: sorted(rng.sample(tokens, candidates)) for source in tokens}
+        always = sorted(rng.sample(tokens, min(4 * candidates, vocabulary)))
+        add_shortlist(out, always, chosen)
     return parameter_count(model)
 
 
@@ -146,6 +154,13 @@ def main(arguments: list[str] | None = None) -> int:
         help=f"the longest target [{MOST_TOKENS}; {MOST_TOKENS_REMEMBERED} where the decoder "
         "remembers all of it]",
     )
+    parser.add_argument(
+        "--shortlist",
+        type=int,
+        default=0,
+        metavar="N",
+        help="with a shortlist: N target tokens for each source token, and 4 N for all [none]",
+    )
     parser.add_argument("--name", metavar="TEXT", help="name of the bundle [random-PRESET]")
     options = parser.parse_args(arguments)
     try:
@@ -161,6 +176,7 @@ def main(arguments: list[str] | None = None) -> int:
             options.name,
             options.max_source_tokens,
             options.max_target_tokens,
+            options.shortlist,
         )
     except ConfigError as error:
         print(f"linnet-random-bundle: {error}", file=sys.stderr)

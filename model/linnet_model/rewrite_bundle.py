@@ -1,7 +1,8 @@
 """linnet-rewrite-bundle: a bundle's own weights, written again with the model code of today.
 
-For bundles made before the engine could pack their weights: afterwards they serve in int8, and
-faster in float32. Weights, tokenizer, limits, examples and scores stay what they are.
+For bundles made before the engine could pack their weights, or align: afterwards they serve in
+int8, and faster in float32, and say which word comes from which. Weights, tokenizer, limits,
+examples and scores stay what they are.
 """
 
 from __future__ import annotations

@@ -6,7 +6,11 @@ offers to an engine:
   encode(source, lengths)  -> per decoder layer the keys and values of the encoder attention
   step(tokens, ...)        -> logits of every row; `state` is changed in place by the step operators
   step_best(tokens, ...)   -> the highest of them and what makes probabilities of them; CPU only
-  new_state, new_memory    -> zeroed state and memory pools of the module's type and device
+  logits_of(features)      -> logits of every row; `features` are those of the method of that name
+  output_rows(tokens)      -> the rows of the output table that give the logits of these tokens
+  align(tokens, ...)       -> how much each token of the source counts in one decoder layer
+  new_state, new_memory    -> state and memory pools of the module's type and device
+  least_ancestry()         -> columns that `ancestry` must have for the shortest targets
   pack(kind)               -> nothing; lays the weights out for the CPU, once, after loading
 """
 
@@ -247,6 +251,47 @@ class Transducer(nn.Module):
         return self.projection.best(x, table, self.output_bias, counts, also, temperatures)
 
     @torch.jit.export
+    def logits_of(self, features: Tensor) -> Tensor:
+        """features: [R, d] -> logits [R, V], those of `step`."""
+        return self.projection.serve(features, self.output_table(), self.output_bias)
+
+    @torch.jit.export
+    def output_rows(self, tokens: Tensor) -> tuple[Tensor, Tensor | None]:
+        """tokens: int32 [N] -> weight [N, d] and bias [N] of their logits, as best_logits takes
+        them."""
+        bias: Tensor | None = self.output_bias
+        if bias is not None:
+            bias = bias[tokens.to(torch.int64)]
+        return self.projection.rows(self.output_table(), tokens), bias
+
+    @torch.jit.export
+    def align(
+        self,
+        tokens: Tensor,
+        positions: Tensor,
+        ancestry: Tensor,
+        blocks: Tensor,
+        source_lengths: Tensor,
+        memory: list[Tensor],
+        state: list[Tensor],
+        layer: int,
+    ) -> Tensor:
+        """As `features`, but only as far as the attention of decoder layer `layer`, and what that
+        gives each token of the source: the mean of its heads, float32 [R, M * P], zero behind a
+        source's end. Layers above keep no state of the step."""
+        x = self.enter_target(F.embedding(tokens, self.target_table()), positions)
+        weights = torch.zeros([0], dtype=torch.float32, device=x.device)
+        for i, decoder in enumerate(self.decoder):
+            if i < layer:
+                pool = memory[i] if self.has_source else x
+                x = decoder.step(x, state[i], positions, ancestry, pool, blocks, source_lengths)
+            elif i == layer and decoder.attention is not None:
+                weights = decoder.source_weights(
+                    x, state[i], positions, ancestry, memory[i], blocks, source_lengths
+                )
+        return weights
+
+    @torch.jit.export
     def pack(self, kind: str) -> None:
         """Lays the weights of linear layers out for the CPU (linear.py): for serving alone, in
         memory alone."""
@@ -260,11 +305,20 @@ class Transducer(nn.Module):
 
     @torch.jit.export
     def new_state(self, lanes: int) -> list[Tensor]:
-        """Zeroed rings [window, lanes, ...], one per decoder layer."""
+        """Rings [window, lanes, ...], one per decoder layer."""
         state: list[Tensor] = []
         for layer in self.decoder:
             state.append(layer.mixer.new_state(lanes, self.target_table()))
         return state
+
+    @torch.jit.export
+    def least_ancestry(self) -> int:
+        """Columns that `ancestry` has at least, however few steps the rows have taken; beyond that
+        one more than the furthest row has taken, or as many as the widest ring has positions."""
+        least = 1
+        for layer in self.decoder:
+            least = max(least, layer.mixer.least_ancestry())
+        return least
 
     @torch.jit.export
     def new_memory(self, blocks: int, block_tokens: int) -> list[Tensor]:

@@ -15,6 +15,21 @@ struct KeyValue {
   const T* value;
 };
 
+// Channels first … first + N - 1 of a head as float32, 0 behind its last one: in one load where
+// they are all there and lie so.
+template <int N, class T>
+__device__ __forceinline__ void LoadChannels(const T* head, int first, int head_size, float* out) {
+  if (first + N <= head_size &&
+      reinterpret_cast<uintptr_t>(head + first) % sizeof(Pack<T, N>) == 0) {
+    const auto pack = *reinterpret_cast<const Pack<T, N>*>(head + first);
+#pragma unroll
+    for (int i = 0; i < N; ++i) out[i] = ToFloat(pack.at[i]);
+    return;
+  }
+#pragma unroll
+  for (int i = 0; i < N; ++i) out[i] = first + i < head_size ? ToFloat(head[first + i]) : 0.0f;
+}
+
 // y = sum_i softmax_i(scale * query . find(i).key) * find(i).value, by one whole block; find is a
 // function from 0 .. count - 1 to a KeyValue. head_size <= N * kWarp.
 //
@@ -28,23 +43,20 @@ __device__ __forceinline__ void AttendHead(const T* own_query, int head_size, fl
   __shared__ float values_of[kAttentionWarps][N * kWarp];
   const int warp = threadIdx.x / kWarp;
   const int lane = threadIdx.x % kWarp;
+  const int first = lane * N;
   float query[N], values[N] = {};
+  LoadChannels<N>(own_query, first, head_size, query);
 #pragma unroll
-  for (int i = 0; i < N; ++i) {
-    const int c = i * kWarp + lane;
-    query[i] = c < head_size ? ToFloat(own_query[c]) * scale : 0.0f;
-  }
+  for (int i = 0; i < N; ++i) query[i] *= scale;
   float highest = -INFINITY, sum = 0.0f;
 #pragma unroll 4
   for (int s = warp; s < count; s += kAttentionWarps) {
     const KeyValue<T> at = find(s);
-    float score = 0.0f, own_values[N];
+    float score = 0.0f, own_key[N], own_values[N];
+    LoadChannels<N>(at.key, first, head_size, own_key);
+    LoadChannels<N>(at.value, first, head_size, own_values);
 #pragma unroll
-    for (int i = 0; i < N; ++i) {
-      const int c = i * kWarp + lane;
-      score += c < head_size ? query[i] * ToFloat(at.key[c]) : 0.0f;
-      own_values[i] = c < head_size ? ToFloat(at.value[c]) : 0.0f;
-    }
+    for (int i = 0; i < N; ++i) score += query[i] * own_key[i];
     score = WarpSum(score);
     const float now_highest = fmaxf(highest, score);
     const float shrink = __expf(highest - now_highest);  // 0 at the first one
@@ -60,7 +72,7 @@ __device__ __forceinline__ void AttendHead(const T* own_query, int head_size, fl
     sum_of[warp] = sum;
   }
 #pragma unroll
-  for (int i = 0; i < N; ++i) values_of[warp][i * kWarp + lane] = values[i];
+  for (int i = 0; i < N; ++i) values_of[warp][first + i] = values[i];
   __syncthreads();
   for (int c = threadIdx.x; c < head_size; c += kAttentionThreads) {
     float top = -INFINITY, total = 0.0f, value = 0.0f;

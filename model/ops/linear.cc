@@ -2,6 +2,8 @@
 
 #include <ATen/OpaqueTensorImpl.h>
 #include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/_addmm_activation.h>
 #include <ATen/ops/add.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/gelu.h>
@@ -14,9 +16,11 @@
 
 #include <memory>
 #include <optional>
+#include <span>
 #include <utility>
 #include <vector>
 
+#include "model/ops/add_norm.h"
 #include "model/ops/checks.h"
 #include "model/ops/packed_matrix.h"
 
@@ -109,8 +113,16 @@ void Check(const Arguments& a) {
   CheckSize(kOp, {"residual", *a.residual}, a.x.dim() - 1, "outputs", a.width, "weight");
 }
 
+// On a GPU the launch of a kernel costs as much as a small one's work.
+bool FusesOnCuda(const at::Tensor& y, const Arguments& a) {
+  return y.is_cuda() && !(at::GradMode::is_enabled() && (y.requires_grad() || a.x.requires_grad()));
+}
+
 at::Tensor Finish(at::Tensor y, const Arguments& a) {
   y = Activate(y, a.activation);
+  if (a.residual && a.norm_weight && FusesOnCuda(y, a)) {
+    return CallAddNorm(y, *a.residual, *a.norm_weight, *a.norm_bias);
+  }
   if (a.residual) y = at::add(y, *a.residual);
   if (a.norm_weight) y = at::layer_norm_symint(y, {a.width}, a.norm_weight, a.norm_bias);
   return y;
@@ -182,6 +194,13 @@ at::Tensor FullLinear(const at::Tensor& x, const at::Tensor& weight, const Optio
   const Arguments a =
       Checked(x, weight, bias, ActivationNamed(activation), residual, norm_weight, norm_bias);
   const Packed* packed = PackedOf(weight);
+  if (packed == nullptr && a.activation == Activation::kRelu && bias && x.dim() == 2 &&
+      FusesOnCuda(x, a)) {
+    // cuBLASLt's epilogue. That of gelu is another formula than ours.
+    Arguments rest = a;
+    rest.activation = Activation::kNone;
+    return Finish(at::_addmm_activation(*bias, x, weight.t()), rest);
+  }
   if (packed == nullptr) return Finish(at::linear(x, weight, bias), a);
   TORCH_CHECK(!x.requires_grad(), kOp, ": packed weights have no gradients");
   if (packed->matrix) return MatrixLinear(*packed->matrix, a);
@@ -211,6 +230,28 @@ at::Tensor PackLinear(const at::Tensor& weight, c10::string_view type) {
                     weight);
 }
 
+at::Tensor TakeOutputs(const at::Tensor& weight, const at::Tensor& outputs) {
+  constexpr char kTake[] = "take_outputs";
+  const PackedMatrix* matrix = MatrixOf(weight);
+  TORCH_CHECK(matrix != nullptr, kTake,
+              ": weight must have been packed by pack_linear, for float32 or int8");
+  CheckRank(kTake, {"outputs", outputs}, 1, "[N]");
+  CheckIndices(kTake, {"weight", weight}, {{"outputs", outputs}});
+  TORCH_CHECK(outputs.size(0) >= 1, kTake, ": outputs is empty");
+  const at::Tensor dense = outputs.contiguous();
+  const std::span<const int32_t> taken(dense.const_data_ptr<int32_t>(), dense.size(0));
+  for (const int32_t output : taken) {
+    TORCH_CHECK(0 <= output && output < matrix->outputs(), kTake, ": there is no output ", output,
+                ", weight has ", matrix->outputs());
+  }
+  auto impl = c10::make_intrusive<PackedImpl>(
+      c10::DispatchKeySet(c10::DispatchKey::CPU), weight.dtype(), weight.device(),
+      std::make_shared<const Packed>(
+          Packed{std::make_shared<const PackedMatrix>(*matrix, taken), {}}),
+      std::vector<int64_t>{outputs.size(0), weight.size(1)});
+  return at::Tensor(std::move(impl));
+}
+
 }  // namespace
 
 bool IsPacked(const at::Tensor& weight) { return PackedOf(weight) != nullptr; }
@@ -235,10 +276,14 @@ TORCH_LIBRARY_FRAGMENT(linnet, m) {
       "Tensor? residual=None, Tensor? norm_weight=None, Tensor? norm_bias=None) -> Tensor",
       {at::Tag::pt2_compliant_tag});
   m.def("pack_linear(Tensor weight, str type) -> Tensor");
+  m.def("take_outputs(Tensor weight, Tensor outputs) -> Tensor");
 }
 
 TORCH_LIBRARY_IMPL(linnet, CompositeImplicitAutograd, m) { m.impl("linear", FullLinear); }
 
-TORCH_LIBRARY_IMPL(linnet, CPU, m) { m.impl("pack_linear", PackLinear); }
+TORCH_LIBRARY_IMPL(linnet, CPU, m) {
+  m.impl("pack_linear", PackLinear);
+  m.impl("take_outputs", TakeOutputs);
+}
 
 }  // namespace linnet::ops

@@ -10,6 +10,7 @@
 //   linear(Tensor x, Tensor weight, Tensor? bias, str activation="none", Tensor? residual=None,
 //          Tensor? norm_weight=None, Tensor? norm_bias=None) -> Tensor
 //   pack_linear(Tensor weight, str type) -> Tensor
+//   take_outputs(Tensor weight, Tensor outputs) -> Tensor
 //
 // A linear layer with what stands around it in an encoder or decoder:
 //
@@ -40,8 +41,14 @@
 //        "bfloat16"  x is bfloat16; oneDNN's product, which multiplies in bfloat16 where the
 //                    processor can
 //
+// take_outputs makes of a weight [O, I] that was packed for float32 or int8 one of these outputs
+// alone, [N, I] packed likewise: outputs int32 [N], from 0 to O - 1. Their products are the same,
+// bit for bit.
+//
 // With a weight that is not packed all of it is composed of torch's own operators, on any device,
-// and has gradients. Throws c10::Error if a shape, type or device does not fit.
+// and has gradients. Where none are asked for, CUDA takes the residual sum with the norm as one
+// launch (add_norm.h), and relu into the product's epilogue. Throws c10::Error if a shape, type or
+// device does not fit.
 //
 // Sources: Dauphin et al. 2017, Language Modeling with Gated Convolutional Networks (glu); Ba et
 // al. 2016, Layer Normalization; for rows quantised one by one Dettmers et al. 2022, LLM.int8(),

@@ -9,6 +9,9 @@
 //   depthwise_conv                       depthwise_conv.h
 //   depthwise_conv_step                  depthwise_conv_step.h
 //   linear, pack_linear                  linear.h
+//   add_norm                             add_norm.h
+//   best_logits                          best_logits.h
+//   beam_inputs, beam_step               beam_search.h
 //   self_attention_step                  self_attention_step.h
 //   source_attention                     source_attention.h
 //

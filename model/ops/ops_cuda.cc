@@ -5,6 +5,10 @@
 #include <c10/cuda/CUDAStream.h>
 #include <torch/library.h>
 
+#include <tuple>
+
+#include "model/ops/add_norm.h"
+#include "model/ops/beam_search.h"
 #include "model/ops/convolution.h"
 #include "model/ops/convolution_step.h"
 #include "model/ops/depthwise_conv.h"
@@ -23,12 +27,34 @@ void OnCurrentStream(const Params& params) {
   C10_CUDA_KERNEL_LAUNCH_CHECK();
 }
 
+constexpr auto kAddNorm = OnCurrentStream<AddNormParams, AddNormCuda>;
+constexpr auto kBeamInputs = OnCurrentStream<BeamInputsParams, BeamInputsCuda>;
+constexpr auto kBeamStep = OnCurrentStream<BeamStepParams, BeamStepCuda>;
 constexpr auto kConvolution = OnCurrentStream<ConvolutionParams, ConvolutionCuda>;
 constexpr auto kConvolutionStep = OnCurrentStream<ConvolutionStepParams, ConvolutionStepCuda>;
 constexpr auto kDepthwiseConv = OnCurrentStream<DepthwiseConvParams, DepthwiseConvCuda>;
 constexpr auto kDepthwiseConvStep = OnCurrentStream<DepthwiseConvStepParams, DepthwiseConvStepCuda>;
 constexpr auto kSelfAttentionStep = OnCurrentStream<SelfAttentionStepParams, SelfAttentionStepCuda>;
 constexpr auto kSourceAttention = OnCurrentStream<SourceAttentionParams, SourceAttentionCuda>;
+
+at::Tensor AddNormCudaOp(const at::Tensor& x, const at::Tensor& residual, const at::Tensor& weight,
+                         const at::Tensor& bias) {
+  const c10::cuda::CUDAGuard guard(x.device());
+  return AddNorm(x, residual, weight, bias, kAddNorm);
+}
+
+std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor, at::Tensor> BeamInputsCudaOp(
+    const at::Tensor& plan, at::TensorList tables, at::IntArrayRef special, int64_t row_blocks) {
+  const c10::cuda::CUDAGuard guard(plan.device());
+  const StepRows rows = BeamInputs(plan, tables, special, row_blocks, kBeamInputs);
+  return {rows.tokens, rows.positions, rows.ancestry, rows.blocks, rows.source_lengths};
+}
+
+void BeamStepCudaOp(const at::Tensor& plan, const at::Tensor& logits, const at::Tensor& ancestry,
+                    at::TensorList tables, at::IntArrayRef special, at::Tensor& record) {
+  const c10::cuda::CUDAGuard guard(plan.device());
+  BeamStep(plan, logits, ancestry, tables, special, record, kBeamStep);
+}
 
 at::Tensor DynamicConvCuda(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& lengths,
                            int64_t padding_left) {
@@ -86,6 +112,9 @@ at::Tensor SourceAttentionCudaOp(const at::Tensor& query, const at::Tensor& memo
 }  // namespace
 
 TORCH_LIBRARY_IMPL(linnet, CUDA, m) {
+  m.impl("add_norm", AddNormCudaOp);
+  m.impl("beam_inputs", BeamInputsCudaOp);
+  m.impl("beam_step", BeamStepCudaOp);
   m.impl("dynamic_conv", DynamicConvCuda);
   m.impl("light_conv", LightConvCuda);
   m.impl("dynamic_conv_step", DynamicConvStepCuda);

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
+#include <iterator>
 #include <new>
 
 namespace linnet::ops {
@@ -25,6 +26,33 @@ PackedMatrix::PackedMatrix(Type type, const float* weight, int64_t outputs, int6
     PackFloat32(weight);
   } else {
     PackInt8(weight);
+  }
+}
+
+PackedMatrix::PackedMatrix(const PackedMatrix& from, std::span<const int32_t> outputs)
+    : type_(from.type_), outputs_(std::ssize(outputs)), inputs_(from.inputs_) {
+  // What lies side by side of one output, and how far apart such pieces are.
+  const size_t piece = type_ == Type::kFloat32 ? sizeof(float) : kGroup;
+  const size_t stride = kPanel * piece;
+  const int64_t pieces = type_ == Type::kFloat32 ? inputs_ : depth() / kGroup;
+  panels_ = Allocate(panels() * pieces * stride);
+  const auto column = [&](const PackedMatrix& matrix, int64_t n) {
+    return matrix.panels_.get() + n / kPanel * pieces * stride + n % kPanel * piece;
+  };
+  for (int64_t n = 0; n < outputs_; ++n) {
+    const std::byte* source = column(from, outputs[n]);
+    std::byte* target = column(*this, n);
+    static_assert(sizeof(float) == kGroup);  // so that one size is copied, known here
+    for (int64_t k = 0; k < pieces; ++k) {
+      std::memcpy(target + k * stride, source + k * stride, sizeof(float));
+    }
+  }
+  if (type_ == Type::kFloat32) return;
+  scales_.resize(padded_outputs());
+  corrections_.resize(padded_outputs());
+  for (int64_t n = 0; n < outputs_; ++n) {
+    scales_[n] = from.scales_[outputs[n]];
+    corrections_[n] = from.corrections_[outputs[n]];
   }
 }
 

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <vector>
 
 namespace linnet::ops {
@@ -29,6 +30,9 @@ class PackedMatrix {
 
   // weight: [outputs, inputs], finite; 1 <= inputs <= kMostInputs.
   PackedMatrix(Type type, const float* weight, int64_t outputs, int64_t inputs);
+  // Of another matrix these outputs, each from 0 to outputs() - 1, in this order. Products with
+  // them are, bit for bit, those of the other matrix.
+  PackedMatrix(const PackedMatrix& from, std::span<const int32_t> outputs);
 
   Type type() const { return type_; }
   int64_t outputs() const { return outputs_; }
@@ -40,7 +44,7 @@ class PackedMatrix {
 
   const float* float_panel(int64_t panel) const;
   const int8_t* int8_panel(int64_t panel) const;
-  const float* scales() const { return scales_.data(); }             // [padded_outputs], int8 only
+  const float* scales() const { return scales_.data(); }              // [padded_outputs], int8 only
   const int32_t* corrections() const { return corrections_.data(); }  // likewise
 
  private:

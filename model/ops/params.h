@@ -90,6 +90,19 @@ struct SelfAttentionStepParams {
   int64_t rows, size, heads, neighbour_heads;
 };
 
+constexpr float kNormEpsilon = 1e-5f;
+
+// See add_norm.h for the formula.
+struct AddNormParams {
+  FloatType type;
+  const void* x;         // [rows, channels]
+  const void* residual;  // [rows, channels]
+  const void* weight;    // [channels]
+  const void* bias;      // [channels]
+  void* y;               // [rows, channels]
+  int64_t rows, channels;
+};
+
 class PackedMatrix;
 
 enum class Activation { kNone, kRelu, kSwish, kGelu, kGlu };
@@ -127,6 +140,7 @@ void LinearCpu(const LinearParams& params);
 void BestLogitsCpu(const BestLogitsParams& params);
 
 // float32 and bfloat16 on the calling thread and torch's intra-op threads.
+void AddNormCpu(const AddNormParams& params);
 void ConvolutionCpu(const ConvolutionParams& params);
 void ConvolutionStepCpu(const ConvolutionStepParams& params);
 void DepthwiseConvCpu(const DepthwiseConvParams& params);
@@ -136,6 +150,7 @@ void SourceAttentionCpu(const SourceAttentionParams& params);
 
 // Launched on `stream` (a cudaStream_t) of the current device; the caller checks the launch.
 // In liblinnet_ops_cuda.
+void AddNormCuda(const AddNormParams& params, void* stream);
 void ConvolutionCuda(const ConvolutionParams& params, void* stream);
 void ConvolutionStepCuda(const ConvolutionStepParams& params, void* stream);
 void DepthwiseConvCuda(const DepthwiseConvParams& params, void* stream);

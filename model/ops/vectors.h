@@ -94,6 +94,13 @@ struct Vectors {
     return v == v ? bits + 0x7fff + ((bits >> 16) & 1) : Bits{} + 0x7fc00000;
   }
 
+  // 0, 1 … W - 1.
+  static LINNET_INLINE Floats Lanes() {
+    Floats v;
+    for (int i = 0; i < W; ++i) v[i] = i;
+    return v;
+  }
+
   // N vectors of neighbours. Those of bfloat16 come in pairs, even neighbours in the first and odd
   // ones in the second: a shift and a mask, where GCC 12 spends five instructions on spreading them
   // in order.
@@ -189,36 +196,45 @@ struct Vectors {
 LINNET_INLINE int64_t PaddedWidth(int64_t width) { return (width + 15) / 16 * 16; }
 
 // out[i] = exp(scores[i]) / sum_i exp(scores[i]) for i < count; out has PaddedWidth(count) floats,
-// those behind count become zero. out and scores may be the same.
+// those behind count become zero up to a whole vector. out and scores may be the same.
+//
+// Where no whole vector is left, the last one ends with the last score and covers again some of
+// those before it, which are counted once. It stays in a register and is stored last: a load from
+// what two stores have written waits until both have reached the cache.
 template <int W, class T>
 LINNET_INLINE void Softmax(const T* scores, int64_t count, float* out) {
   using V = Vectors<W>;
   const auto least = typename V::Floats{} - std::numeric_limits<float>::infinity();
-  auto most = least;
-  const int64_t rest = count % W;
-  if (rest > 0) {  // one vector that ends with the last score, or for few scores a copy of them
+  const auto lanes = V::Lanes();
+  const int64_t rest = count % W, whole = count - rest;
+  auto last = least;
+  if (rest > 0 && whole > 0) {
+    last = V::Load(scores + count - W);
+  } else if (rest > 0) {
     T few[W] = {};
-    if (count < W) std::memcpy(few, scores, count * sizeof(T));
-    const auto last = V::Load(count < W ? few : scores + count - W);
-    V::Store(least, out + count - rest);
-    V::Store(last, count < W ? out : out + count - W);
-    for (int64_t i = count; i < W; ++i) out[i] = least[0];
-    most = V::Load(count < W ? out : out + count - W);
+    std::memcpy(few, scores, count * sizeof(T));
+    last = lanes < static_cast<float>(count) ? V::Load(few) : least;
   }
-  for (int64_t i = 0; i + W <= count; i += W) {
-    const auto v = V::Load(scores + i);
-    V::Store(v, out + i);
-    most = V::Max(most, v);
-  }
+  auto most = last;
+  for (int64_t i = 0; i < whole; i += W) most = V::Max(V::Load(scores + i), most);
   const float highest = V::Max(most);
   typename V::Floats sums = {};
-  for (int64_t i = 0; i < count; i += W) {
-    const auto e = V::Exp(V::Load(out + i) - highest);
+  for (int64_t i = 0; i < whole; i += W) {
+    const auto e = V::Exp(V::Load(scores + i) - highest);
     V::Store(e, out + i);
     sums += e;
   }
+  if (rest > 0) {
+    last = V::Exp(last - highest);
+    const float again = whole > 0 ? W - rest : 0;
+    sums += lanes < again ? typename V::Floats{} : last;
+  }
   const float scale = 1.0f / V::Sum(sums);
-  for (int64_t i = 0; i < count; i += W) V::Store(V::Load(out + i) * scale, out + i);
+  for (int64_t i = 0; i < whole; i += W) V::Store(V::Load(out + i) * scale, out + i);
+  if (rest > 0) {
+    V::Store(typename V::Floats{}, out + whole);
+    V::Store(last * scale, whole > 0 ? out + count - W : out);
+  }
 }
 
 // The filters that a light convolution uses at all positions: `count` softmaxes, `stride` floats

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <fstream>
+#include <string>
 #include <system_error>
 #include <utility>
 
@@ -16,6 +18,8 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr char kManifest[] = "manifest.json";
+constexpr char kSignature[] = "manifest.json.sig";
+constexpr size_t kMaxSignatureBytes = 4096;  // what is longer is none
 
 template <typename... Parts>
 absl::Status Wrong(const Parts&... parts) {
@@ -39,6 +43,22 @@ absl::Status CheckFile(const fs::path& folder, const linnet::v1::BundleFile& lis
     return Wrong(path.string(), " has sha256 ", *sha256, ", the manifest says \"", listed.sha256(),
                  "\": copy the bundle again");
   }
+  return absl::OkStatus();
+}
+
+absl::Status CheckSignature(const fs::path& folder, const std::string& manifest,
+                            const BundleKeys& keys) {
+  const fs::path file = folder / kSignature;
+  std::ifstream stream(file, std::ios::binary);
+  if (!stream) {
+    return absl::PermissionDeniedError(
+        absl::StrCat("bundle ", folder.string(), " is not signed: there is no ", kSignature));
+  }
+  std::string signature(kMaxSignatureBytes, '\0');
+  stream.read(signature.data(), static_cast<std::streamsize>(signature.size()));
+  signature.resize(static_cast<size_t>(stream.gcount()));
+  if (absl::Status status = keys.Verify(manifest, signature); !status.ok())
+    return absl::PermissionDeniedError(absl::StrCat(file.string(), ": ", status.message()));
   return absl::OkStatus();
 }
 
@@ -89,23 +109,40 @@ int Bundle::source_vocabulary_size() const {
   return vocabulary.has_source_size() ? vocabulary.source_size() : vocabulary.size();
 }
 
+int Bundle::alignment_layer() const {
+  const linnet::v1::Architecture& architecture = manifest.architecture();
+  if (architecture.has_alignment_layer()) return architecture.alignment_layer();
+  return std::max(architecture.decoder_mixers_size() - 2, 0);
+}
+
 SearchOptions Bundle::default_options(int source_tokens) const {
   return DefaultOptions(manifest, source_tokens);
 }
 
-absl::StatusOr<Bundle> ReadBundle(const fs::path& path) {
+absl::Status CheckFiles(const Bundle& bundle) {
+  for (const linnet::v1::BundleFile& listed : bundle.manifest.files()) {
+    if (absl::Status status = CheckFile(bundle.path, listed); !status.ok()) return status;
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Bundle> ReadBundle(const fs::path& path, const BundleKeys* keys) {
   std::error_code error;
   const fs::path file = path / kManifest;
   if (!fs::exists(file, error)) {
     return absl::NotFoundError(
         absl::StrCat("no bundle at ", path.string(), ": there is no ", kManifest));
   }
-  absl::StatusOr<linnet::v1::BundleManifest> manifest = ReadManifest(file);
+  const absl::StatusOr<std::string> json = ReadManifestBytes(file);
+  if (!json.ok()) return json.status();
+  if (keys != nullptr) {
+    if (absl::Status status = CheckSignature(path, *json, *keys); !status.ok()) return status;
+  }
+  // The very bytes that were signed.
+  absl::StatusOr<linnet::v1::BundleManifest> manifest = ReadManifest(file, *json);
   if (!manifest.ok()) return manifest.status();
   Bundle bundle = {.path = path, .manifest = *std::move(manifest)};
-  for (const linnet::v1::BundleFile& listed : bundle.manifest.files()) {
-    if (const absl::Status status = CheckFile(path, listed); !status.ok()) return status;
-  }
+  if (absl::Status status = CheckFiles(bundle); !status.ok()) return status;
   return bundle;
 }
 

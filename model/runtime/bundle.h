@@ -7,6 +7,7 @@
 #include "absl/status/statusor.h"
 #include "linnet/v1/bundle.pb.h"
 #include "model/runtime/search.h"
+#include "model/runtime/signature.h"
 #include "model/runtime/tokenizer.h"
 
 namespace linnet::model {
@@ -26,14 +27,21 @@ struct Bundle {
 
   SpecialTokens special_tokens() const;
   int source_vocabulary_size() const;
+  // Whose attention says which token comes from which: Architecture.alignment_layer.
+  int alignment_layer() const;
   // The default options for a source of that many tokens (eos included): max_target_ratio makes the
   // cap depend on it.
   SearchOptions default_options(int source_tokens) const;
 };
 
 // NotFoundError if there is no bundle; FailedPreconditionError, saying which file and what is
-// wrong, if it is damaged or made for another schema.
-absl::StatusOr<Bundle> ReadBundle(const std::filesystem::path& path);
+// wrong, if it is damaged or made for another schema. With `keys` it must also be signed: its
+// manifest.json.sig is a signature by one of them of the bytes of manifest.json, which hold the
+// sha256 of every other file; PermissionDeniedError otherwise, before anything of it is parsed.
+absl::StatusOr<Bundle> ReadBundle(const std::filesystem::path& path,
+                                  const BundleKeys* keys = nullptr);
+// That its files still are what they were when it was read.
+absl::Status CheckFiles(const Bundle& bundle);
 
 // Folders with a manifest directly below `root`, or `root` itself if it has one, by name.
 // NotFoundError if there is none.

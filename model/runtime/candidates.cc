@@ -4,6 +4,8 @@
 #include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <functional>
+#include <map>
 #include <utility>
 
 namespace linnet::model {
@@ -103,6 +105,24 @@ void PushRow(const LogitRow& row, std::span<const TokenId> excluded, TopCandidat
       top.Push(row.Extend(token, logit));
     }
   }
+}
+
+std::vector<Candidate> ShareOut(std::vector<Candidate> candidates, std::span<const int> banks,
+                                int most) {
+  std::map<int, std::vector<Candidate>, std::greater<>> by_bank;
+  for (size_t i = 0; i < candidates.size(); ++i) by_bank[banks[i]].push_back(candidates[i]);
+  size_t turns = 0;
+  for (auto& [bank, members] : by_bank) {
+    std::sort(members.begin(), members.end(), Better);
+    turns = std::max(turns, members.size());
+  }
+  std::vector<Candidate> shared;
+  for (size_t turn = 0; turn < turns; ++turn) {
+    for (const auto& [bank, members] : by_bank) {
+      if (turn < members.size() && std::ssize(shared) < most) shared.push_back(members[turn]);
+    }
+  }
+  return shared;
 }
 
 }  // namespace linnet::model

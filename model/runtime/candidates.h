@@ -63,4 +63,10 @@ struct LogitRow {
 // Sums rise with logits, so nothing is missed. NaN never gets in.
 void PushRow(const LogitRow& row, std::span<const TokenId> excluded, TopCandidates& top);
 
+// Gives the places of a beam to the banks by turns: the best candidate of the highest bank, that of
+// the next one below, and so on to the lowest, then the second best of each. `banks` are those of
+// the candidates. At most `most` of them.
+std::vector<Candidate> ShareOut(std::vector<Candidate> candidates, std::span<const int> banks,
+                                int most);
+
 }  // namespace linnet::model

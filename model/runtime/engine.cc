@@ -1,6 +1,8 @@
 #include "model/runtime/engine.h"
 
+#include <algorithm>
 #include <string>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 
@@ -58,6 +60,49 @@ absl::Status CheckPrefix(const SequenceInput& sequence, const EngineInfo& info) 
   return CheckInside("prefix", sequence.prefix, info.special, "a prefix does not contain");
 }
 
+absl::Status CheckConstraints(const SequenceInput& sequence, const EngineInfo& info) {
+  if (sequence.constraints.empty()) return absl::OkStatus();
+  if (std::ssize(sequence.constraints) > Constraints::kMostPhrases) {
+    return absl::InvalidArgumentError(absl::StrCat(sequence.constraints.size(),
+                                                   " constraints are given, at most ",
+                                                   Constraints::kMostPhrases, " are taken"));
+  }
+  size_t tokens = 0;
+  for (const std::vector<TokenId>& phrase : sequence.constraints) {
+    if (phrase.empty()) return absl::InvalidArgumentError("a constraint is empty");
+    if (auto status = CheckTokens("constraint", phrase, info.vocabulary_size); !status.ok())
+      return status;
+    if (auto status =
+            CheckInside("constraint", phrase, info.special, "a constraint does not contain");
+        !status.ok())
+      return status;
+    if (std::count(phrase.begin(), phrase.end(), info.special.unk) > 0)
+      return absl::InvalidArgumentError("a constraint contains the unknown token");
+    tokens += phrase.size();
+  }
+  if (std::cmp_greater(tokens, sequence.options.max_target_tokens)) {
+    return absl::InvalidArgumentError(absl::StrCat("the constraints have ", tokens,
+                                                   " tokens together, max_target_tokens is ",
+                                                   sequence.options.max_target_tokens));
+  }
+  if (sequence.target.has_value()) {
+    return absl::InvalidArgumentError(
+        "a target to score and constraints are given: nothing is searched, leave them out");
+  }
+  if (sequence.options.sampling()) {
+    return absl::InvalidArgumentError(
+        "constraints are given, and with them top_k, top_p or seed: drawn targets cannot be made "
+        "to contain them, leave one of them out");
+  }
+  if (sequence.options.beam_size < 2) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("beam_size is ", sequence.options.beam_size,
+                     ", with constraints it must be at least 2: greedy search would say them at "
+                     "once, wherever they belong"));
+  }
+  return absl::OkStatus();
+}
+
 absl::Status CheckTarget(const SequenceInput& sequence, const EngineInfo& info) {
   const std::vector<TokenId>& target = *sequence.target;
   if (target.empty())
@@ -101,12 +146,19 @@ int RowsOf(const SequenceInput& sequence) {
 BeamSearch StartSearch(const SequenceInput& sequence, const SpecialTokens& special) {
   if (sequence.target.has_value())
     return BeamSearch::Scoring(sequence.options, special, *sequence.target);
-  return BeamSearch(sequence.options, special, sequence.prefix);
+  return BeamSearch(sequence.options, special, sequence.prefix,
+                    Constraints(sequence.constraints, sequence.continuations));
 }
 
 absl::Status CheckSequence(const SequenceInput& sequence, const EngineInfo& info) {
   if (auto status = CheckOptions(sequence.options, info.limits); !status.ok()) return status;
   if (auto status = CheckSource(sequence.source, info); !status.ok()) return status;
+  if (auto status = CheckConstraints(sequence, info); !status.ok()) return status;
+  if (sequence.align && !info.aligns) {
+    return absl::InvalidArgumentError(
+        "this model's bundle was made before it could give its attention out: write it again with "
+        "linnet-rewrite-bundle, or ask for no alignment");
+  }
   return sequence.target.has_value() ? CheckTarget(sequence, info) : CheckPrefix(sequence, info);
 }
 

@@ -24,8 +24,17 @@ struct SequenceInput {
   std::vector<TokenId> prefix;  // forced start of the target, without eos
   // Eos last. Its scores are wanted, and the single hypothesis is this target: BeamSearch::Scoring.
   std::optional<std::vector<TokenId>> target = std::nullopt;
+  // Phrases, without eos, that the target is to contain (BeamSearch): at most
+  // Constraints::kMostPhrases, and no longer together than the longest target. They want a beam of
+  // at least two.
+  std::vector<std::vector<TokenId>> constraints = {};
+  // Tokens that may not follow them: Constraints.
+  std::shared_ptr<const std::vector<TokenId>> continuations = nullptr;
   SearchOptions options = {};
   bool report_stable = false;  // fill SequenceEvent::stable, which costs a little at every step
+  // Fill SequenceEvent::attention: the decoder goes through the best target once more, in one row.
+  // Only of an engine that aligns.
+  bool align = false;
 };
 
 // What a step did for one sequence. A finished sequence has left its rows.
@@ -37,6 +46,10 @@ struct SequenceEvent {
   // What the best hypothesis will start with, whatever comes (BeamSearch::StablePrefix); only if
   // asked for, and not of a finished sequence.
   std::vector<TokenId> stable;
+  // How much each token of the source counted for each of the best hypothesis, [target, source]
+  // row-major, the ends included: the mean over the heads of one layer's attention. Only if asked
+  // for, and of a finished sequence.
+  std::vector<float> attention;
   absl::Status status;  // not OK: this sequence failed (and is finished), the others did not
 };
 
@@ -49,6 +62,8 @@ struct EngineInfo {
   int64_t memory_tokens = 0;       // source tokens that the encoder memory holds at most
   int vocabulary_size = 0;         // of targets
   int source_vocabulary_size = 0;  // of sources
+  std::string search = "host";     // where targets are searched; on a device also by which means
+  bool aligns = false;             // can fill SequenceEvent::attention
   SpecialTokens special;
   SearchLimits limits;
 };
@@ -80,10 +95,12 @@ class Engine {
   virtual absl::Status Check(const SequenceInput& sequence) const = 0;
 
   // Encodes the sources as one batch and seats them: all or none. They take part from the next Step
-  // on. Every sequence has passed Check and HasRoom was true for them together.
+  // on, or once a device has encoded them. Every sequence has passed Check and HasRoom was true for
+  // them together.
   virtual absl::Status Seat(std::span<const SequenceInput> sequences) = 0;
 
-  // One token for every row that is seated. An event for each sequence, in the order of seating. An
+  // One token for every row that is seated. An event for each sequence, in the order of seating: of
+  // an engine that works ahead, what an earlier step did (torch_engine.h). An
   // error means that the step as a whole failed; all sequences that were seated are lost and their
   // rows are free again.
   virtual absl::StatusOr<std::vector<SequenceEvent>> Step() = 0;

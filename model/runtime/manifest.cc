@@ -51,16 +51,7 @@ std::string Printable(const std::string& message) {
   return absl::StrCat(absl::CHexEscape(shown), cut ? "..." : "");
 }
 
-absl::StatusOr<BundleManifest> ParseManifest(const fs::path& file) {
-  std::error_code error;
-  const uintmax_t bytes = fs::file_size(file, error);
-  if (error) return Wrong(error.message());
-  if (bytes > kMaxManifestBytes) {
-    return Wrong("has ", bytes, " bytes, at most ", kMaxManifestBytes, " are read");
-  }
-  std::ifstream stream(file, std::ios::binary);
-  const std::string json((std::istreambuf_iterator<char>(stream)), {});
-  if (!stream.is_open() || stream.bad()) return Wrong("cannot be read");
+absl::StatusOr<BundleManifest> ParseManifest(const std::string& json) {
   BundleManifest manifest;
   google::protobuf::util::JsonParseOptions options;
   options.ignore_unknown_fields = false;
@@ -129,6 +120,13 @@ absl::Status CheckArchitecture(const linnet::v1::Architecture& architecture) {
     for (int kernel : kernels) {
       if (kernel < 0) return Wrong("architecture has ", side, "_kernel_sizes with ", kernel);
     }
+  }
+  if (architecture.has_alignment_layer() &&
+      (architecture.alignment_layer() < 0 ||
+       architecture.alignment_layer() >= architecture.decoder_mixers_size())) {
+    return Wrong("architecture has alignment_layer ", architecture.alignment_layer(),
+                 ", it must name one of the ", architecture.decoder_mixers_size(),
+                 " decoder layers, from 0");
   }
   if (architecture.model_dimension() < 1 || architecture.feed_forward_dimension() < 1 ||
       architecture.heads() < 1 || architecture.model_dimension() % architecture.heads() != 0) {
@@ -228,7 +226,8 @@ absl::Status CheckFileNames(const BundleManifest& manifest) {
         std::pair("source_tokenizer_file", manifest.source_tokenizer_file()),
         std::pair("target_tokenizer_file", manifest.target_tokenizer_file()),
         std::pair("source_vocabulary_file", manifest.source_vocabulary_file()),
-        std::pair("target_vocabulary_file", manifest.target_vocabulary_file())}) {
+        std::pair("target_vocabulary_file", manifest.target_vocabulary_file()),
+        std::pair("shortlist_file", manifest.shortlist_file())}) {
     if (!name.empty() && !listed.contains(name)) {
       return Wrong(field, " is \"", name, "\", which files does not list");
     }
@@ -319,8 +318,21 @@ SearchOptions DefaultOptions(const BundleManifest& manifest, int source_tokens) 
   return options;
 }
 
-absl::StatusOr<BundleManifest> ReadManifest(const fs::path& file) {
-  absl::StatusOr<BundleManifest> manifest = ParseManifest(file);
+absl::StatusOr<std::string> ReadManifestBytes(const fs::path& file) {
+  std::error_code error;
+  const uintmax_t bytes = fs::file_size(file, error);
+  if (error) return Wrong(file.string(), " ", error.message());
+  if (bytes > kMaxManifestBytes) {
+    return Wrong(file.string(), " has ", bytes, " bytes, at most ", kMaxManifestBytes, " are read");
+  }
+  std::ifstream stream(file, std::ios::binary);
+  std::string json((std::istreambuf_iterator<char>(stream)), {});
+  if (!stream.is_open() || stream.bad()) return Wrong(file.string(), " cannot be read");
+  return json;
+}
+
+absl::StatusOr<BundleManifest> ReadManifest(const fs::path& file, const std::string& json) {
+  absl::StatusOr<BundleManifest> manifest = ParseManifest(json);
   if (!manifest.ok()) return Wrong(file.string(), " ", std::string(manifest.status().message()));
   if (const absl::Status status = CheckManifest(*manifest); !status.ok()) {
     return Wrong(file.string(), ": ", std::string(status.message()));

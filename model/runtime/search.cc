@@ -32,6 +32,12 @@ void AddRepeats(const std::vector<TokenId>& history, int n, std::vector<TokenId>
   }
 }
 
+// Of two that ended, the better result.
+bool Preferred(const Hypothesis& a, const Hypothesis& b) {
+  if (a.unmet_constraints != b.unmet_constraints) return a.unmet_constraints < b.unmet_constraints;
+  return a.score > b.score;
+}
+
 }  // namespace
 
 absl::Status CheckOptions(const SearchOptions& options, const SearchLimits& limits) {
@@ -81,11 +87,13 @@ absl::Status CheckOptions(const SearchOptions& options, const SearchLimits& limi
 }
 
 BeamSearch::BeamSearch(const SearchOptions& options, const SpecialTokens& special,
-                       std::vector<TokenId> prefix)
+                       std::vector<TokenId> prefix, Constraints constraints)
     : options_(options),
       special_(special),
       forced_(std::move(prefix)),
+      constraints_(std::move(constraints)),
       live_(1),
+      progress_(1),
       numbers_({0}),
       parents_({0}),
       tokens_({special.start}) {
@@ -103,16 +111,16 @@ BeamSearch BeamSearch::Scoring(const SearchOptions& options, const SpecialTokens
   return BeamSearch(scoring, special, std::move(target));
 }
 
-BeamSearch::Rules BeamSearch::RulesFor(const Hypothesis& hypothesis) const {
+TokenId BeamSearch::forced_after(int steps) const {
+  if (steps >= options_.max_target_tokens) return special_.eos;
+  return steps < forced_.size() ? forced_[steps] : kNoToken;
+}
+
+BeamSearch::Rules BeamSearch::RulesFor(int i) const {
+  const Hypothesis& hypothesis = live_[i];
   Rules rules;
-  if (steps_ >= options_.max_target_tokens) {
-    rules.forced = special_.eos;
-    return rules;
-  }
-  if (steps_ < forced_.size()) {
-    rules.forced = forced_[steps_];
-    return rules;
-  }
+  rules.forced = forced_after(steps_);
+  if (rules.forced != kNoToken) return rules;
   if (options_.no_repeat_ngram_size > 0) {
     std::vector<TokenId> history = {special_.start};
     history.insert(history.end(), hypothesis.tokens.begin(), hypothesis.tokens.end());
@@ -121,7 +129,10 @@ BeamSearch::Rules BeamSearch::RulesFor(const Hypothesis& hypothesis) const {
     std::erase(rules.excluded, special_.eos);
   }
   rules.excluded.push_back(special_.pad);
-  if (steps_ < options_.min_target_tokens) rules.excluded.push_back(special_.eos);
+  if (steps_ < options_.min_target_tokens || constraints_.Unmet(progress_[i]) > 0)
+    rules.excluded.push_back(special_.eos);
+  const auto forbidden = constraints_.Forbidden(progress_[i]);
+  rules.excluded.insert(rules.excluded.end(), forbidden.begin(), forbidden.end());
   std::sort(rules.excluded.begin(), rules.excluded.end());
   if (options_.unknown_penalty != 0 &&
       !std::binary_search(rules.excluded.begin(), rules.excluded.end(), special_.unk)) {
@@ -134,7 +145,7 @@ BeamSearch::Rules BeamSearch::RulesFor(const Hypothesis& hypothesis) const {
 
 void BeamSearch::MakeRules() {
   rules_.clear();
-  for (const Hypothesis& hypothesis : live_) rules_.push_back(RulesFor(hypothesis));
+  for (int i = 0; i < live(); ++i) rules_.push_back(RulesFor(i));
 }
 
 RowNeed BeamSearch::need(int i) const {
@@ -145,6 +156,7 @@ RowNeed BeamSearch::need(int i) const {
     return RowNeed{.best = wanted + static_cast<int>(rules.excluded.size()),
                    .also = rules.penalise_unknown ? special_.unk : kNoToken};
   };
+  if (!constraints_.empty()) return {.all = true};  // phrases may begin with any token
   if (!options_.sampling()) return best_of(2 * options_.beam_size);
   return options_.top_k > 0 ? best_of(options_.top_k) : RowNeed{.all = true};
 }
@@ -201,6 +213,46 @@ absl::StatusOr<std::vector<Candidate>> BeamSearch::BestCandidates(
   return top.Take();
 }
 
+Constraints::Progress BeamSearch::ProgressOf(const Candidate& candidate) const {
+  if (constraints_.empty() || candidate.token == special_.eos) return progress_[candidate.parent];
+  std::vector<TokenId> tokens = live_[candidate.parent].tokens;
+  tokens.push_back(candidate.token);
+  return constraints_.After(progress_[candidate.parent], tokens);
+}
+
+absl::StatusOr<std::vector<Candidate>> BeamSearch::ConstrainedCandidates(
+    std::span<const LogitRow> rows) const {
+  absl::StatusOr<std::vector<Candidate>> best = BestCandidates(rows);
+  if (!best.ok()) return best.status();
+  std::vector<Candidate> candidates = *std::move(best);
+  for (int i = 0; i < live(); ++i) {
+    const Rules& rules = rules_[i];
+    if (rules.forced != kNoToken) continue;  // there is no other
+    TopCandidates top(1);
+    if (rules.penalise_unknown) {
+      if (const auto logit = rows[i].Logit(special_.unk); logit.has_value())
+        top.Push(rows[i].Extend(special_.unk, *logit, options_.unknown_penalty));
+    }
+    PushRow(rows[i], rules.excluded, top);
+    for (const Candidate& candidate : top.Take()) candidates.push_back(candidate);
+    for (TokenId token : constraints_.Next(progress_[i], live_[i].tokens)) {
+      if (std::binary_search(rules.excluded.begin(), rules.excluded.end(), token)) continue;
+      const auto logit = rows[i].Logit(token);
+      if (!logit.has_value() || !std::isfinite(rows[i].Extend(token, *logit).sum)) continue;
+      candidates.push_back(rows[i].Extend(token, *logit));
+    }
+  }
+  std::sort(candidates.begin(), candidates.end(), Better);
+  const auto same = [](const Candidate& a, const Candidate& b) {
+    return a.parent == b.parent && a.token == b.token;
+  };
+  candidates.erase(std::unique(candidates.begin(), candidates.end(), same), candidates.end());
+  std::vector<int> banks;
+  for (const Candidate& candidate : candidates)
+    banks.push_back(constraints_.Bank(ProgressOf(candidate)));
+  return ShareOut(std::move(candidates), banks, 2 * options_.beam_size);
+}
+
 absl::StatusOr<std::vector<Candidate>> BeamSearch::DrawCandidates(std::span<const LogitRow> rows) {
   if (steps_ == 0) {  // from here on each goes its own way
     numbers_.resize(options_.beam_size);
@@ -230,6 +282,11 @@ absl::StatusOr<std::vector<Candidate>> BeamSearch::DrawCandidates(std::span<cons
   return drawn;
 }
 
+absl::StatusOr<std::vector<Candidate>> BeamSearch::CandidatesOf(std::span<const LogitRow> rows) {
+  if (options_.sampling()) return DrawCandidates(rows);
+  return constraints_.empty() ? BestCandidates(rows) : ConstrainedCandidates(rows);
+}
+
 absl::Status BeamSearch::NothingPossible() const {
   return absl::InternalError(absl::StrCat("no token is possible at target token ", steps_,
                                           ": each is forbidden or has no finite log-probability"));
@@ -240,6 +297,7 @@ Hypothesis BeamSearch::Extend(const Candidate& candidate) const {
   hypothesis.tokens.push_back(candidate.token);
   hypothesis.token_scores.push_back(candidate.log_probability);
   hypothesis.score = candidate.sum;
+  hypothesis.unmet_constraints = constraints_.Unmet(ProgressOf(candidate));
   return hypothesis;
 }
 
@@ -283,11 +341,11 @@ absl::Status BeamSearch::Advance(std::span<const RowLogits> rows) {
     if (!row.ok()) return row.status();
     checked.push_back(*row);
   }
-  absl::StatusOr<std::vector<Candidate>> candidates =
-      options_.sampling() ? DrawCandidates(checked) : BestCandidates(checked);
+  absl::StatusOr<std::vector<Candidate>> candidates = CandidatesOf(checked);
   if (!candidates.ok()) return candidates.status();
 
   std::vector<Hypothesis> next;
+  std::vector<Constraints::Progress> progress;
   std::vector<int> numbers, parents;
   std::vector<TokenId> tokens;
   for (int rank = 0; rank < candidates->size(); ++rank) {
@@ -297,6 +355,7 @@ absl::Status BeamSearch::Advance(std::span<const RowLogits> rows) {
       if (rank < options_.beam_size && ended_.size() < options_.beam_size) End(Extend(candidate));
     } else if (next.size() < options_.beam_size) {
       next.push_back(Extend(candidate));
+      progress.push_back(ProgressOf(candidate));
       numbers.push_back(options_.sampling() ? numbers_[rank] : 0);
       parents.push_back(candidate.parent);
       tokens.push_back(candidate.token);
@@ -311,6 +370,7 @@ absl::Status BeamSearch::Advance(std::span<const RowLogits> rows) {
     tokens.clear();
   }
   live_ = std::move(next);
+  progress_ = std::move(progress);
   numbers_ = std::move(numbers);
   parents_ = std::move(parents);
   tokens_ = std::move(tokens);
@@ -318,18 +378,31 @@ absl::Status BeamSearch::Advance(std::span<const RowLogits> rows) {
   return absl::OkStatus();
 }
 
+void BeamSearch::Follow(std::span<const Candidate> live, std::span<const Candidate> ended) {
+  std::vector<Hypothesis> next;
+  for (const Candidate& candidate : ended) End(Extend(candidate));
+  parents_.clear();
+  tokens_.clear();
+  for (const Candidate& candidate : live) {
+    next.push_back(Extend(candidate));
+    parents_.push_back(candidate.parent);
+    tokens_.push_back(candidate.token);
+  }
+  live_ = std::move(next);
+  progress_.assign(live.size(), {});
+  ++steps_;
+  finished_ = live.empty();
+}
+
 std::vector<Hypothesis> BeamSearch::Results() const {
   std::vector<Hypothesis> results = ended_;
-  std::stable_sort(results.begin(), results.end(),
-                   [](const Hypothesis& a, const Hypothesis& b) { return a.score > b.score; });
+  std::stable_sort(results.begin(), results.end(), Preferred);
   if (results.size() > options_.n_best) results.resize(options_.n_best);
   return results;
 }
 
 std::vector<TokenId> BeamSearch::StablePrefix() const {
-  const auto best =
-      std::max_element(ended_.begin(), ended_.end(),
-                       [](const Hypothesis& a, const Hypothesis& b) { return a.score < b.score; });
+  const auto best = std::min_element(ended_.begin(), ended_.end(), Preferred);
   std::vector<TokenId> common = best != ended_.end() ? best->tokens : live_.front().tokens;
   for (const Hypothesis& hypothesis : live_) {
     const auto difference = std::mismatch(common.begin(), common.end(), hypothesis.tokens.begin(),

@@ -7,19 +7,10 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "model/runtime/constraints.h"
+#include "model/runtime/token.h"
 
 namespace linnet::model {
-
-using TokenId = int32_t;
-
-// The tokens that a search treats in their own way. Values as fairseq's dictionaries have them.
-struct SpecialTokens {
-  TokenId bos = 0;  // may be eos: a model without one
-  TokenId pad = 1;  // never comes out
-  TokenId eos = 2;
-  TokenId unk = 3;
-  TokenId start = eos;  // first input of the decoder; may be any token, Marian has pad
-};
 
 // Options of one sequence's search, every one set: the bundle's defaults with the request's options
 // on top. Names are those of linnet.v1.DecodingOptions.
@@ -59,6 +50,7 @@ struct Hypothesis {
   std::vector<float> token_scores;  // natural log-probabilities, one per token
   float score = 0;
   bool ended_by_limit = false;  // eos was forced by max_target_tokens
+  int unmet_constraints = 0;    // phrases that were asked for and are not in it
 };
 
 struct Candidate;
@@ -89,6 +81,12 @@ struct RowLogits {
 // one ranked lower is dropped; the best `beam` others live on; the search ends when `beam`
 // hypotheses have ended or the limit is reached, where eos is forced. Greedy search is beam 1.
 //
+// With constraints (constraints.h), fairseq's lexically constrained search: a hypothesis does not
+// end before it has met all of them, the best continuation of each hypothesis and whatever takes it
+// further with a phrase are candidates too, and the places are shared out between candidates that
+// have got equally far. What had to end at the limit with phrases unmet is behind all that has met
+// more of them.
+//
 // Sampling: `beam` hypotheses that know nothing of each other each draw a token at every step until
 // it is eos (sampling.h). What the rules forbid is not drawn, and eos is forced at the limit.
 //
@@ -105,9 +103,9 @@ class BeamSearch {
  public:
   // `prefix` (without eos) is forced as the start of every hypothesis, up to max_target_tokens of
   // it; what is forced is not forbidden by no_repeat_ngram_size, and neither is eos ever. `options`
-  // have passed CheckOptions.
+  // have passed CheckOptions; with `constraints` they do not sample.
   BeamSearch(const SearchOptions& options, const SpecialTokens& special,
-             std::vector<TokenId> prefix);
+             std::vector<TokenId> prefix, Constraints constraints = {});
   // Scores `target` (eos last, and nowhere else). Of the options only those of the score count:
   // temperature, unknown_penalty, length_penalty, normalize_scores. The result is bit for bit what
   // a search with them finds of the same tokens, given the same rows.
@@ -129,6 +127,13 @@ class BeamSearch {
   // The same with whole rows: `logits` is [live, vocabulary], row-major.
   absl::Status Advance(std::span<const float> logits, std::span<const float> log_normalizers);
 
+  // A step that was made elsewhere by the same rules: beside the model, by ops/beam_search.h, of
+  // beam searches and given targets without constraints. Says which hypotheses live on, in the
+  // order of their numbers, and which ended, best first. A search that follows is never advanced.
+  void Follow(std::span<const Candidate> live, std::span<const Candidate> ended);
+  // What comes next in every hypothesis after that many steps, or kNoToken if it is not forced.
+  TokenId forced_after(int steps) const;
+
   // Best first, at most n_best. Complete once finished().
   std::vector<Hypothesis> Results() const;
   // The longest token sequence that every hypothesis that can still be the best result starts with:
@@ -146,14 +151,19 @@ class BeamSearch {
     std::vector<TokenId> excluded;  // ascending
   };
 
-  Rules RulesFor(const Hypothesis& hypothesis) const;
+  Rules RulesFor(int i) const;
   void MakeRules();  // of the step to come
   absl::StatusOr<LogitRow> MakeRow(int i, const RowLogits& row) const;
   float PenaltyOf(TokenId token) const;
   absl::StatusOr<Candidate> Forced(const LogitRow& row, TokenId token) const;
   absl::StatusOr<std::vector<Candidate>> BestCandidates(std::span<const LogitRow> rows) const;
+  // BestCandidates, those that constraints add, and all of them shared out.
+  absl::StatusOr<std::vector<Candidate>> ConstrainedCandidates(
+      std::span<const LogitRow> rows) const;
+  Constraints::Progress ProgressOf(const Candidate& candidate) const;
   // One for each of the targets that are drawn, in the order of their numbers.
   absl::StatusOr<std::vector<Candidate>> DrawCandidates(std::span<const LogitRow> rows);
+  absl::StatusOr<std::vector<Candidate>> CandidatesOf(std::span<const LogitRow> rows);
   absl::Status NothingPossible() const;
   Hypothesis Extend(const Candidate& candidate) const;
   void End(Hypothesis hypothesis);
@@ -161,9 +171,11 @@ class BeamSearch {
   SearchOptions options_;
   SpecialTokens special_;
   std::vector<TokenId> forced_;  // the prefix, or a whole target
+  Constraints constraints_;
   int steps_ = 0;
   bool finished_ = false;
-  std::vector<Hypothesis> live_;   // .score is the plain sum while it lives
+  std::vector<Hypothesis> live_;                 // .score is the plain sum while it lives
+  std::vector<Constraints::Progress> progress_;  // of each
   std::vector<int> numbers_;       // when sampling: which of the drawn targets each of them is
   std::vector<Rules> rules_;       // of each, in the step to come
   std::vector<Hypothesis> ended_;  // in the order in which they ended

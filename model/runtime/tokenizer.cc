@@ -2,12 +2,14 @@
 
 #include <fstream>
 #include <iterator>
+#include <mutex>
 #include <optional>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "model/runtime/capitals.h"
+#include "model/runtime/characters.h"
 #include "model/runtime/moses.h"
 #include "model/runtime/subwords.h"
 
@@ -108,6 +110,8 @@ struct Tokenizer::Impl {
   std::optional<MosesWords> words;
   std::string capitals_mark;
   SpecialTokens special;
+  std::once_flag made_continuations;
+  std::shared_ptr<const std::vector<TokenId>> continuations;
 };
 
 Tokenizer::Tokenizer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -129,9 +133,9 @@ absl::StatusOr<std::unique_ptr<Tokenizer>> Tokenizer::Load(const TokenizerSpec& 
                                                       spec.vocabulary_size));
   }
   if (!spec.capitals_mark.empty() && !IsPiece(**subwords, spec.capitals_mark, special.unk)) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        spec.subword_file.string(), " has no piece ", spec.capitals_mark,
-        ", which the manifest names as capitals_mark: name a piece, or leave it out"));
+    return absl::FailedPreconditionError(
+        absl::StrCat(spec.subword_file.string(), " has no piece ", spec.capitals_mark,
+                     ", which the manifest names as capitals_mark: name a piece, or leave it out"));
   }
   auto impl = std::make_unique<Impl>();
   impl->capitals_mark = spec.capitals_mark;
@@ -144,9 +148,31 @@ absl::StatusOr<std::unique_ptr<Tokenizer>> Tokenizer::Load(const TokenizerSpec& 
 }
 
 absl::StatusOr<std::vector<TokenId>> Tokenizer::Encode(std::string_view text) const {
-  const std::string marked = MarkCapitals(text, impl_->capitals_mark);
-  if (!impl_->words.has_value()) return impl_->subwords->Encode(marked);
-  return impl_->subwords->Encode(impl_->words->Tokenize(marked));
+  return EncodePart(MarkCapitals(text, impl_->capitals_mark));
+}
+
+absl::StatusOr<std::vector<TokenId>> Tokenizer::EncodePart(std::string_view text) const {
+  if (!impl_->words.has_value()) return impl_->subwords->Encode(text);
+  return impl_->subwords->Encode(impl_->words->Tokenize(text));
+}
+
+std::shared_ptr<const std::vector<TokenId>> Tokenizer::Continuations() const {
+  std::call_once(impl_->made_continuations, [this] {
+    auto made = std::make_shared<std::vector<TokenId>>();
+    constexpr UChar32 kIncomplete = 0xFFFD;
+    const std::string word = "a";
+    std::vector<TokenId> tokens = EncodePart(word).value_or(std::vector<TokenId>{});
+    tokens.push_back(0);
+    for (TokenId token = 0; token < pieces(); ++token) {
+      tokens.back() = token;
+      const std::string text = Decode(tokens);
+      if (text.size() <= word.size() || !text.starts_with(word)) continue;
+      const UChar32 next = CharacterAt(text, static_cast<int>(word.size())).code_point;
+      if (u_isalnum(next) || next == kIncomplete) made->push_back(token);
+    }
+    impl_->continuations = std::move(made);
+  });
+  return impl_->continuations;
 }
 
 std::string Tokenizer::Decode(std::span<const TokenId> tokens) const {

@@ -12,7 +12,7 @@ namespace linnet::model {
 // a sequence writes to the sequence's lane i at every step, whoever its parent was; so when a beam
 // is reordered no tensor moves, only this table does, and all layers share it: of(lane)[j] is the
 // lane in which the input of j steps ago lies. No entry needs clearing when a lane is taken over: a
-// step reads no further back than its hypothesis is old.
+// step reads no further back than its hypothesis is old, and entries beyond that are any lanes.
 class Ancestry {
  public:
   // `reach`: inputs that the widest layer looks at, the present one counted.
@@ -32,6 +32,7 @@ class Ancestry {
  private:
   int reach_;
   std::vector<int32_t> table_;   // [lanes, reach]
+  std::vector<int> steps_;       // [lanes], that hypotheses have taken since they started
   std::vector<int32_t> before_;  // scratch of Descend: the rows of the parents
 };
 

@@ -25,6 +25,14 @@ absl::StatusOr<ComputeType> ParseComputeType(std::string_view name) {
                    "cuda, float16"));
 }
 
+absl::StatusOr<SearchPlace> ParseSearchPlace(std::string_view name) {
+  if (name == "auto") return SearchPlace::kAuto;
+  if (name == "host") return SearchPlace::kHost;
+  if (name == "device") return SearchPlace::kDevice;
+  return absl::InvalidArgumentError(absl::StrCat("no place to search \"", std::string(name),
+                                                 "\": there are auto, host and device"));
+}
+
 absl::StatusOr<ComputeType> ResolveComputeType(ComputeType compute, Device device, bool packable) {
   switch (compute) {
     case ComputeType::kAuto:

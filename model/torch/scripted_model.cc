@@ -1,10 +1,12 @@
 #include "model/torch/scripted_model.h"
 
 #include <ATen/core/ivalue.h>
+#include <ATen/ops/from_blob.h>
 #include <c10/core/GradMode.h>
 #include <c10/core/InferenceMode.h>
 #include <torch/csrc/jit/serialization/import.h>
 
+#include <algorithm>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -21,8 +23,9 @@ struct Method {
   size_t arguments;
   bool optional = false;
 };
-constexpr Method kMethods[] = {{"encode", 2},    {"step", 7},       {"step_best", 10, true},
-                               {"new_state", 1}, {"new_memory", 2}, {"pack", 1, true}};
+constexpr Method kMethods[] = {
+    {"encode", 2},    {"step", 7},       {"step_best", 10, true}, {"align", 8, true},
+    {"new_state", 1}, {"new_memory", 2}, {"pack", 1, true},       {"least_ancestry", 0, true}};
 
 void CheckMethods(const torch::jit::Module& module) {
   for (const auto& [name, arguments, optional] : kMethods) {
@@ -96,6 +99,13 @@ std::vector<at::Tensor> ScriptedModel::NewState(int64_t lanes) {
   return Call(module_, "new_state", {lanes});
 }
 
+int ScriptedModel::LeastAncestry(int widest) {
+  // A recorded graph has one shape for all steps.
+  if (!device_.is_cpu() || !module_.find_method("least_ancestry")) return widest;
+  const int64_t least = module_.get_method("least_ancestry")({}).toInt();
+  return static_cast<int>(std::clamp<int64_t>(least, 1, widest));
+}
+
 std::vector<at::Tensor> ScriptedModel::NewMemory(int64_t blocks, int64_t block_tokens) {
   return Call(module_, "new_memory", {blocks, block_tokens});
 }
@@ -131,6 +141,40 @@ BestLogits ScriptedModel::StepBest(const StepTensors& rows, const std::vector<at
   }
   const auto& parts = result.toTupleRef().elements();
   return {parts[0].toTensor(), parts[1].toTensor(), parts[2].toTensor()};
+}
+
+bool ScriptedModel::narrows() const {
+  return picks_best_ && rows_alone_ && module_.find_method("features") &&
+         module_.find_method("logits_of") && module_.find_method("output_rows");
+}
+
+at::Tensor ScriptedModel::Features(const StepTensors& rows, const std::vector<at::Tensor>& memory,
+                                   const std::vector<at::Tensor>& state) {
+  return module_.get_method("features")(Arguments(rows, memory, state)).toTensor();
+}
+
+at::Tensor ScriptedModel::LogitsOf(const at::Tensor& features) {
+  return module_.get_method("logits_of")({features}).toTensor();
+}
+
+OutputRows ScriptedModel::RowsOf(std::vector<TokenId> tokens) {
+  const at::Tensor indices =
+      at::from_blob(tokens.data(), {static_cast<int64_t>(tokens.size())}, at::kInt);
+  const c10::IValue result = module_.get_method("output_rows")({indices});
+  if (!result.isTuple() || result.toTupleRef().elements().size() != 2) {
+    throw std::runtime_error("the module's method output_rows must return a tuple of two");
+  }
+  const auto& parts = result.toTupleRef().elements();
+  OutputRows rows = {.tokens = std::move(tokens), .weight = parts[0].toTensor(), .bias = {}};
+  if (!parts[1].isNone()) rows.bias = parts[1].toTensor().to(at::kFloat).contiguous();
+  return rows;
+}
+
+at::Tensor ScriptedModel::Align(const StepTensors& rows, const std::vector<at::Tensor>& memory,
+                                const std::vector<at::Tensor>& state, int layer) {
+  std::vector<c10::IValue> arguments = Arguments(rows, memory, state);
+  arguments.emplace_back(layer);
+  return module_.get_method("align")(std::move(arguments)).toTensor();
 }
 
 }  // namespace linnet::model

@@ -4,9 +4,11 @@
 #include <torch/csrc/jit/api/module.h>
 
 #include <filesystem>
+#include <optional>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "model/runtime/token.h"
 #include "model/torch/torch_engine.h"
 
 namespace linnet::model {
@@ -32,6 +34,13 @@ struct BestLogits {
   at::Tensor log_normalizers;  // float32 [R]
 };
 
+// What gives the logits of some tokens, ascending: a part of the output table.
+struct OutputRows {
+  std::vector<TokenId> tokens;
+  at::Tensor weight;               // packed, [tokens, d]
+  std::optional<at::Tensor> bias;  // float32 [tokens]
+};
+
 // A bundle's TorchScript module, converted to a device and a type.
 //
 // It offers these methods, and the engine knows nothing else of the architecture:
@@ -41,7 +50,19 @@ struct BestLogits {
 //                                                  -> logits [R, V]
 //   step_best(the same, counts, also, temperatures) -> what BestLogits holds, in a tuple. Bundles
 //                                                     made before it was there have no such method
+//   features(as step)                              -> [R, d], of which the following make logits
+//   logits_of(features)                            -> logits [R, V]
+//   output_rows(tokens int32 [N])                  -> a tuple: weight [N, d] and bias [N] or None,
+//   as
+//                                                     best_logits takes them. Nor have those the
+//                                                     three
+//   align(as step, layer)                          -> float32 [R, >= M * P]: how much each token of
+//                                                     the source counts in that decoder layer.
+//                                                     Nor have those
 //   new_state(lanes)                               -> list of [K, lanes, C]
+//   least_ancestry()                               -> int: A as long as no row has taken more than
+//                                                     A - 1 steps. Bundles made before it was there
+//                                                     want A to be the largest K of new_state
 //   new_memory(blocks, block_tokens)               -> list of [N, P, 2, d]
 //   pack(kind)                                     -> nothing: the weights of linear layers are
 //                                                     laid out for the CPU (ops/linear.h). Bundles
@@ -57,6 +78,8 @@ class ScriptedModel {
                                             ComputeType compute);
 
   std::vector<at::Tensor> NewState(int64_t lanes);
+  // `widest`, the largest K of the state, where the module or the device wants it always.
+  int LeastAncestry(int widest);
   std::vector<at::Tensor> NewMemory(int64_t blocks, int64_t block_tokens);
   std::vector<at::Tensor> Encode(const at::Tensor& source, const at::Tensor& lengths);
   // Changes `state` in place.
@@ -66,11 +89,26 @@ class ScriptedModel {
   BestLogits StepBest(const StepTensors& rows, const std::vector<at::Tensor>& memory,
                       const std::vector<at::Tensor>& state);
 
+  // Only if aligns(). The row's blocks are read as far as its source is long, and weights behind
+  // that are nothing. State of layers above `layer` is not changed.
+  at::Tensor Align(const StepTensors& rows, const std::vector<at::Tensor>& memory,
+                   const std::vector<at::Tensor>& state, int layer);
+
+  // These three only if narrows().
+  at::Tensor Features(const StepTensors& rows, const std::vector<at::Tensor>& memory,
+                      const std::vector<at::Tensor>& state);
+  at::Tensor LogitsOf(const at::Tensor& features);
+  OutputRows RowsOf(std::vector<TokenId> tokens);
+
   at::Device device() const { return device_; }
   ComputeType compute() const { return compute_; }  // never kAuto
   // A row's result is the same, bit for bit, however many rows are with it.
   bool rows_alone() const { return rows_alone_; }
   bool picks_best() const { return picks_best_; }
+  // Its logits can be had of some tokens alone: the bundle is not of before that was possible, and
+  // the weights are packed for float32 or int8.
+  bool narrows() const;
+  bool aligns() const { return module_.find_method("align").has_value(); }
 
  private:
   ScriptedModel(at::Device device, ComputeType compute, bool rows_alone, torch::jit::Module module);

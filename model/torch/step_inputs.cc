@@ -11,8 +11,9 @@ at::Tensor View(std::vector<int32_t>& values, at::IntArrayRef shape) {
 
 }  // namespace
 
-void StepInputs::Start(int most_blocks) {
+void StepInputs::Start(int most_blocks, int reach) {
   most_blocks_ = most_blocks;
+  reach_ = reach;
   tokens_.clear();
   positions_.clear();
   ancestry_.clear();
@@ -29,7 +30,7 @@ void StepInputs::Add(int64_t token, int position, std::span<const int32_t> ances
                      float temperature) {
   tokens_.push_back(token);
   positions_.push_back(position);
-  ancestry_.insert(ancestry_.end(), ancestry.begin(), ancestry.end());
+  ancestry_.insert(ancestry_.end(), ancestry.begin(), ancestry.begin() + reach_);
   blocks_.insert(blocks_.end(), blocks.begin(), blocks.end());
   blocks_.resize(tokens_.size() * most_blocks_);  // what lies behind the source is not read
   source_lengths_.push_back(source_tokens);

@@ -14,12 +14,10 @@ namespace linnet::model {
 // Gathers the rows of one step. Its memory is kept from step to step.
 class StepInputs {
  public:
-  // `reach` is the width of the ancestry table.
-  explicit StepInputs(int reach) : reach_(reach) {}
-
-  // Starts a step in which no source has more than this many blocks.
-  void Start(int most_blocks);
-  // `need.best` is at most the vocabulary.
+  // Starts a step in which no source has more than this many blocks, and which needs this much of
+  // each row's ancestry.
+  void Start(int most_blocks, int reach);
+  // `ancestry` has `reach` entries or more; `need.best` is at most the vocabulary.
   void Add(int64_t token, int position, std::span<const int32_t> ancestry,
            std::span<const int32_t> blocks, int source_tokens, const RowNeed& need,
            float temperature);
@@ -34,8 +32,7 @@ class StepInputs {
   StepTensors tensors();
 
  private:
-  int reach_;
-  int most_blocks_ = 0;
+  int most_blocks_ = 0, reach_ = 0;
   std::vector<int64_t> tokens_;
   bool whole_rows_ = false;
   std::vector<int32_t> positions_, ancestry_, blocks_, source_lengths_, counts_, also_;

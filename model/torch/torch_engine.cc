@@ -5,8 +5,13 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/full.h>
 
+#include <c10/core/StreamGuard.h>
+
 #include <algorithm>
+#include <array>
+#include <deque>
 #include <iterator>
+#include <memory>
 #include <optional>
 #include <span>
 #include <stdexcept>
@@ -16,10 +21,14 @@
 
 #include "absl/strings/str_cat.h"
 #include "model/ops/parallel.h"
+#include "model/runtime/shortlist.h"
+#include "model/torch/alignment_pass.h"
 #include "model/torch/ancestry.h"
 #include "model/torch/border.h"
 #include "model/torch/compute_type.h"
 #include "model/torch/device.h"
+#include "model/torch/device_order.h"
+#include "model/torch/device_steps.h"
 #include "model/torch/free_list.h"
 #include "model/torch/scripted_model.h"
 #include "model/torch/step_inputs.h"
@@ -47,7 +56,8 @@ int BlocksFor(size_t tokens) {
   return RoundUp(static_cast<int64_t>(tokens), kBlockTokens) / kBlockTokens;
 }
 
-// A sequence in its rows.
+// A sequence in its rows. Once its search is over it has none but, if it is to be aligned, that of
+// its pass.
 struct Seated {
   SequenceId id;
   SearchOptions options;
@@ -56,14 +66,36 @@ struct Seated {
   FreeList::Lease lanes;   // beam_size of them; hypothesis i lives in the i-th
   FreeList::Lease blocks;  // of the encoder memory
   bool report_stable;
-  int first_row = 0;         // in the present step
-  absl::Status status = {};  // of the present step
+  bool align;
+  std::optional<OutputRows> outputs;                 // on the shortlist; without one there are all
+  std::optional<AlignmentPass> pass = std::nullopt;  // once the search is over, in the first lane
+  // Its search runs beside the model (device_steps.h), and `search` follows it a step behind.
+  bool on_device = false;
+  uint64_t number = 0;                      // of all that were ever seated
+  int launched = 0;                         // steps that the device was given
+  int most_steps = 0;                       // after that many it has ended, whatever comes
+  std::shared_ptr<Mark> encoded = nullptr;  // until the encoder is known to have passed it
+  int first_row = 0;                        // in the present step
+  absl::Status status = {};                 // of the present step
+
+  bool done() const {
+    if (!status.ok()) return true;
+    return pass.has_value() ? pass->finished() : search.finished();
+  }
+  bool searched_by_host() const { return !on_device && !search.finished(); }
+};
+
+// A search in a step that the device was given.
+struct Flown {
+  uint64_t number;
+  int rows;
 };
 
 class TorchEngine final : public Engine {
  public:
   // Throws what torch throws.
-  TorchEngine(ScriptedModel model, EngineInfo info, bool mask_eos);
+  TorchEngine(ScriptedModel model, EngineInfo info, bool mask_eos, int alignment_layer,
+              std::optional<Shortlist> shortlist);
 
   const EngineInfo& info() const override { return info_; }
   bool HasRoom(std::span<const SequenceInput> sequences) const override;
@@ -75,24 +107,40 @@ class TorchEngine final : public Engine {
   int rows_in_use() const override { return lanes_.used(); }
 
   absl::Status WarmUp();
+  // From now on the searches that can run beside the model do (device_steps.h). Before anything is
+  // seated.
+  void SearchOnDevice(bool graphs);
 
  private:
+  std::optional<OutputRows> OutputsFor(const SequenceInput& sequence);
   void Encode(std::span<const SequenceInput> sequences, std::span<const Seated> seats);
   StepLogits ComputeLogits();
+  int ReachAt(int steps) const;
+  void AddIdleRows();
   void AdvanceSearches(const StepLogits& logits);
+  void AdvancePasses();
+  bool LaunchDeviceStep();
+  void HearDeviceStep();
   std::vector<SequenceEvent> TakeEvents();
 
   ScriptedModel model_;
   EngineInfo info_;
   bool mask_eos_;
+  int alignment_layer_;
+  std::optional<Shortlist> shortlist_;
   FreeList lanes_;
   FreeList blocks_;
   std::vector<at::Tensor> state_;  // per layer, [K, lanes, C]
   // Per layer, [blocks + 1, kBlockTokens, 2, d]; the last block takes the padding.
   std::vector<at::Tensor> memory_;
   Ancestry ancestry_;
+  int least_reach_;
   StepInputs inputs_;
   std::vector<Seated> seated_;  // in order of seating
+  c10::Stream encoder_stream_;
+  std::unique_ptr<DeviceSteps> device_;     // null: the host searches
+  std::deque<std::vector<Flown>> flights_;  // the steps that device_ has in flight
+  uint64_t seated_ever_ = 0;
 };
 
 int WidestWindow(const std::vector<at::Tensor>& state) {
@@ -104,16 +152,28 @@ int WidestWindow(const std::vector<at::Tensor>& state) {
   return static_cast<int>(widest);
 }
 
-TorchEngine::TorchEngine(ScriptedModel model, EngineInfo info, bool mask_eos)
+TorchEngine::TorchEngine(ScriptedModel model, EngineInfo info, bool mask_eos, int alignment_layer,
+                         std::optional<Shortlist> shortlist)
     : model_(std::move(model)),
       info_(std::move(info)),
       mask_eos_(mask_eos),
+      alignment_layer_(alignment_layer),
+      shortlist_(std::move(shortlist)),
       lanes_(info_.rows),
       blocks_(static_cast<int>(info_.memory_tokens / kBlockTokens)),
       state_(model_.NewState(info_.rows)),
       memory_(model_.NewMemory(blocks_.size() + 1, kBlockTokens)),
       ancestry_(info_.rows, WidestWindow(state_)),
-      inputs_(ancestry_.reach()) {}
+      least_reach_(model_.LeastAncestry(ancestry_.reach())),
+      encoder_stream_(c10::Stream::DEFAULT, model_.device()) {}
+
+void TorchEngine::SearchOnDevice(bool graphs) {
+  encoder_stream_ = NewStream(model_.device(), /*urgent=*/false);
+  device_ = std::make_unique<DeviceSteps>(
+      model_, info_, ancestry_.reach(), BlocksFor(info_.limits.max_source_tokens), memory_, state_);
+  device_->Prepare(graphs);
+  info_.search = absl::StrCat("device, ", device_->graphs());
+}
 
 bool TorchEngine::HasRoom(std::span<const SequenceInput> sequences) const {
   int64_t lanes = 0, blocks = 0;
@@ -145,16 +205,37 @@ absl::Status TorchEngine::Seat(std::span<const SequenceInput> sequences) {
                        .source_tokens = static_cast<int>(input.source.size()),
                        .lanes = lanes_.Take(RowsOf(input)),
                        .blocks = blocks_.Take(BlocksFor(input.source.size())),
-                       .report_stable = input.report_stable});
-      ancestry_.Start(seats.back().lanes.numbers());
+                       .report_stable = input.report_stable,
+                       .align = input.align,
+                       .outputs = OutputsFor(input)});
+      Seated& seat = seats.back();
+      ancestry_.Start(seat.lanes.numbers());
+      seat.number = ++seated_ever_;
+      seat.on_device = device_ && !seat.outputs && DeviceSteps::Takes(input);
+      seat.most_steps = input.target ? static_cast<int>(input.target->size())
+                                     : input.options.max_target_tokens + 1;
     }
     Encode(sequences, seats);
+    const auto encoded = std::make_shared<Mark>(model_.device());
+    encoded->Set(encoder_stream_);
+    for (Seated& seat : seats) seat.encoded = encoded;
     std::move(seats.begin(), seats.end(), std::back_inserter(seated_));
     return absl::OkStatus();
   });
 }
 
+// What is drawn or constrained may be any token, and what is scored was chosen by somebody else:
+// they have the whole vocabulary.
+std::optional<OutputRows> TorchEngine::OutputsFor(const SequenceInput& sequence) {
+  if (!shortlist_ || sequence.target || sequence.options.sampling() ||
+      !sequence.constraints.empty()) {
+    return std::nullopt;
+  }
+  return model_.RowsOf(shortlist_->TokensFor(sequence.source, sequence.prefix));
+}
+
 void TorchEngine::Encode(std::span<const SequenceInput> sequences, std::span<const Seated> seats) {
+  const c10::StreamGuard guard(encoder_stream_);
   size_t longest = 0;
   for (const SequenceInput& input : sequences) longest = std::max(longest, input.source.size());
   const int64_t batch = std::ssize(sequences);
@@ -172,26 +253,46 @@ void TorchEngine::Encode(std::span<const SequenceInput> sequences, std::span<con
       place[s] = int64_t{blocks[s / kBlockTokens]} * kBlockTokens + s % kBlockTokens;
     }
   }
-  const std::vector<at::Tensor> encoded = model_.Encode(source, lengths);
+  const std::vector<at::Tensor> encoded =
+      model_.Encode(SendTo(model_.device(), source), SendTo(model_.device(), lengths));
   if (encoded.size() != memory_.size()) {
     throw std::runtime_error(absl::StrCat("encode gives ", encoded.size(),
                                           " tensors, new_memory gives ", memory_.size()));
   }
-  places = places.flatten().to(model_.device());
+  places = SendTo(model_.device(), places.flatten());
   for (size_t layer = 0; layer < memory_.size(); ++layer) {
     memory_[layer].flatten(0, 1).index_copy_(0, places, encoded[layer].flatten(0, 1));
   }
 }
 
+void TorchEngine::AddIdleRows() {
+  if (model_.rows_alone()) return;
+  const int rows = inputs_.rows();
+  inputs_.AddIdle(std::max(RoundUp(rows, kRowGrain), kRowGrain * std::min(info_.threads, 2)) -
+                  rows);
+}
+
+// Of the ancestry, where no row has taken more than `steps`: a state that holds whole targets is
+// looked at as far as the longest of the present ones reaches.
+int TorchEngine::ReachAt(int steps) const {
+  return std::clamp(steps + 1, least_reach_, ancestry_.reach());
+}
+
 StepLogits TorchEngine::ComputeLogits() {
-  int most_blocks = 1;
+  int most_blocks = 1, most_steps = 0;
   for (const Seated& seat : seated_) {
     most_blocks = std::max(most_blocks, static_cast<int>(seat.blocks.numbers().size()));
+    most_steps = std::max(most_steps, seat.search.steps());
   }
-  inputs_.Start(most_blocks);
+  inputs_.Start(most_blocks, ReachAt(most_steps));
+  std::vector<NarrowRows> narrow;
   for (Seated& seat : seated_) {
+    if (!seat.searched_by_host()) continue;
     seat.first_row = inputs_.rows();
     const auto tokens = seat.search.tokens();
+    if (seat.outputs && !tokens.empty()) {
+      narrow.push_back({seat.first_row, static_cast<int>(tokens.size()), &*seat.outputs});
+    }
     for (size_t i = 0; i < tokens.size(); ++i) {
       RowNeed need = seat.search.need(static_cast<int>(i));
       need.best = std::min(need.best, info_.vocabulary_size);
@@ -200,11 +301,8 @@ StepLogits TorchEngine::ComputeLogits() {
     }
   }
   const int rows = inputs_.rows();
-  if (!model_.rows_alone()) {
-    inputs_.AddIdle(std::max(RoundUp(rows, kRowGrain), kRowGrain * std::min(info_.threads, 2)) -
-                    rows);
-  }
-  return StepLogits(model_, inputs_, rows, info_.vocabulary_size, memory_, state_);
+  AddIdleRows();
+  return StepLogits(model_, inputs_, rows, info_.vocabulary_size, memory_, state_, narrow);
 }
 
 void TorchEngine::AdvanceSearches(const StepLogits& logits) {
@@ -213,10 +311,94 @@ void TorchEngine::AdvanceSearches(const StepLogits& logits) {
       std::ssize(seated_), 4 * std::ssize(logits.rows()) / std::ssize(seated_) * (values + 256),
       [&](int64_t begin, int64_t end) {
         for (Seated& seat : std::span(seated_).subspan(begin, end - begin)) {
+          if (!seat.searched_by_host()) continue;
           seat.status =
               seat.search.Advance(logits.rows().subspan(seat.first_row, seat.search.live()));
         }
       });
+}
+
+void TorchEngine::AdvancePasses() {
+  std::vector<AlignmentPass*> passes;
+  int most_blocks = 1, most_steps = 0;
+  for (Seated& seat : seated_) {
+    if (!seat.pass.has_value()) continue;
+    passes.push_back(&*seat.pass);
+    most_blocks = std::max(most_blocks, static_cast<int>(seat.blocks.numbers().size()));
+    most_steps = std::max(most_steps, seat.pass->steps());
+  }
+  if (passes.empty()) return;
+  inputs_.Start(most_blocks, ReachAt(most_steps));
+  for (const Seated& seat : seated_) {
+    if (!seat.pass.has_value()) continue;
+    inputs_.Add(seat.pass->input(), seat.pass->steps(), ancestry_.of(seat.lanes.numbers()[0]),
+                seat.blocks.numbers(), seat.source_tokens, RowNeed{}, 1.0f);
+  }
+  AddIdleRows();
+  const at::Tensor weights = model_.Align(inputs_.tensors(), memory_, state_, alignment_layer_)
+                                 .to(at::kCPU, at::kFloat)
+                                 .contiguous();
+  if (weights.dim() != 2 || weights.size(0) != inputs_.rows() ||
+      weights.size(1) < most_blocks * kBlockTokens) {
+    throw std::runtime_error(absl::StrCat("align gives weights of another shape than [",
+                                          inputs_.rows(), " rows, ", most_blocks * kBlockTokens,
+                                          " tokens]"));
+  }
+  const size_t width = weights.size(1);
+  for (size_t i = 0; i < passes.size(); ++i)
+    passes[i]->Take({weights.const_data_ptr<float>() + i * width, width});
+}
+
+// Gives the device a step of all searches that are its own, go on, and have been encoded: whoever
+// is still in the encoder waits for a later step, unless there is nobody else. False if there is
+// nothing to do.
+bool TorchEngine::LaunchDeviceStep() {
+  const auto goes_on = [](const Seated& seat) {
+    return seat.on_device && !seat.search.finished() && seat.launched < seat.most_steps;
+  };
+  bool ready = false, waiting = false;
+  for (Seated& seat : seated_) {
+    if (seat.encoded && seat.encoded->reached()) seat.encoded = nullptr;
+    if (seat.encoded && !seat.on_device) {
+      seat.encoded->HoldBack(device_->stream());
+      seat.encoded = nullptr;
+    }
+    if (goes_on(seat)) (seat.encoded ? waiting : ready) = true;
+  }
+  if (!ready && !waiting) return false;
+  std::vector<DeviceTurn> turns;
+  std::vector<Flown> flight;
+  for (Seated& seat : seated_) {
+    if (!goes_on(seat) || (ready && seat.encoded)) continue;
+    if (seat.encoded) seat.encoded->HoldBack(device_->stream());
+    turns.push_back({.search = &seat.search,
+                     .options = &seat.options,
+                     .position = seat.launched++,
+                     .source_tokens = seat.source_tokens,
+                     .lanes = seat.lanes.numbers(),
+                     .blocks = seat.blocks.numbers()});
+    flight.push_back({seat.number, static_cast<int>(seat.lanes.numbers().size())});
+  }
+  device_->Launch(turns);
+  flights_.push_back(std::move(flight));
+  return true;
+}
+
+// Lets the searches follow the oldest step in flight. Who has left meanwhile is passed over.
+void TorchEngine::HearDeviceStep() {
+  std::span<const ops::BeamRecord> record = device_->Wait();
+  const std::vector<Flown> flight = std::move(flights_.front());
+  flights_.pop_front();
+  auto seat = seated_.begin();
+  for (const auto& [number, rows] : flight) {
+    const auto own = record.first(rows);
+    record = record.subspan(rows);
+    while (seat != seated_.end() && seat->number < number) ++seat;
+    if (seat == seated_.end()) return;
+    // It may have ended a step before, when this one was under way.
+    if (seat->number != number || seat->search.finished()) continue;
+    seat->status = FollowRecord(own, seat->search);
+  }
 }
 
 std::vector<SequenceEvent> TorchEngine::TakeEvents() {
@@ -226,16 +408,23 @@ std::vector<SequenceEvent> TorchEngine::TakeEvents() {
     event.id = seat.id;
     event.target_tokens = seat.search.steps();
     event.status = seat.status;
-    event.finished = !seat.status.ok() || seat.search.finished();
-    if (!event.finished) {
-      ancestry_.Descend(seat.lanes.numbers(), seat.search.parents());
+    if (seat.pass.has_value()) {
+      ancestry_.Descend(seat.lanes.numbers().first(1), std::array{0});
+    } else if (seat.status.ok() && !seat.search.finished()) {
+      if (!seat.on_device) ancestry_.Descend(seat.lanes.numbers(), seat.search.parents());
       if (seat.report_stable) event.stable = seat.search.StablePrefix();
-    } else if (seat.status.ok()) {
-      event.hypotheses = seat.search.Results();
+    } else if (seat.status.ok() && seat.align) {
+      seat.pass.emplace(seat.search.Results().front().tokens, info_.special.start,
+                        seat.source_tokens);
+      ancestry_.Start(seat.lanes.numbers().first(1));
+      if (seat.report_stable) event.stable = seat.search.StablePrefix();
     }
+    event.finished = seat.done();
+    if (!event.finished || !seat.status.ok()) continue;
+    event.hypotheses = seat.search.Results();
+    if (seat.pass.has_value()) event.attention = seat.pass->TakeAttention();
   }
-  std::erase_if(seated_,
-                [](const Seated& seat) { return !seat.status.ok() || seat.search.finished(); });
+  std::erase_if(seated_, [](const Seated& seat) { return seat.done(); });
   return events;
 }
 
@@ -243,7 +432,15 @@ absl::StatusOr<std::vector<SequenceEvent>> TorchEngine::Step() {
   std::vector<SequenceEvent> events;
   if (seated_.empty()) return events;
   absl::Status status = AtTheBorder("a decoder step failed", [&] {
-    AdvanceSearches(ComputeLogits());
+    // The device works on the step after the one that is heard of.
+    const c10::StreamGuard guard(device_ ? device_->stream() : encoder_stream_);
+    const bool launched = device_ && LaunchDeviceStep();
+    AdvancePasses();  // before the searches, whose ends begin passes
+    if (std::any_of(seated_.begin(), seated_.end(),
+                    [](const Seated& seat) { return seat.searched_by_host(); })) {
+      AdvanceSearches(ComputeLogits());
+    }
+    if (flights_.size() > (launched ? 1 : 0)) HearDeviceStep();
     events = TakeEvents();
     return absl::OkStatus();
   });
@@ -260,7 +457,7 @@ void TorchEngine::Release(SequenceId id) {
 
 // A few steps before the first request: torch makes its thread pool and its caches, and a module
 // that breaks the contract is found out. Drawn tokens need whole rows of logits, searched ones the
-// best of them. What is left in the lanes and in the memory hurts nobody.
+// best of them, aligned ones none. What is left in the lanes and in the memory hurts nobody.
 absl::Status TorchEngine::WarmUp() {
   SequenceInput input;
   input.source = {info_.special.unk, info_.special.eos};
@@ -268,6 +465,7 @@ absl::Status TorchEngine::WarmUp() {
   input.options.min_target_tokens = input.options.max_target_tokens;
   input.options.beam_size = std::min(5, info_.limits.max_beam_size);
   for (const bool drawn : {true, false}) {
+    input.align = info_.aligns && !drawn;
     input.options.seed = drawn ? std::optional<uint64_t>(0) : std::nullopt;
     if (absl::Status status = Check(input); !status.ok()) return status;
     if (absl::Status status = Seat({&input, 1}); !status.ok()) return status;
@@ -280,11 +478,12 @@ absl::Status TorchEngine::WarmUp() {
   return absl::OkStatus();
 }
 
-EngineInfo MakeInfo(const Bundle& bundle, const TorchEngineOptions& options, at::Device device,
-                    ComputeType compute) {
+EngineInfo MakeInfo(const Bundle& bundle, const TorchEngineOptions& options,
+                    const ScriptedModel& model) {
   EngineInfo info;
-  info.device = device.str();
-  info.compute_type = ComputeTypeName(compute);
+  info.device = model.device().str();
+  info.compute_type = ComputeTypeName(model.compute());
+  info.aligns = model.aligns();
   info.threads = options.threads > 0 ? options.threads : UsableCores();
   info.rows = options.rows;
   info.memory_tokens = RoundUp(options.memory_tokens, kBlockTokens);
@@ -295,6 +494,22 @@ EngineInfo MakeInfo(const Bundle& bundle, const TorchEngineOptions& options, at:
   info.limits.max_source_tokens = bundle.manifest.limits().max_source_tokens();
   info.limits.max_target_tokens = bundle.manifest.limits().max_target_tokens();
   return info;
+}
+
+absl::StatusOr<Shortlist> ReadShortlist(const Bundle& bundle, const ScriptedModel& model) {
+  const std::string& file = bundle.manifest.shortlist_file();
+  if (file.empty()) {
+    return absl::FailedPreconditionError(
+        "the bundle has no shortlist: linnet-shortlist makes one, or serve it without");
+  }
+  if (!model.narrows()) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "a shortlist needs float32 or int8 on the CPU, and a bundle that linnet-rewrite-bundle has "
+        "brought up to date; this is ",
+        ComputeTypeName(model.compute()), " on ", model.device().str()));
+  }
+  return Shortlist::Read(bundle.path / file, bundle.source_vocabulary_size(),
+                         bundle.manifest.vocabulary().size(), bundle.special_tokens());
 }
 
 }  // namespace
@@ -326,10 +541,19 @@ absl::StatusOr<std::unique_ptr<Engine>> MakeTorchEngine(const Bundle& bundle,
         absl::StatusOr<ScriptedModel> model =
             ScriptedModel::Load(bundle.model_file(), *device, options.compute);
         if (!model.ok()) return model.status();
-        EngineInfo info = MakeInfo(bundle, options, *device, model->compute());
+        EngineInfo info = MakeInfo(bundle, options, *model);
+        std::optional<Shortlist> shortlist;
+        if (options.shortlist) {
+          absl::StatusOr<Shortlist> read = ReadShortlist(bundle, *model);
+          if (!read.ok()) return read.status();
+          shortlist = *std::move(read);
+        }
         at::set_num_threads(info.threads);  // of this thread's parallel regions
-        engine =
-            std::make_unique<TorchEngine>(*std::move(model), std::move(info), options.mask_eos);
+        engine = std::make_unique<TorchEngine>(*std::move(model), std::move(info), options.mask_eos,
+                                               bundle.alignment_layer(), std::move(shortlist));
+        const bool on_device = options.search == SearchPlace::kDevice ||
+                               (options.search == SearchPlace::kAuto && device->is_cuda());
+        if (on_device) engine->SearchOnDevice(options.graphs);
         return engine->WarmUp();
       });
   if (absl::IsResourceExhausted(status)) return status;

@@ -11,6 +11,9 @@ namespace linnet::model {
 
 enum class Device { kCpu, kCuda };
 enum class ComputeType { kAuto, kFloat32, kBfloat16, kFloat16, kInt8 };
+// Where hypotheses are chosen: on the host, which waits for each step's logits, or beside the model
+// (device_steps.h), where the host hears of a step while the next one runs.
+enum class SearchPlace { kAuto, kHost, kDevice };
 
 struct TorchEngineOptions {
   Device device = Device::kCpu;
@@ -18,6 +21,9 @@ struct TorchEngineOptions {
   int threads = 0;                // inside a step; 0 = one per core that this process may use
   int rows = 160;                 // hypotheses that a step holds at most
   int64_t memory_tokens = 16384;  // source tokens that the encoder memory holds at most
+  bool shortlist = false;         // searches look at the tokens of the bundle's shortlist alone
+  SearchPlace search = SearchPlace::kAuto;
+  bool graphs = true;     // a step of the device is launched as a CUDA graph
   bool mask_eos = false;  // eos never comes: every hypothesis runs to its limit (measurements only)
 };
 
@@ -26,6 +32,9 @@ absl::StatusOr<Device> ParseDevice(std::string_view name);
 // "auto" | "float32" | "bfloat16" | "float16" | "int8"; others are refused with the list of what
 // is built.
 absl::StatusOr<ComputeType> ParseComputeType(std::string_view name);
+
+// "auto" | "host" | "device".
+absl::StatusOr<SearchPlace> ParseSearchPlace(std::string_view name);
 
 // Loads the bundle's TorchScript module, converts it to the compute type and device, packs its
 // weights, and warms it up. FailedPreconditionError if the device is not there, cannot compute in
@@ -37,6 +46,12 @@ absl::StatusOr<ComputeType> ParseComputeType(std::string_view name);
 // float32. bfloat16 is never chosen: without AMX its products are slower than float32's.
 // (model/README.md has what each type costs in speed and in quality.)
 //
+// SearchPlace::kAuto is the device on CUDA and the host on the CPU, where it is as quick and needs
+// no row of logits whole. On the device the host's search stays for what the device's does not take
+// (targets that are drawn, constraints, beams wider than 16, shortlists): in a step of its own
+// after the device's. Both find the same, on the CPU bit for bit. Of a device that searches, events
+// are a step behind: of a sequence that has just been seated the first one says 0 target tokens.
+//
 // What a sequence becomes does not depend on its company. Bit for bit, tokens and scores:
 //   CPU, float32, int8   the same whatever shares its step or its encoder call, in whichever rows,
 //                        whenever it joined, on however many threads; on another instruction set
@@ -45,7 +60,8 @@ absl::StatusOr<ComputeType> ParseComputeType(std::string_view name);
 //                        the library's products promise nothing
 //   CPU, float32, of a bundle that cannot be packed: the same for a number of threads; its rows are
 //                        filled up to counts at which the library's products were found to agree
-//   CUDA                 not promised: its library picks kernels by the number of rows
+//   CUDA                 not promised: its library picks kernels by the number of rows. (Nothing of
+//                        CUDA has been measured yet.)
 absl::StatusOr<std::unique_ptr<Engine>> MakeTorchEngine(const Bundle& bundle,
                                                         const TorchEngineOptions& options);
 

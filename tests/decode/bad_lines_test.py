@@ -98,6 +98,7 @@ def test_no_lines_are_no_answers(run, bundle):
             ("--compute", "int4"),
             'compute type "int4" is not built: there are auto, float32, bfloat16, on the CPU int8',
         ),
+        (("--search", "gpu"), 'no place to search "gpu": there are auto, host and device'),
         (("--device", "tpu"), 'no device "tpu": there are cpu and cuda'),
         (("--batch", "0"), "--batch"),
         (("--beam", "0"), "beam_size is 0"),
@@ -153,7 +154,7 @@ def test_synthetic_prints_exactly_the_promised_numbers(run, bundle):
     assert done.status == 0, done.stderr
     (line,) = done.answers
     assert " ".join(line) == (
-        "engine compute device threads batch beam source_tokens target_tokens seconds "
+        "engine compute device search threads batch beam source_tokens target_tokens seconds "
         "tokens_per_second best_tokens_per_second"
     )
     assert (line["compute"], line["device"], line["threads"]) == ("float32", "cpu", 2)

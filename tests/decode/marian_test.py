@@ -76,3 +76,25 @@ def test_text_is_split_and_numbered_as_by_the_tokenizer_of_transformers(served):
                 hypotheses[0]["ids"], skip_special_tokens=True, clean_up_tokenization_spaces=False
             )
     assert compared > COUNT // 2
+
+
+def test_attention_is_the_cross_attention_of_transformers(served):
+    import torch
+
+    tiny, decode = served
+    tiny.model.set_attn_implementation("eager")  # the others keep their weights to themselves
+    lines = [line | {"align": True} for line in by_ids(tiny)]
+    for line, hypotheses in zip(lines, decode(lines, "--beam", "2"), strict=True):
+        source = torch.tensor([line["source_ids"]])
+        target = torch.tensor([hypotheses[0]["ids"]])
+        start = torch.tensor([[tiny.model.config.decoder_start_token_id]])
+        with torch.no_grad():
+            said = tiny.model(
+                input_ids=source,
+                decoder_input_ids=torch.cat([start, target[:, :-1]], dim=1),
+                output_attentions=True,
+            )
+        layers = said.cross_attentions
+        expected = layers[max(len(layers) - 2, 0)][0].mean(0)
+        attention = torch.tensor(hypotheses[0]["attention"])
+        torch.testing.assert_close(attention, expected, rtol=0, atol=TOLERANCE)

@@ -4,9 +4,13 @@ says, in a mixed batch as well as alone."""
 from __future__ import annotations
 
 import random
+import sys
+from pathlib import Path
 
 import pytest
 from tiny_sizes import VOCABULARY
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "data"))
 
 EOS = 2
 MIXERS = ("dynamic", "light", "depthwise", "dilated", "self_attention", "csan_1d", "csan_2d")
@@ -97,8 +101,29 @@ def test_token_scores_are_those_of_the_training_path(served, decode):
             assert h["token_scores"] == pytest.approx(scores.tolist(), abs=1e-4)
 
 
+def test_attention_is_that_of_the_training_path(served, decode):
+    import torch
+    from forced_attention import forced_attention
+
+    from linnet_model.transducer import forced_logits
+
+    aligned = decode([{**line, "align": True} for line in LINES])
+    plain = decode(LINES)
+    for wanted, hypotheses, without in zip(LINES, aligned, plain, strict=True):
+        attention = torch.tensor(hypotheses[0].pop("attention"))
+        assert hypotheses == without, "the search is the same"
+        source = torch.tensor([wanted["source_ids"]])
+        length = torch.tensor([source.shape[1]], dtype=torch.int32)
+        target = torch.tensor([hypotheses[0]["ids"]])
+        layer = len(served[1].decoder) - 2
+        expected = forced_attention(forced_logits, served[1], source, length, target, layer)[0]
+        torch.testing.assert_close(attention, expected, rtol=0, atol=1e-5)  # weights up to 1
+
+
 def test_company_order_and_threads_change_nothing(decode):
-    alone = decode(LINES, "--batch", "1")
-    assert decode(LINES, "--batch", "8") == alone
-    assert decode(LINES[::-1], "--batch", "3")[::-1] == alone
-    assert decode(LINES, "--batch", "8", "--threads", "1") == alone
+    lines = LINES + [{**line, "align": True} for line in LINES[::-1]]
+    alone = decode(lines, "--batch", "1")
+    assert "attention" in alone[-1][0]
+    assert decode(lines, "--batch", "14") == alone
+    assert decode(lines[::-1], "--batch", "3")[::-1] == alone
+    assert decode(lines, "--batch", "8", "--threads", "1") == alone

@@ -103,15 +103,17 @@ def compare(found: Any, setting: dict, i: int, answers: list[dict[str, Any]]) ->
 
 
 @pytest.mark.parametrize(
-    ("batch", "threads"), [("1", 1), ("64", 2)], ids=("alone", "mixed in one batch")
+    ("batch", "threads", "search"),
+    [("1", 1, "host"), ("64", 2, "host"), ("64", 1, "device")],
+    ids=("alone", "mixed in one batch", "mixed, searched beside the model"),
 )
-def test_linnet_decode_finds_what_fairseq_found(run, name, imported, batch, threads):
+def test_linnet_decode_finds_what_fairseq_found(run, name, imported, batch, threads, search):
     todo = searches(name)
     random.Random(7).shuffle(todo)  # so that a batch holds settings of all kinds
     sources = oracle.forward(name)["source"]
     found = np.load(oracle.folder(name) / "generation.npz", allow_pickle=False)
     lines = [line(name, found, sources, s, i) for s, i in todo]
-    done = run(imported, "--batch", batch, lines=lines, threads=threads)
+    done = run(imported, "--batch", batch, "--search", search, lines=lines, threads=threads)
     assert done.status == 0, (done.stderr, [a for a in done.answers if "error" in a])
     assert len(done.answers) == len(todo) == 18 * 16
     for (setting, i), answer in zip(todo, done.answers, strict=True):

@@ -3,6 +3,8 @@
 import json
 import os
 import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import torch
@@ -17,85 +19,79 @@ TEXTS = [
     "Version 3.2 of the program was released on 14 March 2021.",
     "No!",
 ]
-
-COLUMNS = [
-    "compute",
-    "batch",
-    "beam",
-    "source_tokens",
-    "target_tokens",
-    "seconds",
-    "tokens_per_second",
-]
-
-
-def linnet_decode(
-    portable: Path, library: Path, *flags: str, texts: list[str] | None = None
-) -> list[dict]:
-    """The answers, one per line. The operators built here go before those that came along."""
-    folders = [library, Path(torch.__file__).parent / "lib", portable / "lib"]
-    environment = os.environ | {
-        "LD_LIBRARY_PATH": ":".join(str(folder.resolve()) for folder in folders)
-    }
-    lines = "".join(json.dumps({"text": text}) + "\n" for text in texts or [])
-    done = subprocess.run(
-        [portable / "bin/linnet-decode", *flags],
-        input=lines,
-        env=environment,
-        text=True,
-        capture_output=True,
-    )
-    if done.returncode:
-        command = f"linnet-decode {' '.join(flags)}"
-        raise SystemExit(f"error: {command} ended with {done.returncode}: {done.stderr[-2000:]}")
-    return [json.loads(line) for line in done.stdout.splitlines()]
+# Each on both devices: the ways in which a step and its search can run, and options of the search.
+WAYS = {
+    "graphs": ("--search", "device"),
+    "kernel by kernel": ("--search", "device", "--no-graphs"),
+    "search on the host": ("--search", "host"),
+}
+OPTIONS: dict[str, dict] = {
+    "beam 5": {"beam_size": 5},
+    "beam 1": {"beam_size": 1},
+    "trigrams once": {"beam_size": 4, "no_repeat_ngram_size": 3, "unknown_penalty": 1},
+    "drawn": {"beam_size": 2, "seed": 7},
+}
 
 
-def compare_devices(portable: Path, library: Path, bundle: Path) -> dict:
-    """The best hypothesis of each text on both devices, in float32 and at beam 5."""
-    flags = ("--bundle", str(bundle), "--compute", "float32", "--beam", "5")
-    cpu, cuda = [
-        linnet_decode(portable, library, *flags, "--device", device, texts=TEXTS)
-        for device in ("cpu", "cuda")
-    ]
+@dataclass(frozen=True)
+class Decoder:
+    """A linnet-decode that was built elsewhere, and the operators it is to use."""
+
+    portable: Path
+    library: Path  # the folder of liblinnet_ops*.so: goes before those that came along
+    device: str
+
+    def run(self, *flags: str, lines: Sequence[dict] = ()) -> list[dict]:
+        """The answers, one per line."""
+        folders = [self.library, Path(torch.__file__).parent / "lib", self.portable / "lib"]
+        paths = [str(folder.resolve()) for folder in folders]
+        if known := os.environ.get("LD_LIBRARY_PATH"):  # the driver's, for one
+            paths.append(known)
+        environment = os.environ | {"LD_LIBRARY_PATH": ":".join(paths)}
+        done = subprocess.run(
+            [self.portable / "bin/linnet-decode", *flags],
+            input="".join(json.dumps(line) + "\n" for line in lines),
+            env=environment,
+            text=True,
+            capture_output=True,
+        )
+        if done.returncode:
+            command = f"linnet-decode {' '.join(flags)}"
+            raise SystemExit(
+                f"error: {command} ended with {done.returncode}: {done.stderr[-2000:]}"
+            )
+        return [json.loads(line) for line in done.stdout.splitlines()]
+
+    def synthetic(self, bundle: Path, batch: int, beam: int, *flags: str) -> dict:
+        """Tokens a second of random sources, every target as long as the limit."""
+        words = ["--bundle", str(bundle), "--device", self.device, "--synthetic"]
+        words += ["--batch", str(batch), "--beam", str(beam), *flags]
+        (line,) = self.run(*words)
+        return line
+
+
+def compare_devices(decoder: Decoder, bundle: Path, texts: list[str]) -> list[dict]:
+    """The best hypothesis of each text on the CPU and on the device, in float32."""
+    rows = []
+    for options, chosen in OPTIONS.items():
+        lines = [{"text": text, "options": chosen | {"n_best": 1}} for text in texts]
+        flags = ("--bundle", str(bundle), "--compute", "float32")
+        cpu = decoder.run(*flags, "--device", "cpu", lines=lines)
+        for way, how in WAYS.items():
+            other = decoder.run(*flags, "--device", decoder.device, *how, lines=lines)
+            rows.append({"bundle": bundle.name, "options": options, "way": way} | tally(cpu, other))
+    return rows
+
+
+def tally(cpu: list[dict], other: list[dict]) -> dict:
+    result = {"texts": len(cpu), "same": 0, "ties": 0, "different": 0}
     furthest = 0.0
-    result = {"bundle": bundle.name, "texts": len(TEXTS), "same": 0, "ties": 0, "different": 0}
-    for lines in zip(cpu, cuda, strict=True):
-        one, other = (line["hypotheses"][0] for line in lines)
-        distance = abs(one["score"] - other["score"])
+    for lines in zip(cpu, other, strict=True):
+        one, two = (line["hypotheses"][0] for line in lines)
+        distance = abs(one["score"] - two["score"])
         furthest = max(furthest, distance)
-        if one["ids"] == other["ids"]:
+        if one["ids"] == two["ids"]:
             result["same"] += 1
         else:
             result["ties" if distance < 1e-4 else "different"] += 1
     return result | {"score difference": f"{furthest:.1e}"}
-
-
-def measure_decoding(portable: Path, library: Path, bundle: Path) -> list[dict]:
-    synthetic = [
-        "--synthetic",
-        "--source-tokens",
-        "30",
-        "--target-tokens",
-        "30",
-        "--repeat",
-        "5",
-        "--beam",
-        "5",
-    ]
-    synthetic += ["--device", "cuda"]
-    rows = []
-    for compute in ("float32", "bfloat16", "float16"):
-        for batch in (1, 32, 128):
-            flags = [
-                "--bundle",
-                str(bundle),
-                "--compute",
-                compute,
-                "--batch",
-                str(batch),
-                *synthetic,
-            ]
-            (line,) = linnet_decode(portable, library, *flags)
-            rows.append({"bundle": bundle.name} | {key: line[key] for key in COLUMNS})
-    return rows

@@ -21,6 +21,7 @@ from linnet_model.config import BundleConfig, ConfigError, ModelConfig
 from linnet_model.presets import preset
 from linnet_model.random_bundle import main, random_bundle
 from linnet_model.rewrite_bundle import rewrite_bundle
+from linnet_model.shortlist import add_shortlist
 from linnet_model.transducer import EOS, Transducer
 
 PROTO = Path(__file__).resolve().parents[2] / "proto" / "linnet" / "v1" / "bundle.proto"
@@ -42,7 +43,7 @@ def fields(message: str) -> set[str]:
 
 def test_the_manifest_fills_the_proto_field_by_field(tmp_path: Path):
     """With everything that may be left out: vocabularies, codes, words, mark, start token, two
-    sizes."""
+    sizes, and a shortlist."""
     codes = tmp_path / "codes"
     codes.write_text("#version: 0.2\n")
     files = TokenizerFiles(
@@ -65,9 +66,13 @@ def test_the_manifest_fills_the_proto_field_by_field(tmp_path: Path):
         BundleFacts(version="1"),
         SpecialIds(start=1),
     )
+    add_shortlist(tmp_path, [1], {})
     manifest = read_manifest(tmp_path)
+    shortlist = json.loads((tmp_path / manifest["shortlist_file"]).read_text())
+    assert set(shortlist) == fields("Shortlist")
     assert set(manifest) == fields("BundleManifest")
-    assert set(manifest["architecture"]) == fields("Architecture")
+    by_hand = {"alignment_layer"}  # where the usual layer is not the best
+    assert set(manifest["architecture"]) == fields("Architecture") - by_hand
     assert set(manifest["vocabulary"]) == fields("Vocabulary")
     assert set(manifest["limits"]) == fields("BundleLimits")
     assert set(manifest["default_options"]) == fields("DecodingDefaults")

@@ -203,7 +203,26 @@ def test_state_is_bounded_and_of_the_type_asked_for(case: Case):
     reach = case.kernel or MOST if attends else (case.kernel - 1) * case.dilation + 1
     assert tuple(state.shape) == ((reach, 6, 2, WIDTH) if attends else (reach, 6, WIDTH))
     assert state.dtype == torch.bfloat16
-    assert not state.any()
+
+
+@each_mixer
+def test_a_step_reads_and_writes_no_further_than_the_ancestry_that_it_is_given(case: Case):
+    mixer = case.make(causal=True)
+    draw = torch.Generator().manual_seed(3)
+    whole, short = (mixer.new_state(4, torch.empty(0)).zero_() for _ in range(2))
+    lanes = torch.arange(4, dtype=torch.int32).unsqueeze(1).repeat(1, whole.size(0))
+    for t in range(6):
+        x = torch.randn(4, WIDTH, generator=draw)
+        now = torch.full((4,), t, dtype=torch.int32)
+        columns = min(max(mixer.least_ancestry(), t + 1), whole.size(0))
+        short[columns:] = torch.nan
+        few = lanes[:, :columns].contiguous()
+        with torch.no_grad():
+            assert torch.equal(
+                mixer.step(x, short, now, few), mixer.step(x, whole, now, lanes.contiguous())
+            )
+        assert torch.equal(short[:columns], whole[:columns])
+        assert short[columns:].isnan().all()
 
 
 def test_a_window_of_a_decoder_may_be_even():

@@ -1,9 +1,15 @@
 """Training path = serving path = scripted module, whatever the recipe chose."""
 
 import re
+import sys
+from pathlib import Path
 
 import pytest
 import torch
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "data"))
+
+from forced_attention import forced_attention
 
 from linnet_model.config import ConfigError, ModelConfig
 from linnet_model.dropout import KeepAll
@@ -42,9 +48,9 @@ def make_model(**changes) -> Transducer:
     return model
 
 
-def stepwise_logits(module, source, lengths, target, block_tokens=4) -> torch.Tensor:
-    """The target forced through encode and step, the memory in blocks handed out in reverse; a
-    language model has no memory."""
+def stepwise(module, method: str, source, lengths, target, *more, block_tokens=4) -> torch.Tensor:
+    """The target forced through encode and step (or align), the memory in blocks handed out in
+    reverse; a language model has no memory."""
     rows, most = target.shape
     with torch.no_grad():
         memory = module.encode(source, lengths)
@@ -60,7 +66,7 @@ def stepwise_logits(module, source, lengths, target, block_tokens=4) -> torch.Te
         ancestry = torch.arange(rows, dtype=torch.int32).unsqueeze(1).repeat(1, reach)
         previous = torch.cat([torch.full((rows, 1), EOS), target[:, :-1]], dim=1)
         steps = [
-            module.step(
+            getattr(module, method)(
                 previous[:, t].contiguous(),
                 torch.full((rows,), t, dtype=torch.int32),
                 ancestry,
@@ -68,10 +74,15 @@ def stepwise_logits(module, source, lengths, target, block_tokens=4) -> torch.Te
                 lengths,
                 pools,
                 state,
+                *more,
             )
             for t in range(most)
         ]
     return torch.stack(steps, dim=1)
+
+
+def stepwise_logits(module, source, lengths, target) -> torch.Tensor:
+    return stepwise(module, "step", source, lengths, target)
 
 
 def scene() -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
@@ -84,30 +95,34 @@ def scene() -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     return source, lengths, torch.randint(4, 50, (3, 12))
 
 
-@pytest.mark.parametrize(
+MODELS = [
+    {},
+    {"pre_norm": False},
+    {"glu": False},
+    {"encoder_mixers": ["light"], "decoder_mixers": ["light"]},
+    {"encoder_mixers": ["depthwise"], "decoder_mixers": ["depthwise"]},
+    {"encoder_mixers": ["dilated"], "encoder_dilations": [1, 2], "pre_norm": False},
+    {"decoder_mixers": ["dilated"], "decoder_dilations": [2, 4]},
+    {**SEE_ALL, "encoder_kernels": [0, 0], "decoder_kernels": [0, 0]},
+    {**SEE_ALL, "pre_norm": False, "encoder_kernels": [3, 0], "decoder_kernels": [2, 0]},
+    {"encoder_mixers": ["csan_1d"], "decoder_mixers": ["csan_1d"]},
+    {"encoder_mixers": ["csan_2d"], "decoder_mixers": ["csan_2d"], "decoder_kernels": [4, 2]},
+    {"encoder_mixers": ["csan_2d", "dynamic"], "decoder_mixers": ["light", "csan_1d"]},
+    {"positions": "sinusoidal_marian", "first_position": 0, "activation": "swish"},
+    {"positions": "learned", "max_positions": 12, "activation": "gelu"},
+    {"positions": "none", "scale_embedding": False, "output_bias": True},
+    {"encoder_mixers": ["dynamic", "light"], "decoder_mixers": ["light", "dynamic"]},
+    {"sharing": "output", "target_vocabulary": 60},
+    {"sharing": "none", "target_vocabulary": 60},
+]
+each_model = pytest.mark.parametrize(
     "changes",
-    [
-        {},
-        {"pre_norm": False},
-        {"glu": False},
-        {"encoder_mixers": ["light"], "decoder_mixers": ["light"]},
-        {"encoder_mixers": ["depthwise"], "decoder_mixers": ["depthwise"]},
-        {"encoder_mixers": ["dilated"], "encoder_dilations": [1, 2], "pre_norm": False},
-        {"decoder_mixers": ["dilated"], "decoder_dilations": [2, 4]},
-        {**SEE_ALL, "encoder_kernels": [0, 0], "decoder_kernels": [0, 0]},
-        {**SEE_ALL, "pre_norm": False, "encoder_kernels": [3, 0], "decoder_kernels": [2, 0]},
-        {"encoder_mixers": ["csan_1d"], "decoder_mixers": ["csan_1d"]},
-        {"encoder_mixers": ["csan_2d"], "decoder_mixers": ["csan_2d"], "decoder_kernels": [4, 2]},
-        {"encoder_mixers": ["csan_2d", "dynamic"], "decoder_mixers": ["light", "csan_1d"]},
-        {"positions": "sinusoidal_marian", "first_position": 0, "activation": "swish"},
-        {"positions": "learned", "max_positions": 12, "activation": "gelu"},
-        {"positions": "none", "scale_embedding": False, "output_bias": True},
-        {"encoder_mixers": ["dynamic", "light"], "decoder_mixers": ["light", "dynamic"]},
-        {"sharing": "output", "target_vocabulary": 60},
-        {"sharing": "none", "target_vocabulary": 60},
-    ],
+    MODELS,
     ids=lambda changes: "-".join(f"{k}={v}" for k, v in changes.items()) or "plain",
 )
+
+
+@each_model
 def test_what_is_trained_is_what_is_served(changes: dict):
     model, (source, lengths, target) = make_model(**changes), scene()
     with torch.no_grad():
@@ -118,6 +133,19 @@ def test_what_is_trained_is_what_is_served(changes: dict):
     scripted = torch.jit.script(model)
     served = stepwise_logits(scripted, source, lengths, target)
     torch.testing.assert_close(served, trained, **TOLERANCE)
+
+
+@each_model
+def test_what_is_aligned_is_the_attention_of_training(changes: dict):
+    model, (source, lengths, target) = make_model(**changes), scene()
+    for module in (model, torch.jit.script(model)):
+        for layer in range(2):
+            expected = forced_attention(forced_logits, model, source, lengths, target, layer)
+            served = stepwise(module, "align", source, lengths, target, layer)
+            torch.testing.assert_close(served[:, :, : source.size(1)], expected, **TOLERANCE)
+            assert not served[:, :, source.size(1) :].any(), "weight behind the source"
+            for row, length in enumerate(lengths.tolist()):
+                assert not served[row, :, length:].any(), "weight behind a source's end"
 
 
 def test_padding_of_a_source_is_invisible():
@@ -236,6 +264,24 @@ def test_state_and_memory_have_the_type_of_the_module():
     for tensor in module.new_state(6) + module.new_memory(2, 8):
         assert tensor.dtype == torch.bfloat16
         assert not tensor.any()
+
+
+@pytest.mark.parametrize("kind", [None, "float32", "int8"])
+@pytest.mark.parametrize("changes", [{}, {"output_bias": True}], ids=["plain", "bias"])
+def test_logits_of_some_tokens_are_those_of_all(changes, kind):
+    model = make_model(**changes)
+    if kind:
+        model = torch.jit.script(model)
+        model.pack(kind)
+    source, lengths, target = scene()
+    features = stepwise(model, "features", source, lengths, target)[:, 0]
+    logits = stepwise_logits(model, source, lengths, target)[:, 0]
+    tokens = torch.tensor([49, 3, 17, 2], dtype=torch.int32)
+    with torch.no_grad():
+        assert torch.equal(model.logits_of(features), logits)
+        weight, bias = model.output_rows(tokens)
+        few = torch.ops.linnet.linear(features, weight, bias)
+    torch.testing.assert_close(few, logits[:, tokens.long()], rtol=0, atol=1e-6 if not kind else 0)
 
 
 def test_a_row_that_is_taken_over_remembers_nothing():

@@ -32,6 +32,16 @@ if torch.cuda.is_available() and CUDA_LIBRARY.exists():
     torch.ops.load_library(CUDA_LIBRARY)
 
 
+def pytest_collection_modifyitems(config, items) -> None:
+    """With LINNET_GPU_TESTS=only, as tests/gpu.sh has it, the tests that need a GPU and no other:
+    the rest ran where the operators were built."""
+    if os.environ.get("LINNET_GPU_TESTS") != "only":
+        return
+    chosen = [item for item in items if "cuda" in item.fixturenames]
+    config.hook.pytest_deselected(items=[item for item in items if item not in chosen])
+    items[:] = chosen
+
+
 @pytest.fixture(scope="session")
 def library() -> Path:
     return LIBRARY
@@ -46,14 +56,14 @@ def cuda_library() -> Path:
 
 @pytest.fixture
 def cuda() -> torch.device:
-    """The GPU; without one the test is skipped, or fails where LINNET_GPU_TESTS=1 promises one."""
+    """The GPU; without one the test is skipped, or fails where LINNET_GPU_TESTS promises one."""
     missing = None
     if not torch.cuda.is_available():
         missing = "no GPU here"
     elif not CUDA_LIBRARY.exists():
         missing = f"{CUDA_LIBRARY.name} is not built beside {LIBRARY}"
-    if missing and os.environ.get("LINNET_GPU_TESTS") == "1":
-        pytest.fail(f"{missing}, but LINNET_GPU_TESTS=1 promises one")
+    if missing and os.environ.get("LINNET_GPU_TESTS"):
+        pytest.fail(f"{missing}, but LINNET_GPU_TESTS promises one")
     if missing:
         pytest.skip(missing)
     return torch.device("cuda")

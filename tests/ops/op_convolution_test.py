@@ -27,6 +27,7 @@ SHAPES = [
     (2, 3, 12, 2, 1),  # a single tap
     (2, 30, 96, 1, 101),
     (2, 129, 12, 2, 31),  # one more position than the kernel takes at once
+    (2, 131, 40, 1, 7),  # the end is no group of four, the channels are no whole vectors
     (2, 300, 6, 3, 5),
 ]
 SHAPE_NAMES = ["x".join(map(str, shape)) for shape in SHAPES]

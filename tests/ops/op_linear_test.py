@@ -57,6 +57,32 @@ def formula(x, weight, bias, activation, residual=None, norm_weight=None, norm_b
     return y
 
 
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(("inputs", "outputs"), SIZES)
+def test_outputs_that_are_taken_give_the_same_bits(inputs: int, outputs: int, kind: str):
+    x, weight, bias, _ = arguments(7, inputs, outputs)
+    packed = ops.pack_linear(weight, kind)
+    whole = ops.linear(x, packed, bias)
+    random = torch.Generator().manual_seed(outputs)
+    for count in {1, min(outputs, 65), outputs}:
+        taken = torch.randperm(outputs, generator=random)[:count]
+        few = ops.take_outputs(packed, taken.to(torch.int32))
+        assert few.shape == (count, inputs)
+        assert torch.equal(ops.linear(x, few, bias[taken]), whole[:, taken])
+
+
+def test_outputs_that_cannot_be_taken_are_refused():
+    weight = torch.randn(5, 8)
+    packed = ops.pack_linear(weight, "float32")
+    for outputs in ([5], [0, -1]):
+        with pytest.raises(RuntimeError, match=r"there is no output -?\d, weight has 5"):
+            ops.take_outputs(packed, torch.tensor(outputs, dtype=torch.int32))
+    with pytest.raises(RuntimeError, match="outputs is empty"):
+        ops.take_outputs(packed, torch.zeros(0, dtype=torch.int32))
+    with pytest.raises(RuntimeError, match="must have been packed by pack_linear"):
+        ops.take_outputs(weight, torch.zeros(1, dtype=torch.int32))
+
+
 def quantized(x: Tensor) -> Tensor:
     """Rows as int8 keeps them: a scale each, 127 steps to the largest value."""
     scale = x.abs().amax(dim=-1, keepdim=True).double() / 127

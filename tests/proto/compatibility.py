@@ -23,7 +23,11 @@ from google.protobuf import descriptor_pb2
 
 ROOT = Path(__file__).resolve().parents[2]
 RECORD = ROOT / "proto/linnet.v1.binpb"
-PROTOS = ("linnet/v1/bundle.proto", "linnet/v1/text_service.proto")
+PROTOS = (
+    "linnet/v1/admin_service.proto",
+    "linnet/v1/bundle.proto",
+    "linnet/v1/text_service.proto",
+)
 
 FileSet = descriptor_pb2.FileDescriptorSet
 Field = descriptor_pb2.FieldDescriptorProto

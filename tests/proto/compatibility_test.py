@@ -55,7 +55,7 @@ def renumber(field: Any) -> None:
 
 # How the API is broken, and what is said of it.
 BREAKS: dict[str, tuple[Callable[[Any], Any], str]] = {
-    "a file": (lambda f: f.file.pop(), "file linnet/v1/text_service.proto is gone"),
+    "a file": (lambda f: f.file.pop(), "file linnet/v1/admin_service.proto is gone"),
     "a package": (lambda f: setattr(text_service(f), "package", "linnet.v2"), "package linnet.v1"),
     "a message": (lambda f: without(text_service(f).message_type, "Word"), "message Word is gone"),
     "a field": (lambda f: without(request(f).field, "model"), "field model is gone"),

@@ -14,6 +14,8 @@ SHARED = {
     f"linnet.v1.{name}"
     for name in (
         "DecodingOptions.max_target_tokens",
+        "GlossaryTerm.source_end",
+        "GlossaryTerm.target_end",
         "Model.compute_type",
         "Model.description",
         "Model.target_language_code",
@@ -28,6 +30,8 @@ SHARED = {
         "TextPart.segment_index",
         "TranslateResponse.model_version",
         "Word.target_end",
+        "WordLink.source_end",
+        "WordLink.target_end",
     )
 }
 

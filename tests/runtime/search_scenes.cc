@@ -95,8 +95,19 @@ Scene RandomScene(uint32_t seed) {
   const auto pick = [&](int least, int most) {
     return std::uniform_int_distribution<int>(least, most)(random);
   };
+  const int vocabulary = pick(0, 3) == 0 ? pick(250, 600) : pick(6, 20);
+  return RandomScene(random(), vocabulary,
+                     pick(0, 2) == 0 ? MarianSpecial(vocabulary) : SpecialTokens{});
+}
+
+Scene RandomScene(uint32_t seed, int vocabulary, const SpecialTokens& special) {
+  std::mt19937 random(seed);
+  const auto pick = [&](int least, int most) {
+    return std::uniform_int_distribution<int>(least, most)(random);
+  };
   Scene scene;
-  scene.vocabulary = pick(0, 3) == 0 ? pick(250, 600) : pick(6, 20);
+  scene.vocabulary = vocabulary;
+  scene.special = special;
   SearchOptions& options = scene.options;
   options.beam_size = pick(1, 6);
   options.n_best = options.beam_size;
@@ -107,10 +118,9 @@ Scene RandomScene(uint32_t seed) {
   options.no_repeat_ngram_size = std::array{0, 0, 2, 3}[pick(0, 3)];
   options.normalize_scores = pick(0, 3) != 0;
   options.temperature = std::array{1.0f, 1.0f, 0.5f, 1.7f}[pick(0, 3)];
-  if (pick(0, 2) == 0) scene.special = MarianSpecial(scene.vocabulary);
-  for (int i = pick(-4, 3); i > 0; --i) scene.prefix.push_back(pick(3, scene.vocabulary - 2));
-  scene.model = RandomModel(seed, scene.vocabulary, std::array{0.0f, 0.25f, 2.0f}[pick(0, 2)],
-                            static_cast<float>(pick(-1, 4)), scene.special.eos);
+  for (int i = pick(-4, 3); i > 0; --i) scene.prefix.push_back(pick(3, vocabulary - 2));
+  scene.model = RandomModel(seed, vocabulary, std::array{0.0f, 0.25f, 2.0f}[pick(0, 2)],
+                            static_cast<float>(pick(-1, 4)), special.eos);
   return scene;
 }
 

@@ -49,6 +49,8 @@ struct Scene {
 
 // All options of beam search at once, sizes small enough that their edges meet often.
 Scene RandomScene(uint32_t seed);
+// The same for a vocabulary and special tokens that many scenes share.
+Scene RandomScene(uint32_t seed, int vocabulary, const SpecialTokens& special);
 
 std::string Describe(const std::vector<Hypothesis>& hypotheses);
 bool SameBits(const std::vector<Hypothesis>& a, const std::vector<Hypothesis>& b);

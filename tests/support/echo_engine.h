@@ -36,6 +36,7 @@ class EchoEngine : public model::Engine {
     model::TokenId unencodable = -1;
     // More sources than these cannot be encoded at once for want of memory.
     int most_at_once = 1 << 30;
+    bool aligns = true;
     // Says that there is no room, whatever it is asked.
     bool never_has_room = false;
   };
@@ -49,6 +50,7 @@ class EchoEngine : public model::Engine {
     info_.vocabulary_size = options_.vocabulary_size;
     info_.source_vocabulary_size = options_.vocabulary_size;
     info_.limits = options_.limits;
+    info_.aligns = options_.aligns;
   }
 
   const model::EngineInfo& info() const override { return info_; }
@@ -113,6 +115,7 @@ class EchoEngine : public model::Engine {
       } else if (sequence.steps == std::ssize(source) ||
                  sequence.steps > sequence.input.options.max_target_tokens) {
         event.hypotheses = Hypotheses(sequence);
+        if (sequence.input.align) event.attention = Attention(sequence);
         event.finished = true;
       } else if (sequence.input.report_stable) {
         event.stable.assign(source.begin(), source.begin() + sequence.steps);
@@ -153,6 +156,17 @@ class EchoEngine : public model::Engine {
   int64_t Blocks(const model::SequenceInput& input) const {
     const int64_t block = options_.block_tokens;
     return (std::ssize(input.source) + block - 1) / block * block;
+  }
+
+  // Three quarters to the token that is said again, the rest to the one behind it.
+  static std::vector<float> Attention(const Seated& sequence) {
+    const size_t source = sequence.input.source.size();
+    std::vector<float> attention(sequence.steps * source);
+    for (size_t t = 0; t < sequence.steps; ++t) {
+      attention[t * source + t] += 0.75f;
+      attention[t * source + std::min(t + 1, source - 1)] += 0.25f;
+    }
+    return attention;
   }
 
   // Hypothesis i says the same with a score that is i lower.

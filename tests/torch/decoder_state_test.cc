@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <random>
@@ -27,23 +28,31 @@ constexpr TorchEngineOptions kSmall = {
     .compute = ComputeType::kFloat32, .threads = 2, .rows = 40, .memory_tokens = 320};
 
 // One layer of self-attention to the whole target (24 tokens and the end), with neighbouring heads,
-// behind a narrow convolution; `first` and `last` stand at the two ends of step.
-std::string Attentive(const std::string& first = "", const std::string& last = "") {
-  return R"(
+// behind a narrow convolution; `first` and `last` stand at the two ends of step. Bundles of before
+// had no method least_ancestry, and get all columns at every step.
+enum class Columns { kAll, kNeeded };
+
+std::string Attentive(const std::string& first = "", const std::string& last = "",
+                      Columns columns = Columns::kAll) {
+  const bool all = columns == Columns::kAll;
+  return (all ? "" : "def least_ancestry(self) -> int:\n    return 3\n") + std::string(R"(
 def encode(self, source: Tensor, lengths: Tensor) -> List[Tensor]:
     x = torch.embedding(self.embed_source, source)
     return [torch.linear(x, self.memory1).view([x.size(0), x.size(1), 2, 32])]
 
 def step(self, tokens: Tensor, positions: Tensor, ancestry: Tensor, blocks: Tensor, source_lengths: Tensor,
          memory: List[Tensor], state: List[Tensor]) -> Tensor:
-    assert ancestry.size(1) == 25, "the ancestry table has a column for each position of the widest state"
+    assert ancestry.size(1) == )") +
+         (all ? "25" : "max(3, int(torch.max(positions)) + 1)") +
+         R"(, "the ancestry has a column for each position that can be looked at"
 )" + first +
          R"(
+    cache = state[1][:ancestry.size(1)]
     x = torch.embedding(self.embed_target, tokens)
     x = x + linnet.light_conv_step(x, self.target_taps, state[0], positions, ancestry)
     x = x + linnet.source_attention(torch.linear(x, self.query1), memory[0], blocks, source_lengths, 4)
     key_value = torch.linear(x, self.memory2).view([-1, 2, 32])
-    x = x + linnet.self_attention_step(torch.linear(x, self.query2), key_value[:, 0], key_value[:, 1], state[1],
+    x = x + linnet.self_attention_step(torch.linear(x, self.query2), key_value[:, 0], key_value[:, 1], cache,
                                        positions, ancestry, 4, 3)
     logits = torch.linear(torch.tanh(x), self.project, self.bias)
 )" + last +
@@ -110,6 +119,31 @@ TEST(DecoderStateTest, HypothesesOfABeamRememberTheirOwnPastThroughoutTheTarget)
     }
   }
   EXPECT_EQ(longest, TinyModel::kMaxTargetTokens + 1) << "no target filled the state";
+}
+
+// Targets of all lengths come and go: the engine never shows a step more than the longest of them.
+TEST(DecoderStateTest, AStateIsReadAsFarAsTheLongestTargetReachesAndNothingChanges) {
+  auto all = MakeTorchEngine(BundleOf(Attentive()), kSmall);
+  auto needed = MakeTorchEngine(BundleOf(Attentive("", "", Columns::kNeeded)), kSmall);
+  ASSERT_THAT(all, IsOk());
+  ASSERT_THAT(needed, IsOk());
+  std::vector<SequenceInput> inputs;
+  for (int id = 1; id <= 6; ++id) {
+    inputs.push_back(Sequence(id, 2 * id, 1 + id, 2));
+    inputs.back().options.max_target_tokens = id * TinyModel::kMaxTargetTokens / 6;
+  }
+  for (int round = 0; round < 2; ++round) {
+    const auto want = Decode(**all, inputs), got = Decode(**needed, inputs);
+    ASSERT_THAT(got, SizeIs(inputs.size()));
+    for (const auto& [id, hypotheses] : want) {
+      ASSERT_EQ(got.at(id).size(), hypotheses.size());
+      for (size_t i = 0; i < hypotheses.size(); ++i) {
+        EXPECT_EQ(got.at(id)[i].tokens, hypotheses[i].tokens);
+        EXPECT_EQ(got.at(id)[i].token_scores, hypotheses[i].token_scores);
+      }
+    }
+    std::reverse(inputs.begin(), inputs.end());  // other lanes
+  }
 }
 
 TEST(DecoderStateTest, AWideStateIsNotMixedUpByNewcomersInTheSameLanes) {

@@ -68,6 +68,22 @@ def step_best(self, tokens: Tensor, positions: Tensor, ancestry: Tensor, blocks:
     return linnet.best_logits(x, self.project, self.bias, counts, also, temperatures)
 )";
 
+constexpr char kNarrow[] = R"(
+def logits_of(self, features: Tensor) -> Tensor:
+    return linnet.linear(features, self.project, self.bias)
+
+def output_rows(self, tokens: Tensor) -> Tuple[Tensor, Tensor]:
+    return linnet.take_outputs(self.project, tokens), torch.index_select(self.bias, 0, tokens)
+)";
+
+// Not an attention, but what tells one step of one sequence from all others.
+constexpr char kAlign[] = R"(
+def align(self, tokens: Tensor, positions: Tensor, ancestry: Tensor, blocks: Tensor, source_lengths: Tensor,
+          memory: List[Tensor], state: List[Tensor], layer: int) -> Tensor:
+    x = self.features(tokens, positions, ancestry, blocks, source_lengths, memory, state)
+    return x[:, 0:1] + torch.arange(blocks.size(1) * 16).to(x.dtype)
+)";
+
 // Module::define knows torch.*; this adds our operators.
 struct Resolver final : torch::jit::NativeResolver {
   std::shared_ptr<torch::jit::SugaredValue> resolveValue(
@@ -129,7 +145,8 @@ Bundle BundleOf(const std::string& source) {
 }
 
 const Bundle& TinyBundle() {
-  static const Bundle bundle = BundleOf(std::string(kSource) + kPack + kStepBest);
+  static const Bundle bundle =
+      BundleOf(std::string(kSource) + kPack + kStepBest + kNarrow + kAlign);
   return bundle;
 }
 

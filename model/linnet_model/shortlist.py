@@ -1,0 +1,193 @@
+"""linnet-shortlist: which target tokens the tokens of a source can become, learned from pairs of
+texts and put into a bundle.
+
+The table of IBM model 1 (Brown et al. 1993, The Mathematics of Statistical Machine Translation,
+section 4.2) is estimated over the bundle's own tokens; each source token keeps its likeliest target
+tokens and, where both sides have one vocabulary, itself: names stay what they are. The most
+frequent target tokens are allowed in every target. An engine reads the file only where it is told
+to (--shortlist). The bundle's model is not changed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from linnet_model.bundle import print_files, read_manifest, sha256, write_manifest
+from linnet_model.config import ConfigError
+from linnet_model.text_files import DataError, Pair, read_pairs
+from linnet_model.tokenizer import load_tokenizer
+
+FILE = "shortlist.json"
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+Ids = Sequence[int]
+
+
+def token_pairs(pairs: Sequence[tuple[Ids, Ids]], targets: int) -> tuple[Ints, Ints]:
+    """Every source token beside every target token of its pair of texts: keys source * targets +
+    target, and the number of the target's place, which runs through all texts."""
+    keys, places, place = [], [], 0
+    for source, target in pairs:
+        s, t = np.asarray(source, np.int64), np.asarray(target, np.int64)
+        keys.append((s[:, None] * targets + t[None, :]).ravel())
+        places.append(np.tile(np.arange(place, place + len(t)), len(s)))
+        place += len(t)
+    return np.concatenate(keys), np.concatenate(places)
+
+
+def model_one(
+    pairs: Sequence[tuple[Ids, Ids]], targets: int, rounds: int
+) -> tuple[Ints, Ints, Floats]:
+    """Source tokens, target tokens and p(target | source) of all that stand in one pair together,
+    after so many rounds of expectation maximisation; none of the pairs is empty."""
+    keys, places = token_pairs(pairs, targets)
+    known, at = np.unique(keys, return_inverse=True)
+    del keys
+    sources, found = known // targets, known % targets
+    table = np.ones(len(known))
+    for _ in range(rounds):
+        shares = table[at]
+        shares /= np.bincount(places, weights=shares)[places]
+        counts = np.bincount(at, weights=shares, minlength=len(known))
+        table = counts / np.bincount(sources, weights=counts)[sources]
+    return sources, found, table
+
+
+def candidates(
+    table: tuple[Ints, Ints, Floats], most: int, least_probability: float
+) -> dict[int, list[int]]:
+    """Source token -> its likeliest target tokens, at most so many, at least so likely."""
+    sources, targets, probabilities = table
+    kept = probabilities >= least_probability
+    sources, targets, probabilities = sources[kept], targets[kept], probabilities[kept]
+    order = np.lexsort((targets, -probabilities, sources))
+    chosen: dict[int, list[int]] = {}
+    for source, target in zip(sources[order].tolist(), targets[order].tolist(), strict=True):
+        row = chosen.setdefault(source, [])
+        if len(row) < most:
+            row.append(target)
+    return chosen
+
+
+def frequent(targets: Sequence[Ids], count: int, vocabulary: int) -> list[int]:
+    """The `count` most frequent target tokens, of equal ones the lower."""
+    times = np.bincount(np.concatenate([np.asarray(t, np.int64) for t in targets]),
+                        minlength=vocabulary)  # fmt: skip
+    order = np.lexsort((np.arange(vocabulary), -times))[:count]
+    return sorted(int(token) for token in order if times[token] > 0)
+
+
+def add_shortlist(
+    folder: Path, always: Sequence[int], chosen: dict[int, list[int]]
+) -> dict[str, Any]:
+    """Writes the list into the bundle and returns its manifest, which names it."""
+    manifest = read_manifest(folder)
+    vocabulary = manifest["vocabulary"]
+    sources = vocabulary.get("source_size", vocabulary["size"])
+    rows = [chosen.get(source, []) for source in range(sources)]
+    content = {
+        "always": list(always),
+        "counts": [len(row) for row in rows],
+        "candidates": [token for row in rows for token in row],
+    }
+    file = folder / FILE
+    file.write_text(json.dumps(content, separators=(",", ":")) + "\n", encoding="utf-8")
+    entry = {"name": FILE, "bytes": file.stat().st_size, "sha256": sha256(file)}
+    files = [e for e in manifest["files"] if e["name"] != FILE]
+    manifest = {**manifest, "shortlist_file": FILE, "files": [*files, entry]}
+    write_manifest(folder, manifest)
+    return manifest
+
+
+def encoders(folder: Path, manifest: dict[str, Any]) -> tuple[Callable[[str], Ids], ...]:
+    """How the bundle reads sources and targets."""
+    if not manifest.get("source_tokenizer_file"):
+        raise ConfigError(f"{folder} has no tokenizer, so texts cannot be counted for it")
+    for key in ("source_vocabulary_file", "word_tokenizer", "subword_kind"):
+        if manifest.get(key):
+            raise ConfigError(
+                f"{folder} has a {key}: shortlists are learned for SentencePiece models with ids "
+                "of their own alone"
+            )
+    mark = manifest.get("capitals_mark", "")
+    names = (manifest["source_tokenizer_file"], manifest["target_tokenizer_file"])
+    tokenizers = [load_tokenizer(folder / name, mark) for name in names]
+    return tuple(tokenizer.encode for tokenizer in tokenizers)
+
+
+def read_rows(files: Sequence[Path], most: int) -> list[Pair]:
+    """At most so many rows, at even distances. Rows that look broken are left out."""
+    rows = [row for file in files for row in read_pairs(file, mojibake="drop", empty="drop")]
+    chosen = np.linspace(0, len(rows), min(most, len(rows)), endpoint=False)
+    return [rows[int(i)] for i in chosen]
+
+
+def learn(
+    folder: Path, rows: Sequence[Pair], most_tokens: int, options: argparse.Namespace
+) -> dict[str, Any]:
+    """Learns the shortlist of a bundle from pairs of texts, of those that are short enough."""
+    manifest = read_manifest(folder)
+    encode_source, encode_target = encoders(folder, manifest)
+    eos, size = manifest["vocabulary"]["eos_id"], manifest["vocabulary"]["size"]
+    pairs = []
+    for row in rows:
+        source, target = [*encode_source(row.source), eos], encode_target(row.target)
+        if len(source) <= most_tokens and 0 < len(target) <= most_tokens:
+            pairs.append((source, target))
+    if not pairs:
+        raise ConfigError(f"none of {len(rows)} pairs has at most {most_tokens} tokens a side")
+    always = frequent([target for _, target in pairs], options.frequent, size)
+    chosen = candidates(
+        model_one(pairs, size, options.rounds), options.candidates, options.probability
+    )
+    if manifest["source_tokenizer_file"] == manifest["target_tokenizer_file"]:
+        for token in range(size):
+            chosen[token] = list(dict.fromkeys([*chosen.get(token, []), token]))
+    return add_shortlist(folder, always, chosen)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(
+        prog="linnet-shortlist",
+        description=(__doc__ or "").split(": ", 1)[1],
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add = parser.add_argument
+    add("--bundle", type=Path, required=True, metavar="DIR", help="folder of the bundle, changed")
+    add("--pairs", type=Path, required=True, action="append", metavar="FILE",
+        help="a .tsv of source, target and domain, plain or compressed (repeatable)")  # fmt: skip
+    add("--sentences", type=int, default=100_000, metavar="N",
+        help="pairs that are used at most, spread over the files; 100,000 of 25 tokens take 3 GB "
+        "of memory [%(default)s]")  # fmt: skip
+    add("--tokens", type=int, default=60, metavar="N",
+        help="longer sides are left out [%(default)s]")  # fmt: skip
+    add("--rounds", type=int, default=4, metavar="N",
+        help="of expectation maximisation [%(default)s]")  # fmt: skip
+    add("--candidates", type=int, default=50, metavar="N",
+        help="target tokens of a source token at most [%(default)s]")  # fmt: skip
+    add("--probability", type=float, default=0.001, metavar="P",
+        help="that a candidate has at least [%(default)s]")  # fmt: skip
+    add("--frequent", type=int, default=200, metavar="N",
+        help="target tokens that every target may hold [%(default)s]")  # fmt: skip
+    options = parser.parse_args(arguments)
+    try:
+        rows = read_rows(options.pairs, options.sentences)
+        manifest = learn(options.bundle, rows, options.tokens, options)
+    except (ConfigError, DataError) as error:
+        print(f"linnet-shortlist: {error}", file=sys.stderr)
+        return 1
+    print_files(manifest)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,34 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include "model/ops/params.h"
+
+// torch.ops.linnet:
+//   add_norm(Tensor x, Tensor residual, Tensor weight, Tensor bias) -> Tensor
+//
+// The end of a block: y = layer_norm(x + residual), with the variance's 1e-5, as one launch where
+// torch has two. The sum is not rounded in between.
+//
+//   y[.., c] = (s[.., c] - mean) / sqrt(variance + 1e-5) * weight[c] + bias[c],   s = x + residual,
+//   mean and variance over the last dimension
+//
+//   x, residual   [.., C]   float32, bfloat16 or (CUDA) float16; C >= 1
+//   weight, bias  [C]       type of x
+//   returns       [.., C]   type of x, contiguous; sums in float32
+//
+// linear (linear.h) ends with it on CUDA. Has no gradient, and says so. Throws c10::Error if a
+// shape, type or device does not fit. Source: Ba et al. 2016, Layer Normalization.
+namespace linnet::ops {
+
+using AddNormKernel = void (*)(const AddNormParams& params);
+
+// Checks, unpacks and runs; the device libraries register this.
+at::Tensor AddNorm(const at::Tensor& x, const at::Tensor& residual, const at::Tensor& weight,
+                   const at::Tensor& bias, AddNormKernel kernel);
+
+// Through the dispatcher.
+at::Tensor CallAddNorm(const at::Tensor& x, const at::Tensor& residual, const at::Tensor& weight,
+                       const at::Tensor& bias);
+
+}  // namespace linnet::ops

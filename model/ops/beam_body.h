@@ -1,0 +1,219 @@
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+
+#include "model/ops/beam_params.h"
+
+// The beam search of one sequence, written once: the CPU runs it on one thread, CUDA on the threads
+// of a block. What it computes is what model/runtime's BeamSearch computes, bit for bit, given the
+// same logits and normalizers.
+#ifdef __CUDACC__
+#define LINNET_BOTH __host__ __device__ inline
+#else
+#define LINNET_BOTH inline
+#endif
+
+namespace linnet::ops {
+
+// The threads that work on one search together: thread `index` of `size`, and a barrier. This is a
+// team of one.
+struct SingleThread {
+  LINNET_BOTH int index() const { return 0; }
+  LINNET_BOTH int size() const { return 1; }
+  LINNET_BOTH void Sync() const {}
+};
+
+LINNET_BOTH const BeamPlan& PlanOf(const int32_t* plan, int64_t stride, int64_t number) {
+  return *reinterpret_cast<const BeamPlan*>(plan + number * stride);
+}
+
+// Hypotheses of the search that take part in the step: 0 once it has ended, which whoever makes the
+// plans hears later.
+LINNET_BOTH int LiveOf(const BeamPlan& plan, const BeamTables& tables) {
+  return plan.position == 0 ? 1 : tables.counts[2 * plan.lanes[0]];
+}
+
+LINNET_BOTH const int32_t* HistoryOf(const BeamTables& tables, int32_t position, int32_t lane) {
+  return tables.history + ((position % 2) * tables.lanes + lane) * tables.longest;
+}
+
+// Does the n-gram that starts at `begin` differ from the one that is to come in its last token
+// alone? `size` tokens of history are there, begin <= size - n.
+LINNET_BOTH bool StartsRepeat(const int32_t* history, int size, int n, int begin) {
+  for (int i = 0; i < n - 1; ++i) {
+    if (history[begin + i] != history[size - (n - 1) + i]) return false;
+  }
+  return true;
+}
+
+// Forbidden, or among the row's candidates in a way of its own, for every hypothesis of the search.
+LINNET_BOTH bool IsSetAside(const BeamPlan& plan, const BeamSpecialTokens& special, int32_t token) {
+  return token == special.pad || (token == special.eos && plan.may_end == 0) ||
+         (token == special.unk && plan.unknown_penalty != 0);
+}
+
+// The token whose logit counts whether it is high or not, or -1.
+LINNET_BOTH int32_t AlsoOf(const BeamPlan& plan, const BeamSpecialTokens& special) {
+  if (plan.forced >= 0) return plan.forced;
+  const bool competes = plan.unknown_penalty != 0 && special.unk != special.pad &&
+                        (special.unk != special.eos || plan.may_end != 0);
+  return competes ? special.unk : -1;
+}
+
+// What the row feeds the model: a hypothesis's, or nobody's.
+template <class Team>
+LINNET_BOTH void FillRow(const BeamInputsParams& p, int64_t row, const Team& team) {
+  const int32_t number = PlanOf(p.plan, p.plan_stride, row).search;
+  const BeamPlan* plan = number < 0 ? nullptr : &PlanOf(p.plan, p.plan_stride, number);
+  const int i = plan == nullptr ? 0 : static_cast<int>(row) - plan->first_row;
+  const bool idle = plan == nullptr || i >= LiveOf(*plan, p.tables);
+  const int32_t lane = idle ? -1 : plan->lanes[i];
+  if (team.index() == 0) {
+    p.tokens[row] = idle ? 0 : plan->position == 0 ? p.special.start : p.tables.tokens[lane];
+    p.positions[row] = idle ? 0 : plan->position;
+    p.source_lengths[row] = idle ? 0 : plan->source_tokens;
+  }
+  for (int64_t j = team.index(); j < p.tables.reach; j += team.size()) {
+    // At position 0 nothing but its own entry is read.
+    p.ancestry[row * p.tables.reach + j] =
+        idle || plan->position == 0 ? lane : p.tables.ancestry[lane * p.tables.reach + j];
+  }
+  const int32_t* blocks = p.plan + (idle ? 0 : number) * p.plan_stride + kPlanWords;
+  for (int64_t j = team.index(); j < p.row_blocks; j += team.size()) {
+    p.blocks[row * p.row_blocks + j] = idle ? 0 : blocks[j];
+  }
+}
+
+struct BeamCandidate {
+  float sum, log_probability, logit;
+  int32_t parent, token;  // token -1: none
+};
+
+// The order of model/runtime/candidates.h.
+LINNET_BOTH bool Better(const BeamCandidate& a, const BeamCandidate& b) {
+  if (a.sum != b.sum) return a.sum > b.sum;
+  if (a.parent != b.parent) return a.parent < b.parent;
+  if (a.logit != b.logit) return a.logit > b.logit;
+  return a.token < b.token;
+}
+
+// What a team shares while it works on a search.
+struct BeamScratch {
+  BeamCandidate all[kMostBeam * (kMostFound + 1)];
+  BeamCandidate best[kMostFound];
+  BeamEntry next[kMostBeam];
+  int live, ended;
+};
+
+LINNET_BOTH bool IsFinite(float value) { return value - value == 0; }
+
+// Candidate number `at` of hypothesis i: one of the found ones, or behind them the one apart.
+LINNET_BOTH BeamCandidate CandidateOf(const BeamStepParams& p, const BeamPlan& plan, int i,
+                                      int at) {
+  const int64_t row = plan.first_row + i;
+  const bool apart = at == 2 * plan.beam;
+  BeamCandidate candidate = {0, 0, 0, i, -1};
+  candidate.token = apart              ? AlsoOf(plan, p.special)
+                    : plan.forced >= 0 ? -1
+                                       : p.found_tokens[row * kMostFound + at];
+  if (candidate.token < 0) return candidate;
+  candidate.logit = apart ? p.also[row] : p.found[row * kMostFound + at];
+  const float penalty = candidate.token == p.special.unk ? plan.unknown_penalty : 0.0f;
+  candidate.log_probability = candidate.logit / plan.temperature - p.log_normalizers[row] - penalty;
+  const float sum = plan.position == 0 ? 0.0f : p.tables.sums[plan.lanes[i]];
+  candidate.sum = sum + candidate.log_probability;
+  if (!IsFinite(candidate.sum)) candidate.token = -1;
+  return candidate;
+}
+
+// Ends hypotheses and picks those that go on, from s.best: fairseq's rules (BeamSearch::Advance).
+// By one thread. `record` is the search's first row.
+LINNET_BOTH void PickNext(const BeamPlan& plan, const BeamSpecialTokens& special, BeamScratch& s,
+                          BeamRecord* record) {
+  int live = 0, ended_now = 0;
+  for (int rank = 0; rank < 2 * plan.beam && s.best[rank].token >= 0; ++rank) {
+    const BeamCandidate& candidate = s.best[rank];
+    const BeamEntry entry = {candidate.parent, candidate.token, candidate.log_probability,
+                             candidate.sum};
+    if (candidate.token == special.eos) {
+      if (rank < plan.beam && s.ended + ended_now < plan.beam) record[ended_now++].ended = entry;
+    } else if (live < plan.beam) {
+      s.next[live++] = entry;
+    }
+  }
+  s.ended += ended_now;
+  if (live == 0 && s.ended == 0) record[0].ended.token = kNothingPossible;
+  s.live = s.ended == plan.beam ? 0 : live;
+  for (int i = 0; i < s.live; ++i) record[i].next = s.next[i];
+}
+
+// One step of search `number`: from its rows' candidates to its tables and its part of the record.
+// Of each pair of lines between two barriers, none reads what the other writes.
+template <class Team>
+LINNET_BOTH void AdvanceSearch(const BeamStepParams& p, int64_t number, BeamScratch& s,
+                               const Team& team) {
+  const BeamPlan& plan = PlanOf(p.plan, p.plan_stride, number);
+  if (plan.beam == 0) return;
+  BeamRecord* record = p.record + plan.first_row;
+  const BeamEntry nothing = {0, kNoEntry, 0.0f, 0.0f};
+  const int live = LiveOf(plan, p.tables);
+  int32_t* counts = p.tables.counts + 2 * plan.lanes[0];
+  int broken = live;  // the first row without probabilities
+  for (int i = live - 1; i >= 0; --i) {
+    if (!IsFinite(p.log_normalizers[plan.first_row + i])) broken = i;
+  }
+  const int each = 2 * plan.beam + 1;
+  const int total = broken < live ? 0 : live * each;
+  for (int i = team.index(); i < plan.beam; i += team.size()) record[i] = {nothing, nothing};
+  for (int i = team.index(); i < 2 * plan.beam; i += team.size()) s.best[i].token = -1;
+  for (int i = team.index(); i < total; i += team.size()) {
+    s.all[i] = CandidateOf(p, plan, i / each, i % each);
+  }
+  if (team.index() == 0) s.ended = plan.position == 0 ? 0 : counts[1];
+  team.Sync();
+  if (live == 0) return;
+
+  // A candidate's place among the best is the number of those that are better: no two are equal.
+  for (int i = team.index(); i < total; i += team.size()) {
+    if (s.all[i].token < 0) continue;
+    int rank = 0;
+    for (int j = 0; j < total; ++j) rank += s.all[j].token >= 0 && Better(s.all[j], s.all[i]);
+    if (rank < 2 * plan.beam) s.best[rank] = s.all[i];
+  }
+  team.Sync();
+
+  if (team.index() == 0) {
+    if (broken < live) {
+      s.live = 0;
+      record[0].ended = {broken, kNoProbabilities, p.log_normalizers[plan.first_row + broken], 0};
+    } else {
+      PickNext(plan, p.special, s, record);
+    }
+    counts[0] = s.live;
+    counts[1] = s.ended;
+  }
+  team.Sync();
+
+  const int64_t reach = p.tables.reach;
+  for (int64_t at = team.index(); at < s.live * reach; at += team.size()) {
+    const int64_t i = at / reach, j = at % reach;
+    const int32_t lane = plan.lanes[i];
+    const int64_t parent_row = plan.first_row + s.next[i].parent;
+    p.tables.ancestry[lane * reach + j] = j == 0 ? lane : p.ancestry[parent_row * reach + j - 1];
+    if (j > 0) continue;
+    p.tables.tokens[lane] = s.next[i].token;
+    p.tables.sums[lane] = s.next[i].sum;
+  }
+  if (plan.ngram == 0) return;
+  const int64_t grown = plan.position + 2;  // entries of a history, the start token among them
+  for (int64_t at = team.index(); at < s.live * grown; at += team.size()) {
+    const int64_t i = at / grown, j = at % grown;
+    int32_t* to = const_cast<int32_t*>(HistoryOf(p.tables, plan.position + 1, plan.lanes[i]));
+    to[j] = j == grown - 1 ? s.next[i].token
+            : j == 0       ? p.special.start
+                           : HistoryOf(p.tables, plan.position, plan.lanes[s.next[i].parent])[j];
+  }
+}
+
+}  // namespace linnet::ops

@@ -1,0 +1,231 @@
+#include "model/ops/beam_search.h"
+
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/zeros.h>
+#include <torch/library.h>
+
+#include <tuple>
+
+#include "model/ops/checks.h"
+
+namespace linnet::ops {
+namespace {
+
+constexpr const char* kTableNames[] = {"tables[0] (tokens)", "tables[1] (sums)",
+                                       "tables[2] (ancestry)", "tables[3] (history)",
+                                       "tables[4] (counts)"};
+
+BeamTables Unpack(const char* op, const at::Tensor& plan, at::TensorList tables) {
+  TORCH_CHECK(tables.size() == 5, op, ": ", tables.size(), " tables were given, it needs 5");
+  constexpr int64_t kRanks[] = {1, 1, 2, 3, 2};
+  for (size_t i = 0; i < 5; ++i) {
+    const NamedTensor table = {kTableNames[i], tables[i]};
+    CheckRank(op, table, kRanks[i], "(beam_search.h)");
+    CheckContiguous(op, table, "it is changed in place");
+    TORCH_CHECK(tables[i].scalar_type() == (i == 1 ? at::kFloat : at::kInt), op, ": ",
+                kTableNames[i], " is ", tables[i].scalar_type());
+    TORCH_CHECK(tables[i].device() == plan.device(), op, ": ", kTableNames[i], " is on ",
+                tables[i].device(), ", plan on ", plan.device(), "; both need one device");
+  }
+  const int64_t lanes = tables[0].size(0);
+  CheckSize(op, {kTableNames[1], tables[1]}, 0, "L", lanes, "tokens");
+  CheckSize(op, {kTableNames[2], tables[2]}, 0, "L", lanes, "tokens");
+  CheckSize(op, {kTableNames[3], tables[3]}, 0, "halves", 2, "the contract");
+  CheckSize(op, {kTableNames[3], tables[3]}, 1, "L", lanes, "tokens");
+  CheckSize(op, {kTableNames[4], tables[4]}, 0, "L", lanes, "tokens");
+  CheckSize(op, {kTableNames[4], tables[4]}, 1, "counts", 2, "the contract");
+  TORCH_CHECK(tables[3].size(2) <= kMostHistory, op, ": ", kTableNames[3], " has ",
+              tables[3].size(2), " entries a lane, it may have ", kMostHistory);
+  return {.tokens = tables[0].mutable_data_ptr<int32_t>(),
+          .sums = tables[1].mutable_data_ptr<float>(),
+          .ancestry = tables[2].mutable_data_ptr<int32_t>(),
+          .history = tables[3].mutable_data_ptr<int32_t>(),
+          .counts = tables[4].mutable_data_ptr<int32_t>(),
+          .lanes = lanes,
+          .reach = tables[2].size(1),
+          .longest = tables[3].size(2)};
+}
+
+void CheckInRange(const char* op, int64_t number, const char* what, int64_t value, int64_t least,
+                  int64_t most) {
+  TORCH_CHECK(least <= value && value <= most, op, ": plan of search ", number, ": ", what, " is ",
+              value, ", it must be between ", least, " and ", most);
+}
+
+// The values of a plan that lies on the CPU. vocabulary: -1 if it is not known.
+void CheckPlan(const char* op, const at::Tensor& plan, const BeamTables& tables,
+               int64_t vocabulary) {
+  const int64_t rows = plan.size(0);
+  for (int64_t r = 0; r < rows; ++r) {
+    const int32_t* words = plan.const_data_ptr<int32_t>() + r * plan.size(1);
+    const BeamPlan& own = *reinterpret_cast<const BeamPlan*>(words);
+    CheckInRange(op, r, "search", own.search, -1, rows - 1);
+    CheckInRange(op, r, "beam", own.beam, 0, kMostBeam);
+    if (own.search >= 0) {
+      const BeamPlan& search = *reinterpret_cast<const BeamPlan*>(plan.const_data_ptr<int32_t>() +
+                                                                  own.search * plan.size(1));
+      CheckInRange(op, own.search, "a row's place in the beam", r - search.first_row, 0,
+                   search.beam - 1);
+    }
+    if (own.beam == 0) continue;
+    CheckInRange(op, r, "first_row", own.first_row, 0, rows - own.beam);
+    CheckInRange(op, r, "position", own.position, 0,
+                 own.ngram > 0 ? tables.longest - 2 : (int64_t{1} << 30));
+    CheckInRange(op, r, "ngram", own.ngram, 0, int64_t{1} << 30);
+    if (vocabulary >= 0) CheckInRange(op, r, "forced", own.forced, -1, vocabulary - 1);
+    for (int i = 0; i < own.beam; ++i) {
+      CheckInRange(op, r, "a lane", own.lanes[i], 0, tables.lanes - 1);
+    }
+    TORCH_CHECK(own.temperature > 0, op, ": plan of search ", r, ": temperature is ",
+                own.temperature, ", it must be above 0");
+  }
+}
+
+void CheckPlanTensor(const char* op, const at::Tensor& plan, int64_t least_width) {
+  CheckRank(op, {"plan", plan}, 2, "[R, words]");
+  CheckContiguous(op, {"plan", plan}, "its rows are structs");
+  TORCH_CHECK(plan.scalar_type() == at::kInt, op, ": plan is ", plan.scalar_type(),
+              ", needs int32");
+  TORCH_CHECK(plan.size(1) >= least_width, op, ": plan has ", plan.size(1), " words a row, needs ",
+              least_width);
+}
+
+BeamSpecialTokens Special(const char* op, at::IntArrayRef special) {
+  TORCH_CHECK(special.size() == 4, op, ": special has ", special.size(),
+              " tokens, needs 4: start, pad, eos, unk");
+  const auto token = [&](int i) { return static_cast<int32_t>(special[i]); };
+  return {token(0), token(1), token(2), token(3)};
+}
+
+using Rows = std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor, at::Tensor>;
+
+Rows BeamInputsCpuOp(const at::Tensor& plan, at::TensorList tables, at::IntArrayRef special,
+                     int64_t row_blocks) {
+  const StepRows rows = BeamInputs(plan, tables, special, row_blocks, BeamInputsCpu);
+  return {rows.tokens, rows.positions, rows.ancestry, rows.blocks, rows.source_lengths};
+}
+
+void BeamStepCpuOp(const at::Tensor& plan, const at::Tensor& logits, const at::Tensor& ancestry,
+                   at::TensorList tables, at::IntArrayRef special, at::Tensor& record) {
+  TORCH_CHECK(logits.scalar_type() == at::kFloat, "beam_step: logits are ", logits.scalar_type(),
+              ", on the CPU they must be float32");
+  BeamStep(plan, logits, ancestry, tables, special, record, BeamStepCpu);
+}
+
+}  // namespace
+
+StepRows BeamInputs(const at::Tensor& plan, at::TensorList tables, at::IntArrayRef special,
+                    int64_t row_blocks, BeamInputsKernel kernel) {
+  constexpr char kOp[] = "beam_inputs";
+  TORCH_CHECK(row_blocks >= 1, kOp, ": row_blocks is ", row_blocks, ", it must be at least 1");
+  CheckPlanTensor(kOp, plan, kPlanWords + row_blocks);
+  const BeamTables unpacked = Unpack(kOp, plan, tables);
+  if (plan.is_cpu()) CheckPlan(kOp, plan, unpacked, -1);
+  const int64_t rows = plan.size(0);
+  const auto ints = plan.options();
+  StepRows out = {.tokens = at::empty({rows}, ints.dtype(at::kLong)),
+                  .positions = at::empty({rows}, ints),
+                  .ancestry = at::empty({rows, unpacked.reach}, ints),
+                  .blocks = at::empty({rows, row_blocks}, ints),
+                  .source_lengths = at::empty({rows}, ints)};
+  if (rows == 0) return out;
+  kernel({.plan = plan.const_data_ptr<int32_t>(),
+          .tables = unpacked,
+          .special = Special(kOp, special),
+          .tokens = out.tokens.mutable_data_ptr<int64_t>(),
+          .positions = out.positions.mutable_data_ptr<int32_t>(),
+          .ancestry = out.ancestry.mutable_data_ptr<int32_t>(),
+          .blocks = out.blocks.mutable_data_ptr<int32_t>(),
+          .source_lengths = out.source_lengths.mutable_data_ptr<int32_t>(),
+          .rows = rows,
+          .plan_stride = plan.size(1),
+          .row_blocks = row_blocks});
+  return out;
+}
+
+void BeamStep(const at::Tensor& plan, const at::Tensor& logits, const at::Tensor& ancestry,
+              at::TensorList tables, at::IntArrayRef special, at::Tensor& record,
+              BeamStepKernel kernel) {
+  constexpr char kOp[] = "beam_step";
+  CheckPlanTensor(kOp, plan, kPlanWords);
+  const BeamTables unpacked = Unpack(kOp, plan, tables);
+  const int64_t rows = plan.size(0);
+  CheckFloats(kOp, {{"logits", logits}});
+  CheckRank(kOp, {"logits", logits}, 2, "[R, V]");
+  CheckSize(kOp, {"logits", logits}, 0, "R", rows, "plan");
+  CheckContiguous(kOp, {"logits", logits}, "it is too large to be copied at each step");
+  CheckIndices(kOp, {"plan", plan}, {{"ancestry", ancestry}, {"record", record}});
+  CheckRank(kOp, {"ancestry", ancestry}, 2, "[R, A]");
+  CheckSize(kOp, {"ancestry", ancestry}, 0, "R", rows, "plan");
+  CheckSize(kOp, {"ancestry", ancestry}, 1, "A", unpacked.reach, "tables");
+  CheckContiguous(kOp, {"ancestry", ancestry}, "beam_inputs made it so");
+  CheckRank(kOp, {"record", record}, 2, "[R, words]");
+  CheckSize(kOp, {"record", record}, 0, "R", rows, "plan");
+  CheckSize(kOp, {"record", record}, 1, "words", kRecordWords, "the contract");
+  CheckContiguous(kOp, {"record", record}, "it is changed in place");
+  if (plan.is_cpu()) CheckPlan(kOp, plan, unpacked, logits.size(1));
+  if (rows == 0) return;
+  const auto floats = logits.options().dtype(at::kFloat);
+  at::Tensor found = at::empty({rows, kMostFound}, floats);
+  at::Tensor found_tokens = at::empty({rows, kMostFound}, plan.options());
+  at::Tensor also = at::empty({rows}, floats);
+  at::Tensor log_normalizers = at::empty({rows}, floats);
+  kernel({.plan = plan.const_data_ptr<int32_t>(),
+          .tables = unpacked,
+          .special = Special(kOp, special),
+          .type = FloatTypeOf(logits),
+          .logits = logits.const_data_ptr(),
+          .ancestry = ancestry.const_data_ptr<int32_t>(),
+          .record = reinterpret_cast<BeamRecord*>(record.mutable_data_ptr<int32_t>()),
+          .found = found.mutable_data_ptr<float>(),
+          .found_tokens = found_tokens.mutable_data_ptr<int32_t>(),
+          .also = also.mutable_data_ptr<float>(),
+          .log_normalizers = log_normalizers.mutable_data_ptr<float>(),
+          .rows = rows,
+          .plan_stride = plan.size(1),
+          .vocabulary = logits.size(1)});
+}
+
+StepRows CallBeamInputs(const at::Tensor& plan, at::TensorList tables, at::IntArrayRef special,
+                        int64_t row_blocks) {
+  static const auto op = c10::Dispatcher::singleton()
+                             .findSchemaOrThrow("linnet::beam_inputs", "")
+                             .typed<decltype(BeamInputsCpuOp)>();
+  auto [tokens, positions, ancestry, blocks, source_lengths] =
+      op.call(plan, tables, special, row_blocks);
+  return {std::move(tokens), std::move(positions), std::move(ancestry), std::move(blocks),
+          std::move(source_lengths)};
+}
+
+void CallBeamStep(const at::Tensor& plan, const at::Tensor& logits, const at::Tensor& ancestry,
+                  at::TensorList tables, at::IntArrayRef special, at::Tensor& record) {
+  static const auto op = c10::Dispatcher::singleton()
+                             .findSchemaOrThrow("linnet::beam_step", "")
+                             .typed<decltype(BeamStepCpuOp)>();
+  op.call(plan, logits, ancestry, tables, special, record);
+}
+
+std::vector<at::Tensor> NewBeamTables(int64_t lanes, int64_t reach, int64_t longest,
+                                      at::Device device) {
+  const auto ints = at::TensorOptions(device).dtype(at::kInt);
+  return {at::zeros({lanes}, ints), at::zeros({lanes}, ints.dtype(at::kFloat)),
+          at::zeros({lanes, reach}, ints), at::zeros({2, lanes, longest}, ints),
+          at::zeros({lanes, 2}, ints)};
+}
+
+TORCH_LIBRARY_FRAGMENT(linnet, m) {
+  m.def(
+      "beam_inputs(Tensor plan, Tensor[] tables, int[] special, int row_blocks) -> "
+      "(Tensor tokens, Tensor positions, Tensor ancestry, Tensor blocks, Tensor source_lengths)");
+  m.def(
+      "beam_step(Tensor plan, Tensor logits, Tensor ancestry, Tensor(a!)[] tables, int[] special, "
+      "Tensor(b!) record) -> ()");
+}
+
+TORCH_LIBRARY_IMPL(linnet, CPU, m) {
+  m.impl("beam_inputs", BeamInputsCpuOp);
+  m.impl("beam_step", BeamStepCpuOp);
+}
+
+}  // namespace linnet::ops

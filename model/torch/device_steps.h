@@ -1,0 +1,106 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <c10/core/Stream.h>
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "model/ops/beam_search.h"
+#include "model/ops/graph.h"
+#include "model/runtime/engine.h"
+#include "model/torch/device_order.h"
+#include "model/torch/scripted_model.h"
+
+namespace linnet::model {
+
+// One sequence's part in a step.
+struct DeviceTurn {
+  const BeamSearch* search;  // that follows; nothing but what is forced is asked of it
+  const SearchOptions* options;
+  int position;  // steps launched before this one, heard of or not
+  int source_tokens;
+  std::span<const int32_t> lanes, blocks;
+};
+
+// Decoder steps whose searches run beside the model (ops/beam_search.h).
+//
+// Launch gives the device a step and returns at once; Wait brings the record of the oldest step
+// that was not waited for. Whoever launches a step before he waits for the one before keeps the
+// device busy: a step needs nothing of the host that the host does not know beforehand. A step is
+// one copy in, the plan; one graph, or its kernels one by one where there is no graph for that many
+// rows; and one copy out, the record.
+//
+// Rows are filled up to the next size for which a graph was recorded. Works on the CPU as well,
+// without graphs and streams: by that it is tested.
+class DeviceSteps {
+ public:
+  // Steps that may be launched and not waited for.
+  static constexpr int kMostInFlight = 2;
+
+  // `model`, `memory` and `state` outlive it.
+  DeviceSteps(ScriptedModel& model, const EngineInfo& info, int reach, int row_blocks,
+              const std::vector<at::Tensor>& memory, const std::vector<at::Tensor>& state);
+
+  ~DeviceSteps();
+  DeviceSteps(const DeviceSteps&) = delete;
+  DeviceSteps& operator=(const DeviceSteps&) = delete;
+
+  // Is the sequence's target searched here? Not if it is drawn, if it has constraints, or if its
+  // beam is wider than ops::kMostBeam.
+  static bool Takes(const SequenceInput& sequence);
+
+  // Runs a step of every size with nobody in it and, if `graphs`, records it. Where recording fails
+  // steps are launched kernel by kernel, and graphs() says why.
+  void Prepare(bool graphs);
+  // "25 graphs", or why there are none.
+  const std::string& graphs() const { return graphs_said_; }
+
+  // In flight are less than kMostInFlight; the turns' lanes are different and no more than rows.
+  void Launch(std::span<const DeviceTurn> turns);
+  int in_flight() const { return static_cast<int>(launched_ - heard_); }
+  // A record for each lane of each turn, in their order. Valid until the next but one Launch.
+  std::span<const ops::BeamRecord> Wait();
+
+  const c10::Stream& stream() const { return stream_; }
+
+ private:
+  // What travels, by turns: one is filled while the device may still read the other.
+  struct Slot {
+    at::Tensor plan, record;  // pinned
+    Mark done;
+    int rows = 0;
+  };
+
+  void WaitForDevice() const;
+  int SizeFor(int rows) const;
+  void Fill(std::span<const DeviceTurn> turns, int size, at::Tensor& plan) const;
+  void Run(int size);
+
+  ScriptedModel& model_;
+  const std::vector<at::Tensor>&memory_, &state_;
+  int most_rows_, row_blocks_;
+  std::vector<int64_t> special_;
+  c10::Stream stream_;
+  std::vector<at::Tensor> tables_;
+  at::Tensor plan_, record_;  // on the device, of the largest size; smaller steps use their front
+  std::unique_ptr<ops::GraphRecorder> recorder_;
+  std::map<int, std::unique_ptr<ops::Graph>> graphs_;  // by size
+  std::string graphs_said_ = "not prepared";
+  std::array<Slot, kMostInFlight> slots_;
+  int64_t launched_ = 0, heard_ = 0;
+};
+
+// Lets the search follow its part of a record. InternalError if it has failed.
+absl::Status FollowRecord(std::span<const ops::BeamRecord> record, BeamSearch& search);
+
+// 1 … 8 rows and from there four sizes per octave, up to `most`, which is the last one.
+std::vector<int> StepSizes(int most);
+
+}  // namespace linnet::model

@@ -1,0 +1,74 @@
+"""Targets that are to contain phrases, in the same batch as others."""
+
+from __future__ import annotations
+
+import random
+
+from decode_lines import EOS, SOURCES, line
+
+
+def constrained(seed: int, phrases: int, **options) -> dict:
+    draw = random.Random(seed)
+    wanted = [[draw.randrange(4, 600) for _ in range(draw.randrange(1, 4))] for _ in range(phrases)]
+    return line(seed, 9, beam_size=4, n_best=4, max_target_tokens=24, **options) | {
+        "constraint_ids": wanted
+    }
+
+
+LINES = [constrained(seed, 1 + seed % 4) for seed in range(8)]
+
+
+def contains(ids: list[int], phrase: list[int]) -> bool:
+    return any(ids[i : i + len(phrase)] == phrase for i in range(len(ids)))
+
+
+def test_phrases_are_in_every_answer(decode):
+    for asked, hypotheses in zip(LINES, decode(LINES), strict=True):
+        for h in hypotheses[:1]:
+            assert all(contains(h["ids"], phrase) for phrase in asked["constraint_ids"])
+            assert h["ids"][-1] == EOS
+    plain = decode([{k: v for k, v in asked.items() if k != "constraint_ids"} for asked in LINES])
+    assert any(
+        not contains(best[0]["ids"], phrase)
+        for asked, best in zip(LINES, plain, strict=True)
+        for phrase in asked["constraint_ids"]
+    ), "the model says all of it anyway"
+
+
+def test_company_and_threads_change_nothing_for_them_nor_they_for_others(decode):
+    mixed = [x for pair in zip(LINES, SOURCES, strict=True) for x in pair]
+    mixed[2] = mixed[2] | {"align": True}
+    alone = decode(mixed, "--batch", "1")
+    assert decode(mixed, "--batch", "7") == alone
+    assert decode(mixed, "--batch", "16", threads=1) == alone
+    assert alone[1::2] == decode(SOURCES)
+
+
+def test_none_is_no_constraint(decode):
+    assert decode([SOURCES[1] | {"constraint_ids": []}]) == decode(SOURCES[1:2])
+
+
+BAD = [
+    ({"constraint_ids": [[]]}, "a constraint is empty"),
+    ({"constraint_ids": [9]}, "constraint_ids[0] is 9, it must be a list of token ids"),
+    ({"constraint_ids": [[600]]}, "constraint token 600 is outside the vocabulary of 600 tokens"),
+    ({"constraint_ids": [[9, EOS]]}, "constraint token 2 is the end token"),
+    ({"constraint_ids": [[3]]}, "a constraint contains the unknown token"),
+    ({"constraint_ids": [[9]] * 33}, "33 constraints are given, at most 32"),
+    ({"constraint_ids": [[9] * 13]}, "13 tokens together, max_target_tokens is 12"),
+    ({"constraint_ids": [[9]], "target_ids": [9, EOS]}, "nothing is searched"),
+    ({"constraint_ids": [[9]], "options": {"seed": 1}}, "drawn targets"),
+    ({"constraint_ids": [[9]], "options": {"beam_size": 1}}, "it must be at least 2"),
+    ({"align": 1}, "align is 1, it must be true or false"),
+]
+
+
+def test_what_cannot_be_followed_is_refused_with_a_reason(run, bundle):
+    lines = []
+    for bad, _ in BAD:
+        asked = line(1)
+        lines.append(asked | bad | {"options": asked["options"] | bad.get("options", {})})
+    done = run(bundle, lines=lines)
+    assert done.status == 1
+    for (bad, message), answer in zip(BAD, done.answers, strict=True):
+        assert message in answer["error"]["message"], bad

@@ -1,0 +1,37 @@
+"""linnet-decode --search device: what the host's search prints, to the byte, with every mixer."""
+
+import random
+
+import pytest
+
+VOCABULARY = 97
+MIXERS = ("dynamic", "light", "depthwise", "dilated", "self_attention", "csan_1d", "csan_2d")
+
+
+def any_lines(count: int) -> list[dict]:
+    """Searches of all kinds; the drawn ones are the host's, in steps beside those of the device."""
+    rng = random.Random(1)
+    lines = []
+    for i in range(count):
+        options = {"beam_size": rng.randint(1, 6), "n_best": 1}
+        options |= {"max_target_tokens": rng.randint(1, 40)}
+        options |= rng.choice([{}, {"no_repeat_ngram_size": 2}, {"temperature": 0.7}])
+        options |= {"seed": 5} if i % 7 == 3 else {}
+        source = [rng.randrange(4, VOCABULARY) for _ in range(rng.randint(0, 30))]
+        lines.append({"source_ids": [*source, 2], "options": options})
+    return lines
+
+
+@pytest.mark.parametrize("mixer", MIXERS)
+def test_it_prints_what_the_hosts_search_prints(run, tmp_path, mixer):
+    from linnet_model.random_bundle import random_bundle
+
+    bundle = tmp_path / mixer
+    random_bundle(bundle, "tiny", VOCABULARY, seed=3, mixer=mixer, weight_type="float32")
+    lines = any_lines(30)
+    host, device = (
+        run(bundle, "--search", search, lines=lines, threads=1) for search in ("host", "device")
+    )
+    assert (host.status, device.status) == (0, 0), device.stderr
+    assert len(host.answers) == 30
+    assert device.answers == host.answers

@@ -1,0 +1,100 @@
+"""The shortlist that is learned finds a dictionary, keeps its limits, and goes into a bundle."""
+
+import json
+import random
+
+import numpy as np
+import pytest
+
+from linnet_model.bundle import read_manifest
+from linnet_model.config import ConfigError
+from linnet_model.random_bundle import main as random_bundle
+from linnet_model.shortlist import add_shortlist, candidates, encoders, frequent, model_one
+
+WORDS = 30
+
+
+def made_up_pairs(count: int) -> list[tuple[list[int], list[int]]]:
+    """Word w becomes 2 w, word 0 becomes 1 and 3, in any order; 5 stands in every target."""
+    draw = random.Random(4)
+    pairs = []
+    for _ in range(count):
+        source = [draw.randrange(WORDS) for _ in range(draw.randint(1, 8))]
+        target = [5, *[word for s in source for word in ([1, 3] if s == 0 else [2 * s])]]
+        draw.shuffle(target)
+        pairs.append((source, target))
+    return pairs
+
+
+def test_model_one_finds_the_dictionary():
+    table = model_one(made_up_pairs(2000), targets=2 * WORDS, rounds=8)
+    sources, _, probabilities = table
+    assert np.bincount(sources, weights=probabilities) == pytest.approx(np.ones(WORDS))
+    found = candidates(table, most=2, least_probability=0.2)
+    assert sorted(found[0]) == [1, 3]
+    for word in range(1, WORDS):
+        assert found[word][0] == 2 * word
+
+
+def test_a_round_is_that_of_the_paper():
+    """Brown et al. 1993, written out for two pairs: the house, the book | das Haus, das Buch."""
+    pairs = [([0, 1], [0, 1]), ([0, 2], [0, 2])]
+    sources, targets, table = model_one(pairs, targets=3, rounds=1)
+    got = {(s, t): p for s, t, p in zip(sources.tolist(), targets.tolist(), table, strict=True)}
+    assert got == pytest.approx(
+        {(0, 0): 1 / 2, (0, 1): 1 / 4, (0, 2): 1 / 4, (1, 0): 1 / 2, (1, 1): 1 / 2, (2, 0): 1 / 2,
+         (2, 2): 1 / 2}
+    )  # fmt: skip
+
+
+def test_candidates_are_the_likeliest_within_both_limits():
+    table = (
+        np.array([4, 4, 4, 4, 7]),
+        np.array([9, 2, 5, 6, 1]),
+        np.array([0.2, 0.3, 0.2, 0.01, 0.02]),
+    )
+    assert candidates(table, most=2, least_probability=0.0) == {4: [2, 5], 7: [1]}
+    assert candidates(table, most=9, least_probability=0.05) == {4: [2, 5, 9]}
+
+
+def test_frequent_tokens_are_those_that_came_most_often():
+    targets = [[3, 3, 1], [1, 4], [1, 5]]
+    assert frequent(targets, 2, vocabulary=8) == [1, 3]
+    assert frequent(targets, 3, vocabulary=8) == [1, 3, 4]  # of equal ones the lower
+    assert frequent(targets, 8, vocabulary=8) == [1, 3, 4, 5]
+
+
+def test_a_bundle_names_its_shortlist_with_its_sum(tmp_path):
+    out = tmp_path / "bundle"
+    assert random_bundle(["--out", str(out), "--preset", "tiny", "--vocab", "40"]) == 0
+    before = read_manifest(out)
+    for chosen in ({3: [7, 8], 39: [1]}, {0: [4]}):
+        add_shortlist(out, [5, 6], chosen)
+        manifest = read_manifest(out)  # checks sizes and sums
+        assert manifest["shortlist_file"] == "shortlist.json"
+        assert [e["name"] for e in manifest["files"]].count("shortlist.json") == 1
+        assert manifest["vocabulary"] == before["vocabulary"]
+        content = json.loads((out / "shortlist.json").read_text())
+        assert content["always"] == [5, 6]
+        assert content["counts"] == [len(chosen.get(i, [])) for i in range(40)]
+        assert content["candidates"] == [t for _, row in sorted(chosen.items()) for t in row]
+
+
+def test_a_random_bundle_may_have_a_random_one(tmp_path):
+    words = ["--out", str(tmp_path), "--preset", "tiny", "--vocab", "40", "--shortlist", "3"]
+    assert random_bundle(words) == 0
+    read_manifest(tmp_path)
+    content = json.loads((tmp_path / "shortlist.json").read_text())
+    assert content["counts"] == [3] * 40
+    assert len(set(content["always"])) == 12
+    assert set(content["candidates"]) <= set(range(40))
+
+
+def test_a_tokenizer_that_is_none_of_sentencepiece_is_refused(tmp_path):
+    with pytest.raises(ConfigError, match="has no tokenizer"):
+        encoders(tmp_path, {})
+    with pytest.raises(ConfigError, match="has a word_tokenizer: shortlists are learned for"):
+        encoders(
+            tmp_path,
+            {"source_tokenizer_file": "source.codes", "word_tokenizer": "WORD_TOKENIZER_MOSES"},
+        )

@@ -1,0 +1,127 @@
+// CUDA kernels on the CPU, so that their arithmetic, indices and barriers are tested where there is
+// no GPU. A thread of a block is a fiber; a barrier or a warp's exchange switches to the next one.
+// Blocks run one after the other. It is included before every emulated file (emulate_cuda.py).
+//
+// Seen are wrong results, indices out of range (asserts, and sanitizers of the host), barriers that
+// some threads do not reach (the program ends), and shared memory that is read before a barrier:
+// fibers take their turns in another order in each block. Not seen are races between blocks and
+// everything about speed.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <functional>
+
+namespace linnet::emulated {
+
+constexpr int kWarp = 32;
+
+struct Place {
+  uint3 thread, block;
+  dim3 block_size, grid_size;
+};
+
+// Of the fiber that runs.
+const Place& place();
+void* dynamic_shared();
+// Until all threads of the block (of the warp) that have not ended are here.
+void WaitForBlock();
+void WaitForWarp();
+// Where the lanes of the warp leave what they exchange, [kWarp]; a lane that has ended left
+// nothing.
+struct Slot {
+  uint64_t value;
+  bool present;
+};
+Slot* Exchange(uint64_t own);
+
+// Runs every block to its end.
+void Launch(dim3 grid, dim3 block, size_t shared_bytes, const std::function<void()>& kernel);
+
+template <class T>
+T FromLane(T own, int lane) {
+  static_assert(sizeof(T) <= sizeof(uint64_t));
+  uint64_t bits = 0;
+  std::memcpy(&bits, &own, sizeof(T));
+  const Slot* slots = Exchange(bits);
+  if (lane < 0 || lane >= kWarp || !slots[lane].present) return own;
+  T other;
+  std::memcpy(&other, &slots[lane].value, sizeof(T));
+  return other;
+}
+
+inline int lane() { return static_cast<int>(place().thread.x) % kWarp; }
+
+inline unsigned Ballot(bool mine) {
+  const Slot* slots = Exchange(mine);
+  unsigned bits = 0;
+  for (int i = 0; i < kWarp; ++i) bits |= unsigned(slots[i].present && slots[i].value != 0) << i;
+  return bits;
+}
+
+}  // namespace linnet::emulated
+
+#undef __shared__
+#define __shared__ static
+#undef __launch_bounds__
+#define __launch_bounds__(...)
+#undef __forceinline__
+#define __forceinline__ inline
+#define threadIdx (linnet::emulated::place().thread)
+#define blockIdx (linnet::emulated::place().block)
+#define blockDim (linnet::emulated::place().block_size)
+#define gridDim (linnet::emulated::place().grid_size)
+
+inline void __syncthreads() { linnet::emulated::WaitForBlock(); }
+inline void __syncwarp(unsigned = ~0u) { linnet::emulated::WaitForWarp(); }
+
+template <class T>
+T __shfl_sync(unsigned, T value, int from) {
+  return linnet::emulated::FromLane(value, from);
+}
+template <class T>
+T __shfl_xor_sync(unsigned, T value, int mask) {
+  return linnet::emulated::FromLane(value, linnet::emulated::lane() ^ mask);
+}
+template <class T>
+T __shfl_up_sync(unsigned, T value, int by) {
+  return linnet::emulated::FromLane(value, linnet::emulated::lane() - by);
+}
+template <class T>
+T __shfl_down_sync(unsigned, T value, int by) {
+  return linnet::emulated::FromLane(value, linnet::emulated::lane() + by);
+}
+inline unsigned __ballot_sync(unsigned, bool mine) { return linnet::emulated::Ballot(mine); }
+inline bool __any_sync(unsigned, bool mine) { return linnet::emulated::Ballot(mine) != 0; }
+inline int __popc(unsigned bits) { return __builtin_popcount(bits); }
+inline int __ffs(int bits) { return __builtin_ffs(bits); }
+inline float __expf(float x) { return std::exp(x); }
+inline unsigned __float_as_uint(float x) {
+  unsigned bits;
+  std::memcpy(&bits, &x, sizeof(bits));
+  return bits;
+}
+inline float __uint_as_float(unsigned bits) {
+  float x;
+  std::memcpy(&x, &bits, sizeof(x));
+  return x;
+}
+inline float rsqrtf(float x) { return 1.0f / std::sqrt(x); }
+// One fiber runs at a time.
+inline int atomicAdd(int* at, int by) {
+  const int before = *at;
+  *at += by;
+  return before;
+}
+// CUDA's take any pair of integers.
+template <class A, class B>
+constexpr auto min(A a, B b) -> std::common_type_t<A, B> {
+  return a < b ? a : b;
+}
+template <class A, class B>
+constexpr auto max(A a, B b) -> std::common_type_t<A, B> {
+  return a > b ? a : b;
+}

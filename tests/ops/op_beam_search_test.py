@@ -1,0 +1,140 @@
+"""torch.ops.linnet.beam_inputs and beam_step on CUDA against the CPU; what the CPU's are held to is
+in tests/torch/beam_search_test.cc."""
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+ops = torch.ops.linnet
+MOST_BEAM, RECORD_WORDS = 16, 8
+FIELDS = [
+    "search",
+    "beam",
+    "first_row",
+    "position",
+    "forced",
+    "may_end",
+    "ngram",
+    "unknown_penalty",
+    "temperature",
+    "source_tokens",
+]
+PLAN_WORDS = len(FIELDS) + MOST_BEAM
+LANES, REACH, LONGEST, BLOCKS = 60, 7, 40, 3
+SPECIAL = [2, 1, 2, 3]  # start, pad, eos, unk
+
+
+class Searches:
+    """Some searches in lanes of their own, from their first step on."""
+
+    def __init__(self, rows: int, vocabulary: int, seed: int):
+        rng = self.rng = np.random.default_rng(seed)
+        lanes = rng.permutation(LANES)
+        self.rows, self.vocabulary = rows, vocabulary
+        self.plan = torch.zeros(rows, PLAN_WORDS + BLOCKS, dtype=torch.int32)
+        self.floats = self.plan.view(torch.float32)
+        self.set(slice(None), search=-1)
+        row = number = 0
+        while row < rows:
+            beam = min(int(rng.choice([1, 2, 5, 5, MOST_BEAM])), rows - row)
+            self.set(
+                number,
+                beam=beam,
+                first_row=row,
+                forced=-1,
+                may_end=1,
+                ngram=rng.choice([0, 0, 1, 3]),
+                unknown_penalty=rng.choice([0, 1.5]),
+                temperature=rng.choice([1, 0.7]),
+                source_tokens=9,
+            )
+            own = torch.from_numpy(lanes[row : row + beam])
+            self.plan[number, len(FIELDS) : len(FIELDS) + beam] = own.int()
+            self.plan[number, PLAN_WORDS:] = number
+            self.set(slice(row, row + beam), search=number)
+            row, number = row + beam, number + 1
+        self.count = number
+
+    def set(self, at, **values) -> None:
+        for name, value in values.items():
+            is_float = name in ("unknown_penalty", "temperature")
+            (self.floats if is_float else self.plan)[at, FIELDS.index(name)] = value
+
+    def at_step(self, position: int) -> Tensor:
+        """The plan of that step: some tokens are forced, ends come late."""
+        self.set(slice(self.count), position=position, may_end=int(position > 2), forced=-1)
+        if position == 3:
+            self.set(0, forced=7)
+        return self.plan
+
+    def logits(self) -> Tensor:
+        return torch.from_numpy(
+            self.rng.normal(size=(self.rows, self.vocabulary)).astype(np.float32) * 3
+        )
+
+
+def new_tables(device: str | torch.device) -> list[Tensor]:
+    ints = {"dtype": torch.int32, "device": device}
+    return [
+        torch.zeros(LANES, **ints),
+        torch.zeros(LANES, device=device),
+        torch.zeros(LANES, REACH, **ints),
+        torch.zeros(2, LANES, LONGEST, **ints),
+        torch.zeros(LANES, 2, **ints),
+    ]
+
+
+def step(plan: Tensor, logits: Tensor, tables: list[Tensor]) -> tuple[tuple[Tensor, ...], Tensor]:
+    inputs = ops.beam_inputs(plan, tables, SPECIAL, BLOCKS)
+    record = torch.full((plan.size(0), RECORD_WORDS), -9, dtype=torch.int32, device=plan.device)
+    ops.beam_step(plan, logits, inputs[2], tables, SPECIAL, record)
+    return inputs, record
+
+
+@pytest.mark.parametrize("vocabulary", [40, 1000, 32000, 32001])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
+def test_cuda_searches_as_the_cpu_does(cuda, dtype, vocabulary):
+    """Twelve steps of the same logits. Sums may differ in the last bits of the normalizer, which
+    logits drawn from so many numbers do not let decide anything; of the halves, which are drawn
+    from few, the CPU gets the rounded ones."""
+    searches = Searches(40, vocabulary, seed=vocabulary)
+    tables, cuda_tables = new_tables("cpu"), new_tables(cuda)
+    for position in range(12):
+        plan = searches.at_step(position)
+        logits = searches.logits().to(dtype)
+        inputs, record = step(plan, logits.float(), tables)
+        cuda_inputs, cuda_record = step(plan.to(cuda), logits.to(cuda), cuda_tables)
+        for got, want in zip(cuda_inputs, inputs, strict=True):
+            torch.testing.assert_close(got.cpu(), want, rtol=0, atol=0)
+        cuda_record = cuda_record.cpu()
+        for first in (0, 4):  # parent and token; log-probability and sum
+            torch.testing.assert_close(
+                cuda_record[:, first : first + 2], record[:, first : first + 2], rtol=0, atol=0
+            )
+            torch.testing.assert_close(
+                cuda_record[:, first + 2 : first + 4].contiguous().view(torch.float32),
+                record[:, first + 2 : first + 4].contiguous().view(torch.float32),
+                rtol=1e-5,
+                atol=1e-4,
+            )
+
+
+def test_a_search_ends_and_stays_ended():
+    """On the CPU, so that the plans above are seen to be ones that a search takes."""
+    searches, tables = Searches(40, 50, seed=3), new_tables("cpu")
+    ended = torch.zeros(searches.count, dtype=torch.bool)
+    for position in range(30):
+        _, record = step(searches.at_step(position), searches.logits(), tables)
+        for n in range(searches.count):
+            beam, first = (int(searches.plan[n, FIELDS.index(f)]) for f in ("beam", "first_row"))
+            alive = bool((record[first : first + beam, 1] >= 0).any())
+            assert not (ended[n] and alive)
+            ended[n] = not alive
+    assert ended.any()
+
+
+def test_a_plan_of_another_width_is_refused():
+    tables = new_tables("cpu")
+    with pytest.raises(RuntimeError, match="plan has 5 words a row, needs 29"):
+        ops.beam_inputs(torch.zeros(2, 5, dtype=torch.int32), tables, SPECIAL, BLOCKS)

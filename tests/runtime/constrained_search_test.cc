@@ -1,0 +1,374 @@
+// Searches that are to find certain phrases.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <memory>
+#include <random>
+#include <set>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "model/runtime/constraints.h"
+#include "model/runtime/engine.h"
+#include "model/runtime/search.h"
+#include "tests/runtime/search_scenes.h"
+#include "tests/support/status_matchers.h"
+
+namespace linnet::model {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+using Phrases = std::vector<std::vector<TokenId>>;
+
+// How far a target is, told from its tokens alone.
+struct Told {
+  std::vector<bool> met;
+  int begun = 0;
+  bool just_met = false;
+
+  int bank(const Phrases& phrases) const {
+    int tokens = begun;
+    for (size_t i = 0; i < met.size(); ++i)
+      tokens += met[i] ? static_cast<int>(phrases[i].size()) : 0;
+    return tokens;
+  }
+  int unmet() const { return static_cast<int>(std::count(met.begin(), met.end(), false)); }
+};
+
+Told Tell(const Phrases& phrases, const std::vector<TokenId>& target) {
+  Told told{std::vector<bool>(phrases.size())};
+  size_t used = 0;  // tokens before here belong to phrases that are met
+  for (size_t end = 1; end <= target.size(); ++end) {
+    told.begun = 0;
+    told.just_met = false;
+    for (size_t start = used; start < end && told.begun == 0; ++start) {
+      const std::vector<TokenId> last(target.begin() + start, target.begin() + end);
+      int whole = -1;
+      bool begins = false;
+      for (int i = static_cast<int>(phrases.size()) - 1; i >= 0; --i) {
+        if (told.met[i] || phrases[i].size() < last.size()) continue;
+        if (!std::equal(last.begin(), last.end(), phrases[i].begin())) continue;
+        begins = true;
+        if (phrases[i].size() == last.size()) whole = i;
+      }
+      if (whole >= 0) {
+        told.met[whole] = told.just_met = true;
+        used = end;
+        break;
+      }
+      if (begins) told.begun = static_cast<int>(last.size());
+    }
+  }
+  return told;
+}
+
+struct Beam {
+  std::vector<TokenId> tokens;
+  std::vector<float> scores;
+  float sum = 0;
+};
+struct Entry {
+  float sum, score, logit;
+  int beam;
+  TokenId token;
+};
+
+// Every candidate there is at every step, with what it says of the phrases told anew from its
+// tokens; the places are given out by one sort. No n-grams, no penalty of the unknown token.
+std::vector<Hypothesis> SlowSearch(const SearchOptions& options, const Phrases& phrases,
+                                   const std::vector<TokenId>& continuations,
+                                   const std::vector<TokenId>& prefix, const ToyModel& model) {
+  const auto better = [](const Entry& a, const Entry& b) {
+    return std::tuple(b.sum, a.beam, b.logit, a.token) <
+           std::tuple(a.sum, b.beam, a.logit, b.token);
+  };
+  std::vector<Beam> beams(1);
+  std::vector<Hypothesis> ended;
+  for (int step = 0; step <= options.max_target_tokens && !beams.empty(); ++step) {
+    std::vector<Entry> all;
+    std::set<std::pair<int, TokenId>> chosen;
+    for (int b = 0; b < std::ssize(beams); ++b) {
+      const std::vector<float> logits = model(beams[b].tokens);
+      const float normalizer = LogNormalizer(logits, options.temperature);
+      const Told before = Tell(phrases, beams[b].tokens);
+      const Entry* best = nullptr;
+      const size_t first = all.size();
+      all.reserve(all.size() + logits.size());
+      for (TokenId token = 0; token < std::ssize(logits); ++token) {
+        const bool end = token == kSpecial.eos;
+        if (step >= options.max_target_tokens) {
+          if (!end) continue;
+        } else if (step < std::ssize(prefix)) {
+          if (token != prefix[step]) continue;
+        } else if (token == kSpecial.pad ||
+                   (end && (step < options.min_target_tokens || before.unmet() > 0))) {
+          continue;
+        }
+        if (!end && step >= std::ssize(prefix) && before.just_met &&
+            std::count(continuations.begin(), continuations.end(), token) > 0) {
+          continue;
+        }
+        const float score = logits[token] / options.temperature - normalizer;
+        all.push_back({beams[b].sum + score, score, logits[token], b, token});
+        std::vector<TokenId> longer = beams[b].tokens;
+        longer.push_back(token);
+        const Told after = Tell(phrases, longer);
+        if (!end && (after.begun > 0 || after.met != before.met)) chosen.insert({b, token});
+      }
+      for (size_t i = first; i < all.size(); ++i) {
+        if (best == nullptr || better(all[i], *best)) best = &all[i];
+      }
+      if (best != nullptr) chosen.insert({b, best->token});
+    }
+    std::sort(all.begin(), all.end(), better);
+    for (int i = 0; i < std::min<int>(2 * options.beam_size, std::ssize(all)); ++i)
+      chosen.insert({all[i].beam, all[i].token});
+
+    std::map<int, int> members;  // of each bank, so far
+    std::vector<std::tuple<int, int, Entry>> places;
+    for (const Entry& entry : all) {
+      if (!chosen.contains({entry.beam, entry.token})) continue;
+      std::vector<TokenId> tokens = beams[entry.beam].tokens;
+      if (entry.token != kSpecial.eos) tokens.push_back(entry.token);
+      const int bank = Tell(phrases, tokens).bank(phrases);
+      places.push_back({members[bank]++, -bank, entry});
+    }
+    std::sort(places.begin(), places.end(), [](const auto& a, const auto& b) {
+      return std::tuple(std::get<0>(a), std::get<1>(a)) <
+             std::tuple(std::get<0>(b), std::get<1>(b));
+    });
+    if (std::ssize(places) > 2 * options.beam_size) places.resize(2 * options.beam_size);
+
+    std::vector<Beam> next;
+    for (int rank = 0; rank < std::ssize(places); ++rank) {
+      const Entry& entry = std::get<2>(places[rank]);
+      Beam beam = beams[entry.beam];
+      beam.tokens.push_back(entry.token);
+      beam.scores.push_back(entry.score);
+      beam.sum = entry.sum;
+      if (entry.token != kSpecial.eos) {
+        if (std::ssize(next) < options.beam_size) next.push_back(beam);
+      } else if (rank < options.beam_size && std::ssize(ended) < options.beam_size) {
+        const float length = static_cast<float>(beam.tokens.size());
+        ended.push_back({.tokens = beam.tokens,
+                         .token_scores = beam.scores,
+                         .score = beam.sum / std::pow(length, options.length_penalty),
+                         .ended_by_limit = step == options.max_target_tokens,
+                         .unmet_constraints = Tell(phrases, beams[entry.beam].tokens).unmet()});
+      }
+    }
+    if (std::ssize(ended) == options.beam_size) break;
+    beams = next;
+  }
+  std::stable_sort(ended.begin(), ended.end(), [](const Hypothesis& a, const Hypothesis& b) {
+    return std::tuple(a.unmet_constraints, -a.score) < std::tuple(b.unmet_constraints, -b.score);
+  });
+  return ended;
+}
+
+struct ConstrainedScene {
+  SearchOptions options = {};
+  Phrases phrases = {};
+  std::vector<TokenId> continuations = {};
+  std::vector<TokenId> prefix = {};
+  ToyModel model = nullptr;
+};
+
+// Few tokens, so that phrases overlap, begin alike, stand in each other and twice; and long ones.
+ConstrainedScene RandomConstrainedScene(uint32_t seed) {
+  std::mt19937 random(seed);
+  const auto below = [&](int n) { return static_cast<int>(random() % n); };
+  ConstrainedScene scene;
+  const int vocabulary = 6 + below(10);
+  scene.options.beam_size = 2 + below(6);
+  scene.options.n_best = scene.options.beam_size;
+  scene.options.max_target_tokens = below(14);
+  scene.options.min_target_tokens = below(std::min(3, scene.options.max_target_tokens + 1));
+  scene.options.length_penalty = static_cast<float>(below(4)) * 0.5f;
+  scene.options.temperature = below(3) == 0 ? 1.7f : 1.0f;
+  for (int count = below(5); count > 0; --count) {
+    std::vector<TokenId>& phrase = scene.phrases.emplace_back();
+    for (int length = 1 + below(4); length > 0; --length)
+      phrase.push_back(4 + below(std::min(vocabulary - 4, 4)));
+  }
+  for (TokenId token = 4; token < vocabulary; ++token) {
+    if (below(4) == 0) scene.continuations.push_back(token);
+  }
+  for (int length = below(4) == 0 ? below(4) : 0; length > 0; --length)
+    scene.prefix.push_back(4 + below(vocabulary - 4));
+  scene.model = RandomModel(seed, vocabulary, below(3) == 0 ? 0.5f : 0, below(3));
+  return scene;
+}
+
+Constraints Constrain(const ConstrainedScene& scene) {
+  return Constraints(scene.phrases,
+                     std::make_shared<const std::vector<TokenId>>(scene.continuations));
+}
+
+absl::StatusOr<Outcome> Decode(const ConstrainedScene& scene, Rows rows = Rows::kWhole) {
+  return RunSearch(BeamSearch(scene.options, kSpecial, scene.prefix, Constrain(scene)),
+                   scene.options.temperature, scene.model, rows);
+}
+
+TEST(ConstrainedSearchTest, ReturnsWhatTheSlowReferenceReturns) {
+  int constrained = 0, unmet = 0;
+  for (uint32_t seed = 0; seed < 3000; ++seed) {
+    const ConstrainedScene scene = RandomConstrainedScene(seed);
+    const std::vector<Hypothesis> expected =
+        SlowSearch(scene.options, scene.phrases, scene.continuations, scene.prefix, scene.model);
+    const absl::StatusOr<Outcome> outcome = Decode(scene);
+    ASSERT_THAT(outcome, IsOk()) << "seed " << seed;
+    ASSERT_TRUE(SameBits(outcome->hypotheses, expected))
+        << "seed " << seed << "\n"
+        << Describe(outcome->hypotheses) << "\nexpected\n"
+        << Describe(expected);
+    for (size_t i = 0; i < expected.size(); ++i) {
+      ASSERT_EQ(outcome->hypotheses[i].unmet_constraints, expected[i].unmet_constraints)
+          << "seed " << seed;
+    }
+    constrained += scene.phrases.empty() ? 0 : 1;
+    unmet += expected.front().unmet_constraints > 0 ? 1 : 0;
+  }
+  EXPECT_GT(constrained, 2000);
+  EXPECT_GT(unmet, 100) << "limits that leave no room are to be among the scenes";
+}
+
+TEST(ConstrainedSearchTest, WhateverFitsIsInTheBestResult) {
+  int searches = 0;
+  for (uint32_t seed = 0; seed < 3000; ++seed) {
+    ConstrainedScene scene = RandomConstrainedScene(seed);
+    size_t tokens = scene.prefix.size();
+    for (const auto& phrase : scene.phrases) tokens += phrase.size();
+    // Room for each to be said behind the others, wherever the search looks first.
+    scene.options.max_target_tokens = static_cast<int>(2 * tokens) + 4;
+    scene.options.min_target_tokens = 0;
+    const absl::StatusOr<Outcome> outcome = Decode(scene);
+    ASSERT_THAT(outcome, IsOk());
+    const Hypothesis& best = outcome->hypotheses.front();
+    ASSERT_EQ(best.unmet_constraints, 0) << "seed " << seed;
+    for (const auto& phrase : scene.phrases) {
+      ASSERT_NE(std::search(best.tokens.begin(), best.tokens.end(), phrase.begin(), phrase.end()),
+                best.tokens.end())
+          << "seed " << seed;
+      ++searches;
+    }
+  }
+  EXPECT_GT(searches, 3000);
+}
+
+TEST(ConstrainedSearchTest, APhraseEndsWhereAWordDoes) {
+  // 7 is always the likeliest, and goes on with a word.
+  const ToyModel model = [](const std::vector<TokenId>& target) {
+    std::vector<float> logits = {-9, -9, 0, -9, -9, -9, 2, 6};
+    logits[5] = target.size() == 1 ? 5 : -9;
+    logits[2] += static_cast<float>(target.size());
+    return logits;
+  };
+  ConstrainedScene scene{.options = {.beam_size = 4}, .phrases = {{5}}, .model = model};
+  const auto after_5 = [&] {
+    const std::vector<TokenId> tokens = Decode(scene)->hypotheses.front().tokens;
+    return *(std::find(tokens.begin(), tokens.end(), 5) + 1);
+  };
+  EXPECT_EQ(after_5(), 7);
+  scene.continuations = {7};
+  EXPECT_NE(after_5(), 7);
+}
+
+TEST(ConstrainedSearchTest, WithoutPhrasesItIsThePlainSearchBitForBit) {
+  for (uint32_t seed = 0; seed < 1000; ++seed) {
+    const Scene scene = RandomScene(seed);
+    const auto plain = RunSearch(BeamSearch(scene.options, scene.special, scene.prefix),
+                                 scene.options.temperature, scene.model);
+    const auto none =
+        RunSearch(BeamSearch(scene.options, scene.special, scene.prefix, Constraints()),
+                  scene.options.temperature, scene.model);
+    ASSERT_THAT(none, IsOk());
+    ASSERT_TRUE(SameBits(none->hypotheses, plain->hypotheses)) << "seed " << seed;
+    ASSERT_EQ(none->stable, plain->stable) << "seed " << seed;
+  }
+}
+
+TEST(ConstrainedSearchTest, StablePrefixNeverShrinksAndEndsAsTheBestResult) {
+  for (uint32_t seed = 0; seed < 1500; ++seed) {
+    const absl::StatusOr<Outcome> outcome = Decode(RandomConstrainedScene(seed));
+    ASSERT_THAT(outcome, IsOk());
+    const std::vector<TokenId>& best = outcome->hypotheses.front().tokens;
+    size_t before = 0;
+    for (const std::vector<TokenId>& stable : outcome->stable) {
+      ASSERT_GE(stable.size(), before) << "seed " << seed;
+      ASSERT_LE(stable.size(), best.size()) << "seed " << seed;
+      ASSERT_TRUE(std::equal(stable.begin(), stable.end(), best.begin())) << "seed " << seed;
+      before = stable.size();
+    }
+    ASSERT_EQ(outcome->stable.back(), best) << "seed " << seed;
+  }
+}
+
+TEST(ConstrainedSearchTest, AsksForWholeRowsAndTakesWhatItAsksFor) {
+  EXPECT_TRUE(BeamSearch({.beam_size = 2}, kSpecial, {}, Constraints(Phrases{{5}})).need(0).all);
+  for (uint32_t seed = 0; seed < 300; ++seed) {
+    const ConstrainedScene scene = RandomConstrainedScene(seed);
+    const auto cut = Decode(scene, Rows::kCut);
+    ASSERT_THAT(cut, IsOk());
+    ASSERT_TRUE(SameBits(cut->hypotheses, Decode(scene)->hypotheses)) << "seed " << seed;
+  }
+}
+
+TEST(ConstraintsTest, ATokenCountsForOnePhraseAndABrokenOneIsTakenUpAgain) {
+  const Constraints constraints({{5, 6, 7}, {6}, {5, 6}});
+  Constraints::Progress progress;
+  std::vector<TokenId> said;
+  const auto say = [&](TokenId token) {
+    said.push_back(token);
+    progress = constraints.After(progress, said);
+    return constraints.Bank(progress);
+  };
+  EXPECT_EQ(say(5), 1);
+  EXPECT_EQ(say(5), 1) << "the first 5 is given up";
+  EXPECT_EQ(say(6), 2) << "the shorter phrase is met, and its 6 is no other's";
+  EXPECT_EQ(constraints.Unmet(progress), 2);
+  EXPECT_EQ(say(7), 2);
+  EXPECT_EQ(say(6), 3);
+  EXPECT_THAT(constraints.Next(progress, said), ElementsAre(5));
+  EXPECT_EQ(say(5), 4);
+  EXPECT_THAT(constraints.Next(progress, said), ElementsAre(5, 6));
+  EXPECT_EQ(say(6), 5);
+  EXPECT_EQ(say(7), 6);
+  EXPECT_EQ(constraints.Unmet(progress), 0);
+  EXPECT_THAT(constraints.Next(progress, said), ElementsAre());
+}
+
+TEST(ConstraintsTest, WhatNoSearchCanFollowIsRefused) {
+  EngineInfo info;
+  info.vocabulary_size = info.source_vocabulary_size = 50;
+  SequenceInput input;
+  input.source = {9, 2};
+  input.options.max_target_tokens = 20;
+  const auto check = [&](Phrases phrases, SearchOptions options = {.max_target_tokens = 20}) {
+    input.constraints = std::move(phrases);
+    input.options = options;
+    return CheckSequence(input, info);
+  };
+  const auto refused = [](const char* says) {
+    return StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(says));
+  };
+  EXPECT_THAT(check({{5, 6}, {7}}), IsOk());
+  EXPECT_THAT(check({{5}, {}}), refused("a constraint is empty"));
+  EXPECT_THAT(check({{50}}), refused("constraint token 50 is outside the vocabulary"));
+  EXPECT_THAT(check({{5, 2}}), refused("is the end token"));
+  EXPECT_THAT(check({{3}}), refused("contains the unknown token"));
+  EXPECT_THAT(check(Phrases(33, {5})), refused("33 constraints are given, at most 32"));
+  EXPECT_THAT(check({std::vector<TokenId>(21, 5)}), refused("21 tokens together"));
+  EXPECT_THAT(check({{5}}, {.beam_size = 1}), refused("it must be at least 2"));
+  EXPECT_THAT(check({{5}}, {.beam_size = 2, .seed = 1}), refused("drawn targets"));
+  input.target = {5, 2};
+  EXPECT_THAT(check({{5}}), refused("nothing is searched"));
+}
+
+}  // namespace
+}  // namespace linnet::model

@@ -1,0 +1,59 @@
+#include "model/runtime/terms.h"
+
+#include <gmock/gmock.h>
+
+#include <string>
+#include <tuple>
+#include <vector>
+
+namespace linnet::model {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+// The number of each term that stands in the text, and what stands there.
+std::vector<std::tuple<int, std::string>> Found(const std::vector<std::string>& terms,
+                                                const std::string& text, bool ignore_case = false) {
+  std::vector<std::tuple<int, std::string>> found;
+  int end = 0;
+  for (const TermPlace& place : TermFinder(terms, ignore_case).Find(text)) {
+    EXPECT_GE(place.begin, end) << "places overlap, or are out of order";
+    end = place.end;
+    found.emplace_back(place.term, text.substr(place.begin, place.end - place.begin));
+  }
+  return found;
+}
+
+using Place = std::tuple<int, std::string>;
+
+TEST(TermFinderTest, ATermIsFoundWhereverItStandsAsAWord) {
+  EXPECT_THAT(Found({"dog"}, "dog, Dog: dogs (dog) hotdog dog"),
+              ElementsAre(Place(0, "dog"), Place(0, "dog"), Place(0, "dog")));
+  EXPECT_THAT(Found({"dog"}, ""), IsEmpty());
+  EXPECT_THAT(Found({"\xC3\xBC"}, "f\xC3\xBCr \xC3\xBC \xC3\xBC\x62"),
+              ElementsAre(Place(0, "\xC3\xBC")));
+}
+
+TEST(TermFinderTest, TheLongestTakesThePlaceAndNothingIsFoundInsideIt) {
+  EXPECT_THAT(Found({"hot", "hot dog", "dog", "dog stand"}, "a hot dog stand and a dog, hot"),
+              ElementsAre(Place(1, "hot dog"), Place(2, "dog"), Place(0, "hot")));
+}
+
+TEST(TermFinderTest, MarksMayStandNextToLetters) {
+  EXPECT_THAT(Found({"C++", "--", ".NET"}, "C++11 a--b x.NET .NETs"),
+              ElementsAre(Place(0, "C++"), Place(1, "--"), Place(2, ".NET")));
+}
+
+TEST(TermFinderTest, CaseCountsUnlessItIsIgnored) {
+  const std::string text = "\xC3\x84rger \xC3\xA4rger \xC3\x84RGER";
+  EXPECT_THAT(Found({"\xC3\xA4rger"}, text), ElementsAre(Place(0, "\xC3\xA4rger")));
+  EXPECT_THAT(
+      Found({"\xC3\xA4rger"}, text, true),
+      ElementsAre(Place(0, "\xC3\x84rger"), Place(0, "\xC3\xA4rger"), Place(0, "\xC3\x84RGER")));
+  // The Kelvin sign folds to a letter that is shorter by two bytes.
+  EXPECT_THAT(Found({"5 k"}, "5 \xE2\x84\xAA!", true), ElementsAre(Place(0, "5 \xE2\x84\xAA")));
+}
+
+}  // namespace
+}  // namespace linnet::model

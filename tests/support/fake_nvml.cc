@@ -1,0 +1,75 @@
+// A libnvidia-ml.so.1 for machines without a GPU: two of them, of which the second reports no
+// utilization, temperature and power, and a third that does not answer. With FAKE_NVML=no-driver
+// none at all. Declared as in nvml.h of CUDA.
+#include <cstdlib>
+#include <cstring>
+
+namespace {
+
+constexpr int kSuccess = 0, kNotSupported = 3, kDriverNotLoaded = 9, kGpuIsLost = 15;
+
+struct Memory {
+  unsigned long long total, free, used;
+};
+struct Utilization {
+  unsigned gpu, memory;
+};
+
+long IndexOf(const void* device) { return reinterpret_cast<long>(device) - 1; }
+
+}  // namespace
+
+extern "C" {
+
+int fake_nvml_open = 0;  // nvmlInit_v2 less nvmlShutdown
+
+int nvmlInit_v2() {
+  const char* mode = std::getenv("FAKE_NVML");
+  if (mode != nullptr && std::strcmp(mode, "no-driver") == 0) return kDriverNotLoaded;
+  ++fake_nvml_open;
+  return kSuccess;
+}
+int nvmlShutdown() {
+  --fake_nvml_open;
+  return kSuccess;
+}
+int nvmlDeviceGetCount_v2(unsigned* count) {
+  *count = 3;
+  return kSuccess;
+}
+int nvmlDeviceGetHandleByIndex_v2(unsigned index, void** device) {
+  if (index == 2) return kGpuIsLost;
+  *device = reinterpret_cast<void*>(static_cast<long>(index) + 1);
+  return kSuccess;
+}
+int nvmlDeviceGetName(void*, char* name, unsigned length) {
+  std::strncpy(name, "Puppet \"H1\"", length);
+  return kSuccess;
+}
+int nvmlDeviceGetUUID(void* device, char* uuid, unsigned length) {
+  std::strncpy(uuid, IndexOf(device) == 0 ? "GPU-0000" : "GPU-0001", length);
+  return kSuccess;
+}
+int nvmlDeviceGetMemoryInfo(void* device, Memory* memory) {
+  memory->total = 80ull << 30;
+  memory->used = (IndexOf(device) + 1ull) << 30;
+  memory->free = memory->total - memory->used;
+  return kSuccess;
+}
+int nvmlDeviceGetUtilizationRates(void* device, Utilization* rates) {
+  if (IndexOf(device) != 0) return kNotSupported;
+  *rates = {37, 12};
+  return kSuccess;
+}
+int nvmlDeviceGetTemperature(void* device, unsigned sensor, unsigned* celsius) {
+  if (IndexOf(device) != 0 || sensor != 0) return kNotSupported;
+  *celsius = 54;
+  return kSuccess;
+}
+int nvmlDeviceGetPowerUsage(void* device, unsigned* milliwatts) {
+  if (IndexOf(device) != 0) return kNotSupported;
+  *milliwatts = 123456;
+  return kSuccess;
+}
+
+}  // extern "C"

@@ -1,0 +1,135 @@
+// The second way through a target: what an engine gives out of its attention.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+#include <memory>
+#include <random>
+#include <vector>
+
+#include "model/torch/torch_engine.h"
+#include "tests/support/status_matchers.h"
+#include "tests/torch/tiny_model.h"
+
+namespace linnet::model {
+namespace {
+
+using ::linnet::IsOk;
+using ::linnet::StatusIs;
+using ::linnet::model::testing::TinyBundle;
+using ::linnet::model::testing::UnpackableBundle;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+constexpr TorchEngineOptions kSmall = {
+    .compute = ComputeType::kFloat32, .threads = 2, .rows = 40, .memory_tokens = 640};
+
+struct AlignmentTest : ::testing::Test {
+  std::unique_ptr<Engine> engine = *MakeTorchEngine(TinyBundle(), kSmall);
+
+  // A sequence with a random source of that many tokens.
+  static SequenceInput Sequence(SequenceId id, int tokens, bool align, int beam = 4) {
+    std::mt19937 random(id);
+    SequenceInput input;
+    input.id = id;
+    while (std::ssize(input.source) + 1 < tokens) input.source.push_back(4 + random() % 41);
+    input.source.push_back(2);
+    input.options.beam_size = beam;
+    input.options.max_target_tokens = 12;
+    input.align = align;
+    return input;
+  }
+
+  // The last event of each.
+  std::map<SequenceId, SequenceEvent> Decode(const std::vector<SequenceInput>& inputs) {
+    std::map<SequenceId, SequenceEvent> ended;
+    EXPECT_THAT(engine->Seat(inputs), IsOk());
+    while (engine->sequences() > 0 && !HasFailure()) {
+      auto events = engine->Step();
+      if (!events.ok()) {
+        ADD_FAILURE() << events.status();
+        break;
+      }
+      for (SequenceEvent& event : *events) {
+        EXPECT_THAT(event.status, IsOk());
+        const SequenceId id = event.id;
+        if (event.finished && !ended.emplace(id, std::move(event)).second)
+          ADD_FAILURE() << "ended twice: " << id;
+      }
+    }
+    return ended;
+  }
+};
+
+TEST_F(AlignmentTest, CompanyChangesNoBitOfIt) {
+  std::vector<SequenceInput> inputs;
+  for (SequenceId id = 1; id <= 8; ++id)
+    inputs.push_back(Sequence(id, 2 + static_cast<int>(id) * 4, id % 2 == 0));
+  auto together = Decode(inputs);
+  ASSERT_EQ(together.size(), inputs.size());
+  for (const SequenceInput& input : inputs) {
+    const SequenceEvent alone = std::move(Decode({input}).at(input.id));
+    const SequenceEvent& event = together.at(input.id);
+    EXPECT_EQ(event.hypotheses.front().tokens, alone.hypotheses.front().tokens);
+    EXPECT_EQ(event.attention, alone.attention);
+    const size_t target = event.hypotheses.front().tokens.size();
+    EXPECT_EQ(event.attention.size(), input.align ? target * input.source.size() : 0);
+  }
+}
+
+TEST_F(AlignmentTest, WhatIsFoundIsTheSameWithAndWithout) {
+  for (SequenceId id = 1; id <= 6; ++id) {
+    const SequenceEvent plain = std::move(Decode({Sequence(id, 9, false)}).at(id));
+    const SequenceEvent aligned = std::move(Decode({Sequence(id, 9, true)}).at(id));
+    EXPECT_EQ(aligned.hypotheses.front().tokens, plain.hypotheses.front().tokens);
+    EXPECT_EQ(aligned.hypotheses.front().token_scores, plain.hypotheses.front().token_scores);
+    EXPECT_THAT(plain.attention, IsEmpty());
+  }
+}
+
+TEST_F(AlignmentTest, AGivenTargetIsAlignedAsTheSearchThatFoundIt) {
+  SequenceInput input = Sequence(5, 11, true);
+  const SequenceEvent found = std::move(Decode({input}).at(5));
+  input.target = found.hypotheses.front().tokens;
+  EXPECT_EQ(Decode({input}).at(5).attention, found.attention);
+}
+
+TEST_F(AlignmentTest, RowsComeBackWhetherThePassEndsOrIsBrokenOff) {
+  Decode({Sequence(1, 9, true), Sequence(2, 30, true)});
+  EXPECT_EQ(engine->rows_in_use(), 0);
+  SequenceInput given = Sequence(3, 9, true);
+  given.target = {5, 6, 7, 2};
+  ASSERT_THAT(engine->Seat({&given, 1}), IsOk());
+  for (int step = 0; step < 6; ++step) ASSERT_THAT(engine->Step(), IsOk());  // two into the pass
+  ASSERT_EQ(engine->sequences(), 1);
+  engine->Release(3);
+  EXPECT_EQ(engine->rows_in_use(), 0);
+  EXPECT_EQ(Decode({Sequence(1, 9, true)}).size(), 1);
+}
+
+TEST_F(AlignmentTest, AStreamIsToldTheWholeTargetWhileItIsAligned) {
+  SequenceInput given = Sequence(3, 9, true);
+  given.target = {5, 6, 7, 2};
+  given.report_stable = true;
+  ASSERT_THAT(engine->Seat({&given, 1}), IsOk());
+  std::vector<TokenId> stable;
+  while (engine->sequences() > 0) {
+    const auto events = engine->Step();
+    ASSERT_THAT(events, IsOk());
+    if (!events->front().stable.empty()) stable = events->front().stable;
+  }
+  EXPECT_EQ(stable, *given.target);
+}
+
+TEST_F(AlignmentTest, ABundleThatWasMadeBeforeRefusesIt) {
+  const auto old = MakeTorchEngine(UnpackableBundle(), kSmall);
+  ASSERT_THAT(old, IsOk());
+  EXPECT_TRUE(engine->info().aligns);
+  EXPECT_FALSE((*old)->info().aligns);
+  EXPECT_THAT((*old)->Check(Sequence(1, 9, false)), IsOk());
+  EXPECT_THAT((*old)->Check(Sequence(1, 9, true)),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("linnet-rewrite-bundle")));
+}
+
+}  // namespace
+}  // namespace linnet::model

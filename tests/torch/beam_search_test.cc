@@ -1,0 +1,378 @@
+// The search beside the model, on the CPU: bit for bit what BeamSearch finds, whoever shares its
+// steps. CUDA compiles the same body (ops/beam_body.h).
+#include <ATen/Parallel.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/zeros.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+#include <map>
+#include <random>
+#include <vector>
+
+#include "model/ops/beam_search.h"
+#include "model/ops/ops.h"
+#include "model/runtime/candidates.h"
+#include "model/torch/free_list.h"
+#include "model/torch/log_normalizer.h"
+#include "tests/runtime/search_scenes.h"
+#include "tests/support/status_matchers.h"
+
+namespace linnet::model {
+namespace {
+
+using ::linnet::IsOk;
+using ::testing::ElementsAre;
+
+constexpr float kNever = -std::numeric_limits<float>::infinity();
+
+using Targets = std::vector<std::vector<TokenId>>;
+
+// The search of the host, fed as an engine feeds it.
+absl::StatusOr<Outcome> SearchOnHost(BeamSearch search, float temperature, const ToyModel& model) {
+  Outcome outcome;
+  Targets targets(1);
+  while (!search.finished()) {
+    std::vector<std::vector<float>> logits;
+    std::vector<RowLogits> rows;
+    for (const auto& target : targets) logits.push_back(model(target));
+    for (const auto& row : logits) {
+      rows.push_back({.logits = row,
+                      .log_normalizer = LogNormalizer(row.data(), std::ssize(row), temperature)});
+    }
+    if (absl::Status status = search.Advance(rows); !status.ok()) return status;
+    Targets next;
+    for (int i = 0; i < search.live(); ++i) {
+      next.push_back(targets[search.parents()[i]]);
+      next.back().push_back(search.tokens()[i]);
+    }
+    targets = next;
+    outcome.stable.push_back(search.StablePrefix());
+  }
+  outcome.hypotheses = search.Results();
+  outcome.steps = search.steps();
+  return outcome;
+}
+
+// One search in a world of others.
+struct Guest {
+  int id;
+  Scene scene;
+  bool scoring;
+  FreeList::Lease lanes;
+  BeamSearch search;             // follows
+  Targets targets = Targets(1);  // of the living hypotheses
+  std::vector<std::vector<int>> inputs = std::vector<std::vector<int>>(1);  // that each has had
+  std::vector<std::vector<TokenId>> stable = {};
+  int position = 0;
+  int step_of_the_end = -1;
+};
+
+// Searches that join, leave and end at different steps and share tables and steps.
+class World {
+ public:
+  static constexpr int kLanes = 40, kReach = 5, kBlocks = 2, kLongest = 16;
+
+  World(const SpecialTokens& special, int vocabulary)
+      : special_(special),
+        vocabulary_(vocabulary),
+        tables_(ops::NewBeamTables(kLanes, kReach, kLongest, at::kCPU)),
+        window_(kReach, std::vector<int>(kLanes, -1)) {
+    for (at::Tensor& table : tables_) table.fill_(77);  // nothing is cleared for a newcomer
+  }
+
+  bool Join(int id, const Scene& scene, bool scoring = false) {
+    const int beam = scoring ? 1 : scene.options.beam_size;
+    if (beam > lanes_.free()) return false;
+    guests_.push_back({id, scene, scoring, lanes_.Take(beam),
+                       scoring ? BeamSearch::Scoring(scene.options, special_, scene.prefix)
+                               : BeamSearch(scene.options, special_, scene.prefix)});
+    return true;
+  }
+
+  // `rows`: as many as the step has, at least those of the guests.
+  void Step(int rows) {
+    const at::Tensor plan = Plan(rows);
+    const std::vector<int64_t> special = {special_.start, special_.pad, special_.eos, special_.unk};
+    const ops::StepRows in = ops::CallBeamInputs(plan, tables_, special, kBlocks);
+    at::Tensor logits = at::full({rows, vocabulary_}, kNever);
+    int row = 0;
+    for (Guest& guest : guests_) {
+      Feed(guest, row, in, logits);
+      row += std::ssize(guest.lanes.numbers());
+    }
+    for (int r = 0; r < rows; ++r) {
+      if (in.source_lengths.const_data_ptr<int32_t>()[r] == 0) {
+        EXPECT_EQ(in.ancestry.const_data_ptr<int32_t>()[r * kReach], -1);
+        // What idle rows compute hurts nobody.
+        logits[r].fill_(std::numeric_limits<float>::quiet_NaN());
+      }
+    }
+    at::Tensor record = at::full({rows, ops::kRecordWords}, 99, at::kInt);
+    ops::CallBeamStep(plan, logits, in.ancestry, tables_, special, record);
+    row = 0;
+    for (Guest& guest : guests_) {
+      Hear(guest, reinterpret_cast<const ops::BeamRecord*>(record.const_data_ptr<int32_t>()) + row);
+      row += std::ssize(guest.lanes.numbers());
+    }
+    ++step_;
+    // Whoever has ended stays for a step more: he is heard late.
+    std::erase_if(guests_, [&](Guest& guest) {
+      if (guest.step_of_the_end < 0 || guest.step_of_the_end == step_ - 1) return false;
+      guest.lanes = {};
+      done.emplace(guest.id, std::move(guest));
+      return true;
+    });
+  }
+
+  void Release(int which) { guests_.erase(guests_.begin() + which); }
+  int guests() const { return static_cast<int>(guests_.size()); }
+  int rows() const { return lanes_.used(); }
+
+  std::map<int, Guest> done;
+  int failed = 0;
+
+ private:
+  at::Tensor Plan(int rows) {
+    at::Tensor plan = at::zeros({rows, ops::kPlanWords + kBlocks}, at::kInt);
+    const auto at_row = [&](int r) {
+      return plan.mutable_data_ptr<int32_t>() + r * (ops::kPlanWords + kBlocks);
+    };
+    for (int r = 0; r < rows; ++r) reinterpret_cast<ops::BeamPlan*>(at_row(r))->search = -1;
+    int row = 0;
+    for (int n = 0; n < std::ssize(guests_); ++n) {
+      const Guest& guest = guests_[n];
+      const SearchOptions& options = guest.scene.options;
+      auto& own = *reinterpret_cast<ops::BeamPlan*>(at_row(n));
+      const auto lanes = guest.lanes.numbers();
+      own.beam = static_cast<int32_t>(lanes.size());
+      own.first_row = row;
+      own.position = guest.position;
+      own.forced = guest.search.forced_after(guest.position);
+      own.may_end = guest.position >= options.min_target_tokens;
+      own.ngram = guest.scoring ? 0 : options.no_repeat_ngram_size;
+      own.unknown_penalty = options.unknown_penalty;
+      own.temperature = options.temperature;
+      own.source_tokens = 100 + guest.id;
+      std::copy(lanes.begin(), lanes.end(), own.lanes);
+      at_row(n)[ops::kPlanWords] = guest.id;
+      for (int i = 0; i < std::ssize(lanes); ++i) {
+        reinterpret_cast<ops::BeamPlan*>(at_row(row++))->search = n;
+      }
+    }
+    return plan;
+  }
+
+  // Checks what beam_inputs says of the guest's rows and fills in what its model says.
+  void Feed(Guest& guest, int row, const ops::StepRows& in, at::Tensor& logits) {
+    const auto lanes = guest.lanes.numbers();
+    const int live = guest.step_of_the_end >= 0 ? 0 : guest.search.live();
+    for (int i = 0; i < std::ssize(lanes); ++i, ++row) {
+      const int32_t* ancestry = in.ancestry.const_data_ptr<int32_t>() + row * kReach;
+      const int source = in.source_lengths.const_data_ptr<int32_t>()[row];
+      ASSERT_EQ(source, i < live ? 100 + guest.id : 0) << "guest " << guest.id;
+      if (i >= live) continue;
+      ASSERT_EQ(in.blocks.const_data_ptr<int32_t>()[row * kBlocks], guest.id);
+      ASSERT_EQ(in.positions.const_data_ptr<int32_t>()[row], guest.position);
+      ASSERT_EQ(in.tokens.const_data_ptr<int64_t>()[row],
+                guest.position == 0 ? special_.start : guest.targets[i].back());
+      ASSERT_EQ(ancestry[0], lanes[i]);
+      window_[guest.position % kReach][lanes[i]] = next_input_;
+      guest.inputs[i].push_back(next_input_++);
+      const std::vector<float> said = guest.scene.model(guest.targets[i]);
+      std::copy(said.begin(), said.end(), logits.mutable_data_ptr<float>() + row * vocabulary_);
+    }
+    for (int i = 0; i < live; ++i) {
+      const int32_t* ancestry =
+          in.ancestry.const_data_ptr<int32_t>() + (row - std::ssize(lanes) + i) * kReach;
+      for (int j = 0; j < std::min(kReach, guest.position + 1); ++j) {
+        ASSERT_EQ(window_[(guest.position - j) % kReach][ancestry[j]],
+                  guest.inputs[i][guest.position - j]);
+      }
+    }
+  }
+
+  void Hear(Guest& guest, const ops::BeamRecord* record) {
+    ++guest.position;
+    std::vector<Candidate> live, ended;
+    const auto add = [](const ops::BeamEntry& entry, std::vector<Candidate>& entries) {
+      if (entry.token < 0) return;
+      entries.push_back({.sum = entry.sum,
+                         .log_probability = entry.log_probability,
+                         .parent = entry.parent,
+                         .token = entry.token});
+    };
+    for (int i = 0; i < std::ssize(guest.lanes.numbers()); ++i) {
+      add(record[i].next, live);
+      add(record[i].ended, ended);
+    }
+    if (guest.step_of_the_end >= 0) {
+      EXPECT_TRUE(live.empty() && ended.empty());
+      return;
+    }
+    if (record[0].ended.token < ops::kNoEntry) {
+      ++failed;
+      guest.step_of_the_end = step_;
+      return;
+    }
+    Targets targets;
+    std::vector<std::vector<int>> inputs;
+    for (const Candidate& entry : live) {
+      targets.push_back(guest.targets[entry.parent]);
+      targets.back().push_back(entry.token);
+      inputs.push_back(guest.inputs[entry.parent]);
+    }
+    guest.targets = std::move(targets);
+    guest.inputs = std::move(inputs);
+    guest.search.Follow(live, ended);
+    guest.stable.push_back(guest.search.StablePrefix());
+    if (guest.search.finished()) guest.step_of_the_end = step_;
+  }
+
+  SpecialTokens special_;
+  int vocabulary_;
+  FreeList lanes_{kLanes};
+  std::vector<at::Tensor> tables_;
+  std::vector<std::vector<int>> window_;
+  std::vector<Guest> guests_;
+  int step_ = 0, next_input_ = 0;
+};
+
+class DeviceBeamSearchTest : public ::testing::Test {
+ protected:
+  DeviceBeamSearchTest() {
+    ops::Describe();
+    at::set_num_threads(1);  // so small steps would only wait for each other
+  }
+  ~DeviceBeamSearchTest() override { at::set_num_threads(threads_); }
+
+ private:
+  const int threads_ = at::get_num_threads();
+};
+
+TEST_F(DeviceBeamSearchTest, FindsWhatTheHostFindsInWhateverCompany) {
+  for (const int vocabulary : {13, 700}) {
+    for (const SpecialTokens& special : {kSpecial, MarianSpecial(vocabulary)}) {
+      World world(special, vocabulary);
+      std::mt19937 random(vocabulary);
+      std::map<int, Scene> scenes;
+      const int many = vocabulary == 13 ? 3000 : 300;
+      for (int id = 0; id < many || world.guests() > 0;) {
+        while (id < many && random() % 3 != 0) {
+          const Scene scene = RandomScene(id, vocabulary, special);
+          if (!world.Join(id, scene)) break;
+          scenes.emplace(id++, scene);
+        }
+        if (world.guests() > 0 && random() % 10 == 0) world.Release(random() % world.guests());
+        if (world.guests() > 0) world.Step(world.rows() + static_cast<int>(random() % 4));
+        ASSERT_FALSE(HasFailure());
+      }
+      EXPECT_GT(std::ssize(world.done), many / 3) << "most are not released before they end";
+      for (const auto& [id, guest] : world.done) {
+        const Scene& scene = scenes.at(id);
+        const auto host = SearchOnHost(BeamSearch(scene.options, special, scene.prefix),
+                                       scene.options.temperature, scene.model);
+        ASSERT_THAT(host, IsOk());
+        ASSERT_TRUE(SameBits(guest.search.Results(), host->hypotheses))
+            << "id " << id << "\n"
+            << Describe(guest.search.Results()) << "instead of\n"
+            << Describe(host->hypotheses);
+        ASSERT_EQ(guest.stable, host->stable);
+        ASSERT_EQ(guest.search.steps(), host->steps);
+      }
+    }
+  }
+}
+
+TEST_F(DeviceBeamSearchTest, TheWidestBeamIsLikeAnyOther) {
+  Scene scene = RandomScene(5, 200, kSpecial);
+  scene.prefix.clear();
+  scene.options.beam_size = scene.options.n_best = ops::kMostBeam;
+  scene.options.max_target_tokens = 10;
+  World world(kSpecial, 200);
+  ASSERT_TRUE(world.Join(1, scene));
+  while (world.guests() > 0) world.Step(ops::kMostBeam);
+  const auto host =
+      SearchOnHost(BeamSearch(scene.options, kSpecial, {}), scene.options.temperature, scene.model);
+  ASSERT_THAT(host, IsOk());
+  EXPECT_TRUE(SameBits(world.done.at(1).search.Results(), host->hypotheses));
+}
+
+TEST_F(DeviceBeamSearchTest, AGivenTargetIsASearchWhoseEveryTokenIsForced) {
+  World world(kSpecial, 50);
+  std::map<int, Scene> scenes;
+  for (int id = 0; id < 20; ++id) {
+    Scene scene = RandomScene(id, 50, kSpecial);
+    scene.prefix = {7, 3, static_cast<TokenId>(4 + id), kSpecial.eos};
+    ASSERT_TRUE(world.Join(id, scene, /*scoring=*/true));
+    scenes.emplace(id, scene);
+  }
+  while (world.guests() > 0) world.Step(20);
+  for (const auto& [id, scene] : scenes) {
+    const auto host = SearchOnHost(BeamSearch::Scoring(scene.options, kSpecial, scene.prefix),
+                                   scene.options.temperature, scene.model);
+    ASSERT_THAT(host, IsOk());
+    EXPECT_TRUE(SameBits(world.done.at(id).search.Results(), host->hypotheses)) << id;
+  }
+}
+
+TEST_F(DeviceBeamSearchTest, AModelWithoutProbabilitiesFailsItsOwnSearchAlone) {
+  World world(kSpecial, 20);
+  Scene good = RandomScene(3, 20, kSpecial), bad = good, hopeless = good;
+  bad.model = [](const std::vector<TokenId>&) {
+    return std::vector<float>(20, std::numeric_limits<float>::quiet_NaN());
+  };
+  hopeless.options.min_target_tokens = hopeless.options.max_target_tokens = 5;
+  hopeless.prefix.clear();
+  hopeless.model = [](const std::vector<TokenId>&) {
+    std::vector<float> row(20, kNever);
+    row[kSpecial.eos] = 0;  // which may not come yet
+    return row;
+  };
+  ASSERT_TRUE(world.Join(1, bad));
+  ASSERT_TRUE(world.Join(2, good));
+  ASSERT_TRUE(world.Join(3, hopeless));
+  while (world.guests() > 0) world.Step(world.rows());
+  EXPECT_EQ(world.failed, 2);
+  const auto host = SearchOnHost(BeamSearch(good.options, kSpecial, good.prefix),
+                                 good.options.temperature, good.model);
+  ASSERT_THAT(host, IsOk());
+  EXPECT_TRUE(SameBits(world.done.at(2).search.Results(), host->hypotheses));
+}
+
+TEST_F(DeviceBeamSearchTest, PlansThatDoNotFitAreRefused) {
+  const auto tables = ops::NewBeamTables(4, 3, 8, at::kCPU);
+  const std::vector<int64_t> special = {2, 1, 2, 3};
+  at::Tensor plan = at::zeros({1, ops::kPlanWords + 1}, at::kInt);
+  auto& own = *reinterpret_cast<ops::BeamPlan*>(plan.mutable_data_ptr<int32_t>());
+  own.beam = 1;
+  own.temperature = 1;
+  own.lanes[0] = 3;
+  ops::CallBeamInputs(plan, tables, special, 1);
+  const auto refuses = [&](const char* why) {
+    try {
+      ops::CallBeamInputs(plan, tables, special, 1);
+      ADD_FAILURE() << "no error that says: " << why;
+    } catch (const c10::Error& error) {
+      EXPECT_THAT(error.what_without_backtrace(), ::testing::HasSubstr(why));
+    }
+  };
+  own.lanes[0] = 4;
+  refuses("a lane is 4, it must be between 0 and 3");
+  own.lanes[0] = 3;
+  own.beam = 2;
+  refuses("first_row is 0, it must be between 0 and -1");
+  own.beam = 1;
+  own.search = 1;
+  refuses("search is 1, it must be between -1 and 0");
+  own.search = 0;
+  own.temperature = 0;
+  refuses("temperature is 0, it must be above 0");
+}
+
+}  // namespace
+}  // namespace linnet::model
