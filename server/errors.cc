@@ -41,6 +41,12 @@ constexpr ErrorCondition kTable[] = {
      "An option of the search is outside its range."},
     {Reason::kBadLabel, "BAD_LABEL", Code::kInvalidArgument, Detail::kBadRequest,
      "Too many labels, or one that is not of lower-case letters, digits, '_' and '-'."},
+    {Reason::kBadGlossary, "BAD_GLOSSARY", Code::kInvalidArgument, Detail::kBadRequest,
+     "The glossary is too large, an entry of it says nothing that can be done, or it comes with a "
+     "search that cannot follow it."},
+    {Reason::kNoAlignments, "NO_ALIGNMENTS", Code::kInvalidArgument, Detail::kBadRequest,
+     "The model's bundle was made before alignments could be given: ask for none, or have it "
+     "written again with linnet-rewrite-bundle."},
     {Reason::kBadSetting, "BAD_SETTING", Code::kInvalidArgument, Detail::kBadRequest,
      "A field has no meaning here, or a value that the API does not have."},
     {Reason::kWrongTask, "WRONG_TASK", Code::kInvalidArgument, Detail::kBadRequest,
@@ -62,6 +68,12 @@ constexpr ErrorCondition kTable[] = {
      "A format of text that is not read: send text/plain."},
     {Reason::kModelNotFound, "MODEL_NOT_FOUND", Code::kNotFound, Detail::kResourceInfo,
      "No model has that name or those languages; the message lists what there is."},
+    {Reason::kRegistryUnreadable, "REGISTRY_UNREADABLE", Code::kFailedPrecondition, Detail::kNone,
+     "The folder of models could not be read again, or there is none in it: what was served is "
+     "served on."},
+    {Reason::kModelNotLoaded, "MODEL_NOT_LOADED", Code::kFailedPrecondition, Detail::kNone,
+     "Of one bundle, within the answer of Reload: the message says what is wrong with it, and the "
+     "former version, if there was one, is served on."},
     {Reason::kTooManyBytes, "TOO_MANY_BYTES", Code::kResourceExhausted,
      Detail::kRetryInfoAndQuotaFailure,
      "The server holds as many bytes of requests as it may: retry after the delay."},
@@ -166,6 +178,16 @@ absl::Status NoSuchModel(absl::string_view name, absl::string_view message) {
   resource.set_description(std::string(message));
   Attach(resource, status);
   return status;
+}
+
+absl::Status RegistryUnreadable(const absl::Status& why) {
+  return MakeError(Reason::kRegistryUnreadable, why.message(), {});
+}
+
+absl::Status ModelNotLoaded(absl::string_view folder, const absl::Status& why) {
+  return MakeError(
+      Reason::kModelNotLoaded, why.message(),
+      {{"folder", std::string(folder)}, {"cause", absl::StatusCodeToString(why.code())}});
 }
 
 absl::Status Busy(Reason reason, absl::string_view message, absl::Duration retry_delay,

@@ -32,6 +32,8 @@ enum class Reason {
   kLanguageUnknown,
   kBadOption,
   kBadLabel,
+  kBadGlossary,
+  kNoAlignments,
   kBadSetting,
   kWrongTask,
   kWrongLanguages,
@@ -44,6 +46,9 @@ enum class Reason {
   kUnsupportedFormat,
   // NOT_FOUND
   kModelNotFound,
+  // FAILED_PRECONDITION: of a reload. Mend what lies on the disk.
+  kRegistryUnreadable,
+  kModelNotLoaded,
   // RESOURCE_EXHAUSTED: the same request may be answered later.
   kTooManyBytes,
   kTooMuchWork,
@@ -82,6 +87,10 @@ absl::Status BadField(absl::string_view field, Reason reason, absl::string_view 
                       ErrorMetadata metadata = {});
 // No such model or language pair. `name` is what was asked for.
 absl::Status NoSuchModel(absl::string_view name, absl::string_view message);
+// A reload that changed nothing, because of `why`.
+absl::Status RegistryUnreadable(const absl::Status& why);
+// What a reload says of a bundle in `folder`.
+absl::Status ModelNotLoaded(absl::string_view folder, const absl::Status& why);
 // Busy, try again after `retry_delay`. `subject` is what the exhausted quota belongs to.
 absl::Status Busy(Reason reason, absl::string_view message, absl::Duration retry_delay,
                   ErrorMetadata metadata = {}, absl::string_view subject = "server");

@@ -3,6 +3,8 @@
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
+#include <iterator>
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/escaping.h"
@@ -12,6 +14,24 @@ namespace {
 
 constexpr char kText[] = "%Y-%m-%dT%H:%M:%S.%eZ %l %v";
 bool json_lines = false;
+LogLevel configured = LogLevel::kInfo;
+
+constexpr LogLevel kLevels[] = {LogLevel::kDebug, LogLevel::kInfo, LogLevel::kWarning,
+                                LogLevel::kError};
+
+spdlog::level::level_enum ToSpdlog(LogLevel level) {
+  switch (level) {
+    case LogLevel::kDebug:
+      return spdlog::level::debug;
+    case LogLevel::kInfo:
+      return spdlog::level::info;
+    case LogLevel::kWarning:
+      return spdlog::level::warn;
+    case LogLevel::kError:
+      return spdlog::level::err;
+  }
+  return spdlog::level::err;
+}
 
 // Standard output belongs to the line that says "ready". Leaked on purpose: threads may log until
 // the very end.
@@ -57,24 +77,18 @@ std::string FormatLogLine(absl::string_view event, std::span<const LogField> fie
   return line;
 }
 
+void AddTrace(const TraceContext& trace, std::vector<LogField>& fields) {
+  if (trace.trace_id.empty()) return;
+  fields.emplace_back("trace_id", trace.trace_id);
+  fields.emplace_back("span_id", trace.span_id);
+}
+
 void Log(LogLevel level, absl::string_view event, std::initializer_list<LogField> fields) {
   Log(level, event, std::span<const LogField>(fields.begin(), fields.size()));
 }
 
 void Log(LogLevel level, absl::string_view event, std::span<const LogField> fields) {
-  const spdlog::level::level_enum spdlog_level = [&] {
-    switch (level) {
-      case LogLevel::kDebug:
-        return spdlog::level::debug;
-      case LogLevel::kInfo:
-        return spdlog::level::info;
-      case LogLevel::kWarning:
-        return spdlog::level::warn;
-      case LogLevel::kError:
-        return spdlog::level::err;
-    }
-    return spdlog::level::err;
-  }();
+  const spdlog::level::level_enum spdlog_level = ToSpdlog(level);
   if (!Logger().should_log(spdlog_level)) return;
   Logger().log(spdlog_level, "{}",
                json_lines ? FormatJsonFields(event, fields) : FormatLogLine(event, fields));
@@ -92,18 +106,45 @@ absl::Status SetLogFormat(absl::string_view name) {
 }
 
 absl::Status SetLogLevel(absl::string_view name) {
-  if (name == "debug")
-    Logger().set_level(spdlog::level::debug);
-  else if (name == "info")
-    Logger().set_level(spdlog::level::info);
-  else if (name == "warning")
-    Logger().set_level(spdlog::level::warn);
-  else if (name == "error")
-    Logger().set_level(spdlog::level::err);
-  else
-    return absl::InvalidArgumentError(
-        absl::StrCat("log level \"", name, "\" is none of debug, info, warning, error"));
-  return absl::OkStatus();
+  for (LogLevel level : kLevels) {
+    if (name != LogLevelName(level)) continue;
+    configured = level;
+    Logger().set_level(ToSpdlog(level));
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("log level \"", name, "\" is none of debug, info, warning, error"));
+}
+
+LogLevel CurrentLogLevel() {
+  const auto level = std::find_if(std::begin(kLevels), std::end(kLevels), [](LogLevel level) {
+    return ToSpdlog(level) == Logger().level();
+  });
+  return level == std::end(kLevels) ? configured : *level;
+}
+
+LogLevel ChangeLogLevel(std::optional<LogLevel> level) {
+  const LogLevel before = CurrentLogLevel();
+  const LogLevel now = level.value_or(configured);
+  Logger().set_level(ToSpdlog(now));
+  // Whoever reads the log wants to know why it changes, whatever the level.
+  Log(LogLevel::kError, "log_level",
+      {{"before", LogLevelName(before)}, {"now", LogLevelName(now)}});
+  return before;
+}
+
+absl::string_view LogLevelName(LogLevel level) {
+  switch (level) {
+    case LogLevel::kDebug:
+      return "debug";
+    case LogLevel::kInfo:
+      return "info";
+    case LogLevel::kWarning:
+      return "warning";
+    case LogLevel::kError:
+      return "error";
+  }
+  return "unknown";
 }
 
 }  // namespace linnet::server

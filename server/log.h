@@ -1,12 +1,15 @@
 #pragma once
 
 #include <initializer_list>
+#include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "server/trace_context.h"
 
 namespace linnet::server {
 
@@ -18,14 +21,23 @@ struct LogField {
   std::string value;
 };
 
+// `trace_id` and `span_id`, the names by which collectors know them; nothing for a call of no
+// trace.
+void AddTrace(const TraceContext& trace, std::vector<LogField>& fields);
+
 // One line per event on standard error: time, level, event, key=value; or an object of JSON with
 // the same. Values with blanks or quotes are quoted. Never pass text of a request: counts and sizes
 // say enough. Thread-safe.
 void Log(LogLevel level, absl::string_view event, std::initializer_list<LogField> fields);
 void Log(LogLevel level, absl::string_view event, std::span<const LogField> fields);
 
-// "debug", "info", "warning" or "error"; InvalidArgumentError lists them.
+// "debug", "info", "warning" or "error"; InvalidArgumentError lists them. What the settings say: at
+// start, before there are other threads.
 absl::Status SetLogLevel(absl::string_view name);
+// Changes it while the server runs; nullopt is what SetLogLevel said last. Returns what it was.
+LogLevel ChangeLogLevel(std::optional<LogLevel> level);
+LogLevel CurrentLogLevel();
+absl::string_view LogLevelName(LogLevel level);
 
 // "text" or "json"; InvalidArgumentError otherwise. At start, before there are other threads.
 absl::Status SetLogFormat(absl::string_view name);

@@ -7,10 +7,12 @@
 #include <prometheus/registry.h>
 #include <prometheus/text_serializer.h>
 
+#include <iterator>
 #include <utility>
 #include <vector>
 
-#include "absl/time/clock.h"
+#include "server/metrics_gpu.h"
+#include "server/metrics_process.h"
 
 namespace linnet::server {
 namespace {
@@ -34,6 +36,19 @@ Buckets ShortSeconds() {
 }
 Buckets Counts() {
   return {1, 2, 4, 8, 16, 24, 32, 48, 64, 96, 128, 160, 192, 256, 384, 512, 768, 1024};
+}
+// Of a call: from a word to a long document.
+Buckets Tokens() {
+  Buckets buckets;
+  for (double bound = 1; bound <= 65536; bound *= 2) buckets.push_back(bound);
+  return buckets;
+}
+
+constexpr std::array kPriorities = {Priority::kBatch, Priority::kNormal, Priority::kInteractive};
+const char* PriorityName(Priority priority) {
+  return priority == Priority::kBatch    ? "batch"
+         : priority == Priority::kNormal ? "normal"
+                                         : "interactive";
 }
 
 constexpr std::array kCodes = {absl::StatusCode::kOk,
@@ -95,6 +110,12 @@ absl::string_view MethodName(Method method) {
       return "ListModels";
     case Method::kGetModel:
       return "GetModel";
+    case Method::kReload:
+      return "Reload";
+    case Method::kGetBatch:
+      return "GetBatch";
+    case Method::kSetLogLevel:
+      return "SetLogLevel";
   }
   return "unknown";
 }
@@ -134,6 +155,10 @@ struct Metrics::Families {
       Gauge("linnet_admitted_bytes", "Bytes of the requests in the house.");
   GaugeFamily& max_bytes = Gauge("linnet_admitted_bytes_limit", "Most of linnet_admitted_bytes.");
   GaugeFamily& ready = Gauge("linnet_ready", "1 while the server takes calls, for all its models.");
+  GaugeFamily& connections = Gauge("linnet_connections", "Open connections to the gRPC service.");
+  CounterFamily& connections_refused =
+      Counter("linnet_connections_refused_total",
+              "Connections that were closed at once because there were as many as may be.");
   GaugeFamily& drain = Gauge("linnet_drain_seconds",
                              "Time in which the work in the house is expected to be done; 0 until "
                              "the engine has been full for a second.");
@@ -141,6 +166,18 @@ struct Metrics::Families {
       Histogram("linnet_tokenize_seconds", "Splitting and tokenising the texts of a call.");
   CounterFamily& text_bytes =
       Counter("linnet_text_bytes_total", "Bytes of text that were tokenised.");
+  HistogramFamily& detokenize =
+      Histogram("linnet_detokenize_seconds", "Making the texts of a call of what the engine said.");
+  HistogramFamily& first_segment =
+      Histogram("linnet_time_to_first_segment_seconds",
+                "Arrival of a streaming call to the first of its text.");
+  HistogramFamily& estimate = Histogram(
+      "linnet_admission_estimate_seconds",
+      "How long a call was expected to take when it was let in, or refused for its deadline.");
+  GaugeFamily& margin =
+      Gauge("linnet_admission_margin_ratio",
+            "What estimates are multiplied by so that 99 of 100 calls take no longer: of calls "
+            "that find a place at once (alone), and of those that wait for one.");
 
   HistogramFamily& queue =
       Histogram("linnet_queue_seconds", "Submission of a sequence to its place in the batch.");
@@ -177,6 +214,21 @@ struct Metrics::Families {
       Counter("linnet_target_tokens_total",
               "Target tokens of the best hypotheses of the sequences that finished.");
 
+  CounterFamily& unknown_tokens =
+      Counter("linnet_unknown_tokens_total",
+              "Source tokens that stand for what the model has never seen, of the sequences that "
+              "finished.");
+  HistogramFamily& call_source_tokens =
+      Histogram("linnet_request_source_tokens", "Source tokens of a call that was answered.");
+  HistogramFamily& call_target_tokens =
+      Histogram("linnet_request_target_tokens", "Target tokens of a call that was answered.");
+  CounterFamily& oom_retries =
+      Counter("linnet_oom_retries_total",
+              "Groups that were encoded in two halves for want of memory for the whole.");
+
+  GaugeFamily& abandoned =
+      Gauge("linnet_engine_abandoned",
+            "Engines that were given up, and replaced, and have not returned from their call.");
   GaugeFamily& engine_up =
       Gauge("linnet_engine_up", "1 while the engine works, 0 while it is down or stuck.");
   CounterFamily& restarts = Counter("linnet_engine_restarts_total",
@@ -186,9 +238,29 @@ struct Metrics::Families {
       Gauge("linnet_model_load_seconds", "Reading, converting and warming up the model.");
   CounterFamily& reloads = Counter("linnet_model_reloads_total",
                                    "Reloads of the models: ok, or failed in part or as a whole.");
-  GaugeFamily& build_info = Gauge("linnet_build_info", "1, with the version of the server.");
-  GaugeFamily& start_time =
-      Gauge("process_start_time_seconds", "Start of the process, seconds since 1970.");
+  GaugeFamily& build_info = Gauge("linnet_build_info", "1, with what the server was built of.");
+};
+
+// The registry, and what is read anew at every scrape.
+class Metrics::Page final : public prometheus::Collectable {
+ public:
+  explicit Page(std::shared_ptr<prometheus::Registry> registry) {
+    parts_.push_back(std::move(registry));
+    parts_.push_back(std::make_shared<ProcessMetrics>());
+  }
+  void Add(std::shared_ptr<prometheus::Collectable> part) { parts_.push_back(std::move(part)); }
+
+  std::vector<prometheus::MetricFamily> Collect() const override {
+    std::vector<prometheus::MetricFamily> all;
+    for (const auto& part : parts_) {
+      auto families = part->Collect();
+      std::move(families.begin(), families.end(), std::back_inserter(all));
+    }
+    return all;
+  }
+
+ private:
+  std::vector<std::shared_ptr<prometheus::Collectable>> parts_;
 };
 
 struct Metrics::PerMethod {
@@ -199,6 +271,7 @@ struct Metrics::PerMethod {
 
 Metrics::Metrics()
     : registry_(std::make_shared<prometheus::Registry>()),
+      page_(std::make_shared<Page>(registry_)),
       families_(std::make_unique<Families>(*registry_)) {
   Families& page = *families_;
   for (Method method : kMethods) {
@@ -221,12 +294,20 @@ Metrics::Metrics()
   max_bytes_ = &page.max_bytes.Add({});
   drain_ = &page.drain.Add({});
   ready_ = &page.ready.Add({});
+  connections_ = &page.connections.Add({});
+  connections_refused_ = &page.connections_refused.Add({});
   reloads_ok_ = &page.reloads.Add({{"result", "ok"}});
   reloads_failed_ = &page.reloads.Add({{"result", "failed"}});
   tokenize_ = &page.tokenize.Add({}, ShortSeconds());
   text_bytes_ = &page.text_bytes.Add({});
-  page.build_info.Add({{"version", LINNET_VERSION}}).Set(1);
-  page.start_time.Add({}).Set(absl::ToDoubleSeconds(absl::Now() - absl::UnixEpoch()));
+  detokenize_ = &page.detokenize.Add({}, ShortSeconds());
+  first_segment_ = &page.first_segment.Add({}, Seconds());
+  estimate_ = &page.estimate.Add({}, Seconds());
+  page.build_info
+      .Add({{"version", LINNET_VERSION},
+            {"build", LINNET_BUILD_TYPE},
+            {"compiler", LINNET_COMPILER}})
+      .Set(1);
 }
 
 Metrics::~Metrics() = default;
@@ -255,11 +336,25 @@ void Metrics::SetAdmitted(int64_t tokens, int64_t bytes, absl::Duration drain) {
   admitted_bytes_->Set(static_cast<double>(bytes));
 }
 
+void Metrics::SetConnections(int open, int64_t refused) {
+  connections_->Set(open);
+  connections_refused_->Increment(static_cast<double>(refused) - connections_refused_->Value());
+}
 void Metrics::SetReady(bool ready) { ready_->Set(ready ? 1 : 0); }
 
 void Metrics::Tokenized(absl::Duration time, int64_t text_bytes) {
   tokenize_->Observe(InSeconds(time));
   text_bytes_->Increment(static_cast<double>(text_bytes));
+}
+
+void Metrics::Detokenized(absl::Duration time) { detokenize_->Observe(InSeconds(time)); }
+
+void Metrics::FirstSegment(absl::Duration time) { first_segment_->Observe(InSeconds(time)); }
+
+void Metrics::Estimated(absl::Duration estimate) { estimate_->Observe(InSeconds(estimate)); }
+
+void Metrics::SetMargin(const std::string& model, bool waits, double ratio) {
+  families_->margin.Add({{"model", model}, {"for", waits ? "waiting" : "alone"}}).Set(ratio);
 }
 
 ModelMetrics& Metrics::AddModel(const ModelLabels& labels, int rows, int64_t memory_tokens,
@@ -289,7 +384,11 @@ ModelMetrics& Metrics::AddModel(const ModelLabels& labels, int rows, int64_t mem
   page.memory_limit.Add(model).Set(static_cast<double>(memory_tokens));
 
   if (!first) return handles;
-  handles.queue_ = &page.queue.Add(model, Seconds());
+  for (Priority priority : kPriorities)
+    handles.queue_[priority] = &page.queue.Add(with("priority", PriorityName(priority)), Seconds());
+  handles.call_source_tokens_ = &page.call_source_tokens.Add(model, Tokens());
+  handles.call_target_tokens_ = &page.call_target_tokens.Add(model, Tokens());
+  for (bool waits : {false, true}) SetMargin(labels.name, waits, 1);
   handles.decode_ = &page.decode.Add(model, Seconds());
   handles.encode_ = &page.encode.Add(model, ShortSeconds());
   handles.step_ = &page.step.Add(model, ShortSeconds());
@@ -300,6 +399,8 @@ ModelMetrics& Metrics::AddModel(const ModelLabels& labels, int rows, int64_t mem
   handles.seated_ = &page.sequences.Add(with("state", "seated"));
   handles.up_ = &page.engine_up.Add(model);
   handles.up_->Set(1);
+  handles.abandoned_ = &page.abandoned.Add(model);
+  handles.oom_retries_ = &page.oom_retries.Add(model);
   handles.restarts_ = &page.restarts.Add(model);
   handles.finished_ = &page.outcomes.Add(with("outcome", "finished"));
   handles.cancelled_ = &page.outcomes.Add(with("outcome", "cancelled"));
@@ -310,6 +411,7 @@ ModelMetrics& Metrics::AddModel(const ModelLabels& labels, int rows, int64_t mem
   handles.encoded_ = &page.encoded.Add(with("kind", "source"));
   handles.padding_ = &page.encoded.Add(with("kind", "padding"));
   handles.source_tokens_ = &page.source_tokens.Add(model);
+  handles.unknown_tokens_ = &page.unknown_tokens.Add(model);
   handles.target_tokens_ = &page.target_tokens.Add(model);
   return handles;
 }
@@ -319,21 +421,25 @@ void Metrics::RemoveModel(const std::string& name) {
   const auto model = models_.find(name);
   if (model == models_.end() || model->second->info_ == nullptr) return;
   families_->model_info.Remove(std::exchange(model->second->info_, nullptr));
-  for (prometheus::Gauge* gauge :
-       {model->second->waiting_, model->second->seated_, model->second->up_})
+  for (prometheus::Gauge* gauge : {model->second->waiting_, model->second->seated_,
+                                   model->second->up_, model->second->abandoned_})
     gauge->Set(0);
 }
 
 void Metrics::Reloaded(bool ok) { (ok ? reloads_ok_ : reloads_failed_)->Increment(); }
 
-std::shared_ptr<prometheus::Collectable> Metrics::page() const { return registry_; }
+void Metrics::ShowGpus(std::unique_ptr<Nvml> nvml) {
+  if (nvml != nullptr) page_->Add(std::make_shared<GpuMetrics>(std::move(nvml)));
+}
+
+std::shared_ptr<prometheus::Collectable> Metrics::page() const { return page_; }
 
 std::string Metrics::Text() const {
-  return prometheus::TextSerializer().Serialize(registry_->Collect());
+  return prometheus::TextSerializer().Serialize(page_->Collect());
 }
 
 void ModelMetrics::StepMade(const StepReport& report, absl::Duration step) {
-  cycle_->Observe(InSeconds(step));
+  if (step > absl::ZeroDuration()) cycle_->Observe(InSeconds(step));
   if (report.seated > 0) encode_->Observe(InSeconds(report.encode));
   if (report.stepped) {
     step_->Observe(InSeconds(report.decode));
@@ -347,22 +453,29 @@ void ModelMetrics::StepMade(const StepReport& report, absl::Duration step) {
   expired_->Increment(report.expired);
   failed_->Increment(report.failed);
   shed_->Increment(report.shed);
+  oom_retries_->Increment(report.oom_retries);
   encoded_->Increment(report.encoded_tokens);
   padding_->Increment(report.padded_encoded_tokens - report.encoded_tokens);
 }
 
-void ModelMetrics::SetEngine(bool up, int restarts) {
+void ModelMetrics::SetEngine(bool up, int restarts, int abandoned) {
   up_->Set(up ? 1 : 0);
+  abandoned_->Set(abandoned);
   if (const double more = restarts - restarts_->Value(); more > 0) restarts_->Increment(more);
 }
 
-void ModelMetrics::SequenceFinished(const SequenceTimes& times, int source_tokens,
-                                    int target_tokens, bool ended_by_limit) {
-  queue_->Observe(InSeconds(times.seated - times.submitted));
+void ModelMetrics::SequenceFinished(const SequenceTimes& times, const SequenceFacts& facts) {
+  queue_.at(facts.priority)->Observe(InSeconds(times.seated - times.submitted));
   decode_->Observe(InSeconds(times.finished - times.seated));
-  source_tokens_->Increment(source_tokens);
-  target_tokens_->Increment(target_tokens);
-  if (ended_by_limit) limited_->Increment();
+  source_tokens_->Increment(facts.source_tokens);
+  unknown_tokens_->Increment(facts.unknown_tokens);
+  target_tokens_->Increment(facts.target_tokens);
+  if (facts.ended_by_limit) limited_->Increment();
+}
+
+void ModelMetrics::CallAnswered(int64_t source_tokens, int64_t target_tokens) {
+  call_source_tokens_->Observe(static_cast<double>(source_tokens));
+  call_target_tokens_->Observe(static_cast<double>(target_tokens));
 }
 
 }  // namespace linnet::server

@@ -13,6 +13,7 @@
 #include "absl/time/time.h"
 #include "server/mutex.h"
 #include "server/schedule/batcher.h"
+#include "server/schedule/caller.h"
 
 namespace prometheus {
 class Collectable;
@@ -37,12 +38,23 @@ enum class Method {
   kDetectLanguage,
   kListModels,
   kGetModel,
+  kReload,
+  kGetBatch,
+  kSetLogLevel,
 };
-inline constexpr std::array kMethods = {
-    Method::kTranslate,       Method::kSummarize,         Method::kStreamTranslate,
-    Method::kStreamSummarize, Method::kTranslateDocument, Method::kSummarizeDocument,
-    Method::kScore,           Method::kDetectLanguage,    Method::kListModels,
-    Method::kGetModel};
+inline constexpr std::array kMethods = {Method::kTranslate,
+                                        Method::kSummarize,
+                                        Method::kStreamTranslate,
+                                        Method::kStreamSummarize,
+                                        Method::kTranslateDocument,
+                                        Method::kSummarizeDocument,
+                                        Method::kScore,
+                                        Method::kDetectLanguage,
+                                        Method::kListModels,
+                                        Method::kGetModel,
+                                        Method::kReload,
+                                        Method::kGetBatch,
+                                        Method::kSetLogLevel};
 absl::string_view MethodName(Method method);
 
 // Why a request was turned away before any decoding.
@@ -66,30 +78,45 @@ struct ModelLabels {
   std::string name, version, task, device, compute_type, sha256;
 };
 
+// What a sequence that finished came to.
+struct SequenceFacts {
+  Priority priority = Priority::kNormal;
+  int source_tokens = 0;
+  int unknown_tokens = 0;  // of the source: characters that the model has never seen
+  int target_tokens = 0;   // of the best hypothesis
+  bool ended_by_limit = false;
+};
+
+class Nvml;
+
 // The numbers of one model: its scheduler's steps and what became of its sequences. Thread-safe.
 class ModelMetrics {
  public:
   void StepMade(const StepReport& report, absl::Duration step);
-  // Whether the engine works, and how often it was made again.
-  void SetEngine(bool up, int restarts);
-  // A sequence that finished.
-  void SequenceFinished(const SequenceTimes& times, int source_tokens, int target_tokens,
-                        bool ended_by_limit);
+  // Whether the engine works, how often it was made again, and how many were given up that have not
+  // returned from a call since.
+  void SetEngine(bool up, int restarts, int abandoned);
+  void SequenceFinished(const SequenceTimes& times, const SequenceFacts& facts);
+  // A call that was answered, with all of its sequences.
+  void CallAnswered(int64_t source_tokens, int64_t target_tokens);
 
  private:
   friend class Metrics;
   ModelMetrics() = default;
   prometheus::Gauge* info_ = nullptr;
-  prometheus::Histogram *queue_, *decode_, *encode_, *step_, *cycle_, *rows_, *sequences_;
-  prometheus::Gauge *waiting_, *seated_, *up_;
+  std::map<Priority, prometheus::Histogram*> queue_;
+  prometheus::Histogram *decode_, *encode_, *step_, *cycle_, *rows_, *sequences_;
+  prometheus::Histogram *call_source_tokens_, *call_target_tokens_;
+  prometheus::Gauge *waiting_, *seated_, *up_, *abandoned_;
   prometheus::Counter *finished_, *cancelled_, *expired_, *failed_, *shed_, *limited_;
-  prometheus::Counter* restarts_;
-  prometheus::Counter *encoded_, *padding_, *source_tokens_, *target_tokens_;
+  prometheus::Counter *restarts_, *oom_retries_;
+  prometheus::Counter *encoded_, *padding_, *source_tokens_, *unknown_tokens_, *target_tokens_;
 };
 
-// Every metric of the server: name, help and buckets stand in metrics.cc alone. Handles are
-// resolved once, so that counting is an atomic addition, and everything with known labels is on the
-// page at zero from the start. Thread-safe.
+// Every metric of the server: name, help and buckets stand in metrics.cc alone, but for those of
+// the process and the GPUs (metrics_process, metrics_gpu); METRICS.md explains them all. Handles
+// are resolved once, so that counting is an atomic addition, and everything with known labels is on
+// the page at zero from the start. Thread-safe.
 class Metrics {
  public:
   Metrics();
@@ -103,7 +130,17 @@ class Metrics {
   void SetAdmitted(int64_t tokens, int64_t bytes, absl::Duration drain);
   // Whether the server takes calls.
   void SetReady(bool ready);
+  // Connections that are open, and how many were refused since the start because of their number.
+  void SetConnections(int open, int64_t refused);
   void Tokenized(absl::Duration time, int64_t text_bytes);
+  // Making texts of what the engine said, for one call.
+  void Detokenized(absl::Duration time);
+  // From the arrival of a stream's call to the first of its text.
+  void FirstSegment(absl::Duration time);
+  // How long a call was expected to take when it was let in or refused, and what such estimates are
+  // multiplied by to be kept to.
+  void Estimated(absl::Duration estimate);
+  void SetMargin(const std::string& model, bool waits, double ratio);
 
   // Adds the model to the page, or changes what the page says of it. `rows` and `memory_tokens` are
   // what its engine holds at most. The numbers are those of the name, and live as long as the page.
@@ -115,6 +152,8 @@ class Metrics {
   // A reload of the models, and whether all of it worked.
   void Reloaded(bool ok);
 
+  // From now on the page shows GPUs, if `nvml` is not null; before anybody has the page.
+  void ShowGpus(std::unique_ptr<Nvml> nvml);
   // What the exposer serves.
   std::shared_ptr<prometheus::Collectable> page() const;
   // The page as text.
@@ -123,16 +162,18 @@ class Metrics {
  private:
   struct Families;
   struct PerMethod;
+  class Page;
 
   std::shared_ptr<prometheus::Registry> registry_;
+  std::shared_ptr<Page> page_;  // shared with the exposer
   std::unique_ptr<Families> families_;
   std::map<Method, std::unique_ptr<PerMethod>> methods_;
   std::map<RejectReason, prometheus::Counter*> rejected_;
   prometheus::Gauge *admitted_tokens_, *admitted_bytes_, *max_tokens_, *max_bytes_, *drain_,
-      *ready_;
-  prometheus::Histogram* tokenize_;
+      *ready_, *connections_;
+  prometheus::Histogram *tokenize_, *detokenize_, *first_segment_, *estimate_;
   prometheus::Counter* text_bytes_;
-  prometheus::Counter *reloads_ok_, *reloads_failed_;
+  prometheus::Counter *reloads_ok_, *reloads_failed_, *connections_refused_;
   Mutex mu_;
   std::map<std::string, std::unique_ptr<ModelMetrics>> models_ ABSL_GUARDED_BY(mu_);
 };

@@ -65,6 +65,7 @@ class Parser {
   Options options_;
   std::string group_;
   std::string models_;
+  std::string bundle_keys_;
   std::string config_;
   bool print_ = false;
   std::vector<std::unique_ptr<std::pair<double, absl::Duration*>>> seconds_;
@@ -76,7 +77,7 @@ Parser::Parser()
           "Prints \"ready grpc=HOST:PORT metrics=HOST:PORT\" on standard output once it serves; "
           "logs go to standard error.\n"
           "SIGTERM and SIGINT drain it, a second one ends it at once; SIGHUP reads the models "
-          "again.\n"
+          "again; SIGUSR1 logs all there is, SIGUSR2 what --log-level says.\n"
           "Each flag --some-name can be given as LINNET_SERVER_SOME_NAME in the environment and "
           "as some-name = VALUE in a file as well; a flag goes before the environment, that "
           "before the file.\n"
@@ -99,6 +100,11 @@ void Parser::AddModels() {
   group_ = "Models";
   Add("models", models_, "Folder of bundles, or one bundle; SIGHUP reads it again")
       ->option_text("DIR");
+  Add("bundle-key", bundle_keys_,
+      "File of public keys, PEM, Ed25519, read at every load: a bundle must have a "
+      "manifest.json.sig "
+      "by one of them, or it is not loaded; without one none is needed")
+      ->option_text("FILE");
   Add("max-model-bytes", options_.max_model_bytes,
       "Bytes of the files of all models in memory at most, those that a reload replaces among "
       "them; 0: any number")
@@ -113,6 +119,12 @@ void Parser::AddNetwork() {
   Add("metrics-listen", options_.metrics_listen,
       "Address of the Prometheus page; port 0 picks a free one")
       ->check(kAddress);
+  Add("admin-listen", options_.admin_listen,
+      "Address of linnet.v1.AdminService: reloads, what is in the batch, the log level; without "
+      "one "
+      "it is served on --listen where there are --tokens, for those with the right admin, and "
+      "nowhere else. Needs --tokens where other machines reach it; port 0 picks a free one")
+      ->check(kAddress);
   Add("tls-cert", security.tls_certificate,
       "Certificate of the server, PEM, read again when it changes; without one nothing is "
       "encrypted");
@@ -122,10 +134,23 @@ void Parser::AddNetwork() {
   Add("tokens", security.tokens,
       "File of bearer tokens, a line each: TOKEN NAME RIGHTS, where rights are inference, admin or "
       "both with a comma; read again when it changes. Needs TLS, or an address of this machine");
-  Add("channelz", security.channelz, "Whether gRPC's own state can be looked at")
+  Add("reflection", security.reflection,
+      "Whether clients can ask for the API, which is public anyhow")
+      ->default_str("true");
+  Add("channelz", security.channelz, "Whether gRPC's own state, with every peer, can be looked at")
       ->default_str("false");
   Add("max-metadata-bytes", security.max_metadata_bytes, "Bytes of the headers of a call at most")
       ->check(CLI::Range(1024, 1 << 24));
+  Add("max-connections", security.max_connections,
+      "Connections at once at most; what is beyond is closed at once; 0: any number")
+      ->check(CLI::Range(0, 1 << 20));
+  Add("max-connections-per-address", security.max_connections_per_address,
+      "Of them from one address at most, which may be that of a balancer; 0: any number")
+      ->check(CLI::Range(0, 1 << 20));
+  AddSeconds("handshake-timeout", security.handshake_timeout,
+             "that a new connection may take for TLS and the start of HTTP/2", 0.1);
+  AddSeconds("read-timeout", security.read_timeout,
+             "that a client may take to read a message; then its call is cancelled", 0.1);
   Add("max-streams", security.max_streams, "Calls at once on one connection at most")
       ->check(CLI::Range(1, 1 << 20));
   AddSeconds("max-idle", security.max_idle, "without a call after which a connection is closed", 1);
@@ -138,6 +163,16 @@ void Parser::AddEngine() {
   Add("device", options_.device, "cpu or cuda");
   Add("compute", options_.compute,
       "auto, float32, bfloat16, float16 or int8, as far as built for the device");
+  Add("search", options_.search,
+      "Where targets are searched: on the host, on the device beside the model, or auto, which is "
+      "the device on cuda");
+  Add("graphs", options_.graphs,
+      "Whether a step of the device is launched as a CUDA graph, recorded when a model is loaded")
+      ->default_str("true");
+  Add("shortlist", options_.shortlist,
+      "Searches look only at the tokens that a bundle's shortlist gives for a source: faster where "
+      "the vocabulary is large, and every bundle must have one")
+      ->default_str("false");
   Add("threads", options_.threads, "Threads inside a step of each engine; 0: one per core")
       ->check(CLI::Range(0, 1024));
   Add("rows", options_.rows, "Hypotheses that a step of each engine holds at most")
@@ -146,6 +181,10 @@ void Parser::AddEngine() {
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 32));
   AddSeconds("engine-patience", options_.engine_patience,
              "in one encoder call or step after which an engine counts as stuck", 0.1);
+  Add("max-abandoned-engines", options_.max_abandoned_engines,
+      "Engines of a model, stuck in a call, that are left behind at most while others are made in "
+      "their place; beyond that its calls are refused, and the server is not live")
+      ->check(CLI::Range(0, 64));
   Add("max-encode-tokens", options_.batcher.max_encode_tokens,
       "Source tokens that are encoded between two steps at most")
       ->check(CLI::Range(1, 1 << 24));
@@ -198,6 +237,8 @@ void Parser::AddLife() {
       ->check(CLI::IsMember({"debug", "info", "warning", "error"}));
   Add("log-format", options_.log_format, "Lines of text, or of JSON")
       ->check(CLI::IsMember({"text", "json"}));
+  AddSeconds("slow-call", options_.slow_call,
+             "that a call may take before a line of the log says what took so long; 0: never");
 }
 
 absl::Status Parser::AddFile(const std::string& path, std::vector<std::string>& arguments) const {
@@ -308,6 +349,7 @@ ParsedOptions Parser::Parse(int argc, const char* const* argv,
     return Text("--tls-client-ca needs --tls-cert and --tls-key\n", kUsageError);
   for (const auto& one : seconds_) *one->second = absl::Seconds(one->first);
   options_.models = models_;
+  options_.bundle_keys = bundle_keys_;
   ParsedOptions parsed = Text("", 0);
   parsed.options = options_;
   parsed.settings = Settings();

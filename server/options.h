@@ -22,9 +22,14 @@ struct SecurityOptions {
   std::string tls_key;
   std::string tls_client_ca;  // clients must show a certificate that it signed
   std::string tokens;         // TokenTable; read again when it changes
+  bool reflection = true;
   bool channelz = false;
   int max_metadata_bytes = 16384;
-  int max_streams = 1000;  // calls at once on one connection
+  int max_connections = 4096;           // at once; 0: any number
+  int max_connections_per_address = 0;  // of them; 0: any number
+  int max_streams = 1000;               // calls at once on one connection
+  absl::Duration handshake_timeout = absl::Seconds(20);
+  absl::Duration read_timeout = absl::Seconds(60);
   absl::Duration max_idle = absl::Hours(1);
   absl::Duration keepalive = absl::Minutes(1);
 };
@@ -32,19 +37,25 @@ struct SecurityOptions {
 // What linnet-server is told, checked as far as it can be without a model.
 struct Options {
   std::filesystem::path models;
-  int64_t max_model_bytes = 0;  // of all models in memory; 0 = any number
+  std::filesystem::path bundle_keys;  // BundleKeys; empty: bundles need no signature
+  int64_t max_model_bytes = 0;        // of all models in memory; 0 = any number
   std::string listen = "127.0.0.1:50051";
   std::string metrics_listen = "127.0.0.1:9464";
+  std::string admin_listen;  // empty: nowhere
   SecurityOptions security;
 
   // Of each engine; device and compute are names that the engine's library reads, because it knows
   // what is built.
   std::string device = "cpu";
   std::string compute = "auto";
-  int threads = 0;  // 0 = one per core that this process may use
+  std::string search = "auto";
+  bool graphs = true;
+  bool shortlist = false;  // TorchEngineOptions
+  int threads = 0;         // 0 = one per core that this process may use
   int rows = 160;
   int64_t memory_tokens = 16384;
   absl::Duration engine_patience = absl::Seconds(60);
+  int max_abandoned_engines = 2;  // that were stuck, of each model
 
   BatcherOptions batcher = {.shed = {.interval = absl::Seconds(5)}};
   AdmissionLimits admission;
@@ -54,6 +65,7 @@ struct Options {
   absl::Duration drain_timeout = absl::Seconds(30);
   std::string log_level = "info";
   std::string log_format = "text";
+  absl::Duration slow_call = absl::Seconds(10);
 };
 
 // One setting: the same name as a flag (--max-contents), in the environment

@@ -12,7 +12,7 @@ namespace linnet::server {
 struct Grant {
   std::string name;
   bool inference = false;  // every method but those of admin
-  bool admin = false;      // what shows the other clients: channelz
+  bool admin = false;      // AdminService, and what shows the other clients: channelz
 };
 
 // The bearer tokens of a file, a line each: TOKEN NAME RIGHTS, where rights are `inference`,

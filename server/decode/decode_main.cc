@@ -35,6 +35,9 @@ struct Flags {
   std::string bundle;
   std::string device = "cpu";
   std::string compute = "auto";
+  std::string search = "auto";
+  bool graphs = true;
+  bool shortlist = false;
   int threads = 0;
   int batch = 32;
   OptionOverrides options;
@@ -51,8 +54,16 @@ int Fail(int code, const absl::Status& status) {
 void AddFlags(CLI::App& app, Flags& flags) {
   app.add_option("--bundle", flags.bundle, "Folder of the bundle")->required();
   app.add_option("--device", flags.device, "cpu or cuda")->capture_default_str();
-  app.add_option("--compute", flags.compute, "auto, float32, bfloat16, on CUDA float16, on the CPU int8")
+  app.add_option("--compute", flags.compute,
+                 "auto, float32, bfloat16, on CUDA float16, on the CPU int8")
       ->capture_default_str();
+  app.add_option("--search", flags.search,
+                 "auto, host, or device: beside the model; auto is the device on cuda")
+      ->capture_default_str();
+  app.add_flag("--graphs,!--no-graphs", flags.graphs,
+               "Launch a step of the device as a CUDA graph (the default) or kernel by kernel");
+  app.add_flag("--shortlist", flags.shortlist,
+               "Search only among the tokens that the bundle's shortlist gives for a source");
   app.add_option("--threads", flags.threads, "Threads inside a step; 0 is one per core")
       ->capture_default_str();
   app.add_option("--batch", flags.batch, "Sequences in flight")
@@ -91,6 +102,9 @@ void AddFlags(CLI::App& app, Flags& flags) {
       "\"prefix_ids\": […]}, each with\n"
       "\"options\": {\"beam_size\": …} where wanted, and prints {\"hypotheses\": […]} or "
       "{\"error\": …} for each, in order.\n"
+      "\"constraint_ids\": [[…], …] are phrases of whole words that the target is to contain; "
+      "\"align\": true adds "
+      "\"attention\", a weight\nfor each token of the target and of the source.\n"
       "\"target\": … or \"target_ids\": […] (end token last) is scored instead of searched for.\n"
       "Any of top_k, top_p and seed draws targets at random: beam_size of them (unset: n_best), "
       "and "
@@ -156,6 +170,8 @@ int Main(int argc, char** argv) {
   if (!device.ok()) return Fail(kUsage, device.status());
   const absl::StatusOr<model::ComputeType> compute = model::ParseComputeType(flags.compute);
   if (!compute.ok()) return Fail(kUsage, compute.status());
+  const absl::StatusOr<model::SearchPlace> search = model::ParseSearchPlace(flags.search);
+  if (!search.ok()) return Fail(kUsage, search.status());
 
   const absl::StatusOr<model::Bundle> bundle = model::ReadBundle(flags.bundle);
   if (!bundle.ok()) return Fail(kUnusable, bundle.status());
@@ -167,7 +183,12 @@ int Main(int argc, char** argv) {
   if (absl::Status status = model::CheckOptions(options, limits); !status.ok())
     return Fail(kUsage, status);
 
-  auto engine = MakeEngine(*bundle, flags, {.device = *device, .compute = *compute});
+  auto engine = MakeEngine(*bundle, flags,
+                           {.device = *device,
+                            .compute = *compute,
+                            .shortlist = flags.shortlist,
+                            .search = *search,
+                            .graphs = flags.graphs});
   if (!engine.ok()) {
     return Fail(absl::IsInvalidArgument(engine.status()) ? kUsage : kUnusable, engine.status());
   }

@@ -23,7 +23,8 @@ class DecodeStream::AnswerSink final : public Sink {
   void Done(absl::StatusOr<SequenceResult> result) override {
     answer_.ready = true;
     if (result.ok()) {
-      answer_.line = FormatHypotheses(result->hypotheses, stream_.target_tokenizer_);
+      answer_.line =
+          FormatHypotheses(result->hypotheses, stream_.target_tokenizer_, result->attention);
     } else {
       answer_.line = FormatError(result.status());
       stream_.all_decoded_ = false;
@@ -91,6 +92,10 @@ absl::StatusOr<model::SequenceInput> DecodeStream::MakeInput(const std::string& 
   if (!parsed.ok()) return parsed.status();
   model::SequenceInput input;
   input.prefix = std::move(parsed->prefix_ids);
+  input.constraints = std::move(parsed->constraint_ids);
+  if (!input.constraints.empty() && target_tokenizer_ != nullptr)
+    input.continuations = target_tokenizer_->Continuations();
+  input.align = parsed->align;
   if (parsed->text.has_value()) {
     if (source_tokenizer_ == nullptr) {
       return absl::InvalidArgumentError(

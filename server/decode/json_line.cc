@@ -6,6 +6,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <type_traits>
 
 #include "absl/strings/str_cat.h"
 
@@ -62,8 +63,11 @@ absl::Status Read(const std::string& name, const Json& value, std::string& out) 
   return absl::OkStatus();
 }
 
-absl::Status Read(const std::string& name, const Json& value, std::vector<model::TokenId>& out) {
-  if (!value.is_array()) return WrongType(name, value, "a list of token ids");
+template <typename T>
+absl::Status Read(const std::string& name, const Json& value, std::vector<T>& out) {
+  constexpr bool ids = std::is_same_v<T, model::TokenId>;
+  if (!value.is_array())
+    return WrongType(name, value, ids ? "a list of token ids" : "a list of lists of token ids");
   out.reserve(value.size());
   for (size_t i = 0; i < value.size(); ++i) {
     if (absl::Status status = Read(absl::StrCat(name, "[", i, "]"), value[i], out.emplace_back());
@@ -186,6 +190,8 @@ absl::StatusOr<InputLine> ParseInputLine(const std::string& line) {
                                    {{"text", Into(input.text)},
                                     {"source_ids", Into(source_ids)},
                                     {"prefix_ids", Into(input.prefix_ids)},
+                                    {"constraint_ids", Into(input.constraint_ids)},
+                                    {"align", Into(input.align)},
                                     {"target", Into(input.target)},
                                     {"target_ids", Into(input.target_ids)},
                                     {"options", [&](const std::string&, const Json& value) {
@@ -206,7 +212,7 @@ absl::StatusOr<InputLine> ParseInputLine(const std::string& line) {
 }
 
 std::string FormatHypotheses(std::span<const model::Hypothesis> hypotheses,
-                             const model::Tokenizer* tokenizer) {
+                             const model::Tokenizer* tokenizer, std::span<const float> attention) {
   Json list = Json::array();
   for (const model::Hypothesis& hypothesis : hypotheses) {
     Json entry;
@@ -216,6 +222,16 @@ std::string FormatHypotheses(std::span<const model::Hypothesis> hypotheses,
     entry["score"] = hypothesis.score;
     entry["token_scores"] = hypothesis.token_scores;
     list.push_back(std::move(entry));
+  }
+  if (!attention.empty() && !hypotheses.empty()) {
+    const size_t target = hypotheses.front().tokens.size();
+    const size_t source = attention.size() / target;
+    Json rows = Json::array();
+    for (size_t t = 0; t < target; ++t) {
+      const auto row = attention.subspan(t * source, source);
+      rows.push_back(std::vector<float>(row.begin(), row.end()));
+    }
+    list[0]["attention"] = std::move(rows);
   }
   return Dump({{"hypotheses", std::move(list)}});
 }

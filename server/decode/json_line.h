@@ -41,13 +41,16 @@ model::SearchOptions OptionsFor(const model::Bundle& bundle,
                                 int source_tokens);
 
 // One line of input: {"text": …} or {"source_ids": […]}, each with "prefix_ids" and "options" if
-// wanted; or with "target" or "target_ids", which then are scored.
+// wanted; or with "target" or "target_ids", which then are scored. With "constraint_ids" the target
+// is to contain these phrases, with "align" the answer holds the attention.
 struct InputLine {
   std::optional<std::string> text;         // one source, not segmented
   std::vector<model::TokenId> source_ids;  // if there is no text
   std::vector<model::TokenId> prefix_ids;
+  std::vector<std::vector<model::TokenId>> constraint_ids;
   std::optional<std::string> target;
   std::optional<std::vector<model::TokenId>> target_ids;
+  bool align = false;
   OptionOverrides options;
 };
 
@@ -56,9 +59,11 @@ struct InputLine {
 absl::StatusOr<InputLine> ParseInputLine(const std::string& line);
 
 // {"hypotheses":[{"ids":[…],"text":…,"score":…,"token_scores":[…]}]}, without a line end. "text" is
-// null without a tokenizer.
+// null without a tokenizer. Where there is attention, the first has "attention": a list for each of
+// its tokens, of a weight for each of the source's.
 std::string FormatHypotheses(std::span<const model::Hypothesis> hypotheses,
-                             const model::Tokenizer* tokenizer);
+                             const model::Tokenizer* tokenizer,
+                             std::span<const float> attention = {});
 
 // {"error":{"code":"INVALID_ARGUMENT","message":…}}
 std::string FormatError(const absl::Status& status);

@@ -90,6 +90,7 @@ absl::StatusOr<std::string> MeasureSynthetic(model::Engine& engine, const Synthe
   line["engine"] = "torch";
   line["compute"] = info.compute_type;
   line["device"] = info.device;
+  line["search"] = info.search;
   line["threads"] = info.threads;
   line["batch"] = load.batch;
   line["beam"] = load.options.beam_size;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <map>
 #include <set>
 #include <utility>
 
@@ -81,9 +82,10 @@ absl::StatusOr<std::unique_ptr<Catalog>> Catalog::Load(const std::filesystem::pa
                                                        const EngineFactory& factory,
                                                        const BatcherOptions& options,
                                                        Metrics& metrics, StepObserver observer,
-                                                       int64_t max_bytes) {
-  std::unique_ptr<Catalog> catalog(
-      new Catalog(root, {factory, options, std::move(observer)}, max_bytes, metrics));
+                                                       int64_t max_bytes, absl::Duration patience,
+                                                       const std::filesystem::path& bundle_keys) {
+  std::unique_ptr<Catalog> catalog(new Catalog(
+      root, {factory, options, std::move(observer), patience, bundle_keys}, max_bytes, metrics));
   const ReloadReport report = catalog->Reload();
   if (!report.status.ok()) return report.status;
   for (const ReloadReport::Outcome& outcome : report.outcomes) {
@@ -114,6 +116,14 @@ std::vector<std::shared_ptr<ServedModel>> Catalog::models() const {
   std::vector<std::shared_ptr<ServedModel>> models;
   for (const Entry& entry : entries()) models.push_back(entry.model);
   return models;
+}
+
+std::vector<std::shared_ptr<ServedModel>> Catalog::InMemory() const {
+  std::vector<std::shared_ptr<ServedModel>> all;
+  MutexLock lock(mu_);
+  for (const Entry& entry : entries_) all.push_back(entry.model);
+  all.insert(all.end(), retired_.begin(), retired_.end());
+  return all;
 }
 
 std::vector<linnet::v1::Model> Catalog::List() const {
@@ -161,6 +171,8 @@ absl::StatusOr<std::shared_ptr<ServedModel>> Catalog::LoadOne(const RegisteredMo
   }
   const GoldenResult& golden = (*loaded)->golden;
   if (replaces && 2 * golden.different > golden.examples) {
+    // It is not to be waited for here if its engine does not return.
+    if (MutexLock lock(mu_); (*loaded)->scheduler->stuck()) retired_.push_back(*loaded);
     return absl::FailedPreconditionError(absl::StrCat("bundle ", wanted.path.string(), " answers ",
                                                       golden.different, " of its ", golden.examples,
                                                       " golden examples differently"));
@@ -168,7 +180,28 @@ absl::StatusOr<std::shared_ptr<ServedModel>> Catalog::LoadOne(const RegisteredMo
   return loaded;
 }
 
-ReloadReport Catalog::Reload() {
+std::string Catalog::FolderOf(const std::filesystem::path& path) const {
+  const std::filesystem::path folder = *path.lexically_relative(root_).begin();
+  return folder == "." ? "" : folder.string();
+}
+
+std::set<std::string> Catalog::FoldersOf(const std::string& name,
+                                         const std::vector<RegisteredModel>& registered,
+                                         const std::vector<Entry>& before) const {
+  std::set<std::string> folders;
+  for (const Entry& entry : before) {
+    const std::string folder = FolderOf(entry.registered.path);
+    if (name.empty() || name == folder || name == entry.model->name()) folders.insert(folder);
+  }
+  for (const RegisteredModel& wanted : registered) {
+    const std::string folder = FolderOf(wanted.path);
+    if (name.empty() || name == folder) folders.insert(folder);
+  }
+  return folders;
+}
+
+ReloadReport Catalog::Reload(const std::string& name) {
+  using What = ReloadReport::Outcome::What;
   MutexLock one_at_a_time(reload_mu_);
   ReloadReport report;
   auto registered = ReadRegistry(root_);
@@ -177,34 +210,71 @@ ReloadReport Catalog::Reload() {
     return report;
   }
   const std::vector<Entry> before = entries();
+  const std::set<std::string> folders = FoldersOf(name, *registered, before);
+  if (folders.empty()) {
+    report.status = Unknown(name, before);
+    return report;
+  }
   std::vector<Entry> next;
+  for (const Entry& entry : before) {
+    if (!folders.contains(FolderOf(entry.registered.path))) next.push_back(entry);
+  }
+  // What stands in for those that failed, by their place in the report.
+  std::map<size_t, std::shared_ptr<ServedModel>> kept;
+  std::map<size_t, RegisteredModel> lost;  // not to be had, and not served before
   for (const RegisteredModel& wanted : *registered) {
+    if (!folders.contains(FolderOf(wanted.path))) continue;
     ReloadReport::Outcome& outcome = report.outcomes.emplace_back();
-    outcome.path = wanted.path.string();
+    outcome.folder = wanted.path.lexically_relative(root_).string();
     const auto old = std::find_if(before.begin(), before.end(), [&](const Entry& entry) {
       return entry.registered.path == wanted.path;
     });
     const auto sha256 = model::Sha256OfFile(wanted.path / "manifest.json");
     if (old != before.end() && sha256.ok() && *sha256 == old->model->manifest_sha256) {
-      next.push_back({old->model, wanted});
+      Keep(old->model, wanted, next);
+      kept[report.outcomes.size() - 1] = old->model;
       continue;
     }
-    outcome.loaded = true;
     auto loaded = LoadOne(wanted, next, !before.empty());
     if (loaded.ok()) {
+      outcome.what = What::kLoaded;
+      kept[report.outcomes.size() - 1] = *loaded;
       next.push_back({*std::move(loaded), wanted});
       continue;
     }
+    outcome.what = What::kFailed;
     outcome.status = loaded.status();
     if (before.empty()) return report;  // a server that starts serves all or nothing
     Log(LogLevel::kError, "model_not_loaded",
-        {{"path", outcome.path}, {"why", outcome.status.message()}});
+        {{"path", wanted.path.string()}, {"why", outcome.status.message()}});
     if (old != before.end()) {
-      next.push_back({old->model, wanted});
-    } else if (wanted.by_default) {
-      KeepDefault(wanted, before, next);
+      Keep(old->model, wanted, next);
+      kept[report.outcomes.size() - 1] = old->model;
+    } else {
+      lost[report.outcomes.size() - 1] = wanted;
     }
   }
+  // Once all others have their places: what stands in may be one of them.
+  for (const auto& [i, wanted] : lost) kept[i] = KeepNames(wanted, before, next);
+  for (const auto& [i, model] : kept) {
+    const auto entry = std::find_if(next.begin(), next.end(),
+                                    [&](const Entry& other) { return other.model == model; });
+    if (entry == next.end()) continue;
+    report.outcomes[i].model = entry->name();
+    report.outcomes[i].model_version = entry->model->bundle.manifest.version();
+  }
+  for (const Entry& entry : before) {
+    auto same_path = [&](const Entry& other) {
+      return other.registered.path == entry.registered.path;
+    };
+    if (std::any_of(next.begin(), next.end(), same_path)) continue;
+    report.outcomes.push_back({.folder = entry.registered.path.lexically_relative(root_).string(),
+                               .what = What::kRemoved,
+                               .model = entry.name(),
+                               .model_version = entry.model->bundle.manifest.version()});
+  }
+  std::sort(report.outcomes.begin(), report.outcomes.end(),
+            [](const auto& a, const auto& b) { return a.folder < b.folder; });
   std::sort(next.begin(), next.end(),
             [](const Entry& a, const Entry& b) { return a.model->key() < b.model->key(); });
   {
@@ -219,21 +289,49 @@ ReloadReport Catalog::Reload() {
   return report;
 }
 
-void Catalog::KeepDefault(const RegisteredModel& wanted, const std::vector<Entry>& before,
-                          std::vector<Entry>& next) {
+void Catalog::Keep(const std::shared_ptr<ServedModel>& model, const RegisteredModel& wanted,
+                   std::vector<Entry>& next) {
+  const auto entry = std::find_if(next.begin(), next.end(),
+                                  [&](const Entry& other) { return other.model == model; });
+  if (entry == next.end()) return next.push_back({model, wanted});
+  const bool by_default = entry->registered.by_default;  // in place of one that failed
+  entry->registered = wanted;
+  entry->registered.by_default |= by_default;
+}
+
+std::shared_ptr<ServedModel> Catalog::KeepNames(const RegisteredModel& wanted,
+                                                const std::vector<Entry>& before,
+                                                std::vector<Entry>& next) {
+  auto has = [](const RegisteredModel& model, const std::string& label) {
+    return std::find(model.labels.begin(), model.labels.end(), label) != model.labels.end();
+  };
+  std::shared_ptr<ServedModel> stands_in;
   for (const Entry& old : before) {
-    if (!old.registered.by_default || old.registered.version.empty() ||
+    if (old.registered.version.empty() ||
         old.registered.path.parent_path() != wanted.path.parent_path())
       continue;
-    const auto entry = std::find_if(next.begin(), next.end(),
-                                    [&](const Entry& other) { return other.model == old.model; });
-    if (entry == next.end()) {
-      next.push_back(old);
-    } else {
-      entry->registered.by_default = true;
+    std::vector<std::string> labels;
+    for (const std::string& label : wanted.labels) {
+      if (has(old.registered, label)) labels.push_back(label);
     }
-    return;
+    const bool by_default = wanted.by_default && old.registered.by_default;
+    if (labels.empty() && !by_default) continue;
+    auto entry = std::find_if(next.begin(), next.end(), [&](const Entry& other) {
+      return other.registered.path == old.registered.path;
+    });
+    if (entry == next.end()) {
+      entry = next.insert(next.end(), old);
+      entry->registered.labels.clear();
+      entry->registered.by_default = false;
+    }
+    for (std::string& label : labels) {
+      if (!has(entry->registered, label)) entry->registered.labels.push_back(std::move(label));
+    }
+    std::sort(entry->registered.labels.begin(), entry->registered.labels.end());
+    entry->registered.by_default |= by_default;
+    if (by_default || stands_in == nullptr) stands_in = entry->model;
   }
+  return stands_in;
 }
 
 void Catalog::Sweep() {
@@ -241,8 +339,11 @@ void Catalog::Sweep() {
   {
     MutexLock lock(mu_);
     // Nobody can get hold of them any more, so that one that nobody else holds stays so.
-    const auto first = std::partition(retired_.begin(), retired_.end(),
-                                      [](const auto& model) { return model.use_count() > 1; });
+    // And where an engine does not return, whoever destroyed it would wait for it.
+    const auto in_use = [](const auto& model) {
+      return model.use_count() > 1 || model->scheduler->stuck();
+    };
+    const auto first = std::partition(retired_.begin(), retired_.end(), in_use);
     unused.assign(std::make_move_iterator(first), std::make_move_iterator(retired_.end()));
     retired_.erase(first, retired_.end());
     for (const auto& model : unused) {
@@ -255,6 +356,18 @@ void Catalog::Sweep() {
   for (const auto& model : unused)
     Log(LogLevel::kInfo, "model_unloaded",
         {{"model", model->key()}, {"path", model->path.string()}});
+}
+
+absl::Status Catalog::Unknown(absl::string_view name, const std::vector<Entry>& entries) {
+  auto names = [](std::string* out, const Entry& entry) {
+    absl::StrAppend(out, entry.name());
+    for (const std::string& label : entry.registered.labels)
+      absl::StrAppend(out, ", ", entry.model->name(), "@", label);
+  };
+  // A start of the name is enough: what details may hold is limited.
+  const std::string shown = absl::CHexEscape(name.substr(0, 80));
+  return NoSuchModel(shown, absl::StrCat("no model \"", shown, "\": there is ",
+                                         absl::StrJoin(entries, ", ", names)));
 }
 
 absl::StatusOr<std::shared_ptr<ServedModel>> Catalog::Named(absl::string_view name) const {
@@ -270,15 +383,7 @@ absl::StatusOr<std::shared_ptr<ServedModel>> Catalog::Named(absl::string_view na
     if (base == name ? registered.by_default : registered.version == version || labelled)
       return entry.model;
   }
-  auto names = [](std::string* out, const Entry& entry) {
-    absl::StrAppend(out, entry.name());
-    for (const std::string& label : entry.registered.labels)
-      absl::StrAppend(out, ", ", entry.model->name(), "@", label);
-  };
-  // A start of the name is enough: what details may hold is limited.
-  const std::string shown = absl::CHexEscape(name.substr(0, 80));
-  return NoSuchModel(shown, absl::StrCat("no model \"", shown, "\": there is ",
-                                         absl::StrJoin(entries, ", ", names)));
+  return Unknown(name, entries);
 }
 
 absl::StatusOr<std::shared_ptr<ServedModel>> Catalog::Find(Task task, absl::string_view name,
@@ -329,12 +434,22 @@ absl::StatusOr<std::shared_ptr<ServedModel>> Catalog::Find(Task task, absl::stri
 }
 
 void Catalog::Drain(absl::Time deadline) {
-  std::vector<std::shared_ptr<ServedModel>> all = models();
-  {
-    MutexLock lock(mu_);
-    all.insert(all.end(), retired_.begin(), retired_.end());
+  for (const auto& model : InMemory()) model->scheduler->Drain(deadline);
+}
+
+void Catalog::Watch(absl::Time now, absl::Duration patience, int most_abandoned) {
+  const auto served = models();
+  for (const auto& model : InMemory()) {
+    // Of what was replaced nobody needs another engine.
+    const bool replaced = std::count(served.begin(), served.end(), model) == 0;
+    model->scheduler->Watch(now, patience, replaced ? 0 : most_abandoned);
   }
-  for (const auto& model : all) model->scheduler->Drain(deadline);
+}
+
+bool Catalog::stuck() const {
+  const auto models = InMemory();
+  return std::any_of(models.begin(), models.end(),
+                     [](const auto& model) { return model->scheduler->stuck(); });
 }
 
 }  // namespace linnet::server

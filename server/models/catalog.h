@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -22,14 +23,26 @@ namespace linnet::server {
 
 // What a reload came to.
 struct ReloadReport {
+  // Of a bundle.
   struct Outcome {
-    std::string path;     // of a bundle that is to be served
-    bool loaded = false;  // it was new or had changed: tried at least
-    absl::Status status;  // why it is not served, or its former self still is
+    enum class What {
+      kLoaded,     // it was new or had changed, and is served now
+      kUnchanged,  // it was served already
+      kFailed,     // it was new or had changed, and could not be loaded
+      kRemoved,    // it is not to be served any more
+    };
+    std::string folder;  // below the root: "en-de/2"
+    What what = What::kUnchanged;
+    absl::Status status = absl::OkStatus();  // why it failed
+    // By which name requests get what is served of it, or in its place where it failed, and the
+    // version of that; empty if nothing is. Of what was removed, what it was.
+    std::string model = {};
+    std::string model_version = {};
   };
   absl::Status status =
-      absl::OkStatus();  // why the registry could not be read; nothing has changed
-  std::vector<Outcome> outcomes = {};
+      absl::OkStatus();                // why the registry could not be read; nothing has changed
+  std::vector<Outcome> outcomes = {};  // by folder
+  absl::Duration duration = absl::ZeroDuration();
 
   bool ok() const {
     bool all = status.ok();
@@ -45,22 +58,28 @@ class Catalog {
   using StepObserver = server::StepObserver;
 
   // Loads every bundle of the registry at `root` (ReadRegistry); the first error ends it.
-  // `max_bytes` is what the files of all models in memory may have, 0 for any number.
-  static absl::StatusOr<std::unique_ptr<Catalog>> Load(const std::filesystem::path& root,
-                                                       const EngineFactory& factory,
-                                                       const BatcherOptions& options,
-                                                       Metrics& metrics,
-                                                       StepObserver observer = nullptr,
-                                                       int64_t max_bytes = 0);
+  // `max_bytes` is what the files of all models in memory may have, 0 for any number; `patience`
+  // how long an engine may take for a step of its golden examples. With `bundle_keys`, a file of
+  // BundleKeys that is read at every load, bundles must be signed.
+  static absl::StatusOr<std::unique_ptr<Catalog>> Load(
+      const std::filesystem::path& root, const EngineFactory& factory,
+      const BatcherOptions& options, Metrics& metrics, StepObserver observer = nullptr,
+      int64_t max_bytes = 0, absl::Duration patience = absl::InfiniteDuration(),
+      const std::filesystem::path& bundle_keys = {});
   ~Catalog();  // when all calls have ended
 
   // Reads the registry again and loads what is new or has changed, which takes its time; meanwhile,
   // and where that fails, the former version is served. Then all of it changes at once. Calls that
   // are under way end with the model that they began with, which is in memory until then. A bundle
-  // that answers more than half of its golden examples differently is refused.
-  ReloadReport Reload();
+  // that answers more than half of its golden examples differently is refused. With a `name`, of a
+  // model or of a folder in the root, all others stay as they are; NOT_FOUND if there is none.
+  ReloadReport Reload(const std::string& name = "");
   // Lets go of replaced versions whose last call has ended; to be called now and then.
   void Sweep();
+  // Scheduler::Watch for every model in memory.
+  void Watch(absl::Time now, absl::Duration patience, int most_abandoned);
+  // Some engine does not return, so that the catalog cannot be destroyed.
+  bool stuck() const;
 
   // By key.
   std::vector<std::shared_ptr<ServedModel>> models() const;
@@ -94,15 +113,31 @@ class Catalog {
   Catalog(std::filesystem::path root, LoadOptions load, int64_t max_bytes, Metrics& metrics)
       : root_(std::move(root)), load_(std::move(load)), max_bytes_(max_bytes), metrics_(metrics) {}
   std::vector<Entry> entries() const;
+  // Those that were replaced and still work among them.
+  std::vector<std::shared_ptr<ServedModel>> InMemory() const;
+  static absl::Status Unknown(absl::string_view name, const std::vector<Entry>& entries);
   // Of the files of all models in memory, `next` among them.
   int64_t BytesBeside(const std::vector<Entry>& next) const;
   // `replaces`: something is served already that it may harm.
   absl::StatusOr<std::shared_ptr<ServedModel>> LoadOne(const RegisteredModel& wanted,
                                                        const std::vector<Entry>& next,
                                                        bool replaces);
-  // The version that was meant by default stays so, in place of one that could not be loaded.
-  static void KeepDefault(const RegisteredModel& wanted, const std::vector<Entry>& before,
-                          std::vector<Entry>& next);
+  // It is served on as the registry has it now; once, and still by default if it stands in for one
+  // that failed.
+  static void Keep(const std::shared_ptr<ServedModel>& model, const RegisteredModel& wanted,
+                   std::vector<Entry>& next);
+  // The versions that had the names of one that could not be loaded, its labels and that it is
+  // meant by default, keep them. Returns the one that is meant by default, else any; nullptr if
+  // there was none.
+  static std::shared_ptr<ServedModel> KeepNames(const RegisteredModel& wanted,
+                                                const std::vector<Entry>& before,
+                                                std::vector<Entry>& next);
+  // Of ROOT/en-de/2 "en-de"; "" of the root itself.
+  std::string FolderOf(const std::filesystem::path& path) const;
+  // Those of the folders in which `name` is, or was; all for "".
+  std::set<std::string> FoldersOf(const std::string& name,
+                                  const std::vector<RegisteredModel>& registered,
+                                  const std::vector<Entry>& before) const;
 
   const std::filesystem::path root_;
   const LoadOptions load_;

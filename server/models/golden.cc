@@ -1,10 +1,12 @@
 #include "server/models/golden.h"
 
+#include <algorithm>
 #include <memory>
 #include <utility>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/time/clock.h"
 #include "server/log.h"
 #include "server/models/catalog.h"
 #include "server/mutex.h"
@@ -48,7 +50,7 @@ class CompareSink : public Sink {
 
 }  // namespace
 
-GoldenResult AnswerGoldenExamples(ServedModel& served) {
+GoldenResult AnswerGoldenExamples(ServedModel& served, absl::Duration patience) {
   GoldenResult golden{.examples = served.bundle.manifest.golden_examples_size()};
   Answers answers;
   for (int i = 0; i < golden.examples; ++i) {
@@ -76,10 +78,19 @@ GoldenResult AnswerGoldenExamples(ServedModel& served) {
         {{"model", served.name()}, {"index", i}, {"status", status.ToString()}});
     ++golden.different;
   }
-  MutexLock lock(answers.mu);
-  while (answers.open > 0) answers.changed.Wait(answers.mu);
-  golden.different += answers.different;
-  return golden;
+  while (true) {
+    const absl::Time next = absl::Now() + std::min(patience / 2, absl::Seconds(1));
+    {
+      MutexLock lock(answers.mu);
+      while (answers.open > 0 && answers.changed.WaitUntil(answers.mu, next)) {
+      }
+      if (answers.open == 0) {
+        golden.different += answers.different;
+        return golden;
+      }
+    }
+    served.scheduler->Watch(absl::Now(), patience);
+  }
 }
 
 }  // namespace linnet::server

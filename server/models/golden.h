@@ -1,5 +1,7 @@
 #pragma once
 
+#include "absl/time/time.h"
+
 namespace linnet::server {
 
 struct ServedModel;
@@ -10,7 +12,8 @@ struct GoldenResult {
 };
 
 // Decodes the golden examples of the model's manifest, all at once, and compares. Waits for the
-// answers: at start only.
-GoldenResult AnswerGoldenExamples(ServedModel& served);
+// answers: at start only; and nobody else watches the engine then (Scheduler::Watch): one that does
+// not return for longer than `patience` has answered all of them differently.
+GoldenResult AnswerGoldenExamples(ServedModel& served, absl::Duration patience);
 
 }  // namespace linnet::server

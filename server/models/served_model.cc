@@ -1,5 +1,6 @@
 #include "server/models/served_model.h"
 
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -16,7 +17,14 @@ absl::StatusOr<std::shared_ptr<ServedModel>> LoadModel(const RegisteredModel& re
                                                        Metrics& metrics) {
   const std::filesystem::path& path = registered.path;
   const absl::Time before = absl::Now();
-  absl::StatusOr<model::Bundle> bundle = model::ReadBundle(path);
+  std::optional<model::BundleKeys> keys;
+  if (!options.bundle_keys.empty()) {
+    absl::StatusOr<model::BundleKeys> read = model::BundleKeys::Read(options.bundle_keys);
+    if (!read.ok()) return read.status();
+    keys = *std::move(read);
+  }
+  absl::StatusOr<model::Bundle> bundle =
+      model::ReadBundle(path, keys.has_value() ? &*keys : nullptr);
   if (!bundle.ok()) return bundle.status();
   // Shared by the catalog and the calls that are under way with it: a version that was replaced
   // lives until the last of them has ended.
@@ -49,7 +57,14 @@ absl::StatusOr<std::shared_ptr<ServedModel>> LoadModel(const RegisteredModel& re
   auto scheduler = Scheduler::Start(
       // The engine may have to be made again: for as long as the scheduler lives, so does the
       // model.
-      [factory = options.factory, &bundle = served->bundle] { return factory(bundle); },
+      [factory = options.factory, &bundle = served->bundle,
+       again = false]() mutable -> absl::StatusOr<std::unique_ptr<model::Engine>> {
+        // Meanwhile there may be other files in the folder.
+        if (std::exchange(again, true)) {
+          if (absl::Status status = model::CheckFiles(bundle); !status.ok()) return status;
+        }
+        return factory(bundle);
+      },
       options.batcher,
       [handles, observer = options.observer, key = served->key()](const StepReport& report,
                                                                   absl::Duration cycle) {
@@ -67,7 +82,7 @@ absl::StatusOr<std::shared_ptr<ServedModel>> LoadModel(const RegisteredModel& re
                                                   .compute_type = info.compute_type,
                                                   .sha256 = served->bundle.model_sha256()},
                                                  info.rows, info.memory_tokens, load_time);
-  const GoldenResult golden = served->golden = AnswerGoldenExamples(*served);
+  const GoldenResult golden = served->golden = AnswerGoldenExamples(*served, options.patience);
   Log(golden.different == 0 ? LogLevel::kInfo : LogLevel::kWarning, "model_loaded",
       {{"model", served->key()},
        {"version", manifest.version()},

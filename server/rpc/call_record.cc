@@ -11,6 +11,7 @@
 #include "absl/time/clock.h"
 #include "server/errors.h"
 #include "server/log.h"
+#include "server/rpc/caller_of.h"
 #include "server/rpc/status.h"
 #include "server/text/request_bytes.h"
 
@@ -18,21 +19,34 @@ namespace linnet::server {
 namespace {
 
 constexpr char kRequestId[] = "x-request-id";
+constexpr char kTraceParent[] = "traceparent";
 
 std::string NewRequestId() {
   thread_local std::mt19937_64 random(std::random_device{}());
   return absl::StrCat(absl::Hex(random(), absl::kZeroPad16), absl::Hex(random(), absl::kZeroPad16));
 }
 
+absl::string_view Header(const grpc::CallbackServerContext& context, const char* name) {
+  const auto found = context.client_metadata().find(name);
+  if (found == context.client_metadata().end()) return "";
+  return {found->second.data(), found->second.size()};
+}
+
 std::string RequestIdOf(const grpc::CallbackServerContext& context) {
-  const auto& metadata = context.client_metadata();
-  if (const auto found = metadata.find(kRequestId); found != metadata.end()) {
-    const std::string id(found->second.data(), found->second.size());
-    const bool visible =
-        std::all_of(id.begin(), id.end(), [](char c) { return c > ' ' && c < 127; });
-    if (!id.empty() && id.size() <= 128 && visible) return id;
-  }
-  return NewRequestId();
+  const absl::string_view id = Header(context, kRequestId);
+  const bool visible = std::all_of(id.begin(), id.end(), [](char c) { return c > ' ' && c < 127; });
+  return !id.empty() && id.size() <= 128 && visible ? std::string(id) : NewRequestId();
+}
+
+Caller WithIds(const grpc::CallbackServerContext& context) {
+  Caller caller = CallerOf(context);
+  caller.request_id = RequestIdOf(context);
+  caller.trace = ParseTraceParent(Header(context, kTraceParent)).value_or(TraceContext());
+  return caller;
+}
+
+bool IsOfAdmin(Method method) {
+  return method == Method::kReload || method == Method::kGetBatch || method == Method::kSetLogLevel;
 }
 
 }  // namespace
@@ -42,30 +56,35 @@ std::string LabelText(const google::protobuf::Map<std::string, std::string>& lab
   return absl::StrJoin(sorted, ",", absl::PairFormatter("="));
 }
 
-CallRecord::CallRecord(Metrics& metrics, Method method, grpc::CallbackServerContext& context)
-    : metrics_(metrics), method_(method), context_(context), request_id_(RequestIdOf(context)) {
-  metrics_.CallStarted(method_);
-  context_.AddInitialMetadata(kRequestId, request_id_);
+CallRecord::CallRecord(const CallHouse& house, Method method, grpc::CallbackServerContext& context)
+    : house_(house), method_(method), context_(context), caller_(WithIds(context)) {
+  house_.metrics.CallStarted(method_);
+  context_.AddInitialMetadata(kRequestId, caller_.request_id);
+  if (!caller_.trace.trace_id.empty())
+    context_.AddInitialMetadata(kTraceParent, std::string(Header(context, kTraceParent)));
 }
 
 grpc::Status CallRecord::Ended(absl::Status status, const CallFacts& facts) {
-  status = WithRequestId(request_id_, WithErrorInfo(std::move(status)));
+  status = WithRequestId(caller_.request_id, WithErrorInfo(std::move(status)));
   const absl::Duration total = absl::Now() - arrived_;
-  metrics_.CallEnded(method_, status.code(), total);
-  const LogLevel level = status.ok()                ? LogLevel::kDebug
-                         : absl::IsInternal(status) ? LogLevel::kError
-                                                    : LogLevel::kInfo;
+  house_.metrics.CallEnded(method_, status.code(), total);
+  const LogLevel level = absl::IsInternal(status)             ? LogLevel::kError
+                         : status.ok() && !IsOfAdmin(method_) ? LogLevel::kDebug
+                                                              : LogLevel::kInfo;
   // Messages of other errors may quote the request, so that only an INTERNAL one is logged whole.
-  Log(level, "call",
-      {{"method", MethodName(method_)},
-       {"code", absl::StatusCodeToString(status.code())},
-       {"reason", ErrorReason(status)},
-       {"contents", facts.contents},
-       {"request_bytes", facts.request_bytes},
-       {"seconds", absl::ToDoubleSeconds(total)},
-       {"request_id", request_id_},
-       {"labels", facts.labels},
-       {"cause", level == LogLevel::kError ? status.message() : absl::string_view("-")}});
+  std::vector<LogField> fields = {
+      {"method", MethodName(method_)},
+      {"code", absl::StatusCodeToString(status.code())},
+      {"reason", ErrorReason(status)},
+      {"contents", facts.contents},
+      {"request_bytes", facts.request_bytes},
+      {"seconds", absl::ToDoubleSeconds(total)},
+      {"client", caller_.client},
+      {"request_id", caller_.request_id},
+      {"labels", facts.labels},
+      {"cause", level == LogLevel::kError ? status.message() : absl::string_view("-")}};
+  AddTrace(caller_.trace, fields);
+  Log(level, "call", fields);
   if (const absl::Duration delay = RetryDelay(status); delay != absl::InfiniteDuration()) {
     // gRPC's own retries go by this trailer.
     context_.AddTrailingMetadata("grpc-retry-pushback-ms",

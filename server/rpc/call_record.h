@@ -2,6 +2,7 @@
 
 #include <grpcpp/grpcpp.h>
 
+#include <optional>
 #include <string>
 
 #include "absl/status/status.h"
@@ -10,6 +11,8 @@
 #include "google/protobuf/map.h"
 #include "google/protobuf/message.h"
 #include "server/metrics.h"
+#include "server/rpc/slow_readers.h"
+#include "server/schedule/caller.h"
 
 namespace linnet::server {
 
@@ -23,26 +26,39 @@ struct CallFacts {
 // "team=search,run=7", by key.
 std::string LabelText(const google::protobuf::Map<std::string, std::string>& labels);
 
-// Counts and logs one call, its start and its end, and knows its request id: that of the client's
-// `x-request-id`, if it is 1 to 128 visible ASCII characters, else a new one. The headers of the
-// answer return it.
+// What every call of a service needs; outlives them.
+struct CallHouse {
+  Metrics& metrics;
+  SlowReaders& slow_readers;
+};
+
+// Counts and logs one call, its start and its end, and knows on whose behalf it is made. Its
+// request id is that of the client's `x-request-id`, if it is 1 to 128 visible ASCII characters,
+// else a new one; its place in a trace that of a valid `traceparent`. The headers of the answer
+// return both.
 class CallRecord {
  public:
-  CallRecord(Metrics& metrics, Method method, grpc::CallbackServerContext& context);
+  CallRecord(const CallHouse& house, Method method, grpc::CallbackServerContext& context);
 
   absl::Time arrived() const { return arrived_; }
-  const std::string& request_id() const { return request_id_; }
-  Metrics& metrics() const { return metrics_; }
+  const Caller& caller() const { return caller_; }
+  Metrics& metrics() const { return house_.metrics; }
+
+  // Around each write: a client that takes too long to read it loses the call. The last one ends
+  // with this.
+  void WriteBegins() { write_.emplace(house_.slow_readers, context_); }
+  void WriteEnds() { write_.reset(); }
 
   // The status to finish with, details and trailers included. Once, before Finish.
   grpc::Status Ended(absl::Status status, const CallFacts& facts);
 
  private:
-  Metrics& metrics_;
+  const CallHouse house_;
   const Method method_;
   grpc::CallbackServerContext& context_;
   const absl::Time arrived_ = absl::Now();
-  const std::string request_id_;
+  const Caller caller_;
+  std::optional<SlowReaders::Write> write_;
 };
 
 // Of the call; InfiniteFuture if the client set none.

@@ -24,12 +24,12 @@ absl::StatusOr<std::string> ReadFile(const std::string& path) {
   return std::string(std::istreambuf_iterator<char>(stream), {});
 }
 
+}  // namespace
+
 bool OnlyThisMachine(absl::string_view address) {
   return absl::StartsWith(address, "127.") || absl::StartsWith(address, "[::1]:") ||
          absl::StartsWith(address, "localhost:");
 }
-
-}  // namespace
 
 absl::Status Authenticator::Read() {
   std::error_code error;
@@ -85,8 +85,10 @@ grpc::Status Authenticator::Process(const InputMetadata& headers, grpc::AuthCont
   }
   const Grant* grant = tokens->Find(token);
   if (grant == nullptr) return {grpc::StatusCode::UNAUTHENTICATED, "the token is not known"};
-  const bool admin = absl::StartsWith(path, "/grpc.channelz.");
-  if (admin ? !grant->admin : !grant->inference) {
+  const bool admin = absl::StartsWith(path, "/grpc.channelz.") ||
+                     absl::StartsWith(path, "/linnet.v1.AdminService/");
+  const bool public_facts = absl::StartsWith(path, "/grpc.reflection.");  // for any token
+  if (!public_facts && (admin ? !grant->admin : !grant->inference)) {
     return {grpc::StatusCode::PERMISSION_DENIED,
             absl::StrCat("the token of \"", grant->name, "\" has not the right \"",
                          admin ? "admin" : "inference", "\"")};
@@ -133,6 +135,19 @@ absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> MakeCredentials(
   }
   if (authenticator != nullptr) credentials->SetAuthMetadataProcessor(authenticator);
   return credentials;
+}
+
+absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> MakeAdminCredentials(
+    const SecurityOptions& security, const std::string& address,
+    const std::shared_ptr<Authenticator>& authenticator) {
+  if (address.empty()) return nullptr;
+  if (authenticator == nullptr && !OnlyThisMachine(address)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("everybody could administer this server: give --tokens, or an --admin-listen "
+                     "that this machine alone reaches, not ",
+                     address));
+  }
+  return MakeCredentials(security, address, authenticator);
 }
 
 }  // namespace linnet::server

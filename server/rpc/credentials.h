@@ -38,10 +38,19 @@ class Authenticator final : public grpc::AuthMetadataProcessor {
   std::shared_ptr<const TokenTable> tokens_ ABSL_GUARDED_BY(mu_);
 };
 
+// Whether a HOST:PORT can be reached from this machine alone.
+bool OnlyThisMachine(absl::string_view address);
+
 // How connections to `address` are secured: by TLS with certificates that are read again when their
 // files change, where there are any. Tokens need that, or an address that only this machine
 // reaches.
 absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> MakeCredentials(
+    const SecurityOptions& security, const std::string& address,
+    const std::shared_ptr<Authenticator>& authenticator);
+
+// The same for the address of administration, which may be empty: other machines reach it only
+// where tokens say who may do that.
+absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> MakeAdminCredentials(
     const SecurityOptions& security, const std::string& address,
     const std::shared_ptr<Authenticator>& authenticator);
 

@@ -9,7 +9,6 @@
 
 #include "server/mutex.h"
 #include "server/rpc/call_record.h"
-#include "server/rpc/caller_of.h"
 #include "server/text/document_stream.h"
 
 namespace linnet::server {
@@ -25,21 +24,22 @@ class DocumentCall final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc
                            public std::enable_shared_from_this<DocumentCall<Types>> {
  public:
   static grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* Begin(
-      TextCalls& calls, Metrics& metrics, Method method, grpc::CallbackServerContext& context) {
-    auto call = std::make_shared<DocumentCall>(metrics, method, context);
+      TextCalls& calls, const CallHouse& house, Method method,
+      grpc::CallbackServerContext& context) {
+    auto call = std::make_shared<DocumentCall>(house, method, context);
     call->self_ = call;
     call->stream_ = std::make_shared<DocumentStream<Types>>(
         calls, DeadlineOf(context),
         [weak = call->weak_from_this()] {
           if (auto self = weak.lock()) self->Step();
         },
-        CallerOf(context));
+        call->record_.caller());
     call->Step();
     return call.get();
   }
 
-  DocumentCall(Metrics& metrics, Method method, grpc::CallbackServerContext& context)
-      : record_(metrics, method, context) {}
+  DocumentCall(const CallHouse& house, Method method, grpc::CallbackServerContext& context)
+      : record_(house, method, context) {}
 
   void OnReadDone(bool ok) override {
     if (ok) {
@@ -55,6 +55,7 @@ class DocumentCall final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc
   }
   void OnWriteDone(bool ok) override {
     if (!ok) stream_->Cancel();
+    record_.WriteEnds();
     {
       MutexLock lock(mu_);
       writing_ = false;
@@ -102,9 +103,14 @@ class DocumentCall final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc
     }
     if (end.has_value()) {
       facts.contents = stream_->lines();
-      return this->Finish(record_.Ended(*std::move(end), facts));
+      const grpc::Status result = record_.Ended(*std::move(end), facts);
+      record_.WriteBegins();
+      return this->Finish(result);
     }
-    if (write) this->StartWrite(&outgoing_);
+    if (write) {
+      record_.WriteBegins();
+      this->StartWrite(&outgoing_);
+    }
     if (!read) return;
     this->StartRead(&incoming_);
     {

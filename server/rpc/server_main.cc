@@ -38,9 +38,17 @@ int Main(int argc, char** argv) {
   auto compute = model::ParseComputeType(options.compute);
   if (!compute.ok()) return Fail(compute.status(), kUsageError);
   engine.compute = *compute;
+  auto search = model::ParseSearchPlace(options.search);
+  if (!search.ok()) return Fail(search.status(), kUsageError);
+  engine.search = *search;
+  engine.graphs = options.graphs;
+  engine.shortlist = options.shortlist;
   if (auto status = SetLogLevel(options.log_level); !status.ok()) return Fail(status, kUsageError);
   if (auto status = SetLogFormat(options.log_format); !status.ok())
     return Fail(status, kUsageError);
+
+  // A log that nobody reads any more is no reason to end.
+  std::signal(SIGPIPE, SIG_IGN);
 
   // Blocked before any thread starts, so that only sigwait below receives them.
   sigset_t signals;
@@ -48,6 +56,8 @@ int Main(int argc, char** argv) {
   sigaddset(&signals, SIGTERM);
   sigaddset(&signals, SIGINT);
   sigaddset(&signals, SIGHUP);
+  sigaddset(&signals, SIGUSR1);
+  sigaddset(&signals, SIGUSR2);
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
 
   LogSettings(parsed.settings);
@@ -55,12 +65,18 @@ int Main(int argc, char** argv) {
     return model::MakeTorchEngine(bundle, engine);
   });
   if (!server.ok()) return Fail(server.status(), kCouldNotStart);
-  std::printf("ready grpc=%s metrics=%s\n", (*server)->grpc_address().c_str(),
-              (*server)->metrics_address().c_str());
+  const std::string admin = (*server)->admin_address();
+  std::printf("ready grpc=%s metrics=%s%s\n", (*server)->grpc_address().c_str(),
+              (*server)->metrics_address().c_str(),
+              admin.empty() ? "" : (" admin=" + admin).c_str());
   std::fflush(stdout);
 
   int signal = 0;
-  while (sigwait(&signals, &signal) == 0 && signal == SIGHUP) (*server)->ReloadSoon();
+  while (sigwait(&signals, &signal) == 0 && signal != SIGTERM && signal != SIGINT) {
+    if (signal == SIGHUP) (*server)->ReloadSoon();
+    if (signal == SIGUSR1) ChangeLogLevel(LogLevel::kDebug);
+    if (signal == SIGUSR2) ChangeLogLevel(std::nullopt);
+  }
   pthread_sigmask(SIG_UNBLOCK, &signals, nullptr);  // a second one ends the process at once
   Log(LogLevel::kInfo, "draining",
       {{"signal", signal},

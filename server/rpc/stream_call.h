@@ -10,7 +10,6 @@
 #include "server/errors.h"
 #include "server/mutex.h"
 #include "server/rpc/call_record.h"
-#include "server/rpc/caller_of.h"
 #include "server/rpc/unary_call.h"
 #include "server/text/part_queue.h"
 #include "server/text/text_call.h"
@@ -28,13 +27,13 @@ class StreamCall final : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
   using Start = void (TextCalls::*)(const Request&, Response&, const CallContext&,
                                     TextCalls::OnPart, TextCalls::Done);
 
-  StreamCall(TextCalls& calls, Start start, Metrics& metrics, Method method,
+  StreamCall(TextCalls& calls, Start start, const CallHouse& house, Method method,
              grpc::CallbackServerContext& context, const grpc::ByteBuffer& request)
-      : record_(metrics, method, context),
+      : record_(house, method, context),
         request_bytes_(static_cast<int64_t>(request.Length())),
         cancelled_(std::make_shared<std::atomic<bool>>(false)) {
     if (absl::Status status = ParseBuffer(request, request_); !status.ok()) {
-      metrics.Rejected(RejectReason::kInvalid);
+      house.metrics.Rejected(RejectReason::kInvalid);
       Ended(std::move(status));
       return;
     }
@@ -43,7 +42,7 @@ class StreamCall final : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
         {.arrived = record_.arrived(),
          .deadline = DeadlineOf(context),
          .cancelled = cancelled_,
-         .caller = CallerOf(context)},
+         .caller = record_.caller()},
         [this](linnet::v1::TextPart part) { Part(std::move(part)); },
         [this](const absl::Status& status) {
           // The request is part of another message here.
@@ -56,6 +55,7 @@ class StreamCall final : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
   void OnWriteDone(bool ok) override {
     // Without a reader the decoding is for nothing; Ended comes all the same.
     if (!ok) cancelled_->store(true, std::memory_order_relaxed);
+    record_.WriteEnds();
     Step(/*written=*/true);
   }
   void OnDone() override { delete this; }
@@ -98,6 +98,7 @@ class StreamCall final : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
         end = *ended_;
       }
     }
+    record_.WriteBegins();
     if (!end.has_value()) return StartWrite(&message_);
     End(*std::move(end));
   }

@@ -18,7 +18,7 @@ grpc::ServerUnaryReactor* TextService::Translate(Context* context, const Bytes* 
       calls_,
       [](TextCalls& calls, const auto& request, auto& response, const CallContext& call,
          TextCalls::Done done) { calls.Translate(request, response, call, std::move(done)); },
-      metrics_, Method::kTranslate, *context, *request, *response);
+      house_, Method::kTranslate, *context, *request, *response);
 }
 
 grpc::ServerUnaryReactor* TextService::Summarize(Context* context, const Bytes* request,
@@ -27,7 +27,7 @@ grpc::ServerUnaryReactor* TextService::Summarize(Context* context, const Bytes* 
       calls_,
       [](TextCalls& calls, const auto& request, auto& response, const CallContext& call,
          TextCalls::Done done) { calls.Summarize(request, response, call, std::move(done)); },
-      metrics_, Method::kSummarize, *context, *request, *response);
+      house_, Method::kSummarize, *context, *request, *response);
 }
 
 grpc::ServerUnaryReactor* TextService::Score(Context* context, const Bytes* request,
@@ -36,7 +36,7 @@ grpc::ServerUnaryReactor* TextService::Score(Context* context, const Bytes* requ
       calls_,
       [](TextCalls& calls, const auto& request, auto& response, const CallContext& call,
          TextCalls::Done done) { calls.Score(request, response, call, std::move(done)); },
-      metrics_, Method::kScore, *context, *request, *response);
+      house_, Method::kScore, *context, *request, *response);
 }
 
 grpc::ServerUnaryReactor* TextService::DetectLanguage(Context* context, const Bytes* request,
@@ -45,7 +45,7 @@ grpc::ServerUnaryReactor* TextService::DetectLanguage(Context* context, const By
       calls_,
       [](TextCalls& calls, const auto& request, auto& response, const CallContext& call,
          TextCalls::Done done) { calls.DetectLanguage(request, response, call, std::move(done)); },
-      metrics_, Method::kDetectLanguage, *context, *request, *response);
+      house_, Method::kDetectLanguage, *context, *request, *response);
 }
 
 grpc::ServerUnaryReactor* TextService::ListModels(Context* context, const Bytes* request,
@@ -56,7 +56,7 @@ grpc::ServerUnaryReactor* TextService::ListModels(Context* context, const Bytes*
         calls.ListModels(response);
         done(absl::OkStatus());
       },
-      metrics_, Method::kListModels, *context, *request, *response);
+      house_, Method::kListModels, *context, *request, *response);
 }
 
 grpc::ServerUnaryReactor* TextService::GetModel(Context* context, const Bytes* request,
@@ -65,32 +65,32 @@ grpc::ServerUnaryReactor* TextService::GetModel(Context* context, const Bytes* r
       calls_,
       [](TextCalls& calls, const auto& request, auto& response, const CallContext&,
          TextCalls::Done done) { done(calls.GetModel(request, response)); },
-      metrics_, Method::kGetModel, *context, *request, *response);
+      house_, Method::kGetModel, *context, *request, *response);
 }
 
 grpc::ServerWriteReactor<grpc::ByteBuffer>* TextService::StreamTranslate(Context* context,
                                                                          const Bytes* request) {
   return new StreamCall<v1::StreamTranslateRequest, v1::TranslateRequest, v1::TranslateResponse,
-                        v1::StreamTranslateResponse>(calls_, &TextCalls::StreamTranslate, metrics_,
+                        v1::StreamTranslateResponse>(calls_, &TextCalls::StreamTranslate, house_,
                                                      Method::kStreamTranslate, *context, *request);
 }
 
 grpc::ServerWriteReactor<grpc::ByteBuffer>* TextService::StreamSummarize(Context* context,
                                                                          const Bytes* request) {
   return new StreamCall<v1::StreamSummarizeRequest, v1::SummarizeRequest, v1::SummarizeResponse,
-                        v1::StreamSummarizeResponse>(calls_, &TextCalls::StreamSummarize, metrics_,
+                        v1::StreamSummarizeResponse>(calls_, &TextCalls::StreamSummarize, house_,
                                                      Method::kStreamSummarize, *context, *request);
 }
 
 grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* TextService::TranslateDocument(
     Context* context) {
-  return DocumentCall<TranslateDocumentTypes>::Begin(calls_, metrics_, Method::kTranslateDocument,
+  return DocumentCall<TranslateDocumentTypes>::Begin(calls_, house_, Method::kTranslateDocument,
                                                      *context);
 }
 
 grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* TextService::SummarizeDocument(
     Context* context) {
-  return DocumentCall<SummarizeDocumentTypes>::Begin(calls_, metrics_, Method::kSummarizeDocument,
+  return DocumentCall<SummarizeDocumentTypes>::Begin(calls_, house_, Method::kSummarizeDocument,
                                                      *context);
 }
 

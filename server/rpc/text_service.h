@@ -3,7 +3,7 @@
 #include <grpcpp/grpcpp.h>
 
 #include "linnet/v1/text_service.grpc.pb.h"
-#include "server/metrics.h"
+#include "server/rpc/call_record.h"
 #include "server/text/text_call.h"
 
 namespace linnet::server {
@@ -29,7 +29,7 @@ using RawStreamMethods = linnet::v1::TextService::WithRawCallbackMethod_StreamTr
 class TextService : public RawUnaryMethods<RawStreamMethods<linnet::v1::TextService::Service>> {
  public:
   // Both outlive the service.
-  TextService(TextCalls& calls, Metrics& metrics) : calls_(calls), metrics_(metrics) {}
+  TextService(TextCalls& calls, const CallHouse& house) : calls_(calls), house_(house) {}
 
   using Context = grpc::CallbackServerContext;
   using Bytes = grpc::ByteBuffer;
@@ -52,7 +52,7 @@ class TextService : public RawUnaryMethods<RawStreamMethods<linnet::v1::TextServ
 
  private:
   TextCalls& calls_;
-  Metrics& metrics_;
+  const CallHouse house_;
 };
 
 }  // namespace linnet::server

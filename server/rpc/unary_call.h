@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "server/rpc/call_record.h"
-#include "server/rpc/caller_of.h"
 #include "server/text/text_call.h"
 
 namespace linnet::server {
@@ -27,22 +26,22 @@ int64_t ContentsOf(const Request& request) {
 
 // One call with one answer. It deletes itself when gRPC is done with it, which may be before Finish
 // returns: so nothing is touched after Finish.
-template <typename Request, typename Response>
+template <typename Request, typename Response, typename Calls = TextCalls>
 class UnaryCall final : public grpc::ServerUnaryReactor {
  public:
   // Answers the request, now or later, through Done.
-  using Start = void (*)(TextCalls&, const Request&, Response&, const CallContext&,
-                         TextCalls::Done);
+  using Start = void (*)(Calls&, const Request&, Response&, const CallContext&,
+                         typename Calls::Done);
 
-  UnaryCall(TextCalls& calls, Start start, Metrics& metrics, Method method,
+  UnaryCall(Calls& calls, Start start, const CallHouse& house, Method method,
             grpc::CallbackServerContext& context, const grpc::ByteBuffer& request,
             grpc::ByteBuffer& response)
-      : record_(metrics, method, context),
+      : record_(house, method, context),
         request_bytes_(static_cast<int64_t>(request.Length())),
         response_bytes_(response),
         cancelled_(std::make_shared<std::atomic<bool>>(false)) {
     if (absl::Status status = ParseBuffer(request, request_); !status.ok()) {
-      metrics.Rejected(RejectReason::kInvalid);
+      house.metrics.Rejected(RejectReason::kInvalid);
       End(std::move(status));
       return;
     }
@@ -50,7 +49,7 @@ class UnaryCall final : public grpc::ServerUnaryReactor {
           {.arrived = record_.arrived(),
            .deadline = DeadlineOf(context),
            .cancelled = cancelled_,
-           .caller = CallerOf(context)},
+           .caller = record_.caller()},
           [this](absl::Status status) { End(std::move(status)); });
   }
 
@@ -61,9 +60,11 @@ class UnaryCall final : public grpc::ServerUnaryReactor {
  private:
   void End(absl::Status status) {
     if (status.ok()) status = SerializeTo(response_, response_bytes_);
-    Finish(record_.Ended(std::move(status), {.contents = ContentsOf(request_),
-                                             .request_bytes = request_bytes_,
-                                             .labels = LabelsOf(request_)}));
+    const grpc::Status result = record_.Ended(std::move(status), {.contents = ContentsOf(request_),
+                                                                  .request_bytes = request_bytes_,
+                                                                  .labels = LabelsOf(request_)});
+    record_.WriteBegins();
+    Finish(result);
   }
 
   CallRecord record_;

@@ -72,7 +72,8 @@ absl::StatusOr<Permit> Admission::Enter(const Caller& caller, int64_t bytes) {
       full ? "server" : "client");
 }
 
-absl::Status Admission::Charge(const Caller& caller, const CallWork& work, absl::Time now) {
+absl::StatusOr<Estimate> Admission::Charge(const Caller& caller, const CallWork& work,
+                                           absl::Time now) {
   ErrorMetadata metadata = {{"requestTokens", absl::StrCat(work.tokens)}};
   if (work.tokens > limits_.max_tokens) {
     metadata.emplace_back("maxTokens", absl::StrCat(limits_.max_tokens));
@@ -100,20 +101,30 @@ absl::Status Admission::Charge(const Caller& caller, const CallWork& work, absl:
                 RetryDelay(full ? TimeToDrain() : workload.TimeFor(held)), std::move(metadata),
                 full ? "server" : "client");
   }
-  const absl::Duration estimate = workload.TimeToFinish(caller, work.tokens, work.longest);
+  const Estimate expected = workload.TimeToFinish(caller, work.tokens, work.longest);
+  metrics_.Estimated(expected.time);
+  const absl::Duration estimate = expected.time * workload.margin(expected.waits);
   if (const absl::Duration left = work.deadline - now; estimate > left) {
     metrics_.Rejected(RejectReason::kDeadline);
     metadata.emplace_back("estimate", InWords(estimate));
     metadata.emplace_back("remaining", InWords(left));
     return DeadlineTooClose(
-        absl::StrCat("the answer would take about ", InWords(estimate), ", the deadline is in ",
+        absl::StrCat("the answer may take ", InWords(estimate), ", the deadline is in ",
                      InWords(left), ": set a later one, or retry when the server is less busy"),
         std::move(metadata));
   }
   tokens_.Take(caller.client, work.tokens);
   workload.Add(caller, work.tokens);
   Show();
-  return absl::OkStatus();
+  return expected;
+}
+
+void Admission::Ended(const std::string& model, const Estimate& estimate, absl::Duration actual,
+                      bool in_time) {
+  MutexLock lock(mu_);
+  Workload& workload = workloads_[model];
+  workload.Took(estimate, actual, in_time);
+  metrics_.SetMargin(model, estimate.waits, workload.margin(estimate.waits));
 }
 
 void Admission::StepMade(const std::string& model, const StepReport& report, absl::Duration cycle) {
@@ -149,7 +160,9 @@ Permit::Permit(Permit&& other) noexcept
       caller_(std::move(other.caller_)),
       model_(std::move(other.model_)),
       bytes_(other.bytes_),
-      tokens_(other.tokens_) {}
+      tokens_(other.tokens_),
+      charged_(other.charged_),
+      estimate_(other.estimate_) {}
 
 Permit& Permit::operator=(Permit&& other) noexcept {
   if (this == &other) return *this;
@@ -159,17 +172,25 @@ Permit& Permit::operator=(Permit&& other) noexcept {
   model_ = std::move(other.model_);
   bytes_ = other.bytes_;
   tokens_ = other.tokens_;
+  charged_ = other.charged_;
+  estimate_ = other.estimate_;
   return *this;
 }
 
 Permit::~Permit() { GiveBackAll(); }
 
 absl::Status Permit::Charge(const CallWork& work, absl::Time now) {
-  absl::Status status = admission_->Charge(caller_, work, now);
-  if (!status.ok()) return status;
+  absl::StatusOr<Estimate> estimate = admission_->Charge(caller_, work, now);
+  if (!estimate.ok()) return estimate.status();
   model_ = work.model;
   tokens_ = work.tokens;
-  return status;
+  charged_ = now;
+  estimate_ = *estimate;
+  return absl::OkStatus();
+}
+
+void Permit::Ended(absl::Time now, bool in_time) {
+  admission_->Ended(model_, estimate_, now - charged_, in_time);
 }
 
 void Permit::GiveBack(int64_t tokens) {

@@ -38,7 +38,8 @@ class Permit;
 // permit, so that no queue needs a limit of its own.
 //
 // A call is let in while there is room, its client holds no more than its share (Quota), and it can
-// be expected to end before its deadline (Workload). Thread-safe; outlives its permits.
+// be expected to end before its deadline (Workload), with a margin that is learned from how long
+// calls took that were let in before. Thread-safe; outlives its permits.
 class Admission {
  public:
   Admission(const AdmissionLimits& limits, Metrics& metrics);
@@ -55,7 +56,9 @@ class Admission {
 
  private:
   friend class Permit;
-  absl::Status Charge(const Caller& caller, const CallWork& work, absl::Time now);
+  absl::StatusOr<Estimate> Charge(const Caller& caller, const CallWork& work, absl::Time now);
+  void Ended(const std::string& model, const Estimate& estimate, absl::Duration actual,
+             bool in_time);
   void GiveBackTokens(const Caller& caller, const std::string& model, int64_t tokens);
   void GiveBackBytes(const Caller& caller, int64_t bytes);
   // When to come back to a house that has to finish so much before: some sooner, some later, so
@@ -86,6 +89,9 @@ class Permit {
   absl::Status Charge(const CallWork& work, absl::Time now);
   // A part of the work has ended.
   void GiveBack(int64_t tokens);
+  // All of it has, or its deadline passed before: what was expected of it can be compared. Not for
+  // work that ended for another reason.
+  void Ended(absl::Time now, bool in_time);
 
  private:
   friend class Admission;
@@ -98,6 +104,8 @@ class Permit {
   std::string model_;
   int64_t bytes_ = 0;
   int64_t tokens_ = 0;
+  absl::Time charged_ = absl::InfinitePast();
+  Estimate estimate_;
 };
 
 }  // namespace linnet::server

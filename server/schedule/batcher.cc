@@ -39,6 +39,7 @@ absl::Status Batcher::Add(std::unique_ptr<Sequence>& sequence, absl::Time now) {
   sequence->input.id = next_id_++;
   if (sequence->caller.call == 0) sequence->caller.call = kOwnCall | sequence->input.id;
   sequence->most_tokens = MostTokens(sequence->input);
+  sequence->source_tokens = static_cast<int>(sequence->input.source.size());
   sequence->rows = model::RowsOf(sequence->input);
   // The scheduler's inbox is part of the queue: what came through it already carries its time.
   if (sequence->times.submitted == absl::InfinitePast()) sequence->times.submitted = now;
@@ -92,6 +93,32 @@ std::unique_ptr<Sequence> Batcher::Unseat(Seats::iterator which) {
 void Batcher::Forget(uint64_t id) {
   const auto call = calls_.find(id);
   if (call->second.waiting == 0 && call->second.seated == 0) calls_.erase(call);
+}
+
+BatchPicture Batcher::Picture(int most) const {
+  BatchPicture picture{.seated = seated(), .waiting = waiting()};
+  for (const auto& [id, call] : calls_) picture.rows_in_use += call.rows;
+  auto add = [&](const Sequence& sequence, bool seated) {
+    if (std::ssize(picture.sequences) >= most) return false;
+    picture.sequences.push_back(
+        {.caller = sequence.caller,
+         .seated = seated,
+         .rows = sequence.rows,
+         .source_tokens = sequence.source_tokens,
+         .max_target_tokens = static_cast<int>(sequence.most_tokens - sequence.source_tokens),
+         .steps = seated ? static_cast<int>(steps_ - sequence.first_step) : 0,
+         .submitted = sequence.times.submitted,
+         .seated_at = seated ? sequence.times.seated : absl::InfiniteFuture(),
+         .deadline = sequence.deadline});
+    return true;
+  };
+  for (const auto& [id, sequence] : seated_) {
+    if (!add(*sequence, true)) return picture;
+  }
+  for (const auto& [key, sequence] : waiting_) {
+    if (!add(*sequence, false)) return picture;
+  }
+  return picture;
 }
 
 std::vector<std::unique_ptr<Sink>> Batcher::TakeSinks() {
@@ -231,6 +258,7 @@ void Batcher::Encode(std::span<const model::SequenceInput> inputs,
   ++report.encoder_calls;
   report.encode += after - before;
   if (absl::IsResourceExhausted(status) && inputs.size() > 1) {
+    ++report.oom_retries;
     Encode(inputs.first(inputs.size() / 2), clock, report);
     Encode(inputs.subspan(inputs.size() / 2), clock, report);
     return;
@@ -243,9 +271,10 @@ void Batcher::Encode(std::span<const model::SequenceInput> inputs,
   size_t longest = 0;
   for (const auto& input : inputs) {
     longest = std::max(longest, input.source.size());
-    SequenceTimes& times = seated_.at(input.id)->times;
-    times.seated = before;
-    times.encoded = after;
+    Sequence& sequence = *seated_.at(input.id);
+    sequence.times.seated = before;
+    sequence.times.encoded = after;
+    sequence.first_step = steps_;
   }
   report.padded_encoded_tokens += static_cast<int>(longest * inputs.size());
   report.seated += static_cast<int>(inputs.size());
@@ -256,6 +285,7 @@ void Batcher::Advance(absl::FunctionRef<absl::Time()> clock, StepReport& report)
   report.sequences = seated();
   report.rows = engine_.rows_in_use();
   report.stepped = true;
+  ++steps_;
   const absl::Time before = clock();
   absl::StatusOr<std::vector<model::SequenceEvent>> events = engine_.Step();
   const absl::Time after = clock();
@@ -292,7 +322,8 @@ void Batcher::Advance(absl::FunctionRef<absl::Time()> clock, StepReport& report)
     }
     const SequenceTimes times = sequence->times;
     if (sequence->sink != nullptr)
-      sequence->sink->Done(SequenceResult{std::move(event.hypotheses), times});
+      sequence->sink->Done(
+          SequenceResult{std::move(event.hypotheses), times, std::move(event.attention)});
   }
 }
 

@@ -10,6 +10,7 @@
 #include "absl/time/time.h"
 #include "model/runtime/engine.h"
 #include "server/schedule/admit_policy.h"
+#include "server/schedule/batch_picture.h"
 #include "server/schedule/fair_queue.h"
 #include "server/schedule/sequence.h"
 #include "server/schedule/shed_policy.h"
@@ -43,6 +44,7 @@ struct StepReport {
   int expired = 0;
   int failed = 0;
   int shed = 0;                 // turned away because they had waited too long
+  int oom_retries = 0;          // groups halved because there was no memory to encode the whole
   int target_tokens = 0;        // of the best hypotheses that finished
   int64_t finished_work = 0;    // WorkOf those that finished
   int64_t finished_tokens = 0;  // their source and most target tokens
@@ -82,6 +84,9 @@ class Batcher {
   // silence.
   std::vector<std::unique_ptr<Sink>> TakeSinks();
 
+  // With `most` sequences at most.
+  BatchPicture Picture(int most) const;
+
   bool idle() const { return waiting_.empty() && seated_.empty(); }
   int waiting() const { return static_cast<int>(waiting_.size()); }
   int seated() const { return static_cast<int>(seated_.size()); }
@@ -117,6 +122,7 @@ class Batcher {
   AdmitPolicy policy_;
   ShedPolicy shed_;
   model::SequenceId next_id_ = 1;
+  int64_t steps_ = 0;  // of the engine, so far
   FairQueue waiting_;
   Seats seated_;
   std::map<uint64_t, Call> calls_;

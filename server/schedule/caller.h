@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <string>
 
+#include "server/trace_context.h"
+
 namespace linnet::server {
 
 // How urgent a call is. Not strict: each class has its weight, so that none starves.
@@ -23,6 +25,9 @@ struct Caller {
   // The same for all that belongs to one call, which for a document is all of its lines; 0 = by
   // itself.
   uint64_t call = 0;
+  // For the log, and for who looks into a batch.
+  std::string request_id = {};
+  TraceContext trace = {};
 
   double weight() const { return WeightOf(priority); }
 };

@@ -34,6 +34,8 @@ class FairQueue {
   // In the order in which they are to be seated.
   Iterator begin() { return sequences_.begin(); }
   Iterator end() { return sequences_.end(); }
+  Sequences::const_iterator begin() const { return sequences_.begin(); }
+  Sequences::const_iterator end() const { return sequences_.end(); }
   bool empty() const { return sequences_.empty(); }
   size_t size() const { return sequences_.size(); }
 

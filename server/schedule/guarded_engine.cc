@@ -25,8 +25,8 @@ absl::Status NoEngine() { return absl::UnavailableError("the engine is being mad
 
 }  // namespace
 
-GuardedEngine::GuardedEngine(std::unique_ptr<model::Engine> engine)
-    : info_(engine->info()), engine_(std::move(engine)) {}
+GuardedEngine::GuardedEngine(const model::EngineInfo& info, std::unique_ptr<model::Engine> engine)
+    : info_(info), engine_(std::move(engine)) {}
 
 bool GuardedEngine::HasRoom(std::span<const model::SequenceInput> sequences) const {
   return engine_ != nullptr && engine_->HasRoom(sequences);
@@ -50,6 +50,7 @@ absl::Status GuardedEngine::Leave(absl::Status status) {
 }
 
 absl::Status GuardedEngine::Seat(std::span<const model::SequenceInput> sequences) {
+  if (!broken_.ok()) return broken_;
   if (engine_ == nullptr) return NoEngine();
   bool threw = true;
   Enter();
@@ -84,6 +85,11 @@ void GuardedEngine::Release(model::SequenceId id) {
 int GuardedEngine::sequences() const { return engine_ == nullptr ? 0 : engine_->sequences(); }
 int GuardedEngine::rows_in_use() const { return engine_ == nullptr ? 0 : engine_->rows_in_use(); }
 
+bool GuardedEngine::given_up() const {
+  MutexLock lock(mu_);
+  return given_up_;
+}
+
 void GuardedEngine::Remove() {
   std::unique_ptr<model::Engine> removed;
   {
@@ -97,6 +103,11 @@ void GuardedEngine::Replace(std::unique_ptr<model::Engine> engine) {
   engine_ = std::move(engine);
   broken_ = absl::OkStatus();
   given_up_ = false;
+}
+
+absl::Time GuardedEngine::entered() const {
+  MutexLock lock(mu_);
+  return entered_;
 }
 
 bool GuardedEngine::GiveUpIfStuck(absl::Time begun_by, absl::FunctionRef<void()> rescue) {

@@ -20,7 +20,9 @@ namespace linnet::server {
 // Engine's methods, Remove and Replace belong to the engine's thread; the rest and Check to any.
 class GuardedEngine final : public model::Engine {
  public:
-  explicit GuardedEngine(std::unique_ptr<model::Engine> engine);
+  // Without an engine nothing can be seated, until there is one by Replace.
+  explicit GuardedEngine(const model::EngineInfo& info,
+                         std::unique_ptr<model::Engine> engine = nullptr);
 
   const model::EngineInfo& info() const override { return info_; }
   bool HasRoom(std::span<const model::SequenceInput> sequences) const override;
@@ -34,6 +36,8 @@ class GuardedEngine final : public model::Engine {
   // OK, or why the engine is to be replaced: a step failed as a whole (for anything but want of
   // memory), something was thrown, or it was given up.
   const absl::Status& broken() const { return broken_; }
+  // It was given up while it was in the call that returned last.
+  bool given_up() const;
   void Remove();
   void Replace(std::unique_ptr<model::Engine> engine);
 
@@ -41,6 +45,9 @@ class GuardedEngine final : public model::Engine {
   // engine up and calls `rescue`. Until that returns the engine's thread is not let back out of the
   // call, so that what it works on may be touched. False otherwise.
   bool GiveUpIfStuck(absl::Time begun_by, absl::FunctionRef<void()> rescue);
+  // When the call of Seat or Step began that is under way; InfiniteFuture if there is none. For any
+  // thread.
+  absl::Time entered() const;
 
  private:
   void Enter();

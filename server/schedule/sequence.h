@@ -23,6 +23,7 @@ struct SequenceTimes {
 struct SequenceResult {
   std::vector<model::Hypothesis> hypotheses;  // best first
   SequenceTimes times;
+  std::vector<float> attention = {};  // SequenceEvent::attention
 };
 
 // Where a sequence ends. Done is called exactly once for every sequence that was taken, on the
@@ -36,9 +37,10 @@ class Sink {
   virtual void Done(absl::StatusOr<SequenceResult> result) = 0;
 };
 
-// Source and most target tokens: in how many positions of a row the sequence can take part.
+// Source and most target tokens: in how many positions of a row the sequence can take part. To be
+// aligned it goes through its target twice, and keeps its rows as long.
 inline int64_t MostTokens(const model::SequenceInput& input) {
-  return std::ssize(input.source) + input.options.max_target_tokens;
+  return std::ssize(input.source) + (input.align ? 2 : 1) * input.options.max_target_tokens;
 }
 // What it costs at most: that for each of its rows.
 inline int64_t WorkOf(const model::SequenceInput& input) {
@@ -57,7 +59,9 @@ struct Sequence {
   SequenceTimes times;
   // Of the input, which the engine gets: the batcher fills them in.
   int64_t most_tokens = 0;
+  int source_tokens = 0;
   int rows = 0;
+  int64_t first_step = 0;  // of the batcher, when it was seated
 
   int64_t work() const { return most_tokens * rows; }
 };

@@ -39,12 +39,12 @@ absl::Duration Workload::TimeFor(int64_t tokens) const {
   return absl::Seconds(static_cast<double>(tokens) * work_time_.sum / work_time_.of);
 }
 
-absl::Duration Workload::TimeToFinish(const Caller& caller, int64_t tokens, int64_t longest) const {
+Estimate Workload::TimeToFinish(const Caller& caller, int64_t tokens, int64_t longest) const {
   absl::Duration alone = absl::ZeroDuration();
   if (sequence_time_.of > 0) {
     alone = absl::Seconds(static_cast<double>(longest) * sequence_time_.sum / sequence_time_.of);
   }
-  if (!full_) return alone;
+  if (!full_) return {alone, false};
   const Flow own = FlowOf(caller);
   const auto mine = flows_.find(own);
   const double until = static_cast<double>(tokens + (mine == flows_.end() ? 0 : mine->second));
@@ -54,7 +54,7 @@ absl::Duration Workload::TimeToFinish(const Caller& caller, int64_t tokens, int6
     before +=
         std::min(static_cast<double>(work), until * WeightOf(flow.priority) / caller.weight());
   }
-  return std::max(alone, TimeFor(static_cast<int64_t>(before)));
+  return {std::max(alone, TimeFor(static_cast<int64_t>(before))), true};
 }
 
 }  // namespace linnet::server

@@ -6,8 +6,15 @@
 #include "absl/time/time.h"
 #include "server/schedule/batcher.h"
 #include "server/schedule/caller.h"
+#include "server/schedule/margin.h"
 
 namespace linnet::server {
+
+// How long a call will take, as far as can be said when it comes.
+struct Estimate {
+  absl::Duration time = absl::ZeroDuration();  // zero: nothing is known
+  bool waits = false;                          // it will have to wait for others
+};
 
 // What one model has to do, and how fast it does it: from that, when a call would be done.
 //
@@ -27,7 +34,12 @@ class Workload {
   // it is also the time in which the engine finishes what goes before: under fair sharing that is
   // of every other flow as much as this one has itself, in proportion to their weights, and no more
   // than there is.
-  absl::Duration TimeToFinish(const Caller& caller, int64_t tokens, int64_t longest) const;
+  Estimate TimeToFinish(const Caller& caller, int64_t tokens, int64_t longest) const;
+  // What such an estimate is to be multiplied by to be kept to, and what it came to.
+  double margin(bool waits) const { return (waits ? waiting_ : alone_).ratio(); }
+  void Took(const Estimate& estimate, absl::Duration actual, bool in_time) {
+    (estimate.waits ? waiting_ : alone_).Took(estimate.time, actual, in_time);
+  }
   // In which so many tokens of work are finished by a full engine. Zero as long as nothing is
   // known.
   absl::Duration TimeFor(int64_t tokens) const;
@@ -49,6 +61,7 @@ class Workload {
   bool full_ = false;    // somebody waits for a place
   Ratio work_time_;      // seconds a token of work, while full
   Ratio sequence_time_;  // seconds from its place to its end, a token of a sequence
+  Margin alone_, waiting_;
 };
 
 }  // namespace linnet::server

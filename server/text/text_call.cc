@@ -1,26 +1,18 @@
 #include "server/text/text_call.h"
 
-#include <algorithm>
 #include <optional>
 #include <string>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "server/errors.h"
+#include "server/text/decoding_call.h"
 #include "server/text/language_detector.h"
-#include "server/text/part_writer.h"
 #include "server/text/text_reply.h"
 #include "server/text/text_work.h"
 
 namespace linnet::server {
 namespace {
-
-void SetDuration(absl::Duration from, google::protobuf::Duration& to) {
-  if (from < absl::ZeroDuration()) from = absl::ZeroDuration();  // the wall clock was set back
-  to.set_seconds(absl::IDivDuration(from, absl::Seconds(1), &from));
-  to.set_nanos(static_cast<int32_t>(absl::ToInt64Nanoseconds(from)));
-}
 
 void Describe(const LanguageGuess& guess, linnet::v1::LanguageDetection& detection) {
   detection.set_reliable(guess.reliable);
@@ -33,260 +25,14 @@ void Describe(const LanguageGuess& guess, linnet::v1::LanguageDetection& detecti
 
 }  // namespace
 
-// One call. Its jobs on the pool and its sinks hold it together: the last of them to go lets it
-// die, whether it was called or not, which is why the pointer is shared. The scheduler's thread
-// files what becomes of the segments; a single job on the pool, at any time, reads it.
-template <typename Response>
-class TextCalls::Call : public std::enable_shared_from_this<Call<Response>> {
- public:
-  Call(TextCalls& calls, TextRequest request, Permit permit, Response& response,
-       const CallContext& context, OnPart on_part, Done done)
-      : calls_(calls),
-        request_(std::move(request)),
-        permit_(std::move(permit)),
-        response_(response),
-        context_(context),
-        caller_(context.caller),
-        on_part_(std::move(on_part)),
-        done_(std::move(done)) {
-    if (caller_.call == 0) caller_.call = calls.NewCall();
-  }
-
-  // On the pool.
-  void Prepare();
-
- private:
-  // One segment, counted through all texts.
-  struct Segment {
-    SegmentWork* work = nullptr;
-    int64_t tokens = 0;                  // of work, as the permit counts it
-    std::vector<model::TokenId> stable;  // that the job on the pool has not seen yet
-    bool done = false;                   // work->result is filled
-  };
-
-  class SegmentSink : public Sink {
-   public:
-    SegmentSink(std::shared_ptr<Call> call, size_t segment)
-        : call_(std::move(call)), segment_(segment) {}
-    void Progress(std::vector<model::TokenId> stable) override {
-      call_->SegmentStable(segment_, std::move(stable));
-    }
-    void Done(absl::StatusOr<SequenceResult> result) override {
-      call_->SegmentDone(segment_, std::move(result));
-    }
-
-   private:
-    std::shared_ptr<Call> call_;
-    const size_t segment_;
-  };
-
-  absl::Status PrepareAndSubmit();
-  // On the scheduler's thread.
-  void SegmentStable(size_t index, std::vector<model::TokenId> stable);
-  void SegmentDone(size_t index, absl::StatusOr<SequenceResult> result);
-  // Sends the call to the pool.
-  void Wake();
-  // On the pool: hands on what there is of the stream, and ends the call once all has ended.
-  void Work();
-  void Assemble();
-  void End(absl::Status status);
-
-  bool streams() const { return on_part_ != nullptr; }
-
-  TextCalls& calls_;
-  const TextRequest request_;
-  std::optional<Permit> permit_;
-  Response& response_;
-  const CallContext context_;
-  Caller caller_;
-  OnPart on_part_;
-  Done done_;
-
-  std::vector<TextWork> works_;
-  absl::Duration tokenize_;
-  SequenceTimes slowest_;  // the scheduler's, until all has ended
-  std::optional<PartWriter> writer_;
-
-  Mutex mu_;
-  std::vector<Segment> segments_ ABSL_GUARDED_BY(mu_);
-  int open_ ABSL_GUARDED_BY(mu_) = 0;          // sequences that have not ended
-  bool at_work_ ABSL_GUARDED_BY(mu_) = false;  // a job is on the pool
-  absl::Status status_ ABSL_GUARDED_BY(mu_);
-};
-
-template <typename Response>
-void TextCalls::Call<Response>::Prepare() {
-  absl::Status status = PrepareAndSubmit();
-  if (status.ok()) return;  // in the scheduler's hands: touch nothing
-  if (absl::IsInvalidArgument(status) || absl::IsUnimplemented(status))
-    calls_.metrics_.Rejected(RejectReason::kInvalid);
-  if (absl::IsUnavailable(status)) {
-    const bool draining = ErrorReason(status) == ConditionOf(Reason::kShuttingDown).name;
-    calls_.metrics_.Rejected(draining ? RejectReason::kDraining : RejectReason::kEngine);
-  }
-  End(std::move(status));
-}
-
-template <typename Response>
-absl::Status TextCalls::Call<Response>::PrepareAndSubmit() {
-  const absl::Time before = absl::Now();
-  auto unwanted = [&]() -> absl::Status {
-    if (context_.cancelled->load(std::memory_order_relaxed))
-      return absl::CancelledError("cancelled by the caller");
-    if (context_.deadline <= absl::Now()) {
-      return absl::DeadlineExceededError("the deadline passed before decoding began");
-    }
-    return absl::OkStatus();
-  };
-  for (const TextItem& item : request_.items) {
-    if (absl::Status status = unwanted(); !status.ok()) return status;
-    auto work = PrepareText(request_, item);
-    if (!work.ok()) return work.status();
-    works_.push_back(*std::move(work));
-  }
-  tokenize_ = absl::Now() - before;
-  calls_.metrics_.Tokenized(tokenize_, request_.text_bytes);
-
-  CallWork needed{.model = request_.model->key(), .deadline = context_.deadline};
-  std::vector<std::unique_ptr<Sequence>> sequences;
-  std::vector<Segment> segments;
-  for (TextWork& text : works_) {
-    for (SegmentWork& segment : text.segments) {
-      auto sequence = std::make_unique<Sequence>();
-      sequence->input = InputOf(request_, segment);
-      sequence->input.report_stable = streams();
-      sequence->caller = caller_;
-      sequence->deadline = context_.deadline;
-      sequence->cancelled = context_.cancelled;
-      sequence->sink = std::make_unique<SegmentSink>(this->shared_from_this(), segments.size());
-      const int64_t tokens = WorkOf(sequence->input);
-      needed.tokens += tokens;
-      needed.longest = std::max(needed.longest, MostTokens(sequence->input));
-      sequences.push_back(std::move(sequence));
-      segments.push_back({.work = &segment, .tokens = tokens, .stable = {}});
-    }
-  }
-  if (absl::Status status = permit_->Charge(needed, absl::Now()); !status.ok()) return status;
-  if (streams()) writer_.emplace(request_, works_);
-  {
-    MutexLock lock(mu_);
-    segments_ = std::move(segments);
-    open_ = static_cast<int>(sequences.size());
-  }
-  // On success nothing here may be touched any more: the sinks may be at work.
-  return AtField("request", Reason::kBeyondEngine, request_.model->scheduler->Submit(sequences));
-}
-
-template <typename Response>
-void TextCalls::Call<Response>::SegmentStable(size_t index, std::vector<model::TokenId> stable) {
-  {
-    MutexLock lock(mu_);
-    segments_[index].stable = std::move(stable);
-  }
-  Wake();
-}
-
-template <typename Response>
-void TextCalls::Call<Response>::SegmentDone(size_t index, absl::StatusOr<SequenceResult> result) {
-  bool wake = streams();
-  {
-    MutexLock lock(mu_);
-    permit_->GiveBack(segments_[index].tokens);
-    if (result.ok()) {
-      SegmentWork& work = *segments_[index].work;
-      work.result = *std::move(result);
-      segments_[index].done = true;
-      const model::Hypothesis& best = work.result.hypotheses.front();
-      request_.model->metrics->SequenceFinished(
-          work.result.times, static_cast<int>(work.source.size()),
-          static_cast<int>(best.tokens.size()), best.ended_by_limit);
-      if (slowest_.finished <= work.result.times.finished) slowest_ = work.result.times;
-    } else if (status_.ok()) {
-      status_ = result.status();
-      context_.cancelled->store(true, std::memory_order_relaxed);  // the others are for nothing
-    }
-    wake |= --open_ == 0;
-  }
-  if (wake) Wake();
-}
-
-template <typename Response>
-void TextCalls::Call<Response>::Wake() {
-  MutexLock lock(mu_);
-  // A job that is there looks again before it goes; and where the call ended meanwhile, it stays
-  // set.
-  if (std::exchange(at_work_, true)) return;
-  calls_.pool_.Run([self = this->shared_from_this()] { self->Work(); }, TextPool::Urgency::kAnswer);
-}
-
-template <typename Response>
-void TextCalls::Call<Response>::Work() {
-  while (true) {
-    std::vector<model::TokenId> stable;
-    {
-      MutexLock lock(mu_);
-      if (open_ == 0 && (!status_.ok() || !streams() || writer_->finished())) break;
-      if (!status_.ok() || !streams() || writer_->finished()) {
-        at_work_ = false;
-        return;  // until the rest has ended
-      }
-      Segment& next = segments_[writer_->next()];
-      if (!next.done) {
-        stable = std::exchange(next.stable, {});
-        if (stable.empty()) {
-          at_work_ = false;
-          return;
-        }
-      }
-    }
-    if (!stable.empty()) {
-      if (auto part = writer_->Stable(stable); part.has_value()) on_part_(*std::move(part));
-      continue;
-    }
-    absl::StatusOr<linnet::v1::TextPart> part = writer_->Done();
-    if (part.ok()) {
-      on_part_(*std::move(part));
-      continue;
-    }
-    MutexLock lock(mu_);
-    status_ = part.status();
-    context_.cancelled->store(true, std::memory_order_relaxed);
-  }
-  Assemble();
-}
-
-template <typename Response>
-void TextCalls::Call<Response>::Assemble() {
-  absl::Status status;
-  {
-    MutexLock lock(mu_);
-    status = status_;
-  }
-  if (status.ok()) {
-    FillReply(request_, works_, response_);
-    linnet::v1::Timings& timings = *response_.mutable_timings();
-    SetDuration(tokenize_, *timings.mutable_tokenize());
-    SetDuration(slowest_.seated - slowest_.submitted, *timings.mutable_queue());
-    SetDuration(slowest_.finished - slowest_.seated, *timings.mutable_decode());
-    SetDuration(slowest_.encoded - slowest_.seated, *timings.mutable_encode());
-    SetDuration(absl::Now() - context_.arrived, *timings.mutable_total());
-  }
-  End(std::move(status));
-}
-
-template <typename Response>
-void TextCalls::Call<Response>::End(absl::Status status) {
-  permit_.reset();
-  Done done = std::move(done_);
-  // The call counts as under way until its answer is handed over, and nothing of `calls_` is
-  // touched after that.
-  done(WithErrorInfo(std::move(status)));
-  calls_.Leave();
-}
-
 TextCalls::TextCalls(Catalog& catalog, Admission& admission, TextPool& pool, Metrics& metrics,
-                     const TextLimits& limits)
-    : catalog_(catalog), admission_(admission), pool_(pool), metrics_(metrics), limits_(limits) {}
+                     const TextLimits& limits, absl::Duration slow_call)
+    : catalog_(catalog),
+      admission_(admission),
+      pool_(pool),
+      metrics_(metrics),
+      limits_(limits),
+      slow_call_(slow_call) {}
 
 TextCalls::~TextCalls() { Drain(absl::Now()); }
 
@@ -319,14 +65,26 @@ void TextCalls::Start(const Request& request, Response& response, const CallCont
                                                          : RejectReason::kInvalid);
     return refuse(checked.status());
   }
-  CallContext prioritised = context;
-  if (checked->priority.has_value()) prioritised.caller.priority = *checked->priority;
+  CallContext own = context;
+  if (checked->priority.has_value()) own.caller.priority = *checked->priority;
+  if (own.caller.call == 0) own.caller.call = NewCall();
   absl::StatusOr<Permit> permit =
-      admission_.Enter(prioritised.caller, static_cast<int64_t>(request.ByteSizeLong()));
+      admission_.Enter(own.caller, static_cast<int64_t>(request.ByteSizeLong()));
   if (!permit.ok()) return refuse(permit.status());
-  auto call =
-      std::make_shared<Call<Response>>(*this, *std::move(checked), *std::move(permit), response,
-                                       prioritised, std::move(on_part), std::move(done));
+  auto fill = [&response](const TextRequest& asked,
+                          const std::vector<TextWork>& works) -> linnet::v1::Timings& {
+    FillReply(asked, works, response);
+    return *response.mutable_timings();
+  };
+  // The call counts as under way until its answer is handed over, and nothing of us is touched
+  // after that.
+  auto end = [this, done = std::move(done)](absl::Status status) mutable {
+    done(std::move(status));
+    Leave();
+  };
+  auto call = std::make_shared<DecodingCall>(pool_, metrics_, slow_call_, *std::move(checked),
+                                             *std::move(permit), own, std::move(fill),
+                                             std::move(on_part), std::move(end));
   pool_.Run([call = std::move(call)] { call->Prepare(); }, TextPool::Urgency::kNewcomer);
 }
 

@@ -1,11 +1,9 @@
 #pragma once
 
 #include <atomic>
-#include <memory>
-#include <vector>
+#include <cstdint>
 
 #include "absl/base/thread_annotations.h"
-#include "absl/functional/any_invocable.h"
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "linnet/v1/text_service.pb.h"
@@ -13,20 +11,12 @@
 #include "server/models/catalog.h"
 #include "server/mutex.h"
 #include "server/schedule/admission.h"
+#include "server/text/call_context.h"
+#include "server/text/decoding_call.h"
 #include "server/text/text_pool.h"
 #include "server/text/text_request.h"
 
 namespace linnet::server {
-
-// What a call brings beside its request.
-struct CallContext {
-  absl::Time arrived;
-  absl::Time deadline = absl::InfiniteFuture();
-  // Set by whoever no longer wants the answer. The call sets it as well, to stop its other segments
-  // when one has failed.
-  std::shared_ptr<std::atomic<bool>> cancelled = std::make_shared<std::atomic<bool>>(false);
-  Caller caller = {};  // its call is 0 unless the call is part of another
-};
 
 // TextService without gRPC: the way of a call from its request to its answer.
 //
@@ -38,15 +28,13 @@ class TextCalls {
  public:
   // Called exactly once, with no lock held, on any thread, also within Translate itself. The permit
   // is back by then.
-  using Done = absl::AnyInvocable<void(absl::Status)>;
-  // Takes the parts of a stream, in order, one at a time, with no lock held, before Done. It must
-  // not wait; what it keeps is no more than the answer.
-  using OnPart = absl::AnyInvocable<void(linnet::v1::TextPart)>;
+  using Done = DecodingCall::Done;
+  using OnPart = DecodingCall::OnPart;
 
   // All of these outlive the calls; and the pool outlives the catalog, whose schedulers send calls
   // there.
   TextCalls(Catalog& catalog, Admission& admission, TextPool& pool, Metrics& metrics,
-            const TextLimits& limits = {});
+            const TextLimits& limits = {}, absl::Duration slow_call = absl::InfiniteDuration());
   ~TextCalls();  // Drain, at once
 
   // Request and response belong to the caller and live until `done` is called. The response is
@@ -86,9 +74,6 @@ class TextCalls {
   void Drain(absl::Time deadline);
 
  private:
-  template <typename Response>
-  class Call;
-
   template <typename Request, typename Response>
   void Start(const Request& request, Response& response, const CallContext& context, OnPart on_part,
              Done done);
@@ -101,6 +86,7 @@ class TextCalls {
   TextPool& pool_;
   Metrics& metrics_;
   const TextLimits limits_;
+  const absl::Duration slow_call_;
   std::atomic<uint64_t> next_call_ = 1;
   Mutex mu_;
   CondVar changed_;

@@ -1,11 +1,9 @@
 #include "server/text/text_reply.h"
 
 #include <algorithm>
-#include <span>
-#include <string_view>
 #include <utility>
 
-#include "absl/strings/ascii.h"
+#include "server/text/spoken_words.h"
 
 namespace linnet::server {
 namespace {
@@ -29,45 +27,18 @@ void FillHypotheses(const model::Tokenizer& tokenizer,
   }
 }
 
-// How much of `text` the first tokens say already, for each number of them: what their own text has
-// in common with it. Never shrinks.
-std::vector<size_t> Ends(const model::Tokenizer& tokenizer, std::span<const model::TokenId> tokens,
-                         std::string_view text) {
-  std::vector<size_t> ends;
-  size_t end = 0;
-  for (size_t count = 1; count <= tokens.size(); ++count) {
-    const std::string start = tokenizer.Decode(tokens.first(count));
-    const auto common = std::mismatch(text.begin(), text.end(), start.begin(), start.end());
-    end = std::max<size_t>(end, common.first - text.begin());
-    ends.push_back(end);
-  }
-  return ends;
-}
-
-// The words of a segment's text, each with the mean of the tokens that say some of it.
-void FillWords(const model::Tokenizer& tokenizer, const model::Hypothesis& hypothesis,
-               std::string_view text, linnet::v1::Segment& segment) {
-  const std::vector<size_t> ends = Ends(tokenizer, hypothesis.tokens, text);
-  const auto start = [&](size_t i) { return i == 0 ? 0 : ends[i - 1]; };
-  size_t token = 0;  // the first that says some of the word, or begins a character of it
-  for (size_t begin = 0; begin < text.size();) {
-    if (absl::ascii_isspace(static_cast<unsigned char>(text[begin]))) {
-      ++begin;
-      continue;
-    }
-    size_t end = begin;
-    while (end < text.size() && !absl::ascii_isspace(static_cast<unsigned char>(text[end]))) ++end;
-    while (token + 1 < ends.size() && ends[token] <= begin && start(token) < begin) ++token;
+// Each word with the mean of the tokens that say some of it.
+void FillWords(const std::vector<SpokenWord>& words, const model::Hypothesis& hypothesis,
+               linnet::v1::Segment& segment) {
+  for (const SpokenWord& spoken : words) {
     double sum = 0;
-    int count = 0;
-    for (size_t i = token; i < ends.size() && (count == 0 || start(i) < end); ++i, ++count) {
+    for (size_t i = spoken.first_token; i < spoken.end_token; ++i)
       sum += hypothesis.token_scores[i];
-    }
+    const size_t count = std::max<size_t>(spoken.end_token - spoken.first_token, 1);
     linnet::v1::Word& word = *segment.add_words();
-    word.set_target_begin(segment.target_begin() + static_cast<int>(begin));
-    word.set_target_end(segment.target_begin() + static_cast<int>(end));
-    word.set_score(static_cast<float>(sum / std::max(count, 1)));
-    begin = end;
+    word.set_target_begin(segment.target_begin() + spoken.begin);
+    word.set_target_end(segment.target_begin() + spoken.end);
+    word.set_score(static_cast<float>(sum / count));
   }
 }
 
@@ -121,7 +92,16 @@ SegmentReply ReplyOf(const TextRequest& request, const SegmentWork& work, int be
   segment.set_finish_reason(ReasonOf(best.ended_by_limit));
   segment.set_part_of_sentence(work.place.part_of_sentence);
   if (request.options.has_n_best()) FillHypotheses(tokenizer, work.result.hypotheses, segment);
-  if (request.word_scores) FillWords(tokenizer, best, reply.text, segment);
+  if (request.word_scores || request.alignments) {
+    const std::vector<SpokenWord> words = SpokenWords(tokenizer, best.tokens, reply.text);
+    if (request.word_scores) FillWords(words, best, segment);
+    if (request.alignments) {
+      FillLinks(SourceWords(*request.model->source_tokenizer, work.source, work.text),
+                work.source.size(), work.place.begin, words, begin, work.result.attention,
+                *segment.mutable_links());
+    }
+  }
+  FillTerms(work.terms, reply.text, work.place.begin, begin, segment);
   return reply;
 }
 
@@ -155,6 +135,7 @@ void FillReply(const TextRequest& request, const std::vector<TextWork>& works,
     score.mutable_token_scores()->Add(target.token_scores.begin(), target.token_scores.end());
     score.set_text(std::move(said.text));
     score.mutable_words()->Swap(said.segment.mutable_words());
+    score.mutable_links()->Swap(said.segment.mutable_links());
     score.mutable_usage()->set_source_tokens(static_cast<int>(segment.source.size()));
     score.mutable_usage()->set_target_tokens(static_cast<int>(target.tokens.size()));
   }

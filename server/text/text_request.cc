@@ -1,174 +1,22 @@
 #include "server/text/text_request.h"
 
-#include <algorithm>
 #include <map>
 #include <utility>
 
-#include "absl/strings/ascii.h"
-#include "absl/strings/escaping.h"
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/strip.h"
-#include "model/runtime/segmenter.h"
 #include "server/errors.h"
+#include "server/text/decoding_options.h"
+#include "server/text/glossary.h"
 #include "server/text/language_detector.h"
+#include "server/text/request_fields.h"
 
 namespace linnet::server {
 namespace {
 
-using google::protobuf::FieldDescriptor;
 using linnet::v1::DecodingOptions;
 
 std::string Item(absl::string_view field, int index) {
   return absl::StrCat(field, "[", index, "]");
-}
-
-// Options of the request that are set, in an order in which each can be checked against those
-// before it.
-constexpr int kOptionOrder[] = {
-    DecodingOptions::kTopKFieldNumber,
-    DecodingOptions::kTopPFieldNumber,
-    DecodingOptions::kSeedFieldNumber,  // sampling or not: how n_best and beam_size hang together
-    DecodingOptions::kBeamSizeFieldNumber,
-    DecodingOptions::kNBestFieldNumber,
-    DecodingOptions::kLengthPenaltyFieldNumber,
-    DecodingOptions::kUnknownPenaltyFieldNumber,
-    DecodingOptions::kTemperatureFieldNumber,
-    DecodingOptions::kNormalizeScoresFieldNumber,
-    DecodingOptions::kMaxTargetTokensFieldNumber,
-    DecodingOptions::kMinTargetTokensFieldNumber,
-    DecodingOptions::kNoRepeatNgramSizeFieldNumber};
-
-// Sets the options one by one, so that the first that model::CheckOptions refuses is the one to
-// name. `paths` says what the request calls an option, where that is not options.<name>.
-absl::Status CheckDecodingOptions(const DecodingOptions& options, const ServedModel& model,
-                                  const std::map<int, std::string>& paths) {
-  const google::protobuf::Reflection& reflection = *options.GetReflection();
-  DecodingOptions so_far;
-  for (int number : kOptionOrder) {
-    const FieldDescriptor* field = DecodingOptions::descriptor()->FindFieldByNumber(number);
-    if (!reflection.HasField(options, field)) continue;
-    const std::string path =
-        paths.contains(number) ? paths.at(number) : absl::StrCat("options.", field->name());
-    switch (field->cpp_type()) {
-      case FieldDescriptor::CPPTYPE_FLOAT:
-        reflection.SetFloat(&so_far, field, reflection.GetFloat(options, field));
-        break;
-      case FieldDescriptor::CPPTYPE_BOOL:
-        reflection.SetBool(&so_far, field, reflection.GetBool(options, field));
-        break;
-      case FieldDescriptor::CPPTYPE_UINT64:
-        reflection.SetUInt64(&so_far, field, reflection.GetUInt64(options, field));
-        break;
-      default:
-        reflection.SetInt32(&so_far, field, reflection.GetInt32(options, field));
-    }
-    const model::SearchOptions merged =
-        MergeOptions(model.bundle, so_far, model.bundle.manifest.limits().max_source_tokens());
-    if (auto status = model::CheckOptions(merged, model.scheduler->engine_info().limits);
-        !status.ok()) {
-      absl::string_view message = status.message();
-      absl::ConsumePrefix(&message, field->name() + " ");  // the path says it, and better
-      return BadField(path, Reason::kBadOption, message);
-    }
-  }
-  return absl::OkStatus();
-}
-
-using Labels = google::protobuf::Map<std::string, std::string>;
-
-absl::Status CheckLabels(const Labels& labels) {
-  constexpr int kMostLabels = 16;
-  constexpr size_t kLongest = 63;
-  auto plain = [](absl::string_view word) {
-    return word.size() <= kLongest && std::all_of(word.begin(), word.end(), [](char c) {
-             return absl::ascii_islower(c) || absl::ascii_isdigit(c) || c == '_' || c == '-';
-           });
-  };
-  if (labels.size() > kMostLabels) {
-    return BadField(
-        "labels", Reason::kBadLabel,
-        absl::StrCat("holds ", labels.size(), " labels, at most ", kMostLabels, " are taken"));
-  }
-  for (const auto& [key, value] : labels) {
-    if (!key.empty() && plain(key) && plain(value)) continue;
-    // What it says stays out of the message: it may be anything.
-    return BadField("labels", Reason::kBadLabel,
-                    absl::StrCat("keys and values are 1 to ", kLongest,
-                                 " lower-case letters, digits, '_' and '-'; values may be empty"));
-  }
-  return absl::OkStatus();
-}
-
-absl::Status CheckMimeType(absl::string_view mime_type) {
-  if (mime_type.empty() || absl::EqualsIgnoreCase(mime_type, "text/plain")) return absl::OkStatus();
-  return BadField("mime_type", Reason::kUnsupportedFormat,
-                  absl::StrCat("\"", absl::CHexEscape(mime_type.substr(0, 80)),
-                               "\" is not supported: send text/plain"));
-}
-
-absl::Status CheckPriority(linnet::v1::Priority priority, std::optional<Priority>& checked) {
-  switch (priority) {
-    case linnet::v1::PRIORITY_UNSPECIFIED:
-      return absl::OkStatus();
-    case linnet::v1::PRIORITY_BATCH:
-      checked = Priority::kBatch;
-      return absl::OkStatus();
-    case linnet::v1::PRIORITY_NORMAL:
-      checked = Priority::kNormal;
-      return absl::OkStatus();
-    case linnet::v1::PRIORITY_INTERACTIVE:
-      checked = Priority::kInteractive;
-      return absl::OkStatus();
-    default:
-      return BadField("priority", Reason::kBadSetting,
-                      absl::StrCat("is ", priority, ", which this server does not know"));
-  }
-}
-
-absl::Status CheckText(const std::string& path, const std::string& text) {
-  if (const int byte = model::FirstInvalidUtf8(text); byte >= 0) {
-    return BadField(path, Reason::kInvalidUtf8,
-                    absl::StrCat("text must be UTF-8, byte ", byte, " is not"),
-                    {{"byte", absl::StrCat(byte)}});
-  }
-  if (absl::StripAsciiWhitespace(text).empty()) {
-    return BadField(path, Reason::kEmpty,
-                    text.empty() ? "text is empty" : "text is nothing but white space");
-  }
-  return absl::OkStatus();
-}
-
-// At least one text, none empty, all UTF-8, no more of them than go into one call. `field` holds
-// them.
-absl::Status CheckItems(absl::string_view field, const std::vector<TextItem>& items,
-                        const TextLimits& limits, int64_t& text_bytes) {
-  if (items.empty()) return BadField(field, Reason::kEmpty, "at least one text is needed");
-  if (std::ssize(items) > limits.max_contents) {
-    return BadField(
-        field, Reason::kTooManyTexts,
-        absl::StrCat("holds ", items.size(), " texts, at most ", limits.max_contents,
-                     " go into one call: send the rest in another"),
-        {{"texts", absl::StrCat(items.size())}, {"maxTexts", absl::StrCat(limits.max_contents)}});
-  }
-  text_bytes = 0;
-  for (const TextItem& item : items) {
-    text_bytes += std::ssize(*item.text);
-    if (item.target != nullptr) text_bytes += std::ssize(*item.target);
-  }
-  if (text_bytes > limits.max_text_bytes) {
-    return BadField(
-        field, Reason::kTextTooLarge,
-        absl::StrCat("holds ", text_bytes, " bytes of text, at most ", limits.max_text_bytes,
-                     " go into one call: send the rest in another"),
-        {{"bytes", absl::StrCat(text_bytes)}, {"maxBytes", absl::StrCat(limits.max_text_bytes)}});
-  }
-  for (const TextItem& item : items) {
-    if (auto status = CheckText(item.path, *item.text); !status.ok()) return status;
-    if (item.target == nullptr) continue;
-    if (auto status = CheckText(item.target_path, *item.target); !status.ok()) return status;
-  }
-  return absl::OkStatus();
 }
 
 std::vector<TextItem> ItemsOf(const google::protobuf::RepeatedPtrField<std::string>& contents) {
@@ -222,7 +70,24 @@ struct Asked {
   absl::string_view target_language;
   DecodingOptions options;
   std::map<int, std::string> paths = {};  // of options that are set elsewhere
+  const linnet::v1::Glossary* glossary = nullptr;
 };
+
+// That the search of the request can follow a glossary.
+absl::Status CheckSearch(const Asked& asked, const ServedModel& model) {
+  const model::SearchOptions options =
+      MergeOptions(model.bundle, asked.options, model.bundle.manifest.limits().max_source_tokens());
+  if (options.sampling()) {
+    return BadField("glossary", Reason::kBadGlossary,
+                    "cannot be followed where targets are drawn: leave out top_k, top_p and seed");
+  }
+  if (options.beam_size < 2) {
+    return BadField("glossary", Reason::kBadGlossary,
+                    absl::StrCat("cannot be followed with beam_size ", options.beam_size,
+                                 ": set it to 2 or more"));
+  }
+  return absl::OkStatus();
+}
 
 // What the requests have in common. Without `items` a language that is to be detected is not, and
 // the model stays unknown.
@@ -259,10 +124,21 @@ absl::StatusOr<TextRequest> Check(const Request& request,
   if (!model.ok()) return model.status();
   if (auto status = CheckDecodingOptions(asked.options, **model, asked.paths); !status.ok())
     return status;
+  if (request.alignments() && !(*model)->scheduler->engine_info().aligns) {
+    return BadField("alignments", Reason::kNoAlignments,
+                    absl::StrCat("model \"", (*model)->name(),
+                                 "\" gives none: its bundle was made before they could be given"));
+  }
+  if (asked.glossary != nullptr) {
+    if (auto status = CheckGlossary(*asked.glossary); !status.ok()) return status;
+    if (auto status = CheckSearch(asked, **model); !status.ok()) return status;
+    checked.glossary = asked.glossary;
+  }
   checked.model = *model;
   checked.language_code = (*model)->bundle.manifest.source_language_code();
   checked.options = asked.options;
   checked.word_scores = request.word_scores();
+  checked.alignments = request.alignments();
   return checked;
 }
 
@@ -272,14 +148,16 @@ absl::StatusOr<TextRequest> CheckTranslate(const linnet::v1::TranslateRequest& r
   if (auto status = CheckMimeType(request.mime_type()); !status.ok()) return status;
   if (request.target_language_code().empty())
     return BadField("target_language_code", Reason::kMissing, "is required");
-  auto checked = Check(request, std::move(items),
-                       {.task = linnet::v1::TASK_TRANSLATE,
-                        .model = request.model(),
-                        .source_language = request.source_language_code(),
-                        .source_field = "source_language_code",
-                        .target_language = request.target_language_code(),
-                        .options = request.options()},
-                       catalog, limits);
+  auto checked =
+      Check(request, std::move(items),
+            {.task = linnet::v1::TASK_TRANSLATE,
+             .model = request.model(),
+             .source_language = request.source_language_code(),
+             .source_field = "source_language_code",
+             .target_language = request.target_language_code(),
+             .options = request.options(),
+             .glossary = request.glossary().entries().empty() ? nullptr : &request.glossary()},
+            catalog, limits);
   if (checked.ok()) checked->split = true;
   return checked;
 }
@@ -372,37 +250,6 @@ absl::Status CheckSettings(const linnet::v1::TranslateRequest& request, const Ca
 absl::Status CheckSettings(const linnet::v1::SummarizeRequest& request, const Catalog& catalog,
                            const TextLimits& limits) {
   return CheckSummarize(request, std::nullopt, catalog, limits).status();
-}
-
-model::SearchOptions MergeOptions(const model::Bundle& bundle, const DecodingOptions& options,
-                                  int source_tokens) {
-  model::SearchOptions merged = bundle.default_options(source_tokens);
-  if (options.has_beam_size()) merged.beam_size = options.beam_size();
-  if (options.has_length_penalty()) merged.length_penalty = options.length_penalty();
-  if (options.has_unknown_penalty()) merged.unknown_penalty = options.unknown_penalty();
-  if (options.has_no_repeat_ngram_size())
-    merged.no_repeat_ngram_size = options.no_repeat_ngram_size();
-  if (options.has_n_best()) merged.n_best = options.n_best();
-  if (options.has_normalize_scores()) merged.normalize_scores = options.normalize_scores();
-  if (options.has_temperature()) merged.temperature = options.temperature();
-  if (options.has_top_k()) merged.top_k = options.top_k();
-  if (options.has_top_p()) merged.top_p = options.top_p();
-  if (options.has_seed()) merged.seed = options.seed();
-  // The model's beam is for searching. Who samples draws what he asks for.
-  if (merged.sampling() && !options.has_beam_size()) merged.beam_size = merged.n_best;
-  if (options.has_min_target_tokens()) {
-    merged.min_target_tokens = options.min_target_tokens();
-    merged.max_target_tokens =
-        std::max(merged.max_target_tokens,
-                 std::min(merged.min_target_tokens, bundle.manifest.limits().max_target_tokens()));
-  }
-  if (options.has_max_target_tokens()) {
-    merged.max_target_tokens = options.max_target_tokens();
-    if (!options.has_min_target_tokens()) {
-      merged.min_target_tokens = std::min(merged.min_target_tokens, merged.max_target_tokens);
-    }
-  }
-  return merged;
 }
 
 }  // namespace linnet::server

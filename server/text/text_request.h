@@ -9,7 +9,6 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "linnet/v1/text_service.pb.h"
-#include "model/runtime/search.h"
 #include "server/models/catalog.h"
 #include "server/schedule/caller.h"
 
@@ -40,7 +39,9 @@ struct TextRequest {
   bool split = false;  // into segments; otherwise each text is one source
   linnet::v1::LongInput long_input = linnet::v1::LONG_INPUT_REJECT;  // unless it is split
   bool word_scores = false;
-  std::optional<Priority> priority;  // if the request says it
+  bool alignments = false;
+  const linnet::v1::Glossary* glossary = nullptr;  // borrowed from the request; only if it has one
+  std::optional<Priority> priority;                // if the request says it
   int64_t text_bytes = 0;
   // Only if the language was detected.
   std::optional<linnet::v1::DetectedLanguage> detected;
@@ -64,11 +65,5 @@ absl::Status CheckSettings(const linnet::v1::SummarizeRequest& request, const Ca
 // bytes.
 absl::Status CheckContents(const google::protobuf::RepeatedPtrField<std::string>& contents,
                            const TextLimits& limits, int64_t& text_bytes);
-
-// The model's defaults for a source of that many tokens (eos counted), with the request's options
-// on top. Where the request sets only one end of the bounds on target tokens, a default on the
-// other side gives way to it.
-model::SearchOptions MergeOptions(const model::Bundle& bundle,
-                                  const linnet::v1::DecodingOptions& options, int source_tokens);
 
 }  // namespace linnet::server

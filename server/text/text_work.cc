@@ -8,6 +8,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "server/errors.h"
+#include "server/text/decoding_options.h"
 
 namespace linnet::server {
 namespace {
@@ -173,6 +174,7 @@ absl::StatusOr<TextWork> PrepareText(const TextRequest& request, const TextItem&
                              .gap = std::move(gap),
                              .source = std::move(part.tokens),
                              .target = std::nullopt,
+                             .text = TextOf(text, part.place),
                              .result = {}});
   }
   if (work.segments.empty())
@@ -181,6 +183,15 @@ absl::StatusOr<TextWork> PrepareText(const TextRequest& request, const TextItem&
     auto target = Target(request, item);
     if (!target.ok()) return target.status();
     work.segments.front().target = *std::move(target);
+  }
+  if (request.glossary != nullptr) {
+    const Glossary glossary(*request.glossary, *model.target_tokenizer,
+                            model.bundle.special_tokens().unk);
+    for (SegmentWork& segment : work.segments) {
+      auto terms = glossary.Find(segment.text, InputOf(request, segment).options.max_target_tokens);
+      if (!terms.ok()) return terms.status();
+      segment.terms = *std::move(terms);
+    }
   }
   if (request.split) work.tail = text.substr(copied);
   work.truncated = request.long_input == linnet::v1::LONG_INPUT_TRUNCATE &&
@@ -193,6 +204,12 @@ model::SequenceInput InputOf(const TextRequest& request, const SegmentWork& segm
   input.source = segment.source;
   input.options =
       MergeOptions(request.model->bundle, request.options, static_cast<int>(segment.source.size()));
+  input.align = request.alignments;
+  for (const TermUse& term : segment.terms) {
+    if (!term.tokens.empty()) input.constraints.push_back(term.tokens);
+  }
+  if (!input.constraints.empty())
+    input.continuations = request.model->target_tokenizer->Continuations();
   if (segment.target.has_value()) {
     input.target = segment.target;
     // Counts as the work that it is.

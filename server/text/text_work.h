@@ -2,11 +2,13 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "model/runtime/segmenter.h"
 #include "server/schedule/sequence.h"
+#include "server/text/glossary.h"
 #include "server/text/text_request.h"
 
 namespace linnet::server {
@@ -17,7 +19,9 @@ struct SegmentWork {
   std::string gap;           // what stands before it in the answer
   std::vector<model::TokenId> source;
   std::optional<std::vector<model::TokenId>> target;  // that is to be scored
-  SequenceResult result;
+  std::string_view text = {};                         // what it says; borrowed from the request
+  std::vector<TermUse> terms = {};                    // of the glossary
+  SequenceResult result = {};
 };
 
 // One text of a request.

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import subprocess
 import tempfile
 from pathlib import Path
@@ -154,6 +155,37 @@ def manifests() -> dict[str, bytes]:
     return found
 
 
+def options() -> dict[str, bytes]:
+    """Settings by file (a), flags (b) and environment (c), tokens (d), traceparent headers (e)."""
+    page = (ROOT / "server/SETTINGS.md").read_text()
+    rows = re.findall(r"^\| `([a-z-]+)` \| (?:`([^`]*)`)? ?\|", page, re.MULTILINE)
+    settings = {name: value for name, value in rows if value}
+    trace = "0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331"
+    texts = {
+        "file": "a" + "".join(f"{name} = {value}\n" for name, value in settings.items()),
+        "file-quoted": 'a# comment\nmodels = "some dir"\nmax-contents="64"\nchannelz = true\n',
+        "file-section": "a[limits]\nmax-contents = 1\n",
+        "file-list": "amax-contents = [1, 2]\n",
+        "file-unknown": "amax-content = 1\n",
+        "file-odd": "arows = 1e3\nlame-duck = nan\nlisten = [::1]:0\nmax-text-bytes = -1\n",
+        "flags": "b--models\nm\n" + "\n".join(f"--{n}={v}" for n, v in settings.items()),
+        "flags-help": "b--help",
+        "flags-version": "b--version\n--rows",
+        "flags-wrong": "b--models=m\n--listen\nnowhere\n--rows=0\n--\n-x",
+        "environment": "c"
+        + "\n".join(
+            f"{name.upper().replace('-', '_')}={value}" for name, value in settings.items()
+        ),
+        "environment-unknown": "cROWZ=1\nROWS\n=\n",
+        "tokens": "d# who may what\nsecret-1 alice inference\nsecret-2 bob inference,admin # ops\n",
+        "tokens-wrong": "dsecret-1 alice\nsecret-2 bob everything\n",
+        "trace": f"e00-{trace}-01",
+        "trace-later": f"ecc-{trace}-01-what-the-future-holds",
+        "trace-wrong": f"e00-{'0' * 32}-{'0' * 16}-00",
+    }
+    return {name: text.encode() for name, text in texts.items()}
+
+
 def main() -> None:
     corpora = {
         "segmenter": {
@@ -167,6 +199,7 @@ def main() -> None:
         },
         "request": requests(),
         "manifest": manifests(),
+        "options": options(),
     }
     for target, inputs in corpora.items():
         folder = CORPUS / target

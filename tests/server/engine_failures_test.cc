@@ -250,5 +250,151 @@ TEST_F(EngineFailuresTest, AnIdleEngineIsNotStuck) {
   EXPECT_EQ(scheduler->health().state, EngineHealth::State::kUp);
 }
 
+// Engines that do not return from their first step until a turnstile opens.
+class AbandonedEngineTest : public EngineFailuresTest {
+ protected:
+  struct Wedge {
+    Turnstile inside, go_on;
+  };
+  void ThenWedge(Wedge& wedge) {
+    Then({.on_step = [&wedge] {
+      wedge.inside.Open();
+      wedge.go_on.Pass();
+    }});
+  }
+  void GiveUp(int most_abandoned) {
+    scheduler->Watch(absl::Now(), absl::ZeroDuration(), most_abandoned);
+  }
+  // Until the calls of the abandoned engines have returned and their threads are gone.
+  void UntilNoneIsAbandoned() {
+    while (scheduler->health().abandoned > 0) {
+      absl::SleepFor(kShort);
+      scheduler->Watch(absl::Now(), absl::Hours(1), 0);
+    }
+  }
+};
+
+TEST_F(AbandonedEngineTest, AnotherEngineServesWhileTheStuckOneStillDoesNotReturn) {
+  Wedge wedge;
+  ThenWedge(wedge);
+  Start();
+  Waited seated, after;
+  ASSERT_THAT(Submit({5, 6}, seated), IsOk());
+  wedge.inside.Pass();
+  GiveUp(1);
+  EXPECT_EQ(ErrorReason(seated.status()), "ENGINE_DOWN");
+  UntilUp();
+  ASSERT_THAT(Submit({9}, after), IsOk());
+  EXPECT_THAT(after.status(), IsOk());
+  EXPECT_EQ(scheduler->health().abandoned, 1);
+  EXPECT_EQ(scheduler->health().restarts, 1);
+  EXPECT_TRUE(scheduler->stuck()) << "it cannot be destroyed yet";
+  wedge.go_on.Open();
+  UntilNoneIsAbandoned();
+  EXPECT_FALSE(scheduler->stuck());
+  EXPECT_EQ(scheduler->health().restarts, 1) << "what came back is not made again";
+}
+
+TEST_F(AbandonedEngineTest, NoMoreAreLeftBehindThanIsAllowedAndTheLastOneIsWaitedFor) {
+  Wedge first, second;
+  ThenWedge(first);
+  ThenWedge(second);
+  Start();
+  Waited one, two, late, after;
+  ASSERT_THAT(Submit({5}, one), IsOk());
+  first.inside.Pass();
+  GiveUp(1);
+  UntilUp();
+  ASSERT_THAT(Submit({6}, two), IsOk());
+  second.inside.Pass();
+  GiveUp(1);
+  EXPECT_EQ(ErrorReason(two.status()), "ENGINE_DOWN");
+  EXPECT_EQ(scheduler->health().state, EngineHealth::State::kStuck);
+  EXPECT_EQ(scheduler->health().abandoned, 1);
+  EXPECT_EQ(ErrorReason(Submit({7}, late)), "ENGINE_DOWN");
+  second.go_on.Open();
+  UntilUp();
+  ASSERT_THAT(Submit({8}, after), IsOk());
+  EXPECT_THAT(after.status(), IsOk());
+  first.go_on.Open();
+}
+
+TEST_F(AbandonedEngineTest, WhatCannotBeReplacedAtOnceIsTriedAgain) {
+  Wedge wedge;
+  ThenWedge(wedge);
+  ThenFail("there is no memory for two");
+  Start();
+  Waited seated, late, after;
+  ASSERT_THAT(Submit({5, 6}, seated), IsOk());
+  wedge.inside.Pass();
+  GiveUp(1);
+  EXPECT_EQ(ErrorReason(Submit({7}, late)), "ENGINE_DOWN");
+  UntilUp();  // a second later
+  ASSERT_THAT(Submit({9}, after), IsOk());
+  EXPECT_THAT(after.status(), IsOk());
+  wedge.go_on.Open();
+}
+
+TEST_F(AbandonedEngineTest, ThoseThatItTookWithItAreCountedOnceAndAtOnce) {
+  Wedge wedge;
+  ThenWedge(wedge);
+  std::atomic<int> failed = 0;
+  auto started = Scheduler::Start(
+      [this]() -> absl::StatusOr<std::unique_ptr<model::Engine>> {
+        if (engines_.empty()) return std::make_unique<EchoEngine>();
+        const Make make = engines_.front();
+        engines_.pop_front();
+        return make();
+      },
+      {}, [&](const StepReport& report, absl::Duration) { failed += report.failed; });
+  ASSERT_THAT(started, IsOk());
+  scheduler = *std::move(started);
+  Waited first, second;
+  ASSERT_THAT(Submit({5, 6}, first), IsOk());
+  wedge.inside.Pass();
+  ASSERT_THAT(Submit({7}, second), IsOk());
+  GiveUp(1);
+  EXPECT_EQ(failed, 2);
+  wedge.go_on.Open();
+  UntilNoneIsAbandoned();
+  EXPECT_EQ(failed, 2);
+}
+
+TEST_F(AbandonedEngineTest, ADrainDoesNotWaitForIt) {
+  Wedge wedge;
+  ThenWedge(wedge);
+  Start();
+  Waited seated;
+  ASSERT_THAT(Submit({5}, seated), IsOk());
+  wedge.inside.Pass();
+  GiveUp(1);
+  scheduler->Drain(absl::InfiniteFuture());
+  EXPECT_FALSE(seated.status().ok());
+  wedge.go_on.Open();
+  scheduler.reset();
+}
+
+TEST_F(EngineFailuresTest, AnEngineThatThrewIsNotAskedToEncodeTheNextGroup) {
+  int seats = 0;
+  EchoEngine::Options options;
+  options.on_seat = [&] {
+    if (++seats == 1) throw std::runtime_error("a kernel failed");
+  };
+  auto inner = std::make_unique<EchoEngine>(options);
+  const model::EngineInfo info = inner->info();
+  GuardedEngine engine(info, std::move(inner));
+  // Two lengths, and calls that cost nothing: two groups.
+  Batcher batcher(engine, {.admit = {.encode_call_tokens = 0}});
+  Outcome first, second;
+  auto one = test::Say({5}, first);
+  auto two = test::Say({5, 6, 7, 8, 9}, second);
+  ASSERT_THAT(batcher.Add(one, kNow), IsOk());
+  ASSERT_THAT(batcher.Add(two, kNow), IsOk());
+  batcher.Step([] { return kNow; });
+  EXPECT_EQ(seats, 1);
+  EXPECT_EQ(first.code(), absl::StatusCode::kInternal);
+  EXPECT_EQ(second.code(), absl::StatusCode::kInternal);
+}
+
 }  // namespace
 }  // namespace linnet::server

@@ -1,10 +1,14 @@
 // Every reason of the table of errors comes out of the server, by a scene that provokes it.
+#include <filesystem>
+#include <fstream>
 #include <functional>
 #include <map>
 #include <string>
 #include <vector>
 
+#include "absl/strings/cord.h"
 #include "google/rpc/error_details.pb.h"
+#include "server/admin/admin_calls.h"
 #include "server/errors.h"
 #include "server/text/request_bytes.h"
 #include "tests/server/text_fixture.h"
@@ -92,6 +96,27 @@ absl::Status WaitTooLong() {
   return second.result->status();
 }
 
+absl::Status Reload(TextHouse& house, linnet::v1::ReloadResponse* response) {
+  Reloader reloader(*house.catalog, house.metrics);
+  AdminCalls admin(*house.catalog, reloader);
+  linnet::v1::ReloadResponse ignored;
+  absl::Status result;
+  test::Turnstile done;
+  admin.Reload({}, response == nullptr ? ignored : *response, [&](absl::Status status) {
+    result = std::move(status);
+    done.Open();
+  });
+  done.Pass();
+  return result;
+}
+
+absl::Status FromProto(const google::rpc::Status& proto) {
+  absl::Status status(static_cast<absl::StatusCode>(proto.code()), proto.message());
+  for (const auto& detail : proto.details())
+    status.SetPayload(detail.type_url(), absl::Cord(detail.value()));
+  return status;
+}
+
 const std::map<Reason, std::function<absl::Status()>>& Scenes() {
   static const auto& scenes = *new std::map<Reason, std::function<absl::Status()>>{
       {Reason::kMalformed, [] { return Parse("\x0A\xFF"); }},
@@ -157,9 +182,38 @@ const std::map<Reason, std::function<absl::Status()>>& Scenes() {
          request.mutable_options()->set_beam_size(8);
          return Translate(house, request);
        }},
+      {Reason::kBadGlossary,
+       [] {
+         return Wrong([](auto& r) {
+           r.mutable_glossary()->add_entries()->set_source_text("dog");
+           r.mutable_options()->set_beam_size(1);
+         });
+       }},
+      {Reason::kNoAlignments,
+       [] {
+         TextHouse house({.aligns = false});
+         TranslateRequest request = ToGerman({"The dog runs."});
+         request.set_alignments(true);
+         return Translate(house, request);
+       }},
       {Reason::kUnsupportedFormat,
        [] { return Wrong([](auto& r) { r.set_mime_type("text/html"); }); }},
       {Reason::kModelNotFound, [] { return Wrong([](auto& r) { r.set_model("babel"); }); }},
+      {Reason::kRegistryUnreadable,
+       [] {
+         TextHouse house;
+         std::filesystem::remove_all(house.folder.path() / "en-de");
+         std::filesystem::remove_all(house.folder.path() / "en-summary");
+         return Reload(house, nullptr);
+       }},
+      {Reason::kModelNotLoaded,
+       [] {
+         TextHouse house;
+         std::ofstream(house.folder.path() / "en-de" / "manifest.json") << "{";
+         linnet::v1::ReloadResponse response;
+         EXPECT_THAT(Reload(house, &response), IsOk());
+         return FromProto(response.models(0).error());
+       }},
       {Reason::kTooManyBytes, [] { return Enter({.max_bytes = 10'000}, "other", 9000, 1); }},
       {Reason::kTooMuchWork, [] { return Enter({.max_tokens = 100}, "other", 1, 50); }},
       {Reason::kShareUsed, [] { return Enter({.max_tokens = 100}, "me", 1, 30); }},

@@ -149,8 +149,11 @@ TEST(ErrorTableTest, ErrorsCarryTheCodeAndTheDetailOfTheirRow) {
         EXPECT_EQ(Details<google::rpc::QuotaFailure>(status).size(), 1);
         break;
       case Detail::kNone:
-        status = row.reason == Reason::kDeadlineTooClose
-                     ? DeadlineTooClose("m", {})
+        status = row.reason == Reason::kDeadlineTooClose ? DeadlineTooClose("m", {})
+                 : row.reason == Reason::kRegistryUnreadable
+                     ? RegistryUnreadable(absl::NotFoundError("m"))
+                 : row.reason == Reason::kModelNotLoaded
+                     ? ModelNotLoaded("f", absl::NotFoundError("m"))
                      : WithErrorInfo(absl::Status(row.code, "m"));
         break;
     }

@@ -1,11 +1,16 @@
 #include "server/metrics.h"
 
+#include <fstream>
+#include <map>
 #include <set>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "gmock/gmock.h"
+#include "server/metrics_gpu.h"
 
 namespace linnet::server {
 namespace {
@@ -19,53 +24,53 @@ const ModelLabels kModel = {.name = "en-de",
                             .compute_type = "float32",
                             .sha256 = "ab"};
 
-// Every family of the page: a new metric is named here as well, so that none is lost or renamed by
-// accident.
-const char* const kFamilies[] = {"linnet_requests_total",
-                                 "linnet_request_duration_seconds",
-                                 "linnet_requests_in_flight",
-                                 "linnet_rejected_total",
-                                 "linnet_admitted_tokens",
-                                 "linnet_admitted_tokens_limit",
-                                 "linnet_admitted_bytes",
-                                 "linnet_admitted_bytes_limit",
-                                 "linnet_model_reloads_total",
-                                 "linnet_drain_seconds",
-                                 "linnet_ready",
-                                 "linnet_engine_up",
-                                 "linnet_engine_restarts_total",
-                                 "linnet_tokenize_seconds",
-                                 "linnet_text_bytes_total",
-                                 "linnet_queue_seconds",
-                                 "linnet_decode_seconds",
-                                 "linnet_encode_seconds",
-                                 "linnet_step_seconds",
-                                 "linnet_cycle_seconds",
-                                 "linnet_step_rows",
-                                 "linnet_step_sequences",
-                                 "linnet_rows_limit",
-                                 "linnet_memory_tokens_limit",
-                                 "linnet_sequences",
-                                 "linnet_sequences_total",
-                                 "linnet_length_limited_total",
-                                 "linnet_encoder_tokens_total",
-                                 "linnet_source_tokens_total",
-                                 "linnet_target_tokens_total",
-                                 "linnet_model_info",
-                                 "linnet_model_load_seconds",
-                                 "linnet_build_info",
-                                 "process_start_time_seconds"};
-
-TEST(MetricsTest, EveryMetricIsOnThePageFromTheStart) {
-  Metrics metrics;
-  metrics.AddModel(kModel, 160, 16384, absl::Seconds(1));
-  const std::string page = metrics.Text();
-  std::set<std::string> on_page;
+// name -> "type, labels", as on the page of a server with a model and GPUs.
+std::map<std::string, std::string> FamiliesOf(const std::string& page) {
+  std::map<std::string, std::string> families;
+  std::string name, type;
+  std::set<std::string> labels;
   for (absl::string_view line : absl::StrSplit(page, '\n')) {
-    std::vector<std::string> words = absl::StrSplit(line, ' ');
-    if (words.size() > 2 && words[0] == "#" && words[1] == "TYPE") on_page.insert(words[2]);
+    const std::vector<std::string> words = absl::StrSplit(line, ' ');
+    if (words.size() > 3 && words[1] == "TYPE") {
+      name = words[2];
+      type = words[3];
+      labels.clear();
+    }
+    if (line.empty() || line[0] == '#') continue;
+    // Of our own labels no value has a bracket or a comma.
+    const size_t open = line.find('{');
+    if (open != absl::string_view::npos) {
+      const absl::string_view inside = line.substr(open + 1, line.rfind('}') - open - 1);
+      for (absl::string_view label : absl::StrSplit(inside, "\","))
+        labels.insert(std::string(label.substr(0, label.find('='))));
+    }
+    labels.erase("le");
+    families[name] = absl::StrCat(type, ": ", absl::StrJoin(labels, ", "));
   }
-  EXPECT_EQ(on_page, std::set<std::string>(std::begin(kFamilies), std::end(kFamilies)));
+  return families;
+}
+
+// The same of the tables in METRICS.md.
+std::map<std::string, std::string> DocumentedFamilies() {
+  std::ifstream stream(std::string(LINNET_SOURCE_DIR) + "/server/METRICS.md");
+  std::map<std::string, std::string> families;
+  for (std::string line; std::getline(stream, line);) {
+    if (!absl::StartsWith(line, "| `")) continue;
+    std::vector<std::string> cells = absl::StrSplit(line, '|');
+    for (std::string& cell : cells) cell = std::string(absl::StripAsciiWhitespace(cell));
+    std::set<std::string> labels;
+    if (!cells[3].empty()) labels = absl::StrSplit(cells[3], ", ");
+    families[cells[1].substr(1, cells[1].size() - 2)] =
+        absl::StrCat(cells[2], ": ", absl::StrJoin(labels, ", "));
+  }
+  return families;
+}
+
+TEST(MetricsTest, EveryMetricIsOnThePageFromTheStartAndExplained) {
+  Metrics metrics;
+  metrics.ShowGpus(Nvml::Open(FAKE_NVML));
+  metrics.AddModel(kModel, 160, 16384, absl::Seconds(1));
+  EXPECT_EQ(FamiliesOf(metrics.Text()), DocumentedFamilies());
 }
 
 TEST(MetricsTest, EveryCounterAndHistogramIsZeroForEveryKnownLabelBeforeTheFirstCall) {
@@ -127,6 +132,7 @@ TEST(MetricsTest, AStepCountsItsRowsItsPaddingAndWhatEnded) {
                   .cancelled = 2,
                   .expired = 3,
                   .failed = 4,
+                  .oom_retries = 5,
                   .target_tokens = 9,
                   .stepped = true,
                   .encode = absl::Milliseconds(2),
@@ -141,6 +147,7 @@ TEST(MetricsTest, AStepCountsItsRowsItsPaddingAndWhatEnded) {
                            "linnet_sequences_total{model=\"en-de\",outcome=\"cancelled\"} 2\n",
                            "linnet_sequences_total{model=\"en-de\",outcome=\"expired\"} 3\n",
                            "linnet_sequences_total{model=\"en-de\",outcome=\"failed\"} 4\n",
+                           "linnet_oom_retries_total{model=\"en-de\"} 5\n",
                            "linnet_sequences{model=\"en-de\",state=\"waiting\"} 3\n",
                            "linnet_sequences{model=\"en-de\",state=\"seated\"} 5\n",
                            "linnet_encode_seconds_sum{model=\"en-de\"} 0.002\n",
@@ -158,13 +165,58 @@ TEST(MetricsTest, AFinishedSequenceShowsItsWayThroughTheHouse) {
                           .seated = start + absl::Milliseconds(250),
                           .encoded = start + absl::Milliseconds(300),
                           .finished = start + absl::Milliseconds(750)},
-                         7, 9, /*ended_by_limit=*/true);
+                         {.priority = Priority::kBatch,
+                          .source_tokens = 7,
+                          .unknown_tokens = 2,
+                          .target_tokens = 9,
+                          .ended_by_limit = true});
+  model.CallAnswered(14, 18);
   const std::string page = metrics.Text();
-  EXPECT_THAT(page, HasSubstr("linnet_queue_seconds_sum{model=\"en-de\"} 0.25\n"));
+  EXPECT_THAT(page,
+              HasSubstr("linnet_queue_seconds_sum{model=\"en-de\",priority=\"batch\"} 0.25\n"));
+  EXPECT_THAT(page,
+              HasSubstr("linnet_queue_seconds_count{model=\"en-de\",priority=\"normal\"} 0\n"));
+  EXPECT_THAT(page, HasSubstr("linnet_unknown_tokens_total{model=\"en-de\"} 2\n"));
+  EXPECT_THAT(page, HasSubstr("linnet_request_source_tokens_sum{model=\"en-de\"} 14\n"));
+  EXPECT_THAT(page, HasSubstr("linnet_request_target_tokens_sum{model=\"en-de\"} 18\n"));
   EXPECT_THAT(page, HasSubstr("linnet_decode_seconds_sum{model=\"en-de\"} 0.5\n"));
   EXPECT_THAT(page, HasSubstr("linnet_source_tokens_total{model=\"en-de\"} 7\n"));
   EXPECT_THAT(page, HasSubstr("linnet_target_tokens_total{model=\"en-de\"} 9\n"));
   EXPECT_THAT(page, HasSubstr("linnet_length_limited_total{model=\"en-de\"} 1\n"));
+}
+
+TEST(MetricsTest, AnEngineShowsItsRestartsAndThoseThatWereLeftBehind) {
+  Metrics metrics;
+  ModelMetrics& model = metrics.AddModel(kModel, 160, 16384, absl::Seconds(1));
+  model.SetEngine(/*up=*/false, /*restarts=*/2, /*abandoned=*/1);
+  model.SetEngine(/*up=*/false, /*restarts=*/2, /*abandoned=*/1);
+  const std::string page = metrics.Text();
+  EXPECT_THAT(page, HasSubstr("linnet_engine_up{model=\"en-de\"} 0\n"));
+  EXPECT_THAT(page, HasSubstr("linnet_engine_restarts_total{model=\"en-de\"} 2\n"));
+  EXPECT_THAT(page, HasSubstr("linnet_engine_abandoned{model=\"en-de\"} 1\n"));
+}
+
+TEST(MetricsTest, EstimatesAndTheirMarginsShowHowAdmissionJudges) {
+  Metrics metrics;
+  metrics.AddModel(kModel, 160, 16384, absl::Seconds(1));
+  EXPECT_THAT(metrics.Text(),
+              HasSubstr("linnet_admission_margin_ratio{for=\"waiting\",model=\"en-de\"} 1\n"));
+  metrics.Estimated(absl::Milliseconds(1500));
+  metrics.SetMargin("en-de", /*waits=*/true, 1.25);
+  const std::string page = metrics.Text();
+  EXPECT_THAT(page, HasSubstr("linnet_admission_estimate_seconds_sum 1.5\n"));
+  EXPECT_THAT(page, HasSubstr("linnet_admission_margin_ratio{for=\"alone\",model=\"en-de\"} 1\n"));
+  EXPECT_THAT(page,
+              HasSubstr("linnet_admission_margin_ratio{for=\"waiting\",model=\"en-de\"} 1.25\n"));
+}
+
+TEST(MetricsTest, TextPhasesAndTheFirstOfAStreamAreMeasured) {
+  Metrics metrics;
+  metrics.Detokenized(absl::Milliseconds(2));
+  metrics.FirstSegment(absl::Milliseconds(30));
+  const std::string page = metrics.Text();
+  EXPECT_THAT(page, HasSubstr("linnet_detokenize_seconds_sum 0.002\n"));
+  EXPECT_THAT(page, HasSubstr("linnet_time_to_first_segment_seconds_sum 0.03\n"));
 }
 
 }  // namespace

@@ -98,7 +98,7 @@ struct WorkloadTest : ::testing::Test {
     for (int s = 0; s < seconds; ++s) workload.StepMade(FullSecond(), absl::Seconds(1));
   }
   double Estimate(const Caller& caller, int64_t tokens, int64_t longest = 1) {
-    return absl::ToDoubleSeconds(workload.TimeToFinish(caller, tokens, longest));
+    return absl::ToDoubleSeconds(workload.TimeToFinish(caller, tokens, longest).time);
   }
 
   const Caller a{.client = "a"}, b{.client = "b"}, urgent{"u", Priority::kInteractive};

@@ -6,6 +6,7 @@
 #include "absl/strings/str_join.h"
 #include "server/errors.h"
 #include "tests/server/text_fixture.h"
+#include "tests/support/waited_sink.h"
 
 namespace linnet::server {
 namespace {
@@ -14,6 +15,7 @@ namespace fs = std::filesystem;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::UnorderedElementsAre;
+using What = ReloadReport::Outcome::What;
 
 // --- What a folder says
 // --------------------------------------------------------------------------
@@ -109,7 +111,7 @@ struct ReloadTest : ::testing::Test {
           options.limits = kTinyLimits;
           return std::make_unique<test::EchoEngine>(options);
         },
-        {}, metrics, nullptr, max_bytes);
+        {}, metrics, nullptr, max_bytes, patience);
     ASSERT_THAT(loaded, IsOk());
     catalog = *std::move(loaded);
   }
@@ -123,6 +125,7 @@ struct ReloadTest : ::testing::Test {
   const fs::path root = folder.path();
   test::EchoEngine::Options engine;
   std::string refused = "none";
+  absl::Duration patience = absl::InfiniteDuration();
   Metrics metrics;
   std::unique_ptr<Catalog> catalog;
 };
@@ -132,7 +135,7 @@ TEST_F(ReloadTest, WhatHasNotChangedIsNotLoadedAgain) {
   const auto before = catalog->models();
   const ReloadReport report = catalog->Reload();
   EXPECT_TRUE(report.ok());
-  for (const auto& outcome : report.outcomes) EXPECT_FALSE(outcome.loaded);
+  for (const auto& outcome : report.outcomes) EXPECT_NE(outcome.what, What::kLoaded);
   EXPECT_EQ(catalog->models(), before);
 }
 
@@ -170,7 +173,7 @@ TEST_F(ReloadTest, LabelsMoveWithoutLoadingAnything) {
   fs::remove(root / "en-de" / "stable");
   fs::create_directory_symlink("2", root / "en-de" / "stable");
   const ReloadReport report = catalog->Reload();
-  for (const auto& outcome : report.outcomes) EXPECT_FALSE(outcome.loaded);
+  for (const auto& outcome : report.outcomes) EXPECT_NE(outcome.what, What::kLoaded);
   EXPECT_EQ(Version("en-de"), "two");
   EXPECT_EQ(Version("en-de@1"), "MODEL_NOT_FOUND") << "it has no label any more";
 }
@@ -188,6 +191,22 @@ TEST_F(ReloadTest, AVersionThatCannotBeLoadedLeavesTheOldOneServingAndSaysWhy) {
   refused = "none";
   EXPECT_TRUE(catalog->Reload().ok()) << "and may be tried again";
   EXPECT_EQ(Version("en-de"), "two");
+}
+
+TEST_F(ReloadTest, WhatStandsInForAVersionThatFailedIsServedOnceUnderAllItsNames) {
+  test::WriteBundle(root / "en-de" / "2", EnDe("two"));
+  fs::create_directory_symlink("2", root / "en-de" / "stable");
+  Load();
+  refused = "one";
+  fs::remove(root / "en-de" / "stable");
+  fs::create_directory_symlink("1", root / "en-de" / "stable");
+  fs::create_directory_symlink("2", root / "en-de" / "canary");
+  EXPECT_FALSE(catalog->Reload().ok());
+  EXPECT_EQ(Version("en-de"), "two");
+  EXPECT_EQ(Version("en-de@canary"), "two");
+  std::vector<std::string> names;
+  for (const auto& model : catalog->List()) names.push_back(model.name());
+  EXPECT_THAT(names, UnorderedElementsAre("en-de", "en-summary"));
 }
 
 TEST_F(ReloadTest, ADamagedBundleInItsPlaceLeavesItsFormerSelfServing) {
@@ -269,6 +288,56 @@ TEST_F(ReloadTest, WhoeverBeganWithTheOldVersionEndsWithIt) {
   do {
     catalog->Sweep();
   } while (metrics.Text().find("version=\"one\"") != std::string::npos);
+}
+
+TEST_F(ReloadTest, AVersionWhoseEngineIsStuckInItsGoldenExamplesIsRefused) {
+  patience = absl::Milliseconds(200);
+  Load();
+  test::Turnstile go_on;
+  engine.on_step = [&] { go_on.Pass(); };
+  test::WriteBundle(root / "en-de" / "2", EnDe("two"));
+  const ReloadReport report = catalog->Reload();
+  EXPECT_FALSE(report.ok());
+  EXPECT_EQ(Version("en-de"), "one");
+  EXPECT_TRUE(catalog->stuck());
+  catalog->Sweep();  // does not wait for it either
+  go_on.Open();
+  while (catalog->stuck()) {
+    absl::SleepFor(absl::Milliseconds(1));
+    catalog->Watch(absl::Now(), absl::Hours(1), 0);
+  }
+  catalog->Sweep();
+}
+
+TEST_F(ReloadTest, AReplacedVersionWhoseEngineIsStuckIsWatchedAndLetGoOfOnceItReturns) {
+  test::Turnstile inside, go_on;
+  std::atomic<bool> armed = false;
+  engine.on_step = [&] {
+    if (!armed.exchange(false)) return;
+    inside.Open();
+    go_on.Pass();
+  };
+  Load();
+  const std::weak_ptr<ServedModel> old = *catalog->Named("en-de");
+  test::Waited waited;
+  std::vector<std::unique_ptr<Sequence>> one;
+  one.push_back(test::Say({5, 6}, waited));
+  one.front()->input.options.max_target_tokens = 10;
+  armed = true;
+  ASSERT_THAT(old.lock()->scheduler->Submit(one), IsOk());
+  inside.Pass();
+  test::WriteBundle(root / "en-de" / "2", EnDe("two"));
+  ASSERT_TRUE(catalog->Reload().ok());
+  catalog->Watch(absl::Now(), absl::ZeroDuration(), 1);
+  EXPECT_EQ(ErrorReason(waited.status()), "ENGINE_DOWN");
+  catalog->Sweep();
+  EXPECT_FALSE(old.expired()) << "its thread cannot be joined yet";
+  go_on.Open();
+  while (!old.expired()) {
+    absl::SleepFor(absl::Milliseconds(1));
+    catalog->Watch(absl::Now(), absl::Hours(1), 1);
+    catalog->Sweep();
+  }
 }
 
 }  // namespace

@@ -35,7 +35,8 @@ class TextHouse {
 
   template <std::invocable<const model::Bundle&> Factory>
   explicit TextHouse(Factory factory, AdmissionLimits admission_limits = {}, TextLimits limits = {},
-                     BatcherOptions batcher_options = {})
+                     BatcherOptions batcher_options = {},
+                     absl::Duration slow_call = absl::InfiniteDuration())
       : admission(admission_limits, metrics) {
     WriteBundles(folder.path());
     auto loaded =
@@ -44,7 +45,7 @@ class TextHouse {
                              absl::Duration cycle) { admission.StepMade(model, report, cycle); });
     EXPECT_THAT(loaded, IsOk());
     catalog = *std::move(loaded);
-    calls = std::make_unique<TextCalls>(*catalog, admission, pool, metrics, limits);
+    calls = std::make_unique<TextCalls>(*catalog, admission, pool, metrics, limits, slow_call);
   }
 
   static void WriteBundles(const std::filesystem::path& folder) {

@@ -1,0 +1,223 @@
+#include "server/admin/admin_calls.h"
+
+#include <algorithm>
+#include <atomic>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "server/errors.h"
+#include "server/log.h"
+
+namespace linnet::server {
+namespace {
+
+namespace v1 = linnet::v1;
+using What = ReloadReport::Outcome::What;
+
+constexpr int kSequencesByDefault = 100;
+constexpr int kMostSequences = 10'000;
+
+void SetDuration(absl::Duration from, google::protobuf::Duration& to) {
+  to.set_seconds(absl::IDivDuration(from, absl::Seconds(1), &from));
+  to.set_nanos(static_cast<int32_t>(absl::ToInt64Nanoseconds(from)));
+}
+
+v1::ReloadOutcome OutcomeOf(What what) {
+  switch (what) {
+    case What::kLoaded:
+      return v1::RELOAD_OUTCOME_LOADED;
+    case What::kUnchanged:
+      return v1::RELOAD_OUTCOME_UNCHANGED;
+    case What::kFailed:
+      return v1::RELOAD_OUTCOME_FAILED;
+    case What::kRemoved:
+      return v1::RELOAD_OUTCOME_REMOVED;
+  }
+  return v1::RELOAD_OUTCOME_UNSPECIFIED;
+}
+
+void Describe(const ReloadReport& report, v1::ReloadResponse& response) {
+  SetDuration(report.duration, *response.mutable_duration());
+  for (const ReloadReport::Outcome& outcome : report.outcomes) {
+    v1::ModelReload& model = *response.add_models();
+    model.set_folder(outcome.folder);
+    model.set_outcome(OutcomeOf(outcome.what));
+    model.set_model(outcome.model);
+    model.set_model_version(outcome.model_version);
+    if (!outcome.status.ok())
+      *model.mutable_error() = ToProto(ModelNotLoaded(outcome.folder, outcome.status));
+  }
+}
+
+v1::EngineState StateOf(const EngineHealth& health) {
+  switch (health.state) {
+    case EngineHealth::State::kUp:
+      return v1::ENGINE_STATE_UP;
+    case EngineHealth::State::kDown:
+      return v1::ENGINE_STATE_DOWN;
+    case EngineHealth::State::kStuck:
+      return v1::ENGINE_STATE_STUCK;
+  }
+  return v1::ENGINE_STATE_UNSPECIFIED;
+}
+
+v1::Priority PriorityOf(Priority priority) {
+  switch (priority) {
+    case Priority::kBatch:
+      return v1::PRIORITY_BATCH;
+    case Priority::kNormal:
+      return v1::PRIORITY_NORMAL;
+    case Priority::kInteractive:
+      return v1::PRIORITY_INTERACTIVE;
+  }
+  return v1::PRIORITY_UNSPECIFIED;
+}
+
+void Describe(const SequencePicture& picture, absl::Time now, v1::BatchSequence& sequence) {
+  sequence.set_request_id(picture.caller.request_id);
+  sequence.set_call(picture.caller.call);
+  sequence.set_client(picture.caller.client);
+  sequence.set_priority(PriorityOf(picture.caller.priority));
+  sequence.set_phase(picture.seated ? v1::SEQUENCE_PHASE_SEATED : v1::SEQUENCE_PHASE_WAITING);
+  sequence.set_rows(picture.rows);
+  sequence.set_source_tokens(picture.source_tokens);
+  sequence.set_max_target_tokens(picture.max_target_tokens);
+  sequence.set_steps(picture.steps);
+  SetDuration(now - picture.submitted, *sequence.mutable_age());
+  if (picture.seated) SetDuration(now - picture.seated_at, *sequence.mutable_seated_for());
+  if (picture.deadline != absl::InfiniteFuture())
+    SetDuration(picture.deadline - now, *sequence.mutable_time_left());
+}
+
+// The pictures of several models, until the last of them is there.
+struct Album {
+  std::vector<std::shared_ptr<ServedModel>> models;
+  std::vector<v1::ModelBatch> batches;  // one for each; written by one thread each
+  std::atomic<size_t> missing;
+  v1::GetBatchResponse& response;
+  AdminCalls::Done done;
+
+  void Filed() {
+    if (missing.fetch_sub(1) > 1) return;
+    for (v1::ModelBatch& batch : batches) *response.add_models() = std::move(batch);
+    done(absl::OkStatus());
+  }
+};
+
+void Describe(const ServedModel& model, const BatchPicture& picture, v1::ModelBatch& batch) {
+  const EngineHealth health = model.scheduler->health();
+  batch.set_model(model.key());
+  batch.set_model_version(model.bundle.manifest.version());
+  batch.set_engine_state(StateOf(health));
+  batch.set_engine_restarts(health.restarts);
+  batch.set_rows(model.scheduler->engine_info().rows);
+  if (picture.in_call_for > absl::ZeroDuration()) {
+    SetDuration(picture.in_call_for, *batch.mutable_in_call_for());
+    return;
+  }
+  batch.set_rows_in_use(picture.rows_in_use);
+  batch.set_seated(picture.seated);
+  batch.set_waiting(picture.waiting);
+  const absl::Time now = absl::Now();
+  for (const SequencePicture& sequence : picture.sequences)
+    Describe(sequence, now, *batch.add_sequences());
+}
+
+std::optional<LogLevel> LevelOf(v1::LogLevel level) {
+  switch (level) {
+    case v1::LOG_LEVEL_DEBUG:
+      return LogLevel::kDebug;
+    case v1::LOG_LEVEL_INFO:
+      return LogLevel::kInfo;
+    case v1::LOG_LEVEL_WARNING:
+      return LogLevel::kWarning;
+    case v1::LOG_LEVEL_ERROR:
+      return LogLevel::kError;
+    default:
+      return std::nullopt;
+  }
+}
+
+v1::LogLevel LevelOf(LogLevel level) {
+  switch (level) {
+    case LogLevel::kDebug:
+      return v1::LOG_LEVEL_DEBUG;
+    case LogLevel::kInfo:
+      return v1::LOG_LEVEL_INFO;
+    case LogLevel::kWarning:
+      return v1::LOG_LEVEL_WARNING;
+    case LogLevel::kError:
+      return v1::LOG_LEVEL_ERROR;
+  }
+  return v1::LOG_LEVEL_UNSPECIFIED;
+}
+
+}  // namespace
+
+void AdminCalls::Reload(const v1::ReloadRequest& request, v1::ReloadResponse& response, Done done) {
+  if (request.no_wait()) return done(reloader_.Ask(request.model()));
+  // One of the two is called: shared, because a function that is moved in cannot be had back.
+  auto end = std::make_shared<Done>(std::move(done));
+  const absl::Status asked =
+      reloader_.Ask(request.model(), [&response, end](const ReloadReport& report) {
+        if (!report.status.ok()) {
+          const bool explained = !ErrorReason(report.status).empty();
+          return (*end)(explained ? report.status : RegistryUnreadable(report.status));
+        }
+        Describe(report, response);
+        (*end)(absl::OkStatus());
+      });
+  if (!asked.ok()) (*end)(asked);
+}
+
+void AdminCalls::GetBatch(const v1::GetBatchRequest& request, v1::GetBatchResponse& response,
+                          Done done) {
+  if (request.max_sequences() < 0 || request.max_sequences() > kMostSequences) {
+    return done(BadField(
+        "max_sequences", Reason::kBadSetting,
+        absl::StrCat("is ", request.max_sequences(), ", at most ", kMostSequences, " are told")));
+  }
+  std::vector<std::shared_ptr<ServedModel>> models;
+  if (request.model().empty()) {
+    models = catalog_.models();
+  } else {
+    auto model = catalog_.Named(request.model());
+    if (!model.ok()) return done(model.status());
+    models.push_back(*std::move(model));
+  }
+  if (models.empty()) return done(absl::OkStatus());
+  const int most = request.max_sequences() == 0 ? kSequencesByDefault : request.max_sequences();
+  // Shared by the schedulers, each of which files its picture. The catalog holds the models as
+  // well, so that none of them is let go of on its scheduler's own thread.
+  const std::shared_ptr<Album> album(
+      new Album{.models = models,
+                .batches = std::vector<v1::ModelBatch>(models.size()),
+                .missing = models.size(),
+                .response = response,
+                .done = std::move(done)});
+  for (size_t i = 0; i < models.size(); ++i) {
+    models[i]->scheduler->ShowBatch(most, [album, i](const BatchPicture& picture) {
+      Describe(*album->models[i], picture, album->batches[i]);
+      album->Filed();
+    });
+  }
+}
+
+absl::Status AdminCalls::SetLogLevel(const v1::SetLogLevelRequest& request,
+                                     v1::SetLogLevelResponse& response) {
+  if (!v1::LogLevel_IsValid(request.level())) {
+    return BadField(
+        "level", Reason::kBadSetting,
+        absl::StrCat("is ", static_cast<int>(request.level()), ", which is no level of the log"));
+  }
+  response.set_previous_level(LevelOf(ChangeLogLevel(LevelOf(request.level()))));
+  response.set_level(LevelOf(CurrentLogLevel()));
+  return absl::OkStatus();
+}
+
+}  // namespace linnet::server

@@ -1,0 +1,265 @@
+#include "server/text/decoding_call.h"
+
+#include <algorithm>
+#include <atomic>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "server/errors.h"
+#include "server/log.h"
+
+namespace linnet::server {
+namespace {
+
+void SetDuration(absl::Duration from, google::protobuf::Duration& to) {
+  if (from < absl::ZeroDuration()) from = absl::ZeroDuration();  // the wall clock was set back
+  to.set_seconds(absl::IDivDuration(from, absl::Seconds(1), &from));
+  to.set_nanos(static_cast<int32_t>(absl::ToInt64Nanoseconds(from)));
+}
+
+}  // namespace
+
+class DecodingCall::SegmentSink : public Sink {
+ public:
+  SegmentSink(std::shared_ptr<DecodingCall> call, size_t segment)
+      : call_(std::move(call)), segment_(segment) {}
+  void Progress(std::vector<model::TokenId> stable) override {
+    call_->SegmentStable(segment_, std::move(stable));
+  }
+  void Done(absl::StatusOr<SequenceResult> result) override {
+    call_->SegmentDone(segment_, std::move(result));
+  }
+
+ private:
+  std::shared_ptr<DecodingCall> call_;
+  const size_t segment_;
+};
+
+DecodingCall::DecodingCall(TextPool& pool, Metrics& metrics, absl::Duration slow,
+                           TextRequest request, Permit permit, const CallContext& context,
+                           Fill fill, OnPart on_part, Done done)
+    : pool_(pool),
+      metrics_(metrics),
+      slow_(slow),
+      request_(std::move(request)),
+      permit_(std::move(permit)),
+      context_(context),
+      fill_(std::move(fill)),
+      on_part_(std::move(on_part)),
+      done_(std::move(done)) {}
+
+void DecodingCall::Prepare() {
+  absl::Status status = PrepareAndSubmit();
+  if (status.ok()) return;  // in the scheduler's hands: touch nothing
+  if (absl::IsInvalidArgument(status) || absl::IsUnimplemented(status))
+    metrics_.Rejected(RejectReason::kInvalid);
+  if (absl::IsUnavailable(status)) {
+    const bool draining = ErrorReason(status) == ConditionOf(Reason::kShuttingDown).name;
+    metrics_.Rejected(draining ? RejectReason::kDraining : RejectReason::kEngine);
+  }
+  End(std::move(status));
+}
+
+absl::Status DecodingCall::PrepareAndSubmit() {
+  const absl::Time before = prepared_ = absl::Now();
+  auto unwanted = [&]() -> absl::Status {
+    if (context_.cancelled->load(std::memory_order_relaxed))
+      return absl::CancelledError("cancelled by the caller");
+    if (context_.deadline <= absl::Now()) {
+      return absl::DeadlineExceededError("the deadline passed before decoding began");
+    }
+    return absl::OkStatus();
+  };
+  for (const TextItem& item : request_.items) {
+    if (absl::Status status = unwanted(); !status.ok()) return status;
+    auto work = PrepareText(request_, item);
+    if (!work.ok()) return work.status();
+    works_.push_back(*std::move(work));
+  }
+  tokenize_ = absl::Now() - before;
+  metrics_.Tokenized(tokenize_, request_.text_bytes);
+
+  CallWork needed{.model = request_.model->key(), .deadline = context_.deadline};
+  std::vector<std::unique_ptr<Sequence>> sequences;
+  std::vector<Segment> segments;
+  for (TextWork& text : works_) {
+    for (SegmentWork& segment : text.segments) {
+      auto sequence = std::make_unique<Sequence>();
+      sequence->input = InputOf(request_, segment);
+      sequence->input.report_stable = streams();
+      sequence->caller = context_.caller;
+      sequence->deadline = context_.deadline;
+      sequence->cancelled = context_.cancelled;
+      sequence->sink = std::make_unique<SegmentSink>(this->shared_from_this(), segments.size());
+      const int64_t tokens = WorkOf(sequence->input);
+      needed.tokens += tokens;
+      needed.longest = std::max(needed.longest, MostTokens(sequence->input));
+      rows_ += model::RowsOf(sequence->input);
+      source_tokens_ += std::ssize(sequence->input.source);
+      sequences.push_back(std::move(sequence));
+      segments.push_back({.work = &segment, .tokens = tokens, .stable = {}});
+    }
+  }
+  if (absl::Status status = permit_->Charge(needed, absl::Now()); !status.ok()) return status;
+  if (streams()) writer_.emplace(request_, works_);
+  {
+    MutexLock lock(mu_);
+    segments_ = std::move(segments);
+    open_ = static_cast<int>(sequences.size());
+  }
+  submitted_ = absl::Now();
+  // On success nothing here may be touched any more: the sinks may be at work.
+  return AtField("request", Reason::kBeyondEngine, request_.model->scheduler->Submit(sequences));
+}
+
+void DecodingCall::SegmentStable(size_t index, std::vector<model::TokenId> stable) {
+  {
+    MutexLock lock(mu_);
+    segments_[index].stable = std::move(stable);
+  }
+  Wake();
+}
+
+void DecodingCall::SegmentDone(size_t index, absl::StatusOr<SequenceResult> result) {
+  bool wake = streams();
+  {
+    MutexLock lock(mu_);
+    permit_->GiveBack(segments_[index].tokens);
+    if (result.ok()) {
+      SegmentWork& work = *segments_[index].work;
+      work.result = *std::move(result);
+      segments_[index].done = true;
+      const model::Hypothesis& best = work.result.hypotheses.front();
+      const model::TokenId unknown = request_.model->bundle.special_tokens().unk;
+      target_tokens_ += std::ssize(best.tokens);
+      request_.model->metrics->SequenceFinished(
+          work.result.times, {.priority = context_.caller.priority,
+                              .source_tokens = static_cast<int>(work.source.size()),
+                              .unknown_tokens = static_cast<int>(
+                                  std::count(work.source.begin(), work.source.end(), unknown)),
+                              .target_tokens = static_cast<int>(best.tokens.size()),
+                              .ended_by_limit = best.ended_by_limit});
+      if (slowest_.finished <= work.result.times.finished) slowest_ = work.result.times;
+    } else if (status_.ok()) {
+      status_ = result.status();
+      context_.cancelled->store(true, std::memory_order_relaxed);  // the others are for nothing
+    }
+    if (--open_ == 0) {
+      wake = true;
+      ended_ = absl::Now();
+      if (status_.ok() || absl::IsDeadlineExceeded(status_))
+        permit_->Ended(ended_, /*in_time=*/status_.ok());
+    }
+  }
+  if (wake) Wake();
+}
+
+void DecodingCall::Wake() {
+  MutexLock lock(mu_);
+  // A job that is there looks again before it goes; and where the call ended meanwhile, it stays
+  // set.
+  if (std::exchange(at_work_, true)) return;
+  pool_.Run([self = this->shared_from_this()] { self->Work(); }, TextPool::Urgency::kAnswer);
+}
+
+void DecodingCall::Work() {
+  while (true) {
+    std::vector<model::TokenId> stable;
+    {
+      MutexLock lock(mu_);
+      if (open_ == 0 && (!status_.ok() || !streams() || writer_->finished())) break;
+      if (!status_.ok() || !streams() || writer_->finished()) {
+        at_work_ = false;
+        return;  // until the rest has ended
+      }
+      Segment& next = segments_[writer_->next()];
+      if (!next.done) {
+        stable = std::exchange(next.stable, {});
+        if (stable.empty()) {
+          at_work_ = false;
+          return;
+        }
+      }
+    }
+    if (!stable.empty()) {
+      if (auto part = writer_->Stable(stable); part.has_value()) HandOn(*std::move(part));
+      continue;
+    }
+    absl::StatusOr<linnet::v1::TextPart> part = writer_->Done();
+    if (part.ok()) {
+      HandOn(*std::move(part));
+      continue;
+    }
+    MutexLock lock(mu_);
+    status_ = part.status();
+    context_.cancelled->store(true, std::memory_order_relaxed);
+  }
+  Assemble();
+}
+
+void DecodingCall::HandOn(linnet::v1::TextPart part) {
+  if (!std::exchange(begun_, true)) metrics_.FirstSegment(absl::Now() - context_.arrived);
+  on_part_(std::move(part));
+}
+
+void DecodingCall::Assemble() {
+  absl::Status status;
+  {
+    MutexLock lock(mu_);
+    status = status_;
+  }
+  if (status.ok()) {
+    const absl::Time before = absl::Now();
+    linnet::v1::Timings& timings = fill_(request_, works_);
+    metrics_.Detokenized(absl::Now() - before);
+    request_.model->metrics->CallAnswered(source_tokens_, target_tokens_);
+    SetDuration(tokenize_, *timings.mutable_tokenize());
+    SetDuration(slowest_.seated - slowest_.submitted, *timings.mutable_queue());
+    SetDuration(slowest_.finished - slowest_.seated, *timings.mutable_decode());
+    SetDuration(slowest_.encoded - slowest_.seated, *timings.mutable_encode());
+    SetDuration(absl::Now() - context_.arrived, *timings.mutable_total());
+  }
+  End(std::move(status));
+}
+
+void DecodingCall::LogIfSlow(const absl::Status& status) const {
+  const absl::Time now = absl::Now();
+  if (now - context_.arrived < slow_) return;
+  size_t segments = 0;
+  for (const TextWork& work : works_) segments += work.segments.size();
+  const auto seconds = [](absl::Time from, absl::Time to) {
+    return from == absl::InfinitePast() || to == absl::InfinitePast()
+               ? std::string("-")  // it did not come to that
+               : absl::StrCat(absl::ToDoubleSeconds(to - from));
+  };
+  std::vector<LogField> fields = {{"code", absl::StatusCodeToString(status.code())},
+                                  {"model", request_.model->key()},
+                                  {"client", context_.caller.client},
+                                  {"request_id", context_.caller.request_id},
+                                  {"segments", segments},
+                                  {"rows", rows_},
+                                  {"source_tokens", source_tokens_},
+                                  {"target_tokens", target_tokens_},
+                                  {"seconds", seconds(context_.arrived, now)},
+                                  {"wait_seconds", seconds(context_.arrived, prepared_)},
+                                  {"tokenize_seconds", absl::ToDoubleSeconds(tokenize_)},
+                                  {"engine_seconds", seconds(submitted_, ended_)},
+                                  {"queue_seconds", seconds(slowest_.submitted, slowest_.seated)},
+                                  {"encode_seconds", seconds(slowest_.seated, slowest_.encoded)},
+                                  {"decode_seconds", seconds(slowest_.encoded, slowest_.finished)},
+                                  {"text_seconds", seconds(ended_, now)}};
+  AddTrace(context_.caller.trace, fields);
+  Log(LogLevel::kWarning, "slow_call", fields);
+}
+
+void DecodingCall::End(absl::Status status) {
+  LogIfSlow(status);
+  permit_.reset();
+  Done done = std::move(done_);
+  done(WithErrorInfo(std::move(status)));
+}
+
+}  // namespace linnet::server

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "linnet/v1/text_service.pb.h"
+#include "model/runtime/tokenizer.h"
+
+namespace linnet::server {
+
+// A word of a text, what stands between white space, and the tokens [first_token, end_token) that
+// say some of it.
+struct SpokenWord {
+  int begin = 0;  // bytes
+  int end = 0;
+  size_t first_token = 0;
+  size_t end_token = 0;
+};
+
+// The words of `text`, which is what the tokens say. A token may say some of two words.
+std::vector<SpokenWord> SpokenWords(const model::Tokenizer& tokenizer,
+                                    std::span<const model::TokenId> tokens, std::string_view text);
+
+// The words of a source, as it was written: what its tokens say is normalised, so that its words
+// are put down to those of `text`, one to one where they are as many, else by the fewest words
+// changed, lost and added. In the order of the tokens; several may have the same bytes.
+std::vector<SpokenWord> SourceWords(const model::Tokenizer& tokenizer,
+                                    std::span<const model::TokenId> tokens, std::string_view text);
+
+// Adds to `links` those of each word of a target: the source's word of the most weight, and all of
+// at least kLeastLinkWeight. `attention` is [target tokens, source tokens], row-major.
+inline constexpr float kLeastLinkWeight = 0.1f;
+void FillLinks(std::span<const SpokenWord> source, size_t source_tokens, int source_begin,
+               std::span<const SpokenWord> target, int target_begin,
+               std::span<const float> attention,
+               google::protobuf::RepeatedPtrField<linnet::v1::WordLink>& links);
+
+}  // namespace linnet::server

@@ -1,0 +1,160 @@
+// Which words come from which.
+#include <string>
+#include <vector>
+
+#include "server/schedule/sequence.h"
+#include "server/text/spoken_words.h"
+#include "tests/server/request_fixture.h"
+#include "tests/server/text_fixture.h"
+
+namespace linnet::server {
+namespace {
+
+using linnet::v1::ScoreRequest;
+using linnet::v1::ScoreResponse;
+using linnet::v1::StreamTranslateRequest;
+using linnet::v1::SummarizeResponse;
+using linnet::v1::TextPart;
+using linnet::v1::TranslateRequest;
+using linnet::v1::TranslateResponse;
+using linnet::v1::WordLink;
+using ::testing::ElementsAre;
+using ::testing::FloatNear;
+using ::testing::Pair;
+
+using Links = google::protobuf::RepeatedPtrField<WordLink>;
+
+std::string Source(const WordLink& link, const std::string& text) {
+  return text.substr(link.source_begin(), link.source_end() - link.source_begin());
+}
+std::string Target(const WordLink& link, const std::string& text) {
+  return text.substr(link.target_begin(), link.target_end() - link.target_begin());
+}
+
+// The strongest link of each target word.
+std::vector<std::pair<std::string, std::string>> Strongest(const Links& links,
+                                                           const std::string& source,
+                                                           const std::string& target) {
+  std::vector<std::pair<std::string, std::string>> strongest;
+  int last = -1;
+  float weight = 0;
+  for (const WordLink& link : links) {
+    EXPECT_GE(link.target_begin(), last) << "not in order";
+    if (link.target_begin() != last) {
+      strongest.emplace_back(Source(link, source), Target(link, target));
+    } else {
+      EXPECT_GE(link.weight(), kLeastLinkWeight);
+      EXPECT_LE(link.weight(), weight) << "not by weight";
+    }
+    last = link.target_begin();
+    weight = link.weight();
+  }
+  return strongest;
+}
+
+// An engine that says the source again and looks at what it says: every word is linked to itself.
+TEST(AlignmentsTest, LinksAreBytesOfTheTextAsItWasSentAndOfTheAnswer) {
+  TextHouse house;
+  // White space that normalisation takes away, and a word of several tokens.
+  const std::string text = " The  dog\truns. \n A bird sings extraordinarily. ";
+  TranslateRequest request = ToGerman({"Go.", text});
+  request.set_alignments(true);
+  TranslateResponse response;
+  ASSERT_THAT(house.Call(&TextCalls::Translate, request, response), IsOk());
+  const auto& translation = response.translations(1);
+  ASSERT_EQ(translation.segments_size(), 2);
+  EXPECT_THAT(Strongest(translation.segments(0).links(), text, translation.text()),
+              ElementsAre(Pair("The", "The"), Pair("dog", "dog"), Pair("runs.", "runs.")));
+  EXPECT_THAT(Strongest(translation.segments(1).links(), text, translation.text()),
+              ElementsAre(Pair("A", "A"), Pair("bird", "bird"), Pair("sings", "sings"),
+                          Pair("extraordinarily.", "extraordinarily.")));
+  // A quarter of each token goes to the next, and the last one's to the end, which is no word.
+  const auto& links = translation.segments(1).links();
+  double sum = 0;
+  for (const WordLink& link : links) {
+    if (Target(link, translation.text()) == "extraordinarily.") sum += link.weight();
+  }
+  EXPECT_GT(sum, 0.75);
+  EXPECT_LT(sum, 1);
+}
+
+TEST(AlignmentsTest, AnswersAreTheSameWithThemButForTheLinks) {
+  TextHouse house;
+  TranslateRequest request = ToGerman({"The dog runs. A bird sings."});
+  TranslateResponse plain, aligned;
+  ASSERT_THAT(house.Call(&TextCalls::Translate, request, plain), IsOk());
+  request.set_alignments(true);
+  ASSERT_THAT(house.Call(&TextCalls::Translate, request, aligned), IsOk());
+  for (auto& segment : *aligned.mutable_translations(0)->mutable_segments()) {
+    EXPECT_GT(segment.links_size(), 0);
+    segment.clear_links();
+  }
+  plain.clear_timings();
+  aligned.clear_timings();
+  EXPECT_EQ(aligned.SerializeAsString(), plain.SerializeAsString());
+}
+
+TEST(AlignmentsTest, SummariesAndScoresHaveThemToo) {
+  TextHouse house;
+  const std::string text = "The dog runs. A bird sings.";
+  linnet::v1::SummarizeRequest summary = SummaryOf(text);
+  summary.set_alignments(true);
+  SummarizeResponse said;
+  ASSERT_THAT(house.Call(&TextCalls::Summarize, summary, said), IsOk());
+  EXPECT_THAT(Strongest(said.summaries(0).segments(0).links(), text, said.summaries(0).text()),
+              ElementsAre(Pair("The", "The"), Pair("dog", "dog"), Pair("runs.", "runs."),
+                          Pair("A", "A"), Pair("bird", "bird"), Pair("sings.", "sings.")));
+  ScoreRequest score;
+  score.set_model("en-de");
+  score.add_pairs()->set_source_text(text);
+  score.mutable_pairs(0)->set_target_text(text);  // the engine says this again
+  score.set_alignments(true);
+  ScoreResponse scored;
+  ASSERT_THAT(house.Call(&TextCalls::Score, score, scored), IsOk());
+  EXPECT_EQ(Strongest(scored.scores(0).links(), text, scored.scores(0).text()).size(), 6);
+}
+
+TEST(AlignmentsTest, ASecondWayThroughTheTargetIsChargedFor) {
+  model::SequenceInput input;
+  input.source = {9, 8, 2};
+  input.options.beam_size = 4;
+  input.options.max_target_tokens = 10;
+  EXPECT_EQ(WorkOf(input), 4 * (3 + 10));
+  input.align = true;
+  EXPECT_EQ(WorkOf(input), 4 * (3 + 2 * 10));
+}
+
+TEST(AlignmentsTest, WordsThatNormalisationSplitsJoinsOrLosesKeepTheirPlaces) {
+  TextHouse house;
+  const model::Tokenizer& tokenizer = *house.catalog->models()[0]->source_tokenizer;
+  // What is written, and what a tokenizer that changes texts would say of it.
+  const auto words = [&](const std::string& written, const std::string& said) {
+    std::vector<std::string> found;
+    for (const SpokenWord& word : SourceWords(tokenizer, *tokenizer.Encode(said), written))
+      found.push_back(written.substr(word.begin, word.end - word.begin));
+    return found;
+  };
+  EXPECT_THAT(words("  The dog \t runs. ", "The dog runs."), ElementsAre("The", "dog", "runs."));
+  EXPECT_THAT(words("THE dog runs.", "the dog runs."), ElementsAre("THE", "dog", "runs."));
+  EXPECT_THAT(words("The red_dog runs.", "The red dog runs."),
+              ElementsAre("The", "red_dog", "red_dog", "runs."));
+  EXPECT_THAT(words("The red - dog runs.", "The red dog runs."),
+              ElementsAre("The", "red", "dog", "runs."));
+  EXPECT_THAT(words("The . . . dog", "The ... dog"), ElementsAre("The", ".", "dog"));
+}
+
+using AlignmentsRequestTest = RequestFixture;
+
+TEST_F(AlignmentsRequestTest, AModelWithoutThemSaysSo) {
+  TextHouse old({.aligns = false});
+  TranslateRequest request = ToGerman({"The dog runs."});
+  EXPECT_THAT(CheckRequest(request, *old.catalog, limits), IsOk());
+  request.set_alignments(true);
+  const absl::Status status = CheckRequest(request, *old.catalog, limits).status();
+  EXPECT_EQ(ErrorReason(status), "NO_ALIGNMENTS");
+  EXPECT_EQ(Field(status), "alignments");
+  EXPECT_THAT(Check(request), IsOk()) << "of a model that has them";
+}
+
+}  // namespace
+}  // namespace linnet::server

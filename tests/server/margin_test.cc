@@ -1,0 +1,126 @@
+#include "server/schedule/margin.h"
+
+#include <random>
+
+#include "gmock/gmock.h"
+#include "server/metrics.h"
+#include "server/schedule/admission.h"
+#include "tests/support/status_matchers.h"
+
+namespace linnet::server {
+namespace {
+
+const absl::Time kNow = absl::FromUnixSeconds(1'000'000);
+const Caller kCaller = {.client = "a"};
+
+// The share of `count` things, each expected to take `estimate`, that take longer than the margin
+// says, once it has settled.
+template <typename Ratio>
+double ShareLater(Margin& margin, Ratio&& ratio, int settle = 3000, int count = 20000) {
+  const absl::Duration estimate = absl::Seconds(1);
+  int later = 0;
+  for (int i = 0; i < settle + count; ++i) {
+    const absl::Duration actual = estimate * ratio();
+    later += i >= settle && actual > estimate * margin.ratio();
+    margin.Took(estimate, actual, /*in_time=*/true);
+  }
+  return static_cast<double>(later) / count;
+}
+
+TEST(MarginTest, OneInAHundredTakesLongerWhateverTheSpread) {
+  std::mt19937 random(1);
+  for (double spread : {0.05, 0.2, 0.4}) {
+    Margin margin;
+    std::lognormal_distribution<double> ratio(0, spread);
+    const double later = ShareLater(margin, [&] { return ratio(random); });
+    // By construction steps up and down even out: only the way into the measured stretch is left.
+    EXPECT_NEAR(later, 0.01, 0.003) << spread;
+    EXPECT_GT(margin.ratio(), 1);
+  }
+}
+
+TEST(MarginTest, EstimatesThatAreLongEnoughAreNotMadeLonger) {
+  Margin margin;
+  EXPECT_EQ(margin.ratio(), 1);
+  for (int i = 0; i < 100; ++i) margin.Took(absl::Seconds(2), absl::Seconds(1), true);
+  EXPECT_EQ(margin.ratio(), 1) << "and not shorter";
+}
+
+TEST(MarginTest, ItFollowsAServerThatBecomesSlowerAndForgetsThat) {
+  Margin margin;
+  for (int i = 0; i < 10; ++i) margin.Took(absl::Seconds(1), absl::Seconds(2), true);
+  EXPECT_GE(margin.ratio(), 2);
+  for (int i = 0; i < 1000; ++i) margin.Took(absl::Seconds(1), absl::Seconds(1), true);
+  EXPECT_LT(margin.ratio(), 1.1);
+}
+
+TEST(MarginTest, WhatWasCutOffTookLongerAndTheMarginStaysWithinReason) {
+  Margin margin;
+  margin.Took(absl::Seconds(1), absl::Seconds(1), /*in_time=*/false);
+  EXPECT_GT(margin.ratio(), 1);
+  for (int i = 0; i < 1000; ++i) margin.Took(absl::Seconds(1), absl::Seconds(1), false);
+  EXPECT_DOUBLE_EQ(margin.ratio(), 4);
+}
+
+TEST(MarginTest, OfWhatIsOverAtOnceNothingIsLearned) {
+  Margin margin;
+  margin.Took(absl::Milliseconds(10), absl::Seconds(1), true);
+  EXPECT_EQ(margin.ratio(), 1);
+}
+
+// A house that has been full for two seconds and finishes 100 tokens of work a second.
+class AdmissionMarginTest : public ::testing::Test {
+ protected:
+  AdmissionMarginTest() {
+    StepReport report;
+    report.waiting = 1;
+    report.finished_work = 100;
+    report.finished_tokens = 100;
+    report.finished_time = absl::Seconds(1);
+    for (int i = 0; i < 2; ++i) admission_.StepMade("en-de", report, absl::Seconds(1));
+  }
+  // A call of 100 tokens of work, expected to take a second, with so much time.
+  absl::StatusOr<Permit> Call(absl::Duration time) {
+    absl::StatusOr<Permit> permit = admission_.Enter(kCaller, 10);
+    const CallWork work = {.model = "en-de", .tokens = 100, .longest = 10, .deadline = kNow + time};
+    if (absl::Status status = permit->Charge(work, kNow); !status.ok()) return status;
+    return permit;
+  }
+
+  Metrics metrics_;
+  Admission admission_{{}, metrics_};
+};
+
+TEST_F(AdmissionMarginTest, ACallThatWasLateMakesTheNextOneNeedMoreTime) {
+  {
+    auto permit = Call(absl::Milliseconds(1050));
+    ASSERT_THAT(permit, IsOk());
+    permit->Ended(kNow + absl::Seconds(2), /*in_time=*/true);
+  }
+  EXPECT_THAT(Call(absl::Milliseconds(1050)), StatusIs(absl::StatusCode::kDeadlineExceeded));
+  EXPECT_THAT(Call(absl::Milliseconds(1200)), IsOk());
+}
+
+TEST_F(AdmissionMarginTest, OneThatWasInTimeOrEndedForAnotherReasonDoesNot) {
+  Call(absl::Milliseconds(1050))->Ended(kNow + absl::Milliseconds(900), /*in_time=*/true);
+  Call(absl::Milliseconds(1050)).IgnoreError();  // cancelled: nobody says Ended
+  EXPECT_THAT(Call(absl::Milliseconds(1050)), IsOk());
+}
+
+TEST_F(AdmissionMarginTest, ModelsLearnApart) {
+  Call(absl::Milliseconds(1050))->Ended(kNow + absl::Seconds(9), /*in_time=*/false);
+  StepReport report;
+  report.waiting = 1;
+  report.finished_work = 100;
+  for (int i = 0; i < 2; ++i) admission_.StepMade("other", report, absl::Seconds(1));
+  auto permit = admission_.Enter(kCaller, 10);
+  EXPECT_THAT(permit->Charge({.model = "other",
+                              .tokens = 100,
+                              .longest = 10,
+                              .deadline = kNow + absl::Milliseconds(1050)},
+                             kNow),
+              IsOk());
+}
+
+}  // namespace
+}  // namespace linnet::server

@@ -1,0 +1,75 @@
+// The line that a slow call leaves in the log: where its time went, and nothing of what it said.
+#include <string>
+
+#include "server/log.h"
+#include "tests/server/text_fixture.h"
+
+namespace linnet::server {
+namespace {
+
+using linnet::v1::TranslateRequest;
+using linnet::v1::TranslateResponse;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+
+const CallContext kContext = {.arrived = absl::Now(),
+                              .caller = {.client = "team-7", .request_id = "r-42"}};
+
+class SlowCallTest : public ::testing::Test {
+ protected:
+  // What is logged of a call in a house in which calls of so long are slow.
+  std::string Logged(absl::Duration slow, const TranslateRequest& request,
+                     CallContext context = kContext) {
+    TextHouse house(
+        [](const model::Bundle&) {
+          return std::make_unique<test::EchoEngine>(
+              test::EchoEngine::Options{.limits = kTinyLimits});
+        },
+        {}, {}, {}, slow);
+    TranslateResponse response;
+    ::testing::internal::CaptureStderr();
+    house.Call(&TextCalls::Translate, request, response, context).IgnoreError();
+    return ::testing::internal::GetCapturedStderr();
+  }
+};
+
+TEST_F(SlowCallTest, ItHasEveryPhaseAndSizeAndNothingOfTheText) {
+  const std::string line =
+      Logged(absl::ZeroDuration(), ToGerman({"The dog runs. A bird sings.", "Open the window"}));
+  EXPECT_THAT(line, AllOf(HasSubstr("slow_call code=OK model=en-de client=team-7 request_id=r-42"),
+                          HasSubstr(" segments=3 rows=6 ")));
+  for (const char* field : {"source_tokens=", "target_tokens=", "seconds=", "wait_seconds=",
+                            "tokenize_seconds=", "engine_seconds=", "queue_seconds=",
+                            "encode_seconds=", "decode_seconds=", "text_seconds="}) {
+    EXPECT_THAT(line, HasSubstr(std::string(" ") + field));
+    EXPECT_THAT(line, Not(HasSubstr(std::string(" ") + field + "-"))) << "it came to all of them";
+  }
+  for (const char* word : {"dog", "bird", "window", "Open"})
+    EXPECT_THAT(line, Not(HasSubstr(word)));
+}
+
+TEST_F(SlowCallTest, AFastCallLeavesNone) {
+  EXPECT_THAT(Logged(absl::Hours(1), ToGerman({"The dog runs."}), {.arrived = absl::Now()}),
+              IsEmpty());
+}
+
+TEST_F(SlowCallTest, WhatItDidNotComeToIsADash) {
+  CallContext late = kContext;
+  late.deadline = absl::InfinitePast();
+  EXPECT_THAT(Logged(absl::ZeroDuration(), ToGerman({"The dog runs."}), late),
+              AllOf(HasSubstr("slow_call code=DEADLINE_EXCEEDED"), HasSubstr(" engine_seconds=- "),
+                    HasSubstr(" decode_seconds=- ")));
+}
+
+TEST_F(SlowCallTest, ItIsALineOfJsonWhereTheLogIs) {
+  ASSERT_THAT(SetLogFormat("json"), IsOk());
+  const std::string line = Logged(absl::ZeroDuration(), ToGerman({"The dog runs."}));
+  ASSERT_THAT(SetLogFormat("text"), IsOk());
+  EXPECT_THAT(line, AllOf(HasSubstr("\"event\":\"slow_call\""), HasSubstr("\"client\":\"team-7\""),
+                          HasSubstr("\"rows\":\"2\"")));
+}
+
+}  // namespace
+}  // namespace linnet::server

@@ -1,0 +1,50 @@
+#include "server/trace_context.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+namespace linnet::server {
+namespace {
+
+constexpr char kGood[] = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+
+TEST(TraceContextTest, AValidHeaderIsRead) {
+  const auto trace = ParseTraceParent(kGood);
+  ASSERT_TRUE(trace.has_value());
+  EXPECT_EQ(trace->trace_id, "4bf92f3577b34da6a3ce929d0e0e4736");
+  EXPECT_EQ(trace->span_id, "00f067aa0ba902b7");
+}
+
+TEST(TraceContextTest, OfALaterVersionTheStartIsRead) {
+  std::string later = kGood;
+  later[1] = '1';
+  EXPECT_TRUE(ParseTraceParent(later).has_value());
+  EXPECT_TRUE(ParseTraceParent(later + "-more").has_value());
+  EXPECT_FALSE(ParseTraceParent(later + "more").has_value());
+}
+
+TEST(TraceContextTest, WhatIsNotValidCountsAsNone) {
+  const std::string good = kGood;
+  std::vector<std::string> wrong = {"",         "00",       good + "-more",
+                                    good + "0", " " + good, std::string(good.size(), '0')};
+  wrong.push_back("ff" + good.substr(2));
+  for (size_t i : {2, 35, 52}) {  // a dash is missing
+    wrong.push_back(good);
+    wrong.back()[i] = '0';
+  }
+  for (size_t i : {0, 3, 34, 36, 51, 53, 54}) {  // no lower-case hexadecimal digit
+    for (char c : {'A', 'g', '-', ' '}) {
+      wrong.push_back(good);
+      wrong.back()[i] = c;
+    }
+  }
+  for (size_t length = 0; length < good.size(); ++length) wrong.push_back(good.substr(0, length));
+  wrong.push_back("00-" + std::string(32, '0') + good.substr(35));               // no trace
+  wrong.push_back(good.substr(0, 36) + std::string(16, '0') + good.substr(52));  // no span
+  for (const std::string& header : wrong) EXPECT_FALSE(ParseTraceParent(header)) << header;
+}
+
+}  // namespace
+}  // namespace linnet::server
