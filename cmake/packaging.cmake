@@ -28,16 +28,38 @@ install(FILES README.md CHANGELOG.md DESTINATION share/doc/linnet-server COMPONE
 
 # ---- linnet-client
 install(TARGETS linnet linnet-load DESTINATION bin COMPONENT client)
+install(FILES "${CMAKE_BINARY_DIR}/share/linnet.1" DESTINATION share/man/man1 COMPONENT client)
+install(FILES "${CMAKE_BINARY_DIR}/share/linnet.bash" DESTINATION share/bash-completion/completions RENAME linnet COMPONENT client)
+install(FILES "${CMAKE_BINARY_DIR}/share/linnet.fish" DESTINATION share/fish/vendor_completions.d COMPONENT client)
 install(FILES CHANGELOG.md DESTINATION share/doc/linnet-client COMPONENT client)
 
-# ---- linnet-dev: the C++ client, the messages, and the .proto files for other languages
-install(TARGETS linnet_client linnet_proto linnet_proto_grpc DESTINATION lib COMPONENT dev)
-install(FILES client/library/client.h DESTINATION include/linnet/client COMPONENT dev)
+# ---- linnet-dev: the C++ client with what CMake and pkg-config need to find it, and the .proto files for other languages.
+# Its headers are included as "linnet/client.h" and "linnet/v1/text_service.pb.h", from a folder of their own: others
+# may have installed their google/rpc.
+set_target_properties(linnet_client PROPERTIES EXPORT_NAME client)
+set_target_properties(linnet_proto PROPERTIES EXPORT_NAME proto)
+set_target_properties(linnet_proto_grpc PROPERTIES EXPORT_NAME proto_grpc)
+install(TARGETS linnet_client linnet_proto linnet_proto_grpc EXPORT linnet_client DESTINATION lib COMPONENT dev
+        INCLUDES DESTINATION include/linnet)
+install(FILES client/library/client.h DESTINATION include/linnet/linnet COMPONENT dev)
 install(DIRECTORY "${CMAKE_BINARY_DIR}/proto/generated/" DESTINATION include/linnet COMPONENT dev
         FILES_MATCHING PATTERN "*.h")
 install(DIRECTORY proto/ DESTINATION share/linnet/proto COMPONENT dev FILES_MATCHING PATTERN "*.proto")
-configure_file("${CMAKE_SOURCE_DIR}/cmake/linnet.pc.in" "${CMAKE_BINARY_DIR}/linnet.pc" @ONLY)
-install(FILES "${CMAKE_BINARY_DIR}/linnet.pc" DESTINATION lib/pkgconfig COMPONENT dev)
+install(DIRECTORY client/example DESTINATION share/doc/linnet-dev COMPONENT dev)
+set(config "lib/cmake/linnet_client")
+install(EXPORT linnet_client NAMESPACE linnet:: FILE linnet_client-targets.cmake DESTINATION ${config} COMPONENT dev)
+include(CMakePackageConfigHelpers)
+write_basic_package_version_file("${CMAKE_BINARY_DIR}/linnet_client-config-version.cmake" COMPATIBILITY SameMinorVersion)
+configure_file(cmake/linnet_client-config.cmake.in "${CMAKE_BINARY_DIR}/linnet_client-config.cmake" COPYONLY)
+install(FILES "${CMAKE_BINARY_DIR}/linnet_client-config.cmake" "${CMAKE_BINARY_DIR}/linnet_client-config-version.cmake"
+        DESTINATION ${config} COMPONENT dev)
+configure_file(cmake/linnet_client.pc.in "${CMAKE_BINARY_DIR}/linnet_client.pc" @ONLY)
+install(FILES "${CMAKE_BINARY_DIR}/linnet_client.pc" DESTINATION lib/pkgconfig COMPONENT dev)
+
+# ---- in each package, where Debian looks for it
+foreach(component server client dev)
+  install(FILES LICENSE DESTINATION share/doc/linnet-${component} RENAME copyright COMPONENT ${component})
+endforeach()
 
 # ---- cpack
 file(STRINGS deps/versions.txt lines)
@@ -72,7 +94,7 @@ foreach(group server client dev)
   set(CPACK_DEBIAN_${GROUP}_PACKAGE_NAME linnet-${group})
 endforeach()
 set(CPACK_DEBIAN_SERVER_PACKAGE_DEPENDS "libc6 (>= 2.36), ${runtime}")
-set(CPACK_DEBIAN_CLIENT_PACKAGE_DEPENDS "libc6 (>= 2.36), libabsl20220623, libgrpc++1.51, libprotobuf32, libstdc++6")
+set(CPACK_DEBIAN_CLIENT_PACKAGE_DEPENDS "libc6 (>= 2.36), libabsl20220623, libedit2, libgrpc++1.51, libprotobuf32, libstdc++6")
 set(CPACK_DEBIAN_DEV_PACKAGE_DEPENDS "libabsl-dev, libgrpc++-dev, libprotobuf-dev")
 set(CPACK_DEBIAN_DEV_PACKAGE_SECTION libdevel)
 set(CPACK_DEBIAN_SERVER_PACKAGE_CONTROL_EXTRA "${CMAKE_SOURCE_DIR}/deploy/systemd/conffiles")

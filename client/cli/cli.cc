@@ -1,10 +1,22 @@
 #include "client/cli/cli.h"
 
+#include <cerrno>
+#include <memory>
+
 #include "CLI/CLI.hpp"
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_replace.h"
+#include "absl/strings/str_split.h"
+#include "client/cli/bench.h"
 #include "client/cli/cli_flags.h"
 #include "client/cli/commands.h"
+#include "client/cli/completion.h"
+#include "client/cli/man_page.h"
+#include "client/cli/settings.h"
+#include "client/cli/shell.h"
 #include "client/library/client.h"
 
 namespace linnet::client {
@@ -16,34 +28,113 @@ std::string NameOf(const CLI::App& app) {
   return named.empty() ? "linnet" : "linnet " + named.front()->get_name();
 }
 
-}  // namespace
+// CLI11's help, with lines that fit into a terminal: it does not wrap what it says of an option.
+class Help final : public CLI::Formatter {
+ public:
+  std::string make_option(const CLI::Option* option, bool is_positional) const override {
+    constexpr size_t kWidth = 80;
+    const std::string whole = CLI::Formatter::make_option(option, is_positional);
+    std::string wrapped;
+    for (absl::string_view part : absl::StrSplit(whole, '\n')) {
+      std::string line(part);
+      while (line.size() > kWidth) {
+        const size_t end = line.rfind(' ', kWidth);
+        if (end == std::string::npos || end <= get_column_width()) break;
+        absl::StrAppend(&wrapped, line.substr(0, end), "\n");
+        line = std::string(get_column_width(), ' ') + line.substr(end + 1);
+      }
+      absl::StrAppend(&wrapped, line, "\n");
+    }
+    wrapped.pop_back();  // one more than there were
+    return wrapped;
+  }
+};
 
-int RunCli(const std::vector<std::string>& arguments, const Environment& environment) {
-  Flags flags;
-  if (!environment.server.empty()) flags.client.server = environment.server;
-
-  CLI::App app("Translates and summarises with a Linnet server.", "linnet");
-  app.require_subcommand(1);
-  app.set_version_flag("--version", "linnet " + Version());
-  const Commands commands = AddCommands(&app, &flags);
-  // Set last: a command takes over the footer that is there when it is added.
-  app.footer(
+// Of the whole command. Set last: a command takes over the footer that is there when it is added.
+std::string Footer() {
+  std::string text =
       "Examples:\n"
       "  linnet translate --to de \"A dog runs.\"\n"
+      "  linnet translate --to de --file large.en -o large.de\n"
       "  linnet summarize --file abstract.txt\n"
       "  linnet score --to de \"A dog runs.\" \"Ein Hund läuft.\"\n"
+      "  linnet shell --to de\n"
       "  linnet models --server translate.example:50051\n"
       "  linnet health --wait 2m\n"
       "\n"
-      "Environment:\n"
-      "  LINNET_SERVER  the server, where --server is not given\n"
-      "\n"
-      "Exit status: 0; 1 a text cannot be read or is not UTF-8, or output cannot be written;\n"
-      "2 wrong usage; 64 + the gRPC code where a call fails, so 78 if the server is not there.\n");
+      "Settings, in the environment and in the file (a line each: to = de) that LINNET_CONFIG "
+      "names,\n"
+      "else linnet/config in XDG_CONFIG_HOME or ~/.config. Flags go before the environment, that\n"
+      "before the file:\n";
+  for (const SettingName& setting : SettingNames()) {
+    std::string variable = absl::StrCat("LINNET_", absl::StrReplaceAll(setting.name, {{"-", "_"}}));
+    absl::AsciiStrToUpper(&variable);
+    absl::StrAppendFormat(&text, "  %-23s %-16s %s\n", variable, setting.name, setting.about);
+  }
+  return text +
+         "\n"
+         "Exit status: 0; 1 a text cannot be read or is not UTF-8, or output cannot be written;\n"
+         "2 wrong usage; 64 + the gRPC code where a call fails, so 78 if the server is not "
+         "there.\n";
+}
 
+int Usage(const std::string& name, const std::string& message, const Environment& environment) {
+  environment.err << name << ": " << message << "\ntry '" << name << " --help'\n";
+  return kExitUsage;
+}
+
+int Print(const std::string& text, const Environment& environment) {
+  environment.out << text;
+  return environment.out.flush() ? kExitOk : FailToWrite(errno, environment);
+}
+
+int RunCommand(const Commands& commands, const Flags& flags, Client& client,
+               const Environment& environment) {
+  if (commands.shell->parsed()) {
+    return Shell(client, flags.translate, !flags.no_history, environment);
+  }
+  const std::stop_callback cancel(environment.stop, [&client] { client.Cancel(); });
+  const TextOptions& texts = flags.texts;
+  if (commands.translate->parsed()) return Translate(client, texts, flags.translate, environment);
+  if (commands.summarize->parsed()) return Summarize(client, texts, flags.summarize, environment);
+  if (commands.score->parsed()) return Score(client, texts, flags.score, environment);
+  if (commands.detect->parsed()) return DetectLanguage(client, texts, environment);
+  if (commands.bench->parsed()) return Bench(client, flags.bench, environment);
+  if (commands.reload->parsed()) return Reload(client, flags.model, texts.form, environment);
+  if (commands.health->parsed()) return Health(client, flags.service, environment);
+  if (flags.model.empty()) return ListModels(client, texts.form, environment);
+  return GetModel(client, flags.model, texts.form, environment);
+}
+
+}  // namespace
+
+int RunCli(const std::vector<std::string>& arguments, const Environment& environment) {
+  const absl::StatusOr<Settings> settings = ReadSettings(environment.variables);
+  if (!settings.ok()) {
+    environment.err << "linnet: " << settings.status().message() << "\n";
+    return kExitUsage;
+  }
+  Flags flags;
+  // Also so that --help shows it.
+  if (const auto server = settings->find("server"); server != settings->end()) {
+    flags.client.server = server->second;
+  }
+
+  CLI::App app("Translates and summarises with a Linnet server.", "linnet");
+  app.require_subcommand(1);
+  app.formatter(std::make_shared<Help>());  // commands take it over
+  app.set_version_flag("--version", "linnet " + Version());
+  const Commands commands = AddCommands(&app, &flags);
+  app.footer(Footer());
+
+  absl::StatusOr<std::vector<std::string>> all = WithSettings(*settings, app, arguments);
+  if (!all.ok()) {
+    environment.err << "linnet: " << all.status().message() << "\n";
+    return kExitUsage;
+  }
   try {
     // CLI11 takes them from the back.
-    app.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
+    app.parse(std::vector<std::string>(all->rbegin(), all->rend()));
   } catch (const CLI::Success& help) {  // --help and --version
     return app.exit(help, environment.out, environment.err);
   } catch (const CLI::ParseError& error) {
@@ -51,34 +142,18 @@ int RunCli(const std::vector<std::string>& arguments, const Environment& environ
     // CLI11 would ask for a command without a word of the one that it does not know.
     const bool no_such_command =
         name == "linnet" && !arguments.empty() && !absl::StartsWith(arguments[0], "-");
-    environment.err << name << ": "
-                    << (no_such_command ? absl::StrCat("no command \"", arguments[0], "\"")
-                                        : std::string(error.what()))
-                    << "\ntry '" << name << " --help'\n";
-    return kExitUsage;
+    const std::string message =
+        no_such_command ? absl::StrCat("no command \"", arguments[0], "\"") : error.what();
+    return Usage(name, message, environment);
   }
+  if (commands.completion->parsed()) return Print(CompletionOf(app, flags.shell), environment);
+  if (commands.man_page->parsed()) return Print(ManPageOf(app), environment);
 
   absl::StatusOr<Client> client = Client::Create(flags.client);
   if (!client.ok()) {
-    environment.err << NameOf(app) << ": " << client.status().message() << "\n";
-    return kExitUsage;
+    return Usage(NameOf(app), std::string(client.status().message()), environment);
   }
-  const std::stop_callback cancel(environment.stop, [&client] { client->Cancel(); });
-  if (commands.translate->parsed()) {
-    return Translate(*client, flags.texts, flags.translate, environment);
-  }
-  if (commands.summarize->parsed()) {
-    return Summarize(*client, flags.texts, flags.summarize, environment);
-  }
-  if (commands.score->parsed()) {
-    return Score(*client, flags.texts, flags.score, environment);
-  }
-  if (commands.detect->parsed()) return DetectLanguage(*client, flags.texts, environment);
-  if (commands.models->parsed() && !flags.model.empty()) {
-    return GetModel(*client, flags.model, flags.texts.form, environment);
-  }
-  if (commands.models->parsed()) return ListModels(*client, flags.texts.form, environment);
-  return Health(*client, flags.service, environment);
+  return RunCommand(commands, flags, *client, environment);
 }
 
 }  // namespace linnet::client

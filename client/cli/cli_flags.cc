@@ -10,48 +10,86 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/time/time.h"
+#include "client/cli/connection_flags.h"
 #include "client/cli/duration_flag.h"
 
 namespace linnet::client {
 namespace {
-
-void AddConnection(CLI::App* command, Flags* flags) {
-  command->add_option("--server", flags->client.server, "the server, or LINNET_SERVER")
-      ->type_name("HOST:PORT")
-      ->capture_default_str()
-      ->group("Connection");
-  const auto add = [command](const char* flag, absl::Duration* to, const char* about) {
-    const auto set = [=](const std::string& text) { *to = ParseDuration(flag, text); };
-    command->add_option_function<std::string>(flag, set, about)
-        ->type_name("TIME")
-        ->group("Connection");
-  };
-  add("--timeout", &flags->client.timeout, "for each call, its retries included [60s]");
-  add("--wait", &flags->client.wait, "for a server that is just starting [0]");
-}
 
 void AddJson(CLI::App* command, Flags* flags, const char* description) {
   command->add_flag_callback(
       "--json", [flags] { flags->texts.form = Form::kJson; }, description);
 }
 
-void AddTexts(CLI::App* command, Flags* flags) {
+// The texts and where the answers go. `lines`: a line is a text unless something else is said.
+// `lists` tells whether an answer may take several lines.
+void AddTexts(CLI::App* command, Flags* flags, bool lines, std::function<bool()> lists) {
+  Input* input = &flags->texts.input;
   command
-      ->add_option("text", flags->texts.arguments,
+      ->add_option("text", input->arguments,
                    "each is answered on its own line; without any, standard input is read")
       ->type_name("");
   command
-      ->add_option("--file", flags->texts.files,
-                   "read this file instead, as one text; may be repeated, - is standard input")
+      ->add_option("--file", input->files,
+                   "read this file instead; may be repeated, - is standard input")
       ->type_name("FILE")
       ->allow_extra_args(false);
-  command->add_flag("--lines", flags->texts.lines,
-                    "each line of the input is a text: line in, line out");
-  command->final_callback([texts = &flags->texts] {
-    if (texts->arguments.empty() || (texts->files.empty() && !texts->lines)) return;
-    throw CLI::ValidationError("texts come as arguments, or by --file and --lines, not by both");
-  });
+  auto* output = command->add_option("-o,--output", flags->texts.output, "write the answers there")
+                     ->type_name("FILE");
+  auto* by_line = command->add_flag(
+      "--lines", flags->lines,
+      lines ? "each line of the input is a text: line in, line out (this is the default)"
+            : "each line of the input is a text: line in, line out");
+  auto* whole = command->add_flag("--document", flags->document,
+                                  lines ? "each file is one text, read before it is answered"
+                                        : "each file is one text (this is the default)");
+  auto* objects = command->add_flag("--jsonl", flags->json_lines,
+                                    "each line of the input is an object of JSON, whose \"text\" "
+                                    "is one; the answer is added to it");
+  whole->excludes(by_line);
+  objects->excludes(by_line)->excludes(whole);
+  command
+      ->add_flag("--resume", flags->texts.resume,
+                 "go on behind the last whole line of the output file")
+      ->needs(output);
   AddJson(command, flags, "write each answer as a line of JSON with scores, segments and timings");
+  command->get_option("--json")->excludes(objects);
+  command->final_callback([flags, input, lines, lists] {
+    const bool read = !input->files.empty() || flags->lines || flags->document || flags->json_lines;
+    if (!input->arguments.empty() && (read || flags->texts.resume)) {
+      throw CLI::ValidationError(
+          "texts come as arguments, or by --file and --lines and the like, not by both");
+    }
+    if (flags->json_lines) {
+      input->shape = Shape::kJsonLines;
+      flags->texts.form = Form::kJsonLines;
+    } else if (flags->lines || (lines && !flags->document)) {
+      input->shape = Shape::kLines;
+    }
+    if (!flags->texts.resume) return;
+    if (input->shape == Shape::kWhole) {
+      throw CLI::ValidationError("--resume counts lines: --lines or --jsonl is required");
+    }
+    if (lists() && flags->texts.form != Form::kJsonLines && flags->texts.form != Form::kJson) {
+      throw CLI::ValidationError(
+          "--resume counts lines, and these answers take several: --json or --jsonl is required");
+    }
+  });
+}
+
+// True if answers take several lines.
+template <typename Request>
+bool Lists(const Request& request) {
+  return request.word_scores() || request.alignments() || request.options().n_best() > 0;
+}
+
+void AddScores(CLI::App* command, Flags* flags) {
+  command
+      ->add_flag_callback(
+          "--scores", [flags] { flags->texts.form = Form::kScored; },
+          "write the score of its weakest segment and a tab before each answer")
+      ->excludes(command->get_option("--json"))
+      ->excludes(command->get_option("--jsonl"));
 }
 
 // A flag whose value is one of a few words.
@@ -104,6 +142,9 @@ void AddRequest(CLI::App* command, Flags* flags, Request* request) {
   command->add_flag_callback(
       "--word-scores", [request] { request->set_word_scores(true); },
       "list the words of each answer with their confidence");
+  command->add_flag_callback(
+      "--alignments", [request] { request->set_alignments(true); },
+      "list the words of each answer with those of the source that they come from");
   command
       ->add_option("--request-id", flags->texts.call.request_id,
                    "finds the calls in the server's log")
@@ -165,24 +206,28 @@ void AddDecoding(CLI::App* command, std::function<v1::DecodingOptions*()> option
 CLI::App* AddScore(CLI::App* app, Flags* flags) {
   CLI::App* score = app->add_subcommand("score", "Score translations that are given");
   score
-      ->add_option("text", flags->texts.arguments,
+      ->add_option("text", flags->texts.input.arguments,
                    "a source and its targets; without any, lines of standard input, each a source, "
                    "a tab and a target")
       ->type_name("");
-  score->add_option("--file", flags->texts.files, "read the lines of this file; may be repeated")
+  score
+      ->add_option("--file", flags->texts.input.files,
+                   "read the lines of this file; may be repeated")
       ->type_name("FILE")
       ->allow_extra_args(false);
   score
       ->add_option("--to", *flags->score.mutable_target_language_code(),
                    "language of the targets; --model will do instead")
+      ->take_last()
       ->type_name("LANGUAGE");
   score
       ->add_option("--from", *flags->score.mutable_source_language_code(),
                    "language of the sources; may be left out where the models leave no choice")
+      ->take_last()
       ->type_name("LANGUAGE");
   AddRequest(score, flags, &flags->score);
   score->final_callback([flags] {
-    const TextOptions& texts = flags->texts;
+    const Input& texts = flags->texts.input;
     if (flags->score.target_language_code().empty() && flags->score.model().empty()) {
       throw CLI::ValidationError("--to or --model is required");
     }
@@ -194,7 +239,7 @@ CLI::App* AddScore(CLI::App* app, Flags* flags) {
     }
   });
   AddJson(score, flags, "write each score as a line of JSON with those of its tokens");
-  AddConnection(score, flags);
+  AddConnectionFlags(score, &flags->client);
   score->footer(
       "Writes the score, a tab and the target: the log-probability of its tokens for its\n"
       "length, so that 0 is certainty.\n"
@@ -204,6 +249,130 @@ CLI::App* AddScore(CLI::App* app, Flags* flags) {
   return score;
 }
 
+CLI::App* AddModels(CLI::App* app, Flags* flags) {
+  CLI::App* models = app->add_subcommand("models", "List the models that the server has");
+  models->add_option("name", flags->model, "one model, with its limits and defaults")
+      ->type_name("");
+  AddJson(models, flags, "write each model as a line of JSON");
+  AddConnectionFlags(models, &flags->client);
+  models->footer(
+      "Examples:\n"
+      "  linnet models\n"
+      "  linnet models en-de\n"
+      "  linnet models --json | jq -r .name\n");
+  return models;
+}
+
+CLI::App* AddHealth(CLI::App* app, Flags* flags) {
+  CLI::App* health = app->add_subcommand("health", "Ask whether the server takes requests");
+  health
+      ->add_option("service", flags->service,
+                   "a service by its full name; without it, the server as a whole")
+      ->type_name("");
+  AddConnectionFlags(health, &flags->client);
+  health->footer(
+      "The exit status is 0 if it does, 78 if it does not or is not there.\n"
+      "Examples:\n"
+      "  linnet health --wait 2m\n"
+      "  linnet health linnet.v1.TextService\n"
+      "  HEALTHCHECK CMD [\"linnet\", \"health\"]\n");
+  return health;
+}
+
+CLI::App* AddReload(CLI::App* app, Flags* flags) {
+  CLI::App* reload = app->add_subcommand("reload", "Make the server read its models again");
+  reload->add_option("model", flags->model, "one model; without it, all of them")->type_name("");
+  AddJson(reload, flags, "write what became of each as a line of JSON");
+  AddConnectionFlags(reload, &flags->client);
+  reload->footer(
+      "The server is named by its address for administrators (linnet-server --admin-listen), or "
+      "by\n"
+      "the usual one where the token has the right to administer. The former models serve until\n"
+      "the new ones are ready. The exit status is 1 if a model could not be loaded.\n"
+      "Examples:\n"
+      "  linnet reload --server 127.0.0.1:50052\n"
+      "  linnet reload en-de --server translate.example:50051 --tls --token-file ops.token\n");
+  return reload;
+}
+
+CLI::App* AddBench(CLI::App* app, Flags* flags) {
+  CLI::App* bench = app->add_subcommand("bench", "Measure how fast the server answers");
+  BenchOptions* options = &flags->bench;
+  bench->add_option("text", options->texts, "what to translate or summarise; may be left out")
+      ->type_name("");
+  bench->add_option("--to", options->to, "language to write; without it, texts are summarised")
+      ->take_last()
+      ->type_name("LANGUAGE");
+  bench->add_option("--from", options->from, "language of the texts")
+      ->take_last()
+      ->type_name("LANGUAGE");
+  bench->add_option("--model", options->model, "a model by its name")->type_name("NAME");
+  bench->add_option("--concurrency", options->concurrency, "calls at once in the second part")
+      ->check(CLI::Range(1, 1024))
+      ->type_name("N")
+      ->capture_default_str();
+  bench
+      ->add_option_function<std::string>(
+          "--duration",
+          [options](const std::string& text) {
+            options->duration = ParseDuration("--duration", text);
+            if (options->duration > absl::ZeroDuration()) return;
+            throw CLI::ValidationError("--duration", "must be above 0");
+          },
+          "of each part [5s]")
+      ->type_name("TIME");
+  AddConnectionFlags(bench, &flags->client);
+  bench->footer(
+      "One call after the other, and then many at once. A quick look: linnet-load measures with\n"
+      "arrivals that wait for nobody, and has percentiles that hold.\n"
+      "Examples:\n"
+      "  linnet bench --to de\n"
+      "  linnet bench --to de --concurrency 64 --duration 20s \"A dog runs across the street.\"\n");
+  return bench;
+}
+
+CLI::App* AddShell(CLI::App* app, Flags* flags) {
+  CLI::App* shell = app->add_subcommand("shell", "Translate what is typed, line by line");
+  shell
+      ->add_option("--to", *flags->translate.mutable_target_language_code(),
+                   "language to write; without it, lines are summarised")
+      ->take_last()
+      ->type_name("LANGUAGE");
+  shell
+      ->add_option("--from", *flags->translate.mutable_source_language_code(),
+                   "language of the lines")
+      ->take_last()
+      ->type_name("LANGUAGE");
+  shell->add_flag("--no-history", flags->no_history, "forget the lines at the end");
+  AddConnectionFlags(shell, &flags->client);
+  shell->footer(
+      "Lines can be edited, and those of before come back with the arrow keys; they are kept in\n"
+      "linnet/history of XDG_STATE_HOME or ~/.local/state. Ctrl-C ends an answer, Ctrl-D the "
+      "shell,\n"
+      "and :help lists what can be set on the way.\n"
+      "Examples:\n"
+      "  linnet shell --to de\n");
+  return shell;
+}
+
+CLI::App* AddCompletion(CLI::App* app, Flags* flags) {
+  CLI::App* completion =
+      app->add_subcommand("completion", "Write what makes a shell complete commands and flags");
+  completion->add_option("shell", flags->shell, "bash, zsh or fish")
+      ->type_name("")
+      ->required()
+      ->check([](const std::string& name) {
+        const bool known = name == "bash" || name == "zsh" || name == "fish";
+        return known ? std::string() : absl::StrCat("\"", name, "\" is none of bash, zsh, fish");
+      });
+  completion->footer(
+      "Examples:\n"
+      "  source <(linnet completion bash)\n"
+      "  linnet completion bash > ~/.local/share/bash-completion/completions/linnet\n"
+      "  linnet completion fish > ~/.config/fish/completions/linnet.fish\n");
+  return completion;
+}
+
 }  // namespace
 
 Commands AddCommands(CLI::App* app, Flags* flags) {
@@ -211,28 +380,34 @@ Commands AddCommands(CLI::App* app, Flags* flags) {
   CLI::App* translate = app->add_subcommand("translate", "Translate texts");
   translate
       ->add_option("--to", *flags->translate.mutable_target_language_code(), "language to write")
+      ->take_last()
       ->type_name("LANGUAGE")
       ->required();
   translate
       ->add_option("--from", *flags->translate.mutable_source_language_code(),
                    "language of the texts; may be left out where the models leave no choice")
+      ->take_last()
       ->type_name("LANGUAGE");
   AddRequest(translate, flags, &flags->translate);
-  AddTexts(translate, flags);
+  AddTexts(translate, flags, true, [flags] { return Lists(flags->translate); });
+  AddScores(translate, flags);
   AddDecoding(translate, [flags] { return flags->translate.mutable_options(); });
-  AddConnection(translate, flags);
+  AddConnectionFlags(translate, &flags->client);
   translate->footer(
       "Examples:\n"
       "  linnet translate --to de \"A dog runs.\"\n"
       "  linnet translate --to de --n-best 3 --beam 5 \"A dog runs.\"\n"
-      "  linnet translate --to de --file letter.txt > brief.txt\n"
-      "  linnet translate --to de --lines < sentences.en > sentences.de\n");
+      "  linnet translate --to de < letter.txt > brief.txt\n"
+      "  linnet translate --to de --file large.en -o large.de\n"
+      "  linnet translate --to de --file large.en -o large.de --resume\n"
+      "  linnet translate --to de --jsonl < tickets.jsonl > tickets.de.jsonl\n");
   commands.translate = translate;
 
   CLI::App* summarize = app->add_subcommand("summarize", "Summarise texts in a line each");
   summarize
       ->add_option("--language", *flags->summarize.mutable_language_code(),
                    "language of the texts; may be left out where the models leave no choice")
+      ->take_last()
       ->type_name("LANGUAGE");
   AddRequest(summarize, flags, &flags->summarize);
   AddChoice<v1::LongInput>(
@@ -242,24 +417,26 @@ Commands AddCommands(CLI::App* app, Flags* flags) {
        {"truncate", v1::LONG_INPUT_TRUNCATE}},
       [flags](v1::LongInput value) { flags->summarize.set_long_input(value); },
       "a text longer than the model reads is refused, read in chunks, or its start alone");
-  AddTexts(summarize, flags);
+  AddTexts(summarize, flags, false, [flags] { return Lists(flags->summarize); });
+  AddScores(summarize, flags);
   AddDecoding(summarize, [flags] { return flags->summarize.mutable_options(); });
-  AddConnection(summarize, flags);
+  AddConnectionFlags(summarize, &flags->client);
   summarize->footer(
       "Examples:\n"
       "  linnet summarize --file abstract.txt\n"
       "  linnet summarize --max-target-tokens 20 < abstract.txt\n"
-      "  linnet summarize --long-input chunk --file report.txt\n");
+      "  linnet summarize --long-input chunk --file report.txt\n"
+      "  linnet summarize --jsonl --file abstracts.jsonl -o titles.jsonl\n");
   commands.summarize = summarize;
 
   commands.score = AddScore(app, flags);
   CLI::App* detect = app->add_subcommand("detect", "Say in which languages texts are written");
-  AddTexts(detect, flags);
+  AddTexts(detect, flags, false, [] { return false; });
   detect
       ->add_option("--request-id", flags->texts.call.request_id,
                    "finds the calls in the server's log")
       ->type_name("ID");
-  AddConnection(detect, flags);
+  AddConnectionFlags(detect, &flags->client);
   detect->footer(
       "Writes the language, its share of the text from 0 to 1 and the text, tabs between them; a\n"
       "language with a ? is a guess, und is none.\n"
@@ -268,16 +445,13 @@ Commands AddCommands(CLI::App* app, Flags* flags) {
       "  linnet detect --lines < mixed.txt | cut -f 1 | sort | uniq -c\n");
   commands.detect = detect;
 
-  commands.models = app->add_subcommand("models", "List the models that the server has");
-  commands.models->add_option("name", flags->model, "one model, with its limits and defaults")
-      ->type_name("");
-  AddJson(commands.models, flags, "write each model as a line of JSON");
-  AddConnection(commands.models, flags);
-
-  commands.health = app->add_subcommand("health", "Ask whether the server takes requests");
-  commands.health->add_option("service", flags->service,
-                              "a service by its full name; without it, the server as a whole");
-  AddConnection(commands.health, flags);
+  commands.models = AddModels(app, flags);
+  commands.health = AddHealth(app, flags);
+  commands.reload = AddReload(app, flags);
+  commands.bench = AddBench(app, flags);
+  commands.shell = AddShell(app, flags);
+  commands.completion = AddCompletion(app, flags);
+  commands.man_page = app->add_subcommand("man-page", "Write this as a man page")->group("");
   return commands;
 }
 

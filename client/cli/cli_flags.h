@@ -4,6 +4,7 @@
 #include <string>
 
 #include "CLI/CLI.hpp"
+#include "client/cli/bench.h"
 #include "client/cli/commands.h"
 #include "client/library/client.h"
 #include "linnet/v1/text_service.pb.h"
@@ -14,11 +15,15 @@ namespace linnet::client {
 struct Flags {
   ClientOptions client;
   TextOptions texts;
+  bool lines = false, document = false, json_lines = false;  // of the input
   v1::TranslateRequest translate;
   v1::SummarizeRequest summarize;
   v1::ScoreRequest score;
-  std::string model;    // of `models`
+  std::string model;    // of `models` and `reload`
   std::string service;  // of `health`
+  std::string shell;    // of `completion`
+  BenchOptions bench;
+  bool no_history = false;  // of `shell`
 };
 
 struct Commands {
@@ -28,6 +33,11 @@ struct Commands {
   CLI::App* detect;
   CLI::App* models;
   CLI::App* health;
+  CLI::App* reload;
+  CLI::App* bench;
+  CLI::App* shell;
+  CLI::App* completion;
+  CLI::App* man_page;  // not listed: for whoever makes packages
 };
 
 // `flags` must outlive the parsing.

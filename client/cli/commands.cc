@@ -1,19 +1,35 @@
 #include "client/cli/commands.h"
 
+#include <cerrno>
+#include <cstring>
 #include <set>
 #include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "client/cli/output_file.h"
+#include "client/cli/progress.h"
 #include "client/cli/text_kinds.h"
 #include "client/cli/text_pump.h"
 #include "client/cli/text_stream.h"
 
 namespace linnet::client {
 
+bool WantsColour(const Environment& environment) {
+  const auto has = [&environment](const char* name) {
+    const auto found = environment.variables.find(name);
+    return found != environment.variables.end() && !found->second.empty();
+  };
+  return !has("NO_COLOR");
+}
+
 int Fail(const absl::Status& status, const std::string& note, const Environment& environment) {
   environment.err << "linnet: " << ErrorText(status) << note << "\n";
+  if (absl::IsUnauthenticated(status) || absl::IsPermissionDenied(status)) {
+    environment.err << "  a token comes from --token-file or LINNET_TOKEN_FILE, a certificate from "
+                       "--tls-cert and --tls-key\n";
+  }
   return kExitCode + static_cast<int>(status.code());
 }
 
@@ -22,8 +38,11 @@ int FailLocally(const absl::Status& status, const Environment& environment) {
   return kExitLocal;
 }
 
-int FailToWrite(const Environment& environment) {
-  return FailLocally(absl::DataLossError("cannot write to standard output"), environment);
+int FailToWrite(int cause, const Environment& environment) {
+  if (cause == EPIPE) return kExitLocal;
+  std::string message = "cannot write the output";
+  if (cause != 0) absl::StrAppend(&message, ": ", std::strerror(cause));
+  return FailLocally(absl::DataLossError(message), environment);
 }
 
 namespace {
@@ -55,7 +74,6 @@ absl::StatusOr<std::string> OnlyLanguage(Client& client, const CallOptions& call
                                                  option, " one of ", absl::StrJoin(fitting, ", ")));
 }
 
-// Fills in the source language of a request that leaves it, and the model, open.
 template <typename Request>
 absl::Status SetSourceLanguage(Client& client, const CallOptions& call, Request& request) {
   if (!request.source_language_code().empty() || !request.model().empty()) return absl::OkStatus();
@@ -66,24 +84,62 @@ absl::Status SetSourceLanguage(Client& client, const CallOptions& call, Request&
   return language.status();
 }
 
+bool WantsBars(const Environment& environment) {
+  const auto terminal = environment.variables.find("TERM");
+  return terminal == environment.variables.end() || terminal->second != "dumb";
+}
+
 void TellThatWeRead(const TextOptions& options, const Environment& environment) {
-  if (environment.in_is_terminal && options.arguments.empty() && options.files.empty()) {
+  if (environment.in_is_terminal && options.input.arguments.empty() &&
+      options.input.files.empty()) {
     environment.err << "linnet: reading from the terminal, Ctrl-D ends the text\n";
   }
 }
 
+// Writes where `options` say.
 template <typename Kind>
-int RunTexts(Client& client, const TextOptions& options, typename Kind::Request request,
+int RunTexts(Client& client, TextOptions options, typename Kind::Request request,
              const Environment& environment) {
   TellThatWeRead(options, environment);
-  return Pump<Kind>(client, options, std::move(request), environment).Run();
+  options.input.result_key = Kind::kResultKey;
+  // A bar would stand among the answers.
+  const bool shown = environment.err_is_terminal && WantsBars(environment) &&
+                     (!options.output.empty() || !environment.out_is_terminal);
+  Progress progress(environment.err, shown, environment.columns, WantsColour(environment));
+  if (options.output.empty()) {
+    return Pump<Kind>(client, options, std::move(request), environment, progress, 0).Run();
+  }
+  const auto files =
+      options.input.files.empty() ? std::vector<std::string>{"-"} : options.input.files;
+  absl::Status status = CheckIsNoInput(options.output, files);
+  absl::StatusOr<int64_t> resumed = 0;
+  if (status.ok() && options.resume) resumed = MendLines(options.output);
+  status.Update(resumed.status());
+  if (!status.ok()) return FailLocally(status, environment);
+  absl::StatusOr<std::ofstream> file = OpenOutput(options.output, options.resume);
+  if (!file.ok()) return FailLocally(file.status(), environment);
+  const Environment to_file = {
+      environment.in,
+      *file,
+      environment.err,
+      environment.variables,
+      environment.in_is_terminal,
+      environment.stop,
+      false,
+      environment.err_is_terminal,
+      environment.columns,
+      environment.in_bytes,
+  };
+  return Pump<Kind>(client, options, std::move(request), to_file, progress, *resumed).Run();
 }
 
-// Lines are many: they go in batches, whoever watches.
+// Many texts go in batches, whoever watches.
 template <typename Kind>
 int RunOrStreamTexts(Client& client, const TextOptions& options, typename Kind::Request request,
                      const Environment& environment) {
-  const bool plain = options.form == Form::kText && !options.lines && !request.word_scores() &&
+  const bool few = options.input.shape == Shape::kWhole || !options.input.arguments.empty();
+  const bool plain = options.form == Form::kText && few && options.output.empty() &&
+                     !request.word_scores() && !request.alignments() &&
                      request.options().n_best() == 0;
   if (!environment.out_is_terminal || !plain) {
     return RunTexts<Kind>(client, options, std::move(request), environment);
@@ -94,34 +150,47 @@ int RunOrStreamTexts(Client& client, const TextOptions& options, typename Kind::
 
 }  // namespace
 
+absl::Status SetLanguage(Client& client, const CallOptions& call, v1::TranslateRequest& request) {
+  return SetSourceLanguage(client, call, request);
+}
+
+absl::Status SetLanguage(Client& client, const CallOptions& call, v1::ScoreRequest& request) {
+  return SetSourceLanguage(client, call, request);
+}
+
+absl::Status SetLanguage(Client& client, const CallOptions& call, v1::SummarizeRequest& request) {
+  if (!request.language_code().empty() || !request.model().empty()) return absl::OkStatus();
+  absl::StatusOr<std::string> language =
+      OnlyLanguage(client, call, v1::TASK_SUMMARIZE, "", "summarises", "--language");
+  if (language.ok()) request.set_language_code(*language);
+  return language.status();
+}
+
 int Translate(Client& client, const TextOptions& options, v1::TranslateRequest request,
               const Environment& environment) {
-  if (absl::Status status = SetSourceLanguage(client, options.call, request); !status.ok())
+  if (absl::Status status = SetLanguage(client, options.call, request); !status.ok())
     return Fail(status, "", environment);
   return RunOrStreamTexts<Translating>(client, options, std::move(request), environment);
 }
 
 int Summarize(Client& client, const TextOptions& options, v1::SummarizeRequest request,
               const Environment& environment) {
-  if (request.language_code().empty() && request.model().empty()) {
-    absl::StatusOr<std::string> language =
-        OnlyLanguage(client, options.call, v1::TASK_SUMMARIZE, "", "summarises", "--language");
-    if (!language.ok()) return Fail(language.status(), "", environment);
-    request.set_language_code(*language);
-  }
+  if (absl::Status status = SetLanguage(client, options.call, request); !status.ok())
+    return Fail(status, "", environment);
   return RunOrStreamTexts<Summarizing>(client, options, std::move(request), environment);
 }
 
 int Score(Client& client, TextOptions options, v1::ScoreRequest request,
           const Environment& environment) {
   std::vector<std::string> pairs;
-  for (size_t i = 1; i < options.arguments.size(); ++i) {
-    pairs.push_back(absl::StrCat(options.arguments[0], "\t", options.arguments[i]));
+  std::vector<std::string>& arguments = options.input.arguments;
+  for (size_t i = 1; i < arguments.size(); ++i) {
+    pairs.push_back(absl::StrCat(arguments[0], "\t", arguments[i]));
   }
-  options.arguments = std::move(pairs);
-  options.first_argument = 2;  // behind the source
-  options.lines = true;
-  if (absl::Status status = SetSourceLanguage(client, options.call, request); !status.ok())
+  arguments = std::move(pairs);
+  options.input.first_argument = 2;  // behind the source
+  options.input.shape = Shape::kLines;
+  if (absl::Status status = SetLanguage(client, options.call, request); !status.ok())
     return Fail(status, "", environment);
   return RunTexts<Scoring>(client, options, std::move(request), environment);
 }
@@ -136,21 +205,39 @@ int GetModel(Client& client, const std::string& name, Form form, const Environme
   absl::StatusOr<v1::GetModelResponse> model = client.GetModel(request);
   if (!model.ok()) return Fail(model.status(), "", environment);
   PrintModel(*model, form, environment.out);
-  return environment.out.flush() ? kExitOk : FailToWrite(environment);
+  return environment.out.flush() ? kExitOk : FailToWrite(errno, environment);
 }
 
 int ListModels(Client& client, Form form, const Environment& environment) {
   absl::StatusOr<v1::ListModelsResponse> models = client.ListModels();
   if (!models.ok()) return Fail(models.status(), "", environment);
   PrintModels(*models, form, environment.out);
-  return environment.out.flush() ? kExitOk : FailToWrite(environment);
+  return environment.out.flush() ? kExitOk : FailToWrite(errno, environment);
+}
+
+int Reload(Client& client, const std::string& model, Form form, const Environment& environment) {
+  v1::ReloadRequest request;
+  request.set_model(model);
+  const absl::StatusOr<v1::ReloadResponse> response = client.Reload(request);
+  if (absl::IsUnimplemented(response.status())) {
+    return Fail(response.status(),
+                "\n  administrators have an address of their own: linnet-server --admin-listen",
+                environment);
+  }
+  if (!response.ok()) return Fail(response.status(), "", environment);
+  PrintReload(*response, form, environment.out);
+  if (!environment.out.flush()) return FailToWrite(errno, environment);
+  for (const v1::ModelReload& reload : response->models()) {
+    if (reload.outcome() == v1::RELOAD_OUTCOME_FAILED) return kExitLocal;
+  }
+  return kExitOk;
 }
 
 int Health(Client& client, const std::string& service, const Environment& environment) {
   const absl::Status status = client.Health(service);
   if (!status.ok()) return Fail(status, "", environment);
   environment.out << "SERVING\n";
-  return environment.out.flush() ? kExitOk : FailToWrite(environment);
+  return environment.out.flush() ? kExitOk : FailToWrite(errno, environment);
 }
 
 }  // namespace linnet::client

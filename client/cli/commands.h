@@ -15,16 +15,14 @@ namespace linnet::client {
 
 // What to work on, and how to answer.
 struct TextOptions {
-  std::vector<std::string> arguments;
-  size_t first_argument = 1;  // its number, for messages
-  std::vector<std::string> files;
-  bool lines = false;
+  Input input;
   Form form = Form::kText;
+  std::string output;   // a file; empty: standard output
+  bool resume = false;  // of the file: behind the lines that it has
   CallOptions call;
 };
 
-// `request` has everything but the contents. Without a source language and a model, the language is
-// that of the one model that fits; several are an error that lists them.
+// `request` has everything but the contents.
 int Translate(Client& client, const TextOptions& options, v1::TranslateRequest request,
               const Environment& environment);
 int Summarize(Client& client, const TextOptions& options, v1::SummarizeRequest request,
@@ -37,11 +35,20 @@ int DetectLanguage(Client& client, const TextOptions& options, const Environment
 int GetModel(Client& client, const std::string& name, Form form, const Environment& environment);
 int ListModels(Client& client, Form form, const Environment& environment);
 int Health(Client& client, const std::string& service, const Environment& environment);
+// Reads a model's folder again, or all of them without a name. A line for each; kExitLocal if one
+// failed.
+int Reload(Client& client, const std::string& model, Form form, const Environment& environment);
 
-// Write the error and give the exit status that goes with it: of a call, of this side, of standard
-// output.
+// Fills in the source language of a request that leaves it, and the model, open: that of the one
+// model that fits. Several are an error that lists them.
+absl::Status SetLanguage(Client& client, const CallOptions& call, v1::TranslateRequest& request);
+absl::Status SetLanguage(Client& client, const CallOptions& call, v1::SummarizeRequest& request);
+absl::Status SetLanguage(Client& client, const CallOptions& call, v1::ScoreRequest& request);
+
+// Write the error and give the exit status that goes with it: of a call, of this side, of the
+// output. Whoever closed a pipe that we write to has had enough and is told nothing.
 int Fail(const absl::Status& status, const std::string& note, const Environment& environment);
 int FailLocally(const absl::Status& status, const Environment& environment);
-int FailToWrite(const Environment& environment);
+int FailToWrite(int cause, const Environment& environment);  // `cause` is an errno
 
 }  // namespace linnet::client

@@ -2,7 +2,9 @@
 // and reading, so that what was answered is written and the rest is reported; the second one ends
 // the process.
 #include <poll.h>
+#include <signal.h>
 #include <sys/ioctl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <array>
@@ -13,6 +15,7 @@
 #include <vector>
 
 #include "client/cli/cli.h"
+#include "client/cli/settings.h"
 #include "client/cli/signals.h"
 
 namespace {
@@ -44,22 +47,50 @@ class StandardInput : public std::streambuf {
   std::array<char, 1 << 16> buffer_;
 };
 
+linnet::client::Variables ReadVariables() {
+  linnet::client::Variables variables;
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    const std::string text = *entry;
+    const size_t equals = text.find('=');
+    if (equals != std::string::npos) variables[text.substr(0, equals)] = text.substr(equals + 1);
+  }
+  return variables;
+}
+
+int64_t SizeOfInput() {
+  struct stat found = {};
+  return fstat(STDIN_FILENO, &found) == 0 && S_ISREG(found.st_mode) ? found.st_size : 0;
+}
+
+int Columns() {
+  winsize size = {};
+  return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   std::ios::sync_with_stdio(false);
+  // gRPC would write beside us what our errors say anyway. Whoever looks for more may set it.
+  setenv("GRPC_VERBOSITY", "NONE", /*overwrite=*/0);
+  // Whoever reads our output may go before its end; a write tells it then.
+  signal(SIGPIPE, SIG_IGN);
   linnet::client::SignalWatcher signals;
   StandardInput buffer(signals.event());
   std::istream in(&buffer);
-  const char* server = std::getenv("LINNET_SERVER");
   const linnet::client::Environment environment = {
       in,
       std::cout,
       std::cerr,
-      server == nullptr ? "" : server,
+      ReadVariables(),
       isatty(STDIN_FILENO) != 0,
       signals.token(),
       isatty(STDOUT_FILENO) != 0,
+      isatty(STDERR_FILENO) != 0,
+      Columns(),
+      SizeOfInput(),
+      [&signals] { return signals.Renew(); },
+      signals.event(),
   };
   return linnet::client::RunCli(std::vector<std::string>(argv + 1, argv + argc), environment);
 }

@@ -6,11 +6,15 @@
 #include <cstdint>
 #include <vector>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
+#include "client/cli/json_lines.h"
 #include "google/protobuf/text_format.h"
 #include "google/protobuf/util/json_util.h"
 
@@ -25,6 +29,12 @@ absl::string_view Slice(absl::string_view text, int32_t begin, int32_t end) {
   return to <= from ? absl::string_view() : text.substr(from, to - from);
 }
 
+// Places that UTF-8 takes on a terminal, where all are of one width: a byte that continues takes
+// none.
+size_t Columns(absl::string_view text) {
+  return std::count_if(text.begin(), text.end(), [](char byte) { return (byte & 0xC0) != 0x80; });
+}
+
 // "  Ein 99%  Hund 87%" for words [begin, end) of `text`.
 void PrintWords(absl::string_view text, const google::protobuf::RepeatedPtrField<v1::Word>& words,
                 std::ostream& out) {
@@ -36,8 +46,33 @@ void PrintWords(absl::string_view text, const google::protobuf::RepeatedPtrField
   out << "\n";
 }
 
+// "  Guten     Good 92%, morning. 7%" for each word of `target` that has links, in their order.
+void PrintLinks(absl::string_view source, absl::string_view target,
+                const google::protobuf::RepeatedPtrField<v1::WordLink>& links, std::ostream& out) {
+  size_t width = 0;
+  const auto word_of = [target](const v1::WordLink& link) {
+    return Slice(target, link.target_begin(), link.target_end());
+  };
+  for (const v1::WordLink& link : links) width = std::max(width, Columns(word_of(link)));
+  const v1::WordLink* last = nullptr;
+  for (const v1::WordLink& link : links) {
+    const bool same = last != nullptr && last->target_begin() == link.target_begin();
+    if (same) {
+      out << ", ";
+    } else {
+      const absl::string_view word = word_of(link);
+      out << (last == nullptr ? "  " : "\n  ") << word
+          << std::string(width - Columns(word) + 2, ' ');
+    }
+    out << Slice(source, link.source_begin(), link.source_end())
+        << absl::StrFormat(" %.0f%%", 100 * link.weight());
+    last = &link;
+  }
+  if (last != nullptr) out << "\n";
+}
+
 template <typename Answer>  // v1::Translation or v1::Summary
-void PrintText(const Text& text, const Answer& answer, std::ostream& out) {
+void PrintText(const Text& text, const Answer& answer, Form form, std::ostream& out) {
   bool listed = false;
   for (const v1::Segment& segment : answer.segments()) {
     if (segment.hypotheses().empty()) continue;
@@ -48,10 +83,48 @@ void PrintText(const Text& text, const Answer& answer, std::ostream& out) {
       out << absl::StrFormat("%4d %9.4f  %s\n", ++rank, hypothesis.score(), hypothesis.text());
     }
   }
-  if (!listed) out << OnAsManyLines(answer.text(), text) << text.ending;
+  if (!listed) {
+    if (form == Form::kScored && !answer.segments().empty()) {
+      const auto weakest = std::min_element(
+          answer.segments().begin(), answer.segments().end(),
+          [](const v1::Segment& a, const v1::Segment& b) { return a.score() < b.score(); });
+      out << absl::StrFormat("%.4f\t", weakest->score());
+    }
+    out << OnAsManyLines(answer.text(), text) << text.ending;
+  }
   for (const v1::Segment& segment : answer.segments()) {
     PrintWords(answer.text(), segment.words(), out);
+    PrintLinks(text.content, answer.text(), segment.links(), out);
   }
+}
+
+std::string InOneLine(const google::protobuf::Message& message) {
+  std::string json = JsonLine(message);
+  json.pop_back();
+  return json;
+}
+
+// An empty line among objects stays one.
+bool PrintNoRecord(const Text& text, std::ostream& out) {
+  if (text.record.empty()) out << text.content << text.ending;
+  return text.record.empty();
+}
+
+template <typename Answer>
+void PrintRecord(const Text& text, const char* key, const Answer& answer, std::ostream& out) {
+  if (PrintNoRecord(text, out)) return;
+  std::string record = WithMember(text.record, key, JsonString(answer.text()));
+  std::vector<std::string> segments;
+  for (const v1::Segment& segment : answer.segments()) {
+    if (segment.hypotheses().empty() && segment.words().empty() && segment.links().empty()) {
+      continue;
+    }
+    segments.push_back(InOneLine(segment));
+  }
+  if (!segments.empty()) {
+    record = WithMember(record, "segments", absl::StrCat("[", absl::StrJoin(segments, ","), "]"));
+  }
+  out << record << text.ending;
 }
 
 std::string Millions(int64_t count) {
@@ -113,19 +186,23 @@ std::string AnsweredNote(int64_t answered) {
 
 void PrintAnswer(const Text& text, const v1::TranslateResponse& response, int index, Form form,
                  std::ostream& out) {
-  if (form == Form::kText) return PrintText(text, response.translations(index), out);
+  const v1::Translation& answer = response.translations(index);
+  if (form == Form::kJsonLines) return PrintRecord(text, "translation", answer, out);
+  if (form != Form::kJson) return PrintText(text, answer, form, out);
   v1::TranslateResponse single = response;
   single.clear_translations();
-  *single.add_translations() = response.translations(index);
+  *single.add_translations() = answer;
   out << JsonLine(single);
 }
 
 void PrintAnswer(const Text& text, const v1::SummarizeResponse& response, int index, Form form,
                  std::ostream& out) {
-  if (form == Form::kText) return PrintText(text, response.summaries(index), out);
+  const v1::Summary& answer = response.summaries(index);
+  if (form == Form::kJsonLines) return PrintRecord(text, "summary", answer, out);
+  if (form != Form::kJson) return PrintText(text, answer, form, out);
   v1::SummarizeResponse single = response;
   single.clear_summaries();
-  *single.add_summaries() = response.summaries(index);
+  *single.add_summaries() = answer;
   out << JsonLine(single);
 }
 
@@ -146,6 +223,7 @@ void PrintAnswer(const Text& text, const v1::ScoreResponse& response, int index,
   out << absl::StrFormat("%.4f\t%s\n", score.score(),
                          text.content.substr(text.content.find('\t') + 1));
   PrintWords(score.text(), score.words(), out);
+  PrintLinks(text.content, score.text(), score.links(), out);
 }
 
 void PrintAnswer(const Text& text, const v1::DetectLanguageResponse& response, int index, Form form,
@@ -155,6 +233,17 @@ void PrintAnswer(const Text& text, const v1::DetectLanguageResponse& response, i
     v1::DetectLanguageResponse single;
     *single.add_detections() = detection;
     out << JsonLine(single);
+    return;
+  }
+  if (form == Form::kJsonLines) {
+    if (PrintNoRecord(text, out)) return;
+    std::vector<std::string> languages;
+    for (const v1::DetectedLanguage& language : detection.languages()) {
+      languages.push_back(InOneLine(language));
+    }
+    const std::string record =
+        WithMember(text.record, "languages", absl::StrCat("[", absl::StrJoin(languages, ","), "]"));
+    out << WithMember(record, "reliable", detection.reliable() ? "true" : "false") << text.ending;
     return;
   }
   const v1::DetectedLanguage likeliest =
@@ -182,6 +271,22 @@ void PrintModels(const v1::ListModelsResponse& response, Form form, std::ostream
       out << absl::StrFormat("%-*s  ", static_cast<int>(widths[i]), row[i]);
     }
     out << row.back() << "\n";
+  }
+}
+
+void PrintReload(const v1::ReloadResponse& response, Form form, std::ostream& out) {
+  if (form == Form::kJson) {
+    for (const v1::ModelReload& reload : response.models()) out << JsonLine(reload);
+    return;
+  }
+  for (const v1::ModelReload& reload : response.models()) {
+    const std::string outcome = v1::ReloadOutcome_Name(reload.outcome());
+    out << absl::StrFormat("%-9s  ",
+                           absl::AsciiStrToLower(absl::StripPrefix(outcome, "RELOAD_OUTCOME_")))
+        << (reload.model().empty() ? reload.folder() : reload.model());
+    if (!reload.model_version().empty()) out << " " << reload.model_version();
+    if (reload.has_error()) out << ": " << reload.error().message();
+    out << "\n";
   }
 }
 

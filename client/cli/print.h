@@ -8,11 +8,17 @@
 #include "absl/status/status.h"
 #include "client/cli/text_source.h"
 #include "google/protobuf/message.h"
+#include "linnet/v1/admin_service.pb.h"
 #include "linnet/v1/text_service.pb.h"
 
 namespace linnet::client {
 
-enum class Form { kText, kJson };
+enum class Form {
+  kText,
+  kScored,     // text behind its score
+  kJson,       // the response
+  kJsonLines,  // the object that the text stood in, with the answer
+};
 
 // The message on one line, with the names of the proto, every field that is not optional present.
 std::string JsonLine(const google::protobuf::Message& message);
@@ -25,8 +31,10 @@ std::string AnsweredNote(int64_t answered);
 
 // The answer to one text. As JSON it is the response with that answer alone; as text it is the
 // answer with the text's line end and, if word scores were asked for, a line for each segment with
-// its words and their confidence; or, if hypotheses were asked for, each segment of the source and
-// below it its hypotheses, best first.
+// its words and their confidence; if alignments, a line for each word with the words of the source
+// that it comes from; or, if hypotheses were asked for, each segment of the source and below it its
+// hypotheses, best first. kScored puts the score of the weakest segment and a tab before it.
+// In an object, "translation" or "summary" is the text, and "segments" has what else was asked for.
 void PrintAnswer(const Text& text, const v1::TranslateResponse& response, int index, Form form,
                  std::ostream& out);
 void PrintAnswer(const Text& text, const v1::SummarizeResponse& response, int index, Form form,
@@ -38,12 +46,16 @@ void PrintAnswer(const Text& text, const v1::ScoreResponse& response, int index,
                  std::ostream& out);
 
 // The likeliest language, "und" where there is none, with a "?" where it is a guess; its
-// confidence; the text, or its name if it has several lines. Tabs between them.
+// confidence; the text, or its name if it has several lines. Tabs between them. In an object,
+// "languages" and "reliable" are those of the API.
 void PrintAnswer(const Text& text, const v1::DetectLanguageResponse& response, int index, Form form,
                  std::ostream& out);
 
 // A table with a line for each model, or as JSON an object for each.
 void PrintModels(const v1::ListModelsResponse& response, Form form, std::ostream& out);
+
+// A line for each folder: what became of it, the model and its version, or why it failed.
+void PrintReload(const v1::ReloadResponse& response, Form form, std::ostream& out);
 
 // One model with its limits, its defaults and where it comes from, a line each.
 void PrintModel(const v1::GetModelResponse& response, Form form, std::ostream& out);

@@ -29,17 +29,39 @@ SignalWatcher::~SignalWatcher() {
   close(event_);
 }
 
+std::stop_token SignalWatcher::token() const {
+  const std::lock_guard lock(mu_);
+  return stop_.get_token();
+}
+
+std::stop_token SignalWatcher::Renew() {
+  const std::lock_guard lock(mu_);
+  if (terminated_ || !stop_.stop_requested()) return stop_.get_token();
+  eventfd_t taken;
+  eventfd_read(event_, &taken);
+  stop_ = std::stop_source();
+  return stop_.get_token();
+}
+
 void SignalWatcher::Watch() {
   const sigset_t signals = Signals();
   const int arrived = signalfd(-1, &signals, SFD_CLOEXEC);
   pollfd files[] = {{arrived, POLLIN, 0}, {ended_, POLLIN, 0}};
-  poll(files, 2, -1);
-  if (files[0].revents != 0) {
-    signalfd_siginfo taken;
-    [[maybe_unused]] const ssize_t bytes = read(arrived, &taken, sizeof taken);
-    // From here on the default: a second Ctrl-C ends the process whatever it does.
-    pthread_sigmask(SIG_UNBLOCK, &signals, nullptr);
-    stop_.request_stop();
+  while (poll(files, 2, -1) >= 0 && files[1].revents == 0) {
+    signalfd_siginfo taken = {};
+    if (read(arrived, &taken, sizeof taken) != sizeof taken) break;
+    std::stop_source stop;
+    {
+      const std::lock_guard lock(mu_);
+      if (stop_.stop_requested()) {
+        // Whatever the process does: as if nobody had watched.
+        pthread_sigmask(SIG_UNBLOCK, &signals, nullptr);
+        raise(static_cast<int>(taken.ssi_signo));
+      }
+      terminated_ = taken.ssi_signo == SIGTERM;
+      stop = stop_;
+    }
+    stop.request_stop();
     eventfd_write(event_, 1);  // afterwards: whoever is woken by it finds the stop requested
   }
   close(arrived);

@@ -15,6 +15,7 @@ namespace linnet::client {
 struct Translating {
   using Request = v1::TranslateRequest;
   using Response = v1::TranslateResponse;
+  static constexpr const char* kResultKey = "translation";
   static constexpr auto kCall = &Client::Translate;
   static constexpr auto kStream = &Client::StreamTranslate;
   static constexpr const char* kField = "contents";
@@ -33,6 +34,7 @@ struct Translating {
 struct Summarizing {
   using Request = v1::SummarizeRequest;
   using Response = v1::SummarizeResponse;
+  static constexpr const char* kResultKey = "summary";
   static constexpr auto kCall = &Client::Summarize;
   static constexpr auto kStream = &Client::StreamSummarize;
   static constexpr const char* kField = "contents";
@@ -56,6 +58,7 @@ struct Summarizing {
 struct Scoring {
   using Request = v1::ScoreRequest;
   using Response = v1::ScoreResponse;
+  static constexpr const char* kResultKey = "";  // objects are not scored
   static constexpr auto kCall = &Client::Score;
   static constexpr const char* kField = "pairs";
   static absl::Status Check(const Text& text) {
@@ -81,6 +84,7 @@ struct Scoring {
 struct Detecting {
   using Request = v1::DetectLanguageRequest;
   using Response = v1::DetectLanguageResponse;
+  static constexpr const char* kResultKey = "languages";
   static constexpr auto kCall = &Client::DetectLanguage;
   static constexpr const char* kField = "contents";
   static absl::Status Check(const Text&) { return absl::OkStatus(); }

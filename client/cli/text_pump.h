@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cerrno>
 #include <cstdint>
 #include <deque>
 #include <future>
@@ -13,9 +14,11 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "client/cli/cli.h"
 #include "client/cli/commands.h"
 #include "client/cli/print.h"
+#include "client/cli/progress.h"
 #include "client/cli/text_source.h"
 #include "client/library/client.h"
 
@@ -35,17 +38,38 @@ class Pump {
   using Request = typename Kind::Request;
   using Response = typename Kind::Response;
 
+  // `resumed` texts have their answers already.
   Pump(Client& client, const TextOptions& options, Request prototype,
-       const Environment& environment)
+       const Environment& environment, Progress& progress, int64_t resumed)
       : client_(client),
         form_(options.form),
+        may_resume_(!options.output.empty() && options.input.shape != Shape::kWhole),
         call_(options.call),
         prototype_(std::move(prototype)),
         environment_(environment),
-        source_(options.arguments, options.files, options.lines, environment.in,
-                options.first_argument) {}
+        progress_(progress),
+        resumed_(resumed),
+        source_(options.input, environment.in) {}
 
   int Run() {
+    if (absl::Status status = source_.Skip(resumed_); !status.ok()) {
+      return FailLocally(status, environment_);
+    }
+    begin_ = absl::Now();
+    advance_.first_byte = source_.bytes_read();
+    advance_.total_bytes = source_.TotalBytes(environment_.in_bytes);
+    const int exit = Work();
+    if (exit == kExitOk) progress_.Finish(advance_);
+    return exit;
+  }
+
+  // Nobody waits for what is under way after an error, and a future's end would.
+  ~Pump() {
+    if (!under_way_.empty()) client_.Cancel();
+  }
+
+ private:
+  int Work() {
     absl::Status read;
     bool more = true;
     while (more) {
@@ -58,17 +82,23 @@ class Pump {
       }
     }
     if (environment_.stop.stop_requested()) {
-      return Fail(absl::CancelledError("cancelled"), AnsweredNote(answered_), environment_);
+      progress_.Clear();
+      return Fail(absl::CancelledError("cancelled"), HowFar(), environment_);
     }
-    return read.ok() ? kExitOk : FailLocally(read, environment_);
+    if (read.ok()) return kExitOk;
+    progress_.Clear();
+    return FailLocally(read, environment_);
   }
 
-  // Nobody waits for what is under way after an error, and a future's end would.
-  ~Pump() {
-    if (!under_way_.empty()) client_.Cancel();
+  // For the end of an error.
+  std::string HowFar() const {
+    std::string note = AnsweredNote(answered_);
+    if (resumed_ > 0) absl::StrAppend(&note, "\n  behind the ", resumed_, " of an earlier run");
+    if (may_resume_)
+      absl::StrAppend(&note, "\n  the same command with --resume goes on from there");
+    return note;
   }
 
- private:
   struct Batch {
     std::vector<Text> texts;
     std::vector<std::string> sent;  // names of those that are sent, in the order of the contents
@@ -125,9 +155,9 @@ class Pump {
     under_way_.pop_front();
     absl::StatusOr<Response> response = Await(batch);
     if (!response.ok()) {
+      progress_.Clear();
       return Fail(response.status(),
-                  absl::StrCat(PlaceNote(response.status(), batch.sent), AnsweredNote(answered_)),
-                  environment_);
+                  absl::StrCat(PlaceNote(response.status(), batch.sent), HowFar()), environment_);
     }
     int next = 0;
     for (const Text& text : batch.texts) {
@@ -137,10 +167,23 @@ class Pump {
       }
       PrintAnswer(text, *response, next, form_, environment_.out);
       const std::string note = Kind::Note(*response, next++);
-      if (!note.empty()) environment_.err << "linnet: " << text.name << ": " << note << "\n";
+      if (!note.empty()) {
+        progress_.Clear();
+        environment_.err << "linnet: " << text.name << ": " << note << "\n";
+      }
       ++answered_;
     }
-    return environment_.out.flush() ? kExitOk : FailToWrite(environment_);
+    if (!environment_.out.flush()) {
+      const int cause = errno;
+      progress_.Clear();
+      return FailToWrite(cause, environment_);
+    }
+    advance_.lines += batch.texts.size();
+    advance_.bytes = batch.texts.back().end;
+    const absl::Time now = absl::Now();
+    advance_.elapsed = now - begin_;
+    progress_.Update(advance_, now);
+    return kExitOk;
   }
 
   void PrintBlank(const Text& text) {
@@ -161,10 +204,15 @@ class Pump {
 
   Client& client_;
   const Form form_;
+  const bool may_resume_;
   const CallOptions call_;
   const Request prototype_;
   const Environment& environment_;
+  Progress& progress_;
+  const int64_t resumed_;
   TextSource source_;
+  absl::Time begin_;
+  Advance advance_;
   std::deque<Batch> under_way_;
   int64_t answered_ = 0;
 };

@@ -1,5 +1,7 @@
 #include "client/cli/text_source.h"
 
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
@@ -7,6 +9,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "client/cli/json_lines.h"
 #include "client/library/utf8.h"
 
 namespace linnet::client {
@@ -52,33 +55,67 @@ bool IsBlank(const Text& text) {
   return std::all_of(text.content.begin(), text.content.end(), absl::ascii_isspace);
 }
 
-TextSource::TextSource(std::vector<std::string> arguments, std::vector<std::string> files,
-                       bool lines, std::istream& in, size_t first_argument)
-    : arguments_(std::move(arguments)),
-      files_(files.empty() && arguments_.empty() ? std::vector<std::string>{"-"}
-                                                 : std::move(files)),
-      lines_(lines),
-      standard_input_(in),
-      first_argument_(first_argument) {}
+TextSource::TextSource(Input input, std::istream& in)
+    : input_([&input] {
+        if (input.files.empty() && input.arguments.empty()) input.files = {"-"};
+        return std::move(input);
+      }()),
+      standard_input_(in) {}
 
-absl::StatusOr<std::optional<Text>> TextSource::Next() {
-  std::optional<Text> text;
-  if (next_argument_ < arguments_.size()) {
+absl::StatusOr<std::optional<Text>> TextSource::NextRaw() {
+  if (next_argument_ < input_.arguments.size()) {
     const size_t index = next_argument_++;
-    text = Text{absl::StrCat("argument ", first_argument_ + index), arguments_[index], "\n"};
+    return Text{absl::StrCat("argument ", input_.first_argument + index), input_.arguments[index],
+                "\n", "", 0};
   }
-  while (!text.has_value() && (open_ != nullptr || next_file_ < files_.size())) {
+  while (open_ != nullptr || next_file_ < input_.files.size()) {
     if (open_ == nullptr) {
-      if (absl::Status status = Open(files_[next_file_++]); !status.ok()) return status;
+      if (absl::Status status = Open(input_.files[next_file_++]); !status.ok()) return status;
     }
     absl::StatusOr<std::optional<Text>> read = Read();
-    if (!read.ok()) return read;
-    text = *std::move(read);
-    if (!text.has_value()) open_ = nullptr;
+    if (!read.ok() || read->has_value()) return read;
+    open_ = nullptr;
   }
-  if (!text.has_value()) return std::nullopt;
-  if (absl::Status status = CheckUtf8(text->name, text->content); !status.ok()) return status;
-  return text;
+  return std::nullopt;
+}
+
+absl::StatusOr<std::optional<Text>> TextSource::Next() {
+  absl::StatusOr<std::optional<Text>> next = NextRaw();
+  if (!next.ok() || !next->has_value()) return next;
+  Text& text = **next;
+  if (absl::Status status = CheckUtf8(text.name, text.content); !status.ok()) return status;
+  if (input_.shape != Shape::kJsonLines || IsBlank(text)) return next;
+  text.record = std::move(text.content);
+  absl::StatusOr<std::string> content = TextOfRecord(text.record, input_.result_key);
+  if (!content.ok()) {
+    return absl::InvalidArgumentError(absl::StrCat(text.name, " ", content.status().message()));
+  }
+  text.content = *std::move(content);
+  return next;
+}
+
+absl::Status TextSource::Skip(int64_t texts) {
+  for (int64_t skipped = 0; skipped < texts; ++skipped) {
+    const absl::StatusOr<std::optional<Text>> text = NextRaw();
+    if (!text.ok()) return text.status();
+    if (text->has_value()) continue;
+    return absl::InvalidArgumentError(absl::StrCat("the output has ", texts,
+                                                   " lines and the input only ", skipped,
+                                                   ": it was not made from this input"));
+  }
+  return absl::OkStatus();
+}
+
+int64_t TextSource::TotalBytes(int64_t in_bytes) const {
+  int64_t total = 0;
+  for (const std::string& file : input_.files) {
+    struct stat found = {};
+    const bool regular = file != "-" && stat(file.c_str(), &found) == 0 && S_ISREG(found.st_mode);
+    const int64_t bytes = regular ? found.st_size : file == "-" ? in_bytes : 0;
+    if (bytes == 0) return 0;
+    total += bytes;
+  }
+  return total;
 }
 
 bool TextSource::ready() const {
@@ -106,9 +143,10 @@ absl::Status TextSource::Open(const std::string& file) {
 
 absl::StatusOr<std::optional<Text>> TextSource::Read() {
   if (open_->eof()) return std::nullopt;
-  Text text{name_, "", "\n"};
+  Text text{name_, "", "\n", "", 0};
   Found found;
-  if (lines_) {
+  const bool lines = input_.shape != Shape::kWhole;
+  if (lines) {
     found = ReadLine(*open_, kMaxTextBytes, &text.content);
     if (found == Found::kEnd && text.content.empty()) return std::nullopt;
     text.name = absl::StrCat("line ", ++lines_read_, " of ", name_);
@@ -120,8 +158,10 @@ absl::StatusOr<std::optional<Text>> TextSource::Read() {
   if (found == Found::kTooLong) {
     return absl::InvalidArgumentError(absl::StrCat(text.name, " is longer than ", kMaxTextBytes,
                                                    " bytes",
-                                                   lines_ ? "" : ": --lines sends it in parts"));
+                                                   lines ? "" : ": --lines sends it in parts"));
   }
+  bytes_read_ += text.content.size();
+  text.end = bytes_read_;
   SplitEnding(&text);
   return text;
 }

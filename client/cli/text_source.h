@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <fstream>
 #include <istream>
 #include <optional>
@@ -16,40 +17,59 @@ struct Text {
   std::string name;     // for messages: "argument 2", "notes.txt", "line 7 of standard input"
   std::string content;  // without its last line end; UTF-8
   std::string ending;   // that line end, or "\n": goes behind the answer
+  std::string record;   // the object of JSON that it stood in
+  int64_t end = 0;      // bytes of the input up to its end
 };
 
 // True if there is nothing to translate: such a text is its own answer and is not sent.
 bool IsBlank(const Text& text);
 
-// What a command works on: its arguments, or else files ("-" is standard input), or else standard
-// input. A text is an argument, or a whole file, or with `lines` each line of one. Texts are read
-// when they are asked for.
+enum class Shape {
+  kWhole,      // a file is a text
+  kLines,      // a line is one
+  kJsonLines,  // a line is an object of JSON, whose "text" is one
+};
+
+// What to work on: arguments, or else files ("-" is standard input), or else standard input. An
+// argument is a text whatever the shape.
+struct Input {
+  std::vector<std::string> arguments;
+  size_t first_argument = 1;  // its number, for messages
+  std::vector<std::string> files;
+  Shape shape = Shape::kWhole;
+  std::string result_key;  // of objects: a member that they may not have yet
+};
+
+// Texts, read when they are asked for.
 class TextSource {
  public:
   static constexpr size_t kMaxTextBytes = 64 << 20;
 
-  // `in` is standard input and must live as long; `first_argument` is the number of the first one,
-  // in their names.
-  TextSource(std::vector<std::string> arguments, std::vector<std::string> files, bool lines,
-             std::istream& in, size_t first_argument = 1);
+  // `in` is standard input and must live as long.
+  TextSource(Input input, std::istream& in);
 
-  // The next text, nothing at the end, or INVALID_ARGUMENT if it cannot be read, is too long or is
-  // not UTF-8.
+  // The next text, nothing at the end, or INVALID_ARGUMENT if it cannot be read, is too long, is
+  // not UTF-8 or no object of JSON.
   absl::StatusOr<std::optional<Text>> Next();
+
+  // Passes over texts, of which only the ends are looked at. INVALID_ARGUMENT if there are fewer.
+  absl::Status Skip(int64_t texts);
 
   // False if Next may have to wait for somebody to write. Then is the time to answer what came so
   // far.
   bool ready() const;
 
+  int64_t bytes_read() const { return bytes_read_; }
+  // Of all files together; 0 if one of them has no size. `in_bytes`: of standard input.
+  int64_t TotalBytes(int64_t in_bytes) const;
+
  private:
   absl::Status Open(const std::string& file);
   absl::StatusOr<std::optional<Text>> Read();
+  absl::StatusOr<std::optional<Text>> NextRaw();
 
-  const std::vector<std::string> arguments_;
-  const std::vector<std::string> files_;
-  const bool lines_;
+  const Input input_;
   std::istream& standard_input_;
-  const size_t first_argument_;
 
   size_t next_argument_ = 0;
   size_t next_file_ = 0;
@@ -57,6 +77,7 @@ class TextSource {
   std::istream* open_ = nullptr;  // file_ or standard_input_
   std::string name_;              // of what is open
   size_t lines_read_ = 0;
+  int64_t bytes_read_ = 0;
 };
 
 }  // namespace linnet::client

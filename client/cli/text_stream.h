@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -23,14 +24,14 @@ template <typename Kind>
 int StreamTexts(Client& client, const TextOptions& options, const typename Kind::Request& prototype,
                 const Environment& environment) {
   std::ostream& out = environment.out;
-  TextSource source(options.arguments, options.files, options.lines, environment.in);
+  TextSource source(options.input, environment.in);
   int64_t answered = 0;
   while (true) {
     const absl::StatusOr<std::optional<Text>> read = source.Next();
     if (environment.stop.stop_requested()) {
       return Fail(absl::CancelledError("cancelled"), AnsweredNote(answered), environment);
     }
-    if (!out) return FailToWrite(environment);
+    if (!out) return FailToWrite(errno, environment);
     if (!read.ok()) return FailLocally(read.status(), environment);
     if (!read->has_value()) return kExitOk;
     const Text& text = **read;
@@ -47,7 +48,7 @@ int StreamTexts(Client& client, const TextOptions& options, const typename Kind:
       return static_cast<bool>(out << piece << std::flush);
     };
     const auto response = (client.*Kind::kStream)(request, print, options.call);
-    if (!out) return FailToWrite(environment);
+    if (!out) return FailToWrite(errno, environment);
     if (!response.ok()) {
       std::string note = AnsweredNote(answered);
       if (written > 0) {

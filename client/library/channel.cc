@@ -3,11 +3,10 @@
 #include <string>
 
 #include "absl/strings/match.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "absl/strings/string_view.h"
 #include "grpcpp/grpcpp.h"
+#include "grpcpp/security/tls_credentials_options.h"
 #include "linnet/v1/text_service.grpc.pb.h"
 
 namespace linnet::client {
@@ -15,29 +14,13 @@ namespace {
 
 using v1::TextService;
 
-absl::Status CheckServer(const std::string& server) {
-  for (absl::string_view scheme : {"unix:", "unix-abstract:", "dns:", "ipv4:", "ipv6:", "xds:"}) {
-    if (absl::StartsWith(server, scheme)) return absl::OkStatus();  // gRPC checks the rest
-  }
-  const size_t colon = server.rfind(':');
-  int port = 0;
-  if (colon == std::string::npos || colon == 0 ||
-      !absl::SimpleAtoi(server.substr(colon + 1), &port) || port < 1 || port > 65535 ||
-      (server.find(':') != colon && server[0] != '[')) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "server \"", server,
-        "\" is not HOST:PORT with a port of 1 to 65535, as in 127.0.0.1:50051 or [::1]:50051"));
-  }
-  return absl::OkStatus();
-}
-
 // The retries of TextService's calls, done by gRPC: it knows which calls did not reach the server
 // and obeys the server's wish of when to come back (grpc-retry-pushback-ms). The throttle stops
 // retries while most calls fail. https://github.com/grpc/proposal/blob/master/A6-client-retries.md
-std::string ServiceConfig(const RetryOptions& retry) {
-  if (retry.max_attempts == 1) return "{}";
-  return absl::StrFormat(R"({
-    "methodConfig": [{
+// Nothing is sent twice at the same time (hedged): that would double the work of a busy server.
+std::string Retries(const RetryOptions& retry) {
+  if (retry.max_attempts == 1) return "";
+  return absl::StrFormat(R"("methodConfig": [{
       "name": [{"service": "%s"}],
       "retryPolicy": {
         "maxAttempts": %d,
@@ -47,11 +30,23 @@ std::string ServiceConfig(const RetryOptions& retry) {
         "retryableStatusCodes": ["UNAVAILABLE", "RESOURCE_EXHAUSTED"]
       }
     }],
-    "retryThrottling": {"maxTokens": 10, "tokenRatio": 0.1}
-  })",
+    "retryThrottling": {"maxTokens": 10, "tokenRatio": 0.1})",
                          TextService::service_full_name(), retry.max_attempts,
                          absl::ToDoubleSeconds(retry.initial_backoff),
                          absl::ToDoubleSeconds(retry.max_backoff));
+}
+
+// Behind a balancer the health of the one server that it chose for the watch would stand for all.
+std::string Balancing() {
+  return absl::StrFormat(
+      R"("loadBalancingConfig": [{"round_robin": {}}], "healthCheckConfig": {"serviceName": "%s"})",
+      TextService::service_full_name());
+}
+
+// gRPC's name of a list is ipv4:IP:PORT,IP:PORT.
+std::string TargetOf(const std::string& server) {
+  if (!absl::StrContains(server, ',') || absl::StartsWith(server, "ipv")) return server;
+  return absl::StrCat(absl::StartsWith(server, "[") ? "ipv6:" : "ipv4:", server);
 }
 
 bool IsThisMachine(const std::string& server) {
@@ -59,39 +54,25 @@ bool IsThisMachine(const std::string& server) {
          absl::StartsWith(server, "[::1]:");
 }
 
-}  // namespace
-
-absl::Status CheckOptions(const ClientOptions& options) {
-  if (absl::Status status = CheckServer(options.server); !status.ok()) return status;
-  if (options.timeout <= absl::ZeroDuration() || options.timeout > absl::Hours(24)) {
-    return absl::InvalidArgumentError(absl::StrCat("timeout is ",
-                                                   absl::FormatDuration(options.timeout),
-                                                   ", it must be above 0 and at most 24h"));
+std::shared_ptr<grpc::ChannelCredentials> Credentials(const TlsOptions& tls) {
+  if (!UsesTls(tls)) return grpc::InsecureChannelCredentials();
+  namespace experimental = grpc::experimental;
+  constexpr unsigned kRefreshSeconds = 5;
+  experimental::TlsChannelCredentialsOptions options;
+  if (!tls.ca_file.empty() || !tls.certificate_file.empty()) {
+    options.set_certificate_provider(std::make_shared<experimental::FileWatcherCertificateProvider>(
+        tls.key_file, tls.certificate_file, tls.ca_file, kRefreshSeconds));
   }
-  if (options.wait < absl::ZeroDuration() || options.wait > absl::Hours(24)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("wait is ", absl::FormatDuration(options.wait), ", it must be from 0 to 24h"));
-  }
-  const RetryOptions& retry = options.retry;
-  if (retry.max_attempts < 1 || retry.max_attempts > 5) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("max_attempts ", retry.max_attempts, " is not 1 to 5"));
-  }
-  if (retry.initial_backoff < absl::Milliseconds(1) || retry.max_backoff < retry.initial_backoff) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "back-off from ", absl::FormatDuration(retry.initial_backoff), " to ",
-        absl::FormatDuration(retry.max_backoff), " does not go upwards from 1ms or more"));
-  }
-  if (options.max_reply_bytes < 1) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("max_reply_bytes ", options.max_reply_bytes, " is not at least 1"));
-  }
-  return absl::OkStatus();
+  if (!tls.ca_file.empty()) options.watch_root_certs();
+  if (!tls.certificate_file.empty()) options.watch_identity_key_cert_pairs();
+  return experimental::TlsCredentials(options);
 }
 
-std::shared_ptr<grpc::Channel> MakeChannel(const ClientOptions& options) {
+std::shared_ptr<grpc::Channel> Make(const ClientOptions& options, const std::string& config) {
   grpc::ChannelArguments arguments;
-  arguments.SetServiceConfigJSON(ServiceConfig(options.retry));
+  arguments.SetServiceConfigJSON("{" + config + "}");
+  // Ours holds, whatever a DNS record says.
+  arguments.SetInt(GRPC_ARG_SERVICE_CONFIG_DISABLE_RESOLUTION, 1);
   arguments.SetUserAgentPrefix("linnet/" + Version());
   arguments.SetMaxReceiveMessageSize(options.max_reply_bytes);
   // gRPC waits 1 s before it connects again, so the first retries would all meet the first refusal;
@@ -100,11 +81,42 @@ std::shared_ptr<grpc::Channel> MakeChannel(const ClientOptions& options) {
                    absl::ToInt64Milliseconds(options.retry.initial_backoff));
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS,
                    absl::ToInt64Milliseconds(options.retry.max_backoff));
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, absl::ToInt64Milliseconds(options.keepalive));
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, absl::ToInt64Milliseconds(options.keepalive));
+  arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);  // any number: gRPC stops after two
   // Otherwise clients with equal options would share a connection behind our back.
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   // Nobody means their http_proxy for a server on their own machine.
   if (IsThisMachine(options.server)) arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
-  return grpc::CreateCustomChannel(options.server, grpc::InsecureChannelCredentials(), arguments);
+  if (!options.tls.server_name.empty()) {
+    arguments.SetSslTargetNameOverride(options.tls.server_name);
+  }
+  return grpc::CreateCustomChannel(TargetOf(options.server), Credentials(options.tls), arguments);
+}
+
+}  // namespace
+
+bool UsesTls(const TlsOptions& tls) {
+  return tls.enabled || !tls.ca_file.empty() || !tls.certificate_file.empty() ||
+         !tls.server_name.empty();
+}
+
+absl::Status CheckTokenIsPrivate(const ClientOptions& options) {
+  bool private_enough = UsesTls(options.tls) || absl::StartsWith(options.server, "unix");
+  if (!absl::StrContains(options.server, ',')) private_enough |= IsThisMachine(options.server);
+  if (private_enough || options.token_file.empty()) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "a token would go to ", options.server, " in plain text: encrypt the connection with TLS"));
+}
+
+std::shared_ptr<grpc::Channel> MakeChannel(const ClientOptions& options) {
+  const std::string retries = Retries(options.retry);
+  if (!IsBalanced(options)) return Make(options, retries);
+  return Make(options, absl::StrCat(Balancing(), retries.empty() ? "" : ", ", retries));
+}
+
+std::shared_ptr<grpc::Channel> MakeHealthChannel(const ClientOptions& options) {
+  return Make(options, "");
 }
 
 }  // namespace linnet::client

@@ -1,35 +1,36 @@
 #include "client/library/client.h"
 
-#include <atomic>
-#include <chrono>
 #include <string>
-#include <unordered_set>
 #include <utility>
 
-#include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/string_view.h"
-#include "absl/synchronization/mutex.h"
 #include "client/library/channel.h"
-#include "client/library/grpc_status.h"
-#include "client/library/request_checks.h"
+#include "client/library/connection.h"
+#include "client/library/document.h"
 #include "client/library/utf8.h"
-#include "google/protobuf/message.h"
-#include "grpc/health/v1/health.grpc.pb.h"
-#include "grpcpp/grpcpp.h"
-#include "linnet/v1/text_service.grpc.pb.h"
 
 namespace linnet::client {
 namespace {
 
 using v1::TextService;
+using Text = TextService::Stub;
+using HealthResponse = Connection::HealthResponse;
+
+int TextsOf(const v1::TranslateRequest& request) { return request.contents_size(); }
+int TextsOf(const v1::SummarizeRequest& request) { return request.contents_size(); }
+int TextsOf(const v1::ScoreRequest& request) { return request.pairs_size(); }
+int TextsOf(const v1::DetectLanguageRequest& request) { return request.contents_size(); }
+int AnswersOf(const v1::TranslateResponse& response) { return response.translations_size(); }
+int AnswersOf(const v1::SummarizeResponse& response) { return response.summaries_size(); }
+int AnswersOf(const v1::ScoreResponse& response) { return response.scores_size(); }
+int AnswersOf(const v1::DetectLanguageResponse& response) { return response.detections_size(); }
 
 // Callers match texts and answers by their place.
 template <typename Response>
-absl::StatusOr<Response> WithCount(int texts, int answers, absl::StatusOr<Response>&& response) {
-  if (texts == answers) return std::move(response);
-  return absl::InternalError(
-      absl::StrCat("the server answered ", texts, " texts with ", answers, " results"));
+absl::StatusOr<Response> WithCount(int texts, absl::StatusOr<Response>&& response) {
+  if (!response.ok() || AnswersOf(*response) == texts) return std::move(response);
+  return absl::InternalError(absl::StrCat("the server answered ", texts, " texts with ",
+                                          AnswersOf(*response), " results"));
 }
 
 // Hands parts on until the response comes, which is the last message.
@@ -51,145 +52,68 @@ grpc::Status ReadParts(std::unique_ptr<grpc::ClientReader<Message>> reader, cons
   return {grpc::StatusCode::INTERNAL, "the server ended the stream without its response"};
 }
 
-}  // namespace
-
-// gRPC tells the whole story of a connection that failed; what the system said of it comes last.
-absl::string_view Cause(absl::string_view message) {
-  constexpr absl::string_view kStory = "Failed to connect to remote host: ";
-  const size_t story = message.rfind(kStory);
-  return story == absl::string_view::npos ? message : message.substr(story + kStory.size());
+// A stream of one request; `method` is the stub's.
+template <typename StreamRequest, typename Response, typename Request, typename Method>
+absl::StatusOr<Response> Streamed(Connection& connection, Method method, const Request& request,
+                                  const OnPart& on_part, const CallOptions& options) {
+  StreamRequest stream_request;
+  *stream_request.mutable_request() = request;
+  absl::StatusOr<Response> response = Response();
+  const absl::Status status =
+      connection.Run(request, options, [&](Text& text, grpc::ClientContext* context) {
+        return ReadParts((text.*method)(context, stream_request), on_part, context, &*response);
+      });
+  if (!status.ok()) return status;
+  return WithCount(TextsOf(request), std::move(response));
 }
 
-using HealthCheckResponse = grpc::health::v1::HealthCheckResponse;
+template <typename Request, typename Response>
+void Begin(Connection& connection,
+           void (Text::async::*method)(grpc::ClientContext*, const Request*, Response*,
+                                       std::function<void(grpc::Status)>),
+           Request request, OnDone<Response> on_done, const CallOptions& options) {
+  const int texts = TextsOf(request);
+  const auto start = [method](Text& text, grpc::ClientContext* context, const Request& sent,
+                              Response* response, std::function<void(grpc::Status)> done) {
+    (text.async()->*method)(context, &sent, response, std::move(done));
+  };
+  connection.Async<Request, Response>(
+      std::move(request), options, start,
+      [texts, on_done = std::move(on_done)](absl::StatusOr<Response> response) {
+        on_done(WithCount(texts, std::move(response)));
+      });
+}
 
-// Thread-safe: stubs and the channel are, and the calls under way stand under a lock.
-class Client::Impl {
+template <typename Lines, typename Result, typename Settings, typename Method, typename Response>
+absl::Status RunDocument(Connection& connection, Method method, const Settings& settings,
+                         const NextLine& next_line, const OnLine<Response>& on_line,
+                         const CallOptions& options) {
+  return connection.Run(
+      settings, options,
+      [&](Text& text, grpc::ClientContext* context) {
+        return Document<Lines, Result>((text.*method)(context), context,
+                                       connection.options().timeout)
+            .Run(settings, next_line, on_line);
+      },
+      /*deadline=*/false);
+}
+
+}  // namespace
+
+class Client::Impl : public Connection {
  public:
-  explicit Impl(const ClientOptions& options)
-      : options_(options),
-        channel_(MakeChannel(options)),
-        text_(TextService::NewStub(channel_)),
-        health_(grpc::health::v1::Health::NewStub(channel_)) {}
-
-  // Sends `request` and runs `call(stub, context)`, which blocks and returns a grpc::Status.
-  template <typename Call>
-  absl::Status RunText(const google::protobuf::Message& request, const CallOptions& call_options,
-                       Call call) {
-    absl::Status status = CheckStrings(request);
-    status.Update(CheckRequestId(call_options.request_id));
-    if (!status.ok()) return status;
-    if (!reached_) {
-      HealthCheckResponse ignored;  // a server that does not serve says so to the call as well
-      status = Check("", &ignored);
-      if (!reached_) return status;
-    }
-    return Run(options_.timeout, false, [&](grpc::ClientContext* context) {
-      if (!call_options.request_id.empty()) {
-        context->AddMetadata("x-request-id", call_options.request_id);
-      }
-      return call(*text_, context);
-    });
-  }
-
-  // A call with one answer; `method` is the stub's.
-  template <typename Request, typename Response>
-  absl::StatusOr<Response> Unary(grpc::Status (TextService::Stub::*method)(grpc::ClientContext*,
-                                                                           const Request&,
-                                                                           Response*),
-                                 const Request& request, const CallOptions& options) {
-    Response response;
-    const absl::Status status =
-        RunText(request, options, [&](TextService::Stub& text, grpc::ClientContext* context) {
-          return (text.*method)(context, request, &response);
-        });
-    if (!status.ok()) return status;
-    return response;
-  }
-
-  // gRPC makes its retries for TextService alone: so a refused connection comes out here at once.
-  absl::Status Check(const std::string& service, HealthCheckResponse* response) {
-    grpc::health::v1::HealthCheckRequest request;
-    request.set_service(service);
-    const auto check = [&](grpc::ClientContext* context) {
-      return health_->Check(context, request, response);
-    };
-    absl::Status status = absl::DeadlineExceededError("");
-    if (!reached_ && options_.wait > absl::ZeroDuration()) {
-      status = Run(options_.wait, /*wait_for_ready=*/true, check);
-    }
-    // A call that has waited in vain does not know why.
-    if (absl::IsDeadlineExceeded(status)) status = Run(options_.timeout, false, check);
-    if (!absl::IsUnavailable(status) && !absl::IsDeadlineExceeded(status) &&
-        !absl::IsCancelled(status)) {
-      reached_ = true;
-    }
-    return status;
-  }
-
-  void Cancel() {
-    absl::MutexLock lock(&mu_);
-    cancelled_ = true;
-    // Only marks the calls: nothing of ours runs in it, so the lock may be held, and it keeps the
-    // contexts alive.
-    for (grpc::ClientContext* context : under_way_) context->TryCancel();
-  }
-
- private:
-  // Runs `call(context)` with the deadline set and Cancel able to end it.
-  template <typename Call>
-  absl::Status Run(absl::Duration timeout, bool wait_for_ready, Call call) {
-    grpc::ClientContext context;
-    context.set_deadline(std::chrono::system_clock::now() + absl::ToChronoMicroseconds(timeout));
-    context.set_wait_for_ready(wait_for_ready);
-    {
-      absl::MutexLock lock(&mu_);
-      if (cancelled_) return absl::CancelledError("cancelled before the call");
-      under_way_.insert(&context);
-    }
-    const grpc::Status status = call(&context);
-    absl::MutexLock lock(&mu_);
-    under_way_.erase(&context);
-    if (cancelled_ && status.error_code() == grpc::StatusCode::CANCELLED) {
-      return absl::CancelledError("cancelled");
-    }
-    return Explain(FromGrpc(status));
-  }
-
-  // Says of errors that gRPC made on this side what they mean, with the server and the way out.
-  absl::Status Explain(const absl::Status& status) const {
-    if (status.ok() || HasDetails(status)) return status;
-    switch (status.code()) {
-      case absl::StatusCode::kUnavailable:
-        return absl::UnavailableError(absl::StrCat("cannot reach ", options_.server, ": ",
-                                                   Cause(status.message()),
-                                                   "; is a Linnet server running there?"));
-      case absl::StatusCode::kDeadlineExceeded:
-        return absl::DeadlineExceededError(absl::StrCat(
-            "no answer from ", options_.server, " within ", absl::FormatDuration(options_.timeout),
-            ": allow more time or send less text"));
-      case absl::StatusCode::kUnimplemented:
-        return absl::UnimplementedError(absl::StrCat(
-            options_.server, " is not a Linnet server of this version: ",
-            status.message().empty() ? "it does not know the method" : status.message()));
-      default:
-        return status;
-    }
-  }
-
-  const ClientOptions options_;
-  const std::shared_ptr<grpc::Channel> channel_;
-  const std::unique_ptr<TextService::Stub> text_;
-  const std::unique_ptr<grpc::health::v1::Health::Stub> health_;
-  std::atomic<bool> reached_ = false;  // a server has answered once: from then on calls are retried
-
-  absl::Mutex mu_;
-  bool cancelled_ ABSL_GUARDED_BY(mu_) = false;
-  std::unordered_set<grpc::ClientContext*> under_way_ ABSL_GUARDED_BY(mu_);
+  using Connection::Connection;
 };
 
 absl::StatusOr<Client> Client::Create(const ClientOptions& options) {
   if (absl::Status status = CheckOptions(options); !status.ok()) return status;
-  return Client(std::make_unique<Impl>(options));
+  std::unique_ptr<TokenFile> token;
+  if (!options.token_file.empty()) {
+    absl::StatusOr<std::unique_ptr<TokenFile>> opened = TokenFile::Open(options.token_file);
+    if (!opened.ok()) return opened.status();
+    token = *std::move(opened);
+  }
+  return Client(std::make_unique<Impl>(options, std::move(token)));
 }
 
 Client::Client(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -199,85 +123,107 @@ Client::~Client() = default;
 
 absl::StatusOr<v1::TranslateResponse> Client::Translate(const v1::TranslateRequest& request,
                                                         const CallOptions& options) {
-  auto response = impl_->Unary(&TextService::Stub::Translate, request, options);
-  if (!response.ok()) return response;
-  return WithCount(request.contents_size(), response->translations_size(), std::move(response));
+  return WithCount(TextsOf(request), impl_->Unary(&Text::Translate, request, options));
 }
 
 absl::StatusOr<v1::SummarizeResponse> Client::Summarize(const v1::SummarizeRequest& request,
                                                         const CallOptions& options) {
-  auto response = impl_->Unary(&TextService::Stub::Summarize, request, options);
-  if (!response.ok()) return response;
-  return WithCount(request.contents_size(), response->summaries_size(), std::move(response));
+  return WithCount(TextsOf(request), impl_->Unary(&Text::Summarize, request, options));
 }
 
 absl::StatusOr<v1::ScoreResponse> Client::Score(const v1::ScoreRequest& request,
                                                 const CallOptions& options) {
-  auto response = impl_->Unary(&TextService::Stub::Score, request, options);
-  if (!response.ok()) return response;
-  return WithCount(request.pairs_size(), response->scores_size(), std::move(response));
+  return WithCount(TextsOf(request), impl_->Unary(&Text::Score, request, options));
 }
 
 absl::StatusOr<v1::DetectLanguageResponse> Client::DetectLanguage(
     const v1::DetectLanguageRequest& request, const CallOptions& options) {
-  auto response = impl_->Unary(&TextService::Stub::DetectLanguage, request, options);
-  if (!response.ok()) return response;
-  return WithCount(request.contents_size(), response->detections_size(), std::move(response));
+  return WithCount(TextsOf(request), impl_->Unary(&Text::DetectLanguage, request, options));
 }
 
 absl::StatusOr<v1::ListModelsResponse> Client::ListModels(const CallOptions& options) {
-  return impl_->Unary(&TextService::Stub::ListModels, v1::ListModelsRequest(), options);
+  return impl_->Unary(&Text::ListModels, v1::ListModelsRequest(), options);
 }
 
 absl::StatusOr<v1::GetModelResponse> Client::GetModel(const v1::GetModelRequest& request,
                                                       const CallOptions& options) {
-  return impl_->Unary(&TextService::Stub::GetModel, request, options);
+  return impl_->Unary(&Text::GetModel, request, options);
 }
 
 absl::StatusOr<v1::TranslateResponse> Client::StreamTranslate(const v1::TranslateRequest& request,
                                                               const OnPart& on_part,
                                                               const CallOptions& options) {
-  v1::StreamTranslateRequest stream_request;
-  *stream_request.mutable_request() = request;
-  v1::TranslateResponse response;
-  const absl::Status status =
-      impl_->RunText(request, options, [&](TextService::Stub& text, grpc::ClientContext* context) {
-        return ReadParts(text.StreamTranslate(context, stream_request), on_part, context,
-                         &response);
-      });
-  if (!status.ok()) return status;
-  const int answers = response.translations_size();
-  return WithCount<v1::TranslateResponse>(request.contents_size(), answers, std::move(response));
+  return Streamed<v1::StreamTranslateRequest, v1::TranslateResponse>(*impl_, &Text::StreamTranslate,
+                                                                     request, on_part, options);
 }
 
 absl::StatusOr<v1::SummarizeResponse> Client::StreamSummarize(const v1::SummarizeRequest& request,
                                                               const OnPart& on_part,
                                                               const CallOptions& options) {
-  v1::StreamSummarizeRequest stream_request;
-  *stream_request.mutable_request() = request;
-  v1::SummarizeResponse response;
+  return Streamed<v1::StreamSummarizeRequest, v1::SummarizeResponse>(*impl_, &Text::StreamSummarize,
+                                                                     request, on_part, options);
+}
+
+absl::Status Client::TranslateDocument(const v1::TranslateRequest& settings,
+                                       const NextLine& next_line,
+                                       const OnLine<v1::TranslateResponse>& on_line,
+                                       const CallOptions& options) {
+  return RunDocument<v1::TranslateDocumentRequest, v1::TranslateDocumentResponse>(
+      *impl_, &Text::TranslateDocument, settings, next_line, on_line, options);
+}
+
+absl::Status Client::SummarizeDocument(const v1::SummarizeRequest& settings,
+                                       const NextLine& next_line,
+                                       const OnLine<v1::SummarizeResponse>& on_line,
+                                       const CallOptions& options) {
+  return RunDocument<v1::SummarizeDocumentRequest, v1::SummarizeDocumentResponse>(
+      *impl_, &Text::SummarizeDocument, settings, next_line, on_line, options);
+}
+
+void Client::TranslateAsync(v1::TranslateRequest request, OnDone<v1::TranslateResponse> on_done,
+                            const CallOptions& options) {
+  Begin(*impl_, &Text::async::Translate, std::move(request), std::move(on_done), options);
+}
+
+void Client::SummarizeAsync(v1::SummarizeRequest request, OnDone<v1::SummarizeResponse> on_done,
+                            const CallOptions& options) {
+  Begin(*impl_, &Text::async::Summarize, std::move(request), std::move(on_done), options);
+}
+
+void Client::ScoreAsync(v1::ScoreRequest request, OnDone<v1::ScoreResponse> on_done,
+                        const CallOptions& options) {
+  Begin(*impl_, &Text::async::Score, std::move(request), std::move(on_done), options);
+}
+
+void Client::DetectLanguageAsync(v1::DetectLanguageRequest request,
+                                 OnDone<v1::DetectLanguageResponse> on_done,
+                                 const CallOptions& options) {
+  Begin(*impl_, &Text::async::DetectLanguage, std::move(request), std::move(on_done), options);
+}
+
+absl::StatusOr<v1::ReloadResponse> Client::Reload(const v1::ReloadRequest& request,
+                                                  const CallOptions& options) {
+  v1::ReloadResponse response;
   const absl::Status status =
-      impl_->RunText(request, options, [&](TextService::Stub& text, grpc::ClientContext* context) {
-        return ReadParts(text.StreamSummarize(context, stream_request), on_part, context,
-                         &response);
+      impl_->Run(request, options, [&](Text&, grpc::ClientContext* context) {
+        return impl_->admin().Reload(context, request, &response);
       });
   if (!status.ok()) return status;
-  const int answers = response.summaries_size();
-  return WithCount<v1::SummarizeResponse>(request.contents_size(), answers, std::move(response));
+  return response;
 }
 
 absl::Status Client::Health(const std::string& service) {
   if (absl::Status status = CheckUtf8("service", service); !status.ok()) return status;
-  HealthCheckResponse response;
-  const absl::Status status = impl_->Check(service, &response);
+  HealthResponse response;
+  const absl::Status status = impl_->Check({}, service, &response);
   if (absl::IsNotFound(status)) {
     return absl::NotFoundError(absl::StrCat("the server has no service \"", service, "\""));
   }
   if (!status.ok()) return status;
-  if (response.status() == HealthCheckResponse::SERVING) return absl::OkStatus();
+  if (response.status() == HealthResponse::SERVING) return absl::OkStatus();
   return absl::UnavailableError(
       absl::StrCat(service.empty() ? std::string("the server") : service, " says ",
-                   HealthCheckResponse::ServingStatus_Name(response.status())));
+                   HealthResponse::ServingStatus_Name(response.status())));
 }
 
 void Client::Cancel() { impl_->Cancel(); }

@@ -2,18 +2,22 @@
 
 #include "absl/strings/cord.h"
 #include "google/protobuf/any.pb.h"
-#include "google/rpc/status.pb.h"
 
 namespace linnet::client {
 
 absl::Status FromGrpc(const grpc::Status& status) {
+  google::rpc::Status rpc;
+  if (!rpc.ParseFromString(status.error_details())) rpc.Clear();
+  rpc.set_code(status.error_code());
+  rpc.set_message(status.error_message());
+  return FromRpc(rpc);
+}
+
+absl::Status FromRpc(const google::rpc::Status& status) {
   // gRPC's codes and abseil's are the same numbers.
-  absl::Status result(static_cast<absl::StatusCode>(status.error_code()), status.error_message());
-  google::rpc::Status details;
-  if (details.ParseFromString(status.error_details())) {
-    for (const google::protobuf::Any& detail : details.details()) {
-      result.SetPayload(detail.type_url(), absl::Cord(detail.value()));
-    }
+  absl::Status result(static_cast<absl::StatusCode>(status.code()), status.message());
+  for (const google::protobuf::Any& detail : status.details()) {
+    result.SetPayload(detail.type_url(), absl::Cord(detail.value()));
   }
   return result;
 }

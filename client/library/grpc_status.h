@@ -3,6 +3,7 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "google/rpc/status.pb.h"
 #include "grpcpp/support/status.h"
 
 namespace linnet::client {
@@ -10,6 +11,9 @@ namespace linnet::client {
 // The status of a call as absl::Status: same code, same message, each google.rpc detail a payload
 // under its type URL.
 absl::Status FromGrpc(const grpc::Status& status);
+
+// The same of an error that came inside a message.
+absl::Status FromRpc(const google::rpc::Status& status);
 
 // True if a detail came along. Linnet's servers send one with every error, so an error without was
 // made on the way.

@@ -1,4 +1,5 @@
-// The command `linnet-load`, without the process around it: load_main.cc brings that.
+// The command `linnet-load`, without the process around it: main.cc brings
+// that.
 #pragma once
 
 #include <ostream>
@@ -6,17 +7,21 @@
 #include <string>
 #include <vector>
 
+#include "client/cli/settings.h"
+
 namespace linnet::client {
 
 struct LoadEnvironment {
-  std::ostream& out;     // the report
-  std::ostream& err;     // everything else
-  std::string server;    // LINNET_SERVER; empty if it is not set
-  std::stop_token stop;  // ends the run with a report of what was measured
+  std::ostream& out;             // the report
+  std::ostream& err;             // everything else
+  Variables variables;           // LINNET_SERVER and others, see settings.h
+  std::stop_token stop;          // ends the run with a report of what was measured
+  bool err_is_terminal = false;  // then it shows how the run goes
 };
 
-// `arguments` as given behind the command's name. Exit status: 0, 1 if no call was answered, 2
-// wrong usage, 64 + the gRPC code if the server cannot be reached at the start.
+// `arguments` as given behind the command's name. Exit status: 0, 1 if no call
+// was answered or no rate was found, or a report could not be written, 2 wrong
+// usage, 64 + the gRPC code if the server cannot be reached at the start.
 int RunLoadCli(const std::vector<std::string>& arguments, const LoadEnvironment& environment);
 
 }  // namespace linnet::client

@@ -1,6 +1,7 @@
 #include "client/load/histogram.h"
 
 #include <algorithm>
+#include <cassert>
 #include <cmath>
 
 namespace linnet::client {
@@ -14,24 +15,25 @@ int BitWidth(int64_t value) {
 
 }  // namespace
 
-LatencyHistogram::LatencyHistogram() : counts_(BucketOf(kMost) + 1) {}
+LatencyHistogram::LatencyHistogram(int bits) : bits_(bits), counts_(BucketOf(kMost) + 1) {}
 
 int64_t LatencyHistogram::ToMicros(absl::Duration value) {
   return std::clamp<int64_t>(absl::ToInt64Microseconds(value), 0, kMost);
 }
 
-// Values below 2^11 have a bucket each. From there on the highest 11 bits choose it: the place of
-// the first of them says how many low bits are dropped, and the other 10 are the place within.
-size_t LatencyHistogram::BucketOf(int64_t micros) {
-  const int dropped = std::max(0, BitWidth(micros) - (kHalfBits + 1));
-  return (static_cast<size_t>(dropped) << kHalfBits) + static_cast<size_t>(micros >> dropped);
+// Values below 2^(bits + 1) have a bucket each. From there on the highest bits
+// + 1 bits choose it: the place of the first of them says how many low bits are
+// dropped, the others are the place within.
+size_t LatencyHistogram::BucketOf(int64_t micros) const {
+  const int dropped = std::max(0, BitWidth(micros) - (bits_ + 1));
+  return (static_cast<size_t>(dropped) << bits_) + static_cast<size_t>(micros >> dropped);
 }
 
-int64_t LatencyHistogram::EndOf(size_t bucket) {
-  const int64_t half = int64_t{1} << kHalfBits;
+int64_t LatencyHistogram::EndOf(size_t bucket) const {
+  const int64_t half = int64_t{1} << bits_;
   const auto place = static_cast<int64_t>(bucket);
   if (place < 2 * half) return place;
-  const int64_t dropped = (place >> kHalfBits) - 1;
+  const int64_t dropped = (place >> bits_) - 1;
   return ((place - dropped * half + 1) << dropped) - 1;
 }
 
@@ -41,6 +43,16 @@ void LatencyHistogram::Record(absl::Duration value) {
   ++count_;
   max_ = std::max(max_, micros);
   sum_ += static_cast<double>(micros);
+}
+
+void LatencyHistogram::Add(const LatencyHistogram& other) {
+  assert(bits_ == other.bits_);
+  for (size_t bucket = 0; bucket < counts_.size(); ++bucket) {
+    counts_[bucket] += other.counts_[bucket];
+  }
+  count_ += other.count_;
+  max_ = std::max(max_, other.max_);
+  sum_ += other.sum_;
 }
 
 absl::Duration LatencyHistogram::mean() const {

@@ -1,5 +1,6 @@
 // The command `linnet-load`: RunLoadCli with the process around it.
-#include <cstdlib>
+#include <unistd.h>
+
 #include <iostream>
 #include <string>
 #include <vector>
@@ -9,8 +10,13 @@
 
 int main(int argc, char** argv) {
   linnet::client::SignalWatcher signals;
-  const char* server = std::getenv("LINNET_SERVER");
-  const linnet::client::LoadEnvironment environment = {
-      std::cout, std::cerr, server == nullptr ? "" : server, signals.token()};
+  linnet::client::Variables variables;
+  for (char** variable = environ; *variable != nullptr; ++variable) {
+    const std::string text = *variable;
+    const size_t equals = text.find('=');
+    if (equals != std::string::npos) variables[text.substr(0, equals)] = text.substr(equals + 1);
+  }
+  const linnet::client::LoadEnvironment environment = {std::cout, std::cerr, variables,
+                                                       signals.token(), isatty(STDERR_FILENO) == 1};
   return linnet::client::RunLoadCli(std::vector<std::string>(argv + 1, argv + argc), environment);
 }

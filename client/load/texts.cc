@@ -21,7 +21,10 @@ constexpr std::array<const char*, 24> kSyllables = {
 
 absl::StatusOr<std::vector<std::string>> ReadSentences(const std::string& file) {
   std::ifstream unused;
-  TextSource source({}, {file}, /*lines=*/true, unused);
+  Input input;
+  input.files = {file};
+  input.shape = Shape::kLines;
+  TextSource source(std::move(input), unused);
   std::vector<std::string> sentences;
   while (true) {
     absl::StatusOr<std::optional<Text>> text = source.Next();

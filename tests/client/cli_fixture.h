@@ -7,6 +7,7 @@
 
 #include "absl/synchronization/notification.h"
 #include "client/cli/cli.h"
+#include "client/cli/settings.h"
 #include "gtest/gtest.h"
 #include "tests/client/puppet_server.h"
 
@@ -29,8 +30,16 @@ class CliTest : public ::testing::Test {
 
   int Run(const std::vector<std::string>& arguments, std::istream& in, std::ostream& out) {
     std::ostringstream err_stream;
-    const Environment environment = {
-        in, out, err_stream, server_name_, in_is_terminal_, stop_.get_token(), out_is_terminal_};
+    Variables variables = variables_;
+    if (!server_name_.empty()) variables["LINNET_SERVER"] = server_name_;
+    const Environment environment = {in,
+                                     out,
+                                     err_stream,
+                                     variables,
+                                     in_is_terminal_,
+                                     stop_.get_token(),
+                                     out_is_terminal_,
+                                     err_is_terminal_};
     const int exit = RunCli(arguments, environment);
     err_ = err_stream.str();
     return exit;
@@ -51,6 +60,8 @@ class CliTest : public ::testing::Test {
   std::string server_name_ = server_.address();  // LINNET_SERVER
   bool in_is_terminal_ = false;
   bool out_is_terminal_ = false;
+  bool err_is_terminal_ = false;
+  Variables variables_;
   std::stop_source stop_;
   std::string out_;
   std::string err_;

@@ -35,8 +35,8 @@ class CliInputTest : public CliTest {
   const test::TemporaryFolder folder_;
 };
 
-TEST_F(CliInputTest, StandardInputIsOneTextWithItsWhiteSpace) {
-  EXPECT_EQ(Translate({}, "  One.\n\n\tTwo.  \n"), kExitOk);
+TEST_F(CliInputTest, ADocumentIsOneTextWithItsWhiteSpace) {
+  EXPECT_EQ(Translate({"--document"}, "  One.\n\n\tTwo.  \n"), kExitOk);
   EXPECT_THAT(Sent(), ElementsAre("  One.\n\n\tTwo.  "));
   EXPECT_EQ(out_, "[de]   One.\n\n\tTwo.  \n");
   EXPECT_THAT(err_, IsEmpty());
@@ -50,7 +50,7 @@ TEST_F(CliInputTest, OutputEndsInALineEndEvenIfTheInputDoesNot) {
 }
 
 TEST_F(CliInputTest, LinesAreAnsweredLineByLineAndBlankOnesAreKeptUnsent) {
-  EXPECT_EQ(Translate({"--lines"}, "One.\n\n  \t\nTwo.\r\n\r\nThree."), kExitOk);
+  EXPECT_EQ(Translate({}, "One.\n\n  \t\nTwo.\r\n\r\nThree."), kExitOk);
   EXPECT_THAT(Sent(), ElementsAre("One.", "Two.", "Three."));
   EXPECT_EQ(out_, "[de] One.\n\n  \t\n[de] Two.\r\n\r\n[de] Three.\n");
 }
@@ -100,14 +100,15 @@ TEST_F(CliInputTest, AnAnswerToALineStaysOneLine) {
   };
   EXPECT_EQ(Translate({"--lines"}, "a\nb\n"), kExitOk);
   EXPECT_EQ(out_, "two lines\ntwo lines\n");
-  EXPECT_EQ(Translate({}, "a\nb\n"), kExitOk);
+  EXPECT_EQ(Translate({"--document"}, "a\nb\n"), kExitOk);
   EXPECT_EQ(out_, "two\nlines\n");
 }
 
 TEST_F(CliInputTest, FilesAreTextsInTheirOrder) {
   const std::string first = File("first", "One.\nTwo.\n");
   const std::string second = File("second", "Three.");
-  EXPECT_EQ(Translate({"--file", first, "--file", "-", "--file", second}, "Input.\n"), kExitOk);
+  EXPECT_EQ(Translate({"--document", "--file", first, "--file", "-", "--file", second}, "Input.\n"),
+            kExitOk);
   EXPECT_THAT(Sent(), ElementsAre("One.\nTwo.", "Input.", "Three."));
   EXPECT_EQ(out_, "[de] One.\nTwo.\n[de] Input.\n[de] Three.\n");
   EXPECT_EQ(Translate({"--lines", "--file", first, "--file", second}), kExitOk);
@@ -132,7 +133,7 @@ TEST_F(CliInputTest, AFileThatCannotBeReadIsNamedWithTheCause) {
 TEST_F(CliInputTest, TextThatIsNotUtf8IsRefusedWithItsPlace) {
   EXPECT_EQ(Translate({"fine", "caf\xE9"}), kExitLocal);
   EXPECT_EQ(err_, "linnet: argument 2 is not UTF-8: byte 0xe9 at offset 3\n");
-  EXPECT_EQ(Translate({}, "abc\n\xFF\n"), kExitLocal);
+  EXPECT_EQ(Translate({"--document"}, "abc\n\xFF\n"), kExitLocal);
   EXPECT_EQ(err_, "linnet: standard input is not UTF-8: byte 0xff at offset 4\n");
 }
 

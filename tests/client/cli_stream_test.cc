@@ -90,7 +90,7 @@ TEST_F(CliStreamTest, APipeAndListsAreNotStreamed) {
   EXPECT_EQ(Watch(with("--n-best", "2"), "Yes."), kExitOk);
   EXPECT_EQ(Watch(with("--word-scores", ""), "Yes."), kExitOk);
   EXPECT_EQ(Watch(with("--json", ""), "Yes."), kExitOk);
-  EXPECT_EQ(Watch(with("--lines", ""), "Yes."), kExitOk);
+  EXPECT_EQ(Watch(to_german, "Yes."), kExitOk);
   out_is_terminal_ = false;
   EXPECT_EQ(Run(to_german, "Yes."), kExitOk);
   EXPECT_EQ(parts, 0);
@@ -135,7 +135,7 @@ TEST_F(CliStreamTest, AClosedTerminalEndsTheCall) {
   std::istringstream in;
   std::ostream closed(nullptr);
   EXPECT_EQ(Run(to_german_, in, closed), kExitLocal);
-  EXPECT_EQ(err_, "linnet: cannot write to standard output\n");
+  EXPECT_THAT(err_, StartsWith("linnet: cannot write the output"));
   EXPECT_THAT(out_, IsEmpty());
 }
 

@@ -1,4 +1,4 @@
-// What a load run is made of: arrivals, the histogram, the record of calls, the texts.
+// What a load run is made of: the histogram, the record of calls, the texts and the mix of calls.
 #include <algorithm>
 #include <cmath>
 #include <fstream>
@@ -8,10 +8,11 @@
 
 #include "absl/strings/str_split.h"
 #include "client/library/utf8.h"
-#include "client/load/arrivals.h"
 #include "client/load/histogram.h"
+#include "client/load/mix.h"
 #include "client/load/record.h"
 #include "client/load/texts.h"
+#include "client/load/timeline.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/support/status_matchers.h"
@@ -22,43 +23,6 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-
-std::vector<double> Times(ArrivalKind kind, double rate, uint64_t seed, int count) {
-  Arrivals arrivals(kind, rate, seed);
-  std::vector<double> times;
-  for (int i = 0; i < count; ++i) times.push_back(absl::ToDoubleSeconds(arrivals.Next()));
-  return times;
-}
-
-TEST(ArrivalsTest, AConstantRateHasEqualGapsThatDoNotDrift) {
-  const std::vector<double> times = Times(ArrivalKind::kConstant, 3, 1, 300001);
-  EXPECT_EQ(times[0], 0);
-  EXPECT_NEAR(times[1], 1.0 / 3, 1e-9);  // absl counts quarters of a nanosecond
-  EXPECT_NEAR(times[300000], 100000, 1e-9);
-}
-
-TEST(ArrivalsTest, PoissonGapsAreExponentialAndKnowNothingOfEachOther) {
-  const int count = 200000;
-  const std::vector<double> times = Times(ArrivalKind::kPoisson, 50, 7, count);
-  ASSERT_TRUE(std::is_sorted(times.begin(), times.end()));
-  std::vector<double> gaps = {times[0]};
-  for (int i = 1; i < count; ++i) gaps.push_back(times[i] - times[i - 1]);
-  // Quantiles of an exponential distribution of mean 1/50: -log(1 - q) / 50. Their standard
-  // deviation over 200000 gaps is below 0.5 % of the mean.
-  std::vector<double> sorted = gaps;
-  std::sort(sorted.begin(), sorted.end());
-  for (double q : {0.1, 0.5, 0.9, 0.99}) {
-    EXPECT_NEAR(sorted[static_cast<size_t>(q * count)] * 50, -std::log(1 - q), 0.05) << q;
-  }
-  double product = 0;
-  for (int i = 1; i < count; ++i) product += (gaps[i] * 50 - 1) * (gaps[i - 1] * 50 - 1);
-  EXPECT_NEAR(product / count, 0, 0.02);  // correlation of neighbours
-}
-
-TEST(ArrivalsTest, TheSameSeedGivesTheSameTimesAndAnotherOthers) {
-  EXPECT_EQ(Times(ArrivalKind::kPoisson, 9, 4, 100), Times(ArrivalKind::kPoisson, 9, 4, 100));
-  EXPECT_NE(Times(ArrivalKind::kPoisson, 9, 4, 100), Times(ArrivalKind::kPoisson, 9, 5, 100));
-}
 
 TEST(LatencyHistogramTest, PercentilesAreThoseOfASortedListWithinTheResolution) {
   std::mt19937_64 random(3);
@@ -76,7 +40,7 @@ TEST(LatencyHistogramTest, PercentilesAreThoseOfASortedListWithinTheResolution) 
       const int64_t exact = values[rank - 1];
       const int64_t found = absl::ToInt64Microseconds(histogram.Percentile(percent));
       EXPECT_GE(found, exact) << percent << " % of " << count;
-      EXPECT_LE(found, exact * (1 + LatencyHistogram::kResolution)) << percent << " % of " << count;
+      EXPECT_LE(found, exact * (1 + 1.0 / 1024)) << percent << " % of " << count;
     }
     EXPECT_EQ(absl::ToInt64Microseconds(histogram.max()), values.back());
     EXPECT_EQ(histogram.Percentile(100), histogram.max());
@@ -113,6 +77,25 @@ TEST(LatencyHistogramTest, KeepsWhatIsOutOfItsRangeAtItsEnds) {
   EXPECT_GT(histogram.max(), absl::Hours(24));
 }
 
+TEST(LatencyHistogramTest, ASumHasThePercentilesOfAllValues) {
+  std::mt19937_64 random(5);
+  for (int bits : {5, 10}) {
+    LatencyHistogram first(bits), second(bits), all(bits);
+    for (int i = 0; i < 5000; ++i) {
+      const absl::Duration value = absl::Microseconds(random() % 10000000);
+      (i % 3 == 0 ? first : second).Record(value);
+      all.Record(value);
+    }
+    first.Add(second);
+    EXPECT_EQ(first.count(), 5000);
+    EXPECT_EQ(first.max(), all.max());
+    EXPECT_EQ(first.mean(), all.mean());
+    for (double percent : {1.0, 50.0, 99.9}) {
+      EXPECT_EQ(first.Percentile(percent), all.Percentile(percent));
+    }
+  }
+}
+
 CallTimes At(int intended_ms, int sent_ms, int ended_ms) {
   return {absl::Milliseconds(intended_ms), absl::Milliseconds(sent_ms),
           absl::Milliseconds(ended_ms)};
@@ -129,10 +112,10 @@ TEST(LoadRecordTest, MeasuresFromTheIntendedTimeAndFromSending) {
 
 TEST(LoadRecordTest, CallsBelongToTheWindowInWhichTheyWereDueAnswersToThatInWhichTheyCame) {
   LoadRecord record(absl::Seconds(1), absl::Seconds(2));
-  record.Add(At(500, 500, 900), {absl::OkStatus(), 1, 10});     // warm-up, all of it
-  record.Add(At(900, 900, 1100), {absl::OkStatus(), 2, 20});    // answered in the window
-  record.Add(At(1500, 1500, 1600), {absl::OkStatus(), 3, 30});  // due and answered in it
-  record.Add(At(1900, 1900, 2100), {absl::OkStatus(), 4, 40});  // due in it
+  record.Add(At(500, 500, 900), {absl::OkStatus(), 1, 1, 10});     // warm-up, all of it
+  record.Add(At(900, 900, 1100), {absl::OkStatus(), 1, 2, 20});    // answered in the window
+  record.Add(At(1500, 1500, 1600), {absl::OkStatus(), 1, 3, 30});  // due and answered in it
+  record.Add(At(1900, 1900, 2100), {absl::OkStatus(), 1, 4, 40});  // due in it
   EXPECT_EQ(record.warm_up(), 2);
   EXPECT_EQ(record.measured(), 2);
   EXPECT_EQ(record.answered_in_window(), 2);
@@ -151,6 +134,173 @@ TEST(LoadRecordTest, CountsEachStatusByItselfAndKeepsTheFirstMessage) {
   EXPECT_EQ(busy.first_message, "full");
   EXPECT_EQ(record.answered_in_window(), 1);
   EXPECT_EQ(record.measured(), 3);
+}
+
+TEST(LoadRecordTest, CallsThatLeaveOnPurposeAreNeitherAnswersNorErrors) {
+  LoadRecord record(absl::ZeroDuration(), absl::Seconds(10));
+  record.Add(At(0, 0, 10), {});
+  record.Add(At(0, 0, 20), {.status = absl::CancelledError(""), .left = Departure::kCancel});
+  record.Add(At(0, 0, 30), {.status = absl::UnavailableError(""), .left = Departure::kDisconnect});
+  record.AddNotSent(absl::Seconds(9));
+  EXPECT_EQ(record.measured(), 1);
+  EXPECT_EQ(record.left(), 2);
+  EXPECT_EQ(record.left(Departure::kCancel), 1);
+  EXPECT_EQ(record.left(Departure::kDeadline), 0);
+  EXPECT_EQ(record.offered(), 4);
+}
+
+TEST(LoadRecordTest, WindowsThatFollowEachOtherShareOutAllCalls) {
+  std::mt19937_64 random(6);
+  LoadRecord whole(absl::Milliseconds(200), absl::Milliseconds(1000));
+  std::vector<LoadRecord> parts;
+  for (int begin = 200; begin < 1000; begin += 100) {
+    parts.emplace_back(absl::Milliseconds(begin), absl::Milliseconds(begin + 100));
+  }
+  for (int i = 0; i < 1000; ++i) {
+    const int intended = i, sent = intended + random() % 20;
+    const CallTimes times = At(intended, sent, sent + random() % 100);
+    const bool answered = random() % 5 > 0;
+    const CallOutcome outcome = {answered ? absl::OkStatus() : absl::UnavailableError("gone"), 1, 2,
+                                 3};
+    whole.Add(times, outcome);
+    for (LoadRecord& part : parts) part.Add(times, outcome);
+  }
+  int64_t measured = 0, answers = 0, tokens = 0, late = 0;
+  for (const LoadRecord& part : parts) {
+    EXPECT_EQ(part.measured(), 100);
+    measured += part.measured();
+    answers += part.answered_in_window();
+    tokens += part.target_tokens();
+    late += part.late();
+  }
+  EXPECT_EQ(measured, whole.measured());
+  EXPECT_EQ(answers, whole.answered_in_window());
+  EXPECT_EQ(tokens, whole.target_tokens());
+  EXPECT_EQ(late, whole.late());
+}
+
+TEST(LoadRecordTest, KindsOfCallsAreCountedApart) {
+  LoadRecord record(absl::ZeroDuration(), absl::Seconds(10));
+  record.Add(At(0, 0, 10), {absl::OkStatus(), 1, 2, 3, 0});
+  record.Add(At(0, 0, 50), {absl::OkStatus(), 1, 2, 30, 1});
+  record.Add(At(0, 0, 90), {.status = absl::UnavailableError("gone"), .kind = 1});
+  EXPECT_EQ(record.by_kind().at(0).latency.max(), absl::Milliseconds(10));
+  EXPECT_EQ(record.by_kind().at(1).latency.max(), absl::Milliseconds(50));
+  EXPECT_EQ(record.by_kind().at(1).calls, 2);
+  EXPECT_EQ(record.by_kind().at(1).answered, 1);
+  EXPECT_EQ(record.by_kind().at(1).target_tokens, 30);
+}
+
+TEST(TimelineTest, IntervalsWidenAsTheRunGrowsAndKeepEveryCall) {
+  Timeline timeline(absl::Seconds(1), absl::Milliseconds(100));
+  const int seconds = 100;
+  for (int ms = 0; ms < seconds * 1000; ms += 10) {
+    const bool answered = ms % 40 != 0;
+    timeline.Add(At(ms, ms, ms + 5),
+                 {.status = answered ? absl::OkStatus() : absl::UnavailableError("gone")});
+  }
+  timeline.AddNotSent(absl::Seconds(50));
+  EXPECT_EQ(timeline.interval(), absl::Milliseconds(800));  // 99 s in at most 240
+  int64_t due = 0, answered = 0, failed = 0, latencies = 0;
+  for (const Timeline::Interval& interval : timeline.intervals()) {
+    due += interval.due;
+    answered += interval.answered;
+    failed += interval.failed;
+    latencies += interval.latency.count();
+  }
+  EXPECT_EQ(due, 9901);  // those of the first second are not measured
+  EXPECT_EQ(answered, 7425);
+  EXPECT_EQ(failed, 2475);
+  EXPECT_EQ(latencies, 7425);
+}
+
+class MixTest : public ::testing::Test {
+ protected:
+  MixTest() {
+    defaults_.sentences = {"a default"};
+    defaults_.texts_name = "default";
+    defaults_.deadline = absl::Seconds(60);
+  }
+  absl::StatusOr<std::vector<CallKind>> Read(const std::string& text) {
+    const std::string path = folder_.path() / "mix";
+    std::ofstream(path) << text;
+    return ReadMix(path, defaults_, 1);
+  }
+
+  const test::TemporaryFolder folder_;
+  CallKind defaults_;
+};
+
+TEST_F(MixTest, ALineIsAKindWithEveryFieldOfTheRequest) {
+  const auto kinds = Read(
+      R"({"name": "short", "weight": 3, "translate": {"targetLanguageCode": "de", "options": {"beamSize": 2, "topK": 5}, "priority": "PRIORITY_BATCH"}}
+
+{"summarize": {"model": "m"}, "words": [2, 2], "texts": 4, "deadline": "5s"})");
+  ASSERT_TRUE(kinds.ok()) << kinds.status();
+  ASSERT_EQ(kinds->size(), 2);
+  const CallKind& first = kinds->at(0);
+  EXPECT_EQ(first.name, "short");
+  EXPECT_EQ(first.weight, 3);
+  EXPECT_EQ(std::get<v1::TranslateRequest>(first.request).options().top_k(), 5);
+  EXPECT_EQ(std::get<v1::TranslateRequest>(first.request).priority(), v1::PRIORITY_BATCH);
+  EXPECT_THAT(first.sentences, ElementsAre("a default"));
+  EXPECT_EQ(first.deadline, absl::Seconds(60));
+  const CallKind& second = kinds->at(1);
+  EXPECT_EQ(second.name, "line 3");
+  EXPECT_EQ(std::get<v1::SummarizeRequest>(second.request).model(), "m");
+  EXPECT_EQ(second.texts, 4);
+  EXPECT_EQ(second.deadline, absl::Seconds(5));
+  for (const std::string& sentence : second.sentences) {
+    EXPECT_EQ(std::count(sentence.begin(), sentence.end(), ' '), 1);
+  }
+}
+
+TEST_F(MixTest, WhatALineCannotSayIsRefusedWithTheLine) {
+  const std::vector<std::pair<std::string, std::string>> refused = {
+      {"", "no line with a call"},
+      {"translate", "line 1"},
+      {"[]", "no JSON object"},
+      {"{}", "one of \"translate\" and \"summarize\""},
+      {R"({"translate": {}, "summarize": {}})", "one of"},
+      {R"({"translate": {}})"
+       "\n"
+       R"({"translate": {"bream": 3}})",
+       "line 2"},
+      {R"({"translate": {"contents": ["a"]}})", "contents come from"},
+      {R"({"translate": {}, "wieght": 3})", "\"wieght\" is none of"},
+      {R"({"translate": {}, "weight": 0})", "\"weight\" is not above 0"},
+      {R"({"translate": {}, "weight": "3"})", "line 1"},
+      {R"({"translate": {}, "texts": 0})", "\"texts\""},
+      {R"({"translate": {}, "words": [5, 3]})", "the least and the most"},
+      {R"({"translate": {}, "words": [1, 3], "file": "x"})", "exclude each other"},
+      {R"({"translate": {}, "file": "/nowhere"})", "/nowhere"},
+      {R"({"translate": {}, "deadline": "soon"})", "\"soon\" is no duration"},
+  };
+  for (const auto& [text, message] : refused) {
+    EXPECT_THAT(Read(text).status().message(), HasSubstr(message)) << text;
+  }
+}
+
+TEST_F(MixTest, KindsAreDrawnByTheirWeightsTheSameWayForTheSameSeed) {
+  std::vector<CallKind> kinds(3, defaults_);
+  kinds[0].weight = 5;
+  kinds[1].weight = 1;
+  kinds[2].weight = 4;
+  std::vector<int> counts(3);
+  int after_itself = 0;
+  for (int i = 0; i < 100000; ++i) {
+    ++counts[PickKind(kinds, 9, i)];
+    after_itself += PickKind(kinds, 9, i) == PickKind(kinds, 9, i + 1) ? 1 : 0;
+    ASSERT_EQ(PickKind(kinds, 9, i), PickKind(kinds, 9, i));
+  }
+  // Five standard deviations of a binomial count are at most 800.
+  EXPECT_NEAR(counts[0], 50000, 800);
+  EXPECT_NEAR(counts[1], 10000, 800);
+  EXPECT_NEAR(counts[2], 40000, 800);
+  EXPECT_NEAR(after_itself, 42000, 1000);  // .25 + .01 + .16: a call tells nothing of the next one
+  int same = 0;
+  for (int i = 0; i < 10000; ++i) same += PickKind(kinds, 1, i) == PickKind(kinds, 2, i) ? 1 : 0;
+  EXPECT_NEAR(same, 4200, 300) << "another seed draws others";
 }
 
 TEST(LoadTextsTest, MadeUpSentencesHaveTheLengthsAskedForAndComeAgainWithTheSeed) {

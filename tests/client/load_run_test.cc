@@ -26,7 +26,7 @@ int64_t Accounted(const LoadRecord& record) {
 LoadPlan Constant(double rate, absl::Duration duration) {
   LoadPlan plan;
   plan.arrivals = ArrivalKind::kConstant;
-  plan.calls_per_second = rate;
+  plan.schedule = RateSchedule::Constant(rate);
   plan.duration = duration;
   return plan;
 }
@@ -67,7 +67,7 @@ TEST(LoadRunTest, EveryOutcomeIsCountedUnderItsStatus) {
                                       if (index % 3 == 0) return {absl::UnavailableError("gone")};
                                       if (index % 3 == 1)
                                         return {absl::DeadlineExceededError("late")};
-                                      return {absl::OkStatus(), 1, 2};
+                                      return {absl::OkStatus(), 1, 1, 2};
                                     },
                                     {});
   for (const auto& [code, status] : result.record.by_status()) {
@@ -143,6 +143,75 @@ TEST(LoadRunTest, CallsOfTheWarmUpAreMadeAndNotMeasured) {
   const LoadResult result = RunLoad(plan, [](int64_t, int) -> CallOutcome { return {}; }, {});
   EXPECT_EQ(result.record.warm_up(), 50);
   EXPECT_EQ(result.record.measured(), 50);
+}
+
+TEST(LoadRunTest, TheStepsOfAScheduleAreReportedOneByOne) {
+  LoadPlan plan;
+  plan.arrivals = ArrivalKind::kConstant;
+  plan.schedule = RateSchedule::Parse("100:200ms,400:200ms,0..400:400ms").value();
+  plan.duration = plan.schedule.length();
+  plan.warm_up = absl::Milliseconds(100);
+  const LoadResult result = RunLoad(plan, [](int64_t, int) -> CallOutcome { return {}; }, {});
+  EXPECT_EQ(result.record.warm_up(), 10);
+  ASSERT_EQ(result.parts.size(), 10);  // two steps, and a ramp in eight
+  EXPECT_EQ(result.parts[0].measured(), 20);
+  EXPECT_NEAR(result.parts[1].measured(), 80, 1);
+  int64_t last = 0, sum = 0;
+  for (const LoadRecord& part : result.parts) sum += part.offered();
+  for (size_t i = 2; i < 10; ++i) {
+    EXPECT_EQ(result.parts[i].window(), absl::Milliseconds(50));
+    EXPECT_GT(result.parts[i].offered(), last);
+    last = result.parts[i].offered();
+  }
+  EXPECT_EQ(sum, result.record.offered());
+  EXPECT_NEAR(sum, 180, 1);
+}
+
+TEST(LoadRunTest, ARunGivesUpWhenMoreCallsAreBadThanMayBe) {
+  LoadPlan plan = Constant(500, absl::Hours(1));
+  plan.give_up = GiveUp{absl::Seconds(30), 20};
+  const LoadResult result = RunLoad(plan,
+                                    [](int64_t index, int) -> CallOutcome {
+                                      if (index % 2 == 0) return {absl::UnavailableError("gone")};
+                                      return {};
+                                    },
+                                    {});
+  EXPECT_TRUE(result.gave_up);
+  EXPECT_FALSE(result.stopped);
+  EXPECT_GE(result.record.by_status().at(absl::StatusCode::kUnavailable).from_sent.count(), 21);
+  EXPECT_LT(result.record.window(), absl::Minutes(30));
+}
+
+TEST(LoadRunTest, CallsThatLeaveDoNotMakeARunGiveUp) {
+  LoadPlan plan = Constant(1000, absl::Milliseconds(200));
+  plan.give_up = GiveUp{absl::Seconds(30), 0};
+  const LoadResult result =
+      RunLoad(plan,
+              [](int64_t, int) -> CallOutcome {
+                return {.status = absl::CancelledError("left"), .left = Departure::kCancel};
+              },
+              {});
+  EXPECT_FALSE(result.gave_up);
+  EXPECT_EQ(result.record.left(), 200);
+}
+
+TEST(LoadRunTest, TellsEveryCallAndHowItGoes) {
+  LoadPlan plan = Constant(100, absl::Hours(1));
+  plan.most_calls = 200;
+  int calls = 0;
+  plan.on_call = [&calls](const CallTimes& times, const CallOutcome& outcome) {
+    ++calls;
+    EXPECT_LE(times.intended, times.ended);
+    EXPECT_TRUE(outcome.status.ok());
+  };
+  std::vector<LoadProgress> progress;
+  plan.on_progress = [&progress](const LoadProgress& now) { progress.push_back(now); };
+  RunLoad(plan, [](int64_t, int) -> CallOutcome { return {}; }, {});
+  EXPECT_EQ(calls, 200);
+  ASSERT_FALSE(progress.empty());  // the last call is due two seconds after the first
+  int64_t answered = 0;
+  for (const LoadProgress& now : progress) answered += now.answered;
+  EXPECT_EQ(answered, progress.back().ended) << "each is told once";
 }
 
 TEST(LoadRunTest, AStopEndsTheRunWithWhatItHas) {

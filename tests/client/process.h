@@ -3,10 +3,12 @@
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -65,10 +67,15 @@ class Process {
   }
   void Signal(int signal) { EXPECT_EQ(kill(pid_, signal), 0); }
 
+  // The most memory that it ever had, of what is really there; once it has ended.
+  int64_t max_bytes() const { return max_bytes_; }
+
   // The exit status, or minus the signal that ended it.
   int Wait() {
     int status = 0;
-    EXPECT_EQ(waitpid(pid_, &status, 0), pid_);
+    rusage used = {};
+    EXPECT_EQ(wait4(pid_, &status, 0, &used), pid_);
+    max_bytes_ = int64_t{used.ru_maxrss} << 10;
     pid_ = 0;
     return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
   }
@@ -76,6 +83,7 @@ class Process {
  private:
   std::array<int, 2> in_ = {-1, -1}, out_ = {-1, -1};
   pid_t pid_ = 0;
+  int64_t max_bytes_ = 0;
 };
 
 }  // namespace linnet::client

@@ -2,6 +2,7 @@
 #include <signal.h>
 
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "absl/synchronization/notification.h"
@@ -17,7 +18,8 @@ namespace {
 
 class ProcessTest : public ::testing::Test {
  protected:
-  const std::vector<std::string> kLines = {"translate", "--from", "en", "--to", "de", "--lines"};
+  const std::vector<std::string> kTranslate = {"translate", "--from", "en",
+                                               "--to",      "de",     "--lines"};
   absl::Notification arrived_, released_;
   PuppetServer server_;
 };
@@ -29,7 +31,7 @@ TEST_F(ProcessTest, ReadsItsServerFromTheEnvironment) {
 }
 
 TEST_F(ProcessTest, AnswersALineWhileThePipeIsOpen) {
-  Process process(LINNET_EXECUTABLE, kLines, server_.address());
+  Process process(LINNET_EXECUTABLE, kTranslate, server_.address());
   process.Write("one\n");
   EXPECT_EQ(process.Read(), "[de] one\n");
   process.Write("two\n");
@@ -40,7 +42,7 @@ TEST_F(ProcessTest, AnswersALineWhileThePipeIsOpen) {
 }
 
 TEST_F(ProcessTest, AnInterruptEndsReading) {
-  Process process(LINNET_EXECUTABLE, kLines, server_.address());
+  Process process(LINNET_EXECUTABLE, kTranslate, server_.address());
   process.Write("one\n");
   EXPECT_EQ(process.Read(), "[de] one\n");
   process.Signal(SIGINT);
@@ -54,12 +56,39 @@ TEST_F(ProcessTest, AnInterruptCancelsTheCallUnderWay) {
     released_.Notify();
     return grpc::Status::OK;
   };
-  Process process(LINNET_EXECUTABLE, kLines, server_.address());
+  Process process(LINNET_EXECUTABLE, kTranslate, server_.address());
   process.Write("one\n");
   arrived_.WaitForNotification();
   process.Signal(SIGINT);
   EXPECT_EQ(process.Wait(), kExitCode + 1);
   EXPECT_TRUE(released_.WaitForNotificationWithTimeout(absl::Seconds(20)));
+}
+
+TEST_F(ProcessTest, AFileOfAnySizeNeedsNoMoreMemory) {
+  server_.on_translate = [](auto&, const v1::TranslateRequest& request,
+                            v1::TranslateResponse& response) {
+    for (int i = 0; i < request.contents_size(); ++i) response.add_translations()->set_text("ja");
+    return grpc::Status::OK;
+  };
+  const std::string line = std::string(2047, 'x') + "\n";
+  std::vector<int64_t> most;
+  for (const int64_t lines : {8 << 10, 64 << 10}) {  // 16 MB and 128 MB
+    Process process(LINNET_EXECUTABLE, kTranslate, server_.address());
+    std::thread writer([&] {
+      for (int64_t i = 0; i < lines; ++i) process.Write(line);
+      process.CloseInput();
+    });
+    int64_t bytes = 0;
+    for (std::string read = process.Read(); !read.empty(); read = process.Read()) {
+      bytes += read.size();
+    }
+    writer.join();
+    EXPECT_EQ(process.Wait(), kExitOk);
+    EXPECT_EQ(bytes, 3 * lines);
+    most.push_back(process.max_bytes());
+  }
+  // The allocator keeps a few MB for each of gRPC's threads, now more and now fewer.
+  EXPECT_LT(most[1], most[0] + (24 << 20));
 }
 
 }  // namespace

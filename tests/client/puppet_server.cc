@@ -32,6 +32,7 @@ PuppetServer::PuppetServer(const std::string& address) {
   server_ = builder.BuildAndStart();
   EXPECT_NE(server_, nullptr);
   address_ = absl::StrCat("127.0.0.1:", port);
+  SetServing(v1::TextService::service_full_name(), true);
 }
 
 PuppetServer::~PuppetServer() { server_->Shutdown(std::chrono::system_clock::now()); }
@@ -60,11 +61,21 @@ std::vector<std::string> PuppetServer::request_ids() const {
   return request_ids_;
 }
 
+std::vector<std::string> PuppetServer::authorizations() const {
+  absl::MutexLock lock(&mu_);
+  return authorizations_;
+}
+
+int64_t PuppetServer::lines_read() const { return lines_read_; }
+
 void PuppetServer::Remember(const grpc::ServerContext& context) {
-  const auto found = context.client_metadata().find("x-request-id");
-  request_ids_.emplace_back(found == context.client_metadata().end()
-                                ? ""
-                                : std::string(found->second.data(), found->second.size()));
+  const auto header = [&context](const char* name) -> std::string {
+    const auto found = context.client_metadata().find(name);
+    if (found == context.client_metadata().end()) return "";
+    return {found->second.data(), found->second.size()};
+  };
+  request_ids_.push_back(header("x-request-id"));
+  authorizations_.push_back(header("authorization"));
 }
 
 template <typename Message, typename Response, typename Answers>
@@ -107,6 +118,55 @@ grpc::Status PuppetServer::StreamSummarize(
   const grpc::Status status = Summarize(context, &request->request(), &response);
   if (!status.ok()) return status;
   return SendParts(context, response, response.summaries(), writer);
+}
+
+template <typename Lines, typename Result, typename Answer>
+grpc::Status PuppetServer::AnswerLines(grpc::ServerContext* context,
+                                       grpc::ServerReaderWriter<Result, Lines>* stream,
+                                       Answer answer) {
+  {
+    absl::MutexLock lock(&mu_);
+    Remember(*context);
+  }
+  Lines message;
+  if (!stream->Read(&message) || !message.has_settings() || !message.keep_order()) {
+    return {grpc::StatusCode::INVALID_ARGUMENT, "the first message has no settings"};
+  }
+  const auto settings = message.settings();
+  do {
+    for (const v1::DocumentLine& line : message.lines()) {
+      ++lines_read_;
+      Result result;
+      result.set_sequence_id(line.sequence_id());
+      const grpc::Status status = on_line ? on_line(*context, line) : grpc::Status::OK;
+      if (status.ok()) {
+        answer(settings, line, result.mutable_response());
+      } else {
+        result.mutable_error()->ParseFromString(status.error_details());
+        result.mutable_error()->set_code(status.error_code());
+        result.mutable_error()->set_message(status.error_message());
+      }
+      if (!stream->Write(result)) return {grpc::StatusCode::CANCELLED, ""};
+    }
+  } while (stream->Read(&message));
+  return grpc::Status::OK;
+}
+
+grpc::Status PuppetServer::TranslateDocument(
+    grpc::ServerContext* context,
+    grpc::ServerReaderWriter<v1::TranslateDocumentResponse, v1::TranslateDocumentRequest>* stream) {
+  return AnswerLines(context, stream, [](const auto& settings, const auto& line, auto* response) {
+    const std::string mark = absl::StrCat("[", settings.target_language_code(), "] ");
+    Fill(*response->add_translations(), mark, line.text());
+  });
+}
+
+grpc::Status PuppetServer::SummarizeDocument(
+    grpc::ServerContext* context,
+    grpc::ServerReaderWriter<v1::SummarizeDocumentResponse, v1::SummarizeDocumentRequest>* stream) {
+  return AnswerLines(context, stream, [](const auto&, const auto& line, auto* response) {
+    Fill(*response->add_summaries(), "[sum] ", line.text());
+  });
 }
 
 grpc::Status PuppetServer::Score(grpc::ServerContext* context, const v1::ScoreRequest* request,

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <string>
@@ -22,6 +23,7 @@ class PuppetServer final : public v1::TextService::Service {
   using Handler =
       std::function<grpc::Status(grpc::ServerContext&, const Request&, Response& response)>;
 
+  // Its health, and TextService's, is SERVING.
   explicit PuppetServer(const std::string& address = "127.0.0.1:0");
   ~PuppetServer() override;
 
@@ -36,6 +38,9 @@ class PuppetServer final : public v1::TextService::Service {
   // Called behind each part that was sent, with the number of those so far: what it returns ends
   // the stream, unless it is OK.
   std::function<grpc::Status(grpc::ServerContext&, int parts)> after_part;
+  // What becomes of a line of a document: its error, or OK for an answer as above. Without it,
+  // every line is answered.
+  std::function<grpc::Status(grpc::ServerContext&, const v1::DocumentLine&)> on_line;
   v1::ListModelsResponse models;
 
   void SetServing(const std::string& service, bool serving);
@@ -45,6 +50,9 @@ class PuppetServer final : public v1::TextService::Service {
   std::vector<v1::ScoreRequest> score_requests() const;
   // x-request-id of each call of TextService, empty where it was not sent.
   std::vector<std::string> request_ids() const;
+  // The header `authorization`, likewise.
+  std::vector<std::string> authorizations() const;
+  int64_t lines_read() const;  // of documents
 
  private:
   grpc::Status Translate(grpc::ServerContext* context, const v1::TranslateRequest* request,
@@ -57,6 +65,17 @@ class PuppetServer final : public v1::TextService::Service {
   grpc::Status StreamSummarize(grpc::ServerContext* context,
                                const v1::StreamSummarizeRequest* request,
                                grpc::ServerWriter<v1::StreamSummarizeResponse>* writer) override;
+  template <typename Lines, typename Result, typename Answer>
+  grpc::Status AnswerLines(grpc::ServerContext* context,
+                           grpc::ServerReaderWriter<Result, Lines>* stream, Answer answer);
+  grpc::Status TranslateDocument(
+      grpc::ServerContext* context,
+      grpc::ServerReaderWriter<v1::TranslateDocumentResponse, v1::TranslateDocumentRequest>* stream)
+      override;
+  grpc::Status SummarizeDocument(
+      grpc::ServerContext* context,
+      grpc::ServerReaderWriter<v1::SummarizeDocumentResponse, v1::SummarizeDocumentRequest>* stream)
+      override;
   grpc::Status Score(grpc::ServerContext* context, const v1::ScoreRequest* request,
                      v1::ScoreResponse* response) override;
   grpc::Status DetectLanguage(grpc::ServerContext* context,
@@ -78,6 +97,8 @@ class PuppetServer final : public v1::TextService::Service {
   std::vector<v1::SummarizeRequest> summarize_requests_ ABSL_GUARDED_BY(mu_);
   std::vector<v1::ScoreRequest> score_requests_ ABSL_GUARDED_BY(mu_);
   std::vector<std::string> request_ids_ ABSL_GUARDED_BY(mu_);
+  std::vector<std::string> authorizations_ ABSL_GUARDED_BY(mu_);
+  std::atomic<int64_t> lines_read_ = 0;
   std::string address_;
   std::unique_ptr<grpc::Server> server_;
 };

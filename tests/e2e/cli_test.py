@@ -134,3 +134,19 @@ def test_a_terminal_shows_in_the_end_what_a_pipe_gets(linnet, linnet_binary, ser
     status, screen = on_a_terminal([str(linnet_binary), *command, *limit, *texts], server.grpc)
     assert status == 0
     assert screen == piped.stdout
+
+
+def test_each_word_is_shown_with_those_that_it_comes_from(linnet, server):
+    text = "A bird sings."
+    answer = server.translate(text, alignments=True).translations[0]
+    done = linnet("translate", "--to", "de", "--alignments", text)
+    assert done.returncode == 0, done.stderr
+    said, *lines = done.stdout.splitlines()
+    assert said == answer.text
+    links = answer.segments[0].links
+    assert len(lines) == len({link.target_begin for link in links}) > 0
+    first = links[0]
+    target = answer.text.encode()[first.target_begin : first.target_end].decode()
+    source = text[first.source_begin : first.source_end]
+    assert lines[0].split("  ")[1] == target
+    assert f"  {source} {100 * first.weight:.0f}%" in lines[0]

@@ -120,6 +120,7 @@ class Api:
 def api(tmp_path_factory) -> Api:
     out = tmp_path_factory.mktemp("proto") / "set.pb"
     protos = [
+        "linnet/v1/admin_service.proto",
         "linnet/v1/text_service.proto",
         "google/rpc/error_details.proto",
         "google/rpc/status.proto",
@@ -141,9 +142,11 @@ class Running:
     """A server under way: call it, scrape it, stop it."""
 
     def __init__(self, process: subprocess.Popen, ready: str, api: Api):
-        match = re.fullmatch(r"ready grpc=(\S+:\d+) metrics=(\S+:\d+)\n", ready)
+        match = re.fullmatch(
+            r"ready grpc=(\S+:\d+) metrics=(\S+:\d+)(?: admin=(\S+:\d+))?\n", ready
+        )
         assert match, f"not the line that scripts wait for: {ready!r}"
-        self.grpc, self.metrics = match.groups()
+        self.grpc, self.metrics, self.admin = match.groups()
         self.process = process
         self.api = api
         self.channel = grpc.insecure_channel(self.grpc, options=[("grpc.enable_retries", 0)])
@@ -237,8 +240,8 @@ def start(server_binary, bundles, api, tmp_path_factory):
     """start("--rows", "8") → Running, on free ports. Whatever still runs at the end is killed."""
     processes = []
 
-    def start_server(*flags: str, models: Path = bundles) -> Running:
-        log = tmp_path_factory.mktemp("log") / "stderr"
+    def start_server(*flags: str, models: Path = bundles, log: Path | None = None) -> Running:
+        log = log or tmp_path_factory.mktemp("log") / "stderr"
         command = [str(server_binary), "--models", str(models), "--threads", "1", *flags]
         for address in ("--listen", "--metrics-listen"):
             if address not in flags:

@@ -129,6 +129,26 @@ def test_tokens_say_who_may_call_and_are_read_again(start, tokens):
     assert server.stop() == 0
 
 
+def test_what_grpc_tells_of_itself_can_be_switched(start, server):
+    def told(server, path: str, message: bytes) -> str:
+        info = server.channel.stream_stream(path) if "Info" in path else None
+        try:
+            if info is None:
+                server.channel.unary_unary(path)(message, timeout=20)
+            else:
+                next(iter(info(iter([message]), timeout=20)))
+        except grpc.RpcError as error:
+            return error.code().name
+        return "OK"
+
+    reflection = "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo", b"\x3a\x00"
+    channelz = "/grpc.channelz.v1.Channelz/GetServers", b""
+    assert (told(server, *reflection), told(server, *channelz)) == ("OK", "UNIMPLEMENTED")
+    other = start("--reflection", "false", "--channelz", "true")
+    assert (told(other, *reflection), told(other, *channelz)) == ("UNIMPLEMENTED", "OK")
+    assert other.stop() == 0
+
+
 def test_tokens_do_not_go_over_a_network_in_plain_text(run_server, bundles, tokens):
     status, _, stderr = run_server(
         *("--models", str(bundles / "en-de"), "--tokens", str(tokens)),

@@ -1,0 +1,38 @@
+#include "client/cli/connection_flags.h"
+
+#include <string>
+
+#include "absl/time/time.h"
+#include "client/cli/duration_flag.h"
+
+namespace linnet::client {
+
+void AddConnectionFlags(CLI::App* command, ClientOptions* options) {
+  const auto add = [command](const char* flag, std::string* to, const char* type,
+                             const char* about) {
+    return command->add_option(flag, *to, about)->type_name(type)->take_last()->group("Connection");
+  };
+  add("--server", &options->server, "HOST:PORT",
+      "the server; dns:///HOST:PORT, or IP:PORT,IP:PORT,…, for several that take turns")
+      ->capture_default_str();
+  command->add_flag("--tls", options->tls.enabled, "encrypt the connection")->group("Connection");
+  add("--tls-ca", &options->tls.ca_file, "FILE",
+      "who may vouch for the server, PEM; without it, whom the system trusts");
+  add("--tls-cert", &options->tls.certificate_file, "FILE",
+      "certificate, PEM, for a server that asks who calls");
+  add("--tls-key", &options->tls.key_file, "FILE", "its key");
+  add("--tls-server-name", &options->tls.server_name, "NAME",
+      "name in the server's certificate, where that is not its host");
+  add("--token-file", &options->token_file, "FILE", "token that goes with each call");
+  const auto add_duration = [command](const char* flag, absl::Duration* to, const char* about) {
+    const auto set = [=](const std::string& text) { *to = ParseDuration(flag, text); };
+    command->add_option_function<std::string>(flag, set, about)
+        ->type_name("TIME")
+        ->take_last()
+        ->group("Connection");
+  };
+  add_duration("--timeout", &options->timeout, "for each call, its retries included [60s]");
+  add_duration("--wait", &options->wait, "for a server that is just starting [0]");
+}
+
+}  // namespace linnet::client

@@ -1,0 +1,21 @@
+// Objects of JSON, one a line, of which a command reads one member and to which it adds others.
+#pragma once
+
+#include <string>
+
+#include "absl/status/statusor.h"
+
+namespace linnet::client {
+
+// The string "text" of an object. INVALID_ARGUMENT if `record` is no object, has no such string, or
+// has a member `result_key` already.
+absl::StatusOr<std::string> TextOfRecord(const std::string& record, const std::string& result_key);
+
+// `text` as JSON.
+std::string JsonString(const std::string& text);
+
+// `record`, which TextOfRecord has accepted, with one more member at its end; not a byte of the
+// rest changes. `json` is the member's value.
+std::string WithMember(const std::string& record, const std::string& key, const std::string& json);
+
+}  // namespace linnet::client

@@ -1,0 +1,163 @@
+#include "client/library/connection.h"
+
+#include <chrono>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "client/library/channel.h"
+
+namespace linnet::client {
+namespace {
+
+// gRPC tells the whole story of a connection that failed; what the system said of it comes last.
+absl::string_view Cause(absl::string_view message) {
+  for (const absl::string_view story : {"Failed to connect to remote host: ",
+                                        "connections to all backends failing; last error: "}) {
+    const size_t begin = message.rfind(story);
+    if (begin != absl::string_view::npos) message = message.substr(begin + story.size());
+  }
+  return message;
+}
+
+}  // namespace
+
+CallContext::CallContext(const Cancellation& client, const CallOptions& options)
+    : client_(client), own_(options.cancellation), timeout_(options.timeout) {
+  begun_ = client_.state()->Add(&grpc_) && (!own_.has_value() || own_->state()->Add(&grpc_));
+}
+
+CallContext::~CallContext() {
+  client_.state()->Remove(&grpc_);
+  if (own_.has_value()) own_->state()->Remove(&grpc_);
+}
+
+bool CallContext::cancelled() const {
+  return client_.state()->cancelled() || (own_.has_value() && own_->state()->cancelled());
+}
+
+Connection::Connection(const ClientOptions& options, std::unique_ptr<TokenFile> token)
+    : options_(options),
+      token_(std::move(token)),
+      channel_(MakeChannel(options)),
+      health_channel_(IsBalanced(options) ? MakeHealthChannel(options) : channel_),
+      text_(v1::TextService::NewStub(channel_)),
+      admin_(v1::AdminService::NewStub(channel_)),
+      health_(grpc::health::v1::Health::NewStub(health_channel_)) {}
+
+Connection::~Connection() {
+  absl::MutexLock lock(&mu_);
+  if (under_way_ == 0) return;
+  Cancel();
+  const auto all_ended = [this]() ABSL_SHARED_LOCKS_REQUIRED(mu_) { return under_way_ == 0; };
+  mu_.Await(absl::Condition(&all_ended));
+}
+
+absl::Status Connection::CheckRequest(const google::protobuf::Message& request,
+                                      const CallOptions& options) const {
+  absl::Status status = CheckStrings(request);
+  status.Update(CheckRequestId(options.request_id));
+  return status;
+}
+
+void Connection::Prepare(const CallOptions& options, absl::Duration timeout,
+                         grpc::ClientContext* context) {
+  if (timeout != absl::InfiniteDuration()) {
+    context->set_deadline(std::chrono::system_clock::now() + absl::ToChronoMicroseconds(timeout));
+  }
+  if (token_ != nullptr) context->AddMetadata("authorization", "Bearer " + token_->Token());
+  if (!options.request_id.empty()) context->AddMetadata("x-request-id", options.request_id);
+}
+
+// Says of errors that gRPC made on this side what they mean, with the server and the way out.
+absl::Status Connection::Explain(const CallContext& context, const grpc::Status& grpc) const {
+  const absl::Duration timeout = context.timeout().value_or(options_.timeout);
+  absl::Status status = FromGrpc(grpc);
+  if (absl::IsCancelled(status) && context.cancelled()) return absl::CancelledError("cancelled");
+  if (status.ok() || HasDetails(status)) return status;
+  switch (status.code()) {
+    case absl::StatusCode::kUnavailable:
+      // What round_robin and the health watch below it say of servers that are there.
+      if (absl::StrContains(status.message(), "backend unhealthy")) {
+        return absl::UnavailableError(absl::StrCat(
+            options_.server, " takes no calls now (its health says so): try again later"));
+      }
+      return absl::UnavailableError(absl::StrCat(
+          "cannot reach ", options_.server, ": ", Cause(status.message()),
+          UsesTls(options_.tls)
+              ? "; is it there, with TLS and a certificate for its name that is trusted here?"
+              : "; is a Linnet server running there, and without TLS?"));
+    case absl::StatusCode::kDeadlineExceeded:
+      return absl::DeadlineExceededError(absl::StrCat("no answer from ", options_.server,
+                                                      " within ", absl::FormatDuration(timeout),
+                                                      ": allow more time or send less text"));
+    case absl::StatusCode::kUnimplemented:
+      return absl::UnimplementedError(absl::StrCat(
+          options_.server, " is not a Linnet server of this version: ",
+          status.message().empty() ? "it does not know the method" : status.message()));
+    default:
+      return status;
+  }
+}
+
+absl::Status Connection::Reached(const absl::Status& health) {
+  // A server that does not serve says so to the call as well.
+  reached_ = reached_ || !(absl::IsUnavailable(health) || absl::IsDeadlineExceeded(health) ||
+                           absl::IsCancelled(health));
+  return reached_ ? absl::OkStatus() : health;
+}
+
+absl::Status Connection::Reach(const CallOptions& options) {
+  if (reached_) return absl::OkStatus();
+  HealthResponse ignored;
+  return Reached(Check(options, "", &ignored));
+}
+
+Connection::Contact Connection::FirstContact() const {
+  if (options_.wait > absl::ZeroDuration()) return {options_.wait, true};
+  return {options_.timeout, false};
+}
+
+absl::Status Connection::Check(const CallOptions& options, const std::string& service,
+                               HealthResponse* response) {
+  HealthRequest request;
+  request.set_service(service);
+  const auto check = [&](Contact contact) -> absl::Status {
+    CallContext context(cancellation_, options);
+    Prepare(options, contact.timeout, &context.grpc());
+    context.grpc().set_wait_for_ready(contact.wait_for_ready);
+    if (!context.begun()) return absl::CancelledError("cancelled before the call");
+    return Explain(context, health_->Check(&context.grpc(), request, response));
+  };
+  const Contact first = reached_ ? Contact{options_.timeout, false} : FirstContact();
+  absl::Status status = check(first);
+  // A call that has waited in vain does not know why.
+  if (first.wait_for_ready && absl::IsDeadlineExceeded(status)) {
+    status = check({options_.timeout, false});
+  }
+  (void)Reached(status);
+  return status;
+}
+
+void Connection::ReachAsync(const CallOptions& options, Contact contact,
+                            std::function<void(absl::Status)> then) {
+  struct Probe {
+    CallContext context;
+    HealthRequest request;
+    HealthResponse response;
+  };
+  auto probe = std::shared_ptr<Probe>(new Probe{{cancellation_, options}, {}, {}});
+  Prepare(options, contact.timeout, &probe->context.grpc());
+  probe->context.grpc().set_wait_for_ready(contact.wait_for_ready);
+  if (!probe->context.begun()) return then(absl::CancelledError("cancelled before the call"));
+  health_->async()->Check(&probe->context.grpc(), &probe->request, &probe->response,
+                          [this, probe, options, contact, then](grpc::Status answer) {
+                            const absl::Status status = Explain(probe->context, answer);
+                            if (contact.wait_for_ready && absl::IsDeadlineExceeded(status)) {
+                              return ReachAsync(options, {options_.timeout, false}, then);
+                            }
+                            then(Reached(status));
+                          });
+}
+
+}  // namespace linnet::client

@@ -1,0 +1,138 @@
+#pragma once
+
+#include <atomic>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/clock.h"
+#include "client/library/client.h"
+#include "client/library/grpc_status.h"
+#include "client/library/utf8.h"
+#include "grpcpp/grpcpp.h"
+
+namespace linnet::client {
+
+// A document under way, on the three threads of a caller who reads results, a writer of lines, and
+// a watch that ends a stream which gives no results.
+template <typename Lines, typename Result>
+class Document {
+ public:
+  using Stream = grpc::ClientReaderWriter<Lines, Result>;
+  static constexpr int64_t kMostUnderWay = 256;
+  using Response = std::decay_t<decltype(std::declval<Result>().response())>;
+
+  // `patience`: how long lines may be under way without a result.
+  Document(std::unique_ptr<Stream> stream, grpc::ClientContext* context, absl::Duration patience)
+      : stream_(std::move(stream)), context_(context), patience_(patience) {}
+
+  template <typename Settings>
+  grpc::Status Run(const Settings& settings, const NextLine& next_line,
+                   const OnLine<Response>& on_line) {
+    std::thread writer([&] { Write(settings, next_line); });
+    std::thread watch([&] { Watch(); });
+    Read(on_line);
+    {
+      absl::MutexLock lock(&mu_);
+      read_ = true;
+    }
+    watch.join();
+    writer.join();
+    const grpc::Status status = stream_->Finish();
+    absl::MutexLock lock(&mu_);
+    return why_.ok() || status.error_code() != grpc::StatusCode::CANCELLED ? status : why_;
+  }
+
+ private:
+  template <typename Settings>
+  void Write(const Settings& settings, const NextLine& next_line) {
+    Lines first;
+    *first.mutable_settings() = settings;
+    first.set_keep_order(true);
+    bool open = stream_->Write(first);
+    for (int64_t index = 0; open; ++index) {
+      std::optional<std::string> line = next_line();
+      if (!line.has_value()) break;
+      // A string that is not UTF-8 would cost the whole stream.
+      if (absl::Status status = CheckUtf8("line", *line); !status.ok()) {
+        End({grpc::StatusCode::INVALID_ARGUMENT,
+             "line " + std::to_string(index) + ": " + std::string(status.message())});
+        return;
+      }
+      Lines message;
+      v1::DocumentLine& sent = *message.add_lines();
+      sent.set_sequence_id(index);
+      sent.set_text(*std::move(line));
+      {
+        absl::MutexLock lock(&mu_);
+        // The server bounds its own as well, but the windows of HTTP/2 grow to megabytes.
+        const auto room = [this]() ABSL_SHARED_LOCKS_REQUIRED(mu_) {
+          return under_way_ < kMostUnderWay || read_;
+        };
+        mu_.Await(absl::Condition(&room));
+        if (under_way_++ == 0) progress_ = absl::Now();
+      }
+      open = stream_->Write(message);
+    }
+    if (open) stream_->WritesDone();
+  }
+
+  void Read(const OnLine<Response>& on_line) {
+    bool wanted = true;
+    for (Result result; stream_->Read(&result);) {
+      {
+        absl::MutexLock lock(&mu_);
+        --under_way_;
+        progress_ = absl::Now();
+      }
+      if (!wanted) continue;
+      wanted = result.has_error()
+                   ? on_line(result.sequence_id(), FromRpc(result.error()))
+                   : on_line(result.sequence_id(), std::move(*result.mutable_response()));
+      if (!wanted) End({grpc::StatusCode::CANCELLED, "cancelled by the reader"});
+      absl::MutexLock lock(&mu_);
+      progress_ = absl::Now();  // the server need not answer for the time that `on_line` took
+    }
+  }
+
+  void Watch() {
+    absl::MutexLock lock(&mu_);
+    while (!read_) {
+      const absl::Time end = under_way_ == 0 ? absl::InfiniteFuture() : progress_ + patience_;
+      if (absl::Now() >= end) {
+        if (why_.ok()) why_ = {grpc::StatusCode::DEADLINE_EXCEEDED, ""};
+        context_->TryCancel();
+        return;
+      }
+      // Wakes up now and then to see whether lines are under way by now.
+      const auto is_read = [this]() ABSL_SHARED_LOCKS_REQUIRED(mu_) { return read_; };
+      mu_.AwaitWithDeadline(absl::Condition(&is_read),
+                            std::min(end, absl::Now() + std::min(patience_, absl::Seconds(1))));
+    }
+  }
+
+  void End(const grpc::Status& why) {
+    absl::MutexLock lock(&mu_);
+    if (why_.ok()) why_ = why;
+    context_->TryCancel();
+  }
+
+  const std::unique_ptr<Stream> stream_;
+  grpc::ClientContext* const context_;
+  const absl::Duration patience_;
+
+  absl::Mutex mu_;
+  int64_t under_way_ ABSL_GUARDED_BY(mu_) = 0;  // lines without a result
+  absl::Time progress_ ABSL_GUARDED_BY(mu_);    // the last result, or the first line since
+  bool read_ ABSL_GUARDED_BY(mu_) = false;      // to its end
+  grpc::Status why_ ABSL_GUARDED_BY(mu_);       // this side cancelled it
+};
+
+}  // namespace linnet::client

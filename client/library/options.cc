@@ -1,0 +1,127 @@
+// CheckOptions of channel.h.
+#include <arpa/inet.h>
+
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
+#include "client/library/channel.h"
+
+namespace linnet::client {
+namespace {
+
+bool HasScheme(const std::string& server) {
+  for (absl::string_view scheme : {"unix:", "unix-abstract:", "dns:", "ipv4:", "ipv6:", "xds:"}) {
+    if (absl::StartsWith(server, scheme)) return true;
+  }
+  return false;
+}
+
+// HOST, [IPv6] and PORT; false if it is no such thing.
+bool SplitAddress(absl::string_view address, absl::string_view* host) {
+  const size_t colon = address.rfind(':');
+  int port = 0;
+  if (colon == absl::string_view::npos || colon == 0 ||
+      !absl::SimpleAtoi(address.substr(colon + 1), &port) || port < 1 || port > 65535 ||
+      (address.find(':') != colon && address[0] != '[')) {
+    return false;
+  }
+  *host = address.substr(0, colon);
+  return true;
+}
+
+absl::Status CheckServer(const std::string& server) {
+  if (HasScheme(server)) return absl::OkStatus();  // gRPC checks the rest
+  absl::string_view host;
+  if (!absl::StrContains(server, ',')) {
+    if (SplitAddress(server, &host)) return absl::OkStatus();
+    return absl::InvalidArgumentError(absl::StrCat(
+        "server \"", server,
+        "\" is not HOST:PORT with a port of 1 to 65535, as in 127.0.0.1:50051 or [::1]:50051"));
+  }
+  int four = 0, six = 0;
+  const std::vector<std::string> addresses = absl::StrSplit(server, ',');
+  for (const std::string& address : addresses) {
+    unsigned char ip[16];
+    if (!SplitAddress(address, &host)) continue;
+    if (inet_pton(AF_INET, std::string(host).c_str(), ip) == 1) ++four;
+    if (host.front() == '[' && host.back() == ']' &&
+        inet_pton(AF_INET6, std::string(host.substr(1, host.size() - 2)).c_str(), ip) == 1) {
+      ++six;
+    }
+  }
+  if (four == addresses.size() || six == addresses.size()) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "servers \"", server,
+      "\" are not all IPv4:PORT, nor all [IPv6]:PORT; names are resolved by dns:///HOST:PORT"));
+}
+
+absl::Status CheckReadable(const char* what, const std::string& file) {
+  if (file.empty()) return absl::OkStatus();
+  std::ifstream stream(file);
+  if (stream && stream.peek() != EOF) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "cannot read the ", what, " \"", file,
+      "\": ", stream ? "it is empty" : static_cast<const char*>(std::strerror(errno))));
+}
+
+absl::Status CheckTls(const TlsOptions& tls) {
+  if (tls.certificate_file.empty() != tls.key_file.empty()) {
+    return absl::InvalidArgumentError(
+        "a certificate and its key go together: one of them was not given");
+  }
+  absl::Status status = CheckReadable("certificates of authorities", tls.ca_file);
+  status.Update(CheckReadable("certificate", tls.certificate_file));
+  status.Update(CheckReadable("certificate's key", tls.key_file));
+  return status;
+}
+
+absl::Status CheckDuration(const char* name, absl::Duration value, bool may_be_zero) {
+  if (value <= absl::Hours(24) &&
+      (value > absl::ZeroDuration() || (may_be_zero && value == absl::ZeroDuration()))) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat(name, " is ", absl::FormatDuration(value), ", it must be ",
+                   may_be_zero ? "from 0 to 24h" : "above 0 and at most 24h"));
+}
+
+}  // namespace
+
+absl::Status CheckOptions(const ClientOptions& options) {
+  absl::Status status = CheckServer(options.server);
+  status.Update(CheckTls(options.tls));
+  status.Update(CheckTokenIsPrivate(options));
+  status.Update(CheckDuration("timeout", options.timeout, false));
+  status.Update(CheckDuration("wait", options.wait, true));
+  status.Update(CheckDuration("keepalive", options.keepalive, false));
+  if (!status.ok()) return status;
+  const RetryOptions& retry = options.retry;
+  if (retry.max_attempts < 1 || retry.max_attempts > 5) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("max_attempts ", retry.max_attempts, " is not 1 to 5"));
+  }
+  if (retry.initial_backoff < absl::Milliseconds(1) || retry.max_backoff < retry.initial_backoff) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "back-off from ", absl::FormatDuration(retry.initial_backoff), " to ",
+        absl::FormatDuration(retry.max_backoff), " does not go upwards from 1ms or more"));
+  }
+  if (options.max_reply_bytes < 1) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("max_reply_bytes ", options.max_reply_bytes, " is not at least 1"));
+  }
+  return absl::OkStatus();
+}
+
+bool IsBalanced(const ClientOptions& options) {
+  return absl::StartsWith(options.server, "dns:") || absl::StrContains(options.server, ',');
+}
+
+}  // namespace linnet::client

@@ -1,0 +1,57 @@
+#include "client/library/token_file.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+
+namespace linnet::client {
+namespace {
+
+// A file that was changed, or replaced by another, by a link even.
+bool Same(const struct stat& a, const struct stat& b) {
+  return a.st_dev == b.st_dev && a.st_ino == b.st_ino && a.st_size == b.st_size &&
+         a.st_mtim.tv_sec == b.st_mtim.tv_sec && a.st_mtim.tv_nsec == b.st_mtim.tv_nsec;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<TokenFile>> TokenFile::Open(const std::string& path) {
+  auto file = std::unique_ptr<TokenFile>(new TokenFile(path));
+  absl::MutexLock lock(&file->mu_);
+  if (absl::Status status = file->Read(); !status.ok()) return status;
+  return file;
+}
+
+absl::Status TokenFile::Read() {
+  struct stat now = {};
+  std::ifstream stream(path_, std::ios::binary);
+  if (stat(path_.c_str(), &now) != 0 || !stream) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("cannot read the token file \"", path_, "\": ", std::strerror(errno)));
+  }
+  const std::string text(std::istreambuf_iterator<char>(stream), {});
+  const absl::string_view token = absl::StripAsciiWhitespace(text);
+  // What it holds is a secret: not a byte of it goes into a message.
+  if (token.empty() || !std::all_of(token.begin(), token.end(), absl::ascii_isgraph)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "the token file \"", path_, "\" holds no token: one word of visible ASCII characters"));
+  }
+  seen_ = now;
+  token_ = std::string(token);
+  return absl::OkStatus();
+}
+
+std::string TokenFile::Token() {
+  absl::MutexLock lock(&mu_);
+  struct stat now = {};
+  // The former token goes on while a new one is being written.
+  if (stat(path_.c_str(), &now) == 0 && !Same(now, seen_)) Read().IgnoreError();
+  return token_;
+}
+
+}  // namespace linnet::client

@@ -1,0 +1,151 @@
+#include "client/load/caller.h"
+
+#include <fcntl.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <utility>
+
+#include "absl/memory/memory.h"
+#include "grpcpp/create_channel_posix.h"
+#include "grpcpp/grpcpp.h"
+#include "linnet/v1/text_service.grpc.pb.h"
+
+namespace linnet::client {
+namespace {
+
+// What differs between translating and summarising.
+absl::StatusOr<v1::TranslateResponse> Send(Client& client, const v1::TranslateRequest& request,
+                                           const CallOptions& options) {
+  return client.Translate(request, options);
+}
+absl::StatusOr<v1::SummarizeResponse> Send(Client& client, const v1::SummarizeRequest& request,
+                                           const CallOptions& options) {
+  return client.Summarize(request, options);
+}
+grpc::Status Send(v1::TextService::Stub& stub, grpc::ClientContext* context,
+                  const v1::TranslateRequest& request) {
+  v1::TranslateResponse ignored;
+  return stub.Translate(context, request, &ignored);
+}
+grpc::Status Send(v1::TextService::Stub& stub, grpc::ClientContext* context,
+                  const v1::SummarizeRequest& request) {
+  v1::SummarizeResponse ignored;
+  return stub.Summarize(context, request, &ignored);
+}
+const auto& AnswersOf(const v1::TranslateResponse& response) { return response.translations(); }
+const auto& AnswersOf(const v1::SummarizeResponse& response) { return response.summaries(); }
+
+template <typename Response>
+CallOutcome OutcomeOf(const absl::StatusOr<Response>& response) {
+  CallOutcome outcome;
+  outcome.status = response.status();
+  if (!response.ok()) return outcome;
+  outcome.texts = AnswersOf(*response).size();
+  for (const auto& answer : AnswersOf(*response)) {
+    outcome.source_tokens += answer.usage().source_tokens();
+    outcome.target_tokens += answer.usage().target_tokens();
+  }
+  return outcome;
+}
+
+// A call on a connection of its own, which is cut before the answer or closed
+// behind it.
+template <typename Request>
+absl::Status CallAndCut(const std::string& server, const Request& request, absl::Duration timeout,
+                        Departures& departures, bool* cut) {
+  const absl::StatusOr<std::shared_ptr<Socket>> connection = Socket::To(server);
+  if (!connection.ok()) return connection.status();
+  const int socket = (*connection)->Duplicate();
+  fcntl(socket, F_SETFL, fcntl(socket, F_GETFL) | O_NONBLOCK);  // gRPC asks for that
+  const auto stub =
+      v1::TextService::NewStub(grpc::CreateInsecureChannelFromFd("linnet-load", socket));
+  grpc::ClientContext context;
+  context.set_deadline(std::chrono::system_clock::now() + absl::ToChronoMicroseconds(timeout));
+  const auto was_cut = std::make_shared<std::atomic<bool>>(false);
+  departures.Add([connection = *connection, was_cut] {
+    *was_cut = true;
+    connection->Cut();
+  });
+  const grpc::Status status = Send(*stub, &context, request);
+  *cut = *was_cut;
+  return absl::Status(static_cast<absl::StatusCode>(status.error_code()), status.error_message());
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Caller>> Caller::Connect(const ClientOptions& options, int channels,
+                                                        std::vector<CallKind> kinds,
+                                                        const Impatience& impatience,
+                                                        uint64_t seed) {
+  std::vector<Client> clients;
+  for (int channel = 0; channel < channels; ++channel) {
+    absl::StatusOr<Client> client = Client::Create(options);
+    if (!client.ok()) return client.status();
+    if (absl::Status status = client->Health(); !status.ok()) return status;
+    clients.push_back(*std::move(client));
+  }
+  return absl::WrapUnique(
+      new Caller(options, std::move(clients), std::move(kinds), impatience, seed));
+}
+
+Caller::Caller(const ClientOptions& options, std::vector<Client> clients,
+               std::vector<CallKind> kinds, const Impatience& impatience, uint64_t seed)
+    : options_(options),
+      clients_(std::move(clients)),
+      kinds_(std::move(kinds)),
+      impatience_(impatience),
+      seed_(seed),
+      departures_(impatience.after) {}
+
+Departure Caller::DepartureOf(int64_t index) const {
+  double chance = Chance(seed_, index, 1);
+  if ((chance -= impatience_.deadlines) < 0) return Departure::kDeadline;
+  if ((chance -= impatience_.cancels) < 0) return Departure::kCancel;
+  if ((chance -= impatience_.disconnects) < 0) return Departure::kDisconnect;
+  return Departure::kNone;
+}
+
+CallOutcome Caller::Call(int64_t index, int caller) {
+  const size_t number = PickKind(kinds_, seed_, index);
+  const CallKind& kind = kinds_[number];
+  const Departure departure = DepartureOf(index);
+  const auto make = [&](auto request) {
+    for (int64_t text = 0; text < kind.texts; ++text) {
+      request.add_contents(kind.sentences[(index * kind.texts + text) % kind.sentences.size()]);
+    }
+    CallOptions options;
+    options.timeout = kind.deadline;
+    CallOutcome outcome;
+    if (departure == Departure::kDisconnect) {
+      bool cut = false;
+      outcome.status = CallAndCut(options_.server, request, kind.deadline, departures_, &cut);
+      if (cut && !outcome.status.ok()) outcome.left = departure;
+      return outcome;
+    }
+    if (departure == Departure::kDeadline) {
+      options.timeout = std::min(impatience_.after, kind.deadline);
+    }
+    if (departure == Departure::kCancel) {
+      const Cancellation cancellation;
+      options.cancellation = cancellation;
+      departures_.Add([cancellation] { cancellation.Cancel(); });
+    }
+    outcome = OutcomeOf(Send(clients_[caller % clients_.size()], request, options));
+    const absl::StatusCode wanted = departure == Departure::kDeadline
+                                        ? absl::StatusCode::kDeadlineExceeded
+                                        : absl::StatusCode::kCancelled;
+    if (departure != Departure::kNone && outcome.status.code() == wanted) outcome.left = departure;
+    return outcome;
+  };
+  CallOutcome outcome = std::visit(make, kind.request);
+  outcome.kind = number;
+  return outcome;
+}
+
+void Caller::Cancel() {
+  for (Client& client : clients_) client.Cancel();
+}
+
+}  // namespace linnet::client

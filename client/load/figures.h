@@ -1,0 +1,45 @@
+// What all forms of the report tell, and in which words.
+#pragma once
+
+#include <array>
+#include <optional>
+#include <string>
+
+#include "absl/time/time.h"
+#include "client/load/report.h"
+
+namespace linnet::client {
+
+inline constexpr std::array<double, 4> kReportedPercentiles = {50, 90, 99, 99.9};
+
+struct Figures {
+  int64_t answered = 0;  // calls due in the window that were answered
+  int64_t good = 0;      // of these, within the objective
+  // A second.
+  double offered_rate = 0, answered_rate = 0, good_rate = 0;
+  double text_rate = 0, source_token_rate = 0, target_token_rate = 0;
+  double good_share = 0;  // of all calls that were due and did not leave
+};
+Figures FiguresOf(const LoadRecord& record, const std::optional<Objective>& objective);
+
+// Latencies of the answered calls, from the time due; empty if there are none.
+const LatencyHistogram& LatencyOf(const LoadRecord& record);
+
+// A share of the schedule or a rate of a search with what came of it, as a row
+// of cells; kPointHead names them.
+inline constexpr std::array<const char*, 7> kPointHead = {
+    "offered/s", "answered/s", "goodput/s", "p50", "p90", "p99", "not answered"};
+std::array<std::string, 7> PointRow(const LoadRecord& record,
+                                    const std::optional<Objective>& objective);
+
+std::string Milliseconds(absl::Duration duration);  // "12.3 ms"
+std::string MetricValue(const std::string& name,
+                        double value);  // seconds as milliseconds
+std::string LoopText(
+    const LoadSettings& settings);  // "open loop, Poisson arrivals at 20 calls/s, …"
+std::string ObjectiveText(const Objective& objective);  // "99 % within 200ms"
+// "99 % of calls within 200ms up to 57.3 calls/s", or that no rate was.
+std::string SearchText(const LoadSettings& settings, const LoadFindings& findings);
+const char* DepartureText(Departure how);  // "cancelled"
+
+}  // namespace linnet::client

@@ -1,0 +1,331 @@
+#include "client/load/flags.h"
+
+#include <limits>
+#include <utility>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+#include "absl/time/clock.h"
+#include "client/cli/connection_flags.h"
+#include "client/cli/duration_flag.h"
+#include "client/load/texts.h"
+
+namespace linnet::client {
+namespace {
+
+constexpr absl::Duration kUnlimited = absl::Hours(24);
+
+// Puts the flags that were added by `add` under a heading of the help.
+template <typename Add>
+void Group(CLI::App* app, const char* heading, Add add) {
+  const size_t before = app->get_options().size();
+  add();
+  const std::vector<CLI::Option*> options = app->get_options();
+  for (size_t i = before; i < options.size(); ++i) options[i]->group(heading);
+}
+
+template <typename To>
+CLI::Option* AddDuration(CLI::App* app, const char* flag, To* to, const char* about) {
+  const auto set = [=](const std::string& text) {
+    const absl::Duration value = ParseDuration(flag, text);
+    if (value < absl::ZeroDuration() || value > kUnlimited) {
+      throw CLI::ValidationError(flag, "\"" + text + "\" is not between 0 and 24h");
+    }
+    *to = value;
+  };
+  return app->add_option_function<std::string>(flag, set, about)->type_name("TIME");
+}
+
+// "200ms" or "p99=200ms"
+Objective ParseObjective(const std::string& text) {
+  Objective objective;
+  absl::string_view rest = text;
+  if (absl::ConsumePrefix(&rest, "p")) {
+    const std::pair<absl::string_view, absl::string_view> halves =
+        absl::StrSplit(rest, absl::MaxSplits('=', 1));
+    double percent = 0;
+    if (!absl::SimpleAtod(halves.first, &percent) || !(percent > 0) || percent >= 100) {
+      throw CLI::ValidationError("--objective",
+                                 "\"" + text + "\" is no objective like p99=200ms or 200ms");
+    }
+    objective.percent = percent;
+    rest = halves.second;
+  }
+  objective.limit = ParseDuration("--objective", std::string(rest));
+  if (objective.limit <= absl::ZeroDuration()) {
+    throw CLI::ValidationError("--objective", "\"" + text + "\" is not above 0");
+  }
+  return objective;
+}
+
+void AddLoops(CLI::App* app, LoadFlags* flags) {
+  CLI::Option* rate =
+      app->add_option("--rate", flags->rate, "open loop: calls a second, whatever comes back")
+          ->check(CLI::Range(1e-3, 1e6));
+  const auto set_schedule = [flags](const std::string& text) {
+    absl::StatusOr<RateSchedule> schedule = RateSchedule::Parse(text);
+    if (!schedule.ok()) {
+      throw CLI::ValidationError("--schedule", std::string(schedule.status().message()));
+    }
+    flags->schedule = *std::move(schedule);
+  };
+  CLI::Option* schedule =
+      app->add_option_function<std::string>("--schedule", set_schedule,
+                                            "open loop at rates that change: steps "
+                                            "RATE:TIME and ramps FROM..TO:TIME, by commas")
+          ->type_name("PARTS")
+          ->excludes(rate);
+  CLI::Option* find = app->add_flag("--find-rate", flags->find_rate,
+                                    "open loops at rates that double, then "
+                                    "close in: the highest rate at which the "
+                                    "--objective is met, as p99=200ms")
+                          ->excludes(rate)
+                          ->excludes(schedule);
+  app->add_option("--rates", flags->rates, "between which a rate is looked for [1 10000]")
+      ->expected(2)
+      ->type_name("LEAST MOST")
+      ->check(CLI::Range(1e-3, 1e6))
+      ->needs(find);
+  app->add_option("--precision", flags->precision, "of the rate that is found")
+      ->check(CLI::Range(0.001, 1.0))
+      ->capture_default_str()
+      ->needs(find);
+  app->add_option("--concurrency", flags->concurrency,
+                  "closed loop: calls in flight, each followed by the next")
+      ->check(CLI::Range(1, 10000))
+      ->excludes(rate)
+      ->excludes(schedule)
+      ->excludes(find);
+  app->add_option("--arrivals", flags->arrivals, "of an open loop: poisson or constant")
+      ->check(CLI::IsMember({"poisson", "constant"}))
+      ->capture_default_str();
+  app->add_option("--max-in-flight", flags->max_in_flight,
+                  "of an open loop; later calls wait, and are measured from their time")
+      ->check(CLI::Range(1, 10000))
+      ->capture_default_str();
+  app->add_option("--calls", flags->calls, "end after so many, those of the warm-up counted")
+      ->check(CLI::Range(int64_t{1}, std::numeric_limits<int64_t>::max()))
+      ->excludes(find);
+  AddDuration(app, "--duration", &flags->duration,
+              "how long to measure [30s, each rate of a search 10s; with "
+              "--calls no limit]")
+      ->excludes(schedule);
+  AddDuration(app, "--warmup", &flags->warm_up, "before that, calls are made and not measured [0]");
+  AddDuration(app, "--drain", &flags->drain,
+              "how long calls that were due are still sent at the end [30s]");
+  app->add_option_function<std::string>(
+         "--objective",
+         [flags](const std::string& text) { flags->objective = ParseObjective(text); },
+         "goodput counts answers within it [all]; for --find-rate with the "
+         "share of all calls "
+         "that must be")
+      ->type_name("[pNN=]TIME");
+  app->add_option("--seed", flags->seed, "of arrivals, mixes and made-up texts")
+      ->capture_default_str();
+}
+
+void AddImpatience(CLI::App* app, LoadFlags* flags) {
+  const auto add = [app](const char* flag, double* to, const char* about) {
+    app->add_option(flag, *to, about)->check(CLI::Range(0.0, 1.0))->type_name("SHARE");
+  };
+  add("--give-up", &flags->impatience.deadlines, "of calls whose deadline is --leave-after");
+  add("--cancel", &flags->impatience.cancels, "of calls that are cancelled after --leave-after");
+  add("--disconnect", &flags->impatience.disconnects,
+      "of calls on a connection of their own that is cut after --leave-after");
+  AddDuration(app, "--leave-after", &flags->impatience.after,
+              "how long those wait who do not wait for the answer [100ms]");
+}
+
+void AddTexts(CLI::App* app, LoadFlags* flags) {
+  CLI::Option* mix =
+      app->add_option(
+             "--mix", flags->mix,
+             "kinds of calls, one JSON object on each line: "
+             R"({"weight": 3, "translate": {"targetLanguageCode": "de"}, "words": [3, 9]})")
+          ->check(CLI::ExistingFile)
+          ->type_name("FILE");
+  CLI::Option* file =
+      app->add_option("--file", flags->file, "each line that is not blank is a text, in turn")
+          ->check(CLI::ExistingFile)
+          ->type_name("FILE");
+  app->add_option("--words", flags->words,
+                  "without a file: made-up sentences of so many words, all "
+                  "alike often [3 25]")
+      ->expected(2)
+      ->type_name("LEAST MOST")
+      ->check(CLI::Range(1, 10000))
+      ->excludes(file);
+  app->add_option("--texts", flags->texts, "texts in a call")
+      ->check(CLI::Range(1, 100000))
+      ->capture_default_str();
+  app->add_option("--task", flags->task, "translate or summarize")
+      ->check(CLI::IsMember({"translate", "summarize"}))
+      ->capture_default_str()
+      ->excludes(mix);
+  app->add_option("--to", flags->to, "language to write")->type_name("LANGUAGE")->excludes(mix);
+  app->add_option("--from", flags->from, "language of the texts")
+      ->type_name("LANGUAGE")
+      ->excludes(mix);
+  app->add_option("--model", flags->model, "a model by its name, see 'linnet models'")
+      ->type_name("NAME")
+      ->excludes(mix);
+  app->add_option("--beam", flags->beam, "hypotheses kept at each step [the model's]")
+      ->check(CLI::Range(1, 1024))
+      ->excludes(mix);
+}
+
+void AddConnection(CLI::App* app, LoadFlags* flags) {
+  AddConnectionFlags(app, &flags->client);
+  app->remove_option(app->get_option("--timeout"));  // nothing is retried: it has a clearer name
+  AddDuration(app, "--deadline", &flags->client.timeout, "of each call, from its sending [60s]");
+  app->add_option("--channels", flags->channels, "connections, used in turn by the callers")
+      ->check(CLI::Range(1, 1000))
+      ->capture_default_str();
+}
+
+void AddReports(CLI::App* app, LoadFlags* flags) {
+  app->add_flag("--json", flags->json, "report as one line of JSON");
+  app->add_option("--html", flags->html, "write a page with plots as well")->type_name("FILE");
+  app->add_option("--csv", flags->csv, "write a line for each call as well")->type_name("FILE");
+  app->add_option("--metrics", flags->metrics,
+                  "a server's page of metrics, http://HOST:PORT/metrics: the "
+                  "report says what "
+                  "changed; of several, the sum")
+      ->type_name("URL");
+}
+
+}  // namespace
+
+void AddLoadFlags(CLI::App* app, LoadFlags* flags) {
+  Group(app, "Load", [=] { AddLoops(app, flags); });
+  Group(app, "Callers who leave", [=] { AddImpatience(app, flags); });
+  Group(app, "Calls", [=] { AddTexts(app, flags); });
+  Group(app, "Connection", [=] { AddConnection(app, flags); });
+  Group(app, "Report", [=] { AddReports(app, flags); });
+}
+
+void CheckLoadFlags(const LoadFlags& flags) {
+  const auto refuse = [](const std::string& why) { throw CLI::ValidationError(why); };
+  const bool open = flags.rate || flags.schedule || flags.find_rate;
+  if (!open && !flags.concurrency) {
+    refuse(
+        "give --rate N, --schedule PARTS or --find-rate for an open loop, "
+        "or --concurrency N "
+        "for a closed one");
+  }
+  if (!open && flags.arrivals != "poisson") refuse("--arrivals requires an open loop");
+  if (flags.find_rate && !(flags.objective && flags.objective->percent)) {
+    refuse("--find-rate needs --objective pNN=TIME, as in p99=200ms");
+  }
+  if (flags.find_rate && !flags.csv.empty()) refuse("--csv excludes --find-rate");
+  if (flags.rates[0] > flags.rates[1]) {
+    refuse(absl::StrFormat("--rates %g %g: the most is below the least", flags.rates[0],
+                           flags.rates[1]));
+  }
+  const Impatience& impatience = flags.impatience;
+  if (impatience.deadlines + impatience.cancels + impatience.disconnects > 1) {
+    refuse("--give-up, --cancel and --disconnect together are more than 1");
+  }
+  if (impatience.disconnects > 0 &&
+      (flags.client.server.find(',') != std::string::npos ||
+       flags.client.server.rfind("unix", 0) == 0 || flags.client.server.rfind("dns:", 0) == 0)) {
+    refuse("--disconnect needs one server as HOST:PORT");
+  }
+  const TlsOptions& tls = flags.client.tls;
+  if (impatience.disconnects > 0 &&
+      (tls.enabled || !tls.ca_file.empty() || !tls.certificate_file.empty() ||
+       !tls.server_name.empty() || !flags.client.token_file.empty())) {
+    refuse("--disconnect works without TLS and token alone");
+  }
+  if (flags.mix.empty() && flags.task == "translate" && flags.to.empty() && flags.model.empty()) {
+    refuse("--to LANGUAGE is needed to translate");
+  }
+  if (flags.words[0] > flags.words[1]) {
+    refuse(absl::StrFormat("--words %d %d: the most is below the least", flags.words[0],
+                           flags.words[1]));
+  }
+}
+
+LoadPlan PlanOf(const LoadFlags& flags) {
+  LoadPlan plan;
+  plan.open = !flags.concurrency;
+  plan.arrivals = flags.arrivals == "constant" ? ArrivalKind::kConstant : ArrivalKind::kPoisson;
+  plan.schedule = flags.schedule ? *flags.schedule : RateSchedule::Constant(flags.rate.value_or(1));
+  plan.callers = plan.open ? flags.max_in_flight : *flags.concurrency;
+  plan.warm_up = flags.warm_up;
+  if (flags.duration) {
+    plan.duration = *flags.duration;
+  } else if (flags.schedule) {
+    plan.duration = flags.schedule->length();
+  } else {
+    plan.duration = flags.find_rate ? absl::Seconds(10)
+                    : flags.calls   ? kUnlimited
+                                    : absl::Seconds(30);
+  }
+  if (flags.calls) plan.most_calls = *flags.calls;
+  plan.drain = flags.drain;
+  plan.seed = flags.seed;
+  return plan;
+}
+
+absl::StatusOr<std::vector<CallKind>> KindsOf(const LoadFlags& flags) {
+  CallKind kind;
+  kind.texts = flags.texts;
+  kind.deadline = flags.client.timeout;
+  if (flags.file.empty()) {
+    kind.sentences = MadeUpSentences(kMadeUpSentences, flags.words[0], flags.words[1], flags.seed);
+    kind.texts_name =
+        absl::StrFormat("made-up texts of %d to %d words", flags.words[0], flags.words[1]);
+  } else {
+    absl::StatusOr<std::vector<std::string>> sentences = ReadSentences(flags.file);
+    if (!sentences.ok()) return sentences.status();
+    kind.sentences = *std::move(sentences);
+    kind.texts_name = absl::StrCat(kind.sentences.size(), " texts of ", flags.file);
+  }
+  if (!flags.mix.empty()) return ReadMix(flags.mix, kind, flags.seed);
+  const auto fill = [&](auto request) {
+    request.set_model(flags.model);
+    if (flags.beam) request.mutable_options()->set_beam_size(*flags.beam);
+    kind.request = std::move(request);
+  };
+  if (flags.task == "summarize") {
+    v1::SummarizeRequest request;
+    request.set_language_code(flags.from);
+    fill(std::move(request));
+  } else {
+    v1::TranslateRequest request;
+    request.set_target_language_code(flags.to);
+    request.set_source_language_code(flags.from);
+    fill(std::move(request));
+  }
+  return std::vector<CallKind>{std::move(kind)};
+}
+
+LoadSettings SettingsOf(const LoadFlags& flags, const std::vector<CallKind>& kinds) {
+  LoadSettings settings;
+  settings.server = flags.client.server;
+  settings.task = flags.task;
+  if (!flags.to.empty()) absl::StrAppend(&settings.task, " to ", flags.to);
+  if (!flags.model.empty()) absl::StrAppend(&settings.task, " with ", flags.model);
+  if (!flags.mix.empty()) {
+    settings.task = absl::StrCat(kinds.size(), " kinds of calls of ", flags.mix);
+    for (const CallKind& kind : kinds) settings.kinds.push_back(kind.name);
+  }
+  settings.texts = kinds[0].texts_name;
+  for (const CallKind& kind : kinds) {
+    if (kind.texts_name != settings.texts) settings.texts = "texts of each kind";
+  }
+  settings.texts_per_call = flags.texts;
+  settings.channels = flags.channels;
+  settings.deadline = flags.client.timeout;
+  settings.objective = flags.objective;
+  settings.impatience = flags.impatience;
+  settings.plan = PlanOf(flags);
+  settings.started = absl::Now();
+  return settings;
+}
+
+}  // namespace linnet::client

@@ -1,0 +1,66 @@
+// The flags of `linnet-load`.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "CLI/CLI.hpp"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "client/library/client.h"
+#include "client/load/caller.h"
+#include "client/load/report.h"
+#include "client/load/run.h"
+
+namespace linnet::client {
+
+// All that can be said on the command line. CLI11 writes into it.
+struct LoadFlags {
+  ClientOptions client;
+  int channels = 1;
+
+  std::optional<double> rate;
+  std::optional<RateSchedule> schedule;
+  bool find_rate = false;
+  std::vector<double> rates = {1, 10000};  // between which one is found
+  double precision = 0.05;
+  std::string arrivals = "poisson";
+  std::optional<int> concurrency;
+  int max_in_flight = 256;
+  std::optional<int64_t> calls;
+  std::optional<absl::Duration> duration;
+  std::optional<Objective> objective;
+  absl::Duration warm_up = absl::ZeroDuration();
+  absl::Duration drain = absl::Seconds(30);
+  uint64_t seed = 1;
+  Impatience impatience;
+
+  std::string mix;
+  std::string file;
+  std::vector<int> words = {3, 25};
+  int texts = 1;
+  std::string task = "translate";
+  std::string to, from, model;
+  std::optional<int> beam;
+
+  bool json = false;
+  std::string html, csv;
+  std::vector<std::string> metrics;
+};
+
+// `flags` must outlive the parsing.
+void AddLoadFlags(CLI::App* app, LoadFlags* flags);
+
+// What one flag alone cannot know. Throws CLI::ValidationError.
+void CheckLoadFlags(const LoadFlags& flags);
+
+LoadPlan PlanOf(const LoadFlags& flags);
+
+// The kinds of calls; reads the files that the flags name.
+absl::StatusOr<std::vector<CallKind>> KindsOf(const LoadFlags& flags);
+
+LoadSettings SettingsOf(const LoadFlags& flags, const std::vector<CallKind>& kinds);
+
+}  // namespace linnet::client

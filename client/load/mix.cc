@@ -1,0 +1,138 @@
+#include "client/load/mix.h"
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "client/load/texts.h"
+#include "google/protobuf/util/json_util.h"
+
+namespace linnet::client {
+namespace {
+
+using nlohmann::json;
+
+absl::Status Wrong(const std::string& what) { return absl::InvalidArgumentError(what); }
+
+template <typename Request>
+absl::Status ParseRequest(const json& object, CallKind* kind) {
+  Request request;
+  const auto status = google::protobuf::util::JsonStringToMessage(object.dump(), &request);
+  if (!status.ok()) return Wrong(std::string(status.message()));
+  if (request.contents_size() > 0) return Wrong("contents come from \"file\" or \"words\"");
+  kind->request = std::move(request);
+  return absl::OkStatus();
+}
+
+absl::Status ParseTexts(const json& object, uint64_t seed, CallKind* kind) {
+  if (object.contains("file") && object.contains("words")) {
+    return Wrong("\"file\" and \"words\" exclude each other");
+  }
+  if (object.contains("file")) {
+    const std::string file = object["file"].get<std::string>();
+    absl::StatusOr<std::vector<std::string>> sentences = ReadSentences(file);
+    if (!sentences.ok()) return sentences.status();
+    kind->sentences = *std::move(sentences);
+    kind->texts_name = absl::StrCat(kind->sentences.size(), " texts of ", file);
+  } else if (object.contains("words")) {
+    const auto words = object["words"].get<std::vector<int>>();
+    if (words.size() != 2 || words[0] < 1 || words[1] < words[0] || words[1] > 10000) {
+      return Wrong("\"words\" are the least and the most, [3, 25], from 1 to 10000");
+    }
+    kind->sentences = MadeUpSentences(kMadeUpSentences, words[0], words[1], seed);
+    kind->texts_name = absl::StrFormat("made-up texts of %d to %d words", words[0], words[1]);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ParseKind(const json& object, uint64_t seed, CallKind* kind) {
+  static const auto* const kKnown = new std::set<std::string>{
+      "name", "weight", "translate", "summarize", "file", "words", "texts", "deadline"};
+  if (!object.is_object()) return Wrong("is no JSON object");
+  for (const auto& [key, value] : object.items()) {
+    if (kKnown->count(key) == 0) {
+      return Wrong(absl::StrCat("\"", key,
+                                "\" is none of name, weight, translate, summarize, file, "
+                                "words, texts, deadline"));
+    }
+  }
+  if (object.contains("translate") == object.contains("summarize")) {
+    return Wrong("one of \"translate\" and \"summarize\" is needed");
+  }
+  const absl::Status request = object.contains("translate")
+                                   ? ParseRequest<v1::TranslateRequest>(object["translate"], kind)
+                                   : ParseRequest<v1::SummarizeRequest>(object["summarize"], kind);
+  if (!request.ok()) return request;
+  if (absl::Status status = ParseTexts(object, seed, kind); !status.ok()) return status;
+  kind->name = object.value("name", kind->name);
+  kind->weight = object.value("weight", 1.0);
+  kind->texts = object.value("texts", kind->texts);
+  if (!(kind->weight > 0) || kind->weight > 1e9) return Wrong("\"weight\" is not above 0");
+  if (kind->texts < 1 || kind->texts > 100000) return Wrong("\"texts\" is not 1 to 100000");
+  if (object.contains("deadline")) {
+    const std::string text = object["deadline"].get<std::string>();
+    if (!absl::ParseDuration(text, &kind->deadline) || kind->deadline <= absl::ZeroDuration() ||
+        kind->deadline > absl::Hours(24)) {
+      return Wrong(absl::StrCat("deadline \"", text, "\" is no duration like 500ms or 2m"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<CallKind>> ReadMix(const std::string& file, const CallKind& defaults,
+                                              uint64_t seed) {
+  std::ifstream in(file);
+  if (!in) return Wrong(absl::StrCat("cannot read ", file));
+  std::vector<CallKind> kinds;
+  std::string line;
+  for (int number = 1; std::getline(in, line); ++number) {
+    if (absl::StripAsciiWhitespace(line).empty()) continue;
+    CallKind kind = defaults;
+    kind.name = absl::StrCat("line ", number);
+    absl::Status status;
+    try {
+      status = ParseKind(json::parse(line), seed, &kind);
+    } catch (const json::exception& error) {  // of the library's, at a value of another type too
+      status = Wrong(error.what());
+    }
+    if (!status.ok()) {
+      return Wrong(absl::StrCat(file, ", line ", number, ": ", status.message()));
+    }
+    kinds.push_back(std::move(kind));
+  }
+  if (kinds.empty()) return Wrong(absl::StrCat(file, " has no line with a call in it"));
+  return kinds;
+}
+
+// SplitMix64 (Steele, Lea, Flood: Fast Splittable Pseudorandom Number
+// Generators, 2014).
+double Chance(uint64_t seed, int64_t index, uint64_t what) {
+  uint64_t z =
+      (seed * 0x9E3779B97F4A7C15 + static_cast<uint64_t>(index)) * 0xD1342543DE82EF95 + what;
+  for (int round = 0; round < 2; ++round) {
+    z += 0x9E3779B97F4A7C15;
+    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9;
+    z = (z ^ (z >> 27)) * 0x94D049BB133111EB;
+    z ^= z >> 31;
+  }
+  return static_cast<double>(z >> 11) * 0x1p-53;
+}
+
+size_t PickKind(const std::vector<CallKind>& kinds, uint64_t seed, int64_t index) {
+  double all = 0;
+  for (const CallKind& kind : kinds) all += kind.weight;
+  double left = Chance(seed, index, 0) * all;
+  for (size_t kind = 0; kind + 1 < kinds.size(); ++kind) {
+    left -= kinds[kind].weight;
+    if (left < 0) return kind;
+  }
+  return kinds.size() - 1;
+}
+
+}  // namespace linnet::client

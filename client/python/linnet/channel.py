@@ -1,0 +1,128 @@
+"""How a client reaches a server: what both clients share."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+from pathlib import Path
+from typing import Any
+
+import grpc
+
+from .options import Options
+
+SERVICE = "linnet.v1.TextService"
+HEALTH_CHECK = "/grpc.health.v1.Health/Check"
+Metadata = tuple[tuple[str, str], ...]
+
+
+def target(options: Options) -> str:
+    """gRPC's name of a list is ipv4:IP:PORT,IP:PORT."""
+    if "," not in options.server or options.server.startswith("ipv"):
+        return options.server
+    return f"{'ipv6' if options.server.startswith('[') else 'ipv4'}:{options.server}"
+
+
+def service_config(options: Options, health: bool = True) -> str:
+    """gRPC makes the retries: it knows which calls did not reach the server and obeys the server's
+    wish of when to come back (grpc-retry-pushback-ms); the throttle stops retries while most calls
+    fail. https://github.com/grpc/proposal/blob/master/A6-client-retries.md"""
+    config: dict[str, Any] = {}
+    if options.retry.max_attempts > 1:
+        config["methodConfig"] = [
+            {
+                "name": [{"service": SERVICE}],
+                "retryPolicy": {
+                    "maxAttempts": options.retry.max_attempts,
+                    "initialBackoff": f"{options.retry.initial_backoff:.3f}s",
+                    "maxBackoff": f"{options.retry.max_backoff:.3f}s",
+                    "backoffMultiplier": 2,
+                    "retryableStatusCodes": ["UNAVAILABLE", "RESOURCE_EXHAUSTED"],
+                },
+            }
+        ]
+        config["retryThrottling"] = {"maxTokens": 10, "tokenRatio": 0.1}
+    if options.is_balanced() and health:
+        config["loadBalancingConfig"] = [{"round_robin": {}}]
+        config["healthCheckConfig"] = {"serviceName": SERVICE}
+    return json.dumps(config)
+
+
+def arguments(options: Options, health: bool = True) -> list[tuple[str, Any]]:
+    alive = int(options.keepalive * 1000)
+    found: list[tuple[str, Any]] = [
+        ("grpc.service_config", service_config(options, health)),
+        ("grpc.service_config_disable_resolution", 1),
+        ("grpc.primary_user_agent", "linnet-python/0.1.0"),
+        ("grpc.max_receive_message_length", options.max_reply_bytes),
+        ("grpc.initial_reconnect_backoff_ms", int(options.retry.initial_backoff * 1000)),
+        ("grpc.max_reconnect_backoff_ms", int(options.retry.max_backoff * 1000)),
+        ("grpc.keepalive_time_ms", alive),
+        ("grpc.keepalive_timeout_ms", alive),
+        ("grpc.http2.max_pings_without_data", 0),
+        # Otherwise clients with equal options would share a connection.
+        ("grpc.use_local_subchannel_pool", 1),
+    ]
+    if options.is_this_machine():
+        found.append(("grpc.enable_http_proxy", 0))
+    if options.tls and options.tls.server_name:
+        found.append(("grpc.ssl_target_name_override", options.tls.server_name))
+    return found
+
+
+def credentials(options: Options) -> grpc.ChannelCredentials | None:
+    """None: in plain text."""
+    if options.tls is None:
+        return None
+
+    def read(path: Path | str | None) -> bytes | None:
+        return None if path is None else Path(path).read_bytes()
+
+    tls = options.tls
+    return grpc.ssl_channel_credentials(
+        read(tls.ca_file), read(tls.key_file), read(tls.certificate_file)
+    )
+
+
+class Token:
+    """A bearer token in a file, which is looked at before each call, since tokens expire and
+    somebody writes new ones. Thread-safe."""
+
+    def __init__(self, path: Path | str):
+        self._path = path
+        self._lock = threading.Lock()
+        self._seen: tuple[int, int, int] | None = None
+        self._token = ""
+        if not self.value():
+            raise ValueError(f"{path} holds no token")
+
+    def value(self) -> str:
+        """What the file holds now. While it holds none, the last one that it did hold."""
+        with self._lock:
+            try:
+                at = os.stat(self._path)
+                seen = (at.st_ino, at.st_mtime_ns, at.st_size)
+                if seen != self._seen:
+                    text = Path(self._path).read_text(encoding="ascii").strip()
+                    self._token = text or self._token
+                    self._seen = seen
+            except (OSError, UnicodeDecodeError):
+                if not self._token:
+                    raise
+            return self._token
+
+
+class Headers:
+    """What goes with each call beside its request."""
+
+    def __init__(self, options: Options):
+        self._token = Token(options.token_file) if options.token_file else None
+
+    def of(self, request_id: str) -> Metadata:
+        found = []
+        if request_id:
+            found.append(("x-request-id", request_id))
+        if self._token:
+            found.append(("authorization", f"Bearer {self._token.value()}"))
+        return tuple(found)

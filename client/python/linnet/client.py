@@ -1,0 +1,275 @@
+"""The client for threads."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from types import TracebackType
+from typing import Any, Generic, Protocol, TypeVar
+
+import grpc
+from google.rpc import status_pb2
+from grpc_health.v1 import health_pb2
+
+from . import channel as shared
+from .errors import LinnetError
+from .options import Options
+from .v1 import text_service_pb2 as api
+from .v1.text_service_pb2_grpc import TextServiceStub
+
+Response = TypeVar("Response", covariant=True)
+Answer = TypeVar("Answer")
+
+
+class _Running(Protocol):
+    """A call under way."""
+
+    def cancel(self) -> Any: ...
+
+
+class Stream(Generic[Response]):
+    """The parts of a text as they become certain: put together, those of a content are its text.
+    `response` is there when they have ended. After an error they are the start of nothing."""
+
+    def __init__(self, client: Client, call: Any):
+        self._client = client
+        self._call = call
+        self._response: Response | None = None
+
+    def __iter__(self) -> Iterator[api.TextPart]:
+        with self._client._under_way(self._call):
+            for message in self._call:
+                if message.HasField("response"):
+                    self._response = message.response
+                elif message.HasField("part"):
+                    yield message.part
+
+    @property
+    def response(self) -> Response:
+        """The whole answer. Reads the parts that were not read."""
+        if self._response is None:
+            for _ in self:
+                pass
+        assert self._response is not None, "the server ended the stream without its response"
+        return self._response
+
+
+class _UnderWay:
+    """Cancels a call that is left before its end, and puts our errors in the place of grpc's."""
+
+    def __init__(self, client: Client, call: _Running):
+        self._client, self._call = client, call
+
+    def __enter__(self) -> None:
+        with self._client._lock:
+            self._client._calls[id(self._call)] = self._call
+            if self._client._cancelled:
+                self._call.cancel()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        with self._client._lock:
+            self._client._calls.pop(id(self._call), None)
+        if kind is not None:
+            self._call.cancel()
+        if isinstance(error, grpc.RpcError):
+            raise LinnetError.of(error) from error
+        if isinstance(error, grpc.FutureCancelledError):
+            code = grpc.StatusCode.CANCELLED.value[0]
+            raise LinnetError(status_pb2.Status(code=code, message="cancelled")) from error
+
+
+class Client:
+    """A connection to a server, or to several. It is made with the first call and made anew when it
+    breaks. Any number of threads may call at once; `close`, or the end of `with`, ends it.
+
+    Methods take a request of the API, and `timeout` in seconds in place of that of the options, and
+    `request_id`, by which the server's log has the call; they raise LinnetError. Ctrl-C in a call
+    cancels it on the server as well.
+    """
+
+    def __init__(self, server: str | Options = "127.0.0.1:50051"):
+        self.options = server if isinstance(server, Options) else Options(server=server)
+        self._headers = shared.Headers(self.options)
+        self._channel = self._connect(health=True)
+        self._text = TextServiceStub(self._channel)
+        # A balanced channel leaves out servers that take no calls: to ask for just that, another.
+        balanced = self.options.is_balanced()
+        self._health_channel = self._connect(health=False) if balanced else self._channel
+        self._check = self._health_channel.unary_unary(
+            shared.HEALTH_CHECK,
+            request_serializer=health_pb2.HealthCheckRequest.SerializeToString,
+            response_deserializer=health_pb2.HealthCheckResponse.FromString,
+        )
+        self._lock = threading.Lock()
+        self._calls: dict[int, _Running] = {}
+        self._cancelled = False
+        self._waited = self.options.wait == 0
+
+    def _connect(self, health: bool) -> grpc.Channel:
+        name, arguments = shared.target(self.options), shared.arguments(self.options, health)
+        secret = shared.credentials(self.options)
+        if secret is None:
+            return grpc.insecure_channel(name, options=arguments)
+        return grpc.secure_channel(name, secret, options=arguments)
+
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Cancels what is under way, and closes the connection."""
+        self.cancel()
+        self._channel.close()
+        self._health_channel.close()
+
+    def cancel(self) -> None:
+        """Ends every call that is under way, and each one to come, with CANCELLED. May be called
+        from any thread."""
+        with self._lock:
+            self._cancelled = True
+            calls = list(self._calls.values())
+        for call in calls:
+            call.cancel()
+
+    def translate(
+        self, request: api.TranslateRequest, *, timeout: float | None = None, request_id: str = ""
+    ) -> api.TranslateResponse:
+        return self._unary(self._text.Translate, request, timeout, request_id)
+
+    def summarize(
+        self, request: api.SummarizeRequest, *, timeout: float | None = None, request_id: str = ""
+    ) -> api.SummarizeResponse:
+        return self._unary(self._text.Summarize, request, timeout, request_id)
+
+    def score(
+        self, request: api.ScoreRequest, *, timeout: float | None = None, request_id: str = ""
+    ) -> api.ScoreResponse:
+        return self._unary(self._text.Score, request, timeout, request_id)
+
+    def detect_language(
+        self,
+        request: api.DetectLanguageRequest,
+        *,
+        timeout: float | None = None,
+        request_id: str = "",
+    ) -> api.DetectLanguageResponse:
+        return self._unary(self._text.DetectLanguage, request, timeout, request_id)
+
+    def list_models(
+        self, *, timeout: float | None = None, request_id: str = ""
+    ) -> api.ListModelsResponse:
+        return self._unary(self._text.ListModels, api.ListModelsRequest(), timeout, request_id)
+
+    def get_model(
+        self, name: str, *, timeout: float | None = None, request_id: str = ""
+    ) -> api.GetModelResponse:
+        return self._unary(self._text.GetModel, api.GetModelRequest(name=name), timeout, request_id)
+
+    def stream_translate(
+        self, request: api.TranslateRequest, *, timeout: float | None = None, request_id: str = ""
+    ) -> Stream[api.TranslateResponse]:
+        message = api.StreamTranslateRequest(request=request)
+        return Stream(self, self._begin(self._text.StreamTranslate, message, timeout, request_id))
+
+    def stream_summarize(
+        self, request: api.SummarizeRequest, *, timeout: float | None = None, request_id: str = ""
+    ) -> Stream[api.SummarizeResponse]:
+        message = api.StreamSummarizeRequest(request=request)
+        return Stream(self, self._begin(self._text.StreamSummarize, message, timeout, request_id))
+
+    def translate_document(
+        self,
+        settings: api.TranslateRequest,
+        lines: Iterable[str],
+        *,
+        keep_order: bool = True,
+        request_id: str = "",
+    ) -> Iterator[tuple[int, api.TranslateResponse | LinnetError]]:
+        """Number and result of each line: it may fail for itself. Lines are taken as fast as the
+        server takes them and their results are taken here; leaving the loop cancels the rest.
+        `settings` has no contents. It is not made again by itself, and has no deadline."""
+
+        def messages() -> Iterator[api.TranslateDocumentRequest]:
+            yield api.TranslateDocumentRequest(settings=settings, keep_order=keep_order)
+            for number, text in enumerate(lines):
+                line = api.DocumentLine(sequence_id=number, text=text)
+                yield api.TranslateDocumentRequest(lines=[line])
+
+        metadata = self._headers.of(request_id)
+        self._wait()
+        call = self._text.TranslateDocument(messages(), metadata=metadata)
+        with self._under_way(call):
+            for result in call:
+                failed = result.HasField("error")
+                yield result.sequence_id, LinnetError(result.error) if failed else result.response
+
+    def summarize_document(
+        self,
+        settings: api.SummarizeRequest,
+        texts: Iterable[str],
+        *,
+        keep_order: bool = True,
+        request_id: str = "",
+    ) -> Iterator[tuple[int, api.SummarizeResponse | LinnetError]]:
+        """As translate_document, of texts to be summarised."""
+
+        def messages() -> Iterator[api.SummarizeDocumentRequest]:
+            yield api.SummarizeDocumentRequest(settings=settings, keep_order=keep_order)
+            for number, text in enumerate(texts):
+                line = api.DocumentLine(sequence_id=number, text=text)
+                yield api.SummarizeDocumentRequest(lines=[line])
+
+        metadata = self._headers.of(request_id)
+        self._wait()
+        call = self._text.SummarizeDocument(messages(), metadata=metadata)
+        with self._under_way(call):
+            for result in call:
+                failed = result.HasField("error")
+                yield result.sequence_id, LinnetError(result.error) if failed else result.response
+
+    def is_serving(self, service: str = "", *, timeout: float | None = None) -> bool:
+        """What the server, or the service of that name ("linnet.v1.TextService"), says of itself;
+        LinnetError if it says nothing."""
+        request = health_pb2.HealthCheckRequest(service=service)
+        answer = self._unary(self._check, request, timeout, "")
+        return answer.status == health_pb2.HealthCheckResponse.SERVING
+
+    def _under_way(self, call: _Running) -> _UnderWay:
+        return _UnderWay(self, call)
+
+    def _wait(self) -> None:
+        """Once, for a server that is just starting; the call says why it is not there."""
+        if self._waited:
+            return
+        self._waited = True
+        ready = grpc.channel_ready_future(self._channel)
+        try:
+            ready.result(timeout=self.options.wait)
+        except grpc.FutureTimeoutError:
+            ready.cancel()
+
+    def _begin(
+        self, method: Callable[..., Any], request: Any, timeout: float | None, request_id: str
+    ) -> Any:
+        self._wait()
+        limit = self.options.timeout if timeout is None else timeout
+        return method(request, timeout=limit, metadata=self._headers.of(request_id))
+
+    def _unary(
+        self,
+        method: grpc.UnaryUnaryMultiCallable[Any, Answer],
+        request: Any,
+        timeout: float | None,
+        request_id: str,
+    ) -> Answer:
+        call = self._begin(method.future, request, timeout, request_id)
+        with self._under_way(call):
+            answer: Answer = call.result()
+        return answer

@@ -1,0 +1,50 @@
+"""What a call raises."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import grpc
+from google.rpc import error_details_pb2, status_pb2
+
+_CODES = {code.value[0]: code for code in grpc.StatusCode}
+
+
+class LinnetError(Exception):
+    """A call that failed, with what a program can act on. All but `code` and `message` may be
+    empty: an error that was made on the way has no details."""
+
+    def __init__(self, status: status_pb2.Status):
+        self.code: grpc.StatusCode = _CODES.get(status.code, grpc.StatusCode.UNKNOWN)
+        self.message: str = status.message
+        self.reason = ""  # "TEXT_TOO_LONG": server/ERRORS.md lists them
+        self.metadata: Mapping[str, str] = {}  # the dynamic parts of the message
+        self.field = ""  # the first that is at fault: "contents[1]"
+        self.retry_delay: float | None = None  # seconds that the server asks to be left alone for
+        self.request_id = ""  # by which the server's log has the call
+        for detail in status.details:
+            info, bad = error_details_pb2.ErrorInfo(), error_details_pb2.BadRequest()
+            retry, request = error_details_pb2.RetryInfo(), error_details_pb2.RequestInfo()
+            if detail.Unpack(info):
+                self.reason, self.metadata = info.reason, dict(info.metadata)
+            elif detail.Unpack(bad) and bad.field_violations:
+                self.field = bad.field_violations[0].field
+            elif detail.Unpack(retry):
+                self.retry_delay = retry.retry_delay.ToNanoseconds() / 1e9
+            elif detail.Unpack(request):
+                self.request_id = request.request_id
+        said = f"{self.code.name}: {self.message}"
+        super().__init__(f"{said} ({self.reason})" if self.reason else said)
+
+    @classmethod
+    def of(cls, error: grpc.RpcError) -> LinnetError:
+        """From what grpc or grpc.aio raises."""
+        code, message = grpc.StatusCode.UNKNOWN, str(error)
+        trailers: list[tuple[str, str | bytes]] = []
+        if isinstance(error, grpc.Call | grpc.aio.AioRpcError):
+            code, message = error.code() or code, error.details() or ""
+            trailers = [(key, value) for key, value in error.trailing_metadata() or ()]
+        for key, value in trailers:
+            if key == "grpc-status-details-bin" and isinstance(value, bytes):
+                return cls(status_pb2.Status.FromString(value))
+        return cls(status_pb2.Status(code=code.value[0], message=message))

@@ -1,0 +1,44 @@
+"""Generates the stubs of the API, with their type hints, into what is built."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from setuptools import setup
+from setuptools.command.build_py import build_py
+
+PROTO = Path(__file__).resolve().parents[2] / "proto"
+FILES = ("linnet/v1/bundle.proto", "linnet/v1/text_service.proto")
+
+
+class BuildWithStubs(build_py):
+    def run(self) -> None:
+        super().run()
+        if not PROTO.is_dir():
+            raise SystemExit(f"error: {PROTO} is not there: build the wheel in Linnet's repository")
+        # Those of the Python that builds: pip puts build requirements into a folder of its own.
+        plugins = {name: shutil.which(f"protoc-gen-{name}") for name in ("mypy", "mypy_grpc")}
+        for name, found in plugins.items():
+            beside = Path(sys.executable).with_name(f"protoc-gen-{name}")
+            plugins[name] = found or str(beside)
+        outputs = [
+            f"--{kind}_out={self.build_lib}"
+            for kind in ("python", "grpc_python", "mypy", "mypy_grpc")
+        ]
+        given = [f"--plugin=protoc-gen-{name}={path}" for name, path in plugins.items()]
+        command = [
+            sys.executable,
+            "-m",
+            "grpc_tools.protoc",
+            f"-I{PROTO}",
+            *given,
+            *outputs,
+            *FILES,
+        ]
+        subprocess.run(command, check=True)
+
+
+setup(cmdclass={"build_py": BuildWithStubs})

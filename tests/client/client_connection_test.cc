@@ -1,0 +1,270 @@
+// Several servers under one name, tokens, and connections that break without a word.
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <fstream>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/notification.h"
+#include "absl/time/clock.h"
+#include "client/library/client.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/client/puppet_server.h"
+#include "tests/support/status_matchers.h"
+#include "tests/support/temporary_folder.h"
+
+namespace linnet::client {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+
+const char kService[] = "linnet.v1.TextService";
+
+class ClientConnectionTest : public ::testing::Test {
+ protected:
+  static ClientOptions Options(const std::string& server) {
+    ClientOptions options;
+    options.server = server;
+    options.timeout = absl::Seconds(30);
+    options.retry.initial_backoff = absl::Milliseconds(1);
+    options.retry.max_backoff = absl::Milliseconds(4);
+    return options;
+  }
+  static Client Connect(const ClientOptions& options) {
+    return std::move(Client::Create(options)).value();
+  }
+  static v1::TranslateRequest ToGerman() {
+    v1::TranslateRequest request;
+    request.add_contents("text");
+    request.set_target_language_code("de");
+    return request;
+  }
+  static size_t Calls(const PuppetServer& server) { return server.translate_requests().size(); }
+
+  const test::TemporaryFolder folder_;
+};
+
+TEST_F(ClientConnectionTest, CallsTakeTurnsOverAllAddresses) {
+  const PuppetServer first, second;
+  Client client = Connect(Options(first.address() + "," + second.address()));
+  // Once both are connected, they take turns.
+  while (Calls(first) == 0 || Calls(second) == 0) {
+    ASSERT_THAT(client.Translate(ToGerman()), IsOk());
+  }
+  const size_t before_first = Calls(first), before_second = Calls(second);
+  for (int call = 0; call < 10; ++call) ASSERT_THAT(client.Translate(ToGerman()), IsOk());
+  EXPECT_EQ(Calls(first), before_first + 5);
+  EXPECT_EQ(Calls(second), before_second + 5);
+}
+
+TEST_F(ClientConnectionTest, AServerThatIsNotThereIsLeftOut) {
+  const ClosedPort closed;
+  const PuppetServer server;
+  Client client = Connect(Options(closed.address() + "," + server.address()));
+  for (int call = 0; call < 5; ++call) ASSERT_THAT(client.Translate(ToGerman()), IsOk());
+  EXPECT_EQ(Calls(server), 5);
+}
+
+TEST_F(ClientConnectionTest, AServerWhoseHealthSaysNoIsLeftOutUntilItSaysYes) {
+  PuppetServer first, second;
+  first.SetServing(kService, false);
+  Client client = Connect(Options(first.address() + "," + second.address()));
+  for (int call = 0; call < 6; ++call) ASSERT_THAT(client.Translate(ToGerman()), IsOk());
+  EXPECT_EQ(Calls(first), 0);
+  first.SetServing(kService, true);
+  second.SetServing(kService, false);
+  const absl::Time end = absl::Now() + absl::Seconds(20);
+  while (Calls(first) == 0 && absl::Now() < end) {
+    ASSERT_THAT(client.Translate(ToGerman()), IsOk());
+  }
+  EXPECT_GT(Calls(first), 0);
+}
+
+TEST_F(ClientConnectionTest, WhereNoServerTakesCallsTheErrorSaysSo) {
+  PuppetServer server;
+  server.SetServing(kService, false);
+  ClientOptions options = Options("dns:///" + server.address());
+  options.retry.max_attempts = 1;
+  Client client = Connect(options);
+  EXPECT_THAT(client.Translate(ToGerman()),
+              StatusIs(absl::StatusCode::kUnavailable, HasSubstr("takes no calls now")));
+  EXPECT_THAT(client.Health(), IsOk()) << "and its health can be asked for";
+  EXPECT_THAT(client.Health(kService),
+              StatusIs(absl::StatusCode::kUnavailable, HasSubstr("NOT_SERVING")));
+}
+
+TEST_F(ClientConnectionTest, OneAddressIsCalledWhateverItsHealthSays) {
+  PuppetServer server;
+  server.SetServing(kService, false);
+  Client client = Connect(Options(server.address()));
+  EXPECT_THAT(client.Translate(ToGerman()), IsOk());
+}
+
+TEST_F(ClientConnectionTest, AListIsOfAddresses) {
+  for (const char* server : {"host:1,127.0.0.1:2", "127.0.0.1:1,[::1]:2", "127.0.0.1:1,", ",",
+                             "127.0.0.1:1,127.0.0.1"}) {
+    EXPECT_THAT(Client::Create(Options(server)).status(),
+                StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("dns:///HOST:PORT")))
+        << server;
+  }
+  EXPECT_THAT(Client::Create(Options("[::1]:1,[::1]:2")).status(), IsOk());
+}
+
+TEST_F(ClientConnectionTest, TheTokenGoesWithEachCallAndIsReadAgain) {
+  const PuppetServer server;
+  const std::string path = folder_.path() / "token";
+  const auto write = [&path](const std::string& token) {
+    std::ofstream(path + ".new") << token;
+    std::rename((path + ".new").c_str(), path.c_str());
+  };
+  write("first-token\n");
+  ClientOptions options = Options(server.address());
+  options.token_file = path;
+  Client client = Connect(options);
+  EXPECT_THAT(client.Translate(ToGerman()), IsOk());
+  write("second-token");
+  EXPECT_THAT(client.Translate(ToGerman()), IsOk());
+  write("");  // somebody is writing a new one
+  EXPECT_THAT(client.Translate(ToGerman()), IsOk());
+  std::remove(path.c_str());
+  EXPECT_THAT(client.Translate(ToGerman()), IsOk());
+  EXPECT_THAT(server.authorizations(), ElementsAre("Bearer first-token", "Bearer second-token",
+                                                   "Bearer second-token", "Bearer second-token"));
+}
+
+TEST_F(ClientConnectionTest, ATokenIsNotSentInPlainTextNorShownInErrors) {
+  const std::string path = folder_.path() / "token";
+  std::ofstream(path) << "secret-token";
+  ClientOptions options = Options("translate.example:50051");
+  options.token_file = path;
+  for (const char* server :
+       {"translate.example:50051", "dns:///localhost:1", "127.0.0.1:1,10.0.0.1:2"}) {
+    options.server = server;
+    EXPECT_THAT(Client::Create(options).status(),
+                StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("in plain text")));
+  }
+  options.tls.enabled = true;
+  EXPECT_THAT(Client::Create(options).status(), IsOk());
+  options = Options("unix:linnet.sock");
+  options.token_file = path;
+  EXPECT_THAT(Client::Create(options).status(), IsOk());
+  for (const char* content : {"", "secret-token\nand more", " \n", "secret-tok\xC3\xA9n"}) {
+    std::ofstream(path) << content;
+    EXPECT_THAT(Client::Create(options).status(),
+                StatusIs(absl::StatusCode::kInvalidArgument,
+                         testing::AllOf(HasSubstr("holds no token"), Not(HasSubstr("secret")))));
+  }
+  options.token_file = folder_.path() / "none";
+  EXPECT_THAT(Client::Create(options).status(),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("No such file")));
+}
+
+TEST_F(ClientConnectionTest, CertificatesThatCannotBeReadAreNamed) {
+  const std::string path = folder_.path() / "file";
+  std::ofstream(path) << "something";
+  const auto refusal = [](const std::string& ca, const std::string& certificate,
+                          const std::string& key) {
+    ClientOptions options = Options("localhost:1");
+    options.tls.ca_file = ca;
+    options.tls.certificate_file = certificate;
+    options.tls.key_file = key;
+    return std::string(Client::Create(options).status().message());
+  };
+  EXPECT_THAT(refusal("/no/ca.pem", "", ""), HasSubstr("authorities \"/no/ca.pem\": No such"));
+  EXPECT_THAT(refusal("", path, ""), HasSubstr("go together"));
+  EXPECT_THAT(refusal("", path, "/no/key.pem"), HasSubstr("key \"/no/key.pem\""));
+  EXPECT_THAT(refusal(path, "", ""), IsEmpty());
+}
+
+// Takes a connection, passes on what goes to and fro until Silence(), and holds it open afterwards.
+class Relay {
+ public:
+  explicit Relay(int to_port) : to_port_(to_port), listener_(Socket()) {
+    EXPECT_EQ(bind(listener_, Generic(0), sizeof address_), 0);
+    EXPECT_EQ(listen(listener_, 8), 0);
+    socklen_t size = sizeof address_;
+    EXPECT_EQ(getsockname(listener_, reinterpret_cast<sockaddr*>(&address_), &size), 0);
+    name_ = absl::StrCat("127.0.0.1:", ntohs(address_.sin_port));
+    thread_ = std::thread([this] {
+      const int client = accept(listener_, nullptr, nullptr);
+      if (client < 0) return;
+      const int server = Socket();
+      EXPECT_EQ(connect(server, Generic(to_port_), sizeof address_), 0);
+      std::thread back([&] { Pass(server, client); });
+      Pass(client, server);
+      back.join();
+      close(server);
+      close(client);
+    });
+  }
+  ~Relay() {
+    ended_ = true;
+    shutdown(listener_, SHUT_RDWR);
+    thread_.join();
+    close(listener_);
+  }
+  const std::string& name() const { return name_; }
+  void Silence() { silent_ = true; }
+
+ private:
+  static int Socket() { return socket(AF_INET, SOCK_STREAM, 0); }
+  sockaddr* Generic(int port) {
+    address_ = {};
+    address_.sin_family = AF_INET;
+    address_.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    address_.sin_port = htons(port);
+    return reinterpret_cast<sockaddr*>(&address_);
+  }
+  void Pass(int from, int to) {
+    timeval patience = {0, 20000};
+    setsockopt(from, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+    char bytes[1 << 14];
+    while (!ended_) {
+      const ssize_t count = read(from, bytes, sizeof bytes);
+      if (count == 0) return;
+      if (count > 0 && !silent_ && write(to, bytes, count) != count) return;
+    }
+  }
+
+  const int to_port_;
+  const int listener_;
+  sockaddr_in address_;
+  std::string name_;
+  std::atomic<bool> silent_ = false, ended_ = false;
+  std::thread thread_;
+};
+
+TEST_F(ClientConnectionTest, AConnectionThatFellSilentIsFoundOutDuringACall) {
+  absl::Notification arrived, released;
+  PuppetServer server;
+  server.on_translate = [&](auto&, const auto&, auto&) {
+    arrived.Notify();
+    released.WaitForNotification();
+    return grpc::Status::OK;
+  };
+  Relay relay(std::stoi(server.address().substr(server.address().rfind(':') + 1)));
+  ClientOptions options = Options(relay.name());
+  options.timeout = absl::Hours(1);
+  options.retry.max_attempts = 1;
+  options.keepalive = absl::Milliseconds(200);
+  Client client = Connect(options);
+  std::thread silencer([&] {
+    arrived.WaitForNotification();
+    relay.Silence();
+  });
+  EXPECT_THAT(client.Translate(ToGerman()), StatusIs(absl::StatusCode::kUnavailable));
+  silencer.join();
+  released.Notify();
+}
+
+}  // namespace
+}  // namespace linnet::client

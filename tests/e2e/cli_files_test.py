@@ -1,0 +1,307 @@
+"""The command `linnet` with files and pipes that end at the wrong moment, and with a terminal."""
+
+from __future__ import annotations
+
+import os
+import pty
+import re
+import select
+import signal
+import stat
+import subprocess
+import time
+
+import pytest
+
+TRANSLATE = ("translate", "--from", "en", "--to", "de", "--max-target-tokens", "6", "--beam", "1")
+WORDS = (
+    "a",
+    "bird",
+    "sings",
+    "in",
+    "the",
+    "garden",
+    "two",
+    "dogs",
+    "run",
+    "over",
+    "an",
+    "old",
+    "bridge",
+)
+
+
+@pytest.fixture
+def environment(server, tmp_path):
+    """A home of its own."""
+    home = tmp_path / "home"
+    home.mkdir()
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("XDG_")}
+    return {**kept, "LINNET_SERVER": server.grpc, "HOME": str(home), "TERM": "xterm"}
+
+
+def sentences(count: int) -> str:
+    """Lines that differ, some of them blank."""
+    lines = [
+        "" if i % 17 == 5 else f"{WORDS[i % 13]} {WORDS[i * 7 % 13]} {WORDS[i * 5 % 11]}."
+        for i in range(count)
+    ]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def complaints(stderr: str) -> str:
+    """Without what is noted of answers: a random model seldom ends one by itself."""
+    return re.sub(
+        r"^linnet: .*: the answer was ended by the limit on target tokens\n", "", stderr, flags=re.M
+    )
+
+
+def test_a_run_that_is_killed_again_and_again_ends_with_the_same_file(
+    linnet_binary, environment, tmp_path
+):
+    source, whole, torn = (tmp_path / name for name in ("source", "whole", "torn"))
+    source.write_text(sentences(1500))
+    command = [linnet_binary, *TRANSLATE, "--file", source, "-o"]
+    subprocess.run([*command, whole], env=environment, check=True, timeout=120)
+    wanted = whole.read_bytes()
+    assert wanted.count(b"\n") == 1500
+    kills = 0
+    for _ in range(50):
+        process = subprocess.Popen([*command, torn, "--resume"], env=environment)
+        before = torn.stat().st_size if torn.exists() else 0
+        goal = min(len(wanted), before + len(wanted) // 4)
+        while process.poll() is None:
+            if torn.exists() and torn.stat().st_size >= goal and kills < 4:
+                process.kill()
+                kills += 1
+                break
+            time.sleep(0.001)
+        if process.wait() == 0:
+            break
+        with torn.open("ab") as file:  # and the system had written half a line
+            file.write(b"half of a li")
+    else:
+        pytest.fail("not through after 50 attempts")
+    assert kills >= 2
+    assert torn.read_bytes() == wanted
+
+
+def test_whoever_reads_our_output_may_go(linnet_binary, environment):
+    command = f"yes 'A bird sings.' | '{linnet_binary}' {' '.join(TRANSLATE)} | head -n 1"
+    done = subprocess.run(
+        ["bash", "-c", command], env=environment, capture_output=True, text=True, timeout=60
+    )
+    assert done.stdout.count("\n") == 1
+    assert complaints(done.stderr) == ""
+
+
+def test_a_full_disk_is_an_error_that_says_so(linnet_binary, environment):
+    done = subprocess.run(
+        [linnet_binary, *TRANSLATE, "-o", "/dev/full", "A bird sings."],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode == 1
+    assert complaints(done.stderr) == "linnet: cannot write the output: No space left on device\n"
+
+
+def test_an_interrupt_says_how_far_it_got_and_how_to_go_on(linnet_binary, environment, tmp_path):
+    out = tmp_path / "out"
+    process = subprocess.Popen(
+        [linnet_binary, *TRANSLATE, "-o", out],
+        env=environment,
+        stdin=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    process.stdin.write("A bird sings.\n")
+    process.stdin.flush()
+    end = time.monotonic() + 60
+    while not out.exists() or not out.read_text():
+        assert time.monotonic() < end
+        time.sleep(0.01)
+    process.send_signal(signal.SIGINT)
+    assert process.wait(60) == 64 + 1
+    assert complaints(process.stderr.read()) == (
+        "linnet: CANCELLED: cancelled\n"
+        "  1 text was answered before\n"
+        "  the same command with --resume goes on from there\n"
+    )
+
+
+class Terminal:
+    """A command on a terminal of its own, and somebody who types."""
+
+    def __init__(self, command, environment, columns: int = 80):
+        try:
+            self.pid, self.ours = pty.fork()
+        except OSError as error:
+            pytest.skip(f"no pseudo-terminal can be had here ({error}): is /dev/pts mounted?")
+        if self.pid == 0:
+            os.execve(command[0], [str(part) for part in command], environment)
+        self.screen = ""
+
+    def read(self, wait: float) -> bool:
+        """What comes within that time; False at the end."""
+        if not select.select([self.ours], [], [], wait)[0]:
+            return True
+        try:
+            read = os.read(self.ours, 1 << 16)
+        except OSError:  # what Linux says when the other side is closed
+            read = b""
+        self.screen += read.decode()
+        return bool(read)
+
+    def expect(self, pattern: str) -> re.Match:
+        """Waits for it on what came since the last match."""
+        end = time.monotonic() + 30
+        while not (match := re.search(pattern, self.screen)):
+            assert time.monotonic() < end, f"no {pattern!r}: {self.screen!r}"
+            assert self.read(0.1), f"it ended without {pattern!r}: {self.screen!r}"
+        self.screen = self.screen[match.end() :]
+        return match
+
+    def type(self, keys: str) -> None:
+        os.write(self.ours, keys.encode())
+
+    def wait(self) -> int:
+        end = time.monotonic() + 30
+        while self.read(0.1):
+            assert time.monotonic() < end, f"it does not end: {self.screen!r}"
+        os.close(self.ours)
+        return os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+
+
+def test_the_shell_answers_edits_and_remembers(linnet_binary, environment, server, tmp_path):
+    said = server.translate("A bird sings.").translations[0].text
+    command = [linnet_binary, "shell", "--from", "en", "--to", "de"]
+    shell = Terminal(command, environment)
+    shell.expect("en-de> ")
+    shell.type("A birt sings.")
+    shell.type("\x1b[D" * 8 + "\x7f" + "x\x7f")  # to the left, and mistakes taken back
+    shell.type("\x05\x15A bird sings.\n")  # to the end, all away, and typed anew
+    shell.expect(re.escape(said))
+    shell.expect("en-de> ")
+    shell.type("\x1b[A\n")  # the line of before
+    shell.expect(re.escape(said))
+    shell.expect("en-de> ")
+    shell.type("Grüße\x7f\x7fße\x03")  # whole characters, and Ctrl-C forgets the line
+    shell.expect("en-de> ")
+    shell.type(":to tlh\n")
+    shell.expect("en-tlh> ")
+    shell.type("One.\n")
+    shell.expect("NOT_FOUND")
+    shell.expect("en-tlh> ")
+    shell.type("\x04")
+    assert shell.wait() == 0
+
+    history = tmp_path / "home/.local/state/linnet/history"
+    assert stat.S_IMODE(history.stat().st_mode) == 0o600
+    shell = Terminal(command, environment)
+    shell.expect("en-de> ")
+    shell.type("\x1b[A\x1b[A\x1b[A")  # over "One." and ":to tlh"
+    shell.expect("A bird sings")
+    shell.type("\n")
+    shell.expect(re.escape(said))
+    shell.expect("en-de> ")
+    shell.type("\x04")
+    assert shell.wait() == 0
+    kept = history.read_bytes()
+    shell = Terminal([*command, "--no-history"], environment)
+    shell.expect("en-de> ")
+    shell.type("Two dogs.\n")
+    shell.expect("\nen-de> ")
+    shell.type("\x04")
+    assert shell.wait() == 0
+    assert history.read_bytes() == kept
+
+
+def test_an_interrupt_ends_an_answer_of_the_shell_and_sigterm_the_shell(
+    linnet_binary, environment, server
+):
+    shell = Terminal([linnet_binary, "shell", "--from", "en", "--to", "de"], environment)
+    shell.expect("en-de> ")
+    busy = [server.translate_slowly(3) for _ in range(4)]  # so that an answer takes a while
+    shell.type(" ".join(["A bird sings."] * 20) + "\n")
+    time.sleep(0.3)
+    shell.type("\x03")
+    shell.expect("CANCELLED")
+    for call in busy:
+        call.cancel()
+    shell.expect("en-de> ")
+    os.kill(shell.pid, signal.SIGTERM)  # while it waits for a key
+    assert shell.wait() == 64 + 1
+
+
+def test_a_bar_is_shown_on_a_terminal_and_taken_away(linnet_binary, environment, tmp_path):
+    source = tmp_path / "source"
+    source.write_text(sentences(200))
+    run = Terminal(
+        [linnet_binary, *TRANSLATE, "--file", source, "-o", tmp_path / "out"], environment
+    )
+    run.expect(r"\d+% .*━.*─?.* lines, .*/s, .* left")
+    run.expect(r"linnet: 200 lines in \d+:\d\d, ")
+    assert run.wait() == 0
+
+
+def complete(script: str, line: str, folder) -> list[str]:
+    """What bash offers behind `line`, whose last word is being typed."""
+    words = line.split(" ")
+    quoted = " ".join(f"'{word}'" for word in words)
+    probe = f"COMP_WORDS=({quoted}); COMP_CWORD={len(words) - 1}; _linnet; "
+    probe += 'printf "%s\\n" "${COMPREPLY[@]}"'
+    done = subprocess.run(
+        ["bash", "--norc", "-c", f'source "$1"; {probe}', "bash", script],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=20,
+    )
+    assert done.stderr == ""
+    return sorted(filter(None, done.stdout.splitlines()))
+
+
+def test_bash_completes_commands_flags_files_and_choices(linnet_binary, environment, tmp_path):
+    script = tmp_path / "completion"
+    run = [linnet_binary, "completion", "bash"]
+    script.write_bytes(subprocess.run(run, env=environment, capture_output=True).stdout)
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    for name in ("my letter.txt", "mine.txt", "other"):
+        (folder / name).touch()
+
+    assert complete(script, "linnet s", folder) == ["score", "shell", "summarize"]
+    assert complete(script, "linnet translate --res", folder) == ["--resume"]
+    assert complete(script, "linnet summarize --long", folder) == ["--long-input"]
+    assert complete(script, "linnet translate --long", folder) == []
+    assert complete(script, "linnet translate --file m", folder) == ["mine.txt", "my letter.txt"]
+    assert complete(script, "linnet translate -o o", folder) == ["other"]
+    assert complete(script, "linnet translate --priority ", folder) == [
+        "batch",
+        "interactive",
+        "normal",
+    ]
+    assert complete(script, "linnet summarize --long-input = ch", folder) == ["chunk"]
+    assert complete(script, "linnet translate --to ", folder) == []
+    assert complete(script, "linnet translate text", folder) == []
+    assert complete(script, "linnet completion b", folder) == ["bash"]
+    for command in ("translate", "bench", "reload", "shell"):
+        offered = set(complete(script, f"linnet {command} --", folder))
+        shown = subprocess.run([linnet_binary, command, "--help"], capture_output=True, text=True)
+        assert offered == set(re.findall(r"^ +(?:-\w,)?(--[\w-]+)", shown.stdout, re.MULTILINE))
+
+
+def test_the_man_page_can_be_read(linnet_binary, environment, tmp_path):
+    page = tmp_path / "linnet.1"
+    run = [linnet_binary, "man-page"]
+    page.write_bytes(subprocess.run(run, env=environment, capture_output=True, check=True).stdout)
+    try:
+        done = subprocess.run(
+            ["groff", "-k", "-man", "-Tutf8", "-ww", "-z", page], capture_output=True, text=True
+        )
+    except FileNotFoundError:
+        pytest.skip("no groff here to read it with")
+    assert done.returncode == 0
+    assert done.stderr == "", "what troff warns of"

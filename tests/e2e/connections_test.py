@@ -1,0 +1,157 @@
+"""Connections: how many, how long, and what becomes of clients that behave badly."""
+
+from __future__ import annotations
+
+import signal
+import time
+
+import grpc
+import http2
+import pytest
+from http2 import RawClient
+
+OPEN = "linnet_connections"
+REFUSED = "linnet_connections_refused_total"
+ADMITTED = "linnet_admitted_tokens"
+
+
+@pytest.fixture(scope="module")
+def strict(start):
+    """A server without patience."""
+    return start(
+        *("--handshake-timeout", "1", "--keepalive", "1", "--read-timeout", "1"),
+        *("--max-streams", "3"),
+    )
+
+
+LONG = {"min_target_tokens": 1000, "max_target_tokens": 1024, "beam_size": 5}
+
+
+def request(server, *contents: str, **options) -> bytes:
+    return server.api.TranslateRequest(
+        contents=contents, source_language_code="en", target_language_code="de", options=options
+    ).SerializeToString()
+
+
+def works(server) -> bool:
+    with grpc.insecure_channel(server.grpc) as server.channel:
+        return server.translate("A bird sings.").model == "en-de"
+
+
+def answers(server) -> bool:
+    """On the channel that there is."""
+    try:
+        return server.translate("A bird sings.", timeout=30).model == "en-de"
+    except grpc.RpcError:
+        return False
+
+
+def test_there_are_only_so_many_connections(start):
+    server = start("--max-connections", "3", "--max-connections-per-address", "2")
+    first, second = RawClient(server.grpc), RawClient(server.grpc)
+    for client in (first, second):
+        assert client.settings()
+    assert http2.is_closed(http2.connect(server.grpc)), "the third of this address"
+    other = http2.connect(server.grpc, source="127.0.0.2")
+    server.wait_for(OPEN, lambda count: count == 3)
+    assert http2.is_closed(http2.connect(server.grpc, source="127.0.0.3")), "the fourth of all"
+    server.wait_for(REFUSED, lambda count: count == 2)
+    first.close()
+    server.wait_for(OPEN, lambda count: count == 2)
+    assert works(server), "there is room again"
+    second.close()
+    other.close()
+    assert server.stop() == 0
+
+
+def test_a_connection_that_says_nothing_is_closed(strict):
+    assert http2.is_closed(http2.connect(strict.grpc))
+    garbage = http2.connect(strict.grpc)
+    garbage.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
+    assert http2.is_closed(garbage)
+    assert works(strict)
+
+
+def test_a_client_that_is_gone_without_a_word_is_found_out(strict):
+    """Half open: its side of the connection is there no more, and nobody said so."""
+    silent = RawClient(strict.grpc, answers_pings=False)
+    kinds = [frame.kind for frame in silent.frames()]
+    assert kinds.count(http2.PING) >= 1, "and then it was closed"
+    polite = RawClient(strict.grpc)
+    for _ in range(4):
+        assert polite.wait_for(http2.PING), "who answers stays"
+    polite.close()
+
+
+def test_a_client_that_goes_away_in_the_middle_of_a_call_is_found_out(strict):
+    silent = RawClient(strict.grpc, answers_pings=False)
+    long_call = request(strict, *["one two three"] * 64, **LONG)
+    silent.call("Translate", long_call)
+    strict.wait_for(ADMITTED, lambda tokens: tokens > 0)
+    assert list(silent.frames()), "until the server closes the connection"
+    strict.wait_for(ADMITTED, lambda tokens: tokens == 0)
+
+
+def test_a_client_that_does_not_read_its_answer_loses_the_call(strict):
+    """It answers pings, so that it is there; but it never makes room for the answer."""
+    slow = RawClient(strict.grpc, window=10)
+    stream = slow.call("Translate", request(strict, *["A bird sings."] * 20))
+    assert len(slow.wait_for(http2.DATA, stream).payload) <= 10
+    assert slow.wait_for(http2.RST_STREAM, stream)
+    assert strict.metric(ADMITTED) == 0
+    again = slow.call("ListModels", b"")
+    assert slow.wait_for(http2.DATA, again), "the connection itself goes on"
+    slow.close()
+    assert "slow_readers" in strict.log.read_text()
+
+
+def test_a_client_that_reads_nothing_at_all_harms_nobody(strict):
+    deaf = RawClient(strict.grpc)
+    for _ in range(3):
+        deaf.call("Translate", request(strict, *["A bird sings."] * 50))
+    assert works(strict)
+    strict.wait_for(ADMITTED, lambda tokens: tokens == 0)
+    assert http2.is_closed(deaf.socket), "it did not answer pings either"
+
+
+def test_a_connection_has_only_so_many_calls_at_once(strict):
+    client = RawClient(strict.grpc)
+    assert client.settings()[http2.MAX_CONCURRENT_STREAMS] == 3
+    long_call = request(strict, *["one two three"] * 16, **LONG)
+    streams = [client.call("Translate", long_call) for _ in range(4)]
+    frames = list(client.frames())  # who does not keep to it loses the connection
+    assert not [frame for frame in frames if frame.stream == streams[-1] and frame.kind <= 1]
+    strict.wait_for(ADMITTED, lambda tokens: tokens == 0)
+
+
+def test_a_connection_without_calls_is_closed_after_a_while(start):
+    server = start("--max-idle", "1")
+    client = RawClient(server.grpc)
+    kinds = [frame.kind for frame in client.frames()]
+    assert http2.GOAWAY in kinds, "and then it was closed"
+    assert server.stop() == 0
+
+
+def test_a_server_that_is_killed_is_back_on_its_port_at_once(start):
+    server = start()
+    address = server.grpc
+    call = server.translate_slowly(8)
+    server.wait_for('linnet_sequences{model="en-de",state="seated"}', lambda seated: seated > 0)
+    server.process.send_signal(signal.SIGKILL)
+    assert call.exception(timeout=60).code() == grpc.StatusCode.UNAVAILABLE
+    server.process.wait(30)
+    again = start("--listen", address)
+    end = time.monotonic() + 60
+    while not answers(server):  # the channel of before finds it
+        assert time.monotonic() < end
+        time.sleep(0.1)
+    assert again.stop() == 0
+
+
+@pytest.mark.parametrize("address", ["localhost:0", "0.0.0.0:0", "[::]:0"])
+def test_names_and_all_addresses_can_be_listened_on(start, address):
+    server = start("--listen", address)
+    port = server.grpc.rsplit(":", 1)[1]
+    with grpc.insecure_channel(f"127.0.0.1:{port}") as server.channel:
+        assert server.translate("A bird sings.").model == "en-de"
+    assert server.stop() == 0

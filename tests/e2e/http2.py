@@ -1,0 +1,114 @@
+"""A client that speaks as much HTTP/2 as a test needs, and that may be as rude as it likes."""
+
+from __future__ import annotations
+
+import socket
+import struct
+from collections.abc import Iterator
+from typing import NamedTuple
+
+DATA, HEADERS, RST_STREAM, SETTINGS, PING, GOAWAY = 0, 1, 3, 4, 6, 7
+END_STREAM, ACK, END_HEADERS = 1, 1, 4
+INITIAL_WINDOW_SIZE, MAX_CONCURRENT_STREAMS = 4, 3
+
+
+class Frame(NamedTuple):
+    kind: int
+    flags: int
+    stream: int
+    payload: bytes
+
+
+def connect(address: str, source: str = "127.0.0.1") -> socket.socket:
+    host, port = address.rsplit(":", 1)
+    return socket.create_connection((host, int(port)), timeout=60, source_address=(source, 0))
+
+
+def is_closed(connection: socket.socket) -> bool:
+    """Waits until the other side closes it, and reads what comes before."""
+    try:
+        while connection.recv(65536):
+            pass
+    except ConnectionResetError:
+        pass
+    except TimeoutError:
+        return False
+    return True
+
+
+class RawClient:
+    """One connection. `window` is how many bytes of each answer it lets come."""
+
+    def __init__(self, address: str, window: int = 65535, answers_pings: bool = True):
+        self.socket = connect(address)
+        self.answers_pings = answers_pings
+        self._next_stream = 1
+        self.socket.sendall(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")
+        self.send(SETTINGS, 0, 0, struct.pack(">HI", INITIAL_WINDOW_SIZE, window))
+
+    def send(self, kind: int, flags: int, stream: int, payload: bytes) -> None:
+        head = (
+            struct.pack(">I", len(payload))[1:] + bytes([kind, flags]) + struct.pack(">I", stream)
+        )
+        self.socket.sendall(head + payload)
+
+    def call(self, method: str, message: bytes) -> int:
+        """Sends a unary call and returns its stream."""
+        stream, self._next_stream = self._next_stream, self._next_stream + 2
+        headers = {
+            ":method": "POST",
+            ":scheme": "http",
+            ":path": f"/linnet.v1.TextService/{method}",
+            ":authority": "localhost",
+            "content-type": "application/grpc",
+            "te": "trailers",
+        }
+        block = b""  # literals without indexing: RFC 7541, 6.2.2
+        for name, value in headers.items():
+            block += b"\0" + bytes([len(name)]) + name.encode()
+            block += bytes([len(value)]) + value.encode()
+        self.send(HEADERS, END_HEADERS, stream, block)
+        self.send(DATA, END_STREAM, stream, b"\0" + struct.pack(">I", len(message)) + message)
+        return stream
+
+    def frames(self) -> Iterator[Frame]:
+        """What comes, until the server closes the connection."""
+        while head := self._read(9):
+            length = int.from_bytes(head[:3], "big")
+            payload = self._read(length) if length else b""
+            frame = Frame(head[3], head[4], int.from_bytes(head[5:], "big"), payload)
+            if frame.kind == SETTINGS and not frame.flags & ACK:
+                self.send(SETTINGS, ACK, 0, b"")
+            if frame.kind == PING and not frame.flags & ACK and self.answers_pings:
+                self.send(PING, ACK, 0, payload)
+            yield frame
+
+    def settings(self) -> dict[int, int]:
+        """Those of the server, which come first."""
+        frame = next(self.frames())
+        assert frame.kind == SETTINGS
+        pairs = struct.iter_unpack(">HI", frame.payload)
+        return dict(pairs)
+
+    def wait_for(self, kind: int, stream: int = 0) -> Frame:
+        return next(
+            frame
+            for frame in self.frames()
+            if frame.kind == kind and (not stream or frame.stream == stream)
+        )
+
+    def close(self) -> None:
+        self.socket.close()
+
+    def _read(self, size: int) -> bytes:
+        """b"" at the end."""
+        data = b""
+        while len(data) < size:
+            try:
+                more = self.socket.recv(size - len(data))
+            except ConnectionResetError:
+                return b""
+            if not more:
+                return b""
+            data += more
+        return data

@@ -1,0 +1,79 @@
+"""linnet_client as others find it: installed, and used by a project of its own."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+EXAMPLE = ROOT / "client/example"
+
+
+def run(*command: str | Path, **options) -> str:
+    done = subprocess.run(
+        [str(part) for part in command], capture_output=True, text=True, timeout=300, **options
+    )
+    assert done.returncode == 0, f"{command}: {done.stdout}{done.stderr}"
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def installed(program, tmp_path_factory) -> Path:
+    """What the package linnet-dev holds, in a folder of its own."""
+    build = program("linnet").parents[1]
+    prefix = tmp_path_factory.mktemp("prefix")
+    run("cmake", "--install", build, "--component", "dev", "--prefix", prefix)
+    return prefix
+
+
+@pytest.fixture(scope="module")
+def example(installed, tmp_path_factory) -> Path:
+    """The example, outside this tree, built with CMake."""
+    folder = tmp_path_factory.mktemp("example")
+    source = folder / "source"
+    source.mkdir()
+    for file in EXAMPLE.iterdir():
+        (source / file.name).write_text(file.read_text())
+    run("cmake", "-S", source, "-B", folder / "build", f"-DCMAKE_PREFIX_PATH={installed}")
+    run("cmake", "--build", folder / "build")
+    return folder / "build/translate_lines"
+
+
+def test_a_project_of_its_own_translates_with_the_installed_library(example, server):
+    lines = ["A bird sings.", "", "Two dogs run."]
+    said = run(example, server.grpc, "en", "de", input="\n".join(lines) + "\n")
+    wanted = [server.translate(line).translations[0].text if line else "" for line in lines]
+    assert said.splitlines() == wanted
+
+
+def test_the_example_says_what_a_program_can_act_on(example, server):
+    done = subprocess.run(
+        [example, server.grpc, "en", "tlh"], input="One.\n", capture_output=True, text=True
+    )
+    assert done.returncode == 1
+    assert "reason " in done.stderr
+
+
+def test_pkg_config_gives_the_flags_of_another_build_system(installed, tmp_path):
+    environment = {**os.environ, "PKG_CONFIG_PATH": str(installed / "lib/pkgconfig")}
+    flags = run("pkg-config", "--cflags", "--libs", "linnet_client", env=environment).split()
+    source = tmp_path / "version.cc"
+    source.write_text(
+        '#include <iostream>\n#include "linnet/client.h"\n'
+        "int main() {\n"
+        "  auto client = linnet::client::Client::Create({});\n"
+        "  std::cout << client.ok() << linnet::client::Version();\n"
+        "}\n"
+    )
+    run("g++", "-std=c++17", "-o", tmp_path / "version", source, *flags)
+    version = run("pkg-config", "--modversion", "linnet_client", env=environment).strip()
+    assert run(tmp_path / "version") == f"1{version}"
+
+
+def test_no_header_of_the_library_names_grpc(installed):
+    header = (installed / "include/linnet/linnet/client.h").read_text()
+    assert "grpcpp" not in header
+    assert "grpc::" not in header

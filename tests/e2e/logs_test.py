@@ -1,0 +1,63 @@
+"""What is logged of a call, and what becomes of calls when nothing can be logged."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"
+SPAN = "00f067aa0ba902b7"
+TRACEPARENT = f"00-{TRACE}-{SPAN}-01"
+
+
+def translate(server, *headers: tuple[str, str]) -> dict[str, str]:
+    """The headers of an answer."""
+    request = server.api.TranslateRequest(
+        contents=["A bird sings."], source_language_code="en", target_language_code="de"
+    )
+    _, call = server.method("Translate").with_call(request, timeout=60, metadata=headers)
+    return dict(call.initial_metadata())
+
+
+@pytest.mark.parametrize("log_format", ["text", "json"])
+def test_a_call_of_a_trace_is_logged_with_it_and_returns_it(start, log_format):
+    server = start("--log-level", "debug", "--log-format", log_format)
+    answer = translate(server, ("traceparent", TRACEPARENT), ("x-request-id", "mine"))
+    assert answer["traceparent"] == TRACEPARENT
+    lines = server.log.read_text().splitlines()
+    if log_format == "json":
+        events = [json.loads(line) for line in lines]
+        (call,) = [event for event in events if event.get("request_id") == "mine"]
+        assert (call["trace_id"], call["span_id"]) == (TRACE, SPAN)
+        assert call["event"] == "call"
+        assert call["time"].endswith("Z")
+    else:
+        (line,) = [line for line in lines if "request_id=mine" in line]
+        assert f" trace_id={TRACE} span_id={SPAN}" in line
+    assert server.stop() == 0
+
+
+def test_a_trace_that_is_not_valid_counts_as_none(server):
+    for wrong in ["", "00", TRACEPARENT.upper(), TRACEPARENT + "-01", "ff" + TRACEPARENT[2:]]:
+        assert "traceparent" not in translate(server, ("traceparent", wrong))
+    assert TRACE not in server.log.read_text()
+
+
+def test_a_full_disk_for_the_log_does_not_keep_it_from_serving(start):
+    server = start("--log-level", "debug", log=Path("/dev/full"))
+    for _ in range(20):
+        assert server.translate("A bird sings.").model == "en-de"
+    assert server.stop() == 0
+
+
+def test_a_log_that_nobody_reads_any_more_does_not_keep_it_from_serving(start):
+    reader, writer = os.pipe()
+    server = start("--log-level", "debug", log=Path(f"/proc/self/fd/{writer}"))
+    os.close(reader)
+    os.close(writer)
+    for _ in range(20):
+        assert server.translate("A bird sings.").model == "en-de"
+    assert server.stop() == 0

@@ -1,0 +1,504 @@
+"""The package `linnet` (client/python): built, installed, type-checked, used with the real server.
+
+What a server does only now and then, such as asking for a pause, a small server of our own does.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import shutil
+import subprocess
+import sys
+import threading
+import time
+from concurrent import futures
+from pathlib import Path
+
+import grpc
+import pytest
+from grpc_health.v1 import health, health_pb2, health_pb2_grpc
+from security_test import SEARCH, Authority
+
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGE = ROOT / "client/python"
+
+
+@pytest.fixture(scope="session")
+def site(tmp_path_factory) -> Path:
+    """A folder with the package as `pip install` puts it there, from a wheel, without a network."""
+    tree = tmp_path_factory.mktemp("tree")
+    skip = shutil.ignore_patterns("build", "*.egg-info", "__pycache__", ".*_cache")
+    shutil.copytree(PACKAGE, tree / "client/python", ignore=skip)
+    (tree / "proto").symlink_to(ROOT / "proto")
+    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check"]
+    quiet = ["--no-deps", "--no-index"]
+    build = [*pip, "wheel", *quiet, "--no-build-isolation", "--wheel-dir", str(tree), "."]
+    subprocess.run(build, check=True, cwd=tree / "client/python", capture_output=True)
+    (wheel,) = tree.glob("linnet-*-py3-none-any.whl")
+    installed = tree / "site"
+    install = [*pip, "install", *quiet, "--target", str(installed), str(wheel)]
+    subprocess.run(install, check=True, capture_output=True)
+    return installed
+
+
+@pytest.fixture(scope="session")
+def linnet(site):
+    sys.path.insert(0, str(site))
+    import linnet
+
+    assert Path(linnet.__file__).is_relative_to(site)
+    return linnet
+
+
+@pytest.fixture
+def client(linnet, server):
+    with linnet.Client(server.grpc) as client:
+        yield client
+
+
+def english(linnet, *contents: str, **fields):
+    fields = {"source_language_code": "en", "target_language_code": "de", **fields}
+    return linnet.TranslateRequest(contents=contents, **fields)
+
+
+def slow(linnet):
+    """A call that takes many steps."""
+    options = linnet.DecodingOptions(beam_size=5, min_target_tokens=1000, max_target_tokens=1024)
+    return english(linnet, *["one two three"] * 8, options=options)
+
+
+def cancelled(server) -> float:
+    name = re.compile(r'linnet_requests_total\{.*code="CANCELLED".*\} (\d+)')
+    return sum(float(count) for count in name.findall(server.scrape()))
+
+
+def wait_until(done, seconds: float = 30) -> None:
+    end = time.monotonic() + seconds
+    while not done():
+        assert time.monotonic() < end
+        time.sleep(0.02)
+
+
+# ---- the package
+
+
+def test_what_builds_it_is_what_the_tests_have():
+    """So that a wheel built elsewhere has the same stubs."""
+    wanted = (PACKAGE / "pyproject.toml").read_text()
+    pins = dict(re.findall(r"^([\w-]+)==(\S+)", (ROOT / "deps/versions.txt").read_text(), re.M))
+    (requires,) = re.findall(r"^requires = \[(.*)\]", wanted, re.M)
+    for name, version in re.findall(r'"([\w-]+)==([^"]+)"', requires):
+        assert pins[name] == version
+
+
+def test_types_are_whole(site):
+    """Of the package, and of a program that uses it wrongly."""
+    program = site.parent / "program.py"
+    program.write_text(
+        "from linnet import Client, TranslateRequest\n"
+        "length: int = Client().translate(TranslateRequest(contents=['a'])).translations[0].text\n"
+        "Client().translate(TranslateRequest(content=['a']))\n"
+    )
+    mypy = [sys.executable, "-m", "mypy", "--config-file", str(PACKAGE / "pyproject.toml")]
+    cache = ["--cache-dir", str(site.parent / "mypy")]
+    for what, wrong in ((["-p", "linnet"], []), ([str(program)], ["program.py:2", "program.py:3"])):
+        done = subprocess.run(
+            [*mypy, *cache, *what],
+            cwd=site.parent,
+            env={"MYPYPATH": str(site), "PATH": ""},
+            capture_output=True,
+            text=True,
+        )
+        found = [line.split(": error")[0] for line in done.stdout.splitlines() if "error: " in line]
+        assert [place.rpartition("/")[2] for place in found] == wrong, done.stdout + done.stderr
+
+
+def test_every_method_of_the_api_is_there_for_threads_and_for_asyncio(linnet):
+    from linnet.v1 import text_service_pb2
+
+    service = text_service_pb2.DESCRIPTOR.services_by_name["TextService"]
+    for method in service.methods:
+        name = re.sub(r"(?<!^)(?=[A-Z])", "_", method.name).lower()
+        assert hasattr(linnet.Client, name)
+        assert hasattr(linnet.AsyncClient, name)
+
+
+def test_the_examples_of_its_page_run(site, server):
+    page = (PACKAGE / "README.md").read_text()
+    programs = re.findall(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    assert len(programs) == 2
+    for program in programs:
+        done = subprocess.run(
+            [sys.executable, "-c", program.replace("127.0.0.1:50051", server.grpc)],
+            env={"PYTHONPATH": str(site)},
+            capture_output=True,
+            text=True,
+            timeout=120,
+        )
+        assert done.returncode == 0, done.stderr
+        assert done.stdout.strip()
+
+
+# ---- against the real server
+
+
+def test_answers_are_those_of_the_server(linnet, client, server):
+    text = "The dog runs. A bird sings."
+    whole = server.translate(text).translations[0]
+    answer = client.translate(english(linnet, text)).translations[0]
+    assert answer.SerializeToString() == whole.SerializeToString()
+    stream = client.stream_translate(english(linnet, text))
+    assert "".join(part.text for part in stream) == whole.text
+    assert stream.response.translations[0].text == whole.text
+    assert client.stream_translate(english(linnet, text)).response.translations[0] == answer
+    best = english(linnet, text, options=linnet.DecodingOptions(beam_size=3, n_best=3))
+    assert len(client.translate(best).translations[0].segments[0].hypotheses) == 3
+    summary = client.summarize(linnet.SummarizeRequest(contents=[text], language_code="en"))
+    assert summary.summaries[0].text == server.summarize(text).summaries[0].text
+    pair = linnet.ScorePair(source_text=text, target_text=whole.text)
+    score = client.score(linnet.ScoreRequest(pairs=[pair], model="en-de"))
+    assert score.scores[0].score < 0
+    found = client.detect_language(linnet.DetectLanguageRequest(contents=["Der Hund läuft weg."]))
+    assert found.detections[0].languages[0].language_code == "de"
+    assert [model.name for model in client.list_models().models] == ["en-de", "en-summary"]
+    assert client.get_model("en-de").model.name == "en-de"
+    assert client.is_serving()
+    assert client.is_serving("linnet.v1.TextService")
+
+
+def test_a_document_is_answered_line_by_line(linnet, client, server):
+    lines = ["one two", "", "three", "four five six"] * 5
+    settings = english(linnet)
+    results = list(client.translate_document(settings, iter(lines)))
+    assert [number for number, _ in results] == list(range(20))
+    whole = {text: server.translate(text).translations[0].text for text in set(lines) if text}
+    assert [r.translations[0].text for _, r in results] == [whole.get(text, "") for text in lines]
+    unordered = dict(client.translate_document(settings, lines, keep_order=False))
+    assert {n: r.translations[0].text for n, r in unordered.items()} == {
+        n: whole.get(text, "") for n, text in enumerate(lines)
+    }
+    too_long = "a " * 200_000
+    failed = dict(client.translate_document(settings, ["one two", too_long, "three"]))
+    assert isinstance(failed[1], linnet.LinnetError)
+    assert failed[1].code == grpc.StatusCode.INVALID_ARGUMENT
+    assert failed[2].translations[0].text == whole["three"]
+
+
+def test_leaving_a_document_cancels_it(linnet, client, server):
+    taken = 0
+
+    def lines():
+        nonlocal taken
+        while True:
+            taken += 1
+            yield "one two three"
+
+    before = cancelled(server)
+    for number, _ in client.translate_document(english(linnet), lines()):
+        if number == 3:
+            # As long as no result is read, no more lines are taken than the way holds.
+            counts = [0]
+            while counts[-1] != taken:
+                counts.append(taken)
+                assert len(counts) < 100
+                time.sleep(0.3)
+            break
+    wait_until(lambda: cancelled(server) == before + 1)
+
+
+def test_errors_say_what_a_program_can_act_on(linnet, client):
+    with pytest.raises(linnet.LinnetError) as raised:
+        client.translate(english(linnet, "a", " "), request_id="my-call")
+    error = raised.value
+    assert error.code == grpc.StatusCode.INVALID_ARGUMENT
+    assert error.field == "contents[1]"
+    assert error.request_id == "my-call"
+    assert error.reason
+    assert error.message in str(error)
+    with pytest.raises(linnet.LinnetError) as raised:
+        client.translate(english(linnet, "a", target_language_code="tlh"))
+    assert raised.value.reason == "MODEL_NOT_FOUND"
+    assert raised.value.metadata
+    with pytest.raises(linnet.LinnetError) as raised:
+        client.translate(slow(linnet), timeout=0.05)
+    assert raised.value.code == grpc.StatusCode.DEADLINE_EXCEEDED
+    with pytest.raises(linnet.LinnetError) as raised:
+        linnet.Client("127.0.0.1:1").translate(english(linnet, "a"))
+    assert raised.value.code == grpc.StatusCode.UNAVAILABLE
+
+
+def test_cancelling_a_client_ends_its_calls_in_other_threads(linnet, server):
+    before = cancelled(server)
+    with linnet.Client(server.grpc) as client, futures.ThreadPoolExecutor() as pool:
+        calls = [pool.submit(client.translate, slow(linnet)) for _ in range(4)]
+        wait_until(lambda: len(client._calls) == 4)
+        time.sleep(0.2)  # until they are on the server
+        client.cancel()
+        codes = {call.exception(60).code for call in calls}
+        assert codes == {grpc.StatusCode.CANCELLED}
+        with pytest.raises(linnet.LinnetError, match="CANCELLED"):
+            client.translate(english(linnet, "a"))
+    wait_until(lambda: cancelled(server) >= before + 4)
+
+
+def test_asyncio_has_many_calls_under_way(linnet, server):
+    texts = [f"one two number {number}" for number in range(200)]
+
+    async def run() -> list[str]:
+        async with linnet.AsyncClient(server.grpc) as client:
+            calls = [client.translate(english(linnet, text)) for text in texts]
+            return [answer.translations[0].text for answer in await asyncio.gather(*calls)]
+
+    answers = asyncio.run(run())
+    for number in (0, 77, 199):
+        assert answers[number] == server.translate(texts[number]).translations[0].text
+
+
+def test_cancelling_a_task_frees_its_rows_on_the_server(linnet, server):
+    before = cancelled(server)
+
+    async def run() -> str:
+        async with linnet.AsyncClient(server.grpc) as client:
+            tasks = [asyncio.create_task(client.translate(slow(linnet))) for _ in range(3)]
+            await asyncio.sleep(0.3)  # until they are on the server
+            for task in tasks:
+                task.cancel()
+            ended = await asyncio.gather(*tasks, return_exceptions=True)
+            assert all(isinstance(end, asyncio.CancelledError) for end in ended), ended
+            answer = await client.translate(english(linnet, "one two"))
+            return answer.translations[0].text
+
+    assert asyncio.run(run()) == server.translate("one two").translations[0].text
+    wait_until(lambda: cancelled(server) == before + 3)
+
+
+def test_asyncio_streams_and_documents_say_the_same(linnet, server):
+    text = "The dog runs. A bird sings."
+
+    async def run() -> None:
+        async with linnet.AsyncClient(server.grpc) as client:
+            stream = client.stream_translate(english(linnet, text))
+            parts = "".join([part.text async for part in stream])
+            assert parts == (await stream.response()).translations[0].text
+            assert parts == server.translate(text).translations[0].text
+
+            async def lines():
+                for line in ("one", "two three"):
+                    yield line
+
+            results = [
+                result async for result in client.translate_document(english(linnet), lines())
+            ]
+            assert [number for number, _ in results] == [0, 1]
+            texts = [server.translate(t).translations[0].text for t in ("one", "two three")]
+            assert [result.translations[0].text for _, result in results] == texts
+            with pytest.raises(linnet.LinnetError) as raised:
+                await client.translate(english(linnet, " "))
+            assert raised.value.field == "contents[0]"
+            assert await client.is_serving()
+            assert len((await client.list_models()).models) == 2
+
+    asyncio.run(run())
+
+
+def test_certificates_and_tokens_are_shown(linnet, start, tmp_path):
+    authority = Authority(tmp_path)
+    for name in ("server", "client"):
+        authority.sign(name)
+    token = tmp_path / "token"
+    token.write_text(f"{SEARCH}\n")
+    (tmp_path / "tokens").write_text(f"{SEARCH} search inference\n")
+    server = start(
+        *("--tls-cert", str(tmp_path / "server.pem"), "--tls-key", str(tmp_path / "server.key")),
+        *("--tls-client-ca", str(tmp_path / "ca.pem"), "--tokens", str(tmp_path / "tokens")),
+    )
+
+    def code(asynchronous: bool = False, **options):
+        tls = {"ca_file": tmp_path / "ca.pem", "server_name": "localhost", **options.pop("tls", {})}
+        options = linnet.Options(
+            server.grpc, tls=linnet.Tls(**tls), retry=linnet.Retry(max_attempts=1), **options
+        )
+
+        async def ask():
+            async with linnet.AsyncClient(options) as client:
+                await client.translate(english(linnet, "a"))
+
+        try:
+            if asynchronous:
+                asyncio.run(ask())
+            else:
+                linnet.Client(options).translate(english(linnet, "a"))
+        except linnet.LinnetError as error:
+            return error.code.name
+        return "OK"
+
+    mine = {"certificate_file": tmp_path / "client.pem", "key_file": tmp_path / "client.key"}
+    for asynchronous in (False, True):
+        assert code(asynchronous) == "UNAVAILABLE", "without a certificate"
+        assert code(asynchronous, tls=mine) == "UNAUTHENTICATED"
+        assert code(asynchronous, tls=mine, token_file=token) == "OK"
+    with pytest.raises(ValueError, match="in plain text"):
+        linnet.Options("example.org:1", token_file=token)
+    assert server.stop() == 0
+
+
+# ---- a server that does as it is told
+
+
+class Puppet:
+    """Answers each call with what `behave` says of its number, from 1: nothing, or an error."""
+
+    def __init__(self, linnet, behave=lambda number: None, address: str = "127.0.0.1:0"):
+        from linnet.v1 import text_service_pb2_grpc
+
+        puppet = self
+        self.calls: list[float] = []
+        self.tokens: list[str] = []
+
+        class Service(text_service_pb2_grpc.TextServiceServicer):
+            def Translate(self, request, context):
+                puppet.calls.append(time.monotonic())
+                headers = dict(context.invocation_metadata())
+                puppet.tokens.append(headers.get("authorization", ""))
+                error = behave(len(puppet.calls))
+                if error:
+                    code, trailers = error
+                    context.set_trailing_metadata(trailers)
+                    context.abort(code, "as told")
+                return linnet.TranslateResponse()
+
+        self.health = health.HealthServicer()
+        self.server = grpc.server(futures.ThreadPoolExecutor(4))
+        text_service_pb2_grpc.add_TextServiceServicer_to_server(Service(), self.server)
+        health_pb2_grpc.add_HealthServicer_to_server(self.health, self.server)
+        self.set_serving(True)
+        self.address = f"127.0.0.1:{self.server.add_insecure_port(address)}"
+        self.server.start()
+
+    def set_serving(self, serving: bool) -> None:
+        status = health_pb2.HealthCheckResponse.SERVING
+        if not serving:
+            status = health_pb2.HealthCheckResponse.NOT_SERVING
+        self.health.set("linnet.v1.TextService", status)
+
+
+@pytest.fixture
+def puppet(linnet):
+    puppets = []
+
+    def make(*arguments, **named) -> Puppet:
+        puppets.append(Puppet(linnet, *arguments, **named))
+        return puppets[-1]
+
+    yield make
+    for each in puppets:
+        each.server.stop(None)
+
+
+def busy(pause_ms: int):
+    trailers = (("grpc-retry-pushback-ms", str(pause_ms)),)
+    return grpc.StatusCode.RESOURCE_EXHAUSTED, trailers
+
+
+def test_calls_are_made_again_when_the_server_wants_it(linnet, puppet):
+    server = puppet(lambda number: busy(150) if number < 3 else None)
+    with linnet.Client(server.address) as client:
+        client.translate(english(linnet, "a"))
+    assert len(server.calls) == 3
+    # Without the server's wish the first retry would come within 120 ms at the latest.
+    for before, after in zip(server.calls, server.calls[1:], strict=False):
+        assert after - before >= 0.15
+
+
+def test_a_server_that_wants_no_retry_gets_none(linnet, puppet):
+    server = puppet(lambda number: busy(-1))
+    with linnet.Client(server.address) as client, pytest.raises(linnet.LinnetError):
+        client.translate(english(linnet, "a"))
+    assert len(server.calls) == 1
+    once = linnet.Options(puppet(lambda number: busy(1)).address, retry=linnet.Retry(1))
+    with linnet.Client(once) as client, pytest.raises(linnet.LinnetError):
+        client.translate(english(linnet, "a"))
+
+
+def test_calls_take_turns_over_all_addresses_that_are_healthy(linnet, puppet):
+    servers = [puppet() for _ in range(3)]
+    servers[2].set_serving(False)
+    addresses = ",".join(server.address for server in servers)
+    with linnet.Client(addresses) as client:
+        client.translate(english(linnet, "a"))
+        # One connection may be there before the other.
+        wait_until(
+            lambda: client.translate(english(linnet, "a")) and all(s.calls for s in servers[:2])
+        )
+        before = [len(server.calls) for server in servers]
+        for _ in range(20):
+            client.translate(english(linnet, "a"))
+        shares = [len(s.calls) - n for s, n in zip(servers, before, strict=True)]
+        assert shares == [10, 10, 0]
+        servers[0].set_serving(False)
+        servers[2].set_serving(True)
+        wait_until(lambda: client.translate(english(linnet, "a")) and servers[2].calls)
+
+    async def run() -> None:
+        async with linnet.AsyncClient(addresses) as client:
+            for _ in range(20):
+                await client.translate(english(linnet, "a"))
+
+    count = len(servers[0].calls)
+    asyncio.run(run())
+    assert len(servers[0].calls) == count, "it still says that it takes no calls"
+
+
+def test_the_first_call_waits_for_a_server_that_is_just_starting(linnet, puppet):
+    probe = puppet()
+    address = probe.address
+    probe.server.stop(None).wait()
+    options = linnet.Options(address, wait=30, retry=linnet.Retry(max_attempts=1))
+
+    async def ask() -> None:
+        async with linnet.AsyncClient(options) as client:
+            await client.translate(english(linnet, "a"))
+
+    for call in (
+        lambda: linnet.Client(options).translate(english(linnet, "a")),
+        lambda: asyncio.run(ask()),
+    ):
+        started: list[Puppet] = []
+
+        def start(started=started) -> None:
+            started.append(puppet(address=address))
+
+        starting = threading.Timer(0.3, start)
+        starting.start()
+        call()
+        starting.join()
+        started[0].server.stop(None).wait()
+
+
+def test_a_token_is_read_again_when_its_file_changes(linnet, puppet, tmp_path):
+    server = puppet()
+    token = tmp_path / "token"
+    with pytest.raises(FileNotFoundError):
+        linnet.Client(linnet.Options(server.address, token_file=token))
+    token.write_text(" \n")
+    with pytest.raises(ValueError, match="holds no token"):
+        linnet.Client(linnet.Options(server.address, token_file=token))
+    token.write_text("first\n")
+    with linnet.Client(linnet.Options(server.address, token_file=token)) as client:
+        client.translate(english(linnet, "a"))
+        token.write_text("the second\n")
+        client.translate(english(linnet, "a"))
+        token.unlink()
+        client.translate(english(linnet, "a"))
+    assert server.tokens == ["Bearer first", "Bearer the second", "Bearer the second"]
+
+
+def test_options_that_cannot_be_are_refused(linnet):
+    for options in (
+        {"retry": linnet.Retry(max_attempts=6)},
+        {"retry": linnet.Retry(initial_backoff=3.0)},
+        {"timeout": 0},
+    ):
+        with pytest.raises(ValueError, match=r"max_attempts|back-off|timeout"):
+            linnet.Options(**options)

@@ -1,0 +1,228 @@
+"""A server that goes on for a long time among clients of every kind: nothing of it grows.
+
+Some minutes, by LINNET_SOAK_MINUTES (2 by default; 600 is a night):
+
+    LINNET_SOAK_MINUTES=600 .venv/bin/python -m pytest -m slow -s tests/e2e/soak_test.py
+
+Clients translate, stream and send documents; they cancel, set deadlines that nobody can meet, ask
+for nonsense, close their connection in the middle and are killed; meanwhile a label moves between
+two versions of the model and the server reads its models again. Memory, files and threads are taken
+from the page of metrics; what they are after the first third may not have grown at the end.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import shutil
+import signal
+import statistics
+import subprocess
+import threading
+import time
+from collections import Counter
+from pathlib import Path
+
+import grpc
+import pytest
+
+pytestmark = pytest.mark.slow
+
+MINUTES = float(os.environ.get("LINNET_SOAK_MINUTES", "2"))
+CLIENTS = 4
+TEXTS = [
+    "One two three.",
+    "A bird sings. The dog runs through the garden.\nShe writes a letter.",
+    "a",
+    "Please open the window. " * 4,
+]
+# What clients who ask for the impossible may get, and what others may in a house that is full, or
+# from a version that is just being taken away: nothing else.
+MET = {"OK", "CANCELLED", "DEADLINE_EXCEEDED", "INVALID_ARGUMENT", "RESOURCE_EXHAUSTED"}
+
+
+class Client(threading.Thread):
+    """Calls of every kind, one after the other, until it is told to stop."""
+
+    def __init__(self, server, seed: int, stop: threading.Event):
+        super().__init__(daemon=True)
+        self.server = server
+        self.random = random.Random(seed)
+        self.stop = stop
+        self.codes: Counter[str] = Counter()
+        self.fault: BaseException | None = None
+
+    def run(self) -> None:
+        kinds = (
+            self.plain,
+            self.plain,
+            self.hurried,
+            self.cancelled,
+            self.streamed,
+            self.document,
+            self.nonsense,
+            self.cut_off,
+        )
+        try:
+            while not self.stop.is_set():
+                try:
+                    self.random.choice(kinds)()
+                    self.codes["OK"] += 1
+                except grpc.RpcError as error:
+                    self.codes[error.code().name] += 1
+        except BaseException as fault:
+            self.fault = fault
+
+    def texts(self) -> list[str]:
+        return [self.random.choice(TEXTS) for _ in range(self.random.randint(1, 3))]
+
+    def options(self) -> dict:
+        beam = self.random.choice((1, 2, 5))
+        return {"options": {"beam_size": beam, "max_target_tokens": self.random.randint(1, 40)}}
+
+    def plain(self) -> None:
+        texts = self.texts()
+        answer = self.server.translate(*texts, **self.options())
+        assert len(answer.translations) == len(texts)
+
+    def hurried(self) -> None:
+        self.server.translate(*self.texts(), timeout=self.random.uniform(0.001, 0.05))
+
+    def cancelled(self) -> None:
+        call = self.server.translate_slowly()
+        time.sleep(self.random.uniform(0, 0.05))
+        call.cancel()
+
+    def streamed(self) -> None:
+        parts = self.server.stream_translate(*self.texts(), **self.options())
+        read = self.random.randint(0, 10)
+        for number, _ in enumerate(parts):
+            if number == read:
+                parts.cancel()
+
+    def document(self) -> None:
+        lines = [(number, self.random.choice(TEXTS)) for number in range(12)]
+        results = self.server.document(lines, **self.options())
+        read = self.random.choice((3, 100))
+        for number, _ in enumerate(results):
+            if number == read:
+                results.cancel()
+
+    def nonsense(self) -> None:
+        with pytest.raises(grpc.RpcError) as error:
+            self.server.translate(source_language_code="no language at all")
+        raise error.value
+
+    def cut_off(self) -> None:
+        """A connection that is closed while its call is under way."""
+        api = self.server.api
+        request = api.TranslateRequest(
+            contents=TEXTS,
+            source_language_code="en",
+            target_language_code="de",
+            options={"beam_size": 5, "min_target_tokens": 200, "max_target_tokens": 200},
+        )
+        channel = grpc.insecure_channel(self.server.grpc, [("grpc.use_local_subchannel_pool", 1)])
+        channel.unary_unary("/linnet.v1.TextService/Translate").future(request.SerializeToString())
+        time.sleep(self.random.uniform(0, 0.1))
+        channel.close()
+
+
+@pytest.fixture
+def models(bundles, tmp_path) -> Path:
+    """en-de in two versions that say the same, the first one stable; and en-summary."""
+    folder = tmp_path / "models"
+    for version in ("1", "2"):
+        copy = folder / "en-de" / version
+        shutil.copytree(bundles / "en-de", copy)
+        manifest = json.loads((copy / "manifest.json").read_text())
+        manifest["version"] = version
+        (copy / "manifest.json").write_text(json.dumps(manifest))
+    (folder / "en-de" / "stable").symlink_to("1")
+    shutil.copytree(bundles / "en-summary", folder / "en-summary")
+    return folder
+
+
+def move_label(models: Path, version: str) -> None:
+    link = models / "en-de" / "next"
+    link.symlink_to(version)
+    link.replace(models / "en-de" / "stable")
+
+
+WATCHED = ("process_resident_memory_bytes", "process_open_fds", "process_threads")
+
+
+def page(server) -> dict[str, float]:
+    lines = [line for line in server.scrape().splitlines() if not line.startswith("#")]
+    return {name: float(value) for name, value in (line.rsplit(" ", 1) for line in lines)}
+
+
+def quiet(samples: dict[str, float]) -> dict[str, float]:
+    """What of a page must be 0 in a server that nobody calls, and is not."""
+    begins = ("linnet_admitted_tokens", "linnet_admitted_bytes", "linnet_requests_in_flight")
+    begins += ("linnet_sequences{",)
+    return {
+        name: value
+        for name, value in samples.items()
+        if name.startswith(begins) and "_limit" not in name and value != 0
+    }
+
+
+def test_nothing_grows(start, models, program):
+    server = start("--rows", "20", "--lame-duck", "0", models=models)
+    stop = threading.Event()
+    clients = [Client(server, seed, stop) for seed in range(CLIENTS)]
+    for client in clients:
+        client.start()
+    load = [str(program("linnet-load")), "--server", server.grpc, "--concurrency", "4"]
+    load += ["--from", "en", "--to", "de", "--beam", "2", "--duration", "1h"]
+    begin = time.monotonic()
+    end = begin + 60 * MINUTES
+    samples: list[dict[str, float]] = []
+    reloads = 0
+    try:
+        while time.monotonic() < end:
+            killed = subprocess.Popen(load, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            reloads += 1
+            move_label(models, str(1 + reloads % 2))
+            server.process.send_signal(signal.SIGHUP)
+            for _ in range(3):
+                time.sleep(1)
+                now = page(server)
+                samples.append({name: now[name] for name in WATCHED})
+            killed.kill()
+            killed.wait()
+    finally:
+        stop.set()
+        for client in clients:
+            client.join(60)
+    codes: Counter[str] = sum((client.codes for client in clients), Counter())
+    print(f"\n{sum(codes.values())} calls in {MINUTES} minutes, {reloads} reloads: {dict(codes)}")
+
+    assert [client.fault for client in clients if client.fault] == []
+    assert not any(client.is_alive() for client in clients), "a call does not end"
+    assert set(codes) <= MET, codes
+    assert codes["OK"] > 10 * MINUTES
+    wait = time.monotonic() + 30
+    while left := quiet(page(server)):
+        assert time.monotonic() < wait, f"nobody calls, and yet: {left}"
+        time.sleep(0.1)
+    last = page(server)
+    assert last['linnet_model_reloads_total{result="failed"}'] == 0
+    assert last['linnet_model_reloads_total{result="ok"}'] > reloads / 2
+    failed = [name for name in last if 'code="INTERNAL"' in name or 'code="UNKNOWN"' in name]
+    assert [name for name in failed if last[name] != 0] == []
+
+    third = len(samples) // 3
+    assert third >= 5, "too short to be judged"
+    for name in WATCHED:
+        values = [sample[name] for sample in samples]
+        middle, final = (
+            statistics.median(part) for part in (values[third:-third], values[-third:])
+        )
+        print(f"{name}: {min(values):.0f} to {max(values):.0f}, {middle:.0f} then {final:.0f}")
+        # Within a twentieth: how many connections and engines there are at a moment is chance.
+        slack = {"process_resident_memory_bytes": 16 << 20, "process_open_fds": 12}.get(name, 6)
+        assert final <= 1.05 * middle + slack, f"{name} grows"
+    assert server.stop() == 0
