@@ -16,6 +16,7 @@ Sets up as ./start.sh --build --tools does, builds the release preset with its t
 and with --all
   asan       the C++ tests and short runs of the fuzz targets under AddressSanitizer and UndefinedBehaviorSanitizer
   tsan       the tests of tests/server under ThreadSanitizer
+  soak       two minutes of a server among clients of every kind, in which nothing of it may grow
   deployment balancers and replicas; the image and the compose project, built and run, where podman or docker works
 
 Everything runs even if something has failed; the exit status is 1 if anything did. Logs and JUnit reports
@@ -49,7 +50,7 @@ suite() {
 
 style() {
   local status=0
-  .venv/bin/ruff check model tests || status=1
+  .venv/bin/ruff check model tests client/python || status=1
   .venv/bin/mypy --config-file model/pyproject.toml || status=1
   if command -v shellcheck >/dev/null; then
     find . \( -path ./.deps -o -path ./.venv -o -path ./build \) -prune -o \( -name '*.sh' -o -path ./.ci/run \) -print0 |
@@ -93,6 +94,7 @@ suite style style
 if [[ $all ]]; then
   suite asan sanitizer asan tests
   suite tsan sanitizer tsan tests/server
+  suite soak .venv/bin/python -m pytest -m slow tests/e2e/soak_test.py -q --junitxml="$logs/pytest-soak.xml"
   suite deployment .venv/bin/python -m pytest -m slow tests/deploy -q --junitxml="$logs/pytest-deployment.xml"
 fi
 

@@ -5,8 +5,8 @@
 #                                    them: [debian-runtime] in deps/versions.txt
 #   deploy/stage.sh --cuda DIR       the same with what a GPU needs: the CUDA operators, all of LibTorch, and NVIDIA's libraries,
 #                                    in DIR/site as they lie in the wheels, since they look for each other there (4 GB)
-#   deploy/stage.sh --portable DIR   linnet-decode with Debian's libraries and without LibTorch, for a machine that has
-#                                    a torch: LD_LIBRARY_PATH=TORCH/lib:DIR/lib, as tests/gpu.sh sets it; glibc >= 2.36
+#   deploy/stage.sh --portable DIR   linnet-decode with Debian's libraries, the CUDA operators if they are built, and
+#                                    without LibTorch, for a machine that has a torch: LD_LIBRARY_PATH=TORCH/lib:DIR/lib, as tests/gpu.sh sets it; glibc >= 2.36
 #
 # Only what the programs are linked to is taken: of LibTorch's 1 GB that is libtorch_cpu and four small ones.
 set -euo pipefail
@@ -31,6 +31,9 @@ done
 mkdir -p "$dir/bin" "$dir/lib"
 cp "${binaries[@]}" "$dir/bin/"
 cp "$built/lib/liblinnet_ops.so" "$dir/lib/"
+if [[ $portable && -e $built/lib/liblinnet_ops_cuda.so ]]; then
+  cp "$built/lib/liblinnet_ops_cuda.so" "$dir/lib/"
+fi
 if [[ $cuda ]]; then
   cp "$built/lib/liblinnet_ops_cuda.so" "$dir/lib/"
   mkdir -p "$dir/site/torch/lib"

@@ -34,7 +34,11 @@ ENGINE = {
     "server/schedule/batcher.h": '#include "absl/status/status.h"\n',
 }
 FORBIDDEN = [
-    ("client/a.cc", '#include "server/schedule/batcher.h"\n', "client/a.cc:1: client may not use server"),
+    (
+        "client/a.cc",
+        '#include "server/schedule/batcher.h"\n',
+        "client/a.cc:1: client may not use server",
+    ),
     ("server/a.cc", "\n#include <torch/script.h>\n", "server/a.cc:2: server may not use torch"),
     ("server/a.cc", "#  include <grpcpp/grpcpp.h>\n", "may not use grpc"),
     ("server/a.cc", '#include "linnet/v1/text_service.grpc.pb.h"\n', "may not use grpc"),

@@ -5,17 +5,21 @@
 // turn, as a decoder does, so that the larger cases do not find the last one's in the cache.
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
+#include <ATen/core/dispatch/Dispatcher.h>
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
 #include <cstdio>
+#include <optional>
 #include <vector>
 
 #include "model/ops/convolution.h"
 #include "model/ops/convolution_step.h"
 #include "model/ops/depthwise_conv.h"
 #include "model/ops/depthwise_conv_step.h"
+#include "model/ops/linear.h"
 #include "model/ops/ops.h"
+#include "model/ops/params.h"
 #include "model/ops/self_attention_step.h"
 #include "model/ops/source_attention.h"
 
@@ -70,6 +74,72 @@ void ConvolutionStep(benchmark::State& state) {
   }
   const int64_t inputs = rows * kWidth * kChannels;
   Report(state, (inputs + weight.numel() + 2 * x.numel()) * x.element_size(), inputs);
+}
+
+// The projection to the taps and the convolution behind it: as the two operators that a decoder
+// layer calls through torch's dispatcher, or as one operator would do both, in memory that it
+// keeps. What lies between the two is what fusing them could save. Arguments: rows, bits of the
+// weights.
+template <bool fused>
+void DynamicStep(benchmark::State& state) {
+  const int64_t rows = state.range(0), taps = kHeads * kWidth;
+  auto& dispatcher = c10::Dispatcher::singleton();
+  const auto pack = dispatcher.findSchemaOrThrow("linnet::pack_linear", "")
+                        .typed<at::Tensor(const at::Tensor&, c10::string_view)>();
+  const auto linear =
+      dispatcher.findSchemaOrThrow("linnet::linear", "")
+          .typed<at::Tensor(const at::Tensor&, const at::Tensor&, const std::optional<at::Tensor>&,
+                            c10::string_view, const std::optional<at::Tensor>&,
+                            const std::optional<at::Tensor>&, const std::optional<at::Tensor>&)>();
+  const auto step = dispatcher.findSchemaOrThrow("linnet::dynamic_conv_step", "")
+                        .typed<at::Tensor(const at::Tensor&, const at::Tensor&, at::Tensor&,
+                                          const at::Tensor&, const at::Tensor&)>();
+  const at::Tensor x = at::randn({rows, kChannels});
+  std::vector<at::Tensor> weights, windows;
+  for (int64_t layer = 0; layer < kLayers; ++layer) {
+    weights.push_back(
+        pack.call(at::randn({taps, kChannels}), state.range(1) == 8 ? "int8" : "float32"));
+    windows.push_back(at::randn({kWidth, rows, kChannels}));
+  }
+  const at::Tensor positions = at::full({rows}, 100, at::kInt), ancestry = Ancestry(rows, kWidth);
+  at::Tensor scores = at::empty({rows, taps}), y = at::empty_like(x);
+  size_t layer = 0;
+  for (auto _ : state) {
+    if constexpr (fused) {
+      LinearCpu({.weight = MatrixOf(weights[layer]),
+                 .x = x.const_data_ptr<float>(),
+                 .bias = nullptr,
+                 .activation = Activation::kNone,
+                 .residual = nullptr,
+                 .norm_weight = nullptr,
+                 .norm_bias = nullptr,
+                 .y = scores.mutable_data_ptr<float>(),
+                 .rows = rows,
+                 .width = taps});
+      ConvolutionStepCpu({.type = FloatType::kFloat32,
+                          .dynamic = true,
+                          .x = x.const_data_ptr(),
+                          .weight = scores.const_data_ptr(),
+                          .window = {.data = windows[layer].mutable_data_ptr(),
+                                     .positions = positions.const_data_ptr<int32_t>(),
+                                     .ancestry = ancestry.const_data_ptr<int32_t>(),
+                                     .depth = kWidth,
+                                     .lanes = rows,
+                                     .size = kChannels,
+                                     .ancestry_stride = kWidth},
+                          .y = y.mutable_data_ptr(),
+                          .rows = rows,
+                          .channels = kChannels,
+                          .heads = kHeads,
+                          .width = kWidth});
+      benchmark::DoNotOptimize(y.data_ptr());
+    } else {
+      const at::Tensor weight = linear.call(x, weights[layer], {}, "none", {}, {}, {});
+      benchmark::DoNotOptimize(
+          step.call(x, weight.view({rows, kHeads, kWidth}), windows[layer], positions, ancestry));
+    }
+    layer = (layer + 1) % kLayers;
+  }
 }
 
 // The taps are laid out as the kernel reads them.
@@ -206,6 +276,12 @@ void Sizes(benchmark::internal::Benchmark* bench) {
 
 BENCHMARK(ConvolutionStep<true>)->Name("dynamic_conv_step")->Apply(Sizes);
 BENCHMARK(ConvolutionStep<false>)->Name("light_conv_step")->Apply(Sizes);
+void DynamicSizes(benchmark::internal::Benchmark* bench) {
+  bench->ArgNames({"rows", "bits"})->ArgsProduct({{5, 160}, {32, 8}})->UseRealTime();
+}
+
+BENCHMARK(DynamicStep<false>)->Name("dynamic_step_of_two_operators")->Apply(DynamicSizes);
+BENCHMARK(DynamicStep<true>)->Name("dynamic_step_of_one")->Apply(DynamicSizes);
 BENCHMARK(DepthwiseStep)->Name("depthwise_conv_step")->Apply(Sizes);
 BENCHMARK(SelfAttention)
     ->Name("self_attention_step")

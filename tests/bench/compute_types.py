@@ -23,13 +23,13 @@ TYPES = ("float32", "bfloat16", "int8")
 
 
 def score(
-    bundle: Path, domain: str, options: argparse.Namespace, compute: str, answers: Path
+    bundle: Path, domain: str, options: argparse.Namespace, flags: list[str], answers: Path
 ) -> dict[str, Any]:
-    """Rows, measures, and the answers."""
+    """Rows, measures, and the answers of linnet-decode with these flags."""
     command = [sys.executable, "-m", "linnet_model.score", "--bundle", str(bundle)]
     command += ["--data", str(options.data), "--engine", "command", "--answers", str(answers)]
     command += ["--decode", str(options.programs / "linnet-decode")]
-    command += [f"--decode-flag={word}" for word in ("--compute", compute)]
+    command += [f"--decode-flag={word}" for word in flags]
     command += ["--domain", domain, "--limit", str(options.limit)]
     environment = os.environ | {"PYTHONPATH": str(ROOT / "model")}
     run = subprocess.run(command, capture_output=True, text=True, env=environment)
@@ -51,7 +51,7 @@ def compare(bundle: Path, domain: str, options: argparse.Namespace) -> dict[str,
     for compute in TYPES:
         print(f"{bundle.name}, {domain}, {compute} …", file=sys.stderr)
         with tempfile.TemporaryDirectory() as folder:
-            found[compute] = score(bundle, domain, options, compute, Path(folder))
+            found[compute] = score(bundle, domain, options, ["--compute", compute], Path(folder))
     name = json.loads((bundle / "manifest.json").read_text())["name"]
     types = {}
     for compute, one in found.items():

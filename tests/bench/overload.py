@@ -42,6 +42,7 @@ class Server:
     def __init__(self, process: subprocess.Popen[str], ready: str):
         self.process = process
         self.port, self.metrics = (word.rpartition(":")[2] for word in ready.split()[1:3])
+        self.margin = 1.0  # of estimates at admission, when the page was last read
 
     def memory(self) -> float:
         """MB that are resident."""
@@ -49,7 +50,8 @@ class Server:
         return int(status.split("VmRSS:")[1].split()[0]) / 1024
 
     def refused(self) -> dict[str, float]:
-        """Calls by the reason for which they were turned away, until now."""
+        """Calls by the reason for which they were turned away, until now; and as `late` those that
+        were let in and not done by their deadline."""
         page = urllib.request.urlopen(f"http://127.0.0.1:{self.metrics}/metrics", timeout=10)
         lines = page.read().decode().splitlines()
         counts = {}
@@ -57,6 +59,10 @@ class Server:
             name, _, value = line.rpartition(" ")
             if name.startswith("linnet_rejected_total") or 'outcome="shed"' in name:
                 counts[name.split('"')[-2]] = float(value)
+            if name.startswith("linnet_sequences_total") and 'outcome="expired"' in name:
+                counts["late"] = float(value)
+            if name.startswith("linnet_admission_margin_ratio") and 'for="waiting"' in name:
+                self.margin = float(value)
         return counts
 
 
@@ -130,6 +136,7 @@ def measure(options: argparse.Namespace, cores: list[int], file: Path) -> dict[s
             after = running.refused()
             result["load"] = load
             result["memory_mb"] = running.memory()
+            result["margin"] = running.margin
             result["refused"] = {r: n - before.get(r, 0) for r, n in after.items() if n > before[r]}
             results["loads"].append(result)
             print(json.dumps(result), flush=True)
@@ -165,8 +172,9 @@ def markdown(results: dict[str, Any]) -> str:
         f"A closed loop that keeps the engine full gets {results['capacity_per_second']:.1f} "
         "answers a second: 100 %.",
         "",
-        "| load | offered/s | goodput/s | of capacity | p50 ms | p99 ms | not answered | MB |",
-        "|---|---|---|---|---|---|---|---|",
+        "| load | offered/s | goodput/s | of capacity | p50 ms | p99 ms | not answered "
+        "| of them let in | margin | MB |",
+        "|---|---|---|---|---|---|---|---|---|---|",
     ]
     for row in results["loads"]:
         others = ", ".join(f"{n} {name}" for name, n in row["calls"].items() if name != "OK")
@@ -175,12 +183,15 @@ def markdown(results: dict[str, Any]) -> str:
         lines.append(
             f"| {row['load']:.0%} | {' | '.join(map(number, cells))} | {share:.0%} "
             f"| {number(row['answered_p50_ms'])} | {number(row['answered_p99_ms'])} "
-            f"| {others or '–'} | {row['memory_mb']:.0f} |"
+            f"| {others or '–'} | {row['refused'].get('late', 0):.0f} | {row['margin']:.2f} "
+            f"| {row['memory_mb']:.0f} |"
         )
     both = results["two_clients"]
     lines += [
         "",
-        "Latencies are those of calls that were answered. Two clients at once:",
+        "Latencies are those of calls that were answered. Calls that were let in and not answered "
+        "missed their deadline, those of the warm-up counted; the margin is what estimates are "
+        "multiplied by at the end. Two clients at once:",
         "",
         "| client | offered/s | goodput/s | p99 ms |",
         "|---|---|---|---|",

@@ -25,7 +25,7 @@ import torch.nn.functional as F
 from peer import Run, Unavailable, arguments, serve
 from torch import Tensor, nn
 
-TYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
+TYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 ENCODER_KERNELS = [3, 7, 15, 31, 31, 31, 31]
 DECODER_KERNELS = [3, 7, 15, 31, 31, 31]
 LONGEST_BAND = 512
@@ -158,17 +158,17 @@ EOS = 2
 def beam_search(model: Transducer, source: Tensor, beam: int, steps: int) -> Tensor:
     """source: [B, T] -> the best hypotheses, [B, steps]. The end token is forbidden."""
     batch, vocabulary = source.size(0), model.table.num_embeddings
-    rows = batch * beam
-    every = torch.arange(batch).repeat_interleave(beam)
+    rows, device = batch * beam, source.device
+    every = torch.arange(batch, device=device).repeat_interleave(beam)
     memory = model.encode(source).index_select(1, every)
     head = model.width // model.heads
     states = [
         [memory.new_zeros(rows, model.heads, head, 0), *layer.attention.memory(memory)]
         for layer in model.decoder
     ]
-    tokens = torch.full((rows, 1), EOS)
-    scores = torch.zeros(batch, beam)
-    first_row = torch.arange(batch).unsqueeze(1) * beam
+    tokens = torch.full((rows, 1), EOS, device=device)
+    scores = torch.zeros(batch, beam, device=device)
+    first_row = torch.arange(batch, device=device).unsqueeze(1) * beam
     for step in range(steps):
         x = model.embed(tokens[:, -1:], step).squeeze(1)
         for layer, state in zip(model.decoder, states, strict=True):
@@ -194,13 +194,13 @@ def load(sizes: argparse.Namespace) -> Run:
         raise Unavailable(f"eager PyTorch has no {sizes.compute} model")
     torch.set_num_threads(sizes.threads)
     torch.manual_seed(1)
-    model = Transducer(sizes).to(TYPES[sizes.compute]).eval()
+    model = Transducer(sizes).to(sizes.device, TYPES[sizes.compute]).eval()
 
     @torch.inference_mode()
     def run(batch: int, beam: int) -> int:
         torch.manual_seed(batch)
-        source = torch.randint(3, sizes.vocab, (batch, sizes.source))
-        return beam_search(model, source, beam, sizes.target).numel()
+        source = torch.randint(3, sizes.vocab, (batch, sizes.source), device=sizes.device)
+        return beam_search(model, source, beam, sizes.target).cpu().numel()
 
     return run
 

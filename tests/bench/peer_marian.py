@@ -9,7 +9,7 @@ import transformers
 from peer import Run, Unavailable, arguments, serve
 from transformers import MarianConfig, MarianMTModel
 
-TYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
+TYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 
 
 def load(sizes: argparse.Namespace) -> Run:
@@ -33,13 +33,13 @@ def load(sizes: argparse.Namespace) -> Run:
         decoder_start_token_id=1,
         forced_eos_token_id=None,
     )
-    model = MarianMTModel(config).to(TYPES[sizes.compute]).eval()
+    model = MarianMTModel(config).to(sizes.device, TYPES[sizes.compute]).eval()
 
     @torch.inference_mode()
     def run(batch: int, beam: int) -> int:
         torch.manual_seed(batch)
-        source = torch.randint(3, sizes.vocab, (batch, sizes.source))
-        model.generate(
+        source = torch.randint(3, sizes.vocab, (batch, sizes.source), device=sizes.device)
+        found = model.generate(
             source,
             attention_mask=torch.ones_like(source),
             num_beams=beam,
@@ -48,6 +48,7 @@ def load(sizes: argparse.Namespace) -> Run:
             max_new_tokens=sizes.target,
             bad_words_ids=None,
         )
+        found.cpu()
         return batch * sizes.target
 
     return run

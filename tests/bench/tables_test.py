@@ -1,7 +1,8 @@
-"""The tables of cores.py and compute_types.py say what was measured."""
+"""The tables of cores.py, compute_types.py and load_generator.py say what was measured."""
 
 import compute_types
 import cores
+import load_generator
 
 MACHINE = {"cpu": "A CPU", "cores": 2, "features": ["avx2"], "version": "abc"}
 
@@ -26,3 +27,30 @@ def test_a_type_is_compared_with_float32():
     table = compute_types.markdown({"machine": MACHINE, "tests": [test]})
     assert "| m | news | 200 | int8 | BLEU 29.90, chrF 50.00 | -0.10 | 13 (6.5 %) |" in table
     assert "| m | news | 200 | bfloat16 | BLEU 30.50, chrF 50.00 | +0.50 | 9 (4.5 %) |" in table
+
+
+def test_the_stall_is_shown_from_the_time_due_beside_from_sending():
+    def run(rate, intended, sent):
+        return {
+            "offered_per_second": rate,
+            "answered_per_second": rate,
+            "cpu_us_per_call": 123.4,
+            "core_share": 0.5,
+            "late_share": 0.0125,
+            "from_intended_ms": dict.fromkeys(("p50", "p90", "p99", "max"), intended),
+            "from_sent_ms": dict.fromkeys(("p50", "p90", "p99", "max"), sent),
+        }
+
+    results = {
+        "machine": MACHINE,
+        "settings": {"cores": [0, 1], "seconds": 3, "rounds": 3},
+        "closed": [{"in_flight": 16, "channels": 4, **run(5000, 0.5, 0.25)}],
+        "open": [{"share": 0.7, **run(3500, 0.5, 0.25)}],
+        "stall": {"open": run(200, 900, 4), "closed": run(800, 1, 1)},
+    }
+    table = load_generator.markdown(results)
+    assert "| 16 | 4 | 5000 | 123 | 50% | 0.25 | 0.25 |" in table
+    assert "| 70% | 3500 | 3500 | 1.25% | 50% | 0.50 | 0.50 |" in table
+    assert "from sending | 200 | 4.00 | 4.00 | 4.00 | 4.00 |" in table
+    assert "from the time due | 200 | 900 | 900 | 900 | 900 |" in table
+    assert "20% of the calls" in table

@@ -14,9 +14,11 @@ IMAGE = "linnet-server:test"
 
 
 @pytest.fixture(scope="session")
-def server(program) -> Iterator[Server]:
-    """One server for all tests that leave it as it was."""
-    running = Server(program("linnet-server"))
+def server(program, binaries) -> Iterator[Server]:
+    """One server for all tests that leave it as it was, with the GPUs of a fake NVML."""
+    nvml = binaries.parent / "fake-nvml"
+    assert (nvml / "libnvidia-ml.so.1").exists(), f"{nvml} is not built: see ./test.sh"
+    running = Server(program("linnet-server"), environment={"LD_LIBRARY_PATH": str(nvml)})
     running.wait_for_ready()
     yield running
     assert running.stop() == 0

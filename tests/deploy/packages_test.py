@@ -126,7 +126,7 @@ def test_a_program_is_built_with_the_dev_package_and_pkg_config(unpacked, served
     source = tmp_path / "ask.cc"
     source.write_text("""
 #include <iostream>
-#include "client/library/client.h"
+#include "linnet/client.h"
 int main(int, char** arguments) {
   linnet::client::ClientOptions options;
   options.server = arguments[1];
@@ -140,9 +140,9 @@ int main(int, char** arguments) {
   std::cout << answer->translations(0).text() << " " << linnet::client::Version();
 }
 """)
-    pc = unpacked / "usr/lib/pkgconfig/linnet.pc"
     flags = subprocess.run(
-        ["pkg-config", "--define-variable", f"prefix={unpacked}/usr", "--cflags", "--libs", pc],
+        ["pkg-config", "--cflags", "--libs", "linnet_client"],
+        env={**os.environ, "PKG_CONFIG_PATH": str(unpacked / "usr/lib/pkgconfig")},
         capture_output=True,
         text=True,
         check=True,
@@ -155,6 +155,13 @@ int main(int, char** arguments) {
     assert done.stdout == f"Ein Hund läuft über die Straße. {VERSION}"
 
 
+def test_shells_and_man_find_what_the_client_says_of_itself(unpacked):
+    share = unpacked / "usr/share"
+    assert (share / "man/man1/linnet.1").read_text().startswith(".TH LINNET 1")
+    assert "_linnet" in (share / "bash-completion/completions/linnet").read_text()
+    assert "complete -c linnet" in (share / "fish/vendor_completions.d/linnet.fish").read_text()
+
+
 def test_the_tarball_runs_wherever_it_is_unpacked(packed, tmp_path):
     (tarball,) = packed.glob("*.tar.zst")
     subprocess.run(["cmake", "-E", "tar", "xf", str(tarball)], cwd=tmp_path, check=True)
@@ -165,6 +172,12 @@ def test_the_tarball_runs_wherever_it_is_unpacked(packed, tmp_path):
             [root / "usr/bin" / program, "--version"], capture_output=True, text=True, check=True
         )
         assert VERSION in done.stdout.split()
+
+
+def test_every_package_carries_the_licence(unpacked):
+    for name in ("server", "client", "dev"):
+        installed = unpacked / f"usr/share/doc/linnet-{name}/copyright"
+        assert installed.read_text() == (ROOT / "LICENSE").read_text()
 
 
 def test_notices_name_every_part_that_is_brought_along(unpacked):

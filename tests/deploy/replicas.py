@@ -25,7 +25,13 @@ def free_port() -> int:
 class Server:
     """On ports that stay its own, so that whoever knows them finds it again after a restart."""
 
-    def __init__(self, binary: Path, *flags: str, models: Path = BUNDLES):
+    def __init__(
+        self,
+        binary: Path,
+        *flags: str,
+        models: Path = BUNDLES,
+        environment: dict[str, str] | None = None,
+    ):
         self.grpc = f"127.0.0.1:{free_port()}"
         self.metrics = f"127.0.0.1:{free_port()}"
         self.command = [str(binary), "--models", str(models), "--threads", "1"]
@@ -33,12 +39,17 @@ class Server:
         descriptor, name = tempfile.mkstemp(prefix="linnet-server-", suffix=".log")
         self.log = Path(name)
         os.close(descriptor)
+        self.environment = {**os.environ, **(environment or {})}
         self.start()
 
     def start(self) -> None:
         with self.log.open("a") as log:
             self.process = subprocess.Popen(
-                self.command, stdout=subprocess.PIPE, stderr=log, text=True
+                self.command,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                text=True,
+                env=self.environment,
             )
 
     def wait_for_ready(self) -> None:

@@ -1,0 +1,50 @@
+"""The page of metrics that a server serves, as Prometheus' own linter reads it."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import programs
+from replicas import Server
+
+
+def test_promtool_has_nothing_to_say_of_the_page(server: Server):
+    promtool = programs.find("promtool")
+    page = server.scrape()
+    assert "linnet_gpu_memory_used_bytes" in page, "the fake NVML was not found"
+    done = subprocess.run(
+        [promtool, "check", "metrics"],
+        input=page,
+        capture_output=True,
+        text=True,
+        env=programs.environment(),
+    )
+    assert (done.returncode, done.stdout + done.stderr) == (0, "")
+
+
+def test_what_promtool_would_not_accept_is_found(server: Server):
+    """The check above can fail: a counter without its ending, and a metric without help."""
+    promtool = programs.find("promtool")
+    bad = "# TYPE linnet_calls counter\nlinnet_calls 1\n"
+    done = subprocess.run(
+        [promtool, "check", "metrics"],
+        input=server.scrape() + bad,
+        capture_output=True,
+        text=True,
+        env=programs.environment(),
+    )
+    assert done.returncode != 0
+    assert "linnet_calls" in done.stdout + done.stderr
+
+
+def test_process_metrics_are_those_of_the_process(server: Server):
+    samples = dict(
+        line.rsplit(" ", 1) for line in server.scrape().splitlines() if line.startswith("process_")
+    )
+    status = Path(f"/proc/{server.process.pid}/status").read_text()
+    fields = dict(line.split(":", 1) for line in status.splitlines())
+    resident = int(fields["VmRSS"].split()[0]) * 1024
+    assert abs(float(samples["process_resident_memory_bytes"]) - resident) < 0.2 * resident
+    assert float(samples["process_cpu_seconds_total"]) > 0
+    assert float(samples["process_open_fds"]) < float(samples["process_max_fds"])
