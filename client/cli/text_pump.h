@@ -167,10 +167,7 @@ class Pump {
       }
       PrintAnswer(text, *response, next, form_, environment_.out);
       const std::string note = Kind::Note(*response, next++);
-      if (!note.empty()) {
-        progress_.Clear();
-        environment_.err << "linnet: " << text.name << ": " << note << "\n";
-      }
+      if (!note.empty()) Tell(text.name + ": " + note);
       ++answered_;
     }
     if (!environment_.out.flush()) {
@@ -184,6 +181,15 @@ class Pump {
     advance_.elapsed = now - begin_;
     progress_.Update(advance_, now);
     return kExitOk;
+  }
+
+  // Of a large file, a terminal or a log need not see all of them.
+  void Tell(const std::string& note) {
+    constexpr int64_t kMostNotes = 20;
+    if (++notes_ > kMostNotes + 1) return;
+    progress_.Clear();
+    environment_.err << "linnet: " << (notes_ <= kMostNotes ? note : "and more answers like these")
+                     << "\n";
   }
 
   void PrintBlank(const Text& text) {
@@ -215,6 +221,7 @@ class Pump {
   Advance advance_;
   std::deque<Batch> under_way_;
   int64_t answered_ = 0;
+  int64_t notes_ = 0;
 };
 
 }  // namespace linnet::client

@@ -92,7 +92,7 @@ absl::Status RunDocument(Connection& connection, Method method, const Settings& 
       settings, options,
       [&](Text& text, grpc::ClientContext* context) {
         return Document<Lines, Result>((text.*method)(context), context,
-                                       connection.options().timeout)
+                                       options.timeout.value_or(connection.options().timeout))
             .Run(settings, next_line, on_line);
       },
       /*deadline=*/false);

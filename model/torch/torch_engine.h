@@ -46,8 +46,8 @@ absl::StatusOr<SearchPlace> ParseSearchPlace(std::string_view name);
 // float32. bfloat16 is never chosen: without AMX its products are slower than float32's.
 // (model/README.md has what each type costs in speed and in quality.)
 //
-// SearchPlace::kAuto is the device on CUDA and the host on the CPU, where it is as quick and needs
-// no row of logits whole. On the device the host's search stays for what the device's does not take
+// SearchPlace::kAuto is the device on CUDA and the host on the CPU, where it needs no row of
+// logits whole. On the device the host's search stays for what the device's does not take
 // (targets that are drawn, constraints, beams wider than 16, shortlists): in a step of its own
 // after the device's. Both find the same, on the CPU bit for bit. Of a device that searches, events
 // are a step behind: of a sequence that has just been seated the first one says 0 target tokens.

@@ -101,7 +101,8 @@ absl::Time DeadlineOf(const grpc::CallbackServerContext& context) {
 
 absl::Status ParseBuffer(const grpc::ByteBuffer& buffer, google::protobuf::Message& message) {
   std::vector<grpc::Slice> slices;
-  if (!buffer.Dump(&slices).ok()) return absl::InternalError("the request could not be read");
+  // A client that goes away before its message has come leaves a call without one.
+  if (!buffer.Dump(&slices).ok()) return absl::CancelledError("the client sent no request");
   std::string bytes;
   bytes.reserve(buffer.Length());
   for (const grpc::Slice& slice : slices)

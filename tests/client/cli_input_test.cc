@@ -104,6 +104,21 @@ TEST_F(CliInputTest, AnAnswerToALineStaysOneLine) {
   EXPECT_EQ(out_, "two\nlines\n");
 }
 
+TEST_F(CliInputTest, WhatIsToBeSaidOfManyAnswersIsSaidOfTheFirstAlone) {
+  server_.on_translate = [](auto&, const auto& request, v1::TranslateResponse& response) {
+    for (int i = 0; i < request.contents_size(); ++i) {
+      response.add_translations()->set_finish_reason(v1::FINISH_REASON_LENGTH);
+    }
+    return grpc::Status::OK;
+  };
+  std::string lines;
+  for (int line = 0; line < 500; ++line) lines += "text\n";
+  EXPECT_EQ(Translate({}, lines), kExitOk);
+  EXPECT_EQ(std::count(err_.begin(), err_.end(), '\n'), 21);
+  EXPECT_THAT(err_, ::testing::EndsWith("of standard input: the answer was ended by the limit on "
+                                        "target tokens\nlinnet: and more answers like these\n"));
+}
+
 TEST_F(CliInputTest, FilesAreTextsInTheirOrder) {
   const std::string first = File("first", "One.\nTwo.\n");
   const std::string second = File("second", "Three.");
