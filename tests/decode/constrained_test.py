@@ -4,39 +4,44 @@ from __future__ import annotations
 
 import random
 
+import pytest
+import sentencepiece
 from decode_lines import EOS, SOURCES, line
 
 
-def constrained(seed: int, phrases: int, **options) -> dict:
+@pytest.fixture(scope="module")
+def lines(bundle) -> list[dict]:
+    """Phrases of up to three whole words, which is what a phrase is for."""
+    pieces = sentencepiece.SentencePieceProcessor(model_file=str(bundle / "source.spm"))
+    words = [i for i in range(4, len(pieces)) if pieces.id_to_piece(i).startswith("▁")]
+    return [constrained(seed, 1 + seed % 4, words) for seed in range(8)]
+
+
+def constrained(seed: int, phrases: int, words: list[int]) -> dict:
     draw = random.Random(seed)
-    wanted = [[draw.randrange(4, 600) for _ in range(draw.randrange(1, 4))] for _ in range(phrases)]
-    return line(seed, 9, beam_size=4, n_best=4, max_target_tokens=24, **options) | {
-        "constraint_ids": wanted
-    }
-
-
-LINES = [constrained(seed, 1 + seed % 4) for seed in range(8)]
+    wanted = [[draw.choice(words) for _ in range(draw.randrange(1, 4))] for _ in range(phrases)]
+    return line(seed, 9, beam_size=4, n_best=4, max_target_tokens=24) | {"constraint_ids": wanted}
 
 
 def contains(ids: list[int], phrase: list[int]) -> bool:
     return any(ids[i : i + len(phrase)] == phrase for i in range(len(ids)))
 
 
-def test_phrases_are_in_every_answer(decode):
-    for asked, hypotheses in zip(LINES, decode(LINES), strict=True):
+def test_phrases_are_in_every_answer(decode, lines):
+    for asked, hypotheses in zip(lines, decode(lines), strict=True):
         for h in hypotheses[:1]:
             assert all(contains(h["ids"], phrase) for phrase in asked["constraint_ids"])
             assert h["ids"][-1] == EOS
-    plain = decode([{k: v for k, v in asked.items() if k != "constraint_ids"} for asked in LINES])
+    plain = decode([{k: v for k, v in asked.items() if k != "constraint_ids"} for asked in lines])
     assert any(
         not contains(best[0]["ids"], phrase)
-        for asked, best in zip(LINES, plain, strict=True)
+        for asked, best in zip(lines, plain, strict=True)
         for phrase in asked["constraint_ids"]
     ), "the model says all of it anyway"
 
 
-def test_company_and_threads_change_nothing_for_them_nor_they_for_others(decode):
-    mixed = [x for pair in zip(LINES, SOURCES, strict=True) for x in pair]
+def test_company_and_threads_change_nothing_for_them_nor_they_for_others(decode, lines):
+    mixed = [x for pair in zip(lines, SOURCES, strict=True) for x in pair]
     mixed[2] = mixed[2] | {"align": True}
     alone = decode(mixed, "--batch", "1")
     assert decode(mixed, "--batch", "7") == alone

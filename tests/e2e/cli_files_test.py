@@ -52,7 +52,11 @@ def sentences(count: int) -> str:
 def complaints(stderr: str) -> str:
     """Without what is noted of answers: a random model seldom ends one by itself."""
     return re.sub(
-        r"^linnet: .*: the answer was ended by the limit on target tokens\n", "", stderr, flags=re.M
+        r"^linnet: (.*: the answer was ended by the limit on target tokens"
+        r"|and more answers like these)\n",
+        "",
+        stderr,
+        flags=re.M,
     )
 
 

@@ -37,7 +37,16 @@ def example(installed, tmp_path_factory) -> Path:
     source.mkdir()
     for file in EXAMPLE.iterdir():
         (source / file.name).write_text(file.read_text())
-    run("cmake", "-S", source, "-B", folder / "build", f"-DCMAKE_PREFIX_PATH={installed}")
+    run(
+        "cmake",
+        "-G",
+        "Ninja",
+        "-S",
+        source,
+        "-B",
+        folder / "build",
+        f"-DCMAKE_PREFIX_PATH={installed}",
+    )
     run("cmake", "--build", folder / "build")
     return folder / "build/translate_lines"
 
