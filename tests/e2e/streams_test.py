@@ -180,7 +180,7 @@ def test_a_client_that_goes_away_takes_its_document_with_it(server):
 
 
 def test_a_drain_ends_documents_and_streams(start):
-    server = start()
+    server = start("--drain-timeout", "2")
     hold = threading.Event()
 
     def lines():
