@@ -59,9 +59,13 @@ std::string LabelText(const google::protobuf::Map<std::string, std::string>& lab
 CallRecord::CallRecord(const CallHouse& house, Method method, grpc::CallbackServerContext& context)
     : house_(house), method_(method), context_(context), caller_(WithIds(context)) {
   house_.metrics.CallStarted(method_);
+}
+
+void CallRecord::Headers() {
+  if (std::exchange(identified_, true)) return;
   context_.AddInitialMetadata(kRequestId, caller_.request_id);
   if (!caller_.trace.trace_id.empty())
-    context_.AddInitialMetadata(kTraceParent, std::string(Header(context, kTraceParent)));
+    context_.AddInitialMetadata(kTraceParent, std::string(Header(context_, kTraceParent)));
 }
 
 grpc::Status CallRecord::Ended(absl::Status status, const CallFacts& facts) {
@@ -85,6 +89,12 @@ grpc::Status CallRecord::Ended(absl::Status status, const CallFacts& facts) {
       {"cause", level == LogLevel::kError ? status.message() : absl::string_view("-")}};
   AddTrace(caller_.trace, fields);
   Log(level, "call", fields);
+  if (status.ok()) Headers();
+  if (!std::exchange(identified_, true)) {
+    context_.AddTrailingMetadata(kRequestId, caller_.request_id);
+    if (!caller_.trace.trace_id.empty())
+      context_.AddTrailingMetadata(kTraceParent, std::string(Header(context_, kTraceParent)));
+  }
   if (const absl::Duration delay = RetryDelay(status); delay != absl::InfiniteDuration()) {
     // gRPC's own retries go by this trailer.
     context_.AddTrailingMetadata("grpc-retry-pushback-ms",

@@ -35,7 +35,8 @@ struct CallHouse {
 // Counts and logs one call, its start and its end, and knows on whose behalf it is made. Its
 // request id is that of the client's `x-request-id`, if it is 1 to 128 visible ASCII characters,
 // else a new one; its place in a trace that of a valid `traceparent`. The headers of the answer
-// return both.
+// return both, or the trailers of an error that comes first: a client that has seen headers does
+// not try again (gRFC A6, "When Retries are Valid"), however much it is asked to.
 class CallRecord {
  public:
   CallRecord(const CallHouse& house, Method method, grpc::CallbackServerContext& context);
@@ -44,6 +45,8 @@ class CallRecord {
   const Caller& caller() const { return caller_; }
   Metrics& metrics() const { return house_.metrics; }
 
+  // Before the first message of a stream.
+  void Headers();
   // Around each write: a client that takes too long to read it loses the call. The last one ends
   // with this.
   void WriteBegins() { write_.emplace(house_.slow_readers, context_); }
@@ -58,6 +61,7 @@ class CallRecord {
   grpc::CallbackServerContext& context_;
   const absl::Time arrived_ = absl::Now();
   const Caller caller_;
+  bool identified_ = false;  // the client has been told both, or will be with the next write
   std::optional<SlowReaders::Write> write_;
 };
 

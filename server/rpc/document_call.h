@@ -108,6 +108,7 @@ class DocumentCall final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc
       return this->Finish(result);
     }
     if (write) {
+      record_.Headers();
       record_.WriteBegins();
       this->StartWrite(&outgoing_);
     }

@@ -99,8 +99,9 @@ class StreamCall final : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
       }
     }
     record_.WriteBegins();
-    if (!end.has_value()) return StartWrite(&message_);
-    End(*std::move(end));
+    if (end.has_value()) return End(*std::move(end));
+    record_.Headers();
+    StartWrite(&message_);
   }
 
   void End(absl::Status status) {

@@ -144,6 +144,9 @@ def test_a_call_returns_its_request_id_and_an_error_tells_it(server, api):
     with pytest.raises(grpc.RpcError) as raised:
         translate(api.TranslateRequest(), timeout=30, metadata=[("x-request-id", "four")])
     assert api.details(raised.value)["RequestInfo"].request_id == "four"
+    # Whoever has seen headers does not try again: those of a call that was refused are trailers.
+    assert raised.value.initial_metadata() in (None, ())
+    assert dict(raised.value.trailing_metadata())["x-request-id"] == "four"
 
 
 def test_a_field_that_the_server_does_not_know_is_refused(server):
