@@ -45,6 +45,13 @@ Caller WithIds(const grpc::CallbackServerContext& context) {
   return caller;
 }
 
+// By which a caller finds its call again; `add` takes the name and the value of each.
+template <typename Add>
+void ReturnIds(const Caller& caller, const grpc::CallbackServerContext& context, Add add) {
+  add(kRequestId, caller.request_id);
+  if (!caller.trace.trace_id.empty()) add(kTraceParent, std::string(Header(context, kTraceParent)));
+}
+
 bool IsOfAdmin(Method method) {
   return method == Method::kReload || method == Method::kGetBatch || method == Method::kSetLogLevel;
 }
@@ -63,9 +70,9 @@ CallRecord::CallRecord(const CallHouse& house, Method method, grpc::CallbackServ
 
 void CallRecord::Headers() {
   if (std::exchange(identified_, true)) return;
-  context_.AddInitialMetadata(kRequestId, caller_.request_id);
-  if (!caller_.trace.trace_id.empty())
-    context_.AddInitialMetadata(kTraceParent, std::string(Header(context_, kTraceParent)));
+  ReturnIds(caller_, context_, [&](const char* name, const std::string& value) {
+    context_.AddInitialMetadata(name, value);
+  });
 }
 
 grpc::Status CallRecord::Ended(absl::Status status, const CallFacts& facts) {
@@ -91,9 +98,9 @@ grpc::Status CallRecord::Ended(absl::Status status, const CallFacts& facts) {
   Log(level, "call", fields);
   if (status.ok()) Headers();
   if (!std::exchange(identified_, true)) {
-    context_.AddTrailingMetadata(kRequestId, caller_.request_id);
-    if (!caller_.trace.trace_id.empty())
-      context_.AddTrailingMetadata(kTraceParent, std::string(Header(context_, kTraceParent)));
+    ReturnIds(caller_, context_, [&](const char* name, const std::string& value) {
+      context_.AddTrailingMetadata(name, value);
+    });
   }
   if (const absl::Duration delay = RetryDelay(status); delay != absl::InfiniteDuration()) {
     // gRPC's own retries go by this trailer.
