@@ -32,6 +32,9 @@ class LineEditor::Impl {
     el_set(editor_, EL_BIND, "^C", "linnet-interrupt", nullptr);
     el_set(editor_, EL_BIND, "^R", "em-inc-search-prev", nullptr);
     el_set(editor_, EL_SETTY, "-d", "-isig", nullptr);
+    // Between two lines as well the terminal hands over every key as it is typed and shows none: of
+    // a Ctrl-D that it took for the end of a line itself nothing would be left for the next one.
+    el_set(editor_, EL_SETTY, "-x", "-icanon", "-echo", nullptr);
     el_set(editor_, EL_GETCFN, &ReadCharacter);
     el_source(editor_, nullptr);
   }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import pty
 import re
@@ -172,23 +171,17 @@ class Terminal:
         os.write(self.ours, keys.encode())
 
     def leave(self) -> int:
-        """Ctrl-D: one that comes just after the prompt, before the line editor listens, is lost."""
         self.type("\x04")
-        return self.wait(again="\x04")
+        return self.wait()
 
-    def wait(self, again: str = "") -> int:
+    def wait(self) -> int:
         end = time.monotonic() + 30
-        while self.read(1.0 if again else 0.1):
-            if again:
-                with contextlib.suppress(OSError):  # it may end at this moment
-                    self.type(again)
+        while self.read(0.1):
             assert time.monotonic() < end, f"it does not end: {self.screen!r}"
         os.close(self.ours)
         return os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
 
 
-# Slow, for it fails at times: what comes in the moment before the line editor listens is lost.
-@pytest.mark.slow
 def test_the_shell_answers_edits_and_remembers(linnet_binary, environment, server, tmp_path):
     said = server.translate("A bird sings.").translations[0].text
     command = [linnet_binary, "shell", "--from", "en", "--to", "de"]
@@ -231,7 +224,26 @@ def test_the_shell_answers_edits_and_remembers(linnet_binary, environment, serve
 
 
 # Slow, for it fails at times: what comes in the moment before the line editor listens is lost.
-@pytest.mark.slow
+def test_what_is_typed_during_an_answer_of_the_shell_is_for_the_next_line(
+    linnet_binary, environment, server
+):
+    said = server.translate("A bird sings.").translations[0].text
+    run = f"stty -g && '{linnet_binary}' shell --from en --to de && stty -g"
+    shell = Terminal(["/bin/sh", "-c", run], environment)
+    settings = shell.expect(r"([0-9a-f:]+)\r\n").group(1)
+    shell.expect("en-de> ")
+    busy = [server.translate_slowly(3) for _ in range(4)]
+    shell.type("A bird sings.\n")
+    time.sleep(0.3)  # it waits for its answer now
+    shell.type(":to tlh\n\x04")
+    for call in busy:
+        call.cancel()
+    shell.expect(re.escape(said))
+    shell.expect("en-tlh> ")
+    assert shell.expect(r"([0-9a-f:]{40,})\r\n").group(1) == settings
+    assert shell.wait() == 0
+
+
 def test_an_interrupt_ends_an_answer_of_the_shell_and_sigterm_the_shell(
     linnet_binary, environment, server
 ):

@@ -256,11 +256,14 @@ class AbandonedEngineTest : public EngineFailuresTest {
   struct Wedge {
     Turnstile inside, go_on;
   };
-  void ThenWedge(Wedge& wedge) {
-    Then({.on_step = [&wedge] {
-      wedge.inside.Open();
-      wedge.go_on.Pass();
+  // Shared with the engine, whose thread may still stand in it when the test's body has ended.
+  std::shared_ptr<Wedge> ThenWedge() {
+    auto wedge = std::make_shared<Wedge>();
+    Then({.on_step = [wedge] {
+      wedge->inside.Open();
+      wedge->go_on.Pass();
     }});
+    return wedge;
   }
   void GiveUp(int most_abandoned) {
     scheduler->Watch(absl::Now(), absl::ZeroDuration(), most_abandoned);
@@ -275,12 +278,11 @@ class AbandonedEngineTest : public EngineFailuresTest {
 };
 
 TEST_F(AbandonedEngineTest, AnotherEngineServesWhileTheStuckOneStillDoesNotReturn) {
-  Wedge wedge;
-  ThenWedge(wedge);
+  const auto wedge = ThenWedge();
   Start();
   Waited seated, after;
   ASSERT_THAT(Submit({5, 6}, seated), IsOk());
-  wedge.inside.Pass();
+  wedge->inside.Pass();
   GiveUp(1);
   EXPECT_EQ(ErrorReason(seated.status()), "ENGINE_DOWN");
   UntilUp();
@@ -289,55 +291,52 @@ TEST_F(AbandonedEngineTest, AnotherEngineServesWhileTheStuckOneStillDoesNotRetur
   EXPECT_EQ(scheduler->health().abandoned, 1);
   EXPECT_EQ(scheduler->health().restarts, 1);
   EXPECT_TRUE(scheduler->stuck()) << "it cannot be destroyed yet";
-  wedge.go_on.Open();
+  wedge->go_on.Open();
   UntilNoneIsAbandoned();
   EXPECT_FALSE(scheduler->stuck());
   EXPECT_EQ(scheduler->health().restarts, 1) << "what came back is not made again";
 }
 
 TEST_F(AbandonedEngineTest, NoMoreAreLeftBehindThanIsAllowedAndTheLastOneIsWaitedFor) {
-  Wedge first, second;
-  ThenWedge(first);
-  ThenWedge(second);
+  const auto first = ThenWedge();
+  const auto second = ThenWedge();
   Start();
   Waited one, two, late, after;
   ASSERT_THAT(Submit({5}, one), IsOk());
-  first.inside.Pass();
+  first->inside.Pass();
   GiveUp(1);
   UntilUp();
   ASSERT_THAT(Submit({6}, two), IsOk());
-  second.inside.Pass();
+  second->inside.Pass();
   GiveUp(1);
   EXPECT_EQ(ErrorReason(two.status()), "ENGINE_DOWN");
   EXPECT_EQ(scheduler->health().state, EngineHealth::State::kStuck);
   EXPECT_EQ(scheduler->health().abandoned, 1);
   EXPECT_EQ(ErrorReason(Submit({7}, late)), "ENGINE_DOWN");
-  second.go_on.Open();
+  second->go_on.Open();
   UntilUp();
   ASSERT_THAT(Submit({8}, after), IsOk());
   EXPECT_THAT(after.status(), IsOk());
-  first.go_on.Open();
+  first->go_on.Open();
 }
 
 TEST_F(AbandonedEngineTest, WhatCannotBeReplacedAtOnceIsTriedAgain) {
-  Wedge wedge;
-  ThenWedge(wedge);
+  const auto wedge = ThenWedge();
   ThenFail("there is no memory for two");
   Start();
   Waited seated, late, after;
   ASSERT_THAT(Submit({5, 6}, seated), IsOk());
-  wedge.inside.Pass();
+  wedge->inside.Pass();
   GiveUp(1);
   EXPECT_EQ(ErrorReason(Submit({7}, late)), "ENGINE_DOWN");
   UntilUp();  // a second later
   ASSERT_THAT(Submit({9}, after), IsOk());
   EXPECT_THAT(after.status(), IsOk());
-  wedge.go_on.Open();
+  wedge->go_on.Open();
 }
 
 TEST_F(AbandonedEngineTest, ThoseThatItTookWithItAreCountedOnceAndAtOnce) {
-  Wedge wedge;
-  ThenWedge(wedge);
+  const auto wedge = ThenWedge();
   std::atomic<int> failed = 0;
   auto started = Scheduler::Start(
       [this]() -> absl::StatusOr<std::unique_ptr<model::Engine>> {
@@ -351,26 +350,25 @@ TEST_F(AbandonedEngineTest, ThoseThatItTookWithItAreCountedOnceAndAtOnce) {
   scheduler = *std::move(started);
   Waited first, second;
   ASSERT_THAT(Submit({5, 6}, first), IsOk());
-  wedge.inside.Pass();
+  wedge->inside.Pass();
   ASSERT_THAT(Submit({7}, second), IsOk());
   GiveUp(1);
   EXPECT_EQ(failed, 2);
-  wedge.go_on.Open();
+  wedge->go_on.Open();
   UntilNoneIsAbandoned();
   EXPECT_EQ(failed, 2);
 }
 
 TEST_F(AbandonedEngineTest, ADrainDoesNotWaitForIt) {
-  Wedge wedge;
-  ThenWedge(wedge);
+  const auto wedge = ThenWedge();
   Start();
   Waited seated;
   ASSERT_THAT(Submit({5}, seated), IsOk());
-  wedge.inside.Pass();
+  wedge->inside.Pass();
   GiveUp(1);
   scheduler->Drain(absl::InfiniteFuture());
   EXPECT_FALSE(seated.status().ok());
-  wedge.go_on.Open();
+  wedge->go_on.Open();
   scheduler.reset();
 }
 
