@@ -18,6 +18,8 @@ using v1::TextService;
 // and obeys the server's wish of when to come back (grpc-retry-pushback-ms). The throttle stops
 // retries while most calls fail. https://github.com/grpc/proposal/blob/master/A6-client-retries.md
 // Nothing is sent twice at the same time (hedged): that would double the work of a busy server.
+// CANCELLED is what gRPC itself answers to a call that reaches a server while it shuts down; a call
+// that its caller cancels ends without an answer, and is not made again.
 std::string Retries(const RetryOptions& retry) {
   if (retry.max_attempts == 1) return "";
   return absl::StrFormat(R"("methodConfig": [{
@@ -27,7 +29,7 @@ std::string Retries(const RetryOptions& retry) {
         "initialBackoff": "%.3fs",
         "maxBackoff": "%.3fs",
         "backoffMultiplier": 2,
-        "retryableStatusCodes": ["UNAVAILABLE", "RESOURCE_EXHAUSTED"]
+        "retryableStatusCodes": ["UNAVAILABLE", "RESOURCE_EXHAUSTED", "CANCELLED"]
       }
     }],
     "retryThrottling": {"maxTokens": 10, "tokenRatio": 0.1})",

@@ -143,6 +143,13 @@ TEST_F(ClientTest, AServerThatShutsDownIsAskedAgain) {
   EXPECT_EQ(calls_, 2);
 }
 
+TEST_F(ClientTest, ACallThatCrossedAShutdownOfGrpcIsMadeAgain) {
+  Answer({ServerError(grpc::StatusCode::CANCELLED, "shut down", "NONE"), grpc::Status::OK});
+  Client client = Connect(Options());
+  EXPECT_THAT(client.Translate(ToGerman({"one"})), IsOk());
+  EXPECT_EQ(calls_, 2);
+}
+
 TEST_F(ClientTest, AServerThatStaysBusyIsAskedMaxAttemptsTimes) {
   Answer({ServerError(grpc::StatusCode::RESOURCE_EXHAUSTED, "busy", "BUSY")});
   ClientOptions options = Options();

@@ -421,6 +421,13 @@ def test_a_server_that_wants_no_retry_gets_none(linnet, puppet):
         client.translate(english(linnet, "a"))
 
 
+def test_a_call_that_crossed_a_shutdown_of_grpc_is_made_again(linnet, puppet):
+    server = puppet(lambda number: (grpc.StatusCode.CANCELLED, ()) if number < 2 else None)
+    with linnet.Client(server.address) as client:
+        client.translate(english(linnet, "a"))
+    assert len(server.calls) == 2
+
+
 def test_calls_take_turns_over_all_addresses_that_are_healthy(linnet, puppet):
     servers = [puppet() for _ in range(3)]
     servers[2].set_serving(False)

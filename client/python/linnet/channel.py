@@ -27,7 +27,8 @@ def target(options: Options) -> str:
 def service_config(options: Options, health: bool = True) -> str:
     """gRPC makes the retries: it knows which calls did not reach the server and obeys the server's
     wish of when to come back (grpc-retry-pushback-ms); the throttle stops retries while most calls
-    fail. https://github.com/grpc/proposal/blob/master/A6-client-retries.md"""
+    fail. CANCELLED is what gRPC itself answers to a call that reaches a server while it shuts down; a
+    call that its caller cancels is not made again. https://github.com/grpc/proposal/blob/master/A6-client-retries.md"""
     config: dict[str, Any] = {}
     if options.retry.max_attempts > 1:
         config["methodConfig"] = [
@@ -38,7 +39,7 @@ def service_config(options: Options, health: bool = True) -> str:
                     "initialBackoff": f"{options.retry.initial_backoff:.3f}s",
                     "maxBackoff": f"{options.retry.max_backoff:.3f}s",
                     "backoffMultiplier": 2,
-                    "retryableStatusCodes": ["UNAVAILABLE", "RESOURCE_EXHAUSTED"],
+                    "retryableStatusCodes": ["UNAVAILABLE", "RESOURCE_EXHAUSTED", "CANCELLED"],
                 },
             }
         ]
