@@ -35,7 +35,7 @@ QUICK = {
     "batch": [1],
     "beam": [5],
     "rounds": 1,
-    "engines": ["linnet dynamic", "ctranslate2"],
+    "engines": ["linnet dynamic", "ctranslate2", "ctranslate2 workers"],
 }
 
 

@@ -24,9 +24,11 @@ POLL_SECONDS = 0.1  # of the memory
 LINNET = "linnet "
 PEERS = {
     "ctranslate2": ("build/peers/bin/python", "peer_ctranslate2.py"),
+    "ctranslate2 workers": ("build/peers/bin/python", "peer_ctranslate2.py"),
     "marian": (".venv/bin/python", "peer_marian.py"),
     "fairseq's way": (".venv/bin/python", "peer_fairseq.py"),
 }
+WORKERS = " workers"  # names of peers end so that split a batch, with a thread for each part
 MIXERS = ("dynamic", "light", "self_attention")
 ENGINES = [LINNET + mixer for mixer in MIXERS] + list(PEERS)
 
@@ -252,6 +254,8 @@ def make_engine(
         return Linnet(name, programs / "linnet-decode", bundle, sizes, common)
     python, script = PEERS[name]
     command = [str(ROOT / python), str(HERE / script), *common]
+    if name.endswith(WORKERS):
+        command += ["--workers", str(threads)]
     numbers = {
         "layers": sizes.layers,
         "width": sizes.width,

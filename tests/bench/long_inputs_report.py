@@ -46,12 +46,17 @@ def memory_per_token(part: Part) -> dict[str, dict[int, float]]:
 
 def per_step(part: Part) -> dict[str, dict[int, float]]:
     """Milliseconds of a step at the targets' later ends: what the tokens beyond the next shorter
-    target took."""
-    result = {}
-    for mixer, found in medians(part, "seconds").items():
-        lengths = sorted(found)
-        result[mixer] = {b: 1e3 * (found[b] - found[a]) / (b - a) for a, b in pairwise(lengths)}
-    return result
+    target took. Within each round, for the machine may be faster in one than in another."""
+
+    def step(lengths: dict[str, list[dict[str, float]]], a: int, b: int) -> float:
+        rounds = zip(lengths[str(a)], lengths[str(b)], strict=True)
+        more = (long["seconds"] - short["seconds"] for short, long in rounds)
+        return 1e3 * median(more) / (b - a)
+
+    return {
+        mixer: {b: step(lengths, a, b) for a, b in pairwise(sorted(map(int, lengths)))}
+        for mixer, lengths in part.items()
+    }
 
 
 def table(heading: str, columns: dict[str, dict[int, float]], digits: int = 1) -> list[str]:

@@ -23,7 +23,7 @@ class Unavailable(Exception):
 Run = Callable[[int, int], int]  # (batch, beam) -> target tokens of the best hypotheses
 
 
-def arguments(description: str | None) -> argparse.Namespace:
+def arguments(description: str | None, workers: bool = False) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description=description, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -33,6 +33,10 @@ def arguments(description: str | None) -> argparse.Namespace:
     parser.add_argument("--device", default="cpu", help="cpu or, of those in PyTorch, cuda")
     parser.add_argument("--compute", default="float32", help="float32, bfloat16, float16 or int8")
     parser.add_argument("--threads", type=int, default=1, metavar="N")
+    if workers:
+        parser.add_argument(
+            "--workers", type=int, default=1, metavar="N", help="that share the threads and a batch"
+        )
     return parser.parse_args()
 
 

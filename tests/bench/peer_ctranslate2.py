@@ -79,8 +79,8 @@ def load(sizes: argparse.Namespace) -> Run:
             folder,
             device="cpu",
             compute_type=sizes.compute,
-            intra_threads=sizes.threads,
-            inter_threads=1,
+            intra_threads=max(1, sizes.threads // sizes.workers),
+            inter_threads=sizes.workers,
         )
     random = np.random.default_rng(7)
     sources: dict[int, list[list[str]]] = {}
@@ -92,7 +92,7 @@ def load(sizes: argparse.Namespace) -> Run:
         results = translator.translate_batch(
             sources[batch],
             beam_size=beam,
-            max_batch_size=batch,
+            max_batch_size=-(-batch // sizes.workers),
             min_decoding_length=sizes.target,
             max_decoding_length=sizes.target,
         )
@@ -102,7 +102,7 @@ def load(sizes: argparse.Namespace) -> Run:
 
 
 def main() -> None:
-    sizes = arguments(__doc__)
+    sizes = arguments(__doc__, workers=True)
     if folder := os.environ.get(WRITE_TO):
         return random_transformer(sizes, folder)
     return serve(f"CTranslate2 {ctranslate2.__version__}", lambda: load(sizes))
