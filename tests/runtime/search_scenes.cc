@@ -124,6 +124,17 @@ Scene RandomScene(uint32_t seed, int vocabulary, const SpecialTokens& special) {
   return scene;
 }
 
+bool NothingIsTakenBack(const Outcome& outcome) {
+  const std::vector<TokenId>& best = outcome.hypotheses.front().tokens;
+  size_t before = 0;
+  for (const std::vector<TokenId>& stable : outcome.stable) {
+    if (stable.size() < before || stable.size() > best.size()) return false;
+    if (!std::equal(stable.begin(), stable.end(), best.begin())) return false;
+    before = stable.size();
+  }
+  return outcome.stable.back() == best;
+}
+
 std::string Describe(const std::vector<Hypothesis>& hypotheses) {
   std::string text;
   for (const Hypothesis& hypothesis : hypotheses) {

@@ -52,6 +52,9 @@ Scene RandomScene(uint32_t seed);
 // The same for a vocabulary and special tokens that many scenes share.
 Scene RandomScene(uint32_t seed, int vocabulary, const SpecialTokens& special);
 
+// Whether the stable prefixes never shrink, begin the best result, and end as all of it.
+bool NothingIsTakenBack(const Outcome& outcome);
+
 std::string Describe(const std::vector<Hypothesis>& hypotheses);
 bool SameBits(const std::vector<Hypothesis>& a, const std::vector<Hypothesis>& b);
 

@@ -1,0 +1,415 @@
+#include "model/torch/scripted_engine.h"
+
+#include <ATen/ops/empty.h>
+#include <ATen/ops/full.h>
+#include <c10/core/StreamGuard.h>
+
+#include <algorithm>
+#include <array>
+#include <iterator>
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "model/ops/parallel.h"
+#include "model/torch/alignment_pass.h"
+#include "model/torch/border.h"
+#include "model/torch/device_order.h"
+
+namespace linnet::model {
+namespace {
+
+// A row's product must not depend on how many rows are with it. Our own (ops/linear.h) do not;
+// those of libraries, for bfloat16 and for bundles that cannot be packed, may. Measured on MKL's
+// float32 (AVX2 and AVX512, 1 to 8 threads): rows come out bit-identical for every multiple of 4
+// rows, and at other counts below 4 per thread they do not. So there all products have a multiple
+// of 4 rows, two threads' worth at least. bfloat16 was the same at any count.
+constexpr int kRowGrain = 4;
+
+int RoundUp(int64_t value, int grain) {
+  return static_cast<int>((value + grain - 1) / grain * grain);
+}
+
+int BlocksFor(size_t tokens) {
+  return RoundUp(static_cast<int64_t>(tokens), kBlockTokens) / kBlockTokens;
+}
+
+int WidestWindow(const std::vector<at::Tensor>& state) {
+  int64_t widest = 1;
+  for (const at::Tensor& window : state) {
+    if (window.dim() == 0) throw std::runtime_error("new_state gives a tensor without dimensions");
+    widest = std::max(widest, window.size(0));
+  }
+  return static_cast<int>(widest);
+}
+
+}  // namespace
+
+// A sequence in its rows. Once its search is over it has none but, if it is to be aligned, that of
+// its pass.
+struct ScriptedEngine::Seated {
+  SequenceId id;
+  SearchOptions options;
+  BeamSearch search;
+  int source_tokens;
+  FreeList::Lease lanes;   // beam_size of them; hypothesis i lives in the i-th
+  FreeList::Lease blocks;  // of the encoder memory
+  bool report_stable;
+  bool align;
+  std::optional<OutputRows> outputs;                 // on the shortlist; without one there are all
+  std::optional<AlignmentPass> pass = std::nullopt;  // once the search is over, in the first lane
+  // Its search runs beside the model (device_steps.h), and `search` follows it a step behind.
+  bool on_device = false;
+  uint64_t number = 0;                      // of all that were ever seated
+  int launched = 0;                         // steps that the device was given
+  int most_steps = 0;                       // after that many it has ended, whatever comes
+  std::shared_ptr<Mark> encoded = nullptr;  // until the encoder is known to have passed it
+  int first_row = 0;                        // in the present step
+  absl::Status status = {};                 // of the present step
+
+  bool done() const {
+    if (!status.ok()) return true;
+    return pass.has_value() ? pass->finished() : search.finished();
+  }
+  bool searched_by_host() const { return !on_device && !search.finished(); }
+};
+
+// A search in a step that the device was given.
+struct ScriptedEngine::Flown {
+  uint64_t number;
+  int rows;
+};
+
+ScriptedEngine::ScriptedEngine(ScriptedModel model, EngineInfo info, bool mask_eos,
+                               int alignment_layer, std::optional<Shortlist> shortlist)
+    : model_(std::move(model)),
+      info_(std::move(info)),
+      mask_eos_(mask_eos),
+      alignment_layer_(alignment_layer),
+      shortlist_(std::move(shortlist)),
+      lanes_(info_.rows),
+      blocks_(static_cast<int>(info_.memory_tokens / kBlockTokens)),
+      state_(model_.NewState(info_.rows)),
+      memory_(model_.NewMemory(blocks_.size() + 1, kBlockTokens)),
+      ancestry_(info_.rows, WidestWindow(state_)),
+      least_reach_(model_.LeastAncestry(ancestry_.reach())),
+      encoder_stream_(c10::Stream::DEFAULT, model_.device()) {}
+
+ScriptedEngine::~ScriptedEngine() = default;
+
+void ScriptedEngine::SearchOnDevice(bool graphs) {
+  encoder_stream_ = NewStream(model_.device(), /*urgent=*/false);
+  device_ = std::make_unique<DeviceSteps>(
+      model_, info_, ancestry_.reach(), BlocksFor(info_.limits.max_source_tokens), memory_, state_);
+  device_->Prepare(graphs);
+  info_.search = absl::StrCat("device, ", device_->graphs());
+}
+
+bool ScriptedEngine::HasRoom(std::span<const SequenceInput> sequences) const {
+  int64_t lanes = 0, blocks = 0;
+  for (const SequenceInput& sequence : sequences) {
+    lanes += RowsOf(sequence);
+    blocks += BlocksFor(sequence.source.size());
+  }
+  return lanes <= lanes_.free() && blocks <= blocks_.free();
+}
+
+int ScriptedEngine::sequences() const { return static_cast<int>(seated_.size()); }
+
+absl::Status ScriptedEngine::Check(const SequenceInput& sequence) const {
+  return CheckSequence(sequence, info_);
+}
+
+absl::Status ScriptedEngine::Seat(std::span<const SequenceInput> sequences) {
+  if (sequences.empty()) return absl::OkStatus();
+  if (!HasRoom(sequences)) {
+    return absl::InternalError(absl::StrCat(
+        sequences.size(), " sequences were to be seated, but there is no room: ", lanes_.free(),
+        " rows and ", blocks_.free() * kBlockTokens, " tokens of memory are free"));
+  }
+  return AtTheBorder("encoding failed", [&] {
+    std::vector<Seated> seats;
+    for (SequenceInput input : sequences) {
+      if (mask_eos_) input.options.min_target_tokens = input.options.max_target_tokens;
+      seats.push_back({.id = input.id,
+                       .options = input.options,
+                       .search = StartSearch(input, info_.special),
+                       .source_tokens = static_cast<int>(input.source.size()),
+                       .lanes = lanes_.Take(RowsOf(input)),
+                       .blocks = blocks_.Take(BlocksFor(input.source.size())),
+                       .report_stable = input.report_stable,
+                       .align = input.align,
+                       .outputs = OutputsFor(input)});
+      Seated& seat = seats.back();
+      ancestry_.Start(seat.lanes.numbers());
+      seat.number = ++seated_ever_;
+      seat.on_device = device_ && !seat.outputs && DeviceSteps::Takes(input);
+      seat.most_steps = input.target ? static_cast<int>(input.target->size())
+                                     : input.options.max_target_tokens + 1;
+    }
+    Encode(sequences, seats);
+    const auto encoded = std::make_shared<Mark>(model_.device());
+    encoded->Set(encoder_stream_);
+    for (Seated& seat : seats) seat.encoded = encoded;
+    std::move(seats.begin(), seats.end(), std::back_inserter(seated_));
+    return absl::OkStatus();
+  });
+}
+
+// What is drawn or constrained may be any token, and what is scored was chosen by somebody else:
+// they have the whole vocabulary.
+std::optional<OutputRows> ScriptedEngine::OutputsFor(const SequenceInput& sequence) {
+  if (!shortlist_ || sequence.target || sequence.options.sampling() ||
+      !sequence.constraints.empty()) {
+    return std::nullopt;
+  }
+  return model_.RowsOf(shortlist_->TokensFor(sequence.source, sequence.prefix));
+}
+
+void ScriptedEngine::Encode(std::span<const SequenceInput> sequences,
+                            std::span<const Seated> seats) {
+  const c10::StreamGuard guard(encoder_stream_);
+  size_t longest = 0;
+  for (const SequenceInput& input : sequences) longest = std::max(longest, input.source.size());
+  const int64_t batch = std::ssize(sequences);
+  const int64_t width = RoundUp(static_cast<int64_t>(longest), 2 * kRowGrain);
+  at::Tensor source = at::full({batch, width}, int64_t{info_.special.pad}, at::kLong);
+  at::Tensor lengths = at::empty({batch}, at::kInt);
+  at::Tensor places = at::full({batch, width}, int64_t{blocks_.size()} * kBlockTokens, at::kLong);
+  for (int64_t b = 0; b < batch; ++b) {
+    const auto& tokens = sequences[b].source;
+    const auto blocks = seats[b].blocks.numbers();
+    std::copy(tokens.begin(), tokens.end(), source.mutable_data_ptr<int64_t>() + b * width);
+    lengths.mutable_data_ptr<int32_t>()[b] = static_cast<int32_t>(tokens.size());
+    int64_t* place = places.mutable_data_ptr<int64_t>() + b * width;
+    for (size_t s = 0; s < tokens.size(); ++s) {
+      place[s] = int64_t{blocks[s / kBlockTokens]} * kBlockTokens + s % kBlockTokens;
+    }
+  }
+  const std::vector<at::Tensor> encoded =
+      model_.Encode(SendTo(model_.device(), source), SendTo(model_.device(), lengths));
+  if (encoded.size() != memory_.size()) {
+    throw std::runtime_error(absl::StrCat("encode gives ", encoded.size(),
+                                          " tensors, new_memory gives ", memory_.size()));
+  }
+  places = SendTo(model_.device(), places.flatten());
+  for (size_t layer = 0; layer < memory_.size(); ++layer) {
+    memory_[layer].flatten(0, 1).index_copy_(0, places, encoded[layer].flatten(0, 1));
+  }
+}
+
+void ScriptedEngine::AddIdleRows() {
+  if (model_.rows_alone()) return;
+  const int rows = inputs_.rows();
+  inputs_.AddIdle(std::max(RoundUp(rows, kRowGrain), kRowGrain * std::min(info_.threads, 2)) -
+                  rows);
+}
+
+// Of the ancestry, where no row has taken more than `steps`: a state that holds whole targets is
+// looked at as far as the longest of the present ones reaches.
+int ScriptedEngine::ReachAt(int steps) const {
+  return std::clamp(steps + 1, least_reach_, ancestry_.reach());
+}
+
+StepLogits ScriptedEngine::ComputeLogits() {
+  int most_blocks = 1, most_steps = 0;
+  for (const Seated& seat : seated_) {
+    most_blocks = std::max(most_blocks, static_cast<int>(seat.blocks.numbers().size()));
+    most_steps = std::max(most_steps, seat.search.steps());
+  }
+  inputs_.Start(most_blocks, ReachAt(most_steps));
+  std::vector<NarrowRows> narrow;
+  for (Seated& seat : seated_) {
+    if (!seat.searched_by_host()) continue;
+    seat.first_row = inputs_.rows();
+    const auto tokens = seat.search.tokens();
+    if (seat.outputs && !tokens.empty()) {
+      narrow.push_back({seat.first_row, static_cast<int>(tokens.size()), &*seat.outputs});
+    }
+    for (size_t i = 0; i < tokens.size(); ++i) {
+      RowNeed need = seat.search.need(static_cast<int>(i));
+      need.best = std::min(need.best, info_.vocabulary_size);
+      inputs_.Add(tokens[i], seat.search.steps(), ancestry_.of(seat.lanes.numbers()[i]),
+                  seat.blocks.numbers(), seat.source_tokens, need, seat.options.temperature);
+    }
+  }
+  const int rows = inputs_.rows();
+  AddIdleRows();
+  return StepLogits(model_, inputs_, rows, info_.vocabulary_size, memory_, state_, narrow);
+}
+
+void ScriptedEngine::AdvanceSearches(const StepLogits& logits) {
+  const int64_t values = logits.rows().front().logits.size();
+  ops::ParallelFor(
+      std::ssize(seated_), 4 * std::ssize(logits.rows()) / std::ssize(seated_) * (values + 256),
+      [&](int64_t begin, int64_t end) {
+        for (Seated& seat : std::span(seated_).subspan(begin, end - begin)) {
+          if (!seat.searched_by_host()) continue;
+          seat.status =
+              seat.search.Advance(logits.rows().subspan(seat.first_row, seat.search.live()));
+        }
+      });
+}
+
+void ScriptedEngine::AdvancePasses() {
+  std::vector<AlignmentPass*> passes;
+  int most_blocks = 1, most_steps = 0;
+  for (Seated& seat : seated_) {
+    if (!seat.pass.has_value()) continue;
+    passes.push_back(&*seat.pass);
+    most_blocks = std::max(most_blocks, static_cast<int>(seat.blocks.numbers().size()));
+    most_steps = std::max(most_steps, seat.pass->steps());
+  }
+  if (passes.empty()) return;
+  inputs_.Start(most_blocks, ReachAt(most_steps));
+  for (const Seated& seat : seated_) {
+    if (!seat.pass.has_value()) continue;
+    inputs_.Add(seat.pass->input(), seat.pass->steps(), ancestry_.of(seat.lanes.numbers()[0]),
+                seat.blocks.numbers(), seat.source_tokens, RowNeed{}, 1.0f);
+  }
+  AddIdleRows();
+  const at::Tensor weights = model_.Align(inputs_.tensors(), memory_, state_, alignment_layer_)
+                                 .to(at::kCPU, at::kFloat)
+                                 .contiguous();
+  if (weights.dim() != 2 || weights.size(0) != inputs_.rows() ||
+      weights.size(1) < most_blocks * kBlockTokens) {
+    throw std::runtime_error(absl::StrCat("align gives weights of another shape than [",
+                                          inputs_.rows(), " rows, ", most_blocks * kBlockTokens,
+                                          " tokens]"));
+  }
+  const size_t width = weights.size(1);
+  for (size_t i = 0; i < passes.size(); ++i)
+    passes[i]->Take({weights.const_data_ptr<float>() + i * width, width});
+}
+
+// Gives the device a step of all searches that are its own, go on, and have been encoded: whoever
+// is still in the encoder waits for a later step, unless there is nobody else. False if there is
+// nothing to do.
+bool ScriptedEngine::LaunchDeviceStep() {
+  const auto goes_on = [](const Seated& seat) {
+    return seat.on_device && !seat.search.finished() && seat.launched < seat.most_steps;
+  };
+  bool ready = false, waiting = false;
+  for (Seated& seat : seated_) {
+    if (seat.encoded && seat.encoded->reached()) seat.encoded = nullptr;
+    if (seat.encoded && !seat.on_device) {
+      seat.encoded->HoldBack(device_->stream());
+      seat.encoded = nullptr;
+    }
+    if (goes_on(seat)) (seat.encoded ? waiting : ready) = true;
+  }
+  if (!ready && !waiting) return false;
+  std::vector<DeviceTurn> turns;
+  std::vector<Flown> flight;
+  for (Seated& seat : seated_) {
+    if (!goes_on(seat) || (ready && seat.encoded)) continue;
+    if (seat.encoded) seat.encoded->HoldBack(device_->stream());
+    turns.push_back({.search = &seat.search,
+                     .options = &seat.options,
+                     .position = seat.launched++,
+                     .source_tokens = seat.source_tokens,
+                     .lanes = seat.lanes.numbers(),
+                     .blocks = seat.blocks.numbers()});
+    flight.push_back({seat.number, static_cast<int>(seat.lanes.numbers().size())});
+  }
+  device_->Launch(turns);
+  flights_.push_back(std::move(flight));
+  return true;
+}
+
+// Lets the searches follow the oldest step in flight. Who has left meanwhile is passed over.
+void ScriptedEngine::HearDeviceStep() {
+  std::span<const ops::BeamRecord> record = device_->Wait();
+  const std::vector<Flown> flight = std::move(flights_.front());
+  flights_.pop_front();
+  auto seat = seated_.begin();
+  for (const auto& [number, rows] : flight) {
+    const auto own = record.first(rows);
+    record = record.subspan(rows);
+    while (seat != seated_.end() && seat->number < number) ++seat;
+    if (seat == seated_.end()) return;
+    // It may have ended a step before, when this one was under way.
+    if (seat->number != number || seat->search.finished()) continue;
+    seat->status = FollowRecord(own, seat->search);
+  }
+}
+
+std::vector<SequenceEvent> ScriptedEngine::TakeEvents() {
+  std::vector<SequenceEvent> events;
+  for (Seated& seat : seated_) {
+    SequenceEvent& event = events.emplace_back();
+    event.id = seat.id;
+    event.target_tokens = seat.search.steps();
+    event.status = seat.status;
+    if (seat.pass.has_value()) {
+      ancestry_.Descend(seat.lanes.numbers().first(1), std::array{0});
+    } else if (seat.status.ok() && !seat.search.finished()) {
+      if (!seat.on_device) ancestry_.Descend(seat.lanes.numbers(), seat.search.parents());
+      if (seat.report_stable) event.stable = seat.search.StablePrefix();
+    } else if (seat.status.ok() && seat.align) {
+      seat.pass.emplace(seat.search.Results().front().tokens, info_.special.start,
+                        seat.source_tokens);
+      ancestry_.Start(seat.lanes.numbers().first(1));
+      if (seat.report_stable) event.stable = seat.search.StablePrefix();
+    }
+    event.finished = seat.done();
+    if (!event.finished || !seat.status.ok()) continue;
+    event.hypotheses = seat.search.Results();
+    if (seat.pass.has_value()) event.attention = seat.pass->TakeAttention();
+  }
+  std::erase_if(seated_, [](const Seated& seat) { return seat.done(); });
+  return events;
+}
+
+absl::StatusOr<std::vector<SequenceEvent>> ScriptedEngine::Step() {
+  std::vector<SequenceEvent> events;
+  if (seated_.empty()) return events;
+  absl::Status status = AtTheBorder("a decoder step failed", [&] {
+    // The device works on the step after the one that is heard of.
+    const c10::StreamGuard guard(device_ ? device_->stream() : encoder_stream_);
+    const bool launched = device_ && LaunchDeviceStep();
+    AdvancePasses();  // before the searches, whose ends begin passes
+    if (std::any_of(seated_.begin(), seated_.end(),
+                    [](const Seated& seat) { return seat.searched_by_host(); })) {
+      AdvanceSearches(ComputeLogits());
+    }
+    if (flights_.size() > (launched ? 1 : 0)) HearDeviceStep();
+    events = TakeEvents();
+    return absl::OkStatus();
+  });
+  if (!status.ok()) {
+    seated_.clear();
+    return status;
+  }
+  return events;
+}
+
+void ScriptedEngine::Release(SequenceId id) {
+  std::erase_if(seated_, [id](const Seated& seat) { return seat.id == id; });
+}
+
+// A few steps before the first request: torch makes its thread pool and its caches, and a module
+// that breaks the contract is found out. Drawn tokens need whole rows of logits, searched ones the
+// best of them, aligned ones none. What is left in the lanes and in the memory hurts nobody.
+absl::Status ScriptedEngine::WarmUp() {
+  SequenceInput input;
+  input.source = {info_.special.unk, info_.special.eos};
+  input.options.max_target_tokens = std::min(4, info_.limits.max_target_tokens);
+  input.options.min_target_tokens = input.options.max_target_tokens;
+  input.options.beam_size = std::min(5, info_.limits.max_beam_size);
+  for (const bool drawn : {true, false}) {
+    input.align = info_.aligns && !drawn;
+    input.options.seed = drawn ? std::optional<uint64_t>(0) : std::nullopt;
+    if (absl::Status status = Check(input); !status.ok()) return status;
+    if (absl::Status status = Seat({&input, 1}); !status.ok()) return status;
+    while (!seated_.empty()) {
+      absl::StatusOr<std::vector<SequenceEvent>> events = Step();
+      if (!events.ok()) return events.status();
+      if (!events->front().status.ok()) return events->front().status;
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace linnet::model

@@ -1,0 +1,88 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <c10/core/Stream.h>
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "model/runtime/engine.h"
+#include "model/runtime/shortlist.h"
+#include "model/torch/ancestry.h"
+#include "model/torch/device_steps.h"
+#include "model/torch/free_list.h"
+#include "model/torch/scripted_model.h"
+#include "model/torch/step_inputs.h"
+#include "model/torch/step_logits.h"
+
+namespace linnet::model {
+
+// Tokens in a block of encoder memory: what a source wastes is half of it on average.
+inline constexpr int kBlockTokens = 16;
+
+// What a ScriptedModel and searches make of sequences: a decoder step for all who are seated, who
+// come and go between two steps. torch_engine.h says what it promises.
+class ScriptedEngine final : public Engine {
+ public:
+  // `info.memory_tokens` in whole blocks. `mask_eos`: every hypothesis runs to its limit. Throws
+  // what torch throws.
+  ScriptedEngine(ScriptedModel model, EngineInfo info, bool mask_eos, int alignment_layer,
+                 std::optional<Shortlist> shortlist);
+  ~ScriptedEngine() override;
+
+  const EngineInfo& info() const override { return info_; }
+  bool HasRoom(std::span<const SequenceInput> sequences) const override;
+  absl::Status Check(const SequenceInput& sequence) const override;
+  absl::Status Seat(std::span<const SequenceInput> sequences) override;
+  absl::StatusOr<std::vector<SequenceEvent>> Step() override;
+  void Release(SequenceId id) override;
+  int sequences() const override;
+  int rows_in_use() const override { return lanes_.used(); }
+
+  absl::Status WarmUp();
+  // From now on the searches that can run beside the model do (device_steps.h). Before anything is
+  // seated.
+  void SearchOnDevice(bool graphs);
+
+ private:
+  struct Seated;
+  struct Flown;
+
+  std::optional<OutputRows> OutputsFor(const SequenceInput& sequence);
+  void Encode(std::span<const SequenceInput> sequences, std::span<const Seated> seats);
+  StepLogits ComputeLogits();
+  int ReachAt(int steps) const;
+  void AddIdleRows();
+  void AdvanceSearches(const StepLogits& logits);
+  void AdvancePasses();
+  bool LaunchDeviceStep();
+  void HearDeviceStep();
+  std::vector<SequenceEvent> TakeEvents();
+
+  ScriptedModel model_;
+  EngineInfo info_;
+  bool mask_eos_;
+  int alignment_layer_;
+  std::optional<Shortlist> shortlist_;
+  FreeList lanes_;
+  FreeList blocks_;
+  std::vector<at::Tensor> state_;  // per layer, [K, lanes, C]
+  // Per layer, [blocks + 1, kBlockTokens, 2, d]; the last block takes the padding.
+  std::vector<at::Tensor> memory_;
+  Ancestry ancestry_;
+  int least_reach_;
+  StepInputs inputs_;
+  std::vector<Seated> seated_;  // in order of seating
+  c10::Stream encoder_stream_;
+  std::unique_ptr<DeviceSteps> device_;     // null: the host searches
+  std::deque<std::vector<Flown>> flights_;  // the steps that device_ has in flight
+  uint64_t seated_ever_ = 0;
+};
+
+}  // namespace linnet::model
