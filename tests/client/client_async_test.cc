@@ -12,6 +12,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/client/puppet_server.h"
+#include "tests/client/quick_client.h"
 #include "tests/support/status_matchers.h"
 
 namespace linnet::client {
@@ -25,24 +26,7 @@ using ::testing::SizeIs;
 
 class ClientAsyncTest : public ::testing::Test {
  protected:
-  ClientOptions Options() const {
-    ClientOptions options;
-    options.server = server_.address();
-    options.timeout = absl::Seconds(30);
-    options.retry.initial_backoff = absl::Milliseconds(1);
-    options.retry.max_backoff = absl::Milliseconds(4);
-    return options;
-  }
-  static Client Connect(const ClientOptions& options) {
-    return std::move(Client::Create(options)).value();
-  }
-  static v1::TranslateRequest ToGerman(const std::string& text = "") {
-    v1::TranslateRequest request;
-    if (!text.empty()) request.add_contents(text);
-    request.set_source_language_code("en");
-    request.set_target_language_code("de");
-    return request;
-  }
+  ClientOptions Options() const { return QuickOptions(server_.address()); }
   static std::future<absl::StatusOr<v1::TranslateResponse>> Ask(Client& client,
                                                                 const v1::TranslateRequest& request,
                                                                 const CallOptions& options = {}) {
@@ -88,7 +72,7 @@ TEST_F(ClientAsyncTest, ManyCallsAreUnderWayFromOneThread) {
   Client client = Connect(Options());
   std::vector<std::future<absl::StatusOr<v1::TranslateResponse>>> answers;
   for (int call = 0; call < 8; ++call) {
-    answers.push_back(Ask(client, ToGerman(absl::StrCat("text ", call))));
+    answers.push_back(Ask(client, ToGerman({absl::StrCat("text ", call)})));
   }
   arrived.Wait();  // all of them, before any is answered
   answered_.Notify();
@@ -131,13 +115,13 @@ TEST_F(ClientAsyncTest, ErrorsAreThoseOfCallsThatWait) {
                       : ServerError(grpc::StatusCode::INVALID_ARGUMENT, "no", "NO");
   };
   Client client = Connect(Options());
-  EXPECT_THAT(Ask(client, ToGerman("busy, then answered")).get(), IsOk());
-  EXPECT_THAT(Ask(client, ToGerman("two answers")).get(),
+  EXPECT_THAT(Ask(client, ToGerman({"busy, then answered"})).get(), IsOk());
+  EXPECT_THAT(Ask(client, ToGerman({"two answers"})).get(),
               StatusIs(absl::StatusCode::kInternal, "the server answered 1 texts with 2 results"));
-  const auto refused = Ask(client, ToGerman("refused")).get();
+  const auto refused = Ask(client, ToGerman({"refused"})).get();
   EXPECT_THAT(refused, StatusIs(absl::StatusCode::kInvalidArgument, "no"));
   EXPECT_EQ(DetailsOf(refused.status()).reason, "NO");
-  EXPECT_THAT(Ask(client, ToGerman("caf\xE9")).get(),
+  EXPECT_THAT(Ask(client, ToGerman({"caf\xE9"})).get(),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("contents[0] is not UTF-8")));
   EXPECT_EQ(calls, 4);
 
@@ -147,7 +131,7 @@ TEST_F(ClientAsyncTest, ErrorsAreThoseOfCallsThatWait) {
   for (const absl::Duration wait : {absl::ZeroDuration(), absl::Milliseconds(20)}) {
     options.wait = wait;
     Client lost = Connect(options);
-    EXPECT_THAT(Ask(lost, ToGerman("x")).get(),
+    EXPECT_THAT(Ask(lost, ToGerman({"x"})).get(),
                 StatusIs(absl::StatusCode::kUnavailable, HasSubstr("Connection refused")));
   }
 }
@@ -157,12 +141,12 @@ TEST_F(ClientAsyncTest, ACancellationEndsItsCallAndNoOther) {
   Client client = Connect(Options());
   CallOptions options;
   options.cancellation.emplace();
-  auto answer = Ask(client, ToGerman("one"), options);
+  auto answer = Ask(client, ToGerman({"one"}), options);
   arrived_.WaitForNotification();
   options.cancellation->Cancel();
   EXPECT_THAT(answer.get(), StatusIs(absl::StatusCode::kCancelled, "cancelled"));
-  EXPECT_THAT(client.Translate(ToGerman("two"), options), StatusIs(absl::StatusCode::kCancelled));
-  EXPECT_THAT(Ask(client, ToGerman("three"), options).get(),
+  EXPECT_THAT(client.Translate(ToGerman({"two"}), options), StatusIs(absl::StatusCode::kCancelled));
+  EXPECT_THAT(Ask(client, ToGerman({"three"}), options).get(),
               StatusIs(absl::StatusCode::kCancelled));
   EXPECT_THAT(client.ListModels(), IsOk());
 }
@@ -172,7 +156,7 @@ TEST_F(ClientAsyncTest, AClientThatGoesEndsItsCallsFirst) {
   std::future<absl::StatusOr<v1::TranslateResponse>> answer;
   {
     Client client = Connect(Options());
-    answer = Ask(client, ToGerman("one"));
+    answer = Ask(client, ToGerman({"one"}));
     arrived_.WaitForNotification();
   }
   ASSERT_EQ(answer.wait_for(std::chrono::seconds(0)), std::future_status::ready);
@@ -191,7 +175,7 @@ TEST_F(ClientAsyncTest, LinesOfADocumentAreAnsweredInTheirOrder) {
         index, result.ok() ? result->translations(0).text() : DetailsOf(result.status()).reason));
     return true;
   };
-  EXPECT_THAT(client.TranslateDocument(ToGerman(), Lines({"one", "bad", "", "Grüße"}), take),
+  EXPECT_THAT(client.TranslateDocument(ToGerman({}), Lines({"one", "bad", "", "Grüße"}), take),
               IsOk());
   EXPECT_THAT(got, ElementsAre("0[de] one", "1TEXT_TOO_LONG", "2[de] ", "3[de] Grüße"));
 
@@ -205,7 +189,7 @@ TEST_F(ClientAsyncTest, LinesOfADocumentAreAnsweredInTheirOrder) {
                   }),
               IsOk());
   EXPECT_THAT(got, ElementsAre("[sum] one", "[sum] two"));
-  EXPECT_THAT(client.TranslateDocument(ToGerman(), Lines({}), take), IsOk());
+  EXPECT_THAT(client.TranslateDocument(ToGerman({}), Lines({}), take), IsOk());
 }
 
 TEST_F(ClientAsyncTest, ADocumentOfAnyLengthIsHeldUpByWhoReadsItsResults) {
@@ -226,7 +210,7 @@ TEST_F(ClientAsyncTest, ADocumentOfAnyLengthIsHeldUpByWhoReadsItsResults) {
     ++read;
     return result.ok();
   };
-  EXPECT_THAT(client.TranslateDocument(ToGerman(), next, take), IsOk());
+  EXPECT_THAT(client.TranslateDocument(ToGerman({}), next, take), IsOk());
   EXPECT_EQ(read, kLines);
   EXPECT_LE(most_ahead, 258);  // 256 under way, one waiting for its place, the one read
 }
@@ -235,7 +219,7 @@ TEST_F(ClientAsyncTest, ADocumentEndsWhenItsReaderHasEnough) {
   Client client = Connect(Options());
   int read = 0;
   const auto endless = []() -> std::optional<std::string> { return "line"; };
-  EXPECT_THAT(client.TranslateDocument(ToGerman(), endless,
+  EXPECT_THAT(client.TranslateDocument(ToGerman({}), endless,
                                        [&read](int64_t, const auto&) { return ++read < 3; }),
               StatusIs(absl::StatusCode::kCancelled, "cancelled by the reader"));
   EXPECT_EQ(read, 3);
@@ -247,7 +231,7 @@ TEST_F(ClientAsyncTest, ADocumentEndsWithACancellation) {
   options.cancellation.emplace();
   const auto endless = []() -> std::optional<std::string> { return "line"; };
   EXPECT_THAT(client.TranslateDocument(
-                  ToGerman(), endless,
+                  ToGerman({}), endless,
                   [&](int64_t index, const auto&) {
                     if (index == 2) options.cancellation->Cancel();
                     return true;
@@ -266,7 +250,7 @@ TEST_F(ClientAsyncTest, ADocumentWithoutResultsEndsAfterTheTimeout) {
   Client client = Connect(options);
   int read = 0;
   const auto count = [&read](int64_t, const auto&) { return ++read > 0; };
-  EXPECT_THAT(client.TranslateDocument(ToGerman(), Lines({"fine", "stuck"}), count),
+  EXPECT_THAT(client.TranslateDocument(ToGerman({}), Lines({"fine", "stuck"}), count),
               StatusIs(absl::StatusCode::kDeadlineExceeded, HasSubstr("within 300ms")));
   EXPECT_EQ(read, 1);
   // Waiting for the next line is no fault of the server.
@@ -275,12 +259,12 @@ TEST_F(ClientAsyncTest, ADocumentWithoutResultsEndsAfterTheTimeout) {
     absl::SleepFor(absl::Milliseconds(400));
     return lines();
   };
-  EXPECT_THAT(client.TranslateDocument(ToGerman(), slowly, count), IsOk());
+  EXPECT_THAT(client.TranslateDocument(ToGerman({}), slowly, count), IsOk());
 }
 
 TEST_F(ClientAsyncTest, ALineThatIsNotUtf8EndsTheDocumentWithItsNumber) {
   Client client = Connect(Options());
-  EXPECT_THAT(client.TranslateDocument(ToGerman(), Lines({"fine", "caf\xE9", "more"}),
+  EXPECT_THAT(client.TranslateDocument(ToGerman({}), Lines({"fine", "caf\xE9", "more"}),
                                        [](int64_t, const auto&) { return true; }),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        "line 1: line is not UTF-8: byte 0xe9 at offset 3"));

@@ -10,6 +10,7 @@
 #include "google/rpc/error_details.pb.h"
 #include "gtest/gtest.h"
 #include "tests/client/puppet_server.h"
+#include "tests/client/quick_client.h"
 #include "tests/support/status_matchers.h"
 
 namespace linnet::client {
@@ -23,26 +24,11 @@ using ::testing::SizeIs;
 
 class ClientCallsTest : public ::testing::Test {
  protected:
-  Client Connect() const {
-    ClientOptions options;
-    options.server = server_.address();
-    options.timeout = absl::Seconds(30);
-    options.retry.initial_backoff = absl::Milliseconds(1);
-    options.retry.max_backoff = absl::Milliseconds(4);
-    return std::move(Client::Create(options)).value();
-  }
-  static v1::TranslateRequest ToGerman(const std::vector<std::string>& texts) {
-    v1::TranslateRequest request;
-    for (const std::string& text : texts) request.add_contents(text);
-    request.set_target_language_code("de");
-    return request;
-  }
-
   PuppetServer server_;
 };
 
 TEST_F(ClientCallsTest, PartsPutTogetherAreTheTextsOfTheResponse) {
-  Client client = Connect();
+  Client client = Connect(QuickOptions(server_.address()));
   std::vector<std::string> texts(2);
   const auto response =
       client.StreamTranslate(ToGerman({"Grüße 🐦", "two"}), [&](const v1::TextPart& part) {
@@ -72,7 +58,7 @@ TEST_F(ClientCallsTest, AReaderThatHasEnoughEndsItsStreamAndNoOther) {
     while (parts == 3 && !context.IsCancelled()) absl::SleepFor(absl::Milliseconds(1));
     return grpc::Status::OK;
   };
-  Client client = Connect();
+  Client client = Connect(QuickOptions(server_.address()));
   std::string got;
   const auto ended = client.StreamTranslate(ToGerman({"text"}), [&](const v1::TextPart& part) {
     got += part.text();
@@ -88,7 +74,7 @@ TEST_F(ClientCallsTest, AStreamThatFailsIsNotMadeAgainOnceAPartHasCome) {
     return parts < 2 ? grpc::Status::OK
                      : ServerError(grpc::StatusCode::UNAVAILABLE, "going down", "SHUTTING_DOWN");
   };
-  Client client = Connect();
+  Client client = Connect(QuickOptions(server_.address()));
   std::string got;
   const auto failed = client.StreamTranslate(ToGerman({"text"}), [&](const v1::TextPart& part) {
     got += part.text();
@@ -110,7 +96,7 @@ TEST_F(ClientCallsTest, AStreamThatIsRefusedAtFirstIsMadeAgain) {
     response.mutable_translations(0)->add_segments();
     return grpc::Status::OK;
   };
-  Client client = Connect();
+  Client client = Connect(QuickOptions(server_.address()));
   std::string got;
   ASSERT_THAT(client.StreamTranslate(ToGerman({"text"}),
                                      [&](const v1::TextPart& part) {
@@ -127,7 +113,7 @@ TEST_F(ClientCallsTest, ScoresComeInTheOrderOfTheirPairs) {
     request.add_pairs()->set_source_text("A dog.");
     request.mutable_pairs(request.pairs_size() - 1)->set_target_text(target);
   }
-  Client client = Connect();
+  Client client = Connect(QuickOptions(server_.address()));
   const auto response = client.Score(request);
   ASSERT_THAT(response, IsOk());
   ASSERT_EQ(response->scores_size(), 2);
@@ -138,7 +124,7 @@ TEST_F(ClientCallsTest, ScoresComeInTheOrderOfTheirPairs) {
 TEST_F(ClientCallsTest, FewerAnswersThanTextsAreAnError) {
   server_.on_score = [](auto&, const auto&, auto&) { return grpc::Status::OK; };
   server_.on_detect = [](auto&, const auto&, auto&) { return grpc::Status::OK; };
-  Client client = Connect();
+  Client client = Connect(QuickOptions(server_.address()));
   v1::ScoreRequest score;
   score.add_pairs();
   EXPECT_THAT(client.Score(score).status().message(), HasSubstr("1 texts with 0 results"));
@@ -149,7 +135,7 @@ TEST_F(ClientCallsTest, FewerAnswersThanTextsAreAnError) {
 
 TEST_F(ClientCallsTest, LanguagesAndModelsAreTold) {
   *server_.models.add_models() = ModelOf("en-de", v1::TASK_TRANSLATE, "en", "de");
-  Client client = Connect();
+  Client client = Connect(QuickOptions(server_.address()));
   v1::DetectLanguageRequest detect;
   detect.add_contents("Ein Hund.");
   const auto detected = client.DetectLanguage(detect);
@@ -165,7 +151,7 @@ TEST_F(ClientCallsTest, LanguagesAndModelsAreTold) {
 }
 
 TEST_F(ClientCallsTest, StringsInsideMessagesAreCheckedAsWell) {
-  Client client = Connect();
+  Client client = Connect(QuickOptions(server_.address()));
   v1::ScoreRequest score;
   score.add_pairs()->set_source_text("fine");
   score.add_pairs()->set_target_text("caf\xE9");
@@ -178,7 +164,7 @@ TEST_F(ClientCallsTest, StringsInsideMessagesAreCheckedAsWell) {
 }
 
 TEST_F(ClientCallsTest, TheRequestIdGoesAlongIfItCan) {
-  Client client = Connect();
+  Client client = Connect(QuickOptions(server_.address()));
   CallOptions call;
   call.request_id = "order-17";
   ASSERT_THAT(client.Translate(ToGerman({"text"}), call), IsOk());
@@ -198,7 +184,7 @@ TEST_F(ClientCallsTest, DetailsOfAnErrorAreDecoded) {
     return ServerError(grpc::StatusCode::INVALID_ARGUMENT, "text has 900 tokens", "TEXT_TOO_LONG",
                        "contents[1]");
   };
-  Client client = Connect();
+  Client client = Connect(QuickOptions(server_.address()));
   absl::Status status = client.Translate(ToGerman({"a", "b"})).status();
   google::rpc::RetryInfo retry;
   retry.mutable_retry_delay()->set_seconds(1);

@@ -16,6 +16,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/client/puppet_server.h"
+#include "tests/client/quick_client.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/temporary_folder.h"
 
@@ -31,23 +32,6 @@ const char kService[] = "linnet.v1.TextService";
 
 class ClientConnectionTest : public ::testing::Test {
  protected:
-  static ClientOptions Options(const std::string& server) {
-    ClientOptions options;
-    options.server = server;
-    options.timeout = absl::Seconds(30);
-    options.retry.initial_backoff = absl::Milliseconds(1);
-    options.retry.max_backoff = absl::Milliseconds(4);
-    return options;
-  }
-  static Client Connect(const ClientOptions& options) {
-    return std::move(Client::Create(options)).value();
-  }
-  static v1::TranslateRequest ToGerman() {
-    v1::TranslateRequest request;
-    request.add_contents("text");
-    request.set_target_language_code("de");
-    return request;
-  }
   static size_t Calls(const PuppetServer& server) { return server.translate_requests().size(); }
 
   const test::TemporaryFolder folder_;
@@ -55,13 +39,13 @@ class ClientConnectionTest : public ::testing::Test {
 
 TEST_F(ClientConnectionTest, CallsTakeTurnsOverAllAddresses) {
   const PuppetServer first, second;
-  Client client = Connect(Options(first.address() + "," + second.address()));
+  Client client = Connect(QuickOptions(first.address() + "," + second.address()));
   // Once both are connected, they take turns.
   while (Calls(first) == 0 || Calls(second) == 0) {
-    ASSERT_THAT(client.Translate(ToGerman()), IsOk());
+    ASSERT_THAT(client.Translate(ToGerman({"text"})), IsOk());
   }
   const size_t before_first = Calls(first), before_second = Calls(second);
-  for (int call = 0; call < 10; ++call) ASSERT_THAT(client.Translate(ToGerman()), IsOk());
+  for (int call = 0; call < 10; ++call) ASSERT_THAT(client.Translate(ToGerman({"text"})), IsOk());
   EXPECT_EQ(Calls(first), before_first + 5);
   EXPECT_EQ(Calls(second), before_second + 5);
 }
@@ -69,22 +53,22 @@ TEST_F(ClientConnectionTest, CallsTakeTurnsOverAllAddresses) {
 TEST_F(ClientConnectionTest, AServerThatIsNotThereIsLeftOut) {
   const ClosedPort closed;
   const PuppetServer server;
-  Client client = Connect(Options(closed.address() + "," + server.address()));
-  for (int call = 0; call < 5; ++call) ASSERT_THAT(client.Translate(ToGerman()), IsOk());
+  Client client = Connect(QuickOptions(closed.address() + "," + server.address()));
+  for (int call = 0; call < 5; ++call) ASSERT_THAT(client.Translate(ToGerman({"text"})), IsOk());
   EXPECT_EQ(Calls(server), 5);
 }
 
 TEST_F(ClientConnectionTest, AServerWhoseHealthSaysNoIsLeftOutUntilItSaysYes) {
   PuppetServer first, second;
   first.SetServing(kService, false);
-  Client client = Connect(Options(first.address() + "," + second.address()));
-  for (int call = 0; call < 6; ++call) ASSERT_THAT(client.Translate(ToGerman()), IsOk());
+  Client client = Connect(QuickOptions(first.address() + "," + second.address()));
+  for (int call = 0; call < 6; ++call) ASSERT_THAT(client.Translate(ToGerman({"text"})), IsOk());
   EXPECT_EQ(Calls(first), 0);
   first.SetServing(kService, true);
   second.SetServing(kService, false);
   const absl::Time end = absl::Now() + absl::Seconds(20);
   while (Calls(first) == 0 && absl::Now() < end) {
-    ASSERT_THAT(client.Translate(ToGerman()), IsOk());
+    ASSERT_THAT(client.Translate(ToGerman({"text"})), IsOk());
   }
   EXPECT_GT(Calls(first), 0);
 }
@@ -92,10 +76,10 @@ TEST_F(ClientConnectionTest, AServerWhoseHealthSaysNoIsLeftOutUntilItSaysYes) {
 TEST_F(ClientConnectionTest, WhereNoServerTakesCallsTheErrorSaysSo) {
   PuppetServer server;
   server.SetServing(kService, false);
-  ClientOptions options = Options("dns:///" + server.address());
+  ClientOptions options = QuickOptions("dns:///" + server.address());
   options.retry.max_attempts = 1;
   Client client = Connect(options);
-  EXPECT_THAT(client.Translate(ToGerman()),
+  EXPECT_THAT(client.Translate(ToGerman({"text"})),
               StatusIs(absl::StatusCode::kUnavailable, HasSubstr("takes no calls now")));
   EXPECT_THAT(client.Health(), IsOk()) << "and its health can be asked for";
   EXPECT_THAT(client.Health(kService),
@@ -105,18 +89,18 @@ TEST_F(ClientConnectionTest, WhereNoServerTakesCallsTheErrorSaysSo) {
 TEST_F(ClientConnectionTest, OneAddressIsCalledWhateverItsHealthSays) {
   PuppetServer server;
   server.SetServing(kService, false);
-  Client client = Connect(Options(server.address()));
-  EXPECT_THAT(client.Translate(ToGerman()), IsOk());
+  Client client = Connect(QuickOptions(server.address()));
+  EXPECT_THAT(client.Translate(ToGerman({"text"})), IsOk());
 }
 
 TEST_F(ClientConnectionTest, AListIsOfAddresses) {
   for (const char* server : {"host:1,127.0.0.1:2", "127.0.0.1:1,[::1]:2", "127.0.0.1:1,", ",",
                              "127.0.0.1:1,127.0.0.1"}) {
-    EXPECT_THAT(Client::Create(Options(server)).status(),
+    EXPECT_THAT(Client::Create(QuickOptions(server)).status(),
                 StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("dns:///HOST:PORT")))
         << server;
   }
-  EXPECT_THAT(Client::Create(Options("[::1]:1,[::1]:2")).status(), IsOk());
+  EXPECT_THAT(Client::Create(QuickOptions("[::1]:1,[::1]:2")).status(), IsOk());
 }
 
 TEST_F(ClientConnectionTest, TheTokenGoesWithEachCallAndIsReadAgain) {
@@ -127,16 +111,16 @@ TEST_F(ClientConnectionTest, TheTokenGoesWithEachCallAndIsReadAgain) {
     std::rename((path + ".new").c_str(), path.c_str());
   };
   write("first-token\n");
-  ClientOptions options = Options(server.address());
+  ClientOptions options = QuickOptions(server.address());
   options.token_file = path;
   Client client = Connect(options);
-  EXPECT_THAT(client.Translate(ToGerman()), IsOk());
+  EXPECT_THAT(client.Translate(ToGerman({"text"})), IsOk());
   write("second-token");
-  EXPECT_THAT(client.Translate(ToGerman()), IsOk());
+  EXPECT_THAT(client.Translate(ToGerman({"text"})), IsOk());
   write("");  // somebody is writing a new one
-  EXPECT_THAT(client.Translate(ToGerman()), IsOk());
+  EXPECT_THAT(client.Translate(ToGerman({"text"})), IsOk());
   std::remove(path.c_str());
-  EXPECT_THAT(client.Translate(ToGerman()), IsOk());
+  EXPECT_THAT(client.Translate(ToGerman({"text"})), IsOk());
   EXPECT_THAT(server.authorizations(), ElementsAre("Bearer first-token", "Bearer second-token",
                                                    "Bearer second-token", "Bearer second-token"));
 }
@@ -144,7 +128,7 @@ TEST_F(ClientConnectionTest, TheTokenGoesWithEachCallAndIsReadAgain) {
 TEST_F(ClientConnectionTest, ATokenIsNotSentInPlainTextNorShownInErrors) {
   const std::string path = folder_.path() / "token";
   std::ofstream(path) << "secret-token";
-  ClientOptions options = Options("translate.example:50051");
+  ClientOptions options = QuickOptions("translate.example:50051");
   options.token_file = path;
   for (const char* server :
        {"translate.example:50051", "dns:///localhost:1", "127.0.0.1:1,10.0.0.1:2"}) {
@@ -154,7 +138,7 @@ TEST_F(ClientConnectionTest, ATokenIsNotSentInPlainTextNorShownInErrors) {
   }
   options.tls.enabled = true;
   EXPECT_THAT(Client::Create(options).status(), IsOk());
-  options = Options("unix:linnet.sock");
+  options = QuickOptions("unix:linnet.sock");
   options.token_file = path;
   EXPECT_THAT(Client::Create(options).status(), IsOk());
   for (const char* content : {"", "secret-token\nand more", " \n", "secret-tok\xC3\xA9n"}) {
@@ -173,7 +157,7 @@ TEST_F(ClientConnectionTest, CertificatesThatCannotBeReadAreNamed) {
   std::ofstream(path) << "something";
   const auto refusal = [](const std::string& ca, const std::string& certificate,
                           const std::string& key) {
-    ClientOptions options = Options("localhost:1");
+    ClientOptions options = QuickOptions("localhost:1");
     options.tls.ca_file = ca;
     options.tls.certificate_file = certificate;
     options.tls.key_file = key;
@@ -252,7 +236,7 @@ TEST_F(ClientConnectionTest, AConnectionThatFellSilentIsFoundOutDuringACall) {
     return grpc::Status::OK;
   };
   Relay relay(std::stoi(server.address().substr(server.address().rfind(':') + 1)));
-  ClientOptions options = Options(relay.name());
+  ClientOptions options = QuickOptions(relay.name());
   options.timeout = absl::Hours(1);
   options.retry.max_attempts = 1;
   options.keepalive = absl::Milliseconds(200);
@@ -261,7 +245,7 @@ TEST_F(ClientConnectionTest, AConnectionThatFellSilentIsFoundOutDuringACall) {
     arrived.WaitForNotification();
     relay.Silence();
   });
-  EXPECT_THAT(client.Translate(ToGerman()), StatusIs(absl::StatusCode::kUnavailable));
+  EXPECT_THAT(client.Translate(ToGerman({"text"})), StatusIs(absl::StatusCode::kUnavailable));
   silencer.join();
   released.Notify();
 }

@@ -12,6 +12,7 @@
 #include "google/rpc/error_details.pb.h"
 #include "gtest/gtest.h"
 #include "tests/client/puppet_server.h"
+#include "tests/client/quick_client.h"
 #include "tests/support/status_matchers.h"
 
 namespace linnet::client {
@@ -25,25 +26,7 @@ using ::testing::SizeIs;
 
 class ClientTest : public ::testing::Test {
  protected:
-  // Backs off for milliseconds, so that retries cost no time here.
-  ClientOptions Options() const {
-    ClientOptions options;
-    options.server = server_.address();
-    options.timeout = absl::Seconds(30);
-    options.retry.initial_backoff = absl::Milliseconds(1);
-    options.retry.max_backoff = absl::Milliseconds(4);
-    return options;
-  }
-  static Client Connect(const ClientOptions& options) {
-    return std::move(Client::Create(options)).value();
-  }
-  static v1::TranslateRequest ToGerman(const std::vector<std::string>& texts) {
-    v1::TranslateRequest request;
-    for (const std::string& text : texts) request.add_contents(text);
-    request.set_source_language_code("en");
-    request.set_target_language_code("de");
-    return request;
-  }
+  ClientOptions Options() const { return QuickOptions(server_.address()); }
   // Answers every call with these, the last one for good.
   void Answer(std::vector<grpc::Status> statuses) {
     server_.on_translate = [this, statuses](auto&, const v1::TranslateRequest& request,
@@ -160,6 +143,35 @@ TEST_F(ClientTest, AServerThatStaysBusyIsAskedMaxAttemptsTimes) {
   EXPECT_EQ(calls_, 3);
 }
 
+TEST_F(ClientTest, AServerSaysWhenItWantsToBeAskedAgain) {
+  // The client's own pauses are 4 ms at most; its clock and ours may differ a little.
+  constexpr absl::Duration kPause = absl::Milliseconds(200);
+  std::vector<absl::Time> calls;
+  server_.on_translate = [&](grpc::ServerContext& context, const auto&,
+                             v1::TranslateResponse& response) {
+    calls.push_back(absl::Now());
+    response.add_translations();
+    if (calls.size() > 1) return grpc::Status::OK;
+    context.AddTrailingMetadata("grpc-retry-pushback-ms", "250");
+    return ServerError(grpc::StatusCode::RESOURCE_EXHAUSTED, "busy", "BUSY");
+  };
+  Client client = Connect(Options());
+  EXPECT_THAT(client.Translate(ToGerman({"one"})), IsOk());
+  ASSERT_THAT(calls, SizeIs(2));
+  EXPECT_GE(calls[1] - calls[0], kPause);
+}
+
+TEST_F(ClientTest, AServerThatWantsNoRetryGetsNone) {
+  server_.on_translate = [this](grpc::ServerContext& context, const auto&, auto&) {
+    ++calls_;
+    context.AddTrailingMetadata("grpc-retry-pushback-ms", "-1");
+    return ServerError(grpc::StatusCode::RESOURCE_EXHAUSTED, "busy", "BUSY");
+  };
+  Client client = Connect(Options());
+  EXPECT_THAT(client.Translate(ToGerman({"one"})), StatusIs(absl::StatusCode::kResourceExhausted));
+  EXPECT_EQ(calls_, 1);
+}
+
 TEST_F(ClientTest, ARefusedRequestIsNotSentAgain) {
   Answer({ServerError(grpc::StatusCode::INVALID_ARGUMENT, "no", "NO")});
   Client client = Connect(Options());
@@ -274,6 +286,11 @@ TEST_F(ClientTest, ASlowServerEndsAtTheDeadline) {
   EXPECT_THAT(client.Translate(ToGerman({"one"})),
               StatusIs(absl::StatusCode::kDeadlineExceeded,
                        HasSubstr("no answer from " + server_.address() + " within 200ms")));
+  Client patient = Connect(Options());
+  CallOptions call;
+  call.timeout = absl::Milliseconds(150);
+  EXPECT_THAT(patient.Translate(ToGerman({"one"}), call),
+              StatusIs(absl::StatusCode::kDeadlineExceeded, HasSubstr("within 150ms")));
   answered_.Notify();
 }
 

@@ -322,13 +322,19 @@ TEST_F(AbandonedEngineTest, NoMoreAreLeftBehindThanIsAllowedAndTheLastOneIsWaite
 
 TEST_F(AbandonedEngineTest, WhatCannotBeReplacedAtOnceIsTriedAgain) {
   const auto wedge = ThenWedge();
+  const auto refused = std::make_shared<Turnstile>();
   ThenFail("there is no memory for two");
+  engines_.push_back([refused] {
+    refused->Pass();
+    return std::make_unique<EchoEngine>();
+  });
   Start();
   Waited seated, late, after;
   ASSERT_THAT(Submit({5, 6}, seated), IsOk());
   wedge->inside.Pass();
   GiveUp(1);
   EXPECT_EQ(ErrorReason(Submit({7}, late)), "ENGINE_DOWN");
+  refused->Open();
   UntilUp();  // a second later
   ASSERT_THAT(Submit({9}, after), IsOk());
   EXPECT_THAT(after.status(), IsOk());
