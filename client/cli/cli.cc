@@ -14,6 +14,7 @@
 #include "client/cli/cli_flags.h"
 #include "client/cli/commands.h"
 #include "client/cli/completion.h"
+#include "client/cli/help.h"
 #include "client/cli/man_page.h"
 #include "client/cli/settings.h"
 #include "client/cli/shell.h"
@@ -28,28 +29,6 @@ std::string NameOf(const CLI::App& app) {
   return named.empty() ? "linnet" : "linnet " + named.front()->get_name();
 }
 
-// CLI11's help, with lines that fit into a terminal: it does not wrap what it says of an option.
-class Help final : public CLI::Formatter {
- public:
-  std::string make_option(const CLI::Option* option, bool is_positional) const override {
-    constexpr size_t kWidth = 80;
-    const std::string whole = CLI::Formatter::make_option(option, is_positional);
-    std::string wrapped;
-    for (absl::string_view part : absl::StrSplit(whole, '\n')) {
-      std::string line(part);
-      while (line.size() > kWidth) {
-        const size_t end = line.rfind(' ', kWidth);
-        if (end == std::string::npos || end <= get_column_width()) break;
-        absl::StrAppend(&wrapped, line.substr(0, end), "\n");
-        line = std::string(get_column_width(), ' ') + line.substr(end + 1);
-      }
-      absl::StrAppend(&wrapped, line, "\n");
-    }
-    wrapped.pop_back();  // one more than there were
-    return wrapped;
-  }
-};
-
 // Of the whole command. Set last: a command takes over the footer that is there when it is added.
 std::string Footer() {
   std::string text =
@@ -62,10 +41,9 @@ std::string Footer() {
       "  linnet models --server translate.example:50051\n"
       "  linnet health --wait 2m\n"
       "\n"
-      "Settings, in the environment and in the file (a line each: to = de) that LINNET_CONFIG "
-      "names,\n"
-      "else linnet/config in XDG_CONFIG_HOME or ~/.config. Flags go before the environment, that\n"
-      "before the file:\n";
+      "Settings, in the environment and in the file (a line each: to = de) that\n"
+      "LINNET_CONFIG names, else linnet/config in XDG_CONFIG_HOME or ~/.config. Flags\n"
+      "go before the environment, that before the file:\n";
   for (const SettingName& setting : SettingNames()) {
     std::string variable = absl::StrCat("LINNET_", absl::StrReplaceAll(setting.name, {{"-", "_"}}));
     absl::AsciiStrToUpper(&variable);
@@ -73,9 +51,9 @@ std::string Footer() {
   }
   return text +
          "\n"
-         "Exit status: 0; 1 a text cannot be read or is not UTF-8, or output cannot be written;\n"
-         "2 wrong usage; 64 + the gRPC code where a call fails, so 78 if the server is not "
-         "there.\n";
+         "Exit status: 0; 1 a text cannot be read or is not UTF-8, or output cannot be\n"
+         "written; 2 wrong usage; 3 texts were refused and passed over (--on-error skip);\n"
+         "64 + the gRPC code where a call fails, so 78 if the server is not there.\n";
 }
 
 int Usage(const std::string& name, const std::string& message, const Environment& environment) {

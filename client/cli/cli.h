@@ -36,6 +36,7 @@ inline constexpr int kExitOk = 0;
 inline constexpr int kExitLocal =
     1;  // a text that cannot be read or is not UTF-8, output that cannot be written
 inline constexpr int kExitUsage = 2;
+inline constexpr int kExitRefused = 3;  // texts were refused and passed over, the others answered
 inline constexpr int kExitCode = 64;
 
 // `arguments` as given behind the command's name.

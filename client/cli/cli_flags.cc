@@ -21,6 +21,32 @@ void AddJson(CLI::App* command, Flags* flags, const char* description) {
       "--json", [flags] { flags->texts.form = Form::kJson; }, description);
 }
 
+// A flag whose value is one of a few words.
+template <typename Value>
+void AddChoice(CLI::App* command, const char* flag,
+               const std::vector<std::pair<std::string, Value>>& choices,
+               std::function<void(Value)> set, const char* about) {
+  std::vector<std::string> words;
+  for (const auto& [word, value] : choices) words.push_back(word);
+  const auto choose = [=](const std::string& text) {
+    for (const auto& [word, value] : choices) {
+      if (word == text) return set(value);
+    }
+    throw CLI::ValidationError(
+        flag, absl::StrCat("\"", text, "\" is none of ", absl::StrJoin(words, ", ")));
+  };
+  command->add_option_function<std::string>(flag, choose, about)
+      ->type_name(absl::StrJoin(words, "|"));
+}
+
+void AddOnError(CLI::App* command, Flags* flags) {
+  AddChoice<bool>(
+      command, "--on-error", {{"stop", false}, {"skip", true}},
+      [flags](bool skip) { flags->skip_refused = skip; },
+      "a text that is refused ends the run, or its place stays empty (in JSON: has an \"error\") "
+      "and the exit status is 3 [stop, with --jsonl skip]");
+}
+
 // The texts and where the answers go. `lines`: a line is a text unless something else is said.
 // `lists` tells whether an answer may take several lines.
 void AddTexts(CLI::App* command, Flags* flags, bool lines, std::function<bool()> lists) {
@@ -52,6 +78,7 @@ void AddTexts(CLI::App* command, Flags* flags, bool lines, std::function<bool()>
       ->add_flag("--resume", flags->texts.resume,
                  "go on behind the last whole line of the output file")
       ->needs(output);
+  AddOnError(command, flags);
   AddJson(command, flags, "write each answer as a line of JSON with scores, segments and timings");
   command->get_option("--json")->excludes(objects);
   command->final_callback([flags, input, lines, lists] {
@@ -66,6 +93,7 @@ void AddTexts(CLI::App* command, Flags* flags, bool lines, std::function<bool()>
     } else if (flags->lines || (lines && !flags->document)) {
       input->shape = Shape::kLines;
     }
+    flags->texts.skip_refused = flags->skip_refused.value_or(flags->json_lines);
     if (!flags->texts.resume) return;
     if (input->shape == Shape::kWhole) {
       throw CLI::ValidationError("--resume counts lines: --lines or --jsonl is required");
@@ -90,24 +118,6 @@ void AddScores(CLI::App* command, Flags* flags) {
           "write the score of its weakest segment and a tab before each answer")
       ->excludes(command->get_option("--json"))
       ->excludes(command->get_option("--jsonl"));
-}
-
-// A flag whose value is one of a few words.
-template <typename Value>
-void AddChoice(CLI::App* command, const char* flag,
-               const std::vector<std::pair<std::string, Value>>& choices,
-               std::function<void(Value)> set, const char* about) {
-  std::vector<std::string> words;
-  for (const auto& [word, value] : choices) words.push_back(word);
-  const auto choose = [=](const std::string& text) {
-    for (const auto& [word, value] : choices) {
-      if (word == text) return set(value);
-    }
-    throw CLI::ValidationError(
-        flag, absl::StrCat("\"", text, "\" is none of ", absl::StrJoin(words, ", ")));
-  };
-  command->add_option_function<std::string>(flag, choose, about)
-      ->type_name(absl::StrJoin(words, "|"));
 }
 
 // Flags that `translate`, `summarize` and `score` have in common.
@@ -226,8 +236,10 @@ CLI::App* AddScore(CLI::App* app, Flags* flags) {
       ->take_last()
       ->type_name("LANGUAGE");
   AddRequest(score, flags, &flags->score);
+  AddOnError(score, flags);
   score->final_callback([flags] {
     const Input& texts = flags->texts.input;
+    flags->texts.skip_refused = flags->skip_refused.value_or(false);
     if (flags->score.target_language_code().empty() && flags->score.model().empty()) {
       throw CLI::ValidationError("--to or --model is required");
     }
@@ -241,8 +253,8 @@ CLI::App* AddScore(CLI::App* app, Flags* flags) {
   AddJson(score, flags, "write each score as a line of JSON with those of its tokens");
   AddConnectionFlags(score, &flags->client);
   score->footer(
-      "Writes the score, a tab and the target: the log-probability of its tokens for its\n"
-      "length, so that 0 is certainty.\n"
+      "Writes the score, a tab and the target: the log-probability of its tokens for\n"
+      "its length, so that 0 is certainty.\n"
       "Examples:\n"
       "  linnet score --to de \"A dog runs.\" \"Ein Hund läuft.\" \"Eine Katze läuft.\"\n"
       "  paste sentences.en sentences.de | linnet score --to de\n");
@@ -256,6 +268,8 @@ CLI::App* AddModels(CLI::App* app, Flags* flags) {
   AddJson(models, flags, "write each model as a line of JSON");
   AddConnectionFlags(models, &flags->client);
   models->footer(
+      "SIZE counts parameters; TOKENS are the most that a segment of the source and of\n"
+      "the target may have.\n"
       "Examples:\n"
       "  linnet models\n"
       "  linnet models en-de\n"
@@ -285,13 +299,13 @@ CLI::App* AddReload(CLI::App* app, Flags* flags) {
   AddJson(reload, flags, "write what became of each as a line of JSON");
   AddConnectionFlags(reload, &flags->client);
   reload->footer(
-      "The server is named by its address for administrators (linnet-server --admin-listen), or "
-      "by\n"
-      "the usual one where the token has the right to administer. The former models serve until\n"
-      "the new ones are ready. The exit status is 1 if a model could not be loaded.\n"
+      "The server is named by its address for administrators\n"
+      "(linnet-server --admin-listen), or by the usual one where the token has the\n"
+      "right to administer. The former models serve until the new ones are ready. The\n"
+      "exit status is 1 if a model could not be loaded.\n"
       "Examples:\n"
       "  linnet reload --server 127.0.0.1:50052\n"
-      "  linnet reload en-de --server translate.example:50051 --tls --token-file ops.token\n");
+      "  linnet reload en-de --server translate.example:50051 --token-file ops.token\n");
   return reload;
 }
 
@@ -323,11 +337,11 @@ CLI::App* AddBench(CLI::App* app, Flags* flags) {
       ->type_name("TIME");
   AddConnectionFlags(bench, &flags->client);
   bench->footer(
-      "One call after the other, and then many at once. A quick look: linnet-load measures with\n"
-      "arrivals that wait for nobody, and has percentiles that hold.\n"
+      "One call after the other, and then many at once. A quick look: linnet-load\n"
+      "measures with arrivals that wait for nobody, and has percentiles that hold.\n"
       "Examples:\n"
       "  linnet bench --to de\n"
-      "  linnet bench --to de --concurrency 64 --duration 20s \"A dog runs across the street.\"\n");
+      "  linnet bench --to de --concurrency 64 --duration 20s \"Where is the station?\"\n");
   return bench;
 }
 
@@ -346,10 +360,9 @@ CLI::App* AddShell(CLI::App* app, Flags* flags) {
   shell->add_flag("--no-history", flags->no_history, "forget the lines at the end");
   AddConnectionFlags(shell, &flags->client);
   shell->footer(
-      "Lines can be edited, and those of before come back with the arrow keys; they are kept in\n"
-      "linnet/history of XDG_STATE_HOME or ~/.local/state. Ctrl-C ends an answer, Ctrl-D the "
-      "shell,\n"
-      "and :help lists what can be set on the way.\n"
+      "Lines can be edited, and those of before come back with the arrow keys; they\n"
+      "are kept in linnet/history of XDG_STATE_HOME or ~/.local/state. Ctrl-C ends an\n"
+      "answer, Ctrl-D the shell, and :help lists what can be set on the way.\n"
       "Examples:\n"
       "  linnet shell --to de\n");
   return shell;
@@ -357,7 +370,7 @@ CLI::App* AddShell(CLI::App* app, Flags* flags) {
 
 CLI::App* AddCompletion(CLI::App* app, Flags* flags) {
   CLI::App* completion =
-      app->add_subcommand("completion", "Write what makes a shell complete commands and flags");
+      app->add_subcommand("completion", "Make a shell complete commands and flags");
   completion->add_option("shell", flags->shell, "bash, zsh or fish")
       ->type_name("")
       ->required()
@@ -438,8 +451,8 @@ Commands AddCommands(CLI::App* app, Flags* flags) {
       ->type_name("ID");
   AddConnectionFlags(detect, &flags->client);
   detect->footer(
-      "Writes the language, its share of the text from 0 to 1 and the text, tabs between them; a\n"
-      "language with a ? is a guess, und is none.\n"
+      "Writes the language, its share of the text from 0 to 1 and the text, tabs\n"
+      "between them; a language with a ? is a guess, und is none.\n"
       "Examples:\n"
       "  linnet detect \"Der Hund läuft.\"\n"
       "  linnet detect --lines < mixed.txt | cut -f 1 | sort | uniq -c\n");

@@ -1,6 +1,7 @@
 // The flags of `linnet` and its commands.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "CLI/CLI.hpp"
@@ -16,6 +17,7 @@ struct Flags {
   ClientOptions client;
   TextOptions texts;
   bool lines = false, document = false, json_lines = false;  // of the input
+  std::optional<bool> skip_refused;                          // --on-error
   v1::TranslateRequest translate;
   v1::SummarizeRequest summarize;
   v1::ScoreRequest score;

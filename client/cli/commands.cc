@@ -139,7 +139,7 @@ int RunOrStreamTexts(Client& client, const TextOptions& options, typename Kind::
                      const Environment& environment) {
   const bool few = options.input.shape == Shape::kWhole || !options.input.arguments.empty();
   const bool plain = options.form == Form::kText && few && options.output.empty() &&
-                     !request.word_scores() && !request.alignments() &&
+                     !options.skip_refused && !request.word_scores() && !request.alignments() &&
                      request.options().n_best() == 0;
   if (!environment.out_is_terminal || !plain) {
     return RunTexts<Kind>(client, options, std::move(request), environment);

@@ -17,8 +17,9 @@ namespace linnet::client {
 struct TextOptions {
   Input input;
   Form form = Form::kText;
-  std::string output;   // a file; empty: standard output
-  bool resume = false;  // of the file: behind the lines that it has
+  std::string output;         // a file; empty: standard output
+  bool resume = false;        // of the file: behind the lines that it has
+  bool skip_refused = false;  // keeps the place of a text that is refused for itself, and goes on
   CallOptions call;
 };
 

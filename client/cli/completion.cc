@@ -81,7 +81,7 @@ std::string Bash(const CLI::App& app) {
       "# Completion of linnet for bash: source <(linnet completion bash)\n"
       "_linnet() {\n"
       "  local current=\"${COMP_WORDS[COMP_CWORD]}\" previous=\"${COMP_WORDS[COMP_CWORD-1]}\"\n"
-      "  local command=\"${COMP_WORDS[1]}\" words=''\n"
+      "  local command=\"${COMP_WORDS[1]}\" words='' prefix=''\n"
       "  COMPREPLY=()\n"
       "  if [ \"$COMP_CWORD\" -eq 1 ]; then\n"
       "    COMPREPLY=($(compgen -W \"",
@@ -89,14 +89,17 @@ std::string Bash(const CLI::App& app) {
       "\" -- \"$current\"))\n"
       "    return\n"
       "  fi\n"
-      "  # --flag=value comes as three words\n"
+      "  # --flag=value comes as three words, in zsh as one\n"
       "  if [ \"$current\" = = ]; then current='';\n"
-      "  elif [ \"$previous\" = = ]; then previous=\"${COMP_WORDS[COMP_CWORD-2]}\"; fi\n"
+      "  elif [ \"$previous\" = = ]; then previous=\"${COMP_WORDS[COMP_CWORD-2]}\";\n"
+      "  else case \"$current\" in --*=*)\n"
+      "    previous=\"${current%%=*}\" prefix=\"${current%%=*}=\" current=\"${current#*=}\" ;;\n"
+      "  esac; fi\n"
       "  case \"$command:$previous\" in\n    ",
       absl::StrJoin(patterns_of_files, "|\\\n    "),
       ")\n"
       "      local IFS=$'\\n'\n"
-      "      COMPREPLY=($(compgen -f -- \"$current\"))\n"
+      "      COMPREPLY=($(compgen -P \"$prefix\" -f -- \"$current\"))\n"
       "      compopt -o filenames 2>/dev/null\n"
       "      return ;;\n",
       absl::StrJoin(cases, "\n"), cases.empty() ? "" : "\n", "    ",
@@ -111,7 +114,7 @@ std::string Bash(const CLI::App& app) {
       "      # what does not begin with a dash is a text\n"
       "      case \"$current\" in -*) ;; *) words='' ;; esac ;;\n"
       "  esac\n"
-      "  COMPREPLY=($(compgen -W \"$words\" -- \"$current\"))\n"
+      "  COMPREPLY=($(compgen -P \"$prefix\" -W \"$words\" -- \"$current\"))\n"
       "}\n"
       "complete -F _linnet linnet\n");
 }
@@ -157,7 +160,12 @@ std::string Fish(const CLI::App& app) {
 
 std::string CompletionOf(const CLI::App& app, const std::string& shell) {
   if (shell == "fish") return Fish(app);
-  if (shell == "zsh") return "autoload -U +X bashcompinit && bashcompinit\n" + Bash(app);
+  if (shell == "zsh") {
+    return "# Completion of linnet for zsh: source <(linnet completion zsh)\n"
+           "(( $+functions[compdef] )) || { autoload -U compinit && compinit }\n"
+           "autoload -U +X bashcompinit && bashcompinit\n" +
+           Bash(app);
+  }
   return Bash(app);
 }
 

@@ -28,4 +28,12 @@ std::string WithMember(const std::string& record, const std::string& key, const 
   return absl::StrCat(record.substr(0, end), ", ", JsonString(key), ": ", json, record.substr(end));
 }
 
+std::string WithError(const std::string& record, const std::string& json) {
+  auto object = nlohmann::ordered_json::parse(record, nullptr, /*allow_exceptions=*/false);
+  if (!object.is_object() || object.empty()) return absl::StrCat("{\"error\": ", json, "}");
+  if (!object.contains("error")) return WithMember(record, "error", json);
+  object["error"] = nlohmann::ordered_json::parse(json);
+  return object.dump();
+}
+
 }  // namespace linnet::client

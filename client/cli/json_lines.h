@@ -18,4 +18,8 @@ std::string JsonString(const std::string& text);
 // rest changes. `json` is the member's value.
 std::string WithMember(const std::string& record, const std::string& key, const std::string& json);
 
+// Any record with a member "error" at its end, or in place of the one that it has; an object with
+// that member alone, where `record` is none.
+std::string WithError(const std::string& record, const std::string& json);
+
 }  // namespace linnet::client

@@ -73,6 +73,9 @@ int main(int argc, char** argv) {
   std::ios::sync_with_stdio(false);
   // gRPC would write beside us what our errors say anyway. Whoever looks for more may set it.
   setenv("GRPC_VERBOSITY", "NONE", /*overwrite=*/0);
+  // Between calls, as the shell has them, gRPC would look after a connection every 5 s, and one
+  // that is made anew takes several looks.
+  setenv("GRPC_CLIENT_CHANNEL_BACKUP_POLL_INTERVAL_MS", "200", /*overwrite=*/0);
   // Whoever reads our output may go before its end; a write tells it then.
   signal(SIGPIPE, SIG_IGN);
   linnet::client::SignalWatcher signals;

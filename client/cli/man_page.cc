@@ -8,6 +8,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
+#include "client/cli/help.h"
 #include "client/library/client.h"
 
 namespace linnet::client {
@@ -55,7 +56,7 @@ std::string OptionText(const CLI::Option& option) {
   for (const std::string& name : option.get_lnames()) names.push_back(Bold("--" + name));
   std::string head = absl::StrJoin(names, ", ");
   if (!option.get_positional() && option.get_items_expected_max() > 0) {
-    absl::StrAppend(&head, " ", Italic(option.get_type_name()));
+    absl::StrAppend(&head, " ", Italic(ValueOf(option)));
   }
   std::string about = option.get_description();
   if (!option.get_default_str().empty())

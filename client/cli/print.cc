@@ -15,6 +15,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
 #include "client/cli/json_lines.h"
+#include "client/library/client.h"
 #include "google/protobuf/text_format.h"
 #include "google/protobuf/util/json_util.h"
 
@@ -144,7 +145,7 @@ std::string TaskName(v1::Task task) {
   }
 }
 
-using Row = std::array<std::string, 8>;
+using Row = std::array<std::string, 7>;
 
 Row Describe(const v1::Model& model) {
   std::string languages = model.source_language_code();
@@ -156,8 +157,7 @@ Row Describe(const v1::Model& model) {
           languages,
           absl::StrCat(model.version(), model.provisional() ? " (provisional)" : ""),
           Millions(model.parameters()),
-          absl::StrCat(model.limits().max_source_tokens()),
-          absl::StrCat(model.limits().max_target_tokens()),
+          absl::StrCat(model.limits().max_source_tokens(), "/", model.limits().max_target_tokens()),
           absl::StrCat(model.device(), " ", model.compute_type())};
 }
 
@@ -254,13 +254,31 @@ void PrintAnswer(const Text& text, const v1::DetectLanguageResponse& response, i
       << (absl::StrContains(text.content, '\n') ? text.name : text.content) << "\n";
 }
 
+std::string RefusalText(const absl::Status& why) {
+  const std::string field = DetailsOf(why).field;
+  absl::string_view text = why.message();
+  if (!field.empty()) absl::ConsumePrefix(&text, field + ": ");
+  return std::string(text);
+}
+
+void PrintRefused(const Text& text, const absl::Status& why, Form form, std::ostream& out) {
+  if (form == Form::kJson || form == Form::kJsonLines) {
+    const std::string reason = DetailsOf(why).reason;
+    const std::string error =
+        absl::StrCat("{\"code\": ", JsonString(absl::StatusCodeToString(why.code())),
+                     reason.empty() ? "" : absl::StrCat(", \"reason\": ", JsonString(reason)),
+                     ", \"message\": ", JsonString(RefusalText(why)), "}");
+    out << WithError(text.record, error);
+  }
+  out << text.ending;
+}
+
 void PrintModels(const v1::ListModelsResponse& response, Form form, std::ostream& out) {
   if (form == Form::kJson) {
     for (const v1::Model& model : response.models()) out << JsonLine(model);
     return;
   }
-  std::vector<Row> rows = {{"NAME", "TASK", "LANGUAGES", "VERSION", "PARAMETERS", "MAX SOURCE",
-                            "MAX TARGET", "RUNS ON"}};
+  std::vector<Row> rows = {{"NAME", "TASK", "LANGUAGES", "VERSION", "SIZE", "TOKENS", "RUNS ON"}};
   for (const v1::Model& model : response.models()) rows.push_back(Describe(model));
   std::array<size_t, std::tuple_size_v<Row>> widths = {};
   for (const Row& row : rows) {
@@ -305,10 +323,10 @@ void PrintModel(const v1::GetModelResponse& response, Form form, std::ostream& o
   line("languages", row[2]);
   line("version", row[3]);
   line("parameters", row[4]);
-  line("source tokens", absl::StrCat("at most ", row[5]));
-  line("target tokens", absl::StrCat("at most ", row[6]));
+  line("source tokens", absl::StrCat("at most ", model.limits().max_source_tokens()));
+  line("target tokens", absl::StrCat("at most ", model.limits().max_target_tokens()));
   line("beam size", absl::StrCat("at most ", model.max_beam_size()));
-  line("runs on", row[7]);
+  line("runs on", row[6]);
   line("description", model.description());
   line("license", model.license());
   line("sha256", model.sha256());

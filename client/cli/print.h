@@ -51,6 +51,13 @@ void PrintAnswer(const Text& text, const v1::ScoreResponse& response, int index,
 void PrintAnswer(const Text& text, const v1::DetectLanguageResponse& response, int index, Form form,
                  std::ostream& out);
 
+// What an error says of one text, without the number that the text had in its request.
+std::string RefusalText(const absl::Status& why);
+
+// Keeps the place of a text that was refused: nothing but its line end, or, as JSON, an object with
+// an "error" of code, reason and message; in an object, the "error" comes to what it has.
+void PrintRefused(const Text& text, const absl::Status& why, Form form, std::ostream& out);
+
 // A table with a line for each model, or as JSON an object for each.
 void PrintModels(const v1::ListModelsResponse& response, Form form, std::ostream& out);
 

@@ -58,7 +58,7 @@ const std::vector<SettingName>& SettingNames() {
       {"tls-cert", "certificate that says who calls"},
       {"tls-key", "its key"},
       {"tls-server-name", "name in the server's certificate"},
-      {"token-file", "file with the token that goes with each call"},
+      {"token-file", "its token goes with each call"},
       {"from", "language of texts to translate"},
       {"to", "language to translate to"},
       {"language", "language of texts to summarise"},

@@ -22,10 +22,10 @@ namespace {
 
 const char kHelp[] =
     ":to LANGUAGE     translate to it\n"
-    ":from LANGUAGE   what is typed is in it; without a language, the only one that fits\n"
+    ":from LANGUAGE   what is typed is in it; without one, in the only one that fits\n"
     ":summarize       summarise instead\n"
     ":model NAME      use this model; without a name, the one that fits\n"
-    ":beam N          hypotheses kept at each step; without a number, the model's default\n"
+    ":beam N          hypotheses kept at each step; without N, the model's default\n"
     ":n-best N        list the N best hypotheses; 0 lists none\n"
     ":words           list the words of an answer with their confidence, or no longer\n"
     ":alignments      list them with the words that they come from, or no longer\n"

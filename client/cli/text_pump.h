@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <deque>
 #include <future>
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <string>
@@ -12,9 +13,9 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "client/cli/blame.h"
 #include "client/cli/cli.h"
 #include "client/cli/commands.h"
 #include "client/cli/print.h"
@@ -31,7 +32,8 @@ inline constexpr size_t kBytesPerRequest = 64 << 10;
 inline constexpr size_t kRequestsUnderWay = 4;
 
 // Reads texts, sends them in requests, and writes the answers in the order of the texts. What is
-// blank is not sent. `Kind` is one of text_kinds.h.
+// blank is not sent. A text that is refused for itself ends the run behind those before it, or its
+// place is kept and the run goes on. `Kind` is one of text_kinds.h.
 template <typename Kind>
 class Pump {
  public:
@@ -43,6 +45,8 @@ class Pump {
        const Environment& environment, Progress& progress, int64_t resumed)
       : client_(client),
         form_(options.form),
+        skip_refused_(options.skip_refused),
+        lines_(options.input.arguments.empty() && options.input.shape != Shape::kWhole),
         may_resume_(!options.output.empty() && options.input.shape != Shape::kWhole),
         call_(options.call),
         prototype_(std::move(prototype)),
@@ -58,9 +62,15 @@ class Pump {
     begin_ = absl::Now();
     advance_.first_byte = source_.bytes_read();
     advance_.total_bytes = source_.TotalBytes(environment_.in_bytes);
-    const int exit = Work();
-    if (exit == kExitOk) progress_.Finish(advance_);
-    return exit;
+    if (const int exit = Work(); exit != kExitOk) return exit;
+    progress_.Finish(advance_);
+    if (refused_ == 0) return kExitOk;
+    const bool json = form_ == Form::kJson || form_ == Form::kJsonLines;
+    environment_.err << "linnet: " << refused_ << " of " << answered_ + refused_
+                     << (refused_ == 1 ? " texts was refused: " : " texts were refused: ")
+                     << (json ? "there is an \"error\" in place of each answer\n"
+                              : "the place of each answer is empty\n");
+    return kExitRefused;
   }
 
   // Nobody waits for what is under way after an error, and a future's end would.
@@ -69,13 +79,29 @@ class Pump {
   }
 
  private:
+  struct Entry {
+    Text text;
+    absl::Status refusal = absl::OkStatus();  // by the server
+    std::string field = "";                   // that the refusal speaks of
+
+    const absl::Status& problem() const { return text.problem.ok() ? refusal : text.problem; }
+    bool is_sent() const { return problem().ok() && !IsBlank(text); }
+  };
+
+  struct Batch {
+    std::vector<Entry> entries;
+    std::vector<size_t> sent;                // the numbers of entries, in the order of the contents
+    std::shared_ptr<const Request> request;  // shared with the thread that sends it
+    std::future<absl::StatusOr<Response>> response;  // only if any was sent
+  };
+
   int Work() {
     absl::Status read;
     bool more = true;
     while (more) {
-      Batch batch;
-      more = Fill(&batch, &read);
-      if (!batch.texts.empty()) Send(std::move(batch));
+      std::vector<Entry> entries;
+      more = Fill(&entries, &read);
+      if (!entries.empty()) under_way_.push_back(Begin(std::move(entries)));
       const size_t keep = more && source_.ready() ? kRequestsUnderWay - 1 : 0;
       while (under_way_.size() > keep) {
         if (const int exit = AnswerFirst(); exit != kExitOk) return exit;
@@ -83,50 +109,65 @@ class Pump {
     }
     if (environment_.stop.stop_requested()) {
       progress_.Clear();
-      return Fail(absl::CancelledError("cancelled"), HowFar(), environment_);
+      return Fail(absl::CancelledError("cancelled"), HowFar("goes on from there"), environment_);
     }
     if (read.ok()) return kExitOk;
     progress_.Clear();
     return FailLocally(read, environment_);
   }
 
-  // For the end of an error.
-  std::string HowFar() const {
+  // For the end of an error. `resumed`: what the same command does with --resume.
+  std::string HowFar(const std::string& resumed) const {
     std::string note = AnsweredNote(answered_);
+    if (refused_ > 0) absl::StrAppend(&note, "\n  and ", refused_, " refused");
     if (resumed_ > 0) absl::StrAppend(&note, "\n  behind the ", resumed_, " of an earlier run");
-    if (may_resume_)
-      absl::StrAppend(&note, "\n  the same command with --resume goes on from there");
+    if (may_resume_) absl::StrAppend(&note, "\n  the same command with --resume ", resumed);
     return note;
   }
 
-  struct Batch {
-    std::vector<Text> texts;
-    std::vector<std::string> sent;  // names of those that are sent, in the order of the contents
-    std::shared_ptr<const Request> request;          // shared with the thread that sends it
-    std::future<absl::StatusOr<Response>> response;  // only if any was sent
-  };
+  // The end of a run at a text that is refused.
+  int FailAt(const Entry& entry) {
+    progress_.Clear();
+    std::string note = HowFar("--on-error skip goes on behind it");
+    if (lines_ && !may_resume_) {
+      absl::StrAppend(&note, "\n  with --on-error skip the run goes on behind it");
+    }
+    if (entry.refusal.ok()) {
+      const absl::Status& problem = entry.text.problem;
+      return FailLocally(absl::Status(problem.code(), absl::StrCat(problem.message(), note)),
+                         environment_);
+    }
+    const std::string place = absl::StrCat("\n  ", entry.field, " is ", entry.text.name);
+    return Fail(entry.refusal, place + note, environment_);
+  }
 
-  // Adds texts until the batch is full or the next one is not there yet. False after the last text.
-  bool Fill(Batch* batch, absl::Status* error) {
+  // Adds texts until there are enough for a request, or the next one is not there yet. False after
+  // the last text.
+  bool Fill(std::vector<Entry>* entries, absl::Status* error) {
     size_t bytes = 0;
     do {
-      absl::StatusOr<std::optional<Text>> text = source_.Next();
-      if (!text.ok()) *error = text.status();
-      if (!text.ok() || !text->has_value()) return false;
-      if (!IsBlank(**text)) *error = Kind::Check(**text);
-      if (!error->ok()) return false;
-      bytes += (*text)->content.size();
-      batch->texts.push_back(**std::move(text));
-    } while (batch->texts.size() < kTextsPerRequest && bytes < kBytesPerRequest && source_.ready());
+      absl::StatusOr<std::optional<Text>> read = source_.Next();
+      if (environment_.stop.stop_requested()) return false;  // it may have been cut short
+      if (!read.ok()) *error = read.status();
+      if (!read.ok() || !read->has_value()) return false;
+      Text& text = **read;
+      if (text.problem.ok() && !IsBlank(text)) text.problem = Kind::Check(text);
+      const bool last = !text.problem.ok() && !skip_refused_;
+      bytes += text.content.size() + text.record.size();
+      entries->push_back({std::move(text)});
+      if (last) return false;
+    } while (entries->size() < kTextsPerRequest && bytes < kBytesPerRequest && source_.ready());
     return true;
   }
 
-  void Send(Batch batch) {
+  // Sends what is to be sent of them.
+  Batch Begin(std::vector<Entry> entries) {
+    Batch batch{std::move(entries), {}, nullptr, {}};
     auto request = std::make_shared<Request>(prototype_);
-    for (const Text& text : batch.texts) {
-      if (IsBlank(text)) continue;
-      Kind::Add(text, request.get());
-      batch.sent.push_back(text.name);
+    for (size_t i = 0; i < batch.entries.size(); ++i) {
+      if (!batch.entries[i].is_sent()) continue;
+      Kind::Add(batch.entries[i].text, request.get());
+      batch.sent.push_back(i);
     }
     batch.request = request;
     if (!batch.sent.empty()) {
@@ -134,7 +175,7 @@ class Pump {
         return (client_.*Kind::kCall)(*request, call_);
       });
     }
-    under_way_.push_back(std::move(batch));
+    return batch;
   }
 
   absl::StatusOr<Response> Await(Batch& batch) {
@@ -153,63 +194,105 @@ class Pump {
   int AnswerFirst() {
     Batch batch = std::move(under_way_.front());
     under_way_.pop_front();
-    absl::StatusOr<Response> response = Await(batch);
-    if (!response.ok()) {
-      progress_.Clear();
-      return Fail(response.status(),
-                  absl::StrCat(PlaceNote(response.status(), batch.sent), HowFar()), environment_);
+    const absl::StatusOr<Response> response = Await(batch);
+    if (response.ok()) return Write(batch, *response);
+    const Blame blame = BlameOf(response.status(), Kind::kField, batch.sent.size());
+    switch (blame.fault) {
+      case Fault::kNotTheTexts:
+        progress_.Clear();
+        return Fail(response.status(), HowFar("goes on from there"), environment_);
+      case Fault::kOneText:
+        SendWithout(std::move(batch), blame.text, response.status());
+        return kExitOk;
+      case Fault::kTogether:
+        SendInHalves(std::move(batch));
+        return kExitOk;
     }
+    return kExitLocal;
+  }
+
+  void SendWithout(Batch batch, size_t refused, const absl::Status& refusal) {
+    const size_t place = batch.sent[refused];
+    Entry& entry = batch.entries[place];
+    entry.refusal = refusal;
+    entry.field = absl::StrCat(Kind::kField, "[", refused, "]");
+    // Where the run ends at it, nobody asks for those behind.
+    if (!skip_refused_) batch.entries.resize(place + 1);
+    under_way_.push_front(Begin(std::move(batch.entries)));
+  }
+
+  void SendInHalves(Batch batch) {
+    const auto middle = batch.entries.begin() + batch.sent[batch.sent.size() / 2];
+    std::vector<Entry> behind(std::make_move_iterator(middle),
+                              std::make_move_iterator(batch.entries.end()));
+    batch.entries.erase(middle, batch.entries.end());
+    under_way_.push_front(Begin(std::move(behind)));
+    under_way_.push_front(Begin(std::move(batch.entries)));
+  }
+
+  int Write(const Batch& batch, const Response& response) {
     int next = 0;
-    for (const Text& text : batch.texts) {
-      if (IsBlank(text)) {
-        PrintBlank(text);
-        continue;
+    const Entry* end = nullptr;  // the run's
+    for (const Entry& entry : batch.entries) {
+      if (!entry.problem().ok() && !skip_refused_) {
+        end = &entry;
+        break;
       }
-      PrintAnswer(text, *response, next, form_, environment_.out);
-      const std::string note = Kind::Note(*response, next++);
-      if (!note.empty()) Tell(text.name + ": " + note);
-      ++answered_;
+      next += WriteOne(entry, response, next);
     }
     if (!environment_.out.flush()) {
       const int cause = errno;
       progress_.Clear();
       return FailToWrite(cause, environment_);
     }
-    advance_.lines += batch.texts.size();
-    advance_.bytes = batch.texts.back().end;
+    if (end != nullptr) return FailAt(*end);
+    advance_.lines += batch.entries.size();
+    advance_.bytes = batch.entries.back().text.end;
     const absl::Time now = absl::Now();
     advance_.elapsed = now - begin_;
     progress_.Update(advance_, now);
     return kExitOk;
   }
 
-  // Of a large file, a terminal or a log need not see all of them.
-  void Tell(const std::string& note) {
-    constexpr int64_t kMostNotes = 20;
-    if (++notes_ > kMostNotes + 1) return;
-    progress_.Clear();
-    environment_.err << "linnet: " << (notes_ <= kMostNotes ? note : "and more answers like these")
-                     << "\n";
-  }
-
-  void PrintBlank(const Text& text) {
-    Response response;
-    Kind::AddBlank(text, &response);
-    PrintAnswer(text, response, 0, form_, environment_.out);
-  }
-
-  // Which text an error speaks of, if it names one by its number in the request.
-  std::string PlaceNote(const absl::Status& status, const std::vector<std::string>& sent) const {
-    const std::string error = ErrorText(status);
-    for (size_t i = 0; i < sent.size(); ++i) {
-      const std::string field = absl::StrCat(Kind::kField, "[", i, "]");
-      if (absl::StrContains(error, field)) return absl::StrCat("\n  ", field, " is ", sent[i]);
+  // How many answers it took: one, or none.
+  int WriteOne(const Entry& entry, const Response& response, int answer) {
+    const Text& text = entry.text;
+    if (!entry.problem().ok()) {
+      PrintRefused(text, entry.problem(), form_, environment_.out);
+      const std::string why = RefusalText(entry.problem());
+      Tell(&refused_, "refused texts", entry.refusal.ok() ? why : text.name + ": " + why);
+      return 0;
     }
-    return "";
+    if (IsBlank(text)) {
+      Response blank;
+      Kind::AddBlank(text, &blank);
+      PrintAnswer(text, blank, 0, form_, environment_.out);
+      return 0;
+    }
+    PrintAnswer(text, response, answer, form_, environment_.out);
+    const std::string note = Kind::Note(response, answer);
+    if (!note.empty()) Tell(&notes_, "answers", text.name + ": " + note);
+    ++answered_;
+    return 1;
+  }
+
+  // Counts notes of a kind. Of a large file, a terminal or a log need not see all of them.
+  void Tell(int64_t* count, const char* kind, const std::string& note) {
+    constexpr int64_t kMostNotes = 20;
+    if (++*count > kMostNotes + 1) return;
+    progress_.Clear();
+    environment_.err << "linnet: ";
+    if (*count <= kMostNotes) {
+      environment_.err << note << "\n";
+    } else {
+      environment_.err << "and more " << kind << " like these\n";
+    }
   }
 
   Client& client_;
   const Form form_;
+  const bool skip_refused_;
+  const bool lines_;
   const bool may_resume_;
   const CallOptions call_;
   const Request prototype_;
@@ -221,6 +304,7 @@ class Pump {
   Advance advance_;
   std::deque<Batch> under_way_;
   int64_t answered_ = 0;
+  int64_t refused_ = 0;
   int64_t notes_ = 0;
 };
 

@@ -17,23 +17,29 @@ namespace {
 
 enum class Found { kLineEnd, kEnd, kTooLong };
 
-// std::getline with a bound. The line end is not part of `text`.
-Found ReadLine(std::istream& in, size_t max_bytes, std::string* text) {
+// std::getline with a bound: of a longer line nothing is kept. The line end is not part of `text`.
+// Adds to `bytes` what was read.
+Found ReadLine(std::istream& in, size_t max_bytes, std::string* text, int64_t* bytes) {
   std::streambuf& buffer = *in.rdbuf();
+  bool too_long = false;
   for (int byte = buffer.sbumpc(); byte != EOF; byte = buffer.sbumpc()) {
-    if (byte == '\n') return Found::kLineEnd;
-    if (text->size() == max_bytes) return Found::kTooLong;
-    text->push_back(static_cast<char>(byte));
+    ++*bytes;
+    if (byte == '\n') return too_long ? Found::kTooLong : Found::kLineEnd;
+    too_long = too_long || text->size() == max_bytes;
+    if (!too_long) text->push_back(static_cast<char>(byte));
   }
   in.setstate(std::ios::eofbit);
-  return Found::kEnd;
+  return too_long ? Found::kTooLong : Found::kEnd;
 }
 
-Found ReadAll(std::istream& in, size_t max_bytes, std::string* text) {
+Found ReadAll(std::istream& in, size_t max_bytes, std::string* text, int64_t* bytes) {
   char chunk[1 << 16];
   while (in.read(chunk, sizeof chunk), in.gcount() > 0) {
+    *bytes += in.gcount();
     text->append(chunk, in.gcount());
-    if (text->size() > max_bytes) return Found::kTooLong;
+    if (text->size() <= max_bytes) continue;
+    in.setstate(std::ios::eofbit);  // nobody reads the rest
+    return Found::kTooLong;
   }
   return Found::kEnd;
 }
@@ -83,14 +89,17 @@ absl::StatusOr<std::optional<Text>> TextSource::Next() {
   absl::StatusOr<std::optional<Text>> next = NextRaw();
   if (!next.ok() || !next->has_value()) return next;
   Text& text = **next;
-  if (absl::Status status = CheckUtf8(text.name, text.content); !status.ok()) return status;
+  text.problem.Update(CheckUtf8(text.name, text.content));
   if (input_.shape != Shape::kJsonLines || IsBlank(text)) return next;
-  text.record = std::move(text.content);
+  text.record = std::exchange(text.content, "");
+  if (!text.problem.ok()) return next;
   absl::StatusOr<std::string> content = TextOfRecord(text.record, input_.result_key);
-  if (!content.ok()) {
-    return absl::InvalidArgumentError(absl::StrCat(text.name, " ", content.status().message()));
+  if (content.ok()) {
+    text.content = *std::move(content);
+  } else {
+    text.problem =
+        absl::InvalidArgumentError(absl::StrCat(text.name, " ", content.status().message()));
   }
-  text.content = *std::move(content);
   return next;
 }
 
@@ -147,20 +156,20 @@ absl::StatusOr<std::optional<Text>> TextSource::Read() {
   Found found;
   const bool lines = input_.shape != Shape::kWhole;
   if (lines) {
-    found = ReadLine(*open_, kMaxTextBytes, &text.content);
+    found = ReadLine(*open_, kMaxTextBytes, &text.content, &bytes_read_);
     if (found == Found::kEnd && text.content.empty()) return std::nullopt;
     text.name = absl::StrCat("line ", ++lines_read_, " of ", name_);
     if (found == Found::kLineEnd) text.content.push_back('\n');
   } else {
-    found = ReadAll(*open_, kMaxTextBytes, &text.content);
+    found = ReadAll(*open_, kMaxTextBytes, &text.content, &bytes_read_);
     if (text.content.empty()) return std::nullopt;
   }
   if (found == Found::kTooLong) {
-    return absl::InvalidArgumentError(absl::StrCat(text.name, " is longer than ", kMaxTextBytes,
-                                                   " bytes",
-                                                   lines ? "" : ": --lines sends it in parts"));
+    text.content.clear();
+    text.problem = absl::InvalidArgumentError(
+        absl::StrCat(text.name, " is longer than ", kMaxTextBytes, " bytes",
+                     lines ? "" : ": --lines sends it in parts"));
   }
-  bytes_read_ += text.content.size();
   text.end = bytes_read_;
   SplitEnding(&text);
   return text;

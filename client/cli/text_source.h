@@ -19,6 +19,7 @@ struct Text {
   std::string ending;   // that line end, or "\n": goes behind the answer
   std::string record;   // the object of JSON that it stood in
   int64_t end = 0;      // bytes of the input up to its end
+  absl::Status problem = absl::OkStatus();  // why it cannot be sent; those behind it may be fine
 };
 
 // True if there is nothing to translate: such a text is its own answer and is not sent.
@@ -48,8 +49,8 @@ class TextSource {
   // `in` is standard input and must live as long.
   TextSource(Input input, std::istream& in);
 
-  // The next text, nothing at the end, or INVALID_ARGUMENT if it cannot be read, is too long, is
-  // not UTF-8 or no object of JSON.
+  // The next text, nothing at the end, or INVALID_ARGUMENT if there is a file that cannot be read.
+  // One that is too long, not UTF-8 or no object of JSON has a problem.
   absl::StatusOr<std::optional<Text>> Next();
 
   // Passes over texts, of which only the ends are looked at. INVALID_ARGUMENT if there are fewer.

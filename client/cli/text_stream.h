@@ -35,6 +35,7 @@ int StreamTexts(Client& client, const TextOptions& options, const typename Kind:
     if (!read.ok()) return FailLocally(read.status(), environment);
     if (!read->has_value()) return kExitOk;
     const Text& text = **read;
+    if (!text.problem.ok()) return FailLocally(text.problem, environment);
     if (IsBlank(text)) {
       out << text.content << text.ending << std::flush;
       continue;

@@ -107,7 +107,9 @@ template <typename Response>
 using OnDone = std::function<void(absl::StatusOr<Response> result)>;
 
 // A connection to a server, or to several. It is made with the first call and made anew when it
-// breaks, so that Create succeeds without a server. Any number of threads may call at once.
+// breaks, so that Create succeeds without a server. Any number of threads may call at once. While
+// no call is under way, gRPC looks after connections every 5 s only: one that has failed may take a
+// few looks to come back, fewer with GRPC_CLIENT_CHANNEL_BACKUP_POLL_INTERVAL_MS=200 set.
 //
 // A status that comes back has the code and the message of the server, and as payloads the details
 // of the error, each under its type ("type.googleapis.com/google.rpc.ErrorInfo"). DetailsOf decodes

@@ -5,10 +5,14 @@
 #include <memory>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "CLI/CLI.hpp"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "client/cli/cli.h"
+#include "client/cli/commands.h"
+#include "client/cli/help.h"
 #include "client/cli/settings.h"
 #include "client/load/figures.h"
 #include "client/load/flags.h"
@@ -23,19 +27,30 @@ constexpr absl::Duration kMetricsTimeout = absl::Seconds(10);
 // A line on a terminal that says how the run goes.
 class LiveLine {
  public:
-  LiveLine(std::ostream& err, bool is_terminal) : err_(err), is_terminal_(is_terminal) {}
+  LiveLine(std::ostream& err, bool is_terminal, int columns)
+      : err_(err), is_terminal_(is_terminal), columns_(columns) {}
   ~LiveLine() { Clear(); }
 
   void Show(const std::string& title, const LoadProgress& progress) {
     const double rate =
         static_cast<double>(progress.answered) / absl::ToDoubleSeconds(progress.since);
-    err_ << kClear << title
-         << absl::StrFormat("%6.1f s  %d in flight  %.1f answered/s",
-                            absl::ToDoubleSeconds(progress.elapsed), progress.in_flight, rate);
+    std::vector<std::string> fields = {
+        absl::StrFormat("%s%6.1f s", title, absl::ToDoubleSeconds(progress.elapsed)),
+        absl::StrFormat("%.1f answered/s", rate), absl::StrFormat("%d failed", progress.failed)};
     if (progress.answered > 0) {
-      err_ << "  p50 " << Milliseconds(progress.p50) << "  p99 " << Milliseconds(progress.p99);
+      fields.push_back(absl::StrCat("p50 ", Milliseconds(progress.p50)));
+      fields.push_back(absl::StrCat("p99 ", Milliseconds(progress.p99)));
     }
-    err_ << absl::StrFormat("  %d calls, %d failed", progress.ended, progress.failed) << std::flush;
+    fields.push_back(absl::StrFormat("%d in flight", progress.in_flight));
+    fields.push_back(absl::StrFormat("%d calls", progress.ended));
+    // What does not fit would begin a line that nothing takes away.
+    std::string line;
+    for (const std::string& field : fields) {
+      if (line.size() + 2 + field.size() < static_cast<size_t>(columns_)) {
+        absl::StrAppend(&line, line.empty() ? "" : "  ", field);
+      }
+    }
+    err_ << kClear << line << std::flush;
   }
   // A line that stays.
   void Note(const std::string& text) {
@@ -50,6 +65,7 @@ class LiveLine {
   static constexpr char kClear[] = "\r\033[K";
   std::ostream& err_;
   const bool is_terminal_;
+  const int columns_;
 };
 
 // A line for each call that has ended.
@@ -142,20 +158,42 @@ LoadFindings Search(const LoadFlags& flags, const MakeCall& call, const std::sto
   return {*std::move(shown), true, std::move(probes), search.found(), std::nullopt};
 }
 
-int Load(const LoadFlags& flags, const LoadEnvironment& environment) {
+// Names the source language where the models leave no choice. Made-up texts are in none that a
+// server could tell. Otherwise it stays open.
+absl::Status NameLanguage(LoadFlags* flags) {
+  if (!flags->from.empty() || !flags->model.empty() || !flags->mix.empty()) return absl::OkStatus();
+  absl::StatusOr<Client> client = Client::Create(flags->client);
+  if (!client.ok()) return client.status();
+  absl::Status status;
+  if (flags->task == "translate") {
+    v1::TranslateRequest request;
+    request.set_target_language_code(flags->to);
+    status = SetLanguage(*client, {}, request);
+    flags->from = request.source_language_code();
+  } else {
+    v1::SummarizeRequest request;
+    status = SetLanguage(*client, {}, request);
+    flags->from = request.language_code();
+  }
+  return absl::IsUnavailable(status) ? status : absl::OkStatus();
+}
+
+int Load(LoadFlags flags, const LoadEnvironment& environment) {
   const auto fail = [&](int exit, const absl::Status& status) {
     environment.err << "linnet-load: " << ErrorText(status) << "\n";
     return exit;
   };
+  const auto fail_to_reach = [&](const absl::Status& status) {
+    return fail(absl::IsInvalidArgument(status) ? kExitUsage : kExitCode + status.raw_code(),
+                status);
+  };
+  if (absl::Status status = NameLanguage(&flags); !status.ok()) return fail_to_reach(status);
   absl::StatusOr<std::vector<CallKind>> kinds = KindsOf(flags);
   if (!kinds.ok()) return fail(kExitUsage, kinds.status());
   LoadSettings settings = SettingsOf(flags, *kinds);
   absl::StatusOr<std::unique_ptr<Caller>> caller = Caller::Connect(
       flags.client, flags.channels, *std::move(kinds), flags.impatience, flags.seed);
-  if (!caller.ok()) {
-    const bool usage = absl::IsInvalidArgument(caller.status());
-    return fail(usage ? kExitUsage : kExitCode + caller.status().raw_code(), caller.status());
-  }
+  if (!caller.ok()) return fail_to_reach(caller.status());
   // What cannot be written is said before the run.
   std::ofstream html;
   if (!flags.html.empty()) html.open(flags.html);
@@ -173,7 +211,7 @@ int Load(const LoadFlags& flags, const LoadEnvironment& environment) {
 
   const std::stop_callback cancel(environment.stop, [&] { (*caller)->Cancel(); });
   const MakeCall call = [&](int64_t index, int number) { return (*caller)->Call(index, number); };
-  LiveLine live(environment.err, environment.err_is_terminal);
+  LiveLine live(environment.err, environment.err_is_terminal, environment.columns);
   LoadPlan plan = settings.plan;
   if (environment.err_is_terminal) {
     plan.on_progress = [&](const LoadProgress& progress) { live.Show("", progress); };
@@ -217,32 +255,25 @@ int RunLoadCli(const std::vector<std::string>& arguments, const LoadEnvironment&
   LoadFlags flags;
   flags.client.retry.max_attempts = 1;  // what a server refuses is to be seen
   CLI::App app(
-      "Measures a Linnet server under load: how long calls take, and "
-      "how many it answers.\n"
-      "An open loop measures each call from the time at which it "
-      "should have been sent, so that a\n"
-      "server that stalls is seen as its users would see it.",
+      "Measures a Linnet server under load: how long calls take, and how many it\n"
+      "answers. An open loop measures each call from the time at which it should have\n"
+      "been sent, so that a server that stalls is seen as its users would see it.",
       "linnet-load");
+  app.formatter(std::make_shared<Help>());
   app.set_version_flag("--version", "linnet-load " + Version());
   AddLoadFlags(&app, &flags);
   app.footer(
       "Examples:\n"
-      "  linnet-load --from en --to de --rate 20 --duration 1m --warmup 5s "
-      "--objective 500ms\n"
-      "  linnet-load --from en --to de --schedule 10:30s,20:30s,20..80:1m "
-      "--html load.html\n"
+      "  linnet-load --from en --to de --rate 20 --warmup 5s --objective 500ms\n"
+      "  linnet-load --from en --to de --schedule 10:30s,20..80:1m --html load.html\n"
       "  linnet-load --from en --to de --find-rate --objective p99=200ms\n"
-      "  linnet-load --from en --to de --concurrency 32 --file sentences.en "
-      "--channels 4\n"
-      "  linnet-load --task summarize --rate 2 --arrivals constant --words 50 "
-      "200 --json\n"
-      "  linnet-load --mix calls.jsonl --rate 50 --cancel 0.1 --disconnect "
-      "0.05\n"
+      "  linnet-load --from en --to de --concurrency 32 --file lines.en --channels 4\n"
+      "  linnet-load --task summarize --rate 2 --arrivals constant --words 50 200\n"
+      "  linnet-load --mix calls.jsonl --rate 50 --cancel 0.1 --disconnect 0.05\n"
       "\n"
       "SIGINT ends the run with a report of what was measured until then.\n"
-      "Exit status: 0; 1 no call was answered or no rate found; 2 wrong usage; "
-      "64 + the gRPC code\n"
-      "if the server is not there.\n");
+      "Exit status: 0; 1 no call was answered or no rate found; 2 wrong usage;\n"
+      "64 + the gRPC code if the server is not there.\n");
   const auto refuse = [&](absl::string_view why) {
     environment.err << "linnet-load: " << why << "\ntry 'linnet-load --help'\n";
     return kExitUsage;

@@ -17,6 +17,7 @@ struct LoadEnvironment {
   Variables variables;           // LINNET_SERVER and others, see settings.h
   std::stop_token stop;          // ends the run with a report of what was measured
   bool err_is_terminal = false;  // then it shows how the run goes
+  int columns = 80;              // of that terminal
 };
 
 // `arguments` as given behind the command's name. Exit status: 0, 1 if no call

@@ -26,9 +26,9 @@ Figures FiguresOf(const LoadRecord& record, const std::optional<Objective>& obje
 const LatencyHistogram& LatencyOf(const LoadRecord& record);
 
 // A share of the schedule or a rate of a search with what came of it, as a row
-// of cells; kPointHead names them.
+// of cells; kPointHead names them. Missed are those without an answer.
 inline constexpr std::array<const char*, 7> kPointHead = {
-    "offered/s", "answered/s", "goodput/s", "p50", "p90", "p99", "not answered"};
+    "offered/s", "answered/s", "goodput/s", "p50", "p90", "p99", "missed"};
 std::array<std::string, 7> PointRow(const LoadRecord& record,
                                     const std::optional<Objective>& objective);
 

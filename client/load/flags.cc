@@ -89,7 +89,7 @@ void AddLoops(CLI::App* app, LoadFlags* flags) {
       ->type_name("LEAST MOST")
       ->check(CLI::Range(1e-3, 1e6))
       ->needs(find);
-  app->add_option("--precision", flags->precision, "of the rate that is found")
+  app->add_option("--precision", flags->precision, "of the rate that is found, as a share of it")
       ->check(CLI::Range(0.001, 1.0))
       ->capture_default_str()
       ->needs(find);
@@ -99,7 +99,7 @@ void AddLoops(CLI::App* app, LoadFlags* flags) {
       ->excludes(rate)
       ->excludes(schedule)
       ->excludes(find);
-  app->add_option("--arrivals", flags->arrivals, "of an open loop: poisson or constant")
+  app->add_option("--arrivals", flags->arrivals, "of an open loop")
       ->check(CLI::IsMember({"poisson", "constant"}))
       ->capture_default_str();
   app->add_option("--max-in-flight", flags->max_in_flight,
@@ -161,7 +161,7 @@ void AddTexts(CLI::App* app, LoadFlags* flags) {
   app->add_option("--texts", flags->texts, "texts in a call")
       ->check(CLI::Range(1, 100000))
       ->capture_default_str();
-  app->add_option("--task", flags->task, "translate or summarize")
+  app->add_option("--task", flags->task, "of the calls")
       ->check(CLI::IsMember({"translate", "summarize"}))
       ->capture_default_str()
       ->excludes(mix);

@@ -1,5 +1,7 @@
 #include "client/load/report.h"
 
+#include <array>
+
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -8,19 +10,20 @@
 namespace linnet::client {
 namespace {
 
+// Tables fit into 80 columns, but for those with names of the server's metrics.
 std::string Percentiles(const LatencyHistogram& latency) {
   std::string cells;
   for (double percent : kReportedPercentiles) {
-    absl::StrAppendFormat(&cells, "%11s", Milliseconds(latency.Percentile(percent)));
+    absl::StrAppendFormat(&cells, "%9s", Milliseconds(latency.Percentile(percent)));
   }
-  absl::StrAppendFormat(&cells, "%11s", Milliseconds(latency.max()));
+  absl::StrAppendFormat(&cells, "%9s", Milliseconds(latency.max()));
   return cells;
 }
 
 std::string Head(const char* title) {
-  std::string head = absl::StrFormat("\n%-22s%9s%8s", title, "calls", "share");
+  std::string head = absl::StrFormat("\n%-19s%8s%7s", title, "calls", "share");
   for (const char* name : {"p50", "p90", "p99", "p99.9", "max"}) {
-    absl::StrAppendFormat(&head, "%11s", name);
+    absl::StrAppendFormat(&head, "%9s", name);
   }
   return head + '\n';
 }
@@ -28,7 +31,7 @@ std::string Head(const char* title) {
 std::string Row(const std::string& name, int64_t calls, int64_t of,
                 const LatencyHistogram& latency) {
   const double share = 100.0 * static_cast<double>(calls) / static_cast<double>(of);
-  return absl::StrFormat("%-22s%9d%7.1f%%%s\n", name, calls, share, Percentiles(latency));
+  return absl::StrFormat("%-19s%8d%6.1f%%%s\n", name, calls, share, Percentiles(latency));
 }
 
 std::string ByStatus(const LoadRecord& record, const char* title,
@@ -51,13 +54,17 @@ std::string ByKind(const LoadSettings& settings, const LoadRecord& record) {
 
 std::string Points(const char* title, const std::vector<const LoadRecord*>& records,
                    const std::vector<std::string>& names, const LoadSettings& settings) {
-  std::string table = absl::StrFormat("\n%-14s", title);
-  for (const char* name : kPointHead) absl::StrAppendFormat(&table, "%13s", name);
+  constexpr std::array<int, kPointHead.size()> kWidths = {10, 11, 10, 9, 9, 9, 9};
+  std::string table = absl::StrFormat("\n%-13s", title);
+  for (size_t i = 0; i < kPointHead.size(); ++i) {
+    absl::StrAppendFormat(&table, "%*s", kWidths[i], kPointHead[i]);
+  }
   table += '\n';
   for (size_t i = 0; i < records.size(); ++i) {
-    absl::StrAppendFormat(&table, "%-14s", names[i]);
-    for (const std::string& cell : PointRow(*records[i], settings.objective)) {
-      absl::StrAppendFormat(&table, "%13s", cell);
+    absl::StrAppendFormat(&table, "%-13s", names[i]);
+    const auto cells = PointRow(*records[i], settings.objective);
+    for (size_t k = 0; k < cells.size(); ++k) {
+      absl::StrAppendFormat(&table, "%*s", kWidths[k], cells[k]);
     }
     table += '\n';
   }
@@ -105,7 +112,7 @@ std::string LoadReport(const LoadSettings& settings, const LoadFindings& finding
   const LoadRecord& record = result.record;
   const Figures figures = FiguresOf(record, settings.objective);
   std::string report = absl::StrFormat(
-      "%s: %s, %s, %d a call, %d channel%s, deadline %s\n%s; seed %d\n", settings.server,
+      "%s: %s, %s\n%d a call, %d channel%s, deadline %s\n%s; seed %d\n", settings.server,
       settings.task, settings.texts, settings.texts_per_call, settings.channels,
       settings.channels == 1 ? "" : "s", absl::FormatDuration(settings.deadline),
       LoopText(settings), settings.plan.seed);
@@ -124,8 +131,8 @@ std::string LoadReport(const LoadSettings& settings, const LoadFindings& finding
   absl::StrAppendFormat(&report, "\noffered   %10.1f calls/s  %d calls\n", figures.offered_rate,
                         record.offered());
   absl::StrAppendFormat(&report,
-                        "answered  %10.1f calls/s  %.1f texts/s, %.0f source and %.0f target "
-                        "tokens/s\n",
+                        "answered  %10.1f calls/s  %.1f texts/s\n"
+                        "tokens    %10.0f source/s %.0f target/s\n",
                         figures.answered_rate, figures.text_rate, figures.source_token_rate,
                         figures.target_token_rate);
   absl::StrAppendFormat(&report, "goodput   %10.1f calls/s", figures.good_rate);
@@ -135,9 +142,8 @@ std::string LoadReport(const LoadSettings& settings, const LoadFindings& finding
   report += '\n';
   if (record.late() > 0) {
     absl::StrAppendFormat(&report,
-                          "late      %10d calls    sent more than %s after "
-                          "their time: all callers "
-                          "were busy, or this machine is\n",
+                          "late      %10d calls    sent over %s late: callers or this "
+                          "machine busy\n",
                           record.late(), absl::FormatDuration(LoadRecord::kLate));
   }
   if (record.not_sent() > 0) {

@@ -142,7 +142,7 @@ TEST_F(CliFilesTest, LinesThatAreNoSuchObjectsAreRefusedByName) {
       {"{\"text\": \"caf\xE9\"}\n", "is not UTF-8"},
   };
   for (const auto& [input, message] : cases) {
-    EXPECT_EQ(Translate({"--jsonl"}, input), kExitLocal) << input;
+    EXPECT_EQ(Translate({"--jsonl", "--on-error", "stop"}, input), kExitLocal) << input;
     EXPECT_THAT(err_, HasSubstr(message));
   }
 }

@@ -147,7 +147,9 @@ TEST_F(CliInputTest, AFileThatCannotBeReadIsNamedWithTheCause) {
 
 TEST_F(CliInputTest, TextThatIsNotUtf8IsRefusedWithItsPlace) {
   EXPECT_EQ(Translate({"fine", "caf\xE9"}), kExitLocal);
-  EXPECT_EQ(err_, "linnet: argument 2 is not UTF-8: byte 0xe9 at offset 3\n");
+  EXPECT_EQ(err_,
+            "linnet: argument 2 is not UTF-8: byte 0xe9 at offset 3\n"
+            "  1 text was answered before\n");
   EXPECT_EQ(Translate({"--document"}, "abc\n\xFF\n"), kExitLocal);
   EXPECT_EQ(err_, "linnet: standard input is not UTF-8: byte 0xff at offset 4\n");
 }
@@ -155,10 +157,13 @@ TEST_F(CliInputTest, TextThatIsNotUtf8IsRefusedWithItsPlace) {
 TEST_F(CliInputTest, WhatStandsBeforeABadLineIsAnswered) {
   EXPECT_EQ(Translate({"--lines"}, "one\ntwo\nthr\xC3\nfour\n"), kExitLocal);
   EXPECT_EQ(out_, "[de] one\n[de] two\n");
-  EXPECT_EQ(err_, "linnet: line 3 of standard input is not UTF-8: byte 0xc3 at offset 3\n");
+  EXPECT_EQ(err_,
+            "linnet: line 3 of standard input is not UTF-8: byte 0xc3 at offset 3\n"
+            "  2 texts were answered before\n"
+            "  with --on-error skip the run goes on behind it\n");
 }
 
-TEST_F(CliInputTest, AnErrorMidwayLeavesWhatWasAnsweredAndSaysHowMuch) {
+TEST_F(CliInputTest, WhatStandsBeforeARefusedLineIsAnswered) {
   server_.on_translate = [](auto&, const v1::TranslateRequest& request,
                             v1::TranslateResponse& response) {
     for (const std::string& content : request.contents()) {
@@ -174,9 +179,10 @@ TEST_F(CliInputTest, AnErrorMidwayLeavesWhatWasAnsweredAndSaysHowMuch) {
   for (int line = 1; line <= 64; ++line) absl::StrAppend(&expected, "good ", line, "\n");
   for (int line = 65; line <= 70; ++line) absl::StrAppend(&input, "good ", line, "\n");
   EXPECT_EQ(Translate({"--lines"}, expected + input + "bad\nmore\n"), kExitCode + 3);
-  EXPECT_EQ(out_, expected);
+  EXPECT_EQ(out_, expected + input);
   EXPECT_THAT(err_, HasSubstr("\n  contents[6] is line 71 of standard input\n"
-                              "  64 texts were answered before\n"));
+                              "  70 texts were answered before\n"
+                              "  with --on-error skip the run goes on behind it\n"));
 }
 
 TEST_F(CliInputTest, AServerBusyWithOurOwnRequestsIsAskedOnceMoreAlone) {

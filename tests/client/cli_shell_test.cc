@@ -1,4 +1,5 @@
 // `linnet shell` behind its editor, `linnet bench`, and what the command says of itself.
+#include <algorithm>
 #include <deque>
 #include <string>
 #include <vector>
@@ -157,6 +158,11 @@ TEST_F(CliShellTest, EveryCommandHasHelpWithExamples) {
     EXPECT_THAT(overview, HasSubstr(std::string("\n  ") + command + " "));
     EXPECT_EQ(Run({command, "--help"}), kExitOk);
     EXPECT_THAT(out_, AllOf(HasSubstr("Examples:"), HasSubstr(std::string("linnet ") + command)));
+    const std::vector<std::string> lines = absl::StrSplit(overview + out_, '\n');
+    for (const std::string& line : lines) {
+      const auto begins = [](char byte) { return (byte & 0xC0) != 0x80; };  // a character
+      EXPECT_LE(std::count_if(line.begin(), line.end(), begins), 80) << line;
+    }
   }
   EXPECT_THAT(overview, Not(HasSubstr("man-page")));
 }

@@ -183,7 +183,9 @@ TEST_F(CliTest, AnAnswerEndedByItsLimitIsReported) {
 }
 
 TEST_F(CliTest, ErrorsOfTheServerGiveTheirCodeAndTheTextTheySpeakOf) {
-  server_.on_translate = [](auto&, const auto&, auto&) {
+  server_.on_translate = [](auto&, const auto& request, v1::TranslateResponse& response) {
+    response.add_translations()->set_text("Ja.");
+    if (request.contents_size() == 1) return grpc::Status::OK;
     return ServerError(grpc::StatusCode::INVALID_ARGUMENT, "text has 900 tokens", "SOURCE_TOO_LONG",
                        "contents[1]");
   };
@@ -192,8 +194,9 @@ TEST_F(CliTest, ErrorsOfTheServerGiveTheirCodeAndTheTextTheySpeakOf) {
             "linnet: INVALID_ARGUMENT: text has 900 tokens\n"
             "  field contents[1]\n"
             "  reason SOURCE_TOO_LONG limit=9\n"
-            "  contents[1] is argument 2\n");
-  EXPECT_THAT(out_, IsEmpty());
+            "  contents[1] is argument 2\n"
+            "  1 text was answered before\n");
+  EXPECT_EQ(out_, "Ja.\n");
 }
 
 TEST_F(CliTest, ErrorsThatSpeakOfNoTextNameNone) {
@@ -242,12 +245,9 @@ TEST_F(CliTest, ModelsAreATableOrJsonLines) {
   server_.models.mutable_models(1)->set_provisional(true);
   EXPECT_EQ(Run({"models"}), kExitOk);
   EXPECT_EQ(out_,
-            "NAME        TASK       LANGUAGES  VERSION          PARAMETERS  MAX SOURCE  MAX TARGET"
-            "  RUNS ON\n"
-            "en-de       translate  en to de   7                10.5M       256         200       "
-            "  cpu float32\n"
-            "en-summary  summarize  en         7 (provisional)  10.5M       256         200       "
-            "  cpu float32\n");
+            "NAME        TASK       LANGUAGES  VERSION          SIZE   TOKENS   RUNS ON\n"
+            "en-de       translate  en to de   7                10.5M  256/200  cpu float32\n"
+            "en-summary  summarize  en         7 (provisional)  10.5M  256/200  cpu float32\n");
   EXPECT_EQ(Run({"models", "--json"}), kExitOk);
   EXPECT_THAT(out_, MatchesRegex("\\{\"name\":\"en-de\".*\\}\n\\{\"name\":\"en-summary\".*\\}\n"));
 }
@@ -270,6 +270,7 @@ TEST_F(CliTest, WrongUsageExitsTwoAndSaysWhatIsWrong) {
       {ToGerman({"--resume", "-o", "f", "--document"}), "--resume counts lines"},
       {ToGerman({"--resume", "-o", "f", "--n-best", "2"}), "--resume counts lines"},
       {ToGerman({"--scores", "--json", "x"}), "excludes"},
+      {ToGerman({"--on-error", "ignore", "x"}), "\"ignore\" is none of stop, skip"},
       {{"completion", "tcsh"}, "\"tcsh\" is none of bash, zsh, fish"},
       {ToGerman({"--timeout", "soon", "x"}), "\"soon\" is no duration"},
       {ToGerman({"--timeout", "0", "x"}), "timeout is 0"},

@@ -12,6 +12,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
 #include "client/cli/cli.h"
@@ -95,6 +96,16 @@ TEST_F(LoadCliTest, SummarizesWithAModel) {
   EXPECT_EQ(server_.summarize_requests()[0].model(), "m");
 }
 
+TEST_F(LoadCliTest, TheOnlyLanguageThatFitsIsNamedForTexts) {
+  const std::vector<std::string> flags = {"--to", "de", "--concurrency", "1", "--calls", "1"};
+  *server_.models.add_models() = ModelOf("en-de", v1::TASK_TRANSLATE, "en", "de");
+  EXPECT_EQ(Run(flags), kExitOk) << err_;
+  EXPECT_EQ(server_.translate_requests().back().source_language_code(), "en");
+  *server_.models.add_models() = ModelOf("fr-de", v1::TASK_TRANSLATE, "fr", "de");
+  EXPECT_EQ(Run(flags), kExitOk) << err_;
+  EXPECT_EQ(server_.translate_requests().back().source_language_code(), "");
+}
+
 TEST_F(LoadCliTest, ReportsRatesAndPercentilesOfEachStatus) {
   std::atomic<int> calls = 0;
   server_.on_translate = [&calls](auto&, const auto& request, auto& response) {
@@ -116,9 +127,11 @@ TEST_F(LoadCliTest, ReportsRatesAndPercentilesOfEachStatus) {
   calls = 0;
   EXPECT_EQ(Run({"--to", "de", "--concurrency", "1", "--calls", "40"}), kExitOk);
   EXPECT_THAT(out_, AllOf(HasSubstr("closed loop, 1 in flight"), HasSubstr("p99.9"),
-                          HasSubstr("OK                           30   75.0%"),
-                          HasSubstr("RESOURCE_EXHAUSTED           10   25.0%"),
+                          HasSubstr("OK                       30  75.0%"),
+                          HasSubstr("RESOURCE_EXHAUSTED       10  25.0%"),
                           HasSubstr("RESOURCE_EXHAUSTED, the first: the house is full")));
+  const std::vector<std::string> lines = absl::StrSplit(out_, '\n');
+  for (const std::string& line : lines) EXPECT_LE(line.size(), 80) << line;
 }
 
 TEST_F(LoadCliTest, GoodputCountsAnswersWithinTheObjective) {
@@ -149,15 +162,18 @@ TEST_F(LoadCliTest, ADeadlineEndsACall) {
 TEST_F(LoadCliTest, EachChannelIsAConnectionOfItsOwn) {
   std::mutex mu;
   std::set<std::string> peers;
+  int calls = 0;
   server_.on_translate = [&](grpc::ServerContext& context, const auto&, auto& response) {
-    std::lock_guard lock(mu);
-    peers.insert(context.peer());
+    {
+      std::lock_guard lock(mu);
+      peers.insert(context.peer());
+      if (++calls == 6) arrived_.Notify();
+    }
+    arrived_.WaitForNotification();  // until each caller has made one
     response.add_translations();
     return grpc::Status::OK;
   };
-  // With as many calls under way as there are callers, each caller makes some.
-  EXPECT_EQ(Run({"--to", "de", "--concurrency", "6", "--channels", "3", "--calls", "300"}),
-            kExitOk);
+  EXPECT_EQ(Run({"--to", "de", "--concurrency", "6", "--channels", "3", "--calls", "6"}), kExitOk);
   EXPECT_THAT(peers, SizeIs(3));
 }
 
@@ -354,6 +370,13 @@ TEST_F(LoadCliTest, ATerminalIsShownHowItGoes) {
             kExitOk);
   EXPECT_THAT(err.str(), AllOf(HasSubstr("in flight"), HasSubstr("answered/s"),
                                HasSubstr("0 failed"), HasSubstr("\r\033[K")));
+  const std::vector<std::string> shown = absl::StrSplit(err.str(), "\r\033[K");
+  for (const std::string& line : shown) EXPECT_LT(line.size(), 80) << line;
+  std::ostringstream narrow;
+  LoadEnvironment small = {out,  narrow, {{"LINNET_SERVER", server_.address()}}, stop_.get_token(),
+                           true, 40};
+  EXPECT_EQ(RunLoadCli({"--to", "de", "--rate", "50", "--duration", "1200ms"}, small), kExitOk);
+  EXPECT_THAT(narrow.str(), AllOf(HasSubstr("answered/s"), Not(HasSubstr("in flight"))));
   EXPECT_EQ(Run({"--to", "de", "--rate", "50", "--duration", "700ms"}), kExitOk);
   EXPECT_EQ(err_, "") << "nothing where nobody looks";
 }
@@ -410,7 +433,10 @@ TEST_F(LoadCliTest, FlagsThatCannotBeAreRefusedWithTheirNameAndTheWayOut) {
 
 TEST_F(LoadCliTest, HelpTellsOfEveryFlagAndShowsExamples) {
   EXPECT_EQ(Run({"--help"}), kExitOk);
-  EXPECT_THAT(out_, AllOf(HasSubstr("--objective"), HasSubstr("Examples:"), HasSubstr("SIGINT")));
+  EXPECT_THAT(out_, AllOf(HasSubstr("--objective"), HasSubstr("Examples:"), HasSubstr("SIGINT"),
+                          HasSubstr("--arrivals poisson|constant"), Not(HasSubstr("Excludes"))));
+  const std::vector<std::string> lines = absl::StrSplit(out_, '\n');
+  for (const std::string& line : lines) EXPECT_LE(line.size(), 82) << line;  // with an ellipsis
   EXPECT_EQ(Run({"--version"}), kExitOk);
   EXPECT_THAT(out_, HasSubstr("linnet-load 0."));
 }

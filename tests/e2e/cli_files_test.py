@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pty
 import re
 import select
+import shutil
 import signal
 import stat
 import subprocess
@@ -88,6 +90,47 @@ def test_a_run_that_is_killed_again_and_again_ends_with_the_same_file(
         pytest.fail("not through after 50 attempts")
     assert kills >= 2
     assert torn.read_bytes() == wanted
+
+
+def test_a_line_that_is_refused_keeps_its_place(linnet_binary, environment, tmp_path):
+    texts = ["A bird sings.", "The bird sings. " * 600, "Two dogs run.", "", "In the garden."]
+    lines = [json.dumps({"id": i, "text": text}) for i, text in enumerate(texts)]
+    lines.insert(2, "no object")
+    source, out = tmp_path / "source.jsonl", tmp_path / "out.jsonl"
+    source.write_text("".join(f"{line}\n" for line in lines))
+    command = [linnet_binary, "summarize", "--language", "en", "--max-target-tokens", "6"]
+
+    def run(*flags: str) -> tuple[int, str]:
+        done = subprocess.run(
+            [*command, "--file", source, "-o", out, *flags],
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+        return done.returncode, complaints(done.stderr)
+
+    status, said = run("--jsonl")
+    assert status == 3, said
+    assert said.startswith(f"linnet: line 2 of {source}: text has ")
+    assert said.endswith('2 of 5 texts were refused: there is an "error" in place of each answer\n')
+    whole = out.read_bytes()
+    records = [json.loads(line) for line in whole.splitlines()]
+    assert [record.get("id") for record in records] == [0, 1, None, 2, 3, 4]
+    assert [("error" in record, "summary" in record) for record in records] == [
+        (i in (1, 2), i not in (1, 2)) for i in range(6)
+    ]
+    error = records[1]["error"]
+    assert (error["code"], error["reason"]) == ("INVALID_ARGUMENT", "TEXT_TOO_LONG")
+    assert error["message"].startswith("text has ")
+
+    out.write_bytes(b"".join(whole.splitlines(keepends=True)[:3]) + b'{"id": 2')
+    assert run("--jsonl", "--resume")[0] == 0, "an error counts as done"
+    assert out.read_bytes() == whole
+    status, said = run("--jsonl", "--on-error", "stop")
+    assert status == 64 + 3
+    assert "\n  the same command with --resume --on-error skip goes on behind it\n" in said
+    assert out.read_bytes().count(b"\n") == 1
 
 
 def test_whoever_reads_our_output_may_go(linnet_binary, environment):
@@ -311,6 +354,9 @@ def test_bash_completes_commands_flags_files_and_choices(linnet_binary, environm
         "normal",
     ]
     assert complete(script, "linnet summarize --long-input = ch", folder) == ["chunk"]
+    # One word where somebody took = out of COMP_WORDBREAKS.
+    assert complete(script, "linnet summarize --long-input=ch", folder) == ["--long-input=chunk"]
+    assert complete(script, "linnet translate --file=mi", folder) == ["--file=mine.txt"]
     assert complete(script, "linnet translate --to ", folder) == []
     assert complete(script, "linnet translate text", folder) == []
     assert complete(script, "linnet completion b", folder) == ["bash"]
@@ -318,6 +364,65 @@ def test_bash_completes_commands_flags_files_and_choices(linnet_binary, environm
         offered = set(complete(script, f"linnet {command} --", folder))
         shown = subprocess.run([linnet_binary, command, "--help"], capture_output=True, text=True)
         assert offered == set(re.findall(r"^ +(?:-\w,)?(--[\w-]+)", shown.stdout, re.MULTILINE))
+
+
+def completion_of(shell: str, linnet_binary, environment, tmp_path):
+    """The shell itself and the script for it, or no test."""
+    program = shutil.which(shell)
+    if program is None:
+        pytest.skip(f"no {shell} here")
+    script = tmp_path / f"linnet.{shell}"
+    run = [linnet_binary, "completion", shell]
+    script.write_bytes(subprocess.run(run, env=environment, capture_output=True).stdout)
+    for name in ("my letter.txt", "mine.txt", "other"):
+        (tmp_path / name).touch()
+    return program, script
+
+
+def test_fish_completes_commands_flags_files_and_choices(linnet_binary, environment, tmp_path):
+    fish, script = completion_of("fish", linnet_binary, environment, tmp_path)
+
+    def offered(line: str) -> list[str]:
+        done = subprocess.run(
+            [fish, "--no-config", "-c", "source $argv[1]; complete -C $argv[2]", script, line],
+            cwd=tmp_path,
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=20,
+        )
+        assert done.stderr == ""
+        return sorted(row.split("\t")[0] for row in done.stdout.splitlines())
+
+    assert offered("linnet s") == ["score", "shell", "summarize"]
+    assert offered("linnet translate --res") == ["--resume"]
+    assert offered("linnet translate --long") == []
+    assert offered("linnet translate --file m") == ["mine.txt", "my letter.txt"]
+    assert offered("linnet translate -o o") == ["other"]
+    assert offered("linnet translate --priority ") == ["batch", "interactive", "normal"]
+    assert offered("linnet summarize --long-input=ch") == ["--long-input=chunk"]
+    assert offered("linnet translate --to ") == []
+    assert offered("linnet completion b") == ["bash"]
+
+
+def test_zsh_completes_commands_flags_files_and_choices(linnet_binary, environment, tmp_path):
+    zsh, script = completion_of("zsh", linnet_binary, environment, tmp_path)
+    (tmp_path / ".zshrc").write_text(f"PROMPT='ready: '\ncd '{tmp_path}'\nsource '{script}'\n")
+    shell = Terminal([zsh, "-d", "-i"], {**environment, "ZDOTDIR": str(tmp_path)})
+    shell.expect("ready: ")
+    for typed, completed in {
+        "linnet tr": "translate ",
+        "linnet translate --res": "--resume ",
+        "linnet translate -o o": "other ",
+        "linnet translate --priority b": "batch ",
+        "linnet summarize --long-input=ch": "--long-input=chunk ",
+        "linnet completion z": "zsh ",
+    }.items():
+        shell.type(f"{typed}\tX\x0c")  # and the screen again, with the whole line
+        shell.expect(re.escape(completed) + ".?X")
+        shell.type("\x15")
+    shell.type("exit\n")
+    assert shell.wait() == 0
 
 
 def test_the_man_page_can_be_read(linnet_binary, environment, tmp_path):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import time
 
 import pytest
 from security_test import Authority
@@ -53,6 +54,62 @@ def test_a_certificate_of_the_right_authority_and_name_is_trusted_alone(start, l
     named = linnet(server.grpc, *TRANSLATE, *ours)
     assert named.returncode == 64 + 14, "the certificate is for localhost, not for 127.0.0.1"
     assert linnet(server.grpc, *TRANSLATE, *ours, "--tls-server-name", "localhost").returncode == 0
+    assert server.stop() == 0
+
+
+def test_certificates_that_change_are_those_of_the_next_connection(start, linnet_binary, tmp_path):
+    """Under a client that runs on: who may vouch for the server, and what the client shows."""
+    (tmp_path / "next").mkdir()
+    authority, later = Authority(tmp_path), Authority(tmp_path / "next")
+    for name in ("server", "client"):
+        authority.sign(name)
+        later.sign(name)
+
+    def serve(folder, *listen: str):
+        return start(
+            *("--tls-cert", str(folder / "server.pem"), "--tls-key", str(folder / "server.key")),
+            *("--tls-client-ca", str(folder / "ca.pem"), *listen),
+        )
+
+    server = serve(tmp_path)
+    address = host_of(server)
+    client = subprocess.Popen(
+        [
+            *(linnet_binary, "shell", "--from", "en", "--to", "de", "--server", address),
+            *("--tls-ca", tmp_path / "ca.pem", "--tls-cert", tmp_path / "client.pem"),
+            *("--tls-key", tmp_path / "client.key", "--timeout", "2s"),
+        ],
+        env={**os.environ, "HOME": str(tmp_path)},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        bufsize=1,
+    )
+
+    def answer() -> str:
+        """What is said of a sentence: its translation, or an error."""
+        client.stdin.write("A bird sings.\n:fly\n")
+        said = []
+        while not (line := client.stdout.readline()).startswith("no command :fly"):
+            assert line, "the shell has ended"
+            said.append(line)
+        return "".join(sorted(said))  # answers and notes of them come by two ways
+
+    translation = answer()
+    assert "UNAVAILABLE" not in translation
+    assert server.stop() == 0
+    server = serve(tmp_path / "next", "--listen", server.grpc)
+    assert "UNAVAILABLE" in answer(), "its authority is not yet trusted"
+    for name in ("ca.pem", "client.pem", "client.key"):
+        (tmp_path / "next" / name).replace(tmp_path / name)
+    end = time.monotonic() + 60
+    while (said := answer()) != translation:
+        assert "UNAVAILABLE" in said
+        assert time.monotonic() < end
+        time.sleep(0.2)
+    client.stdin.close()
+    assert client.wait(20) == 0
     assert server.stop() == 0
 
 

@@ -1,0 +1,39 @@
+#include "client/cli/blame.h"
+
+#include <algorithm>
+#include <array>
+
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/strip.h"
+#include "client/library/client.h"
+
+namespace linnet::client {
+namespace {
+
+// server/ERRORS.md; and what gRPC itself says of a message that is too large, either way.
+bool IsTooMuch(const absl::Status& status, absl::string_view reason) {
+  constexpr std::array<absl::string_view, 4> kReasons = {"TOO_MANY_TEXTS", "TEXT_TOO_LARGE",
+                                                         "CALL_TOO_LARGE", "BEYOND_ENGINE"};
+  if (std::find(kReasons.begin(), kReasons.end(), reason) != kReasons.end()) return true;
+  return reason.empty() && absl::IsResourceExhausted(status) &&
+         absl::StrContains(status.message(), "message larger than max");
+}
+
+}  // namespace
+
+Blame BlameOf(const absl::Status& status, absl::string_view field, size_t texts) {
+  const ErrorDetails details = DetailsOf(status);
+  if (IsTooMuch(status, details.reason)) {
+    return {texts > 1 ? Fault::kTogether : Fault::kOneText, 0};
+  }
+  if (!absl::IsInvalidArgument(status) && !absl::IsOutOfRange(status)) return {};
+  absl::string_view rest = details.field;
+  size_t text = 0;
+  const bool named = absl::ConsumePrefix(&rest, field) && absl::ConsumePrefix(&rest, "[") &&
+                     absl::SimpleAtoi(rest.substr(0, rest.find(']')), &text);
+  if (!named || text >= texts) return {};
+  return {Fault::kOneText, text};
+}
+
+}  // namespace linnet::client
