@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import subprocess
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
-from containers import Engine, skip
+from containers import ROOT, Engine, skip
 from replicas import Server
 
 IMAGE = "linnet-server:test"
@@ -58,6 +59,21 @@ def image(engine) -> str:
         return built
     engine.build(IMAGE)
     return IMAGE
+
+
+@pytest.fixture(scope="session")
+def packed(tmp_path_factory) -> Path:
+    """What cpack makes of the release build: a folder of packages."""
+    folder = tmp_path_factory.mktemp("packages")
+    done = subprocess.run(
+        ["cpack", "-B", str(folder)],
+        cwd=ROOT / "build/release",
+        capture_output=True,
+        text=True,
+        errors="replace",
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return folder
 
 
 @pytest.fixture(scope="module")

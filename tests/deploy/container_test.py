@@ -66,7 +66,7 @@ def test_the_image_says_what_it_is(engine, image):
     assert labels["title"] == "Linnet"
     project = re.search(r"project\(linnet VERSION (\S+)", (ROOT / "CMakeLists.txt").read_text())
     assert labels["version"] == project[1]
-    assert labels["base.name"] == "debian:bookworm-slim"
+    assert labels["base.name"] == engine.base
 
 
 def test_the_image_is_no_larger_than_it_has_to_be(engine, image):
@@ -80,6 +80,13 @@ def test_it_answers_without_a_network(alone):
     abstract = (ROOT / "tests/data/abstract.txt").read_text()
     assert alone.exec("linnet", "summarize", abstract).stdout.strip()
     assert alone.exec("linnet", "models").stdout.count("\n") == 3  # a heading and two models
+
+
+def test_it_carries_the_licences(alone):
+    assert alone.exec("cat", "/opt/linnet/LICENSE").stdout == (ROOT / "LICENSE").read_text()
+    notices = alone.exec("cat", "/opt/linnet/THIRD_PARTY_NOTICES").stdout
+    for part in ("LibTorch", "NVIDIA CUPTI", "CLI11", "JSON for Modern C++", "SentencePiece"):
+        assert part in notices
 
 
 def test_its_own_health_check_finds_it_healthy(alone):
@@ -209,6 +216,15 @@ def test_prometheus_sees_the_server_and_counts_its_calls(project, ask):
     wait_until(lambda: (query(project, calls) or 0) > before, "the call is counted")
 
 
+def test_the_profile_load_calls_the_server(project):
+    wait_until(project.service("server").healthy, "the server is healthy")
+    calls = 'sum(linnet_requests_total{method="Translate"})'
+    before = query(project, calls) or 0
+    assert project.up("load") == ["load"]
+    wait_until(lambda: (query(project, calls) or 0) > before + 20, "the load arrives")
+    project.stop("load")
+
+
 def test_an_alert_fires_while_the_server_is_away_and_ends_when_it_is_back(project, ask):
     """LinnetDown: the one that comes within a minute."""
     alert = 'ALERTS{alertname="LinnetDown", alertstate="firing"}'
@@ -270,7 +286,7 @@ def scrape(server: Container) -> str:
 def test_the_replicas_answer_behind_their_balancer(project, client):
     """The profile, as far as the images are to be had."""
     if "balancer" not in project.of_profile("replicas"):
-        pytest.skip(f"no image {project.services['balancer']['image']}")
+        skip(f"there is no image {project.services['balancer']['image']}")
     project.up("replicas")
     replicas = project.all_of("replica")
     assert len(replicas) == project.replicas

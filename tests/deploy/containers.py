@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import socket
 import subprocess
 import time
 import uuid
+from functools import cached_property
 from pathlib import Path
 
 import pytest
@@ -18,6 +20,9 @@ ROOT = Path(__file__).resolve().parents[2]
 BUILD_SECONDS = 3600  # everything is fetched and compiled the first time
 GRACE_SECONDS = 40  # stop_grace_period in docker-compose.yml
 PROJECT_LABEL = "com.docker.compose.project"  # podman-compose sets it as well
+# The base that the Dockerfile pins, and its name without the digest.
+(BASE,) = re.findall(r"^ARG DEBIAN=(\S+)$", (ROOT / "deploy/Dockerfile").read_text(), re.MULTILINE)
+UNPINNED_BASE = "debian:bookworm-slim"
 
 # Podman's own format knows no health checks. The rest lets a build run where podman is itself in
 # a container.
@@ -75,9 +80,13 @@ class Engine:
 
     @staticmethod
     def find() -> tuple[Engine | None, str]:
-        """An engine that works, or the reason why there is none."""
+        """An engine that works, or the reason why there is none.
+
+        LINNET_CONTAINER_ENGINE says which one to take where both are.
+        """
         reasons = []
-        for command in ("podman", "docker"):
+        named = os.environ.get("LINNET_CONTAINER_ENGINE")
+        for command in (named,) if named else ("podman", "docker"):
             if not shutil.which(command):
                 reasons.append(f"no {command}")
             elif (info := run(command, "info", check=False)).returncode:
@@ -90,11 +99,22 @@ class Engine:
 
     def build(self, tag: str) -> None:
         flags = ["-f", "deploy/Dockerfile", "--target", "cpu", "-t", tag, "."]
+        flags = ["--build-arg", f"DEBIAN={self.base}", *flags]
         if self.command == "podman":
             flags = [*PODMAN_BUILD_FLAGS, *flags]
         if level := os.environ.get("CMAKE_BUILD_PARALLEL_LEVEL"):
             flags = ["--build-arg", f"CMAKE_BUILD_PARALLEL_LEVEL={level}", *flags]
         self("build", *flags, seconds=BUILD_SECONDS)
+
+    def has_image(self, name: str) -> bool:
+        """Whether it is here or can be had."""
+        here = self("image", "inspect", name, check=False).returncode == 0
+        return here or self("pull", "--quiet", name, check=False).returncode == 0
+
+    @cached_property
+    def base(self) -> str:
+        """The base of the Dockerfile; where no registry is reached, Debian's image that is here."""
+        return BASE if self.has_image(BASE) else UNPINNED_BASE
 
     def inspect(self, kind: str, name: str) -> dict:
         return json.loads(self(kind, "inspect", name).stdout)[0]
@@ -159,11 +179,13 @@ class Project:
         ports = ("LINNET_PORT", "LINNET_BALANCER_PORT", "PROMETHEUS_PORT", "GRAFANA_PORT")
         self.ports = {name: free_port() for name in ports}
         self.environment = {name: str(port) for name, port in self.ports.items()}
-        self.environment["LINNET_IMAGE"] = image
+        self.environment |= {"LINNET_IMAGE": image, "DEBIAN": engine.base}
         # podman-compose 1.0 fails at a second replica of a service that has a health check.
         self.replicas = 1 if engine.command == "podman" else 3
         self.environment["LINNET_REPLICAS"] = str(self.replicas)
         self.services = yaml.safe_load((ROOT / "docker-compose.yml").read_text())["services"]
+        named = [name for it in self.services.values() for name in it.get("profiles", [])]
+        self.profiles = sorted(set(named))
 
     @property
     def grpc_port(self) -> int:
@@ -178,14 +200,15 @@ class Project:
         return ["docker", "compose"] if works else None
 
     def __call__(self, *arguments: str, check: bool = True):
-        command = [*(self.command(self.engine) or ()), "-p", self.name, *arguments]
-        return run(*command, check=check, **self.environment)
+        command = [*(self.command(self.engine) or ()), "-p", self.name]
+        if self.engine.command == "docker":  # which overlooks what is of a profile not named
+            command += [f"--profile={name}" for name in self.profiles]
+        return run(*command, *arguments, check=check, **self.environment)
 
     def has_image(self, service: str) -> bool:
         """Whether the image that the file names is here or can be had."""
-        image = self.services[service]["image"].partition(":-")[2].removesuffix("}")
-        here = self.engine("image", "inspect", image, check=False).returncode == 0
-        return here or self.engine("pull", "--quiet", image, check=False).returncode == 0
+        name, default = re.fullmatch(r"\$\{(\w+):-(.*)\}", self.services[service]["image"]).groups()
+        return self.engine.has_image(self.environment.get(name, default))
 
     def of_profile(self, profile: str | None = None) -> list[str]:
         """The services of a profile, or those without one, as far as there are images."""
@@ -199,8 +222,7 @@ class Project:
         """Starts them one after the other, each when the one before is healthy."""
         names = self.of_profile(profile)
         if self.engine.command == "docker":
-            flags = ["--profile", profile] if profile else []
-            self(*flags, "up", "--detach", *names)
+            self("up", "--detach", *names)
             return names
         for name in names:
             self("up", "--detach", "--no-recreate", name)
@@ -222,7 +244,8 @@ class Project:
                 f'case $1 in up) exec podman-compose -p {self.name} "$@" {names} ;; esac; '
                 f'exec podman-compose -p {self.name} "$@"'
             )
-            build = f'shift; exec podman build {" ".join(PODMAN_BUILD_FLAGS)} "$@"'
+            flags = " ".join((*PODMAN_BUILD_FLAGS, f"--build-arg DEBIAN={self.engine.base}"))
+            build = f'shift; exec podman build {flags} "$@"'
             rest = 'exec podman "$@"'
         return f"""#!/bin/sh
 export BUILDAH_ISOLATION=chroot

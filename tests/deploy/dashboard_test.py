@@ -6,8 +6,10 @@ deploy/grafana/dashboards/linnet.json asks is what Grafana would send.
 
 from __future__ import annotations
 
+import copy
 import json
 import re
+import subprocess
 from collections.abc import Iterator
 
 import programs
@@ -17,6 +19,15 @@ from programs import ROOT
 from prometheus_process import Prometheus
 from replicas import Server
 
+# Reads a dashboard into the types that Grafana generates from its schema, and prints them again.
+READ_BY_GRAFANA = """
+import json, sys
+from grafana_foundation_sdk.cog import encoder, plugins
+from grafana_foundation_sdk.models.dashboard import Dashboard
+plugins.register_default_plugins()
+print(encoder.JSONEncoder().encode(Dashboard.from_json(json.load(sys.stdin))))
+"""
+NOT_IN_THE_SCHEMA = {"definition", "titleFormat"}  # Grafana writes them, its schema has not heard
 DASHBOARD = json.loads((ROOT / "deploy/grafana/dashboards/linnet.json").read_text())
 VARIABLES = {variable["name"]: variable for variable in DASHBOARD["templating"]["list"]}
 
@@ -102,6 +113,57 @@ def test_panels_fill_the_grid_without_overlap():
                 taken[x, y] = panel["title"]
     identities = [panel["id"] for panel in DASHBOARD["panels"]]
     assert len(set(identities)) == len(identities)
+
+
+def unknown(written, read, path: str = "") -> list[str]:
+    """The fields that were not read, or not as they were written."""
+    if isinstance(written, dict) and isinstance(read, dict):
+        found = []
+        for key in written.keys() - NOT_IN_THE_SCHEMA:
+            found += unknown(written[key], read.get(key, "nothing"), f"{path}.{key}")
+        return sorted(found)
+    if isinstance(written, list) and isinstance(read, list) and len(written) == len(read):
+        pairs = enumerate(zip(written, read, strict=True))
+        return [it for i, (one, other) in pairs for it in unknown(one, other, f"{path}[{i}]")]
+    return [] if written == read else [path]
+
+
+def read_by_grafana(dashboard: dict) -> dict:
+    done = subprocess.run(
+        [programs.checker("python"), "-c", READ_BY_GRAFANA],
+        input=json.dumps(dashboard),
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def test_grafanas_own_types_know_every_field():
+    """Panels, their options, targets and variables, in the version that compose starts."""
+    pins = (ROOT / "tests/deploy/checkers.txt").read_text()
+    (known,) = re.findall(r"^grafana-foundation-sdk==.*!(\S+)", pins, re.MULTILINE)
+    assert f"grafana/grafana:{known}" in (ROOT / "docker-compose.yml").read_text()
+    assert unknown(DASHBOARD, read_by_grafana(DASHBOARD)) == []
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        ("gridpos",),
+        ("options", "legend", "showLegends"),
+        ("fieldConfig", "defaults", "custom", "filOpacity"),
+        ("targets", 0, "exprr"),
+    ],
+)
+def test_a_field_that_grafana_does_not_know_is_found(path):
+    dashboard = copy.deepcopy(DASHBOARD)
+    place = next(panel for panel in dashboard["panels"] if panel["type"] == "timeseries")
+    for key in path[:-1]:
+        place = place[key]
+    place[path[-1]] = "wrong"
+    (found,) = unknown(dashboard, read_by_grafana(dashboard))
+    assert found.endswith(f".{path[-1]}")
 
 
 def test_panels_ask_the_data_source_that_was_chosen_and_say_their_unit():

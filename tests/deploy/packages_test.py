@@ -1,7 +1,7 @@
 """What cpack makes of the release build: Debian packages and a tarball, unpacked and used.
 
 Slow: LibTorch is packed twice. The packages are not installed here, so that this machine stays as
-it is; container_test.py installs them where that does no harm.
+it is; installed_test.py installs them in a container.
 """
 
 from __future__ import annotations
@@ -21,16 +21,6 @@ pytestmark = pytest.mark.slow
 BUILD = ROOT / "build/release"
 VERSION = re.search(r"project\(linnet VERSION (\S+)", (ROOT / "CMakeLists.txt").read_text())[1]
 NAMES = ("linnet-server", "linnet-client", "linnet-dev")
-
-
-@pytest.fixture(scope="module")
-def packed(tmp_path_factory) -> Path:
-    folder = tmp_path_factory.mktemp("packages")
-    done = subprocess.run(
-        ["cpack", "-B", str(folder)], cwd=BUILD, capture_output=True, text=True, errors="replace"
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    return folder
 
 
 @pytest.fixture(scope="module")

@@ -1,6 +1,21 @@
-"""deps/versions.txt: everything that is installed is pinned."""
+"""deps/versions.txt: everything that is installed is pinned. And the version of Linnet itself."""
 
+import re
+
+import pytest
 from sandbox import ROOT
+
+CMAKE = (ROOT / "CMakeLists.txt").read_text()
+(VERSION,) = re.findall(r"^project\(linnet VERSION (\S+)", CMAKE, re.MULTILINE)
+# Files that must say it again, for who reads them knows no CMake.
+REPEATED = {
+    "client/python/linnet/channel.py": r'"linnet-python/(\S+)"',
+    "client/python/pyproject.toml": r'^version = "(.+)"',
+    "deploy/Dockerfile": r'image\.version="(.+)"',
+    "deploy/kubernetes/overlays/cpu/kustomization.yaml": r"newTag: ([^}]+)",
+    "deploy/kubernetes/overlays/gpu/kustomization.yaml": r"newTag: ([^}]+)",
+    "model/pyproject.toml": r'^version = "(.+)"',
+}
 
 
 def sections() -> dict[str, list[str]]:
@@ -27,3 +42,8 @@ def test_c_plus_plus_and_python_use_the_same_sentencepiece():
     (source,) = sections()["sentencepiece"]
     (wheel,) = [line for line in sections()["python"] if line.startswith("sentencepiece==")]
     assert source.split()[0] == wheel.split()[0]
+
+
+@pytest.mark.parametrize("file", REPEATED)
+def test_the_version_of_linnet_is_that_of_cmake(file):
+    assert re.findall(REPEATED[file], (ROOT / file).read_text(), re.MULTILINE) == [VERSION]

@@ -1,0 +1,72 @@
+"""The Debian packages, installed on a Debian that has nothing else, used, and taken away again.
+
+In a container, so slow, and skipped where there is no engine: see container_test.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from containers import Container, free_port, wait_until
+
+pytestmark = pytest.mark.slow
+
+NAMES = ("linnet-server", "linnet-client", "linnet-dev")
+QUIET = ("env", "DEBIAN_FRONTEND=noninteractive", "apt-get", "-q", "-y")
+
+
+@pytest.fixture(scope="module")
+def machine(engine, packed: Path) -> Iterator[Container]:
+    """A Debian with the packages, and so with all that they depend on."""
+    packed.chmod(0o755)
+    # The network of the machine: where images are built, packages can be fetched.
+    flags = ("--network", "host", "--volume", f"{packed}:/packages:ro")
+    container = engine.start(engine.base, *flags, arguments=("sleep", "infinity"))
+    try:
+        container.exec(*QUIET, "update")
+        install = f"{' '.join(QUIET)} install --no-install-recommends /packages/*.deb"
+        container.exec("sh", "-c", install)
+        yield container
+    finally:
+        container.remove()
+
+
+def test_every_package_is_configured(machine):
+    for name in NAMES:
+        status = machine.exec("dpkg-query", "-W", "-f", "${db:Status-Status}", name).stdout
+        assert status == "installed"
+
+
+def test_the_server_and_the_client_work_together(machine):
+    grpc, metrics = free_port(), free_port()
+    flags = f"--listen 127.0.0.1:{grpc} --metrics-listen 127.0.0.1:{metrics} --threads 1"
+    serve = f"linnet-server --models /usr/share/linnet/models {flags}"
+    machine.exec("sh", "-c", f"{serve} >/tmp/log 2>&1 & echo $! >/tmp/pid")
+    ask = ("linnet", "translate", "--server", f"127.0.0.1:{grpc}", "--to", "de")
+
+    def answer() -> str:
+        return machine.exec(*ask, "A dog runs across the street.", check=False).stdout
+
+    assert wait_until(answer, "an answer") == "Ein Hund läuft über die Straße.\n"
+    machine.exec("sh", "-c", "kill -TERM $(cat /tmp/pid)")
+    wait_until(lambda: "draining signal=15" in machine.exec("cat", "/tmp/log").stdout, "it ends")
+
+
+def test_the_unit_is_where_systemd_looks_and_starts_what_is_there(machine):
+    unit = machine.exec("cat", "/usr/lib/systemd/system/linnet-server.service").stdout
+    (start,) = [line for line in unit.splitlines() if line.startswith("ExecStart=")]
+    program = start.removeprefix("ExecStart=").split()[0]
+    assert machine.exec(program, "--version").stdout.startswith("linnet-server ")
+    assert machine.exec("cat", "/etc/default/linnet-server").stdout.startswith("#")
+
+
+def test_what_is_purged_leaves_nothing(machine):
+    """The last one: afterwards the packages are gone."""
+    files = machine.exec("dpkg", "-L", *NAMES).stdout.split("\n")
+    ours = sorted({path for path in files if "linnet" in path})
+    assert len(ours) > 50
+    machine.exec(*QUIET, "purge", *NAMES)
+    left = machine.exec("sh", "-c", f"ls -d {' '.join(ours)} 2>/dev/null", check=False).stdout
+    assert left == ""

@@ -1,0 +1,105 @@
+"""From a clone to the first answer, in both ways of README.md: the times in deploy/README.md.
+
+    .venv/bin/python tests/deploy/newcomer.py             both, with podman or docker
+    .venv/bin/python tests/deploy/newcomer.py compose     a part: start, compose
+
+start    ./start.sh in a bare Debian 12: a container that has git, and nothing of an earlier try.
+compose  docker compose up --build, with no layer and no compiler's cache of an earlier build.
+
+The clock begins with `git clone` of this repository's HEAD and ends with the translation of a
+sentence. What is fetched meanwhile is Debian's packages and PyPI's; the base image, Prometheus and
+Grafana are here before, or are left out where they are not to be had.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from containers import ROOT, Engine, Project
+
+WAYS = ("start", "compose")
+ANSWER = "Ein Hund läuft über die Straße."
+GIT = """set -e
+apt-get update -qq && apt-get install -y -qq --no-install-recommends git
+git config --global --add safe.directory '*'
+"""
+START = """
+git clone --quiet /repository linnet && cd linnet
+./start.sh -- --listen 127.0.0.1:0 --metrics-listen 127.0.0.1:0
+"""
+# What README.md says, but that the build must not use what an earlier one has left.
+COMPOSE = """
+git clone --quiet {repository} linnet && cd linnet
+docker compose build --no-cache server && docker compose up --detach || exit
+until docker compose exec -T server linnet translate --to de "A dog runs across the street."; do
+  sleep 0.5
+done
+"""
+
+
+def seconds_to_the_answer(command: list[str], **options) -> float:
+    """Shows what the command prints, and the time, until the answer is among it."""
+    begin = time.monotonic()
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, **options
+    )
+    assert process.stdout
+    for line in process.stdout:
+        passed = time.monotonic() - begin
+        print(f"{passed:7.1f} s  {line}", end="", flush=True)
+        if line.strip() == ANSWER:
+            return passed
+    sys.exit(f"no answer: it ended with {process.wait()}")
+
+
+def start(engine: Engine) -> float:
+    flags = ("--network", "host", "--volume", f"{ROOT}:/repository:ro")
+    container = engine.start(engine.base, *flags, arguments=("sleep", "infinity"))
+    try:
+        container.exec("sh", "-c", GIT)
+        shell = ("exec", "--workdir", "/root", container.name, "bash", "-c", START)
+        return seconds_to_the_answer([engine.command, *shell])
+    finally:
+        container.remove()
+
+
+def compose(engine: Engine) -> float:
+    project = Project(engine, "linnet-server:newcomer")
+    with tempfile.TemporaryDirectory(dir="/var/tmp") as folder:
+        (Path(folder) / "bin").mkdir()
+        docker = Path(folder) / "bin/docker"
+        docker.write_text(project.as_docker())
+        docker.chmod(0o755)
+        # podman keeps the caches of `RUN --mount=type=cache` in TMPDIR.
+        environment = {**os.environ, **project.environment, "TMPDIR": folder}
+        environment["PATH"] = f"{docker.parent}:{os.environ['PATH']}"
+        command = ["bash", "-c", COMPOSE.format(repository=ROOT)]
+        try:
+            return seconds_to_the_answer(command, cwd=folder, env=environment)
+        finally:
+            project.down(check=False)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("ways", nargs="*", metavar="WAY", help="of start, compose [both]")
+    settings = parser.parse_args()
+    if unknown := set(settings.ways) - set(WAYS):
+        parser.error(f"{', '.join(unknown)}: the ways are {', '.join(WAYS)}")
+    engine, reason = Engine.find()
+    if not engine:
+        sys.exit(f"a container engine is needed: {reason}")
+    times = {way: globals()[way](engine) for way in settings.ways or WAYS}
+    print(f"\n{os.cpu_count()} cores, load {os.getloadavg()[1]:.1f} over the last five minutes")
+    for way, taken in times.items():
+        print(f"{way}: {taken / 60:.1f} minutes")
+
+
+if __name__ == "__main__":
+    main()
