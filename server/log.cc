@@ -1,13 +1,17 @@
 #include "server/log.h"
 
-#include <spdlog/sinks/stdout_sinks.h>
+#include <spdlog/sinks/base_sink.h>
 #include <spdlog/spdlog.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <iterator>
+#include <mutex>
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/escaping.h"
+#include "server/line_writer.h"
 
 namespace linnet::server {
 namespace {
@@ -33,11 +37,39 @@ spdlog::level::level_enum ToSpdlog(LogLevel level) {
   return spdlog::level::err;
 }
 
+std::string Line(absl::string_view event, std::span<const LogField> fields) {
+  return json_lines ? FormatJsonFields(event, fields) : FormatLogLine(event, fields);
+}
+
+std::atomic<int64_t> lost_lines = 0;
+
+// Standard error, by LineWriter. Once there is room again, a line says how many were lost.
+class StandardError final : public spdlog::sinks::base_sink<std::mutex> {
+ private:
+  void sink_it_(const spdlog::details::log_msg& message) override {
+    if (const int64_t lost = lost_lines - told_; lost > 0) {
+      const LogField lines("lines", lost);
+      const std::string text = Line("log_lines_lost", {&lines, 1});
+      if (Write({message.logger_name, spdlog::level::warn, text})) told_ += lost;
+    }
+    if (!Write(message)) ++lost_lines;
+  }
+  bool Write(const spdlog::details::log_msg& message) {
+    spdlog::memory_buf_t line;
+    formatter_->format(message, line);
+    return writer_.Write({line.data(), line.size()});
+  }
+  void flush_() override {}
+
+  LineWriter writer_{STDERR_FILENO};
+  int64_t told_ = 0;
+};
+
 // Standard output belongs to the line that says "ready". Leaked on purpose: threads may log until
 // the very end.
 spdlog::logger& Logger() {
   static spdlog::logger& logger = [&]() -> spdlog::logger& {
-    auto* made = new spdlog::logger("linnet", std::make_shared<spdlog::sinks::stderr_sink_mt>());
+    auto* made = new spdlog::logger("linnet", std::make_shared<StandardError>());
     made->set_pattern(kText, spdlog::pattern_time_type::utc);
     return *made;
   }();
@@ -90,9 +122,10 @@ void Log(LogLevel level, absl::string_view event, std::initializer_list<LogField
 void Log(LogLevel level, absl::string_view event, std::span<const LogField> fields) {
   const spdlog::level::level_enum spdlog_level = ToSpdlog(level);
   if (!Logger().should_log(spdlog_level)) return;
-  Logger().log(spdlog_level, "{}",
-               json_lines ? FormatJsonFields(event, fields) : FormatLogLine(event, fields));
+  Logger().log(spdlog_level, "{}", Line(event, fields));
 }
+
+int64_t LostLogLines() { return lost_lines; }
 
 absl::Status SetLogFormat(absl::string_view name) {
   if (name != "text" && name != "json") {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <initializer_list>
 #include <optional>
 #include <span>
@@ -27,9 +28,13 @@ void AddTrace(const TraceContext& trace, std::vector<LogField>& fields);
 
 // One line per event on standard error: time, level, event, key=value; or an object of JSON with
 // the same. Values with blanks or quotes are quoted. Never pass text of a request: counts and sizes
-// say enough. Thread-safe.
+// say enough. A line that cannot be written at once, because the disk is full or nobody reads the
+// pipe, is lost: nobody waits for it (LineWriter). Thread-safe.
 void Log(LogLevel level, absl::string_view event, std::initializer_list<LogField> fields);
 void Log(LogLevel level, absl::string_view event, std::span<const LogField> fields);
+
+// Lines that were lost so, since the start. The log tells of them once it can be written again.
+int64_t LostLogLines();
 
 // "debug", "info", "warning" or "error"; InvalidArgumentError lists them. What the settings say: at
 // start, before there are other threads.

@@ -1,48 +1,17 @@
 #include "server/metrics.h"
 
-#include <prometheus/counter.h>
-#include <prometheus/family.h>
-#include <prometheus/gauge.h>
-#include <prometheus/histogram.h>
-#include <prometheus/registry.h>
 #include <prometheus/text_serializer.h>
 
 #include <iterator>
 #include <utility>
 #include <vector>
 
+#include "server/metrics_families.h"
 #include "server/metrics_gpu.h"
 #include "server/metrics_process.h"
 
 namespace linnet::server {
 namespace {
-
-using Buckets = prometheus::Histogram::BucketBoundaries;
-using CounterFamily = prometheus::Family<prometheus::Counter>;
-using GaugeFamily = prometheus::Family<prometheus::Gauge>;
-using HistogramFamily = prometheus::Family<prometheus::Histogram>;
-
-// From one step on a GPU to a long document on two cores: 0.5 ms … 65 s, doubling.
-Buckets Seconds() {
-  Buckets buckets;
-  for (double bound = 0.0005; bound < 70; bound *= 2) buckets.push_back(bound);
-  return buckets;
-}
-// Steps and splitting are shorter: 0.1 ms … 1.6 s.
-Buckets ShortSeconds() {
-  Buckets buckets;
-  for (double bound = 0.0001; bound < 2; bound *= 2) buckets.push_back(bound);
-  return buckets;
-}
-Buckets Counts() {
-  return {1, 2, 4, 8, 16, 24, 32, 48, 64, 96, 128, 160, 192, 256, 384, 512, 768, 1024};
-}
-// Of a call: from a word to a long document.
-Buckets Tokens() {
-  Buckets buckets;
-  for (double bound = 1; bound <= 65536; bound *= 2) buckets.push_back(bound);
-  return buckets;
-}
 
 constexpr std::array kPriorities = {Priority::kBatch, Priority::kNormal, Priority::kInteractive};
 const char* PriorityName(Priority priority) {
@@ -120,127 +89,6 @@ absl::string_view MethodName(Method method) {
   return "unknown";
 }
 
-// The whole page, in one list.
-struct Metrics::Families {
-  explicit Families(prometheus::Registry& registry) : registry(registry) {}
-
-  CounterFamily& Counter(const char* name, const char* help) {
-    return prometheus::BuildCounter().Name(name).Help(help).Register(registry);
-  }
-  GaugeFamily& Gauge(const char* name, const char* help) {
-    return prometheus::BuildGauge().Name(name).Help(help).Register(registry);
-  }
-  HistogramFamily& Histogram(const char* name, const char* help) {
-    return prometheus::BuildHistogram().Name(name).Help(help).Register(registry);
-  }
-
-  prometheus::Registry& registry;
-
-  CounterFamily& requests =
-      Counter("linnet_requests_total", "Calls that ended, by method and status code.");
-  HistogramFamily& duration =
-      Histogram("linnet_request_duration_seconds", "Arrival of a call to its answer.");
-  GaugeFamily& in_flight =
-      Gauge("linnet_requests_in_flight", "Calls that were taken and not answered yet.");
-  CounterFamily& rejected = Counter("linnet_rejected_total",
-                                    "Calls turned away before decoding: invalid, not_found, tokens "
-                                    "or bytes (the house is full), share (of one client), deadline "
-                                    "(too close), engine (down), draining.");
-  GaugeFamily& admitted_tokens = Gauge(
-      "linnet_admitted_tokens",
-      "Work in the house: the sum over segments of (source + most target tokens) x beam size.");
-  GaugeFamily& max_tokens =
-      Gauge("linnet_admitted_tokens_limit", "Most of linnet_admitted_tokens.");
-  GaugeFamily& admitted_bytes =
-      Gauge("linnet_admitted_bytes", "Bytes of the requests in the house.");
-  GaugeFamily& max_bytes = Gauge("linnet_admitted_bytes_limit", "Most of linnet_admitted_bytes.");
-  GaugeFamily& ready = Gauge("linnet_ready", "1 while the server takes calls, for all its models.");
-  GaugeFamily& connections = Gauge("linnet_connections", "Open connections to the gRPC service.");
-  CounterFamily& connections_refused =
-      Counter("linnet_connections_refused_total",
-              "Connections that were closed at once because there were as many as may be.");
-  GaugeFamily& drain = Gauge("linnet_drain_seconds",
-                             "Time in which the work in the house is expected to be done; 0 until "
-                             "the engine has been full for a second.");
-  HistogramFamily& tokenize =
-      Histogram("linnet_tokenize_seconds", "Splitting and tokenising the texts of a call.");
-  CounterFamily& text_bytes =
-      Counter("linnet_text_bytes_total", "Bytes of text that were tokenised.");
-  HistogramFamily& detokenize =
-      Histogram("linnet_detokenize_seconds", "Making the texts of a call of what the engine said.");
-  HistogramFamily& first_segment =
-      Histogram("linnet_time_to_first_segment_seconds",
-                "Arrival of a streaming call to the first of its text.");
-  HistogramFamily& estimate = Histogram(
-      "linnet_admission_estimate_seconds",
-      "How long a call was expected to take when it was let in, or refused for its deadline.");
-  GaugeFamily& margin =
-      Gauge("linnet_admission_margin_ratio",
-            "What estimates are multiplied by so that 99 of 100 calls take no longer: of calls "
-            "that find a place at once (alone), and of those that wait for one.");
-
-  HistogramFamily& queue =
-      Histogram("linnet_queue_seconds", "Submission of a sequence to its place in the batch.");
-  HistogramFamily& decode =
-      Histogram("linnet_decode_seconds",
-                "Place in the batch to the last token of a sequence, the encoder included.");
-  HistogramFamily& encode = Histogram("linnet_encode_seconds", "Encoding one group of newcomers.");
-  HistogramFamily& step =
-      Histogram("linnet_step_seconds", "One decoder step of the engine: a token for every row.");
-  HistogramFamily& cycle = Histogram("linnet_cycle_seconds",
-                                     "One turn of the scheduler: dropping, encoding newcomers, the "
-                                     "step, handing on what finished.");
-  HistogramFamily& rows = Histogram("linnet_step_rows", "Decoder rows in use during a step.");
-  HistogramFamily& step_sequences =
-      Histogram("linnet_step_sequences", "Sequences that took part in a step.");
-  GaugeFamily& rows_limit = Gauge("linnet_rows_limit", "Decoder rows of the engine.");
-  GaugeFamily& memory_limit =
-      Gauge("linnet_memory_tokens_limit", "Source tokens that the encoder memory holds.");
-  GaugeFamily& sequences = Gauge(
-      "linnet_sequences", "Sequences that wait for a place or are seated, after the last step.");
-  CounterFamily& outcomes =
-      Counter("linnet_sequences_total",
-              "Sequences that ended: finished, cancelled, expired, failed or shed (turned away "
-              "because they had waited too long).");
-  CounterFamily& limited = Counter(
-      "linnet_length_limited_total",
-      "Sequences that finished at their limit on target tokens instead of by the model's own end.");
-  CounterFamily& encoded = Counter(
-      "linnet_encoder_tokens_total",
-      "Positions that went through the encoder; kind padding over the sum is the padding ratio.");
-  CounterFamily& source_tokens =
-      Counter("linnet_source_tokens_total", "Source tokens of the sequences that finished.");
-  CounterFamily& target_tokens =
-      Counter("linnet_target_tokens_total",
-              "Target tokens of the best hypotheses of the sequences that finished.");
-
-  CounterFamily& unknown_tokens =
-      Counter("linnet_unknown_tokens_total",
-              "Source tokens that stand for what the model has never seen, of the sequences that "
-              "finished.");
-  HistogramFamily& call_source_tokens =
-      Histogram("linnet_request_source_tokens", "Source tokens of a call that was answered.");
-  HistogramFamily& call_target_tokens =
-      Histogram("linnet_request_target_tokens", "Target tokens of a call that was answered.");
-  CounterFamily& oom_retries =
-      Counter("linnet_oom_retries_total",
-              "Groups that were encoded in two halves for want of memory for the whole.");
-
-  GaugeFamily& abandoned =
-      Gauge("linnet_engine_abandoned",
-            "Engines that were given up, and replaced, and have not returned from their call.");
-  GaugeFamily& engine_up =
-      Gauge("linnet_engine_up", "1 while the engine works, 0 while it is down or stuck.");
-  CounterFamily& restarts = Counter("linnet_engine_restarts_total",
-                                    "Times that an engine was made again after it had failed.");
-  GaugeFamily& model_info = Gauge("linnet_model_info", "1 for each model that is served.");
-  GaugeFamily& load_time =
-      Gauge("linnet_model_load_seconds", "Reading, converting and warming up the model.");
-  CounterFamily& reloads = Counter("linnet_model_reloads_total",
-                                   "Reloads of the models: ok, or failed in part or as a whole.");
-  GaugeFamily& build_info = Gauge("linnet_build_info", "1, with what the server was built of.");
-};
-
 // The registry, and what is read anew at every scrape.
 class Metrics::Page final : public prometheus::Collectable {
  public:
@@ -272,8 +120,8 @@ struct Metrics::PerMethod {
 Metrics::Metrics()
     : registry_(std::make_shared<prometheus::Registry>()),
       page_(std::make_shared<Page>(registry_)),
-      families_(std::make_unique<Families>(*registry_)) {
-  Families& page = *families_;
+      families_(std::make_unique<MetricFamilies>(*registry_)) {
+  MetricFamilies& page = *families_;
   for (Method method : kMethods) {
     const std::string name(MethodName(method));
     auto handles = std::make_unique<PerMethod>();
@@ -281,7 +129,7 @@ Metrics::Metrics()
       handles->ended[code] =
           &page.requests.Add({{"method", name}, {"code", absl::StatusCodeToString(code)}});
     }
-    handles->duration = &page.duration.Add({{"method", name}}, Seconds());
+    handles->duration = &page.duration.Add({{"method", name}});
     handles->in_flight = &page.in_flight.Add({{"method", name}});
     methods_[method] = std::move(handles);
   }
@@ -296,13 +144,14 @@ Metrics::Metrics()
   ready_ = &page.ready.Add({});
   connections_ = &page.connections.Add({});
   connections_refused_ = &page.connections_refused.Add({});
+  log_lost_ = &page.log_lost.Add({});
   reloads_ok_ = &page.reloads.Add({{"result", "ok"}});
   reloads_failed_ = &page.reloads.Add({{"result", "failed"}});
-  tokenize_ = &page.tokenize.Add({}, ShortSeconds());
+  tokenize_ = &page.tokenize.Add({});
   text_bytes_ = &page.text_bytes.Add({});
-  detokenize_ = &page.detokenize.Add({}, ShortSeconds());
-  first_segment_ = &page.first_segment.Add({}, Seconds());
-  estimate_ = &page.estimate.Add({}, Seconds());
+  detokenize_ = &page.detokenize.Add({});
+  first_segment_ = &page.first_segment.Add({});
+  estimate_ = &page.estimate.Add({});
   page.build_info
       .Add({{"version", LINNET_VERSION},
             {"build", LINNET_BUILD_TYPE},
@@ -340,6 +189,9 @@ void Metrics::SetConnections(int open, int64_t refused) {
   connections_->Set(open);
   connections_refused_->Increment(static_cast<double>(refused) - connections_refused_->Value());
 }
+void Metrics::SetLogLost(int64_t lines) {
+  log_lost_->Increment(static_cast<double>(lines) - log_lost_->Value());
+}
 void Metrics::SetReady(bool ready) { ready_->Set(ready ? 1 : 0); }
 
 void Metrics::Tokenized(absl::Duration time, int64_t text_bytes) {
@@ -359,8 +211,8 @@ void Metrics::SetMargin(const std::string& model, bool waits, double ratio) {
 
 ModelMetrics& Metrics::AddModel(const ModelLabels& labels, int rows, int64_t memory_tokens,
                                 absl::Duration load_time) {
-  Families& page = *families_;
-  const std::map<std::string, std::string> model = {{"model", labels.name}};
+  MetricFamilies& page = *families_;
+  const MetricLabels model = {{"model", labels.name}};
   auto with = [&](const char* key, const char* value) {
     auto both = model;
     both[key] = value;
@@ -385,16 +237,16 @@ ModelMetrics& Metrics::AddModel(const ModelLabels& labels, int rows, int64_t mem
 
   if (!first) return handles;
   for (Priority priority : kPriorities)
-    handles.queue_[priority] = &page.queue.Add(with("priority", PriorityName(priority)), Seconds());
-  handles.call_source_tokens_ = &page.call_source_tokens.Add(model, Tokens());
-  handles.call_target_tokens_ = &page.call_target_tokens.Add(model, Tokens());
+    handles.queue_[priority] = &page.queue.Add(with("priority", PriorityName(priority)));
+  handles.call_source_tokens_ = &page.call_source_tokens.Add(model);
+  handles.call_target_tokens_ = &page.call_target_tokens.Add(model);
   for (bool waits : {false, true}) SetMargin(labels.name, waits, 1);
-  handles.decode_ = &page.decode.Add(model, Seconds());
-  handles.encode_ = &page.encode.Add(model, ShortSeconds());
-  handles.step_ = &page.step.Add(model, ShortSeconds());
-  handles.cycle_ = &page.cycle.Add(model, ShortSeconds());
-  handles.rows_ = &page.rows.Add(model, Counts());
-  handles.sequences_ = &page.step_sequences.Add(model, Counts());
+  handles.decode_ = &page.decode.Add(model);
+  handles.encode_ = &page.encode.Add(model);
+  handles.step_ = &page.step.Add(model);
+  handles.cycle_ = &page.cycle.Add(model);
+  handles.rows_ = &page.rows.Add(model);
+  handles.sequences_ = &page.step_sequences.Add(model);
   handles.waiting_ = &page.sequences.Add(with("state", "waiting"));
   handles.seated_ = &page.sequences.Add(with("state", "seated"));
   handles.up_ = &page.engine_up.Add(model);

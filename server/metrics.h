@@ -21,8 +21,6 @@ class Counter;
 class Gauge;
 class Histogram;
 class Registry;
-template <typename T>
-class Family;
 }  // namespace prometheus
 
 namespace linnet::server {
@@ -87,6 +85,7 @@ struct SequenceFacts {
   bool ended_by_limit = false;
 };
 
+class MetricFamilies;
 class Nvml;
 
 // The numbers of one model: its scheduler's steps and what became of its sequences. Thread-safe.
@@ -113,8 +112,7 @@ class ModelMetrics {
   prometheus::Counter *encoded_, *padding_, *source_tokens_, *unknown_tokens_, *target_tokens_;
 };
 
-// Every metric of the server: name, help and buckets stand in metrics.cc alone, but for those of
-// the process and the GPUs (metrics_process, metrics_gpu); METRICS.md explains them all. Handles
+// Every metric of the server. Their names, helps and buckets stand in metrics_families.h. Handles
 // are resolved once, so that counting is an atomic addition, and everything with known labels is on
 // the page at zero from the start. Thread-safe.
 class Metrics {
@@ -132,6 +130,8 @@ class Metrics {
   void SetReady(bool ready);
   // Connections that are open, and how many were refused since the start because of their number.
   void SetConnections(int open, int64_t refused);
+  // Lines that the log has lost since the start.
+  void SetLogLost(int64_t lines);
   void Tokenized(absl::Duration time, int64_t text_bytes);
   // Making texts of what the engine said, for one call.
   void Detokenized(absl::Duration time);
@@ -160,20 +160,19 @@ class Metrics {
   std::string Text() const;
 
  private:
-  struct Families;
   struct PerMethod;
   class Page;
 
   std::shared_ptr<prometheus::Registry> registry_;
   std::shared_ptr<Page> page_;  // shared with the exposer
-  std::unique_ptr<Families> families_;
+  std::unique_ptr<MetricFamilies> families_;
   std::map<Method, std::unique_ptr<PerMethod>> methods_;
   std::map<RejectReason, prometheus::Counter*> rejected_;
   prometheus::Gauge *admitted_tokens_, *admitted_bytes_, *max_tokens_, *max_bytes_, *drain_,
       *ready_, *connections_;
   prometheus::Histogram *tokenize_, *detokenize_, *first_segment_, *estimate_;
   prometheus::Counter* text_bytes_;
-  prometheus::Counter *reloads_ok_, *reloads_failed_, *connections_refused_;
+  prometheus::Counter *reloads_ok_, *reloads_failed_, *connections_refused_, *log_lost_;
   Mutex mu_;
   std::map<std::string, std::unique_ptr<ModelMetrics>> models_ ABSL_GUARDED_BY(mu_);
 };

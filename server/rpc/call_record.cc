@@ -14,6 +14,7 @@
 #include "server/rpc/caller_of.h"
 #include "server/rpc/status.h"
 #include "server/text/request_bytes.h"
+#include "server/text/request_fields.h"
 
 namespace linnet::server {
 namespace {
@@ -59,6 +60,7 @@ bool IsOfAdmin(Method method) {
 }  // namespace
 
 std::string LabelText(const google::protobuf::Map<std::string, std::string>& labels) {
+  if (!CheckLabels(labels).ok()) return "";
   const std::map<std::string, std::string> sorted(labels.begin(), labels.end());
   return absl::StrJoin(sorted, ",", absl::PairFormatter("="));
 }

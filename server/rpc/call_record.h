@@ -23,7 +23,7 @@ struct CallFacts {
   std::string labels;
 };
 
-// "team=search,run=7", by key.
+// "team=search,run=7", by key; nothing where they are refused, for then they may say anything.
 std::string LabelText(const google::protobuf::Map<std::string, std::string>& labels);
 
 // What every call of a service needs; outlives them.

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "server/log.h"
 #include "server/nvml.h"
 
 namespace linnet::server {
@@ -94,6 +95,7 @@ void Server::Tick() {
   catalog_->Sweep();
   if (authenticator_ != nullptr) authenticator_->Refresh();
   slow_readers_.Cancel(absl::Now());
+  metrics_.SetLogLost(LostLogLines());
   if (port_ != nullptr) metrics_.SetConnections(port_->connections(), port_->refused());
   std::set<std::string> shown;
   bool ready = !draining_;

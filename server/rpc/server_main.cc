@@ -8,6 +8,7 @@
 #include "model/torch/wait_policy.h"
 #include "server/log.h"
 #include "server/options.h"
+#include "server/rpc/library_logs.h"
 #include "server/rpc/server.h"
 
 namespace linnet::server {
@@ -46,6 +47,7 @@ int Main(int argc, char** argv) {
   if (auto status = SetLogLevel(options.log_level); !status.ok()) return Fail(status, kUsageError);
   if (auto status = SetLogFormat(options.log_format); !status.ok())
     return Fail(status, kUsageError);
+  TakeLibraryLogs();
 
   // A log that nobody reads any more is no reason to end.
   std::signal(SIGPIPE, SIG_IGN);

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -50,7 +52,25 @@ def test_a_full_disk_for_the_log_does_not_keep_it_from_serving(start):
     server = start("--log-level", "debug", log=Path("/dev/full"))
     for _ in range(20):
         assert server.translate("A bird sings.").model == "en-de"
+    server.wait_for("linnet_log_lines_lost_total", lambda lost: lost >= 20)
     assert server.stop() == 0
+
+
+def test_a_log_that_nobody_reads_holds_nobody_up_and_says_what_it_lost(start):
+    reader, writer = os.pipe()
+    fcntl.fcntl(writer, fcntl.F_SETPIPE_SZ, 8192)
+    server = start("--log-level", "debug", log=Path(f"/proc/self/fd/{writer}"))
+    os.close(writer)
+    for _ in range(60):  # a line each: more than the pipe takes
+        assert server.translate("A bird sings.").model == "en-de"
+    server.wait_for("linnet_log_lines_lost_total", lambda lost: lost > 10)
+    assert os.read(reader, 1 << 16).endswith(b"\n"), "whole lines"
+    assert server.translate("A bird sings.").model == "en-de"
+    told = re.search(r"log_lines_lost lines=(\d+)\n.* call ", os.read(reader, 1 << 16).decode())
+    assert told
+    server.wait_for("linnet_log_lines_lost_total", lambda lost: lost == int(told[1]))
+    assert server.stop() == 0
+    os.close(reader)
 
 
 def test_a_log_that_nobody_reads_any_more_does_not_keep_it_from_serving(start):

@@ -1,6 +1,12 @@
 #include "server/log.h"
 
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <string>
+
 #include "gmock/gmock.h"
+#include "server/line_writer.h"
 #include "tests/support/status_matchers.h"
 
 namespace linnet::server {
@@ -33,6 +39,75 @@ TEST(LogTest, AnUnknownLevelIsRefusedWithTheList) {
   EXPECT_THAT(SetLogLevel("loud"), StatusIs(absl::StatusCode::kInvalidArgument,
                                             ::testing::HasSubstr("debug, info, warning, error")));
   EXPECT_THAT(SetLogLevel("info"), IsOk());
+}
+
+// A pipe of two pages that nobody reads unless it is asked to. It takes a line as long as one of
+// them is free.
+class Pipe {
+ public:
+  Pipe() {
+    EXPECT_EQ(pipe2(ends_, O_CLOEXEC), 0);
+    EXPECT_GE(fcntl(ends_[1], F_SETPIPE_SZ, 8192), 0);
+  }
+  ~Pipe() {
+    close(ends_[0]);
+    close(ends_[1]);
+  }
+  int writer() const { return ends_[1]; }
+  // What is in it; it has to be something.
+  std::string Read() {
+    std::string text(1 << 16, '\0');
+    text.resize(std::max<ssize_t>(0, read(ends_[0], text.data(), text.size())));
+    return text;
+  }
+
+ private:
+  int ends_[2];
+};
+
+TEST(LineWriterTest, WhatNobodyReadsIsNotWrittenAndNobodyWaits) {
+  Pipe pipe;
+  LineWriter writer(pipe.writer());
+  const std::string line(99, 'x');
+  int written = 0;
+  while (writer.Write(line + "\n")) ++written;
+  EXPECT_GT(written, 0);
+  EXPECT_FALSE(writer.Write("more\n"));
+  EXPECT_EQ(pipe.Read().size(), 100 * written) << "whole lines";
+  EXPECT_TRUE(writer.Write("again\n"));
+  EXPECT_EQ(pipe.Read(), "again\n");
+}
+
+TEST(LineWriterTest, AfterALineThatIsCutOffTheNextOneBeginsAnew) {
+  Pipe pipe;
+  LineWriter writer(pipe.writer());
+  EXPECT_FALSE(writer.Write(std::string(10'000, 'x') + "\n")) << "more than the pipe holds";
+  EXPECT_FALSE(writer.Write("more\n"));
+  EXPECT_EQ(pipe.Read(), std::string(8192, 'x'));
+  EXPECT_TRUE(writer.Write("again\n"));
+  EXPECT_EQ(pipe.Read(), "\nagain\n");
+}
+
+TEST(LineWriterTest, WhatCannotBeWrittenAtAllIsLostToo) {
+  const int full = open("/dev/full", O_WRONLY | O_CLOEXEC);
+  EXPECT_FALSE(LineWriter(full).Write("line\n"));
+  close(full);
+  EXPECT_FALSE(LineWriter(full).Write("line\n")) << "it is closed";
+}
+
+TEST(LogTest, WhatIsLostIsCountedAndToldOnceSomebodyReadsAgain) {
+  Pipe pipe;
+  const int error = dup(STDERR_FILENO);
+  dup2(pipe.writer(), STDERR_FILENO);
+  const int64_t before = LostLogLines();
+  while (LostLogLines() < before + 3) Log(LogLevel::kError, "event", {});
+  const std::string first = pipe.Read();
+  Log(LogLevel::kError, "event", {{"number", 4}});
+  const std::string then = pipe.Read();
+  dup2(error, STDERR_FILENO);
+  close(error);
+  EXPECT_THAT(first, ::testing::EndsWith(" event\n"));
+  EXPECT_THAT(then, ::testing::ContainsRegex("log_lines_lost lines=3\n.* event number=4\n"));
 }
 
 }  // namespace

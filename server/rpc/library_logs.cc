@@ -1,0 +1,42 @@
+#include "server/rpc/library_logs.h"
+
+#include <google/protobuf/stubs/logging.h>
+#include <grpc/support/log.h>
+
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "server/log.h"
+
+namespace linnet::server {
+namespace {
+
+void Take(LogLevel level, absl::string_view library, absl::string_view path, int line,
+          absl::string_view message) {
+  path.remove_prefix(path.rfind('/') + 1);  // npos + 1 is 0
+  Log(level, "library",
+      {{"from", library}, {"at", absl::StrCat(path, ":", line)}, {"message", message}});
+}
+
+void TakeGrpc(gpr_log_func_args* said) {
+  const LogLevel level = said->severity == GPR_LOG_SEVERITY_ERROR  ? LogLevel::kWarning
+                         : said->severity == GPR_LOG_SEVERITY_INFO ? LogLevel::kInfo
+                                                                   : LogLevel::kDebug;
+  Take(level, "grpc", said->file, said->line, said->message);
+}
+
+void TakeProtobuf(google::protobuf::LogLevel level, const char* file, int line,
+                  const std::string& message) {
+  Take(level == google::protobuf::LOGLEVEL_FATAL ? LogLevel::kError : LogLevel::kDebug, "protobuf",
+       file, line, message);
+}
+
+}  // namespace
+
+void TakeLibraryLogs() {
+  gpr_set_log_function(&TakeGrpc);
+  google::protobuf::SetLogHandler(&TakeProtobuf);
+}
+
+}  // namespace linnet::server

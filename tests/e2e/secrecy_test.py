@@ -1,0 +1,191 @@
+"""Nothing that a client says, and no secret, is written anywhere: not to the log, at its most
+talkative and with every call a slow one, nor to the page of metrics or the picture of the batch.
+
+WORD is in everything that a client may send and that is not for the log (labels and request ids
+are); the tokens are what may not be known.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import time
+from contextlib import suppress
+
+import grpc
+import pytest
+
+WORD = "zanzibarquux"
+TOKEN = "open-sesame-0123456789"
+ADMIN = "shibboleth-0123456789"
+LONG = {"beam_size": 5, "min_target_tokens": 500, "max_target_tokens": 500}
+
+
+def headers(token: str = TOKEN, **others: str) -> list[tuple[str, str]]:
+    known = [("authorization", f"Bearer {token}"), ("x-client-id", WORD)]
+    return [*known, *((name.replace("_", "-"), value) for name, value in others.items())]
+
+
+def bad_requests(api):
+    """Calls that fail, each for a reason of its own, as method and request."""
+    text = f"The {WORD} sings."
+    good = {
+        "contents": [text],
+        "source_language_code": "en",
+        "target_language_code": "de",
+    }
+    glossary = {"entries": [{"source_text": WORD}, {"source_text": WORD}]}
+    for wrong in (
+        {"contents": []},
+        {"contents": [text, " "]},
+        {"contents": [f"{WORD} "] * 2000},
+        {"model": WORD},
+        {"model": f"en-de@{WORD}"},
+        {"mime_type": f"text/{WORD}"},
+        {"source_language_code": WORD},
+        {"source_language_code": WORD[:8]},
+        {"target_language_code": f"{WORD}!"},
+        {"labels": {f"{WORD}!": WORD.upper()}},
+        {"options": {"beam_size": 0}},
+        {"glossary": glossary},
+        {"glossary": {"entries": [{"source_text": WORD, "target_text": f"{WORD} " * 50}]}},
+    ):
+        yield "Translate", api.TranslateRequest(**{**good, **wrong})
+    long_text = {"contents": [f"{WORD} " * 2000], "language_code": "en"}
+    yield "Summarize", api.SummarizeRequest(**long_text)
+    yield "DetectLanguage", api.DetectLanguageRequest(contents=[WORD, ""])
+    yield "GetModel", api.GetModelRequest(name=WORD)
+    pair = {"source_text": text, "target_text": f"{WORD} " * 2000}
+    yield "Score", api.ScoreRequest(pairs=[pair], model="en-de")
+
+
+def good_calls(server, api) -> list[str]:
+    """Every method once, and what it answered."""
+    said = []
+    text = f"The {WORD} sings. A {WORD} too."
+    request = api.TranslateRequest(
+        contents=[text],
+        source_language_code="en",
+        target_language_code="de",
+        glossary={"entries": [{"source_text": WORD, "target_text": "Vogel"}]},
+        options={"beam_size": 4},
+    )
+    summary = api.SummarizeRequest(contents=[text], language_code="en")
+    known = {"timeout": 60, "metadata": headers()}
+    said.append(server.method("Translate")(request, **known).translations[0].text)
+    said.append(server.method("Summarize")(summary, **known).summaries[0].text)
+    for name, inner in (("StreamTranslate", request), ("StreamSummarize", summary)):
+        message = getattr(api, f"{name}Request")(request=inner)
+        for part in server.method(name, "unary_stream")(message, **known):
+            said.append(part.part.text)
+    for name, settings in (
+        ("TranslateDocument", {"source_language_code": "en", "target_language_code": "de"}),
+        ("SummarizeDocument", {"language_code": "en"}),
+    ):
+        kind = getattr(api, f"{name}Request")
+        lines = [
+            kind(settings=settings),
+            kind(
+                lines=[
+                    {"sequence_id": 0, "text": text},
+                    {"sequence_id": 1, "text": f"{WORD} " * 900},
+                ]
+            ),
+        ]
+        answers = list(server.method(name, "stream_stream")(iter(lines), **known))
+        assert len(answers) == 2
+    pair = {"source_text": text, "target_text": f"Der {WORD}"}
+    server.method("Score")(api.ScoreRequest(pairs=[pair], model="en-de"), **known)
+    server.method("DetectLanguage")(api.DetectLanguageRequest(contents=[text]), **known)
+    server.method("ListModels")(api.ListModelsRequest(), **known)
+    return said
+
+
+@pytest.mark.parametrize("log_format", ["text", "json"])
+def test_nothing_that_is_said_and_no_secret_is_written(start, api, tmp_path, log_format):
+    tokens = tmp_path / "tokens"
+    tokens.write_text(f"{TOKEN} search inference\n{ADMIN} ops admin\n")
+    server = start(
+        *("--tokens", str(tokens), "--admin-listen", "127.0.0.1:0", "--slow-call", "0.000001"),
+        *("--log-level", "debug", "--log-format", log_format, "--max-metadata-bytes", "4000"),
+    )
+    said = good_calls(server, api)
+    for method, request in bad_requests(api):
+        with pytest.raises(grpc.RpcError):
+            server.method(method)(request, timeout=60, metadata=headers())
+    raw = server.channel.unary_unary("/linnet.v1.TextService/Translate")
+    for wrong in (WORD.encode() + b"\xff", b"\x0a\x0f" + WORD.encode() + b"\xff\xfe\xfd"):
+        with pytest.raises(grpc.RpcError):
+            raw(wrong, timeout=60, metadata=headers())
+    ask = api.TranslateRequest(
+        contents=[f"The {WORD} sings."] * 40, target_language_code="de", model="en-de", options=LONG
+    )
+    translate = server.method("Translate")
+    with pytest.raises(grpc.RpcError):  # a deadline in the middle
+        translate(ask, timeout=0.2, metadata=headers())
+    for start_of, end_of in (("Basic ", ""), ("bearer ", ""), ("Bearer  ", ""), ("Bearer ", "x")):
+        with pytest.raises(grpc.RpcError):
+            credentials = ("authorization", f"{start_of}{TOKEN}{end_of}")
+            translate(ask, timeout=20, metadata=[credentials])
+    with pytest.raises(grpc.RpcError):
+        translate(ask, timeout=20, metadata=headers(ADMIN))
+    with pytest.raises(grpc.RpcError):
+        translate(ask, timeout=20, metadata=headers(x_much=f"{TOKEN}{WORD}" * 200))
+    server.channel = grpc.insecure_channel(server.grpc)  # that connection may be gone
+    with pytest.raises(grpc.RpcError):
+        server.translate(f"{WORD} " * 600_000, timeout=60)
+
+    # An id that is none is not taken over; and while a call runs its batch is looked at.
+    call = server.method("Translate").future(
+        ask, timeout=60, metadata=headers(x_request_id=f"{WORD} {TOKEN}")
+    )
+    server.wait_for('linnet_sequences{model="en-de",state="seated"}', lambda seated: seated > 0)
+    admin = grpc.insecure_channel(server.admin)
+    batch = admin.unary_unary("/linnet.v1.AdminService/GetBatch")(
+        b"", timeout=20, metadata=headers(ADMIN)
+    )
+    assert b"subject:search" in batch, "whoever has a token is no other client, whatever it says"
+    call.cancel()
+    with suppress(grpc.RpcError):
+        reload = api.ReloadRequest(model=WORD).SerializeToString()
+        admin.unary_unary("/linnet.v1.AdminService/Reload")(
+            reload, timeout=20, metadata=headers(ADMIN)
+        )
+    tokens.write_text(f"{TOKEN} search everything\n")  # is refused, and complained of
+    end = time.monotonic() + 20
+    while "tokens_not_read" not in server.log.read_text():
+        assert time.monotonic() < end
+        time.sleep(0.1)
+    page = server.scrape()
+    assert server.stop() == 0
+    log = server.log.read_text()
+
+    for written in (log, page, batch.decode(errors="replace"), server.process.stdout.read()):
+        for secret in (WORD, TOKEN, ADMIN):
+            assert secret not in written.lower()
+    for answer in said:
+        assert len(answer) < 8 or answer not in log
+    # What would not be there would not be found.
+    for event in itertools.chain(
+        ("slow_call", "INVALID_ARGUMENT", "NOT_FOUND", "DEADLINE_EXCEEDED", "subject:search"),
+        ("SummarizeDocument", "StreamTranslate", "DetectLanguage", "Score", "Reload", "GetBatch"),
+    ):
+        assert event in log, event
+    if log_format == "json":
+        assert all(json.loads(line)["event"] for line in log.splitlines())
+
+
+def test_what_is_wrong_at_the_start_is_said_without_the_secret(run_server, bundles, tmp_path):
+    (tmp_path / "tokens").write_text(f"{TOKEN} search everything\n")
+    (tmp_path / "key").write_text(f"-----BEGIN PRIVATE KEY-----\n{TOKEN}\n")
+    addresses = ("--listen", "127.0.0.1:0", "--metrics-listen", "127.0.0.1:0")
+    for wrong in (
+        ("--tokens", str(tmp_path / "tokens")),
+        ("--bundle-key", str(tmp_path / "key")),
+    ):
+        status, stdout, stderr = run_server(
+            *("--models", str(bundles / "en-de"), "--log-level", "debug"), *addresses, *wrong
+        )
+        assert status == 1, wrong
+        assert stderr
+        assert TOKEN not in stdout + stderr
