@@ -120,10 +120,14 @@ absl::StatusOr<Estimate> Admission::Charge(const Caller& caller, const CallWork&
 }
 
 void Admission::Ended(const std::string& model, const Estimate& estimate, absl::Duration actual,
-                      bool in_time) {
+                      bool finished) {
   MutexLock lock(mu_);
   Workload& workload = workloads_[model];
-  workload.Took(estimate, actual, in_time);
+  if (finished) {
+    workload.Took(estimate, actual);
+  } else {
+    workload.CutOff(estimate, actual);
+  }
   metrics_.SetMargin(model, estimate.waits, workload.margin(estimate.waits));
 }
 
@@ -189,8 +193,8 @@ absl::Status Permit::Charge(const CallWork& work, absl::Time now) {
   return absl::OkStatus();
 }
 
-void Permit::Ended(absl::Time now, bool in_time) {
-  admission_->Ended(model_, estimate_, now - charged_, in_time);
+void Permit::Ended(absl::Time now, bool finished) {
+  admission_->Ended(model_, estimate_, now - charged_, finished);
 }
 
 void Permit::GiveBack(int64_t tokens) {

@@ -58,7 +58,7 @@ class Admission {
   friend class Permit;
   absl::StatusOr<Estimate> Charge(const Caller& caller, const CallWork& work, absl::Time now);
   void Ended(const std::string& model, const Estimate& estimate, absl::Duration actual,
-             bool in_time);
+             bool finished);
   void GiveBackTokens(const Caller& caller, const std::string& model, int64_t tokens);
   void GiveBackBytes(const Caller& caller, int64_t bytes);
   // When to come back to a house that has to finish so much before: some sooner, some later, so
@@ -89,9 +89,9 @@ class Permit {
   absl::Status Charge(const CallWork& work, absl::Time now);
   // A part of the work has ended.
   void GiveBack(int64_t tokens);
-  // All of it has, or its deadline passed before: what was expected of it can be compared. Not for
-  // work that ended for another reason.
-  void Ended(absl::Time now, bool in_time);
+  // All of it has, or (not `finished`) it was cut off by its deadline or its caller: what was
+  // expected of it can be compared. Not for work that ended for another reason.
+  void Ended(absl::Time now, bool finished);
 
  private:
   friend class Admission;

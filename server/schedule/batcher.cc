@@ -135,13 +135,14 @@ std::vector<std::unique_ptr<Sink>> Batcher::TakeSinks() {
 
 void Batcher::DropUnwanted(absl::Time now, StepReport& report) {
   auto verdict = [&](const Sequence& sequence) {
-    if (IsCancelled(sequence)) {
-      ++report.cancelled;
-      return absl::CancelledError("cancelled by the caller");
-    }
+    // Whose deadline has passed is cancelled by gRPC as well, and that is not the reason.
     if (sequence.deadline <= now) {
       ++report.expired;
       return absl::DeadlineExceededError("the deadline passed before the text was complete");
+    }
+    if (IsCancelled(sequence)) {
+      ++report.cancelled;
+      return absl::CancelledError("cancelled by the caller");
     }
     return absl::OkStatus();
   };

@@ -18,14 +18,23 @@ class Margin {
  public:
   double ratio() const { return std::exp(log_); }
 
-  // `in_time`: it came to its end. Otherwise it was cut off, and took longer than was expected.
-  void Took(absl::Duration estimate, absl::Duration actual, bool in_time) {
-    if (estimate < kLeast) return;
-    const bool longer = !in_time || actual > estimate * ratio();
-    log_ = std::clamp(log_ + kRate * (longer ? kShare : kShare - 1), 0.0, std::log(kMost));
+  // It came to its end.
+  void Took(absl::Duration estimate, absl::Duration actual) {
+    Learn(estimate, actual > estimate * ratio());
+  }
+  // It was cut off after so long, by its deadline or by its caller, who mostly goes by the same: so
+  // it would have taken longer than that. That says something only once it is as much as was to be
+  // expected.
+  void CutOff(absl::Duration estimate, absl::Duration after) {
+    if (after >= estimate * ratio()) Learn(estimate, true);
   }
 
  private:
+  void Learn(absl::Duration estimate, bool longer) {
+    if (estimate < kLeast) return;
+    log_ = std::clamp(log_ + kRate * (longer ? kShare : kShare - 1), 0.0, std::log(kMost));
+  }
+
   static constexpr double kShare = 0.99;
   static constexpr double kRate = 0.1;
   // Beyond that the estimate is not wrong, but something else is.

@@ -37,8 +37,11 @@ class Workload {
   Estimate TimeToFinish(const Caller& caller, int64_t tokens, int64_t longest) const;
   // What such an estimate is to be multiplied by to be kept to, and what it came to.
   double margin(bool waits) const { return (waits ? waiting_ : alone_).ratio(); }
-  void Took(const Estimate& estimate, absl::Duration actual, bool in_time) {
-    (estimate.waits ? waiting_ : alone_).Took(estimate.time, actual, in_time);
+  void Took(const Estimate& estimate, absl::Duration actual) {
+    (estimate.waits ? waiting_ : alone_).Took(estimate.time, actual);
+  }
+  void CutOff(const Estimate& estimate, absl::Duration after) {
+    (estimate.waits ? waiting_ : alone_).CutOff(estimate.time, after);
   }
   // In which so many tokens of work are finished by a full engine. Zero as long as nothing is
   // known.

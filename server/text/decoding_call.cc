@@ -150,8 +150,6 @@ void DecodingCall::SegmentDone(size_t index, absl::StatusOr<SequenceResult> resu
     if (--open_ == 0) {
       wake = true;
       ended_ = absl::Now();
-      if (status_.ok() || absl::IsDeadlineExceeded(status_))
-        permit_->Ended(ended_, /*in_time=*/status_.ok());
     }
   }
   if (wake) Wake();
@@ -222,6 +220,10 @@ void DecodingCall::Assemble() {
     SetDuration(slowest_.encoded - slowest_.seated, *timings.mutable_encode());
     SetDuration(absl::Now() - context_.arrived, *timings.mutable_total());
   }
+  // With the way from the engine to here, on which it can be late as well. gRPC cancels a call at
+  // its deadline, and mostly is the first to say so.
+  if (status.ok() || absl::IsDeadlineExceeded(status) || absl::IsCancelled(status))
+    permit_->Ended(absl::Now(), /*finished=*/status.ok());
   End(std::move(status));
 }
 

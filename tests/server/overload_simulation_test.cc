@@ -1,0 +1,191 @@
+// Admission, the fair queue and the batcher together, in a time that is only counted: what becomes
+// of clients who want more than there is.
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <map>
+#include <memory>
+#include <optional>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "server/schedule/admission.h"
+#include "server/schedule/batcher.h"
+#include "tests/support/echo_engine.h"
+#include "tests/support/status_matchers.h"
+
+namespace linnet::server {
+namespace {
+
+// Sentences of 8 to 24 tokens at beam 5 in 80 rows: so 16 at a time, 125 a second.
+constexpr int kRows = 80;
+constexpr int kBeam = 5;
+constexpr absl::Duration kFullStep = absl::Milliseconds(8);
+constexpr absl::Duration kDeadline = absl::Seconds(2);
+
+struct Client {
+  std::string name;
+  double calls_per_second = 0;  // at random times
+  // What became of those that came in the time that counts.
+  int offered = 0, refused = 0, answered = 0, late = 0;
+};
+
+class Overload {
+ public:
+  Overload(std::vector<Client> clients, uint32_t seed)
+      : clients_(std::move(clients)), random_(seed) {
+    for (Client& client : clients_) next_[Next(client, kStart)] = &client;
+  }
+
+  // Calls come for so long; those of the first part do not count.
+  const std::vector<Client>& Run(absl::Duration warm_up, absl::Duration time) {
+    counts_from_ = kStart + warm_up;
+    const absl::Time end = counts_from_ + time;
+    while (now_ < end || !batcher_.idle()) {
+      for (; next_.begin()->first <= std::min(now_, end); next_.erase(next_.begin()))
+        Arrive(*next_.begin()->second, next_.begin()->first);
+      GiveUp();
+      const int rows = std::min(kRows, kBeam * (batcher_.waiting() + batcher_.seated()));
+      // Half of a step is for the weights, half for the rows.
+      const absl::Duration cycle = kFullStep * (0.5 + 0.5 * rows / kRows);
+      if (batcher_.idle()) {
+        now_ += kFullStep;
+        continue;
+      }
+      bool begun = false;  // the step is over at every later look at the clock
+      const StepReport report = batcher_.Step([&] {
+        const absl::Time time = now_;
+        if (!std::exchange(begun, true)) now_ += cycle;
+        return time;
+      });
+      admission_.StepMade("model", report, cycle);
+    }
+    EXPECT_EQ(admission_.tokens(), 0);
+    return clients_;
+  }
+
+ private:
+  static constexpr absl::Time kStart = absl::FromUnixSeconds(1'000'000);
+
+  struct Call {
+    Call(Client& client, Permit permit) : client(client), permit(std::move(permit)) {}
+    Client& client;
+    std::optional<Permit> permit;
+    bool counts = false;
+    std::shared_ptr<std::atomic<bool>> cancelled = std::make_shared<std::atomic<bool>>(false);
+  };
+
+  // Does what DecodingCall does at the end of a call.
+  class CallSink final : public Sink {
+   public:
+    CallSink(Overload& overload, std::shared_ptr<Call> call)
+        : overload_(overload), call_(std::move(call)) {}
+    void Done(absl::StatusOr<SequenceResult> result) override {
+      call_->permit->Ended(overload_.now_, /*finished=*/result.ok());
+      call_->permit.reset();
+      if (call_->counts) ++(result.ok() ? call_->client.answered : call_->client.late);
+    }
+
+   private:
+    Overload& overload_;
+    std::shared_ptr<Call> call_;
+  };
+
+  absl::Time Next(const Client& client, absl::Time after) {
+    const double even = (static_cast<double>(random_()) + 0.5) / 4294967296.0;
+    return after + absl::Seconds(-std::log(even) / client.calls_per_second);
+  }
+
+  void Arrive(Client& client, absl::Time time) {
+    next_[Next(client, time)] = &client;
+    const bool counts = time >= counts_from_;
+    client.offered += counts;
+    const int tokens = 8 + static_cast<int>(random_() % 17);
+    auto sequence = std::make_unique<Sequence>();
+    sequence->input.source.assign(tokens, 9);
+    sequence->input.source.back() = 2;
+    sequence->input.options.beam_size = kBeam;
+    sequence->input.options.max_target_tokens = 2 * tokens + 10;
+    sequence->caller.client = client.name;
+    sequence->deadline = time + kDeadline;
+    auto permit = admission_.Enter(sequence->caller, 100);
+    ASSERT_THAT(permit, IsOk());
+    auto call = std::make_shared<Call>(client, *std::move(permit));
+    const CallWork work = {.model = "model",
+                           .tokens = WorkOf(sequence->input),
+                           .longest = MostTokens(sequence->input),
+                           .deadline = sequence->deadline};
+    if (!call->permit->Charge(work, time).ok()) {
+      client.refused += counts;
+      return;
+    }
+    call->counts = counts;
+    sequence->cancelled = call->cancelled;
+    // A client's own clock is a little before what it tells the server.
+    under_way_.emplace(sequence->deadline - absl::Microseconds(random_() % 10000), call);
+    sequence->sink = std::make_unique<CallSink>(*this, std::move(call));
+    ASSERT_THAT(batcher_.Add(sequence, time), IsOk());
+  }
+
+  // Clients cancel what has not come by their deadline, as gRPC does.
+  void GiveUp() {
+    while (!under_way_.empty() && under_way_.begin()->first <= now_) {
+      under_way_.begin()->second->cancelled->store(true);
+      under_way_.erase(under_way_.begin());
+    }
+  }
+
+  std::vector<Client> clients_;
+  std::mt19937 random_;
+  absl::Time now_ = kStart;
+  absl::Time counts_from_ = kStart;
+  std::map<absl::Time, Client*> next_;  // calls to come, one of each client
+  std::multimap<absl::Time, std::shared_ptr<Call>> under_way_;
+  Metrics metrics_;
+  Admission admission_{{}, metrics_};
+  test::EchoEngine engine_{{.rows = kRows}};
+  Batcher batcher_{engine_, {.shed = {.interval = absl::Seconds(5)}}};
+};
+
+TEST(OverloadSimulationTest, TwoClientsGetTheSameHoweverMuchMoreOneOfThemWants) {
+  for (double greedy : {90, 300, 900}) {
+    for (uint32_t seed = 1; seed <= 3; ++seed) {
+      const auto clients = Overload({{"greedy", greedy}, {"modest", 90}}, seed)
+                               .Run(/*warm_up=*/absl::Seconds(6), /*time=*/absl::Seconds(20));
+      const double answers[] = {1.0 * clients[0].answered, 1.0 * clients[1].answered};
+      // An engine that works on nothing else makes 125 a second of them, and some more of short
+      // ones.
+      EXPECT_GT(answers[0] + answers[1], 0.95 * 125 * 20) << greedy << ", seed " << seed;
+      // One's answers may be late where the other's, whose line is shorter, are not.
+      EXPECT_NEAR(answers[0] / answers[1], 1, 0.1) << greedy << ", seed " << seed;
+    }
+  }
+}
+
+TEST(OverloadSimulationTest, WhoWantsLessThanItsShareGetsAllOfItAndTheOthersTheRest) {
+  for (uint32_t seed = 1; seed <= 3; ++seed) {
+    const auto clients = Overload({{"greedy", 900}, {"modest", 30}, {"other", 200}}, seed)
+                             .Run(/*warm_up=*/absl::Seconds(6), /*time=*/absl::Seconds(20));
+    EXPECT_GT(clients[1].answered, 0.98 * clients[1].offered) << "seed " << seed;
+    EXPECT_NEAR(1.0 * clients[0].answered / clients[2].answered, 1, 0.1) << "seed " << seed;
+  }
+}
+
+TEST(OverloadSimulationTest, OfThoseThatAreLetInFewAreLateThoughTheirClientsCancelThemFirst) {
+  for (double offered : {150, 400, 1000}) {
+    int late = 0, answered = 0;
+    for (uint32_t seed = 1; seed <= 3; ++seed) {
+      const auto clients = Overload({{"one", offered}}, seed)
+                               .Run(/*warm_up=*/absl::Seconds(6), /*time=*/absl::Seconds(20));
+      late += clients[0].late;
+      answered += clients[0].answered;
+    }
+    EXPECT_LT(late, 0.01 * answered) << offered;
+  }
+}
+
+}  // namespace
+}  // namespace linnet::server
