@@ -42,6 +42,7 @@ ROOMS = {
     " json torch cuda",
     "tests/linnet_model": f"tests/data tests/ops model/linnet_model {TRAINING} python-tests",
     "tests/server": f"tests/support gtest server server/rpc model/runtime {API} json grpc spdlog",
+    "tests/rpc": f"tests/support gtest server server/rpc model/runtime {API} grpc",
     "tests/client": f"tests/support gtest client {API} grpc json",
     "tests/bench": f"tests/support gtest benchmark server model/torch model/runtime model/ops {API}"
     " torch cuda json python-tests peers transformers plots numpy",

@@ -82,6 +82,9 @@ class Mischief {
   bool over_ ABSL_GUARDED_BY(mu_) = false;
 };
 
+// So long a call may take before the house gives its engine up.
+constexpr absl::Duration kPatience = absl::Milliseconds(20);
+
 // Says what it hears and then a piece that tells its version; and now and then fails.
 class Puppet final : public test::EchoEngine {
  public:
@@ -98,6 +101,7 @@ class Puppet final : public test::EchoEngine {
   }
 
   absl::Status Seat(std::span<const model::SequenceInput> inputs) override {
+    const Timer timer(*this);
     if (Chance(0.01)) Throw("while it encodes");
     if (Chance(0.03)) return absl::ResourceExhaustedError("out of memory");
     if (Chance(0.01)) return absl::InternalError("the encoder failed");
@@ -105,12 +109,10 @@ class Puppet final : public test::EchoEngine {
   }
 
   absl::StatusOr<std::vector<model::SequenceEvent>> Step() override {
+    const Timer timer(*this);
     if (Chance(0.02)) absl::SleepFor(absl::Microseconds(random_() % 2000));
     if (Chance(0.004)) Throw("in a step");
-    if (Chance(0.0008)) {
-      mischief_.Wedge();
-      broken_ = true;  // nobody lets go of what it held
-    }
+    if (Chance(0.0008)) mischief_.Wedge();
     const bool fails = Chance(0.003), no_memory = Chance(0.003);
     auto events = EchoEngine::Step();
     if (!events.ok()) return events;
@@ -134,6 +136,20 @@ class Puppet final : public test::EchoEngine {
   }
 
  private:
+  // A machine that is busy makes a call slow enough to be given up without any mischief: nobody
+  // lets go of what the engine held then.
+  class Timer {
+   public:
+    explicit Timer(Puppet& puppet) : puppet_(puppet) {}
+    ~Timer() {
+      if (absl::Now() - begin_ >= kPatience / 2) puppet_.broken_ = true;
+    }
+
+   private:
+    Puppet& puppet_;
+    const absl::Time begin_ = absl::Now();
+  };
+
   bool Chance(double share) {
     return mischief_.on() && std::uniform_real_distribution<double>()(random_) < share;
   }
@@ -499,7 +515,7 @@ void LiveThrough(unsigned seed, std::set<std::string>& reasons, int& wedges) {
     std::thread watcher([&] {
       std::mt19937 random(seed + 1);
       while (!over) {
-        house.catalog->Watch(absl::Now(), absl::Milliseconds(20), 2);
+        house.catalog->Watch(absl::Now(), kPatience, 2);
         house.catalog->Sweep();
         if (house.catalog->stuck() && random() % 20 == 0) house.mischief().Free();
         absl::SleepFor(absl::Milliseconds(2));

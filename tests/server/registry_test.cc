@@ -209,6 +209,39 @@ TEST_F(ReloadTest, WhatStandsInForAVersionThatFailedIsServedOnceUnderAllItsNames
   EXPECT_THAT(names, UnorderedElementsAre("en-de", "en-summary"));
 }
 
+TEST_F(ReloadTest, ALabelWhoseVersionCannotBeLoadedStaysWithTheOneThatHadIt) {
+  test::WriteBundle(root / "en-de" / "2", EnDe("two"));
+  fs::create_directory_symlink("1", root / "en-de" / "stable");
+  fs::create_directory_symlink("2", root / "en-de" / "canary");
+  Load();
+  refused = "three";
+  test::WriteBundle(root / "en-de" / "3", EnDe("three"));
+  fs::remove(root / "en-de" / "canary");
+  fs::create_directory_symlink("3", root / "en-de" / "canary");
+  fs::create_directory_symlink("3", root / "en-de" / "nightly");
+  for (int i = 0; i < 2; ++i) {  // the second reload finds it as the first has left it
+    const ReloadReport report = catalog->Reload();
+    EXPECT_EQ(Version("en-de@canary"), "two");
+    EXPECT_EQ(Version("en-de@2"), "two");
+    EXPECT_EQ(Version("en-de"), "one");
+    EXPECT_EQ(Version("en-de@nightly"), "MODEL_NOT_FOUND") << "nobody had that label";
+    EXPECT_EQ(Version("en-de@3"), "MODEL_NOT_FOUND");
+    const auto failed = std::find_if(report.outcomes.begin(), report.outcomes.end(),
+                                     [](const auto& each) { return each.folder == "en-de/3"; });
+    ASSERT_NE(failed, report.outcomes.end());
+    EXPECT_EQ(failed->what, What::kFailed);
+    EXPECT_EQ(failed->model, "en-de@2") << "is served in its place";
+    EXPECT_EQ(failed->model_version, "two");
+    for (const auto& outcome : report.outcomes) EXPECT_NE(outcome.what, What::kRemoved);
+  }
+  refused = "none";
+  EXPECT_TRUE(catalog->Reload().ok());
+  EXPECT_EQ(Version("en-de@canary"), "three");
+  EXPECT_EQ(Version("en-de@nightly"), "three");
+  EXPECT_EQ(Version("en-de@2"), "MODEL_NOT_FOUND");
+  EXPECT_EQ(Version("en-de"), "one");
+}
+
 TEST_F(ReloadTest, ADamagedBundleInItsPlaceLeavesItsFormerSelfServing) {
   Load();
   std::ofstream(root / "en-summary" / "manifest.json") << "{";
@@ -247,6 +280,11 @@ TEST_F(ReloadTest, ThereIsABudgetForAllModelsInMemory) {
   EXPECT_THAT(report.outcomes[0].status,
               StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr("--max-model-bytes")));
   EXPECT_EQ(Version("en-de"), "one");
+  // What is beyond it at the start is not served at all.
+  EXPECT_THAT(Catalog::Load(
+                  root, [](const model::Bundle&) { return std::make_unique<test::EchoEngine>(); },
+                  {}, metrics, nullptr, held - 1),
+              StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr("--max-model-bytes")));
 }
 
 TEST_F(ReloadTest, WhoeverBeganWithTheOldVersionEndsWithIt) {
