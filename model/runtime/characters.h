@@ -1,6 +1,7 @@
 #pragma once
 
 #include <unicode/uchar.h>
+#include <unicode/uscript.h>
 #include <unicode/utf8.h>
 
 #include <algorithm>
@@ -29,6 +30,23 @@ inline Character CharacterBefore(std::string_view text, int at) {
   Character character = {.begin = at, .end = at};
   U8_PREV(text.data(), 0, character.begin, character.code_point);
   return character;
+}
+
+// A letter, a digit, or what is written onto one.
+inline bool InWord(UChar32 c) { return u_isalnum(c) || (U_GET_GC_MASK(c) & U_GC_M_MASK) != 0; }
+
+// Of a script that puts nothing between words: Chinese, Japanese, Thai, Lao, Khmer, Burmese.
+inline bool SaysNotWhereWordsEnd(UChar32 c) {
+  UErrorCode error = U_ZERO_ERROR;
+  return uscript_breaksBetweenLetters(uscript_getScript(c, &error));
+}
+
+// A word goes on from the one character to the other. Where a script does not say where words end,
+// it is taken to end at any letter: what is too much is the lesser fault.
+inline bool SameWord(UChar32 before, UChar32 after) {
+  if (!InWord(before) || !InWord(after)) return false;
+  const bool written_onto_it = !u_isalnum(after);
+  return written_onto_it || (!SaysNotWhereWordsEnd(before) && !SaysNotWhereWordsEnd(after));
 }
 
 inline bool IsWhiteSpace(UChar32 c) { return u_isUWhiteSpace(c); }

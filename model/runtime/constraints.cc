@@ -26,6 +26,17 @@ int Constraints::Unmet(const Progress& progress) const {
   return static_cast<int>(phrases_.size()) - std::popcount(progress.met);
 }
 
+std::vector<int> Constraints::UnmetBy(std::span<const TokenId> target) const {
+  Progress progress;
+  for (size_t length = 1; length <= target.size(); ++length)
+    progress = After(progress, target.first(length));
+  std::vector<int> unmet;
+  for (size_t i = 0; i < phrases_.size(); ++i) {
+    if (!met(progress, i)) unmet.push_back(static_cast<int>(i));
+  }
+  return unmet;
+}
+
 int Constraints::Bank(const Progress& progress) const {
   int tokens = progress.begun;
   for (size_t i = 0; i < phrases_.size(); ++i) {

@@ -39,6 +39,8 @@ class Constraints {
   int Bank(const Progress& progress) const;
   // After `tokens`, the last of which is new: before it, it was `progress`.
   Progress After(const Progress& progress, std::span<const TokenId> tokens) const;
+  // Numbers of the phrases that a target, without its end token, does not meet.
+  std::vector<int> UnmetBy(std::span<const TokenId> target) const;
   // What may not come next.
   std::span<const TokenId> Forbidden(const Progress& progress) const;
   // The tokens, ascending, after which one of these tokens has met a phrase or ends with the

@@ -5,11 +5,11 @@
 #include "model/runtime/characters.h"
 
 namespace linnet::model {
-namespace {
 
-bool InWord(UChar32 character) { return u_isalnum(character); }
-
-}  // namespace
+bool EndsInWord(std::string_view text) {
+  return !text.empty() &&
+         SameWord(CharacterBefore(text, static_cast<int>(text.size())).code_point, 'a');
+}
 
 TermFinder::TermFinder(const std::vector<std::string>& terms, bool ignore_case)
     : ignore_case_(ignore_case) {
@@ -40,16 +40,16 @@ int TermFinder::EndAt(const std::vector<int32_t>& term, std::string_view text, i
     at = character.end;
   }
   const bool inside =
-      at < std::ssize(text) && InWord(term.back()) && InWord(CharacterAt(text, at).code_point);
+      at < std::ssize(text) && SameWord(term.back(), CharacterAt(text, at).code_point);
   return inside ? -1 : at;
 }
 
 std::vector<TermPlace> TermFinder::Find(std::string_view text) const {
   std::vector<TermPlace> places;
-  bool in_word = false;  // what stands before `at`
+  UChar32 before = ' ';  // what stands there
   for (int at = 0; at < std::ssize(text);) {
     const Character character = CharacterAt(text, at);
-    const bool inside = in_word && InWord(character.code_point);
+    const bool inside = SameWord(before, character.code_point);
     int end = -1;
     if (const auto found = by_first_.find(Fold(character.code_point));
         !inside && found != by_first_.end()) {
@@ -61,7 +61,7 @@ std::vector<TermPlace> TermFinder::Find(std::string_view text) const {
       }
     }
     at = end < 0 ? character.end : end;
-    in_word = InWord(CharacterBefore(text, at).code_point);
+    before = CharacterBefore(text, at).code_point;
   }
   return places;
 }

@@ -16,8 +16,13 @@ struct TermPlace {
   int end = 0;
 };
 
+// A letter behind it would make another word of its last one. It would not, where scripts put
+// nothing between words.
+bool EndsInWord(std::string_view text);
+
 // Finds terms in texts: from left to right, the longest where several begin, none inside another.
-// A term that begins or ends with a letter or a digit does so where a word does. Thread-safe:
+// A term that begins or ends with a letter or a digit does so where a word does; in a script that
+// puts nothing between words, which are not looked up in a dictionary, at any letter. Thread-safe:
 // nothing changes after construction.
 class TermFinder {
  public:

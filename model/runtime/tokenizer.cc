@@ -12,6 +12,7 @@
 #include "model/runtime/characters.h"
 #include "model/runtime/moses.h"
 #include "model/runtime/subwords.h"
+#include "model/runtime/terms.h"
 
 namespace linnet::model {
 namespace {
@@ -160,15 +161,21 @@ std::shared_ptr<const std::vector<TokenId>> Tokenizer::Continuations() const {
   std::call_once(impl_->made_continuations, [this] {
     auto made = std::make_shared<std::vector<TokenId>>();
     constexpr UChar32 kIncomplete = 0xFFFD;
-    const std::string word = "a";
+    // A word that the vocabulary has, whatever its script.
+    std::string word = "a";
     std::vector<TokenId> tokens = EncodePart(word).value_or(std::vector<TokenId>{});
+    for (TokenId token = 0; Decode(tokens) != word && token < pieces(); ++token) {
+      tokens = {token};
+      const std::string text = Decode(tokens);
+      if (EndsInWord(text)) word = text;
+    }
     tokens.push_back(0);
     for (TokenId token = 0; token < pieces(); ++token) {
       tokens.back() = token;
       const std::string text = Decode(tokens);
       if (text.size() <= word.size() || !text.starts_with(word)) continue;
       const UChar32 next = CharacterAt(text, static_cast<int>(word.size())).code_point;
-      if (u_isalnum(next) || next == kIncomplete) made->push_back(token);
+      if (SameWord('a', next) || next == kIncomplete) made->push_back(token);
     }
     impl_->continuations = std::move(made);
   });

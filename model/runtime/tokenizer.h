@@ -41,8 +41,9 @@ class Tokenizer {
   absl::StatusOr<std::vector<TokenId>> Encode(std::string_view text) const;
   // Of whole words that stand within another text: their capitals are read as they are.
   absl::StatusOr<std::vector<TokenId>> EncodePart(std::string_view text) const;
-  // The tokens, ascending, that go on with a word when they follow one: with a letter, a digit, or
-  // bytes of a character. Made when it is first asked for, which takes some milliseconds.
+  // The tokens, ascending, that go on with a word when they follow one: with a letter, a digit, a
+  // mark or bytes of a character, but not of scripts that put nothing between words. Made when it
+  // is first asked for, which takes some milliseconds.
   std::shared_ptr<const std::vector<TokenId>> Continuations() const;
   // Text of token ids; eos, pad and bos say nothing. Byte pieces that do not form a character
   // become U+FFFD, ids without a piece read as the unknown token.

@@ -18,13 +18,14 @@ int MostAnswers(int batch) { return std::max(1024, 4 * batch); }
 
 class DecodeStream::AnswerSink final : public Sink {
  public:
-  AnswerSink(DecodeStream& stream, Answer& answer) : stream_(stream), answer_(answer) {}
+  AnswerSink(DecodeStream& stream, Answer& answer, model::Constraints constraints)
+      : stream_(stream), answer_(answer), constraints_(std::move(constraints)) {}
 
   void Done(absl::StatusOr<SequenceResult> result) override {
     answer_.ready = true;
     if (result.ok()) {
-      answer_.line =
-          FormatHypotheses(result->hypotheses, stream_.target_tokenizer_, result->attention);
+      answer_.line = FormatHypotheses(result->hypotheses, stream_.target_tokenizer_,
+                                      result->attention, constraints_);
     } else {
       answer_.line = FormatError(result.status());
       stream_.all_decoded_ = false;
@@ -34,6 +35,7 @@ class DecodeStream::AnswerSink final : public Sink {
  private:
   DecodeStream& stream_;
   Answer& answer_;
+  const model::Constraints constraints_;
 };
 
 DecodeStream::DecodeStream(const model::Bundle& bundle, model::Engine& engine,
@@ -83,7 +85,8 @@ absl::Status DecodeStream::Start(const std::string& line, Answer& answer) {
   if (!input.ok()) return input.status();
   auto sequence = std::make_unique<Sequence>();
   sequence->input = *std::move(input);
-  sequence->sink = std::make_unique<AnswerSink>(*this, answer);
+  sequence->sink =
+      std::make_unique<AnswerSink>(*this, answer, model::Constraints(sequence->input.constraints));
   return batcher_.Add(sequence, absl::Now());
 }
 

@@ -212,7 +212,8 @@ absl::StatusOr<InputLine> ParseInputLine(const std::string& line) {
 }
 
 std::string FormatHypotheses(std::span<const model::Hypothesis> hypotheses,
-                             const model::Tokenizer* tokenizer, std::span<const float> attention) {
+                             const model::Tokenizer* tokenizer, std::span<const float> attention,
+                             const model::Constraints& constraints) {
   Json list = Json::array();
   for (const model::Hypothesis& hypothesis : hypotheses) {
     Json entry;
@@ -221,6 +222,11 @@ std::string FormatHypotheses(std::span<const model::Hypothesis> hypotheses,
         tokenizer != nullptr ? Json(tokenizer->Decode(hypothesis.tokens)) : Json(nullptr);
     entry["score"] = hypothesis.score;
     entry["token_scores"] = hypothesis.token_scores;
+    if (!constraints.empty()) {
+      // All but the end token.
+      const auto said = std::span(hypothesis.tokens).first(hypothesis.tokens.size() - 1);
+      entry["unmet_constraints"] = constraints.UnmetBy(said);
+    }
     list.push_back(std::move(entry));
   }
   if (!attention.empty() && !hypotheses.empty()) {

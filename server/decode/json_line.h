@@ -10,6 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "model/runtime/bundle.h"
+#include "model/runtime/constraints.h"
 #include "model/runtime/search.h"
 #include "model/runtime/tokenizer.h"
 
@@ -60,10 +61,11 @@ absl::StatusOr<InputLine> ParseInputLine(const std::string& line);
 
 // {"hypotheses":[{"ids":[…],"text":…,"score":…,"token_scores":[…]}]}, without a line end. "text" is
 // null without a tokenizer. Where there is attention, the first has "attention": a list for each of
-// its tokens, of a weight for each of the source's.
+// its tokens, of a weight for each of the source's. Where there are constraints, each has
+// "unmet_constraints": the numbers of those that it does not meet.
 std::string FormatHypotheses(std::span<const model::Hypothesis> hypotheses,
-                             const model::Tokenizer* tokenizer,
-                             std::span<const float> attention = {});
+                             const model::Tokenizer* tokenizer, std::span<const float> attention,
+                             const model::Constraints& constraints);
 
 // {"error":{"code":"INVALID_ARGUMENT","message":…}}
 std::string FormatError(const absl::Status& status);

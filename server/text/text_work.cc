@@ -205,11 +205,13 @@ model::SequenceInput InputOf(const TextRequest& request, const SegmentWork& segm
   input.options =
       MergeOptions(request.model->bundle, request.options, static_cast<int>(segment.source.size()));
   input.align = request.alignments;
+  bool end_in_word = false;
   for (const TermUse& term : segment.terms) {
-    if (!term.tokens.empty()) input.constraints.push_back(term.tokens);
+    if (term.tokens.empty()) continue;
+    input.constraints.push_back(term.tokens);
+    end_in_word |= model::EndsInWord(term.target);
   }
-  if (!input.constraints.empty())
-    input.continuations = request.model->target_tokenizer->Continuations();
+  if (end_in_word) input.continuations = request.model->target_tokenizer->Continuations();
   if (segment.target.has_value()) {
     input.target = segment.target;
     // Counts as the work that it is.

@@ -245,6 +245,15 @@ TEST_F(CliInputTest, AStopWhileReadingEndsTheCommand) {
   EXPECT_EQ(err_, "linnet: CANCELLED: cancelled\n  1 text was answered before\n");
 }
 
+TEST_F(CliInputTest, AStopInTheMiddleOfALineLeavesItToTheNextRun) {
+  Pipe pipe({"{\"text\": \"o"}, [&](size_t next) {
+    if (next == 1) stop_.request_stop();
+  });
+  std::istream in(&pipe);
+  EXPECT_EQ(Run({"translate", "--from", "en", "--to", "de", "--jsonl"}, in), kExitCode + 1);
+  EXPECT_THAT(out_, IsEmpty()) << "no error for what is no line yet";
+}
+
 TEST_F(CliInputTest, ATerminalIsToldThatItIsWaitedFor) {
   in_is_terminal_ = true;
   EXPECT_EQ(Translate({}, "x\n"), kExitOk);

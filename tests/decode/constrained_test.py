@@ -31,6 +31,7 @@ def test_phrases_are_in_every_answer(decode, lines):
     for asked, hypotheses in zip(lines, decode(lines), strict=True):
         for h in hypotheses[:1]:
             assert all(contains(h["ids"], phrase) for phrase in asked["constraint_ids"])
+            assert h["unmet_constraints"] == []
             assert h["ids"][-1] == EOS
     plain = decode([{k: v for k, v in asked.items() if k != "constraint_ids"} for asked in lines])
     assert any(
@@ -38,6 +39,21 @@ def test_phrases_are_in_every_answer(decode, lines):
         for asked, best in zip(lines, plain, strict=True)
         for phrase in asked["constraint_ids"]
     ), "the model says all of it anyway"
+
+
+def test_each_answer_says_which_phrases_are_not_in_it(decode, lines):
+    """Other than the best may lack some; and where there is room for half of them, all do."""
+    short = [x | {"options": x["options"] | {"max_target_tokens": 12}} for x in lines]
+    lacking = 0
+    for asked, hypotheses in zip([*lines, *short], decode([*lines, *short]), strict=True):
+        for h in hypotheses:
+            wanted = dict(enumerate(asked["constraint_ids"]))
+            for number in h["unmet_constraints"]:
+                lacking += not contains(h["ids"], wanted.pop(number))
+            assert all(contains(h["ids"], phrase) for phrase in wanted.values())
+    assert lacking > 0
+    plain = decode([{k: v for k, v in lines[0].items() if k != "constraint_ids"}])
+    assert "unmet_constraints" not in plain[0][0]
 
 
 def test_company_and_threads_change_nothing_for_them_nor_they_for_others(decode, lines):

@@ -45,6 +45,29 @@ TEST(TermFinderTest, MarksMayStandNextToLetters) {
               ElementsAre(Place(0, "C++"), Place(1, "--"), Place(2, ".NET")));
 }
 
+TEST(TermFinderTest, WhereNothingStandsBetweenWordsATermIsFoundAmongLetters) {
+  EXPECT_THAT(Found({"東京"}, "私は東京に住む。東京タワー"),
+              ElementsAre(Place(0, "東京"), Place(0, "東京")));
+  EXPECT_THAT(Found({"Linnet", "模型"}, "用Linnet模型翻译2个Linnets"),
+              ElementsAre(Place(0, "Linnet"), Place(1, "模型")));
+  EXPECT_THAT(Found({"แมว"}, "ฉันรักแมวมาก"), ElementsAre(Place(0, "แมว")));
+  EXPECT_THAT(Found({"서울"}, "서울에 서울"), ElementsAre(Place(0, "서울")))
+      << "Korean puts blanks between words";
+}
+
+TEST(TermFinderTest, WhatIsWrittenOntoALetterBelongsToIt) {
+  EXPECT_THAT(Found({"राम"}, "रामा राम"), ElementsAre(Place(0, "राम")));
+  EXPECT_THAT(Found({"ก"}, "กิ ก"), ElementsAre(Place(0, "ก")));
+  EXPECT_THAT(Found({"cafe"}, "cafe\u0301 cafe"), ElementsAre(Place(0, "cafe")));
+}
+
+TEST(TermFinderTest, AWordGoesOnOnlyWhereItsScriptSaysSo) {
+  for (const char* text : {"dog", "C3", "用Linnet", "서울", "राम"})
+    EXPECT_TRUE(EndsInWord(text)) << text;
+  for (const char* text : {"", "C++", "東京", "แมว", "Linnet模型", "."})
+    EXPECT_FALSE(EndsInWord(text)) << text;
+}
+
 TEST(TermFinderTest, CaseCountsUnlessItIsIgnored) {
   const std::string text = "\xC3\x84rger \xC3\xA4rger \xC3\x84RGER";
   EXPECT_THAT(Found({"\xC3\xA4rger"}, text), ElementsAre(Place(0, "\xC3\xA4rger")));

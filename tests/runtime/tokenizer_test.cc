@@ -357,6 +357,22 @@ TEST_F(BytePairTokenizerTest, ALongTextIsCutIntoPartsThatFit) {
   }
 }
 
+TEST(TokenizerContinuationsTest, AreWhatMakesAnotherWordOfTheOneBeforeThem) {
+  const test::TemporaryFolder folder;
+  const std::vector<std::string> pieces = {"<s>", "<pad>", "</s>",   "<unk>", "▁dog",
+                                           "s",   "▁",     "-",      "7",     "東京",
+                                           "は",  "แมว",   "\u0301", "서울"};
+  std::ofstream file(folder.path() / "pieces.vocab", std::ios::binary);
+  for (const std::string& piece : pieces) file << piece << "\n";
+  file.close();
+  const auto tokenizer = Tokenizer::Load(
+      {.subword_file = kTiny, .vocabulary_file = folder.path() / "pieces.vocab"}, {});
+  ASSERT_THAT(tokenizer, IsOk());
+  std::vector<std::string> found;
+  for (TokenId token : *(*tokenizer)->Continuations()) found.push_back(pieces[token]);
+  EXPECT_THAT(found, testing::ElementsAre("s", "7", "\u0301", "서울"));
+}
+
 TEST(TokenizerLoadTest, RefusesVocabulariesThatAreNotTheModels) {
   const test::TemporaryFolder folder;
   const auto status = [&](const std::string& pieces, TokenizerSpec spec) {
