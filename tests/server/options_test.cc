@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <ostream>
 
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
@@ -117,6 +118,10 @@ TEST(OptionsTest, HelpAndVersionAreNoErrors) {
 struct BadFlag {
   std::vector<const char*> flags;
   const char* says;
+
+  friend void PrintTo(const BadFlag& bad, std::ostream* out) {
+    *out << (bad.flags.empty() ? "no flags" : bad.flags.back());
+  }
 };
 class BadFlagTest : public ::testing::TestWithParam<BadFlag> {};
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <ostream>
 #include <span>
 #include <vector>
 
@@ -15,6 +16,11 @@ namespace linnet::bench {
 struct Costs {
   double call = 0, token = 0;
   double step = 0, row = 0;
+
+  friend void PrintTo(const Costs& costs, std::ostream* out) {
+    *out << costs.call << " + " << costs.token << " a token, " << costs.step << " + " << costs.row
+         << " a row";
+  }
 };
 
 class VirtualClock final : public Clock {
