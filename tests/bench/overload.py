@@ -201,7 +201,8 @@ def markdown(results: dict[str, Any]) -> str:
         "",
         "Latencies are those of calls that were answered. Calls that were let in and not answered "
         "missed their deadline, those of the warm-up counted, whether the server or the client was "
-        "the first to see it; the margin is what estimates are multiplied by at the end. Two clients at once:",
+        "the first to see it; the margin is what estimates are multiplied by at the end. "
+        "Two clients at once:",
         "",
         "| client | offered/s | goodput/s | answered/s | p50 ms | p99 ms |",
         "|---|---|---|---|---|---|",

@@ -124,8 +124,8 @@ def test_nothing_that_is_said_and_no_secret_is_written(start, api, tmp_path, log
     with pytest.raises(grpc.RpcError):  # a deadline in the middle
         translate(ask, timeout=0.2, metadata=headers())
     for start_of, end_of in (("Basic ", ""), ("bearer ", ""), ("Bearer  ", ""), ("Bearer ", "x")):
+        credentials = ("authorization", f"{start_of}{TOKEN}{end_of}")
         with pytest.raises(grpc.RpcError):
-            credentials = ("authorization", f"{start_of}{TOKEN}{end_of}")
             translate(ask, timeout=20, metadata=[credentials])
     with pytest.raises(grpc.RpcError):
         translate(ask, timeout=20, metadata=headers(ADMIN))
