@@ -128,9 +128,11 @@ void DocumentStream<Types>::Cancel() {
 
 template <typename Types>
 bool DocumentStream<Types>::Next(LineIt& line) {
+  if (one_alone_ && !under_way_.empty()) return false;
   if (!again_.empty()) {
     under_way_.splice(under_way_.end(), again_, again_.begin());
     line = std::prev(under_way_.end());
+    SetOut(line);
     return true;
   }
   while (!waiting_.empty() && unwritten_ < calls_.limits().max_lines_under_way) {
@@ -150,9 +152,17 @@ bool DocumentStream<Types>::Next(LineIt& line) {
     line->sequence_id = next.sequence_id();
     line->request = settings_;
     *line->request.add_contents() = std::move(*next.mutable_text());
+    SetOut(line);
     return true;
   }
   return false;
+}
+
+template <typename Types>
+void DocumentStream<Types>::SetOut(LineIt line) {
+  line->accompanied = false;
+  if (under_way_.size() == 1) return;
+  for (Line& each : under_way_) each.accompanied = true;
 }
 
 template <typename Types>
@@ -187,23 +197,28 @@ template <typename Types>
 void DocumentStream<Types>::LineDone(LineIt line, absl::Status status) {
   {
     MutexLock lock(mu_);
-    const bool others = under_way_.size() > 1;
-    if (absl::IsResourceExhausted(status) && others && !cancelled_) {
+    // It may be our own lines that have taken up what there is: then there will be more. It is not
+    // if a line is refused that had no company.
+    const bool held_up = absl::IsResourceExhausted(status) && line->accompanied && !cancelled_;
+    if (held_up) {
       refused_.splice(refused_.end(), under_way_, line);
-      return;
+      if (!under_way_.empty()) return;  // the next that ends sets it out again
     }
-    Result result;
-    result.set_sequence_id(line->sequence_id);
-    if (status.ok()) {
-      *result.mutable_response() = std::move(line->response);
-    } else {
-      *result.mutable_error() = ToProto(OfLine(status));
-    }
-    const int64_t number = line->number;
-    under_way_.erase(line);
+    one_alone_ = held_up;
     again_.splice(again_.end(), refused_);
-    if (absl::IsUnavailable(status)) EndWith(std::move(status));
-    File(number, std::move(result));
+    if (!held_up) {
+      Result result;
+      result.set_sequence_id(line->sequence_id);
+      if (status.ok()) {
+        *result.mutable_response() = std::move(line->response);
+      } else {
+        *result.mutable_error() = ToProto(OfLine(status));
+      }
+      const int64_t number = line->number;
+      under_way_.erase(line);
+      if (absl::IsUnavailable(status)) EndWith(std::move(status));
+      File(number, std::move(result));
+    }
   }
   Advance();
 }

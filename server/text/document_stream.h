@@ -87,6 +87,7 @@ class DocumentStream : public std::enable_shared_from_this<DocumentStream<Types>
     typename Types::Request request;
     typename Types::Response response;
     std::shared_ptr<std::atomic<bool>> cancelled = std::make_shared<std::atomic<bool>>(false);
+    bool accompanied = false;  // others were under way, at some time since it was
   };
   using LineIt = typename std::list<Line>::iterator;
 
@@ -95,6 +96,8 @@ class DocumentStream : public std::enable_shared_from_this<DocumentStream<Types>
   void Advance();
   // The next line to start, under way from now on; those that are blank are answered on the way.
   bool Next(LineIt& line) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Under way from now on, it may be in the way of the others, and they in its way.
+  void SetOut(LineIt line) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void LineDone(LineIt line, absl::Status status);
   void File(int64_t number, Result result) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void EndWith(absl::Status status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -110,8 +113,9 @@ class DocumentStream : public std::enable_shared_from_this<DocumentStream<Types>
   bool keep_order_ ABSL_GUARDED_BY(mu_) = false;
   std::deque<linnet::v1::DocumentLine> waiting_ ABSL_GUARDED_BY(mu_);
   std::list<Line> under_way_ ABSL_GUARDED_BY(mu_);
-  std::list<Line> refused_ ABSL_GUARDED_BY(mu_);            // until another has ended
-  std::list<Line> again_ ABSL_GUARDED_BY(mu_);              // were refused, and may be tried again
+  std::list<Line> refused_ ABSL_GUARDED_BY(mu_);  // until another has ended
+  bool one_alone_ ABSL_GUARDED_BY(mu_) = false;   // all were refused: the next has no company
+  std::list<Line> again_ ABSL_GUARDED_BY(mu_);    // were refused, and may be tried again
   std::map<int64_t, Result> results_ ABSL_GUARDED_BY(mu_);  // by the number of their line
   int unwritten_ ABSL_GUARDED_BY(mu_) = 0;                  // taken, and not yet written
   int64_t next_number_ ABSL_GUARDED_BY(mu_) = 0;

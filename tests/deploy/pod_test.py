@@ -11,7 +11,7 @@ import programs
 import pytest
 import yaml
 from containers import Container, skip, wait_until
-from kubernetes_test import FOLDER, build, of_kind
+from kubernetes_test import FOLDER, build, container, of_kind
 
 pytestmark = pytest.mark.slow
 
@@ -28,16 +28,15 @@ def pod(engine, image, tmp_path_factory, monkeypatch_module) -> Iterator[Contain
     deployment = of_kind(build(FOLDER / "overlays/cpu"), "Deployment")
     name = deployment["metadata"]["name"] = f"linnettest{os.getpid()}"
     deployment["spec"]["replicas"] = 1
-    (container,) = deployment["spec"]["template"]["spec"]["containers"]
-    container["image"] = image
-    del container[
-        "ports"
-    ]  # podman publishes them all: the pod is asked from inside, without a network
+    (server,) = deployment["spec"]["template"]["spec"]["containers"]
+    server["image"] = image
+    # podman publishes them all: the pod is asked from inside, without a network
+    del server["ports"]
     file = tmp_path_factory.mktemp("pod") / "deployment.yaml"
     file.write_text(yaml.safe_dump(deployment))
     try:
         engine("play", "kube", "--network", "none", str(file))
-        yield Container(engine, f"{name}-pod-0-{container['name']}")
+        yield Container(engine, f"{name}-pod-0-{server['name']}")
     finally:
         engine("play", "kube", "--down", str(file), check=False)
 
@@ -49,8 +48,14 @@ def test_the_pod_serves(pod):
 
 
 def test_it_has_the_flags_of_the_manifest(pod):
+    """The server logs what it was started with: --lame-duck 5, which is not its default, too."""
+    flags = container(build(FOLDER / "overlays/cpu"))["args"]
     pod.wait_for_ready()
-    assert "drain_timeout=30s" in pod.logs()
+    (options,) = re.findall(r" info options (.*)", pod.logs())
+    given = dict(zip(flags[::2], flags[1::2], strict=True))
+    assert "--lame-duck" in given
+    for flag, value in given.items():
+        assert f"{flag.removeprefix('--')}={value}" in options.split()
 
 
 def test_it_is_nobody_and_may_do_nothing(pod):

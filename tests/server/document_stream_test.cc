@@ -42,18 +42,18 @@ class Reader {
  public:
   explicit Reader(TextHouse& house)
       : document(std::make_shared<Document>(*house.calls, absl::InfiniteFuture(),
-                                            [this] { changed_.Wake(); })) {}
+                                            [changed = changed_] { changed->Wake(); })) {}
 
   // Reads until there is something to do: room, or the end.
   void ReadWhile(const std::function<bool()>& waiting) {
     while (true) {
-      const int seen = changed_.count();
+      const int seen = changed_->count();
       while (auto result = document->TakeResult()) {
         results.push_back(*std::move(result));
         document->Written();
       }
       if (!waiting()) return;
-      changed_.WaitPast(seen);
+      changed_->WaitPast(seen);
     }
   }
   void Send(TranslateDocumentRequest message) {
@@ -87,7 +87,8 @@ class Reader {
     CondVar changed_;
     int count_ ABSL_GUARDED_BY(mu_) = 0;
   };
-  Counter changed_;
+  // The document's, too: it may have more to say when the reader has gone.
+  const std::shared_ptr<Counter> changed_ = std::make_shared<Counter>();
 
  public:
   std::vector<TranslateDocumentResponse> results;
