@@ -75,8 +75,8 @@ class MetricFamilies {
       "How long a call was expected to take when it was let in, or refused for its deadline.");
   GaugeFamily& margin =
       Gauge("linnet_admission_margin_ratio",
-            "What estimates are multiplied by so that 99 of 100 calls take no longer: of calls "
-            "that find a place at once (alone), and of those that wait for one.");
+            "What estimates are multiplied by so that calls take no longer: 99 of 100 that find a "
+            "place at once (alone), 999 of 1000 of those that wait for one.");
 
   HistogramFamily queue = Histogram("linnet_queue_seconds", Seconds(),
                                     "Submission of a sequence to its place in the batch.");

@@ -3,6 +3,8 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <filesystem>
+#include <system_error>
 
 namespace linnet::model {
 
@@ -10,7 +12,10 @@ void WaitPassively(char** argv) {
   if (std::getenv("OMP_WAIT_POLICY") != nullptr || std::getenv("GOMP_SPINCOUNT") != nullptr) return;
   setenv("OMP_WAIT_POLICY", "passive", 1);
   setenv("GOMP_SPINCOUNT", "10000", 1);  // rounds of one pause instruction
-  execv("/proc/self/exe", argv);
+  std::error_code error;
+  const auto program = std::filesystem::read_symlink("/proc/self/exe", error);
+  if (!error) execv(program.c_str(), argv);  // by its name, which ps and pkill know it by
+  execv("/proc/self/exe", argv);             // that file is not there any more
   // Without /proc the program goes on as it is: slower on shared cores, not wrong.
 }
 

@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "server/log.h"
+#include "server/rpc/tls_files.h"
 
 namespace linnet::server {
 namespace {
@@ -103,11 +104,7 @@ absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> MakeCredentials(
     const std::shared_ptr<Authenticator>& authenticator) {
   std::shared_ptr<grpc::ServerCredentials> credentials;
   if (!security.tls_certificate.empty()) {
-    for (const std::string& path :
-         {security.tls_certificate, security.tls_key, security.tls_client_ca}) {
-      if (path.empty()) continue;
-      if (auto text = ReadFile(path); !text.ok()) return text.status();
-    }
+    if (absl::Status status = CheckTlsFiles(security); !status.ok()) return status;
     const bool mutual = !security.tls_client_ca.empty();
     auto provider = mutual ? std::make_shared<grpc::experimental::FileWatcherCertificateProvider>(
                                  security.tls_key, security.tls_certificate, security.tls_client_ca,

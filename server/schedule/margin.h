@@ -7,8 +7,8 @@
 
 namespace linnet::server {
 
-// What an estimate of time is to be multiplied by, so that 99 of 100 things that are estimated so
-// take no longer; learned from what they took.
+// What an estimate of time is to be multiplied by, so that a share of what is estimated so (99 in a
+// hundred) takes no longer; learned from what it took.
 //
 // A running quantile of actual over estimated, by stochastic approximation (Robbins and Monro 1951)
 // in logarithms: each that took longer raises the ratio by a tenth, each of the others lowers it by
@@ -16,6 +16,8 @@ namespace linnet::server {
 // that becomes slower within some calls, and one that becomes faster within some hundred. Plain.
 class Margin {
  public:
+  explicit Margin(double share = 0.99) : share_(share) {}
+
   double ratio() const { return std::exp(log_); }
 
   // It came to its end.
@@ -32,16 +34,16 @@ class Margin {
  private:
   void Learn(absl::Duration estimate, bool longer) {
     if (estimate < kLeast) return;
-    log_ = std::clamp(log_ + kRate * (longer ? kShare : kShare - 1), 0.0, std::log(kMost));
+    log_ = std::clamp(log_ + kRate * (longer ? share_ : share_ - 1), 0.0, std::log(kMost));
   }
 
-  static constexpr double kShare = 0.99;
   static constexpr double kRate = 0.1;
   // Beyond that the estimate is not wrong, but something else is.
   static constexpr double kMost = 4;
   // What is shorter ends with the step in which it ends: there the ratio says nothing.
   static constexpr absl::Duration kLeast = absl::Milliseconds(50);
 
+  double share_;
   double log_ = 0;  // never below: an estimate is not made shorter
 };
 

@@ -2,19 +2,38 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numbers>
 
 namespace linnet::server {
 namespace {
 
 // Half of what is known of the speed is of the last so many seconds of work.
 constexpr double kHalfLife = 10;
+// The same of what clients send.
+constexpr double kArrivalHalfLife = 2;
 // With less than that, nothing is known: a first batch that has just begun has finished nothing.
 constexpr double kLeastSeconds = 1;
 
 }  // namespace
 
+double Workload::Lately(const FlowWork& work) const {
+  return work.arrived * std::exp2(-(elapsed_ - work.seen) / kArrivalHalfLife);
+}
+
+double Workload::TokensPerSecond(const FlowWork& work) const {
+  // The time that counts, by the same weights as the work.
+  const double seconds = kArrivalHalfLife / std::numbers::ln2 *
+                         (1 - std::exp2(-(elapsed_ - work.since) / kArrivalHalfLife));
+  return Lately(work) / std::max(seconds, kLeastSeconds);
+}
+
 void Workload::Add(const Caller& caller, int64_t tokens) {
-  flows_[FlowOf(caller)] += tokens;
+  const auto [flow, first] = flows_.try_emplace(FlowOf(caller));
+  FlowWork& work = flow->second;
+  if (first) work.since = elapsed_;
+  work.arrived = Lately(work) + static_cast<double>(tokens);
+  work.seen = elapsed_;
+  work.tokens += tokens;
   tokens_ += tokens;
 }
 
@@ -22,11 +41,15 @@ void Workload::Remove(const Caller& caller, int64_t tokens) {
   const auto flow = flows_.find(FlowOf(caller));
   if (flow == flows_.end()) return;
   tokens_ -= tokens;
-  if ((flow->second -= tokens) <= 0) flows_.erase(flow);
+  flow->second.tokens = std::max<int64_t>(0, flow->second.tokens - tokens);
 }
 
 void Workload::StepMade(const StepReport& report, absl::Duration cycle) {
   const double seconds = absl::ToDoubleSeconds(cycle);
+  elapsed_ += seconds;
+  std::erase_if(flows_, [this](const auto& flow) {
+    return flow.second.tokens == 0 && elapsed_ - flow.second.seen > 5 * kArrivalHalfLife;
+  });
   const double keep = std::exp2(-seconds / kHalfLife);
   full_ = report.waiting > 0;
   if (full_) work_time_.Add(seconds, static_cast<double>(report.finished_work), keep);
@@ -39,22 +62,33 @@ absl::Duration Workload::TimeFor(int64_t tokens) const {
   return absl::Seconds(static_cast<double>(tokens) * work_time_.sum / work_time_.of);
 }
 
+double Workload::TokensBefore(const Caller& caller, double until, double seconds) const {
+  const Flow own = FlowOf(caller);
+  double before = until;
+  for (const auto& [flow, work] : flows_) {
+    if (flow == own) continue;
+    before += std::min(static_cast<double>(work.tokens) + TokensPerSecond(work) * seconds,
+                       until * WeightOf(flow.priority) / caller.weight());
+  }
+  return before;
+}
+
 Estimate Workload::TimeToFinish(const Caller& caller, int64_t tokens, int64_t longest) const {
   absl::Duration alone = absl::ZeroDuration();
   if (sequence_time_.of > 0) {
     alone = absl::Seconds(static_cast<double>(longest) * sequence_time_.sum / sequence_time_.of);
   }
   if (!full_) return {alone, false};
-  const Flow own = FlowOf(caller);
-  const auto mine = flows_.find(own);
-  const double until = static_cast<double>(tokens + (mine == flows_.end() ? 0 : mine->second));
-  double before = until;
-  for (const auto& [flow, work] : flows_) {
-    if (flow == own) continue;
-    before +=
-        std::min(static_cast<double>(work), until * WeightOf(flow.priority) / caller.weight());
+  const auto mine = flows_.find(FlowOf(caller));
+  const double until =
+      static_cast<double>(tokens + (mine == flows_.end() ? 0 : mine->second.tokens));
+  // The longer it takes, the more goes before it: a few turns come close, from below.
+  absl::Duration time = absl::ZeroDuration();
+  for (int turn = 0; turn < 4; ++turn) {
+    const double before = TokensBefore(caller, until, absl::ToDoubleSeconds(time));
+    time = TimeFor(static_cast<int64_t>(before));
   }
-  return {std::max(alone, TimeFor(static_cast<int64_t>(before))), true};
+  return {std::max(alone, time), true};
 }
 
 }  // namespace linnet::server

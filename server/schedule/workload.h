@@ -33,7 +33,7 @@ class Workload {
   // While nobody waits for a place that is the time of its longest sequence. While somebody does,
   // it is also the time in which the engine finishes what goes before: under fair sharing that is
   // of every other flow as much as this one has itself, in proportion to their weights, and no more
-  // than there is.
+  // than it has and, if it goes on as it did lately, will have until then.
   Estimate TimeToFinish(const Caller& caller, int64_t tokens, int64_t longest) const;
   // What such an estimate is to be multiplied by to be kept to, and what it came to.
   double margin(bool waits) const { return (waits ? waiting_ : alone_).ratio(); }
@@ -59,12 +59,27 @@ class Workload {
     }
   };
 
-  std::map<Flow, int64_t> flows_;
+  // What there is of a flow, and what has come of it lately.
+  struct FlowWork {
+    int64_t tokens = 0;
+    double since = 0;    // in elapsed_: its first work
+    double seen = 0;     // in elapsed_: when `arrived` was last brought up to date
+    double arrived = 0;  // tokens, of which the past counts for less and less
+  };
+  double Lately(const FlowWork& work) const;
+  double TokensPerSecond(const FlowWork& work) const;
+  double TokensBefore(const Caller& caller, double until, double seconds) const;
+
+  std::map<Flow, FlowWork> flows_;  // kept for some time after they have come to nothing
+  double elapsed_ = 0;              // seconds in which the engine worked
   int64_t tokens_ = 0;
   bool full_ = false;    // somebody waits for a place
   Ratio work_time_;      // seconds a token of work, while full
   Ratio sequence_time_;  // seconds from its place to its end, a token of a sequence
-  Margin alone_, waiting_;
+  Margin alone_;
+  // What is late while many wait was let in a whole line of waiting before, and so was what stands
+  // behind it: they are late in bunches. Being strict costs nothing there, as the line stays.
+  Margin waiting_{/*share=*/0.999};
 };
 
 }  // namespace linnet::server

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from datetime import timedelta
+from pathlib import Path
 
 import grpc
 import pytest
@@ -137,6 +138,10 @@ def test_a_drain_has_an_end(start):
     assert server.stop(signal.SIGINT) == 0
     assert time.monotonic() - begin < 30
     assert code_of(running) == grpc.StatusCode.UNAVAILABLE
+
+
+def test_ps_and_pkill_know_the_server_by_its_name(server):
+    assert Path(f"/proc/{server.process.pid}/comm").read_text() == "linnet-server\n"
 
 
 def test_an_idle_server_stops_at_once_and_its_ports_are_free_again(start):

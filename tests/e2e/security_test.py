@@ -158,6 +158,37 @@ def test_tokens_do_not_go_over_a_network_in_plain_text(run_server, bundles, toke
     assert "--tls-cert" in stderr
 
 
+def test_files_that_no_connection_could_be_made_with_are_refused_at_the_start(
+    run_server, bundles, tmp_path
+):
+    authority = Authority(tmp_path)
+    authority.sign("server")
+    authority.sign("other")
+    empty, locked = tmp_path / "empty.pem", tmp_path / "locked.key"
+    empty.write_text("no certificate\n")
+    openssl(
+        *("pkey", "-in", str(tmp_path / "server.key"), "-out", str(locked)),
+        *("-aes256", "-passout", "pass:word"),
+    )
+
+    def complaint(certificate: str, key: str, *flags: str) -> str:
+        status, _, stderr = run_server(
+            *("--models", str(bundles / "en-de"), "--metrics-listen", "127.0.0.1:0"),
+            *("--listen", "127.0.0.1:0", *flags),
+            *("--tls-cert", str(tmp_path / certificate), "--tls-key", str(tmp_path / key)),
+        )
+        assert status == 1
+        return stderr
+
+    assert f"{empty} holds no certificate in PEM" in complaint("empty.pem", "server.key")
+    assert f"{empty} holds no private key" in complaint("server.pem", "empty.pem")
+    assert f"{locked} holds no private key without a pass" in complaint("server.pem", "locked.key")
+    assert "does not belong to the certificate" in complaint("server.pem", "other.key")
+    assert f"cannot read {tmp_path / 'none'}" in complaint("none", "server.key")
+    mutual = complaint("server.pem", "server.key", "--tls-client-ca", str(empty))
+    assert f"{empty} holds no certificate in PEM" in mutual
+
+
 def test_a_certificate_is_shown_and_a_new_one_without_a_restart(start, tmp_path):
     authority = Authority(tmp_path)
     authority.sign("server")

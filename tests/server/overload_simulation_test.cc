@@ -31,6 +31,7 @@ struct Client {
   double calls_per_second = 0;  // at random times
   // What became of those that came in the time that counts.
   int offered = 0, refused = 0, answered = 0, late = 0;
+  double work = 0;  // of those that were answered
 };
 
 class Overload {
@@ -75,6 +76,7 @@ class Overload {
     Client& client;
     std::optional<Permit> permit;
     bool counts = false;
+    int64_t work = 0;
     std::shared_ptr<std::atomic<bool>> cancelled = std::make_shared<std::atomic<bool>>(false);
   };
 
@@ -86,7 +88,9 @@ class Overload {
     void Done(absl::StatusOr<SequenceResult> result) override {
       call_->permit->Ended(overload_.now_, /*finished=*/result.ok());
       call_->permit.reset();
-      if (call_->counts) ++(result.ok() ? call_->client.answered : call_->client.late);
+      if (!call_->counts) return;
+      ++(result.ok() ? call_->client.answered : call_->client.late);
+      if (result.ok()) call_->client.work += static_cast<double>(call_->work);
     }
 
    private:
@@ -123,6 +127,7 @@ class Overload {
       return;
     }
     call->counts = counts;
+    call->work = work.tokens;
     sequence->cancelled = call->cancelled;
     // A client's own clock is a little before what it tells the server.
     under_way_.emplace(sequence->deadline - absl::Microseconds(random_() % 10000), call);
@@ -159,8 +164,8 @@ TEST(OverloadSimulationTest, TwoClientsGetTheSameHoweverMuchMoreOneOfThemWants) 
       // An engine that works on nothing else makes 125 a second of them, and some more of short
       // ones.
       EXPECT_GT(answers[0] + answers[1], 0.95 * 125 * 20) << greedy << ", seed " << seed;
-      // One's answers may be late where the other's, whose line is shorter, are not.
-      EXPECT_NEAR(answers[0] / answers[1], 1, 0.1) << greedy << ", seed " << seed;
+      // In work: of who wants more than can be done by the deadline, the shorter ones are let in.
+      EXPECT_NEAR(clients[0].work / clients[1].work, 1, 0.1) << greedy << ", seed " << seed;
     }
   }
 }
@@ -170,7 +175,16 @@ TEST(OverloadSimulationTest, WhoWantsLessThanItsShareGetsAllOfItAndTheOthersTheR
     const auto clients = Overload({{"greedy", 900}, {"modest", 30}, {"other", 200}}, seed)
                              .Run(/*warm_up=*/absl::Seconds(6), /*time=*/absl::Seconds(20));
     EXPECT_GT(clients[1].answered, 0.98 * clients[1].offered) << "seed " << seed;
-    EXPECT_NEAR(1.0 * clients[0].answered / clients[2].answered, 1, 0.1) << "seed " << seed;
+    EXPECT_NEAR(clients[0].work / clients[2].work, 1, 0.1) << "seed " << seed;
+  }
+}
+
+TEST(OverloadSimulationTest, WhoseLineIsLongerKnowsThatTheOtherWillGoOnSending) {
+  for (uint32_t seed = 1; seed <= 3; ++seed) {
+    const auto clients = Overload({{"greedy", 900}, {"modest", 72}}, seed)
+                             .Run(/*warm_up=*/absl::Seconds(6), /*time=*/absl::Seconds(20));
+    EXPECT_LT(clients[0].late, 0.01 * clients[0].answered) << "seed " << seed;
+    EXPECT_NEAR(clients[0].work / clients[1].work, 1, 0.1) << "seed " << seed;
   }
 }
 

@@ -129,7 +129,24 @@ TEST_F(WorkloadTest, OfOthersGoesBeforeItAsMuchAsItHasItselfAndNoMoreThanThereIs
   Full();
   workload.Add(a, 7000);
   EXPECT_NEAR(Estimate(b, 1000), 2, 0.01);
+  Full(30);  // in which nothing more has come
+  EXPECT_NEAR(Estimate(b, 1000), 2, 0.01);
   EXPECT_NEAR(Estimate(b, 100'000), 107, 0.1);
+}
+
+TEST_F(WorkloadTest, WhatOthersGoOnSendingGoesBeforeItAsWell) {
+  // Each second the engine does 1000, and 250 come.
+  for (int turn = 0; turn < 300; ++turn) {
+    workload.Add(a, 25);
+    workload.StepMade({.waiting = 1, .finished_work = 100}, absl::Milliseconds(100));
+    workload.Remove(a, 25);
+  }
+  // T = 3 + T / 4.
+  EXPECT_NEAR(Estimate(b, 3000), 4, 0.1);
+  EXPECT_NEAR(Estimate(b, 100), 0.1 + 0.1 / 3, 0.01);
+  // However much comes, it has its share.
+  workload.Add(a, 50'000);
+  EXPECT_NEAR(Estimate(b, 3000), 6, 0.1);
 }
 
 TEST_F(WorkloadTest, TheUrgentWaitForLess) {
@@ -146,6 +163,7 @@ TEST_F(WorkloadTest, WhatHasEndedIsForgotten) {
   workload.Add(b, 500);
   workload.Remove(a, 6000);
   EXPECT_EQ(workload.tokens(), 1500);
+  Full(30);
   EXPECT_NEAR(Estimate(a, 1000), 2.5, 0.01);
   workload.Remove(a, 1000);
   workload.Remove(b, 500);

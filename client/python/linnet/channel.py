@@ -27,8 +27,8 @@ def target(options: Options) -> str:
 def service_config(options: Options, health: bool = True) -> str:
     """gRPC makes the retries: it knows which calls did not reach the server and obeys the server's
     wish of when to come back (grpc-retry-pushback-ms); the throttle stops retries while most calls
-    fail. CANCELLED is what gRPC itself answers to a call that reaches a server while it shuts down; a
-    call that its caller cancels is not made again. https://github.com/grpc/proposal/blob/master/A6-client-retries.md"""
+    fail. CANCELLED is what gRPC itself answers to a call that reaches a server while it shuts
+    down; a call that its caller cancels is not made again. https://github.com/grpc/proposal/blob/master/A6-client-retries.md"""
     config: dict[str, Any] = {}
     if options.retry.max_attempts > 1:
         config["methodConfig"] = [

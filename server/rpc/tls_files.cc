@@ -1,0 +1,62 @@
+#include "server/rpc/tls_files.h"
+
+#include <openssl/err.h>
+#include <openssl/pem.h>
+#include <openssl/x509.h>
+
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+
+namespace linnet::server {
+namespace {
+
+template <typename Thing, void (*kFree)(Thing*)>
+struct Freed {
+  void operator()(Thing* thing) const { kFree(thing); }
+};
+using Certificate = std::unique_ptr<X509, Freed<X509, X509_free>>;
+using Key = std::unique_ptr<EVP_PKEY, Freed<EVP_PKEY, EVP_PKEY_free>>;
+
+// Nobody is there to be asked.
+int NoPassPhrase(char*, int, int, void*) { return -1; }
+
+// The first thing in the file that `read` makes of it.
+template <typename Owner, typename Read>
+absl::StatusOr<Owner> First(const std::string& path, const char* what, Read read) {
+  const std::unique_ptr<BIO, decltype(&BIO_free)> file(BIO_new_file(path.c_str(), "rb"), &BIO_free);
+  ERR_clear_error();
+  if (file == nullptr) return absl::NotFoundError(absl::StrCat("cannot read ", path));
+  Owner found(read(file.get(), nullptr, &NoPassPhrase, nullptr));
+  ERR_clear_error();
+  if (found == nullptr) {
+    return absl::InvalidArgumentError(absl::StrCat(path, " holds no ", what, " in PEM"));
+  }
+  return found;
+}
+
+absl::StatusOr<Certificate> FirstCertificate(const std::string& path) {
+  return First<Certificate>(path, "certificate", &PEM_read_bio_X509);
+}
+
+}  // namespace
+
+absl::Status CheckTlsFiles(const SecurityOptions& security) {
+  const absl::StatusOr<Certificate> certificate = FirstCertificate(security.tls_certificate);
+  if (!certificate.ok()) return certificate.status();
+  const absl::StatusOr<Key> key =
+      First<Key>(security.tls_key, "private key without a pass phrase", &PEM_read_bio_PrivateKey);
+  if (!key.ok()) return key.status();
+  if (X509_check_private_key(certificate->get(), key->get()) != 1) {
+    ERR_clear_error();
+    return absl::InvalidArgumentError(absl::StrCat("the private key in ", security.tls_key,
+                                                   " does not belong to the certificate in ",
+                                                   security.tls_certificate));
+  }
+  if (security.tls_client_ca.empty()) return absl::OkStatus();
+  return FirstCertificate(security.tls_client_ca).status();
+}
+
+}  // namespace linnet::server
