@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "client/cli/cli.h"
-#include "client/cli/settings.h"
+#include "client/cli/process.h"
 #include "client/cli/signals.h"
 
 namespace {
@@ -47,24 +47,9 @@ class StandardInput : public std::streambuf {
   std::array<char, 1 << 16> buffer_;
 };
 
-linnet::client::Variables ReadVariables() {
-  linnet::client::Variables variables;
-  for (char** entry = environ; *entry != nullptr; ++entry) {
-    const std::string text = *entry;
-    const size_t equals = text.find('=');
-    if (equals != std::string::npos) variables[text.substr(0, equals)] = text.substr(equals + 1);
-  }
-  return variables;
-}
-
 int64_t SizeOfInput() {
   struct stat found = {};
   return fstat(STDIN_FILENO, &found) == 0 && S_ISREG(found.st_mode) ? found.st_size : 0;
-}
-
-int Columns() {
-  winsize size = {};
-  return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
 }
 
 }  // namespace
@@ -85,12 +70,12 @@ int main(int argc, char** argv) {
       in,
       std::cout,
       std::cerr,
-      ReadVariables(),
+      linnet::client::ReadVariables(),
       isatty(STDIN_FILENO) != 0,
       signals.token(),
       isatty(STDOUT_FILENO) != 0,
       isatty(STDERR_FILENO) != 0,
-      Columns(),
+      linnet::client::TerminalColumns(),
       SizeOfInput(),
       [&signals] { return signals.Renew(); },
       signals.event(),

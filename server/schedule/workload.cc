@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numbers>
+#include <vector>
 
 namespace linnet::server {
 namespace {
@@ -62,30 +63,32 @@ absl::Duration Workload::TimeFor(int64_t tokens) const {
   return absl::Seconds(static_cast<double>(tokens) * work_time_.sum / work_time_.of);
 }
 
-double Workload::TokensBefore(const Caller& caller, double until, double seconds) const {
-  const Flow own = FlowOf(caller);
-  double before = until;
-  for (const auto& [flow, work] : flows_) {
-    if (flow == own) continue;
-    before += std::min(static_cast<double>(work.tokens) + TokensPerSecond(work) * seconds,
-                       until * WeightOf(flow.priority) / caller.weight());
-  }
-  return before;
-}
-
 Estimate Workload::TimeToFinish(const Caller& caller, int64_t tokens, int64_t longest) const {
   absl::Duration alone = absl::ZeroDuration();
   if (sequence_time_.of > 0) {
     alone = absl::Seconds(static_cast<double>(longest) * sequence_time_.sum / sequence_time_.of);
   }
   if (!full_) return {alone, false};
-  const auto mine = flows_.find(FlowOf(caller));
+  const Flow own = FlowOf(caller);
+  const auto mine = flows_.find(own);
   const double until =
       static_cast<double>(tokens + (mine == flows_.end() ? 0 : mine->second.tokens));
+  struct Other {
+    double tokens, tokens_per_second, share;
+  };
+  std::vector<Other> others;
+  for (const auto& [flow, work] : flows_) {
+    if (flow == own) continue;
+    others.push_back({static_cast<double>(work.tokens), TokensPerSecond(work),
+                      until * WeightOf(flow.priority) / caller.weight()});
+  }
   // The longer it takes, the more goes before it: a few turns come close, from below.
   absl::Duration time = absl::ZeroDuration();
   for (int turn = 0; turn < 4; ++turn) {
-    const double before = TokensBefore(caller, until, absl::ToDoubleSeconds(time));
+    const double seconds = absl::ToDoubleSeconds(time);
+    double before = until;
+    for (const Other& other : others)
+      before += std::min(other.tokens + other.tokens_per_second * seconds, other.share);
     time = TimeFor(static_cast<int64_t>(before));
   }
   return {std::max(alone, time), true};

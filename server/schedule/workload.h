@@ -68,7 +68,6 @@ class Workload {
   };
   double Lately(const FlowWork& work) const;
   double TokensPerSecond(const FlowWork& work) const;
-  double TokensBefore(const Caller& caller, double until, double seconds) const;
 
   std::map<Flow, FlowWork> flows_;  // kept for some time after they have come to nothing
   double elapsed_ = 0;              // seconds in which the engine worked
