@@ -30,6 +30,7 @@ import torch
 from rouge_score import rouge_scorer, scoring
 from sacrebleu.metrics.base import Metric
 
+from linnet_model.command_line import parser_for
 from linnet_model.config import ConfigError, ModelConfig, Recipe, read_recipe, to_tables
 from linnet_model.data import Corpus, training_pairs
 from linnet_model.export import export
@@ -326,11 +327,7 @@ def compare(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(
-        prog="linnet-compare",
-        description=(__doc__ or "").split("\n\n")[0],
-        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
-    )
+    parser = parser_for(__doc__, formatter_class=argparse.ArgumentDefaultsHelpFormatter)
     parser.add_argument("--recipe", type=Path, required=True, help="of the dynamic model")
     parser.add_argument("--data", type=Path, required=True, help="holds the recipe's data.folder")
     parser.add_argument("--out", type=Path, required=True, help="folder for all runs and results")

@@ -28,14 +28,15 @@ from linnet_model.bundle import (
 )
 from linnet_model.card import sources_of, write_card
 from linnet_model.checkpoint import averaged_model, checkpoints
+from linnet_model.command_line import parser_for
 from linnet_model.config import SERVED, BundleConfig, ConfigError, Recipe, read_recipe, to_tables
 from linnet_model.search import Options, beam_search
 from linnet_model.tokenizer import load_tokenizer
 from linnet_model.transducer import EOS, parameter_count
 
 EXAMPLES = """examples:
-  linnet-export --run runs/en-de --out bundles/en-de --version 2026-11-21
-  linnet-export --run runs/en-de --out bundles/en-de --version 2026-11-21 --average 3
+  linnet-export --run runs/en-de --out bundles/en-de --bundle-version 2026-11-21
+  linnet-export --run runs/en-de --out bundles/en-de --bundle-version 2026-11-21 --average 3
 """
 
 
@@ -153,12 +154,7 @@ def export(
 
 
 def parse_arguments(arguments: list[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog="linnet-export",
-        description=(__doc__ or "").split(": ", 1)[1],
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = parser_for(__doc__, epilog=EXAMPLES)
     what = parser.add_argument_group("what to export, and where to")
     what.add_argument(
         "--run",
@@ -168,9 +164,7 @@ def parse_arguments(arguments: list[str] | None) -> argparse.Namespace:
         help="run folder of linnet-train, or one checkpoint in it",
     )
     what.add_argument("--out", type=Path, required=True, metavar="DIR", help="folder of the bundle")
-    what.add_argument(
-        "--version", required=True, metavar="TEXT", help="of the weights, for people: a date"
-    )
+    what.add_argument("--bundle-version", required=True, metavar="TEXT", help="for people: a date")
     how = parser.add_argument_group("how")
     how.add_argument(
         "--average",
@@ -213,7 +207,7 @@ def main(arguments: list[str] | None = None) -> int:
             options.out,
             options.average,
             options.weights,
-            options.version,
+            options.bundle_version,
             options.provisional,
             read_recipe(options.recipe).bundle if options.recipe else None,
             options.note,

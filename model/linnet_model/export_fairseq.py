@@ -18,6 +18,7 @@ from torch import Tensor
 
 from linnet_model.bundle import read_bundle_weights, read_manifest
 from linnet_model.checkpoint import averaged_model, checkpoints
+from linnet_model.command_line import parser_for
 from linnet_model.fairseq_dictionary import write_dictionary
 from linnet_model.fairseq_names import aged, theirs_of
 from linnet_model.fairseq_options import options_of
@@ -188,9 +189,7 @@ def export_fairseq(exported: Exported, out: Path, layout: str) -> list[Path]:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(
-        prog="linnet-export-fairseq", description=__doc__.split("\n\n")[0]
-    )
+    parser = parser_for(__doc__)
     origin = parser.add_mutually_exclusive_group(required=True)
     origin.add_argument("--bundle", type=Path, help="folder of a bundle")
     origin.add_argument(

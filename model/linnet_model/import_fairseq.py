@@ -24,6 +24,7 @@ from linnet_model.bundle import (
     sha256,
     write_bundle,
 )
+from linnet_model.command_line import parser_for
 from linnet_model.config import BundleConfig, to_tables
 from linnet_model.fairseq_checkpoint import read_checkpoint
 from linnet_model.fairseq_dictionary import Dictionary, read_dictionary
@@ -228,9 +229,7 @@ def import_fairseq(
 
 
 def command_line() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="linnet-import-fairseq", description=__doc__.split("\n\n")[0]
-    )
+    parser = parser_for(__doc__)
     parser.add_argument("--checkpoint", type=Path, required=True, help="FILE.pt of fairseq")
     parser.add_argument("--source-dict", type=Path, required=True, help="dict.<source>.txt")
     parser.add_argument("--target-dict", type=Path, required=True, help="dict.<target>.txt")

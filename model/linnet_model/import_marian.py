@@ -23,6 +23,7 @@ from linnet_model.bundle import (
     sha256,
     write_bundle,
 )
+from linnet_model.command_line import parser_for
 from linnet_model.config import BundleConfig, to_tables
 from linnet_model.marian_config import MarianFacts, read_facts, read_json
 from linnet_model.marian_weights import our_weights, read_weights
@@ -179,9 +180,7 @@ def import_marian(
 
 
 def command_line() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="linnet-import-marian", description=__doc__.split("\n\n")[0]
-    )
+    parser = parser_for(__doc__)
     parser.add_argument("--model", type=Path, required=True, help="folder of the model")
     parser.add_argument("--source-language", required=True, help="BCP-47: en, pt-BR")
     parser.add_argument("--target-language", required=True, help="BCP-47")

@@ -6,7 +6,6 @@ the seed.
 
 from __future__ import annotations
 
-import argparse
 import random
 import sys
 import tempfile
@@ -16,6 +15,7 @@ import torch
 
 from linnet_model.augment import word
 from linnet_model.bundle import BundleFacts, write_bundle
+from linnet_model.command_line import parser_for
 from linnet_model.config import BundleConfig, ConfigError, TokenizerConfig
 from linnet_model.model_config import MIXERS
 from linnet_model.presets import PRESETS, preset
@@ -98,11 +98,7 @@ def random_bundle(
 
 
 def main(arguments: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(
-        prog="linnet-random-bundle",
-        description=(__doc__ or "").split(": ", 1)[1],
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = parser_for(__doc__)
     parser.add_argument(
         "--preset",
         choices=SERVED,

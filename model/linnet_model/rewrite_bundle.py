@@ -7,7 +7,6 @@ examples and scores stay what they are.
 
 from __future__ import annotations
 
-import argparse
 import os
 import sys
 from pathlib import Path
@@ -21,6 +20,7 @@ from linnet_model.bundle import (
     sha256,
     write_manifest,
 )
+from linnet_model.command_line import parser_for
 from linnet_model.config import ConfigError
 from linnet_model.transducer import Transducer
 
@@ -44,11 +44,7 @@ def rewrite_bundle(folder: Path) -> dict[str, Any]:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(
-        prog="linnet-rewrite-bundle",
-        description=(__doc__ or "").split(": ", 1)[1],
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = parser_for(__doc__)
     parser.add_argument(
         "--bundle", type=Path, required=True, metavar="DIR", help="folder of the bundle"
     )

@@ -25,6 +25,7 @@ from sentencepiece import SentencePieceProcessor
 
 from linnet_model.bundle import load_module, read_manifest
 from linnet_model.card import read_json, write_card
+from linnet_model.command_line import parser_for
 from linnet_model.config import ConfigError, DataConfig, from_tables
 from linnet_model.evaluate import ROUGE, rouge
 from linnet_model.ops import CHECKOUT
@@ -261,12 +262,7 @@ def score(
 
 
 def parse_arguments(arguments: list[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog="linnet-score",
-        description=(__doc__ or "").split(": ", 1)[1],
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = parser_for(__doc__, epilog=EXAMPLES)
     what = parser.add_argument_group("what to measure")
     which = what.add_mutually_exclusive_group(required=True)
     which.add_argument("--bundle", type=Path, metavar="DIR", help="bundle of linnet-export")

@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linnet_model.bundle import print_files, read_manifest, sha256, write_manifest
+from linnet_model.command_line import parser_for
 from linnet_model.config import ConfigError
 from linnet_model.text_files import DataError, Pair, read_pairs
 from linnet_model.tokenizer import load_tokenizer
@@ -156,11 +157,7 @@ def learn(
 
 
 def main(arguments: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(
-        prog="linnet-shortlist",
-        description=(__doc__ or "").split(": ", 1)[1],
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = parser_for(__doc__)
     add = parser.add_argument
     add("--bundle", type=Path, required=True, metavar="DIR", help="folder of the bundle, changed")
     add("--pairs", type=Path, required=True, action="append", metavar="FILE",

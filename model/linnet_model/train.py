@@ -17,6 +17,7 @@ import torch
 
 from linnet_model.bundle import read_bundle_weights
 from linnet_model.checkpoint import checkpoints, load_checkpoint, same_sizes
+from linnet_model.command_line import parser_for
 from linnet_model.config import (
     ConfigError,
     ModelConfig,
@@ -101,12 +102,7 @@ def pick_device(name: str) -> torch.device:
 
 
 def parse_arguments(arguments: list[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog="linnet-train",
-        description=(__doc__ or "").split(": ", 1)[1],
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = parser_for(__doc__, epilog=EXAMPLES)
     what = parser.add_argument_group("what to train, and where")
     what.add_argument("--recipe", type=Path, metavar="FILE", help="TOML file, see model/recipes")
     what.add_argument(

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from linnet_model import __version__
+
 MODEL = Path(__file__).resolve().parents[2] / "model"
 PROJECT = tomllib.loads((MODEL / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 COMMANDS = PROJECT["scripts"]
@@ -18,12 +20,23 @@ def test_the_commands_are_those_that_the_pages_name():
     assert named - programs <= set(COMMANDS), "pyproject.toml lacks a command of README.md"
 
 
+def main_of(name: str):
+    module, function = COMMANDS[name].split(":")
+    return getattr(importlib.import_module(module), function)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_it_says_its_version(name: str, capsys):
+    with pytest.raises(SystemExit) as ended:
+        main_of(name)(["--version"])
+    assert ended.value.code == 0
+    assert capsys.readouterr().out == f"{name} {__version__}\n"
+
+
 @pytest.mark.parametrize("name", COMMANDS)
 def test_help_says_what_the_command_does_and_every_flag(name: str, capsys):
-    module, function = COMMANDS[name].split(":")
-    main = getattr(importlib.import_module(module), function)
     with pytest.raises(SystemExit) as ended:
-        main(["--help"])
+        main_of(name)(["--help"])
     assert ended.value.code == 0
     text = capsys.readouterr().out
     assert text.startswith(f"usage: {name} ")

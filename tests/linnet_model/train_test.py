@@ -76,7 +76,7 @@ def test_from_run_to_bundle_to_scores_and_on_from_there(
     monkeypatch.setattr("linnet_model.card.sources_of", lambda *_: known)
     monkeypatch.setattr("linnet_model.export.sources_of", lambda *_: known)
     assert train(recipe_file, data_folder, run) == 0
-    export = ["--run", run, "--out", bundle, "--version", "1", "--provisional"]
+    export = ["--run", run, "--out", bundle, "--bundle-version", "1", "--provisional"]
     assert export_main([str(argument) for argument in export]) == 0
 
     manifest = read_manifest(bundle)

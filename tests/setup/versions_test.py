@@ -14,7 +14,7 @@ REPEATED = {
     "deploy/Dockerfile": r'image\.version="(.+)"',
     "deploy/kubernetes/overlays/cpu/kustomization.yaml": r"newTag: ([^}]+)",
     "deploy/kubernetes/overlays/gpu/kustomization.yaml": r"newTag: ([^}]+)",
-    "model/pyproject.toml": r'^version = "(.+)"',
+    "model/linnet_model/__init__.py": r'^__version__ = "(.+)"',
 }
 
 
