@@ -97,6 +97,9 @@ void AddFlags(CLI::App& app, Flags& flags) {
   app.add_option("--repeat", flags.load.repeat, "Measured runs, after one that is not")
       ->needs(synthetic)
       ->check(CLI::Range(1, 1 << 20));
+  app.add_flag("--step-seconds", flags.load.step_seconds,
+               "Tell the median time of each step too; the encoder is in the first one's")
+      ->needs(synthetic);
   app.footer(
       "Reads JSON lines from standard input, {\"text\": …} or {\"source_ids\": […], "
       "\"prefix_ids\": […]}, each with\n"

@@ -1,6 +1,7 @@
 #include "server/decode/synthetic.h"
 
 #include <algorithm>
+#include <cmath>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <random>
@@ -53,8 +54,16 @@ std::vector<model::SequenceInput> RandomInputs(const model::EngineInfo& info,
   return inputs;
 }
 
-absl::StatusOr<int64_t> DecodeAll(model::Engine& engine,
-                                  const std::vector<model::SequenceInput>& inputs) {
+struct Run {
+  int64_t target_tokens = 0;
+  double seconds = 0;
+  std::vector<double> steps;  // seconds of each; the encoder is in the first one's
+};
+
+absl::StatusOr<Run> DecodeAll(model::Engine& engine,
+                              const std::vector<model::SequenceInput>& inputs) {
+  Run run;
+  const absl::Time start = absl::Now();
   Total total;
   Batcher batcher(engine, {.max_encode_tokens = 1 << 30});
   for (const model::SequenceInput& input : inputs) {
@@ -63,9 +72,32 @@ absl::StatusOr<int64_t> DecodeAll(model::Engine& engine,
     sequence->sink = std::make_unique<TotalSink>(total);
     if (absl::Status status = batcher.Add(sequence, absl::Now()); !status.ok()) return status;
   }
-  while (!batcher.idle()) batcher.Step([] { return absl::Now(); });
+  while (!batcher.idle()) {
+    const absl::Time step = absl::Now();
+    batcher.Step([] { return absl::Now(); });
+    run.steps.push_back(absl::ToDoubleSeconds(absl::Now() - step));
+  }
   if (!total.status.ok()) return total.status;
-  return total.target_tokens;
+  run.target_tokens = total.target_tokens;
+  run.seconds = absl::ToDoubleSeconds(absl::Now() - start);
+  return run;
+}
+
+double Median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  const size_t middle = values.size() / 2;
+  return values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
+}
+
+// Of each step over the runs, to a tenth of a microsecond.
+std::vector<double> MedianSteps(const std::vector<Run>& runs) {
+  std::vector<double> medians;
+  for (size_t step = 0; step < runs.front().steps.size(); ++step) {
+    std::vector<double> seconds;
+    for (const Run& run : runs) seconds.push_back(run.steps.at(step));
+    medians.push_back(std::round(1e7 * Median(seconds)) / 1e7);
+  }
+  return medians;
 }
 
 }  // namespace
@@ -73,19 +105,16 @@ absl::StatusOr<int64_t> DecodeAll(model::Engine& engine,
 absl::StatusOr<std::string> MeasureSynthetic(model::Engine& engine, const SyntheticLoad& load) {
   const model::EngineInfo& info = engine.info();
   const std::vector<model::SequenceInput> inputs = RandomInputs(info, load);
-  std::vector<double> seconds;
-  int64_t tokens = 0;
+  std::vector<Run> runs;
   for (int i = 0; i <= load.repeat; ++i) {
-    const absl::Time start = absl::Now();
-    const absl::StatusOr<int64_t> decoded = DecodeAll(engine, inputs);
-    if (!decoded.ok()) return decoded.status();
-    tokens = *decoded;
-    if (i > 0) seconds.push_back(absl::ToDoubleSeconds(absl::Now() - start));
+    absl::StatusOr<Run> run = DecodeAll(engine, inputs);
+    if (!run.ok()) return run.status();
+    if (i > 0) runs.push_back(*std::move(run));
   }
-  std::sort(seconds.begin(), seconds.end());
-  const size_t middle = seconds.size() / 2;
-  const double median =
-      seconds.size() % 2 == 1 ? seconds[middle] : (seconds[middle - 1] + seconds[middle]) / 2;
+  std::vector<double> seconds;
+  for (const Run& run : runs) seconds.push_back(run.seconds);
+  const double median = Median(seconds);
+  const int64_t tokens = runs.front().target_tokens;
   nlohmann::ordered_json line;
   line["engine"] = "torch";
   line["compute"] = info.compute_type;
@@ -98,7 +127,8 @@ absl::StatusOr<std::string> MeasureSynthetic(model::Engine& engine, const Synthe
   line["target_tokens"] = load.target_tokens;
   line["seconds"] = median;
   line["tokens_per_second"] = tokens / median;
-  line["best_tokens_per_second"] = tokens / seconds.front();
+  line["best_tokens_per_second"] = tokens / *std::min_element(seconds.begin(), seconds.end());
+  if (load.step_seconds) line["step_seconds"] = MedianSteps(runs);
   return line.dump();
 }
 

@@ -16,6 +16,7 @@ struct SyntheticLoad {
   int target_tokens = 30;  // likewise: the number of steps
   int repeat = 5;          // after one that is not counted
   uint64_t seed = 1;
+  bool step_seconds = false;     // whether the time of each step is told too
   model::SearchOptions options;  // but for the token limits
 };
 

@@ -11,7 +11,7 @@ import sys
 import threading
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -59,6 +59,7 @@ class Sizes:
 class Measured:
     seconds: list[float]
     target_tokens: int
+    steps: list[float] = field(default_factory=list)  # seconds of each, where they are told
 
     def tokens_per_second(self) -> list[float]:
         return [self.target_tokens / seconds for seconds in self.seconds]
@@ -149,7 +150,8 @@ class Linnet(Engine):
         self._remember(memory)
         line = json.loads(out)
         self.label = f"{self.name}, {line['compute']}"
-        return Measured([line["seconds"]], round(line["tokens_per_second"] * line["seconds"]))
+        tokens = round(line["tokens_per_second"] * line["seconds"])
+        return Measured([line["seconds"]], tokens, line.get("step_seconds", []))
 
 
 class Peer(Engine):

@@ -2,9 +2,9 @@
 the convolutions on long sequences beside a plain copy.
 
 `encoder` and `decoder` run `linnet-decode --synthetic` on random bundles that differ in their mixer
-alone, one sentence at a time, the mixers in turn; figures are medians over the rounds. `operators`
-runs bench_ops. Each part may be measured by itself: what the others found before is kept, and
---continue adds rounds to what is there.
+alone, one sentence at a time, the mixers in turn; figures are medians over the rounds. The steps of
+`decoder` are all of one target. `operators` runs bench_ops. Each part may be measured by itself:
+what the others found before is kept, and --continue adds rounds to what is there.
 
 Writes DIR/MACHINE/long-inputs.json, long-inputs.md, long-encoder.svg and long-decoder.svg.
 """
@@ -16,16 +16,16 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
-from dataclasses import replace
+from itertools import pairwise, product
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import engines
 import machine
 from decoding import SIZES
 from engines import Broken, Sizes
-from long_inputs_report import write_report
+from long_inputs_report import Part, write_report
 
 ROOT = Path(__file__).resolve().parents[2]
 PARTS = ("encoder", "decoder", "operators")
@@ -46,7 +46,7 @@ def parse(words: list[str] | None) -> argparse.Namespace:
     add("--sources", nargs="+", type=int, default=list(SOURCES), metavar="N",
         help="source tokens of the encoder [16 to 4096]")  # fmt: skip
     add("--targets", nargs="+", type=int, default=list(TARGETS), metavar="N",
-        help="target tokens of the decoder, growing [32 to 512]")  # fmt: skip
+        help="target tokens up to which steps are put together [32 to 512]")  # fmt: skip
     add("--beam", type=int, default=5, metavar="N", help="of the decoder [%(default)s]")
     add("--compute", default="float32", metavar="TYPE", help="[%(default)s]")
     add("--rounds", type=int, default=3, metavar="N", help="[%(default)s]")
@@ -78,39 +78,35 @@ def bundles(options: argparse.Namespace) -> dict[str, Path]:
     return {m: engines.bundle_for(m, sizes, options.bundles, limits, name) for m in options.mixers}
 
 
-def measure(
-    options: argparse.Namespace, bundle: Path, source: int, target: int, beam: int
-) -> dict[str, float]:
-    sizes = replace(
-        Sizes(options.size, source=0, target=0, **SIZES[options.size]), source=source, target=target
-    )
-    flags = ["--compute", options.compute]
-    engine = engines.Linnet("linnet", options.programs / "linnet-decode", bundle, sizes, flags)
-    measured = engine.measure(batch=1, beam=beam, repeat=3 if source * target < 4096 else 1)
-    return {"seconds": measured.seconds[0], "peak_bytes": engine.peak}
+def linnet(
+    options: argparse.Namespace, bundle: Path, source: int, target: int, *flags: str
+) -> engines.Linnet:
+    sizes = Sizes(options.size, source=source, target=target, **SIZES[options.size])
+    flags = ("--compute", options.compute, *flags)
+    return engines.Linnet("linnet", options.programs / "linnet-decode", bundle, sizes, list(flags))
 
 
-Case = tuple[str, int]  # mixer, tokens
-
-
-def rounds_of(
-    options: argparse.Namespace,
-    tokens: list[int],
-    run: Callable[[str, int], dict[str, float]],
-    found: dict[str, dict[str, list[dict[str, float]]]],
-) -> None:
-    """Adds to `found` (mixer -> tokens -> a measurement per round)."""
-
-    def cases() -> Iterator[Case]:
-        for _ in range(options.rounds):
-            for length in tokens:
-                for mixer in options.mixers:
-                    yield mixer, length
-
-    for mixer, length in cases():
+def encoder(options: argparse.Namespace, made: dict[str, Path], found: Part) -> None:
+    """Adds a round: an encoder pass and one decoder step for each length of the source."""
+    for tokens, mixer in product(options.sources, options.mixers):
+        engine = linnet(options, made[mixer], tokens, 1)
         engines.settle()
-        print(f"{mixer}, {length} tokens …", file=sys.stderr)
-        found.setdefault(mixer, {}).setdefault(str(length), []).append(run(mixer, length))
+        print(f"{mixer}, {tokens} source tokens …", file=sys.stderr)
+        measured = engine.measure(batch=1, beam=1, repeat=3 if tokens < 4096 else 1)
+        run = {"seconds": measured.seconds[0], "peak_bytes": engine.peak}
+        found.setdefault(mixer, {}).setdefault(str(tokens), []).append(run)
+
+
+def decoder(options: argparse.Namespace, made: dict[str, Path], found: Part) -> None:
+    """Adds a round: the steps of one long target, those between two lengths put together."""
+    for mixer in options.mixers:
+        engine = linnet(options, made[mixer], DECODER_SOURCE, options.targets[-1], "--step-seconds")
+        engines.settle()
+        print(f"{mixer}, {options.targets[-1]} target tokens …", file=sys.stderr)
+        steps = engine.measure(batch=1, beam=options.beam, repeat=3).steps
+        for begin, end in pairwise([0, *options.targets]):
+            run = {"step_seconds": median(steps[begin:end])}
+            found.setdefault(mixer, {}).setdefault(str(end), []).append(run)
 
 
 def operators(options: argparse.Namespace) -> list[dict[str, Any]]:
@@ -157,20 +153,8 @@ def main(words: list[str] | None = None) -> int:
                 results[part] = operators(options)
                 continue
             found = results.get(part, {}) if options.go_on else {}
-            if part == "encoder":  # and one step
-                rounds_of(
-                    options,
-                    options.sources,
-                    lambda mixer, n: measure(options, made[mixer], n, target=1, beam=1),
-                    found,
-                )
-            else:
-                rounds_of(
-                    options,
-                    options.targets,
-                    lambda mixer, n: measure(options, made[mixer], DECODER_SOURCE, n, options.beam),
-                    found,
-                )
+            for _ in range(options.rounds):
+                (encoder if part == "encoder" else decoder)(options, made, found)
             results[part] = found
     except (Broken, engines.Unavailable) as error:
         print(f"error: {error}", file=sys.stderr)

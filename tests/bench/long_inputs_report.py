@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -12,6 +11,8 @@ import matplotlib
 
 matplotlib.use("svg")
 import matplotlib.pyplot as plt
+
+matplotlib.rcParams["svg.hashsalt"] = "linnet"  # the same file from the same numbers
 
 COLOURS = {"dynamic": "#0072b2", "light": "#56b4e9", "self_attention": "#d55e00"}
 Part = dict[str, dict[str, list[dict[str, float]]]]  # mixer -> tokens -> a measurement per round
@@ -45,18 +46,9 @@ def memory_per_token(part: Part) -> dict[str, dict[int, float]]:
 
 
 def per_step(part: Part) -> dict[str, dict[int, float]]:
-    """Milliseconds of a step at the targets' later ends: what the tokens beyond the next shorter
-    target took. Within each round, for the machine may be faster in one than in another."""
-
-    def step(lengths: dict[str, list[dict[str, float]]], a: int, b: int) -> float:
-        rounds = zip(lengths[str(a)], lengths[str(b)], strict=True)
-        more = (long["seconds"] - short["seconds"] for short, long in rounds)
-        return 1e3 * median(more) / (b - a)
-
-    return {
-        mixer: {b: step(lengths, a, b) for a, b in pairwise(sorted(map(int, lengths)))}
-        for mixer, lengths in part.items()
-    }
+    """Milliseconds of a step at the targets' later ends."""
+    times = medians(part, "step_seconds")
+    return {m: {n: 1e3 * t for n, t in found.items()} for m, found in times.items()}
 
 
 def table(heading: str, columns: dict[str, dict[int, float]], digits: int = 1) -> list[str]:
@@ -136,8 +128,8 @@ def write_report(results: dict[str, Any], folder: Path) -> str:
         plot(found, "source tokens", "µs per source token", folder / "long-encoder.svg")
     if results.get("decoder"):
         steps = per_step(results["decoder"])
-        lines += ["## Decoder", "", f"ms per step at beam {results['beam']}, over the tokens "]
-        lines[-1] += "between a target's length and the next shorter one:"
+        lines += ["## Decoder", "", f"ms per step at beam {results['beam']}: of one target, the "]
+        lines[-1] += "median of the steps up to a length and beyond the next shorter one:"
         lines += ["", *table("target tokens", steps, digits=2)]
         lines += ["![Time per step](long-decoder.svg)", ""]
         plot(steps, "target tokens", "ms per step", folder / "long-decoder.svg")

@@ -34,11 +34,14 @@ def test_every_part_measures_and_is_kept_when_another_is_measured_again(tmp_path
 
     mixers = ["--mixers", "light", "self_attention"]
     first = run("encoder", "decoder", *mixers, "--sources", "8", "2048", "--targets", "4", "8")
-    for part, tokens in (("encoder", ["8", "2048"]), ("decoder", ["4", "8"])):
+    for part, tokens, what in (
+        ("encoder", ["8", "2048"], "seconds"),
+        ("decoder", ["4", "8"], "step_seconds"),
+    ):
         assert list(first[part]) == ["light", "self_attention"]
         for lengths in first[part].values():
             assert list(lengths) == tokens
-            assert all(one["seconds"] > 0 for runs in lengths.values() for one in runs)
+            assert all(one[what] > 0 for runs in lengths.values() for one in runs)
     # Sixteen times 2048^2 scores in two layers cannot be had for nothing.
     assert memory_per_token(first["encoder"])["self_attention"][2048] > 0
 
@@ -55,7 +58,8 @@ def test_costs_are_medians_divided_by_what_was_added():
     part = {"light": {"10": measured(0.002, 4096), "30": measured(0.006, 24576)}}
     assert per_source_token(part)["light"] == pytest.approx({10: 200, 30: 200})
     assert memory_per_token(part)["light"] == {30: 1}
-    assert per_step(part)["light"] == pytest.approx({30: 0.2})
+    steps = {"light": {"32": [{"step_seconds": t} for t in (0.002, 0.004, 0.003)]}}
+    assert per_step(steps)["light"] == pytest.approx({32: 3})
 
 
 def test_an_operator_stands_beside_the_copy_of_its_own_size_and_type():

@@ -108,6 +108,7 @@ def test_no_lines_are_no_answers(run, bundle):
         (("--seed", "-1"), "--seed"),
         (("--top-p", "0"), "top_p is 0"),
         (("--source-tokens", "5"), "--synthetic"),
+        (("--step-seconds",), "--synthetic"),
         (("--synthetic", "--source-tokens", "5000"), "reads at most 1024"),
     ],
 )
@@ -167,3 +168,11 @@ def test_synthetic_prints_exactly_the_promised_numbers(run, bundle):
     # Two best hypotheses of nine tokens each.
     assert line["tokens_per_second"] == pytest.approx(18 / line["seconds"])
     assert line["best_tokens_per_second"] >= line["tokens_per_second"]
+
+
+def test_synthetic_tells_the_time_of_each_step_where_it_is_asked_for(run, bundle):
+    done = run(bundle, "--synthetic", "--target-tokens", "9", "--repeat", "3", "--step-seconds")
+    assert done.status == 0, done.stderr
+    (line,) = done.answers
+    assert len(line["step_seconds"]) == 9
+    assert min(line["step_seconds"]) > 0
