@@ -1,109 +1,15 @@
 #include "client/cli/cli_flags.h"
 
-#include <cstdint>
-#include <functional>
-#include <type_traits>
-#include <utility>
-#include <vector>
+#include <string>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "absl/time/time.h"
 #include "client/cli/connection_flags.h"
 #include "client/cli/duration_flag.h"
+#include "client/cli/text_flags.h"
 
 namespace linnet::client {
 namespace {
-
-void AddJson(CLI::App* command, Flags* flags, const char* description) {
-  command->add_flag_callback(
-      "--json", [flags] { flags->texts.form = Form::kJson; }, description);
-}
-
-// A flag whose value is one of a few words.
-template <typename Value>
-void AddChoice(CLI::App* command, const char* flag,
-               const std::vector<std::pair<std::string, Value>>& choices,
-               std::function<void(Value)> set, const char* about) {
-  std::vector<std::string> words;
-  for (const auto& [word, value] : choices) words.push_back(word);
-  const auto choose = [=](const std::string& text) {
-    for (const auto& [word, value] : choices) {
-      if (word == text) return set(value);
-    }
-    throw CLI::ValidationError(
-        flag, absl::StrCat("\"", text, "\" is none of ", absl::StrJoin(words, ", ")));
-  };
-  command->add_option_function<std::string>(flag, choose, about)
-      ->type_name(absl::StrJoin(words, "|"));
-}
-
-void AddOnError(CLI::App* command, Flags* flags) {
-  AddChoice<bool>(
-      command, "--on-error", {{"stop", false}, {"skip", true}},
-      [flags](bool skip) { flags->skip_refused = skip; },
-      "a text that is refused ends the run, or its place stays empty (in JSON: has an \"error\") "
-      "and the exit status is 3 [stop, with --jsonl skip]");
-}
-
-// The texts and where the answers go. `lines`: a line is a text unless something else is said.
-// `lists` tells whether an answer may take several lines.
-void AddTexts(CLI::App* command, Flags* flags, bool lines, std::function<bool()> lists) {
-  Input* input = &flags->texts.input;
-  command
-      ->add_option("text", input->arguments,
-                   "each is answered on its own line; without any, standard input is read")
-      ->type_name("");
-  command
-      ->add_option("--file", input->files,
-                   "read this file instead; may be repeated, - is standard input")
-      ->type_name("FILE")
-      ->allow_extra_args(false);
-  auto* output = command->add_option("-o,--output", flags->texts.output, "write the answers there")
-                     ->type_name("FILE");
-  auto* by_line = command->add_flag(
-      "--lines", flags->lines,
-      lines ? "each line of the input is a text: line in, line out (this is the default)"
-            : "each line of the input is a text: line in, line out");
-  auto* whole = command->add_flag("--document", flags->document,
-                                  lines ? "each file is one text, read before it is answered"
-                                        : "each file is one text (this is the default)");
-  auto* objects = command->add_flag("--jsonl", flags->json_lines,
-                                    "each line of the input is an object of JSON, whose \"text\" "
-                                    "is one; the answer is added to it");
-  whole->excludes(by_line);
-  objects->excludes(by_line)->excludes(whole);
-  command
-      ->add_flag("--resume", flags->texts.resume,
-                 "go on behind the last whole line of the output file")
-      ->needs(output);
-  AddOnError(command, flags);
-  AddJson(command, flags, "write each answer as a line of JSON with scores, segments and timings");
-  command->get_option("--json")->excludes(objects);
-  command->final_callback([flags, input, lines, lists] {
-    const bool read = !input->files.empty() || flags->lines || flags->document || flags->json_lines;
-    if (!input->arguments.empty() && (read || flags->texts.resume)) {
-      throw CLI::ValidationError(
-          "texts come as arguments, or by --file and --lines and the like, not by both");
-    }
-    if (flags->json_lines) {
-      input->shape = Shape::kJsonLines;
-      flags->texts.form = Form::kJsonLines;
-    } else if (flags->lines || (lines && !flags->document)) {
-      input->shape = Shape::kLines;
-    }
-    flags->texts.skip_refused = flags->skip_refused.value_or(flags->json_lines);
-    if (!flags->texts.resume) return;
-    if (input->shape == Shape::kWhole) {
-      throw CLI::ValidationError("--resume counts lines: --lines or --jsonl is required");
-    }
-    if (lists() && flags->texts.form != Form::kJsonLines && flags->texts.form != Form::kJson) {
-      throw CLI::ValidationError(
-          "--resume counts lines, and these answers take several: --json or --jsonl is required");
-    }
-  });
-}
 
 // True if answers take several lines.
 template <typename Request>
@@ -111,106 +17,60 @@ bool Lists(const Request& request) {
   return request.word_scores() || request.alignments() || request.options().n_best() > 0;
 }
 
-void AddScores(CLI::App* command, Flags* flags) {
-  command
-      ->add_flag_callback(
-          "--scores", [flags] { flags->texts.form = Form::kScored; },
-          "write the score of its weakest segment and a tab before each answer")
-      ->excludes(command->get_option("--json"))
-      ->excludes(command->get_option("--jsonl"));
+CLI::App* AddTranslate(CLI::App* app, Flags* flags) {
+  CLI::App* translate = app->add_subcommand("translate", "Translate texts");
+  translate
+      ->add_option("--to", *flags->translate.mutable_target_language_code(), "language to write")
+      ->take_last()
+      ->type_name("LANGUAGE")
+      ->required();
+  translate
+      ->add_option("--from", *flags->translate.mutable_source_language_code(),
+                   "language of the texts; may be left out where the models leave no choice")
+      ->take_last()
+      ->type_name("LANGUAGE");
+  AddRequest(translate, flags, &flags->translate);
+  AddTexts(translate, flags, true, [flags] { return Lists(flags->translate); });
+  AddScores(translate, flags);
+  AddDecoding(translate, [flags] { return flags->translate.mutable_options(); });
+  AddConnectionFlags(translate, &flags->client);
+  translate->footer(
+      "Examples:\n"
+      "  linnet translate --to de \"A dog runs.\"\n"
+      "  linnet translate --to de --n-best 3 --beam 5 \"A dog runs.\"\n"
+      "  linnet translate --to de < letter.txt > brief.txt\n"
+      "  linnet translate --to de --file large.en -o large.de\n"
+      "  linnet translate --to de --file large.en -o large.de --resume\n"
+      "  linnet translate --to de --jsonl < tickets.jsonl > tickets.de.jsonl\n");
+  return translate;
 }
 
-// Flags that `translate`, `summarize` and `score` have in common.
-template <typename Request>
-void AddRequest(CLI::App* command, Flags* flags, Request* request) {
-  command
-      ->add_option("--model", *request->mutable_model(), "a model by its name, see 'linnet models'")
-      ->type_name("NAME");
-  AddChoice<v1::Priority>(
-      command, "--priority",
-      {{"batch", v1::PRIORITY_BATCH},
-       {"normal", v1::PRIORITY_NORMAL},
-       {"interactive", v1::PRIORITY_INTERACTIVE}},
-      [request](v1::Priority value) { request->set_priority(value); },
-      "beside the calls of others, to a busy server");
-  const auto add_label = [request](const std::string& label) {
-    const size_t equals = label.find('=');
-    if (equals == std::string::npos) {
-      throw CLI::ValidationError("--label", "\"" + label + "\" is not KEY=VALUE");
-    }
-    (*request->mutable_labels())[label.substr(0, equals)] = label.substr(equals + 1);
-  };
-  command
-      ->add_option_function<std::vector<std::string>>(
-          "--label",
-          [add_label](const std::vector<std::string>& labels) {
-            for (const std::string& label : labels) add_label(label);
-          },
-          "goes into the server's log; may be repeated")
-      ->type_name("KEY=VALUE")
-      ->allow_extra_args(false);
-  command->add_flag_callback(
-      "--word-scores", [request] { request->set_word_scores(true); },
-      "list the words of each answer with their confidence");
-  command->add_flag_callback(
-      "--alignments", [request] { request->set_alignments(true); },
-      "list the words of each answer with those of the source that they come from");
-  command
-      ->add_option("--request-id", flags->texts.call.request_id,
-                   "finds the calls in the server's log")
-      ->type_name("ID");
-}
-
-// What CLI11 would call "Could not convert: --beam = five".
-template <typename Value>
-std::string Refusal(const std::string& text) {
-  Value value;
-  // CLI11 would take "-1" for the largest of all.
-  const bool wrapped = std::is_unsigned_v<Value> && absl::StartsWith(text, "-");
-  if (!wrapped && CLI::detail::lexical_cast(text, value)) return "";
-  const char* wanted = "number";
-  if (std::is_same_v<Value, bool>) wanted = "choice of true and false";
-  if (std::is_integral_v<Value> && !std::is_same_v<Value, bool>) wanted = "whole number";
-  if (std::is_unsigned_v<Value> && !std::is_same_v<Value, bool>) wanted = "whole number from 0 on";
-  return absl::StrCat("\"", text, "\" is no ", wanted);
-}
-
-// Flags of the search; `options` gives the message they go to, made when the first is set.
-void AddDecoding(CLI::App* command, std::function<v1::DecodingOptions*()> options) {
-  const auto add = [command](const char* name, const char* type, auto set, const char* about) {
-    using Value = typename decltype(set)::argument_type;
-    command->add_option_function<Value>(name, set, about)
-        ->check(Refusal<Value>)
-        ->type_name(type)
-        ->group("Decoding");
-  };
-  using Int = std::function<void(int32_t)>;
-  using Float = std::function<void(float)>;
-  add("--beam", "N", Int([=](auto v) { options()->set_beam_size(v); }),
-      "hypotheses kept at each step; 1 is greedy");
-  add("--length-penalty", "X", Float([=](auto v) { options()->set_length_penalty(v); }),
-      "exponent of the length in the score");
-  add("--min-target-tokens", "N", Int([=](auto v) { options()->set_min_target_tokens(v); }),
-      "shortest answer to a segment");
-  add("--max-target-tokens", "N", Int([=](auto v) { options()->set_max_target_tokens(v); }),
-      "longest answer to a segment");
-  add("--n-best", "N", Int([=](auto v) { options()->set_n_best(v); }),
-      "list the N best hypotheses of each segment with their scores");
-  add("--no-repeat-ngram-size", "N", Int([=](auto v) { options()->set_no_repeat_ngram_size(v); }),
-      "no N tokens in a row occur twice; 0 forbids nothing");
-  add("--temperature", "X", Float([=](auto v) { options()->set_temperature(v); }),
-      "divides the logits");
-  add("--top-k", "N", Int([=](auto v) { options()->set_top_k(v); }),
-      "draw from the N most probable tokens; 0 is all of them");
-  add("--top-p", "X", Float([=](auto v) { options()->set_top_p(v); }),
-      "draw from the fewest tokens that hold this share of the probability");
-  add("--seed", "N", std::function<void(uint64_t)>([=](auto v) { options()->set_seed(v); }),
-      "draw at random, with these draws; --n-best says how often, or --beam, to keep the best");
-  add("--unknown-penalty", "X", Float([=](auto v) { options()->set_unknown_penalty(v); }),
-      "subtracted from the score of the unknown token");
-  add("--normalize-scores", "BOOL",
-      std::function<void(bool)>([=](auto v) { options()->set_normalize_scores(v); }),
-      "false: scores are plain sums");
+CLI::App* AddSummarize(CLI::App* app, Flags* flags) {
+  CLI::App* summarize = app->add_subcommand("summarize", "Summarise texts in a line each");
+  summarize
+      ->add_option("--language", *flags->summarize.mutable_language_code(),
+                   "language of the texts; may be left out where the models leave no choice")
+      ->take_last()
+      ->type_name("LANGUAGE");
+  AddRequest(summarize, flags, &flags->summarize);
+  AddChoice<v1::LongInput>(
+      summarize, "--long-input",
+      {{"reject", v1::LONG_INPUT_REJECT},
+       {"chunk", v1::LONG_INPUT_CHUNK},
+       {"truncate", v1::LONG_INPUT_TRUNCATE}},
+      [flags](v1::LongInput value) { flags->summarize.set_long_input(value); },
+      "a text longer than the model reads is refused, read in chunks, or its start alone");
+  AddTexts(summarize, flags, false, [flags] { return Lists(flags->summarize); });
+  AddScores(summarize, flags);
+  AddDecoding(summarize, [flags] { return flags->summarize.mutable_options(); });
+  AddConnectionFlags(summarize, &flags->client);
+  summarize->footer(
+      "Examples:\n"
+      "  linnet summarize --file abstract.txt\n"
+      "  linnet summarize --max-target-tokens 20 < abstract.txt\n"
+      "  linnet summarize --long-input chunk --file report.txt\n"
+      "  linnet summarize --jsonl --file abstracts.jsonl -o titles.jsonl\n");
+  return summarize;
 }
 
 CLI::App* AddScore(CLI::App* app, Flags* flags) {
@@ -259,6 +119,23 @@ CLI::App* AddScore(CLI::App* app, Flags* flags) {
       "  linnet score --to de \"A dog runs.\" \"Ein Hund läuft.\" \"Eine Katze läuft.\"\n"
       "  paste sentences.en sentences.de | linnet score --to de\n");
   return score;
+}
+
+CLI::App* AddDetect(CLI::App* app, Flags* flags) {
+  CLI::App* detect = app->add_subcommand("detect", "Say in which languages texts are written");
+  AddTexts(detect, flags, false, [] { return false; });
+  detect
+      ->add_option("--request-id", flags->texts.call.request_id,
+                   "finds the calls in the server's log")
+      ->type_name("ID");
+  AddConnectionFlags(detect, &flags->client);
+  detect->footer(
+      "Writes the language, its share of the text from 0 to 1 and the text, tabs\n"
+      "between them; a language with a ? is a guess, und is none.\n"
+      "Examples:\n"
+      "  linnet detect \"Der Hund läuft.\"\n"
+      "  linnet detect --lines < mixed.txt | cut -f 1 | sort | uniq -c\n");
+  return detect;
 }
 
 CLI::App* AddModels(CLI::App* app, Flags* flags) {
@@ -390,74 +267,10 @@ CLI::App* AddCompletion(CLI::App* app, Flags* flags) {
 
 Commands AddCommands(CLI::App* app, Flags* flags) {
   Commands commands;
-  CLI::App* translate = app->add_subcommand("translate", "Translate texts");
-  translate
-      ->add_option("--to", *flags->translate.mutable_target_language_code(), "language to write")
-      ->take_last()
-      ->type_name("LANGUAGE")
-      ->required();
-  translate
-      ->add_option("--from", *flags->translate.mutable_source_language_code(),
-                   "language of the texts; may be left out where the models leave no choice")
-      ->take_last()
-      ->type_name("LANGUAGE");
-  AddRequest(translate, flags, &flags->translate);
-  AddTexts(translate, flags, true, [flags] { return Lists(flags->translate); });
-  AddScores(translate, flags);
-  AddDecoding(translate, [flags] { return flags->translate.mutable_options(); });
-  AddConnectionFlags(translate, &flags->client);
-  translate->footer(
-      "Examples:\n"
-      "  linnet translate --to de \"A dog runs.\"\n"
-      "  linnet translate --to de --n-best 3 --beam 5 \"A dog runs.\"\n"
-      "  linnet translate --to de < letter.txt > brief.txt\n"
-      "  linnet translate --to de --file large.en -o large.de\n"
-      "  linnet translate --to de --file large.en -o large.de --resume\n"
-      "  linnet translate --to de --jsonl < tickets.jsonl > tickets.de.jsonl\n");
-  commands.translate = translate;
-
-  CLI::App* summarize = app->add_subcommand("summarize", "Summarise texts in a line each");
-  summarize
-      ->add_option("--language", *flags->summarize.mutable_language_code(),
-                   "language of the texts; may be left out where the models leave no choice")
-      ->take_last()
-      ->type_name("LANGUAGE");
-  AddRequest(summarize, flags, &flags->summarize);
-  AddChoice<v1::LongInput>(
-      summarize, "--long-input",
-      {{"reject", v1::LONG_INPUT_REJECT},
-       {"chunk", v1::LONG_INPUT_CHUNK},
-       {"truncate", v1::LONG_INPUT_TRUNCATE}},
-      [flags](v1::LongInput value) { flags->summarize.set_long_input(value); },
-      "a text longer than the model reads is refused, read in chunks, or its start alone");
-  AddTexts(summarize, flags, false, [flags] { return Lists(flags->summarize); });
-  AddScores(summarize, flags);
-  AddDecoding(summarize, [flags] { return flags->summarize.mutable_options(); });
-  AddConnectionFlags(summarize, &flags->client);
-  summarize->footer(
-      "Examples:\n"
-      "  linnet summarize --file abstract.txt\n"
-      "  linnet summarize --max-target-tokens 20 < abstract.txt\n"
-      "  linnet summarize --long-input chunk --file report.txt\n"
-      "  linnet summarize --jsonl --file abstracts.jsonl -o titles.jsonl\n");
-  commands.summarize = summarize;
-
+  commands.translate = AddTranslate(app, flags);
+  commands.summarize = AddSummarize(app, flags);
   commands.score = AddScore(app, flags);
-  CLI::App* detect = app->add_subcommand("detect", "Say in which languages texts are written");
-  AddTexts(detect, flags, false, [] { return false; });
-  detect
-      ->add_option("--request-id", flags->texts.call.request_id,
-                   "finds the calls in the server's log")
-      ->type_name("ID");
-  AddConnectionFlags(detect, &flags->client);
-  detect->footer(
-      "Writes the language, its share of the text from 0 to 1 and the text, tabs\n"
-      "between them; a language with a ? is a guess, und is none.\n"
-      "Examples:\n"
-      "  linnet detect \"Der Hund läuft.\"\n"
-      "  linnet detect --lines < mixed.txt | cut -f 1 | sort | uniq -c\n");
-  commands.detect = detect;
-
+  commands.detect = AddDetect(app, flags);
   commands.models = AddModels(app, flags);
   commands.health = AddHealth(app, flags);
   commands.reload = AddReload(app, flags);

@@ -1,0 +1,185 @@
+#include "client/cli/text_flags.h"
+
+#include <cstdint>
+#include <type_traits>
+
+#include "absl/strings/match.h"
+
+namespace linnet::client {
+namespace {
+
+// What CLI11 would call "Could not convert: --beam = five".
+template <typename Value>
+std::string Refusal(const std::string& text) {
+  Value value;
+  // CLI11 would take "-1" for the largest of all.
+  const bool wrapped = std::is_unsigned_v<Value> && absl::StartsWith(text, "-");
+  if (!wrapped && CLI::detail::lexical_cast(text, value)) return "";
+  const char* wanted = "number";
+  if (std::is_same_v<Value, bool>) wanted = "choice of true and false";
+  if (std::is_integral_v<Value> && !std::is_same_v<Value, bool>) wanted = "whole number";
+  if (std::is_unsigned_v<Value> && !std::is_same_v<Value, bool>) wanted = "whole number from 0 on";
+  return absl::StrCat("\"", text, "\" is no ", wanted);
+}
+
+}  // namespace
+
+void AddJson(CLI::App* command, Flags* flags, const char* description) {
+  command->add_flag_callback(
+      "--json", [flags] { flags->texts.form = Form::kJson; }, description);
+}
+
+void AddOnError(CLI::App* command, Flags* flags) {
+  AddChoice<bool>(
+      command, "--on-error", {{"stop", false}, {"skip", true}},
+      [flags](bool skip) { flags->skip_refused = skip; },
+      "a text that is refused ends the run, or its place stays empty (in JSON: has an \"error\") "
+      "and the exit status is 3 [stop, with --jsonl skip]");
+}
+
+void AddTexts(CLI::App* command, Flags* flags, bool lines, std::function<bool()> lists) {
+  Input* input = &flags->texts.input;
+  command
+      ->add_option("text", input->arguments,
+                   "each is answered on its own line; without any, standard input is read")
+      ->type_name("");
+  command
+      ->add_option("--file", input->files,
+                   "read this file instead; may be repeated, - is standard input")
+      ->type_name("FILE")
+      ->allow_extra_args(false);
+  auto* output = command->add_option("-o,--output", flags->texts.output, "write the answers there")
+                     ->type_name("FILE");
+  auto* by_line = command->add_flag(
+      "--lines", flags->lines,
+      lines ? "each line of the input is a text: line in, line out (this is the default)"
+            : "each line of the input is a text: line in, line out");
+  auto* whole = command->add_flag("--document", flags->document,
+                                  lines ? "each file is one text, read before it is answered"
+                                        : "each file is one text (this is the default)");
+  auto* objects = command->add_flag("--jsonl", flags->json_lines,
+                                    "each line of the input is an object of JSON, whose \"text\" "
+                                    "is one; the answer is added to it");
+  whole->excludes(by_line);
+  objects->excludes(by_line)->excludes(whole);
+  command
+      ->add_flag("--resume", flags->texts.resume,
+                 "go on behind the last whole line of the output file")
+      ->needs(output);
+  AddOnError(command, flags);
+  AddJson(command, flags, "write each answer as a line of JSON with scores, segments and timings");
+  command->get_option("--json")->excludes(objects);
+  command->final_callback([flags, input, lines, lists] {
+    const bool read = !input->files.empty() || flags->lines || flags->document || flags->json_lines;
+    if (!input->arguments.empty() && (read || flags->texts.resume)) {
+      throw CLI::ValidationError(
+          "texts come as arguments, or by --file and --lines and the like, not by both");
+    }
+    if (flags->json_lines) {
+      input->shape = Shape::kJsonLines;
+      flags->texts.form = Form::kJsonLines;
+    } else if (flags->lines || (lines && !flags->document)) {
+      input->shape = Shape::kLines;
+    }
+    flags->texts.skip_refused = flags->skip_refused.value_or(flags->json_lines);
+    if (!flags->texts.resume) return;
+    if (input->shape == Shape::kWhole) {
+      throw CLI::ValidationError("--resume counts lines: --lines or --jsonl is required");
+    }
+    if (lists() && flags->texts.form != Form::kJsonLines && flags->texts.form != Form::kJson) {
+      throw CLI::ValidationError(
+          "--resume counts lines, and these answers take several: --json or --jsonl is required");
+    }
+  });
+}
+
+void AddScores(CLI::App* command, Flags* flags) {
+  command
+      ->add_flag_callback(
+          "--scores", [flags] { flags->texts.form = Form::kScored; },
+          "write the score of its weakest segment and a tab before each answer")
+      ->excludes(command->get_option("--json"))
+      ->excludes(command->get_option("--jsonl"));
+}
+
+template <typename Request>
+void AddRequest(CLI::App* command, Flags* flags, Request* request) {
+  command
+      ->add_option("--model", *request->mutable_model(), "a model by its name, see 'linnet models'")
+      ->type_name("NAME");
+  AddChoice<v1::Priority>(
+      command, "--priority",
+      {{"batch", v1::PRIORITY_BATCH},
+       {"normal", v1::PRIORITY_NORMAL},
+       {"interactive", v1::PRIORITY_INTERACTIVE}},
+      [request](v1::Priority value) { request->set_priority(value); },
+      "beside the calls of others, to a busy server");
+  const auto add_label = [request](const std::string& label) {
+    const size_t equals = label.find('=');
+    if (equals == std::string::npos) {
+      throw CLI::ValidationError("--label", "\"" + label + "\" is not KEY=VALUE");
+    }
+    (*request->mutable_labels())[label.substr(0, equals)] = label.substr(equals + 1);
+  };
+  command
+      ->add_option_function<std::vector<std::string>>(
+          "--label",
+          [add_label](const std::vector<std::string>& labels) {
+            for (const std::string& label : labels) add_label(label);
+          },
+          "goes into the server's log; may be repeated")
+      ->type_name("KEY=VALUE")
+      ->allow_extra_args(false);
+  command->add_flag_callback(
+      "--word-scores", [request] { request->set_word_scores(true); },
+      "list the words of each answer with their confidence");
+  command->add_flag_callback(
+      "--alignments", [request] { request->set_alignments(true); },
+      "list the words of each answer with those of the source that they come from");
+  command
+      ->add_option("--request-id", flags->texts.call.request_id,
+                   "finds the calls in the server's log")
+      ->type_name("ID");
+}
+template void AddRequest(CLI::App*, Flags*, v1::TranslateRequest*);
+template void AddRequest(CLI::App*, Flags*, v1::SummarizeRequest*);
+template void AddRequest(CLI::App*, Flags*, v1::ScoreRequest*);
+
+void AddDecoding(CLI::App* command, std::function<v1::DecodingOptions*()> options) {
+  const auto add = [command](const char* name, const char* type, auto set, const char* about) {
+    using Value = typename decltype(set)::argument_type;
+    command->add_option_function<Value>(name, set, about)
+        ->check(Refusal<Value>)
+        ->type_name(type)
+        ->group("Decoding");
+  };
+  using Int = std::function<void(int32_t)>;
+  using Float = std::function<void(float)>;
+  add("--beam", "N", Int([=](auto v) { options()->set_beam_size(v); }),
+      "hypotheses kept at each step; 1 is greedy");
+  add("--length-penalty", "X", Float([=](auto v) { options()->set_length_penalty(v); }),
+      "exponent of the length in the score");
+  add("--min-target-tokens", "N", Int([=](auto v) { options()->set_min_target_tokens(v); }),
+      "shortest answer to a segment");
+  add("--max-target-tokens", "N", Int([=](auto v) { options()->set_max_target_tokens(v); }),
+      "longest answer to a segment");
+  add("--n-best", "N", Int([=](auto v) { options()->set_n_best(v); }),
+      "list the N best hypotheses of each segment with their scores");
+  add("--no-repeat-ngram-size", "N", Int([=](auto v) { options()->set_no_repeat_ngram_size(v); }),
+      "no N tokens in a row occur twice; 0 forbids nothing");
+  add("--temperature", "X", Float([=](auto v) { options()->set_temperature(v); }),
+      "divides the logits");
+  add("--top-k", "N", Int([=](auto v) { options()->set_top_k(v); }),
+      "draw from the N most probable tokens; 0 is all of them");
+  add("--top-p", "X", Float([=](auto v) { options()->set_top_p(v); }),
+      "draw from the fewest tokens that hold this share of the probability");
+  add("--seed", "N", std::function<void(uint64_t)>([=](auto v) { options()->set_seed(v); }),
+      "draw at random, with these draws; --n-best says how often, or --beam, to keep the best");
+  add("--unknown-penalty", "X", Float([=](auto v) { options()->set_unknown_penalty(v); }),
+      "subtracted from the score of the unknown token");
+  add("--normalize-scores", "BOOL",
+      std::function<void(bool)>([=](auto v) { options()->set_normalize_scores(v); }),
+      "false: scores are plain sums");
+}
+
+}  // namespace linnet::client
