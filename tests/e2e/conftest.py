@@ -19,6 +19,7 @@ from pathlib import Path
 import grpc
 import pytest
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+from python_package import install_package
 
 ROOT = Path(__file__).resolve().parents[2]
 START_SECONDS = 120  # loading a bundle on a busy machine
@@ -269,6 +270,21 @@ def start(server_binary, bundles, api, tmp_path_factory):
 def server(start) -> Running:
     """One server for every test that leaves it as it was; each must find it alive."""
     return start("--log-level", "debug")
+
+
+@pytest.fixture(scope="session")
+def site(tmp_path_factory) -> Path:
+    """A folder with the package `linnet` of client/python, installed."""
+    return install_package(tmp_path_factory.mktemp("tree"))
+
+
+@pytest.fixture(scope="session")
+def linnet(site):
+    sys.path.insert(0, str(site))
+    import linnet
+
+    assert Path(linnet.__file__).is_relative_to(site)
+    return linnet
 
 
 @pytest.fixture

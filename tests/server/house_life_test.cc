@@ -7,271 +7,26 @@
 #include <atomic>
 #include <cstdlib>
 #include <filesystem>
-#include <map>
 #include <random>
 #include <set>
-#include <stdexcept>
 #include <string>
 #include <thread>
 #include <vector>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
 #include "server/errors.h"
 #include "server/log.h"
 #include "server/text/document_stream.h"
-#include "tests/server/text_fixture.h"
+#include "tests/server/stormy_house.h"
 
 namespace linnet::server {
 namespace {
 
-namespace fs = std::filesystem;
-namespace v1 = linnet::v1;
-
 constexpr int kCallers = 4;
 constexpr int kRoundsPerCaller = 40;
 constexpr int kMostCallsOfARound = 8;
-const char* const kVersions[] = {"one", "two", "three"};
-const char* const kTexts[] = {"The dog runs.",
-                              "A bird sings. The window is open.",
-                              "She writes a letter",
-                              "Please open the window. A bird sings. The dog runs.",
-                              "a",
-                              "  \n The dog runs through the garden.  ",
-                              "A bird sings in the garden of the old house.",
-                              "Letters, windows and dogs: 1, 2, 3."};
-
-// How an engine may misbehave, and what is left of all that were made. Shared by the engines of a
-// house, whose threads end with it.
-class Mischief {
- public:
-  explicit Mischief(bool on) : on_(on) {}
-
-  bool on() const { return on_; }
-  // Does not return until somebody sets it free.
-  void Wedge() {
-    MutexLock lock(mu_);
-    ++wedges_;
-    const int own = freed_;
-    while (freed_ == own && !over_) changed_.Wait(mu_);
-  }
-  void Free(bool for_good = false) {
-    MutexLock lock(mu_);
-    ++freed_;
-    over_ |= for_good;
-    changed_.NotifyAll();
-  }
-  int wedges() {
-    MutexLock lock(mu_);
-    return wedges_;
-  }
-
-  std::atomic<unsigned> seed = 0;
-  std::atomic<int> alive = 0;
-  std::atomic<int> left_behind = 0;  // sequences in engines that died in good health
-
- private:
-  const bool on_;
-  Mutex mu_;
-  CondVar changed_;
-  int freed_ ABSL_GUARDED_BY(mu_) = 0;
-  int wedges_ ABSL_GUARDED_BY(mu_) = 0;
-  bool over_ ABSL_GUARDED_BY(mu_) = false;
-};
-
-// So long a call may take before the house gives its engine up.
-constexpr absl::Duration kPatience = absl::Milliseconds(20);
-
-// Says what it hears and then a piece that tells its version; and now and then fails.
-class Puppet final : public test::EchoEngine {
- public:
-  Puppet(Mischief& mischief, const Options& options, model::TokenId signature)
-      : EchoEngine(options),
-        mischief_(mischief),
-        signature_(signature),
-        random_(mischief.seed.fetch_add(1)) {
-    ++mischief_.alive;
-  }
-  ~Puppet() override {
-    if (!broken_) mischief_.left_behind += sequences();
-    --mischief_.alive;
-  }
-
-  absl::Status Seat(std::span<const model::SequenceInput> inputs) override {
-    const Timer timer(*this);
-    if (Chance(0.01)) Throw("while it encodes");
-    if (Chance(0.03)) return absl::ResourceExhaustedError("out of memory");
-    if (Chance(0.01)) return absl::InternalError("the encoder failed");
-    return EchoEngine::Seat(inputs);
-  }
-
-  absl::StatusOr<std::vector<model::SequenceEvent>> Step() override {
-    const Timer timer(*this);
-    if (Chance(0.02)) absl::SleepFor(absl::Microseconds(random_() % 2000));
-    if (Chance(0.004)) Throw("in a step");
-    if (Chance(0.0008)) mischief_.Wedge();
-    const bool fails = Chance(0.003), no_memory = Chance(0.003);
-    auto events = EchoEngine::Step();
-    if (!events.ok()) return events;
-    if (fails || no_memory) {
-      for (const auto& event : *events) Release(event.id);
-      if (no_memory) return absl::ResourceExhaustedError("out of memory");
-      return absl::InternalError("the device is lost");
-    }
-    for (model::SequenceEvent& event : *events) {
-      if (!event.finished && Chance(0.002)) {
-        Release(event.id);
-        event.finished = true;
-        event.status = absl::InternalError("a row of logits is not a number");
-      }
-      for (model::Hypothesis& hypothesis : event.hypotheses) {
-        hypothesis.tokens.insert(hypothesis.tokens.end() - 1, signature_);
-        hypothesis.token_scores.push_back(-0.5f);
-      }
-    }
-    return events;
-  }
-
- private:
-  // A machine that is busy makes a call slow enough to be given up without any mischief: nobody
-  // lets go of what the engine held then.
-  class Timer {
-   public:
-    explicit Timer(Puppet& puppet) : puppet_(puppet) {}
-    ~Timer() {
-      if (absl::Now() - begin_ >= kPatience / 2) puppet_.broken_ = true;
-    }
-
-   private:
-    Puppet& puppet_;
-    const absl::Time begin_ = absl::Now();
-  };
-
-  bool Chance(double share) {
-    return mischief_.on() && std::uniform_real_distribution<double>()(random_) < share;
-  }
-  void Throw(const char* when) {
-    broken_ = true;
-    throw std::runtime_error(when);
-  }
-
-  Mischief& mischief_;
-  const model::TokenId signature_;
-  std::mt19937 random_;
-  bool broken_ = false;
-};
-
-// A house whose translator has three versions, of which a label says which is meant.
-class House {
- public:
-  explicit House(bool mischief, unsigned seed) : mischief_(mischief) {
-    mischief_.seed = seed * 1000;
-    for (const char* version : kVersions) {
-      auto manifest = test::TinyManifest("en-de", v1::TASK_TRANSLATE, "en", "de");
-      manifest.set_version(version);
-      test::WriteBundle(root() / "en-de" / version, manifest);
-    }
-    Point("stable", 0);
-    Point("canary", 1);
-    test::WriteBundle(root() / "en-summary",
-                      test::TinyManifest("en-summary", v1::TASK_SUMMARIZE, "en", "en"));
-    auto loaded = Catalog::Load(
-        root(),
-        [this](const model::Bundle& bundle) -> absl::StatusOr<std::unique_ptr<model::Engine>> {
-          if (refuse_) return absl::InternalError("no memory for another engine");
-          return std::make_unique<Puppet>(mischief_, Options(), Signature(bundle));
-        },
-        BatcherOptions{
-            .max_encode_tokens = 64,
-            .shed = {.interval = absl::Milliseconds(200), .most_wait = absl::Milliseconds(100)}},
-        metrics,
-        [this](const std::string& model, const StepReport& report, absl::Duration cycle) {
-          admission.StepMade(model, report, cycle);
-        });
-    EXPECT_THAT(loaded, IsOk());
-    catalog = *std::move(loaded);
-    calls = std::make_unique<TextCalls>(*catalog, admission, pool, metrics,
-                                        TextLimits{.max_lines_under_way = 4});
-  }
-  ~House() {
-    calls = nullptr;
-    catalog = nullptr;
-    EXPECT_EQ(mischief_.alive, 0) << "an engine was not destroyed";
-    EXPECT_EQ(mischief_.left_behind, 0) << "an engine still held sequences of which nobody knew";
-  }
-
-  Mischief& mischief() { return mischief_; }
-  void RefuseEngines(bool refuse) { refuse_ = refuse; }
-  void Point(const std::string& label, int version) {
-    const fs::path link = root() / "en-de" / label;
-    fs::remove(root() / "next");
-    fs::create_directory_symlink(kVersions[version], root() / "next");
-    fs::rename(root() / "next", link);
-  }
-
-  test::TemporaryFolder folder;
-  Metrics metrics;
-  TextPool pool{2};
-  Admission admission{{.max_tokens = 4000, .max_bytes = 200'000}, metrics};
-  std::unique_ptr<Catalog> catalog;
-  std::unique_ptr<TextCalls> calls;
-
- private:
-  const fs::path& root() const { return folder.path(); }
-  static test::EchoEngine::Options Options() {
-    return {.rows = 24, .memory_tokens = 200, .limits = kTinyLimits};
-  }
-  // A token that the version says at the end of every answer.
-  static model::TokenId Signature(const model::Bundle& bundle) {
-    for (int i = 0; i < 3; ++i) {
-      if (bundle.manifest.version() == kVersions[i]) return 100 + i;
-    }
-    return 103;
-  }
-
-  Mischief mischief_;
-  std::atomic<bool> refuse_ = false;
-};
-
-// What each version says to each text with a beam of 2, of a house where all is well.
-using Answers = std::map<std::pair<std::string, std::string>, std::string>;
-const Answers& CalmAnswers() {
-  static const Answers& answers = *[] {
-    auto* found = new Answers;
-    House house(/*mischief=*/false, 0);
-    auto ask = [](auto& house, auto method, const auto& request, auto response) {
-      test::Turnstile done;
-      absl::Status status;
-      ((*house.calls).*method)(request, response, {.arrived = absl::Now()}, [&](absl::Status s) {
-        status = std::move(s);
-        done.Open();
-      });
-      done.Pass();
-      EXPECT_THAT(status, IsOk());
-      return response;
-    };
-    for (int version = 0; version < 3; ++version) {
-      house.Point("stable", version);
-      EXPECT_TRUE(house.catalog->Reload().ok());
-      for (const char* text : kTexts) {
-        const auto response =
-            ask(house, &TextCalls::Translate, ToGerman({text}), v1::TranslateResponse());
-        EXPECT_EQ(response.model_version(), kVersions[version]);
-        (*found)[{kVersions[version], text}] = response.translations(0).text();
-      }
-    }
-    for (const char* text : kTexts) {
-      const auto response =
-          ask(house, &TextCalls::Summarize, SummaryOf(text), v1::SummarizeResponse());
-      (*found)[{"test", text}] = response.summaries(0).text();
-    }
-    return found;
-  }();
-  return answers;
-}
 
 int Threads() {
   return static_cast<int>(std::distance(fs::directory_iterator("/proc/self/task"), {}));
@@ -318,7 +73,7 @@ struct Life {
 
 class Client {
  public:
-  Client(House& house, unsigned seed, int number)
+  Client(StormyHouse& house, unsigned seed, int number)
       : house_(house), random_(seed * 100 + number), name_(absl::StrCat("client-", number % 3)) {}
 
   void Run() {
@@ -497,7 +252,7 @@ class Client {
     }
   }
 
-  House& house_;
+  StormyHouse& house_;
   std::mt19937 random_;
   const std::string name_;
   int finished_ = 0;
@@ -508,7 +263,7 @@ void LiveThrough(unsigned seed, std::set<std::string>& reasons, int& wedges) {
   CalmAnswers();
   const int threads_before = Threads();
   {
-    House house(/*mischief=*/true, seed);
+    StormyHouse house(/*mischief=*/true, seed);
     std::mt19937 random(seed);
     std::atomic<bool> over = false;
     // Looks after the engines as a server does, and sets wedged ones free some time after that.

@@ -1,0 +1,181 @@
+"""How the package `linnet` makes its calls: again, in turns, and with which token.
+
+What a server does only now and then, such as asking for a pause, a small server of our own does.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from concurrent import futures
+
+import grpc
+import pytest
+from grpc_health.v1 import health, health_pb2, health_pb2_grpc
+from python_package import english, wait_until
+
+
+class Puppet:
+    """Answers each call with what `behave` says of its number, from 1: nothing, or an error."""
+
+    def __init__(self, linnet, behave=lambda number: None, address: str = "127.0.0.1:0"):
+        from linnet.v1 import text_service_pb2_grpc
+
+        puppet = self
+        self.calls: list[float] = []
+        self.tokens: list[str] = []
+
+        class Service(text_service_pb2_grpc.TextServiceServicer):
+            def Translate(self, request, context):
+                puppet.calls.append(time.monotonic())
+                headers = dict(context.invocation_metadata())
+                puppet.tokens.append(headers.get("authorization", ""))
+                error = behave(len(puppet.calls))
+                if error:
+                    code, trailers = error
+                    context.set_trailing_metadata(trailers)
+                    context.abort(code, "as told")
+                return linnet.TranslateResponse()
+
+        self.health = health.HealthServicer()
+        self.server = grpc.server(futures.ThreadPoolExecutor(4))
+        text_service_pb2_grpc.add_TextServiceServicer_to_server(Service(), self.server)
+        health_pb2_grpc.add_HealthServicer_to_server(self.health, self.server)
+        self.set_serving(True)
+        self.address = f"127.0.0.1:{self.server.add_insecure_port(address)}"
+        self.server.start()
+
+    def set_serving(self, serving: bool) -> None:
+        status = health_pb2.HealthCheckResponse.SERVING
+        if not serving:
+            status = health_pb2.HealthCheckResponse.NOT_SERVING
+        self.health.set("linnet.v1.TextService", status)
+
+
+@pytest.fixture
+def puppet(linnet):
+    puppets = []
+
+    def make(*arguments, **named) -> Puppet:
+        puppets.append(Puppet(linnet, *arguments, **named))
+        return puppets[-1]
+
+    yield make
+    for each in puppets:
+        each.server.stop(None)
+
+
+def busy(pause_ms: int):
+    trailers = (("grpc-retry-pushback-ms", str(pause_ms)),)
+    return grpc.StatusCode.RESOURCE_EXHAUSTED, trailers
+
+
+def test_calls_are_made_again_when_the_server_wants_it(linnet, puppet):
+    server = puppet(lambda number: busy(150) if number < 3 else None)
+    with linnet.Client(server.address) as client:
+        client.translate(english(linnet, "a"))
+    assert len(server.calls) == 3
+    # Without the server's wish the first retry would come within 120 ms at the latest.
+    for before, after in zip(server.calls, server.calls[1:], strict=False):
+        assert after - before >= 0.15
+
+
+def test_a_server_that_wants_no_retry_gets_none(linnet, puppet):
+    server = puppet(lambda number: busy(-1))
+    with linnet.Client(server.address) as client, pytest.raises(linnet.LinnetError):
+        client.translate(english(linnet, "a"))
+    assert len(server.calls) == 1
+    once = linnet.Options(puppet(lambda number: busy(1)).address, retry=linnet.Retry(1))
+    with linnet.Client(once) as client, pytest.raises(linnet.LinnetError):
+        client.translate(english(linnet, "a"))
+
+
+def test_a_call_that_crossed_a_shutdown_of_grpc_is_made_again(linnet, puppet):
+    server = puppet(lambda number: (grpc.StatusCode.CANCELLED, ()) if number < 2 else None)
+    with linnet.Client(server.address) as client:
+        client.translate(english(linnet, "a"))
+    assert len(server.calls) == 2
+
+
+def test_calls_take_turns_over_all_addresses_that_are_healthy(linnet, puppet):
+    servers = [puppet() for _ in range(3)]
+    servers[2].set_serving(False)
+    addresses = ",".join(server.address for server in servers)
+    with linnet.Client(addresses) as client:
+        client.translate(english(linnet, "a"))
+        # One connection may be there before the other.
+        wait_until(
+            lambda: client.translate(english(linnet, "a")) and all(s.calls for s in servers[:2])
+        )
+        before = [len(server.calls) for server in servers]
+        for _ in range(20):
+            client.translate(english(linnet, "a"))
+        shares = [len(s.calls) - n for s, n in zip(servers, before, strict=True)]
+        assert shares == [10, 10, 0]
+        servers[0].set_serving(False)
+        servers[2].set_serving(True)
+        wait_until(lambda: client.translate(english(linnet, "a")) and servers[2].calls)
+
+    async def run() -> None:
+        async with linnet.AsyncClient(addresses) as client:
+            for _ in range(20):
+                await client.translate(english(linnet, "a"))
+
+    count = len(servers[0].calls)
+    asyncio.run(run())
+    assert len(servers[0].calls) == count, "it still says that it takes no calls"
+
+
+def test_the_first_call_waits_for_a_server_that_is_just_starting(linnet, puppet):
+    probe = puppet()
+    address = probe.address
+    probe.server.stop(None).wait()
+    options = linnet.Options(address, wait=30, retry=linnet.Retry(max_attempts=1))
+
+    async def ask() -> None:
+        async with linnet.AsyncClient(options) as client:
+            await client.translate(english(linnet, "a"))
+
+    for call in (
+        lambda: linnet.Client(options).translate(english(linnet, "a")),
+        lambda: asyncio.run(ask()),
+    ):
+        started: list[Puppet] = []
+
+        def start(started=started) -> None:
+            started.append(puppet(address=address))
+
+        starting = threading.Timer(0.3, start)
+        starting.start()
+        call()
+        starting.join()
+        started[0].server.stop(None).wait()
+
+
+def test_a_token_is_read_again_when_its_file_changes(linnet, puppet, tmp_path):
+    server = puppet()
+    token = tmp_path / "token"
+    with pytest.raises(FileNotFoundError):
+        linnet.Client(linnet.Options(server.address, token_file=token))
+    token.write_text(" \n")
+    with pytest.raises(ValueError, match="holds no token"):
+        linnet.Client(linnet.Options(server.address, token_file=token))
+    token.write_text("first\n")
+    with linnet.Client(linnet.Options(server.address, token_file=token)) as client:
+        client.translate(english(linnet, "a"))
+        token.write_text("the second\n")
+        client.translate(english(linnet, "a"))
+        token.unlink()
+        client.translate(english(linnet, "a"))
+    assert server.tokens == ["Bearer first", "Bearer the second", "Bearer the second"]
+
+
+def test_options_that_cannot_be_are_refused(linnet):
+    for options in (
+        {"retry": linnet.Retry(max_attempts=6)},
+        {"retry": linnet.Retry(initial_backoff=3.0)},
+        {"timeout": 0},
+    ):
+        with pytest.raises(ValueError, match=r"max_attempts|back-off|timeout"):
+            linnet.Options(**options)

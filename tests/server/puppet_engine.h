@@ -1,0 +1,138 @@
+#pragma once
+
+#include <atomic>
+#include <random>
+#include <span>
+#include <stdexcept>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/clock.h"
+#include "server/mutex.h"
+#include "tests/support/echo_engine.h"
+
+// Engines that fail in every way that engines can.
+namespace linnet::server {
+
+// How an engine may misbehave, and what is left of all that were made. Shared by the engines of a
+// house, whose threads end with it.
+class Mischief {
+ public:
+  explicit Mischief(bool on) : on_(on) {}
+
+  bool on() const { return on_; }
+  // Does not return until somebody sets it free.
+  void Wedge() {
+    MutexLock lock(mu_);
+    ++wedges_;
+    const int own = freed_;
+    while (freed_ == own && !over_) changed_.Wait(mu_);
+  }
+  void Free(bool for_good = false) {
+    MutexLock lock(mu_);
+    ++freed_;
+    over_ |= for_good;
+    changed_.NotifyAll();
+  }
+  int wedges() {
+    MutexLock lock(mu_);
+    return wedges_;
+  }
+
+  std::atomic<unsigned> seed = 0;
+  std::atomic<int> alive = 0;
+  std::atomic<int> left_behind = 0;  // sequences in engines that died in good health
+
+ private:
+  const bool on_;
+  Mutex mu_;
+  CondVar changed_;
+  int freed_ ABSL_GUARDED_BY(mu_) = 0;
+  int wedges_ ABSL_GUARDED_BY(mu_) = 0;
+  bool over_ ABSL_GUARDED_BY(mu_) = false;
+};
+
+// So long a call may take before the house gives its engine up.
+constexpr absl::Duration kPatience = absl::Milliseconds(20);
+
+// Says what it hears and then a piece that tells its version; and now and then fails.
+class Puppet final : public test::EchoEngine {
+ public:
+  Puppet(Mischief& mischief, const Options& options, model::TokenId signature)
+      : EchoEngine(options),
+        mischief_(mischief),
+        signature_(signature),
+        random_(mischief.seed.fetch_add(1)) {
+    ++mischief_.alive;
+  }
+  ~Puppet() override {
+    if (!broken_) mischief_.left_behind += sequences();
+    --mischief_.alive;
+  }
+
+  absl::Status Seat(std::span<const model::SequenceInput> inputs) override {
+    const Timer timer(*this);
+    if (Chance(0.01)) Throw("while it encodes");
+    if (Chance(0.03)) return absl::ResourceExhaustedError("out of memory");
+    if (Chance(0.01)) return absl::InternalError("the encoder failed");
+    return EchoEngine::Seat(inputs);
+  }
+
+  absl::StatusOr<std::vector<model::SequenceEvent>> Step() override {
+    const Timer timer(*this);
+    if (Chance(0.02)) absl::SleepFor(absl::Microseconds(random_() % 2000));
+    if (Chance(0.004)) Throw("in a step");
+    if (Chance(0.0008)) mischief_.Wedge();
+    const bool fails = Chance(0.003), no_memory = Chance(0.003);
+    auto events = EchoEngine::Step();
+    if (!events.ok()) return events;
+    if (fails || no_memory) {
+      for (const auto& event : *events) Release(event.id);
+      if (no_memory) return absl::ResourceExhaustedError("out of memory");
+      return absl::InternalError("the device is lost");
+    }
+    for (model::SequenceEvent& event : *events) {
+      if (!event.finished && Chance(0.002)) {
+        Release(event.id);
+        event.finished = true;
+        event.status = absl::InternalError("a row of logits is not a number");
+      }
+      for (model::Hypothesis& hypothesis : event.hypotheses) {
+        hypothesis.tokens.insert(hypothesis.tokens.end() - 1, signature_);
+        hypothesis.token_scores.push_back(-0.5f);
+      }
+    }
+    return events;
+  }
+
+ private:
+  // A machine that is busy makes a call slow enough to be given up without any mischief: nobody
+  // lets go of what the engine held then.
+  class Timer {
+   public:
+    explicit Timer(Puppet& puppet) : puppet_(puppet) {}
+    ~Timer() {
+      if (absl::Now() - begin_ >= kPatience / 2) puppet_.broken_ = true;
+    }
+
+   private:
+    Puppet& puppet_;
+    const absl::Time begin_ = absl::Now();
+  };
+
+  bool Chance(double share) {
+    return mischief_.on() && std::uniform_real_distribution<double>()(random_) < share;
+  }
+  void Throw(const char* when) {
+    broken_ = true;
+    throw std::runtime_error(when);
+  }
+
+  Mischief& mischief_;
+  const model::TokenId signature_;
+  std::mt19937 random_;
+  bool broken_ = false;
+};
+
+}  // namespace linnet::server
