@@ -180,7 +180,7 @@ void Batcher::DropStale(absl::Time now, StepReport& report) {
   }
 }
 
-std::vector<FairQueue::Iterator> Batcher::FindNewcomers() {
+std::vector<FairQueue::Iterator> Batcher::FindNewcomers(bool& full) {
   const int most_rows = static_cast<int>(options_.max_call_rows_ratio * engine_.info().rows);
   std::map<uint64_t, int> rows;  // of the newcomers of each call
   std::vector<FairQueue::Iterator> newcomers;
@@ -189,8 +189,8 @@ std::vector<FairQueue::Iterator> Batcher::FindNewcomers() {
   int64_t tokens = 0;
   for (auto it = waiting_.begin(); it != waiting_.end(); ++it) {
     Sequence& sequence = *it->second;
-    if (options_.max_sequences > 0 && seated() + std::ssize(inputs) >= options_.max_sequences)
-      break;
+    full = options_.max_sequences > 0 && seated() + std::ssize(inputs) >= options_.max_sequences;
+    if (full) break;
     int& of_call = rows[sequence.caller.call];
     const int before = of_call + calls_[sequence.caller.call].rows;
     if (before > 0 && before + sequence.rows > most_rows) continue;
@@ -200,6 +200,7 @@ std::vector<FairQueue::Iterator> Batcher::FindNewcomers() {
     if (!engine_.HasRoom(inputs)) {
       sequence.input = std::move(inputs.back());
       inputs.pop_back();
+      full = true;
       break;
     }
     of_call += sequence.rows;
@@ -210,8 +211,11 @@ std::vector<FairQueue::Iterator> Batcher::FindNewcomers() {
 }
 
 void Batcher::SeatNewcomers(absl::FunctionRef<absl::Time()> clock, StepReport& report) {
-  const std::vector<FairQueue::Iterator> newcomers = FindNewcomers();
-  if (policy_.AdmitNow(static_cast<int>(newcomers.size()), seated())) {
+  bool full = false;
+  const std::vector<FairQueue::Iterator> newcomers = FindNewcomers(full);
+  const bool now = policy_.AdmitNow(static_cast<int>(newcomers.size()), seated());
+  report.full = full && (now || newcomers.empty());
+  if (now) {
     std::vector<int> lengths;
     for (const auto& newcomer : newcomers)
       lengths.push_back(static_cast<int>(newcomer->second->input.source.size()));
@@ -285,6 +289,7 @@ void Batcher::Advance(absl::FunctionRef<absl::Time()> clock, StepReport& report)
   if (seated_.empty()) return;
   report.sequences = seated();
   report.rows = engine_.rows_in_use();
+  for (const auto& [id, sequence] : seated_) report.work += sequence->work();
   report.stepped = true;
   ++steps_;
   const absl::Time before = clock();

@@ -46,6 +46,8 @@ struct StepReport {
   int shed = 0;                 // turned away because they had waited too long
   int oom_retries = 0;          // groups halved because there was no memory to encode the whole
   int target_tokens = 0;        // of the best hypotheses that finished
+  bool full = false;            // all places are taken, and somebody waits for one
+  int64_t work = 0;             // WorkOf those that took part in the step
   int64_t finished_work = 0;    // WorkOf those that finished
   int64_t finished_tokens = 0;  // their source and most target tokens
   absl::Duration finished_time =
@@ -104,8 +106,8 @@ class Batcher {
   void DropStale(absl::Time now, StepReport& report);
   void SeatNewcomers(absl::FunctionRef<absl::Time()> clock, StepReport& report);
   void Advance(absl::FunctionRef<absl::Time()> clock, StepReport& report);
-  // Those of the waiting that have a place now.
-  std::vector<FairQueue::Iterator> FindNewcomers();
+  // Those of the waiting that have a place now, and whether somebody else found none.
+  std::vector<FairQueue::Iterator> FindNewcomers(bool& full);
   // Seats them and encodes them as one batch; as smaller ones, if there is not the memory for that.
   void SeatGroup(const std::vector<FairQueue::Iterator>& group,
                  absl::FunctionRef<absl::Time()> clock, StepReport& report);

@@ -54,6 +54,7 @@ void Workload::StepMade(const StepReport& report, absl::Duration cycle) {
   const double keep = std::exp2(-seconds / kHalfLife);
   full_ = report.waiting > 0;
   if (full_) work_time_.Add(seconds, static_cast<double>(report.finished_work), keep);
+  if (report.full) full_work_.Add(static_cast<double>(report.work) * seconds, seconds, keep);
   sequence_time_.Add(absl::ToDoubleSeconds(report.finished_time),
                      static_cast<double>(report.finished_tokens), keep);
 }
@@ -68,7 +69,11 @@ Estimate Workload::TimeToFinish(const Caller& caller, int64_t tokens, int64_t lo
   if (sequence_time_.of > 0) {
     alone = absl::Seconds(static_cast<double>(longest) * sequence_time_.sum / sequence_time_.of);
   }
-  if (!full_) return {alone, false};
+  const double seated = full_work_.of > 0 ? full_work_.sum / full_work_.of : 0;
+  // Whether somebody waits is of the last step, and many may have come since.
+  if (!full_ && (seated == 0 || static_cast<double>(tokens_ + tokens) <= seated))
+    return {alone, false};
+  if (TimeFor(1) == absl::ZeroDuration()) return {};
   const Flow own = FlowOf(caller);
   const auto mine = flows_.find(own);
   const double until =
@@ -83,15 +88,15 @@ Estimate Workload::TimeToFinish(const Caller& caller, int64_t tokens, int64_t lo
                       until * WeightOf(flow.priority) / caller.weight()});
   }
   // The longer it takes, the more goes before it: a few turns come close, from below.
-  absl::Duration time = absl::ZeroDuration();
+  absl::Duration wait = absl::ZeroDuration();
   for (int turn = 0; turn < 4; ++turn) {
-    const double seconds = absl::ToDoubleSeconds(time);
+    const double seconds = absl::ToDoubleSeconds(wait);
     double before = until;
     for (const Other& other : others)
       before += std::min(other.tokens + other.tokens_per_second * seconds, other.share);
-    time = TimeFor(static_cast<int64_t>(before));
+    wait = TimeFor(static_cast<int64_t>(before));
   }
-  return {std::max(alone, time), true};
+  return {wait + alone, true};
 }
 
 }  // namespace linnet::server

@@ -30,10 +30,11 @@ class Workload {
   // How long a call with so many tokens of work would take from now, whose longest sequence has
   // `longest` tokens (source and most target). Zero as long as nothing is known.
   //
-  // While nobody waits for a place that is the time of its longest sequence. While somebody does,
-  // it is also the time in which the engine finishes what goes before: under fair sharing that is
-  // of every other flow as much as this one has itself, in proportion to their weights, and no more
-  // than it has and, if it goes on as it did lately, will have until then.
+  // While nobody waits for a place, nor will once all who were let in have come to theirs, that is
+  // the time of its longest sequence. Otherwise there is before it the time in which the engine
+  // finishes what goes before: under fair sharing that is of every other flow as much as this one
+  // has itself, in proportion to their weights, and no more than it has and, if it goes on as it
+  // did lately, will have until then.
   Estimate TimeToFinish(const Caller& caller, int64_t tokens, int64_t longest) const;
   // What such an estimate is to be multiplied by to be kept to, and what it came to.
   double margin(bool waits) const { return (waits ? waiting_ : alone_).ratio(); }
@@ -73,7 +74,8 @@ class Workload {
   double elapsed_ = 0;              // seconds in which the engine worked
   int64_t tokens_ = 0;
   bool full_ = false;    // somebody waits for a place
-  Ratio work_time_;      // seconds a token of work, while full
+  Ratio full_work_;      // tokens of work that sit in a full engine, over time
+  Ratio work_time_;      // seconds a token of work, while somebody waits
   Ratio sequence_time_;  // seconds from its place to its end, a token of a sequence
   Margin alone_;
   // What is late while many wait was let in a whole line of waiting before, and so was what stands

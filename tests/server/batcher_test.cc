@@ -175,6 +175,23 @@ TEST(BatcherTest, TheReportSaysWhatTheFinishedHadCost) {
             (*outcome.result)->times.finished - (*outcome.result)->times.seated);
 }
 
+TEST(BatcherTest, TheReportSaysWhatSitsInAFullEngine) {
+  House house({.rows = 4});
+  std::vector<Outcome> outcomes(4);
+  house.Add(Say({5, 6}, outcomes[0], /*beam_size=*/2));
+  EXPECT_FALSE(house.Step().full);
+  house.Add(Say({5, 6, 7}, outcomes[1], /*beam_size=*/2));
+  StepReport report = house.Step();
+  while (report.sequences < 2) report = house.Step();
+  EXPECT_FALSE(report.full) << "nobody waits";
+  EXPECT_EQ(report.work, 2 * (3 + 100) + 2 * (4 + 100));
+  house.Add(Say({5}, outcomes[2], /*beam_size=*/2));
+  report = house.Step();
+  EXPECT_TRUE(report.full);
+  EXPECT_EQ(report.work, 2 * (3 + 100) + 2 * (4 + 100));
+  house.StepsUntilIdle();
+}
+
 TEST(BatcherTest, MemoryHoldsBackWhatRowsWouldNot) {
   House house({.memory_tokens = 8, .block_tokens = 4});
   Outcome a, b;

@@ -111,10 +111,10 @@ class AdmissionMarginTest : public ::testing::Test {
     report.finished_time = absl::Seconds(1);
     for (int i = 0; i < 2; ++i) admission_.StepMade("en-de", report, absl::Seconds(1));
   }
-  // A call of 100 tokens of work, expected to take a second, with so much time.
+  // A call of 100 tokens of work, expected to wait for a second, with so much time.
   absl::StatusOr<Permit> Call(absl::Duration time) {
     absl::StatusOr<Permit> permit = admission_.Enter(kCaller, 10);
-    const CallWork work = {.model = "en-de", .tokens = 100, .longest = 10, .deadline = kNow + time};
+    const CallWork work = {.model = "en-de", .tokens = 100, .longest = 0, .deadline = kNow + time};
     if (absl::Status status = permit->Charge(work, kNow); !status.ok()) return status;
     return permit;
   }

@@ -29,6 +29,7 @@ constexpr absl::Duration kDeadline = absl::Seconds(2);
 struct Client {
   std::string name;
   double calls_per_second = 0;  // at random times
+  int at_once = 1;              // so many each time
   // What became of those that came in the time that counts.
   int offered = 0, refused = 0, answered = 0, late = 0;
   double work = 0;  // of those that were answered
@@ -38,7 +39,7 @@ class Overload {
  public:
   Overload(std::vector<Client> clients, uint32_t seed)
       : clients_(std::move(clients)), random_(seed) {
-    for (Client& client : clients_) next_[Next(client, kStart)] = &client;
+    for (Client& client : clients_) next_.emplace(Next(client, kStart), &client);
   }
 
   // Calls come for so long; those of the first part do not count.
@@ -46,8 +47,12 @@ class Overload {
     counts_from_ = kStart + warm_up;
     const absl::Time end = counts_from_ + time;
     while (now_ < end || !batcher_.idle()) {
-      for (; next_.begin()->first <= std::min(now_, end); next_.erase(next_.begin()))
-        Arrive(*next_.begin()->second, next_.begin()->first);
+      for (; next_.begin()->first <= std::min(now_, end); next_.erase(next_.begin())) {
+        Client& client = *next_.begin()->second;
+        const absl::Time time = next_.begin()->first;
+        for (int i = 0; i < client.at_once; ++i) Arrive(client, time);
+        next_.emplace(Next(client, time), &client);
+      }
       GiveUp();
       const int rows = std::min(kRows, kBeam * (batcher_.waiting() + batcher_.seated()));
       // Half of a step is for the weights, half for the rows.
@@ -100,11 +105,10 @@ class Overload {
 
   absl::Time Next(const Client& client, absl::Time after) {
     const double even = (static_cast<double>(random_()) + 0.5) / 4294967296.0;
-    return after + absl::Seconds(-std::log(even) / client.calls_per_second);
+    return after + absl::Seconds(-std::log(even) * client.at_once / client.calls_per_second);
   }
 
   void Arrive(Client& client, absl::Time time) {
-    next_[Next(client, time)] = &client;
     const bool counts = time >= counts_from_;
     client.offered += counts;
     const int tokens = 8 + static_cast<int>(random_() % 17);
@@ -147,7 +151,7 @@ class Overload {
   std::mt19937 random_;
   absl::Time now_ = kStart;
   absl::Time counts_from_ = kStart;
-  std::map<absl::Time, Client*> next_;  // calls to come, one of each client
+  std::multimap<absl::Time, Client*> next_;  // calls to come, those of each client
   std::multimap<absl::Time, std::shared_ptr<Call>> under_way_;
   Metrics metrics_;
   Admission admission_{{}, metrics_};
@@ -198,6 +202,21 @@ TEST(OverloadSimulationTest, OfThoseThatAreLetInFewAreLateThoughTheirClientsCanc
       answered += clients[0].answered;
     }
     EXPECT_LT(late, 0.01 * answered) << offered;
+  }
+}
+
+TEST(OverloadSimulationTest, OfABurstThatFindsTheEngineIdleThoseAreLetInThatCanBeDone) {
+  for (int at_once : {400, 2000}) {
+    int late = 0, answered = 0, bursts = 0;
+    for (uint32_t seed = 1; seed <= 3; ++seed) {
+      const auto clients = Overload({{"one", at_once / 20.0, at_once}}, seed)
+                               .Run(/*warm_up=*/absl::Seconds(100), /*time=*/absl::Seconds(400));
+      late += clients[0].late;
+      answered += clients[0].answered;
+      bursts += clients[0].offered / at_once;
+    }
+    EXPECT_LT(late, 0.01 * answered) << at_once;
+    EXPECT_GT(answered, bursts * 0.7 * 125 * absl::ToDoubleSeconds(kDeadline)) << at_once;
   }
 }
 

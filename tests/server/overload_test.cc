@@ -88,6 +88,8 @@ TEST(ShedPolicyTest, ByDefaultNobodyIsSentAway) {
 // take half a second each.
 StepReport FullSecond() {
   return {.waiting = 1,
+          .full = true,
+          .work = 800,
           .finished_work = 1000,
           .finished_tokens = 50,
           .finished_time = absl::Milliseconds(500)};
@@ -97,7 +99,8 @@ struct WorkloadTest : ::testing::Test {
   void Full(int seconds = 3) {
     for (int s = 0; s < seconds; ++s) workload.StepMade(FullSecond(), absl::Seconds(1));
   }
-  double Estimate(const Caller& caller, int64_t tokens, int64_t longest = 1) {
+  // Without `longest`, what a call waits.
+  double Estimate(const Caller& caller, int64_t tokens, int64_t longest = 0) {
     return absl::ToDoubleSeconds(workload.TimeToFinish(caller, tokens, longest).time);
   }
 
@@ -110,13 +113,28 @@ TEST_F(WorkloadTest, NothingIsKnownAtFirst) {
   EXPECT_EQ(Estimate(b, 1000, 1000), 0);
   workload.StepMade(FullSecond(), absl::Milliseconds(500));
   EXPECT_EQ(workload.TimeFor(1000), absl::ZeroDuration()) << "half a second is no evidence";
+  EXPECT_EQ(Estimate(b, 1000, 1000), 0) << "nor is what it takes alone, where many wait";
 }
 
 TEST_F(WorkloadTest, WhileThereArePlacesACallTakesAsLongAsItsLongestSequence) {
   Full();
   workload.StepMade({.waiting = 0}, absl::Milliseconds(1));
-  workload.Add(a, 1'000'000);
+  workload.Add(a, 300);
   EXPECT_NEAR(Estimate(b, 500, 200), 2, 1e-6) << "10 ms a token";
+}
+
+TEST_F(WorkloadTest, WhoFindsMoreLetInThanThereArePlacesForWaitsThoughNobodyDidInTheLastStep) {
+  Full();
+  workload.StepMade({.waiting = 0}, absl::Milliseconds(1));
+  workload.Add(a, 5000);
+  EXPECT_TRUE(workload.TimeToFinish(a, 500, 200).waits);
+  EXPECT_NEAR(Estimate(a, 500, 200), 5.5 + 2, 0.01);
+}
+
+TEST_F(WorkloadTest, ItsOwnTimeComesOnTopOfItsWait) {
+  Full();
+  workload.Add(a, 7000);
+  EXPECT_NEAR(Estimate(a, 1000, 200), 8 + 2, 0.01);
 }
 
 TEST_F(WorkloadTest, ItsOwnClientsWorkGoesBeforeIt) {
