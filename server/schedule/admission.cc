@@ -103,13 +103,13 @@ absl::StatusOr<Estimate> Admission::Charge(const Caller& caller, const CallWork&
   }
   const Estimate expected = workload.TimeToFinish(caller, work.tokens, work.longest);
   metrics_.Estimated(expected.time);
-  const absl::Duration estimate = expected.time * workload.margin(expected.waits);
-  if (const absl::Duration left = work.deadline - now; estimate > left) {
+  const absl::Duration needed = workload.TimeNeeded(expected);
+  if (const absl::Duration left = work.deadline - now; needed > left) {
     metrics_.Rejected(RejectReason::kDeadline);
-    metadata.emplace_back("estimate", InWords(estimate));
+    metadata.emplace_back("estimate", InWords(needed));
     metadata.emplace_back("remaining", InWords(left));
     return DeadlineTooClose(
-        absl::StrCat("the answer may take ", InWords(estimate), ", the deadline is in ",
+        absl::StrCat("the answer may take ", InWords(needed), ", the deadline is in ",
                      InWords(left), ": set a later one, or retry when the server is less busy"),
         std::move(metadata));
   }
@@ -128,7 +128,7 @@ void Admission::Ended(const std::string& model, const Estimate& estimate, absl::
   } else {
     workload.CutOff(estimate, actual);
   }
-  metrics_.SetMargin(model, estimate.waits, workload.margin(estimate.waits));
+  metrics_.SetMargin(model, estimate.waits, workload.margin(estimate));
 }
 
 void Admission::StepMade(const std::string& model, const StepReport& report, absl::Duration cycle) {

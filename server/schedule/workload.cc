@@ -64,6 +64,29 @@ absl::Duration Workload::TimeFor(int64_t tokens) const {
   return absl::Seconds(static_cast<double>(tokens) * work_time_.sum / work_time_.of);
 }
 
+absl::Duration Workload::TimeUntil(const Caller& caller, int64_t tokens) const {
+  struct Other {
+    double tokens, tokens_per_second, share;
+  };
+  const Flow own = FlowOf(caller);
+  std::vector<Other> others;
+  for (const auto& [flow, work] : flows_) {
+    if (flow == own) continue;
+    others.push_back({static_cast<double>(work.tokens), TokensPerSecond(work),
+                      static_cast<double>(tokens) * WeightOf(flow.priority) / caller.weight()});
+  }
+  // The longer it takes, the more goes before it: a few turns come close, from below.
+  absl::Duration time = absl::ZeroDuration();
+  for (int turn = 0; turn < 4; ++turn) {
+    const double seconds = absl::ToDoubleSeconds(time);
+    auto all = static_cast<double>(tokens);
+    for (const Other& other : others)
+      all += std::min(other.tokens + other.tokens_per_second * seconds, other.share);
+    time = TimeFor(static_cast<int64_t>(all));
+  }
+  return time;
+}
+
 Estimate Workload::TimeToFinish(const Caller& caller, int64_t tokens, int64_t longest) const {
   absl::Duration alone = absl::ZeroDuration();
   if (sequence_time_.of > 0) {
@@ -72,31 +95,13 @@ Estimate Workload::TimeToFinish(const Caller& caller, int64_t tokens, int64_t lo
   const double seated = full_work_.of > 0 ? full_work_.sum / full_work_.of : 0;
   // Whether somebody waits is of the last step, and many may have come since.
   if (!full_ && (seated == 0 || static_cast<double>(tokens_ + tokens) <= seated))
-    return {alone, false};
-  if (TimeFor(1) == absl::ZeroDuration()) return {};
-  const Flow own = FlowOf(caller);
-  const auto mine = flows_.find(own);
-  const double until =
-      static_cast<double>(tokens + (mine == flows_.end() ? 0 : mine->second.tokens));
-  struct Other {
-    double tokens, tokens_per_second, share;
-  };
-  std::vector<Other> others;
-  for (const auto& [flow, work] : flows_) {
-    if (flow == own) continue;
-    others.push_back({static_cast<double>(work.tokens), TokensPerSecond(work),
-                      until * WeightOf(flow.priority) / caller.weight()});
-  }
-  // The longer it takes, the more goes before it: a few turns come close, from below.
-  absl::Duration wait = absl::ZeroDuration();
-  for (int turn = 0; turn < 4; ++turn) {
-    const double seconds = absl::ToDoubleSeconds(wait);
-    double before = until;
-    for (const Other& other : others)
-      before += std::min(other.tokens + other.tokens_per_second * seconds, other.share);
-    wait = TimeFor(static_cast<int64_t>(before));
-  }
-  return {wait + alone, true};
+    return {.time = alone};
+  const auto flow = flows_.find(FlowOf(caller));
+  const int64_t before = flow == flows_.end() ? 0 : flow->second.tokens;
+  const absl::Duration all = TimeUntil(caller, before + tokens);
+  if (all == absl::ZeroDuration()) return {};
+  const absl::Duration wait = TimeUntil(caller, before);
+  return {.time = std::max(all, wait + alone), .wait = wait, .waits = true};
 }
 
 }  // namespace linnet::server

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 
@@ -13,7 +14,8 @@ namespace linnet::server {
 // How long a call will take, as far as can be said when it comes.
 struct Estimate {
   absl::Duration time = absl::ZeroDuration();  // zero: nothing is known
-  bool waits = false;                          // it will have to wait for others
+  absl::Duration wait = absl::ZeroDuration();  // of it, for what goes before
+  bool waits = false;                          // it will have to wait for a place
 };
 
 // What one model has to do, and how fast it does it: from that, when a call would be done.
@@ -31,13 +33,19 @@ class Workload {
   // `longest` tokens (source and most target). Zero as long as nothing is known.
   //
   // While nobody waits for a place, nor will once all who were let in have come to theirs, that is
-  // the time of its longest sequence. Otherwise there is before it the time in which the engine
-  // finishes what goes before: under fair sharing that is of every other flow as much as this one
-  // has itself, in proportion to their weights, and no more than it has and, if it goes on as it
-  // did lately, will have until then.
+  // the time of its longest sequence. Otherwise it waits until what goes before it is finished, and
+  // is not done before all of its own is.
   Estimate TimeToFinish(const Caller& caller, int64_t tokens, int64_t longest) const;
-  // What such an estimate is to be multiplied by to be kept to, and what it came to.
-  double margin(bool waits) const { return (waits ? waiting_ : alone_).ratio(); }
+  // How much time a call of which this is expected must have, to be let in. Of it three quarters at
+  // most may be waited for: else short texts, which can wait the longest, would leave no place to
+  // long ones.
+  absl::Duration TimeNeeded(const Estimate& estimate) const {
+    return std::max(estimate.time, estimate.wait / 0.75) * margin(estimate);
+  }
+  // What an estimate is to be multiplied by to be kept to, and what it came to.
+  double margin(const Estimate& estimate) const {
+    return (estimate.waits ? waiting_ : alone_).ratio();
+  }
   void Took(const Estimate& estimate, absl::Duration actual) {
     (estimate.waits ? waiting_ : alone_).Took(estimate.time, actual);
   }
@@ -67,6 +75,11 @@ class Workload {
     double seen = 0;     // in elapsed_: when `arrived` was last brought up to date
     double arrived = 0;  // tokens, of which the past counts for less and less
   };
+  // In which the engine finishes so many tokens of the caller's flow, and what goes before them:
+  // under fair sharing that is of every other flow as much, in proportion to their weights, and no
+  // more than it has and, if it goes on as it did lately, will have until then. Zero as long as
+  // nothing is known.
+  absl::Duration TimeUntil(const Caller& caller, int64_t tokens) const;
   double Lately(const FlowWork& work) const;
   double TokensPerSecond(const FlowWork& work) const;
 

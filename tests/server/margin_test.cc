@@ -111,10 +111,10 @@ class AdmissionMarginTest : public ::testing::Test {
     report.finished_time = absl::Seconds(1);
     for (int i = 0; i < 2; ++i) admission_.StepMade("en-de", report, absl::Seconds(1));
   }
-  // A call of 100 tokens of work, expected to wait for a second, with so much time.
+  // A call of 100 tokens of work, expected to take 1.4 seconds, with so much time.
   absl::StatusOr<Permit> Call(absl::Duration time) {
     absl::StatusOr<Permit> permit = admission_.Enter(kCaller, 10);
-    const CallWork work = {.model = "en-de", .tokens = 100, .longest = 0, .deadline = kNow + time};
+    const CallWork work = {.model = "en-de", .tokens = 100, .longest = 140, .deadline = kNow + time};
     if (absl::Status status = permit->Charge(work, kNow); !status.ok()) return status;
     return permit;
   }
@@ -125,24 +125,24 @@ class AdmissionMarginTest : public ::testing::Test {
 
 TEST_F(AdmissionMarginTest, ACallThatWasLateMakesTheNextOneNeedMoreTime) {
   {
-    auto permit = Call(absl::Milliseconds(1050));
+    auto permit = Call(absl::Milliseconds(1450));
     ASSERT_THAT(permit, IsOk());
     permit->Ended(kNow + absl::Seconds(2), /*finished=*/true);
   }
-  EXPECT_THAT(Call(absl::Milliseconds(1050)), StatusIs(absl::StatusCode::kDeadlineExceeded));
-  EXPECT_THAT(Call(absl::Milliseconds(1200)), IsOk());
+  EXPECT_THAT(Call(absl::Milliseconds(1450)), StatusIs(absl::StatusCode::kDeadlineExceeded));
+  EXPECT_THAT(Call(absl::Milliseconds(1650)), IsOk());
 }
 
 TEST_F(AdmissionMarginTest, OneThatWasInTimeOrEndedForAnotherReasonDoesNot) {
-  Call(absl::Milliseconds(1050))->Ended(kNow + absl::Milliseconds(900), /*finished=*/true);
-  Call(absl::Milliseconds(1050)).IgnoreError();  // failed: nobody says Ended
+  Call(absl::Milliseconds(1450))->Ended(kNow + absl::Milliseconds(900), /*finished=*/true);
+  Call(absl::Milliseconds(1450)).IgnoreError();  // failed: nobody says Ended
   // Cancelled before its time.
-  Call(absl::Milliseconds(1050))->Ended(kNow + absl::Milliseconds(900), /*finished=*/false);
-  EXPECT_THAT(Call(absl::Milliseconds(1050)), IsOk());
+  Call(absl::Milliseconds(1450))->Ended(kNow + absl::Milliseconds(900), /*finished=*/false);
+  EXPECT_THAT(Call(absl::Milliseconds(1450)), IsOk());
 }
 
 TEST_F(AdmissionMarginTest, ModelsLearnApart) {
-  Call(absl::Milliseconds(1050))->Ended(kNow + absl::Seconds(9), /*finished=*/false);
+  Call(absl::Milliseconds(1450))->Ended(kNow + absl::Seconds(9), /*finished=*/false);
   StepReport report;
   report.waiting = 1;
   report.finished_work = 100;
@@ -151,7 +151,7 @@ TEST_F(AdmissionMarginTest, ModelsLearnApart) {
   EXPECT_THAT(permit->Charge({.model = "other",
                               .tokens = 100,
                               .longest = 10,
-                              .deadline = kNow + absl::Milliseconds(1050)},
+                              .deadline = kNow + absl::Milliseconds(1450)},
                              kNow),
               IsOk());
 }
