@@ -11,6 +11,12 @@
 namespace linnet::client {
 namespace {
 
+// Of several the last one counts: settings stand before what is typed (settings.h).
+CLI::Option* AddLanguage(CLI::App* command, const char* flag, std::string* language,
+                         const char* about) {
+  return command->add_option(flag, *language, about)->take_last()->type_name("LANGUAGE");
+}
+
 // True if answers take several lines.
 template <typename Request>
 bool Lists(const Request& request) {
@@ -19,16 +25,11 @@ bool Lists(const Request& request) {
 
 CLI::App* AddTranslate(CLI::App* app, Flags* flags) {
   CLI::App* translate = app->add_subcommand("translate", "Translate texts");
-  translate
-      ->add_option("--to", *flags->translate.mutable_target_language_code(), "language to write")
-      ->take_last()
-      ->type_name("LANGUAGE")
+  AddLanguage(translate, "--to", flags->translate.mutable_target_language_code(),
+              "language to write")
       ->required();
-  translate
-      ->add_option("--from", *flags->translate.mutable_source_language_code(),
-                   "language of the texts; may be left out where the models leave no choice")
-      ->take_last()
-      ->type_name("LANGUAGE");
+  AddLanguage(translate, "--from", flags->translate.mutable_source_language_code(),
+              "language of the texts; may be left out where the models leave no choice");
   AddRequest(translate, flags, &flags->translate);
   AddTexts(translate, flags, true, [flags] { return Lists(flags->translate); });
   AddScores(translate, flags);
@@ -47,11 +48,8 @@ CLI::App* AddTranslate(CLI::App* app, Flags* flags) {
 
 CLI::App* AddSummarize(CLI::App* app, Flags* flags) {
   CLI::App* summarize = app->add_subcommand("summarize", "Summarise texts in a line each");
-  summarize
-      ->add_option("--language", *flags->summarize.mutable_language_code(),
-                   "language of the texts; may be left out where the models leave no choice")
-      ->take_last()
-      ->type_name("LANGUAGE");
+  AddLanguage(summarize, "--language", flags->summarize.mutable_language_code(),
+              "language of the texts; may be left out where the models leave no choice");
   AddRequest(summarize, flags, &flags->summarize);
   AddChoice<v1::LongInput>(
       summarize, "--long-input",
@@ -85,16 +83,10 @@ CLI::App* AddScore(CLI::App* app, Flags* flags) {
                    "read the lines of this file; may be repeated")
       ->type_name("FILE")
       ->allow_extra_args(false);
-  score
-      ->add_option("--to", *flags->score.mutable_target_language_code(),
-                   "language of the targets; --model will do instead")
-      ->take_last()
-      ->type_name("LANGUAGE");
-  score
-      ->add_option("--from", *flags->score.mutable_source_language_code(),
-                   "language of the sources; may be left out where the models leave no choice")
-      ->take_last()
-      ->type_name("LANGUAGE");
+  AddLanguage(score, "--to", flags->score.mutable_target_language_code(),
+              "language of the targets; --model will do instead");
+  AddLanguage(score, "--from", flags->score.mutable_source_language_code(),
+              "language of the sources; may be left out where the models leave no choice");
   AddRequest(score, flags, &flags->score);
   AddOnError(score, flags);
   score->final_callback([flags] {
@@ -191,12 +183,8 @@ CLI::App* AddBench(CLI::App* app, Flags* flags) {
   BenchOptions* options = &flags->bench;
   bench->add_option("text", options->texts, "what to translate or summarise; may be left out")
       ->type_name("");
-  bench->add_option("--to", options->to, "language to write; without it, texts are summarised")
-      ->take_last()
-      ->type_name("LANGUAGE");
-  bench->add_option("--from", options->from, "language of the texts")
-      ->take_last()
-      ->type_name("LANGUAGE");
+  AddLanguage(bench, "--to", &options->to, "language to write; without it, texts are summarised");
+  AddLanguage(bench, "--from", &options->from, "language of the texts");
   bench->add_option("--model", options->model, "a model by its name")->type_name("NAME");
   bench->add_option("--concurrency", options->concurrency, "calls at once in the second part")
       ->check(CLI::Range(1, 1024))
@@ -224,16 +212,10 @@ CLI::App* AddBench(CLI::App* app, Flags* flags) {
 
 CLI::App* AddShell(CLI::App* app, Flags* flags) {
   CLI::App* shell = app->add_subcommand("shell", "Translate what is typed, line by line");
-  shell
-      ->add_option("--to", *flags->translate.mutable_target_language_code(),
-                   "language to write; without it, lines are summarised")
-      ->take_last()
-      ->type_name("LANGUAGE");
-  shell
-      ->add_option("--from", *flags->translate.mutable_source_language_code(),
-                   "language of the lines")
-      ->take_last()
-      ->type_name("LANGUAGE");
+  AddLanguage(shell, "--to", flags->translate.mutable_target_language_code(),
+              "language to write; without it, lines are summarised");
+  AddLanguage(shell, "--from", flags->translate.mutable_source_language_code(),
+              "language of the lines");
   shell->add_flag("--no-history", flags->no_history, "forget the lines at the end");
   AddConnectionFlags(shell, &flags->client);
   shell->footer(
