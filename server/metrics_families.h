@@ -76,7 +76,7 @@ class MetricFamilies {
   GaugeFamily& margin =
       Gauge("linnet_admission_margin_ratio",
             "What estimates are multiplied by so that calls take no longer: 99 of 100 that find a "
-            "place at once (alone), 999 of 1000 of those that wait for one.");
+            "place at once (alone), 995 of 1000 of those that wait for one.");
 
   HistogramFamily queue = Histogram("linnet_queue_seconds", Seconds(),
                                     "Submission of a sequence to its place in the batch.");

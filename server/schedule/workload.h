@@ -92,8 +92,8 @@ class Workload {
   Ratio sequence_time_;  // seconds from its place to its end, a token of a sequence
   Margin alone_;
   // What is late while many wait was let in a whole line of waiting before, and so was what stands
-  // behind it: they are late in bunches. Being strict costs nothing there, as the line stays.
-  Margin waiting_{/*share=*/0.999};
+  // behind it: they are late in bunches. Being strict costs little there, as the line stays.
+  Margin waiting_{/*share=*/0.995};
 };
 
 }  // namespace linnet::server

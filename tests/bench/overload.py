@@ -2,8 +2,9 @@
 
 First its capacity: what a closed loop gets that keeps it full. Then open loops (Poisson arrivals,
 measured from the time due) at 50, 100, 150 and 300 % of that, each call with a deadline: goodput
-counts answers within it. At last two clients, told apart by their address (127.0.0.1 and ::1), of
-which one offers ten times as much as the other, and the other more than half of the capacity.
+counts answers within it. Then a burst of four times as many calls as can be done by their deadline,
+which finds the engine idle. At last two clients, told apart by their address (127.0.0.1 and ::1),
+of which one offers ten times as much as the other, and the other more than half of the capacity.
 
 The engine has one thread on the first core; the rest of the server and the load generator share the
 second one. Writes DIR/MACHINE/overload.json and overload.md.
@@ -31,6 +32,8 @@ from sentences import sentences
 ROOT = Path(__file__).resolve().parents[2]
 ENGINE_THREAD = "linnet-engine"
 LOADS = (0.5, 1.0, 1.5, 3.0)
+BURST = 4.0  # times what can be done by the deadline
+BURST_SECONDS = 0.2
 
 
 def on(core: int, command: list[str]) -> list[str]:
@@ -102,10 +105,20 @@ def report(load: subprocess.Popen[str]) -> dict[str, Any]:
     return json.loads(out)
 
 
+def with_deadline(options: argparse.Namespace) -> list[str]:
+    flags = ["--deadline", f"{options.deadline}s", "--objective", f"{options.deadline}s"]
+    return [*flags, "--max-in-flight", "4000", "--channels", "4", "--drain", "5s"]
+
+
 def open_loop(options: argparse.Namespace, rate: float) -> list[str]:
-    flags = ["--rate", f"{rate:.2f}", "--deadline", f"{options.deadline}s"]
-    flags += ["--objective", f"{options.deadline}s", "--max-in-flight", "4000", "--channels", "4"]
-    return [*flags, "--duration", f"{options.seconds}s", "--warmup", "6s", "--drain", "5s"]
+    flags = ["--rate", f"{rate:.2f}", "--duration", f"{options.seconds}s", "--warmup", "6s"]
+    return [*flags, *with_deadline(options)]
+
+
+def burst(options: argparse.Namespace, capacity: float) -> list[str]:
+    rate = BURST * options.deadline * capacity / BURST_SECONDS
+    schedule = f"1:3s,{rate:.0f}:{BURST_SECONDS}s,1:3s"
+    return ["--schedule", schedule, *with_deadline(options)]
 
 
 def summary(result: dict[str, Any]) -> dict[str, Any]:
@@ -148,6 +161,13 @@ def measure(options: argparse.Namespace, cores: list[int], file: Path) -> dict[s
             results["loads"].append(result)
             print(json.dumps(result), flush=True)
             time.sleep(1)
+        before = running.refused()
+        result = summary(
+            report(start_load(options, core, address, file, *burst(options, capacity)))
+        )
+        result["refused"] = since(before, running.refused())
+        results["burst"] = result
+        print(json.dumps(result), flush=True)
         before = running.refused()
         greedy, modest = (
             start_load(options, core, host, file, *open_loop(options, share * capacity))
@@ -196,12 +216,19 @@ def markdown(results: dict[str, Any]) -> str:
             f"| {others or '–'} | {row['refused'].get('late', 0):.0f} | {row['margin']:.2f} "
             f"| {row['memory_mb']:.0f} |"
         )
-    both = results["two_clients"]
+    both, burst = results["two_clients"], results["burst"]
     lines += [
         "",
         "Latencies are those of calls that were answered. Calls that were let in and not answered "
         "missed their deadline, those of the warm-up counted, whether the server or the client was "
-        "the first to see it; the margin is what estimates are multiplied by at the end. "
+        "the first to see it; the margin is what estimates are multiplied by at the end.",
+        "",
+        f"A burst, {sum(burst['calls'].values())} calls within {BURST_SECONDS} s that find the "
+        f"engine idle: {burst['calls'].get('OK', 0)} were answered in time, where a full engine "
+        f"makes {settings['deadline'] * results['capacity_per_second']:.0f} until the deadline; "
+        f"{burst['refused'].get('deadline', 0):.0f} were refused at once, "
+        f"{burst['refused'].get('late', 0):.0f} let in and late.",
+        "",
         "Two clients at once:",
         "",
         "| client | offered/s | goodput/s | answered/s | p50 ms | p99 ms |",
