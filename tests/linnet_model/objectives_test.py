@@ -258,7 +258,9 @@ def test_a_language_model_learns_and_is_measured_but_not_exported(
     assert test["model"]["perplexity"] < test["baseline"]["perplexity"] < 400
     assert test["model"]["word_perplexity"] < test["baseline"]["word_perplexity"]
     capsys.readouterr()
-    assert export_main(["--run", str(run), "--out", str(tmp_path / "b"), "--bundle-version", "1"]) == 1
+    assert (
+        export_main(["--run", str(run), "--out", str(tmp_path / "b"), "--bundle-version", "1"]) == 1
+    )
     assert (
         "has the task language_model, bundles are made for translate and summarize: measure "
         in (capsys.readouterr().err)
@@ -276,7 +278,9 @@ def test_a_pretrained_model_is_gone_on_from_with_its_vocabulary(
     (test,) = scored(run, data_folder)["tests"]
     assert 1.0 < test["model"]["perplexity"] < 1000.0
     capsys.readouterr()
-    assert export_main(["--run", str(run), "--out", str(tmp_path / "b"), "--bundle-version", "1"]) == 1
+    assert (
+        export_main(["--run", str(run), "--out", str(tmp_path / "b"), "--bundle-version", "1"]) == 1
+    )
     assert "go on from it with linnet-train --init-from" in capsys.readouterr().err
     once = ["train.updates=1", "train.learning_rate=1e-12"]
     assert train(recipe_file, data_folder, fine, *once, more=("--init-from", run)) == 0
@@ -329,7 +333,9 @@ def test_a_classifier_answers_with_labels_and_beats_the_most_frequent_one(
     answers = (tmp_path / "answers" / "labels.tsv").read_text().splitlines()
     assert {line.split("\t")[2] for line in answers} <= {"even", "odd"}
     capsys.readouterr()
-    assert export_main(["--run", str(run), "--out", str(tmp_path / "b"), "--bundle-version", "1"]) == 1
+    assert (
+        export_main(["--run", str(run), "--out", str(tmp_path / "b"), "--bundle-version", "1"]) == 1
+    )
     assert "has the task classify" in capsys.readouterr().err
 
 
