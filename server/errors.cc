@@ -94,9 +94,9 @@ constexpr ErrorCondition kTable[] = {
     {Reason::kEngineDown, "ENGINE_DOWN", Code::kUnavailable, Detail::kRetryInfo,
      "The model's engine failed and is being made again: retry, or ask another server."},
     {Reason::kDeadlineTooClose, "DEADLINE_TOO_CLOSE", Code::kDeadlineExceeded, Detail::kNone,
-     "The answer would come after the deadline, so nothing was done: set a later one, or retry "
-     "when "
-     "the server is less busy."},
+     "The answer would come after the deadline, or more than three quarters of the time until "
+     "then would be waited for, so nothing was done: set a later one, or retry when the server is "
+     "less busy."},
     {Reason::kCancelled, "CANCELLED", Code::kCancelled, Detail::kNone,
      "The caller cancelled the call, or went away."},
     {Reason::kDeadlineExceeded, "DEADLINE_EXCEEDED", Code::kDeadlineExceeded, Detail::kNone,
