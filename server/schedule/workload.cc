@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <numbers>
-#include <vector>
 
 namespace linnet::server {
 namespace {
@@ -60,47 +59,47 @@ void Workload::StepMade(const StepReport& report, absl::Duration cycle) {
 }
 
 absl::Duration Workload::TimeFor(int64_t tokens) const {
-  if (work_time_.sum < kLeastSeconds || work_time_.of <= 0) return absl::ZeroDuration();
-  return absl::Seconds(static_cast<double>(tokens) * work_time_.sum / work_time_.of);
+  if (work_time_.sum < kLeastSeconds) return absl::ZeroDuration();
+  return absl::Seconds(static_cast<double>(tokens) * work_time_.value());
 }
 
-absl::Duration Workload::TimeUntil(const Caller& caller, int64_t tokens) const {
-  struct Other {
-    double tokens, tokens_per_second, share;
-  };
-  const Flow own = FlowOf(caller);
+std::vector<Workload::Other> Workload::OthersThan(const Flow& own, double weight) const {
   std::vector<Other> others;
   for (const auto& [flow, work] : flows_) {
     if (flow == own) continue;
     others.push_back({static_cast<double>(work.tokens), TokensPerSecond(work),
-                      static_cast<double>(tokens) * WeightOf(flow.priority) / caller.weight()});
+                      WeightOf(flow.priority) / weight});
   }
+  return others;
+}
+
+absl::Duration Workload::TimeUntil(int64_t tokens, const std::vector<Other>& others) const {
   // The longer it takes, the more goes before it: a few turns come close, from below.
   absl::Duration time = absl::ZeroDuration();
   for (int turn = 0; turn < 4; ++turn) {
     const double seconds = absl::ToDoubleSeconds(time);
-    auto all = static_cast<double>(tokens);
+    const auto own = static_cast<double>(tokens);
+    double all = own;
     for (const Other& other : others)
-      all += std::min(other.tokens + other.tokens_per_second * seconds, other.share);
+      all += std::min(other.tokens + other.tokens_per_second * seconds, own * other.weight);
     time = TimeFor(static_cast<int64_t>(all));
   }
   return time;
 }
 
 Estimate Workload::TimeToFinish(const Caller& caller, int64_t tokens, int64_t longest) const {
-  absl::Duration alone = absl::ZeroDuration();
-  if (sequence_time_.of > 0) {
-    alone = absl::Seconds(static_cast<double>(longest) * sequence_time_.sum / sequence_time_.of);
-  }
-  const double seated = full_work_.of > 0 ? full_work_.sum / full_work_.of : 0;
+  const absl::Duration alone = absl::Seconds(static_cast<double>(longest) * sequence_time_.value());
+  const double places = full_work_.value();
   // Whether somebody waits is of the last step, and many may have come since.
-  if (!full_ && (seated == 0 || static_cast<double>(tokens_ + tokens) <= seated))
+  if (!full_ && (places == 0 || static_cast<double>(tokens_ + tokens) <= places))
     return {.time = alone};
-  const auto flow = flows_.find(FlowOf(caller));
-  const int64_t before = flow == flows_.end() ? 0 : flow->second.tokens;
-  const absl::Duration all = TimeUntil(caller, before + tokens);
+  const Flow own = FlowOf(caller);
+  const auto mine = flows_.find(own);
+  const int64_t before = mine == flows_.end() ? 0 : mine->second.tokens;
+  const std::vector<Other> others = OthersThan(own, caller.weight());
+  const absl::Duration all = TimeUntil(before + tokens, others);
   if (all == absl::ZeroDuration()) return {};
-  const absl::Duration wait = TimeUntil(caller, before);
+  const absl::Duration wait = TimeUntil(before, others);
   return {.time = std::max(all, wait + alone), .wait = wait, .waits = true};
 }
 

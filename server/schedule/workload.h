@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <map>
+#include <vector>
 
 #include "absl/time/time.h"
 #include "server/schedule/batcher.h"
@@ -36,11 +37,10 @@ class Workload {
   // the time of its longest sequence. Otherwise it waits until what goes before it is finished, and
   // is not done before all of its own is.
   Estimate TimeToFinish(const Caller& caller, int64_t tokens, int64_t longest) const;
-  // How much time a call of which this is expected must have, to be let in. Of it three quarters at
-  // most may be waited for: else short texts, which can wait the longest, would leave no place to
-  // long ones.
+  // How much time a call of which this is expected must have, to be let in: kMostWait of it at most
+  // may be waited for.
   absl::Duration TimeNeeded(const Estimate& estimate) const {
-    return std::max(estimate.time, estimate.wait / 0.75) * margin(estimate);
+    return std::max(estimate.time, estimate.wait / kMostWait) * margin(estimate);
   }
   // What an estimate is to be multiplied by to be kept to, and what it came to.
   double margin(const Estimate& estimate) const {
@@ -59,6 +59,10 @@ class Workload {
   int64_t tokens() const { return tokens_; }
 
  private:
+  // If all of it could be, short texts, which can wait the longest, would leave no place to long
+  // ones.
+  static constexpr double kMostWait = 0.75;
+
   // A ratio of two sums of which the past counts for less and less.
   struct Ratio {
     double sum = 0, of = 0;
@@ -66,6 +70,7 @@ class Workload {
       sum = sum * keep + add_sum;
       of = of * keep + add_of;
     }
+    double value() const { return of > 0 ? sum / of : 0; }  // 0: nothing is known
   };
 
   // What there is of a flow, and what has come of it lately.
@@ -75,11 +80,17 @@ class Workload {
     double seen = 0;     // in elapsed_: when `arrived` was last brought up to date
     double arrived = 0;  // tokens, of which the past counts for less and less
   };
-  // In which the engine finishes so many tokens of the caller's flow, and what goes before them:
-  // under fair sharing that is of every other flow as much, in proportion to their weights, and no
-  // more than it has and, if it goes on as it did lately, will have until then. Zero as long as
-  // nothing is known.
-  absl::Duration TimeUntil(const Caller& caller, int64_t tokens) const;
+  // Another flow, as one estimate sees it: what it has and goes on sending, and its weight beside
+  // the caller's.
+  struct Other {
+    double tokens, tokens_per_second, weight;
+  };
+  std::vector<Other> OthersThan(const Flow& own, double weight) const;
+  // In which the engine finishes so many tokens of a flow, and what goes before them: under fair
+  // sharing that is of every other flow as much, in proportion to their weights, and no more than
+  // it has and, if it goes on as it did lately, will have until then. Zero as long as nothing is
+  // known.
+  absl::Duration TimeUntil(int64_t tokens, const std::vector<Other>& others) const;
   double Lately(const FlowWork& work) const;
   double TokensPerSecond(const FlowWork& work) const;
 
