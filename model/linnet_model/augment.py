@@ -133,6 +133,29 @@ def quoted(source: str, target: str, rng: random.Random) -> tuple[str, str]:
     )
 
 
+SHARED_WORD = re.compile(r"[^\W_]+(?:[-.'][^\W_]+)*")
+MAX_PLACEHOLDERS = 3  # of a pair; a server has more, but rarely needs them
+
+
+def with_placeholders(source: str, target: str, mark: str, rng: random.Random) -> tuple[str, str]:
+    """Puts <ph0>, <ph1>, ... in the order of the source for some of the words that stand on both
+    sides exactly once, or behind both sides, where emoji stand. `mark` is a placeholder that means
+    something else."""
+    names = [f"<ph{n}>" for n in range(MAX_PLACEHOLDERS + 1) if f"<ph{n}>" != mark]
+    in_target = SHARED_WORD.findall(target)
+    words = SHARED_WORD.findall(source)
+    shared = [w for w in words if words.count(w) == 1 == in_target.count(w)]
+    count = min(len(shared), rng.randint(1, MAX_PLACEHOLDERS))
+    chosen = set(rng.sample(shared, count))
+    number = {w: names[n] for n, w in enumerate(w for w in words if w in chosen)}
+
+    def put(text: str) -> str:
+        return SHARED_WORD.sub(lambda found: number.get(found[0], found[0]), text)
+
+    behind = f" {names[len(number)]}" if rng.random() < 0.2 else ""
+    return put(source) + behind, put(target) + behind
+
+
 def upper_target(source: str, target: str, mark: str) -> str:
     """The target of a source in capitals. Behind the mark it keeps its small letters, which is more
     than can be told from capitals: the mark alone makes capitals of them."""
@@ -152,6 +175,8 @@ def varied(source: str, target: str, config: DataConfig, rng: random.Random) -> 
         source = source.lower()
     elif case < config.lowercase_share + config.uppercase_share:
         source, target = source.upper(), upper_target(source, target, config.capitals_mark)
+    if rng.random() < config.placeholder_share:
+        source, target = with_placeholders(source, target, config.capitals_mark, rng)
     return source, target
 
 

@@ -1,8 +1,9 @@
 """Changes to training pairs keep both sides in step."""
 
 import random
+import re
 
-from linnet_model.augment import QUOTES, copied_pairs, quoted, renamed, varied
+from linnet_model.augment import QUOTES, copied_pairs, quoted, renamed, varied, with_placeholders
 from linnet_model.config import DataConfig
 
 
@@ -29,6 +30,25 @@ def test_what_stands_on_one_side_or_twice_stays():
         ("At 2:30 sharp.", "Um 2:30 genau."),
     ]:
         assert renamed(*pair, random.Random(1)) == pair
+
+
+def test_placeholders_stand_for_shared_words_in_the_order_of_the_source():
+    source, target = "Tom paid 30 euros in Kyoto.", "In Kyoto hat Tom 30 Euro bezahlt."
+    rng = random.Random(3)
+    pairs = {with_placeholders(source, target, "<ph7>", rng) for _ in range(200)}
+    assert ("<ph0> paid <ph1> euros in <ph2>.", "In <ph2> hat <ph0> <ph1> Euro bezahlt.") in pairs
+    assert ("Tom paid <ph0> euros in Kyoto.", "In Kyoto hat Tom <ph0> Euro bezahlt.") in pairs
+    for left, right in pairs:
+        inside = sorted(re.findall("<ph[0-9]>", left))
+        assert inside == sorted(re.findall("<ph[0-9]>", right))
+        assert inside == re.findall("<ph[0-9]>", left) == [f"<ph{n}>" for n in range(len(inside))]
+    assert any(left.endswith(". <ph3>") and right.endswith(". <ph3>") for left, right in pairs)
+
+
+def test_the_capitals_mark_is_no_placeholder():
+    rng = random.Random(3)
+    pairs = [with_placeholders("Tom and 30", "Tom und 30", "<ph0>", rng) for _ in range(50)]
+    assert all("<ph0>" not in left + right for left, right in pairs)
 
 
 def test_full_stops_and_case_change_as_the_recipe_says():
