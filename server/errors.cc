@@ -41,6 +41,9 @@ constexpr ErrorCondition kTable[] = {
      "An option of the search is outside its range."},
     {Reason::kBadLabel, "BAD_LABEL", Code::kInvalidArgument, Detail::kBadRequest,
      "Too many labels, or one that is not of lower-case letters, digits, '_' and '-'."},
+    {Reason::kBadHeader, "BAD_HEADER", Code::kInvalidArgument, Detail::kBadRequest,
+     "A header of the call has a value that is not allowed, or is sent twice; the field is its "
+     "name."},
     {Reason::kBadGlossary, "BAD_GLOSSARY", Code::kInvalidArgument, Detail::kBadRequest,
      "The glossary is too large, an entry of it says nothing that can be done, or it comes with a "
      "search that cannot follow it."},
@@ -66,6 +69,10 @@ constexpr ErrorCondition kTable[] = {
      "A field is set that this version does not know: nothing is ignored."},
     {Reason::kUnsupportedFormat, "UNSUPPORTED_FORMAT", Code::kUnimplemented, Detail::kBadRequest,
      "A format of text that is not read: send text/plain."},
+    {Reason::kUnauthenticated, "UNAUTHENTICATED", Code::kUnauthenticated, Detail::kNone,
+     "The call has no token that the server knows: send the header authorization, or a new token."},
+    {Reason::kPermissionDenied, "PERMISSION_DENIED", Code::kPermissionDenied, Detail::kNone,
+     "The token is known and does not allow this: use one that does."},
     {Reason::kModelNotFound, "MODEL_NOT_FOUND", Code::kNotFound, Detail::kResourceInfo,
      "No model has that name or those languages; the message lists what there is."},
     {Reason::kRegistryUnreadable, "REGISTRY_UNREADABLE", Code::kFailedPrecondition, Detail::kNone,
@@ -168,6 +175,14 @@ absl::Status BadField(absl::string_view field, Reason reason, absl::string_view 
   violation.set_reason(std::string(ConditionOf(reason).name));
   Attach(bad_request, status);
   return status;
+}
+
+absl::Status Unauthenticated(absl::string_view message) {
+  return MakeError(Reason::kUnauthenticated, message, {});
+}
+
+absl::Status PermissionDenied(absl::string_view message) {
+  return MakeError(Reason::kPermissionDenied, message, {});
 }
 
 absl::Status NoSuchModel(absl::string_view name, absl::string_view message) {

@@ -32,6 +32,7 @@ enum class Reason {
   kLanguageUnknown,
   kBadOption,
   kBadLabel,
+  kBadHeader,
   kBadGlossary,
   kNoAlignments,
   kBadSetting,
@@ -44,6 +45,9 @@ enum class Reason {
   // UNIMPLEMENTED: no server of this version can.
   kUnknownField,
   kUnsupportedFormat,
+  // UNAUTHENTICATED and PERMISSION_DENIED: use another token.
+  kUnauthenticated,
+  kPermissionDenied,
   // NOT_FOUND
   kModelNotFound,
   // FAILED_PRECONDITION: of a reload. Mend what lies on the disk.
@@ -85,6 +89,9 @@ using ErrorMetadata = std::vector<std::pair<std::string, std::string>>;
 // The caller must change `field`, a path such as "contents[3]" or "options.beam_size".
 absl::Status BadField(absl::string_view field, Reason reason, absl::string_view message,
                       ErrorMetadata metadata = {});
+// The call has no token that the server knows, or its token does not allow what is asked for.
+absl::Status Unauthenticated(absl::string_view message);
+absl::Status PermissionDenied(absl::string_view message);
 // No such model or language pair. `name` is what was asked for.
 absl::Status NoSuchModel(absl::string_view name, absl::string_view message);
 // A reload that changed nothing, because of `why`.

@@ -26,6 +26,8 @@ constexpr std::array kCodes = {absl::StatusCode::kOk,
                                absl::StatusCode::kInvalidArgument,
                                absl::StatusCode::kDeadlineExceeded,
                                absl::StatusCode::kNotFound,
+                               absl::StatusCode::kPermissionDenied,
+                               absl::StatusCode::kUnauthenticated,
                                absl::StatusCode::kResourceExhausted,
                                absl::StatusCode::kUnimplemented,
                                absl::StatusCode::kUnavailable,
@@ -145,6 +147,10 @@ Metrics::Metrics()
   connections_ = &page.connections.Add({});
   connections_refused_ = &page.connections_refused.Add({});
   log_lost_ = &page.log_lost.Add({});
+  unauthenticated_ = &page.denied.Add({{"code", "UNAUTHENTICATED"}});
+  permission_denied_ = &page.denied.Add({{"code", "PERMISSION_DENIED"}});
+  tokens_ok_ = &page.token_reloads.Add({{"result", "ok"}});
+  tokens_failed_ = &page.token_reloads.Add({{"result", "failed"}});
   reloads_ok_ = &page.reloads.Add({{"result", "ok"}});
   reloads_failed_ = &page.reloads.Add({{"result", "failed"}});
   tokenize_ = &page.tokenize.Add({});
@@ -279,6 +285,13 @@ void Metrics::RemoveModel(const std::string& name) {
 }
 
 void Metrics::Reloaded(bool ok) { (ok ? reloads_ok_ : reloads_failed_)->Increment(); }
+
+void Metrics::TokensReloaded(bool ok) { (ok ? tokens_ok_ : tokens_failed_)->Increment(); }
+
+void Metrics::Denied(absl::StatusCode code) {
+  (code == absl::StatusCode::kPermissionDenied ? permission_denied_ : unauthenticated_)
+      ->Increment();
+}
 
 void Metrics::ShowGpus(std::unique_ptr<Nvml> nvml) {
   if (nvml != nullptr) page_->Add(std::make_shared<GpuMetrics>(std::move(nvml)));

@@ -126,6 +126,8 @@ class Metrics {
   void SetAdmissionLimits(int64_t tokens, int64_t bytes);
   // What is in the house, and the time in which it can be expected to be done.
   void SetAdmitted(int64_t tokens, int64_t bytes, absl::Duration drain);
+  // A call that was refused for its token, UNAUTHENTICATED or PERMISSION_DENIED.
+  void Denied(absl::StatusCode code);
   // Whether the server takes calls.
   void SetReady(bool ready);
   // Connections that are open, and how many were refused since the start because of their number.
@@ -151,6 +153,9 @@ class Metrics {
   void RemoveModel(const std::string& name);
   // A reload of the models, and whether all of it worked.
   void Reloaded(bool ok);
+  // Tokens that had changed were read; or (not `ok`) their file could not be, which counts each
+  // try.
+  void TokensReloaded(bool ok);
 
   // From now on the page shows GPUs, if `nvml` is not null; before anybody has the page.
   void ShowGpus(std::unique_ptr<Nvml> nvml);
@@ -172,6 +177,7 @@ class Metrics {
       *ready_, *connections_;
   prometheus::Histogram *tokenize_, *detokenize_, *first_segment_, *estimate_;
   prometheus::Counter* text_bytes_;
+  prometheus::Counter *unauthenticated_, *permission_denied_, *tokens_ok_, *tokens_failed_;
   prometheus::Counter *reloads_ok_, *reloads_failed_, *connections_refused_, *log_lost_;
   Mutex mu_;
   std::map<std::string, std::unique_ptr<ModelMetrics>> models_ ABSL_GUARDED_BY(mu_);

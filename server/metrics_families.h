@@ -42,6 +42,10 @@ class MetricFamilies {
                                     "Calls turned away before decoding: invalid, not_found, tokens "
                                     "or bytes (the house is full), share (of one client), deadline "
                                     "(too close), engine (down), draining.");
+  CounterFamily& denied =
+      Counter("linnet_denied_total",
+              "Calls refused for their token: UNAUTHENTICATED (none that the server knows) or "
+              "PERMISSION_DENIED (it does not allow this).");
   GaugeFamily& admitted_tokens = Gauge(
       "linnet_admitted_tokens",
       "Work in the house: the sum over segments of (source + most target tokens) x beam size.");
@@ -139,6 +143,10 @@ class MetricFamilies {
       Gauge("linnet_model_load_seconds", "Reading, converting and warming up the model.");
   CounterFamily& reloads = Counter("linnet_model_reloads_total",
                                    "Reloads of the models: ok, or failed in part or as a whole.");
+  CounterFamily& token_reloads =
+      Counter("linnet_token_reloads_total",
+              "Reads of the file of tokens after the first: ok when it had changed, failed when it "
+              "could not be read, which is tried again several times a second.");
   GaugeFamily& build_info = Gauge("linnet_build_info", "1, with what the server was built of.");
 
  private:

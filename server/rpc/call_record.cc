@@ -1,6 +1,5 @@
 #include "server/rpc/call_record.h"
 
-#include <algorithm>
 #include <map>
 #include <random>
 #include <utility>
@@ -9,9 +8,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
+#include "server/authentication.h"
 #include "server/errors.h"
 #include "server/log.h"
-#include "server/rpc/caller_of.h"
+#include "server/rpc/call_headers.h"
 #include "server/rpc/status.h"
 #include "server/text/request_bytes.h"
 #include "server/text/request_fields.h"
@@ -27,22 +27,36 @@ std::string NewRequestId() {
   return absl::StrCat(absl::Hex(random(), absl::kZeroPad16), absl::Hex(random(), absl::kZeroPad16));
 }
 
-absl::string_view Header(const grpc::CallbackServerContext& context, const char* name) {
-  const auto found = context.client_metadata().find(name);
-  if (found == context.client_metadata().end()) return "";
-  return {found->second.data(), found->second.size()};
+// Where the connection comes from.
+struct PeerOf {
+  explicit PeerOf(const grpc::CallbackServerContext& context) : address(context.peer()) {
+    // TLS has set it when the connection was made, and nothing changes it later.
+    const auto subjects = context.auth_context()->GetPeerIdentity();
+    if (!subjects.empty()) subject.assign(subjects[0].data(), subjects[0].size());
+  }
+  std::string address, subject;
+};
+
+std::string TraceParentOf(const grpc::CallbackServerContext& context) {
+  const auto values = ValuesOf(context.client_metadata(), kTraceParent);
+  return values.size() == 1 ? std::string(values.front()) : "";
 }
 
-std::string RequestIdOf(const grpc::CallbackServerContext& context) {
-  const absl::string_view id = Header(context, kRequestId);
-  const bool visible = std::all_of(id.begin(), id.end(), [](char c) { return c > ' ' && c < 127; });
-  return !id.empty() && id.size() <= 128 && visible ? std::string(id) : NewRequestId();
+bool IsOfAdmin(Method method) {
+  return method == Method::kReload || method == Method::kGetBatch || method == Method::kSetLogLevel;
 }
 
-Caller WithIds(const grpc::CallbackServerContext& context) {
-  Caller caller = CallerOf(context);
-  caller.request_id = RequestIdOf(context);
-  caller.trace = ParseTraceParent(Header(context, kTraceParent)).value_or(TraceContext());
+Caller Resolve(const CallHouse& house, Method method, const grpc::CallbackServerContext& context,
+               absl::Status& refused) {
+  const PeerOf peer(context);
+  const auto tokens = house.tokens == nullptr ? nullptr : house.tokens->table();
+  Caller caller;
+  refused = ResolveCaller(
+      [&](absl::string_view name) { return ValuesOf(context.client_metadata(), name); },
+      {.address = peer.address, .certificate_subject = peer.subject},
+      IsOfAdmin(method) ? Right::kAdmin : Right::kInference, tokens.get(), caller);
+  if (caller.request_id.empty()) caller.request_id = NewRequestId();
+  caller.trace = ParseTraceParent(TraceParentOf(context)).value_or(TraceContext());
   return caller;
 }
 
@@ -50,11 +64,7 @@ Caller WithIds(const grpc::CallbackServerContext& context) {
 template <typename Add>
 void ReturnIds(const Caller& caller, const grpc::CallbackServerContext& context, Add add) {
   add(kRequestId, caller.request_id);
-  if (!caller.trace.trace_id.empty()) add(kTraceParent, std::string(Header(context, kTraceParent)));
-}
-
-bool IsOfAdmin(Method method) {
-  return method == Method::kReload || method == Method::kGetBatch || method == Method::kSetLogLevel;
+  if (!caller.trace.trace_id.empty()) add(kTraceParent, TraceParentOf(context));
 }
 
 }  // namespace
@@ -66,8 +76,17 @@ std::string LabelText(const google::protobuf::Map<std::string, std::string>& lab
 }
 
 CallRecord::CallRecord(const CallHouse& house, Method method, grpc::CallbackServerContext& context)
-    : house_(house), method_(method), context_(context), caller_(WithIds(context)) {
+    : house_(house),
+      method_(method),
+      context_(context),
+      caller_(Resolve(house, method, context, refused_)) {
   house_.metrics.CallStarted(method_);
+  if (refused_.ok()) return;
+  if (absl::IsInvalidArgument(refused_)) {
+    house_.metrics.Rejected(RejectReason::kInvalid);
+  } else {
+    house_.metrics.Denied(refused_.code());
+  }
 }
 
 void CallRecord::Headers() {

@@ -13,6 +13,7 @@
 #include "server/metrics.h"
 #include "server/rpc/slow_readers.h"
 #include "server/schedule/caller.h"
+#include "server/token_file.h"
 
 namespace linnet::server {
 
@@ -30,17 +31,21 @@ std::string LabelText(const google::protobuf::Map<std::string, std::string>& lab
 struct CallHouse {
   Metrics& metrics;
   SlowReaders& slow_readers;
+  const TokenFile* tokens = nullptr;  // null where no token is asked for
 };
 
-// Counts and logs one call, its start and its end, and knows on whose behalf it is made. Its
-// request id is that of the client's `x-request-id`, if it is 1 to 128 visible ASCII characters,
-// else a new one; its place in a trace that of a valid `traceparent`. The headers of the answer
-// return both, or the trailers of an error that comes first: a client that has seen headers does
-// not try again (gRFC A6, "When Retries are Valid"), however much it is asked to.
+// Counts and logs one call, its start and its end, and knows on whose behalf it is made
+// (ResolveCaller). Its request id is that of the client's `x-request-id`, else a new one; its place
+// in a trace that of a valid `traceparent`. The headers of the answer return both, or the trailers
+// of an error that comes first: a client that has seen headers does not try again (gRFC A6, "When
+// Retries are Valid"), however much it is asked to.
 class CallRecord {
  public:
   CallRecord(const CallHouse& house, Method method, grpc::CallbackServerContext& context);
 
+  // Why the call is not to be answered, known before its request is read: its headers are wrong, or
+  // its token has been taken away since gRPC's threads accepted it.
+  const absl::Status& refused() const { return refused_; }
   absl::Time arrived() const { return arrived_; }
   const Caller& caller() const { return caller_; }
   Metrics& metrics() const { return house_.metrics; }
@@ -60,6 +65,7 @@ class CallRecord {
   const Method method_;
   grpc::CallbackServerContext& context_;
   const absl::Time arrived_ = absl::Now();
+  absl::Status refused_;  // before caller_: what resolves one writes both
   const Caller caller_;
   bool identified_ = false;  // the client has been told both, or will be with the next write
   std::optional<SlowReaders::Write> write_;

@@ -2,40 +2,34 @@
 
 #include <grpcpp/grpcpp.h>
 
-#include <filesystem>
 #include <memory>
 #include <string>
+#include <utility>
 
-#include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
-#include "server/mutex.h"
+#include "server/metrics.h"
 #include "server/options.h"
-#include "server/token_table.h"
+#include "server/token_file.h"
 
 namespace linnet::server {
 
-// Lets those calls in that bring a token with the right for their method: `authorization: Bearer
-// TOKEN`. Health needs none. The name that the token stands for is the call's peer identity. Others
-// end with UNAUTHENTICATED or PERMISSION_DENIED before any of our code sees them. Thread-safe.
+// Rejects a call that brings no token with the right for its method, before its request is read and
+// before any of our code sees it. It only rejects: a connection may carry calls of many callers, so
+// nothing is written to its AuthContext, and who calls is resolved for each call (ResolveCaller).
+// Thread-safe.
 class Authenticator final : public grpc::AuthMetadataProcessor {
  public:
-  // Reads the file, and again in Refresh if it has changed; one that cannot be read changes nothing
-  // then.
-  static absl::StatusOr<std::shared_ptr<Authenticator>> Open(const std::string& path);
-  void Refresh();
+  // `metrics` outlives it.
+  Authenticator(std::shared_ptr<const TokenFile> tokens, Metrics& metrics)
+      : tokens_(std::move(tokens)), metrics_(metrics) {}
 
   bool IsBlocking() const override { return false; }
-  grpc::Status Process(const InputMetadata& headers, grpc::AuthContext* context,
+  grpc::Status Process(const InputMetadata& metadata, grpc::AuthContext* context,
                        OutputMetadata* consumed, OutputMetadata* response) override;
 
  private:
-  explicit Authenticator(std::string path) : path_(std::move(path)) {}
-  absl::Status Read();
-
-  const std::string path_;
-  Mutex mu_;
-  std::filesystem::file_time_type changed_ ABSL_GUARDED_BY(mu_);
-  std::shared_ptr<const TokenTable> tokens_ ABSL_GUARDED_BY(mu_);
+  const std::shared_ptr<const TokenFile> tokens_;
+  Metrics& metrics_;
 };
 
 // Whether a HOST:PORT can be reached from this machine alone.

@@ -34,6 +34,7 @@ class DocumentCall final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc
           if (auto self = weak.lock()) self->Step();
         },
         call->record_.caller());
+    if (!call->record_.refused().ok()) call->stream_->Fail(call->record_.refused());
     call->Step();
     return call.get();
   }

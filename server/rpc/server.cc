@@ -24,9 +24,10 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const Options& options,
                                                       const Catalog::EngineFactory& factory) {
   std::unique_ptr<Server> server(new Server(options));
   if (!options.security.tokens.empty()) {
-    auto authenticator = Authenticator::Open(options.security.tokens);
-    if (!authenticator.ok()) return authenticator.status();
-    server->authenticator_ = *std::move(authenticator);
+    auto tokens = TokenFile::Open(options.security.tokens, server->metrics_);
+    if (!tokens.ok()) return tokens.status();
+    server->tokens_ = *std::move(tokens);
+    server->authenticator_ = std::make_shared<Authenticator>(server->tokens_, server->metrics_);
   }
   auto credentials = MakeCredentials(options.security, options.listen, server->authenticator_);
   if (!credentials.ok()) return credentials.status();
@@ -52,7 +53,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const Options& options,
   server->calls_ = std::make_unique<TextCalls>(
       *server->catalog_, server->admission_, server->pool_, server->metrics_, options.text,
       options.slow_call > absl::ZeroDuration() ? options.slow_call : absl::InfiniteDuration());
-  const CallHouse house{server->metrics_, server->slow_readers_};
+  const CallHouse house{server->metrics_, server->slow_readers_, server->tokens_.get()};
   server->service_ = std::make_unique<TextService>(*server->calls_, house);
   server->reloader_ = std::make_unique<Reloader>(*server->catalog_, server->metrics_);
   server->admin_calls_ = std::make_unique<AdminCalls>(*server->catalog_, *server->reloader_);
@@ -93,7 +94,7 @@ void Server::ReloadSoon() { reloader_->Ask("").IgnoreError(); }
 void Server::Tick() {
   catalog_->Watch(absl::Now(), engine_patience_, max_abandoned_engines_);
   catalog_->Sweep();
-  if (authenticator_ != nullptr) authenticator_->Refresh();
+  if (tokens_ != nullptr) tokens_->Refresh();
   slow_readers_.Cancel(absl::Now());
   metrics_.SetLogLost(LostLogLines());
   if (port_ != nullptr) metrics_.SetConnections(port_->connections(), port_->refused());

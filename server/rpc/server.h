@@ -78,8 +78,10 @@ class Server {
   SlowReaders slow_readers_;
   HealthService health_;
   std::atomic<bool> draining_ = false;
-  std::shared_ptr<Authenticator> authenticator_;  // shared with gRPC; null without tokens
-  std::set<std::string> shown_;                   // models whose health is kept; Tick's
+  // Shared with gRPC; both null without tokens.
+  std::shared_ptr<TokenFile> tokens_;
+  std::shared_ptr<Authenticator> authenticator_;
+  std::set<std::string> shown_;  // models whose health is kept; Tick's
   std::unique_ptr<MetricsPage> page_;
   std::string metrics_address_;
   std::unique_ptr<Reloader> reloader_;

@@ -32,6 +32,10 @@ class StreamCall final : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
       : record_(house, method, context),
         request_bytes_(static_cast<int64_t>(request.Length())),
         cancelled_(std::make_shared<std::atomic<bool>>(false)) {
+    if (!record_.refused().ok()) {
+      Ended(record_.refused());
+      return;
+    }
     if (absl::Status status = ParseBuffer(request, request_); !status.ok()) {
       house.metrics.Rejected(RejectReason::kInvalid);
       Ended(std::move(status));

@@ -40,6 +40,10 @@ class UnaryCall final : public grpc::ServerUnaryReactor {
         request_bytes_(static_cast<int64_t>(request.Length())),
         response_bytes_(response),
         cancelled_(std::make_shared<std::atomic<bool>>(false)) {
+    if (!record_.refused().ok()) {
+      End(record_.refused());
+      return;
+    }
     if (absl::Status status = ParseBuffer(request, request_); !status.ok()) {
       house.metrics.Rejected(RejectReason::kInvalid);
       End(std::move(status));

@@ -4,12 +4,21 @@
 #include <cstdint>
 #include <string>
 
+#include "absl/strings/string_view.h"
 #include "server/trace_context.h"
 
 namespace linnet::server {
 
 // How urgent a call is. Not strict: each class has its weight, so that none starves.
 enum class Priority { kBatch, kNormal, kInteractive };
+
+// Whether `name` is "batch", "normal" or "interactive".
+inline bool ParsePriority(absl::string_view name, Priority& priority) {
+  if (name == "batch") return priority = Priority::kBatch, true;
+  if (name == "normal") return priority = Priority::kNormal, true;
+  if (name == "interactive") return priority = Priority::kInteractive, true;
+  return false;
+}
 
 // The share of a caller with that much urgency beside others: 1, 4, 16.
 constexpr double WeightOf(Priority priority) {

@@ -27,6 +27,11 @@ absl::Status OfLine(const absl::Status& status) {
   return Renamed("", "settings.", status);
 }
 
+Caller WithCall(Caller caller, uint64_t call) {
+  caller.call = call;
+  return caller;
+}
+
 }  // namespace
 
 template <typename Types>
@@ -35,7 +40,7 @@ DocumentStream<Types>::DocumentStream(TextCalls& calls, absl::Time deadline,
     : calls_(calls),
       deadline_(deadline),
       on_change_(std::move(on_change)),
-      caller_{std::move(caller.client), caller.priority, calls.NewCall()} {}
+      caller_(WithCall(std::move(caller), calls.NewCall())) {}
 
 template <typename Types>
 bool DocumentStream<Types>::wants_more() const {

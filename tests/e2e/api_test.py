@@ -136,8 +136,8 @@ def test_a_call_returns_its_request_id_and_an_error_tells_it(server, api):
     assert dict(call.initial_metadata())["x-request-id"] == "one-two/3"
     assert 'request_id=one-two/3 labels="team=search"' in server.log.read_text()
     made = set()
-    for given in ([], [("x-request-id", "two words")], [("x-request-id", "x" * 129)]):
-        _, call = translate.with_call(request, timeout=30, metadata=given)
+    for _ in range(3):
+        _, call = translate.with_call(request, timeout=30)
         made.add(dict(call.initial_metadata())["x-request-id"])
     assert len(made) == 3
     assert all(len(each) == 32 for each in made)
@@ -147,6 +147,44 @@ def test_a_call_returns_its_request_id_and_an_error_tells_it(server, api):
     # Whoever has seen headers does not try again: those of a call that was refused are trailers.
     assert raised.value.initial_metadata() in (None, ())
     assert dict(raised.value.trailing_metadata())["x-request-id"] == "four"
+
+
+@pytest.mark.parametrize(
+    ("header", "value", "told"),
+    [
+        ("x-priority", "urgent", ('"urgent"', "batch, normal or interactive")),
+        ("x-request-id", "x" * 500, ("500 characters", "at most 128")),
+        ("x-request-id", "two words", ('"two words"',)),
+        ("x-client-id", "x" * 65, ("65 characters", "at most 64")),
+    ],
+)
+def test_a_header_that_cannot_be_meant_is_refused_by_every_kind_of_call(
+    server, api, header, value, told
+):
+    unary = api.TranslateRequest(contents=["A bird sings."], target_language_code="de")
+    document = api.TranslateDocumentRequest(settings={"target_language_code": "de"})
+    metadata = [(header, value)]
+
+    def calls():
+        yield lambda: server.method("Translate")(unary, timeout=30, metadata=metadata)
+        stream = api.StreamTranslateRequest(request=unary)
+        yield lambda: list(
+            server.method("StreamTranslate", "unary_stream")(stream, timeout=30, metadata=metadata)
+        )
+        yield lambda: list(
+            server.method("TranslateDocument", "stream_stream")(
+                iter([document]), timeout=30, metadata=metadata
+            )
+        )
+
+    for call in calls():
+        with pytest.raises(grpc.RpcError) as raised:
+            call()
+        details = api.check_error(raised.value)
+        assert details["ErrorInfo"].reason == "BAD_HEADER"
+        assert details["BadRequest"].field_violations[0].field == header
+        for part in (header, *told):
+            assert part in raised.value.details()
 
 
 def test_a_field_that_the_server_does_not_know_is_refused(server):

@@ -135,10 +135,13 @@ def test_nothing_that_is_said_and_no_secret_is_written(start, api, tmp_path, log
     with pytest.raises(grpc.RpcError):
         server.translate(f"{WORD} " * 600_000, timeout=60)
 
-    # An id that is none is not taken over; and while a call runs its batch is looked at.
-    call = server.method("Translate").future(
-        ask, timeout=60, metadata=headers(x_request_id=f"{WORD} {TOKEN}")
-    )
+    for bad in ({"x_request_id": f"{WORD} {TOKEN}"}, {"x_priority": WORD}):
+        with pytest.raises(grpc.RpcError) as refused:
+            translate(ask, timeout=60, metadata=headers(**bad))
+        assert refused.value.code() == grpc.StatusCode.INVALID_ARGUMENT
+
+    # While a call runs its batch is looked at.
+    call = server.method("Translate").future(ask, timeout=60, metadata=headers())
     server.wait_for('linnet_sequences{model="en-de",state="seated"}', lambda seated: seated > 0)
     admin = grpc.insecure_channel(server.admin)
     batch = admin.unary_unary("/linnet.v1.AdminService/GetBatch")(

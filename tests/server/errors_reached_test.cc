@@ -9,6 +9,7 @@
 #include "absl/strings/cord.h"
 #include "google/rpc/error_details.pb.h"
 #include "server/admin/admin_calls.h"
+#include "server/authentication.h"
 #include "server/errors.h"
 #include "server/text/request_bytes.h"
 #include "tests/server/text_fixture.h"
@@ -53,6 +54,17 @@ absl::Status Summarize(const std::function<void(SummarizeRequest&)>& change) {
   change(request);
   SummarizeResponse response;
   return house.Call(&TextCalls::Summarize, request, response);
+}
+
+absl::Status Resolve(const std::map<std::string, std::string>& metadata, const TokenTable* tokens) {
+  auto headers = [&](absl::string_view name) -> std::vector<absl::string_view> {
+    const auto found = metadata.find(std::string(name));
+    if (found == metadata.end()) return {};
+    return {found->second};
+  };
+  Caller caller;
+  return ResolveCaller(headers, {.address = "ipv4:127.0.0.1:4711"}, Right::kInference, tokens,
+                       caller);
 }
 
 absl::Status Parse(const std::string& bytes) {
@@ -195,6 +207,20 @@ const std::map<Reason, std::function<absl::Status()>>& Scenes() {
          TranslateRequest request = ToGerman({"The dog runs."});
          request.set_alignments(true);
          return Translate(house, request);
+       }},
+      {Reason::kBadHeader,
+       [] {
+         return Resolve({{"x-priority", "urgent"}}, nullptr);
+       }},
+      {Reason::kUnauthenticated,
+       [] {
+         const auto tokens = TokenTable::Parse("0123456789abcdef ops admin");
+         return Resolve({}, &*tokens);
+       }},
+      {Reason::kPermissionDenied,
+       [] {
+         const auto tokens = TokenTable::Parse("0123456789abcdef ops admin");
+         return Resolve({{"authorization", "Bearer 0123456789abcdef"}}, &*tokens);
        }},
       {Reason::kUnsupportedFormat,
        [] { return Wrong([](auto& r) { r.set_mime_type("text/html"); }); }},

@@ -1,0 +1,150 @@
+"""What many authenticated calls of one connection cost: time of each and memory, slice by slice.
+
+Two tokens take turns on one channel; the call is ListModels, which does no work for its answer, so
+that what a connection or a caller leaves behind shows. Time is the server's processor time, as
+its metrics have it: the client, in Python, is slower than the server.
+
+Writes DIR/MACHINE/one-connection.json and one-connection.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import subprocess
+import tempfile
+import time
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+import grpc
+import machine
+
+ROOT = Path(__file__).resolve().parents[2]
+TOKENS = {"alice": "alice-0123456789abcdef", "bob": "bob-0123456789abcdef"}
+IN_FLIGHT = 100
+
+
+class Server:
+    """A server that asks for tokens; end it with `stop`."""
+
+    def __init__(self, options: argparse.Namespace, folder: Path):
+        tokens = folder / "tokens"
+        lines = [f"{token} {name} inference\n" for name, token in TOKENS.items()]
+        tokens.write_text("".join(lines))
+        command = [str(options.programs / "linnet-server"), "--models", str(options.bundle)]
+        command += ["--listen", "127.0.0.1:0", "--metrics-listen", "127.0.0.1:0"]
+        command += ["--threads", "1", "--log-level", "warning", "--tokens", str(tokens)]
+        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        assert self.process.stdout is not None
+        match = re.match(r"ready grpc=(\S+) metrics=(\S+)", self.process.stdout.readline())
+        if match is None:
+            raise SystemExit(f"error: the server ended with {self.process.wait()}")
+        self.grpc, self.metrics = match.groups()
+
+    def numbers(self, *names: str) -> list[float]:
+        with urllib.request.urlopen(f"http://{self.metrics}/metrics", timeout=30) as page:
+            samples = dict(line.rsplit(" ", 1) for line in page.read().decode().splitlines())
+        return [float(samples[name]) for name in names]
+
+    def stop(self) -> None:
+        self.process.terminate()
+        self.process.wait(60)
+
+
+def call_many(channel: grpc.Channel, calls: int) -> None:
+    list_models = channel.unary_unary("/linnet.v1.TextService/ListModels")
+    headers = [[("authorization", f"Bearer {token}")] for token in TOKENS.values()]
+    while calls > 0:
+        count = min(calls, IN_FLIGHT)
+        futures = [
+            list_models.future(b"", timeout=60, metadata=headers[number % len(headers)])
+            for number in range(count)
+        ]
+        for future in futures:
+            future.result()
+        calls -= count
+
+
+def measure(options: argparse.Namespace) -> list[dict[str, float]]:
+    names = ("process_cpu_seconds_total", "process_resident_memory_bytes", "linnet_connections")
+    slices: list[dict[str, float]] = []
+    with tempfile.TemporaryDirectory() as folder:
+        server = Server(options, Path(folder))
+        try:
+            with grpc.insecure_channel(server.grpc) as channel:
+                call_many(channel, options.warm_up)
+                cpu, _, _ = server.numbers(*names)
+                for number in range(options.slices):
+                    size = options.calls // options.slices
+                    before = time.perf_counter()
+                    call_many(channel, size)
+                    wall = time.perf_counter() - before
+                    now, memory, connections = server.numbers(*names)
+                    slices.append(
+                        {
+                            "calls": size,
+                            "seconds": wall,
+                            "cpu_us_per_call": (now - cpu) / size * 1e6,
+                            "resident_bytes": memory,
+                            "connections": connections,
+                        }
+                    )
+                    cpu = now
+                    print(f"{number + 1}/{options.slices}: {slices[-1]}", flush=True)
+        finally:
+            server.stop()
+    return slices
+
+
+def markdown(results: dict[str, Any]) -> str:
+    slices = results["slices"]
+    total = sum(each["calls"] for each in slices)
+    first, last = slices[0], slices[-1]
+    slower = last["cpu_us_per_call"] / first["cpu_us_per_call"]
+    growth = (last["resident_bytes"] - first["resident_bytes"]) / (total - first["calls"] or 1)
+    lines = [
+        "# Authenticated calls of one connection",
+        "",
+        f"Written by `tests/bench/one_connection.py`. {machine.sentence(results['machine'])}; "
+        f"{total:,} calls of ListModels after {results['warm_up']:,}, two tokens in turn, "
+        f"{IN_FLIGHT} in flight.",
+        "",
+        f"Resident memory grew by {growth:.1f} bytes a call from the first slice to the last; the "
+        f"last slice's processor time per call is {slower:.2f} of the first one's.",
+        "",
+        "| calls | server's processor time per call, µs | resident memory, MB | wall time, s |",
+        "|---:|---:|---:|---:|",
+    ]
+    made = 0
+    for each in slices:
+        made += int(each["calls"])
+        lines.append(
+            f"| {made:,} | {each['cpu_us_per_call']:.0f} | {each['resident_bytes'] / 1e6:.1f} "
+            f"| {each['seconds']:.1f} |"
+        )
+    return "\n".join(lines) + "\n"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--calls", type=int, default=1_000_000)
+    parser.add_argument("--warm-up", type=int, default=10_000)
+    parser.add_argument("--slices", type=int, default=20)
+    parser.add_argument("--bundle", type=Path, default=ROOT / "model/bundles/en-de")
+    parser.add_argument("--programs", type=Path, default=ROOT / "build/release/bin")
+    parser.add_argument("--out", type=Path, default=ROOT / "tests/bench/results")
+    options = parser.parse_args()
+    facts = machine.facts(sorted(os.sched_getaffinity(0)))
+    results = {"machine": facts, "warm_up": options.warm_up, "slices": measure(options)}
+    folder = options.out / machine.slug(facts)
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "one-connection.json").write_text(json.dumps(results, indent=1) + "\n")
+    (folder / "one-connection.md").write_text(markdown(results))
+
+
+if __name__ == "__main__":
+    main()
