@@ -73,6 +73,7 @@ EXCEPTIONS = {
     "tests/*_test.py": "python-tests",
     "tests/bench/batching/*main.cc": "json",
     "tests/bench/echo_server.cc": "grpc",
+    "tests/bench/one_connection.py": "grpc",
     "bench_echo_server": "grpc",
     "bench_batching": "json",
     "tests/conftest.py": "python-tests",

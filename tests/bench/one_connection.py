@@ -70,27 +70,26 @@ def call_many(channel: grpc.Channel, calls: int) -> None:
 
 
 def measure(options: argparse.Namespace) -> list[dict[str, float]]:
-    names = ("process_cpu_seconds_total", "process_resident_memory_bytes", "linnet_connections")
+    names = ("process_cpu_seconds_total", "process_resident_memory_bytes")
     slices: list[dict[str, float]] = []
     with tempfile.TemporaryDirectory() as folder:
         server = Server(options, Path(folder))
         try:
             with grpc.insecure_channel(server.grpc) as channel:
                 call_many(channel, options.warm_up)
-                cpu, _, _ = server.numbers(*names)
+                cpu, _ = server.numbers(*names)
                 for number in range(options.slices):
                     size = options.calls // options.slices
                     before = time.perf_counter()
                     call_many(channel, size)
                     wall = time.perf_counter() - before
-                    now, memory, connections = server.numbers(*names)
+                    now, memory = server.numbers(*names)
                     slices.append(
                         {
                             "calls": size,
                             "seconds": wall,
                             "cpu_us_per_call": (now - cpu) / size * 1e6,
                             "resident_bytes": memory,
-                            "connections": connections,
                         }
                     )
                     cpu = now
