@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 from setuptools import setup
@@ -41,4 +42,9 @@ class BuildWithStubs(build_py):
         subprocess.run(command, check=True)
 
 
-setup(cmdclass={"build_py": BuildWithStubs})
+# pip builds in the folder itself: what is made on the way goes elsewhere, and is taken away.
+with tempfile.TemporaryDirectory() as folder:
+    setup(
+        cmdclass={"build_py": BuildWithStubs},
+        options={"build": {"build_base": folder}, "egg_info": {"egg_base": folder}},
+    )

@@ -156,10 +156,10 @@ def test_the_first_call_waits_for_a_server_that_is_just_starting(linnet, puppet)
 def test_a_token_is_read_again_when_its_file_changes(linnet, puppet, tmp_path):
     server = puppet()
     token = tmp_path / "token"
-    with pytest.raises(FileNotFoundError):
+    with pytest.raises(linnet.LinnetError, match="cannot read the token"):
         linnet.Client(linnet.Options(server.address, token_file=token))
     token.write_text(" \n")
-    with pytest.raises(ValueError, match="holds no token"):
+    with pytest.raises(linnet.LinnetError, match="holds no token"):
         linnet.Client(linnet.Options(server.address, token_file=token))
     token.write_text("first\n")
     with linnet.Client(linnet.Options(server.address, token_file=token)) as client:
@@ -177,5 +177,5 @@ def test_options_that_cannot_be_are_refused(linnet):
         {"retry": linnet.Retry(initial_backoff=3.0)},
         {"timeout": 0},
     ):
-        with pytest.raises(ValueError, match=r"max_attempts|back-off|timeout"):
+        with pytest.raises(linnet.LinnetError, match=r"max_attempts|back-off|timeout"):
             linnet.Options(**options)

@@ -1,12 +1,11 @@
 """The Python client of Linnet.
 
-    from linnet import Client, TranslateRequest
+    import linnet
 
-    with Client("127.0.0.1:50051") as client:
-        request = TranslateRequest(contents=["A dog runs."], target_language_code="de")
-        print(client.translate(request).translations[0].text)
+    print(linnet.translate("A dog runs.", to="de"))
 
-`AsyncClient` is the same for asyncio. Requests and answers are the messages of the API
+`Client` and `AsyncClient` keep a connection to a server that is named, take the same strings, and
+requests of the API where more is to be said. Requests and answers are the messages of the API
 (proto/linnet/v1/text_service.proto documents every field); errors are `LinnetError`.
 """
 
@@ -14,12 +13,15 @@ from .aio import AsyncClient, AsyncStream
 from .client import Client, Stream
 from .errors import LinnetError
 from .options import Options, Retry, Tls
+from .simple import summarize, translate
 from .v1.text_service_pb2 import (
     DecodingOptions,
     DetectLanguageRequest,
     DetectLanguageResponse,
     GetModelRequest,
     GetModelResponse,
+    Glossary,
+    GlossaryEntry,
     ListModelsRequest,
     ListModelsResponse,
     LongInput,
@@ -34,6 +36,7 @@ from .v1.text_service_pb2 import (
     TranslateRequest,
     TranslateResponse,
 )
+from .version import __version__
 
 __all__ = [
     "AsyncClient",
@@ -44,6 +47,8 @@ __all__ = [
     "DetectLanguageResponse",
     "GetModelRequest",
     "GetModelResponse",
+    "Glossary",
+    "GlossaryEntry",
     "LinnetError",
     "ListModelsRequest",
     "ListModelsResponse",
@@ -62,4 +67,7 @@ __all__ = [
     "Tls",
     "TranslateRequest",
     "TranslateResponse",
+    "__version__",
+    "summarize",
+    "translate",
 ]

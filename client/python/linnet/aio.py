@@ -5,43 +5,63 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager, suppress
-from typing import Any, Generic, TypeVar, cast
+from typing import Any, Generic, TypeVar, cast, overload
 
 import grpc
 from grpc_health.v1 import health_pb2
 
 from . import channel as shared
-from .errors import LinnetError
+from .errors import LinnetError, no_response
 from .options import Options
+from .texts import Plan, Terms, check_text, summary, translation
 from .v1 import text_service_pb2 as api
 from .v1.text_service_pb2_grpc import TextServiceStub
 
 Response = TypeVar("Response", covariant=True)
 Answer = TypeVar("Answer")
 Lines = Iterable[str] | AsyncIterable[str]
+CALLS_UNDER_WAY = 4
+
+
+class _Failure:
+    """What the caller's own iterator raised, in whose place grpc.aio raises another."""
+
+    def __init__(self) -> None:
+        self.error: BaseException | None = None
+
+    async def watch(self, lines: Lines) -> AsyncIterator[api.DocumentLine]:
+        number = 0
+        try:
+            if isinstance(lines, AsyncIterable):
+                async for text in lines:
+                    yield self._line(number, text)
+                    number += 1
+                return
+            for text in lines:
+                yield self._line(number, text)
+                number += 1
+        except Exception as error:
+            self.error = error
+            raise
+
+    def _line(self, number: int, text: str) -> api.DocumentLine:
+        check_text(text, f"line {number}")
+        return api.DocumentLine(sequence_id=number, text=text)
 
 
 @asynccontextmanager
-async def _under_way(call: Any) -> AsyncIterator[None]:
+async def _under_way(call: Any, failure: _Failure | None = None) -> AsyncIterator[None]:
     """Cancels a call that is left before its end, and puts our errors in the place of grpc's."""
     try:
         yield
-    except grpc.RpcError as error:
+    except (grpc.RpcError, asyncio.CancelledError) as error:
+        if failure is not None and failure.error is not None:
+            raise failure.error from None
+        if isinstance(error, asyncio.CancelledError):
+            raise
         raise LinnetError.of(error) from error
     finally:
         call.cancel()  # nothing, if it has ended
-
-
-async def _numbered(lines: Lines) -> AsyncIterator[api.DocumentLine]:
-    number = 0
-    if isinstance(lines, AsyncIterable):
-        async for text in lines:
-            yield api.DocumentLine(sequence_id=number, text=text)
-            number += 1
-        return
-    for text in lines:
-        yield api.DocumentLine(sequence_id=number, text=text)
-        number += 1
 
 
 class AsyncStream(Generic[Response]):
@@ -64,13 +84,35 @@ class AsyncStream(Generic[Response]):
         if self._response is None:
             async for _ in self:
                 pass
-        assert self._response is not None, "the server ended the stream without its response"
+        if self._response is None:
+            raise no_response()
         return self._response
 
 
+async def _carry_out(
+    plan: Plan, answers: Callable[[list[str]], Awaitable[list[str]]]
+) -> str | list[str]:
+    """As many calls at once as keep a server busy; the first error ends the others."""
+    slots = asyncio.Semaphore(CALLS_UNDER_WAY)
+
+    async def call(places: list[tuple[int, int]]) -> None:
+        async with slots:
+            with plan.naming(places):
+                plan.answer(places, await answers(plan.contents(places)))
+
+    tasks = [asyncio.ensure_future(call(places)) for places in plan.calls()]
+    try:
+        await asyncio.gather(*tasks)
+    finally:
+        for task in tasks:
+            task.cancel()
+    return plan.answers()
+
+
 class AsyncClient:
-    """As Client, with methods to be awaited. To be made and used in one event loop; cancelling the
-    task that awaits a call cancels it on the server as well."""
+    """As Client, with methods to be awaited; a list of strings goes in calls side by side. To be
+    made and used in one event loop; cancelling the task that awaits a call cancels it on the server
+    as well."""
 
     def __init__(self, server: str | Options = "127.0.0.1:50051"):
         self.options = server if isinstance(server, Options) else Options(server=server)
@@ -104,15 +146,108 @@ class AsyncClient:
         await self._channel.close(None)
         await self._health_channel.close(None)
 
+    @overload
     async def translate(
-        self, request: api.TranslateRequest, *, timeout: float | None = None, request_id: str = ""
-    ) -> api.TranslateResponse:
-        return await self._unary(self._text.Translate, request, timeout, request_id)
+        self, text: api.TranslateRequest, *, timeout: float | None = None, request_id: str = ""
+    ) -> api.TranslateResponse: ...
+    @overload
+    async def translate(  # type: ignore[overload-overlap]
+        self,
+        text: str,
+        *,
+        to: str,
+        source: str = "",
+        model: str = "",
+        glossary: Terms | None = None,
+        options: api.DecodingOptions | None = None,
+        timeout: float | None = None,
+        request_id: str = "",
+    ) -> str: ...
+    @overload
+    async def translate(
+        self,
+        text: Iterable[str],
+        *,
+        to: str,
+        source: str = "",
+        model: str = "",
+        glossary: Terms | None = None,
+        options: api.DecodingOptions | None = None,
+        timeout: float | None = None,
+        request_id: str = "",
+    ) -> list[str]: ...
+    async def translate(
+        self,
+        text: api.TranslateRequest | str | Iterable[str],
+        *,
+        to: str = "",
+        source: str = "",
+        model: str = "",
+        glossary: Terms | None = None,
+        options: api.DecodingOptions | None = None,
+        timeout: float | None = None,
+        request_id: str = "",
+    ) -> api.TranslateResponse | str | list[str]:
+        """As Client.translate."""
+        if isinstance(text, api.TranslateRequest):
+            return await self._unary(self._text.Translate, text, timeout, request_id)
+        settings = translation(to, source, model, glossary, options)
 
+        async def answers(contents: list[str]) -> list[str]:
+            request = api.TranslateRequest()
+            request.CopyFrom(settings)
+            request.contents.extend(contents)
+            reply = await self._unary(self._text.Translate, request, timeout, request_id)
+            return [answer.text for answer in reply.translations]
+
+        return await _carry_out(Plan.of(text), answers)
+
+    @overload
     async def summarize(
-        self, request: api.SummarizeRequest, *, timeout: float | None = None, request_id: str = ""
-    ) -> api.SummarizeResponse:
-        return await self._unary(self._text.Summarize, request, timeout, request_id)
+        self, text: api.SummarizeRequest, *, timeout: float | None = None, request_id: str = ""
+    ) -> api.SummarizeResponse: ...
+    @overload
+    async def summarize(  # type: ignore[overload-overlap]
+        self,
+        text: str,
+        *,
+        language: str = "",
+        model: str = "",
+        timeout: float | None = None,
+        request_id: str = "",
+    ) -> str: ...
+    @overload
+    async def summarize(
+        self,
+        text: Iterable[str],
+        *,
+        language: str = "",
+        model: str = "",
+        timeout: float | None = None,
+        request_id: str = "",
+    ) -> list[str]: ...
+    async def summarize(
+        self,
+        text: api.SummarizeRequest | str | Iterable[str],
+        *,
+        language: str = "",
+        model: str = "",
+        timeout: float | None = None,
+        request_id: str = "",
+    ) -> api.SummarizeResponse | str | list[str]:
+        """As Client.summarize."""
+        if isinstance(text, api.SummarizeRequest):
+            return await self._unary(self._text.Summarize, text, timeout, request_id)
+        settings = summary(language, model)
+
+        async def answers(contents: list[str]) -> list[str]:
+            request = api.SummarizeRequest()
+            request.CopyFrom(settings)
+            request.contents.extend(contents)
+            reply = await self._unary(self._text.Summarize, request, timeout, request_id)
+            return [answer.text for answer in reply.summaries]
+
+        return await _carry_out(Plan.of(text, whole=True), answers)
 
     async def score(
         self, request: api.ScoreRequest, *, timeout: float | None = None, request_id: str = ""
@@ -162,18 +297,16 @@ class AsyncClient:
     ) -> AsyncIterator[tuple[int, api.TranslateResponse | LinnetError]]:
         """As Client.translate_document; lines may come from an asynchronous generator."""
 
+        failure = _Failure()
+
         async def messages() -> AsyncIterator[api.TranslateDocumentRequest]:
             yield api.TranslateDocumentRequest(settings=settings, keep_order=keep_order)
-            async for line in _numbered(lines):
+            async for line in failure.watch(lines):
                 yield api.TranslateDocumentRequest(lines=[line])
 
-        await self._wait()
-        metadata = self._headers.of(request_id)
-        call = self._text.TranslateDocument(cast(Any, messages()), metadata=metadata)
-        async with _under_way(call):
-            async for result in cast(AsyncIterable[api.TranslateDocumentResponse], call):
-                failed = result.HasField("error")
-                yield result.sequence_id, LinnetError(result.error) if failed else result.response
+        results = self._results(self._text.TranslateDocument, messages(), failure, request_id)
+        async for result in results:
+            yield result
 
     async def summarize_document(
         self,
@@ -185,16 +318,28 @@ class AsyncClient:
     ) -> AsyncIterator[tuple[int, api.SummarizeResponse | LinnetError]]:
         """As Client.summarize_document; texts may come from an asynchronous generator."""
 
+        failure = _Failure()
+
         async def messages() -> AsyncIterator[api.SummarizeDocumentRequest]:
             yield api.SummarizeDocumentRequest(settings=settings, keep_order=keep_order)
-            async for line in _numbered(texts):
+            async for line in failure.watch(texts):
                 yield api.SummarizeDocumentRequest(lines=[line])
 
+        results = self._results(self._text.SummarizeDocument, messages(), failure, request_id)
+        async for result in results:
+            yield result
+
+    async def _results(
+        self,
+        method: Callable[..., Any],
+        messages: AsyncIterator[Any],
+        failure: _Failure,
+        request_id: str,
+    ) -> AsyncIterator[tuple[int, Any]]:
         await self._wait()
-        metadata = self._headers.of(request_id)
-        call = self._text.SummarizeDocument(cast(Any, messages()), metadata=metadata)
-        async with _under_way(call):
-            async for result in cast(AsyncIterable[api.SummarizeDocumentResponse], call):
+        call = self._started(method, messages, None, request_id)
+        async with _under_way(call, failure):
+            async for result in call:
                 failed = result.HasField("error")
                 yield result.sequence_id, LinnetError(result.error) if failed else result.response
 
@@ -217,8 +362,19 @@ class AsyncClient:
     def _begin(
         self, method: Callable[..., Any], request: Any, timeout: float | None, request_id: str
     ) -> Any:
-        limit = self.options.timeout if timeout is None else timeout
-        return method(request, timeout=limit, metadata=self._headers.of(request_id))
+        limit = shared.check_timeout(self.options.timeout if timeout is None else timeout)
+        return self._started(method, request, limit, request_id)
+
+    def _started(
+        self, method: Callable[..., Any], request: Any, limit: float | None, request_id: str
+    ) -> Any:
+        metadata = self._headers.of(request_id)
+        try:
+            return method(request, timeout=limit, metadata=metadata)
+        except grpc.RpcError as error:
+            raise LinnetError.of(error) from error
+        except (grpc.aio.UsageError, ValueError) as error:  # a channel that is closed
+            raise LinnetError.local(str(error), grpc.StatusCode.FAILED_PRECONDITION) from error
 
     async def _unary(
         self,

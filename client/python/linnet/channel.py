@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import threading
 from pathlib import Path
 from typing import Any
 
 import grpc
 
+from .errors import LinnetError
 from .options import Options
+from .version import __version__
 
 SERVICE = "linnet.v1.TextService"
 HEALTH_CHECK = "/grpc.health.v1.Health/Check"
@@ -55,7 +58,7 @@ def arguments(options: Options, health: bool = True) -> list[tuple[str, Any]]:
     found: list[tuple[str, Any]] = [
         ("grpc.service_config", service_config(options, health)),
         ("grpc.service_config_disable_resolution", 1),
-        ("grpc.primary_user_agent", "linnet-python/0.1.0"),
+        ("grpc.primary_user_agent", f"linnet-python/{__version__}"),
         ("grpc.max_receive_message_length", options.max_reply_bytes),
         ("grpc.initial_reconnect_backoff_ms", int(options.retry.initial_backoff * 1000)),
         ("grpc.max_reconnect_backoff_ms", int(options.retry.max_backoff * 1000)),
@@ -78,7 +81,10 @@ def credentials(options: Options) -> grpc.ChannelCredentials | None:
         return None
 
     def read(path: Path | str | None) -> bytes | None:
-        return None if path is None else Path(path).read_bytes()
+        try:
+            return None if path is None else Path(path).read_bytes()
+        except OSError as error:
+            raise LinnetError.local(f"cannot read {path}: {error.strerror}") from error
 
     tls = options.tls
     return grpc.ssl_channel_credentials(
@@ -96,7 +102,7 @@ class Token:
         self._seen: tuple[int, int, int] | None = None
         self._token = ""
         if not self.value():
-            raise ValueError(f"{path} holds no token")
+            raise LinnetError.local(f"{path} holds no token")
 
     def value(self) -> str:
         """What the file holds now. While it holds none, the last one that it did hold."""
@@ -108,10 +114,18 @@ class Token:
                     text = Path(self._path).read_text(encoding="ascii").strip()
                     self._token = text or self._token
                     self._seen = seen
-            except (OSError, UnicodeDecodeError):
+            except (OSError, UnicodeDecodeError) as error:
                 if not self._token:
-                    raise
+                    raise LinnetError.local(
+                        f"cannot read the token in {self._path}: {error}"
+                    ) from error
             return self._token
+
+
+def check_timeout(timeout: float) -> float:
+    if not isinstance(timeout, int | float) or not 0 < timeout <= 24 * 3600:
+        raise LinnetError.local(f"timeout is {timeout!r} s, it must be above 0 and at most 24 h")
+    return timeout
 
 
 class Headers:
@@ -122,6 +136,11 @@ class Headers:
 
     def of(self, request_id: str) -> Metadata:
         found = []
+        if not re.fullmatch(r"[!-~]{0,128}", request_id):
+            raise LinnetError.local(
+                f"request id of {len(request_id)} characters is not at most 128 visible ASCII "
+                "characters, without blanks"
+            )
         if request_id:
             found.append(("x-request-id", request_id))
         if self._token:

@@ -5,15 +5,15 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from types import TracebackType
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, TypeVar, overload
 
 import grpc
-from google.rpc import status_pb2
 from grpc_health.v1 import health_pb2
 
 from . import channel as shared
-from .errors import LinnetError
+from .errors import LinnetError, no_response
 from .options import Options
+from .texts import Plan, Terms, check_text, summary, translation
 from .v1 import text_service_pb2 as api
 from .v1.text_service_pb2_grpc import TextServiceStub
 
@@ -21,15 +21,26 @@ Response = TypeVar("Response", covariant=True)
 Answer = TypeVar("Answer")
 
 
-class _Running(Protocol):
-    """A call under way."""
+class _Failure:
+    """What the caller's own iterator raised in gRPC's thread, which would lose it."""
 
-    def cancel(self) -> Any: ...
+    def __init__(self) -> None:
+        self.error: BaseException | None = None
+
+    def watch(self, lines: Iterable[str]) -> Iterator[str]:
+        try:
+            for number, text in enumerate(lines):
+                check_text(text, f"line {number}")
+                yield text
+        except BaseException as error:
+            if not isinstance(error, GeneratorExit):
+                self.error = error
+            raise
 
 
 class Stream(Generic[Response]):
     """The parts of a text as they become certain: put together, those of a content are its text.
-    `response` is there when they have ended. After an error they are the start of nothing."""
+    `response()` is there when they have ended. After an error they are the start of nothing."""
 
     def __init__(self, client: Client, call: Any):
         self._client = client
@@ -44,21 +55,21 @@ class Stream(Generic[Response]):
                 elif message.HasField("part"):
                     yield message.part
 
-    @property
     def response(self) -> Response:
         """The whole answer. Reads the parts that were not read."""
         if self._response is None:
             for _ in self:
                 pass
-        assert self._response is not None, "the server ended the stream without its response"
+        if self._response is None:
+            raise no_response()
         return self._response
 
 
 class _UnderWay:
     """Cancels a call that is left before its end, and puts our errors in the place of grpc's."""
 
-    def __init__(self, client: Client, call: _Running):
-        self._client, self._call = client, call
+    def __init__(self, client: Client, call: Any, failure: _Failure | None = None):
+        self._client, self._call, self._failure = client, call, failure
 
     def __enter__(self) -> None:
         with self._client._lock:
@@ -76,20 +87,22 @@ class _UnderWay:
             self._client._calls.pop(id(self._call), None)
         if kind is not None:
             self._call.cancel()
+        if isinstance(error, grpc.RpcError) and self._failure and self._failure.error:
+            raise self._failure.error from None
         if isinstance(error, grpc.RpcError):
             raise LinnetError.of(error) from error
         if isinstance(error, grpc.FutureCancelledError):
-            code = grpc.StatusCode.CANCELLED.value[0]
-            raise LinnetError(status_pb2.Status(code=code, message="cancelled")) from error
+            raise LinnetError.local("cancelled", grpc.StatusCode.CANCELLED) from error
 
 
 class Client:
     """A connection to a server, or to several. It is made with the first call and made anew when it
     breaks. Any number of threads may call at once; `close`, or the end of `with`, ends it.
 
-    Methods take a request of the API, and `timeout` in seconds in place of that of the options, and
-    `request_id`, by which the server's log has the call; they raise LinnetError. Ctrl-C in a call
-    cancels it on the server as well.
+    `translate` and `summarize` take strings and return strings, or take a request of the API and
+    return its response, as the other methods do; `timeout` in seconds stands in place of that of
+    the options, and by `request_id` the server's log has the call. All raise LinnetError. Ctrl-C in
+    a call cancels it on the server as well.
     """
 
     def __init__(self, server: str | Options = "127.0.0.1:50051"):
@@ -106,7 +119,7 @@ class Client:
             response_deserializer=health_pb2.HealthCheckResponse.FromString,
         )
         self._lock = threading.Lock()
-        self._calls: dict[int, _Running] = {}
+        self._calls: dict[int, Any] = {}
         self._cancelled = False
         self._waited = self.options.wait == 0
 
@@ -138,15 +151,109 @@ class Client:
         for call in calls:
             call.cancel()
 
+    @overload
     def translate(
-        self, request: api.TranslateRequest, *, timeout: float | None = None, request_id: str = ""
-    ) -> api.TranslateResponse:
-        return self._unary(self._text.Translate, request, timeout, request_id)
+        self, text: api.TranslateRequest, *, timeout: float | None = None, request_id: str = ""
+    ) -> api.TranslateResponse: ...
+    @overload
+    def translate(  # type: ignore[overload-overlap]
+        self,
+        text: str,
+        *,
+        to: str,
+        source: str = "",
+        model: str = "",
+        glossary: Terms | None = None,
+        options: api.DecodingOptions | None = None,
+        timeout: float | None = None,
+        request_id: str = "",
+    ) -> str: ...
+    @overload
+    def translate(
+        self,
+        text: Iterable[str],
+        *,
+        to: str,
+        source: str = "",
+        model: str = "",
+        glossary: Terms | None = None,
+        options: api.DecodingOptions | None = None,
+        timeout: float | None = None,
+        request_id: str = "",
+    ) -> list[str]: ...
+    def translate(
+        self,
+        text: api.TranslateRequest | str | Iterable[str],
+        *,
+        to: str = "",
+        source: str = "",
+        model: str = "",
+        glossary: Terms | None = None,
+        options: api.DecodingOptions | None = None,
+        timeout: float | None = None,
+        request_id: str = "",
+    ) -> api.TranslateResponse | str | list[str]:
+        """A request, or a text or a list of them in the language `to`: these are sent in as many
+        calls as they need, and the timeout is that of each. `glossary` maps terms to what becomes
+        of them."""
+        if isinstance(text, api.TranslateRequest):
+            return self._unary(self._text.Translate, text, timeout, request_id)
+        request = translation(to, source, model, glossary, options)
+        plan = Plan.of(text)
+        for places in plan.calls():
+            del request.contents[:]
+            request.contents.extend(plan.contents(places))
+            with plan.naming(places):
+                reply = self._unary(self._text.Translate, request, timeout, request_id)
+            plan.answer(places, [answer.text for answer in reply.translations])
+        return plan.answers()
 
+    @overload
     def summarize(
-        self, request: api.SummarizeRequest, *, timeout: float | None = None, request_id: str = ""
-    ) -> api.SummarizeResponse:
-        return self._unary(self._text.Summarize, request, timeout, request_id)
+        self, text: api.SummarizeRequest, *, timeout: float | None = None, request_id: str = ""
+    ) -> api.SummarizeResponse: ...
+    @overload
+    def summarize(  # type: ignore[overload-overlap]
+        self,
+        text: str,
+        *,
+        language: str = "",
+        model: str = "",
+        timeout: float | None = None,
+        request_id: str = "",
+    ) -> str: ...
+    @overload
+    def summarize(
+        self,
+        text: Iterable[str],
+        *,
+        language: str = "",
+        model: str = "",
+        timeout: float | None = None,
+        request_id: str = "",
+    ) -> list[str]: ...
+    def summarize(
+        self,
+        text: api.SummarizeRequest | str | Iterable[str],
+        *,
+        language: str = "",
+        model: str = "",
+        timeout: float | None = None,
+        request_id: str = "",
+    ) -> api.SummarizeResponse | str | list[str]:
+        """A request, or a text or a list of them in a line each; what is longer than the model
+        reads is summarised in chunks."""
+        if isinstance(text, api.SummarizeRequest):
+            return self._unary(self._text.Summarize, text, timeout, request_id)
+        request = summary(language, model)
+        plan = Plan.of(text, whole=True)
+        for places in plan.calls():
+            del request.contents[:]
+            request.contents.extend(plan.contents(places))
+            with plan.naming(places):
+                reply = self._unary(self._text.Summarize, request, timeout, request_id)
+            plan.answer(places, [answer.text for answer in reply.summaries])
+        return plan.answers()
 
     def score(
         self, request: api.ScoreRequest, *, timeout: float | None = None, request_id: str = ""
@@ -196,19 +303,15 @@ class Client:
         server takes them and their results are taken here; leaving the loop cancels the rest.
         `settings` has no contents. It is not made again by itself, and has no deadline."""
 
+        failure = _Failure()
+
         def messages() -> Iterator[api.TranslateDocumentRequest]:
             yield api.TranslateDocumentRequest(settings=settings, keep_order=keep_order)
-            for number, text in enumerate(lines):
+            for number, text in enumerate(failure.watch(lines)):
                 line = api.DocumentLine(sequence_id=number, text=text)
                 yield api.TranslateDocumentRequest(lines=[line])
 
-        metadata = self._headers.of(request_id)
-        self._wait()
-        call = self._text.TranslateDocument(messages(), metadata=metadata)
-        with self._under_way(call):
-            for result in call:
-                failed = result.HasField("error")
-                yield result.sequence_id, LinnetError(result.error) if failed else result.response
+        yield from self._results(self._text.TranslateDocument, messages(), failure, request_id)
 
     def summarize_document(
         self,
@@ -220,16 +323,25 @@ class Client:
     ) -> Iterator[tuple[int, api.SummarizeResponse | LinnetError]]:
         """As translate_document, of texts to be summarised."""
 
+        failure = _Failure()
+
         def messages() -> Iterator[api.SummarizeDocumentRequest]:
             yield api.SummarizeDocumentRequest(settings=settings, keep_order=keep_order)
-            for number, text in enumerate(texts):
+            for number, text in enumerate(failure.watch(texts)):
                 line = api.DocumentLine(sequence_id=number, text=text)
                 yield api.SummarizeDocumentRequest(lines=[line])
 
-        metadata = self._headers.of(request_id)
-        self._wait()
-        call = self._text.SummarizeDocument(messages(), metadata=metadata)
-        with self._under_way(call):
+        yield from self._results(self._text.SummarizeDocument, messages(), failure, request_id)
+
+    def _results(
+        self,
+        method: Callable[..., Any],
+        messages: Iterator[Any],
+        failure: _Failure,
+        request_id: str,
+    ) -> Iterator[tuple[int, Any]]:
+        call = self._started(method, messages, None, request_id)
+        with self._under_way(call, failure):
             for result in call:
                 failed = result.HasField("error")
                 yield result.sequence_id, LinnetError(result.error) if failed else result.response
@@ -241,8 +353,8 @@ class Client:
         answer = self._unary(self._check, request, timeout, "")
         return answer.status == health_pb2.HealthCheckResponse.SERVING
 
-    def _under_way(self, call: _Running) -> _UnderWay:
-        return _UnderWay(self, call)
+    def _under_way(self, call: Any, failure: _Failure | None = None) -> _UnderWay:
+        return _UnderWay(self, call, failure)
 
     def _wait(self) -> None:
         """Once, for a server that is just starting; the call says why it is not there."""
@@ -258,9 +370,20 @@ class Client:
     def _begin(
         self, method: Callable[..., Any], request: Any, timeout: float | None, request_id: str
     ) -> Any:
-        self._wait()
-        limit = self.options.timeout if timeout is None else timeout
-        return method(request, timeout=limit, metadata=self._headers.of(request_id))
+        limit = shared.check_timeout(self.options.timeout if timeout is None else timeout)
+        return self._started(method, request, limit, request_id)
+
+    def _started(
+        self, method: Callable[..., Any], request: Any, limit: float | None, request_id: str
+    ) -> Any:
+        metadata = self._headers.of(request_id)
+        try:
+            self._wait()
+            return method(request, timeout=limit, metadata=metadata)
+        except grpc.RpcError as error:  # a message of another type
+            raise LinnetError.of(error) from error
+        except ValueError as error:  # a channel that is closed
+            raise LinnetError.local(str(error), grpc.StatusCode.FAILED_PRECONDITION) from error
 
     def _unary(
         self,

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 import grpc
 from google.rpc import error_details_pb2, status_pb2
 
+_TOO_LARGE = re.compile(r"message larger than max \((\d+) vs\. (\d+)\)")
 _CODES = {code.value[0]: code for code in grpc.StatusCode}
 
 
@@ -37,6 +39,36 @@ class LinnetError(Exception):
         super().__init__(f"{said} ({self.reason})" if self.reason else said)
 
     @classmethod
+    def local(
+        cls,
+        message: str,
+        code: grpc.StatusCode = grpc.StatusCode.INVALID_ARGUMENT,
+        *,
+        field: str = "",
+        reason: str = "",
+        metadata: Mapping[str, str] | None = None,
+    ) -> LinnetError:
+        """Of a call that this side does not make, or of what it made of a reply."""
+        status = status_pb2.Status(code=code.value[0], message=message)
+        if reason:
+            info = error_details_pb2.ErrorInfo(
+                reason=reason, domain="linnet", metadata=metadata or {}
+            )
+            status.details.add().Pack(info)
+        if field:
+            violation = error_details_pb2.BadRequest.FieldViolation(
+                field=field, description=message
+            )
+            status.details.add().Pack(error_details_pb2.BadRequest(field_violations=[violation]))
+        return cls(status)
+
+    def rename(self, old: str, new: str) -> None:
+        """Makes it the error of another field."""
+        self.field = self.field.replace(old, new)
+        self.message = self.message.replace(old, new)
+        self.args = tuple(str(part).replace(old, new) for part in self.args)
+
+    @classmethod
     def of(cls, error: grpc.RpcError) -> LinnetError:
         """From what grpc or grpc.aio raises."""
         code, message = grpc.StatusCode.UNKNOWN, str(error)
@@ -47,4 +79,22 @@ class LinnetError(Exception):
         for key, value in trailers:
             if key == "grpc-status-details-bin" and isinstance(value, bytes):
                 return cls(status_pb2.Status.FromString(value))
+        too_large = _TOO_LARGE.search(message)
+        if code == grpc.StatusCode.RESOURCE_EXHAUSTED and too_large:
+            return cls._too_large(*too_large.groups())
         return cls(status_pb2.Status(code=code.value[0], message=message))
+
+    @classmethod
+    def _too_large(cls, size: str, most: str) -> LinnetError:
+        """gRPC's own error has no details, and a code as if a retry could help."""
+        return cls.local(
+            f"the message has {size} bytes, its receiver takes at most {most}: send less at once",
+            reason="MESSAGE_TOO_LARGE",
+            metadata={"bytes": size, "maxBytes": most},
+        )
+
+
+def no_response() -> LinnetError:
+    return LinnetError.local(
+        "the server ended the stream without its response", grpc.StatusCode.INTERNAL
+    )

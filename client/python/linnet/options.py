@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from .errors import LinnetError
+
 
 @dataclass(frozen=True)
 class Tls:
@@ -45,16 +47,18 @@ class Options:
 
     def __post_init__(self) -> None:
         if not 1 <= self.retry.max_attempts <= 5:
-            raise ValueError(f"max_attempts {self.retry.max_attempts} is not 1 to 5")
+            raise LinnetError.local(f"max_attempts {self.retry.max_attempts} is not 1 to 5")
         if not 0.001 <= self.retry.initial_backoff <= self.retry.max_backoff:
-            raise ValueError(
+            raise LinnetError.local(
                 f"back-off from {self.retry.initial_backoff} s to {self.retry.max_backoff} s does "
                 "not go upwards from 0.001 s or more"
             )
         if not 0 < self.timeout <= 24 * 3600:
-            raise ValueError(f"timeout is {self.timeout} s, it must be above 0 and at most 24 h")
+            raise LinnetError.local(
+                f"timeout is {self.timeout} s, it must be above 0 and at most 24 h"
+            )
         if self.token_file and not self.tls and not self.is_this_machine():
-            raise ValueError(
+            raise LinnetError.local(
                 f"a token would go to {self.server} in plain text: encrypt the connection with tls"
             )
 

@@ -1,0 +1,144 @@
+"""Plain strings: what makes requests of them, and strings of their answers. For both clients."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from google.protobuf.message import Message
+
+from .errors import LinnetError
+from .v1 import text_service_pb2 as api
+
+# Large enough to fill a batch of the server, small enough for its limits and for a timeout.
+TEXTS_PER_CALL = 64
+BYTES_PER_CALL = 64 << 10
+
+Terms = api.Glossary | Mapping[str, str | None]
+
+
+def glossary(terms: Terms) -> api.Glossary:
+    """Of a mapping: each term and what becomes of it; None or "" keeps it as it is."""
+    if isinstance(terms, api.Glossary):
+        return terms
+    return api.Glossary(
+        entries=[
+            api.GlossaryEntry(source_text=source, target_text=target or "")
+            for source, target in terms.items()
+        ]
+    )
+
+
+def check_text(text: str, field: str) -> None:
+    """What protobuf would raise another error for, without the name of the text."""
+    if not isinstance(text, str):
+        raise LinnetError.local(f"{field} is a {type(text).__name__}, not a str", field=field)
+    found = re.search(r"[\ud800-\udfff]", text)
+    if found:
+        raise LinnetError.local(
+            f"{field} cannot be UTF-8: character {found.start()} is the lone surrogate "
+            f"U+{ord(found[0]):04X}",
+            field=field,
+        )
+
+
+def split_at_lines(text: str, most: int = BYTES_PER_CALL) -> Iterator[str]:
+    """In parts of at most `most` bytes; a longer line is a part of its own. A new line always ends
+    a sentence, so that the parts are translated as the whole would be."""
+    part: list[str] = []
+    size = 0
+    for line in re.findall(r"[^\n]*\n|[^\n]+", text):
+        line_size = len(line.encode("utf-8", "surrogatepass"))
+        if part and size + line_size > most:
+            yield "".join(part)
+            part, size = [], 0
+        part.append(line)
+        size += line_size
+    if part:
+        yield "".join(part)
+
+
+@dataclass
+class Plan:
+    """How texts go into calls. A text of white space is its own answer and is not sent."""
+
+    texts: list[str]
+    whole: bool = False  # texts are not cut
+    alone: bool = False  # there is one, and so its answer is one
+    parts: list[list[str]] = field(default_factory=list)  # of each text; then their answers
+
+    def __post_init__(self) -> None:
+        for number, text in enumerate(self.texts):
+            check_text(text, f"contents[{number}]")
+            self.parts.append([text] if self.whole else list(split_at_lines(text)))
+
+    @classmethod
+    def of(cls, texts: str | Iterable[str], whole: bool = False) -> Plan:
+        if isinstance(texts, str):
+            return cls([texts], whole, alone=True)
+        if not isinstance(texts, Iterable) or isinstance(texts, bytes | Message):
+            kind = type(texts).__name__
+            raise LinnetError.local(f"text is a {kind}, neither a str nor a list of them")
+        return cls(list(texts), whole)
+
+    def calls(self) -> Iterator[list[tuple[int, int]]]:
+        """The places, text and part, of what goes into each call."""
+        places: list[tuple[int, int]] = []
+        size = 0
+        for text, parts in enumerate(self.parts):
+            for part, content in enumerate(parts):
+                if not content.strip():
+                    continue
+                more = len(content.encode())
+                full = size + more > BYTES_PER_CALL or len(places) == TEXTS_PER_CALL
+                if places and full:
+                    yield places
+                    places, size = [], 0
+                places.append((text, part))
+                size += more
+        if places:
+            yield places
+
+    def contents(self, places: list[tuple[int, int]]) -> list[str]:
+        return [self.parts[text][part] for text, part in places]
+
+    def answer(self, places: list[tuple[int, int]], answers: Iterable[str]) -> None:
+        for (text, part), said in zip(places, answers, strict=True):
+            self.parts[text][part] = said
+
+    @contextmanager
+    def naming(self, places: list[tuple[int, int]]) -> Iterator[None]:
+        """An error names the text by its place among all, not in its call."""
+        try:
+            yield
+        except LinnetError as error:
+            for sent, (text, _) in enumerate(places):
+                if error.field == f"contents[{sent}]":
+                    error.rename(error.field, f"contents[{text}]")
+                    break
+            raise
+
+    def answers(self) -> str | list[str]:
+        joined = ["".join(parts) for parts in self.parts]
+        return joined[0] if self.alone else joined
+
+
+def translation(
+    to: str, source: str, model: str, terms: Terms | None, options: api.DecodingOptions | None
+) -> api.TranslateRequest:
+    """The request without its texts."""
+    return api.TranslateRequest(
+        target_language_code=to,
+        source_language_code=source,
+        model=model,
+        glossary=None if terms is None else glossary(terms),
+        options=options,
+    )
+
+
+def summary(language: str, model: str) -> api.SummarizeRequest:
+    return api.SummarizeRequest(
+        language_code=language, model=model, long_input=api.LONG_INPUT_CHUNK
+    )

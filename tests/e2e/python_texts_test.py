@@ -1,0 +1,236 @@
+"""The package `linnet` for people: strings in, strings out, and errors of one kind."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import subprocess
+import sys
+
+import grpc
+import pytest
+from python_package import PACKAGE, ROOT, english
+
+MISUSE = {
+    "a text that is none": lambda c, m: c.translate([5], to="de", source="en"),
+    "bytes": lambda c, m: c.translate(b"a dog", to="de", source="en"),
+    "nothing at all": lambda c, m: c.translate(None, to="de", source="en"),
+    "a lone surrogate": lambda c, m: c.translate("a \ud83d", to="de", source="en"),
+    "no language": lambda c, m: c.translate("a", to=""),
+    "a request id of two words": lambda c, m: c.translate(english(m, "a"), request_id="a b"),
+    "a long request id": lambda c, m: c.translate(english(m, "a"), request_id="x" * 500),
+    "a timeout below 0": lambda c, m: c.translate(english(m, "a"), timeout=-1),
+    "a timeout that is none": lambda c, m: c.translate(english(m, "a"), timeout="5"),
+    "another message": lambda c, m: c.score(english(m, "a")),
+    "a stream of another": lambda c, m: c.stream_translate(english(m, "a"), timeout=0).response(),
+}
+
+
+@pytest.fixture
+def client(linnet, server):
+    with linnet.Client(server.grpc) as client:
+        yield client
+
+
+def one(server, text: str) -> str:
+    return server.translate(text).translations[0].text
+
+
+# ---- texts
+
+
+def test_three_lines_are_a_program(site, server):
+    program = 'import linnet\n\nprint(linnet.translate("one two", to="de", source="en"))\n'
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        env={"PYTHONPATH": str(site), "LINNET_SERVER": server.grpc},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert (done.returncode, done.stdout) == (0, one(server, "one two") + "\n"), done.stderr
+
+
+def test_a_string_becomes_a_string_and_a_list_a_list(linnet, client, server):
+    texts = ["one two", "", "  \n", "three", "four five six"]
+    wanted = [one(server, text) if text.strip() else text for text in texts]
+    say = {"to": "de", "source": "en"}
+    assert client.translate("one two", **say) == wanted[0]
+    assert client.translate(texts, **say) == wanted
+    assert client.translate(iter(texts), **say) == wanted
+    assert client.translate([], **say) == []
+    assert client.translate(" ", **say) == " "
+    summary = server.summarize("one two three").summaries[0].text
+    assert client.summarize("one two three", language="en") == summary
+    assert client.summarize(["one two three"], model="en-summary") == [summary]
+
+    async def run() -> None:
+        async with linnet.AsyncClient(server.grpc) as client:
+            assert await client.translate("one two", **say) == wanted[0]
+            assert await client.translate(texts, **say) == wanted
+            assert await client.summarize("one two three", language="en") == summary
+
+    asyncio.run(run())
+
+
+def test_a_list_of_any_length_is_answered_in_its_order(linnet, client, server):
+    texts = [f"number {number % 40}" for number in range(1500)]  # a call has at most 1024
+    wanted = {text: one(server, text) for text in set(texts)}
+    say = {"to": "de", "source": "en", "options": linnet.DecodingOptions(beam_size=1)}
+    greedy = dict(zip(wanted, client.translate(list(wanted), **say), strict=True))
+    assert client.translate(texts, **say) == [greedy[text] for text in texts]
+
+    async def run() -> list[str]:
+        async with linnet.AsyncClient(server.grpc) as client:
+            return await client.translate(texts, **say)
+
+    assert asyncio.run(run()) == [greedy[text] for text in texts]
+
+
+def test_a_long_text_is_cut_between_its_lines(site, linnet):
+    from linnet import texts
+
+    text = "".join(f"line {n}\x0b\u2028 of more\r\n" for n in range(900)) + "the end"
+    for most in (1, 20, 21, 1000, 1 << 20):
+        parts = list(texts.split_at_lines(text, most))
+        assert "".join(parts) == text
+        assert all(part.endswith("\n") for part in parts[:-1])
+        assert all(len(part.encode()) <= most or part.count("\n") <= 1 for part in parts)
+    assert list(texts.split_at_lines("")) == []
+    plan = texts.Plan.of([text, " \n", "short"])
+    for places in plan.calls():
+        plan.answer(places, [content.upper() for content in plan.contents(places)])
+    assert plan.answers() == [text.upper(), " \n", "SHORT"]
+
+
+def test_a_glossary_is_a_dict(linnet, client, server):
+    terms = {"two": "zwei", "dog": None}
+    entries = [
+        linnet.GlossaryEntry(source_text="two", target_text="zwei"),
+        linnet.GlossaryEntry(source_text="dog"),
+    ]
+    options = linnet.DecodingOptions(beam_size=4)
+    whole = linnet.Glossary(entries=entries)
+    request = english(linnet, "one two dog", glossary=whole, options=options)
+    wanted = client.translate(request).translations[0].text
+    say = {"to": "de", "source": "en", "options": options}
+    assert client.translate("one two dog", glossary=terms, **say) == wanted
+    assert client.translate("one two dog", glossary=whole, **say) == wanted
+    assert client.translate("one two dog", **say) != wanted
+
+
+def test_an_error_names_the_text_by_its_place_in_the_list(linnet, client):
+    texts = ["one"] * 130 + ["e" + "\u0301" * 3000] + ["two"]
+    with pytest.raises(linnet.LinnetError) as raised:
+        client.translate(texts, to="de", source="en")
+    assert raised.value.field == "contents[130]"
+    assert "contents[130]" in str(raised.value)
+
+
+# ---- errors
+
+
+@pytest.mark.parametrize("what", MISUSE)
+def test_misuse_is_a_linnet_error(linnet, client, server, what):
+    with pytest.raises(linnet.LinnetError) as raised:
+        MISUSE[what](client, linnet)
+    assert raised.value.code in (grpc.StatusCode.INVALID_ARGUMENT, grpc.StatusCode.INTERNAL)
+    assert raised.value.message
+
+    async def run() -> None:
+        async with linnet.AsyncClient(server.grpc) as client:
+            with pytest.raises(linnet.LinnetError):
+                await MISUSE[what](client, linnet)
+
+    asyncio.run(run())
+
+
+def test_a_client_that_is_closed_says_so(linnet, server):
+    client = linnet.Client(server.grpc)
+    client.close()
+    for call in (
+        lambda: client.translate("a", to="de", source="en"),
+        lambda: list(client.translate_document(english(linnet), ["a"])),
+        lambda: client.stream_translate(english(linnet, "a")).response(),
+    ):
+        with pytest.raises(linnet.LinnetError):
+            call()
+
+
+def test_options_that_cannot_be_are_linnet_errors(linnet, tmp_path):
+    for make in (
+        lambda: linnet.Options(timeout=0),
+        lambda: linnet.Client(linnet.Options(token_file=tmp_path / "none")),
+        lambda: linnet.Client(linnet.Options(tls=linnet.Tls(ca_file=tmp_path / "none"))),
+    ):
+        with pytest.raises(linnet.LinnetError):
+            make()
+
+
+def test_what_the_callers_iterator_raises_comes_through(linnet, client, server):
+    class Mine(Exception):
+        pass
+
+    def lines():
+        yield "one"
+        raise Mine("of the caller")
+
+    async def later():
+        yield "one"
+        raise Mine("of the caller")
+
+    settings = english(linnet)
+    with pytest.raises(Mine, match="of the caller"):
+        list(client.translate_document(settings, lines()))
+    with pytest.raises(linnet.LinnetError, match=r"line 1 .*surrogate U\+D800"):
+        list(client.translate_document(settings, ["one", "\ud800"]))
+    request = linnet.SummarizeRequest(language_code="en")
+    with pytest.raises(Mine):
+        list(client.summarize_document(request, lines()))
+
+    async def run() -> None:
+        async with linnet.AsyncClient(server.grpc) as client:
+            for source in (lines(), later()):
+                with pytest.raises(Mine, match="of the caller"):
+                    async for _ in client.translate_document(settings, source):
+                        pass
+            with pytest.raises(linnet.LinnetError, match="line 0"):
+                async for _ in client.summarize_document(request, [7]):
+                    pass
+            assert await client.translate("one", to="de", source="en") == one(server, "one")
+
+    asyncio.run(run())
+
+
+def test_a_message_that_is_too_large_has_a_reason(linnet, client):
+    with pytest.raises(linnet.LinnetError) as raised:
+        client.translate(english(linnet, "a " * (3 << 20)))
+    assert raised.value.code == grpc.StatusCode.INVALID_ARGUMENT
+    assert raised.value.reason == "MESSAGE_TOO_LARGE"
+    assert int(raised.value.metadata["bytes"]) > int(raised.value.metadata["maxBytes"])
+
+
+# ---- the package
+
+
+def test_the_version_is_that_of_the_project(linnet):
+    (version,) = re.findall(
+        r"^project\(linnet VERSION (\S+)", (ROOT / "CMakeLists.txt").read_text(), re.M
+    )
+    assert linnet.__version__ == version
+
+
+def test_an_installation_leaves_nothing_in_the_tree(tmp_path):
+    """As `pip install ./client/python` builds it: in the folder itself."""
+    before = {path for path in PACKAGE.rglob("*") if "__pycache__" not in path.parts}
+    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check"]
+    subprocess.run(
+        [*pip, "wheel", "--no-deps", "--no-index", "--no-build-isolation", "-w", tmp_path, PACKAGE],
+        check=True,
+        capture_output=True,
+        env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"},
+    )
+    assert len(list(tmp_path.glob("linnet-*.whl"))) == 1
+    after = {path for path in PACKAGE.rglob("*") if "__pycache__" not in path.parts}
+    assert after == before
