@@ -5,8 +5,8 @@
 #                                    them: [debian-runtime] in deps/versions.txt
 #   deploy/stage.sh --cuda DIR       the same with what a GPU needs: the CUDA operators, all of LibTorch, and NVIDIA's libraries,
 #                                    in DIR/site as they lie in the wheels, since they look for each other there (4 GB)
-#   deploy/stage.sh --portable DIR   linnet-decode with Debian's libraries, the CUDA operators if they are built, and
-#                                    without LibTorch, for a machine that has a torch: LD_LIBRARY_PATH=TORCH/lib:DIR/lib, as tests/gpu.sh sets it; glibc >= 2.36
+#   deploy/stage.sh --portable DIR   linnet-decode with Debian's libraries, the CUDA operators and the tests that tests/gpu.sh
+#                                    runs if they are built, and without LibTorch, for a machine that has a torch: LD_LIBRARY_PATH=TORCH/lib:DIR/lib, as tests/gpu.sh sets it; glibc >= 2.36
 #
 # Only what the programs are linked to is taken: of LibTorch's 1 GB that is libtorch_cpu and four small ones.
 set -euo pipefail
@@ -23,6 +23,11 @@ elif [[ ${1:-} == --cuda ]]; then
 fi
 (($# == 1)) || { sed -n '2,12s/^# \{0,1\}//p' deploy/stage.sh && exit 2; }
 dir=$1 built=build/release root=$PWD/
+if [[ $portable ]]; then
+  for test in cuda_kernels_gpu_test device_search_test; do
+    [[ ! -x $built/bin/$test ]] || programs+=("$test")
+  done
+fi
 binaries=("${programs[@]/#/$built/bin/}")
 for binary in "${binaries[@]}"; do
   [[ -x $binary ]] || { echo "error: no $binary: run ./start.sh --build" >&2 && exit 1; }

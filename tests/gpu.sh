@@ -5,27 +5,34 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 usage() {
   cat <<'U'
-usage: tests/gpu.sh [--part NAME]… [--library DIR] [--portable DIR] [--out DIR] [--python PYTHON] [--dry]
+usage: tests/gpu.sh [--part NAME]… [--library DIR] [--portable DIR] [--data DIR] [--out DIR] [--seconds N]
+                    [--continue DIR] [--python PYTHON] [--dry]
 
 On a machine with a GPU and torch, but without Debian's libraries and without a network: builds the operators alone
 from source (build/gpu; that wants nvcc, cmake, ninja) and writes one report, DEVICE.md and DEVICE.json.
+tests/gpu/pack makes all that travels to such a machine, and tests/gpu/call.sh uses it there, call by call.
 
   --part NAME      what is done, each of the following if nothing is said; may be repeated
-                     tests       the tests of tests/ops that need a GPU
-                     sanitizer   some of them under compute-sanitizer, where there is one: out of bounds, races
+                     smoke       one text by linnet-decode, with graphs, kernel by kernel, and searched by the host
+                     kernels     the kernels' tests, alone and under compute-sanitizer; the device decoder's; tests/ops
+                     answers     linnet-decode on the GPU against the CPU, with every bundle in model/bundles: float32,
+                                 float16, bfloat16; BLEU where --data has test sets
                      operators   how long the operators take, beside torch's
-                     answers     linnet-decode on the GPU (with graphs, without, searched by the host) against the CPU, with
-                                 every bundle in model/bundles
+                     profile     a decoder step, kernel by kernel
                      base, big   target tokens a second at batch 1 to 512, beam 1 and 5, beside eager PyTorch, Marian, and
-                                 what the device allows; five to eight minutes each on an H100
+                                 what the device allows
+                     counters    hardware counters of a decoder step, by ncu
   --library DIR    liblinnet_ops.so and liblinnet_ops_cuda.so, built for this torch, such as the portable folder's lib:
                    nothing is built here
-  --portable DIR   what deploy/stage.sh --portable DIR made on a build machine; answers, base and big need it
-  --out DIR        where the report goes [tests/bench/results]
+  --portable DIR   what deploy/stage.sh --portable DIR made on a build machine; smoke, answers, base and big need it
+  --data DIR       holds en-de/test.tatoeba.tsv, for BLEU
+  --out DIR        where the report goes, and rows.jsonl, which grows row by row [tests/bench/results]
+  --seconds N      how long all of it may take; every part has a share of it and is stopped at its end [3600]
+  --continue DIR   rows of earlier calls are read from DIR and kept there too; what they hold is not done again
   --python PYTHON  the Python that has torch [python3]; base and big want numpy, sentencepiece and transformers too
   --dry            every part on the CPU with the smallest of sizes, to see that all of it runs; needs no GPU
 
-Parts that were measured in several calls become one report with: python3 tests/gpu/report.py --merge A.json B.json --out DIR
+Rows of several calls become one report with: python3 tests/gpu/report.py A/rows.jsonl B/rows.jsonl --out DIR
 
 The exit status is 1 if a build or a comparison failed; a test that is skipped for want of a GPU fails.
 U
@@ -36,12 +43,15 @@ die() {
   exit 1
 }
 
-portable='' out=tests/bench/results python=python3 library='' dry='' parts=()
+portable='' out=tests/bench/results python=python3 library='' dry='' pass=()
 while (($#)); do
   case $1 in
-    --portable | --out | --python | --library | --part)
+    --portable | --out | --python | --library | --part | --data | --seconds | --continue)
       (($# > 1)) || die "$1 needs a value: see tests/gpu.sh --help"
-      if [[ $1 == --part ]]; then parts+=("$2"); else printf -v "${1#--}" %s "$2"; fi
+      case $1 in
+        --part | --data | --seconds | --continue) pass+=("$1" "$2") ;;
+        *) printf -v "${1#--}" %s "$2" ;;
+      esac
       shift
       ;;
     --dry) dry=1 ;;
@@ -75,5 +85,6 @@ if [[ -z $library ]]; then
   library=build/gpu/lib
 fi
 [[ -e $library/liblinnet_ops.so ]] || die "no liblinnet_ops.so in $library"
-exec "$python" tests/gpu/report.py --library "$library/liblinnet_ops.so" --portable "$portable" --out "$out" \
-  ${parts[@]:+--parts "${parts[@]}"} ${dry:+--dry}
+export PYTHONPATH=$PWD/model${PYTHONPATH:+:$PYTHONPATH} PYTHONUNBUFFERED=1
+exec "$python" tests/gpu/session.py --library "$library/liblinnet_ops.so" --out "$out" \
+  ${portable:+--portable "$portable"} ${pass[@]:+"${pass[@]}"} ${dry:+--dry}

@@ -1,53 +1,100 @@
 """How long the operators take on a GPU, beside a plain copy as the roof, and beside what torch
-would do in their place."""
+would do in their place.
 
+A kernel of microseconds is over before Python launches the next one. So calls are recorded in a
+CUDA graph, each with buffers of its own in turn, and the graph is replayed: launches cost what they
+cost a decoder, and the buffers do not stay in the cache that a decoder's weights flow through.
+"""
+
+from __future__ import annotations
+
+import functools
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
 
 import torch
+from session import Case, Setup
 from torch import Tensor
 
 WIDTH, HEADS, BEAM = 31, 16, 5
 VOCABULARY, MOST_BEAM, PLAN_FIELDS = 32000, 16, 10
+ROTATED_BYTES = 2**28  # several times the cache of an H200
+MAX_SETS = 64
 
 
-def median_microseconds(call: Callable[[], object], repeat: int = 50, inner: int = 20) -> float:
-    """Median of means of `inner` calls in a row: launches are hidden, as they are in a decoder."""
-    if not torch.cuda.is_available():  # a dry run
-        start = time.perf_counter()
-        call()
-        return (time.perf_counter() - start) * 1e6
-    for _ in range(10):
-        call()
+@dataclass(frozen=True)
+class Call:
+    """One call of an operator, with its own buffers."""
+
+    name: str
+    size: str
+    run: Callable[[], object]
+    moved: int  # bytes that it must read and write
+
+
+def replay_seconds(calls: list[Callable[[], object]], replays: int = 20) -> float:
+    """Median time of one of the calls, from replays of a graph of all of them."""
+    stream = torch.cuda.Stream()
+    with torch.cuda.stream(stream):
+        for call in calls[:2]:  # libraries set themselves up
+            call()
+    stream.synchronize()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph, stream=stream):
+        for call in calls:
+            call()
     times = []
-    for _ in range(repeat):
+    for _ in range(replays + 3):
         begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
         begin.record()
-        for _ in range(inner):
-            call()
+        graph.replay()
         end.record()
         end.synchronize()
-        times.append(begin.elapsed_time(end) * 1000 / inner)
-    return statistics.median(times)
+        times.append(begin.elapsed_time(end) / 1e3 / len(calls))
+    return statistics.median(times[3:])
+
+
+def eager_seconds(call: Callable[[], object]) -> float:
+    """Of a dry run."""
+    start = time.perf_counter()
+    call()
+    return time.perf_counter() - start
+
+
+def measure(
+    make: Callable[[], list[Call]], dtype: torch.dtype, device: str
+) -> list[dict[str, Any]]:
+    """A row for each call that `make` makes, with as many sets of buffers as it takes."""
+    first = make()
+    sets = 1
+    if device == "cuda":
+        sets = max(2, min(MAX_SETS, ROTATED_BYTES // sum(call.moved for call in first)))
+    calls = list(zip(*[first, *(make() for _ in range(sets - 1))], strict=True))
+    rows = []
+    for same in calls:
+        runs = [call.run for call in same]
+        seconds = replay_seconds(runs) if device == "cuda" else eager_seconds(runs[0])
+        rows.append(
+            {
+                "operator": same[0].name,
+                "size": same[0].size,
+                "type": str(dtype).removeprefix("torch."),
+                "us": round(seconds * 1e6, 2),
+                "GB/s": round(same[0].moved / seconds / 1e9, 1),
+                "sets": sets,
+            }
+        )
+    return rows
 
 
 def bytes_of(*tensors: Tensor) -> int:
     return sum(tensor.numel() * tensor.element_size() for tensor in tensors)
 
 
-def row(name: str, size: str, dtype: torch.dtype, call: Callable[[], object], moved: int) -> dict:
-    time = median_microseconds(call)
-    return {
-        "operator": name,
-        "size": size,
-        "type": str(dtype).removeprefix("torch."),
-        "us": round(time, 2),
-        "GB/s": round(moved / time / 1e3, 1),
-    }
-
-
-def steps(rows: int, channels: int, dtype: torch.dtype, device: str) -> list[dict]:
+def steps(rows: int, channels: int, dtype: torch.dtype, device: str) -> list[Call]:
     """One token for each row: convolutions, attention over the last WIDTH positions, and attention
     over 32 source tokens per beam."""
     options = {"device": device, "dtype": dtype}
@@ -60,7 +107,7 @@ def steps(rows: int, channels: int, dtype: torch.dtype, device: str) -> list[dic
     lane = torch.arange(rows, device=device)[:, None]
     ago = torch.arange(WIDTH, device=device)[None]
     first = lane // BEAM * BEAM
-    ancestry = torch.minimum(first + (lane - first + 2 * ago) % BEAM, torch.tensor(rows - 1)).int()
+    ancestry = (first + (lane - first + 2 * ago) % BEAM).clamp(max=rows - 1).int()
     ancestry[:, 0] = lane[:, 0]
     sources = -(-rows // BEAM)
     memory = torch.randn(2 * sources, 16, 2, channels, **options)
@@ -69,45 +116,41 @@ def steps(rows: int, channels: int, dtype: torch.dtype, device: str) -> list[dic
     lengths = torch.full((rows,), 32, dtype=torch.int32, device=device)
     ops, size = torch.ops.linnet, f"{rows} rows x {channels}"
     return [
-        row(
+        Call(
             "dynamic_conv_step",
             size,
-            dtype,
             lambda: ops.dynamic_conv_step(x, weight, window, positions, ancestry),
             bytes_of(x, x, weight, window),
         ),
-        row(
+        Call(
             "depthwise_conv_step",
             size,
-            dtype,
             lambda: ops.depthwise_conv_step(x, taps, window, positions, ancestry, 1),
             bytes_of(x, x, taps, window),
         ),
-        row(
+        Call(
             "self_attention_step",
             size,
-            dtype,
             lambda: ops.self_attention_step(x, x, x, cache, positions, ancestry, HEADS, 1),
             bytes_of(x, x, x, x, x, x, cache),
         ),
-        row(
+        Call(
             "source_attention",
             size,
-            dtype,
             lambda: ops.source_attention(x, memory, blocks, lengths, HEADS),
             bytes_of(x, x, memory),
         ),
-        row("copy of the window", size, dtype, window.clone, bytes_of(window, window)),
+        Call("copy of the window", size, window.clone, bytes_of(window, window)),
         *ends_of_blocks(x),
     ]
 
 
-def ends_of_blocks(x: Tensor) -> list[dict]:
+def ends_of_blocks(x: Tensor) -> list[Call]:
     """What stands behind a product, fused and as torch has it."""
     rows, channels = x.shape
-    size, dtype, ops = f"{rows} rows x {channels}", x.dtype, torch.ops.linnet
+    size, ops = f"{rows} rows x {channels}", torch.ops.linnet
     norm, bias = torch.ones_like(x[0]), torch.zeros_like(x[0])
-    weight = torch.randn(4 * channels, channels, device=x.device, dtype=dtype) * channels**-0.5
+    weight = torch.randn(4 * channels, channels, device=x.device, dtype=x.dtype) * channels**-0.5
     wide = weight.new_zeros(4 * channels)
     moved = bytes_of(x, weight, wide) + 4 * bytes_of(x)
 
@@ -118,14 +161,14 @@ def ends_of_blocks(x: Tensor) -> list[dict]:
         return torch.relu(torch.nn.functional.linear(x, weight, wide))
 
     return [
-        row("add_norm", size, dtype, lambda: ops.add_norm(x, x, norm, bias), 3 * bytes_of(x)),
-        row("torch: sum, layer_norm", size, dtype, sum_and_norm, 3 * bytes_of(x)),
-        row("linear with relu", size, dtype, lambda: ops.linear(x, weight, wide, "relu"), moved),
-        row("torch: linear, relu", size, dtype, linear_and_relu, moved),
+        Call("add_norm", size, lambda: ops.add_norm(x, x, norm, bias), 3 * bytes_of(x)),
+        Call("torch: sum, layer_norm", size, sum_and_norm, 3 * bytes_of(x)),
+        Call("linear with relu", size, lambda: ops.linear(x, weight, wide, "relu"), moved),
+        Call("torch: linear, relu", size, linear_and_relu, moved),
     ]
 
 
-def search(rows: int, dtype: torch.dtype, device: str) -> list[dict]:
+def search(rows: int, dtype: torch.dtype, device: str) -> list[Call]:
     """A step of beam search over a whole vocabulary, beside what a search in Python would take:
     log-softmax and top-k."""
     ints = {"dtype": torch.int32, "device": device}
@@ -162,52 +205,49 @@ def search(rows: int, dtype: torch.dtype, device: str) -> list[dict]:
 
     counts = tables[4].clone()
     return [
-        row("beam_step", size, dtype, step, bytes_of(logits)),
-        row("torch: log_softmax, topk", size, dtype, in_torch, bytes_of(logits)),
-        row(
-            "beam_inputs", size, dtype, lambda: ops.beam_inputs(plan, tables, special, 4), 4 * rows
-        ),
+        Call("beam_step", size, step, bytes_of(logits)),
+        Call("torch: log_softmax, topk", size, in_torch, bytes_of(logits)),
+        Call("beam_inputs", size, lambda: ops.beam_inputs(plan, tables, special, 4), 4 * rows),
     ]
 
 
-def whole(batch: int, time: int, channels: int, dtype: torch.dtype, device: str) -> list[dict]:
+def whole(batch: int, time: int, channels: int, dtype: torch.dtype, device: str) -> list[Call]:
     x = torch.randn(batch, time, channels, device=device, dtype=dtype)
     weight = torch.randn(batch, time, HEADS, WIDTH, device=device, dtype=dtype)
     lengths = torch.full((batch,), time, dtype=torch.int32, device=device)
     taps = torch.randn(WIDTH, channels, device=device, dtype=dtype).t()  # as the kernel reads them
     ops, size = torch.ops.linnet, f"{batch} x {time} x {channels}"
     return [
-        row(
+        Call(
             "dynamic_conv",
             size,
-            dtype,
             lambda: ops.dynamic_conv(x, weight, lengths, WIDTH // 2),
             bytes_of(x, x, weight),
         ),
-        row(
+        Call(
             "depthwise_conv",
             size,
-            dtype,
             lambda: ops.depthwise_conv(x, taps, lengths, WIDTH // 2, 1),
             bytes_of(x, x, taps),
         ),
     ]
 
 
-def time_operators(device: str) -> list[dict]:
-    """Rows of a table: base and big model, few rows and many. On the CPU a dry run."""
-    results = []
-    if device == "cpu":
-        return (
-            steps(5, 64, torch.float32, device)
-            + whole(2, 8, 64, torch.float32, device)
-            + search(10, torch.float32, device)
-        )
-    for dtype in (torch.float32, torch.float16, torch.bfloat16):
-        for channels in (512, 1024):
-            for rows in (5, 160, 640):
-                results += steps(rows, channels, dtype, device)
-            results += whole(32, 64, channels, dtype, device)
-        for rows in (5, 160, 640, 2560):
-            results += search(rows, dtype, device)
-    return results
+def cases(setup: Setup, part: str) -> Iterator[Case]:
+    """Base and big model, few rows and many. On the CPU a dry run."""
+    torch.ops.load_library(setup.library)
+    device = setup.device
+    if setup.dry:
+        shapes = [(steps, 5, 64), (whole, 2, 8, 64), (search, 10)]
+        types = [torch.float32]
+    else:
+        torch.ops.load_library(setup.library.with_name("liblinnet_ops_cuda.so"))
+        shapes = [(steps, rows, channels) for channels in (1024, 512) for rows in (5, 160, 640)]
+        shapes += [(search, rows) for rows in (5, 160, 640, 2560)]
+        shapes += [(whole, 32, 64, channels) for channels in (512, 1024)]
+        types = [torch.float16, torch.bfloat16, torch.float32]
+    for dtype in types:
+        for make, *sizes in shapes:
+            name = f"{make.__name__} {' x '.join(map(str, sizes))}, {dtype}"
+            made = functools.partial(make, *sizes, dtype, device)
+            yield name, functools.partial(measure, made, dtype, device)

@@ -6,20 +6,25 @@ All have random weights, in float16, 30 source tokens, 30 target tokens, no end 
 
 from __future__ import annotations
 
+import functools
 import json
 import subprocess
 import sys
 import tempfile
+import time
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
+from typing import Any
 
 import torch
-from decode import Decoder
+from decode import WAYS, decoder_of
+from session import ROOT, Case, Setup
 
-ROOT = Path(__file__).resolve().parents[2]
 BENCH = ROOT / "tests/bench"
 PEERS = {"fairseq's way": "peer_fairseq.py", "Marian": "peer_marian.py"}
+PEER_SECONDS = 120  # of one peer; what it measured by then is kept
 ENCODER_KERNELS = [3, 7, 15, 31, 31, 31, 31]  # of linnet_model.presets
 DECODER_KERNELS = [3, 7, 15, 31, 31, 31]
 
@@ -50,8 +55,8 @@ class Plan:
     repeat: int
 
 
-FULL = Plan("cuda", "float16", (1, 8, 32, 128, 512), (1, 5), 5)
-DRY = Plan("cpu", "float32", (1, 2), (1, 2), 1)
+FULL = Plan("cuda", "float16", (32, 1, 128, 8, 512), (5, 1), 5)  # the targets first
+DRY = Plan("cpu", "float32", (2, 1), (2, 1), 1)
 
 
 # What the device can do at best, measured on it.
@@ -72,7 +77,7 @@ def product_speed(device: str, compute: str) -> float:
     return 2 * n**3 / seconds_of(lambda: a @ b, device)
 
 
-def seconds_of(call, device: str) -> float:
+def seconds_of(call: Callable[[], object], device: str) -> float:
     """Median of ten, after three."""
     times = []
     for _ in range(13):
@@ -84,15 +89,15 @@ def seconds_of(call, device: str) -> float:
             end.synchronize()
             times.append(begin.elapsed_time(end) / 1e3)
         else:
-            import time
-
             start = time.perf_counter()
             call()
             times.append(time.perf_counter() - start)
     return median(times[3:])
 
 
-def roof(sizes: Sizes, batch: int, beam: int, bandwidth: float, flops: float, bytes_each: int):
+def roof(
+    sizes: Sizes, batch: int, beam: int, bandwidth: float, flops: float, bytes_each: int
+) -> float:
     """Target tokens a second if every step took as long as its bytes or its products, whichever is
     longer, and so did the encoder.
 
@@ -115,9 +120,53 @@ def roof(sizes: Sizes, batch: int, beam: int, bandwidth: float, flops: float, by
     return batch * t / (t * step + encoder)
 
 
-def measure_peer(name: str, sizes: Sizes, plan: Plan) -> dict[tuple[int, int], float | str]:
-    """Tokens a second by batch and beam, or why there are none."""
-    words = [sys.executable, str(BENCH / PEERS[name]), "--device", plan.device]
+@functools.cache
+def limits(plan: Plan) -> tuple[float, float]:
+    return copy_bandwidth(plan.device), product_speed(plan.device, plan.compute)
+
+
+@functools.cache
+def made_bundle(name: str) -> tuple[tempfile.TemporaryDirectory[str], Path]:
+    """A bundle of random weights, kept as long as this process runs."""
+    sys.path.insert(0, str(ROOT / "model"))
+    from linnet_model.random_bundle import random_bundle
+
+    folder = tempfile.TemporaryDirectory()
+    sizes = SIZES[name]
+    path = Path(folder.name) / sizes.preset
+    random_bundle(path, sizes.preset, sizes.vocabulary, seed=1)
+    return folder, path
+
+
+def measure_linnet(
+    setup: Setup, name: str, plan: Plan, batch: int, beam: int, way: str
+) -> list[dict[str, Any]]:
+    sizes, (bandwidth, flops) = SIZES[name], limits(plan)
+    flags = ("--compute", plan.compute, "--repeat", str(plan.repeat), *WAYS[way])
+    flags += ("--source-tokens", str(sizes.tokens), "--target-tokens", str(sizes.tokens))
+    found = decoder_of(setup).synthetic(made_bundle(name)[1], batch, beam, *flags)
+    speed = found["tokens_per_second"]
+    limit = roof(sizes, batch, beam, bandwidth, flops, 4 if plan.compute == "float32" else 2)
+    return [
+        {
+            "model": name,
+            "engine": "Linnet" if way == "graphs" else f"Linnet, {way}",
+            "batch": batch,
+            "beam": beam,
+            "tok/s": round(speed),
+            "search": found["search"],
+            "roof tok/s": round(limit),
+            "of the roof": f"{speed / limit:.1%}",
+            "copy TB/s": round(bandwidth / 1e12, 2),
+            "product TFLOP/s": round(flops / 1e12),
+        }
+    ]
+
+
+def measure_peer(peer: str, name: str, plan: Plan) -> list[dict[str, Any]]:
+    """All settings in one process, which takes long to load; those that it came to."""
+    sizes = SIZES[name]
+    words = [sys.executable, str(BENCH / PEERS[peer]), "--device", plan.device]
     words += ["--compute", plan.compute, "--threads", "2"]
     values = {"width": sizes.width, "ffn": sizes.ffn, "heads": sizes.heads}
     values |= {"vocab": sizes.vocabulary, "source": sizes.tokens, "target": sizes.tokens}
@@ -127,60 +176,36 @@ def measure_peer(name: str, sizes: Sizes, plan: Plan) -> dict[tuple[int, int], f
         json.dumps({"batch": batch, "beam": beam, "repeat": plan.repeat}) + "\n"
         for batch, beam in settings
     )
-    done = subprocess.run(words, input=asked, text=True, capture_output=True)
-    lines = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
-    reason = (done.stderr.strip().splitlines() or ["no answer"])[-1][:80]
-    if lines and "unavailable" in lines[0]:
-        reason = lines[0]["unavailable"]
-    times = [line for line in lines if "seconds" in line]
-    speeds: dict[tuple[int, int], float | str] = dict.fromkeys(settings, reason)
-    for setting, line in zip(settings, times, strict=False):
-        speeds[setting] = line["target_tokens"] / median(line["seconds"])
-    return speeds
-
-
-def make_bundle(folder: Path, sizes: Sizes) -> Path:
-    sys.path.insert(0, str(ROOT / "model"))
-    from linnet_model.random_bundle import random_bundle
-
-    random_bundle(folder / sizes.preset, sizes.preset, sizes.vocabulary, seed=1)
-    return folder / sizes.preset
-
-
-def compare_speed(decoder: Decoder, name: str, plan: Plan) -> list[dict]:
-    """A row for each batch and beam, of the model `name` of SIZES."""
-    sizes = SIZES[name]
-    bandwidth = copy_bandwidth(plan.device)
-    flops = product_speed(plan.device, plan.compute)
-    bytes_each = 4 if plan.compute == "float32" else 2
-    peers = {peer: measure_peer(peer, sizes, plan) for peer in PEERS}
-    flags = ("--compute", plan.compute, "--repeat", str(plan.repeat))
-    flags += ("--source-tokens", str(sizes.tokens), "--target-tokens", str(sizes.tokens))
-    rows = []
-    with tempfile.TemporaryDirectory() as folder:
-        bundle = make_bundle(Path(folder), sizes)
-        for batch in plan.batches:
-            for beam in plan.beams:
-                ours = decoder.synthetic(bundle, batch, beam, "--search", "device", *flags)
-                row = {"model": name, "batch": batch, "beam": beam}
-                row["search"] = ours["search"]
-                row["Linnet tok/s"] = round(ours["tokens_per_second"])
-                # What graphs, and the search beside the model, are worth.
-                if beam == max(plan.beams) and batch in (1, plan.batches[-2]):
-                    for column, how in (
-                        ("without graphs", ("--search", "device", "--no-graphs")),
-                        ("search on the host", ("--search", "host")),
-                    ):
-                        other = decoder.synthetic(bundle, batch, beam, *how, *flags)
-                        row[column] = round(other["tokens_per_second"])
-                for peer, speeds in peers.items():
-                    speed = speeds[batch, beam]
-                    row[peer] = speed if isinstance(speed, str) else round(speed)
-                limit = roof(sizes, batch, beam, bandwidth, flops, bytes_each)
-                row["roof tok/s"] = round(limit)
-                row["share of the roof"] = f"{ours['tokens_per_second'] / limit:.1%}"
-                rows.append(row)
-                print(row, flush=True)
-    for row in rows:
-        row["copy TB/s"], row["product TFLOP/s"] = round(bandwidth / 1e12, 2), round(flops / 1e12)
+    try:
+        done = subprocess.run(
+            words, input=asked, text=True, capture_output=True, timeout=PEER_SECONDS
+        )
+        output, errors = done.stdout, done.stderr
+    except subprocess.TimeoutExpired as late:
+        output, errors = (late.stdout or b"").decode(), f"stopped after {PEER_SECONDS} s"
+    lines = [json.loads(line) for line in output.splitlines() if line.endswith("}")]
+    rows = [
+        {"model": name, "engine": peer, "batch": batch, "beam": beam,
+         "tok/s": round(line["target_tokens"] / median(line["seconds"]))}
+        for (batch, beam), line in zip(
+            settings, (line for line in lines if "seconds" in line), strict=False
+        )
+    ]  # fmt: skip
+    if not rows:
+        reason = (errors.strip().splitlines() or ["no answer"])[-1][:120]
+        raise RuntimeError(lines[0].get("unavailable", reason) if lines else reason)
     return rows
+
+
+def cases(setup: Setup, part: str) -> Iterator[Case]:
+    name, plan = ("tiny", DRY) if setup.dry else (part, FULL)
+    for beam in plan.beams:
+        for batch in plan.batches:
+            run = functools.partial(measure_linnet, setup, name, plan, batch, beam, "graphs")
+            yield f"batch {batch}, beam {beam}", run
+    for batch in plan.batches[:3]:
+        for way in list(WAYS)[1:]:
+            run = functools.partial(measure_linnet, setup, name, plan, batch, plan.beams[0], way)
+            yield f"batch {batch}, beam {plan.beams[0]}, {way}", run
+    for peer in PEERS:
+        yield peer, functools.partial(measure_peer, peer, name, plan)

@@ -1,0 +1,131 @@
+"""Packs what travels to a GPU machine beside the tracked files: .gpu/linnet.tar.xz.
+
+usage: python3 tests/gpu/pack.py [--data DIR] [--training] [--build] [--out DIR]
+
+The machine has a torch of the same version, no network, and none of Debian's libraries. So
+linnet-decode, the tests, and the libraries they need are built here and carried (deploy/stage.sh
+--portable). What a call may carry is bounded: the sizes are added up and checked.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import subprocess
+import sys
+import tarfile
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+BUILT = ROOT / "build/release"
+TARGETS = ("linnet-decode", "linnet_ops_cuda", "cuda_kernels_gpu_test", "device_search_test")
+LIMIT = 64 * 2**20  # bytes of the tracked files and the packed folder
+MAX_COMMAND = 2000  # characters of a call's command
+TEST_SET = "en-de/test.tatoeba.tsv"
+TRAINING_SET = ("en-de/train.tsv.xz", "en-de/valid.tsv.xz")
+CALLS = ("1", "2", "3")
+
+
+def git(*words: str) -> str:
+    done = subprocess.run(["git", "-C", str(ROOT), *words], capture_output=True, text=True)
+    if done.returncode:
+        raise SystemExit(f"error: git {' '.join(words)}: {done.stderr.strip()}")
+    return done.stdout
+
+
+def commit() -> str:
+    """What the report will name: so it must be all that was built."""
+    if changed := git("status", "--porcelain", "--untracked-files=no"):
+        first = changed.splitlines()[0][3:]
+        raise SystemExit(
+            f"error: {first} is not committed: the report could not say what it measured"
+        )
+    return git("rev-parse", "HEAD").strip()
+
+
+def tracked_bytes() -> int:
+    files = [ROOT / name for name in git("ls-files", "-z").split("\0") if name]
+    return sum(file.lstat().st_size for file in files if file.is_symlink() or file.exists())
+
+
+def stage(folder: Path, name: str, data: Path | None, training: bool) -> None:
+    """Fills the folder."""
+    missing = [target for target in TARGETS[2:] if not (BUILT / "bin" / target).exists()]
+    if missing or not (BUILT / "lib/liblinnet_ops_cuda.so").exists():
+        raise SystemExit(
+            f"error: {', '.join(missing) or 'liblinnet_ops_cuda.so'} is not built in {BUILT}: "
+            "give --build; it needs nvcc"
+        )
+    subprocess.run([ROOT / "deploy/stage.sh", "--portable", folder], check=True, stdout=sys.stderr)
+    (folder / "commit").write_text(name + "\n")
+    if data is None:
+        return
+    wanted = [TEST_SET, *(TRAINING_SET if training else ())]
+    for file in wanted:
+        if not (data / file).exists():
+            raise SystemExit(f"error: no {file} in {data}")
+        (folder / "data" / file).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(data / file, folder / "data" / file)
+
+
+def pack(folder: Path, archive: Path) -> None:
+    archive.parent.mkdir(parents=True, exist_ok=True)
+    partial = archive.with_suffix(".partial")
+    with tarfile.open(partial, "w:xz") as tar:
+        for entry in sorted(folder.iterdir()):
+            tar.add(entry, entry.name)
+    partial.replace(archive)
+
+
+def check_size(tracked: int, packed: int) -> None:
+    """Says the sizes, and ends here if they are too large together."""
+    whole = tracked + packed
+    print(
+        f"tracked files {tracked / 2**20:.1f} MiB + packed folder {packed / 2**20:.1f} MiB = "
+        f"{whole / 2**20:.1f} MiB of {LIMIT / 2**20:.0f}"
+    )
+    if whole > LIMIT:
+        raise SystemExit(
+            f"error: {whole / 2**20:.1f} MiB are more than the {LIMIT / 2**20:.0f} that may "
+            "travel: leave out --training, or --data"
+        )
+
+
+def commands(training: bool) -> list[str]:
+    """What is run there, word for word, in the root of the checkout."""
+    flag = " --train" if training else ""
+    return [f'bash tests/gpu/call.sh {call}{flag} --out "$OUT"' for call in CALLS]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--data", type=Path, help=f"holds {TEST_SET}: then BLEU is measured")
+    parser.add_argument("--training", action="store_true", help="take the training data along")
+    parser.add_argument("--build", action="store_true", help="build first")
+    parser.add_argument("--out", type=Path, default=ROOT / ".gpu")
+    arguments = parser.parse_args()
+    if arguments.training and arguments.data is None:
+        parser.error("--training needs --data")
+    if arguments.build:
+        build = ["cmake", "--build", str(BUILT), "--target", *TARGETS]
+        subprocess.run(build, cwd=ROOT, check=True, stdout=sys.stderr)
+    name = commit()
+    archive = arguments.out / "linnet.tar.xz"
+    with tempfile.TemporaryDirectory() as folder:
+        stage(Path(folder), name, arguments.data, arguments.training)
+        pack(Path(folder), archive)
+    check_size(tracked_bytes(), archive.stat().st_size)
+    print(
+        f"\n{archive} travels with the checkout. There, one directly after the other, with OUT "
+        "set:\n"
+    )
+    for command in commands(arguments.training):
+        assert len(command) <= MAX_COMMAND
+        print(command)
+
+
+if __name__ == "__main__":
+    main()

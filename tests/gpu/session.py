@@ -1,0 +1,214 @@
+"""Runs the parts of tests/gpu.sh within a number of seconds.
+
+A part is a list of cases. Each part runs in a process of its own, which appends a line to
+rows.jsonl as each case begins and as it ends, so that nothing measured is lost to a crash or to a
+time limit:
+
+- A part may take its share of the seconds that are left; what it does not use is left to the later
+  parts. A part that takes longer is stopped, with everything it started.
+- A case that raises fails alone. A case that ends its process (a failed CUDA context, a signal) is
+  reported, and a new process goes on with the cases behind it.
+- With --continue DIR, the rows of earlier calls are read from DIR and kept there too: what they
+  hold is not done again. A case is begun twice at most.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import dataclasses
+import importlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from report import read_rows, write_report
+
+ROOT = Path(__file__).resolve().parents[2]
+Case = tuple[str, Callable[[], list[dict[str, Any]]]]
+CRASHED = 70  # exit status of a process that must not go on: its CUDA context has failed
+
+
+@dataclass(frozen=True)
+class Part:
+    weight: int  # its share of the time is weight / weights of all parts that follow and its own
+    module: str  # has cases(setup), or cases(setup, part)
+    needs_portable: bool = True
+
+
+# In the order in which they run: what finds out that nothing works comes first.
+PARTS = {
+    "facts": Part(10, "facts", needs_portable=False),
+    "smoke": Part(45, "smoke"),
+    "kernels": Part(150, "kernels", needs_portable=False),
+    "answers": Part(200, "answers"),
+    "operators": Part(90, "op_times", needs_portable=False),
+    "profile": Part(90, "step_profile", needs_portable=False),
+    "base": Part(300, "speed"),
+    "big": Part(400, "speed"),
+    "counters": Part(90, "counters", needs_portable=False),
+}
+
+
+@dataclass(frozen=True)
+class Setup:
+    """What the parts are given."""
+
+    library: Path  # liblinnet_ops.so
+    portable: Path | None  # what deploy/stage.sh --portable made
+    data: Path | None  # holds en-de/ with test sets
+    dry: bool
+
+    @property
+    def device(self) -> str:
+        return "cpu" if self.dry else "cuda"
+
+
+class Rows:
+    """rows.jsonl, in one folder or in two."""
+
+    def __init__(self, folders: Iterable[Path]):
+        self.files = [folder / "rows.jsonl" for folder in folders]
+
+    def read(self) -> list[dict[str, Any]]:
+        return read_rows(self.files[:1]) if self.files[0].exists() else []
+
+    def write(self, **line: object) -> None:
+        for file in self.files:
+            with file.open("a") as rows:
+                rows.write(json.dumps(line) + "\n")
+
+
+def due_cases(rows: list[dict[str, Any]], part: str, names: list[str]) -> list[str]:
+    """Those without a result that were not begun twice."""
+    own = [row for row in rows if row["part"] == part and "case" in row]
+    done = {row["case"] for row in own if "begun" not in row}
+    begun = Counter(row["case"] for row in own if "begun" in row)
+    return [name for name in names if name not in done and begun[name] < 2]
+
+
+def run_cases(cases: Iterator[Case], part: str, rows: Rows) -> int:
+    """In the part's own process."""
+    chosen = dict(cases)
+    for name in due_cases(rows.read(), part, list(chosen)):
+        rows.write(part=part, case=name, begun=True)
+        start = time.monotonic()
+        try:
+            found = chosen[name]()
+        except Exception as error:
+            seconds = round(time.monotonic() - start, 1)
+            message = f"{type(error).__name__}: {error}"[-1500:]
+            rows.write(part=part, case=name, error=message, seconds=seconds)
+            print(f"  {name}: {message}", flush=True)
+            if "CUDA error" in message:
+                return CRASHED
+            continue
+        seconds = round(time.monotonic() - start, 1)
+        rows.write(part=part, case=name, rows=found, seconds=seconds)
+        for row in found:
+            print("  " + json.dumps(row), flush=True)
+    return 0
+
+
+def child(part: str, setup: Setup, folders: list[Path]) -> int:
+    module = importlib.import_module(PARTS[part].module)
+    return run_cases(module.cases(setup, part), part, Rows(folders))
+
+
+def stop(process: subprocess.Popen[bytes]) -> None:
+    """The process and all that it started: it leads a session of its own."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+
+
+def run_part(command: list[str], part: str, seconds: float, rows: Rows) -> str:
+    """How it ended. Where a process ends in the middle, another one goes on."""
+    deadline = time.monotonic() + seconds
+    while True:
+        begun = sum("begun" in row for row in rows.read() if row["part"] == part)
+        process = subprocess.Popen(command, start_new_session=True)
+        try:
+            status = process.wait(max(deadline - time.monotonic(), 0.1))
+        except subprocess.TimeoutExpired:
+            stop(process)
+            return f"stopped after {seconds:.0f} s"
+        stop(process)
+        if status == 0:
+            return "complete"
+        if sum("begun" in row for row in rows.read() if row["part"] == part) == begun:
+            return f"ended with status {status}"
+
+
+def run_session(
+    parts: list[str], command: Callable[[str], list[str]], seconds: float, rows: Rows
+) -> None:
+    end = time.monotonic() + seconds
+    ended = {row["part"]: row["end"] for row in rows.read() if "end" in row}
+    due = [part for part in PARTS if part in parts and ended.get(part) != "complete"]
+    for number, part in enumerate(due):
+        left = end - time.monotonic()
+        share = PARTS[part].weight / sum(PARTS[later].weight for later in due[number:])
+        if left < 1:
+            rows.write(part=part, end="no time was left", seconds=0)
+            continue
+        print(f"== {part}, {left * share:.0f} of {left:.0f} s", flush=True)
+        start = time.monotonic()
+        how = run_part(command(part), part, left * share, rows)
+        rows.write(part=part, end=how, seconds=round(time.monotonic() - start, 1))
+        print(f"== {part}: {how}", flush=True)
+
+
+def parse_arguments(words: list[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--library", type=Path, required=True)
+    parser.add_argument("--portable", type=Path)
+    parser.add_argument("--data", type=Path)
+    parser.add_argument("--part", action="append", choices=PARTS, default=[])
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--continue", type=Path, dest="kept")
+    parser.add_argument("--seconds", type=float, default=3600)
+    parser.add_argument("--dry", action="store_true")
+    parser.add_argument("--child", choices=PARTS, help=argparse.SUPPRESS)
+    return parser.parse_args(words)
+
+
+def folders_of(options: argparse.Namespace) -> list[Path]:
+    """Where rows go. The first one is read: it has those of earlier calls."""
+    folders = [options.kept, options.out] if options.kept else [options.out]
+    for folder in folders:
+        folder.mkdir(parents=True, exist_ok=True)
+    if options.kept and not (options.out / "rows.jsonl").exists():
+        earlier = options.kept / "rows.jsonl"
+        (options.out / "rows.jsonl").write_bytes(earlier.read_bytes() if earlier.exists() else b"")
+    return folders
+
+
+def main(words: list[str] | None = None) -> int:
+    options = parse_arguments(words)
+    setup = Setup(**{f.name: getattr(options, f.name) for f in dataclasses.fields(Setup)})
+    if options.child:
+        return child(options.child, setup, folders_of(options))
+    parts = ["facts", *(options.part or PARTS)]
+    if not options.portable:
+        for part in [part for part in parts if PARTS[part].needs_portable]:
+            print(f"{part}: left out, it needs --portable", flush=True)
+            parts.remove(part)
+    if not options.kept:
+        (options.out / "rows.jsonl").unlink(missing_ok=True)
+    rows = Rows(folders_of(options))
+    again = [sys.executable, __file__, *(words if words is not None else sys.argv[1:])]
+    run_session(parts, lambda part: [*again, "--child", part], options.seconds, rows)
+    return write_report([rows.files[0]], options.out)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

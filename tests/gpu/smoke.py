@@ -1,0 +1,32 @@
+"""Does linnet-decode answer on the GPU at all, in each way in which a step can run? In seconds."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import Any
+
+from decode import TEXTS, WAYS, bundles, decoder_of
+from session import Case, Setup
+
+LIMIT = 20.0  # seconds of one way
+
+
+def decode_once(setup: Setup, way: str) -> list[dict[str, Any]]:
+    bundle, decoder = bundles()[0], decoder_of(setup)
+    start = time.monotonic()
+    (line,) = decoder.run(
+        *("--bundle", str(bundle), "--device", setup.device, *WAYS[way]),
+        lines=[{"text": TEXTS[1]}],
+        timeout=LIMIT,
+    )
+    text = line["hypotheses"][0]["text"]
+    if not text:
+        raise RuntimeError(f"the answer is empty: {line}")
+    seconds = round(time.monotonic() - start, 1)
+    return [{"bundle": bundle.name, "way": way, "answer": text, "seconds": seconds}]
+
+
+def cases(setup: Setup, part: str) -> Iterator[Case]:
+    for way in WAYS:
+        yield way, lambda way=way: decode_once(setup, way)

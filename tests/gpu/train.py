@@ -1,0 +1,158 @@
+"""A training on a GPU machine that outlasts the command which starts it.
+
+  train.py start --recipe FILE --data DIR --run RUN    in a process session of its own
+  train.py collect --run RUN --out DIR --wait SECONDS  once it has ended, or the seconds are over
+  train.py join PIECES… --run RUN                      at home: a checkpoint for linnet-export
+
+What a command may bring back is bounded: 8 files, 16 MiB each. So only the averaged weights come
+home, in bfloat16, in pieces; the optimiser's state stays.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import torch
+from session import ROOT
+from torch import Tensor
+
+PIECE = 15 * 2**20  # bytes of weights in a piece, at most
+
+
+def running(run: Path) -> bool:
+    """Is the process that `start` left still there? It leads its session."""
+    file = run / "process"
+    if not file.exists():
+        return False
+    stat = Path(f"/proc/{file.read_text().strip()}/stat")
+    try:
+        return stat.read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def start(recipe: Path, data: Path, run: Path, dry: bool) -> None:
+    if (run / "process").exists():
+        print(f"{run} was started before", flush=True)
+        return
+    run.mkdir(parents=True, exist_ok=True)
+    device = "cpu" if dry else "cuda"
+    words = [sys.executable, "-m", "linnet_model.train", "--recipe", str(recipe)]
+    words += ["--data", str(data), "--out", str(run), "--device", device]
+    words += ["--tokenizer-from", str(ROOT / "model/bundles/en-de")]
+    if dry:
+        words += ["--set", "train.seconds=20", "--set", "train.valid_updates=100000"]
+        words += ["--set", "model.width=64", "--set", "train.batch_target_tokens=500"]
+        words += ["--set", "train.bfloat16=false", "--set", "train.valid_rows=2"]
+    environment = os.environ | {"PYTHONPATH": str(ROOT / "model"), "PYTHONUNBUFFERED": "1"}
+    with (run / "output").open("w") as output:
+        process = subprocess.Popen(
+            words,
+            cwd=ROOT,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+    (run / "process").write_text(f"{process.pid}\n")
+    print(f"training {recipe.stem} in process {process.pid}", flush=True)
+
+
+def pieces(weights: dict[str, Tensor], limit: int) -> Iterator[dict[str, Tensor]]:
+    """In bfloat16, `limit` bytes each but for the last one. A weight that does not fit into what is
+    left of a piece is cut between rows: its parts are NAME/0, NAME/1, …"""
+    piece: dict[str, Tensor] = {}
+    left = limit
+    for name, weight in weights.items():
+        rest, part = weight.to(torch.bfloat16), 0
+        while 2 * rest.numel() > left:
+            rows = left // (2 * rest[:1].numel())
+            if rows > 0:
+                piece[f"{name}/{part}"], rest, part = rest[:rows].clone(), rest[rows:], part + 1
+            yield piece
+            piece, left = {}, limit
+        piece[name if part == 0 else f"{name}/{part}"] = rest.clone()
+        left -= 2 * rest.numel()
+    yield piece
+
+
+def join(parts: list[dict[str, Tensor]]) -> dict[str, Tensor]:
+    """What `pieces` was given, as far as bfloat16 holds it, in float32."""
+    cut: dict[str, list[Tensor]] = {}
+    for part in parts:
+        for name, weight in part.items():
+            cut.setdefault(name.partition("/")[0], []).append(weight)
+    return {
+        name: (torch.cat(weights) if len(weights) > 1 else weights[0]).float()
+        for name, weights in cut.items()
+    }
+
+
+def collect(run: Path, out: Path, wait: float) -> None:
+    deadline = time.monotonic() + wait
+    while running(run) and time.monotonic() < deadline:
+        time.sleep(1)
+    out.mkdir(parents=True, exist_ok=True)
+    print((run / "output").read_text()[-1500:] if (run / "output").exists() else "no output")
+    for name in ("log.jsonl", "settings.json"):
+        if (run / name).exists():
+            shutil.copy(run / name, out / f"training-{name}")
+    found = sorted(run.glob("checkpoint-*.pt"))
+    if not found:
+        print(f"no checkpoint in {run} yet", flush=True)
+        return
+    checkpoint = torch.load(found[-1], map_location="cpu", weights_only=True)
+    cut = list(pieces(checkpoint["average"], PIECE))
+    for number, weights in enumerate(cut, 1):
+        facts = {"recipe": checkpoint["recipe"], "position": checkpoint["position"]}
+        torch.save({**facts, "weights": weights}, out / f"weights-{number}-of-{len(cut)}.pt")
+    print(f"{found[-1].name} in {len(cut)} pieces", flush=True)
+
+
+def join_files(files: list[Path], run: Path) -> Path:
+    """Writes a checkpoint with which linnet-export and --init-from go on."""
+    parts: list[dict[str, Any]] = [torch.load(file, weights_only=True) for file in sorted(files)]
+    wanted = int(sorted(files)[0].stem.rpartition("-")[2])
+    if len(parts) != wanted:
+        raise SystemExit(f"error: {len(parts)} of {wanted} pieces were given")
+    weights = join([part["weights"] for part in parts])
+    position = parts[0]["position"]
+    run.mkdir(parents=True, exist_ok=True)
+    path = run / f"checkpoint-{position['update']:07d}.pt"
+    whole = {"recipe": parts[0]["recipe"], "position": position}
+    torch.save({**whole, "model": weights, "average": weights, "optimizer": {}}, path)
+    return path
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("what", choices=("start", "collect", "join"))
+    parser.add_argument("pieces", nargs="*", type=Path)
+    parser.add_argument("--recipe", type=Path)
+    parser.add_argument("--data", type=Path)
+    parser.add_argument("--run", type=Path, required=True)
+    parser.add_argument("--out", type=Path)
+    parser.add_argument("--wait", type=float, default=0)
+    parser.add_argument("--dry", action="store_true")
+    arguments = parser.parse_args()
+    if arguments.what == "start":
+        start(arguments.recipe, arguments.data, arguments.run, arguments.dry)
+    elif arguments.what == "collect":
+        collect(arguments.run, arguments.out, arguments.wait)
+    else:
+        print(join_files(arguments.pieces, arguments.run))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,242 @@
+"""How tests/gpu.sh spends its time: shares, crashes, and what a later call goes on with."""
+
+import json
+import subprocess
+import sys
+import textwrap
+import time
+from pathlib import Path
+
+import pytest
+import torch
+from sandbox import ROOT
+
+sys.path.insert(0, str(ROOT / "tests/gpu"))
+import counters
+import pack
+import report
+import session
+import train
+
+
+def rows_in(folder, *lines):
+    rows = session.Rows([folder])
+    for line in lines:
+        rows.write(**line)
+    return rows
+
+
+def test_every_row_is_on_disk_before_the_next_case_begins(tmp_path):
+    rows = rows_in(tmp_path)
+    seen = []
+
+    def second():
+        seen.extend(rows.read())
+        raise ValueError("no such shape")
+
+    cases = iter([("first", lambda: [{"us": 1}]), ("second", second), ("third", lambda: [])])
+    assert session.run_cases(cases, "operators", rows) == 0
+    assert [line["case"] for line in seen] == ["first", "first", "second"]
+    assert seen[1]["rows"] == [{"us": 1}]
+    assert [line.get("error") for line in rows.read() if "begun" not in line] == [
+        None,
+        "ValueError: no such shape",
+        None,
+    ]
+
+
+def test_a_failed_context_ends_the_process_and_not_the_part(tmp_path):
+    rows = rows_in(tmp_path)
+
+    def broken():
+        raise RuntimeError("CUDA error: an illegal memory access was encountered")
+
+    cases = [("a", broken), ("b", lambda: [{"us": 2}])]
+    assert session.run_cases(iter(cases), "operators", rows) == session.CRASHED
+    assert session.due_cases(rows.read(), "operators", ["a", "b"]) == ["b"]
+
+
+def test_a_case_is_begun_twice_at_most_and_a_result_is_kept(tmp_path):
+    begun = {"part": "base", "case": "a", "begun": True}
+    done = {"part": "base", "case": "b", "rows": []}
+    rows = rows_in(tmp_path, begun, done).read()
+    assert session.due_cases(rows, "base", ["a", "b", "c"]) == ["a", "c"]
+    assert session.due_cases([*rows, begun], "base", ["a", "b", "c"]) == ["c"]
+    assert session.due_cases(rows, "big", ["a", "b"]) == ["a", "b"]
+
+
+def part_process(tmp_path, body):
+    """A process that takes a part's place: what it writes, and how it ends."""
+    file = tmp_path / "part.py"
+    file.write_text(
+        textwrap.dedent(f"""
+        import os, signal, subprocess, sys, time
+        sys.path.insert(0, {str(ROOT / "tests/gpu")!r})
+        from pathlib import Path
+        import session
+        rows = session.Rows([Path({str(tmp_path)!r})])
+        """)
+        + textwrap.dedent(body)
+    )
+    return [sys.executable, str(file)]
+
+
+def test_where_a_process_dies_another_one_goes_on_behind_the_case(tmp_path):
+    command = part_process(
+        tmp_path,
+        """
+        cases = [("dies", lambda: os.kill(os.getpid(), signal.SIGSEGV)), ("b", lambda: [{}])]
+        sys.exit(session.run_cases(iter(cases), "base", rows))
+        """,
+    )
+    rows = session.Rows([tmp_path])
+    assert session.run_part(command, "base", 60, rows) == "complete"
+    lines = rows.read()
+    assert [line["case"] for line in lines if "begun" in line] == ["dies", "dies", "b"]
+    assert [line["case"] for line in lines if "rows" in line] == ["b"]
+
+
+def test_a_process_that_dies_before_its_first_case_is_not_started_again(tmp_path):
+    command = part_process(tmp_path, "sys.exit(3)")
+    assert session.run_part(command, "base", 60, session.Rows([tmp_path])) == "ended with status 3"
+
+
+def test_a_part_is_stopped_with_all_that_it_started(tmp_path):
+    child = tmp_path / "child"
+    command = part_process(
+        tmp_path,
+        f"""
+        process = subprocess.Popen(["sleep", "600"])
+        Path({str(child)!r}).write_text(str(process.pid))
+        while True:
+            pass
+        """,
+    )
+    rows = session.Rows([tmp_path])
+    begin = time.monotonic()
+    assert session.run_part(command, "base", 5, rows) == "stopped after 5 s"
+    assert time.monotonic() - begin < 60
+    pid = int(child.read_text())
+    state = Path(f"/proc/{pid}/stat")
+    for _ in range(1000):  # until the kernel has ended it
+        try:
+            if state.read_text().rpartition(")")[2].split()[0] == "Z":
+                return
+        except OSError:
+            return
+    pytest.fail(f"process {pid} is still there")
+
+
+def test_what_a_part_leaves_of_its_share_is_for_the_later_ones(tmp_path, monkeypatch):
+    given = {}
+    monkeypatch.setattr(session, "run_part", lambda _, part, s, __: given.update({part: s}) or "x")
+    monkeypatch.setattr(session.time, "monotonic", lambda: 1000.0)
+    rows = rows_in(tmp_path, {"part": "smoke", "end": "complete", "seconds": 9})
+    session.run_session(["smoke", "base", "big"], lambda _: [], 700, rows)
+    assert given == {"base": pytest.approx(300), "big": pytest.approx(700)}
+
+
+def test_the_report_has_failures_and_parts_that_were_stopped(tmp_path):
+    rows_in(
+        tmp_path,
+        {"part": "facts", "case": "machine", "rows": [{"device": "Some GPU", "driver": "580"}]},
+        {"part": "answers", "case": "x", "begun": True},
+        {"part": "answers", "case": "y", "rows": [{"bundle": "b", "compute": "bfloat16"}]},
+        {"part": "answers", "end": "stopped after 9 s", "seconds": 9},
+        {"part": "operators", "case": "z", "error": "RuntimeError: no\nmemory"},
+    )
+    with (tmp_path / "rows.jsonl").open("a") as file:
+        file.write('{"part": "operators", "ca')  # cut off
+    assert report.write_report([tmp_path / "rows.jsonl"], tmp_path) == 1
+    page = (tmp_path / "some-gpu.md").read_text()
+    assert "| x | its process ended, or its time was over |" in page
+    assert "| z | RuntimeError: no memory |" in page
+    assert "This part is not complete: stopped after 9 s." in page
+    results = json.loads((tmp_path / "some-gpu.json").read_text())
+    assert report.wrong(results) == ["operators, z: RuntimeError: no\nmemory"]
+
+
+def test_a_float32_answer_that_differs_is_wrong_and_a_half_precision_one_is_not():
+    row = {"bundle": "x", "options": "beam 5", "way": "graphs", "different": 1}
+    rows = [{**row, "compute": "bfloat16"}, {**row, "compute": "float32"}]
+    part = {"rows": rows, "failed": {}, "end": "complete"}
+    assert report.wrong({"parts": {"answers": part}}) == ["x, beam 5, graphs decode differently"]
+
+
+def test_ncus_table_becomes_a_row_for_each_kernel():
+    metrics = list(counters.METRICS)
+    lines = [
+        "==PROF== Connected",
+        '"ID","Kernel Name",' + ",".join(f'"{name}"' for name in metrics),
+        '"","","nsecond","%","%","%","register/thread"',
+        '"0","FindBest<float>","2,000","50","10","40","32"',
+        '"1","FindBest<float>","4,000","70","10","40","32"',
+        '"2","gemm","90,000","5","90","20","128"',
+    ]
+    assert counters.parse("\n".join(lines)) == [
+        {"kernel": "gemm", "launches": 1, "us": 90.0, "DRAM %": 5.0, "SM %": 90.0}
+        | {"warps %": 20.0, "registers": 128.0},
+        {"kernel": "FindBest<float>", "launches": 2, "us": 3.0, "DRAM %": 60.0, "SM %": 10.0}
+        | {"warps %": 40.0, "registers": 32.0},
+    ]
+
+
+def test_weights_come_home_in_as_few_pieces_as_hold_them(tmp_path):
+    torch.manual_seed(1)
+    weights = {"table": torch.randn(100, 8), "bias": torch.randn(7), "one": torch.randn(1, 3)}
+    for limit in (32, 100, 500, 10_000):
+        cut = list(train.pieces(weights, limit))
+        sizes = [sum(2 * weight.numel() for weight in piece.values()) for piece in cut]
+        assert max(sizes) <= limit
+        assert sum(sizes) == 2 * (800 + 7 + 3)
+        assert all(size > limit - 16 for size in sizes[:-1]), "a row of the table has 16 bytes"
+        joined = train.join(cut)
+        for name, weight in weights.items():
+            assert torch.equal(joined[name], weight.to(torch.bfloat16).float())
+
+
+def test_joined_pieces_are_a_checkpoint(tmp_path):
+    facts = {"recipe": {}, "position": {"update": 12}}
+    weights = {"table": torch.ones(4, 4)}
+    files = []
+    for number, piece in enumerate(train.pieces(weights, 16), 1):
+        files.append(tmp_path / f"weights-{number}-of-2.pt")
+        torch.save({**facts, "weights": piece}, files[-1])
+    assert len(files) == 2
+    path = train.join_files(files, tmp_path / "run")
+    assert path.name == "checkpoint-0000012.pt"
+    assert torch.equal(torch.load(path)["average"]["table"], torch.ones(4, 4))
+    with pytest.raises(SystemExit, match="1 of 2 pieces"):
+        train.join_files(files[:1], tmp_path / "run")
+
+
+def test_what_travels_stays_within_the_limit():
+    # The tracked files of today and all that pack.py may put beside them: 30 MiB.
+    assert pack.tracked_bytes() < pack.LIMIT - 30 * 2**20
+    with pytest.raises(SystemExit, match=r"64.1 MiB are more than the 64 that may travel"):
+        pack.check_size(60 * 2**20, 4 * 2**20 + 2**17)
+    pack.check_size(60 * 2**20, 4 * 2**20)
+
+
+def test_the_commands_are_short_and_known_to_the_script():
+    for command in pack.commands(training=True):
+        assert len(command) <= pack.MAX_COMMAND
+        words = command.split()
+        known = subprocess.run(
+            ["bash", "-n", ROOT / words[1]], capture_output=True, text=True, check=False
+        )
+        assert known.returncode == 0, known.stderr
+        usage = (ROOT / words[1]).read_text()
+        assert all(word in usage for word in words[2:] if word.startswith("--"))
+
+
+def test_a_call_without_its_package_says_so_and_a_wrong_one_how_it_is_called(tmp_path):
+    call = ROOT / "tests/gpu/call.sh"
+    for words, said in (
+        (["4"], "unknown argument '4'"),
+        (["1"], "usage: tests/gpu/call.sh"),
+        (["1", "--out"], "--out needs a value"),
+    ):
+        done = subprocess.run(["bash", call, *words], capture_output=True, text=True, check=False)
+        assert done.returncode == 1
+        assert said in done.stderr
