@@ -105,9 +105,6 @@ class DataConfig:
     quote_share: float = 0.0
     # Of the rows that hold one name or number on both sides, with another one put in.
     rename_share: float = 0.0
-    # Of the rows, with placeholders (<ph0>, <ph1>, ...) for words that both sides share: a server
-    # puts them for what the vocabulary cannot spell, and back again.
-    placeholder_share: float = 0.0
     # Of the rows, added: made-up addresses, numbers and names that are copied as they are.
     copy_share: float = 0.0
     # Of the rows, added: the target as its own source. A summary of one line is that line, and the
@@ -196,6 +193,9 @@ class TrainConfig:
 
     seed: int = 1  # of the weights, the order of the data and all that is drawn
     updates: int = 10_000  # the schedule's horizon; training ends there
+    # The horizon in seconds, in place of updates, which then only say by what shares the schedule
+    # warms up and decays. Such a training does not give the same numbers twice. 0: no limit.
+    seconds: float = 0.0
     batch_target_tokens: int = 1500  # padded target tokens of a batch, at most
     batch_source_tokens: int = 6000  # padded source tokens of a batch, at most
     learning_rate: float = 1e-3  # the peak
@@ -240,6 +240,7 @@ class TrainConfig:
                 getattr(self, name) > 0,
                 f"train.{name} is {getattr(self, name)}, must be at least 1",
             )
+        require(self.seconds >= 0, f"train.seconds is {self.seconds}, must be at least 0")
         require(
             self.learning_rate > 0, f"train.learning_rate is {self.learning_rate}, must be above 0"
         )

@@ -14,7 +14,6 @@ import numpy
 import sacrebleu
 import sentencepiece
 import torch
-from rouge_score import rouge_scorer
 
 from linnet_model.data import Batch, Corpus, make_batch, sequential_batches
 from linnet_model.dropout import Dropout, KeepAll
@@ -92,6 +91,10 @@ def greedy(
 def rouge(references: Sequence[Sequence[str]], predictions: Sequence[str]) -> dict[str, float]:
     """Mean F1 of ROUGE-1, 2, L in percent, with stemming; of several references the best for each
     measure."""
+    from rouge_score import (
+        rouge_scorer,
+    )  # here, since machines that only train have no such package
+
     scorer = rouge_scorer.RougeScorer(list(ROUGE), use_stemmer=True)
     sums = dict.fromkeys(ROUGE, 0.0)
     for wanted, predicted in zip(references, predictions, strict=True):

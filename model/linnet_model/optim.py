@@ -10,7 +10,15 @@ from torch import nn
 from linnet_model.config import TrainConfig
 
 
-def learning_rate(config: TrainConfig, update: int) -> float:
+def schedule_place(config: TrainConfig, update: int, seconds: float) -> float:
+    """How far the schedule has come, in updates of its horizon: `update` of them are done, in so
+    many seconds. config.updates is its end."""
+    if config.seconds == 0:
+        return update
+    return config.updates * min(1.0, seconds / config.seconds)
+
+
+def learning_rate(config: TrainConfig, update: float) -> float:
     """The rate of update 0, 1, ..., in units of the loss per token."""
     warm = (update + 1) / max(1, config.warmup_updates)
     if warm < 1.0:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from linnet_model.data import Batch, Corpus, Ids, epoch_batches, make_batch
 from linnet_model.dropout import Dropout
 from linnet_model.evaluate import decoded_sample, features_of, perplexities, token_losses
 from linnet_model.loss import smoothed_cross_entropy
-from linnet_model.optim import Average, learning_rate, make_optimizer
+from linnet_model.optim import Average, learning_rate, make_optimizer, schedule_place
 from linnet_model.training_log import Log, Progress
 from linnet_model.transducer import PAD, Transducer
 
@@ -27,6 +28,7 @@ class Trainer:
 
     def __init__(self, recipe: Recipe, corpus: Corpus, device: torch.device):
         self.recipe, self.corpus, self.device = recipe, corpus, device
+        torch.backends.cuda.matmul.allow_tf32 = True  # ten bits more than autocast's bfloat16 has
         torch.manual_seed(recipe.train.seed)
         self.model = Transducer(recipe.model).to(device)
         self.optimizer = make_optimizer(self.model, recipe.train)
@@ -67,43 +69,55 @@ class Trainer:
             self.position.epoch, self.position.batch = self.position.epoch + 1, 0
         return batch
 
-    def update(self) -> dict[str, float]:
-        """One update of the weights; returns what a log wants to know of it."""
+    def update(self, seconds: float = 0.0) -> dict[str, Any]:
+        """One update of the weights, so many seconds after the first; returns what a log wants to
+        know of it.
+
+        A GPU works while the host prepares the next batch: nothing here waits for it. So "nll" and
+        "grad_norm" are tensors, and whoever looks into them waits.
+        """
         train = self.recipe.train
-        batch = self.next_batch().to(self.device)
-        rate = learning_rate(train, self.position.update)
+        batch = self.next_batch()
+        inside = (batch.target != PAD).flatten().nonzero().flatten()
+        count = inside.numel()
+        batch, inside = batch.to(self.device), inside.to(self.device)
+        rate = learning_rate(train, schedule_place(train, self.position.update, seconds))
         for group in self.optimizer.param_groups:
             group["lr"] = rate
         self.drop.begin(self.position.update)
-        inside = batch.target != PAD
         with torch.autocast(self.device.type, torch.bfloat16, enabled=train.bfloat16):
             features = features_of(self.model, batch, self.drop)
             loss, likelihood = smoothed_cross_entropy(
-                features[inside],
+                features.flatten(0, 1).index_select(0, inside),
                 self.model.output_table(),
-                batch.target[inside],
+                batch.target.flatten().index_select(0, inside),
                 train.label_smoothing,
                 self.model.output_bias,
             )
-        count = int(inside.sum())
         self.optimizer.zero_grad(set_to_none=True)
         (loss / count).backward()
         norm = nn.utils.clip_grad_norm_(self.model.parameters(), train.clip_norm or float("inf"))
-        if not bool(torch.isfinite(norm)):
-            raise ArithmeticError(
-                f"update {self.position.update} has a gradient of norm {float(norm)}, "
-                f"lower train.learning_rate ({train.learning_rate})"
-            )
+        if self.device.type == "cpu":
+            self.check_gradient(norm)
         self.optimizer.step()
         self.average.add(self.model, self.position.update)
         self.position.update += 1
         self.position.target_tokens += count
         return {
-            "nll": float(likelihood),
+            "nll": likelihood.detach().double(),
             "tokens": count,
-            "grad_norm": float(norm),
+            "grad_norm": norm,
             "learning_rate": rate,
         }
+
+    def check_gradient(self, norm: torch.Tensor) -> None:
+        """A gradient that is not finite spoils all weights, and with them all later gradients: on a
+        GPU it is found when a line of the log is written."""
+        if not bool(torch.isfinite(norm)):
+            raise ArithmeticError(
+                f"update {self.position.update} has a gradient of norm {float(norm)}, "
+                f"lower train.learning_rate ({self.recipe.train.learning_rate})"
+            )
 
 
 def run(
@@ -112,19 +126,26 @@ def run(
     tokenizer: sentencepiece.SentencePieceProcessor,
     out: Path,
     log: Log,
+    clock: Callable[[], float] = time.monotonic,
 ) -> None:
-    """Trains until recipe.train.updates, with checkpoints and validation on the way."""
+    """Trains until recipe.train.updates, or for recipe.train.seconds of `clock`, validation and
+    checkpoints included; these come on the way, and at the end."""
     train, position = trainer.recipe.train, trainer.position
     progress = Progress(position.update, train.updates)
-    saved = measured = time.monotonic()
-    while position.update < train.updates:
-        values = trainer.update()
-        position.unlogged_nll += values["nll"]
-        position.unlogged_tokens += int(values["tokens"])
+    saved = measured = clock()
+    begin = measured - position.seconds
+    unlogged: Any = position.unlogged_nll
+    while schedule_place(train, position.update, clock() - begin) < train.updates:
+        values = trainer.update(clock() - begin)
+        unlogged = unlogged + values["nll"]
+        position.unlogged_tokens += values["tokens"]
         progress.advance()
-        update, now = position.update, time.monotonic()
+        update, now = position.update, clock()
+        place = schedule_place(train, update, now - begin)
         if update % train.log_updates == 0:
-            nll = position.unlogged_nll / position.unlogged_tokens
+            trainer.check_gradient(values["grad_norm"])
+            nll = float(unlogged) / position.unlogged_tokens
+            now = clock()  # the device is done
             rate = position.unlogged_tokens / (now - measured)
             position.seconds += now - measured
             log.write(
@@ -135,19 +156,22 @@ def run(
                     "nll": nll,
                     "tokens_per_second": rate,
                     "learning_rate": values["learning_rate"],
-                    "grad_norm": values["grad_norm"],
+                    "grad_norm": float(values["grad_norm"]),
                     "seconds": position.seconds,
                     "target_tokens": position.target_tokens,
                 },
             )
+            if train.seconds:
+                progress.updates = max(update, round(update * train.updates / place))
             progress.log(update, nll, rate)
-            position.unlogged_nll, position.unlogged_tokens, measured = 0.0, 0, now
-        last = update == train.updates
+            unlogged, position.unlogged_tokens, measured = 0.0, 0, now
+        last = place >= train.updates
         if last or update % train.valid_updates == 0:
             progress.say(validate(trainer, valid, tokenizer, out, log))
-            measured = time.monotonic()
+            measured = clock()
         due = train.checkpoint_updates > 0 and update % train.checkpoint_updates == 0
         if last or due or now - saved > train.checkpoint_seconds:
+            position.unlogged_nll = float(unlogged)
             save_checkpoint(
                 out,
                 trainer.recipe,

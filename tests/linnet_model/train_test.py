@@ -1,17 +1,20 @@
 """A training: goes on to the same numbers, starts from what was made before, says what is wrong."""
 
+import functools
+import itertools
 import json
 from pathlib import Path
 
 import pytest
 import torch
 
+import linnet_model.train
 from linnet_model import score
 from linnet_model.bundle import load_module, read_bundle_weights, read_manifest
 from linnet_model.checkpoint import checkpoints, load_checkpoint
 from linnet_model.config import TrainConfig
 from linnet_model.export import main as export_main
-from linnet_model.optim import learning_rate
+from linnet_model.optim import learning_rate, schedule_place
 from linnet_model.train import main as train_main
 
 
@@ -56,6 +59,26 @@ def test_the_loss_falls_and_the_log_can_be_plotted(
     even = settings["train"]["even"]
     assert even["rows"] + even["dropped_as_too_long"] == 120
     assert "answer" in (tmp_path / "run" / "samples.txt").read_text()
+
+
+def test_a_training_for_seconds_ends_in_time_with_its_schedule(
+    recipe_file: Path, data_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    ticks = itertools.count()  # a second each time it is looked at
+    run = functools.partial(linnet_model.train.run, clock=lambda: float(next(ticks)))
+    monkeypatch.setattr(linnet_model.train, "run", run)
+    out = tmp_path / "run"
+    more = ["--set", "train.updates=1000", "--set", "train.seconds=90"]
+    more += ["--set", "train.warmup_updates=100", "--set", "train.decay_updates=500"]
+    assert train(recipe_file, data_folder, out, *more) == 0
+    log = [json.loads(line) for line in (out / "log.jsonl").read_text().splitlines()]
+    rates = [entry["learning_rate"] for entry in log if entry["kind"] == "train"]
+    assert 10 < len(rates) < 90, "the clock is looked at a few times in each update"
+    assert next(ticks) < 100, "it ends in time"
+    assert rates[0] < max(rates), "it warms up"
+    assert rates[-1] < 0.25 * max(rates), "and decays in time"
+    assert log[-1]["kind"] == "valid"
+    assert load_checkpoint(out)["position"]["update"] == len(rates)
 
 
 def test_a_training_under_autocast_learns_too(recipe_file: Path, data_folder: Path, tmp_path: Path):
@@ -175,6 +198,10 @@ def test_the_schedules_warm_up_and_come_down():
         assert learning_rate(config, 99) == pytest.approx(2.0)
         rates = [learning_rate(config, update) for update in range(100, 1000)]
         assert rates == sorted(rates, reverse=True)
+    timed = TrainConfig(schedule="trapezoid", decay_updates=400, seconds=50.0, **common)
+    assert schedule_place(timed, 7, seconds=25.0) == 500.0
+    assert schedule_place(timed, 7, seconds=60.0) == 1000.0
+    assert schedule_place(TrainConfig(**common), 7, seconds=60.0) == 7
     trapezoid = TrainConfig(schedule="trapezoid", decay_updates=400, **common)
     assert learning_rate(trapezoid, 600) == pytest.approx(2.0)
     assert learning_rate(trapezoid, 800) == pytest.approx(2.0 * 0.55)
