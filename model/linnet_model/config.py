@@ -105,6 +105,9 @@ class DataConfig:
     quote_share: float = 0.0
     # Of the rows that hold one name or number on both sides, with another one put in.
     rename_share: float = 0.0
+    # Of the rows, with placeholders (<ph0>, <ph1>, ...) for words that both sides share: a server
+    # puts them for what the vocabulary cannot spell, and back again.
+    placeholder_share: float = 0.0
     # Of the rows, added: made-up addresses, numbers and names that are copied as they are.
     copy_share: float = 0.0
     # Of the rows, added: the target as its own source. A summary of one line is that line, and the

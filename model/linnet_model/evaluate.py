@@ -91,9 +91,7 @@ def greedy(
 def rouge(references: Sequence[Sequence[str]], predictions: Sequence[str]) -> dict[str, float]:
     """Mean F1 of ROUGE-1, 2, L in percent, with stemming; of several references the best for each
     measure."""
-    from rouge_score import (
-        rouge_scorer,
-    )  # here, since machines that only train have no such package
+    from rouge_score import rouge_scorer  # a machine that only trains need not have it
 
     scorer = rouge_scorer.RougeScorer(list(ROUGE), use_stemmer=True)
     sums = dict.fromkeys(ROUGE, 0.0)
