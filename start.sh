@@ -148,7 +148,7 @@ serve() {
 Linnet serves on $grpc. In another terminal, try:
 
 $export  $bin/linnet translate --to de "Where is the station?"
-  $bin/linnet summarize --file README.md
+  $bin/linnet summarize --long-input chunk --file README.md
   $bin/linnet models
   $bin/linnet --help
 

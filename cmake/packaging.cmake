@@ -1,7 +1,4 @@
-# What `cmake --install` and `cpack` put where. Packages of Debian 12 and a tarball, from the release build:
-#
-#   cmake --preset release && cmake --build --preset release --target programs
-#   cd build/release && cpack                 linnet-server, linnet-client, linnet-dev (.deb), linnet-*.tar.zst
+# What `cmake --install` and `cpack` put where: Debian packages and a tarball, as deploy/README.md says.
 #
 # The server brings LibTorch along: it lies with its libraries in lib/linnet, and bin has links to it. In the tarball,
 # which may be unpacked anywhere, the same below one folder. Version and name come from project().
@@ -23,7 +20,11 @@ foreach(program linnet-server linnet-decode)
   install(FILES "${CMAKE_BINARY_DIR}/links/${program}" DESTINATION bin COMPONENT server)
 endforeach()
 install(FILES deploy/systemd/linnet-server.service DESTINATION lib/systemd/system COMPONENT server)
-install(FILES deploy/systemd/linnet-server.default DESTINATION /etc/default RENAME linnet-server COMPONENT etc)
+# In /etc where the prefix is /usr, as the packages have it; otherwise below the prefix, like all the rest.
+install(CODE "string(REGEX REPLACE \"/usr/?$\" \"\" root \"\${CMAKE_INSTALL_PREFIX}\")
+file(INSTALL DESTINATION \"\${root}/etc/default\" TYPE FILE RENAME linnet-server
+     FILES \"${CMAKE_SOURCE_DIR}/deploy/systemd/linnet-server.default\")"
+  COMPONENT etc)
 install(FILES README.md CHANGELOG.md DESTINATION share/doc/linnet-server COMPONENT server)
 
 # ---- linnet-client

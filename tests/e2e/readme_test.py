@@ -79,6 +79,26 @@ def test_a_command_whose_output_is_not_shown_works(served, command):
     assert run(command, served.grpc).strip()
 
 
+def suggested() -> list[str]:
+    """What ./start.sh tells to try: lines with $bin in a here-document."""
+    lines = (ROOT / "start.sh").read_text().splitlines()
+    found = [
+        line.removeprefix("$export").strip()
+        for line in lines
+        if re.match(r"(\$export)?  \$bin/", line)
+    ]
+    return [line.replace("$bin", "build/release/bin") for line in found]
+
+
+@pytest.mark.parametrize("command", suggested())
+def test_what_start_sh_suggests_works(served, command):
+    assert run(command, served.grpc).strip()
+
+
+def test_start_sh_suggests_something():
+    assert len(suggested()) >= 3
+
+
 def update(server: str) -> None:
     text = README.read_text()
     for example in shown():

@@ -1,0 +1,105 @@
+"""What the pages of alerts name is there: panels, alerts, links, commands, settings, log events."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+import yaml
+from programs import ROOT
+
+PAGE = ROOT / "deploy/RUNBOOKS.md"
+TEXT = PAGE.read_text()
+
+
+def titles() -> set[str]:
+    panels = json.loads((ROOT / "deploy/grafana/dashboards/linnet.json").read_text())["panels"]
+    return {panel["title"] for panel in panels}
+
+
+def anchors(page: Path) -> set[str]:
+    """As GitHub makes them of headings."""
+    found = re.findall(r"^#+ (.*)$", page.read_text(), re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", heading).strip().lower().replace(" ", "-") for heading in found}
+
+
+def test_every_panel_that_is_named_is_on_the_dashboard():
+    """Panels, and nothing else, are in italics."""
+    named = re.findall(r"(?<![*\w])\*([^*\n]+)\*(?![*\w])", TEXT)
+    assert len(named) > 8
+    assert set(named) <= titles()
+
+
+def test_every_alert_has_its_page_and_every_page_its_alert():
+    rules = yaml.safe_load((ROOT / "deploy/prometheus/alerts.yml").read_text())
+    alerts = [rule for group in rules["groups"] for rule in group["rules"] if "alert" in rule]
+    assert {alert["alert"] for alert in alerts} == set(
+        re.findall(r"^## (\w+)$", TEXT, re.MULTILINE)
+    )
+    for alert in alerts:
+        (link,) = (text for key, text in alert["annotations"].items() if key.startswith("runbook"))
+        page, _, anchor = link.partition("#")
+        assert page.endswith("deploy/RUNBOOKS.md")
+        assert anchor == alert["alert"].lower()
+        assert anchor in anchors(PAGE)
+
+
+@pytest.mark.parametrize("link", re.findall(r"\]\(([^)]+)\)", TEXT))
+def test_every_link_leads_somewhere(link):
+    target, _, anchor = link.partition("#")
+    page = (PAGE.parent / target).resolve() if target else PAGE
+    assert page.exists()
+    assert not anchor or anchor in anchors(page)
+
+
+def commands() -> list[str]:
+    (block,) = re.findall(r"^```\n(.*?)^```$", TEXT, re.MULTILINE | re.DOTALL)
+    lines = [re.split(r"   ", line)[0].strip() for line in block.splitlines()]
+    return [*lines, *re.findall(r"`(linnet [^`…]+|docker [^`…]+|kubectl [^`…]+)`", TEXT)]
+
+
+@pytest.mark.parametrize("command", commands())
+def test_every_command_is_one_that_there_is(command, program):
+    words = command.split()
+    if words[0] == "linnet":
+        done = subprocess.run(
+            [program("linnet"), words[1], "--help"], capture_output=True, text=True, check=True
+        )
+        for flag in re.findall(r"--[\w-]+", command):
+            assert flag in done.stdout
+    elif words[:3] == ["docker", "compose", "exec"]:
+        services = yaml.safe_load((ROOT / "docker-compose.yml").read_text())["services"]
+        assert words[3] in services
+        for host, port in re.findall(r"http://(\w+):(\d+)/metrics", command):
+            assert host in services
+            assert port == "9464"
+    elif words[0] == "kubectl":
+        base = ROOT / "deploy/kubernetes/base/deployment.yaml"
+        names = {part["metadata"]["name"] for part in yaml.safe_load_all(base.read_text())}
+        for name in re.findall(r"deploy/(\w+)", command):
+            assert name in names
+    else:
+        assert words[:2] in (["docker", "inspect"], ["docker", "compose"]), "not in the image"
+
+
+def test_every_setting_that_is_named_is_one_of_the_server_or_of_linnet(program):
+    named = set(re.findall(r"`(--[a-z][\w-]+)", TEXT))
+    assert len(named) > 3
+    settings = (ROOT / "server/SETTINGS.md").read_text()
+    said = subprocess.run(
+        [program("linnet"), "translate", "--help"], capture_output=True, text=True, check=True
+    ).stdout
+    for flag in named:
+        assert f"| `{flag.removeprefix('--')}` |" in settings or f"{flag} " in said, flag
+
+
+def test_every_event_of_the_log_that_is_named_is_written_by_the_server():
+    sources = [*(ROOT / "server").rglob("*.cc"), *(ROOT / "server").rglob("*.h")]
+    code = "".join(path.read_text() for path in sources)
+    named = set(re.findall(r"`([a-z]+(?:_[a-z]+)+|draining)`", TEXT)) - {"max_target_tokens"}
+    assert {"engine_failed", "engine_stuck", "draining"} <= named
+    for event in named:
+        assert f'"{event}"' in code, event
