@@ -1,0 +1,76 @@
+"""server/LIMITS.md says what the settings and the sources say."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGE = (ROOT / "server/LIMITS.md").read_text()
+# Beside those that begin with max-.
+ALSO_LIMITS = {"rows", "memory-tokens"}
+
+
+def rows(heading: str) -> list[list[str]]:
+    (section,) = re.findall(rf"^## {heading}$(.*?)(?=^## |\Z)", PAGE, re.MULTILINE | re.DOTALL)
+    table = re.findall(r"^\| (.*) \|$", section, re.MULTILINE)
+    return [[cell.strip() for cell in line.split(" | ")] for line in table[1:]]
+
+
+def settings() -> dict[str, str]:
+    page = (ROOT / "server/SETTINGS.md").read_text()
+    return dict(re.findall(r"^\| `([\w-]+)` \| `?([^`|]*?)`? \|", page, re.MULTILINE))
+
+
+def test_every_setting_that_is_a_limit_is_listed_with_its_default():
+    defaults = settings()
+    listed = {
+        setting.strip("`"): default.strip("`") for _, default, setting, _ in rows("Of a server")
+    }
+    for setting, default in listed.items():
+        assert defaults[setting] == default, setting
+    limits = {name for name in defaults if name.startswith("max-")} | ALSO_LIMITS
+    assert limits <= set(listed)
+
+
+def test_fixed_limits_are_those_of_the_sources():
+    found = rows("Fixed")
+    assert len(found) > 4
+    for limit, value, where, _ in found:
+        number = re.search(r"`([^`]+)`", value)[1]
+        source = (ROOT / where.strip("`")).read_text()
+        assert re.search(rf"constexpr [^=\n]*= {re.escape(number)};", source), limit
+
+
+def test_limits_of_the_clients_are_those_of_the_sources():
+    client = (ROOT / "client/library/client.h").read_text()
+    values = {
+        limit: re.findall(r"`([^`]+)`", default) for limit, default, _ in rows("Of the clients")
+    }
+    assert "timeout = absl::Seconds(60);" in client
+    assert values["seconds of a call, its retries included"] == ["60"]
+    assert f"max_attempts = {values['attempts of a call'][0]};" in client
+    assert f"max_reply_bytes = {values['bytes of an answer'][0]};" in client
+    source = (ROOT / "client/cli/text_source.h").read_text()
+    assert (
+        f"kMaxTextBytes = {values['bytes of one line or text that `linnet` reads'][0]};" in source
+    )
+    pump = (ROOT / "client/cli/text_pump.h").read_text()
+    texts, size = values["texts and bytes that `linnet` sends in one call"]
+    assert f"kTextsPerRequest = {texts};" in pump
+    assert f"kBytesPerRequest = {size};" in pump
+
+
+def test_reasons_are_those_of_the_table_of_errors():
+    table = (ROOT / "server/ERRORS.md").read_text()
+    known = set(re.findall(r"^\| ([A-Z_]+) \|", table, re.MULTILINE))
+    # Of gRPC, of the clients, and of answers.
+    known |= {"RESOURCE_EXHAUSTED", "MESSAGE_TOO_LARGE", "CANCELLED", "FINISH_REASON_LENGTH"}
+    for name in set(re.findall(r"\b[A-Z]+(?:_[A-Z]+)+\b", PAGE)):
+        assert name in known, name
+
+
+def test_limits_of_a_model_are_fields_of_its_manifest():
+    manifest = (ROOT / "proto/linnet/v1/bundle.proto").read_text()
+    for field in re.findall(r"`limits\.(\w+)`", PAGE):
+        assert field in manifest
