@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 from pathlib import Path
 
 import programs
+from programs import ROOT
 from replicas import Server
 
 
@@ -36,6 +38,16 @@ def test_what_promtool_would_not_accept_is_found(server: Server):
     )
     assert done.returncode != 0
     assert "linnet_calls" in done.stdout + done.stderr
+
+
+def test_every_metric_of_the_page_is_explained(server: Server):
+    """Also those of the library that serves it, which the server's own tests do not see."""
+    page = server.scrape()
+    families = dict(re.findall(r"^# TYPE (\S+) (\w+)$", page, re.MULTILINE))
+    assert "exposer_scrapes_total" in families
+    explained = (ROOT / "server/METRICS.md").read_text()
+    for family, kind in families.items():
+        assert re.search(rf"`{family}` (\| {kind} \||\({kind})", explained), family
 
 
 def test_process_metrics_are_those_of_the_process(server: Server):

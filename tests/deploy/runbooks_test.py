@@ -1,4 +1,6 @@
-"""What the pages of alerts name is there: panels, alerts, links, commands, settings, log events."""
+"""What the pages of alerts name is there: panels, links, commands, settings, log events.
+
+That each alert has its page is tests/deploy/rules_test.py."""
 
 from __future__ import annotations
 
@@ -31,20 +33,6 @@ def test_every_panel_that_is_named_is_on_the_dashboard():
     named = re.findall(r"(?<![*\w])\*([^*\n]+)\*(?![*\w])", TEXT)
     assert len(named) > 8
     assert set(named) <= titles()
-
-
-def test_every_alert_has_its_page_and_every_page_its_alert():
-    rules = yaml.safe_load((ROOT / "deploy/prometheus/alerts.yml").read_text())
-    alerts = [rule for group in rules["groups"] for rule in group["rules"] if "alert" in rule]
-    assert {alert["alert"] for alert in alerts} == set(
-        re.findall(r"^## (\w+)$", TEXT, re.MULTILINE)
-    )
-    for alert in alerts:
-        (link,) = (text for key, text in alert["annotations"].items() if key.startswith("runbook"))
-        page, _, anchor = link.partition("#")
-        assert page.endswith("deploy/RUNBOOKS.md")
-        assert anchor == alert["alert"].lower()
-        assert anchor in anchors(PAGE)
 
 
 @pytest.mark.parametrize("link", re.findall(r"\]\(([^)]+)\)", TEXT))
