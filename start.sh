@@ -6,7 +6,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")"
 
 usage() {
   cat <<'U'
-usage: ./start.sh [--build | --check | --deps] [--tools] [--device cpu|cuda] [-- SERVER FLAGS…]
+usage: ./start.sh [--build | --check | --deps] [--tools] [--patched-grpc] [--device cpu|cuda] [-- FLAGS…]
 
 Installs what is missing (Debian 12), builds, starts linnet-server with the models in model/bundles,
 shows a translation and a summary, and serves until Ctrl-C. The second time it takes seconds.
@@ -16,6 +16,8 @@ shows a translation and a summary, and serves until Ctrl-C. The second time it t
                   the metrics with the real client, stop; fails if any of them fails
   --deps          install the dependencies only
   --tools         also make .venv/bin/python with linnet_model and the full torch (5 GB), for training and tests
+  --patched-grpc  also build gRPC from Debian's source package with the patches of deps/grpc (5 minutes), which the
+                  programs then load in place of Debian's: for a server that other machines reach (SECURITY.md)
   --device cuda   also fetch LibTorch's CUDA libraries (3 GB), build the CUDA operators, and serve on the GPU
   -- FLAGS        go to linnet-server, for example: ./start.sh -- --listen 0.0.0.0:50051
 
@@ -30,6 +32,7 @@ while (($#)); do
   case $1 in
     --build | --check | --deps) mode=${1#--} ;;
     --tools) extras+=(python) ;;
+    --patched-grpc) extras+=(grpc) ;;
     --device)
       device=${2:-}
       [[ $device == cpu || $device == cuda ]] || die "--device '$device' is not supported: cpu or cuda"

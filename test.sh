@@ -8,7 +8,7 @@ usage() {
   cat <<'U'
 usage: ./test.sh [--all]
 
-Sets up as ./start.sh --build --tools does, builds the release preset with its tests and runs
+Sets up as ./start.sh --build --tools --patched-grpc does, builds the release preset with its tests and runs
   ctest      every GoogleTest
   pytest     operators, linnet_model, linnet-decode, end to end, layering, the scripts
   check      ./start.sh --check, what a newcomer runs
@@ -83,7 +83,7 @@ print(f"tests: {total['tests'] - failed - skipped} passed, {failed} failed, {ski
 P
 }
 
-./start.sh --build --tools
+./start.sh --build --tools --patched-grpc
 step "Building the tests" cmake --build --preset release
 rm -f "$logs"/{ctest,pytest}*.xml
 

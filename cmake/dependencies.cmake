@@ -7,7 +7,11 @@ find_package(spdlog REQUIRED)
 find_package(CLI11 REQUIRED)
 find_package(nlohmann_json REQUIRED)
 find_package(ICU 72 REQUIRED COMPONENTS uc i18n)
+# Any that CMAKE_PREFIX_PATH leads to. Debian's configuration sets no version that may be asked for in find_package.
 find_package(gRPC CONFIG REQUIRED)
+if(gRPC_VERSION VERSION_LESS 1.51)
+  message(FATAL_ERROR "gRPC ${gRPC_VERSION} in ${gRPC_DIR} is too old: 1.51 or newer is needed; set CMAKE_PREFIX_PATH to one")
+endif()
 find_package(OpenSSL REQUIRED)  # libcrypto: sha256 of a bundle's files
 
 # Debian's libcld2-dev brings no configuration for CMake.

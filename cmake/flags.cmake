@@ -7,6 +7,8 @@ set(CMAKE_RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/bin")
 set(CMAKE_LIBRARY_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/lib")
 set(CMAKE_ARCHIVE_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/lib")
 set(CMAKE_BUILD_RPATH_USE_ORIGIN ON)
+# Where ./start.sh --patched-grpc puts gRPC: what is there is loaded in place of Debian's, also by programs that were linked before.
+set(CMAKE_BUILD_RPATH "${CMAKE_SOURCE_DIR}/.deps/grpc/lib")
 
 add_library(linnet_warnings INTERFACE)
 target_compile_options(linnet_warnings INTERFACE

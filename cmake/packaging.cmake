@@ -28,7 +28,12 @@ file(INSTALL DESTINATION \"\${root}/etc/default\" TYPE FILE RENAME linnet-server
 install(FILES README.md CHANGELOG.md DESTINATION share/doc/linnet-server COMPONENT server)
 
 # ---- linnet-client
+set_target_properties(linnet linnet-load PROPERTIES INSTALL_RPATH "\$ORIGIN/../lib/linnet-client")
 install(TARGETS linnet linnet-load DESTINATION bin COMPONENT client)
+install(DIRECTORY "${CMAKE_SOURCE_DIR}/.deps/grpc/lib/" DESTINATION lib/linnet-client COMPONENT client USE_SOURCE_PERMISSIONS)
+install(CODE "execute_process(COMMAND \"${CMAKE_SOURCE_DIR}/deploy/notices.sh\" OUTPUT_FILE \"${CMAKE_BINARY_DIR}/THIRD_PARTY_NOTICES\" COMMAND_ERROR_IS_FATAL ANY)"
+  COMPONENT client)
+install(FILES "${CMAKE_BINARY_DIR}/THIRD_PARTY_NOTICES" DESTINATION share/doc/linnet-client COMPONENT client)
 install(FILES "${CMAKE_BINARY_DIR}/share/linnet.1" DESTINATION share/man/man1 COMPONENT client)
 install(FILES "${CMAKE_BINARY_DIR}/share/linnet.bash" DESTINATION share/bash-completion/completions RENAME linnet COMPONENT client)
 install(FILES "${CMAKE_BINARY_DIR}/share/linnet.fish" DESTINATION share/fish/vendor_completions.d COMPONENT client)
@@ -95,7 +100,7 @@ foreach(group server client dev)
   set(CPACK_DEBIAN_${GROUP}_PACKAGE_NAME linnet-${group})
 endforeach()
 set(CPACK_DEBIAN_SERVER_PACKAGE_DEPENDS "libc6 (>= 2.36), ${runtime}")
-set(CPACK_DEBIAN_CLIENT_PACKAGE_DEPENDS "libc6 (>= 2.36), libabsl20220623, libedit2, libgrpc++1.51, libprotobuf32, libstdc++6")
+set(CPACK_DEBIAN_CLIENT_PACKAGE_DEPENDS "libc6 (>= 2.36), libabsl20220623, libc-ares2, libedit2, libprotobuf32, libre2-9, libssl3, libstdc++6, zlib1g")
 set(CPACK_DEBIAN_DEV_PACKAGE_DEPENDS "libabsl-dev, libgrpc++-dev, libprotobuf-dev")
 set(CPACK_DEBIAN_DEV_PACKAGE_SECTION libdevel)
 set(CPACK_DEBIAN_SERVER_PACKAGE_CONTROL_EXTRA "${CMAKE_SOURCE_DIR}/deploy/systemd/conffiles")

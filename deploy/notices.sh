@@ -30,6 +30,9 @@ notice "LibTorch $torch" "shared libraries beside the programs, with the parts t
   "$site/torch-$torch.dist-info/licenses/"{LICENSE,NOTICE}
 notice "NVIDIA CUPTI $cupti and CUDA runtime $runtime" "shared libraries that LibTorch loads, also without a GPU" \
   "$site/nvidia_cuda_runtime-$runtime.dist-info/licenses/License.txt"
+notice "gRPC $(sed -n 's/^grpc_\([^ ]*\)\.dsc .*/\1/p' deps/versions.txt), changed by the patches below" \
+  "shared libraries beside the programs, with the parts that Debian's copyright file names" \
+  /usr/share/doc/libgrpc++-dev/copyright deps/grpc/*.patch
 for part in "libcli11-dev:CLI11:in all programs" "nlohmann-json3-dev:JSON for Modern C++:in linnet, linnet-load and linnet-decode"; do
   IFS=: read -r package title where <<<"$part"
   notice "$title $(dpkg-query -W -f '${Version}' "$package")" "$where" "/usr/share/doc/$package/copyright"

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Collects built programs and the libraries they need in a folder that can be moved: DIR/bin, DIR/lib.
 #
-#   deploy/stage.sh DIR              the programs with LibTorch's libraries; Debian's are to be installed beside
-#                                    them: [debian-runtime] in deps/versions.txt
+#   deploy/stage.sh DIR              the programs with LibTorch's libraries and the patched gRPC; Debian's are to be
+#                                    installed beside them: [debian-runtime] in deps/versions.txt
 #   deploy/stage.sh --cuda DIR       the same with what a GPU needs: the CUDA operators, all of LibTorch, and NVIDIA's libraries,
 #                                    in DIR/site as they lie in the wheels, since they look for each other there (4 GB)
 #   deploy/stage.sh --portable DIR   linnet-decode with Debian's libraries, the CUDA operators and the tests that tests/gpu.sh
@@ -51,14 +51,21 @@ if [[ $cuda ]]; then
 fi
 
 # `ldd` prints "name => path (address)". What is not found is an error here rather than on the other machine.
-libraries=$(ldd "${binaries[@]}" | awk '$2 == "=>" { print $1, $3 }' | sort -u)
+libraries=$(ldd "${binaries[@]}" | awk '$2 == "=>" { print $1, $3 }' | sort -u |
+  while read -r name path; do echo "$name $([[ $path == not ]] && echo not || realpath -s "$path")"; done)
 if grep ' not$' <<<"$libraries"; then
   echo "error: these libraries were not found" >&2
   exit 1
 fi
+[[ $portable ]] || grep -q "${root}.deps/grpc/lib/libgrpc++" <<<"$libraries" || {
+  echo "error: the programs would take Debian's gRPC: run ./start.sh --build --patched-grpc" >&2
+  exit 1
+}
 while read -r name path; do
   if [[ $name == liblinnet* ]]; then
     continue
+  elif [[ $path == "$root".deps/grpc/* ]]; then
+    cp -L "$path" "$dir/lib/$name"
   elif [[ $path == "$root"* ]]; then
     [[ $portable || $cuda ]] || cp -L "$path" "$dir/lib/$name"
   elif [[ $portable && ! $name =~ ^lib(c|m|dl|rt|pthread|resolv|stdc\+\+|gcc_s)\.so ]]; then
@@ -69,9 +76,10 @@ done <<<"$libraries"
 # than what stood there, so liblinnet_ops, which was linked to torch alone, gets one place.
 if [[ ! $portable ]]; then
   torch=${cuda:+"\$ORIGIN/../site/torch/lib"}
-  for file in "$dir"/bin/linnet-{server,decode} "$dir"/lib/liblinnet_ops*.so; do
+  for file in "$dir"/bin/* "$dir"/lib/liblinnet_ops*.so; do
     chmod u+w "$file"
     case $file in
+      */bin/linnet | */bin/linnet-load) rpath="\$ORIGIN/../lib" ;;
       */bin/*) rpath="\$ORIGIN/../lib${torch:+:$torch}" ;;
       */liblinnet_ops.so) rpath=${torch:-"\$ORIGIN"} ;;
       *) rpath="\$ORIGIN${torch:+:$torch}" ;;

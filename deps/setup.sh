@@ -9,6 +9,7 @@
 #                          One copy serves C++ and Python: pip can then add the large wheels to the small
 #                          ones, which `pip --target` cannot (several of them share the folder nvidia/)
 #   .deps/sentencepiece    static SentencePiece on Debian's protobuf
+#   .deps/grpc             gRPC with the patches of deps/grpc, when asked for
 
 readonly logs=build/logs
 os_release=/etc/os-release  # a variable for the tests
@@ -84,20 +85,20 @@ apt_install() {
   "$@" env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends "${missing[@]}"
 }
 
-install_packages() {
+install_packages() {  # SECTION LABEL
   local -a missing
   [[ $(uname -m) == x86_64 ]] || die "this machine is $(uname -m); LibTorch is pinned for x86_64 alone"
-  mapfile -t missing < <(missing_packages debian)
+  mapfile -t missing < <(missing_packages "$1")
   if ((${#missing[@]} == 0)); then
-    printf '  %-46s there\n' "Debian packages"
+    printf '  %-46s there\n' "$2"
   elif ! is_debian_12; then
     die "this is not Debian 12, and these packages of Debian 12 are missing: ${missing[*]}
        'docker compose up --build' runs Linnet on any Linux with Docker"
   elif ((EUID == 0)); then
-    step "Debian packages" apt_install
+    step "$2" apt_install
   elif command -v sudo >/dev/null; then
     sudo -v || die "sudo was refused; run as root: apt-get install --no-install-recommends ${missing[*]}"
-    step "Debian packages" apt_install sudo
+    step "$2" apt_install sudo
   else
     die "Debian packages are missing and this is neither root nor is there sudo; run as root:
        apt-get update && apt-get install --no-install-recommends ${missing[*]}"
@@ -179,12 +180,17 @@ install_sentencepiece() {
     "SentencePiece $(version sentencepiece), static" build_sentencepiece
 }
 
+# ---- gRPC
+
+# shellcheck source=deps/grpc.sh
+. deps/grpc.sh
+
 # ---- all of it
 
-# install WHAT…: what a CPU server needs, and of `cuda` and `python` what is named.
+# install WHAT…: what a CPU server needs, and of `cuda`, `python` and `grpc` what is named.
 install_dependencies() {
   local extra
-  install_packages
+  install_packages debian "Debian packages"
   install_libtorch
   install_sentencepiece
   for extra in "$@"; do "install_$extra"; done

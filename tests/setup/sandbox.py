@@ -4,7 +4,9 @@ Every command that installs or builds is a small stand-in that writes down how i
 holds nothing else but the plain tools that the scripts may use.
 """
 
+import hashlib
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -53,7 +55,17 @@ FAKES = {
 for package; do :; done
 case " $(cat "$SANDBOX/missing") " in *" $package "*) exit 1 ;; *) printf installed ;; esac
 """,
-    "apt-get": LOGGED + 'case $1 in install) : >"$SANDBOX/missing" ;; esac\n',
+    "apt-get": LOGGED
+    + """
+case $* in
+  install*) : >"$SANDBOX/missing" ;;
+  *" source "*) [ -z "$FAKE_SOURCE_MOVED" ] && cp "$SANDBOX"/grpc-source/* . ;;
+esac
+""",
+    "apt-cache": "#!/bin/sh\nprintf 'Package: grpc\\nVersion: 9.99.9-1\\n'\n",
+    "dpkg-source": LOGGED + 'mkdir -p "$4"\n',
+    "patch": LOGGED + 'cat >/dev/null; [ -z "$FAKE_PATCH_FAILS" ]\n',
+    "strip": LOGGED,
     "python3.11": """#!/bin/sh
 case $* in
   "-m venv .venv") mkdir -p .venv/bin && cp "$SANDBOX/venv-python" .venv/bin/python ;;
@@ -65,6 +77,11 @@ case $* in
   *programs*)
     [ -z "$FAKE_BUILD_FAILS" ] || { echo "convolution.cc:7: error: no"; exit 2; }
     mkdir -p build/release/bin && cp "$SANDBOX"/programs/* build/release/bin/ ;;
+  *grpcpp_channelz)
+    for name in grpc++ grpc++_reflection grpcpp_channelz grpc gpr upb address_sorting; do
+      echo lib >"$2/lib$name.so.1"
+    done ;;
+  *-B*grpc/build*) mkdir -p build/grpc/build ;;
   *sentencepiece-static) mkdir -p "$2/src" && echo lib >"$2/src/libsentencepiece.a" ;;
 esac
 """,
@@ -124,6 +141,10 @@ class Sandbox:
             copy(source, self.tree / name)
         setup = self.tree / "deps/setup.sh"
         setup.write_text(setup.read_text().replace("=/etc/os-release", f"={folder}/os-release"))
+        scripts = self.tree / "deps/grpc.sh"
+        scripts.write_text(scripts.read_text().replace("=/etc/apt ", f"={folder}/apt "))
+        (folder / "apt/sources.list.d").mkdir(parents=True)
+        self.add_sources("sources.list", "deb http://mirror/debian bookworm main\n")
         (folder / "missing").touch()
         (self.tree / "model").mkdir()
         (self.tree / "model/pyproject.toml").write_text("[project]\n")
@@ -145,11 +166,27 @@ class Sandbox:
         (self.folder / "venv-python").write_text(VENV_PYTHON)
         (programs / "linnet-server").write_text(SERVER)
         (programs / "linnet").write_text(CLIENT)
+        self._make_grpc_source()
         source = self.folder / "sentencepiece-0.2.1/sentencepiece/src"
         source.mkdir(parents=True)
         (source / "sentencepiece_processor.h").touch()
         name = "sentencepiece-0.2.1"
         subprocess.run(["tar", "-czf", f"{name}.tar.gz", name], cwd=self.folder, check=True)
+
+    def _make_grpc_source(self) -> None:
+        """Files by the names of Debian's source package, with hashes to fit."""
+        folder = self.folder / "grpc-source"
+        folder.mkdir()
+        versions = self.tree / "deps/versions.txt"
+        text = versions.read_text()
+        for name, digest in re.findall(r"^(grpc_\S+) --hash=sha256:(\w+)$", text, re.MULTILINE):
+            (folder / name).write_text(name)
+            text = text.replace(digest, hashlib.sha256(name.encode()).hexdigest())
+        versions.write_text(text)
+
+    def add_sources(self, name: str, text: str) -> None:
+        """A list of apt's."""
+        (self.folder / "apt" / name).write_text(text)
 
     def be(self, system: str, version: str) -> None:
         """The machine says that it is this system."""

@@ -25,7 +25,7 @@ def machine() -> Iterator[Sandbox]:
 def test_help_names_every_flag(machine):
     status, output = machine.run("start.sh", "--help")
     assert status == 0
-    for flag in ("--build", "--check", "--deps", "--tools", "--device", "--"):
+    for flag in ("--build", "--check", "--deps", "--tools", "--patched-grpc", "--device", "--"):
         assert f"  {flag}" in output
     assert machine.commands() == []
 
