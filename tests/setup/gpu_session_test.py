@@ -1,10 +1,12 @@
 """How tests/gpu.sh spends its time: shares, crashes, and what a later call goes on with."""
 
 import json
+import os
 import subprocess
 import sys
 import textwrap
 import time
+import types
 from pathlib import Path
 
 import pytest
@@ -43,6 +45,19 @@ def test_every_row_is_on_disk_before_the_next_case_begins(tmp_path):
         "ValueError: no such shape",
         None,
     ]
+
+
+def test_a_part_uses_the_operators_that_came_along(tmp_path, monkeypatch):
+    seen = []
+    module = types.SimpleNamespace(
+        cases=lambda *_: [("x", lambda: seen.append(os.environ["LINNET_OPS_LIBRARY"]) or [])]
+    )
+    monkeypatch.setattr(session.importlib, "import_module", lambda _: module)
+    monkeypatch.delenv("LINNET_OPS_LIBRARY", raising=False)
+    setup = session.Setup(tmp_path / "liblinnet_ops.so", None, None, dry=True)
+    assert session.child("base", setup, [tmp_path]) == 0
+    monkeypatch.delenv("LINNET_OPS_LIBRARY")
+    assert seen == [str(tmp_path / "liblinnet_ops.so")]
 
 
 def test_a_failed_context_ends_the_process_and_not_the_part(tmp_path):
