@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import csv
 import functools
-import os
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from session import ROOT, Case, Setup
+from session import Case, Setup, with_package
 
 METRICS = {
     "gpu__time_duration.sum": "us",
@@ -52,9 +51,8 @@ def parse(output: str) -> list[dict[str, Any]]:
 
 
 def count(setup: Setup, model: str, rows: int) -> list[dict[str, Any]]:
-    environment = os.environ | {"PYTHONPATH": str(ROOT / "model")}
     done = subprocess.run(
-        command(setup, model, rows), capture_output=True, text=True, env=environment, check=False
+        command(setup, model, rows), capture_output=True, text=True, env=with_package(), check=False
     )
     if done.returncode or '"ID"' not in done.stdout:
         raise RuntimeError(

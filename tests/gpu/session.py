@@ -124,6 +124,12 @@ def child(part: str, setup: Setup, folders: list[Path]) -> int:
     return run_cases(module.cases(setup, part), part, Rows(folders))
 
 
+def with_package() -> dict[str, str]:
+    """The environment in which linnet_model of this checkout is found, beside what was found."""
+    known = os.environ.get("PYTHONPATH")
+    return os.environ | {"PYTHONPATH": f"{ROOT / 'model'}{':' + known if known else ''}"}
+
+
 def stop(process: subprocess.Popen[bytes]) -> None:
     """The process and all that it started: it leads a session of its own."""
     with contextlib.suppress(ProcessLookupError):

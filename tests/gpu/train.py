@@ -11,7 +11,6 @@ home, in bfloat16, in pieces; the optimiser's state stays.
 from __future__ import annotations
 
 import argparse
-import os
 import shutil
 import subprocess
 import sys
@@ -21,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from session import ROOT
+from session import ROOT, with_package
 from torch import Tensor
 
 PIECE = 15 * 2**20  # bytes of weights in a piece, at most
@@ -52,7 +51,7 @@ def start(recipe: Path, data: Path, run: Path, dry: bool) -> None:
         words += ["--set", "train.seconds=20", "--set", "train.valid_updates=100000"]
         words += ["--set", "model.width=64", "--set", "train.batch_target_tokens=500"]
         words += ["--set", "train.bfloat16=false", "--set", "train.valid_rows=2"]
-    environment = os.environ | {"PYTHONPATH": str(ROOT / "model"), "PYTHONUNBUFFERED": "1"}
+    environment = with_package() | {"PYTHONUNBUFFERED": "1"}
     with (run / "output").open("w") as output:
         process = subprocess.Popen(
             words,

@@ -60,6 +60,13 @@ def test_a_part_uses_the_operators_that_came_along(tmp_path, monkeypatch):
     assert seen == [str(tmp_path / "liblinnet_ops.so")]
 
 
+def test_processes_keep_what_was_carried_for_python(monkeypatch):
+    monkeypatch.setenv("PYTHONPATH", "/carried")
+    assert session.with_package()["PYTHONPATH"] == f"{ROOT}/model:/carried"
+    monkeypatch.delenv("PYTHONPATH")
+    assert session.with_package()["PYTHONPATH"] == f"{ROOT}/model"
+
+
 def test_a_failed_context_ends_the_process_and_not_the_part(tmp_path):
     rows = rows_in(tmp_path)
 
