@@ -18,8 +18,8 @@ using v1::TextService;
 // and obeys the server's wish of when to come back (grpc-retry-pushback-ms). The throttle stops
 // retries while most calls fail. https://github.com/grpc/proposal/blob/master/A6-client-retries.md
 // Nothing is sent twice at the same time (hedged): that would double the work of a busy server.
-// CANCELLED is what gRPC itself answers to a call that reaches a server while it shuts down; a call
-// that its caller cancels ends without an answer, and is not made again.
+// INTERNAL is not retried, and neither is CANCELLED: a call that made the engine of one server
+// stall or crash would go on to the next one.
 std::string Retries(const RetryOptions& retry) {
   if (retry.max_attempts == 1) return "";
   return absl::StrFormat(R"("methodConfig": [{
@@ -29,10 +29,10 @@ std::string Retries(const RetryOptions& retry) {
         "initialBackoff": "%.3fs",
         "maxBackoff": "%.3fs",
         "backoffMultiplier": 2,
-        "retryableStatusCodes": ["UNAVAILABLE", "RESOURCE_EXHAUSTED", "CANCELLED"]
+        "retryableStatusCodes": ["UNAVAILABLE", "RESOURCE_EXHAUSTED"]
       }
     }],
-    "retryThrottling": {"maxTokens": 10, "tokenRatio": 0.1})",
+    "retryThrottling": {"maxTokens": 100, "tokenRatio": 0.1})",
                          TextService::service_full_name(), retry.max_attempts,
                          absl::ToDoubleSeconds(retry.initial_backoff),
                          absl::ToDoubleSeconds(retry.max_backoff));

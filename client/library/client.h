@@ -30,7 +30,9 @@ namespace linnet::client {
 // Calls that a server was too busy for (RESOURCE_EXHAUSTED), that it would not begin because it
 // shuts down, or that lost it on the way (UNAVAILABLE) are made again, after waits that double from
 // `initial_backoff` to `max_backoff`, or that the server asks for, as long as the timeout allows
-// it.
+// it, and fewer while many calls fail. A call that an engine failed over is not made again. With
+// several servers, one that could not answer before the deadline (DEADLINE_TOO_CLOSE) is followed
+// by one other.
 struct RetryOptions {
   int max_attempts = 5;  // the first one counted; 1 never retries; at most 5
   absl::Duration initial_backoff = absl::Milliseconds(100);
@@ -85,7 +87,7 @@ class Cancellation {
 // What belongs to one call and is not in its request.
 struct CallOptions {
   // Written to the server's log with the call and returned with errors: at most 128 visible ASCII
-  // characters. Empty: the server makes one.
+  // characters. Empty: the library makes one, the same for all attempts.
   std::string request_id;
   std::optional<Cancellation> cancellation;
   std::optional<absl::Duration> timeout;  // in place of that of the client

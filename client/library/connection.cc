@@ -1,6 +1,7 @@
 #include "client/library/connection.h"
 
 #include <chrono>
+#include <random>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -58,6 +59,20 @@ absl::Status Connection::CheckRequest(const google::protobuf::Message& request,
   absl::Status status = CheckStrings(request);
   status.Update(CheckRequestId(options.request_id));
   return status;
+}
+
+CallOptions Connection::WithRequestId(const CallOptions& options) {
+  if (!options.request_id.empty()) return options;
+  thread_local std::mt19937_64 random(std::random_device{}());
+  CallOptions own = options;
+  own.request_id =
+      absl::StrCat(absl::Hex(random(), absl::kZeroPad16), absl::Hex(random(), absl::kZeroPad16));
+  return own;
+}
+
+bool Connection::IsForAnother(const absl::Status& status) const {
+  return IsBalanced(options_) && absl::IsDeadlineExceeded(status) &&
+         DetailsOf(status).reason == "DEADLINE_TOO_CLOSE";
 }
 
 void Connection::Prepare(const CallOptions& options, absl::Duration timeout,

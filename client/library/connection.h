@@ -3,8 +3,10 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -69,11 +71,13 @@ class Connection {
     absl::Status status = CheckRequest(request, options);
     if (status.ok()) status = Reach(options);
     if (!status.ok()) return status;
-    CallContext context(cancellation_, options);
-    const absl::Duration timeout = options.timeout.value_or(options_.timeout);
-    Prepare(options, deadline ? timeout : absl::InfiniteDuration(), &context.grpc());
-    if (!context.begun()) return absl::CancelledError("cancelled before the call");
-    return Explain(context, call(*text_, &context.grpc()));
+    const CallOptions own = WithRequestId(options);
+    const Timeout timeout(deadline ? own.timeout.value_or(options_.timeout)
+                                   : absl::InfiniteDuration());
+    status = Try(own, timeout.left(), call);
+    if (IsForAnother(status) && timeout.left() > absl::ZeroDuration())
+      status = Try(own, timeout.left(), call);
+    return status;
   }
 
   // A call with one answer; `method` is the stub's.
@@ -100,10 +104,56 @@ class Connection {
                      HealthResponse* response);
 
  private:
+  // What is left of a call's time.
+  class Timeout {
+   public:
+    explicit Timeout(absl::Duration whole) : whole_(whole) {}
+    absl::Duration left() const {
+      return whole_ - absl::FromChrono(std::chrono::steady_clock::now() - begun_);
+    }
+
+   private:
+    const absl::Duration whole_;
+    const std::chrono::steady_clock::time_point begun_ = std::chrono::steady_clock::now();
+  };
+
+  template <typename Call>
+  absl::Status Try(const CallOptions& options, absl::Duration timeout, Call& call) {
+    CallContext context(cancellation_, options);
+    Prepare(options, timeout, &context.grpc());
+    if (!context.begun()) return absl::CancelledError("cancelled before the call");
+    return Explain(context, call(*text_, &context.grpc()));
+  }
+  // One of several servers has too much to do before the deadline, and has done nothing: the next
+  // in turn may have less. To be asked once, or all of them would be asked for what none can do.
+  bool IsForAnother(const absl::Status& status) const;
+  // With a request id of its own where it has none, so that all attempts have the same.
+  static CallOptions WithRequestId(const CallOptions& options);
+
   absl::Status CheckRequest(const google::protobuf::Message& request,
                             const CallOptions& options) const;
   void Prepare(const CallOptions& options, absl::Duration timeout, grpc::ClientContext* context);
   absl::Status Explain(const CallContext& context, const grpc::Status& status) const;
+
+  // What an asynchronous call keeps until its end.
+  template <typename Request, typename Response, typename Start>
+  struct AsyncCall {
+    Request request;
+    CallOptions options;
+    Start start;
+    OnDone<Response> on_done;
+    Response response = {};
+    std::unique_ptr<CallContext> context = nullptr;
+    std::optional<Timeout> timeout = std::nullopt;
+    bool again = false;
+  };
+  template <typename Request, typename Response, typename Start>
+  void Send(std::shared_ptr<AsyncCall<Request, Response, Start>> call);
+  template <typename Call, typename Result>
+  void End(Call& call, Result result) {
+    call.on_done(std::move(result));
+    Ended();
+  }
 
   // gRPC makes its retries for TextService alone: so a refused connection comes out here at once,
   // while a server that has answered once is asked again.
@@ -148,35 +198,35 @@ template <typename Request, typename Response, typename Start>
 void Connection::Async(Request request, const CallOptions& options, Start start,
                        OnDone<Response> on_done) {
   if (absl::Status status = CheckRequest(request, options); !status.ok()) return on_done(status);
-  struct Call {
-    Request request;
-    CallOptions options;
-    OnDone<Response> on_done;
-    Response response = {};
-    std::unique_ptr<CallContext> context = nullptr;
-  };
-  auto call = std::make_shared<Call>(Call{std::move(request), options, std::move(on_done)});
+  using Call = AsyncCall<Request, Response, Start>;
+  std::shared_ptr<Call> call(
+      new Call{std::move(request), WithRequestId(options), std::move(start), std::move(on_done)});
   Begun();
-  const auto end = [this, call](absl::StatusOr<Response> result) {
-    call->on_done(std::move(result));
-    Ended();
-  };
-  const auto send = [this, call, start, end](absl::Status reached) {
-    if (!reached.ok()) return end(std::move(reached));
-    call->context = std::make_unique<CallContext>(cancellation_, call->options);
-    Prepare(call->options, call->options.timeout.value_or(options_.timeout),
-            &call->context->grpc());
-    if (!call->context->begun()) return end(absl::CancelledError("cancelled before the call"));
-    start(*text_, &call->context->grpc(), call->request, &call->response,
-          [this, call, end](grpc::Status status) {
-            absl::Status explained = Explain(*call->context, status);
-            call->context.reset();
-            if (!explained.ok()) return end(std::move(explained));
-            end(std::move(call->response));
-          });
+  const auto send = [this, call](absl::Status reached) {
+    if (!reached.ok()) return End(*call, std::move(reached));
+    call->timeout.emplace(call->options.timeout.value_or(options_.timeout));
+    Send(call);
   };
   if (reached_) return send(absl::OkStatus());
   ReachAsync(call->options, FirstContact(), send);
+}
+
+template <typename Request, typename Response, typename Start>
+void Connection::Send(std::shared_ptr<AsyncCall<Request, Response, Start>> call) {
+  call->context = std::make_unique<CallContext>(cancellation_, call->options);
+  Prepare(call->options, call->timeout->left(), &call->context->grpc());
+  if (!call->context->begun()) return End(*call, absl::CancelledError("cancelled before the call"));
+  call->start(*text_, &call->context->grpc(), call->request, &call->response,
+              [this, call](grpc::Status status) {
+                absl::Status explained = Explain(*call->context, status);
+                call->context.reset();
+                if (!std::exchange(call->again, true) && IsForAnother(explained) &&
+                    call->timeout->left() > absl::ZeroDuration()) {
+                  return Send(call);
+                }
+                if (!explained.ok()) return End(*call, std::move(explained));
+                End(*call, std::move(call->response));
+              });
 }
 
 }  // namespace linnet::client

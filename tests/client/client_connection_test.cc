@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <fstream>
+#include <future>
 #include <string>
 #include <thread>
 #include <vector>
@@ -248,6 +249,70 @@ TEST_F(ClientConnectionTest, AConnectionThatFellSilentIsFoundOutDuringACall) {
   EXPECT_THAT(client.Translate(ToGerman({"text"})), StatusIs(absl::StatusCode::kUnavailable));
   silencer.join();
   released.Notify();
+}
+
+// Servers behind one client, which takes turns over them.
+class DeadlineTooCloseTest : public ClientConnectionTest {
+ protected:
+  DeadlineTooCloseTest() {
+    for (int i = 0; i < 2; ++i) {
+      servers_[i].on_translate = [this, i](auto&, const auto& request,
+                                           v1::TranslateResponse& response) {
+        ++calls_[i];
+        if (too_busy_[i])
+          return ServerError(grpc::StatusCode::DEADLINE_EXCEEDED, "busy", "DEADLINE_TOO_CLOSE");
+        for (int n = 0; n < request.contents_size(); ++n) response.add_translations();
+        return grpc::Status::OK;
+      };
+    }
+  }
+  Client ToBoth() {
+    Client client =
+        Connect(QuickOptions(absl::StrCat(servers_[0].address(), ",", servers_[1].address())));
+    // One connection may be there before the other.
+    while (calls_[0] == 0 || calls_[1] == 0)
+      EXPECT_THAT(client.Translate(ToGerman({"text"})), IsOk());
+    calls_[0] = calls_[1] = 0;
+    return client;
+  }
+
+  PuppetServer servers_[2];
+  std::atomic<int> calls_[2] = {0, 0};
+  std::atomic<bool> too_busy_[2] = {false, false};
+};
+
+TEST_F(DeadlineTooCloseTest, TheCallOfABusyServerIsMadeAgainAtTheNextOne) {
+  Client client = ToBoth();
+  too_busy_[0] = true;
+  for (int i = 0; i < 6; ++i) EXPECT_THAT(client.Translate(ToGerman({"text"})), IsOk());
+  EXPECT_GT(calls_[0], 0);
+  std::promise<absl::Status> promise[2];
+  for (auto& each : promise) {
+    client.TranslateAsync(ToGerman({"text"}),
+                          [&](auto response) { each.set_value(response.status()); });
+    EXPECT_THAT(each.get_future().get(), IsOk());
+  }
+}
+
+TEST_F(DeadlineTooCloseTest, ItIsMadeAgainOnce) {
+  Client client = ToBoth();
+  too_busy_[0] = too_busy_[1] = true;
+  EXPECT_THAT(client.Translate(ToGerman({"text"})),
+              StatusIs(absl::StatusCode::kDeadlineExceeded, "busy"));
+  EXPECT_EQ(calls_[0] + calls_[1], 2);
+  std::promise<absl::Status> promise;
+  client.TranslateAsync(ToGerman({"text"}),
+                        [&](auto response) { promise.set_value(response.status()); });
+  EXPECT_THAT(promise.get_future().get(), StatusIs(absl::StatusCode::kDeadlineExceeded, "busy"));
+  EXPECT_EQ(calls_[0] + calls_[1], 4);
+}
+
+TEST_F(DeadlineTooCloseTest, WithOneServerThereIsNoOther) {
+  too_busy_[0] = true;
+  Client client = Connect(QuickOptions(servers_[0].address()));
+  EXPECT_THAT(client.Translate(ToGerman({"text"})),
+              StatusIs(absl::StatusCode::kDeadlineExceeded, "busy"));
+  EXPECT_EQ(calls_[0], 1);
 }
 
 }  // namespace

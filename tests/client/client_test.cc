@@ -126,11 +126,28 @@ TEST_F(ClientTest, AServerThatShutsDownIsAskedAgain) {
   EXPECT_EQ(calls_, 2);
 }
 
-TEST_F(ClientTest, ACallThatCrossedAShutdownOfGrpcIsMadeAgain) {
-  Answer({ServerError(grpc::StatusCode::CANCELLED, "shut down", "NONE"), grpc::Status::OK});
+TEST_F(ClientTest, WhatMayHaveFailedOneServerIsNotSentToTheNext) {
+  for (const auto code : {grpc::StatusCode::INTERNAL, grpc::StatusCode::CANCELLED,
+                          grpc::StatusCode::DEADLINE_EXCEEDED}) {
+    calls_ = 0;
+    Answer({ServerError(code, "the engine failed", "NONE"), grpc::Status::OK});
+    Client client = Connect(Options());
+    EXPECT_FALSE(client.Translate(ToGerman({"one"})).ok());
+    EXPECT_EQ(calls_, 1);
+  }
+}
+
+TEST_F(ClientTest, AllAttemptsOfACallHaveOneRequestId) {
+  Answer(
+      {ServerError(grpc::StatusCode::UNAVAILABLE, "shutting down", "DRAINING"), grpc::Status::OK});
   Client client = Connect(Options());
   EXPECT_THAT(client.Translate(ToGerman({"one"})), IsOk());
-  EXPECT_EQ(calls_, 2);
+  EXPECT_THAT(client.Translate(ToGerman({"two"})), IsOk());
+  const std::vector<std::string> ids = server_.request_ids();
+  ASSERT_EQ(ids.size(), 3);
+  EXPECT_EQ(ids[0].size(), 32);
+  EXPECT_EQ(ids[0], ids[1]);
+  EXPECT_NE(ids[1], ids[2]);
 }
 
 TEST_F(ClientTest, AServerThatStaysBusyIsAskedMaxAttemptsTimes) {

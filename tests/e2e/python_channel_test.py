@@ -12,6 +12,7 @@ from concurrent import futures
 
 import grpc
 import pytest
+from google.rpc import error_details_pb2, status_pb2
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from python_package import english, wait_until
 
@@ -25,18 +26,19 @@ class Puppet:
         puppet = self
         self.calls: list[float] = []
         self.tokens: list[str] = []
+        self.request_ids: list[str] = []
+        self.behave = behave
 
         class Service(text_service_pb2_grpc.TextServiceServicer):
             def Translate(self, request, context):
-                puppet.calls.append(time.monotonic())
-                headers = dict(context.invocation_metadata())
-                puppet.tokens.append(headers.get("authorization", ""))
-                error = behave(len(puppet.calls))
-                if error:
-                    code, trailers = error
-                    context.set_trailing_metadata(trailers)
-                    context.abort(code, "as told")
+                puppet.take(context)
                 return linnet.TranslateResponse()
+
+            def StreamTranslate(self, request, context):
+                puppet.take(context)
+                yield linnet.v1.text_service_pb2.StreamTranslateResponse(
+                    response=linnet.TranslateResponse()
+                )
 
         self.health = health.HealthServicer()
         self.server = grpc.server(futures.ThreadPoolExecutor(4))
@@ -45,6 +47,17 @@ class Puppet:
         self.set_serving(True)
         self.address = f"127.0.0.1:{self.server.add_insecure_port(address)}"
         self.server.start()
+
+    def take(self, context) -> None:
+        self.calls.append(time.monotonic())
+        headers = dict(context.invocation_metadata())
+        self.tokens.append(headers.get("authorization", ""))
+        self.request_ids.append(headers.get("x-request-id", ""))
+        error = self.behave(len(self.calls))
+        if error:
+            code, trailers = error
+            context.set_trailing_metadata(trailers)
+            context.abort(code, "as told")
 
     def set_serving(self, serving: bool) -> None:
         status = health_pb2.HealthCheckResponse.SERVING
@@ -91,11 +104,71 @@ def test_a_server_that_wants_no_retry_gets_none(linnet, puppet):
         client.translate(english(linnet, "a"))
 
 
-def test_a_call_that_crossed_a_shutdown_of_grpc_is_made_again(linnet, puppet):
-    server = puppet(lambda number: (grpc.StatusCode.CANCELLED, ()) if number < 2 else None)
+@pytest.mark.parametrize("code", ["INTERNAL", "CANCELLED", "DEADLINE_EXCEEDED"])
+def test_what_may_have_failed_one_server_is_not_sent_to_the_next(linnet, puppet, code):
+    code = getattr(grpc.StatusCode, code)
+    server = puppet(lambda number: (code, ()) if number < 2 else None)
+    with linnet.Client(server.address) as client, pytest.raises(linnet.LinnetError):
+        client.translate(english(linnet, "a"))
+    assert len(server.calls) == 1
+
+
+def test_all_attempts_of_a_call_have_one_request_id(linnet, puppet):
+    server = puppet(lambda number: busy(1) if number == 1 else None)
     with linnet.Client(server.address) as client:
         client.translate(english(linnet, "a"))
-    assert len(server.calls) == 2
+        client.translate(english(linnet, "a"))
+    first, again, other = server.request_ids
+    assert len(first) == 32
+    assert first == again != other
+
+
+def too_close(_: int):
+    """As a server sends it that cannot answer before the deadline."""
+    code = grpc.StatusCode.DEADLINE_EXCEEDED
+    status = status_pb2.Status(code=code.value[0], message="busy")
+    status.details.add().Pack(
+        error_details_pb2.ErrorInfo(reason="DEADLINE_TOO_CLOSE", domain="linnet")
+    )
+    return code, (("grpc-status-details-bin", status.SerializeToString()),)
+
+
+def test_a_server_that_is_too_busy_for_the_deadline_is_followed_by_one_other(linnet, puppet):
+    servers = [puppet(), puppet()]
+    with linnet.Client(",".join(server.address for server in servers)) as client:
+        wait_until(lambda: client.translate(english(linnet, "a")) and all(s.calls for s in servers))
+        servers[0].behave = too_close
+        for _ in range(4):
+            client.translate(english(linnet, "a"))
+            assert list(client.stream_translate(english(linnet, "a"))) == []
+        servers[1].behave = too_close
+        before = sum(len(server.calls) for server in servers)
+        with pytest.raises(linnet.LinnetError, match="DEADLINE_TOO_CLOSE"):
+            client.translate(english(linnet, "a"))
+        with pytest.raises(linnet.LinnetError, match="DEADLINE_TOO_CLOSE"):
+            list(client.stream_translate(english(linnet, "a")))
+        assert sum(len(server.calls) for server in servers) == before + 4
+
+    async def with_aio():
+        async with linnet.AsyncClient(",".join(s.address for s in servers)) as client:
+            for _ in range(2):
+                with pytest.raises(linnet.LinnetError, match="DEADLINE_TOO_CLOSE"):
+                    await client.translate(english(linnet, "a"))
+                with pytest.raises(linnet.LinnetError, match="DEADLINE_TOO_CLOSE"):
+                    async for _part in client.stream_translate(english(linnet, "a")):
+                        pass
+
+    before = sum(len(server.calls) for server in servers)
+    asyncio.run(with_aio())
+    assert sum(len(server.calls) for server in servers) == before + 8
+
+
+def test_with_one_server_there_is_no_other_to_be_asked(linnet, puppet):
+    server = puppet(too_close)
+    too_busy = pytest.raises(linnet.LinnetError, match="DEADLINE_TOO_CLOSE")
+    with linnet.Client(server.address) as client, too_busy:
+        client.translate(english(linnet, "a"))
+    assert len(server.calls) == 1
 
 
 def test_calls_take_turns_over_all_addresses_that_are_healthy(linnet, puppet):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager, suppress
 from typing import Any, Generic, TypeVar, cast, overload
@@ -67,11 +68,26 @@ async def _under_way(call: Any, failure: _Failure | None = None) -> AsyncIterato
 class AsyncStream(Generic[Response]):
     """As Stream: `async for part in stream`, then `await stream.response()`."""
 
-    def __init__(self, call: Any):
-        self._call = call
+    def __init__(self, options: Options, begin: Callable[[float | None], Any], timeout: float):
+        self._options = options
+        self._begin, self._end = begin, time.monotonic() + timeout
+        self._call = begin(timeout)
         self._response: Response | None = None
 
     async def __aiter__(self) -> AsyncIterator[api.TextPart]:
+        try:
+            async for part in self._parts():
+                yield part
+            return
+        except LinnetError as error:  # it comes before the first part
+            left = shared.left_for_another(self._options, error, self._end)
+            if not left:
+                raise
+        self._call = self._begin(left)
+        async for part in self._parts():
+            yield part
+
+    async def _parts(self) -> AsyncIterator[api.TextPart]:
         async with _under_way(self._call):
             async for message in self._call:
                 if message.HasField("response"):
@@ -279,13 +295,15 @@ class AsyncClient:
         self, request: api.TranslateRequest, *, timeout: float | None = None, request_id: str = ""
     ) -> AsyncStream[api.TranslateResponse]:
         message = api.StreamTranslateRequest(request=request)
-        return AsyncStream(self._begin(self._text.StreamTranslate, message, timeout, request_id))
+        begin = self._beginner(self._text.StreamTranslate, message, request_id)
+        return AsyncStream(self.options, begin, self._limit(timeout))
 
     def stream_summarize(
         self, request: api.SummarizeRequest, *, timeout: float | None = None, request_id: str = ""
     ) -> AsyncStream[api.SummarizeResponse]:
         message = api.StreamSummarizeRequest(request=request)
-        return AsyncStream(self._begin(self._text.StreamSummarize, message, timeout, request_id))
+        begin = self._beginner(self._text.StreamSummarize, message, request_id)
+        return AsyncStream(self.options, begin, self._limit(timeout))
 
     async def translate_document(
         self,
@@ -359,11 +377,15 @@ class AsyncClient:
         with suppress(TimeoutError):
             await asyncio.wait_for(self._channel.channel_ready(), self.options.wait)
 
-    def _begin(
-        self, method: Callable[..., Any], request: Any, timeout: float | None, request_id: str
-    ) -> Any:
-        limit = shared.check_timeout(self.options.timeout if timeout is None else timeout)
-        return self._started(method, request, limit, request_id)
+    def _limit(self, timeout: float | None) -> float:
+        return shared.check_timeout(self.options.timeout if timeout is None else timeout)
+
+    def _beginner(
+        self, method: Callable[..., Any], request: Any, request_id: str
+    ) -> Callable[[float | None], Any]:
+        """What begins the call with so many seconds: once, or once more."""
+        own_id = request_id or shared.new_request_id()
+        return lambda limit: self._started(method, request, limit, own_id)
 
     def _started(
         self, method: Callable[..., Any], request: Any, limit: float | None, request_id: str
@@ -384,6 +406,17 @@ class AsyncClient:
         request_id: str,
     ) -> Answer:
         await self._wait()
-        call = self._begin(method, request, timeout, request_id)
+        limit = self._limit(timeout)
+        end = time.monotonic() + limit
+        begin = self._beginner(method, request, request_id)
+        try:
+            return await self._answer(begin(limit))
+        except LinnetError as error:
+            left = shared.left_for_another(self.options, error, end)
+            if not left:
+                raise
+        return await self._answer(begin(left))
+
+    async def _answer(self, call: Any) -> Any:
         async with _under_way(call):
-            return await cast(Awaitable[Answer], call)
+            return await call

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import os
 import re
+import secrets
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -30,8 +32,8 @@ def target(options: Options) -> str:
 def service_config(options: Options, health: bool = True) -> str:
     """gRPC makes the retries: it knows which calls did not reach the server and obeys the server's
     wish of when to come back (grpc-retry-pushback-ms); the throttle stops retries while most calls
-    fail. CANCELLED is what gRPC itself answers to a call that reaches a server while it shuts
-    down; a call that its caller cancels is not made again. https://github.com/grpc/proposal/blob/master/A6-client-retries.md"""
+    fail. INTERNAL and CANCELLED are not retried: a call that made the engine of one server stall or
+    crash would go on to the next one. https://github.com/grpc/proposal/blob/master/A6-client-retries.md"""
     config: dict[str, Any] = {}
     if options.retry.max_attempts > 1:
         config["methodConfig"] = [
@@ -42,15 +44,28 @@ def service_config(options: Options, health: bool = True) -> str:
                     "initialBackoff": f"{options.retry.initial_backoff:.3f}s",
                     "maxBackoff": f"{options.retry.max_backoff:.3f}s",
                     "backoffMultiplier": 2,
-                    "retryableStatusCodes": ["UNAVAILABLE", "RESOURCE_EXHAUSTED", "CANCELLED"],
+                    "retryableStatusCodes": ["UNAVAILABLE", "RESOURCE_EXHAUSTED"],
                 },
             }
         ]
-        config["retryThrottling"] = {"maxTokens": 10, "tokenRatio": 0.1}
+        config["retryThrottling"] = {"maxTokens": 100, "tokenRatio": 0.1}
     if options.is_balanced() and health:
         config["loadBalancingConfig"] = [{"round_robin": {}}]
         config["healthCheckConfig"] = {"serviceName": SERVICE}
     return json.dumps(config)
+
+
+def left_for_another(options: Options, error: LinnetError, end: float) -> float:
+    """Seconds, until the monotonic clock says `end`, in which another server may be asked: one of
+    several has too much to do before the deadline, and has done nothing. To be asked once, or all
+    of them would be asked for what none can do."""
+    for_another = options.is_balanced() and error.reason == "DEADLINE_TOO_CLOSE"
+    return max(end - time.monotonic(), 0.0) if for_another else 0.0
+
+
+def new_request_id() -> str:
+    """For a call without one: all attempts of a call have the same."""
+    return secrets.token_hex(16)
 
 
 def arguments(options: Options, health: bool = True) -> list[tuple[str, Any]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator
 from types import TracebackType
 from typing import Any, Generic, TypeVar, overload
@@ -42,12 +43,24 @@ class Stream(Generic[Response]):
     """The parts of a text as they become certain: put together, those of a content are its text.
     `response()` is there when they have ended. After an error they are the start of nothing."""
 
-    def __init__(self, client: Client, call: Any):
+    def __init__(self, client: Client, begin: Callable[[float | None], Any], timeout: float):
         self._client = client
-        self._call = call
+        self._begin, self._end = begin, time.monotonic() + timeout
+        self._call = begin(timeout)
         self._response: Response | None = None
 
     def __iter__(self) -> Iterator[api.TextPart]:
+        try:
+            yield from self._parts()
+            return
+        except LinnetError as error:  # it comes before the first part
+            left = shared.left_for_another(self._client.options, error, self._end)
+            if not left:
+                raise
+        self._call = self._begin(left)
+        yield from self._parts()
+
+    def _parts(self) -> Iterator[api.TextPart]:
         with self._client._under_way(self._call):
             for message in self._call:
                 if message.HasField("response"):
@@ -283,13 +296,15 @@ class Client:
         self, request: api.TranslateRequest, *, timeout: float | None = None, request_id: str = ""
     ) -> Stream[api.TranslateResponse]:
         message = api.StreamTranslateRequest(request=request)
-        return Stream(self, self._begin(self._text.StreamTranslate, message, timeout, request_id))
+        begin = self._beginner(self._text.StreamTranslate, message, request_id)
+        return Stream(self, begin, self._limit(timeout))
 
     def stream_summarize(
         self, request: api.SummarizeRequest, *, timeout: float | None = None, request_id: str = ""
     ) -> Stream[api.SummarizeResponse]:
         message = api.StreamSummarizeRequest(request=request)
-        return Stream(self, self._begin(self._text.StreamSummarize, message, timeout, request_id))
+        begin = self._beginner(self._text.StreamSummarize, message, request_id)
+        return Stream(self, begin, self._limit(timeout))
 
     def translate_document(
         self,
@@ -367,11 +382,15 @@ class Client:
         except grpc.FutureTimeoutError:
             ready.cancel()
 
-    def _begin(
-        self, method: Callable[..., Any], request: Any, timeout: float | None, request_id: str
-    ) -> Any:
-        limit = shared.check_timeout(self.options.timeout if timeout is None else timeout)
-        return self._started(method, request, limit, request_id)
+    def _limit(self, timeout: float | None) -> float:
+        return shared.check_timeout(self.options.timeout if timeout is None else timeout)
+
+    def _beginner(
+        self, method: Callable[..., Any], request: Any, request_id: str
+    ) -> Callable[[float | None], Any]:
+        """What begins the call with so many seconds: once, or once more."""
+        own_id = request_id or shared.new_request_id()
+        return lambda limit: self._started(method, request, limit, own_id)
 
     def _started(
         self, method: Callable[..., Any], request: Any, limit: float | None, request_id: str
@@ -392,7 +411,17 @@ class Client:
         timeout: float | None,
         request_id: str,
     ) -> Answer:
-        call = self._begin(method.future, request, timeout, request_id)
+        limit = self._limit(timeout)
+        end = time.monotonic() + limit
+        begin = self._beginner(method.future, request, request_id)
+        try:
+            return self._answer(begin(limit))
+        except LinnetError as error:
+            left = shared.left_for_another(self.options, error, end)
+            if not left:
+                raise
+        return self._answer(begin(left))
+
+    def _answer(self, call: Any) -> Any:
         with self._under_way(call):
-            answer: Answer = call.result()
-        return answer
+            return call.result()
