@@ -1,9 +1,11 @@
 #include "server/text/text_call.h"
 
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "server/errors.h"
 #include "server/text/decoding_call.h"
@@ -21,6 +23,34 @@ void Describe(const LanguageGuess& guess, linnet::v1::LanguageDetection& detecti
     detected.set_language_code(language.code);
     detected.set_confidence(language.share);
   }
+}
+
+// The call with the deadline that it has here.
+CallContext WithDeadline(const TextLimits& limits, const CallContext& context) {
+  const bool has_one = context.deadline != absl::InfiniteFuture();
+  CallContext limited = context;
+  limited.deadline =
+      std::min(context.deadline,
+               context.arrived + (has_one ? limits.max_deadline : limits.default_deadline));
+  return limited;
+}
+
+// Says of a deadline that was not the caller's where it came from. `context` is what the caller
+// sent.
+absl::Status ExplainDeadline(const TextLimits& limits, const CallContext& context,
+                             absl::Status status) {
+  const bool passed = ErrorReason(status) == ConditionOf(Reason::kDeadlineExceeded).name;
+  if (!passed || WithDeadline(limits, context).deadline == context.deadline) return status;
+  const std::string most = absl::FormatDuration(limits.max_deadline);
+  if (context.deadline != absl::InfiniteFuture()) {
+    return WithErrorInfo(absl::DeadlineExceededError(
+        absl::StrCat("the call took ", most,
+                     ", the longest that the server allows (max-deadline): send less "
+                     "text at once")));
+  }
+  return WithErrorInfo(absl::DeadlineExceededError(absl::StrCat(
+      "the call had no deadline and took ", absl::FormatDuration(limits.default_deadline),
+      ", which it is given then (default-deadline): set one, ", most, " at most")));
 }
 
 }  // namespace
@@ -65,7 +95,7 @@ void TextCalls::Start(const Request& request, Response& response, const CallCont
                                                          : RejectReason::kInvalid);
     return refuse(checked.status());
   }
-  CallContext own = context;
+  CallContext own = WithDeadline(limits_, context);
   if (checked->priority.has_value()) own.caller.priority = *checked->priority;
   if (own.caller.call == 0) own.caller.call = NewCall();
   absl::StatusOr<Permit> permit =
@@ -78,8 +108,8 @@ void TextCalls::Start(const Request& request, Response& response, const CallCont
   };
   // The call counts as under way until its answer is handed over, and nothing of us is touched
   // after that.
-  auto end = [this, done = std::move(done)](absl::Status status) mutable {
-    done(std::move(status));
+  auto end = [this, context, done = std::move(done)](absl::Status status) mutable {
+    done(ExplainDeadline(limits_, context, std::move(status)));
     Leave();
   };
   auto call = std::make_shared<DecodingCall>(pool_, metrics_, slow_call_, *std::move(checked),
@@ -137,11 +167,17 @@ void TextCalls::DetectLanguage(const linnet::v1::DetectLanguageRequest& request,
       admission_.Enter(context.caller, static_cast<int64_t>(request.ByteSizeLong()));
   if (!permit.ok()) return refuse(permit.status());
   pool_.Run(
-      [this, &request, &response, cancelled = context.cancelled,
+      [this, &request, &response, context, deadline = WithDeadline(limits_, context).deadline,
        permit = std::optional<Permit>(*std::move(permit)), done = std::move(done)]() mutable {
         absl::Status status;
         for (const std::string& text : request.contents()) {
-          if (cancelled->load(std::memory_order_relaxed)) {
+          if (deadline <= absl::Now()) {
+            status = ExplainDeadline(
+                limits_, context,
+                WithErrorInfo(absl::DeadlineExceededError("the deadline passed before the end")));
+            break;
+          }
+          if (context.cancelled->load(std::memory_order_relaxed)) {
             status = WithErrorInfo(absl::CancelledError("cancelled by the caller"));
             break;
           }

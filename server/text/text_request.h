@@ -8,6 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/time/time.h"
 #include "linnet/v1/text_service.pb.h"
 #include "server/models/catalog.h"
 #include "server/schedule/caller.h"
@@ -18,6 +19,9 @@ struct TextLimits {
   int max_contents = 1024;
   int64_t max_text_bytes = int64_t{1} << 20;  // of all contents together
   int max_lines_under_way = 64;               // of one document
+  // From the arrival of a call, or of a document's line: for those without a deadline, and at most.
+  absl::Duration default_deadline = absl::InfiniteDuration();
+  absl::Duration max_deadline = absl::InfiniteDuration();
 };
 
 // A text of a request, and what the request calls it. Borrowed from the request.

@@ -327,5 +327,17 @@ TEST(DocumentStreamTest, RandomDocumentsAnswerEachLineOnceOrEnd) {
   }
 }
 
+TEST(DocumentStreamTest, EachLineHasTheDefaultDeadlineAndFailsForItself) {
+  TextHouse house({}, {}, {.default_deadline = absl::ZeroDuration()});
+  Reader reader(house);
+  reader.Send(Settings());
+  reader.Send(Lines({"The dog runs.", "A bird sings."}, 0));
+  reader.document->Close();
+  EXPECT_THAT(reader.ReadToTheEnd(), IsOk());
+  ASSERT_EQ(reader.results.size(), 2);
+  for (const auto& result : reader.results)
+    EXPECT_EQ(result.error().code(), static_cast<int>(absl::StatusCode::kDeadlineExceeded));
+}
+
 }  // namespace
 }  // namespace linnet::server

@@ -15,6 +15,7 @@ namespace {
 using linnet::v1::TranslateRequest;
 using linnet::v1::TranslateResponse;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 TEST(TextCallTest, OneSegmentThatFailsFailsTheCallOnce) {
   // Every sequence of four tokens and more fails at its fourth, which is whatever the tokenizer
@@ -78,6 +79,34 @@ TEST(TextCallTest, ADeadlineInThePastIsExceeded) {
   EXPECT_THAT(house.Call(&TextCalls::Translate, ToGerman({"The dog runs."}), response,
                          {.arrived = absl::Now(), .deadline = absl::Now() - absl::Seconds(1)}),
               StatusIs(absl::StatusCode::kDeadlineExceeded));
+}
+
+TEST(TextCallTest, ACallWithoutADeadlineHasTheDefaultOneAndIsToldSo) {
+  TextHouse house({}, {}, {.default_deadline = absl::Minutes(5), .max_deadline = absl::Hours(1)});
+  TranslateResponse response;
+  const auto translate = [&](absl::Duration ago, absl::Time deadline) {
+    return house.Call(&TextCalls::Translate, ToGerman({"The dog runs."}), response,
+                      {.arrived = absl::Now() - ago, .deadline = deadline});
+  };
+  EXPECT_THAT(translate(absl::Minutes(1), absl::InfiniteFuture()), IsOk());
+  EXPECT_THAT(translate(absl::Minutes(6), absl::InfiniteFuture()),
+              StatusIs(absl::StatusCode::kDeadlineExceeded, HasSubstr("default-deadline")));
+  EXPECT_THAT(translate(absl::Minutes(6), absl::Now() + absl::Minutes(1)), IsOk())
+      << "its own goes before the default";
+  EXPECT_THAT(translate(absl::Hours(2), absl::Now() + absl::Hours(9)),
+              StatusIs(absl::StatusCode::kDeadlineExceeded, HasSubstr("max-deadline")));
+  EXPECT_THAT(translate(absl::Hours(2), absl::InfinitePast()),
+              StatusIs(absl::StatusCode::kDeadlineExceeded, Not(HasSubstr("-deadline)"))));
+}
+
+TEST(TextCallTest, DetectingALanguageHasTheSameDeadlines) {
+  TextHouse house({}, {}, {.default_deadline = absl::Minutes(5), .max_deadline = absl::Hours(1)});
+  linnet::v1::DetectLanguageRequest request;
+  linnet::v1::DetectLanguageResponse response;
+  request.add_contents("The dog runs through the garden.");
+  EXPECT_THAT(house.Call(&TextCalls::DetectLanguage, request, response,
+                         {.arrived = absl::Now() - absl::Minutes(6)}),
+              StatusIs(absl::StatusCode::kDeadlineExceeded, HasSubstr("default-deadline")));
 }
 
 TEST(TextCallTest, ACallThatTheHouseCanNeverHoldIsTheCallersToChange) {
