@@ -99,17 +99,21 @@ constexpr ErrorCondition kTable[] = {
     {Reason::kShuttingDown, "SHUTTING_DOWN", Code::kUnavailable, Detail::kRetryInfo,
      "The server is about to stop: retry, or ask another one."},
     {Reason::kEngineDown, "ENGINE_DOWN", Code::kUnavailable, Detail::kRetryInfo,
-     "The model's engine failed and is being made again: retry, or ask another server."},
+     "The model's engine failed before it began with the call, and is being made again, or the "
+     "server is: retry, or ask another one."},
     {Reason::kDeadlineTooClose, "DEADLINE_TOO_CLOSE", Code::kDeadlineExceeded, Detail::kNone,
      "The answer would come after the deadline, or more than three quarters of the time until "
-     "then would be waited for, so nothing was done: set a later one, or retry when the server is "
-     "less busy."},
+     "then would be waited for, so nothing was done: set a later one, ask another server once, or "
+     "retry when this one is less busy."},
     {Reason::kCancelled, "CANCELLED", Code::kCancelled, Detail::kNone,
      "The caller cancelled the call, or went away."},
     {Reason::kDeadlineExceeded, "DEADLINE_EXCEEDED", Code::kDeadlineExceeded, Detail::kNone,
-     "The deadline passed before the answer was complete."},
+     "The deadline passed before the answer was complete: that of the call, or the server's own "
+     "(default-deadline, max-deadline), which the message says."},
     {Reason::kInternal, "INTERNAL", Code::kInternal, Detail::kNone,
-     "The server failed; its log says why."},
+     "The server failed; its log says why. Not to be retried by itself: a text that makes an "
+     "engine "
+     "stall or crash would go on to the next server."},
 };
 
 template <typename Detail>

@@ -200,6 +200,21 @@ void Metrics::SetLogLost(int64_t lines) {
 }
 void Metrics::SetReady(bool ready) { ready_->Set(ready ? 1 : 0); }
 
+void Metrics::SetServing(const std::map<std::string, bool>& models) {
+  MutexLock lock(mu_);
+  for (auto it = serving_.begin(); it != serving_.end();) {
+    const auto gone = it++;
+    if (models.contains(gone->first)) continue;
+    families_->model_serving.Remove(gone->second);
+    serving_.erase(gone);
+  }
+  for (const auto& [model, up] : models) {
+    prometheus::Gauge*& gauge = serving_[model];
+    if (gauge == nullptr) gauge = &families_->model_serving.Add({{"model", model}});
+    gauge->Set(up ? 1 : 0);
+  }
+}
+
 void Metrics::Tokenized(absl::Duration time, int64_t text_bytes) {
   tokenize_->Observe(InSeconds(time));
   text_bytes_->Increment(static_cast<double>(text_bytes));
@@ -257,7 +272,6 @@ ModelMetrics& Metrics::AddModel(const ModelLabels& labels, int rows, int64_t mem
   handles.seated_ = &page.sequences.Add(with("state", "seated"));
   handles.up_ = &page.engine_up.Add(model);
   handles.up_->Set(1);
-  handles.abandoned_ = &page.abandoned.Add(model);
   handles.oom_retries_ = &page.oom_retries.Add(model);
   handles.restarts_ = &page.restarts.Add(model);
   handles.finished_ = &page.outcomes.Add(with("outcome", "finished"));
@@ -279,8 +293,8 @@ void Metrics::RemoveModel(const std::string& name) {
   const auto model = models_.find(name);
   if (model == models_.end() || model->second->info_ == nullptr) return;
   families_->model_info.Remove(std::exchange(model->second->info_, nullptr));
-  for (prometheus::Gauge* gauge : {model->second->waiting_, model->second->seated_,
-                                   model->second->up_, model->second->abandoned_})
+  for (prometheus::Gauge* gauge :
+       {model->second->waiting_, model->second->seated_, model->second->up_})
     gauge->Set(0);
 }
 
@@ -323,9 +337,8 @@ void ModelMetrics::StepMade(const StepReport& report, absl::Duration step) {
   padding_->Increment(report.padded_encoded_tokens - report.encoded_tokens);
 }
 
-void ModelMetrics::SetEngine(bool up, int restarts, int abandoned) {
+void ModelMetrics::SetEngine(bool up, int restarts) {
   up_->Set(up ? 1 : 0);
-  abandoned_->Set(abandoned);
   if (const double more = restarts - restarts_->Value(); more > 0) restarts_->Increment(more);
 }
 

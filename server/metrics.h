@@ -92,9 +92,8 @@ class Nvml;
 class ModelMetrics {
  public:
   void StepMade(const StepReport& report, absl::Duration step);
-  // Whether the engine works, how often it was made again, and how many were given up that have not
-  // returned from a call since.
-  void SetEngine(bool up, int restarts, int abandoned);
+  // Whether the engine works, and how often it was made again.
+  void SetEngine(bool up, int restarts);
   void SequenceFinished(const SequenceTimes& times, const SequenceFacts& facts);
   // A call that was answered, with all of its sequences.
   void CallAnswered(int64_t source_tokens, int64_t target_tokens);
@@ -106,7 +105,7 @@ class ModelMetrics {
   std::map<Priority, prometheus::Histogram*> queue_;
   prometheus::Histogram *decode_, *encode_, *step_, *cycle_, *rows_, *sequences_;
   prometheus::Histogram *call_source_tokens_, *call_target_tokens_;
-  prometheus::Gauge *waiting_, *seated_, *up_, *abandoned_;
+  prometheus::Gauge *waiting_, *seated_, *up_;
   prometheus::Counter *finished_, *cancelled_, *expired_, *failed_, *shed_, *limited_;
   prometheus::Counter *restarts_, *oom_retries_;
   prometheus::Counter *encoded_, *padding_, *source_tokens_, *unknown_tokens_, *target_tokens_;
@@ -130,6 +129,8 @@ class Metrics {
   void Denied(absl::StatusCode code);
   // Whether the server takes calls.
   void SetReady(bool ready);
+  // Which models take calls, of all that are to be served.
+  void SetServing(const std::map<std::string, bool>& models);
   // Connections that are open, and how many were refused since the start because of their number.
   void SetConnections(int open, int64_t refused);
   // Lines that the log has lost since the start.
@@ -181,6 +182,7 @@ class Metrics {
   prometheus::Counter *reloads_ok_, *reloads_failed_, *connections_refused_, *log_lost_;
   Mutex mu_;
   std::map<std::string, std::unique_ptr<ModelMetrics>> models_ ABSL_GUARDED_BY(mu_);
+  std::map<std::string, prometheus::Gauge*> serving_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace linnet::server

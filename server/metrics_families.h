@@ -54,7 +54,8 @@ class MetricFamilies {
   GaugeFamily& admitted_bytes =
       Gauge("linnet_admitted_bytes", "Bytes of the requests in the house.");
   GaugeFamily& max_bytes = Gauge("linnet_admitted_bytes_limit", "Most of linnet_admitted_bytes.");
-  GaugeFamily& ready = Gauge("linnet_ready", "1 while the server takes calls, for all its models.");
+  GaugeFamily& ready =
+      Gauge("linnet_ready", "1 while the server takes calls, for any of its models.");
   GaugeFamily& connections = Gauge("linnet_connections", "Open connections to the gRPC service.");
   CounterFamily& connections_refused =
       Counter("linnet_connections_refused_total",
@@ -131,14 +132,15 @@ class MetricFamilies {
       Counter("linnet_oom_retries_total",
               "Groups that were encoded in two halves for want of memory for the whole.");
 
-  GaugeFamily& abandoned =
-      Gauge("linnet_engine_abandoned",
-            "Engines that were given up, and replaced, and have not returned from their call.");
   GaugeFamily& engine_up =
-      Gauge("linnet_engine_up", "1 while the engine works, 0 while it is down or stuck.");
+      Gauge("linnet_engine_up", "1 while the engine works, 0 while it is down or has failed.");
   CounterFamily& restarts = Counter("linnet_engine_restarts_total",
                                     "Times that an engine was made again after it had failed.");
   GaugeFamily& model_info = Gauge("linnet_model_info", "1 for each model that is served.");
+  GaugeFamily& model_serving =
+      Gauge("linnet_model_serving",
+            "1 for each model that takes calls, 0 for one whose engine does not work or that could "
+            "not be loaded.");
   GaugeFamily& load_time =
       Gauge("linnet_model_load_seconds", "Reading, converting and warming up the model.");
   CounterFamily& reloads = Counter("linnet_model_reloads_total",

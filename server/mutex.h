@@ -7,6 +7,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/time/time.h"
+#include "server/monotonic.h"
 
 namespace linnet::server {
 
@@ -52,6 +53,17 @@ class CondVar {
     // Before 1970 chrono would be handed a negative timespec.
     const auto status =
         condition_.wait_until(lock, absl::ToChronoTime(std::max(deadline, absl::UnixEpoch())));
+    lock.release();
+    return status == std::cv_status::no_timeout;
+  }
+  // The same by the monotonic clock.
+  bool WaitUntil(Mutex& mutex, MonotonicTime deadline) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
+    if (deadline == MonotonicTime::max()) {
+      Wait(mutex);
+      return true;
+    }
+    std::unique_lock<std::mutex> lock(mutex.mutex_, std::adopt_lock);
+    const auto status = condition_.wait_until(lock, deadline);
     lock.release();
     return status == std::cv_status::no_timeout;
   }

@@ -66,6 +66,7 @@ class Parser {
   std::string group_;
   std::string models_;
   std::string bundle_keys_;
+  std::string failure_record_;
   std::string config_;
   bool print_ = false;
   std::vector<std::unique_ptr<std::pair<double, absl::Duration*>>> seconds_;
@@ -81,8 +82,8 @@ Parser::Parser()
           "Each flag --some-name can be given as LINNET_SERVER_SOME_NAME in the environment and "
           "as some-name = VALUE in a file as well; a flag goes before the environment, that "
           "before the file.\n"
-          "Exit status: 0 stopped when told to, 1 could not start, 2 bad flags, 3 stopped while "
-          "an engine did not answer.",
+          "Exit status: 0 stopped when told to, 1 could not start, 2 bad flags, 3 an engine "
+          "stalled, lost its device or could not be made again: start the server again.",
           "linnet-server") {
   app_.option_defaults()->always_capture_default()->multi_option_policy(
       CLI::MultiOptionPolicy::TakeLast);
@@ -179,12 +180,18 @@ void Parser::AddEngine() {
       ->check(CLI::Range(1, 65536));
   Add("memory-tokens", options_.memory_tokens, "Source tokens that each engine holds at most")
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 32));
-  AddSeconds("engine-patience", options_.engine_patience,
-             "in one encoder call or step after which an engine counts as stuck", 0.1);
-  Add("max-abandoned-engines", options_.max_abandoned_engines,
-      "Engines of a model, stuck in a call, that are left behind at most while others are made in "
-      "their place; beyond that its calls are refused, and the server is not live")
-      ->check(CLI::Range(0, 64));
+  AddSeconds("engine-stall-timeout", options_.engine_stall_timeout,
+             "in one encoder call or step after which an engine has stalled: its calls get their "
+             "errors, and the server ends with status 3, to be started again",
+             0.1);
+  AddSeconds("engine-load-timeout", options_.engine_load_timeout,
+             "that the making of an engine may take, at start, in a reload and after a failure; "
+             "beyond that the server ends with status 3",
+             0.1);
+  Add("failure-record", failure_record_,
+      "File of the request ids of calls that engines failed over for good, kept from one start to "
+      "the next: a call that is in it twice is logged as suspect_request; without one none is")
+      ->option_text("FILE");
   Add("max-encode-tokens", options_.batcher.max_encode_tokens,
       "Source tokens that are encoded between two steps at most")
       ->check(CLI::Range(1, 1 << 24));
@@ -222,6 +229,10 @@ void Parser::AddLimits() {
   Add("max-lines-under-way", options_.text.max_lines_under_way,
       "Lines of one document that are in the server at most")
       ->check(CLI::Range(1, 1 << 16));
+  AddSeconds("default-deadline", options_.text.default_deadline,
+             "that a call without a deadline may take, and each line of a document", 0.001);
+  AddSeconds("max-deadline", options_.text.max_deadline,
+             "that any call may take at most, whatever its deadline", 0.001);
   Add("text-threads", options_.text_threads, "Threads that split and tokenise")
       ->check(CLI::Range(1, 256));
 }
@@ -348,8 +359,16 @@ ParsedOptions Parser::Parse(int argc, const char* const* argv,
   if (!options_.security.tls_client_ca.empty() && options_.security.tls_certificate.empty())
     return Text("--tls-client-ca needs --tls-cert and --tls-key\n", kUsageError);
   for (const auto& one : seconds_) *one->second = absl::Seconds(one->first);
+  if (options_.text.default_deadline > options_.text.max_deadline) {
+    return Text(
+        absl::StrCat("--default-deadline is ", absl::FormatDuration(options_.text.default_deadline),
+                     ", --max-deadline is ", absl::FormatDuration(options_.text.max_deadline),
+                     ": lower the first or raise the second\n"),
+        kUsageError);
+  }
   options_.models = models_;
   options_.bundle_keys = bundle_keys_;
+  options_.failure_record = failure_record_;
   ParsedOptions parsed = Text("", 0);
   parsed.options = options_;
   parsed.settings = Settings();

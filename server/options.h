@@ -54,12 +54,13 @@ struct Options {
   int threads = 0;         // 0 = one per core that this process may use
   int rows = 160;
   int64_t memory_tokens = 16384;
-  absl::Duration engine_patience = absl::Seconds(60);
-  int max_abandoned_engines = 2;  // that were stuck, of each model
+  absl::Duration engine_stall_timeout = absl::Seconds(60);
+  absl::Duration engine_load_timeout = absl::Minutes(5);
+  std::filesystem::path failure_record;  // RecordFailure; empty: nowhere
 
   BatcherOptions batcher = {.shed = {.interval = absl::Seconds(5)}};
   AdmissionLimits admission;
-  TextLimits text;
+  TextLimits text = {.default_deadline = absl::Minutes(5), .max_deadline = absl::Hours(1)};
   int text_threads = 2;
   absl::Duration lame_duck = absl::ZeroDuration();
   absl::Duration drain_timeout = absl::Seconds(30);

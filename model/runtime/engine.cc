@@ -4,10 +4,13 @@
 #include <string>
 #include <utility>
 
+#include "absl/strings/cord.h"
 #include "absl/strings/str_cat.h"
 
 namespace linnet::model {
 namespace {
+
+constexpr char kDeviceLost[] = "linnet/device-lost";
 
 // That every token of a source, prefix or target is one of its vocabulary.
 absl::Status CheckTokens(const char* what, std::span<const TokenId> tokens, int vocabulary_size) {
@@ -161,5 +164,12 @@ absl::Status CheckSequence(const SequenceInput& sequence, const EngineInfo& info
   }
   return sequence.target.has_value() ? CheckTarget(sequence, info) : CheckPrefix(sequence, info);
 }
+
+absl::Status DeviceLost(absl::Status status) {
+  status.SetPayload(kDeviceLost, absl::Cord());
+  return status;
+}
+
+bool IsDeviceLost(const absl::Status& status) { return status.GetPayload(kDeviceLost).has_value(); }
 
 }  // namespace linnet::model

@@ -76,6 +76,11 @@ BeamSearch StartSearch(const SequenceInput& sequence, const SpecialTokens& speci
 // options, tokens, lengths, prefix, target.
 absl::Status CheckSequence(const SequenceInput& sequence, const EngineInfo& info);
 
+// The same error, marked: nothing in this process can use the device again (a CUDA context after an
+// illegal address or a failed assert), only another process can.
+absl::Status DeviceLost(absl::Status status);
+bool IsDeviceLost(const absl::Status& status);
+
 // Decodes many sequences at once, a token for each row in a step.
 //
 // It owns the rows, their decoder state, the encoder memory and the searches; who sits when is the

@@ -9,7 +9,8 @@
 namespace linnet::model {
 
 // The first line of what torch threw, without its C++ backtrace and TorchScript's listing:
-// InternalError, or ResourceExhaustedError for lack of memory.
+// InternalError, ResourceExhaustedError for lack of memory; marked as DeviceLost (engine.h) where
+// CUDA can do no more in this process.
 absl::Status StatusOfException(const std::string& doing, const std::exception& exception);
 
 // Exceptions stop here: runs `body`, which returns an absl::Status and may call torch, under the

@@ -60,7 +60,7 @@ v1::EngineState StateOf(const EngineHealth& health) {
       return v1::ENGINE_STATE_UP;
     case EngineHealth::State::kDown:
       return v1::ENGINE_STATE_DOWN;
-    case EngineHealth::State::kStuck:
+    case EngineHealth::State::kFailed:
       return v1::ENGINE_STATE_STUCK;
   }
   return v1::ENGINE_STATE_UNSPECIFIED;

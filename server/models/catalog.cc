@@ -78,20 +78,19 @@ bool IsPair(const BundleManifest& manifest, absl::string_view source, absl::stri
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Catalog>> Catalog::Load(const std::filesystem::path& root,
-                                                       const EngineFactory& factory,
-                                                       const BatcherOptions& options,
-                                                       Metrics& metrics, StepObserver observer,
-                                                       int64_t max_bytes, absl::Duration patience,
-                                                       const std::filesystem::path& bundle_keys) {
+absl::StatusOr<std::unique_ptr<Catalog>> Catalog::Load(
+    const std::filesystem::path& root, const EngineFactory& factory, const BatcherOptions& options,
+    Metrics& metrics, StepObserver observer, int64_t max_bytes, const Supervision& supervision,
+    const std::filesystem::path& bundle_keys) {
   std::unique_ptr<Catalog> catalog(new Catalog(
-      root, {factory, options, std::move(observer), patience, bundle_keys}, max_bytes, metrics));
+      root, {factory, options, std::move(observer), supervision, bundle_keys}, max_bytes, metrics));
   const ReloadReport report = catalog->Reload();
   if (!report.status.ok()) return report.status;
+  if (!catalog->models().empty()) return catalog;
   for (const ReloadReport::Outcome& outcome : report.outcomes) {
     if (!outcome.status.ok()) return outcome.status;
   }
-  return catalog;
+  return absl::InternalError(absl::StrCat("nothing was loaded from ", root.string()));
 }
 
 Catalog::~Catalog() {
@@ -105,6 +104,11 @@ Catalog::~Catalog() {
     for (auto& model : retired_) all.push_back(std::move(model));
   }
   while (std::any_of(all.begin(), all.end(), held)) absl::SleepFor(absl::Milliseconds(1));
+}
+
+std::set<std::string> Catalog::not_loaded() const {
+  MutexLock lock(mu_);
+  return not_loaded_;
 }
 
 std::vector<Catalog::Entry> Catalog::entries() const {
@@ -171,8 +175,6 @@ absl::StatusOr<std::shared_ptr<ServedModel>> Catalog::LoadOne(const RegisteredMo
   }
   const GoldenResult& golden = (*loaded)->golden;
   if (replaces && 2 * golden.different > golden.examples) {
-    // It is not to be waited for here if its engine does not return.
-    if (MutexLock lock(mu_); (*loaded)->scheduler->stuck()) retired_.push_back(*loaded);
     return absl::FailedPreconditionError(absl::StrCat("bundle ", wanted.path.string(), " answers ",
                                                       golden.different, " of its ", golden.examples,
                                                       " golden examples differently"));
@@ -244,7 +246,6 @@ ReloadReport Catalog::Reload(const std::string& name) {
     }
     outcome.what = What::kFailed;
     outcome.status = loaded.status();
-    if (before.empty()) return report;  // a server that starts serves all or nothing
     Log(LogLevel::kError, "model_not_loaded",
         {{"path", wanted.path.string()}, {"why", outcome.status.message()}});
     if (old != before.end()) {
@@ -285,6 +286,14 @@ ReloadReport Catalog::Reload(const std::string& name) {
       if (!goes_on) retired_.push_back(entry.model);
     }
     entries_ = std::move(next);
+    std::erase_if(not_loaded_, [&](const std::string& folder) {
+      return name.empty() || folders.contains(folder.substr(0, folder.find('/')));
+    });
+    for (const ReloadReport::Outcome& outcome : report.outcomes) {
+      // Where a former version is served on, nobody is without an answer.
+      if (outcome.what == What::kFailed && outcome.model.empty())
+        not_loaded_.insert(outcome.folder);
+    }
   }
   return report;
 }
@@ -338,10 +347,10 @@ void Catalog::Sweep() {
   std::vector<std::shared_ptr<ServedModel>> unused;
   {
     MutexLock lock(mu_);
-    // Nobody can get hold of them any more, so that one that nobody else holds stays so.
-    // And where an engine does not return, whoever destroyed it would wait for it.
+    // Nobody can get hold of them any more, so that one that nobody else holds stays so. Where an
+    // engine has failed for good, the process ends: whoever destroyed it might wait for it.
     const auto in_use = [](const auto& model) {
-      return model.use_count() > 1 || model->scheduler->stuck();
+      return model.use_count() > 1 || model->scheduler->failure().has_value();
     };
     const auto first = std::partition(retired_.begin(), retired_.end(), in_use);
     unused.assign(std::make_move_iterator(first), std::make_move_iterator(retired_.end()));
@@ -437,19 +446,8 @@ void Catalog::Drain(absl::Time deadline) {
   for (const auto& model : InMemory()) model->scheduler->Drain(deadline);
 }
 
-void Catalog::Watch(absl::Time now, absl::Duration patience, int most_abandoned) {
-  const auto served = models();
-  for (const auto& model : InMemory()) {
-    // Of what was replaced nobody needs another engine.
-    const bool replaced = std::count(served.begin(), served.end(), model) == 0;
-    model->scheduler->Watch(now, patience, replaced ? 0 : most_abandoned);
-  }
-}
-
-bool Catalog::stuck() const {
-  const auto models = InMemory();
-  return std::any_of(models.begin(), models.end(),
-                     [](const auto& model) { return model->scheduler->stuck(); });
+void Catalog::ShowLongCalls(MonotonicTime now) {
+  for (const auto& model : InMemory()) model->scheduler->ShowLongCall(now);
 }
 
 }  // namespace linnet::server

@@ -57,14 +57,14 @@ class Catalog {
   using EngineFactory = server::EngineFactory;
   using StepObserver = server::StepObserver;
 
-  // Loads every bundle of the registry at `root` (ReadRegistry); the first error ends it.
-  // `max_bytes` is what the files of all models in memory may have, 0 for any number; `patience`
-  // how long an engine may take for a step of its golden examples. With `bundle_keys`, a file of
+  // Loads every bundle of the registry at `root` (ReadRegistry). Those that cannot be loaded are
+  // not served; if that goes for all of them, the error of the first one. `max_bytes` is what the
+  // files of all models in memory may have, 0 for any number. With `bundle_keys`, a file of
   // BundleKeys that is read at every load, bundles must be signed.
   static absl::StatusOr<std::unique_ptr<Catalog>> Load(
       const std::filesystem::path& root, const EngineFactory& factory,
       const BatcherOptions& options, Metrics& metrics, StepObserver observer = nullptr,
-      int64_t max_bytes = 0, absl::Duration patience = absl::InfiniteDuration(),
+      int64_t max_bytes = 0, const Supervision& supervision = {},
       const std::filesystem::path& bundle_keys = {});
   ~Catalog();  // when all calls have ended
 
@@ -76,13 +76,14 @@ class Catalog {
   ReloadReport Reload(const std::string& name = "");
   // Lets go of replaced versions whose last call has ended; to be called now and then.
   void Sweep();
-  // Scheduler::Watch for every model in memory.
-  void Watch(absl::Time now, absl::Duration patience, int most_abandoned);
-  // Some engine does not return, so that the catalog cannot be destroyed.
-  bool stuck() const;
+  // Scheduler::ShowLongCall for every model in memory.
+  void ShowLongCalls(MonotonicTime now);
 
   // By key.
   std::vector<std::shared_ptr<ServedModel>> models() const;
+  // Folders of bundles that are to be served, could not be loaded, and have no other version that
+  // is served in their place.
+  std::set<std::string> not_loaded() const;
   // Each under the name by which a request gets it.
   std::vector<linnet::v1::Model> List() const;
 
@@ -146,6 +147,7 @@ class Catalog {
   Mutex reload_mu_;  // held for as long as a reload takes
   mutable Mutex mu_;
   std::vector<Entry> entries_ ABSL_GUARDED_BY(mu_);  // by key
+  std::set<std::string> not_loaded_ ABSL_GUARDED_BY(mu_);
   // Versions that were replaced, until their last call has ended: not on its thread, which may be
   // the scheduler's own.
   std::vector<std::shared_ptr<ServedModel>> retired_ ABSL_GUARDED_BY(mu_);

@@ -1,12 +1,12 @@
 #include "server/models/golden.h"
 
-#include <algorithm>
+#include <map>
 #include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
-#include "absl/time/clock.h"
 #include "server/log.h"
 #include "server/models/catalog.h"
 #include "server/mutex.h"
@@ -19,7 +19,8 @@ struct Answers {
   Mutex mu;
   CondVar changed;
   int open ABSL_GUARDED_BY(mu) = 0;
-  int different ABSL_GUARDED_BY(mu) = 0;
+  // What came in place of what was expected, by the number of the example.
+  std::map<int, std::string> different ABSL_GUARDED_BY(mu);
 };
 
 class CompareSink : public Sink {
@@ -31,14 +32,8 @@ class CompareSink : public Sink {
     const auto& expected = served_.bundle.manifest.golden_examples(index_).target_text();
     const bool same = result.ok() && served_.target_tokenizer->Decode(
                                          result->hypotheses.front().tokens) == expected;
-    if (!same) {
-      Log(LogLevel::kWarning, "golden_example_differs",
-          {{"model", served_.name()},
-           {"index", index_},
-           {"status", result.ok() ? "other text" : result.status().ToString()}});
-    }
     MutexLock lock(answers_.mu);
-    answers_.different += same ? 0 : 1;
+    if (!same) answers_.different[index_] = result.ok() ? "other text" : result.status().ToString();
     if (--answers_.open == 0) answers_.changed.NotifyAll();
   }
 
@@ -50,7 +45,7 @@ class CompareSink : public Sink {
 
 }  // namespace
 
-GoldenResult AnswerGoldenExamples(ServedModel& served, absl::Duration patience) {
+GoldenResult AnswerGoldenExamples(ServedModel& served) {
   GoldenResult golden{.examples = served.bundle.manifest.golden_examples_size()};
   Answers answers;
   for (int i = 0; i < golden.examples; ++i) {
@@ -74,23 +69,21 @@ GoldenResult AnswerGoldenExamples(ServedModel& served, absl::Duration patience) 
       MutexLock lock(answers.mu);
       --answers.open;
     }
+    MutexLock lock(answers.mu);
+    answers.different[i] = status.ToString();
+  }
+  std::map<int, std::string> different;
+  {
+    MutexLock lock(answers.mu);
+    while (answers.open > 0) answers.changed.Wait(answers.mu);
+    different = answers.different;
+  }
+  for (const auto& [index, status] : different) {
     Log(LogLevel::kWarning, "golden_example_differs",
-        {{"model", served.name()}, {"index", i}, {"status", status.ToString()}});
-    ++golden.different;
+        {{"model", served.name()}, {"index", index}, {"status", status}});
   }
-  while (true) {
-    const absl::Time next = absl::Now() + std::min(patience / 2, absl::Seconds(1));
-    {
-      MutexLock lock(answers.mu);
-      while (answers.open > 0 && answers.changed.WaitUntil(answers.mu, next)) {
-      }
-      if (answers.open == 0) {
-        golden.different += answers.different;
-        return golden;
-      }
-    }
-    served.scheduler->Watch(absl::Now(), patience);
-  }
+  golden.different = static_cast<int>(different.size());
+  return golden;
 }
 
 }  // namespace linnet::server

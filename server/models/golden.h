@@ -1,7 +1,5 @@
 #pragma once
 
-#include "absl/time/time.h"
-
 namespace linnet::server {
 
 struct ServedModel;
@@ -12,8 +10,7 @@ struct GoldenResult {
 };
 
 // Decodes the golden examples of the model's manifest, all at once, and compares. Waits for the
-// answers: at start only; and nobody else watches the engine then (Scheduler::Watch): one that does
-// not return for longer than `patience` has answered all of them differently.
-GoldenResult AnswerGoldenExamples(ServedModel& served, absl::Duration patience);
+// answers; of an engine that does not return they come from the Supervisor.
+GoldenResult AnswerGoldenExamples(ServedModel& served);
 
 }  // namespace linnet::server

@@ -70,7 +70,8 @@ absl::StatusOr<std::shared_ptr<ServedModel>> LoadModel(const RegisteredModel& re
                                                                   absl::Duration cycle) {
         (*handles)->StepMade(report, cycle);
         if (observer) observer(key, report, cycle);
-      });
+      },
+      options.supervision, served->key());
   if (!scheduler.ok()) return scheduler.status();
   served->scheduler = *std::move(scheduler);
   const model::EngineInfo& info = served->scheduler->engine_info();
@@ -82,7 +83,7 @@ absl::StatusOr<std::shared_ptr<ServedModel>> LoadModel(const RegisteredModel& re
                                                   .compute_type = info.compute_type,
                                                   .sha256 = served->bundle.model_sha256()},
                                                  info.rows, info.memory_tokens, load_time);
-  const GoldenResult golden = served->golden = AnswerGoldenExamples(*served, options.patience);
+  const GoldenResult golden = served->golden = AnswerGoldenExamples(*served);
   Log(golden.different == 0 ? LogLevel::kInfo : LogLevel::kWarning, "model_loaded",
       {{"model", served->key()},
        {"version", manifest.version()},

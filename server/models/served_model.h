@@ -47,7 +47,7 @@ struct LoadOptions {
   EngineFactory factory;
   BatcherOptions batcher;
   StepObserver observer = nullptr;
-  absl::Duration patience = absl::InfiniteDuration();  // with an engine that answers its first
+  Supervision supervision = {};
   std::filesystem::path bundle_keys = {};  // BundleKeys of those who sign; empty: nobody need
 };
 

@@ -78,6 +78,11 @@ void HealthService::Set(const std::string& service, bool serving) {
   StepAll();
 }
 
+void HealthService::SetNotServing(std::string models) {
+  MutexLock lock(mu_);
+  not_serving_ = std::move(models);
+}
+
 void HealthService::EndWatches() {
   {
     MutexLock lock(mu_);
@@ -105,6 +110,8 @@ grpc::ServerUnaryReactor* HealthService::Check(grpc::CallbackServerContext* cont
       status = grpc::Status(grpc::StatusCode::NOT_FOUND, "no health is kept under this name");
     } else {
       response->set_status(state->second ? Response::SERVING : Response::NOT_SERVING);
+      if (request->service().empty() && !not_serving_.empty())
+        context->AddTrailingMetadata("linnet-not-serving", not_serving_);
     }
   }
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();

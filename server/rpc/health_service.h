@@ -21,6 +21,9 @@ class HealthService final : public grpc::health::v1::Health::CallbackService {
   using Response = grpc::health::v1::HealthCheckResponse;
 
   void Set(const std::string& service, bool serving);
+  // Who asks for the health of the whole is told of these as well, in the trailer
+  // `linnet-not-serving`: "en-de,en-summary".
+  void SetNotServing(std::string models);
   // Every watch ends once it has told the latest; new ones end at once.
   void EndWatches();
 
@@ -36,6 +39,7 @@ class HealthService final : public grpc::health::v1::Health::CallbackService {
 
   Mutex mu_;
   std::map<std::string, bool> serving_ ABSL_GUARDED_BY(mu_);
+  std::string not_serving_ ABSL_GUARDED_BY(mu_);
   bool ended_ ABSL_GUARDED_BY(mu_) = false;
   std::set<std::shared_ptr<WatchCall>> watches_ ABSL_GUARDED_BY(mu_);
 };

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "absl/time/clock.h"
 #include "server/log.h"
 #include "server/nvml.h"
@@ -15,14 +16,17 @@ namespace {
 
 // How long gRPC may take to flush the answers of a drain before it cuts connections.
 constexpr absl::Duration kFlushTime = absl::Seconds(1);
-// How often the engines are looked after.
+// How long a server whose engine has failed may take to end beside its drain.
+constexpr absl::Duration kEndTime = absl::Seconds(5);
+// How often health is shown and the house is kept.
 constexpr absl::Duration kTick = absl::Milliseconds(250);
 
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Server>> Server::Start(const Options& options,
-                                                      const Catalog::EngineFactory& factory) {
-  std::unique_ptr<Server> server(new Server(options));
+                                                      const Catalog::EngineFactory& factory,
+                                                      std::function<void()> end) {
+  std::unique_ptr<Server> server(new Server(options, std::move(end)));
   if (!options.security.tokens.empty()) {
     auto tokens = TokenFile::Open(options.security.tokens, server->metrics_);
     if (!tokens.ok()) return tokens.status();
@@ -47,7 +51,11 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const Options& options,
                                         absl::Duration cycle) {
         admission.StepMade(model, report, cycle);
       },
-      options.max_model_bytes, options.engine_patience, options.bundle_keys);
+      options.max_model_bytes,
+      {.stall_timeout = options.engine_stall_timeout,
+       .load_timeout = options.engine_load_timeout,
+       .supervisor = &server->supervisor_},
+      options.bundle_keys);
   if (!catalog.ok()) return catalog.status();
   server->catalog_ = *std::move(catalog);
   server->calls_ = std::make_unique<TextCalls>(
@@ -58,7 +66,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const Options& options,
   server->reloader_ = std::make_unique<Reloader>(*server->catalog_, server->metrics_);
   server->admin_calls_ = std::make_unique<AdminCalls>(*server->catalog_, *server->reloader_);
   server->admin_service_ = std::make_unique<AdminService>(*server->admin_calls_, house);
-  server->Tick();  // the port opens with all that is to be known of its health
+  server->ShowHealth();  // the port opens with all that is to be known of its health
 
   std::vector<grpc::Service*> services = {server->service_.get(), &server->health_};
   // Where tokens tell who may.
@@ -83,7 +91,9 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const Options& options,
     if (!admin_port.ok()) return admin_port.status();
     server->admin_port_ = *std::move(admin_port);
   }
-  server->ticker_ = std::make_unique<Ticker>(kTick, [server = server.get()] { server->Tick(); });
+  server->ticker_ =
+      std::make_unique<Ticker>(kTick, [server = server.get()] { server->Housekeep(); });
+  server->supervisor_.SetGrace(options.drain_timeout + kEndTime);
   return server;
 }
 
@@ -91,41 +101,55 @@ Server::~Server() { Drain(absl::ZeroDuration(), absl::ZeroDuration()); }
 
 void Server::ReloadSoon() { reloader_->Ask("").IgnoreError(); }
 
-void Server::Tick() {
-  catalog_->Watch(absl::Now(), engine_patience_, max_abandoned_engines_);
+void Server::Housekeep() {
+  ShowHealth();
+  catalog_->ShowLongCalls(MonotonicNow());
   catalog_->Sweep();
   if (tokens_ != nullptr) tokens_->Refresh();
   slow_readers_.Cancel(absl::Now());
   metrics_.SetLogLost(LostLogLines());
   if (port_ != nullptr) metrics_.SetConnections(port_->connections(), port_->refused());
-  std::set<std::string> shown;
-  bool ready = !draining_;
-  bool live = true;
+}
+
+void Server::ShowHealth() {
+  MutexLock lock(shown_mu_);  // to the end: what is shown last is what was found last
+  std::map<std::string, bool> serving;
   for (const auto& model : catalog_->models()) {
     const EngineHealth health = model->scheduler->health();
     const bool up = health.state == EngineHealth::State::kUp;
-    model->metrics->SetEngine(up, health.restarts, health.abandoned);
-    health_.Set(absl::StrCat("model/", model->key()), up && !draining_);
-    shown.insert(model->key());
-    ready &= up;
-    live &= health.state != EngineHealth::State::kStuck;
+    model->metrics->SetEngine(up, health.restarts);
+    serving[model->key()] = up;
   }
-  for (const std::string& key : shown_) {
-    if (!shown.contains(key)) health_.Set(absl::StrCat("model/", key), false);
+  for (const std::string& folder : catalog_->not_loaded())
+    serving.emplace(absl::StrReplaceAll(folder, {{"/", "@"}}), false);
+  std::string not_serving;
+  bool ready = false;
+  for (const auto& [model, up] : serving) {
+    ready |= up;
+    if (!up) absl::StrAppend(&not_serving, not_serving.empty() ? "" : ",", model);
+    health_.Set(absl::StrCat("model/", model), up && !draining_);
+    const auto before = shown_.find(model);
+    if (before == shown_.end() ? !up : before->second != up)
+      Log(up ? LogLevel::kInfo : LogLevel::kError, up ? "model_serving" : "model_not_serving",
+          {{"model", model}});
   }
-  shown_ = std::move(shown);
+  for (const auto& [model, up] : shown_) {
+    if (!serving.contains(model)) health_.Set(absl::StrCat("model/", model), false);
+  }
+  ready &= !draining_;
   metrics_.SetReady(ready);
+  metrics_.SetServing(serving);
+  health_.SetNotServing(std::move(not_serving));
+  shown_ = std::move(serving);
   health_.Set("", ready);
   health_.Set(linnet::v1::TextService::service_full_name(), ready);
-  health_.Set("liveness", live);
+  health_.Set("liveness", !supervisor_.failure().has_value());
 }
-
-bool Server::stuck() const { return catalog_->stuck(); }
 
 void Server::Drain(absl::Duration lame_duck, absl::Duration timeout) {
   if (port_ == nullptr) return;
   draining_ = true;
-  Tick();
+  ShowHealth();
   absl::SleepFor(lame_duck);
   const absl::Time deadline = absl::Now() + timeout;
   health_.EndWatches();

@@ -3,9 +3,12 @@
 #include <grpcpp/grpcpp.h>
 
 #include <atomic>
+#include <functional>
+#include <map>
 #include <memory>
-#include <set>
+#include <optional>
 #include <string>
+#include <utility>
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
@@ -13,6 +16,7 @@
 #include "server/metrics.h"
 #include "server/models/catalog.h"
 #include "server/models/reloader.h"
+#include "server/mutex.h"
 #include "server/options.h"
 #include "server/rpc/admin_service.h"
 #include "server/rpc/credentials.h"
@@ -22,6 +26,7 @@
 #include "server/rpc/slow_readers.h"
 #include "server/rpc/text_service.h"
 #include "server/schedule/admission.h"
+#include "server/schedule/supervisor.h"
 #include "server/schedule/ticker.h"
 #include "server/text/text_call.h"
 #include "server/text/text_pool.h"
@@ -31,13 +36,16 @@ namespace linnet::server {
 // All of linnet-server, in order of life. The gRPC port opens when the models are loaded and warm,
 // so that whoever can connect is served.
 //
-// Its health is kept under these names: "" and "linnet.v1.TextService" are serving while calls are
-// taken and every model's engine works, "model/NAME" while that of one does, and "liveness" until
-// an engine is stuck and may not be replaced: who is not live is to be killed and started again.
+// Its health is kept under these names: "model/NAME" is serving while that model is loaded and its
+// engine works, "" and "linnet.v1.TextService" while that is so for any model and calls are taken,
+// and "liveness" until an engine has failed for good: who is not live is to be killed and started
+// again.
 class Server {
  public:
+  // `end` ends the process, without a return, where an engine has failed and nobody else ends it.
   static absl::StatusOr<std::unique_ptr<Server>> Start(const Options& options,
-                                                       const Catalog::EngineFactory& factory);
+                                                       const Catalog::EngineFactory& factory,
+                                                       std::function<void()> end);
   ~Server();  // Drain, at once
 
   const std::string& grpc_address() const { return port_->address(); }
@@ -52,23 +60,26 @@ class Server {
   // what runs may end for as long as `timeout`, and then ends with UNAVAILABLE. Returns when
   // nothing is left.
   void Drain(absl::Duration lame_duck, absl::Duration timeout);
-  // An engine does not return from a call, so that the server cannot be destroyed.
-  bool stuck() const;
+  // An engine has failed for good: drain, and end the process without destroying the server, which
+  // might wait for that engine.
+  std::optional<EngineFailure> failure() const { return supervisor_.failure(); }
 
  private:
-  explicit Server(const Options& options)
-      : engine_patience_(options.engine_patience),
-        max_abandoned_engines_(options.max_abandoned_engines),
+  Server(const Options& options, std::function<void()> end)
+      : supervisor_(std::move(end)),
+        supervision_(kSupervisionInterval, [this] { supervisor_.Tick(MonotonicNow()); }),
         pool_(options.text_threads),
         admission_(options.admission, metrics_),
         slow_readers_(options.security.read_timeout) {}
 
-  // Looks after the engines, and shows what it sees.
-  void Tick();
+  static constexpr absl::Duration kSupervisionInterval = absl::Milliseconds(100);
 
-  const absl::Duration engine_patience_;
-  const int max_abandoned_engines_;
+  // What is to be done now and then, and may take a while.
+  void Housekeep();
+  void ShowHealth();
 
+  Supervisor supervisor_;
+  Ticker supervision_;  // a thread for the supervisor alone: nothing that blocks may hold it up
   Metrics metrics_;
   TextPool pool_;
   Admission admission_;
@@ -81,7 +92,8 @@ class Server {
   // Shared with gRPC; both null without tokens.
   std::shared_ptr<TokenFile> tokens_;
   std::shared_ptr<Authenticator> authenticator_;
-  std::set<std::string> shown_;  // models whose health is kept; Tick's
+  Mutex shown_mu_;
+  std::map<std::string, bool> shown_ ABSL_GUARDED_BY(shown_mu_);  // by model, whether it serves
   std::unique_ptr<MetricsPage> page_;
   std::string metrics_address_;
   std::unique_ptr<Reloader> reloader_;

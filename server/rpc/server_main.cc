@@ -1,23 +1,16 @@
 // linnet-server: see --help.
-#include <csignal>
 #include <cstdio>
-#include <cstdlib>
+#include <string>
 
-#include "absl/time/clock.h"
 #include "model/torch/torch_engine.h"
 #include "model/torch/wait_policy.h"
 #include "server/log.h"
 #include "server/options.h"
 #include "server/rpc/library_logs.h"
-#include "server/rpc/server.h"
+#include "server/rpc/serve.h"
 
 namespace linnet::server {
 namespace {
-
-constexpr int kStopped = 0;
-constexpr int kCouldNotStart = 1;
-constexpr int kUsageError = 2;
-constexpr int kEngineStuck = 3;
 
 int Fail(const absl::Status& status, int exit_status) {
   std::fprintf(stderr, "linnet-server: %s\n", std::string(status.message()).c_str());
@@ -49,49 +42,9 @@ int Main(int argc, char** argv) {
     return Fail(status, kUsageError);
   TakeLibraryLogs();
 
-  // A log that nobody reads any more is no reason to end.
-  std::signal(SIGPIPE, SIG_IGN);
-
-  // Blocked before any thread starts, so that only sigwait below receives them.
-  sigset_t signals;
-  sigemptyset(&signals);
-  sigaddset(&signals, SIGTERM);
-  sigaddset(&signals, SIGINT);
-  sigaddset(&signals, SIGHUP);
-  sigaddset(&signals, SIGUSR1);
-  sigaddset(&signals, SIGUSR2);
-  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
-
-  LogSettings(parsed.settings);
-  auto server = Server::Start(options, [engine](const model::Bundle& bundle) {
+  return Serve(parsed, [engine](const model::Bundle& bundle) {
     return model::MakeTorchEngine(bundle, engine);
   });
-  if (!server.ok()) return Fail(server.status(), kCouldNotStart);
-  const std::string admin = (*server)->admin_address();
-  std::printf("ready grpc=%s metrics=%s%s\n", (*server)->grpc_address().c_str(),
-              (*server)->metrics_address().c_str(),
-              admin.empty() ? "" : (" admin=" + admin).c_str());
-  std::fflush(stdout);
-
-  int signal = 0;
-  while (sigwait(&signals, &signal) == 0 && signal != SIGTERM && signal != SIGINT) {
-    if (signal == SIGHUP) (*server)->ReloadSoon();
-    if (signal == SIGUSR1) ChangeLogLevel(LogLevel::kDebug);
-    if (signal == SIGUSR2) ChangeLogLevel(std::nullopt);
-  }
-  pthread_sigmask(SIG_UNBLOCK, &signals, nullptr);  // a second one ends the process at once
-  Log(LogLevel::kInfo, "draining",
-      {{"signal", signal},
-       {"lame_duck", absl::FormatDuration(options.lame_duck)},
-       {"timeout", absl::FormatDuration(options.drain_timeout)}});
-  const absl::Time before = absl::Now();
-  (*server)->Drain(options.lame_duck, options.drain_timeout);
-  const bool stuck = (*server)->stuck();
-  Log(stuck ? LogLevel::kError : LogLevel::kInfo, "stopped",
-      {{"drain_seconds", absl::ToDoubleSeconds(absl::Now() - before)}, {"engine_stuck", stuck}});
-  // Nobody can wait for that thread.
-  if (stuck) std::_Exit(kEngineStuck);
-  return kStopped;
 }
 
 }  // namespace

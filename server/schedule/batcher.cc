@@ -1,6 +1,7 @@
 #include "server/schedule/batcher.h"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -60,14 +61,16 @@ StepReport Batcher::Step(absl::FunctionRef<absl::Time()> clock) {
   return report;
 }
 
-void Batcher::EndAll(const absl::Status& status, absl::Time /*now*/) {
+void Batcher::EndAll(const absl::Status& status, absl::Time /*now*/) { EndAll(status, status); }
+
+void Batcher::EndAll(const absl::Status& running, const absl::Status& waiting) {
   // Out of the containers first: a sink sees a batcher that holds nothing.
-  auto waiting = waiting_.DropAll();
+  auto from_queue = waiting_.DropAll();
   auto seated = std::exchange(seated_, {});
   calls_.clear();
   for (const auto& [id, sequence] : seated) engine_.Release(id);
-  for (auto& [id, sequence] : seated) End(std::move(sequence), status);
-  for (auto& [key, sequence] : waiting) End(std::move(sequence), status);
+  for (auto& [id, sequence] : seated) End(std::move(sequence), running);
+  for (auto& [key, sequence] : from_queue) End(std::move(sequence), waiting);
 }
 
 std::vector<std::unique_ptr<Sequence>> Batcher::Unqueue(
@@ -121,16 +124,11 @@ BatchPicture Batcher::Picture(int most) const {
   return picture;
 }
 
-std::vector<std::unique_ptr<Sink>> Batcher::TakeSinks() {
-  std::vector<std::unique_ptr<Sink>> sinks;
-  auto take = [&](auto& sequences) {
-    for (auto& [key, sequence] : sequences) {
-      if (sequence->sink != nullptr) sinks.push_back(std::move(sequence->sink));
-    }
-  };
-  take(waiting_);
-  take(seated_);
-  return sinks;
+std::vector<std::string> Batcher::RunningRequests() const {
+  std::set<std::string> ids;
+  for (const auto& [id, sequence] : seated_) ids.insert(sequence->caller.request_id);
+  ids.erase("");
+  return {ids.begin(), ids.end()};
 }
 
 void Batcher::DropUnwanted(absl::Time now, StepReport& report) {
@@ -270,6 +268,7 @@ void Batcher::Encode(std::span<const model::SequenceInput> inputs,
   }
   if (!status.ok()) {
     report.failed += static_cast<int>(inputs.size());
+    report.failed_requests = RunningRequests();
     for (const auto& input : inputs) End(Unseat(seated_.find(input.id)), Explained(status));
     return;
   }
@@ -299,6 +298,7 @@ void Batcher::Advance(absl::FunctionRef<absl::Time()> clock, StepReport& report)
   if (!events.ok()) {
     // The engine let all of them go; those that wait have lost nothing.
     report.failed += seated();
+    report.failed_requests = RunningRequests();
     while (!seated_.empty()) End(Unseat(seated_.begin()), Explained(events.status()));
     return;
   }

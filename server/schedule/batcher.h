@@ -3,6 +3,7 @@
 #include <map>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "absl/functional/function_ref.h"
@@ -55,6 +56,8 @@ struct StepReport {
   bool stepped = false;                          // the engine made a step
   absl::Duration encode = absl::ZeroDuration();  // inside Engine::Seat
   absl::Duration decode = absl::ZeroDuration();  // inside Engine::Step
+  // Request ids of the calls that were in an engine call that failed.
+  std::vector<std::string> failed_requests = {};
 };
 
 // The continuous batch: which sequence sits in the engine, and which waits.
@@ -81,10 +84,10 @@ class Batcher {
 
   // Ends everything, waiting or seated, with this status.
   void EndAll(const absl::Status& status, absl::Time now);
-  // For whoever ends everything in the batcher's place, while its thread is in a call of the
-  // engine: takes all sinks away. The sequences stay until the call has returned, and then end in
-  // silence.
-  std::vector<std::unique_ptr<Sink>> TakeSinks();
+  // The same with a status for those that run, and one for those that wait.
+  void EndAll(const absl::Status& running, const absl::Status& waiting);
+  // The request ids of the calls that run, each once.
+  std::vector<std::string> RunningRequests() const;
 
   // With `most` sequences at most.
   BatchPicture Picture(int most) const;

@@ -3,9 +3,11 @@
 #include <pthread.h>
 
 #include <algorithm>
-#include <iterator>
+#include <exception>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
 #include "server/errors.h"
 #include "server/log.h"
@@ -15,55 +17,59 @@ namespace {
 
 // A call of the engine is usually some milliseconds, and who wants a picture does not want to wait.
 constexpr absl::Duration kLongCall = absl::Seconds(2);
+// When to come back to a server whose engine has failed for good: it is started again meanwhile.
+constexpr absl::Duration kProcessRestart = absl::Seconds(5);
+
+using State = EngineHealth::State;
 
 }  // namespace
 
+Scheduler::Scheduler(EngineFactory factory, const BatcherOptions& options, Observer observer,
+                     const Supervision& supervision, const std::string& model)
+    : factory_(std::move(factory)),
+      options_(options),
+      observer_(std::move(observer)),
+      supervision_(supervision),
+      model_(model),
+      restarts_(supervision.max_failed_rebuilds) {
+  if (supervision_.supervisor != nullptr) supervision_.supervisor->Add(*this);
+  thread_ = std::thread([this] { Run(); });
+}
+
 absl::StatusOr<std::unique_ptr<Scheduler>> Scheduler::Start(EngineFactory factory,
                                                             const BatcherOptions& options,
-                                                            Observer observer) {
+                                                            Observer observer,
+                                                            const Supervision& supervision,
+                                                            const std::string& model) {
   std::unique_ptr<Scheduler> scheduler(
-      new Scheduler(std::move(factory), options, std::move(observer)));
+      new Scheduler(std::move(factory), options, std::move(observer), supervision, model));
   Scheduler& self = *scheduler;
-  const auto worker = std::make_shared<Worker>();
-  self.StartThread(worker, /*first=*/true);
   MutexLock lock(self.mu_);
-  self.worker_ = worker;
   while (!self.started_.has_value()) self.changed_.Wait(self.mu_);
   if (!self.started_->ok()) return *self.started_;
   return scheduler;
 }
 
 Scheduler::~Scheduler() {
-  std::vector<std::shared_ptr<Worker>> workers;
   {
     MutexLock lock(mu_);
     draining_ = ending_ = stopping_ = true;
-    workers = std::exchange(abandoned_, {});
-    workers.push_back(worker_);
+    changed_.NotifyAll();
   }
-  changed_.NotifyAll();
-  for (const auto& worker : workers) worker->thread.join();
-}
-
-std::shared_ptr<Scheduler::Worker> Scheduler::worker() const {
-  MutexLock lock(mu_);
-  return worker_;
-}
-
-absl::Status Scheduler::Check(const model::SequenceInput& input) const {
-  return worker()->engine->Check(input);
+  thread_.join();
+  if (supervision_.supervisor != nullptr) supervision_.supervisor->Remove(*this);
 }
 
 absl::Status Scheduler::Submit(std::vector<std::unique_ptr<Sequence>>& sequences) {
-  const std::shared_ptr<Worker> worker = this->worker();
   for (const auto& sequence : sequences) {
-    if (absl::Status status = worker->engine->Check(sequence->input); !status.ok()) return status;
+    if (absl::Status status = Check(sequence->input); !status.ok()) return status;
   }
   const absl::Time now = absl::Now();
   {
     MutexLock lock(mu_);
     if (draining_) return ShuttingDown();
-    if (health_.state != EngineHealth::State::kUp) return EngineDown(absl::Seconds(1));
+    if (health_.state == State::kFailed) return EngineDown(kProcessRestart);
+    if (health_.state == State::kDown) return EngineDown(absl::Seconds(1));
     for (auto& sequence : sequences) {
       sequence->times.submitted = now;
       inbox_.push_back(std::move(sequence));
@@ -79,8 +85,7 @@ absl::Status Scheduler::Submit(std::vector<std::unique_ptr<Sequence>>& sequences
 void Scheduler::Drain(absl::Time deadline) {
   MutexLock lock(mu_);
   draining_ = true;
-  // What a stuck engine had has ended already.
-  while (!((idle_ || health_.state == EngineHealth::State::kStuck) && inbox_.empty())) {
+  while (!(idle_ && inbox_.empty())) {
     if (changed_.WaitUntil(mu_, ending_ ? absl::InfiniteFuture() : deadline)) continue;
     ending_ = true;  // at the latest after the step that runs now, all of it has ended
     changed_.NotifyAll();
@@ -89,20 +94,19 @@ void Scheduler::Drain(absl::Time deadline) {
 
 EngineHealth Scheduler::health() const {
   MutexLock lock(mu_);
-  EngineHealth health = health_;
-  health.abandoned = static_cast<int>(abandoned_.size());
-  return health;
+  return health_;
 }
 
-bool Scheduler::stuck() const {
-  const EngineHealth health = this->health();
-  return health.state == EngineHealth::State::kStuck || health.abandoned > 0;
+std::optional<EngineFailure> Scheduler::failure() const {
+  MutexLock lock(mu_);
+  if (health_.state != State::kFailed) return std::nullopt;
+  return EngineFailure{model_, health_.why, failed_requests_};
 }
 
 void Scheduler::ShowBatch(int most, PictureTaker taker) {
   {
     MutexLock lock(mu_);
-    if (!stopping_ && health_.state == EngineHealth::State::kUp) {
+    if (!stopping_ && health_.state == State::kUp) {
       orders_.push_back({most, std::move(taker)});
       changed_.NotifyAll();
       return;
@@ -111,200 +115,174 @@ void Scheduler::ShowBatch(int most, PictureTaker taker) {
   taker({});
 }
 
+void Scheduler::ShowLongCall(MonotonicTime now) {
+  const absl::Duration in_call_for = detector_.in_call_for(now);
+  if (in_call_for < kLongCall) return;
+  for (PictureOrder& order : TakeOrders()) order.taker({.in_call_for = in_call_for});
+}
+
 std::vector<Scheduler::PictureOrder> Scheduler::TakeOrders() {
   MutexLock lock(mu_);
   return std::exchange(orders_, {});
 }
 
-void Scheduler::Watch(absl::Time now, absl::Duration patience, int most_abandoned) {
-  Reap();
-  const std::shared_ptr<Worker> worker = this->worker();
-  if (const absl::Duration in_call_for = now - worker->engine->entered();
-      in_call_for >= kLongCall) {
-    for (PictureOrder& order : TakeOrders()) order.taker({.in_call_for = in_call_for});
-  }
-  std::vector<std::unique_ptr<Sink>> sinks;
-  std::vector<std::unique_ptr<Sequence>> inbox;
-  std::shared_ptr<Worker> next;
-  const bool stuck = worker->engine->GiveUpIfStuck(now - patience, [&] {
-    sinks = worker->batcher->TakeSinks();
-    MutexLock lock(mu_);
-    health_.why = absl::UnavailableError("the engine does not answer");
-    inbox = std::exchange(inbox_, {});
-    if (std::ssize(abandoned_) < most_abandoned && !stopping_) {
-      next = std::make_shared<Worker>();
-      next->engine = std::make_unique<GuardedEngine>(info_);
-      next->batcher = std::make_unique<Batcher>(*next->engine, options_);
-      worker->abandoned = true;
-      abandoned_.push_back(std::exchange(worker_, next));
-      health_.state = EngineHealth::State::kDown;
-      idle_ = true;
-    } else {
-      health_.state = EngineHealth::State::kStuck;
-    }
-    changed_.NotifyAll();
-  });
-  if (!stuck) return;
-  Log(LogLevel::kError, "engine_stuck",
-      {{"seconds", absl::ToDoubleSeconds(patience)},
-       {"sequences", sinks.size() + inbox.size()},
-       {"abandoned", next == nullptr ? "no" : "yes"}});
-  if (observer_) {
-    StepReport lost;
-    lost.failed = static_cast<int>(sinks.size() + inbox.size());
-    observer_(lost, absl::ZeroDuration());
-  }
-  for (auto& sink : sinks) sink->Done(EngineDown(patience));
-  for (auto& sequence : inbox) sequence->sink->Done(EngineDown(patience));
-  if (next != nullptr) StartThread(next, /*first=*/false);
+void Scheduler::EndIfStalled(MonotonicTime now) {
+  const absl::Duration in_call_for = detector_.in_call_for(now);
+  // From then on engine and batch are this thread's: theirs does not return into them.
+  if (!detector_.DeclareStalled(now)) return;
+  std::vector<std::string> request_ids;
+  if (batcher_ != nullptr) request_ids = batcher_->RunningRequests();
+  const std::string why =
+      absl::StrCat("the engine did not return from a call for ",
+                   absl::FormatDuration(absl::Trunc(in_call_for, absl::Milliseconds(1))));
+  GoDown(State::kFailed, absl::UnavailableError(why), std::move(request_ids));
+  // One of those that run may be the cause: it is not to be retried elsewhere.
+  EndWhatIsLeft(absl::InternalError(why), EngineDown(kProcessRestart));
+  MutexLock lock(mu_);
+  if (!started_.has_value()) started_ = absl::UnavailableError("making the engine takes too long");
+  changed_.NotifyAll();
 }
 
-void Scheduler::Reap() {
-  std::vector<std::shared_ptr<Worker>> ended;
+void Scheduler::Run() {
+  pthread_setname_np(pthread_self(), "linnet-engine");  // for top -H, and to pin it to a core
+  try {
+    const absl::Status status = MakeFirst();
+    {
+      MutexLock lock(mu_);
+      started_ = status;
+      changed_.NotifyAll();
+    }
+    if (!status.ok()) return;
+    Serve();
+    EndWhatIsLeft(ShuttingDown(), ShuttingDown());
+    for (PictureOrder& order : TakeOrders()) order.taker({});
+  } catch (const StalledCall&) {
+    // EndIfStalled has ended all there was.
+  }
+  if (engine_ == nullptr) return;
   {
+    // One that has failed for good is left alone while the process ends.
     MutexLock lock(mu_);
-    const auto first = std::partition(abandoned_.begin(), abandoned_.end(),
-                                      [](const auto& worker) { return !worker->ended; });
-    ended.assign(std::make_move_iterator(first), std::make_move_iterator(abandoned_.end()));
-    abandoned_.erase(first, abandoned_.end());
+    while (!stopping_) changed_.Wait(mu_);
   }
-  for (const auto& worker : ended) {
-    worker->thread.join();
-    Log(LogLevel::kWarning, "engine_returned", {});
-  }
+  engine_->Remove();  // on the thread that made it
 }
 
-void Scheduler::StartThread(const std::shared_ptr<Worker>& worker, bool first) {
-  // The thread is joined before the worker is let go.
-  worker->thread = std::thread([this, &worker = *worker, first] {
-    pthread_setname_np(pthread_self(), "linnet-engine");  // for top -H, and to pin it to a core
-    if (first) {
-      const absl::Status status = MakeFirst(worker);
-      {
-        MutexLock lock(mu_);
-        started_ = status;
-        changed_.NotifyAll();
-      }
-      if (!status.ok()) return;
-      Serve(worker);
-    } else if (Restart(worker, absl::UnavailableError("the one before does not answer"))) {
-      Serve(worker);
+absl::StatusOr<std::unique_ptr<model::Engine>> Scheduler::Make() {
+  using Made = absl::StatusOr<std::unique_ptr<model::Engine>>;
+  return detector_.Watch(supervision_.load_timeout, [this]() -> Made {
+    if (engine_ != nullptr) engine_->Remove();  // first: there may not be memory for two
+    try {
+      return factory_();
+    } catch (const std::exception& error) {
+      return absl::InternalError(absl::StrCat("making the engine threw: ", error.what()));
     }
-    Leave(worker);
   });
 }
 
-absl::Status Scheduler::MakeFirst(Worker& worker) {
-  absl::StatusOr<std::unique_ptr<model::Engine>> engine = factory_();
+absl::Status Scheduler::MakeFirst() {
+  absl::StatusOr<std::unique_ptr<model::Engine>> engine = Make();
   if (!engine.ok()) return engine.status();
-  info_ = (*engine)->info();
-  worker.engine = std::make_unique<GuardedEngine>(info_, *std::move(engine));
-  worker.batcher = std::make_unique<Batcher>(*worker.engine, options_);
+  engine_ =
+      std::make_unique<GuardedEngine>(*std::move(engine), detector_, supervision_.stall_timeout);
+  batcher_ = std::make_unique<Batcher>(*engine_, options_);
   return absl::OkStatus();
 }
 
-void Scheduler::Leave(Worker& worker) {
-  std::vector<std::unique_ptr<Sequence>> inbox;
-  std::vector<PictureOrder> orders;
-  {
-    MutexLock lock(mu_);
-    if (!worker.abandoned) {  // else they are the next one's
-      inbox = std::exchange(inbox_, {});
-      orders = std::exchange(orders_, {});
-    }
-  }
-  for (PictureOrder& order : orders) order.taker({});
-  for (auto& sequence : inbox) sequence->sink->Done(ShuttingDown());
-  EndAll(worker, ShuttingDown());
-  worker.engine->Remove();  // on the thread that made it
-  MutexLock lock(mu_);
-  worker.ended = true;
-}
-
-void Scheduler::Serve(Worker& worker) {
-  Batcher& batcher = *worker.batcher;
+void Scheduler::Serve() {
   while (true) {
-    std::vector<std::unique_ptr<Sequence>> newcomers;
+    std::vector<std::unique_ptr<Sequence>> taken;
     std::vector<PictureOrder> orders;
     bool ending, stopping;
     {
       MutexLock lock(mu_);
-      idle_ = batcher.idle();
+      idle_ = batcher_->idle();
       if (idle_) changed_.NotifyAll();
       while (idle_ && inbox_.empty() && orders_.empty() && !stopping_) changed_.Wait(mu_);
       orders = std::exchange(orders_, {});
-      newcomers = std::exchange(inbox_, {});
-      idle_ = batcher.idle() && newcomers.empty();
+      taken = std::exchange(inbox_, {});
+      idle_ = batcher_->idle() && taken.empty();
       ending = ending_;
       stopping = stopping_;
     }
-    for (auto& newcomer : newcomers) {
-      if (absl::Status status = batcher.Add(newcomer, absl::Now()); !status.ok()) {
-        newcomer->sink->Done(std::move(status));
+    for (auto& sequence : taken) {
+      if (absl::Status status = batcher_->Add(sequence, absl::Now()); !status.ok()) {
+        sequence->sink->Done(std::move(status));
       }
     }
-    for (PictureOrder& order : orders) order.taker(batcher.Picture(order.most));
-    if (ending) EndAll(worker, ShuttingDown());
+    for (PictureOrder& order : orders) order.taker(batcher_->Picture(order.most));
+    if (ending) EndWhatIsLeft(ShuttingDown(), ShuttingDown());
     if (stopping) return;
-    if (batcher.idle()) continue;
-    const absl::Time before = absl::Now();
-    const StepReport report = batcher.Step([] { return absl::Now(); });
-    if (observer_ && !worker.engine->given_up()) observer_(report, absl::Now() - before);
-    if (!worker.engine->broken().ok() && !Restart(worker, worker.engine->broken())) return;
+    if (batcher_->idle()) continue;
+    const MonotonicTime before = MonotonicNow();
+    StepReport report = batcher_->Step([] { return absl::Now(); });
+    if (observer_) observer_(report, Elapsed(before, MonotonicNow()));
+    if (engine_->broken().ok()) {
+      if (report.stepped) restarts_.Stepped();
+    } else if (!Rebuild(engine_->broken(), std::move(report.failed_requests))) {
+      return;
+    }
   }
 }
 
-bool Scheduler::Restart(Worker& worker, absl::Status why) {
+bool Scheduler::Rebuild(absl::Status why, std::vector<std::string> request_ids) {
   while (true) {
-    absl::Duration delay;
-    {
-      MutexLock lock(mu_);
-      if (worker.abandoned) return false;
-      delay = restarts_.Failed(absl::Now());
-      health_.why = why;
-    }
+    const bool for_good = model::IsDeviceLost(why) || restarts_.give_up();
+    const absl::Duration delay = for_good ? kProcessRestart : restarts_.Failed(MonotonicNow());
+    const absl::Status told = EngineDown(std::max(delay, absl::Seconds(1)));
+    const MonotonicTime then = After(MonotonicNow(), delay);
+    GoDown(for_good ? State::kFailed : State::kDown, why, request_ids);
+    EndWhatIsLeft(told, told);
+    for (PictureOrder& order : TakeOrders()) order.taker({});
+    if (for_good) return false;
     Log(LogLevel::kError, "engine_failed",
-        {{"why", why.ToString()}, {"restart_in_seconds", absl::ToDoubleSeconds(delay)}});
-    worker.engine->Remove();  // first: there may not be memory for two
-    if (delay > absl::ZeroDuration()) GoDown(worker, delay);
+        {{"model", model_},
+         {"why", why.ToString()},
+         {"request_ids", absl::StrJoin(request_ids, ",")},
+         {"restart_in_seconds", absl::ToDoubleSeconds(delay)}});
     {
-      const absl::Time then = absl::Now() + delay;
       MutexLock lock(mu_);
       while (!stopping_ && delay > absl::ZeroDuration() && changed_.WaitUntil(mu_, then)) {
       }
       if (stopping_) return false;
     }
-    absl::StatusOr<std::unique_ptr<model::Engine>> engine = factory_();
+    restarts_.Rebuilding();
+    absl::StatusOr<std::unique_ptr<model::Engine>> engine = Make();
     why = engine.status();
+    request_ids.clear();
     if (!engine.ok()) continue;
-    worker.engine->Replace(*std::move(engine));
+    engine_->Replace(*std::move(engine));
     MutexLock lock(mu_);
-    health_.state = EngineHealth::State::kUp;
+    health_.state = State::kUp;
     ++health_.restarts;
     return true;
   }
 }
 
-void Scheduler::EndAll(Worker& worker, const absl::Status& status) {
-  const bool empty = worker.batcher->idle();
-  worker.batcher->EndAll(status, absl::Now());
-  if (!empty && observer_ && !worker.engine->given_up())
-    observer_(StepReport{}, absl::ZeroDuration());
-}
-
-void Scheduler::GoDown(Worker& worker, absl::Duration retry) {
+void Scheduler::EndWhatIsLeft(const absl::Status& running, const absl::Status& waiting) {
   std::vector<std::unique_ptr<Sequence>> inbox;
   {
     MutexLock lock(mu_);
-    health_.state = EngineHealth::State::kDown;
     inbox = std::exchange(inbox_, {});
   }
-  for (auto& sequence : inbox) sequence->sink->Done(EngineDown(retry));
-  for (PictureOrder& order : TakeOrders()) order.taker({});
-  EndAll(worker, EngineDown(retry));
+  StepReport report;
+  report.failed = static_cast<int>(inbox.size());
+  for (auto& sequence : inbox) sequence->sink->Done(waiting);
+  if (batcher_ != nullptr) {
+    report.failed += batcher_->seated() + batcher_->waiting();
+    batcher_->EndAll(running, waiting);
+  }
+  if (report.failed > 0 && observer_) observer_(report, absl::ZeroDuration());
   MutexLock lock(mu_);
   idle_ = true;
   changed_.NotifyAll();
+}
+
+void Scheduler::GoDown(State state, const absl::Status& why, std::vector<std::string> request_ids) {
+  MutexLock lock(mu_);
+  health_.state = state;
+  health_.why = why;
+  failed_requests_ = std::move(request_ids);
 }
 
 }  // namespace linnet::server

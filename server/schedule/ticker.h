@@ -5,13 +5,14 @@
 #include <utility>
 
 #include "absl/base/thread_annotations.h"
-#include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "server/monotonic.h"
 #include "server/mutex.h"
 
 namespace linnet::server {
 
-// Calls a function every so often, on a thread of its own, as long as it lives.
+// Calls a function every so often by the monotonic clock, on a thread of its own, as long as it
+// lives.
 class Ticker {
  public:
   Ticker(absl::Duration period, std::function<void()> tick)
@@ -29,7 +30,7 @@ class Ticker {
   void Run() {
     while (true) {
       tick_();
-      const absl::Time next = absl::Now() + period_;
+      const MonotonicTime next = After(MonotonicNow(), period_);
       MutexLock lock(mu_);
       while (!stopping_ && changed_.WaitUntil(mu_, next)) {
       }

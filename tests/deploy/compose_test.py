@@ -76,6 +76,13 @@ def test_whoever_waits_for_another_waits_until_that_one_is_healthy():
 
 
 @pytest.mark.parametrize("name", SERVERS)
+def test_a_server_that_ends_by_itself_is_started_again_with_dockers_back_off(name):
+    """Which `deploy.restart_policy` or a number of tries would take the place of."""
+    assert SERVICES[name]["restart"] == "unless-stopped"
+    assert "restart_policy" not in SERVICES[name].get("deploy", {})
+
+
+@pytest.mark.parametrize("name", SERVERS)
 def test_a_server_has_longer_to_end_than_it_takes(name, program):
     help_text = subprocess.run(
         [program("linnet-server"), "--help"], capture_output=True, text=True, check=True

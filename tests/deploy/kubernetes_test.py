@@ -115,6 +115,23 @@ def test_a_pod_has_longer_to_end_than_it_takes(manifests):
     assert pod["terminationGracePeriodSeconds"] > sum(taken)
 
 
+def test_a_server_that_ends_is_started_again_with_the_kubelets_back_off(manifests):
+    pod = of_kind(manifests, "Deployment")["spec"]["template"]["spec"]
+    assert pod["restartPolicy"] == "Always"
+    # Ended by itself before the probe would: its calls get their errors then.
+    probe = container(manifests)["livenessProbe"]
+    assert probe["grpc"]["service"] == "liveness"
+    assert probe["periodSeconds"] * probe["failureThreshold"] >= 30
+
+
+def test_what_failed_is_remembered_from_one_start_to_the_next(manifests):
+    """In a volume of the pod, which outlives its containers."""
+    arguments = container(manifests)["args"]
+    file = Path(arguments[arguments.index("--failure-record") + 1])
+    mounts = {Path(mount["mountPath"]) for mount in container(manifests)["volumeMounts"]}
+    assert mounts & set(file.parents)
+
+
 def test_flags_and_ports_are_those_of_the_server(manifests, program):
     help_text = subprocess.run(
         [program("linnet-server"), "--help"], capture_output=True, text=True, check=True

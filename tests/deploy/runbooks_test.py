@@ -88,6 +88,6 @@ def test_every_event_of_the_log_that_is_named_is_written_by_the_server():
     sources = [*(ROOT / "server").rglob("*.cc"), *(ROOT / "server").rglob("*.h")]
     code = "".join(path.read_text() for path in sources)
     named = set(re.findall(r"`([a-z]+(?:_[a-z]+)+|draining)`", TEXT)) - {"max_target_tokens"}
-    assert {"engine_failed", "engine_stuck", "draining"} <= named
+    assert {"engine_failed", "engine_failed_for_good", "suspect_request", "draining"} <= named
     for event in named:
         assert f'"{event}"' in code, event

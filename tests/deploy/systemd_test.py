@@ -51,3 +51,32 @@ def test_flags_are_those_of_the_server(program):
     ).stdout
     for flag in set(re.findall(r"(?<= )--[a-z-]+", text)):
         assert f"{flag} " in help_text, flag
+
+
+def setting(name: str) -> str:
+    (value,) = re.findall(rf"^{name}=(.*)$", UNIT.read_text(), re.MULTILINE)
+    return value
+
+
+def test_a_failed_engine_is_a_reason_to_start_again_and_wrong_flags_are_none(program):
+    done = subprocess.run([program("linnet-server"), "--help"], capture_output=True, text=True)
+    statuses = re.search(r"Exit status: (.*?)\.\s", " ".join(done.stdout.split()))[1]
+    assert re.search(r"2 bad flags, 3 an engine stalled", statuses)
+    assert setting("Restart") == "on-failure"
+    assert setting("RestartForceExitStatus").split() == ["3"]
+    assert setting("RestartPreventExitStatus").split() == ["2"]
+
+
+def test_it_is_not_started_in_a_tight_loop():
+    """A server that ends as soon as it has started is given up before long: all starts that are
+    allowed fall into the interval in which they are counted."""
+    pause = int(setting("RestartSec"))
+    burst, interval = int(setting("StartLimitBurst")), int(setting("StartLimitIntervalSec"))
+    assert pause >= 10
+    assert burst * pause < interval
+    assert interval / burst >= 60, "on average no more than one start a minute"
+
+
+def test_what_failed_is_remembered_from_one_start_to_the_next():
+    assert "--failure-record ${STATE_DIRECTORY}/" in setting("ExecStart")
+    assert setting("StateDirectory")

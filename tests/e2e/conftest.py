@@ -241,9 +241,14 @@ def start(server_binary, bundles, api, tmp_path_factory):
     """start("--rows", "8") → Running, on free ports. Whatever still runs at the end is killed."""
     processes = []
 
-    def start_server(*flags: str, models: Path = bundles, log: Path | None = None) -> Running:
+    def start_server(
+        *flags: str,
+        models: Path = bundles,
+        log: Path | None = None,
+        binary: Path = server_binary,
+    ) -> Running:
         log = log or tmp_path_factory.mktemp("log") / "stderr"
-        command = [str(server_binary), "--models", str(models), "--threads", "1", *flags]
+        command = [str(binary), "--models", str(models), "--threads", "1", *flags]
         for address in ("--listen", "--metrics-listen"):
             if address not in flags:
                 command += [address, "127.0.0.1:0"]

@@ -1,5 +1,6 @@
 // What a server with a puppet for an engine says of its health to those who ask over the network.
 #include <atomic>
+#include <filesystem>
 #include <functional>
 #include <memory>
 #include <stdexcept>
@@ -50,9 +51,12 @@ class ServerHealthTest : public ::testing::Test {
           if (bundle.manifest.name() == "en-de") {
             if (refused) return absl::InternalError("no device");
             engine.on_step = [this] { on_step(); };
+            if (lost) engine.failing_step = 1;
+            engine.device_lost = lost;
           }
           return std::make_unique<test::EchoEngine>(engine);
-        });
+        },
+        [this] { ++ends; });
     ASSERT_THAT(server, IsOk());
     server_ = *std::move(server);
     channel_ = grpc::CreateChannel(server_->grpc_address(), grpc::InsecureChannelCredentials());
@@ -65,6 +69,10 @@ class ServerHealthTest : public ::testing::Test {
     request.set_service(name);
     const grpc::Status status = Health::NewStub(channel_)->Check(&context, request, &response);
     EXPECT_TRUE(status.ok()) << status.error_message();
+    const auto named = context.GetServerTrailingMetadata().find("linnet-not-serving");
+    not_serving_ = named == context.GetServerTrailingMetadata().end()
+                       ? ""
+                       : std::string(named->second.data(), named->second.size());
     return response.status() == grpc::health::v1::HealthCheckResponse::SERVING;
   }
   void Until(const std::string& name, bool serving) {
@@ -88,12 +96,15 @@ class ServerHealthTest : public ::testing::Test {
   Options options_;
   std::function<void()> on_step = [] {};
   std::atomic<bool> refused = false;
+  std::atomic<bool> lost = false;  // the translator's engines lose their device in a step
+  std::atomic<int> ends = 0;       // times that the process would have been ended
   const test::TemporaryFolder folder_;
   std::unique_ptr<Server> server_;
   std::shared_ptr<grpc::Channel> channel_;
+  std::string not_serving_;  // what the last answer of a health check named
 };
 
-TEST_F(ServerHealthTest, WhileAnEngineIsDownItsModelAndTheWholeAreNotReadyAndTheServerLives) {
+TEST_F(ServerHealthTest, WhileAnEngineIsDownItsModelAloneIsNotServingAndIsNamed) {
   std::atomic<bool> fails = false;
   on_step = [&] {
     if (fails) throw std::runtime_error("a kernel failed");
@@ -102,57 +113,78 @@ TEST_F(ServerHealthTest, WhileAnEngineIsDownItsModelAndTheWholeAreNotReadyAndThe
   ExpectAllServing();
   fails = refused = true;
   EXPECT_EQ(Translate(), grpc::StatusCode::INTERNAL);
-  Until(kService, false);
-  EXPECT_FALSE(Serving(kAll));
-  EXPECT_FALSE(Serving(kTranslator));
+  Until(kTranslator, false);
   EXPECT_TRUE(Serving(kSummarizer)) << "the other one works";
+  EXPECT_TRUE(Serving(kAll));
+  EXPECT_EQ(not_serving_, "en-de");
+  EXPECT_TRUE(Serving(kService));
   EXPECT_TRUE(Serving(kLiveness)) << "it will be made again: no reason to be killed";
   EXPECT_EQ(Translate(), grpc::StatusCode::UNAVAILABLE);
   fails = refused = false;
-  Until(kService, true);
+  Until(kTranslator, true);
+  ExpectAllServing();
+  EXPECT_EQ(not_serving_, "");
+}
+
+TEST_F(ServerHealthTest, AModelThatCannotBeLoadedAtTheStartIsNotServingAlone) {
+  refused = true;
+  Start();
+  EXPECT_FALSE(Serving(kTranslator));
+  EXPECT_TRUE(Serving(kSummarizer));
+  EXPECT_TRUE(Serving(kAll));
+  EXPECT_EQ(not_serving_, "en-de");
+  EXPECT_EQ(Translate(), grpc::StatusCode::NOT_FOUND);
+  refused = false;
+  server_->ReloadSoon();
+  Until(kTranslator, true);
   ExpectAllServing();
 }
 
-TEST_F(ServerHealthTest, AnEngineThatIsStuckAndMayNotBeReplacedIsTheEndOfLivenessUntilItReturns) {
-  test::Turnstile go_on;
-  std::atomic<bool> stuck = false;
+TEST_F(ServerHealthTest, WhenNoModelServesTheWholeDoesNot) {
+  std::filesystem::remove_all(folder_.path() / "en-summary");
+  std::atomic<bool> fails = false;
   on_step = [&] {
-    if (stuck) go_on.Pass();
+    if (fails) throw std::runtime_error("a kernel failed");
   };
-  options_.engine_patience = absl::Milliseconds(300);
-  options_.max_abandoned_engines = 0;
+  Start();
+  fails = refused = true;
+  EXPECT_EQ(Translate(), grpc::StatusCode::INTERNAL);
+  Until(kService, false);
+  EXPECT_FALSE(Serving(kAll));
+  EXPECT_TRUE(Serving(kLiveness));
+  fails = refused = false;
+  Until(kService, true);
+}
+
+TEST_F(ServerHealthTest, AnEngineThatStallsFailsItsCallsAndIsTheEndOfLiveness) {
+  test::Turnstile go_on;
+  std::atomic<bool> stalls = false;
+  on_step = [&] {
+    if (stalls) go_on.Pass();
+  };
+  options_.engine_stall_timeout = absl::Milliseconds(300);
   Start();
   ExpectAllServing();
-  stuck = true;
-  EXPECT_EQ(Translate(), grpc::StatusCode::UNAVAILABLE) << "who was in there is told";
+  EXPECT_FALSE(server_->failure().has_value());
+  stalls = true;
+  EXPECT_EQ(Translate(), grpc::StatusCode::INTERNAL) << "not to be retried: it may be the cause";
   Until(kLiveness, false);
   EXPECT_FALSE(Serving(kTranslator));
-  EXPECT_FALSE(Serving(kAll));
-  EXPECT_TRUE(Serving(kSummarizer));
-  stuck = false;
+  EXPECT_EQ(Translate(), grpc::StatusCode::UNAVAILABLE);
+  ASSERT_TRUE(server_->failure().has_value());
+  EXPECT_EQ(server_->failure()->model, "en-de");
+  EXPECT_EQ(server_->failure()->request_ids.size(), 1);
+  server_->Drain(absl::ZeroDuration(), absl::Seconds(10));  // nothing waits for that engine
+  EXPECT_EQ(ends, 0) << "it was not needed";
   go_on.Open();
-  Until(kLiveness, true);
-  Until(kService, true);
-  ExpectAllServing();
 }
 
-TEST_F(ServerHealthTest, AnEngineThatIsReplacedCostsReadinessForAMomentAndLivenessNothing) {
-  test::Turnstile go_on;
-  std::atomic<int> stuck = 0;
-  on_step = [&] {
-    if (stuck.exchange(0) == 1) go_on.Pass();
-  };
-  options_.engine_patience = absl::Milliseconds(300);
-  options_.max_abandoned_engines = 1;
+TEST_F(ServerHealthTest, ALostDeviceIsTheEndOfLiveness) {
+  lost = true;
   Start();
-  stuck = 1;
-  EXPECT_EQ(Translate(), grpc::StatusCode::UNAVAILABLE);
-  while (Translate() != grpc::StatusCode::OK) absl::SleepFor(absl::Milliseconds(5));
-  Until(kService, true);
-  ExpectAllServing();
-  EXPECT_TRUE(server_->stuck()) << "the one that was left behind has not returned";
-  go_on.Open();
-  while (server_->stuck()) absl::SleepFor(absl::Milliseconds(5));
+  EXPECT_EQ(Translate(), grpc::StatusCode::INTERNAL);
+  Until(kLiveness, false);
+  EXPECT_TRUE(server_->failure().has_value());
 }
 
 }  // namespace

@@ -292,7 +292,7 @@ TEST_F(AdminCallsTest, AnEngineThatDoesNotComeBackIsToldOf) {
   test::Turnstile shown;
   admin.GetBatch(which, batch, [&](const absl::Status&) { shown.Open(); });
   const auto model = *house.catalog->Named("en-de");
-  model->scheduler->Watch(absl::Now() + absl::Seconds(3), absl::Hours(1));
+  model->scheduler->ShowLongCall(After(MonotonicNow(), absl::Seconds(3)));
   shown.Pass();
   EXPECT_GE(batch.models(0).in_call_for().seconds(), 2);
   EXPECT_THAT(batch.models(0).sequences(), IsEmpty());

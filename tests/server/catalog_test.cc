@@ -8,7 +8,9 @@ namespace linnet::server {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 
 struct CatalogTest : ::testing::Test {
   CatalogTest() { TextHouse::WriteBundles(root); }
@@ -64,16 +66,49 @@ TEST_F(CatalogTest, AMissingFolderIsNotFound) {
               StatusIs(absl::StatusCode::kNotFound, HasSubstr("nowhere")));
 }
 
-TEST_F(CatalogTest, ADamagedBundleIsNamed) {
+TEST_F(CatalogTest, ADamagedBundleIsNotServedAndTheOthersAre) {
   std::ofstream(root / "en-de" / "model.pt") << "flip";
-  EXPECT_THAT(Load(), StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("model.pt")));
+  auto catalog = Load();
+  ASSERT_THAT(catalog, IsOk());
+  ASSERT_EQ((*catalog)->List().size(), 1);
+  EXPECT_EQ((*catalog)->List()[0].name(), "en-summary");
+  EXPECT_THAT((*catalog)->not_loaded(), ElementsAre("en-de"));
+  EXPECT_EQ((*catalog)->Named("en-de").status().code(), absl::StatusCode::kNotFound);
+  TextHouse::WriteBundles(root);  // whole again
+  EXPECT_TRUE((*catalog)->Reload().ok());
+  EXPECT_THAT((*catalog)->not_loaded(), IsEmpty());
+  EXPECT_THAT((*catalog)->Named("en-de"), IsOk());
 }
 
-TEST_F(CatalogTest, TwoBundlesOfOneNameAreRefusedByBothPaths) {
+TEST_F(CatalogTest, WhereNothingCanBeLoadedTheFirstErrorIsToldWithItsFile) {
+  for (const char* name : {"en-de", "en-summary"})
+    std::ofstream(root / name / "model.pt") << "flip";
+  EXPECT_THAT(Load(), StatusIs(absl::StatusCode::kFailedPrecondition,
+                               AllOf(HasSubstr("en-de"), HasSubstr("model.pt"))));
+}
+
+TEST_F(CatalogTest, ABundleThatIsTakenAwayIsNotMissedAnyMore) {
+  std::ofstream(root / "en-de" / "model.pt") << "flip";
+  auto catalog = Load();
+  ASSERT_THAT(catalog, IsOk());
+  EXPECT_FALSE((*catalog)->Reload("en-summary").outcomes.empty());
+  EXPECT_THAT((*catalog)->not_loaded(), ElementsAre("en-de")) << "it was not asked for";
+  std::filesystem::remove_all(root / "en-de");
+  (*catalog)->Reload();
+  EXPECT_THAT((*catalog)->not_loaded(), IsEmpty());
+}
+
+TEST_F(CatalogTest, OfTwoBundlesOfOneNameTheSecondIsNotServed) {
   test::WriteBundle(root / "other",
                     test::TinyManifest("en-de", linnet::v1::TASK_TRANSLATE, "en", "fr"));
-  EXPECT_THAT(Load(), StatusIs(absl::StatusCode::kFailedPrecondition,
-                               AllOf(HasSubstr("other"), HasSubstr("both named \"en-de\""))));
+  auto catalog = Load();
+  ASSERT_THAT(catalog, IsOk());
+  EXPECT_THAT((*catalog)->not_loaded(), ElementsAre("other"));
+  const ReloadReport report = (*catalog)->Reload();
+  ASSERT_EQ(report.outcomes.size(), 3);
+  EXPECT_THAT(report.outcomes[2].status,
+              StatusIs(absl::StatusCode::kFailedPrecondition,
+                       AllOf(HasSubstr("other"), HasSubstr("both named \"en-de\""))));
 }
 
 TEST_F(CatalogTest, AnEngineThatCannotBeMadeEndsTheLoading) {

@@ -1,9 +1,11 @@
-// Engines that throw, run out of memory, say what is not a number, cannot be made again, or do not
-// return: only their own sequences suffer, and all of it can be seen.
+// Engines that throw, run out of memory, say what is not a number, cannot be made again, lose their
+// device or do not return: their sequences end at once, and all of it can be seen.
 #include <atomic>
 #include <deque>
 #include <memory>
 #include <stdexcept>
+#include <string>
+#include <thread>
 #include <vector>
 
 #include "absl/time/clock.h"
@@ -28,23 +30,67 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 const absl::Time kNow = absl::FromUnixSeconds(1'000'000);
+const MonotonicTime kStart = MonotonicTime() + std::chrono::hours(1);
+
+MonotonicTime At(int64_t seconds) { return After(kStart, absl::Seconds(seconds)); }
 
 TEST(RestartPolicyTest, TheFirstFailureCostsNoTimeAndTheNextOnesMoreAndMore) {
   RestartPolicy policy;
-  EXPECT_EQ(policy.Failed(kNow), absl::ZeroDuration());
+  EXPECT_EQ(policy.Failed(kStart), absl::ZeroDuration());
   for (int seconds : {1, 2, 4, 8, 16, 32, 60, 60})
-    EXPECT_EQ(policy.Failed(kNow), absl::Seconds(seconds));
+    EXPECT_EQ(policy.Failed(kStart), absl::Seconds(seconds));
 }
 
 TEST(RestartPolicyTest, AMinuteOfWorkIsAsGoodAsNew) {
   RestartPolicy policy;
-  policy.Failed(kNow);
-  policy.Failed(kNow);  // and made again a second later
-  EXPECT_EQ(policy.Failed(kNow + absl::Seconds(61)), absl::Seconds(2));
-  EXPECT_EQ(policy.Failed(kNow + absl::Seconds(63 + 61)), absl::ZeroDuration());
+  policy.Failed(kStart);
+  policy.Failed(kStart);  // and made again a second later
+  EXPECT_EQ(policy.Failed(At(61)), absl::Seconds(2));
+  EXPECT_EQ(policy.Failed(At(63 + 61)), absl::ZeroDuration());
 }
 
-// A scheduler whose engines are made by a list: each as the puppeteer wants it, or not at all.
+TEST(RestartPolicyTest, GivesUpAfterSomeRebuildsInARowWithoutAStep) {
+  RestartPolicy policy(3);
+  for (int i = 0; i < 2; ++i) policy.Rebuilding();
+  EXPECT_FALSE(policy.give_up());
+  policy.Stepped();
+  for (int i = 0; i < 2; ++i) policy.Rebuilding();
+  EXPECT_FALSE(policy.give_up());
+  policy.Rebuilding();
+  EXPECT_TRUE(policy.give_up());
+}
+
+TEST(StallDetectorTest, ACallStallsOnceItsTimeIsOverAndThenDoesNotReturnToItsCaller) {
+  StallDetector detector;
+  bool returned = false, thrown = false;
+  EXPECT_FALSE(detector.DeclareStalled(MonotonicTime::max())) << "no call is in progress";
+  try {
+    detector.Watch(absl::Seconds(10), [&] {
+      EXPECT_FALSE(detector.DeclareStalled(After(MonotonicNow(), absl::Seconds(9))));
+      EXPECT_FALSE(detector.stalled());
+      EXPECT_TRUE(detector.DeclareStalled(After(MonotonicNow(), absl::Seconds(10))));
+      EXPECT_FALSE(detector.DeclareStalled(After(MonotonicNow(), absl::Seconds(11)))) << "once";
+      return 0;
+    });
+    returned = true;
+  } catch (const StalledCall&) {
+    thrown = true;
+  }
+  EXPECT_FALSE(returned);
+  EXPECT_TRUE(thrown);
+  EXPECT_TRUE(detector.stalled());
+}
+
+TEST(StallDetectorTest, ATimeoutWithoutEndIsNeverOver) {
+  StallDetector detector;
+  detector.Watch(absl::InfiniteDuration(), [&] {
+    EXPECT_FALSE(detector.DeclareStalled(MonotonicTime::max()));
+    return 0;
+  });
+}
+
+// A scheduler whose engines are made by a list: each as the test wants it, or not at all. It is
+// supervised, with an hour for each call, two to make an engine, and two tries to make another.
 class EngineFailuresTest : public ::testing::Test {
  protected:
   using Make = std::function<absl::StatusOr<std::unique_ptr<model::Engine>>()>;
@@ -63,25 +109,42 @@ class EngineFailuresTest : public ::testing::Test {
           engines_.pop_front();
           return make();
         },
-        options, nullptr);
+        options, observer,
+        {.stall_timeout = absl::Hours(1),
+         .load_timeout = absl::Hours(2),
+         .max_failed_rebuilds = 2,
+         .supervisor = &supervisor},
+        "en-de");
     ASSERT_THAT(started, IsOk());
     scheduler = *std::move(started);
   }
-  absl::Status Submit(std::vector<model::TokenId> words, Waited& waited) {
+  absl::Status Submit(std::vector<model::TokenId> words, Waited& waited,
+                      const std::string& request_id = "") {
     std::vector<std::unique_ptr<Sequence>> one;
     one.push_back(test::Say(std::move(words), waited));
+    one.front()->caller.request_id = request_id;
     return scheduler->Submit(one);
   }
+  // As if so many hours had passed.
+  void TickAfter(double hours) { supervisor.Tick(After(MonotonicNow(), absl::Hours(hours))); }
+  EngineHealth::State state() { return scheduler->health().state; }
   void UntilUp() {
     while (scheduler->health().state != EngineHealth::State::kUp) absl::SleepFor(kShort);
   }
 
+  void UntilRestarted() {
+    while (scheduler->health().restarts == 0) absl::SleepFor(kShort);
+  }
+
   static constexpr absl::Duration kShort = absl::Milliseconds(1);
   std::deque<Make> engines_;
+  Scheduler::Observer observer;
+  std::atomic<int> ends = 0;  // times that the supervisor would have ended the process
+  Supervisor supervisor{[this] { ++ends; }};
   std::unique_ptr<Scheduler> scheduler;
 };
 
-TEST_F(EngineFailuresTest, AnEngineThatThrowsInAStepIsMadeAgainAndThoseWhoWaitedAreServed) {
+TEST_F(EngineFailuresTest, AnEngineThatThrowsInAStepIsMadeAgainAndWhatWaitedMayComeBack) {
   Turnstile both;
   Then({.rows = 1, .on_step = [&] {
           both.Pass();
@@ -93,10 +156,13 @@ TEST_F(EngineFailuresTest, AnEngineThatThrowsInAStepIsMadeAgainAndThoseWhoWaited
   ASSERT_THAT(Submit({7}, waiting), IsOk());
   both.Open();
   EXPECT_THAT(seated.status(), StatusIs(absl::StatusCode::kInternal, HasSubstr("kernel failed")));
-  EXPECT_THAT(waiting.status(), IsOk());
-  EXPECT_THAT(waiting.outcome.tokens(), ElementsAre(7, 2));
+  EXPECT_EQ(ErrorReason(waiting.status()), "ENGINE_DOWN");
+  UntilRestarted();
+  Waited again;
+  ASSERT_THAT(Submit({7}, again), IsOk());
+  EXPECT_THAT(again.status(), IsOk());
+  EXPECT_THAT(again.outcome.tokens(), ElementsAre(7, 2));
   EXPECT_EQ(scheduler->health().restarts, 1);
-  EXPECT_EQ(scheduler->health().state, EngineHealth::State::kUp);
 }
 
 TEST_F(EngineFailuresTest, AnEngineThatThrowsWhenItEncodesIsMadeAgainToo) {
@@ -105,6 +171,7 @@ TEST_F(EngineFailuresTest, AnEngineThatThrowsWhenItEncodesIsMadeAgainToo) {
   Waited first, second;
   ASSERT_THAT(Submit({5}, first), IsOk());
   EXPECT_THAT(first.status(), StatusIs(absl::StatusCode::kInternal, HasSubstr("threw")));
+  UntilRestarted();
   ASSERT_THAT(Submit({6}, second), IsOk());
   EXPECT_THAT(second.status(), IsOk());
   EXPECT_EQ(scheduler->health().restarts, 1);
@@ -179,203 +246,229 @@ TEST_F(EngineFailuresTest, ADrainDoesNotWaitForAnEngineThatIsDown) {
   scheduler.reset();
 }
 
-TEST_F(EngineFailuresTest, AStuckEnginesCallersAreToldAndWhenItComesBackItIsMadeAgain) {
-  Turnstile inside, go_on;
-  Then({.rows = 1, .on_step = [&] {
-          inside.Open();
-          go_on.Pass();
-        }});
+TEST_F(EngineFailuresTest, WhileTheFirstRebuildHangsTheEngineIsDownAndADrainEnds) {
+  Turnstile making, go_on;
+  Then({.failing_step = 1});
+  engines_.push_back([&]() -> absl::StatusOr<std::unique_ptr<model::Engine>> {
+    making.Open();
+    go_on.Pass();
+    return std::make_unique<EchoEngine>();
+  });
   Start();
-  Waited seated, waiting, late, after;
-  ASSERT_THAT(Submit({5, 6}, seated), IsOk());
-  inside.Pass();
-  ASSERT_THAT(Submit({7}, waiting), IsOk());
-  scheduler->Watch(absl::Now(), absl::Hours(1));
-  EXPECT_EQ(scheduler->health().state, EngineHealth::State::kUp) << "there is time yet";
-  scheduler->Watch(absl::Now(), absl::ZeroDuration());
-  EXPECT_EQ(ErrorReason(seated.status()), "ENGINE_DOWN");
-  EXPECT_EQ(ErrorReason(waiting.status()), "ENGINE_DOWN");
-  EXPECT_EQ(ErrorReason(Submit({8}, late)), "ENGINE_DOWN");
-  EXPECT_EQ(scheduler->health().state, EngineHealth::State::kStuck);
-  scheduler->Watch(absl::Now(), absl::ZeroDuration());  // once is enough
+  Waited waited, late;
+  ASSERT_THAT(Submit({5}, waited), IsOk());
+  EXPECT_FALSE(waited.status().ok());
+  making.Pass();
+  EXPECT_EQ(state(), EngineHealth::State::kDown);
+  EXPECT_EQ(ErrorReason(Submit({6}, late)), "ENGINE_DOWN");
+  scheduler->Drain(absl::InfiniteFuture());
   go_on.Open();
-  UntilUp();
-  ASSERT_THAT(Submit({9}, after), IsOk());
-  EXPECT_THAT(after.status(), IsOk());
-  EXPECT_EQ(scheduler->health().restarts, 1);
+  scheduler.reset();
 }
 
-TEST_F(EngineFailuresTest, AnEngineThatIsStuckWhileItEncodesIsNoDifferent) {
+TEST_F(EngineFailuresTest, ARebuildThatTakesTooLongIsAFailureForGood) {
+  Turnstile making, go_on;
+  Then({.failing_step = 1});
+  engines_.push_back([&]() -> absl::StatusOr<std::unique_ptr<model::Engine>> {
+    making.Open();
+    go_on.Pass();
+    return std::make_unique<EchoEngine>();
+  });
+  Start();
+  Waited waited, late;
+  ASSERT_THAT(Submit({5}, waited), IsOk());
+  making.Pass();
+  TickAfter(1.9);
+  EXPECT_FALSE(supervisor.failure().has_value());
+  TickAfter(2.1);
+  ASSERT_TRUE(supervisor.failure().has_value());
+  EXPECT_EQ(state(), EngineHealth::State::kFailed);
+  EXPECT_EQ(ErrorReason(Submit({6}, late)), "ENGINE_DOWN");
+  go_on.Open();
+  scheduler.reset();
+}
+
+TEST_F(EngineFailuresTest, AFirstEngineThatTakesTooLongToMakeEndsTheStart) {
+  Turnstile making, go_on;
+  engines_.push_back([&]() -> absl::StatusOr<std::unique_ptr<model::Engine>> {
+    making.Open();
+    go_on.Pass();
+    return std::make_unique<EchoEngine>();
+  });
+  absl::Status status;
+  std::thread starting([&] {
+    status = Scheduler::Start(engines_.front(), {}, nullptr,
+                              {.load_timeout = absl::Hours(2), .supervisor = &supervisor})
+                 .status();
+  });
+  making.Pass();
+  TickAfter(2.1);
+  EXPECT_TRUE(supervisor.failure().has_value());
+  EXPECT_EQ(ends, 1) << "there is nobody else who would end the process";
+  go_on.Open();
+  starting.join();
+  EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
+}
+
+TEST_F(EngineFailuresTest, RebuildsThatFailAreTriedSoOftenAndThenTheEngineHasFailedForGood) {
+  Then({.failing_step = 1});
+  std::atomic<int> tries = 0;
+  for (int i = 0; i < 100; ++i) {
+    engines_.push_back([&]() -> absl::StatusOr<std::unique_ptr<model::Engine>> {
+      ++tries;
+      return absl::InternalError("no memory");
+    });
+  }
+  Start();
+  Waited waited, late;
+  ASSERT_THAT(Submit({5}, waited), IsOk());
+  while (state() != EngineHealth::State::kFailed) {
+    TickAfter(0);
+    EXPECT_FALSE(supervisor.failure().has_value());
+    absl::SleepFor(absl::Milliseconds(20));
+  }
+  EXPECT_EQ(tries, 2);
+  EXPECT_EQ(ErrorReason(Submit({6}, late)), "ENGINE_DOWN");
+  TickAfter(0);
+  ASSERT_TRUE(supervisor.failure().has_value());
+  EXPECT_THAT(supervisor.failure()->why.message(), HasSubstr("no memory"));
+}
+
+TEST_F(EngineFailuresTest, ALostDeviceIsAFailureForGoodAtOnceAndNamesTheCallsThatItHad) {
+  Turnstile both;
+  Then({.rows = 1, .on_step = [&] { both.Pass(); }, .failing_step = 1, .device_lost = true});
+  std::atomic<int> tries = 0;
+  engines_.push_back([&]() -> absl::StatusOr<std::unique_ptr<model::Engine>> {
+    ++tries;
+    return std::make_unique<EchoEngine>();
+  });
+  Start();
+  Waited running, waiting, late;
+  ASSERT_THAT(Submit({5, 6}, running, "the-culprit"), IsOk());
+  ASSERT_THAT(Submit({7}, waiting, "innocent"), IsOk());
+  both.Open();
+  EXPECT_EQ(running.status().code(), absl::StatusCode::kInternal);
+  EXPECT_EQ(ErrorReason(waiting.status()), "ENGINE_DOWN");
+  while (state() != EngineHealth::State::kFailed) absl::SleepFor(kShort);
+  EXPECT_EQ(tries, 0);
+  EXPECT_EQ(ErrorReason(Submit({6}, late)), "ENGINE_DOWN");
+  TickAfter(0);
+  ASSERT_TRUE(supervisor.failure().has_value());
+  EXPECT_EQ(supervisor.failure()->model, "en-de");
+  EXPECT_THAT(supervisor.failure()->request_ids, ElementsAre("the-culprit"));
+}
+
+// Engines that do not return from their first call of some kind until the test lets them.
+class StalledEngineTest : public EngineFailuresTest {
+ protected:
+  ~StalledEngineTest() override {
+    go_on.Open();
+    scheduler.reset();
+  }
+  void ThenStallInAStep() {
+    Then({.rows = 1, .on_step = [&] {
+            inside.Open();
+            go_on.Pass();
+          }});
+  }
+
   Turnstile inside, go_on;
+};
+
+TEST_F(StalledEngineTest, ItsCallsGetTheirErrorsOnceAndNothingIsTakenAnyMore) {
+  std::atomic<int> failed = 0;
+  observer = [&](const StepReport& report, absl::Duration) { failed += report.failed; };
+  ThenStallInAStep();
+  Start();
+  Waited running, waiting, late;
+  ASSERT_THAT(Submit({5, 6}, running, "the-culprit"), IsOk());
+  inside.Pass();
+  ASSERT_THAT(Submit({7}, waiting, "innocent"), IsOk());
+  TickAfter(0.9);
+  EXPECT_EQ(state(), EngineHealth::State::kUp) << "there is time yet";
+  TickAfter(1.1);
+  // What runs may be the cause, and clients do not retry it; what waits may be served elsewhere.
+  EXPECT_EQ(running.status().code(), absl::StatusCode::kInternal);
+  EXPECT_EQ(RetryDelay(running.status()), absl::InfiniteDuration());
+  EXPECT_EQ(ErrorReason(waiting.status()), "ENGINE_DOWN");
+  EXPECT_EQ(ErrorReason(Submit({8}, late)), "ENGINE_DOWN");
+  EXPECT_EQ(state(), EngineHealth::State::kFailed);
+  ASSERT_TRUE(supervisor.failure().has_value());
+  EXPECT_THAT(supervisor.failure()->request_ids, ElementsAre("the-culprit"));
+  TickAfter(1.2);
+  go_on.Open();
+  scheduler.reset();  // a call that returns after all ends nothing a second time
+  EXPECT_EQ(failed, 2);
+}
+
+TEST_F(StalledEngineTest, AnEngineThatStallsWhileItEncodesIsNoDifferent) {
   Then({.on_seat = [&] {
     inside.Open();
     go_on.Pass();
   }});
   Start();
-  Waited waited, after;
-  ASSERT_THAT(Submit({5, 6}, waited), IsOk());
+  Waited waited;
+  ASSERT_THAT(Submit({5, 6}, waited, "the-culprit"), IsOk());
   inside.Pass();
-  scheduler->Watch(absl::Now(), absl::ZeroDuration());
-  EXPECT_EQ(ErrorReason(waited.status()), "ENGINE_DOWN");
-  go_on.Open();
-  UntilUp();
-  ASSERT_THAT(Submit({9}, after), IsOk());
-  EXPECT_THAT(after.status(), IsOk());
+  TickAfter(1.1);
+  EXPECT_EQ(waited.status().code(), absl::StatusCode::kInternal);
+  EXPECT_THAT(supervisor.failure()->request_ids, ElementsAre("the-culprit"));
 }
 
-TEST_F(EngineFailuresTest, ADrainDoesNotWaitForAStuckEngine) {
-  Turnstile inside, go_on;
-  Then({.on_step = [&] {
-    inside.Open();
-    go_on.Pass();
-  }});
+TEST_F(StalledEngineTest, ADrainDoesNotWaitForIt) {
+  ThenStallInAStep();
   Start();
   Waited waited;
   ASSERT_THAT(Submit({5}, waited), IsOk());
   inside.Pass();
-  scheduler->Watch(absl::Now(), absl::ZeroDuration());
+  TickAfter(1.1);
   scheduler->Drain(absl::InfiniteFuture());
-  EXPECT_EQ(ErrorReason(waited.status()), "ENGINE_DOWN");
-  go_on.Open();
-  scheduler.reset();  // its engine may still stand in the turnstile
+  EXPECT_FALSE(waited.status().ok());
 }
 
-TEST_F(EngineFailuresTest, AnIdleEngineIsNotStuck) {
+TEST_F(StalledEngineTest, AnIdleEngineHasNotStalled) {
   Start();
   Waited waited;
   ASSERT_THAT(Submit({5}, waited), IsOk());
   EXPECT_THAT(waited.status(), IsOk());
   scheduler->Drain(absl::InfiniteFuture());
-  scheduler->Watch(absl::Now() + absl::Hours(1), absl::ZeroDuration());
-  EXPECT_EQ(scheduler->health().state, EngineHealth::State::kUp);
+  TickAfter(1000);
+  EXPECT_EQ(state(), EngineHealth::State::kUp);
 }
 
-// Engines that do not return from their first step until a turnstile opens.
-class AbandonedEngineTest : public EngineFailuresTest {
- protected:
-  struct Wedge {
-    Turnstile inside, go_on;
-  };
-  // Shared with the engine, whose thread may still stand in it when the test's body has ended.
-  std::shared_ptr<Wedge> ThenWedge() {
-    auto wedge = std::make_shared<Wedge>();
-    Then({.on_step = [wedge] {
-      wedge->inside.Open();
-      wedge->go_on.Pass();
-    }});
-    return wedge;
-  }
-  void GiveUp(int most_abandoned) {
-    scheduler->Watch(absl::Now(), absl::ZeroDuration(), most_abandoned);
-  }
-  // Until the calls of the abandoned engines have returned and their threads are gone.
-  void UntilNoneIsAbandoned() {
-    while (scheduler->health().abandoned > 0) {
-      absl::SleepFor(kShort);
-      scheduler->Watch(absl::Now(), absl::Hours(1), 0);
-    }
-  }
-};
-
-TEST_F(AbandonedEngineTest, AnotherEngineServesWhileTheStuckOneStillDoesNotReturn) {
-  const auto wedge = ThenWedge();
+TEST_F(StalledEngineTest, TheProcessIsEndedOnceTheGraceIsOverAndNotBefore) {
+  ThenStallInAStep();
   Start();
-  Waited seated, after;
-  ASSERT_THAT(Submit({5, 6}, seated), IsOk());
-  wedge->inside.Pass();
-  GiveUp(1);
-  EXPECT_EQ(ErrorReason(seated.status()), "ENGINE_DOWN");
-  UntilUp();
-  ASSERT_THAT(Submit({9}, after), IsOk());
-  EXPECT_THAT(after.status(), IsOk());
-  EXPECT_EQ(scheduler->health().abandoned, 1);
-  EXPECT_EQ(scheduler->health().restarts, 1);
-  EXPECT_TRUE(scheduler->stuck()) << "it cannot be destroyed yet";
-  wedge->go_on.Open();
-  UntilNoneIsAbandoned();
-  EXPECT_FALSE(scheduler->stuck());
-  EXPECT_EQ(scheduler->health().restarts, 1) << "what came back is not made again";
+  supervisor.SetGrace(absl::Hours(3));
+  Waited waited;
+  ASSERT_THAT(Submit({5}, waited), IsOk());
+  inside.Pass();
+  const MonotonicTime now = MonotonicNow();
+  supervisor.Tick(After(now, absl::Hours(2)));
+  EXPECT_TRUE(supervisor.failure().has_value());
+  supervisor.Tick(After(now, absl::Hours(4.9)));
+  EXPECT_EQ(ends, 0);
+  supervisor.Tick(After(now, absl::Hours(5)));
+  EXPECT_EQ(ends, 1);
 }
 
-TEST_F(AbandonedEngineTest, NoMoreAreLeftBehindThanIsAllowedAndTheLastOneIsWaitedFor) {
-  const auto first = ThenWedge();
-  const auto second = ThenWedge();
+TEST_F(StalledEngineTest, WhoWantsToSeeTheBatchLearnsHowLongTheCallTakes) {
+  ThenStallInAStep();
   Start();
-  Waited one, two, late, after;
-  ASSERT_THAT(Submit({5}, one), IsOk());
-  first->inside.Pass();
-  GiveUp(1);
-  UntilUp();
-  ASSERT_THAT(Submit({6}, two), IsOk());
-  second->inside.Pass();
-  GiveUp(1);
-  EXPECT_EQ(ErrorReason(two.status()), "ENGINE_DOWN");
-  EXPECT_EQ(scheduler->health().state, EngineHealth::State::kStuck);
-  EXPECT_EQ(scheduler->health().abandoned, 1);
-  EXPECT_EQ(ErrorReason(Submit({7}, late)), "ENGINE_DOWN");
-  second->go_on.Open();
-  UntilUp();
-  ASSERT_THAT(Submit({8}, after), IsOk());
-  EXPECT_THAT(after.status(), IsOk());
-  first->go_on.Open();
-}
-
-TEST_F(AbandonedEngineTest, WhatCannotBeReplacedAtOnceIsTriedAgain) {
-  const auto wedge = ThenWedge();
-  const auto refused = std::make_shared<Turnstile>();
-  ThenFail("there is no memory for two");
-  engines_.push_back([refused] {
-    refused->Pass();
-    return std::make_unique<EchoEngine>();
+  Waited waited;
+  ASSERT_THAT(Submit({5}, waited), IsOk());
+  inside.Pass();
+  Turnstile shown;
+  absl::Duration in_call_for;
+  scheduler->ShowBatch(10, [&](const BatchPicture& picture) {
+    in_call_for = picture.in_call_for;
+    shown.Open();
   });
-  Start();
-  Waited seated, late, after;
-  ASSERT_THAT(Submit({5, 6}, seated), IsOk());
-  wedge->inside.Pass();
-  GiveUp(1);
-  EXPECT_EQ(ErrorReason(Submit({7}, late)), "ENGINE_DOWN");
-  refused->Open();
-  UntilUp();  // a second later
-  ASSERT_THAT(Submit({9}, after), IsOk());
-  EXPECT_THAT(after.status(), IsOk());
-  wedge->go_on.Open();
-}
-
-TEST_F(AbandonedEngineTest, ThoseThatItTookWithItAreCountedOnceAndAtOnce) {
-  const auto wedge = ThenWedge();
-  std::atomic<int> failed = 0;
-  auto started = Scheduler::Start(
-      [this]() -> absl::StatusOr<std::unique_ptr<model::Engine>> {
-        if (engines_.empty()) return std::make_unique<EchoEngine>();
-        const Make make = engines_.front();
-        engines_.pop_front();
-        return make();
-      },
-      {}, [&](const StepReport& report, absl::Duration) { failed += report.failed; });
-  ASSERT_THAT(started, IsOk());
-  scheduler = *std::move(started);
-  Waited first, second;
-  ASSERT_THAT(Submit({5, 6}, first), IsOk());
-  wedge->inside.Pass();
-  ASSERT_THAT(Submit({7}, second), IsOk());
-  GiveUp(1);
-  EXPECT_EQ(failed, 2);
-  wedge->go_on.Open();
-  UntilNoneIsAbandoned();
-  EXPECT_EQ(failed, 2);
-}
-
-TEST_F(AbandonedEngineTest, ADrainDoesNotWaitForIt) {
-  const auto wedge = ThenWedge();
-  Start();
-  Waited seated;
-  ASSERT_THAT(Submit({5}, seated), IsOk());
-  wedge->inside.Pass();
-  GiveUp(1);
-  scheduler->Drain(absl::InfiniteFuture());
-  EXPECT_FALSE(seated.status().ok());
-  wedge->go_on.Open();
-  scheduler.reset();
+  scheduler->ShowLongCall(After(MonotonicNow(), absl::Seconds(3)));
+  shown.Pass();
+  EXPECT_GE(in_call_for, absl::Seconds(3));
+  go_on.Open();
+  EXPECT_THAT(waited.status(), IsOk());
 }
 
 TEST_F(EngineFailuresTest, AnEngineThatThrewIsNotAskedToEncodeTheNextGroup) {
@@ -384,9 +477,8 @@ TEST_F(EngineFailuresTest, AnEngineThatThrewIsNotAskedToEncodeTheNextGroup) {
   options.on_seat = [&] {
     if (++seats == 1) throw std::runtime_error("a kernel failed");
   };
-  auto inner = std::make_unique<EchoEngine>(options);
-  const model::EngineInfo info = inner->info();
-  GuardedEngine engine(info, std::move(inner));
+  StallDetector detector;
+  GuardedEngine engine(std::make_unique<EchoEngine>(options), detector, absl::InfiniteDuration());
   // Two lengths, and calls that cost nothing: two groups.
   Batcher batcher(engine, {.admit = {.encode_call_tokens = 0}});
   Outcome first, second;

@@ -266,13 +266,15 @@ void LiveThrough(unsigned seed, std::set<std::string>& reasons, int& wedges) {
     StormyHouse house(/*mischief=*/true, seed);
     std::mt19937 random(seed);
     std::atomic<bool> over = false;
-    // Looks after the engines as a server does, and sets wedged ones free some time after that.
+    // Looks after the engines as a server does. Models whose engines have stalled serve no more,
+    // as in a server that is about to end, until the engines return, some time after that, and a
+    // reload brings another version.
     std::thread watcher([&] {
       std::mt19937 random(seed + 1);
       while (!over) {
-        house.catalog->Watch(absl::Now(), kPatience, 2);
+        house.supervisor.Tick(MonotonicNow());
         house.catalog->Sweep();
-        if (house.catalog->stuck() && random() % 20 == 0) house.mischief().Free();
+        if (house.supervisor.failure().has_value() && random() % 20 == 0) house.mischief().Free();
         absl::SleepFor(absl::Milliseconds(2));
       }
       house.mischief().Free(/*for_good=*/true);

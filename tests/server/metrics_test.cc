@@ -15,7 +15,9 @@
 namespace linnet::server {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 const ModelLabels kModel = {.name = "en-de",
                             .version = "1",
@@ -70,6 +72,7 @@ TEST(MetricsTest, EveryMetricIsOnThePageFromTheStartAndExplained) {
   Metrics metrics;
   metrics.ShowGpus(Nvml::Open(FAKE_NVML));
   metrics.AddModel(kModel, 160, 16384, absl::Seconds(1));
+  metrics.SetServing({{"en-de", true}});
   EXPECT_EQ(FamiliesOf(metrics.Text()), DocumentedFamilies());
 }
 
@@ -185,15 +188,24 @@ TEST(MetricsTest, AFinishedSequenceShowsItsWayThroughTheHouse) {
   EXPECT_THAT(page, HasSubstr("linnet_length_limited_total{model=\"en-de\"} 1\n"));
 }
 
-TEST(MetricsTest, AnEngineShowsItsRestartsAndThoseThatWereLeftBehind) {
+TEST(MetricsTest, AnEngineShowsWhetherItIsUpAndItsRestarts) {
   Metrics metrics;
   ModelMetrics& model = metrics.AddModel(kModel, 160, 16384, absl::Seconds(1));
-  model.SetEngine(/*up=*/false, /*restarts=*/2, /*abandoned=*/1);
-  model.SetEngine(/*up=*/false, /*restarts=*/2, /*abandoned=*/1);
+  model.SetEngine(/*up=*/false, /*restarts=*/2);
+  model.SetEngine(/*up=*/false, /*restarts=*/2);
   const std::string page = metrics.Text();
   EXPECT_THAT(page, HasSubstr("linnet_engine_up{model=\"en-de\"} 0\n"));
   EXPECT_THAT(page, HasSubstr("linnet_engine_restarts_total{model=\"en-de\"} 2\n"));
-  EXPECT_THAT(page, HasSubstr("linnet_engine_abandoned{model=\"en-de\"} 1\n"));
+}
+
+TEST(MetricsTest, EveryModelThatIsToBeServedSaysWhetherItIs) {
+  Metrics metrics;
+  metrics.SetServing({{"en-de", true}, {"en-fr", false}});
+  EXPECT_THAT(metrics.Text(), AllOf(HasSubstr("linnet_model_serving{model=\"en-de\"} 1\n"),
+                                    HasSubstr("linnet_model_serving{model=\"en-fr\"} 0\n")));
+  metrics.SetServing({{"en-de", false}});
+  EXPECT_THAT(metrics.Text(), AllOf(HasSubstr("linnet_model_serving{model=\"en-de\"} 0\n"),
+                                    Not(HasSubstr("en-fr"))));
 }
 
 TEST(MetricsTest, EstimatesAndTheirMarginsShowHowAdmissionJudges) {

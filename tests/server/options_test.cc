@@ -55,7 +55,11 @@ TEST(OptionsTest, EveryFlagArrives) {
                                       "--text-threads=1",
                                       "--drain-timeout=1.5",
                                       "--lame-duck=2.5",
-                                      "--engine-patience=7",
+                                      "--default-deadline=3",
+                                      "--max-deadline=33",
+                                      "--failure-record=f",
+                                      "--engine-stall-timeout=7",
+                                      "--engine-load-timeout=8",
                                       "--log-level=error",
                                       "--log-format=json",
                                       "--max-lines-under-way=9",
@@ -93,7 +97,11 @@ TEST(OptionsTest, EveryFlagArrives) {
   EXPECT_EQ(options.text_threads, 1);
   EXPECT_EQ(options.lame_duck, absl::Milliseconds(2500));
   EXPECT_EQ(options.drain_timeout, absl::Milliseconds(1500));
-  EXPECT_EQ(options.engine_patience, absl::Seconds(7));
+  EXPECT_EQ(options.text.default_deadline, absl::Seconds(3));
+  EXPECT_EQ(options.text.max_deadline, absl::Seconds(33));
+  EXPECT_EQ(options.failure_record, "f");
+  EXPECT_EQ(options.engine_stall_timeout, absl::Seconds(7));
+  EXPECT_EQ(options.engine_load_timeout, absl::Seconds(8));
   EXPECT_EQ(options.log_level, "error");
   EXPECT_EQ(options.log_format, "json");
   EXPECT_EQ(options.text.max_lines_under_way, 9);

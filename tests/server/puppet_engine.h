@@ -19,7 +19,8 @@ namespace linnet::server {
 // house, whose threads end with it.
 class Mischief {
  public:
-  explicit Mischief(bool on) : on_(on) {}
+  // With `stalls` they may stall as well, and then their model serves no more.
+  Mischief(bool on, bool stalls) : stalls(stalls), on_(on) {}
 
   bool on() const { return on_; }
   // Does not return until somebody sets it free.
@@ -40,6 +41,7 @@ class Mischief {
     return wedges_;
   }
 
+  const bool stalls;
   std::atomic<unsigned> seed = 0;
   std::atomic<int> alive = 0;
   std::atomic<int> left_behind = 0;  // sequences in engines that died in good health
@@ -53,8 +55,8 @@ class Mischief {
   bool over_ ABSL_GUARDED_BY(mu_) = false;
 };
 
-// So long a call may take before the house gives its engine up.
-constexpr absl::Duration kPatience = absl::Milliseconds(20);
+// So long a call may take in a house whose engines stall.
+constexpr absl::Duration kStallTimeout = absl::Milliseconds(20);
 
 // Says what it hears and then a piece that tells its version; and now and then fails.
 class Puppet final : public test::EchoEngine {
@@ -83,7 +85,7 @@ class Puppet final : public test::EchoEngine {
     const Timer timer(*this);
     if (Chance(0.02)) absl::SleepFor(absl::Microseconds(random_() % 2000));
     if (Chance(0.004)) Throw("in a step");
-    if (Chance(0.0008)) mischief_.Wedge();
+    if (mischief_.stalls && Chance(0.002)) mischief_.Wedge();
     const bool fails = Chance(0.003), no_memory = Chance(0.003);
     auto events = EchoEngine::Step();
     if (!events.ok()) return events;
@@ -107,13 +109,13 @@ class Puppet final : public test::EchoEngine {
   }
 
  private:
-  // A machine that is busy makes a call slow enough to be given up without any mischief: nobody
+  // A machine that is busy makes a call slow enough to be a stall without any mischief: nobody
   // lets go of what the engine held then.
   class Timer {
    public:
     explicit Timer(Puppet& puppet) : puppet_(puppet) {}
     ~Timer() {
-      if (absl::Now() - begin_ >= kPatience / 2) puppet_.broken_ = true;
+      if (absl::Now() - begin_ >= kStallTimeout / 2) puppet_.broken_ = true;
     }
 
    private:

@@ -1,6 +1,7 @@
 #include "server/models/registry.h"
 
 #include <fstream>
+#include <thread>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -111,7 +112,8 @@ struct ReloadTest : ::testing::Test {
           options.limits = kTinyLimits;
           return std::make_unique<test::EchoEngine>(options);
         },
-        {}, metrics, nullptr, max_bytes, patience);
+        {}, metrics, nullptr, max_bytes,
+        {.stall_timeout = absl::Hours(1), .supervisor = &supervisor});
     ASSERT_THAT(loaded, IsOk());
     catalog = *std::move(loaded);
   }
@@ -125,7 +127,7 @@ struct ReloadTest : ::testing::Test {
   const fs::path root = folder.path();
   test::EchoEngine::Options engine;
   std::string refused = "none";
-  absl::Duration patience = absl::InfiniteDuration();
+  Supervisor supervisor{[] {}};
   Metrics metrics;
   std::unique_ptr<Catalog> catalog;
 };
@@ -280,11 +282,10 @@ TEST_F(ReloadTest, ThereIsABudgetForAllModelsInMemory) {
   EXPECT_THAT(report.outcomes[0].status,
               StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr("--max-model-bytes")));
   EXPECT_EQ(Version("en-de"), "one");
-  // What is beyond it at the start is not served at all.
-  EXPECT_THAT(Catalog::Load(
-                  root, [](const model::Bundle&) { return std::make_unique<test::EchoEngine>(); },
-                  {}, metrics, nullptr, held - 1),
-              StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr("--max-model-bytes")));
+  // What is beyond it at the start is not served.
+  catalog.reset();
+  Load(held - 1);
+  EXPECT_THAT(catalog->not_loaded(), ElementsAre("en-summary"));
 }
 
 TEST_F(ReloadTest, WhoeverBeganWithTheOldVersionEndsWithIt) {
@@ -328,26 +329,27 @@ TEST_F(ReloadTest, WhoeverBeganWithTheOldVersionEndsWithIt) {
   } while (metrics.Text().find("version=\"one\"") != std::string::npos);
 }
 
-TEST_F(ReloadTest, AVersionWhoseEngineIsStuckInItsGoldenExamplesIsRefused) {
-  patience = absl::Milliseconds(200);
+TEST_F(ReloadTest, AVersionWhoseEngineStallsInItsGoldenExamplesIsRefused) {
   Load();
-  test::Turnstile go_on;
-  engine.on_step = [&] { go_on.Pass(); };
+  test::Turnstile inside, go_on;
+  engine.on_step = [&] {
+    inside.Open();
+    go_on.Pass();
+  };
   test::WriteBundle(root / "en-de" / "2", EnDe("two"));
-  const ReloadReport report = catalog->Reload();
+  ReloadReport report;
+  std::thread reload([&] { report = catalog->Reload(); });
+  inside.Pass();
+  supervisor.Tick(After(MonotonicNow(), absl::Hours(2)));
+  EXPECT_TRUE(supervisor.failure().has_value()) << "and the process ends";
+  EXPECT_EQ(Version("en-de"), "one");
+  go_on.Open();
+  reload.join();
   EXPECT_FALSE(report.ok());
   EXPECT_EQ(Version("en-de"), "one");
-  EXPECT_TRUE(catalog->stuck());
-  catalog->Sweep();  // does not wait for it either
-  go_on.Open();
-  while (catalog->stuck()) {
-    absl::SleepFor(absl::Milliseconds(1));
-    catalog->Watch(absl::Now(), absl::Hours(1), 0);
-  }
-  catalog->Sweep();
 }
 
-TEST_F(ReloadTest, AReplacedVersionWhoseEngineIsStuckIsWatchedAndLetGoOfOnceItReturns) {
+TEST_F(ReloadTest, AReplacedVersionWhoseEngineStallsIsSupervisedAndNobodyWaitsForIt) {
   test::Turnstile inside, go_on;
   std::atomic<bool> armed = false;
   engine.on_step = [&] {
@@ -366,16 +368,13 @@ TEST_F(ReloadTest, AReplacedVersionWhoseEngineIsStuckIsWatchedAndLetGoOfOnceItRe
   inside.Pass();
   test::WriteBundle(root / "en-de" / "2", EnDe("two"));
   ASSERT_TRUE(catalog->Reload().ok());
-  catalog->Watch(absl::Now(), absl::ZeroDuration(), 1);
-  EXPECT_EQ(ErrorReason(waited.status()), "ENGINE_DOWN");
+  supervisor.Tick(After(MonotonicNow(), absl::Hours(2)));
+  EXPECT_EQ(waited.status().code(), absl::StatusCode::kInternal);
+  EXPECT_TRUE(supervisor.failure().has_value());
   catalog->Sweep();
   EXPECT_FALSE(old.expired()) << "its thread cannot be joined yet";
   go_on.Open();
-  while (!old.expired()) {
-    absl::SleepFor(absl::Milliseconds(1));
-    catalog->Watch(absl::Now(), absl::Hours(1), 1);
-    catalog->Sweep();
-  }
+  catalog.reset();
 }
 
 }  // namespace

@@ -31,7 +31,9 @@ inline const char* const kTexts[] = {"The dog runs.",
 // A house whose translator has three versions, of which a label says which is meant.
 class StormyHouse {
  public:
-  explicit StormyHouse(bool mischief, unsigned seed) : mischief_(mischief) {
+  // Of those with mischief every other one has engines that stall.
+  explicit StormyHouse(bool mischief, unsigned seed)
+      : mischief_(mischief, mischief && seed % 2 == 1) {
     mischief_.seed = seed * 1000;
     for (const char* version : kVersions) {
       auto manifest = test::TinyManifest("en-de", v1::TASK_TRANSLATE, "en", "de");
@@ -54,7 +56,10 @@ class StormyHouse {
         metrics,
         [this](const std::string& model, const StepReport& report, absl::Duration cycle) {
           admission.StepMade(model, report, cycle);
-        });
+        },
+        /*max_bytes=*/0,
+        {.stall_timeout = mischief_.stalls ? kStallTimeout : absl::InfiniteDuration(),
+         .supervisor = &supervisor});
     EXPECT_THAT(loaded, IsOk());
     catalog = *std::move(loaded);
     calls = std::make_unique<TextCalls>(*catalog, admission, pool, metrics,
@@ -79,6 +84,7 @@ class StormyHouse {
   test::TemporaryFolder folder;
   Metrics metrics;
   TextPool pool{2};
+  Supervisor supervisor{[] {}};
   Admission admission{{.max_tokens = 4000, .max_bytes = 200'000}, metrics};
   std::unique_ptr<Catalog> catalog;
   std::unique_ptr<TextCalls> calls;

@@ -32,6 +32,8 @@ class EchoEngine : public model::Engine {
     model::TokenId not_a_number = -1;
     // Step number (from 1) in which the engine as a whole fails.
     int failing_step = -1;
+    // In that step it loses its device.
+    bool device_lost = false;
     // A source with this token cannot be encoded.
     model::TokenId unencodable = -1;
     // More sources than these cannot be encoded at once for want of memory.
@@ -100,7 +102,8 @@ class EchoEngine : public model::Engine {
     rows.push_back(rows_in_use());
     if (static_cast<int>(sizes.size()) == options_.failing_step) {
       seated_.clear();
-      return absl::InternalError("the engine failed");
+      const absl::Status failed = absl::InternalError("the engine failed");
+      return options_.device_lost ? model::DeviceLost(failed) : failed;
     }
     std::vector<model::SequenceEvent> events;
     for (Seated& sequence : seated_) {

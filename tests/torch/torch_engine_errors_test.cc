@@ -3,9 +3,11 @@
 #include <gtest/gtest.h>
 
 #include <memory>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
+#include "model/torch/border.h"
 #include "model/torch/torch_engine.h"
 #include "tests/support/status_matchers.h"
 #include "tests/torch/tiny_model.h"
@@ -220,6 +222,35 @@ TEST(TorchEngineMakingTest, AGpuThatIsNotThereIsAnErrorThatSaysSo) {
   if (engine.ok()) GTEST_SKIP() << "this machine has a GPU";
   EXPECT_THAT(engine.status(), StatusIs(absl::StatusCode::kFailedPrecondition,
                                         HasSubstr("device cuda was asked for, but ")));
+}
+
+// Texts of PyTorch, which are all that TorchScript leaves of an exception.
+TEST(StatusOfExceptionTest, AnErrorThatACudaContextDoesNotSurviveIsMarked) {
+  for (const char* error :
+       {"CUDA error: device-side assert triggered\nCUDA kernel errors might be asynchronously "
+        "reported at some other API call",
+        "The following operation failed in the TorchScript interpreter.\nTraceback of "
+        "TorchScript (most recent call last):\n  File \"x.py\", line 3\nRuntimeError: CUDA error: "
+        "an illegal memory access was encountered\n",
+        "CUDA error: unspecified launch failure", "CUDA error: misaligned address"}) {
+    EXPECT_TRUE(IsDeviceLost(StatusOfException("a step", std::runtime_error(error)))) << error;
+  }
+  for (const char* error :
+       {"CUDA error: invalid configuration argument", "index out of range", "misaligned address",
+        "CUDA out of memory. Tried to allocate 2.00 GiB"}) {
+    const absl::Status status = StatusOfException("a step", std::runtime_error(error));
+    EXPECT_FALSE(IsDeviceLost(status)) << error;
+    EXPECT_FALSE(status.ok());
+  }
+}
+
+TEST(StatusOfExceptionTest, TheMarkGoesWithTheStatus) {
+  const absl::Status lost =
+      StatusOfException("a step", std::runtime_error("CUDA error: invalid program counter"));
+  const absl::StatusOr<int> result = lost;
+  EXPECT_TRUE(IsDeviceLost(result.status()));
+  EXPECT_FALSE(IsDeviceLost(absl::InternalError(lost.message())));
+  EXPECT_FALSE(IsDeviceLost(absl::OkStatus()));
 }
 
 }  // namespace

@@ -1,0 +1,25 @@
+#pragma once
+
+#include <chrono>
+
+#include "absl/time/time.h"
+
+namespace linnet::server {
+
+// Instants of the clock that is never set: what has taken how long is told by it alone.
+using MonotonicTime = std::chrono::steady_clock::time_point;
+
+inline MonotonicTime MonotonicNow() { return std::chrono::steady_clock::now(); }
+
+// MonotonicTime::max() for what never comes.
+inline MonotonicTime After(MonotonicTime from, absl::Duration duration) {
+  const absl::Duration longest = absl::FromChrono(MonotonicTime::max() - from);
+  if (duration >= longest) return MonotonicTime::max();
+  return from + absl::ToChronoNanoseconds(duration);
+}
+
+inline absl::Duration Elapsed(MonotonicTime from, MonotonicTime to) {
+  return absl::FromChrono(to - from);
+}
+
+}  // namespace linnet::server

@@ -1,0 +1,111 @@
+#include "server/rpc/serve.h"
+
+#include <algorithm>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <ctime>
+#include <optional>
+#include <string>
+
+#include "absl/strings/str_join.h"
+#include "absl/time/clock.h"
+#include "server/failure_record.h"
+#include "server/log.h"
+#include "server/monotonic.h"
+#include "server/rpc/server.h"
+
+namespace linnet::server {
+namespace {
+
+// Blocked before any thread starts, so that only NextSignal receives them.
+sigset_t BlockSignals() {
+  sigset_t signals;
+  sigemptyset(&signals);
+  for (const int signal : {SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2}) sigaddset(&signals, signal);
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  return signals;
+}
+
+// 0 if none came for a tenth of a second.
+int NextSignal(const sigset_t& signals) {
+  const timespec wait = {.tv_sec = 0, .tv_nsec = 100'000'000};
+  return std::max(sigtimedwait(&signals, nullptr, &wait), 0);
+}
+
+// The signal that tells the server to stop, or 0 if an engine has failed.
+int WaitForEnd(Server& server, const sigset_t& signals) {
+  while (!server.failure().has_value()) {
+    const int signal = NextSignal(signals);
+    if (signal == SIGTERM || signal == SIGINT) return signal;
+    if (signal == SIGHUP) server.ReloadSoon();
+    if (signal == SIGUSR1) ChangeLogLevel(LogLevel::kDebug);
+    if (signal == SIGUSR2) ChangeLogLevel(std::nullopt);
+  }
+  return 0;
+}
+
+// What the engine was working on is named, and above all what it was working on before as well.
+void LogFailure(const EngineFailure& failure, const std::filesystem::path& record) {
+  Log(LogLevel::kError, "engine_failed_for_good",
+      {{"model", failure.model},
+       {"why", failure.why.ToString()},
+       {"requests", failure.request_ids.size()},
+       {"request_ids", absl::StrJoin(failure.request_ids, ",")}});
+  if (record.empty()) return;
+  const auto suspects = RecordFailure(record, failure.request_ids);
+  if (!suspects.ok()) {
+    Log(LogLevel::kError, "failure_not_recorded", {{"why", suspects.status().message()}});
+    return;
+  }
+  for (const auto& [request_id, failures] : *suspects)
+    Log(LogLevel::kError, "suspect_request", {{"request_id", request_id}, {"failures", failures}});
+}
+
+[[noreturn]] void EndAtOnce() {
+  Log(LogLevel::kError, "ended_at_once", {{"status", kEngineFailed}});
+  std::_Exit(kEngineFailed);
+}
+
+}  // namespace
+
+int Serve(const ParsedOptions& parsed, const Catalog::EngineFactory& factory) {
+  const Options& options = parsed.options;
+  // A log that nobody reads any more is no reason to end.
+  std::signal(SIGPIPE, SIG_IGN);
+  const sigset_t signals = BlockSignals();
+
+  LogSettings(parsed.settings);
+  auto server = Server::Start(options, factory, EndAtOnce);
+  if (!server.ok()) {
+    std::fprintf(stderr, "linnet-server: %s\n", std::string(server.status().message()).c_str());
+    return kCouldNotStart;
+  }
+  const std::string admin = (*server)->admin_address();
+  std::printf("ready grpc=%s metrics=%s%s\n", (*server)->grpc_address().c_str(),
+              (*server)->metrics_address().c_str(),
+              admin.empty() ? "" : (" admin=" + admin).c_str());
+  std::fflush(stdout);
+
+  const int signal = WaitForEnd(**server, signals);
+  if (signal == 0) LogFailure(*(*server)->failure(), options.failure_record);
+  pthread_sigmask(SIG_UNBLOCK, &signals, nullptr);  // a second one ends the process at once
+  // Balancers need not be given time to look elsewhere by a server that can answer nothing.
+  const absl::Duration lame_duck = signal == 0 ? absl::ZeroDuration() : options.lame_duck;
+  Log(LogLevel::kInfo, "draining",
+      {{"signal", signal},
+       {"lame_duck", absl::FormatDuration(lame_duck)},
+       {"timeout", absl::FormatDuration(options.drain_timeout)}});
+  const MonotonicTime before = MonotonicNow();
+  (*server)->Drain(lame_duck, options.drain_timeout);
+  const bool failed = (*server)->failure().has_value();
+  if (failed && signal != 0) LogFailure(*(*server)->failure(), options.failure_record);
+  Log(failed ? LogLevel::kError : LogLevel::kInfo, "stopped",
+      {{"drain_seconds", absl::ToDoubleSeconds(Elapsed(before, MonotonicNow()))},
+       {"status", failed ? kEngineFailed : kStopped}});
+  // The thread of an engine that has stalled cannot be waited for.
+  if (failed) std::_Exit(kEngineFailed);
+  return kStopped;
+}
+
+}  // namespace linnet::server

@@ -1,0 +1,19 @@
+#pragma once
+
+#include "server/models/catalog.h"
+#include "server/options.h"
+
+namespace linnet::server {
+
+// Exit statuses of linnet-server.
+constexpr int kStopped = 0;
+constexpr int kCouldNotStart = 1;
+constexpr int kUsageError = 2;
+// An engine stalled, lost its device or could not be made again: only another process can help.
+constexpr int kEngineFailed = 3;
+
+// Serves until a signal or the failure of an engine ends it; returns the exit status. To be called
+// once, before the process has other threads.
+int Serve(const ParsedOptions& parsed, const Catalog::EngineFactory& factory);
+
+}  // namespace linnet::server

@@ -1,0 +1,118 @@
+"""A server whose engine fails for good: its calls get their errors, then it ends with a status of
+its own, so that whoever watches it starts it again. The engine here fails as a call asks it to."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import time
+
+import grpc
+import pytest
+
+STALLS, LOSES_THE_DEVICE, THROWS = 41, 42, 43
+ENGINE_FAILED = 3  # server/ADMINISTRATION.md
+
+
+@pytest.fixture
+def start_faulty(start, program):
+    def start_server(*flags: str, **named):
+        binary = program("linnet_faulty_server")
+        return start("--engine-stall-timeout", "1", *flags, binary=binary, **named)
+
+    return start_server
+
+
+def ask(server, fault: int, request_id: str):
+    """The future of a call by which the translator's engine fails."""
+    request = server.api.TranslateRequest(
+        contents=["one two three"],
+        source_language_code="en",
+        target_language_code="de",
+        options={"max_target_tokens": fault},
+    )
+    metadata = [("x-request-id", request_id)]
+    return server.method("Translate").future(request, timeout=60, metadata=metadata)
+
+
+def events(server, name: str) -> list[str]:
+    return [line for line in server.log.read_text().splitlines() if f" {name} " in line]
+
+
+@pytest.mark.parametrize("fault", [STALLS, LOSES_THE_DEVICE])
+def test_the_process_ends_with_its_own_status_after_the_calls_have_their_errors(
+    start_faulty, fault
+):
+    server = start_faulty()
+    assert server.translate("A bird sings.").model == "en-de"
+    call = ask(server, fault, "the-culprit")
+    assert call.exception(timeout=30).code() == grpc.StatusCode.INTERNAL
+    trailers = dict(call.trailing_metadata())
+    assert "grpc-retry-pushback-ms" not in trailers, "nobody is asked to send it elsewhere"
+    assert server.process.wait(30) == ENGINE_FAILED
+    (event,) = events(server, "engine_failed_for_good")
+    assert "model=en-de" in event
+    assert "request_ids=the-culprit" in event
+    server.channel.close()
+
+
+def test_calls_of_other_models_end_well(start_faulty):
+    server = start_faulty()
+    call = ask(server, STALLS, "the-culprit")
+    codes = set()
+    while server.process.poll() is None:
+        try:
+            codes.add(server.summarize("A bird sings.").model)
+        except grpc.RpcError as error:  # once the port is closed
+            codes.add(error.code())
+        time.sleep(0.05)
+    assert "en-summary" in codes
+    assert codes <= {"en-summary", grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED}
+    assert call.exception(timeout=30).code() == grpc.StatusCode.INTERNAL
+    assert server.process.returncode == ENGINE_FAILED
+    server.channel.close()
+
+
+def test_an_engine_that_throws_is_made_again_and_the_process_goes_on(start_faulty):
+    server = start_faulty()
+    call = ask(server, THROWS, "a-call")
+    assert call.exception(timeout=30).code() == grpc.StatusCode.INTERNAL
+    server.wait_for('linnet_engine_restarts_total{model="en-de"}', lambda count: count == 1)
+    assert server.translate("A bird sings.").model == "en-de"
+    assert server.health("liveness") == 1
+    assert server.stop() == 0
+
+
+def test_a_call_that_an_engine_failed_over_twice_is_named_across_restarts(start_faulty, tmp_path):
+    record = tmp_path / "failures"
+    for suspected in (0, 1):
+        server = start_faulty("--failure-record", str(record))
+        ask(server, LOSES_THE_DEVICE, "the-culprit").exception(timeout=30)
+        assert server.process.wait(30) == ENGINE_FAILED
+        assert len(events(server, "suspect_request")) == suspected
+        server.channel.close()
+    assert "request_id=the-culprit failures=2" in events(server, "suspect_request")[0]
+    assert record.read_text() == "2 the-culprit\n"
+
+
+def test_a_server_that_drains_does_not_wait_for_an_engine_that_stalls(start_faulty):
+    server = start_faulty("--drain-timeout", "20")
+    call = ask(server, STALLS, "the-culprit")
+    server.wait_for('linnet_requests_in_flight{method="Translate"}', lambda count: count == 1)
+    begin = time.monotonic()
+    assert server.stop() == ENGINE_FAILED
+    assert time.monotonic() - begin < 15
+    assert call.exception(timeout=30).code() == grpc.StatusCode.INTERNAL
+
+
+def test_a_factory_that_hangs_at_the_start_ends_the_process(program, bundles):
+    flags = ["--models", str(bundles), "--engine-load-timeout", "1"]
+    flags += ["--listen", "127.0.0.1:0", "--metrics-listen", "127.0.0.1:0"]
+    done = subprocess.run(
+        [program("linnet_faulty_server"), *flags],
+        env={**os.environ, "LINNET_FAULT_LOAD": "hang"},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert (done.returncode, done.stdout) == (ENGINE_FAILED, "")

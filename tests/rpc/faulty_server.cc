@@ -1,0 +1,67 @@
+// linnet-server with an engine that fails as a call asks it to: for the tests alone.
+//
+// A call chooses by its max_target_tokens. LINNET_FAULT_LOAD=hang makes engines that are never
+// ready.
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <span>
+#include <stdexcept>
+#include <string>
+
+#include "server/log.h"
+#include "server/options.h"
+#include "server/rpc/library_logs.h"
+#include "server/rpc/serve.h"
+#include "tests/support/echo_engine.h"
+
+namespace linnet::server {
+namespace {
+
+constexpr int kStalls = 41;
+constexpr int kLosesTheDevice = 42;
+constexpr int kThrows = 43;
+
+[[noreturn]] void Stall() {
+  while (true) pause();
+}
+
+class FaultyEngine final : public test::EchoEngine {
+ public:
+  using EchoEngine::EchoEngine;
+
+  absl::Status Seat(std::span<const model::SequenceInput> inputs) override {
+    for (const auto& input : inputs) {
+      const int fault = input.options.max_target_tokens;
+      if (fault == kStalls) Stall();
+      if (fault == kThrows) throw std::runtime_error("a kernel failed");
+      if (fault == kLosesTheDevice)
+        return model::DeviceLost(absl::InternalError("CUDA error: device-side assert triggered"));
+    }
+    return EchoEngine::Seat(inputs);
+  }
+};
+
+int Main(int argc, char** argv) {
+  const ParsedOptions parsed = ParseOptions(argc, argv, ProcessEnvironment());
+  if (!parsed.run) {
+    std::fputs(parsed.text.c_str(), stderr);
+    return parsed.exit_status;
+  }
+  TakeLibraryLogs();
+  const char* load = std::getenv("LINNET_FAULT_LOAD");
+  const bool hangs = load != nullptr && std::string(load) == "hang";
+  return Serve(parsed,
+               [hangs](const model::Bundle&) -> absl::StatusOr<std::unique_ptr<model::Engine>> {
+                 if (hangs) Stall();
+                 return std::make_unique<FaultyEngine>(test::EchoEngine::Options{
+                     .limits = {.max_target_tokens = 1024, .max_source_tokens = 1024}});
+               });
+}
+
+}  // namespace
+}  // namespace linnet::server
+
+int main(int argc, char** argv) { return linnet::server::Main(argc, argv); }

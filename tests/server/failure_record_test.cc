@@ -1,0 +1,64 @@
+#include "server/failure_record.h"
+
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "tests/support/status_matchers.h"
+#include "tests/support/temporary_folder.h"
+
+namespace linnet::server {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using ::testing::Pair;
+
+class FailureRecordTest : public ::testing::Test {
+ protected:
+  std::map<std::string, int> Record(const std::vector<std::string>& ids) {
+    auto suspects = RecordFailure(file, ids);
+    EXPECT_THAT(suspects, IsOk());
+    return suspects.ok() ? *std::move(suspects) : std::map<std::string, int>{};
+  }
+
+  const test::TemporaryFolder folder;
+  const std::filesystem::path file = folder.path() / "failures";
+};
+
+TEST_F(FailureRecordTest, ACallThatWasInTwoFailuresIsASuspectAndItsNeighboursAreNot) {
+  EXPECT_THAT(Record({"innocent-1", "culprit", "innocent-2"}), IsEmpty());
+  EXPECT_THAT(Record({"culprit", "innocent-3"}), ElementsAre(Pair("culprit", 2)));
+  EXPECT_THAT(Record({"innocent-4"}), IsEmpty());
+  EXPECT_THAT(Record({"culprit"}), ElementsAre(Pair("culprit", 3)));
+}
+
+TEST_F(FailureRecordTest, TheLatestThousandAreKept) {
+  Record({"old"});
+  for (int i = 0; i < 10; ++i) {
+    std::vector<std::string> ids;
+    for (int n = 0; n < 100; ++n) ids.push_back(absl::StrCat(i, "-", n));
+    Record(ids);
+  }
+  EXPECT_THAT(Record({"0-0", "9-99"}), ElementsAre(Pair("0-0", 2), Pair("9-99", 2)));
+  EXPECT_THAT(Record({"old"}), IsEmpty());
+  std::ifstream stream(file);
+  const std::string text(std::istreambuf_iterator<char>(stream), {});
+  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 1000);
+}
+
+TEST_F(FailureRecordTest, WhatCannotBeReadIsLeftOut) {
+  std::ofstream(file) << "no number\n-1 a\n7\n\n1 good\n" << std::string(100, '\0') << "\n";
+  EXPECT_THAT(Record({"a", "good"}), ElementsAre(Pair("good", 2)));
+}
+
+TEST_F(FailureRecordTest, AFileThatCannotBeWrittenIsNamed) {
+  EXPECT_THAT(RecordFailure(folder.path() / "nowhere" / "failures", {"a"}),
+              StatusIs(absl::StatusCode::kUnavailable, ::testing::HasSubstr("nowhere")));
+}
+
+}  // namespace
+}  // namespace linnet::server
