@@ -110,6 +110,18 @@ class Trainer:
             "learning_rate": rate,
         }
 
+    def save(self, out: Path) -> None:
+        self.position.unlogged_nll = float(self.position.unlogged_nll)
+        save_checkpoint(
+            out,
+            self.recipe,
+            self.model,
+            self.average,
+            self.optimizer,
+            self.position,
+            self.recipe.train.keep_checkpoints,
+        )
+
     def check_gradient(self, norm: torch.Tensor) -> None:
         """A gradient that is not finite spoils all weights, and with them all later gradients: on a
         GPU it is found when a line of the log is written."""
@@ -134,17 +146,16 @@ def run(
     progress = Progress(position.update, train.updates)
     saved = measured = clock()
     begin = measured - position.seconds
-    unlogged: Any = position.unlogged_nll
     while schedule_place(train, position.update, clock() - begin) < train.updates:
         values = trainer.update(clock() - begin)
-        unlogged = unlogged + values["nll"]
+        position.unlogged_nll += values["nll"]  # a tensor until somebody looks
         position.unlogged_tokens += values["tokens"]
         progress.advance()
         update, now = position.update, clock()
         place = schedule_place(train, update, now - begin)
         if update % train.log_updates == 0:
             trainer.check_gradient(values["grad_norm"])
-            nll = float(unlogged) / position.unlogged_tokens
+            nll = float(position.unlogged_nll) / position.unlogged_tokens
             now = clock()  # the device is done
             rate = position.unlogged_tokens / (now - measured)
             position.seconds += now - measured
@@ -164,23 +175,16 @@ def run(
             if train.seconds:
                 progress.updates = max(update, round(update * train.updates / place))
             progress.log(update, nll, rate)
-            unlogged, position.unlogged_tokens, measured = 0.0, 0, now
+            position.unlogged_nll, position.unlogged_tokens, measured = 0.0, 0, now
         last = place >= train.updates
+        if last:  # whoever waits for the weights need not wait for their scores
+            trainer.save(out)
         if last or update % train.valid_updates == 0:
             progress.say(validate(trainer, valid, tokenizer, out, log))
             measured = clock()
         due = train.checkpoint_updates > 0 and update % train.checkpoint_updates == 0
-        if last or due or now - saved > train.checkpoint_seconds:
-            position.unlogged_nll = float(unlogged)
-            save_checkpoint(
-                out,
-                trainer.recipe,
-                trainer.model,
-                trainer.average,
-                trainer.optimizer,
-                position,
-                train.keep_checkpoints,
-            )
+        if not last and (due or now - saved > train.checkpoint_seconds):
+            trainer.save(out)
             saved = now
     progress.close()
 

@@ -9,6 +9,7 @@ import pytest
 import torch
 
 import linnet_model.train
+import linnet_model.trainer
 from linnet_model import score
 from linnet_model.bundle import load_module, read_bundle_weights, read_manifest
 from linnet_model.checkpoint import checkpoints, load_checkpoint
@@ -79,6 +80,18 @@ def test_a_training_for_seconds_ends_in_time_with_its_schedule(
     assert rates[-1] < 0.25 * max(rates), "and decays in time"
     assert log[-1]["kind"] == "valid"
     assert load_checkpoint(out)["position"]["update"] == len(rates)
+
+
+def test_the_last_checkpoint_does_not_wait_for_the_last_validation(
+    recipe_file: Path, data_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    def killed(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(linnet_model.trainer, "validate", killed)
+    more = ["--set", "train.valid_updates=1000"]
+    assert train(recipe_file, data_folder, tmp_path / "run", *more) == 130
+    assert load_checkpoint(tmp_path / "run")["position"]["update"] == 6
 
 
 def test_a_training_under_autocast_learns_too(recipe_file: Path, data_folder: Path, tmp_path: Path):
