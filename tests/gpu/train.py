@@ -23,6 +23,7 @@ import torch
 from session import ROOT, with_package
 from torch import Tensor
 
+TOKENIZER = "source.spm"
 PIECE = 15 * 2**20  # bytes of weights in a piece, at most
 
 
@@ -105,6 +106,8 @@ def collect(run: Path, out: Path, wait: float) -> None:
     for name in ("log.jsonl", "settings.json"):
         if (run / name).exists():
             shutil.copy(run / name, out / f"training-{name}")
+    if (run / TOKENIZER).exists():
+        shutil.copy(run / TOKENIZER, out / TOKENIZER)
     found = sorted(run.glob("checkpoint-*.pt"))
     if not found:
         print(f"no checkpoint in {run} yet", flush=True)
@@ -129,6 +132,8 @@ def join_files(files: list[Path], run: Path) -> Path:
     path = run / f"checkpoint-{position['update']:07d}.pt"
     whole = {"recipe": parts[0]["recipe"], "position": position}
     torch.save({**whole, "model": weights, "average": weights, "optimizer": {}}, path)
+    if (files[0].parent / TOKENIZER).exists():
+        shutil.copy(files[0].parent / TOKENIZER, run / TOKENIZER)
     return path
 
 

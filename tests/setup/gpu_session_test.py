@@ -225,7 +225,9 @@ def test_joined_pieces_are_a_checkpoint(tmp_path):
         files.append(tmp_path / f"weights-{number}-of-2.pt")
         torch.save({**facts, "weights": piece}, files[-1])
     assert len(files) == 2
+    (tmp_path / "source.spm").write_bytes(b"pieces")
     path = train.join_files(files, tmp_path / "run")
+    assert (tmp_path / "run/source.spm").read_bytes() == b"pieces"
     assert path.name == "checkpoint-0000012.pt"
     assert torch.equal(torch.load(path)["average"]["table"], torch.ones(4, 4))
     with pytest.raises(SystemExit, match="1 of 2 pieces"):
