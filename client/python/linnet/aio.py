@@ -410,12 +410,14 @@ class AsyncClient:
         end = time.monotonic() + limit
         begin = self._beginner(method, request, request_id)
         try:
-            return await self._answer(begin(limit))
+            answer: Answer = await self._answer(begin(limit))
+            return answer
         except LinnetError as error:
             left = shared.left_for_another(self.options, error, end)
             if not left:
                 raise
-        return await self._answer(begin(left))
+        answer = await self._answer(begin(left))
+        return answer
 
     async def _answer(self, call: Any) -> Any:
         async with _under_way(call):

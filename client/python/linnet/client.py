@@ -415,12 +415,14 @@ class Client:
         end = time.monotonic() + limit
         begin = self._beginner(method.future, request, request_id)
         try:
-            return self._answer(begin(limit))
+            answer: Answer = self._answer(begin(limit))
+            return answer
         except LinnetError as error:
             left = shared.left_for_another(self.options, error, end)
             if not left:
                 raise
-        return self._answer(begin(left))
+        answer = self._answer(begin(left))
+        return answer
 
     def _answer(self, call: Any) -> Any:
         with self._under_way(call):
