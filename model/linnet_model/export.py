@@ -29,7 +29,7 @@ from linnet_model.bundle import (
 from linnet_model.card import sources_of, write_card
 from linnet_model.checkpoint import averaged_model, checkpoints
 from linnet_model.command_line import parser_for
-from linnet_model.config import SERVED, BundleConfig, ConfigError, Recipe, read_recipe, to_tables
+from linnet_model.config import SERVED, ConfigError, Recipe, read_recipe, to_tables
 from linnet_model.search import Options, beam_search
 from linnet_model.tokenizer import load_tokenizer
 from linnet_model.transducer import EOS, parameter_count
@@ -111,7 +111,7 @@ def export(
     weight_type: str,
     version: str,
     provisional: bool,
-    bundle: BundleConfig | None = None,
+    said: Recipe | None = None,
     note: str = "",
 ) -> dict[str, Any]:
     files = checkpoints(run) if run.is_dir() else [run]
@@ -120,8 +120,9 @@ def export(
     folder = run if run.is_dir() else run.parent
     model, recipe, position = averaged_model(files[-average:])
     refuse_unserved(recipe, run)
-    if bundle is not None:
-        recipe.bundle = bundle
+    if said is not None:
+        recipe.bundle = said.bundle
+        recipe.data.terms |= said.data.terms
     tokenizer_file = folder / "source.spm"
     mark = recipe.data.capitals_mark
     tokenizer = load_tokenizer(tokenizer_file, mark)
@@ -183,7 +184,8 @@ def parse_arguments(arguments: list[str] | None) -> argparse.Namespace:
         "--recipe",
         type=Path,
         metavar="FILE",
-        help="take limits and defaults from its [bundle] in place of the run's",
+        help="take limits and defaults from its [bundle], and whose texts they are from its "
+        "[data.terms], in place of the run's",
     )
     card = parser.add_argument_group("what the card says")
     card.add_argument(
@@ -209,7 +211,7 @@ def main(arguments: list[str] | None = None) -> int:
             options.weights,
             options.bundle_version,
             options.provisional,
-            read_recipe(options.recipe).bundle if options.recipe else None,
+            read_recipe(options.recipe) if options.recipe else None,
             options.note,
         )
         read_manifest(options.out)

@@ -16,9 +16,11 @@ import sentencepiece
 import torch
 
 from linnet_model.bundle import read_bundle_weights
+from linnet_model.card import sources_of
 from linnet_model.checkpoint import checkpoints, load_checkpoint, same_sizes
 from linnet_model.command_line import parser_for
 from linnet_model.config import (
+    SERVED,
     ConfigError,
     ModelConfig,
     Recipe,
@@ -106,7 +108,10 @@ def parse_arguments(arguments: list[str] | None) -> argparse.Namespace:
     what = parser.add_argument_group("what to train, and where")
     what.add_argument("--recipe", type=Path, metavar="FILE", help="TOML file, see model/recipes")
     what.add_argument(
-        "--data", type=Path, metavar="DIR", help="folder that holds the recipe's data.folder"
+        "--data",
+        type=Path,
+        metavar="DIR",
+        help="folder that holds the recipe's data.folder, whose files model/TRAINING.md shows",
     )
     what.add_argument("--out", type=Path, metavar="DIR", help="run folder, made if it is not there")
     what.add_argument(
@@ -159,6 +164,8 @@ def parse_arguments(arguments: list[str] | None) -> argparse.Namespace:
 
 def start(options: argparse.Namespace) -> None:
     recipe = read_recipe(options.recipe, options.set)
+    if recipe.bundle.task in SERVED:  # the bundle's card will say it: not after hours, but now
+        sources_of(recipe.data.domains, recipe.data.terms)
     device = pick_device(options.device)
     if recipe.train.threads:
         torch.set_num_threads(recipe.train.threads)

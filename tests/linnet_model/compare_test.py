@@ -119,10 +119,6 @@ def test_a_page_without_the_place_for_the_table_is_refused(tmp_path):
 def test_two_mixers_are_trained_decoded_timed_and_reported(
     tmp_path, recipe_file, data_folder, program
 ):
-    with recipe_file.open("a", encoding="utf-8") as file:
-        for domain in ("even", "odd"):
-            file.write(f'[data.terms.{domain}]\nwhat = "w"\nauthor = "a"\n')
-            file.write('licence = "CC0"\nattribution = "none"\n')
     out, page = tmp_path / "runs", tmp_path / "page.md"
     page.write_text("\n".join(compare_report.markers("cpu")), encoding="utf-8")
     arguments = ["--recipe", str(recipe_file), "--data", str(data_folder), "--out", str(out)]

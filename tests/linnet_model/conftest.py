@@ -70,6 +70,9 @@ copy_share = 0.05
 [data.domains]
 even = 1.0
 odd = 0.5
+[data.terms]
+even = { what = "made up", author = "nobody", licence = "CC0-1.0", attribution = "none" }
+odd = { what = "made up", author = "nobody", licence = "CC0-1.0", attribution = "none" }
 [train]
 updates = 6
 batch_target_tokens = 200

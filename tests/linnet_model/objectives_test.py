@@ -4,6 +4,7 @@ import itertools
 import json
 import lzma
 import math
+import re
 from collections import Counter
 from pathlib import Path
 
@@ -350,22 +351,26 @@ def test_plain_files_go_from_training_to_a_scored_bundle(
     for split, part in (("train", lines[:60]), ("valid", lines[60:70]), ("test", lines[70:])):
         for side in ("en", "de"):
             (folder / f"{split}.{side}").write_text("\n".join(part) + "\n")
-    text = recipe_file.read_text().replace("[data.domains]\neven = 1.0\nodd = 0.5\n", "")
+    text = re.sub(r"\[data.domains\].*?(?=\[train\])", "", recipe_file.read_text(), flags=re.DOTALL)
     text = text.replace('folder = "toy"', 'folder = "mine"')
     recipe_file.write_text(text)
     files = [f"data.{s}_{n}='{s}.{e}'" for s in ("train", "valid", "test") for n, e in SIDES]
     run, bundle = tmp_path / "run", tmp_path / "bundle"
     start = ("--tokenizer-from", tokenizer_file)
-    assert train(recipe_file, folder.parent, run, *files, more=start) == 0
     export = ["--run", str(run), "--out", str(bundle), "--bundle-version", "1"]
-    assert export_main(export) == 1  # whose texts these are is not known
+    assert train(recipe_file, folder.parent, run, *files, more=start) == 1
+    assert not run.exists(), "whose texts these are is not known, and nothing was begun"
     terms = "{ what='w', author='me', licence='CC0', attribution='a' }"
-    again = tmp_path / "again"
     with_terms = [*files, f"data.terms.text={terms}"]
-    assert train(recipe_file, folder.parent, again, *with_terms, more=start) == 0
-    export[1] = str(again)
+    assert train(recipe_file, folder.parent, run, *with_terms, more=start) == 0
     assert export_main(export) == 0
     assert read_manifest(bundle)["license"] == "trained on texts under CC0"
+    said = tmp_path / "said.toml"  # later, of the same run
+    named = "\n".join(["[data]", *(file.removeprefix("data.") for file in files)])
+    later = f"[data.terms]\ntext = {terms.replace('CC0', 'MIT')}\n"
+    said.write_text(recipe_file.read_text().replace("[data]", named) + later)
+    assert export_main([*export, "--recipe", str(said)]) == 0
+    assert read_manifest(bundle)["license"] == "trained on texts under MIT"
     arguments = ["--bundle", bundle, "--data", folder.parent, "--engine", "python", "--write"]
     assert score.main([str(argument) for argument in arguments]) == 0
     scores = json.loads((bundle / "scores.json").read_text())

@@ -1,0 +1,69 @@
+"""model/TRAINING.md, run as it stands: from a corpus made on the spot to an answer."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+from linnet_model.train import main as train
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGE = (ROOT / "model/TRAINING.md").read_text(encoding="utf-8")
+
+
+def shell(block: str, folder: Path, binaries: Path) -> str:
+    """The commands of linnet_model are those of this tree, whatever is installed."""
+    python = str(sys.executable)
+    commands = {"linnet-train": "train", "linnet-export": "export"}
+    functions = [
+        f'{name}() {{ {python} -m linnet_model.{module} "$@"; }}'
+        for name, module in commands.items()
+    ]
+    functions.append(f'python() {{ {python} "$@"; }}')
+    functions.append(f'linnet-decode() {{ {binaries / "linnet-decode"} "$@"; }}')
+    done = subprocess.run(
+        ["bash", "-euo", "pipefail", "-c", "\n".join([*functions, block])],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(ROOT / "model")},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
+    return done.stdout
+
+
+def test_the_page_leads_from_nothing_to_an_answer(tmp_path, program):
+    blocks = re.findall(r"^```sh\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+    assert len(blocks) == 3
+    binaries = program("linnet-decode").parent
+    corpus, recipe, training = blocks
+    assert " 400 total" in shell(corpus, tmp_path, binaries)
+    shell(recipe, tmp_path, binaries)
+    answer = json.loads(shell(training, tmp_path, binaries).splitlines()[-1])
+    assert "sechs grüne Vögel." in json.dumps(answer, ensure_ascii=False)
+    card = (tmp_path / "bundles/mine/MODEL_CARD.md").read_text(encoding="utf-8")
+    assert "CC0-1.0" in card
+
+
+def test_every_file_of_the_layout_is_one_that_a_recipe_names():
+    (layout,) = re.findall(r"^```\nDATA/\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+    for name in ("train", "valid", "test"):
+        assert f"{name}.en" in layout
+        assert f"{name}_source" in (ROOT / "model/recipes/OPTIONS.md").read_text(encoding="utf-8")
+
+
+def test_whose_texts_they_are_is_asked_for_before_the_training(
+    recipe_file, data_folder, tmp_path, capsys
+):
+    text = recipe_file.read_text(encoding="utf-8")
+    before, _, rest = text.partition("[data.terms]")
+    recipe_file.write_text(before + rest[rest.index("[train]") :], encoding="utf-8")
+    flags = ["--recipe", str(recipe_file), "--data", str(data_folder)]
+    assert train([*flags, "--out", str(tmp_path / "run")]) == 1
+    said = capsys.readouterr().err
+    assert "[data.terms.even]" in said
+    assert not (tmp_path / "run").exists(), "nothing was begun"
