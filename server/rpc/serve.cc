@@ -1,10 +1,8 @@
 #include "server/rpc/serve.h"
 
-#include <algorithm>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
-#include <ctime>
 #include <optional>
 #include <string>
 
@@ -14,33 +12,19 @@
 #include "server/log.h"
 #include "server/monotonic.h"
 #include "server/rpc/server.h"
+#include "server/signals.h"
 
 namespace linnet::server {
 namespace {
 
-// Blocked before any thread starts, so that only NextSignal receives them.
-sigset_t BlockSignals() {
-  sigset_t signals;
-  sigemptyset(&signals);
-  for (const int signal : {SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2}) sigaddset(&signals, signal);
-  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
-  return signals;
-}
-
-// 0 if none came for a tenth of a second.
-int NextSignal(const sigset_t& signals) {
-  const timespec wait = {.tv_sec = 0, .tv_nsec = 100'000'000};
-  return std::max(sigtimedwait(&signals, nullptr, &wait), 0);
-}
+// How often it is looked whether an engine has failed.
+constexpr absl::Duration kLook = absl::Milliseconds(100);
 
 // The signal that tells the server to stop, or 0 if an engine has failed.
-int WaitForEnd(Server& server, const sigset_t& signals) {
+int WaitForEnd(const Server& server, Signals& signals) {
   while (!server.failure().has_value()) {
-    const int signal = NextSignal(signals);
-    if (signal == SIGTERM || signal == SIGINT) return signal;
-    if (signal == SIGHUP) server.ReloadSoon();
-    if (signal == SIGUSR1) ChangeLogLevel(LogLevel::kDebug);
-    if (signal == SIGUSR2) ChangeLogLevel(std::nullopt);
+    if (const std::optional<int> signal = signals.WaitForStop(kLook); signal.has_value())
+      return *signal;
   }
   return 0;
 }
@@ -73,7 +57,7 @@ int Serve(const ParsedOptions& parsed, const Catalog::EngineFactory& factory) {
   const Options& options = parsed.options;
   // A log that nobody reads any more is no reason to end.
   std::signal(SIGPIPE, SIG_IGN);
-  const sigset_t signals = BlockSignals();
+  Signals signals;  // before there are other threads
 
   LogSettings(parsed.settings);
   auto server = Server::Start(options, factory, EndAtOnce);
@@ -81,6 +65,7 @@ int Serve(const ParsedOptions& parsed, const Catalog::EngineFactory& factory) {
     std::fprintf(stderr, "linnet-server: %s\n", std::string(server.status().message()).c_str());
     return kCouldNotStart;
   }
+  signals.Serving([&server] { (*server)->ReloadSoon(); });
   const std::string admin = (*server)->admin_address();
   std::printf("ready grpc=%s metrics=%s%s\n", (*server)->grpc_address().c_str(),
               (*server)->metrics_address().c_str(),
@@ -89,7 +74,7 @@ int Serve(const ParsedOptions& parsed, const Catalog::EngineFactory& factory) {
 
   const int signal = WaitForEnd(**server, signals);
   if (signal == 0) LogFailure(*(*server)->failure(), options.failure_record);
-  pthread_sigmask(SIG_UNBLOCK, &signals, nullptr);  // a second one ends the process at once
+  if (signal == 0) signals.Draining();
   // Balancers need not be given time to look elsewhere by a server that can answer nothing.
   const absl::Duration lame_duck = signal == 0 ? absl::ZeroDuration() : options.lame_duck;
   Log(LogLevel::kInfo, "draining",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
@@ -122,6 +123,45 @@ def test_a_lame_duck_still_serves_while_its_health_says_no(start, api):
         next(watch)
     assert end.value.code() == grpc.StatusCode.UNAVAILABLE
     assert server.process.wait(30) == 0
+
+
+def test_signals_that_do_not_mean_it_do_not_end_a_draining_server(start):
+    server = start("--lame-duck", "5", "--log-level", "warning")
+    server.process.send_signal(signal.SIGTERM)
+    server.wait_for("linnet_ready", lambda ready: ready == 0)
+    for other in (signal.SIGUSR2, signal.SIGHUP):
+        server.process.send_signal(other)
+    assert server.translate("A bird sings.").model == "en-de"
+    server.process.send_signal(signal.SIGUSR1)
+    assert server.process.wait(60) == 0
+    log = server.log.read_text()
+    assert " stopped " in log, "SIGUSR1 still changes the log level"
+
+
+@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT])
+def test_a_server_that_still_loads_its_models_ends_when_told_to(
+    server_binary, copied_bundle, tmp_path, how
+):
+    manifest = copied_bundle / "manifest.json"
+    manifest.unlink()
+    os.mkfifo(manifest)  # nobody writes to it: reading the bundle never ends
+    log = tmp_path / "log"
+    command = [str(server_binary), "--models", str(copied_bundle), "--listen", "127.0.0.1:0"]
+    with log.open("w") as stderr:
+        process = subprocess.Popen(
+            [*command, "--metrics-listen", "127.0.0.1:0"], stderr=stderr, stdout=subprocess.PIPE
+        )
+    try:
+        end = time.monotonic() + 60
+        while " options " not in log.read_text():
+            assert time.monotonic() < end
+            time.sleep(0.02)
+        process.send_signal(how)
+        assert process.wait(20) == 0
+    finally:
+        process.kill()
+        process.wait()
+    assert "stopped" in log.read_text()
 
 
 def test_a_health_that_is_not_kept_is_not_found(server):

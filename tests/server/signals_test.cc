@@ -1,0 +1,112 @@
+#include "server/signals.h"
+
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdlib>
+
+#include "gtest/gtest.h"
+#include "tests/support/turnstile.h"
+
+namespace linnet::server {
+namespace {
+
+using ::testing::ExitedWithCode;
+using ::testing::KilledBySignal;
+
+constexpr int kAlive = 42;
+
+// Each in a process of its own: a signal is the whole process's.
+struct SignalsTest : ::testing::Test {
+  SignalsTest() { GTEST_FLAG_SET(death_test_style, "threadsafe"); }
+};
+
+// Its default effect, if it has one, has come when this returns.
+void Send(int signal) { kill(getpid(), signal); }
+
+void Drain(Signals& signals) {
+  signals.Serving([] {});
+  Send(SIGTERM);
+  if (signals.WaitForStop() != SIGTERM) std::_Exit(EXIT_FAILURE);
+}
+
+TEST_F(SignalsTest, AProcessThatLoadsItsModelsEndsWhenToldTo) {
+  for (const int signal : {SIGTERM, SIGINT}) {
+    EXPECT_EXIT(
+        {
+          Signals signals;
+          Send(signal);
+          while (true) pause();
+        },
+        ExitedWithCode(0), "stopped.*models load")
+        << signal;
+  }
+}
+
+TEST_F(SignalsTest, AHangupWhileModelsLoadEndsNothing) {
+  EXPECT_EXIT(
+      {
+        Signals signals;
+        for (const int signal : {SIGHUP, SIGUSR1, SIGUSR2}) Send(signal);
+        Drain(signals);
+        std::_Exit(kAlive);
+      },
+      ExitedWithCode(kAlive), "");
+}
+
+TEST_F(SignalsTest, AHangupReloadsWhileItServes) {
+  EXPECT_EXIT(
+      {
+        test::Turnstile reloaded;
+        Signals signals;
+        signals.Serving([&] { reloaded.Open(); });
+        Send(SIGHUP);
+        reloaded.Pass();
+        if (signals.WaitForStop(absl::ZeroDuration()).has_value()) std::_Exit(EXIT_FAILURE);
+        std::_Exit(kAlive);
+      },
+      ExitedWithCode(kAlive), "");
+}
+
+TEST_F(SignalsTest, ADrainingServerIsEndedByNoSignalThatDoesNotMeanIt) {
+  for (const int signal : {SIGHUP, SIGUSR1, SIGUSR2}) {
+    EXPECT_EXIT(
+        {
+          Signals signals;
+          Drain(signals);
+          Send(signal);
+          std::_Exit(kAlive);
+        },
+        ExitedWithCode(kAlive), "")
+        << signal;
+  }
+}
+
+TEST_F(SignalsTest, ASecondRequestToStopEndsADrainAtOnce) {
+  for (const int signal : {SIGTERM, SIGINT}) {
+    EXPECT_EXIT(
+        {
+          Signals signals;
+          Drain(signals);
+          Send(signal);
+          while (true) pause();
+        },
+        KilledBySignal(signal), "")
+        << signal;
+  }
+}
+
+TEST_F(SignalsTest, ItsThreadEndsWithIt) {
+  EXPECT_EXIT(
+      {
+        {
+          Signals signals;
+          Drain(signals);
+        }
+        std::_Exit(kAlive);
+      },
+      ExitedWithCode(kAlive), "");
+}
+
+}  // namespace
+}  // namespace linnet::server
