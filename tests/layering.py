@@ -74,6 +74,7 @@ EXCEPTIONS = {
     "tests/bench/batching/*main.cc": "json",
     "tests/bench/echo_server.cc": "grpc",
     "tests/bench/one_connection.py": "grpc",
+    "tests/bench/unauthenticated.py": "tests/e2e",  # the attackers
     "bench_echo_server": "grpc",
     "bench_batching": "json",
     "tests/conftest.py": "python-tests",

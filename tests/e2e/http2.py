@@ -7,9 +7,37 @@ import struct
 from collections.abc import Iterator
 from typing import NamedTuple
 
-DATA, HEADERS, RST_STREAM, SETTINGS, PING, GOAWAY = 0, 1, 3, 4, 6, 7
+DATA, HEADERS, RST_STREAM, SETTINGS, PING, GOAWAY, WINDOW_UPDATE = 0, 1, 3, 4, 6, 7, 8
 END_STREAM, ACK, END_HEADERS = 1, 1, 4
 INITIAL_WINDOW_SIZE, MAX_CONCURRENT_STREAMS = 4, 3
+PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+
+
+def frame(kind: int, flags: int, stream: int, payload: bytes) -> bytes:
+    head = struct.pack(">I", len(payload))[1:] + bytes([kind, flags]) + struct.pack(">I", stream)
+    return head + payload
+
+
+def header_block(path: str, **more: str) -> bytes:
+    """The headers of a call as literals without indexing: RFC 7541, 6.2.2."""
+    headers = {
+        ":method": "POST",
+        ":scheme": "http",
+        ":path": path,
+        ":authority": "localhost",
+        "content-type": "application/grpc",
+        "te": "trailers",
+        **more,
+    }
+    return b"".join(
+        b"\0" + bytes([len(name)]) + name.encode() + bytes([len(value)]) + value.encode()
+        for name, value in headers.items()
+    )
+
+
+def message_prefix(length: int) -> bytes:
+    """What stands before a message in the body of a call."""
+    return b"\0" + struct.pack(">I", length)
 
 
 class Frame(NamedTuple):
@@ -39,36 +67,28 @@ def is_closed(connection: socket.socket) -> bool:
 class RawClient:
     """One connection. `window` is how many bytes of each answer it lets come."""
 
-    def __init__(self, address: str, window: int = 65535, answers_pings: bool = True):
-        self.socket = connect(address)
+    def __init__(
+        self,
+        address: str,
+        window: int = 65535,
+        answers_pings: bool = True,
+        source: str = "127.0.0.1",
+    ):
+        self.socket = connect(address, source)
         self.answers_pings = answers_pings
         self._next_stream = 1
-        self.socket.sendall(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")
+        self.socket.sendall(PREFACE)
         self.send(SETTINGS, 0, 0, struct.pack(">HI", INITIAL_WINDOW_SIZE, window))
 
     def send(self, kind: int, flags: int, stream: int, payload: bytes) -> None:
-        head = (
-            struct.pack(">I", len(payload))[1:] + bytes([kind, flags]) + struct.pack(">I", stream)
-        )
-        self.socket.sendall(head + payload)
+        self.socket.sendall(frame(kind, flags, stream, payload))
 
-    def call(self, method: str, message: bytes) -> int:
+    def call(self, method: str, message: bytes, **headers: str) -> int:
         """Sends a unary call and returns its stream."""
         stream, self._next_stream = self._next_stream, self._next_stream + 2
-        headers = {
-            ":method": "POST",
-            ":scheme": "http",
-            ":path": f"/linnet.v1.TextService/{method}",
-            ":authority": "localhost",
-            "content-type": "application/grpc",
-            "te": "trailers",
-        }
-        block = b""  # literals without indexing: RFC 7541, 6.2.2
-        for name, value in headers.items():
-            block += b"\0" + bytes([len(name)]) + name.encode()
-            block += bytes([len(value)]) + value.encode()
+        block = header_block(f"/linnet.v1.TextService/{method}", **headers)
         self.send(HEADERS, END_HEADERS, stream, block)
-        self.send(DATA, END_STREAM, stream, b"\0" + struct.pack(">I", len(message)) + message)
+        self.send(DATA, END_STREAM, stream, message_prefix(len(message)) + message)
         return stream
 
     def frames(self) -> Iterator[Frame]:
@@ -76,12 +96,12 @@ class RawClient:
         while head := self._read(9):
             length = int.from_bytes(head[:3], "big")
             payload = self._read(length) if length else b""
-            frame = Frame(head[3], head[4], int.from_bytes(head[5:], "big"), payload)
-            if frame.kind == SETTINGS and not frame.flags & ACK:
+            arrived = Frame(head[3], head[4], int.from_bytes(head[5:], "big"), payload)
+            if arrived.kind == SETTINGS and not arrived.flags & ACK:
                 self.send(SETTINGS, ACK, 0, b"")
-            if frame.kind == PING and not frame.flags & ACK and self.answers_pings:
+            if arrived.kind == PING and not arrived.flags & ACK and self.answers_pings:
                 self.send(PING, ACK, 0, payload)
-            yield frame
+            yield arrived
 
     def settings(self) -> dict[int, int]:
         """Those of the server, which come first."""
