@@ -52,7 +52,10 @@ fi
 
 # `ldd` prints "name => path (address)". What is not found is an error here rather than on the other machine.
 libraries=$(ldd "${binaries[@]}" | awk '$2 == "=>" { print $1, $3 }' | sort -u |
-  while read -r name path; do echo "$name $([[ $path == not ]] && echo not || realpath -s "$path")"; done)
+  while read -r name path; do
+    [[ $path == not ]] || path=$(realpath -s "$path")
+    echo "$name $path"
+  done)
 if grep ' not$' <<<"$libraries"; then
   echo "error: these libraries were not found" >&2
   exit 1

@@ -77,7 +77,7 @@ download_grpc() {
 
 build_grpc() {
   local work=build/grpc out=.deps/grpc patch name
-  rm -rf "$work" "$out/lib"
+  rm -rf "${work:?}" "${out:?}/lib"
   mkdir -p "$out/lib"
   download_grpc
   dpkg-source --no-check --extract "$work/grpc_$(grpc_version).dsc" "$work/source"
