@@ -15,24 +15,32 @@ void FairQueue::Push(std::unique_ptr<Sequence> sequence) {
   Line& line = lines_[FlowOf(sequence->caller)];
   const double begin = std::max(present_, line.end);
   line.end = begin + static_cast<double>(sequence->work()) / sequence->caller.weight();
-  ++line.waiting;
+  if (line.waiting++ == 0) waiting_weight_ += sequence->caller.weight();
   sequences_.emplace(Key{begin, next_number_++}, std::move(sequence));
+}
+
+void FairQueue::OneLess(const Sequence& sequence) {
+  if (--lines_[FlowOf(sequence.caller)].waiting == 0) waiting_weight_ -= sequence.caller.weight();
 }
 
 std::unique_ptr<Sequence> FairQueue::Take(Iterator which) {
   std::unique_ptr<Sequence> sequence = std::move(which->second);
   sequences_.erase(which);
-  --lines_[FlowOf(sequence->caller)].waiting;
-  if (sequences_.empty()) {  // nobody to be fair to
-    lines_.clear();
-    present_ = 0;
-  }
+  OneLess(*sequence);
+  if (sequences_.empty()) DropAll();  // nobody to be fair to
   return sequence;
 }
 
 std::unique_ptr<Sequence> FairQueue::Serve(Iterator which) {
+  // New flows begin at the present. If that stood still while they are served, a flow that was
+  // served before would wait as long as new ones come: it moves on by the work served, shared among
+  // all that waited, but not past the next beginning.
+  if (const auto later = sequences_.upper_bound({present_, ~uint64_t{0}});
+      later != sequences_.end())
+    present_ = std::min(later->first.first, present_ + served_);
   // Some may be served out of turn, from behind others that cannot be: time does not run backwards.
   present_ = std::max(present_, which->first.first);
+  served_ = static_cast<double>(which->second->work()) / waiting_weight_;
   return Take(which);
 }
 
@@ -48,7 +56,7 @@ std::vector<std::unique_ptr<Sequence>> FairQueue::DropIf(
     double& back = moved_up[FlowOf(sequence->caller)];
     if (unwanted(*sequence)) {
       back += static_cast<double>(sequence->work()) / sequence->caller.weight();
-      --lines_[FlowOf(sequence->caller)].waiting;
+      OneLess(*sequence);
       dropped.push_back(std::move(sequence));
       continue;
     }
@@ -66,6 +74,7 @@ std::vector<std::unique_ptr<Sequence>> FairQueue::DropIf(
 FairQueue::Sequences FairQueue::DropAll() {
   lines_.clear();
   present_ = 0;
+  waiting_weight_ = served_ = 0;
   return std::exchange(sequences_, {});
 }
 

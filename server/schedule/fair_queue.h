@@ -19,7 +19,9 @@ namespace linnet::server {
 //
 // Start-time fair queuing (Goyal, Vin and Cheng 1996, section 2): a sequence begins, in virtual
 // time, where the one before it in its flow ends, but not before the present; it takes its work
-// over its weight; the earliest beginning is served first, and is the present from then on.
+// over its weight; the earliest beginning is served first, and is the present from then on. The
+// present moves on with the work served as well, so that a flow among others that are always new
+// gets at least half of its share.
 //
 // Plain and deterministic. Not thread-safe.
 class FairQueue {
@@ -54,8 +56,11 @@ class FairQueue {
   };
 
   std::unique_ptr<Sequence> Take(Iterator which);
+  void OneLess(const Sequence& sequence);  // waits in its line
 
   double present_ = 0;
+  double waiting_weight_ = 0;  // of the flows that wait: whole numbers, so without rounding
+  double served_ = 0;          // last, over waiting_weight_
   uint64_t next_number_ = 0;
   std::map<Flow, Line> lines_;
   Sequences sequences_;

@@ -133,5 +133,26 @@ TEST(FairQueueTest, WhoeverAlwaysWaitsGetsWorkInProportionWhateverItSends) {
   }
 }
 
+TEST(FairQueueTest, AmongClientsThatAreAlwaysNewAnotherGetsHalfOfItsShareAtLeast) {
+  for (const Priority priority : {Priority::kBatch, Priority::kNormal}) {
+    Line line;
+    constexpr int kNew = 20, kTurns = 10'000;
+    int names = 0;
+    for (; names < kNew; ++names) line.Push("new-" + std::to_string(names), 10);
+    line.Push("old", 10, priority);
+    int served = 0;
+    for (int turn = 0; turn < kTurns; ++turn) {  // as many always wait
+      if (line.Serve()->caller.client == "old") {
+        ++served;
+        line.Push("old", 10, priority);
+      } else {
+        line.Push("new-" + std::to_string(++names), 10);
+      }
+    }
+    const double weight = WeightOf(priority);
+    EXPECT_GE(served, 0.5 * kTurns * weight / (weight + kNew * WeightOf(Priority::kNormal)));
+  }
+}
+
 }  // namespace
 }  // namespace linnet::server
