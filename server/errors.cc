@@ -105,6 +105,9 @@ constexpr ErrorCondition kTable[] = {
      "The answer would come after the deadline, or more than three quarters of the time until "
      "then would be waited for, so nothing was done: set a later one, ask another server once, or "
      "retry when this one is less busy."},
+    {Reason::kDeadlineTooShort, "DEADLINE_TOO_SHORT", Code::kDeadlineExceeded, Detail::kNone,
+     "An idle server as well would answer after the deadline, so nothing was done: set a later "
+     "one, or send less text. A retry does not help, and it counts as the caller's mistake."},
     {Reason::kCancelled, "CANCELLED", Code::kCancelled, Detail::kNone,
      "The caller cancelled the call, or went away."},
     {Reason::kDeadlineExceeded, "DEADLINE_EXCEEDED", Code::kDeadlineExceeded, Detail::kNone,
@@ -236,6 +239,10 @@ absl::Status OutOfMemory(absl::Duration retry_delay) {
 
 absl::Status DeadlineTooClose(absl::string_view message, ErrorMetadata metadata) {
   return MakeError(Reason::kDeadlineTooClose, message, std::move(metadata));
+}
+
+absl::Status DeadlineTooShort(absl::string_view message, ErrorMetadata metadata) {
+  return MakeError(Reason::kDeadlineTooShort, message, std::move(metadata));
 }
 
 absl::Status ShuttingDown() {

@@ -64,6 +64,7 @@ enum class Reason {
   kEngineDown,
   // DEADLINE_EXCEEDED before any work was done for it.
   kDeadlineTooClose,
+  kDeadlineTooShort,
   // Named after their codes: what has no reason of its own.
   kCancelled,
   kDeadlineExceeded,
@@ -107,6 +108,8 @@ absl::Status WaitedTooLong(absl::Duration waited, absl::Duration retry_delay);
 absl::Status OutOfMemory(absl::Duration retry_delay);
 // The answer cannot be expected before the deadline.
 absl::Status DeadlineTooClose(absl::string_view message, ErrorMetadata metadata);
+// Nor could it be of an idle server: the caller's mistake.
+absl::Status DeadlineTooShort(absl::string_view message, ErrorMetadata metadata);
 absl::Status ShuttingDown();
 // The model's engine failed and is being made again.
 absl::Status EngineDown(absl::Duration retry_delay);

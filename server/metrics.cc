@@ -45,6 +45,8 @@ absl::string_view ReasonName(RejectReason reason) {
       return "bytes";
     case RejectReason::kShare:
       return "share";
+    case RejectReason::kShortDeadline:
+      return "short_deadline";
     case RejectReason::kDeadline:
       return "deadline";
     case RejectReason::kEngine:
@@ -115,6 +117,7 @@ class Metrics::Page final : public prometheus::Collectable {
 
 struct Metrics::PerMethod {
   std::map<absl::StatusCode, prometheus::Counter*> ended;
+  prometheus::Counter* short_deadline;
   prometheus::Histogram* duration;
   prometheus::Gauge* in_flight;
 };
@@ -131,6 +134,10 @@ Metrics::Metrics()
       handles->ended[code] =
           &page.requests.Add({{"method", name}, {"code", absl::StatusCodeToString(code)}});
     }
+    handles->short_deadline =
+        &page.requests.Add({{"method", name},
+                            {"code", absl::StatusCodeToString(absl::StatusCode::kDeadlineExceeded)},
+                            {"fault", "client"}});
     handles->duration = &page.duration.Add({{"method", name}});
     handles->in_flight = &page.in_flight.Add({{"method", name}});
     methods_[method] = std::move(handles);
@@ -169,11 +176,12 @@ Metrics::~Metrics() = default;
 
 void Metrics::CallStarted(Method method) { methods_.at(method)->in_flight->Increment(); }
 
-void Metrics::CallEnded(Method method, absl::StatusCode code, absl::Duration total) {
+void Metrics::CallEnded(Method method, absl::StatusCode code, absl::Duration total,
+                        bool clients_fault) {
   PerMethod& handles = *methods_.at(method);
   auto ended = handles.ended.find(code);
   if (ended == handles.ended.end()) ended = handles.ended.find(absl::StatusCode::kUnknown);
-  ended->second->Increment();
+  (clients_fault ? handles.short_deadline : ended->second)->Increment();
   handles.duration->Observe(InSeconds(total));
   handles.in_flight->Decrement();
 }
@@ -226,8 +234,9 @@ void Metrics::FirstSegment(absl::Duration time) { first_segment_->Observe(InSeco
 
 void Metrics::Estimated(absl::Duration estimate) { estimate_->Observe(InSeconds(estimate)); }
 
-void Metrics::SetMargin(const std::string& model, bool waits, double ratio) {
-  families_->margin.Add({{"model", model}, {"for", waits ? "waiting" : "alone"}}).Set(ratio);
+void Metrics::SetSafetyFactor(const std::string& model, bool waits, double factor) {
+  families_->safety_factor.Add({{"model", model}, {"for", waits ? "waiting" : "immediate"}})
+      .Set(factor);
 }
 
 ModelMetrics& Metrics::AddModel(const ModelLabels& labels, int rows, int64_t memory_tokens,
@@ -261,7 +270,7 @@ ModelMetrics& Metrics::AddModel(const ModelLabels& labels, int rows, int64_t mem
     handles.queue_[priority] = &page.queue.Add(with("priority", PriorityName(priority)));
   handles.call_source_tokens_ = &page.call_source_tokens.Add(model);
   handles.call_target_tokens_ = &page.call_target_tokens.Add(model);
-  for (bool waits : {false, true}) SetMargin(labels.name, waits, 1);
+  for (bool waits : {false, true}) SetSafetyFactor(labels.name, waits, 1);
   handles.decode_ = &page.decode.Add(model);
   handles.encode_ = &page.encode.Add(model);
   handles.step_ = &page.step.Add(model);

@@ -62,14 +62,15 @@ enum class RejectReason {
   kTokens,
   kBytes,
   kShare,
-  kDeadline,
+  kDeadline,       // the server is too busy for it
+  kShortDeadline,  // no server could meet it
   kEngine,
   kDraining
 };
-inline constexpr std::array kRejectReasons = {RejectReason::kInvalid, RejectReason::kNotFound,
-                                              RejectReason::kTokens,  RejectReason::kBytes,
-                                              RejectReason::kShare,   RejectReason::kDeadline,
-                                              RejectReason::kEngine,  RejectReason::kDraining};
+inline constexpr std::array kRejectReasons = {
+    RejectReason::kInvalid,       RejectReason::kNotFound, RejectReason::kTokens,
+    RejectReason::kBytes,         RejectReason::kShare,    RejectReason::kDeadline,
+    RejectReason::kShortDeadline, RejectReason::kEngine,   RejectReason::kDraining};
 
 // What identifies a served model on the metrics page.
 struct ModelLabels {
@@ -120,7 +121,9 @@ class Metrics {
   ~Metrics();
 
   void CallStarted(Method method);
-  void CallEnded(Method method, absl::StatusCode code, absl::Duration total);
+  // `clients_fault`: though the code alone says that the service failed.
+  void CallEnded(Method method, absl::StatusCode code, absl::Duration total,
+                 bool clients_fault = false);
   void Rejected(RejectReason reason);
   void SetAdmissionLimits(int64_t tokens, int64_t bytes);
   // What is in the house, and the time in which it can be expected to be done.
@@ -143,7 +146,7 @@ class Metrics {
   // How long a call was expected to take when it was let in or refused, and what such estimates are
   // multiplied by to be kept to.
   void Estimated(absl::Duration estimate);
-  void SetMargin(const std::string& model, bool waits, double ratio);
+  void SetSafetyFactor(const std::string& model, bool waits, double factor);
 
   // Adds the model to the page, or changes what the page says of it. `rows` and `memory_tokens` are
   // what its engine holds at most. The numbers are those of the name, and live as long as the page.

@@ -33,15 +33,19 @@ class MetricFamilies {
   explicit MetricFamilies(prometheus::Registry& registry) : registry_(registry) {}
 
   CounterFamily& requests =
-      Counter("linnet_requests_total", "Calls that ended, by method and status code.");
+      Counter("linnet_requests_total",
+              "Calls that ended, by method and status code; with fault=client those of a "
+              "code that blames the service otherwise.");
   HistogramFamily duration =
       Histogram("linnet_request_duration_seconds", Seconds(), "Arrival of a call to its answer.");
   GaugeFamily& in_flight =
       Gauge("linnet_requests_in_flight", "Calls that were taken and not answered yet.");
-  CounterFamily& rejected = Counter("linnet_rejected_total",
-                                    "Calls turned away before decoding: invalid, not_found, tokens "
-                                    "or bytes (the house is full), share (of one client), deadline "
-                                    "(too close), engine (down), draining.");
+  CounterFamily& rejected =
+      Counter("linnet_rejected_total",
+              "Calls turned away before decoding: invalid, not_found, tokens "
+              "or bytes (the house is full), share (of one client), deadline "
+              "(too close while so much is to be done), short_deadline (too close for "
+              "an idle server as well), engine (down), draining.");
   CounterFamily& denied =
       Counter("linnet_denied_total",
               "Calls refused for their token: UNAUTHENTICATED (none that the server knows) or "
@@ -78,10 +82,10 @@ class MetricFamilies {
   HistogramFamily estimate = Histogram(
       "linnet_admission_estimate_seconds", Seconds(),
       "How long a call was expected to take when it was let in, or refused for its deadline.");
-  GaugeFamily& margin =
-      Gauge("linnet_admission_margin_ratio",
-            "What estimates are multiplied by so that calls take no longer: 99 of 100 that find a "
-            "place at once (alone), 995 of 1000 of those that wait for one.");
+  GaugeFamily& safety_factor =
+      Gauge("linnet_estimate_safety_factor",
+            "What estimates are multiplied by so that calls take no longer: 99 of 100 that find "
+            "their rows free (immediate), 995 of 1000 of those that wait for them.");
 
   HistogramFamily queue = Histogram("linnet_queue_seconds", Seconds(),
                                     "Submission of a sequence to its place in the batch.");

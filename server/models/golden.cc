@@ -14,6 +14,10 @@
 namespace linnet::server {
 namespace {
 
+// What a round of the warm-up takes at most.
+constexpr absl::Duration kWarmUpTime = absl::Seconds(1);
+constexpr int kUnknownTokens = 16;
+
 // Counts answers down; the loading thread waits for the last.
 struct Answers {
   Mutex mu;
@@ -43,46 +47,108 @@ class CompareSink : public Sink {
   Answers& answers_;
 };
 
+// Of the warm-up.
+class CountSink : public Sink {
+ public:
+  explicit CountSink(Answers& answers) : answers_(answers) {}
+
+  void Done(absl::StatusOr<SequenceResult> /*result*/) override {
+    MutexLock lock(answers_.mu);
+    if (--answers_.open == 0) answers_.changed.NotifyAll();
+  }
+
+ private:
+  Answers& answers_;
+};
+
+absl::Status Submit(ServedModel& served, std::vector<std::unique_ptr<Sequence>> sequences,
+                    Answers& answers) {
+  const int count = static_cast<int>(sequences.size());
+  {
+    MutexLock lock(answers.mu);
+    answers.open += count;
+  }
+  absl::Status status = served.scheduler->Submit(sequences);
+  if (!status.ok()) {
+    MutexLock lock(answers.mu);
+    answers.open -= count;
+  }
+  return status;
+}
+
+void Wait(Answers& answers) {
+  MutexLock lock(answers.mu);
+  while (answers.open > 0) answers.changed.Wait(answers.mu);
+}
+
+absl::StatusOr<std::unique_ptr<Sequence>> GoldenSequence(const ServedModel& served, int index) {
+  auto tokens =
+      served.source_tokenizer->Encode(served.bundle.manifest.golden_examples(index).source_text());
+  if (!tokens.ok()) return tokens.status();
+  tokens->push_back(served.bundle.special_tokens().eos);
+  auto sequence = std::make_unique<Sequence>();
+  sequence->input.options = served.bundle.default_options(static_cast<int>(tokens->size()));
+  sequence->input.source = *std::move(tokens);
+  return sequence;
+}
+
+// Decoded to its limit: rather too much is expected of real ones then than too little.
+absl::StatusOr<std::unique_ptr<Sequence>> UnknownSequence(const ServedModel& served) {
+  const int tokens =
+      std::min(kUnknownTokens, served.scheduler->engine_info().limits.max_source_tokens);
+  auto sequence = std::make_unique<Sequence>();
+  sequence->input.source.assign(tokens, served.bundle.special_tokens().unk);
+  sequence->input.source.back() = served.bundle.special_tokens().eos;
+  sequence->input.options = served.bundle.default_options(tokens);
+  sequence->input.options.min_target_tokens = sequence->input.options.max_target_tokens;
+  return sequence;
+}
+
 }  // namespace
+
+void WarmUp(ServedModel& served) {
+  const int examples = served.bundle.manifest.golden_examples_size();
+  const int limit = served.scheduler->engine_info().rows;
+  for (const int wanted : {1, limit}) {
+    Answers answers;
+    std::vector<std::unique_ptr<Sequence>> sequences;
+    for (int i = 0, rows = 0; rows < wanted; ++i) {
+      auto sequence = examples > 0 ? GoldenSequence(served, i % examples) : UnknownSequence(served);
+      if (!sequence.ok()) return;
+      rows += model::RowsOf((*sequence)->input);
+      if (rows > limit) break;
+      (*sequence)->deadline = absl::Now() + kWarmUpTime;
+      (*sequence)->sink = std::make_unique<CountSink>(answers);
+      sequences.push_back(*std::move(sequence));
+    }
+    if (!Submit(served, std::move(sequences), answers).ok()) return;
+    Wait(answers);
+  }
+}
 
 GoldenResult AnswerGoldenExamples(ServedModel& served) {
   GoldenResult golden{.examples = served.bundle.manifest.golden_examples_size()};
   Answers answers;
   for (int i = 0; i < golden.examples; ++i) {
-    auto tokens =
-        served.source_tokenizer->Encode(served.bundle.manifest.golden_examples(i).source_text());
-    absl::Status status = tokens.status();
-    if (tokens.ok()) {
-      tokens->push_back(served.bundle.special_tokens().eos);
-      auto sequence = std::make_unique<Sequence>();
-      sequence->input.options = served.bundle.default_options(static_cast<int>(tokens->size()));
-      sequence->input.source = *std::move(tokens);
-      sequence->sink = std::make_unique<CompareSink>(served, i, answers);
-      {
-        MutexLock lock(answers.mu);
-        ++answers.open;
-      }
+    auto sequence = GoldenSequence(served, i);
+    absl::Status status = sequence.status();
+    if (status.ok()) {
+      (*sequence)->sink = std::make_unique<CompareSink>(served, i, answers);
       std::vector<std::unique_ptr<Sequence>> one;
-      one.push_back(std::move(sequence));
-      status = served.scheduler->Submit(one);
+      one.push_back(*std::move(sequence));
+      status = Submit(served, std::move(one), answers);
       if (status.ok()) continue;
-      MutexLock lock(answers.mu);
-      --answers.open;
     }
     MutexLock lock(answers.mu);
     answers.different[i] = status.ToString();
   }
-  std::map<int, std::string> different;
-  {
-    MutexLock lock(answers.mu);
-    while (answers.open > 0) answers.changed.Wait(answers.mu);
-    different = answers.different;
-  }
-  for (const auto& [index, status] : different) {
+  Wait(answers);
+  MutexLock lock(answers.mu);
+  for (const auto& [index, status] : answers.different) {
     Log(LogLevel::kWarning, "golden_example_differs",
         {{"model", served.name()}, {"index", index}, {"status", status}});
   }
-  golden.different = static_cast<int>(different.size());
+  golden.different = static_cast<int>(answers.different.size());
   return golden;
 }
 

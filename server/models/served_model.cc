@@ -84,6 +84,7 @@ absl::StatusOr<std::shared_ptr<ServedModel>> LoadModel(const RegisteredModel& re
                                                   .sha256 = served->bundle.model_sha256()},
                                                  info.rows, info.memory_tokens, load_time);
   const GoldenResult golden = served->golden = AnswerGoldenExamples(*served);
+  WarmUp(*served);
   Log(golden.different == 0 ? LogLevel::kInfo : LogLevel::kWarning, "model_loaded",
       {{"model", served->key()},
        {"version", manifest.version()},

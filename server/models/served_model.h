@@ -51,9 +51,9 @@ struct LoadOptions {
   std::filesystem::path bundle_keys = {};  // BundleKeys of those who sign; empty: nobody need
 };
 
-// Reads the bundle, and the keys for its signature where there are any, makes its engine and
-// answers its golden examples once, which warms it up; an answer that differs is logged, for
-// rounding may differ between machines.
+// Reads the bundle, and the keys for its signature where there are any, makes its engine, answers
+// its golden examples once and makes some steps more (WarmUp), so that its speed is known; an
+// answer that differs is logged, for rounding may differ between machines.
 absl::StatusOr<std::shared_ptr<ServedModel>> LoadModel(const RegisteredModel& registered,
                                                        const LoadOptions& options,
                                                        Metrics& metrics);

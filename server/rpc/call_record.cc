@@ -99,7 +99,8 @@ void CallRecord::Headers() {
 grpc::Status CallRecord::Ended(absl::Status status, const CallFacts& facts) {
   status = WithRequestId(caller_.request_id, WithErrorInfo(std::move(status)));
   const absl::Duration total = absl::Now() - arrived_;
-  house_.metrics.CallEnded(method_, status.code(), total);
+  const bool clients_fault = ErrorReason(status) == ConditionOf(Reason::kDeadlineTooShort).name;
+  house_.metrics.CallEnded(method_, status.code(), total, clients_fault);
   const LogLevel level = absl::IsInternal(status)             ? LogLevel::kError
                          : status.ok() && !IsOfAdmin(method_) ? LogLevel::kDebug
                                                               : LogLevel::kInfo;

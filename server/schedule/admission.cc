@@ -24,19 +24,19 @@ std::string InWords(absl::Duration duration) {
 
 }  // namespace
 
-Admission::Admission(const AdmissionLimits& limits, Metrics& metrics)
+Admission::Admission(const AdmissionLimits& limits, Metrics& metrics, uint32_t seed)
     : limits_(limits),
       metrics_(metrics),
       tokens_(limits.max_tokens),
       bytes_(limits.max_bytes),
-      random_(std::random_device{}()) {
+      random_(seed) {
   metrics_.SetAdmissionLimits(limits_.max_tokens, limits_.max_bytes);
 }
 
 absl::Duration Admission::TimeToDrain() const {
   absl::Duration drain = absl::ZeroDuration();
-  for (const auto& [model, workload] : workloads_)
-    drain = std::max(drain, workload.TimeFor(workload.tokens()));
+  for (const auto& [name, model] : models_)
+    drain = std::max(drain, model.estimator.TimeFor(model.estimator.tokens()));
   return drain;
 }
 
@@ -74,19 +74,20 @@ absl::StatusOr<Permit> Admission::Enter(const Caller& caller, int64_t bytes) {
 
 absl::StatusOr<Estimate> Admission::Charge(const Caller& caller, const CallWork& work,
                                            absl::Time now) {
-  ErrorMetadata metadata = {{"requestTokens", absl::StrCat(work.tokens)}};
-  if (work.tokens > limits_.max_tokens) {
+  const int64_t tokens = work.size.tokens;
+  ErrorMetadata metadata = {{"requestTokens", absl::StrCat(tokens)}};
+  if (tokens > limits_.max_tokens) {
     metadata.emplace_back("maxTokens", absl::StrCat(limits_.max_tokens));
     return BadField("contents", Reason::kCallTooLarge,
-                    absl::StrCat("the call needs ", work.tokens,
+                    absl::StrCat("the call needs ", tokens,
                                  " tokens of work ((source + most target tokens) x beam size), "
                                  "this server admits at most ",
                                  limits_.max_tokens, ": send less text at once"),
                     std::move(metadata));
   }
   MutexLock lock(mu_);
-  Workload& workload = workloads_[work.model];
-  const Quota::Answer answer = tokens_.Ask(caller.client, work.tokens);
+  LatencyEstimator& estimator = models_[work.model].estimator;
+  const Quota::Answer answer = tokens_.Ask(caller.client, tokens);
   if (answer != Quota::Answer::kFits) {
     const bool full = answer == Quota::Answer::kFull;
     const int64_t held = full ? tokens_.held() : tokens_.held_by(caller.client);
@@ -94,52 +95,72 @@ absl::StatusOr<Estimate> Admission::Charge(const Caller& caller, const CallWork&
     metrics_.Rejected(full ? RejectReason::kTokens : RejectReason::kShare);
     metadata.emplace_back("admittedTokens", absl::StrCat(held));
     metadata.emplace_back("maxTokens", absl::StrCat(most));
-    return Busy(full ? Reason::kTooMuchWork : Reason::kShareUsed,
-                absl::StrCat("the server has ", held, " tokens of work",
-                             full ? "" : " of this client", " and takes at most ", most,
-                             ": this call needs ", work.tokens, ", retry later"),
-                RetryDelay(full ? TimeToDrain() : workload.TimeFor(held)), std::move(metadata),
-                full ? "server" : "client");
+    return Busy(
+        full ? Reason::kTooMuchWork : Reason::kShareUsed,
+        absl::StrCat("the server has ", held, " tokens of work", full ? "" : " of this client",
+                     " and takes at most ", most, ": this call needs ", tokens, ", retry later"),
+        RetryDelay(full ? TimeToDrain() : estimator.TimeFor(held)), std::move(metadata),
+        full ? "server" : "client");
   }
-  const Estimate expected = workload.TimeToFinish(caller, work.tokens, work.longest);
+  const Estimate expected = estimator.TimeToFinish(caller, work.size);
   metrics_.Estimated(expected.time);
-  const absl::Duration needed = workload.TimeNeeded(expected);
-  if (const absl::Duration left = work.deadline - now; needed > left) {
-    metrics_.Rejected(RejectReason::kDeadline);
-    metadata.emplace_back("estimate", InWords(needed));
-    metadata.emplace_back("remaining", InWords(left));
-    return DeadlineTooClose(
-        absl::StrCat("the answer may take ", InWords(needed), ", the deadline is in ",
-                     InWords(left), ": set a later one, or retry when the server is less busy"),
-        std::move(metadata));
-  }
-  tokens_.Take(caller.client, work.tokens);
-  workload.Add(caller, work.tokens);
+  if (absl::Status status = CheckDeadline(work, expected, now); !status.ok()) return status;
+  tokens_.Take(caller.client, tokens);
+  estimator.Add(caller, tokens, work.size.rows);
   Show();
   return expected;
 }
 
-void Admission::Ended(const std::string& model, const Estimate& estimate, absl::Duration actual,
-                      bool finished) {
-  MutexLock lock(mu_);
-  Workload& workload = workloads_[model];
-  if (finished) {
-    workload.Took(estimate, actual);
-  } else {
-    workload.CutOff(estimate, actual);
+absl::Status Admission::CheckDeadline(const CallWork& work, const Estimate& expected,
+                                      absl::Time now) {
+  Model& model = models_[work.model];
+  const absl::Duration left = work.deadline - now;
+  const absl::Duration needed = model.estimator.TimeNeeded(expected, now);
+  if (needed <= left) return absl::OkStatus();
+  // The caller's mistake, and not the load of the server, if the answer takes longer than that in
+  // any case.
+  const absl::Duration needed_when_idle =
+      model.estimator.TimeNeeded(model.estimator.TimeWhenIdle(work.size), now);
+  const bool too_short = needed_when_idle > left;
+  if (too_short && model.estimator.idle() && model.probes.Admit(now, left)) return absl::OkStatus();
+  metrics_.Rejected(too_short ? RejectReason::kShortDeadline : RejectReason::kDeadline);
+  ErrorMetadata metadata = {{"requestTokens", absl::StrCat(work.size.tokens)},
+                            {"estimate", InWords(too_short ? needed_when_idle : needed)},
+                            {"remaining", InWords(left)}};
+  if (too_short) {
+    return DeadlineTooShort(absl::StrCat("the answer may take ", InWords(needed_when_idle),
+                                         " even when the server is idle, the deadline is in ",
+                                         InWords(left), ": set a later one, or send less text"),
+                            std::move(metadata));
   }
-  metrics_.SetMargin(model, estimate.waits, workload.margin(estimate));
+  return DeadlineTooClose(
+      absl::StrCat("the answer may take ", InWords(needed), ", the deadline is in ", InWords(left),
+                   ": set a later one, or retry when the server is less busy"),
+      std::move(metadata));
+}
+
+void Admission::Ended(const std::string& model, const Estimate& estimate, absl::Duration actual,
+                      absl::Time now, bool finished) {
+  MutexLock lock(mu_);
+  LatencyEstimator& estimator = models_[model].estimator;
+  if (finished) {
+    estimator.RecordCompletion(estimate, actual, now);
+  } else {
+    estimator.RecordTimeout(estimate, actual, now);
+  }
+  metrics_.SetSafetyFactor(model, estimate.waits, estimator.safety_factor(estimate, now));
 }
 
 void Admission::StepMade(const std::string& model, const StepReport& report, absl::Duration cycle) {
   MutexLock lock(mu_);
-  workloads_[model].StepMade(report, cycle);
+  models_[model].estimator.StepMade(report, cycle);
 }
 
-void Admission::GiveBackTokens(const Caller& caller, const std::string& model, int64_t tokens) {
+void Admission::GiveBackTokens(const Caller& caller, const std::string& model, int64_t tokens,
+                               double rows) {
   MutexLock lock(mu_);
   tokens_.GiveBack(caller.client, tokens);
-  workloads_[model].Remove(caller, tokens);
+  models_[model].estimator.Remove(caller, tokens, rows);
   Show();
 }
 
@@ -165,6 +186,7 @@ Permit::Permit(Permit&& other) noexcept
       model_(std::move(other.model_)),
       bytes_(other.bytes_),
       tokens_(other.tokens_),
+      rows_per_token_(other.rows_per_token_),
       charged_(other.charged_),
       estimate_(other.estimate_) {}
 
@@ -176,6 +198,7 @@ Permit& Permit::operator=(Permit&& other) noexcept {
   model_ = std::move(other.model_);
   bytes_ = other.bytes_;
   tokens_ = other.tokens_;
+  rows_per_token_ = other.rows_per_token_;
   charged_ = other.charged_;
   estimate_ = other.estimate_;
   return *this;
@@ -187,25 +210,27 @@ absl::Status Permit::Charge(const CallWork& work, absl::Time now) {
   absl::StatusOr<Estimate> estimate = admission_->Charge(caller_, work, now);
   if (!estimate.ok()) return estimate.status();
   model_ = work.model;
-  tokens_ = work.tokens;
+  tokens_ = work.size.tokens;
+  rows_per_token_ = work.size.rows / static_cast<double>(std::max<int64_t>(1, tokens_));
   charged_ = now;
   estimate_ = *estimate;
   return absl::OkStatus();
 }
 
 void Permit::Ended(absl::Time now, bool finished) {
-  admission_->Ended(model_, estimate_, now - charged_, finished);
+  admission_->Ended(model_, estimate_, now - charged_, now, finished);
 }
 
 void Permit::GiveBack(int64_t tokens) {
   tokens = std::min(tokens, tokens_);
   tokens_ -= tokens;
-  admission_->GiveBackTokens(caller_, model_, tokens);
+  admission_->GiveBackTokens(caller_, model_, tokens,
+                             static_cast<double>(tokens) * rows_per_token_);
 }
 
 void Permit::GiveBackAll() {
   if (admission_ == nullptr) return;
-  if (tokens_ > 0) admission_->GiveBackTokens(caller_, model_, tokens_);
+  if (tokens_ > 0) GiveBack(tokens_);
   std::exchange(admission_, nullptr)->GiveBackBytes(caller_, bytes_);
 }
 

@@ -12,8 +12,9 @@
 #include "server/metrics.h"
 #include "server/mutex.h"
 #include "server/schedule/caller.h"
+#include "server/schedule/latency_estimator.h"
+#include "server/schedule/probe_policy.h"
 #include "server/schedule/quota.h"
-#include "server/schedule/workload.h"
 
 namespace linnet::server {
 
@@ -27,8 +28,7 @@ struct AdmissionLimits {
 // What a call comes to once it is tokenised.
 struct CallWork {
   std::string model;
-  int64_t tokens = 0;   // as AdmissionLimits counts them
-  int64_t longest = 0;  // source and most target tokens of its longest segment
+  CallSize size = {};
   absl::Time deadline = absl::InfiniteFuture();
 };
 
@@ -37,12 +37,15 @@ class Permit;
 // The bound on what is in the house, waiting or worked on. Nothing in the server waits without a
 // permit, so that no queue needs a limit of its own.
 //
-// A call is let in while there is room, its client holds no more than its share (Quota), and it can
-// be expected to end before its deadline (Workload), with a margin that is learned from how long
-// calls took that were let in before. Thread-safe; outlives its permits.
+// A call is admitted while there is room, its client holds no more than its share (Quota), and it
+// is expected to end before its deadline (LatencyEstimator), with a safety factor that is learned
+// from how long the calls before took. An idle engine takes a share of the others as probes
+// (ProbePolicy). Thread-safe; outlives its permits.
 class Admission {
  public:
-  Admission(const AdmissionLimits& limits, Metrics& metrics);
+  // `seed` of the retry delays, which differ from call to call.
+  Admission(const AdmissionLimits& limits, Metrics& metrics,
+            uint32_t seed = std::random_device{}());
 
   // A permit for a request of that many bytes; RESOURCE_EXHAUSTED if the house is full or the
   // client has its share.
@@ -58,8 +61,11 @@ class Admission {
   friend class Permit;
   absl::StatusOr<Estimate> Charge(const Caller& caller, const CallWork& work, absl::Time now);
   void Ended(const std::string& model, const Estimate& estimate, absl::Duration actual,
-             bool finished);
-  void GiveBackTokens(const Caller& caller, const std::string& model, int64_t tokens);
+             absl::Time now, bool finished);
+  // OK, or why the call cannot be expected to end in time.
+  absl::Status CheckDeadline(const CallWork& work, const Estimate& expected, absl::Time now)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void GiveBackTokens(const Caller& caller, const std::string& model, int64_t tokens, double rows);
   void GiveBackBytes(const Caller& caller, int64_t bytes);
   // When to come back to a house that has to finish so much before: some sooner, some later, so
   // that they do not all come at once.
@@ -72,7 +78,11 @@ class Admission {
   mutable Mutex mu_;
   Quota tokens_ ABSL_GUARDED_BY(mu_);
   Quota bytes_ ABSL_GUARDED_BY(mu_);
-  std::map<std::string, Workload> workloads_ ABSL_GUARDED_BY(mu_);  // by model
+  struct Model {
+    LatencyEstimator estimator;
+    ProbePolicy probes;
+  };
+  std::map<std::string, Model> models_ ABSL_GUARDED_BY(mu_);
   std::minstd_rand random_ ABSL_GUARDED_BY(mu_);
 };
 
@@ -104,6 +114,7 @@ class Permit {
   std::string model_;
   int64_t bytes_ = 0;
   int64_t tokens_ = 0;
+  double rows_per_token_ = 0;
   absl::Time charged_ = absl::InfinitePast();
   Estimate estimate_;
 };

@@ -58,6 +58,7 @@ StepReport Batcher::Step(absl::FunctionRef<absl::Time()> clock) {
   Advance(clock, report);
   report.waiting = waiting();
   report.remaining = seated();
+  report.rows_limit = engine_.info().rows;
   return report;
 }
 
@@ -288,13 +289,13 @@ void Batcher::Advance(absl::FunctionRef<absl::Time()> clock, StepReport& report)
   if (seated_.empty()) return;
   report.sequences = seated();
   report.rows = engine_.rows_in_use();
-  for (const auto& [id, sequence] : seated_) report.work += sequence->work();
   report.stepped = true;
   ++steps_;
   const absl::Time before = clock();
   absl::StatusOr<std::vector<model::SequenceEvent>> events = engine_.Step();
   const absl::Time after = clock();
   report.decode = after - before;
+  report.ended = after;
   if (!events.ok()) {
     // The engine let all of them go; those that wait have lost nothing.
     report.failed += seated();
@@ -320,9 +321,8 @@ void Batcher::Advance(absl::FunctionRef<absl::Time()> clock, StepReport& report)
       continue;
     }
     ++report.finished;
-    report.finished_work += sequence->work();
     report.finished_tokens += sequence->most_tokens;
-    report.finished_time += after - sequence->times.seated;
+    report.finished_steps += steps_ - sequence->first_step;
     if (!event.hypotheses.empty()) {
       report.target_tokens += static_cast<int>(event.hypotheses.front().tokens.size());
     }

@@ -48,14 +48,13 @@ struct StepReport {
   int oom_retries = 0;          // groups halved because there was no memory to encode the whole
   int target_tokens = 0;        // of the best hypotheses that finished
   bool full = false;            // all places are taken, and somebody waits for one
-  int64_t work = 0;             // WorkOf those that took part in the step
-  int64_t finished_work = 0;    // WorkOf those that finished
-  int64_t finished_tokens = 0;  // their source and most target tokens
-  absl::Duration finished_time =
-      absl::ZeroDuration();                      // from their places to their ends, summed up
+  int64_t finished_tokens = 0;  // source and max target tokens of those that finished
+  int64_t finished_steps = 0;   // in which they took part, summed up
+  int rows_limit = 0;           // of the engine
   bool stepped = false;                          // the engine made a step
   absl::Duration encode = absl::ZeroDuration();  // inside Engine::Seat
   absl::Duration decode = absl::ZeroDuration();  // inside Engine::Step
+  absl::Time ended = absl::InfinitePast();       // when Engine::Step had returned
   // Request ids of the calls that were in an engine call that failed.
   std::vector<std::string> failed_requests = {};
 };

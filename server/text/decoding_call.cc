@@ -95,8 +95,9 @@ absl::Status DecodingCall::PrepareAndSubmit() {
       sequence->cancelled = context_.cancelled;
       sequence->sink = std::make_unique<SegmentSink>(this->shared_from_this(), segments.size());
       const int64_t tokens = WorkOf(sequence->input);
-      needed.tokens += tokens;
-      needed.longest = std::max(needed.longest, MostTokens(sequence->input));
+      needed.size.tokens += tokens;
+      needed.size.rows += model::RowsOf(sequence->input);
+      needed.size.longest = std::max(needed.size.longest, MostTokens(sequence->input));
       rows_ += model::RowsOf(sequence->input);
       source_tokens_ += std::ssize(sequence->input.source);
       sequences.push_back(std::move(sequence));

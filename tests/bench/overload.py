@@ -66,7 +66,7 @@ class Server:
                 counts[name.split('"')[-2]] = float(value)
             if re.match(r'linnet_sequences_total.*outcome="(expired|cancelled)"', name):
                 counts["late"] = counts.get("late", 0) + float(value)
-            if name.startswith("linnet_admission_margin_ratio") and 'for="waiting"' in name:
+            if name.startswith("linnet_estimate_safety_factor") and 'for="waiting"' in name:
                 self.margin = float(value)
         return counts
 

@@ -22,15 +22,24 @@ struct AdmissionTest : ::testing::Test {
     return admission.Enter(caller, bytes);
   }
   static CallWork Tokens(int64_t tokens, absl::Time deadline = absl::InfiniteFuture()) {
-    return {.model = "en-de", .tokens = tokens, .longest = 1, .deadline = deadline};
+    return {.model = "en-de",
+            .size = {.tokens = tokens, .longest = 1, .rows = 1},
+            .deadline = deadline};
   }
-  // The engine is full and finishes ten tokens of work in a second.
-  void Full() {
-    for (int s = 0; s < 5; ++s)
-      admission.StepMade("en-de", {.waiting = 1, .finished_work = 10}, absl::Seconds(1));
+  // The engine has one row and finishes ten tokens of work in a second.
+  void Full() { Step(absl::Milliseconds(100)); }
+  void Step(absl::Duration step) {
+    admission.StepMade("en-de",
+                       {.rows = 1,
+                        .finished_tokens = 10,
+                        .finished_steps = 10,
+                        .rows_limit = 1,
+                        .stepped = true,
+                        .ended = now},
+                       step);
   }
 
-  const absl::Time now = absl::FromUnixSeconds(1'000'000);
+  absl::Time now = absl::FromUnixSeconds(1'000'000);
   const Caller other{.client = "b"};
   Metrics metrics;
   Admission admission{{.max_tokens = 100, .max_bytes = 4 * kCall}, metrics};
@@ -122,6 +131,48 @@ TEST_F(AdmissionTest, ACallThatCannotEndInTimeIsRefusedAtOnce) {
   EXPECT_EQ(admission.tokens(), 50);
   EXPECT_THAT(metrics.Text(), HasSubstr("linnet_rejected_total{reason=\"deadline\"} 1\n"));
   EXPECT_THAT(permit->Charge(Tokens(10, now + absl::Seconds(6.7)), now), IsOk());
+}
+
+TEST_F(AdmissionTest, ADeadlineThatAnIdleServerCouldNotMeetIsTheCallersMistake) {
+  auto busy = Enter(1), permit = Enter(1);
+  ASSERT_THAT(busy->Charge(Tokens(50), now), IsOk());
+  Full();
+  const absl::Status status = permit->Charge(Tokens(10, now + absl::Milliseconds(90)), now);
+  EXPECT_THAT(status, StatusIs(absl::StatusCode::kDeadlineExceeded,
+                               AllOf(HasSubstr("may take 100ms even when the server is idle"),
+                                     HasSubstr("in 90ms"))));
+  EXPECT_EQ(ErrorReason(status), "DEADLINE_TOO_SHORT");
+  EXPECT_THAT(metrics.Text(),
+              AllOf(HasSubstr("linnet_rejected_total{reason=\"deadline\"} 0\n"),
+                    HasSubstr("linnet_rejected_total{reason=\"short_deadline\"} 1\n")));
+}
+
+TEST_F(AdmissionTest, AnIdleServerTriesAShareOfWhatItWouldRefuse) {
+  Full();
+  int tried = 0;
+  for (int i = 0; i < 1000; ++i) {
+    const absl::Time then = now + i * absl::Milliseconds(50);
+    auto permit = Enter(1);
+    tried += permit->Charge(Tokens(10, then + absl::Milliseconds(50)), then).ok();
+  }
+  EXPECT_EQ(tried, 100) << "a tenth of the time";
+  auto busy = Enter(1), permit = Enter(1);
+  const absl::Time later = now + absl::Hours(1);
+  ASSERT_THAT(busy->Charge(Tokens(10), later), IsOk());
+  EXPECT_FALSE(permit->Charge(Tokens(10, later + absl::Milliseconds(50)), later).ok())
+      << "others would wait for it";
+}
+
+TEST_F(AdmissionTest, WhatAProbeFoundOutLetsTheNextOnesIn) {
+  Step(absl::Seconds(1));  // the machine was busy with something else
+  now += absl::Minutes(10);
+  const auto charge = [&] {
+    return Enter(1)->Charge(Tokens(10, now + absl::Milliseconds(150)), now);
+  };
+  ASSERT_THAT(charge(), IsOk());
+  EXPECT_FALSE(charge().ok());
+  Full();
+  for (int i = 0; i < 100; ++i) EXPECT_THAT(charge(), IsOk());
 }
 
 TEST_F(AdmissionTest, WhatWillNeverFitIsTheCallersToChange) {

@@ -170,9 +170,9 @@ TEST(BatcherTest, TheReportSaysWhatTheFinishedHadCost) {
   StepReport last;
   while (!house.batcher.idle()) last = house.Step();
   EXPECT_EQ(last.finished_tokens, 3 + 100);
-  EXPECT_EQ(last.finished_work, 2 * (3 + 100));
-  EXPECT_EQ(last.finished_time,
-            (*outcome.result)->times.finished - (*outcome.result)->times.seated);
+  EXPECT_EQ(last.finished_steps, 3);
+  EXPECT_EQ(last.rows_limit, 64);
+  EXPECT_EQ(last.ended, (*outcome.result)->times.finished);
 }
 
 TEST(BatcherTest, TheReportSaysWhatSitsInAFullEngine) {
@@ -184,11 +184,11 @@ TEST(BatcherTest, TheReportSaysWhatSitsInAFullEngine) {
   StepReport report = house.Step();
   while (report.sequences < 2) report = house.Step();
   EXPECT_FALSE(report.full) << "nobody waits";
-  EXPECT_EQ(report.work, 2 * (3 + 100) + 2 * (4 + 100));
+  EXPECT_EQ(report.rows, 4);
   house.Add(Say({5}, outcomes[2], /*beam_size=*/2));
   report = house.Step();
   EXPECT_TRUE(report.full);
-  EXPECT_EQ(report.work, 2 * (3 + 100) + 2 * (4 + 100));
+  EXPECT_EQ(report.rows, 4);
   house.StepsUntilIdle();
 }
 

@@ -1,6 +1,9 @@
 #include "server/models/catalog.h"
 
 #include <fstream>
+#include <map>
+#include <set>
+#include <string>
 
 #include "tests/server/text_fixture.h"
 
@@ -8,9 +11,11 @@ namespace linnet::server {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 
 struct CatalogTest : ::testing::Test {
   CatalogTest() { TextHouse::WriteBundles(root); }
@@ -47,9 +52,34 @@ TEST_F(CatalogTest, DescribesItsModelsByNameWithEveryDefaultSet) {
 TEST_F(CatalogTest, AModelIsOnTheMetricsPageAndItsGoldenExampleWentThroughIt) {
   auto catalog = Load();
   ASSERT_THAT(catalog, IsOk());
-  EXPECT_THAT(metrics.Text(),
-              AllOf(HasSubstr("linnet_model_info{compute=\"none\",device=\"echo\",model=\"en-de\""),
-                    HasSubstr("linnet_sequences_total{model=\"en-de\",outcome=\"finished\"} 1\n")));
+  EXPECT_THAT(
+      metrics.Text(),
+      AllOf(HasSubstr("linnet_model_info{compute=\"none\",device=\"echo\",model=\"en-de\""),
+            Not(HasSubstr("linnet_sequences_total{model=\"en-de\",outcome=\"finished\"} 0\n"))));
+}
+
+TEST_F(CatalogTest, TheFirstCallFindsAnEngineThatHasMadeStepsOfFewRowsAndOfAll) {
+  std::map<std::string, std::set<int>> rows;
+  std::map<std::string, int> finished;
+  Mutex mu;
+  {
+    auto catalog = Catalog::Load(
+        root, [](const model::Bundle&) { return std::make_unique<test::EchoEngine>(); }, {},
+        metrics,
+        [&](const std::string& model, const StepReport& report, absl::Duration) {
+          MutexLock lock(mu);
+          if (report.stepped) rows[model].insert(report.rows);
+          finished[model] += report.finished;
+          EXPECT_EQ(report.rows_limit, 64);
+        });
+    ASSERT_THAT(catalog, IsOk());
+  }
+  // With golden examples and without.
+  for (const char* model : {"en-de", "en-summary"}) {
+    EXPECT_THAT(rows[model], Contains(2));
+    EXPECT_THAT(rows[model], Contains(64));
+    EXPECT_GE(finished[model], 1 + 32);
+  }
 }
 
 TEST_F(CatalogTest, AGoldenExampleThatDiffersDoesNotKeepTheModelFromServing) {

@@ -82,15 +82,15 @@ absl::Status Enter(const AdmissionLimits& limits, const std::string& others, int
                    int64_t tokens, absl::Time deadline = absl::InfiniteFuture()) {
   Metrics metrics;
   Admission admission(limits, metrics);
-  for (int second = 0; second < 5; ++second)
-    admission.StepMade("en-de", {.waiting = 1, .finished_work = 10}, absl::Seconds(1));
   const absl::Time now = absl::FromUnixSeconds(1);
+  admission.StepMade("en-de", {.rows = 1, .rows_limit = 1, .stepped = true, .ended = now},
+                     absl::Milliseconds(100));
   auto other = admission.Enter({.client = others}, 1);
   EXPECT_THAT(other, IsOk());
-  EXPECT_THAT(other->Charge({.model = "en-de", .tokens = 60}, now), IsOk());
+  EXPECT_THAT(other->Charge({.model = "en-de", .size = {60, 60, 1}}, now), IsOk());
   auto permit = admission.Enter({.client = "me"}, bytes);
   if (!permit.ok()) return permit.status();
-  return permit->Charge({.model = "en-de", .tokens = tokens, .deadline = deadline}, now);
+  return permit->Charge({.model = "en-de", .size = {tokens, tokens, 1}, .deadline = deadline}, now);
 }
 
 absl::Status WaitTooLong() {
@@ -244,6 +244,8 @@ const std::map<Reason, std::function<absl::Status()>>& Scenes() {
       {Reason::kTooMuchWork, [] { return Enter({.max_tokens = 100}, "other", 1, 50); }},
       {Reason::kShareUsed, [] { return Enter({.max_tokens = 100}, "me", 1, 30); }},
       {Reason::kDeadlineTooClose,
+       [] { return Enter({}, "other", 1, 5, absl::FromUnixSeconds(2)); }},
+      {Reason::kDeadlineTooShort,
        [] { return Enter({}, "other", 1, 600, absl::FromUnixSeconds(2)); }},
       {Reason::kWaitedTooLong, WaitTooLong},
       {Reason::kShuttingDown,

@@ -149,7 +149,8 @@ TEST(ErrorTableTest, ErrorsCarryTheCodeAndTheDetailOfTheirRow) {
         EXPECT_EQ(Details<google::rpc::QuotaFailure>(status).size(), 1);
         break;
       case Detail::kNone:
-        status = row.reason == Reason::kDeadlineTooClose ? DeadlineTooClose("m", {})
+        status = row.reason == Reason::kDeadlineTooClose   ? DeadlineTooClose("m", {})
+                 : row.reason == Reason::kDeadlineTooShort ? DeadlineTooShort("m", {})
                  : row.reason == Reason::kRegistryUnreadable
                      ? RegistryUnreadable(absl::NotFoundError("m"))
                  : row.reason == Reason::kModelNotLoaded

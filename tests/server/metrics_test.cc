@@ -89,8 +89,8 @@ TEST(MetricsTest, EveryCounterAndHistogramIsZeroForEveryKnownLabelBeforeTheFirst
     EXPECT_THAT(page, HasSubstr(absl::StrCat("linnet_request_duration_seconds_count{method=\"",
                                              method, "\"} 0\n")));
   }
-  for (const char* reason :
-       {"invalid", "not_found", "tokens", "bytes", "share", "deadline", "engine", "draining"}) {
+  for (const char* reason : {"invalid", "not_found", "tokens", "bytes", "share", "deadline",
+                             "short_deadline", "engine", "draining"}) {
     EXPECT_THAT(page,
                 HasSubstr(absl::StrCat("linnet_rejected_total{reason=\"", reason, "\"} 0\n")));
   }
@@ -111,6 +111,20 @@ TEST(MetricsTest, ACallIsInFlightUntilItEndsAndThenCountedByItsCode) {
   EXPECT_THAT(page,
               HasSubstr("linnet_requests_total{code=\"NOT_FOUND\",method=\"Translate\"} 1\n"));
   EXPECT_THAT(page, HasSubstr("linnet_request_duration_seconds_sum{method=\"Translate\"} 0.02"));
+}
+
+TEST(MetricsTest, ADeadlineThatWasTheCallersMistakeIsCountedApartFromThoseOfTheService) {
+  Metrics metrics;
+  for (const bool clients_fault : {true, false, true}) {
+    metrics.CallStarted(Method::kTranslate);
+    metrics.CallEnded(Method::kTranslate, absl::StatusCode::kDeadlineExceeded, absl::ZeroDuration(),
+                      clients_fault);
+  }
+  const std::string page = metrics.Text();
+  EXPECT_THAT(page, HasSubstr("linnet_requests_total{code=\"DEADLINE_EXCEEDED\",fault=\"client\","
+                              "method=\"Translate\"} 2\n"));
+  EXPECT_THAT(page, HasSubstr("linnet_requests_total{code=\"DEADLINE_EXCEEDED\","
+                              "method=\"Translate\"} 1\n"));
 }
 
 TEST(MetricsTest, ACodeThatNobodyExpectedCountsAsUnknown) {
@@ -208,18 +222,19 @@ TEST(MetricsTest, EveryModelThatIsToBeServedSaysWhetherItIs) {
                                     Not(HasSubstr("en-fr"))));
 }
 
-TEST(MetricsTest, EstimatesAndTheirMarginsShowHowAdmissionJudges) {
+TEST(MetricsTest, EstimatesAndTheirSafetyFactorsShowHowAdmissionJudges) {
   Metrics metrics;
   metrics.AddModel(kModel, 160, 16384, absl::Seconds(1));
   EXPECT_THAT(metrics.Text(),
-              HasSubstr("linnet_admission_margin_ratio{for=\"waiting\",model=\"en-de\"} 1\n"));
+              HasSubstr("linnet_estimate_safety_factor{for=\"waiting\",model=\"en-de\"} 1\n"));
   metrics.Estimated(absl::Milliseconds(1500));
-  metrics.SetMargin("en-de", /*waits=*/true, 1.25);
+  metrics.SetSafetyFactor("en-de", /*waits=*/true, 1.25);
   const std::string page = metrics.Text();
   EXPECT_THAT(page, HasSubstr("linnet_admission_estimate_seconds_sum 1.5\n"));
-  EXPECT_THAT(page, HasSubstr("linnet_admission_margin_ratio{for=\"alone\",model=\"en-de\"} 1\n"));
   EXPECT_THAT(page,
-              HasSubstr("linnet_admission_margin_ratio{for=\"waiting\",model=\"en-de\"} 1.25\n"));
+              HasSubstr("linnet_estimate_safety_factor{for=\"immediate\",model=\"en-de\"} 1\n"));
+  EXPECT_THAT(page,
+              HasSubstr("linnet_estimate_safety_factor{for=\"waiting\",model=\"en-de\"} 1.25\n"));
 }
 
 TEST(MetricsTest, TextPhasesAndTheFirstOfAStreamAreMeasured) {

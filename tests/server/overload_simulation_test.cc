@@ -30,6 +30,9 @@ struct Client {
   std::string name;
   double calls_per_second = 0;  // at random times
   int at_once = 1;              // so many each time
+  absl::Duration deadline = kDeadline;
+  int min_tokens = 8, max_tokens = 24;
+  absl::Duration begin = absl::ZeroDuration(), end = absl::InfiniteDuration();
   // What became of those that came in the time that counts.
   int offered = 0, refused = 0, answered = 0, late = 0;
   double work = 0;  // of those that were answered
@@ -41,24 +44,48 @@ class Overload {
  public:
   Overload(std::vector<Client> clients, uint32_t seed)
       : clients_(std::move(clients)), random_(seed) {
-    for (Client& client : clients_) next_.emplace(Next(client, kStart), &client);
+    for (Client& client : clients_) next_.emplace(Next(client, kStart + client.begin), &client);
   }
+
+  // What WarmUp makes of a new engine: some steps of one sequence and of as many as there is room
+  // for, and what their tokens took.
+  void WarmUp() {
+    for (const int rows : {kBeam, kRows}) {
+      const absl::Duration step = kFullStep * (0.5 + 0.5 * rows / kRows);
+      for (int i = 0; i < 16; ++i) {
+        admission_.StepMade("model",
+                            {.rows = rows,
+                             .finished_tokens = i == 15 ? 16 + 42 : 0,
+                             .finished_steps = i == 15 ? 16 : 0,
+                             .rows_limit = kRows,
+                             .stepped = true,
+                             .ended = kStart},
+                            step);
+      }
+    }
+  }
+
+  // Until then every step takes ten times as long.
+  void SlowUntil(absl::Duration time) { slow_until_ = kStart + time; }
 
   // Calls come for so long; those of the first part do not count.
   const std::vector<Client>& Run(absl::Duration warm_up, absl::Duration time) {
     counts_from_ = kStart + warm_up;
     const absl::Time end = counts_from_ + time;
     while (now_ < end || !batcher_.idle()) {
-      for (; next_.begin()->first <= std::min(now_, end); next_.erase(next_.begin())) {
+      for (; !next_.empty() && next_.begin()->first <= std::min(now_, end);
+           next_.erase(next_.begin())) {
         Client& client = *next_.begin()->second;
         const absl::Time time = next_.begin()->first;
         for (int i = 0; i < client.at_once; ++i) Arrive(client, time);
-        next_.emplace(Next(client, time), &client);
+        if (const absl::Time next = Next(client, time); next < kStart + client.end)
+          next_.emplace(next, &client);
       }
       GiveUp();
       const int rows = std::min(kRows, kBeam * (batcher_.waiting() + batcher_.seated()));
       // Half of a step is for the weights, half for the rows.
-      const absl::Duration cycle = kFullStep * (0.5 + 0.5 * rows / kRows);
+      const absl::Duration cycle =
+          kFullStep * (0.5 + 0.5 * rows / kRows) * (now_ < slow_until_ ? 10 : 1);
       if (batcher_.idle()) {
         now_ += kFullStep;
         continue;
@@ -115,7 +142,8 @@ class Overload {
   void Arrive(Client& client, absl::Time time) {
     const bool counts = time >= counts_from_;
     client.offered += counts;
-    const int tokens = 8 + static_cast<int>(random_() % 17);
+    const auto choices = static_cast<unsigned>(client.max_tokens - client.min_tokens + 1);
+    const int tokens = client.min_tokens + static_cast<int>(random_() % choices);
     client.offered_of[tokens > 16] += counts;
     auto sequence = std::make_unique<Sequence>();
     sequence->input.source.assign(tokens, 9);
@@ -123,13 +151,14 @@ class Overload {
     sequence->input.options.beam_size = kBeam;
     sequence->input.options.max_target_tokens = 2 * tokens + 10;
     sequence->caller.client = client.name;
-    sequence->deadline = time + kDeadline;
+    sequence->deadline = time + client.deadline;
     auto permit = admission_.Enter(sequence->caller, 100);
     ASSERT_THAT(permit, IsOk());
     auto call = std::make_shared<Call>(client, *std::move(permit));
     const CallWork work = {.model = "model",
-                           .tokens = WorkOf(sequence->input),
-                           .longest = MostTokens(sequence->input),
+                           .size = {.tokens = WorkOf(sequence->input),
+                                    .longest = MostTokens(sequence->input),
+                                    .rows = kBeam},
                            .deadline = sequence->deadline};
     if (!call->permit->Charge(work, time).ok()) {
       client.refused += counts;
@@ -137,7 +166,7 @@ class Overload {
     }
     call->counts = counts;
     call->is_long = tokens > 16;
-    call->work = work.tokens;
+    call->work = work.size.tokens;
     sequence->cancelled = call->cancelled;
     // A client's own clock is a little before what it tells the server.
     under_way_.emplace(sequence->deadline - absl::Microseconds(random_() % 10000), call);
@@ -157,10 +186,11 @@ class Overload {
   std::mt19937 random_;
   absl::Time now_ = kStart;
   absl::Time counts_from_ = kStart;
+  absl::Time slow_until_ = absl::InfinitePast();
   std::multimap<absl::Time, Client*> next_;  // calls to come, those of each client
   std::multimap<absl::Time, std::shared_ptr<Call>> under_way_;
   Metrics metrics_;
-  Admission admission_{{}, metrics_};
+  Admission admission_{{.max_tokens = 10'000'000}, metrics_};
   test::EchoEngine engine_{{.rows = kRows}};
   Batcher batcher_{engine_, {.shed = {.interval = absl::Seconds(5)}}};
 };
@@ -235,6 +265,75 @@ TEST(OverloadSimulationTest, OfABurstThatFindsTheEngineIdleThoseAreLetInThatCanB
     }
     EXPECT_LT(late, 0.01 * answered) << at_once;
     EXPECT_GT(answered, bursts * 0.65 * 125 * absl::ToDoubleSeconds(kDeadline)) << at_once;
+  }
+}
+
+TEST(OverloadSimulationTest, OfABurstInTheFirstSecondThoseAreAdmittedThatCanBeDone) {
+  for (int at_once : {400, 2000}) {
+    int late = 0, answered = 0;
+    for (uint32_t seed = 1; seed <= 3; ++seed) {
+      Overload overload({{.name = "one",
+                          .calls_per_second = 1e6,
+                          .at_once = at_once,
+                          .end = absl::Nanoseconds(1)}},
+                        seed);
+      overload.WarmUp();
+      const auto clients = overload.Run(absl::ZeroDuration(), absl::Seconds(10));
+      EXPECT_EQ(clients[0].offered, at_once);
+      late += clients[0].late;
+      answered += clients[0].answered;
+    }
+    EXPECT_LE(late, 0.01 * answered) << at_once;
+    EXPECT_GT(answered, 3 * 0.65 * 125 * absl::ToDoubleSeconds(kDeadline)) << at_once;
+  }
+}
+
+// A sentence of three tokens takes 13 ms on an idle engine. By what sentences take in a full one it
+// would be expected to take 42 ms.
+Client Hurried(absl::Duration begin) {
+  return {.name = "hurried",
+          .calls_per_second = 20,
+          .deadline = absl::Milliseconds(40),
+          .min_tokens = 3,
+          .max_tokens = 3,
+          .begin = begin,
+          .end = begin + absl::Seconds(23)};
+}
+
+TEST(OverloadSimulationTest, AnIdleEngineMeetsShortDeadlinesWhateverBatchItHadBefore) {
+  for (const absl::Duration pause : {absl::Seconds(1), absl::Minutes(1), absl::Hours(10)}) {
+    for (uint32_t seed = 1; seed <= 3; ++seed) {
+      const Client batch{.name = "batch",
+                         .calls_per_second = 2000,
+                         .at_once = 2000,
+                         .deadline = absl::InfiniteDuration(),
+                         .end = absl::Milliseconds(1)};
+      const absl::Duration begin = absl::Seconds(30) + pause;
+      const auto clients = Overload({batch, Hurried(begin)}, seed)
+                               .Run(/*warm_up=*/begin, /*time=*/absl::Seconds(25));
+      EXPECT_GT(clients[1].offered, 350) << "seed " << seed;
+      EXPECT_GE(clients[1].answered, 0.95 * clients[1].offered) << pause << ", seed " << seed;
+    }
+  }
+}
+
+TEST(OverloadSimulationTest, ShortDeadlinesAreMetAgainAfterATimeInWhichTheyCouldNotBe) {
+  for (const absl::Duration pause : {absl::ZeroDuration(), absl::Minutes(1), absl::Hours(10)}) {
+    for (uint32_t seed = 1; seed <= 3; ++seed) {
+      Client hurried = Hurried(absl::ZeroDuration());
+      hurried.end = absl::Minutes(1) + pause + absl::Seconds(60);
+      Client others{.name = "others", .calls_per_second = 5, .end = absl::Minutes(1)};
+      if (pause > absl::Minutes(2)) hurried.begin = absl::Minutes(1) + pause;
+      Overload overload({hurried, others}, seed);
+      overload.SlowUntil(absl::Minutes(1));
+      // Probes alone teach it what the engine can do: half a minute of them is enough.
+      const auto clients =
+          overload.Run(absl::Minutes(1) + pause + absl::Seconds(30), absl::Seconds(30));
+      EXPECT_GT(clients[0].offered, 450) << "seed " << seed;
+      EXPECT_GE(clients[0].answered, 0.95 * clients[0].offered)
+          << clients[0].refused << " refused, " << clients[0].late << " late, " << pause
+          << ", seed " << seed;
+    }
   }
 }
 

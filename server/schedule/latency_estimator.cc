@@ -1,0 +1,133 @@
+#include "server/schedule/latency_estimator.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+
+namespace linnet::server {
+namespace {
+
+// Half of what is known of the steps that a token takes is of sequences with the last so many
+// tokens: some hundred sentences.
+constexpr double kHalfLifeTokens = 10'000;
+// Half of what is known of the rows of a full engine is of the last so many full steps.
+constexpr double kHalfLifeSteps = 100;
+// Half of what is known of a client's rate is of the last so many seconds of work.
+constexpr double kArrivalHalfLife = 2;
+// A flow that has just begun has no rate yet: at least so many seconds are taken for granted.
+constexpr double kMinSeconds = 1;
+
+}  // namespace
+
+double LatencyEstimator::Lately(const FlowWork& work) const {
+  return work.arrived * std::exp2(-(elapsed_ - work.seen) / kArrivalHalfLife);
+}
+
+double LatencyEstimator::TokensPerSecond(const FlowWork& work) const {
+  // The time that counts, by the same weights as the work.
+  const double seconds = kArrivalHalfLife / std::numbers::ln2 *
+                         (1 - std::exp2(-(elapsed_ - work.since) / kArrivalHalfLife));
+  return Lately(work) / std::max(seconds, kMinSeconds);
+}
+
+void LatencyEstimator::Add(const Caller& caller, int64_t tokens, double rows) {
+  const auto [flow, first] = flows_.try_emplace(FlowOf(caller));
+  FlowWork& work = flow->second;
+  if (first) work.since = elapsed_;
+  work.arrived = Lately(work) + static_cast<double>(tokens);
+  work.seen = elapsed_;
+  work.tokens += tokens;
+  tokens_ += tokens;
+  rows_ += rows;
+}
+
+void LatencyEstimator::Remove(const Caller& caller, int64_t tokens, double rows) {
+  const auto flow = flows_.find(FlowOf(caller));
+  if (flow == flows_.end()) return;
+  tokens_ -= tokens;
+  rows_ = tokens_ == 0 ? 0 : rows_ - rows;  // without what rounding leaves
+  flow->second.tokens = std::max<int64_t>(0, flow->second.tokens - tokens);
+}
+
+void LatencyEstimator::StepMade(const StepReport& report, absl::Duration cycle) {
+  elapsed_ += absl::ToDoubleSeconds(cycle);
+  std::erase_if(flows_, [this](const auto& flow) {
+    return flow.second.tokens == 0 && elapsed_ - flow.second.seen > 5 * kArrivalHalfLife;
+  });
+  if (report.rows_limit > 0) rows_limit_ = report.rows_limit;
+  if (!report.stepped) return;
+  step_cost_.Record(report.rows, cycle, report.ended);
+  if (report.full || (full_rows_.known() && report.rows > full_rows_.value()))
+    full_rows_.Add(report.rows, 1, std::exp2(-1 / kHalfLifeSteps));
+  const auto finished = static_cast<double>(report.finished_tokens);
+  steps_per_token_.Add(static_cast<double>(report.finished_steps), finished,
+                       std::exp2(-finished / kHalfLifeTokens));
+}
+
+double LatencyEstimator::StepsPerToken() const {
+  return steps_per_token_.known() ? steps_per_token_.value() : 1;
+}
+
+double LatencyEstimator::Capacity() const {
+  return full_rows_.known() ? full_rows_.value() : rows_limit_;
+}
+
+absl::Duration LatencyEstimator::SequenceTime(int64_t tokens, double rows) const {
+  return step_cost_.Of(rows) * (static_cast<double>(tokens) * StepsPerToken());
+}
+
+absl::Duration LatencyEstimator::TimeFor(int64_t tokens) const {
+  const double rows = Capacity();
+  if (rows == 0) return absl::ZeroDuration();
+  return SequenceTime(tokens, rows) / rows;
+}
+
+std::vector<LatencyEstimator::Other> LatencyEstimator::OthersThan(const Flow& own,
+                                                                  double weight) const {
+  std::vector<Other> others;
+  for (const auto& [flow, work] : flows_) {
+    if (flow == own) continue;
+    others.push_back({static_cast<double>(work.tokens), TokensPerSecond(work),
+                      WeightOf(flow.priority) / weight});
+  }
+  return others;
+}
+
+absl::Duration LatencyEstimator::TimeUntil(int64_t tokens, const std::vector<Other>& others) const {
+  // The longer it takes, the more goes before it: a few turns come close, from below.
+  absl::Duration time = absl::ZeroDuration();
+  for (int turn = 0; turn < 4; ++turn) {
+    const double seconds = absl::ToDoubleSeconds(time);
+    const auto own = static_cast<double>(tokens);
+    double all = own;
+    for (const Other& other : others)
+      all += std::min(other.tokens + other.tokens_per_second * seconds, own * other.weight);
+    time = TimeFor(static_cast<int64_t>(all));
+  }
+  return time;
+}
+
+Estimate LatencyEstimator::TimeToFinish(const Caller& caller, const CallSize& call) const {
+  const double capacity = Capacity();
+  if (capacity == 0 || rows_ + call.rows <= capacity)
+    return {.time = SequenceTime(call.longest, rows_ + call.rows)};
+  const Flow own = FlowOf(caller);
+  const auto mine = flows_.find(own);
+  const int64_t before = mine == flows_.end() ? 0 : mine->second.tokens;
+  const std::vector<Other> others = OthersThan(own, caller.weight());
+  const absl::Duration all = TimeUntil(before + call.tokens, others);
+  const absl::Duration wait = TimeUntil(before, others);
+  return {.time = std::max(all, wait + SequenceTime(call.longest, capacity)),
+          .wait = wait,
+          .waits = true};
+}
+
+Estimate LatencyEstimator::TimeWhenIdle(const CallSize& call) const {
+  const double capacity = Capacity();
+  if (capacity == 0 || call.rows <= capacity)
+    return {.time = SequenceTime(call.longest, call.rows)};
+  return {.time = std::max(TimeFor(call.tokens), SequenceTime(call.longest, capacity)),
+          .waits = true};
+}
+
+}  // namespace linnet::server
