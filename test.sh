@@ -6,7 +6,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")"
 
 usage() {
   cat <<'U'
-usage: ./test.sh [--all]
+usage: ./test.sh [--all] [--long]
 
 Sets up as ./start.sh --build --tools --patched-grpc does, builds the release preset with its tests and runs
   ctest      every GoogleTest
@@ -16,18 +16,27 @@ Sets up as ./start.sh --build --tools --patched-grpc does, builds the release pr
 and with --all
   asan       the C++ tests and short runs of the fuzz targets under AddressSanitizer and UndefinedBehaviorSanitizer
   tsan       the tests of tests/server under ThreadSanitizer
-  soak       two minutes of a server among clients of every kind, in which nothing of it may grow
+  fuzz       two minutes of each fuzz target, as libFuzzer's where clang++-14 with its runtime is installed
+  soak       20 minutes of a server among clients of every kind, in which nothing of it may grow
   deployment balancers and replicas; the image and the compose project, built and run, where podman or docker works
+
+and with --long, which takes some hours, in place of these two
+  fuzz       ten minutes of each fuzz target
+  soak       two hours, in which resident memory may grow by 2 % an hour at most
+and
+  simulation a million calls against admission, batching and supervision on a virtual clock
+  long       what pytest marks as long
 
 Everything runs even if something has failed; the exit status is 1 if anything did. Logs and JUnit reports
 are in build/logs. No GPU is needed: tests/gpu.sh is for a machine that has one.
 U
 }
 
-all=
+all='' long=''
 while (($#)); do
   case $1 in
     --all) all=1 ;;
+    --long) long=1 ;;
     --help | -h) usage && exit ;;
     *) die "unknown flag '$1': see ./test.sh --help" ;;
   esac
@@ -68,6 +77,16 @@ sanitizer() {
   ctest --test-dir "build/$1/$2" -j "$jobs" --output-on-failure --no-tests=error --output-junit "$PWD/$logs/ctest-$1.xml"
 }
 
+# fuzz SECONDS: every fuzz target for so long from its kept corpus, as many at once as there are cores.
+fuzz() {
+  local preset=asan
+  if command -v clang++-14 >/dev/null &&
+    compgen -G '/usr/lib/llvm-14/lib/clang/*/lib/linux/libclang_rt.fuzzer-x86_64.a' >/dev/null; then preset=fuzz; fi
+  step "Configuring (preset $preset)" cmake --preset "$preset"
+  step "Building (preset $preset)" cmake --build --preset "$preset" --target tests/fuzz/all
+  find "build/$preset/bin" -name '*_fuzz' -print0 | xargs -0 -r -n 1 -P "$jobs" tests/fuzz/run "$1" "$logs"
+}
+
 # The numbers of the last line, read from the reports of this run.
 count() {
   .venv/bin/python - "$logs"/{ctest,pytest}*.xml <<'P'
@@ -94,8 +113,17 @@ suite style style
 if [[ $all ]]; then
   suite asan sanitizer asan tests
   suite tsan sanitizer tsan tests/server
-  suite soak .venv/bin/python -m pytest -m slow tests/e2e/soak_test.py -q --junitxml="$logs/pytest-soak.xml"
+  if [[ ! $long ]]; then
+    suite fuzz fuzz 120
+    suite soak env LINNET_SOAK_MINUTES=20 .venv/bin/python -m pytest -m slow tests/e2e/soak_test.py -q --junitxml="$logs/pytest-soak.xml"
+  fi
   suite deployment .venv/bin/python -m pytest -m slow tests/deploy -q --junitxml="$logs/pytest-deployment.xml"
+fi
+if [[ $long ]]; then
+  suite fuzz fuzz 600
+  suite simulation env LINNET_SIMULATION_CALLS=1000000 build/release/bin/linnet_server_test --gtest_filter='SimulationTest.*'
+  suite long .venv/bin/python -m pytest -m long tests -q --junitxml="$logs/pytest-long.xml"
+  suite soak env LINNET_SOAK_MINUTES=120 LINNET_SOAK_RESULT="$PWD/tests/bench/results/soak.json" .venv/bin/python -m pytest -m slow tests/e2e/soak_test.py -q --junitxml="$logs/pytest-soak.xml"
 fi
 
 printf '\n%s' "$summary"

@@ -1,5 +1,6 @@
 // Runs a fuzz target without libFuzzer, where the compiler has none (g++): over its corpus, and
-// then over mutations of it. It takes libFuzzer's flags -runs= and -seed=, and folders and files.
+// then over mutations of it. It takes libFuzzer's flags -runs=, -max_total_time= (seconds),
+// -max_len= and -seed=, and folders and files.
 //
 // No coverage guides it: it keeps the corpus working and finds what lies near to it. With clang++
 // the same targets are libFuzzer's, and what that finds is put into the corpus. An input that ends
@@ -10,6 +11,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -25,7 +27,7 @@ extern "C" void __attribute__((weak)) __sanitizer_set_death_callback(void (*)())
 
 namespace {
 
-constexpr size_t kLongest = 4096;
+size_t longest = 4096;  // -max_len=
 
 std::string current;  // the input under way
 
@@ -59,7 +61,7 @@ class Mutator {
   std::string Next() {
     std::string text = corpus_.empty() ? "" : corpus_[Below(corpus_.size())];
     for (size_t i = 1 + Below(4); i > 0; --i) Mutate(text);
-    text.resize(std::min(text.size(), kLongest));
+    text.resize(std::min(text.size(), longest));
     return text;
   }
 
@@ -139,12 +141,17 @@ std::string Read(const std::filesystem::path& path) {
 int main(int argc, char** argv) {
   namespace fs = std::filesystem;
   long runs = 0;
+  long seconds = 0;
   unsigned seed = 1;
   std::vector<fs::path> files;
   for (int i = 1; i < argc; ++i) {
     const std::string argument = argv[i];
     if (argument.starts_with("-runs=")) {
       runs = std::stol(argument.substr(6));
+    } else if (argument.starts_with("-max_total_time=")) {
+      seconds = std::stol(argument.substr(16));
+    } else if (argument.starts_with("-max_len=")) {
+      longest = std::stoul(argument.substr(9));
     } else if (argument.starts_with("-seed=")) {
       seed = static_cast<unsigned>(std::stoul(argument.substr(6)));
     } else if (fs::is_directory(argument)) {
@@ -152,7 +159,7 @@ int main(int argc, char** argv) {
     } else if (fs::exists(argument)) {
       files.push_back(argument);
     } else {
-      std::fprintf(stderr, "%s is neither a flag (-runs=N, -seed=N) nor a file\n", argv[i]);
+      std::fprintf(stderr, "%s is neither a flag (-runs=N, -max_total_time=N, -max_len=N, -seed=N) nor a file\n", argv[i]);
       return 2;
     }
   }
@@ -168,9 +175,12 @@ int main(int argc, char** argv) {
   for (const fs::path& file : files) corpus.push_back(Read(file));
   for (const std::string& input : corpus) Run(input);
   Mutator mutator(corpus, seed);
-  for (long i = static_cast<long>(corpus.size()); i < runs; ++i) Run(mutator.Next());
+  long made = static_cast<long>(corpus.size());
+  for (; made < runs; ++made) Run(mutator.Next());
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(seconds);
+  for (; seconds > 0 && std::chrono::steady_clock::now() < end; ++made) Run(mutator.Next());
   std::fprintf(stderr,
                "%zu inputs of the corpus and %ld mutations of them (seed %u): all is well\n",
-               corpus.size(), std::max(0L, runs - static_cast<long>(corpus.size())), seed);
+               corpus.size(), made - static_cast<long>(corpus.size()), seed);
   return 0;
 }

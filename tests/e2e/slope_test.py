@@ -1,0 +1,33 @@
+import random
+
+import pytest
+from slope import fit
+
+
+def samples(per_hour: float, noise: float, hours: float = 2, seed: int = 1):
+    """Of 1000, every ten seconds."""
+    chance = random.Random(seed)
+    seconds = [10.0 * i for i in range(int(360 * hours))]
+    return seconds, [1000 * (1 + per_hour * s / 3600) + chance.gauss(0, noise) for s in seconds]
+
+
+@pytest.mark.parametrize("per_hour", [-0.1, 0, 0.01, 0.05])
+def test_the_slope_is_found_and_the_interval_holds_it(per_hour):
+    held = 0
+    for seed in range(100):
+        slope = fit(*samples(per_hour, noise=30, seed=seed))
+        relative = per_hour / (1 + per_hour)  # of the mean, which is at one hour
+        assert slope.low < slope.per_hour < slope.high
+        held += slope.low <= relative <= slope.high
+    assert held >= 88  # 95 of 100, give or take three standard deviations
+
+
+def test_a_line_has_no_doubt():
+    slope = fit(*samples(0.05, noise=0))
+    assert slope.low == pytest.approx(slope.high)
+    assert slope.per_hour == pytest.approx(0.05 / 1.05, rel=0.01)
+
+
+def test_too_few_samples_are_refused():
+    with pytest.raises(AssertionError):
+        fit([1.0] * 5, [1.0] * 5)
