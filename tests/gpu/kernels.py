@@ -64,7 +64,7 @@ def run_operator_tests(setup: Setup) -> list[dict[str, Any]]:
 def cases(setup: Setup, part: str) -> Iterator[Case]:
     # A dry run lists the tests of the kernels, which shows that the program starts.
     flags = ["--gtest_list_tests"] if setup.dry else ["--gtest_brief=1"]
-    if setup.portable is not None:
+    if setup.portable is not None and (setup.portable / "bin/cuda_kernels_gpu_test").exists():
         yield "kernels", lambda: run_binary(setup, "cuda_kernels_gpu_test", [], flags)
         yield (
             "device decoder",

@@ -15,6 +15,7 @@ from sandbox import ROOT
 
 sys.path.insert(0, str(ROOT / "tests/gpu"))
 import counters
+import kernels
 import pack
 import report
 import session
@@ -232,6 +233,21 @@ def test_joined_pieces_are_a_checkpoint(tmp_path):
     assert torch.equal(torch.load(path)["average"]["table"], torch.ones(4, 4))
     with pytest.raises(SystemExit, match="1 of 2 pieces"):
         train.join_files(files[:1], tmp_path / "run")
+
+
+def test_the_kernels_tests_run_where_they_were_carried(tmp_path):
+    setup = session.Setup(tmp_path / "liblinnet_ops.so", tmp_path, None, dry=False)
+    assert [name for name, _ in kernels.cases(setup, "kernels")] == ["operators"]
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin/cuda_kernels_gpu_test").touch()
+    names = [name for name, _ in kernels.cases(setup, "kernels")]
+    assert names == ["kernels", "device decoder", *kernels.SANITIZERS, "operators"]
+
+
+def test_nothing_is_packed_without_what_decodes(tmp_path, monkeypatch):
+    monkeypatch.setattr(pack, "BUILT", tmp_path)
+    with pytest.raises(SystemExit, match=r"no bin/linnet-decode in .*: give --build"):
+        pack.stage(tmp_path / "folder", "commit", None, training=False)
 
 
 def test_what_travels_stays_within_the_limit():
