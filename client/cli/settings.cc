@@ -7,9 +7,11 @@
 
 #include "CLI/CLI.hpp"
 #include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
+#include "absl/strings/strip.h"
 
 namespace linnet::client {
 namespace {
@@ -46,6 +48,24 @@ absl::Status ReadFile(const std::string& path, std::istream& in, Settings* setti
   return absl::OkStatus();
 }
 
+bool IsTrue(absl::string_view value) {
+  return value == "true" || value == "yes" || value == "on" || value == "1";
+}
+bool IsFalse(absl::string_view value) {
+  return value == "false" || value == "no" || value == "off" || value == "0";
+}
+
+// Whether plain text is asked for: by the last --tls of the arguments, else by the setting.
+bool TlsIsOff(const Settings& settings, const std::vector<std::string>& arguments) {
+  for (auto it = arguments.rbegin(); it != arguments.rend(); ++it) {
+    absl::string_view value = *it;
+    if (value == "--tls") return false;
+    if (absl::ConsumePrefix(&value, "--tls=")) return IsFalse(value);
+  }
+  const auto tls = settings.find("tls");
+  return tls != settings.end() && IsFalse(tls->second);
+}
+
 }  // namespace
 
 const std::vector<SettingName>& SettingNames() {
@@ -53,7 +73,7 @@ const std::vector<SettingName>& SettingNames() {
       {"server", "the server"},
       {"timeout", "for each call"},
       {"wait", "for a server that is just starting"},
-      {"tls", "true: the connection is encrypted"},
+      {"tls", "true: the connection is encrypted; false: it is not, whatever tls-… there is"},
       {"tls-ca", "who may vouch for the server"},
       {"tls-cert", "certificate that says who calls"},
       {"tls-key", "its key"},
@@ -102,7 +122,7 @@ absl::StatusOr<Settings> ReadSettings(const Variables& variables) {
   return settings;
 }
 
-absl::StatusOr<std::vector<std::string>> WithSettings(const Settings& settings, const CLI::App& app,
+absl::StatusOr<std::vector<std::string>> WithSettings(Settings settings, const CLI::App& app,
                                                       std::vector<std::string> arguments) {
   const CLI::App* command = &app;
   auto place = arguments.begin();
@@ -115,15 +135,20 @@ absl::StatusOr<std::vector<std::string>> WithSettings(const Settings& settings, 
     if (command == nullptr) return arguments;
     ++place;
   }
+  // Or a tls-ca in the file could not be overruled: it alone encrypts the connection.
+  if (TlsIsOff(settings, arguments)) {
+    std::erase_if(settings,
+                  [](const auto& setting) { return absl::StartsWith(setting.first, "tls"); });
+  }
   std::vector<std::string> flags;
   for (const auto& [name, value] : settings) {
     const CLI::Option* option = command->get_option_no_throw("--" + name);
     if (option == nullptr) continue;
     if (option->get_items_expected_max() > 0) {
       flags.push_back(absl::StrCat("--", name, "=", value));
-    } else if (value == "true" || value == "yes" || value == "on" || value == "1") {
+    } else if (IsTrue(value)) {
       flags.push_back(absl::StrCat("--", name));
-    } else if (value != "false" && value != "no" && value != "off" && value != "0") {
+    } else if (!IsFalse(value)) {
       return absl::InvalidArgumentError(
           absl::StrCat("setting ", name, ": \"", value, "\" is no choice of true and false"));
     }

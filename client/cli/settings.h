@@ -36,8 +36,8 @@ absl::StatusOr<Settings> ReadSettings(const Variables& variables);
 
 // `arguments` with the settings put before them as flags, so that those that were given win: behind
 // the command, where `app` has commands. Settings for which the command has no flag are left out.
-// INVALID_ARGUMENT if a yes-or-no is neither.
-absl::StatusOr<std::vector<std::string>> WithSettings(const Settings& settings, const CLI::App& app,
+// Where tls is off, so is every tls-… setting. INVALID_ARGUMENT if a yes-or-no is neither.
+absl::StatusOr<std::vector<std::string>> WithSettings(Settings settings, const CLI::App& app,
                                                       std::vector<std::string> arguments);
 
 }  // namespace linnet::client

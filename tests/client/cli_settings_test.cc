@@ -3,6 +3,7 @@
 #include <fstream>
 #include <string>
 
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "tests/client/cli_fixture.h"
 #include "tests/support/temporary_folder.h"
@@ -59,6 +60,18 @@ TEST_F(CliSettingsTest, TheTokenOfTheEnvironmentGoesWithTheCalls) {
   EXPECT_THAT(server_.authorizations(), ElementsAre("Bearer my-token"));
   EXPECT_EQ(Run({"health", "--server", "translate.example:1"}), kExitUsage);
   EXPECT_THAT(err_, HasSubstr("in plain text"));
+}
+
+TEST_F(CliSettingsTest, PlainTextCanBeHadAgainAlthoughTheFileNamesAnAuthority) {
+  std::ofstream(folder_.path() / "ca.pem") << "not read where nothing is encrypted\n";
+  Config(absl::StrCat("tls-ca = ", (folder_.path() / "ca.pem").string(),
+                      "\ntls-server-name = translate.example\n"));
+  EXPECT_NE(Run({"health", "--timeout", "1s"}), kExitOk) << "the server speaks plain text";
+  variables_["LINNET_TLS"] = "false";
+  EXPECT_EQ(Run({"health"}), kExitOk) << err_;
+  EXPECT_NE(Run({"health", "--tls", "--timeout", "1s"}), kExitOk) << "a flag goes before it";
+  variables_.erase("LINNET_TLS");
+  EXPECT_EQ(Run({"health", "--tls=false"}), kExitOk) << err_;
 }
 
 TEST_F(CliSettingsTest, WhatTheFileHasThatDoesNotExistIsAnErrorThatNamesTheLine) {
