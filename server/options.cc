@@ -134,7 +134,13 @@ void Parser::AddNetwork() {
       "Certificates, PEM, one of which must have signed that of a client");
   Add("tokens", security.tokens,
       "File of bearer tokens, a line each: TOKEN NAME RIGHTS, where rights are inference, admin or "
-      "both with a comma; read again when it changes. Needs TLS, or an address of this machine");
+      "both with a comma; a token has at least 16 characters; read again when it changes. Needs "
+      "TLS, "
+      "or an address of this machine");
+  Add("tls-terminated-upstream", security.tls_terminated_upstream,
+      "Whether a mesh or proxy ends TLS before this server, so that tokens are taken in plain text "
+      "on any address: whoever can read the traffic between them has the tokens")
+      ->default_str("false");
   Add("reflection", security.reflection,
       "Whether clients can ask for the API, which is public anyhow")
       ->default_str("true");

@@ -20,8 +20,9 @@ struct SecurityOptions {
   // Files in PEM, read again when they change. Without a certificate nothing is encrypted.
   std::string tls_certificate;
   std::string tls_key;
-  std::string tls_client_ca;  // clients must show a certificate that it signed
-  std::string tokens;         // TokenTable; read again when it changes
+  std::string tls_client_ca;             // clients must show a certificate that it signed
+  std::string tokens;                    // TokenTable; read again when it changes
+  bool tls_terminated_upstream = false;  // tokens in plain text on any address
   bool reflection = true;
   bool channelz = false;
   int max_metadata_bytes = 16384;

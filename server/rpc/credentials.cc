@@ -36,6 +36,22 @@ grpc::Status Authenticator::Process(const InputMetadata& metadata, grpc::AuthCon
   return ToGrpcStatus(status);
 }
 
+namespace {
+
+// gRPC has no place for an authenticator in plain text on any address. The services of this server
+// resolve the caller of each call themselves (CallRecord), and what gRPC brings with it does not.
+absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> UpstreamCredentials(
+    const SecurityOptions& security) {
+  if (security.channelz) {
+    return absl::InvalidArgumentError(
+        "--channelz shows every peer and cannot ask for a token with --tls-terminated-upstream: "
+        "set one of them to false");
+  }
+  return grpc::InsecureServerCredentials();
+}
+
+}  // namespace
+
 absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> MakeCredentials(
     const SecurityOptions& security, const std::string& address,
     const std::shared_ptr<Authenticator>& authenticator) {
@@ -56,12 +72,15 @@ absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> MakeCredentials(
     }
     credentials = grpc::experimental::TlsServerCredentials(options);
   } else if (authenticator != nullptr) {
-    if (!OnlyThisMachine(address)) {
+    if (!OnlyThisMachine(address) && !security.tls_terminated_upstream) {
       return absl::InvalidArgumentError(
           absl::StrCat("tokens would go over the network in plain text: give --tls-cert and "
                        "--tls-key, or listen on an address of this machine alone, not on ",
-                       address));
+                       address,
+                       "; where a mesh or proxy ends TLS before this server, say so with "
+                       "--tls-terminated-upstream true"));
     }
+    if (security.tls_terminated_upstream) return UpstreamCredentials(security);
     // In plain text as well, but with the place for an authenticator.
     credentials = grpc::experimental::LocalServerCredentials(LOCAL_TCP);
   } else {

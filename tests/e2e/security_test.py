@@ -158,6 +158,38 @@ def test_tokens_do_not_go_over_a_network_in_plain_text(run_server, bundles, toke
     assert "--tls-cert" in stderr
 
 
+def test_behind_a_proxy_that_ends_tls_tokens_are_taken_in_plain_text(start, run_server, tokens):
+    server = start(
+        *("--tokens", str(tokens), "--listen", "0.0.0.0:0", "--tls-terminated-upstream", "true")
+    )
+    port = server.grpc.rsplit(":", 1)[1]
+    server.channel = grpc.insecure_channel(f"127.0.0.1:{port}")
+    assert code(server, token=SEARCH) == grpc.StatusCode.OK
+    assert code(server) == grpc.StatusCode.UNAUTHENTICATED
+    assert code(server, token=SEARCH[:-1]) == grpc.StatusCode.UNAUTHENTICATED
+    assert code(server, token=OPS) == grpc.StatusCode.PERMISSION_DENIED
+    reload = server.channel.unary_unary("/linnet.v1.AdminService/GetBatch")
+    for token, wanted in ((OPS, None), (SEARCH, grpc.StatusCode.PERMISSION_DENIED)):
+        error = reload.future(
+            b"", timeout=20, metadata=[("authorization", f"Bearer {token}")]
+        ).exception()
+        assert (error and error.code()) == wanted
+    assert server.health("") == 1
+    assert server.metric('linnet_denied_total{code="UNAUTHENTICATED"}') == 2
+    assert server.metric('linnet_denied_total{code="PERMISSION_DENIED"}') == 2
+    assert server.stop() == 0
+
+
+def test_channelz_is_not_shown_where_no_token_can_be_asked_for(run_server, bundles, tokens):
+    status, _, stderr = run_server(
+        *("--models", str(bundles / "en-de"), "--tokens", str(tokens), "--channelz", "true"),
+        *("--listen", "0.0.0.0:0", "--metrics-listen", "127.0.0.1:0"),
+        *("--tls-terminated-upstream", "true"),
+    )
+    assert status == 1
+    assert "--channelz" in stderr
+
+
 def test_files_that_no_connection_could_be_made_with_are_refused_at_the_start(
     run_server, bundles, tmp_path
 ):
