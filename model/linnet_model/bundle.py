@@ -74,6 +74,10 @@ class TokenizerFiles:
     bpe_codes: bool = False
     moses: bool = False
     capitals_mark: str = ""  # the piece that marks a text in capitals (capitals.py)
+    # Whether targets keep to UTF-8 and hold no control pieces, and the pieces that stand for what
+    # is copied (bundle.proto).
+    text_grammar: bool = False
+    placeholders: list[str] = field(default_factory=list)
 
     def write(self, folder: Path) -> dict[str, Any]:
         """Writes the files and returns what the manifest says of them."""
@@ -96,7 +100,12 @@ class TokenizerFiles:
             names["word_tokenizer"] = "WORD_TOKENIZER_MOSES"
         if self.capitals_mark:
             names["capitals_mark"] = self.capitals_mark
-        return names
+        facts: dict[str, Any] = dict(names)
+        if self.text_grammar:
+            facts["text_grammar"] = True
+        if self.placeholders:
+            facts["placeholders"] = self.placeholders
+        return facts
 
 
 def sha256(path: Path) -> str:

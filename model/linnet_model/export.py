@@ -31,7 +31,7 @@ from linnet_model.checkpoint import averaged_model, checkpoints
 from linnet_model.command_line import parser_for
 from linnet_model.config import SERVED, ConfigError, Recipe, read_recipe, to_tables
 from linnet_model.search import Options, beam_search
-from linnet_model.tokenizer import load_tokenizer
+from linnet_model.tokenizer import free_placeholders, load_tokenizer
 from linnet_model.transducer import EOS, parameter_count
 
 EXAMPLES = """examples:
@@ -135,7 +135,14 @@ def export(
         + f", {', '.join(mixers)}, {parameter_count(model) / 1e6:.1f}M parameters",
         provisional=provisional,
     )
-    tokenizers = TokenizerFiles(tokenizer_file, capitals_mark=mark)
+    tokenizers = TokenizerFiles(
+        tokenizer_file,
+        capitals_mark=mark,
+        text_grammar=True,
+        placeholders=free_placeholders(tokenizer, mark)
+        if recipe.bundle.task == "translate"
+        else [],
+    )
     manifest = write_bundle(
         out, model.eval(), recipe.model, recipe.bundle, tokenizers, weight_type, facts
     )

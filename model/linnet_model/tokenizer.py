@@ -24,6 +24,16 @@ def placeholder_pieces(count: int) -> list[str]:
     return [f"<ph{i}>" for i in range(count)]
 
 
+def free_placeholders(
+    tokenizer: sentencepiece.SentencePieceProcessor, capitals_mark: str
+) -> list[str]:
+    """The placeholders of a SentencePiece model that mark nothing: they may stand for what a
+    translation copies."""
+    pieces = placeholder_pieces(tokenizer.get_piece_size())
+    known = itertools.takewhile(lambda piece: tokenizer.piece_to_id(piece) != UNK, pieces)
+    return [piece for piece in known if piece != capitals_mark]
+
+
 def train_tokenizer(
     lines: Iterable[str], vocabulary: int, config: TokenizerConfig, out: Path
 ) -> None:

@@ -38,6 +38,30 @@ LINNET_BOTH const int32_t* HistoryOf(const BeamTables& tables, int32_t position,
   return tables.history + ((position % 2) * tables.lanes + lane) * tables.longest;
 }
 
+// Of the grammar, before the step; of the search's lanes, one.
+LINNET_BOTH int32_t StateOf(const BeamPlan& plan, const BeamTables& tables, int32_t lane) {
+  return plan.position == 0 ? 0 : tables.states[lane];
+}
+
+LINNET_BOTH int32_t NextState(const BeamGrammar& grammar, int32_t state, int32_t token) {
+  if (grammar.classes == nullptr) return 0;
+  const int32_t at = state * grammar.class_count + grammar.classes[token];
+  return grammar.transitions[at] & BeamGrammar::kStateMask;
+}
+
+// In the middle of a character neither n-grams nor the room that is left count.
+LINNET_BOTH bool InCharacter(const BeamGrammar& grammar, int32_t state) {
+  return grammar.classes != nullptr && grammar.tails[state] > 0;
+}
+
+LINNET_BOTH bool IsBarred(const BeamGrammar& grammar, const BeamPlan& plan, int32_t state,
+                          int32_t token) {
+  if (grammar.classes == nullptr) return false;
+  const int32_t next = grammar.transitions[state * grammar.class_count + grammar.classes[token]];
+  return (next & BeamGrammar::kBarred) != 0 ||
+         (grammar.tails[state] == 0 && grammar.tails[next & BeamGrammar::kStateMask] > plan.left);
+}
+
 // Does the n-gram that starts at `begin` differ from the one that is to come in its last token
 // alone? `size` tokens of history are there, begin <= size - n.
 LINNET_BOTH bool StartsRepeat(const int32_t* history, int size, int n, int begin) {
@@ -103,6 +127,7 @@ struct BeamScratch {
   BeamCandidate all[kMostBeam * (kMostFound + 1)];
   BeamCandidate best[kMostFound];
   BeamEntry next[kMostBeam];
+  int32_t states[kMostBeam];  // of the grammar, behind `next`
   int live, ended;
 };
 
@@ -190,6 +215,10 @@ LINNET_BOTH void AdvanceSearch(const BeamStepParams& p, int64_t number, BeamScra
     } else {
       PickNext(plan, p.special, s, record);
     }
+    for (int i = 0; i < s.live; ++i) {
+      const int32_t state = StateOf(plan, p.tables, plan.lanes[s.next[i].parent]);
+      s.states[i] = NextState(p.grammar, state, s.next[i].token);
+    }
     counts[0] = s.live;
     counts[1] = s.ended;
   }
@@ -204,6 +233,7 @@ LINNET_BOTH void AdvanceSearch(const BeamStepParams& p, int64_t number, BeamScra
     if (j > 0) continue;
     p.tables.tokens[lane] = s.next[i].token;
     p.tables.sums[lane] = s.next[i].sum;
+    p.tables.states[lane] = s.states[i];
   }
   if (plan.ngram == 0) return;
   const int64_t grown = plan.position + 2;  // entries of a history, the start token among them

@@ -28,6 +28,7 @@ struct BeamPlan {
   float unknown_penalty;
   float temperature;
   int32_t source_tokens;
+  int32_t left;  // tokens that may follow the one that is chosen, before eos is forced
   int32_t lanes[kMostBeam];
 };
 constexpr int kPlanWords = sizeof(BeamPlan) / sizeof(int32_t);
@@ -65,11 +66,22 @@ struct BeamTables {
   int32_t* ancestry;  // [lanes, reach], as the step operators take it
   int32_t* history;   // [2, lanes, longest]
   int32_t* counts;    // [lanes, 2], at the search's first lane: hypotheses that live, that ended
+  int32_t* states;    // [lanes]: of the grammar, behind the hypothesis's last token
   int64_t lanes, reach, longest;
 };
 
 struct BeamSpecialTokens {
   int32_t start, pad, eos, unk;
+};
+
+// The automaton that says which token may follow which: TokenGrammar of model/runtime. State 0 is
+// that of an empty target.
+struct BeamGrammar {
+  static constexpr int32_t kBarred = 1 << 8, kStateMask = kBarred - 1;
+  const uint8_t* classes;      // [vocabulary]; null: any token may follow any
+  const int32_t* transitions;  // [states, class_count]: the next state, with kBarred if not allowed
+  const int32_t* tails;        // [states]: tokens that must follow before a character ends
+  int32_t class_count;
 };
 
 struct BeamInputsParams {
@@ -88,6 +100,7 @@ struct BeamStepParams {
   const int32_t* plan;
   BeamTables tables;
   BeamSpecialTokens special;
+  BeamGrammar grammar;
   FloatType type;
   const void* logits;       // [rows, vocabulary]
   const int32_t* ancestry;  // [rows, reach], what BeamInputs gave

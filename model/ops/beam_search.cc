@@ -12,14 +12,14 @@
 namespace linnet::ops {
 namespace {
 
-constexpr const char* kTableNames[] = {"tables[0] (tokens)", "tables[1] (sums)",
+constexpr const char* kTableNames[] = {"tables[0] (tokens)",   "tables[1] (sums)",
                                        "tables[2] (ancestry)", "tables[3] (history)",
-                                       "tables[4] (counts)"};
+                                       "tables[4] (counts)",   "tables[5] (states)"};
 
 BeamTables Unpack(const char* op, const at::Tensor& plan, at::TensorList tables) {
-  TORCH_CHECK(tables.size() == 5, op, ": ", tables.size(), " tables were given, it needs 5");
-  constexpr int64_t kRanks[] = {1, 1, 2, 3, 2};
-  for (size_t i = 0; i < 5; ++i) {
+  TORCH_CHECK(tables.size() == 6, op, ": ", tables.size(), " tables were given, it needs 6");
+  constexpr int64_t kRanks[] = {1, 1, 2, 3, 2, 1};
+  for (size_t i = 0; i < 6; ++i) {
     const NamedTensor table = {kTableNames[i], tables[i]};
     CheckRank(op, table, kRanks[i], "(beam_search.h)");
     CheckContiguous(op, table, "it is changed in place");
@@ -35,6 +35,7 @@ BeamTables Unpack(const char* op, const at::Tensor& plan, at::TensorList tables)
   CheckSize(op, {kTableNames[3], tables[3]}, 1, "L", lanes, "tokens");
   CheckSize(op, {kTableNames[4], tables[4]}, 0, "L", lanes, "tokens");
   CheckSize(op, {kTableNames[4], tables[4]}, 1, "counts", 2, "the contract");
+  CheckSize(op, {kTableNames[5], tables[5]}, 0, "L", lanes, "tokens");
   TORCH_CHECK(tables[3].size(2) <= kMostHistory, op, ": ", kTableNames[3], " has ",
               tables[3].size(2), " entries a lane, it may have ", kMostHistory);
   return {.tokens = tables[0].mutable_data_ptr<int32_t>(),
@@ -42,6 +43,7 @@ BeamTables Unpack(const char* op, const at::Tensor& plan, at::TensorList tables)
           .ancestry = tables[2].mutable_data_ptr<int32_t>(),
           .history = tables[3].mutable_data_ptr<int32_t>(),
           .counts = tables[4].mutable_data_ptr<int32_t>(),
+          .states = tables[5].mutable_data_ptr<int32_t>(),
           .lanes = lanes,
           .reach = tables[2].size(1),
           .longest = tables[3].size(2)};
@@ -98,6 +100,34 @@ BeamSpecialTokens Special(const char* op, at::IntArrayRef special) {
   return {token(0), token(1), token(2), token(3)};
 }
 
+BeamGrammar UnpackGrammar(const char* op, const at::Tensor& logits, at::TensorList grammar) {
+  if (grammar.empty()) return {};
+  TORCH_CHECK(grammar.size() == 3, op, ": grammar has ", grammar.size(),
+              " tensors, needs none or 3: classes, transitions, tails");
+  const NamedTensor classes = {"grammar[0] (classes)", grammar[0]};
+  const NamedTensor transitions = {"grammar[1] (transitions)", grammar[1]};
+  const NamedTensor tails = {"grammar[2] (tails)", grammar[2]};
+  CheckRank(op, classes, 1, "[V]");
+  CheckRank(op, transitions, 2, "[states, classes]");
+  CheckRank(op, tails, 1, "[states]");
+  CheckSize(op, classes, 0, "V", logits.size(1), "logits");
+  CheckSize(op, tails, 0, "states", grammar[1].size(0), "transitions");
+  for (const NamedTensor& part : {classes, transitions, tails}) {
+    CheckContiguous(op, part, "the engine made it so");
+    TORCH_CHECK(part.tensor.device() == logits.device(), op, ": ", part.name, " is on ",
+                part.tensor.device(), ", logits on ", logits.device(), "; both need one device");
+  }
+  TORCH_CHECK(grammar[0].scalar_type() == at::kByte, op, ": classes are ", grammar[0].scalar_type(),
+              ", need uint8");
+  TORCH_CHECK(grammar[1].scalar_type() == at::kInt && grammar[2].scalar_type() == at::kInt, op,
+              ": transitions are ", grammar[1].scalar_type(), " and tails ",
+              grammar[2].scalar_type(), ", both need int32");
+  return {.classes = grammar[0].const_data_ptr<uint8_t>(),
+          .transitions = grammar[1].const_data_ptr<int32_t>(),
+          .tails = grammar[2].const_data_ptr<int32_t>(),
+          .class_count = static_cast<int32_t>(grammar[1].size(1))};
+}
+
 using Rows = std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor, at::Tensor>;
 
 Rows BeamInputsCpuOp(const at::Tensor& plan, at::TensorList tables, at::IntArrayRef special,
@@ -107,10 +137,11 @@ Rows BeamInputsCpuOp(const at::Tensor& plan, at::TensorList tables, at::IntArray
 }
 
 void BeamStepCpuOp(const at::Tensor& plan, const at::Tensor& logits, const at::Tensor& ancestry,
-                   at::TensorList tables, at::IntArrayRef special, at::Tensor& record) {
+                   at::TensorList tables, at::IntArrayRef special, at::TensorList grammar,
+                   at::Tensor& record) {
   TORCH_CHECK(logits.scalar_type() == at::kFloat, "beam_step: logits are ", logits.scalar_type(),
               ", on the CPU they must be float32");
-  BeamStep(plan, logits, ancestry, tables, special, record, BeamStepCpu);
+  BeamStep(plan, logits, ancestry, tables, special, grammar, record, BeamStepCpu);
 }
 
 }  // namespace
@@ -145,8 +176,8 @@ StepRows BeamInputs(const at::Tensor& plan, at::TensorList tables, at::IntArrayR
 }
 
 void BeamStep(const at::Tensor& plan, const at::Tensor& logits, const at::Tensor& ancestry,
-              at::TensorList tables, at::IntArrayRef special, at::Tensor& record,
-              BeamStepKernel kernel) {
+              at::TensorList tables, at::IntArrayRef special, at::TensorList grammar,
+              at::Tensor& record, BeamStepKernel kernel) {
   constexpr char kOp[] = "beam_step";
   CheckPlanTensor(kOp, plan, kPlanWords);
   const BeamTables unpacked = Unpack(kOp, plan, tables);
@@ -174,6 +205,7 @@ void BeamStep(const at::Tensor& plan, const at::Tensor& logits, const at::Tensor
   kernel({.plan = plan.const_data_ptr<int32_t>(),
           .tables = unpacked,
           .special = Special(kOp, special),
+          .grammar = UnpackGrammar(kOp, logits, grammar),
           .type = FloatTypeOf(logits),
           .logits = logits.const_data_ptr(),
           .ancestry = ancestry.const_data_ptr<int32_t>(),
@@ -199,19 +231,20 @@ StepRows CallBeamInputs(const at::Tensor& plan, at::TensorList tables, at::IntAr
 }
 
 void CallBeamStep(const at::Tensor& plan, const at::Tensor& logits, const at::Tensor& ancestry,
-                  at::TensorList tables, at::IntArrayRef special, at::Tensor& record) {
+                  at::TensorList tables, at::IntArrayRef special, at::TensorList grammar,
+                  at::Tensor& record) {
   static const auto op = c10::Dispatcher::singleton()
                              .findSchemaOrThrow("linnet::beam_step", "")
                              .typed<decltype(BeamStepCpuOp)>();
-  op.call(plan, logits, ancestry, tables, special, record);
+  op.call(plan, logits, ancestry, tables, special, grammar, record);
 }
 
 std::vector<at::Tensor> NewBeamTables(int64_t lanes, int64_t reach, int64_t longest,
                                       at::Device device) {
   const auto ints = at::TensorOptions(device).dtype(at::kInt);
-  return {at::zeros({lanes}, ints), at::zeros({lanes}, ints.dtype(at::kFloat)),
+  return {at::zeros({lanes}, ints),        at::zeros({lanes}, ints.dtype(at::kFloat)),
           at::zeros({lanes, reach}, ints), at::zeros({2, lanes, longest}, ints),
-          at::zeros({lanes, 2}, ints)};
+          at::zeros({lanes, 2}, ints),     at::zeros({lanes}, ints)};
 }
 
 TORCH_LIBRARY_FRAGMENT(linnet, m) {
@@ -220,7 +253,7 @@ TORCH_LIBRARY_FRAGMENT(linnet, m) {
       "(Tensor tokens, Tensor positions, Tensor ancestry, Tensor blocks, Tensor source_lengths)");
   m.def(
       "beam_step(Tensor plan, Tensor logits, Tensor ancestry, Tensor(a!)[] tables, int[] special, "
-      "Tensor(b!) record) -> ()");
+      "Tensor[] grammar, Tensor(b!) record) -> ()");
 }
 
 TORCH_LIBRARY_IMPL(linnet, CPU, m) {

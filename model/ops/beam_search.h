@@ -10,7 +10,7 @@
 //   beam_inputs(Tensor plan, Tensor[] tables, int[] special, int row_blocks)
 //       -> (Tensor tokens, Tensor positions, Tensor ancestry, Tensor blocks, Tensor source_lengths)
 //   beam_step(Tensor plan, Tensor logits, Tensor ancestry, Tensor(a!)[] tables, int[] special,
-//             Tensor(b!) record) -> ()
+//             Tensor[] grammar, Tensor(b!) record) -> ()
 //
 // Beam search beside the model, so that what a step says of a vocabulary never leaves the device:
 // beam_inputs makes a decoder step's inputs of what the search knows, beam_step takes the logits
@@ -24,9 +24,10 @@
 //
 //   plan      int32 [R, kPlanWords + row_blocks]   BeamPlan, then the blocks of its source
 //   tables    tokens int32 [L], sums float32 [L], ancestry int32 [L, A], history int32 [2, L, T],
-//             counts int32 [L, 2]: BeamTables. T is above max_target_tokens of every sequence that
-//             forbids n-grams
+//             counts int32 [L, 2], states int32 [L]: BeamTables. T is above max_target_tokens of
+//             every sequence that forbids n-grams
 //   special   start, pad, eos, unk
+//   grammar   nothing, or classes uint8 [V], transitions int32 [S, C], tails int32 [S]: BeamGrammar
 //   logits    [R, V]  float32, or on CUDA float16 or bfloat16
 //   record    int32 [R, kRecordWords]              BeamRecord; rows of no search keep what they had
 //   tokens int64 [R], positions int32 [R], ancestry int32 [R, A], blocks int32 [R, row_blocks],
@@ -50,14 +51,15 @@ struct StepRows {
 StepRows BeamInputs(const at::Tensor& plan, at::TensorList tables, at::IntArrayRef special,
                     int64_t row_blocks, BeamInputsKernel kernel);
 void BeamStep(const at::Tensor& plan, const at::Tensor& logits, const at::Tensor& ancestry,
-              at::TensorList tables, at::IntArrayRef special, at::Tensor& record,
-              BeamStepKernel kernel);
+              at::TensorList tables, at::IntArrayRef special, at::TensorList grammar,
+              at::Tensor& record, BeamStepKernel kernel);
 
 // The same through the dispatcher, on whatever device the tensors are.
 StepRows CallBeamInputs(const at::Tensor& plan, at::TensorList tables, at::IntArrayRef special,
                         int64_t row_blocks);
 void CallBeamStep(const at::Tensor& plan, const at::Tensor& logits, const at::Tensor& ancestry,
-                  at::TensorList tables, at::IntArrayRef special, at::Tensor& record);
+                  at::TensorList tables, at::IntArrayRef special, at::TensorList grammar,
+                  at::Tensor& record);
 
 // Tables of these sizes, zeroed.
 std::vector<at::Tensor> NewBeamTables(int64_t lanes, int64_t reach, int64_t longest,

@@ -13,7 +13,8 @@ namespace {
 // history it would never end one if single tokens may not repeat.
 void AddRepeats(const BeamStepParams& p, const BeamPlan& plan, int i,
                 std::vector<int32_t>& excluded) {
-  if (plan.ngram == 0) return;
+  const int32_t state = StateOf(plan, p.tables, plan.lanes[i]);
+  if (plan.ngram == 0 || InCharacter(p.grammar, state)) return;
   const int32_t* history = HistoryOf(p.tables, plan.position, plan.lanes[i]);
   if (plan.position == 0) history = &p.special.start;
   const int size = plan.position + 1;
@@ -68,7 +69,12 @@ class Rows {
     for (int32_t token : {p_.special.pad, p_.special.eos, p_.special.unk}) {
       if (IsSetAside(plan, p_.special, token)) excluded_[row].push_back(token);
     }
+    const int32_t state = StateOf(plan, p_.tables, plan.lanes[i]);
+    for (int32_t token = 0; p_.grammar.classes != nullptr && token < p_.vocabulary; ++token) {
+      if (IsBarred(p_.grammar, plan, state, token)) excluded_[row].push_back(token);
+    }
     // Whatever is excluded may take a place.
+    std::sort(excluded_[row].begin(), excluded_[row].end());
     counts_[row] = static_cast<int32_t>(
         std::min<int64_t>(2 * plan.beam + std::ssize(excluded_[row]), p_.vocabulary));
   }
@@ -76,7 +82,7 @@ class Rows {
   void Keep(int64_t row, const float* logits, const int32_t* tokens) {
     const std::vector<int32_t>& excluded = excluded_[row];
     const auto is_excluded = [&](int32_t token) {
-      return std::find(excluded.begin(), excluded.end(), token) != excluded.end();
+      return std::binary_search(excluded.begin(), excluded.end(), token);
     };
     int kept = 0;
     float* found = p_.found + row * kMostFound;

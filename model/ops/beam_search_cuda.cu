@@ -105,11 +105,12 @@ __global__ void __launch_bounds__(kRowThreads) FindBest(BeamStepParams p) {
   if (hypothesis >= LiveOf(plan, p.tables)) return;
 
   const bool searches = plan.forced < 0;
+  const int32_t state = StateOf(plan, p.tables, plan.lanes[hypothesis]);
   const int warp = threadIdx.x / kWarp;
   const int lane = threadIdx.x % kWarp;
   if (threadIdx.x == 0) repeats = unknown_repeats = 0;
   __syncthreads();
-  if (plan.ngram > 0 && searches) {
+  if (plan.ngram > 0 && searches && !InCharacter(p.grammar, state)) {
     const int32_t* history = plan.position == 0
                                  ? &p.special.start
                                  : HistoryOf(p.tables, plan.position, plan.lanes[hypothesis]);
@@ -124,7 +125,7 @@ __global__ void __launch_bounds__(kRowThreads) FindBest(BeamStepParams p) {
   }
   __syncthreads();
   const auto allowed = [&](int token) {
-    bool set_aside = IsSetAside(plan, p.special, token);
+    bool set_aside = IsSetAside(plan, p.special, token) || IsBarred(p.grammar, plan, state, token);
     for (int i = lane; i < repeats; i += kWarp) set_aside |= repeated[i] == token;
     return !__any_sync(kWholeWarp, set_aside);
   };
@@ -184,7 +185,8 @@ __global__ void __launch_bounds__(kRowThreads) FindBest(BeamStepParams p) {
   // NaN and +infinity spoil the sum; of nothing but -infinity it is 0.
   p.log_normalizers[row] = sum.sum > 0 ? sum.highest * scale + logf(sum.sum) : NAN;
   const int32_t also = AlsoOf(plan, p.special);
-  const bool counts = also >= 0 && !(searches && unknown_repeats != 0);
+  const bool counts =
+      also >= 0 && !(searches && (unknown_repeats != 0 || IsBarred(p.grammar, plan, state, also)));
   p.also[row] = counts ? ToFloat(logits[also]) : -INFINITY;
 }
 

@@ -51,9 +51,10 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor, at::Tensor> BeamInput
 }
 
 void BeamStepCudaOp(const at::Tensor& plan, const at::Tensor& logits, const at::Tensor& ancestry,
-                    at::TensorList tables, at::IntArrayRef special, at::Tensor& record) {
+                    at::TensorList tables, at::IntArrayRef special, at::TensorList grammar,
+                    at::Tensor& record) {
   const c10::cuda::CUDAGuard guard(plan.device());
-  BeamStep(plan, logits, ancestry, tables, special, record, kBeamStep);
+  BeamStep(plan, logits, ancestry, tables, special, grammar, record, kBeamStep);
 }
 
 at::Tensor DynamicConvCuda(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& lengths,

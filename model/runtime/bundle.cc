@@ -74,6 +74,7 @@ TokenizerSpec Bundle::source_tokenizer() const {
           .vocabulary_file = FileOrNone(path, manifest.source_vocabulary_file()),
           .word_tokenizer = manifest.word_tokenizer(),
           .language_code = manifest.source_language_code(),
+          .placeholders = {manifest.placeholders().begin(), manifest.placeholders().end()},
           .capitals_mark = manifest.capitals_mark(),
           .vocabulary_size = source_vocabulary_size()};
 }
@@ -84,8 +85,16 @@ TokenizerSpec Bundle::target_tokenizer() const {
           .vocabulary_file = FileOrNone(path, manifest.target_vocabulary_file()),
           .word_tokenizer = manifest.word_tokenizer(),
           .language_code = manifest.target_language_code(),
+          .placeholders = {manifest.placeholders().begin(), manifest.placeholders().end()},
           .capitals_mark = manifest.capitals_mark(),
           .vocabulary_size = manifest.vocabulary().size()};
+}
+
+absl::StatusOr<std::shared_ptr<const TokenGrammar>> Bundle::target_grammar() const {
+  if (!manifest.text_grammar()) return nullptr;
+  const auto tokenizer = Tokenizer::Load(target_tokenizer(), special_tokens());
+  if (!tokenizer.ok()) return tokenizer.status();
+  return std::make_shared<const TokenGrammar>((*tokenizer)->Grammar(manifest.vocabulary().size()));
 }
 
 std::string Bundle::model_sha256() const {

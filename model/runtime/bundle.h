@@ -1,6 +1,7 @@
 #pragma once
 
 #include <filesystem>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -24,6 +25,8 @@ struct Bundle {
   TokenizerSpec source_tokenizer() const;
   TokenizerSpec target_tokenizer() const;
   std::string model_sha256() const;
+  // What targets keep to; null where the manifest does not ask for it. Reads the tokenizer.
+  absl::StatusOr<std::shared_ptr<const TokenGrammar>> target_grammar() const;
 
   SpecialTokens special_tokens() const;
   int source_vocabulary_size() const;

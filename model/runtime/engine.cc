@@ -146,11 +146,11 @@ int RowsOf(const SequenceInput& sequence) {
   return sequence.target.has_value() ? 1 : sequence.options.beam_size;
 }
 
-BeamSearch StartSearch(const SequenceInput& sequence, const SpecialTokens& special) {
+BeamSearch StartSearch(const SequenceInput& sequence, const EngineInfo& info) {
   if (sequence.target.has_value())
-    return BeamSearch::Scoring(sequence.options, special, *sequence.target);
-  return BeamSearch(sequence.options, special, sequence.prefix,
-                    Constraints(sequence.constraints, sequence.continuations));
+    return BeamSearch::Scoring(sequence.options, info.special, *sequence.target);
+  return BeamSearch(sequence.options, info.special, sequence.prefix,
+                    Constraints(sequence.constraints, sequence.continuations), info.grammar);
 }
 
 absl::Status CheckSequence(const SequenceInput& sequence, const EngineInfo& info) {

@@ -64,6 +64,8 @@ struct EngineInfo {
   int source_vocabulary_size = 0;  // of sources
   std::string search = "host";     // where targets are searched; on a device also by which means
   bool aligns = false;             // can fill SequenceEvent::attention
+  // What targets that are searched or drawn keep to; null: any token may follow any.
+  std::shared_ptr<const TokenGrammar> grammar = nullptr;
   SpecialTokens special;
   SearchLimits limits;
 };
@@ -71,7 +73,7 @@ struct EngineInfo {
 // Rows that a sequence takes: a hypothesis each, and a target that is scored is a single one.
 int RowsOf(const SequenceInput& sequence);
 // The search of a sequence that has passed CheckSequence.
-BeamSearch StartSearch(const SequenceInput& sequence, const SpecialTokens& special);
+BeamSearch StartSearch(const SequenceInput& sequence, const EngineInfo& info);
 // InvalidArgumentError if an engine of these facts could never seat or decode the sequence:
 // options, tokens, lengths, prefix, target.
 absl::Status CheckSequence(const SequenceInput& sequence, const EngineInfo& info);

@@ -261,6 +261,10 @@ absl::Status CheckTokenizers(const BundleManifest& manifest) {
                    "with one piece a line");
     }
   }
+  if (!manifest.placeholders().empty() && !manifest.text_grammar()) {
+    return Wrong("placeholders are named, and text_grammar is off: a search would say them where ",
+                 "nothing is copied; turn it on, or leave them out");
+  }
   if (!manifest.source_tokenizer_file().empty()) return absl::OkStatus();
   for (const auto& [what, present] :
        {std::pair("source_vocabulary_file is", !manifest.source_vocabulary_file().empty()),
@@ -269,6 +273,7 @@ absl::Status CheckTokenizers(const BundleManifest& manifest) {
         std::pair("word_tokenizer is",
                   manifest.word_tokenizer() != linnet::v1::WORD_TOKENIZER_UNSPECIFIED),
         std::pair("capitals_mark is", !manifest.capitals_mark().empty()),
+        std::pair("text_grammar is", manifest.text_grammar()),
         std::pair("golden_examples are", !manifest.golden_examples().empty())}) {
     if (present) {
       return Wrong(what,

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <limits>
 #include <numeric>
 #include <utility>
@@ -32,13 +33,16 @@ bool Preferred(const Hypothesis& a, const Hypothesis& b) {
 }  // namespace
 
 BeamSearch::BeamSearch(const SearchOptions& options, const SpecialTokens& special,
-                       std::vector<TokenId> prefix, Constraints constraints)
+                       std::vector<TokenId> prefix, Constraints constraints,
+                       std::shared_ptr<const TokenGrammar> grammar)
     : options_(options),
       special_(special),
       forced_(std::move(prefix)),
       constraints_(std::move(constraints)),
+      grammar_(std::move(grammar)),
       live_(1),
       progress_(1),
+      states_(1, TokenGrammar::kStart),
       numbers_({0}),
       parents_({0}),
       tokens_({special.start}) {
@@ -66,7 +70,7 @@ BeamSearch::Rules BeamSearch::RulesFor(int i) const {
   Rules rules;
   rules.forced = forced_after(steps_);
   if (rules.forced != kNoToken) return rules;
-  if (options_.no_repeat_ngram_size > 0) {
+  if (options_.no_repeat_ngram_size > 0 && !InCharacter(i)) {
     std::vector<TokenId> history = {special_.start};
     history.insert(history.end(), hypothesis.tokens.begin(), hypothesis.tokens.end());
     AddRepeats(history, options_.no_repeat_ngram_size, rules.excluded);
@@ -79,6 +83,7 @@ BeamSearch::Rules BeamSearch::RulesFor(int i) const {
   const auto forbidden = constraints_.Forbidden(progress_[i]);
   rules.excluded.insert(rules.excluded.end(), forbidden.begin(), forbidden.end());
   std::sort(rules.excluded.begin(), rules.excluded.end());
+  AddBarred(i, rules.excluded);
   if (options_.unknown_penalty != 0 &&
       !std::binary_search(rules.excluded.begin(), rules.excluded.end(), special_.unk)) {
     rules.penalise_unknown = true;
@@ -86,6 +91,32 @@ BeamSearch::Rules BeamSearch::RulesFor(int i) const {
         std::lower_bound(rules.excluded.begin(), rules.excluded.end(), special_.unk), special_.unk);
   }
   return rules;
+}
+
+void BeamSearch::AddBarred(int i, std::vector<TokenId>& excluded) const {
+  if (grammar_ == nullptr) return;
+  const auto barred = grammar_->Barred(states_[i], options_.max_target_tokens - steps_ - 1);
+  std::vector<TokenId> all;
+  all.reserve(excluded.size() + barred.size());
+  std::set_union(excluded.begin(), excluded.end(), barred.begin(), barred.end(),
+                 std::back_inserter(all));
+  if (!constraints_.empty() && !InCharacter(i)) {
+    for (TokenId token : constraints_.Next(progress_[i], live_[i].tokens)) {
+      if (grammar_->IsControl(token) &&
+          !std::binary_search(excluded.begin(), excluded.end(), token))
+        std::erase(all, token);
+    }
+  }
+  excluded = std::move(all);
+}
+
+bool BeamSearch::InCharacter(int i) const {
+  return grammar_ != nullptr && TokenGrammar::Tail(states_[i]) > 0;
+}
+
+TokenGrammar::State BeamSearch::StateOf(const Candidate& candidate) const {
+  if (grammar_ == nullptr) return TokenGrammar::kStart;
+  return grammar_->Next(states_[candidate.parent], candidate.token);
 }
 
 void BeamSearch::MakeRules() {
@@ -102,6 +133,8 @@ RowNeed BeamSearch::need(int i) const {
                    .also = rules.penalise_unknown ? special_.unk : kNoToken};
   };
   if (!constraints_.empty()) return {.all = true};  // phrases may begin with any token
+  // In a character nearly everything is excluded.
+  if (InCharacter(i)) return {.best = static_cast<int>(grammar_->classes().size())};
   if (!options_.sampling()) return best_of(2 * options_.beam_size);
   return options_.top_k > 0 ? best_of(options_.top_k) : RowNeed{.all = true};
 }
@@ -291,6 +324,7 @@ absl::Status BeamSearch::Advance(std::span<const RowLogits> rows) {
 
   std::vector<Hypothesis> next;
   std::vector<Constraints::Progress> progress;
+  std::vector<TokenGrammar::State> states;
   std::vector<int> numbers, parents;
   std::vector<TokenId> tokens;
   for (int rank = 0; rank < candidates->size(); ++rank) {
@@ -301,6 +335,7 @@ absl::Status BeamSearch::Advance(std::span<const RowLogits> rows) {
     } else if (next.size() < options_.beam_size) {
       next.push_back(Extend(candidate));
       progress.push_back(ProgressOf(candidate));
+      states.push_back(StateOf(candidate));
       numbers.push_back(options_.sampling() ? numbers_[rank] : 0);
       parents.push_back(candidate.parent);
       tokens.push_back(candidate.token);
@@ -316,6 +351,7 @@ absl::Status BeamSearch::Advance(std::span<const RowLogits> rows) {
   }
   live_ = std::move(next);
   progress_ = std::move(progress);
+  states_ = std::move(states);
   numbers_ = std::move(numbers);
   parents_ = std::move(parents);
   tokens_ = std::move(tokens);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -9,6 +10,7 @@
 #include "model/runtime/constraints.h"
 #include "model/runtime/search_options.h"
 #include "model/runtime/token.h"
+#include "model/runtime/token_grammar.h"
 
 namespace linnet::model {
 
@@ -54,6 +56,11 @@ struct RowLogits {
 // have got equally far. What had to end at the limit with phrases unmet is behind all that has met
 // more of them.
 //
+// With a grammar (token_grammar.h) no token follows that it bars: of the byte pieces whole
+// characters come, and control pieces only where a prefix or a phrase of the constraints has them.
+// no_repeat_ngram_size does not bind in the middle of a character. Where the best target is legal
+// anyway, it is found with the same score.
+//
 // Sampling: `beam` hypotheses that know nothing of each other each draw a token at every step until
 // it is eos (sampling.h). What the rules forbid is not drawn, and eos is forced at the limit.
 //
@@ -70,9 +77,10 @@ class BeamSearch {
  public:
   // `prefix` (without eos) is forced as the start of every hypothesis, up to max_target_tokens of
   // it; what is forced is not forbidden by no_repeat_ngram_size, and neither is eos ever. `options`
-  // have passed CheckOptions; with `constraints` they do not sample.
+  // have passed CheckOptions; with `constraints` they do not sample. `grammar` may be null.
   BeamSearch(const SearchOptions& options, const SpecialTokens& special,
-             std::vector<TokenId> prefix, Constraints constraints = {});
+             std::vector<TokenId> prefix, Constraints constraints = {},
+             std::shared_ptr<const TokenGrammar> grammar = nullptr);
   // Scores `target` (eos last, and nowhere else). Of the options only those of the score count:
   // temperature, unknown_penalty, length_penalty, normalize_scores. The result is bit for bit what
   // a search with them finds of the same tokens, given the same rows.
@@ -119,6 +127,9 @@ class BeamSearch {
   };
 
   Rules RulesFor(int i) const;
+  void AddBarred(int i, std::vector<TokenId>& excluded) const;  // by the grammar
+  bool InCharacter(int i) const;
+  TokenGrammar::State StateOf(const Candidate& candidate) const;
   void MakeRules();  // of the step to come
   absl::StatusOr<LogitRow> MakeRow(int i, const RowLogits& row) const;
   float PenaltyOf(TokenId token) const;
@@ -139,10 +150,12 @@ class BeamSearch {
   SpecialTokens special_;
   std::vector<TokenId> forced_;  // the prefix, or a whole target
   Constraints constraints_;
+  std::shared_ptr<const TokenGrammar> grammar_;
   int steps_ = 0;
   bool finished_ = false;
   std::vector<Hypothesis> live_;                 // .score is the plain sum while it lives
   std::vector<Constraints::Progress> progress_;  // of each
+  std::vector<TokenGrammar::State> states_;      // of each, where there is a grammar
   std::vector<int> numbers_;       // when sampling: which of the drawn targets each of them is
   std::vector<Rules> rules_;       // of each, in the step to come
   std::vector<Hypothesis> ended_;  // in the order in which they ended

@@ -38,6 +38,18 @@ std::string SentencePieceModel::DecodePieces(const std::vector<std::string>& pie
 }
 
 int SentencePieceModel::pieces() const { return impl_->processor.GetPieceSize(); }
+bool SentencePieceModel::is_control(int id) const {
+  const auto& processor = impl_->processor;
+  return processor.IsControl(id) || processor.IsUnused(id) || processor.IsUnknown(id);
+}
+int SentencePieceModel::byte(int id) const {
+  if (!impl_->processor.IsByte(id)) return -1;
+  return std::stoi(impl_->processor.IdToPiece(id).substr(3, 2), nullptr, 16);  // "<0xE4>"
+}
+int SentencePieceModel::Find(std::string_view piece) const {
+  const int id = impl_->processor.PieceToId(piece);
+  return id == unk() && piece != unk_piece() ? -1 : id;
+}
 int SentencePieceModel::bos() const { return impl_->processor.bos_id(); }
 int SentencePieceModel::pad() const { return impl_->processor.pad_id(); }
 int SentencePieceModel::eos() const { return impl_->processor.eos_id(); }

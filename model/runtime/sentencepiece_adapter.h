@@ -26,6 +26,12 @@ class SentencePieceModel {
   std::string DecodePieces(const std::vector<std::string>& pieces, std::string& text) const;
 
   int pieces() const;
+  // Of an id in [0, pieces()): a piece that is no text (control, unused or unknown); the byte of a
+  // byte piece, or -1.
+  bool is_control(int id) const;
+  int byte(int id) const;
+  // -1 where there is no such piece.
+  int Find(std::string_view piece) const;
   // -1 where the model has none.
   int bos() const;
   int pad() const;

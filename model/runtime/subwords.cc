@@ -21,6 +21,13 @@ absl::Status CannotEncode(const std::string& wrong) {
   return absl::InternalError(absl::StrCat("SentencePiece could not encode: ", wrong));
 }
 
+TokenGrammar::Class ClassOfPiece(const SentencePieceModel& model, int id) {
+  if (id == model.Find(kBlankSign)) return TokenGrammar::kBlank;
+  if (model.is_control(id)) return TokenGrammar::kControl;
+  const int byte = model.byte(id);
+  return byte >= 0 ? TokenGrammar::OfByte(static_cast<uint8_t>(byte)) : TokenGrammar::kText;
+}
+
 class SentencePiece final : public Subwords {
  public:
   explicit SentencePiece(const SpecialTokens& special) : special_(special) {}
@@ -67,6 +74,10 @@ class SentencePiece final : public Subwords {
   }
 
   int pieces() const override { return model_.pieces(); }
+
+  TokenGrammar::Class ClassOf(TokenId token) const override {
+    return token < 0 || token >= pieces() ? TokenGrammar::kControl : ClassOfPiece(model_, token);
+  }
 
  private:
   SentencePieceModel model_;
@@ -143,6 +154,14 @@ class MappedSentencePiece final : public Subwords {
 
   int pieces() const override { return ids_.size(); }
 
+  TokenGrammar::Class ClassOf(TokenId token) const override {
+    const std::string_view piece = ids_.Piece(token);
+    if (piece.empty() || (piece.starts_with(">>") && piece.ends_with("<<")))
+      return TokenGrammar::kControl;
+    const int id = model_.Find(piece);  // the other language's pieces are none of this file's
+    return id < 0 ? TokenGrammar::kText : ClassOfPiece(model_, id);
+  }
+
  private:
   std::string_view LanguageTag(std::string_view text) const {
     if (!text.starts_with(">>")) return "";
@@ -209,6 +228,10 @@ class BytePairs final : public Subwords {
   }
 
   int pieces() const override { return ids_.size(); }
+
+  TokenGrammar::Class ClassOf(TokenId token) const override {
+    return ids_.Piece(token).empty() ? TokenGrammar::kControl : TokenGrammar::kText;
+  }
 
  private:
   static int WordEnd(std::string_view text, int at) {

@@ -9,6 +9,7 @@
 #include "absl/status/statusor.h"
 #include "model/runtime/bpe.h"
 #include "model/runtime/search.h"
+#include "model/runtime/token_grammar.h"
 #include "model/runtime/vocabulary.h"
 
 namespace linnet::model {
@@ -22,6 +23,8 @@ class Subwords {
   // Without special tokens among them, except unk.
   virtual std::string Decode(std::span<const TokenId> tokens) const = 0;
   virtual int pieces() const = 0;
+  // What a token is to a grammar; special tokens are control pieces. Of any id.
+  virtual TokenGrammar::Class ClassOf(TokenId token) const = 0;
 };
 
 // A SentencePiece model whose own ids are the model's. `serialized` is the file's contents; errors

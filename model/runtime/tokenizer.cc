@@ -1,5 +1,6 @@
 #include "model/runtime/tokenizer.h"
 
+#include <algorithm>
 #include <fstream>
 #include <iterator>
 #include <mutex>
@@ -7,9 +8,11 @@
 #include <utility>
 
 #include "absl/status/status.h"
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "model/runtime/capitals.h"
 #include "model/runtime/characters.h"
+#include "model/runtime/copied_runs.h"
 #include "model/runtime/moses.h"
 #include "model/runtime/subwords.h"
 #include "model/runtime/terms.h"
@@ -104,16 +107,52 @@ absl::StatusOr<std::unique_ptr<Subwords>> LoadSubwords(const TokenizerSpec& spec
   return made;
 }
 
+std::string Without(const std::vector<TextRun>& runs, std::string_view text) {
+  std::string rest;
+  int begin = 0;
+  for (const TextRun& run : runs) {
+    rest += text.substr(begin, run.begin - begin);
+    begin = run.end;
+  }
+  return rest.append(text.substr(begin));
+}
+
+// Puts `text` where the name stands, in small letters or in capitals.
+void ReplaceName(std::string& in, const std::string& name, const std::string& text) {
+  for (size_t at = 0; at + name.size() <= in.size(); ++at) {
+    if (!StartsWithName(std::string_view(in).substr(at), name)) continue;
+    in.replace(at, name.size(), text);
+    at += text.size() - 1;
+  }
+}
+
 }  // namespace
 
 struct Tokenizer::Impl {
   std::unique_ptr<Subwords> subwords;
   std::optional<MosesWords> words;
   std::string capitals_mark;
+  std::vector<std::string> placeholders;
+  std::vector<TokenId> placeholder_tokens;
   SpecialTokens special;
+
+  // What the subwords make of a part of a text.
+  Spelling SpellingOf(std::string_view text) const;
   std::once_flag made_continuations;
   std::shared_ptr<const std::vector<TokenId>> continuations;
 };
+
+Spelling Tokenizer::Impl::SpellingOf(std::string_view text) const {
+  const absl::StatusOr<std::vector<TokenId>> tokens = subwords->Encode(text);
+  bool nothing = true;
+  for (TokenId token : tokens.value_or(std::vector<TokenId>{})) {
+    const TokenGrammar::Class kind = subwords->ClassOf(token);
+    if (kind == TokenGrammar::kControl || kind >= TokenGrammar::kByte80)
+      return Spelling::kUnspellable;
+    nothing = nothing && kind == TokenGrammar::kBlank;
+  }
+  return nothing ? Spelling::kNothing : Spelling::kSpelled;
+}
 
 Tokenizer::Tokenizer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Tokenizer::~Tokenizer() = default;
@@ -139,6 +178,15 @@ absl::StatusOr<std::unique_ptr<Tokenizer>> Tokenizer::Load(const TokenizerSpec& 
                      ", which the manifest names as capitals_mark: name a piece, or leave it out"));
   }
   auto impl = std::make_unique<Impl>();
+  for (const std::string& name : spec.placeholders) {
+    if (!IsPiece(**subwords, name, special.unk)) {
+      return absl::FailedPreconditionError(absl::StrCat(
+          spec.subword_file.string(), " has no piece ", name,
+          ", which the manifest names among its placeholders: name pieces, or leave them out"));
+    }
+    impl->placeholders.push_back(name);
+    impl->placeholder_tokens.push_back((*subwords)->Encode(name)->back());
+  }
   impl->capitals_mark = spec.capitals_mark;
   impl->subwords = *std::move(subwords);
   impl->special = special;
@@ -151,6 +199,44 @@ absl::StatusOr<std::unique_ptr<Tokenizer>> Tokenizer::Load(const TokenizerSpec& 
 absl::StatusOr<std::vector<TokenId>> Tokenizer::Encode(std::string_view text) const {
   return EncodePart(MarkCapitals(text, impl_->capitals_mark));
 }
+
+absl::StatusOr<CopyingText> Tokenizer::EncodeCopying(std::string_view text) const {
+  std::vector<std::string> names = impl_->placeholders;
+  if (!impl_->capitals_mark.empty()) names.push_back(impl_->capitals_mark);
+  std::vector<TextRun> runs;
+  if (!impl_->placeholders.empty()) {
+    runs = FindUnspellable(text, names, [&](std::string_view part) {
+      const bool ascii = std::all_of(part.begin(), part.end(), absl::ascii_isprint);
+      return ascii ? Spelling::kSpelled : impl_->SpellingOf(part);
+    });
+  }
+  if (runs.size() > impl_->placeholders.size()) runs.resize(impl_->placeholders.size());
+  CopyingText copying;
+  // Names are written in capitals in a text of capitals, so that it stays one.
+  const std::string rest = Without(runs, text);
+  const bool in_capitals = MarkCapitals(rest, impl_->capitals_mark) != rest;
+  std::string read;
+  int copied = 0;
+  for (size_t i = 0; i < runs.size(); ++i) {
+    const std::string& name = impl_->placeholders[i];
+    read += text.substr(copied, runs[i].begin - copied);
+    read += in_capitals ? absl::AsciiStrToUpper(name) : name;
+    copying.copies.emplace_back(text.substr(runs[i].begin, runs[i].end - runs[i].begin));
+    copied = runs[i].end;
+  }
+  read += text.substr(copied);
+  if (in_capitals) {
+    read = MarkCapitals(read, impl_->capitals_mark);
+    for (size_t i = 0; i < runs.size(); ++i)
+      ReplaceName(read, impl_->placeholders[i], impl_->placeholders[i]);
+  }
+  absl::StatusOr<std::vector<TokenId>> tokens = EncodePart(read);
+  if (!tokens.ok()) return tokens.status();
+  copying.tokens = *std::move(tokens);
+  return copying;
+}
+
+TokenId Tokenizer::placeholder(int i) const { return impl_->placeholder_tokens[i]; }
 
 absl::StatusOr<std::vector<TokenId>> Tokenizer::EncodePart(std::string_view text) const {
   if (!impl_->words.has_value()) return impl_->subwords->Encode(text);
@@ -182,7 +268,8 @@ std::shared_ptr<const std::vector<TokenId>> Tokenizer::Continuations() const {
   return impl_->continuations;
 }
 
-std::string Tokenizer::Decode(std::span<const TokenId> tokens) const {
+std::string Tokenizer::Decode(std::span<const TokenId> tokens,
+                              std::span<const std::string> copies) const {
   const SpecialTokens& special = impl_->special;
   std::vector<TokenId> said;
   said.reserve(tokens.size());
@@ -191,7 +278,25 @@ std::string Tokenizer::Decode(std::span<const TokenId> tokens) const {
   }
   std::string text = impl_->subwords->Decode(said);
   if (impl_->words.has_value()) text = impl_->words->Detokenize(text);
-  return RestoreCapitals(text, impl_->capitals_mark);
+  text = RestoreCapitals(text, impl_->capitals_mark);
+  for (size_t i = 0; i < copies.size(); ++i) ReplaceName(text, impl_->placeholders[i], copies[i]);
+  return text;
+}
+
+TokenGrammar Tokenizer::Grammar(int vocabulary) const {
+  std::vector<TokenGrammar::Class> classes;
+  for (TokenId token = 0; token < vocabulary; ++token)
+    classes.push_back(impl_->subwords->ClassOf(token));
+  const SpecialTokens& special = impl_->special;
+  for (TokenId token : {special.bos, special.pad, special.unk})
+    classes[token] = TokenGrammar::kControl;
+  classes[special.eos] = TokenGrammar::kEnd;
+  for (TokenId token : impl_->placeholder_tokens) classes[token] = TokenGrammar::kControl;
+  if (!impl_->capitals_mark.empty()) {
+    const auto mark = impl_->subwords->Encode(impl_->capitals_mark);
+    classes[mark->back()] = TokenGrammar::kFirstControl;  // Load has made sure of it
+  }
+  return TokenGrammar(std::move(classes));
 }
 
 int Tokenizer::pieces() const { return impl_->subwords->pieces(); }

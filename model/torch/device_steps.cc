@@ -1,5 +1,6 @@
 #include "model/torch/device_steps.h"
 
+#include <ATen/ops/empty.h>
 #include <ATen/ops/zeros.h>
 #include <c10/core/StreamGuard.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
@@ -14,6 +15,21 @@
 #include "model/runtime/candidates.h"
 
 namespace linnet::model {
+
+std::vector<at::Tensor> GrammarTensors(const TokenGrammar* grammar, at::Device device) {
+  if (grammar == nullptr) return {};
+  const auto classes = grammar->classes();
+  at::Tensor bytes = at::empty({std::ssize(classes)}, at::kByte);
+  std::copy(classes.begin(), classes.end(), bytes.mutable_data_ptr<uint8_t>());
+  const auto ints = [](const std::vector<int32_t>& values) {
+    at::Tensor tensor = at::empty({std::ssize(values)}, at::kInt);
+    std::copy(values.begin(), values.end(), tensor.mutable_data_ptr<int32_t>());
+    return tensor;
+  };
+  return {bytes.to(device),
+          ints(TokenGrammar::Transitions()).view({TokenGrammar::kStates, -1}).to(device),
+          ints(TokenGrammar::Tails()).to(device)};
+}
 
 std::vector<int> StepSizes(int most) {
   std::vector<int> sizes;
@@ -66,6 +82,7 @@ DeviceSteps::DeviceSteps(ScriptedModel& model, const EngineInfo& info, int reach
       // A history holds the start token, and the end behind the longest target.
       tables_(
           ops::NewBeamTables(info.rows, reach, info.limits.max_target_tokens + 2, model.device())),
+      grammar_(GrammarTensors(info.grammar.get(), model.device())),
       slots_{Slot{{}, {}, Mark(model.device())}, Slot{{}, {}, Mark(model.device())}} {
   const std::array<int64_t, 2> plan = {most_rows_, ops::kPlanWords + row_blocks_};
   const std::array<int64_t, 2> record = {most_rows_, ops::kRecordWords};
@@ -152,6 +169,7 @@ void DeviceSteps::Fill(std::span<const DeviceTurn> turns, int size, at::Tensor& 
     own.unknown_penalty = turn.options->unknown_penalty;
     own.temperature = turn.options->temperature;
     own.source_tokens = turn.source_tokens;
+    own.left = turn.options->max_target_tokens - turn.position - 1;
     std::copy(turn.lanes.begin(), turn.lanes.end(), own.lanes);
     // What lies behind the source is not read.
     std::copy(turn.blocks.begin(), turn.blocks.end(), rows + number * words + ops::kPlanWords);
@@ -177,7 +195,7 @@ void DeviceSteps::Run(int size) {
         absl::StrCat("step gives logits of another shape than [", size, " rows, tokens]"));
   }
   if (logits.is_cpu()) logits = logits.to(at::kFloat);
-  ops::CallBeamStep(plan, logits.contiguous(), rows.ancestry, tables_, special_, record);
+  ops::CallBeamStep(plan, logits.contiguous(), rows.ancestry, tables_, special_, grammar_, record);
 }
 
 void DeviceSteps::Launch(std::span<const DeviceTurn> turns) {

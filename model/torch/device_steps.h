@@ -88,7 +88,7 @@ class DeviceSteps {
   int most_rows_, row_blocks_;
   std::vector<int64_t> special_;
   c10::Stream stream_;
-  std::vector<at::Tensor> tables_;
+  std::vector<at::Tensor> tables_, grammar_;
   at::Tensor plan_, record_;  // on the device, of the largest size; smaller steps use their front
   std::unique_ptr<ops::GraphRecorder> recorder_;
   std::map<int, std::unique_ptr<ops::Graph>> graphs_;  // by size
@@ -96,6 +96,9 @@ class DeviceSteps {
   std::array<Slot, kMostInFlight> slots_;
   int64_t launched_ = 0, heard_ = 0;
 };
+
+// The automaton as ops/beam_search.h takes it; nothing where there is none.
+std::vector<at::Tensor> GrammarTensors(const TokenGrammar* grammar, at::Device device);
 
 // Lets the search follow its part of a record. InternalError if it has failed.
 absl::Status FollowRecord(std::span<const ops::BeamRecord> record, BeamSearch& search);

@@ -134,7 +134,7 @@ absl::Status ScriptedEngine::Seat(std::span<const SequenceInput> sequences) {
       if (mask_eos_) input.options.min_target_tokens = input.options.max_target_tokens;
       seats.push_back({.id = input.id,
                        .options = input.options,
-                       .search = StartSearch(input, info_.special),
+                       .search = StartSearch(input, info_),
                        .source_tokens = static_cast<int>(input.source.size()),
                        .lanes = lanes_.Take(RowsOf(input)),
                        .blocks = blocks_.Take(BlocksFor(input.source.size())),
@@ -164,7 +164,12 @@ std::optional<OutputRows> ScriptedEngine::OutputsFor(const SequenceInput& sequen
       !sequence.constraints.empty()) {
     return std::nullopt;
   }
-  return model_.RowsOf(shortlist_->TokensFor(sequence.source, sequence.prefix));
+  std::vector<TokenId> others = sequence.prefix;
+  if (info_.grammar != nullptr) {  // a character that has begun must be able to end
+    const auto bytes = info_.grammar->byte_pieces();
+    others.insert(others.end(), bytes.begin(), bytes.end());
+  }
+  return model_.RowsOf(shortlist_->TokensFor(sequence.source, others));
 }
 
 void ScriptedEngine::Encode(std::span<const SequenceInput> sequences,

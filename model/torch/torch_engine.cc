@@ -84,6 +84,9 @@ absl::StatusOr<std::unique_ptr<Engine>> MakeTorchEngine(const Bundle& bundle,
             ScriptedModel::Load(bundle.model_file(), *device, options.compute);
         if (!model.ok()) return model.status();
         EngineInfo info = MakeInfo(bundle, options, *model);
+        auto grammar = bundle.target_grammar();
+        if (!grammar.ok()) return grammar.status();
+        info.grammar = *std::move(grammar);
         std::optional<Shortlist> shortlist;
         if (options.shortlist) {
           absl::StatusOr<Shortlist> read = ReadShortlist(bundle, *model);

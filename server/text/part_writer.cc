@@ -24,7 +24,8 @@ linnet::v1::TextPart PartWriter::PartOf(std::string text) {
 
 std::optional<linnet::v1::TextPart> PartWriter::Stable(std::span<const model::TokenId> tokens) {
   std::string text = StableText(*request_.model->target_tokenizer,
-                                request_.model->bundle.manifest.word_tokenizer(), tokens);
+                                request_.model->bundle.manifest.word_tokenizer(), tokens,
+                                works_[content_].segments[segment_].copies);
   // Held back where it does not go on from what was sent: Done tells.
   if (text.size() <= sent_.size() || !text.starts_with(sent_)) return std::nullopt;
   const size_t old = sent_.size();

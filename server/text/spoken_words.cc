@@ -35,11 +35,11 @@ std::vector<Range> WordsOf(std::string_view text) {
 // How much of `text` the first tokens say already, for each number of them: what their own text has
 // in common with it. Never shrinks.
 std::vector<size_t> Ends(const model::Tokenizer& tokenizer, std::span<const model::TokenId> tokens,
-                         std::string_view text) {
+                         std::span<const std::string> copies, std::string_view text) {
   std::vector<size_t> ends;
   size_t end = 0;
   for (size_t count = 1; count <= tokens.size(); ++count) {
-    const std::string start = tokenizer.Decode(tokens.first(count));
+    const std::string start = tokenizer.Decode(tokens.first(count), copies);
     const auto common = std::mismatch(text.begin(), text.end(), start.begin(), start.end());
     end = std::max<size_t>(end, common.first - text.begin());
     ends.push_back(end);
@@ -82,8 +82,9 @@ std::vector<size_t> Match(const std::vector<std::string_view>& said,
 }  // namespace
 
 std::vector<SpokenWord> SpokenWords(const model::Tokenizer& tokenizer,
-                                    std::span<const model::TokenId> tokens, std::string_view text) {
-  const std::vector<size_t> ends = Ends(tokenizer, tokens, text);
+                                    std::span<const model::TokenId> tokens, std::string_view text,
+                                    std::span<const std::string> copies) {
+  const std::vector<size_t> ends = Ends(tokenizer, tokens, copies, text);
   const auto start = [&](size_t i) { return i == 0 ? 0 : ends[i - 1]; };
   std::vector<SpokenWord> words;
   size_t token = 0;  // the first that says some of the word, or begins a character of it
@@ -97,9 +98,10 @@ std::vector<SpokenWord> SpokenWords(const model::Tokenizer& tokenizer,
 }
 
 std::vector<SpokenWord> SourceWords(const model::Tokenizer& tokenizer,
-                                    std::span<const model::TokenId> tokens, std::string_view text) {
-  const std::string said = tokenizer.Decode(tokens);
-  std::vector<SpokenWord> words = SpokenWords(tokenizer, tokens, said);
+                                    std::span<const model::TokenId> tokens, std::string_view text,
+                                    std::span<const std::string> copies) {
+  const std::string said = tokenizer.Decode(tokens, copies);
+  std::vector<SpokenWord> words = SpokenWords(tokenizer, tokens, said, copies);
   const std::vector<Range> written = WordsOf(text);
   std::vector<std::string_view> said_words, written_words;
   for (const SpokenWord& word : words)

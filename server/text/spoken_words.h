@@ -1,6 +1,7 @@
 #pragma once
 
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -18,15 +19,18 @@ struct SpokenWord {
   size_t end_token = 0;
 };
 
-// The words of `text`, which is what the tokens say. A token may say some of two words.
+// The words of `text`, which is what the tokens say, placeholders for `copies` among them. A token
+// may say some of two words.
 std::vector<SpokenWord> SpokenWords(const model::Tokenizer& tokenizer,
-                                    std::span<const model::TokenId> tokens, std::string_view text);
+                                    std::span<const model::TokenId> tokens, std::string_view text,
+                                    std::span<const std::string> copies = {});
 
 // The words of a source, as it was written: what its tokens say is normalised, so that its words
 // are put down to those of `text`, one to one where they are as many, else by the fewest words
 // changed, lost and added. In the order of the tokens; several may have the same bytes.
 std::vector<SpokenWord> SourceWords(const model::Tokenizer& tokenizer,
-                                    std::span<const model::TokenId> tokens, std::string_view text);
+                                    std::span<const model::TokenId> tokens, std::string_view text,
+                                    std::span<const std::string> copies = {});
 
 // Adds to `links` those of each word of a target: the source's word of the most weight, and all of
 // at least kLeastLinkWeight. `attention` is [target tokens, source tokens], row-major.

@@ -19,9 +19,10 @@ std::string CutLastWord(std::string& text) {
 }  // namespace
 
 std::string StableText(const model::Tokenizer& tokenizer, linnet::v1::WordTokenizer words,
-                       std::span<const model::TokenId> tokens) {
+                       std::span<const model::TokenId> tokens,
+                       std::span<const std::string> copies) {
   constexpr std::string_view kReplacement = "\uFFFD";
-  std::string text = tokenizer.Decode(tokens);
+  std::string text = tokenizer.Decode(tokens, copies);
   while (std::string_view(text).ends_with(kReplacement)) {
     text.resize(text.size() - kReplacement.size());
   }

@@ -14,12 +14,11 @@ FinishReason ReasonOf(bool limited) {
   return limited ? linnet::v1::FINISH_REASON_LENGTH : linnet::v1::FINISH_REASON_STOP;
 }
 
-void FillHypotheses(const model::Tokenizer& tokenizer,
-                    const std::vector<model::Hypothesis>& hypotheses,
+void FillHypotheses(const model::Tokenizer& tokenizer, const SegmentWork& work,
                     linnet::v1::Segment& segment) {
-  for (const model::Hypothesis& hypothesis : hypotheses) {
+  for (const model::Hypothesis& hypothesis : work.result.hypotheses) {
     linnet::v1::Hypothesis& reply = *segment.add_hypotheses();
-    reply.set_text(tokenizer.Decode(hypothesis.tokens));
+    reply.set_text(tokenizer.Decode(hypothesis.tokens, work.copies));
     reply.set_score(hypothesis.score);
     reply.mutable_token_scores()->Add(hypothesis.token_scores.begin(),
                                       hypothesis.token_scores.end());
@@ -82,7 +81,7 @@ SegmentReply ReplyOf(const TextRequest& request, const SegmentWork& work, int be
   const model::Tokenizer& tokenizer = *request.model->target_tokenizer;
   const model::Hypothesis& best = work.result.hypotheses.front();
   SegmentReply reply;
-  reply.text = tokenizer.Decode(best.tokens);
+  reply.text = tokenizer.Decode(best.tokens, work.copies);
   linnet::v1::Segment& segment = reply.segment;
   segment.set_source_begin(work.place.begin);
   segment.set_source_end(work.place.end);
@@ -91,12 +90,13 @@ SegmentReply ReplyOf(const TextRequest& request, const SegmentWork& work, int be
   segment.set_score(best.score);
   segment.set_finish_reason(ReasonOf(best.ended_by_limit));
   segment.set_part_of_sentence(work.place.part_of_sentence);
-  if (request.options.has_n_best()) FillHypotheses(tokenizer, work.result.hypotheses, segment);
+  if (request.options.has_n_best()) FillHypotheses(tokenizer, work, segment);
   if (request.word_scores || request.alignments) {
-    const std::vector<SpokenWord> words = SpokenWords(tokenizer, best.tokens, reply.text);
+    const std::vector<SpokenWord> words =
+        SpokenWords(tokenizer, best.tokens, reply.text, work.copies);
     if (request.word_scores) FillWords(words, best, segment);
     if (request.alignments) {
-      FillLinks(SourceWords(*request.model->source_tokenizer, work.source, work.text),
+      FillLinks(SourceWords(*request.model->source_tokenizer, work.source, work.text, work.copies),
                 work.source.size(), work.place.begin, words, begin, work.result.attention,
                 *segment.mutable_links());
     }

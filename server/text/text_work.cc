@@ -19,6 +19,7 @@ using Tokens = std::vector<model::TokenId>;
 struct Part {
   model::TextSegment place;
   Tokens tokens;
+  std::vector<std::string> copies = {};
 };
 
 std::string_view TextOf(const std::string& text, const model::TextSegment& place) {
@@ -31,6 +32,11 @@ int MaxTokens(const TextRequest& request) {
   return request.model->bundle.manifest.limits().max_source_tokens();
 }
 
+// A translation says again what the model has no tokens for; draws cannot be bound to.
+bool Copies(const TextRequest& request) {
+  return request.split && !MergeOptions(request.model->bundle, request.options, 1).sampling();
+}
+
 absl::Status Unreadable(absl::string_view field, absl::Status status) {
   return AtField(field, Reason::kUnreadableText, std::move(status));
 }
@@ -40,20 +46,27 @@ absl::StatusOr<std::vector<Part>> Sentences(const TextRequest& request, const st
                                             absl::string_view field) {
   const model::Tokenizer& tokenizer = *request.model->source_tokenizer;
   const int max_tokens = MaxTokens(request);
+  const bool copies = Copies(request);
+  const auto encode = [&](std::string_view part) -> absl::StatusOr<model::CopyingText> {
+    if (copies) return tokenizer.EncodeCopying(part);
+    absl::StatusOr<Tokens> tokens = tokenizer.Encode(part);
+    if (!tokens.ok()) return tokens.status();
+    return model::CopyingText{.tokens = *std::move(tokens)};
+  };
   // Parts that were tokenised to see whether they fit, by where they begin: the last one that is
   // asked for becomes the segment.
   struct Counted {
     int end = 0;
-    Tokens tokens;
+    model::CopyingText read;
   };
   std::unordered_map<int, Counted> counted;
   auto count_tokens = [&](std::string_view part) {
-    auto tokens = tokenizer.Encode(part);
-    if (!tokens.ok()) return 0;  // the error comes back below
-    const int count = static_cast<int>(tokens->size()) + 1;
+    auto read = encode(part);
+    if (!read.ok()) return 0;  // the error comes back below
+    const int count = static_cast<int>(read->tokens.size()) + 1;
     const int begin = static_cast<int>(part.data() - text.data());
     if (count <= max_tokens) {
-      counted[begin] = {.end = begin + static_cast<int>(part.size()), .tokens = *std::move(tokens)};
+      counted[begin] = {.end = begin + static_cast<int>(part.size()), .read = *std::move(read)};
     }
     return count;
   };
@@ -61,15 +74,16 @@ absl::StatusOr<std::vector<Part>> Sentences(const TextRequest& request, const st
   if (!places.ok()) return Unreadable(field, places.status());
   std::vector<Part> parts;
   for (const model::TextSegment& place : *places) {
-    absl::StatusOr<Tokens> tokens;
+    absl::StatusOr<model::CopyingText> read;
     if (Counted& known = counted[place.begin]; known.end == place.end) {
-      tokens = std::move(known.tokens);
+      read = std::move(known.read);
     } else {
-      tokens = tokenizer.Encode(TextOf(text, place));
+      read = encode(TextOf(text, place));
     }
-    if (!tokens.ok()) return Unreadable(field, tokens.status());
+    if (!read.ok()) return Unreadable(field, read.status());
     // What normalises to nothing (a zero-width blank) is kept as it is, like white space.
-    if (!tokens->empty()) parts.push_back({place, *std::move(tokens)});
+    if (!read->tokens.empty())
+      parts.push_back({place, std::move(read->tokens), std::move(read->copies)});
   }
   return parts;
 }
@@ -143,6 +157,22 @@ absl::StatusOr<Tokens> Target(const TextRequest& request, const TextItem& item) 
   return tokens;
 }
 
+// Asks that the target says all that is copied, as far as the limits on constraints let it. Greedy
+// search cannot be asked: it becomes a beam of two.
+void RequireCopies(const TextRequest& request, const SegmentWork& segment,
+                   model::SequenceInput& input) {
+  if (segment.copies.empty()) return;
+  input.options.beam_size = std::max(input.options.beam_size, 2);
+  int64_t tokens = 0;
+  for (const Tokens& phrase : input.constraints) tokens += std::ssize(phrase);
+  for (size_t i = 0; i < segment.copies.size(); ++i) {
+    if (std::ssize(input.constraints) == model::Constraints::kMostPhrases) return;
+    if (++tokens > input.options.max_target_tokens) return;
+    input.constraints.push_back(
+        {request.model->target_tokenizer->placeholder(static_cast<int>(i))});
+  }
+}
+
 }  // namespace
 
 absl::StatusOr<TextWork> PrepareText(const TextRequest& request, const TextItem& item) {
@@ -173,6 +203,7 @@ absl::StatusOr<TextWork> PrepareText(const TextRequest& request, const TextItem&
     work.segments.push_back({.place = part.place,
                              .gap = std::move(gap),
                              .source = std::move(part.tokens),
+                             .copies = std::move(part.copies),
                              .target = std::nullopt,
                              .text = TextOf(text, part.place),
                              .result = {}});
@@ -211,6 +242,7 @@ model::SequenceInput InputOf(const TextRequest& request, const SegmentWork& segm
     input.constraints.push_back(term.tokens);
     end_in_word |= model::EndsInWord(term.target);
   }
+  RequireCopies(request, segment, input);
   if (end_in_word) input.continuations = request.model->target_tokenizer->Continuations();
   if (segment.target.has_value()) {
     input.target = segment.target;

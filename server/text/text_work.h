@@ -18,6 +18,7 @@ struct SegmentWork {
   model::TextSegment place;  // in its text
   std::string gap;           // what stands before it in the answer
   std::vector<model::TokenId> source;
+  std::vector<std::string> copies = {};               // what placeholders of the source stand for
   std::optional<std::vector<model::TokenId>> target;  // that is to be scored
   std::string_view text = {};                         // what it says; borrowed from the request
   std::vector<TermUse> terms = {};                    // of the glossary

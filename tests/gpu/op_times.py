@@ -20,9 +20,13 @@ from session import Case, Setup
 from torch import Tensor
 
 WIDTH, HEADS, BEAM = 31, 16, 5
+<<<<<<< HEAD
 VOCABULARY, MOST_BEAM, PLAN_FIELDS = 32000, 16, 10
 ROTATED_BYTES = 2**28  # several times the cache of an H200
 MAX_SETS = 64
+=======
+VOCABULARY, MOST_BEAM, PLAN_FIELDS = 32000, 16, 11
+>>>>>>> 74f1483 (Answer any Unicode with text, and copy what cannot be spelled)
 
 
 @dataclass(frozen=True)
@@ -178,9 +182,9 @@ def search(rows: int, dtype: torch.dtype, device: str) -> list[Call]:
         first = r * BEAM
         if first + BEAM > rows:
             continue
-        fields[r, 1:10] = torch.tensor([BEAM, first, 7, -1, 1, 0, 0, 0, 30])
+        fields[r, 1:11] = torch.tensor([BEAM, first, 7, -1, 1, 0, 0, 0, 30, 50])
         fields.view(torch.float32)[r, 8] = 1.0  # temperature
-        fields[r, 10 : 10 + BEAM] = torch.arange(first, first + BEAM)
+        fields[r, 11 : 11 + BEAM] = torch.arange(first, first + BEAM)
     plan = fields.to(device)
     tables = [
         torch.zeros(rows, **ints),
@@ -188,6 +192,7 @@ def search(rows: int, dtype: torch.dtype, device: str) -> list[Call]:
         torch.zeros(rows, WIDTH, **ints),
         torch.zeros(2, rows, 64, **ints),
         torch.full((rows, 2), BEAM, **ints),
+        torch.zeros(rows, **ints),
     ]
     tables[4][:, 1] = 0
     logits = torch.randn(rows, VOCABULARY, device=device).to(dtype)
@@ -200,7 +205,7 @@ def search(rows: int, dtype: torch.dtype, device: str) -> list[Call]:
         return scores.view(-1, BEAM * VOCABULARY).topk(2 * BEAM)
 
     def step() -> None:
-        ops.beam_step(plan, logits, ancestry, tables, special, record)
+        ops.beam_step(plan, logits, ancestry, tables, special, [], record)
         tables[4].copy_(counts)  # or the searches would end
 
     counts = tables[4].clone()

@@ -16,6 +16,22 @@
 namespace linnet::ops {
 namespace {
 
+// Any automaton will do.
+struct Grammar {
+  static constexpr int kStates = 5, kClasses = 6;
+  std::vector<uint8_t> classes;
+  std::vector<int32_t> transitions = std::vector<int32_t>(kStates * kClasses),
+                       tails = std::vector<int32_t>(kStates);
+
+  Grammar(int vocabulary, std::mt19937& random) : classes(vocabulary) {
+    for (uint8_t& token : classes) token = random() % kClasses;
+    for (int32_t& next : transitions)
+      next = random() % kStates + (random() % 3 == 0 ? BeamGrammar::kBarred : 0);
+    for (int32_t& tail : tails) tail = random() % 4;
+  }
+  BeamGrammar get() const { return {classes.data(), transitions.data(), tails.data(), kClasses}; }
+};
+
 // The tables and plans of some beam searches, at random.
 struct Beams {
   static constexpr int kRows = 40, kLanes = 44, kReach = 4, kLongest = 24, kBlocks = 2;
@@ -27,6 +43,7 @@ struct Beams {
   std::vector<int32_t> ancestry = std::vector<int32_t>(kLanes * kReach);
   std::vector<int32_t> history = std::vector<int32_t>(2 * kLanes * kLongest);
   std::vector<int32_t> counts = std::vector<int32_t>(kLanes * 2);
+  std::vector<int32_t> states = std::vector<int32_t>(kLanes);
 
   explicit Beams(int vocabulary, std::mt19937& random) {
     std::vector<int32_t> lanes(kLanes);
@@ -50,6 +67,7 @@ struct Beams {
       own.unknown_penalty = random() % 2 == 0 ? 0.0f : 1.5f;
       own.temperature = random() % 2 == 0 ? 1.0f : 0.6f;
       own.source_tokens = 9;
+      own.left = random() % 4;
       std::copy_n(lanes.begin() + row, own.beam, own.lanes);
       for (int i = 0; i < own.beam; ++i) at(row + i).search = n;
       counts[2 * own.lanes[0]] = random() % (own.beam + 1);
@@ -61,12 +79,13 @@ struct Beams {
     for (int32_t& token : tokens) token = random() % vocabulary;
     for (int32_t& token : history) token = random() % std::min(vocabulary, 8);
     for (int32_t& lane : ancestry) lane = random() % kLanes;
+    for (int32_t& state : states) state = random() % Grammar::kStates;
   }
 
   BeamPlan& at(int row) { return *reinterpret_cast<BeamPlan*>(plan.data() + row * kStride); }
   BeamTables tables() {
-    return {tokens.data(), sums.data(), ancestry.data(), history.data(),
-            counts.data(), kLanes,      kReach,          kLongest};
+    return {tokens.data(), sums.data(), ancestry.data(), history.data(), counts.data(),
+            states.data(), kLanes,      kReach,          kLongest};
   }
   bool operator==(const Beams&) const = default;
 };
@@ -81,10 +100,11 @@ struct StepRoom {
   std::vector<BeamRecord> record = std::vector<BeamRecord>(Beams::kRows);
 
   BeamStepParams Params(Beams& beams, FloatType type, void* logits, const int32_t* ancestry,
-                        int vocabulary) {
+                        int vocabulary, const BeamGrammar& grammar) {
     return {.plan = beams.plan.data(),
             .tables = beams.tables(),
             .special = kSpecial,
+            .grammar = grammar,
             .type = type,
             .logits = logits,
             .ancestry = ancestry,
@@ -106,6 +126,8 @@ TEST(CudaBeamsTest, BeamSearchIsThatOfTheCpu) {
       for (int round = 0; round < 2; ++round) {
         SCOPED_TRACE(testing::Message() << "vocabulary " << vocabulary);
         Beams beams(vocabulary, random), cuda_beams = beams;
+        const Grammar automaton(vocabulary, random);
+        const BeamGrammar grammar = round == 0 ? BeamGrammar{} : automaton.get();
         std::vector<int32_t> ancestry(Beams::kRows * Beams::kReach);
         for (int32_t& lane : ancestry) lane = random() % Beams::kLanes;
         Array logits(type, int64_t{Beams::kRows} * vocabulary, random);
@@ -115,10 +137,10 @@ TEST(CudaBeamsTest, BeamSearchIsThatOfTheCpu) {
         }
         StepRoom cpu, cuda;
         BeamStepCpu(cpu.Params(beams, FloatType::kFloat32, logits.floats.data(), ancestry.data(),
-                               vocabulary));
+                               vocabulary, grammar));
         Beams before = cuda_beams;
         const BeamStepParams params =
-            cuda.Params(cuda_beams, type, logits.data(), ancestry.data(), vocabulary);
+            cuda.Params(cuda_beams, type, logits.data(), ancestry.data(), vocabulary, grammar);
         BeamStepCuda(params, nullptr);
 
         // What was found is the same to the bit, but for the rounding of the normalizer.

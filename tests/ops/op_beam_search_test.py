@@ -19,6 +19,7 @@ FIELDS = [
     "unknown_penalty",
     "temperature",
     "source_tokens",
+    "left",
 ]
 PLAN_WORDS = len(FIELDS) + MOST_BEAM
 LANES, REACH, LONGEST, BLOCKS = 60, 7, 40, 3
@@ -82,29 +83,43 @@ def new_tables(device: str | torch.device) -> list[Tensor]:
         torch.zeros(LANES, REACH, **ints),
         torch.zeros(2, LANES, LONGEST, **ints),
         torch.zeros(LANES, 2, **ints),
+        torch.zeros(LANES, **ints),
     ]
 
 
-def step(plan: Tensor, logits: Tensor, tables: list[Tensor]) -> tuple[tuple[Tensor, ...], Tensor]:
+def grammar_of(vocabulary: int, device: str | torch.device) -> list[Tensor]:
+    """Classes 0 to 2, of which 2 may come behind 1 alone and 1 must be followed by it."""
+    classes = torch.arange(vocabulary, dtype=torch.uint8, device=device) % 3
+    transitions = torch.tensor([[0, 1, 256], [256, 256, 0]], dtype=torch.int32, device=device)
+    return [classes, transitions, torch.tensor([0, 1], dtype=torch.int32, device=device)]
+
+
+def step(
+    plan: Tensor, logits: Tensor, tables: list[Tensor], grammar: list[Tensor] | None = None
+) -> tuple[tuple[Tensor, ...], Tensor]:
     inputs = ops.beam_inputs(plan, tables, SPECIAL, BLOCKS)
     record = torch.full((plan.size(0), RECORD_WORDS), -9, dtype=torch.int32, device=plan.device)
-    ops.beam_step(plan, logits, inputs[2], tables, SPECIAL, record)
+    ops.beam_step(plan, logits, inputs[2], tables, SPECIAL, grammar or [], record)
     return inputs, record
 
 
 @pytest.mark.parametrize("vocabulary", [40, 1000, 32000, 32001])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
-def test_cuda_searches_as_the_cpu_does(cuda, dtype, vocabulary):
+@pytest.mark.parametrize("bound", [False, True], ids=["free", "grammar"])
+def test_cuda_searches_as_the_cpu_does(cuda, dtype, vocabulary, bound):
     """Twelve steps of the same logits. Sums may differ in the last bits of the normalizer, which
     logits drawn from so many numbers do not let decide anything; of the halves, which are drawn
     from few, the CPU gets the rounded ones."""
     searches = Searches(40, vocabulary, seed=vocabulary)
     tables, cuda_tables = new_tables("cpu"), new_tables(cuda)
+    grammar, cuda_grammar = (
+        (grammar_of(vocabulary, "cpu"), grammar_of(vocabulary, cuda)) if bound else ([], [])
+    )
     for position in range(12):
         plan = searches.at_step(position)
         logits = searches.logits().to(dtype)
-        inputs, record = step(plan, logits.float(), tables)
-        cuda_inputs, cuda_record = step(plan.to(cuda), logits.to(cuda), cuda_tables)
+        inputs, record = step(plan, logits.float(), tables, grammar)
+        cuda_inputs, cuda_record = step(plan.to(cuda), logits.to(cuda), cuda_tables, cuda_grammar)
         for got, want in zip(cuda_inputs, inputs, strict=True):
             torch.testing.assert_close(got.cpu(), want, rtol=0, atol=0)
         cuda_record = cuda_record.cpu()
@@ -134,7 +149,25 @@ def test_a_search_ends_and_stays_ended():
     assert ended.any()
 
 
+def test_targets_keep_to_the_grammar():
+    """On the CPU: behind a token of class 1 comes one of class 2, and nowhere else does one."""
+    searches, tables = Searches(40, 50, seed=3), new_tables("cpu")
+    grammar = grammar_of(50, "cpu")
+    for position in range(12):
+        plan = searches.at_step(position)
+        searches.set(slice(searches.count), left=20, forced=-1, ngram=0, may_end=0)
+        inputs, record = step(plan, searches.logits(), tables, grammar)
+        last = torch.where(inputs[1] > 0, inputs[0] % 3, 0)
+        for row in range(searches.rows):
+            token, search = int(record[row, 1]), int(plan[row, FIELDS.index("search")])
+            if token < 0:
+                continue
+            first = int(plan[search, FIELDS.index("first_row")])
+            parent = first + int(record[row, 0])
+            assert (int(last[parent]) == 1) == (token % 3 == 2)
+
+
 def test_a_plan_of_another_width_is_refused():
     tables = new_tables("cpu")
-    with pytest.raises(RuntimeError, match="plan has 5 words a row, needs 29"):
+    with pytest.raises(RuntimeError, match="plan has 5 words a row, needs 30"):
         ops.beam_inputs(torch.zeros(2, 5, dtype=torch.int32), tables, SPECIAL, BLOCKS)

@@ -172,6 +172,8 @@ TEST_F(ManifestTest, WhatSplitsTextNeedsATokenizer) {
                 {"word_tokenizer", "no tokenizer"});
   ExpectRefusal([](BundleManifest& m) { m.set_capitals_mark("<ph0>"); },
                 {"capitals_mark", "no tokenizer"});
+  ExpectRefusal([](BundleManifest& m) { m.set_text_grammar(true); },
+                {"text_grammar", "no tokenizer"});
   ExpectRefusal(
       [](BundleManifest& m) {
         m.set_subword_kind(linnet::v1::SUBWORD_KIND_BPE_CODES);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <limits>
 #include <set>
 #include <tuple>
@@ -33,9 +34,37 @@ std::set<std::vector<TokenId>> NGrams(const std::vector<TokenId>& tokens, int n)
   return grams;
 }
 
+// The bytes of the character that the target, which begins with the start token, is in the middle
+// of.
+std::vector<int> OpenBytes(const std::vector<TokenId>& tokens, const Spelling& spelling) {
+  std::vector<int> open;
+  for (size_t i = 1; i < tokens.size(); ++i) {
+    const int spelled = spelling[tokens[i]];
+    if (spelled >= 0) open.push_back(spelled);
+    if (spelled < 0 || MissingBytes(open) == 0) open.clear();
+  }
+  return open;
+}
+
+bool MayFollow(const std::vector<TokenId>& tokens, TokenId token, int left,
+               const Spelling& spelling) {
+  std::vector<int> open = OpenBytes(tokens, spelling);
+  const int spelled = spelling[token];
+  if (spelled == kSpellsText || spelled == kSpellsBlank || spelled == kSpellsEnd)
+    return open.empty();
+  if (spelled == kSpellsControl) return false;
+  if (spelled == kSpellsFirstControl) {
+    return std::all_of(tokens.begin() + 1, tokens.end(),
+                       [&](TokenId before) { return spelling[before] == kSpellsBlank; });
+  }
+  const bool begins = open.empty();
+  open.push_back(spelled);
+  return MissingBytes(open) >= 0 && (!begins || MissingBytes(open) <= left);
+}
+
 std::vector<float> MaskedScores(const Beam& beam, int step, const SearchOptions& options,
                                 const SpecialTokens& special, const std::vector<TokenId>& prefix,
-                                const std::vector<float>& logits) {
+                                const std::vector<float>& logits, const Spelling& spelling) {
   const float normalizer = LogNormalizer(logits, options.temperature);
   std::vector<float> scores;
   for (float logit : logits) scores.push_back(logit / options.temperature - normalizer);
@@ -55,7 +84,12 @@ std::vector<float> MaskedScores(const Beam& beam, int step, const SearchOptions&
     keep_only(prefix[step]);
   } else {
     if (step < options.min_target_tokens) scores[special.eos] = kMinusInfinity;
-    const int n = options.no_repeat_ngram_size;
+    for (TokenId token = 0; !spelling.empty() && token < std::ssize(scores); ++token) {
+      if (!MayFollow(beam.tokens, token, options.max_target_tokens - step - 1, spelling))
+        scores[token] = kMinusInfinity;
+    }
+    const bool in_character = !spelling.empty() && !OpenBytes(beam.tokens, spelling).empty();
+    const int n = in_character ? 0 : options.no_repeat_ngram_size;
     if (n > 0 && step >= n - 1) {
       const std::set<std::vector<TokenId>> seen = NGrams(beam.tokens, n);
       for (TokenId token = 0; token < std::ssize(scores); ++token) {
@@ -70,6 +104,31 @@ std::vector<float> MaskedScores(const Beam& beam, int step, const SearchOptions&
 
 }  // namespace
 
+int MissingBytes(const std::vector<int>& bytes) {
+  if (bytes.empty() || bytes[0] < 0x80) return bytes.size() <= 1 ? 0 : -1;
+  const int length = bytes[0] >= 0xF8   ? 0
+                     : bytes[0] >= 0xF0 ? 4
+                     : bytes[0] >= 0xE0 ? 3
+                     : bytes[0] >= 0xC0 ? 2
+                                        : 0;
+  const int missing = length - static_cast<int>(bytes.size());
+  if (length == 0 || missing < 0) return -1;
+  // The code points that begin like that, and those that have so many bytes.
+  int64_t low = bytes[0] & (0x7F >> length);
+  for (size_t i = 1; i < bytes.size(); ++i) {
+    if ((bytes[i] & 0xC0) != 0x80) return -1;
+    low = low << 6 | (bytes[i] & 0x3F);
+  }
+  low <<= 6 * missing;
+  int64_t high = low + (int64_t{1} << 6 * missing) - 1;
+  constexpr int64_t kLowest[] = {0, 0, 0x80, 0x800, 0x10000};
+  constexpr int64_t kHighest[] = {0, 0, 0x7FF, 0xFFFF, 0x10FFFF};
+  low = std::max(low, kLowest[length]);
+  high = std::min(high, kHighest[length]);
+  const bool only_surrogates = low >= 0xD800 && high <= 0xDFFF;
+  return low <= high && !only_surrogates ? missing : -1;
+}
+
 float LogNormalizer(const std::vector<float>& logits, float temperature) {
   double sum = 0;
   for (float logit : logits) {
@@ -79,7 +138,8 @@ float LogNormalizer(const std::vector<float>& logits, float temperature) {
 }
 
 std::vector<Hypothesis> ReferenceSearch(const SearchOptions& options, const SpecialTokens& special,
-                                        const std::vector<TokenId>& prefix, const ToyModel& model) {
+                                        const std::vector<TokenId>& prefix, const ToyModel& model,
+                                        const Spelling& spelling) {
   // Always beam_size rows; a row that is not in use has the sum minus infinity, as all but the
   // first have at the start.
   std::vector<Beam> beams(options.beam_size, Beam{.tokens = {special.start}});
@@ -91,7 +151,7 @@ std::vector<Hypothesis> ReferenceSearch(const SearchOptions& options, const Spec
       if (beams[b].sum == kMinusInfinity) continue;
       const std::vector<float> logits = model({beams[b].tokens.begin() + 1, beams[b].tokens.end()});
       const std::vector<float> scores =
-          MaskedScores(beams[b], step, options, special, prefix, logits);
+          MaskedScores(beams[b], step, options, special, prefix, logits, spelling);
       for (TokenId token = 0; token < std::ssize(scores); ++token) {
         if (scores[token] == kMinusInfinity) continue;
         entries.push_back({beams[b].sum + scores[token], scores[token], b, token, logits[token]});

@@ -10,6 +10,15 @@ namespace linnet::model {
 // Logits [V] of the token after `target` (without the leading start token).
 using ToyModel = std::function<std::vector<float>(const std::vector<TokenId>& target)>;
 
+// What each token of a toy vocabulary stands for: the byte of a byte piece, or one of these. Empty:
+// any token may follow any.
+using Spelling = std::vector<int>;
+inline constexpr int kSpellsText = -1, kSpellsEnd = -2, kSpellsControl = -3;
+inline constexpr int kSpellsFirstControl = -4, kSpellsBlank = -5;
+
+// Bytes that are missing until these are a character of UTF-8; -1 where none begins like that.
+int MissingBytes(const std::vector<int>& bytes);
+
 // logsumexp(logits / temperature), summed in double.
 float LogNormalizer(const std::vector<float>& logits, float temperature);
 
@@ -17,6 +26,7 @@ float LogNormalizer(const std::vector<float>& logits, float temperature);
 // full matrix of beam rows at every step, masks as minus infinity, one sort of all beam × V
 // candidates. All hypotheses that ended, best first.
 std::vector<Hypothesis> ReferenceSearch(const SearchOptions& options, const SpecialTokens& special,
-                                        const std::vector<TokenId>& prefix, const ToyModel& model);
+                                        const std::vector<TokenId>& prefix, const ToyModel& model,
+                                        const Spelling& spelling = {});
 
 }  // namespace linnet::model

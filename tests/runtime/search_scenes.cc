@@ -124,6 +124,52 @@ Scene RandomScene(uint32_t seed, int vocabulary, const SpecialTokens& special) {
   return scene;
 }
 
+Spelling RandomSpelling(int vocabulary, const SpecialTokens& special) {
+  std::mt19937 random(vocabulary);
+  Spelling spelling(vocabulary, kSpellsText);
+  // Bytes at the edges of what may follow what.
+  constexpr int kBytes[] = {0x41, 0x80, 0x8F, 0x90, 0x9F, 0xA0, 0xBF, 0xC1, 0xC2, 0xDF, 0xE0,
+                            0xE1, 0xEC, 0xED, 0xEE, 0xEF, 0xF0, 0xF1, 0xF3, 0xF4, 0xF5, 0xFF};
+  std::vector<TokenId> tokens;
+  for (TokenId token = 4; token < vocabulary - 1; ++token) tokens.push_back(token);
+  std::shuffle(tokens.begin(), tokens.end(), random);
+  for (int byte : kBytes) {
+    spelling[tokens.back()] = byte;
+    tokens.pop_back();
+  }
+  for (int control : {kSpellsControl, kSpellsControl, kSpellsFirstControl, kSpellsBlank}) {
+    spelling[tokens.back()] = control;
+    tokens.pop_back();
+  }
+  spelling[special.bos] = spelling[special.pad] = kSpellsControl;
+  if (vocabulary % 2 == 0) spelling[special.unk] = kSpellsControl;
+  spelling[special.eos] = kSpellsEnd;
+  return spelling;
+}
+
+std::shared_ptr<const TokenGrammar> GrammarOf(const Spelling& spelling) {
+  std::vector<TokenGrammar::Class> classes;
+  for (int spelled : spelling) {
+    classes.push_back(spelled >= 0                     ? TokenGrammar::OfByte(spelled)
+                      : spelled == kSpellsEnd          ? TokenGrammar::kEnd
+                      : spelled == kSpellsControl      ? TokenGrammar::kControl
+                      : spelled == kSpellsFirstControl ? TokenGrammar::kFirstControl
+                      : spelled == kSpellsBlank        ? TokenGrammar::kBlank
+                                                       : TokenGrammar::kText);
+  }
+  return std::make_shared<const TokenGrammar>(std::move(classes));
+}
+
+SpelledScene RandomSpelledScene(uint32_t seed) {
+  const int vocabulary = seed % 5 == 0 ? 300 : 40 + static_cast<int>(seed % 7);
+  const SpecialTokens special = seed % 3 == 0 ? MarianSpecial(vocabulary) : SpecialTokens{};
+  SpelledScene scene{
+      RandomScene(seed, vocabulary, special), RandomSpelling(vocabulary, special), {}};
+  scene.grammar = GrammarOf(scene.spelling);
+  std::erase_if(scene.prefix, [&](TokenId token) { return scene.spelling[token] != kSpellsText; });
+  return scene;
+}
+
 bool NothingIsTakenBack(const Outcome& outcome) {
   const std::vector<TokenId>& best = outcome.hypotheses.front().tokens;
   size_t before = 0;

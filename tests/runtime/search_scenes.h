@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -51,6 +52,17 @@ struct Scene {
 Scene RandomScene(uint32_t seed);
 // The same for a vocabulary and special tokens that many scenes share.
 Scene RandomScene(uint32_t seed, int vocabulary, const SpecialTokens& special);
+
+// The same for a vocabulary of which some tokens are byte pieces and control pieces, with a prefix
+// of whole texts if any. At least 40 tokens.
+struct SpelledScene : Scene {
+  Spelling spelling;
+  std::shared_ptr<const TokenGrammar> grammar;
+};
+SpelledScene RandomSpelledScene(uint32_t seed);
+// The spelling and its grammar alone: those of all scenes of that vocabulary.
+Spelling RandomSpelling(int vocabulary, const SpecialTokens& special);
+std::shared_ptr<const TokenGrammar> GrammarOf(const Spelling& spelling);
 
 // Whether the stable prefixes never shrink, begin the best result, and end as all of it.
 bool NothingIsTakenBack(const Outcome& outcome);

@@ -37,7 +37,7 @@ class SearchEngine : public model::Engine {
 
   absl::Status Seat(std::span<const model::SequenceInput> inputs) override {
     for (const auto& input : inputs) {
-      Seated seated = {input, model::StartSearch(input, info_.special), {{}}};
+      Seated seated = {input, model::StartSearch(input, info_), {{}}};
       for (model::TokenId token : input.source) seated.source = Mix(seated.source, token);
       seated_.push_back(std::move(seated));
     }

@@ -17,6 +17,7 @@
 #include "model/ops/beam_search.h"
 #include "model/ops/ops.h"
 #include "model/runtime/candidates.h"
+#include "model/torch/device_steps.h"
 #include "model/torch/free_list.h"
 #include "model/torch/log_normalizer.h"
 #include "tests/runtime/search_scenes.h"
@@ -77,9 +78,11 @@ class World {
  public:
   static constexpr int kLanes = 40, kReach = 5, kBlocks = 2, kLongest = 16;
 
-  World(const SpecialTokens& special, int vocabulary)
+  World(const SpecialTokens& special, int vocabulary,
+        std::shared_ptr<const TokenGrammar> grammar = nullptr)
       : special_(special),
         vocabulary_(vocabulary),
+        grammar_(grammar),
         tables_(ops::NewBeamTables(kLanes, kReach, kLongest, at::kCPU)),
         window_(kReach, std::vector<int>(kLanes, -1)) {
     for (at::Tensor& table : tables_) table.fill_(77);  // nothing is cleared for a newcomer
@@ -90,7 +93,7 @@ class World {
     if (beam > lanes_.free()) return false;
     guests_.push_back({id, scene, scoring, lanes_.Take(beam),
                        scoring ? BeamSearch::Scoring(scene.options, special_, scene.prefix)
-                               : BeamSearch(scene.options, special_, scene.prefix)});
+                               : BeamSearch(scene.options, special_, scene.prefix, {}, grammar_)});
     return true;
   }
 
@@ -113,7 +116,8 @@ class World {
       }
     }
     at::Tensor record = at::full({rows, ops::kRecordWords}, 99, at::kInt);
-    ops::CallBeamStep(plan, logits, in.ancestry, tables_, special, record);
+    ops::CallBeamStep(plan, logits, in.ancestry, tables_, special,
+                      GrammarTensors(grammar_.get(), at::kCPU), record);
     row = 0;
     for (Guest& guest : guests_) {
       Hear(guest, reinterpret_cast<const ops::BeamRecord*>(record.const_data_ptr<int32_t>()) + row);
@@ -158,6 +162,7 @@ class World {
       own.unknown_penalty = options.unknown_penalty;
       own.temperature = options.temperature;
       own.source_tokens = 100 + guest.id;
+      own.left = options.max_target_tokens - guest.position - 1;
       std::copy(lanes.begin(), lanes.end(), own.lanes);
       at_row(n)[ops::kPlanWords] = guest.id;
       for (int i = 0; i < std::ssize(lanes); ++i) {
@@ -235,6 +240,7 @@ class World {
 
   SpecialTokens special_;
   int vocabulary_;
+  std::shared_ptr<const TokenGrammar> grammar_;
   FreeList lanes_{kLanes};
   std::vector<at::Tensor> tables_;
   std::vector<std::vector<int>> window_;
@@ -254,37 +260,52 @@ class DeviceBeamSearchTest : public ::testing::Test {
   const int threads_ = at::get_num_threads();
 };
 
-TEST_F(DeviceBeamSearchTest, FindsWhatTheHostFindsInWhateverCompany) {
-  for (const int vocabulary : {13, 700}) {
-    for (const SpecialTokens& special : {kSpecial, MarianSpecial(vocabulary)}) {
-      World world(special, vocabulary);
-      std::mt19937 random(vocabulary);
-      std::map<int, Scene> scenes;
-      const int many = vocabulary == 13 ? 3000 : 300;
-      for (int id = 0; id < many || world.guests() > 0;) {
-        while (id < many && random() % 3 != 0) {
-          const Scene scene = RandomScene(id, vocabulary, special);
-          if (!world.Join(id, scene)) break;
-          scenes.emplace(id++, scene);
-        }
-        if (world.guests() > 0 && random() % 10 == 0) world.Release(random() % world.guests());
-        if (world.guests() > 0) world.Step(world.rows() + static_cast<int>(random() % 4));
-        ASSERT_FALSE(HasFailure());
+// `spelled`: with a grammar.
+void ExpectSearchesOfTheHost(int vocabulary, const SpecialTokens& special, bool spelled, int many) {
+  const Spelling spelling = spelled ? RandomSpelling(vocabulary, special) : Spelling();
+  const auto grammar = spelled ? GrammarOf(spelling) : nullptr;
+  World world(special, vocabulary, grammar);
+  std::mt19937 random(vocabulary);
+  std::map<int, Scene> scenes;
+  for (int id = 0; id < many || world.guests() > 0;) {
+    while (id < many && random() % 3 != 0) {
+      Scene scene = RandomScene(id, vocabulary, special);
+      if (spelled) {
+        std::erase_if(scene.prefix, [&](TokenId token) { return spelling[token] != kSpellsText; });
       }
-      EXPECT_GT(std::ssize(world.done), many / 3) << "most are not released before they end";
-      for (const auto& [id, guest] : world.done) {
-        const Scene& scene = scenes.at(id);
-        const auto host = SearchOnHost(BeamSearch(scene.options, special, scene.prefix),
-                                       scene.options.temperature, scene.model);
-        ASSERT_THAT(host, IsOk());
-        ASSERT_TRUE(SameBits(guest.search.Results(), host->hypotheses))
-            << "id " << id << "\n"
-            << Describe(guest.search.Results()) << "instead of\n"
-            << Describe(host->hypotheses);
-        ASSERT_EQ(guest.stable, host->stable);
-        ASSERT_EQ(guest.search.steps(), host->steps);
-      }
+      if (!world.Join(id, scene)) break;
+      scenes.emplace(id++, scene);
     }
+    if (world.guests() > 0 && random() % 10 == 0) world.Release(random() % world.guests());
+    if (world.guests() > 0) world.Step(world.rows() + static_cast<int>(random() % 4));
+    ASSERT_FALSE(::testing::Test::HasFailure());
+  }
+  EXPECT_GT(std::ssize(world.done), many / 3) << "most are not released before they end";
+  for (const auto& [id, guest] : world.done) {
+    const Scene& scene = scenes.at(id);
+    const auto host = SearchOnHost(BeamSearch(scene.options, special, scene.prefix, {}, grammar),
+                                   scene.options.temperature, scene.model);
+    ASSERT_THAT(host, IsOk());
+    ASSERT_TRUE(SameBits(guest.search.Results(), host->hypotheses))
+        << "id " << id << "\n"
+        << Describe(guest.search.Results()) << "instead of\n"
+        << Describe(host->hypotheses);
+    ASSERT_EQ(guest.stable, host->stable);
+    ASSERT_EQ(guest.search.steps(), host->steps);
+  }
+}
+
+TEST_F(DeviceBeamSearchTest, FindsWhatTheHostFindsWhateverSharesItsSteps) {
+  for (const int vocabulary : {13, 700}) {
+    for (const SpecialTokens& special : {kSpecial, MarianSpecial(vocabulary)})
+      ExpectSearchesOfTheHost(vocabulary, special, false, vocabulary == 13 ? 3000 : 300);
+  }
+}
+
+TEST_F(DeviceBeamSearchTest, KeepsToAGrammarAsTheHostDoes) {
+  for (const int vocabulary : {41, 700}) {
+    for (const SpecialTokens& special : {kSpecial, MarianSpecial(vocabulary)})
+      ExpectSearchesOfTheHost(vocabulary, special, true, vocabulary == 41 ? 2000 : 300);
   }
 }
 

@@ -1,0 +1,128 @@
+#include "model/runtime/copied_runs.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "model/runtime/tokenizer.h"
+#include "tests/support/status_matchers.h"
+
+namespace linnet::model {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+const std::string kShipped = LINNET_SOURCE_DIR "/model/bundles/en-de/source.spm";
+
+// A vocabulary of ASCII, ä, ö, ü and ß, in which joiners and selectors say nothing.
+std::vector<std::string> Runs(const std::string& text) {
+  const auto spelling = [](std::string_view part) {
+    std::string rest;
+    for (size_t at = 0; at < part.size();) {
+      bool known = false;
+      for (std::string_view letter : {"ä", "ö", "ü", "ß"}) {
+        if (!part.substr(at).starts_with(letter)) continue;
+        at += letter.size();
+        known = true;
+      }
+      if (known) continue;
+      if (static_cast<unsigned char>(part[at]) >= 0x80) rest += part[at];
+      ++at;
+    }
+    if (rest.empty()) return Spelling::kSpelled;
+    return rest == "\u200D" || rest == "\uFE0F" ? Spelling::kNothing : Spelling::kUnspellable;
+  };
+  const std::vector<std::string> names = {"<ph0>", "<ph7>"};
+  std::vector<std::string> runs;
+  for (const TextRun& run : FindUnspellable(text, names, spelling))
+    runs.push_back(text.substr(run.begin, run.end - run.begin));
+  return runs;
+}
+
+TEST(CopiedRunsTest, ATextThatCanBeSpelledHasNone) {
+  EXPECT_THAT(Runs(""), IsEmpty());
+  EXPECT_THAT(Runs("Über die Straße, <b> & mehr."), ElementsAre("Über"))
+      << "Ü is none of the letters";
+  EXPECT_THAT(Runs("Die Straße ist schön."), IsEmpty());
+}
+
+TEST(CopiedRunsTest, AWordWithOneUnknownLetterIsCopiedWhole) {
+  EXPECT_THAT(Runs("I met Yūki in Ōsaka-shi."), ElementsAre("Yūki", "Ōsaka"));
+}
+
+TEST(CopiedRunsTest, OtherScriptsAreOneRunAcrossBlanks) {
+  EXPECT_THAT(Runs("She said «Привет, мир» twice."), ElementsAre("«Привет", "мир»"));
+  EXPECT_THAT(Runs("in 東京、日本。"), ElementsAre("東京、日本。"));
+  EXPECT_THAT(Runs("مرحبا بكم في"), ElementsAre("مرحبا بكم في"));
+}
+
+TEST(CopiedRunsTest, SymbolsAreRunsAndWhatJoinsThemBelongsToThem) {
+  EXPECT_THAT(Runs("I ♥ you"), ElementsAre("♥"));
+  EXPECT_THAT(Runs("👩\u200D💻 works ❤\uFE0F!"), ElementsAre("👩\u200D💻", "❤\uFE0F"));
+  EXPECT_THAT(Runs("🙂 🙂🙂"), ElementsAre("🙂 🙂🙂"));
+}
+
+TEST(CopiedRunsTest, TheNameOfAPlaceholderIsText) {
+  EXPECT_THAT(Runs("Write <ph0> or <PH7>, not <ph1>."), ElementsAre("<ph0>", "<PH7>"));
+}
+
+class CopyingTokenizerTest : public ::testing::Test {
+ protected:
+  CopyingTokenizerTest() {
+    auto loaded = Tokenizer::Load(
+        {.subword_file = kShipped, .placeholders = {"<ph0>", "<ph1>"}, .capitals_mark = "<ph7>"},
+        {});
+    EXPECT_THAT(loaded, linnet::IsOk());
+    tokenizer_ = *std::move(loaded);
+  }
+  // What the model reads, and what stands for its placeholders.
+  using ReadText = std::pair<std::string, std::vector<std::string>>;
+  ReadText Read(const std::string& text) {
+    const auto read = tokenizer_->EncodeCopying(text);
+    EXPECT_THAT(read, linnet::IsOk());
+    EXPECT_EQ(tokenizer_->Decode(read->tokens, read->copies), text);
+    const auto plain = Tokenizer::Load(kShipped, {});
+    return {(*plain)->Decode(read->tokens), read->copies};
+  }
+
+  std::unique_ptr<Tokenizer> tokenizer_;
+};
+
+TEST_F(CopyingTokenizerTest, PutsPlaceholdersForWhatItCannotSpell) {
+  EXPECT_EQ(Read("the house"), ReadText("the house", {}));
+  EXPECT_EQ(Read("the 東京 house ♥."), ReadText("the <ph0> house <ph1>.", {"東京", "♥"}));
+}
+
+TEST_F(CopyingTokenizerTest, SpellsInBytesWhatNoPlaceholderIsLeftFor) {
+  EXPECT_EQ(Read("♥ the ♥ house ♥").second, (std::vector<std::string>{"♥", "♥"}));
+}
+
+TEST_F(CopyingTokenizerTest, ATextInCapitalsStaysOneAndItsCopiesWhatTheyAre) {
+  EXPECT_EQ(Read("THE HOUSE ♥ жЖ."), ReadText("<ph7> The house <ph0>.", {"♥ жЖ"}));
+  EXPECT_EQ(Read("A ♥").first, "A <ph0>") << "a placeholder is no word in capitals";
+}
+
+TEST_F(CopyingTokenizerTest, PlaceholdersThatAreNoPiecesAreRefused) {
+  EXPECT_THAT(Tokenizer::Load({.subword_file = kShipped, .placeholders = {"<gap>"}}, {}),
+              linnet::StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("<gap>")));
+}
+
+TEST_F(CopyingTokenizerTest, ItsGrammarKnowsItsPieces) {
+  const TokenGrammar grammar = tokenizer_->Grammar(6020);
+  const auto one = [&](const char* text) { return tokenizer_->Encode(text)->back(); };
+  EXPECT_EQ(grammar.classes()[0], TokenGrammar::kControl);
+  EXPECT_EQ(grammar.classes()[2], TokenGrammar::kEnd);
+  EXPECT_EQ(grammar.classes()[one("<ph7>")], TokenGrammar::kFirstControl);
+  EXPECT_EQ(grammar.classes()[one("<ph1>")], TokenGrammar::kControl);
+  EXPECT_EQ(grammar.classes()[one("the")], TokenGrammar::kText);
+  EXPECT_EQ(grammar.classes()[one("♥")], TokenGrammar::OfByte(0xA5));
+  EXPECT_EQ(grammar.classes()[6019], TokenGrammar::kControl) << "it has no piece";
+  EXPECT_EQ(std::ssize(grammar.byte_pieces()), 0xF4 - 0x80 + 1 - 2);
+}
+
+}  // namespace
+}  // namespace linnet::model

@@ -1,0 +1,199 @@
+#include "model/runtime/token_grammar.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "tests/runtime/search_reference.h"
+#include "tests/runtime/search_scenes.h"
+#include "tests/support/status_matchers.h"
+
+namespace linnet::model {
+namespace {
+
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using ::testing::Not;
+
+// A vocabulary of all bytes, a text, the end, and two control pieces.
+constexpr TokenId kLetters = 256, kEnd = 257, kSteers = 258, kMark = 259;
+
+const TokenGrammar& Bytes() {
+  static const auto* const grammar = [] {
+    std::vector<TokenGrammar::Class> classes;
+    for (int byte = 0; byte < 256; ++byte) classes.push_back(TokenGrammar::OfByte(byte));
+    for (auto other : {TokenGrammar::kText, TokenGrammar::kEnd, TokenGrammar::kControl,
+                       TokenGrammar::kFirstControl})
+      classes.push_back(other);
+    return new TokenGrammar(classes);
+  }();
+  return *grammar;
+}
+
+bool Allows(TokenGrammar::State state, TokenId token, int left = 9) {
+  const auto barred = Bytes().Barred(state, left);
+  return !std::binary_search(barred.begin(), barred.end(), token);
+}
+
+// Every sequence of bytes that begins a character, and every byte behind it.
+void CheckBehind(const std::vector<int>& bytes, TokenGrammar::State state) {
+  for (int byte = 0; byte < 256; ++byte) {
+    std::vector<int> longer = bytes;
+    longer.push_back(byte);
+    const int missing = MissingBytes(longer);
+    ASSERT_EQ(Allows(state, byte), missing >= 0) << testing::PrintToString(longer);
+    if (missing < 0) continue;
+    const TokenGrammar::State next = Bytes().Next(state, byte);
+    ASSERT_EQ(TokenGrammar::Tail(next), missing) << testing::PrintToString(longer);
+    if (missing > 0) CheckBehind(longer, next);
+  }
+}
+
+TEST(TokenGrammarTest, BytesFollowAsInUtf8) {
+  CheckBehind({}, TokenGrammar::kStart);
+  CheckBehind({}, TokenGrammar::kBorder);
+}
+
+TEST(TokenGrammarTest, TextAndEndFollowWholeCharactersAlone) {
+  for (auto state : {TokenGrammar::kStart, TokenGrammar::kBorder}) {
+    EXPECT_TRUE(Allows(state, kLetters) && Allows(state, kEnd));
+    EXPECT_EQ(Bytes().Next(state, kLetters), TokenGrammar::kBorder);
+  }
+  for (int lead : {0xC2, 0xE0, 0xE1, 0xED, 0xF0, 0xF1, 0xF4}) {
+    const TokenGrammar::State inside = Bytes().Next(TokenGrammar::kBorder, lead);
+    for (TokenId token : {kLetters, kEnd, kSteers, kMark, TokenId{'a'}})
+      EXPECT_FALSE(Allows(inside, token)) << lead << " " << token;
+  }
+}
+
+TEST(TokenGrammarTest, ControlPiecesStandNowhereAndTheMarkAtTheStart) {
+  EXPECT_FALSE(Allows(TokenGrammar::kStart, kSteers));
+  EXPECT_FALSE(Allows(TokenGrammar::kBorder, kSteers));
+  EXPECT_TRUE(Allows(TokenGrammar::kStart, kMark));
+  EXPECT_FALSE(Allows(TokenGrammar::kBorder, kMark));
+  EXPECT_FALSE(Allows(Bytes().Next(TokenGrammar::kStart, kMark), kMark));
+}
+
+TEST(TokenGrammarTest, NoCharacterBeginsThatCannotEnd) {
+  for (int left = 0; left <= 4; ++left) {
+    EXPECT_EQ(Allows(TokenGrammar::kBorder, 0xC3, left), left >= 1);
+    EXPECT_EQ(Allows(TokenGrammar::kBorder, 0xE4, left), left >= 2);
+    EXPECT_EQ(Allows(TokenGrammar::kBorder, 0xF0, left), left >= 3);
+    EXPECT_TRUE(Allows(TokenGrammar::kBorder, kLetters, left));
+  }
+}
+
+TEST(TokenGrammarTest, SearchesFindWhatTheSlowReferenceFinds) {
+  for (uint32_t seed = 0; seed < 3000; ++seed) {
+    const SpelledScene scene = RandomSpelledScene(seed);
+    const std::vector<Hypothesis> expected =
+        ReferenceSearch(scene.options, scene.special, scene.prefix, scene.model, scene.spelling);
+    for (Rows rows : {Rows::kWhole, Rows::kCut}) {
+      const auto outcome =
+          RunSearch(BeamSearch(scene.options, scene.special, scene.prefix, {}, scene.grammar),
+                    scene.options.temperature, scene.model, rows);
+      ASSERT_THAT(outcome, IsOk()) << "seed " << seed;
+      ASSERT_TRUE(SameBits(outcome->hypotheses, expected))
+          << "seed " << seed << "\n"
+          << Describe(outcome->hypotheses) << "instead of\n"
+          << Describe(expected);
+    }
+  }
+}
+
+// All characters are whole and no control piece stands but where it is allowed.
+bool IsText(const std::vector<TokenId>& target, const Spelling& spelling) {
+  std::vector<int> open;
+  for (size_t i = 0; i < target.size(); ++i) {
+    const int spelled = spelling[target[i]];
+    const bool begins = std::all_of(target.begin(), target.begin() + i, [&](TokenId before) {
+      return spelling[before] == kSpellsBlank;
+    });
+    if (spelled == kSpellsControl || (spelled == kSpellsFirstControl && !begins)) return false;
+    if (spelled < 0 && !open.empty()) return false;
+    if (spelled >= 0) open.push_back(spelled);
+    if (MissingBytes(open) < 0) return false;
+    if (MissingBytes(open) == 0) open.clear();
+  }
+  return open.empty();
+}
+
+TEST(TokenGrammarTest, WhatIsSearchedDrawnOrConstrainedIsText) {
+  int with_bytes = 0;
+  for (uint32_t seed = 0; seed < 3000; ++seed) {
+    SpelledScene scene = RandomSpelledScene(seed);
+    Constraints constraints;
+    if (seed % 3 == 1) {
+      scene.options.seed = seed;
+    } else if (seed % 3 == 2) {
+      scene.options.beam_size = std::max(scene.options.beam_size, 2);
+      constraints = Constraints(std::vector<std::vector<TokenId>>{{4, 5}, {6}});
+      for (TokenId token : {4, 5, 6}) scene.spelling[token] = kSpellsText;
+      scene.grammar = GrammarOf(scene.spelling);
+    }
+    const auto outcome = RunSearch(
+        BeamSearch(scene.options, scene.special, scene.prefix, constraints, scene.grammar),
+        scene.options.temperature, scene.model);
+    if (!outcome.ok()) continue;  // where a test forbids the end and all n-grams came
+    for (const Hypothesis& hypothesis : outcome->hypotheses) {
+      ASSERT_TRUE(IsText(hypothesis.tokens, scene.spelling)) << "seed " << seed;
+      for (TokenId token : hypothesis.tokens) with_bytes += scene.spelling[token] >= 0x80;
+    }
+  }
+  EXPECT_GT(with_bytes, 1000) << "characters are spelled";
+}
+
+TEST(TokenGrammarTest, ALegalTargetKeepsItsScore) {
+  for (uint32_t seed = 0; seed < 2000; ++seed) {
+    const SpelledScene scene = RandomSpelledScene(seed);
+    if (scene.options.beam_size > 1) continue;  // of several the beam may hold others
+    const auto free = Search(scene.options, scene.prefix, scene.model, scene.special);
+    ASSERT_THAT(free, IsOk());
+    if (!IsText(free->hypotheses[0].tokens, scene.spelling)) continue;
+    const auto bound =
+        RunSearch(BeamSearch(scene.options, scene.special, scene.prefix, {}, scene.grammar),
+                  scene.options.temperature, scene.model);
+    ASSERT_THAT(bound, IsOk());
+    ASSERT_TRUE(SameBits(free->hypotheses, bound->hypotheses)) << "seed " << seed;
+  }
+}
+
+TEST(TokenGrammarTest, APhraseBringsAControlPieceOnce) {
+  const Spelling spelling = RandomSpelling(40, {});
+  const TokenId placeholder = static_cast<TokenId>(
+      std::find(spelling.begin() + 4, spelling.end(), kSpellsControl) - spelling.begin());
+  for (uint32_t seed = 0; seed < 300; ++seed) {
+    const SearchOptions options = {.beam_size = 3, .max_target_tokens = 9};
+    // A model that would say it again and again.
+    const ToyModel model = [&](const std::vector<TokenId>& target) {
+      std::vector<float> row = RandomModel(seed, 40, 0, 1)(target);
+      row[placeholder] += 5;
+      return row;
+    };
+    const auto outcome = RunSearch(
+        BeamSearch(options, {}, {}, Constraints(std::vector<std::vector<TokenId>>{{placeholder}}),
+                   GrammarOf(spelling)),
+        1, model);
+    ASSERT_THAT(outcome, IsOk());
+    const auto& tokens = outcome->hypotheses[0].tokens;
+    EXPECT_EQ(std::count(tokens.begin(), tokens.end(), placeholder), 1) << "seed " << seed;
+  }
+}
+
+TEST(TokenGrammarTest, APrefixIsForcedWhateverItHolds) {
+  const Spelling spelling = RandomSpelling(40, {});
+  const TokenId control = static_cast<TokenId>(
+      std::find(spelling.begin() + 4, spelling.end(), kSpellsControl) - spelling.begin());
+  const auto outcome = RunSearch(
+      BeamSearch({.beam_size = 2, .max_target_tokens = 6}, {}, {control}, {}, GrammarOf(spelling)),
+      1, RandomModel(1, 40, 0, 1));
+  ASSERT_THAT(outcome, IsOk());
+  EXPECT_EQ(outcome->hypotheses[0].tokens[0], control);
+  EXPECT_THAT(
+      std::vector(outcome->hypotheses[0].tokens.begin() + 1, outcome->hypotheses[0].tokens.end()),
+      Not(Contains(control)));
+}
+
+}  // namespace
+}  // namespace linnet::model
