@@ -34,6 +34,7 @@ struct Array {
     }
   }
 
+  int64_t size() const { return static_cast<int64_t>(floats.size()); }
   bool wide() const { return type == FloatType::kFloat32; }
   void* data() { return wide() ? static_cast<void*>(floats.data()) : halves.data(); }
   float operator[](int64_t i) const {

@@ -1,4 +1,4 @@
-// The search beside the model on emulated threads (cuda_emulation.h), against the CPU's.
+// The search beside the model against the CPU's, emulated or on a GPU: see cuda_kernels_test.cc.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -12,6 +12,7 @@
 #include "model/ops/beam_body.h"
 #include "model/ops/params.h"
 #include "tests/ops/cuda_array.h"
+#include "tests/ops/cuda_memory.h"
 
 namespace linnet::ops {
 namespace {
@@ -87,6 +88,16 @@ struct Beams {
     return {tokens.data(), sums.data(), ancestry.data(), history.data(), counts.data(),
             states.data(), kLanes,      kReach,          kLongest};
   }
+  BeamTables tables(KernelMemory& memory) {
+    return {memory.Give(tokens),
+            memory.Give(sums),
+            memory.Give(ancestry),
+            memory.Give(history),
+            memory.Give(counts),
+            kLanes,
+            kReach,
+            kLongest};
+  }
   bool operator==(const Beams&) const = default;
 };
 
@@ -117,6 +128,24 @@ struct StepRoom {
             .plan_stride = Beams::kStride,
             .vocabulary = vocabulary};
   }
+  // On the device; with the grammar if `bound`.
+  BeamStepParams Params(Beams& beams, Array& logits, std::vector<int32_t>& ancestry, int vocabulary,
+                        Grammar& grammar, bool bound, KernelMemory& memory) {
+    BeamStepParams p =
+        Params(beams, logits.type, memory.Give(logits), memory.Give(ancestry), vocabulary, {});
+    if (bound) {
+      p.grammar = {memory.Give(grammar.classes), memory.Give(grammar.transitions),
+                   memory.Give(grammar.tails), Grammar::kClasses};
+    }
+    p.plan = memory.Give(beams.plan);
+    p.tables = beams.tables(memory);
+    p.record = memory.Give(record);
+    p.found = memory.Give(found);
+    p.found_tokens = memory.Give(found_tokens);
+    p.also = memory.Give(also);
+    p.log_normalizers = memory.Give(normalizers);
+    return p;
+  }
 };
 
 TEST(CudaBeamsTest, BeamSearchIsThatOfTheCpu) {
@@ -126,7 +155,7 @@ TEST(CudaBeamsTest, BeamSearchIsThatOfTheCpu) {
       for (int round = 0; round < 2; ++round) {
         SCOPED_TRACE(testing::Message() << "vocabulary " << vocabulary);
         Beams beams(vocabulary, random), cuda_beams = beams;
-        const Grammar automaton(vocabulary, random);
+        Grammar automaton(vocabulary, random);
         const BeamGrammar grammar = round == 0 ? BeamGrammar{} : automaton.get();
         std::vector<int32_t> ancestry(Beams::kRows * Beams::kReach);
         for (int32_t& lane : ancestry) lane = random() % Beams::kLanes;
@@ -139,9 +168,10 @@ TEST(CudaBeamsTest, BeamSearchIsThatOfTheCpu) {
         BeamStepCpu(cpu.Params(beams, FloatType::kFloat32, logits.floats.data(), ancestry.data(),
                                vocabulary, grammar));
         Beams before = cuda_beams;
-        const BeamStepParams params =
-            cuda.Params(cuda_beams, type, logits.data(), ancestry.data(), vocabulary, grammar);
-        BeamStepCuda(params, nullptr);
+        KernelMemory device;
+        BeamStepCuda(cuda.Params(cuda_beams, logits, ancestry, vocabulary, automaton, round > 0,
+                                 device), nullptr);
+        device.TakeBack();
 
         // What was found is the same to the bit, but for the rounding of the normalizer.
         for (int row = 0; row < Beams::kRows; ++row) {
@@ -167,7 +197,8 @@ TEST(CudaBeamsTest, BeamSearchIsThatOfTheCpu) {
         }
         // From there on one thread does what a block does.
         std::vector<BeamRecord> record(Beams::kRows);
-        BeamStepParams single = params;
+        BeamStepParams single =
+            cuda.Params(cuda_beams, type, logits.data(), ancestry.data(), vocabulary, grammar);
         single.tables = before.tables();
         single.record = record.data();
         BeamScratch scratch;
@@ -206,7 +237,17 @@ TEST(CudaBeamsTest, InputsOfBeamsAreThoseOfTheCpu) {
                               .row_blocks = Beams::kBlocks};
     };
     BeamInputsCpu(params(cpu));
-    BeamInputsCuda(params(cuda), nullptr);
+    KernelMemory device;
+    BeamInputsParams on_device = params(cuda);
+    on_device.plan = device.Give(beams.plan);
+    on_device.tables = beams.tables(device);
+    on_device.tokens = device.Give(cuda.tokens);
+    on_device.positions = device.Give(cuda.positions);
+    on_device.ancestry = device.Give(cuda.ancestry);
+    on_device.blocks = device.Give(cuda.blocks);
+    on_device.source_lengths = device.Give(cuda.lengths);
+    BeamInputsCuda(on_device, nullptr);
+    device.TakeBack();
     EXPECT_TRUE(cpu == cuda);
   }
 }

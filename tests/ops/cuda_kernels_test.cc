@@ -1,5 +1,6 @@
-// The CUDA kernels, emulated on the CPU, against the CPU's own: cuda_emulation.h says what that
-// shows and what it does not.
+// The CUDA kernels against the CPU's own. Built twice: cuda_kernels_test emulates them on the CPU
+// (cuda_emulation.h says what that shows and what it does not), cuda_kernels_gpu_test runs them on
+// a GPU, without torch, so that compute-sanitizer takes seconds.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -11,6 +12,7 @@
 
 #include "model/ops/params.h"
 #include "tests/ops/cuda_array.h"
+#include "tests/ops/cuda_memory.h"
 
 namespace linnet::ops {
 namespace {
@@ -53,6 +55,13 @@ struct Rows {
             .size = size,
             .ancestry_stride = reach};
   }
+  // The same where the kernel sees it.
+  Ring On(KernelMemory& memory, Array& data, int64_t depth, int64_t size) {
+    Ring ring = Over(memory.Give(data), depth, size);
+    ring.positions = memory.Give(positions);
+    ring.ancestry = memory.Give(ancestry);
+    return ring;
+  }
 };
 
 // Rows at one position, so that none reads what another writes.
@@ -85,12 +94,14 @@ TEST(CudaKernelsTest, ConvolutionStepsAreThoseOfTheCpu) {
                                      .heads = heads,
                                      .width = width};
           ConvolutionStepCpu(p);
+          KernelMemory device;
           p.type = type;
-          p.x = x.data();
-          p.weight = weight.data();
-          p.window.data = window.data();
-          p.y = y.data();
+          p.x = device.Give(x);
+          p.weight = device.Give(weight);
+          p.window = rows.On(device, window, p.window.depth, p.window.size);
+          p.y = device.Give(y);
           ConvolutionStepCuda(p, nullptr);
+          device.TakeBack();
           ExpectClose(y, expected);
           for (size_t i = 0; i < expected_window.size(); ++i)
             ASSERT_EQ(window[i], expected_window[i]);
@@ -122,12 +133,14 @@ TEST(CudaKernelsTest, DepthwiseStepsAreThoseOfTheCpu) {
                                        .width = width,
                                        .dilation = dilation};
           DepthwiseConvStepCpu(p);
+          KernelMemory device;
           p.type = type;
-          p.x = x.data();
-          p.taps = taps.data();
-          p.window.data = window.data();
-          p.y = y.data();
+          p.x = device.Give(x);
+          p.taps = device.Give(taps);
+          p.window = rows.On(device, window, p.window.depth, p.window.size);
+          p.y = device.Give(y);
           DepthwiseConvStepCuda(p, nullptr);
+          device.TakeBack();
           ExpectClose(y, expected);
           for (size_t i = 0; i < expected_window.size(); ++i)
             ASSERT_EQ(window[i], expected_window[i]);
@@ -162,11 +175,14 @@ TEST(CudaKernelsTest, WholeConvolutionsAreThoseOfTheCpu) {
                                  .width = width,
                                  .padding_left = width / 2};
           ConvolutionCpu(p);
+          KernelMemory device;
           p.type = type;
-          p.x = x.data();
-          p.weight = weight.data();
-          p.y = y.data();
+          p.x = device.Give(x);
+          p.weight = device.Give(weight);
+          p.y = device.Give(y);
+          p.lengths = device.Give(lengths);
           ConvolutionCuda(p, nullptr);
+          device.TakeBack();
           ExpectClose(y, expected);
         }
         DepthwiseConvParams p = {.type = FloatType::kFloat32,
@@ -181,11 +197,14 @@ TEST(CudaKernelsTest, WholeConvolutionsAreThoseOfTheCpu) {
                                  .padding_left = width - 1,
                                  .dilation = 1};
         DepthwiseConvCpu(p);
+        KernelMemory device;
         p.type = type;
-        p.x = x.data();
-        p.taps = taps.data();
-        p.y = y.data();
+        p.x = device.Give(x);
+        p.taps = device.Give(taps);
+        p.y = device.Give(y);
+        p.lengths = device.Give(lengths);
         DepthwiseConvCuda(p, nullptr);
+        device.TakeBack();
         ExpectClose(y, expected);
       }
     }
@@ -215,11 +234,15 @@ TEST(CudaKernelsTest, AttentionToASourceIsThatOfTheCpu) {
                                  .block_tokens = block_tokens,
                                  .row_blocks = row_blocks};
       SourceAttentionCpu(p);
+      KernelMemory device;
       p.type = type;
-      p.query = query.data();
-      p.memory = memory.data();
-      p.y = y.data();
+      p.query = device.Give(query);
+      p.memory = device.Give(memory);
+      p.y = device.Give(y);
+      p.blocks = device.Give(blocks);
+      p.lengths = device.Give(lengths);
       SourceAttentionCuda(p, nullptr);
+      device.TakeBack();
       ExpectClose(y, expected);
     }
   }
@@ -249,13 +272,15 @@ TEST(CudaKernelsTest, AttentionToTheTargetIsThatOfTheCpu) {
                                        .heads = heads,
                                        .neighbour_heads = neighbours};
           SelfAttentionStepCpu(p);
+          KernelMemory device;
           p.type = type;
-          p.query = query.data();
-          p.key = key.data();
-          p.value = value.data();
-          p.cache.data = cache.data();
-          p.y = y.data();
+          p.query = device.Give(query);
+          p.key = device.Give(key);
+          p.value = device.Give(value);
+          p.cache = rows.On(device, cache, p.cache.depth, p.cache.size);
+          p.y = device.Give(y);
           SelfAttentionStepCuda(p, nullptr);
+          device.TakeBack();
           ExpectClose(y, expected);
           for (size_t i = 0; i < expected_cache.size(); ++i) ASSERT_EQ(cache[i], expected_cache[i]);
         }
@@ -281,13 +306,15 @@ TEST(CudaKernelsTest, SumAndNormAreThoseOfTheCpu) {
                          .rows = rows,
                          .channels = channels};
       AddNormCpu(p);
+      KernelMemory device;
       p.type = type;
-      p.x = x.data();
-      p.residual = residual.data();
-      p.weight = weight.data();
-      p.bias = bias.data();
-      p.y = y.data();
+      p.x = device.Give(x);
+      p.residual = device.Give(residual);
+      p.weight = device.Give(weight);
+      p.bias = device.Give(bias);
+      p.y = device.Give(y);
       AddNormCuda(p, nullptr);
+      device.TakeBack();
       ExpectClose(y, expected);
     }
   }

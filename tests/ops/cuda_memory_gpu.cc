@@ -1,0 +1,54 @@
+#include <cuda_runtime.h>
+#include <torch/csrc/stable/c/shim.h>
+
+#include <stdexcept>
+#include <string>
+
+#include "model/ops/isa.h"
+#include "tests/ops/cuda_memory.h"
+
+// The CPU's kernels share their work through torch (parallel.h); this binary has none of it, and
+// its arrays are small: one thread does all.
+extern "C" AOTITorchError torch_parallel_for(int64_t begin, int64_t end, int64_t, ParallelFunc body,
+                                             void* context) {
+  body(begin, end, context);
+  return 0;
+}
+
+namespace linnet::ops {
+
+Isa HostIsa() { return Isa::kBaseline; }  // what torch would be asked
+
+namespace {
+
+void Check(cudaError_t error, const char* doing) {
+  if (error == cudaSuccess) return;
+  throw std::runtime_error(std::string(doing) + ": " + cudaGetErrorString(error));
+}
+
+}  // namespace
+
+KernelMemory::~KernelMemory() {
+  for (const Block& block : blocks_) cudaFree(block.device);
+}
+
+void* KernelMemory::Give(void* host, int64_t bytes) {
+  void* device = nullptr;
+  Check(cudaMalloc(&device, bytes), "cudaMalloc");
+  blocks_.push_back({host, device, bytes});
+  Check(cudaMemcpy(device, host, bytes, cudaMemcpyHostToDevice), "a copy to the GPU");
+  return device;
+}
+
+void KernelMemory::TakeBack() {
+  Check(cudaGetLastError(), "the launch");
+  Check(cudaDeviceSynchronize(), "the kernel");
+  for (const Block& block : blocks_) {
+    Check(cudaMemcpy(block.host, block.device, block.bytes, cudaMemcpyDeviceToHost),
+          "a copy from the GPU");
+    Check(cudaFree(block.device), "cudaFree");
+  }
+  blocks_.clear();
+}
+
+}  // namespace linnet::ops
