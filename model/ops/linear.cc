@@ -10,6 +10,7 @@
 #include <ATen/ops/glu.h>
 #include <ATen/ops/layer_norm.h>
 #include <ATen/ops/linear.h>
+#include <ATen/ops/mm.h>
 #include <ATen/ops/relu.h>
 #include <ATen/ops/silu.h>
 #include <torch/library.h>
@@ -265,6 +266,27 @@ at::Tensor Linear(const at::Tensor& x, const at::Tensor& weight, const OptionalT
   return FullLinear(x, weight, bias, "none", {}, {}, {});
 }
 
+at::Tensor LinearInFloat32(const at::Tensor& x, const at::Tensor& weight,
+                           const OptionalTensor& bias) {
+  constexpr char kName[] = "linear_in_float32";
+  TORCH_CHECK(!IsPacked(weight), kName, ": the weight is packed");
+  CheckFloats(kName, {{"x", x}, {"weight", weight}});
+  CheckRank(kName, {"x", x}, 2, "[R, I]");
+  CheckRank(kName, {"weight", weight}, 2, "[O, I]");
+  CheckSize(kName, {"x", x}, 1, "inputs", weight.sym_size(1), "weight");
+  if (bias) {
+    CheckRank(kName, {"bias", *bias}, 1, "[O]");
+    CheckSize(kName, {"bias", *bias}, 0, "outputs", weight.sym_size(0), "weight");
+    TORCH_CHECK(bias->scalar_type() == at::kFloat, kName, ": bias is ", bias->scalar_type(),
+                ", it must be float32");
+  }
+  if (!x.is_cuda() || x.scalar_type() == at::kFloat) {
+    return at::linear(x.to(at::kFloat), weight.to(at::kFloat), bias);
+  }
+  at::Tensor y = at::mm(x, weight.t(), at::kFloat);
+  return bias ? y.add_(*bias) : y;
+}
+
 void CheckLinear(const at::Tensor& x, const at::Tensor& weight, const OptionalTensor& bias) {
   const OptionalTensor none;
   Checked(x, weight, bias, Activation::kNone, none, none, none);
@@ -277,9 +299,13 @@ TORCH_LIBRARY_FRAGMENT(linnet, m) {
       {at::Tag::pt2_compliant_tag});
   m.def("pack_linear(Tensor weight, str type) -> Tensor");
   m.def("take_outputs(Tensor weight, Tensor outputs) -> Tensor");
+  m.def("linear_in_float32(Tensor x, Tensor weight, Tensor? bias) -> Tensor");
 }
 
-TORCH_LIBRARY_IMPL(linnet, CompositeImplicitAutograd, m) { m.impl("linear", FullLinear); }
+TORCH_LIBRARY_IMPL(linnet, CompositeImplicitAutograd, m) {
+  m.impl("linear", FullLinear);
+  m.impl("linear_in_float32", LinearInFloat32);
+}
 
 TORCH_LIBRARY_IMPL(linnet, CPU, m) {
   m.impl("pack_linear", PackLinear);

@@ -11,6 +11,7 @@
 //          Tensor? norm_weight=None, Tensor? norm_bias=None) -> Tensor
 //   pack_linear(Tensor weight, str type) -> Tensor
 //   take_outputs(Tensor weight, Tensor outputs) -> Tensor
+//   linear_in_float32(Tensor x, Tensor weight, Tensor? bias) -> Tensor
 //
 // A linear layer with what stands around it in an encoder or decoder:
 //
@@ -45,6 +46,9 @@
 // alone, [N, I] packed likewise: outputs int32 [N], from 0 to O - 1. Their products are the same,
 // bit for bit.
 //
+// linear_in_float32 is x weight^T + bias with weights that are not packed, x [R, I], and a float32
+// bias: factors are of the type of x, sums and result [R, O] are float32. It has no gradients.
+//
 // With a weight that is not packed all of it is composed of torch's own operators, on any device,
 // and has gradients. Where none are asked for, CUDA takes the residual sum with the norm as one
 // launch (add_norm.h), and relu into the product's epilogue. Throws c10::Error if a shape, type or
@@ -62,6 +66,8 @@ const PackedMatrix* MatrixOf(const at::Tensor& weight);
 // x weight^T + bias alone.
 at::Tensor Linear(const at::Tensor& x, const at::Tensor& weight,
                   const std::optional<at::Tensor>& bias);
+at::Tensor LinearInFloat32(const at::Tensor& x, const at::Tensor& weight,
+                           const std::optional<at::Tensor>& bias);
 // Throws what Linear throws.
 void CheckLinear(const at::Tensor& x, const at::Tensor& weight,
                  const std::optional<at::Tensor>& bias);

@@ -57,6 +57,54 @@ def formula(x, weight, bias, activation, residual=None, norm_weight=None, norm_b
     return y
 
 
+HALVES = [torch.bfloat16, torch.float16]
+
+
+def check_linear_in_float32(dtype: torch.dtype, device: str) -> None:
+    """What half precision would round off stays: the factors are exact, float32 keeps 24 bits of
+    sums of 512 terms that are of size 12 together."""
+    x, weight, bias, _ = arguments(7, 512, 250)
+    x, weight = (12 * x).to(dtype), weight.to(dtype)
+    wanted = formula(x, weight, bias, "none")
+    got = ops.linear_in_float32(x.to(device), weight.to(device), bias.to(device))
+    assert got.dtype == torch.float32
+    torch.testing.assert_close(got.cpu().double(), wanted, atol=1e-4, rtol=1e-5)
+    without = ops.linear_in_float32(x.to(device), weight.to(device), None)
+    wanted = formula(x, weight, None, "none")
+    torch.testing.assert_close(without.cpu().double(), wanted, atol=1e-4, rtol=1e-5)
+    rounded = ops.linear(x, weight, bias.to(dtype)) if device == "cpu" else got.to(dtype)
+    assert (rounded.cpu().double() - wanted).abs().max() > 1e-2, "as half precision would have it"
+
+
+@pytest.mark.parametrize("dtype", [*HALVES, torch.float32], ids=str)
+def test_logits_of_half_precision_are_not_rounded(dtype: torch.dtype):
+    if dtype in HALVES:
+        return check_linear_in_float32(dtype, "cpu")
+    x, weight, bias, _ = arguments(3, 31, 66)
+    assert torch.equal(ops.linear_in_float32(x, weight, bias), ops.linear(x, weight, bias))
+    return None
+
+
+@pytest.mark.parametrize("dtype", HALVES, ids=str)
+def test_logits_of_half_precision_are_not_rounded_on_a_gpu(dtype: torch.dtype, cuda):
+    check_linear_in_float32(dtype, "cuda")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"x": torch.zeros(2, 3, 4)}, r"x has shape \[2, 3, 4\], needs 2 dimensions \[R, I\]"),
+        ({"weight": torch.zeros(5, 3)}, r"x has shape \[2, 4\], dimension 1 \(inputs\) must be 3"),
+        ({"bias": torch.zeros(5, dtype=torch.bfloat16)}, "bias is BFloat16, it must be float32"),
+        ({"bias": torch.zeros(4)}, r"bias has shape \[4\], dimension 0 \(outputs\) must be 5"),
+    ],
+)
+def test_logits_of_shapes_that_do_not_fit_are_refused(change, message):
+    given = {"x": torch.zeros(2, 4), "weight": torch.zeros(5, 4), "bias": torch.zeros(5)}
+    with pytest.raises(RuntimeError, match=message):
+        ops.linear_in_float32(*(given | change).values())
+
+
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(("inputs", "outputs"), SIZES)
 def test_outputs_that_are_taken_give_the_same_bits(inputs: int, outputs: int, kind: str):
