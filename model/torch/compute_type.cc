@@ -1,5 +1,10 @@
 #include "model/torch/compute_type.h"
 
+#include <ATen/ops/abs.h>
+#include <ATen/ops/max.h>
+#include <c10/util/Half.h>
+
+#include <limits>
 #include <string>
 
 #include "absl/strings/str_cat.h"
@@ -66,6 +71,16 @@ at::ScalarType ScalarTypeOf(ComputeType compute) {
   if (compute == ComputeType::kBfloat16) return at::kBFloat16;
   if (compute == ComputeType::kFloat16) return at::kHalf;
   return at::kFloat;
+}
+
+absl::Status CheckRange(const std::string& name, const at::Tensor& weight, at::ScalarType type) {
+  if (type != at::kHalf || weight.numel() == 0) return absl::OkStatus();
+  const double limit = std::numeric_limits<c10::Half>::max();
+  const double highest = at::max(at::abs(weight)).item<double>();
+  if (!(highest > limit)) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat("weight ", name, " has a value of ", highest,
+                                                    ", float16 holds at most ", limit,
+                                                    ": use bfloat16 or float32"));
 }
 
 const char* ComputeTypeName(ComputeType compute) {

@@ -13,6 +13,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "model/runtime/candidates.h"
+#include "model/torch/border.h"
 
 namespace linnet::model {
 
@@ -33,7 +34,7 @@ std::vector<at::Tensor> GrammarTensors(const TokenGrammar* grammar, at::Device d
 
 std::vector<int> StepSizes(int most) {
   std::vector<int> sizes;
-  for (int size = 1, gap = 1; size < most; size += gap) {
+  for (int size = 2, gap = 1; size < most; size += gap) {
     sizes.push_back(size);
     if (size >= 8 * gap) gap *= 2;
   }
@@ -71,12 +72,13 @@ absl::Status FollowRecord(std::span<const ops::BeamRecord> record, BeamSearch& s
 
 DeviceSteps::DeviceSteps(ScriptedModel& model, const EngineInfo& info, int reach, int row_blocks,
                          const std::vector<at::Tensor>& memory,
-                         const std::vector<at::Tensor>& state)
+                         const std::vector<at::Tensor>& state, bool one_size)
     : model_(model),
       memory_(memory),
       state_(state),
       most_rows_(info.rows),
       row_blocks_(row_blocks),
+      sizes_(one_size ? std::vector<int>{info.rows} : StepSizes(info.rows)),
       special_({info.special.start, info.special.pad, info.special.eos, info.special.unk}),
       stream_(NewStream(model.device(), /*urgent=*/true)),
       // A history holds the start token, and the end behind the longest target.
@@ -97,13 +99,7 @@ DeviceSteps::DeviceSteps(ScriptedModel& model, const EngineInfo& info, int reach
 }
 
 // What is in flight writes to memory that is about to be somebody else's.
-DeviceSteps::~DeviceSteps() {
-  try {
-    WaitForDevice();
-  } catch (const std::exception&) {
-    // A device that has failed has stopped.
-  }
-}
+DeviceSteps::~DeviceSteps() { Discard(); }
 
 void DeviceSteps::WaitForDevice() const {
   const at::Device device = stream_.device();
@@ -116,17 +112,12 @@ bool DeviceSteps::Takes(const SequenceInput& sequence) {
          RowsOf(sequence) <= ops::kMostBeam;
 }
 
-int DeviceSteps::SizeFor(int rows) const {
-  const std::vector<int> sizes = StepSizes(most_rows_);
-  return *std::lower_bound(sizes.begin(), sizes.end(), rows);
-}
-
-void DeviceSteps::Prepare(bool graphs) {
+void DeviceSteps::Prepare(const std::string& no_graphs) {
   const c10::StreamGuard guard(stream_);
-  recorder_ = graphs ? ops::NewGraphRecorder() : nullptr;
-  graphs_said_ = !graphs ? "no graphs: they were not asked for" : "no graphs: not on this device";
+  recorder_ = no_graphs.empty() ? ops::NewGraphRecorder() : nullptr;
+  graphs_said_ = "no graphs: " + (no_graphs.empty() ? "not on this device" : no_graphs);
   // The largest first, so that the smaller ones find its memory in the pool.
-  std::vector<int> sizes = StepSizes(most_rows_);
+  std::vector<int> sizes = sizes_;
   if (recorder_ == nullptr) sizes = {most_rows_};
   for (auto size = sizes.rbegin(); size != sizes.rend(); ++size) {
     Fill({}, *size, slots_[0].plan);
@@ -138,10 +129,8 @@ void DeviceSteps::Prepare(bool graphs) {
       graphs_[*size] = recorder_->Record([&] { Run(*size); });
       graphs_said_ = absl::StrCat(graphs_.size(), " graphs");
     } catch (const std::exception& error) {
-      graphs_.clear();
-      graphs_said_ =
-          absl::StrCat("no graphs: recording a step of ", *size, " rows failed: ", error.what());
-      return;
+      const std::string doing = absl::StrCat("recording a step of ", *size, " rows failed");
+      throw GraphsFailed(std::string(StatusOfException(doing, error).message()));
     }
   }
 }
@@ -204,7 +193,7 @@ void DeviceSteps::Launch(std::span<const DeviceTurn> turns) {
   Slot& slot = slots_[launched_ % kMostInFlight];
   slot.rows = 0;
   for (const DeviceTurn& turn : turns) slot.rows += static_cast<int>(turn.lanes.size());
-  const int size = SizeFor(std::max(slot.rows, 1));
+  const int size = *std::lower_bound(sizes_.begin(), sizes_.end(), slot.rows);
   Fill(turns, size, slot.plan);
   plan_.narrow(0, 0, size).copy_(slot.plan.narrow(0, 0, size), /*non_blocking=*/true);
   if (const auto graph = graphs_.find(size); graph != graphs_.end()) {
@@ -223,6 +212,15 @@ std::span<const ops::BeamRecord> DeviceSteps::Wait() {
   slot.done.Wait();
   return {reinterpret_cast<const ops::BeamRecord*>(slot.record.const_data_ptr<int32_t>()),
           static_cast<size_t>(slot.rows)};
+}
+
+void DeviceSteps::Discard() {
+  try {
+    WaitForDevice();
+  } catch (const std::exception&) {
+    // A device that has failed has stopped.
+  }
+  heard_ = launched_;
 }
 
 }  // namespace linnet::model

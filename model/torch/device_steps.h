@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <span>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -29,6 +30,12 @@ struct DeviceTurn {
   std::span<const int32_t> lanes, blocks;
 };
 
+// A step could not be recorded as a graph.
+class GraphsFailed : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
 // Decoder steps whose searches run beside the model (ops/beam_search.h).
 //
 // Launch gives the device a step and returns at once; Wait brings the record of the oldest step
@@ -44,9 +51,10 @@ class DeviceSteps {
   // Steps that may be launched and not waited for.
   static constexpr int kMostInFlight = 2;
 
-  // `model`, `memory` and `state` outlive it.
+  // `model`, `memory` and `state` outlive it. `one_size`: every step has the rows of the largest.
   DeviceSteps(ScriptedModel& model, const EngineInfo& info, int reach, int row_blocks,
-              const std::vector<at::Tensor>& memory, const std::vector<at::Tensor>& state);
+              const std::vector<at::Tensor>& memory, const std::vector<at::Tensor>& state,
+              bool one_size);
 
   ~DeviceSteps();
   DeviceSteps(const DeviceSteps&) = delete;
@@ -56,9 +64,10 @@ class DeviceSteps {
   // beam is wider than ops::kMostBeam.
   static bool Takes(const SequenceInput& sequence);
 
-  // Runs a step of every size with nobody in it and, if `graphs`, records it. Where recording fails
-  // steps are launched kernel by kernel, and graphs() says why.
-  void Prepare(bool graphs);
+  // Runs a step of every size with nobody in it and records it, unless `no_graphs` says why not.
+  // Throws GraphsFailed where recording fails: what the allocator keeps for a recording is then
+  // left open, so that this object is of no further use.
+  void Prepare(const std::string& no_graphs);
   // "25 graphs", or why there are none.
   const std::string& graphs() const { return graphs_said_; }
 
@@ -67,6 +76,9 @@ class DeviceSteps {
   int in_flight() const { return static_cast<int>(launched_ - heard_); }
   // A record for each lane of each turn, in their order. Valid until the next but one Launch.
   std::span<const ops::BeamRecord> Wait();
+  // Forgets the steps in flight, once the device is through with them: after a failure, of which
+  // the host no longer knows which step it belongs to. Never throws.
+  void Discard();
 
   const c10::Stream& stream() const { return stream_; }
 
@@ -79,13 +91,13 @@ class DeviceSteps {
   };
 
   void WaitForDevice() const;
-  int SizeFor(int rows) const;
   void Fill(std::span<const DeviceTurn> turns, int size, at::Tensor& plan) const;
   void Run(int size);
 
   ScriptedModel& model_;
   const std::vector<at::Tensor>&memory_, &state_;
   int most_rows_, row_blocks_;
+  std::vector<int> sizes_;  // ascending
   std::vector<int64_t> special_;
   c10::Stream stream_;
   std::vector<at::Tensor> tables_, grammar_;
@@ -103,7 +115,8 @@ std::vector<at::Tensor> GrammarTensors(const TokenGrammar* grammar, at::Device d
 // Lets the search follow its part of a record. InternalError if it has failed.
 absl::Status FollowRecord(std::span<const ops::BeamRecord> record, BeamSearch& search);
 
-// 1 … 8 rows and from there four sizes per octave, up to `most`, which is the last one.
+// 2 … 8 rows and from there four sizes per octave, up to `most`, which is the last one. A product
+// with one row is not a matrix's: it would miss the epilogues of cuBLASLt.
 std::vector<int> StepSizes(int most);
 
 }  // namespace linnet::model

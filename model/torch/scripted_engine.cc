@@ -81,12 +81,12 @@ struct ScriptedEngine::Flown {
   int rows;
 };
 
-ScriptedEngine::ScriptedEngine(ScriptedModel model, EngineInfo info, bool mask_eos,
-                               int alignment_layer, std::optional<Shortlist> shortlist)
+ScriptedEngine::ScriptedEngine(ScriptedModel model, EngineInfo info,
+                               const ScriptedEngineOptions& options,
+                               std::optional<Shortlist> shortlist)
     : model_(std::move(model)),
       info_(std::move(info)),
-      mask_eos_(mask_eos),
-      alignment_layer_(alignment_layer),
+      options_(options),
       shortlist_(std::move(shortlist)),
       lanes_(info_.rows),
       blocks_(static_cast<int>(info_.memory_tokens / kBlockTokens)),
@@ -98,11 +98,12 @@ ScriptedEngine::ScriptedEngine(ScriptedModel model, EngineInfo info, bool mask_e
 
 ScriptedEngine::~ScriptedEngine() = default;
 
-void ScriptedEngine::SearchOnDevice(bool graphs) {
+void ScriptedEngine::SearchOnDevice(const std::string& no_graphs) {
   encoder_stream_ = NewStream(model_.device(), /*urgent=*/false);
-  device_ = std::make_unique<DeviceSteps>(
-      model_, info_, ancestry_.reach(), BlocksFor(info_.limits.max_source_tokens), memory_, state_);
-  device_->Prepare(graphs);
+  device_ = std::make_unique<DeviceSteps>(model_, info_, ancestry_.reach(),
+                                          BlocksFor(info_.limits.max_source_tokens), memory_,
+                                          state_, options_.one_shape);
+  device_->Prepare(no_graphs);
   info_.search = absl::StrCat("device, ", device_->graphs());
 }
 
@@ -131,7 +132,7 @@ absl::Status ScriptedEngine::Seat(std::span<const SequenceInput> sequences) {
   return AtTheBorder("encoding failed", [&] {
     std::vector<Seated> seats;
     for (SequenceInput input : sequences) {
-      if (mask_eos_) input.options.min_target_tokens = input.options.max_target_tokens;
+      if (options_.mask_eos) input.options.min_target_tokens = input.options.max_target_tokens;
       seats.push_back({.id = input.id,
                        .options = input.options,
                        .search = StartSearch(input, info_),
@@ -148,7 +149,10 @@ absl::Status ScriptedEngine::Seat(std::span<const SequenceInput> sequences) {
       seat.most_steps = input.target ? static_cast<int>(input.target->size())
                                      : input.options.max_target_tokens + 1;
     }
-    Encode(sequences, seats);
+    const size_t together = options_.one_shape ? 1 : sequences.size();
+    for (size_t i = 0; i < sequences.size(); i += together) {
+      Encode(sequences.subspan(i, together), std::span(seats).subspan(i, together));
+    }
     const auto encoded = std::make_shared<Mark>(model_.device());
     encoded->Set(encoder_stream_);
     for (Seated& seat : seats) seat.encoded = encoded;
@@ -207,8 +211,10 @@ void ScriptedEngine::Encode(std::span<const SequenceInput> sequences,
 void ScriptedEngine::AddIdleRows() {
   if (model_.rows_alone()) return;
   const int rows = inputs_.rows();
-  inputs_.AddIdle(std::max(RoundUp(rows, kRowGrain), kRowGrain * std::min(info_.threads, 2)) -
-                  rows);
+  const int wanted = options_.one_shape ? std::max(info_.rows, rows)
+                                        : std::max(RoundUp(rows, kRowGrain),
+                                                   kRowGrain * std::min(info_.threads, 2));
+  inputs_.AddIdle(wanted - rows);
 }
 
 // Of the ancestry, where no row has taken more than `steps`: a state that holds whole targets is
@@ -274,9 +280,10 @@ void ScriptedEngine::AdvancePasses() {
                 seat.blocks.numbers(), seat.source_tokens, RowNeed{}, 1.0f);
   }
   AddIdleRows();
-  const at::Tensor weights = model_.Align(inputs_.tensors(), memory_, state_, alignment_layer_)
-                                 .to(at::kCPU, at::kFloat)
-                                 .contiguous();
+  const at::Tensor weights =
+      model_.Align(inputs_.tensors(), memory_, state_, options_.alignment_layer)
+          .to(at::kCPU, at::kFloat)
+          .contiguous();
   if (weights.dim() != 2 || weights.size(0) != inputs_.rows() ||
       weights.size(1) < most_blocks * kBlockTokens) {
     throw std::runtime_error(absl::StrCat("align gives weights of another shape than [",
@@ -384,7 +391,10 @@ absl::StatusOr<std::vector<SequenceEvent>> ScriptedEngine::Step() {
     return absl::OkStatus();
   });
   if (!status.ok()) {
+    // Wherever it failed: the device may have been given this step and the one before.
     seated_.clear();
+    flights_.clear();
+    if (device_) device_->Discard();
     return status;
   }
   return events;

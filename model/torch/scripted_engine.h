@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -26,13 +27,19 @@ namespace linnet::model {
 // Tokens in a block of encoder memory: what a source wastes is half of it on average.
 inline constexpr int kBlockTokens = 16;
 
+struct ScriptedEngineOptions {
+  bool mask_eos = false;  // every hypothesis runs to its limit
+  int alignment_layer = 0;
+  // Every step has all rows and every source is encoded alone, so that each product has one shape.
+  bool one_shape = false;
+};
+
 // What a ScriptedModel and searches make of sequences: a decoder step for all who are seated, who
 // come and go between two steps. torch_engine.h says what it promises.
 class ScriptedEngine final : public Engine {
  public:
-  // `info.memory_tokens` in whole blocks. `mask_eos`: every hypothesis runs to its limit. Throws
-  // what torch throws.
-  ScriptedEngine(ScriptedModel model, EngineInfo info, bool mask_eos, int alignment_layer,
+  // `info.memory_tokens` in whole blocks. Throws what torch throws.
+  ScriptedEngine(ScriptedModel model, EngineInfo info, const ScriptedEngineOptions& options,
                  std::optional<Shortlist> shortlist);
   ~ScriptedEngine() override;
 
@@ -47,8 +54,8 @@ class ScriptedEngine final : public Engine {
 
   absl::Status WarmUp();
   // From now on the searches that can run beside the model do (device_steps.h). Before anything is
-  // seated.
-  void SearchOnDevice(bool graphs);
+  // seated. Throws as DeviceSteps::Prepare.
+  void SearchOnDevice(const std::string& no_graphs);
 
  private:
   struct Seated;
@@ -67,8 +74,7 @@ class ScriptedEngine final : public Engine {
 
   ScriptedModel model_;
   EngineInfo info_;
-  bool mask_eos_;
-  int alignment_layer_;
+  ScriptedEngineOptions options_;
   std::optional<Shortlist> shortlist_;
   FreeList lanes_;
   FreeList blocks_;

@@ -7,11 +7,13 @@
 #include <torch/csrc/jit/serialization/import.h>
 
 #include <algorithm>
+#include <numeric>
 #include <stdexcept>
 #include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "model/ops/linear.h"
 #include "model/ops/ops.h"
 #include "model/torch/compute_type.h"
 
@@ -42,13 +44,20 @@ void CheckMethods(const torch::jit::Module& module) {
 
 // In place, so that weights that are shared stay shared. Module::to would turn integers into floats
 // as well.
-void Convert(const torch::jit::Module& module, at::Device device, at::ScalarType type) {
-  const auto convert = [&](at::Tensor tensor) {
-    tensor.set_data(
-        tensor.to(device, tensor.is_floating_point() ? type : tensor.scalar_type()).contiguous());
+absl::Status Convert(const torch::jit::Module& module, at::Device device, at::ScalarType type) {
+  const auto convert = [&](const std::string& name, at::Tensor tensor) -> absl::Status {
+    const at::ScalarType own = tensor.is_floating_point() ? type : tensor.scalar_type();
+    if (absl::Status status = CheckRange(name, tensor, own); !status.ok()) return status;
+    tensor.set_data(tensor.to(device, own).contiguous());
+    return absl::OkStatus();
   };
-  for (const at::Tensor& parameter : module.parameters()) convert(parameter);
-  for (const at::Tensor& buffer : module.buffers()) convert(buffer);
+  for (const auto& parameter : module.named_parameters()) {
+    if (absl::Status s = convert(parameter.name, parameter.value); !s.ok()) return s;
+  }
+  for (const auto& buffer : module.named_buffers()) {
+    if (absl::Status s = convert(buffer.name, buffer.value); !s.ok()) return s;
+  }
+  return absl::OkStatus();
 }
 
 std::vector<at::Tensor> Call(torch::jit::Module& module, const char* method,
@@ -76,7 +85,9 @@ absl::StatusOr<ScriptedModel> ScriptedModel::Load(const std::filesystem::path& f
   const absl::StatusOr<ComputeType> resolved =
       ResolveComputeType(compute, device.is_cuda() ? Device::kCuda : Device::kCpu, packable);
   if (!resolved.ok()) return resolved.status();
-  Convert(module, device, ScalarTypeOf(*resolved));
+  if (absl::Status status = Convert(module, device, ScalarTypeOf(*resolved)); !status.ok()) {
+    return status;
+  }
   const bool packed = packable && device.is_cpu();
   if (packed) module.get_method("pack")({ComputeTypeName(*resolved)});
   // Not frozen, for nothing is won by it: medians of 400 steps of four rows of an en-de model,
@@ -94,6 +105,16 @@ ScriptedModel::ScriptedModel(at::Device device, ComputeType compute, bool rows_a
       rows_alone_(rows_alone),
       picks_best_(device.is_cpu() && module.find_method("step_best").has_value()),
       module_(std::move(module)) {}
+
+void ScriptedModel::GiveLogitsInFloat32(int vocabulary_size) {
+  if (device_.is_cpu() || ScalarTypeOf(compute_) == at::kFloat ||
+      !module_.find_method("features") || !module_.find_method("output_rows")) {
+    return;
+  }
+  std::vector<TokenId> tokens(vocabulary_size);
+  std::iota(tokens.begin(), tokens.end(), 0);
+  float_outputs_ = RowsOf(std::move(tokens));
+}
 
 std::vector<at::Tensor> ScriptedModel::NewState(int64_t lanes) {
   return Call(module_, "new_state", {lanes});
@@ -128,6 +149,10 @@ std::vector<c10::IValue> ScriptedModel::Arguments(const StepTensors& rows,
 
 at::Tensor ScriptedModel::Step(const StepTensors& rows, const std::vector<at::Tensor>& memory,
                                const std::vector<at::Tensor>& state) {
+  if (float_outputs_) {
+    return ops::LinearInFloat32(Features(rows, memory, state), float_outputs_->weight,
+                                float_outputs_->bias);
+  }
   return module_.get_method("step")(Arguments(rows, memory, state)).toTensor();
 }
 

@@ -77,6 +77,11 @@ class ScriptedModel {
   static absl::StatusOr<ScriptedModel> Load(const std::filesystem::path& file, at::Device device,
                                             ComputeType compute);
 
+  // From now on half-precision steps on a GPU give logits in float32, as sums of products are kept:
+  // of the module's features and its output table, of which the model takes a copy. Bundles made
+  // before features were there go on giving logits in half precision.
+  void GiveLogitsInFloat32(int vocabulary_size);
+
   std::vector<at::Tensor> NewState(int64_t lanes);
   // `widest`, the largest K of the state, where the module or the device wants it always.
   int LeastAncestry(int widest);
@@ -120,6 +125,7 @@ class ScriptedModel {
   bool rows_alone_;
   bool picks_best_;
   torch::jit::Module module_;
+  std::optional<OutputRows> float_outputs_;  // GiveLogitsInFloat32: all of the vocabulary
 };
 
 }  // namespace linnet::model

@@ -1,5 +1,6 @@
 #include "model/torch/torch_engine.h"
 
+#include <ATen/Context.h>
 #include <ATen/Parallel.h>
 
 #include <algorithm>
@@ -13,6 +14,7 @@
 #include "model/torch/border.h"
 #include "model/torch/compute_type.h"
 #include "model/torch/device.h"
+#include "model/torch/device_steps.h"
 #include "model/torch/scripted_engine.h"
 #include "model/torch/scripted_model.h"
 #include "model/torch/usable_cores.h"
@@ -54,6 +56,44 @@ absl::StatusOr<Shortlist> ReadShortlist(const Bundle& bundle, const ScriptedMode
                          bundle.manifest.vocabulary().size(), bundle.special_tokens());
 }
 
+// cuBLAS may add up half-precision products in half precision unless told not to, for the whole
+// process.
+void SumInFloat32(bool batch_invariant) {
+  const bool split = !batch_invariant;
+  at::globalContext().setAllowFP16ReductionCuBLAS(false, split);
+  at::globalContext().setAllowBF16ReductionCuBLAS(false, split);
+}
+
+// Throws what torch throws, and GraphsFailed: then there is another engine to be built.
+absl::Status Build(const Bundle& bundle, const TorchEngineOptions& options, at::Device device,
+                   const std::string& no_graphs, std::unique_ptr<ScriptedEngine>& engine) {
+  absl::StatusOr<ScriptedModel> model =
+      ScriptedModel::Load(bundle.model_file(), device, options.compute);
+  if (!model.ok()) return model.status();
+  EngineInfo info = MakeInfo(bundle, options, *model);
+  auto grammar = bundle.target_grammar();
+  if (!grammar.ok()) return grammar.status();
+  info.grammar = *std::move(grammar);
+  model->GiveLogitsInFloat32(info.vocabulary_size);
+  std::optional<Shortlist> shortlist;
+  if (options.shortlist) {
+    absl::StatusOr<Shortlist> read = ReadShortlist(bundle, *model);
+    if (!read.ok()) return read.status();
+    shortlist = *std::move(read);
+  }
+  at::set_num_threads(info.threads);  // of this thread's parallel regions
+  const ScriptedEngineOptions engine_options = {
+      .mask_eos = options.mask_eos,
+      .alignment_layer = bundle.alignment_layer(),
+      .one_shape = options.batch_invariant && !model->rows_alone()};
+  engine = std::make_unique<ScriptedEngine>(*std::move(model), std::move(info), engine_options,
+                                            std::move(shortlist));
+  const bool on_device = options.search == SearchPlace::kDevice ||
+                         (options.search == SearchPlace::kAuto && device.is_cuda());
+  if (on_device) engine->SearchOnDevice(no_graphs);
+  return engine->WarmUp();
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Engine>> MakeTorchEngine(const Bundle& bundle,
@@ -80,27 +120,14 @@ absl::StatusOr<std::unique_ptr<Engine>> MakeTorchEngine(const Bundle& bundle,
   std::unique_ptr<ScriptedEngine> engine;
   absl::Status status =
       AtTheBorder(absl::StrCat("cannot load ", bundle.model_file().string()), [&] {
-        absl::StatusOr<ScriptedModel> model =
-            ScriptedModel::Load(bundle.model_file(), *device, options.compute);
-        if (!model.ok()) return model.status();
-        EngineInfo info = MakeInfo(bundle, options, *model);
-        auto grammar = bundle.target_grammar();
-        if (!grammar.ok()) return grammar.status();
-        info.grammar = *std::move(grammar);
-        std::optional<Shortlist> shortlist;
-        if (options.shortlist) {
-          absl::StatusOr<Shortlist> read = ReadShortlist(bundle, *model);
-          if (!read.ok()) return read.status();
-          shortlist = *std::move(read);
+        SumInFloat32(options.batch_invariant);
+        try {
+          return Build(bundle, options, *device, options.graphs ? "" : "they were not asked for",
+                       engine);
+        } catch (const GraphsFailed& failed) {
+          engine.reset();  // and all that a recording has left open
+          return Build(bundle, options, *device, failed.what(), engine);
         }
-        at::set_num_threads(info.threads);  // of this thread's parallel regions
-        engine =
-            std::make_unique<ScriptedEngine>(*std::move(model), std::move(info), options.mask_eos,
-                                             bundle.alignment_layer(), std::move(shortlist));
-        const bool on_device = options.search == SearchPlace::kDevice ||
-                               (options.search == SearchPlace::kAuto && device->is_cuda());
-        if (on_device) engine->SearchOnDevice(options.graphs);
-        return engine->WarmUp();
       });
   if (absl::IsResourceExhausted(status)) return status;
   if (!status.ok()) return absl::FailedPreconditionError(status.message());

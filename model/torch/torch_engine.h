@@ -23,7 +23,9 @@ struct TorchEngineOptions {
   int64_t memory_tokens = 16384;  // source tokens that the encoder memory holds at most
   bool shortlist = false;         // searches look at the tokens of the bundle's shortlist alone
   SearchPlace search = SearchPlace::kAuto;
-  bool graphs = true;     // a step of the device is launched as a CUDA graph
+  bool graphs = true;  // a step of the device is launched as a CUDA graph
+  // Every step has all rows, and every source is encoded alone: see below.
+  bool batch_invariant = false;
   bool mask_eos = false;  // eos never comes: every hypothesis runs to its limit (measurements only)
 };
 
@@ -62,6 +64,15 @@ absl::StatusOr<SearchPlace> ParseSearchPlace(std::string_view name);
 //                        filled up to counts at which the library's products were found to agree
 //   CUDA                 not promised: its library picks kernels by the number of rows. (Nothing of
 //                        CUDA has been measured yet.)
+//
+// With `batch_invariant` no product's shape depends on what else is in the batch, and cuBLAS may
+// not split a sum: what the library computes for a row is then the same in any company, on CUDA and
+// on the CPU. It costs the time of a full step for every step, and an encoder call for every
+// source.
+//
+// On CUDA, float16 and bfloat16 are the types of weights, of what passes between layers, and of
+// products' factors. Sums are kept, and logits given, in float32: near 12, the next bfloat16 is .06
+// away, and hypotheses would tie that do not.
 absl::StatusOr<std::unique_ptr<Engine>> MakeTorchEngine(const Bundle& bundle,
                                                         const TorchEngineOptions& options);
 

@@ -37,6 +37,7 @@ struct Flags {
   std::string compute = "auto";
   std::string search = "auto";
   bool graphs = true;
+  bool batch_invariant = false;
   bool shortlist = false;
   int threads = 0;
   int batch = 32;
@@ -62,6 +63,8 @@ void AddFlags(CLI::App& app, Flags& flags) {
       ->capture_default_str();
   app.add_flag("--graphs,!--no-graphs", flags.graphs,
                "Launch a step of the device as a CUDA graph (the default) or kernel by kernel");
+  app.add_flag("--batch-invariant", flags.batch_invariant,
+               "Steps of one size, so that a library's products are the same bits in any batch");
   app.add_flag("--shortlist", flags.shortlist,
                "Search only among the tokens that the bundle's shortlist gives for a source");
   app.add_option("--threads", flags.threads, "Threads inside a step; 0 is one per core")
@@ -192,7 +195,8 @@ int Main(int argc, char** argv) {
                             .compute = *compute,
                             .shortlist = flags.shortlist,
                             .search = *search,
-                            .graphs = flags.graphs});
+                            .graphs = flags.graphs,
+                            .batch_invariant = flags.batch_invariant});
   if (!engine.ok()) {
     return Fail(absl::IsInvalidArgument(engine.status()) ? kUsage : kUnusable, engine.status());
   }

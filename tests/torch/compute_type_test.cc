@@ -20,6 +20,7 @@ namespace linnet::model {
 namespace {
 
 using ::linnet::IsOk;
+using ::linnet::StatusIs;
 using ::linnet::model::testing::TinyBundle;
 
 // The processor's own word, where ATEN_CPU_CAPABILITY does not hold it back.
@@ -32,6 +33,32 @@ TEST(ComputeTypeTest, AutoIsInt8WhereTheProcessorMultipliesItAndFloat32Elsewhere
               IsOkAndHolds(ComputeType::kFloat32));
   EXPECT_THAT(ResolveComputeType(ComputeType::kAuto, Device::kCuda, /*packable=*/true),
               IsOkAndHolds(ComputeType::kFloat16));
+}
+
+TEST(ComputeTypeTest, WeightsBeyondFloat16AreRefusedByName) {
+  const at::Tensor weight = at::tensor({1.0f, -65504.0f});
+  EXPECT_THAT(CheckRange("decoder.0.weight", weight, at::kHalf), IsOk());
+  const at::Tensor wide = at::tensor({1.0f, -70000.0f});
+  EXPECT_THAT(CheckRange("decoder.0.weight", wide, at::kHalf),
+              StatusIs(absl::StatusCode::kFailedPrecondition,
+                       ::testing::HasSubstr("decoder.0.weight has a value of 70000, float16 holds "
+                                            "at most 65504: use bfloat16 or float32")));
+  EXPECT_THAT(CheckRange("decoder.0.weight", wide, at::kBFloat16), IsOk());
+  EXPECT_THAT(CheckRange("empty", at::empty({0}), at::kHalf), IsOk());
+}
+
+TEST(ComputeTypeTest, HalfPrecisionProductsAreSummedInFloat32) {
+  using Option = at::CuBLASReductionOption;
+  TorchEngineOptions options = {.threads = 1, .rows = 8, .memory_tokens = 64};
+  ASSERT_THAT(MakeTorchEngine(TinyBundle(), options), IsOk());
+  EXPECT_EQ(at::globalContext().allowFP16ReductionCuBLAS(),
+            Option::DisallowReducedPrecisionAllowSplitK);
+  EXPECT_EQ(at::globalContext().allowBF16ReductionCuBLAS(),
+            Option::DisallowReducedPrecisionAllowSplitK);
+  options.batch_invariant = true;
+  ASSERT_THAT(MakeTorchEngine(TinyBundle(), options), IsOk());
+  EXPECT_EQ(at::globalContext().allowFP16ReductionCuBLAS(),
+            Option::DisallowReducedPrecisionDisallowSplitK);
 }
 
 const std::vector<TokenId> kSource = {9, 30, 17, 5, 41, 8, 8, 23, 12, 2};

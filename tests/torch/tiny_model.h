@@ -13,7 +13,7 @@ struct TinyModel {
   static constexpr int kMaxTargetTokens = 24;
   static constexpr int kMarked =
       45;  // in a source: NaN comes out of the encoder for it; in a target: as any other
-  static constexpr int kThrower = 46;  // in a target: the step throws
+  static constexpr int kThrower = 46;  // in a target: the step throws, on the CPU
   static constexpr int kStopper = 47;  // in a source: the encoder throws
 };
 
@@ -22,6 +22,8 @@ struct TinyModel {
 // contract of scripted_model.h and no more. The special tokens above are never chosen by a search.
 // Made once per process, in a folder that is removed at exit.
 const Bundle& TinyBundle();
+// The same model whose alignment throws at its third step.
+const Bundle& ThrowingAlignBundle();
 // The same model without a method that picks the best logits: its steps give whole rows.
 const Bundle& WholeRowsBundle();
 // Without that, and without a method that packs its weights.
