@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 
 namespace linnet::server {
 namespace {
@@ -23,6 +24,7 @@ bool Same(absl::string_view a, absl::string_view b) {
 absl::StatusOr<TokenTable> TokenTable::Parse(absl::string_view text) {
   TokenTable table;
   int number = 0;
+  absl::ConsumePrefix(&text, "\xEF\xBB\xBF");  // a byte order mark: no client would send it
   for (absl::string_view line : absl::StrSplit(text, '\n')) {
     ++number;
     auto wrong = [&](absl::string_view what) {

@@ -35,7 +35,7 @@ absl::StatusOr<std::vector<TextSegment>> SplitText(std::string_view text,
         absl::StrCat("text is not UTF-8: byte ", invalid, " is wrong"));
   }
   std::vector<TextSegment> segments;
-  for (int line = SkipWhiteSpace(text, 0); line < text.size();) {
+  for (int line = SkipWhiteSpace(text, ByteOrderMarkBytes(text)); line < text.size();) {
     const int line_end = LineEnd(text, line);
     const absl::StatusOr<std::vector<int>> ends =
         SentenceEnds(text.substr(line, line_end - line), language_code);
@@ -58,6 +58,8 @@ absl::StatusOr<std::vector<TextSegment>> SplitText(std::string_view text,
   }
   return segments;
 }
+
+int ByteOrderMarkBytes(std::string_view text) { return text.starts_with("\xEF\xBB\xBF") ? 3 : 0; }
 
 int FirstInvalidUtf8(std::string_view text) {
   for (int at = 0; at < text.size();) {

@@ -31,6 +31,10 @@ absl::StatusOr<std::vector<TextSegment>> SplitText(std::string_view text,
                                                    std::string_view language_code, int max_tokens,
                                                    const TokenCounter& count_tokens);
 
+// Bytes of the byte order mark (U+FEFF) at the start of a text: 3, or 0 without one. It is no part of
+// what the text says: SplitText and callers that read a text as a whole treat it as white space.
+int ByteOrderMarkBytes(std::string_view text);
+
 // Byte offset of the first byte that is not part of valid UTF-8, or -1.
 int FirstInvalidUtf8(std::string_view text);
 

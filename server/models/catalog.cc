@@ -235,6 +235,12 @@ ReloadReport Catalog::Reload(const std::string& name) {
     if (old != before.end() && sha256.ok() && *sha256 == old->model->manifest_sha256) {
       Keep(old->model, wanted, next);
       kept[report.outcomes.size() - 1] = old->model;
+      // What is in memory is whole; a restart would need the files.
+      outcome.status = model::CheckFiles(old->model->bundle);
+      if (outcome.status.ok()) continue;
+      outcome.what = What::kFailed;
+      Log(LogLevel::kError, "model_damaged",
+          {{"path", wanted.path.string()}, {"why", outcome.status.message()}});
       continue;
     }
     auto loaded = LoadOne(wanted, next, !before.empty());
@@ -429,17 +435,38 @@ absl::StatusOr<std::shared_ptr<ServedModel>> Catalog::Find(Task task, absl::stri
         return entry.model;
     }
   }
+  const std::string asked = target_language.empty()
+                                ? std::string(source_language)
+                                : absl::StrCat(source_language, " to ", target_language);
+  return NoPair(task, asked, entries);
+}
+
+absl::Status Catalog::NoPair(Task task, const std::string& asked,
+                             const std::vector<Entry>& entries) {
   std::vector<std::string> pairs;
   for (const Entry& entry : entries) {
     const BundleManifest& manifest = entry.model->bundle.manifest;
     if (entry.registered.by_default && manifest.task() == task) pairs.push_back(Pair(manifest));
   }
-  const std::string asked = target_language.empty()
-                                ? std::string(source_language)
-                                : absl::StrCat(source_language, " to ", target_language);
   return NoSuchModel(asked,
-                     absl::StrCat("no model ", TaskVerb(task), " ", asked, ": there is ",
+                     absl::StrCat("no model ", TaskVerb(task), asked.empty() ? "" : " ", asked,
+                                  ": there is ",
                                   pairs.empty() ? "none at all" : absl::StrJoin(pairs, ", ")));
+}
+
+absl::StatusOr<std::vector<std::string>> Catalog::SourceLanguages(
+    Task task, absl::string_view target_language) const {
+  if (auto status = CheckTag("target_language_code", target_language); !status.ok()) return status;
+  const std::vector<Entry> entries = this->entries();
+  std::set<std::string> languages;
+  for (const Entry& entry : entries) {
+    const BundleManifest& manifest = entry.model->bundle.manifest;
+    if (entry.registered.by_default && manifest.task() == task &&
+        ServesPair(manifest, "", target_language))
+      languages.insert(manifest.source_language_code());
+  }
+  if (!languages.empty()) return std::vector<std::string>(languages.begin(), languages.end());
+  return NoPair(task, target_language.empty() ? "" : absl::StrCat("to ", target_language), entries);
 }
 
 void Catalog::Drain(absl::Time deadline) {

@@ -27,8 +27,8 @@ struct ReloadReport {
   struct Outcome {
     enum class What {
       kLoaded,     // it was new or had changed, and is served now
-      kUnchanged,  // it was served already
-      kFailed,     // it was new or had changed, and could not be loaded
+      kUnchanged,  // it was served already, and its files are whole
+      kFailed,     // it was new or had changed, and could not be loaded, or its files are damaged
       kRemoved,    // it is not to be served any more
     };
     std::string folder;  // below the root: "en-de/2"
@@ -100,6 +100,12 @@ class Catalog {
                                                     absl::string_view target_language,
                                                     absl::string_view source_field) const;
 
+  // The source languages of the models that are meant by default for a task that writes
+  // `target_language` (empty: any), each once, in order. NOT_FOUND, listing what there is, if there
+  // is none.
+  absl::StatusOr<std::vector<std::string>> SourceLanguages(linnet::v1::Task task,
+                                                           absl::string_view target_language) const;
+
   // Scheduler::Drain for every model.
   void Drain(absl::Time deadline);
 
@@ -117,6 +123,8 @@ class Catalog {
   // Those that were replaced and still work among them.
   std::vector<std::shared_ptr<ServedModel>> InMemory() const;
   static absl::Status Unknown(absl::string_view name, const std::vector<Entry>& entries);
+  static absl::Status NoPair(linnet::v1::Task task, const std::string& asked,
+                             const std::vector<Entry>& entries);
   // Of the files of all models in memory, `next` among them.
   int64_t BytesBeside(const std::vector<Entry>& next) const;
   // `replaces`: something is served already that it may harm.

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "server/errors.h"
 #include "server/text/decoding_options.h"
 #include "server/text/glossary.h"
@@ -38,10 +39,12 @@ std::vector<TextItem> ItemsOf(
   return items;
 }
 
-// The language of texts that a request leaves to us. They are in one language, so that all of them
-// together say which.
-absl::StatusOr<linnet::v1::DetectedLanguage> DetectLanguageOf(const std::vector<TextItem>& items,
-                                                              absl::string_view field) {
+// The language of texts that a request leaves to us, one of `choices` or another that the text is
+// surely in. They are in one language, so that all of them together say which. Where the text says
+// nothing and the models leave no choice, nothing is returned.
+absl::StatusOr<std::optional<linnet::v1::DetectedLanguage>> DetectLanguageOf(
+    const std::vector<TextItem>& items, const std::vector<std::string>& choices,
+    absl::string_view field) {
   constexpr size_t kBytesEnough = 4096;
   std::string sample;
   for (const TextItem& item : items) {
@@ -50,9 +53,11 @@ absl::StatusOr<linnet::v1::DetectedLanguage> DetectLanguageOf(const std::vector<
   }
   const LanguageGuess guess = DetectLanguage(sample);
   if (!guess.known()) {
+    if (choices.size() == 1) return std::nullopt;
     return BadField(field, Reason::kLanguageUnknown,
-                    "is not set, and the text does not say it clearly enough: set it, or name a "
-                    "model");
+                    absl::StrCat("is not set, and the text does not say it clearly enough: set it "
+                                 "to one of ",
+                                 absl::StrJoin(choices, ", "), ", or name a model"));
   }
   linnet::v1::DetectedLanguage detected;
   detected.set_language_code(guess.languages.front().code);
@@ -107,11 +112,14 @@ absl::StatusOr<TextRequest> Check(const Request& request,
     return status;
   std::string source_language(asked.source_language);
   if (source_language.empty() && asked.model.empty()) {
+    const auto choices = catalog.SourceLanguages(asked.task, asked.target_language);
+    if (!choices.ok()) return choices.status();
     if (checked.items.empty()) return checked;
-    auto detected = DetectLanguageOf(checked.items, asked.source_field);
+    auto detected = DetectLanguageOf(checked.items, *choices, asked.source_field);
     if (!detected.ok()) return detected.status();
-    source_language = detected->language_code();
     checked.detected = *std::move(detected);
+    source_language =
+        checked.detected.has_value() ? checked.detected->language_code() : choices->front();
   }
   const absl::StatusOr<std::shared_ptr<ServedModel>> model = catalog.Find(
       asked.task, asked.model, source_language, asked.target_language, asked.source_field);
@@ -228,10 +236,9 @@ absl::StatusOr<TextRequest> CheckRequest(const linnet::v1::ScoreRequest& request
     const auto model = catalog.Named(request.model());
     if (!model.ok()) return model.status();
     asked.task = (*model)->bundle.manifest.task();
-  } else if (request.source_language_code().empty() || request.target_language_code().empty()) {
-    return BadField(
-        request.source_language_code().empty() ? asked.source_field : "target_language_code",
-        Reason::kMissing, "is required where no model is named");
+  } else if (request.target_language_code().empty()) {
+    return BadField("target_language_code", Reason::kMissing,
+                    "is required where no model is named");
   }
   const linnet::v1::ScoringOptions& options = request.options();
   if (options.has_length_penalty()) asked.options.set_length_penalty(options.length_penalty());

@@ -129,8 +129,9 @@ absl::StatusOr<std::vector<Part>> Chunks(const TextRequest& request, const std::
 // The text as one source; in chunks, or its start, where it is too long and the request allows it.
 absl::StatusOr<std::vector<Part>> Whole(const TextRequest& request, const std::string& text,
                                         absl::string_view field) {
-  const model::TextSegment all = {.begin = 0, .end = static_cast<int>(text.size())};
-  auto tokens = request.model->source_tokenizer->Encode(text);
+  const model::TextSegment all = {.begin = model::ByteOrderMarkBytes(text),
+                                  .end = static_cast<int>(text.size())};
+  auto tokens = request.model->source_tokenizer->Encode(TextOf(text, all));
   if (!tokens.ok()) return Unreadable(field, tokens.status());
   std::vector<Part> parts;
   if (tokens->empty()) return parts;
@@ -145,7 +146,8 @@ absl::StatusOr<std::vector<Part>> Whole(const TextRequest& request, const std::s
 absl::StatusOr<Tokens> Target(const TextRequest& request, const TextItem& item) {
   const ServedModel& model = *request.model;
   const int most = model.bundle.manifest.limits().max_target_tokens();
-  auto tokens = model.target_tokenizer->Encode(*item.target);
+  auto tokens = model.target_tokenizer->Encode(
+      std::string_view(*item.target).substr(model::ByteOrderMarkBytes(*item.target)));
   if (!tokens.ok()) return Unreadable(item.target_path, tokens.status());
   if (std::ssize(*tokens) > most) {
     return BadField(item.target_path, Reason::kTextTooLong,

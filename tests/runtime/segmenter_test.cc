@@ -103,6 +103,14 @@ TEST(SegmenterTest, WhiteSpaceAroundBelongsToNoSegment) {
               ElementsAre("One.", "Two.", "Three"));
 }
 
+TEST(SegmenterTest, ByteOrderMarkAtTheStartIsWhiteSpace) {
+  EXPECT_THAT(Split("\uFEFFHello.", "en"), ElementsAre("Hello."));
+  EXPECT_THAT(Split("\uFEFF \n\tHello. Yes.", "en"), ElementsAre("Hello.", "Yes."));
+  EXPECT_THAT(Split("\uFEFF", "en"), IsEmpty());
+  EXPECT_THAT(Split("\uFEFF\n", "en"), IsEmpty());
+  EXPECT_THAT(Split("a\uFEFFb", "en"), ElementsAre("a\uFEFFb")) << "elsewhere it is a character";
+}
+
 TEST(SegmenterTest, TextOfWhiteSpaceHasNoSegments) {
   EXPECT_THAT(Split("", "en"), IsEmpty());
   EXPECT_THAT(Split(" \t\n\r\n \u00a0\u2003", "en"), IsEmpty());

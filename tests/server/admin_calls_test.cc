@@ -102,6 +102,24 @@ TEST_F(AdminCallsTest, AReloadTellsOfEachBundleWhatCameOfIt) {
   EXPECT_THAT(house.metrics.Text(), HasSubstr("linnet_model_reloads_total{result=\"ok\"} 2\n"));
 }
 
+TEST_F(AdminCallsTest, ABundleThatWasDamagedSinceItWasLoadedIsToldAndServedOn) {
+  for (const char* file : {"model.pt", "tiny.spm"}) {
+    fs::copy_file(root / "en-de" / file, root / "kept", fs::copy_options::overwrite_existing);
+    std::ofstream(root / "en-de" / file, std::ios::app) << "x";
+    ASSERT_THAT(Reload(), IsOk());
+    EXPECT_THAT(Outcomes(),
+                ElementsAre("en-de FAILED en-de test", "en-summary UNCHANGED en-summary test"));
+    EXPECT_THAT(reload.models(0).error().message(), HasSubstr(file));
+    EXPECT_EQ(Version("en-de"), "test");
+    fs::remove(root / "en-de" / file);
+    ASSERT_THAT(Reload(), IsOk());
+    EXPECT_EQ(reload.models(0).outcome(), v1::RELOAD_OUTCOME_FAILED) << "a file that is gone";
+    fs::rename(root / "kept", root / "en-de" / file);
+    ASSERT_THAT(Reload(), IsOk());
+    EXPECT_EQ(reload.models(0).outcome(), v1::RELOAD_OUTCOME_UNCHANGED) << "mended";
+  }
+}
+
 TEST_F(AdminCallsTest, WhatCouldNotBeLoadedSaysWhyAndWhatIsServedInItsPlace) {
   test::WriteBundle(root / "en-fr" / "1",
                     test::TinyManifest("en-fr", v1::TASK_TRANSLATE, "en", "fr"));

@@ -160,10 +160,14 @@ const std::map<Reason, std::function<absl::Status()>>& Scenes() {
        [] { return Wrong([](auto& r) { r.set_target_language_code("e n"); }); }},
       {Reason::kLanguageUnknown,
        [] {
-         return Wrong([](auto& r) {
-           r.clear_source_language_code();
-           r.set_contents(0, "12345");
-         });
+         TextHouse house;
+         test::WriteBundle(house.folder.path() / "fr-de",
+                           test::TinyManifest("fr-de", linnet::v1::TASK_TRANSLATE, "fr", "de"));
+         EXPECT_TRUE(house.catalog->Reload().ok());
+         TranslateRequest request = ToGerman({"12345"});
+         request.clear_source_language_code();
+         TranslateResponse response;
+         return house.Call(&TextCalls::Translate, request, response);
        }},
       {Reason::kBadOption,
        [] { return Wrong([](auto& r) { r.mutable_options()->set_beam_size(0); }); }},

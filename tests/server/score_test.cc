@@ -59,6 +59,17 @@ TEST(ScoreTest, TheAnswerIsWhatTheEngineSaysOfTheTokens) {
   }
 }
 
+TEST(ScoreTest, ByteOrderMarksAreNotRead) {
+  TextHouse house(Noise(3));
+  const std::string mark = "\uFEFF";
+  ScoreResponse plain, marked;
+  ASSERT_THAT(house.Call(&TextCalls::Score, Pair("A bird.", "Ein Vogel."), plain), IsOk());
+  ASSERT_THAT(house.Call(&TextCalls::Score, Pair(mark + "A bird.", mark + "Ein Vogel."), marked),
+              IsOk());
+  EXPECT_EQ(marked.scores(0).score(), plain.scores(0).score());
+  EXPECT_EQ(marked.scores(0).usage().target_tokens(), plain.scores(0).usage().target_tokens());
+}
+
 TEST(ScoreTest, EachPairIsAnsweredAloneAsInCompany) {
   TextHouse house(Noise(3));
   ScoreRequest together = Pair("A bird sings. The dog runs.", "Ein Vogel");

@@ -27,6 +27,29 @@ TEST(TextAnswerTest, WhiteSpaceBetweenSegmentsIsKeptByteForByte) {
   EXPECT_EQ(response.model_version(), "test");
 }
 
+TEST(TextAnswerTest, AByteOrderMarkIsWhiteSpaceAndNothingThatTheModelReads) {
+  TextHouse house;
+  const std::string mark = "\uFEFF", text = "The dog runs. A bird sings.";
+  TranslateResponse translated, marked;
+  ASSERT_THAT(house.Call(&TextCalls::Translate, ToGerman({text}), translated), IsOk());
+  ASSERT_THAT(house.Call(&TextCalls::Translate, ToGerman({mark + text}), marked), IsOk());
+  EXPECT_EQ(marked.translations(0).text(), mark + text) << "kept like other white space";
+  EXPECT_EQ(marked.translations(0).usage().source_tokens(),
+            translated.translations(0).usage().source_tokens());
+  EXPECT_EQ(marked.translations(0).segments(0).source_begin(), std::ssize(mark));
+
+  SummarizeResponse summary;
+  ASSERT_THAT(house.Call(&TextCalls::Summarize, SummaryOf(mark + text), summary), IsOk());
+  EXPECT_EQ(summary.summaries(0).text(), text);
+  EXPECT_EQ(summary.summaries(0).segments(0).source_begin(), std::ssize(mark));
+  for (const std::string& blank : {mark, mark + " \n"}) {
+    EXPECT_THAT(house.Call(&TextCalls::Translate, ToGerman({blank}), translated),
+                StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("white space")));
+    EXPECT_THAT(house.Call(&TextCalls::Summarize, SummaryOf(blank), summary),
+                StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("white space")));
+  }
+}
+
 TEST(TextAnswerTest, RangesSayWhichBytesBecameWhich) {
   TextHouse house;
   const std::string text = " Please open the window.  She writes — a letter.";

@@ -125,17 +125,54 @@ TEST_F(TextRequestTest, ALanguageThatIsNotSaidIsDetected) {
   EXPECT_THAT(Check(summary), IsOk());
 }
 
-TEST_F(TextRequestTest, ALanguageThatCannotBeToldOrHasNoModelIsTheCallersToName) {
+TEST_F(TextRequestTest, WhereTheModelsLeaveNoChoiceNothingIsAsked) {
   TranslateRequest request = ToGerman({"12345"});
   request.clear_source_language_code();
-  ExpectBad(request, "source_language_code", "is not set");
-  *request.mutable_contents(0) = "Bonjour, comment allez-vous aujourd'hui ?";
+  auto checked = CheckRequest(request, *house.catalog, limits);
+  ASSERT_THAT(checked, IsOk());
+  EXPECT_EQ(checked->model->name(), "en-de");
+  EXPECT_FALSE(checked->detected.has_value()) << "nobody knows what it is in";
+  SummarizeRequest summary = SummaryOf("12345");
+  summary.clear_language_code();
+  EXPECT_THAT(Check(summary), IsOk());
+  linnet::v1::ScoreRequest score;
+  score.set_target_language_code("de");
+  score.add_pairs()->set_source_text("Hello.");
+  score.mutable_pairs(0)->set_target_text("Hallo.");
+  auto scored = CheckRequest(score, *house.catalog, limits);
+  ASSERT_THAT(scored, IsOk());
+  EXPECT_EQ(scored->model->name(), "en-de");
+}
+
+TEST_F(TextRequestTest, ALanguageThatHasNoModelIsNamedWhicheverSideItIsOn) {
+  TranslateRequest request = ToGerman({"Bonjour, comment allez-vous aujourd'hui ?"});
+  request.clear_source_language_code();
   EXPECT_THAT(Check(request),
               StatusIs(absl::StatusCode::kNotFound,
                        HasSubstr("seems to be in \"fr\": no model translates fr to de")));
-  SummarizeRequest summary = SummaryOf("12345");
-  summary.clear_language_code();
-  ExpectBad(summary, "language_code", "is not set");
+  for (const char* text : {"Hello.", "The dog runs across the street."}) {
+    *request.mutable_contents(0) = text;
+    request.set_target_language_code("tlh");
+    EXPECT_THAT(Check(request), StatusIs(absl::StatusCode::kNotFound,
+                                         "no model translates to tlh: there is en to de"));
+    EXPECT_THAT(CheckSettings(request, *house.catalog, limits),
+                StatusIs(absl::StatusCode::kNotFound, HasSubstr("no model translates to tlh")))
+        << "of a document before its first line";
+  }
+}
+
+TEST_F(TextRequestTest, OfSeveralModelsTheTextsLanguageChoosesOrTheCaller) {
+  test::WriteBundle(house.folder.path() / "fr-de",
+                    test::TinyManifest("fr-de", linnet::v1::TASK_TRANSLATE, "fr", "de"));
+  ASSERT_TRUE(house.catalog->Reload().ok());
+  TranslateRequest request = ToGerman({"Bonjour, comment allez-vous aujourd'hui ?"});
+  request.clear_source_language_code();
+  auto checked = CheckRequest(request, *house.catalog, limits);
+  ASSERT_THAT(checked, IsOk());
+  EXPECT_EQ(checked->model->name(), "fr-de");
+  EXPECT_EQ(checked->detected->language_code(), "fr");
+  *request.mutable_contents(0) = "12345";
+  ExpectBad(request, "source_language_code", "set it to one of en, fr, or name a model");
 }
 
 TEST_F(TextRequestTest, ANamedModelSaysItsLanguageAndNothingIsDetected) {

@@ -28,6 +28,12 @@ TEST(TokenTableTest, ALineIsATokenItsNameAndItsRights) {
   EXPECT_FALSE(table->Find("aaaaaaaaaaaaaaaa")->inference);
 }
 
+TEST(TokenTableTest, AByteOrderMarkIsNoPartOfTheFirstToken) {
+  const auto table = TokenTable::Parse("\uFEFF0123456789abcdef search inference\r\n");
+  ASSERT_THAT(table, IsOk());
+  EXPECT_NE(table->Find("0123456789abcdef"), nullptr);
+}
+
 TEST(TokenTableTest, OnlyTheVeryTokenIsFound) {
   const auto table = TokenTable::Parse("0123456789abcdef search inference");
   ASSERT_THAT(table, IsOk());
