@@ -122,13 +122,18 @@ LoadFindings Search(const LoadFlags& flags, const MakeCall& call, const std::sto
                     LiveLine* live, LoadPlan* plan) {
   const double share = *flags.objective->percent / 100;
   RateSearch search(flags.rates[0], flags.rates[1], flags.precision);
+  constexpr double kCallsOfProbe = 10;
+  const absl::Duration duration = plan->duration;
   LoadPlan next = *plan;
+  uint64_t runs = 0;
   std::optional<LoadResult> shown;
   bool any_held = false;
   std::vector<Probe> probes;
   while (const std::optional<double> rate = search.Next()) {
     next.schedule = RateSchedule::Constant(*rate);
-    next.seed = flags.seed + probes.size();
+    next.seed = flags.seed + runs++;
+    // Of a handful of calls nobody can tell whether most were in time.
+    next.duration = std::max(duration, absl::Seconds(kCallsOfProbe / *rate));
     // So many that it cannot hold, whatever number of calls chance brings.
     const double calls = 1.5 * *rate * absl::ToDoubleSeconds(next.duration) + 10;
     next.give_up =
@@ -138,6 +143,8 @@ LoadFindings Search(const LoadFlags& flags, const MakeCall& call, const std::sto
       next.on_progress = [&](const LoadProgress& progress) { live->Show(title, progress); };
     }
     LoadResult result = RunLoad(next, call, stop);
+    // Chance may bring none: that says nothing of the rate.
+    if (result.record.offered() == 0 && !stop.stop_requested()) continue;
     Probe probe = {*rate, false, result.gave_up, result.record};
     const Figures figures = FiguresOf(probe.record, flags.objective);
     probe.held = !result.gave_up && figures.good_share >= share;

@@ -1,5 +1,7 @@
 #include "client/load/figures.h"
 
+#include <algorithm>
+
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -97,6 +99,12 @@ std::string ObjectiveText(const Objective& objective) {
   return absl::StrCat(*objective.percent, " % answered within ", limit);
 }
 
+bool AtCeiling(const LoadFindings& findings) {
+  return findings.found.has_value() &&
+         std::all_of(findings.probes.begin(), findings.probes.end(),
+                     [](const Probe& probe) { return probe.held; });
+}
+
 std::string SearchText(const LoadSettings& settings, const LoadFindings& findings) {
   const std::string objective = ObjectiveText(*settings.objective);
   if (findings.result.stopped) return "stopped before a rate was found";
@@ -104,7 +112,10 @@ std::string SearchText(const LoadSettings& settings, const LoadFindings& finding
     return absl::StrFormat("not %s even at %.4g calls/s, the least that was asked for", objective,
                            findings.probes.front().rate);
   }
-  return absl::StrFormat("%s up to %.4g calls/s", objective, *findings.found);
+  return absl::StrFormat("%s up to %.4g calls/s%s", objective, *findings.found,
+                         AtCeiling(findings)
+                             ? ", the most that was asked for: the limit lies higher"
+                             : "");
 }
 
 const char* DepartureText(Departure how) {

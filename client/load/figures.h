@@ -38,6 +38,8 @@ std::string MetricValue(const std::string& name,
 std::string LoopText(
     const LoadSettings& settings);  // "open loop, Poisson arrivals at 20 calls/s, …"
 std::string ObjectiveText(const Objective& objective);  // "99 % within 200ms"
+// The search found no rate that does not hold: what it found is the highest that it was to try.
+bool AtCeiling(const LoadFindings& findings);
 // "99 % of calls within 200ms up to 57.3 calls/s", or that no rate was.
 std::string SearchText(const LoadSettings& settings, const LoadFindings& findings);
 const char* DepartureText(Departure how);  // "cancelled"

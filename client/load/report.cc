@@ -76,9 +76,10 @@ std::string PartsAndProbes(const LoadSettings& settings, const LoadFindings& fin
   std::vector<std::string> names;
   for (const Probe& probe : findings.probes) {
     records.push_back(&probe.record);
-    names.push_back(probe.held ? "held" : probe.gave_up ? "not held, cut" : "not held");
+    names.push_back(absl::StrFormat("%6.4g %s", probe.rate,
+                                    probe.held ? "held" : probe.gave_up ? "cut" : "missed"));
   }
-  if (!records.empty()) return Points("search", records, names, settings);
+  if (!records.empty()) return Points("rate/s", records, names, settings);
   for (const LoadRecord& part : findings.result.parts) {
     records.push_back(&part);
     names.push_back(absl::StrFormat("from %.1f s", absl::ToDoubleSeconds(part.begin())));

@@ -31,10 +31,16 @@ std::vector<LoadRecord> PartsOf(const LoadPlan& plan) {
   return parts;
 }
 
-// About a hundred of them, if it is known how long the run will be.
+// About a hundred of them, if it is known how long the run will be; of an open loop fewer and wider,
+// where few calls come: of one or two, chance makes ten times the rate.
 absl::Duration IntervalOf(const LoadPlan& plan) {
-  const bool known = plan.duration < absl::Hours(12);
-  return known ? std::max(absl::Milliseconds(100), plan.duration / 100) : absl::Seconds(1);
+  if (plan.duration >= absl::Hours(12)) return absl::Seconds(1);
+  constexpr double kCallsInEach = 10;
+  absl::Duration interval = std::max(absl::Milliseconds(100), plan.duration / 100);
+  if (!plan.open) return interval;
+  const double rate = plan.schedule.MeanRate(plan.duration);
+  if (rate * absl::ToDoubleSeconds(plan.duration) <= kCallsInEach) return plan.duration;
+  return std::max(interval, absl::Seconds(kCallsInEach / rate));
 }
 
 class Run {

@@ -102,4 +102,19 @@ absl::Duration RateSchedule::length() const {
   return length;
 }
 
+double RateSchedule::MeanRate(absl::Duration length) const {
+  double calls = 0;
+  absl::Duration left = length;
+  for (const RatePart& part : parts_) {
+    if (left <= absl::ZeroDuration()) break;
+    const absl::Duration taken = std::min(left, part.length);
+    const double share =
+        part.length == absl::InfiniteDuration() ? 0 : absl::FDivDuration(taken, part.length);
+    const double end = part.from + (part.to - part.from) * share;
+    calls += (part.from + end) / 2 * absl::ToDoubleSeconds(taken);
+    left -= taken;
+  }
+  return calls / absl::ToDoubleSeconds(length);
+}
+
 }  // namespace linnet::client

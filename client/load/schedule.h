@@ -37,6 +37,9 @@ class RateSchedule {
   // 1975, section 4.7). InfiniteDuration() if the schedule has fewer calls.
   absl::Duration TimeOf(double calls) const;
 
+  // Calls a second, on the mean over its first `length`, which is not zero.
+  double MeanRate(absl::Duration length) const;
+
   // InfiniteDuration() of a constant rate.
   absl::Duration length() const;
   const std::vector<RatePart>& parts() const { return parts_; }

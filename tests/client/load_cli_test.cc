@@ -325,6 +325,31 @@ TEST_F(LoadCliTest, FindsTheRateUpToWhichTheObjectiveIsMet) {
   EXPECT_THAT(out_, HasSubstr("not 90 % answered within 1ms even at 2 calls/s"));
 }
 
+TEST_F(LoadCliTest, AProbeThatDrawsNoCallSaysNothingOfItsRate) {
+  // On the mean less than half a call in the time that was asked for.
+  for (const char* seed : {"1", "2", "3", "4", "5", "6"}) {
+    EXPECT_EQ(Run({"--to", "de", "--find-rate", "--objective", "p50=30s", "--rates", "40", "40",
+                   "--duration", "10ms", "--seed", seed, "--json"}),
+              kExitOk)
+        << err_;
+    EXPECT_EQ(Number({"found_per_second"}), 40) << "seed " << seed;
+    EXPECT_GT(Number({"calls", "measured"}), 0);
+    EXPECT_THAT(out_, HasSubstr("\"found_is_ceiling\":true"));
+  }
+}
+
+TEST_F(LoadCliTest, RatesOverTimeAreNotThoseOfASingleCall) {
+  EXPECT_EQ(Run({"--to", "de", "--schedule", "5..25:1s", "--json"}), kExitOk) << err_;
+  google::protobuf::Value report;
+  ASSERT_TRUE(google::protobuf::util::JsonStringToMessage(out_, &report).ok()) << out_;
+  const auto& intervals = report.struct_value().fields().at("timeline").list_value().values();
+  EXPECT_GT(intervals.size(), 0);
+  for (const google::protobuf::Value& interval : intervals) {
+    const auto& fields = interval.struct_value().fields();
+    EXPECT_LT(fields.at("offered_per_second").number_value(), 50) << interval.DebugString();
+  }
+}
+
 TEST_F(LoadCliTest, AScheduleIsReportedPartByPart) {
   EXPECT_EQ(Run({"--to", "de", "--schedule", "100:100ms,200:100ms", "--arrivals", "constant"}),
             kExitOk)

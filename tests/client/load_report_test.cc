@@ -194,10 +194,16 @@ TEST_F(LoadReportTest, ASearchShowsItsProbesAndWhatItFound) {
   findings.found = 8;
   EXPECT_THAT(
       LoadReport(settings_, findings),
-      AllOf(HasSubstr("not held, cut"), HasSubstr("90 % answered within 100ms up to 8 calls/s")));
+      AllOf(HasSubstr("\n     8 held "), HasSubstr("\n    16 cut "), HasSubstr("\n    12 missed "),
+            HasSubstr("90 % answered within 100ms up to 8 calls/s\n")));
+  EXPECT_THAT(LoadReportJson(settings_, findings), HasSubstr("\"found_is_ceiling\":false"));
   EXPECT_THAT(LoadReportJson(settings_, findings), HasSubstr("\"found_per_second\":8.0"));
   EXPECT_THAT(LoadReportHtml(settings_, findings),
               AllOf(HasSubstr("Throughput against offered load"), HasSubstr("the rate found")));
+  findings.probes.erase(findings.probes.begin() + 1, findings.probes.end());
+  EXPECT_THAT(LoadReport(settings_, findings),
+              HasSubstr("up to 8 calls/s, the most that was asked for: the limit lies higher"));
+  EXPECT_THAT(LoadReportJson(settings_, findings), HasSubstr("\"found_is_ceiling\":true"));
   findings.found.reset();
   EXPECT_THAT(LoadReport(settings_, findings), HasSubstr("even at 8 calls/s, the least"));
   EXPECT_THAT(LoadReportJson(settings_, findings), HasSubstr("\"found_per_second\":null"));

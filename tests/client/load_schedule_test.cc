@@ -160,5 +160,18 @@ TEST(RateSearchTest, ARateThatDoesNotHoldAgainGivesWayToALowerOne) {
   EXPECT_EQ(Find(10, 100, 0.1, 10, {}).found, 10);
 }
 
+TEST(RateScheduleTest, TheMeanRateIsThatOfTheCallsThatAreDue) {
+  for (const char* text : {"10:30s", "10:30s,20:30s", "0..50:1m,50:30s", "2:3s,2..12:6s"}) {
+    const RateSchedule schedule = *RateSchedule::Parse(text);
+    for (double share : {0.1, 0.5, 0.9}) {
+      const absl::Duration length = schedule.length() * share;
+      const double calls = schedule.MeanRate(length) * absl::ToDoubleSeconds(length);
+      EXPECT_NEAR(absl::ToDoubleSeconds(schedule.TimeOf(calls)), absl::ToDoubleSeconds(length), 1e-6)
+          << text;
+    }
+  }
+  EXPECT_DOUBLE_EQ(RateSchedule::Constant(7).MeanRate(absl::Seconds(3)), 7);
+}
+
 }  // namespace
 }  // namespace linnet::client
