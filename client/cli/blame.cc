@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 
-#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/strip.h"
 #include "client/library/client.h"
@@ -11,20 +10,19 @@
 namespace linnet::client {
 namespace {
 
-// server/ERRORS.md; and what gRPC itself says of a message that is too large, either way.
-bool IsTooMuch(const absl::Status& status, absl::string_view reason) {
-  constexpr std::array<absl::string_view, 4> kReasons = {"TOO_MANY_TEXTS", "TEXT_TOO_LARGE",
-                                                         "CALL_TOO_LARGE", "BEYOND_ENGINE"};
-  if (std::find(kReasons.begin(), kReasons.end(), reason) != kReasons.end()) return true;
-  return reason.empty() && absl::IsResourceExhausted(status) &&
-         absl::StrContains(status.message(), "message larger than max");
+// server/ERRORS.md; and what NameTooLarge of the library makes of a message that is too large.
+bool IsTooMuch(absl::string_view reason) {
+  constexpr std::array<absl::string_view, 6> kReasons = {"TOO_MANY_TEXTS", "TEXT_TOO_LARGE",
+                                                         "CALL_TOO_LARGE", "BEYOND_ENGINE",
+                                                         "MESSAGE_TOO_LARGE", "REPLY_TOO_LARGE"};
+  return std::find(kReasons.begin(), kReasons.end(), reason) != kReasons.end();
 }
 
 }  // namespace
 
 Blame BlameOf(const absl::Status& status, absl::string_view field, size_t texts) {
   const ErrorDetails details = DetailsOf(status);
-  if (IsTooMuch(status, details.reason)) {
+  if (IsTooMuch(details.reason)) {
     return {texts > 1 ? Fault::kTogether : Fault::kOneText, 0};
   }
   if (!absl::IsInvalidArgument(status) && !absl::IsOutOfRange(status)) return {};

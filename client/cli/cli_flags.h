@@ -17,6 +17,7 @@ struct Flags {
   ClientOptions client;
   TextOptions texts;
   bool lines = false, document = false, json_lines = false;  // of the input
+  bool json = false;
   std::optional<bool> skip_refused;                          // --on-error
   v1::TranslateRequest translate;
   v1::SummarizeRequest summarize;

@@ -8,11 +8,15 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "client/cli/flag_names.h"
 #include "client/cli/output_file.h"
 #include "client/cli/progress.h"
+#include "client/cli/resume_record.h"
 #include "client/cli/text_kinds.h"
 #include "client/cli/text_pump.h"
 #include "client/cli/text_stream.h"
+#include "google/protobuf/io/coded_stream.h"
+#include "google/protobuf/io/zero_copy_stream_impl_lite.h"
 
 namespace linnet::client {
 
@@ -25,7 +29,7 @@ bool WantsColour(const Environment& environment) {
 }
 
 int Fail(const absl::Status& status, const std::string& note, const Environment& environment) {
-  environment.err << "linnet: " << ErrorText(status) << note << "\n";
+  environment.err << "linnet: " << InFlags(ErrorText(status)) << note << "\n";
   if (absl::IsUnauthenticated(status) || absl::IsPermissionDenied(status)) {
     environment.err << "  a token comes from --token-file or LINNET_TOKEN_FILE, a certificate from "
                        "--tls-cert and --tls-key\n";
@@ -47,11 +51,10 @@ int FailToWrite(int cause, const Environment& environment) {
 
 namespace {
 
-// The one source language of the models that fit. `what` is the task in words, `option` the flag
-// that chooses.
+// The one source language of the models that fit; empty where there are several, of which the
+// server chooses by the texts. `what` is the task in words.
 absl::StatusOr<std::string> OnlyLanguage(Client& client, const CallOptions& call, v1::Task task,
-                                         const std::string& target, const std::string& what,
-                                         const std::string& option) {
+                                         const std::string& target, const std::string& what) {
   absl::StatusOr<v1::ListModelsResponse> models = client.ListModels(call);
   if (!models.ok()) return models.status();
   std::set<std::string> fitting, served;
@@ -70,16 +73,15 @@ absl::StatusOr<std::string> OnlyLanguage(Client& client, const CallOptions& call
         "no model here ", what, "; served: ",
         served.empty() ? std::string("nothing of the kind") : absl::StrJoin(served, ", ")));
   }
-  return absl::InvalidArgumentError(absl::StrCat("several models here ", what, ": choose with ",
-                                                 option, " one of ", absl::StrJoin(fitting, ", ")));
+  return "";
 }
 
 template <typename Request>
 absl::Status SetSourceLanguage(Client& client, const CallOptions& call, Request& request) {
   if (!request.source_language_code().empty() || !request.model().empty()) return absl::OkStatus();
   const std::string& target = request.target_language_code();
-  absl::StatusOr<std::string> language = OnlyLanguage(
-      client, call, v1::TASK_TRANSLATE, target, absl::StrCat("translates to ", target), "--from");
+  absl::StatusOr<std::string> language = OnlyLanguage(client, call, v1::TASK_TRANSLATE, target,
+                                                      absl::StrCat("translates to ", target));
   if (language.ok()) request.set_source_language_code(*language);
   return language.status();
 }
@@ -96,31 +98,96 @@ void TellThatWeRead(const TextOptions& options, const Environment& environment) 
   }
 }
 
+// Of what a request says beside its texts, as far as the answers depend on it.
+template <typename Request>
+uint64_t SettingsDigest(Request request, const TextOptions& options) {
+  if constexpr (requires { request.clear_labels(); }) {
+    request.clear_labels();
+    request.clear_priority();
+  }
+  std::string bytes = absl::StrCat(static_cast<int>(options.form), " ", static_cast<int>(options.input.shape), " ",
+                                   options.input.text_key, " ", options.input.result_key, " ");
+  google::protobuf::io::StringOutputStream stream(&bytes);
+  google::protobuf::io::CodedOutputStream coded(&stream);
+  coded.SetSerializationDeterministic(true);
+  request.SerializeToCodedStream(&coded);
+  coded.Trim();
+  return Digest(kEmptyDigest, bytes);
+}
+
+// That a run from the start loses nothing that was not meant to be.
+absl::Status CheckMayWrite(const TextOptions& options, const std::vector<std::string>& inputs) {
+  const std::string& output = options.output;
+  if (!options.resumable || options.force) return absl::OkStatus();
+  const absl::StatusOr<WholeLines> lines = CountLines(output);
+  if (ResumeRecord::Read(output).has_value() && lines.ok() && lines->lines > 0) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("\"", output, "\" has ", lines->lines,
+                     " lines of a run that was not finished: --resume goes on behind them, "
+                     "--force writes over them"));
+  }
+  return CheckIsNoLonger(output, inputs);
+}
+
+// Where a run goes on, if the record of the one before allows it.
+absl::StatusOr<Beginning> FindBeginning(const TextOptions& options, uint64_t settings,
+                                        int64_t lines) {
+  Beginning beginning;
+  beginning.texts = lines;
+  if (lines == 0 || options.force) return beginning;
+  const std::optional<ResumeRecord::Content> record = ResumeRecord::Read(options.output);
+  if (!record.has_value()) {
+    beginning.recorded = false;
+    return beginning;
+  }
+  std::string why;
+  if (record->settings != settings) why = "was begun with other languages, options or another form";
+  if (record->done.texts > lines) {
+    why = absl::StrCat("had ", record->done.texts, " lines and has ", lines, " now");
+  }
+  if (!why.empty()) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "\"", options.output, "\" ", why, ": --force goes on behind them all the same"));
+  }
+  beginning.known = record->done;
+  return beginning;
+}
+
+absl::StatusOr<Beginning> BeginOutput(const TextOptions& options, uint64_t settings,
+                                      WholeLines* kept) {
+  const std::vector<std::string> inputs =
+      options.input.files.empty() ? std::vector<std::string>{"-"} : options.input.files;
+  absl::Status status = CheckIsNoInput(options.output, inputs);
+  if (status.ok() && !options.resume) status = CheckMayWrite(options, inputs);
+  if (!status.ok()) return status;
+  if (!options.resume) return Beginning();
+  const absl::StatusOr<WholeLines> lines = CountLines(options.output);
+  if (!lines.ok()) return lines.status();
+  *kept = *lines;
+  return FindBeginning(options, settings, lines->lines);
+}
+
 // Writes where `options` say.
 template <typename Kind>
 int RunTexts(Client& client, TextOptions options, typename Kind::Request request,
              const Environment& environment) {
   TellThatWeRead(options, environment);
-  options.input.result_key = Kind::kResultKey;
+  if (options.input.result_key.empty()) options.input.result_key = Kind::kResultKey;
   // A bar would stand among the answers.
   const bool shown = environment.err_is_terminal && WantsBars(environment) &&
                      (!options.output.empty() || !environment.out_is_terminal);
   Progress progress(environment.err, shown, environment.columns, WantsColour(environment));
   if (options.output.empty()) {
-    return Pump<Kind>(client, options, std::move(request), environment, progress, 0).Run();
+    return Pump<Kind>(client, options, std::move(request), environment, progress, nullptr).Run();
   }
-  const auto files =
-      options.input.files.empty() ? std::vector<std::string>{"-"} : options.input.files;
-  absl::Status status = CheckIsNoInput(options.output, files);
-  absl::StatusOr<int64_t> resumed = 0;
-  if (status.ok() && options.resume) resumed = MendLines(options.output);
-  status.Update(resumed.status());
-  if (!status.ok()) return FailLocally(status, environment);
-  absl::StatusOr<std::ofstream> file = OpenOutput(options.output, options.resume);
-  if (!file.ok()) return FailLocally(file.status(), environment);
+  const uint64_t settings = SettingsDigest(request, options);
+  WholeLines kept;
+  const absl::StatusOr<Beginning> beginning = BeginOutput(options, settings, &kept);
+  if (!beginning.ok()) return FailLocally(beginning.status(), environment);
+  std::ofstream file;
   const Environment to_file = {
       environment.in,
-      *file,
+      file,
       environment.err,
       environment.variables,
       environment.in_is_terminal,
@@ -130,7 +197,13 @@ int RunTexts(Client& client, TextOptions options, typename Kind::Request request
       environment.columns,
       environment.in_bytes,
   };
-  return Pump<Kind>(client, options, std::move(request), to_file, progress, *resumed).Run();
+  ResumeRecord record(options.output, settings);
+  Pump<Kind> pump(client, options, std::move(request), to_file, progress,
+                  options.resumable && IsFile(options.output) ? &record : nullptr);
+  absl::Status status = pump.Resume(*beginning);
+  if (status.ok()) status = OpenOutput(options.output, kept.bytes, &file);
+  if (!status.ok()) return FailLocally(status, environment);
+  return pump.Run();
 }
 
 // Many texts go in batches, whoever watches.
@@ -161,7 +234,7 @@ absl::Status SetLanguage(Client& client, const CallOptions& call, v1::ScoreReque
 absl::Status SetLanguage(Client& client, const CallOptions& call, v1::SummarizeRequest& request) {
   if (!request.language_code().empty() || !request.model().empty()) return absl::OkStatus();
   absl::StatusOr<std::string> language =
-      OnlyLanguage(client, call, v1::TASK_SUMMARIZE, "", "summarises", "--language");
+      OnlyLanguage(client, call, v1::TASK_SUMMARIZE, "", "summarises");
   if (language.ok()) request.set_language_code(*language);
   return language.status();
 }

@@ -18,7 +18,9 @@ struct TextOptions {
   Input input;
   Form form = Form::kText;
   std::string output;         // a file; empty: standard output
+  bool resumable = false;     // it has a line for each text
   bool resume = false;        // of the file: behind the lines that it has
+  bool force = false;         // whatever it holds
   bool skip_refused = false;  // keeps the place of a text that is refused for itself, and goes on
   CallOptions call;
 };
@@ -41,7 +43,7 @@ int Health(Client& client, const std::string& service, const Environment& enviro
 int Reload(Client& client, const std::string& model, Form form, const Environment& environment);
 
 // Fills in the source language of a request that leaves it, and the model, open: that of the one
-// model that fits. Several are an error that lists them.
+// model that fits. Of several the server chooses by the texts.
 absl::Status SetLanguage(Client& client, const CallOptions& call, v1::TranslateRequest& request);
 absl::Status SetLanguage(Client& client, const CallOptions& call, v1::SummarizeRequest& request);
 absl::Status SetLanguage(Client& client, const CallOptions& call, v1::ScoreRequest& request);

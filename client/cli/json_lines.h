@@ -7,9 +7,10 @@
 
 namespace linnet::client {
 
-// The string "text" of an object. INVALID_ARGUMENT if `record` is no object, has no such string, or
-// has a member `result_key` already.
-absl::StatusOr<std::string> TextOfRecord(const std::string& record, const std::string& result_key);
+// The string `text_key` of an object. INVALID_ARGUMENT if `record` is no object, which names the byte
+// or the lone surrogate, has no such string, or has a member `result_key` already.
+absl::StatusOr<std::string> TextOfRecord(const std::string& record, const std::string& text_key,
+                                         const std::string& result_key);
 
 // `text` as JSON.
 std::string JsonString(const std::string& text);

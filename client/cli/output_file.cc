@@ -31,10 +31,35 @@ absl::Status CheckIsNoInput(const std::string& path, const std::vector<std::stri
   return absl::OkStatus();
 }
 
-absl::StatusOr<int64_t> MendLines(const std::string& path) {
+bool IsFile(const std::string& path) {
+  struct stat found = {};
+  return stat(path.c_str(), &found) != 0 || S_ISREG(found.st_mode);
+}
+
+absl::Status CheckIsNoLonger(const std::string& path, const std::vector<std::string>& inputs) {
+  int64_t input_lines = 0;
+  for (const std::string& input : inputs) {
+    struct stat found = {};
+    if (input == "-" || stat(input.c_str(), &found) != 0 || !S_ISREG(found.st_mode)) {
+      return absl::OkStatus();
+    }
+    const absl::StatusOr<WholeLines> counted = CountLines(input);
+    if (!counted.ok()) return absl::OkStatus();  // reading it tells why
+    input_lines += counted->lines + (counted->bytes < found.st_size ? 1 : 0);
+  }
+  struct stat found = {};
+  if (stat(path.c_str(), &found) != 0 || !S_ISREG(found.st_mode)) return absl::OkStatus();
+  const absl::StatusOr<WholeLines> lines = CountLines(path);
+  if (!lines.ok() || lines->lines <= input_lines) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("\"", path, "\" has ", lines->lines,
+                                                 " lines and the input only ", input_lines,
+                                                 ": --force writes over it all the same"));
+}
+
+absl::StatusOr<WholeLines> CountLines(const std::string& path) {
   struct stat found = {};
   if (stat(path.c_str(), &found) != 0) {
-    if (errno == ENOENT) return 0;
+    if (errno == ENOENT) return WholeLines();
     return Refused("resume", path);
   }
   if (!S_ISREG(found.st_mode)) {
@@ -43,23 +68,25 @@ absl::StatusOr<int64_t> MendLines(const std::string& path) {
   }
   std::ifstream file(path, std::ios::binary);
   if (!file) return Refused("resume", path);
-  int64_t lines = 0, read = 0, whole = 0;
+  WholeLines whole;
+  int64_t read = 0;
   std::string chunk(1 << 20, '\0');
   while (file.read(chunk.data(), chunk.size()), file.gcount() > 0) {
     const auto end = chunk.begin() + file.gcount();
-    lines += std::count(chunk.begin(), end, '\n');
+    whole.lines += std::count(chunk.begin(), end, '\n');
     const auto last = std::find(std::make_reverse_iterator(end), chunk.rend(), '\n');
-    if (last != chunk.rend()) whole = read + (last.base() - chunk.begin());
+    if (last != chunk.rend()) whole.bytes = read + (last.base() - chunk.begin());
     read += file.gcount();
   }
-  if (whole < read && truncate(path.c_str(), whole) != 0) return Refused("resume", path);
-  return lines;
+  return whole;
 }
 
-absl::StatusOr<std::ofstream> OpenOutput(const std::string& path, bool append) {
-  std::ofstream file(path, std::ios::binary | (append ? std::ios::app : std::ios::trunc));
-  if (!file) return Refused("write", path);
-  return file;
+absl::Status OpenOutput(const std::string& path, int64_t kept, std::ofstream* file) {
+  struct stat found = {};
+  const bool longer = stat(path.c_str(), &found) == 0 && found.st_size > kept;
+  if (kept > 0 && longer && truncate(path.c_str(), kept) != 0) return Refused("resume", path);
+  file->open(path, std::ios::binary | (kept > 0 ? std::ios::app : std::ios::trunc));
+  return *file ? absl::OkStatus() : Refused("write", path);
 }
 
 }  // namespace linnet::client

@@ -105,6 +105,8 @@ std::string InOneLine(const google::protobuf::Message& message) {
   return json;
 }
 
+bool IsRecord(Form form) { return form == Form::kJsonLines || form == Form::kJsonLinesWhole; }
+
 // An empty line among objects stays one.
 bool PrintNoRecord(const Text& text, std::ostream& out) {
   if (text.record.empty()) out << text.content << text.ending;
@@ -112,8 +114,13 @@ bool PrintNoRecord(const Text& text, std::ostream& out) {
 }
 
 template <typename Answer>
-void PrintRecord(const Text& text, const char* key, const Answer& answer, std::ostream& out) {
+void PrintRecord(const Text& text, const Answer& answer, Form form, std::ostream& out) {
   if (PrintNoRecord(text, out)) return;
+  const std::string& key = text.key;
+  if (form == Form::kJsonLinesWhole) {
+    out << WithMember(text.record, key, InOneLine(answer)) << text.ending;
+    return;
+  }
   std::string record = WithMember(text.record, key, JsonString(answer.text()));
   std::vector<std::string> segments;
   for (const v1::Segment& segment : answer.segments()) {
@@ -163,6 +170,8 @@ Row Describe(const v1::Model& model) {
 
 }  // namespace
 
+bool IsJson(Form form) { return form == Form::kJson || IsRecord(form); }
+
 std::string JsonLine(const google::protobuf::Message& message) {
   google::protobuf::util::JsonPrintOptions options;
   options.always_print_primitive_fields = true;
@@ -187,7 +196,7 @@ std::string AnsweredNote(int64_t answered) {
 void PrintAnswer(const Text& text, const v1::TranslateResponse& response, int index, Form form,
                  std::ostream& out) {
   const v1::Translation& answer = response.translations(index);
-  if (form == Form::kJsonLines) return PrintRecord(text, "translation", answer, out);
+  if (IsRecord(form)) return PrintRecord(text, answer, form, out);
   if (form != Form::kJson) return PrintText(text, answer, form, out);
   v1::TranslateResponse single = response;
   single.clear_translations();
@@ -198,7 +207,7 @@ void PrintAnswer(const Text& text, const v1::TranslateResponse& response, int in
 void PrintAnswer(const Text& text, const v1::SummarizeResponse& response, int index, Form form,
                  std::ostream& out) {
   const v1::Summary& answer = response.summaries(index);
-  if (form == Form::kJsonLines) return PrintRecord(text, "summary", answer, out);
+  if (IsRecord(form)) return PrintRecord(text, answer, form, out);
   if (form != Form::kJson) return PrintText(text, answer, form, out);
   v1::SummarizeResponse single = response;
   single.clear_summaries();
@@ -235,14 +244,14 @@ void PrintAnswer(const Text& text, const v1::DetectLanguageResponse& response, i
     out << JsonLine(single);
     return;
   }
-  if (form == Form::kJsonLines) {
+  if (IsRecord(form)) {
     if (PrintNoRecord(text, out)) return;
     std::vector<std::string> languages;
     for (const v1::DetectedLanguage& language : detection.languages()) {
       languages.push_back(InOneLine(language));
     }
     const std::string record =
-        WithMember(text.record, "languages", absl::StrCat("[", absl::StrJoin(languages, ","), "]"));
+        WithMember(text.record, text.key, absl::StrCat("[", absl::StrJoin(languages, ","), "]"));
     out << WithMember(record, "reliable", detection.reliable() ? "true" : "false") << text.ending;
     return;
   }
@@ -262,7 +271,7 @@ std::string RefusalText(const absl::Status& why) {
 }
 
 void PrintRefused(const Text& text, const absl::Status& why, Form form, std::ostream& out) {
-  if (form == Form::kJson || form == Form::kJsonLines) {
+  if (IsJson(form)) {
     const std::string reason = DetailsOf(why).reason;
     const std::string error =
         absl::StrCat("{\"code\": ", JsonString(absl::StatusCodeToString(why.code())),

@@ -18,7 +18,11 @@ enum class Form {
   kScored,     // text behind its score
   kJson,       // the response
   kJsonLines,  // the object that the text stood in, with the answer
+  kJsonLinesWhole,  // the same with all that the response says of it
 };
+
+// Answers are JSON, one on a line each.
+bool IsJson(Form form);
 
 // The message on one line, with the names of the proto, every field that is not optional present.
 std::string JsonLine(const google::protobuf::Message& message);

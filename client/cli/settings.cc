@@ -12,6 +12,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/strip.h"
+#include "client/library/utf8.h"
 
 namespace linnet::client {
 namespace {
@@ -30,8 +31,10 @@ bool IsSetting(absl::string_view name) {
 absl::Status ReadFile(const std::string& path, std::istream& in, Settings* settings) {
   int number = 0;
   for (std::string text; std::getline(in, text);) {
-    const absl::string_view line = absl::StripAsciiWhitespace(text);
-    const std::string place = absl::StrCat(path, ":", ++number, ": ");
+    absl::string_view line = text;
+    if (++number == 1) absl::ConsumePrefix(&line, kByteOrderMark);
+    line = absl::StripAsciiWhitespace(line);
+    const std::string place = absl::StrCat(path, ":", number, ": ");
     if (line.empty() || line[0] == '#') continue;
     const size_t equals = line.find('=');
     if (equals == absl::string_view::npos) {

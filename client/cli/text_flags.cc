@@ -4,6 +4,7 @@
 #include <type_traits>
 
 #include "absl/strings/match.h"
+#include "client/cli/glossary_file.h"
 
 namespace linnet::client {
 namespace {
@@ -26,7 +27,12 @@ std::string Refusal(const std::string& text) {
 
 void AddJson(CLI::App* command, Flags* flags, const char* description) {
   command->add_flag_callback(
-      "--json", [flags] { flags->texts.form = Form::kJson; }, description);
+      "--json",
+      [flags] {
+        flags->texts.form = Form::kJson;
+        flags->json = true;
+      },
+      description);
 }
 
 void AddOnError(CLI::App* command, Flags* flags) {
@@ -66,9 +72,23 @@ void AddTexts(CLI::App* command, Flags* flags, bool lines, std::function<bool()>
       ->add_flag("--resume", flags->texts.resume,
                  "go on behind the last whole line of the output file")
       ->needs(output);
+  command
+      ->add_flag("--force", flags->texts.force,
+                 "write over an output of an unfinished run or of more lines than the input has, "
+                 "or --resume one that nothing says the input of")
+      ->needs(output);
   AddOnError(command, flags);
-  AddJson(command, flags, "write each answer as a line of JSON with scores, segments and timings");
-  command->get_option("--json")->excludes(objects);
+  AddJson(command, flags, "write each answer as a line of JSON with scores, segments and timings; with --jsonl as an "
+                 "object in the object");
+  command
+      ->add_option("--text-field", input->text_key, "of objects: the member that is the text [text]")
+      ->type_name("NAME")
+      ->needs(objects);
+  command
+      ->add_option("--answer-field", input->result_key,
+                   "of objects: the member that the answer becomes")
+      ->type_name("NAME")
+      ->needs(objects);
   command->final_callback([flags, input, lines, lists] {
     const bool read = !input->files.empty() || flags->lines || flags->document || flags->json_lines;
     if (!input->arguments.empty() && (read || flags->texts.resume)) {
@@ -77,20 +97,37 @@ void AddTexts(CLI::App* command, Flags* flags, bool lines, std::function<bool()>
     }
     if (flags->json_lines) {
       input->shape = Shape::kJsonLines;
-      flags->texts.form = Form::kJsonLines;
+      flags->texts.form = flags->json ? Form::kJsonLinesWhole : Form::kJsonLines;
     } else if (flags->lines || (lines && !flags->document)) {
       input->shape = Shape::kLines;
     }
     flags->texts.skip_refused = flags->skip_refused.value_or(flags->json_lines);
+    const bool one_line = !lists() || IsJson(flags->texts.form);
+    flags->texts.resumable = !flags->texts.output.empty() && input->arguments.empty() &&
+                             input->shape != Shape::kWhole && one_line;
     if (!flags->texts.resume) return;
     if (input->shape == Shape::kWhole) {
       throw CLI::ValidationError("--resume counts lines: --lines or --jsonl is required");
     }
-    if (lists() && flags->texts.form != Form::kJsonLines && flags->texts.form != Form::kJson) {
+    if (!one_line) {
       throw CLI::ValidationError(
           "--resume counts lines, and these answers take several: --json or --jsonl is required");
     }
   });
+}
+
+void AddGlossary(CLI::App* command, v1::TranslateRequest* request) {
+  command
+      ->add_option_function<std::string>(
+          "--glossary",
+          [request](const std::string& file) {
+            absl::Status status = ReadGlossary(file, request->mutable_glossary());
+            if (!status.ok()) {
+              throw CLI::ValidationError("--glossary", std::string(status.message()));
+            }
+          },
+          "a term on each line of this file, a tab, and what becomes of it; without a tab it stays")
+      ->type_name("FILE");
 }
 
 void AddScores(CLI::App* command, Flags* flags) {

@@ -21,6 +21,8 @@ void AddOnError(CLI::App* command, Flags* flags);
 // The texts and where the answers go. `lines`: a line is a text unless something else is said.
 // `lists` tells whether an answer may take several lines.
 void AddTexts(CLI::App* command, Flags* flags, bool lines, std::function<bool()> lists);
+// --glossary: a file of terms.
+void AddGlossary(CLI::App* command, v1::TranslateRequest* request);
 // --scores, beside the flags of AddTexts.
 void AddScores(CLI::App* command, Flags* flags);
 // Flags that `translate`, `summarize` and `score` have in common.

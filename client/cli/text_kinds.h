@@ -3,9 +3,13 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "client/cli/text_parts.h"
 #include "client/cli/text_source.h"
 #include "client/library/client.h"
 #include "linnet/v1/text_service.pb.h"
@@ -16,8 +20,15 @@ struct Translating {
   using Request = v1::TranslateRequest;
   using Response = v1::TranslateResponse;
   static constexpr const char* kResultKey = "translation";
-  static constexpr auto kCall = &Client::Translate;
+  static absl::StatusOr<Response> Call(Client& client, const Request& request,
+                                       const CallOptions& options) {
+    return TranslateInParts(client, request, options);
+  }
   static constexpr auto kStream = &Client::StreamTranslate;
+  // What goes into one call, and is answered as in the whole.
+  static std::vector<absl::string_view> Parts(absl::string_view text) {
+    return SplitAtLines(text, kBytesPerPart);
+  }
   static constexpr const char* kField = "contents";
   static absl::Status Check(const Text&) { return absl::OkStatus(); }
   static void Add(const Text& text, Request* request) { request->add_contents(text.content); }
@@ -26,8 +37,20 @@ struct Translating {
   }
   // What is to be said of an answer; empty: nothing.
   static std::string Note(const Response& response, int index) {
-    if (response.translations(index).finish_reason() != v1::FINISH_REASON_LENGTH) return "";
-    return "the answer was ended by the limit on target tokens";
+    const v1::Translation& answer = response.translations(index);
+    std::string note;
+    if (answer.finish_reason() == v1::FINISH_REASON_LENGTH) {
+      note = "the answer was ended by the limit on target tokens";
+    }
+    int unmet = 0;
+    for (const v1::Segment& segment : answer.segments()) {
+      for (const v1::GlossaryTerm& term : segment.glossary_terms()) unmet += term.met() ? 0 : 1;
+    }
+    if (unmet > 0) {
+      absl::StrAppend(&note, note.empty() ? "" : "; ", unmet,
+                      unmet == 1 ? " term" : " terms", " of the glossary found no place in it");
+    }
+    return note;
   }
 };
 
@@ -35,8 +58,12 @@ struct Summarizing {
   using Request = v1::SummarizeRequest;
   using Response = v1::SummarizeResponse;
   static constexpr const char* kResultKey = "summary";
-  static constexpr auto kCall = &Client::Summarize;
+  static absl::StatusOr<Response> Call(Client& client, const Request& request,
+                                       const CallOptions& options) {
+    return client.Summarize(request, options);
+  }
   static constexpr auto kStream = &Client::StreamSummarize;
+  static std::vector<absl::string_view> Parts(absl::string_view text) { return {text}; }
   static constexpr const char* kField = "contents";
   static absl::Status Check(const Text&) { return absl::OkStatus(); }
   static void Add(const Text& text, Request* request) { request->add_contents(text.content); }
@@ -59,7 +86,10 @@ struct Scoring {
   using Request = v1::ScoreRequest;
   using Response = v1::ScoreResponse;
   static constexpr const char* kResultKey = "";  // objects are not scored
-  static constexpr auto kCall = &Client::Score;
+  static absl::StatusOr<Response> Call(Client& client, const Request& request,
+                                       const CallOptions& options) {
+    return client.Score(request, options);
+  }
   static constexpr const char* kField = "pairs";
   static absl::Status Check(const Text& text) {
     const size_t tab = text.content.find('\t');
@@ -85,7 +115,10 @@ struct Detecting {
   using Request = v1::DetectLanguageRequest;
   using Response = v1::DetectLanguageResponse;
   static constexpr const char* kResultKey = "languages";
-  static constexpr auto kCall = &Client::DetectLanguage;
+  static absl::StatusOr<Response> Call(Client& client, const Request& request,
+                                       const CallOptions& options) {
+    return client.DetectLanguage(request, options);
+  }
   static constexpr const char* kField = "contents";
   static absl::Status Check(const Text&) { return absl::OkStatus(); }
   static void Add(const Text& text, Request* request) { request->add_contents(text.content); }

@@ -18,8 +18,10 @@
 #include "client/cli/blame.h"
 #include "client/cli/cli.h"
 #include "client/cli/commands.h"
+#include "client/cli/flag_names.h"
 #include "client/cli/print.h"
 #include "client/cli/progress.h"
+#include "client/cli/resume_record.h"
 #include "client/cli/text_source.h"
 #include "client/library/client.h"
 
@@ -31,6 +33,13 @@ inline constexpr size_t kTextsPerRequest = 64;
 inline constexpr size_t kBytesPerRequest = 64 << 10;
 inline constexpr size_t kRequestsUnderWay = 4;
 
+// Where a run begins: behind the texts that an earlier one answered.
+struct Beginning {
+  int64_t texts = 0;       // that have their answers already
+  Checkpoint known;        // what was recorded of them
+  bool recorded = true;    // false: if there are more, nobody knows whether they go with those
+};
+
 // Reads texts, sends them in requests, and writes the answers in the order of the texts. What is
 // blank is not sent. A text that is refused for itself ends the run behind those before it, or its
 // place is kept and the run goes on. `Kind` is one of text_kinds.h.
@@ -40,32 +49,43 @@ class Pump {
   using Request = typename Kind::Request;
   using Response = typename Kind::Response;
 
-  // `resumed` texts have their answers already.
+  // `record` is told how far the output is; it may be null.
   Pump(Client& client, const TextOptions& options, Request prototype,
-       const Environment& environment, Progress& progress, int64_t resumed)
+       const Environment& environment, Progress& progress, ResumeRecord* record)
       : client_(client),
         form_(options.form),
         skip_refused_(options.skip_refused),
         lines_(options.input.arguments.empty() && options.input.shape != Shape::kWhole),
-        may_resume_(!options.output.empty() && options.input.shape != Shape::kWhole),
+        may_resume_(options.resumable),
         call_(options.call),
         prototype_(std::move(prototype)),
         environment_(environment),
         progress_(progress),
-        resumed_(resumed),
+        record_(record),
         source_(options.input, environment.in) {}
 
+  // Before Run: goes behind the texts of an earlier run, or says why that cannot be. Writes nothing.
+  absl::Status Resume(const Beginning& beginning) {
+    beginning_ = beginning;
+    if (auto status = source_.Skip(beginning.texts, beginning.known); !status.ok()) return status;
+    if (beginning.recorded) return absl::OkStatus();
+    const absl::StatusOr<std::optional<Text>> next = source_.Next();
+    if (!next.ok() || !next->has_value()) return next.status();
+    return absl::FailedPreconditionError(
+        absl::StrCat("the output has ", beginning.texts,
+                     " lines, and no record beside it says of which input: --force goes on behind "
+                     "them all the same"));
+  }
+
   int Run() {
-    if (absl::Status status = source_.Skip(resumed_); !status.ok()) {
-      return FailLocally(status, environment_);
-    }
     begin_ = absl::Now();
     advance_.first_byte = source_.bytes_read();
     advance_.total_bytes = source_.TotalBytes(environment_.in_bytes);
     if (const int exit = Work(); exit != kExitOk) return exit;
     progress_.Finish(advance_);
+    if (record_ != nullptr) record_->Remove();
     if (refused_ == 0) return kExitOk;
-    const bool json = form_ == Form::kJson || form_ == Form::kJsonLines;
+    const bool json = IsJson(form_);
     environment_.err << "linnet: " << refused_ << " of " << answered_ + refused_
                      << (refused_ == 1 ? " texts was refused: " : " texts were refused: ")
                      << (json ? "there is an \"error\" in place of each answer\n"
@@ -120,7 +140,9 @@ class Pump {
   std::string HowFar(const std::string& resumed) const {
     std::string note = AnsweredNote(answered_);
     if (refused_ > 0) absl::StrAppend(&note, "\n  and ", refused_, " refused");
-    if (resumed_ > 0) absl::StrAppend(&note, "\n  behind the ", resumed_, " of an earlier run");
+    if (beginning_.texts > 0) {
+      absl::StrAppend(&note, "\n  behind the ", beginning_.texts, " of an earlier run");
+    }
     if (may_resume_) absl::StrAppend(&note, "\n  the same command with --resume ", resumed);
     return note;
   }
@@ -172,7 +194,7 @@ class Pump {
     batch.request = request;
     if (!batch.sent.empty()) {
       batch.response = std::async(std::launch::async, [this, request = batch.request] {
-        return (client_.*Kind::kCall)(*request, call_);
+        return Kind::Call(client_, *request, call_);
       });
     }
     return batch;
@@ -186,7 +208,7 @@ class Pump {
       for (const Batch& other : under_way_) {
         if (other.response.valid()) other.response.wait();
       }
-      response = (client_.*Kind::kCall)(*batch.request, call_);
+      response = Kind::Call(client_, *batch.request, call_);
     }
     return response;
   }
@@ -248,6 +270,9 @@ class Pump {
     if (end != nullptr) return FailAt(*end);
     advance_.lines += batch.entries.size();
     advance_.bytes = batch.entries.back().text.end;
+    if (record_ != nullptr) {
+      record_->Write({beginning_.texts + advance_.lines, batch.entries.back().text.digest});
+    }
     const absl::Time now = absl::Now();
     advance_.elapsed = now - begin_;
     progress_.Update(advance_, now);
@@ -259,7 +284,7 @@ class Pump {
     const Text& text = entry.text;
     if (!entry.problem().ok()) {
       PrintRefused(text, entry.problem(), form_, environment_.out);
-      const std::string why = RefusalText(entry.problem());
+      const std::string why = InFlags(RefusalText(entry.problem()));
       Tell(&refused_, "refused texts", entry.refusal.ok() ? why : text.name + ": " + why);
       return 0;
     }
@@ -298,7 +323,8 @@ class Pump {
   const Request prototype_;
   const Environment& environment_;
   Progress& progress_;
-  const int64_t resumed_;
+  Beginning beginning_;
+  ResumeRecord* const record_;
   TextSource source_;
   absl::Time begin_;
   Advance advance_;

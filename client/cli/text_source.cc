@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "client/cli/json_lines.h"
 #include "client/library/utf8.h"
@@ -72,7 +73,7 @@ absl::StatusOr<std::optional<Text>> TextSource::NextRaw() {
   if (next_argument_ < input_.arguments.size()) {
     const size_t index = next_argument_++;
     return Text{absl::StrCat("argument ", input_.first_argument + index), input_.arguments[index],
-                "\n", "", 0};
+                "\n", "", ""};
   }
   while (open_ != nullptr || next_file_ < input_.files.size()) {
     if (open_ == nullptr) {
@@ -92,8 +93,9 @@ absl::StatusOr<std::optional<Text>> TextSource::Next() {
   text.problem.Update(CheckUtf8(text.name, text.content));
   if (input_.shape != Shape::kJsonLines || IsBlank(text)) return next;
   text.record = std::exchange(text.content, "");
+  text.key = input_.result_key;
   if (!text.problem.ok()) return next;
-  absl::StatusOr<std::string> content = TextOfRecord(text.record, input_.result_key);
+  absl::StatusOr<std::string> content = TextOfRecord(text.record, input_.text_key, input_.result_key);
   if (content.ok()) {
     text.content = *std::move(content);
   } else {
@@ -103,11 +105,17 @@ absl::StatusOr<std::optional<Text>> TextSource::Next() {
   return next;
 }
 
-absl::Status TextSource::Skip(int64_t texts) {
+absl::Status TextSource::Skip(int64_t texts, const Checkpoint& known) {
   for (int64_t skipped = 0; skipped < texts; ++skipped) {
     const absl::StatusOr<std::optional<Text>> text = NextRaw();
     if (!text.ok()) return text.status();
-    if (text->has_value()) continue;
+    if (text->has_value()) {
+      if (skipped + 1 != known.texts || (**text).digest == known.digest) continue;
+      return absl::InvalidArgumentError(
+          absl::StrCat("the output was made from another input: of the first ", known.texts,
+                       " lines some are not those that were answered; --force goes on all the "
+                       "same"));
+    }
     return absl::InvalidArgumentError(absl::StrCat("the output has ", texts,
                                                    " lines and the input only ", skipped,
                                                    ": it was not made from this input"));
@@ -133,6 +141,7 @@ bool TextSource::ready() const {
 
 absl::Status TextSource::Open(const std::string& file) {
   lines_read_ = 0;
+  at_start_ = true;
   if (file == "-") {
     open_ = &standard_input_;
     name_ = "standard input";
@@ -150,18 +159,26 @@ absl::Status TextSource::Open(const std::string& file) {
   return absl::OkStatus();
 }
 
+void TextSource::SkipByteOrderMark(std::string* content) {
+  if (std::exchange(at_start_, false) && absl::StartsWith(*content, kByteOrderMark)) {
+    content->erase(0, kByteOrderMark.size());
+  }
+}
+
 absl::StatusOr<std::optional<Text>> TextSource::Read() {
   if (open_->eof()) return std::nullopt;
-  Text text{name_, "", "\n", "", 0};
+  Text text{name_, "", "\n", "", ""};
   Found found;
   const bool lines = input_.shape != Shape::kWhole;
   if (lines) {
     found = ReadLine(*open_, kMaxTextBytes, &text.content, &bytes_read_);
+    SkipByteOrderMark(&text.content);
     if (found == Found::kEnd && text.content.empty()) return std::nullopt;
     text.name = absl::StrCat("line ", ++lines_read_, " of ", name_);
     if (found == Found::kLineEnd) text.content.push_back('\n');
   } else {
     found = ReadAll(*open_, kMaxTextBytes, &text.content, &bytes_read_);
+    SkipByteOrderMark(&text.content);
     if (text.content.empty()) return std::nullopt;
   }
   if (found == Found::kTooLong) {
@@ -172,6 +189,9 @@ absl::StatusOr<std::optional<Text>> TextSource::Read() {
   }
   text.end = bytes_read_;
   SplitEnding(&text);
+  // Whatever ended the line: where it stood last, somebody may have written more behind it since.
+  digest_ = Digest(Digest(digest_, text.content), "\n");
+  text.digest = digest_;
   return text;
 }
 

@@ -10,6 +10,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "client/cli/resume_record.h"
 
 namespace linnet::client {
 
@@ -18,7 +19,9 @@ struct Text {
   std::string content;  // without its last line end; UTF-8
   std::string ending;   // that line end, or "\n": goes behind the answer
   std::string record;   // the object of JSON that it stood in
+  std::string key;      // of that, the member that the answer becomes
   int64_t end = 0;      // bytes of the input up to its end
+  uint64_t digest = 0;  // of the input up to its end
   absl::Status problem = absl::OkStatus();  // why it cannot be sent; those behind it may be fine
 };
 
@@ -38,7 +41,10 @@ struct Input {
   size_t first_argument = 1;  // its number, for messages
   std::vector<std::string> files;
   Shape shape = Shape::kWhole;
-  std::string result_key;  // of objects: a member that they may not have yet
+  // Of objects: the member that is the text, and the one that the answer becomes, which they may not
+  // have yet.
+  std::string text_key = "text";
+  std::string result_key;
 };
 
 // Texts, read when they are asked for.
@@ -53,8 +59,9 @@ class TextSource {
   // One that is too long, not UTF-8 or no object of JSON has a problem.
   absl::StatusOr<std::optional<Text>> Next();
 
-  // Passes over texts, of which only the ends are looked at. INVALID_ARGUMENT if there are fewer.
-  absl::Status Skip(int64_t texts);
+  // Passes over texts, of which only the ends are looked at. INVALID_ARGUMENT if there are fewer,
+  // or if they are not those of `known`, which may be fewer.
+  absl::Status Skip(int64_t texts, const Checkpoint& known);
 
   // False if Next may have to wait for somebody to write. Then is the time to answer what came so
   // far.
@@ -68,6 +75,8 @@ class TextSource {
   absl::Status Open(const std::string& file);
   absl::StatusOr<std::optional<Text>> Read();
   absl::StatusOr<std::optional<Text>> NextRaw();
+  // A byte order mark is no part of the first text of a file.
+  void SkipByteOrderMark(std::string* content);
 
   const Input input_;
   std::istream& standard_input_;
@@ -77,8 +86,10 @@ class TextSource {
   std::ifstream file_;
   std::istream* open_ = nullptr;  // file_ or standard_input_
   std::string name_;              // of what is open
+  bool at_start_ = false;         // of it
   size_t lines_read_ = 0;
   int64_t bytes_read_ = 0;
+  uint64_t digest_ = kEmptyDigest;
 };
 
 }  // namespace linnet::client

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
@@ -9,7 +10,9 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "client/cli/cli.h"
 #include "client/cli/commands.h"
 #include "client/cli/print.h"
@@ -41,27 +44,36 @@ int StreamTexts(Client& client, const TextOptions& options, const typename Kind:
       continue;
     }
     size_t written = 0;
-    typename Kind::Request request = prototype;
-    Kind::Add(text, &request);
-    const auto print = [&](const v1::TextPart& part) {
-      const std::string piece = OnAsManyLines(part.text(), text);
-      written += piece.size();
-      return static_cast<bool>(out << piece << std::flush);
-    };
-    const auto response = (client.*Kind::kStream)(request, print, options.call);
-    if (!out) return FailToWrite(errno, environment);
-    if (!response.ok()) {
-      std::string note = AnsweredNote(answered);
-      if (written > 0) {
-        out << std::endl;  // the error gets lines of its own
-        note = absl::StrCat("\n  of the answer to ", text.name, ", the first ", written,
-                            " bytes are written", note);
+    std::string notes;
+    for (const absl::string_view part : Kind::Parts(text.content)) {
+      if (std::all_of(part.begin(), part.end(), absl::ascii_isspace)) {
+        out << part;
+        continue;
       }
-      return Fail(response.status(), note, environment);
+      typename Kind::Request request = prototype;
+      Text sent;
+      sent.content = std::string(part);
+      Kind::Add(sent, &request);
+      const auto print = [&](const v1::TextPart& said) {
+        const std::string piece = OnAsManyLines(said.text(), text);
+        written += piece.size();
+        return static_cast<bool>(out << piece << std::flush);
+      };
+      const auto response = (client.*Kind::kStream)(request, print, options.call);
+      if (!out) return FailToWrite(errno, environment);
+      if (!response.ok()) {
+        std::string note = AnsweredNote(answered);
+        if (written > 0) {
+          out << std::endl;  // the error gets lines of its own
+          note = absl::StrCat("\n  of the answer to ", text.name, ", the first ", written,
+                              " bytes are written", note);
+        }
+        return Fail(response.status(), note, environment);
+      }
+      if (notes.empty()) notes = Kind::Note(*response, 0);
     }
-    const std::string note = Kind::Note(*response, 0);
     out << text.ending << std::flush;
-    if (!note.empty()) environment.err << "linnet: " << text.name << ": " << note << "\n";
+    if (!notes.empty()) environment.err << "linnet: " << text.name << ": " << notes << "\n";
     ++answered;
   }
 }

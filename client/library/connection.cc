@@ -110,6 +110,8 @@ absl::Status Connection::Explain(const CallContext& context, const grpc::Status&
       return absl::UnimplementedError(absl::StrCat(
           options_.server, " is not a Linnet server of this version: ",
           status.message().empty() ? "it does not know the method" : status.message()));
+    case absl::StatusCode::kResourceExhausted:
+      return NameTooLarge(status, options_.max_reply_bytes);
     default:
       return status;
   }

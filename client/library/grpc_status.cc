@@ -1,7 +1,13 @@
 #include "client/library/grpc_status.h"
 
+#include <cstdio>
+#include <string>
+
 #include "absl/strings/cord.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "google/protobuf/any.pb.h"
+#include "google/rpc/error_details.pb.h"
 
 namespace linnet::client {
 
@@ -20,6 +26,33 @@ absl::Status FromRpc(const google::rpc::Status& status) {
     result.SetPayload(detail.type_url(), absl::Cord(detail.value()));
   }
   return result;
+}
+
+absl::Status NameTooLarge(const absl::Status& status, int64_t max_reply_bytes) {
+  const absl::string_view message = status.message();
+  const size_t begin = message.find("message larger than max (");
+  long long bytes = 0, max_bytes = 0;
+  if (begin == absl::string_view::npos ||
+      std::sscanf(std::string(message.substr(begin)).c_str(),
+                  "message larger than max (%lld vs. %lld)", &bytes, &max_bytes) != 2) {
+    return status;
+  }
+  const bool reply = max_bytes == max_reply_bytes;
+  const std::string text =
+      reply ? absl::StrCat("the answer has ", bytes, " bytes, this client takes at most ",
+                           max_bytes, ": send less text at once, or raise max_reply_bytes")
+            : absl::StrCat("the request has ", bytes, " bytes, the server takes at most ",
+                           max_bytes, " in one message: send the rest in another");
+  google::rpc::ErrorInfo info;
+  info.set_domain("linnet");
+  info.set_reason(reply ? "REPLY_TOO_LARGE" : "MESSAGE_TOO_LARGE");
+  (*info.mutable_metadata())["bytes"] = absl::StrCat(bytes);
+  (*info.mutable_metadata())["maxBytes"] = absl::StrCat(max_bytes);
+  absl::Status named(reply ? absl::StatusCode::kOutOfRange : absl::StatusCode::kInvalidArgument,
+                     text);
+  named.SetPayload("type.googleapis.com/" + info.GetDescriptor()->full_name(),
+                   absl::Cord(info.SerializeAsString()));
+  return named;
 }
 
 bool HasDetails(const absl::Status& status) {

@@ -8,6 +8,8 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "client/library/utf8.h"
 
 namespace linnet::client {
 namespace {
@@ -35,7 +37,9 @@ absl::Status TokenFile::Read() {
         absl::StrCat("cannot read the token file \"", path_, "\": ", std::strerror(errno)));
   }
   const std::string text(std::istreambuf_iterator<char>(stream), {});
-  const absl::string_view token = absl::StripAsciiWhitespace(text);
+  absl::string_view token = text;
+  absl::ConsumePrefix(&token, kByteOrderMark);
+  token = absl::StripAsciiWhitespace(token);
   // What it holds is a secret: not a byte of it goes into a message.
   if (token.empty() || !std::all_of(token.begin(), token.end(), absl::ascii_isgraph)) {
     return absl::InvalidArgumentError(absl::StrCat(

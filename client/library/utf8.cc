@@ -1,5 +1,8 @@
 #include "client/library/utf8.h"
 
+#include <string>
+
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 
@@ -55,9 +58,18 @@ std::optional<size_t> FindInvalidUtf8(absl::string_view text) {
 absl::Status CheckUtf8(absl::string_view name, absl::string_view text) {
   const std::optional<size_t> bad = FindInvalidUtf8(text);
   if (!bad.has_value()) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrFormat("%s is not UTF-8: byte 0x%02x at offset %d",
-                                                    name, static_cast<unsigned char>(text[*bad]),
-                                                    *bad));
+  const auto byte = [&](size_t at) {
+    return at < text.size() ? static_cast<unsigned char>(text[at]) : 0;
+  };
+  std::string why;
+  if (absl::StartsWith(text, "\xFF\xFE") || absl::StartsWith(text, "\xFE\xFF")) {
+    why = "; it begins like UTF-16: convert it with iconv -f UTF-16";
+  } else if (byte(*bad) == 0xED && byte(*bad + 1) >= 0xA0 && byte(*bad + 2) >= 0x80) {
+    why = absl::StrFormat(" is the lone surrogate U+%04X",
+                          0xD000 + (byte(*bad + 1) & 0x3F) * 64 + (byte(*bad + 2) & 0x3F));
+  }
+  return absl::InvalidArgumentError(
+      absl::StrFormat("%s is not UTF-8: byte 0x%02x at offset %d%s", name, byte(*bad), *bad, why));
 }
 
 }  // namespace linnet::client

@@ -60,56 +60,6 @@ TEST_F(CliFilesTest, AFileIsNotWrittenWhileItIsRead) {
   EXPECT_EQ(Content("both"), "one\n");
 }
 
-TEST_F(CliFilesTest, ARunGoesOnBehindEachByteAtWhichOneMayHaveEnded) {
-  const std::string input = "one\n\ntwo\r\nthree\n";
-  ASSERT_EQ(Translate({"-o", Path("whole")}, input), kExitOk);
-  const std::string whole = Content("whole");
-  for (size_t size = 0; size <= whole.size(); ++size) {
-    File("out", whole.substr(0, size));
-    ASSERT_EQ(Translate({"-o", Path("out"), "--resume"}, input), kExitOk) << err_;
-    ASSERT_EQ(Content("out"), whole) << "behind " << size << " bytes";
-  }
-  std::filesystem::remove(Path("out"));
-  EXPECT_EQ(Translate({"-o", Path("out"), "--resume"}, input), kExitOk) << "a first run";
-  EXPECT_EQ(Content("out"), whole);
-}
-
-TEST_F(CliFilesTest, WhatWasAnsweredIsNotSentAgain) {
-  File("out", "[de] one\n[de] two\n[de] thr");
-  EXPECT_EQ(Translate({"-o", Path("out"), "--resume", "--file", File("a", "one\ntwo\n"), "--file",
-                       File("b", "three\nfour\n")}),
-            kExitOk);
-  EXPECT_THAT(Sent(), testing::ElementsAre("three", "four"));
-  EXPECT_EQ(Content("out"), "[de] one\n[de] two\n[de] three\n[de] four\n");
-}
-
-TEST_F(CliFilesTest, AnOutputOfAnotherInputIsNotResumed) {
-  File("out", "1\n2\n3\n");
-  EXPECT_EQ(Translate({"-o", Path("out"), "--resume"}, "one\ntwo\n"), kExitLocal);
-  EXPECT_THAT(err_, HasSubstr("has 3 lines and the input only 2"));
-  EXPECT_EQ(Content("out"), "1\n2\n3\n");
-  EXPECT_EQ(Translate({"-o", folder_.path(), "--resume"}, "one\n"), kExitLocal);
-  EXPECT_THAT(err_, HasSubstr("is not a file"));
-}
-
-TEST_F(CliFilesTest, AnErrorSaysHowToGoOn) {
-  server_.on_translate = [](auto&, const v1::TranslateRequest& request,
-                            v1::TranslateResponse& response) {
-    if (request.contents(0) == "line 64") {
-      return ServerError(grpc::StatusCode::INTERNAL, "engine failed", "ENGINE_FAILED");
-    }
-    for (const auto& content : request.contents()) response.add_translations()->set_text(content);
-    return grpc::Status::OK;
-  };
-  std::string input;
-  for (int line = 0; line < 100; ++line) absl::StrAppend(&input, "line ", line, "\n");
-  EXPECT_EQ(Translate({"-o", Path("out")}, input), kExitCode + 13);
-  EXPECT_THAT(err_, HasSubstr("64 texts were answered before\n  the same command with --resume"));
-  server_.on_translate = nullptr;
-  EXPECT_EQ(Translate({"-o", Path("out"), "--resume"}, input), kExitOk);
-  EXPECT_THAT(Content("out"), AllOf(HasSubstr("line 63\n[de] line 64\n"), HasSubstr("line 99\n")));
-}
-
 TEST_F(CliFilesTest, ObjectsKeepEveryByteAndGetTheAnswer) {
   const std::string odd =
       R"({ "id": 12345678901234567890, "x": 1.50, "text": "A \"dog\".\nTwo." })";
@@ -138,13 +88,87 @@ TEST_F(CliFilesTest, LinesThatAreNoSuchObjectsAreRefusedByName) {
       {"{\"text\": 5}\n", "has no string \"text\""},
       {"{\"txt\": \"a\"}\n", "has no string \"text\""},
       {"{\"text\": \"a\", \"translation\": \"b\"}\n", "has a \"translation\" already"},
-      {"{\"text\": \"\\ud800\"}\n", "is not an object of JSON"},
+      {"{\"text\": \"a\\ud800\"}\n",
+       "line 1 of standard input has the lone surrogate \\ud800 at byte 11"},
+      {"{\"text\": \"\\\\\\ud83d\\ude00\\uDE00\"}\n", "lone surrogate \\uDE00 at byte 24"},
+      {"{\"text\": \"a\xED\xA0\xBD\"}\n", "byte 0xed at offset 11 is the lone surrogate U+D83D"},
+      {"{\"text\": 1,,}\n", "is not an object of JSON (see byte 12)"},
       {"{\"text\": \"caf\xE9\"}\n", "is not UTF-8"},
   };
   for (const auto& [input, message] : cases) {
     EXPECT_EQ(Translate({"--jsonl", "--on-error", "stop"}, input), kExitLocal) << input;
     EXPECT_THAT(err_, HasSubstr(message));
   }
+}
+
+TEST_F(CliFilesTest, MembersOfObjectsMayHaveOtherNames) {
+  const std::vector<std::string> names = {"--jsonl", "--text-field", "body", "--answer-field",
+                                          "body_de"};
+  EXPECT_EQ(Translate(names, "{\"body\": \"One.\", \"text\": 5, \"translation\": null}\n"), kExitOk);
+  EXPECT_EQ(out_,
+            "{\"body\": \"One.\", \"text\": 5, \"translation\": null, \"body_de\": \"[de] One.\"}\n");
+  EXPECT_EQ(Translate(names, "{\"text\": \"One.\"}\n"), kExitRefused);
+  EXPECT_THAT(err_, HasSubstr("has no string \"body\""));
+  EXPECT_EQ(Translate(names, "{\"body\": \"One.\", \"body_de\": \"Eins.\"}\n"), kExitRefused);
+  EXPECT_THAT(err_, HasSubstr("has a \"body_de\" already"));
+  EXPECT_EQ(Run({"detect", "--jsonl", "--answer-field", "in"}, "{\"text\": \"Hund\"}\n"), kExitOk);
+  EXPECT_EQ(nlohmann::json::parse(out_)["in"][0]["language_code"], "de");
+  for (const char* flag : {"--text-field", "--answer-field"}) {
+    EXPECT_EQ(Translate({flag, "x"}, "One.\n"), kExitUsage) << "without objects it means nothing";
+  }
+}
+
+TEST_F(CliFilesTest, AnObjectMayGetAllThatTheResponseSays) {
+  EXPECT_EQ(Translate({"--jsonl", "--json"}, "{\"id\": 1, \"text\": \"One.\"}\n\n{\"id\": 2}\n"),
+            kExitRefused);
+  const size_t end = out_.find('\n');
+  const auto object = nlohmann::json::parse(out_.substr(0, end));
+  EXPECT_EQ(object["id"], 1);
+  EXPECT_EQ(object["translation"]["text"], "[de] One.");
+  EXPECT_EQ(object["translation"]["segments"][0]["source_end"], 4);
+  EXPECT_EQ(object["translation"]["finish_reason"], "FINISH_REASON_STOP");
+  EXPECT_EQ(out_[end + 1], '\n') << "an empty line stays one";
+  EXPECT_EQ(nlohmann::json::parse(out_.substr(end + 2))["error"]["code"], "INVALID_ARGUMENT");
+}
+
+TEST_F(CliFilesTest, AGlossaryIsAFileOfTerms) {
+  const std::string terms =
+      File("terms.tsv", "\uFEFFbeam search\tStrahlsuche\r\nLinnet\r\n\r\nlazy dog\tfauler Hund");
+  EXPECT_EQ(Translate({"--glossary", terms, "One."}), kExitOk) << err_;
+  const v1::Glossary& glossary = server_.translate_requests().back().glossary();
+  ASSERT_EQ(glossary.entries_size(), 3);
+  EXPECT_EQ(glossary.entries(0).source_text(), "beam search");
+  EXPECT_EQ(glossary.entries(0).target_text(), "Strahlsuche");
+  EXPECT_EQ(glossary.entries(1).source_text(), "Linnet");
+  EXPECT_EQ(glossary.entries(1).target_text(), "");
+  EXPECT_EQ(glossary.entries(2).target_text(), "fauler Hund");
+  EXPECT_EQ(Translate({"One."}), kExitOk);
+  EXPECT_FALSE(server_.translate_requests().back().has_glossary());
+  const std::vector<std::pair<std::string, std::string>> wrong = {
+      {"a\tb\tc\n", "line 1 of "},
+      {"a\tb\n\tb\n", "is not a term, a tab and what becomes of it"},
+      {"a\tb\n\na\tc\n", "has the term of line 1 of "},
+      {"caf\xE9\n", "is not UTF-8"},
+      {"\n", "has no term in it"},
+  };
+  for (const auto& [content, message] : wrong) {
+    EXPECT_EQ(Translate({"--glossary", File("wrong.tsv", content), "One."}), kExitUsage);
+    EXPECT_THAT(err_, AllOf(HasSubstr("--glossary"), HasSubstr(message)));
+  }
+  EXPECT_EQ(Translate({"--glossary", Path("none"), "One."}), kExitUsage);
+  EXPECT_THAT(err_, HasSubstr("No such file"));
+}
+
+TEST_F(CliFilesTest, TermsThatFindNoPlaceAreTold) {
+  server_.on_translate = [](auto&, const auto&, v1::TranslateResponse& response) {
+    response.add_translations()->set_text("Ja.");
+    v1::Segment& segment = *response.mutable_translations(0)->add_segments();
+    segment.add_glossary_terms()->set_met(true);
+    segment.add_glossary_terms()->set_met(false);
+    return grpc::Status::OK;
+  };
+  EXPECT_EQ(Translate({"Yes."}), kExitOk);
+  EXPECT_THAT(err_, HasSubstr("argument 1: 1 term of the glossary found no place in it"));
 }
 
 TEST_F(CliFilesTest, AnObjectGetsTheSegmentsIfMoreWasAskedFor) {

@@ -42,6 +42,23 @@ TEST_F(CliInputTest, ADocumentIsOneTextWithItsWhiteSpace) {
   EXPECT_THAT(err_, IsEmpty());
 }
 
+TEST_F(CliInputTest, AByteOrderMarkAtTheStartOfAFileIsNoPartOfItsText) {
+  const std::string mark = "\uFEFF";
+  EXPECT_EQ(Translate({}, mark + "One.\r\nTwo.\r\n"), kExitOk);
+  EXPECT_EQ(out_, "[de] One.\r\n[de] Two.\r\n");
+  EXPECT_EQ(Translate({"--file", File("a", mark + "One.\n"), "--file", File("b", mark + "Two.\n")}),
+            kExitOk);
+  EXPECT_EQ(out_, "[de] One.\n[de] Two.\n");
+  EXPECT_EQ(Translate({"--document"}, mark + "One.\nTwo.\n"), kExitOk);
+  EXPECT_EQ(out_, "[de] One.\nTwo.\n");
+  EXPECT_EQ(Translate({"--jsonl"}, mark + "{\"text\": \"One.\"}\n"), kExitOk);
+  EXPECT_EQ(out_, "{\"text\": \"One.\", \"translation\": \"[de] One.\"}\n");
+  EXPECT_EQ(Translate({}, mark), kExitOk) << "nothing but a mark is an empty file";
+  EXPECT_EQ(out_, "");
+  EXPECT_EQ(Translate({}, "One.\n" + mark + "Two.\n"), kExitOk);
+  EXPECT_EQ(out_, "[de] One.\n[de] " + mark + "Two.\n") << "further on it is the text's own";
+}
+
 TEST_F(CliInputTest, OutputEndsInALineEndEvenIfTheInputDoesNot) {
   EXPECT_EQ(Translate({}, "One."), kExitOk);
   EXPECT_EQ(out_, "[de] One.\n");

@@ -236,9 +236,8 @@ TEST(BlameTest, OnlyWhatNamesATextIsItsFault) {
     EXPECT_EQ(BlameOf(status(kInvalid, reason, "contents"), "contents", 2).fault, Fault::kTogether);
     EXPECT_EQ(BlameOf(status(kInvalid, reason, "contents"), "contents", 1).fault, Fault::kOneText);
   }
-  const absl::Status of_grpc =
-      absl::ResourceExhaustedError("Received message larger than max (9000000 vs. 4194304)");
-  EXPECT_EQ(BlameOf(of_grpc, "contents", 2).fault, Fault::kTogether);
+  EXPECT_EQ(BlameOf(status(kInvalid, "MESSAGE_TOO_LARGE", ""), "contents", 2).fault,
+            Fault::kTogether);
   EXPECT_EQ(BlameOf(absl::ResourceExhaustedError("busy"), "contents", 2).fault,
             Fault::kNotTheTexts);
 }

@@ -45,6 +45,12 @@ TEST_F(CliSettingsTest, FlagsGoBeforeTheEnvironmentAndThatBeforeTheFile) {
   EXPECT_EQ(Languages(), "en to nl") << "an empty value is none";
 }
 
+TEST_F(CliSettingsTest, AByteOrderMarkIsNoPartOfTheFirstName) {
+  Config("\uFEFFto = de\r\nfrom = en\r\n");
+  EXPECT_EQ(Run({"translate", "x"}), kExitOk) << err_;
+  EXPECT_EQ(Languages(), "en to de");
+}
+
 TEST_F(CliSettingsTest, TheServerMayStandInTheFile) {
   Config("server = " + server_.address() + "\nto = de\n");
   server_name_ = "";

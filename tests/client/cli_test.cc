@@ -114,11 +114,12 @@ TEST_F(CliTest, TheOnlySourceLanguageNeedNotBeNamed) {
   EXPECT_EQ(server_.summarize_requests()[0].language_code(), "en");
 }
 
-TEST_F(CliTest, SeveralSourceLanguagesAreListedToChooseFrom) {
+TEST_F(CliTest, OfSeveralSourceLanguagesTheServerChooses) {
   *server_.models.add_models() = ModelOf("en-de", v1::TASK_TRANSLATE, "en", "de");
   *server_.models.add_models() = ModelOf("fr-de", v1::TASK_TRANSLATE, "fr", "de");
-  EXPECT_EQ(Run({"translate", "--to", "de", "A dog."}), kExitCode + 3);
-  EXPECT_THAT(err_, HasSubstr("choose with --from one of en, fr"));
+  EXPECT_EQ(Run({"translate", "--to", "de", "A dog."}), kExitOk) << err_;
+  EXPECT_EQ(server_.translate_requests()[0].source_language_code(), "");
+  out_.clear();
   EXPECT_EQ(Run({"translate", "--to", "nl", "A dog."}), kExitCode + 5);
   EXPECT_THAT(err_, HasSubstr("no model here translates to nl; served: en to de, fr to de"));
   EXPECT_EQ(Run({"summarize", "A dog."}), kExitCode + 5);

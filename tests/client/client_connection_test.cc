@@ -116,7 +116,7 @@ TEST_F(ClientConnectionTest, TheTokenGoesWithEachCallAndIsReadAgain) {
   options.token_file = path;
   Client client = Connect(options);
   EXPECT_THAT(client.Translate(ToGerman({"text"})), IsOk());
-  write("second-token");
+  write("\uFEFFsecond-token\r\n");  // by an editor for Windows
   EXPECT_THAT(client.Translate(ToGerman({"text"})), IsOk());
   write("");  // somebody is writing a new one
   EXPECT_THAT(client.Translate(ToGerman({"text"})), IsOk());

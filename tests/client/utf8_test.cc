@@ -63,6 +63,10 @@ TEST(Utf8Test, TheMessageNamesTextByteAndOffset) {
               StatusIs(absl::StatusCode::kInvalidArgument,
                        "argument 2 is not UTF-8: byte 0xfc at offset 2"));
   EXPECT_THAT(CheckUtf8("argument 2", "Grüß"), IsOk());
+  for (const std::string& utf16 : {std::string("\xFF\xFEH\0", 4), std::string("\xFE\xFF\0H", 4)}) {
+    EXPECT_THAT(CheckUtf8("letter.txt", utf16).message(),
+                testing::HasSubstr("begins like UTF-16: convert it with iconv -f UTF-16"));
+  }
 }
 
 }  // namespace
