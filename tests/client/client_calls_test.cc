@@ -208,5 +208,16 @@ TEST_F(ClientCallsTest, DetailsOfAnErrorAreDecoded) {
   EXPECT_FALSE(none.retry_delay.has_value());
 }
 
+TEST_F(ClientCallsTest, ARequestBeyondTheServersLimitHasAReasonAndInvitesNoRetry) {
+  Client client = Connect(QuickOptions(server_.address()));
+  const absl::Status status =
+      client.Translate(ToGerman({std::string((4 << 20) + 1, 'x')})).status();
+  EXPECT_THAT(status, StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("4194304")));
+  const ErrorDetails details = DetailsOf(status);
+  EXPECT_EQ(details.reason, "MESSAGE_TOO_LARGE");
+  EXPECT_EQ(details.metadata.at("maxBytes"), "4194304");
+  EXPECT_FALSE(details.retry_delay.has_value());
+}
+
 }  // namespace
 }  // namespace linnet::client

@@ -91,21 +91,6 @@ TEST_F(ClientTest, AReplyBeyondTheLimitIsAnErrorThatSaysSo) {
   EXPECT_EQ(DetailsOf(status).reason, "REPLY_TOO_LARGE");
 }
 
-TEST_F(ClientTest, ARequestBeyondTheServersLimitHasAReasonAndInvitesNoRetry) {
-  ClientOptions options = Options();
-  options.retry.initial_backoff = options.retry.max_backoff = absl::Seconds(20);
-  Client client = Connect(options);
-  const absl::Time begin = absl::Now();
-  const absl::Status status =
-      client.Translate(ToGerman({std::string((4 << 20) + 1, 'x')})).status();
-  EXPECT_LT(absl::Now() - begin, absl::Seconds(20)) << "it was made again";
-  EXPECT_THAT(status, StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("4194304")));
-  const ErrorDetails details = DetailsOf(status);
-  EXPECT_EQ(details.reason, "MESSAGE_TOO_LARGE");
-  EXPECT_EQ(details.metadata.at("maxBytes"), "4194304");
-  EXPECT_FALSE(details.retry_delay.has_value());
-}
-
 TEST_F(ClientTest, ListsModels) {
   *server_.models.add_models() = ModelOf("en-de", v1::TASK_TRANSLATE, "en", "de");
   Client client = Connect(Options());

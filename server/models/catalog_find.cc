@@ -1,0 +1,172 @@
+// Catalog: which model a request gets.
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/escaping.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "server/errors.h"
+#include "server/models/catalog.h"
+
+namespace linnet::server {
+namespace {
+
+using linnet::v1::BundleManifest;
+using linnet::v1::Task;
+
+absl::string_view TaskVerb(Task task) {
+  return task == linnet::v1::TASK_TRANSLATE ? "translates" : "summarises";
+}
+
+std::string Pair(const BundleManifest& manifest) {
+  return manifest.task() == linnet::v1::TASK_TRANSLATE
+             ? absl::StrCat(manifest.source_language_code(), " to ",
+                            manifest.target_language_code())
+             : manifest.source_language_code();
+}
+
+// Letters and digits in subtags of 1 to 8, the first of letters: enough of BCP-47 to tell a typing
+// error from a language.
+bool IsLanguageTag(absl::string_view tag) {
+  if (tag.size() > 35) return false;  // RFC 5646, 4.4.1: the longest without extensions
+  bool first = true;
+  for (absl::string_view subtag : absl::StrSplit(tag, '-')) {
+    if (subtag.empty() || subtag.size() > 8) return false;
+    for (char c : subtag) {
+      if (!absl::ascii_isalnum(c) || (first && !absl::ascii_isalpha(c))) return false;
+    }
+    if (first && subtag.size() < 2) return false;
+    first = false;
+  }
+  return true;
+}
+
+absl::Status CheckTag(absl::string_view field, absl::string_view tag) {
+  if (tag.empty() || IsLanguageTag(tag)) return absl::OkStatus();
+  return BadField(field, Reason::kBadLanguageCode,
+                  absl::StrCat("\"", absl::CHexEscape(tag.substr(0, 40)),
+                               "\" is no language code (BCP-47), such as \"en\" or \"de-AT\""));
+}
+
+bool SameTag(absl::string_view a, absl::string_view b) { return absl::EqualsIgnoreCase(a, b); }
+absl::string_view Primary(absl::string_view tag) { return tag.substr(0, tag.find('-')); }
+
+// Whether a model for `offered` may answer a request for `asked`.
+bool Serves(absl::string_view offered, absl::string_view asked) {
+  return SameTag(offered, asked) || SameTag(offered, Primary(asked));
+}
+
+bool ServesPair(const BundleManifest& manifest, absl::string_view source,
+                absl::string_view target) {
+  return (source.empty() || Serves(manifest.source_language_code(), source)) &&
+         (target.empty() || Serves(manifest.target_language_code(), target));
+}
+
+bool IsPair(const BundleManifest& manifest, absl::string_view source, absl::string_view target) {
+  return SameTag(manifest.source_language_code(), source) &&
+         (target.empty() || SameTag(manifest.target_language_code(), target));
+}
+
+}  // namespace
+
+absl::Status Catalog::Unknown(absl::string_view name, const std::vector<Entry>& entries) {
+  auto names = [](std::string* out, const Entry& entry) {
+    absl::StrAppend(out, entry.name());
+    for (const std::string& label : entry.registered.labels)
+      absl::StrAppend(out, ", ", entry.model->name(), "@", label);
+  };
+  // A start of the name is enough: what details may hold is limited.
+  const std::string shown = absl::CHexEscape(name.substr(0, 80));
+  return NoSuchModel(shown, absl::StrCat("no model \"", shown, "\": there is ",
+                                         absl::StrJoin(entries, ", ", names)));
+}
+
+absl::StatusOr<std::shared_ptr<ServedModel>> Catalog::Named(absl::string_view name) const {
+  if (name.empty()) return BadField("name", Reason::kMissing, "is required");
+  const std::vector<Entry> entries = this->entries();
+  const absl::string_view base = name.substr(0, name.find('@'));
+  const absl::string_view version = base == name ? "" : name.substr(base.size() + 1);
+  for (const Entry& entry : entries) {
+    if (entry.model->name() != base) continue;
+    const RegisteredModel& registered = entry.registered;
+    const bool labelled =
+        std::count(registered.labels.begin(), registered.labels.end(), std::string(version)) > 0;
+    if (base == name ? registered.by_default : registered.version == version || labelled)
+      return entry.model;
+  }
+  return Unknown(name, entries);
+}
+
+absl::StatusOr<std::shared_ptr<ServedModel>> Catalog::Find(Task task, absl::string_view name,
+                                                           absl::string_view source_language,
+                                                           absl::string_view target_language,
+                                                           absl::string_view source_field) const {
+  if (auto status = CheckTag(source_field, source_language); !status.ok()) return status;
+  if (auto status = CheckTag("target_language_code", target_language); !status.ok()) return status;
+  if (!name.empty()) {
+    absl::StatusOr<std::shared_ptr<ServedModel>> model = Named(name);
+    if (!model.ok()) return model;
+    const BundleManifest& manifest = (*model)->bundle.manifest;
+    if (manifest.task() != task) {
+      return BadField("model", Reason::kWrongTask,
+                      absl::StrCat("\"", name, "\" ", TaskVerb(manifest.task()), ": name one that ",
+                                   TaskVerb(task), ", or none"));
+    }
+    if (!ServesPair(manifest, source_language, target_language)) {
+      return BadField("model", Reason::kWrongLanguages,
+                      absl::StrCat("\"", name, "\" ", TaskVerb(task), " ", Pair(manifest),
+                                   ": ask for that, or name another model"));
+    }
+    return model;
+  }
+  if (source_language.empty()) {
+    return BadField(source_field, Reason::kMissing, "is required where no model is named");
+  }
+  const std::vector<Entry> entries = this->entries();
+  for (auto fits : {IsPair, ServesPair}) {
+    for (const Entry& entry : entries) {
+      const BundleManifest& manifest = entry.model->bundle.manifest;
+      if (entry.registered.by_default && manifest.task() == task &&
+          fits(manifest, source_language, target_language))
+        return entry.model;
+    }
+  }
+  const std::string asked = target_language.empty()
+                                ? std::string(source_language)
+                                : absl::StrCat(source_language, " to ", target_language);
+  return NoPair(task, asked, entries);
+}
+
+absl::Status Catalog::NoPair(Task task, const std::string& asked,
+                             const std::vector<Entry>& entries) {
+  std::vector<std::string> pairs;
+  for (const Entry& entry : entries) {
+    const BundleManifest& manifest = entry.model->bundle.manifest;
+    if (entry.registered.by_default && manifest.task() == task) pairs.push_back(Pair(manifest));
+  }
+  return NoSuchModel(asked,
+                     absl::StrCat("no model ", TaskVerb(task), asked.empty() ? "" : " ", asked,
+                                  ": there is ",
+                                  pairs.empty() ? "none at all" : absl::StrJoin(pairs, ", ")));
+}
+
+absl::StatusOr<std::vector<std::string>> Catalog::SourceLanguages(
+    Task task, absl::string_view target_language) const {
+  if (auto status = CheckTag("target_language_code", target_language); !status.ok()) return status;
+  const std::vector<Entry> entries = this->entries();
+  std::set<std::string> languages;
+  for (const Entry& entry : entries) {
+    const BundleManifest& manifest = entry.model->bundle.manifest;
+    if (entry.registered.by_default && manifest.task() == task &&
+        ServesPair(manifest, "", target_language))
+      languages.insert(manifest.source_language_code());
+  }
+  if (!languages.empty()) return std::vector<std::string>(languages.begin(), languages.end());
+  return NoPair(task, target_language.empty() ? "" : absl::StrCat("to ", target_language), entries);
+}
+
+}  // namespace linnet::server
