@@ -198,11 +198,14 @@ int RunTexts(Client& client, TextOptions options, typename Kind::Request request
       environment.in_bytes,
   };
   ResumeRecord record(options.output, settings);
+  const bool recorded = options.resumable && IsFile(options.output);
   Pump<Kind> pump(client, options, std::move(request), to_file, progress,
-                  options.resumable && IsFile(options.output) ? &record : nullptr);
+                  recorded ? &record : nullptr);
   absl::Status status = pump.Resume(*beginning);
   if (status.ok()) status = OpenOutput(options.output, kept.bytes, &file);
   if (!status.ok()) return FailLocally(status, environment);
+  // Before the first answer: whatever ends the run, its output has a record.
+  if (recorded) record.Write(beginning->known);
   return pump.Run();
 }
 

@@ -47,6 +47,7 @@ ResumeRecord::ResumeRecord(const std::string& output, uint64_t settings)
     : path_(PathOf(output)), settings_(settings) {}
 
 ResumeRecord::~ResumeRecord() {
+  if (file_ >= 0 && texts_ == 0) Remove();
   if (file_ >= 0) close(file_);
 }
 
@@ -54,6 +55,7 @@ void ResumeRecord::Write(const Checkpoint& done) {
   if (file_ < 0) {
     file_ = open(path_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0666);
   }
+  texts_ = done.texts;
   // Of one size, so that one write replaces all of the former one.
   const std::string text =
       absl::StrFormat("%s %016x %020d %016x\n", kHeader, settings_, done.texts, done.digest);

@@ -36,7 +36,7 @@ class ResumeRecord {
 
   // Nothing is written yet. Where it cannot be written nothing is recorded.
   ResumeRecord(const std::string& output, uint64_t settings);
-  ~ResumeRecord();
+  ~ResumeRecord();  // takes away the file of a run that has answered nothing
   ResumeRecord(const ResumeRecord&) = delete;
   ResumeRecord& operator=(const ResumeRecord&) = delete;
 
@@ -48,6 +48,7 @@ class ResumeRecord {
   const std::string path_;
   const uint64_t settings_;
   int file_ = -1;
+  int64_t texts_ = 0;  // of the last Write
 };
 
 }  // namespace linnet::client

@@ -125,7 +125,8 @@ def test_a_line_that_is_refused_keeps_its_place(linnet_binary, environment, tmp_
     assert error["message"].startswith("text has ")
 
     out.write_bytes(b"".join(whole.splitlines(keepends=True)[:3]) + b'{"id": 2')
-    assert run("--jsonl", "--resume")[0] == 0, "an error counts as done"
+    assert run("--jsonl", "--resume")[0] == 1, "nothing says any more what it was made from"
+    assert run("--jsonl", "--resume", "--force")[0] == 0, "an error counts as done"
     assert out.read_bytes() == whole
     status, said = run("--jsonl", "--on-error", "stop")
     assert status == 64 + 3

@@ -1,0 +1,75 @@
+"""The command `linnet` with the files that people have: marks of editors, long documents, terms."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+
+import pytest
+
+SENTENCES = ("a bird sings.", "two dogs run.", "the garden is old.")
+
+
+@pytest.fixture
+def run(linnet_binary, server, tmp_path):
+    def call(*arguments: str, text: str | bytes = b"", status: int = 0) -> tuple[str, str]:
+        done = subprocess.run(
+            [linnet_binary, *arguments],
+            input=text.encode() if isinstance(text, str) else text,
+            env={"LINNET_SERVER": server.grpc, "HOME": str(tmp_path), "PATH": ""},
+            capture_output=True,
+            timeout=120,
+        )
+        assert done.returncode == status, done.stderr.decode()
+        return done.stdout.decode(), done.stderr.decode()
+
+    return call
+
+
+def test_a_byte_order_mark_does_not_touch_the_first_line(run, server):
+    lines = "".join(f"{text}\r\n" for text in SENTENCES)
+    plain, _ = run("translate", "--to", "de", text=lines)
+    marked, _ = run("translate", "--to", "de", text="\ufeff" + lines)
+    assert marked == plain
+    answer = server.translate("\ufeff" + SENTENCES[0]).translations[0]
+    assert answer.text == "\ufeff" + server.translate(SENTENCES[0]).translations[0].text
+    summary = server.summarize("\ufeff" + SENTENCES[0]).summaries[0]
+    assert summary.text == server.summarize(SENTENCES[0]).summaries[0].text
+
+
+def test_no_language_need_be_told_where_the_models_leave_no_choice(run, server):
+    short, _ = run("translate", "--to", "de", "Hello.")
+    assert short == run("translate", "--from", "en", "--to", "de", "Hello.")[0]
+    _, said = run("translate", "--to", "tlh", "Hello.", status=64 + 5)
+    assert "translates to tlh" in said
+
+
+def test_a_document_in_parts_is_what_a_single_call_would_say(run):
+    """1,400 lines are two parts of 64 KiB; each line is what it is alone."""
+    lines = [f"{SENTENCES[number % 3]} number {number % 7}" + " " * 30 for number in range(1400)]
+    flags = ("--beam", "1", "--max-target-tokens", "6", "--from", "en", "--to", "de")
+    text = "".join(f"{line}\n" for line in lines)
+    assert len(text) > 65536
+    whole, _ = run("translate", *flags, "--document", text=text)
+    distinct = sorted(set(lines))
+    alone, _ = run("translate", *flags, text="".join(f"{line}\n" for line in distinct))
+    answers = dict(zip(distinct, alone.splitlines(), strict=True))
+    assert whole.splitlines() == [answers[line] for line in lines]
+
+
+def test_terms_of_a_file_are_in_the_answer(run, tmp_path):
+    terms = tmp_path / "terms.tsv"
+    terms.write_text("\ufeffbird\tFink\ngarden\n")
+    said, _ = run(
+        *("translate", "--to", "de", "--from", "en", "--glossary", str(terms), "--beam", "4"),
+        *("--json", "the bird in the garden."),
+    )
+    met = json.loads(said)["translations"][0]["segments"][0]["glossary_terms"]
+    assert [term["entry"] for term in met] == [0, 1]
+    assert all(term["met"] for term in met)
+
+
+def test_an_error_names_the_flag(run):
+    _, said = run("translate", "--to", "de", "--beam", "9999", "Hello.", status=64 + 3)
+    assert "--beam: " in said
+    assert "beam_size" not in said
