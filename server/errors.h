@@ -28,6 +28,7 @@ enum class Reason {
   kSetTwice,
   kTooManyTexts,
   kTextTooLarge,
+  kTooManySegments,
   kBadLanguageCode,
   kLanguageUnknown,
   kBadOption,

@@ -55,8 +55,7 @@ class MetricFamilies {
       "Work in the house: the sum over segments of (source + most target tokens) x beam size.");
   GaugeFamily& max_tokens =
       Gauge("linnet_admitted_tokens_limit", "Most of linnet_admitted_tokens.");
-  GaugeFamily& admitted_bytes =
-      Gauge("linnet_admitted_bytes", "Bytes of the requests in the house.");
+  GaugeFamily& admitted_bytes = Gauge("linnet_admitted_bytes", "Bytes of memory that calls hold.");
   GaugeFamily& max_bytes = Gauge("linnet_admitted_bytes_limit", "Most of linnet_admitted_bytes.");
   GaugeFamily& ready =
       Gauge("linnet_ready", "1 while the server takes calls, for any of its models.");

@@ -218,9 +218,11 @@ void Parser::AddLimits() {
   Add("max-admitted-tokens", options_.admission.max_tokens,
       "Work in the house at most: (source + most target tokens) x beam size, summed over segments")
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 40));
-  Add("max-admitted-bytes", options_.admission.max_bytes,
-      "Bytes of the requests in the house at most")
-      ->check(CLI::Range(int64_t{8192}, int64_t{1} << 40));
+  Add("max-request-memory", options_.admission.max_bytes,
+      "Bytes of memory at most that all calls together hold, from the first byte of a request to "
+      "the last of its reply. What one call may bring follows from it: text of a 256th, a segment "
+      "for each 16 KiB, and a line of a document at once for each 4 MiB")
+      ->check(CLI::Range(int64_t{1} << 20, int64_t{1} << 40));
   Add("max-call-rows-ratio", options_.batcher.max_call_rows_ratio,
       "Of the rows at most for one call, which for a document is all of its lines")
       ->check(CLI::Range(0.0, 1.0));
@@ -228,13 +230,6 @@ void Parser::AddLimits() {
              "after which a line of waiting calls that never ends is an overload");
   AddSeconds("overload-wait", options_.batcher.shed.most_wait,
              "that a call waits at most, in an overload, until something of it begins");
-  Add("max-contents", options_.text.max_contents, "Texts in one call at most")
-      ->check(CLI::Range(1, 1 << 20));
-  Add("max-text-bytes", options_.text.max_text_bytes, "Bytes of text in one call at most")
-      ->check(CLI::Range(int64_t{1}, int64_t{1} << 30));
-  Add("max-lines-under-way", options_.text.max_lines_under_way,
-      "Lines of one document that are in the server at most")
-      ->check(CLI::Range(1, 1 << 16));
   AddSeconds("default-deadline", options_.text.default_deadline,
              "that a call without a deadline may take, and each line of a document", 0.001);
   AddSeconds("max-deadline", options_.text.max_deadline,
@@ -372,6 +367,7 @@ ParsedOptions Parser::Parse(int argc, const char* const* argv,
                      ": lower the first or raise the second\n"),
         kUsageError);
   }
+  options_.text.FollowFrom(options_.admission.max_bytes);
   options_.models = models_;
   options_.bundle_keys = bundle_keys_;
   options_.failure_record = failure_record_;

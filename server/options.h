@@ -70,8 +70,8 @@ struct Options {
   absl::Duration slow_call = absl::Seconds(10);
 };
 
-// One setting: the same name as a flag (--max-contents), in the environment
-// (LINNET_SERVER_MAX_CONTENTS) and in the file (max-contents).
+// One setting: the same name as a flag (--max-streams), in the environment
+// (LINNET_SERVER_MAX_STREAMS) and in the file (max-streams).
 struct Setting {
   std::string group;
   std::string name;

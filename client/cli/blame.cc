@@ -12,9 +12,9 @@ namespace {
 
 // server/ERRORS.md; and what NameTooLarge of the library makes of a message that is too large.
 bool IsTooMuch(absl::string_view reason) {
-  constexpr std::array<absl::string_view, 6> kReasons = {"TOO_MANY_TEXTS", "TEXT_TOO_LARGE",
-                                                         "CALL_TOO_LARGE", "BEYOND_ENGINE",
-                                                         "MESSAGE_TOO_LARGE", "REPLY_TOO_LARGE"};
+  constexpr std::array<absl::string_view, 7> kReasons = {
+      "TOO_MANY_TEXTS", "TEXT_TOO_LARGE",    "TOO_MANY_SEGMENTS", "CALL_TOO_LARGE",
+      "BEYOND_ENGINE",  "MESSAGE_TOO_LARGE", "REPLY_TOO_LARGE"};
   return std::find(kReasons.begin(), kReasons.end(), reason) != kReasons.end();
 }
 

@@ -25,7 +25,8 @@ int LineEnd(std::string_view text, int at) {
 
 absl::StatusOr<std::vector<TextSegment>> SplitText(std::string_view text,
                                                    std::string_view language_code, int max_tokens,
-                                                   const TokenCounter& count_tokens) {
+                                                   const TokenCounter& count_tokens,
+                                                   size_t max_segments) {
   if (text.size() > std::numeric_limits<int>::max()) {
     return absl::InvalidArgumentError(absl::StrCat("text has ", text.size(), " bytes, at most ",
                                                    std::numeric_limits<int>::max(), " are read"));
@@ -51,6 +52,10 @@ absl::StatusOr<std::vector<TextSegment>> SplitText(std::string_view text,
             CutSentence(text, begin, end, max_tokens, count_tokens);
         if (!parts.ok()) return parts.status();
         segments.insert(segments.end(), parts->begin(), parts->end());
+      }
+      if (segments.size() > max_segments) {
+        return absl::OutOfRangeError(
+            absl::StrCat("text has more than ", max_segments, " segments"));
       }
       begin = SkipWhiteSpace(text, line + sentence_end);
     }

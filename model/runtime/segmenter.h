@@ -1,6 +1,8 @@
 #pragma once
 
+#include <cstddef>
 #include <functional>
+#include <limits>
 #include <string_view>
 #include <vector>
 
@@ -26,10 +28,11 @@ using TokenCounter = std::function<int(std::string_view)>;
 // byte for byte; a text of white space has none.
 //
 // InvalidArgumentError for text that is not UTF-8 (naming the byte), or if one grapheme alone is
-// longer than `max_tokens`.
-absl::StatusOr<std::vector<TextSegment>> SplitText(std::string_view text,
-                                                   std::string_view language_code, int max_tokens,
-                                                   const TokenCounter& count_tokens);
+// longer than `max_tokens`. OutOfRangeError, as soon as that is known, for a text that has more
+// than `max_segments`.
+absl::StatusOr<std::vector<TextSegment>> SplitText(
+    std::string_view text, std::string_view language_code, int max_tokens,
+    const TokenCounter& count_tokens, size_t max_segments = std::numeric_limits<size_t>::max());
 
 // Bytes of the byte order mark (U+FEFF) at the start of a text: 3, or 0 without one. It is no part of
 // what the text says: SplitText and callers that read a text as a whole treat it as white space.

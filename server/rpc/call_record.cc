@@ -138,7 +138,38 @@ absl::Time DeadlineOf(const grpc::CallbackServerContext& context) {
   return absl::FromChrono(deadline);
 }
 
-absl::Status ParseBuffer(const grpc::ByteBuffer& buffer, google::protobuf::Message& message) {
+absl::StatusOr<std::shared_ptr<Permit>> CallRecord::Admit(
+    const grpc::ByteBuffer& buffer, google::protobuf::Message& request) const {
+  std::shared_ptr<Permit> held;
+  if (house_.admission != nullptr) {
+    absl::StatusOr<Permit> permit = house_.admission->Enter(caller_, 0);
+    if (!permit.ok()) return permit.status();
+    held = std::make_shared<Permit>(*std::move(permit));
+  }
+  const int64_t before = held == nullptr ? 0 : held->bytes();
+  int64_t parsed = 0;  // the last that was asked for
+  const absl::Status status = ParseBuffer(buffer, request, [&](int64_t bytes) {
+    parsed = bytes;
+    return held == nullptr ? absl::OkStatus() : held->Hold(bytes);
+  });
+  if (!status.ok()) {
+    // Admission counts what it refuses itself.
+    if (!absl::IsResourceExhausted(status)) house_.metrics.Rejected(RejectReason::kInvalid);
+    return status;
+  }
+  if (held != nullptr) held->SetBytes(before + parsed);
+  return held;
+}
+
+absl::Status ParseBuffer(const grpc::ByteBuffer& buffer, google::protobuf::Message& message,
+                         absl::FunctionRef<absl::Status(int64_t)> hold) {
+  // gRPC keeps the buffer for as long as the call lives, and never looks at it again.
+  auto& read = const_cast<grpc::ByteBuffer&>(buffer);
+  // The buffer and a copy in one piece.
+  if (absl::Status status = hold(2 * static_cast<int64_t>(buffer.Length())); !status.ok()) {
+    read.Clear();
+    return status;
+  }
   std::vector<grpc::Slice> slices;
   // A client that goes away before its message has come leaves a call without one.
   if (!buffer.Dump(&slices).ok()) return absl::CancelledError("the client sent no request");
@@ -146,6 +177,10 @@ absl::Status ParseBuffer(const grpc::ByteBuffer& buffer, google::protobuf::Messa
   bytes.reserve(buffer.Length());
   for (const grpc::Slice& slice : slices)
     bytes.append(reinterpret_cast<const char*>(slice.begin()), slice.size());
+  slices.clear();
+  read.Clear();
+  const int64_t parsed = ParsedBytes(bytes, *message.GetDescriptor());
+  if (absl::Status status = hold(parsed); !status.ok()) return status;
   return ParseRequest(bytes, message);
 }
 

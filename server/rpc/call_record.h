@@ -2,9 +2,11 @@
 
 #include <grpcpp/grpcpp.h>
 
+#include <memory>
 #include <optional>
 #include <string>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
@@ -12,6 +14,7 @@
 #include "google/protobuf/message.h"
 #include "server/metrics.h"
 #include "server/rpc/slow_readers.h"
+#include "server/schedule/admission.h"
 #include "server/schedule/caller.h"
 #include "server/token_file.h"
 
@@ -32,6 +35,7 @@ struct CallHouse {
   Metrics& metrics;
   SlowReaders& slow_readers;
   const TokenFile* tokens = nullptr;  // null where no token is asked for
+  Admission* admission = nullptr;  // of the memory of its calls; null: it is not counted
 };
 
 // Counts and logs one call, its start and its end, and knows on whose behalf it is made
@@ -49,6 +53,10 @@ class CallRecord {
   absl::Time arrived() const { return arrived_; }
   const Caller& caller() const { return caller_; }
   Metrics& metrics() const { return house_.metrics; }
+  // Admits the call and parses its request; the permit holds both from then on. Null where memory
+  // is not counted.
+  absl::StatusOr<std::shared_ptr<Permit>> Admit(const grpc::ByteBuffer& buffer,
+                                                google::protobuf::Message& request) const;
 
   // Before the first message of a stream.
   void Headers();
@@ -74,8 +82,10 @@ class CallRecord {
 // Of the call; InfiniteFuture if the client set none.
 absl::Time DeadlineOf(const grpc::CallbackServerContext& context);
 
-// ParseRequest for what gRPC hands over.
-absl::Status ParseBuffer(const grpc::ByteBuffer& buffer, google::protobuf::Message& message);
+// ParseRequest for what gRPC hands over, which is let go as soon as it is read. `hold` is asked for
+// the memory of the bytes and of the message before it is allocated.
+absl::Status ParseBuffer(const grpc::ByteBuffer& buffer, google::protobuf::Message& message,
+                         absl::FunctionRef<absl::Status(int64_t)> hold);
 
 template <typename Message>
 absl::Status SerializeTo(const Message& message, grpc::ByteBuffer& buffer) {

@@ -69,16 +69,17 @@ class DocumentCall final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc
 
  private:
   void Take() {
-    typename Types::Lines message;
-    const absl::Status status = ParseBuffer(incoming_, message);
-    {
+    const auto bytes = static_cast<int64_t>(incoming_.Length());
+    stream_->Take([&](typename Types::Lines& message, auto hold) {
+      absl::Status status = ParseBuffer(incoming_, message, hold);
       MutexLock lock(mu_);
-      facts_.request_bytes += static_cast<int64_t>(incoming_.Length());
+      facts_.request_bytes += bytes;
       if (message.has_settings()) facts_.labels = LabelText(message.settings().labels());
-    }
-    if (status.ok()) return stream_->Take(std::move(message));
-    record_.metrics().Rejected(RejectReason::kInvalid);
-    stream_->Fail(status);
+      // Admission counts what it refuses itself.
+      if (!status.ok() && !absl::IsResourceExhausted(status))
+        record_.metrics().Rejected(RejectReason::kInvalid);
+      return status;
+    });
   }
 
   // Starts what can be started. Decides under the lock, acts after it. The end does not wait for a

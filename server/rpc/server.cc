@@ -62,7 +62,9 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const Options& options,
       *server->catalog_, server->admission_, server->pool_, server->metrics_, options.text,
       options.slow_call > absl::ZeroDuration() ? options.slow_call : absl::InfiniteDuration());
   const CallHouse house{server->metrics_, server->slow_readers_, server->tokens_.get()};
-  server->service_ = std::make_unique<TextService>(*server->calls_, house);
+  CallHouse counted = house;
+  counted.admission = &server->admission_;
+  server->service_ = std::make_unique<TextService>(*server->calls_, counted);
   server->reloader_ = std::make_unique<Reloader>(*server->catalog_, server->metrics_);
   server->admin_calls_ = std::make_unique<AdminCalls>(*server->catalog_, *server->reloader_);
   server->admin_service_ = std::make_unique<AdminService>(*server->admin_calls_, house);

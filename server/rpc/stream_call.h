@@ -2,7 +2,6 @@
 
 #include <grpcpp/grpcpp.h>
 
-#include <atomic>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -31,21 +30,23 @@ class StreamCall final : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
              grpc::CallbackServerContext& context, const grpc::ByteBuffer& request)
       : record_(house, method, context),
         request_bytes_(static_cast<int64_t>(request.Length())),
-        cancelled_(std::make_shared<std::atomic<bool>>(false)) {
+        cancelled_(std::make_shared<Cancellation>()) {
     if (!record_.refused().ok()) {
       Ended(record_.refused());
       return;
     }
-    if (absl::Status status = ParseBuffer(request, request_); !status.ok()) {
-      house.metrics.Rejected(RejectReason::kInvalid);
-      Ended(std::move(status));
+    absl::StatusOr<std::shared_ptr<Permit>> permit = record_.Admit(request, request_);
+    if (!permit.ok()) {
+      Ended(permit.status());
       return;
     }
+    permit_ = *std::move(permit);
     (calls.*start)(
         request_.request(), response_,
         {.arrived = record_.arrived(),
          .deadline = DeadlineOf(context),
          .cancelled = cancelled_,
+         .permit = permit_,
          .caller = record_.caller()},
         [this](linnet::v1::TextPart part) { Part(std::move(part)); },
         [this](const absl::Status& status) {
@@ -55,10 +56,10 @@ class StreamCall final : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
   }
 
   // May run beside everything else, also before the constructor has returned.
-  void OnCancel() override { cancelled_->store(true, std::memory_order_relaxed); }
+  void OnCancel() override { cancelled_->Cancel(); }
   void OnWriteDone(bool ok) override {
     // Without a reader the decoding is for nothing; Ended comes all the same.
-    if (!ok) cancelled_->store(true, std::memory_order_relaxed);
+    if (!ok) cancelled_->Cancel();
     record_.WriteEnds();
     Step(/*written=*/true);
   }
@@ -119,6 +120,8 @@ class StreamCall final : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
         record_.Ended(std::move(status), {.contents = ContentsOf(request_.request()),
                                           .request_bytes = request_bytes_,
                                           .labels = LabelsOf(request_.request())});
+    StreamRequest().Swap(&request_);
+    Response().Swap(&response_);
     if (ok) {
       StartWriteAndFinish(&message_, {}, result);
     } else {
@@ -130,8 +133,9 @@ class StreamCall final : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
   const int64_t request_bytes_;
   StreamRequest request_;
   Response response_;
-  std::shared_ptr<std::atomic<bool>> cancelled_;
-  grpc::ByteBuffer message_;  // of the write under way
+  std::shared_ptr<Cancellation> cancelled_;
+  grpc::ByteBuffer message_;        // of the write under way
+  std::shared_ptr<Permit> permit_;  // until the answer is sent
 
   Mutex mu_;
   PartQueue parts_ ABSL_GUARDED_BY(mu_);

@@ -2,7 +2,6 @@
 
 #include <grpcpp/grpcpp.h>
 
-#include <atomic>
 #include <memory>
 #include <utility>
 
@@ -39,26 +38,28 @@ class UnaryCall final : public grpc::ServerUnaryReactor {
       : record_(house, method, context),
         request_bytes_(static_cast<int64_t>(request.Length())),
         response_bytes_(response),
-        cancelled_(std::make_shared<std::atomic<bool>>(false)) {
+        cancelled_(std::make_shared<Cancellation>()) {
     if (!record_.refused().ok()) {
       End(record_.refused());
       return;
     }
-    if (absl::Status status = ParseBuffer(request, request_); !status.ok()) {
-      house.metrics.Rejected(RejectReason::kInvalid);
-      End(std::move(status));
+    absl::StatusOr<std::shared_ptr<Permit>> permit = record_.Admit(request, request_);
+    if (!permit.ok()) {
+      End(permit.status());
       return;
     }
+    permit_ = *std::move(permit);
     start(calls, request_, response_,
           {.arrived = record_.arrived(),
            .deadline = DeadlineOf(context),
            .cancelled = cancelled_,
+           .permit = permit_,
            .caller = record_.caller()},
           [this](absl::Status status) { End(std::move(status)); });
   }
 
   // May run beside everything else, also before the constructor has returned.
-  void OnCancel() override { cancelled_->store(true, std::memory_order_relaxed); }
+  void OnCancel() override { cancelled_->Cancel(); }
   void OnDone() override { delete this; }
 
  private:
@@ -67,6 +68,9 @@ class UnaryCall final : public grpc::ServerUnaryReactor {
     const grpc::Status result = record_.Ended(std::move(status), {.contents = ContentsOf(request_),
                                                                   .request_bytes = request_bytes_,
                                                                   .labels = LabelsOf(request_)});
+    // What is left of the call until the client has read its answer is that.
+    Request().Swap(&request_);
+    Response().Swap(&response_);
     record_.WriteBegins();
     Finish(result);
   }
@@ -76,7 +80,8 @@ class UnaryCall final : public grpc::ServerUnaryReactor {
   Request request_;
   Response response_;
   grpc::ByteBuffer& response_bytes_;
-  std::shared_ptr<std::atomic<bool>> cancelled_;
+  std::shared_ptr<Permit> permit_;  // until the answer is sent
+  std::shared_ptr<Cancellation> cancelled_;
 };
 
 }  // namespace linnet::server

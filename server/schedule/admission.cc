@@ -9,9 +9,6 @@
 namespace linnet::server {
 namespace {
 
-// What the bookkeeping of a call weighs beside its text, so that many tiny calls fill the house as
-// well.
-constexpr int64_t kBytesPerCall = 4096;
 // Between which times callers are told to come back.
 constexpr absl::Duration kSoonest = absl::Milliseconds(100);
 constexpr absl::Duration kLatest = absl::Minutes(1);
@@ -50,26 +47,45 @@ void Admission::Show() { metrics_.SetAdmitted(tokens_.held(), bytes_.held(), Tim
 
 absl::StatusOr<Permit> Admission::Enter(const Caller& caller, int64_t bytes) {
   bytes += kBytesPerCall;
+  Permit permit(*this, caller, 0);
+  if (absl::Status status = TakeBytes(caller, bytes, 0); !status.ok()) return status;
+  permit.bytes_ = bytes;
+  return permit;
+}
+
+absl::Status Admission::TakeBytes(const Caller& caller, int64_t bytes, int64_t held) {
   MutexLock lock(mu_);
+  // Not even if it were alone.
+  if (const int64_t alone = Quota(limits_.max_bytes).share(""); held + bytes > alone) {
+    return BadField(
+        "request", Reason::kCallTooLarge,
+        absl::StrCat("needs ", held + bytes,
+                     " bytes of memory, and this server gives "
+                     "a call at most ",
+                     alone,
+                     ": send less text at once, or ask for "
+                     "fewer hypotheses or no alignments"),
+        {{"requestBytes", absl::StrCat(held + bytes)}, {"maxBytes", absl::StrCat(alone)}});
+  }
   const Quota::Answer answer = bytes_.Ask(caller.client, bytes);
   if (answer == Quota::Answer::kFits) {
     bytes_.Take(caller.client, bytes);
     Show();
-    return Permit(*this, caller, bytes);
+    return absl::OkStatus();
   }
   const bool full = answer == Quota::Answer::kFull;
-  const int64_t held = full ? bytes_.held() : bytes_.held_by(caller.client);
+  const int64_t in_use = full ? bytes_.held() : bytes_.held_by(caller.client);
   const int64_t most = full ? bytes_.most() : bytes_.share(caller.client);
   metrics_.Rejected(full ? RejectReason::kBytes : RejectReason::kShare);
-  return Busy(
-      full ? Reason::kTooManyBytes : Reason::kShareUsed,
-      absl::StrCat("the server holds requests of ", held, " bytes", full ? "" : " of this client",
-                   " and takes at most ", most, ": this one has ", bytes, ", retry later"),
-      RetryDelay(TimeToDrain()),
-      {{"admittedBytes", absl::StrCat(held)},
-       {"requestBytes", absl::StrCat(bytes)},
-       {"maxBytes", absl::StrCat(most)}},
-      full ? "server" : "client");
+  return Busy(full ? Reason::kTooManyBytes : Reason::kShareUsed,
+              absl::StrCat("calls ", full ? "" : "of this client ", "hold ", in_use,
+                           " bytes of memory, at most ", most, " are given: this one needs ", bytes,
+                           " more, retry later"),
+              RetryDelay(TimeToDrain()),
+              {{"admittedBytes", absl::StrCat(in_use)},
+               {"requestBytes", absl::StrCat(bytes)},
+               {"maxBytes", absl::StrCat(most)}},
+              full ? "server" : "client");
 }
 
 absl::StatusOr<Estimate> Admission::Charge(const Caller& caller, const CallWork& work,
@@ -102,11 +118,18 @@ absl::StatusOr<Estimate> Admission::Charge(const Caller& caller, const CallWork&
         RetryDelay(full ? TimeToDrain() : estimator.TimeFor(held)), std::move(metadata),
         full ? "server" : "client");
   }
-  const Estimate expected = estimator.TimeToFinish(caller, work.size);
+  Estimate expected = estimator.TimeToFinish(caller, work.size);
+  if (expected.time > absl::ZeroDuration()) expected.time += work.answer;
   metrics_.Estimated(expected.time);
   if (absl::Status status = CheckDeadline(work, expected, now); !status.ok()) return status;
-  tokens_.Take(caller.client, tokens);
+  // Without memory for either, neither is taken.
   estimator.Add(caller, tokens, work.size.rows);
+  try {
+    tokens_.Take(caller.client, tokens);
+  } catch (...) {
+    estimator.Remove(caller, tokens, work.size.rows);
+    throw;
+  }
   Show();
   return expected;
 }
@@ -164,9 +187,9 @@ void Admission::GiveBackTokens(const Caller& caller, const std::string& model, i
   Show();
 }
 
-void Admission::GiveBackBytes(const Caller& caller, int64_t bytes) {
+void Admission::ChangeBytes(const Caller& caller, int64_t bytes) {
   MutexLock lock(mu_);
-  bytes_.GiveBack(caller.client, bytes);
+  bytes > 0 ? bytes_.Take(caller.client, bytes) : bytes_.GiveBack(caller.client, -bytes);
   Show();
 }
 
@@ -207,9 +230,9 @@ Permit& Permit::operator=(Permit&& other) noexcept {
 Permit::~Permit() { GiveBackAll(); }
 
 absl::Status Permit::Charge(const CallWork& work, absl::Time now) {
+  model_ = work.model;
   absl::StatusOr<Estimate> estimate = admission_->Charge(caller_, work, now);
   if (!estimate.ok()) return estimate.status();
-  model_ = work.model;
   tokens_ = work.size.tokens;
   rows_per_token_ = work.size.rows / static_cast<double>(std::max<int64_t>(1, tokens_));
   charged_ = now;
@@ -221,8 +244,22 @@ void Permit::Ended(absl::Time now, bool finished) {
   admission_->Ended(model_, estimate_, now - charged_, now, finished);
 }
 
+absl::Status Permit::Hold(int64_t bytes) {
+  if (absl::Status status = admission_->TakeBytes(caller_, bytes, bytes_); !status.ok())
+    return status;
+  bytes_ += bytes;
+  return absl::OkStatus();
+}
+
+void Permit::SetBytes(int64_t bytes) {
+  if (bytes == bytes_) return;
+  admission_->ChangeBytes(caller_, bytes - bytes_);
+  bytes_ = bytes;
+}
+
 void Permit::GiveBack(int64_t tokens) {
   tokens = std::min(tokens, tokens_);
+  if (tokens <= 0) return;
   tokens_ -= tokens;
   admission_->GiveBackTokens(caller_, model_, tokens,
                              static_cast<double>(tokens) * rows_per_token_);
@@ -231,7 +268,7 @@ void Permit::GiveBack(int64_t tokens) {
 void Permit::GiveBackAll() {
   if (admission_ == nullptr) return;
   if (tokens_ > 0) GiveBack(tokens_);
-  std::exchange(admission_, nullptr)->GiveBackBytes(caller_, bytes_);
+  std::exchange(admission_, nullptr)->ChangeBytes(caller_, -bytes_);
 }
 
 }  // namespace linnet::server

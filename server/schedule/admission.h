@@ -21,14 +21,15 @@ namespace linnet::server {
 struct AdmissionLimits {
   // Work in the house: the sum over all segments of (source + most target tokens) x beam size.
   int64_t max_tokens = 1'000'000;
-  // Bytes of the requests in the house, known before any work is done.
-  int64_t max_bytes = int64_t{64} << 20;
+  // Bytes of memory that calls hold, from the bytes of a request to the last of its reply.
+  int64_t max_bytes = int64_t{256} << 20;
 };
 
 // What a call comes to once it is tokenised.
 struct CallWork {
   std::string model;
   CallSize size = {};
+  absl::Duration answer = absl::ZeroDuration();  // to put the answer together, once it is decoded
   absl::Time deadline = absl::InfiniteFuture();
 };
 
@@ -47,8 +48,11 @@ class Admission {
   Admission(const AdmissionLimits& limits, Metrics& metrics,
             uint32_t seed = std::random_device{}());
 
-  // A permit for a request of that many bytes; RESOURCE_EXHAUSTED if the house is full or the
-  // client has its share.
+  // What a call holds beside all that is counted: its objects here and in gRPC, and its headers.
+  static constexpr int64_t kBytesPerCall = 16384;
+
+  // A permit for so many bytes beside kBytesPerCall; RESOURCE_EXHAUSTED if there is no memory for
+  // them or the client has its share.
   absl::StatusOr<Permit> Enter(const Caller& caller, int64_t bytes);
   // A turn of the model's scheduler, from which the estimates come.
   void StepMade(const std::string& model, const StepReport& report, absl::Duration cycle);
@@ -59,6 +63,10 @@ class Admission {
 
  private:
   friend class Permit;
+  // Of a caller whose call holds `held` already.
+  absl::Status TakeBytes(const Caller& caller, int64_t bytes, int64_t held);
+  // Where the memory is in use already. Negative: gives back.
+  void ChangeBytes(const Caller& caller, int64_t bytes);
   absl::StatusOr<Estimate> Charge(const Caller& caller, const CallWork& work, absl::Time now);
   void Ended(const std::string& model, const Estimate& estimate, absl::Duration actual,
              absl::Time now, bool finished);
@@ -66,7 +74,6 @@ class Admission {
   absl::Status CheckDeadline(const CallWork& work, const Estimate& expected, absl::Time now)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void GiveBackTokens(const Caller& caller, const std::string& model, int64_t tokens, double rows);
-  void GiveBackBytes(const Caller& caller, int64_t bytes);
   // When to come back to a house that has to finish so much before: some sooner, some later, so
   // that they do not all come at once.
   absl::Duration RetryDelay(absl::Duration drain) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -86,19 +93,31 @@ class Admission {
   std::minstd_rand random_ ABSL_GUARDED_BY(mu_);
 };
 
-// A place in the house; what it holds goes back when it dies, on every path.
+// What a call holds, in bytes and in work; it goes back when the permit dies, on every path. Bytes
+// and work may be changed by different threads, each by one at a time.
 class Permit {
  public:
   Permit(Permit&& other) noexcept;
   Permit& operator=(Permit&& other) noexcept;
   ~Permit();
 
+  int64_t bytes() const { return bytes_; }
+  // Holds so much more, before it is allocated. RESOURCE_EXHAUSTED if there is no room for it now,
+  // INVALID_ARGUMENT if it never fits; the permit then holds what it held before.
+  absl::Status Hold(int64_t bytes);
+  // Holds so much from now on; for memory that is given back, or in use whatever is said.
+  void SetBytes(int64_t bytes);
+
+  // What a call says of its urgency, before it is charged.
+  void SetPriority(Priority priority) { caller_.priority = priority; }
   // Adds the work once it is known, once. RESOURCE_EXHAUSTED if there is no room for it now,
   // DEADLINE_EXCEEDED if it could not be done in time, INVALID_ARGUMENT if it never fits; the
   // permit then holds what it held before.
   absl::Status Charge(const CallWork& work, absl::Time now);
   // A part of the work has ended.
   void GiveBack(int64_t tokens);
+  // All of it has; the bytes are held on.
+  void GiveBackWork() { GiveBack(tokens_); }
   // All of it has, or (not `finished`) it was cut off by its deadline or its caller: what was
   // expected of it can be compared. Not for work that ended for another reason.
   void Ended(absl::Time now, bool finished);

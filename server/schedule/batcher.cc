@@ -23,7 +23,7 @@ absl::Status Explained(const absl::Status& status) {
 }
 
 bool IsCancelled(const Sequence& sequence) {
-  return sequence.cancelled != nullptr && sequence.cancelled->load(std::memory_order_relaxed);
+  return sequence.cancelled != nullptr && sequence.cancelled->cancelled();
 }
 
 }  // namespace
@@ -44,18 +44,21 @@ absl::Status Batcher::Add(std::unique_ptr<Sequence>& sequence, absl::Time now) {
   sequence->rows = model::RowsOf(sequence->input);
   // The scheduler's inbox is part of the queue: what came through it already carries its time.
   if (sequence->times.submitted == absl::InfinitePast()) sequence->times.submitted = now;
-  ++calls_[sequence->caller.call].waiting;
-  waiting_.Push(std::move(sequence));
+  Call& call = calls_[sequence->caller.call];
+  ++call.waiting;
+  waiting_.Push(std::move(sequence), /*started=*/call.begun);
   return absl::OkStatus();
 }
 
 StepReport Batcher::Step(absl::FunctionRef<absl::Time()> clock) {
   StepReport report;
   const absl::Time now = clock();
+  const int64_t examined = waiting_.examined();
   DropUnwanted(now, report);
   DropStale(now, report);
   SeatNewcomers(clock, report);
   Advance(clock, report);
+  report.examined += static_cast<int>(waiting_.examined() - examined);
   report.waiting = waiting();
   report.remaining = seated();
   report.rows_limit = engine_.info().rows;
@@ -66,17 +69,15 @@ void Batcher::EndAll(const absl::Status& status, absl::Time /*now*/) { EndAll(st
 
 void Batcher::EndAll(const absl::Status& running, const absl::Status& waiting) {
   // Out of the containers first: a sink sees a batcher that holds nothing.
-  auto from_queue = waiting_.DropAll();
+  auto from_queue = waiting_.TakeAll();
   auto seated = std::exchange(seated_, {});
   calls_.clear();
   for (const auto& [id, sequence] : seated) engine_.Release(id);
   for (auto& [id, sequence] : seated) End(std::move(sequence), running);
-  for (auto& [key, sequence] : from_queue) End(std::move(sequence), waiting);
+  for (auto& sequence : from_queue) End(std::move(sequence), waiting);
 }
 
-std::vector<std::unique_ptr<Sequence>> Batcher::Unqueue(
-    absl::FunctionRef<bool(const Sequence&)> unwanted) {
-  std::vector<std::unique_ptr<Sequence>> sequences = waiting_.DropIf(unwanted);
+WaitingQueue::Sequences Batcher::Unqueued(WaitingQueue::Sequences sequences) {
   for (const auto& sequence : sequences) {
     --calls_[sequence->caller.call].waiting;
     Forget(sequence->caller.call);
@@ -119,8 +120,8 @@ BatchPicture Batcher::Picture(int most) const {
   for (const auto& [id, sequence] : seated_) {
     if (!add(*sequence, true)) return picture;
   }
-  for (const auto& [key, sequence] : waiting_) {
-    if (!add(*sequence, false)) return picture;
+  for (auto at = waiting_.cursor(); !at.done(); at.Take()) {
+    if (!add(**at, false)) return picture;
   }
   return picture;
 }
@@ -133,44 +134,32 @@ std::vector<std::string> Batcher::RunningRequests() const {
 }
 
 void Batcher::DropUnwanted(absl::Time now, StepReport& report) {
-  auto verdict = [&](const Sequence& sequence) {
-    // Whose deadline has passed is cancelled by gRPC as well, and that is not the reason.
-    if (sequence.deadline <= now) {
-      ++report.expired;
-      return absl::DeadlineExceededError("the deadline passed before the text was complete");
-    }
-    if (IsCancelled(sequence)) {
-      ++report.cancelled;
-      return absl::CancelledError("cancelled by the caller");
-    }
-    return absl::OkStatus();
+  auto expire = [&](std::unique_ptr<Sequence> sequence) {
+    ++report.expired;
+    End(std::move(sequence),
+        absl::DeadlineExceededError("the deadline passed before the text was complete"));
   };
-  auto unwanted = [now](const Sequence& sequence) {
-    return IsCancelled(sequence) || sequence.deadline <= now;
+  auto cancel = [&](std::unique_ptr<Sequence> sequence) {
+    ++report.cancelled;
+    End(std::move(sequence), absl::CancelledError("cancelled by the caller"));
   };
-  for (auto& sequence : Unqueue(unwanted)) {
-    absl::Status status = verdict(*sequence);
-    End(std::move(sequence), std::move(status));
-  }
+  // Whose deadline has passed is cancelled by gRPC as well, and that is not the reason.
+  for (auto& sequence : Unqueued(waiting_.TakeExpired(now))) expire(std::move(sequence));
+  for (auto& sequence : Unqueued(waiting_.TakeCancelled())) cancel(std::move(sequence));
   for (auto next = seated_.begin(); next != seated_.end();) {
     const auto it = next++;
-    absl::Status status = verdict(*it->second);
-    if (status.ok()) continue;
+    const bool expired = it->second->deadline <= now;
+    if (!expired && !IsCancelled(*it->second)) continue;
     engine_.Release(it->first);
-    End(Unseat(it), std::move(status));
+    expired ? expire(Unseat(it)) : cancel(Unseat(it));
   }
 }
 
 void Batcher::DropStale(absl::Time now, StepReport& report) {
-  const bool somebody_waits = std::any_of(calls_.begin(), calls_.end(),
-                                          [](const auto& call) { return !call.second.begun; });
-  shed_.Step(somebody_waits, now);
+  shed_.Step(waiting_.any_unstarted(), now);
   const absl::Duration most = shed_.most_wait(now);
   if (most == absl::InfiniteDuration()) return;
-  auto stale = [&](const Sequence& sequence) {
-    return !calls_[sequence.caller.call].begun && now - sequence.times.submitted > most;
-  };
-  for (auto& sequence : Unqueue(stale)) {
+  for (auto& sequence : Unqueued(waiting_.TakeSubmittedBefore(now - most))) {
     ++report.shed;
     // Who was sent away together shall not come back together.
     const absl::Duration delay = most * (0.75 + 0.05 * (sequence->input.id % 11));
@@ -179,20 +168,24 @@ void Batcher::DropStale(absl::Time now, StepReport& report) {
   }
 }
 
-std::vector<FairQueue::Iterator> Batcher::FindNewcomers(bool& full) {
+std::vector<WaitingQueue::Ticket> Batcher::FindNewcomers(bool& full, StepReport& report) {
   const int most_rows = static_cast<int>(options_.max_call_rows_ratio * engine_.info().rows);
   std::map<uint64_t, int> rows;  // of the newcomers of each call
-  std::vector<FairQueue::Iterator> newcomers;
+  std::vector<WaitingQueue::Ticket> newcomers;
   // Lent by the waiting: the engine wants its inputs side by side.
   std::vector<model::SequenceInput> inputs;
   int64_t tokens = 0;
-  for (auto it = waiting_.begin(); it != waiting_.end(); ++it) {
-    Sequence& sequence = *it->second;
+  for (auto at = waiting_.cursor(); !at.done();) {
+    ++report.examined;
+    Sequence& sequence = waiting_.at(at.ticket());
     full = options_.max_sequences > 0 && seated() + std::ssize(inputs) >= options_.max_sequences;
     if (full) break;
     int& of_call = rows[sequence.caller.call];
     const int before = of_call + calls_[sequence.caller.call].rows;
-    if (before > 0 && before + sequence.rows > most_rows) continue;
+    if (before > 0 && before + sequence.rows > most_rows) {
+      at.SkipCall();
+      continue;
+    }
     tokens += std::ssize(sequence.input.source);
     if (!inputs.empty() && tokens > options_.max_encode_tokens) break;
     inputs.push_back(std::move(sequence.input));
@@ -203,32 +196,33 @@ std::vector<FairQueue::Iterator> Batcher::FindNewcomers(bool& full) {
       break;
     }
     of_call += sequence.rows;
-    newcomers.push_back(it);
+    newcomers.push_back(at.ticket());
+    at.Take();
   }
-  for (size_t i = 0; i < inputs.size(); ++i) newcomers[i]->second->input = std::move(inputs[i]);
+  for (size_t i = 0; i < inputs.size(); ++i) waiting_.at(newcomers[i]).input = std::move(inputs[i]);
   return newcomers;
 }
 
 void Batcher::SeatNewcomers(absl::FunctionRef<absl::Time()> clock, StepReport& report) {
   bool full = false;
-  const std::vector<FairQueue::Iterator> newcomers = FindNewcomers(full);
+  const std::vector<WaitingQueue::Ticket> newcomers = FindNewcomers(full, report);
   const bool now = policy_.AdmitNow(static_cast<int>(newcomers.size()), seated());
   report.full = full && (now || newcomers.empty());
   if (now) {
     std::vector<int> lengths;
     for (const auto& newcomer : newcomers)
-      lengths.push_back(static_cast<int>(newcomer->second->input.source.size()));
+      lengths.push_back(static_cast<int>(waiting_.at(newcomer).input.source.size()));
     for (const std::vector<int>& members :
          GroupByLength(lengths, options_.admit.encode_call_tokens)) {
-      std::vector<FairQueue::Iterator> group;
+      std::vector<WaitingQueue::Ticket> group;
       for (int i : members) group.push_back(newcomers[i]);
       SeatGroup(group, clock, report);
     }
   } else if (newcomers.empty() && seated_.empty() && !waiting_.empty()) {
     // Nobody will ever leave to make room: without this the queue would stand still for good.
-    const Sequence* hopeless = waiting_.begin()->second.get();
-    auto first =
-        std::move(Unqueue([&](const Sequence& other) { return &other == hopeless; }).front());
+    WaitingQueue::Sequences hopeless;
+    hopeless.push_back(waiting_.Drop(waiting_.cursor().ticket()));
+    auto first = std::move(Unqueued(std::move(hopeless)).front());
     ++report.failed;
     absl::Status status =
         absl::InternalError(absl::StrCat("the engine is empty and has no room for a source of ",
@@ -237,10 +231,10 @@ void Batcher::SeatNewcomers(absl::FunctionRef<absl::Time()> clock, StepReport& r
   }
 }
 
-void Batcher::SeatGroup(const std::vector<FairQueue::Iterator>& group,
+void Batcher::SeatGroup(const std::vector<WaitingQueue::Ticket>& group,
                         absl::FunctionRef<absl::Time()> clock, StepReport& report) {
   std::vector<model::SequenceInput> inputs;
-  for (const FairQueue::Iterator which : group) {
+  for (const WaitingQueue::Ticket& which : group) {
     std::unique_ptr<Sequence> newcomer = waiting_.Serve(which);
     Call& call = calls_[newcomer->caller.call];
     --call.waiting;

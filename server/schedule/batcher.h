@@ -12,9 +12,9 @@
 #include "model/runtime/engine.h"
 #include "server/schedule/admit_policy.h"
 #include "server/schedule/batch_picture.h"
-#include "server/schedule/fair_queue.h"
 #include "server/schedule/sequence.h"
 #include "server/schedule/shed_policy.h"
+#include "server/schedule/waiting_queue.h"
 
 namespace linnet::server {
 
@@ -33,6 +33,7 @@ struct BatcherOptions {
 // What one Step did, for the metrics.
 struct StepReport {
   int waiting = 0;                // after the step
+  int examined = 0;               // waiting sequences that the step looked at
   int remaining = 0;              // still seated after the step
   int sequences = 0;              // that took part in the step
   int rows = 0;                   // of the engine in use during the step
@@ -109,15 +110,16 @@ class Batcher {
   void SeatNewcomers(absl::FunctionRef<absl::Time()> clock, StepReport& report);
   void Advance(absl::FunctionRef<absl::Time()> clock, StepReport& report);
   // Those of the waiting that have a place now, and whether somebody else found none.
-  std::vector<FairQueue::Iterator> FindNewcomers(bool& full);
+  std::vector<WaitingQueue::Ticket> FindNewcomers(bool& full, StepReport& report);
   // Seats them and encodes them as one batch; as smaller ones, if there is not the memory for that.
-  void SeatGroup(const std::vector<FairQueue::Iterator>& group,
+  void SeatGroup(const std::vector<WaitingQueue::Ticket>& group,
                  absl::FunctionRef<absl::Time()> clock, StepReport& report);
   void Encode(std::span<const model::SequenceInput> inputs, absl::FunctionRef<absl::Time()> clock,
               StepReport& report);
 
   using Seats = std::map<model::SequenceId, std::unique_ptr<Sequence>>;
-  std::vector<std::unique_ptr<Sequence>> Unqueue(absl::FunctionRef<bool(const Sequence&)> unwanted);
+  // Those that were taken out of the queue leave their calls as well.
+  WaitingQueue::Sequences Unqueued(WaitingQueue::Sequences sequences);
   std::unique_ptr<Sequence> Unseat(Seats::iterator which);
   void Forget(uint64_t call);  // if nothing of it is left here
 
@@ -127,7 +129,7 @@ class Batcher {
   ShedPolicy shed_;
   model::SequenceId next_id_ = 1;
   int64_t steps_ = 0;  // of the engine, so far
-  FairQueue waiting_;
+  WaitingQueue waiting_;
   Seats seated_;
   std::map<uint64_t, Call> calls_;
 };

@@ -11,8 +11,8 @@ Quota::Answer Quota::Ask(const std::string& client, int64_t amount) const {
 
 void Quota::Take(const std::string& client, int64_t amount) {
   if (amount <= 0) return;
+  clients_[client] += amount;  // first: it may find no memory
   held_ += amount;
-  clients_[client] += amount;
 }
 
 void Quota::GiveBack(const std::string& client, int64_t amount) {

@@ -70,6 +70,9 @@ absl::Status Scheduler::Submit(std::vector<std::unique_ptr<Sequence>>& sequences
     if (draining_) return ShuttingDown();
     if (health_.state == State::kFailed) return EngineDown(kProcessRestart);
     if (health_.state == State::kDown) return EngineDown(absl::Seconds(1));
+    // All or none, if there is no memory either.
+    if (const size_t size = inbox_.size() + sequences.size(); size > inbox_.capacity())
+      inbox_.reserve(std::max(size, 2 * inbox_.capacity()));
     for (auto& sequence : sequences) {
       sequence->times.submitted = now;
       inbox_.push_back(std::move(sequence));

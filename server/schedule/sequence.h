@@ -1,6 +1,5 @@
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -9,6 +8,7 @@
 #include "absl/time/time.h"
 #include "model/runtime/engine.h"
 #include "server/schedule/caller.h"
+#include "server/schedule/cancellation.h"
 
 namespace linnet::server {
 
@@ -52,9 +52,9 @@ struct Sequence {
   model::SequenceInput input;
   Caller caller;
   absl::Time deadline = absl::InfiniteFuture();
-  // Set by whoever no longer wants the result; the next step frees the rows and ends the sequence
-  // with CANCELLED.
-  std::shared_ptr<const std::atomic<bool>> cancelled;
+  // Once it is cancelled, the next step frees the rows and ends the sequence with CANCELLED. Shared
+  // by the sequences of a call and whoever may cancel it.
+  std::shared_ptr<Cancellation> cancelled;
   std::unique_ptr<Sink> sink;
   SequenceTimes times;
   // Of the input, which the engine gets: the batcher fills them in.

@@ -1,7 +1,7 @@
 #include "server/text/decoding_call.h"
 
 #include <algorithm>
-#include <atomic>
+#include <exception>
 #include <string>
 #include <utility>
 #include <vector>
@@ -10,9 +10,14 @@
 #include "absl/time/clock.h"
 #include "server/errors.h"
 #include "server/log.h"
+#include "server/text/decoding_options.h"
+#include "server/text/memory_cost.h"
 
 namespace linnet::server {
 namespace {
+
+// So much text of a call is prepared in one turn, or one text, if it is longer.
+constexpr int64_t kBytesPerTurn = 16384;
 
 void SetDuration(absl::Duration from, google::protobuf::Duration& to) {
   if (from < absl::ZeroDuration()) from = absl::ZeroDuration();  // the wall clock was set back
@@ -38,21 +43,53 @@ class DecodingCall::SegmentSink : public Sink {
   const size_t segment_;
 };
 
-DecodingCall::DecodingCall(TextPool& pool, Metrics& metrics, absl::Duration slow,
-                           TextRequest request, Permit permit, const CallContext& context,
-                           Fill fill, OnPart on_part, Done done)
+DecodingCall::DecodingCall(TextPool& pool, Metrics& metrics, absl::Duration slow, int max_segments,
+                           TextRequest request, std::shared_ptr<Permit> permit,
+                           const CallContext& context, Fill fill, OnPart on_part, Done done)
     : pool_(pool),
       metrics_(metrics),
       slow_(slow),
+      max_segments_(max_segments),
       request_(std::move(request)),
       permit_(std::move(permit)),
-      context_(context),
+      request_bytes_(permit_->bytes()),
+      context_(WithoutPermit(context)),
       fill_(std::move(fill)),
       on_part_(std::move(on_part)),
       done_(std::move(done)) {}
 
+int64_t DecodingCall::BytesOfNextTurn() const {
+  int64_t bytes = 0;
+  for (size_t i = works_.size(); i < request_.items.size() && bytes < kBytesPerTurn; ++i)
+    bytes += std::ssize(*request_.items[i].text);
+  return bytes;
+}
+
+void DecodingCall::RunPrepare() {
+  pool_.Run({.stage = TextStage::kPrepare,
+             .flow = FlowOf(context_.caller),
+             .call = context_.caller.call,
+             .bytes = BytesOfNextTurn(),
+             .run = [self = this->shared_from_this()] { self->Prepare(); },
+             .fail = [self = this->shared_from_this()](
+                         absl::Status status) { self->Fail(std::move(status)); }});
+}
+
+void DecodingCall::RunWork() {
+  pool_.Run({.stage = TextStage::kAnswer,
+             .flow = FlowOf(context_.caller),
+             .call = context_.caller.call,
+             // A stream has a turn whenever more of a segment is certain.
+             .bytes = streams() ? request_.text_bytes / segment_count_ : request_.text_bytes,
+             .run = [self = this->shared_from_this()] { self->Work(); },
+             .fail = [self = this->shared_from_this()](
+                         absl::Status status) { self->Fail(std::move(status)); }});
+}
+
 void DecodingCall::Prepare() {
-  absl::Status status = PrepareAndSubmit();
+  absl::Status status = PrepareTexts();
+  if (status.ok() && works_.size() < request_.items.size()) return RunPrepare();
+  if (status.ok()) status = Submit();
   if (status.ok()) return;  // in the scheduler's hands: touch nothing
   if (absl::IsInvalidArgument(status) || absl::IsUnimplemented(status))
     metrics_.Rejected(RejectReason::kInvalid);
@@ -63,28 +100,62 @@ void DecodingCall::Prepare() {
   End(std::move(status));
 }
 
-absl::Status DecodingCall::PrepareAndSubmit() {
-  const absl::Time before = prepared_ = absl::Now();
+absl::Status DecodingCall::PrepareTexts() {
+  const absl::Time before = absl::Now();
+  if (works_.empty()) {
+    prepared_ = before;
+    works_.reserve(request_.items.size());
+    int64_t longest = 0;
+    for (const TextItem& item : request_.items) {
+      longest = std::max<int64_t>(longest, std::ssize(*item.text));
+      if (item.target != nullptr) longest = std::max<int64_t>(longest, std::ssize(*item.target));
+    }
+    const int64_t bytes = EncodeBytes(longest);
+    if (absl::Status status = permit_->Hold(bytes); !status.ok()) return status;
+    encode_bytes_ = bytes;
+  }
   auto unwanted = [&]() -> absl::Status {
-    if (context_.cancelled->load(std::memory_order_relaxed))
-      return absl::CancelledError("cancelled by the caller");
+    if (context_.cancelled->cancelled()) return absl::CancelledError("cancelled by the caller");
     if (context_.deadline <= absl::Now()) {
       return absl::DeadlineExceededError("the deadline passed before decoding began");
     }
     return absl::OkStatus();
   };
-  for (const TextItem& item : request_.items) {
+  for (int64_t bytes = 0; works_.size() < request_.items.size() && bytes < kBytesPerTurn;) {
     if (absl::Status status = unwanted(); !status.ok()) return status;
-    auto work = PrepareText(request_, item);
+    const TextItem& item = request_.items[works_.size()];
+    auto work = PrepareText(request_, item,
+                            {.max_segments = max_segments_ - segment_count_,
+                             .hold = [&](int64_t held) { return permit_->Hold(held); }});
     if (!work.ok()) return work.status();
+    segment_count_ += static_cast<int>(work->segments.size());
     works_.push_back(*std::move(work));
+    bytes += std::ssize(*item.text);
   }
-  tokenize_ = absl::Now() - before;
-  metrics_.Tokenized(tokenize_, request_.text_bytes);
+  tokenize_ += absl::Now() - before;
+  return absl::OkStatus();
+}
 
+absl::Status DecodingCall::Submit() {
+  permit_->SetBytes(permit_->bytes() - std::exchange(encode_bytes_, 0));
+  metrics_.Tokenized(tokenize_, request_.text_bytes);
   CallWork needed{.model = request_.model->key(), .deadline = context_.deadline};
+  int64_t result_bytes = 0;
+  for (const TextWork& text : works_) {
+    for (const SegmentWork& segment : text.segments) {
+      const auto source = static_cast<int>(segment.source.size());
+      model::SearchOptions options = MergeOptions(request_.model->bundle, request_.options, source);
+      if (segment.target.has_value())
+        options.max_target_tokens = static_cast<int>(segment.target->size());
+      result_bytes += ResultBytes(request_, options, source);
+    }
+  }
+  if (absl::Status status = permit_->Hold(result_bytes); !status.ok()) return status;
+
   std::vector<std::unique_ptr<Sequence>> sequences;
   std::vector<Segment> segments;
+  sequences.reserve(segment_count_);
+  segments.reserve(segment_count_);
   for (TextWork& text : works_) {
     for (SegmentWork& segment : text.segments) {
       auto sequence = std::make_unique<Sequence>();
@@ -104,6 +175,7 @@ absl::Status DecodingCall::PrepareAndSubmit() {
       segments.push_back({.work = &segment, .tokens = tokens, .stable = {}});
     }
   }
+  needed.answer = pool_.TimeFor(TextStage::kAnswer, FlowOf(context_.caller), request_.text_bytes);
   if (absl::Status status = permit_->Charge(needed, absl::Now()); !status.ok()) return status;
   if (streams()) writer_.emplace(request_, works_);
   {
@@ -113,7 +185,28 @@ absl::Status DecodingCall::PrepareAndSubmit() {
   }
   submitted_ = absl::Now();
   // On success nothing here may be touched any more: the sinks may be at work.
-  return AtField("request", Reason::kBeyondEngine, request_.model->scheduler->Submit(sequences));
+  try {
+    return AtField("request", Reason::kBeyondEngine, request_.model->scheduler->Submit(sequences));
+  } catch (...) {  // it took none of them
+    MutexLock lock(mu_);
+    open_ = 0;
+    throw;
+  }
+}
+
+void DecodingCall::Fail(absl::Status status) {
+  {
+    MutexLock lock(mu_);
+    if (answered_) return;
+    if (status_.ok()) status_ = status;
+    if (open_ > 0) {
+      // The last sequence sends the call to the pool once more.
+      context_.cancelled->Cancel();
+      at_work_ = false;
+      return;
+    }
+  }
+  End(std::move(status));
 }
 
 void DecodingCall::SegmentStable(size_t index, std::vector<model::TokenId> stable) {
@@ -146,7 +239,7 @@ void DecodingCall::SegmentDone(size_t index, absl::StatusOr<SequenceResult> resu
       if (slowest_.finished <= work.result.times.finished) slowest_ = work.result.times;
     } else if (status_.ok()) {
       status_ = result.status();
-      context_.cancelled->store(true, std::memory_order_relaxed);  // the others are for nothing
+      context_.cancelled->Cancel();  // the others are for nothing
     }
     if (--open_ == 0) {
       wake = true;
@@ -161,7 +254,7 @@ void DecodingCall::Wake() {
   // A job that is there looks again before it goes; and where the call ended meanwhile, it stays
   // set.
   if (std::exchange(at_work_, true)) return;
-  pool_.Run([self = this->shared_from_this()] { self->Work(); }, TextPool::Urgency::kAnswer);
+  RunWork();
 }
 
 void DecodingCall::Work() {
@@ -194,7 +287,7 @@ void DecodingCall::Work() {
     }
     MutexLock lock(mu_);
     status_ = part.status();
-    context_.cancelled->store(true, std::memory_order_relaxed);
+    context_.cancelled->Cancel();
   }
   Assemble();
 }
@@ -212,7 +305,10 @@ void DecodingCall::Assemble() {
   }
   if (status.ok()) {
     const absl::Time before = absl::Now();
-    linnet::v1::Timings& timings = fill_(request_, works_);
+    const Reply reply = fill_(request_, works_);
+    linnet::v1::Timings& timings = reply.timings;
+    // As it stands, and as it is sent.
+    reply_bytes_ = 2 * static_cast<int64_t>(reply.message.SpaceUsedLong());
     metrics_.Detokenized(absl::Now() - before);
     request_.model->metrics->CallAnswered(source_tokens_, target_tokens_);
     SetDuration(tokenize_, *timings.mutable_tokenize());
@@ -259,10 +355,25 @@ void DecodingCall::LogIfSlow(const absl::Status& status) const {
 }
 
 void DecodingCall::End(absl::Status status) {
-  LogIfSlow(status);
+  {
+    MutexLock lock(mu_);
+    if (std::exchange(answered_, true)) return;
+    segments_ = {};
+  }
+  // Nothing may keep the caller from its answer, a want of memory neither.
+  try {
+    LogIfSlow(status);
+    status = WithErrorInfo(std::move(status));
+  } catch (const std::exception&) {
+    status = absl::InternalError("");
+  }
+  writer_.reset();
+  works_ = {};
+  permit_->GiveBackWork();
+  permit_->SetBytes(request_bytes_ + (status.ok() ? reply_bytes_ : 0));
   permit_.reset();
   Done done = std::move(done_);
-  done(WithErrorInfo(std::move(status)));
+  done(std::move(status));
 }
 
 }  // namespace linnet::server

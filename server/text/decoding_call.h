@@ -28,22 +28,27 @@ namespace linnet::server {
 // becomes of the segments; a single job on the pool, at any time, reads it.
 class DecodingCall : public std::enable_shared_from_this<DecodingCall> {
  public:
-  // Called exactly once, with no lock held, on any thread. The permit is back by then.
+  // Called exactly once, with no lock held, on any thread. The call lets go of its permit before.
   using Done = absl::AnyInvocable<void(absl::Status)>;
   // Takes the parts of a stream, in order, one at a time, with no lock held, before Done. It must
   // not wait; what it keeps is no more than the answer.
   using OnPart = absl::AnyInvocable<void(linnet::v1::TextPart)>;
-  // Fills the response but for its timings, which it returns.
-  using Fill =
-      absl::AnyInvocable<linnet::v1::Timings&(const TextRequest&, const std::vector<TextWork>&)>;
+  struct Reply {
+    linnet::v1::Timings& timings;
+    const google::protobuf::Message& message;  // of which they are part
+  };
+  // Fills the response but for its timings.
+  using Fill = absl::AnyInvocable<Reply(const TextRequest&, const std::vector<TextWork>&)>;
 
   // Pool and metrics outlive the call. Without `on_part` nothing is streamed. A call that takes
-  // `slow` or longer leaves a line in the log that says what took so long.
-  DecodingCall(TextPool& pool, Metrics& metrics, absl::Duration slow, TextRequest request,
-               Permit permit, const CallContext& context, Fill fill, OnPart on_part, Done done);
+  // `slow` or longer leaves a line in the log that says what took so long. The permit is shared
+  // with whoever holds the reply until it is sent; the call has at most `max_segments`.
+  DecodingCall(TextPool& pool, Metrics& metrics, absl::Duration slow, int max_segments,
+               TextRequest request, std::shared_ptr<Permit> permit, const CallContext& context,
+               Fill fill, OnPart on_part, Done done);
 
-  // On the pool.
-  void Prepare();
+  // Sends the call to the pool.
+  void Start() { RunPrepare(); }
 
  private:
   // One segment, counted through all texts.
@@ -55,7 +60,15 @@ class DecodingCall : public std::enable_shared_from_this<DecodingCall> {
   };
   class SegmentSink;
 
-  absl::Status PrepareAndSubmit();
+  void RunPrepare();
+  void RunWork();
+  // On the pool: splits and tokenises some of the texts, and submits the call after the last.
+  void Prepare();
+  absl::Status PrepareTexts();
+  absl::Status Submit();
+  int64_t BytesOfNextTurn() const;
+  // On the pool, after a job has thrown.
+  void Fail(absl::Status status);
   // On the scheduler's thread.
   void SegmentStable(size_t index, std::vector<model::TokenId> stable);
   void SegmentDone(size_t index, absl::StatusOr<SequenceResult> result);
@@ -73,8 +86,10 @@ class DecodingCall : public std::enable_shared_from_this<DecodingCall> {
   TextPool& pool_;
   Metrics& metrics_;
   const absl::Duration slow_;
+  const int max_segments_;
   const TextRequest request_;
-  std::optional<Permit> permit_;
+  std::shared_ptr<Permit> permit_;
+  const int64_t request_bytes_;  // that the permit held when the call began
   const CallContext context_;
   Fill fill_;
   OnPart on_part_;
@@ -82,7 +97,10 @@ class DecodingCall : public std::enable_shared_from_this<DecodingCall> {
 
   std::vector<TextWork> works_;
   absl::Time prepared_ = absl::InfinitePast();  // the pool has begun with it
-  absl::Duration tokenize_;
+  absl::Duration tokenize_ = absl::ZeroDuration();
+  int segment_count_ = 0;
+  int64_t encode_bytes_ = 0;  // held while texts are prepared
+  int64_t reply_bytes_ = 0;
   absl::Time submitted_ = absl::InfinitePast();
   int rows_ = 0;  // of all its sequences
   int64_t source_tokens_ = 0;
@@ -95,8 +113,9 @@ class DecodingCall : public std::enable_shared_from_this<DecodingCall> {
 
   Mutex mu_;
   std::vector<Segment> segments_ ABSL_GUARDED_BY(mu_);
-  int open_ ABSL_GUARDED_BY(mu_) = 0;          // sequences that have not ended
-  bool at_work_ ABSL_GUARDED_BY(mu_) = false;  // a job is on the pool
+  int open_ ABSL_GUARDED_BY(mu_) = 0;           // sequences that have not ended
+  bool at_work_ ABSL_GUARDED_BY(mu_) = false;   // a job is on the pool
+  bool answered_ ABSL_GUARDED_BY(mu_) = false;  // done_ is called, or about to be
   absl::Status status_ ABSL_GUARDED_BY(mu_);
 };
 

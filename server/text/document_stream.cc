@@ -11,6 +11,10 @@
 namespace linnet::server {
 namespace {
 
+// The memory of a message that every document has. The same again is for blank lines, which are
+// answered at once and wait to be written.
+constexpr int64_t kSmallMessage = 64 << 10;
+
 void AddText(std::string text, linnet::v1::TranslateResponse& response) {
   response.add_translations()->set_text(std::move(text));
 }
@@ -40,7 +44,15 @@ DocumentStream<Types>::DocumentStream(TextCalls& calls, absl::Time deadline,
     : calls_(calls),
       deadline_(deadline),
       on_change_(std::move(on_change)),
-      caller_(WithCall(std::move(caller), calls.NewCall())) {}
+      caller_(WithCall(std::move(caller), calls.NewCall())) {
+  auto permit = calls_.Admit(caller_, 2 * kSmallMessage);
+  MutexLock lock(mu_);
+  if (permit.ok()) {
+    permit_ = *std::move(permit);
+  } else {
+    EndWith(permit.status());
+  }
+}
 
 template <typename Types>
 bool DocumentStream<Types>::wants_more() const {
@@ -49,7 +61,7 @@ bool DocumentStream<Types>::wants_more() const {
 }
 
 template <typename Types>
-absl::Status DocumentStream<Types>::Accept(Lines& message) {
+absl::Status DocumentStream<Types>::Accept(Lines& message, std::shared_ptr<Permit> permit) {
   if (started_ && message.has_settings())
     return BadField("settings", Reason::kSetTwice, "belongs to the first message alone");
   if (started_ && message.keep_order())
@@ -64,6 +76,7 @@ absl::Status DocumentStream<Types>::Accept(Lines& message) {
     if (auto status = calls_.CheckSettings(message.settings()); !status.ok())
       return Renamed("", "settings.", status);
     settings_ = std::move(*message.mutable_settings());
+    settings_permit_ = permit;
     keep_order_ = message.keep_order();
     started_ = true;
   }
@@ -75,15 +88,49 @@ absl::Status DocumentStream<Types>::Accept(Lines& message) {
   }
   for (linnet::v1::DocumentLine& line : *message.mutable_lines())
     waiting_.push_back(std::move(line));
+  message_permit_ = std::move(permit);
+  return absl::OkStatus();
+}
+
+template <typename Types>
+absl::Status DocumentStream<Types>::HoldMessage(int64_t held, int64_t bytes,
+                                                std::shared_ptr<Permit>& permit) {
+  if (held + bytes <= kSmallMessage) return absl::OkStatus();
+  if (permit != nullptr) return permit->Hold(bytes);
+  auto admitted = calls_.Admit(caller_, held + bytes);
+  if (!admitted.ok()) return admitted.status();
+  permit = *std::move(admitted);
   return absl::OkStatus();
 }
 
 template <typename Types>
 void DocumentStream<Types>::Take(Lines message) {
+  Take([&](Lines& taken, Hold hold) {
+    const auto bytes = static_cast<int64_t>(message.SpaceUsedLong());
+    taken = std::move(message);
+    return hold(bytes);
+  });
+}
+
+template <typename Types>
+void DocumentStream<Types>::Take(absl::FunctionRef<absl::Status(Lines&, Hold)> read) {
   {
     MutexLock lock(mu_);
     if (closed_) return;
-    if (absl::Status status = Accept(message); !status.ok()) EndWith(std::move(status));
+  }
+  Lines message;
+  std::shared_ptr<Permit> permit;
+  int64_t held = 0;
+  absl::Status status = read(message, [&](int64_t bytes) {
+    absl::Status status = HoldMessage(held, bytes, permit);
+    held += bytes;
+    return status;
+  });
+  {
+    MutexLock lock(mu_);
+    if (closed_) return;
+    if (status.ok()) status = Accept(message, std::move(permit));
+    if (!status.ok()) EndWith(std::move(status));
   }
   Advance();
 }
@@ -92,6 +139,7 @@ template <typename Types>
 void DocumentStream<Types>::EndWith(absl::Status status) {
   closed_ = true;
   waiting_.clear();
+  message_permit_ = nullptr;
   if (status_.ok()) status_ = std::move(status);
 }
 
@@ -126,7 +174,7 @@ void DocumentStream<Types>::Cancel() {
     results_.clear();
     refused_.clear();
     again_.clear();
-    for (Line& line : under_way_) line.cancelled->store(true, std::memory_order_relaxed);
+    for (Line& line : under_way_) line.cancelled->Cancel();
   }
   on_change_();
 }
@@ -143,17 +191,20 @@ bool DocumentStream<Types>::Next(LineIt& line) {
   while (!waiting_.empty() && unwritten_ < calls_.limits().max_lines_under_way) {
     linnet::v1::DocumentLine next = std::move(waiting_.front());
     waiting_.pop_front();
+    const std::shared_ptr<Permit> of_message = message_permit_;
+    if (waiting_.empty()) message_permit_ = nullptr;
     ++unwritten_;
     const int64_t number = next_number_++;
     if (absl::StripAsciiWhitespace(next.text()).empty()) {
       Result result;
       result.set_sequence_id(next.sequence_id());
       AddText(std::move(*next.mutable_text()), *result.mutable_response());
-      File(number, std::move(result));
+      File(number, std::move(result), of_message);
       continue;
     }
     line = under_way_.emplace(under_way_.end());
     line->number = number;
+    line->message_permit = of_message;
     line->sequence_id = next.sequence_id();
     line->request = settings_;
     *line->request.add_contents() = std::move(*next.mutable_text());
@@ -161,6 +212,20 @@ bool DocumentStream<Types>::Next(LineIt& line) {
     return true;
   }
   return false;
+}
+
+template <typename Types>
+absl::Status DocumentStream<Types>::Admit(Line& line) {
+  const auto bytes = static_cast<int64_t>(line.request.SpaceUsedLong());
+  if (line.permit != nullptr) {  // it was refused later than here
+    line.permit->SetBytes(Admission::kBytesPerCall + bytes);
+    return absl::OkStatus();
+  }
+  auto permit = calls_.Admit(caller_, bytes);
+  if (!permit.ok()) return permit.status();
+  line.permit = *std::move(permit);
+  line.message_permit = nullptr;
+  return absl::OkStatus();
 }
 
 template <typename Types>
@@ -185,11 +250,16 @@ void DocumentStream<Types>::Advance() {
         break;
       }
     }
+    if (absl::Status status = Admit(*line); !status.ok()) {
+      LineDone(line, std::move(status));
+      continue;
+    }
     // May end at once, on this thread.
     Types::Start(calls_, line->request, line->response,
                  {.arrived = absl::Now(),
                   .deadline = deadline_,
                   .cancelled = line->cancelled,
+                  .permit = line->permit,
                   .caller = caller_},
                  [self = this->shared_from_this(), line](absl::Status status) {
                    self->LineDone(line, std::move(status));
@@ -220,22 +290,23 @@ void DocumentStream<Types>::LineDone(LineIt line, absl::Status status) {
         *result.mutable_error() = ToProto(OfLine(status));
       }
       const int64_t number = line->number;
+      std::shared_ptr<Permit> permit = std::move(line->permit);
       under_way_.erase(line);
       if (absl::IsUnavailable(status)) EndWith(std::move(status));
-      File(number, std::move(result));
+      File(number, std::move(result), std::move(permit));
     }
   }
   Advance();
 }
 
 template <typename Types>
-void DocumentStream<Types>::File(int64_t number, Result result) {
+void DocumentStream<Types>::File(int64_t number, Result result, std::shared_ptr<Permit> permit) {
   ++answered_;
   if (cancelled_) {
     --unwritten_;
   } else {
     // Out of order: by arrival, in the same map.
-    results_.emplace(keep_order_ ? number : answered_, std::move(result));
+    results_.emplace(keep_order_ ? number : answered_, Filed{std::move(result), std::move(permit)});
   }
 }
 
@@ -248,7 +319,8 @@ std::optional<typename Types::Result> DocumentStream<Types>::TakeResult() {
     if (first->first != next_result_) return std::nullopt;
     ++next_result_;
   }
-  std::optional<Result> result = std::move(first->second);
+  std::optional<Result> result = std::move(first->second.result);
+  writing_.push_back(std::move(first->second.permit));
   results_.erase(first);
   return result;
 }
@@ -258,14 +330,16 @@ void DocumentStream<Types>::Written() {
   {
     MutexLock lock(mu_);
     --unwritten_;
+    if (!writing_.empty()) writing_.pop_front();
   }
   Advance();
 }
 
 template <typename Types>
-std::optional<absl::Status> DocumentStream<Types>::finished() const {
+std::optional<absl::Status> DocumentStream<Types>::finished() {
   MutexLock lock(mu_);
   if (!closed_ || !waiting_.empty() || unwritten_ > 0) return std::nullopt;
+  permit_ = settings_permit_ = nullptr;
   return status_;
 }
 

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "linnet/v1/text_service.pb.h"
@@ -60,7 +61,12 @@ class DocumentStream : public std::enable_shared_from_this<DocumentStream<Types>
 
   // Room for the lines of another message, and neither closed nor failed.
   bool wants_more() const;
-  // One message of the document. What is wrong with a message as a whole fails the document.
+  // One message of the document: what `read` fills, which asks for the memory of the message before
+  // it is allocated. What is wrong with a message as a whole fails the document, and so does a
+  // message for which there is no memory, unless it is small: for small ones every document has
+  // memory of its own, so that it need not fail half-way.
+  using Hold = absl::FunctionRef<absl::Status(int64_t)>;
+  void Take(absl::FunctionRef<absl::Status(Lines&, Hold)> read);
   void Take(Lines message);
   // No further message will come.
   void Close();
@@ -75,7 +81,7 @@ class DocumentStream : public std::enable_shared_from_this<DocumentStream<Types>
   void Written();
 
   // The status to end with, once there is nothing more to come.
-  std::optional<absl::Status> finished() const;
+  std::optional<absl::Status> finished();
   // Lines that were answered, those with an error among them.
   int64_t lines() const;
 
@@ -86,20 +92,32 @@ class DocumentStream : public std::enable_shared_from_this<DocumentStream<Types>
     int64_t sequence_id = 0;
     typename Types::Request request;
     typename Types::Response response;
-    std::shared_ptr<std::atomic<bool>> cancelled = std::make_shared<std::atomic<bool>>(false);
+    std::shared_ptr<Cancellation> cancelled = std::make_shared<Cancellation>();
     bool accompanied = false;  // others were under way, at some time since it was
+    // Its own, from when it is a call until its result is written, and before that of its message.
+    std::shared_ptr<Permit> permit = nullptr;
+    std::shared_ptr<Permit> message_permit = nullptr;
+  };
+  struct Filed {
+    Result result;
+    std::shared_ptr<Permit> permit;  // of its memory
   };
   using LineIt = typename std::list<Line>::iterator;
 
-  absl::Status Accept(Lines& message) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Holds memory for a message, of which so much is held already.
+  absl::Status HoldMessage(int64_t held, int64_t bytes, std::shared_ptr<Permit>& permit);
+  absl::Status Accept(Lines& message, std::shared_ptr<Permit> permit)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Starts the lines that may start now.
   void Advance();
   // The next line to start, under way from now on; those that are blank are answered on the way.
   bool Next(LineIt& line) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  absl::Status Admit(Line& line);
   // Under way from now on, it may be in the way of the others, and they in its way.
   void SetOut(LineIt line) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void LineDone(LineIt line, absl::Status status);
-  void File(int64_t number, Result result) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void File(int64_t number, Result result, std::shared_ptr<Permit> permit)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void EndWith(absl::Status status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   TextCalls& calls_;
@@ -116,8 +134,12 @@ class DocumentStream : public std::enable_shared_from_this<DocumentStream<Types>
   std::list<Line> refused_ ABSL_GUARDED_BY(mu_);  // until another has ended
   bool one_alone_ ABSL_GUARDED_BY(mu_) = false;   // all were refused: the next has no company
   std::list<Line> again_ ABSL_GUARDED_BY(mu_);    // were refused, and may be tried again
-  std::map<int64_t, Result> results_ ABSL_GUARDED_BY(mu_);  // by the number of their line
-  int unwritten_ ABSL_GUARDED_BY(mu_) = 0;                  // taken, and not yet written
+  std::map<int64_t, Filed> results_ ABSL_GUARDED_BY(mu_);             // by the number of their line
+  std::deque<std::shared_ptr<Permit>> writing_ ABSL_GUARDED_BY(mu_);  // of results that were taken
+  std::shared_ptr<Permit> permit_ ABSL_GUARDED_BY(mu_);               // for small messages
+  std::shared_ptr<Permit> message_permit_ ABSL_GUARDED_BY(mu_);       // of the lines that wait
+  std::shared_ptr<Permit> settings_permit_ ABSL_GUARDED_BY(mu_);      // of the message they came in
+  int unwritten_ ABSL_GUARDED_BY(mu_) = 0;                            // taken, and not yet written
   int64_t next_number_ ABSL_GUARDED_BY(mu_) = 0;
   int64_t next_result_ ABSL_GUARDED_BY(mu_) = 0;  // where the order is kept
   int64_t answered_ ABSL_GUARDED_BY(mu_) = 0;

@@ -1,7 +1,6 @@
 #include "server/text/text_call.h"
 
 #include <algorithm>
-#include <optional>
 #include <string>
 #include <utility>
 
@@ -15,6 +14,11 @@
 
 namespace linnet::server {
 namespace {
+
+// A TextItem, and the path that it is named by.
+constexpr int64_t kBytesPerItem = 2 * sizeof(TextItem) + 128;
+// A LanguageDetection of a few languages, in memory and as it is sent.
+constexpr int64_t kBytesPerDetection = 1024;
 
 void Describe(const LanguageGuess& guess, linnet::v1::LanguageDetection& detection) {
   detection.set_reliable(guess.reliable);
@@ -78,6 +82,32 @@ void TextCalls::Leave() {
   if (--calls_ == 0) changed_.NotifyAll();
 }
 
+absl::StatusOr<std::shared_ptr<Permit>> TextCalls::Admit(const Caller& caller, int64_t bytes) {
+  absl::StatusOr<Permit> permit = admission_.Enter(caller, bytes);
+  if (!permit.ok()) return permit.status();
+  return std::make_shared<Permit>(*std::move(permit));
+}
+
+absl::StatusOr<std::shared_ptr<Permit>> TextCalls::PermitOf(const CallContext& context,
+                                                            int64_t bytes) {
+  if (context.permit != nullptr) return context.permit;
+  return Admit(context.caller, bytes);
+}
+
+absl::Status TextCalls::CheckPrepareTime(const CallContext& context, int64_t text_bytes) {
+  const absl::Duration needed =
+      pool_.TimeFor(TextStage::kPrepare, FlowOf(context.caller), text_bytes);
+  const absl::Duration left = context.deadline - absl::Now();
+  // Of a deadline that has passed the call says so itself.
+  if (needed <= left || left <= absl::ZeroDuration()) return absl::OkStatus();
+  metrics_.Rejected(RejectReason::kDeadline);
+  return DeadlineTooClose(
+      absl::StrCat("splitting and tokenising may take ", absl::FormatDuration(needed),
+                   ", the deadline is in ", absl::FormatDuration(left),
+                   ": set a later one, or retry when the server is less busy"),
+      {{"estimate", absl::FormatDuration(needed)}, {"remaining", absl::FormatDuration(left)}});
+}
+
 template <typename Request, typename Response>
 void TextCalls::Start(const Request& request, Response& response, const CallContext& context,
                       OnPart on_part, Done done) {
@@ -98,24 +128,30 @@ void TextCalls::Start(const Request& request, Response& response, const CallCont
   CallContext own = WithDeadline(limits_, context);
   if (checked->priority.has_value()) own.caller.priority = *checked->priority;
   if (own.caller.call == 0) own.caller.call = NewCall();
-  absl::StatusOr<Permit> permit =
-      admission_.Enter(own.caller, static_cast<int64_t>(request.ByteSizeLong()));
+  auto permit = PermitOf(own, static_cast<int64_t>(request.SpaceUsedLong()));
   if (!permit.ok()) return refuse(permit.status());
+  (*permit)->SetPriority(own.caller.priority);
+  // Items name the texts; the bytes of the texts are those of the request.
+  if (auto status = (*permit)->Hold(std::ssize(checked->items) * kBytesPerItem); !status.ok())
+    return refuse(std::move(status));
+  if (auto status = CheckPrepareTime(own, checked->text_bytes); !status.ok())
+    return refuse(std::move(status));
   auto fill = [&response](const TextRequest& asked,
-                          const std::vector<TextWork>& works) -> linnet::v1::Timings& {
+                          const std::vector<TextWork>& works) -> DecodingCall::Reply {
     FillReply(asked, works, response);
-    return *response.mutable_timings();
+    return {*response.mutable_timings(), response};
   };
   // The call counts as under way until its answer is handed over, and nothing of us is touched
   // after that.
-  auto end = [this, context, done = std::move(done)](absl::Status status) mutable {
-    done(ExplainDeadline(limits_, context, std::move(status)));
+  auto end = [this, asked = WithoutPermit(context),
+              done = std::move(done)](absl::Status status) mutable {
+    done(ExplainDeadline(limits_, asked, std::move(status)));
     Leave();
   };
-  auto call = std::make_shared<DecodingCall>(pool_, metrics_, slow_call_, *std::move(checked),
-                                             *std::move(permit), own, std::move(fill),
-                                             std::move(on_part), std::move(end));
-  pool_.Run([call = std::move(call)] { call->Prepare(); }, TextPool::Urgency::kNewcomer);
+  std::make_shared<DecodingCall>(pool_, metrics_, slow_call_, limits_.max_segments,
+                                 *std::move(checked), *std::move(permit), own, std::move(fill),
+                                 std::move(on_part), std::move(end))
+      ->Start();
 }
 
 void TextCalls::Translate(const linnet::v1::TranslateRequest& request,
@@ -163,31 +199,42 @@ void TextCalls::DetectLanguage(const linnet::v1::DetectLanguageRequest& request,
     metrics_.Rejected(RejectReason::kInvalid);
     return refuse(std::move(status));
   }
-  absl::StatusOr<Permit> permit =
-      admission_.Enter(context.caller, static_cast<int64_t>(request.ByteSizeLong()));
+  auto permit = PermitOf(context, static_cast<int64_t>(request.SpaceUsedLong()));
   if (!permit.ok()) return refuse(permit.status());
-  pool_.Run(
-      [this, &request, &response, context, deadline = WithDeadline(limits_, context).deadline,
-       permit = std::optional<Permit>(*std::move(permit)), done = std::move(done)]() mutable {
-        absl::Status status;
-        for (const std::string& text : request.contents()) {
-          if (deadline <= absl::Now()) {
-            status = ExplainDeadline(
-                limits_, context,
-                WithErrorInfo(absl::DeadlineExceededError("the deadline passed before the end")));
-            break;
-          }
-          if (context.cancelled->load(std::memory_order_relaxed)) {
-            status = WithErrorInfo(absl::CancelledError("cancelled by the caller"));
-            break;
-          }
-          Describe(server::DetectLanguage(text), *response.add_detections());
-        }
-        permit.reset();
-        done(std::move(status));
-        Leave();
-      },
-      TextPool::Urgency::kNewcomer);
+  if (auto status = (*permit)->Hold(request.contents_size() * kBytesPerDetection); !status.ok())
+    return refuse(std::move(status));
+  // Whatever becomes of the job, the call is answered once.
+  struct Detecting {
+    std::shared_ptr<Permit> permit;
+    Done done;
+  };
+  auto call = std::make_shared<Detecting>(*std::move(permit), std::move(done));
+  auto end = [this, call](absl::Status status) {
+    if (call->done == nullptr) return;
+    call->permit.reset();
+    std::exchange(call->done, nullptr)(std::move(status));
+    Leave();
+  };
+  pool_.Run({.stage = TextStage::kPrepare,
+             .flow = FlowOf(context.caller),
+             .call = context.caller.call,
+             .bytes = text_bytes,
+             .run =
+                 [this, &request, &response, context = WithoutPermit(context),
+                  deadline = WithDeadline(limits_, context).deadline, end] {
+                   for (const std::string& text : request.contents()) {
+                     if (deadline <= absl::Now()) {
+                       return end(ExplainDeadline(limits_, context,
+                                                  WithErrorInfo(absl::DeadlineExceededError(
+                                                      "the deadline passed before the end"))));
+                     }
+                     if (context.cancelled->cancelled())
+                       return end(WithErrorInfo(absl::CancelledError("cancelled by the caller")));
+                     Describe(server::DetectLanguage(text), *response.add_detections());
+                   }
+                   end(absl::OkStatus());
+                 },
+             .fail = end});
 }
 
 linnet::v1::RequestLimits TextCalls::request_limits() const {

@@ -26,8 +26,8 @@ namespace linnet::server {
 // whenever more of a text is certain. Thread-safe; nothing blocks but Drain.
 class TextCalls {
  public:
-  // Called exactly once, with no lock held, on any thread, also within Translate itself. The permit
-  // is back by then.
+  // Called exactly once, with no lock held, on any thread, also within Translate itself. The call
+  // holds no permit by then, but that of its context.
   using Done = DecodingCall::Done;
   using OnPart = DecodingCall::OnPart;
 
@@ -57,6 +57,8 @@ class TextCalls {
   absl::Status CheckSettings(const Request& request) const {
     return server::CheckSettings(request, catalog_, limits_);
   }
+  // A permit for a call that holds so many bytes, to be part of its context.
+  absl::StatusOr<std::shared_ptr<Permit>> Admit(const Caller& caller, int64_t bytes);
   // On the pool as well: a megabyte of texts takes it a while.
   void DetectLanguage(const linnet::v1::DetectLanguageRequest& request,
                       linnet::v1::DetectLanguageResponse& response, const CallContext& context,
@@ -77,6 +79,10 @@ class TextCalls {
   template <typename Request, typename Response>
   void Start(const Request& request, Response& response, const CallContext& context, OnPart on_part,
              Done done);
+  // The permit of the context, or a new one for a request of that many bytes.
+  absl::StatusOr<std::shared_ptr<Permit>> PermitOf(const CallContext& context, int64_t bytes);
+  // DEADLINE_TOO_CLOSE if the texts cannot be prepared in time.
+  absl::Status CheckPrepareTime(const CallContext& context, int64_t text_bytes);
   linnet::v1::RequestLimits request_limits() const;
   bool Enter();
   void Leave();

@@ -1,10 +1,44 @@
 #include "server/text/text_pool.h"
 
+#include <exception>
+#include <new>
+#include <optional>
 #include <utility>
 
-namespace linnet::server {
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "server/errors.h"
+#include "server/log.h"
 
-TextPool::TextPool(int threads) {
+namespace linnet::server {
+namespace {
+
+// Runs one job; what it throws becomes the error of its call.
+void RunJob(TextJob& job) {
+  absl::Status status;
+  try {
+    return job.run();
+  } catch (const std::bad_alloc&) {
+    status = OutOfMemory(absl::Seconds(1));
+  } catch (const std::exception& error) {
+    status = absl::InternalError(error.what());
+  } catch (...) {
+    status = absl::InternalError("an exception of an unknown type");
+  }
+  try {
+    Log(LogLevel::kError, "text_job_failed",
+        {{"why", status.ToString()},
+         {"stage", job.stage == TextStage::kPrepare ? "prepare" : "answer"},
+         {"client", job.flow.client}});
+    if (job.fail) job.fail(std::move(status));
+  } catch (const std::exception& error) {
+    Log(LogLevel::kError, "text_job_not_ended", {{"why", error.what()}});
+  }
+}
+
+}  // namespace
+
+TextPool::TextPool(int threads) : thread_count_(threads) {
   for (int i = 0; i < threads; ++i) threads_.emplace_back([this] { Work(); });
 }
 
@@ -17,25 +51,35 @@ TextPool::~TextPool() {
   for (std::thread& thread : threads_) thread.join();
 }
 
-void TextPool::Run(Job job, Urgency urgency) {
+void TextPool::Run(TextJob job) {
   MutexLock lock(mu_);
-  (urgency == Urgency::kAnswer ? answers_ : newcomers_).push_back(std::move(job));
+  queue_.Push(std::move(job));
   // Under the lock: once it is free, the job may run and with its call the pool may go.
   changed_.NotifyAll();
 }
 
+absl::Duration TextPool::TimeFor(TextStage stage, const Flow& flow, int64_t bytes) const {
+  MutexLock lock(mu_);
+  return queue_.TimeFor(stage, flow, bytes, thread_count_);
+}
+
 void TextPool::Work() {
   while (true) {
-    Job job;
+    std::optional<TextJob> job;
     {
       MutexLock lock(mu_);
-      while (answers_.empty() && newcomers_.empty() && !stopping_) changed_.Wait(mu_);
-      std::deque<Job>& queue = answers_.empty() ? newcomers_ : answers_;
-      if (queue.empty()) return;
-      job = std::move(queue.front());
-      queue.pop_front();
+      while (queue_.empty() && !stopping_) changed_.Wait(mu_);
+      job = queue_.Next();
+      if (!job.has_value()) return;
     }
-    job();
+    const absl::Time before = absl::Now();
+    RunJob(*job);
+    const absl::Duration time = absl::Now() - before;
+    const TextStage stage = job->stage;
+    const int64_t bytes = job->bytes;
+    job.reset();  // with its call, and not under the lock
+    MutexLock lock(mu_);
+    queue_.Took(stage, bytes, time);
   }
 }
 

@@ -1,36 +1,35 @@
 #pragma once
 
-#include <deque>
 #include <thread>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
-#include "absl/functional/any_invocable.h"
+#include "absl/time/time.h"
 #include "server/mutex.h"
+#include "server/text/text_queue.h"
 
 namespace linnet::server {
 
 // The few threads that split, tokenise and put text together, so that neither gRPC's threads nor a
-// scheduler's do. Every job belongs to a call that holds a permit of Admission, so the queue needs
-// no limit of its own. Thread-safe.
+// scheduler's do. Calls take turns by TextQueue. Every job belongs to a call that holds a permit of
+// Admission, so the queue needs no limit of its own. What a job throws fails its call alone, and is
+// logged. Thread-safe.
 class TextPool {
  public:
-  using Job = absl::AnyInvocable<void()>;
-  // An answer goes before a newcomer: it gives its permit back.
-  enum class Urgency { kNewcomer, kAnswer };
-
   explicit TextPool(int threads);
   ~TextPool();  // runs what is left, then joins
 
-  void Run(Job job, Urgency urgency);
+  void Run(TextJob job);
+  // TextQueue::TimeFor.
+  absl::Duration TimeFor(TextStage stage, const Flow& flow, int64_t bytes) const;
 
  private:
   void Work();
 
-  Mutex mu_;
+  const int thread_count_;
+  mutable Mutex mu_;
   CondVar changed_;
-  std::deque<Job> answers_ ABSL_GUARDED_BY(mu_);
-  std::deque<Job> newcomers_ ABSL_GUARDED_BY(mu_);
+  TextQueue queue_ ABSL_GUARDED_BY(mu_);
   bool stopping_ ABSL_GUARDED_BY(mu_) = false;
   std::vector<std::thread> threads_;  // last: they use all of the above
 };

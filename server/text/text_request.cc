@@ -1,5 +1,6 @@
 #include "server/text/text_request.h"
 
+#include <algorithm>
 #include <map>
 #include <utility>
 
@@ -206,6 +207,17 @@ absl::StatusOr<TextRequest> CheckSummarize(const linnet::v1::SummarizeRequest& r
 }
 
 }  // namespace
+
+void TextLimits::FollowFrom(int64_t request_memory) {
+  // Text is held several times over, with its tokens and its translation; a segment of any length
+  // takes some kilobytes, and a line of a document is a call of its own.
+  const auto of = [&](int64_t bytes, int64_t max) {
+    return static_cast<int>(std::clamp<int64_t>(request_memory / bytes, 1, max));
+  };
+  max_contents = max_segments = of(16 << 10, 1 << 20);
+  max_text_bytes = std::clamp<int64_t>(request_memory / 256, 1, 1 << 30);
+  max_lines_under_way = of(4 << 20, 1 << 16);
+}
 
 absl::Status CheckContents(const google::protobuf::RepeatedPtrField<std::string>& contents,
                            const TextLimits& limits, int64_t& text_bytes) {

@@ -15,9 +15,14 @@
 
 namespace linnet::server {
 
+// How much one call may bring. All of it follows from the memory that all calls together are given.
 struct TextLimits {
-  int max_contents = 1024;
+  // Sets what follows from it.
+  void FollowFrom(int64_t request_memory);
+
+  int max_contents = 16384;
   int64_t max_text_bytes = int64_t{1} << 20;  // of all contents together
+  int max_segments = 16384;                   // of all contents together
   int max_lines_under_way = 64;               // of one document
   // From the arrival of a call, or of a document's line: for those without a deadline, and at most.
   absl::Duration default_deadline = absl::InfiniteDuration();

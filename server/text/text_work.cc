@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "server/errors.h"
 #include "server/text/decoding_options.h"
+#include "server/text/memory_cost.h"
 
 namespace linnet::server {
 namespace {
@@ -41,15 +42,40 @@ absl::Status Unreadable(absl::string_view field, absl::Status status) {
   return AtField(field, Reason::kUnreadableText, std::move(status));
 }
 
+absl::Status TooManySegments(absl::string_view field, int max_segments) {
+  return BadField(field, Reason::kTooManySegments,
+                  absl::StrCat("text has more segments than the ", max_segments,
+                               " that the call may still have: send the rest in another"),
+                  {{"maxSegments", absl::StrCat(max_segments)}});
+}
+
+// The tokens of a text, or of its start, if those alone are more than `max_tokens`.
+absl::StatusOr<Tokens> EncodeStart(const model::Tokenizer& tokenizer, std::string_view text,
+                                   int max_tokens) {
+  if (std::ssize(text) > kMaxEncodedBytes) {
+    size_t end = kMaxEncodedBytes;
+    while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;
+    auto start = tokenizer.Encode(text.substr(0, end));
+    if (!start.ok() || std::ssize(*start) > max_tokens) return start;
+  }
+  return tokenizer.Encode(text);
+}
+
+// "912", or "more than 900" where not all of a long text was tokenised.
+std::string CountOf(size_t tokens, size_t text_bytes) {
+  const bool start_alone = static_cast<int64_t>(text_bytes) > kMaxEncodedBytes;
+  return start_alone ? absl::StrCat("more than ", tokens - 1) : absl::StrCat(tokens);
+}
+
 // The sentences of the text, cut where one is too long.
 absl::StatusOr<std::vector<Part>> Sentences(const TextRequest& request, const std::string& text,
-                                            absl::string_view field) {
+                                            absl::string_view field, const PrepareLimits& limits) {
   const model::Tokenizer& tokenizer = *request.model->source_tokenizer;
   const int max_tokens = MaxTokens(request);
   const bool copies = Copies(request);
   const auto encode = [&](std::string_view part) -> absl::StatusOr<model::CopyingText> {
-    if (copies) return tokenizer.EncodeCopying(part);
-    absl::StatusOr<Tokens> tokens = tokenizer.Encode(part);
+    if (copies && std::ssize(part) <= kMaxEncodedBytes) return tokenizer.EncodeCopying(part);
+    absl::StatusOr<Tokens> tokens = EncodeStart(tokenizer, part, max_tokens);
     if (!tokens.ok()) return tokens.status();
     return model::CopyingText{.tokens = *std::move(tokens)};
   };
@@ -60,17 +86,22 @@ absl::StatusOr<std::vector<Part>> Sentences(const TextRequest& request, const st
     model::CopyingText read;
   };
   std::unordered_map<int, Counted> counted;
+  absl::Status held;
   auto count_tokens = [&](std::string_view part) {
     auto read = encode(part);
     if (!read.ok()) return 0;  // the error comes back below
     const int count = static_cast<int>(read->tokens.size()) + 1;
     const int begin = static_cast<int>(part.data() - text.data());
-    if (count <= max_tokens) {
+    if (count <= max_tokens && held.ok()) {
+      if (!counted.contains(begin)) held = limits.hold(SegmentBytes(count));
       counted[begin] = {.end = begin + static_cast<int>(part.size()), .read = *std::move(read)};
     }
     return count;
   };
-  auto places = model::SplitText(text, request.language_code, max_tokens, count_tokens);
+  auto places =
+      model::SplitText(text, request.language_code, max_tokens, count_tokens, limits.max_segments);
+  if (!held.ok()) return held;
+  if (absl::IsOutOfRange(places.status())) return TooManySegments(field, limits.max_segments);
   if (!places.ok()) return Unreadable(field, places.status());
   std::vector<Part> parts;
   for (const model::TextSegment& place : *places) {
@@ -91,8 +122,8 @@ absl::StatusOr<std::vector<Part>> Sentences(const TextRequest& request, const st
 // The sentences in runs that the model reads at once, of about equal length: as few as if each took
 // all that fits, or one more. Truncating, the first run alone, as long as it can be.
 absl::StatusOr<std::vector<Part>> Chunks(const TextRequest& request, const std::string& text,
-                                         absl::string_view field) {
-  auto sentences = Sentences(request, text, field);
+                                         absl::string_view field, const PrepareLimits& limits) {
+  auto sentences = Sentences(request, text, field, limits);
   if (!sentences.ok()) return sentences.status();
   const bool truncate = request.long_input == linnet::v1::LONG_INPUT_TRUNCATE;
   const int room = MaxTokens(request) - 1;  // for eos
@@ -128,32 +159,37 @@ absl::StatusOr<std::vector<Part>> Chunks(const TextRequest& request, const std::
 
 // The text as one source; in chunks, or its start, where it is too long and the request allows it.
 absl::StatusOr<std::vector<Part>> Whole(const TextRequest& request, const std::string& text,
-                                        absl::string_view field) {
+                                        absl::string_view field, const PrepareLimits& limits) {
   const model::TextSegment all = {.begin = model::ByteOrderMarkBytes(text),
                                   .end = static_cast<int>(text.size())};
-  auto tokens = request.model->source_tokenizer->Encode(TextOf(text, all));
+  auto tokens =
+      EncodeStart(*request.model->source_tokenizer, TextOf(text, all), MaxTokens(request));
   if (!tokens.ok()) return Unreadable(field, tokens.status());
   std::vector<Part> parts;
   if (tokens->empty()) return parts;
+  if (auto status = limits.hold(SegmentBytes(std::ssize(*tokens))); !status.ok()) return status;
   parts.push_back({all, *std::move(tokens)});
   if (Length(parts.front()) <= MaxTokens(request) ||
       request.long_input == linnet::v1::LONG_INPUT_REJECT)
     return parts;
-  return Chunks(request, text, field);
+  return Chunks(request, text, field, limits);
 }
 
 // The tokens of a target, eos last.
 absl::StatusOr<Tokens> Target(const TextRequest& request, const TextItem& item) {
   const ServedModel& model = *request.model;
   const int most = model.bundle.manifest.limits().max_target_tokens();
-  auto tokens = model.target_tokenizer->Encode(
-      std::string_view(*item.target).substr(model::ByteOrderMarkBytes(*item.target)));
+  auto tokens =
+      EncodeStart(*model.target_tokenizer,
+                  std::string_view(*item.target).substr(model::ByteOrderMarkBytes(*item.target)),
+                  most);
   if (!tokens.ok()) return Unreadable(item.target_path, tokens.status());
   if (std::ssize(*tokens) > most) {
-    return BadField(item.target_path, Reason::kTextTooLong,
-                    absl::StrCat("text has ", tokens->size(), " tokens, model \"", model.name(),
-                                 "\" writes at most ", most, ": shorten it"),
-                    {{"tokens", absl::StrCat(tokens->size())}, {"maxTokens", absl::StrCat(most)}});
+    return BadField(
+        item.target_path, Reason::kTextTooLong,
+        absl::StrCat("text has ", CountOf(tokens->size(), item.target->size()), " tokens, model \"",
+                     model.name(), "\" writes at most ", most, ": shorten it"),
+        {{"tokens", absl::StrCat(tokens->size())}, {"maxTokens", absl::StrCat(most)}});
   }
   tokens->push_back(model.bundle.special_tokens().eos);
   return tokens;
@@ -177,24 +213,30 @@ void RequireCopies(const TextRequest& request, const SegmentWork& segment,
 
 }  // namespace
 
-absl::StatusOr<TextWork> PrepareText(const TextRequest& request, const TextItem& item) {
+absl::StatusOr<TextWork> PrepareText(const TextRequest& request, const TextItem& item,
+                                     const PrepareLimits& limits) {
   const ServedModel& model = *request.model;
   const std::string& text = *item.text;
   const std::string& field = item.path;
-  auto parts = request.split ? Sentences(request, text, field) : Whole(request, text, field);
+  if (limits.max_segments <= 0) return TooManySegments(field, 0);
+  if (auto status = limits.hold(PrepareBytes(std::ssize(text))); !status.ok()) return status;
+  auto parts =
+      request.split ? Sentences(request, text, field, limits) : Whole(request, text, field, limits);
   if (!parts.ok()) return parts.status();
   TextWork work;
   int copied = 0;  // bytes of the text that are in a segment or before it
   for (Part& part : *parts) {
     if (Length(part) > MaxTokens(request)) {
-      return BadField(field, Reason::kTextTooLong,
-                      absl::StrCat("text has ", Length(part), " tokens, model \"", model.name(),
-                                   "\" reads at most ", MaxTokens(request), ": shorten it",
-                                   request.split || item.target != nullptr
-                                       ? ""
-                                       : ", or let it be read in chunks (long_input)"),
-                      {{"tokens", absl::StrCat(Length(part))},
-                       {"maxTokens", absl::StrCat(MaxTokens(request))}});
+      return BadField(
+          field, Reason::kTextTooLong,
+          absl::StrCat("text has ", CountOf(Length(part), part.place.end - part.place.begin),
+                       " tokens, model \"", model.name(), "\" reads at most ", MaxTokens(request),
+                       ": shorten it",
+                       request.split || item.target != nullptr
+                           ? ""
+                           : ", or let it be read in chunks (long_input)"),
+          {{"tokens", absl::StrCat(Length(part))},
+           {"maxTokens", absl::StrCat(MaxTokens(request))}});
     }
     part.tokens.push_back(model.bundle.special_tokens().eos);
     // Summaries stand for the whole text: white space around it is no part of the answer.
@@ -223,6 +265,9 @@ absl::StatusOr<TextWork> PrepareText(const TextRequest& request, const TextItem&
     for (SegmentWork& segment : work.segments) {
       auto terms = glossary.Find(segment.text, InputOf(request, segment).options.max_target_tokens);
       if (!terms.ok()) return terms.status();
+      int64_t bytes = 0;
+      for (const TermUse& use : *terms) bytes += TermBytes(use);
+      if (auto status = limits.hold(bytes); !status.ok()) return status;
       segment.terms = *std::move(terms);
     }
   }

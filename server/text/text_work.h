@@ -1,10 +1,13 @@
 #pragma once
 
+#include <cstdint>
+#include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
 #include "model/runtime/segmenter.h"
 #include "server/schedule/sequence.h"
@@ -32,9 +35,18 @@ struct TextWork {
   bool truncated = false;  // its end is in no segment
 };
 
+// What a call may still take.
+struct PrepareLimits {
+  int max_segments = std::numeric_limits<int>::max();
+  // Holds so many bytes of memory that are about to be allocated.
+  absl::FunctionRef<absl::Status(int64_t)> hold;
+};
+
 // Splits one text as the request asks and tokenises it, and its target. INVALID_ARGUMENT, put down
-// to the item's path, if the model cannot read it.
-absl::StatusOr<TextWork> PrepareText(const TextRequest& request, const TextItem& item);
+// to the item's path, if the model cannot read it or if it has too many segments; what `hold` says,
+// if that is an error.
+absl::StatusOr<TextWork> PrepareText(const TextRequest& request, const TextItem& item,
+                                     const PrepareLimits& limits);
 // What the engine gets of a segment.
 model::SequenceInput InputOf(const TextRequest& request, const SegmentWork& segment);
 

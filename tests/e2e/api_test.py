@@ -33,7 +33,7 @@ def test_a_model_is_told_by_name(server, api):
     assert told.model == listed.models[0]
     assert told.request_limits == listed.request_limits
     assert told.model.max_beam_size >= 5
-    assert told.request_limits.max_contents == 1024
+    assert told.request_limits.max_contents == 16384
     with pytest.raises(grpc.RpcError) as raised:
         server.method("GetModel")(api.GetModelRequest(name="babel"), timeout=10)
     assert raised.value.code() == grpc.StatusCode.NOT_FOUND

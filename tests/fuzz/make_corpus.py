@@ -163,11 +163,11 @@ def options() -> dict[str, bytes]:
     trace = "0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331"
     texts = {
         "file": "a" + "".join(f"{name} = {value}\n" for name, value in settings.items()),
-        "file-quoted": 'a# comment\nmodels = "some dir"\nmax-contents="64"\nchannelz = true\n',
-        "file-section": "a[limits]\nmax-contents = 1\n",
-        "file-list": "amax-contents = [1, 2]\n",
+        "file-quoted": 'a# comment\nmodels = "some dir"\ntext-threads="64"\nchannelz = true\n',
+        "file-section": "a[limits]\ntext-threads = 1\n",
+        "file-list": "arows = [1, 2]\n",
         "file-unknown": "amax-content = 1\n",
-        "file-odd": "arows = 1e3\nlame-duck = nan\nlisten = [::1]:0\nmax-text-bytes = -1\n",
+        "file-odd": "arows = 1e3\nlame-duck = nan\nlisten = [::1]:0\nmax-request-memory = -1\n",
         "flags": "b--models\nm\n" + "\n".join(f"--{n}={v}" for n, v in settings.items()),
         "flags-help": "b--help",
         "flags-version": "b--version\n--rows",

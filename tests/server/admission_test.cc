@@ -15,7 +15,7 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-constexpr int64_t kCall = 4096;  // what a call weighs beside its text
+constexpr int64_t kCall = Admission::kBytesPerCall;
 
 struct AdmissionTest : ::testing::Test {
   absl::StatusOr<Permit> Enter(int64_t bytes, const Caller& caller = {.client = "a"}) {
@@ -185,12 +185,26 @@ TEST_F(AdmissionTest, BytesAreBoundedAtTheDoorAndEmptyCallsWeighSomething) {
   auto a = Enter(0), b = Enter(0), c = Enter(0);
   ASSERT_THAT(c, IsOk());
   auto d = Enter(0);
-  EXPECT_THAT(d, StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr("at most 12288")));
+  EXPECT_THAT(d, StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr("at most 49152")));
   EXPECT_EQ(ErrorReason(d.status()), "SHARE_USED");
   auto e = Enter(0, other), f = Enter(0, {.client = "c"});
   EXPECT_THAT(e, IsOk());
-  EXPECT_THAT(f, StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr("at most 16384")));
+  EXPECT_THAT(f, StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr("at most 65536")));
   EXPECT_EQ(ErrorReason(f.status()), "TOO_MANY_BYTES");
+}
+
+TEST_F(AdmissionTest, APermitHoldsMoreAsItsCallGrowsAndNeverMoreThanThereIs) {
+  auto permit = Enter(0), second = Enter(0);
+  EXPECT_THAT(permit->Hold(kCall), IsOk());
+  EXPECT_EQ(admission.bytes(), 3 * kCall);
+  const absl::Status full = second->Hold(kCall + 1);
+  EXPECT_EQ(ErrorReason(full), "TOO_MANY_BYTES") << full;
+  EXPECT_EQ(admission.bytes(), 3 * kCall) << "it holds what it held";
+  EXPECT_EQ(ErrorReason(permit->Hold(2 * kCall)), "CALL_TOO_LARGE") << "not even alone";
+  permit->SetBytes(10 * kCall);  // it is in use, whatever is said
+  EXPECT_EQ(admission.bytes(), 11 * kCall);
+  permit->SetBytes(kCall / 2);
+  EXPECT_EQ(admission.bytes(), kCall + kCall / 2);
 }
 
 TEST_F(AdmissionTest, ThePageShowsWhatIsInTheHouse) {
@@ -200,7 +214,7 @@ TEST_F(AdmissionTest, ThePageShowsWhatIsInTheHouse) {
   EXPECT_FALSE(more->Charge(Tokens(76), now).ok());
   const std::string page = metrics.Text();
   EXPECT_THAT(page, HasSubstr("\nlinnet_admitted_tokens 25\n"));
-  EXPECT_THAT(page, HasSubstr("\nlinnet_admitted_bytes 8200\n"));
+  EXPECT_THAT(page, HasSubstr("\nlinnet_admitted_bytes 32776\n"));
   EXPECT_THAT(page, HasSubstr("\nlinnet_admitted_tokens_limit 100\n"));
   EXPECT_THAT(page, HasSubstr("\nlinnet_drain_seconds 2.5\n"));
   EXPECT_THAT(page, HasSubstr("linnet_rejected_total{reason=\"tokens\"} 1\n"));
@@ -214,7 +228,9 @@ TEST_F(AdmissionTest, ManyThreadsLeaveAnEmptyHouse) {
         auto permit = Enter(i, {.client = std::string(1, static_cast<char>('a' + (t + i) % 3))});
         if (!permit.ok()) continue;
         permit->Charge(Tokens(i % 50), now).IgnoreError();
+        permit->Hold(i % 90).IgnoreError();
         permit->GiveBack(i % 20);
+        if (i % 3 == 0) permit->SetBytes(i);
       }
     });
   }

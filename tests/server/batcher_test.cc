@@ -296,13 +296,13 @@ TEST(BatcherTest, SeatsAtMostSoManySequences) {
 TEST(BatcherTest, ACancelFreesTheRowsWithinAStep) {
   House house({.rows = 2});
   Outcome gone, next;
-  auto flag = std::make_shared<std::atomic<bool>>(false);
+  auto flag = std::make_shared<Cancellation>();
   auto sequence = Say({5, 6, 7, 8}, gone, /*beam_size=*/2);
   sequence->cancelled = flag;
   house.Add(std::move(sequence));
   house.Add(Say({9}, next, /*beam_size=*/2));
   house.Step();
-  *flag = true;
+  flag->Cancel();
   const StepReport report = house.Step();
   EXPECT_EQ(gone.code(), absl::StatusCode::kCancelled);
   EXPECT_EQ(report.cancelled, 1);
@@ -441,6 +441,41 @@ TEST(BatcherTest, WhatIsLeftEndsWithTheBatcher) {
     house.Step();
   }
   EXPECT_EQ(outcome.code(), absl::StatusCode::kCancelled);
+}
+
+// However many wait, with deadlines or without, in one call or in many: a step looks at those that
+// it takes out, and at the first one that finds no room.
+TEST(BatcherTest, AStepDoesNotLookAtAllThatWait) {
+  constexpr int kWaiting = 20'000;
+  for (const bool one_call : {false, true}) {
+    House house({.rows = 4}, {.shed = {.interval = absl::Seconds(1), .most_wait = absl::Hours(2)}});
+    std::vector<Outcome> outcomes(kWaiting);
+    std::vector<std::shared_ptr<Cancellation>> cancellations;
+    for (int i = 0; i < kWaiting; ++i) {
+      auto sequence = Say({5, 6, 7}, outcomes[i]);
+      sequence->caller = {.client = std::to_string(i % 100),
+                          .call = static_cast<uint64_t>(one_call ? 1 + i % 100 : 1 + i)};
+      sequence->deadline = house.now + absl::Hours(1) + absl::Seconds(i);
+      sequence->cancelled = cancellations.emplace_back(std::make_shared<Cancellation>());
+      house.Add(std::move(sequence));
+    }
+    for (int step = 0; step < 100; ++step) EXPECT_LE(house.Step().examined, 4 + 1);
+    // Those that nobody wants any more are found wherever they are.
+    for (int i = 1; i <= 10; ++i) cancellations[kWaiting - 37 * i]->Cancel();
+    StepReport report = house.Step();
+    EXPECT_EQ(report.cancelled, 10);
+    EXPECT_LE(report.examined, 10 + 4 + 1);
+    const int waiting = house.batcher.waiting();
+    house.now += absl::Hours(1) + absl::Seconds(kWaiting / 2);
+    report = house.Step();
+    EXPECT_GT(report.expired, kWaiting / 3);
+    EXPECT_GT(report.shed, kWaiting / 4) << "the others have waited for too long by now";
+    EXPECT_LE(report.examined, report.expired + report.shed + 4 + 1);
+    EXPECT_NEAR(house.batcher.waiting(), waiting - report.expired - report.shed - report.seated, 4)
+        << "but for those that were running";
+    house.batcher.EndAll(absl::CancelledError("over"), house.now);
+    for (const Outcome& outcome : outcomes) EXPECT_TRUE(outcome.done());
+  }
 }
 
 }  // namespace

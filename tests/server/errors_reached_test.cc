@@ -156,6 +156,11 @@ const std::map<Reason, std::function<absl::Status()>>& Scenes() {
        }},
       {Reason::kTextTooLarge,
        [] { return Wrong([](auto& r) { r.add_contents(Many("word ", 200)); }); }},
+      {Reason::kTooManySegments,
+       [] {
+         TextHouse house({}, {}, {.max_segments = 3});
+         return Translate(house, ToGerman({"a\nb", "c\nd"}));
+       }},
       {Reason::kBadLanguageCode,
        [] { return Wrong([](auto& r) { r.set_target_language_code("e n"); }); }},
       {Reason::kLanguageUnknown,
@@ -244,7 +249,7 @@ const std::map<Reason, std::function<absl::Status()>>& Scenes() {
          EXPECT_THAT(Reload(house, &response), IsOk());
          return FromProto(response.models(0).error());
        }},
-      {Reason::kTooManyBytes, [] { return Enter({.max_bytes = 10'000}, "other", 9000, 1); }},
+      {Reason::kTooManyBytes, [] { return Enter({.max_bytes = 60'000}, "other", 28'000, 1); }},
       {Reason::kTooMuchWork, [] { return Enter({.max_tokens = 100}, "other", 1, 50); }},
       {Reason::kShareUsed, [] { return Enter({.max_tokens = 100}, "me", 1, 30); }},
       {Reason::kDeadlineTooClose,
@@ -262,7 +267,7 @@ const std::map<Reason, std::function<absl::Status()>>& Scenes() {
        [] {
          TextHouse house;
          const CallContext context{.arrived = absl::Now()};
-         *context.cancelled = true;
+         context.cancelled->Cancel();
          return Translate(house, ToGerman({"The dog runs."}), context);
        }},
       {Reason::kDeadlineExceeded,

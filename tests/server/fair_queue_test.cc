@@ -3,6 +3,7 @@
 #include <map>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "gmock/gmock.h"
@@ -12,25 +13,34 @@ namespace {
 
 using ::testing::ElementsAre;
 
-// A queue of sequences that only have a name, a caller and a cost.
+// What waits has a client, an urgency, a cost and the number of its call.
+struct Job {
+  std::string client;
+  Priority priority;
+  int64_t work;
+  uint64_t id;
+  uint64_t call;
+};
+
 struct Line {
-  void Push(const std::string& client, int64_t work, Priority priority = Priority::kNormal) {
-    auto sequence = std::make_unique<Sequence>();
-    sequence->caller = {.client = client, .priority = priority};
-    sequence->most_tokens = work;
-    sequence->rows = 1;
-    sequence->input.id = ++pushed;
-    queue.Push(std::move(sequence));
+  using Ticket = FairQueue<Job>::Ticket;
+
+  Ticket Push(const std::string& client, int64_t work, Priority priority = Priority::kNormal,
+              uint64_t call = 0) {
+    ++pushed;
+    if (call == 0) call = pushed;
+    return queue.Push({client, priority}, call, static_cast<double>(work),
+                      {client, priority, work, pushed, call});
   }
-  std::unique_ptr<Sequence> Serve() { return queue.Serve(queue.begin()); }
+  Job Serve() { return queue.ServeNext(); }
   // Clients in the order in which they are served.
   std::vector<std::string> ServeAll() {
     std::vector<std::string> clients;
-    while (!queue.empty()) clients.push_back(Serve()->caller.client);
+    while (!queue.empty()) clients.push_back(Serve().client);
     return clients;
   }
 
-  FairQueue queue;
+  FairQueue<Job> queue;
   uint64_t pushed = 0;
 };
 
@@ -38,7 +48,7 @@ TEST(FairQueueTest, OneClientIsServedInOrderOfArrival) {
   Line line;
   for (int64_t work : {7, 1, 100, 3}) line.Push("a", work);
   std::vector<uint64_t> order;
-  while (!line.queue.empty()) order.push_back(line.Serve()->input.id);
+  while (!line.queue.empty()) order.push_back(line.Serve().id);
   EXPECT_THAT(order, ElementsAre(1, 2, 3, 4));
 }
 
@@ -60,20 +70,19 @@ TEST(FairQueueTest, WhoComesBackAfterAPauseHasSavedNothingUp) {
 
 TEST(FairQueueTest, WhatIsDroppedCostsTheOthersNothing) {
   Line line;
-  line.Push("a", 10);
+  const Line::Ticket dropped = line.Push("a", 10);
   line.Push("b", 10);
-  line.queue.DropIf([](const Sequence& sequence) { return sequence.caller.client == "a"; });
+  EXPECT_EQ(line.queue.Drop(dropped).client, "a");
   EXPECT_THAT(line.ServeAll(), ElementsAre("b"));
   EXPECT_EQ(line.queue.size(), 0);
 }
 
 TEST(FairQueueTest, WhatIsDroppedDoesNotCostItsOwnClientItsTurn) {
   Line line;
-  for (int i = 0; i < 5; ++i) line.Push("a", 10);  // 1 to 5
+  std::vector<Line::Ticket> tickets;
+  for (int i = 0; i < 5; ++i) tickets.push_back(line.Push("a", 10));
   for (int i = 0; i < 4; ++i) line.Push("b", 10);
-  const auto dropped =
-      line.queue.DropIf([](const Sequence& sequence) { return sequence.input.id <= 3; });
-  EXPECT_EQ(dropped.size(), 3);
+  for (int i : {1, 0, 2}) line.queue.Drop(tickets[i]);
   line.Push("a", 10);
   EXPECT_THAT(line.ServeAll(), ElementsAre("a", "b", "a", "b", "b", "a", "b"));
 }
@@ -85,7 +94,7 @@ TEST(FairQueueTest, TheUrgentGoFirstAndThePatientAreServedAllTheSame) {
     line.Push("patient", 10, Priority::kBatch);
   }
   int urgent = 0, patient = 0;
-  while (urgent < 32) (line.Serve()->caller.client == "urgent" ? urgent : patient) += 1;
+  while (urgent < 32) (line.Serve().client == "urgent" ? urgent : patient) += 1;
   EXPECT_EQ(patient, 2) << "16 to 1";
 }
 
@@ -94,7 +103,7 @@ TEST(FairQueueTest, OneClientsUrgentCallsOvertakeItsOwnPatientOnes) {
   for (int i = 0; i < 3; ++i) line.Push("a", 10, Priority::kBatch);
   line.Serve();
   line.Push("a", 10, Priority::kInteractive);
-  EXPECT_EQ(line.Serve()->caller.priority, Priority::kInteractive);
+  EXPECT_EQ(line.Serve().priority, Priority::kInteractive);
 }
 
 // Goyal, Vin and Cheng 1996, theorem 1: over any time in which two flows always wait, the work that
@@ -118,10 +127,10 @@ TEST(FairQueueTest, WhoeverAlwaysWaitsGetsWorkInProportionWhateverItSends) {
         waiting[flow] += pushes;
         for (; pushes > 0; --pushes) line.Push(flow.client, 1 + random() % kMost, flow.priority);
       }
-      const auto sequence = line.Serve();
-      const Flow flow = FlowOf(sequence->caller);
+      const Job job = line.Serve();
+      const Flow flow = {job.client, job.priority};
       --waiting[flow];
-      served[flow] += static_cast<double>(sequence->work()) / sequence->caller.weight();
+      served[flow] += static_cast<double>(job.work) / WeightOf(job.priority);
       for (const Flow& x : flows) {
         for (const Flow& y : flows) {
           EXPECT_LE(served[x] - served[y],
@@ -142,7 +151,7 @@ TEST(FairQueueTest, AmongClientsThatAreAlwaysNewAnotherGetsHalfOfItsShareAtLeast
     line.Push("old", 10, priority);
     int served = 0;
     for (int turn = 0; turn < kTurns; ++turn) {  // as many always wait
-      if (line.Serve()->caller.client == "old") {
+      if (line.Serve().client == "old") {
         ++served;
         line.Push("old", 10, priority);
       } else {
@@ -151,6 +160,81 @@ TEST(FairQueueTest, AmongClientsThatAreAlwaysNewAnotherGetsHalfOfItsShareAtLeast
     }
     const double weight = WeightOf(priority);
     EXPECT_GE(served, 0.5 * kTurns * weight / (weight + kNew * WeightOf(Priority::kNormal)));
+  }
+}
+
+Line RandomLine(std::mt19937& random) {
+  Line line;
+  for (int i = 0; i < 60; ++i) {
+    const std::string client(1, static_cast<char>('a' + random() % 4));
+    line.Push(client, 1 + static_cast<int>(random() % 50),
+              random() % 3 == 0 ? Priority::kInteractive : Priority::kNormal, 1 + random() % 12);
+    if (random() % 3 == 0) line.Serve();
+  }
+  return line;
+}
+
+TEST(FairQueueTest, ACursorMeetsAllInTheOrderInWhichTheyAreServed) {
+  std::mt19937 random(3);
+  for (int round = 0; round < 200; ++round) {
+    Line line = RandomLine(random);
+    std::vector<uint64_t> met, served;
+    for (FairQueue<Job>::Cursor at(line.queue); !at.done(); at.Take()) met.push_back((*at).id);
+    while (!line.queue.empty()) served.push_back(line.Serve().id);
+    EXPECT_EQ(met, served) << "round " << round;
+  }
+}
+
+TEST(FairQueueTest, ACursorThatSkipsACallMeetsTheOthersAndServesThemOutOfTurn) {
+  std::mt19937 random(4);
+  for (int round = 0; round < 200; ++round) {
+    Line line = RandomLine(random);
+    const uint64_t skipped = 1 + random() % 12;
+    std::vector<Line::Ticket> tickets;
+    for (FairQueue<Job>::Cursor at(line.queue); !at.done();) {
+      if ((*at).call == skipped) {
+        at.SkipCall();
+        continue;
+      }
+      tickets.push_back(at.ticket());
+      at.Take();
+    }
+    for (const Line::Ticket& ticket : tickets) EXPECT_NE(line.queue.Serve(ticket).call, skipped);
+    std::map<std::pair<std::string, Priority>, uint64_t> last;
+    while (!line.queue.empty()) {
+      const Job job = line.Serve();
+      EXPECT_EQ(job.call, skipped);
+      EXPECT_GT(job.id, std::exchange(last[{job.client, job.priority}], job.id));
+    }
+    EXPECT_EQ(line.queue.size(), 0);
+  }
+}
+
+// What WorkUntil promises: no more than that is served until so much more of the flow is, but for an
+// item of each flow on either side.
+TEST(FairQueueTest, TheWorkUntilAJobIsDoneIsNoMoreThanWasSaid) {
+  std::mt19937 random(5);
+  constexpr int kClients = 4, kMax = 50;
+  for (int round = 0; round < 100; ++round) {
+    Line line;
+    for (int client = 0; client < kClients; ++client) {
+      for (int i = static_cast<int>(random() % 400); i > 0; --i)
+        line.Push(std::string(1, static_cast<char>('a' + client)), 1 + random() % kMax);
+    }
+    const std::string client(1, static_cast<char>('a' + random() % (kClients + 1)));
+    const int64_t work = 1 + static_cast<int>(random() % kMax);
+    const double bound =
+        line.queue.WorkUntil({client, Priority::kNormal}, static_cast<double>(work)) +
+        kClients * 2 * kMax;
+    line.Push(client, work);
+    const uint64_t own = line.pushed;
+    double served = 0;
+    while (true) {
+      const Job job = line.Serve();
+      served += static_cast<double>(job.work);
+      if (job.id == own) break;
+    }
+    EXPECT_LE(served, bound) << "round " << round;
   }
 }
 

@@ -119,7 +119,7 @@ class Client {
             [life, parts = Below(4)](v1::TextPart part) mutable {
               if (part.content_index() == 0) life->streamed += part.text();
               // A reader who goes away in the middle.
-              if (life->cancelled && parts-- == 0) *life->context.cancelled = true;
+              if (life->cancelled && parts-- == 0) life->context.cancelled->Cancel();
             },
             end);
         break;
@@ -189,7 +189,7 @@ class Client {
     if (life.kind == Life::Kind::kDocument) {
       life.document->Cancel();
     } else {
-      *life.context.cancelled = true;
+      life.context.cancelled->Cancel();
     }
   }
 

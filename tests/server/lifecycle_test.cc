@@ -24,7 +24,7 @@ struct Life {
   absl::Time deadline = absl::InfiniteFuture();
   int arrival_step = 0;
   int cancel_step = -1;
-  std::shared_ptr<std::atomic<bool>> cancelled = std::make_shared<std::atomic<bool>>(false);
+  std::shared_ptr<Cancellation> cancelled = std::make_shared<Cancellation>();
   test::Outcome outcome;
 
   bool bad() const { return std::count(words.begin(), words.end(), kNotANumber) > 0; }
@@ -79,7 +79,7 @@ TEST_P(LifecycleTest, EverySequenceEndsOnceAndAsItWouldAlone) {
   for (int step = 0; step < 60 || !batcher.idle(); ++step) {
     ASSERT_LT(step, 5000) << "the batch stands still";
     for (const auto& life : lives) {
-      if (life->cancel_step == step) *life->cancelled = true;
+      if (life->cancel_step == step) life->cancelled->Cancel();
       if (life->arrival_step != step) continue;
       auto sequence = life->Make();
       ASSERT_THAT(batcher.Add(sequence, now), IsOk());
@@ -94,7 +94,7 @@ TEST_P(LifecycleTest, EverySequenceEndsOnceAndAsItWouldAlone) {
     sum.failed += report.failed;
     sum.shed += report.shed;
     for (const auto& life : lives) {  // within one step
-      const bool unwanted = *life->cancelled || life->deadline <= now;
+      const bool unwanted = life->cancelled->cancelled() || life->deadline <= now;
       if (life->arrival_step > step || !unwanted) continue;
       EXPECT_TRUE(life->outcome.done());
     }
@@ -118,7 +118,7 @@ TEST_P(LifecycleTest, EverySequenceEndsOnceAndAsItWouldAlone) {
         break;
       }
       case absl::StatusCode::kCancelled:
-        EXPECT_TRUE(*life->cancelled);
+        EXPECT_TRUE(life->cancelled->cancelled());
         break;
       case absl::StatusCode::kDeadlineExceeded:
         EXPECT_LT(life->deadline, absl::InfiniteFuture());

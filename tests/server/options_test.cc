@@ -46,12 +46,10 @@ TEST(OptionsTest, EveryFlagArrives) {
                                       "--encode-call-steps=1.5",
                                       "--encode-call-tokens=70",
                                       "--max-admitted-tokens=1234",
-                                      "--max-admitted-bytes=9000",
+                                      "--max-request-memory=33554432",
                                       "--max-call-rows-ratio=0.5",
                                       "--overload-interval=3",
                                       "--overload-wait=0.5",
-                                      "--max-contents=4",
-                                      "--max-text-bytes=77",
                                       "--text-threads=1",
                                       "--drain-timeout=1.5",
                                       "--lame-duck=2.5",
@@ -62,7 +60,6 @@ TEST(OptionsTest, EveryFlagArrives) {
                                       "--engine-load-timeout=8",
                                       "--log-level=error",
                                       "--log-format=json",
-                                      "--max-lines-under-way=9",
                                       "--tls-cert=c",
                                       "--tls-key=k",
                                       "--tls-client-ca=a",
@@ -88,12 +85,13 @@ TEST(OptionsTest, EveryFlagArrives) {
   EXPECT_EQ(options.batcher.admit.encode_call_steps, 1.5f);
   EXPECT_EQ(options.batcher.admit.encode_call_tokens, 70);
   EXPECT_EQ(options.admission.max_tokens, 1234);
-  EXPECT_EQ(options.admission.max_bytes, 9000);
+  EXPECT_EQ(options.admission.max_bytes, 32 << 20);
   EXPECT_EQ(options.batcher.max_call_rows_ratio, 0.5);
   EXPECT_EQ(options.batcher.shed.interval, absl::Seconds(3));
   EXPECT_EQ(options.batcher.shed.most_wait, absl::Milliseconds(500));
-  EXPECT_EQ(options.text.max_contents, 4);
-  EXPECT_EQ(options.text.max_text_bytes, 77);
+  EXPECT_EQ(options.text.max_contents, 2048);
+  EXPECT_EQ(options.text.max_segments, 2048);
+  EXPECT_EQ(options.text.max_text_bytes, 128 << 10);
   EXPECT_EQ(options.text_threads, 1);
   EXPECT_EQ(options.lame_duck, absl::Milliseconds(2500));
   EXPECT_EQ(options.drain_timeout, absl::Milliseconds(1500));
@@ -104,7 +102,7 @@ TEST(OptionsTest, EveryFlagArrives) {
   EXPECT_EQ(options.engine_load_timeout, absl::Seconds(8));
   EXPECT_EQ(options.log_level, "error");
   EXPECT_EQ(options.log_format, "json");
-  EXPECT_EQ(options.text.max_lines_under_way, 9);
+  EXPECT_EQ(options.text.max_lines_under_way, 8);
   EXPECT_EQ(options.security.tls_certificate, "c");
   EXPECT_EQ(options.security.tls_key, "k");
   EXPECT_EQ(options.security.tls_client_ca, "a");
@@ -168,14 +166,14 @@ struct SettingsTest : ::testing::Test {
 
 TEST_F(SettingsTest, AFlagGoesBeforeTheEnvironmentAndThatBeforeTheFile) {
   const std::string file = absl::StrCat(
-      "--config=", File("models = \"m\"\nrows = 1\nthreads = 1\n# words\nmax-contents = 1\n"));
+      "--config=", File("models = \"m\"\nrows = 1\nthreads = 1\n# words\ndrain-timeout = 1\n"));
   const std::vector<std::string> environment = {"LINNET_SERVER_ROWS=2", "LINNET_SERVER_THREADS=2",
                                                 "OTHER=3"};
   const ParsedOptions parsed = Parse({"--rows=3", file.c_str()}, environment);
   ASSERT_TRUE(parsed.run) << parsed.text;
   EXPECT_EQ(parsed.options.rows, 3);
   EXPECT_EQ(parsed.options.threads, 2);
-  EXPECT_EQ(parsed.options.text.max_contents, 1);
+  EXPECT_EQ(parsed.options.drain_timeout, absl::Seconds(1));
   EXPECT_EQ(parsed.options.models, "m");
   EXPECT_EQ(parsed.options.memory_tokens, 16384);
 }

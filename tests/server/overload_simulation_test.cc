@@ -111,7 +111,7 @@ class Overload {
     std::optional<Permit> permit;
     bool counts = false, is_long = false;
     int64_t work = 0;
-    std::shared_ptr<std::atomic<bool>> cancelled = std::make_shared<std::atomic<bool>>(false);
+    std::shared_ptr<Cancellation> cancelled = std::make_shared<Cancellation>();
   };
 
   // Does what DecodingCall does at the end of a call.
@@ -177,7 +177,7 @@ class Overload {
   // Clients cancel what has not come by their deadline, as gRPC does.
   void GiveUp() {
     while (!under_way_.empty() && under_way_.begin()->first <= now_) {
-      under_way_.begin()->second->cancelled->store(true);
+      under_way_.begin()->second->cancelled->Cancel();
       under_way_.erase(under_way_.begin());
     }
   }

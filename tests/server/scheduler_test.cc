@@ -91,12 +91,12 @@ TEST(SchedulerTest, ACancelIsSeenWithinAStep) {
     go_on.Pass();
   }});
   Waited waited;
-  auto flag = std::make_shared<std::atomic<bool>>(false);
+  auto flag = std::make_shared<Cancellation>();
   auto sequences = One(Say({5, 6, 7, 8, 9}, waited));
   sequences[0]->cancelled = flag;
   ASSERT_THAT(scheduler->Submit(sequences), IsOk());
   first_step.Pass();
-  *flag = true;
+  flag->Cancel();
   go_on.Open();
   waited.done.Pass();
   EXPECT_EQ(waited.outcome.code(), absl::StatusCode::kCancelled);
@@ -174,11 +174,11 @@ TEST(SchedulerTest, ManyThreadsSubmitCancelAndAllOfItEndsOnce) {
     threads.emplace_back([&, t] {
       std::mt19937 random(t);
       for (Waited& one : waited[t]) {
-        auto flag = std::make_shared<std::atomic<bool>>(false);
+        auto flag = std::make_shared<Cancellation>();
         auto sequences = One(Say(std::vector<model::TokenId>(random() % 10, 5), one));
         sequences[0]->cancelled = flag;
         ASSERT_THAT(scheduler->Submit(sequences), IsOk());
-        if (random() % 4 == 0) *flag = true;
+        if (random() % 4 == 0) flag->Cancel();
       }
     });
   }

@@ -85,7 +85,7 @@ class StormyHouse {
   Metrics metrics;
   TextPool pool{2};
   Supervisor supervisor{[] {}};
-  Admission admission{{.max_tokens = 4000, .max_bytes = 200'000}, metrics};
+  Admission admission{{.max_tokens = 4000, .max_bytes = 2'000'000}, metrics};
   std::unique_ptr<Catalog> catalog;
   std::unique_ptr<TextCalls> calls;
 

@@ -56,7 +56,7 @@ TEST(TextCallTest, ACancelWhileDecodingEndsTheCallWithinAStep) {
     done.Open();
   });
   in_step.Pass();
-  *context.cancelled = true;
+  context.cancelled->Cancel();
   go_on.Open();
   done.Pass();
   EXPECT_EQ(status.code(), absl::StatusCode::kCancelled);
@@ -67,7 +67,7 @@ TEST(TextCallTest, ACancelWhileDecodingEndsTheCallWithinAStep) {
 TEST(TextCallTest, ACallThatWasCancelledBeforeItBeganDecodesNothing) {
   TextHouse house;
   CallContext context{.arrived = absl::Now()};
-  *context.cancelled = true;
+  context.cancelled->Cancel();
   TranslateResponse response;
   EXPECT_THAT(house.Call(&TextCalls::Translate, ToGerman({"The dog runs."}), response, context),
               StatusIs(absl::StatusCode::kCancelled));
@@ -188,7 +188,7 @@ TEST(TextCallTest, ManyCallersAtOnceGetTheirOwnAnswers) {
         TranslateResponse response;
         test::Turnstile done;
         auto context = CallContext{.arrived = absl::Now()};
-        if (i % 5 == 4) *context.cancelled = true;
+        if (i % 5 == 4) context.cancelled->Cancel();
         const TranslateRequest request = ToGerman({text});
         absl::Status status;
         house.calls->Translate(request, response, context, [&](absl::Status result) {

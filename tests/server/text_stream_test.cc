@@ -205,7 +205,7 @@ TEST(TextStreamTest, ACancelEndsTheStreamOnce) {
         done.Open();
       });
   in_step.Pass();
-  *context.cancelled = true;
+  context.cancelled->Cancel();
   go_on.Open();
   done.Pass();
   house.calls->Drain(absl::InfiniteFuture());
@@ -222,7 +222,7 @@ TEST(TextStreamTest, StreamsAtOnceGetTheirOwnParts) {
         const TranslateRequest request =
             ToGerman({absl::StrCat("Thread ", t, " says.\n", i, " times.")});
         CallContext context{.arrived = absl::Now()};
-        if (i % 4 == 3) *context.cancelled = true;
+        if (i % 4 == 3) context.cancelled->Cancel();
         const Heard heard = Listen(house, request, context);
         if (i % 4 == 3) {
           EXPECT_EQ(heard.status.code(), absl::StatusCode::kCancelled);
@@ -265,7 +265,8 @@ TEST(PartWriterTest, AResultThatDoesNotGoOnFromWhatWasSentIsAnError) {
   const TranslateRequest request = ToGerman({"The dog runs."});
   const auto checked = CheckRequest(request, *house.catalog, {});
   ASSERT_THAT(checked, IsOk());
-  std::vector<TextWork> works = {*PrepareText(*checked, checked->items[0])};
+  std::vector<TextWork> works = {*PrepareText(*checked, checked->items[0],
+                                              {.hold = [](int64_t) { return absl::OkStatus(); }})};
   PartWriter writer(*checked, works);
   const model::Tokenizer& tokenizer = *checked->model->target_tokenizer;
   const auto sent = *tokenizer.Encode("A bird");

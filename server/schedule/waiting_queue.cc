@@ -1,0 +1,108 @@
+#include "server/schedule/waiting_queue.h"
+
+#include <iterator>
+
+namespace linnet::server {
+
+void WaitingQueue::Push(std::unique_ptr<Sequence> owned, bool started) {
+  const Sequence& sequence = *owned;
+  const uint64_t call = sequence.caller.call;
+  const Ticket ticket = queue_.Push(FlowOf(sequence.caller), call,
+                                    static_cast<double>(sequence.work()), std::move(owned));
+  if (sequence.deadline != absl::InfiniteFuture())
+    deadlines_.emplace(std::pair(sequence.deadline, ticket.number), ticket);
+  if (!started) {
+    ByTime& waiting = unstarted_[call];
+    if (!waiting.empty()) oldest_.erase({waiting.begin()->first.first, call});
+    waiting.emplace(std::pair(sequence.times.submitted, ticket.number), ticket);
+    oldest_.emplace(waiting.begin()->first.first, call);
+  }
+  if (sequence.cancelled == nullptr) return;
+  const auto [which, first] = cancellations_.try_emplace(sequence.cancelled.get());
+  which->second.emplace(ticket.number, ticket);
+  if (first) sequence.cancelled->Tell(cancelled_);
+}
+
+void WaitingQueue::Unindex(const Sequence& sequence, const Ticket& ticket) {
+  deadlines_.erase({sequence.deadline, ticket.number});
+  const auto call = unstarted_.find(sequence.caller.call);
+  if (call != unstarted_.end()) {
+    ByTime& waiting = call->second;
+    oldest_.erase({waiting.begin()->first.first, call->first});
+    waiting.erase({sequence.times.submitted, ticket.number});
+    if (waiting.empty()) {
+      unstarted_.erase(call);
+    } else {
+      oldest_.emplace(waiting.begin()->first.first, call->first);
+    }
+  }
+  const auto cancellation = cancellations_.find(sequence.cancelled.get());
+  if (cancellation == cancellations_.end()) return;
+  cancellation->second.erase(ticket.number);
+  if (cancellation->second.empty()) cancellations_.erase(cancellation);
+}
+
+void WaitingQueue::Started(uint64_t call) {
+  const auto waiting = unstarted_.find(call);
+  if (waiting == unstarted_.end()) return;
+  oldest_.erase({waiting->second.begin()->first.first, call});
+  unstarted_.erase(waiting);
+}
+
+std::unique_ptr<Sequence> WaitingQueue::Serve(const Ticket& ticket) {
+  Unindex(at(ticket), ticket);
+  Started(at(ticket).caller.call);
+  return queue_.Serve(ticket);
+}
+
+std::unique_ptr<Sequence> WaitingQueue::Drop(const Ticket& ticket) {
+  Unindex(at(ticket), ticket);
+  return queue_.Drop(ticket);
+}
+
+WaitingQueue::Sequences WaitingQueue::TakeExpired(absl::Time now) {
+  Sequences taken;
+  while (!deadlines_.empty() && deadlines_.begin()->first.first <= now) {
+    ++examined_;
+    const Ticket ticket = deadlines_.begin()->second;
+    taken.push_back(Drop(ticket));
+  }
+  return taken;
+}
+
+WaitingQueue::Sequences WaitingQueue::TakeCancelled() {
+  Sequences taken;
+  for (const Cancellation* cancellation : cancelled_->Take()) {
+    const auto which = cancellations_.find(cancellation);
+    // Another call may have come to live where a cancelled one was.
+    if (which == cancellations_.end() || !which->first->cancelled()) continue;
+    const std::map<uint64_t, Ticket> tickets = which->second;
+    for (const auto& [number, ticket] : tickets) {
+      ++examined_;
+      taken.push_back(Drop(ticket));
+    }
+  }
+  return taken;
+}
+
+WaitingQueue::Sequences WaitingQueue::TakeSubmittedBefore(absl::Time time) {
+  Sequences taken;
+  while (!oldest_.empty() && oldest_.begin()->first < time) {
+    ++examined_;
+    const Ticket ticket = unstarted_.at(oldest_.begin()->second).begin()->second;
+    taken.push_back(Drop(ticket));
+  }
+  return taken;
+}
+
+WaitingQueue::Sequences WaitingQueue::TakeAll() {
+  Sequences taken;
+  while (!queue_.empty()) taken.push_back(queue_.ServeNext());
+  deadlines_.clear();
+  unstarted_.clear();
+  oldest_.clear();
+  cancellations_.clear();
+  return taken;
+}
+
+}  // namespace linnet::server

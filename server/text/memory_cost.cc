@@ -1,0 +1,65 @@
+#include "server/text/memory_cost.h"
+
+#include <algorithm>
+
+#include "server/schedule/sequence.h"
+#include "server/text/spoken_words.h"
+
+namespace linnet::server {
+namespace {
+
+// An allocation, with what the allocator and a vector that grows by doubling add.
+constexpr int64_t Grown(int64_t bytes) { return 2 * bytes + 32; }
+
+// Of text, a target token. Pieces are mostly shorter; a longer one is made up for by the bound on
+// the number of tokens, which few targets reach.
+constexpr int64_t kTextBytesPerToken = 16;
+// Text stands in the segment's reply, in the whole text, and in the message that is sent.
+constexpr int64_t kTextCopies = 3;
+// A small message of the reply (Word, WordLink, Hypothesis), in memory and as it is sent.
+constexpr int64_t kMessage = 128;
+// Nodes of the queues in which a sequence waits, its sink, and what names its caller.
+constexpr int64_t kQueued = 1280;
+
+}  // namespace
+
+int64_t PrepareBytes(int64_t text_bytes) {
+  // No more tokens than bytes; what the segmenter counted is kept beside what it cut.
+  return text_bytes * 2 * static_cast<int64_t>(sizeof(model::TokenId)) + text_bytes * 24;
+}
+
+int64_t EncodeBytes(int64_t text_bytes) {
+  return 256 * std::min(text_bytes, kMaxEncodedBytes) + 4096;
+}
+
+int64_t SegmentBytes(int64_t source_tokens) {
+  constexpr int64_t kParts = sizeof(SegmentWork) + 4 * sizeof(model::TextSegment);
+  return Grown(kParts) + sizeof(Sequence) + kQueued +
+         3 * Grown(source_tokens * static_cast<int64_t>(sizeof(model::TokenId)));
+}
+
+int64_t TermBytes(const TermUse& use) {
+  return Grown(sizeof(TermUse)) + 3 * Grown(static_cast<int64_t>(use.target.size())) +
+         3 * Grown(static_cast<int64_t>(use.tokens.size() * sizeof(model::TokenId))) + kMessage;
+}
+
+int64_t ResultBytes(const TextRequest& request, const model::SearchOptions& options,
+                    int64_t source_tokens) {
+  const int64_t tokens = options.max_target_tokens + 1;
+  const int64_t text = tokens * kTextBytesPerToken;
+  const int64_t hypothesis = sizeof(model::Hypothesis) + Grown(tokens * sizeof(model::TokenId)) +
+                             Grown(tokens * sizeof(float));
+  int64_t bytes = options.n_best * hypothesis + kTextCopies * text + 4 * kMessage;
+  if (request.options.has_n_best())
+    bytes += options.n_best * (kMessage + 2 * (text + tokens * sizeof(float)));
+  if (request.word_scores) bytes += tokens * kMessage;
+  if (request.alignments) {
+    const auto links_per_word = static_cast<int64_t>(1 / kLeastLinkWeight);
+    bytes += source_tokens * tokens * sizeof(float) + tokens * links_per_word * kMessage +
+             // Words of the source, as written and as said, are matched in a table.
+             source_tokens * source_tokens * sizeof(int) + source_tokens * kMessage;
+  }
+  return bytes;
+}
+
+}  // namespace linnet::server

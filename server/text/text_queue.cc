@@ -1,0 +1,52 @@
+#include "server/text/text_queue.h"
+
+#include <cmath>
+#include <utility>
+
+namespace linnet::server {
+namespace {
+
+// What a turn costs beside its bytes, in bytes: switching to it takes some microseconds, in which a
+// few dozen bytes are tokenised.
+constexpr int64_t kBytesPerTurn = 64;
+// Half of what is known of the speed is of the last so many bytes.
+constexpr double kHalfLifeBytes = 1 << 20;
+
+int64_t Cost(int64_t bytes) { return bytes + kBytesPerTurn; }
+
+}  // namespace
+
+void TextQueue::Push(TextJob job) {
+  const Flow flow = job.flow;
+  const uint64_t call = job.call;
+  const auto cost = static_cast<double>(Cost(job.bytes));
+  stage(job.stage).jobs.Push(flow, call, cost, std::move(job));
+}
+
+std::optional<TextJob> TextQueue::Next() {
+  if (!answer_.jobs.empty()) return answer_.jobs.ServeNext();
+  if (!prepare_.jobs.empty()) return prepare_.jobs.ServeNext();
+  return std::nullopt;
+}
+
+void TextQueue::Took(TextStage which, int64_t bytes, absl::Duration time) {
+  Stage& stage = this->stage(which);
+  const auto cost = static_cast<double>(Cost(bytes));
+  const double keep = std::exp2(-cost / kHalfLifeBytes);
+  stage.seconds = stage.seconds * keep + absl::ToDoubleSeconds(time);
+  stage.bytes = stage.bytes * keep + cost;
+}
+
+absl::Duration TextQueue::TimeFor(TextStage which, const Flow& flow, int64_t bytes,
+                                  int threads) const {
+  const Stage& stage = this->stage(which);
+  const auto own = static_cast<double>(Cost(bytes));
+  const double before = stage.jobs.WorkUntil(flow, own) - own;
+  double seconds = (before / threads + own) * stage.seconds_per_byte();
+  // All answers that are there go before a text.
+  if (which == TextStage::kPrepare)
+    seconds += answer_.jobs.work() * answer_.seconds_per_byte() / threads;
+  return absl::Seconds(seconds);
+}
+
+}  // namespace linnet::server

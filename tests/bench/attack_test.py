@@ -1,0 +1,37 @@
+"""A server under attack stays within its memory and serves on: some seconds, or half an hour."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from attackers import KINDS
+
+HERE = Path(__file__).resolve().parent
+
+
+def run(program, out: Path, minutes: float, *flags: str) -> dict:
+    command = [sys.executable, HERE / "attack.py", "--minutes", minutes, "--out", out, *flags]
+    command += ["--programs", program("linnet-server").parent]
+    done = subprocess.run(
+        [str(word) for word in command], capture_output=True, text=True, timeout=minutes * 60 + 300
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    (path,) = out.glob("*/attack.json")
+    return json.loads(path.read_text())
+
+
+def test_a_server_survives_the_worst_callers_and_serves_a_polite_one(program, tmp_path):
+    result = run(program, tmp_path, 0.75)
+    assert set(result["rounds"]) == set(KINDS)
+    assert all(rounds > 0 for rounds in result["rounds"].values()), result["rounds"]
+    assert result["polite"]["answered"] > 5
+
+
+@pytest.mark.long
+def test_a_server_survives_half_an_hour_of_the_worst_callers(program, tmp_path):
+    result = run(program, tmp_path, 30)
+    assert result["polite"]["answered"] > 100

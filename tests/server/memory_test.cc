@@ -1,0 +1,236 @@
+// That a permit holds the memory of its call before it is allocated, and that a want of memory
+// fails one call alone. In a binary of its own, in which every allocation is counted.
+#include <algorithm>
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "server/errors.h"
+#include "server/text/memory_cost.h"
+#include "server/text/request_bytes.h"
+#include "tests/server/text_fixture.h"
+#include "tests/support/allocations.h"
+
+namespace linnet::server {
+namespace {
+
+using linnet::v1::TranslateRequest;
+using linnet::v1::TranslateResponse;
+using test::Allocations;
+
+std::string Many(const std::string& word, int times) {
+  std::string text;
+  for (int i = 0; i < times; ++i) text += word;
+  return text;
+}
+
+// A house whose engine looks, at every step, at what is held and what is allocated.
+class CountedHouse {
+ public:
+  CountedHouse()
+      : house_({.rows = 64, .memory_tokens = 4096, .on_step = [this] { Look(); }},
+               {.max_tokens = int64_t{1} << 40, .max_bytes = int64_t{1} << 30}) {
+    // What is made once, by the first call of each kind.
+    EXPECT_THAT(Call(ToGerman({"The dog runs."})), IsOk());
+    EXPECT_THAT(Call(ToGerman({"Warm. Up."})), IsOk());
+  }
+
+  // The way of a call of the service: held from its bytes on. Returns its status.
+  absl::Status Call(const TranslateRequest& request) {
+    const std::string bytes = request.SerializeAsString();
+    most_held_ = 0;
+    short_by_ = 0;
+    Allocations::ResetPeak();
+    before_ = Allocations::live_bytes();
+    absl::Status result;
+    {
+      auto permit =
+          house_.calls->Admit({.client = "c"}, ParsedBytes(bytes, *TranslateRequest::descriptor()));
+      EXPECT_THAT(permit, IsOk());
+      TranslateRequest parsed;
+      if (absl::Status status = ParseRequest(bytes, parsed); !status.ok()) return status;
+      Look();
+      TranslateResponse response;
+      test::Turnstile done;
+      house_.calls->Translate(
+          parsed, response, {.arrived = absl::Now(), .permit = *permit, .caller = {.client = "c"}},
+          [&](absl::Status status) {
+            result = std::move(status);
+            Look();  // with its reply
+            done.Open();
+          });
+      done.Pass();
+      peak_ = Allocations::peak_bytes() - before_;
+    }
+    EXPECT_EQ(house_.admission.bytes(), 0);
+    return result;
+  }
+  int64_t peak() const { return peak_; }
+  int64_t most_held() const { return most_held_; }
+  int64_t short_by() const { return short_by_; }  // at any time that was looked at
+
+ private:
+  void Look() {
+    const int64_t held = house_.admission.bytes();
+    const int64_t allocated = Allocations::live_bytes() - before_;
+    most_held_ = std::max<int64_t>(most_held_, held);
+    short_by_ = std::max<int64_t>(short_by_, allocated - held);
+  }
+
+  std::atomic<int64_t> before_ = 0, most_held_ = 0, short_by_ = 0;
+  int64_t peak_ = 0;
+  TextHouse house_;
+};
+
+struct Scene {
+  std::string name;
+  TranslateRequest request;
+};
+
+std::vector<Scene> Scenes() {
+  const std::string sentence = "The dog runs through the garden of the old house. ";
+  std::vector<Scene> scenes;
+  auto add = [&](std::string name, std::vector<std::string> contents) -> TranslateRequest& {
+    scenes.push_back({std::move(name), ToGerman(std::move(contents))});
+    return scenes.back().request;
+  };
+  add("a word", {"dog"});
+  add("an ordinary text", {Many(sentence, 400)});
+  add("lines of a letter", {Many("a\n", 4000)});
+  add("lines of two letters, many texts", std::vector<std::string>(1000, "a\nb"));
+  add("many texts", std::vector<std::string>(2000, "dog"));
+  add("one sentence without an end", {Many("dog ", 20000)});
+  add("one word without an end", {Many("dog", 20000)});
+  add("characters of four bytes", {Many("\xF0\x9F\x90\x95", 5000)});
+  TranslateRequest& n_best = add("n best", {Many(sentence, 40)});
+  n_best.mutable_options()->set_beam_size(8);
+  n_best.mutable_options()->set_n_best(8);
+  add("words", {Many(sentence, 100)}).set_word_scores(true);
+  TranslateRequest& aligned = add("alignments", {Many(sentence, 100)});
+  aligned.set_alignments(true);
+  TranslateRequest& long_aligned = add("alignments of long sentences", {Many("the dog ", 2000)});
+  long_aligned.set_alignments(true);
+  long_aligned.set_word_scores(true);
+  TranslateRequest& terms = add("a glossary", {Many("a dog a dog. ", 1000)});
+  auto& entry = *terms.mutable_glossary()->add_entries();
+  entry.set_source_text("a");
+  entry.set_target_text("The dog runs through the garden of the old house");
+  terms.mutable_options()->set_beam_size(2);
+  return scenes;
+}
+
+TEST(MemoryTest, APermitHoldsWhatItsCallAllocates) {
+  CountedHouse house;
+  for (const Scene& scene : Scenes()) {
+    SCOPED_TRACE(scene.name);
+    EXPECT_THAT(house.Call(scene.request), IsOk());
+    EXPECT_LE(house.short_by(), 0) << "allocated beyond what was held";
+    // What the tokenizer works with is given back before the engine steps, where we look.
+    int64_t longest = 0;
+    for (const std::string& text : scene.request.contents())
+      longest = std::max<int64_t>(longest, std::ssize(text));
+    EXPECT_LE(house.peak(), house.most_held() + EncodeBytes(longest)) << "at its peak";
+  }
+}
+
+TEST(MemoryTest, SegmentsAreRefusedBeforeTheyAreMade) {
+  TextHouse house;
+  TranslateResponse response;
+  const TranslateRequest request = ToGerman({Many("a\n", 500'000)});
+  Allocations::ResetPeak();
+  const int64_t before = Allocations::live_bytes();
+  const absl::Status status = house.Call(&TextCalls::Translate, request, response);
+  EXPECT_EQ(ErrorReason(status), "TOO_MANY_SEGMENTS") << status;
+  EXPECT_LT(Allocations::peak_bytes() - before, 64 << 20);
+}
+
+TEST(MemoryTest, ACallForWhichThereIsNoMemoryIsRefusedAndHoldsNothing) {
+  TextHouse house({}, {.max_bytes = 4 << 20});
+  TranslateResponse response;
+  TranslateRequest request = ToGerman({Many("The dog runs. ", 4000)});
+  request.set_alignments(true);
+  const absl::Status status = house.Call(&TextCalls::Translate, request, response);
+  EXPECT_EQ(ErrorReason(status), "CALL_TOO_LARGE") << status;
+  request = ToGerman({"The dog runs."});
+  EXPECT_THAT(house.Call(&TextCalls::Translate, request, response), IsOk());
+}
+
+// Two bytes on the wire may become a hundred in memory, in fields that are known and in others.
+TEST(MemoryTest, WhatAMessageTakesIsKnownBeforeItIsParsed) {
+  std::vector<std::string> wires = {
+      "",
+      Many(std::string("\x0A\x00", 2), 10000),  // empty texts
+      Many("\x0A\x01"
+           "a",
+           10000),                                                // texts of a letter
+      Many(std::string("\x78\x00", 2), 10000),                    // an unknown number
+      Many(std::string("\x7A\x00", 2), 10000),                    // unknown bytes
+      "\x7B" + Many(std::string("\x08\x01", 2), 10000) + "\x7C",  // in an unknown group
+      Many("\x7B\x7C", 10000),                                    // unknown groups
+  };
+  for (const linnet::v1::TranslateRequest& request : {Scenes()[0].request, Scenes()[12].request})
+    wires.push_back(request.SerializeAsString());
+  TranslateRequest labels;
+  for (int i = 0; i < 2000; ++i) (*labels.mutable_labels())[std::to_string(i)] = "";
+  for (int i = 0; i < 2000; ++i) labels.mutable_glossary()->add_entries();
+  wires.push_back(labels.SerializeAsString());
+  std::mt19937 random(1);
+  for (int i = 0; i < 300; ++i) {
+    std::string wire = wires[random() % wires.size()].substr(0, 3000);
+    for (int change = 0; change < 5 && !wire.empty(); ++change)
+      wire[random() % wire.size()] = static_cast<char>(random());
+    wires.push_back(wire);
+  }
+  for (size_t i = 0; i < wires.size(); ++i) {
+    const int64_t bound = ParsedBytes(wires[i], *TranslateRequest::descriptor());
+    const int64_t before = Allocations::live_bytes();
+    const auto message = std::make_unique<TranslateRequest>();
+    message->ParsePartialFromString(wires[i]);
+    const int64_t taken = Allocations::live_bytes() - before;
+    EXPECT_LE(taken, bound + 1024) << "wire " << i << " of " << wires[i].size() << " bytes";
+  }
+}
+
+// Whichever allocation of the text stage fails: its call ends once, with an error that says so or
+// as if nothing had been, no permit is lost, and the next call is answered.
+TEST(MemoryTest, AWantOfMemoryFailsItsCallAlone) {
+  TextHouse house;
+  test::Turnstile first, second;
+  for (test::Turnstile* own : {&first, &second}) {  // each of the pool's two threads
+    test::Turnstile* other = own == &first ? &second : &first;
+    house.pool.Run({.run = [own, other] {
+      Allocations::MayFail(true);
+      own->Open();
+      other->Pass();
+    }});
+  }
+  first.Pass();
+  second.Pass();
+  TranslateRequest request = ToGerman({"The dog runs. A bird sings in the garden.", "A window."});
+  request.set_word_scores(true);
+  request.set_alignments(true);
+  int failed = 0;
+  for (int64_t n = 1;; ++n) {
+    TranslateResponse response;
+    Allocations::FailNth(n);
+    const absl::Status status = house.Call(&TextCalls::Translate, request, response);
+    const bool reached = Allocations::failed();
+    Allocations::FailNth(0);
+    if (!status.ok()) {
+      ++failed;
+      EXPECT_TRUE(absl::IsResourceExhausted(status) || absl::IsInternal(status)) << status;
+    }
+    if (!reached) break;
+    if (n % 20 == 0) {
+      TranslateResponse next;
+      EXPECT_THAT(house.Call(&TextCalls::Translate, request, next), IsOk());
+    }
+  }
+  EXPECT_GT(failed, 50);
+}
+
+}  // namespace
+}  // namespace linnet::server
