@@ -20,13 +20,9 @@ from session import Case, Setup
 from torch import Tensor
 
 WIDTH, HEADS, BEAM = 31, 16, 5
-<<<<<<< HEAD
-VOCABULARY, MOST_BEAM, PLAN_FIELDS = 32000, 16, 10
+VOCABULARY, MOST_BEAM, PLAN_FIELDS = 32000, 16, 11
 ROTATED_BYTES = 2**28  # several times the cache of an H200
 MAX_SETS = 64
-=======
-VOCABULARY, MOST_BEAM, PLAN_FIELDS = 32000, 16, 11
->>>>>>> 74f1483 (Answer any Unicode with text, and copy what cannot be spelled)
 
 
 @dataclass(frozen=True)
