@@ -94,6 +94,7 @@ struct Beams {
             memory.Give(ancestry),
             memory.Give(history),
             memory.Give(counts),
+            memory.Give(states),
             kLanes,
             kReach,
             kLongest};
