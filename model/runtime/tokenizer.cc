@@ -236,7 +236,12 @@ absl::StatusOr<CopyingText> Tokenizer::EncodeCopying(std::string_view text) cons
   return copying;
 }
 
-TokenId Tokenizer::placeholder(int i) const { return impl_->placeholder_tokens[i]; }
+std::vector<TokenId> Tokenizer::CopyPhrase(int i, bool behind_blank) const {
+  const TokenId placeholder = impl_->placeholder_tokens[i];
+  if (!behind_blank) return {placeholder};
+  // SentencePiece puts a blank before a text.
+  return impl_->subwords->Encode(impl_->placeholders[i]).value_or(std::vector{placeholder});
+}
 
 absl::StatusOr<std::vector<TokenId>> Tokenizer::EncodePart(std::string_view text) const {
   if (!impl_->words.has_value()) return impl_->subwords->Encode(text);

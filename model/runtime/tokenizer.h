@@ -50,8 +50,8 @@ class Tokenizer {
   // The same with placeholders for what the vocabulary cannot spell, and for the names of control
   // pieces, as far as there are placeholders.
   absl::StatusOr<CopyingText> EncodeCopying(std::string_view text) const;
-  // What a translation of them must contain.
-  TokenId placeholder(int i) const;
+  // What a translation of them must contain: placeholder i, behind a blank or not.
+  std::vector<TokenId> CopyPhrase(int i, bool behind_blank) const;
   // Of whole words that stand within another text: their capitals are read as they are.
   absl::StatusOr<std::vector<TokenId>> EncodePart(std::string_view text) const;
   // The tokens, ascending, that go on with a word when they follow one: with a letter, a digit, a

@@ -195,20 +195,32 @@ absl::StatusOr<Tokens> Target(const TextRequest& request, const TextItem& item) 
   return tokens;
 }
 
-// Asks that the target says all that is copied, as far as the limits on constraints let it. Greedy
-// search cannot be asked: it becomes a beam of two.
-void RequireCopies(const TextRequest& request, const SegmentWork& segment,
+bool IsLetter(unsigned char c) { return absl::ascii_isalnum(c) || c >= 0x80; }
+
+// Asks that the target says all that is copied, as far as the limits on constraints let it: behind
+// a blank and before the end of a word where it stands so in the source. Greedy search cannot be
+// asked: it becomes a beam of two. Whether a copy ends a word.
+bool RequireCopies(const TextRequest& request, const SegmentWork& segment,
                    model::SequenceInput& input) {
-  if (segment.copies.empty()) return;
+  if (segment.copies.empty()) return false;
   input.options.beam_size = std::max(input.options.beam_size, 2);
   int64_t tokens = 0;
   for (const Tokens& phrase : input.constraints) tokens += std::ssize(phrase);
-  for (size_t i = 0; i < segment.copies.size(); ++i) {
-    if (std::ssize(input.constraints) == model::Constraints::kMostPhrases) return;
-    if (++tokens > input.options.max_target_tokens) return;
-    input.constraints.push_back(
-        {request.model->target_tokenizer->placeholder(static_cast<int>(i))});
+  bool end_in_word = false;
+  size_t end = 0;
+  for (int i = 0; i < std::ssize(segment.copies); ++i) {
+    const size_t begin = segment.text.find(segment.copies[i], end);
+    end = begin + segment.copies[i].size();
+    const bool behind_blank = begin == 0 || absl::ascii_isspace(segment.text[begin - 1]);
+    Tokens phrase = request.model->target_tokenizer->CopyPhrase(i, behind_blank);
+    tokens += std::ssize(phrase);
+    if (tokens > input.options.max_target_tokens ||
+        std::ssize(input.constraints) == model::Constraints::kMostPhrases)
+      break;
+    input.constraints.push_back(std::move(phrase));
+    end_in_word |= end == segment.text.size() || !IsLetter(segment.text[end]);
   }
+  return end_in_word;
 }
 
 }  // namespace
@@ -289,7 +301,7 @@ model::SequenceInput InputOf(const TextRequest& request, const SegmentWork& segm
     input.constraints.push_back(term.tokens);
     end_in_word |= model::EndsInWord(term.target);
   }
-  RequireCopies(request, segment, input);
+  end_in_word |= RequireCopies(request, segment, input);
   if (end_in_word) input.continuations = request.model->target_tokenizer->Continuations();
   if (segment.target.has_value()) {
     input.target = segment.target;

@@ -243,7 +243,7 @@ TEST(DocumentStreamTest, ABusyHouseHoldsLinesUpAndDoesNotFailThem) {
 TEST(DocumentStreamTest, AHouseThatOthersFillRefusesTheLineThatIsAlone) {
   TextHouse house({}, {.max_tokens = 200});
   auto other = house.admission.Enter({.client = "other"}, 1);
-  ASSERT_THAT(other->Charge({.model = "en-de", .tokens = 190}, absl::Now()), IsOk());
+  ASSERT_THAT(other->Charge({.model = "en-de", .size = {.tokens = 190}}, absl::Now()), IsOk());
   Reader reader(house);
   reader.Send(Settings());
   reader.Send(Lines({"The dog runs.", "A bird sings."}, 0));

@@ -6,7 +6,6 @@
 // LINNET_SIMULATION_CALLS=1000000 runs further seeds until so many calls were made,
 // LINNET_SIMULATION_SEED=7 begins there: with the same seed the same happens again.
 #include <array>
-#include <atomic>
 #include <cmath>
 #include <cstdlib>
 #include <functional>
@@ -119,7 +118,7 @@ class Simulation {
     Client& client;
     std::optional<Permit> permit;
     absl::Time deadline;
-    std::shared_ptr<std::atomic<bool>> cancelled = std::make_shared<std::atomic<bool>>(false);
+    std::shared_ptr<Cancellation> cancelled = std::make_shared<Cancellation>();
     bool by_client = false;  // and not because another of its segments failed
     int open = 0, ends = 0;
     absl::Status status;
@@ -135,7 +134,7 @@ class Simulation {
       if (call_->permit.has_value()) call_->permit->GiveBack(tokens_);
       if (!result.ok() && call_->status.ok()) {
         call_->status = result.status();
-        call_->cancelled->store(true);
+        call_->cancelled->Cancel();
       }
       if (--call_->open == 0) simulation_.End(*call_);
     }
@@ -252,7 +251,7 @@ class Simulation {
     After(after, [weak = std::weak_ptr<Call>(call), by_client] {
       const std::shared_ptr<Call> call = weak.lock();
       if (call == nullptr) return;
-      call->cancelled->store(true);
+      call->cancelled->Cancel();
       call->by_client = by_client;
     });
   }

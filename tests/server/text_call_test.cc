@@ -123,7 +123,7 @@ TEST(TextCallTest, AFullHouseRefusesUntilItHasRoomAgain) {
   TranslateResponse response;
   {
     auto other = house.admission.Enter({.client = "other"}, 1);
-    ASSERT_THAT(other->Charge({.model = "en-de", .tokens = 190}, absl::Now()), IsOk());
+    ASSERT_THAT(other->Charge({.model = "en-de", .size = {.tokens = 190}}, absl::Now()), IsOk());
     test::Turnstile done;
     absl::Status status;
     house.calls->Translate(request, response, {.arrived = absl::Now()}, [&](absl::Status result) {
