@@ -76,7 +76,7 @@ const std::vector<SettingName>& SettingNames() {
       {"server", "the server"},
       {"timeout", "for each call"},
       {"wait", "for a server that is just starting"},
-      {"tls", "true: the connection is encrypted; false: it is not, whatever tls-… there is"},
+      {"tls", "true: encrypt; false: do not, in spite of tls-ca"},
       {"tls-ca", "who may vouch for the server"},
       {"tls-cert", "certificate that says who calls"},
       {"tls-key", "its key"},

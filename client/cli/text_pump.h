@@ -254,25 +254,28 @@ class Pump {
 
   int Write(const Batch& batch, const Response& response) {
     int next = 0;
-    const Entry* end = nullptr;  // the run's
+    const Entry* end = nullptr;   // the run's
+    const Entry* last = nullptr;  // that is written
     for (const Entry& entry : batch.entries) {
       if (!entry.problem().ok() && !skip_refused_) {
         end = &entry;
         break;
       }
       next += WriteOne(entry, response, next);
+      last = &entry;
     }
     if (!environment_.out.flush()) {
       const int cause = errno;
       progress_.Clear();
       return FailToWrite(cause, environment_);
     }
-    if (end != nullptr) return FailAt(*end);
-    advance_.lines += batch.entries.size();
-    advance_.bytes = batch.entries.back().text.end;
-    if (record_ != nullptr) {
-      record_->Write({beginning_.texts + advance_.lines, batch.entries.back().text.digest});
+    if (last != nullptr) {
+      advance_.lines += last - batch.entries.data() + 1;
+      advance_.bytes = last->text.end;
+      if (record_ != nullptr)
+        record_->Write({beginning_.texts + advance_.lines, last->text.digest});
     }
+    if (end != nullptr) return FailAt(*end);
     const absl::Time now = absl::Now();
     advance_.elapsed = now - begin_;
     progress_.Update(advance_, now);

@@ -135,7 +135,7 @@ TEST_F(CliFilesTest, AGlossaryIsAFileOfTerms) {
   const std::string terms =
       File("terms.tsv", "\uFEFFbeam search\tStrahlsuche\r\nLinnet\r\n\r\nlazy dog\tfauler Hund");
   EXPECT_EQ(Translate({"--glossary", terms, "One."}), kExitOk) << err_;
-  const v1::Glossary& glossary = server_.translate_requests().back().glossary();
+  const v1::Glossary glossary = server_.translate_requests().back().glossary();
   ASSERT_EQ(glossary.entries_size(), 3);
   EXPECT_EQ(glossary.entries(0).source_text(), "beam search");
   EXPECT_EQ(glossary.entries(0).target_text(), "Strahlsuche");

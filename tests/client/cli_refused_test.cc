@@ -77,7 +77,7 @@ TEST_F(CliRefusedTest, AnObjectGetsAnErrorInPlaceOfItsAnswerAndTheRunGoesOn) {
             "{ \"id\": 2.50, \"text\": \"bad two\" , \"error\": {\"code\": \"INVALID_ARGUMENT\", "
             "\"reason\": \"TEXT_TOO_LONG\", \"message\": \"text has 900 tokens, at most 256\"}}\r\n"
             "{\"error\": {\"code\": \"INVALID_ARGUMENT\", \"message\": \"line 3 of standard input "
-            "is not an object of JSON\"}}\n"
+            "is not an object of JSON (see byte 2)\"}}\n"
             "{\"id\": 4, \"error\": {\"code\": \"INVALID_ARGUMENT\", \"message\": \"line 4 of "
             "standard input has no string \\\"text\\\"\"}}\n"
             "\n"
@@ -87,7 +87,7 @@ TEST_F(CliRefusedTest, AnObjectGetsAnErrorInPlaceOfItsAnswerAndTheRunGoesOn) {
             "has no string \\\"text\\\"\"}}\n"
             "{\"id\": 8, \"text\": \"eight\", \"translation\": \"[de] eight\"}\n");
   EXPECT_THAT(err_, StartsWith("linnet: line 2 of standard input: text has 900 tokens, at most 256"
-                               "\nlinnet: line 3 of standard input is not an object of JSON\n"));
+                               "\nlinnet: line 3 of standard input is not an object of JSON (see byte 2)\n"));
   EXPECT_THAT(err_, EndsWith("linnet: 5 of 7 texts were refused: there is an \"error\" in place of "
                              "each answer\n"));
 }
@@ -156,7 +156,7 @@ TEST_F(CliRefusedTest, ARunGoesOnBehindEachByteAtWhichOneMayHaveEnded) {
   for (size_t size = 0; size <= whole.size(); size += 3) {
     Write("out", whole.substr(0, size));
     const int lines = std::count(whole.begin(), whole.begin() + size, '\n');
-    const int exit = Translate({"--jsonl", "-o", Path("out"), "--resume"}, input);
+    const int exit = Translate({"--jsonl", "-o", Path("out"), "--resume", "--force"}, input);
     ASSERT_EQ(exit, lines < 3 ? kExitRefused : kExitOk) << err_;
     ASSERT_EQ(Content("out"), whole) << "behind " << size << " bytes";
   }

@@ -207,8 +207,8 @@ TEST_F(CliTest, ErrorsThatSpeakOfNoTextNameNone) {
   };
   EXPECT_EQ(Run(ToGerman({"--beam", "99", "a"})), kExitCode + 3);
   EXPECT_EQ(err_,
-            "linnet: INVALID_ARGUMENT: beam_size is 99, at most 16\n"
-            "  field options.beam_size\n"
+            "linnet: INVALID_ARGUMENT: --beam is 99, at most 16\n"
+            "  --beam\n"
             "  reason BEAM_SIZE_OUT_OF_RANGE limit=9\n");
   const ClosedPort closed;
   server_name_ = closed.address();
