@@ -73,6 +73,8 @@ EXCEPTIONS = {
     "tests/*_test.py": "python-tests",
     "tests/bench/batching/*main.cc": "json",
     "tests/bench/echo_server.cc": "grpc",
+    "tests/bench/attack.py": "grpc",
+    "tests/bench/attackers.py": "grpc tests/e2e",  # raw HTTP/2
     "tests/bench/one_connection.py": "grpc",
     "tests/bench/unauthenticated.py": "tests/e2e",  # the attackers
     "bench_echo_server": "grpc",
@@ -147,7 +149,7 @@ TARGETS = {
 SYSTEM = re.compile(
     r"^([a-z_]+|(sys|netinet|arpa|linux)/\w+\.h|\w*intrin\.h"
     r"|(cpuid|dlfcn|errno|fcntl|math|netdb|poll|pthread|sched|signal|spawn|stdint|stdio|stdlib|string|time"
-    r"|unistd)\.h)$"
+    r"|malloc|unistd)\.h)$"
 )
 SKIPPED_FOLDERS = {"build", "__pycache__"}  # and hidden ones
 CPP = {".h", ".cc", ".cu", ".cuh"}
