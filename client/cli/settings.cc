@@ -76,7 +76,7 @@ const std::vector<SettingName>& SettingNames() {
       {"server", "the server"},
       {"timeout", "for each call"},
       {"wait", "for a server that is just starting"},
-      {"tls", "true: encrypt; false: do not, in spite of tls-ca"},
+      {"tls", "true: encrypt; false: in plain text"},
       {"tls-ca", "who may vouch for the server"},
       {"tls-cert", "certificate that says who calls"},
       {"tls-key", "its key"},

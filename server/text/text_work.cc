@@ -162,6 +162,8 @@ absl::StatusOr<std::vector<Part>> Whole(const TextRequest& request, const std::s
                                         absl::string_view field, const PrepareLimits& limits) {
   const model::TextSegment all = {.begin = model::ByteOrderMarkBytes(text),
                                   .end = static_cast<int>(text.size())};
+  if (absl::StripAsciiWhitespace(absl::string_view(text).substr(all.begin)).empty())
+    return std::vector<Part>{};
   auto tokens =
       EncodeStart(*request.model->source_tokenizer, TextOf(text, all), MaxTokens(request));
   if (!tokens.ok()) return Unreadable(field, tokens.status());

@@ -180,8 +180,9 @@ TEST_F(ServerHealthTest, AnEngineThatStallsFailsItsCallsAndIsTheEndOfLiveness) {
 }
 
 TEST_F(ServerHealthTest, ALostDeviceIsTheEndOfLiveness) {
-  lost = true;
   Start();
+  ExpectAllServing();
+  lost = true;
   EXPECT_EQ(Translate(), grpc::StatusCode::INTERNAL);
   Until(kLiveness, false);
   EXPECT_TRUE(server_->failure().has_value());

@@ -469,7 +469,10 @@ TEST(BatcherTest, AStepDoesNotLookAtAllThatWait) {
     house.now += absl::Hours(1) + absl::Seconds(kWaiting / 2);
     report = house.Step();
     EXPECT_GT(report.expired, kWaiting / 3);
-    EXPECT_GT(report.shed, kWaiting / 4) << "the others have waited for too long by now";
+    // The others have waited for too long by now, but calls that have begun are not shed.
+    if (!one_call) {
+      EXPECT_GT(report.shed, kWaiting / 4);
+    }
     EXPECT_LE(report.examined, report.expired + report.shed + 4 + 1);
     EXPECT_NEAR(house.batcher.waiting(), waiting - report.expired - report.shed - report.seated, 4)
         << "but for those that were running";

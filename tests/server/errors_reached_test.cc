@@ -88,6 +88,10 @@ absl::Status Enter(const AdmissionLimits& limits, const std::string& others, int
   auto other = admission.Enter({.client = others}, 1);
   EXPECT_THAT(other, IsOk());
   EXPECT_THAT(other->Charge({.model = "en-de", .size = {60, 60, 1}}, now), IsOk());
+  auto probe = admission.Enter({.client = others}, 1);  // an idle engine tries one
+  EXPECT_THAT(probe, IsOk());
+  if (deadline != absl::InfiniteFuture())
+    probe->Charge({.model = "en-de", .size = {5, 5, 1}, .deadline = deadline}, now).IgnoreError();
   auto permit = admission.Enter({.client = "me"}, bytes);
   if (!permit.ok()) return permit.status();
   return permit->Charge({.model = "en-de", .size = {tokens, tokens, 1}, .deadline = deadline}, now);

@@ -133,7 +133,7 @@ TEST(TextCallTest, AFullHouseRefusesUntilItHasRoomAgain) {
     done.Pass();
     EXPECT_THAT(status,
                 StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr("190 tokens of work")));
-    EXPECT_GE(RetryDelay(status), absl::Milliseconds(750));
+    EXPECT_GE(RetryDelay(status), absl::Milliseconds(75));
     EXPECT_LE(RetryDelay(status), absl::Milliseconds(1250));
   }
   EXPECT_THAT(house.Call(&TextCalls::Translate, request, response), IsOk());

@@ -42,7 +42,7 @@ SequenceInput Thrower(Part part, int after) {
   input.source = {9, 8, 2};
   input.options = {.beam_size = 2, .min_target_tokens = 9, .max_target_tokens = 9};
   if (part == Part::kAlignmentPass) {
-    input.options.min_target_tokens = input.options.max_target_tokens = 2 + after;
+    input.options.min_target_tokens = input.options.max_target_tokens = 6 + after;
     input.align = true;
     return input;
   }
