@@ -53,6 +53,8 @@ def test_the_manifest_fills_the_proto_field_by_field(tmp_path: Path):
         bpe_codes=True,
         moses=True,
         capitals_mark="<ph0>",
+        text_grammar=True,
+        placeholders=["<ph1>"],
     )
     sizes = preset("tiny", 60)
     sizes.sharing, sizes.target_vocabulary = "none", 50

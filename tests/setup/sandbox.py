@@ -24,6 +24,7 @@ TOOLS = [
     "date",
     "dirname",
     "env",
+    "find",
     "grep",
     "gzip",
     "head",
@@ -41,6 +42,7 @@ TOOLS = [
     "tar",
     "touch",
     "tr",
+    "xargs",
 ]
 
 LOGGED = """#!/bin/sh

@@ -9,8 +9,7 @@ CMAKE = (ROOT / "CMakeLists.txt").read_text()
 (VERSION,) = re.findall(r"^project\(linnet VERSION (\S+)", CMAKE, re.MULTILINE)
 # Files that must say it again, for who reads them knows no CMake.
 REPEATED = {
-    "client/python/linnet/channel.py": r'"linnet-python/(\S+)"',
-    "client/python/pyproject.toml": r'^version = "(.+)"',
+    "client/python/linnet/version.py": r'^__version__ = "(.+)"',
     "deploy/Dockerfile": r'image\.version="(.+)"',
     "deploy/kubernetes/overlays/cpu/kustomization.yaml": r"newTag: ([^}]+)",
     "deploy/kubernetes/overlays/gpu/kustomization.yaml": r"newTag: ([^}]+)",
