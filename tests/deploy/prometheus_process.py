@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import tempfile
 import time
@@ -15,15 +16,17 @@ import yaml
 from programs import ROOT
 from replicas import free_port
 
+COMPOSE = yaml.safe_load((ROOT / "docker-compose.yml").read_text())["services"]["prometheus"]
+
 
 class Prometheus:
     """Scrapes its targets and evaluates the rules every second: a test need not wait long."""
 
-    def __init__(self, binary: str, targets: list[str]):
+    def __init__(self, binary: str, targets: list[str], runbooks: str = ""):
         self.folder = tempfile.TemporaryDirectory(prefix="linnet-prometheus-")
         self.url = f"http://127.0.0.1:{free_port()}"
         config = yaml.safe_load((ROOT / "deploy/prometheus/prometheus.yml").read_text())
-        config["global"] = {"scrape_interval": "1s", "evaluation_interval": "1s"}
+        config["global"] |= {"scrape_interval": "1s", "evaluation_interval": "1s"}
         config["rule_files"] = [str(ROOT / "deploy/prometheus" / it) for it in config["rule_files"]]
         (scrape,) = config["scrape_configs"]
         scrape["static_configs"] = [{"targets": targets}]
@@ -32,8 +35,15 @@ class Prometheus:
         file.write_text(yaml.safe_dump(config))
         command = [binary, f"--config.file={file}", f"--storage.tsdb.path={self.folder.name}/data"]
         command += [f"--web.listen-address={self.url.removeprefix('http://')}"]
+        command += [flag for flag in COMPOSE["command"] if flag.startswith("--enable-feature=")]
         self.log = (Path(self.folder.name) / "log").open("w+")
-        self.process = subprocess.Popen(command, stdout=self.log, stderr=subprocess.STDOUT)
+        (variable,) = COMPOSE["environment"]
+        self.process = subprocess.Popen(
+            command,
+            stdout=self.log,
+            stderr=subprocess.STDOUT,
+            env={**os.environ, variable: runbooks},
+        )
 
     def ask(self, path: str, **parameters: str) -> dict:
         opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))

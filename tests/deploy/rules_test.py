@@ -12,9 +12,12 @@ import programs
 import pytest
 import yaml
 from programs import ROOT
+from prometheus_process import Prometheus
+from replicas import free_port
 
 FOLDER = ROOT / "deploy/prometheus"
 RUNBOOKS = ROOT / "deploy/RUNBOOKS.md"
+RUNBOOK_URL = '{{ or $externalLabels.runbooks "deploy/RUNBOOKS.md" }}#%s'
 
 
 @pytest.fixture(scope="module")
@@ -50,8 +53,32 @@ def test_every_alert_has_a_page_and_every_page_an_alert():
     assert set(re.findall(r"^## (\w+)$", RUNBOOKS.read_text(), re.MULTILINE)) == alerts()
     for rule in rules():
         if name := rule.get("alert"):
-            assert rule["annotations"]["runbook"] == f"deploy/RUNBOOKS.md#{name.lower()}"
+            assert rule["annotations"]["runbook_url"] == RUNBOOK_URL % name.lower()
             assert rule["labels"]["severity"] in ("page", "ticket")
+
+
+@pytest.mark.parametrize(
+    ("setting", "link"),
+    [
+        ("https://wiki.example/linnet.md", "https://wiki.example/linnet.md#linnetdown"),
+        ("", "deploy/RUNBOOKS.md#linnetdown"),
+    ],
+)
+def test_the_link_of_an_alert_is_where_the_setting_says_that_the_runbooks_are(setting, link):
+    """RUNBOOKS_URL, with the configuration and the flags that compose gives to Prometheus."""
+    nobody = f"127.0.0.1:{free_port()}"
+    running = Prometheus(programs.find("prometheus"), [nobody], runbooks=setting)
+    try:
+        running.wait_for('ALERTS{alertname="LinnetDown"}')
+        alerts = running.ask("alerts")["alerts"]
+        links = [
+            alert["annotations"]["runbook_url"]
+            for alert in alerts
+            if alert["labels"]["alertname"] == "LinnetDown"
+        ]
+        assert links == [link]
+    finally:
+        running.stop()
 
 
 def test_rules_speak_of_metrics_that_a_server_has(page):

@@ -43,14 +43,25 @@ def test_every_link_leads_somewhere(link):
     assert not anchor or anchor in anchors(page)
 
 
+# What a machine has that runs containers or systemd; the image has none of them.
+OF_THE_MACHINE = {"cut", "dmesg", "grep", "journalctl", "nvidia-smi", "sort", "systemctl", "tr"}
+OF_THE_MACHINE |= {"uniq", "docker", "kubectl"}
+
+
 def commands() -> list[str]:
     (block,) = re.findall(r"^```\n(.*?)^```$", TEXT, re.MULTILINE | re.DOTALL)
     lines = [re.split(r"   ", line)[0].strip() for line in block.splitlines()]
-    return [*lines, *re.findall(r"`(linnet [^`…]+|docker [^`…]+|kubectl [^`…]+)`", TEXT)]
+    return [*lines, *re.findall(r"`([a-z][\w-]* [^`]+)`", TEXT)]
+
+
+def test_no_command_is_overlooked():
+    assert len(commands()) > 15
+    assert {command.split()[0] for command in commands()} >= {"linnet", "docker", "grep"}
 
 
 @pytest.mark.parametrize("command", commands())
 def test_every_command_is_one_that_there_is(command, program):
+    """And what it is about: a service, a deployment, a unit, an event of the log."""
     words = command.split()
     if words[0] == "linnet":
         done = subprocess.run(
@@ -58,19 +69,37 @@ def test_every_command_is_one_that_there_is(command, program):
         )
         for flag in re.findall(r"--[\w-]+", command):
             assert flag in done.stdout
-    elif words[:3] == ["docker", "compose", "exec"]:
+        return
+    for part in command.split(" | "):
+        assert part.split()[0] in OF_THE_MACHINE, f"{part}: in the image there is only linnet"
+    if words[:3] == ["docker", "compose", "exec"]:
         services = yaml.safe_load((ROOT / "docker-compose.yml").read_text())["services"]
         assert words[3] in services
         for host, port in re.findall(r"http://(\w+):(\d+)/metrics", command):
             assert host in services
             assert port == "9464"
+        # Busybox of Prometheus' image has wget; ours has neither.
+        assert "wget" not in words or words[3] == "prometheus"
     elif words[0] == "kubectl":
         base = ROOT / "deploy/kubernetes/base/deployment.yaml"
         names = {part["metadata"]["name"] for part in yaml.safe_load_all(base.read_text())}
-        for name in re.findall(r"deploy/(\w+)", command):
-            assert name in names
-    else:
-        assert words[:2] in (["docker", "inspect"], ["docker", "compose"]), "not in the image"
+        assert words[1] in ("describe", "exec", "logs", "port-forward")
+        assert set(re.findall(r"deploy/(\w+)", command)) <= names
+    elif words[0] in ("journalctl", "systemctl"):
+        units = {path.stem for path in (ROOT / "deploy/systemd").glob("*.service")}
+        assert set(re.findall(r"\b(linnet[\w-]*)", command)) <= units
+
+
+def test_the_search_for_calls_that_failed_twice_finds_them(tmp_path):
+    """The pipeline of LinnetRestarts, over the logs of two replicas."""
+    (search,) = [it for it in commands() if it.startswith("grep -h engine_failed_for_good")]
+    event = "T error engine_failed_for_good model=en-de why=stalled requests=2 request_ids=%s"
+    for name, ids in (("a", "one,two"), ("b", "three,two")):
+        (tmp_path / name).write_text(f"T info call request_id=one code=OK\n{event % ids}\n")
+    done = subprocess.run(
+        ["sh", "-c", search.replace("LOGS", "a b")], cwd=tmp_path, capture_output=True, text=True
+    )
+    assert done.stdout == "two\n", done.stderr
 
 
 def test_every_setting_that_is_named_is_one_of_the_server_or_of_linnet(program):
