@@ -16,7 +16,7 @@ Sets up as ./start.sh --build --tools --patched-grpc does, builds the release pr
 and with --all
   asan       the C++ tests and short runs of the fuzz targets under AddressSanitizer and UndefinedBehaviorSanitizer
   tsan       the tests of tests/server under ThreadSanitizer
-  fuzz       two minutes of each fuzz target, as libFuzzer's where clang++-14 with its runtime is installed
+  fuzz       two minutes of each fuzz target as libFuzzer's, with clang 14, which is installed for it
   soak       20 minutes of a server among clients of every kind, in which nothing of it may grow
   deployment balancers and replicas; the image and the compose project, built and run, where podman or docker works
 
@@ -79,12 +79,10 @@ sanitizer() {
 
 # fuzz SECONDS: every fuzz target for so long from its kept corpus, as many at once as there are cores.
 fuzz() {
-  local preset=asan
-  if command -v clang++-14 >/dev/null &&
-    compgen -G '/usr/lib/llvm-14/lib/clang/*/lib/linux/libclang_rt.fuzzer-x86_64.a' >/dev/null; then preset=fuzz; fi
-  step "Configuring (preset $preset)" cmake --preset "$preset"
-  step "Building (preset $preset)" cmake --build --preset "$preset" --target tests/fuzz/all
-  find "build/$preset/bin" -name '*_fuzz' -print0 | xargs -0 -r -n 1 -P "$jobs" tests/fuzz/run "$1" "$logs"
+  install_fuzz
+  step "Configuring (preset fuzz)" cmake --preset fuzz
+  step "Building (preset fuzz)" cmake --build --preset fuzz --target tests/fuzz/all
+  find build/fuzz/bin -name '*_fuzz' -print0 | xargs -0 -r -n 1 -P "$jobs" tests/fuzz/run "$1" "$logs"
 }
 
 # The numbers of the last line, read from the reports of this run.

@@ -105,6 +105,8 @@ install_packages() {  # SECTION LABEL
   fi
 }
 
+install_fuzz() { install_packages debian-fuzz "clang with libFuzzer"; }
+
 # ---- Python packages
 
 make_venv() {

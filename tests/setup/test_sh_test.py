@@ -95,12 +95,24 @@ def test_a_build_that_fails_ends_it_without_a_count(machine):
 
 
 def test_the_sanitizers_and_the_containers_join_with_all(machine):
-    for preset in ("asan", "fuzz"):  # what a build makes
-        (machine.tree / "build" / preset / "bin").mkdir(parents=True)
+    (machine.tree / "build/fuzz/bin").mkdir(parents=True)  # what a build makes
     status, output = machine.run("test.sh", "--all")
     assert status == 0, output
     called = machine.commands()
     assert "cmake --build --preset asan --target tests/all" in called
     assert "cmake --build --preset tsan --target tests/server/all" in called
+    assert "cmake --build --preset fuzz --target tests/fuzz/all" in called
     assert called.count("pytest") == 3  # the suites, the soak, the deployment
     assert output.splitlines()[-1] == "tests: 18 passed, 0 failed, 6 skipped"
+
+
+def test_the_compiler_of_the_fuzz_targets_is_installed_where_it_is_missing(machine):
+    (machine.tree / "build/fuzz/bin").mkdir(parents=True)
+    (machine.folder / "missing").write_text("clang-14 libclang-rt-14-dev")
+    status, output = machine.run("test.sh")
+    assert status == 0, output
+    assert not [it for it in machine.commands() if "clang" in it]  # these tests are not among them
+    status, output = machine.run("test.sh", "--all")
+    assert status == 0, output
+    (install,) = [it for it in machine.commands() if it.startswith("apt-get install")]
+    assert install.split()[-2:] == ["clang-14", "libclang-rt-14-dev"]
