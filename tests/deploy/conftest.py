@@ -63,7 +63,12 @@ def image(engine) -> str:
 
 @pytest.fixture(scope="session")
 def packed(tmp_path_factory) -> Path:
-    """What cpack makes of the release build: a folder of packages."""
+    """What cpack makes of the release build: a folder of packages.
+
+    Or that of LINNET_TEST_PACKAGES, which has made it of this tree already.
+    """
+    if made := os.environ.get("LINNET_TEST_PACKAGES"):
+        return Path(made).absolute()
     folder = tmp_path_factory.mktemp("packages")
     done = subprocess.run(
         ["cpack", "-B", str(folder)],

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 
 import programs
 import pytest
+import yaml
 from programs import ROOT
 
 SCHEMAS = {
     "vendor.github-workflows": sorted((ROOT / ".github/workflows").glob("*.yml")),
     "vendor.compose-spec": sorted(ROOT.glob("docker-compose*.yml")),
 }
+
+
+WORKFLOWS = [yaml.safe_load(file.read_text()) for file in SCHEMAS["vendor.github-workflows"]]
+STEPS = [step for it in WORKFLOWS for job in it["jobs"].values() for step in job["steps"]]
 
 
 def check(schema: str, *files) -> subprocess.CompletedProcess[str]:
@@ -39,3 +45,26 @@ def test_a_key_that_does_not_exist_is_found(schema, right, wrong, tmp_path):
     broken.write_text(next(text for text in texts if right in text).replace(right, wrong))
     done = check(schema, broken)
     assert done.returncode == 1, done.stdout
+
+
+def test_every_action_is_named_by_a_commit_and_says_its_version():
+    """A tag can be moved to other code by whoever may write to the repository of an action."""
+    text = "".join(file.read_text() for file in SCHEMAS["vendor.github-workflows"])
+    lines = re.findall(r"^.*\buses:.*$", text, re.MULTILINE)
+    assert len(lines) == len([step for step in STEPS if "uses" in step]) > 5
+    versions = {}
+    for line in lines:
+        name, commit, version = re.search(r"uses: (\S+)@([0-9a-f]{40})  # (v\S+)$", line).groups()
+        assert versions.setdefault(name, (commit, version)) == (commit, version)
+
+
+def test_every_slow_test_of_the_deployment_is_run_by_a_workflow():
+    """They need minutes or containers, so that ./test.sh alone leaves them out."""
+    runs = " ".join(step.get("run", "") for step in STEPS)
+    slow = [
+        file.name
+        for file in sorted((ROOT / "tests/deploy").glob("*_test.py"))
+        if re.search(r"^pytestmark = pytest\.mark\.slow$", file.read_text(), re.MULTILINE)
+    ]
+    assert len(slow) >= 5
+    assert [name for name in slow if f" tests/deploy/{name} " not in runs] == []
