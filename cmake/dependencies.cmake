@@ -3,6 +3,7 @@ find_package(Threads REQUIRED)
 find_package(Protobuf 3.21 REQUIRED)
 find_package(absl REQUIRED)
 find_package(prometheus-cpp REQUIRED)
+find_package(civetweb REQUIRED)  # the HTTP server in prometheus-cpp
 find_package(spdlog REQUIRED)
 find_package(CLI11 REQUIRED)
 find_package(nlohmann_json REQUIRED)

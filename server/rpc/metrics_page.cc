@@ -1,18 +1,41 @@
 #include "server/rpc/metrics_page.h"
 
+#include <CivetServer.h>
 #include <prometheus/exposer.h>
 
 #include <exception>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 
 namespace linnet::server {
+namespace {
+
+constexpr size_t kThreads = 2;
+constexpr absl::string_view kStartPage =
+    "<!DOCTYPE html><title>linnet-server</title>"
+    "<p>linnet-server: <a href=\"/metrics\">/metrics</a> for Prometheus</p>\n";
+
+// Answers "/", which the exposer does not know, and leaves every other path to it (0).
+int ServeStartPage(mg_connection* connection) {
+  const mg_request_info& request = *mg_get_request_info(connection);
+  if (absl::NullSafeStringView(request.local_uri) != "/") return 0;
+  mg_send_http_ok(connection, "text/html; charset=utf-8", kStartPage.size());
+  if (absl::string_view(request.request_method) != "HEAD") {
+    mg_write(connection, kStartPage.data(), kStartPage.size());
+  }
+  return 200;
+}
+
+}  // namespace
 
 absl::StatusOr<std::unique_ptr<MetricsPage>> MetricsPage::Open(const std::string& address,
                                                                const Metrics& metrics) {
   std::unique_ptr<MetricsPage> page(new MetricsPage);
+  CivetCallbacks callbacks;
+  callbacks.begin_request = ServeStartPage;
   try {  // the exposer throws where it cannot listen
-    page->exposer_ = std::make_unique<prometheus::Exposer>(address);
+    page->exposer_ = std::make_unique<prometheus::Exposer>(address, kThreads, &callbacks);
   } catch (const std::exception& error) {
     return absl::UnavailableError(
         absl::StrCat("cannot serve metrics on ", address,

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import re
 import subprocess
+import urllib.error
+import urllib.parse
+import urllib.request
 from pathlib import Path
 
 import programs
+import pytest
 from programs import ROOT
 from replicas import Server
 
@@ -48,6 +52,22 @@ def test_every_metric_of_the_page_is_explained(server: Server):
     explained = (ROOT / "server/METRICS.md").read_text()
     for family, kind in families.items():
         assert re.search(rf"`{family}` (\| {kind} \||\({kind})", explained), family
+
+
+def test_the_start_of_the_port_links_to_the_page(server: Server):
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    start = f"http://{server.metrics}/"
+    with opener.open(start, timeout=10) as answer:
+        assert answer.headers["Content-Type"].startswith("text/html")
+        links = re.findall(r'href="([^"]+)"', answer.read().decode())
+    assert links
+    for link in links:
+        with opener.open(urllib.parse.urljoin(start, link), timeout=10) as answer:
+            assert "linnet_requests_total" in answer.read().decode()
+    with opener.open(urllib.request.Request(start, method="HEAD"), timeout=10) as answer:
+        assert answer.read() == b""
+    with pytest.raises(urllib.error.HTTPError, match="404"):
+        opener.open(f"{start}other", timeout=10)
 
 
 def test_process_metrics_are_those_of_the_process(server: Server):
