@@ -95,7 +95,7 @@ HEADERS = {
     "sentencepiece": "sentencepiece*",
     "icu": "unicode/*",
     "openssl": "openssl/*",
-    "prometheus": "prometheus/*",
+    "prometheus": "prometheus/* CivetServer.h",  # with the HTTP server under it
     "spdlog": "spdlog/*",
     "cld2": "cld2/*",
     "cli11": "CLI/*",
@@ -135,7 +135,7 @@ TARGETS = {
     "sentencepiece": "linnet_sentencepiece",
     "icu": "ICU::*",
     "openssl": "OpenSSL::*",
-    "prometheus": "prometheus-cpp::*",
+    "prometheus": "prometheus-cpp::* civetweb::*",
     "spdlog": "spdlog::*",
     "cld2": "linnet_cld2",
     "cli11": "CLI11::*",
