@@ -363,9 +363,8 @@ void DecodingCall::End(absl::Status status) {
   // Nothing may keep the caller from its answer, a want of memory neither.
   try {
     LogIfSlow(status);
-    status = WithErrorInfo(std::move(status));
-  } catch (const std::exception&) {
-    status = absl::InternalError("");
+    status = WithErrorInfo(status);
+  } catch (const std::exception&) {  // then without the details
   }
   writer_.reset();
   works_ = {};

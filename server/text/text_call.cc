@@ -1,6 +1,7 @@
 #include "server/text/text_call.h"
 
 #include <algorithm>
+#include <exception>
 #include <string>
 #include <utility>
 
@@ -145,7 +146,11 @@ void TextCalls::Start(const Request& request, Response& response, const CallCont
   // after that.
   auto end = [this, asked = WithoutPermit(context),
               done = std::move(done)](absl::Status status) mutable {
-    done(ExplainDeadline(limits_, asked, std::move(status)));
+    try {
+      status = ExplainDeadline(limits_, asked, status);
+    } catch (const std::exception&) {  // a want of memory must not cost the caller its answer
+    }
+    done(std::move(status));
     Leave();
   };
   std::make_shared<DecodingCall>(pool_, metrics_, slow_call_, limits_.max_segments,

@@ -13,26 +13,41 @@
 namespace linnet::server {
 namespace {
 
+// The error of a call whose job has thrown. For use in a handler; throws nothing itself.
+absl::Status ErrorOfException() {
+  try {
+    try {
+      throw;
+    } catch (const std::bad_alloc&) {
+      return OutOfMemory(absl::Seconds(1));
+    } catch (const std::exception& error) {
+      return absl::InternalError(error.what());
+    } catch (...) {
+      return absl::InternalError("an exception of an unknown type");
+    }
+  } catch (...) {  // there was no memory for those words
+    return absl::Status(absl::StatusCode::kResourceExhausted, "");
+  }
+}
+
 // Runs one job; what it throws becomes the error of its call.
 void RunJob(TextJob& job) {
   absl::Status status;
   try {
     return job.run();
-  } catch (const std::bad_alloc&) {
-    status = OutOfMemory(absl::Seconds(1));
-  } catch (const std::exception& error) {
-    status = absl::InternalError(error.what());
   } catch (...) {
-    status = absl::InternalError("an exception of an unknown type");
+    status = ErrorOfException();
   }
   try {
     Log(LogLevel::kError, "text_job_failed",
         {{"why", status.ToString()},
          {"stage", job.stage == TextStage::kPrepare ? "prepare" : "answer"},
          {"client", job.flow.client}});
-    if (job.fail) job.fail(std::move(status));
-  } catch (const std::exception& error) {
-    Log(LogLevel::kError, "text_job_not_ended", {{"why", error.what()}});
+  } catch (...) {  // the call ends, whether its end can be logged or not
+  }
+  try {
+    if (job.fail) job.fail(status);
+  } catch (...) {  // its caller has the deadline; the thread goes on
   }
 }
 

@@ -137,7 +137,6 @@ def test_a_document_is_answered_line_by_line(linnet, client, server):
     assert failed[2].translations[0].text == whole["three"]
 
 
-@pytest.mark.skip(reason="100 short lines may be answered before the caller leaves")
 def test_leaving_a_document_cancels_it(linnet, client, server):
     taken = 0
 
@@ -154,7 +153,7 @@ def test_leaving_a_document_cancels_it(linnet, client, server):
             counts = [0]
             while counts[-1] != taken:
                 counts.append(taken)
-                assert len(counts) < 100
+                assert taken < 50_000, "nothing holds the caller's lines back"
                 time.sleep(0.3)
             break
     wait_until(lambda: cancelled(server) == before + 1)

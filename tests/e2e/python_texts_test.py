@@ -203,9 +203,6 @@ def test_what_the_callers_iterator_raises_comes_through(linnet, client, server):
     asyncio.run(run())
 
 
-@pytest.mark.skip(
-    reason="the patched gRPC words it in another way, which the clients do not know yet"
-)
 def test_a_message_that_is_too_large_has_a_reason(linnet, client):
     with pytest.raises(linnet.LinnetError) as raised:
         client.translate(english(linnet, "a " * (3 << 20)))

@@ -336,7 +336,7 @@ TEST_F(EngineFailuresTest, RebuildsThatFailAreTriedSoOftenAndThenTheEngineHasFai
 
 TEST_F(EngineFailuresTest, ALostDeviceIsAFailureForGoodAtOnceAndNamesTheCallsThatItHad) {
   Turnstile both;
-  Then({.rows = 1, .on_step = [&] { both.Pass(); }, .failing_step = 1, .device_lost = true});
+  Then({.rows = 1, .on_step = [&] { both.Pass(); }, .device_lost = [] { return true; }});
   std::atomic<int> tries = 0;
   engines_.push_back([&]() -> absl::StatusOr<std::unique_ptr<model::Engine>> {
     ++tries;

@@ -138,8 +138,14 @@ TEST(ScoreTest, WhatIsWrongIsNamedByItsField) {
   request = Pair("The dog.", "Der Hund.");
   request.clear_target_language_code();
   refused(request, "target_language_code: is required where no model is named");
+  request.clear_source_language_code();
+  refused(request, "target_language_code: is required where no model is named");
   request.set_model("babel");
   EXPECT_EQ(house.Call(&TextCalls::Score, request, response).code(), absl::StatusCode::kNotFound);
+  request = Pair("The dog.", "Der Hund.");
+  request.clear_source_language_code();
+  EXPECT_THAT(house.Call(&TextCalls::Score, request, response), IsOk())
+      << "one model alone translates to German";
 }
 
 TEST(ScoreTest, AScoreCostsWhatItReads) {

@@ -32,8 +32,8 @@ class EchoEngine : public model::Engine {
     model::TokenId not_a_number = -1;
     // Step number (from 1) in which the engine as a whole fails.
     int failing_step = -1;
-    // In that step it loses its device.
-    bool device_lost = false;
+    // Asked at each step: whether the device is lost, with which the engine fails.
+    std::function<bool()> device_lost = nullptr;
     // A source with this token cannot be encoded.
     model::TokenId unencodable = -1;
     // More sources than these cannot be encoded at once for want of memory.
@@ -100,10 +100,14 @@ class EchoEngine : public model::Engine {
     if (options_.on_step) options_.on_step();
     sizes.push_back(sequences());
     rows.push_back(rows_in_use());
+    const absl::Status failed = absl::InternalError("the engine failed");
+    if (options_.device_lost && options_.device_lost()) {
+      seated_.clear();
+      return model::DeviceLost(failed);
+    }
     if (static_cast<int>(sizes.size()) == options_.failing_step) {
       seated_.clear();
-      const absl::Status failed = absl::InternalError("the engine failed");
-      return options_.device_lost ? model::DeviceLost(failed) : failed;
+      return failed;
     }
     std::vector<model::SequenceEvent> events;
     for (Seated& sequence : seated_) {

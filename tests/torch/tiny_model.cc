@@ -90,7 +90,7 @@ def align(self, tokens: Tensor, positions: Tensor, ancestry: Tensor, blocks: Ten
 constexpr char kThrowingAlign[] = R"(
 def align(self, tokens: Tensor, positions: Tensor, ancestry: Tensor, blocks: Tensor, source_lengths: Tensor,
           memory: List[Tensor], state: List[Tensor], layer: int) -> Tensor:
-    assert bool(torch.all(torch.lt(positions, 2))), "the alignment throws at its third step"
+    assert bool(torch.all(torch.lt(positions, 5))), "the alignment throws at its sixth step"
     x = self.features(tokens, positions, ancestry, blocks, source_lengths, memory, state)
     return x[:, 0:1] + torch.arange(blocks.size(1) * 16, device=x.device).to(x.dtype)
 )";
