@@ -14,6 +14,7 @@ from programs import ROOT
 
 FILE = ROOT / "docker-compose.yml"
 OVERRIDE = ROOT / "docker-compose.gpu.yml"
+LAID_OVER = sorted(ROOT.glob("docker-compose.*.yml"))
 SERVICES = yaml.safe_load(FILE.read_text())["services"]
 SERVERS = [name for name, service in SERVICES.items() if "build" in service]
 
@@ -101,7 +102,7 @@ def test_the_override_for_a_gpu_keeps_the_flags():
 
 
 def test_env_example_names_every_variable_at_its_default():
-    files = FILE.read_text() + OVERRIDE.read_text()
+    files = "".join(file.read_text() for file in (FILE, *LAID_OVER))
     variables = dict(re.findall(r"\$\{(\w+):-([^}]*)\}", files))
     assert len(re.findall(r"\$\{", files)) == len(re.findall(r"\$\{\w+:-[^}]*\}", files))
     example = (ROOT / ".env.example").read_text()

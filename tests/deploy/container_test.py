@@ -17,7 +17,9 @@ import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import certificates
 import pytest
+import yaml
 from containers import GRACE_SECONDS, ROOT, Container, Project, run, skip, wait_until
 
 pytestmark = pytest.mark.slow
@@ -91,6 +93,24 @@ def test_it_carries_the_licences(alone):
 
 def test_its_own_health_check_finds_it_healthy(alone):
     wait_until(alone.healthy, "healthy")
+
+
+def test_its_own_health_check_finds_it_healthy_with_tls_and_tokens(engine, image, tmp_path):
+    """With the flags, the environment and the folder of docker-compose.tls.yml."""
+    overlay = yaml.safe_load((ROOT / "docker-compose.tls.yml").read_text())["services"]["server"]
+    folder = certificates.make(tmp_path) / "server"
+    for file in folder.iterdir():
+        file.chmod(0o644)  # in place of chown, which only root may
+    folder.chmod(0o755)
+    flags = [f"--env={name}={value}" for name, value in overlay["environment"].items()]
+    flags += ["--volume", f"{folder}:/secrets:ro", "--network", "none"]
+    container = engine.start(image, *HARDENED, *flags, arguments=tuple(overlay["command"]))
+    try:
+        wait_until(container.healthy, "healthy")
+        plain = ("--tls=false", "--timeout", "2s")
+        assert container.exec("linnet", "health", *plain, check=False).returncode != 0
+    finally:
+        container.remove()
 
 
 def test_it_is_nobody_and_may_do_nothing(alone):

@@ -18,7 +18,7 @@ from programs import ROOT
 
 FOLDER = ROOT / "deploy/kubernetes"
 RULES = FOLDER / "components/monitoring/rules.yaml"
-OVERLAYS = ("cpu", "gpu")
+OVERLAYS = ("cpu", "gpu", "tls")
 VERSIONS = ("1.27", "1.30", "1.37")  # the oldest with gRPC probes for all, one between, the newest
 OPERATOR_CHECK = (
     "model = getattr(cloudcoil.models.prometheus_operator.v1, manifest['kind']);"
@@ -120,8 +120,53 @@ def test_a_server_that_ends_is_started_again_with_the_kubelets_back_off(manifest
     assert pod["restartPolicy"] == "Always"
     # Ended by itself before the probe would: its calls get their errors then.
     probe = container(manifests)["livenessProbe"]
-    assert probe["grpc"]["service"] == "liveness"
+    assert service_of(probe) == "liveness"
     assert probe["periodSeconds"] * probe["failureThreshold"] >= 30
+
+
+def service_of(probe: dict) -> str:
+    """Whose health is asked for, by the kubelet itself or by `linnet health`."""
+    if "grpc" in probe:
+        return probe["grpc"].get("service", "")
+    linnet, health, *words = probe["exec"]["command"]
+    assert (linnet, health) == ("linnet", "health")
+    return "" if not words or words[0].startswith("--") else words[0]
+
+
+def test_ready_is_the_server_as_a_whole(manifests):
+    for name in ("startupProbe", "readinessProbe"):
+        assert service_of(container(manifests)[name]) == ""
+
+
+def test_a_probe_has_longer_than_what_it_runs(manifests):
+    for name in ("startupProbe", "readinessProbe", "livenessProbe"):
+        probe = container(manifests)[name]
+        if "exec" in probe:
+            words = probe["exec"]["command"]
+            timeout = int(words[words.index("--timeout") + 1].removesuffix("s"))
+            assert timeout < probe["timeoutSeconds"]
+
+
+def test_the_kubelet_asks_in_plain_text_only_where_the_server_speaks_it(manifests):
+    encrypted = any(argument.startswith("--tls-cert=") for argument in container(manifests)["args"])
+    for name in ("startupProbe", "readinessProbe", "livenessProbe"):
+        assert ("exec" in container(manifests)[name]) == encrypted
+
+
+def test_every_file_that_the_server_is_told_of_is_in_a_secret_that_the_page_makes(manifests):
+    pod = of_kind(manifests, "Deployment")["spec"]["template"]["spec"]
+    volumes = {it["name"]: it["secret"] for it in pod["volumes"] if "secret" in it}
+    mounts = {it["mountPath"]: it["name"] for it in container(manifests)["volumeMounts"]}
+    told = [argument.partition("=")[2] for argument in container(manifests)["args"]]
+    told += [variable["value"] for variable in container(manifests).get("env", [])]
+    files = [Path(value) for value in told if value.startswith("/etc/linnet/")]
+    page = (ROOT / "deploy/TLS.md").read_text()
+    for file in files:
+        secret = volumes[mounts[str(file.parent)]]
+        assert secret["defaultMode"] == 0o440  # for the group, which is the server's by fsGroup
+        (make,) = re.findall(rf"kubectl create secret generic {secret['secretName']} .*", page)
+        assert f"--from-file=secrets/server/{file.name}" in make
+    assert bool(files) == bool(volumes)
 
 
 def test_what_failed_is_remembered_from_one_start_to_the_next(manifests):

@@ -1,4 +1,7 @@
-"""The Deployment of deploy/kubernetes, run as a pod by podman: no cluster is needed."""
+"""The Deployment of deploy/kubernetes, run as a pod by podman: no cluster is needed.
+
+In plain text, and with TLS and tokens, as deploy/TLS.md has them.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+import certificates
 import programs
 import pytest
 import yaml
@@ -16,8 +20,46 @@ from kubernetes_test import FOLDER, build, container, of_kind
 pytestmark = pytest.mark.slow
 
 
-@pytest.fixture(scope="module")
-def pod(engine, image, tmp_path_factory, monkeypatch_module) -> Iterator[Container]:
+def put_secrets(manifests: list[dict], folder: Path) -> bool:
+    """Folders in place of the Secrets, with the files that the page puts into those.
+
+    podman 4.3 mounts the text of a Secret as it stands in the manifest, in base64.
+    """
+    made = certificates.make(folder)
+    volumes = of_kind(manifests, "Deployment")["spec"]["template"]["spec"]["volumes"]
+    mounted = [volume for volume in volumes if "secret" in volume]
+    for volume in mounted:
+        name = volume.pop("secret")["secretName"]
+        (command,) = re.findall(rf"create secret generic {name} (.*)", certificates.blocks()[2])
+        (here := folder / name).mkdir()
+        for path in re.findall(r"--from-file=(\S+)", command):
+            file = folder / path
+            assert made in file.parents
+            (here / file.name).write_bytes(file.read_bytes())
+            (here / file.name).chmod(0o644)
+        volume["hostPath"] = {"path": str(here), "type": "Directory"}
+    return bool(mounted)
+
+
+class Pod:
+    def __init__(self, server: Container, manifests: list[dict], token: Path | None):
+        self.server = server
+        self.spec = container(manifests)
+        self.token = token
+
+    def probe(self, name: str) -> int:
+        """The exit status of a probe; the kubelet's own for gRPC is what `linnet health` asks."""
+        command = self.spec[name].get("exec", {}).get("command")
+        command = command or ["linnet", "health", self.spec[name]["grpc"].get("service", "")]
+        return self.server.exec(*filter(None, command), check=False).returncode
+
+    def translate(self, *flags: str):
+        ask = ["linnet", "translate", *flags, "--to", "de", "A dog runs across the street."]
+        return self.server.exec(*ask, check=False)
+
+
+@pytest.fixture(scope="module", params=["cpu", "tls"])
+def pod(request, engine, image, tmp_path_factory, monkeypatch_module) -> Iterator[Pod]:
     if engine.command != "podman":
         skip(f"{engine.command} does not run manifests")
     # podman's pause image is made of this program.
@@ -25,33 +67,47 @@ def pod(engine, image, tmp_path_factory, monkeypatch_module) -> Iterator[Contain
         "PATH", f"{os.environ['PATH']}:{Path(programs.find('catatonit')).parent}"
     )
     monkeypatch_module.setenv("BUILDAH_ISOLATION", "chroot")
-    deployment = of_kind(build(FOLDER / "overlays/cpu"), "Deployment")
+    manifests = build(FOLDER / "overlays" / request.param)
+    folder = tmp_path_factory.mktemp("pod")
+    deployment = of_kind(manifests, "Deployment")
     name = deployment["metadata"]["name"] = f"linnettest{os.getpid()}"
     deployment["spec"]["replicas"] = 1
     (server,) = deployment["spec"]["template"]["spec"]["containers"]
     server["image"] = image
     # podman publishes them all: the pod is asked from inside, without a network
     del server["ports"]
-    file = tmp_path_factory.mktemp("pod") / "deployment.yaml"
+    token = folder / "secrets/client/token" if put_secrets(manifests, folder) else None
+    file = folder / "deployment.yaml"
     file.write_text(yaml.safe_dump(deployment))
     try:
         engine("play", "kube", "--network", "none", str(file))
-        yield Container(engine, f"{name}-pod-0-{server['name']}")
+        yield Pod(Container(engine, f"{name}-pod-0-{server['name']}"), manifests, token)
     finally:
         engine("play", "kube", "--down", str(file), check=False)
 
 
+def test_the_probes_find_it_ready_and_alive(pod):
+    wait_until(lambda: pod.probe("startupProbe") == 0, "it has started")
+    assert pod.probe("readinessProbe") == 0
+    assert pod.probe("livenessProbe") == 0
+
+
 def test_the_pod_serves(pod):
-    wait_until(lambda: pod.exec("linnet", "health", check=False).returncode == 0, "it serves")
-    german = pod.exec("linnet", "translate", "--to", "de", "A dog runs across the street.").stdout
-    assert german == "Ein Hund läuft über die Straße.\n"
+    wait_until(lambda: pod.probe("readinessProbe") == 0, "it is ready")
+    flags = []
+    if pod.token:
+        assert pod.translate().returncode == 64 + 16, "UNAUTHENTICATED without a token"
+        pod.server.engine("cp", str(pod.token), f"{pod.server.name}:/tmp/token")
+        flags = ["--token-file", "/tmp/token"]
+    done = pod.translate(*flags)
+    assert done.stdout == "Ein Hund läuft über die Straße.\n", done.stderr
 
 
 def test_it_has_the_flags_of_the_manifest(pod):
     """The server logs what it was started with: --lame-duck 5, which is not its default, too."""
-    flags = container(build(FOLDER / "overlays/cpu"))["args"]
-    pod.wait_for_ready()
-    (options,) = re.findall(r" info options (.*)", pod.logs())
+    flags = " ".join(pod.spec["args"]).replace("=", " ").split()
+    pod.server.wait_for_ready()
+    (options,) = re.findall(r" info options (.*)", pod.server.logs())
     given = dict(zip(flags[::2], flags[1::2], strict=True))
     assert "--lame-duck" in given
     for flag, value in given.items():
@@ -59,9 +115,10 @@ def test_it_has_the_flags_of_the_manifest(pod):
 
 
 def test_it_is_nobody_and_may_do_nothing(pod):
-    assert pod.exec("id", "-u").stdout == "10001\n"
-    status = pod.exec("cat", "/proc/1/status").stdout
+    server = pod.server
+    assert server.exec("id", "-u").stdout == "10001\n"
+    status = server.exec("cat", "/proc/1/status").stdout
     assert re.search(r"^CapEff:\t0+$", status, re.MULTILINE)
     assert re.search(r"^NoNewPrivs:\t1$", status, re.MULTILINE)
-    assert pod.exec("touch", "/opt/linnet/models/new", check=False).returncode != 0
-    assert pod.exec("touch", "/tmp/new").returncode == 0
+    assert server.exec("touch", "/opt/linnet/models/new", check=False).returncode != 0
+    assert server.exec("touch", "/tmp/new").returncode == 0

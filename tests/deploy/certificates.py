@@ -1,0 +1,25 @@
+"""The folder secrets, made by the commands of deploy/TLS.md."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+
+from programs import ROOT
+
+PAGE = ROOT / "deploy/TLS.md"
+OWNER = 10001  # of the image, and so of what it must read
+
+
+def blocks() -> list[str]:
+    """The commands of the page: how to make the files, for compose, for Kubernetes."""
+    return re.findall(r"^```sh\n(.*?)^```$", PAGE.read_text(), re.MULTILINE | re.DOTALL)
+
+
+def make(folder: Path) -> Path:
+    done = subprocess.run(
+        ["sh", "-e"], input=blocks()[0], cwd=folder, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    return folder / "secrets"

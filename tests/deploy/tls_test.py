@@ -1,0 +1,256 @@
+"""deploy/TLS.md: its commands make what the server, the compose overlay and the balancers take.
+
+The balancers and the servers are real processes, no containers: those are in container_test.py
+and pod_test.py.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import certificates
+import programs
+import pytest
+import yaml
+from programs import ROOT
+from replicas import BUNDLES, Server, free_port
+
+OVERLAY = yaml.safe_load((ROOT / "docker-compose.tls.yml").read_text())["services"]
+BASE = yaml.safe_load((ROOT / "docker-compose.yml").read_text())["services"]
+BALANCERS = ROOT / "deploy/balancers"
+GERMAN = "Ein Hund läuft über die Straße.\n"
+UNAUTHENTICATED, UNAVAILABLE = 64 + 16, 64 + 14
+
+
+@pytest.fixture(scope="module")
+def secrets(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("tls")
+    folder.chmod(0o755)  # nginx' workers are nobody
+    return certificates.make(folder)
+
+
+def mounted(words: list[str], folder: Path) -> list[str]:
+    """Flags of a container, with the folder that it has as /secrets."""
+    return [word.replace("/secrets", str(folder)) for word in words]
+
+
+@pytest.fixture(scope="module")
+def secure(program, secrets) -> Iterator[Server]:
+    """A server with the flags of the overlay."""
+    flags = mounted(OVERLAY["server"]["command"], secrets / "server")
+    server = Server(program("linnet-server"), *flags, models=BUNDLES / "en-de")
+    server.wait_for_ready()
+    yield server
+    server.stop()
+    server.remove()
+
+
+@pytest.fixture
+def linnet(program, tmp_path):
+    """linnet("health", …, NAME="value") → the finished process."""
+
+    def run(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
+        kept = {name: it for name, it in os.environ.items() if not name.startswith("LINNET_")}
+        return subprocess.run(
+            [program("linnet"), *arguments],
+            env={**kept, "HOME": str(tmp_path), **variables},
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+
+    return run
+
+
+@pytest.fixture
+def translate(linnet, secrets):
+    """As the page has it, for compose, at another address and with another token."""
+
+    def call(address: str, token: Path = secrets / "client/token", *flags: str):
+        command = next(
+            line
+            for line in certificates.blocks()[1].replace("\\\n", "").splitlines()
+            if "translate" in line
+        )
+        words = shlex.split(command)[2:]  # after `sudo linnet`
+        words[words.index("--server") + 1] = f"localhost:{address.rpartition(':')[2]}"
+        words[words.index("--tls-ca") + 1] = str(
+            secrets.parent / words[words.index("--tls-ca") + 1]
+        )
+        words[words.index("--token-file") + 1] = str(token)
+        return linnet(*words, *flags)
+
+    return call
+
+
+# --- The server ---------------------------------------------------------------------------------
+
+
+def test_a_caller_with_the_token_is_answered_and_one_without_is_not(secure, translate, tmp_path):
+    assert translate(secure.grpc).stdout == GERMAN
+    (tmp_path / "other").write_text("0" * 32)
+    assert translate(secure.grpc, tmp_path / "other").returncode == UNAUTHENTICATED
+
+
+def test_a_token_that_is_too_short_is_refused_with_the_length_that_the_page_tells(program, secrets):
+    (shortest,) = re.findall(
+        r"A token has at least (\d+) characters", certificates.PAGE.read_text()
+    )
+    tokens = secrets.parent / "short"
+    flags = mounted(OVERLAY["server"]["command"], secrets / "server")
+    flags[flags.index("--tokens") + 1] = str(tokens)
+    tokens.write_text(f"{'0' * (int(shortest) - 1)} alice inference\n")
+    command = [program("linnet-server"), "--models", BUNDLES / "en-de", *flags]
+    command += ["--listen", "127.0.0.1:0", "--metrics-listen", "127.0.0.1:0"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 1
+    assert f"at least {shortest}" in done.stderr
+
+
+def test_a_new_token_is_taken_where_the_folder_is_mounted(secure, secrets, translate, tmp_path):
+    (tmp_path / "token").write_text("1" * 40)
+    tokens = secrets / "server/tokens"
+    new = tokens.with_name("tokens.new")
+    new.write_text(tokens.read_text() + f"{'1' * 40} bob inference\n")
+    new.rename(tokens)
+    end = time.monotonic() + 20
+    while (done := translate(secure.grpc, tmp_path / "token")).returncode == UNAUTHENTICATED:
+        assert time.monotonic() < end, done.stderr
+    assert done.stdout == GERMAN
+
+
+# --- Compose ------------------------------------------------------------------------------------
+
+
+def test_the_health_check_of_the_image_works_with_the_environment_of_the_overlay(
+    secure, secrets, linnet
+):
+    check = BASE["server"]["healthcheck"]["test"]
+    assert check[:2] == ["CMD", "linnet"]
+    assert "healthcheck" not in OVERLAY["server"]
+    variables = {
+        name: value.replace("/secrets", str(secrets / "server"))
+        for name, value in OVERLAY["server"]["environment"].items()
+    }
+    assert linnet(*check[2:], LINNET_SERVER=secure.grpc, **variables).returncode == 0
+    assert linnet(*check[2:], LINNET_SERVER=secure.grpc).returncode != 0, "it spoke plain text"
+
+
+@pytest.mark.parametrize("name", ["server", "replica"])
+def test_the_overlay_keeps_the_flags_of_a_server(name):
+    assert [flag for flag in BASE[name]["command"] if flag not in OVERLAY[name]["command"]] == []
+
+
+@pytest.mark.parametrize("name", OVERLAY)
+def test_every_file_that_a_service_is_told_of_is_in_the_folder_that_it_has(name, secrets):
+    (volume,) = OVERLAY[name]["volumes"]
+    folder = re.fullmatch(r"\$\{LINNET_SECRETS:-\./secrets\}/(\w+):/secrets:ro", volume)[1]
+    told = [*OVERLAY[name].get("command", []), *OVERLAY[name].get("environment", {}).values()]
+    files = [word.removeprefix("/secrets/") for word in told if word.startswith("/secrets/")]
+    assert files or name == "balancer"
+    for file in files:
+        assert (secrets / folder / file).is_file()
+
+
+def test_the_load_calls_with_a_token(secure, secrets, program):
+    flags = mounted(OVERLAY["load"]["command"][1:], secrets / "client")
+    command = [program("linnet-load"), "--server", secure.grpc, "--from", "en", "--to", "de"]
+    command += ["--rate", "5", "--duration", "1s", "--words", "2", "3", *flags]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    assert "UNAUTHENTICATED" not in done.stdout
+
+
+def test_who_owns_the_folders_is_who_the_containers_are():
+    dockerfile = (ROOT / "deploy/Dockerfile").read_text()
+    assert f"USER {certificates.OWNER}:{certificates.OWNER}\n" in dockerfile
+    assert OVERLAY["balancer"]["user"] == f"{certificates.OWNER}:{certificates.OWNER}"
+    assert f"chown -R {certificates.OWNER}:{certificates.OWNER} " in certificates.blocks()[1]
+
+
+# --- Balancers ----------------------------------------------------------------------------------
+
+
+def haproxy(secrets: Path, replica: str, address: str) -> tuple[list[str], str, dict[str, str]]:
+    config = (BALANCERS / "haproxy.cfg").read_text()
+    server = f"    server replica {replica}"
+    config, found = re.subn(r"^ *server-template .*$", server, config, flags=re.M)
+    assert found == 1
+    config = config.replace("bind :50050", f"bind {address}")
+    command = [programs.find("haproxy"), "-db", "-f"]
+    (variable,) = OVERLAY["balancer"]["environment"]
+    return command, config, {**programs.environment(), variable: str(secrets / "server")}
+
+
+def nginx(secrets: Path, replica: str, address: str) -> tuple[list[str], str, dict[str, str]]:
+    config = (BALANCERS / "nginx-tls.conf").read_text()
+    config = config.replace("/tmp/", f"{secrets.parent}/")
+    config = config.replace("/secrets/", f"{secrets}/server/")
+    config = config.replace("listen 50050", f"listen {address}")
+    config = re.sub(r"replica-1:50051", replica, config)
+    config = re.sub(r"^ *server replica-.*\n", "", config, flags=re.M)
+    command = [programs.find("nginx"), "-g", "daemon off;", "-e", "stderr", "-c"]
+    return command, config, programs.environment()
+
+
+@pytest.fixture(params=[haproxy, nginx], ids=["haproxy", "nginx"])
+def balancer(request, secrets, tmp_path):
+    """balancer(replica) → the address of a balancer that runs before it."""
+    running: list[subprocess.Popen] = []
+
+    def start(replica: str) -> str:
+        address = f"127.0.0.1:{free_port()}"
+        command, config, environment = request.param(secrets, replica, address)
+        file = tmp_path / "config"
+        file.write_text(config)
+        running.append(subprocess.Popen([*command, str(file)], env=environment))
+        end = time.monotonic() + 20
+        while socket.socket().connect_ex(("127.0.0.1", int(address.rpartition(":")[2]))):
+            assert running[0].poll() is None
+            assert time.monotonic() < end
+            time.sleep(0.05)
+        return address
+
+    yield start
+    for process in running:
+        process.send_signal(signal.SIGTERM)
+        process.wait(60)
+
+
+def test_a_token_comes_through_a_balancer_that_speaks_tls_on_both_sides(
+    secure, balancer, translate, linnet, tmp_path
+):
+    address = balancer(secure.grpc)
+    end = time.monotonic() + 20  # the first health check of HAProxy
+    while (done := translate(address)).returncode == UNAVAILABLE:
+        assert time.monotonic() < end, done.stderr
+    assert done.stdout == GERMAN
+    (tmp_path / "other").write_text("0" * 32)
+    assert translate(address, tmp_path / "other").returncode == UNAUTHENTICATED
+    plain = linnet("translate", "--server", address, "--to", "de", "--timeout", "2s", "Hello.")
+    assert plain.returncode != 0, "it answered in plain text"
+
+
+def test_a_balancer_gives_no_token_to_a_server_that_has_no_certificate_of_ours(
+    program, balancer, translate, tmp_path
+):
+    stranger = certificates.make(tmp_path)
+    flags = mounted(OVERLAY["server"]["command"], stranger / "server")
+    server = Server(program("linnet-server"), *flags, models=BUNDLES / "en-de")
+    try:
+        server.wait_for_ready()
+        done = translate(balancer(server.grpc), stranger / "client/token", "--timeout", "3s")
+        assert done.returncode != 0
+        counts = re.findall(r"^linnet_requests_total\{.*\} (\S+)$", server.scrape(), re.MULTILINE)
+        assert set(counts) == {"0"}
+    finally:
+        server.stop()
+        server.remove()
