@@ -1,0 +1,186 @@
+"""Bills of materials: what deploy/sbom.py writes is CycloneDX and names what is shipped."""
+
+from __future__ import annotations
+
+import fnmatch
+import json
+import re
+import subprocess
+from pathlib import Path
+
+import programs
+import pytest
+import yaml
+from programs import ROOT
+
+VALIDATE = """
+import sys
+from cyclonedx.schema import OutputFormat, SchemaVersion
+from cyclonedx.validation import make_schemabased_validator
+validator = make_schemabased_validator(OutputFormat.JSON, SchemaVersion.V1_6)
+found = validator.validate_str(sys.stdin.read())
+sys.exit(str(found) if found else 0)
+"""
+STATUS = """Package: libc6
+Status: install ok installed
+Architecture: amd64
+Version: 2.36-9+deb12u10
+
+Package: gone
+Status: deinstall ok config-files
+Architecture: amd64
+Version: 1
+"""
+
+
+def section(name: str) -> list[str]:
+    versions = (ROOT / "deps/versions.txt").read_text()
+    (lines,) = re.findall(rf"^\[{name}\]\n((?:.+\n)+)", versions, re.MULTILINE)
+    return lines.splitlines()
+
+
+def run(*arguments: str | Path) -> str:
+    command = [programs.checker("python"), ROOT / "deploy/sbom.py", *arguments]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def valid(text: str) -> bool:
+    command = [programs.checker("python"), "-c", VALIDATE]
+    done = subprocess.run(command, input=text, capture_output=True, text=True)
+    assert done.returncode == 0 or "Traceback" not in done.stderr, done.stderr
+    return done.returncode == 0
+
+
+def parts(bill: str) -> dict[str, dict]:
+    """By their purl without qualifiers."""
+    return {it["purl"].partition("?")[0]: it for it in json.loads(bill)["components"]}
+
+
+@pytest.fixture(scope="module")
+def notices(tmp_path_factory) -> Path:
+    """Of this tree, as the image has them."""
+    done = subprocess.run([ROOT / "deploy/notices.sh"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    file = tmp_path_factory.mktemp("notices") / "THIRD_PARTY_NOTICES"
+    file.write_text(done.stdout)
+    return file
+
+
+@pytest.fixture(scope="module")
+def image(notices) -> list[str | Path]:
+    """The arguments for an image with one package of Debian's."""
+    status = notices.with_name("status")
+    status.write_text(STATUS)
+    return ["image", "--status", status, "--notices", notices]
+
+
+@pytest.fixture(scope="module")
+def package(notices, tmp_path_factory):
+    """package(name, depends) → a Debian package with the notices in it."""
+
+    def make(name: str, depends: str) -> Path:
+        folder = tmp_path_factory.mktemp(name)
+        (folder / "DEBIAN").mkdir(mode=0o755)
+        control = f"Package: {name}\nVersion: 1\nArchitecture: amd64\nMaintainer: a <a@localhost>\n"
+        control += f"Depends: {depends}\nDescription: for a test\n"
+        (folder / "DEBIAN/control").write_text(control)
+        documents = folder / "usr/share/doc" / name
+        documents.mkdir(parents=True)
+        (documents / "THIRD_PARTY_NOTICES").write_bytes(notices.read_bytes())
+        file = folder.with_suffix(".deb")
+        subprocess.run(["dpkg-deb", "--build", folder, file], check=True, capture_output=True)
+        return file
+
+    return make
+
+
+def test_it_is_what_the_schema_of_cyclonedx_knows(image, package):
+    for bill in (
+        run(*image),
+        run(*image, "--cuda"),
+        run("package", package("linnet-dev", "libc6")),
+    ):
+        assert valid(bill)
+    assert not valid(run(*image).replace('"components"', '"parts"'))
+
+
+def test_the_same_input_gives_the_same_bytes(image):
+    assert run(*image) == run(*image)
+    assert (
+        json.loads(run(*image))["serialNumber"] != json.loads(run(*image, "--cuda"))["serialNumber"]
+    )
+
+
+@pytest.mark.parametrize("cuda", [False, True])
+def test_what_comes_from_pypi_is_named_with_the_hash_that_was_checked(image, cuda):
+    found = parts(run(*image, *(["--cuda"] if cuda else [])))
+    for line in section("libtorch") + section("sentencepiece") + section("cuda") * cuda:
+        name, version, digest = re.fullmatch(r"(\S+)==(\S+) --hash=sha256:(\w+)", line).groups()
+        part = found[f"pkg:pypi/{name}@{version}"]
+        assert part["hashes"] == [{"alg": "SHA-256", "content": digest}]
+    assert ("pkg:pypi/nvidia-cublas@13.1.0.3" in found) == cuda
+
+
+def test_grpc_is_that_of_debian_with_every_patch_of_ours(image):
+    (grpc,) = [
+        it for name, it in parts(run(*image)).items() if name.startswith("pkg:deb/debian/grpc@")
+    ]
+    assert section("debian-grpc")[0].startswith(f"grpc_{grpc['version']}.dsc ")
+    patches = {it["diff"]["text"]["content"] for it in grpc["pedigree"]["patches"]}
+    assert patches == {file.read_text() for file in (ROOT / "deps/grpc").glob("*.patch")}
+    assert patches
+
+
+def test_every_part_of_the_notices_is_in_the_bill(image, notices):
+    """Also one that is compiled in later, of which nobody told the script."""
+    titles = re.findall(r"^={100}\n(.*)\n={100}$", notices.read_text(), re.MULTILINE)
+    ours = {
+        "LibTorch": "torch",
+        "NVIDIA CUPTI": "nvidia-cuda-cupti",
+        "CUDA runtime": "nvidia-cuda-runtime",
+        "gRPC": "grpc",
+        "CLI11": "libcli11-dev",
+        "JSON for Modern C++": "nlohmann-json3-dev",
+        "SentencePiece": "sentencepiece",
+    }
+    names = {part["name"] for part in parts(run(*image)).values()}
+    for title in titles:
+        known = [part for word, part in ours.items() if word in title]
+        assert known, title
+        assert set(known) <= names
+
+
+def test_debians_packages_are_those_that_are_installed(image):
+    found = parts(run(*image))
+    assert found["pkg:deb/debian/libc6@2.36-9%2Bdeb12u10"]["version"] == "2.36-9+deb12u10"
+    assert not [name for name in found if "/gone@" in name]
+
+
+def test_the_models_are_in_the_server_and_not_in_the_client(image, package):
+    kinds = [part["type"] for part in parts(run(*image)).values()]
+    assert kinds.count("machine-learning-model") == len(list((ROOT / "model/bundles").iterdir()))
+    client = parts(run("package", package("linnet-client", "libc6 (>= 2.36), libssl3")))
+    assert "machine-learning-model" not in {part["type"] for part in client.values()}
+    assert not [name for name in client if name.startswith("pkg:pypi/")]
+    assert {"pkg:deb/debian/libc6", "pkg:deb/debian/libssl3"} <= set(client)
+    assert [name for name in client if name.startswith("pkg:deb/debian/grpc@")]
+
+
+def test_the_tests_use_the_very_tool_that_a_release_uses():
+    assert set(section("sbom")) <= {
+        line.replace("typing_extensions", "typing-extensions")
+        for line in (ROOT / "tests/deploy/checkers.txt").read_text().splitlines()
+    }
+
+
+@pytest.mark.parametrize("job", ["packages", "image"])
+def test_a_release_keeps_one_beside_what_it_describes(job):
+    workflow = yaml.safe_load((ROOT / ".github/workflows/release.yml").read_text())
+    steps = workflow["jobs"][job]["steps"]
+    scripts = "".join(step.get("run", "") for step in steps)
+    assert f"deploy/sbom.py {job.removesuffix('s')} " in scripts
+    (kept,) = [step["with"]["path"] for step in steps if "upload-artifact" in step.get("uses", "")]
+    file = {"packages": "build/release/packages/a.cdx.json", "image": "linnet-server.cdx.json"}[job]
+    assert [pattern for pattern in kept.split() if fnmatch.fnmatch(file, pattern)]
