@@ -6,6 +6,7 @@ and pod_test.py.
 
 from __future__ import annotations
 
+import base64
 import os
 import re
 import shlex
@@ -37,16 +38,21 @@ def secrets(tmp_path_factory) -> Path:
     return certificates.make(folder)
 
 
-def mounted(words: list[str], folder: Path) -> list[str]:
-    """Flags of a container, with the folder that it has as /secrets."""
-    return [word.replace("/secrets", str(folder)) for word in words]
+def environment_of(name: str, folder: Path) -> dict[str, str]:
+    """That of a container, with the folder that it has as /secrets."""
+    variables = OVERLAY[name]["environment"]
+    return {key: value.replace("/secrets", str(folder)) for key, value in variables.items()}
+
+
+def server_with(program, folder: Path) -> Server:
+    """One with the settings of the overlay."""
+    variables = environment_of("server", folder)
+    return Server(program("linnet-server"), models=BUNDLES / "en-de", environment=variables)
 
 
 @pytest.fixture(scope="module")
 def secure(program, secrets) -> Iterator[Server]:
-    """A server with the flags of the overlay."""
-    flags = mounted(OVERLAY["server"]["command"], secrets / "server")
-    server = Server(program("linnet-server"), *flags, models=BUNDLES / "en-de")
+    server = server_with(program, secrets / "server")
     server.wait_for_ready()
     yield server
     server.stop()
@@ -105,12 +111,13 @@ def test_a_token_that_is_too_short_is_refused_with_the_length_that_the_page_tell
         r"A token has at least (\d+) characters", certificates.PAGE.read_text()
     )
     tokens = secrets.parent / "short"
-    flags = mounted(OVERLAY["server"]["command"], secrets / "server")
-    flags[flags.index("--tokens") + 1] = str(tokens)
     tokens.write_text(f"{'0' * (int(shortest) - 1)} alice inference\n")
-    command = [program("linnet-server"), "--models", BUNDLES / "en-de", *flags]
+    variables = environment_of("server", secrets / "server") | {"LINNET_SERVER_TOKENS": str(tokens)}
+    command = [program("linnet-server"), "--models", BUNDLES / "en-de"]
     command += ["--listen", "127.0.0.1:0", "--metrics-listen", "127.0.0.1:0"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(
+        command, env={**os.environ, **variables}, capture_output=True, text=True, timeout=60
+    )
     assert done.returncode == 1
     assert f"at least {shortest}" in done.stderr
 
@@ -136,17 +143,16 @@ def test_the_health_check_of_the_image_works_with_the_environment_of_the_overlay
     check = BASE["server"]["healthcheck"]["test"]
     assert check[:2] == ["CMD", "linnet"]
     assert "healthcheck" not in OVERLAY["server"]
-    variables = {
-        name: value.replace("/secrets", str(secrets / "server"))
-        for name, value in OVERLAY["server"]["environment"].items()
-    }
+    variables = environment_of("server", secrets / "server")
     assert linnet(*check[2:], LINNET_SERVER=secure.grpc, **variables).returncode == 0
     assert linnet(*check[2:], LINNET_SERVER=secure.grpc).returncode != 0, "it spoke plain text"
 
 
 @pytest.mark.parametrize("name", ["server", "replica"])
-def test_the_overlay_keeps_the_flags_of_a_server(name):
-    assert [flag for flag in BASE[name]["command"] if flag not in OVERLAY[name]["command"]] == []
+def test_the_overlay_leaves_the_flags_of_a_server_to_the_other_files(name):
+    """A list in one file takes the place of that in another: --device of the one for a GPU."""
+    assert "command" not in OVERLAY[name]
+    assert OVERLAY[name] == OVERLAY["server"]
 
 
 @pytest.mark.parametrize("name", OVERLAY)
@@ -161,7 +167,9 @@ def test_every_file_that_a_service_is_told_of_is_in_the_folder_that_it_has(name,
 
 
 def test_the_load_calls_with_a_token(secure, secrets, program):
-    flags = mounted(OVERLAY["load"]["command"][1:], secrets / "client")
+    flags = [
+        it.replace("/secrets", str(secrets / "client")) for it in OVERLAY["load"]["command"][1:]
+    ]
     command = [program("linnet-load"), "--server", secure.grpc, "--from", "en", "--to", "de"]
     command += ["--rate", "5", "--duration", "1s", "--words", "2", "3", *flags]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60)
@@ -174,6 +182,23 @@ def test_who_owns_the_folders_is_who_the_containers_are():
     assert f"USER {certificates.OWNER}:{certificates.OWNER}\n" in dockerfile
     assert OVERLAY["balancer"]["user"] == f"{certificates.OWNER}:{certificates.OWNER}"
     assert f"chown -R {certificates.OWNER}:{certificates.OWNER} " in certificates.blocks()[1]
+
+
+# --- Kubernetes ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("secret", "files"), [("tls", 3), ("tokens", 1)])
+def test_the_commands_for_kubernetes_make_secrets_of_the_files(secret, files, secrets):
+    (command,) = re.findall(
+        rf"^kubectl (create .* linnet-{secret} .*)$", certificates.blocks()[2], re.M
+    )
+    words = [programs.checker("kubectl"), *shlex.split(command), "--dry-run=client", "-o", "yaml"]
+    done = subprocess.run(words, cwd=secrets.parent, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    made = yaml.safe_load(done.stdout)["data"]
+    assert len(made) == files
+    for name, data in made.items():
+        assert base64.b64decode(data) == (secrets / "server" / name).read_bytes()
 
 
 # --- Balancers ----------------------------------------------------------------------------------
@@ -243,8 +268,7 @@ def test_a_balancer_gives_no_token_to_a_server_that_has_no_certificate_of_ours(
     program, balancer, translate, tmp_path
 ):
     stranger = certificates.make(tmp_path)
-    flags = mounted(OVERLAY["server"]["command"], stranger / "server")
-    server = Server(program("linnet-server"), *flags, models=BUNDLES / "en-de")
+    server = server_with(program, stranger / "server")
     try:
         server.wait_for_ready()
         done = translate(balancer(server.grpc), stranger / "client/token", "--timeout", "3s")
@@ -254,3 +278,18 @@ def test_a_balancer_gives_no_token_to_a_server_that_has_no_certificate_of_ours(
     finally:
         server.stop()
         server.remove()
+
+
+def test_nginx_with_tls_is_nginx_without_but_for_tls():
+    def lines(name: str) -> list[str]:
+        text = (
+            (BALANCERS / name)
+            .read_text()
+            .replace("grpcs://", "grpc://")
+            .replace(" ssl http2", " http2")
+        )
+        return [
+            line for line in text.splitlines() if "ssl_" not in line and not line.startswith("#")
+        ]
+
+    assert lines("nginx-tls.conf") == lines("nginx.conf")
