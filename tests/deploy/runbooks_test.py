@@ -1,13 +1,13 @@
-"""What the pages of alerts name is there: panels, links, commands, settings, log events.
+"""What the pages of alerts name is there: panels, commands, settings, log events.
 
-That each alert has its page is tests/deploy/rules_test.py."""
+Each alert has its page: rules_test.py. Links lead somewhere: tests/pages_test.py.
+"""
 
 from __future__ import annotations
 
 import json
 import re
 import subprocess
-from pathlib import Path
 
 import pytest
 import yaml
@@ -22,25 +22,11 @@ def titles() -> set[str]:
     return {panel["title"] for panel in panels}
 
 
-def anchors(page: Path) -> set[str]:
-    """As GitHub makes them of headings."""
-    found = re.findall(r"^#+ (.*)$", page.read_text(), re.MULTILINE)
-    return {re.sub(r"[^\w -]", "", heading).strip().lower().replace(" ", "-") for heading in found}
-
-
 def test_every_panel_that_is_named_is_on_the_dashboard():
     """Panels, and nothing else, are in italics."""
     named = re.findall(r"(?<![*\w])\*([^*\n]+)\*(?![*\w])", TEXT)
     assert len(named) > 8
     assert set(named) <= titles()
-
-
-@pytest.mark.parametrize("link", re.findall(r"\]\(([^)]+)\)", TEXT))
-def test_every_link_leads_somewhere(link):
-    target, _, anchor = link.partition("#")
-    page = (PAGE.parent / target).resolve() if target else PAGE
-    assert page.exists()
-    assert not anchor or anchor in anchors(page)
 
 
 # What a machine has that runs containers or systemd; the image has none of them.
