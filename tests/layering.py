@@ -57,6 +57,7 @@ EXCEPTIONS = {
     "client/load/report*": "json",
     "client/load/mix*": "json",
     "client/python/setup.py": "packaging",
+    "deploy/sbom.py": "bill-of-materials",
     "linnet_load": "json",
     "client/cli/json_lines*": "json",
     "client/cli/line_editor*": "editline",
@@ -122,6 +123,7 @@ MODULES = {
     "grpc": "grpc grpc_health grpc_reflection",
     "protobuf": "google.protobuf google",
     "yaml": "yaml",
+    "bill-of-materials": "cyclonedx packageurl",
 }
 TARGETS = {
     "client": "linnet::client",
