@@ -150,7 +150,10 @@ absl::StatusOr<Bundle> ReadBundle(const fs::path& path, const BundleKeys* keys) 
   // The very bytes that were signed.
   absl::StatusOr<linnet::v1::BundleManifest> manifest = ReadManifest(file, *json);
   if (!manifest.ok()) return manifest.status();
-  Bundle bundle = {.path = path, .manifest = *std::move(manifest)};
+  absl::StatusOr<std::string> sha256 = Sha256OfBytes(*json);
+  if (!sha256.ok()) return sha256.status();
+  Bundle bundle = {
+      .path = path, .manifest = *std::move(manifest), .manifest_sha256 = *std::move(sha256)};
   if (absl::Status status = CheckFiles(bundle); !status.ok()) return status;
   return bundle;
 }

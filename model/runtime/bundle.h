@@ -18,6 +18,8 @@ namespace linnet::model {
 struct Bundle {
   std::filesystem::path path;
   linnet::v1::BundleManifest manifest;
+  // Of the bytes that `manifest` was parsed from, and whose signature was checked.
+  std::string manifest_sha256 = {};
 
   std::filesystem::path model_file() const { return path / manifest.model_file(); }
   bool has_tokenizers() const { return !manifest.source_tokenizer_file().empty(); }

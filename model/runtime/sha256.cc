@@ -10,6 +10,17 @@
 #include "absl/strings/str_cat.h"
 
 namespace linnet::model {
+namespace {
+
+std::string Hex(const unsigned char* digest, unsigned int size) {
+  std::string hex;
+  for (unsigned int i = 0; i < size; ++i) {
+    absl::StrAppend(&hex, absl::Hex(digest[i], absl::kZeroPad2));
+  }
+  return hex;
+}
+
+}  // namespace
 
 absl::StatusOr<std::string> Sha256OfFile(const std::filesystem::path& file) {
   const std::unique_ptr<EVP_MD_CTX, decltype(&EVP_MD_CTX_free)> context(EVP_MD_CTX_new(),
@@ -33,11 +44,16 @@ absl::StatusOr<std::string> Sha256OfFile(const std::filesystem::path& file) {
   if (EVP_DigestFinal_ex(context.get(), digest, &size) != 1) {
     return absl::InternalError("libcrypto failed in sha256");
   }
-  std::string hex;
-  for (unsigned int i = 0; i < size; ++i) {
-    absl::StrAppend(&hex, absl::Hex(digest[i], absl::kZeroPad2));
+  return Hex(digest, size);
+}
+
+absl::StatusOr<std::string> Sha256OfBytes(absl::string_view bytes) {
+  unsigned char digest[EVP_MAX_MD_SIZE];
+  unsigned int size = 0;
+  if (EVP_Digest(bytes.data(), bytes.size(), digest, &size, EVP_sha256(), nullptr) != 1) {
+    return absl::InternalError("libcrypto failed in sha256");
   }
-  return hex;
+  return Hex(digest, size);
 }
 
 }  // namespace linnet::model

@@ -168,7 +168,7 @@ ReloadReport Catalog::Reload(const std::string& name) {
       return entry.registered.path == wanted.path;
     });
     const auto sha256 = model::Sha256OfFile(wanted.path / "manifest.json");
-    if (old != before.end() && sha256.ok() && *sha256 == old->model->manifest_sha256) {
+    if (old != before.end() && sha256.ok() && *sha256 == old->model->bundle.manifest_sha256) {
       Keep(old->model, wanted, next);
       kept[report.outcomes.size() - 1] = old->model;
       // What is in memory is whole; a restart would need the files.

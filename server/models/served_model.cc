@@ -5,7 +5,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "model/runtime/sha256.h"
 #include "server/log.h"
 
 namespace linnet::server {
@@ -31,8 +30,6 @@ absl::StatusOr<std::shared_ptr<ServedModel>> LoadModel(const RegisteredModel& re
   auto served = std::make_shared<ServedModel>();
   served->path = path;
   served->version = registered.version;
-  if (auto sha256 = model::Sha256OfFile(path / "manifest.json"); sha256.ok())
-    served->manifest_sha256 = *std::move(sha256);
   served->bundle = *std::move(bundle);
   for (const auto& file : served->bundle.manifest.files()) served->bytes += file.bytes();
   const BundleManifest& manifest = served->bundle.manifest;

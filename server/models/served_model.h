@@ -20,9 +20,8 @@ namespace linnet::server {
 // One bundle that is served: its tokenizers, and the scheduler that owns its engine.
 struct ServedModel {
   std::filesystem::path path;
-  std::string version;          // of the registry: a folder's name, or empty
-  std::string manifest_sha256;  // says whether what lies in the folder is still this
-  int64_t bytes = 0;            // of its files
+  std::string version;  // of the registry: a folder's name, or empty
+  int64_t bytes = 0;    // of its files
   model::Bundle bundle;
   std::unique_ptr<model::Tokenizer> source_tokenizer;
   std::unique_ptr<model::Tokenizer> target_tokenizer;

@@ -28,6 +28,15 @@ TEST_F(BundleTest, WholeBundleIsRead) {
   EXPECT_EQ(bundle->special_tokens().unk, 3);
 }
 
+TEST_F(BundleTest, TheHashOfTheManifestIsThatOfTheBytesThatWereRead) {
+  const auto bundle = Read();
+  ASSERT_THAT(bundle, IsOk());
+  EXPECT_EQ(bundle->manifest_sha256, *Sha256OfFile(folder_ / "manifest.json"));
+  Write("manifest.json", "{}");
+  EXPECT_NE(bundle->manifest_sha256, *Sha256OfFile(folder_ / "manifest.json"));
+  EXPECT_EQ(*Sha256OfBytes("{}"), *Sha256OfFile(folder_ / "manifest.json"));
+}
+
 TEST_F(BundleTest, DefaultsAreTheManifestsAndTheCapFollowsTheSource) {
   const absl::StatusOr<Bundle> bundle = Read();
   ASSERT_THAT(bundle, IsOk());
