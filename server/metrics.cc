@@ -153,6 +153,7 @@ Metrics::Metrics()
   ready_ = &page.ready.Add({});
   connections_ = &page.connections.Add({});
   connections_refused_ = &page.connections_refused.Add({});
+  certificate_end_ = &page.certificate_end.Add({});
   log_lost_ = &page.log_lost.Add({});
   unauthenticated_ = &page.denied.Add({{"code", "UNAUTHENTICATED"}});
   permission_denied_ = &page.denied.Add({{"code", "PERMISSION_DENIED"}});
@@ -205,6 +206,9 @@ void Metrics::SetConnections(int open, int64_t refused) {
 }
 void Metrics::SetLogLost(int64_t lines) {
   log_lost_->Increment(static_cast<double>(lines) - log_lost_->Value());
+}
+void Metrics::SetCertificateEnd(absl::Time end) {
+  certificate_end_->Set(absl::ToDoubleSeconds(end - absl::UnixEpoch()));
 }
 void Metrics::SetReady(bool ready) { ready_->Set(ready ? 1 : 0); }
 

@@ -128,6 +128,8 @@ class Metrics {
   void SetAdmissionLimits(int64_t tokens, int64_t bytes);
   // What is in the house, and the time in which it can be expected to be done.
   void SetAdmitted(int64_t tokens, int64_t bytes, absl::Duration drain);
+  // When the server's certificate is no longer valid; 0 is shown without one.
+  void SetCertificateEnd(absl::Time end);
   // A call that was refused for its token, UNAUTHENTICATED or PERMISSION_DENIED.
   void Denied(absl::StatusCode code);
   // Whether the server takes calls.
@@ -178,7 +180,7 @@ class Metrics {
   std::map<Method, std::unique_ptr<PerMethod>> methods_;
   std::map<RejectReason, prometheus::Counter*> rejected_;
   prometheus::Gauge *admitted_tokens_, *admitted_bytes_, *max_tokens_, *max_bytes_, *drain_,
-      *ready_, *connections_;
+      *ready_, *connections_, *certificate_end_;
   prometheus::Histogram *tokenize_, *detokenize_, *first_segment_, *estimate_;
   prometheus::Counter* text_bytes_;
   prometheus::Counter *unauthenticated_, *permission_denied_, *tokens_ok_, *tokens_failed_;

@@ -63,6 +63,10 @@ class MetricFamilies {
   CounterFamily& connections_refused =
       Counter("linnet_connections_refused_total",
               "Connections that were closed at once because there were as many as may be.");
+  GaugeFamily& certificate_end =
+      Gauge("linnet_tls_certificate_end_timestamp_seconds",
+            "When the server's certificate, or the first of its chain, is no longer valid, in "
+            "seconds since 1970; 0 without one.");
   CounterFamily& log_lost =
       Counter("linnet_log_lines_lost_total",
               "Lines of the log that could not be written at once: nobody waits for its reader.");

@@ -10,6 +10,7 @@
 #include "absl/time/clock.h"
 #include "server/log.h"
 #include "server/nvml.h"
+#include "server/rpc/tls_files.h"
 
 namespace linnet::server {
 namespace {
@@ -20,6 +21,8 @@ constexpr absl::Duration kFlushTime = absl::Seconds(1);
 constexpr absl::Duration kEndTime = absl::Seconds(5);
 // How often health is shown and the house is kept.
 constexpr absl::Duration kTick = absl::Milliseconds(250);
+// How often the end of the certificate is read: gRPC reads a new one within five seconds.
+constexpr absl::Duration kCertificateInterval = absl::Seconds(5);
 
 }  // namespace
 
@@ -108,6 +111,7 @@ void Server::Housekeep() {
   catalog_->ShowLongCalls(MonotonicNow());
   catalog_->Sweep();
   if (tokens_ != nullptr) tokens_->Refresh();
+  ShowCertificate(absl::Now());
   slow_readers_.Cancel(absl::Now());
   metrics_.SetLogLost(LostLogLines());
   if (port_ != nullptr) metrics_.SetConnections(port_->connections(), port_->refused());
@@ -146,6 +150,13 @@ void Server::ShowHealth() {
   health_.Set("", ready);
   health_.Set(linnet::v1::TextService::service_full_name(), ready);
   health_.Set("liveness", !supervisor_.failure().has_value());
+}
+
+void Server::ShowCertificate(absl::Time now) {
+  if (certificate_.empty() || now < next_certificate_) return;
+  next_certificate_ = now + kCertificateInterval;
+  // gRPC logs one that cannot be read and goes on with the former.
+  if (const auto end = CertificatesEnd(certificate_); end.ok()) metrics_.SetCertificateEnd(*end);
 }
 
 void Server::Drain(absl::Duration lame_duck, absl::Duration timeout) {

@@ -66,7 +66,8 @@ class Server {
 
  private:
   Server(const Options& options, std::function<void()> end)
-      : supervisor_(std::move(end)),
+      : certificate_(options.security.tls_certificate),
+        supervisor_(std::move(end)),
         supervision_(kSupervisionInterval, [this] { supervisor_.Tick(MonotonicNow()); }),
         pool_(options.text_threads),
         admission_(options.admission, metrics_),
@@ -77,6 +78,10 @@ class Server {
   // What is to be done now and then, and may take a while.
   void Housekeep();
   void ShowHealth();
+  void ShowCertificate(absl::Time now);
+
+  const std::string certificate_;                       // its file; empty without TLS
+  absl::Time next_certificate_ = absl::InfinitePast();  // Housekeep's
 
   Supervisor supervisor_;
   Ticker supervision_;  // a thread for the supervisor alone: nothing that blocks may hold it up

@@ -4,6 +4,8 @@
 #include <openssl/pem.h>
 #include <openssl/x509.h>
 
+#include <algorithm>
+#include <ctime>
 #include <memory>
 #include <string>
 
@@ -41,7 +43,33 @@ absl::StatusOr<Certificate> FirstCertificate(const std::string& path) {
   return First<Certificate>(path, "certificate", &PEM_read_bio_X509);
 }
 
+absl::StatusOr<absl::Time> EndOf(const X509* certificate) {
+  std::tm end = {};
+  if (ASN1_TIME_to_tm(X509_get0_notAfter(certificate), &end) != 1)
+    return absl::InvalidArgumentError("a certificate has no valid end");
+  return absl::FromTM(end, absl::UTCTimeZone());
+}
+
 }  // namespace
+
+absl::StatusOr<absl::Time> CertificatesEnd(const std::string& path) {
+  const std::unique_ptr<BIO, decltype(&BIO_free)> file(BIO_new_file(path.c_str(), "rb"), &BIO_free);
+  if (file == nullptr) {
+    ERR_clear_error();
+    return absl::NotFoundError(absl::StrCat("cannot read ", path));
+  }
+  absl::Time first = absl::InfiniteFuture();
+  while (const Certificate certificate{
+      PEM_read_bio_X509(file.get(), nullptr, &NoPassPhrase, nullptr)}) {
+    const absl::StatusOr<absl::Time> end = EndOf(certificate.get());
+    if (!end.ok()) return end.status();
+    first = std::min(first, *end);
+  }
+  ERR_clear_error();  // that of the end of the file
+  if (first == absl::InfiniteFuture())
+    return absl::InvalidArgumentError(absl::StrCat(path, " holds no certificate in PEM"));
+  return first;
+}
 
 absl::Status CheckTlsFiles(const SecurityOptions& security) {
   const absl::StatusOr<Certificate> certificate = FirstCertificate(security.tls_certificate);

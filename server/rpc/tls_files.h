@@ -1,6 +1,10 @@
 #pragma once
 
+#include <string>
+
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "server/options.h"
 
 namespace linnet::server {
@@ -9,5 +13,9 @@ namespace linnet::server {
 // it, and certificates of authorities if clients have to show theirs. gRPC would take anything, and
 // then fail every handshake. The error names the file.
 absl::Status CheckTlsFiles(const SecurityOptions& security);
+
+// When the certificates of a file, PEM, are no longer valid; of a chain, when the first of them is
+// not.
+absl::StatusOr<absl::Time> CertificatesEnd(const std::string& path);
 
 }  // namespace linnet::server

@@ -11,6 +11,7 @@ import pytest
 SEARCH = "search-0123456789abcdef"
 OPS = "ops-0123456789abcdef"
 GUEST = "guest-0123456789abcdef"
+CERTIFICATE_END = "linnet_tls_certificate_end_timestamp_seconds"
 
 
 def openssl(*arguments: str) -> None:
@@ -231,12 +232,15 @@ def test_a_certificate_is_shown_and_a_new_one_without_a_restart(start, tmp_path)
     assert code(server, channel_to(server, authority)) == grpc.StatusCode.OK
     first = authority.serial(server.grpc)
     assert first.startswith("serial=")
+    end_of_first = server.metric(CERTIFICATE_END)
+    assert 0 < end_of_first - time.time() <= 2 * 86400
     authority.sign("server")
     end = time.monotonic() + 30
     while authority.serial(server.grpc) == first:
         assert time.monotonic() < end
         time.sleep(0.5)
     assert code(server, channel_to(server, authority)) == grpc.StatusCode.OK
+    server.wait_for(CERTIFICATE_END, lambda end: end > end_of_first)
     assert server.stop() == 0
 
 
