@@ -48,16 +48,17 @@ absl::Status ReadName(Headers headers, absl::string_view header, size_t max_byte
   return absl::OkStatus();
 }
 
-absl::Status ReadPriority(Headers headers, Priority& priority) {
+absl::Status ReadPriority(Headers headers, Caller& caller) {
   absl::string_view value;
   if (absl::Status status = ReadOnce(headers, "x-priority", value); !status.ok()) return status;
   if (value.empty()) return absl::OkStatus();
+  Priority priority = Priority::kNormal;
   if (!ParsePriority(value, priority)) {
     return BadHeader("x-priority", absl::StrCat("\"", absl::CHexEscape(value.substr(0, kMaxQuoted)),
                                                 "\" is not a priority: send batch, normal or "
                                                 "interactive, or leave it out"));
   }
-  return absl::OkStatus();
+  return SetPriority("x-priority", priority, caller);
 }
 
 absl::string_view WithoutPort(absl::string_view address) {
@@ -72,17 +73,15 @@ absl::Status ReadClient(Headers headers, const Peer& peer, Right right, const To
     absl::StatusOr<Grant> grant = Authenticate(headers, right, *tokens);
     if (!grant.ok()) return grant.status();
     caller.client = absl::StrCat("subject:", grant->name);
+    caller.max_priority = grant->max_priority;
+    caller.priority = std::min(Priority::kNormal, grant->max_priority);
     return absl::OkStatus();
   }
   if (!peer.certificate_subject.empty()) {
     caller.client = absl::StrCat("subject:", peer.certificate_subject);
     return absl::OkStatus();
   }
-  std::string id;
-  if (absl::Status status = ReadName(headers, "x-client-id", kMaxClientId, id); !status.ok())
-    return status;
-  if (!id.empty()) caller.client = absl::StrCat("id:", id);
-  return absl::OkStatus();
+  return ReadName(headers, "x-client-id", kMaxClientId, caller.id);
 }
 
 }  // namespace
@@ -120,6 +119,16 @@ absl::StatusOr<Grant> Authenticate(Headers headers, Right right, const TokenTabl
   return *grant;
 }
 
+absl::Status SetPriority(absl::string_view source, Priority priority, Caller& caller) {
+  if (priority > caller.max_priority) {
+    return PermissionDenied(absl::StrCat(
+        source, ": ", PriorityName(priority), " is above ", PriorityName(caller.max_priority),
+        ", the highest priority that the token of this call may ask for: ask for that or less"));
+  }
+  caller.priority = priority;
+  return absl::OkStatus();
+}
+
 absl::Status ResolveCaller(Headers headers, const Peer& peer, Right right, const TokenTable* tokens,
                            Caller& caller) {
   if (absl::Status status = ReadClient(headers, peer, right, tokens, caller); !status.ok())
@@ -127,7 +136,7 @@ absl::Status ResolveCaller(Headers headers, const Peer& peer, Right right, const
   if (absl::Status status = ReadName(headers, "x-request-id", kMaxRequestId, caller.request_id);
       !status.ok())
     return status;
-  return ReadPriority(headers, caller.priority);
+  return ReadPriority(headers, caller);
 }
 
 }  // namespace linnet::server

@@ -34,13 +34,18 @@ struct Peer {
 
 // On whose behalf a call is made, from what this call brings and nothing else: two calls of one
 // connection may have two callers. With `tokens` (null where the server asks for none) the caller
-// is the name of the call's token; otherwise it is the certificate's subject, else `x-client-id`,
-// else the address without its port. `x-priority` and `x-request-id` are read too.
+// is the name of the call's token; otherwise it is the certificate's subject, else the address
+// without its port, of which `x-client-id` names one caller. `x-priority` and `x-request-id` are
+// read too.
 //
 // Thread-safe: it reads its arguments and writes `caller`. On an error, which is one of
 // Authenticate's or INVALID_ARGUMENT for a header that says something that it cannot say, `caller`
 // holds what is known nevertheless, for the log.
 absl::Status ResolveCaller(Headers headers, const Peer& peer, Right right, const TokenTable* tokens,
                            Caller& caller);
+
+// Gives the call the priority that it asks for. PERMISSION_DENIED above what its caller may have;
+// `source` is the header or field that asks.
+absl::Status SetPriority(absl::string_view source, Priority priority, Caller& caller);
 
 }  // namespace linnet::server

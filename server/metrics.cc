@@ -14,11 +14,6 @@ namespace linnet::server {
 namespace {
 
 constexpr std::array kPriorities = {Priority::kBatch, Priority::kNormal, Priority::kInteractive};
-const char* PriorityName(Priority priority) {
-  return priority == Priority::kBatch    ? "batch"
-         : priority == Priority::kNormal ? "normal"
-                                         : "interactive";
-}
 
 constexpr std::array kCodes = {absl::StatusCode::kOk,
                                absl::StatusCode::kCancelled,
@@ -271,7 +266,7 @@ ModelMetrics& Metrics::AddModel(const ModelLabels& labels, int rows, int64_t mem
 
   if (!first) return handles;
   for (Priority priority : kPriorities)
-    handles.queue_[priority] = &page.queue.Add(with("priority", PriorityName(priority)));
+    handles.queue_[priority] = &page.queue.Add(with("priority", PriorityName(priority).data()));
   handles.call_source_tokens_ = &page.call_source_tokens.Add(model);
   handles.call_target_tokens_ = &page.call_target_tokens.Add(model);
   for (bool waits : {false, true}) SetSafetyFactor(labels.name, waits, 1);

@@ -134,9 +134,9 @@ void Parser::AddNetwork() {
       "Certificates, PEM, one of which must have signed that of a client");
   Add("tokens", security.tokens,
       "File of bearer tokens, a line each: TOKEN NAME RIGHTS, where rights are inference, admin or "
-      "both with a comma; a token has at least 16 characters; read again when it changes. Needs "
-      "TLS, "
-      "or an address of this machine");
+      "both with a comma, and may be followed by max-priority=batch, normal or interactive; a "
+      "token has at least 16 characters; read again when it changes. Needs TLS, or an address of "
+      "this machine");
   Add("tls-terminated-upstream", security.tls_terminated_upstream,
       "Whether a mesh or proxy ends TLS before this server, so that tokens are taken in plain text "
       "on any address: whoever can read the traffic between them has the tokens")

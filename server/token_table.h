@@ -5,6 +5,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "server/schedule/caller.h"
 
 namespace linnet::server {
 
@@ -13,11 +14,13 @@ struct Grant {
   std::string name;
   bool inference = false;  // every method but those of admin
   bool admin = false;      // AdminService, and what shows the other clients: channelz
+  Priority max_priority = Priority::kInteractive;  // of its calls
 };
 
 // The bearer tokens of a file, a line each: TOKEN NAME RIGHTS, where rights are `inference`,
-// `admin` or both with a comma; '#' begins a comment. One name may have several tokens, so that
-// they can be changed one by one. Immutable.
+// `admin` or both with a comma, optionally followed by `max-priority=batch`, `normal` or
+// `interactive`; '#' begins a comment. One name may have several tokens, so that they can be
+// changed one by one. Immutable.
 class TokenTable {
  public:
   // InvalidArgumentError names the line and never the token.

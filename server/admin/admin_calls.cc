@@ -81,7 +81,7 @@ v1::Priority PriorityOf(Priority priority) {
 void Describe(const SequencePicture& picture, absl::Time now, v1::BatchSequence& sequence) {
   sequence.set_request_id(picture.caller.request_id);
   sequence.set_call(picture.caller.call);
-  sequence.set_client(picture.caller.client);
+  sequence.set_client(picture.caller.name());
   sequence.set_priority(PriorityOf(picture.caller.priority));
   sequence.set_phase(picture.seated ? v1::SEQUENCE_PHASE_SEATED : v1::SEQUENCE_PHASE_WAITING);
   sequence.set_rows(picture.rows);

@@ -112,7 +112,7 @@ grpc::Status CallRecord::Ended(absl::Status status, const CallFacts& facts) {
       {"contents", facts.contents},
       {"request_bytes", facts.request_bytes},
       {"seconds", absl::ToDoubleSeconds(total)},
-      {"client", caller_.client},
+      {"client", caller_.name()},
       {"request_id", caller_.request_id},
       {"labels", facts.labels},
       {"cause", level == LogLevel::kError ? status.message() : absl::string_view("-")}};

@@ -56,7 +56,7 @@ absl::StatusOr<Permit> Admission::Enter(const Caller& caller, int64_t bytes) {
 absl::Status Admission::TakeBytes(const Caller& caller, int64_t bytes, int64_t held) {
   MutexLock lock(mu_);
   // Not even if it were alone.
-  if (const int64_t alone = Quota(limits_.max_bytes).share(""); held + bytes > alone) {
+  if (const int64_t alone = Quota(limits_.max_bytes).share(caller); held + bytes > alone) {
     return BadField(
         "request", Reason::kCallTooLarge,
         absl::StrCat("needs ", held + bytes,
@@ -67,15 +67,15 @@ absl::Status Admission::TakeBytes(const Caller& caller, int64_t bytes, int64_t h
                      "fewer hypotheses or no alignments"),
         {{"requestBytes", absl::StrCat(held + bytes)}, {"maxBytes", absl::StrCat(alone)}});
   }
-  const Quota::Answer answer = bytes_.Ask(caller.client, bytes);
+  const Quota::Answer answer = bytes_.Ask(caller, bytes);
   if (answer == Quota::Answer::kFits) {
-    bytes_.Take(caller.client, bytes);
+    bytes_.Take(caller, bytes);
     Show();
     return absl::OkStatus();
   }
   const bool full = answer == Quota::Answer::kFull;
-  const int64_t in_use = full ? bytes_.held() : bytes_.held_by(caller.client);
-  const int64_t most = full ? bytes_.most() : bytes_.share(caller.client);
+  const int64_t in_use = full ? bytes_.held() : bytes_.held_by(caller);
+  const int64_t most = full ? bytes_.most() : bytes_.share(caller);
   metrics_.Rejected(full ? RejectReason::kBytes : RejectReason::kShare);
   return Busy(full ? Reason::kTooManyBytes : Reason::kShareUsed,
               absl::StrCat("calls ", full ? "" : "of this client ", "hold ", in_use,
@@ -103,11 +103,11 @@ absl::StatusOr<Estimate> Admission::Charge(const Caller& caller, const CallWork&
   }
   MutexLock lock(mu_);
   LatencyEstimator& estimator = models_[work.model].estimator;
-  const Quota::Answer answer = tokens_.Ask(caller.client, tokens);
+  const Quota::Answer answer = tokens_.Ask(caller, tokens);
   if (answer != Quota::Answer::kFits) {
     const bool full = answer == Quota::Answer::kFull;
-    const int64_t held = full ? tokens_.held() : tokens_.held_by(caller.client);
-    const int64_t most = full ? tokens_.most() : tokens_.share(caller.client);
+    const int64_t held = full ? tokens_.held() : tokens_.held_by(caller);
+    const int64_t most = full ? tokens_.most() : tokens_.share(caller);
     metrics_.Rejected(full ? RejectReason::kTokens : RejectReason::kShare);
     metadata.emplace_back("admittedTokens", absl::StrCat(held));
     metadata.emplace_back("maxTokens", absl::StrCat(most));
@@ -125,7 +125,7 @@ absl::StatusOr<Estimate> Admission::Charge(const Caller& caller, const CallWork&
   // Without memory for either, neither is taken.
   estimator.Add(caller, tokens, work.size.rows);
   try {
-    tokens_.Take(caller.client, tokens);
+    tokens_.Take(caller, tokens);
   } catch (...) {
     estimator.Remove(caller, tokens, work.size.rows);
     throw;
@@ -182,14 +182,14 @@ void Admission::StepMade(const std::string& model, const StepReport& report, abs
 void Admission::GiveBackTokens(const Caller& caller, const std::string& model, int64_t tokens,
                                double rows) {
   MutexLock lock(mu_);
-  tokens_.GiveBack(caller.client, tokens);
+  tokens_.GiveBack(caller, tokens);
   models_[model].estimator.Remove(caller, tokens, rows);
   Show();
 }
 
 void Admission::ChangeBytes(const Caller& caller, int64_t bytes) {
   MutexLock lock(mu_);
-  bytes > 0 ? bytes_.Take(caller.client, bytes) : bytes_.GiveBack(caller.client, -bytes);
+  bytes > 0 ? bytes_.Take(caller, bytes) : bytes_.GiveBack(caller, -bytes);
   Show();
 }
 

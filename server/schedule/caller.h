@@ -12,6 +12,11 @@ namespace linnet::server {
 // How urgent a call is. Not strict: each class has its weight, so that none starves.
 enum class Priority { kBatch, kNormal, kInteractive };
 
+constexpr absl::string_view PriorityName(Priority priority) {
+  return priority == Priority::kBatch    ? "batch"
+         : priority == Priority::kNormal ? "normal"
+                                         : "interactive";
+}
 // Whether `name` is "batch", "normal" or "interactive".
 inline bool ParsePriority(absl::string_view name, Priority& priority) {
   if (name == "batch") return priority = Priority::kBatch, true;
@@ -27,8 +32,8 @@ constexpr double WeightOf(Priority priority) {
 
 // On whose behalf a call is made.
 struct Caller {
-  // Who shares what the server has with the other clients: an authenticated subject, else what the
-  // call says of itself, else the address that it came from.
+  // Who shares what the server has with the other clients: an authenticated subject, else the
+  // address that the call came from.
   std::string client;
   Priority priority = Priority::kNormal;
   // The same for all that belongs to one call, which for a document is all of its lines; 0 = by
@@ -37,7 +42,13 @@ struct Caller {
   // For the log, and for who looks into a batch.
   std::string request_id = {};
   TraceContext trace = {};
+  // Which of the client's callers, as the call says itself; empty if it says nothing. They share
+  // what the client gets, so that saying something gets nobody more.
+  std::string id = {};
+  Priority max_priority = Priority::kInteractive;  // that it may ask for: its token says so
 
+  // As the log and the batch show it.
+  std::string name() const { return id.empty() ? client : client + "/" + id; }
   double weight() const { return WeightOf(priority); }
 };
 
@@ -47,6 +58,6 @@ struct Flow {
   Priority priority = Priority::kNormal;
   auto operator<=>(const Flow&) const = default;
 };
-inline Flow FlowOf(const Caller& caller) { return {caller.client, caller.priority}; }
+inline Flow FlowOf(const Caller& caller) { return {caller.name(), caller.priority}; }
 
 }  // namespace linnet::server

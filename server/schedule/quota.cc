@@ -1,36 +1,72 @@
 #include "server/schedule/quota.h"
 
-namespace linnet::server {
+#include <algorithm>
 
-Quota::Answer Quota::Ask(const std::string& client, int64_t amount) const {
+namespace linnet::server {
+namespace {
+
+// Of `all`, for each of so many: room for a third of one more is left.
+int64_t Share(int64_t all, size_t count) {
+  return static_cast<int64_t>(static_cast<double>(all) / (static_cast<double>(count) + 1.0 / 3));
+}
+
+}  // namespace
+
+const Quota::Holder* Quota::Find(const std::string& client) const {
+  const auto holder = clients_.find(client);
+  return holder == clients_.end() ? nullptr : &holder->second;
+}
+
+int64_t Quota::ClientShare(const Holder* holder) const {
+  return Share(most_, clients_.size() + (holder == nullptr ? 1 : 0));
+}
+
+Quota::Answer Quota::Ask(const Caller& caller, int64_t amount) const {
   if (amount > most_ - held_) return Answer::kFull;
-  const int64_t holds = held_by(client);
-  if (holds > 0 && amount > share(client) - holds) return Answer::kShareUsed;
+  const Holder* holder = Find(caller.client);
+  if (holder == nullptr) return Answer::kFits;
+  if (amount > ClientShare(holder) - holder->held) return Answer::kShareUsed;
+  const int64_t holds = held_by(caller);
+  if (holds > 0 && amount > share(caller) - holds) return Answer::kShareUsed;
   return Answer::kFits;
 }
 
-void Quota::Take(const std::string& client, int64_t amount) {
+void Quota::Take(const Caller& caller, int64_t amount) {
   if (amount <= 0) return;
-  clients_[client] += amount;  // first: it may find no memory
+  auto holder = clients_.find(caller.client);
+  // Each of the two may find no memory, and then nothing is taken.
+  if (holder == clients_.end())
+    holder = clients_.emplace(caller.client, Holder{.callers = {{caller.id, 0}}}).first;
+  int64_t& own = holder->second.callers[caller.id];
+  own += amount;
+  holder->second.held += amount;
   held_ += amount;
 }
 
-void Quota::GiveBack(const std::string& client, int64_t amount) {
-  const auto holder = clients_.find(client);
+void Quota::GiveBack(const Caller& caller, int64_t amount) {
+  const auto holder = clients_.find(caller.client);
   if (amount <= 0 || holder == clients_.end()) return;
+  const auto own = holder->second.callers.find(caller.id);
+  if (own == holder->second.callers.end()) return;
   held_ -= amount;
-  if ((holder->second -= amount) <= 0) clients_.erase(holder);
+  holder->second.held -= amount;
+  if ((own->second -= amount) <= 0) holder->second.callers.erase(own);
+  if (holder->second.callers.empty()) clients_.erase(holder);
 }
 
-int64_t Quota::held_by(const std::string& client) const {
-  const auto holder = clients_.find(client);
-  return holder == clients_.end() ? 0 : holder->second;
+int64_t Quota::held_by(const Caller& caller) const {
+  const Holder* holder = Find(caller.client);
+  if (holder == nullptr) return 0;
+  const auto own = holder->callers.find(caller.id);
+  return own == holder->callers.end() ? 0 : own->second;
 }
 
-int64_t Quota::share(const std::string& client) const {
-  const auto clients = static_cast<double>(clients_.size() + (clients_.contains(client) ? 0 : 1));
-  // Room for a third of a client more: one alone has three quarters.
-  return static_cast<int64_t>(static_cast<double>(most_) / (clients + 1.0 / 3));
+int64_t Quota::share(const Caller& caller) const {
+  const Holder* holder = Find(caller.client);
+  const int64_t of_client = ClientShare(holder);
+  size_t callers = holder == nullptr ? 0 : holder->callers.size();
+  if (holder == nullptr || !holder->callers.contains(caller.id)) ++callers;
+  return caller.id.empty() && callers == 1 ? of_client : Share(of_client, callers);
 }
 
 }  // namespace linnet::server

@@ -336,7 +336,7 @@ void DecodingCall::LogIfSlow(const absl::Status& status) const {
   };
   std::vector<LogField> fields = {{"code", absl::StatusCodeToString(status.code())},
                                   {"model", request_.model->key()},
-                                  {"client", context_.caller.client},
+                                  {"client", context_.caller.name()},
                                   {"request_id", context_.caller.request_id},
                                   {"segments", segments},
                                   {"rows", rows_},

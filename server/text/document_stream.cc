@@ -1,12 +1,15 @@
 #include "server/text/document_stream.h"
 
 #include <iterator>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "server/authentication.h"
 #include "server/errors.h"
+#include "server/text/request_fields.h"
 
 namespace linnet::server {
 namespace {
@@ -29,6 +32,14 @@ absl::Status OfLine(const absl::Status& status) {
     if (renamed != status) return renamed;
   }
   return Renamed("", "settings.", status);
+}
+
+// For the document as a whole, or each of its lines would be refused.
+absl::Status CheckCallerPriority(linnet::v1::Priority wanted, Caller caller) {
+  std::optional<Priority> priority;
+  if (auto status = CheckPriority(wanted, priority); !status.ok()) return status;
+  if (!priority.has_value()) return absl::OkStatus();
+  return SetPriority("settings.priority", *priority, caller);
 }
 
 Caller WithCall(Caller caller, uint64_t call) {
@@ -75,6 +86,8 @@ absl::Status DocumentStream<Types>::Accept(Lines& message, std::shared_ptr<Permi
     }
     if (auto status = calls_.CheckSettings(message.settings()); !status.ok())
       return Renamed("", "settings.", status);
+    if (auto status = CheckCallerPriority(message.settings().priority(), caller_); !status.ok())
+      return status;
     settings_ = std::move(*message.mutable_settings());
     settings_permit_ = permit;
     keep_order_ = message.keep_order();

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "server/authentication.h"
 #include "server/errors.h"
 #include "server/text/decoding_call.h"
 #include "server/text/language_detector.h"
@@ -127,7 +128,13 @@ void TextCalls::Start(const Request& request, Response& response, const CallCont
     return refuse(checked.status());
   }
   CallContext own = WithDeadline(limits_, context);
-  if (checked->priority.has_value()) own.caller.priority = *checked->priority;
+  if (checked->priority.has_value()) {
+    if (absl::Status status = SetPriority("priority", *checked->priority, own.caller);
+        !status.ok()) {
+      metrics_.Denied(status.code());
+      return refuse(std::move(status));
+    }
+  }
   if (own.caller.call == 0) own.caller.call = NewCall();
   auto permit = PermitOf(own, static_cast<int64_t>(request.SpaceUsedLong()));
   if (!permit.ok()) return refuse(permit.status());

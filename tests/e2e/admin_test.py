@@ -113,7 +113,7 @@ def test_the_batch_is_shown_without_a_word_of_it(administered):
     first, last = model.sequences[0], model.sequences[-1]
     assert (first.phase, last.phase) == (2, 1), "the seated come first"
     assert {each.request_id for each in model.sequences} == {request_id}
-    assert {each.client for each in model.sequences} == {"id:batchy"}
+    assert {each.client for each in model.sequences} == {"ipv4:127.0.0.1/batchy"}
     assert len({each.call for each in model.sequences}) == 1
     assert first.rows == 5
     assert 0 < first.steps <= 1024

@@ -52,7 +52,7 @@ def test_a_client_that_takes_all_it_can_get_leaves_room_for_another(start):
     greedy = [call(house, "greedy", texts=2, tokens=1000) for _ in range(6)]  # 10000 each
     refused = [c for c in greedy if c.exception(timeout=60) is not None]
     assert {reason(house, c.exception()) for c in refused} == {"SHARE_USED"}
-    assert 4 <= len(greedy) - len(refused) <= 5
+    assert 3 <= len(greedy) - len(refused) <= 4, "three quarters of its address's three quarters"
     assert house.metric('linnet_rejected_total{reason="share"}') == len(refused)
     greedy = [call(house, "greedy", texts=2, tokens=1000) for _ in range(4)]
     house.wait_for(ADMITTED, lambda tokens: tokens > 30000)

@@ -191,6 +191,37 @@ def test_channelz_is_not_shown_where_no_token_can_be_asked_for(run_server, bundl
     assert "--channelz" in stderr
 
 
+def test_a_token_may_have_a_highest_priority(start, tokens):
+    tokens.write_text(f"{SEARCH} search inference max-priority=normal\n")
+    server = start("--tokens", str(tokens))
+
+    def outcome(*headers: tuple[str, str], **fields) -> str:
+        request = server.api.TranslateRequest(
+            contents=["A bird."], source_language_code="en", target_language_code="de", **fields
+        )
+        known = [("authorization", f"Bearer {SEARCH}"), *headers]
+        error = server.method("Translate").future(request, timeout=20, metadata=known).exception()
+        return error.code().name if error else "OK"
+
+    batch, normal, interactive = 1, 2, 3
+    assert outcome() == outcome(priority=normal) == outcome(priority=batch) == "OK"
+    assert outcome(priority=interactive) == "PERMISSION_DENIED"
+    assert outcome(("x-priority", "interactive")) == "PERMISSION_DENIED"
+    assert outcome(("x-priority", "batch")) == "OK"
+    document = server.api.TranslateDocumentRequest(
+        settings={"target_language_code": "de", "priority": interactive}
+    )
+    with pytest.raises(grpc.RpcError) as refused:
+        list(
+            server.method("TranslateDocument", "stream_stream")(
+                iter([document]), timeout=20, metadata=[("authorization", f"Bearer {SEARCH}")]
+            )
+        )
+    assert refused.value.code() == grpc.StatusCode.PERMISSION_DENIED
+    assert server.api.check_error(refused.value)["ErrorInfo"].reason == "PERMISSION_DENIED"
+    assert server.stop() == 0
+
+
 def test_files_that_no_connection_could_be_made_with_are_refused_at_the_start(
     run_server, bundles, tmp_path
 ):

@@ -71,13 +71,15 @@ TEST(AuthenticationTest, WhereTokensAreAskedForNothingElseNamesACaller) {
   EXPECT_EQ(Resolve(call, &tokens)->client, "subject:bob");
 }
 
-TEST(AuthenticationTest, WithoutTokensItIsTheCertificateElseTheIdElseTheAddress) {
+TEST(AuthenticationTest, WithoutTokensItIsTheCertificateElseTheAddressAndAnIdTellsItsCallersApart) {
   Call call = {.metadata = {{"x-client-id", "indexer"}}, .certificate_subject = "search"};
-  EXPECT_EQ(Resolve(call)->client, "subject:search");
+  EXPECT_EQ(Resolve(call)->name(), "subject:search");
   call.certificate_subject.clear();
-  EXPECT_EQ(Resolve(call)->client, "id:indexer");
-  call.metadata.clear();
   EXPECT_EQ(Resolve(call)->client, "ipv4:192.0.2.7");
+  EXPECT_EQ(Resolve(call)->id, "indexer");
+  EXPECT_EQ(Resolve(call)->name(), "ipv4:192.0.2.7/indexer");
+  call.metadata.clear();
+  EXPECT_EQ(Resolve(call)->name(), "ipv4:192.0.2.7");
   call.address = "ipv6:%5B2001:db8::1%5D:4711";
   EXPECT_EQ(Resolve(call)->client, "ipv6:%5B2001:db8::1%5D");
 }
@@ -152,6 +154,25 @@ TEST(AuthenticationTest, PriorityAndRequestIdAreTakenAsSentOrRefused) {
     EXPECT_THAT(Resolve({.metadata = {{name, "batch"}, {name, "batch"}}}),
                 StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("2 times")))
         << name;
+  }
+}
+
+TEST(AuthenticationTest, NoCallIsMoreUrgentThanItsTokenMayBe) {
+  const TokenTable tokens =
+      Tokens(absl::StrCat(kAlice, " alice inference max-priority=batch\n", kBob, " bob inference"));
+  EXPECT_EQ(Resolve(WithToken(kAlice), &tokens)->priority, Priority::kBatch) << "normal is above";
+  EXPECT_EQ(Resolve(WithToken(kBob), &tokens)->priority, Priority::kNormal);
+  for (Priority asked : {Priority::kBatch, Priority::kNormal, Priority::kInteractive}) {
+    Call alice = WithToken(kAlice), bob = WithToken(kBob);
+    for (Call* call : {&alice, &bob}) call->metadata.emplace("x-priority", PriorityName(asked));
+    EXPECT_EQ(Resolve(bob, &tokens)->priority, asked);
+    if (asked == Priority::kBatch) {
+      EXPECT_EQ(Resolve(alice, &tokens)->priority, asked);
+    } else {
+      EXPECT_THAT(Resolve(alice, &tokens),
+                  StatusIs(absl::StatusCode::kPermissionDenied,
+                           AllOf(HasSubstr(PriorityName(asked)), HasSubstr("above batch"))));
+    }
   }
 }
 

@@ -12,26 +12,26 @@ using Answer = Quota::Answer;
 
 TEST(QuotaTest, AClientAloneLeavesAQuarterToWhoeverComes) {
   Quota quota(100);
-  quota.Take("a", 60);
-  EXPECT_EQ(quota.Ask("a", 15), Answer::kFits);
-  EXPECT_EQ(quota.Ask("a", 16), Answer::kShareUsed);
-  EXPECT_EQ(quota.Ask("b", 40), Answer::kFits) << "it holds nothing";
-  EXPECT_EQ(quota.Ask("b", 41), Answer::kFull);
+  quota.Take({.client = "a"}, 60);
+  EXPECT_EQ(quota.Ask({.client = "a"}, 15), Answer::kFits);
+  EXPECT_EQ(quota.Ask({.client = "a"}, 16), Answer::kShareUsed);
+  EXPECT_EQ(quota.Ask({.client = "b"}, 40), Answer::kFits) << "it holds nothing";
+  EXPECT_EQ(quota.Ask({.client = "b"}, 41), Answer::kFull);
 }
 
 TEST(QuotaTest, WhoeverHoldsNothingMayTakeAllThereIs) {
   Quota quota(100);
-  EXPECT_EQ(quota.Ask("a", 100), Answer::kFits);
-  EXPECT_EQ(quota.Ask("a", 101), Answer::kFull);
+  EXPECT_EQ(quota.Ask({.client = "a"}, 100), Answer::kFits);
+  EXPECT_EQ(quota.Ask({.client = "a"}, 101), Answer::kFull);
 }
 
 TEST(QuotaTest, SeveralHaveTheSame) {
   Quota quota(100);
-  quota.Take("a", 40);
-  quota.Take("b", 1);
-  EXPECT_EQ(quota.share("a"), quota.share("b"));
-  EXPECT_EQ(quota.share("a"), 42);
-  EXPECT_EQ(quota.share("c"), 30) << "with one more";
+  quota.Take({.client = "a"}, 40);
+  quota.Take({.client = "b"}, 1);
+  EXPECT_EQ(quota.share({.client = "a"}), quota.share({.client = "b"}));
+  EXPECT_EQ(quota.share({.client = "a"}), 42);
+  EXPECT_EQ(quota.share({.client = "c"}), 30) << "with one more";
 }
 
 TEST(QuotaTest, HoweverGreedySomeAreANewcomerFindsRoomForAThirdOfAShare) {
@@ -42,20 +42,22 @@ TEST(QuotaTest, HoweverGreedySomeAreANewcomerFindsRoomForAThirdOfAShare) {
     for (int i = 0; i < 5000; ++i) {  // each takes whatever it is given, in pieces
       const std::string client(1, static_cast<char>('a' + random() % clients));
       const int64_t piece = 1 + random() % 20;
-      if (quota.Ask(client, piece) == Answer::kFits) quota.Take(client, piece);
+      if (quota.Ask({.client = client}, piece) == Answer::kFits)
+        quota.Take({.client = client}, piece);
     }
-    EXPECT_EQ(quota.Ask("newcomer", quota.share("newcomer") / 3), Answer::kFits) << "seed " << seed;
+    EXPECT_EQ(quota.Ask({.client = "new"}, quota.share({.client = "new"}) / 3), Answer::kFits)
+        << "seed " << seed;
   }
 }
 
 TEST(QuotaTest, WhatIsGivenBackIsFreeAndWhoHoldsNothingIsForgotten) {
   Quota quota(100);
-  quota.Take("a", 60);
-  quota.Take("b", 10);
-  quota.GiveBack("a", 60);
+  quota.Take({.client = "a"}, 60);
+  quota.Take({.client = "b"}, 10);
+  quota.GiveBack({.client = "a"}, 60);
   EXPECT_EQ(quota.held(), 10);
-  EXPECT_EQ(quota.held_by("a"), 0);
-  EXPECT_EQ(quota.share("b"), 75);
+  EXPECT_EQ(quota.held_by({.client = "a"}), 0);
+  EXPECT_EQ(quota.share({.client = "b"}), 75);
 }
 
 const absl::Time kNow = absl::FromUnixSeconds(1'000'000);

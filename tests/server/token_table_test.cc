@@ -1,5 +1,6 @@
 #include "server/token_table.h"
 
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "tests/support/status_matchers.h"
 
@@ -32,6 +33,29 @@ TEST(TokenTableTest, AByteOrderMarkIsNoPartOfTheFirstToken) {
   const auto table = TokenTable::Parse("\uFEFF0123456789abcdef search inference\r\n");
   ASSERT_THAT(table, IsOk());
   EXPECT_NE(table->Find("0123456789abcdef"), nullptr);
+}
+
+TEST(TokenTableTest, ATokenMayHaveAHighestPriority) {
+  const auto table = TokenTable::Parse(
+      "0123456789abcdef nightly inference max-priority=batch\n"
+      "fedcba9876543210 search inference,admin max-priority=normal # not above\n"
+      "aaaaaaaaaaaaaaaa shop inference\n");
+  ASSERT_THAT(table, IsOk());
+  EXPECT_EQ(table->Find("0123456789abcdef")->max_priority, Priority::kBatch);
+  EXPECT_EQ(table->Find("fedcba9876543210")->max_priority, Priority::kNormal);
+  EXPECT_EQ(table->Find("aaaaaaaaaaaaaaaa")->max_priority, Priority::kInteractive);
+  for (const char* word : {"max-priority=urgent", "max-priority", "normal", "priority=batch"}) {
+    EXPECT_THAT(TokenTable::Parse(absl::StrCat("0123456789abcdef a inference ", word)),
+                StatusIs(absl::StatusCode::kInvalidArgument,
+                         AllOf(HasSubstr("line 1"), HasSubstr("batch, normal or interactive"))))
+        << word;
+  }
+}
+
+TEST(TokenTableTest, TheShortestTokenIsTold) {
+  EXPECT_THAT(TokenTable::Parse("0123456789abcde search inference"),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       AllOf(HasSubstr("15 characters"), HasSubstr("at least 16"))));
 }
 
 TEST(TokenTableTest, OnlyTheVeryTokenIsFound) {
