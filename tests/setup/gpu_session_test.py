@@ -54,10 +54,9 @@ def test_a_part_uses_the_operators_that_came_along(tmp_path, monkeypatch):
         cases=lambda *_: [("x", lambda: seen.append(os.environ["LINNET_OPS_LIBRARY"]) or [])]
     )
     monkeypatch.setattr(session.importlib, "import_module", lambda _: module)
-    monkeypatch.delenv("LINNET_OPS_LIBRARY", raising=False)
+    monkeypatch.setenv("LINNET_OPS_LIBRARY", "another")  # which is put back, not what child() sets
     setup = session.Setup(tmp_path / "liblinnet_ops.so", None, None, dry=True)
     assert session.child("base", setup, [tmp_path]) == 0
-    monkeypatch.delenv("LINNET_OPS_LIBRARY")
     assert seen == [str(tmp_path / "liblinnet_ops.so")]
 
 
@@ -251,8 +250,9 @@ def test_nothing_is_packed_without_what_decodes(tmp_path, monkeypatch):
 
 
 def test_what_travels_stays_within_the_limit():
-    # The tracked files of today and all that pack.py may put beside them: 30 MiB.
-    assert pack.tracked_bytes() < pack.LIMIT - 30 * 2**20
+    # The tracked files of today leave room for 28 MiB, what pack.py puts beside them without a
+    # training set; it refuses what is too much.
+    assert pack.tracked_bytes() < pack.LIMIT - 28 * 2**20
     with pytest.raises(SystemExit, match=r"64.1 MiB are more than the 64 that may travel"):
         pack.check_size(60 * 2**20, 4 * 2**20 + 2**17)
     pack.check_size(60 * 2**20, 4 * 2**20)
