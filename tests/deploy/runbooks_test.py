@@ -45,6 +45,12 @@ def test_no_command_is_overlooked():
     assert {command.split()[0] for command in commands()} >= {"linnet", "docker", "grep"}
 
 
+def test_panels_that_the_page_on_capacity_names_are_on_the_dashboard():
+    named = re.findall(r"panel \*([^*]+)\*", (ROOT / "deploy/CAPACITY.md").read_text())
+    assert named
+    assert set(named) <= titles()
+
+
 @pytest.mark.parametrize("command", commands())
 def test_every_command_is_one_that_there_is(command, program):
     """And what it is about: a service, a deployment, a unit, an event of the log."""
