@@ -173,9 +173,11 @@ class Project:
     the order of the file, and each is waited for here.
     """
 
-    def __init__(self, engine: Engine, image: str):
+    def __init__(self, engine: Engine, image: str, *overlays: str):
+        """overlays: files that are laid over it."""
         self.engine = engine
-        self.name = f"linnettest{os.getpid()}"
+        self.name = f"linnettest{os.getpid()}{'x' * len(overlays)}"
+        self.files = [f"--file={file}" for file in ("docker-compose.yml", *overlays)]
         ports = ("LINNET_PORT", "LINNET_BALANCER_PORT", "PROMETHEUS_PORT", "GRAFANA_PORT")
         self.ports = {name: free_port() for name in ports}
         self.environment = {name: str(port) for name, port in self.ports.items()}
@@ -203,7 +205,7 @@ class Project:
         command = [*(self.command(self.engine) or ()), "-p", self.name]
         if self.engine.command == "docker":  # which overlooks what is of a profile not named
             command += [f"--profile={name}" for name in self.profiles]
-        return run(*command, *arguments, check=check, **self.environment)
+        return run(*command, *self.files, *arguments, check=check, **self.environment)
 
     def has_image(self, service: str) -> bool:
         """Whether the image that the file names is here or can be had."""
