@@ -39,6 +39,9 @@ constexpr ErrorCondition kTable[] = {
      "Not a language code of BCP-47."},
     {Reason::kLanguageUnknown, "LANGUAGE_UNKNOWN", Code::kInvalidArgument, Detail::kBadRequest,
      "The language of the text could not be told: name it."},
+    {Reason::kLanguageMismatch, "LANGUAGE_MISMATCH", Code::kInvalidArgument, Detail::kBadRequest,
+     "The text is surely in another language than the model reads, and this server refuses that "
+     "(language-check): name a model for it."},
     {Reason::kBadOption, "BAD_OPTION", Code::kInvalidArgument, Detail::kBadRequest,
      "An option of the search is outside its range."},
     {Reason::kBadLabel, "BAD_LABEL", Code::kInvalidArgument, Detail::kBadRequest,

@@ -31,6 +31,7 @@ enum class Reason {
   kTooManySegments,
   kBadLanguageCode,
   kLanguageUnknown,
+  kLanguageMismatch,
   kBadOption,
   kBadLabel,
   kBadHeader,

@@ -67,6 +67,7 @@ class Parser {
   std::string models_;
   std::string bundle_keys_;
   std::string failure_record_;
+  std::string language_check_ = "warn";
   std::string config_;
   bool print_ = false;
   std::vector<std::unique_ptr<std::pair<double, absl::Duration*>>> seconds_;
@@ -234,6 +235,10 @@ void Parser::AddLimits() {
              "that a call without a deadline may take, and each line of a document", 0.001);
   AddSeconds("max-deadline", options_.text.max_deadline,
              "that any call may take at most, whatever its deadline", 0.001);
+  Add("language-check", language_check_,
+      "What becomes of a text that is surely in another language than its model reads: warn "
+      "answers it with a warning, refuse does not, off does not look")
+      ->check(CLI::IsMember({"off", "warn", "refuse"}));
   Add("text-threads", options_.text_threads, "Threads that split and tokenise")
       ->check(CLI::Range(1, 256));
 }
@@ -371,6 +376,9 @@ ParsedOptions Parser::Parse(int argc, const char* const* argv,
   options_.models = models_;
   options_.bundle_keys = bundle_keys_;
   options_.failure_record = failure_record_;
+  options_.text.language_check = language_check_ == "off"      ? LanguageCheck::kOff
+                                 : language_check_ == "refuse" ? LanguageCheck::kRefuse
+                                                               : LanguageCheck::kWarn;
   ParsedOptions parsed = Text("", 0);
   parsed.options = options_;
   parsed.settings = Settings();

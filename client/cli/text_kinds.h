@@ -16,6 +16,19 @@
 
 namespace linnet::client {
 
+// What is to be said of an answer, one thing after the other.
+inline void AddNote(absl::string_view more, std::string& note) {
+  absl::StrAppend(&note, note.empty() ? "" : "; ", more);
+}
+template <typename Answer>
+std::string NoteOf(const Answer& answer) {
+  std::string note;
+  for (const v1::Warning& warning : answer.warnings()) AddNote(warning.message(), note);
+  if (answer.finish_reason() == v1::FINISH_REASON_LENGTH)
+    AddNote("the answer was ended by the limit on target tokens", note);
+  return note;
+}
+
 struct Translating {
   using Request = v1::TranslateRequest;
   using Response = v1::TranslateResponse;
@@ -38,17 +51,15 @@ struct Translating {
   // What is to be said of an answer; empty: nothing.
   static std::string Note(const Response& response, int index) {
     const v1::Translation& answer = response.translations(index);
-    std::string note;
-    if (answer.finish_reason() == v1::FINISH_REASON_LENGTH) {
-      note = "the answer was ended by the limit on target tokens";
-    }
+    std::string note = NoteOf(answer);
     int unmet = 0;
     for (const v1::Segment& segment : answer.segments()) {
       for (const v1::GlossaryTerm& term : segment.glossary_terms()) unmet += term.met() ? 0 : 1;
     }
     if (unmet > 0) {
-      absl::StrAppend(&note, note.empty() ? "" : "; ", unmet,
-                      unmet == 1 ? " term" : " terms", " of the glossary found no place in it");
+      AddNote(absl::StrCat(unmet, unmet == 1 ? " term" : " terms",
+                           " of the glossary found no place in it"),
+              note);
     }
     return note;
   }
@@ -72,12 +83,13 @@ struct Summarizing {
   }
   static std::string Note(const Response& response, int index) {
     const v1::Summary& summary = response.summaries(index);
+    std::string note = NoteOf(summary);
     if (summary.truncated() && !summary.segments().empty()) {
-      return absl::StrCat("only the first ", summary.segments().rbegin()->source_end(),
-                          " bytes were read");
+      AddNote(absl::StrCat("only the first ", summary.segments().rbegin()->source_end(),
+                           " bytes were read"),
+              note);
     }
-    if (summary.finish_reason() != v1::FINISH_REASON_LENGTH) return "";
-    return "the answer was ended by the limit on target tokens";
+    return note;
   }
 };
 

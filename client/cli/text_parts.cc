@@ -73,6 +73,12 @@ class Joined {
     if (answer.finish_reason() == v1::FINISH_REASON_LENGTH) {
       whole.set_finish_reason(v1::FINISH_REASON_LENGTH);
     }
+    for (v1::Warning& warning : *answer.mutable_warnings()) {
+      const bool known = std::any_of(
+          whole.warnings().begin(), whole.warnings().end(),
+          [&](const v1::Warning& said) { return said.message() == warning.message(); });
+      if (!known) *whole.add_warnings() = std::move(warning);
+    }
     v1::TokenUsage& usage = *whole.mutable_usage();
     usage.set_source_tokens(usage.source_tokens() + answer.usage().source_tokens());
     usage.set_target_tokens(usage.target_tokens() + answer.usage().target_tokens());

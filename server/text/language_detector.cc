@@ -4,11 +4,16 @@
 #include <cld2/public/encodings.h>
 
 #include <algorithm>
+#include <utility>
+
+#include "absl/strings/ascii.h"
 
 namespace linnet::server {
 namespace {
 
 constexpr size_t kBytesRead = 8192;
+// Of a text in one language with a name or a quotation from another.
+constexpr float kSureShare = 0.9f;
 
 // Codes that CLD2 has from before BCP-47.
 std::string CanonicalCode(absl::string_view code) {
@@ -28,6 +33,21 @@ absl::string_view Start(absl::string_view text) {
   size_t end = kBytesRead;
   while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;
   return text.substr(0, end);
+}
+
+// Without script and region, and written languages that one detector calls by one name and another
+// by several as one.
+std::string PrimaryLanguage(absl::string_view code) {
+  const std::string language =
+      CanonicalCode(absl::AsciiStrToLower(code.substr(0, code.find_first_of("-_"))));
+  constexpr struct {
+    const char *one, *group;
+  } kGroups[] = {{"nb", "no"}, {"nn", "no"}, {"hr", "sr"}, {"bs", "sr"},
+                 {"sh", "sr"}, {"cnr", "sr"}, {"ms", "id"}, {"cmn", "zh"}};
+  for (const auto& group : kGroups) {
+    if (language == group.one) return group.group;
+  }
+  return language;
 }
 
 }  // namespace
@@ -52,6 +72,15 @@ LanguageGuess DetectLanguage(absl::string_view text) {
   }
   if (guess.languages.empty()) guess.reliable = false;
   return guess;
+}
+
+std::optional<LanguageGuess::Language> OtherLanguage(absl::string_view text,
+                                                     absl::string_view language) {
+  LanguageGuess guess = DetectLanguage(text);
+  if (!guess.known() || guess.languages.front().share < kSureShare) return std::nullopt;
+  if (PrimaryLanguage(guess.languages.front().code) == PrimaryLanguage(language))
+    return std::nullopt;
+  return std::move(guess.languages.front());
 }
 
 }  // namespace linnet::server

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -23,5 +24,19 @@ struct LanguageGuess {
 // sentence is usually enough, two or three words often are not. `text` is UTF-8, of which the first
 // 8 KiB are read, which takes less than a millisecond. Thread-safe.
 LanguageGuess DetectLanguage(absl::string_view text);
+
+// What becomes of a text that is surely in another language than its model reads.
+enum class LanguageCheck {
+  kOff,     // nobody looks
+  kWarn,    // it is answered with a warning
+  kRefuse,  // LANGUAGE_MISMATCH
+};
+
+// The language of a text that is surely not in `language` (BCP-47, of which the region and the
+// script count for nothing): one that is told apart reliably and has nine tenths of it. Of short
+// English texts one in a thousand is taken for another language, of short German ones three in a
+// hundred for none (tests/bench/language_check.py).
+std::optional<LanguageGuess::Language> OtherLanguage(absl::string_view text,
+                                                     absl::string_view language);
 
 }  // namespace linnet::server

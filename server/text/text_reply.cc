@@ -1,8 +1,11 @@
 #include "server/text/text_reply.h"
 
 #include <algorithm>
+#include <string>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
+#include "server/errors.h"
 #include "server/text/spoken_words.h"
 
 namespace linnet::server {
@@ -41,6 +44,16 @@ void FillWords(const std::vector<SpokenWord>& words, const model::Hypothesis& hy
   }
 }
 
+void AddWarning(const TextRequest& request, const LanguageGuess::Language& seen,
+                linnet::v1::Warning& warning) {
+  warning.set_reason(std::string(ConditionOf(Reason::kLanguageMismatch).name));
+  warning.set_message(LanguageMismatch(request, seen));
+  auto& metadata = *warning.mutable_metadata();
+  metadata["detectedLanguage"] = seen.code;
+  metadata["confidence"] = absl::StrCat(seen.share);
+  metadata["modelLanguage"] = request.language_code;
+}
+
 // Translation and Summary have these fields in common.
 template <typename Reply>
 void FillText(const TextRequest& request, const TextWork& work, Reply& reply) {
@@ -63,6 +76,8 @@ void FillText(const TextRequest& request, const TextWork& work, Reply& reply) {
   reply.set_finish_reason(ReasonOf(limited));
   reply.mutable_usage()->set_source_tokens(source_tokens);
   reply.mutable_usage()->set_target_tokens(target_tokens);
+  if (work.other_language.has_value())
+    AddWarning(request, *work.other_language, *reply.add_warnings());
 }
 
 template <typename Response>

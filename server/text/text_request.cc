@@ -167,7 +167,10 @@ absl::StatusOr<TextRequest> CheckTranslate(const linnet::v1::TranslateRequest& r
              .options = request.options(),
              .glossary = request.glossary().entries().empty() ? nullptr : &request.glossary()},
             catalog, limits);
-  if (checked.ok()) checked->split = true;
+  if (checked.ok()) {
+    checked->split = true;
+    checked->language_check = limits.language_check;
+  }
   return checked;
 }
 
@@ -201,7 +204,9 @@ absl::StatusOr<TextRequest> CheckSummarize(const linnet::v1::SummarizeRequest& r
                     absl::StrCat("is ", request.long_input(), ", which this server does not know"));
   }
   auto checked = Check(request, std::move(items), asked, catalog, limits);
-  if (checked.ok() && request.long_input() != linnet::v1::LONG_INPUT_UNSPECIFIED)
+  if (!checked.ok()) return checked;
+  checked->language_check = limits.language_check;
+  if (request.long_input() != linnet::v1::LONG_INPUT_UNSPECIFIED)
     checked->long_input = request.long_input();
   return checked;
 }

@@ -12,6 +12,7 @@
 #include "linnet/v1/text_service.pb.h"
 #include "server/models/catalog.h"
 #include "server/schedule/caller.h"
+#include "server/text/language_detector.h"
 
 namespace linnet::server {
 
@@ -27,6 +28,7 @@ struct TextLimits {
   // From the arrival of a call, or of a document's line: for those without a deadline, and at most.
   absl::Duration default_deadline = absl::InfiniteDuration();
   absl::Duration max_deadline = absl::InfiniteDuration();
+  LanguageCheck language_check = LanguageCheck::kWarn;  // of what is translated or summarised
 };
 
 // A text of a request, and what the request calls it. Borrowed from the request.
@@ -47,6 +49,7 @@ struct TextRequest {
   linnet::v1::DecodingOptions options;
   bool split = false;  // into segments; otherwise each text is one source
   linnet::v1::LongInput long_input = linnet::v1::LONG_INPUT_REJECT;  // unless it is split
+  LanguageCheck language_check = LanguageCheck::kOff;
   bool word_scores = false;
   bool alignments = false;
   const linnet::v1::Glossary* glossary = nullptr;  // borrowed from the request; only if it has one

@@ -225,7 +225,22 @@ bool RequireCopies(const TextRequest& request, const SegmentWork& segment,
   return end_in_word;
 }
 
+absl::Status RefuseLanguage(const TextRequest& request, absl::string_view field,
+                            const LanguageGuess::Language& seen) {
+  return BadField(field, Reason::kLanguageMismatch,
+                  absl::StrCat(LanguageMismatch(request, seen),
+                               ": send text in that language, or name a model for this one"),
+                  {{"detectedLanguage", seen.code},
+                   {"confidence", absl::StrCat(seen.share)},
+                   {"modelLanguage", request.language_code}});
+}
+
 }  // namespace
+
+std::string LanguageMismatch(const TextRequest& request, const LanguageGuess::Language& seen) {
+  return absl::StrCat("text seems to be in \"", seen.code, "\", model \"", request.model->name(),
+                      "\" reads \"", request.language_code, "\"");
+}
 
 absl::StatusOr<TextWork> PrepareText(const TextRequest& request, const TextItem& item,
                                      const PrepareLimits& limits) {
@@ -283,6 +298,14 @@ absl::StatusOr<TextWork> PrepareText(const TextRequest& request, const TextItem&
       for (const TermUse& use : *terms) bytes += TermBytes(use);
       if (auto status = limits.hold(bytes); !status.ok()) return status;
       segment.terms = *std::move(terms);
+    }
+  }
+  if (request.language_check != LanguageCheck::kOff) {
+    work.other_language = OtherLanguage(text, request.language_code);
+    if (work.other_language.has_value()) {
+      if (request.language_check == LanguageCheck::kRefuse)
+        return RefuseLanguage(request, field, *work.other_language);
+      if (auto status = limits.hold(kWarningBytes); !status.ok()) return status;
     }
   }
   if (request.split) work.tail = text.substr(copied);

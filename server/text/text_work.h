@@ -33,6 +33,8 @@ struct TextWork {
   std::vector<SegmentWork> segments;
   std::string tail;        // what stands behind the last segment in the answer
   bool truncated = false;  // its end is in no segment
+  // That it is written in, where that is surely not the model's.
+  std::optional<LanguageGuess::Language> other_language = std::nullopt;
 };
 
 // What a call may still take.
@@ -42,6 +44,8 @@ struct PrepareLimits {
   absl::FunctionRef<absl::Status(int64_t)> hold;
 };
 
+// For people: which language the text seems to be in, and which one its model reads.
+std::string LanguageMismatch(const TextRequest& request, const LanguageGuess::Language& seen);
 // Splits one text as the request asks and tokenises it, and its target. INVALID_ARGUMENT, put down
 // to the item's path, if the model cannot read it or if it has too many segments; what `hold` says,
 // if that is an error.

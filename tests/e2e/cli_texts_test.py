@@ -73,3 +73,27 @@ def test_an_error_names_the_flag(run):
     _, said = run("translate", "--to", "de", "--beam", "9999", "Hello.", status=64 + 3)
     assert "--beam: " in said
     assert "beam_size" not in said
+
+
+def test_a_text_in_another_language_is_answered_with_a_warning(run, server):
+    arabic = "ذهب الأولاد إلى المدرسة في الصباح الباكر."
+    flags = ("--from", "en", "--to", "de", "--max-target-tokens", "6")
+    _, said = run("translate", *flags, text=f"{SENTENCES[0]}\n{arabic}\n")
+    assert said == 'linnet: line 2: text seems to be in "ar", model "en-de" reads "en"\n'
+    answer, _ = run("translate", *flags, "--json", arabic)
+    (warning,) = json.loads(answer)["translations"][0]["warnings"]
+    assert warning["reason"] == "LANGUAGE_MISMATCH"
+    assert warning["metadata"]["detectedLanguage"] == "ar"
+    _, said = run("translate", *flags, SENTENCES[0])
+    assert said == ""
+
+
+def test_a_server_may_refuse_text_in_another_language(start, linnet_binary):
+    strict = start("--language-check", "refuse")
+    command = [linnet_binary, "translate", "--from", "en", "--to", "de"]
+    german = "Die Kinder gehen früh am Morgen zur Schule."
+    done = subprocess.run(
+        [*command, german], env={"LINNET_SERVER": strict.grpc}, capture_output=True, text=True
+    )
+    assert done.returncode == 64 + 3
+    assert 'text seems to be in "de", model "en-de" reads "en"' in done.stderr

@@ -211,6 +211,22 @@ def test_a_message_that_is_too_large_has_a_reason(linnet, client):
     assert int(raised.value.metadata["bytes"]) > int(raised.value.metadata["maxBytes"])
 
 
+def test_a_text_in_another_language_is_warned_of_where_it_was_sent(linnet, client, server):
+    texts = ["one two", "Die Kinder gehen früh am Morgen zur Schule."]
+    with pytest.warns(linnet.LinnetWarning, match=r"contents\[1\]: .* \"de\"") as caught:
+        answers = client.translate(texts, to="de", source="en")
+    assert answers == [one(server, text) for text in texts]
+    assert [warning.filename for warning in caught] == [__file__]
+
+    async def run():
+        async with linnet.AsyncClient(server.grpc) as asynchronous:
+            return await asynchronous.translate(texts, to="de", source="en")
+
+    with pytest.warns(linnet.LinnetWarning) as caught:
+        assert asyncio.run(run()) == answers
+    assert [warning.filename for warning in caught] == [__file__]
+
+
 # ---- the package
 
 

@@ -174,6 +174,11 @@ const std::map<Reason, std::function<absl::Status()>>& Scenes() {
          TranslateResponse response;
          return house.Call(&TextCalls::Translate, request, response);
        }},
+      {Reason::kLanguageMismatch,
+       [] {
+         TextHouse house({}, {}, {.language_check = LanguageCheck::kRefuse});
+         return Translate(house, ToGerman({"Der Hund bellt laut auf der Straße."}));
+       }},
       {Reason::kBadOption,
        [] { return Wrong([](auto& r) { r.mutable_options()->set_beam_size(0); }); }},
       {Reason::kBadLabel, [] { return Wrong([](auto& r) { (*r.mutable_labels())["A"] = ""; }); }},

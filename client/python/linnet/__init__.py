@@ -14,6 +14,7 @@ from .client import Client, Stream
 from .errors import LinnetError
 from .options import Options, Retry, Tls
 from .simple import summarize, translate
+from .texts import LinnetWarning
 from .v1.text_service_pb2 import (
     DecodingOptions,
     DetectLanguageRequest,
@@ -50,6 +51,7 @@ __all__ = [
     "Glossary",
     "GlossaryEntry",
     "LinnetError",
+    "LinnetWarning",
     "ListModelsRequest",
     "ListModelsResponse",
     "LongInput",

@@ -14,7 +14,7 @@ from grpc_health.v1 import health_pb2
 from . import channel as shared
 from .errors import LinnetError, no_response
 from .options import Options
-from .texts import Plan, Terms, check_text, summary, translation
+from .texts import Plan, Terms, TextAnswer, check_text, summary, translation
 from .v1 import text_service_pb2 as api
 from .v1.text_service_pb2_grpc import TextServiceStub
 
@@ -106,7 +106,7 @@ class AsyncStream(Generic[Response]):
 
 
 async def _carry_out(
-    plan: Plan, answers: Callable[[list[str]], Awaitable[list[str]]]
+    plan: Plan, answers: Callable[[list[str]], Awaitable[list[TextAnswer]]]
 ) -> str | list[str]:
     """As many calls at once as keep a server busy; the first error ends the others."""
     slots = asyncio.Semaphore(CALLS_UNDER_WAY)
@@ -209,12 +209,12 @@ class AsyncClient:
             return await self._unary(self._text.Translate, text, timeout, request_id)
         settings = translation(to, source, model, glossary, options)
 
-        async def answers(contents: list[str]) -> list[str]:
+        async def answers(contents: list[str]) -> list[TextAnswer]:
             request = api.TranslateRequest()
             request.CopyFrom(settings)
             request.contents.extend(contents)
             reply = await self._unary(self._text.Translate, request, timeout, request_id)
-            return [answer.text for answer in reply.translations]
+            return list(reply.translations)
 
         return await _carry_out(Plan.of(text), answers)
 
@@ -256,12 +256,12 @@ class AsyncClient:
             return await self._unary(self._text.Summarize, text, timeout, request_id)
         settings = summary(language, model)
 
-        async def answers(contents: list[str]) -> list[str]:
+        async def answers(contents: list[str]) -> list[TextAnswer]:
             request = api.SummarizeRequest()
             request.CopyFrom(settings)
             request.contents.extend(contents)
             reply = await self._unary(self._text.Summarize, request, timeout, request_id)
-            return [answer.text for answer in reply.summaries]
+            return list(reply.summaries)
 
         return await _carry_out(Plan.of(text, whole=True), answers)
 

@@ -218,7 +218,7 @@ class Client:
             request.contents.extend(plan.contents(places))
             with plan.naming(places):
                 reply = self._unary(self._text.Translate, request, timeout, request_id)
-            plan.answer(places, [answer.text for answer in reply.translations])
+            plan.answer(places, reply.translations)
         return plan.answers()
 
     @overload
@@ -265,7 +265,7 @@ class Client:
             request.contents.extend(plan.contents(places))
             with plan.naming(places):
                 reply = self._unary(self._text.Summarize, request, timeout, request_id)
-            plan.answer(places, [answer.text for answer in reply.summaries])
+            plan.answer(places, reply.summaries)
         return plan.answers()
 
     def score(

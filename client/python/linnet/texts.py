@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 import re
+import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -16,7 +18,20 @@ from .v1 import text_service_pb2 as api
 TEXTS_PER_CALL = 64
 BYTES_PER_CALL = 64 << 10
 
+TextAnswer = api.Translation | api.Summary
 Terms = api.Glossary | Mapping[str, str | None]
+
+
+class LinnetWarning(UserWarning):
+    """What the server says of an answer that it gave all the same: see Warning in the API."""
+
+
+def _depth_of_caller() -> int:
+    """How far the first frame outside of this package is, as warnings.warn counts."""
+    depth, frame = 0, inspect.currentframe()
+    while frame is not None and frame.f_globals.get("__package__") == __package__:
+        depth, frame = depth + 1, frame.f_back
+    return depth
 
 
 def glossary(terms: Terms) -> api.Glossary:
@@ -68,6 +83,7 @@ class Plan:
     whole: bool = False  # texts are not cut
     alone: bool = False  # there is one, and so its answer is one
     parts: list[list[str]] = field(default_factory=list)  # of each text; then their answers
+    warnings: dict[str, None] = field(default_factory=dict)  # once each, in order
 
     def __post_init__(self) -> None:
         for number, text in enumerate(self.texts):
@@ -104,9 +120,11 @@ class Plan:
     def contents(self, places: list[tuple[int, int]]) -> list[str]:
         return [self.parts[text][part] for text, part in places]
 
-    def answer(self, places: list[tuple[int, int]], answers: Iterable[str]) -> None:
+    def answer(self, places: list[tuple[int, int]], answers: Iterable[TextAnswer]) -> None:
         for (text, part), said in zip(places, answers, strict=True):
-            self.parts[text][part] = said
+            self.parts[text][part] = said.text
+            for warning in said.warnings:
+                self.warnings[f"contents[{text}]: {warning.message}"] = None
 
     @contextmanager
     def naming(self, places: list[tuple[int, int]]) -> Iterator[None]:
@@ -121,6 +139,8 @@ class Plan:
             raise
 
     def answers(self) -> str | list[str]:
+        for warning in self.warnings:
+            warnings.warn(warning, LinnetWarning, stacklevel=_depth_of_caller())
         joined = ["".join(parts) for parts in self.parts]
         return joined[0] if self.alone else joined
 

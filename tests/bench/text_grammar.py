@@ -1,0 +1,108 @@
+"""What it costs that targets keep to UTF-8 (text_grammar of a bundle's manifest).
+
+Speed of a bundle as it is and of a copy whose manifest asks for no grammar, in turn, on synthetic
+sources. Writes DIR/MACHINE/text-grammar.json and .md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import engines
+import machine
+from engines import Sizes
+
+ROOT = Path(__file__).resolve().parents[2]
+COMPUTE = ("float32", "int8")
+SETTINGS = ((1, 1), (1, 4), (32, 1), (32, 4))  # batch, beam
+
+
+def without_grammar(bundle: Path, folder: Path) -> Path:
+    copy = folder / bundle.name
+    shutil.copytree(bundle, copy)
+    manifest = json.loads((copy / "manifest.json").read_text())
+    if not manifest.pop("text_grammar", False):
+        raise SystemExit(f"error: {bundle} has no text_grammar: there is nothing to compare")
+    (copy / "manifest.json").write_text(json.dumps(manifest))
+    return copy
+
+
+def speeds(bundles: dict[str, Path], options: argparse.Namespace) -> list[dict[str, Any]]:
+    """Target tokens a second of each compute type, batch and beam, without and with grammar."""
+    sizes = Sizes("tiny", 0, 0, 0, 0, 0, source=30, target=30)
+    rows = []
+    for compute in COMPUTE:
+        for batch, beam in SETTINGS:
+            found: dict[str, list[float]] = {name: [] for name in bundles}
+            for _ in range(options.rounds):
+                for name, bundle in bundles.items():
+                    engines.settle()
+                    program = options.programs / "linnet-decode"
+                    engine = engines.Linnet(name, program, bundle, sizes, ["--compute", compute])
+                    measured = engine.measure(batch, beam, max(1, 64 // (batch * beam)))
+                    found[name] += measured.tokens_per_second()
+            pairs = zip(found["without"], found["with"], strict=True)
+            rows.append(
+                {"compute": compute, "batch": batch, "beam": beam}
+                | {name: median(values) for name, values in found.items()}
+                | {"ratio": median(with_it / without for without, with_it in pairs)}
+            )
+            print(rows[-1], file=sys.stderr)
+    return rows
+
+
+def markdown(data: dict[str, Any]) -> str:
+    lines = [
+        "# Targets that keep to UTF-8",
+        "",
+        f"Written by `tests/bench/text_grammar.py`. {machine.sentence(data['machine'])}. "
+        f"{data['bundle']} with and without `text_grammar`: target tokens of the best hypotheses "
+        f"per second, medians of {data['rounds']} rounds in turn; sources, targets of 30 tokens.",
+        "",
+        "| type | batch | beam | without, tokens/s | with | ratio |",
+        "|---|---:|---:|---:|---:|---:|",
+    ]
+    for row in data["speeds"]:
+        lines.append(
+            f"| {row['compute']} | {row['batch']} | {row['beam']} | {row['without']:.0f} | "
+            f"{row['with']:.0f} | {row['ratio']:.2f} |"
+        )
+    return "\n".join(lines) + "\n"
+
+
+def main(words: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--bundle", type=Path, default=ROOT / "model/bundles/en-de")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--programs", type=Path, default=ROOT / "build/release/bin")
+    parser.add_argument("--out", type=Path, default=ROOT / "tests/bench/results")
+    options = parser.parse_args(words)
+    facts = machine.facts(sorted(os.sched_getaffinity(0)))
+    with tempfile.TemporaryDirectory() as folder:
+        bundles = {
+            "without": without_grammar(options.bundle, Path(folder)),
+            "with": options.bundle,
+        }
+        data = {
+            "machine": facts,
+            "bundle": options.bundle.name,
+            "rounds": options.rounds,
+            "speeds": speeds(bundles, options),
+        }
+    out = options.out / machine.slug(facts)
+    out.mkdir(parents=True, exist_ok=True)
+    (out / "text-grammar.json").write_text(json.dumps(data, indent=1) + "\n")
+    (out / "text-grammar.md").write_text(markdown(data))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
