@@ -29,7 +29,8 @@ def other(detection: dict, language: str) -> bool:
 
 def warned_of(linnet: Path, address: str, texts: list[str], language: str) -> int:
     done = subprocess.run(
-        [str(linnet), "detect", "--server", address, "--lines", "--json"],
+        [str(linnet), "detect", "--lines", "--json"],
+        env={"LINNET_SERVER": address},
         input="".join(text + "\n" for text in texts),
         capture_output=True,
         text=True,
