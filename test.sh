@@ -14,7 +14,8 @@ Sets up as ./start.sh --build --tools --patched-grpc does, builds the release pr
   check      ./start.sh --check, what a newcomer runs
   style      ruff, mypy, and shellcheck where it is installed
 and with --all
-  asan       the C++ tests and short runs of the fuzz targets under AddressSanitizer and UndefinedBehaviorSanitizer
+  asan       the C++ tests, short runs of the fuzz targets and the tests of tests/e2e on programs with AddressSanitizer and
+             UndefinedBehaviorSanitizer
   tsan       the tests of tests/server under ThreadSanitizer
   fuzz       two minutes of each fuzz target as libFuzzer's, with clang 14, which is installed for it
   soak       20 minutes of a server among clients of every kind, in which nothing of it may grow
@@ -24,6 +25,7 @@ and with --long, which takes some hours, in place of these two
   fuzz       ten minutes of each fuzz target
   soak       two hours, in which resident memory may grow by 2 % an hour at most
 and
+  unicode    100,000 texts of any characters, each answered with text
   simulation a million calls against admission, batching and supervision on a virtual clock
   long       what pytest marks as long
 
@@ -77,6 +79,17 @@ sanitizer() {
   ctest --test-dir "build/$1/$2" -j "$jobs" --output-on-failure --no-tests=error --output-junit "$PWD/$logs/ctest-$1.xml"
 }
 
+# sanitized: the C++ tests and then the programs, called as people call them, with AddressSanitizer in them. What measures
+# memory is left out: the sanitizer keeps what was freed.
+sanitized() {
+  local status=0
+  sanitizer asan tests || status=1
+  step "Building the programs (preset asan)" cmake --build --preset asan --target programs
+  LINNET_BIN_DIR=build/asan/bin .venv/bin/python -m pytest tests/e2e -q -m 'not slow and not long and not memory' \
+    --junitxml="$logs/pytest-asan.xml" || status=1
+  return "$status"
+}
+
 # fuzz SECONDS: every fuzz target for so long from its kept corpus, as many at once as there are cores.
 fuzz() {
   install_fuzz
@@ -109,7 +122,7 @@ suite pytest .venv/bin/python -m pytest tests -q --junitxml="$logs/pytest.xml"
 suite check ./start.sh --check
 suite style style
 if [[ $all ]]; then
-  suite asan sanitizer asan tests
+  suite asan sanitized
   suite tsan sanitizer tsan tests/server
   if [[ ! $long ]]; then
     suite fuzz fuzz 120
@@ -119,6 +132,7 @@ if [[ $all ]]; then
 fi
 if [[ $long ]]; then
   suite fuzz fuzz 600
+  suite unicode env LINNET_UNICODE_TEXTS=100000 .venv/bin/python -m pytest tests/e2e/unicode_test.py -q
   suite simulation env LINNET_SIMULATION_CALLS=1000000 build/release/bin/linnet_server_test --gtest_filter='SimulationTest.*'
   suite long .venv/bin/python -m pytest -m long tests -q --junitxml="$logs/pytest-long.xml"
   suite soak env LINNET_SOAK_MINUTES=120 LINNET_SOAK_RESULT="$PWD/tests/bench/results/soak.json" .venv/bin/python -m pytest -m slow tests/e2e/soak_test.py -q --junitxml="$logs/pytest-soak.xml"

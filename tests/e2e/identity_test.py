@@ -133,6 +133,7 @@ def test_a_document_is_in_the_batch_under_its_caller_and_request_id(start, token
     assert server.stop() == 0
 
 
+@pytest.mark.memory
 def test_many_calls_of_a_connection_leave_nothing_behind(start, tokens):
     long = "x" * 1000  # names that cannot be overlooked in memory
     tokens.write_text(f"{ALICE} alice-{long} inference\n{BOB} bob-{long} inference\n")

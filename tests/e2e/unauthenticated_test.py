@@ -48,6 +48,7 @@ def answers(server) -> bool:
         return bool(server.method("ListModels")(server.api.ListModelsRequest(), timeout=30))
 
 
+@pytest.mark.memory
 @pytest.mark.parametrize("name", ENDED_BY_GRPC)
 def test_an_attacker_is_closed_and_costs_little(name, attacked, on_patched_grpc):
     before = resident_kib(attacked)
