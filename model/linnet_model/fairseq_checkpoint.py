@@ -12,7 +12,6 @@ Two generations are read, in torch's zip format and in the older one: `args` of 
 from __future__ import annotations
 
 import io
-import pickle
 import pickletools
 import re
 import zipfile
@@ -108,7 +107,9 @@ def load_inert(path: Path) -> Any:
     require(Path(path).is_file(), f"no checkpoint at {path}")
     try:
         names = names_in(path)
-    except (ValueError, EOFError, IndexError, zipfile.BadZipFile) as error:
+    except ConfigError:
+        raise
+    except Exception as error:  # zipfile, zlib and pickletools have a type for every damage
         raise ConfigError(f"{path} is no checkpoint of torch: {error}") from None
     known: list[Callable[..., Any] | tuple[Callable[..., Any], str]] = [
         (empty_dict, "collections.defaultdict")
@@ -125,8 +126,9 @@ def load_inert(path: Path) -> Any:
     try:
         with torch.serialization.safe_globals(known):
             return torch.load(path, map_location="cpu", weights_only=True)
-    except (pickle.UnpicklingError, RuntimeError, ValueError, TypeError, EOFError) as error:
-        raise ConfigError(f"{path} cannot be read: {str(error).splitlines()[0]}") from None
+    except Exception as error:  # so has torch's reader
+        reason = (str(error) or type(error).__name__).splitlines()[0]
+        raise ConfigError(f"{path} cannot be read: {reason}") from None
 
 
 def names_in(path: Path) -> set[str]:

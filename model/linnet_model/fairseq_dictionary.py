@@ -35,6 +35,8 @@ def read_dictionary(path: Path) -> Dictionary:
         text = Path(path).read_bytes().decode("utf-8")
     except FileNotFoundError:
         raise ConfigError(f"no dictionary at {path}") from None
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be read: {error.strerror}") from None
     except UnicodeDecodeError as error:
         raise ConfigError(f"{path} is not UTF-8: {error}") from None
     symbols, indices = list(SPECIAL), {symbol: i for i, symbol in enumerate(SPECIAL)}

@@ -62,9 +62,9 @@ def renewed(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
                 break
         if stacked := STACKED.fullmatch(name):
             require(
-                weight.size(0) % 3 == 0,
-                f"{name} has {weight.size(0)} rows, queries, keys and values are three times as "
-                "many each",
+                weight.dim() > 0 and weight.size(0) % 3 == 0,
+                f"{name} has the shape {list(weight.shape)}, queries, keys and values need rows "
+                "that three divides",
             )
             for letter, rows in zip("qkv", weight.chunk(3), strict=True):
                 out[f"{stacked[1]}.{letter}_proj.{stacked[2]}"] = rows

@@ -6,6 +6,7 @@ and must agree with the options.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -78,8 +79,12 @@ def model_facts(options: Mapping[str, Any], weights: Mapping[str, Tensor]) -> Mo
         not convolutions or bool(options.get("weight_softmax", True)),
         "weight_softmax is False, taps without a softmax are not supported here",
     )
-    width = weights["encoder.embed_tokens.weight"].size(1)
+    width = table(weights, "encoder.embed_tokens.weight").size(1)
     heads = both(options, "attention_heads")
+    require(
+        type(heads) is int and heads > 0,
+        f"encoder_attention_heads is {heads!r}, a whole number above 0 is wanted",
+    )
     for name in width_names(convolutions):
         require(
             options.get(name) in (None, width),
@@ -91,21 +96,17 @@ def model_facts(options: Mapping[str, Any], weights: Mapping[str, Tensor]) -> Mo
         for side in ("encoder", "decoder")
     }
     source, target = (
-        int(
-            options.get(f"max_{side}_positions")
-            or options.get("max_positions")  # before 2018
-            or DEFAULT_POSITIONS
-        )
-        for side in ("source", "target")
+        int(number(options, f"max_{side}_positions", "max_positions") or DEFAULT_POSITIONS)
+        for side in ("source", "target")  # max_positions: before 2018
     )
     positions = position_kind(options)
     if positions == "learned":
         source, target = learned_positions(weights)
     config = ModelConfig(
         vocabulary=weights["encoder.embed_tokens.weight"].size(0),
-        target_vocabulary=weights["decoder.embed_tokens.weight"].size(0),
+        target_vocabulary=table(weights, "decoder.embed_tokens.weight").size(0),
         width=width,
-        ffn_width=weights["decoder.layers.0.fc1.weight"].size(0),
+        ffn_width=table(weights, "decoder.layers.0.fc1.weight").size(0),
         heads=heads,
         encoder_kernels=sides["encoder"][1],
         decoder_kernels=sides["decoder"][1],
@@ -119,11 +120,11 @@ def model_facts(options: Mapping[str, Any], weights: Mapping[str, Tensor]) -> Mo
         max_positions=max(target, source if positions == "learned" else 0),
         activation=activation(options),
         scale_embedding=off(options.get("no_scale_embedding")),
-        dropout=float(options.get("dropout") or 0.0),
-        input_dropout=float(options.get("input_dropout") or 0.0) if convolutions else 0.0,
-        relu_dropout=float(options.get("activation_dropout") or options.get("relu_dropout") or 0),
-        attention_dropout=float(options.get("attention_dropout") or 0.0),
-        weight_dropout=float(options.get("weight_dropout") or 0.0) if convolutions else 0.0,
+        dropout=number(options, "dropout"),
+        input_dropout=number(options, "input_dropout") if convolutions else 0.0,
+        relu_dropout=number(options, "activation_dropout", "relu_dropout"),
+        attention_dropout=number(options, "attention_dropout"),
+        weight_dropout=number(options, "weight_dropout") if convolutions else 0.0,
     )
     config.check()
     notes = [
@@ -136,6 +137,29 @@ def model_facts(options: Mapping[str, Any], weights: Mapping[str, Tensor]) -> Mo
 
 def off(value: Any) -> bool:
     return value in (None, False, 0, "", "None") or value == []
+
+
+def number(options: Mapping[str, Any], *names: str) -> float:
+    """The first of these options that is there and not off, else 0."""
+    for name in names:
+        value: Any = options.get(name)
+        if off(value):
+            continue
+        try:
+            found = float(value)
+        except (TypeError, ValueError, OverflowError):
+            found = math.nan
+        require(math.isfinite(found), f"{name} is {value!r}, a number is wanted")
+        return found
+    return 0.0
+
+
+def table(weights: Mapping[str, Tensor], name: str) -> Tensor:
+    """A weight of two dimensions."""
+    require(name in weights, f"weights are missing: {name}")
+    shape = list(weights[name].shape)
+    require(len(shape) == 2, f"{name} has the shape {shape}, it must have two dimensions")
+    return weights[name]
 
 
 def both(options: Mapping[str, Any], name: str, default: Any = None) -> Any:
@@ -163,7 +187,7 @@ def sharing(options: Mapping[str, Any]) -> str:
 def activation(options: Mapping[str, Any]) -> str:
     name = options.get("activation_fn") or "relu"
     require(
-        name in ACTIVATIONS,
+        isinstance(name, str) and name in ACTIVATIONS,
         f"activation_fn is {name!r}, supported are {', '.join(ACTIVATIONS)}",
     )
     return ACTIVATIONS[name]
@@ -181,7 +205,7 @@ def learned_positions(weights: Mapping[str, Tensor]) -> tuple[int, int]:
     for side in ("encoder", "decoder"):
         name = f"{side}.embed_positions.weight"
         require(name in weights, f"{name} is missing, though the options say learned positions")
-        rows.append(weights[name].size(0) - 2)
+        rows.append(table(weights, name).size(0) - 2)
     require(
         rows[0] == rows[1],
         f"max_source_positions is {rows[0]} and max_target_positions {rows[1]}, learned positions "
@@ -199,9 +223,8 @@ def side_layers(
 ) -> tuple[list[str], list[int]]:
     """Mixers and widths of a side's layers, as its weights show them."""
     prefix = f"{side}.layers."
-    layers = 1 + max(
-        (int(name.split(".")[2]) for name in weights if name.startswith(prefix)), default=-1
-    )
+    numbers = [name.split(".")[2] for name in weights if name.startswith(prefix)]
+    layers = 1 + max((int(found) for found in numbers if found.isdecimal()), default=-1)
     require(layers > 0, f"the {side} has no layers")
     said = options.get(f"{side}_layers", layers)
     require(said == layers, f"{side}_layers is {said}, the weights have {layers} layers")
@@ -213,14 +236,18 @@ def side_layers(
         light = weights.get(f"{prefix}{i}.conv.weight")
         if dynamic is not None:
             mixers.append("dynamic")
-            kernels.append(dynamic.size(0) // heads)
+            kernels.append(
+                table(weights, f"{prefix}{i}.conv.weight_linear.weight").size(0) // heads
+            )
         elif light is not None:
             mixers.append("light")
+            require(light.dim() == 3, f"{prefix}{i}.conv.weight has the shape {list(light.shape)}")
             kernels.append(light.size(-1))
         else:
             raise ConfigError(f"{prefix}{i} has no weights of a convolution")
     wanted = options.get(f"{side}_kernel_size_list") or kernels
-    wanted = list(wanted) * layers if len(wanted) == 1 else list(wanted)
+    require(isinstance(wanted, list), f"{side}_kernel_size_list is {wanted!r}, a list is wanted")
+    wanted = wanted * layers if len(wanted) == 1 else wanted
     require(
         wanted[:layers] == kernels,
         f"{side}_kernel_size_list is {wanted}, the weights are of kernels {kernels}",
