@@ -52,12 +52,14 @@ struct Caller {
   double weight() const { return WeightOf(priority); }
 };
 
-// What is shared out: a client's calls of one urgency.
+// What takes turns: a client's calls of one priority, by their id. What a client gets at one
+// priority is shared by its ids.
 struct Flow {
   std::string client;
   Priority priority = Priority::kNormal;
+  std::string id = {};
   auto operator<=>(const Flow&) const = default;
 };
-inline Flow FlowOf(const Caller& caller) { return {caller.name(), caller.priority}; }
+inline Flow FlowOf(const Caller& caller) { return {caller.client, caller.priority, caller.id}; }
 
 }  // namespace linnet::server

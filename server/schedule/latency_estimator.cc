@@ -82,26 +82,34 @@ absl::Duration LatencyEstimator::TimeFor(int64_t tokens) const {
   return SequenceTime(tokens, rows) / rows;
 }
 
-std::vector<LatencyEstimator::Other> LatencyEstimator::OthersThan(const Flow& own,
-                                                                  double weight) const {
-  std::vector<Other> others;
+LatencyEstimator::Others LatencyEstimator::OthersThan(const Flow& own) const {
+  Others others;
+  const Flow* last = nullptr;  // the flows of a client and priority lie side by side
   for (const auto& [flow, work] : flows_) {
-    if (flow == own) continue;
-    others.push_back({static_cast<double>(work.tokens), TokensPerSecond(work),
-                      WeightOf(flow.priority) / weight});
+    const bool new_client =
+        last == nullptr || last->client != flow.client || last->priority != flow.priority;
+    last = &flow;
+    const bool same_client = flow.client == own.client && flow.priority == own.priority;
+    if (same_client && flow.id == own.id) continue;
+    std::vector<Other>& level = same_client ? others.flows : others.clients;
+    if (same_client || new_client) level.emplace_back();
+    level.back().tokens += static_cast<double>(work.tokens);
+    level.back().tokens_per_second += TokensPerSecond(work);
+    if (!same_client) level.back().weight = WeightOf(flow.priority) / WeightOf(own.priority);
   }
   return others;
 }
 
-absl::Duration LatencyEstimator::TimeUntil(int64_t tokens, const std::vector<Other>& others) const {
+absl::Duration LatencyEstimator::TimeUntil(int64_t tokens, const Others& others) const {
   // The longer it takes, the more goes before it: a few turns come close, from below.
   absl::Duration time = absl::ZeroDuration();
   for (int turn = 0; turn < 4; ++turn) {
     const double seconds = absl::ToDoubleSeconds(time);
     const auto own = static_cast<double>(tokens);
-    double all = own;
-    for (const Other& other : others)
-      all += std::min(other.tokens + other.tokens_per_second * seconds, own * other.weight);
+    double of_client = own;
+    for (const Other& flow : others.flows) of_client += flow.Share(own, seconds);
+    double all = of_client;
+    for (const Other& client : others.clients) all += client.Share(of_client, seconds);
     time = TimeFor(static_cast<int64_t>(all));
   }
   return time;
@@ -114,7 +122,7 @@ Estimate LatencyEstimator::TimeToFinish(const Caller& caller, const CallSize& ca
   const Flow own = FlowOf(caller);
   const auto mine = flows_.find(own);
   const int64_t before = mine == flows_.end() ? 0 : mine->second.tokens;
-  const std::vector<Other> others = OthersThan(own, caller.weight());
+  const Others others = OthersThan(own);
   const absl::Duration all = TimeUntil(before + call.tokens, others);
   const absl::Duration wait = TimeUntil(before, others);
   return {.time = std::max(all, wait + SequenceTime(call.longest, capacity)),

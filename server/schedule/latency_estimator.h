@@ -82,17 +82,25 @@ class LatencyEstimator {
     double seen = 0;     // in elapsed_: when `arrived` was last brought up to date
     double arrived = 0;  // tokens, of which the past counts for less and less
   };
-  // Another flow, as one estimate sees it: what it has and goes on sending, and its weight beside
-  // the caller's.
+  // Another flow of the same client or another client, as one estimate sees it: what it has and
+  // goes on sending, and its weight beside the caller's.
   struct Other {
-    double tokens, tokens_per_second, weight;
+    double tokens = 0, tokens_per_second = 0, weight = 1;
+    // What of it is finished within so many seconds, while so many tokens of the caller's are.
+    double Share(double own, double seconds) const {
+      return std::min(tokens + tokens_per_second * seconds, own * weight);
+    }
   };
-  std::vector<Other> OthersThan(const Flow& own, double weight) const;
+  struct Others {
+    std::vector<Other> flows;  // of the same client and priority
+    std::vector<Other> clients;
+  };
+  Others OthersThan(const Flow& own) const;
   // In which the engine finishes so many tokens of a flow, and what goes before them: under fair
-  // sharing that is of every other flow as much, in proportion to their weights, and no more than
-  // it has and, if it goes on as it did lately, will have until then. Zero as long as nothing is
-  // known.
-  absl::Duration TimeUntil(int64_t tokens, const std::vector<Other>& others) const;
+  // sharing that is of every other flow of the client as much, and of every other client as much as
+  // of this one, in proportion to their weights; and no more than it has and, if it goes on as it
+  // did lately, will have until then. Zero as long as nothing is known.
+  absl::Duration TimeUntil(int64_t tokens, const Others& others) const;
   double Lately(const FlowWork& work) const;
   double TokensPerSecond(const FlowWork& work) const;
   // How long a sequence takes that may have so many tokens, in steps of so many rows.

@@ -69,6 +69,7 @@ TEST(AuthenticationTest, WhereTokensAreAskedForNothingElseNamesACaller) {
   EXPECT_THAT(Resolve(call, &tokens), StatusIs(absl::StatusCode::kUnauthenticated));
   call.metadata.emplace("authorization", absl::StrCat("Bearer ", kBob));
   EXPECT_EQ(Resolve(call, &tokens)->client, "subject:bob");
+  EXPECT_EQ(Resolve(call, &tokens)->id, "") << "nor does an id split what it gets";
 }
 
 TEST(AuthenticationTest, WithoutTokensItIsTheCertificateElseTheAddressAndAnIdTellsItsCallersApart) {

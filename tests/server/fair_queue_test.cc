@@ -1,5 +1,6 @@
 #include "server/schedule/fair_queue.h"
 
+#include <cstdlib>
 #include <map>
 #include <random>
 #include <string>
@@ -13,24 +14,25 @@ namespace {
 
 using ::testing::ElementsAre;
 
-// What waits has a client, an urgency, a cost and the number of its call.
+// What waits has a client, an urgency, a cost, the number of its call and the id that it came with.
 struct Job {
   std::string client;
   Priority priority;
   int64_t work;
   uint64_t id;
   uint64_t call;
+  std::string caller;
 };
 
 struct Line {
   using Ticket = FairQueue<Job>::Ticket;
 
   Ticket Push(const std::string& client, int64_t work, Priority priority = Priority::kNormal,
-              uint64_t call = 0) {
+              uint64_t call = 0, const std::string& caller = "") {
     ++pushed;
     if (call == 0) call = pushed;
-    return queue.Push({client, priority}, call, static_cast<double>(work),
-                      {client, priority, work, pushed, call});
+    return queue.Push({client, priority, caller}, call, static_cast<double>(work),
+                      {client, priority, work, pushed, call, caller});
   }
   Job Serve() { return queue.ServeNext(); }
   // Clients in the order in which they are served.
@@ -163,12 +165,115 @@ TEST(FairQueueTest, AmongClientsThatAreAlwaysNewAnotherGetsHalfOfItsShareAtLeast
   }
 }
 
+// Theorem 1 again, for the flows of a client.
+TEST(FairQueueTest, IdsThatAlwaysWaitGetEqualWorkOfWhatTheirClientGets) {
+  constexpr int kMax = 100;
+  const std::vector<std::string> ids = {"", "x", "y"};
+  for (unsigned seed = 0; seed < 30; ++seed) {
+    std::mt19937 random(seed);
+    Line line;
+    std::map<std::string, int> waiting;
+    std::map<std::string, double> served;
+    for (int step = 0; step < 2000; ++step) {
+      for (const std::string& id : ids) {  // "y" sends just enough to wait always
+        int pushes = waiting[id] > 50 ? 0 : 1 + static_cast<int>(random() % 4);
+        if (id == "y") pushes = waiting[id] > 0 ? 0 : 1;
+        waiting[id] += pushes;
+        for (; pushes > 0; --pushes)
+          line.Push("a", 1 + static_cast<int>(random() % kMax), Priority::kNormal, 0, id);
+      }
+      if (line.queue.size() < 200) line.Push("b", 1 + static_cast<int>(random() % kMax));
+      const Job job = line.Serve();
+      if (job.client != "a") continue;
+      --waiting[job.caller];
+      served[job.caller] += static_cast<double>(job.work);
+      for (const std::string& x : ids) {
+        for (const std::string& y : ids) {
+          EXPECT_LE(served[x] - served[y], 2 * kMax) << "seed " << seed << ", step " << step;
+        }
+      }
+    }
+  }
+}
+
+// Be it an id for each item, and however different their numbers: two addresses get the same.
+TEST(FairQueueTest, IdsNeverMultiplyTheShareOfTheirClient) {
+  constexpr int kMax = 100, kEach = 1'000'000;
+  for (const auto& [ids_of_a, ids_of_b] :
+       {std::pair{1, 1}, {2, 1}, {16, 1}, {kEach, 1}, {kEach, 16}, {3, 5}}) {
+    std::mt19937 random(ids_of_a);
+    Line line;
+    const std::map<std::string, int> ids = {{"a", ids_of_a}, {"b", ids_of_b}};
+    std::map<std::string, int> waiting;
+    std::map<std::string, double> served;
+    for (int step = 0; step < 4000; ++step) {
+      for (const auto& [client, count] : ids) {
+        for (; waiting[client] < (count == 1 ? 2 : 64); ++waiting[client]) {
+          line.Push(client, 1 + static_cast<int>(random() % kMax), Priority::kNormal, 0,
+                    std::to_string(line.pushed % count));
+        }
+      }
+      const Job job = line.Serve();
+      --waiting[job.client];
+      served[job.client] += static_cast<double>(job.work);
+      EXPECT_LE(std::abs(served["a"] - served["b"]), 2 * kMax)
+          << ids_of_a << " and " << ids_of_b << " ids, step " << step;
+    }
+  }
+}
+
+TEST(FairQueueTest, AmongIdsThatAreAlwaysNewAnotherOfTheirClientGetsHalfOfItsShareAtLeast) {
+  constexpr int kNew = 20, kTurns = 10'000;
+  Line line;
+  int names = 0;
+  const auto push_new = [&] {
+    line.Push("proxy", 10, Priority::kNormal, 0, "new-" + std::to_string(++names));
+  };
+  while (names < kNew) push_new();
+  line.Push("proxy", 10, Priority::kNormal, 0, "old");
+  int served = 0;
+  for (int turn = 0; turn < kTurns; ++turn) {  // as many always wait
+    if (line.Serve().caller == "old") {
+      ++served;
+      line.Push("proxy", 10, Priority::kNormal, 0, "old");
+    } else {
+      push_new();
+    }
+  }
+  EXPECT_GE(served, kTurns / (1 + kNew) / 2);
+}
+
+TEST(FairQueueTest, AnIdDoesNotWaitForAllThatAnotherOfItsClientSent) {
+  Line line;
+  for (int i = 0; i < 4; ++i) line.Push("proxy", 10, Priority::kNormal, 0, "many");
+  line.Serve();
+  line.Push("proxy", 10, Priority::kNormal, 0, "one");
+  std::vector<std::string> callers;
+  while (!line.queue.empty()) callers.push_back(line.Serve().caller);
+  EXPECT_THAT(callers, ElementsAre("one", "many", "many", "many"));
+}
+
+TEST(FairQueueTest, WhatIsDroppedDoesNotCostItsIdItsTurn) {
+  Line line;
+  std::vector<Line::Ticket> tickets;
+  for (int i = 0; i < 5; ++i)
+    tickets.push_back(line.Push("proxy", 10, Priority::kNormal, 0, "late"));
+  for (int i = 0; i < 3; ++i) line.Push("proxy", 10, Priority::kNormal, 0, "x");
+  for (int i : {1, 0, 2}) line.queue.Drop(tickets[i]);
+  line.Push("proxy", 10, Priority::kNormal, 0, "late");
+  std::vector<std::string> callers;
+  while (!line.queue.empty()) callers.push_back(line.Serve().caller);
+  EXPECT_THAT(callers, ElementsAre("late", "x", "late", "x", "x", "late"));
+}
+
 Line RandomLine(std::mt19937& random) {
   Line line;
   for (int i = 0; i < 60; ++i) {
     const std::string client(1, static_cast<char>('a' + random() % 4));
+    const uint64_t call = 1 + random() % 12;
     line.Push(client, 1 + static_cast<int>(random() % 50),
-              random() % 3 == 0 ? Priority::kInteractive : Priority::kNormal, 1 + random() % 12);
+              random() % 3 == 0 ? Priority::kInteractive : Priority::kNormal, call,
+              std::string(call % 3, 'x'));
     if (random() % 3 == 0) line.Serve();
   }
   return line;
@@ -200,33 +305,35 @@ TEST(FairQueueTest, ACursorThatSkipsACallMeetsTheOthersAndServesThemOutOfTurn) {
       at.Take();
     }
     for (const Line::Ticket& ticket : tickets) EXPECT_NE(line.queue.Serve(ticket).call, skipped);
-    std::map<std::pair<std::string, Priority>, uint64_t> last;
+    std::map<Flow, uint64_t> last;
     while (!line.queue.empty()) {
       const Job job = line.Serve();
       EXPECT_EQ(job.call, skipped);
-      EXPECT_GT(job.id, std::exchange(last[{job.client, job.priority}], job.id));
+      EXPECT_GT(job.id, std::exchange(last[{job.client, job.priority, job.caller}], job.id));
     }
     EXPECT_EQ(line.queue.size(), 0);
   }
 }
 
-// What WorkUntil promises: no more than that is served until so much more of the flow is, but for an
-// item of each flow on either side.
+// What WorkUntil promises: no more than that is served until so much more of the flow is, but for
+// an item of each flow on either side.
 TEST(FairQueueTest, TheWorkUntilAJobIsDoneIsNoMoreThanWasSaid) {
   std::mt19937 random(5);
-  constexpr int kClients = 4, kMax = 50;
+  constexpr int kClients = 4, kIds = 3, kMax = 50;
   for (int round = 0; round < 100; ++round) {
     Line line;
     for (int client = 0; client < kClients; ++client) {
-      for (int i = static_cast<int>(random() % 400); i > 0; --i)
-        line.Push(std::string(1, static_cast<char>('a' + client)), 1 + random() % kMax);
+      for (int i = static_cast<int>(random() % 400); i > 0; --i) {
+        line.Push(std::string(1, static_cast<char>('a' + client)), 1 + random() % kMax,
+                  Priority::kNormal, 0, std::string(random() % kIds, 'x'));
+      }
     }
     const std::string client(1, static_cast<char>('a' + random() % (kClients + 1)));
     const int64_t work = 1 + static_cast<int>(random() % kMax);
     const double bound =
-        line.queue.WorkUntil({client, Priority::kNormal}, static_cast<double>(work)) +
-        kClients * 2 * kMax;
-    line.Push(client, work);
+        line.queue.WorkUntil({client, Priority::kNormal, "x"}, static_cast<double>(work)) +
+        kClients * kIds * 2 * kMax;
+    line.Push(client, work, Priority::kNormal, 0, "x");
     const uint64_t own = line.pushed;
     double served = 0;
     while (true) {

@@ -1,5 +1,7 @@
 #include "server/schedule/latency_estimator.h"
 
+#include <string>
+
 #include "gmock/gmock.h"
 
 namespace linnet::server {
@@ -120,6 +122,27 @@ TEST_F(LatencyEstimatorTest, OfOthersGoesBeforeItAsMuchAsItHasItselfAndNoMoreTha
   Full(30);  // in which nothing more has come
   EXPECT_NEAR(Seconds(b, 1000), 2, 0.01);
   EXPECT_NEAR(Seconds(b, 100'000), 107, 0.1);
+}
+
+TEST_F(LatencyEstimatorTest, HoweverManyIdsAnotherClientHasAsMuchGoesBefore) {
+  Full();
+  for (int i = 0; i < 70; ++i) Add({.client = "a", .id = std::to_string(i)}, 100);
+  EXPECT_NEAR(Seconds(b, 1000), 2, 0.01);
+  Full(30);  // in which nothing more has come
+  EXPECT_NEAR(Seconds(b, 1000), 2, 0.01);
+  EXPECT_NEAR(Seconds(b, 100'000), 107, 0.1);
+}
+
+TEST_F(LatencyEstimatorTest,
+       OfOtherIdsOfItsClientGoesBeforeItAsMuchAndOfOtherClientsAsMuchAsOfAll) {
+  Full();
+  const Caller x{.client = "a", .id = "x"}, y{.client = "a", .id = "y"};
+  Add(x, 7000);
+  EXPECT_NEAR(Seconds(y, 1000), 2, 0.01);
+  Add(b, 7000);
+  EXPECT_NEAR(Seconds(y, 1000), 4, 0.01) << "two of them have half, one of them a quarter";
+  Full(30);
+  EXPECT_NEAR(Seconds(b, 1000), 8 + 7, 0.1) << "its own 7000 go before it";
 }
 
 TEST_F(LatencyEstimatorTest, AQuarterOfItsTimeIsNotForWaiting) {

@@ -32,7 +32,7 @@ constexpr absl::Duration kStarved = absl::Seconds(30);
 // The longest step, slow ones included: nothing ends later than that after its deadline.
 constexpr absl::Duration kLongestStep = absl::Milliseconds(50);
 
-enum class Kind { kModest, kBatch, kHurried, kPatient, kSybil, kBursts };
+enum class Kind { kModest, kBatch, kHurried, kPatient, kSybil, kIds, kBursts };
 
 struct Client {
   Kind kind;
@@ -64,12 +64,14 @@ class Simulation {
                  absl::Milliseconds(300)},
                 {Kind::kPatient, "patient", Priority::kNormal, absl::Seconds(1), absl::Seconds(10)},
                 {Kind::kSybil, "sybil"},
+                {Kind::kIds, "ids"},
                 {Kind::kBursts, "bursts", Priority::kNormal, absl::Seconds(2), absl::Seconds(2)}};
     for (Client& client : clients_) {
       if (client.kind == Kind::kBatch) client.max_segments = 24;
       if (client.kind == Kind::kHurried) client.calls_per_second = 40;
       if (client.kind == Kind::kPatient) client.calls_per_second = 60, client.max_segments = 3;
       if (client.kind == Kind::kSybil) client.calls_per_second = 600;
+      if (client.kind == Kind::kIds) client.calls_per_second = 200;
       if (client.kind == Kind::kBursts) client.calls_per_second = 20, client.at_once = 400;
       After(Wait(client), [this, &client] { Arrive(client); });
     }
@@ -199,11 +201,12 @@ class Simulation {
 
   void Begin(Client& client) {
     ++outcomes_.calls;
-    const Caller caller = {.client = client.kind == Kind::kSybil
-                                         ? absl::StrCat("sybil-", outcomes_.calls)
-                                         : client.name,
-                           .priority = client.priority,
-                           .call = static_cast<uint64_t>(outcomes_.calls)};
+    Caller caller = {.client = client.name,
+                     .priority = client.priority,
+                     .call = static_cast<uint64_t>(outcomes_.calls)};
+    // From another address each time, and from one address under another id each time.
+    if (client.kind == Kind::kSybil) caller.client = absl::StrCat("sybil-", outcomes_.calls);
+    if (client.kind == Kind::kIds) caller.id = absl::StrCat(outcomes_.calls);
     auto permit = admission_.Enter(caller, Below(2000));
     if (!permit.ok()) return Ended(client, permit.status(), /*deadline=*/false);
     VirtualModel& model = *models_[Below(2)];
