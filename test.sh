@@ -18,14 +18,17 @@ and with --all
              UndefinedBehaviorSanitizer
   tsan       the tests of tests/server under ThreadSanitizer
   fuzz       two minutes of each fuzz target as libFuzzer's, with clang 14, which is installed for it
+  transport  two minutes of connections with damaged HTTP/2 to a real server
   soak       20 minutes of a server among clients of every kind, in which nothing of it may grow
   deployment balancers and replicas; the image and the compose project, built and run, where podman or docker works
 
-and with --long, which takes some hours, in place of these two
+and with --long, which takes some hours, in place of these three
   fuzz       ten minutes of each fuzz target
+  transport  ten minutes of it
   soak       two hours, in which resident memory may grow by 2 % an hour at most
 and
   unicode    100,000 texts of any characters, each answered with text
+  imports    2000 damaged models of each family, imported
   simulation a million calls against admission, batching and supervision on a virtual clock
   long       what pytest marks as long
 
@@ -126,6 +129,7 @@ if [[ $all ]]; then
   suite tsan sanitizer tsan tests/server
   if [[ ! $long ]]; then
     suite fuzz fuzz 120
+    suite transport env LINNET_TRANSPORT_SECONDS=120 .venv/bin/python -m pytest tests/e2e/transport_test.py -q --junitxml="$logs/pytest-transport.xml"
     suite soak env LINNET_SOAK_MINUTES=20 .venv/bin/python -m pytest -m slow tests/e2e/soak_test.py -q --junitxml="$logs/pytest-soak.xml"
   fi
   suite deployment .venv/bin/python -m pytest -m slow tests/deploy -q --junitxml="$logs/pytest-deployment.xml"
@@ -133,6 +137,8 @@ fi
 if [[ $long ]]; then
   suite fuzz fuzz 600
   suite unicode env LINNET_UNICODE_TEXTS=100000 .venv/bin/python -m pytest tests/e2e/unicode_test.py -q
+  suite transport env LINNET_TRANSPORT_SECONDS=600 .venv/bin/python -m pytest tests/e2e/transport_test.py -q --junitxml="$logs/pytest-transport.xml"
+  suite imports env LINNET_IMPORT_MUTATIONS=2000 .venv/bin/python -m pytest tests/linnet_model/import_mutations_test.py -q --junitxml="$logs/pytest-imports.xml"
   suite simulation env LINNET_SIMULATION_CALLS=1000000 build/release/bin/linnet_server_test --gtest_filter='SimulationTest.*'
   suite long .venv/bin/python -m pytest -m long tests -q --junitxml="$logs/pytest-long.xml"
   suite soak env LINNET_SOAK_MINUTES=120 LINNET_SOAK_RESULT="$PWD/tests/bench/results/soak.json" .venv/bin/python -m pytest -m slow tests/e2e/soak_test.py -q --junitxml="$logs/pytest-soak.xml"

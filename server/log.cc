@@ -10,7 +10,6 @@
 #include <mutex>
 #include <nlohmann/json.hpp>
 
-#include "absl/strings/escaping.h"
 #include "server/line_writer.h"
 
 namespace linnet::server {
@@ -76,10 +75,18 @@ spdlog::logger& Logger() {
   return logger;
 }
 
+// As a string of JSON. What is not UTF-8 is replaced: what gRPC says of a peer's headers repeats
+// them.
+std::string Quoted(absl::string_view text) {
+  return nlohmann::json(std::string(text))
+      .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
 bool NeedsQuotes(absl::string_view value) {
   if (value.empty()) return true;
   for (char c : value) {
-    if (static_cast<unsigned char>(c) <= ' ' || c == '"' || c == '=' || c == '\\') return true;
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte <= ' ' || byte >= 0x7f || c == '"' || c == '=' || c == '\\') return true;
   }
   return false;
 }
@@ -87,13 +94,9 @@ bool NeedsQuotes(absl::string_view value) {
 }  // namespace
 
 std::string FormatJsonFields(absl::string_view event, std::span<const LogField> fields) {
-  auto quoted = [](absl::string_view text) {
-    return nlohmann::json(std::string(text))
-        .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-  };
-  std::string line = absl::StrCat("\"event\":", quoted(event));
+  std::string line = absl::StrCat("\"event\":", Quoted(event));
   for (const LogField& field : fields)
-    absl::StrAppend(&line, ",", quoted(field.key), ":", quoted(field.value));
+    absl::StrAppend(&line, ",", Quoted(field.key), ":", Quoted(field.value));
   return line;
 }
 
@@ -101,7 +104,7 @@ std::string FormatLogLine(absl::string_view event, std::span<const LogField> fie
   std::string line(event);
   for (const LogField& field : fields) {
     if (NeedsQuotes(field.value)) {
-      absl::StrAppend(&line, " ", field.key, "=\"", absl::Utf8SafeCEscape(field.value), "\"");
+      absl::StrAppend(&line, " ", field.key, "=", Quoted(field.value));
     } else {
       absl::StrAppend(&line, " ", field.key, "=", field.value);
     }

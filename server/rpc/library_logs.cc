@@ -12,11 +12,16 @@
 namespace linnet::server {
 namespace {
 
+// gRPC repeats a peer's headers, and nobody has authenticated that peer.
+constexpr size_t kMaxMessage = 400;
+
 void Take(LogLevel level, absl::string_view library, absl::string_view path, int line,
           absl::string_view message) {
   path.remove_prefix(path.rfind('/') + 1);  // npos + 1 is 0
   Log(level, "library",
-      {{"from", library}, {"at", absl::StrCat(path, ":", line)}, {"message", message}});
+      {{"from", library},
+       {"at", absl::StrCat(path, ":", line)},
+       {"message", message.substr(0, kMaxMessage)}});
 }
 
 void TakeGrpc(gpr_log_func_args* said) {

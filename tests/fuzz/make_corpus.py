@@ -10,7 +10,9 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+import struct
 import subprocess
+import sys
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -18,6 +20,27 @@ from typing import Any
 from google.protobuf import descriptor_pb2, descriptor_pool, json_format, message_factory
 
 ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests/e2e"))
+
+from http2 import (  # noqa: E402
+    ACK,
+    DATA,
+    END_HEADERS,
+    END_STREAM,
+    GOAWAY,
+    HEADERS,
+    INITIAL_WINDOW_SIZE,
+    MAX_CONCURRENT_STREAMS,
+    PING,
+    PREFACE,
+    RST_STREAM,
+    SETTINGS,
+    WINDOW_UPDATE,
+    frame,
+    header_block,
+    message_prefix,
+)
+
 CORPUS = ROOT / "tests/fuzz/corpus"
 
 TEXTS = {
@@ -186,6 +209,71 @@ def options() -> dict[str, bytes]:
     return {name: text.encode() for name, text in texts.items()}
 
 
+def transport() -> dict[str, bytes]:
+    """What a client sends on a connection, from its first byte: tests/e2e/transport_test.py."""
+    hello = PREFACE + frame(SETTINGS, 0, 0, b"") + frame(SETTINGS, ACK, 0, b"")
+    messages = {name: data[1:] for name, data in requests().items()}
+    priority, continuation = 2, 9
+
+    def headers(stream: int, path: str, flags: int = END_HEADERS, **more: str) -> bytes:
+        return frame(HEADERS, flags, stream, header_block(path, **more))
+
+    def body(stream: int, message: bytes, flags: int = END_STREAM) -> bytes:
+        return frame(DATA, flags, stream, message_prefix(len(message)) + message)
+
+    def call(stream: int, method: str, message: bytes, **more: str) -> bytes:
+        path = method if method.startswith("/") else f"/linnet.v1.TextService/{method}"
+        return headers(stream, path, **more) + body(stream, message)
+
+    translate = messages["translate-plain"]
+    limits = struct.pack(">HIHI", INITIAL_WINDOW_SIZE, 10, MAX_CONCURRENT_STREAMS, 1)
+    document = "/linnet.v1.TextService/TranslateDocument"
+    block = header_block("/linnet.v1.TextService/Translate", **{"x-priority": "batch"})
+    return {
+        "translate": hello + call(1, "Translate", translate),
+        "deadline": hello + call(1, "Translate", translate, **{"grpc-timeout": "100m"}),
+        "compressed": hello + call(1, "Translate", translate, **{"grpc-encoding": "gzip"}),
+        "several": hello
+        + b"".join(call(2 * i + 1, "Translate", translate) for i in range(20))
+        + frame(RST_STREAM, 0, 5, struct.pack(">I", 8)),
+        "summarize": hello + call(1, "Summarize", messages["summarize-german"]),
+        "document": hello
+        + headers(1, document)
+        + body(1, messages["document"], flags=0)
+        + body(1, messages["document-without-settings"]),
+        "half-a-message": hello
+        + headers(1, document)
+        + frame(DATA, 0, 1, message_prefix(4_000_000) + b"a" * 16000),
+        "health": hello + call(1, "/grpc.health.v1.Health/Check", b""),
+        "watch": hello + call(1, "/grpc.health.v1.Health/Watch", b""),
+        "admin": hello + call(1, "/linnet.v1.AdminService/Reload", b"", authorization="Bearer x"),
+        "reflection": hello
+        + call(1, "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo", b"\x3a\x01*"),
+        "unknown-method": hello + call(1, "/no.such.Service/Method", b""),
+        "settings": PREFACE + frame(SETTINGS, 0, 0, limits) + call(1, "Translate", translate),
+        "windows": hello
+        + call(1, "StreamTranslate", messages["stream-plain"])
+        + frame(WINDOW_UPDATE, 0, 0, struct.pack(">I", 1 << 20))
+        + frame(WINDOW_UPDATE, 0, 1, struct.pack(">I", 1 << 20)),
+        "continuation": hello
+        + frame(HEADERS, 0, 1, block[:40])
+        + frame(continuation, 0, 1, block[40:60])
+        + frame(continuation, END_HEADERS, 1, block[60:])
+        + body(1, translate),
+        "indexed": hello + frame(HEADERS, END_HEADERS | END_STREAM, 1, b"\x83\x86\x84\x41\x01a"),
+        "padded": hello
+        + frame(HEADERS, END_HEADERS | 8, 1, b"\x03" + block + b"\0\0\0")
+        + frame(DATA, END_STREAM | 8, 1, b"\x02" + message_prefix(0) + b"\0\0"),
+        "pings": hello + frame(PING, 0, 0, b"12345678") * 5 + call(1, "ListModels", b""),
+        "priority": hello + frame(priority, 0, 3, b"\0\0\0\x01\x10") + call(1, "ListModels", b""),
+        "goaway": hello + call(1, "Translate", translate) + frame(GOAWAY, 0, 0, b"\0" * 8),
+        "long-header": hello  # of 4000 bytes: RFC 7541, 5.1
+        + frame(HEADERS, END_HEADERS, 1, block + b"\0\x02te\x7f\xa1\x1e" + b"a" * 4000)
+        + body(1, translate),
+        "http1": b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n",
+    }
+
+
 def main() -> None:
     corpora = {
         "segmenter": {
@@ -200,6 +288,7 @@ def main() -> None:
         "request": requests(),
         "manifest": manifests(),
         "options": options(),
+        "transport": transport(),
     }
     for target, inputs in corpora.items():
         folder = CORPUS / target

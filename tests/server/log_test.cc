@@ -25,6 +25,11 @@ TEST(LogTest, ValuesThatWouldBreakTheLineAreQuoted) {
       "e a=\"two words\" b=\"line\\nbreak\" c=\"say \\\"x\\\"\" d=\"\" e=\"k=v\"");
 }
 
+TEST(LogTest, ALineIsUtf8WhateverItsValues) {
+  EXPECT_EQ(FormatLogLine("e", {{"a", "h\xfftp"}, {"b", "\xff \x1b"}, {"c", "gr\u00fcn"}}),
+            "e a=\"h\xef\xbf\xbdtp\" b=\"\xef\xbf\xbd \\u001b\" c=\"gr\u00fcn\"");
+}
+
 TEST(LogTest, AnEventInJsonIsAnObjectWhateverItsValues) {
   EXPECT_EQ(FormatJsonFields("call", {{"method", "Translate"}, {"why", "say \"x\"\n"}, {"n", 3}}),
             "\"event\":\"call\",\"method\":\"Translate\",\"why\":\"say \\\"x\\\"\\n\",\"n\":\"3\"");

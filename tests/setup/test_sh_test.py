@@ -103,8 +103,9 @@ def test_the_sanitizers_and_the_containers_join_with_all(machine):
     assert "cmake --build --preset tsan --target tests/server/all" in called
     assert "cmake --build --preset fuzz --target tests/fuzz/all" in called
     assert "cmake --build --preset asan --target programs" in called
-    assert called.count("pytest") == 4  # the suites, with the sanitizer, the soak, the deployment
-    assert output.splitlines()[-1] == "tests: 21 passed, 0 failed, 7 skipped"
+    # The suites, with the sanitizer, the transport, the soak, the deployment.
+    assert called.count("pytest") == 5
+    assert output.splitlines()[-1] == "tests: 24 passed, 0 failed, 8 skipped"
 
 
 def test_the_compiler_of_the_fuzz_targets_is_installed_where_it_is_missing(machine):
