@@ -35,7 +35,7 @@ ROOMS = {
     "tests/support": f"gtest {API} model/ops model/runtime server",
     "tests/data": "sentencepiece numpy text-tools torch transformers",
     "tests/proto": "protobuf python-tests",
-    "tests/fuzz": f"tests/support tests/server gtest server model/runtime {API}",
+    "tests/fuzz": f"tests/support tests/server tests/e2e gtest server model/runtime {API}",
     "tests/ops": "tests/support gtest model/ops torch cuda python-tests numpy",
     "tests/runtime": f"tests/support gtest model/runtime {API} sentencepiece icu json",
     "tests/torch": f"tests/support tests/runtime gtest model/torch model/runtime model/ops {API}"
