@@ -200,8 +200,9 @@ ReloadReport Catalog::Reload(const std::string& name) {
   // Once all others have their places: what stands in may be one of them.
   for (const auto& [i, wanted] : lost) kept[i] = KeepNames(wanted, before, next);
   for (const auto& [i, model] : kept) {
-    const auto entry = std::find_if(next.begin(), next.end(),
-                                    [&](const Entry& other) { return other.model == model; });
+    const auto entry = std::find_if(next.begin(), next.end(), [&model = model](const Entry& other) {
+      return other.model == model;
+    });
     if (entry == next.end()) continue;
     report.outcomes[i].model = entry->name();
     report.outcomes[i].model_version = entry->model->bundle.manifest.version();
