@@ -148,6 +148,7 @@ Metrics::Metrics()
   ready_ = &page.ready.Add({});
   connections_ = &page.connections.Add({});
   connections_refused_ = &page.connections_refused.Add({});
+  connections_unauthenticated_ = &page.connections_unauthenticated.Add({});
   certificate_end_ = &page.certificate_end.Add({});
   log_lost_ = &page.log_lost.Add({});
   unauthenticated_ = &page.denied.Add({{"code", "UNAUTHENTICATED"}});
@@ -195,9 +196,11 @@ void Metrics::SetAdmitted(int64_t tokens, int64_t bytes, absl::Duration drain) {
   admitted_bytes_->Set(static_cast<double>(bytes));
 }
 
-void Metrics::SetConnections(int open, int64_t refused) {
+void Metrics::SetConnections(int open, int64_t refused, int64_t unauthenticated) {
   connections_->Set(open);
   connections_refused_->Increment(static_cast<double>(refused) - connections_refused_->Value());
+  connections_unauthenticated_->Increment(static_cast<double>(unauthenticated) -
+                                          connections_unauthenticated_->Value());
 }
 void Metrics::SetLogLost(int64_t lines) {
   log_lost_->Increment(static_cast<double>(lines) - log_lost_->Value());

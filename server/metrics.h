@@ -137,7 +137,7 @@ class Metrics {
   // Which models take calls, of all that are to be served.
   void SetServing(const std::map<std::string, bool>& models);
   // Connections that are open, and how many were refused since the start because of their number.
-  void SetConnections(int open, int64_t refused);
+  void SetConnections(int open, int64_t refused, int64_t unauthenticated);
   // Lines that the log has lost since the start.
   void SetLogLost(int64_t lines);
   void Tokenized(absl::Duration time, int64_t text_bytes);
@@ -185,6 +185,7 @@ class Metrics {
   prometheus::Counter* text_bytes_;
   prometheus::Counter *unauthenticated_, *permission_denied_, *tokens_ok_, *tokens_failed_;
   prometheus::Counter *reloads_ok_, *reloads_failed_, *connections_refused_, *log_lost_;
+  prometheus::Counter* connections_unauthenticated_;
   Mutex mu_;
   std::map<std::string, std::unique_ptr<ModelMetrics>> models_ ABSL_GUARDED_BY(mu_);
   std::map<std::string, prometheus::Gauge*> serving_ ABSL_GUARDED_BY(mu_);

@@ -63,6 +63,10 @@ class MetricFamilies {
   CounterFamily& connections_refused =
       Counter("linnet_connections_refused_total",
               "Connections that were closed at once because there were as many as may be.");
+  CounterFamily& connections_unauthenticated =
+      Counter("linnet_connections_unauthenticated_closed_total",
+              "Connections that were closed because no call on them was authenticated in time, or "
+              "they held too much before.");
   GaugeFamily& certificate_end =
       Gauge("linnet_tls_certificate_end_timestamp_seconds",
             "When the server's certificate, or the first of its chain, is no longer valid, in "

@@ -14,6 +14,7 @@
 #include "absl/strings/str_replace.h"
 #include "absl/strings/strip.h"
 #include "server/log.h"
+#include "server/trusted_proxies.h"
 
 namespace linnet::server {
 namespace {
@@ -24,6 +25,12 @@ constexpr char kPrefix[] = "LINNET_SERVER_";
 const CLI::Validator kAddress(
     [](std::string& value) { return std::string(CheckAddress(value).message()); }, "HOST:PORT",
     "address");
+
+const CLI::Validator kProxies(
+    [](std::string& value) {
+      return std::string(TrustedProxies::Parse(value).status().message());
+    },
+    "ADDRESSES", "proxies");
 
 // Options that say something else than how the server is to be.
 bool IsSetting(const CLI::Option& option) {
@@ -142,6 +149,10 @@ void Parser::AddNetwork() {
       "Whether a mesh or proxy ends TLS before this server, so that tokens are taken in plain text "
       "on any address: whoever can read the traffic between them has the tokens")
       ->default_str("false");
+  Add("trusted-proxies", security.trusted_proxies,
+      "Addresses and networks of proxies, with commas, whose headers say who calls: the last entry "
+      "of x-forwarded-for, and x-client-certificate-subject; from anybody else both are ignored")
+      ->check(kProxies);
   Add("reflection", security.reflection,
       "Whether clients can ask for the API, which is public anyhow")
       ->default_str("true");
@@ -157,11 +168,31 @@ void Parser::AddNetwork() {
       ->check(CLI::Range(0, 1 << 20));
   AddSeconds("handshake-timeout", security.handshake_timeout,
              "that a new connection may take for TLS and the start of HTTP/2", 0.1);
+  AddSeconds("unauthenticated-timeout", security.unauthenticated_timeout,
+             "after which a connection is closed on which no call has been authenticated or, without "
+             "--tokens, on which no request has come as a whole",
+             0.1);
+  Add("max-unauthenticated-bytes", security.max_unauthenticated_bytes,
+      "Bytes that such connections may hold together; beyond it those that hold most are closed, "
+      "and all that have sent anything at twice as much with what is not given back yet; 0: any "
+      "number")
+      ->check(CLI::Range(int64_t{0}, int64_t{1} << 40));
+  Add("max-transport-bytes", security.max_transport_bytes,
+      "The quota of gRPC's own buffers in bytes; beyond it gRPC cancels calls")
+      ->check(CLI::Range(int64_t{1} << 20, int64_t{1} << 40));
+  AddSeconds("request-timeout", security.request_timeout,
+             "that a client may take to send its request; then its call is cancelled", 0.1);
   AddSeconds("read-timeout", security.read_timeout,
              "that a client may take to read a message; then its call is cancelled", 0.1);
   Add("max-streams", security.max_streams, "Calls at once on one connection at most")
       ->check(CLI::Range(1, 1 << 20));
   AddSeconds("max-idle", security.max_idle, "without a call after which a connection is closed", 1);
+  AddSeconds("max-connection-age", security.max_connection_age,
+             "after which a connection takes no more calls, give or take a tenth: its client makes "
+             "a new one",
+             1);
+  AddSeconds("max-connection-age-grace", security.max_connection_age_grace,
+             "that the calls of such a connection may still take; then it is closed", 1);
   AddSeconds("keepalive", security.keepalive,
              "of silence after which a client is asked whether it is still there", 1);
 }

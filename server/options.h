@@ -23,14 +23,21 @@ struct SecurityOptions {
   std::string tls_client_ca;             // clients must show a certificate that it signed
   std::string tokens;                    // TokenTable; read again when it changes
   bool tls_terminated_upstream = false;  // tokens in plain text on any address
+  std::string trusted_proxies;           // TrustedProxies
   bool reflection = true;
   bool channelz = false;
   int max_metadata_bytes = 16384;
   int max_connections = 4096;           // at once; 0: any number
   int max_connections_per_address = 0;  // of them; 0: any number
-  int max_streams = 1000;               // calls at once on one connection
+  int max_streams = 100;                // calls at once on one connection
   absl::Duration handshake_timeout = absl::Seconds(20);
+  absl::Duration unauthenticated_timeout = absl::Seconds(30);
+  int64_t max_unauthenticated_bytes = 8 << 20;  // that such connections hold together
+  int64_t max_transport_bytes = 256 << 20;       // of gRPC's buffers
+  absl::Duration request_timeout = absl::Seconds(60);
   absl::Duration read_timeout = absl::Seconds(60);
+  absl::Duration max_connection_age = absl::Hours(1);
+  absl::Duration max_connection_age_grace = absl::Hours(1);
   absl::Duration max_idle = absl::Hours(1);
   absl::Duration keepalive = absl::Minutes(1);
 };

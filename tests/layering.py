@@ -77,7 +77,9 @@ EXCEPTIONS = {
     "tests/bench/attack.py": "grpc",
     "tests/bench/attackers.py": "grpc tests/e2e",  # raw HTTP/2
     "tests/bench/one_connection.py": "grpc",
-    "tests/bench/unauthenticated.py": "tests/e2e",  # the attackers
+    "tests/bench/unauthenticated.py": "tests/e2e tests/deploy",  # the attackers, HAProxy
+    "tests/deploy/edge_test.py": "tests/e2e",  # raw HTTP/2, certificates of clients
+    "tests/e2e/proxy_test.py": "tests/deploy",  # HAProxy
     "bench_echo_server": "grpc",
     "bench_batching": "json",
     "tests/conftest.py": "python-tests",

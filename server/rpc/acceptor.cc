@@ -1,21 +1,24 @@
 #include "server/rpc/acceptor.h"
 
+#include <fcntl.h>
+#include <linux/tcp.h>
 #include <netdb.h>
 #include <netinet/in.h>
-#include <netinet/tcp.h>
-#include <poll.h>
 #include <pthread.h>
+#include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <limits>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "absl/time/clock.h"
@@ -26,6 +29,9 @@ namespace {
 
 // Wait for sockets to be closed where the process has no room for more.
 constexpr absl::Duration kOutOfSockets = absl::Milliseconds(100);
+// How often connections that are not known are looked at: what they send in between comes on top of
+// their limits, some megabytes of all together.
+constexpr absl::Duration kRound = absl::Milliseconds(5);
 // The log says no more often than this that connections are refused.
 constexpr absl::Duration kLogEvery = absl::Seconds(10);
 
@@ -37,41 +43,66 @@ void Set(int socket, int level, int option, int value) {
   setsockopt(socket, level, option, &value, sizeof value);
 }
 
-// The address without the port, an IPv4 one as such whatever the socket.
+// HOST:PORT or [HOST]:PORT, an IPv4 one as such whatever the socket.
 std::string PeerOf(const sockaddr_storage& address, socklen_t length) {
-  char host[NI_MAXHOST];
-  if (getnameinfo(reinterpret_cast<const sockaddr*>(&address), length, host, sizeof host, nullptr,
-                  0, NI_NUMERICHOST) != 0)
-    return "unknown";
+  char host[NI_MAXHOST], port[NI_MAXSERV];
+  if (getnameinfo(reinterpret_cast<const sockaddr*>(&address), length, host, sizeof host, port,
+                  sizeof port, NI_NUMERICHOST | NI_NUMERICSERV) != 0)
+    return "unknown:0";
   absl::string_view name = host;
   absl::ConsumePrefix(&name, "::ffff:");
-  return std::string(name);
+  return absl::StrContains(name, ':') ? absl::StrCat("[", name, "]:", port)
+                                      : absl::StrCat(name, ":", port);
 }
 
-ino_t InodeOf(int socket) {
-  struct stat facts;
-  return fstat(socket, &facts) == 0 && S_ISSOCK(facts.st_mode) ? facts.st_ino : 0;
+// Events of a socket carry the id of its connection; listeners and the eventfd, which are few,
+// theirs with the sign changed.
+void Watch(int epoll, int operation, int fd, uint32_t events, int64_t data) {
+  epoll_event event{};
+  event.events = events;
+  event.data.u64 = static_cast<uint64_t>(data);
+  epoll_ctl(epoll, operation, fd, &event);
+}
+
+// Bytes that have come on a connection since it was made; the kernel counts them.
+int64_t BytesReceived(int socket) {
+  tcp_info info{};
+  socklen_t length = sizeof info;
+  if (getsockopt(socket, IPPROTO_TCP, TCP_INFO, &info, &length) != 0) return 0;
+  return static_cast<int64_t>(info.tcpi_bytes_received);
+}
+
+// gRPC reads the end of the stream, and closes its side. What has come and gRPC has not read is
+// thrown away: it would read all of that first, and the kernel may have megabytes of it.
+void End(int socket) {
+  constexpr size_t kAtOnce = 1 << 20;
+  shutdown(socket, SHUT_RDWR);
+  while (recv(socket, nullptr, kAtOnce, MSG_TRUNC | MSG_DONTWAIT) > 0) {
+  }
 }
 
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Acceptor>> Acceptor::Listen(const std::string& address,
-                                                           const Limits& limits) {
-  std::unique_ptr<Acceptor> acceptor(new Acceptor(limits));
+                                                           absl::Duration user_timeout,
+                                                           Connections& connections) {
+  std::unique_ptr<Acceptor> acceptor(new Acceptor(connections));
   const size_t colon = address.rfind(':');
   std::string host = address.substr(0, colon);
   if (!host.empty() && host.front() == '[') host = host.substr(1, host.size() - 2);
   const std::string port = address.substr(colon + 1);
   absl::Status status = absl::UnavailableError("no IPv6");
-  if (host == "0.0.0.0") status = acceptor->Bind("::", port);
-  if (!status.ok()) status = acceptor->Bind(host, port);
+  if (host == "0.0.0.0") status = acceptor->Bind("::", port, user_timeout);
+  if (!status.ok()) status = acceptor->Bind(host, port, user_timeout);
   if (!status.ok()) return status;
+  acceptor->epoll_ = epoll_create1(EPOLL_CLOEXEC);
   acceptor->wake_ = eventfd(0, EFD_CLOEXEC);
-  if (acceptor->wake_ < 0) return SystemError("eventfd");
+  if (acceptor->epoll_ < 0 || acceptor->wake_ < 0) return SystemError("epoll or eventfd");
   return acceptor;
 }
 
-absl::Status Acceptor::Bind(const std::string& host, const std::string& port) {
+absl::Status Acceptor::Bind(const std::string& host, const std::string& port,
+                            absl::Duration user_timeout) {
   addrinfo hints{};
   hints.ai_family = AF_UNSPEC;
   hints.ai_socktype = SOCK_STREAM;
@@ -101,8 +132,8 @@ absl::Status Acceptor::Bind(const std::string& host, const std::string& port) {
     if (address->ai_family == AF_INET6) Set(listener, IPPROTO_IPV6, IPV6_V6ONLY, host != "::");
     // What is accepted inherits these.
     Set(listener, IPPROTO_TCP, TCP_NODELAY, 1);
-    if (limits_.user_timeout != absl::InfiniteDuration()) {
-      const int64_t milliseconds = absl::ToInt64Milliseconds(limits_.user_timeout);
+    if (user_timeout != absl::InfiniteDuration()) {
+      const int64_t milliseconds = absl::ToInt64Milliseconds(user_timeout);
       Set(listener, IPPROTO_TCP, TCP_USER_TIMEOUT,
           static_cast<int>(std::min<int64_t>(milliseconds, std::numeric_limits<int>::max())));
     }
@@ -122,31 +153,80 @@ absl::Status Acceptor::Bind(const std::string& host, const std::string& port) {
 }
 
 Acceptor::~Acceptor() {
-  Close();
+  GoTo(State::kEnded);
+  if (thread_.joinable()) thread_.join();
+  CloseListeners();
+  for (const auto& [id, socket] : sockets_) close(socket);
   if (wake_ >= 0) close(wake_);
+  if (epoll_ >= 0) close(epoll_);
 }
 
 void Acceptor::Start(Take take) {
+  // A connection needs two numbers: gRPC's and the duplicate.
+  rlimit files{};
+  if (getrlimit(RLIMIT_NOFILE, &files) == 0 && files.rlim_cur < files.rlim_max) {
+    files.rlim_cur = files.rlim_max;
+    setrlimit(RLIMIT_NOFILE, &files);
+  }
+  {
+    MutexLock lock(mu_);
+    wanted_ = state_ = State::kAccepting;
+  }
   thread_ = std::thread([this, take = std::move(take)] { Run(take); });
 }
 
 void Acceptor::Close() {
-  if (thread_.joinable()) {
-    eventfd_write(wake_, 1);
-    thread_.join();
-  }
+  GoTo(State::kWatching);
+  CloseListeners();  // of one that was never started
+}
+
+void Acceptor::GoTo(State state) {
+  MutexLock lock(mu_);
+  if (state_ == State::kNotStarted || wanted_ >= state) return;
+  wanted_ = state;
+  eventfd_write(wake_, 1);
+  while (state_ < state) changed_.Wait(mu_);
+}
+
+void Acceptor::CloseListeners() {
   for (int listener : std::exchange(listeners_, {})) close(listener);
 }
 
 void Acceptor::Run(const Take& take) {
   pthread_setname_np(pthread_self(), "linnet-accept");
-  std::vector<pollfd> watched = {{wake_, POLLIN, 0}};
-  for (int listener : listeners_) watched.push_back({listener, POLLIN, 0});
+  Watch(epoll_, EPOLL_CTL_ADD, wake_, EPOLLIN, -wake_);
+  for (int listener : listeners_) Watch(epoll_, EPOLL_CTL_ADD, listener, EPOLLIN, -listener);
+  std::array<epoll_event, 64> events;
   while (true) {
-    if (poll(watched.data(), watched.size(), -1) < 0) continue;  // a signal
-    if (watched[0].revents != 0) return;
-    for (size_t i = 1; i < watched.size(); ++i) {
-      if (watched[i].revents != 0) Accept(watched[i].fd, take);
+    const int timeout = connections_.unknown() == 0 && measured_.empty()
+                            ? -1
+                            : static_cast<int>(absl::ToInt64Milliseconds(kRound));
+    const int count = epoll_wait(epoll_, events.data(), events.size(), timeout);
+    for (int i = 0; i < count; ++i) {
+      const auto data = static_cast<int64_t>(events[i].data.u64);
+      if (data == -wake_) {
+        eventfd_t value;
+        eventfd_read(wake_, &value);
+        MutexLock lock(mu_);
+        state_ = wanted_;
+        CloseListeners();
+        changed_.NotifyAll();
+        if (state_ == State::kEnded) return;
+      } else if (data < 0) {
+        if (std::ranges::count(listeners_, -data) != 0) Accept(static_cast<int>(-data), take);
+      } else if ((events[i].events & (EPOLLHUP | EPOLLERR)) != 0) {
+        if (const auto it = sockets_.find(data); it != sockets_.end()) {
+          close(it->second);
+          sockets_.erase(it);
+          connections_.Closed(data);
+        }
+      } else {
+        Measure(data);
+      }
+    }
+    if (const MonotonicTime now = MonotonicNow(); Elapsed(round_, now) >= kRound) {
+      round_ = now;
+      EndRound();
     }
   }
 }
@@ -156,67 +236,55 @@ void Acceptor::Accept(int listener, const Take& take) {
   socklen_t length = sizeof address;
   const int socket = accept4(listener, reinterpret_cast<sockaddr*>(&address), &length,
                              SOCK_NONBLOCK | SOCK_CLOEXEC);
-  if (socket < 0) {  // gone again, or no room
+  const int watched = socket < 0 ? -1 : fcntl(socket, F_DUPFD_CLOEXEC, 0);
+  if (watched < 0) {  // gone again, or no room
     if (errno != EAGAIN && errno != ECONNABORTED && errno != EINTR) {
       Log(LogLevel::kError, "accept_failed", {{"why", std::strerror(errno)}});
+      if (socket >= 0) close(socket);
       absl::SleepFor(kOutOfSockets);
     }
     return;
   }
-  if (Admit(socket, PeerOf(address, length))) {
-    take(socket);
-  } else {
-    close(socket);
+  const MonotonicTime now = MonotonicNow();
+  const std::string peer = PeerOf(address, length);
+  const auto id = connections_.Admit(peer, now);
+  if (id.has_value()) {
+    sockets_[*id] = watched;
+    Watch(epoll_, EPOLL_CTL_ADD, watched, EPOLLIN | EPOLLONESHOT, *id);
+    return take(socket);
   }
+  close(watched);
+  close(socket);
+  if (logged_.has_value() && Elapsed(*logged_, now) < kLogEvery) return;
+  logged_ = now;
+  Log(LogLevel::kWarning, "connection_refused",
+      {{"peer", peer}, {"open", connections_.open()}, {"refused", connections_.refused()}});
 }
 
-bool Acceptor::Admit(int socket, const std::string& peer) {
-  MutexLock lock(mu_);
-  if (!WithinLimits(peer)) Prune();
-  if (!WithinLimits(peer)) {
-    ++refused_;
-    if (const absl::Time now = absl::Now(); now - logged_ >= kLogEvery) {
-      logged_ = now;
-      Log(LogLevel::kWarning, "connection_refused",
-          {{"peer", peer}, {"open", connections_.size()}, {"refused", refused_}});
-    }
-    return false;
+void Acceptor::Measure(Connections::Id id) {
+  const auto it = sockets_.find(id);
+  if (it == sockets_.end()) return;
+  connections_.Received(id, BytesReceived(it->second));
+  measured_.push_back(id);
+}
+
+void Acceptor::EndRound() {
+  for (Connections::Id id : std::exchange(measured_, {})) {
+    const auto it = sockets_.find(id);
+    if (it == sockets_.end()) continue;
+    connections_.Received(id, BytesReceived(it->second));
+    // What comes on a connection that is known is no longer of interest, only its end is.
+    Watch(epoll_, EPOLL_CTL_MOD, it->second, connections_.known(id) ? 0 : EPOLLIN | EPOLLONESHOT,
+          id);
   }
-  if (const auto old = connections_.find(socket); old != connections_.end()) {
-    // Its number was given to this one, so it was closed.
-    if (--of_peer_[old->second.peer] == 0) of_peer_.erase(old->second.peer);
-    connections_.erase(old);
+  const std::vector<Connections::Id> excess = connections_.Excess(MonotonicNow());
+  for (Connections::Id id : excess) {
+    if (const auto it = sockets_.find(id); it != sockets_.end()) End(it->second);
   }
-  connections_[socket] = {InodeOf(socket), peer};
-  ++of_peer_[peer];
-  return true;
-}
-
-bool Acceptor::WithinLimits(const std::string& peer) {
-  const auto of_peer = of_peer_.find(peer);
-  return (limits_.connections == 0 || std::ssize(connections_) < limits_.connections) &&
-         (limits_.connections_per_peer == 0 || of_peer == of_peer_.end() ||
-          of_peer->second < limits_.connections_per_peer);
-}
-
-void Acceptor::Prune() {
-  for (auto next = connections_.begin(); next != connections_.end();) {
-    const auto it = next++;
-    if (InodeOf(it->first) == it->second.inode) continue;
-    if (--of_peer_[it->second.peer] == 0) of_peer_.erase(it->second.peer);
-    connections_.erase(it);
+  if (!excess.empty()) {
+    Log(LogLevel::kInfo, "connections_closed_unauthenticated",
+        {{"closed", excess.size()}, {"in_all", connections_.expelled()}});
   }
-}
-
-int Acceptor::open() {
-  MutexLock lock(mu_);
-  Prune();
-  return static_cast<int>(connections_.size());
-}
-
-int64_t Acceptor::refused() {
-  MutexLock lock(mu_);
-  return refused_;
 }
 
 }  // namespace linnet::server

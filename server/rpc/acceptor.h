@@ -1,75 +1,74 @@
 #pragma once
 
-#include <sys/types.h>
-
 #include <functional>
-#include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
+#include <unordered_map>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "server/monotonic.h"
 #include "server/mutex.h"
+#include "server/rpc/connections.h"
 
 namespace linnet::server {
 
-// The listening sockets of a port. It counts the connections before anybody else gets them, which
-// gRPC 1.51 does not, and closes those beyond the limits at once, so that a client learns of it at
-// once and may try elsewhere.
+// The listening sockets of a port. gRPC 1.51 neither counts its connections nor tells which of them
+// carries a call, so this accepts them: it closes at once those beyond the limits, so that a client
+// may try elsewhere, and later those that Connections names. For that it keeps a duplicate of each
+// socket, which tells when gRPC is done with it and cannot be the number of another one by then.
 class Acceptor {
  public:
-  struct Limits {
-    int connections = 0;           // at once; 0: any number
-    int connections_per_peer = 0;  // of them from one address; 0: any number
-    absl::Duration user_timeout = absl::InfiniteDuration();  // of bytes that nobody acknowledges
-  };
   // Owns the socket, which does not block, from then on. On the acceptor's thread.
   using Take = std::function<void(int socket)>;
 
   // Listens on all addresses of HOST:PORT; port 0 picks one, and 0.0.0.0 stands for [::] as well,
-  // where there is IPv6. UNAVAILABLE if the address is taken or not of this machine.
+  // where there is IPv6. Bytes that a client does not acknowledge for `user_timeout` end its
+  // connection. UNAVAILABLE if the address is taken or not of this machine. `connections` outlives
+  // the acceptor.
   static absl::StatusOr<std::unique_ptr<Acceptor>> Listen(const std::string& address,
-                                                          const Limits& limits);
+                                                          absl::Duration user_timeout,
+                                                          Connections& connections);
   ~Acceptor();  // Close
 
   int port() const { return port_; }
   // Begins to accept. Once.
   void Start(Take take);
-  // Closes the port; connections that were taken live on. Nothing is taken afterwards.
+  // Accepts no more; connections that were taken live on, and are watched until this dies.
   void Close();
 
-  // Connections that are open, and those that were refused so far. Thread-safe.
-  int open();
-  int64_t refused();
-
  private:
-  // A socket's number in the process may be given to another one, its inode says which it is.
-  struct Connection {
-    ino_t inode;
-    std::string peer;
-  };
-
-  explicit Acceptor(const Limits& limits) : limits_(limits) {}
-  absl::Status Bind(const std::string& host, const std::string& port);
+  explicit Acceptor(Connections& connections) : connections_(connections) {}
+  absl::Status Bind(const std::string& host, const std::string& port, absl::Duration user_timeout);
   void Run(const Take& take);
   void Accept(int listener, const Take& take);
-  bool Admit(int socket, const std::string& peer);
-  // Forgets the connections that were closed.
-  void Prune() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  bool WithinLimits(const std::string& peer) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Of a connection that is not known: how much has come, now and again in the next round.
+  void Measure(Connections::Id id);
+  void EndRound();
 
-  const Limits limits_;
+  enum class State { kNotStarted, kAccepting, kWatching, kEnded };
+  // Has the thread go over to that state, and waits until it has.
+  void GoTo(State state);
+  void CloseListeners();
+
+  Connections& connections_;
   int port_ = 0;
   std::vector<int> listeners_;
-  int wake_ = -1;  // an eventfd that ends the thread
+  int epoll_ = -1;
+  int wake_ = -1;  // an eventfd: there is another state to go to
   Mutex mu_;
-  std::map<int, Connection> connections_ ABSL_GUARDED_BY(mu_);  // by socket
-  std::map<std::string, int> of_peer_ ABSL_GUARDED_BY(mu_);
-  int64_t refused_ ABSL_GUARDED_BY(mu_) = 0;
-  absl::Time logged_ = absl::InfinitePast();  // that some were refused; the thread's
+  CondVar changed_;
+  State wanted_ ABSL_GUARDED_BY(mu_) = State::kNotStarted;
+  State state_ ABSL_GUARDED_BY(mu_) = State::kNotStarted;
+  // The thread's:
+  std::unordered_map<Connections::Id, int> sockets_;  // duplicates, until gRPC closes its own
+  std::vector<Connections::Id> measured_;             // in this round
+  MonotonicTime round_;                               // when it began
+  std::optional<MonotonicTime> logged_;  // when the log last had that some were refused
   std::thread thread_;
 };
 

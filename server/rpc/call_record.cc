@@ -49,11 +49,15 @@ bool IsOfAdmin(Method method) {
 Caller Resolve(const CallHouse& house, Method method, const grpc::CallbackServerContext& context,
                absl::Status& refused) {
   const PeerOf peer(context);
+  const auto headers = [&](absl::string_view name) {
+    return ValuesOf(context.client_metadata(), name);
+  };
   const auto tokens = house.tokens == nullptr ? nullptr : house.tokens->table();
   Caller caller;
+  const TrustedProxies::Client client = house.proxies.ClientOf(
+      headers, {.address = peer.address, .certificate_subject = peer.subject});
   refused = ResolveCaller(
-      [&](absl::string_view name) { return ValuesOf(context.client_metadata(), name); },
-      {.address = peer.address, .certificate_subject = peer.subject},
+      headers, {.address = client.address, .certificate_subject = client.certificate_subject},
       IsOfAdmin(method) ? Right::kAdmin : Right::kInference, tokens.get(), caller);
   if (caller.request_id.empty()) caller.request_id = NewRequestId();
   caller.trace = ParseTraceParent(TraceParentOf(context)).value_or(TraceContext());
@@ -79,7 +83,8 @@ CallRecord::CallRecord(const CallHouse& house, Method method, grpc::CallbackServ
     : house_(house),
       method_(method),
       context_(context),
-      caller_(Resolve(house, method, context, refused_)) {
+      caller_(Resolve(house, method, context, refused_)),
+      connection_(house.connections, context.peer(), /*authenticated=*/refused_.ok()) {
   house_.metrics.CallStarted(method_);
   if (refused_.ok()) return;
   if (absl::IsInvalidArgument(refused_)) {

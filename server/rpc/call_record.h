@@ -13,10 +13,12 @@
 #include "google/protobuf/map.h"
 #include "google/protobuf/message.h"
 #include "server/metrics.h"
-#include "server/rpc/slow_readers.h"
+#include "server/rpc/connections.h"
+#include "server/rpc/timed_operations.h"
 #include "server/schedule/admission.h"
 #include "server/schedule/caller.h"
 #include "server/token_file.h"
+#include "server/trusted_proxies.h"
 
 namespace linnet::server {
 
@@ -33,9 +35,12 @@ std::string LabelText(const google::protobuf::Map<std::string, std::string>& lab
 // What every call of a service needs; outlives them.
 struct CallHouse {
   Metrics& metrics;
-  SlowReaders& slow_readers;
+  TimedOperations& reads;
+  TimedOperations& writes;
+  Connections& connections;  // of the port where the service is
+  const TrustedProxies& proxies;
   const TokenFile* tokens = nullptr;  // null where no token is asked for
-  Admission* admission = nullptr;  // of the memory of its calls; null: it is not counted
+  Admission* admission = nullptr;     // of the memory of its calls; null: it is not counted
 };
 
 // Counts and logs one call, its start and its end, and knows on whose behalf it is made
@@ -60,10 +65,18 @@ class CallRecord {
 
   // Before the first message of a stream.
   void Headers();
+  // Around the read of the only request: a client that takes too long to send it loses the call.
+  void ReadBegins() { operation_.emplace(house_.reads, context_); }
+  void ReadEnds(bool ok) {
+    operation_.reset();
+    if (ok) RequestCame();
+  }
+  // A request message has come as a whole.
+  void RequestCame() { connection_.Received(); }
   // Around each write: a client that takes too long to read it loses the call. The last one ends
   // with this.
-  void WriteBegins() { write_.emplace(house_.slow_readers, context_); }
-  void WriteEnds() { write_.reset(); }
+  void WriteBegins() { operation_.emplace(house_.writes, context_); }
+  void WriteEnds() { operation_.reset(); }
 
   // The status to finish with, details and trailers included. Once, before Finish.
   grpc::Status Ended(absl::Status status, const CallFacts& facts);
@@ -76,7 +89,8 @@ class CallRecord {
   absl::Status refused_;  // before caller_: what resolves one writes both
   const Caller caller_;
   bool identified_ = false;  // the client has been told both, or will be with the next write
-  std::optional<SlowReaders::Write> write_;
+  Connections::Call connection_;
+  std::optional<TimedOperations::Operation> operation_;  // in flight
 };
 
 // Of the call; InfiniteFuture if the client set none.

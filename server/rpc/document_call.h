@@ -9,6 +9,7 @@
 
 #include "server/mutex.h"
 #include "server/rpc/call_record.h"
+#include "server/rpc/raw_methods.h"
 #include "server/text/document_stream.h"
 
 namespace linnet::server {
@@ -20,12 +21,11 @@ namespace linnet::server {
 // It owns itself until gRPC is done with it; the stream's threads, which may come later, find that
 // it is gone.
 template <typename Types>
-class DocumentCall final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>,
+class DocumentCall final : public CallReactor,
                            public std::enable_shared_from_this<DocumentCall<Types>> {
  public:
-  static grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* Begin(
-      TextCalls& calls, const CallHouse& house, Method method,
-      grpc::CallbackServerContext& context) {
+  static CallReactor* Begin(TextCalls& calls, const CallHouse& house, Method method,
+                            grpc::CallbackServerContext& context) {
     auto call = std::make_shared<DocumentCall>(house, method, context);
     call->self_ = call;
     call->stream_ = std::make_shared<DocumentStream<Types>>(
@@ -44,6 +44,7 @@ class DocumentCall final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc
 
   void OnReadDone(bool ok) override {
     if (ok) {
+      record_.RequestCame();
       Take();
     } else {
       stream_->Close();

@@ -4,14 +4,81 @@
 #include <utility>
 #include <vector>
 
+#include "server/rpc/call_record.h"
+
 namespace linnet::server {
+
+// A call, as far as Check and Watch are alike: it reads the request.
+class HealthService::HealthCall : public CallReactor {
+ public:
+  HealthCall(HealthService& service, TimedOperations& reads, Connections& connections,
+             const grpc::CallbackServerContext& context)
+      : service_(service), connection_(connections, context.peer(), /*authenticated=*/false) {
+    reading_.emplace(reads, context);
+    StartRead(&message_);
+  }
+
+  void OnReadDone(bool ok) override {
+    reading_.reset();
+    Request request;
+    if (!ok || !grpc::SerializationTraits<Request>::Deserialize(&message_, &request).ok()) {
+      Finish(grpc::Status(grpc::StatusCode::INVALID_ARGUMENT,
+                          "the request is not a HealthCheckRequest"));
+      return;
+    }
+    connection_.Received();
+    Begin(request.service());
+  }
+
+ protected:
+  virtual void Begin(const std::string& name) = 0;
+  const grpc::ByteBuffer* MessageOf(Response::ServingStatus status) {
+    Response response;
+    response.set_status(status);
+    SerializeTo(response, message_).IgnoreError();  // two bytes
+    return &message_;
+  }
+
+  HealthService& service_;
+
+ private:
+  Connections::Call connection_;
+  std::optional<TimedOperations::Operation> reading_;
+  grpc::ByteBuffer message_;  // of the request, then of the write in flight
+};
+
+class HealthService::CheckCall final : public HealthCall {
+ public:
+  CheckCall(HealthService& service, TimedOperations& reads, Connections& connections,
+            grpc::CallbackServerContext& context)
+      : HealthCall(service, reads, connections, context), context_(context) {}
+  void OnDone() override { delete this; }
+
+ private:
+  void Begin(const std::string& name) override {
+    Response::ServingStatus status;
+    {
+      MutexLock lock(service_.mu_);
+      status = service_.StatusOf(name);
+      if (name.empty() && !service_.not_serving_.empty())
+        context_.AddTrailingMetadata("linnet-not-serving", service_.not_serving_);
+    }
+    if (status == Response::SERVICE_UNKNOWN) {
+      Finish(grpc::Status(grpc::StatusCode::NOT_FOUND, "no health is kept under this name"));
+    } else {
+      StartWriteAndFinish(MessageOf(status), {}, grpc::Status::OK);
+    }
+  }
+
+  grpc::CallbackServerContext& context_;
+};
 
 // One who watches a service: told its state at once and whenever it changes, one write at a time.
 // The service keeps it until gRPC is done with it.
-class HealthService::WatchCall final : public grpc::ServerWriteReactor<Response>,
+class HealthService::WatchCall final : public HealthCall,
                                        public std::enable_shared_from_this<WatchCall> {
  public:
-  WatchCall(HealthService& service, std::string name) : service_(service), name_(std::move(name)) {}
+  using HealthCall::HealthCall;
 
   void OnWriteDone(bool ok) override {
     {
@@ -37,16 +104,13 @@ class HealthService::WatchCall final : public grpc::ServerWriteReactor<Response>
   // Writes what there is to tell, or finishes. Decides under the lock, acts after it.
   void Step() {
     bool write = false;
+    Response::ServingStatus status;
     {
       MutexLock lock(service_.mu_);
-      if (writing_ || finished_) return;
-      const auto state = service_.serving_.find(name_);
-      const auto status = state == service_.serving_.end() ? Response::SERVICE_UNKNOWN
-                          : state->second                  ? Response::SERVING
-                                                           : Response::NOT_SERVING;
+      if (!begun_ || writing_ || finished_) return;
+      status = service_.StatusOf(name_);
       if (!gone_ && status != told_) {
         told_ = status;
-        response_.set_status(status);
         write = writing_ = true;
       } else if (gone_ || service_.ended_) {
         finished_ = true;
@@ -54,15 +118,23 @@ class HealthService::WatchCall final : public grpc::ServerWriteReactor<Response>
         return;
       }
     }
-    if (write) return StartWrite(&response_);
+    if (write) return StartWrite(MessageOf(status));
     Finish(grpc::Status(grpc::StatusCode::UNAVAILABLE, "the server is shutting down"));
   }
 
  private:
-  HealthService& service_;
-  const std::string name_;
-  Response response_;  // of the write under way
+  void Begin(const std::string& name) override {
+    {
+      MutexLock lock(service_.mu_);
+      name_ = name;
+      begun_ = true;
+    }
+    Step();
+  }
+
   // Under the service's lock.
+  std::string name_;
+  bool begun_ = false;
   std::optional<Response::ServingStatus> told_;
   bool writing_ = false;
   bool finished_ = false;
@@ -100,34 +172,22 @@ void HealthService::StepAll() {
   for (const auto& watch : watches) watch->Step();
 }
 
-grpc::ServerUnaryReactor* HealthService::Check(grpc::CallbackServerContext* context,
-                                               const Request* request, Response* response) {
-  grpc::Status status;
-  {
-    MutexLock lock(mu_);
-    const auto state = serving_.find(request->service());
-    if (state == serving_.end()) {
-      status = grpc::Status(grpc::StatusCode::NOT_FOUND, "no health is kept under this name");
-    } else {
-      response->set_status(state->second ? Response::SERVING : Response::NOT_SERVING);
-      if (request->service().empty() && !not_serving_.empty())
-        context->AddTrailingMetadata("linnet-not-serving", not_serving_);
-    }
-  }
-  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  reactor->Finish(status);
-  return reactor;
+HealthService::Response::ServingStatus HealthService::StatusOf(const std::string& service) {
+  const auto state = serving_.find(service);
+  if (state == serving_.end()) return Response::SERVICE_UNKNOWN;
+  return state->second ? Response::SERVING : Response::NOT_SERVING;
 }
 
-grpc::ServerWriteReactor<HealthService::Response>* HealthService::Watch(
-    grpc::CallbackServerContext* /*context*/, const Request* request) {
-  auto watch = std::make_shared<WatchCall>(*this, request->service());
-  {
+HealthService::HealthService(TimedOperations& reads, Connections& connections) {
+  Serve("Check", [this, &reads, &connections](grpc::CallbackServerContext* context) {
+    return new CheckCall(*this, reads, connections, *context);
+  });
+  Serve("Watch", [this, &reads, &connections](grpc::CallbackServerContext* context) {
+    auto watch = std::make_shared<WatchCall>(*this, reads, connections, *context);
     MutexLock lock(mu_);
     watches_.insert(watch);
-  }
-  watch->Step();
-  return watch.get();
+    return watch.get();
+  });
 }
 
 }  // namespace linnet::server

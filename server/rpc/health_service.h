@@ -10,13 +10,20 @@
 #include "absl/base/thread_annotations.h"
 #include "grpc/health/v1/health.grpc.pb.h"
 #include "server/mutex.h"
+#include "server/rpc/connections.h"
+#include "server/rpc/raw_methods.h"
+#include "server/rpc/timed_operations.h"
 
 namespace linnet::server {
 
 // grpc.health.v1.Health: gRPC's own service cannot end its watches, so that a server which waits
 // for its calls to end would wait for those who watch it. Thread-safe.
-class HealthService final : public grpc::health::v1::Health::CallbackService {
+class HealthService final : public RawMethods<grpc::health::v1::Health> {
  public:
+  // Both outlive the service: what times its reads, and the connections of its port. A call to it
+  // is never an authenticated one.
+  HealthService(TimedOperations& reads, Connections& connections);
+
   using Request = grpc::health::v1::HealthCheckRequest;
   using Response = grpc::health::v1::HealthCheckResponse;
 
@@ -27,13 +34,12 @@ class HealthService final : public grpc::health::v1::Health::CallbackService {
   // Every watch ends once it has told the latest; new ones end at once.
   void EndWatches();
 
-  grpc::ServerUnaryReactor* Check(grpc::CallbackServerContext* context, const Request* request,
-                                  Response* response) override;
-  grpc::ServerWriteReactor<Response>* Watch(grpc::CallbackServerContext* context,
-                                            const Request* request) override;
-
  private:
+  class HealthCall;
+  class CheckCall;
   class WatchCall;
+
+  Response::ServingStatus StatusOf(const std::string& service) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   void StepAll();
 

@@ -37,7 +37,22 @@ class ExtraServices final : public grpc::ServerBuilderOption {
   const SecurityOptions security_;
 };
 
+// A client that uses reflection occupies a thread for as long as it likes: that service of gRPC's
+// is synchronous. What is beyond is refused with RESOURCE_EXHAUSTED.
+constexpr int kReflectionThreads = 16;
+// What may come on a connection before the server can tell whose it is; see ConnectionLimits.
+constexpr int64_t kFirstBytes = 256 << 10;
+
 void SetLimits(const SecurityOptions& security, grpc::ServerBuilder& builder) {
+  grpc::ResourceQuota quota("linnet");
+  quota.Resize(static_cast<size_t>(security.max_transport_bytes));
+  quota.SetMaxThreads(kReflectionThreads);
+  builder.SetResourceQuota(quota);
+  // A connection ends now and then: revoked certificates lose theirs, and new replicas get some.
+  builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_AGE_MS,
+                             Milliseconds(security.max_connection_age));
+  builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_AGE_GRACE_MS,
+                             Milliseconds(security.max_connection_age_grace));
   builder.AddChannelArgument(GRPC_ARG_MAX_METADATA_SIZE, security.max_metadata_bytes);
   builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, security.max_streams);
   builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_IDLE_MS, Milliseconds(security.max_idle));
@@ -54,16 +69,26 @@ void SetLimits(const SecurityOptions& security, grpc::ServerBuilder& builder) {
 
 }  // namespace
 
+Connections::Limits ConnectionLimits(const SecurityOptions& security, int64_t max_request_bytes) {
+  const bool tokens = !security.tokens.empty();
+  return {.connections = security.max_connections,
+          .connections_per_address = security.max_connections_per_address,
+          .timeout = security.unauthenticated_timeout,
+          .bytes = security.max_unauthenticated_bytes,
+          .bytes_per = std::max(kFirstBytes, security.max_streams * Connections::kCallBytes) +
+                       (tokens ? 0 : max_request_bytes),
+          // As many as it may have at once, and as many again.
+          .calls_per = 2 * int64_t{security.max_streams},
+          .tokens = tokens};
+}
+
 absl::StatusOr<std::unique_ptr<Port>> Port::Open(const Setup& setup,
                                                  const SecurityOptions& security) {
   grpc::EnableDefaultHealthCheckService(false);
   grpc::reflection::InitProtoReflectionServerBuilderPlugin();
   grpc::channelz::experimental::InitChannelzService();
   std::unique_ptr<Port> port(new Port);
-  auto acceptor =
-      Acceptor::Listen(setup.address, {.connections = security.max_connections,
-                                       .connections_per_peer = security.max_connections_per_address,
-                                       .user_timeout = 2 * security.keepalive});
+  auto acceptor = Acceptor::Listen(setup.address, 2 * security.keepalive, *setup.connections);
   if (!acceptor.ok()) {
     return absl::UnavailableError(
         absl::StrCat("cannot listen on ", setup.address,

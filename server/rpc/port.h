@@ -13,6 +13,11 @@
 
 namespace linnet::server {
 
+// What an unknown connection of a port may cost (Connections). A request of `max_request_bytes`
+// fits where no token is asked for; with tokens what fits is what a client may send before the
+// server has looked at its token: a TLS handshake, headers, and one window of HTTP/2.
+Connections::Limits ConnectionLimits(const SecurityOptions& security, int64_t max_request_bytes);
+
 // A port of the server, with what is served there and the limits of its connections.
 class Port {
  public:
@@ -21,6 +26,7 @@ class Port {
     std::string flag;     // that it was given by, for an error
     std::shared_ptr<grpc::ServerCredentials> credentials;
     std::vector<grpc::Service*> services;  // outlive the port
+    Connections* connections = nullptr;    // so do these
     int64_t max_request_bytes = 4 << 20;   // what is longer is refused by gRPC, without details
   };
   static absl::StatusOr<std::unique_ptr<Port>> Open(const Setup& setup,
@@ -28,9 +34,6 @@ class Port {
   ~Port();  // Close, at once
 
   const std::string& address() const { return address_; }
-  // Connections that are open, and those that were refused so far because of their number.
-  int connections() const { return acceptor_->open(); }
-  int64_t refused() const { return acceptor_->refused(); }
   // Closes the port and tells clients to go away, at once; then waits for their calls, and cuts off
   // what has not ended by the deadline: a client that does not read its answer. Once.
   void Close(absl::Time deadline);

@@ -11,6 +11,7 @@
 #include "server/failure_record.h"
 #include "server/log.h"
 #include "server/monotonic.h"
+#include "server/rpc/grpc_library.h"
 #include "server/rpc/server.h"
 #include "server/signals.h"
 
@@ -60,6 +61,7 @@ int Serve(const ParsedOptions& parsed, const Catalog::EngineFactory& factory) {
   Signals signals;  // before there are other threads
 
   LogSettings(parsed.settings);
+  LogGrpc(LoadedGrpc(), options);
   auto server = Server::Start(options, factory, EndAtOnce);
   if (!server.ok()) {
     std::fprintf(stderr, "linnet-server: %s\n", std::string(server.status().message()).c_str());

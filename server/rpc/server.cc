@@ -30,6 +30,9 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const Options& options,
                                                       const Catalog::EngineFactory& factory,
                                                       std::function<void()> end) {
   std::unique_ptr<Server> server(new Server(options, std::move(end)));
+  auto proxies = TrustedProxies::Parse(options.security.trusted_proxies);
+  if (!proxies.ok()) return proxies.status();
+  server->proxies_ = *std::move(proxies);
   if (!options.security.tokens.empty()) {
     auto tokens = TokenFile::Open(options.security.tokens, server->metrics_);
     if (!tokens.ok()) return tokens.status();
@@ -64,34 +67,38 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const Options& options,
   server->calls_ = std::make_unique<TextCalls>(
       *server->catalog_, server->admission_, server->pool_, server->metrics_, options.text,
       options.slow_call > absl::ZeroDuration() ? options.slow_call : absl::InfiniteDuration());
-  const CallHouse house{server->metrics_, server->slow_readers_, server->tokens_.get()};
+  const CallHouse house{server->metrics_,     server->reads_,   server->writes_,
+                        server->connections_, server->proxies_, server->tokens_.get()};
+  const CallHouse admin_house{server->metrics_,           server->reads_,   server->writes_,
+                              server->admin_connections_, server->proxies_, server->tokens_.get()};
   CallHouse counted = house;
   counted.admission = &server->admission_;
   server->service_ = std::make_unique<TextService>(*server->calls_, counted);
   server->reloader_ = std::make_unique<Reloader>(*server->catalog_, server->metrics_);
   server->admin_calls_ = std::make_unique<AdminCalls>(*server->catalog_, *server->reloader_);
   server->admin_service_ = std::make_unique<AdminService>(*server->admin_calls_, house);
+  server->admin_port_service_ = std::make_unique<AdminService>(*server->admin_calls_, admin_house);
   server->ShowHealth();  // the port opens with all that is to be known of its health
 
   std::vector<grpc::Service*> services = {server->service_.get(), &server->health_};
   // Where tokens tell who may.
   if (server->authenticator_ != nullptr) services.push_back(server->admin_service_.get());
-  auto port =
-      Port::Open({.address = options.listen,
-                  .flag = "--listen",
-                  .credentials = *credentials,
-                  .services = services,
-                  // Room for the largest text and its request, so that what is too long is
-                  // refused by us, with the limit.
-                  .max_request_bytes = std::max<int64_t>(4 << 20, 2 * options.text.max_text_bytes)},
-                 options.security);
+  auto port = Port::Open({.address = options.listen,
+                          .flag = "--listen",
+                          .credentials = *credentials,
+                          .services = services,
+                          .connections = &server->connections_,
+                          .max_request_bytes = MaxRequestBytes(options)},
+                         options.security);
   if (!port.ok()) return port.status();
   server->port_ = *std::move(port);
   if (!options.admin_listen.empty()) {
     auto admin_port = Port::Open({.address = options.admin_listen,
                                   .flag = "--admin-listen",
                                   .credentials = *admin_credentials,
-                                  .services = {server->admin_service_.get()}},
+                                  .services = {server->admin_port_service_.get()},
+                                  .connections = &server->admin_connections_,
+                                  .max_request_bytes = kMaxAdminRequestBytes},
                                  options.security);
     if (!admin_port.ok()) return admin_port.status();
     server->admin_port_ = *std::move(admin_port);
@@ -112,9 +119,10 @@ void Server::Housekeep() {
   catalog_->Sweep();
   if (tokens_ != nullptr) tokens_->Refresh();
   ShowCertificate(absl::Now());
-  slow_readers_.Cancel(absl::Now());
+  reads_.Cancel(MonotonicNow());
+  writes_.Cancel(MonotonicNow());
   metrics_.SetLogLost(LostLogLines());
-  if (port_ != nullptr) metrics_.SetConnections(port_->connections(), port_->refused());
+  metrics_.SetConnections(connections_.open(), connections_.refused(), connections_.expelled());
 }
 
 void Server::ShowHealth() {

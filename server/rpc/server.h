@@ -2,6 +2,7 @@
 
 #include <grpcpp/grpcpp.h>
 
+#include <algorithm>
 #include <atomic>
 #include <functional>
 #include <map>
@@ -19,17 +20,19 @@
 #include "server/mutex.h"
 #include "server/options.h"
 #include "server/rpc/admin_service.h"
+#include "server/rpc/connections.h"
 #include "server/rpc/credentials.h"
 #include "server/rpc/health_service.h"
 #include "server/rpc/metrics_page.h"
 #include "server/rpc/port.h"
-#include "server/rpc/slow_readers.h"
 #include "server/rpc/text_service.h"
+#include "server/rpc/timed_operations.h"
 #include "server/schedule/admission.h"
 #include "server/schedule/supervisor.h"
 #include "server/schedule/ticker.h"
 #include "server/text/text_call.h"
 #include "server/text/text_pool.h"
+#include "server/trusted_proxies.h"
 
 namespace linnet::server {
 
@@ -71,7 +74,18 @@ class Server {
         supervision_(kSupervisionInterval, [this] { supervisor_.Tick(MonotonicNow()); }),
         pool_(options.text_threads),
         admission_(options.admission, metrics_),
-        slow_readers_(options.security.read_timeout) {}
+        reads_(options.security.request_timeout, "slow_requests",
+               "the request did not come in time; send it at once, or in smaller parts"),
+        writes_(options.security.read_timeout, "slow_readers",
+                "the client did not read what it asked for"),
+        connections_(ConnectionLimits(options.security, MaxRequestBytes(options))),
+        admin_connections_(ConnectionLimits(options.security, kMaxAdminRequestBytes)) {}
+  // Room for the largest text and its request, so that what is too long is refused by us, with the
+  // limit.
+  static int64_t MaxRequestBytes(const Options& options) {
+    return std::max<int64_t>(4 << 20, 2 * options.text.max_text_bytes);
+  }
+  static constexpr int64_t kMaxAdminRequestBytes = 64 << 10;
 
   static constexpr absl::Duration kSupervisionInterval = absl::Milliseconds(100);
 
@@ -91,8 +105,12 @@ class Server {
   std::unique_ptr<Catalog> catalog_;
   std::unique_ptr<TextCalls> calls_;
   std::unique_ptr<TextService> service_;
-  SlowReaders slow_readers_;
-  HealthService health_;
+  TrustedProxies proxies_;
+  TimedOperations reads_;
+  TimedOperations writes_;
+  Connections connections_;
+  Connections admin_connections_;
+  HealthService health_{reads_, connections_};
   std::atomic<bool> draining_ = false;
   // Shared with gRPC; both null without tokens.
   std::shared_ptr<TokenFile> tokens_;
@@ -103,7 +121,9 @@ class Server {
   std::string metrics_address_;
   std::unique_ptr<Reloader> reloader_;
   std::unique_ptr<AdminCalls> admin_calls_;
+  // Each port counts what is begun on its connections.
   std::unique_ptr<AdminService> admin_service_;
+  std::unique_ptr<AdminService> admin_port_service_;
   std::unique_ptr<Port> port_;
   std::unique_ptr<Port> admin_port_;
   std::unique_ptr<Ticker> ticker_;  // last: it uses all of the above

@@ -9,6 +9,7 @@
 #include "server/errors.h"
 #include "server/mutex.h"
 #include "server/rpc/call_record.h"
+#include "server/rpc/raw_methods.h"
 #include "server/rpc/unary_call.h"
 #include "server/text/part_queue.h"
 #include "server/text/text_call.h"
@@ -21,30 +22,39 @@ namespace linnet::server {
 // waits for a slow reader is never more than the answer. It deletes itself when gRPC is done with
 // it: so nothing is touched after Finish, and after a write once the call has ended.
 template <typename StreamRequest, typename Request, typename Response, typename StreamResponse>
-class StreamCall final : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
+class StreamCall final : public CallReactor {
  public:
   using Start = void (TextCalls::*)(const Request&, Response&, const CallContext&,
                                     TextCalls::OnPart, TextCalls::Done);
 
   StreamCall(TextCalls& calls, Start start, const CallHouse& house, Method method,
-             grpc::CallbackServerContext& context, const grpc::ByteBuffer& request)
-      : record_(house, method, context),
-        request_bytes_(static_cast<int64_t>(request.Length())),
+             grpc::CallbackServerContext& context)
+      : calls_(calls),
+        start_(start),
+        record_(house, method, context),
+        deadline_(DeadlineOf(context)),
         cancelled_(std::make_shared<Cancellation>()) {
     if (!record_.refused().ok()) {
       Ended(record_.refused());
       return;
     }
-    absl::StatusOr<std::shared_ptr<Permit>> permit = record_.Admit(request, request_);
+    record_.ReadBegins();
+    StartRead(&message_);
+  }
+
+  void OnReadDone(bool ok) override {
+    record_.ReadEnds(ok);
+    request_bytes_ = static_cast<int64_t>(message_.Length());
+    absl::StatusOr<std::shared_ptr<Permit>> permit = record_.Admit(message_, request_);
     if (!permit.ok()) {
       Ended(permit.status());
       return;
     }
     permit_ = *std::move(permit);
-    (calls.*start)(
+    (calls_.*start_)(
         request_.request(), response_,
         {.arrived = record_.arrived(),
-         .deadline = DeadlineOf(context),
+         .deadline = deadline_,
          .cancelled = cancelled_,
          .permit = permit_,
          .caller = record_.caller()},
@@ -129,12 +139,15 @@ class StreamCall final : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
     }
   }
 
+  TextCalls& calls_;
+  const Start start_;
   CallRecord record_;
-  const int64_t request_bytes_;
+  const absl::Time deadline_;
+  int64_t request_bytes_ = 0;
   StreamRequest request_;
   Response response_;
   std::shared_ptr<Cancellation> cancelled_;
-  grpc::ByteBuffer message_;        // of the write under way
+  grpc::ByteBuffer message_;        // of the request, then of the write in flight
   std::shared_ptr<Permit> permit_;  // until the answer is sent
 
   Mutex mu_;

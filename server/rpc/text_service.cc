@@ -11,87 +11,74 @@ namespace linnet::server {
 
 // The methods, each with its messages; what they do stands in TextCalls.
 namespace v1 = linnet::v1;
+using Context = grpc::CallbackServerContext;
 
-grpc::ServerUnaryReactor* TextService::Translate(Context* context, const Bytes* request,
-                                                 Bytes* response) {
-  return new UnaryCall<v1::TranslateRequest, v1::TranslateResponse>(
-      calls_,
-      [](TextCalls& calls, const auto& request, auto& response, const CallContext& call,
-         TextCalls::Done done) { calls.Translate(request, response, call, std::move(done)); },
-      house_, Method::kTranslate, *context, *request, *response);
-}
-
-grpc::ServerUnaryReactor* TextService::Summarize(Context* context, const Bytes* request,
-                                                 Bytes* response) {
-  return new UnaryCall<v1::SummarizeRequest, v1::SummarizeResponse>(
-      calls_,
-      [](TextCalls& calls, const auto& request, auto& response, const CallContext& call,
-         TextCalls::Done done) { calls.Summarize(request, response, call, std::move(done)); },
-      house_, Method::kSummarize, *context, *request, *response);
-}
-
-grpc::ServerUnaryReactor* TextService::Score(Context* context, const Bytes* request,
-                                             Bytes* response) {
-  return new UnaryCall<v1::ScoreRequest, v1::ScoreResponse>(
-      calls_,
-      [](TextCalls& calls, const auto& request, auto& response, const CallContext& call,
-         TextCalls::Done done) { calls.Score(request, response, call, std::move(done)); },
-      house_, Method::kScore, *context, *request, *response);
-}
-
-grpc::ServerUnaryReactor* TextService::DetectLanguage(Context* context, const Bytes* request,
-                                                      Bytes* response) {
-  return new UnaryCall<v1::DetectLanguageRequest, v1::DetectLanguageResponse>(
-      calls_,
-      [](TextCalls& calls, const auto& request, auto& response, const CallContext& call,
-         TextCalls::Done done) { calls.DetectLanguage(request, response, call, std::move(done)); },
-      house_, Method::kDetectLanguage, *context, *request, *response);
-}
-
-grpc::ServerUnaryReactor* TextService::ListModels(Context* context, const Bytes* request,
-                                                  Bytes* response) {
-  return new UnaryCall<v1::ListModelsRequest, v1::ListModelsResponse>(
-      calls_,
-      [](TextCalls& calls, const auto&, auto& response, const CallContext&, TextCalls::Done done) {
-        calls.ListModels(response);
-        done(absl::OkStatus());
-      },
-      house_, Method::kListModels, *context, *request, *response);
-}
-
-grpc::ServerUnaryReactor* TextService::GetModel(Context* context, const Bytes* request,
-                                                Bytes* response) {
-  return new UnaryCall<v1::GetModelRequest, v1::GetModelResponse>(
-      calls_,
-      [](TextCalls& calls, const auto& request, auto& response, const CallContext&,
-         TextCalls::Done done) { done(calls.GetModel(request, response)); },
-      house_, Method::kGetModel, *context, *request, *response);
-}
-
-grpc::ServerWriteReactor<grpc::ByteBuffer>* TextService::StreamTranslate(Context* context,
-                                                                         const Bytes* request) {
-  return new StreamCall<v1::StreamTranslateRequest, v1::TranslateRequest, v1::TranslateResponse,
-                        v1::StreamTranslateResponse>(calls_, &TextCalls::StreamTranslate, house_,
-                                                     Method::kStreamTranslate, *context, *request);
-}
-
-grpc::ServerWriteReactor<grpc::ByteBuffer>* TextService::StreamSummarize(Context* context,
-                                                                         const Bytes* request) {
-  return new StreamCall<v1::StreamSummarizeRequest, v1::SummarizeRequest, v1::SummarizeResponse,
-                        v1::StreamSummarizeResponse>(calls_, &TextCalls::StreamSummarize, house_,
-                                                     Method::kStreamSummarize, *context, *request);
-}
-
-grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* TextService::TranslateDocument(
-    Context* context) {
-  return DocumentCall<TranslateDocumentTypes>::Begin(calls_, house_, Method::kTranslateDocument,
-                                                     *context);
-}
-
-grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* TextService::SummarizeDocument(
-    Context* context) {
-  return DocumentCall<SummarizeDocumentTypes>::Begin(calls_, house_, Method::kSummarizeDocument,
-                                                     *context);
+TextService::TextService(TextCalls& calls, const CallHouse& house) {
+  Serve("Translate", [&calls, house](Context* context) {
+    return new UnaryCall<v1::TranslateRequest, v1::TranslateResponse>(
+        calls,
+        [](TextCalls& calls, const auto& request, auto& response, const CallContext& call,
+           TextCalls::Done done) { calls.Translate(request, response, call, std::move(done)); },
+        house, Method::kTranslate, *context);
+  });
+  Serve("Summarize", [&calls, house](Context* context) {
+    return new UnaryCall<v1::SummarizeRequest, v1::SummarizeResponse>(
+        calls,
+        [](TextCalls& calls, const auto& request, auto& response, const CallContext& call,
+           TextCalls::Done done) { calls.Summarize(request, response, call, std::move(done)); },
+        house, Method::kSummarize, *context);
+  });
+  Serve("Score", [&calls, house](Context* context) {
+    return new UnaryCall<v1::ScoreRequest, v1::ScoreResponse>(
+        calls,
+        [](TextCalls& calls, const auto& request, auto& response, const CallContext& call,
+           TextCalls::Done done) { calls.Score(request, response, call, std::move(done)); },
+        house, Method::kScore, *context);
+  });
+  Serve("DetectLanguage", [&calls, house](Context* context) {
+    return new UnaryCall<v1::DetectLanguageRequest, v1::DetectLanguageResponse>(
+        calls,
+        [](TextCalls& calls, const auto& request, auto& response, const CallContext& call,
+           TextCalls::Done done) {
+          calls.DetectLanguage(request, response, call, std::move(done));
+        },
+        house, Method::kDetectLanguage, *context);
+  });
+  Serve("ListModels", [&calls, house](Context* context) {
+    return new UnaryCall<v1::ListModelsRequest, v1::ListModelsResponse>(
+        calls,
+        [](TextCalls& calls, const auto&, auto& response, const CallContext&,
+           TextCalls::Done done) {
+          calls.ListModels(response);
+          done(absl::OkStatus());
+        },
+        house, Method::kListModels, *context);
+  });
+  Serve("GetModel", [&calls, house](Context* context) {
+    return new UnaryCall<v1::GetModelRequest, v1::GetModelResponse>(
+        calls,
+        [](TextCalls& calls, const auto& request, auto& response, const CallContext&,
+           TextCalls::Done done) { done(calls.GetModel(request, response)); },
+        house, Method::kGetModel, *context);
+  });
+  Serve("StreamTranslate", [&calls, house](Context* context) {
+    return new StreamCall<v1::StreamTranslateRequest, v1::TranslateRequest, v1::TranslateResponse,
+                          v1::StreamTranslateResponse>(calls, &TextCalls::StreamTranslate, house,
+                                                       Method::kStreamTranslate, *context);
+  });
+  Serve("StreamSummarize", [&calls, house](Context* context) {
+    return new StreamCall<v1::StreamSummarizeRequest, v1::SummarizeRequest, v1::SummarizeResponse,
+                          v1::StreamSummarizeResponse>(calls, &TextCalls::StreamSummarize, house,
+                                                       Method::kStreamSummarize, *context);
+  });
+  Serve("TranslateDocument", [&calls, house](Context* context) {
+    return DocumentCall<TranslateDocumentTypes>::Begin(calls, house, Method::kTranslateDocument,
+                                                       *context);
+  });
+  Serve("SummarizeDocument", [&calls, house](Context* context) {
+    return DocumentCall<SummarizeDocumentTypes>::Begin(calls, house, Method::kSummarizeDocument,
+                                                       *context);
+  });
 }
 
 }  // namespace linnet::server

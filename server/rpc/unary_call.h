@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "server/rpc/call_record.h"
+#include "server/rpc/raw_methods.h"
 #include "server/text/text_call.h"
 
 namespace linnet::server {
@@ -23,39 +24,46 @@ int64_t ContentsOf(const Request& request) {
   return 0;
 }
 
-// One call with one answer. It deletes itself when gRPC is done with it, which may be before Finish
-// returns: so nothing is touched after Finish.
+// One call with one request and one answer. It deletes itself when gRPC is done with it, which may
+// be before Finish returns: so nothing is touched after Finish.
 template <typename Request, typename Response, typename Calls = TextCalls>
-class UnaryCall final : public grpc::ServerUnaryReactor {
+class UnaryCall final : public CallReactor {
  public:
   // Answers the request, now or later, through Done.
   using Start = void (*)(Calls&, const Request&, Response&, const CallContext&,
                          typename Calls::Done);
 
   UnaryCall(Calls& calls, Start start, const CallHouse& house, Method method,
-            grpc::CallbackServerContext& context, const grpc::ByteBuffer& request,
-            grpc::ByteBuffer& response)
-      : record_(house, method, context),
-        request_bytes_(static_cast<int64_t>(request.Length())),
-        response_bytes_(response),
+            grpc::CallbackServerContext& context)
+      : calls_(calls),
+        start_(start),
+        record_(house, method, context),
+        deadline_(DeadlineOf(context)),
         cancelled_(std::make_shared<Cancellation>()) {
     if (!record_.refused().ok()) {
       End(record_.refused());
       return;
     }
-    absl::StatusOr<std::shared_ptr<Permit>> permit = record_.Admit(request, request_);
+    record_.ReadBegins();
+    StartRead(&message_);
+  }
+
+  void OnReadDone(bool ok) override {
+    record_.ReadEnds(ok);
+    request_bytes_ = static_cast<int64_t>(message_.Length());
+    absl::StatusOr<std::shared_ptr<Permit>> permit = record_.Admit(message_, request_);
     if (!permit.ok()) {
       End(permit.status());
       return;
     }
     permit_ = *std::move(permit);
-    start(calls, request_, response_,
-          {.arrived = record_.arrived(),
-           .deadline = DeadlineOf(context),
-           .cancelled = cancelled_,
-           .permit = permit_,
-           .caller = record_.caller()},
-          [this](absl::Status status) { End(std::move(status)); });
+    start_(calls_, request_, response_,
+           {.arrived = record_.arrived(),
+            .deadline = deadline_,
+            .cancelled = cancelled_,
+            .permit = permit_,
+            .caller = record_.caller()},
+           [this](absl::Status status) { End(std::move(status)); });
   }
 
   // May run beside everything else, also before the constructor has returned.
@@ -64,7 +72,8 @@ class UnaryCall final : public grpc::ServerUnaryReactor {
 
  private:
   void End(absl::Status status) {
-    if (status.ok()) status = SerializeTo(response_, response_bytes_);
+    if (status.ok()) status = SerializeTo(response_, message_);
+    const bool ok = status.ok();
     const grpc::Status result = record_.Ended(std::move(status), {.contents = ContentsOf(request_),
                                                                   .request_bytes = request_bytes_,
                                                                   .labels = LabelsOf(request_)});
@@ -72,16 +81,23 @@ class UnaryCall final : public grpc::ServerUnaryReactor {
     Request().Swap(&request_);
     Response().Swap(&response_);
     record_.WriteBegins();
-    Finish(result);
+    if (ok) {
+      StartWriteAndFinish(&message_, {}, result);
+    } else {
+      Finish(result);
+    }
   }
 
+  Calls& calls_;
+  const Start start_;
   CallRecord record_;
-  const int64_t request_bytes_;
+  const absl::Time deadline_;
+  int64_t request_bytes_ = 0;
   Request request_;
   Response response_;
-  grpc::ByteBuffer& response_bytes_;
-  std::shared_ptr<Permit> permit_;  // until the answer is sent
   std::shared_ptr<Cancellation> cancelled_;
+  grpc::ByteBuffer message_;        // of the request, then of the answer
+  std::shared_ptr<Permit> permit_;  // until the answer is sent
 };
 
 }  // namespace linnet::server

@@ -107,7 +107,7 @@ def report(load: subprocess.Popen[str]) -> dict[str, Any]:
 
 def with_deadline(options: argparse.Namespace) -> list[str]:
     flags = ["--deadline", f"{options.deadline}s", "--objective", f"{options.deadline}s"]
-    return [*flags, "--max-in-flight", "4000", "--channels", "4", "--drain", "5s"]
+    return [*flags, "--max-in-flight", "4000", "--channels", "40", "--drain", "5s"]
 
 
 def open_loop(options: argparse.Namespace, rate: float) -> list[str]:

@@ -1,14 +1,16 @@
-"""What a peer costs that nobody has authenticated, on Debian's gRPC and on the patched one.
+"""What a peer costs that nobody has authenticated.
 
-For each attack of tests/e2e/attacks.py that the patches of deps/grpc end, a server of its own,
-which serves a tiny bundle: first so many idle connections, then as many attackers, for so many
-seconds or until all are closed. The cost of an attacker is what the server's resident memory at its
-highest and its CPU time are above those with idle connections, divided by the number of
-connections. Memory and time for TLS handshakes are not part of it.
+For each attack of tests/e2e/attacks.py a server of its own, which serves a tiny bundle: first so
+many idle connections, so that what is allocated once is there, then as many attackers, each for
+longer than `unauthenticated-timeout`. The cost of an attacker is what the resident memory at its
+highest and the CPU time are above those with idle connections, divided by the number of
+connections; idle connections are measured once on a server of each kind. Without tokens, with them,
+and through HAProxy as deploy/balancers/haproxy-edge.cfg has it, with its timeouts of clients set to
+that of the server: memory and CPU time are then those of the server and the proxy together. Memory
+and time for TLS handshakes are not part of it.
 
 All is on one machine: the attackers take the server's cores as well, and what they could not send
-for that reason is part of the result (`sent`). Debian's gRPC is attacked by fewer, because its
-memory grows without a bound. Writes DIR/MACHINE/unauthenticated.{json,md}.
+for that reason is part of the result (`sent`). Writes DIR/MACHINE/unauthenticated.{json,md}.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -28,94 +31,139 @@ from typing import Any
 import machine
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "tests/e2e"))
-from attacks import ATTACKS, ENDED_BY_GRPC, Script, attack, idle  # noqa: E402
+sys.path[:0] = [str(ROOT / "tests/e2e"), str(ROOT / "tests/deploy")]
+import edge  # noqa: E402
+from attacks import ATTACKS, WITH_TOKENS, Script, attack, idle  # noqa: E402
 
+MAX_KIB = 64
+MAX_MILLISECONDS = 10
+KINDS = {"open": "without tokens", "tokens": "with tokens", "proxy": "and HAProxy"}
 TICKS = os.sysconf("SC_CLK_TCK")
-# Where each is loaded from; what is looked for goes before what the program was linked to look for.
-LIBRARIES = {"patched": ROOT / ".deps/grpc/lib", "Debian's": Path("/usr/lib/x86_64-linux-gnu")}
 
 
-class Server:
-    def __init__(self, process: subprocess.Popen[str]):
-        self.process = process
-        assert process.stdout
-        self.grpc = process.stdout.readline().split()[1].removeprefix("grpc=")
+class Target:
+    """What is attacked: a server, or a server and the proxy before it."""
+
+    def __init__(self, address: str, *processes: subprocess.Popen[str]):
+        self.address = address
+        self.processes = processes
 
     def kib(self) -> float:
         """Resident."""
-        status = Path(f"/proc/{self.process.pid}/status").read_text()
-        return float(status.split("VmRSS:")[1].split()[0])
+        return sum(
+            float(self._proc(it, "status").split("VmRSS:")[1].split()[0]) for it in self.processes
+        )
 
     def cpu_seconds(self) -> float:
-        fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / TICKS
+        fields = [self._proc(it, "stat").rpartition(")")[2].split() for it in self.processes]
+        return sum(int(it[11]) + int(it[12]) for it in fields) / TICKS
+
+    @staticmethod
+    def _proc(process: subprocess.Popen[str], name: str) -> str:
+        return Path(f"/proc/{process.pid}/{name}").read_text()
 
 
 @contextmanager
-def server(options: argparse.Namespace, library: str) -> Iterator[Server]:
+def server(options: argparse.Namespace, kind: str) -> Iterator[Target]:
     command = [str(options.programs / "linnet-server"), "--models", str(options.bundle)]
     command += ["--listen", "127.0.0.1:0", "--metrics-listen", "127.0.0.1:0", "--threads", "1"]
-    command += ["--log-level", "error"]
-    environment = {**os.environ, "LD_LIBRARY_PATH": str(LIBRARIES[library])}
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment)
+    command += ["--log-level", "error", "--unauthenticated-timeout", str(options.timeout)]
+    if kind == "tokens":
+        command += ["--tokens", str(options.tokens)]
+    if kind == "proxy":
+        command += ["--trusted-proxies", "127.0.0.1", "--request-timeout", str(options.timeout)]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    assert process.stdout
+    started = [process]
     try:
-        yield Server(process)
+        address = process.stdout.readline().split()[1].removeprefix("grpc=")
+        if kind == "proxy":
+            seconds = f"{options.timeout:g}s"
+            lines = re.findall(
+                r"timeout (?:http-request|http-keep-alive|client) +\S+", edge.CONFIG.read_text()
+            )
+            changes = {line: f"{line.rpartition(' ')[0]} {seconds}" for line in lines}
+            proxy, address = edge.start(options.bundle.parent, address, changes=changes)
+            started.append(proxy)
+        yield Target(address, *started)
     finally:
-        process.kill()  # a drain would wait for the attackers' calls
-        process.wait(60)
+        for each in reversed(started):
+            each.terminate()
+            each.wait(60)
 
 
-def run(running: Server, script: Callable[[], Script], connections: int, seconds: float):
-    """So many connections; what the server needed meanwhile, and for the next second."""
+def run(
+    options: argparse.Namespace, running: Target, script: Callable[[], Script]
+) -> dict[str, float]:
+    """So many connections; what was needed meanwhile, and for the next second."""
     cpu = running.cpu_seconds()
-    outcome = attack(running.grpc, script, connections, seconds, sample=running.kib)
+    outcome = attack(
+        running.address, script, options.connections, options.timeout + 5, sample=running.kib
+    )
     time.sleep(1)
-    return running.cpu_seconds() - cpu, max(outcome.samples), outcome
+    return {
+        "cpu_seconds": running.cpu_seconds() - cpu,
+        "peak_kib": max(outcome.samples),
+        "open": outcome.open,
+        "last_closed": outcome.last_closed,
+        "sent": outcome.sent,
+    }
 
 
-def measure(options: argparse.Namespace, name: str, library: str) -> dict[str, Any]:
-    connections = options.connections if library == "patched" else options.few
-    with server(options, library) as running:
-        run(running, idle, connections, 1)  # what is allocated once
-        quiet_cpu, quiet_kib, _ = run(running, idle, connections, options.seconds)
-    with server(options, library) as running:
-        run(running, idle, connections, 1)
-        busy_cpu, busy_kib, outcome = run(running, ATTACKS[name], connections, options.seconds)
+def measure_idle(options: argparse.Namespace, kind: str) -> dict[str, float]:
+    with server(options, kind) as running:
+        run(options, running, idle)  # what is allocated once
+        return run(options, running, idle)
+
+
+def measure(
+    options: argparse.Namespace, name: str, kind: str, quiet: dict[str, float]
+) -> dict[str, Any]:
+    with server(options, kind) as running:
+        run(options, running, idle)
+        busy = run(options, running, {**ATTACKS, **WITH_TOKENS}[name])
     row = {
         "attack": name,
-        "grpc": library,
-        "connections": connections,
-        "kib": (busy_kib - quiet_kib) / connections,
-        "milliseconds": (busy_cpu - quiet_cpu) * 1000 / connections,
-        "closed_after": outcome.last_closed,
-        "open": outcome.open,
-        "sent_kib": outcome.sent / 1024 / connections,
+        "server": kind,
+        "kib": (busy["peak_kib"] - quiet["peak_kib"]) / options.connections,
+        "milliseconds": (busy["cpu_seconds"] - quiet["cpu_seconds"]) * 1000 / options.connections,
+        "closed_after": busy["last_closed"],
+        "open": busy["open"],
+        "sent_kib": busy["sent"] / 1024 / options.connections,
     }
     print(json.dumps(row), flush=True)
     return row
 
 
 def markdown(results: dict[str, Any]) -> str:
-    seconds = results["settings"]["seconds"]
+    settings = results["settings"]
     lines = [
         "# What a peer costs that nobody has authenticated",
         "",
-        f"{machine.sentence(results['machine'])}; attacks of {seconds:g} s at most. Memory and CPU "
-        "time are for each connection, above those of an idle one. Attackers that are open at the "
-        "end could not send enough to be closed, or never are.",
+        f"{machine.sentence(results['machine'])}; gRPC {results['grpc']}; "
+        f"{settings['connections']} connections at once, `unauthenticated-timeout` "
+        f"{settings['timeout']:g} s. The promise is at most {MAX_KIB} KiB and "
+        f"{MAX_MILLISECONDS} ms of CPU more than an idle connection costs, and that it is closed.",
         "",
-        "| attack | gRPC | connections | KiB | ms of CPU | closed after, s | still open "
-        "| sent, KiB |",
-        "|---|---|---|---|---|---|---|---|",
+        "| attack | server | KiB | ms of CPU | last closed after, s | still open | sent, KiB |",
+        "|---|---|---|---|---|---|---|",
     ]
     for row in results["rows"]:
-        closed = "–" if row["open"] else f"{row['closed_after']:.1f}"
         lines.append(
-            f"| {row['attack']} | {row['grpc']} | {row['connections']} | {row['kib']:.1f} | "
-            f"{row['milliseconds']:.1f} | {closed} | {row['open']} | {row['sent_kib']:.0f} |"
+            f"| {row['attack']} | {KINDS[row['server']]} | {row['kib']:.1f} | "
+            f"{row['milliseconds']:.1f} | {row['closed_after']:.1f} | {row['open']} | "
+            f"{row['sent_kib']:.0f} |"
         )
     return "\n".join(lines) + "\n"
+
+
+def loaded_grpc(programs: Path) -> str:
+    """Which library the server takes."""
+    lines = subprocess.run(
+        ["ldd", str(programs / "linnet-server")], capture_output=True, text=True, check=True
+    ).stdout.splitlines()
+    (path,) = [line.split()[2] for line in lines if "libgrpc++.so" in line]
+    return "patched" if ".deps/grpc" in path else "of Debian"
 
 
 def main() -> None:
@@ -123,8 +171,9 @@ def main() -> None:
     parser.add_argument("--programs", type=Path, default=ROOT / "build/release/bin")
     parser.add_argument("--out", type=Path, default=ROOT / "tests/bench/results")
     parser.add_argument("--connections", type=int, default=500)
-    parser.add_argument("--few", type=int, default=50, help="connections to Debian's gRPC")
-    parser.add_argument("--seconds", type=float, default=5.0)
+    parser.add_argument("--timeout", type=float, default=10.0)
+    parser.add_argument("--kinds", nargs="*", choices=KINDS, default=list(KINDS))
+    parser.add_argument("--only", nargs="*", help="attacks by name")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         options.bundle = Path(folder) / "en-de"
@@ -133,11 +182,18 @@ def main() -> None:
         environment = {**os.environ, "PYTHONPATH": str(ROOT / "model")}
         command += ["--out", str(options.bundle)]
         subprocess.run(command, check=True, env=environment, stdout=subprocess.DEVNULL)
-        rows = [measure(options, name, library) for name in ENDED_BY_GRPC for library in LIBRARIES]
-    settings = {key: getattr(options, key) for key in ("connections", "few", "seconds")}
+        options.tokens = Path(folder) / "tokens"
+        options.tokens.write_text("search-0123456789abcdef search inference\n")
+        rows = []
+        for kind in options.kinds:
+            quiet = measure_idle(options, kind)
+            for name in [*ATTACKS, *(WITH_TOKENS if kind == "tokens" else [])]:
+                if not options.only or name in options.only:
+                    rows.append(measure(options, name, kind, quiet))
     results = {
         "machine": machine.facts(sorted(os.sched_getaffinity(0))),
-        "settings": settings,
+        "grpc": loaded_grpc(options.programs),
+        "settings": {"connections": options.connections, "timeout": options.timeout},
         "rows": rows,
     }
     folder = options.out / machine.slug(results["machine"])

@@ -162,15 +162,6 @@ def one_byte_of_the_preface() -> Script:
         yield 1.0
 
 
-# Those that a patched gRPC ends by itself, whatever the server's settings.
-ENDED_BY_GRPC = (
-    "unfinished header",
-    "CONTINUATION flood",
-    "CONTINUATION flood, skipped",
-    "SETTINGS flood",
-    "PRIORITY flood",
-    "empty DATA flood",
-)
 ATTACKS: dict[str, Callable[[], Script]] = {
     "unfinished header": unfinished_header,
     "CONTINUATION flood": continuation_flood,

@@ -1,0 +1,43 @@
+"""HAProxy with deploy/balancers/haproxy-edge.cfg before a server on this machine."""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+import time
+from pathlib import Path
+
+import programs
+from programs import ROOT
+from replicas import free_port
+
+CONFIG = ROOT / "deploy/balancers/haproxy-edge.cfg"
+
+
+def start(
+    folder: Path, server: str, bind: str = "proto h2", changes: dict[str, str] | None = None
+) -> tuple[subprocess.Popen, str]:
+    """Of the file that ships only addresses, what is bound and the lines of `changes` differ."""
+    port = free_port()
+    config = CONFIG.read_text()
+    lines = {
+        "bind :50050 proto h2": f"bind 127.0.0.1:{port} {bind}",
+        "server linnet 127.0.0.1:50051": f"server linnet {server}",
+        **(changes or {}),
+    }
+    for old, new in lines.items():
+        assert config.count(f"    {old}") == 1, old
+        config = config.replace(old, new)
+    path = folder / "haproxy.cfg"
+    path.write_text(config)
+    command = [programs.find("haproxy"), "-db", "-f", str(path)]
+    process = subprocess.Popen(command, env=programs.environment())
+    end = time.monotonic() + 10
+    while True:
+        try:
+            socket.create_connection(("127.0.0.1", port), timeout=1).close()
+            return process, f"127.0.0.1:{port}"
+        except ConnectionRefusedError:
+            assert process.poll() is None
+            assert time.monotonic() < end
+            time.sleep(0.05)

@@ -1,0 +1,136 @@
+"""deploy/balancers/haproxy-edge.cfg: behind a proxy the caller stays the caller."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+
+import edge
+import grpc
+import programs
+import pytest
+import yaml
+from programs import ROOT
+from replicas import BUNDLES, Server
+
+sys.path.append(str(ROOT / "tests/e2e"))
+import http2
+from security_test import Authority
+
+
+@pytest.fixture(scope="module")
+def proxied(program, tmp_path_factory) -> Iterator[Server]:
+    """A server that trusts 127.0.0.1, which is where the proxy speaks from, and nobody else."""
+    flags = ("--trusted-proxies", "127.0.0.1", "--log-level", "debug")
+    server = Server(program("linnet-server"), *flags, models=BUNDLES / "en-de")
+    server.wait_for_ready()
+    yield server
+    server.stop()
+    server.remove()
+
+
+@pytest.fixture(scope="module")
+def proxy(proxied, tmp_path_factory) -> Iterator[str]:
+    process, address = edge.start(tmp_path_factory.mktemp("edge"), proxied.grpc)
+    yield address
+    process.terminate()
+    process.wait(10)
+
+
+def call(address: str, request_id: str, source: str = "127.0.0.1", **headers: str) -> None:
+    """ListModels from an address of this machine."""
+    client = http2.RawClient(address, source=source)
+    stream = client.call("ListModels", b"", **{"x-request-id": request_id, **headers})
+    assert client.wait_for(http2.DATA, stream)
+    client.close()
+
+
+def client_of(server: Server, request_id: str) -> str:
+    """Who made the call, as the log has it."""
+    end = time.monotonic() + 10
+    while True:
+        for line in server.log.read_text().splitlines():
+            if f"request_id={request_id}" in line:
+                return re.search(r"client=(\S+)", line)[1]
+        assert time.monotonic() < end, f"no call {request_id} in the log"
+        time.sleep(0.05)
+
+
+def test_two_callers_behind_the_proxy_are_two(proxied, proxy):
+    for source in ("127.0.0.2", "127.0.0.3"):
+        call(proxy, f"from-{source}", source=source)
+        assert client_of(proxied, f"from-{source}") == f"ipv4:{source}"
+
+
+def test_headers_that_a_client_forges_are_replaced_by_the_proxy(proxied, proxy):
+    forged = {"x-forwarded-for": "203.0.113.5", "x-client-certificate-subject": "alice"}
+    call(proxy, "forged", source="127.0.0.2", **forged)
+    assert client_of(proxied, "forged") == "ipv4:127.0.0.2"
+
+
+def test_headers_of_anybody_else_say_nothing(proxied):
+    forged = {"x-forwarded-for": "203.0.113.5", "x-client-certificate-subject": "alice"}
+    call(proxied.grpc, "straight", source="127.0.0.2", **forged)
+    assert client_of(proxied, "straight") == "ipv4:127.0.0.2"
+
+
+def test_a_certificate_that_the_proxy_has_verified_names_the_caller(proxied, tmp_path):
+    authority = Authority(tmp_path)
+    for name in ("server", "alice", "bob"):
+        authority.sign(name)
+    both = authority.read("server.pem") + authority.read("server.key")
+    (tmp_path / "both.pem").write_bytes(both)
+    bind = f"ssl crt {tmp_path}/both.pem alpn h2 ca-file {tmp_path}/ca.pem verify required"
+    process, address = edge.start(tmp_path, proxied.grpc, bind)
+    try:
+        for name in ("alice", "bob"):
+            credentials = grpc.ssl_channel_credentials(
+                authority.read("ca.pem"),
+                authority.read(f"{name}.key"),
+                authority.read(f"{name}.pem"),
+            )
+            options = [("grpc.ssl_target_name_override", "localhost")]
+            with grpc.secure_channel(address, credentials, options) as channel:
+                headers = [
+                    ("x-request-id", f"of-{name}"),
+                    ("x-client-certificate-subject", "carol"),
+                ]
+                method = channel.unary_unary("/linnet.v1.TextService/ListModels")
+                method(b"", timeout=20, metadata=headers, wait_for_ready=True)
+            assert client_of(proxied, f"of-{name}") == f"subject:{name}"
+    finally:
+        process.terminate()
+        process.wait(10)
+
+
+def test_the_component_for_kubernetes_has_the_same_configuration():
+    copy = ROOT / "deploy/kubernetes/components/edge/haproxy.cfg"
+    assert copy.read_text() == edge.CONFIG.read_text()
+
+
+def test_the_component_leads_clients_to_the_proxy(tmp_path):
+    kubernetes = tmp_path / "kubernetes"
+    shutil.copytree(ROOT / "deploy/kubernetes", kubernetes)
+    overlay = kubernetes / "overlays/cpu/kustomization.yaml"
+    text = overlay.read_text()
+    overlay.write_text(text.replace("components:\n", "components:\n  - ../../components/edge\n"))
+    done = subprocess.run(
+        [programs.checker("kubectl"), "kustomize", str(overlay.parent)],
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    built = {it["kind"]: it for it in yaml.safe_load_all(done.stdout)}
+    spec = built["Deployment"]["spec"]["template"]["spec"]
+    server, proxy = spec["containers"]
+    assert "--trusted-proxies=127.0.0.1" in server["args"]
+    (port,) = proxy["ports"]
+    assert built["Service"]["spec"]["ports"][0]["targetPort"] == port["name"]
+    assert built["NetworkPolicy"]["spec"]["ingress"][0]["ports"] == [{"port": port["name"]}]
+    mounted = [it["configMap"]["name"] for it in spec["volumes"] if "configMap" in it]
+    assert mounted == [built["ConfigMap"]["metadata"]["name"]]
+    assert f":{port['containerPort']} " in built["ConfigMap"]["data"]["haproxy.cfg"]

@@ -1,0 +1,150 @@
+#include "server/rpc/acceptor.h"
+
+#include <arpa/inet.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <iterator>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "absl/time/clock.h"
+#include "server/monotonic.h"
+
+namespace linnet::server {
+namespace {
+
+constexpr absl::Duration kSoon = absl::Seconds(30);
+
+int64_t OpenFiles() {
+  return std::distance(std::filesystem::directory_iterator("/proc/self/fd"),
+                       std::filesystem::directory_iterator());
+}
+
+// A client's socket. Reads time out, so that a connection that stays open fails a test.
+class Client {
+ public:
+  explicit Client(int port) : socket_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_port = htons(static_cast<uint16_t>(port));
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    const timeval timeout{.tv_sec = 30, .tv_usec = 0};
+    setsockopt(socket_, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof timeout);
+    connected_ = connect(socket_, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
+  }
+  ~Client() { close(socket_); }
+  Client(const Client&) = delete;
+  Client& operator=(const Client&) = delete;
+
+  bool connected() const { return connected_; }
+  void Send(int64_t bytes) const {
+    const std::vector<char> data(bytes, 'a');
+    EXPECT_EQ(send(socket_, data.data(), data.size(), MSG_NOSIGNAL), bytes);
+  }
+  bool IsClosedByTheServer() const {
+    char byte;
+    const ssize_t read = recv(socket_, &byte, 1, 0);
+    return read == 0 || (read < 0 && errno == ECONNRESET);
+  }
+
+ private:
+  int socket_;
+  bool connected_ = false;
+};
+
+// Whether it holds in the end; the acceptor's thread has to see something for that.
+template <typename Condition>
+bool Eventually(Condition condition) {
+  const MonotonicTime end = After(MonotonicNow(), kSoon);
+  while (!condition()) {
+    if (MonotonicNow() > end) return false;
+    std::this_thread::yield();
+  }
+  return true;
+}
+
+// Does with its sockets what gRPC does: it reads until the end of the stream, shuts the socket down
+// and closes it.
+void ReadToTheEnd(int socket) {
+  std::thread([socket] {
+    char data[4096];
+    while (true) {
+      const ssize_t read = recv(socket, data, sizeof data, 0);
+      if (read == 0 || (read < 0 && errno != EAGAIN && errno != EINTR)) break;
+      std::this_thread::yield();  // the socket does not block
+    }
+    shutdown(socket, SHUT_RDWR);
+    close(socket);
+  }).detach();
+}
+
+std::unique_ptr<Acceptor> Listen(Connections& connections) {
+  auto acceptor = Acceptor::Listen("127.0.0.1:0", absl::InfiniteDuration(), connections);
+  EXPECT_TRUE(acceptor.ok()) << acceptor.status();
+  return *std::move(acceptor);
+}
+
+TEST(AcceptorTest, LeavesNoSocketOpenHoweverConnectionsEnd) {
+  const int64_t before = OpenFiles();
+  {
+    Connections connections({.connections = 16, .timeout = absl::Milliseconds(50)});
+    const auto acceptor = Listen(connections);
+    acceptor->Start(ReadToTheEnd);
+    // Numbers of sockets are used again at once: clients that leave, ones that the server closes
+    // after the timeout, and ones beyond the limit, by several threads.
+    std::vector<std::thread> threads;
+    for (int thread = 0; thread < 4; ++thread) {
+      threads.emplace_back([port = acceptor->port(), thread] {
+        for (int i = 0; i < 300; ++i) {
+          const Client client(port);
+          EXPECT_TRUE(client.connected());
+          if ((i + thread) % 16 != 0) continue;
+          EXPECT_TRUE(client.IsClosedByTheServer());
+        }
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    EXPECT_TRUE(Eventually([&] { return connections.open() == 0; }));
+    EXPECT_GT(connections.expelled(), 0);
+  }
+  EXPECT_TRUE(Eventually([&] { return OpenFiles() == before; })) << OpenFiles() << " " << before;
+}
+
+TEST(AcceptorTest, ClosesWhatSendsTooMuchAndLeavesTheOthers) {
+  Connections connections({.bytes_per = 100'000});
+  const auto acceptor = Listen(connections);
+  acceptor->Start(ReadToTheEnd);
+  {
+    const Client quiet(acceptor->port());
+    const Client loud(acceptor->port());
+    quiet.Send(50'000);
+    loud.Send(100'001);
+    EXPECT_TRUE(loud.IsClosedByTheServer());
+    EXPECT_EQ(connections.expelled(), 1);
+    EXPECT_TRUE(Eventually([&] { return connections.open() == 1; }));
+  }
+  EXPECT_TRUE(Eventually([&] { return connections.open() == 0; }));
+}
+
+TEST(AcceptorTest, WatchesConnectionsAfterItAcceptsNoMore) {
+  Connections connections({.connections = 2});
+  const auto acceptor = Listen(connections);
+  acceptor->Start(ReadToTheEnd);
+  {
+    const Client client(acceptor->port());
+    EXPECT_TRUE(Eventually([&] { return connections.open() == 1; }));
+    acceptor->Close();
+    EXPECT_FALSE(Client(acceptor->port()).connected());
+    EXPECT_EQ(connections.open(), 1);
+  }
+  EXPECT_TRUE(Eventually([&] { return connections.open() == 0; }));
+}
+
+}  // namespace
+}  // namespace linnet::server
