@@ -18,6 +18,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import certificates
+import edge
 import programs
 import pytest
 import yaml
@@ -275,6 +276,31 @@ def test_a_balancer_gives_no_token_to_a_server_that_has_no_certificate_of_ours(
         assert done.returncode != 0
         counts = re.findall(r"^linnet_requests_total\{.*\} (\S+)$", server.scrape(), re.MULTILINE)
         assert set(counts) == {"0"}
+    finally:
+        server.stop()
+        server.remove()
+
+
+def test_a_token_comes_through_the_edge_to_a_server_on_this_machine(
+    program, secrets, translate, tmp_path
+):
+    """TLS ends before the server, as the top of haproxy-edge.cfg says."""
+    both = tmp_path / "both.pem"
+    both.write_bytes(
+        b"".join((secrets / "server" / it).read_bytes() for it in ("tls.crt", "tls.key"))
+    )
+    flags = ("--tokens", str(secrets / "server/tokens"))
+    server = Server(program("linnet-server"), *flags, models=BUNDLES / "en-de")
+    try:
+        server.wait_for_ready()
+        process, address = edge.start(tmp_path, server.grpc, f"ssl crt {both} alpn h2")
+        try:
+            assert translate(address).stdout == GERMAN
+            (tmp_path / "other").write_text("0" * 32)
+            assert translate(address, tmp_path / "other").returncode == UNAUTHENTICATED
+        finally:
+            process.terminate()
+            process.wait(60)
     finally:
         server.stop()
         server.remove()
