@@ -220,7 +220,7 @@ void TextCalls::DetectLanguage(const linnet::v1::DetectLanguageRequest& request,
     std::shared_ptr<Permit> permit;
     Done done;
   };
-  auto call = std::make_shared<Detecting>(*std::move(permit), std::move(done));
+  auto call = std::make_shared<Detecting>(Detecting{*std::move(permit), std::move(done)});
   auto end = [this, call](absl::Status status) {
     if (call->done == nullptr) return;
     call->permit.reset();
