@@ -184,12 +184,16 @@ def main() -> None:
         subprocess.run(command, check=True, env=environment, stdout=subprocess.DEVNULL)
         options.tokens = Path(folder) / "tokens"
         options.tokens.write_text("search-0123456789abcdef search inference\n")
-        rows = []
+        rows: list[dict[str, Any]] = []
         for kind in options.kinds:
             quiet = measure_idle(options, kind)
             for name in [*ATTACKS, *(WITH_TOKENS if kind == "tokens" else [])]:
                 if not options.only or name in options.only:
                     rows.append(measure(options, name, kind, quiet))
+            write(options, rows)
+
+
+def write(options: argparse.Namespace, rows: list[dict[str, Any]]) -> None:
     results = {
         "machine": machine.facts(sorted(os.sched_getaffinity(0))),
         "grpc": loaded_grpc(options.programs),
