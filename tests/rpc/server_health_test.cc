@@ -176,6 +176,7 @@ TEST_F(ServerHealthTest, AnEngineThatStallsFailsItsCallsAndIsTheEndOfLiveness) {
   server_->Drain(absl::ZeroDuration(), absl::Seconds(10));  // nothing waits for that engine
   EXPECT_EQ(ends, 0) << "it was not needed";
   go_on.Open();
+  server_.reset();  // with the thread that was waiting for `go_on`
 }
 
 TEST_F(ServerHealthTest, ALostDeviceIsTheEndOfLiveness) {
