@@ -100,7 +100,8 @@ def test_a_long_text_is_cut_between_its_lines(site, linnet):
     assert list(texts.split_at_lines("")) == []
     plan = texts.Plan.of([text, " \n", "short"])
     for places in plan.calls():
-        plan.answer(places, [content.upper() for content in plan.contents(places)])
+        upper = [content.upper() for content in plan.contents(places)]
+        plan.answer(places, [texts.api.Translation(text=text) for text in upper])
     assert plan.answers() == [text.upper(), " \n", "SHORT"]
 
 

@@ -136,8 +136,8 @@ def test_a_request_that_does_not_come_is_given_up(start):
     client._next_stream = 5
     again = client.call("ListModels", b"")
     assert client.wait_for(http2.DATA, again), "the connection itself goes on"
-    assert "slow_requests" in server.log.read_text()
     assert server.stop() == 0
+    assert "slow_requests" in server.log.read_text()
 
 
 def test_a_message_that_is_too_long_is_refused_before_it_has_come(start, on_patched_grpc):

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # One of the three calls of half an hour on a GPU machine: see --help.
 set -uo pipefail
-cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit
 
 usage() {
   cat <<'U'
