@@ -14,6 +14,10 @@
 namespace linnet::model {
 namespace {
 
+// Of the tokens that a grammar bars, so many may be among a row's highest before all of the row is
+// asked for.
+constexpr int kBarredAmongTheBest = 8;
+
 // Adds the tokens that would complete an n-gram which `history` (the start token, then the target
 // so far) already holds.
 void AddRepeats(const std::vector<TokenId>& history, int n, std::vector<TokenId>& excluded) {
@@ -83,7 +87,9 @@ BeamSearch::Rules BeamSearch::RulesFor(int i) const {
   const auto forbidden = constraints_.Forbidden(progress_[i]);
   rules.excluded.insert(rules.excluded.end(), forbidden.begin(), forbidden.end());
   std::sort(rules.excluded.begin(), rules.excluded.end());
+  const auto excluded = std::ssize(rules.excluded);
   AddBarred(i, rules.excluded);
+  rules.barred = static_cast<int>(std::max<int64_t>(std::ssize(rules.excluded) - excluded, 0));
   if (options_.unknown_penalty != 0 &&
       !std::binary_search(rules.excluded.begin(), rules.excluded.end(), special_.unk)) {
     rules.penalise_unknown = true;
@@ -127,16 +133,34 @@ void BeamSearch::MakeRules() {
 RowNeed BeamSearch::need(int i) const {
   const Rules& rules = rules_[i];
   if (rules.forced != kNoToken) return {.also = rules.forced};
-  const auto best_of = [&](int wanted) {
-    // Whatever is excluded may take a place.
-    return RowNeed{.best = wanted + static_cast<int>(rules.excluded.size()),
-                   .also = rules.penalise_unknown ? special_.unk : kNoToken};
-  };
   if (!constraints_.empty()) return {.all = true};  // phrases may begin with any token
   // In a character nearly everything is excluded.
   if (InCharacter(i)) return {.best = static_cast<int>(grammar_->classes().size())};
-  if (!options_.sampling()) return best_of(2 * options_.beam_size);
-  return options_.top_k > 0 ? best_of(options_.top_k) : RowNeed{.all = true};
+  if (wanted() == 0) return {.all = true};
+  // Whatever is excluded may take a place.
+  const int excluded = static_cast<int>(rules.excluded.size()) - rules.barred;
+  return {.best = wanted() + excluded + std::min(rules.barred, kBarredAmongTheBest),
+          .also = rules.penalise_unknown ? special_.unk : kNoToken};
+}
+
+int BeamSearch::wanted() const {
+  return options_.sampling() ? options_.top_k : 2 * options_.beam_size;
+}
+
+bool BeamSearch::suffices(int i, const RowLogits& row) const {
+  const Rules& rules = rules_[i];
+  if (row.tokens.empty() || rules.forced != kNoToken || rules.barred <= kBarredAmongTheBest ||
+      InCharacter(i))
+    return true;
+  int allowed = 0, found = 0;
+  for (size_t at = 0; at < row.tokens.size() && allowed < wanted(); ++at) {
+    if (!(row.logits[at] > std::numeric_limits<float>::lowest())) continue;
+    ++found;
+    allowed += std::binary_search(rules.excluded.begin(), rules.excluded.end(), row.tokens[at])
+                   ? 0
+                   : 1;
+  }
+  return allowed >= wanted() || found < need(i).best;  // there are no more
 }
 
 absl::StatusOr<LogitRow> BeamSearch::MakeRow(int i, const RowLogits& row) const {

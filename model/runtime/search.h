@@ -93,8 +93,12 @@ class BeamSearch {
   int steps() const { return steps_; }
   bool finished() const { return finished_; }
 
-  // Of the row of live hypothesis i in the step to come.
+  // Of the row of live hypothesis i in the step to come. A grammar bars a hundred tokens, of which
+  // a trained model ranks hardly any high, so it is asked for only a few more than are wanted.
   RowNeed need(int i) const;
+  // Whether a row that has what need() asked for holds enough tokens that the grammar allows. Where
+  // it does not, Advance takes the whole row.
+  bool suffices(int i, const RowLogits& row) const;
   // A step: a row for each live hypothesis, which holds what it needs. log p = logit / temperature
   // - normalizer. At least one token must be finite in each row: a row of NaN is an InternalError,
   // after which the search may not be advanced.
@@ -124,9 +128,12 @@ class BeamSearch {
     TokenId forced = kNoToken;
     bool penalise_unknown = false;
     std::vector<TokenId> excluded;  // ascending
+    int barred = 0;                 // of them, by the grammar alone
   };
 
   Rules RulesFor(int i) const;
+  // Allowed tokens that a step takes from a row at most; 0: it takes others than the highest.
+  int wanted() const;
   void AddBarred(int i, std::vector<TokenId>& excluded) const;  // by the grammar
   bool InCharacter(int i) const;
   TokenGrammar::State StateOf(const Candidate& candidate) const;

@@ -223,7 +223,7 @@ int ScriptedEngine::ReachAt(int steps) const {
   return std::clamp(steps + 1, least_reach_, ancestry_.reach());
 }
 
-StepLogits ScriptedEngine::ComputeLogits() {
+StepLogits ScriptedEngine::ComputeLogits(bool whole_rows) {
   int most_blocks = 1, most_steps = 0;
   for (const Seated& seat : seated_) {
     most_blocks = std::max(most_blocks, static_cast<int>(seat.blocks.numbers().size()));
@@ -240,6 +240,7 @@ StepLogits ScriptedEngine::ComputeLogits() {
     }
     for (size_t i = 0; i < tokens.size(); ++i) {
       RowNeed need = seat.search.need(static_cast<int>(i));
+      if (whole_rows) need = {.best = info_.vocabulary_size, .all = true};
       need.best = std::min(need.best, info_.vocabulary_size);
       inputs_.Add(tokens[i], seat.search.steps(), ancestry_.of(seat.lanes.numbers()[i]),
                   seat.blocks.numbers(), seat.source_tokens, need, seat.options.temperature);
@@ -248,6 +249,16 @@ StepLogits ScriptedEngine::ComputeLogits() {
   const int rows = inputs_.rows();
   AddIdleRows();
   return StepLogits(model_, inputs_, rows, info_.vocabulary_size, memory_, state_, narrow);
+}
+
+bool ScriptedEngine::Suffices(const StepLogits& logits) const {
+  return std::ranges::all_of(seated_, [&](const Seated& seat) {
+    if (!seat.searched_by_host()) return true;
+    for (int i = 0; i < seat.search.live(); ++i) {
+      if (!seat.search.suffices(i, logits.rows()[seat.first_row + i])) return false;
+    }
+    return true;
+  });
 }
 
 void ScriptedEngine::AdvanceSearches(const StepLogits& logits) {
@@ -384,7 +395,10 @@ absl::StatusOr<std::vector<SequenceEvent>> ScriptedEngine::Step() {
     AdvancePasses();  // before the searches, whose ends begin passes
     if (std::any_of(seated_.begin(), seated_.end(),
                     [](const Seated& seat) { return seat.searched_by_host(); })) {
-      AdvanceSearches(ComputeLogits());
+      StepLogits logits = ComputeLogits(/*whole_rows=*/false);
+      // Rarely. A step that is made again writes the same state to the same places.
+      if (!Suffices(logits)) logits = ComputeLogits(/*whole_rows=*/true);
+      AdvanceSearches(logits);
     }
     if (flights_.size() > (launched ? 1 : 0)) HearDeviceStep();
     events = TakeEvents();

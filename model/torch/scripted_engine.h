@@ -63,7 +63,9 @@ class ScriptedEngine final : public Engine {
 
   std::optional<OutputRows> OutputsFor(const SequenceInput& sequence);
   void Encode(std::span<const SequenceInput> sequences, std::span<const Seated> seats);
-  StepLogits ComputeLogits();
+  // Of all that is searched on the host, as much of each row as its search needs, or all of it.
+  StepLogits ComputeLogits(bool whole_rows);
+  bool Suffices(const StepLogits& logits) const;
   int ReachAt(int steps) const;
   void AddIdleRows();
   void AdvanceSearches(const StepLogits& logits);

@@ -48,9 +48,14 @@ absl::StatusOr<Outcome> RunSearch(BeamSearch search, float temperature, const To
       if (rows == Rows::kCut) cut.push_back(Cut(row, search.need(i)));
     }
     std::vector<RowLogits> given;
+    const size_t vocabulary = logits.size() / normalizers.size();
     for (int i = 0; i < std::ssize(cut); ++i) {
       given.push_back(
           {.logits = cut[i].logits, .tokens = cut[i].tokens, .log_normalizer = normalizers[i]});
+      if (search.suffices(i, given[i])) continue;
+      ++outcome.rows_asked_again;
+      given[i] = {.logits = std::span(logits).subspan(i * vocabulary, vocabulary),
+                  .log_normalizer = normalizers[i]};
     }
     const absl::Status status =
         rows == Rows::kCut ? search.Advance(given) : search.Advance(logits, normalizers);

@@ -23,6 +23,7 @@ struct Outcome {
   std::vector<Hypothesis> hypotheses;
   std::vector<std::vector<TokenId>> stable;  // after each step
   int steps = 0;
+  int rows_asked_again = 0;  // which lacked tokens that the grammar allows
 };
 
 // What an engine hands over: whole rows, or of each the logits that were asked for, in any order.
