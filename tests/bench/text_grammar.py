@@ -1,7 +1,8 @@
 """What it costs that targets keep to UTF-8 (text_grammar of a bundle's manifest).
 
 Speed of a bundle as it is and of a copy whose manifest asks for no grammar, in turn, on sentences.
-(Sources of random tokens say little: for them a trained model ranks highly what is barred.) Writes DIR/MACHINE/text-grammar.json and .md.
+(Sources of random tokens say little: for them a trained model ranks highly what is barred.) Writes
+DIR/MACHINE/text-grammar.json and .md.
 """
 
 from __future__ import annotations
