@@ -10,7 +10,7 @@ two versions of the model and the server reads its models again. Memory, files a
 from the page of metrics; what they are after the first third may not have grown at the end. From
 20 minutes on a line is fitted to the resident memory of the last two thirds: it may not grow by
 more than 2 % an hour, where two hours are judged by the line itself and less by the lower bound of
-its confidence interval. LINNET_SOAK_RESULT names a file for the figures.
+its confidence interval. LINNET_SOAK_RESULT names a folder for the figures: tests/bench/results.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ import shutil
 import signal
 import statistics
 import subprocess
+import sys
 import threading
 import time
 from collections import Counter
@@ -30,6 +31,9 @@ from pathlib import Path
 import grpc
 import pytest
 from slope import fit
+
+sys.path.append(str(Path(__file__).resolve().parents[1] / "bench"))
+import machine
 
 pytestmark = pytest.mark.slow
 
@@ -201,7 +205,10 @@ def memory_does_not_grow(times: list[float], memory: list[float]) -> None:
     print(f"resident memory: {slope}")
     if RESULT:
         figures = {"minutes": MINUTES, "resident_bytes": memory[-1], **vars(slope)}
-        Path(RESULT).write_text(json.dumps(figures, indent=1) + "\n")
+        figures["machine"] = machine.facts(sorted(os.sched_getaffinity(0)))
+        path = Path(RESULT) / machine.slug(figures["machine"]) / "soak.json"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(figures, indent=1) + "\n")
     growth = slope.per_hour if MINUTES >= 120 else slope.low
     assert growth <= MAX_GROWTH, slope
 
