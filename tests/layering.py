@@ -21,30 +21,48 @@ ROOT = Path(__file__).resolve().parent.parent
 # --- The table ----------------------------------------------------------------------------------
 
 API = "proto absl protobuf"
+RUNTIME = "model/runtime model/runtime/bundle model/runtime/text model/runtime/search"
+SERVER = (
+    "server/base server/schedule server/metrics server/identity server/models server/text"
+    " server/admin server/config"
+)
 TRAINING = "torch numpy sentencepiece safetensors scoring progress"  # of the Python side
 ROOMS = {
     "proto": "protobuf grpc",  # grpc: the generated stubs
     "model/ops": "torch cuda openmp",
-    "model/runtime": f"{API} sentencepiece icu openssl",
-    "model/torch": f"model/runtime model/ops {API} torch cuda openmp",
+    "model/runtime/search": API,
+    "model/runtime/text": f"model/runtime/search {API} sentencepiece icu",
+    "model/runtime/bundle": f"model/runtime/text model/runtime/search {API} icu openssl",
+    "model/runtime": f"model/runtime/bundle model/runtime/text model/runtime/search {API}",
+    "model/torch": f"{RUNTIME} model/ops {API} torch cuda openmp",
     "model/linnet_model": TRAINING,
-    "server": f"model/runtime {API} json spdlog cli11 cld2",
-    "server/rpc": f"server model/runtime {API} grpc spdlog cli11",
+    "server/base": f"{API} json spdlog",
+    "server/schedule": f"server/base {RUNTIME} {API}",
+    "server/metrics": f"server/base server/schedule {RUNTIME} {API} prometheus",
+    "server/identity": f"server/base server/schedule server/metrics {RUNTIME} {API} json",
+    "server/models": f"server/base server/schedule server/metrics {RUNTIME} {API} json",
+    "server/text": f"server/base server/schedule server/metrics server/identity server/models"
+    f" {RUNTIME} {API} cld2",
+    "server/admin": f"server/base server/schedule server/metrics server/models {RUNTIME} {API}",
+    "server/config": f"server/base server/schedule server/metrics server/identity server/models"
+    f" server/text {RUNTIME} {API} cli11",
+    "server/rpc": f"{SERVER} {RUNTIME} {API} grpc spdlog cli11 prometheus",
+    "server/decode": f"server/base server/schedule {RUNTIME} {API} json cli11",
     "client": f"{API} grpc cli11",
     # Tests use what they test, and what that uses.
-    "tests/support": f"gtest {API} model/ops model/runtime server",
+    "tests/support": f"gtest {API} model/ops {RUNTIME} {SERVER}",
     "tests/data": "sentencepiece numpy text-tools torch transformers",
     "tests/proto": "protobuf python-tests",
-    "tests/fuzz": f"tests/support tests/server tests/e2e gtest server model/runtime {API}",
+    "tests/fuzz": f"tests/support tests/server tests/e2e gtest {SERVER} {RUNTIME} {API}",
     "tests/ops": "tests/support gtest model/ops torch cuda python-tests numpy",
-    "tests/runtime": f"tests/support gtest model/runtime {API} sentencepiece icu json",
-    "tests/torch": f"tests/support tests/runtime gtest model/torch model/runtime model/ops {API}"
+    "tests/runtime": f"tests/support gtest {RUNTIME} {API} sentencepiece icu json",
+    "tests/torch": f"tests/support tests/runtime gtest model/torch {RUNTIME} model/ops {API}"
     " json torch cuda",
     "tests/linnet_model": f"tests/data tests/ops model/linnet_model {TRAINING} python-tests",
-    "tests/server": f"tests/support gtest server server/rpc model/runtime {API} json grpc spdlog",
-    "tests/rpc": f"tests/support gtest server server/rpc model/runtime {API} grpc",
+    "tests/server": f"tests/support gtest {SERVER} server/rpc {RUNTIME} {API} json grpc spdlog",
+    "tests/rpc": f"tests/support gtest {SERVER} server/rpc {RUNTIME} {API} grpc",
     "tests/client": f"tests/support gtest client {API} grpc json",
-    "tests/bench": f"tests/support gtest benchmark server model/torch model/runtime model/ops {API}"
+    "tests/bench": f"tests/support gtest benchmark {SERVER} model/torch {RUNTIME} model/ops {API}"
     " torch cuda json python-tests peers transformers plots numpy",
     "tests/decode": f"tests/data model/linnet_model {TRAINING} python-tests",
     "tests/e2e": "client python-tests numpy grpc protobuf",
@@ -63,12 +81,9 @@ EXCEPTIONS = {
     "client/cli/line_editor*": "editline",
     "linnet_cli": "json editline",
     "model/linnet_model/compare_report.py": "plots",
-    "server/metrics*": "prometheus",
-    "server/rpc/metrics*": "prometheus",  # the page
-    "linnet_serving": "prometheus",
     "server/rpc/tls_files*": "openssl",
-    "linnet_rpc": "prometheus openssl",
-    "server/*main.cc": "model/torch",  # the executables put the engine in
+    "linnet_rpc": "openssl",
+    "server/*/*main.cc": "model/torch",  # the executables put the engine in
     "linnet-server": "model/torch server/rpc prometheus",
     "linnet-decode": "model/torch",
     "tests/*_test.py": "python-tests",
@@ -80,6 +95,7 @@ EXCEPTIONS = {
     "tests/bench/unauthenticated.py": "tests/e2e tests/deploy",  # the attackers, HAProxy
     "tests/deploy/edge_test.py": "tests/e2e",  # raw HTTP/2, certificates of clients
     "tests/e2e/proxy_test.py": "tests/deploy",  # HAProxy
+    "tests/e2e/soak_test.py": "tests/bench",  # the facts of a machine
     "bench_echo_server": "grpc",
     "bench_batching": "json",
     "tests/conftest.py": "python-tests",
@@ -172,7 +188,7 @@ class Use:
 
 
 @dataclass
-class House:
+class Tree:
     """All source files under `root`, by their path from there."""
 
     root: Path
@@ -221,28 +237,28 @@ def includes(text: str) -> list[tuple[int, str]]:
     return [(text.count("\n", 0, m.start()) + 1, m[1]) for m in found]
 
 
-def header_uses(house: House, path: str) -> Iterator[Use]:
+def header_uses(tree: Tree, path: str) -> Iterator[Use]:
     """Direct includes, and the libraries that headers of ours drag in."""
     seen = {path}
-    queue = [(path, line, header, path) for line, header in includes(house.files[path])]
+    queue = [(path, line, header, path) for line, header in includes(tree.files[path])]
     while queue:
         holder, line, header, chain = queue.pop(0)
         chain += f" -> {header}"
-        if header in house.files:
+        if header in tree.files:
             if holder == path:
                 yield Use(room_of(header) or unknown(header, "ROOMS"), line, chain)
             if header not in seen:
                 seen.add(header)
-                queue += [(header, line, h, chain) for _, h in includes(house.files[header])]
+                queue += [(header, line, h, chain) for _, h in includes(tree.files[header])]
         elif meaning := lookup(header, HEADERS):
             yield from (Use(what, line, chain) for what in meaning)
         elif not SYSTEM.match(header):
             yield Use(unknown(header, "HEADERS or SYSTEM"), line, chain)
 
 
-def python_uses(house: House, path: str) -> Iterator[Use]:
+def python_uses(tree: Tree, path: str) -> Iterator[Use]:
     folder = path.rpartition("/")[0]
-    for node in ast.walk(ast.parse(house.files[path], path)):
+    for node in ast.walk(ast.parse(tree.files[path], path)):
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom) and node.level == 0:
@@ -251,21 +267,21 @@ def python_uses(house: House, path: str) -> Iterator[Use]:
             continue
         for name in names:
             top = name.partition(".")[0]
-            if top in sys.stdlib_module_names or f"{folder}/{top}.py" in house.files:
+            if top in sys.stdlib_module_names or f"{folder}/{top}.py" in tree.files:
                 continue
             siblings = [
-                f for f in house.files if f.endswith(f"/{top}.py") and f.startswith("tests/")
+                f for f in tree.files if f.endswith(f"/{top}.py") and f.startswith("tests/")
             ]
             if not (meaning := lookup(top, MODULES)):
                 meaning = [room_of(siblings[0]) or ""] if siblings else [unknown(top, "MODULES")]
             yield from (Use(what, node.lineno, f"{path} -> {name}") for what in meaning)
 
 
-def proto_uses(house: House, path: str) -> Iterator[Use]:
-    for m in re.finditer(r'^import (?:public )?"([^"]+)"', house.files[path], re.MULTILINE):
-        known = f"proto/{m[1]}" in house.files or m[1].startswith("google/protobuf/")
+def proto_uses(tree: Tree, path: str) -> Iterator[Use]:
+    for m in re.finditer(r'^import (?:public )?"([^"]+)"', tree.files[path], re.MULTILINE):
+        known = f"proto/{m[1]}" in tree.files or m[1].startswith("google/protobuf/")
         if not known:
-            line = house.files[path].count("\n", 0, m.start()) + 1
+            line = tree.files[path].count("\n", 0, m.start()) + 1
             yield Use(unknown(m[1], "proto/"), line, f"{path} -> {m[1]}")
 
 
@@ -276,10 +292,10 @@ class Target:
     links: list[tuple[str, bool]]  # a target, and whether those that link this one get it too
 
 
-def targets(house: House) -> dict[str, Target]:
+def targets(tree: Tree) -> dict[str, Target]:
     """The targets of all CMake files with what they link."""
     found: dict[str, Target] = {}
-    for path, text in house.files.items():
+    for path, text in tree.files.items():
         if not path.endswith("CMakeLists.txt"):
             continue
         text = re.sub(r"#.*", "", text)
@@ -329,7 +345,7 @@ def link_uses(all_targets: dict[str, Target], name: str) -> Iterator[Use]:
 
 def violations(root: Path) -> list[str]:
     """A line for each use that the table does not allow: where, what, by which way."""
-    house = House(root)
+    tree = Tree(root)
     found: list[str] = []
 
     def check(path: str, uses: Iterator[Use], *names: str) -> None:
@@ -343,19 +359,19 @@ def violations(root: Path) -> list[str]:
                     f"({use.through}); it may use {listed}"
                 )
 
-    for path in house.files:
+    for path in tree.files:
         suffix = Path(path).suffix
         if suffix in CPP:
             if room_of(path) is None:
                 found.append(f"{path}:1: belongs to no room: add its folder to ROOMS")
             if room_of(path) == "model/linnet_model":
                 found.append(f"{path}:1: model/linnet_model is Python alone: C++ goes to model/ops")
-            check(path, header_uses(house, path))
+            check(path, header_uses(tree, path))
         elif suffix == ".py":
-            check(path, python_uses(house, path))
+            check(path, python_uses(tree, path))
         elif suffix == ".proto":
-            check(path, proto_uses(house, path))
-    all_targets = targets(house)
+            check(path, proto_uses(tree, path))
+    all_targets = targets(tree)
     for name, target in all_targets.items():
         check(target.path, link_uses(all_targets, name), name)
     return found

@@ -29,7 +29,8 @@ CLI::App* AddTranslate(CLI::App* app, Flags* flags) {
               "language to write")
       ->required();
   AddLanguage(translate, "--from", flags->translate.mutable_source_language_code(),
-              "language of the texts; may be left out where the models leave no choice or the texts say it");
+              "language of the texts; may be left out where the models leave no choice or the "
+              "texts say it");
   AddRequest(translate, flags, &flags->translate);
   AddTexts(translate, flags, true, [flags] { return Lists(flags->translate); });
   AddScores(translate, flags);
@@ -50,7 +51,8 @@ CLI::App* AddTranslate(CLI::App* app, Flags* flags) {
 CLI::App* AddSummarize(CLI::App* app, Flags* flags) {
   CLI::App* summarize = app->add_subcommand("summarize", "Summarise texts in a line each");
   AddLanguage(summarize, "--language", flags->summarize.mutable_language_code(),
-              "language of the texts; may be left out where the models leave no choice or the texts say it");
+              "language of the texts; may be left out where the models leave no choice or the "
+              "texts say it");
   AddRequest(summarize, flags, &flags->summarize);
   AddChoice<v1::LongInput>(
       summarize, "--long-input",
@@ -87,7 +89,8 @@ CLI::App* AddScore(CLI::App* app, Flags* flags) {
   AddLanguage(score, "--to", flags->score.mutable_target_language_code(),
               "language of the targets; --model will do instead");
   AddLanguage(score, "--from", flags->score.mutable_source_language_code(),
-              "language of the sources; may be left out where the models leave no choice or the texts say it");
+              "language of the sources; may be left out where the models leave no choice or the "
+              "texts say it");
   AddRequest(score, flags, &flags->score);
   AddOnError(score, flags);
   score->final_callback([flags] {

@@ -18,7 +18,7 @@ struct Flags {
   TextOptions texts;
   bool lines = false, document = false, json_lines = false;  // of the input
   bool json = false;
-  std::optional<bool> skip_refused;                          // --on-error
+  std::optional<bool> skip_refused;  // --on-error
   v1::TranslateRequest translate;
   v1::SummarizeRequest summarize;
   v1::ScoreRequest score;

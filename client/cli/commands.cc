@@ -8,12 +8,12 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "client/cli/batch_runner.h"
 #include "client/cli/flag_names.h"
 #include "client/cli/output_file.h"
 #include "client/cli/progress.h"
 #include "client/cli/resume_record.h"
 #include "client/cli/text_kinds.h"
-#include "client/cli/text_pump.h"
 #include "client/cli/text_stream.h"
 #include "google/protobuf/io/coded_stream.h"
 #include "google/protobuf/io/zero_copy_stream_impl_lite.h"
@@ -105,8 +105,9 @@ uint64_t SettingsDigest(Request request, const TextOptions& options) {
     request.clear_labels();
     request.clear_priority();
   }
-  std::string bytes = absl::StrCat(static_cast<int>(options.form), " ", static_cast<int>(options.input.shape), " ",
-                                   options.input.text_key, " ", options.input.result_key, " ");
+  std::string bytes =
+      absl::StrCat(static_cast<int>(options.form), " ", static_cast<int>(options.input.shape), " ",
+                   options.input.text_key, " ", options.input.result_key, " ");
   google::protobuf::io::StringOutputStream stream(&bytes);
   google::protobuf::io::CodedOutputStream coded(&stream);
   coded.SetSerializationDeterministic(true);
@@ -178,7 +179,8 @@ int RunTexts(Client& client, TextOptions options, typename Kind::Request request
                      (!options.output.empty() || !environment.out_is_terminal);
   Progress progress(environment.err, shown, environment.columns, WantsColour(environment));
   if (options.output.empty()) {
-    return Pump<Kind>(client, options, std::move(request), environment, progress, nullptr).Run();
+    return BatchRunner<Kind>(client, options, std::move(request), environment, progress, nullptr)
+        .Run();
   }
   const uint64_t settings = SettingsDigest(request, options);
   WholeLines kept;
@@ -199,14 +201,14 @@ int RunTexts(Client& client, TextOptions options, typename Kind::Request request
   };
   ResumeRecord record(options.output, settings);
   const bool recorded = options.resumable && IsFile(options.output);
-  Pump<Kind> pump(client, options, std::move(request), to_file, progress,
-                  recorded ? &record : nullptr);
-  absl::Status status = pump.Resume(*beginning);
+  BatchRunner<Kind> runner(client, options, std::move(request), to_file, progress,
+                           recorded ? &record : nullptr);
+  absl::Status status = runner.Resume(*beginning);
   if (status.ok()) status = OpenOutput(options.output, kept.bytes, &file);
   if (!status.ok()) return FailLocally(status, environment);
   // Before the first answer: whatever ends the run, its output has a record.
   if (recorded) record.Write(beginning->known);
-  return pump.Run();
+  return runner.Run();
 }
 
 // Many texts go in batches, whoever watches.

@@ -35,9 +35,12 @@ constexpr std::array kAnywhere = {
 
 // A field of one word may be a word like others: it is a field where it is named as one.
 constexpr std::array kNamed = {
-    FlagName{"alignments", "--alignments"}, FlagName{"glossary", "--glossary"},
-    FlagName{"labels", "--label"},          FlagName{"model", "--model"},
-    FlagName{"priority", "--priority"},     FlagName{"seed", "--seed"},
+    FlagName{"alignments", "--alignments"},
+    FlagName{"glossary", "--glossary"},
+    FlagName{"labels", "--label"},
+    FlagName{"model", "--model"},
+    FlagName{"priority", "--priority"},
+    FlagName{"seed", "--seed"},
     FlagName{"temperature", "--temperature"},
 };
 

@@ -7,8 +7,8 @@
 
 namespace linnet::client {
 
-// The string `text_key` of an object. INVALID_ARGUMENT if `record` is no object, which names the byte
-// or the lone surrogate, has no such string, or has a member `result_key` already.
+// The string `text_key` of an object. INVALID_ARGUMENT if `record` is no object, which names the
+// byte or the lone surrogate, has no such string, or has a member `result_key` already.
 absl::StatusOr<std::string> TextOfRecord(const std::string& record, const std::string& text_key,
                                          const std::string& result_key);
 

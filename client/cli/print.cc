@@ -48,26 +48,29 @@ void PrintWords(absl::string_view text, const google::protobuf::RepeatedPtrField
 }
 
 // "  Guten     Good 92%, morning. 7%" for each word of `target` that has links, in their order.
-void PrintLinks(absl::string_view source, absl::string_view target,
-                const google::protobuf::RepeatedPtrField<v1::WordLink>& links, std::ostream& out) {
+void PrintWordAlignments(
+    absl::string_view source, absl::string_view target,
+    const google::protobuf::RepeatedPtrField<v1::WordAlignment>& word_alignments,
+    std::ostream& out) {
   size_t width = 0;
-  const auto word_of = [target](const v1::WordLink& link) {
-    return Slice(target, link.target_begin(), link.target_end());
+  const auto word_of = [target](const v1::WordAlignment& word_alignment) {
+    return Slice(target, word_alignment.target_begin(), word_alignment.target_end());
   };
-  for (const v1::WordLink& link : links) width = std::max(width, Columns(word_of(link)));
-  const v1::WordLink* last = nullptr;
-  for (const v1::WordLink& link : links) {
-    const bool same = last != nullptr && last->target_begin() == link.target_begin();
+  for (const v1::WordAlignment& word_alignment : word_alignments)
+    width = std::max(width, Columns(word_of(word_alignment)));
+  const v1::WordAlignment* last = nullptr;
+  for (const v1::WordAlignment& word_alignment : word_alignments) {
+    const bool same = last != nullptr && last->target_begin() == word_alignment.target_begin();
     if (same) {
       out << ", ";
     } else {
-      const absl::string_view word = word_of(link);
+      const absl::string_view word = word_of(word_alignment);
       out << (last == nullptr ? "  " : "\n  ") << word
           << std::string(width - Columns(word) + 2, ' ');
     }
-    out << Slice(source, link.source_begin(), link.source_end())
-        << absl::StrFormat(" %.0f%%", 100 * link.weight());
-    last = &link;
+    out << Slice(source, word_alignment.source_begin(), word_alignment.source_end())
+        << absl::StrFormat(" %.0f%%", 100 * word_alignment.weight());
+    last = &word_alignment;
   }
   if (last != nullptr) out << "\n";
 }
@@ -95,7 +98,7 @@ void PrintText(const Text& text, const Answer& answer, Form form, std::ostream& 
   }
   for (const v1::Segment& segment : answer.segments()) {
     PrintWords(answer.text(), segment.words(), out);
-    PrintLinks(text.content, answer.text(), segment.links(), out);
+    PrintWordAlignments(text.content, answer.text(), segment.word_alignments(), out);
   }
 }
 
@@ -124,7 +127,8 @@ void PrintRecord(const Text& text, const Answer& answer, Form form, std::ostream
   std::string record = WithMember(text.record, key, JsonString(answer.text()));
   std::vector<std::string> segments;
   for (const v1::Segment& segment : answer.segments()) {
-    if (segment.hypotheses().empty() && segment.words().empty() && segment.links().empty()) {
+    if (segment.hypotheses().empty() && segment.words().empty() &&
+        segment.word_alignments().empty()) {
       continue;
     }
     segments.push_back(InOneLine(segment));
@@ -232,7 +236,7 @@ void PrintAnswer(const Text& text, const v1::ScoreResponse& response, int index,
   out << absl::StrFormat("%.4f\t%s\n", score.score(),
                          text.content.substr(text.content.find('\t') + 1));
   PrintWords(score.text(), score.words(), out);
-  PrintLinks(text.content, score.text(), score.links(), out);
+  PrintWordAlignments(text.content, score.text(), score.word_alignments(), out);
 }
 
 void PrintAnswer(const Text& text, const v1::DetectLanguageResponse& response, int index, Form form,

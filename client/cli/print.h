@@ -15,9 +15,9 @@ namespace linnet::client {
 
 enum class Form {
   kText,
-  kScored,     // text behind its score
-  kJson,       // the response
-  kJsonLines,  // the object that the text stood in, with the answer
+  kScored,          // text behind its score
+  kJson,            // the response
+  kJsonLines,       // the object that the text stood in, with the answer
   kJsonLinesWhole,  // the same with all that the response says of it
 };
 

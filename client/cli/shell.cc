@@ -10,11 +10,11 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "client/cli/batch_runner.h"
 #include "client/cli/commands.h"
 #include "client/cli/line_editor.h"
 #include "client/cli/settings.h"
 #include "client/cli/text_kinds.h"
-#include "client/cli/text_pump.h"
 #include "client/cli/text_stream.h"
 
 namespace linnet::client {

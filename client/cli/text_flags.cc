@@ -78,10 +78,13 @@ void AddTexts(CLI::App* command, Flags* flags, bool lines, std::function<bool()>
                  "or --resume one that nothing says the input of")
       ->needs(output);
   AddOnError(command, flags);
-  AddJson(command, flags, "write each answer as a line of JSON with scores, segments and timings; with --jsonl as an "
-                 "object in the object");
+  AddJson(
+      command, flags,
+      "write each answer as a line of JSON with scores, segments and timings; with --jsonl as an "
+      "object in the object");
   command
-      ->add_option("--text-field", input->text_key, "of objects: the member that is the text [text]")
+      ->add_option("--text-field", input->text_key,
+                   "of objects: the member that is the text [text]")
       ->type_name("NAME")
       ->needs(objects);
   command

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "absl/strings/ascii.h"
-#include "client/cli/blame.h"
+#include "client/cli/error_attribution.h"
 
 namespace linnet::client {
 namespace {
@@ -27,7 +27,8 @@ void Shift(int source, int target, v1::Segment* segment) {
   };
   move(*segment);
   for (v1::Word& word : *segment->mutable_words()) move_target(word);
-  for (v1::WordLink& link : *segment->mutable_links()) move(link);
+  for (v1::WordAlignment& word_alignment : *segment->mutable_word_alignments())
+    move(word_alignment);
   for (v1::GlossaryTerm& term : *segment->mutable_glossary_terms()) {
     if (term.met()) move_target(term);
     term.set_source_begin(term.source_begin() + source);
@@ -74,9 +75,9 @@ class Joined {
       whole.set_finish_reason(v1::FINISH_REASON_LENGTH);
     }
     for (v1::Warning& warning : *answer.mutable_warnings()) {
-      const bool known = std::any_of(
-          whole.warnings().begin(), whole.warnings().end(),
-          [&](const v1::Warning& said) { return said.message() == warning.message(); });
+      const bool known =
+          std::any_of(whole.warnings().begin(), whole.warnings().end(),
+                      [&](const v1::Warning& said) { return said.message() == warning.message(); });
       if (!known) *whole.add_warnings() = std::move(warning);
     }
     v1::TokenUsage& usage = *whole.mutable_usage();
@@ -97,7 +98,7 @@ class Joined {
 };
 
 bool IsTooMuch(const absl::Status& status) {
-  return !status.ok() && BlameOf(status, "contents", 2).fault == Fault::kTogether;
+  return !status.ok() && AttributeError(status, "contents", 2).fault == Fault::kTogether;
 }
 
 }  // namespace

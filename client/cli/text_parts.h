@@ -19,9 +19,9 @@ inline constexpr size_t kBytesPerPart = 64 << 10;
 // own. Together they are the text.
 std::vector<absl::string_view> SplitAtLines(absl::string_view text, size_t max_bytes);
 
-// Client::Translate, but that a request of one text larger than kBytesPerPart goes in several calls,
-// and so does one that the server says is too much at once. A new line always ends a sentence, so
-// the answer is the one that a single call would give.
+// Client::Translate, but that a request of one text larger than kBytesPerPart goes in several
+// calls, and so does one that the server says is too much at once. A new line always ends a
+// sentence, so the answer is the one that a single call would give.
 absl::StatusOr<v1::TranslateResponse> TranslateInParts(Client& client,
                                                        const v1::TranslateRequest& request,
                                                        const CallOptions& options);

@@ -95,7 +95,8 @@ absl::StatusOr<std::optional<Text>> TextSource::Next() {
   text.record = std::exchange(text.content, "");
   text.key = input_.result_key;
   if (!text.problem.ok()) return next;
-  absl::StatusOr<std::string> content = TextOfRecord(text.record, input_.text_key, input_.result_key);
+  absl::StatusOr<std::string> content =
+      TextOfRecord(text.record, input_.text_key, input_.result_key);
   if (content.ok()) {
     text.content = *std::move(content);
   } else {

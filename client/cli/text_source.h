@@ -41,8 +41,8 @@ struct Input {
   size_t first_argument = 1;  // its number, for messages
   std::vector<std::string> files;
   Shape shape = Shape::kWhole;
-  // Of objects: the member that is the text, and the one that the answer becomes, which they may not
-  // have yet.
+  // Of objects: the member that is the text, and the one that the answer becomes, which they may
+  // not have yet.
   std::string text_key = "text";
   std::string result_key;
 };

@@ -48,9 +48,9 @@ Connection::Connection(const ClientOptions& options, std::unique_ptr<TokenFile> 
 
 Connection::~Connection() {
   absl::MutexLock lock(&mu_);
-  if (under_way_ == 0) return;
+  if (in_flight_ == 0) return;
   Cancel();
-  const auto all_ended = [this]() ABSL_SHARED_LOCKS_REQUIRED(mu_) { return under_way_ == 0; };
+  const auto all_ended = [this]() ABSL_SHARED_LOCKS_REQUIRED(mu_) { return in_flight_ == 0; };
   mu_.Await(absl::Condition(&all_ended));
 }
 

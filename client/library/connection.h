@@ -173,11 +173,11 @@ class Connection {
 
   void Begun() {
     absl::MutexLock lock(&mu_);
-    ++under_way_;
+    ++in_flight_;
   }
   void Ended() {
     absl::MutexLock lock(&mu_);
-    --under_way_;
+    --in_flight_;
   }
 
   const ClientOptions options_;
@@ -191,7 +191,7 @@ class Connection {
   std::atomic<bool> reached_ = false;
 
   absl::Mutex mu_;
-  int under_way_ ABSL_GUARDED_BY(mu_) = 0;  // asynchronous calls
+  int in_flight_ ABSL_GUARDED_BY(mu_) = 0;  // asynchronous calls
 };
 
 template <typename Request, typename Response, typename Start>

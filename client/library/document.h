@@ -26,7 +26,7 @@ template <typename Lines, typename Result>
 class Document {
  public:
   using Stream = grpc::ClientReaderWriter<Lines, Result>;
-  static constexpr int64_t kMostUnderWay = 256;
+  static constexpr int64_t kMaxInFlight = 256;
   using Response = std::decay_t<decltype(std::declval<Result>().response())>;
 
   // `patience`: how long lines may be under way without a result.
@@ -74,10 +74,10 @@ class Document {
         absl::MutexLock lock(&mu_);
         // The server bounds its own as well, but the windows of HTTP/2 grow to megabytes.
         const auto room = [this]() ABSL_SHARED_LOCKS_REQUIRED(mu_) {
-          return under_way_ < kMostUnderWay || read_;
+          return in_flight_ < kMaxInFlight || read_;
         };
         mu_.Await(absl::Condition(&room));
-        if (under_way_++ == 0) progress_ = absl::Now();
+        if (in_flight_++ == 0) progress_ = absl::Now();
       }
       open = stream_->Write(message);
     }
@@ -89,7 +89,7 @@ class Document {
     for (Result result; stream_->Read(&result);) {
       {
         absl::MutexLock lock(&mu_);
-        --under_way_;
+        --in_flight_;
         progress_ = absl::Now();
       }
       if (!wanted) continue;
@@ -105,7 +105,7 @@ class Document {
   void Watch() {
     absl::MutexLock lock(&mu_);
     while (!read_) {
-      const absl::Time end = under_way_ == 0 ? absl::InfiniteFuture() : progress_ + patience_;
+      const absl::Time end = in_flight_ == 0 ? absl::InfiniteFuture() : progress_ + patience_;
       if (absl::Now() >= end) {
         if (why_.ok()) why_ = {grpc::StatusCode::DEADLINE_EXCEEDED, ""};
         context_->TryCancel();
@@ -129,7 +129,7 @@ class Document {
   const absl::Duration patience_;
 
   absl::Mutex mu_;
-  int64_t under_way_ ABSL_GUARDED_BY(mu_) = 0;  // lines without a result
+  int64_t in_flight_ ABSL_GUARDED_BY(mu_) = 0;  // lines without a result
   absl::Time progress_ ABSL_GUARDED_BY(mu_);    // the last result, or the first line since
   bool read_ ABSL_GUARDED_BY(mu_) = false;      // to its end
   grpc::Status why_ ABSL_GUARDED_BY(mu_);       // this side cancelled it

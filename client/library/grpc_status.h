@@ -19,9 +19,10 @@ absl::Status FromRpc(const google::rpc::Status& status);
 // made on the way.
 bool HasDetails(const absl::Status& status);
 
-// gRPC's own "Received message larger than max" is RESOURCE_EXHAUSTED without details, as if a retry
-// could help: of a request it becomes INVALID_ARGUMENT with the reason MESSAGE_TOO_LARGE, of an
-// answer beyond `max_reply_bytes` OUT_OF_RANGE with REPLY_TOO_LARGE. Others come back as they are.
+// gRPC's own "Received message larger than max" is RESOURCE_EXHAUSTED without details, as if a
+// retry could help: of a request it becomes INVALID_ARGUMENT with the reason MESSAGE_TOO_LARGE, of
+// an answer beyond `max_reply_bytes` OUT_OF_RANGE with REPLY_TOO_LARGE. Others come back as they
+// are.
 absl::Status NameTooLarge(const absl::Status& status, int64_t max_reply_bytes);
 
 }  // namespace linnet::client

@@ -54,7 +54,7 @@ CallOutcome OutcomeOf(const absl::StatusOr<Response>& response) {
 // behind it.
 template <typename Request>
 absl::Status CallAndCut(const std::string& server, const Request& request, absl::Duration timeout,
-                        Departures& departures, bool* cut) {
+                        DelayedActions& delayed, bool* cut) {
   const absl::StatusOr<std::shared_ptr<Socket>> connection = Socket::To(server);
   if (!connection.ok()) return connection.status();
   const int socket = (*connection)->Duplicate();
@@ -64,7 +64,7 @@ absl::Status CallAndCut(const std::string& server, const Request& request, absl:
   grpc::ClientContext context;
   context.set_deadline(std::chrono::system_clock::now() + absl::ToChronoMicroseconds(timeout));
   const auto was_cut = std::make_shared<std::atomic<bool>>(false);
-  departures.Add([connection = *connection, was_cut] {
+  delayed.Add([connection = *connection, was_cut] {
     *was_cut = true;
     connection->Cut();
   });
@@ -77,7 +77,7 @@ absl::Status CallAndCut(const std::string& server, const Request& request, absl:
 
 absl::StatusOr<std::unique_ptr<Caller>> Caller::Connect(const ClientOptions& options, int channels,
                                                         std::vector<CallKind> kinds,
-                                                        const Impatience& impatience,
+                                                        const Abandonment& abandonment,
                                                         uint64_t seed) {
   std::vector<Client> clients;
   for (int channel = 0; channel < channels; ++channel) {
@@ -87,30 +87,30 @@ absl::StatusOr<std::unique_ptr<Caller>> Caller::Connect(const ClientOptions& opt
     clients.push_back(*std::move(client));
   }
   return absl::WrapUnique(
-      new Caller(options, std::move(clients), std::move(kinds), impatience, seed));
+      new Caller(options, std::move(clients), std::move(kinds), abandonment, seed));
 }
 
 Caller::Caller(const ClientOptions& options, std::vector<Client> clients,
-               std::vector<CallKind> kinds, const Impatience& impatience, uint64_t seed)
+               std::vector<CallKind> kinds, const Abandonment& abandonment, uint64_t seed)
     : options_(options),
       clients_(std::move(clients)),
       kinds_(std::move(kinds)),
-      impatience_(impatience),
+      abandonment_(abandonment),
       seed_(seed),
-      departures_(impatience.after) {}
+      delayed_(abandonment.after) {}
 
-Departure Caller::DepartureOf(int64_t index) const {
+AbandonedBy Caller::AbandonedByOf(int64_t index) const {
   double chance = Chance(seed_, index, 1);
-  if ((chance -= impatience_.deadlines) < 0) return Departure::kDeadline;
-  if ((chance -= impatience_.cancels) < 0) return Departure::kCancel;
-  if ((chance -= impatience_.disconnects) < 0) return Departure::kDisconnect;
-  return Departure::kNone;
+  if ((chance -= abandonment_.deadlines) < 0) return AbandonedBy::kDeadline;
+  if ((chance -= abandonment_.cancels) < 0) return AbandonedBy::kCancel;
+  if ((chance -= abandonment_.disconnects) < 0) return AbandonedBy::kDisconnect;
+  return AbandonedBy::kNone;
 }
 
 CallOutcome Caller::Call(int64_t index, int caller) {
   const size_t number = PickKind(kinds_, seed_, index);
   const CallKind& kind = kinds_[number];
-  const Departure departure = DepartureOf(index);
+  const AbandonedBy abandoned_by = AbandonedByOf(index);
   const auto make = [&](auto request) {
     for (int64_t text = 0; text < kind.texts; ++text) {
       request.add_contents(kind.sentences[(index * kind.texts + text) % kind.sentences.size()]);
@@ -118,25 +118,26 @@ CallOutcome Caller::Call(int64_t index, int caller) {
     CallOptions options;
     options.timeout = kind.deadline;
     CallOutcome outcome;
-    if (departure == Departure::kDisconnect) {
+    if (abandoned_by == AbandonedBy::kDisconnect) {
       bool cut = false;
-      outcome.status = CallAndCut(options_.server, request, kind.deadline, departures_, &cut);
-      if (cut && !outcome.status.ok()) outcome.left = departure;
+      outcome.status = CallAndCut(options_.server, request, kind.deadline, delayed_, &cut);
+      if (cut && !outcome.status.ok()) outcome.left = abandoned_by;
       return outcome;
     }
-    if (departure == Departure::kDeadline) {
-      options.timeout = std::min(impatience_.after, kind.deadline);
+    if (abandoned_by == AbandonedBy::kDeadline) {
+      options.timeout = std::min(abandonment_.after, kind.deadline);
     }
-    if (departure == Departure::kCancel) {
+    if (abandoned_by == AbandonedBy::kCancel) {
       const Cancellation cancellation;
       options.cancellation = cancellation;
-      departures_.Add([cancellation] { cancellation.Cancel(); });
+      delayed_.Add([cancellation] { cancellation.Cancel(); });
     }
     outcome = OutcomeOf(Send(clients_[caller % clients_.size()], request, options));
-    const absl::StatusCode wanted = departure == Departure::kDeadline
+    const absl::StatusCode wanted = abandoned_by == AbandonedBy::kDeadline
                                         ? absl::StatusCode::kDeadlineExceeded
                                         : absl::StatusCode::kCancelled;
-    if (departure != Departure::kNone && outcome.status.code() == wanted) outcome.left = departure;
+    if (abandoned_by != AbandonedBy::kNone && outcome.status.code() == wanted)
+      outcome.left = abandoned_by;
     return outcome;
   };
   CallOutcome outcome = std::visit(make, kind.request);

@@ -7,7 +7,7 @@
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "client/library/client.h"
-#include "client/load/departures.h"
+#include "client/load/abandonment.h"
 #include "client/load/mix.h"
 #include "client/load/record.h"
 
@@ -15,7 +15,7 @@ namespace linnet::client {
 
 // Callers who do not wait for the answer: shares of all calls, from 0 to 1,
 // together at most 1.
-struct Impatience {
+struct Abandonment {
   double deadlines = 0;    // give the call a deadline of `after`
   double cancels = 0;      // cancel it
   double disconnects = 0;  // are on a connection of their own, and cut it
@@ -30,7 +30,7 @@ class Caller {
   // error if an option is out of its range or the server does not answer.
   static absl::StatusOr<std::unique_ptr<Caller>> Connect(const ClientOptions& options, int channels,
                                                          std::vector<CallKind> kinds,
-                                                         const Impatience& impatience,
+                                                         const Abandonment& abandonment,
                                                          uint64_t seed);
 
   // Makes call number `index` on the channel that is `caller`'s, and blocks
@@ -44,16 +44,16 @@ class Caller {
 
  private:
   Caller(const ClientOptions& options, std::vector<Client> clients, std::vector<CallKind> kinds,
-         const Impatience& impatience, uint64_t seed);
+         const Abandonment& abandonment, uint64_t seed);
 
-  Departure DepartureOf(int64_t index) const;
+  AbandonedBy AbandonedByOf(int64_t index) const;
 
   const ClientOptions options_;
   std::vector<Client> clients_;
   const std::vector<CallKind> kinds_;
-  const Impatience impatience_;
+  const Abandonment abandonment_;
   const uint64_t seed_;
-  Departures departures_;
+  DelayedActions delayed_;
 };
 
 }  // namespace linnet::client

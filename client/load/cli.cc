@@ -88,7 +88,7 @@ class CallTable {
                             seconds(times.sent), seconds(times.ended),
                             Quoted(kinds_[outcome.kind].name),
                             absl::StatusCodeToString(outcome.status.code()),
-                            outcome.left == Departure::kNone ? "" : DepartureText(outcome.left),
+                            outcome.left == AbandonedBy::kNone ? "" : AbandonedByText(outcome.left),
                             outcome.texts, outcome.source_tokens, outcome.target_tokens);
   }
 
@@ -199,7 +199,7 @@ int Load(LoadFlags flags, const LoadEnvironment& environment) {
   if (!kinds.ok()) return fail(kExitUsage, kinds.status());
   LoadSettings settings = SettingsOf(flags, *kinds);
   absl::StatusOr<std::unique_ptr<Caller>> caller = Caller::Connect(
-      flags.client, flags.channels, *std::move(kinds), flags.impatience, flags.seed);
+      flags.client, flags.channels, *std::move(kinds), flags.abandonment, flags.seed);
   if (!caller.ok()) return fail_to_reach(caller.status());
   // What cannot be written is said before the run.
   std::ofstream html;

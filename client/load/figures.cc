@@ -100,9 +100,8 @@ std::string ObjectiveText(const Objective& objective) {
 }
 
 bool AtCeiling(const LoadFindings& findings) {
-  return findings.found.has_value() &&
-         std::all_of(findings.probes.begin(), findings.probes.end(),
-                     [](const Probe& probe) { return probe.held; });
+  return findings.found.has_value() && std::all_of(findings.probes.begin(), findings.probes.end(),
+                                                   [](const Probe& probe) { return probe.held; });
 }
 
 std::string SearchText(const LoadSettings& settings, const LoadFindings& findings) {
@@ -112,21 +111,20 @@ std::string SearchText(const LoadSettings& settings, const LoadFindings& finding
     return absl::StrFormat("not %s even at %.4g calls/s, the least that was asked for", objective,
                            findings.probes.front().rate);
   }
-  return absl::StrFormat("%s up to %.4g calls/s%s", objective, *findings.found,
-                         AtCeiling(findings)
-                             ? ", the most that was asked for: the limit lies higher"
-                             : "");
+  return absl::StrFormat(
+      "%s up to %.4g calls/s%s", objective, *findings.found,
+      AtCeiling(findings) ? ", the most that was asked for: the limit lies higher" : "");
 }
 
-const char* DepartureText(Departure how) {
+const char* AbandonedByText(AbandonedBy how) {
   switch (how) {
-    case Departure::kDeadline:
+    case AbandonedBy::kDeadline:
       return "by their deadline";
-    case Departure::kCancel:
+    case AbandonedBy::kCancel:
       return "cancelled";
-    case Departure::kDisconnect:
+    case AbandonedBy::kDisconnect:
       return "disconnected";
-    case Departure::kNone:
+    case AbandonedBy::kNone:
       break;
   }
   return "stayed";

@@ -42,6 +42,6 @@ std::string ObjectiveText(const Objective& objective);  // "99 % within 200ms"
 bool AtCeiling(const LoadFindings& findings);
 // "99 % of calls within 200ms up to 57.3 calls/s", or that no rate was.
 std::string SearchText(const LoadSettings& settings, const LoadFindings& findings);
-const char* DepartureText(Departure how);  // "cancelled"
+const char* AbandonedByText(AbandonedBy how);  // "cancelled"
 
 }  // namespace linnet::client

@@ -127,15 +127,15 @@ void AddLoops(CLI::App* app, LoadFlags* flags) {
       ->capture_default_str();
 }
 
-void AddImpatience(CLI::App* app, LoadFlags* flags) {
+void AddAbandonment(CLI::App* app, LoadFlags* flags) {
   const auto add = [app](const char* flag, double* to, const char* about) {
     app->add_option(flag, *to, about)->check(CLI::Range(0.0, 1.0))->type_name("SHARE");
   };
-  add("--give-up", &flags->impatience.deadlines, "of calls whose deadline is --leave-after");
-  add("--cancel", &flags->impatience.cancels, "of calls that are cancelled after --leave-after");
-  add("--disconnect", &flags->impatience.disconnects,
+  add("--give-up", &flags->abandonment.deadlines, "of calls whose deadline is --leave-after");
+  add("--cancel", &flags->abandonment.cancels, "of calls that are cancelled after --leave-after");
+  add("--disconnect", &flags->abandonment.disconnects,
       "of calls on a connection of their own that is cut after --leave-after");
-  AddDuration(app, "--leave-after", &flags->impatience.after,
+  AddDuration(app, "--leave-after", &flags->abandonment.after,
               "how long those wait who do not wait for the answer [100ms]");
 }
 
@@ -201,7 +201,7 @@ void AddReports(CLI::App* app, LoadFlags* flags) {
 
 void AddLoadFlags(CLI::App* app, LoadFlags* flags) {
   Group(app, "Load", [=] { AddLoops(app, flags); });
-  Group(app, "Callers who leave", [=] { AddImpatience(app, flags); });
+  Group(app, "Callers who leave", [=] { AddAbandonment(app, flags); });
   Group(app, "Calls", [=] { AddTexts(app, flags); });
   Group(app, "Connection", [=] { AddConnection(app, flags); });
   Group(app, "Report", [=] { AddReports(app, flags); });
@@ -225,17 +225,17 @@ void CheckLoadFlags(const LoadFlags& flags) {
     refuse(absl::StrFormat("--rates %g %g: the most is below the least", flags.rates[0],
                            flags.rates[1]));
   }
-  const Impatience& impatience = flags.impatience;
-  if (impatience.deadlines + impatience.cancels + impatience.disconnects > 1) {
+  const Abandonment& abandonment = flags.abandonment;
+  if (abandonment.deadlines + abandonment.cancels + abandonment.disconnects > 1) {
     refuse("--give-up, --cancel and --disconnect together are more than 1");
   }
-  if (impatience.disconnects > 0 &&
+  if (abandonment.disconnects > 0 &&
       (flags.client.server.find(',') != std::string::npos ||
        flags.client.server.rfind("unix", 0) == 0 || flags.client.server.rfind("dns:", 0) == 0)) {
     refuse("--disconnect needs one server as HOST:PORT");
   }
   const TlsOptions& tls = flags.client.tls;
-  if (impatience.disconnects > 0 &&
+  if (abandonment.disconnects > 0 &&
       (tls.enabled || !tls.ca_file.empty() || !tls.certificate_file.empty() ||
        !tls.server_name.empty() || !flags.client.token_file.empty())) {
     refuse("--disconnect works without TLS and token alone");
@@ -265,7 +265,7 @@ LoadPlan PlanOf(const LoadFlags& flags) {
                     : flags.calls   ? kUnlimited
                                     : absl::Seconds(30);
   }
-  if (flags.calls) plan.most_calls = *flags.calls;
+  if (flags.calls) plan.max_calls = *flags.calls;
   plan.drain = flags.drain;
   plan.seed = flags.seed;
   return plan;
@@ -322,7 +322,7 @@ LoadSettings SettingsOf(const LoadFlags& flags, const std::vector<CallKind>& kin
   settings.channels = flags.channels;
   settings.deadline = flags.client.timeout;
   settings.objective = flags.objective;
-  settings.impatience = flags.impatience;
+  settings.abandonment = flags.abandonment;
   settings.plan = PlanOf(flags);
   settings.started = absl::Now();
   return settings;

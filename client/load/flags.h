@@ -35,7 +35,7 @@ struct LoadFlags {
   absl::Duration warm_up = absl::ZeroDuration();
   absl::Duration drain = absl::Seconds(30);
   uint64_t seed = 1;
-  Impatience impatience;
+  Abandonment abandonment;
 
   std::string mix;
   std::string file;

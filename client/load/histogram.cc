@@ -15,10 +15,10 @@ int BitWidth(int64_t value) {
 
 }  // namespace
 
-LatencyHistogram::LatencyHistogram(int bits) : bits_(bits), counts_(BucketOf(kMost) + 1) {}
+LatencyHistogram::LatencyHistogram(int bits) : bits_(bits), counts_(BucketOf(kMax) + 1) {}
 
 int64_t LatencyHistogram::ToMicros(absl::Duration value) {
-  return std::clamp<int64_t>(absl::ToInt64Microseconds(value), 0, kMost);
+  return std::clamp<int64_t>(absl::ToInt64Microseconds(value), 0, kMax);
 }
 
 // Values below 2^(bits + 1) have a bucket each. From there on the highest bits

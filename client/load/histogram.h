@@ -16,7 +16,7 @@ class LatencyHistogram {
   explicit LatencyHistogram(int bits = 10);
 
   // Below zero counts as zero; fractions of a microsecond are dropped; above
-  // kMost counts as kMost.
+  // kMax counts as kMax.
   void Record(absl::Duration value);
 
   // All values of another one, of as many bits.
@@ -35,8 +35,8 @@ class LatencyHistogram {
   int64_t CountUpTo(absl::Duration limit) const;
 
  private:
-  static constexpr int kMostBits = 37;  // 38 hours in microseconds
-  static constexpr int64_t kMost = (int64_t{1} << kMostBits) - 1;
+  static constexpr int kMaxBits = 37;  // 38 hours in microseconds
+  static constexpr int64_t kMax = (int64_t{1} << kMaxBits) - 1;
 
   static int64_t ToMicros(absl::Duration value);
   size_t BucketOf(int64_t micros) const;

@@ -12,7 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
-#include "client/load/departures.h"
+#include "client/load/abandonment.h"
 
 namespace linnet::client {
 namespace {
@@ -48,7 +48,7 @@ absl::StatusOr<std::string> HttpGet(const std::string& url, absl::Duration timeo
       static_cast<ssize_t>(request.size())) {
     return Failed(url, std::strerror(errno));
   }
-  constexpr size_t kMostBytes = 64 << 20;
+  constexpr size_t kMaxBytes = 64 << 20;
   std::string answer;
   std::array<char, 1 << 16> buffer;
   while (true) {
@@ -56,7 +56,7 @@ absl::StatusOr<std::string> HttpGet(const std::string& url, absl::Duration timeo
     if (bytes < 0) return Failed(url, std::strerror(errno));
     if (bytes == 0) break;
     answer.append(buffer.data(), static_cast<size_t>(bytes));
-    if (answer.size() > kMostBytes) return Failed(url, "more than 64 MB");
+    if (answer.size() > kMaxBytes) return Failed(url, "more than 64 MB");
   }
   const size_t body = answer.find("\r\n\r\n");
   const std::string status = answer.substr(0, answer.find("\r\n"));

@@ -16,7 +16,7 @@ namespace linnet::client {
 struct MetricsPage {
   std::map<std::string, std::string> types;  // "counter", "gauge", "histogram", … by name
   std::map<std::string, double>
-      samples;  // "linnet_queue_seconds_bucket{task=\"translate\",le=\"1\"}"
+      samples;  // "linnet_queue_duration_seconds_bucket{task=\"translate\",le=\"1\"}"
 };
 
 // INVALID_ARGUMENT, with the line, if it is no such page.

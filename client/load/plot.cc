@@ -17,26 +17,26 @@ constexpr double kLeft = 62, kRight = 14, kTop = 12, kBottom = 44;
 // From values to places, and what to write at the axis.
 class Axis {
  public:
-  Axis(double least, double most, double begin, double end, bool logarithmic)
+  Axis(double min, double max, double begin, double end, bool logarithmic)
       : logarithmic_(logarithmic), begin_(begin), end_(end) {
     if (logarithmic_) {
-      least_ = std::pow(10, std::floor(std::log10(least)));
-      most_ = std::pow(10, std::ceil(std::log10(most)));
-      if (most_ <= least_) most_ = least_ * 10;
-      for (double tick = least_; tick <= most_ * 1.001; tick *= 10) ticks_.push_back(tick);
+      min_ = std::pow(10, std::floor(std::log10(min)));
+      max_ = std::pow(10, std::ceil(std::log10(max)));
+      if (max_ <= min_) max_ = min_ * 10;
+      for (double tick = min_; tick <= max_ * 1.001; tick *= 10) ticks_.push_back(tick);
       return;
     }
-    least_ = least;
-    most_ = most > least ? most : least + 1;
-    const double step = Step((most_ - least_) / 5);
-    for (double tick = std::ceil(least_ / step) * step; tick <= most_ + step / 1e6; tick += step) {
+    min_ = min;
+    max_ = max > min ? max : min + 1;
+    const double step = Step((max_ - min_) / 5);
+    for (double tick = std::ceil(min_ / step) * step; tick <= max_ + step / 1e6; tick += step) {
       ticks_.push_back(std::abs(tick) < step / 1e6 ? 0 : tick);
     }
   }
 
   double Place(double value) const {
-    const double share = logarithmic_ ? std::log(value / least_) / std::log(most_ / least_)
-                                      : (value - least_) / (most_ - least_);
+    const double share = logarithmic_ ? std::log(value / min_) / std::log(max_ / min_)
+                                      : (value - min_) / (max_ - min_);
     return begin_ + std::clamp(share, 0.0, 1.0) * (end_ - begin_);
   }
   const std::vector<double>& ticks() const { return ticks_; }
@@ -53,19 +53,19 @@ class Axis {
 
   const bool logarithmic_;
   const double begin_, end_;
-  double least_, most_;
+  double min_, max_;
   std::vector<double> ticks_;
 };
 
 struct Bounds {
-  double x_least = 0, x_most = 0, y_least = 0, y_most = 0;
+  double x_min = 0, x_max = 0, y_min = 0, y_max = 0;
   bool any = false;
 
   void Take(double x, double y) {
-    x_least = any ? std::min(x_least, x) : x;
-    x_most = any ? std::max(x_most, x) : x;
-    y_least = any ? std::min(y_least, y) : y;
-    y_most = any ? std::max(y_most, y) : y;
+    x_min = any ? std::min(x_min, x) : x;
+    x_max = any ? std::max(x_max, x) : x;
+    y_min = any ? std::min(y_min, y) : y;
+    y_max = any ? std::max(y_max, y) : y;
     any = true;
   }
 };
@@ -76,13 +76,13 @@ Bounds BoundsOf(const Plot& plot) {
     for (const auto& [x, y] : series.points) bounds.Take(x, y);
   }
   if (!bounds.any) return bounds;
-  if (plot.limit) bounds.y_most = std::max(bounds.y_most, *plot.limit);
-  if (!plot.y_logarithmic) bounds.y_least = std::min(0.0, bounds.y_least);
+  if (plot.limit) bounds.y_max = std::max(bounds.y_max, *plot.limit);
+  if (!plot.y_logarithmic) bounds.y_min = std::min(0.0, bounds.y_min);
   if (plot.equal) {
-    bounds.x_least = std::min(0.0, bounds.x_least);
-    bounds.y_most = std::max(bounds.y_most, bounds.x_most);
+    bounds.x_min = std::min(0.0, bounds.x_min);
+    bounds.y_max = std::max(bounds.y_max, bounds.x_max);
   }
-  if (!plot.y_logarithmic) bounds.y_most *= 1.05;
+  if (!plot.y_logarithmic) bounds.y_max *= 1.05;
   return bounds;
 }
 
@@ -124,8 +124,8 @@ std::string PlotHtml(const Plot& plot) {
   std::string html = absl::StrCat("<figure><figcaption>", Escape(plot.title), "</figcaption>");
   const Bounds bounds = BoundsOf(plot);
   if (!bounds.any) return html + "<p>nothing was measured</p></figure>\n";
-  const Axis x_axis(bounds.x_least, bounds.x_most, kLeft, kWidth - kRight, false);
-  const Axis y_axis(bounds.y_least, bounds.y_most, kHeight - kBottom, kTop, plot.y_logarithmic);
+  const Axis x_axis(bounds.x_min, bounds.x_max, kLeft, kWidth - kRight, false);
+  const Axis y_axis(bounds.y_min, bounds.y_max, kHeight - kBottom, kTop, plot.y_logarithmic);
   html += "<p class=\"legend\">";
   for (size_t i = 0; i < plot.series.size(); ++i) {
     absl::StrAppendFormat(&html, "<span class=\"s%d\">%s</span> ", i, Escape(plot.series[i].name));
@@ -154,8 +154,8 @@ std::string PlotHtml(const Plot& plot) {
                         "class=\"middle\">%s</text>",
                         (kTop + kHeight - kBottom) / 2, Escape(plot.y_title));
   if (plot.equal) {
-    const double end = std::min(bounds.x_most, bounds.y_most);
-    html += Line(x_axis.Place(bounds.x_least), y_axis.Place(bounds.x_least), x_axis.Place(end),
+    const double end = std::min(bounds.x_max, bounds.y_max);
+    html += Line(x_axis.Place(bounds.x_min), y_axis.Place(bounds.x_min), x_axis.Place(end),
                  y_axis.Place(end), "equal");
   }
   if (plot.limit) {

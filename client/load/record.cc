@@ -15,7 +15,7 @@ void LoadRecord::Add(const CallTimes& times, const CallOutcome& outcome) {
   if (times.intended < window_begin_) ++warm_up_;
   if (!InWindow(times.intended)) return;
   if (times.sent - times.intended > kLate) ++late_;
-  if (outcome.left != Departure::kNone) {
+  if (outcome.left != AbandonedBy::kNone) {
     ++left_[static_cast<size_t>(outcome.left)];
     return;
   }

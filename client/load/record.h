@@ -13,8 +13,8 @@
 namespace linnet::client {
 
 // How a caller goes who does not wait for the answer.
-enum class Departure { kNone, kDeadline, kCancel, kDisconnect };
-inline constexpr size_t kDepartures = 4;
+enum class AbandonedBy { kNone, kDeadline, kCancel, kDisconnect };
+inline constexpr size_t kAbandonedBy = 4;
 
 // How a call came out.
 struct CallOutcome {
@@ -22,8 +22,8 @@ struct CallOutcome {
   int64_t texts = 0;  // of a call that was answered, as what follows
   int64_t source_tokens = 0;
   int64_t target_tokens = 0;
-  size_t kind = 0;                    // which of the kinds of calls
-  Departure left = Departure::kNone;  // the caller left, as it was meant to
+  size_t kind = 0;                        // which of the kinds of calls
+  AbandonedBy left = AbandonedBy::kNone;  // the caller left, as it was meant to
 };
 
 // When, from the start of the run.
@@ -70,7 +70,7 @@ class LoadRecord {
   int64_t warm_up() const { return warm_up_; }  // due before the window
   int64_t not_sent() const { return not_sent_; }
   int64_t late() const { return late_; }
-  int64_t left(Departure how) const { return left_[static_cast<size_t>(how)]; }
+  int64_t left(AbandonedBy how) const { return left_[static_cast<size_t>(how)]; }
   int64_t left() const;
   // Calls due in the window, whatever became of them.
   int64_t offered() const { return measured() + left() + not_sent(); }
@@ -88,7 +88,7 @@ class LoadRecord {
   absl::Duration window_end_;
   std::map<absl::StatusCode, StatusRecord> by_status_;
   std::map<size_t, KindRecord> by_kind_;
-  std::array<int64_t, kDepartures> left_ = {};
+  std::array<int64_t, kAbandonedBy> left_ = {};
   int64_t warm_up_ = 0;
   int64_t not_sent_ = 0;
   int64_t late_ = 0;

@@ -77,7 +77,9 @@ std::string PartsAndProbes(const LoadSettings& settings, const LoadFindings& fin
   for (const Probe& probe : findings.probes) {
     records.push_back(&probe.record);
     names.push_back(absl::StrFormat("%6.4g %s", probe.rate,
-                                    probe.held ? "held" : probe.gave_up ? "cut" : "missed"));
+                                    probe.held      ? "held"
+                                    : probe.gave_up ? "cut"
+                                                    : "missed"));
   }
   if (!records.empty()) return Points("rate/s", records, names, settings);
   for (const LoadRecord& part : findings.result.parts) {
@@ -151,11 +153,11 @@ std::string LoadReport(const LoadSettings& settings, const LoadFindings& finding
     absl::StrAppendFormat(&report, "not sent  %10d calls    due, but no caller was free\n",
                           record.not_sent());
   }
-  for (Departure how : {Departure::kDeadline, Departure::kCancel, Departure::kDisconnect}) {
+  for (AbandonedBy how : {AbandonedBy::kDeadline, AbandonedBy::kCancel, AbandonedBy::kDisconnect}) {
     if (record.left(how) == 0) continue;
     absl::StrAppendFormat(&report, "left      %10d calls    %s after %s, as told to\n",
-                          record.left(how), DepartureText(how),
-                          absl::FormatDuration(settings.impatience.after));
+                          record.left(how), AbandonedByText(how),
+                          absl::FormatDuration(settings.abandonment.after));
   }
   if (!findings.searched) report += PartsAndProbes(settings, findings);
   if (record.measured() == 0) {

@@ -30,7 +30,7 @@ struct LoadSettings {
   int channels = 1;
   absl::Duration deadline;
   std::optional<Objective> objective;  // without it, every answer is good
-  Impatience impatience;
+  Abandonment abandonment;
   LoadPlan plan;
   absl::Time started;
 };

@@ -144,10 +144,10 @@ Plot Percentiles(const LoadSettings& settings, const LoadRecord& record) {
     Series series;
     series.name = name;
     // No further than to the slowest call.
-    const double most = std::log10(static_cast<double>(std::max<int64_t>(2, latency.count())));
+    const double max = std::log10(static_cast<double>(std::max<int64_t>(2, latency.count())));
     constexpr int kSteps = 60;
     for (int step = 0; step <= kSteps && latency.count() > 0; ++step) {
-      const double nines = most * step / kSteps;
+      const double nines = max * step / kSteps;
       const double percent = step == 0 ? 1e-9 : 100 * (1 - std::pow(10, -nines));
       series.points.emplace_back(nines, std::max(1e-3, Ms(latency.Percentile(percent))));
     }
@@ -157,12 +157,12 @@ Plot Percentiles(const LoadSettings& settings, const LoadRecord& record) {
   if (ok == record.by_status().end()) return plot;
   if (settings.plan.open) add("from the time due", ok->second.from_intended);
   add("from sending", ok->second.from_sent);
-  const double most = plot.series[0].points.empty() ? 0 : plot.series[0].points.back().first;
+  const double max = plot.series[0].points.empty() ? 0 : plot.series[0].points.back().first;
   const std::pair<double, const char*> ticks[] = {
       {0, "0"},      {std::log10(2), "50 %"}, {1, "90 %"},    {2, "99 %"},
       {3, "99.9 %"}, {4, "99.99 %"},          {5, "99.999 %"}};
   for (const auto& [nines, label] : ticks) {
-    if (nines <= most) plot.x_ticks.emplace_back(nines, label);
+    if (nines <= max) plot.x_ticks.emplace_back(nines, label);
   }
   return plot;
 }
@@ -267,11 +267,12 @@ std::string CallTables(const LoadSettings& settings, const LoadRecord& record) {
   if (!reasons.empty()) html += Table({"status", "the first said"}, reasons);
   if (settings.kinds.size() > 1) html += "<h2>Answered, by kind</h2>\n" + Table(head, kinds);
   std::vector<std::vector<std::string>> left;
-  for (Departure how : {Departure::kDeadline, Departure::kCancel, Departure::kDisconnect}) {
-    if (record.left(how) > 0) left.push_back({DepartureText(how), absl::StrCat(record.left(how))});
+  for (AbandonedBy how : {AbandonedBy::kDeadline, AbandonedBy::kCancel, AbandonedBy::kDisconnect}) {
+    if (record.left(how) > 0)
+      left.push_back({AbandonedByText(how), absl::StrCat(record.left(how))});
   }
   if (!left.empty()) {
-    html += absl::StrCat("<h2>Left after ", absl::FormatDuration(settings.impatience.after),
+    html += absl::StrCat("<h2>Left after ", absl::FormatDuration(settings.abandonment.after),
                          ", as told to</h2>\n", Table({"how", "calls"}, left));
   }
   return html;

@@ -118,9 +118,9 @@ std::string LoadReportJson(const LoadSettings& settings, const LoadFindings& fin
                    {"warm_up", record.warm_up()},
                    {"not_sent", record.not_sent()},
                    {"late", record.late()}};
-  json["left"] = {{"deadline", record.left(Departure::kDeadline)},
-                  {"cancel", record.left(Departure::kCancel)},
-                  {"disconnect", record.left(Departure::kDisconnect)}};
+  json["left"] = {{"deadline", record.left(AbandonedBy::kDeadline)},
+                  {"cancel", record.left(AbandonedBy::kCancel)},
+                  {"disconnect", record.left(AbandonedBy::kDisconnect)}};
   json["offered_per_second"] = figures.offered_rate;
   json["answered_per_second"] = figures.answered_rate;
   json["goodput_per_second"] = figures.good_rate;

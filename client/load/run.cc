@@ -31,8 +31,8 @@ std::vector<LoadRecord> PartsOf(const LoadPlan& plan) {
   return parts;
 }
 
-// About a hundred of them, if it is known how long the run will be; of an open loop fewer and wider,
-// where few calls come: of one or two, chance makes ten times the rate.
+// About a hundred of them, if it is known how long the run will be; of an open loop fewer and
+// wider, where few calls come: of one or two, chance makes ten times the rate.
 absl::Duration IntervalOf(const LoadPlan& plan) {
   if (plan.duration >= absl::Hours(12)) return absl::Seconds(1);
   constexpr double kCallsInEach = 10;
@@ -68,7 +68,7 @@ class Run {
     }
     for (std::thread& caller : callers) caller.join();
     const bool stopped = stopped_.stop_requested();
-    const bool all_made = next_call_ == plan_.most_calls;
+    const bool all_made = next_call_ == plan_.max_calls;
     if (stopped || gave_up_ || all_made) {
       record_.EndWindow(last_ended_);
       while (!parts_.empty() && parts_.back().begin() >= last_ended_) parts_.pop_back();
@@ -112,7 +112,7 @@ class Run {
     timeline_.Add(times, outcome);
     last_ended_ = std::max(last_ended_, times.ended);
     if (plan_.on_call) plan_.on_call(times, outcome);
-    if (outcome.left != Departure::kNone) return;
+    if (outcome.left != AbandonedBy::kNone) return;
     const absl::Duration latency = times.ended - times.intended;
     ++ended_;
     if (outcome.status.ok()) {
@@ -122,7 +122,7 @@ class Run {
     }
     if (!plan_.give_up || times.intended < plan_.warm_up) return;
     if (!outcome.status.ok() || latency > plan_.give_up->limit) ++bad_;
-    if (bad_ <= plan_.give_up->most_bad || gave_up_) return;
+    if (bad_ <= plan_.give_up->max_bad || gave_up_) return;
     gave_up_ = true;
     end_all_.request_stop();
   }
@@ -136,7 +136,7 @@ class Run {
   // Takes mu_.
   std::optional<Due> Take() {
     std::lock_guard lock(mu_);
-    if (end_all_.stop_requested() || next_call_ >= plan_.most_calls) return std::nullopt;
+    if (end_all_.stop_requested() || next_call_ >= plan_.max_calls) return std::nullopt;
     const absl::Duration now = Elapsed();
     if (!plan_.open) {
       if (now >= end_) return std::nullopt;
@@ -150,7 +150,7 @@ class Run {
     }
     if (now <= end_ + plan_.drain) return Due{next_call_++, intended};
     AddNotSent(intended);
-    for (int64_t left = next_call_ + 1; left < plan_.most_calls; ++left) {
+    for (int64_t left = next_call_ + 1; left < plan_.max_calls; ++left) {
       const absl::Duration never = arrivals_.Next();
       if (never >= end_) break;
       AddNotSent(never);

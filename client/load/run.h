@@ -31,7 +31,7 @@ struct LoadProgress {
 // leave on purpose are not counted.
 struct GiveUp {
   absl::Duration limit;
-  int64_t most_bad;
+  int64_t max_bad;
 };
 
 // An open loop sends each call at its time, as users who do not wait for each
@@ -47,7 +47,7 @@ struct LoadPlan {
   int callers = 256;
   absl::Duration warm_up = absl::ZeroDuration();  // from the start; not measured
   absl::Duration duration = absl::Seconds(30);    // of the measurement, behind the warm-up
-  int64_t most_calls = std::numeric_limits<int64_t>::max();  // the warm-up's included
+  int64_t max_calls = std::numeric_limits<int64_t>::max();  // the warm-up's included
   // How long after the end calls that were due are still sent.
   absl::Duration drain = absl::Seconds(30);
   uint64_t seed = 1;

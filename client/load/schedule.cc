@@ -12,10 +12,10 @@
 namespace linnet::client {
 namespace {
 
-constexpr double kMostRate = 1e6;
+constexpr double kMaxRate = 1e6;
 
 bool ParseRate(absl::string_view text, double* rate) {
-  return absl::SimpleAtod(text, rate) && *rate >= 0 && *rate <= kMostRate;
+  return absl::SimpleAtod(text, rate) && *rate >= 0 && *rate <= kMaxRate;
 }
 
 bool ParsePart(absl::string_view text, RatePart* part) {
@@ -56,7 +56,7 @@ absl::StatusOr<RateSchedule> RateSchedule::Parse(absl::string_view text) {
           absl::StrCat("\"", word,
                        "\" is no part of a schedule: RATE:TIME as in 20:30s, or "
                        "FROM..TO:TIME as in 0..50:1m, with rates of 0 to ",
-                       static_cast<int64_t>(kMostRate), " calls a second and times up to 24h"));
+                       static_cast<int64_t>(kMaxRate), " calls a second and times up to 24h"));
     }
     any_call = any_call || part.from > 0 || part.to > 0;
     schedule.parts_.push_back(part);

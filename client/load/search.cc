@@ -5,13 +5,13 @@
 
 namespace linnet::client {
 
-RateSearch::RateSearch(double least, double most, double precision)
-    : least_(least), most_(most), precision_(precision) {}
+RateSearch::RateSearch(double min, double max, double precision)
+    : min_(min), max_(max), precision_(precision) {}
 
 std::optional<double> RateSearch::Next() const {
   if (ended_) return std::nullopt;
-  if (!held_) return least_;
-  if (!failed_) return std::min(2 * *held_, most_);  // `most` again: that confirms it
+  if (!held_) return min_;
+  if (!failed_) return std::min(2 * *held_, max_);  // `most` again: that confirms it
   const bool narrow = *failed_ <= *held_ * (1 + precision_) * (1 + 1e-9);
   return narrow ? *held_ : std::sqrt(*held_ * *failed_);
 }
@@ -24,9 +24,9 @@ void RateSearch::Add(bool held) {
     held_ = rate;
     return;
   }
-  ended_ = rate == least_;
+  ended_ = rate == min_;
   failed_ = rate;
-  if (held_ == rate) held_ = std::max(least_, rate / (1 + precision_));
+  if (held_ == rate) held_ = std::max(min_, rate / (1 + precision_));
 }
 
 }  // namespace linnet::client

@@ -15,7 +15,7 @@ class RateSearch {
  public:
   // 0 < least <= most; the rate that does not hold is at most 1 + precision
   // times the one found.
-  RateSearch(double least, double most, double precision);
+  RateSearch(double min, double max, double precision);
 
   // What to probe next; nullopt: nothing, see found().
   std::optional<double> Next() const;
@@ -27,8 +27,8 @@ class RateSearch {
   std::optional<double> found() const { return found_; }
 
  private:
-  const double least_;
-  const double most_;
+  const double min_;
+  const double max_;
   const double precision_;
   std::optional<double> held_;    // the highest until now
   std::optional<double> failed_;  // the lowest until now

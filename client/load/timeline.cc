@@ -4,7 +4,7 @@ namespace linnet::client {
 
 Timeline::Interval* Timeline::At(absl::Duration time) {
   if (time < begin_) return nullptr;
-  while (time - begin_ >= length_ * static_cast<int64_t>(kMostIntervals)) {
+  while (time - begin_ >= length_ * static_cast<int64_t>(kMaxIntervals)) {
     std::vector<Interval> wider((intervals_.size() + 1) / 2);
     for (size_t i = 0; i < intervals_.size(); ++i) {
       Interval& interval = wider[i / 2];
@@ -26,7 +26,7 @@ void Timeline::Add(const CallTimes& times, const CallOutcome& outcome) {
     ++due->due;
     if (outcome.status.ok()) due->latency.Record(times.ended - times.intended);
   }
-  if (Interval* ended = At(times.ended); ended != nullptr && outcome.left == Departure::kNone) {
+  if (Interval* ended = At(times.ended); ended != nullptr && outcome.left == AbandonedBy::kNone) {
     ++(outcome.status.ok() ? ended->answered : ended->failed);
   }
 }

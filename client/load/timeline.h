@@ -12,7 +12,7 @@ namespace linnet::client {
 // thread-safe.
 class Timeline {
  public:
-  static constexpr size_t kMostIntervals = 240;
+  static constexpr size_t kMaxIntervals = 240;
 
   struct Interval {
     int64_t due = 0;       // calls that should have been sent in it, those never sent included

@@ -19,16 +19,16 @@ import torch
 
 from linnet_model import ops
 from linnet_model.config import BundleConfig, ConfigError, ModelConfig, from_tables, to_tables
-from linnet_model.model_config import CONVOLUTIONS
-from linnet_model.transducer import (
+from linnet_model.encoder_decoder import (
     BOS,
     EOS,
     PAD,
     UNK,
-    Transducer,
+    EncoderDecoder,
     current_names,
     parameter_count,
 )
+from linnet_model.model_config import CONVOLUTIONS
 
 SCHEMA_VERSION = 1
 SIZES = "linnet_model.json"  # inside model.pt
@@ -113,7 +113,7 @@ def sha256(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def save_module(model: Transducer, sizes: ModelConfig, weight_type: str, path: Path) -> None:
+def save_module(model: EncoderDecoder, sizes: ModelConfig, weight_type: str, path: Path) -> None:
     """Scripts the model and saves it with its weights in `weight_type`; the model itself is left as
     it is."""
     if weight_type not in WEIGHT_TYPES:
@@ -156,7 +156,7 @@ def mixer_name(mixer: str) -> str:
     return f"{mixer}_conv" if mixer in CONVOLUTIONS else mixer
 
 
-def architecture(model: Transducer, sizes: ModelConfig, weight_type: str) -> dict[str, Any]:
+def architecture(model: EncoderDecoder, sizes: ModelConfig, weight_type: str) -> dict[str, Any]:
     return {
         "encoder_mixers": [mixer_name(mixer) for mixer in sizes.encoder_mixers],
         "decoder_mixers": [mixer_name(mixer) for mixer in sizes.decoder_mixers],
@@ -184,7 +184,7 @@ def default_options(config: BundleConfig) -> dict[str, Any]:
 
 def write_bundle(
     folder: Path,
-    model: Transducer,
+    model: EncoderDecoder,
     sizes: ModelConfig,
     config: BundleConfig,
     tokenizer: Path | TokenizerFiles | None,

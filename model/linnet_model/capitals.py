@@ -5,7 +5,7 @@ the vocabulary, the model reads what it knows: "THE DOG RUNS." as "<ph7> The dog
 answer "<ph7> Der Hund läuft." is shown as "DER HUND LÄUFT.". The mark is part of the text, so
 nothing has to be remembered between reading and answering (inline casing: Berard et al. 2019,
 Naver Labs Europe's Systems for the WMT19 Machine Translation Robustness Task, section 4).
-model/runtime/capitals.h is the same in C++.
+model/runtime/text/capitals.h is the same in C++.
 """
 
 from __future__ import annotations

@@ -10,8 +10,8 @@ from typing import Any
 import torch
 
 from linnet_model.config import ConfigError, ModelConfig, Recipe, from_tables, to_tables
+from linnet_model.encoder_decoder import EncoderDecoder, current_names
 from linnet_model.optim import Average
-from linnet_model.transducer import Transducer, current_names
 
 
 @dataclasses.dataclass
@@ -30,7 +30,7 @@ class Position:
 def save_checkpoint(
     folder: Path,
     recipe: Recipe,
-    model: Transducer,
+    model: EncoderDecoder,
     average: Average,
     optimizer: torch.optim.Optimizer,
     position: Position,
@@ -76,13 +76,13 @@ def load_checkpoint(path: Path) -> dict[str, Any]:
     return checkpoint
 
 
-def averaged_model(paths: list[Path]) -> tuple[Transducer, Recipe, Position]:
+def averaged_model(paths: list[Path]) -> tuple[EncoderDecoder, Recipe, Position]:
     """The model of the running average, itself averaged over the given checkpoints; the last one
     gives the rest."""
     loaded = [load_checkpoint(path) for path in paths]
     recipe = from_tables(Recipe, loaded[-1]["recipe"], "")
     recipe.check()
-    model = Transducer(recipe.model)
+    model = EncoderDecoder(recipe.model)
     weights = {
         name: torch.stack([checkpoint["average"][name] for checkpoint in loaded]).mean(dim=0)
         for name in loaded[-1]["average"]

@@ -32,13 +32,13 @@ from sacrebleu.metrics.base import Metric
 
 from linnet_model.command_line import parser_for
 from linnet_model.config import ConfigError, ModelConfig, Recipe, read_recipe, to_tables
-from linnet_model.data import Corpus, training_pairs
+from linnet_model.data import PairDataset, training_pairs
+from linnet_model.encoder_decoder import EncoderDecoder, parameter_count
 from linnet_model.export import export
 from linnet_model.score import decode_command, decode_with_command, read_references
 from linnet_model.text_files import read_pairs
 from linnet_model.tokenizer import load_tokenizer
 from linnet_model.train import Trainer, pick_device, prepare_tokenizer
-from linnet_model.transducer import Transducer, parameter_count
 
 MIXERS = ("dynamic", "light", "depthwise", "dilated", "self_attention", "csan_1d", "csan_2d")
 BOOTSTRAP_SAMPLES = 1000
@@ -81,7 +81,7 @@ def weights_in(config: ModelConfig) -> int:
     config = copy.deepcopy(config)
     config.check()
     with torch.device("meta"):
-        return parameter_count(Transducer(config))
+        return parameter_count(EncoderDecoder(config))
 
 
 def recipe_of(mixer: str, base: Recipe, seed: int) -> Recipe:
@@ -207,7 +207,7 @@ def training_speed(options: argparse.Namespace, base: Recipe) -> dict[str, list[
     if base.train.threads:
         torch.set_num_threads(base.train.threads)
     folder = options.data / base.data.folder
-    corpus = Corpus(
+    corpus = PairDataset(
         training_pairs(folder, base.data, base.train.seed)[:20_000],
         load_tokenizer(options.out / "source.spm", base.data.capitals_mark),
         base.data,

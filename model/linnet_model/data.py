@@ -19,13 +19,13 @@ from torch import Tensor
 
 from linnet_model.augment import augmented
 from linnet_model.config import DataConfig
+from linnet_model.encoder_decoder import EOS, PAD
 from linnet_model.text_files import DataError, Pair, Reading, read_split
-from linnet_model.transducer import EOS, PAD
 
 Ids = numpy.ndarray  # of int32 or int64, one dimension
 
 
-class Corpus:
+class PairDataset:
     """Token ids of all rows, in two flat arrays. What a row is for the model is `pair`."""
 
     def __init__(
@@ -42,12 +42,12 @@ class Corpus:
         targets: list[Ids] = []
         # A piece has at most 16 characters: what follows would be cut off after it was tokenised.
         longest = config.max_source_tokens
-        most = 16 * longest if config.cut_source else None
+        maximum = 16 * longest if config.cut_source else None
         for begin in range(0, len(pairs), 10_000):
             part = pairs[begin : begin + 10_000]
             for pair, source, target in zip(
                 part,
-                tokenizer.encode([p.source[:most] for p in part]),
+                tokenizer.encode([p.source[:maximum] for p in part]),
                 tokenizer.encode([p.target for p in part]),
                 strict=True,
             ):
@@ -123,7 +123,7 @@ class Batch:
         return Batch(self.source.to(device), self.lengths.to(device), self.target.to(device))
 
 
-def make_batch(corpus: Corpus, rows: Ids, epoch: int = 0) -> Batch:
+def make_batch(corpus: PairDataset, rows: Ids, epoch: int = 0) -> Batch:
     lengths = corpus.source_lengths[rows]
     source = numpy.full((len(rows), lengths.max()), PAD, dtype=numpy.int64)
     target = numpy.full((len(rows), corpus.target_lengths[rows].max()), PAD, dtype=numpy.int64)
@@ -134,7 +134,7 @@ def make_batch(corpus: Corpus, rows: Ids, epoch: int = 0) -> Batch:
     return Batch(torch.from_numpy(source), torch.from_numpy(lengths), torch.from_numpy(target))
 
 
-def epoch_rows(corpus: Corpus, shares: dict[str, float], rng: numpy.random.Generator) -> Ids:
+def epoch_rows(corpus: PairDataset, shares: dict[str, float], rng: numpy.random.Generator) -> Ids:
     """The rows of one epoch: of each domain its share, whole repeats first, then a random part."""
     parts = []
     for domain, rows in corpus.rows_of.items():
@@ -144,7 +144,7 @@ def epoch_rows(corpus: Corpus, shares: dict[str, float], rng: numpy.random.Gener
     return numpy.concatenate(parts)
 
 
-def batches(corpus: Corpus, rows: Ids, target_tokens: int, source_tokens: int) -> list[Ids]:
+def batches(corpus: PairDataset, rows: Ids, target_tokens: int, source_tokens: int) -> list[Ids]:
     """Cuts rows, already in order of length, into batches whose padded sizes stay within the two
     limits.
 
@@ -169,7 +169,7 @@ def batches(corpus: Corpus, rows: Ids, target_tokens: int, source_tokens: int) -
 
 
 def epoch_batches(
-    corpus: Corpus,
+    corpus: PairDataset,
     shares: dict[str, float],
     seed: int,
     epoch: int,
@@ -214,7 +214,7 @@ def labelled(pairs: list[Pair], config: DataConfig) -> list[Pair]:
 
 
 def sequential_batches(
-    corpus: Corpus, target_tokens: int, source_tokens: int
+    corpus: PairDataset, target_tokens: int, source_tokens: int
 ) -> Iterator[tuple[Ids, Batch]]:
     """All rows once, in order of length: for validation."""
     rows = numpy.lexsort((corpus.source_lengths, corpus.target_lengths))

@@ -15,16 +15,16 @@ import sacrebleu
 import sentencepiece
 import torch
 
-from linnet_model.data import Batch, Corpus, make_batch, sequential_batches
+from linnet_model.data import Batch, PairDataset, make_batch, sequential_batches
 from linnet_model.dropout import Dropout, KeepAll
-from linnet_model.objectives import Texts
-from linnet_model.transducer import EOS, PAD, Transducer
+from linnet_model.encoder_decoder import EOS, PAD, EncoderDecoder
+from linnet_model.objectives import LanguageModelDataset
 
-MOST_ANSWER_TOKENS = {"summarize": 40, "classify": 16}  # of greedy answers; else by the source
+MAX_ANSWER_TOKENS = {"summarize": 40, "classify": 16}  # of greedy answers; else by the source
 ROUGE = ("rouge1", "rouge2", "rougeL")
 
 
-def features_of(model: Transducer, batch: Batch, drop: Dropout) -> torch.Tensor:
+def features_of(model: EncoderDecoder, batch: Batch, drop: Dropout) -> torch.Tensor:
     """Features [B, T, d] of the training path; a language model has no source."""
     if not model.has_source:
         return model.decode_whole(batch.previous(), None, None, drop)
@@ -33,7 +33,11 @@ def features_of(model: Transducer, batch: Batch, drop: Dropout) -> torch.Tensor:
 
 @torch.no_grad()
 def token_losses(
-    model: Transducer, corpus: Corpus, device: torch.device, target_tokens: int, source_tokens: int
+    model: EncoderDecoder,
+    corpus: PairDataset,
+    device: torch.device,
+    target_tokens: int,
+    source_tokens: int,
 ) -> dict[str, tuple[float, int]]:
     """Summed negative log-likelihood and number of target tokens, for each domain and for all."""
     totals: dict[str, float] = defaultdict(float)
@@ -54,13 +58,13 @@ def token_losses(
 
 
 def perplexities(
-    corpus: Corpus, losses: dict[str, tuple[float, int]], domain: str = "all"
+    corpus: PairDataset, losses: dict[str, tuple[float, int]], domain: str = "all"
 ) -> dict[str, float]:
     """Of an average token; of texts also of an average word, where the end of a text counts as one:
     it does not depend on the vocabulary of pieces, so that models can be compared."""
     nll, tokens = losses[domain]
     found = {"perplexity": math.exp(nll / tokens)}
-    if type(corpus) is Texts:
+    if type(corpus) is LanguageModelDataset:
         words = corpus.words.total() if domain == "all" else corpus.words[domain]
         found["word_perplexity"] = math.exp(min(nll / words, 700.0))  # e^700 is still a number
     return found
@@ -68,7 +72,7 @@ def perplexities(
 
 @torch.no_grad()
 def greedy(
-    model: Transducer, source: torch.Tensor, lengths: torch.Tensor, max_tokens: int
+    model: EncoderDecoder, source: torch.Tensor, lengths: torch.Tensor, max_tokens: int
 ) -> list[list[int]]:
     """source: int64 [B, S], lengths: [B] -> the most likely tokens of each row, without the end
     token."""
@@ -132,8 +136,8 @@ def text_scores(
 
 
 def decoded_sample(
-    model: Transducer,
-    corpus: Corpus,
+    model: EncoderDecoder,
+    corpus: PairDataset,
     tokenizer: sentencepiece.SentencePieceProcessor,
     rows: int,
     device: torch.device,
@@ -149,7 +153,7 @@ def decoded_sample(
     for begin in range(0, len(chosen), 50):
         part = chosen[begin : begin + 50]
         batch = make_batch(corpus, part).to(device)
-        limit = MOST_ANSWER_TOKENS.get(task, int(batch.lengths.max()) * 2 + 10)
+        limit = MAX_ANSWER_TOKENS.get(task, int(batch.lengths.max()) * 2 + 10)
         for row, ids in zip(part, greedy(model, batch.source, batch.lengths, limit), strict=True):
             answers[int(row)] = tokenizer.decode(ids)
     texts = []

@@ -30,9 +30,9 @@ from linnet_model.card import sources_of, write_card
 from linnet_model.checkpoint import averaged_model, checkpoints
 from linnet_model.command_line import parser_for
 from linnet_model.config import SERVED, ConfigError, Recipe, read_recipe, to_tables
+from linnet_model.encoder_decoder import EOS, parameter_count
 from linnet_model.search import Options, beam_search
 from linnet_model.tokenizer import free_placeholders, load_tokenizer
-from linnet_model.transducer import EOS, parameter_count
 
 EXAMPLES = """examples:
   linnet-export --run runs/en-de --out bundles/en-de --bundle-version 2026-11-21

@@ -106,9 +106,9 @@ def pairs(config: ModelConfig) -> Iterator[Pair]:
         yield Pair("embed_target.weight", ("decoder.embed_tokens.weight",))
     if config.sharing == "none":
         yield Pair("output.weight", ("decoder.output_projection.weight",))
-    for side, entrance in (("encoder", "enter_source"), ("decoder", "enter_target")):
+    for side, input_embedding in (("encoder", "enter_source"), ("decoder", "enter_target")):
         if config.positions == "learned":
-            yield Pair(f"{entrance}.table.weight", (f"{side}.embed_positions.weight",))
+            yield Pair(f"{input_embedding}.table.weight", (f"{side}.embed_positions.weight",))
         for i, mixer in enumerate(getattr(config, f"{side}_mixers")):
             yield from layer_pairs(f"{side}.{i}", f"{side}.layers.{i}", side, mixer)
         if config.pre_norm:

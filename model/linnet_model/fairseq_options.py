@@ -51,11 +51,11 @@ class ModelFacts:
         """Lowers the limits. What a decoder that attends to the whole target sets aside for each
         hypothesis grows with them."""
         for side, wanted in (("source", source_tokens), ("target", target_tokens)):
-            most = getattr(self, f"max_{side}_tokens")
+            maximum = getattr(self, f"max_{side}_tokens")
             if wanted is not None:
                 require(
-                    2 <= wanted <= most,
-                    f"--max-{side}-tokens is {wanted}, this model allows 2 to {most}",
+                    2 <= wanted <= maximum,
+                    f"--max-{side}-tokens is {wanted}, this model allows 2 to {maximum}",
                 )
                 setattr(self, f"max_{side}_tokens", wanted)
         if self.config.positions != "learned":

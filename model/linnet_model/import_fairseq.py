@@ -26,12 +26,12 @@ from linnet_model.bundle import (
 )
 from linnet_model.command_line import parser_for
 from linnet_model.config import BundleConfig, to_tables
+from linnet_model.encoder_decoder import EncoderDecoder, parameter_count
 from linnet_model.fairseq_checkpoint import read_checkpoint
 from linnet_model.fairseq_dictionary import Dictionary, read_dictionary
 from linnet_model.fairseq_names import ours_of, renewed
 from linnet_model.fairseq_options import ModelFacts, model_facts
 from linnet_model.model_config import ConfigError, ModelConfig, require
-from linnet_model.transducer import Transducer, parameter_count
 
 # Kept in the bundle for export_fairseq; the manifest does not list them, as nothing serves them.
 SOURCE_DICTIONARY, TARGET_DICTIONARY = "dict.source.txt", "dict.target.txt"
@@ -41,7 +41,7 @@ SOURCE_DICTIONARY, TARGET_DICTIONARY = "dict.source.txt", "dict.target.txt"
 class Imported:
     """A checkpoint as a model of ours."""
 
-    model: Transducer
+    model: EncoderDecoder
     facts: ModelFacts
     options: dict[str, Any]
     generation: str
@@ -97,14 +97,14 @@ def read_model(
         facts = model_facts(read.options, theirs)
         facts.limit(max_source_tokens, max_target_tokens)
         ours = ours_of(theirs, facts.config)
-        model = Transducer(facts.config).eval()
+        model = EncoderDecoder(facts.config).eval()
         load_weights(model, ours)
     except ConfigError as error:
         raise ConfigError(f"{checkpoint}: {error}") from None
     return Imported(model, facts, read.options, read.generation)
 
 
-def load_weights(model: Transducer, weights: dict[str, torch.Tensor]) -> None:
+def load_weights(model: EncoderDecoder, weights: dict[str, torch.Tensor]) -> None:
     """Copies weights into the model, which must have the same names and shapes."""
     parameters = dict(model.named_parameters())
     require(

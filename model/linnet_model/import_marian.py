@@ -25,10 +25,10 @@ from linnet_model.bundle import (
 )
 from linnet_model.command_line import parser_for
 from linnet_model.config import BundleConfig, to_tables
+from linnet_model.encoder_decoder import EncoderDecoder, parameter_count
 from linnet_model.marian_config import MarianFacts, read_facts, read_json
 from linnet_model.marian_weights import our_weights, read_weights
 from linnet_model.model_config import ConfigError, ModelConfig, require
-from linnet_model.transducer import Transducer, parameter_count
 
 SOURCE_SPM, TARGET_SPM = "source.spm", "target.spm"
 VOCABULARY, TARGET_VOCABULARY = "vocab.json", "target_vocab.json"
@@ -102,9 +102,9 @@ def read_tokenizer(folder: Path, facts: MarianFacts) -> TokenizerFiles:
     )
 
 
-def read_model(folder: Path, sizes: ModelConfig) -> tuple[Path, Transducer]:
+def read_model(folder: Path, sizes: ModelConfig) -> tuple[Path, EncoderDecoder]:
     file, theirs = read_weights(folder)
-    model = Transducer(sizes).eval()
+    model = EncoderDecoder(sizes).eval()
     model.load_state_dict(our_weights(file, theirs, sizes))
     return file, model
 
@@ -129,7 +129,7 @@ def bundle_config(
     return config
 
 
-def model_card(model: Transducer, sizes: ModelConfig, config: BundleConfig, digest: str) -> str:
+def model_card(model: EncoderDecoder, sizes: ModelConfig, config: BundleConfig, digest: str) -> str:
     lines = [
         f"# {config.name}",
         "",

@@ -214,19 +214,19 @@ class DecoderLayer(nn.Module):
         x: Tensor,
         state: Tensor,
         positions: Tensor,
-        ancestry: Tensor,
+        backpointers: Tensor,
         pool: Tensor,
         blocks: Tensor,
         source_lengths: Tensor,
     ) -> Tensor:
         """One position of every row, x: [R, d] -> [R, d]; `pool` is not read without a source."""
         if self.pre_norm:
-            x = self.mixer.step(self.mixer_norm(x), state, positions, ancestry, x)
+            x = self.mixer.step(self.mixer_norm(x), state, positions, backpointers, x)
             if self.attention is not None:
                 x = self.attention.step(self.attention_norm(x), pool, blocks, source_lengths, x)
             return self.ffn.serve(self.ffn_norm(x), x)
         norm = self.mixer_norm
-        x = self.mixer.step(x, state, positions, ancestry, x, norm.weight, norm.bias)
+        x = self.mixer.step(x, state, positions, backpointers, x, norm.weight, norm.bias)
         if self.attention is not None:
             behind = self.attention_norm
             x = self.attention.step(x, pool, blocks, source_lengths, x, behind.weight, behind.bias)
@@ -238,7 +238,7 @@ class DecoderLayer(nn.Module):
         x: Tensor,
         state: Tensor,
         positions: Tensor,
-        ancestry: Tensor,
+        backpointers: Tensor,
         pool: Tensor,
         blocks: Tensor,
         source_lengths: Tensor,
@@ -247,11 +247,11 @@ class DecoderLayer(nn.Module):
         EncoderAttention.weights."""
         norm = self.mixer_norm
         if self.pre_norm:
-            x = self.mixer.step(norm(x), state, positions, ancestry, x)
+            x = self.mixer.step(norm(x), state, positions, backpointers, x)
             if self.attention_norm is not None:
                 x = self.attention_norm(x)
         else:
-            x = self.mixer.step(x, state, positions, ancestry, x, norm.weight, norm.bias)
+            x = self.mixer.step(x, state, positions, backpointers, x, norm.weight, norm.bias)
         assert self.attention is not None
         return self.attention.weights(x, pool, blocks, source_lengths)
 

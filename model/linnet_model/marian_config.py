@@ -23,7 +23,7 @@ from linnet_model.model_config import ConfigError, ModelConfig, require
 
 CONFIG, GENERATION = "config.json", "generation_config.json"
 ACTIVATIONS = {"relu": "relu", "swish": "swish", "silu": "swish", "gelu": "gelu"}
-MOST_BEAMS = 32  # that an engine runs
+MAX_BEAMS = 32  # that an engine runs
 
 
 def names(text: str) -> frozenset[str]:
@@ -153,15 +153,15 @@ def check_values(file: Path, table: dict[str, Any], only: dict[str, tuple[Any, .
 
 
 def number(
-    file: Path, table: dict[str, Any], key: str, least: int, default: int | None = None
+    file: Path, table: dict[str, Any], key: str, minimum: int, default: int | None = None
 ) -> int:
     """An integer of at least `least`; required where there is no default."""
     value = table.get(key)
     value = default if value is None else value
     require(value is not None, f"{file} has no {key}")
     require(
-        type(value) is int and value >= least,
-        f"{file} has {key} {json.dumps(value)}, it must be a whole number of at least {least}",
+        type(value) is int and value >= minimum,
+        f"{file} has {key} {json.dumps(value)}, it must be a whole number of at least {minimum}",
     )
     assert isinstance(value, int)
     return value
@@ -297,7 +297,7 @@ def search_facts(
         f"{file} has length_penalty {json.dumps(penalty)}, it must be between 0 and 10",
     )
     beam = number(file, search, "num_beams", 1, 1)
-    require(beam <= MOST_BEAMS, f"{file} has num_beams {beam}, at most {MOST_BEAMS} are searched")
+    require(beam <= MAX_BEAMS, f"{file} has num_beams {beam}, at most {MAX_BEAMS} are searched")
     # max_length and min_length count the start token and the end token; the inputs of the decoder,
     # the start token among them, have a position each.
     positions = sizes.max_positions

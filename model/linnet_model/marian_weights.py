@@ -15,8 +15,8 @@ import torch
 from safetensors.torch import load_file
 from torch import Tensor
 
+from linnet_model.encoder_decoder import sinusoids
 from linnet_model.model_config import ConfigError, ModelConfig, require
-from linnet_model.transducer import sinusoids
 
 SAFETENSORS, PICKLED = "model.safetensors", "pytorch_model.bin"
 # float16, in which some tables are stored, keeps 11 bits of a number up to 1.

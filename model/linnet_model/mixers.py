@@ -4,7 +4,7 @@
     encode(x, lengths)                   serving, whole sequences
     step(x, state, positions, ancestry)  serving, one position of every row
     new_state(lanes, like)               what `step` needs between calls
-    least_ancestry()                     columns of `ancestry` that it needs at least
+    min_backpointers()                     columns of `ancestry` that it needs at least
     pack(kind)                           lays the weights out for serving (linear.py)
 
 All are one function of the same weights. `encode` and `step` also take along what follows the
@@ -13,7 +13,7 @@ into the bundle and use the operators torch.ops.linnet.*. A mixer keeps nothing 
 goes in, is changed in place by the step operators, and is bounded: [window, lanes, ...], a ring by
 position over the last `window` positions. In which lane a row's past lies is said by `ancestry`,
 which has a column for each position that a row may look back to: one more than the furthest row has
-taken steps, or the whole window, and `least_ancestry` of them whatever the rows have done.
+taken steps, or the whole window, and `min_backpointers` of them whatever the rows have done.
 
 Names of sizes: B sequences, T positions, R decoder rows, d = C channels, H heads, K taps.
 """
@@ -85,11 +85,11 @@ class DynamicConv(nn.Module):
         return torch.ops.linnet.dynamic_conv(x, weight, lengths, self.padding_left)
 
     @torch.jit.export
-    def step(self, x: Tensor, state: Tensor, positions: Tensor, ancestry: Tensor) -> Tensor:
+    def step(self, x: Tensor, state: Tensor, positions: Tensor, backpointers: Tensor) -> Tensor:
         """x: [R, C], state: [K, lanes, C] changed in place, positions: [R], ancestry: [R, A] ->
         [R, C]."""
         weight = self.weight_linear.serve(x).view(x.size(0), self.heads, self.kernel)
-        return torch.ops.linnet.dynamic_conv_step(x, weight, state, positions, ancestry)
+        return torch.ops.linnet.dynamic_conv_step(x, weight, state, positions, backpointers)
 
     @torch.jit.export
     def pack(self, kind: str) -> None:
@@ -125,10 +125,10 @@ class LightConv(nn.Module):
         return torch.ops.linnet.light_conv(x, self.weight, lengths, self.padding_left)
 
     @torch.jit.export
-    def step(self, x: Tensor, state: Tensor, positions: Tensor, ancestry: Tensor) -> Tensor:
+    def step(self, x: Tensor, state: Tensor, positions: Tensor, backpointers: Tensor) -> Tensor:
         """x: [R, C], state: [K, lanes, C] changed in place, positions: [R], ancestry: [R, A] ->
         [R, C]."""
-        return torch.ops.linnet.light_conv_step(x, self.weight, state, positions, ancestry)
+        return torch.ops.linnet.light_conv_step(x, self.weight, state, positions, backpointers)
 
     @torch.jit.export
     def pack(self, kind: str) -> None:
@@ -169,11 +169,11 @@ class DepthwiseConv(nn.Module):
         )
 
     @torch.jit.export
-    def step(self, x: Tensor, state: Tensor, positions: Tensor, ancestry: Tensor) -> Tensor:
+    def step(self, x: Tensor, state: Tensor, positions: Tensor, backpointers: Tensor) -> Tensor:
         """x: [R, C], state: [window, lanes, C] changed in place, positions: [R], ancestry: [R, A]
         -> [R, C]."""
         return torch.ops.linnet.depthwise_conv_step(
-            x, self.weight.t(), state, positions, ancestry, self.dilation
+            x, self.weight.t(), state, positions, backpointers, self.dilation
         )
 
     @torch.jit.export
@@ -228,13 +228,13 @@ class GatedConvolution(nn.Module):
         x: Tensor,
         state: Tensor,
         positions: Tensor,
-        ancestry: Tensor,
+        backpointers: Tensor,
         residual: Tensor | None = None,
         norm_weight: Tensor | None = None,
         norm_bias: Tensor | None = None,
     ) -> Tensor:
         x = self.linear1.serve(x, "glu" if self.glu else "none")
-        y = self.conv.step(x, state, positions, ancestry)
+        y = self.conv.step(x, state, positions, backpointers)
         return self.linear2.close(y, residual, norm_weight, norm_bias)
 
     @torch.jit.export
@@ -244,12 +244,12 @@ class GatedConvolution(nn.Module):
         self.linear2.pack(kind)
 
     @torch.jit.export
-    def new_state(self, lanes: int, like: Tensor) -> Tensor:
+    def new_state(self, slots: int, like: Tensor) -> Tensor:
         """Zeroed [window, lanes, d] in the type and on the device of `like`."""
-        return like.new_zeros([self.window, lanes, self.width])
+        return like.new_zeros([self.window, slots, self.width])
 
     @torch.jit.export
-    def least_ancestry(self) -> int:
+    def min_backpointers(self) -> int:
         return self.window
 
 
@@ -297,9 +297,9 @@ class SelfAttention(nn.Module):
         t, n = like.size(2), self.neighbour_heads
         places = torch.arange(t, device=like.device)
         back = places.unsqueeze(1) - places.unsqueeze(0)  # how far key j lies behind query i
-        most = t if self.unbounded else self.window - 1 if self.causal else self.window // 2
-        least = 0 if self.causal else -most
-        seen = ((back <= most) & (back >= least)).unsqueeze(0)
+        maximum = t if self.unbounded else self.window - 1 if self.causal else self.window // 2
+        minimum = 0 if self.causal else -maximum
+        seen = ((back <= maximum) & (back >= minimum)).unsqueeze(0)
         if valid is not None:
             seen = (seen & valid.unsqueeze(1)) | (back == 0)
         seen = seen.unsqueeze(1)
@@ -372,7 +372,7 @@ class SelfAttention(nn.Module):
         x: Tensor,
         state: Tensor,
         positions: Tensor,
-        ancestry: Tensor,
+        backpointers: Tensor,
         residual: Tensor | None = None,
         norm_weight: Tensor | None = None,
         norm_bias: Tensor | None = None,
@@ -380,10 +380,12 @@ class SelfAttention(nn.Module):
         """x: [R, d], state: [window, lanes, 2, d] changed in place, positions: [R], ancestry: [R,
         A] -> [R, d]."""
         query, key, value = self.query_key_value.serve(x).chunk(3, dim=-1)
-        if ancestry.size(1) < state.size(0):  # no row is further: the ring's beginning is a ring
-            state = state[: ancestry.size(1)]
+        if backpointers.size(1) < state.size(
+            0
+        ):  # no row is further: the ring's beginning is a ring
+            state = state[: backpointers.size(1)]
         y = torch.ops.linnet.self_attention_step(
-            query, key, value, state, positions, ancestry, self.heads, self.neighbour_heads
+            query, key, value, state, positions, backpointers, self.heads, self.neighbour_heads
         )
         return self.output.close(y, residual, norm_weight, norm_bias)
 
@@ -393,16 +395,16 @@ class SelfAttention(nn.Module):
         self.output.pack(kind)
 
     @torch.jit.export
-    def new_state(self, lanes: int, like: Tensor) -> Tensor:
+    def new_state(self, slots: int, like: Tensor) -> Tensor:
         """Keys and values [window, lanes, 2, d] in the type and on the device of `like`.
 
         Not zeroed, for nothing is read before it is written: so on a CPU the system gives memory to
         those positions alone that some target has reached, and the window may be long.
         """
-        return like.new_empty([self.window, lanes, 2, self.width])
+        return like.new_empty([self.window, slots, 2, self.width])
 
     @torch.jit.export
-    def least_ancestry(self) -> int:
+    def min_backpointers(self) -> int:
         return 1
 
 

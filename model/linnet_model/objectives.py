@@ -13,10 +13,10 @@ import numpy
 import sentencepiece
 
 from linnet_model.config import ConfigError, DataConfig
-from linnet_model.data import Corpus, Ids
+from linnet_model.data import Ids, PairDataset
+from linnet_model.encoder_decoder import EOS
 from linnet_model.text_files import DataError, Pair
 from linnet_model.tokenizer import placeholder_pieces
-from linnet_model.transducer import EOS
 
 
 def make_corpus(
@@ -25,16 +25,16 @@ def make_corpus(
     config: DataConfig,
     seed: int,
     rng: random.Random | None = None,
-) -> Corpus:
+) -> PairDataset:
     """The rows as the recipe's objective wants them."""
     if config.objective == "language_model":
-        return Texts(pairs, tokenizer, config)
+        return LanguageModelDataset(pairs, tokenizer, config)
     if config.objective == "span_corruption":
-        return TextsWithGaps(pairs, tokenizer, config, seed)
-    return Corpus(pairs, tokenizer, config, rng)
+        return SpanCorruptionDataset(pairs, tokenizer, config, seed)
+    return PairDataset(pairs, tokenizer, config, rng)
 
 
-class Texts(Corpus):
+class LanguageModelDataset(PairDataset):
     """Texts for a language model: there is no source, and the target is the text with its end
     token. What is longer than the limit is split, so that every token is learnt; a later part
     begins as if it were a text of its own."""
@@ -83,7 +83,7 @@ def sides(pair: Pair, which: str) -> list[str]:
     return [pair.source if which == "source" else pair.target]
 
 
-class TextsWithGaps(Texts):
+class SpanCorruptionDataset(LanguageModelDataset):
     """Span corruption (Raffel et al. 2020, section 3.1.4; Tay et al. 2021): a share of the tokens
     is cut out in spans, each leaves a placeholder behind, and what is to be answered is every
     placeholder with what stood there. The gaps of a row follow from (seed, epoch, row)."""

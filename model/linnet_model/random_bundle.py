@@ -17,17 +17,17 @@ from linnet_model.augment import word
 from linnet_model.bundle import BundleFacts, write_bundle
 from linnet_model.command_line import parser_for
 from linnet_model.config import BundleConfig, ConfigError, TokenizerConfig
+from linnet_model.encoder_decoder import EncoderDecoder, parameter_count
 from linnet_model.model_config import MIXERS
 from linnet_model.presets import PRESETS, preset
 from linnet_model.shortlist import add_shortlist
 from linnet_model.tokenizer import train_tokenizer
-from linnet_model.transducer import Transducer, parameter_count
 
 # An encoder-decoder each: what serves has a source.
 SERVED = [name for name in PRESETS if name != "language_model"]
-MOST_TOKENS = 1024  # of a source and of a target
+MAX_TOKENS = 1024  # of a source and of a target
 # Of a target whose decoder remembers all of it: as many keys and values per lane and layer.
-MOST_TOKENS_REMEMBERED = 256
+MAX_TOKENS_REMEMBERED = 256
 
 
 def made_up_lines(count: int, seed: int) -> list[str]:
@@ -49,7 +49,7 @@ def random_bundle(
     tokenizer: bool = False,
     task: str = "translate",
     bundle_name: str | None = None,
-    source_tokens: int = MOST_TOKENS,
+    source_tokens: int = MAX_TOKENS,
     target_tokens: int | None = None,
     candidates: int = 0,
 ) -> int:
@@ -59,11 +59,11 @@ def random_bundle(
     sizes = preset(name, vocabulary, mixer)
     remembers = 0 in sizes.decoder_kernels
     if target_tokens is None:
-        target_tokens = MOST_TOKENS_REMEMBERED if remembers else MOST_TOKENS
+        target_tokens = MAX_TOKENS_REMEMBERED if remembers else MAX_TOKENS
     if remembers:
         sizes.max_positions = target_tokens + 1
     torch.manual_seed(seed)
-    model = Transducer(sizes).eval()
+    model = EncoderDecoder(sizes).eval()
     target = "de" if task == "translate" else "en"
     config = BundleConfig(
         name=bundle_name or f"random-{name.replace('_', '-')}",
@@ -139,7 +139,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument(
         "--max-source-tokens",
         type=int,
-        default=MOST_TOKENS,
+        default=MAX_TOKENS,
         metavar="N",
         help="the longest source that it serves, end token counted [%(default)s]",
     )
@@ -147,7 +147,7 @@ def main(arguments: list[str] | None = None) -> int:
         "--max-target-tokens",
         type=int,
         metavar="N",
-        help=f"the longest target [{MOST_TOKENS}; {MOST_TOKENS_REMEMBERED} where the decoder "
+        help=f"the longest target [{MAX_TOKENS}; {MAX_TOKENS_REMEMBERED} where the decoder "
         "remembers all of it]",
     )
     parser.add_argument(

@@ -22,14 +22,14 @@ from linnet_model.bundle import (
 )
 from linnet_model.command_line import parser_for
 from linnet_model.config import ConfigError
-from linnet_model.transducer import Transducer
+from linnet_model.encoder_decoder import EncoderDecoder
 
 
 def rewrite_bundle(folder: Path) -> dict[str, Any]:
     """Replaces the module of the bundle in `folder` and returns the manifest with its new sum."""
     manifest = read_manifest(folder)
     weights, sizes = read_bundle_weights(folder)
-    model = Transducer(sizes).eval()
+    model = EncoderDecoder(sizes).eval()
     model.load_state_dict(weights)
     file = folder / manifest["model_file"]
     # Beside the old one until it is whole: what is interrupted leaves the bundle as it was.

@@ -17,13 +17,13 @@ from linnet_model import ops
 from linnet_model.bundle import default_options
 from linnet_model.checkpoint import averaged_model
 from linnet_model.config import PLAIN_DOMAIN, ConfigError, DataConfig, Recipe
-from linnet_model.data import Corpus, labelled, training_pairs
+from linnet_model.data import PairDataset, labelled, training_pairs
+from linnet_model.encoder_decoder import EncoderDecoder
 from linnet_model.evaluate import label_scores, perplexities, token_losses
 from linnet_model.objectives import make_corpus
 from linnet_model.search import Options, answer_texts
 from linnet_model.text_files import DataError, Pair, Reading, read_pairs, read_plain
 from linnet_model.tokenizer import load_tokenizer
-from linnet_model.transducer import Transducer
 
 
 def test_domains(folder: Path, wanted: list[str]) -> list[str]:
@@ -53,7 +53,7 @@ def test_rows(folder: Path, config: DataConfig, wanted: list[str]) -> dict[str, 
     }
 
 
-def unigram_perplexities(training: Corpus, test: Corpus) -> dict[str, float]:
+def unigram_perplexities(training: PairDataset, test: PairDataset) -> dict[str, float]:
     """Of a model that knows how frequent each token of the training is, and nothing else; every
     token of either corpus counted once more, so that none is impossible."""
     counts = numpy.bincount(training.target_ids, minlength=int(test.target_ids.max()) + 1) + 1.0
@@ -63,7 +63,7 @@ def unigram_perplexities(training: Corpus, test: Corpus) -> dict[str, float]:
 
 
 def score_texts(
-    model: Transducer, recipe: Recipe, training: Corpus, tests: dict[str, Corpus]
+    model: EncoderDecoder, recipe: Recipe, training: PairDataset, tests: dict[str, PairDataset]
 ) -> list[dict[str, Any]]:
     """Perplexities of a language model, or of what a pre-trained model puts into gaps."""
     rows = []
@@ -103,7 +103,7 @@ def score_labels(
         lines = [f"{p.source}\t{p.target}\t{a}\n" for p, a in zip(pairs, answers, strict=True)]
         (answers_folder / "labels.tsv").write_text("".join(lines), encoding="utf-8")
     wanted = [pair.target for pair in pairs]
-    most = Counter(pair.target for pair in training).most_common(1)[0][0]
+    maximum = Counter(pair.target for pair in training).most_common(1)[0][0]
     right = Counter(w for w, a in zip(wanted, answers, strict=True) if w == a)
     total = Counter(wanted)
     return [
@@ -111,7 +111,7 @@ def score_labels(
             "domain": "all labels",
             "rows": len(pairs),
             "model": label_scores(wanted, answers),
-            "baseline": label_scores(wanted, [most] * len(wanted)),
+            "baseline": label_scores(wanted, [maximum] * len(wanted)),
             "found_of_label": {k: 100.0 * right[k] / total[k] for k in sorted(total)},
             "answers_without_label": sum(answer not in known for answer in answers),
         }
@@ -148,10 +148,10 @@ def score_run(
         ops.load()
         module = torch.jit.script(model)
         options = Options(**default_options(recipe.bundle))
-        most = recipe.bundle.max_target_tokens
+        maximum = recipe.bundle.max_target_tokens
         rows = score_labels(
             lambda texts: answer_texts(
-                module, tokenizer, tokenizer, texts, options, most, config.max_source_tokens
+                module, tokenizer, tokenizer, texts, options, maximum, config.max_source_tokens
             ),
             training,
             tests,

@@ -23,7 +23,7 @@ import torch
 from torch import Tensor
 from tqdm import tqdm
 
-from linnet_model.transducer import EOS, PAD, UNK
+from linnet_model.encoder_decoder import EOS, PAD, UNK
 
 
 @dataclass
@@ -40,9 +40,9 @@ class Options:
     def of_manifest(manifest: dict[str, Any]) -> Options:
         return Options(**manifest["default_options"])
 
-    def limit(self, source_tokens: int, most: int) -> int:
+    def limit(self, source_tokens: int, maximum: int) -> int:
         """Target tokens, end token not counted, for a source with its end token."""
-        return min(most, int(self.max_target_ratio * source_tokens + self.max_target_tokens))
+        return min(maximum, int(self.max_target_ratio * source_tokens + self.max_target_tokens))
 
 
 @dataclass
@@ -80,7 +80,7 @@ def beam_search(
     module: torch.jit.ScriptModule,
     sources: list[list[int]],
     options: Options,
-    most: int,
+    maximum: int,
     start: int = EOS,
 ) -> list[list[Hypothesis]]:
     """Decodes all sources (ids, end token last) as one batch; per source the finished hypotheses,
@@ -101,17 +101,20 @@ def beam_search(
         torch.arange(count, dtype=torch.int32).repeat_interleave(beam).unsqueeze(1).contiguous()
     )
     row_lengths = lengths.repeat_interleave(beam).contiguous()
-    ancestry = torch.arange(rows, dtype=torch.int32).unsqueeze(1).repeat(1, reach)
+    backpointers = torch.arange(rows, dtype=torch.int32).unsqueeze(1).repeat(1, reach)
     sequences = [
         Sequence(
-            options.limit(len(s), most), [[] for _ in range(beam)], [0.0] * beam, list(range(beam))
+            options.limit(len(s), maximum),
+            [[] for _ in range(beam)],
+            [0.0] * beam,
+            list(range(beam)),
         )
         for s in sources
     ]
     last = torch.full((rows,), start, dtype=torch.int64)
     for step in range(max(s.limit for s in sequences) + 1):
         positions = torch.full((rows,), step, dtype=torch.int32)
-        logits = module.step(last, positions, ancestry, blocks, row_lengths, memory, state)
+        logits = module.step(last, positions, backpointers, blocks, row_lengths, memory, state)
         logprobs = logits.float().log_softmax(dim=-1)
         parents = list(range(rows))
         for i, sequence in enumerate(sequences):
@@ -122,7 +125,7 @@ def beam_search(
         if all(s.done for s in sequences):
             break
         own = torch.arange(rows, dtype=torch.int32).unsqueeze(1)
-        ancestry = torch.cat([own, ancestry[parents][:, :-1]], dim=1).contiguous()
+        backpointers = torch.cat([own, backpointers[parents][:, :-1]], dim=1).contiguous()
     return [sorted(s.finished, key=lambda h: -h.score)[:beam] for s in sequences]
 
 
@@ -176,7 +179,7 @@ def answer_texts(
     writing: sentencepiece.SentencePieceProcessor,
     texts: list[str],
     options: Options,
-    most: int,
+    maximum: int,
     longest: int = 0,
     batch: int = 32,
 ) -> list[str]:
@@ -187,7 +190,7 @@ def answer_texts(
     answers = [""] * len(texts)
     for begin in tqdm(range(0, len(order), batch), unit="batch", disable=None):
         part = order[begin : begin + batch]
-        found = beam_search(module, [sources[i] for i in part], options, most)
+        found = beam_search(module, [sources[i] for i in part], options, maximum)
         for i, hypotheses in zip(part, found, strict=True):
             answers[i] = writing.decode(hypotheses[0].ids[:-1])
     return answers

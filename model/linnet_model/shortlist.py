@@ -64,17 +64,17 @@ def model_one(
 
 
 def candidates(
-    table: tuple[Ints, Ints, Floats], most: int, least_probability: float
+    table: tuple[Ints, Ints, Floats], maximum: int, min_probability: float
 ) -> dict[int, list[int]]:
     """Source token -> its likeliest target tokens, at most so many, at least so likely."""
     sources, targets, probabilities = table
-    kept = probabilities >= least_probability
+    kept = probabilities >= min_probability
     sources, targets, probabilities = sources[kept], targets[kept], probabilities[kept]
     order = np.lexsort((targets, -probabilities, sources))
     chosen: dict[int, list[int]] = {}
     for source, target in zip(sources[order].tolist(), targets[order].tolist(), strict=True):
         row = chosen.setdefault(source, [])
-        if len(row) < most:
+        if len(row) < maximum:
             row.append(target)
     return chosen
 
@@ -125,15 +125,15 @@ def encoders(folder: Path, manifest: dict[str, Any]) -> tuple[Callable[[str], Id
     return tuple(tokenizer.encode for tokenizer in tokenizers)
 
 
-def read_rows(files: Sequence[Path], most: int) -> list[Pair]:
+def read_rows(files: Sequence[Path], maximum: int) -> list[Pair]:
     """At most so many rows, at even distances. Rows that look broken are left out."""
     rows = [row for file in files for row in read_pairs(file, mojibake="drop", empty="drop")]
-    chosen = np.linspace(0, len(rows), min(most, len(rows)), endpoint=False)
+    chosen = np.linspace(0, len(rows), min(maximum, len(rows)), endpoint=False)
     return [rows[int(i)] for i in chosen]
 
 
 def learn(
-    folder: Path, rows: Sequence[Pair], most_tokens: int, options: argparse.Namespace
+    folder: Path, rows: Sequence[Pair], max_tokens: int, options: argparse.Namespace
 ) -> dict[str, Any]:
     """Learns the shortlist of a bundle from pairs of texts, of those that are short enough."""
     manifest = read_manifest(folder)
@@ -142,10 +142,10 @@ def learn(
     pairs = []
     for row in rows:
         source, target = [*encode_source(row.source), eos], encode_target(row.target)
-        if len(source) <= most_tokens and 0 < len(target) <= most_tokens:
+        if len(source) <= max_tokens and 0 < len(target) <= max_tokens:
             pairs.append((source, target))
     if not pairs:
-        raise ConfigError(f"none of {len(rows)} pairs has at most {most_tokens} tokens a side")
+        raise ConfigError(f"none of {len(rows)} pairs has at most {max_tokens} tokens a side")
     always = frequent([target for _, target in pairs], options.frequent, size)
     chosen = candidates(
         model_one(pairs, size, options.rounds), options.candidates, options.probability

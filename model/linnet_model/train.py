@@ -29,13 +29,13 @@ from linnet_model.config import (
     to_tables,
 )
 from linnet_model.data import labelled, training_pairs, validation_pairs
+from linnet_model.encoder_decoder import parameter_count
 from linnet_model.objectives import make_corpus, sides
 from linnet_model.options import options_page
 from linnet_model.text_files import DataError, Reading, read_split
 from linnet_model.tokenizer import load_tokenizer, train_tokenizer
 from linnet_model.trainer import Trainer, run
 from linnet_model.training_log import Log, statistics_table
-from linnet_model.transducer import parameter_count
 
 EXAMPLES = """examples:
   linnet-train --recipe model/recipes/en-de.toml --data DATA --out runs/en-de

@@ -14,23 +14,23 @@ from torch import nn
 
 from linnet_model.checkpoint import Position, save_checkpoint
 from linnet_model.config import Recipe
-from linnet_model.data import Batch, Corpus, Ids, epoch_batches, make_batch
+from linnet_model.data import Batch, Ids, PairDataset, epoch_batches, make_batch
 from linnet_model.dropout import Dropout
+from linnet_model.encoder_decoder import PAD, EncoderDecoder
 from linnet_model.evaluate import decoded_sample, features_of, perplexities, token_losses
 from linnet_model.loss import smoothed_cross_entropy
 from linnet_model.optim import Average, learning_rate, make_optimizer, schedule_place
 from linnet_model.training_log import Log, Progress
-from linnet_model.transducer import PAD, Transducer
 
 
 class Trainer:
     """Model, optimiser, average and position, moved on one update at a time."""
 
-    def __init__(self, recipe: Recipe, corpus: Corpus, device: torch.device):
+    def __init__(self, recipe: Recipe, corpus: PairDataset, device: torch.device):
         self.recipe, self.corpus, self.device = recipe, corpus, device
         torch.backends.cuda.matmul.allow_tf32 = True  # ten bits more than autocast's bfloat16 has
         torch.manual_seed(recipe.train.seed)
-        self.model = Transducer(recipe.model).to(device)
+        self.model = EncoderDecoder(recipe.model).to(device)
         self.optimizer = make_optimizer(self.model, recipe.train)
         self.average = Average(self.model, recipe.train.average_decay)
         self.drop = Dropout(recipe.train.seed, device)
@@ -134,7 +134,7 @@ class Trainer:
 
 def run(
     trainer: Trainer,
-    valid: Corpus,
+    valid: PairDataset,
     tokenizer: sentencepiece.SentencePieceProcessor,
     out: Path,
     log: Log,
@@ -191,14 +191,14 @@ def run(
 
 def validate(
     trainer: Trainer,
-    valid: Corpus,
+    valid: PairDataset,
     tokenizer: sentencepiece.SentencePieceProcessor,
     out: Path,
     log: Log,
 ) -> str:
     """Measures the averaged weights, writes samples beside the log, and says it in a line."""
     recipe, update = trainer.recipe, trainer.position.update
-    model = Transducer(recipe.model).to(trainer.device)
+    model = EncoderDecoder(recipe.model).to(trainer.device)
     trainer.average.copy_to(model)
     totals = token_losses(
         model,

@@ -11,7 +11,7 @@ from typing import Any
 
 from tqdm import tqdm
 
-from linnet_model.data import Corpus
+from linnet_model.data import PairDataset
 
 SAY_SECONDS = 30.0  # between lines of progress where there is no terminal
 
@@ -107,7 +107,7 @@ def duration(seconds: float) -> str:
     return f"{minutes} min" if minutes < 60 else f"{minutes // 60} h {minutes % 60:02} min"
 
 
-def statistics_table(name: str, corpus: Corpus, shares: dict[str, float]) -> list[str]:
+def statistics_table(name: str, corpus: PairDataset, shares: dict[str, float]) -> list[str]:
     """Rows, tokens and lengths of each domain, for people."""
     head = ("rows", "share", "source tokens", "target tokens", "longest", "left out")
     lines = [f"{name:14}" + "".join(f"{column:>15}" for column in head)]

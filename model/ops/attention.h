@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "model/ops/vectors.h"
+#include "model/ops/cpu/vectors.h"
 
 // One head of attention from one position to `count` others, which the CPU kernels of attention
 // share.

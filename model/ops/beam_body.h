@@ -31,16 +31,16 @@ LINNET_BOTH const BeamPlan& PlanOf(const int32_t* plan, int64_t stride, int64_t 
 // Hypotheses of the search that take part in the step: 0 once it has ended, which whoever makes the
 // plans hears later.
 LINNET_BOTH int LiveOf(const BeamPlan& plan, const BeamTables& tables) {
-  return plan.position == 0 ? 1 : tables.counts[2 * plan.lanes[0]];
+  return plan.position == 0 ? 1 : tables.counts[2 * plan.slots[0]];
 }
 
-LINNET_BOTH const int32_t* HistoryOf(const BeamTables& tables, int32_t position, int32_t lane) {
-  return tables.history + ((position % 2) * tables.lanes + lane) * tables.longest;
+LINNET_BOTH const int32_t* HistoryOf(const BeamTables& tables, int32_t position, int32_t slot) {
+  return tables.history + ((position % 2) * tables.slots + slot) * tables.longest;
 }
 
 // Of the grammar, before the step; of the search's lanes, one.
-LINNET_BOTH int32_t StateOf(const BeamPlan& plan, const BeamTables& tables, int32_t lane) {
-  return plan.position == 0 ? 0 : tables.states[lane];
+LINNET_BOTH int32_t StateOf(const BeamPlan& plan, const BeamTables& tables, int32_t slot) {
+  return plan.position == 0 ? 0 : tables.states[slot];
 }
 
 LINNET_BOTH int32_t NextState(const BeamGrammar& grammar, int32_t state, int32_t token) {
@@ -92,16 +92,16 @@ LINNET_BOTH void FillRow(const BeamInputsParams& p, int64_t row, const Team& tea
   const BeamPlan* plan = number < 0 ? nullptr : &PlanOf(p.plan, p.plan_stride, number);
   const int i = plan == nullptr ? 0 : static_cast<int>(row) - plan->first_row;
   const bool idle = plan == nullptr || i >= LiveOf(*plan, p.tables);
-  const int32_t lane = idle ? -1 : plan->lanes[i];
+  const int32_t slot = idle ? -1 : plan->slots[i];
   if (team.index() == 0) {
-    p.tokens[row] = idle ? 0 : plan->position == 0 ? p.special.start : p.tables.tokens[lane];
+    p.tokens[row] = idle ? 0 : plan->position == 0 ? p.special.start : p.tables.tokens[slot];
     p.positions[row] = idle ? 0 : plan->position;
     p.source_lengths[row] = idle ? 0 : plan->source_tokens;
   }
   for (int64_t j = team.index(); j < p.tables.reach; j += team.size()) {
     // At position 0 nothing but its own entry is read.
-    p.ancestry[row * p.tables.reach + j] =
-        idle || plan->position == 0 ? lane : p.tables.ancestry[lane * p.tables.reach + j];
+    p.backpointers[row * p.tables.reach + j] =
+        idle || plan->position == 0 ? slot : p.tables.backpointers[slot * p.tables.reach + j];
   }
   const int32_t* blocks = p.plan + (idle ? 0 : number) * p.plan_stride + kPlanWords;
   for (int64_t j = team.index(); j < p.row_blocks; j += team.size()) {
@@ -114,7 +114,7 @@ struct BeamCandidate {
   int32_t parent, token;  // token -1: none
 };
 
-// The order of model/runtime/candidates.h.
+// The order of model/runtime/search/candidates.h.
 LINNET_BOTH bool Better(const BeamCandidate& a, const BeamCandidate& b) {
   if (a.sum != b.sum) return a.sum > b.sum;
   if (a.parent != b.parent) return a.parent < b.parent;
@@ -124,10 +124,10 @@ LINNET_BOTH bool Better(const BeamCandidate& a, const BeamCandidate& b) {
 
 // What a team shares while it works on a search.
 struct BeamScratch {
-  BeamCandidate all[kMostBeam * (kMostFound + 1)];
-  BeamCandidate best[kMostFound];
-  BeamEntry next[kMostBeam];
-  int32_t states[kMostBeam];  // of the grammar, behind `next`
+  BeamCandidate all[kMaxBeam * (kMaxFound + 1)];
+  BeamCandidate best[kMaxFound];
+  BeamEntry next[kMaxBeam];
+  int32_t states[kMaxBeam];  // of the grammar, behind `next`
   int live, ended;
 };
 
@@ -141,12 +141,12 @@ LINNET_BOTH BeamCandidate CandidateOf(const BeamStepParams& p, const BeamPlan& p
   BeamCandidate candidate = {0, 0, 0, i, -1};
   candidate.token = apart              ? AlsoOf(plan, p.special)
                     : plan.forced >= 0 ? -1
-                                       : p.found_tokens[row * kMostFound + at];
+                                       : p.found_tokens[row * kMaxFound + at];
   if (candidate.token < 0) return candidate;
-  candidate.logit = apart ? p.also[row] : p.found[row * kMostFound + at];
+  candidate.logit = apart ? p.also[row] : p.found[row * kMaxFound + at];
   const float penalty = candidate.token == p.special.unk ? plan.unknown_penalty : 0.0f;
   candidate.log_probability = candidate.logit / plan.temperature - p.log_normalizers[row] - penalty;
-  const float sum = plan.position == 0 ? 0.0f : p.tables.sums[plan.lanes[i]];
+  const float sum = plan.position == 0 ? 0.0f : p.tables.sums[plan.slots[i]];
   candidate.sum = sum + candidate.log_probability;
   if (!IsFinite(candidate.sum)) candidate.token = -1;
   return candidate;
@@ -183,7 +183,7 @@ LINNET_BOTH void AdvanceSearch(const BeamStepParams& p, int64_t number, BeamScra
   BeamRecord* record = p.record + plan.first_row;
   const BeamEntry nothing = {0, kNoEntry, 0.0f, 0.0f};
   const int live = LiveOf(plan, p.tables);
-  int32_t* counts = p.tables.counts + 2 * plan.lanes[0];
+  int32_t* counts = p.tables.counts + 2 * plan.slots[0];
   int broken = live;  // the first row without probabilities
   for (int i = live - 1; i >= 0; --i) {
     if (!IsFinite(p.log_normalizers[plan.first_row + i])) broken = i;
@@ -216,7 +216,7 @@ LINNET_BOTH void AdvanceSearch(const BeamStepParams& p, int64_t number, BeamScra
       PickNext(plan, p.special, s, record);
     }
     for (int i = 0; i < s.live; ++i) {
-      const int32_t state = StateOf(plan, p.tables, plan.lanes[s.next[i].parent]);
+      const int32_t state = StateOf(plan, p.tables, plan.slots[s.next[i].parent]);
       s.states[i] = NextState(p.grammar, state, s.next[i].token);
     }
     counts[0] = s.live;
@@ -227,22 +227,23 @@ LINNET_BOTH void AdvanceSearch(const BeamStepParams& p, int64_t number, BeamScra
   const int64_t reach = p.tables.reach;
   for (int64_t at = team.index(); at < s.live * reach; at += team.size()) {
     const int64_t i = at / reach, j = at % reach;
-    const int32_t lane = plan.lanes[i];
+    const int32_t slot = plan.slots[i];
     const int64_t parent_row = plan.first_row + s.next[i].parent;
-    p.tables.ancestry[lane * reach + j] = j == 0 ? lane : p.ancestry[parent_row * reach + j - 1];
+    p.tables.backpointers[slot * reach + j] =
+        j == 0 ? slot : p.backpointers[parent_row * reach + j - 1];
     if (j > 0) continue;
-    p.tables.tokens[lane] = s.next[i].token;
-    p.tables.sums[lane] = s.next[i].sum;
-    p.tables.states[lane] = s.states[i];
+    p.tables.tokens[slot] = s.next[i].token;
+    p.tables.sums[slot] = s.next[i].sum;
+    p.tables.states[slot] = s.states[i];
   }
   if (plan.ngram == 0) return;
   const int64_t grown = plan.position + 2;  // entries of a history, the start token among them
   for (int64_t at = team.index(); at < s.live * grown; at += team.size()) {
     const int64_t i = at / grown, j = at % grown;
-    int32_t* to = const_cast<int32_t*>(HistoryOf(p.tables, plan.position + 1, plan.lanes[i]));
+    int32_t* to = const_cast<int32_t*>(HistoryOf(p.tables, plan.position + 1, plan.slots[i]));
     to[j] = j == grown - 1 ? s.next[i].token
             : j == 0       ? p.special.start
-                           : HistoryOf(p.tables, plan.position, plan.lanes[s.next[i].parent])[j];
+                           : HistoryOf(p.tables, plan.position, plan.slots[s.next[i].parent])[j];
   }
 }
 

@@ -10,10 +10,10 @@
 namespace linnet::ops {
 
 // The widest beam that is searched there, and what is looked at of each of its rows.
-constexpr int kMostBeam = 16;
-constexpr int kMostFound = 2 * kMostBeam;
+constexpr int kMaxBeam = 16;
+constexpr int kMaxFound = 2 * kMaxBeam;
 // Entries of a history: CUDA lists a row's repeats in shared memory.
-constexpr int kMostHistory = 8192;
+constexpr int kMaxHistory = 8192;
 
 // Row r of the plan says of the step's row r to which search it belongs, and, independent of that,
 // what search number r is to do. The blocks of its source follow as words of the same row.
@@ -29,19 +29,19 @@ struct BeamPlan {
   float temperature;
   int32_t source_tokens;
   int32_t left;  // tokens that may follow the one that is chosen, before eos is forced
-  int32_t lanes[kMostBeam];
+  int32_t slots[kMaxBeam];
 };
 constexpr int kPlanWords = sizeof(BeamPlan) / sizeof(int32_t);
 
 // One hypothesis that grew by a token.
 struct BeamEntry {
   int32_t parent;  // the hypothesis's number before the step
-  int32_t token;   // or a BeamNews
+  int32_t token;   // or a BeamStatus
   float log_probability;
   float sum;
 };
 
-enum BeamNews : int32_t {
+enum BeamStatus : int32_t {
   kNoEntry = -1,
   // The search has failed. Of hypothesis `parent` the model gave no probabilities: its normalizer
   // is `log_probability`.
@@ -61,13 +61,13 @@ constexpr int kRecordWords = sizeof(BeamRecord) / sizeof(int32_t);
 // What stays with the search, by lane. History holds the start token and the target behind it, of
 // sequences that forbid n-grams, in half number position % 2; it is read and written by turns.
 struct BeamTables {
-  int32_t* tokens;    // [lanes]: the next input of the hypothesis
-  float* sums;        // [lanes]
-  int32_t* ancestry;  // [lanes, reach], as the step operators take it
-  int32_t* history;   // [2, lanes, longest]
-  int32_t* counts;    // [lanes, 2], at the search's first lane: hypotheses that live, that ended
-  int32_t* states;    // [lanes]: of the grammar, behind the hypothesis's last token
-  int64_t lanes, reach, longest;
+  int32_t* tokens;        // [lanes]: the next input of the hypothesis
+  float* sums;            // [lanes]
+  int32_t* backpointers;  // [lanes, reach], as the step operators take it
+  int32_t* history;       // [2, lanes, longest]
+  int32_t* counts;  // [lanes, 2], at the search's first lane: hypotheses that live, that ended
+  int32_t* states;  // [lanes]: of the grammar, behind the hypothesis's last token
+  int64_t slots, reach, longest;
 };
 
 struct BeamSpecialTokens {
@@ -90,7 +90,7 @@ struct BeamInputsParams {
   BeamSpecialTokens special;
   int64_t* tokens;          // [rows]
   int32_t* positions;       // [rows]
-  int32_t* ancestry;        // [rows, reach]
+  int32_t* backpointers;    // [rows, reach]
   int32_t* blocks;          // [rows, row_blocks]
   int32_t* source_lengths;  // [rows]
   int64_t rows, plan_stride, row_blocks;
@@ -102,14 +102,14 @@ struct BeamStepParams {
   BeamSpecialTokens special;
   BeamGrammar grammar;
   FloatType type;
-  const void* logits;       // [rows, vocabulary]
-  const int32_t* ancestry;  // [rows, reach], what BeamInputs gave
-  BeamRecord* record;       // [rows]
+  const void* logits;           // [rows, vocabulary]
+  const int32_t* backpointers;  // [rows, reach], what BeamInputs gave
+  BeamRecord* record;           // [rows]
   // Between the two halves of a step: of each row the highest logits that are not forbidden,
   // falling, of equal ones the lower token first; the logit of the token that is forced or pays a
   // penalty; the normalizer.
-  float* found;            // [rows, kMostFound]
-  int32_t* found_tokens;   // [rows, kMostFound], -1 behind the last
+  float* found;            // [rows, kMaxFound]
+  int32_t* found_tokens;   // [rows, kMaxFound], -1 behind the last
   float* also;             // [rows], -infinity where there is none
   float* log_normalizers;  // [rows]
   int64_t rows, plan_stride, vocabulary;

@@ -28,31 +28,31 @@ BeamTables Unpack(const char* op, const at::Tensor& plan, at::TensorList tables)
     TORCH_CHECK(tables[i].device() == plan.device(), op, ": ", kTableNames[i], " is on ",
                 tables[i].device(), ", plan on ", plan.device(), "; both need one device");
   }
-  const int64_t lanes = tables[0].size(0);
-  CheckSize(op, {kTableNames[1], tables[1]}, 0, "L", lanes, "tokens");
-  CheckSize(op, {kTableNames[2], tables[2]}, 0, "L", lanes, "tokens");
+  const int64_t slots = tables[0].size(0);
+  CheckSize(op, {kTableNames[1], tables[1]}, 0, "L", slots, "tokens");
+  CheckSize(op, {kTableNames[2], tables[2]}, 0, "L", slots, "tokens");
   CheckSize(op, {kTableNames[3], tables[3]}, 0, "halves", 2, "the contract");
-  CheckSize(op, {kTableNames[3], tables[3]}, 1, "L", lanes, "tokens");
-  CheckSize(op, {kTableNames[4], tables[4]}, 0, "L", lanes, "tokens");
+  CheckSize(op, {kTableNames[3], tables[3]}, 1, "L", slots, "tokens");
+  CheckSize(op, {kTableNames[4], tables[4]}, 0, "L", slots, "tokens");
   CheckSize(op, {kTableNames[4], tables[4]}, 1, "counts", 2, "the contract");
-  CheckSize(op, {kTableNames[5], tables[5]}, 0, "L", lanes, "tokens");
-  TORCH_CHECK(tables[3].size(2) <= kMostHistory, op, ": ", kTableNames[3], " has ",
-              tables[3].size(2), " entries a lane, it may have ", kMostHistory);
+  CheckSize(op, {kTableNames[5], tables[5]}, 0, "L", slots, "tokens");
+  TORCH_CHECK(tables[3].size(2) <= kMaxHistory, op, ": ", kTableNames[3], " has ",
+              tables[3].size(2), " entries a lane, it may have ", kMaxHistory);
   return {.tokens = tables[0].mutable_data_ptr<int32_t>(),
           .sums = tables[1].mutable_data_ptr<float>(),
-          .ancestry = tables[2].mutable_data_ptr<int32_t>(),
+          .backpointers = tables[2].mutable_data_ptr<int32_t>(),
           .history = tables[3].mutable_data_ptr<int32_t>(),
           .counts = tables[4].mutable_data_ptr<int32_t>(),
           .states = tables[5].mutable_data_ptr<int32_t>(),
-          .lanes = lanes,
+          .slots = slots,
           .reach = tables[2].size(1),
           .longest = tables[3].size(2)};
 }
 
-void CheckInRange(const char* op, int64_t number, const char* what, int64_t value, int64_t least,
-                  int64_t most) {
-  TORCH_CHECK(least <= value && value <= most, op, ": plan of search ", number, ": ", what, " is ",
-              value, ", it must be between ", least, " and ", most);
+void CheckInRange(const char* op, int64_t number, const char* what, int64_t value, int64_t min,
+                  int64_t max) {
+  TORCH_CHECK(min <= value && value <= max, op, ": plan of search ", number, ": ", what, " is ",
+              value, ", it must be between ", min, " and ", max);
 }
 
 // The values of a plan that lies on the CPU. vocabulary: -1 if it is not known.
@@ -63,7 +63,7 @@ void CheckPlan(const char* op, const at::Tensor& plan, const BeamTables& tables,
     const int32_t* words = plan.const_data_ptr<int32_t>() + r * plan.size(1);
     const BeamPlan& own = *reinterpret_cast<const BeamPlan*>(words);
     CheckInRange(op, r, "search", own.search, -1, rows - 1);
-    CheckInRange(op, r, "beam", own.beam, 0, kMostBeam);
+    CheckInRange(op, r, "beam", own.beam, 0, kMaxBeam);
     if (own.search >= 0) {
       const BeamPlan& search = *reinterpret_cast<const BeamPlan*>(plan.const_data_ptr<int32_t>() +
                                                                   own.search * plan.size(1));
@@ -77,20 +77,20 @@ void CheckPlan(const char* op, const at::Tensor& plan, const BeamTables& tables,
     CheckInRange(op, r, "ngram", own.ngram, 0, int64_t{1} << 30);
     if (vocabulary >= 0) CheckInRange(op, r, "forced", own.forced, -1, vocabulary - 1);
     for (int i = 0; i < own.beam; ++i) {
-      CheckInRange(op, r, "a lane", own.lanes[i], 0, tables.lanes - 1);
+      CheckInRange(op, r, "a lane", own.slots[i], 0, tables.slots - 1);
     }
     TORCH_CHECK(own.temperature > 0, op, ": plan of search ", r, ": temperature is ",
                 own.temperature, ", it must be above 0");
   }
 }
 
-void CheckPlanTensor(const char* op, const at::Tensor& plan, int64_t least_width) {
+void CheckPlanTensor(const char* op, const at::Tensor& plan, int64_t min_width) {
   CheckRank(op, {"plan", plan}, 2, "[R, words]");
   CheckContiguous(op, {"plan", plan}, "its rows are structs");
   TORCH_CHECK(plan.scalar_type() == at::kInt, op, ": plan is ", plan.scalar_type(),
               ", needs int32");
-  TORCH_CHECK(plan.size(1) >= least_width, op, ": plan has ", plan.size(1), " words a row, needs ",
-              least_width);
+  TORCH_CHECK(plan.size(1) >= min_width, op, ": plan has ", plan.size(1), " words a row, needs ",
+              min_width);
 }
 
 BeamSpecialTokens Special(const char* op, at::IntArrayRef special) {
@@ -133,15 +133,15 @@ using Rows = std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor, at::Tens
 Rows BeamInputsCpuOp(const at::Tensor& plan, at::TensorList tables, at::IntArrayRef special,
                      int64_t row_blocks) {
   const StepRows rows = BeamInputs(plan, tables, special, row_blocks, BeamInputsCpu);
-  return {rows.tokens, rows.positions, rows.ancestry, rows.blocks, rows.source_lengths};
+  return {rows.tokens, rows.positions, rows.backpointers, rows.blocks, rows.source_lengths};
 }
 
-void BeamStepCpuOp(const at::Tensor& plan, const at::Tensor& logits, const at::Tensor& ancestry,
+void BeamStepCpuOp(const at::Tensor& plan, const at::Tensor& logits, const at::Tensor& backpointers,
                    at::TensorList tables, at::IntArrayRef special, at::TensorList grammar,
                    at::Tensor& record) {
   TORCH_CHECK(logits.scalar_type() == at::kFloat, "beam_step: logits are ", logits.scalar_type(),
               ", on the CPU they must be float32");
-  BeamStep(plan, logits, ancestry, tables, special, grammar, record, BeamStepCpu);
+  BeamStep(plan, logits, backpointers, tables, special, grammar, record, BeamStepCpu);
 }
 
 }  // namespace
@@ -157,7 +157,7 @@ StepRows BeamInputs(const at::Tensor& plan, at::TensorList tables, at::IntArrayR
   const auto ints = plan.options();
   StepRows out = {.tokens = at::empty({rows}, ints.dtype(at::kLong)),
                   .positions = at::empty({rows}, ints),
-                  .ancestry = at::empty({rows, unpacked.reach}, ints),
+                  .backpointers = at::empty({rows, unpacked.reach}, ints),
                   .blocks = at::empty({rows, row_blocks}, ints),
                   .source_lengths = at::empty({rows}, ints)};
   if (rows == 0) return out;
@@ -166,7 +166,7 @@ StepRows BeamInputs(const at::Tensor& plan, at::TensorList tables, at::IntArrayR
           .special = Special(kOp, special),
           .tokens = out.tokens.mutable_data_ptr<int64_t>(),
           .positions = out.positions.mutable_data_ptr<int32_t>(),
-          .ancestry = out.ancestry.mutable_data_ptr<int32_t>(),
+          .backpointers = out.backpointers.mutable_data_ptr<int32_t>(),
           .blocks = out.blocks.mutable_data_ptr<int32_t>(),
           .source_lengths = out.source_lengths.mutable_data_ptr<int32_t>(),
           .rows = rows,
@@ -175,7 +175,7 @@ StepRows BeamInputs(const at::Tensor& plan, at::TensorList tables, at::IntArrayR
   return out;
 }
 
-void BeamStep(const at::Tensor& plan, const at::Tensor& logits, const at::Tensor& ancestry,
+void BeamStep(const at::Tensor& plan, const at::Tensor& logits, const at::Tensor& backpointers,
               at::TensorList tables, at::IntArrayRef special, at::TensorList grammar,
               at::Tensor& record, BeamStepKernel kernel) {
   constexpr char kOp[] = "beam_step";
@@ -186,11 +186,11 @@ void BeamStep(const at::Tensor& plan, const at::Tensor& logits, const at::Tensor
   CheckRank(kOp, {"logits", logits}, 2, "[R, V]");
   CheckSize(kOp, {"logits", logits}, 0, "R", rows, "plan");
   CheckContiguous(kOp, {"logits", logits}, "it is too large to be copied at each step");
-  CheckIndices(kOp, {"plan", plan}, {{"ancestry", ancestry}, {"record", record}});
-  CheckRank(kOp, {"ancestry", ancestry}, 2, "[R, A]");
-  CheckSize(kOp, {"ancestry", ancestry}, 0, "R", rows, "plan");
-  CheckSize(kOp, {"ancestry", ancestry}, 1, "A", unpacked.reach, "tables");
-  CheckContiguous(kOp, {"ancestry", ancestry}, "beam_inputs made it so");
+  CheckIndices(kOp, {"plan", plan}, {{"ancestry", backpointers}, {"record", record}});
+  CheckRank(kOp, {"ancestry", backpointers}, 2, "[R, A]");
+  CheckSize(kOp, {"ancestry", backpointers}, 0, "R", rows, "plan");
+  CheckSize(kOp, {"ancestry", backpointers}, 1, "A", unpacked.reach, "tables");
+  CheckContiguous(kOp, {"ancestry", backpointers}, "beam_inputs made it so");
   CheckRank(kOp, {"record", record}, 2, "[R, words]");
   CheckSize(kOp, {"record", record}, 0, "R", rows, "plan");
   CheckSize(kOp, {"record", record}, 1, "words", kRecordWords, "the contract");
@@ -198,8 +198,8 @@ void BeamStep(const at::Tensor& plan, const at::Tensor& logits, const at::Tensor
   if (plan.is_cpu()) CheckPlan(kOp, plan, unpacked, logits.size(1));
   if (rows == 0) return;
   const auto floats = logits.options().dtype(at::kFloat);
-  at::Tensor found = at::empty({rows, kMostFound}, floats);
-  at::Tensor found_tokens = at::empty({rows, kMostFound}, plan.options());
+  at::Tensor found = at::empty({rows, kMaxFound}, floats);
+  at::Tensor found_tokens = at::empty({rows, kMaxFound}, plan.options());
   at::Tensor also = at::empty({rows}, floats);
   at::Tensor log_normalizers = at::empty({rows}, floats);
   kernel({.plan = plan.const_data_ptr<int32_t>(),
@@ -208,7 +208,7 @@ void BeamStep(const at::Tensor& plan, const at::Tensor& logits, const at::Tensor
           .grammar = UnpackGrammar(kOp, logits, grammar),
           .type = FloatTypeOf(logits),
           .logits = logits.const_data_ptr(),
-          .ancestry = ancestry.const_data_ptr<int32_t>(),
+          .backpointers = backpointers.const_data_ptr<int32_t>(),
           .record = reinterpret_cast<BeamRecord*>(record.mutable_data_ptr<int32_t>()),
           .found = found.mutable_data_ptr<float>(),
           .found_tokens = found_tokens.mutable_data_ptr<int32_t>(),
@@ -224,27 +224,27 @@ StepRows CallBeamInputs(const at::Tensor& plan, at::TensorList tables, at::IntAr
   static const auto op = c10::Dispatcher::singleton()
                              .findSchemaOrThrow("linnet::beam_inputs", "")
                              .typed<decltype(BeamInputsCpuOp)>();
-  auto [tokens, positions, ancestry, blocks, source_lengths] =
+  auto [tokens, positions, backpointers, blocks, source_lengths] =
       op.call(plan, tables, special, row_blocks);
-  return {std::move(tokens), std::move(positions), std::move(ancestry), std::move(blocks),
+  return {std::move(tokens), std::move(positions), std::move(backpointers), std::move(blocks),
           std::move(source_lengths)};
 }
 
-void CallBeamStep(const at::Tensor& plan, const at::Tensor& logits, const at::Tensor& ancestry,
+void CallBeamStep(const at::Tensor& plan, const at::Tensor& logits, const at::Tensor& backpointers,
                   at::TensorList tables, at::IntArrayRef special, at::TensorList grammar,
                   at::Tensor& record) {
   static const auto op = c10::Dispatcher::singleton()
                              .findSchemaOrThrow("linnet::beam_step", "")
                              .typed<decltype(BeamStepCpuOp)>();
-  op.call(plan, logits, ancestry, tables, special, grammar, record);
+  op.call(plan, logits, backpointers, tables, special, grammar, record);
 }
 
-std::vector<at::Tensor> NewBeamTables(int64_t lanes, int64_t reach, int64_t longest,
+std::vector<at::Tensor> NewBeamTables(int64_t slots, int64_t reach, int64_t longest,
                                       at::Device device) {
   const auto ints = at::TensorOptions(device).dtype(at::kInt);
-  return {at::zeros({lanes}, ints),        at::zeros({lanes}, ints.dtype(at::kFloat)),
-          at::zeros({lanes, reach}, ints), at::zeros({2, lanes, longest}, ints),
-          at::zeros({lanes, 2}, ints),     at::zeros({lanes}, ints)};
+  return {at::zeros({slots}, ints),        at::zeros({slots}, ints.dtype(at::kFloat)),
+          at::zeros({slots, reach}, ints), at::zeros({2, slots, longest}, ints),
+          at::zeros({slots, 2}, ints),     at::zeros({slots}, ints)};
 }
 
 TORCH_LIBRARY_FRAGMENT(linnet, m) {

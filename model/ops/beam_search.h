@@ -18,9 +18,9 @@
 // holds what whoever seats the sequences knows beforehand, and out comes a record of a few words
 // per row, which he may read as late as he likes: who has ended takes part with no rows.
 //
-// The rules are those of model/runtime/search.h, the order that of candidates.h. On the CPU the
-// results are the same bits, since the normalizer is that of best_logits as well; on CUDA its sum
-// is rounded in another order.
+// The rules are those of model/runtime/search/search.h, the order that of candidates.h. On the CPU
+// the results are the same bits, since the normalizer is that of best_logits as well; on CUDA its
+// sum is rounded in another order.
 //
 //   plan      int32 [R, kPlanWords + row_blocks]   BeamPlan, then the blocks of its source
 //   tables    tokens int32 [L], sums float32 [L], ancestry int32 [L, A], history int32 [2, L, T],
@@ -44,25 +44,25 @@ using BeamInputsKernel = void (*)(const BeamInputsParams& params);
 using BeamStepKernel = void (*)(const BeamStepParams& params);
 
 struct StepRows {
-  at::Tensor tokens, positions, ancestry, blocks, source_lengths;
+  at::Tensor tokens, positions, backpointers, blocks, source_lengths;
 };
 
 // Check, unpack and run; the device libraries register these.
 StepRows BeamInputs(const at::Tensor& plan, at::TensorList tables, at::IntArrayRef special,
                     int64_t row_blocks, BeamInputsKernel kernel);
-void BeamStep(const at::Tensor& plan, const at::Tensor& logits, const at::Tensor& ancestry,
+void BeamStep(const at::Tensor& plan, const at::Tensor& logits, const at::Tensor& backpointers,
               at::TensorList tables, at::IntArrayRef special, at::TensorList grammar,
               at::Tensor& record, BeamStepKernel kernel);
 
 // The same through the dispatcher, on whatever device the tensors are.
 StepRows CallBeamInputs(const at::Tensor& plan, at::TensorList tables, at::IntArrayRef special,
                         int64_t row_blocks);
-void CallBeamStep(const at::Tensor& plan, const at::Tensor& logits, const at::Tensor& ancestry,
+void CallBeamStep(const at::Tensor& plan, const at::Tensor& logits, const at::Tensor& backpointers,
                   at::TensorList tables, at::IntArrayRef special, at::TensorList grammar,
                   at::Tensor& record);
 
 // Tables of these sizes, zeroed.
-std::vector<at::Tensor> NewBeamTables(int64_t lanes, int64_t reach, int64_t longest,
+std::vector<at::Tensor> NewBeamTables(int64_t slots, int64_t reach, int64_t longest,
                                       at::Device device);
 
 }  // namespace linnet::ops

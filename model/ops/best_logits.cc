@@ -36,7 +36,7 @@ void Check(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& coun
 // Values, of tensors that are contiguous; returns the largest count.
 int64_t CheckWanted(const at::Tensor& counts, const at::Tensor& also,
                     const at::Tensor& temperatures, int64_t tokens) {
-  int64_t most = 0;
+  int64_t max = 0;
   for (int64_t r = 0; r < counts.size(0); ++r) {
     const int64_t count = counts.const_data_ptr<int32_t>()[r];
     const int64_t token = also.const_data_ptr<int32_t>()[r];
@@ -47,9 +47,9 @@ int64_t CheckWanted(const at::Tensor& counts, const at::Tensor& also,
                 ", it must be below ", tokens, ", the tokens of weight, or -1");
     TORCH_CHECK(temperature > 0, kOp, ": temperatures[", r, "] is ", temperature,
                 ", it must be above 0");
-    most = std::max(most, count);
+    max = std::max(max, count);
   }
-  return most;
+  return max;
 }
 
 std::tuple<at::Tensor, at::Tensor, at::Tensor> BestLogits(

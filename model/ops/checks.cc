@@ -71,11 +71,11 @@ void CheckCudaHeadSize(const char* op, const at::Tensor& query, int64_t heads) {
               kMaxCudaHeadSize);
 }
 
-void CheckLengths(const char* op, const at::Tensor& lengths, int64_t most, const char* limit) {
+void CheckLengths(const char* op, const at::Tensor& lengths, int64_t max, const char* limit) {
   const int32_t* values = lengths.const_data_ptr<int32_t>();
   for (int64_t i = 0; i < lengths.numel(); ++i) {
-    TORCH_CHECK(0 <= values[i] && values[i] <= most, op, ": lengths[", i, "] is ", values[i],
-                ", must lie between 0 and ", most, " (", limit, ")");
+    TORCH_CHECK(0 <= values[i] && values[i] <= max, op, ": lengths[", i, "] is ", values[i],
+                ", must lie between 0 and ", max, " (", limit, ")");
   }
 }
 
@@ -94,13 +94,13 @@ FloatType FloatTypeOf(const at::Tensor& tensor) {
 }
 
 void CheckRing(const char* op, NamedTensor x, NamedTensor ring, const at::Tensor& positions,
-               const at::Tensor& ancestry) {
+               const at::Tensor& backpointers) {
   CheckRank(op, {"positions", positions}, 1, "[R]");
-  CheckRank(op, {"ancestry", ancestry}, 2, "[R, A]");
+  CheckRank(op, {"ancestry", backpointers}, 2, "[R, A]");
   CheckSize(op, {"positions", positions}, 0, "R", x.tensor.sym_size(0), x.name);
-  CheckSize(op, {"ancestry", ancestry}, 0, "R", x.tensor.sym_size(0), x.name);
-  TORCH_CHECK(ancestry.sym_size(1) >= ring.tensor.sym_size(0), op, ": ancestry has shape ",
-              ancestry.sym_sizes(), ", needs at least ", ring.tensor.sym_size(0),
+  CheckSize(op, {"ancestry", backpointers}, 0, "R", x.tensor.sym_size(0), x.name);
+  TORCH_CHECK(backpointers.sym_size(1) >= ring.tensor.sym_size(0), op, ": ancestry has shape ",
+              backpointers.sym_sizes(), ", needs at least ", ring.tensor.sym_size(0),
               " (the positions in ", ring.name, ") lanes per row");
   CheckContiguous(op, ring, "it is changed in place");
 }
@@ -108,38 +108,38 @@ void CheckRing(const char* op, NamedTensor x, NamedTensor ring, const at::Tensor
 namespace {
 
 void CheckRingIndices(const char* op, const char* name, const Ring& ring, int64_t rows) {
-  std::vector<int64_t> owner(ring.lanes, -1);
+  std::vector<int64_t> owner(ring.slots, -1);
   for (int64_t r = 0; r < rows; ++r) {
-    const int32_t* lanes = ring.ancestry + r * ring.ancestry_stride;
-    if (lanes[0] == -1) continue;
+    const int32_t* slots = ring.backpointers + r * ring.backpointers_stride;
+    if (slots[0] == -1) continue;
     TORCH_CHECK(ring.positions[r] >= 0, op, ": positions[", r, "] is ", ring.positions[r],
                 ", must be at least 0");
     const int64_t entries = std::min<int64_t>(ring.depth, ring.positions[r] + int64_t{1});
     for (int64_t j = 0; j < entries; ++j) {
-      TORCH_CHECK(0 <= lanes[j] && lanes[j] < ring.lanes, op, ": ancestry[", r, ", ", j, "] is ",
-                  lanes[j], ", must lie between 0 and ", ring.lanes - 1, " (lanes of ", name,
+      TORCH_CHECK(0 <= slots[j] && slots[j] < ring.slots, op, ": ancestry[", r, ", ", j, "] is ",
+                  slots[j], ", must lie between 0 and ", ring.slots - 1, " (lanes of ", name,
                   " - 1)", j == 0 ? ", or be -1 for an idle row" : "");
     }
-    TORCH_CHECK(owner[lanes[0]] == -1, op, ": rows ", owner[lanes[0]], " and ", r,
-                " both own lane ", lanes[0], "; each row needs a lane of its own");
-    owner[lanes[0]] = r;
+    TORCH_CHECK(owner[slots[0]] == -1, op, ": rows ", owner[slots[0]], " and ", r,
+                " both own lane ", slots[0], "; each row needs a lane of its own");
+    owner[slots[0]] = r;
   }
 }
 
 }  // namespace
 
 Ring UnpackRing(const char* op, NamedTensor ring, const at::Tensor& positions,
-                const at::Tensor& ancestry) {
+                const at::Tensor& backpointers) {
   const at::Tensor& data = ring.tensor;
   int64_t size = 1;
   for (int64_t dim = 2; dim < data.dim(); ++dim) size *= data.size(dim);
   const Ring unpacked = {.data = data.mutable_data_ptr(),
                          .positions = positions.const_data_ptr<int32_t>(),
-                         .ancestry = ancestry.const_data_ptr<int32_t>(),
+                         .backpointers = backpointers.const_data_ptr<int32_t>(),
                          .depth = data.size(0),
-                         .lanes = data.size(1),
+                         .slots = data.size(1),
                          .size = size,
-                         .ancestry_stride = ancestry.size(1)};
+                         .backpointers_stride = backpointers.size(1)};
   if (data.is_cpu()) CheckRingIndices(op, ring.name, unpacked, positions.size(0));
   return unpacked;
 }

@@ -41,18 +41,18 @@ void CheckDilation(const char* op, int64_t dilation);
 void CheckCudaHeadSize(const char* op, const at::Tensor& query, int64_t heads);
 
 // 0 <= lengths[i] <= most. Only for the CPU: elsewhere reading them would stop the device.
-void CheckLengths(const char* op, const at::Tensor& lengths, int64_t most, const char* limit);
+void CheckLengths(const char* op, const at::Tensor& lengths, int64_t max, const char* limit);
 
 FloatType FloatTypeOf(const at::Tensor& tensor);
 
 // What the step operators share: `ring` [W, L, ...] is contiguous, positions [R] and ancestry
 // [R, A >= W] have the rows of x.
 void CheckRing(const char* op, NamedTensor x, NamedTensor ring, const at::Tensor& positions,
-               const at::Tensor& ancestry);
+               const at::Tensor& backpointers);
 
 // A ring as kernels see it. On the CPU, where reading them stops nothing, the indices of its rows
 // are checked: every lane that a row reads exists, and no two rows own the same.
 Ring UnpackRing(const char* op, NamedTensor ring, const at::Tensor& positions,
-                const at::Tensor& ancestry);
+                const at::Tensor& backpointers);
 
 }  // namespace linnet::ops

@@ -10,35 +10,35 @@ namespace linnet::ops {
 namespace {
 
 void Check(const char* op, bool dynamic, const at::Tensor& x, const at::Tensor& weight,
-           const at::Tensor& window, const at::Tensor& positions, const at::Tensor& ancestry) {
-  CheckFloats(op, {{"x", x}, {"weight", weight}, {"window", window}});
-  CheckIndices(op, {"x", x}, {{"positions", positions}, {"ancestry", ancestry}});
+           const at::Tensor& state, const at::Tensor& positions, const at::Tensor& backpointers) {
+  CheckFloats(op, {{"x", x}, {"weight", weight}, {"window", state}});
+  CheckIndices(op, {"x", x}, {{"positions", positions}, {"ancestry", backpointers}});
   CheckRank(op, {"x", x}, 2, "[R, C]");
   CheckRank(op, {"weight", weight}, dynamic ? 3 : 2, dynamic ? "[R, H, K]" : "[H, K]");
-  CheckRank(op, {"window", window}, 3, "[K, L, C]");
+  CheckRank(op, {"window", state}, 3, "[K, L, C]");
   if (dynamic) CheckSize(op, {"weight", weight}, 0, "R", x.sym_size(0), "x");
-  CheckSize(op, {"window", window}, 0, "K", weight.sym_size(-1), "weight");
-  CheckSize(op, {"window", window}, 2, "C", x.sym_size(1), "x");
-  CheckRing(op, {"x", x}, {"window", window}, positions, ancestry);
+  CheckSize(op, {"window", state}, 0, "K", weight.sym_size(-1), "weight");
+  CheckSize(op, {"window", state}, 2, "C", x.sym_size(1), "x");
+  CheckRing(op, {"x", x}, {"window", state}, positions, backpointers);
   CheckHeads(op, x.sym_size(1), weight.sym_size(-2));
   CheckOddWidth(op, weight.sym_size(-1));
 }
 
 at::Tensor Run(const char* op, bool dynamic, const at::Tensor& x, const at::Tensor& weight,
-               at::Tensor& window, const at::Tensor& positions, const at::Tensor& ancestry,
+               at::Tensor& state, const at::Tensor& positions, const at::Tensor& backpointers,
                ConvolutionStepKernel kernel) {
-  Check(op, dynamic, x, weight, window, positions, ancestry);
+  Check(op, dynamic, x, weight, state, positions, backpointers);
   const at::Tensor dense_x = x.contiguous();
   const at::Tensor dense_weight = weight.contiguous();
   const at::Tensor dense_positions = positions.contiguous();
-  const at::Tensor dense_ancestry = ancestry.contiguous();
+  const at::Tensor dense_backpointers = backpointers.contiguous();
   at::Tensor y = at::empty(x.sizes(), x.options());
   if (y.numel() == 0) return y;
   kernel({.type = FloatTypeOf(x),
           .dynamic = dynamic,
           .x = dense_x.const_data_ptr(),
           .weight = dense_weight.const_data_ptr(),
-          .window = UnpackRing(op, {"window", window}, dense_positions, dense_ancestry),
+          .state = UnpackRing(op, {"window", state}, dense_positions, dense_backpointers),
           .y = y.mutable_data_ptr(),
           .rows = x.size(0),
           .channels = x.size(1),
@@ -47,40 +47,42 @@ at::Tensor Run(const char* op, bool dynamic, const at::Tensor& x, const at::Tens
   return y;
 }
 
-at::Tensor DynamicConvStepCpu(const at::Tensor& x, const at::Tensor& weight, at::Tensor& window,
-                              const at::Tensor& positions, const at::Tensor& ancestry) {
-  return DynamicConvStep(x, weight, window, positions, ancestry, ConvolutionStepCpu);
+at::Tensor DynamicConvStepCpu(const at::Tensor& x, const at::Tensor& weight, at::Tensor& state,
+                              const at::Tensor& positions, const at::Tensor& backpointers) {
+  return DynamicConvStep(x, weight, state, positions, backpointers, ConvolutionStepCpu);
 }
 
-at::Tensor LightConvStepCpu(const at::Tensor& x, const at::Tensor& weight, at::Tensor& window,
-                            const at::Tensor& positions, const at::Tensor& ancestry) {
-  return LightConvStep(x, weight, window, positions, ancestry, ConvolutionStepCpu);
+at::Tensor LightConvStepCpu(const at::Tensor& x, const at::Tensor& weight, at::Tensor& state,
+                            const at::Tensor& positions, const at::Tensor& backpointers) {
+  return LightConvStep(x, weight, state, positions, backpointers, ConvolutionStepCpu);
 }
 
-at::Tensor DynamicConvStepMeta(const at::Tensor& x, const at::Tensor& weight, at::Tensor& window,
-                               const at::Tensor& positions, const at::Tensor& ancestry) {
-  Check("dynamic_conv_step", /*dynamic=*/true, x, weight, window, positions, ancestry);
+at::Tensor DynamicConvStepMeta(const at::Tensor& x, const at::Tensor& weight, at::Tensor& state,
+                               const at::Tensor& positions, const at::Tensor& backpointers) {
+  Check("dynamic_conv_step", /*dynamic=*/true, x, weight, state, positions, backpointers);
   return at::empty_symint(x.sym_sizes(), x.options());
 }
 
-at::Tensor LightConvStepMeta(const at::Tensor& x, const at::Tensor& weight, at::Tensor& window,
-                             const at::Tensor& positions, const at::Tensor& ancestry) {
-  Check("light_conv_step", /*dynamic=*/false, x, weight, window, positions, ancestry);
+at::Tensor LightConvStepMeta(const at::Tensor& x, const at::Tensor& weight, at::Tensor& state,
+                             const at::Tensor& positions, const at::Tensor& backpointers) {
+  Check("light_conv_step", /*dynamic=*/false, x, weight, state, positions, backpointers);
   return at::empty_symint(x.sym_sizes(), x.options());
 }
 
 }  // namespace
 
-at::Tensor DynamicConvStep(const at::Tensor& x, const at::Tensor& weight, at::Tensor& window,
-                           const at::Tensor& positions, const at::Tensor& ancestry,
+at::Tensor DynamicConvStep(const at::Tensor& x, const at::Tensor& weight, at::Tensor& state,
+                           const at::Tensor& positions, const at::Tensor& backpointers,
                            ConvolutionStepKernel kernel) {
-  return Run("dynamic_conv_step", /*dynamic=*/true, x, weight, window, positions, ancestry, kernel);
+  return Run("dynamic_conv_step", /*dynamic=*/true, x, weight, state, positions, backpointers,
+             kernel);
 }
 
-at::Tensor LightConvStep(const at::Tensor& x, const at::Tensor& weight, at::Tensor& window,
-                         const at::Tensor& positions, const at::Tensor& ancestry,
+at::Tensor LightConvStep(const at::Tensor& x, const at::Tensor& weight, at::Tensor& state,
+                         const at::Tensor& positions, const at::Tensor& backpointers,
                          ConvolutionStepKernel kernel) {
-  return Run("light_conv_step", /*dynamic=*/false, x, weight, window, positions, ancestry, kernel);
+  return Run("light_conv_step", /*dynamic=*/false, x, weight, state, positions, backpointers,
+             kernel);
 }
 
 TORCH_LIBRARY_FRAGMENT(linnet, m) {

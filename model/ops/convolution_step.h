@@ -42,11 +42,11 @@ namespace linnet::ops {
 using ConvolutionStepKernel = void (*)(const ConvolutionStepParams& params);
 
 // Check the arguments, unpack them for `kernel`, and run it. The device libraries register these.
-at::Tensor DynamicConvStep(const at::Tensor& x, const at::Tensor& weight, at::Tensor& window,
-                           const at::Tensor& positions, const at::Tensor& ancestry,
+at::Tensor DynamicConvStep(const at::Tensor& x, const at::Tensor& weight, at::Tensor& state,
+                           const at::Tensor& positions, const at::Tensor& backpointers,
                            ConvolutionStepKernel kernel);
-at::Tensor LightConvStep(const at::Tensor& x, const at::Tensor& weight, at::Tensor& window,
-                         const at::Tensor& positions, const at::Tensor& ancestry,
+at::Tensor LightConvStep(const at::Tensor& x, const at::Tensor& weight, at::Tensor& state,
+                         const at::Tensor& positions, const at::Tensor& backpointers,
                          ConvolutionStepKernel kernel);
 
 }  // namespace linnet::ops

@@ -22,9 +22,9 @@ void Check(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& leng
   CheckSize(kOp, {"lengths", lengths}, 0, "B", x.sym_size(0), "x");
   CheckOddWidth(kOp, weight.sym_size(1));
   CheckDilation(kOp, dilation);
-  const c10::SymInt most = (weight.sym_size(1) - 1) * dilation;
-  TORCH_CHECK(0 <= padding_left && padding_left <= most, kOp, ": padding_left is ", padding_left,
-              ", must lie between 0 and ", most, " ((width - 1) * dilation)");
+  const c10::SymInt max = (weight.sym_size(1) - 1) * dilation;
+  TORCH_CHECK(0 <= padding_left && padding_left <= max, kOp, ": padding_left is ", padding_left,
+              ", must lie between 0 and ", max, " ((width - 1) * dilation)");
 }
 
 at::Tensor DepthwiseConvCpuOp(const at::Tensor& x, const at::Tensor& weight,

@@ -11,51 +11,52 @@ namespace {
 
 constexpr char kOp[] = "depthwise_conv_step";
 
-void Check(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& window,
-           const at::Tensor& positions, const at::Tensor& ancestry, int64_t dilation) {
-  CheckFloats(kOp, {{"x", x}, {"weight", weight}, {"window", window}});
-  CheckIndices(kOp, {"x", x}, {{"positions", positions}, {"ancestry", ancestry}});
+void Check(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& state,
+           const at::Tensor& positions, const at::Tensor& backpointers, int64_t dilation) {
+  CheckFloats(kOp, {{"x", x}, {"weight", weight}, {"window", state}});
+  CheckIndices(kOp, {"x", x}, {{"positions", positions}, {"ancestry", backpointers}});
   CheckRank(kOp, {"x", x}, 2, "[R, C]");
   CheckRank(kOp, {"weight", weight}, 2, "[C, K]");
-  CheckRank(kOp, {"window", window}, 3, "[W, L, C]");
+  CheckRank(kOp, {"window", state}, 3, "[W, L, C]");
   CheckSize(kOp, {"weight", weight}, 0, "C", x.sym_size(1), "x");
   CheckOddWidth(kOp, weight.sym_size(1));
   CheckDilation(kOp, dilation);
-  CheckSize(kOp, {"window", window}, 0, "(K - 1) * dilation + 1",
+  CheckSize(kOp, {"window", state}, 0, "(K - 1) * dilation + 1",
             (weight.sym_size(1) - 1) * dilation + 1, "weight and dilation");
-  CheckSize(kOp, {"window", window}, 2, "C", x.sym_size(1), "x");
-  CheckRing(kOp, {"x", x}, {"window", window}, positions, ancestry);
+  CheckSize(kOp, {"window", state}, 2, "C", x.sym_size(1), "x");
+  CheckRing(kOp, {"x", x}, {"window", state}, positions, backpointers);
 }
 
-at::Tensor DepthwiseConvStepCpuOp(const at::Tensor& x, const at::Tensor& weight, at::Tensor& window,
-                                  const at::Tensor& positions, const at::Tensor& ancestry,
+at::Tensor DepthwiseConvStepCpuOp(const at::Tensor& x, const at::Tensor& weight, at::Tensor& state,
+                                  const at::Tensor& positions, const at::Tensor& backpointers,
                                   int64_t dilation) {
-  return DepthwiseConvStep(x, weight, window, positions, ancestry, dilation, DepthwiseConvStepCpu);
+  return DepthwiseConvStep(x, weight, state, positions, backpointers, dilation,
+                           DepthwiseConvStepCpu);
 }
 
-at::Tensor DepthwiseConvStepMeta(const at::Tensor& x, const at::Tensor& weight, at::Tensor& window,
-                                 const at::Tensor& positions, const at::Tensor& ancestry,
+at::Tensor DepthwiseConvStepMeta(const at::Tensor& x, const at::Tensor& weight, at::Tensor& state,
+                                 const at::Tensor& positions, const at::Tensor& backpointers,
                                  int64_t dilation) {
-  Check(x, weight, window, positions, ancestry, dilation);
+  Check(x, weight, state, positions, backpointers, dilation);
   return at::empty_symint(x.sym_sizes(), x.options());
 }
 
 }  // namespace
 
-at::Tensor DepthwiseConvStep(const at::Tensor& x, const at::Tensor& weight, at::Tensor& window,
-                             const at::Tensor& positions, const at::Tensor& ancestry,
+at::Tensor DepthwiseConvStep(const at::Tensor& x, const at::Tensor& weight, at::Tensor& state,
+                             const at::Tensor& positions, const at::Tensor& backpointers,
                              int64_t dilation, DepthwiseConvStepKernel kernel) {
-  Check(x, weight, window, positions, ancestry, dilation);
+  Check(x, weight, state, positions, backpointers, dilation);
   const at::Tensor dense_x = x.contiguous();
   const at::Tensor taps = weight.t().contiguous();
   const at::Tensor dense_positions = positions.contiguous();
-  const at::Tensor dense_ancestry = ancestry.contiguous();
+  const at::Tensor dense_backpointers = backpointers.contiguous();
   at::Tensor y = at::empty(x.sizes(), x.options());
   if (y.numel() == 0) return y;
   kernel({.type = FloatTypeOf(x),
           .x = dense_x.const_data_ptr(),
           .taps = taps.const_data_ptr(),
-          .window = UnpackRing(kOp, {"window", window}, dense_positions, dense_ancestry),
+          .state = UnpackRing(kOp, {"window", state}, dense_positions, dense_backpointers),
           .y = y.mutable_data_ptr(),
           .rows = x.size(0),
           .channels = x.size(1),

@@ -37,8 +37,8 @@ namespace linnet::ops {
 using DepthwiseConvStepKernel = void (*)(const DepthwiseConvStepParams& params);
 
 // Checks the arguments, unpacks them for `kernel`, and runs it. The device libraries register this.
-at::Tensor DepthwiseConvStep(const at::Tensor& x, const at::Tensor& weight, at::Tensor& window,
-                             const at::Tensor& positions, const at::Tensor& ancestry,
+at::Tensor DepthwiseConvStep(const at::Tensor& x, const at::Tensor& weight, at::Tensor& state,
+                             const at::Tensor& positions, const at::Tensor& backpointers,
                              int64_t dilation, DepthwiseConvStepKernel kernel);
 
 }  // namespace linnet::ops

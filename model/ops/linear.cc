@@ -23,7 +23,7 @@
 
 #include "model/ops/add_norm.h"
 #include "model/ops/checks.h"
-#include "model/ops/packed_matrix.h"
+#include "model/ops/cpu/packed_matrix.h"
 
 namespace linnet::ops {
 namespace {
@@ -219,9 +219,9 @@ at::Tensor PackLinear(const at::Tensor& weight, c10::string_view type) {
               ": weight is ", weight.scalar_type(), ", for type ", type, " it must be ",
               bfloat16 ? at::kBFloat16 : at::kFloat);
   TORCH_CHECK(weight.size(0) >= 1, kPack, ": weight has no outputs");
-  TORCH_CHECK(1 <= weight.size(1) && weight.size(1) <= PackedMatrix::kMostInputs, kPack,
+  TORCH_CHECK(1 <= weight.size(1) && weight.size(1) <= PackedMatrix::kMaxInputs, kPack,
               ": weight has ", weight.size(1), " inputs, it must have between 1 and ",
-              PackedMatrix::kMostInputs);
+              PackedMatrix::kMaxInputs);
   const at::Tensor dense = weight.detach().contiguous();
   if (bfloat16) return MakePacked({nullptr, MkldnnPack(dense)}, weight);
   return MakePacked({std::make_shared<const PackedMatrix>(

@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "model/ops/isa.h"
+#include "model/ops/cpu/isa.h"
 
 namespace linnet::ops {
 

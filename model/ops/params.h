@@ -38,10 +38,10 @@ struct DepthwiseConvParams {
 // entry of j steps ago is data[(positions[row] - j) % depth, ancestry[row, j]], for j < depth and
 // j <= positions[row].
 struct Ring {
-  void* data;                // [depth, lanes, size], changed in place
-  const int32_t* positions;  // [rows]
-  const int32_t* ancestry;   // [rows, ancestry_stride], ancestry_stride >= depth
-  int64_t depth, lanes, size, ancestry_stride;
+  void* data;                   // [depth, lanes, size], changed in place
+  const int32_t* positions;     // [rows]
+  const int32_t* backpointers;  // [rows, backpointers_stride], backpointers_stride >= depth
+  int64_t depth, slots, size, backpointers_stride;
 };
 
 // See convolution_step.h for the formula.
@@ -50,7 +50,7 @@ struct ConvolutionStepParams {
   bool dynamic;
   const void* x;       // [rows, channels]
   const void* weight;  // [rows, heads, width] if dynamic, else [heads, width]
-  Ring window;         // depth = width, size = channels
+  Ring state;          // depth = width, size = channels
   void* y;             // [rows, channels]
   int64_t rows, channels, heads, width;
 };
@@ -60,7 +60,7 @@ struct DepthwiseConvStepParams {
   FloatType type;
   const void* x;     // [rows, channels]
   const void* taps;  // [width, channels]: the operator's weight, transposed
-  Ring window;       // depth = (width - 1) * dilation + 1, size = channels
+  Ring state;        // depth = (width - 1) * dilation + 1, size = channels
   void* y;           // [rows, channels]
   int64_t rows, channels, width, dilation;
 };
@@ -71,12 +71,12 @@ constexpr int kMaxCudaHeadSize = 256;
 // See source_attention.h for the formula.
 struct SourceAttentionParams {
   FloatType type;
-  const void* query;       // [rows, size]
-  const void* memory;      // [memory_blocks, block_tokens, 2, size]
-  const int32_t* blocks;   // [rows, row_blocks]
-  const int32_t* lengths;  // [rows]
-  void* y;                 // [rows, size]
-  int64_t rows, size, heads, memory_blocks, block_tokens, row_blocks;
+  const void* query;          // [rows, size]
+  const void* encoder_cache;  // [cache_blocks, block_tokens, 2, size]
+  const int32_t* blocks;      // [rows, row_blocks]
+  const int32_t* lengths;     // [rows]
+  void* y;                    // [rows, size]
+  int64_t rows, size, heads, cache_blocks, block_tokens, row_blocks;
 };
 
 // See self_attention_step.h for the formula.

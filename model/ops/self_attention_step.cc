@@ -12,10 +12,10 @@ namespace {
 constexpr char kOp[] = "self_attention_step";
 
 void Check(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
-           const at::Tensor& cache, const at::Tensor& positions, const at::Tensor& ancestry,
+           const at::Tensor& cache, const at::Tensor& positions, const at::Tensor& backpointers,
            int64_t heads, int64_t neighbour_heads) {
   CheckFloats(kOp, {{"query", query}, {"key", key}, {"value", value}, {"cache", cache}});
-  CheckIndices(kOp, {"query", query}, {{"positions", positions}, {"ancestry", ancestry}});
+  CheckIndices(kOp, {"query", query}, {{"positions", positions}, {"ancestry", backpointers}});
   CheckRank(kOp, {"query", query}, 2, "[R, d]");
   for (const NamedTensor& input : {NamedTensor{"key", key}, NamedTensor{"value", value}}) {
     CheckRank(kOp, input, 2, "[R, d]");
@@ -27,7 +27,7 @@ void Check(const at::Tensor& query, const at::Tensor& key, const at::Tensor& val
               ", dimension 0 (W) must be at least 1");
   CheckSize(kOp, {"cache", cache}, 2, "keys and values", 2, "the contract");
   CheckSize(kOp, {"cache", cache}, 3, "d", query.sym_size(1), "query");
-  CheckRing(kOp, {"query", query}, {"cache", cache}, positions, ancestry);
+  CheckRing(kOp, {"query", query}, {"cache", cache}, positions, backpointers);
   CheckHeads(kOp, query.sym_size(1), heads);
   CheckCudaHeadSize(kOp, query, heads);
   TORCH_CHECK(neighbour_heads >= 1 && neighbour_heads % 2 == 1, kOp, ": neighbour_heads is ",
@@ -36,17 +36,17 @@ void Check(const at::Tensor& query, const at::Tensor& key, const at::Tensor& val
 
 at::Tensor SelfAttentionStepCpuOp(const at::Tensor& query, const at::Tensor& key,
                                   const at::Tensor& value, at::Tensor& cache,
-                                  const at::Tensor& positions, const at::Tensor& ancestry,
+                                  const at::Tensor& positions, const at::Tensor& backpointers,
                                   int64_t heads, int64_t neighbour_heads) {
-  return SelfAttentionStep(query, key, value, cache, positions, ancestry, heads, neighbour_heads,
-                           SelfAttentionStepCpu);
+  return SelfAttentionStep(query, key, value, cache, positions, backpointers, heads,
+                           neighbour_heads, SelfAttentionStepCpu);
 }
 
 at::Tensor SelfAttentionStepMeta(const at::Tensor& query, const at::Tensor& key,
                                  const at::Tensor& value, at::Tensor& cache,
-                                 const at::Tensor& positions, const at::Tensor& ancestry,
+                                 const at::Tensor& positions, const at::Tensor& backpointers,
                                  int64_t heads, int64_t neighbour_heads) {
-  Check(query, key, value, cache, positions, ancestry, heads, neighbour_heads);
+  Check(query, key, value, cache, positions, backpointers, heads, neighbour_heads);
   return at::empty_symint(query.sym_sizes(), query.options());
 }
 
@@ -54,21 +54,22 @@ at::Tensor SelfAttentionStepMeta(const at::Tensor& query, const at::Tensor& key,
 
 at::Tensor SelfAttentionStep(const at::Tensor& query, const at::Tensor& key,
                              const at::Tensor& value, at::Tensor& cache,
-                             const at::Tensor& positions, const at::Tensor& ancestry, int64_t heads,
-                             int64_t neighbour_heads, SelfAttentionStepKernel kernel) {
-  Check(query, key, value, cache, positions, ancestry, heads, neighbour_heads);
+                             const at::Tensor& positions, const at::Tensor& backpointers,
+                             int64_t heads, int64_t neighbour_heads,
+                             SelfAttentionStepKernel kernel) {
+  Check(query, key, value, cache, positions, backpointers, heads, neighbour_heads);
   const at::Tensor dense_query = query.contiguous();
   const at::Tensor dense_key = key.contiguous();
   const at::Tensor dense_value = value.contiguous();
   const at::Tensor dense_positions = positions.contiguous();
-  const at::Tensor dense_ancestry = ancestry.contiguous();
+  const at::Tensor dense_backpointers = backpointers.contiguous();
   at::Tensor y = at::empty(query.sizes(), query.options());
   if (y.numel() == 0) return y;
   kernel({.type = FloatTypeOf(query),
           .query = dense_query.const_data_ptr(),
           .key = dense_key.const_data_ptr(),
           .value = dense_value.const_data_ptr(),
-          .cache = UnpackRing(kOp, {"cache", cache}, dense_positions, dense_ancestry),
+          .cache = UnpackRing(kOp, {"cache", cache}, dense_positions, dense_backpointers),
           .y = y.mutable_data_ptr(),
           .rows = query.size(0),
           .size = query.size(1),

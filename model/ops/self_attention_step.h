@@ -45,7 +45,8 @@ using SelfAttentionStepKernel = void (*)(const SelfAttentionStepParams& params);
 // Checks the arguments, unpacks them for `kernel`, and runs it. The device libraries register this.
 at::Tensor SelfAttentionStep(const at::Tensor& query, const at::Tensor& key,
                              const at::Tensor& value, at::Tensor& cache,
-                             const at::Tensor& positions, const at::Tensor& ancestry, int64_t heads,
-                             int64_t neighbour_heads, SelfAttentionStepKernel kernel);
+                             const at::Tensor& positions, const at::Tensor& backpointers,
+                             int64_t heads, int64_t neighbour_heads,
+                             SelfAttentionStepKernel kernel);
 
 }  // namespace linnet::ops

@@ -11,52 +11,52 @@ namespace {
 
 constexpr char kOp[] = "source_attention";
 
-void Check(const at::Tensor& query, const at::Tensor& memory, const at::Tensor& blocks,
+void Check(const at::Tensor& query, const at::Tensor& encoder_cache, const at::Tensor& blocks,
            const at::Tensor& lengths, int64_t heads) {
-  CheckFloats(kOp, {{"query", query}, {"memory", memory}});
+  CheckFloats(kOp, {{"query", query}, {"memory", encoder_cache}});
   CheckIndices(kOp, {"query", query}, {{"blocks", blocks}, {"lengths", lengths}});
   CheckRank(kOp, {"query", query}, 2, "[R, d]");
-  CheckRank(kOp, {"memory", memory}, 4, "[N, P, 2, d]");
+  CheckRank(kOp, {"memory", encoder_cache}, 4, "[N, P, 2, d]");
   CheckRank(kOp, {"blocks", blocks}, 2, "[R, M]");
   CheckRank(kOp, {"lengths", lengths}, 1, "[R]");
-  CheckSize(kOp, {"memory", memory}, 2, "keys and values", 2, "the contract");
-  CheckSize(kOp, {"memory", memory}, 3, "d", query.sym_size(1), "query");
+  CheckSize(kOp, {"memory", encoder_cache}, 2, "keys and values", 2, "the contract");
+  CheckSize(kOp, {"memory", encoder_cache}, 3, "d", query.sym_size(1), "query");
   CheckSize(kOp, {"blocks", blocks}, 0, "R", query.sym_size(0), "query");
   CheckSize(kOp, {"lengths", lengths}, 0, "R", query.sym_size(0), "query");
   CheckHeads(kOp, query.sym_size(1), heads);
   CheckCudaHeadSize(kOp, query, heads);
-  CheckContiguous(kOp, {"memory", memory}, "it is too large to be copied at every step");
+  CheckContiguous(kOp, {"memory", encoder_cache}, "it is too large to be copied at every step");
 }
 
 void CheckIndexValues(const SourceAttentionParams& p) {
   for (int64_t r = 0; r < p.rows; ++r) {
     const int32_t* blocks = p.blocks + r * p.row_blocks;
     for (int64_t m = 0; m * p.block_tokens < p.lengths[r]; ++m) {
-      TORCH_CHECK(0 <= blocks[m] && blocks[m] < p.memory_blocks, kOp, ": blocks[", r, ", ", m,
-                  "] is ", blocks[m], ", must lie between 0 and ", p.memory_blocks - 1,
+      TORCH_CHECK(0 <= blocks[m] && blocks[m] < p.cache_blocks, kOp, ": blocks[", r, ", ", m,
+                  "] is ", blocks[m], ", must lie between 0 and ", p.cache_blocks - 1,
                   " (blocks of memory - 1)");
     }
   }
 }
 
-at::Tensor SourceAttentionCpuOp(const at::Tensor& query, const at::Tensor& memory,
+at::Tensor SourceAttentionCpuOp(const at::Tensor& query, const at::Tensor& encoder_cache,
                                 const at::Tensor& blocks, const at::Tensor& lengths,
                                 int64_t heads) {
-  return SourceAttention(query, memory, blocks, lengths, heads, SourceAttentionCpu);
+  return SourceAttention(query, encoder_cache, blocks, lengths, heads, SourceAttentionCpu);
 }
 
-at::Tensor SourceAttentionMeta(const at::Tensor& query, const at::Tensor& memory,
+at::Tensor SourceAttentionMeta(const at::Tensor& query, const at::Tensor& encoder_cache,
                                const at::Tensor& blocks, const at::Tensor& lengths, int64_t heads) {
-  Check(query, memory, blocks, lengths, heads);
+  Check(query, encoder_cache, blocks, lengths, heads);
   return at::empty_symint(query.sym_sizes(), query.options());
 }
 
 }  // namespace
 
-at::Tensor SourceAttention(const at::Tensor& query, const at::Tensor& memory,
+at::Tensor SourceAttention(const at::Tensor& query, const at::Tensor& encoder_cache,
                            const at::Tensor& blocks, const at::Tensor& lengths, int64_t heads,
                            SourceAttentionKernel kernel) {
-  Check(query, memory, blocks, lengths, heads);
+  Check(query, encoder_cache, blocks, lengths, heads);
   const at::Tensor dense_query = query.contiguous();
   const at::Tensor dense_blocks = blocks.contiguous();
   const at::Tensor dense_lengths = lengths.contiguous();
@@ -64,15 +64,15 @@ at::Tensor SourceAttention(const at::Tensor& query, const at::Tensor& memory,
   const SourceAttentionParams params = {
       .type = FloatTypeOf(query),
       .query = dense_query.const_data_ptr(),
-      .memory = memory.const_data_ptr(),
+      .encoder_cache = encoder_cache.const_data_ptr(),
       .blocks = dense_blocks.const_data_ptr<int32_t>(),
       .lengths = dense_lengths.const_data_ptr<int32_t>(),
       .y = y.mutable_data_ptr(),
       .rows = query.size(0),
       .size = query.size(1),
       .heads = heads,
-      .memory_blocks = memory.size(0),
-      .block_tokens = memory.size(1),
+      .cache_blocks = encoder_cache.size(0),
+      .block_tokens = encoder_cache.size(1),
       .row_blocks = blocks.size(1),
   };
   if (query.is_cpu()) {

@@ -35,7 +35,7 @@ namespace linnet::ops {
 using SourceAttentionKernel = void (*)(const SourceAttentionParams& params);
 
 // Checks the arguments, unpacks them for `kernel`, and runs it. The device libraries register this.
-at::Tensor SourceAttention(const at::Tensor& query, const at::Tensor& memory,
+at::Tensor SourceAttention(const at::Tensor& query, const at::Tensor& encoder_cache,
                            const at::Tensor& blocks, const at::Tensor& lengths, int64_t heads,
                            SourceAttentionKernel kernel);
 

@@ -65,10 +65,10 @@ absl::Status CheckPrefix(const SequenceInput& sequence, const EngineInfo& info) 
 
 absl::Status CheckConstraints(const SequenceInput& sequence, const EngineInfo& info) {
   if (sequence.constraints.empty()) return absl::OkStatus();
-  if (std::ssize(sequence.constraints) > Constraints::kMostPhrases) {
+  if (std::ssize(sequence.constraints) > Constraints::kMaxPhrases) {
     return absl::InvalidArgumentError(absl::StrCat(sequence.constraints.size(),
                                                    " constraints are given, at most ",
-                                                   Constraints::kMostPhrases, " are taken"));
+                                                   Constraints::kMaxPhrases, " are taken"));
   }
   size_t tokens = 0;
   for (const std::vector<TokenId>& phrase : sequence.constraints) {

@@ -10,7 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "model/runtime/search.h"
+#include "model/runtime/search/search.h"
 
 namespace linnet::model {
 
@@ -25,7 +25,7 @@ struct SequenceInput {
   // Eos last. Its scores are wanted, and the single hypothesis is this target: BeamSearch::Scoring.
   std::optional<std::vector<TokenId>> target = std::nullopt;
   // Phrases, without eos, that the target is to contain (BeamSearch): at most
-  // Constraints::kMostPhrases, and no longer together than the longest target. They want a beam of
+  // Constraints::kMaxPhrases, and no longer together than the longest target. They want a beam of
   // at least two.
   std::vector<std::vector<TokenId>> constraints = {};
   // Tokens that may not follow them: Constraints.
@@ -55,15 +55,15 @@ struct SequenceEvent {
 
 // Facts of an engine that do not change while it lives.
 struct EngineInfo {
-  std::string device;              // "cpu", "cuda:0"
-  std::string compute_type;        // "float32", "bfloat16"
-  int threads = 1;                 // inside a step
-  int rows = 0;                    // hypotheses that a step holds at most
-  int64_t memory_tokens = 0;       // source tokens that the encoder memory holds at most
-  int vocabulary_size = 0;         // of targets
-  int source_vocabulary_size = 0;  // of sources
-  std::string search = "host";     // where targets are searched; on a device also by which means
-  bool aligns = false;             // can fill SequenceEvent::attention
+  std::string device;                // "cpu", "cuda:0"
+  std::string compute_type;          // "float32", "bfloat16"
+  int threads = 1;                   // inside a step
+  int rows = 0;                      // hypotheses that a step holds at most
+  int64_t encoder_cache_tokens = 0;  // source tokens that the encoder memory holds at most
+  int vocabulary_size = 0;           // of targets
+  int source_vocabulary_size = 0;    // of sources
+  std::string search = "host";       // where targets are searched; on a device also by which means
+  bool aligns = false;               // can fill SequenceEvent::attention
   // What targets that are searched or drawn keep to; null: any token may follow any.
   std::shared_ptr<const TokenGrammar> grammar = nullptr;
   SpecialTokens special;
@@ -104,7 +104,7 @@ class Engine {
   // Encodes the sources as one batch and seats them: all or none. They take part from the next Step
   // on, or once a device has encoded them. Every sequence has passed Check and HasRoom was true for
   // them together.
-  virtual absl::Status Seat(std::span<const SequenceInput> sequences) = 0;
+  virtual absl::Status Add(std::span<const SequenceInput> sequences) = 0;
 
   // One token for every row that is seated. An event for each sequence, in the order of seating: of
   // an engine that works ahead, what an earlier step did (torch_engine.h). An

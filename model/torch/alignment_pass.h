@@ -4,7 +4,7 @@
 #include <utility>
 #include <vector>
 
-#include "model/runtime/search.h"
+#include "model/runtime/search/search.h"
 
 namespace linnet::model {
 

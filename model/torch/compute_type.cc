@@ -8,7 +8,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "model/ops/product_cpu.h"
+#include "model/ops/cpu/gemm.h"
 
 namespace linnet::model {
 absl::StatusOr<Device> ParseDevice(std::string_view name) {

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <vector>
 
-#include "model/ops/log_sum.h"
-#include "model/ops/vectors.h"
+#include "model/ops/cpu/log_sum.h"
+#include "model/ops/cpu/vectors.h"
 
 namespace linnet::model {
 namespace {

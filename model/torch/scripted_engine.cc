@@ -12,10 +12,10 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "model/ops/parallel.h"
+#include "model/ops/cpu/parallel.h"
 #include "model/torch/alignment_pass.h"
-#include "model/torch/border.h"
-#include "model/torch/device_order.h"
+#include "model/torch/catch_torch_errors.h"
+#include "model/torch/device_event.h"
 
 namespace linnet::model {
 namespace {
@@ -48,12 +48,12 @@ int WidestWindow(const std::vector<at::Tensor>& state) {
 
 // A sequence in its rows. Once its search is over it has none but, if it is to be aligned, that of
 // its pass.
-struct ScriptedEngine::Seated {
+struct ScriptedEngine::RunningSequence {
   SequenceId id;
   SearchOptions options;
   BeamSearch search;
   int source_tokens;
-  FreeList::Lease lanes;   // beam_size of them; hypothesis i lives in the i-th
+  FreeList::Lease slots;   // beam_size of them; hypothesis i lives in the i-th
   FreeList::Lease blocks;  // of the encoder memory
   bool report_stable;
   bool align;
@@ -63,7 +63,7 @@ struct ScriptedEngine::Seated {
   bool on_device = false;
   uint64_t number = 0;                      // of all that were ever seated
   int launched = 0;                         // steps that the device was given
-  int most_steps = 0;                       // after that many it has ended, whatever comes
+  int max_steps = 0;                        // after that many it has ended, whatever comes
   std::shared_ptr<Mark> encoded = nullptr;  // until the encoder is known to have passed it
   int first_row = 0;                        // in the present step
   absl::Status status = {};                 // of the present step
@@ -76,7 +76,7 @@ struct ScriptedEngine::Seated {
 };
 
 // A search in a step that the device was given.
-struct ScriptedEngine::Flown {
+struct ScriptedEngine::InFlightStep {
   uint64_t number;
   int rows;
 };
@@ -88,75 +88,75 @@ ScriptedEngine::ScriptedEngine(ScriptedModel model, EngineInfo info,
       info_(std::move(info)),
       options_(options),
       shortlist_(std::move(shortlist)),
-      lanes_(info_.rows),
-      blocks_(static_cast<int>(info_.memory_tokens / kBlockTokens)),
+      slots_(info_.rows),
+      blocks_(static_cast<int>(info_.encoder_cache_tokens / kBlockTokens)),
       state_(model_.NewState(info_.rows)),
-      memory_(model_.NewMemory(blocks_.size() + 1, kBlockTokens)),
-      ancestry_(info_.rows, WidestWindow(state_)),
-      least_reach_(model_.LeastAncestry(ancestry_.reach())),
+      encoder_cache_(model_.NewEncoderCache(blocks_.size() + 1, kBlockTokens)),
+      backpointers_(info_.rows, WidestWindow(state_)),
+      min_reach_(model_.MinBackpointers(backpointers_.reach())),
       encoder_stream_(c10::Stream::DEFAULT, model_.device()) {}
 
 ScriptedEngine::~ScriptedEngine() = default;
 
 void ScriptedEngine::SearchOnDevice(const std::string& no_graphs) {
   encoder_stream_ = NewStream(model_.device(), /*urgent=*/false);
-  device_ = std::make_unique<DeviceSteps>(model_, info_, ancestry_.reach(),
-                                          BlocksFor(info_.limits.max_source_tokens), memory_,
-                                          state_, options_.one_shape);
+  device_ = std::make_unique<DeviceDecoder>(model_, info_, backpointers_.reach(),
+                                            BlocksFor(info_.limits.max_source_tokens),
+                                            encoder_cache_, state_, options_.one_shape);
   device_->Prepare(no_graphs);
   info_.search = absl::StrCat("device, ", device_->graphs());
 }
 
 bool ScriptedEngine::HasRoom(std::span<const SequenceInput> sequences) const {
-  int64_t lanes = 0, blocks = 0;
+  int64_t slots = 0, blocks = 0;
   for (const SequenceInput& sequence : sequences) {
-    lanes += RowsOf(sequence);
+    slots += RowsOf(sequence);
     blocks += BlocksFor(sequence.source.size());
   }
-  return lanes <= lanes_.free() && blocks <= blocks_.free();
+  return slots <= slots_.free() && blocks <= blocks_.free();
 }
 
-int ScriptedEngine::sequences() const { return static_cast<int>(seated_.size()); }
+int ScriptedEngine::sequences() const { return static_cast<int>(running_.size()); }
 
 absl::Status ScriptedEngine::Check(const SequenceInput& sequence) const {
   return CheckSequence(sequence, info_);
 }
 
-absl::Status ScriptedEngine::Seat(std::span<const SequenceInput> sequences) {
+absl::Status ScriptedEngine::Add(std::span<const SequenceInput> sequences) {
   if (sequences.empty()) return absl::OkStatus();
   if (!HasRoom(sequences)) {
     return absl::InternalError(absl::StrCat(
-        sequences.size(), " sequences were to be seated, but there is no room: ", lanes_.free(),
+        sequences.size(), " sequences were to be seated, but there is no room: ", slots_.free(),
         " rows and ", blocks_.free() * kBlockTokens, " tokens of memory are free"));
   }
-  return AtTheBorder("encoding failed", [&] {
-    std::vector<Seated> seats;
+  return CatchTorchErrors("encoding failed", [&] {
+    std::vector<RunningSequence> added;
     for (SequenceInput input : sequences) {
       if (options_.mask_eos) input.options.min_target_tokens = input.options.max_target_tokens;
-      seats.push_back({.id = input.id,
+      added.push_back({.id = input.id,
                        .options = input.options,
                        .search = StartSearch(input, info_),
                        .source_tokens = static_cast<int>(input.source.size()),
-                       .lanes = lanes_.Take(RowsOf(input)),
+                       .slots = slots_.Take(RowsOf(input)),
                        .blocks = blocks_.Take(BlocksFor(input.source.size())),
                        .report_stable = input.report_stable,
                        .align = input.align,
                        .outputs = OutputsFor(input)});
-      Seated& seat = seats.back();
-      ancestry_.Start(seat.lanes.numbers());
-      seat.number = ++seated_ever_;
-      seat.on_device = device_ && !seat.outputs && DeviceSteps::Takes(input);
-      seat.most_steps = input.target ? static_cast<int>(input.target->size())
-                                     : input.options.max_target_tokens + 1;
+      RunningSequence& sequence = added.back();
+      backpointers_.Start(sequence.slots.numbers());
+      sequence.number = ++ever_added_;
+      sequence.on_device = device_ && !sequence.outputs && DeviceDecoder::Takes(input);
+      sequence.max_steps = input.target ? static_cast<int>(input.target->size())
+                                        : input.options.max_target_tokens + 1;
     }
     const size_t together = options_.one_shape ? 1 : sequences.size();
     for (size_t i = 0; i < sequences.size(); i += together) {
-      Encode(sequences.subspan(i, together), std::span(seats).subspan(i, together));
+      Encode(sequences.subspan(i, together), std::span(added).subspan(i, together));
     }
     const auto encoded = std::make_shared<Mark>(model_.device());
     encoded->Set(encoder_stream_);
-    for (Seated& seat : seats) seat.encoded = encoded;
-    std::move(seats.begin(), seats.end(), std::back_inserter(seated_));
+    for (RunningSequence& sequence : added) sequence.encoded = encoded;
+    std::move(added.begin(), added.end(), std::back_inserter(running_));
     return absl::OkStatus();
   });
 }
@@ -177,7 +177,7 @@ std::optional<OutputRows> ScriptedEngine::OutputsFor(const SequenceInput& sequen
 }
 
 void ScriptedEngine::Encode(std::span<const SequenceInput> sequences,
-                            std::span<const Seated> seats) {
+                            std::span<const RunningSequence> added) {
   const c10::StreamGuard guard(encoder_stream_);
   size_t longest = 0;
   for (const SequenceInput& input : sequences) longest = std::max(longest, input.source.size());
@@ -188,7 +188,7 @@ void ScriptedEngine::Encode(std::span<const SequenceInput> sequences,
   at::Tensor places = at::full({batch, width}, int64_t{blocks_.size()} * kBlockTokens, at::kLong);
   for (int64_t b = 0; b < batch; ++b) {
     const auto& tokens = sequences[b].source;
-    const auto blocks = seats[b].blocks.numbers();
+    const auto blocks = added[b].blocks.numbers();
     std::copy(tokens.begin(), tokens.end(), source.mutable_data_ptr<int64_t>() + b * width);
     lengths.mutable_data_ptr<int32_t>()[b] = static_cast<int32_t>(tokens.size());
     int64_t* place = places.mutable_data_ptr<int64_t>() + b * width;
@@ -198,13 +198,14 @@ void ScriptedEngine::Encode(std::span<const SequenceInput> sequences,
   }
   const std::vector<at::Tensor> encoded =
       model_.Encode(SendTo(model_.device(), source), SendTo(model_.device(), lengths));
-  if (encoded.size() != memory_.size()) {
+  if (encoded.size() != encoder_cache_.size()) {
     throw std::runtime_error(absl::StrCat("encode gives ", encoded.size(),
-                                          " tensors, new_memory gives ", memory_.size()));
+                                          " tensors, new_encoder_cache gives ",
+                                          encoder_cache_.size()));
   }
   places = SendTo(model_.device(), places.flatten());
-  for (size_t layer = 0; layer < memory_.size(); ++layer) {
-    memory_[layer].flatten(0, 1).index_copy_(0, places, encoded[layer].flatten(0, 1));
+  for (size_t layer = 0; layer < encoder_cache_.size(); ++layer) {
+    encoder_cache_[layer].flatten(0, 1).index_copy_(0, places, encoded[layer].flatten(0, 1));
   }
 }
 
@@ -220,42 +221,43 @@ void ScriptedEngine::AddIdleRows() {
 // Of the ancestry, where no row has taken more than `steps`: a state that holds whole targets is
 // looked at as far as the longest of the present ones reaches.
 int ScriptedEngine::ReachAt(int steps) const {
-  return std::clamp(steps + 1, least_reach_, ancestry_.reach());
+  return std::clamp(steps + 1, min_reach_, backpointers_.reach());
 }
 
 StepLogits ScriptedEngine::ComputeLogits(bool whole_rows) {
-  int most_blocks = 1, most_steps = 0;
-  for (const Seated& seat : seated_) {
-    most_blocks = std::max(most_blocks, static_cast<int>(seat.blocks.numbers().size()));
-    most_steps = std::max(most_steps, seat.search.steps());
+  int max_blocks = 1, max_steps = 0;
+  for (const RunningSequence& sequence : running_) {
+    max_blocks = std::max(max_blocks, static_cast<int>(sequence.blocks.numbers().size()));
+    max_steps = std::max(max_steps, sequence.search.steps());
   }
-  inputs_.Start(most_blocks, ReachAt(most_steps));
+  inputs_.Start(max_blocks, ReachAt(max_steps));
   std::vector<NarrowRows> narrow;
-  for (Seated& seat : seated_) {
-    if (!seat.searched_by_host()) continue;
-    seat.first_row = inputs_.rows();
-    const auto tokens = seat.search.tokens();
-    if (seat.outputs && !tokens.empty()) {
-      narrow.push_back({seat.first_row, static_cast<int>(tokens.size()), &*seat.outputs});
+  for (RunningSequence& sequence : running_) {
+    if (!sequence.searched_by_host()) continue;
+    sequence.first_row = inputs_.rows();
+    const auto tokens = sequence.search.tokens();
+    if (sequence.outputs && !tokens.empty()) {
+      narrow.push_back({sequence.first_row, static_cast<int>(tokens.size()), &*sequence.outputs});
     }
     for (size_t i = 0; i < tokens.size(); ++i) {
-      RowNeed need = seat.search.need(static_cast<int>(i));
+      RowNeed need = sequence.search.need(static_cast<int>(i));
       if (whole_rows) need = {.best = info_.vocabulary_size, .all = true};
       need.best = std::min(need.best, info_.vocabulary_size);
-      inputs_.Add(tokens[i], seat.search.steps(), ancestry_.of(seat.lanes.numbers()[i]),
-                  seat.blocks.numbers(), seat.source_tokens, need, seat.options.temperature);
+      inputs_.Add(tokens[i], sequence.search.steps(), backpointers_.of(sequence.slots.numbers()[i]),
+                  sequence.blocks.numbers(), sequence.source_tokens, need,
+                  sequence.options.temperature);
     }
   }
   const int rows = inputs_.rows();
   AddIdleRows();
-  return StepLogits(model_, inputs_, rows, info_.vocabulary_size, memory_, state_, narrow);
+  return StepLogits(model_, inputs_, rows, info_.vocabulary_size, encoder_cache_, state_, narrow);
 }
 
 bool ScriptedEngine::Suffices(const StepLogits& logits) const {
-  return std::ranges::all_of(seated_, [&](const Seated& seat) {
-    if (!seat.searched_by_host()) return true;
-    for (int i = 0; i < seat.search.live(); ++i) {
-      if (!seat.search.suffices(i, logits.rows()[seat.first_row + i])) return false;
+  return std::ranges::all_of(running_, [&](const RunningSequence& sequence) {
+    if (!sequence.searched_by_host()) return true;
+    for (int i = 0; i < sequence.search.live(); ++i) {
+      if (!sequence.search.suffices(i, logits.rows()[sequence.first_row + i])) return false;
     }
     return true;
   });
@@ -264,41 +266,42 @@ bool ScriptedEngine::Suffices(const StepLogits& logits) const {
 void ScriptedEngine::AdvanceSearches(const StepLogits& logits) {
   const int64_t values = logits.rows().front().logits.size();
   ops::ParallelFor(
-      std::ssize(seated_), 4 * std::ssize(logits.rows()) / std::ssize(seated_) * (values + 256),
+      std::ssize(running_), 4 * std::ssize(logits.rows()) / std::ssize(running_) * (values + 256),
       [&](int64_t begin, int64_t end) {
-        for (Seated& seat : std::span(seated_).subspan(begin, end - begin)) {
-          if (!seat.searched_by_host()) continue;
-          seat.status =
-              seat.search.Advance(logits.rows().subspan(seat.first_row, seat.search.live()));
+        for (RunningSequence& sequence : std::span(running_).subspan(begin, end - begin)) {
+          if (!sequence.searched_by_host()) continue;
+          sequence.status = sequence.search.Advance(
+              logits.rows().subspan(sequence.first_row, sequence.search.live()));
         }
       });
 }
 
 void ScriptedEngine::AdvancePasses() {
   std::vector<AlignmentPass*> passes;
-  int most_blocks = 1, most_steps = 0;
-  for (Seated& seat : seated_) {
-    if (!seat.pass.has_value()) continue;
-    passes.push_back(&*seat.pass);
-    most_blocks = std::max(most_blocks, static_cast<int>(seat.blocks.numbers().size()));
-    most_steps = std::max(most_steps, seat.pass->steps());
+  int max_blocks = 1, max_steps = 0;
+  for (RunningSequence& sequence : running_) {
+    if (!sequence.pass.has_value()) continue;
+    passes.push_back(&*sequence.pass);
+    max_blocks = std::max(max_blocks, static_cast<int>(sequence.blocks.numbers().size()));
+    max_steps = std::max(max_steps, sequence.pass->steps());
   }
   if (passes.empty()) return;
-  inputs_.Start(most_blocks, ReachAt(most_steps));
-  for (const Seated& seat : seated_) {
-    if (!seat.pass.has_value()) continue;
-    inputs_.Add(seat.pass->input(), seat.pass->steps(), ancestry_.of(seat.lanes.numbers()[0]),
-                seat.blocks.numbers(), seat.source_tokens, RowNeed{}, 1.0f);
+  inputs_.Start(max_blocks, ReachAt(max_steps));
+  for (const RunningSequence& sequence : running_) {
+    if (!sequence.pass.has_value()) continue;
+    inputs_.Add(sequence.pass->input(), sequence.pass->steps(),
+                backpointers_.of(sequence.slots.numbers()[0]), sequence.blocks.numbers(),
+                sequence.source_tokens, RowNeed{}, 1.0f);
   }
   AddIdleRows();
   const at::Tensor weights =
-      model_.Align(inputs_.tensors(), memory_, state_, options_.alignment_layer)
+      model_.Align(inputs_.tensors(), encoder_cache_, state_, options_.alignment_layer)
           .to(at::kCPU, at::kFloat)
           .contiguous();
   if (weights.dim() != 2 || weights.size(0) != inputs_.rows() ||
-      weights.size(1) < most_blocks * kBlockTokens) {
+      weights.size(1) < max_blocks * kBlockTokens) {
     throw std::runtime_error(absl::StrCat("align gives weights of another shape than [",
-                                          inputs_.rows(), " rows, ", most_blocks * kBlockTokens,
+                                          inputs_.rows(), " rows, ", max_blocks * kBlockTokens,
                                           " tokens]"));
   }
   const size_t width = weights.size(1);
@@ -309,105 +312,107 @@ void ScriptedEngine::AdvancePasses() {
 // Gives the device a step of all searches that are its own, go on, and have been encoded: whoever
 // is still in the encoder waits for a later step, unless there is nobody else. False if there is
 // nothing to do.
-bool ScriptedEngine::LaunchDeviceStep() {
-  const auto goes_on = [](const Seated& seat) {
-    return seat.on_device && !seat.search.finished() && seat.launched < seat.most_steps;
+bool ScriptedEngine::LaunchStep() {
+  const auto goes_on = [](const RunningSequence& sequence) {
+    return sequence.on_device && !sequence.search.finished() &&
+           sequence.launched < sequence.max_steps;
   };
   bool ready = false, waiting = false;
-  for (Seated& seat : seated_) {
-    if (seat.encoded && seat.encoded->reached()) seat.encoded = nullptr;
-    if (seat.encoded && !seat.on_device) {
-      seat.encoded->HoldBack(device_->stream());
-      seat.encoded = nullptr;
+  for (RunningSequence& sequence : running_) {
+    if (sequence.encoded && sequence.encoded->reached()) sequence.encoded = nullptr;
+    if (sequence.encoded && !sequence.on_device) {
+      sequence.encoded->HoldBack(device_->stream());
+      sequence.encoded = nullptr;
     }
-    if (goes_on(seat)) (seat.encoded ? waiting : ready) = true;
+    if (goes_on(sequence)) (sequence.encoded ? waiting : ready) = true;
   }
   if (!ready && !waiting) return false;
-  std::vector<DeviceTurn> turns;
-  std::vector<Flown> flight;
-  for (Seated& seat : seated_) {
-    if (!goes_on(seat) || (ready && seat.encoded)) continue;
-    if (seat.encoded) seat.encoded->HoldBack(device_->stream());
-    turns.push_back({.search = &seat.search,
-                     .options = &seat.options,
-                     .position = seat.launched++,
-                     .source_tokens = seat.source_tokens,
-                     .lanes = seat.lanes.numbers(),
-                     .blocks = seat.blocks.numbers()});
-    flight.push_back({seat.number, static_cast<int>(seat.lanes.numbers().size())});
+  std::vector<DeviceRow> turns;
+  std::vector<InFlightStep> step;
+  for (RunningSequence& sequence : running_) {
+    if (!goes_on(sequence) || (ready && sequence.encoded)) continue;
+    if (sequence.encoded) sequence.encoded->HoldBack(device_->stream());
+    turns.push_back({.search = &sequence.search,
+                     .options = &sequence.options,
+                     .position = sequence.launched++,
+                     .source_tokens = sequence.source_tokens,
+                     .slots = sequence.slots.numbers(),
+                     .blocks = sequence.blocks.numbers()});
+    step.push_back({sequence.number, static_cast<int>(sequence.slots.numbers().size())});
   }
   device_->Launch(turns);
-  flights_.push_back(std::move(flight));
+  in_flight_.push_back(std::move(step));
   return true;
 }
 
 // Lets the searches follow the oldest step in flight. Who has left meanwhile is passed over.
-void ScriptedEngine::HearDeviceStep() {
+void ScriptedEngine::CollectStep() {
   std::span<const ops::BeamRecord> record = device_->Wait();
-  const std::vector<Flown> flight = std::move(flights_.front());
-  flights_.pop_front();
-  auto seat = seated_.begin();
-  for (const auto& [number, rows] : flight) {
+  const std::vector<InFlightStep> step = std::move(in_flight_.front());
+  in_flight_.pop_front();
+  auto sequence = running_.begin();
+  for (const auto& [number, rows] : step) {
     const auto own = record.first(rows);
     record = record.subspan(rows);
-    while (seat != seated_.end() && seat->number < number) ++seat;
-    if (seat == seated_.end()) return;
+    while (sequence != running_.end() && sequence->number < number) ++sequence;
+    if (sequence == running_.end()) return;
     // It may have ended a step before, when this one was under way.
-    if (seat->number != number || seat->search.finished()) continue;
-    seat->status = FollowRecord(own, seat->search);
+    if (sequence->number != number || sequence->search.finished()) continue;
+    sequence->status = FollowRecord(own, sequence->search);
   }
 }
 
 std::vector<SequenceEvent> ScriptedEngine::TakeEvents() {
   std::vector<SequenceEvent> events;
-  for (Seated& seat : seated_) {
+  for (RunningSequence& sequence : running_) {
     SequenceEvent& event = events.emplace_back();
-    event.id = seat.id;
-    event.target_tokens = seat.search.steps();
-    event.status = seat.status;
-    if (seat.pass.has_value()) {
-      ancestry_.Descend(seat.lanes.numbers().first(1), std::array{0});
-    } else if (seat.status.ok() && !seat.search.finished()) {
-      if (!seat.on_device) ancestry_.Descend(seat.lanes.numbers(), seat.search.parents());
-      if (seat.report_stable) event.stable = seat.search.StablePrefix();
-    } else if (seat.status.ok() && seat.align) {
-      seat.pass.emplace(seat.search.Results().front().tokens, info_.special.start,
-                        seat.source_tokens);
-      ancestry_.Start(seat.lanes.numbers().first(1));
-      if (seat.report_stable) event.stable = seat.search.StablePrefix();
+    event.id = sequence.id;
+    event.target_tokens = sequence.search.steps();
+    event.status = sequence.status;
+    if (sequence.pass.has_value()) {
+      backpointers_.Descend(sequence.slots.numbers().first(1), std::array{0});
+    } else if (sequence.status.ok() && !sequence.search.finished()) {
+      if (!sequence.on_device)
+        backpointers_.Descend(sequence.slots.numbers(), sequence.search.parents());
+      if (sequence.report_stable) event.stable = sequence.search.StablePrefix();
+    } else if (sequence.status.ok() && sequence.align) {
+      sequence.pass.emplace(sequence.search.Results().front().tokens, info_.special.start,
+                            sequence.source_tokens);
+      backpointers_.Start(sequence.slots.numbers().first(1));
+      if (sequence.report_stable) event.stable = sequence.search.StablePrefix();
     }
-    event.finished = seat.done();
-    if (!event.finished || !seat.status.ok()) continue;
-    event.hypotheses = seat.search.Results();
-    if (seat.pass.has_value()) event.attention = seat.pass->TakeAttention();
+    event.finished = sequence.done();
+    if (!event.finished || !sequence.status.ok()) continue;
+    event.hypotheses = sequence.search.Results();
+    if (sequence.pass.has_value()) event.attention = sequence.pass->TakeAttention();
   }
-  std::erase_if(seated_, [](const Seated& seat) { return seat.done(); });
+  std::erase_if(running_, [](const RunningSequence& sequence) { return sequence.done(); });
   return events;
 }
 
 absl::StatusOr<std::vector<SequenceEvent>> ScriptedEngine::Step() {
   std::vector<SequenceEvent> events;
-  if (seated_.empty()) return events;
-  absl::Status status = AtTheBorder("a decoder step failed", [&] {
+  if (running_.empty()) return events;
+  absl::Status status = CatchTorchErrors("a decoder step failed", [&] {
     // The device works on the step after the one that is heard of.
     const c10::StreamGuard guard(device_ ? device_->stream() : encoder_stream_);
-    const bool launched = device_ && LaunchDeviceStep();
+    const bool launched = device_ && LaunchStep();
     AdvancePasses();  // before the searches, whose ends begin passes
-    if (std::any_of(seated_.begin(), seated_.end(),
-                    [](const Seated& seat) { return seat.searched_by_host(); })) {
+    if (std::any_of(running_.begin(), running_.end(),
+                    [](const RunningSequence& sequence) { return sequence.searched_by_host(); })) {
       StepLogits logits = ComputeLogits(/*whole_rows=*/false);
       // Rarely. A step that is made again writes the same state to the same places.
       if (!Suffices(logits)) logits = ComputeLogits(/*whole_rows=*/true);
       AdvanceSearches(logits);
     }
-    if (flights_.size() > (launched ? 1 : 0)) HearDeviceStep();
+    if (in_flight_.size() > (launched ? 1 : 0)) CollectStep();
     events = TakeEvents();
     return absl::OkStatus();
   });
   if (!status.ok()) {
     // Wherever it failed: the device may have been given this step and the one before.
-    seated_.clear();
-    flights_.clear();
+    running_.clear();
+    in_flight_.clear();
     if (device_) device_->Discard();
     return status;
   }
@@ -415,7 +420,7 @@ absl::StatusOr<std::vector<SequenceEvent>> ScriptedEngine::Step() {
 }
 
 void ScriptedEngine::Release(SequenceId id) {
-  std::erase_if(seated_, [id](const Seated& seat) { return seat.id == id; });
+  std::erase_if(running_, [id](const RunningSequence& sequence) { return sequence.id == id; });
 }
 
 // A few steps before the first request: torch makes its thread pool and its caches, and a module
@@ -431,8 +436,8 @@ absl::Status ScriptedEngine::WarmUp() {
     input.align = info_.aligns && !drawn;
     input.options.seed = drawn ? std::optional<uint64_t>(0) : std::nullopt;
     if (absl::Status status = Check(input); !status.ok()) return status;
-    if (absl::Status status = Seat({&input, 1}); !status.ok()) return status;
-    while (!seated_.empty()) {
+    if (absl::Status status = Add({&input, 1}); !status.ok()) return status;
+    while (!running_.empty()) {
       absl::StatusOr<std::vector<SequenceEvent>> events = Step();
       if (!events.ok()) return events.status();
       if (!events->front().status.ok()) return events->front().status;

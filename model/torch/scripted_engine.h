@@ -14,9 +14,9 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "model/runtime/engine.h"
-#include "model/runtime/shortlist.h"
-#include "model/torch/ancestry.h"
-#include "model/torch/device_steps.h"
+#include "model/runtime/search/shortlist.h"
+#include "model/torch/backpointers.h"
+#include "model/torch/device_decoder.h"
 #include "model/torch/free_list.h"
 #include "model/torch/scripted_model.h"
 #include "model/torch/step_inputs.h"
@@ -38,7 +38,7 @@ struct ScriptedEngineOptions {
 // come and go between two steps. torch_engine.h says what it promises.
 class ScriptedEngine final : public Engine {
  public:
-  // `info.memory_tokens` in whole blocks. Throws what torch throws.
+  // `info.encoder_cache_tokens` in whole blocks. Throws what torch throws.
   ScriptedEngine(ScriptedModel model, EngineInfo info, const ScriptedEngineOptions& options,
                  std::optional<Shortlist> shortlist);
   ~ScriptedEngine() override;
@@ -46,23 +46,23 @@ class ScriptedEngine final : public Engine {
   const EngineInfo& info() const override { return info_; }
   bool HasRoom(std::span<const SequenceInput> sequences) const override;
   absl::Status Check(const SequenceInput& sequence) const override;
-  absl::Status Seat(std::span<const SequenceInput> sequences) override;
+  absl::Status Add(std::span<const SequenceInput> sequences) override;
   absl::StatusOr<std::vector<SequenceEvent>> Step() override;
   void Release(SequenceId id) override;
   int sequences() const override;
-  int rows_in_use() const override { return lanes_.used(); }
+  int rows_in_use() const override { return slots_.used(); }
 
   absl::Status WarmUp();
   // From now on the searches that can run beside the model do (device_steps.h). Before anything is
-  // seated. Throws as DeviceSteps::Prepare.
+  // seated. Throws as DeviceDecoder::Prepare.
   void SearchOnDevice(const std::string& no_graphs);
 
  private:
-  struct Seated;
-  struct Flown;
+  struct RunningSequence;
+  struct InFlightStep;
 
   std::optional<OutputRows> OutputsFor(const SequenceInput& sequence);
-  void Encode(std::span<const SequenceInput> sequences, std::span<const Seated> seats);
+  void Encode(std::span<const SequenceInput> sequences, std::span<const RunningSequence> added);
   // Of all that is searched on the host, as much of each row as its search needs, or all of it.
   StepLogits ComputeLogits(bool whole_rows);
   bool Suffices(const StepLogits& logits) const;
@@ -70,27 +70,27 @@ class ScriptedEngine final : public Engine {
   void AddIdleRows();
   void AdvanceSearches(const StepLogits& logits);
   void AdvancePasses();
-  bool LaunchDeviceStep();
-  void HearDeviceStep();
+  bool LaunchStep();
+  void CollectStep();
   std::vector<SequenceEvent> TakeEvents();
 
   ScriptedModel model_;
   EngineInfo info_;
   ScriptedEngineOptions options_;
   std::optional<Shortlist> shortlist_;
-  FreeList lanes_;
+  FreeList slots_;
   FreeList blocks_;
   std::vector<at::Tensor> state_;  // per layer, [K, lanes, C]
   // Per layer, [blocks + 1, kBlockTokens, 2, d]; the last block takes the padding.
-  std::vector<at::Tensor> memory_;
-  Ancestry ancestry_;
-  int least_reach_;
+  std::vector<at::Tensor> encoder_cache_;
+  Backpointers backpointers_;
+  int min_reach_;
   StepInputs inputs_;
-  std::vector<Seated> seated_;  // in order of seating
+  std::vector<RunningSequence> running_;  // in order of seating
   c10::Stream encoder_stream_;
-  std::unique_ptr<DeviceSteps> device_;     // null: the host searches
-  std::deque<std::vector<Flown>> flights_;  // the steps that device_ has in flight
-  uint64_t seated_ever_ = 0;
+  std::unique_ptr<DeviceDecoder> device_;            // null: the host searches
+  std::deque<std::vector<InFlightStep>> in_flight_;  // the steps that device_ has in flight
+  uint64_t ever_added_ = 0;
 };
 
 }  // namespace linnet::model

@@ -25,9 +25,10 @@ struct Method {
   size_t arguments;
   bool optional = false;
 };
-constexpr Method kMethods[] = {
-    {"encode", 2},    {"step", 7},       {"step_best", 10, true}, {"align", 8, true},
-    {"new_state", 1}, {"new_memory", 2}, {"pack", 1, true},       {"least_ancestry", 0, true}};
+constexpr Method kMethods[] = {{"encode", 2},           {"step", 7},
+                               {"step_best", 10, true}, {"align", 8, true},
+                               {"new_state", 1},        {"new_encoder_cache", 2},
+                               {"pack", 1, true},       {"min_backpointers", 0, true}};
 
 void CheckMethods(const torch::jit::Module& module) {
   for (const auto& [name, arguments, optional] : kMethods) {
@@ -116,19 +117,19 @@ void ScriptedModel::GiveLogitsInFloat32(int vocabulary_size) {
   float_outputs_ = RowsOf(std::move(tokens));
 }
 
-std::vector<at::Tensor> ScriptedModel::NewState(int64_t lanes) {
-  return Call(module_, "new_state", {lanes});
+std::vector<at::Tensor> ScriptedModel::NewState(int64_t slots) {
+  return Call(module_, "new_state", {slots});
 }
 
-int ScriptedModel::LeastAncestry(int widest) {
+int ScriptedModel::MinBackpointers(int widest) {
   // A recorded graph has one shape for all steps.
-  if (!device_.is_cpu() || !module_.find_method("least_ancestry")) return widest;
-  const int64_t least = module_.get_method("least_ancestry")({}).toInt();
-  return static_cast<int>(std::clamp<int64_t>(least, 1, widest));
+  if (!device_.is_cpu() || !module_.find_method("min_backpointers")) return widest;
+  const int64_t min = module_.get_method("min_backpointers")({}).toInt();
+  return static_cast<int>(std::clamp<int64_t>(min, 1, widest));
 }
 
-std::vector<at::Tensor> ScriptedModel::NewMemory(int64_t blocks, int64_t block_tokens) {
-  return Call(module_, "new_memory", {blocks, block_tokens});
+std::vector<at::Tensor> ScriptedModel::NewEncoderCache(int64_t blocks, int64_t block_tokens) {
+  return Call(module_, "new_encoder_cache", {blocks, block_tokens});
 }
 
 std::vector<at::Tensor> ScriptedModel::Encode(const at::Tensor& source, const at::Tensor& lengths) {
@@ -136,29 +137,31 @@ std::vector<at::Tensor> ScriptedModel::Encode(const at::Tensor& source, const at
 }
 
 std::vector<c10::IValue> ScriptedModel::Arguments(const StepTensors& rows,
-                                                  const std::vector<at::Tensor>& memory,
+                                                  const std::vector<at::Tensor>& encoder_cache,
                                                   const std::vector<at::Tensor>& state) const {
   return {rows.tokens.to(device_),
           rows.positions.to(device_),
-          rows.ancestry.to(device_),
+          rows.backpointers.to(device_),
           rows.blocks.to(device_),
           rows.source_lengths.to(device_),
-          memory,
+          encoder_cache,
           state};
 }
 
-at::Tensor ScriptedModel::Step(const StepTensors& rows, const std::vector<at::Tensor>& memory,
+at::Tensor ScriptedModel::Step(const StepTensors& rows,
+                               const std::vector<at::Tensor>& encoder_cache,
                                const std::vector<at::Tensor>& state) {
   if (float_outputs_) {
-    return ops::LinearInFloat32(Features(rows, memory, state), float_outputs_->weight,
+    return ops::LinearInFloat32(Features(rows, encoder_cache, state), float_outputs_->weight,
                                 float_outputs_->bias);
   }
-  return module_.get_method("step")(Arguments(rows, memory, state)).toTensor();
+  return module_.get_method("step")(Arguments(rows, encoder_cache, state)).toTensor();
 }
 
-BestLogits ScriptedModel::StepBest(const StepTensors& rows, const std::vector<at::Tensor>& memory,
+BestLogits ScriptedModel::StepBest(const StepTensors& rows,
+                                   const std::vector<at::Tensor>& encoder_cache,
                                    const std::vector<at::Tensor>& state) {
-  std::vector<c10::IValue> arguments = Arguments(rows, memory, state);
+  std::vector<c10::IValue> arguments = Arguments(rows, encoder_cache, state);
   arguments.insert(arguments.end(), {rows.counts, rows.also, rows.temperatures});
   const c10::IValue result = module_.get_method("step_best")(std::move(arguments));
   if (!result.isTuple() || result.toTupleRef().elements().size() != 3) {
@@ -173,9 +176,10 @@ bool ScriptedModel::narrows() const {
          module_.find_method("logits_of") && module_.find_method("output_rows");
 }
 
-at::Tensor ScriptedModel::Features(const StepTensors& rows, const std::vector<at::Tensor>& memory,
+at::Tensor ScriptedModel::Features(const StepTensors& rows,
+                                   const std::vector<at::Tensor>& encoder_cache,
                                    const std::vector<at::Tensor>& state) {
-  return module_.get_method("features")(Arguments(rows, memory, state)).toTensor();
+  return module_.get_method("features")(Arguments(rows, encoder_cache, state)).toTensor();
 }
 
 at::Tensor ScriptedModel::LogitsOf(const at::Tensor& features) {
@@ -195,9 +199,10 @@ OutputRows ScriptedModel::RowsOf(std::vector<TokenId> tokens) {
   return rows;
 }
 
-at::Tensor ScriptedModel::Align(const StepTensors& rows, const std::vector<at::Tensor>& memory,
+at::Tensor ScriptedModel::Align(const StepTensors& rows,
+                                const std::vector<at::Tensor>& encoder_cache,
                                 const std::vector<at::Tensor>& state, int layer) {
-  std::vector<c10::IValue> arguments = Arguments(rows, memory, state);
+  std::vector<c10::IValue> arguments = Arguments(rows, encoder_cache, state);
   arguments.emplace_back(layer);
   return module_.get_method("align")(std::move(arguments)).toTensor();
 }

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "model/runtime/token.h"
+#include "model/runtime/search/token.h"
 #include "model/torch/torch_engine.h"
 
 namespace linnet::model {
@@ -18,7 +18,7 @@ namespace linnet::model {
 struct StepTensors {
   at::Tensor tokens;          // int64 [R]
   at::Tensor positions;       // int32 [R]
-  at::Tensor ancestry;        // int32 [R, A]
+  at::Tensor backpointers;    // int32 [R, A]
   at::Tensor blocks;          // int32 [R, M]
   at::Tensor source_lengths;  // int32 [R]
   // What the searches must know of the logits: see RowNeed, and ops/best_logits.h.
@@ -60,10 +60,11 @@ struct OutputRows {
 //                                                     the source counts in that decoder layer.
 //                                                     Nor have those
 //   new_state(lanes)                               -> list of [K, lanes, C]
-//   least_ancestry()                               -> int: A as long as no row has taken more than
+//   min_backpointers()                               -> int: A as long as no row has taken more
+//   than
 //                                                     A - 1 steps. Bundles made before it was there
 //                                                     want A to be the largest K of new_state
-//   new_memory(blocks, block_tokens)               -> list of [N, P, 2, d]
+//   new_encoder_cache(blocks, block_tokens)               -> list of [N, P, 2, d]
 //   pack(kind)                                     -> nothing: the weights of linear layers are
 //                                                     laid out for the CPU (ops/linear.h). Bundles
 //                                                     made before it was possible have no such
@@ -82,25 +83,25 @@ class ScriptedModel {
   // before features were there go on giving logits in half precision.
   void GiveLogitsInFloat32(int vocabulary_size);
 
-  std::vector<at::Tensor> NewState(int64_t lanes);
+  std::vector<at::Tensor> NewState(int64_t slots);
   // `widest`, the largest K of the state, where the module or the device wants it always.
-  int LeastAncestry(int widest);
-  std::vector<at::Tensor> NewMemory(int64_t blocks, int64_t block_tokens);
+  int MinBackpointers(int widest);
+  std::vector<at::Tensor> NewEncoderCache(int64_t blocks, int64_t block_tokens);
   std::vector<at::Tensor> Encode(const at::Tensor& source, const at::Tensor& lengths);
   // Changes `state` in place.
-  at::Tensor Step(const StepTensors& rows, const std::vector<at::Tensor>& memory,
+  at::Tensor Step(const StepTensors& rows, const std::vector<at::Tensor>& encoder_cache,
                   const std::vector<at::Tensor>& state);
   // Only if picks_best().
-  BestLogits StepBest(const StepTensors& rows, const std::vector<at::Tensor>& memory,
+  BestLogits StepBest(const StepTensors& rows, const std::vector<at::Tensor>& encoder_cache,
                       const std::vector<at::Tensor>& state);
 
   // Only if aligns(). The row's blocks are read as far as its source is long, and weights behind
   // that are nothing. State of layers above `layer` is not changed.
-  at::Tensor Align(const StepTensors& rows, const std::vector<at::Tensor>& memory,
+  at::Tensor Align(const StepTensors& rows, const std::vector<at::Tensor>& encoder_cache,
                    const std::vector<at::Tensor>& state, int layer);
 
   // These three only if narrows().
-  at::Tensor Features(const StepTensors& rows, const std::vector<at::Tensor>& memory,
+  at::Tensor Features(const StepTensors& rows, const std::vector<at::Tensor>& encoder_cache,
                       const std::vector<at::Tensor>& state);
   at::Tensor LogitsOf(const at::Tensor& features);
   OutputRows RowsOf(std::vector<TokenId> tokens);
@@ -117,7 +118,8 @@ class ScriptedModel {
 
  private:
   ScriptedModel(at::Device device, ComputeType compute, bool rows_alone, torch::jit::Module module);
-  std::vector<c10::IValue> Arguments(const StepTensors& rows, const std::vector<at::Tensor>& memory,
+  std::vector<c10::IValue> Arguments(const StepTensors& rows,
+                                     const std::vector<at::Tensor>& encoder_cache,
                                      const std::vector<at::Tensor>& state) const;
 
   at::Device device_;

@@ -11,12 +11,12 @@ at::Tensor View(std::vector<int32_t>& values, at::IntArrayRef shape) {
 
 }  // namespace
 
-void StepInputs::Start(int most_blocks, int reach) {
-  most_blocks_ = most_blocks;
+void StepInputs::Start(int max_blocks, int reach) {
+  max_blocks_ = max_blocks;
   reach_ = reach;
   tokens_.clear();
   positions_.clear();
-  ancestry_.clear();
+  backpointers_.clear();
   blocks_.clear();
   source_lengths_.clear();
   counts_.clear();
@@ -25,14 +25,14 @@ void StepInputs::Start(int most_blocks, int reach) {
   whole_rows_ = false;
 }
 
-void StepInputs::Add(int64_t token, int position, std::span<const int32_t> ancestry,
+void StepInputs::Add(int64_t token, int position, std::span<const int32_t> backpointers,
                      std::span<const int32_t> blocks, int source_tokens, const RowNeed& need,
                      float temperature) {
   tokens_.push_back(token);
   positions_.push_back(position);
-  ancestry_.insert(ancestry_.end(), ancestry.begin(), ancestry.begin() + reach_);
+  backpointers_.insert(backpointers_.end(), backpointers.begin(), backpointers.begin() + reach_);
   blocks_.insert(blocks_.end(), blocks.begin(), blocks.end());
-  blocks_.resize(tokens_.size() * most_blocks_);  // what lies behind the source is not read
+  blocks_.resize(tokens_.size() * max_blocks_);  // what lies behind the source is not read
   source_lengths_.push_back(source_tokens);
   counts_.push_back(need.best);
   also_.push_back(need.also);
@@ -43,8 +43,8 @@ void StepInputs::Add(int64_t token, int position, std::span<const int32_t> ances
 void StepInputs::AddIdle(int count) {
   tokens_.resize(tokens_.size() + count);
   positions_.resize(tokens_.size());
-  ancestry_.resize(tokens_.size() * reach_, -1);
-  blocks_.resize(tokens_.size() * most_blocks_);
+  backpointers_.resize(tokens_.size() * reach_, -1);
+  blocks_.resize(tokens_.size() * max_blocks_);
   source_lengths_.resize(tokens_.size());
   counts_.resize(tokens_.size());
   also_.resize(tokens_.size(), kNoToken);
@@ -55,8 +55,8 @@ StepTensors StepInputs::tensors() {
   const int64_t rows = this->rows();
   return {.tokens = at::from_blob(tokens_.data(), {rows}, at::kLong),
           .positions = View(positions_, {rows}),
-          .ancestry = View(ancestry_, {rows, reach_}),
-          .blocks = View(blocks_, {rows, most_blocks_}),
+          .backpointers = View(backpointers_, {rows, reach_}),
+          .blocks = View(blocks_, {rows, max_blocks_}),
           .source_lengths = View(source_lengths_, {rows}),
           .counts = View(counts_, {rows}),
           .also = View(also_, {rows}),

@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "model/runtime/search.h"
+#include "model/runtime/search/search.h"
 #include "model/torch/scripted_model.h"
 
 namespace linnet::model {
@@ -16,9 +16,9 @@ class StepInputs {
  public:
   // Starts a step in which no source has more than this many blocks, and which needs this much of
   // each row's ancestry.
-  void Start(int most_blocks, int reach);
+  void Start(int max_blocks, int reach);
   // `ancestry` has `reach` entries or more; `need.best` is at most the vocabulary.
-  void Add(int64_t token, int position, std::span<const int32_t> ancestry,
+  void Add(int64_t token, int position, std::span<const int32_t> backpointers,
            std::span<const int32_t> blocks, int source_tokens, const RowNeed& need,
            float temperature);
   // Rows that take part in the products and nothing else: they own no lane and have no source.
@@ -32,10 +32,10 @@ class StepInputs {
   StepTensors tensors();
 
  private:
-  int most_blocks_ = 0, reach_ = 0;
+  int max_blocks_ = 0, reach_ = 0;
   std::vector<int64_t> tokens_;
   bool whole_rows_ = false;
-  std::vector<int32_t> positions_, ancestry_, blocks_, source_lengths_, counts_, also_;
+  std::vector<int32_t> positions_, backpointers_, blocks_, source_lengths_, counts_, also_;
   std::vector<float> temperatures_;
 };
 

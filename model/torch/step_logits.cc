@@ -10,20 +10,20 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "model/ops/cpu/parallel.h"
 #include "model/ops/linear.h"
-#include "model/ops/parallel.h"
 #include "model/ops/params.h"
 #include "model/torch/log_normalizer.h"
 
 namespace linnet::model {
 
 StepLogits::StepLogits(ScriptedModel& model, StepInputs& inputs, int rows, int vocabulary,
-                       const std::vector<at::Tensor>& memory, const std::vector<at::Tensor>& state,
-                       std::span<const NarrowRows> narrow)
+                       const std::vector<at::Tensor>& encoder_cache,
+                       const std::vector<at::Tensor>& state, std::span<const NarrowRows> narrow)
     : rows_(rows) {
   if (!narrow.empty()) {
     const StepTensors tensors = inputs.tensors();
-    const at::Tensor features = model.Features(tensors, memory, state).contiguous();
+    const at::Tensor features = model.Features(tensors, encoder_cache, state).contiguous();
     if (features.dim() != 2 || features.size(0) != inputs.rows()) {
       throw std::runtime_error(absl::StrCat("features gives another shape than [", inputs.rows(),
                                             " rows, d]: ", c10::str(features.sizes())));
@@ -42,9 +42,9 @@ StepLogits::StepLogits(ScriptedModel& model, StepInputs& inputs, int rows, int v
     }
     TakeNarrow(features, tensors, narrow);
   } else if (model.picks_best() && !inputs.whole_rows()) {
-    TakeBest(model.StepBest(inputs.tensors(), memory, state), inputs, rows);
+    TakeBest(model.StepBest(inputs.tensors(), encoder_cache, state), inputs, rows);
   } else {
-    TakeWhole(model.Step(inputs.tensors(), memory, state), inputs, rows, vocabulary);
+    TakeWhole(model.Step(inputs.tensors(), encoder_cache, state), inputs, rows, vocabulary);
   }
 }
 

@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "model/runtime/search.h"
+#include "model/runtime/search/search.h"
 #include "model/torch/scripted_model.h"
 #include "model/torch/step_inputs.h"
 
@@ -25,7 +25,7 @@ class StepLogits {
   // something of another shape. `narrow` is in the order of the rows; where it is not empty,
   // model.narrows().
   StepLogits(ScriptedModel& model, StepInputs& inputs, int rows, int vocabulary,
-             const std::vector<at::Tensor>& memory, const std::vector<at::Tensor>& state,
+             const std::vector<at::Tensor>& encoder_cache, const std::vector<at::Tensor>& state,
              std::span<const NarrowRows> narrow = {});
 
   // In the order of the rows. Valid as long as this lives.

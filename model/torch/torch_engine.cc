@@ -10,11 +10,11 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "model/runtime/shortlist.h"
-#include "model/torch/border.h"
+#include "model/runtime/search/shortlist.h"
+#include "model/torch/catch_torch_errors.h"
 #include "model/torch/compute_type.h"
 #include "model/torch/device.h"
-#include "model/torch/device_steps.h"
+#include "model/torch/device_decoder.h"
 #include "model/torch/scripted_engine.h"
 #include "model/torch/scripted_model.h"
 #include "model/torch/usable_cores.h"
@@ -30,7 +30,8 @@ EngineInfo MakeInfo(const Bundle& bundle, const TorchEngineOptions& options,
   info.aligns = model.aligns();
   info.threads = options.threads > 0 ? options.threads : UsableCores();
   info.rows = options.rows;
-  info.memory_tokens = (options.memory_tokens + kBlockTokens - 1) / kBlockTokens * kBlockTokens;
+  info.encoder_cache_tokens =
+      (options.encoder_cache_tokens + kBlockTokens - 1) / kBlockTokens * kBlockTokens;
   info.vocabulary_size = bundle.manifest.vocabulary().size();
   info.source_vocabulary_size = bundle.source_vocabulary_size();
   info.special = bundle.special_tokens();
@@ -98,28 +99,29 @@ absl::Status Build(const Bundle& bundle, const TorchEngineOptions& options, at::
 
 absl::StatusOr<std::unique_ptr<Engine>> MakeTorchEngine(const Bundle& bundle,
                                                         const TorchEngineOptions& options) {
-  constexpr int kMostRows = 1 << 16;
-  constexpr int64_t kMostMemoryTokens = int64_t{1} << 28;
+  constexpr int kMaxRows = 1 << 16;
+  constexpr int64_t kMaxEncoderCacheTokens = int64_t{1} << 28;
   const int max_source_tokens = bundle.manifest.limits().max_source_tokens();
   if (options.threads < 0) {
     return absl::InvalidArgumentError(
         absl::StrCat("threads is ", options.threads, ", it must be at least 0"));
   }
-  if (options.rows < 1 || options.rows > kMostRows) {
+  if (options.rows < 1 || options.rows > kMaxRows) {
     return absl::InvalidArgumentError(
-        absl::StrCat("rows is ", options.rows, ", it must be between 1 and ", kMostRows));
+        absl::StrCat("rows is ", options.rows, ", it must be between 1 and ", kMaxRows));
   }
-  if (options.memory_tokens < max_source_tokens || options.memory_tokens > kMostMemoryTokens) {
+  if (options.encoder_cache_tokens < max_source_tokens ||
+      options.encoder_cache_tokens > kMaxEncoderCacheTokens) {
     return absl::InvalidArgumentError(absl::StrCat(
-        "memory_tokens is ", options.memory_tokens, ", it must be between ", max_source_tokens,
-        " (the longest source of this model) and ", kMostMemoryTokens));
+        "encoder_cache_tokens is ", options.encoder_cache_tokens, ", it must be between ",
+        max_source_tokens, " (the longest source of this model) and ", kMaxEncoderCacheTokens));
   }
   const absl::StatusOr<at::Device> device = OpenDevice(options.device);
   if (!device.ok()) return device.status();
 
   std::unique_ptr<ScriptedEngine> engine;
   absl::Status status =
-      AtTheBorder(absl::StrCat("cannot load ", bundle.model_file().string()), [&] {
+      CatchTorchErrors(absl::StrCat("cannot load ", bundle.model_file().string()), [&] {
         SumInFloat32(options.batch_invariant);
         try {
           return Build(bundle, options, *device, options.graphs ? "" : "they were not asked for",

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "model/runtime/bundle.h"
+#include "model/runtime/bundle/bundle.h"
 #include "model/runtime/engine.h"
 
 namespace linnet::model {
@@ -18,10 +18,10 @@ enum class SearchPlace { kAuto, kHost, kDevice };
 struct TorchEngineOptions {
   Device device = Device::kCpu;
   ComputeType compute = ComputeType::kAuto;
-  int threads = 0;                // inside a step; 0 = one per core that this process may use
-  int rows = 160;                 // hypotheses that a step holds at most
-  int64_t memory_tokens = 16384;  // source tokens that the encoder memory holds at most
-  bool shortlist = false;         // searches look at the tokens of the bundle's shortlist alone
+  int threads = 0;  // inside a step; 0 = one per core that this process may use
+  int rows = 160;   // hypotheses that a step holds at most
+  int64_t encoder_cache_tokens = 16384;  // source tokens that the encoder memory holds at most
+  bool shortlist = false;  // searches look at the tokens of the bundle's shortlist alone
   SearchPlace search = SearchPlace::kAuto;
   bool graphs = true;  // a step of the device is launched as a CUDA graph
   // Every step has all rows, and every source is encoded alone: see below.

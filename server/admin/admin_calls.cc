@@ -10,8 +10,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "server/errors.h"
-#include "server/log.h"
+#include "server/base/errors.h"
+#include "server/base/log.h"
 
 namespace linnet::server {
 namespace {
@@ -20,7 +20,7 @@ namespace v1 = linnet::v1;
 using What = ReloadReport::Outcome::What;
 
 constexpr int kSequencesByDefault = 100;
-constexpr int kMostSequences = 10'000;
+constexpr int kMaxSequences = 10'000;
 
 void SetDuration(absl::Duration from, google::protobuf::Duration& to) {
   to.set_seconds(absl::IDivDuration(from, absl::Seconds(1), &from));
@@ -78,24 +78,24 @@ v1::Priority PriorityOf(Priority priority) {
   return v1::PRIORITY_UNSPECIFIED;
 }
 
-void Describe(const SequencePicture& picture, absl::Time now, v1::BatchSequence& sequence) {
-  sequence.set_request_id(picture.caller.request_id);
-  sequence.set_call(picture.caller.call);
-  sequence.set_client(picture.caller.name());
-  sequence.set_priority(PriorityOf(picture.caller.priority));
-  sequence.set_phase(picture.seated ? v1::SEQUENCE_PHASE_SEATED : v1::SEQUENCE_PHASE_WAITING);
-  sequence.set_rows(picture.rows);
-  sequence.set_source_tokens(picture.source_tokens);
-  sequence.set_max_target_tokens(picture.max_target_tokens);
-  sequence.set_steps(picture.steps);
-  SetDuration(now - picture.submitted, *sequence.mutable_age());
-  if (picture.seated) SetDuration(now - picture.seated_at, *sequence.mutable_seated_for());
-  if (picture.deadline != absl::InfiniteFuture())
-    SetDuration(picture.deadline - now, *sequence.mutable_time_left());
+void Describe(const SequenceSnapshot& snapshot, absl::Time now, v1::BatchSequence& sequence) {
+  sequence.set_request_id(snapshot.caller.request_id);
+  sequence.set_call(snapshot.caller.call);
+  sequence.set_client(snapshot.caller.name());
+  sequence.set_priority(PriorityOf(snapshot.caller.priority));
+  sequence.set_phase(snapshot.running ? v1::SEQUENCE_PHASE_RUNNING : v1::SEQUENCE_PHASE_WAITING);
+  sequence.set_rows(snapshot.rows);
+  sequence.set_source_tokens(snapshot.source_tokens);
+  sequence.set_max_target_tokens(snapshot.max_target_tokens);
+  sequence.set_steps(snapshot.steps);
+  SetDuration(now - snapshot.submitted, *sequence.mutable_age());
+  if (snapshot.running) SetDuration(now - snapshot.admitted_at, *sequence.mutable_running_for());
+  if (snapshot.deadline != absl::InfiniteFuture())
+    SetDuration(snapshot.deadline - now, *sequence.mutable_time_left());
 }
 
 // The pictures of several models, until the last of them is there.
-struct Album {
+struct SnapshotCollector {
   std::vector<std::shared_ptr<ServedModel>> models;
   std::vector<v1::ModelBatch> batches;  // one for each; written by one thread each
   std::atomic<size_t> missing;
@@ -109,22 +109,22 @@ struct Album {
   }
 };
 
-void Describe(const ServedModel& model, const BatchPicture& picture, v1::ModelBatch& batch) {
+void Describe(const ServedModel& model, const BatchSnapshot& snapshot, v1::ModelBatch& batch) {
   const EngineHealth health = model.scheduler->health();
   batch.set_model(model.key());
   batch.set_model_version(model.bundle.manifest.version());
   batch.set_engine_state(StateOf(health));
   batch.set_engine_restarts(health.restarts);
   batch.set_rows(model.scheduler->engine_info().rows);
-  if (picture.in_call_for > absl::ZeroDuration()) {
-    SetDuration(picture.in_call_for, *batch.mutable_in_call_for());
+  if (snapshot.in_call_for > absl::ZeroDuration()) {
+    SetDuration(snapshot.in_call_for, *batch.mutable_in_call_for());
     return;
   }
-  batch.set_rows_in_use(picture.rows_in_use);
-  batch.set_seated(picture.seated);
-  batch.set_waiting(picture.waiting);
+  batch.set_rows_in_use(snapshot.rows_in_use);
+  batch.set_running(snapshot.running);
+  batch.set_waiting(snapshot.waiting);
   const absl::Time now = absl::Now();
-  for (const SequencePicture& sequence : picture.sequences)
+  for (const SequenceSnapshot& sequence : snapshot.sequences)
     Describe(sequence, now, *batch.add_sequences());
 }
 
@@ -177,10 +177,10 @@ void AdminCalls::Reload(const v1::ReloadRequest& request, v1::ReloadResponse& re
 
 void AdminCalls::GetBatch(const v1::GetBatchRequest& request, v1::GetBatchResponse& response,
                           Done done) {
-  if (request.max_sequences() < 0 || request.max_sequences() > kMostSequences) {
+  if (request.max_sequences() < 0 || request.max_sequences() > kMaxSequences) {
     return done(BadField(
         "max_sequences", Reason::kBadSetting,
-        absl::StrCat("is ", request.max_sequences(), ", at most ", kMostSequences, " are told")));
+        absl::StrCat("is ", request.max_sequences(), ", at most ", kMaxSequences, " are told")));
   }
   std::vector<std::shared_ptr<ServedModel>> models;
   if (request.model().empty()) {
@@ -191,19 +191,19 @@ void AdminCalls::GetBatch(const v1::GetBatchRequest& request, v1::GetBatchRespon
     models.push_back(*std::move(model));
   }
   if (models.empty()) return done(absl::OkStatus());
-  const int most = request.max_sequences() == 0 ? kSequencesByDefault : request.max_sequences();
+  const int max = request.max_sequences() == 0 ? kSequencesByDefault : request.max_sequences();
   // Shared by the schedulers, each of which files its picture. The catalog holds the models as
   // well, so that none of them is let go of on its scheduler's own thread.
-  const std::shared_ptr<Album> album(
-      new Album{.models = models,
-                .batches = std::vector<v1::ModelBatch>(models.size()),
-                .missing = models.size(),
-                .response = response,
-                .done = std::move(done)});
+  const std::shared_ptr<SnapshotCollector> collector(
+      new SnapshotCollector{.models = models,
+                            .batches = std::vector<v1::ModelBatch>(models.size()),
+                            .missing = models.size(),
+                            .response = response,
+                            .done = std::move(done)});
   for (size_t i = 0; i < models.size(); ++i) {
-    models[i]->scheduler->ShowBatch(most, [album, i](const BatchPicture& picture) {
-      Describe(*album->models[i], picture, album->batches[i]);
-      album->Filed();
+    models[i]->scheduler->ShowBatch(max, [collector, i](const BatchSnapshot& snapshot) {
+      Describe(*collector->models[i], snapshot, collector->batches[i]);
+      collector->Filed();
     });
   }
 }

@@ -14,8 +14,8 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
-#include "model/runtime/bundle.h"
-#include "model/runtime/tokenizer.h"
+#include "model/runtime/bundle/bundle.h"
+#include "model/runtime/text/tokenizer.h"
 #include "model/torch/torch_engine.h"
 #include "model/torch/wait_policy.h"
 #include "server/decode/decode_stream.h"
@@ -27,7 +27,7 @@ namespace {
 constexpr int kSomeFailed = 1, kUsage = 2, kUnusable = 3, kOutput = 4;
 constexpr size_t kMaxLineBytes = 16 << 20;
 // Rows for a line that asks for a wider beam than the others.
-constexpr int kLeastRows = 32;
+constexpr int kMinRows = 32;
 // Encoder memory that is set aside; if all sources are long, fewer than --batch are in flight.
 constexpr int64_t kMemoryTokens = 16384;
 
@@ -124,10 +124,11 @@ absl::StatusOr<std::unique_ptr<model::Engine>> MakeEngine(const model::Bundle& b
   const int beam = OptionsFor(bundle, {flags.options}, 1).beam_size;
   const int64_t longest = bundle.manifest.limits().max_source_tokens();
   options.threads = flags.threads;
-  options.rows = std::max(kLeastRows, flags.batch * beam);
-  options.memory_tokens = flags.synthetic ? flags.batch * (flags.load.source_tokens + int64_t{16})
-                                          : std::min(flags.batch * longest, kMemoryTokens);
-  options.memory_tokens = std::max(options.memory_tokens, longest);
+  options.rows = std::max(kMinRows, flags.batch * beam);
+  options.encoder_cache_tokens = flags.synthetic
+                                     ? flags.batch * (flags.load.source_tokens + int64_t{16})
+                                     : std::min(flags.batch * longest, kMemoryTokens);
+  options.encoder_cache_tokens = std::max(options.encoder_cache_tokens, longest);
   options.mask_eos = flags.synthetic;
   return MakeTorchEngine(bundle, options);
 }

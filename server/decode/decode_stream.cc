@@ -12,7 +12,7 @@ namespace linnet::server {
 namespace {
 
 // Answers that are kept at most while an earlier one is missing.
-int MostAnswers(int batch) { return std::max(1024, 4 * batch); }
+int MaxAnswers(int batch) { return std::max(1024, 4 * batch); }
 
 }  // namespace
 
@@ -61,8 +61,8 @@ absl::StatusOr<bool> DecodeStream::Run(LineReader& input, std::FILE* output) {
 
 bool DecodeStream::ReadLines(LineReader& input) {
   std::string line;
-  while (batcher_.waiting() + batcher_.seated() < batch_ &&
-         std::ssize(answers_) < MostAnswers(batch_)) {
+  while (batcher_.waiting() + batcher_.running() < batch_ &&
+         std::ssize(answers_) < MaxAnswers(batch_)) {
     // What is ready must be printed before anybody waits.
     const bool wait = batcher_.idle() && answers_.empty();
     const LineReader::Result result = input.Next(wait, line);

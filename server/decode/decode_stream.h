@@ -6,9 +6,9 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "model/runtime/bundle.h"
+#include "model/runtime/bundle/bundle.h"
 #include "model/runtime/engine.h"
-#include "model/runtime/tokenizer.h"
+#include "model/runtime/text/tokenizer.h"
 #include "server/decode/json_line.h"
 #include "server/decode/line_reader.h"
 #include "server/schedule/batcher.h"

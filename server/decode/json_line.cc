@@ -27,12 +27,12 @@ absl::Status WrongType(const std::string& name, const Json& value, const char* w
 }
 
 absl::Status Read(const std::string& name, const Json& value, int32_t& out) {
-  constexpr auto kLeast = std::numeric_limits<int32_t>::min();
-  constexpr auto kMost = std::numeric_limits<int32_t>::max();
+  constexpr auto kMin = std::numeric_limits<int32_t>::min();
+  constexpr auto kMax = std::numeric_limits<int32_t>::max();
   if (!value.is_number_integer()) return WrongType(name, value, "an integer");
   const bool fits = value.is_number_unsigned()
-                        ? value.get<uint64_t>() <= uint64_t{kMost}
-                        : value.get<int64_t>() >= kLeast && value.get<int64_t>() <= kMost;
+                        ? value.get<uint64_t>() <= uint64_t{kMax}
+                        : value.get<int64_t>() >= kMin && value.get<int64_t>() <= kMax;
   if (!fits) return WrongType(name, value, "an integer of 32 bits");
   out = value.get<int32_t>();
   return absl::OkStatus();

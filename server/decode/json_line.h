@@ -9,10 +9,10 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "model/runtime/bundle.h"
-#include "model/runtime/constraints.h"
-#include "model/runtime/search.h"
-#include "model/runtime/tokenizer.h"
+#include "model/runtime/bundle/bundle.h"
+#include "model/runtime/search/constraints.h"
+#include "model/runtime/search/search.h"
+#include "model/runtime/text/tokenizer.h"
 
 namespace linnet::server {
 

@@ -8,9 +8,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "model/runtime/sha256.h"
-#include "server/errors.h"
-#include "server/log.h"
+#include "model/runtime/bundle/sha256.h"
+#include "server/base/errors.h"
+#include "server/base/log.h"
 
 namespace linnet::server {
 

@@ -14,10 +14,10 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "linnet/v1/text_service.pb.h"
-#include "server/metrics.h"
+#include "server/base/mutex.h"
+#include "server/metrics/metrics.h"
 #include "server/models/registry.h"
 #include "server/models/served_model.h"
-#include "server/mutex.h"
 
 namespace linnet::server {
 

@@ -9,7 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
-#include "server/errors.h"
+#include "server/base/errors.h"
 #include "server/models/catalog.h"
 
 namespace linnet::server {
@@ -148,10 +148,10 @@ absl::Status Catalog::NoPair(Task task, const std::string& asked,
     const BundleManifest& manifest = entry.model->bundle.manifest;
     if (entry.registered.by_default && manifest.task() == task) pairs.push_back(Pair(manifest));
   }
-  return NoSuchModel(asked,
-                     absl::StrCat("no model ", TaskVerb(task), asked.empty() ? "" : " ", asked,
-                                  ": there is ",
-                                  pairs.empty() ? "none at all" : absl::StrJoin(pairs, ", ")));
+  return NoSuchModel(
+      asked,
+      absl::StrCat("no model ", TaskVerb(task), asked.empty() ? "" : " ", asked, ": there is ",
+                   pairs.empty() ? "none at all" : absl::StrJoin(pairs, ", ")));
 }
 
 absl::StatusOr<std::vector<std::string>> Catalog::SourceLanguages(

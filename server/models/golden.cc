@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
-#include "server/log.h"
+#include "server/base/log.h"
+#include "server/base/mutex.h"
 #include "server/models/catalog.h"
-#include "server/mutex.h"
 
 namespace linnet::server {
 namespace {

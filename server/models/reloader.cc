@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "absl/time/clock.h"
-#include "server/errors.h"
-#include "server/log.h"
+#include "server/base/errors.h"
+#include "server/base/log.h"
 
 namespace linnet::server {
 namespace {

@@ -8,9 +8,9 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/functional/any_invocable.h"
 #include "absl/status/status.h"
-#include "server/metrics.h"
+#include "server/base/mutex.h"
+#include "server/metrics/metrics.h"
 #include "server/models/catalog.h"
-#include "server/mutex.h"
 
 namespace linnet::server {
 

@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "server/log.h"
+#include "server/base/log.h"
 
 namespace linnet::server {
 
@@ -79,7 +79,7 @@ absl::StatusOr<std::shared_ptr<ServedModel>> LoadModel(const RegisteredModel& re
                                                   .device = info.device,
                                                   .compute_type = info.compute_type,
                                                   .sha256 = served->bundle.model_sha256()},
-                                                 info.rows, info.memory_tokens, load_time);
+                                                 info.rows, info.encoder_cache_tokens, load_time);
   const GoldenResult golden = served->golden = AnswerGoldenExamples(*served);
   WarmUp(*served);
   Log(golden.different == 0 ? LogLevel::kInfo : LogLevel::kWarning, "model_loaded",
@@ -92,7 +92,7 @@ absl::StatusOr<std::shared_ptr<ServedModel>> LoadModel(const RegisteredModel& re
        {"compute", info.compute_type},
        {"threads", info.threads},
        {"rows", info.rows},
-       {"memory_tokens", info.memory_tokens},
+       {"encoder_cache_tokens", info.encoder_cache_tokens},
        {"seconds", absl::ToDoubleSeconds(load_time)},
        {"golden_examples", golden.examples},
        {"golden_different", golden.different}});

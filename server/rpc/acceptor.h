@@ -11,8 +11,8 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "server/monotonic.h"
-#include "server/mutex.h"
+#include "server/base/monotonic.h"
+#include "server/base/mutex.h"
 #include "server/rpc/connections.h"
 
 namespace linnet::server {

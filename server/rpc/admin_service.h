@@ -12,7 +12,7 @@ namespace linnet::server {
 class AdminService : public RawMethods<linnet::v1::AdminService> {
  public:
   // What they refer to outlives the service.
-  AdminService(AdminCalls& calls, const CallHouse& house);
+  AdminService(AdminCalls& calls, const CallServices& services);
 };
 
 }  // namespace linnet::server

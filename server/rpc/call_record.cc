@@ -8,9 +8,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
-#include "server/authentication.h"
-#include "server/errors.h"
-#include "server/log.h"
+#include "server/base/errors.h"
+#include "server/base/log.h"
+#include "server/identity/authentication.h"
 #include "server/rpc/call_headers.h"
 #include "server/rpc/status.h"
 #include "server/text/request_bytes.h"
@@ -46,15 +46,15 @@ bool IsOfAdmin(Method method) {
   return method == Method::kReload || method == Method::kGetBatch || method == Method::kSetLogLevel;
 }
 
-Caller Resolve(const CallHouse& house, Method method, const grpc::CallbackServerContext& context,
-               absl::Status& refused) {
+Caller Resolve(const CallServices& services, Method method,
+               const grpc::CallbackServerContext& context, absl::Status& refused) {
   const PeerOf peer(context);
   const auto headers = [&](absl::string_view name) {
     return ValuesOf(context.client_metadata(), name);
   };
-  const auto tokens = house.tokens == nullptr ? nullptr : house.tokens->table();
+  const auto tokens = services.tokens == nullptr ? nullptr : services.tokens->table();
   Caller caller;
-  const TrustedProxies::Client client = house.proxies.ClientOf(
+  const TrustedProxies::Client client = services.proxies.ClientOf(
       headers, {.address = peer.address, .certificate_subject = peer.subject});
   refused = ResolveCaller(
       headers, {.address = client.address, .certificate_subject = client.certificate_subject},
@@ -79,18 +79,19 @@ std::string LabelText(const google::protobuf::Map<std::string, std::string>& lab
   return absl::StrJoin(sorted, ",", absl::PairFormatter("="));
 }
 
-CallRecord::CallRecord(const CallHouse& house, Method method, grpc::CallbackServerContext& context)
-    : house_(house),
+CallRecord::CallRecord(const CallServices& services, Method method,
+                       grpc::CallbackServerContext& context)
+    : services_(services),
       method_(method),
       context_(context),
-      caller_(Resolve(house, method, context, refused_)),
-      connection_(house.connections, context.peer(), /*authenticated=*/refused_.ok()) {
-  house_.metrics.CallStarted(method_);
+      caller_(Resolve(services, method, context, refused_)),
+      connection_(services.connections, context.peer(), /*authenticated=*/refused_.ok()) {
+  services_.metrics.CallStarted(method_);
   if (refused_.ok()) return;
   if (absl::IsInvalidArgument(refused_)) {
-    house_.metrics.Rejected(RejectReason::kInvalid);
+    services_.metrics.Rejected(RejectReason::kInvalid);
   } else {
-    house_.metrics.Denied(refused_.code());
+    services_.metrics.Denied(refused_.code());
   }
 }
 
@@ -105,7 +106,7 @@ grpc::Status CallRecord::Ended(absl::Status status, const CallFacts& facts) {
   status = WithRequestId(caller_.request_id, WithErrorInfo(std::move(status)));
   const absl::Duration total = absl::Now() - arrived_;
   const bool clients_fault = ErrorReason(status) == ConditionOf(Reason::kDeadlineTooShort).name;
-  house_.metrics.CallEnded(method_, status.code(), total, clients_fault);
+  services_.metrics.CallEnded(method_, status.code(), total, clients_fault);
   const LogLevel level = absl::IsInternal(status)             ? LogLevel::kError
                          : status.ok() && !IsOfAdmin(method_) ? LogLevel::kDebug
                                                               : LogLevel::kInfo;
@@ -146,8 +147,8 @@ absl::Time DeadlineOf(const grpc::CallbackServerContext& context) {
 absl::StatusOr<std::shared_ptr<Permit>> CallRecord::Admit(
     const grpc::ByteBuffer& buffer, google::protobuf::Message& request) const {
   std::shared_ptr<Permit> held;
-  if (house_.admission != nullptr) {
-    absl::StatusOr<Permit> permit = house_.admission->Enter(caller_, 0);
+  if (services_.admission != nullptr) {
+    absl::StatusOr<Permit> permit = services_.admission->Enter(caller_, 0);
     if (!permit.ok()) return permit.status();
     held = std::make_shared<Permit>(*std::move(permit));
   }
@@ -159,7 +160,7 @@ absl::StatusOr<std::shared_ptr<Permit>> CallRecord::Admit(
   });
   if (!status.ok()) {
     // Admission counts what it refuses itself.
-    if (!absl::IsResourceExhausted(status)) house_.metrics.Rejected(RejectReason::kInvalid);
+    if (!absl::IsResourceExhausted(status)) services_.metrics.Rejected(RejectReason::kInvalid);
     return status;
   }
   if (held != nullptr) held->SetBytes(before + parsed);

@@ -12,13 +12,13 @@
 #include "absl/time/time.h"
 #include "google/protobuf/map.h"
 #include "google/protobuf/message.h"
-#include "server/metrics.h"
+#include "server/base/caller.h"
+#include "server/identity/token_file.h"
+#include "server/identity/trusted_proxies.h"
+#include "server/metrics/metrics.h"
 #include "server/rpc/connections.h"
 #include "server/rpc/timed_operations.h"
 #include "server/schedule/admission.h"
-#include "server/schedule/caller.h"
-#include "server/token_file.h"
-#include "server/trusted_proxies.h"
 
 namespace linnet::server {
 
@@ -33,7 +33,7 @@ struct CallFacts {
 std::string LabelText(const google::protobuf::Map<std::string, std::string>& labels);
 
 // What every call of a service needs; outlives them.
-struct CallHouse {
+struct CallServices {
   Metrics& metrics;
   TimedOperations& reads;
   TimedOperations& writes;
@@ -50,14 +50,14 @@ struct CallHouse {
 // Retries are Valid"), however much it is asked to.
 class CallRecord {
  public:
-  CallRecord(const CallHouse& house, Method method, grpc::CallbackServerContext& context);
+  CallRecord(const CallServices& services, Method method, grpc::CallbackServerContext& context);
 
   // Why the call is not to be answered, known before its request is read: its headers are wrong, or
   // its token has been taken away since gRPC's threads accepted it.
   const absl::Status& refused() const { return refused_; }
   absl::Time arrived() const { return arrived_; }
   const Caller& caller() const { return caller_; }
-  Metrics& metrics() const { return house_.metrics; }
+  Metrics& metrics() const { return services_.metrics; }
   // Admits the call and parses its request; the permit holds both from then on. Null where memory
   // is not counted.
   absl::StatusOr<std::shared_ptr<Permit>> Admit(const grpc::ByteBuffer& buffer,
@@ -66,7 +66,7 @@ class CallRecord {
   // Before the first message of a stream.
   void Headers();
   // Around the read of the only request: a client that takes too long to send it loses the call.
-  void ReadBegins() { operation_.emplace(house_.reads, context_); }
+  void ReadBegins() { operation_.emplace(services_.reads, context_); }
   void ReadEnds(bool ok) {
     operation_.reset();
     if (ok) RequestCame();
@@ -75,14 +75,14 @@ class CallRecord {
   void RequestCame() { connection_.Received(); }
   // Around each write: a client that takes too long to read it loses the call. The last one ends
   // with this.
-  void WriteBegins() { operation_.emplace(house_.writes, context_); }
+  void WriteBegins() { operation_.emplace(services_.writes, context_); }
   void WriteEnds() { operation_.reset(); }
 
   // The status to finish with, details and trailers included. Once, before Finish.
   grpc::Status Ended(absl::Status status, const CallFacts& facts);
 
  private:
-  const CallHouse house_;
+  const CallServices services_;
   const Method method_;
   grpc::CallbackServerContext& context_;
   const absl::Time arrived_ = absl::Now();

@@ -12,8 +12,8 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
-#include "server/monotonic.h"
-#include "server/mutex.h"
+#include "server/base/monotonic.h"
+#include "server/base/mutex.h"
 
 namespace linnet::server {
 

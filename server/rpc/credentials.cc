@@ -7,7 +7,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "server/authentication.h"
+#include "server/identity/authentication.h"
 #include "server/rpc/call_headers.h"
 #include "server/rpc/status.h"
 #include "server/rpc/tls_files.h"

@@ -7,9 +7,9 @@
 #include <utility>
 
 #include "absl/status/statusor.h"
-#include "server/metrics.h"
-#include "server/options.h"
-#include "server/token_file.h"
+#include "server/config/options.h"
+#include "server/identity/token_file.h"
+#include "server/metrics/metrics.h"
 
 namespace linnet::server {
 

@@ -7,7 +7,7 @@
 #include <optional>
 #include <utility>
 
-#include "server/mutex.h"
+#include "server/base/mutex.h"
 #include "server/rpc/call_record.h"
 #include "server/rpc/raw_methods.h"
 #include "server/text/document_stream.h"
@@ -24,9 +24,9 @@ template <typename Types>
 class DocumentCall final : public CallReactor,
                            public std::enable_shared_from_this<DocumentCall<Types>> {
  public:
-  static CallReactor* Begin(TextCalls& calls, const CallHouse& house, Method method,
+  static CallReactor* Begin(TextCalls& calls, const CallServices& services, Method method,
                             grpc::CallbackServerContext& context) {
-    auto call = std::make_shared<DocumentCall>(house, method, context);
+    auto call = std::make_shared<DocumentCall>(services, method, context);
     call->self_ = call;
     call->stream_ = std::make_shared<DocumentStream<Types>>(
         calls, DeadlineOf(context),
@@ -39,8 +39,8 @@ class DocumentCall final : public CallReactor,
     return call.get();
   }
 
-  DocumentCall(const CallHouse& house, Method method, grpc::CallbackServerContext& context)
-      : record_(house, method, context) {}
+  DocumentCall(const CallServices& services, Method method, grpc::CallbackServerContext& context)
+      : record_(services, method, context) {}
 
   void OnReadDone(bool ok) override {
     if (ok) {

@@ -10,7 +10,7 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_split.h"
-#include "server/log.h"
+#include "server/base/log.h"
 #include "server/rpc/credentials.h"
 
 namespace linnet::server {

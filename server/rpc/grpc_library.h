@@ -3,7 +3,7 @@
 #include <string>
 
 #include "absl/strings/string_view.h"
-#include "server/options.h"
+#include "server/config/options.h"
 
 namespace linnet::server {
 

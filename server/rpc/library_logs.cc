@@ -7,7 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
-#include "server/log.h"
+#include "server/base/log.h"
 
 namespace linnet::server {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "server/metrics.h"
+#include "server/metrics/metrics.h"
 
 namespace prometheus {
 class Exposer;

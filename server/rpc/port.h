@@ -8,7 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "server/options.h"
+#include "server/config/options.h"
 #include "server/rpc/acceptor.h"
 
 namespace linnet::server {

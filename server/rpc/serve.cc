@@ -8,12 +8,12 @@
 
 #include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
-#include "server/failure_record.h"
-#include "server/log.h"
-#include "server/monotonic.h"
+#include "server/base/failure_record.h"
+#include "server/base/log.h"
+#include "server/base/monotonic.h"
+#include "server/base/signals.h"
 #include "server/rpc/grpc_library.h"
 #include "server/rpc/server.h"
-#include "server/signals.h"
 
 namespace linnet::server {
 namespace {

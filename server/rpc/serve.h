@@ -1,7 +1,7 @@
 #pragma once
 
+#include "server/config/options.h"
 #include "server/models/catalog.h"
-#include "server/options.h"
 
 namespace linnet::server {
 

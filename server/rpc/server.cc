@@ -8,8 +8,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "absl/time/clock.h"
-#include "server/log.h"
-#include "server/nvml.h"
+#include "server/base/log.h"
+#include "server/metrics/nvml.h"
 #include "server/rpc/tls_files.h"
 
 namespace linnet::server {
@@ -67,26 +67,28 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const Options& options,
   server->calls_ = std::make_unique<TextCalls>(
       *server->catalog_, server->admission_, server->pool_, server->metrics_, options.text,
       options.slow_call > absl::ZeroDuration() ? options.slow_call : absl::InfiniteDuration());
-  const CallHouse house{server->metrics_,     server->reads_,   server->writes_,
-                        server->connections_, server->proxies_, server->tokens_.get()};
-  const CallHouse admin_house{server->metrics_,           server->reads_,   server->writes_,
-                              server->admin_connections_, server->proxies_, server->tokens_.get()};
-  CallHouse counted = house;
+  const CallServices services{server->metrics_,     server->reads_,   server->writes_,
+                              server->connections_, server->proxies_, server->tokens_.get()};
+  const CallServices admin_services{server->metrics_, server->reads_,
+                                    server->writes_,  server->admin_connections_,
+                                    server->proxies_, server->tokens_.get()};
+  CallServices counted = services;
   counted.admission = &server->admission_;
   server->service_ = std::make_unique<TextService>(*server->calls_, counted);
   server->reloader_ = std::make_unique<Reloader>(*server->catalog_, server->metrics_);
   server->admin_calls_ = std::make_unique<AdminCalls>(*server->catalog_, *server->reloader_);
-  server->admin_service_ = std::make_unique<AdminService>(*server->admin_calls_, house);
-  server->admin_port_service_ = std::make_unique<AdminService>(*server->admin_calls_, admin_house);
+  server->admin_service_ = std::make_unique<AdminService>(*server->admin_calls_, services);
+  server->admin_port_service_ =
+      std::make_unique<AdminService>(*server->admin_calls_, admin_services);
   server->ShowHealth();  // the port opens with all that is to be known of its health
 
-  std::vector<grpc::Service*> services = {server->service_.get(), &server->health_};
+  std::vector<grpc::Service*> port_services = {server->service_.get(), &server->health_};
   // Where tokens tell who may.
-  if (server->authenticator_ != nullptr) services.push_back(server->admin_service_.get());
+  if (server->authenticator_ != nullptr) port_services.push_back(server->admin_service_.get());
   auto port = Port::Open({.address = options.listen,
                           .flag = "--listen",
                           .credentials = *credentials,
-                          .services = services,
+                          .services = port_services,
                           .connections = &server->connections_,
                           .max_request_bytes = MaxRequestBytes(options)},
                          options.security);
@@ -104,7 +106,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const Options& options,
     server->admin_port_ = *std::move(admin_port);
   }
   server->ticker_ =
-      std::make_unique<Ticker>(kTick, [server = server.get()] { server->Housekeep(); });
+      std::make_unique<Ticker>(kTick, [server = server.get()] { server->Maintain(); });
   server->supervisor_.SetGrace(options.drain_timeout + kEndTime);
   return server;
 }
@@ -113,7 +115,7 @@ Server::~Server() { Drain(absl::ZeroDuration(), absl::ZeroDuration()); }
 
 void Server::ReloadSoon() { reloader_->Ask("").IgnoreError(); }
 
-void Server::Housekeep() {
+void Server::Maintain() {
   ShowHealth();
   catalog_->ShowLongCalls(MonotonicNow());
   catalog_->Sweep();

@@ -14,11 +14,12 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "server/admin/admin_calls.h"
-#include "server/metrics.h"
+#include "server/base/mutex.h"
+#include "server/config/options.h"
+#include "server/identity/trusted_proxies.h"
+#include "server/metrics/metrics.h"
 #include "server/models/catalog.h"
 #include "server/models/reloader.h"
-#include "server/mutex.h"
-#include "server/options.h"
 #include "server/rpc/admin_service.h"
 #include "server/rpc/connections.h"
 #include "server/rpc/credentials.h"
@@ -32,7 +33,6 @@
 #include "server/schedule/ticker.h"
 #include "server/text/text_call.h"
 #include "server/text/text_pool.h"
-#include "server/trusted_proxies.h"
 
 namespace linnet::server {
 
@@ -90,7 +90,7 @@ class Server {
   static constexpr absl::Duration kSupervisionInterval = absl::Milliseconds(100);
 
   // What is to be done now and then, and may take a while.
-  void Housekeep();
+  void Maintain();
   void ShowHealth();
   void ShowCertificate(absl::Time now);
 

@@ -4,8 +4,8 @@
 
 #include "model/torch/torch_engine.h"
 #include "model/torch/wait_policy.h"
-#include "server/log.h"
-#include "server/options.h"
+#include "server/base/log.h"
+#include "server/config/options.h"
 #include "server/rpc/library_logs.h"
 #include "server/rpc/serve.h"
 
@@ -24,8 +24,9 @@ int Main(int argc, char** argv) {
     return parsed.exit_status;
   }
   const Options& options = parsed.options;
-  model::TorchEngineOptions engine{
-      .threads = options.threads, .rows = options.rows, .memory_tokens = options.memory_tokens};
+  model::TorchEngineOptions engine{.threads = options.threads,
+                                   .rows = options.rows,
+                                   .encoder_cache_tokens = options.encoder_cache_tokens};
   auto device = model::ParseDevice(options.device);
   if (!device.ok()) return Fail(device.status(), kUsageError);
   engine.device = *device;

@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "server/errors.h"
+#include "server/base/errors.h"
 
 namespace linnet::server {
 

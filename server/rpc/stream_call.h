@@ -6,8 +6,8 @@
 #include <optional>
 #include <utility>
 
-#include "server/errors.h"
-#include "server/mutex.h"
+#include "server/base/errors.h"
+#include "server/base/mutex.h"
 #include "server/rpc/call_record.h"
 #include "server/rpc/raw_methods.h"
 #include "server/rpc/unary_call.h"
@@ -27,11 +27,11 @@ class StreamCall final : public CallReactor {
   using Start = void (TextCalls::*)(const Request&, Response&, const CallContext&,
                                     TextCalls::OnPart, TextCalls::Done);
 
-  StreamCall(TextCalls& calls, Start start, const CallHouse& house, Method method,
+  StreamCall(TextCalls& calls, Start start, const CallServices& services, Method method,
              grpc::CallbackServerContext& context)
       : calls_(calls),
         start_(start),
-        record_(house, method, context),
+        record_(services, method, context),
         deadline_(DeadlineOf(context)),
         cancelled_(std::make_shared<Cancellation>()) {
     if (!record_.refused().ok()) {

@@ -13,38 +13,38 @@ namespace linnet::server {
 namespace v1 = linnet::v1;
 using Context = grpc::CallbackServerContext;
 
-TextService::TextService(TextCalls& calls, const CallHouse& house) {
-  Serve("Translate", [&calls, house](Context* context) {
+TextService::TextService(TextCalls& calls, const CallServices& services) {
+  Serve("Translate", [&calls, services](Context* context) {
     return new UnaryCall<v1::TranslateRequest, v1::TranslateResponse>(
         calls,
         [](TextCalls& calls, const auto& request, auto& response, const CallContext& call,
            TextCalls::Done done) { calls.Translate(request, response, call, std::move(done)); },
-        house, Method::kTranslate, *context);
+        services, Method::kTranslate, *context);
   });
-  Serve("Summarize", [&calls, house](Context* context) {
+  Serve("Summarize", [&calls, services](Context* context) {
     return new UnaryCall<v1::SummarizeRequest, v1::SummarizeResponse>(
         calls,
         [](TextCalls& calls, const auto& request, auto& response, const CallContext& call,
            TextCalls::Done done) { calls.Summarize(request, response, call, std::move(done)); },
-        house, Method::kSummarize, *context);
+        services, Method::kSummarize, *context);
   });
-  Serve("Score", [&calls, house](Context* context) {
+  Serve("Score", [&calls, services](Context* context) {
     return new UnaryCall<v1::ScoreRequest, v1::ScoreResponse>(
         calls,
         [](TextCalls& calls, const auto& request, auto& response, const CallContext& call,
            TextCalls::Done done) { calls.Score(request, response, call, std::move(done)); },
-        house, Method::kScore, *context);
+        services, Method::kScore, *context);
   });
-  Serve("DetectLanguage", [&calls, house](Context* context) {
+  Serve("DetectLanguage", [&calls, services](Context* context) {
     return new UnaryCall<v1::DetectLanguageRequest, v1::DetectLanguageResponse>(
         calls,
         [](TextCalls& calls, const auto& request, auto& response, const CallContext& call,
            TextCalls::Done done) {
           calls.DetectLanguage(request, response, call, std::move(done));
         },
-        house, Method::kDetectLanguage, *context);
+        services, Method::kDetectLanguage, *context);
   });
-  Serve("ListModels", [&calls, house](Context* context) {
+  Serve("ListModels", [&calls, services](Context* context) {
     return new UnaryCall<v1::ListModelsRequest, v1::ListModelsResponse>(
         calls,
         [](TextCalls& calls, const auto&, auto& response, const CallContext&,
@@ -52,31 +52,31 @@ TextService::TextService(TextCalls& calls, const CallHouse& house) {
           calls.ListModels(response);
           done(absl::OkStatus());
         },
-        house, Method::kListModels, *context);
+        services, Method::kListModels, *context);
   });
-  Serve("GetModel", [&calls, house](Context* context) {
+  Serve("GetModel", [&calls, services](Context* context) {
     return new UnaryCall<v1::GetModelRequest, v1::GetModelResponse>(
         calls,
         [](TextCalls& calls, const auto& request, auto& response, const CallContext&,
            TextCalls::Done done) { done(calls.GetModel(request, response)); },
-        house, Method::kGetModel, *context);
+        services, Method::kGetModel, *context);
   });
-  Serve("StreamTranslate", [&calls, house](Context* context) {
+  Serve("StreamTranslate", [&calls, services](Context* context) {
     return new StreamCall<v1::StreamTranslateRequest, v1::TranslateRequest, v1::TranslateResponse,
-                          v1::StreamTranslateResponse>(calls, &TextCalls::StreamTranslate, house,
+                          v1::StreamTranslateResponse>(calls, &TextCalls::StreamTranslate, services,
                                                        Method::kStreamTranslate, *context);
   });
-  Serve("StreamSummarize", [&calls, house](Context* context) {
+  Serve("StreamSummarize", [&calls, services](Context* context) {
     return new StreamCall<v1::StreamSummarizeRequest, v1::SummarizeRequest, v1::SummarizeResponse,
-                          v1::StreamSummarizeResponse>(calls, &TextCalls::StreamSummarize, house,
+                          v1::StreamSummarizeResponse>(calls, &TextCalls::StreamSummarize, services,
                                                        Method::kStreamSummarize, *context);
   });
-  Serve("TranslateDocument", [&calls, house](Context* context) {
-    return DocumentCall<TranslateDocumentTypes>::Begin(calls, house, Method::kTranslateDocument,
+  Serve("TranslateDocument", [&calls, services](Context* context) {
+    return DocumentCall<TranslateDocumentTypes>::Begin(calls, services, Method::kTranslateDocument,
                                                        *context);
   });
-  Serve("SummarizeDocument", [&calls, house](Context* context) {
-    return DocumentCall<SummarizeDocumentTypes>::Begin(calls, house, Method::kSummarizeDocument,
+  Serve("SummarizeDocument", [&calls, services](Context* context) {
+    return DocumentCall<SummarizeDocumentTypes>::Begin(calls, services, Method::kSummarizeDocument,
                                                        *context);
   });
 }

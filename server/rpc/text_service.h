@@ -12,7 +12,7 @@ namespace linnet::server {
 class TextService : public RawMethods<linnet::v1::TextService> {
  public:
   // What they refer to outlives the service.
-  TextService(TextCalls& calls, const CallHouse& house);
+  TextService(TextCalls& calls, const CallServices& services);
 };
 
 }  // namespace linnet::server

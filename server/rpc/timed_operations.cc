@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "server/log.h"
+#include "server/base/log.h"
 
 namespace linnet::server {
 

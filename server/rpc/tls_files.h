@@ -5,7 +5,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "server/options.h"
+#include "server/config/options.h"
 
 namespace linnet::server {
 

@@ -33,11 +33,11 @@ class UnaryCall final : public CallReactor {
   using Start = void (*)(Calls&, const Request&, Response&, const CallContext&,
                          typename Calls::Done);
 
-  UnaryCall(Calls& calls, Start start, const CallHouse& house, Method method,
+  UnaryCall(Calls& calls, Start start, const CallServices& services, Method method,
             grpc::CallbackServerContext& context)
       : calls_(calls),
         start_(start),
-        record_(house, method, context),
+        record_(services, method, context),
         deadline_(DeadlineOf(context)),
         cancelled_(std::make_shared<Cancellation>()) {
     if (!record_.refused().ok()) {

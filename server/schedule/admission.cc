@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "server/errors.h"
+#include "server/base/errors.h"
 
 namespace linnet::server {
 namespace {
@@ -21,13 +21,13 @@ std::string InWords(absl::Duration duration) {
 
 }  // namespace
 
-Admission::Admission(const AdmissionLimits& limits, Metrics& metrics, uint32_t seed)
+Admission::Admission(const AdmissionLimits& limits, AdmissionObserver& observer, uint32_t seed)
     : limits_(limits),
-      metrics_(metrics),
+      observer_(observer),
       tokens_(limits.max_tokens),
       bytes_(limits.max_bytes),
       random_(seed) {
-  metrics_.SetAdmissionLimits(limits_.max_tokens, limits_.max_bytes);
+  observer_.SetAdmissionLimits(limits_.max_tokens, limits_.max_bytes);
 }
 
 absl::Duration Admission::TimeToDrain() const {
@@ -43,7 +43,7 @@ absl::Duration Admission::RetryDelay(absl::Duration drain) {
   return std::clamp(drain * jitter, kSoonest, kLatest);
 }
 
-void Admission::Show() { metrics_.SetAdmitted(tokens_.held(), bytes_.held(), TimeToDrain()); }
+void Admission::Show() { observer_.SetAdmitted(tokens_.held(), bytes_.held(), TimeToDrain()); }
 
 absl::StatusOr<Permit> Admission::Enter(const Caller& caller, int64_t bytes) {
   bytes += kBytesPerCall;
@@ -75,16 +75,16 @@ absl::Status Admission::TakeBytes(const Caller& caller, int64_t bytes, int64_t h
   }
   const bool full = answer == Quota::Answer::kFull;
   const int64_t in_use = full ? bytes_.held() : bytes_.held_by(caller);
-  const int64_t most = full ? bytes_.most() : bytes_.share(caller);
-  metrics_.Rejected(full ? RejectReason::kBytes : RejectReason::kShare);
+  const int64_t max = full ? bytes_.max() : bytes_.share(caller);
+  observer_.Rejected(full ? RejectReason::kBytes : RejectReason::kShare);
   return Busy(full ? Reason::kTooManyBytes : Reason::kShareUsed,
               absl::StrCat("calls ", full ? "" : "of this client ", "hold ", in_use,
-                           " bytes of memory, at most ", most, " are given: this one needs ", bytes,
+                           " bytes of memory, at most ", max, " are given: this one needs ", bytes,
                            " more, retry later"),
               RetryDelay(TimeToDrain()),
               {{"admittedBytes", absl::StrCat(in_use)},
                {"requestBytes", absl::StrCat(bytes)},
-               {"maxBytes", absl::StrCat(most)}},
+               {"maxBytes", absl::StrCat(max)}},
               full ? "server" : "client");
 }
 
@@ -107,20 +107,20 @@ absl::StatusOr<Estimate> Admission::Charge(const Caller& caller, const CallWork&
   if (answer != Quota::Answer::kFits) {
     const bool full = answer == Quota::Answer::kFull;
     const int64_t held = full ? tokens_.held() : tokens_.held_by(caller);
-    const int64_t most = full ? tokens_.most() : tokens_.share(caller);
-    metrics_.Rejected(full ? RejectReason::kTokens : RejectReason::kShare);
+    const int64_t max = full ? tokens_.max() : tokens_.share(caller);
+    observer_.Rejected(full ? RejectReason::kTokens : RejectReason::kShare);
     metadata.emplace_back("admittedTokens", absl::StrCat(held));
-    metadata.emplace_back("maxTokens", absl::StrCat(most));
+    metadata.emplace_back("maxTokens", absl::StrCat(max));
     return Busy(
         full ? Reason::kTooMuchWork : Reason::kShareUsed,
         absl::StrCat("the server has ", held, " tokens of work", full ? "" : " of this client",
-                     " and takes at most ", most, ": this call needs ", tokens, ", retry later"),
+                     " and takes at most ", max, ": this call needs ", tokens, ", retry later"),
         RetryDelay(full ? TimeToDrain() : estimator.TimeFor(held)), std::move(metadata),
         full ? "server" : "client");
   }
   Estimate expected = estimator.TimeToFinish(caller, work.size);
   if (expected.time > absl::ZeroDuration()) expected.time += work.answer;
-  metrics_.Estimated(expected.time);
+  observer_.Estimated(expected.time);
   if (absl::Status status = CheckDeadline(work, expected, now); !status.ok()) return status;
   // Without memory for either, neither is taken.
   estimator.Add(caller, tokens, work.size.rows);
@@ -146,7 +146,7 @@ absl::Status Admission::CheckDeadline(const CallWork& work, const Estimate& expe
       model.estimator.TimeNeeded(model.estimator.TimeWhenIdle(work.size), now);
   const bool too_short = needed_when_idle > left;
   if (too_short && model.estimator.idle() && model.probes.Admit(now, left)) return absl::OkStatus();
-  metrics_.Rejected(too_short ? RejectReason::kShortDeadline : RejectReason::kDeadline);
+  observer_.Rejected(too_short ? RejectReason::kShortDeadline : RejectReason::kDeadline);
   ErrorMetadata metadata = {{"requestTokens", absl::StrCat(work.size.tokens)},
                             {"estimate", InWords(too_short ? needed_when_idle : needed)},
                             {"remaining", InWords(left)}};
@@ -171,7 +171,7 @@ void Admission::Ended(const std::string& model, const Estimate& estimate, absl::
   } else {
     estimator.RecordTimeout(estimate, actual, now);
   }
-  metrics_.SetSafetyFactor(model, estimate.waits, estimator.safety_factor(estimate, now));
+  observer_.SetSafetyFactor(model, estimate.waits, estimator.safety_factor(estimate, now));
 }
 
 void Admission::StepMade(const std::string& model, const StepReport& report, absl::Duration cycle) {

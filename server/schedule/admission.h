@@ -9,12 +9,13 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
-#include "server/metrics.h"
-#include "server/mutex.h"
-#include "server/schedule/caller.h"
+#include "server/base/caller.h"
+#include "server/base/mutex.h"
+#include "server/schedule/admission_observer.h"
 #include "server/schedule/latency_estimator.h"
 #include "server/schedule/probe_policy.h"
 #include "server/schedule/quota.h"
+#include "server/schedule/step_report.h"
 
 namespace linnet::server {
 
@@ -45,7 +46,7 @@ class Permit;
 class Admission {
  public:
   // `seed` of the retry delays, which differ from call to call.
-  Admission(const AdmissionLimits& limits, Metrics& metrics,
+  Admission(const AdmissionLimits& limits, AdmissionObserver& observer,
             uint32_t seed = std::random_device{}());
 
   // What a call holds beside all that is counted: its objects here and in gRPC, and its headers.
@@ -81,7 +82,7 @@ class Admission {
   void Show() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   const AdmissionLimits limits_;
-  Metrics& metrics_;
+  AdmissionObserver& observer_;
   mutable Mutex mu_;
   Quota tokens_ ABSL_GUARDED_BY(mu_);
   Quota bytes_ ABSL_GUARDED_BY(mu_);

@@ -7,11 +7,11 @@
 
 namespace linnet::server {
 
-bool AdmitPolicy::AdmitNow(int newcomers, int seated) {
-  waited_ += newcomers;  // this step included, if they have to
-  const bool wait = newcomers == 0 || (seated > 0 && deferred_steps_ < options_.max_wait_steps &&
-                                       waited_ < seated * options_.encode_call_steps);
-  deferred_steps_ = wait && newcomers > 0 ? deferred_steps_ + 1 : 0;
+bool AdmitPolicy::AdmitNow(int admissible, int running) {
+  waited_ += admissible;  // this step included, if they have to
+  const bool wait = admissible == 0 || (running > 0 && deferred_steps_ < options_.max_wait_steps &&
+                                        waited_ < running * options_.encode_call_steps);
+  deferred_steps_ = wait && admissible > 0 ? deferred_steps_ + 1 : 0;
   if (deferred_steps_ == 0) waited_ = 0;
   return !wait;
 }

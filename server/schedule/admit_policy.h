@@ -28,7 +28,7 @@ class AdmitPolicy {
 
   // Asked before each step: `newcomers` have found a free place, `seated` are under way. True: let
   // them in now. False: they wait for this step.
-  bool AdmitNow(int newcomers, int seated);
+  bool AdmitNow(int admissible, int running);
 
  private:
   AdmitOptions options_;

@@ -11,9 +11,10 @@
 #include "absl/time/time.h"
 #include "model/runtime/engine.h"
 #include "server/schedule/admit_policy.h"
-#include "server/schedule/batch_picture.h"
+#include "server/schedule/batch_snapshot.h"
 #include "server/schedule/sequence.h"
 #include "server/schedule/shed_policy.h"
+#include "server/schedule/step_report.h"
 #include "server/schedule/waiting_queue.h"
 
 namespace linnet::server {
@@ -28,36 +29,6 @@ struct BatcherOptions {
   double max_call_rows_ratio = 0.75;
   AdmitOptions admit = {};
   ShedOptions shed = {};
-};
-
-// What one Step did, for the metrics.
-struct StepReport {
-  int waiting = 0;                // after the step
-  int examined = 0;               // waiting sequences that the step looked at
-  int remaining = 0;              // still seated after the step
-  int sequences = 0;              // that took part in the step
-  int rows = 0;                   // of the engine in use during the step
-  int seated = 0;                 // newcomers
-  int encoder_calls = 0;          // that they took
-  int encoded_tokens = 0;         // of the newcomers, without padding
-  int padded_encoded_tokens = 0;  // and with it
-  int finished = 0;
-  int cancelled = 0;
-  int expired = 0;
-  int failed = 0;
-  int shed = 0;                 // turned away because they had waited too long
-  int oom_retries = 0;          // groups halved because there was no memory to encode the whole
-  int target_tokens = 0;        // of the best hypotheses that finished
-  bool full = false;            // all places are taken, and somebody waits for one
-  int64_t finished_tokens = 0;  // source and max target tokens of those that finished
-  int64_t finished_steps = 0;   // in which they took part, summed up
-  int rows_limit = 0;           // of the engine
-  bool stepped = false;                          // the engine made a step
-  absl::Duration encode = absl::ZeroDuration();  // inside Engine::Seat
-  absl::Duration decode = absl::ZeroDuration();  // inside Engine::Step
-  absl::Time ended = absl::InfinitePast();       // when Engine::Step had returned
-  // Request ids of the calls that were in an engine call that failed.
-  std::vector<std::string> failed_requests = {};
 };
 
 // The continuous batch: which sequence sits in the engine, and which waits.
@@ -90,37 +61,37 @@ class Batcher {
   std::vector<std::string> RunningRequests() const;
 
   // With `most` sequences at most.
-  BatchPicture Picture(int most) const;
+  BatchSnapshot Snapshot(int max) const;
 
-  bool idle() const { return waiting_.empty() && seated_.empty(); }
+  bool idle() const { return waiting_.empty() && running_.empty(); }
   int waiting() const { return static_cast<int>(waiting_.size()); }
-  int seated() const { return static_cast<int>(seated_.size()); }
+  int running() const { return static_cast<int>(running_.size()); }
 
  private:
   // What one call has here.
   struct Call {
     int waiting = 0;
-    int seated = 0;
+    int running = 0;
     int rows = 0;
     bool begun = false;  // something of it was seated
   };
 
   void DropUnwanted(absl::Time now, StepReport& report);
   void DropStale(absl::Time now, StepReport& report);
-  void SeatNewcomers(absl::FunctionRef<absl::Time()> clock, StepReport& report);
+  void AdmitWaiting(absl::FunctionRef<absl::Time()> clock, StepReport& report);
   void Advance(absl::FunctionRef<absl::Time()> clock, StepReport& report);
   // Those of the waiting that have a place now, and whether somebody else found none.
-  std::vector<WaitingQueue::Ticket> FindNewcomers(bool& full, StepReport& report);
+  std::vector<WaitingQueue::Ticket> FindAdmissible(bool& full, StepReport& report);
   // Seats them and encodes them as one batch; as smaller ones, if there is not the memory for that.
-  void SeatGroup(const std::vector<WaitingQueue::Ticket>& group,
-                 absl::FunctionRef<absl::Time()> clock, StepReport& report);
+  void AdmitGroup(const std::vector<WaitingQueue::Ticket>& group,
+                  absl::FunctionRef<absl::Time()> clock, StepReport& report);
   void Encode(std::span<const model::SequenceInput> inputs, absl::FunctionRef<absl::Time()> clock,
               StepReport& report);
 
-  using Seats = std::map<model::SequenceId, std::unique_ptr<Sequence>>;
+  using Running = std::map<model::SequenceId, std::unique_ptr<Sequence>>;
   // Those that were taken out of the queue leave their calls as well.
   WaitingQueue::Sequences Unqueued(WaitingQueue::Sequences sequences);
-  std::unique_ptr<Sequence> Unseat(Seats::iterator which);
+  std::unique_ptr<Sequence> Remove(Running::iterator which);
   void Forget(uint64_t call);  // if nothing of it is left here
 
   model::Engine& engine_;
@@ -130,7 +101,7 @@ class Batcher {
   model::SequenceId next_id_ = 1;
   int64_t steps_ = 0;  // of the engine, so far
   WaitingQueue waiting_;
-  Seats seated_;
+  Running running_;
   std::map<uint64_t, Call> calls_;
 };
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
-#include "server/mutex.h"
+#include "server/base/mutex.h"
 
 namespace linnet::server {
 

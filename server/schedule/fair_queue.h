@@ -8,7 +8,7 @@
 #include <string>
 #include <utility>
 
-#include "server/schedule/caller.h"
+#include "server/base/caller.h"
 
 namespace linnet::server {
 

@@ -40,13 +40,13 @@ absl::Status GuardedEngine::Check(const model::SequenceInput& sequence) const {
   return engine_ != nullptr ? engine_->Check(sequence) : model::CheckSequence(sequence, info_);
 }
 
-absl::Status GuardedEngine::Seat(std::span<const model::SequenceInput> sequences) {
+absl::Status GuardedEngine::Add(std::span<const model::SequenceInput> sequences) {
   if (!broken_.ok()) return broken_;
   if (engine_ == nullptr) return NoEngine();
   bool threw = true;
   absl::Status status = detector_.Watch(stall_timeout_, [&] {
     return Catch([&] {
-      absl::Status status = engine_->Seat(sequences);
+      absl::Status status = engine_->Add(sequences);
       threw = false;
       return status;
     });

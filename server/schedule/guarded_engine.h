@@ -9,7 +9,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "model/runtime/engine.h"
-#include "server/mutex.h"
+#include "server/base/mutex.h"
 #include "server/schedule/stall_detector.h"
 
 namespace linnet::server {
@@ -28,7 +28,7 @@ class GuardedEngine final : public model::Engine {
   const model::EngineInfo& info() const override { return info_; }
   bool HasRoom(std::span<const model::SequenceInput> sequences) const override;
   absl::Status Check(const model::SequenceInput& sequence) const override;
-  absl::Status Seat(std::span<const model::SequenceInput> sequences) override;
+  absl::Status Add(std::span<const model::SequenceInput> sequences) override;
   absl::StatusOr<std::vector<model::SequenceEvent>> Step() override;
   // Nothing once a call has stalled: then any thread may.
   void Release(model::SequenceId id) override;

@@ -6,11 +6,11 @@
 #include <vector>
 
 #include "absl/time/time.h"
-#include "server/schedule/batcher.h"
-#include "server/schedule/caller.h"
+#include "server/base/caller.h"
 #include "server/schedule/recent_ratio.h"
 #include "server/schedule/safety_factor.h"
 #include "server/schedule/step_cost.h"
+#include "server/schedule/step_report.h"
 
 namespace linnet::server {
 

@@ -18,11 +18,11 @@ const Quota::Holder* Quota::Find(const std::string& client) const {
 }
 
 int64_t Quota::ClientShare(const Holder* holder) const {
-  return Share(most_, clients_.size() + (holder == nullptr ? 1 : 0));
+  return Share(max_, clients_.size() + (holder == nullptr ? 1 : 0));
 }
 
 Quota::Answer Quota::Ask(const Caller& caller, int64_t amount) const {
-  if (amount > most_ - held_) return Answer::kFull;
+  if (amount > max_ - held_) return Answer::kFull;
   const Holder* holder = Find(caller.client);
   if (holder == nullptr) return Answer::kFits;
   if (amount > ClientShare(holder) - holder->held) return Answer::kShareUsed;

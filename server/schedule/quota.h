@@ -4,7 +4,7 @@
 #include <map>
 #include <string>
 
-#include "server/schedule/caller.h"
+#include "server/base/caller.h"
 
 namespace linnet::server {
 
@@ -17,7 +17,7 @@ namespace linnet::server {
 // other callers to leave room for. Plain; not thread-safe.
 class Quota {
  public:
-  explicit Quota(int64_t most) : most_(most) {}
+  explicit Quota(int64_t max) : max_(max) {}
 
   enum class Answer { kFits, kFull, kShareUsed };
   Answer Ask(const Caller& caller, int64_t amount) const;
@@ -25,7 +25,7 @@ class Quota {
   void Take(const Caller& caller, int64_t amount);
   void GiveBack(const Caller& caller, int64_t amount);
 
-  int64_t most() const { return most_; }
+  int64_t max() const { return max_; }
   int64_t held() const { return held_; }
   int64_t held_by(const Caller& caller) const;
   // What the caller may hold, if it holds something.
@@ -39,7 +39,7 @@ class Quota {
   const Holder* Find(const std::string& client) const;
   int64_t ClientShare(const Holder* holder) const;
 
-  int64_t most_;
+  int64_t max_;
   int64_t held_ = 0;
   std::map<std::string, Holder> clients_;  // those that hold something
 };

@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "absl/time/time.h"
-#include "server/monotonic.h"
+#include "server/base/monotonic.h"
 
 namespace linnet::server {
 

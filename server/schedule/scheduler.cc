@@ -9,8 +9,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
-#include "server/errors.h"
-#include "server/log.h"
+#include "server/base/errors.h"
+#include "server/base/log.h"
 
 namespace linnet::server {
 namespace {
@@ -106,11 +106,11 @@ std::optional<EngineFailure> Scheduler::failure() const {
   return EngineFailure{model_, health_.why, failed_requests_};
 }
 
-void Scheduler::ShowBatch(int most, PictureTaker taker) {
+void Scheduler::ShowBatch(int max, SnapshotCallback taker) {
   {
     MutexLock lock(mu_);
     if (!stopping_ && health_.state == State::kUp) {
-      orders_.push_back({most, std::move(taker)});
+      orders_.push_back({max, std::move(taker)});
       changed_.NotifyAll();
       return;
     }
@@ -121,10 +121,10 @@ void Scheduler::ShowBatch(int most, PictureTaker taker) {
 void Scheduler::ShowLongCall(MonotonicTime now) {
   const absl::Duration in_call_for = detector_.in_call_for(now);
   if (in_call_for < kLongCall) return;
-  for (PictureOrder& order : TakeOrders()) order.taker({.in_call_for = in_call_for});
+  for (SnapshotRequest& order : TakeOrders()) order.taker({.in_call_for = in_call_for});
 }
 
-std::vector<Scheduler::PictureOrder> Scheduler::TakeOrders() {
+std::vector<Scheduler::SnapshotRequest> Scheduler::TakeOrders() {
   MutexLock lock(mu_);
   return std::exchange(orders_, {});
 }
@@ -158,7 +158,7 @@ void Scheduler::Run() {
     if (!status.ok()) return;
     Serve();
     EndWhatIsLeft(ShuttingDown(), ShuttingDown());
-    for (PictureOrder& order : TakeOrders()) order.taker({});
+    for (SnapshotRequest& order : TakeOrders()) order.taker({});
   } catch (const StalledCall&) {
     // EndIfStalled has ended all there was.
   }
@@ -195,7 +195,7 @@ absl::Status Scheduler::MakeFirst() {
 void Scheduler::Serve() {
   while (true) {
     std::vector<std::unique_ptr<Sequence>> taken;
-    std::vector<PictureOrder> orders;
+    std::vector<SnapshotRequest> orders;
     bool ending, stopping;
     {
       MutexLock lock(mu_);
@@ -213,7 +213,7 @@ void Scheduler::Serve() {
         sequence->sink->Done(std::move(status));
       }
     }
-    for (PictureOrder& order : orders) order.taker(batcher_->Picture(order.most));
+    for (SnapshotRequest& order : orders) order.taker(batcher_->Snapshot(order.max));
     if (ending) EndWhatIsLeft(ShuttingDown(), ShuttingDown());
     if (stopping) return;
     if (batcher_->idle()) continue;
@@ -236,7 +236,7 @@ bool Scheduler::Rebuild(absl::Status why, std::vector<std::string> request_ids) 
     const MonotonicTime then = After(MonotonicNow(), delay);
     GoDown(for_good ? State::kFailed : State::kDown, why, request_ids);
     EndWhatIsLeft(told, told);
-    for (PictureOrder& order : TakeOrders()) order.taker({});
+    for (SnapshotRequest& order : TakeOrders()) order.taker({});
     if (for_good) return false;
     Log(LogLevel::kError, "engine_failed",
         {{"model", model_},
@@ -272,7 +272,7 @@ void Scheduler::EndWhatIsLeft(const absl::Status& running, const absl::Status& w
   report.failed = static_cast<int>(inbox.size());
   for (auto& sequence : inbox) sequence->sink->Done(waiting);
   if (batcher_ != nullptr) {
-    report.failed += batcher_->seated() + batcher_->waiting();
+    report.failed += batcher_->running() + batcher_->waiting();
     batcher_->EndAll(running, waiting);
   }
   if (report.failed > 0 && observer_) observer_(report, absl::ZeroDuration());

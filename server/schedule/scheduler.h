@@ -12,8 +12,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "server/monotonic.h"
-#include "server/mutex.h"
+#include "server/base/monotonic.h"
+#include "server/base/mutex.h"
 #include "server/schedule/batcher.h"
 #include "server/schedule/guarded_engine.h"
 #include "server/schedule/restart_policy.h"
@@ -91,18 +91,18 @@ class Scheduler {
   // If the engine has failed for good.
   std::optional<EngineFailure> failure() const;
 
-  using PictureTaker = absl::AnyInvocable<void(const BatchPicture&)>;
+  using SnapshotCallback = absl::AnyInvocable<void(const BatchSnapshot&)>;
   // Shows the batch, with `most` sequences at most, between two steps: on the scheduler's thread,
   // by the rules of a sink. Without a sequence, from ShowLongCall, once the engine has been in one
   // call for two seconds; at once, and empty, while there is no engine.
-  void ShowBatch(int most, PictureTaker taker);
+  void ShowBatch(int max, SnapshotCallback taker);
   // To be called now and then.
   void ShowLongCall(MonotonicTime now);
 
  private:
-  struct PictureOrder {
-    int most;
-    PictureTaker taker;
+  struct SnapshotRequest {
+    int max;
+    SnapshotCallback taker;
   };
 
   Scheduler(EngineFactory factory, const BatcherOptions& options, Observer observer,
@@ -120,7 +120,7 @@ class Scheduler {
               std::vector<std::string> request_ids);
   // Ends all there is, in the batch and in the inbox.
   void EndWhatIsLeft(const absl::Status& running, const absl::Status& waiting);
-  std::vector<PictureOrder> TakeOrders();
+  std::vector<SnapshotRequest> TakeOrders();
 
   const EngineFactory factory_;
   const BatcherOptions options_;
@@ -143,7 +143,7 @@ class Scheduler {
   bool idle_ ABSL_GUARDED_BY(mu_) = true;       // nothing waits for the batcher
   EngineHealth health_ ABSL_GUARDED_BY(mu_);
   std::vector<std::string> failed_requests_ ABSL_GUARDED_BY(mu_);  // of the last failure
-  std::vector<PictureOrder> orders_ ABSL_GUARDED_BY(mu_);
+  std::vector<SnapshotRequest> orders_ ABSL_GUARDED_BY(mu_);
   std::thread thread_;  // last: it uses all of the above
 };
 

@@ -7,7 +7,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "model/runtime/engine.h"
-#include "server/schedule/caller.h"
+#include "server/base/caller.h"
 #include "server/schedule/cancellation.h"
 
 namespace linnet::server {
@@ -15,8 +15,8 @@ namespace linnet::server {
 // When a sequence passed each door.
 struct SequenceTimes {
   absl::Time submitted = absl::InfinitePast();
-  absl::Time seated = absl::InfinitePast();   // its source is about to be encoded
-  absl::Time encoded = absl::InfinitePast();  // it takes part in the next step
+  absl::Time admitted = absl::InfinitePast();  // its source is about to be encoded
+  absl::Time encoded = absl::InfinitePast();   // it takes part in the next step
   absl::Time finished = absl::InfinitePast();
 };
 
@@ -39,12 +39,12 @@ class Sink {
 
 // Source and most target tokens: in how many positions of a row the sequence can take part. To be
 // aligned it goes through its target twice, and keeps its rows as long.
-inline int64_t MostTokens(const model::SequenceInput& input) {
+inline int64_t MaxTokens(const model::SequenceInput& input) {
   return std::ssize(input.source) + (input.align ? 2 : 1) * input.options.max_target_tokens;
 }
 // What it costs at most: that for each of its rows.
 inline int64_t WorkOf(const model::SequenceInput& input) {
-  return MostTokens(input) * model::RowsOf(input);
+  return MaxTokens(input) * model::RowsOf(input);
 }
 
 // One admitted source on its way through a batcher.
@@ -58,12 +58,12 @@ struct Sequence {
   std::unique_ptr<Sink> sink;
   SequenceTimes times;
   // Of the input, which the engine gets: the batcher fills them in.
-  int64_t most_tokens = 0;
+  int64_t max_tokens = 0;
   int source_tokens = 0;
   int rows = 0;
   int64_t first_step = 0;  // of the batcher, when it was seated
 
-  int64_t work() const { return most_tokens * rows; }
+  int64_t work() const { return max_tokens * rows; }
 };
 
 }  // namespace linnet::server

@@ -9,7 +9,7 @@ struct ShedOptions {
   // nobody ever is.
   absl::Duration interval = absl::InfiniteDuration();
   // Then a call waits no longer than this for the first of its places.
-  absl::Duration most_wait = absl::Seconds(2);
+  absl::Duration max_wait = absl::Seconds(2);
 };
 
 // When those who wait are turned away again. A burst is waited out; but a queue that never empties
@@ -28,8 +28,8 @@ class ShedPolicy {
   }
   bool overloaded(absl::Time now) const { return now - since_ > options_.interval; }
   // How long a call may wait for the first of its places.
-  absl::Duration most_wait(absl::Time now) const {
-    return overloaded(now) ? options_.most_wait : absl::InfiniteDuration();
+  absl::Duration max_wait(absl::Time now) const {
+    return overloaded(now) ? options_.max_wait : absl::InfiniteDuration();
   }
 
  private:

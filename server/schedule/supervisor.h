@@ -10,8 +10,8 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/time/time.h"
-#include "server/monotonic.h"
-#include "server/mutex.h"
+#include "server/base/monotonic.h"
+#include "server/base/mutex.h"
 
 namespace linnet::server {
 

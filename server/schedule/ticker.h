@@ -6,8 +6,8 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/time/time.h"
-#include "server/monotonic.h"
-#include "server/mutex.h"
+#include "server/base/monotonic.h"
+#include "server/base/mutex.h"
 
 namespace linnet::server {
 

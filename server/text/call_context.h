@@ -3,8 +3,8 @@
 #include <memory>
 
 #include "absl/time/time.h"
+#include "server/base/caller.h"
 #include "server/schedule/admission.h"
-#include "server/schedule/caller.h"
 #include "server/schedule/cancellation.h"
 
 namespace linnet::server {

@@ -8,8 +8,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "server/errors.h"
-#include "server/log.h"
+#include "server/base/errors.h"
+#include "server/base/log.h"
 #include "server/text/decoding_options.h"
 #include "server/text/memory_cost.h"
 
@@ -168,7 +168,7 @@ absl::Status DecodingCall::Submit() {
       const int64_t tokens = WorkOf(sequence->input);
       needed.size.tokens += tokens;
       needed.size.rows += model::RowsOf(sequence->input);
-      needed.size.longest = std::max(needed.size.longest, MostTokens(sequence->input));
+      needed.size.longest = std::max(needed.size.longest, MaxTokens(sequence->input));
       rows_ += model::RowsOf(sequence->input);
       source_tokens_ += std::ssize(sequence->input.source);
       sequences.push_back(std::move(sequence));
@@ -312,9 +312,9 @@ void DecodingCall::Assemble() {
     metrics_.Detokenized(absl::Now() - before);
     request_.model->metrics->CallAnswered(source_tokens_, target_tokens_);
     SetDuration(tokenize_, *timings.mutable_tokenize());
-    SetDuration(slowest_.seated - slowest_.submitted, *timings.mutable_queue());
-    SetDuration(slowest_.finished - slowest_.seated, *timings.mutable_decode());
-    SetDuration(slowest_.encoded - slowest_.seated, *timings.mutable_encode());
+    SetDuration(slowest_.admitted - slowest_.submitted, *timings.mutable_queue());
+    SetDuration(slowest_.finished - slowest_.admitted, *timings.mutable_decode());
+    SetDuration(slowest_.encoded - slowest_.admitted, *timings.mutable_encode());
     SetDuration(absl::Now() - context_.arrived, *timings.mutable_total());
   }
   // With the way from the engine to here, on which it can be late as well. gRPC cancels a call at
@@ -346,8 +346,8 @@ void DecodingCall::LogIfSlow(const absl::Status& status) const {
                                   {"wait_seconds", seconds(context_.arrived, prepared_)},
                                   {"tokenize_seconds", absl::ToDoubleSeconds(tokenize_)},
                                   {"engine_seconds", seconds(submitted_, ended_)},
-                                  {"queue_seconds", seconds(slowest_.submitted, slowest_.seated)},
-                                  {"encode_seconds", seconds(slowest_.seated, slowest_.encoded)},
+                                  {"queue_seconds", seconds(slowest_.submitted, slowest_.admitted)},
+                                  {"encode_seconds", seconds(slowest_.admitted, slowest_.encoded)},
                                   {"decode_seconds", seconds(slowest_.encoded, slowest_.finished)},
                                   {"text_seconds", seconds(ended_, now)}};
   AddTrace(context_.caller.trace, fields);

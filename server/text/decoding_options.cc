@@ -4,7 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
-#include "server/errors.h"
+#include "server/base/errors.h"
 
 namespace linnet::server {
 namespace {

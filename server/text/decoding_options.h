@@ -5,7 +5,7 @@
 
 #include "absl/status/status.h"
 #include "linnet/v1/text_service.pb.h"
-#include "model/runtime/search_options.h"
+#include "model/runtime/search/search_options.h"
 #include "server/models/served_model.h"
 
 namespace linnet::server {

@@ -7,8 +7,8 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "server/authentication.h"
-#include "server/errors.h"
+#include "server/base/errors.h"
+#include "server/identity/authentication.h"
 #include "server/text/request_fields.h"
 
 namespace linnet::server {
@@ -187,17 +187,17 @@ void DocumentStream<Types>::Cancel() {
     results_.clear();
     refused_.clear();
     again_.clear();
-    for (Line& line : under_way_) line.cancelled->Cancel();
+    for (Line& line : in_flight_) line.cancelled->Cancel();
   }
   on_change_();
 }
 
 template <typename Types>
 bool DocumentStream<Types>::Next(LineIt& line) {
-  if (one_alone_ && !under_way_.empty()) return false;
+  if (one_alone_ && !in_flight_.empty()) return false;
   if (!again_.empty()) {
-    under_way_.splice(under_way_.end(), again_, again_.begin());
-    line = std::prev(under_way_.end());
+    in_flight_.splice(in_flight_.end(), again_, again_.begin());
+    line = std::prev(in_flight_.end());
     SetOut(line);
     return true;
   }
@@ -215,7 +215,7 @@ bool DocumentStream<Types>::Next(LineIt& line) {
       File(number, std::move(result), of_message);
       continue;
     }
-    line = under_way_.emplace(under_way_.end());
+    line = in_flight_.emplace(in_flight_.end());
     line->number = number;
     line->message_permit = of_message;
     line->sequence_id = next.sequence_id();
@@ -244,8 +244,8 @@ absl::Status DocumentStream<Types>::Admit(Line& line) {
 template <typename Types>
 void DocumentStream<Types>::SetOut(LineIt line) {
   line->accompanied = false;
-  if (under_way_.size() == 1) return;
-  for (Line& each : under_way_) each.accompanied = true;
+  if (in_flight_.size() == 1) return;
+  for (Line& each : in_flight_) each.accompanied = true;
 }
 
 template <typename Types>
@@ -289,8 +289,8 @@ void DocumentStream<Types>::LineDone(LineIt line, absl::Status status) {
     // if a line is refused that had no company.
     const bool held_up = absl::IsResourceExhausted(status) && line->accompanied && !cancelled_;
     if (held_up) {
-      refused_.splice(refused_.end(), under_way_, line);
-      if (!under_way_.empty()) return;  // the next that ends sets it out again
+      refused_.splice(refused_.end(), in_flight_, line);
+      if (!in_flight_.empty()) return;  // the next that ends sets it out again
     }
     one_alone_ = held_up;
     again_.splice(again_.end(), refused_);
@@ -304,7 +304,7 @@ void DocumentStream<Types>::LineDone(LineIt line, absl::Status status) {
       }
       const int64_t number = line->number;
       std::shared_ptr<Permit> permit = std::move(line->permit);
-      under_way_.erase(line);
+      in_flight_.erase(line);
       if (absl::IsUnavailable(status)) EndWith(std::move(status));
       File(number, std::move(result), std::move(permit));
     }

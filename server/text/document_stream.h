@@ -13,7 +13,7 @@
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "linnet/v1/text_service.pb.h"
-#include "server/mutex.h"
+#include "server/base/mutex.h"
 #include "server/text/text_call.h"
 
 namespace linnet::server {
@@ -130,7 +130,7 @@ class DocumentStream : public std::enable_shared_from_this<DocumentStream<Types>
   typename Types::Request settings_ ABSL_GUARDED_BY(mu_);
   bool keep_order_ ABSL_GUARDED_BY(mu_) = false;
   std::deque<linnet::v1::DocumentLine> waiting_ ABSL_GUARDED_BY(mu_);
-  std::list<Line> under_way_ ABSL_GUARDED_BY(mu_);
+  std::list<Line> in_flight_ ABSL_GUARDED_BY(mu_);
   std::list<Line> refused_ ABSL_GUARDED_BY(mu_);  // until another has ended
   bool one_alone_ ABSL_GUARDED_BY(mu_) = false;   // all were refused: the next has no company
   std::list<Line> again_ ABSL_GUARDED_BY(mu_);    // were refused, and may be tried again

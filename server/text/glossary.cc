@@ -6,14 +6,14 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "model/runtime/constraints.h"
-#include "server/errors.h"
+#include "model/runtime/search/constraints.h"
+#include "server/base/errors.h"
 #include "server/text/request_fields.h"
 
 namespace linnet::server {
 namespace {
 
-constexpr int kMostEntries = 256;
+constexpr int kMaxEntries = 256;
 constexpr size_t kLongest = 256;  // bytes of a term
 
 std::string EntryPath(int entry, absl::string_view field) {
@@ -40,12 +40,12 @@ std::vector<std::string> SourcesOf(const linnet::v1::Glossary& glossary) {
 }  // namespace
 
 absl::Status CheckGlossary(const linnet::v1::Glossary& glossary) {
-  if (glossary.entries_size() > kMostEntries) {
+  if (glossary.entries_size() > kMaxEntries) {
     return BadField("glossary", Reason::kBadGlossary,
-                    absl::StrCat("has ", glossary.entries_size(), " entries, at most ",
-                                 kMostEntries, " are taken: send those that the texts need"),
+                    absl::StrCat("has ", glossary.entries_size(), " entries, at most ", kMaxEntries,
+                                 " are taken: send those that the texts need"),
                     {{"entries", absl::StrCat(glossary.entries_size())},
-                     {"maxEntries", absl::StrCat(kMostEntries)}});
+                     {"maxEntries", absl::StrCat(kMaxEntries)}});
   }
   std::set<std::string> sources;
   for (int i = 0; i < glossary.entries_size(); ++i) {
@@ -88,7 +88,7 @@ absl::StatusOr<std::vector<TermUse>> Glossary::Find(std::string_view segment,
                       Reason::kBadGlossary,
                       "has characters that the model cannot write: choose other words for it");
     }
-    if (phrases == model::Constraints::kMostPhrases ||
+    if (phrases == model::Constraints::kMaxPhrases ||
         tokens + std::ssize(*pieces) > max_target_tokens)
       continue;
     ++phrases;

@@ -7,8 +7,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "linnet/v1/text_service.pb.h"
-#include "model/runtime/terms.h"
-#include "model/runtime/tokenizer.h"
+#include "model/runtime/text/terms.h"
+#include "model/runtime/text/tokenizer.h"
 
 namespace linnet::server {
 
@@ -18,7 +18,7 @@ struct TermUse {
   int begin = 0;  // bytes of the segment
   int end = 0;
   std::string target;  // what is to stand in the answer
-  // Asked of the search. What is beyond its limits (Constraints::kMostPhrases, and the longest
+  // Asked of the search. What is beyond its limits (Constraints::kMaxPhrases, and the longest
   // target) is not, and found in the answer only if the model says it by itself.
   std::vector<model::TokenId> tokens = {};
 };

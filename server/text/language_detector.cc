@@ -42,7 +42,7 @@ std::string PrimaryLanguage(absl::string_view code) {
       CanonicalCode(absl::AsciiStrToLower(code.substr(0, code.find_first_of("-_"))));
   constexpr struct {
     const char *one, *group;
-  } kGroups[] = {{"nb", "no"}, {"nn", "no"}, {"hr", "sr"}, {"bs", "sr"},
+  } kGroups[] = {{"nb", "no"}, {"nn", "no"},  {"hr", "sr"}, {"bs", "sr"},
                  {"sh", "sr"}, {"cnr", "sr"}, {"ms", "id"}, {"cmn", "zh"}};
   for (const auto& group : kGroups) {
     if (language == group.one) return group.group;

@@ -33,9 +33,9 @@ enum class LanguageCheck {
 };
 
 // The language of a text that is surely not in `language` (BCP-47, of which the region and the
-// script count for nothing): one that is told apart reliably and has nine tenths of it. Of sentences
-// and lines in English one in a thousand is taken for another language, of German ones 96 in a
-// hundred are seen not to be English (tests/bench/language_check.py).
+// script count for nothing): one that is told apart reliably and has nine tenths of it. Of
+// sentences and lines in English one in a thousand is taken for another language, of German ones 96
+// in a hundred are seen not to be English (tests/bench/language_check.py).
 std::optional<LanguageGuess::Language> OtherLanguage(absl::string_view text,
                                                      absl::string_view language);
 

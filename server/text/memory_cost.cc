@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "server/schedule/sequence.h"
-#include "server/text/spoken_words.h"
+#include "server/text/aligned_words.h"
 
 namespace linnet::server {
 namespace {
@@ -16,7 +16,7 @@ constexpr int64_t Grown(int64_t bytes) { return 2 * bytes + 32; }
 constexpr int64_t kTextBytesPerToken = 16;
 // Text stands in the segment's reply, in the whole text, and in the message that is sent.
 constexpr int64_t kTextCopies = 3;
-// A small message of the reply (Word, WordLink, Hypothesis), in memory and as it is sent.
+// A small message of the reply (Word, WordAlignment, Hypothesis), in memory and as it is sent.
 constexpr int64_t kMessage = 128;
 // Nodes of the queues in which a sequence waits, its sink, and what names its caller.
 constexpr int64_t kQueued = 1280;
@@ -54,8 +54,8 @@ int64_t ResultBytes(const TextRequest& request, const model::SearchOptions& opti
     bytes += options.n_best * (kMessage + 2 * (text + tokens * sizeof(float)));
   if (request.word_scores) bytes += tokens * kMessage;
   if (request.alignments) {
-    const auto links_per_word = static_cast<int64_t>(1 / kLeastLinkWeight);
-    bytes += source_tokens * tokens * sizeof(float) + tokens * links_per_word * kMessage +
+    const auto alignments_per_word = static_cast<int64_t>(1 / kMinAlignmentWeight);
+    bytes += source_tokens * tokens * sizeof(float) + tokens * alignments_per_word * kMessage +
              // Words of the source, as written and as said, are matched in a table.
              source_tokens * source_tokens * sizeof(int) + source_tokens * kMessage;
   }

@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "model/runtime/search_options.h"
+#include "model/runtime/search/search_options.h"
 #include "server/text/text_request.h"
 #include "server/text/text_work.h"
 
@@ -15,8 +15,8 @@ namespace linnet::server {
 // to learn that a text is too long.
 inline constexpr int64_t kMaxEncodedBytes = 16 << 10;
 
-// What the detector of languages works with while it reads a text. It is that of a thread of the text
-// pool, and so of few calls at a time: no permit holds it.
+// What the detector of languages works with while it reads a text. It is that of a thread of the
+// text pool, and so of few calls at a time: no permit holds it.
 inline constexpr int64_t kDetectorBytes = 256 << 10;
 
 // A text of so many bytes once it is split and tokenised, its segments apart.

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "model/runtime/segmenter.h"
-#include "server/errors.h"
+#include "model/runtime/text/segmenter.h"
+#include "server/base/errors.h"
 
 namespace linnet::server {
 namespace {

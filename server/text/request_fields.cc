@@ -6,23 +6,23 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "model/runtime/segmenter.h"
-#include "server/errors.h"
+#include "model/runtime/text/segmenter.h"
+#include "server/base/errors.h"
 
 namespace linnet::server {
 
 absl::Status CheckLabels(const Labels& labels) {
-  constexpr int kMostLabels = 16;
+  constexpr int kMaxLabels = 16;
   constexpr size_t kLongest = 63;
   auto plain = [](absl::string_view word) {
     return word.size() <= kLongest && std::all_of(word.begin(), word.end(), [](char c) {
              return absl::ascii_islower(c) || absl::ascii_isdigit(c) || c == '_' || c == '-';
            });
   };
-  if (labels.size() > kMostLabels) {
+  if (labels.size() > kMaxLabels) {
     return BadField(
         "labels", Reason::kBadLabel,
-        absl::StrCat("holds ", labels.size(), " labels, at most ", kMostLabels, " are taken"));
+        absl::StrCat("holds ", labels.size(), " labels, at most ", kMaxLabels, " are taken"));
   }
   for (const auto& [key, value] : labels) {
     if (!key.empty() && plain(key) && plain(value)) continue;

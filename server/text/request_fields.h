@@ -7,7 +7,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "linnet/v1/text_service.pb.h"
-#include "server/schedule/caller.h"
+#include "server/base/caller.h"
 #include "server/text/text_request.h"
 
 namespace linnet::server {

@@ -7,8 +7,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "server/authentication.h"
-#include "server/errors.h"
+#include "server/base/errors.h"
+#include "server/identity/authentication.h"
 #include "server/text/decoding_call.h"
 #include "server/text/language_detector.h"
 #include "server/text/text_reply.h"
@@ -47,16 +47,16 @@ absl::Status ExplainDeadline(const TextLimits& limits, const CallContext& contex
                              absl::Status status) {
   const bool passed = ErrorReason(status) == ConditionOf(Reason::kDeadlineExceeded).name;
   if (!passed || WithDeadline(limits, context).deadline == context.deadline) return status;
-  const std::string most = absl::FormatDuration(limits.max_deadline);
+  const std::string max = absl::FormatDuration(limits.max_deadline);
   if (context.deadline != absl::InfiniteFuture()) {
     return WithErrorInfo(absl::DeadlineExceededError(
-        absl::StrCat("the call took ", most,
+        absl::StrCat("the call took ", max,
                      ", the longest that the server allows (max-deadline): send less "
                      "text at once")));
   }
   return WithErrorInfo(absl::DeadlineExceededError(absl::StrCat(
       "the call had no deadline and took ", absl::FormatDuration(limits.default_deadline),
-      ", which it is given then (default-deadline): set one, ", most, " at most")));
+      ", which it is given then (default-deadline): set one, ", max, " at most")));
 }
 
 }  // namespace

@@ -7,8 +7,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "server/errors.h"
-#include "server/log.h"
+#include "server/base/errors.h"
+#include "server/base/log.h"
 
 namespace linnet::server {
 namespace {

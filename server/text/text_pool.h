@@ -5,7 +5,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/time/time.h"
-#include "server/mutex.h"
+#include "server/base/mutex.h"
 #include "server/text/text_queue.h"
 
 namespace linnet::server {

@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "server/errors.h"
-#include "server/text/spoken_words.h"
+#include "server/base/errors.h"
+#include "server/text/aligned_words.h"
 
 namespace linnet::server {
 namespace {
@@ -30,16 +30,17 @@ void FillHypotheses(const model::Tokenizer& tokenizer, const SegmentWork& work,
 }
 
 // Each word with the mean of the tokens that say some of it.
-void FillWords(const std::vector<SpokenWord>& words, const model::Hypothesis& hypothesis,
+void FillWords(const std::vector<AlignedWord>& words, const model::Hypothesis& hypothesis,
                linnet::v1::Segment& segment) {
-  for (const SpokenWord& spoken : words) {
+  for (const AlignedWord& words_of_target : words) {
     double sum = 0;
-    for (size_t i = spoken.first_token; i < spoken.end_token; ++i)
+    for (size_t i = words_of_target.first_token; i < words_of_target.end_token; ++i)
       sum += hypothesis.token_scores[i];
-    const size_t count = std::max<size_t>(spoken.end_token - spoken.first_token, 1);
+    const size_t count =
+        std::max<size_t>(words_of_target.end_token - words_of_target.first_token, 1);
     linnet::v1::Word& word = *segment.add_words();
-    word.set_target_begin(segment.target_begin() + spoken.begin);
-    word.set_target_end(segment.target_begin() + spoken.end);
+    word.set_target_begin(segment.target_begin() + words_of_target.begin);
+    word.set_target_end(segment.target_begin() + words_of_target.end);
     word.set_score(static_cast<float>(sum / count));
   }
 }
@@ -107,13 +108,14 @@ SegmentReply ReplyOf(const TextRequest& request, const SegmentWork& work, int be
   segment.set_part_of_sentence(work.place.part_of_sentence);
   if (request.options.has_n_best()) FillHypotheses(tokenizer, work, segment);
   if (request.word_scores || request.alignments) {
-    const std::vector<SpokenWord> words =
-        SpokenWords(tokenizer, best.tokens, reply.text, work.copies);
+    const std::vector<AlignedWord> words =
+        AlignedWords(tokenizer, best.tokens, reply.text, work.copies);
     if (request.word_scores) FillWords(words, best, segment);
     if (request.alignments) {
-      FillLinks(SourceWords(*request.model->source_tokenizer, work.source, work.text, work.copies),
-                work.source.size(), work.place.begin, words, begin, work.result.attention,
-                *segment.mutable_links());
+      FillWordAlignments(
+          SourceWords(*request.model->source_tokenizer, work.source, work.text, work.copies),
+          work.source.size(), work.place.begin, words, begin, work.result.attention,
+          *segment.mutable_word_alignments());
     }
   }
   FillTerms(work.terms, reply.text, work.place.begin, begin, segment);
@@ -150,7 +152,7 @@ void FillReply(const TextRequest& request, const std::vector<TextWork>& works,
     score.mutable_token_scores()->Add(target.token_scores.begin(), target.token_scores.end());
     score.set_text(std::move(said.text));
     score.mutable_words()->Swap(said.segment.mutable_words());
-    score.mutable_links()->Swap(said.segment.mutable_links());
+    score.mutable_word_alignments()->Swap(said.segment.mutable_word_alignments());
     score.mutable_usage()->set_source_tokens(static_cast<int>(segment.source.size()));
     score.mutable_usage()->set_target_tokens(static_cast<int>(target.tokens.size()));
   }

@@ -6,7 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "server/errors.h"
+#include "server/base/errors.h"
 #include "server/text/decoding_options.h"
 #include "server/text/glossary.h"
 #include "server/text/language_detector.h"

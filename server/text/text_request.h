@@ -10,8 +10,8 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "linnet/v1/text_service.pb.h"
+#include "server/base/caller.h"
 #include "server/models/catalog.h"
-#include "server/schedule/caller.h"
 #include "server/text/language_detector.h"
 
 namespace linnet::server {

@@ -7,7 +7,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
-#include "server/errors.h"
+#include "server/base/errors.h"
 #include "server/text/decoding_options.h"
 #include "server/text/memory_cost.h"
 
@@ -180,18 +180,17 @@ absl::StatusOr<std::vector<Part>> Whole(const TextRequest& request, const std::s
 // The tokens of a target, eos last.
 absl::StatusOr<Tokens> Target(const TextRequest& request, const TextItem& item) {
   const ServedModel& model = *request.model;
-  const int most = model.bundle.manifest.limits().max_target_tokens();
-  auto tokens =
-      EncodeStart(*model.target_tokenizer,
-                  std::string_view(*item.target).substr(model::ByteOrderMarkBytes(*item.target)),
-                  most);
+  const int max = model.bundle.manifest.limits().max_target_tokens();
+  auto tokens = EncodeStart(
+      *model.target_tokenizer,
+      std::string_view(*item.target).substr(model::ByteOrderMarkBytes(*item.target)), max);
   if (!tokens.ok()) return Unreadable(item.target_path, tokens.status());
-  if (std::ssize(*tokens) > most) {
+  if (std::ssize(*tokens) > max) {
     return BadField(
         item.target_path, Reason::kTextTooLong,
         absl::StrCat("text has ", CountOf(tokens->size(), item.target->size()), " tokens, model \"",
-                     model.name(), "\" writes at most ", most, ": shorten it"),
-        {{"tokens", absl::StrCat(tokens->size())}, {"maxTokens", absl::StrCat(most)}});
+                     model.name(), "\" writes at most ", max, ": shorten it"),
+        {{"tokens", absl::StrCat(tokens->size())}, {"maxTokens", absl::StrCat(max)}});
   }
   tokens->push_back(model.bundle.special_tokens().eos);
   return tokens;
@@ -217,7 +216,7 @@ bool RequireCopies(const TextRequest& request, const SegmentWork& segment,
     Tokens phrase = request.model->target_tokenizer->CopyPhrase(i, behind_blank);
     tokens += std::ssize(phrase);
     if (tokens > input.options.max_target_tokens ||
-        std::ssize(input.constraints) == model::Constraints::kMostPhrases)
+        std::ssize(input.constraints) == model::Constraints::kMaxPhrases)
       break;
     input.constraints.push_back(std::move(phrase));
     end_in_word |= end == segment.text.size() || !IsLetter(segment.text[end]);

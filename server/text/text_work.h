@@ -9,7 +9,7 @@
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
-#include "model/runtime/segmenter.h"
+#include "model/runtime/text/segmenter.h"
 #include "server/schedule/sequence.h"
 #include "server/text/glossary.h"
 #include "server/text/text_request.h"

@@ -23,7 +23,7 @@ import contextlib
 from http2 import RawClient
 
 SENTENCE = "The dog runs through the garden of the old house. "
-MOST = 4 << 20  # bytes of a message that gRPC takes
+MAX = 4 << 20  # bytes of a message that gRPC takes
 AT_ONCE = 8
 
 
@@ -130,11 +130,11 @@ class Attacker:
         """Two bytes each: empty texts, unknown numbers and groups, empty entries of a glossary."""
         texts = F.numbers["TranslateRequest.contents"] << 3 | 2
         wires = [
-            bytes([texts, 0]) * (MOST // 2 - 8),
-            b"\xf8\x07\x01" * (MOST // 3 - 8),
-            b"\xfb\x07" + b"\x08\x01" * (MOST // 2 - 8) + b"\xfc\x07",
-            request("dog", glossary=b"\x0a\x00" * (MOST // 2 - 64)),
-            request("dog") + field(F.numbers["TranslateRequest.labels"], b"") * (MOST // 3 - 64),
+            bytes([texts, 0]) * (MAX // 2 - 8),
+            b"\xf8\x07\x01" * (MAX // 3 - 8),
+            b"\xfb\x07" + b"\x08\x01" * (MAX // 2 - 8) + b"\xfc\x07",
+            request("dog", glossary=b"\x0a\x00" * (MAX // 2 - 64)),
+            request("dog") + field(F.numbers["TranslateRequest.labels"], b"") * (MAX // 3 - 64),
         ]
         self.calls("Translate", [self.random.choice(wires) for _ in range(AT_ONCE)])
 
@@ -171,7 +171,7 @@ class Attacker:
             F("TranslateDocumentRequest", lines=F("DocumentLine", text=SENTENCE)) * 16_000,
             F("TranslateDocumentRequest", lines=F("DocumentLine", text=" " * 250_000)) * 16,
             F("TranslateDocumentRequest", lines=F("DocumentLine", text=SENTENCE * 5000)) * 16,
-            F("TranslateDocumentRequest", lines=b"") * (MOST // 2 - 8),
+            F("TranslateDocumentRequest", lines=b"") * (MAX // 2 - 8),
         ]
 
         def messages(kind: bytes) -> Iterator[bytes]:

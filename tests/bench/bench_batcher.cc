@@ -22,8 +22,8 @@ class NoSink final : public Sink {
 void BM_Step(benchmark::State& state) {
   const auto waiting = static_cast<int>(state.range(0));
   const auto clients = static_cast<uint64_t>(state.range(1));
-  test::EchoEngine engine({.rows = kRows, .memory_tokens = 1 << 20});
-  Batcher batcher(engine, {.shed = {.interval = absl::Seconds(1), .most_wait = absl::Hours(24)}});
+  test::EchoEngine engine({.rows = kRows, .encoder_cache_tokens = 1 << 20});
+  Batcher batcher(engine, {.shed = {.interval = absl::Seconds(1), .max_wait = absl::Hours(24)}});
   absl::Time now = absl::FromUnixSeconds(1'000'000);
   uint64_t added = 0;
   auto add = [&] {

@@ -48,11 +48,11 @@ std::vector<at::Tensor> Windows(const benchmark::State& state) {
 }
 
 // A beam of 5: each row's inputs lie in lanes of its own five.
-at::Tensor Ancestry(int64_t rows, int64_t depth) {
-  const auto lanes = at::arange(rows, at::kInt).unsqueeze(1);
+at::Tensor Backpointers(int64_t rows, int64_t depth) {
+  const auto slots = at::arange(rows, at::kInt).unsqueeze(1);
   const auto ago = at::arange(depth, at::kInt).unsqueeze(0);
-  const auto beam = lanes.div(5, "floor") * 5;
-  return (beam + (lanes - beam + ago * 2).remainder(5)).to(at::kInt);
+  const auto beam = slots.div(5, "floor") * 5;
+  return (beam + (slots - beam + ago * 2).remainder(5)).to(at::kInt);
 }
 
 // Arguments: rows, bits of the type.
@@ -64,12 +64,12 @@ void ConvolutionStep(benchmark::State& state) {
       (dynamic ? at::randn({rows, kHeads, kWidth}) : at::randn({kHeads, kWidth})).to(TypeOf(state));
   auto windows = Windows(state);
   const auto positions = at::full({rows}, 100, at::kInt);
-  const auto ancestry = Ancestry(rows, kWidth);
+  const auto backpointers = Backpointers(rows, kWidth);
   const auto step = dynamic ? DynamicConvStep : LightConvStep;
   size_t layer = 0;
   for (auto _ : state) {
     benchmark::DoNotOptimize(
-        step(x, weight, windows[layer], positions, ancestry, ConvolutionStepCpu));
+        step(x, weight, windows[layer], positions, backpointers, ConvolutionStepCpu));
     layer = (layer + 1) % windows.size();
   }
   const int64_t inputs = rows * kWidth * kChannels;
@@ -101,7 +101,8 @@ void DynamicStep(benchmark::State& state) {
         pack.call(at::randn({taps, kChannels}), state.range(1) == 8 ? "int8" : "float32"));
     windows.push_back(at::randn({kWidth, rows, kChannels}));
   }
-  const at::Tensor positions = at::full({rows}, 100, at::kInt), ancestry = Ancestry(rows, kWidth);
+  const at::Tensor positions = at::full({rows}, 100, at::kInt),
+                   backpointers = Backpointers(rows, kWidth);
   at::Tensor scores = at::empty({rows, taps}), y = at::empty_like(x);
   size_t layer = 0;
   for (auto _ : state) {
@@ -122,11 +123,11 @@ void DynamicStep(benchmark::State& state) {
                           .weight = scores.const_data_ptr(),
                           .window = {.data = windows[layer].mutable_data_ptr(),
                                      .positions = positions.const_data_ptr<int32_t>(),
-                                     .ancestry = ancestry.const_data_ptr<int32_t>(),
+                                     .backpointers = backpointers.const_data_ptr<int32_t>(),
                                      .depth = kWidth,
-                                     .lanes = rows,
+                                     .slots = rows,
                                      .size = kChannels,
-                                     .ancestry_stride = kWidth},
+                                     .backpointers_stride = kWidth},
                           .y = y.mutable_data_ptr(),
                           .rows = rows,
                           .channels = kChannels,
@@ -135,8 +136,8 @@ void DynamicStep(benchmark::State& state) {
       benchmark::DoNotOptimize(y.data_ptr());
     } else {
       const at::Tensor weight = linear.call(x, weights[layer], {}, "none", {}, {}, {});
-      benchmark::DoNotOptimize(
-          step.call(x, weight.view({rows, kHeads, kWidth}), windows[layer], positions, ancestry));
+      benchmark::DoNotOptimize(step.call(x, weight.view({rows, kHeads, kWidth}), windows[layer],
+                                         positions, backpointers));
     }
     layer = (layer + 1) % kLayers;
   }
@@ -149,10 +150,10 @@ void DepthwiseStep(benchmark::State& state) {
   const auto weight = at::randn({kWidth, kChannels}).to(TypeOf(state)).t();
   auto windows = Windows(state);
   const auto positions = at::full({rows}, 100, at::kInt);
-  const auto ancestry = Ancestry(rows, kWidth);
+  const auto backpointers = Backpointers(rows, kWidth);
   size_t layer = 0;
   for (auto _ : state) {
-    benchmark::DoNotOptimize(DepthwiseConvStep(x, weight, windows[layer], positions, ancestry,
+    benchmark::DoNotOptimize(DepthwiseConvStep(x, weight, windows[layer], positions, backpointers,
                                                /*dilation=*/1, DepthwiseConvStepCpu));
     layer = (layer + 1) % windows.size();
   }
@@ -170,11 +171,11 @@ void SelfAttention(benchmark::State& state) {
     caches.push_back(at::randn({kWidth, rows, 2, kChannels}).to(TypeOf(state)));
   }
   const auto positions = at::full({rows}, 100, at::kInt);
-  const auto ancestry = Ancestry(rows, kWidth);
+  const auto backpointers = Backpointers(rows, kWidth);
   size_t layer = 0;
   for (auto _ : state) {
     benchmark::DoNotOptimize(SelfAttentionStep(query, query, query, caches[layer], positions,
-                                               ancestry, kHeads, neighbour_heads,
+                                               backpointers, kHeads, neighbour_heads,
                                                SelfAttentionStepCpu));
     layer = (layer + 1) % caches.size();
   }

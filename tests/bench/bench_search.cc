@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "benchmark/benchmark.h"
-#include "model/runtime/candidates.h"
-#include "model/runtime/search.h"
+#include "model/runtime/search/candidates.h"
+#include "model/runtime/search/search.h"
 
 namespace linnet::model {
 namespace {

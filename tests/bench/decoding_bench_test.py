@@ -178,7 +178,9 @@ def test_the_band_of_fairseqs_way_is_its_unfolded_form(monkeypatch):
         torch.testing.assert_close(conv(x), band)
 
 
-def score(model: peer_fairseq.Transducer, source: torch.Tensor, target: tuple[int, ...]) -> float:
+def score(
+    model: peer_fairseq.EncoderDecoder, source: torch.Tensor, target: tuple[int, ...]
+) -> float:
     """The log-probability of one target, step by step and with no beam; the end token is none."""
     memory = model.encode(source)
     width = model.width // model.heads
@@ -200,7 +202,7 @@ def test_fairseqs_way_finds_the_best_target_where_its_beam_holds_them_all():
     tokens = [token for token in range(6) if token != peer_fairseq.EOS]
     for seed in range(5):
         torch.manual_seed(seed)
-        model = peer_fairseq.Transducer(sizes).eval()
+        model = peer_fairseq.EncoderDecoder(sizes).eval()
         source = torch.tensor([[3, 4, 5, 3]])
         with torch.inference_mode():
             found = peer_fairseq.beam_search(model, source, beam=5, steps=2)

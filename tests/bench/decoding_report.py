@@ -22,7 +22,7 @@ TARGETS = {
     ("int8", 1, 5): 2.5,
     ("int8", 1, 1): 2.0,
 }
-MOST_MEMORY = 150 * MEGABYTE  # above the reference
+MAX_MEMORY = 150 * MEGABYTE  # above the reference
 
 
 def reference_of(group: dict[str, Any]) -> str | None:
@@ -104,8 +104,8 @@ def target_lines(groups: list[dict[str, Any]]) -> list[str]:
         ours, reference = last(own, OURS), last(own, REFERENCE)
         if ours and reference:
             more = ours["peak_bytes"] - reference["peak_bytes"]
-            met = "yes" if more <= MOST_MEMORY else "no"
-            limit = MOST_MEMORY // MEGABYTE
+            met = "yes" if more <= MAX_MEMORY else "no"
+            limit = MAX_MEMORY // MEGABYTE
             lines.append(
                 f"| {compute}, peak memory above {REFERENCE}'s | ≤ {limit} MB | "
                 f"{more / MEGABYTE:.0f} MB | {met} |"

@@ -83,9 +83,11 @@ def measure(options: argparse.Namespace, cores: list[int]) -> dict[str, Any]:
             row["all"] = [run["answered_per_second"] for run in runs]
             results["closed"].append(row)
             print(json.dumps(row), flush=True)
-        most = max(row["answered_per_second"] for row in results["closed"])
+        maximum = max(row["answered_per_second"] for row in results["closed"])
         for share in SHARES:
-            row = load(options, mine, address, "--rate", f"{share * most:.1f}", "--channels", "4")
+            row = load(
+                options, mine, address, "--rate", f"{share * maximum:.1f}", "--channels", "4"
+            )
             results["open"].append({"share": share, **row})
             print(json.dumps(results["open"][-1]), flush=True)
     with echo(options, server, STALL_MS, STALL_EVERY_MS) as address:

@@ -75,7 +75,7 @@ class Server:
 def server(options: argparse.Namespace, cores: list[int]) -> Iterator[Server]:
     command = [str(options.programs / "linnet-server"), "--models", str(options.bundle)]
     command += ["--listen", "[::]:0", "--metrics-listen", "127.0.0.1:0", "--threads", "1"]
-    command += ["--compute", options.compute, "--rows", str(options.rows)]
+    command += ["--compute", options.compute, "--max-batch-rows", str(options.rows)]
     command += ["--log-level", "warning"]
     process = subprocess.Popen(on(cores[-1], command), stdout=subprocess.PIPE, text=True)
     try:

@@ -123,7 +123,7 @@ class Layer(nn.Module):
         return self.ffn(x)
 
 
-class Transducer(nn.Module):
+class EncoderDecoder(nn.Module):
     def __init__(self, sizes: argparse.Namespace):
         super().__init__()
         self.width, self.heads = sizes.width, sizes.heads
@@ -155,7 +155,7 @@ class Transducer(nn.Module):
 EOS = 2
 
 
-def beam_search(model: Transducer, source: Tensor, beam: int, steps: int) -> Tensor:
+def beam_search(model: EncoderDecoder, source: Tensor, beam: int, steps: int) -> Tensor:
     """source: [B, T] -> the best hypotheses, [B, steps]. The end token is forbidden."""
     batch, vocabulary = source.size(0), model.table.num_embeddings
     rows, device = batch * beam, source.device
@@ -194,7 +194,7 @@ def load(sizes: argparse.Namespace) -> Run:
         raise Unavailable(f"eager PyTorch has no {sizes.compute} model")
     torch.set_num_threads(sizes.threads)
     torch.manual_seed(1)
-    model = Transducer(sizes).to(sizes.device, TYPES[sizes.compute]).eval()
+    model = EncoderDecoder(sizes).to(sizes.device, TYPES[sizes.compute]).eval()
 
     @torch.inference_mode()
     def run(batch: int, beam: int) -> int:

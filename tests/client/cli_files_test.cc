@@ -104,9 +104,11 @@ TEST_F(CliFilesTest, LinesThatAreNoSuchObjectsAreRefusedByName) {
 TEST_F(CliFilesTest, MembersOfObjectsMayHaveOtherNames) {
   const std::vector<std::string> names = {"--jsonl", "--text-field", "body", "--answer-field",
                                           "body_de"};
-  EXPECT_EQ(Translate(names, "{\"body\": \"One.\", \"text\": 5, \"translation\": null}\n"), kExitOk);
-  EXPECT_EQ(out_,
-            "{\"body\": \"One.\", \"text\": 5, \"translation\": null, \"body_de\": \"[de] One.\"}\n");
+  EXPECT_EQ(Translate(names, "{\"body\": \"One.\", \"text\": 5, \"translation\": null}\n"),
+            kExitOk);
+  EXPECT_EQ(
+      out_,
+      "{\"body\": \"One.\", \"text\": 5, \"translation\": null, \"body_de\": \"[de] One.\"}\n");
   EXPECT_EQ(Translate(names, "{\"text\": \"One.\"}\n"), kExitRefused);
   EXPECT_THAT(err_, HasSubstr("has no string \"body\""));
   EXPECT_EQ(Translate(names, "{\"body\": \"One.\", \"body_de\": \"Eins.\"}\n"), kExitRefused);
@@ -191,7 +193,7 @@ TEST_F(CliFilesTest, ScoresStandBeforeTheAnswersAndLinksBelow) {
     for (float score : {-0.25f, -1.5f}) answer.add_segments()->set_score(score);
     if (!request.alignments()) return grpc::Status::OK;
     const auto link = [&answer](int sb, int se, int tb, int te, float weight) {
-      v1::WordLink& added = *answer.mutable_segments(0)->add_links();
+      v1::WordAlignment& added = *answer.mutable_segments(0)->add_word_alignments();
       added.set_source_begin(sb);
       added.set_source_end(se);
       added.set_target_begin(tb);

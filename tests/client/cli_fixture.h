@@ -9,7 +9,7 @@
 #include "client/cli/cli.h"
 #include "client/cli/settings.h"
 #include "gtest/gtest.h"
-#include "tests/client/puppet_server.h"
+#include "tests/client/fake_server.h"
 
 namespace linnet::client {
 
@@ -56,7 +56,7 @@ class CliTest : public ::testing::Test {
 
   // For handlers; they outlive the server, which waits for its handlers to end.
   absl::Notification arrived_, answered_;
-  PuppetServer server_;
+  FakeServer server_;
   std::string server_name_ = server_.address();  // LINNET_SERVER
   bool in_is_terminal_ = false;
   bool out_is_terminal_ = false;

@@ -9,7 +9,7 @@
 #include "absl/strings/cord.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "client/cli/blame.h"
+#include "client/cli/error_attribution.h"
 #include "gmock/gmock.h"
 #include "google/rpc/error_details.pb.h"
 #include "nlohmann/json.hpp"
@@ -86,8 +86,10 @@ TEST_F(CliRefusedTest, AnObjectGetsAnErrorInPlaceOfItsAnswerAndTheRunGoesOn) {
             "{\"error\": {\"code\": \"INVALID_ARGUMENT\", \"message\": \"line 7 of standard input "
             "has no string \\\"text\\\"\"}}\n"
             "{\"id\": 8, \"text\": \"eight\", \"translation\": \"[de] eight\"}\n");
-  EXPECT_THAT(err_, StartsWith("linnet: line 2 of standard input: text has 900 tokens, at most 256"
-                               "\nlinnet: line 3 of standard input is not an object of JSON (see byte 2)\n"));
+  EXPECT_THAT(
+      err_,
+      StartsWith("linnet: line 2 of standard input: text has 900 tokens, at most 256"
+                 "\nlinnet: line 3 of standard input is not an object of JSON (see byte 2)\n"));
   EXPECT_THAT(err_, EndsWith("linnet: 5 of 7 texts were refused: there is an \"error\" in place of "
                              "each answer\n"));
 }
@@ -222,23 +224,28 @@ TEST(BlameTest, OnlyWhatNamesATextIsItsFault) {
     return status;
   };
   constexpr auto kInvalid = absl::StatusCode::kInvalidArgument;
-  const Blame third = BlameOf(status(kInvalid, "EMPTY", "pairs[2].target_text"), "pairs", 3);
+  const ErrorAttribution third =
+      AttributeError(status(kInvalid, "EMPTY", "pairs[2].target_text"), "pairs", 3);
   EXPECT_EQ(third.fault, Fault::kOneText);
   EXPECT_EQ(third.text, 2);
   for (const char* field : {"contents[3]", "contents", "contents[]", "contents[x]", "pairs[0]",
                             "glossary.contents[0]", "options.beam_size", ""}) {
-    EXPECT_EQ(BlameOf(status(kInvalid, "EMPTY", field), "contents", 3).fault, Fault::kNotTheTexts)
+    EXPECT_EQ(AttributeError(status(kInvalid, "EMPTY", field), "contents", 3).fault,
+              Fault::kNotTheTexts)
         << field;
   }
-  EXPECT_EQ(BlameOf(status(absl::StatusCode::kInternal, "", "contents[0]"), "contents", 1).fault,
-            Fault::kNotTheTexts);
+  EXPECT_EQ(
+      AttributeError(status(absl::StatusCode::kInternal, "", "contents[0]"), "contents", 1).fault,
+      Fault::kNotTheTexts);
   for (const char* reason : {"TOO_MANY_TEXTS", "TEXT_TOO_LARGE", "CALL_TOO_LARGE"}) {
-    EXPECT_EQ(BlameOf(status(kInvalid, reason, "contents"), "contents", 2).fault, Fault::kTogether);
-    EXPECT_EQ(BlameOf(status(kInvalid, reason, "contents"), "contents", 1).fault, Fault::kOneText);
+    EXPECT_EQ(AttributeError(status(kInvalid, reason, "contents"), "contents", 2).fault,
+              Fault::kTogether);
+    EXPECT_EQ(AttributeError(status(kInvalid, reason, "contents"), "contents", 1).fault,
+              Fault::kOneText);
   }
-  EXPECT_EQ(BlameOf(status(kInvalid, "MESSAGE_TOO_LARGE", ""), "contents", 2).fault,
+  EXPECT_EQ(AttributeError(status(kInvalid, "MESSAGE_TOO_LARGE", ""), "contents", 2).fault,
             Fault::kTogether);
-  EXPECT_EQ(BlameOf(absl::ResourceExhaustedError("busy"), "contents", 2).fault,
+  EXPECT_EQ(AttributeError(absl::ResourceExhaustedError("busy"), "contents", 2).fault,
             Fault::kNotTheTexts);
 }
 

@@ -72,8 +72,8 @@ TEST_F(CliResumeTest, ARunGoesOnBehindEachByteAtWhichOneMayHaveEnded) {
 
 TEST_F(CliResumeTest, WhatWasAnsweredIsNotSentAgain) {
   File("out", "[de] one\n[de] two\n[de] thr");
-  EXPECT_EQ(Translate({"-o", Path("out"), "--resume", "--force", "--file", File("a", "one\ntwo\n"), "--file",
-                       File("b", "three\nfour\n")}),
+  EXPECT_EQ(Translate({"-o", Path("out"), "--resume", "--force", "--file", File("a", "one\ntwo\n"),
+                       "--file", File("b", "three\nfour\n")}),
             kExitOk);
   EXPECT_THAT(Sent(), testing::ElementsAre("three", "four"));
   EXPECT_EQ(Content("out"), "[de] one\n[de] two\n[de] three\n[de] four\n");

@@ -11,7 +11,7 @@
 #include "client/library/client.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "tests/client/puppet_server.h"
+#include "tests/client/fake_server.h"
 #include "tests/client/quick_client.h"
 #include "tests/support/status_matchers.h"
 
@@ -57,7 +57,7 @@ class ClientAsyncTest : public ::testing::Test {
   }
 
   absl::Notification arrived_, answered_;
-  PuppetServer server_;
+  FakeServer server_;
 };
 
 TEST_F(ClientAsyncTest, ManyCallsAreUnderWayFromOneThread) {
@@ -195,7 +195,7 @@ TEST_F(ClientAsyncTest, LinesOfADocumentAreAnsweredInTheirOrder) {
 TEST_F(ClientAsyncTest, ADocumentOfAnyLengthIsHeldUpByWhoReadsItsResults) {
   Client client = Connect(Options());
   std::atomic<int64_t> written = 0;
-  int64_t most_ahead = 0, read = 0;
+  int64_t max_ahead = 0, read = 0;
   constexpr int64_t kLines = 3000;
   const std::string line(400, 'x');
   const auto next = [&]() -> std::optional<std::string> {
@@ -206,13 +206,13 @@ TEST_F(ClientAsyncTest, ADocumentOfAnyLengthIsHeldUpByWhoReadsItsResults) {
   const auto take = [&](int64_t index, const absl::StatusOr<v1::TranslateResponse>& result) {
     // Lines go on being asked for while nobody reads, up to a number.
     while (index == 0 && written < 257) absl::SleepFor(absl::Milliseconds(1));
-    most_ahead = std::max(most_ahead, written - index);
+    max_ahead = std::max(max_ahead, written - index);
     ++read;
     return result.ok();
   };
   EXPECT_THAT(client.TranslateDocument(ToGerman({}), next, take), IsOk());
   EXPECT_EQ(read, kLines);
-  EXPECT_LE(most_ahead, 258);  // 256 under way, one waiting for its place, the one read
+  EXPECT_LE(max_ahead, 258);  // 256 under way, one waiting for its place, the one read
 }
 
 TEST_F(ClientAsyncTest, ADocumentEndsWhenItsReaderHasEnough) {

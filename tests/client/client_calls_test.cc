@@ -9,7 +9,7 @@
 #include "gmock/gmock.h"
 #include "google/rpc/error_details.pb.h"
 #include "gtest/gtest.h"
-#include "tests/client/puppet_server.h"
+#include "tests/client/fake_server.h"
 #include "tests/client/quick_client.h"
 #include "tests/support/status_matchers.h"
 
@@ -24,7 +24,7 @@ using ::testing::SizeIs;
 
 class ClientCallsTest : public ::testing::Test {
  protected:
-  PuppetServer server_;
+  FakeServer server_;
 };
 
 TEST_F(ClientCallsTest, PartsPutTogetherAreTheTextsOfTheResponse) {

@@ -16,7 +16,7 @@
 #include "client/library/client.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "tests/client/puppet_server.h"
+#include "tests/client/fake_server.h"
 #include "tests/client/quick_client.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/temporary_folder.h"
@@ -33,13 +33,13 @@ const char kService[] = "linnet.v1.TextService";
 
 class ClientConnectionTest : public ::testing::Test {
  protected:
-  static size_t Calls(const PuppetServer& server) { return server.translate_requests().size(); }
+  static size_t Calls(const FakeServer& server) { return server.translate_requests().size(); }
 
   const test::TemporaryFolder folder_;
 };
 
 TEST_F(ClientConnectionTest, CallsTakeTurnsOverAllAddresses) {
-  const PuppetServer first, second;
+  const FakeServer first, second;
   Client client = Connect(QuickOptions(first.address() + "," + second.address()));
   // Once both are connected, they take turns.
   while (Calls(first) == 0 || Calls(second) == 0) {
@@ -53,14 +53,14 @@ TEST_F(ClientConnectionTest, CallsTakeTurnsOverAllAddresses) {
 
 TEST_F(ClientConnectionTest, AServerThatIsNotThereIsLeftOut) {
   const ClosedPort closed;
-  const PuppetServer server;
+  const FakeServer server;
   Client client = Connect(QuickOptions(closed.address() + "," + server.address()));
   for (int call = 0; call < 5; ++call) ASSERT_THAT(client.Translate(ToGerman({"text"})), IsOk());
   EXPECT_EQ(Calls(server), 5);
 }
 
 TEST_F(ClientConnectionTest, AServerWhoseHealthSaysNoIsLeftOutUntilItSaysYes) {
-  PuppetServer first, second;
+  FakeServer first, second;
   first.SetServing(kService, false);
   Client client = Connect(QuickOptions(first.address() + "," + second.address()));
   for (int call = 0; call < 6; ++call) ASSERT_THAT(client.Translate(ToGerman({"text"})), IsOk());
@@ -75,7 +75,7 @@ TEST_F(ClientConnectionTest, AServerWhoseHealthSaysNoIsLeftOutUntilItSaysYes) {
 }
 
 TEST_F(ClientConnectionTest, WhereNoServerTakesCallsTheErrorSaysSo) {
-  PuppetServer server;
+  FakeServer server;
   server.SetServing(kService, false);
   ClientOptions options = QuickOptions("dns:///" + server.address());
   options.retry.max_attempts = 1;
@@ -88,7 +88,7 @@ TEST_F(ClientConnectionTest, WhereNoServerTakesCallsTheErrorSaysSo) {
 }
 
 TEST_F(ClientConnectionTest, OneAddressIsCalledWhateverItsHealthSays) {
-  PuppetServer server;
+  FakeServer server;
   server.SetServing(kService, false);
   Client client = Connect(QuickOptions(server.address()));
   EXPECT_THAT(client.Translate(ToGerman({"text"})), IsOk());
@@ -105,7 +105,7 @@ TEST_F(ClientConnectionTest, AListIsOfAddresses) {
 }
 
 TEST_F(ClientConnectionTest, TheTokenGoesWithEachCallAndIsReadAgain) {
-  const PuppetServer server;
+  const FakeServer server;
   const std::string path = folder_.path() / "token";
   const auto write = [&path](const std::string& token) {
     std::ofstream(path + ".new") << token;
@@ -230,7 +230,7 @@ class Relay {
 
 TEST_F(ClientConnectionTest, AConnectionThatFellSilentIsFoundOutDuringACall) {
   absl::Notification arrived, released;
-  PuppetServer server;
+  FakeServer server;
   server.on_translate = [&](auto&, const auto&, auto&) {
     arrived.Notify();
     released.WaitForNotification();
@@ -276,7 +276,7 @@ class DeadlineTooCloseTest : public ClientConnectionTest {
     return client;
   }
 
-  PuppetServer servers_[2];
+  FakeServer servers_[2];
   std::atomic<int> calls_[2] = {0, 0};
   std::atomic<bool> too_busy_[2] = {false, false};
 };

@@ -11,7 +11,7 @@
 #include "gmock/gmock.h"
 #include "google/rpc/error_details.pb.h"
 #include "gtest/gtest.h"
-#include "tests/client/puppet_server.h"
+#include "tests/client/fake_server.h"
 #include "tests/client/quick_client.h"
 #include "tests/support/status_matchers.h"
 
@@ -42,7 +42,7 @@ class ClientTest : public ::testing::Test {
   // For handlers; they outlive the server, which waits for its handlers to end.
   std::atomic<size_t> calls_ = 0;
   absl::Notification arrived_, answered_, seen_cancelled_;
-  PuppetServer server_;
+  FakeServer server_;
 };
 
 TEST_F(ClientTest, TranslatesAndSummarisesTextsInTheirOrder) {
@@ -269,7 +269,7 @@ TEST_F(ClientTest, AServerThatIsStartingIsWaitedFor) {
   absl::StatusOr<v1::TranslateResponse> response;
   std::thread caller([&] { response = client.Translate(ToGerman({"one"})); });
   closed.reset();
-  const PuppetServer late(options.server);
+  const FakeServer late(options.server);
   caller.join();
   ASSERT_THAT(response, IsOk());
   EXPECT_EQ(response->translations(0).text(), "[de] one");

@@ -23,7 +23,8 @@ class FlagNamesTest : public CliTest {
   std::set<std::string> FlagsOf(const std::string& command) {
     EXPECT_EQ(Run({command, "--help"}), kExitOk);
     std::set<std::string> flags;
-    for (absl::string_view word : absl::StrSplit(out_, absl::ByAnyChar(" ,\n"), absl::SkipEmpty())) {
+    for (absl::string_view word :
+         absl::StrSplit(out_, absl::ByAnyChar(" ,\n"), absl::SkipEmpty())) {
       if (absl::StartsWith(word, "--")) flags.emplace(word);
     }
     return flags;

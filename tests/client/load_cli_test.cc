@@ -21,8 +21,8 @@
 #include "google/protobuf/struct.pb.h"
 #include "google/protobuf/util/json_util.h"
 #include "gtest/gtest.h"
+#include "tests/client/fake_server.h"
 #include "tests/client/process.h"
-#include "tests/client/puppet_server.h"
 #include "tests/support/temporary_folder.h"
 
 namespace linnet::client {
@@ -68,7 +68,7 @@ class LoadCliTest : public ::testing::Test {
   }
 
   absl::Notification arrived_;  // outlives the server
-  PuppetServer server_;
+  FakeServer server_;
   std::stop_source stop_;
   std::string out_, err_;
 };

@@ -139,13 +139,14 @@ TEST(LoadRecordTest, CountsEachStatusByItselfAndKeepsTheFirstMessage) {
 TEST(LoadRecordTest, CallsThatLeaveOnPurposeAreNeitherAnswersNorErrors) {
   LoadRecord record(absl::ZeroDuration(), absl::Seconds(10));
   record.Add(At(0, 0, 10), {});
-  record.Add(At(0, 0, 20), {.status = absl::CancelledError(""), .left = Departure::kCancel});
-  record.Add(At(0, 0, 30), {.status = absl::UnavailableError(""), .left = Departure::kDisconnect});
+  record.Add(At(0, 0, 20), {.status = absl::CancelledError(""), .left = AbandonedBy::kCancel});
+  record.Add(At(0, 0, 30),
+             {.status = absl::UnavailableError(""), .left = AbandonedBy::kDisconnect});
   record.AddNotSent(absl::Seconds(9));
   EXPECT_EQ(record.measured(), 1);
   EXPECT_EQ(record.left(), 2);
-  EXPECT_EQ(record.left(Departure::kCancel), 1);
-  EXPECT_EQ(record.left(Departure::kDeadline), 0);
+  EXPECT_EQ(record.left(AbandonedBy::kCancel), 1);
+  EXPECT_EQ(record.left(AbandonedBy::kDeadline), 0);
   EXPECT_EQ(record.offered(), 4);
 }
 

@@ -145,7 +145,7 @@ class LoadReportTest : public ::testing::Test {
       const absl::Duration latency = absl::Milliseconds(i / 10 == 5 ? 300 : 50);
       CallOutcome outcome = {absl::OkStatus(), 1, 5, 6, static_cast<size_t>(i % 2)};
       if (i == 7) outcome.status = absl::UnavailableError("gone <away>");
-      if (i == 8) outcome = {.status = absl::CancelledError(""), .left = Departure::kCancel};
+      if (i == 8) outcome = {.status = absl::CancelledError(""), .left = AbandonedBy::kCancel};
       record.Add({due, due, due + latency}, outcome);
       timeline.Add({due, due, due + latency}, outcome);
     }

@@ -61,7 +61,7 @@ TEST(LoadRunTest, EveryOutcomeIsCountedUnderItsStatus) {
   LoadPlan plan;
   plan.open = false;
   plan.callers = 3;
-  plan.most_calls = 300;
+  plan.max_calls = 300;
   const LoadResult result = RunLoad(plan,
                                     [](int64_t index, int) -> CallOutcome {
                                       if (index % 3 == 0) return {absl::UnavailableError("gone")};
@@ -81,20 +81,20 @@ TEST(LoadRunTest, AClosedLoopKeepsAllItsCallersAtWorkAndNoMore) {
   LoadPlan plan;
   plan.open = false;
   plan.callers = 5;
-  plan.most_calls = 60;
-  std::atomic<int> under_way = 0, most = 0;
+  plan.max_calls = 60;
+  std::atomic<int> in_flight = 0, max = 0;
   const LoadResult result =
       RunLoad(plan,
               [&](int64_t, int) -> CallOutcome {
-                const int now = ++under_way;
-                for (int seen = most; seen < now && !most.compare_exchange_weak(seen, now);) {
+                const int now = ++in_flight;
+                for (int seen = max; seen < now && !max.compare_exchange_weak(seen, now);) {
                 }
                 absl::SleepFor(absl::Milliseconds(5));
-                --under_way;
+                --in_flight;
                 return {};
               },
               {});
-  EXPECT_EQ(most, 5);
+  EXPECT_EQ(max, 5);
   EXPECT_EQ(result.record.measured(), 60);
   EXPECT_EQ(result.record.late(), 0);
 }
@@ -188,7 +188,7 @@ TEST(LoadRunTest, CallsThatLeaveDoNotMakeARunGiveUp) {
   const LoadResult result =
       RunLoad(plan,
               [](int64_t, int) -> CallOutcome {
-                return {.status = absl::CancelledError("left"), .left = Departure::kCancel};
+                return {.status = absl::CancelledError("left"), .left = AbandonedBy::kCancel};
               },
               {});
   EXPECT_FALSE(result.gave_up);
@@ -197,7 +197,7 @@ TEST(LoadRunTest, CallsThatLeaveDoNotMakeARunGiveUp) {
 
 TEST(LoadRunTest, TellsEveryCallAndHowItGoes) {
   LoadPlan plan = Constant(100, absl::Hours(1));
-  plan.most_calls = 200;
+  plan.max_calls = 200;
   int calls = 0;
   plan.on_call = [&calls](const CallTimes& times, const CallOutcome& outcome) {
     ++calls;

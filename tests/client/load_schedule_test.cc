@@ -15,10 +15,10 @@ namespace {
 
 using ::testing::HasSubstr;
 
-std::vector<double> Times(ArrivalKind kind, const RateSchedule& schedule, uint64_t seed, int most) {
+std::vector<double> Times(ArrivalKind kind, const RateSchedule& schedule, uint64_t seed, int max) {
   Arrivals arrivals(kind, schedule, seed);
   std::vector<double> times;
-  while (std::ssize(times) < most) {
+  while (std::ssize(times) < max) {
     const absl::Duration next = arrivals.Next();
     if (next == absl::InfiniteDuration()) break;
     times.push_back(absl::ToDoubleSeconds(next));
@@ -116,9 +116,9 @@ struct Searched {
   std::optional<double> found;
   std::vector<double> probes;
 };
-Searched Find(double least, double most, double precision, double capacity,
+Searched Find(double min, double max, double precision, double capacity,
               const std::vector<size_t>& unlucky = {}) {
-  RateSearch search(least, most, precision);
+  RateSearch search(min, max, precision);
   Searched result;
   while (const std::optional<double> rate = search.Next()) {
     result.probes.push_back(*rate);
@@ -166,7 +166,8 @@ TEST(RateScheduleTest, TheMeanRateIsThatOfTheCallsThatAreDue) {
     for (double share : {0.1, 0.5, 0.9}) {
       const absl::Duration length = schedule.length() * share;
       const double calls = schedule.MeanRate(length) * absl::ToDoubleSeconds(length);
-      EXPECT_NEAR(absl::ToDoubleSeconds(schedule.TimeOf(calls)), absl::ToDoubleSeconds(length), 1e-6)
+      EXPECT_NEAR(absl::ToDoubleSeconds(schedule.TimeOf(calls)), absl::ToDoubleSeconds(length),
+                  1e-6)
           << text;
     }
   }

@@ -10,8 +10,8 @@
 #include "client/cli/cli.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/client/fake_server.h"
 #include "tests/client/process.h"
-#include "tests/client/puppet_server.h"
 
 namespace linnet::client {
 namespace {
@@ -21,7 +21,7 @@ class ProcessTest : public ::testing::Test {
   const std::vector<std::string> kTranslate = {"translate", "--from", "en",
                                                "--to",      "de",     "--lines"};
   absl::Notification arrived_, released_;
-  PuppetServer server_;
+  FakeServer server_;
 };
 
 TEST_F(ProcessTest, ReadsItsServerFromTheEnvironment) {
@@ -74,7 +74,7 @@ TEST_F(ProcessTest, AFileOfAnySizeNeedsNoMoreMemory) {
     return grpc::Status::OK;
   };
   const std::string line = std::string(2047, 'x') + "\n";
-  std::vector<int64_t> most;
+  std::vector<int64_t> max;
   for (const int64_t lines : {8 << 10, 64 << 10}) {  // 16 MB and 128 MB
     Process process(LINNET_EXECUTABLE, kTranslate, server_.address());
     std::thread writer([&] {
@@ -88,10 +88,10 @@ TEST_F(ProcessTest, AFileOfAnySizeNeedsNoMoreMemory) {
     writer.join();
     EXPECT_EQ(process.Wait(), kExitOk);
     EXPECT_EQ(bytes, 3 * lines);
-    most.push_back(process.max_bytes());
+    max.push_back(process.max_bytes());
   }
   // The allocator keeps a few MB for each of gRPC's threads, now more and now fewer.
-  EXPECT_LT(most[1], most[0] + (24 << 20));
+  EXPECT_LT(max[1], max[0] + (24 << 20));
 }
 
 }  // namespace

@@ -143,18 +143,18 @@ class UnderWay:
 @pytest.fixture(scope="session")
 def decode(command, bundle):
     """decode([lines], flags…) -> the n-best list of each line; all lines must be good."""
-    under_way: dict[tuple, UnderWay] = {}
+    in_flight: dict[tuple, UnderWay] = {}
 
     def decode_lines(lines, *flags: str, threads: int = 2):
         words = command(bundle, *flags, threads=threads)
-        if tuple(words) not in under_way:
-            under_way[tuple(words)] = UnderWay(words)
-        answers = under_way[tuple(words)].ask(lines)
+        if tuple(words) not in in_flight:
+            in_flight[tuple(words)] = UnderWay(words)
+        answers = in_flight[tuple(words)].ask(lines)
         assert all("hypotheses" in answer for answer in answers), answers
         return [answer["hypotheses"] for answer in answers]
 
     yield decode_lines
-    for process in under_way.values():
+    for process in in_flight.values():
         process.end_input()
-    for process in under_way.values():
+    for process in in_flight.values():
         assert process.wait() == (0, b""), process.errors()

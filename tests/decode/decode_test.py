@@ -170,7 +170,7 @@ def test_hypotheses_are_those_of_the_search_in_python(decode, beam):
 
     ops.load()
     options = Options(beam_size=beam, max_target_tokens=12)
-    found = beam_search(eager_model(), [x["source_ids"] for x in SOURCES], options, most=1024)
+    found = beam_search(eager_model(), [x["source_ids"] for x in SOURCES], options, maximum=1024)
     for hypotheses, expected in zip(
         decode(with_options(SOURCES, beam_size=beam, n_best=beam)), found, strict=True
     ):

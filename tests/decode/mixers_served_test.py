@@ -43,8 +43,8 @@ def served(request, tmp_path_factory):
     from linnet_model import ops
     from linnet_model.bundle import BundleFacts, write_bundle
     from linnet_model.config import BundleConfig
+    from linnet_model.encoder_decoder import EncoderDecoder
     from linnet_model.presets import preset
-    from linnet_model.transducer import Transducer
 
     ops.load()
     torch.set_num_threads(1)
@@ -53,7 +53,7 @@ def served(request, tmp_path_factory):
         sizes.decoder_kernels = [4, 5]  # narrower than the targets
     sizes.check()
     torch.manual_seed(SEED)
-    model = Transducer(sizes).eval()
+    model = EncoderDecoder(sizes).eval()
     folder = tmp_path_factory.mktemp("bundles") / request.param
     config = BundleConfig(
         name=request.param, max_source_tokens=64, max_target_tokens=60, target_ratio=0.0
@@ -78,7 +78,7 @@ def test_hypotheses_are_those_of_the_search_in_python(served, decode):
     for wanted, hypotheses in zip(LINES, decode(LINES), strict=True):
         options = dict(wanted["options"])
         count = options.pop("n_best", 1)
-        (expected,) = beam_search(served[1], [wanted["source_ids"]], Options(**options), most=60)
+        (expected,) = beam_search(served[1], [wanted["source_ids"]], Options(**options), maximum=60)
         assert [h["ids"] for h in hypotheses] == [h.ids for h in expected[:count]]
         # 1e-4: float32 sums in another order
         scores = [h.score for h in expected[:count]]
@@ -88,7 +88,7 @@ def test_hypotheses_are_those_of_the_search_in_python(served, decode):
 def test_token_scores_are_those_of_the_training_path(served, decode):
     import torch
 
-    from linnet_model.transducer import forced_logits
+    from linnet_model.encoder_decoder import forced_logits
 
     for wanted, hypotheses in zip(LINES, decode(LINES), strict=True):
         source = torch.tensor([wanted["source_ids"]])
@@ -105,7 +105,7 @@ def test_attention_is_that_of_the_training_path(served, decode):
     import torch
     from forced_attention import forced_attention
 
-    from linnet_model.transducer import forced_logits
+    from linnet_model.encoder_decoder import forced_logits
 
     aligned = decode([{**line, "align": True} for line in LINES])
     plain = decode(LINES)

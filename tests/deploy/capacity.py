@@ -35,7 +35,14 @@ PERCENTILES = ("p50", "p90", "p99")
 @contextmanager
 def served(settings: argparse.Namespace, core: int) -> Iterator[Server]:
     """A server with all its threads on one core."""
-    flags = ("--compute", settings.compute, "--overload-wait", "60", "--log-level", "warning")
+    flags = (
+        "--compute",
+        settings.compute,
+        "--overload-max-queue-delay",
+        "60",
+        "--log-level",
+        "warning",
+    )
     server = Server(settings.binaries / "linnet-server", *flags, models=settings.bundle)
     try:
         server.wait_for_ready()
@@ -90,19 +97,21 @@ def print_head(settings: argparse.Namespace, run: dict) -> None:
 def one(settings: argparse.Namespace, server: Server) -> float:
     """The capacity, in calls a second."""
     core = settings.cores[1:]
-    most = full(settings, [server], core)
-    capacity = most["answered_per_second"]
+    maximum = full(settings, [server], core)
+    capacity = maximum["answered_per_second"]
     seconds = ("--duration", f"{settings.seconds}s")
-    print_head(settings, most)
+    print_head(settings, maximum)
     print("| load | calls/s | p50 | p90 | p99 |\n|---|---:|---:|---:|---:|")
-    print(row(f"closed loop, {most['in_flight']} at a time: the capacity", most), flush=True)
-    ends = set(most["by_status"])
+    print(row(f"closed loop, {maximum['in_flight']} at a time: the capacity", maximum), flush=True)
+    ends = set(maximum["by_status"])
     for share in SHARES if "one" in settings.parts else ():
         run = load(settings, [server], core, *seconds, "--rate", f"{share * capacity:.3f}")
         print(row(f"open loop, {share:.0%} of it", run), flush=True)
         ends |= set(run["by_status"])
-    print(f"\nAt capacity {most['source_tokens_per_second']:.0f} source and ", end="")
-    print(f"{most['target_tokens_per_second']:.0f} target tokens/s; calls ended: {ends}; ", end="")
+    print(f"\nAt capacity {maximum['source_tokens_per_second']:.0f} source and ", end="")
+    print(
+        f"{maximum['target_tokens_per_second']:.0f} target tokens/s; calls ended: {ends}; ", end=""
+    )
     print(f"{resident_bytes(server) / 1e6:.0f} MB resident.\n", flush=True)
     return capacity
 

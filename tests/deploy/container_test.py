@@ -26,7 +26,7 @@ pytestmark = pytest.mark.slow
 
 HARDENED = ("--read-only", "--tmpfs", "/tmp", "--cap-drop", "ALL")
 HARDENED += ("--security-opt", "no-new-privileges")
-MOST_BYTES = 850_000_000  # LibTorch 460 MB, Debian 75 to 220 and our packages 80, models 25
+MAX_BYTES = 850_000_000  # LibTorch 460 MB, Debian 75 to 220 and our packages 80, models 25
 
 
 @pytest.fixture(scope="session")
@@ -72,7 +72,7 @@ def test_the_image_says_what_it_is(engine, image):
 
 
 def test_the_image_is_no_larger_than_it_has_to_be(engine, image):
-    assert engine.inspect("image", image)["Size"] < MOST_BYTES
+    assert engine.inspect("image", image)["Size"] < MAX_BYTES
 
 
 def test_it_answers_without_a_network(alone):
@@ -156,9 +156,9 @@ def test_every_file_beside_the_programs_is_loaded_by_one_of_them(alone):
 
 
 def test_a_wrong_flag_ends_it_with_a_line_that_says_so(failing):
-    status, log = failing(arguments=("--rows", "none"))
+    status, log = failing(arguments=("--max-batch-rows", "none"))
     assert status == 2
-    assert "--rows" in log
+    assert "--max-batch-rows" in log
     status, log = failing(arguments=("--device", "cuda"))
     assert status == 1
     assert re.search(r"^linnet-server: .*cuda", log, re.MULTILINE), log

@@ -43,8 +43,8 @@ def test_alerts_fire_and_end_as_in_the_scenes(promtool):
 
 
 def test_every_alert_has_a_scene_in_which_it_fires_and_one_in_which_it_does_not():
-    scenes = yaml.safe_load((FOLDER / "alerts_test.yml").read_text())["tests"]
-    cases = [case for scene in scenes for case in scene.get("alert_rule_test", [])]
+    scenarios = yaml.safe_load((FOLDER / "alerts_test.yml").read_text())["tests"]
+    cases = [case for scenario in scenarios for case in scenario.get("alert_rule_test", [])]
     assert {case["alertname"] for case in cases if case.get("exp_alerts")} == alerts()
     assert {case["alertname"] for case in cases if not case.get("exp_alerts")} == alerts()
 

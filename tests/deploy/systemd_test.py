@@ -10,7 +10,7 @@ import pytest
 from programs import ROOT, skip
 
 UNIT = ROOT / "deploy/systemd/linnet-server.service"
-MOST_EXPOSED = 15  # tenths: systemd calls 1.5 "OK" and most services of a Debian are beyond 9
+MAX_EXPOSED = 15  # tenths: systemd calls 1.5 "OK" and most services of a Debian are beyond 9
 
 
 @pytest.fixture
@@ -32,16 +32,16 @@ def test_systemd_accepts_every_line(unit):
 
 
 def test_the_unit_is_hardened(unit):
-    command = ["systemd-analyze", "security", "--offline=true", f"--threshold={MOST_EXPOSED}"]
+    command = ["systemd-analyze", "security", "--offline=true", f"--threshold={MAX_EXPOSED}"]
     done = subprocess.run([*command, unit], capture_output=True, text=True)
     assert done.returncode == 0, done.stdout[-400:]
 
 
 def test_it_is_given_longer_to_end_than_it_takes():
     unit = UNIT.read_text()
-    (most,) = re.findall(r"^TimeoutStopSec=(\d+)$", unit, re.MULTILINE)
+    (maximum,) = re.findall(r"^TimeoutStopSec=(\d+)$", unit, re.MULTILINE)
     flags = dict(re.findall(r"--(lame-duck|drain-timeout) (\d+)", unit))
-    assert int(most) > int(flags["lame-duck"]) + int(flags["drain-timeout"])
+    assert int(maximum) > int(flags["lame-duck"]) + int(flags["drain-timeout"])
 
 
 def test_flags_are_those_of_the_server(program):

@@ -101,13 +101,13 @@ def test_the_batch_is_shown_without_a_word_of_it(administered):
         request, timeout=120, metadata=[("x-request-id", request_id), ("x-client-id", "batchy")]
     )
     administered.wait_for(
-        'linnet_sequences{model="en-de",state="seated"}', lambda seated: seated > 0
+        'linnet_sequences{model="en-de",state="running"}', lambda running: running > 0
     )
     batch = admin(administered, "GetBatch", model="en-de", max_sequences=40)
     call.cancel()
     (model,) = batch.models
     assert (model.model, model.engine_state, model.rows) == ("en-de", 1, 160)
-    assert model.seated + model.waiting == 64
+    assert model.running + model.waiting == 64
     assert 0 < model.rows_in_use <= 120, "three quarters are for one call at most"
     assert len(model.sequences) == 40
     first, last = model.sequences[0], model.sequences[-1]
@@ -118,7 +118,7 @@ def test_the_batch_is_shown_without_a_word_of_it(administered):
     assert first.rows == 5
     assert 0 < first.steps <= 1024
     assert first.max_target_tokens == 1024
-    assert first.age.ToTimedelta() >= first.seated_for.ToTimedelta()
+    assert first.age.ToTimedelta() >= first.running_for.ToTimedelta()
     assert 100 < first.time_left.seconds <= 120
     assert b"secretword" not in batch.SerializeToString()
 
@@ -192,10 +192,10 @@ def test_other_machines_do_not_administer_without_tokens(run_server, bundles):
 def test_a_drain_can_be_looked_at_and_refuses_reloads(start):
     server = start("--admin-listen", "127.0.0.1:0")
     call = server.translate_slowly(15)
-    server.wait_for('linnet_sequences{model="en-de",state="seated"}', lambda seated: seated > 0)
+    server.wait_for('linnet_sequences{model="en-de",state="running"}', lambda running: running > 0)
     server.process.send_signal(signal.SIGTERM)
     server.wait_for("linnet_ready", lambda ready: ready == 0)
-    assert admin(server, "GetBatch", model="en-de").models[0].seated > 0
+    assert admin(server, "GetBatch", model="en-de").models[0].running > 0
     end = time.monotonic() + 20
     while code(server, "Reload") != grpc.StatusCode.UNAVAILABLE:
         assert time.monotonic() < end

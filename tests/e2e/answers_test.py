@@ -122,7 +122,7 @@ def test_the_metrics_page_counts_what_was_done(server):
         server.metric('linnet_target_tokens_total{model="en-de"}') == tokens + usage.target_tokens
     )
     page = server.scrape()
-    assert 'linnet_queue_seconds_count{model="en-de",priority="normal"}' in page
+    assert 'linnet_queue_duration_seconds_count{model="en-de",priority="normal"}' in page
     for name in ("encode", "decode", "step"):
         assert f'linnet_{name}_seconds_count{{model="en-de"}}' in page
     assert server.metric('linnet_step_rows_count{model="en-de"}') > 0

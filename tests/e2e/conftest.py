@@ -238,7 +238,7 @@ class Running:
 
 @pytest.fixture(scope="session")
 def start(server_binary, bundles, api, tmp_path_factory):
-    """start("--rows", "8") → Running, on free ports. Whatever still runs at the end is killed."""
+    """start("--max-batch-rows", "8") → Running, on free ports. Killed at the end."""
     processes = []
 
     def start_server(

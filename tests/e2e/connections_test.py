@@ -19,7 +19,7 @@ ADMITTED = "linnet_admitted_tokens"
 def strict(start):
     """A server without patience."""
     return start(
-        *("--handshake-timeout", "1", "--keepalive", "1", "--read-timeout", "1"),
+        *("--handshake-timeout", "1", "--keepalive", "1", "--send-timeout", "1"),
         *("--max-streams", "3"),
     )
 
@@ -136,7 +136,7 @@ def test_a_server_that_is_killed_is_back_on_its_port_at_once(start):
     server = start()
     address = server.grpc
     call = server.translate_slowly(8)
-    server.wait_for('linnet_sequences{model="en-de",state="seated"}', lambda seated: seated > 0)
+    server.wait_for('linnet_sequences{model="en-de",state="running"}', lambda running: running > 0)
     server.process.send_signal(signal.SIGKILL)
     assert call.exception(timeout=60).code() == grpc.StatusCode.UNAVAILABLE
     server.process.wait(30)

@@ -96,7 +96,9 @@ def test_each_call_of_a_connection_is_logged_under_its_own_token(start, tokens):
 
 
 def test_shares_and_the_batch_know_the_callers_of_a_connection_apart(start, tokens):
-    server = start("--tokens", str(tokens), "--rows", "5", "--max-admitted-tokens", "40000")
+    server = start(
+        "--tokens", str(tokens), "--max-batch-rows", "5", "--max-admitted-tokens", "40000"
+    )
     alice, bob = Caller(server, ALICE, "alice"), Caller(server, BOB, "bob")
     held = [alice.translate(tokens=1000) for _ in range(5)]  # 5,000 tokens of work each
     server.wait_for("linnet_admitted_tokens", lambda admitted: admitted >= 25_000)
@@ -115,7 +117,7 @@ def test_shares_and_the_batch_know_the_callers_of_a_connection_apart(start, toke
 
 
 def test_a_document_is_in_the_batch_under_its_caller_and_request_id(start, tokens):
-    server = start("--tokens", str(tokens), "--rows", "5")
+    server = start("--tokens", str(tokens), "--max-batch-rows", "5")
     alice, bob = Caller(server, ALICE, "alice"), Caller(server, BOB, "bob")
     first = bob.translate()  # the connection has been bob's
     assert first.result().model == "en-de"
@@ -141,12 +143,12 @@ def test_many_calls_of_a_connection_leave_nothing_behind(start, tokens):
     models = server.method("ListModels")
     request = server.api.ListModelsRequest()
     headers = [[("authorization", f"Bearer {token}")] for token in (ALICE, BOB)]
-    under_way = []
+    in_flight = []
     for number in range(WARM_UP + CALLS):
-        under_way.append(models.future(request, timeout=60, metadata=headers[number % 2]))
-        if len(under_way) == 100:
-            assert all(call.result().models for call in under_way)
-            under_way.clear()
+        in_flight.append(models.future(request, timeout=60, metadata=headers[number % 2]))
+        if len(in_flight) == 100:
+            assert all(call.result().models for call in in_flight)
+            in_flight.clear()
         if number + 1 == WARM_UP:
             before = server.metric(MEMORY)
     assert server.metric(MEMORY) - before < MAX_GROWTH

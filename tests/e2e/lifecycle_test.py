@@ -13,7 +13,7 @@ from pathlib import Path
 import grpc
 import pytest
 
-SEATED = 'linnet_sequences{model="en-de",state="seated"}'
+SEATED = 'linnet_sequences{model="en-de",state="running"}'
 ADMITTED = "linnet_admitted_tokens"
 
 
@@ -37,9 +37,9 @@ def code_of(call) -> grpc.StatusCode:
 def test_a_cancelled_call_frees_its_rows(server):
     before = server.metric(outcome("cancelled"))
     call = server.translate_slowly(4)
-    server.wait_for(SEATED, lambda seated: seated > 0)
+    server.wait_for(SEATED, lambda running: running > 0)
     call.cancel()
-    server.wait_for(SEATED, lambda seated: seated == 0)
+    server.wait_for(SEATED, lambda running: running == 0)
     assert server.metric(outcome("cancelled")) > before
     server.wait_for(ADMITTED, lambda tokens: tokens == 0)
 
@@ -49,7 +49,7 @@ def test_a_deadline_ends_the_work_behind_it(server, api):
         server.method("Translate")(slow_request(api), timeout=0.3)
     assert error.value.code() == grpc.StatusCode.DEADLINE_EXCEEDED
     server.wait_for(ADMITTED, lambda tokens: tokens == 0)
-    server.wait_for(SEATED, lambda seated: seated == 0)
+    server.wait_for(SEATED, lambda running: running == 0)
 
 
 def test_a_client_that_dies_leaves_nothing_behind(server, api):
@@ -59,7 +59,7 @@ def test_a_client_that_dies_leaves_nothing_behind(server, api):
     )
     request = slow_request(api).SerializeToString().hex()
     client = subprocess.Popen([sys.executable, "-c", script, server.grpc, request])
-    server.wait_for(SEATED, lambda seated: seated > 0)
+    server.wait_for(SEATED, lambda running: running > 0)
     client.kill()
     client.wait()
     server.wait_for(ADMITTED, lambda tokens: tokens == 0)
@@ -91,7 +91,7 @@ def test_a_full_house_says_when_to_come_back(start, api):
 def test_sigterm_lets_what_runs_end_and_refuses_newcomers(start, api):
     server = start()
     running = server.translate_slowly(8)
-    server.wait_for(SEATED, lambda seated: seated > 0)
+    server.wait_for(SEATED, lambda running: running > 0)
     server.process.send_signal(signal.SIGTERM)
     server.wait_for("linnet_ready", lambda ready: ready == 0)
     while refused_code(server) != grpc.StatusCode.UNAVAILABLE:  # until the port is closed
@@ -173,7 +173,7 @@ def test_a_health_that_is_not_kept_is_not_found(server):
 def test_a_drain_has_an_end(start):
     server = start("--drain-timeout", "0.2")
     running = server.translate_slowly(20)
-    server.wait_for(SEATED, lambda seated: seated > 0)
+    server.wait_for(SEATED, lambda running: running > 0)
     begin = time.monotonic()
     assert server.stop(signal.SIGINT) == 0
     assert time.monotonic() - begin < 30

@@ -10,7 +10,7 @@ import time
 import grpc
 import pytest
 
-SEATED = 'linnet_sequences{model="en-de",state="seated"}'
+SEATED = 'linnet_sequences{model="en-de",state="running"}'
 WAITING = 'linnet_sequences{model="en-de",state="waiting"}'
 ADMITTED = "linnet_admitted_tokens"
 
@@ -18,7 +18,9 @@ ADMITTED = "linnet_admitted_tokens"
 @pytest.fixture(scope="module")
 def narrow(start):
     """Beams of 5 in 5 rows; in an overload of half a second nobody waits longer than that."""
-    server = start("--rows", "5", "--overload-interval", "0.5", "--overload-wait", "1.5")
+    server = start(
+        "--max-batch-rows", "5", "--overload-interval", "0.5", "--overload-max-queue-delay", "1.5"
+    )
     yield server
     assert server.stop() == 0
 
@@ -48,21 +50,23 @@ def reason(server, error: grpc.RpcError) -> str:
 
 
 def test_a_client_that_takes_all_it_can_get_leaves_room_for_another(start):
-    house = start("--rows", "5", "--max-admitted-tokens", "60000", "--overload-interval", "1000")
-    greedy = [call(house, "greedy", texts=2, tokens=1000) for _ in range(6)]  # 10000 each
+    fixture = start(
+        "--max-batch-rows", "5", "--max-admitted-tokens", "60000", "--overload-interval", "1000"
+    )
+    greedy = [call(fixture, "greedy", texts=2, tokens=1000) for _ in range(6)]  # 10000 each
     refused = [c for c in greedy if c.exception(timeout=60) is not None]
-    assert {reason(house, c.exception()) for c in refused} == {"SHARE_USED"}
+    assert {reason(fixture, c.exception()) for c in refused} == {"SHARE_USED"}
     assert 3 <= len(greedy) - len(refused) <= 4, "three quarters of its address's three quarters"
-    assert house.metric('linnet_rejected_total{reason="share"}') == len(refused)
-    greedy = [call(house, "greedy", texts=2, tokens=1000) for _ in range(4)]
-    house.wait_for(ADMITTED, lambda tokens: tokens > 30000)
-    modest = call(house, "modest", tokens=10)
+    assert fixture.metric('linnet_rejected_total{reason="share"}') == len(refused)
+    greedy = [call(fixture, "greedy", texts=2, tokens=1000) for _ in range(4)]
+    fixture.wait_for(ADMITTED, lambda tokens: tokens > 30000)
+    modest = call(fixture, "modest", tokens=10)
     assert modest.exception(timeout=60) is None
     assert not all(c.done() for c in greedy), "it did not stand behind all of them"
     for c in greedy:
         c.cancel()
-    quiet(house)
-    assert house.stop() == 0
+    quiet(fixture)
+    assert fixture.stop() == 0
 
 
 def test_an_urgent_call_overtakes_and_a_patient_one_is_not_forgotten(narrow):

@@ -20,7 +20,7 @@ FORGED = {"x-forwarded-for": "203.0.113.5", "x-client-certificate-subject": "car
 @pytest.fixture(scope="module")
 def server(start):
     """A sequence runs at a time; a client alone may have six calls of 80,000 tokens of work."""
-    limits = ("--rows", "5", "--max-admitted-tokens", "640000")
+    limits = ("--max-batch-rows", "5", "--max-admitted-tokens", "640000")
     server = start(*limits, "--trusted-proxies", "127.0.0.1", "--log-level", "debug")
     yield server
     assert server.stop() == 0

@@ -17,13 +17,13 @@ from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from python_package import english, wait_until
 
 
-class Puppet:
+class FaultyEngine:
     """Answers each call with what `behave` says of its number, from 1: nothing, or an error."""
 
     def __init__(self, linnet, behave=lambda number: None, address: str = "127.0.0.1:0"):
         from linnet.v1 import text_service_pb2_grpc
 
-        puppet = self
+        fake = self
         self.calls: list[float] = []
         self.tokens: list[str] = []
         self.request_ids: list[str] = []
@@ -31,11 +31,11 @@ class Puppet:
 
         class Service(text_service_pb2_grpc.TextServiceServicer):
             def Translate(self, request, context):
-                puppet.take(context)
+                fake.take(context)
                 return linnet.TranslateResponse()
 
             def StreamTranslate(self, request, context):
-                puppet.take(context)
+                fake.take(context)
                 yield linnet.v1.text_service_pb2.StreamTranslateResponse(
                     response=linnet.TranslateResponse()
                 )
@@ -67,15 +67,15 @@ class Puppet:
 
 
 @pytest.fixture
-def puppet(linnet):
-    puppets = []
+def fake(linnet):
+    fakes = []
 
-    def make(*arguments, **named) -> Puppet:
-        puppets.append(Puppet(linnet, *arguments, **named))
-        return puppets[-1]
+    def make(*arguments, **named) -> FaultyEngine:
+        fakes.append(FaultyEngine(linnet, *arguments, **named))
+        return fakes[-1]
 
     yield make
-    for each in puppets:
+    for each in fakes:
         each.server.stop(None)
 
 
@@ -84,8 +84,8 @@ def busy(pause_ms: int):
     return grpc.StatusCode.RESOURCE_EXHAUSTED, trailers
 
 
-def test_calls_are_made_again_when_the_server_wants_it(linnet, puppet):
-    server = puppet(lambda number: busy(150) if number < 3 else None)
+def test_calls_are_made_again_when_the_server_wants_it(linnet, fake):
+    server = fake(lambda number: busy(150) if number < 3 else None)
     with linnet.Client(server.address) as client:
         client.translate(english(linnet, "a"))
     assert len(server.calls) == 3
@@ -94,27 +94,27 @@ def test_calls_are_made_again_when_the_server_wants_it(linnet, puppet):
         assert after - before >= 0.15
 
 
-def test_a_server_that_wants_no_retry_gets_none(linnet, puppet):
-    server = puppet(lambda number: busy(-1))
+def test_a_server_that_wants_no_retry_gets_none(linnet, fake):
+    server = fake(lambda number: busy(-1))
     with linnet.Client(server.address) as client, pytest.raises(linnet.LinnetError):
         client.translate(english(linnet, "a"))
     assert len(server.calls) == 1
-    once = linnet.Options(puppet(lambda number: busy(1)).address, retry=linnet.Retry(1))
+    once = linnet.Options(fake(lambda number: busy(1)).address, retry=linnet.Retry(1))
     with linnet.Client(once) as client, pytest.raises(linnet.LinnetError):
         client.translate(english(linnet, "a"))
 
 
 @pytest.mark.parametrize("code", ["INTERNAL", "CANCELLED", "DEADLINE_EXCEEDED"])
-def test_what_may_have_failed_one_server_is_not_sent_to_the_next(linnet, puppet, code):
+def test_what_may_have_failed_one_server_is_not_sent_to_the_next(linnet, fake, code):
     code = getattr(grpc.StatusCode, code)
-    server = puppet(lambda number: (code, ()) if number < 2 else None)
+    server = fake(lambda number: (code, ()) if number < 2 else None)
     with linnet.Client(server.address) as client, pytest.raises(linnet.LinnetError):
         client.translate(english(linnet, "a"))
     assert len(server.calls) == 1
 
 
-def test_all_attempts_of_a_call_have_one_request_id(linnet, puppet):
-    server = puppet(lambda number: busy(1) if number == 1 else None)
+def test_all_attempts_of_a_call_have_one_request_id(linnet, fake):
+    server = fake(lambda number: busy(1) if number == 1 else None)
     with linnet.Client(server.address) as client:
         client.translate(english(linnet, "a"))
         client.translate(english(linnet, "a"))
@@ -133,8 +133,8 @@ def too_close(_: int):
     return code, (("grpc-status-details-bin", status.SerializeToString()),)
 
 
-def test_a_server_that_is_too_busy_for_the_deadline_is_followed_by_one_other(linnet, puppet):
-    servers = [puppet(), puppet()]
+def test_a_server_that_is_too_busy_for_the_deadline_is_followed_by_one_other(linnet, fake):
+    servers = [fake(), fake()]
     with linnet.Client(",".join(server.address for server in servers)) as client:
         wait_until(lambda: client.translate(english(linnet, "a")) and all(s.calls for s in servers))
         servers[0].behave = too_close
@@ -163,16 +163,16 @@ def test_a_server_that_is_too_busy_for_the_deadline_is_followed_by_one_other(lin
     assert sum(len(server.calls) for server in servers) == before + 8
 
 
-def test_with_one_server_there_is_no_other_to_be_asked(linnet, puppet):
-    server = puppet(too_close)
+def test_with_one_server_there_is_no_other_to_be_asked(linnet, fake):
+    server = fake(too_close)
     too_busy = pytest.raises(linnet.LinnetError, match="DEADLINE_TOO_CLOSE")
     with linnet.Client(server.address) as client, too_busy:
         client.translate(english(linnet, "a"))
     assert len(server.calls) == 1
 
 
-def test_calls_take_turns_over_all_addresses_that_are_healthy(linnet, puppet):
-    servers = [puppet() for _ in range(3)]
+def test_calls_take_turns_over_all_addresses_that_are_healthy(linnet, fake):
+    servers = [fake() for _ in range(3)]
     servers[2].set_serving(False)
     addresses = ",".join(server.address for server in servers)
     with linnet.Client(addresses) as client:
@@ -200,8 +200,8 @@ def test_calls_take_turns_over_all_addresses_that_are_healthy(linnet, puppet):
     assert len(servers[0].calls) == count, "it still says that it takes no calls"
 
 
-def test_the_first_call_waits_for_a_server_that_is_just_starting(linnet, puppet):
-    probe = puppet()
+def test_the_first_call_waits_for_a_server_that_is_just_starting(linnet, fake):
+    probe = fake()
     address = probe.address
     probe.server.stop(None).wait()
     options = linnet.Options(address, wait=30, retry=linnet.Retry(max_attempts=1))
@@ -214,10 +214,10 @@ def test_the_first_call_waits_for_a_server_that_is_just_starting(linnet, puppet)
         lambda: linnet.Client(options).translate(english(linnet, "a")),
         lambda: asyncio.run(ask()),
     ):
-        started: list[Puppet] = []
+        started: list[FaultyEngine] = []
 
         def start(started=started) -> None:
-            started.append(puppet(address=address))
+            started.append(fake(address=address))
 
         starting = threading.Timer(0.3, start)
         starting.start()
@@ -226,8 +226,8 @@ def test_the_first_call_waits_for_a_server_that_is_just_starting(linnet, puppet)
         started[0].server.stop(None).wait()
 
 
-def test_a_token_is_read_again_when_its_file_changes(linnet, puppet, tmp_path):
-    server = puppet()
+def test_a_token_is_read_again_when_its_file_changes(linnet, fake, tmp_path):
+    server = fake()
     token = tmp_path / "token"
     with pytest.raises(linnet.LinnetError, match="cannot read the token"):
         linnet.Client(linnet.Options(server.address, token_file=token))

@@ -92,11 +92,11 @@ def test_a_long_text_is_cut_between_its_lines(site, linnet):
     from linnet import texts
 
     text = "".join(f"line {n}\x0b\u2028 of more\r\n" for n in range(900)) + "the end"
-    for most in (1, 20, 21, 1000, 1 << 20):
-        parts = list(texts.split_at_lines(text, most))
+    for maximum in (1, 20, 21, 1000, 1 << 20):
+        parts = list(texts.split_at_lines(text, maximum))
         assert "".join(parts) == text
         assert all(part.endswith("\n") for part in parts[:-1])
-        assert all(len(part.encode()) <= most or part.count("\n") <= 1 for part in parts)
+        assert all(len(part.encode()) <= maximum or part.count("\n") <= 1 for part in parts)
     assert list(texts.split_at_lines("")) == []
     plan = texts.Plan.of([text, " \n", "short"])
     for places in plan.calls():

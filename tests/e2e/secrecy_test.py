@@ -142,7 +142,7 @@ def test_nothing_that_is_said_and_no_secret_is_written(start, api, tmp_path, log
 
     # While a call runs its batch is looked at.
     call = server.method("Translate").future(ask, timeout=60, metadata=headers())
-    server.wait_for('linnet_sequences{model="en-de",state="seated"}', lambda seated: seated > 0)
+    server.wait_for('linnet_sequences{model="en-de",state="running"}', lambda running: running > 0)
     admin = grpc.insecure_channel(server.admin)
     batch = admin.unary_unary("/linnet.v1.AdminService/GetBatch")(
         b"", timeout=20, metadata=headers(ADMIN)

@@ -216,7 +216,9 @@ def memory_does_not_grow(times: list[float], memory: list[float]) -> None:
 def test_nothing_grows(start, models, program):
     tokens = models.parent / "tokens"
     tokens.write_text(f"{TOKEN} soak inference\n")
-    server = start(*("--rows", "20", "--lame-duck", "0", "--tokens", str(tokens)), models=models)
+    server = start(
+        *("--max-batch-rows", "20", "--lame-duck", "0", "--tokens", str(tokens)), models=models
+    )
     server.channel = grpc.intercept_channel(server.channel, WithToken())
     stop = threading.Event()
     clients = [Client(server, seed, stop) for seed in range(CLIENTS)]

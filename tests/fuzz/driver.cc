@@ -159,7 +159,10 @@ int main(int argc, char** argv) {
     } else if (fs::exists(argument)) {
       files.push_back(argument);
     } else {
-      std::fprintf(stderr, "%s is neither a flag (-runs=N, -max_total_time=N, -max_len=N, -seed=N) nor a file\n", argv[i]);
+      std::fprintf(
+          stderr,
+          "%s is neither a flag (-runs=N, -max_total_time=N, -max_len=N, -seed=N) nor a file\n",
+          argv[i]);
       return 2;
     }
   }

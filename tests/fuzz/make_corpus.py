@@ -193,8 +193,8 @@ def options() -> dict[str, bytes]:
         "file-odd": "arows = 1e3\nlame-duck = nan\nlisten = [::1]:0\nmax-request-memory = -1\n",
         "flags": "b--models\nm\n" + "\n".join(f"--{n}={v}" for n, v in settings.items()),
         "flags-help": "b--help",
-        "flags-version": "b--version\n--rows",
-        "flags-wrong": "b--models=m\n--listen\nnowhere\n--rows=0\n--\n-x",
+        "flags-version": "b--version\n--max-batch-rows",
+        "flags-wrong": "b--models=m\n--listen\nnowhere\n--max-batch-rows=0\n--\n-x",
         "environment": "c"
         + "\n".join(
             f"{name.upper().replace('-', '_')}={value}" for name, value in settings.items()

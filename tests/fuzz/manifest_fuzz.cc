@@ -5,7 +5,7 @@
 #include <limits>
 
 #include "google/protobuf/util/json_util.h"
-#include "model/runtime/bundle.h"
+#include "model/runtime/bundle/bundle.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/support/tiny_bundle.h"
@@ -53,11 +53,11 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   }
   // What was accepted can be served: its defaults are options that a search takes.
   const auto& limits = bundle->manifest.limits();
-  const model::SearchLimits most = {.max_beam_size = std::numeric_limits<int>::max(),
-                                    .max_target_tokens = limits.max_target_tokens(),
-                                    .max_source_tokens = limits.max_source_tokens()};
+  const model::SearchLimits max = {.max_beam_size = std::numeric_limits<int>::max(),
+                                   .max_target_tokens = limits.max_target_tokens(),
+                                   .max_source_tokens = limits.max_source_tokens()};
   for (int tokens : {1, 2, 17, limits.max_source_tokens()}) {
-    const absl::Status status = model::CheckOptions(bundle->default_options(tokens), most);
+    const absl::Status status = model::CheckOptions(bundle->default_options(tokens), max);
     if (!status.ok()) std::fprintf(stderr, "%s\n", status.ToString().c_str());
     FUZZ_CHECK(status.ok());
   }

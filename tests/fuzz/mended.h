@@ -3,7 +3,7 @@
 #include <string>
 #include <utility>
 
-#include "model/runtime/segmenter.h"
+#include "model/runtime/text/segmenter.h"
 
 namespace linnet::fuzz {
 

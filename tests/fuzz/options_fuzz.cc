@@ -8,10 +8,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "model/runtime/segmenter.h"
-#include "server/options.h"
-#include "server/token_table.h"
-#include "server/trace_context.h"
+#include "model/runtime/text/segmenter.h"
+#include "server/base/trace_context.h"
+#include "server/config/options.h"
+#include "server/identity/token_table.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/support/temporary_folder.h"
 

@@ -2,8 +2,8 @@
 // with engines that say what they are asked.
 #include <memory>
 
-#include "model/runtime/segmenter.h"
-#include "server/errors.h"
+#include "model/runtime/text/segmenter.h"
+#include "server/base/errors.h"
 #include "server/text/document_stream.h"
 #include "server/text/request_bytes.h"
 #include "tests/fuzz/fuzz.h"
@@ -74,29 +74,29 @@ void CheckReply(const linnet::v1::DetectLanguageRequest& request,
 
 // Parses, calls and looks at what came of it. `call` starts a method of TextCalls.
 template <typename Request, typename Response, typename Start>
-void Call(TextHouse& house, const std::string& bytes, Start start) {
+void Call(TextFixture& fixture, const std::string& bytes, Start start) {
   Request request;
   if (absl::Status status = ParseRequest(bytes, request); !status.ok()) return CheckError(status);
   Response response;
   absl::Status result;
   int answers = 0;
-  test::Turnstile done;
-  start(*house.calls, request, response, [&](absl::Status status) {
+  test::Notification done;
+  start(*fixture.calls, request, response, [&](absl::Status status) {
     result = std::move(status);
     ++answers;
     done.Open();
   });
   done.Pass();
   FUZZ_CHECK(answers == 1);
-  FUZZ_CHECK(house.admission.tokens() == 0 && house.admission.bytes() == 0);
+  FUZZ_CHECK(fixture.admission.tokens() == 0 && fixture.admission.bytes() == 0);
   if (!result.ok()) return CheckError(result);
   CheckReply(request, response);
 }
 
-void Stream(TextHouse& house, const std::string& bytes) {
+void Stream(TextFixture& fixture, const std::string& bytes) {
   std::string text;
   Call<linnet::v1::TranslateRequest, linnet::v1::TranslateResponse>(
-      house, bytes,
+      fixture, bytes,
       [&](TextCalls& calls, const auto& request, auto& response, TextCalls::Done done) {
         calls.StreamTranslate(
             request, response, {.arrived = absl::Now()},
@@ -114,7 +114,7 @@ void Stream(TextHouse& house, const std::string& bytes) {
 }
 
 // A document of a single message.
-void Document(TextHouse& house, const std::string& bytes) {
+void Document(TextFixture& fixture, const std::string& bytes) {
   linnet::v1::TranslateDocumentRequest message;
   if (absl::Status status = ParseRequest(bytes, message); !status.ok()) return CheckError(status);
   const int lines = message.lines_size();
@@ -126,7 +126,7 @@ void Document(TextHouse& house, const std::string& bytes) {
   };
   const auto changes = std::make_shared<Changes>();
   auto document = std::make_shared<DocumentStream<TranslateDocumentTypes>>(
-      *house.calls, absl::InfiniteFuture(), [changes] {
+      *fixture.calls, absl::InfiniteFuture(), [changes] {
         MutexLock lock(changes->mu);
         ++changes->count;
         changes->changed.NotifyAll();
@@ -160,41 +160,42 @@ void Document(TextHouse& house, const std::string& bytes) {
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace linnet::server;
-  static TextHouse& house = *new TextHouse({}, {}, {.max_contents = 16, .max_text_bytes = 4096});
+  static TextFixture& fixture =
+      *new TextFixture({}, {}, {.max_contents = 16, .max_text_bytes = 4096});
   linnet::fuzz::Input input(data, size);
   const int method = input.Choose(7);
   const std::string bytes = input.Rest();
   switch (method) {
     case 0:
       Call<linnet::v1::TranslateRequest, linnet::v1::TranslateResponse>(
-          house, bytes,
+          fixture, bytes,
           [](TextCalls& calls, const auto& request, auto& response, TextCalls::Done done) {
             calls.Translate(request, response, {.arrived = absl::Now()}, std::move(done));
           });
       break;
     case 1:
       Call<linnet::v1::SummarizeRequest, linnet::v1::SummarizeResponse>(
-          house, bytes,
+          fixture, bytes,
           [](TextCalls& calls, const auto& request, auto& response, TextCalls::Done done) {
             calls.Summarize(request, response, {.arrived = absl::Now()}, std::move(done));
           });
       break;
     case 2:
       Call<linnet::v1::ScoreRequest, linnet::v1::ScoreResponse>(
-          house, bytes,
+          fixture, bytes,
           [](TextCalls& calls, const auto& request, auto& response, TextCalls::Done done) {
             calls.Score(request, response, {.arrived = absl::Now()}, std::move(done));
           });
       break;
     case 3:
-      Stream(house, bytes);
+      Stream(fixture, bytes);
       break;
     case 4:
-      Document(house, bytes);
+      Document(fixture, bytes);
       break;
     case 5:
       Call<linnet::v1::DetectLanguageRequest, linnet::v1::DetectLanguageResponse>(
-          house, bytes,
+          fixture, bytes,
           [](TextCalls& calls, const auto& request, auto& response, TextCalls::Done done) {
             calls.DetectLanguage(request, response, {.arrived = absl::Now()}, std::move(done));
           });
@@ -203,7 +204,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       linnet::v1::GetModelRequest request;
       linnet::v1::GetModelResponse response;
       absl::Status status = ParseRequest(bytes, request);
-      if (status.ok()) status = house.calls->GetModel(request, response);
+      if (status.ok()) status = fixture.calls->GetModel(request, response);
       if (!status.ok()) CheckError(status);
     }
   }

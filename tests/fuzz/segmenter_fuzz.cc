@@ -1,7 +1,7 @@
 // model::SplitText over any bytes, any language and any limit.
 #include <string_view>
 
-#include "model/runtime/segmenter.h"
+#include "model/runtime/text/segmenter.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/fuzz/mended.h"
 

@@ -3,8 +3,8 @@
 #include <memory>
 #include <vector>
 
-#include "model/runtime/segmenter.h"
-#include "model/runtime/tokenizer.h"
+#include "model/runtime/text/segmenter.h"
+#include "model/runtime/text/tokenizer.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/fuzz/mended.h"
 

@@ -20,7 +20,7 @@ from session import Case, Setup
 from torch import Tensor
 
 WIDTH, HEADS, BEAM = 31, 16, 5
-VOCABULARY, MOST_BEAM, PLAN_FIELDS = 32000, 16, 11
+VOCABULARY, MAX_BEAM, PLAN_FIELDS = 32000, 16, 11
 ROTATED_BYTES = 2**28  # several times the cache of an H200
 MAX_SETS = 64
 
@@ -104,34 +104,34 @@ def steps(rows: int, channels: int, dtype: torch.dtype, device: str) -> list[Cal
     window = torch.randn(WIDTH, rows, channels, **options)
     cache = torch.randn(WIDTH, rows, 2, channels, **options)
     positions = torch.full((rows,), 100, dtype=torch.int32, device=device)
-    lane = torch.arange(rows, device=device)[:, None]
+    slot = torch.arange(rows, device=device)[:, None]
     ago = torch.arange(WIDTH, device=device)[None]
-    first = lane // BEAM * BEAM
-    ancestry = (first + (lane - first + 2 * ago) % BEAM).clamp(max=rows - 1).int()
-    ancestry[:, 0] = lane[:, 0]
+    first = slot // BEAM * BEAM
+    backpointers = (first + (slot - first + 2 * ago) % BEAM).clamp(max=rows - 1).int()
+    backpointers[:, 0] = slot[:, 0]
     sources = -(-rows // BEAM)
     memory = torch.randn(2 * sources, 16, 2, channels, **options)
     blocks = torch.arange(2 * sources, dtype=torch.int32, device=device).view(-1, 2)
-    blocks = blocks[lane[:, 0] // BEAM].contiguous()
+    blocks = blocks[slot[:, 0] // BEAM].contiguous()
     lengths = torch.full((rows,), 32, dtype=torch.int32, device=device)
     ops, size = torch.ops.linnet, f"{rows} rows x {channels}"
     return [
         Call(
             "dynamic_conv_step",
             size,
-            lambda: ops.dynamic_conv_step(x, weight, window, positions, ancestry),
+            lambda: ops.dynamic_conv_step(x, weight, window, positions, backpointers),
             bytes_of(x, x, weight, window),
         ),
         Call(
             "depthwise_conv_step",
             size,
-            lambda: ops.depthwise_conv_step(x, taps, window, positions, ancestry, 1),
+            lambda: ops.depthwise_conv_step(x, taps, window, positions, backpointers, 1),
             bytes_of(x, x, taps, window),
         ),
         Call(
             "self_attention_step",
             size,
-            lambda: ops.self_attention_step(x, x, x, cache, positions, ancestry, HEADS, 1),
+            lambda: ops.self_attention_step(x, x, x, cache, positions, backpointers, HEADS, 1),
             bytes_of(x, x, x, x, x, x, cache),
         ),
         Call(
@@ -172,7 +172,7 @@ def search(rows: int, dtype: torch.dtype, device: str) -> list[Call]:
     """A step of beam search over a whole vocabulary, beside what a search in Python would take:
     log-softmax and top-k."""
     ints = {"dtype": torch.int32, "device": device}
-    fields = torch.zeros(rows, PLAN_FIELDS + MOST_BEAM + 4, dtype=torch.int32)
+    fields = torch.zeros(rows, PLAN_FIELDS + MAX_BEAM + 4, dtype=torch.int32)
     for r in range(rows):
         fields[r, 0] = r // BEAM
         first = r * BEAM
@@ -194,14 +194,14 @@ def search(rows: int, dtype: torch.dtype, device: str) -> list[Call]:
     logits = torch.randn(rows, VOCABULARY, device=device).to(dtype)
     record = torch.zeros(rows, 8, **ints)
     ops, special, size = torch.ops.linnet, [2, 1, 2, 3], f"{rows} rows x {VOCABULARY}"
-    ancestry = ops.beam_inputs(plan, tables, special, 4)[2]
+    backpointers = ops.beam_inputs(plan, tables, special, 4)[2]
 
     def in_torch() -> object:
         scores = torch.log_softmax(logits, dim=-1, dtype=torch.float32)
         return scores.view(-1, BEAM * VOCABULARY).topk(2 * BEAM)
 
     def step() -> None:
-        ops.beam_step(plan, logits, ancestry, tables, special, [], record)
+        ops.beam_step(plan, logits, backpointers, tables, special, [], record)
         tables[4].copy_(counts)  # or the searches would end
 
     counts = tables[4].clone()

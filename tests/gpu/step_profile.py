@@ -35,18 +35,18 @@ def make_step(model: str, rows: int, device: str) -> Callable[[], object]:
     sources = -(-rows // BEAM)
     source_blocks = -(-SIZES[model].tokens // BLOCK_TOKENS)
     state = module.new_state(rows)
-    memory = module.new_memory(sources * source_blocks + 1, BLOCK_TOKENS)
+    memory = module.new_encoder_cache(sources * source_blocks + 1, BLOCK_TOKENS)
     reach = max(window.size(0) for window in state)
     of_row = torch.arange(rows, device=device)
     tokens = of_row % 100 + 4
     positions = torch.full((rows,), 31, **ints)
-    ancestry = of_row.int()[:, None].expand(rows, reach).contiguous()
+    backpointers = of_row.int()[:, None].expand(rows, reach).contiguous()
     blocks = torch.arange(sources * source_blocks, **ints).view(sources, source_blocks)
     blocks = blocks[of_row // BEAM].contiguous()
     lengths = torch.full((rows,), SIZES[model].tokens, **ints)
 
     def step() -> object:
-        return module.step(tokens, positions, ancestry, blocks, lengths, memory, state)
+        return module.step(tokens, positions, backpointers, blocks, lengths, memory, state)
 
     return step
 

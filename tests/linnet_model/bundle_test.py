@@ -18,11 +18,11 @@ from linnet_model.bundle import (
     write_bundle,
 )
 from linnet_model.config import BundleConfig, ConfigError, ModelConfig
+from linnet_model.encoder_decoder import EOS, EncoderDecoder
 from linnet_model.presets import preset
 from linnet_model.random_bundle import main, random_bundle
 from linnet_model.rewrite_bundle import rewrite_bundle
 from linnet_model.shortlist import add_shortlist
-from linnet_model.transducer import EOS, Transducer
 
 PROTO = Path(__file__).resolve().parents[2] / "proto" / "linnet" / "v1" / "bundle.proto"
 
@@ -60,7 +60,7 @@ def test_the_manifest_fills_the_proto_field_by_field(tmp_path: Path):
     sizes.sharing, sizes.target_vocabulary = "none", 50
     write_bundle(
         tmp_path,
-        Transducer(sizes),
+        EncoderDecoder(sizes),
         sizes,
         BundleConfig(name="x"),
         files,
@@ -100,7 +100,7 @@ def test_weights_come_back_as_they_were_stored(bundle: Path):
     weights, sizes = read_bundle_weights(bundle)
     assert sizes == preset("tiny", 400)
     torch.manual_seed(3)
-    original = Transducer(sizes)
+    original = EncoderDecoder(sizes)
     assert set(weights) == set(original.state_dict())
     for name, value in original.state_dict().items():
         assert torch.equal(weights[name], value.to(torch.bfloat16))
@@ -110,7 +110,7 @@ def test_weights_come_back_as_they_were_stored(bundle: Path):
 def test_the_saved_module_computes_what_the_model_did(tmp_path: Path, weight_type: str):
     sizes = preset("tiny", 60)
     torch.manual_seed(1)
-    model = Transducer(sizes).eval()
+    model = EncoderDecoder(sizes).eval()
     config = BundleConfig(name="x")
     write_bundle(tmp_path, model, sizes, config, None, weight_type, BundleFacts(version="1"))
     if weight_type == "bfloat16":
@@ -142,7 +142,7 @@ def test_shared_weights_are_stored_once(tmp_path: Path):
     sizes = preset("tiny", 20_000)
     write_bundle(
         tmp_path,
-        Transducer(sizes),
+        EncoderDecoder(sizes),
         sizes,
         BundleConfig(name="x"),
         None,
@@ -186,7 +186,7 @@ def test_damage_is_named(tmp_path: Path):
 def test_the_command_prints_the_number_of_parameters(tmp_path: Path, capsys):
     assert main(["--preset", "tiny", "--vocab", "60", "--seed", "1", "--out", str(tmp_path)]) == 0
     sizes = ModelConfig(**vars(preset("tiny", 60)))
-    count = sum(p.numel() for p in Transducer(sizes).parameters())
+    count = sum(p.numel() for p in EncoderDecoder(sizes).parameters())
     assert f"{count:,} parameters" in capsys.readouterr().out
 
 

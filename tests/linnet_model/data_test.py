@@ -9,19 +9,19 @@ from hypothesis import strategies as st
 
 from linnet_model.config import DataConfig
 from linnet_model.data import (
-    Corpus,
+    PairDataset,
     batches,
     epoch_batches,
     make_batch,
     training_pairs,
 )
+from linnet_model.encoder_decoder import EOS, PAD
 from linnet_model.text_files import Pair
-from linnet_model.transducer import EOS, PAD
 
 
 def test_a_corpus_holds_every_row_that_fits_and_counts_the_rest(tokenizer):
     config = DataConfig(folder="x", domains={"x": 1.0}, max_source_tokens=12, max_target_tokens=12)
-    corpus = Corpus(
+    corpus = PairDataset(
         [Pair("Ba.", "Be.", "x"), Pair("Ba " * 40, "Be.", "x"), Pair("Ba.", "Be " * 40, "x")],
         tokenizer,
         config,
@@ -30,7 +30,7 @@ def test_a_corpus_holds_every_row_that_fits_and_counts_the_rest(tokenizer):
     assert corpus.source(0).tolist() == [*tokenizer.encode("Ba."), EOS]
     assert corpus.statistics()["x"]["dropped_as_too_long"] == 2
     config.cut_source = True
-    cut = Corpus([Pair("Ba " * 40, "Be.", "x")], tokenizer, config)
+    cut = PairDataset([Pair("Ba " * 40, "Be.", "x")], tokenizer, config)
     assert cut.source(0).tolist() == [*tokenizer.encode("Ba " * 40)[:11], EOS]
 
 
@@ -44,10 +44,10 @@ def test_some_sources_are_cut_short_where_the_recipe_says_so(tokenizer):
         short_tokens=8,
     )
     pairs = [Pair("Ba " * 100, "Be.", "x")] * 200
-    lengths = Corpus(pairs, tokenizer, config, random.Random(1)).source_lengths
+    lengths = PairDataset(pairs, tokenizer, config, random.Random(1)).source_lengths
     assert set(lengths) == {8, 40}
     assert 110 < (lengths == 8).sum() < 170  # 140 expected, standard deviation 6.5
-    assert set(Corpus(pairs, tokenizer, config).source_lengths) == {40}
+    assert set(PairDataset(pairs, tokenizer, config).source_lengths) == {40}
 
 
 def test_echoes_are_targets_that_are_their_own_sources(data_folder: Path):
@@ -60,7 +60,7 @@ def test_echoes_are_targets_that_are_their_own_sources(data_folder: Path):
 
 def test_a_batch_is_padded_behind_and_shifted_behind_the_end_token(tokenizer):
     config = DataConfig(folder="x", domains={"x": 1.0})
-    corpus = Corpus([Pair("a", "b", "x"), Pair("a b c", "d e f g", "x")], tokenizer, config)
+    corpus = PairDataset([Pair("a", "b", "x"), Pair("a b c", "d e f g", "x")], tokenizer, config)
     batch = make_batch(corpus, numpy.array([0, 1]))
     short = int(corpus.source_lengths[0])
     assert batch.source[0, :short].tolist() == corpus.source(0).tolist()
@@ -97,7 +97,7 @@ def test_batches_hold_each_row_once_and_keep_both_limits(pairs, target_tokens, s
 def test_an_epoch_takes_of_each_domain_its_share_and_follows_from_its_number(tokenizer):
     config = DataConfig(folder="x", domains={"x": 1.0})
     pairs = [Pair(f"a {i}", f"b {i}", "often" if i < 10 else "seldom") for i in range(50)]
-    corpus = Corpus(pairs, tokenizer, config)
+    corpus = PairDataset(pairs, tokenizer, config)
     shares = {"often": 2.5, "seldom": 0.25}
 
     def rows(epoch: int) -> list[int]:

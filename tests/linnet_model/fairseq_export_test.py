@@ -18,11 +18,11 @@ from linnet_model import export_fairseq, import_fairseq
 from linnet_model.bundle import BundleFacts, read_bundle_weights, write_bundle
 from linnet_model.checkpoint import Position, save_checkpoint
 from linnet_model.config import BundleConfig, ModelConfig, read_recipe
+from linnet_model.encoder_decoder import EncoderDecoder
 from linnet_model.fairseq_checkpoint import read_checkpoint
 from linnet_model.fairseq_dictionary import read_dictionary
 from linnet_model.import_fairseq import read_model
 from linnet_model.optim import Average, make_optimizer
-from linnet_model.transducer import Transducer
 
 LAYOUTS = ("new", "2019")
 
@@ -52,7 +52,7 @@ def random_bundle(out: Path, **sizes) -> Path:
     torch.manual_seed(3)
     facts = BundleFacts(version="1")
     bundle = BundleConfig(name="random", max_source_tokens=90, max_target_tokens=80)
-    write_bundle(out, Transducer(config), config, bundle, None, "float32", facts)
+    write_bundle(out, EncoderDecoder(config), config, bundle, None, "float32", facts)
     return out
 
 
@@ -122,7 +122,7 @@ def test_a_transformer_of_ours_makes_the_way_too(tmp_path, layout):
     config.check()
     bundle = BundleConfig(name="random", max_source_tokens=90, max_target_tokens=80)
     facts = BundleFacts(version="1")
-    model = Transducer(config)
+    model = EncoderDecoder(config)
     write_bundle(tmp_path / "b", model, config, bundle, None, "float32", facts)
     again = read_model(exported(["--bundle", str(tmp_path / "b")], tmp_path / "model.pt", layout))
     assert again.facts.config == config
@@ -144,7 +144,7 @@ def test_a_training_is_written_with_the_pieces_of_its_tokenizer(
 ):
     recipe = read_recipe(recipe_file)
     torch.manual_seed(5)
-    model = Transducer(recipe.model)
+    model = EncoderDecoder(recipe.model)
     run = tmp_path / "run"
     run.mkdir()
     (run / "source.spm").write_bytes(tokenizer_file.read_bytes())

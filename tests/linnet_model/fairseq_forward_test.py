@@ -15,15 +15,15 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "data"))
 import fairseq_oracle as oracle
 
 from linnet_model.dropout import KeepAll
+from linnet_model.encoder_decoder import EOS, PAD, EncoderDecoder, forced_logits
 from linnet_model.import_fairseq import read_model
-from linnet_model.transducer import EOS, PAD, Transducer, forced_logits
 
 # Float32 sums in another order, as fairseq's own differ from each other (2.5e-5 at most).
 ENCODER, LOGITS = 2e-5, 1e-4
 
 
 @pytest.fixture(scope="module", params=oracle.CHECKPOINTS, ids="-".join)
-def imported(request) -> tuple[str, Transducer]:
+def imported(request) -> tuple[str, EncoderDecoder]:
     name, kind = request.param
     return name, read_model(oracle.checkpoint(name, kind)).model
 
@@ -87,11 +87,13 @@ def test_steps_have_the_log_probabilities_of_fairseqs_steps(imported):
     state = model.new_state(rows)
     blocks = torch.arange(rows, dtype=torch.int32).unsqueeze(1)
     reach = max(ring.size(0) for ring in state)
-    ancestry = torch.arange(rows, dtype=torch.int32).unsqueeze(1).expand(rows, reach).contiguous()
+    backpointers = (
+        torch.arange(rows, dtype=torch.int32).unsqueeze(1).expand(rows, reach).contiguous()
+    )
     previous = torch.full((rows,), EOS)
     for step in range(target.size(1)):
         positions = torch.full((rows,), step, dtype=torch.int32)
-        logits = model.step(previous, positions, ancestry, blocks, lengths, memory, state)
+        logits = model.step(previous, positions, backpointers, blocks, lengths, memory, state)
         for row in torch.nonzero(target_lengths > step).flatten().tolist():
             assert_close(
                 logits[row].log_softmax(-1),

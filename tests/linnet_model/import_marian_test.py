@@ -16,8 +16,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "data"))
 import tiny_marian as marian
 
 from linnet_model.bundle import load_module, read_bundle_weights, read_manifest
+from linnet_model.encoder_decoder import EncoderDecoder, forced_logits
 from linnet_model.import_marian import main
-from linnet_model.transducer import Transducer, forced_logits
 
 TOLERANCE = 1e-4  # float32 through five layers, summed in another order
 
@@ -38,9 +38,9 @@ def convert(folder: Path, out: Path, *more: str) -> int:
     return main(["--model", str(folder), "--out", str(out), *languages, *more])
 
 
-def model_of(bundle: Path) -> Transducer:
+def model_of(bundle: Path) -> EncoderDecoder:
     weights, sizes = read_bundle_weights(bundle)
-    model = Transducer(sizes).eval()
+    model = EncoderDecoder(sizes).eval()
     model.load_state_dict(weights)
     return model
 
@@ -97,13 +97,13 @@ def test_the_manifest_says_what_the_configuration_says(tiny: marian.TinyMarian, 
         "start_id": rows - 1,
     }
     # Without the start token and the end token, which max_length counts.
-    most = marian.MAX_LENGTH - 2
-    assert manifest["limits"] == {"max_source_tokens": 40, "max_target_tokens": most}
+    maximum = marian.MAX_LENGTH - 2
+    assert manifest["limits"] == {"max_source_tokens": 40, "max_target_tokens": maximum}
     options = manifest["default_options"]
     assert options["beam_size"] == 3
     assert options["no_repeat_ngram_size"] == 2
     assert options["min_target_tokens"] == 0
-    assert options["max_target_tokens"] == most
+    assert options["max_target_tokens"] == maximum
     assert manifest["architecture"]["weight_type"] == "float32"
     assert manifest["architecture"]["decoder_mixers"] == ["self_attention"] * 3
     parameters = sum(p.numel() for p in tiny.model.parameters())

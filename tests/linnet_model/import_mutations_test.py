@@ -24,8 +24,8 @@ import tiny_marian as marian
 
 from linnet_model import import_fairseq, import_marian
 from linnet_model.bundle import load_module, read_bundle_weights, read_manifest
+from linnet_model.encoder_decoder import EncoderDecoder, forced_logits
 from linnet_model.fairseq_checkpoint import read_checkpoint
-from linnet_model.transducer import Transducer, forced_logits
 
 FIRST = int(os.environ.get("LINNET_IMPORT_SEED", "0"))
 SEEDS = range(FIRST, FIRST + int(os.environ.get("LINNET_IMPORT_MUTATIONS", "50")))
@@ -48,7 +48,7 @@ def check_outcome(
     assert status == 0
     manifest = read_manifest(out)
     weights, sizes = read_bundle_weights(out)
-    model = Transducer(sizes).eval()
+    model = EncoderDecoder(sizes).eval()
     model.load_state_dict(weights)
     load_module(out / manifest["model_file"])
     vocabulary = manifest["vocabulary"]

@@ -74,10 +74,10 @@ class Links:
         return {j: i for j, i in found.items() if i is not None and back.get(i) == j}
 
 
-def read(path: Path, most: int) -> list[tuple[str, str]]:
+def read(path: Path, maximum: int) -> list[tuple[str, str]]:
     opened = lzma.open if path.suffix == ".xz" else open
     with opened(path, "rt", encoding="utf-8") as lines:
-        rows = [line.rstrip("\n").split("\t")[:2] for line in itertools.islice(lines, most)]
+        rows = [line.rstrip("\n").split("\t")[:2] for line in itertools.islice(lines, maximum)]
     return [(source, target) for source, target in rows]
 
 
@@ -86,7 +86,7 @@ def attentions(model, source: list[int], target: list[int]) -> list:
     import torch
     from forced_attention import forced_attention
 
-    from linnet_model.transducer import forced_logits
+    from linnet_model.encoder_decoder import forced_logits
 
     length = torch.tensor([len(source) + 1], dtype=torch.int32)
     ids = (torch.tensor([[*source, EOS]]), length, torch.tensor([[*target, EOS]]))
@@ -99,10 +99,10 @@ def measure_alignments(options, tests, links) -> None:
     import torch
 
     from linnet_model.bundle import read_bundle_weights
-    from linnet_model.transducer import Transducer
+    from linnet_model.encoder_decoder import EncoderDecoder
 
     weights, sizes = read_bundle_weights(options.bundle)
-    model = Transducer(sizes).eval()
+    model = EncoderDecoder(sizes).eval()
     model.load_state_dict(weights)
     pieces = sentencepiece.SentencePieceProcessor(model_file=str(options.bundle / "source.spm"))
 
@@ -168,12 +168,14 @@ def measure_glossaries(options, tests, links) -> None:
         lines = [{"text": source, "options": {"beam_size": beam}} for source, _ in tests]
         plain = decode(lines)
         print(f"glossaries: beam {beam}, BLEU {sacrebleu.corpus_bleu(plain, references).score:.1f}")
-        for most in (1, 2, 3):
+        for maximum in (1, 2, 3):
             terms = []
             for source, target in tests:
                 known = links.of(words(source), words(target))
                 forms = {bare(target.split()[j]) for j in known}
-                terms.append(sorted((t for t in forms if len(t) > 3), key=len, reverse=True)[:most])
+                terms.append(
+                    sorted((t for t in forms if len(t) > 3), key=len, reverse=True)[:maximum]
+                )
             ids = [[pieces.encode(term) for term in own] for own in terms]
             answers = decode(
                 [{**line, "constraint_ids": own} for line, own in zip(lines, ids, strict=True)]
@@ -189,7 +191,7 @@ def measure_glossaries(options, tests, links) -> None:
 
             bleu = sacrebleu.corpus_bleu(answers, references).score
             print(
-                f"  up to {most} terms, {sum(map(len, terms))} in all: "
+                f"  up to {maximum} terms, {sum(map(len, terms))} in all: "
                 f"as words {share(answers):.3f}"
                 f" (without glossary {share(plain):.3f}), BLEU {bleu:.1f}"
             )

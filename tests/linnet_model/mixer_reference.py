@@ -11,7 +11,7 @@ from torch import Tensor
 from linnet_model.mixers import GatedConvolution, LightConv, SelfAttention, make_mixer
 from linnet_model.model_config import ModelConfig
 
-WIDTH, HEADS, MOST = 8, 4, 12  # channels, heads, and what a decoder remembers of a whole target
+WIDTH, HEADS, MAX = 8, 4, 12  # channels, heads, and what a decoder remembers of a whole target
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Case:
                 "heads": HEADS,
                 "neighbour_heads": self.neighbours,
                 "glu": self.glu,
-                "max_positions": MOST,
+                "max_positions": MAX,
                 "encoder_kernels": [self.kernel],
                 "encoder_mixers": [self.mixer],
                 "encoder_dilations": [self.dilation],
@@ -124,10 +124,10 @@ def attention(mixer: SelfAttention, weights: dict[str, Tensor], x: Tensor, causa
                 if in_window(mixer, i - j, causal) and abs(g - h) <= mixer.neighbour_heads // 2
             ]
             scores = [float(query[i, h] @ key[j, g]) / math.sqrt(size) for j, g in seen]
-            most = max(scores)
-            total = sum(math.exp(score - most) for score in scores)
+            maximum = max(scores)
+            total = sum(math.exp(score - maximum) for score in scores)
             for score, (j, g) in zip(scores, seen, strict=True):
-                y[i, h] += math.exp(score - most) / total * value[j, g]
+                y[i, h] += math.exp(score - maximum) / total * value[j, g]
     return linear(y.view(len(x), WIDTH), weights, "output")
 
 

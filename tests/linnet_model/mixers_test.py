@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from mixer_reference import CASES, MOST, WIDTH, Case, whole
+from mixer_reference import CASES, MAX, WIDTH, Case, whole
 from torch import Tensor
 
 from linnet_model.dropout import Dropout, KeepAll
@@ -19,7 +19,7 @@ each_mixer = pytest.mark.parametrize("case", CASES, ids=str)
 each_side = pytest.mark.parametrize("causal", [False, True], ids=["encoder", "decoder"])
 
 
-def scene(seed: int = 2) -> tuple[Tensor, Tensor]:
+def scenario(seed: int = 2) -> tuple[Tensor, Tensor]:
     """x [3, 11, d], loud behind the ends of the sequences, and which positions are valid."""
     torch.manual_seed(seed)
     valid = torch.arange(11) < LENGTHS.unsqueeze(1)
@@ -41,7 +41,7 @@ def test_a_mixer_is_the_formula_of_its_paper(case: Case, causal: bool, length: i
 
 @each_mixer
 def test_what_serves_a_whole_sequence_is_what_was_trained(case: Case):
-    mixer, (x, valid) = case.make(causal=False), scene()
+    mixer, (x, valid) = case.make(causal=False), scenario()
     with torch.no_grad():
         trained, served = mixer(x, valid, KEEP), mixer.encode(x, LENGTHS)
     torch.testing.assert_close(served[valid], trained[valid], **CLOSE)
@@ -49,7 +49,7 @@ def test_what_serves_a_whole_sequence_is_what_was_trained(case: Case):
 
 @each_mixer
 def test_padding_of_a_source_is_unseen(case: Case):
-    mixer, (x, valid) = case.make(causal=False), scene()
+    mixer, (x, valid) = case.make(causal=False), scenario()
     with torch.no_grad():
         forms = {"training": mixer(x, valid, KEEP), "serving": mixer.encode(x, LENGTHS)}
         for form, y in forms.items():
@@ -75,7 +75,7 @@ def test_the_future_changes_nothing(case: Case):
 
 @each_mixer
 def test_padding_behind_a_target_is_unseen(case: Case):
-    mixer, (x, _) = case.make(causal=True), scene()
+    mixer, (x, _) = case.make(causal=True), scenario()
     with torch.no_grad():
         together = mixer(x, None, KEEP)
         for i, length in enumerate(LENGTHS.tolist()):
@@ -91,8 +91,8 @@ class Beam:
         self.draw = torch.Generator().manual_seed(seed)
         self.state = mixer.new_state(rows, torch.empty(0))
         self.state.normal_()  # what another sequence left behind
-        self.ancestry = torch.arange(rows, dtype=torch.int32).unsqueeze(1)
-        self.ancestry = self.ancestry.repeat(1, self.state.size(0))
+        self.backpointers = torch.arange(rows, dtype=torch.int32).unsqueeze(1)
+        self.backpointers = self.backpointers.repeat(1, self.state.size(0))
         self.histories: list[list[Tensor]] = [[] for _ in range(rows)]
 
     def step(self, position: int) -> Tensor:
@@ -101,10 +101,10 @@ class Beam:
         rows = len(self.histories)
         x = torch.randn(rows, WIDTH, generator=self.draw)
         positions = torch.full((rows,), position, dtype=torch.int32)
-        ancestry = self.ancestry.clone()
-        ancestry[self.idle] = -1
+        backpointers = self.backpointers.clone()
+        backpointers[self.idle] = -1
         with torch.no_grad():
-            y = self.mixer.step(x, self.state, positions, ancestry.contiguous())
+            y = self.mixer.step(x, self.state, positions, backpointers.contiguous())
         for row in range(rows):
             self.histories[row] = [*self.histories[row], x[row]]
         return y
@@ -115,7 +115,7 @@ class Beam:
         live = torch.tensor([row for row in range(rows) if row != self.idle])
         parents = live[torch.randint(len(live), (rows,), generator=self.draw)]
         own = torch.arange(rows, dtype=torch.int32).unsqueeze(1)
-        self.ancestry = torch.cat([own, self.ancestry[parents][:, :-1]], dim=1)
+        self.backpointers = torch.cat([own, self.backpointers[parents][:, :-1]], dim=1)
         self.histories = [self.histories[p] for p in parents.tolist()]
 
 
@@ -123,7 +123,7 @@ class Beam:
 def test_steps_of_a_reordered_beam_are_the_whole(case: Case):
     mixer = case.make(causal=True)
     beam = Beam(mixer, rows=5, idle=3, seed=4)
-    for position in range(MOST):
+    for position in range(MAX):
         y = beam.step(position)
         for row in (0, 1, 2, 4):
             with torch.no_grad():
@@ -134,9 +134,9 @@ def test_steps_of_a_reordered_beam_are_the_whole(case: Case):
 
 def test_beyond_what_it_remembers_the_whole_becomes_a_window():
     mixer = Case("self_attention", 0).make(causal=True)
-    window = Case("self_attention", MOST).make(causal=True)
+    window = Case("self_attention", MAX).make(causal=True)
     beam = Beam(mixer, rows=2, idle=1, seed=5)
-    for position in range(2 * MOST):
+    for position in range(2 * MAX):
         y = beam.step(position)[0]
         with torch.no_grad():
             expected = window(torch.stack(beam.histories[0]).unsqueeze(0), None, KEEP)[0, -1]
@@ -179,18 +179,18 @@ def test_dropout_of_weights_is_zero_on_average(case: Case, causal: bool):
 @each_mixer
 def test_scripted_it_is_the_same(case: Case):
     for causal in (False, True):
-        mixer, (x, valid) = case.make(causal), scene()
+        mixer, (x, valid) = case.make(causal), scenario()
         scripted = torch.jit.script(mixer)
         with torch.no_grad():
             eager = mixer.encode(x, LENGTHS)
             assert torch.equal(scripted.encode(x, LENGTHS)[valid], eager[valid])
             states = [m.new_state(3, x) for m in (mixer, scripted)]
-            ancestry = torch.arange(3, dtype=torch.int32).unsqueeze(1)
-            ancestry = ancestry.repeat(1, states[0].size(0))
+            backpointers = torch.arange(3, dtype=torch.int32).unsqueeze(1)
+            backpointers = backpointers.repeat(1, states[0].size(0))
             for t in range(4):
                 now = torch.full((3,), t, dtype=torch.int32)
                 a, b = (
-                    m.step(x[:, t].contiguous(), state, now, ancestry)
+                    m.step(x[:, t].contiguous(), state, now, backpointers)
                     for m, state in zip((mixer, scripted), states, strict=True)
                 )
                 assert torch.equal(a, b)
@@ -200,7 +200,7 @@ def test_scripted_it_is_the_same(case: Case):
 def test_state_is_bounded_and_of_the_type_asked_for(case: Case):
     state = case.make(causal=True).new_state(6, torch.empty(0, dtype=torch.bfloat16))
     attends = case.mixer in ("self_attention", "csan_1d", "csan_2d")
-    reach = case.kernel or MOST if attends else (case.kernel - 1) * case.dilation + 1
+    reach = case.kernel or MAX if attends else (case.kernel - 1) * case.dilation + 1
     assert tuple(state.shape) == ((reach, 6, 2, WIDTH) if attends else (reach, 6, WIDTH))
     assert state.dtype == torch.bfloat16
 
@@ -210,16 +210,16 @@ def test_a_step_reads_and_writes_no_further_than_the_ancestry_that_it_is_given(c
     mixer = case.make(causal=True)
     draw = torch.Generator().manual_seed(3)
     whole, short = (mixer.new_state(4, torch.empty(0)).zero_() for _ in range(2))
-    lanes = torch.arange(4, dtype=torch.int32).unsqueeze(1).repeat(1, whole.size(0))
+    slots = torch.arange(4, dtype=torch.int32).unsqueeze(1).repeat(1, whole.size(0))
     for t in range(6):
         x = torch.randn(4, WIDTH, generator=draw)
         now = torch.full((4,), t, dtype=torch.int32)
-        columns = min(max(mixer.least_ancestry(), t + 1), whole.size(0))
+        columns = min(max(mixer.min_backpointers(), t + 1), whole.size(0))
         short[columns:] = torch.nan
-        few = lanes[:, :columns].contiguous()
+        few = slots[:, :columns].contiguous()
         with torch.no_grad():
             assert torch.equal(
-                mixer.step(x, short, now, few), mixer.step(x, whole, now, lanes.contiguous())
+                mixer.step(x, short, now, few), mixer.step(x, whole, now, slots.contiguous())
             )
         assert torch.equal(short[:columns], whole[:columns])
         assert short[columns:].isnan().all()

@@ -18,11 +18,12 @@ from linnet_model.bundle import read_manifest
 from linnet_model.checkpoint import load_checkpoint
 from linnet_model.config import ConfigError, DataConfig, read_recipe
 from linnet_model.data import epoch_batches, make_batch
+from linnet_model.encoder_decoder import EOS, PAD
 from linnet_model.evaluate import label_scores, perplexities
 from linnet_model.export import main as export_main
 from linnet_model.objectives import (
-    Texts,
-    TextsWithGaps,
+    LanguageModelDataset,
+    SpanCorruptionDataset,
     corrupted,
     gaps_of,
     known_placeholders,
@@ -31,7 +32,6 @@ from linnet_model.objectives import (
 from linnet_model.score_run import unigram_perplexities
 from linnet_model.text_files import Pair
 from linnet_model.train import main as train_main
-from linnet_model.transducer import EOS, PAD
 
 SENTINELS = list(range(1000, 1100))
 
@@ -95,7 +95,7 @@ def test_gaps_follow_from_seed_epoch_and_row_and_lengths_do_not_change(tokenizer
     config = data(objective="span_corruption", text="source")
     pairs = [Pair("Ba be bi bo bu da de di do du.", "x", "x"), Pair("Ra re ri ro ru sa.", "y", "x")]
     corpus = make_corpus(pairs, tokenizer, config, seed=1)
-    assert isinstance(corpus, TextsWithGaps)
+    assert isinstance(corpus, SpanCorruptionDataset)
     again = make_corpus(pairs, tokenizer, config, seed=1)
     other = make_corpus(pairs, tokenizer, config, seed=2)
     seen = set()
@@ -142,7 +142,7 @@ def test_texts_are_split_at_the_limit_and_no_token_is_lost(tokenizer):
         data(objective="language_model", max_target_tokens=16),
         seed=1,
     )
-    assert isinstance(corpus, Texts)
+    assert isinstance(corpus, LanguageModelDataset)
     ids = tokenizer.encode(text)
     parts = [corpus.target(row).tolist() for row in range(len(corpus) - 1)]
     assert [token for part in parts for token in part] == [*ids, EOS]

@@ -4,16 +4,16 @@ import pytest
 import torch
 
 from linnet_model.config import ConfigError
+from linnet_model.encoder_decoder import EncoderDecoder, parameter_count
 from linnet_model.model_config import MIXERS
 from linnet_model.presets import PRESETS, preset, with_mixer
-from linnet_model.transducer import Transducer, parameter_count
 
 MILLION = 1e6
 
 
 def millions(name: str, vocabulary: int, **changes) -> float:
     with torch.device("meta"):
-        return parameter_count(Transducer(preset(name, vocabulary, **changes))) / MILLION
+        return parameter_count(EncoderDecoder(preset(name, vocabulary, **changes))) / MILLION
 
 
 @pytest.mark.parametrize(

@@ -8,10 +8,10 @@ import torch
 
 from linnet_model.bundle import load_module
 from linnet_model.config import ModelConfig
+from linnet_model.encoder_decoder import EOS, PAD, UNK, EncoderDecoder, forced_logits
 from linnet_model.evaluate import greedy
 from linnet_model.random_bundle import random_bundle
 from linnet_model.search import Options, banned, beam_search
-from linnet_model.transducer import EOS, PAD, UNK, Transducer, forced_logits
 
 SOURCES = [[7, 9, 4, EOS], [5, EOS], [4, 4, 8, 10, 6, 5, EOS]]
 
@@ -24,13 +24,13 @@ def pair():
     )
     sizes.check()
     torch.manual_seed(11)
-    model = Transducer(sizes).eval()
+    model = EncoderDecoder(sizes).eval()
     with torch.no_grad():
         model.decoder_norm.weight.mul_(3)
     return model, torch.jit.script(model)
 
 
-def log_probability(model: Transducer, source: list[int], target: list[int]) -> float:
+def log_probability(model: EncoderDecoder, source: list[int], target: list[int]) -> float:
     """Of a target, end token included, by the training path; PAD can never come."""
     ids = torch.tensor([target])
     with torch.no_grad():
@@ -61,15 +61,15 @@ def test_a_beam_of_one_is_greedy(pair):
 
 def test_a_beam_as_wide_as_all_targets_finds_the_best_of_all(pair):
     model, module = pair
-    source, most = SOURCES[0], 2
+    source, maximum = SOURCES[0], 2
     tokens = [t for t in range(11) if t not in (EOS, PAD)]
     every = [
         [*target, EOS]
-        for length in range(1, most + 1)
+        for length in range(1, maximum + 1)
         for target in itertools.product(tokens, repeat=length)
     ]
     scores = {tuple(t): log_probability(model, source, t) / len(t) for t in every}
-    options = Options(beam_size=len(every), max_target_tokens=most)
+    options = Options(beam_size=len(every), max_target_tokens=maximum)
     found = beam_search(module, [source], options, 100)[0]
     assert tuple(found[0].ids) == max(scores, key=scores.get)
 

@@ -30,7 +30,7 @@ def test_model_one_finds_the_dictionary():
     table = model_one(made_up_pairs(2000), targets=2 * WORDS, rounds=8)
     sources, _, probabilities = table
     assert np.bincount(sources, weights=probabilities) == pytest.approx(np.ones(WORDS))
-    found = candidates(table, most=2, least_probability=0.2)
+    found = candidates(table, maximum=2, min_probability=0.2)
     assert sorted(found[0]) == [1, 3]
     for word in range(1, WORDS):
         assert found[word][0] == 2 * word
@@ -53,8 +53,8 @@ def test_candidates_are_the_likeliest_within_both_limits():
         np.array([9, 2, 5, 6, 1]),
         np.array([0.2, 0.3, 0.2, 0.01, 0.02]),
     )
-    assert candidates(table, most=2, least_probability=0.0) == {4: [2, 5], 7: [1]}
-    assert candidates(table, most=9, least_probability=0.05) == {4: [2, 5, 9]}
+    assert candidates(table, maximum=2, min_probability=0.0) == {4: [2, 5], 7: [1]}
+    assert candidates(table, maximum=9, min_probability=0.05) == {4: [2, 5, 9]}
 
 
 def test_frequent_tokens_are_those_that_came_most_often():

@@ -35,26 +35,26 @@ struct Grammar {
 
 // The tables and plans of some beam searches, at random.
 struct Beams {
-  static constexpr int kRows = 40, kLanes = 44, kReach = 4, kLongest = 24, kBlocks = 2;
+  static constexpr int kRows = 40, kSlots = 44, kReach = 4, kLongest = 24, kBlocks = 2;
   static constexpr int kStride = kPlanWords + kBlocks;
 
   std::vector<int32_t> plan = std::vector<int32_t>(kRows * kStride);
-  std::vector<int32_t> tokens = std::vector<int32_t>(kLanes);
-  std::vector<float> sums = std::vector<float>(kLanes);
-  std::vector<int32_t> ancestry = std::vector<int32_t>(kLanes * kReach);
-  std::vector<int32_t> history = std::vector<int32_t>(2 * kLanes * kLongest);
-  std::vector<int32_t> counts = std::vector<int32_t>(kLanes * 2);
-  std::vector<int32_t> states = std::vector<int32_t>(kLanes);
+  std::vector<int32_t> tokens = std::vector<int32_t>(kSlots);
+  std::vector<float> sums = std::vector<float>(kSlots);
+  std::vector<int32_t> backpointers = std::vector<int32_t>(kSlots * kReach);
+  std::vector<int32_t> history = std::vector<int32_t>(2 * kSlots * kLongest);
+  std::vector<int32_t> counts = std::vector<int32_t>(kSlots * 2);
+  std::vector<int32_t> states = std::vector<int32_t>(kSlots);
 
   explicit Beams(int vocabulary, std::mt19937& random) {
-    std::vector<int32_t> lanes(kLanes);
-    std::iota(lanes.begin(), lanes.end(), 0);
-    std::shuffle(lanes.begin(), lanes.end(), random);
+    std::vector<int32_t> slots(kSlots);
+    std::iota(slots.begin(), slots.end(), 0);
+    std::shuffle(slots.begin(), slots.end(), random);
     for (int r = 0; r < kRows; ++r) at(r).search = -1;
     int row = 0;
     for (int n = 0; row < kRows; ++n) {
       BeamPlan& own = at(n);
-      own.beam = std::min<int32_t>(kRows - row, random() % 6 == 0 ? kMostBeam : 1 + random() % 6);
+      own.beam = std::min<int32_t>(kRows - row, random() % 6 == 0 ? kMaxBeam : 1 + random() % 6);
       if (random() % 6 == 0) {  // rows that only fill up
         row += own.beam;
         own.beam = 0;
@@ -69,33 +69,34 @@ struct Beams {
       own.temperature = random() % 2 == 0 ? 1.0f : 0.6f;
       own.source_tokens = 9;
       own.left = random() % 4;
-      std::copy_n(lanes.begin() + row, own.beam, own.lanes);
+      std::copy_n(slots.begin() + row, own.beam, own.slots);
       for (int i = 0; i < own.beam; ++i) at(row + i).search = n;
-      counts[2 * own.lanes[0]] = random() % (own.beam + 1);
-      counts[2 * own.lanes[0] + 1] = random() % own.beam;
+      counts[2 * own.slots[0]] = random() % (own.beam + 1);
+      counts[2 * own.slots[0] + 1] = random() % own.beam;
       row += own.beam;
     }
     std::normal_distribution<float> normal;
     for (float& sum : sums) sum = normal(random);
     for (int32_t& token : tokens) token = random() % vocabulary;
     for (int32_t& token : history) token = random() % std::min(vocabulary, 8);
-    for (int32_t& lane : ancestry) lane = random() % kLanes;
+    for (int32_t& slot : backpointers) slot = random() % kSlots;
     for (int32_t& state : states) state = random() % Grammar::kStates;
   }
 
   BeamPlan& at(int row) { return *reinterpret_cast<BeamPlan*>(plan.data() + row * kStride); }
   BeamTables tables() {
-    return {tokens.data(), sums.data(), ancestry.data(), history.data(), counts.data(),
-            states.data(), kLanes,      kReach,          kLongest};
+    return {tokens.data(),  sums.data(),   backpointers.data(),
+            history.data(), counts.data(), states.data(),
+            kSlots,         kReach,        kLongest};
   }
   BeamTables tables(KernelMemory& memory) {
     return {memory.Give(tokens),
             memory.Give(sums),
-            memory.Give(ancestry),
+            memory.Give(backpointers),
             memory.Give(history),
             memory.Give(counts),
             memory.Give(states),
-            kLanes,
+            kSlots,
             kReach,
             kLongest};
   }
@@ -105,13 +106,13 @@ struct Beams {
 constexpr BeamSpecialTokens kSpecial = {2, 1, 2, 3};
 
 struct StepRoom {
-  std::vector<float> found = std::vector<float>(Beams::kRows * kMostFound),
+  std::vector<float> found = std::vector<float>(Beams::kRows * kMaxFound),
                      also = std::vector<float>(Beams::kRows),
                      normalizers = std::vector<float>(Beams::kRows);
-  std::vector<int32_t> found_tokens = std::vector<int32_t>(Beams::kRows * kMostFound, -1);
+  std::vector<int32_t> found_tokens = std::vector<int32_t>(Beams::kRows * kMaxFound, -1);
   std::vector<BeamRecord> record = std::vector<BeamRecord>(Beams::kRows);
 
-  BeamStepParams Params(Beams& beams, FloatType type, void* logits, const int32_t* ancestry,
+  BeamStepParams Params(Beams& beams, FloatType type, void* logits, const int32_t* backpointers,
                         int vocabulary, const BeamGrammar& grammar) {
     return {.plan = beams.plan.data(),
             .tables = beams.tables(),
@@ -119,7 +120,7 @@ struct StepRoom {
             .grammar = grammar,
             .type = type,
             .logits = logits,
-            .ancestry = ancestry,
+            .backpointers = backpointers,
             .record = record.data(),
             .found = found.data(),
             .found_tokens = found_tokens.data(),
@@ -130,10 +131,10 @@ struct StepRoom {
             .vocabulary = vocabulary};
   }
   // On the device; with the grammar if `bound`.
-  BeamStepParams Params(Beams& beams, Array& logits, std::vector<int32_t>& ancestry, int vocabulary,
-                        Grammar& grammar, bool bound, KernelMemory& memory) {
+  BeamStepParams Params(Beams& beams, Array& logits, std::vector<int32_t>& backpointers,
+                        int vocabulary, Grammar& grammar, bool bound, KernelMemory& memory) {
     BeamStepParams p =
-        Params(beams, logits.type, memory.Give(logits), memory.Give(ancestry), vocabulary, {});
+        Params(beams, logits.type, memory.Give(logits), memory.Give(backpointers), vocabulary, {});
     if (bound) {
       p.grammar = {memory.Give(grammar.classes), memory.Give(grammar.transitions),
                    memory.Give(grammar.tails), Grammar::kClasses};
@@ -158,20 +159,21 @@ TEST(CudaBeamsTest, BeamSearchIsThatOfTheCpu) {
         Beams beams(vocabulary, random), cuda_beams = beams;
         Grammar automaton(vocabulary, random);
         const BeamGrammar grammar = round == 0 ? BeamGrammar{} : automaton.get();
-        std::vector<int32_t> ancestry(Beams::kRows * Beams::kReach);
-        for (int32_t& lane : ancestry) lane = random() % Beams::kLanes;
+        std::vector<int32_t> backpointers(Beams::kRows * Beams::kReach);
+        for (int32_t& slot : backpointers) slot = random() % Beams::kSlots;
         Array logits(type, int64_t{Beams::kRows} * vocabulary, random);
         for (int i = 0; type == FloatType::kFloat32 && i < 40; ++i) {  // ties and impossible ones
           logits.floats[random() % logits.floats.size()] = 2;
           logits.floats[random() % logits.floats.size()] = -std::numeric_limits<float>::infinity();
         }
         StepRoom cpu, cuda;
-        BeamStepCpu(cpu.Params(beams, FloatType::kFloat32, logits.floats.data(), ancestry.data(),
-                               vocabulary, grammar));
+        BeamStepCpu(cpu.Params(beams, FloatType::kFloat32, logits.floats.data(),
+                               backpointers.data(), vocabulary, grammar));
         Beams before = cuda_beams;
         KernelMemory device;
-        BeamStepCuda(cuda.Params(cuda_beams, logits, ancestry, vocabulary, automaton, round > 0,
-                                 device), nullptr);
+        BeamStepCuda(
+            cuda.Params(cuda_beams, logits, backpointers, vocabulary, automaton, round > 0, device),
+            nullptr);
         device.TakeBack();
 
         // What was found is the same to the bit, but for the rounding of the normalizer.
@@ -183,7 +185,7 @@ TEST(CudaBeamsTest, BeamSearchIsThatOfTheCpu) {
           ASSERT_NEAR(cuda.normalizers[row], cpu.normalizers[row], 1e-4) << row;
           ASSERT_EQ(cuda.also[row], cpu.also[row]) << row;
           for (int i = 0; i < 2 * plan.beam && plan.forced < 0; ++i) {
-            const int at = row * kMostFound + i;
+            const int at = row * kMaxFound + i;
             const bool none = cpu.found_tokens[at] < 0;
             // Of -infinity the CPU's list holds nothing, and no search takes it.
             if (none && cuda.found_tokens[at] >= 0) {
@@ -199,7 +201,7 @@ TEST(CudaBeamsTest, BeamSearchIsThatOfTheCpu) {
         // From there on one thread does what a block does.
         std::vector<BeamRecord> record(Beams::kRows);
         BeamStepParams single =
-            cuda.Params(cuda_beams, type, logits.data(), ancestry.data(), vocabulary, grammar);
+            cuda.Params(cuda_beams, type, logits.data(), backpointers.data(), vocabulary, grammar);
         single.tables = before.tables();
         single.record = record.data();
         BeamScratch scratch;
@@ -219,7 +221,7 @@ TEST(CudaBeamsTest, InputsOfBeamsAreThoseOfTheCpu) {
     struct Room {
       std::vector<int64_t> tokens = std::vector<int64_t>(Beams::kRows, -7);
       std::vector<int32_t> positions = std::vector<int32_t>(Beams::kRows, -7),
-                           ancestry = std::vector<int32_t>(Beams::kRows * Beams::kReach, -7),
+                           backpointers = std::vector<int32_t>(Beams::kRows * Beams::kReach, -7),
                            blocks = std::vector<int32_t>(Beams::kRows * Beams::kBlocks, -7),
                            lengths = std::vector<int32_t>(Beams::kRows, -7);
       bool operator==(const Room&) const = default;
@@ -230,7 +232,7 @@ TEST(CudaBeamsTest, InputsOfBeamsAreThoseOfTheCpu) {
                               .special = kSpecial,
                               .tokens = room.tokens.data(),
                               .positions = room.positions.data(),
-                              .ancestry = room.ancestry.data(),
+                              .backpointers = room.backpointers.data(),
                               .blocks = room.blocks.data(),
                               .source_lengths = room.lengths.data(),
                               .rows = Beams::kRows,
@@ -244,7 +246,7 @@ TEST(CudaBeamsTest, InputsOfBeamsAreThoseOfTheCpu) {
     on_device.tables = beams.tables(device);
     on_device.tokens = device.Give(cuda.tokens);
     on_device.positions = device.Give(cuda.positions);
-    on_device.ancestry = device.Give(cuda.ancestry);
+    on_device.backpointers = device.Give(cuda.backpointers);
     on_device.blocks = device.Give(cuda.blocks);
     on_device.source_lengths = device.Give(cuda.lengths);
     BeamInputsCuda(on_device, nullptr);

@@ -30,18 +30,18 @@ void ExpectClose(const Array& got, const std::vector<float>& expected) {
 
 // Rows in a ring: some idle, some young, with any lanes in their past.
 struct Rows {
-  std::vector<int32_t> positions, ancestry;
-  int64_t lanes, reach;
+  std::vector<int32_t> positions, backpointers;
+  int64_t slots, reach;
 
   Rows(int64_t rows, int64_t depth, std::mt19937& random)
-      : positions(rows), ancestry(rows * (depth + 2)), lanes(rows + 3), reach(depth + 2) {
-    std::vector<int32_t> own(lanes);
+      : positions(rows), backpointers(rows * (depth + 2)), slots(rows + 3), reach(depth + 2) {
+    std::vector<int32_t> own(slots);
     std::iota(own.begin(), own.end(), 0);
     std::shuffle(own.begin(), own.end(), random);
     for (int64_t r = 0; r < rows; ++r) {
       positions[r] = static_cast<int32_t>(random() % (2 * depth));
-      for (int64_t j = 0; j < reach; ++j) ancestry[r * reach + j] = random() % lanes;
-      ancestry[r * reach] = r % 5 == 3 ? -1 : own[r];
+      for (int64_t j = 0; j < reach; ++j) backpointers[r * reach + j] = random() % slots;
+      backpointers[r * reach] = r % 5 == 3 ? -1 : own[r];
     }
   }
 
@@ -49,17 +49,17 @@ struct Rows {
   Ring Over(void* data, int64_t depth, int64_t size) {
     return {.data = data,
             .positions = positions.data(),
-            .ancestry = ancestry.data(),
+            .backpointers = backpointers.data(),
             .depth = depth,
-            .lanes = lanes,
+            .slots = slots,
             .size = size,
-            .ancestry_stride = reach};
+            .backpointers_stride = reach};
   }
   // The same where the kernel sees it.
   Ring On(KernelMemory& memory, Array& data, int64_t depth, int64_t size) {
     Ring ring = Over(memory.Give(data), depth, size);
     ring.positions = memory.Give(positions);
-    ring.ancestry = memory.Give(ancestry);
+    ring.backpointers = memory.Give(backpointers);
     return ring;
   }
 };
@@ -81,13 +81,13 @@ TEST(CudaKernelsTest, ConvolutionStepsAreThoseOfTheCpu) {
           AtOnePosition(rows, static_cast<int32_t>(random() % (2 * width)));
           Array x(type, count * channels, random), y = x;
           Array weight(type, (dynamic ? count : 1) * heads * width, random);
-          Array window(type, width * rows.lanes * channels, random);
-          std::vector<float> expected(y.floats.size()), expected_window = window.floats;
+          Array state(type, width * rows.slots * channels, random);
+          std::vector<float> expected(y.floats.size()), expected_window = state.floats;
           ConvolutionStepParams p = {.type = FloatType::kFloat32,
                                      .dynamic = dynamic,
                                      .x = x.floats.data(),
                                      .weight = weight.floats.data(),
-                                     .window = rows.Over(expected_window.data(), width, channels),
+                                     .state = rows.Over(expected_window.data(), width, channels),
                                      .y = expected.data(),
                                      .rows = count,
                                      .channels = channels,
@@ -98,13 +98,13 @@ TEST(CudaKernelsTest, ConvolutionStepsAreThoseOfTheCpu) {
           p.type = type;
           p.x = device.Give(x);
           p.weight = device.Give(weight);
-          p.window = rows.On(device, window, p.window.depth, p.window.size);
+          p.state = rows.On(device, state, p.state.depth, p.state.size);
           p.y = device.Give(y);
           ConvolutionStepCuda(p, nullptr);
           device.TakeBack();
           ExpectClose(y, expected);
           for (size_t i = 0; i < expected_window.size(); ++i)
-            ASSERT_EQ(window[i], expected_window[i]);
+            ASSERT_EQ(state[i], expected_window[i]);
         }
       }
     }
@@ -121,12 +121,12 @@ TEST(CudaKernelsTest, DepthwiseStepsAreThoseOfTheCpu) {
           Rows rows(count, depth, random);
           AtOnePosition(rows, static_cast<int32_t>(random() % (2 * depth)));
           Array x(type, count * channels, random), y = x, taps(type, width * channels, random);
-          Array window(type, depth * rows.lanes * channels, random);
-          std::vector<float> expected(y.floats.size()), expected_window = window.floats;
+          Array state(type, depth * rows.slots * channels, random);
+          std::vector<float> expected(y.floats.size()), expected_window = state.floats;
           DepthwiseConvStepParams p = {.type = FloatType::kFloat32,
                                        .x = x.floats.data(),
                                        .taps = taps.floats.data(),
-                                       .window = rows.Over(expected_window.data(), depth, channels),
+                                       .state = rows.Over(expected_window.data(), depth, channels),
                                        .y = expected.data(),
                                        .rows = count,
                                        .channels = channels,
@@ -137,13 +137,13 @@ TEST(CudaKernelsTest, DepthwiseStepsAreThoseOfTheCpu) {
           p.type = type;
           p.x = device.Give(x);
           p.taps = device.Give(taps);
-          p.window = rows.On(device, window, p.window.depth, p.window.size);
+          p.state = rows.On(device, state, p.state.depth, p.state.size);
           p.y = device.Give(y);
           DepthwiseConvStepCuda(p, nullptr);
           device.TakeBack();
           ExpectClose(y, expected);
           for (size_t i = 0; i < expected_window.size(); ++i)
-            ASSERT_EQ(window[i], expected_window[i]);
+            ASSERT_EQ(state[i], expected_window[i]);
         }
       }
     }
@@ -215,11 +215,11 @@ TEST(CudaKernelsTest, AttentionToASourceIsThatOfTheCpu) {
   std::mt19937 random(4);
   for (FloatType type : kTypes) {
     for (const auto& [size, heads] : {std::pair{64, 4}, {96, 2}, {40, 1}, {512, 2}}) {
-      const int64_t count = 5, block_tokens = 4, memory_blocks = 9, row_blocks = 8;
+      const int64_t count = 5, block_tokens = 4, cache_blocks = 9, row_blocks = 8;
       Array query(type, count * size, random), y = query;
-      Array memory(type, memory_blocks * block_tokens * 2 * size, random);
+      Array memory(type, cache_blocks * block_tokens * 2 * size, random);
       std::vector<int32_t> blocks(count * row_blocks), lengths = {0, 1, 13, 32, 7};
-      for (int32_t& block : blocks) block = random() % memory_blocks;
+      for (int32_t& block : blocks) block = random() % cache_blocks;
       std::vector<float> expected(y.floats.size());
       SourceAttentionParams p = {.type = FloatType::kFloat32,
                                  .query = query.floats.data(),
@@ -230,7 +230,7 @@ TEST(CudaKernelsTest, AttentionToASourceIsThatOfTheCpu) {
                                  .rows = count,
                                  .size = size,
                                  .heads = heads,
-                                 .memory_blocks = memory_blocks,
+                                 .cache_blocks = cache_blocks,
                                  .block_tokens = block_tokens,
                                  .row_blocks = row_blocks};
       SourceAttentionCpu(p);
@@ -259,7 +259,7 @@ TEST(CudaKernelsTest, AttentionToTheTargetIsThatOfTheCpu) {
           AtOnePosition(rows, position);
           Array query(type, count * size, random), key(type, count * size, random),
               value(type, count * size, random), y = query;
-          Array cache(type, depth * rows.lanes * 2 * size, random);
+          Array cache(type, depth * rows.slots * 2 * size, random);
           std::vector<float> expected(y.floats.size()), expected_cache = cache.floats;
           SelfAttentionStepParams p = {.type = FloatType::kFloat32,
                                        .query = query.floats.data(),

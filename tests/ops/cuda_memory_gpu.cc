@@ -4,7 +4,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "model/ops/isa.h"
+#include "model/ops/cpu/isa.h"
 #include "tests/ops/cuda_memory.h"
 
 // The CPU's kernels share their work through torch (parallel.h); this binary has none of it, and

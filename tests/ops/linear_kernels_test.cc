@@ -9,7 +9,7 @@
 #include <random>
 #include <vector>
 
-#include "model/ops/packed_matrix.h"
+#include "model/ops/cpu/packed_matrix.h"
 #include "model/ops/params.h"
 
 // The products without torch, on arrays that end where their contents end, as in ops_test.cc.

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 ops = torch.ops.linnet
-MOST_BEAM, RECORD_WORDS = 16, 8
+MAX_BEAM, RECORD_WORDS = 16, 8
 FIELDS = [
     "search",
     "beam",
@@ -21,7 +21,7 @@ FIELDS = [
     "source_tokens",
     "left",
 ]
-PLAN_WORDS = len(FIELDS) + MOST_BEAM
+PLAN_WORDS = len(FIELDS) + MAX_BEAM
 LANES, REACH, LONGEST, BLOCKS = 60, 7, 40, 3
 SPECIAL = [2, 1, 2, 3]  # start, pad, eos, unk
 
@@ -31,14 +31,14 @@ class Searches:
 
     def __init__(self, rows: int, vocabulary: int, seed: int):
         rng = self.rng = np.random.default_rng(seed)
-        lanes = rng.permutation(LANES)
+        slots = rng.permutation(LANES)
         self.rows, self.vocabulary = rows, vocabulary
         self.plan = torch.zeros(rows, PLAN_WORDS + BLOCKS, dtype=torch.int32)
         self.floats = self.plan.view(torch.float32)
         self.set(slice(None), search=-1)
         row = number = 0
         while row < rows:
-            beam = min(int(rng.choice([1, 2, 5, 5, MOST_BEAM])), rows - row)
+            beam = min(int(rng.choice([1, 2, 5, 5, MAX_BEAM])), rows - row)
             self.set(
                 number,
                 beam=beam,
@@ -50,7 +50,7 @@ class Searches:
                 temperature=rng.choice([1, 0.7]),
                 source_tokens=9,
             )
-            own = torch.from_numpy(lanes[row : row + beam])
+            own = torch.from_numpy(slots[row : row + beam])
             self.plan[number, len(FIELDS) : len(FIELDS) + beam] = own.int()
             self.plan[number, PLAN_WORDS:] = number
             self.set(slice(row, row + beam), search=number)

@@ -4,36 +4,36 @@ import numpy as np
 import torch
 
 
-class Lanes:
+class Slots:
     """Positions and ancestry of some lanes, as the step operators take them.
 
     Each sequence holds as many lanes as its beam is wide. After a step its beam is reordered, and
     the ancestry of each new hypothesis is its parent's with its own lane before it.
     """
 
-    def __init__(self, lanes: int, depth: int):
+    def __init__(self, slots: int, depth: int):
         self.depth = depth
-        self.positions = torch.full((lanes,), 77, dtype=torch.int32)
-        self.ancestry = torch.full((lanes, depth), -1, dtype=torch.int32)
+        self.positions = torch.full((slots,), 77, dtype=torch.int32)
+        self.backpointers = torch.full((slots, depth), -1, dtype=torch.int32)
 
-    def seat(self, rows: list[int]) -> None:
+    def slot_of(self, rows: list[int]) -> None:
         self.positions[rows] = 0
-        self.ancestry[rows] = -1
+        self.backpointers[rows] = -1
         for row in rows:
-            self.ancestry[row, 0] = row
+            self.backpointers[row, 0] = row
 
     def release(self, rows: list[int]) -> None:
-        self.ancestry[rows, 0] = -1
+        self.backpointers[rows, 0] = -1
 
     def advance(self, rows: list[int], parents: list[int]) -> None:
         """Row rows[i] goes on from the hypothesis in row parents[i]."""
-        older = self.ancestry[parents, : self.depth - 1].clone()
-        self.ancestry[rows, 1:] = older
-        self.ancestry[rows, 0] = torch.tensor(rows, dtype=torch.int32)
+        older = self.backpointers[parents, : self.depth - 1].clone()
+        self.backpointers[rows, 1:] = older
+        self.backpointers[rows, 0] = torch.tensor(rows, dtype=torch.int32)
         self.positions[rows] += 1
 
 
-class Beams(Lanes):
+class Beams(Slots):
     """Sequences of beam 1 to 4 that join at different steps, are reordered at random, end, and
     leave their lanes with stale contents to others.
 
@@ -41,11 +41,11 @@ class Beams(Lanes):
     operator, oldest first: the number of the step and the row.
     """
 
-    def __init__(self, lanes: int, depth: int, seed: int):
-        super().__init__(lanes, depth)
+    def __init__(self, slots: int, depth: int, seed: int):
+        super().__init__(slots, depth)
         self.random = np.random.default_rng(seed)
         self.step = 0
-        self.free = list(range(lanes))
+        self.free = list(range(slots))
         self.sequences: list[tuple[list[int], int]] = []  # rows, and the step that is the last
         self.history: dict[int, list[tuple[int, int]]] = {}
         self.begin()
@@ -58,7 +58,7 @@ class Beams(Lanes):
             if beam > len(self.free):
                 break
             rows = [self.free.pop() for _ in range(beam)]
-            self.seat(rows)
+            self.slot_of(rows)
             self.sequences.append((rows, self.step + int(self.random.integers(2 * self.depth + 2))))
             self.history |= {row: [] for row in rows}
         self.history = {row: [*past, (self.step, row)] for row, past in self.history.items()}

@@ -64,21 +64,23 @@ def ring_indices(rows: int, depth: int, seed: int = 0) -> tuple[int, Tensor, Ten
     nobody, and every third pair has an idle row.
     """
     generator = torch.Generator().manual_seed(seed)
-    lanes = 2 * rows + 3
-    names = torch.randperm(lanes, generator=generator)
+    slots = 2 * rows + 3
+    names = torch.randperm(slots, generator=generator)
     positions = torch.zeros(rows, dtype=torch.int32)
-    ancestry = torch.full((rows, depth + 2), -7, dtype=torch.int32)  # -7: never to be used
+    backpointers = torch.full((rows, depth + 2), -7, dtype=torch.int32)  # -7: never to be used
     for pair in range(0, rows, 2):
         own = names[pair : pair + 2]
         position = int(torch.randint(0, 3 * depth, (), generator=generator))
         for row in range(pair, min(pair + 2, rows)):
             positions[row] = position
             known = min(position + 1, depth)
-            ancestry[row, :known] = own[torch.randint(0, len(own), (known,), generator=generator)]
-            ancestry[row, 0] = names[row]
+            backpointers[row, :known] = own[
+                torch.randint(0, len(own), (known,), generator=generator)
+            ]
+            backpointers[row, 0] = names[row]
         if pair % 6 == 4:
-            ancestry[pair, 0] = -1
-    return lanes, positions, ancestry
+            backpointers[pair, 0] = -1
+    return slots, positions, backpointers
 
 
 def step_arguments(
@@ -91,12 +93,12 @@ def step_arguments(
     seed: int = 0,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
     """x, weight, window, positions and ancestry."""
-    lanes, positions, ancestry = ring_indices(rows, width, seed)
+    slots, positions, backpointers = ring_indices(rows, width, seed)
     x = numbers(seed, rows, channels, dtype=dtype)
     shape = (rows, heads, width) if dynamic else (heads, width)
     weight = numbers(seed + 1, *shape, dtype=dtype)
-    window = numbers(seed + 2, width, lanes, channels, dtype=dtype)
-    return x, weight, window, positions, ancestry
+    window = numbers(seed + 2, width, slots, channels, dtype=dtype)
+    return x, weight, window, positions, backpointers
 
 
 def depthwise_step_arguments(
@@ -109,10 +111,10 @@ def depthwise_step_arguments(
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, int]:
     """x, weight, window, positions, ancestry and the dilation."""
     depth = (width - 1) * dilation + 1
-    lanes, positions, ancestry = ring_indices(rows, depth, seed)
+    slots, positions, backpointers = ring_indices(rows, depth, seed)
     x, weight, _ = depthwise_arguments(1, rows, channels, width, dtype, seed)
-    window = numbers(seed + 2, depth, lanes, channels, dtype=dtype)
-    return x[0], weight, window, positions, ancestry, dilation
+    window = numbers(seed + 2, depth, slots, channels, dtype=dtype)
+    return x[0], weight, window, positions, backpointers, dilation
 
 
 def self_attention_arguments(
@@ -123,10 +125,10 @@ def self_attention_arguments(
     seed: int = 0,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
     """query, key, value, cache, positions and ancestry."""
-    lanes, positions, ancestry = ring_indices(rows, depth, seed)
+    slots, positions, backpointers = ring_indices(rows, depth, seed)
     query, key, value = numbers(seed, 3, rows, size, dtype=dtype)
-    cache = numbers(seed + 1, depth, lanes, 2, size, dtype=dtype)
-    return query, key, value, cache, positions, ancestry
+    cache = numbers(seed + 1, depth, slots, 2, size, dtype=dtype)
+    return query, key, value, cache, positions, backpointers
 
 
 def attention_arguments(

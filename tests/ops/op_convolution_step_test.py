@@ -6,7 +6,7 @@ import numpy as np
 import op_reference as plain
 import pytest
 import torch
-from op_beams import Beams, Lanes
+from op_beams import Beams, Slots
 from op_cases import assert_near, ints, numbers, step_arguments
 from op_convolution_test import ORACLE
 from torch import Tensor
@@ -36,21 +36,21 @@ TYPES = [torch.float32, torch.bfloat16]
 @pytest.mark.parametrize("shape", SHAPES, ids=SHAPE_NAMES)
 def test_equals_plain_loops(shape, dtype, dynamic):
     for seed in range(3):
-        x, weight, window, *indices = step_arguments(*shape, dynamic, dtype, seed)
-        want, want_window = plain.conv_step(x, weight, window, *indices)
-        got = STEPS[dynamic](x, weight, window, *indices)
+        x, weight, state, *indices = step_arguments(*shape, dynamic, dtype, seed)
+        want, want_window = plain.conv_step(x, weight, state, *indices)
+        got = STEPS[dynamic](x, weight, state, *indices)
         assert got.dtype == dtype
         assert got.shape == x.shape
         assert_near(got, want, dtype)
-        assert torch.equal(window.double(), want_window)
+        assert torch.equal(state.double(), want_window)
 
 
 @both
 def test_takes_no_rows(dynamic):
     weight = torch.zeros(0, 2, 3) if dynamic else torch.zeros(2, 3)
-    window = torch.zeros(3, 0, 8)
-    ancestry = torch.zeros(0, 3, dtype=torch.int32)
-    assert STEPS[dynamic](torch.zeros(0, 8), weight, window, ints(), ancestry).shape == (0, 8)
+    state = torch.zeros(3, 0, 8)
+    backpointers = torch.zeros(0, 3, dtype=torch.int32)
+    assert STEPS[dynamic](torch.zeros(0, 8), weight, state, ints(), backpointers).shape == (0, 8)
 
 
 @both
@@ -58,16 +58,16 @@ def test_takes_no_rows(dynamic):
 @pytest.mark.parametrize("width", [1, 3, 7, 31])
 def test_steps_of_reordered_beams_equal_whole_sequences(width, dtype, dynamic):
     """Each hypothesis' last output is, bit for bit, that of the whole sequence of its inputs."""
-    lanes, channels, heads = 9, 36, 3
-    window = numbers(1, width, lanes, channels, dtype=dtype) * 1000  # stale contents
+    slots, channels, heads = 9, 36, 3
+    state = numbers(1, width, slots, channels, dtype=dtype) * 1000  # stale contents
     light_weight = numbers(2, heads, width, dtype=dtype)
-    x = numbers(3, 60, lanes, channels, dtype=dtype)
-    scores = numbers(4, 60, lanes, heads, width, dtype=dtype)
-    beams = Beams(lanes, width, seed=width)
+    x = numbers(3, 60, slots, channels, dtype=dtype)
+    scores = numbers(4, 60, slots, heads, width, dtype=dtype)
+    beams = Beams(slots, width, seed=width)
     checked = 0
     for step in range(60):
         weight = scores[step] if dynamic else light_weight
-        y = STEPS[dynamic](x[step], weight, window, beams.positions, beams.ancestry)
+        y = STEPS[dynamic](x[step], weight, state, beams.positions, beams.backpointers)
         assert not y[beams.idle].any()
         for row, history in beams.history.items():
             steps, rows = zip(*history, strict=True)
@@ -96,43 +96,43 @@ def test_equals_fairseq_step_by_step(case):
     time, batch, channels = x.shape
     dynamic = case["kind"] == "dynamic"
     rows = list(range(batch))
-    window = numbers(5, case["K"], batch, channels)
-    lanes = Lanes(batch, case["K"])
-    lanes.seat(rows)
+    state = numbers(5, case["K"], batch, channels)
+    slots = Slots(batch, case["K"])
+    slots.slot_of(rows)
     for t in range(time):
         if t > 0:
-            lanes.advance(rows, order if t == case["reorder_before_step"] else rows)
+            slots.advance(rows, order if t == case["reorder_before_step"] else rows)
         if dynamic:
             scores = torch.nn.functional.linear(x[t], weight).view(batch, case["H"], case["K"])
         else:
             scores = weight[:, 0]
-        y = STEPS[dynamic](x[t], scores, window, lanes.positions, lanes.ancestry)
+        y = STEPS[dynamic](x[t], scores, state, slots.positions, slots.backpointers)
         # 1e-5: fairseq and this each differ from float64 by less than 1e-6
         torch.testing.assert_close(y, fields["y_incremental"][t], atol=1e-5, rtol=0)
 
 
 @both
 def test_a_row_alone_equals_itself_in_company(dynamic):
-    x, weight, window, positions, ancestry = step_arguments(12, 130, 2, 31, dynamic)
-    whole = STEPS[dynamic](x, weight, window.clone(), positions, ancestry)
+    x, weight, state, positions, backpointers = step_arguments(12, 130, 2, 31, dynamic)
+    whole = STEPS[dynamic](x, weight, state.clone(), positions, backpointers)
     for row in range(12):
         own = weight[row : row + 1] if dynamic else weight
         one = slice(row, row + 1)
-        alone = STEPS[dynamic](x[one], own, window.clone(), positions[one], ancestry[one])
+        alone = STEPS[dynamic](x[one], own, state.clone(), positions[one], backpointers[one])
         assert torch.equal(alone[0], whole[row])
 
 
 @both
 def test_takes_inputs_that_are_not_contiguous(dynamic):
-    x, weight, window, positions, ancestry = step_arguments(6, 20, 4, 5, dynamic)
-    want = STEPS[dynamic](x, weight, window.clone(), positions, ancestry)
+    x, weight, state, positions, backpointers = step_arguments(6, 20, 4, 5, dynamic)
+    want = STEPS[dynamic](x, weight, state.clone(), positions, backpointers)
 
     def scattered(tensor: Tensor) -> Tensor:
         return torch.stack([tensor, tensor], -1)[..., 0]
 
-    arguments = [scattered(tensor) for tensor in (x, weight, positions, ancestry)]
+    arguments = [scattered(tensor) for tensor in (x, weight, positions, backpointers)]
     assert not any(tensor.is_contiguous() for tensor in arguments)
-    got = STEPS[dynamic](arguments[0], arguments[1], window, *arguments[2:])
+    got = STEPS[dynamic](arguments[0], arguments[1], state, *arguments[2:])
     assert torch.equal(got, want)
 
 
@@ -184,17 +184,17 @@ REFUSED = {
 @pytest.mark.parametrize("change", REFUSED, ids=str)
 def test_refuses(change):
     changes, message = REFUSED[change]
-    window = torch.ones(3, 4, 8)
+    state = torch.ones(3, 4, 8)
     arguments = {
         "x": torch.zeros(2, 8),
         "weight": torch.zeros(2, 2, 3),
-        "window": window,
+        "window": state,
         "positions": ints(9, 9),
         "ancestry": torch.tensor([[0, 0, 1], [1, 1, 0]], dtype=torch.int32),
     }
     with pytest.raises(RuntimeError, match=message):
         torch.ops.linnet.dynamic_conv_step(**(arguments | changes))
-    assert (window == 1).all(), "a refused call changes nothing"
+    assert (state == 1).all(), "a refused call changes nothing"
 
 
 @both
@@ -202,9 +202,9 @@ def test_refuses(change):
 @pytest.mark.parametrize("shape", SHAPES, ids=SHAPE_NAMES)
 def test_cuda_equals_plain_loops(cuda, shape, dtype, dynamic):
     for seed in range(3):
-        x, weight, window, *indices = step_arguments(*shape, dynamic, dtype, seed)
-        want, want_window = plain.conv_step(x, weight, window, *indices)
-        on_device = window.to(cuda)
+        x, weight, state, *indices = step_arguments(*shape, dynamic, dtype, seed)
+        want, want_window = plain.conv_step(x, weight, state, *indices)
+        on_device = state.to(cuda)
         got = STEPS[dynamic](
             x.to(cuda), weight.to(cuda), on_device, *(index.to(cuda) for index in indices)
         )
@@ -214,13 +214,13 @@ def test_cuda_equals_plain_loops(cuda, shape, dtype, dynamic):
 
 def test_cuda_step_can_be_captured_in_a_graph(cuda):
     arguments = [tensor.to(cuda) for tensor in step_arguments(6, 64, 4, 7, True)]
-    x, weight, window, *indices = arguments
-    want_window = window.clone()
+    x, weight, state, *indices = arguments
+    want_window = state.clone()
     want = torch.ops.linnet.dynamic_conv_step(x, weight, want_window, *indices)
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):
-        got = torch.ops.linnet.dynamic_conv_step(x, weight, window, *indices)
+        got = torch.ops.linnet.dynamic_conv_step(x, weight, state, *indices)
     graph.replay()
     torch.cuda.synchronize()
     assert torch.equal(got, want)
-    assert torch.equal(window, want_window)
+    assert torch.equal(state, want_window)

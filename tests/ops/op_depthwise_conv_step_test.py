@@ -30,18 +30,25 @@ SHAPE_NAMES = ["x".join(map(str, shape)) for shape in SHAPES]
 @pytest.mark.parametrize("shape", SHAPES, ids=SHAPE_NAMES)
 def test_equals_plain_loops(shape, dtype):
     for seed in range(3):
-        x, weight, window, *rest = depthwise_step_arguments(*shape, dtype, seed)
-        want, want_window = plain.depthwise_conv_step(x, weight, window, *rest)
-        got = step_of(x, weight, window, *rest)
+        x, weight, state, *rest = depthwise_step_arguments(*shape, dtype, seed)
+        want, want_window = plain.depthwise_conv_step(x, weight, state, *rest)
+        got = step_of(x, weight, state, *rest)
         assert got.dtype == dtype
         assert got.shape == x.shape
         assert_near(got, want, dtype)
-        assert torch.equal(window.double(), want_window)
+        assert torch.equal(state.double(), want_window)
 
 
 def test_takes_no_rows():
-    ancestry = torch.zeros(0, 3, dtype=torch.int32)
-    arguments = (torch.zeros(0, 8), torch.zeros(8, 3), torch.zeros(3, 0, 8), ints(), ancestry, 1)
+    backpointers = torch.zeros(0, 3, dtype=torch.int32)
+    arguments = (
+        torch.zeros(0, 8),
+        torch.zeros(8, 3),
+        torch.zeros(3, 0, 8),
+        ints(),
+        backpointers,
+        1,
+    )
     assert step_of(*arguments).shape == (0, 8)
 
 
@@ -49,14 +56,14 @@ def test_takes_no_rows():
 @pytest.mark.parametrize(("width", "dilation"), [(1, 1), (3, 1), (3, 4), (7, 3), (31, 1)])
 def test_steps_of_reordered_beams_equal_whole_sequences(width, dilation, dtype):
     """Each hypothesis' last output is, bit for bit, that of the whole sequence of its inputs."""
-    lanes, channels, reach = 9, 36, (width - 1) * dilation
+    slots, channels, reach = 9, 36, (width - 1) * dilation
     weight = numbers(1, channels, width, dtype=dtype)
-    window = numbers(2, reach + 1, lanes, channels, dtype=dtype) * 1000  # stale contents
-    x = numbers(3, 60, lanes, channels, dtype=dtype)
-    beams = Beams(lanes, reach + 1, seed=width)
+    state = numbers(2, reach + 1, slots, channels, dtype=dtype) * 1000  # stale contents
+    x = numbers(3, 60, slots, channels, dtype=dtype)
+    beams = Beams(slots, reach + 1, seed=width)
     checked = 0
     for step in range(60):
-        y = step_of(x[step], weight, window, beams.positions, beams.ancestry, dilation)
+        y = step_of(x[step], weight, state, beams.positions, beams.backpointers, dilation)
         assert not y[beams.idle].any()
         for row, history in beams.history.items():
             steps, rows = zip(*history, strict=True)
@@ -70,24 +77,24 @@ def test_steps_of_reordered_beams_equal_whole_sequences(width, dilation, dtype):
 
 
 def test_a_row_alone_equals_itself_in_company():
-    x, weight, window, positions, ancestry, dilation = depthwise_step_arguments(12, 130, 31, 2)
-    whole = step_of(x, weight, window.clone(), positions, ancestry, dilation)
+    x, weight, state, positions, backpointers, dilation = depthwise_step_arguments(12, 130, 31, 2)
+    whole = step_of(x, weight, state.clone(), positions, backpointers, dilation)
     for row in range(12):
         one = slice(row, row + 1)
-        alone = step_of(x[one], weight, window.clone(), positions[one], ancestry[one], dilation)
+        alone = step_of(x[one], weight, state.clone(), positions[one], backpointers[one], dilation)
         assert torch.equal(alone[0], whole[row])
 
 
 def test_takes_inputs_that_are_not_contiguous():
-    x, weight, window, positions, ancestry, dilation = depthwise_step_arguments(6, 20, 5, 2)
-    want = step_of(x, weight, window.clone(), positions, ancestry, dilation)
+    x, weight, state, positions, backpointers, dilation = depthwise_step_arguments(6, 20, 5, 2)
+    want = step_of(x, weight, state.clone(), positions, backpointers, dilation)
 
     def scattered(tensor: Tensor) -> Tensor:
         return torch.stack([tensor, tensor], -1)[..., 0]
 
-    arguments = [scattered(tensor) for tensor in (x, weight, positions, ancestry)]
+    arguments = [scattered(tensor) for tensor in (x, weight, positions, backpointers)]
     assert not any(tensor.is_contiguous() for tensor in arguments)
-    got = step_of(arguments[0], arguments[1], window, *arguments[2:], dilation)
+    got = step_of(arguments[0], arguments[1], state, *arguments[2:], dilation)
     assert torch.equal(got, want)
 
 
@@ -128,18 +135,18 @@ REFUSED = {
 @pytest.mark.parametrize("change", REFUSED, ids=str)
 def test_refuses(change):
     changes, message = REFUSED[change]
-    window = torch.ones(5, 4, 8)
+    state = torch.ones(5, 4, 8)
     arguments = {
         "x": torch.zeros(2, 8),
         "weight": torch.zeros(8, 3),
-        "window": window,
+        "window": state,
         "positions": ints(9, 9),
         "ancestry": torch.tensor([[0, 0, 1, 1, 0], [1, 1, 0, 0, 0]], dtype=torch.int32),
         "dilation": 2,
     }
     with pytest.raises(RuntimeError, match=f"depthwise_conv_step: .*{message}"):
         step_of(**(arguments | changes))
-    assert (window == 1).all(), "a refused call changes nothing"
+    assert (state == 1).all(), "a refused call changes nothing"
 
 
 @pytest.mark.parametrize("dtype", [*TYPES, torch.float16], ids=str)

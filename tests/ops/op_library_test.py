@@ -59,10 +59,15 @@ class StepModule(torch.nn.Module):
     """As an exported model: keeps no state, gets it as a list, and ops change it in place."""
 
     def forward(
-        self, x: Tensor, weight: Tensor, state: list[Tensor], positions: Tensor, ancestry: Tensor
+        self,
+        x: Tensor,
+        weight: Tensor,
+        state: list[Tensor],
+        positions: Tensor,
+        backpointers: Tensor,
     ) -> Tensor:
         for window in state:
-            x = torch.ops.linnet.dynamic_conv_step(x, weight, window, positions, ancestry)
+            x = torch.ops.linnet.dynamic_conv_step(x, weight, window, positions, backpointers)
         return x
 
     @torch.jit.export

@@ -35,7 +35,7 @@ def conv(x: Tensor, weight: Tensor, lengths: Tensor, padding_left: int) -> Tenso
 
 
 def conv_step(
-    x: Tensor, weight: Tensor, window: Tensor, positions: Tensor, ancestry: Tensor
+    x: Tensor, weight: Tensor, window: Tensor, positions: Tensor, backpointers: Tensor
 ) -> tuple[Tensor, Tensor]:
     """x: [R, C], weight: [R, H, K] or [H, K], window: [K, L, C], positions: [R],
     ancestry: [R, A] -> y [R, C], and the window after the step.
@@ -45,12 +45,12 @@ def conv_step(
     heads, width = taps.shape[-2:]
     taps = np.repeat(np.broadcast_to(taps, (rows, heads, width)), channels // heads, axis=1)
     y = np.zeros_like(x_)
-    live = [r for r in range(rows) if ancestry[r, 0] >= 0]
+    live = [r for r in range(rows) if backpointers[r, 0] >= 0]
     for r in live:
-        window_[positions[r] % width, ancestry[r, 0]] = x_[r]
+        window_[positions[r] % width, backpointers[r, 0]] = x_[r]
     for r in live:
         for j in range(min(width - 1, int(positions[r])) + 1):
-            past = window_[(positions[r] - j) % width, ancestry[r, j]]
+            past = window_[(positions[r] - j) % width, backpointers[r, j]]
             y[r] += taps[r, :, width - 1 - j] * past
     return torch.from_numpy(y), torch.from_numpy(window_)
 
@@ -71,7 +71,12 @@ def depthwise_conv(
 
 
 def depthwise_conv_step(
-    x: Tensor, weight: Tensor, window: Tensor, positions: Tensor, ancestry: Tensor, dilation: int
+    x: Tensor,
+    weight: Tensor,
+    window: Tensor,
+    positions: Tensor,
+    backpointers: Tensor,
+    dilation: int,
 ) -> tuple[Tensor, Tensor]:
     """x: [R, C], weight: [C, K], window: [W, L, C], positions: [R], ancestry: [R, A] -> y [R, C],
     and the window after the step.
@@ -79,14 +84,14 @@ def depthwise_conv_step(
     x_, taps, window_ = doubles(x), doubles(weight), doubles(window).copy()
     depth, width = len(window_), taps.shape[1]
     y = np.zeros_like(x_)
-    live = [r for r in range(len(x_)) if ancestry[r, 0] >= 0]
+    live = [r for r in range(len(x_)) if backpointers[r, 0] >= 0]
     for r in live:
-        window_[positions[r] % depth, ancestry[r, 0]] = x_[r]
+        window_[positions[r] % depth, backpointers[r, 0]] = x_[r]
     for r in live:
         for k in range(width):
             j = (width - 1 - k) * dilation
             if j <= positions[r]:
-                y[r] += taps[:, k] * window_[(positions[r] - j) % depth, ancestry[r, j]]
+                y[r] += taps[:, k] * window_[(positions[r] - j) % depth, backpointers[r, j]]
     return torch.from_numpy(y), torch.from_numpy(window_)
 
 
@@ -126,7 +131,7 @@ def self_attention_step(
     value: Tensor,
     cache: Tensor,
     positions: Tensor,
-    ancestry: Tensor,
+    backpointers: Tensor,
     heads: int,
     neighbour_heads: int,
 ) -> tuple[Tensor, Tensor]:
@@ -136,12 +141,12 @@ def self_attention_step(
     query_, cache_ = doubles(query), doubles(cache).copy()
     depth = len(cache_)
     y = np.zeros_like(query_)
-    live = [r for r in range(len(y)) if ancestry[r, 0] >= 0]
+    live = [r for r in range(len(y)) if backpointers[r, 0] >= 0]
     for r in live:
-        cache_[positions[r] % depth, ancestry[r, 0]] = doubles(torch.stack([key[r], value[r]]))
+        cache_[positions[r] % depth, backpointers[r, 0]] = doubles(torch.stack([key[r], value[r]]))
     for r in live:
         seen = range(min(depth - 1, int(positions[r])) + 1)
-        past = np.stack([cache_[(positions[r] - j) % depth, ancestry[r, j]] for j in seen])
+        past = np.stack([cache_[(positions[r] - j) % depth, backpointers[r, j]] for j in seen])
         y[r] = neighbouring_attention(query_[r], past[:, 0], past[:, 1], heads, neighbour_heads)
     return torch.from_numpy(y), torch.from_numpy(cache_)
 

@@ -46,15 +46,15 @@ def test_equals_plain_loops(shape, dtype):
 def test_steps_of_reordered_beams_equal_whole_sequences(window, neighbour_heads, dtype):
     """Each hypothesis' last output is what causal attention over its own inputs gives, also where
     these are more than the window holds."""
-    lanes, size, heads, steps = 9, 24, 3, 40
-    cache = numbers(1, window, lanes, 2, size, dtype=dtype) * 1000  # stale contents
-    query, key, value = numbers(2, 3, steps, lanes, size, dtype=dtype)
-    beams = Beams(lanes, window, seed=window)
+    slots, size, heads, steps = 9, 24, 3, 40
+    cache = numbers(1, window, slots, 2, size, dtype=dtype) * 1000  # stale contents
+    query, key, value = numbers(2, 3, steps, slots, size, dtype=dtype)
+    beams = Beams(slots, window, seed=window)
     longest, checked = 0, 0
     for step in range(steps):
         y = attend(
             *(query[step], key[step], value[step]),
-            *(cache, beams.positions, beams.ancestry, heads, neighbour_heads),
+            *(cache, beams.positions, beams.backpointers, heads, neighbour_heads),
         )
         assert not y[beams.idle].any()
         for row, history in beams.history.items():
@@ -73,9 +73,9 @@ def test_one_row_step_by_step_equals_torchs_causal_attention():
     time, heads, size = 20, 4, 64
     query, key, value = numbers(0, 3, time, size)
     cache = torch.full((time, 1, 2, size), torch.nan)
-    ancestry = torch.zeros(1, time, dtype=torch.int32)
+    backpointers = torch.zeros(1, time, dtype=torch.int32)
     got = [
-        attend(query[t, None], key[t, None], value[t, None], cache, ints(t), ancestry, heads, 1)
+        attend(query[t, None], key[t, None], value[t, None], cache, ints(t), backpointers, heads, 1)
         for t in range(time)
     ]
     by_head = (part.view(time, heads, -1).transpose(0, 1) for part in (query, key, value))
@@ -94,23 +94,30 @@ def test_more_neighbours_than_heads_are_as_many_as_there_are():
 
 
 def test_reads_only_what_the_row_has_seen():
-    query, key, value, cache, positions, ancestry = self_attention_arguments(8, 32, 7)
+    query, key, value, cache, positions, backpointers = self_attention_arguments(8, 32, 7)
     spoiled = torch.full_like(cache, torch.nan)
     for r, position in enumerate(positions.tolist()):
         for j in range(min(position, 6) + 1):
-            if ancestry[r, 0] >= 0:
-                slot, lane = (position - j) % 7, ancestry[r, j]
-                spoiled[slot, lane] = cache[slot, lane]
-    want = attend(query, key, value, cache, positions, ancestry, 4, 3)
-    assert torch.equal(attend(query, key, value, spoiled, positions, ancestry, 4, 3), want)
+            if backpointers[r, 0] >= 0:
+                slot, slot = (position - j) % 7, backpointers[r, j]
+                spoiled[slot, slot] = cache[slot, slot]
+    want = attend(query, key, value, cache, positions, backpointers, 4, 3)
+    assert torch.equal(attend(query, key, value, spoiled, positions, backpointers, 4, 3), want)
 
 
 def test_a_row_alone_equals_itself_in_company():
-    query, key, value, cache, positions, ancestry = self_attention_arguments(12, 130, 31)
-    whole = attend(query, key, value, cache.clone(), positions, ancestry, 2, 3)
+    query, key, value, cache, positions, backpointers = self_attention_arguments(12, 130, 31)
+    whole = attend(query, key, value, cache.clone(), positions, backpointers, 2, 3)
     for row in range(12):
         one = slice(row, row + 1)
-        inputs = (query[one], key[one], value[one], cache.clone(), positions[one], ancestry[one])
+        inputs = (
+            query[one],
+            key[one],
+            value[one],
+            cache.clone(),
+            positions[one],
+            backpointers[one],
+        )
         assert torch.equal(attend(*inputs, 2, 3)[0], whole[row])
 
 
@@ -125,9 +132,9 @@ def test_scores_of_any_size_are_normalised():
 
 def test_takes_no_rows():
     nothing = torch.zeros(0, 8)
-    ancestry = torch.zeros(0, 3, dtype=torch.int32)
+    backpointers = torch.zeros(0, 3, dtype=torch.int32)
     cache = torch.zeros(3, 0, 2, 8)
-    assert attend(nothing, nothing, nothing, cache, ints(), ancestry, 2, 1).shape == (0, 8)
+    assert attend(nothing, nothing, nothing, cache, ints(), backpointers, 2, 1).shape == (0, 8)
 
 
 def test_takes_inputs_that_are_not_contiguous():

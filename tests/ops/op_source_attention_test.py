@@ -33,81 +33,83 @@ def test_equals_plain_loops(shape, dtype):
 
 
 def test_equals_torchs_attention():
-    query, memory, blocks, lengths = attention_arguments([21, 21, 21], 64, 8)
+    query, encoder_cache, blocks, lengths = attention_arguments([21, 21, 21], 64, 8)
     heads = 4
-    tokens = memory[blocks[:, :3].long()].reshape(3, 24, 2, heads, 16)[:, :21]
+    tokens = encoder_cache[blocks[:, :3].long()].reshape(3, 24, 2, heads, 16)[:, :21]
     keys, values = tokens[:, :, 0].transpose(1, 2), tokens[:, :, 1].transpose(1, 2)
     want = torch.nn.functional.scaled_dot_product_attention(
         query.view(3, heads, 1, 16), keys, values
     )
-    got = attend(query, memory, blocks, lengths, heads)
+    got = attend(query, encoder_cache, blocks, lengths, heads)
     torch.testing.assert_close(got, want.reshape(3, 64), atol=2e-6, rtol=4e-6)
 
 
 @pytest.mark.parametrize("heads", [1, 4])
 def test_hypotheses_of_one_source_share_its_blocks(heads):
-    query, memory, blocks, lengths = attention_arguments([13], 32, 4)
+    query, encoder_cache, blocks, lengths = attention_arguments([13], 32, 4)
     queries = torch.cat([query, query * 2, query])
-    got = attend(queries, memory, blocks.expand(3, -1), lengths.expand(3), heads)
-    assert torch.equal(got[:1], attend(query, memory, blocks, lengths, heads))
+    got = attend(queries, encoder_cache, blocks.expand(3, -1), lengths.expand(3), heads)
+    assert torch.equal(got[:1], attend(query, encoder_cache, blocks, lengths, heads))
     assert torch.equal(got[0], got[2])
 
 
 def test_where_the_blocks_lie_does_not_matter():
-    query, memory, blocks, lengths = attention_arguments([9, 14], 32, 4)
-    want = attend(query, memory, blocks, lengths, 2)
-    order = torch.randperm(len(memory), generator=torch.Generator().manual_seed(1))
+    query, encoder_cache, blocks, lengths = attention_arguments([9, 14], 32, 4)
+    want = attend(query, encoder_cache, blocks, lengths, 2)
+    order = torch.randperm(len(encoder_cache), generator=torch.Generator().manual_seed(1))
     where = torch.argsort(order).int()
     moved = torch.where(blocks >= 0, where[blocks.clamp(min=0).long()], blocks)
-    assert torch.equal(attend(query, memory[order], moved, lengths, 2), want)
+    assert torch.equal(attend(query, encoder_cache[order], moved, lengths, 2), want)
 
 
 def test_reads_nothing_behind_the_last_token():
-    query, memory, blocks, lengths = attention_arguments([6, 9], 32, 4)
-    want = attend(query, memory, blocks, lengths, 2)
-    spoiled = torch.full_like(memory, torch.nan)
+    query, encoder_cache, blocks, lengths = attention_arguments([6, 9], 32, 4)
+    want = attend(query, encoder_cache, blocks, lengths, 2)
+    spoiled = torch.full_like(encoder_cache, torch.nan)
     for row, length in enumerate(lengths.tolist()):
         for s in range(length):
             block = blocks[row, s // 4]
-            spoiled[block, s % 4] = memory[block, s % 4]
+            spoiled[block, s % 4] = encoder_cache[block, s % 4]
     assert torch.equal(attend(query, spoiled, blocks, lengths, 2), want)
 
 
 def test_a_row_alone_equals_itself_in_company():
-    query, memory, blocks, lengths = attention_arguments([30, 1, 0, 17, 64, 5], 130, 16)
-    whole = attend(query, memory, blocks, lengths, 2)
+    query, encoder_cache, blocks, lengths = attention_arguments([30, 1, 0, 17, 64, 5], 130, 16)
+    whole = attend(query, encoder_cache, blocks, lengths, 2)
     for row in range(6):
         one = slice(row, row + 1)
-        assert torch.equal(attend(query[one], memory, blocks[one], lengths[one], 2)[0], whole[row])
+        assert torch.equal(
+            attend(query[one], encoder_cache, blocks[one], lengths[one], 2)[0], whole[row]
+        )
 
 
 def test_scores_of_any_size_are_normalised():
-    query, memory, blocks, lengths = attention_arguments([12, 5], 32, 4)
+    query, encoder_cache, blocks, lengths = attention_arguments([12, 5], 32, 4)
     for factor in (0.0, 100.0, 1e6):
-        got = attend(query * factor, memory, blocks, lengths, 2)
-        want = plain.source_attention(query * factor, memory, blocks, lengths, 2)
+        got = attend(query * factor, encoder_cache, blocks, lengths, 2)
+        want = plain.source_attention(query * factor, encoder_cache, blocks, lengths, 2)
         # scores of size `factor` are rounded at 6e-8 of it; at 1e6 only the largest one counts
         torch.testing.assert_close(got.double(), want, atol=1e-4, rtol=0)
 
 
 def test_takes_empty_input():
-    memory = numbers(0, 2, 4, 2, 8)
+    encoder_cache = numbers(0, 2, 4, 2, 8)
     none = torch.zeros(0, 3, dtype=torch.int32)
-    assert attend(torch.zeros(0, 8), memory, none, ints(), 2).shape == (0, 8)
+    assert attend(torch.zeros(0, 8), encoder_cache, none, ints(), 2).shape == (0, 8)
     no_blocks = torch.zeros(1, 0, dtype=torch.int32)
-    assert not attend(torch.ones(1, 8), memory, no_blocks, ints(0), 2).any()
+    assert not attend(torch.ones(1, 8), encoder_cache, no_blocks, ints(0), 2).any()
     no_pool = torch.zeros(0, 4, 2, 8)
     assert not attend(torch.ones(1, 8), no_pool, no_blocks, ints(0), 2).any()
 
 
 def test_takes_inputs_that_are_not_contiguous():
-    query, memory, blocks, lengths = attention_arguments([9, 14], 32, 4)
-    want = attend(query, memory, blocks, lengths, 2)
+    query, encoder_cache, blocks, lengths = attention_arguments([9, 14], 32, 4)
+    want = attend(query, encoder_cache, blocks, lengths, 2)
     query, blocks, lengths = (torch.stack([t, t], -1)[..., 0] for t in (query, blocks, lengths))
     assert not (query.is_contiguous())
     assert not (blocks.is_contiguous())
     assert not (lengths.is_contiguous())
-    assert torch.equal(attend(query, memory, blocks, lengths, 2), want)
+    assert torch.equal(attend(query, encoder_cache, blocks, lengths, 2), want)
 
 
 REFUSED = {
@@ -167,6 +169,6 @@ def test_cuda_equals_plain_loops(cuda, shape, dtype):
 
 
 def test_cuda_refuses_a_head_that_is_too_wide(cuda):
-    query, memory, blocks, lengths = (t.to(cuda) for t in attention_arguments([3], 512, 4))
+    query, encoder_cache, blocks, lengths = (t.to(cuda) for t in attention_arguments([3], 512, 4))
     with pytest.raises(RuntimeError, match="a head has 512 channels, on cuda it has at most 256"):
-        attend(query, memory, blocks, lengths, 1)
+        attend(query, encoder_cache, blocks, lengths, 1)

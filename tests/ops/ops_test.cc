@@ -9,7 +9,7 @@
 #include <random>
 #include <vector>
 
-#include "model/ops/isa.h"
+#include "model/ops/cpu/isa.h"
 #include "model/ops/params.h"
 #include "tests/support/reference_conv.h"
 
@@ -46,13 +46,13 @@ std::vector<float> Numbers(int64_t count, unsigned seed) {
 }
 
 // [rows, depth]: the rows take turns in each other's lanes, and the third is idle.
-std::vector<int32_t> Ancestry(int64_t rows, int64_t depth) {
-  std::vector<int32_t> ancestry;
+std::vector<int32_t> Backpointers(int64_t rows, int64_t depth) {
+  std::vector<int32_t> backpointers;
   for (int64_t r = 0; r < rows; ++r) {
-    for (int64_t j = 0; j < depth; ++j) ancestry.push_back((r + j) % rows);
-    if (r == 2) ancestry[r * depth] = -1;
+    for (int64_t j = 0; j < depth; ++j) backpointers.push_back((r + j) % rows);
+    if (r == 2) backpointers[r * depth] = -1;
   }
-  return ancestry;
+  return backpointers;
 }
 
 class Kernels : public ::testing::TestWithParam<bool> {
@@ -92,35 +92,35 @@ TEST_P(Kernels, ConvolutionEqualsPlainLoops) {
 TEST_P(Kernels, StepEqualsPlainLoops) {
   for (const Shape& s : kShapes) {
     for (const int32_t position : {0, 1, 7, 40}) {
-      const int64_t lanes = s.rows + 2;
+      const int64_t slots = s.rows + 2;
       const auto x = Numbers(s.rows * s.channels, 1);
       const auto weight = Numbers(s.heads * s.width * (dynamic_ ? s.rows : 1), 2);
-      auto window = Numbers(s.width * lanes * s.channels, 3);
+      auto state = Numbers(s.width * slots * s.channels, 3);
       const std::vector<int32_t> positions(s.rows, position);
-      const std::vector<int32_t> ancestry = Ancestry(s.rows, s.width);
+      const std::vector<int32_t> backpointers = Backpointers(s.rows, s.width);
       std::vector<float> y(x.size(), -1.0f);
-      auto want_window = window;
+      auto want_window = state;
       ConvolutionStepParams params = {.type = FloatType::kFloat32,
                                       .dynamic = dynamic_,
                                       .x = x.data(),
                                       .weight = weight.data(),
-                                      .window = {.data = want_window.data(),
-                                                 .positions = positions.data(),
-                                                 .ancestry = ancestry.data(),
-                                                 .depth = s.width,
-                                                 .lanes = lanes,
-                                                 .size = s.channels,
-                                                 .ancestry_stride = s.width},
+                                      .state = {.data = want_window.data(),
+                                                .positions = positions.data(),
+                                                .backpointers = backpointers.data(),
+                                                .depth = s.width,
+                                                .slots = slots,
+                                                .size = s.channels,
+                                                .backpointers_stride = s.width},
                                       .y = y.data(),
                                       .rows = s.rows,
                                       .channels = s.channels,
                                       .heads = s.heads,
                                       .width = s.width};
       const std::vector<double> want = ReferenceStep(params);
-      params.window.data = window.data();
+      params.state.data = state.data();
       ConvolutionStepCpu(params);
       EXPECT_THAT(y, Pointwise(DoubleNear(kTolerance), want));
-      EXPECT_EQ(window, want_window);
+      EXPECT_EQ(state, want_window);
     }
   }
 }
@@ -157,34 +157,34 @@ TEST(DepthwiseConvStep, EqualsPlainLoops) {
   for (const Shape& s : kShapes) {
     for (const int64_t dilation : {1, 2, 9}) {
       for (const int32_t position : {0, 1, 7, 400}) {
-        const int64_t depth = (s.width - 1) * dilation + 1, lanes = s.rows + 2;
+        const int64_t depth = (s.width - 1) * dilation + 1, slots = s.rows + 2;
         const auto x = Numbers(s.rows * s.channels, 1);
         const auto taps = Numbers(s.width * s.channels, 2);
-        auto window = Numbers(depth * lanes * s.channels, 3);
+        auto state = Numbers(depth * slots * s.channels, 3);
         const std::vector<int32_t> positions(s.rows, position);
-        const std::vector<int32_t> ancestry = Ancestry(s.rows, depth);
+        const std::vector<int32_t> backpointers = Backpointers(s.rows, depth);
         std::vector<float> y(x.size(), -1.0f);
-        auto want_window = window;
+        auto want_window = state;
         DepthwiseConvStepParams params = {.type = FloatType::kFloat32,
                                           .x = x.data(),
                                           .taps = taps.data(),
-                                          .window = {.data = want_window.data(),
-                                                     .positions = positions.data(),
-                                                     .ancestry = ancestry.data(),
-                                                     .depth = depth,
-                                                     .lanes = lanes,
-                                                     .size = s.channels,
-                                                     .ancestry_stride = depth},
+                                          .state = {.data = want_window.data(),
+                                                    .positions = positions.data(),
+                                                    .backpointers = backpointers.data(),
+                                                    .depth = depth,
+                                                    .slots = slots,
+                                                    .size = s.channels,
+                                                    .backpointers_stride = depth},
                                           .y = y.data(),
                                           .rows = s.rows,
                                           .channels = s.channels,
                                           .width = s.width,
                                           .dilation = dilation};
         const std::vector<double> want = ReferenceDepthwiseStep(params);
-        params.window.data = window.data();
+        params.state.data = state.data();
         DepthwiseConvStepCpu(params);
         EXPECT_THAT(y, Pointwise(DoubleNear(kRawTapsTolerance), want));
-        EXPECT_EQ(window, want_window);
+        EXPECT_EQ(state, want_window);
       }
     }
   }
@@ -194,11 +194,11 @@ TEST(SelfAttentionStep, EqualsPlainLoops) {
   for (const Shape& s : kShapes) {  // the width is the window's
     for (const int64_t neighbour_heads : {1, 3, 99}) {
       for (const int32_t position : {0, 1, 7, 400}) {
-        const int64_t lanes = s.rows + 2, count = s.rows * s.channels;
+        const int64_t slots = s.rows + 2, count = s.rows * s.channels;
         const auto query = Numbers(count, 1), key = Numbers(count, 2), value = Numbers(count, 3);
-        auto cache = Numbers(s.width * lanes * 2 * s.channels, 4);
+        auto cache = Numbers(s.width * slots * 2 * s.channels, 4);
         const std::vector<int32_t> positions(s.rows, position);
-        const std::vector<int32_t> ancestry = Ancestry(s.rows, s.width);
+        const std::vector<int32_t> backpointers = Backpointers(s.rows, s.width);
         std::vector<float> y(count, -1.0f);
         auto want_cache = cache;
         SelfAttentionStepParams params = {.type = FloatType::kFloat32,
@@ -207,11 +207,11 @@ TEST(SelfAttentionStep, EqualsPlainLoops) {
                                           .value = value.data(),
                                           .cache = {.data = want_cache.data(),
                                                     .positions = positions.data(),
-                                                    .ancestry = ancestry.data(),
+                                                    .backpointers = backpointers.data(),
                                                     .depth = s.width,
-                                                    .lanes = lanes,
+                                                    .slots = slots,
                                                     .size = 2 * s.channels,
-                                                    .ancestry_stride = s.width},
+                                                    .backpointers_stride = s.width},
                                           .y = y.data(),
                                           .rows = s.rows,
                                           .size = s.channels,
@@ -239,14 +239,14 @@ TEST(SourceAttention, EqualsPlainLoops) {
       std::vector<float> y(query.size(), -1.0f);
       const SourceAttentionParams params = {.type = FloatType::kFloat32,
                                             .query = query.data(),
-                                            .memory = memory.data(),
+                                            .encoder_cache = memory.data(),
                                             .blocks = blocks.data(),
                                             .lengths = lengths.data(),
                                             .y = y.data(),
                                             .rows = rows,
                                             .size = size,
                                             .heads = heads,
-                                            .memory_blocks = std::ssize(blocks),
+                                            .cache_blocks = std::ssize(blocks),
                                             .block_tokens = block_tokens,
                                             .row_blocks = row_blocks};
       SourceAttentionCpu(params);

@@ -30,8 +30,8 @@ SHARED = {
         "TextPart.segment_index",
         "TranslateResponse.model_version",
         "Word.target_end",
-        "WordLink.source_end",
-        "WordLink.target_end",
+        "WordAlignment.source_end",
+        "WordAlignment.target_end",
     )
 }
 

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "absl/time/clock.h"
-#include "server/monotonic.h"
+#include "server/base/monotonic.h"
 
 namespace linnet::server {
 namespace {

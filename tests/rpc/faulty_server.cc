@@ -11,8 +11,8 @@
 #include <stdexcept>
 #include <string>
 
-#include "server/log.h"
-#include "server/options.h"
+#include "server/base/log.h"
+#include "server/config/options.h"
 #include "server/rpc/library_logs.h"
 #include "server/rpc/serve.h"
 #include "tests/support/echo_engine.h"
@@ -32,7 +32,7 @@ class FaultyEngine final : public test::EchoEngine {
  public:
   using EchoEngine::EchoEngine;
 
-  absl::Status Seat(std::span<const model::SequenceInput> inputs) override {
+  absl::Status Add(std::span<const model::SequenceInput> inputs) override {
     for (const auto& input : inputs) {
       const int fault = input.options.max_target_tokens;
       if (fault == kStalls) Stall();
@@ -40,7 +40,7 @@ class FaultyEngine final : public test::EchoEngine {
       if (fault == kLosesTheDevice)
         return model::DeviceLost(absl::InternalError("CUDA error: device-side assert triggered"));
     }
-    return EchoEngine::Seat(inputs);
+    return EchoEngine::Add(inputs);
   }
 };
 

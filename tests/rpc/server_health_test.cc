@@ -13,10 +13,10 @@
 #include "linnet/v1/text_service.grpc.pb.h"
 #include "server/rpc/server.h"
 #include "tests/support/echo_engine.h"
+#include "tests/support/notification.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/support/tiny_bundle.h"
-#include "tests/support/turnstile.h"
 
 namespace linnet::server {
 namespace {
@@ -156,7 +156,7 @@ TEST_F(ServerHealthTest, WhenNoModelServesTheWholeDoesNot) {
 }
 
 TEST_F(ServerHealthTest, AnEngineThatStallsFailsItsCallsAndIsTheEndOfLiveness) {
-  test::Turnstile go_on;
+  test::Notification go_on;
   std::atomic<bool> stalls = false;
   on_step = [&] {
     if (stalls) go_on.Pass();

@@ -1,11 +1,11 @@
-#include "model/runtime/bpe.h"
+#include "model/runtime/text/bpe.h"
 
 #include <map>
 #include <string>
 #include <vector>
 
 #include "gmock/gmock.h"
-#include "model/runtime/characters.h"
+#include "model/runtime/text/characters.h"
 #include "tests/runtime/words_golden.h"
 #include "tests/support/status_matchers.h"
 

@@ -7,8 +7,8 @@
 
 #include "gmock/gmock.h"
 #include "google/protobuf/util/json_util.h"
-#include "model/runtime/bundle.h"
-#include "model/runtime/sha256.h"
+#include "model/runtime/bundle/bundle.h"
+#include "model/runtime/bundle/sha256.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/temporary_folder.h"
 

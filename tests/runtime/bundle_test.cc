@@ -1,4 +1,4 @@
-#include "model/runtime/bundle.h"
+#include "model/runtime/bundle/bundle.h"
 
 #include "tests/runtime/bundle_fixture.h"
 

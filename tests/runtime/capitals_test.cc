@@ -1,4 +1,4 @@
-#include "model/runtime/capitals.h"
+#include "model/runtime/text/capitals.h"
 
 #include <gtest/gtest.h>
 
@@ -22,7 +22,8 @@ TEST(Capitals, AreReadAsTheTableSays) {
 }
 
 TEST(Capitals, ComeBackWhereTheyWereMarked) {
-  for (const std::string text : {"THE DOG RUNS.", "ÄPFEL, ÖL 2 ÜBER", "😀 OH NO 😀", "ПРИВЕТ, МИР!"}) {
+  for (const std::string text :
+       {"THE DOG RUNS.", "ÄPFEL, ÖL 2 ÜBER", "😀 OH NO 😀", "ПРИВЕТ, МИР!"}) {
     EXPECT_EQ(RestoreCapitals(MarkCapitals(text, kMark), kMark), text);
   }
   EXPECT_EQ(RestoreCapitals("<ph0> Die Straße", kMark), "DIE STRASSE");

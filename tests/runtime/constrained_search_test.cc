@@ -11,10 +11,10 @@
 #include <vector>
 
 #include "gmock/gmock.h"
-#include "model/runtime/constraints.h"
 #include "model/runtime/engine.h"
-#include "model/runtime/search.h"
-#include "tests/runtime/search_scenes.h"
+#include "model/runtime/search/constraints.h"
+#include "model/runtime/search/search.h"
+#include "tests/runtime/search_scenarios.h"
 #include "tests/support/status_matchers.h"
 
 namespace linnet::model {
@@ -171,7 +171,7 @@ std::vector<Hypothesis> SlowSearch(const SearchOptions& options, const Phrases& 
   return ended;
 }
 
-struct ConstrainedScene {
+struct ConstrainedScenario {
   SearchOptions options = {};
   Phrases phrases = {};
   std::vector<TokenId> continuations = {};
@@ -180,48 +180,49 @@ struct ConstrainedScene {
 };
 
 // Few tokens, so that phrases overlap, begin alike, stand in each other and twice; and long ones.
-ConstrainedScene RandomConstrainedScene(uint32_t seed) {
+ConstrainedScenario RandomConstrainedScenario(uint32_t seed) {
   std::mt19937 random(seed);
   const auto below = [&](int n) { return static_cast<int>(random() % n); };
-  ConstrainedScene scene;
+  ConstrainedScenario scenario;
   const int vocabulary = 6 + below(10);
-  scene.options.beam_size = 2 + below(6);
-  scene.options.n_best = scene.options.beam_size;
-  scene.options.max_target_tokens = below(14);
-  scene.options.min_target_tokens = below(std::min(3, scene.options.max_target_tokens + 1));
-  scene.options.length_penalty = static_cast<float>(below(4)) * 0.5f;
-  scene.options.temperature = below(3) == 0 ? 1.7f : 1.0f;
+  scenario.options.beam_size = 2 + below(6);
+  scenario.options.n_best = scenario.options.beam_size;
+  scenario.options.max_target_tokens = below(14);
+  scenario.options.min_target_tokens = below(std::min(3, scenario.options.max_target_tokens + 1));
+  scenario.options.length_penalty = static_cast<float>(below(4)) * 0.5f;
+  scenario.options.temperature = below(3) == 0 ? 1.7f : 1.0f;
   for (int count = below(5); count > 0; --count) {
-    std::vector<TokenId>& phrase = scene.phrases.emplace_back();
+    std::vector<TokenId>& phrase = scenario.phrases.emplace_back();
     for (int length = 1 + below(4); length > 0; --length)
       phrase.push_back(4 + below(std::min(vocabulary - 4, 4)));
   }
   for (TokenId token = 4; token < vocabulary; ++token) {
-    if (below(4) == 0) scene.continuations.push_back(token);
+    if (below(4) == 0) scenario.continuations.push_back(token);
   }
   for (int length = below(4) == 0 ? below(4) : 0; length > 0; --length)
-    scene.prefix.push_back(4 + below(vocabulary - 4));
-  scene.model = RandomModel(seed, vocabulary, below(3) == 0 ? 0.5f : 0, below(3));
-  return scene;
+    scenario.prefix.push_back(4 + below(vocabulary - 4));
+  scenario.model = RandomModel(seed, vocabulary, below(3) == 0 ? 0.5f : 0, below(3));
+  return scenario;
 }
 
-Constraints Constrain(const ConstrainedScene& scene) {
-  return Constraints(scene.phrases,
-                     std::make_shared<const std::vector<TokenId>>(scene.continuations));
+Constraints Constrain(const ConstrainedScenario& scenario) {
+  return Constraints(scenario.phrases,
+                     std::make_shared<const std::vector<TokenId>>(scenario.continuations));
 }
 
-absl::StatusOr<Outcome> Decode(const ConstrainedScene& scene, Rows rows = Rows::kWhole) {
-  return RunSearch(BeamSearch(scene.options, kSpecial, scene.prefix, Constrain(scene)),
-                   scene.options.temperature, scene.model, rows);
+absl::StatusOr<Outcome> Decode(const ConstrainedScenario& scenario, Rows rows = Rows::kWhole) {
+  return RunSearch(BeamSearch(scenario.options, kSpecial, scenario.prefix, Constrain(scenario)),
+                   scenario.options.temperature, scenario.model, rows);
 }
 
 TEST(ConstrainedSearchTest, ReturnsWhatTheSlowReferenceReturns) {
   int constrained = 0, unmet = 0;
   for (uint32_t seed = 0; seed < 3000; ++seed) {
-    const ConstrainedScene scene = RandomConstrainedScene(seed);
+    const ConstrainedScenario scenario = RandomConstrainedScenario(seed);
     const std::vector<Hypothesis> expected =
-        SlowSearch(scene.options, scene.phrases, scene.continuations, scene.prefix, scene.model);
-    const absl::StatusOr<Outcome> outcome = Decode(scene);
+        SlowSearch(scenario.options, scenario.phrases, scenario.continuations, scenario.prefix,
+                   scenario.model);
+    const absl::StatusOr<Outcome> outcome = Decode(scenario);
     ASSERT_THAT(outcome, IsOk()) << "seed " << seed;
     ASSERT_TRUE(SameBits(outcome->hypotheses, expected))
         << "seed " << seed << "\n"
@@ -231,7 +232,7 @@ TEST(ConstrainedSearchTest, ReturnsWhatTheSlowReferenceReturns) {
       ASSERT_EQ(outcome->hypotheses[i].unmet_constraints, expected[i].unmet_constraints)
           << "seed " << seed;
     }
-    constrained += scene.phrases.empty() ? 0 : 1;
+    constrained += scenario.phrases.empty() ? 0 : 1;
     unmet += expected.front().unmet_constraints > 0 ? 1 : 0;
   }
   EXPECT_GT(constrained, 2000);
@@ -241,17 +242,17 @@ TEST(ConstrainedSearchTest, ReturnsWhatTheSlowReferenceReturns) {
 TEST(ConstrainedSearchTest, WhateverFitsIsInTheBestResult) {
   int searches = 0;
   for (uint32_t seed = 0; seed < 3000; ++seed) {
-    ConstrainedScene scene = RandomConstrainedScene(seed);
-    size_t tokens = scene.prefix.size();
-    for (const auto& phrase : scene.phrases) tokens += phrase.size();
+    ConstrainedScenario scenario = RandomConstrainedScenario(seed);
+    size_t tokens = scenario.prefix.size();
+    for (const auto& phrase : scenario.phrases) tokens += phrase.size();
     // Room for each to be said behind the others, wherever the search looks first.
-    scene.options.max_target_tokens = static_cast<int>(2 * tokens) + 4;
-    scene.options.min_target_tokens = 0;
-    const absl::StatusOr<Outcome> outcome = Decode(scene);
+    scenario.options.max_target_tokens = static_cast<int>(2 * tokens) + 4;
+    scenario.options.min_target_tokens = 0;
+    const absl::StatusOr<Outcome> outcome = Decode(scenario);
     ASSERT_THAT(outcome, IsOk());
     const Hypothesis& best = outcome->hypotheses.front();
     ASSERT_EQ(best.unmet_constraints, 0) << "seed " << seed;
-    for (const auto& phrase : scene.phrases) {
+    for (const auto& phrase : scenario.phrases) {
       ASSERT_NE(std::search(best.tokens.begin(), best.tokens.end(), phrase.begin(), phrase.end()),
                 best.tokens.end())
           << "seed " << seed;
@@ -269,24 +270,24 @@ TEST(ConstrainedSearchTest, APhraseEndsWhereAWordDoes) {
     logits[2] += static_cast<float>(target.size());
     return logits;
   };
-  ConstrainedScene scene{.options = {.beam_size = 4}, .phrases = {{5}}, .model = model};
+  ConstrainedScenario scenario{.options = {.beam_size = 4}, .phrases = {{5}}, .model = model};
   const auto after_5 = [&] {
-    const std::vector<TokenId> tokens = Decode(scene)->hypotheses.front().tokens;
+    const std::vector<TokenId> tokens = Decode(scenario)->hypotheses.front().tokens;
     return *(std::find(tokens.begin(), tokens.end(), 5) + 1);
   };
   EXPECT_EQ(after_5(), 7);
-  scene.continuations = {7};
+  scenario.continuations = {7};
   EXPECT_NE(after_5(), 7);
 }
 
 TEST(ConstrainedSearchTest, WithoutPhrasesItIsThePlainSearchBitForBit) {
   for (uint32_t seed = 0; seed < 1000; ++seed) {
-    const Scene scene = RandomScene(seed);
-    const auto plain = RunSearch(BeamSearch(scene.options, scene.special, scene.prefix),
-                                 scene.options.temperature, scene.model);
+    const Scenario scenario = RandomScenario(seed);
+    const auto plain = RunSearch(BeamSearch(scenario.options, scenario.special, scenario.prefix),
+                                 scenario.options.temperature, scenario.model);
     const auto none =
-        RunSearch(BeamSearch(scene.options, scene.special, scene.prefix, Constraints()),
-                  scene.options.temperature, scene.model);
+        RunSearch(BeamSearch(scenario.options, scenario.special, scenario.prefix, Constraints()),
+                  scenario.options.temperature, scenario.model);
     ASSERT_THAT(none, IsOk());
     ASSERT_TRUE(SameBits(none->hypotheses, plain->hypotheses)) << "seed " << seed;
     ASSERT_EQ(none->stable, plain->stable) << "seed " << seed;
@@ -295,7 +296,7 @@ TEST(ConstrainedSearchTest, WithoutPhrasesItIsThePlainSearchBitForBit) {
 
 TEST(ConstrainedSearchTest, StablePrefixNeverShrinksAndEndsAsTheBestResult) {
   for (uint32_t seed = 0; seed < 1500; ++seed) {
-    const absl::StatusOr<Outcome> outcome = Decode(RandomConstrainedScene(seed));
+    const absl::StatusOr<Outcome> outcome = Decode(RandomConstrainedScenario(seed));
     ASSERT_THAT(outcome, IsOk());
     ASSERT_TRUE(NothingIsTakenBack(*outcome)) << "seed " << seed;
   }
@@ -304,10 +305,10 @@ TEST(ConstrainedSearchTest, StablePrefixNeverShrinksAndEndsAsTheBestResult) {
 TEST(ConstrainedSearchTest, AsksForWholeRowsAndTakesWhatItAsksFor) {
   EXPECT_TRUE(BeamSearch({.beam_size = 2}, kSpecial, {}, Constraints(Phrases{{5}})).need(0).all);
   for (uint32_t seed = 0; seed < 300; ++seed) {
-    const ConstrainedScene scene = RandomConstrainedScene(seed);
-    const auto cut = Decode(scene, Rows::kCut);
+    const ConstrainedScenario scenario = RandomConstrainedScenario(seed);
+    const auto cut = Decode(scenario, Rows::kCut);
     ASSERT_THAT(cut, IsOk());
-    ASSERT_TRUE(SameBits(cut->hypotheses, Decode(scene)->hypotheses)) << "seed " << seed;
+    ASSERT_TRUE(SameBits(cut->hypotheses, Decode(scenario)->hypotheses)) << "seed " << seed;
   }
 }
 

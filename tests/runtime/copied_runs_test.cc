@@ -1,4 +1,4 @@
-#include "model/runtime/copied_runs.h"
+#include "model/runtime/text/copied_runs.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "model/runtime/tokenizer.h"
+#include "model/runtime/text/tokenizer.h"
 #include "tests/support/status_matchers.h"
 
 namespace linnet::model {

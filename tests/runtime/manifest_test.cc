@@ -1,5 +1,5 @@
 // What a manifest may say, and how it is told what it may not.
-#include "model/runtime/manifest.h"
+#include "model/runtime/bundle/manifest.h"
 
 #include "tests/runtime/bundle_fixture.h"
 

@@ -1,11 +1,11 @@
-#include "model/runtime/moses.h"
+#include "model/runtime/text/moses.h"
 
 #include <random>
 #include <string>
 #include <vector>
 
 #include "gmock/gmock.h"
-#include "model/runtime/segmenter.h"
+#include "model/runtime/text/segmenter.h"
 #include "tests/runtime/words_golden.h"
 
 namespace linnet::model {

@@ -1,6 +1,6 @@
 // Draws: the numbers behind them, what they are drawn from, and that their frequencies are the
 // model's probabilities.
-#include "model/runtime/sampling.h"
+#include "model/runtime/search/sampling.h"
 
 #include <algorithm>
 #include <cmath>
@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "gmock/gmock.h"
-#include "tests/runtime/search_scenes.h"
+#include "tests/runtime/search_scenarios.h"
 #include "tests/support/status_matchers.h"
 
 namespace linnet::model {
@@ -62,12 +62,12 @@ std::vector<double> Softmax(const std::vector<float>& logits, float temperature 
 
 // Draws from a row by uniform numbers that stand close and even, so that each token comes exactly
 // as often as it is probable, to one count.
-std::map<TokenId, int> Sweep(const std::vector<float>& logits, const Lottery& lottery,
+std::map<TokenId, int> Sweep(const std::vector<float>& logits, const SamplingParameters& sampling,
                              int draws = 1000) {
   const LogitRow row = {.logits = logits, .log_normalizer = LogNormalizer(logits, 1)};
   std::map<TokenId, int> counts;
   for (int i = 0; i < draws; ++i) {
-    const auto drawn = DrawToken(row, lottery, (i + 0.5) / draws);
+    const auto drawn = DrawToken(row, sampling, (i + 0.5) / draws);
     EXPECT_TRUE(drawn.has_value());
     ++counts[drawn->token];
   }
@@ -198,10 +198,11 @@ TEST(DrawTokenTest, TheNucleusOfALongRowIsThatOfASort) {
 TEST(DrawTokenTest, APenaltyMakesATokenRarerAndCountsInItsScore) {
   const std::vector<float> logits = {0, 0, 0, 0};
   const std::vector<TokenId> excluded = {3};
-  const Lottery lottery = {.excluded = excluded, .penalised = 3, .penalty = std::log(2.0f)};
-  EXPECT_NEAR(Sweep(logits, lottery, 7000).at(3), 1000, 1);
+  const SamplingParameters sampling = {
+      .excluded = excluded, .penalised = 3, .penalty = std::log(2.0f)};
+  EXPECT_NEAR(Sweep(logits, sampling, 7000).at(3), 1000, 1);
   const LogitRow row = {.logits = logits, .log_normalizer = LogNormalizer(logits, 1)};
-  const auto drawn = DrawToken(row, lottery, 0.999);
+  const auto drawn = DrawToken(row, sampling, 0.999);
   EXPECT_EQ(drawn->token, 3);
   EXPECT_FLOAT_EQ(drawn->log_probability, -std::log(4.0f) - std::log(2.0f));
   EXPECT_EQ(Sweep(logits, {.excluded = excluded, .penalised = 3, .penalty = 1, .top_k = 3}).size(),
@@ -213,11 +214,12 @@ TEST(DrawTokenTest, NaNAndImpossibleTokensAreNeverDrawn) {
   const float nan = std::numeric_limits<float>::quiet_NaN();
   const float never = -std::numeric_limits<float>::infinity();
   const std::vector<float> logits = {nan, 1, never, 1, nan};
-  for (const Lottery& lottery : {Lottery{}, Lottery{.top_k = 4}, Lottery{.top_p = 0.9f},
-                                 Lottery{.top_k = 5, .top_p = 0.7f}}) {
+  for (const SamplingParameters& sampling :
+       {SamplingParameters{}, SamplingParameters{.top_k = 4}, SamplingParameters{.top_p = 0.9f},
+        SamplingParameters{.top_k = 5, .top_p = 0.7f}}) {
     const LogitRow row = {.logits = logits, .log_normalizer = 1};
     for (double u : {0.0, 0.3, 0.7, 1 - 0x1p-53}) {
-      const TokenId token = DrawToken(row, lottery, u)->token;
+      const TokenId token = DrawToken(row, sampling, u)->token;
       EXPECT_TRUE(token == 1 || token == 3) << token;
     }
   }
@@ -226,12 +228,12 @@ TEST(DrawTokenTest, NaNAndImpossibleTokensAreNeverDrawn) {
 }
 
 // A scene that samples: random limits, penalties, prefixes, and what is drawn from.
-Scene SamplingScene(uint32_t seed) {
-  Scene scene = RandomScene(seed);
-  scene.options.seed = seed * 7919ull << (seed % 33);
-  scene.options.top_k = std::array{0, 0, 1, 3, 50}[seed % 5];
-  scene.options.top_p = std::array{1.0f, 0.9f, 0.5f}[seed % 3];
-  return scene;
+Scenario SamplingScenario(uint32_t seed) {
+  Scenario scenario = RandomScenario(seed);
+  scenario.options.seed = seed * 7919ull << (seed % 33);
+  scenario.options.top_k = std::array{0, 0, 1, 3, 50}[seed % 5];
+  scenario.options.top_p = std::array{1.0f, 0.9f, 0.5f}[seed % 3];
+  return scenario;
 }
 
 std::vector<Hypothesis> Drawn(const SearchOptions& options, const ToyModel& model) {
@@ -242,22 +244,23 @@ std::vector<Hypothesis> Drawn(const SearchOptions& options, const ToyModel& mode
 
 TEST(SamplingTest, TheRulesOfTheSearchHoldForWhatIsDrawn) {
   for (uint32_t seed = 0; seed < 2000; ++seed) {
-    const Scene scene = SamplingScene(seed);
-    const SearchOptions& options = scene.options;
-    const auto outcome = Search(options, scene.prefix, scene.model, scene.special);
+    const Scenario scenario = SamplingScenario(seed);
+    const SearchOptions& options = scenario.options;
+    const auto outcome = Search(options, scenario.prefix, scenario.model, scenario.special);
     ASSERT_THAT(outcome, IsOk()) << "seed " << seed;
     ASSERT_EQ(outcome->hypotheses.size(), options.beam_size);
     for (const Hypothesis& hypothesis : outcome->hypotheses) {
       SCOPED_TRACE(testing::Message() << "seed " << seed << "\n" << Describe({hypothesis}));
       const auto& tokens = hypothesis.tokens;
-      ASSERT_EQ(tokens.back(), scene.special.eos);
-      ASSERT_EQ(std::count(tokens.begin(), tokens.end(), scene.special.eos), 1);
-      ASSERT_EQ(std::count(tokens.begin(), tokens.end(), scene.special.pad), 0);
+      ASSERT_EQ(tokens.back(), scenario.special.eos);
+      ASSERT_EQ(std::count(tokens.begin(), tokens.end(), scenario.special.eos), 1);
+      ASSERT_EQ(std::count(tokens.begin(), tokens.end(), scenario.special.pad), 0);
       ASSERT_GT(std::ssize(tokens), options.min_target_tokens);
       ASSERT_LE(std::ssize(tokens) - 1, options.max_target_tokens);
       ASSERT_EQ(hypothesis.ended_by_limit, std::ssize(tokens) - 1 == options.max_target_tokens);
-      const size_t forced = std::min<size_t>(scene.prefix.size(), options.max_target_tokens);
-      ASSERT_TRUE(std::equal(scene.prefix.begin(), scene.prefix.begin() + forced, tokens.begin()));
+      const size_t forced = std::min<size_t>(scenario.prefix.size(), options.max_target_tokens);
+      ASSERT_TRUE(
+          std::equal(scenario.prefix.begin(), scenario.prefix.begin() + forced, tokens.begin()));
     }
     ASSERT_TRUE(
         std::is_sorted(outcome->hypotheses.begin(), outcome->hypotheses.end(),
@@ -268,13 +271,13 @@ TEST(SamplingTest, TheRulesOfTheSearchHoldForWhatIsDrawn) {
 
 TEST(SamplingTest, WhatIsDrawnIsScoredAsAGivenTargetIs) {
   for (uint32_t seed = 0; seed < 500; ++seed) {
-    const Scene scene = SamplingScene(seed);
-    const auto drawn = Search(scene.options, scene.prefix, scene.model, scene.special);
+    const Scenario scenario = SamplingScenario(seed);
+    const auto drawn = Search(scenario.options, scenario.prefix, scenario.model, scenario.special);
     ASSERT_THAT(drawn, IsOk());
     for (Hypothesis hypothesis : drawn->hypotheses) {
       const auto scored =
-          RunSearch(BeamSearch::Scoring(scene.options, scene.special, hypothesis.tokens),
-                    scene.options.temperature, scene.model);
+          RunSearch(BeamSearch::Scoring(scenario.options, scenario.special, hypothesis.tokens),
+                    scenario.options.temperature, scenario.model);
       hypothesis.ended_by_limit = false;
       ASSERT_TRUE(SameBits(scored->hypotheses, {hypothesis})) << "seed " << seed;
     }
@@ -283,9 +286,10 @@ TEST(SamplingTest, WhatIsDrawnIsScoredAsAGivenTargetIs) {
 
 TEST(SamplingTest, RowsCutToWhatIsNeededAreAsGoodAsWholeOnes) {
   for (uint32_t seed = 0; seed < 2000; ++seed) {
-    const Scene scene = SamplingScene(seed);
-    const auto whole = Search(scene.options, scene.prefix, scene.model, scene.special);
-    const auto cut = Search(scene.options, scene.prefix, scene.model, scene.special, Rows::kCut);
+    const Scenario scenario = SamplingScenario(seed);
+    const auto whole = Search(scenario.options, scenario.prefix, scenario.model, scenario.special);
+    const auto cut =
+        Search(scenario.options, scenario.prefix, scenario.model, scenario.special, Rows::kCut);
     ASSERT_THAT(cut, IsOk()) << "seed " << seed;
     ASSERT_TRUE(SameBits(cut->hypotheses, whole->hypotheses)) << "seed " << seed;
   }
@@ -293,11 +297,11 @@ TEST(SamplingTest, RowsCutToWhatIsNeededAreAsGoodAsWholeOnes) {
 
 TEST(SamplingTest, TheLikeliestTokenAloneIsGreedySearch) {
   for (uint32_t seed = 0; seed < 500; ++seed) {
-    Scene scene = RandomScene(seed);
-    scene.options.beam_size = scene.options.n_best = 1;
-    const auto greedy = Search(scene.options, scene.prefix, scene.model, scene.special);
-    scene.options.top_k = 1;
-    const auto drawn = Search(scene.options, scene.prefix, scene.model, scene.special);
+    Scenario scenario = RandomScenario(seed);
+    scenario.options.beam_size = scenario.options.n_best = 1;
+    const auto greedy = Search(scenario.options, scenario.prefix, scenario.model, scenario.special);
+    scenario.options.top_k = 1;
+    const auto drawn = Search(scenario.options, scenario.prefix, scenario.model, scenario.special);
     ASSERT_THAT(drawn, IsOk());
     ASSERT_TRUE(SameBits(drawn->hypotheses, greedy->hypotheses)) << "seed " << seed;
   }
@@ -305,11 +309,11 @@ TEST(SamplingTest, TheLikeliestTokenAloneIsGreedySearch) {
 
 TEST(SamplingTest, ADrawDoesNotDependOnHowManyAreDrawnBesideIt) {
   for (uint32_t seed = 0; seed < 300; ++seed) {
-    Scene scene = SamplingScene(seed);
-    scene.options.beam_size = scene.options.n_best = 6;
-    const auto of_six = Search(scene.options, scene.prefix, scene.model, scene.special);
-    scene.options.beam_size = scene.options.n_best = 2;
-    const auto of_two = Search(scene.options, scene.prefix, scene.model, scene.special);
+    Scenario scenario = SamplingScenario(seed);
+    scenario.options.beam_size = scenario.options.n_best = 6;
+    const auto of_six = Search(scenario.options, scenario.prefix, scenario.model, scenario.special);
+    scenario.options.beam_size = scenario.options.n_best = 2;
+    const auto of_two = Search(scenario.options, scenario.prefix, scenario.model, scenario.special);
     ASSERT_THAT(of_two, IsOk());
     std::vector<Hypothesis> six = of_six->hypotheses;
     for (const Hypothesis& one : of_two->hypotheses) {

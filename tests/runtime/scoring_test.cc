@@ -5,7 +5,7 @@
 
 #include "gmock/gmock.h"
 #include "model/runtime/engine.h"
-#include "tests/runtime/search_scenes.h"
+#include "tests/runtime/search_scenarios.h"
 #include "tests/support/status_matchers.h"
 
 namespace linnet::model {
@@ -16,21 +16,21 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::SizeIs;
 
-absl::StatusOr<Outcome> Score(const Scene& scene, const std::vector<TokenId>& target,
+absl::StatusOr<Outcome> Score(const Scenario& scenario, const std::vector<TokenId>& target,
                               Rows rows = Rows::kWhole) {
-  return RunSearch(BeamSearch::Scoring(scene.options, scene.special, target),
-                   scene.options.temperature, scene.model, rows);
+  return RunSearch(BeamSearch::Scoring(scenario.options, scenario.special, target),
+                   scenario.options.temperature, scenario.model, rows);
 }
 
 TEST(ScoringTest, EveryResultOfASearchIsScoredAsTheSearchScoredIt) {
   for (uint32_t seed = 0; seed < 2000; ++seed) {
-    const Scene scene = RandomScene(seed);
-    const auto found = Search(scene.options, scene.prefix, scene.model, scene.special);
+    const Scenario scenario = RandomScenario(seed);
+    const auto found = Search(scenario.options, scenario.prefix, scenario.model, scenario.special);
     ASSERT_THAT(found, IsOk());
     for (Hypothesis hypothesis : found->hypotheses) {
       hypothesis.ended_by_limit = false;  // the target says where it ends
       for (Rows rows : {Rows::kWhole, Rows::kCut}) {
-        const auto scored = Score(scene, hypothesis.tokens, rows);
+        const auto scored = Score(scenario, hypothesis.tokens, rows);
         ASSERT_THAT(scored, IsOk()) << "seed " << seed;
         ASSERT_TRUE(SameBits(scored->hypotheses, {hypothesis})) << "seed " << seed;
       }
@@ -39,24 +39,24 @@ TEST(ScoringTest, EveryResultOfASearchIsScoredAsTheSearchScoredIt) {
 }
 
 TEST(ScoringTest, TakesOneRowAndAStepPerToken) {
-  Scene scene = RandomScene(1);
-  scene.options.beam_size = 5;
-  BeamSearch search = BeamSearch::Scoring(scene.options, scene.special, {4, 5, kSpecial.eos});
+  Scenario scenario = RandomScenario(1);
+  scenario.options.beam_size = 5;
+  BeamSearch search = BeamSearch::Scoring(scenario.options, scenario.special, {4, 5, kSpecial.eos});
   EXPECT_EQ(search.live(), 1);
-  const auto scored = Score(scene, {4, 5, scene.special.eos});
+  const auto scored = Score(scenario, {4, 5, scenario.special.eos});
   ASSERT_THAT(scored, IsOk());
   EXPECT_EQ(scored->steps, 3);
-  EXPECT_THAT(scored->stable,
-              ElementsAre(ElementsAre(4), ElementsAre(4, 5), ElementsAre(4, 5, scene.special.eos)));
+  EXPECT_THAT(scored->stable, ElementsAre(ElementsAre(4), ElementsAre(4, 5),
+                                          ElementsAre(4, 5, scenario.special.eos)));
 }
 
 TEST(ScoringTest, WhatASearchWouldForbidIsScored) {
-  Scene scene{
+  Scenario scenario{
       .options = {.min_target_tokens = 5, .max_target_tokens = 5, .no_repeat_ngram_size = 1},
       .model = RandomModel(3, 12, 0, 0)};
   for (const std::vector<TokenId>& target :
        {std::vector<TokenId>{2}, {5, 5, 5, 2}, {5, 6, 7, 8, 9, 10, 11, 2}}) {
-    const auto scored = Score(scene, target);
+    const auto scored = Score(scenario, target);
     ASSERT_THAT(scored, IsOk());
     ASSERT_THAT(scored->hypotheses, SizeIs(1));
     EXPECT_EQ(scored->hypotheses[0].tokens, target);
@@ -67,11 +67,11 @@ TEST(ScoringTest, WhatASearchWouldForbidIsScored) {
 TEST(ScoringTest, ProbabilitiesOfAllTargetsAddUpToOne) {
   // Whatever ends within two tokens, and each of those that go on.
   constexpr int kVocabulary = 7;
-  const Scene scene{.options = {.length_penalty = 0, .temperature = 1.3f},
-                    .model = RandomModel(5, kVocabulary, 0, 0)};
+  const Scenario scenario{.options = {.length_penalty = 0, .temperature = 1.3f},
+                          .model = RandomModel(5, kVocabulary, 0, 0)};
   double total = 0;
   const auto add = [&](const std::vector<TokenId>& target, int tokens) {
-    const auto scored = Score(scene, target);
+    const auto scored = Score(scenario, target);
     ASSERT_THAT(scored, IsOk());
     const std::vector<float>& scores = scored->hypotheses[0].token_scores;
     total += std::exp(std::accumulate(scores.begin(), scores.begin() + tokens, 0.0));

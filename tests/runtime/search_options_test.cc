@@ -1,7 +1,7 @@
 #include <limits>
 
 #include "gmock/gmock.h"
-#include "model/runtime/search_options.h"
+#include "model/runtime/search/search_options.h"
 #include "tests/support/status_matchers.h"
 
 namespace linnet::model {

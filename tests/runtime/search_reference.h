@@ -3,7 +3,7 @@
 #include <functional>
 #include <vector>
 
-#include "model/runtime/search.h"
+#include "model/runtime/search/search.h"
 
 namespace linnet::model {
 

@@ -1,4 +1,4 @@
-#include "model/runtime/search.h"
+#include "model/runtime/search/search.h"
 
 #include <cmath>
 #include <limits>
@@ -9,9 +9,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "gmock/gmock.h"
-#include "model/runtime/candidates.h"
+#include "model/runtime/search/candidates.h"
 #include "tests/runtime/search_reference.h"
-#include "tests/runtime/search_scenes.h"
+#include "tests/runtime/search_scenarios.h"
 #include "tests/support/status_matchers.h"
 
 namespace linnet::model {
@@ -27,11 +27,11 @@ using ::testing::SizeIs;
 
 TEST(BeamSearchTest, ReturnsWhatTheSlowReferenceReturns) {
   for (uint32_t seed = 0; seed < 6000; ++seed) {
-    const Scene scene = RandomScene(seed);
+    const Scenario scenario = RandomScenario(seed);
     const std::vector<Hypothesis> expected =
-        ReferenceSearch(scene.options, scene.special, scene.prefix, scene.model);
+        ReferenceSearch(scenario.options, scenario.special, scenario.prefix, scenario.model);
     const absl::StatusOr<Outcome> outcome =
-        Search(scene.options, scene.prefix, scene.model, scene.special);
+        Search(scenario.options, scenario.prefix, scenario.model, scenario.special);
     ASSERT_THAT(outcome, IsOk()) << "seed " << seed;
     ASSERT_EQ(Describe(outcome->hypotheses), Describe(expected)) << "seed " << seed;
     for (size_t i = 0; i < expected.size(); ++i) {
@@ -45,9 +45,10 @@ TEST(BeamSearchTest, ReturnsWhatTheSlowReferenceReturns) {
 
 TEST(BeamSearchTest, RowsCutToWhatIsNeededAreAsGoodAsWholeOnes) {
   for (uint32_t seed = 0; seed < 2000; ++seed) {
-    const Scene scene = RandomScene(seed);
-    const auto whole = Search(scene.options, scene.prefix, scene.model, scene.special);
-    const auto cut = Search(scene.options, scene.prefix, scene.model, scene.special, Rows::kCut);
+    const Scenario scenario = RandomScenario(seed);
+    const auto whole = Search(scenario.options, scenario.prefix, scenario.model, scenario.special);
+    const auto cut =
+        Search(scenario.options, scenario.prefix, scenario.model, scenario.special, Rows::kCut);
     ASSERT_THAT(cut, IsOk()) << "seed " << seed;
     ASSERT_TRUE(SameBits(cut->hypotheses, whole->hypotheses)) << "seed " << seed;
     ASSERT_EQ(cut->stable, whole->stable) << "seed " << seed;
@@ -80,14 +81,14 @@ TEST(BeamSearchTest, ARowThatLacksWhatItNeedsIsAnError) {
 
 TEST(BeamSearchTest, EveryResultKeepsItsPromises) {
   for (uint32_t seed = 0; seed < 2000; ++seed) {
-    const Scene scene = RandomScene(seed);
-    const SearchOptions& options = scene.options;
-    const auto& [bos, pad, eos, unk, start] = scene.special;
+    const Scenario scenario = RandomScenario(seed);
+    const SearchOptions& options = scenario.options;
+    const auto& [bos, pad, eos, unk, start] = scenario.special;
     const absl::StatusOr<Outcome> outcome =
-        Search(options, scene.prefix, scene.model, scene.special);
+        Search(options, scenario.prefix, scenario.model, scenario.special);
     ASSERT_THAT(outcome, IsOk()) << "seed " << seed;
     ASSERT_FALSE(outcome->hypotheses.empty()) << "seed " << seed;
-    const size_t forced = std::min<size_t>(scene.prefix.size(), options.max_target_tokens);
+    const size_t forced = std::min<size_t>(scenario.prefix.size(), options.max_target_tokens);
     for (const Hypothesis& hypothesis : outcome->hypotheses) {
       SCOPED_TRACE(testing::Message() << "seed " << seed << "\n" << Describe({hypothesis}));
       ASSERT_EQ(hypothesis.tokens.back(), eos);
@@ -96,7 +97,7 @@ TEST(BeamSearchTest, EveryResultKeepsItsPromises) {
       const int length = static_cast<int>(hypothesis.tokens.size()) - 1;
       ASSERT_GE(length, options.min_target_tokens);
       ASSERT_LE(length, options.max_target_tokens);
-      ASSERT_TRUE(std::equal(scene.prefix.begin(), scene.prefix.begin() + forced,
+      ASSERT_TRUE(std::equal(scenario.prefix.begin(), scenario.prefix.begin() + forced,
                              hypothesis.tokens.begin()));
       ASSERT_EQ(hypothesis.token_scores.size(), hypothesis.tokens.size());
       const float sum =
@@ -110,9 +111,9 @@ TEST(BeamSearchTest, EveryResultKeepsItsPromises) {
 
 TEST(BeamSearchTest, StablePrefixNeverShrinksAndEndsAsTheBestResult) {
   for (uint32_t seed = 0; seed < 2000; ++seed) {
-    const Scene scene = RandomScene(seed);
+    const Scenario scenario = RandomScenario(seed);
     const absl::StatusOr<Outcome> outcome =
-        Search(scene.options, scene.prefix, scene.model, scene.special);
+        Search(scenario.options, scenario.prefix, scenario.model, scenario.special);
     ASSERT_THAT(outcome, IsOk());
     ASSERT_TRUE(NothingIsTakenBack(*outcome)) << "seed " << seed;
   }

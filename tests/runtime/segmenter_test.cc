@@ -1,4 +1,4 @@
-#include "model/runtime/segmenter.h"
+#include "model/runtime/text/segmenter.h"
 
 #include <unicode/utf8.h>
 
@@ -8,8 +8,8 @@
 #include <string>
 
 #include "gmock/gmock.h"
-#include "model/runtime/characters.h"
-#include "model/runtime/tokenizer.h"
+#include "model/runtime/text/characters.h"
+#include "model/runtime/text/tokenizer.h"
 #include "tests/support/status_matchers.h"
 
 namespace linnet::model {

@@ -1,4 +1,4 @@
-#include "model/runtime/shortlist.h"
+#include "model/runtime/search/shortlist.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

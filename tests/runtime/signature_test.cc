@@ -1,5 +1,5 @@
 // Keys and signatures are those of the command line of OpenSSL, as people make them.
-#include "model/runtime/signature.h"
+#include "model/runtime/bundle/signature.h"
 
 #include <cstdlib>
 

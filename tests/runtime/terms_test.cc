@@ -1,4 +1,4 @@
-#include "model/runtime/terms.h"
+#include "model/runtime/text/terms.h"
 
 #include <gmock/gmock.h>
 

@@ -1,11 +1,11 @@
-#include "model/runtime/token_grammar.h"
+#include "model/runtime/search/token_grammar.h"
 
 #include <algorithm>
 #include <vector>
 
 #include "gmock/gmock.h"
 #include "tests/runtime/search_reference.h"
-#include "tests/runtime/search_scenes.h"
+#include "tests/runtime/search_scenarios.h"
 #include "tests/support/status_matchers.h"
 
 namespace linnet::model {
@@ -52,16 +52,16 @@ void CheckBehind(const std::vector<int>& bytes, TokenGrammar::State state) {
 
 TEST(TokenGrammarTest, BytesFollowAsInUtf8) {
   CheckBehind({}, TokenGrammar::kStart);
-  CheckBehind({}, TokenGrammar::kBorder);
+  CheckBehind({}, TokenGrammar::kBoundary);
 }
 
 TEST(TokenGrammarTest, TextAndEndFollowWholeCharactersAlone) {
-  for (auto state : {TokenGrammar::kStart, TokenGrammar::kBorder}) {
+  for (auto state : {TokenGrammar::kStart, TokenGrammar::kBoundary}) {
     EXPECT_TRUE(Allows(state, kLetters) && Allows(state, kEnd));
-    EXPECT_EQ(Bytes().Next(state, kLetters), TokenGrammar::kBorder);
+    EXPECT_EQ(Bytes().Next(state, kLetters), TokenGrammar::kBoundary);
   }
   for (int lead : {0xC2, 0xE0, 0xE1, 0xED, 0xF0, 0xF1, 0xF4}) {
-    const TokenGrammar::State inside = Bytes().Next(TokenGrammar::kBorder, lead);
+    const TokenGrammar::State inside = Bytes().Next(TokenGrammar::kBoundary, lead);
     for (TokenId token : {kLetters, kEnd, kSteers, kMark, TokenId{'a'}})
       EXPECT_FALSE(Allows(inside, token)) << lead << " " << token;
   }
@@ -69,31 +69,31 @@ TEST(TokenGrammarTest, TextAndEndFollowWholeCharactersAlone) {
 
 TEST(TokenGrammarTest, ControlPiecesStandNowhereAndTheMarkAtTheStart) {
   EXPECT_FALSE(Allows(TokenGrammar::kStart, kSteers));
-  EXPECT_FALSE(Allows(TokenGrammar::kBorder, kSteers));
+  EXPECT_FALSE(Allows(TokenGrammar::kBoundary, kSteers));
   EXPECT_TRUE(Allows(TokenGrammar::kStart, kMark));
-  EXPECT_FALSE(Allows(TokenGrammar::kBorder, kMark));
+  EXPECT_FALSE(Allows(TokenGrammar::kBoundary, kMark));
   EXPECT_FALSE(Allows(Bytes().Next(TokenGrammar::kStart, kMark), kMark));
 }
 
 TEST(TokenGrammarTest, NoCharacterBeginsThatCannotEnd) {
   for (int left = 0; left <= 4; ++left) {
-    EXPECT_EQ(Allows(TokenGrammar::kBorder, 0xC3, left), left >= 1);
-    EXPECT_EQ(Allows(TokenGrammar::kBorder, 0xE4, left), left >= 2);
-    EXPECT_EQ(Allows(TokenGrammar::kBorder, 0xF0, left), left >= 3);
-    EXPECT_TRUE(Allows(TokenGrammar::kBorder, kLetters, left));
+    EXPECT_EQ(Allows(TokenGrammar::kBoundary, 0xC3, left), left >= 1);
+    EXPECT_EQ(Allows(TokenGrammar::kBoundary, 0xE4, left), left >= 2);
+    EXPECT_EQ(Allows(TokenGrammar::kBoundary, 0xF0, left), left >= 3);
+    EXPECT_TRUE(Allows(TokenGrammar::kBoundary, kLetters, left));
   }
 }
 
 TEST(TokenGrammarTest, SearchesFindWhatTheSlowReferenceFinds) {
   int asked_again = 0;
   for (uint32_t seed = 0; seed < 3000; ++seed) {
-    const SpelledScene scene = RandomSpelledScene(seed);
-    const std::vector<Hypothesis> expected =
-        ReferenceSearch(scene.options, scene.special, scene.prefix, scene.model, scene.spelling);
+    const SpelledScenario scenario = RandomSpelledScenario(seed);
+    const std::vector<Hypothesis> expected = ReferenceSearch(
+        scenario.options, scenario.special, scenario.prefix, scenario.model, scenario.spelling);
     for (Rows rows : {Rows::kWhole, Rows::kCut}) {
-      const auto outcome =
-          RunSearch(BeamSearch(scene.options, scene.special, scene.prefix, {}, scene.grammar),
-                    scene.options.temperature, scene.model, rows);
+      const auto outcome = RunSearch(
+          BeamSearch(scenario.options, scenario.special, scenario.prefix, {}, scenario.grammar),
+          scenario.options.temperature, scenario.model, rows);
       ASSERT_THAT(outcome, IsOk()) << "seed " << seed;
       ASSERT_TRUE(SameBits(outcome->hypotheses, expected))
           << "seed " << seed << "\n"
@@ -125,23 +125,23 @@ bool IsText(const std::vector<TokenId>& target, const Spelling& spelling) {
 TEST(TokenGrammarTest, WhatIsSearchedDrawnOrConstrainedIsText) {
   int with_bytes = 0;
   for (uint32_t seed = 0; seed < 3000; ++seed) {
-    SpelledScene scene = RandomSpelledScene(seed);
+    SpelledScenario scenario = RandomSpelledScenario(seed);
     Constraints constraints;
     if (seed % 3 == 1) {
-      scene.options.seed = seed;
+      scenario.options.seed = seed;
     } else if (seed % 3 == 2) {
-      scene.options.beam_size = std::max(scene.options.beam_size, 2);
+      scenario.options.beam_size = std::max(scenario.options.beam_size, 2);
       constraints = Constraints(std::vector<std::vector<TokenId>>{{4, 5}, {6}});
-      for (TokenId token : {4, 5, 6}) scene.spelling[token] = kSpellsText;
-      scene.grammar = GrammarOf(scene.spelling);
+      for (TokenId token : {4, 5, 6}) scenario.spelling[token] = kSpellsText;
+      scenario.grammar = GrammarOf(scenario.spelling);
     }
-    const auto outcome = RunSearch(
-        BeamSearch(scene.options, scene.special, scene.prefix, constraints, scene.grammar),
-        scene.options.temperature, scene.model);
+    const auto outcome = RunSearch(BeamSearch(scenario.options, scenario.special, scenario.prefix,
+                                              constraints, scenario.grammar),
+                                   scenario.options.temperature, scenario.model);
     if (!outcome.ok()) continue;  // where a test forbids the end and all n-grams came
     for (const Hypothesis& hypothesis : outcome->hypotheses) {
-      ASSERT_TRUE(IsText(hypothesis.tokens, scene.spelling)) << "seed " << seed;
-      for (TokenId token : hypothesis.tokens) with_bytes += scene.spelling[token] >= 0x80;
+      ASSERT_TRUE(IsText(hypothesis.tokens, scenario.spelling)) << "seed " << seed;
+      for (TokenId token : hypothesis.tokens) with_bytes += scenario.spelling[token] >= 0x80;
     }
   }
   EXPECT_GT(with_bytes, 1000) << "characters are spelled";
@@ -149,14 +149,14 @@ TEST(TokenGrammarTest, WhatIsSearchedDrawnOrConstrainedIsText) {
 
 TEST(TokenGrammarTest, ALegalTargetKeepsItsScore) {
   for (uint32_t seed = 0; seed < 2000; ++seed) {
-    const SpelledScene scene = RandomSpelledScene(seed);
-    if (scene.options.beam_size > 1) continue;  // of several the beam may hold others
-    const auto free = Search(scene.options, scene.prefix, scene.model, scene.special);
+    const SpelledScenario scenario = RandomSpelledScenario(seed);
+    if (scenario.options.beam_size > 1) continue;  // of several the beam may hold others
+    const auto free = Search(scenario.options, scenario.prefix, scenario.model, scenario.special);
     ASSERT_THAT(free, IsOk());
-    if (!IsText(free->hypotheses[0].tokens, scene.spelling)) continue;
-    const auto bound =
-        RunSearch(BeamSearch(scene.options, scene.special, scene.prefix, {}, scene.grammar),
-                  scene.options.temperature, scene.model);
+    if (!IsText(free->hypotheses[0].tokens, scenario.spelling)) continue;
+    const auto bound = RunSearch(
+        BeamSearch(scenario.options, scenario.special, scenario.prefix, {}, scenario.grammar),
+        scenario.options.temperature, scenario.model);
     ASSERT_THAT(bound, IsOk());
     ASSERT_TRUE(SameBits(free->hypotheses, bound->hypotheses)) << "seed " << seed;
   }

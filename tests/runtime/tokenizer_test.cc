@@ -1,4 +1,4 @@
-#include "model/runtime/tokenizer.h"
+#include "model/runtime/text/tokenizer.h"
 
 #include <unicode/utf8.h>
 
@@ -10,9 +10,9 @@
 #include <thread>
 
 #include "gmock/gmock.h"
-#include "model/runtime/characters.h"
-#include "model/runtime/segmenter.h"
-#include "model/runtime/vocabulary.h"
+#include "model/runtime/text/characters.h"
+#include "model/runtime/text/segmenter.h"
+#include "model/runtime/text/vocabulary.h"
 #include "tests/runtime/words_golden.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/temporary_folder.h"

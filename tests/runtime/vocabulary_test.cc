@@ -1,4 +1,4 @@
-#include "model/runtime/vocabulary.h"
+#include "model/runtime/text/vocabulary.h"
 
 #include <string>
 

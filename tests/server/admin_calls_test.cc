@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "server/errors.h"
-#include "server/log.h"
+#include "server/base/errors.h"
+#include "server/base/log.h"
 #include "tests/server/text_fixture.h"
 
 namespace linnet::server {
@@ -33,7 +33,7 @@ struct AdminCallsTest : ::testing::Test {
                     const Request& request, Response& response) {
     absl::Status result;
     int answers = 0;
-    test::Turnstile done;
+    test::Notification done;
     (admin.*method)(request, response, [&](absl::Status status) {
       result = std::move(status);
       ++answers;
@@ -60,30 +60,30 @@ struct AdminCallsTest : ::testing::Test {
     return lines;
   }
   std::string Version(const std::string& name) {
-    const auto model = house.catalog->Named(name);
+    const auto model = fixture.catalog->Named(name);
     return model.ok() ? (*model)->bundle.manifest.version() : ErrorReason(model.status());
   }
-  v1::GetBatchResponse Batch(const std::string& model, int most = 0) {
+  v1::GetBatchResponse Batch(const std::string& model, int max = 0) {
     v1::GetBatchRequest request;
     request.set_model(model);
-    request.set_max_sequences(most);
+    request.set_max_sequences(max);
     v1::GetBatchResponse response;
     EXPECT_THAT(Call(&AdminCalls::GetBatch, request, response), IsOk());
     return response;
   }
 
   // Engines whose steps wait while `hold` is set.
-  test::Turnstile go_on;
+  test::Notification go_on;
   std::atomic<bool> hold = false;
   std::atomic<int> held = 0;
-  TextHouse house{{.rows = 8, .on_step = [this] {
-                     if (!hold) return;
-                     ++held;
-                     go_on.Pass();
-                   }}};
-  const fs::path root = house.folder.path();
-  Reloader reloader{*house.catalog, house.metrics};
-  AdminCalls admin{*house.catalog, reloader};
+  TextFixture fixture{{.rows = 8, .on_step = [this] {
+                         if (!hold) return;
+                         ++held;
+                         go_on.Pass();
+                       }}};
+  const fs::path root = fixture.folder.path();
+  Reloader reloader{*fixture.catalog, fixture.metrics};
+  AdminCalls admin{*fixture.catalog, reloader};
   v1::ReloadResponse reload;
 };
 
@@ -99,7 +99,7 @@ TEST_F(AdminCallsTest, AReloadTellsOfEachBundleWhatCameOfIt) {
   EXPECT_THAT(Outcomes(), ElementsAre("en-de LOADED en-de next", "en-fr/1 LOADED en-fr test",
                                       "en-summary REMOVED en-summary test"));
   EXPECT_EQ(Version("en-summary"), "MODEL_NOT_FOUND");
-  EXPECT_THAT(house.metrics.Text(), HasSubstr("linnet_model_reloads_total{result=\"ok\"} 2\n"));
+  EXPECT_THAT(fixture.metrics.Text(), HasSubstr("linnet_model_reloads_total{result=\"ok\"} 2\n"));
 }
 
 TEST_F(AdminCallsTest, ABundleThatWasDamagedSinceItWasLoadedIsToldAndServedOn) {
@@ -138,7 +138,8 @@ TEST_F(AdminCallsTest, WhatCouldNotBeLoadedSaysWhyAndWhatIsServedInItsPlace) {
             static_cast<int>(absl::StatusCode::kFailedPrecondition));
   EXPECT_EQ(reload.models(1).error().details_size(), 1);
   EXPECT_FALSE(reload.models(2).has_error());
-  EXPECT_THAT(house.metrics.Text(), HasSubstr("linnet_model_reloads_total{result=\"failed\"} 1\n"));
+  EXPECT_THAT(fixture.metrics.Text(),
+              HasSubstr("linnet_model_reloads_total{result=\"failed\"} 1\n"));
 }
 
 TEST_F(AdminCallsTest, OneModelIsReadAgainAndTheOthersStay) {
@@ -165,7 +166,8 @@ TEST_F(AdminCallsTest, AModelThatIsNowhereIsNotFoundAndCountsAsNoReload) {
     EXPECT_EQ(ErrorReason(status), "MODEL_NOT_FOUND") << name;
     EXPECT_THAT(status.message(), HasSubstr("en-de, en-summary"));
   }
-  EXPECT_THAT(house.metrics.Text(), HasSubstr("linnet_model_reloads_total{result=\"failed\"} 0\n"));
+  EXPECT_THAT(fixture.metrics.Text(),
+              HasSubstr("linnet_model_reloads_total{result=\"failed\"} 0\n"));
 }
 
 TEST_F(AdminCallsTest, AFolderThatCannotBeReadChangesNothing) {
@@ -183,7 +185,7 @@ TEST_F(AdminCallsTest, WhoAsksWhileAReloadIsMadeGetsTheNextOneTogether) {
   golden.set_target_text("The dog runs.");
   test::WriteBundle(root / "en-de", manifest);
   std::atomic<int> made = 0, answered = 0;
-  test::Turnstile all;
+  test::Notification all;
   constexpr int kAskers = 20;
   hold = true;
   ASSERT_THAT(reloader.Ask("", [&](const ReloadReport&) { ++made; }), IsOk());
@@ -200,7 +202,7 @@ TEST_F(AdminCallsTest, WhoAsksWhileAReloadIsMadeGetsTheNextOneTogether) {
   hold = false;
   go_on.Open();
   all.Pass();
-  EXPECT_THAT(house.metrics.Text(), HasSubstr("linnet_model_reloads_total{result=\"ok\"} 2\n"));
+  EXPECT_THAT(fixture.metrics.Text(), HasSubstr("linnet_model_reloads_total{result=\"ok\"} 2\n"));
 }
 
 TEST_F(AdminCallsTest, NoReloadBeginsOnceTheServerStops) {
@@ -225,13 +227,13 @@ TEST_F(AdminCallsTest, WhoDoesNotWaitIsAnsweredAtOnceAndTheReloadIsMade) {
 TEST_F(AdminCallsTest, ABatchShowsWhoIsSeatedAndWhoWaits) {
   EXPECT_THAT(Batch("en-de").models(0).sequences(), IsEmpty());
   v1::TranslateResponse first, second;
-  test::Turnstile first_done, second_done;
+  test::Notification first_done, second_done;
   std::deque<v1::TranslateRequest> requests;
   auto translate = [&](const std::string& text, const std::string& client, absl::Time deadline,
-                       v1::TranslateResponse& response, test::Turnstile& done) {
+                       v1::TranslateResponse& response, test::Notification& done) {
     v1::TranslateRequest& request = requests.emplace_back(ToGerman({text}));
     request.mutable_options()->set_beam_size(5);
-    house.calls->Translate(
+    fixture.calls->Translate(
         request, response,
         {.arrived = absl::Now(),
          .deadline = deadline,
@@ -249,7 +251,7 @@ TEST_F(AdminCallsTest, ABatchShowsWhoIsSeatedAndWhoWaits) {
   v1::GetBatchRequest which;
   which.set_model("en-de");
   v1::GetBatchResponse batch;
-  test::Turnstile shown;
+  test::Notification shown;
   admin.GetBatch(which, batch, [&](const absl::Status& status) {
     EXPECT_THAT(status, IsOk());
     shown.Open();
@@ -263,19 +265,19 @@ TEST_F(AdminCallsTest, ABatchShowsWhoIsSeatedAndWhoWaits) {
   EXPECT_EQ(model.engine_state(), v1::ENGINE_STATE_UP);
   EXPECT_EQ(model.rows(), 8);
   EXPECT_EQ(model.rows_in_use(), 5);
-  EXPECT_EQ(model.seated(), 1);
+  EXPECT_EQ(model.running(), 1);
   ASSERT_GE(model.sequences_size(), 1);
-  const v1::BatchSequence& seated = model.sequences(0);
-  EXPECT_EQ(seated.client(), "one");
-  EXPECT_EQ(seated.request_id(), "one-1");
-  EXPECT_EQ(seated.priority(), v1::PRIORITY_BATCH);
-  EXPECT_EQ(seated.phase(), v1::SEQUENCE_PHASE_SEATED);
-  EXPECT_EQ(seated.rows(), 5);
-  EXPECT_EQ(seated.steps(), 1);
-  EXPECT_GT(seated.source_tokens(), 1);
-  EXPECT_GT(seated.max_target_tokens(), 1);
-  EXPECT_TRUE(seated.has_seated_for());
-  EXPECT_FALSE(seated.has_time_left());
+  const v1::BatchSequence& running = model.sequences(0);
+  EXPECT_EQ(running.client(), "one");
+  EXPECT_EQ(running.request_id(), "one-1");
+  EXPECT_EQ(running.priority(), v1::PRIORITY_BATCH);
+  EXPECT_EQ(running.phase(), v1::SEQUENCE_PHASE_RUNNING);
+  EXPECT_EQ(running.rows(), 5);
+  EXPECT_EQ(running.steps(), 1);
+  EXPECT_GT(running.source_tokens(), 1);
+  EXPECT_GT(running.max_target_tokens(), 1);
+  EXPECT_TRUE(running.has_running_for());
+  EXPECT_FALSE(running.has_time_left());
   first_done.Pass();
   second_done.Pass();
 }
@@ -290,26 +292,26 @@ TEST_F(AdminCallsTest, ABatchOfAllModelsIsByNameAndAWrongOneIsRefused) {
   request.set_model("babel");
   EXPECT_EQ(ErrorReason(Call(&AdminCalls::GetBatch, request, response)), "MODEL_NOT_FOUND");
   request.clear_model();
-  for (int most : {-1, 10'001}) {
-    request.set_max_sequences(most);
+  for (int max : {-1, 10'001}) {
+    request.set_max_sequences(max);
     EXPECT_EQ(ErrorReason(Call(&AdminCalls::GetBatch, request, response)), "BAD_SETTING");
   }
 }
 
 TEST_F(AdminCallsTest, AnEngineThatDoesNotComeBackIsToldOf) {
   v1::TranslateResponse response;
-  test::Turnstile done;
+  test::Notification done;
   const v1::TranslateRequest request = ToGerman({"The dog runs."});
   hold = true;
-  house.calls->Translate(request, response, {.arrived = absl::Now()},
-                         [&](const absl::Status&) { done.Open(); });
+  fixture.calls->Translate(request, response, {.arrived = absl::Now()},
+                           [&](const absl::Status&) { done.Open(); });
   while (held == 0) absl::SleepFor(absl::Milliseconds(1));
   v1::GetBatchRequest which;
   which.set_model("en-de");
   v1::GetBatchResponse batch;
-  test::Turnstile shown;
+  test::Notification shown;
   admin.GetBatch(which, batch, [&](const absl::Status&) { shown.Open(); });
-  const auto model = *house.catalog->Named("en-de");
+  const auto model = *fixture.catalog->Named("en-de");
   model->scheduler->ShowLongCall(After(MonotonicNow(), absl::Seconds(3)));
   shown.Pass();
   EXPECT_GE(batch.models(0).in_call_for().seconds(), 2);

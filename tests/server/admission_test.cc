@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "gmock/gmock.h"
-#include "server/errors.h"
+#include "server/base/errors.h"
 #include "tests/support/status_matchers.h"
 
 namespace linnet::server {

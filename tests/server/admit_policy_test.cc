@@ -26,13 +26,13 @@ TEST(AdmitPolicyTest, NobodyWithAFreePlaceWaitsLongerThanTheBound) {
   for (int round = 0; round < 2000; ++round) {
     const AdmitOptions options = RandomOptions(random);
     AdmitPolicy policy(options);
-    int newcomers = 0, oldest = 0;  // steps that the first of them has waited
+    int admissible = 0, oldest = 0;  // steps that the first of them has waited
     for (int step = 0; step < 200; ++step) {
-      newcomers += random() % 3 == 0 ? random() % 4 : 0;
-      if (policy.AdmitNow(newcomers, random() % 50)) {
-        ASSERT_GT(newcomers, 0);
-        newcomers = oldest = 0;
-      } else if (newcomers > 0) {
+      admissible += random() % 3 == 0 ? random() % 4 : 0;
+      if (policy.AdmitNow(admissible, random() % 50)) {
+        ASSERT_GT(admissible, 0);
+        admissible = oldest = 0;
+      } else if (admissible > 0) {
         ASSERT_LE(++oldest, options.max_wait_steps);
       }
     }
@@ -56,15 +56,15 @@ TEST(AdmitPolicyTest, WaitingNeverCostsMoreThanTheInterruptionThatItPutsOff) {
   for (int round = 0; round < 2000; ++round) {
     const AdmitOptions options = RandomOptions(random);
     AdmitPolicy policy(options);
-    const int seated = 1 + random() % 60;
-    int newcomers = 0, waited = 0;
+    const int running = 1 + random() % 60;
+    int admissible = 0, waited = 0;
     for (int step = 0; step < 200; ++step) {
-      newcomers += random() % 2 == 0 ? random() % 3 : 0;
-      if (policy.AdmitNow(newcomers, seated)) {
-        newcomers = waited = 0;
+      admissible += random() % 2 == 0 ? random() % 3 : 0;
+      if (policy.AdmitNow(admissible, running)) {
+        admissible = waited = 0;
       } else {
-        waited += newcomers;
-        ASSERT_LT(waited, std::max(1e-9, seated * double{options.encode_call_steps} + 1e-3));
+        waited += admissible;
+        ASSERT_LT(waited, std::max(1e-9, running * double{options.encode_call_steps} + 1e-3));
       }
     }
   }
@@ -78,10 +78,10 @@ TEST(AdmitPolicyTest, AFreeCallOrABoundOfZeroAdmitsAtOnce) {
 }
 
 TEST(AdmitPolicyTest, TheMoreWaitTheSoonerTheyComeInAndTheMoreAreSeatedTheLater) {
-  const auto steps = [](int newcomers, int seated) {
+  const auto steps = [](int admissible, int running) {
     AdmitPolicy policy({.max_wait_steps = 100, .encode_call_steps = 1});
     int waited = 0;
-    while (!policy.AdmitNow(newcomers, seated)) ++waited;
+    while (!policy.AdmitNow(admissible, running)) ++waited;
     return waited;
   };
   EXPECT_EQ(steps(1, 12), 11);
@@ -102,12 +102,12 @@ int64_t Cost(const std::vector<int>& lengths, const std::vector<std::vector<int>
 }
 
 // Every way to put n newcomers into groups.
-int64_t LeastCost(const std::vector<int>& lengths, int call_tokens) {
-  int64_t least = std::numeric_limits<int64_t>::max();
+int64_t MinCost(const std::vector<int>& lengths, int call_tokens) {
+  int64_t min = std::numeric_limits<int64_t>::max();
   std::vector<std::vector<int>> groups;
   std::function<void(int)> place = [&](int i) {
     if (i == std::ssize(lengths)) {
-      least = std::min(least, Cost(lengths, groups, call_tokens));
+      min = std::min(min, Cost(lengths, groups, call_tokens));
       return;
     }
     for (size_t g = 0; g < groups.size(); ++g) {
@@ -120,7 +120,7 @@ int64_t LeastCost(const std::vector<int>& lengths, int call_tokens) {
     groups.pop_back();
   };
   place(0);
-  return least;
+  return min;
 }
 
 TEST(GroupByLengthTest, NoDivisionCostsLess) {
@@ -130,7 +130,7 @@ TEST(GroupByLengthTest, NoDivisionCostsLess) {
     for (int& length : lengths) length = 1 + random() % 60;
     const int call_tokens = random() % 40;
     EXPECT_EQ(Cost(lengths, GroupByLength(lengths, call_tokens), call_tokens),
-              LeastCost(lengths, call_tokens));
+              MinCost(lengths, call_tokens));
   }
 }
 

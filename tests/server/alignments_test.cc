@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "server/schedule/sequence.h"
-#include "server/text/spoken_words.h"
+#include "server/text/aligned_words.h"
 #include "tests/server/request_fixture.h"
 #include "tests/server/text_fixture.h"
 
@@ -17,77 +17,80 @@ using linnet::v1::SummarizeResponse;
 using linnet::v1::TextPart;
 using linnet::v1::TranslateRequest;
 using linnet::v1::TranslateResponse;
-using linnet::v1::WordLink;
+using linnet::v1::WordAlignment;
 using ::testing::ElementsAre;
 using ::testing::FloatNear;
 using ::testing::Pair;
 
-using Links = google::protobuf::RepeatedPtrField<WordLink>;
+using Links = google::protobuf::RepeatedPtrField<WordAlignment>;
 
-std::string Source(const WordLink& link, const std::string& text) {
-  return text.substr(link.source_begin(), link.source_end() - link.source_begin());
+std::string Source(const WordAlignment& word_alignment, const std::string& text) {
+  return text.substr(word_alignment.source_begin(),
+                     word_alignment.source_end() - word_alignment.source_begin());
 }
-std::string Target(const WordLink& link, const std::string& text) {
-  return text.substr(link.target_begin(), link.target_end() - link.target_begin());
+std::string Target(const WordAlignment& word_alignment, const std::string& text) {
+  return text.substr(word_alignment.target_begin(),
+                     word_alignment.target_end() - word_alignment.target_begin());
 }
 
 // The strongest link of each target word.
-std::vector<std::pair<std::string, std::string>> Strongest(const Links& links,
+std::vector<std::pair<std::string, std::string>> Strongest(const Links& word_alignments,
                                                            const std::string& source,
                                                            const std::string& target) {
   std::vector<std::pair<std::string, std::string>> strongest;
   int last = -1;
   float weight = 0;
-  for (const WordLink& link : links) {
-    EXPECT_GE(link.target_begin(), last) << "not in order";
-    if (link.target_begin() != last) {
-      strongest.emplace_back(Source(link, source), Target(link, target));
+  for (const WordAlignment& word_alignment : word_alignments) {
+    EXPECT_GE(word_alignment.target_begin(), last) << "not in order";
+    if (word_alignment.target_begin() != last) {
+      strongest.emplace_back(Source(word_alignment, source), Target(word_alignment, target));
     } else {
-      EXPECT_GE(link.weight(), kLeastLinkWeight);
-      EXPECT_LE(link.weight(), weight) << "not by weight";
+      EXPECT_GE(word_alignment.weight(), kMinAlignmentWeight);
+      EXPECT_LE(word_alignment.weight(), weight) << "not by weight";
     }
-    last = link.target_begin();
-    weight = link.weight();
+    last = word_alignment.target_begin();
+    weight = word_alignment.weight();
   }
   return strongest;
 }
 
 // An engine that says the source again and looks at what it says: every word is linked to itself.
 TEST(AlignmentsTest, LinksAreBytesOfTheTextAsItWasSentAndOfTheAnswer) {
-  TextHouse house;
+  TextFixture fixture;
   // White space that normalisation takes away, and a word of several tokens.
   const std::string text = " The  dog\truns. \n A bird sings extraordinarily. ";
   TranslateRequest request = ToGerman({"Go.", text});
   request.set_alignments(true);
   TranslateResponse response;
-  ASSERT_THAT(house.Call(&TextCalls::Translate, request, response), IsOk());
+  ASSERT_THAT(fixture.Call(&TextCalls::Translate, request, response), IsOk());
   const auto& translation = response.translations(1);
   ASSERT_EQ(translation.segments_size(), 2);
-  EXPECT_THAT(Strongest(translation.segments(0).links(), text, translation.text()),
+  EXPECT_THAT(Strongest(translation.segments(0).word_alignments(), text, translation.text()),
               ElementsAre(Pair("The", "The"), Pair("dog", "dog"), Pair("runs.", "runs.")));
-  EXPECT_THAT(Strongest(translation.segments(1).links(), text, translation.text()),
+  EXPECT_THAT(Strongest(translation.segments(1).word_alignments(), text, translation.text()),
               ElementsAre(Pair("A", "A"), Pair("bird", "bird"), Pair("sings", "sings"),
                           Pair("extraordinarily.", "extraordinarily.")));
   // A quarter of each token goes to the next, and the last one's to the end, which is no word.
-  const auto& links = translation.segments(1).links();
+  const auto& word_alignments = translation.segments(1).word_alignments();
   double sum = 0;
-  for (const WordLink& link : links) {
-    if (Target(link, translation.text()) == "extraordinarily.") sum += link.weight();
+  for (const WordAlignment& word_alignment : word_alignments) {
+    if (Target(word_alignment, translation.text()) == "extraordinarily.")
+      sum += word_alignment.weight();
   }
   EXPECT_GT(sum, 0.75);
   EXPECT_LT(sum, 1);
 }
 
 TEST(AlignmentsTest, AnswersAreTheSameWithThemButForTheLinks) {
-  TextHouse house;
+  TextFixture fixture;
   TranslateRequest request = ToGerman({"The dog runs. A bird sings."});
   TranslateResponse plain, aligned;
-  ASSERT_THAT(house.Call(&TextCalls::Translate, request, plain), IsOk());
+  ASSERT_THAT(fixture.Call(&TextCalls::Translate, request, plain), IsOk());
   request.set_alignments(true);
-  ASSERT_THAT(house.Call(&TextCalls::Translate, request, aligned), IsOk());
+  ASSERT_THAT(fixture.Call(&TextCalls::Translate, request, aligned), IsOk());
   for (auto& segment : *aligned.mutable_translations(0)->mutable_segments()) {
-    EXPECT_GT(segment.links_size(), 0);
-    segment.clear_links();
+    EXPECT_GT(segment.word_alignments_size(), 0);
+    segment.clear_word_alignments();
   }
   plain.clear_timings();
   aligned.clear_timings();
@@ -95,23 +98,24 @@ TEST(AlignmentsTest, AnswersAreTheSameWithThemButForTheLinks) {
 }
 
 TEST(AlignmentsTest, SummariesAndScoresHaveThemToo) {
-  TextHouse house;
+  TextFixture fixture;
   const std::string text = "The dog runs. A bird sings.";
   linnet::v1::SummarizeRequest summary = SummaryOf(text);
   summary.set_alignments(true);
   SummarizeResponse said;
-  ASSERT_THAT(house.Call(&TextCalls::Summarize, summary, said), IsOk());
-  EXPECT_THAT(Strongest(said.summaries(0).segments(0).links(), text, said.summaries(0).text()),
-              ElementsAre(Pair("The", "The"), Pair("dog", "dog"), Pair("runs.", "runs."),
-                          Pair("A", "A"), Pair("bird", "bird"), Pair("sings.", "sings.")));
+  ASSERT_THAT(fixture.Call(&TextCalls::Summarize, summary, said), IsOk());
+  EXPECT_THAT(
+      Strongest(said.summaries(0).segments(0).word_alignments(), text, said.summaries(0).text()),
+      ElementsAre(Pair("The", "The"), Pair("dog", "dog"), Pair("runs.", "runs."), Pair("A", "A"),
+                  Pair("bird", "bird"), Pair("sings.", "sings.")));
   ScoreRequest score;
   score.set_model("en-de");
   score.add_pairs()->set_source_text(text);
   score.mutable_pairs(0)->set_target_text(text);  // the engine says this again
   score.set_alignments(true);
   ScoreResponse scored;
-  ASSERT_THAT(house.Call(&TextCalls::Score, score, scored), IsOk());
-  EXPECT_EQ(Strongest(scored.scores(0).links(), text, scored.scores(0).text()).size(), 6);
+  ASSERT_THAT(fixture.Call(&TextCalls::Score, score, scored), IsOk());
+  EXPECT_EQ(Strongest(scored.scores(0).word_alignments(), text, scored.scores(0).text()).size(), 6);
 }
 
 TEST(AlignmentsTest, ASecondWayThroughTheTargetIsChargedFor) {
@@ -125,12 +129,12 @@ TEST(AlignmentsTest, ASecondWayThroughTheTargetIsChargedFor) {
 }
 
 TEST(AlignmentsTest, WordsThatNormalisationSplitsJoinsOrLosesKeepTheirPlaces) {
-  TextHouse house;
-  const model::Tokenizer& tokenizer = *house.catalog->models()[0]->source_tokenizer;
+  TextFixture fixture;
+  const model::Tokenizer& tokenizer = *fixture.catalog->models()[0]->source_tokenizer;
   // What is written, and what a tokenizer that changes texts would say of it.
   const auto words = [&](const std::string& written, const std::string& said) {
     std::vector<std::string> found;
-    for (const SpokenWord& word : SourceWords(tokenizer, *tokenizer.Encode(said), written))
+    for (const AlignedWord& word : SourceWords(tokenizer, *tokenizer.Encode(said), written))
       found.push_back(written.substr(word.begin, word.end - word.begin));
     return found;
   };
@@ -146,7 +150,7 @@ TEST(AlignmentsTest, WordsThatNormalisationSplitsJoinsOrLosesKeepTheirPlaces) {
 using AlignmentsRequestTest = RequestFixture;
 
 TEST_F(AlignmentsRequestTest, AModelWithoutThemSaysSo) {
-  TextHouse old({.aligns = false});
+  TextFixture old({.aligns = false});
   TranslateRequest request = ToGerman({"The dog runs."});
   EXPECT_THAT(CheckRequest(request, *old.catalog, limits), IsOk());
   request.set_alignments(true);

@@ -1,4 +1,4 @@
-#include "server/authentication.h"
+#include "server/identity/authentication.h"
 
 #include <atomic>
 #include <map>
@@ -8,7 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
-#include "server/errors.h"
+#include "server/base/errors.h"
 #include "tests/support/status_matchers.h"
 
 namespace linnet::server {

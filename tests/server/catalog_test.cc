@@ -18,7 +18,7 @@ using ::testing::IsEmpty;
 using ::testing::Not;
 
 struct CatalogTest : ::testing::Test {
-  CatalogTest() { TextHouse::WriteBundles(root); }
+  CatalogTest() { TextFixture::WriteBundles(root); }
   absl::StatusOr<std::unique_ptr<Catalog>> Load() {
     return Catalog::Load(
         root, [](const model::Bundle&) { return std::make_unique<test::EchoEngine>(); }, {},
@@ -104,7 +104,7 @@ TEST_F(CatalogTest, ADamagedBundleIsNotServedAndTheOthersAre) {
   EXPECT_EQ((*catalog)->List()[0].name(), "en-summary");
   EXPECT_THAT((*catalog)->not_loaded(), ElementsAre("en-de"));
   EXPECT_EQ((*catalog)->Named("en-de").status().code(), absl::StatusCode::kNotFound);
-  TextHouse::WriteBundles(root);  // whole again
+  TextFixture::WriteBundles(root);  // whole again
   EXPECT_TRUE((*catalog)->Reload().ok());
   EXPECT_THAT((*catalog)->not_loaded(), IsEmpty());
   EXPECT_THAT((*catalog)->Named("en-de"), IsOk());

@@ -85,7 +85,7 @@ INSTANTIATE_TEST_SUITE_P(
     [](const auto& param) { return param.param.name; });
 
 TEST_F(DecodingOptionsTest, WhoSamplesDrawsAsManyAsHeWantsAndNotTheModelsBeam) {
-  const model::Bundle& bundle = house.catalog->models()[0]->bundle;
+  const model::Bundle& bundle = fixture.catalog->models()[0]->bundle;
   linnet::v1::DecodingOptions options;
   EXPECT_FALSE(MergeOptions(bundle, options, 5).sampling());
   options.set_seed(0);
@@ -104,7 +104,7 @@ TEST_F(DecodingOptionsTest, BoundsOfASummaryAreTheBoundsOfItsOptions) {
   SummarizeRequest request = SummaryOf("The dog runs.");
   request.set_min_summary_tokens(5);
   request.set_max_summary_tokens(9);
-  auto checked = CheckRequest(request, *house.catalog, limits);
+  auto checked = CheckRequest(request, *fixture.catalog, limits);
   ASSERT_THAT(checked, IsOk());
   const model::SearchOptions options = MergeOptions(checked->model->bundle, checked->options, 10);
   EXPECT_EQ(options.min_target_tokens, 5);
@@ -121,7 +121,7 @@ TEST_F(DecodingOptionsTest, BoundsOfASummaryAreTheBoundsOfItsOptions) {
 
 TEST_F(DecodingOptionsTest, ADefaultBoundGivesWayToTheRequestsOther) {
   const model::Bundle& bundle =
-      house.catalog->models()[0]->bundle;  // at most tokens + 10, at least 1
+      fixture.catalog->models()[0]->bundle;  // at most tokens + 10, at least 1
   linnet::v1::DecodingOptions options;
   options.set_min_target_tokens(40);
   EXPECT_EQ(MergeOptions(bundle, options, 5).max_target_tokens, 40);

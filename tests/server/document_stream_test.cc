@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "server/errors.h"
+#include "server/base/errors.h"
 #include "tests/server/text_fixture.h"
 
 namespace linnet::server {
@@ -40,8 +40,8 @@ TranslateDocumentRequest Settings(bool keep_order = false) {
 // A client that reads everything at once.
 class Reader {
  public:
-  explicit Reader(TextHouse& house)
-      : document(std::make_shared<Document>(*house.calls, absl::InfiniteFuture(),
+  explicit Reader(TextFixture& fixture)
+      : document(std::make_shared<Document>(*fixture.calls, absl::InfiniteFuture(),
                                             [changed = changed_] { changed->Wake(); })) {}
 
   // Reads until there is something to do: room, or the end.
@@ -102,8 +102,8 @@ std::vector<int64_t> Ids(const Reader& reader) {
 }
 
 TEST(DocumentStreamTest, EveryLineIsAnsweredUnderItsIdAsACallOfItsOwn) {
-  TextHouse house;
-  Reader reader(house);
+  TextFixture fixture;
+  Reader reader(fixture);
   TranslateDocumentRequest first = Settings();
   first.MergeFrom(Lines({"The dog runs.", "A bird  sings. She writes."}, 10));
   reader.Send(first);
@@ -114,8 +114,8 @@ TEST(DocumentStreamTest, EveryLineIsAnsweredUnderItsIdAsACallOfItsOwn) {
   for (const auto& result : reader.results) {
     ASSERT_TRUE(result.has_response());
     linnet::v1::TranslateResponse alone;
-    ASSERT_THAT(house.Call(&TextCalls::Translate,
-                           ToGerman({result.response().translations(0).text()}), alone),
+    ASSERT_THAT(fixture.Call(&TextCalls::Translate,
+                             ToGerman({result.response().translations(0).text()}), alone),
                 IsOk());
     auto same = result.response();
     same.clear_timings();
@@ -126,8 +126,8 @@ TEST(DocumentStreamTest, EveryLineIsAnsweredUnderItsIdAsACallOfItsOwn) {
 }
 
 TEST(DocumentStreamTest, OrderIsKeptOnRequestWhateverTakesLong) {
-  TextHouse house;
-  Reader reader(house);
+  TextFixture fixture;
+  Reader reader(fixture);
   reader.Send(Settings(/*keep_order=*/true));
   std::vector<int64_t> sent;
   for (int i = 0; i < 40; ++i) {
@@ -142,8 +142,8 @@ TEST(DocumentStreamTest, OrderIsKeptOnRequestWhateverTakesLong) {
 }
 
 TEST(DocumentStreamTest, BlankLinesAreAnsweredWithThemselves) {
-  TextHouse house;
-  Reader reader(house);
+  TextFixture fixture;
+  Reader reader(fixture);
   reader.Send(Settings(/*keep_order=*/true));
   reader.Send(Lines({"", "The dog runs.", " \t"}, 1));
   reader.document->Close();
@@ -155,8 +155,8 @@ TEST(DocumentStreamTest, BlankLinesAreAnsweredWithThemselves) {
 }
 
 TEST(DocumentStreamTest, ALineThatFailsSaysWhyAndTheOthersGoOn) {
-  TextHouse house({}, {}, {.max_text_bytes = 40});
-  Reader reader(house);
+  TextFixture fixture({}, {}, {.max_text_bytes = 40});
+  Reader reader(fixture);
   reader.Send(Settings(/*keep_order=*/true));
   reader.Send(Lines({"The dog runs.", std::string(41, 'a'), "A bird sings."}, 1));
   reader.document->Close();
@@ -172,8 +172,8 @@ TEST(DocumentStreamTest, ALineThatFailsSaysWhyAndTheOthersGoOn) {
 
 TEST(DocumentStreamTest, WhatIsWrongWithTheDocumentEndsItBeforeItsLines) {
   const auto end = [](TranslateDocumentRequest message) {
-    TextHouse house;
-    Reader reader(house);
+    TextFixture fixture;
+    Reader reader(fixture);
     reader.Send(std::move(message));
     const absl::Status status = reader.ReadToTheEnd();
     EXPECT_TRUE(reader.results.empty());
@@ -192,16 +192,16 @@ TEST(DocumentStreamTest, WhatIsWrongWithTheDocumentEndsItBeforeItsLines) {
   message.mutable_settings()->add_contents("text");
   EXPECT_THAT(end(message),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("settings.contents")));
-  TextHouse house;
-  Reader empty(house);
+  TextFixture fixture;
+  Reader empty(fixture);
   empty.document->Close();
   EXPECT_THAT(empty.ReadToTheEnd(),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("settings: is required")));
 }
 
 TEST(DocumentStreamTest, SettingsInTheMiddleEndTheDocumentAfterTheLinesUnderWay) {
-  TextHouse house;
-  Reader reader(house);
+  TextFixture fixture;
+  Reader reader(fixture);
   auto first = Settings();
   first.MergeFrom(Lines({"The dog runs."}, 1));
   reader.Send(first);
@@ -212,13 +212,13 @@ TEST(DocumentStreamTest, SettingsInTheMiddleEndTheDocumentAfterTheLinesUnderWay)
 }
 
 TEST(DocumentStreamTest, OnlyAFewLinesAreInTheHouseUntilTheirResultsAreRead) {
-  TextHouse house({}, {}, {.max_contents = 100, .max_lines_under_way = 4});
-  auto document = std::make_shared<Document>(*house.calls, absl::InfiniteFuture(), [] {});
+  TextFixture fixture({}, {}, {.max_contents = 100, .max_lines_under_way = 4});
+  auto document = std::make_shared<Document>(*fixture.calls, absl::InfiniteFuture(), [] {});
   document->Take(Settings());
   EXPECT_TRUE(document->wants_more());
   document->Take(Lines(std::vector<std::string>(20, "The dog runs."), 0));
   EXPECT_FALSE(document->wants_more()) << "16 lines wait";
-  house.calls->Drain(absl::InfiniteFuture());  // all that was taken is answered
+  fixture.calls->Drain(absl::InfiniteFuture());  // all that was taken is answered
   int answered = 0;
   while (document->TakeResult().has_value()) ++answered;
   EXPECT_EQ(answered, 4) << "none is started before a result is written";
@@ -227,8 +227,8 @@ TEST(DocumentStreamTest, OnlyAFewLinesAreInTheHouseUntilTheirResultsAreRead) {
 
 TEST(DocumentStreamTest, ABusyHouseHoldsLinesUpAndDoesNotFailThem) {
   // Room for one or two lines at a time.
-  TextHouse house({}, {.max_tokens = 100});
-  Reader reader(house);
+  TextFixture fixture({}, {.max_tokens = 100});
+  Reader reader(fixture);
   reader.Send(Settings());
   std::vector<std::string> texts(60, "The dog runs.");
   reader.Send(Lines(texts, 0));
@@ -237,14 +237,14 @@ TEST(DocumentStreamTest, ABusyHouseHoldsLinesUpAndDoesNotFailThem) {
   EXPECT_EQ(reader.results.size(), 60);
   for (const auto& result : reader.results)
     EXPECT_TRUE(result.has_response()) << result.DebugString();
-  EXPECT_EQ(house.admission.tokens(), 0);
+  EXPECT_EQ(fixture.admission.tokens(), 0);
 }
 
 TEST(DocumentStreamTest, AHouseThatOthersFillRefusesTheLineThatIsAlone) {
-  TextHouse house({}, {.max_tokens = 200});
-  auto other = house.admission.Enter({.client = "other"}, 1);
+  TextFixture fixture({}, {.max_tokens = 200});
+  auto other = fixture.admission.Enter({.client = "other"}, 1);
   ASSERT_THAT(other->Charge({.model = "en-de", .size = {.tokens = 190}}, absl::Now()), IsOk());
-  Reader reader(house);
+  Reader reader(fixture);
   reader.Send(Settings());
   reader.Send(Lines({"The dog runs.", "A bird sings."}, 0));
   reader.document->Close();
@@ -254,10 +254,10 @@ TEST(DocumentStreamTest, AHouseThatOthersFillRefusesTheLineThatIsAlone) {
 }
 
 TEST(DocumentStreamTest, AHouseThatClosesEndsTheDocument) {
-  TextHouse house;
-  Reader reader(house);
+  TextFixture fixture;
+  Reader reader(fixture);
   reader.Send(Settings());
-  house.calls->Drain(absl::InfiniteFuture());
+  fixture.calls->Drain(absl::InfiniteFuture());
   reader.Send(Lines({"The dog runs."}, 7));
   EXPECT_EQ(reader.ReadToTheEnd().code(), absl::StatusCode::kUnavailable);
   ASSERT_EQ(reader.results.size(), 1);
@@ -265,32 +265,32 @@ TEST(DocumentStreamTest, AHouseThatClosesEndsTheDocument) {
 }
 
 TEST(DocumentStreamTest, ACancelFreesWhatIsUnderWay) {
-  test::Turnstile in_step, go_on;
+  test::Notification in_step, go_on;
   std::atomic<bool> armed = false;
-  TextHouse house({.on_step = [&] {
+  TextFixture fixture({.on_step = [&] {
     if (!armed) return;
     in_step.Open();
     go_on.Pass();
   }});
   armed = true;
-  Reader reader(house);
+  Reader reader(fixture);
   reader.Send(Settings());
   reader.Send(Lines(std::vector<std::string>(30, "The dog runs through the garden."), 0));
   in_step.Pass();
   reader.document->Cancel();
   go_on.Open();
   EXPECT_EQ(reader.ReadToTheEnd().code(), absl::StatusCode::kCancelled);
-  house.calls->Drain(absl::InfiniteFuture());
-  EXPECT_EQ(house.admission.tokens(), 0);
-  EXPECT_EQ(house.admission.bytes(), 0);
+  fixture.calls->Drain(absl::InfiniteFuture());
+  EXPECT_EQ(fixture.admission.tokens(), 0);
+  EXPECT_EQ(fixture.admission.bytes(), 0);
 }
 
 TEST(DocumentStreamTest, RandomDocumentsAnswerEachLineOnceOrEnd) {
   std::mt19937 random(11);
   for (int round = 0; round < 60; ++round) {
-    TextHouse house({}, {.max_tokens = 150 + static_cast<int64_t>(random() % 2000)},
-                    {.max_lines_under_way = 1 + static_cast<int>(random() % 9)});
-    Reader reader(house);
+    TextFixture fixture({}, {.max_tokens = 150 + static_cast<int64_t>(random() % 2000)},
+                        {.max_lines_under_way = 1 + static_cast<int>(random() % 9)});
+    Reader reader(fixture);
     reader.Send(Settings(random() % 2 == 0));
     const int messages = static_cast<int>(random() % 6);
     int64_t next = 0;
@@ -304,7 +304,7 @@ TEST(DocumentStreamTest, RandomDocumentsAnswerEachLineOnceOrEnd) {
         if (random() % 2 == 0) {
           reader.document->Cancel();
         } else {
-          house.calls->Drain(absl::Now());
+          fixture.calls->Drain(absl::Now());
         }
       }
       if (reader.document->finished().has_value()) break;
@@ -321,15 +321,15 @@ TEST(DocumentStreamTest, RandomDocumentsAnswerEachLineOnceOrEnd) {
     if (status.ok()) {
       EXPECT_EQ(ids.size(), next) << "round " << round;
     }
-    house.calls->Drain(absl::InfiniteFuture());
-    EXPECT_EQ(house.admission.tokens(), 0);
-    EXPECT_EQ(house.admission.bytes(), 0);
+    fixture.calls->Drain(absl::InfiniteFuture());
+    EXPECT_EQ(fixture.admission.tokens(), 0);
+    EXPECT_EQ(fixture.admission.bytes(), 0);
   }
 }
 
 TEST(DocumentStreamTest, EachLineHasTheDefaultDeadlineAndFailsForItself) {
-  TextHouse house({}, {}, {.default_deadline = absl::ZeroDuration()});
-  Reader reader(house);
+  TextFixture fixture({}, {}, {.default_deadline = absl::ZeroDuration()});
+  Reader reader(fixture);
   reader.Send(Settings());
   reader.Send(Lines({"The dog runs.", "A bird sings."}, 0));
   reader.document->Close();

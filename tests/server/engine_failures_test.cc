@@ -10,21 +10,21 @@
 
 #include "absl/time/clock.h"
 #include "gmock/gmock.h"
-#include "server/errors.h"
+#include "server/base/errors.h"
 #include "server/schedule/restart_policy.h"
 #include "server/schedule/scheduler.h"
 #include "tests/support/echo_engine.h"
+#include "tests/support/notification.h"
 #include "tests/support/recording_sink.h"
 #include "tests/support/status_matchers.h"
-#include "tests/support/turnstile.h"
 #include "tests/support/waited_sink.h"
 
 namespace linnet::server {
 namespace {
 
 using test::EchoEngine;
+using test::Notification;
 using test::Outcome;
-using test::Turnstile;
 using test::Waited;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -145,17 +145,17 @@ class EngineFailuresTest : public ::testing::Test {
 };
 
 TEST_F(EngineFailuresTest, AnEngineThatThrowsInAStepIsMadeAgainAndWhatWaitedMayComeBack) {
-  Turnstile both;
+  Notification both;
   Then({.rows = 1, .on_step = [&] {
           both.Pass();
           throw std::runtime_error("a kernel failed");
         }});
   Start();
-  Waited seated, waiting;
-  ASSERT_THAT(Submit({5, 6}, seated), IsOk());
+  Waited running, waiting;
+  ASSERT_THAT(Submit({5, 6}, running), IsOk());
   ASSERT_THAT(Submit({7}, waiting), IsOk());
   both.Open();
-  EXPECT_THAT(seated.status(), StatusIs(absl::StatusCode::kInternal, HasSubstr("kernel failed")));
+  EXPECT_THAT(running.status(), StatusIs(absl::StatusCode::kInternal, HasSubstr("kernel failed")));
   EXPECT_EQ(ErrorReason(waiting.status()), "ENGINE_DOWN");
   UntilRestarted();
   Waited again;
@@ -166,7 +166,7 @@ TEST_F(EngineFailuresTest, AnEngineThatThrowsInAStepIsMadeAgainAndWhatWaitedMayC
 }
 
 TEST_F(EngineFailuresTest, AnEngineThatThrowsWhenItEncodesIsMadeAgainToo) {
-  Then({.on_seat = [] { throw 7; }});
+  Then({.on_add = [] { throw 7; }});
   Start();
   Waited first, second;
   ASSERT_THAT(Submit({5}, first), IsOk());
@@ -191,7 +191,7 @@ TEST_F(EngineFailuresTest, ASequenceThatFailsByItselfCostsNobodyTheEngine) {
 }
 
 TEST_F(EngineFailuresTest, WhatDoesNotFitIntoMemoryTogetherIsEncodedInParts) {
-  EchoEngine engine({.most_at_once = 2});
+  EchoEngine engine({.max_at_once = 2});
   Batcher batcher(engine, {.admit = {.encode_call_tokens = 1000}});
   std::vector<Outcome> outcomes(7);
   for (Outcome& outcome : outcomes) {
@@ -199,14 +199,14 @@ TEST_F(EngineFailuresTest, WhatDoesNotFitIntoMemoryTogetherIsEncodedInParts) {
     ASSERT_THAT(batcher.Add(sequence, kNow), IsOk());
   }
   const StepReport report = batcher.Step([] { return kNow; });
-  EXPECT_EQ(report.seated, 7);
+  EXPECT_EQ(report.admitted, 7);
   EXPECT_THAT(engine.groups, ElementsAre(1, 2, 2, 2));
   while (!batcher.idle()) batcher.Step([] { return kNow; });
   for (const Outcome& outcome : outcomes) EXPECT_TRUE(outcome.result->ok());
 }
 
 TEST_F(EngineFailuresTest, WhatDoesNotEvenFitAloneMayBeRetried) {
-  Then({.most_at_once = 0});
+  Then({.max_at_once = 0});
   Start();
   Waited waited;
   ASSERT_THAT(Submit({5}, waited), IsOk());
@@ -217,15 +217,15 @@ TEST_F(EngineFailuresTest, WhatDoesNotEvenFitAloneMayBeRetried) {
 }
 
 TEST_F(EngineFailuresTest, WhileAnEngineCannotBeMadeAgainCallersAreToldToComeBackAndThenItIs) {
-  Turnstile both;
+  Notification both;
   Then({.rows = 1, .on_step = [&] { both.Pass(); }, .failing_step = 1});
   ThenFail("the device is gone");
   Start();
-  Waited seated, waiting, late, after;
-  ASSERT_THAT(Submit({5, 6}, seated), IsOk());
+  Waited running, waiting, late, after;
+  ASSERT_THAT(Submit({5, 6}, running), IsOk());
   ASSERT_THAT(Submit({7}, waiting), IsOk());
   both.Open();
-  EXPECT_EQ(seated.status().code(), absl::StatusCode::kInternal);
+  EXPECT_EQ(running.status().code(), absl::StatusCode::kInternal);
   EXPECT_EQ(waiting.status().code(), absl::StatusCode::kUnavailable);
   EXPECT_EQ(ErrorReason(waiting.status()), "ENGINE_DOWN");
   EXPECT_EQ(ErrorReason(Submit({8}, late)), "ENGINE_DOWN");
@@ -247,7 +247,7 @@ TEST_F(EngineFailuresTest, ADrainDoesNotWaitForAnEngineThatIsDown) {
 }
 
 TEST_F(EngineFailuresTest, WhileTheFirstRebuildHangsTheEngineIsDownAndADrainEnds) {
-  Turnstile making, go_on;
+  Notification making, go_on;
   Then({.failing_step = 1});
   engines_.push_back([&]() -> absl::StatusOr<std::unique_ptr<model::Engine>> {
     making.Open();
@@ -267,7 +267,7 @@ TEST_F(EngineFailuresTest, WhileTheFirstRebuildHangsTheEngineIsDownAndADrainEnds
 }
 
 TEST_F(EngineFailuresTest, ARebuildThatTakesTooLongIsAFailureForGood) {
-  Turnstile making, go_on;
+  Notification making, go_on;
   Then({.failing_step = 1});
   engines_.push_back([&]() -> absl::StatusOr<std::unique_ptr<model::Engine>> {
     making.Open();
@@ -289,7 +289,7 @@ TEST_F(EngineFailuresTest, ARebuildThatTakesTooLongIsAFailureForGood) {
 }
 
 TEST_F(EngineFailuresTest, AFirstEngineThatTakesTooLongToMakeEndsTheStart) {
-  Turnstile making, go_on;
+  Notification making, go_on;
   engines_.push_back([&]() -> absl::StatusOr<std::unique_ptr<model::Engine>> {
     making.Open();
     go_on.Pass();
@@ -335,7 +335,7 @@ TEST_F(EngineFailuresTest, RebuildsThatFailAreTriedSoOftenAndThenTheEngineHasFai
 }
 
 TEST_F(EngineFailuresTest, ALostDeviceIsAFailureForGoodAtOnceAndNamesTheCallsThatItHad) {
-  Turnstile both;
+  Notification both;
   Then({.rows = 1, .on_step = [&] { both.Pass(); }, .device_lost = [] { return true; }});
   std::atomic<int> tries = 0;
   engines_.push_back([&]() -> absl::StatusOr<std::unique_ptr<model::Engine>> {
@@ -372,7 +372,7 @@ class StalledEngineTest : public EngineFailuresTest {
           }});
   }
 
-  Turnstile inside, go_on;
+  Notification inside, go_on;
 };
 
 TEST_F(StalledEngineTest, ItsCallsGetTheirErrorsOnceAndNothingIsTakenAnyMore) {
@@ -402,7 +402,7 @@ TEST_F(StalledEngineTest, ItsCallsGetTheirErrorsOnceAndNothingIsTakenAnyMore) {
 }
 
 TEST_F(StalledEngineTest, AnEngineThatStallsWhileItEncodesIsNoDifferent) {
-  Then({.on_seat = [&] {
+  Then({.on_add = [&] {
     inside.Open();
     go_on.Pass();
   }});
@@ -458,10 +458,10 @@ TEST_F(StalledEngineTest, WhoWantsToSeeTheBatchLearnsHowLongTheCallTakes) {
   Waited waited;
   ASSERT_THAT(Submit({5}, waited), IsOk());
   inside.Pass();
-  Turnstile shown;
+  Notification shown;
   absl::Duration in_call_for;
-  scheduler->ShowBatch(10, [&](const BatchPicture& picture) {
-    in_call_for = picture.in_call_for;
+  scheduler->ShowBatch(10, [&](const BatchSnapshot& snapshot) {
+    in_call_for = snapshot.in_call_for;
     shown.Open();
   });
   scheduler->ShowLongCall(After(MonotonicNow(), absl::Seconds(3)));
@@ -472,10 +472,10 @@ TEST_F(StalledEngineTest, WhoWantsToSeeTheBatchLearnsHowLongTheCallTakes) {
 }
 
 TEST_F(EngineFailuresTest, AnEngineThatThrewIsNotAskedToEncodeTheNextGroup) {
-  int seats = 0;
+  int adds = 0;
   EchoEngine::Options options;
-  options.on_seat = [&] {
-    if (++seats == 1) throw std::runtime_error("a kernel failed");
+  options.on_add = [&] {
+    if (++adds == 1) throw std::runtime_error("a kernel failed");
   };
   StallDetector detector;
   GuardedEngine engine(std::make_unique<EchoEngine>(options), detector, absl::InfiniteDuration());
@@ -487,7 +487,7 @@ TEST_F(EngineFailuresTest, AnEngineThatThrewIsNotAskedToEncodeTheNextGroup) {
   ASSERT_THAT(batcher.Add(one, kNow), IsOk());
   ASSERT_THAT(batcher.Add(two, kNow), IsOk());
   batcher.Step([] { return kNow; });
-  EXPECT_EQ(seats, 1);
+  EXPECT_EQ(adds, 1);
   EXPECT_EQ(first.code(), absl::StatusCode::kInternal);
   EXPECT_EQ(second.code(), absl::StatusCode::kInternal);
 }

@@ -9,8 +9,8 @@
 #include "absl/strings/cord.h"
 #include "google/rpc/error_details.pb.h"
 #include "server/admin/admin_calls.h"
-#include "server/authentication.h"
-#include "server/errors.h"
+#include "server/base/errors.h"
+#include "server/identity/authentication.h"
 #include "server/text/request_bytes.h"
 #include "tests/server/text_fixture.h"
 #include "tests/support/recording_sink.h"
@@ -23,12 +23,12 @@ using linnet::v1::SummarizeResponse;
 using linnet::v1::TranslateRequest;
 using linnet::v1::TranslateResponse;
 
-absl::Status Translate(TextHouse& house, const TranslateRequest& request,
+absl::Status Translate(TextFixture& fixture, const TranslateRequest& request,
                        const CallContext& context = {.arrived = absl::Now()}) {
   TranslateResponse response;
   absl::Status result;
-  test::Turnstile done;
-  house.calls->Translate(request, response, context, [&](absl::Status status) {
+  test::Notification done;
+  fixture.calls->Translate(request, response, context, [&](absl::Status status) {
     result = std::move(status);
     done.Open();
   });
@@ -37,8 +37,8 @@ absl::Status Translate(TextHouse& house, const TranslateRequest& request,
 }
 
 absl::Status Translate(const TranslateRequest& request) {
-  TextHouse house({}, {}, {.max_contents = 3, .max_text_bytes = 1000});
-  return Translate(house, request);
+  TextFixture fixture({}, {}, {.max_contents = 3, .max_text_bytes = 1000});
+  return Translate(fixture, request);
 }
 
 // A good request with one thing wrong.
@@ -49,11 +49,11 @@ absl::Status Wrong(const std::function<void(TranslateRequest&)>& change) {
 }
 
 absl::Status Summarize(const std::function<void(SummarizeRequest&)>& change) {
-  TextHouse house;
+  TextFixture fixture;
   SummarizeRequest request = SummaryOf("The dog runs.");
   change(request);
   SummarizeResponse response;
-  return house.Call(&TextCalls::Summarize, request, response);
+  return fixture.Call(&TextCalls::Summarize, request, response);
 }
 
 absl::Status Resolve(const std::map<std::string, std::string>& metadata, const TokenTable* tokens) {
@@ -95,7 +95,7 @@ absl::Status Enter(const AdmissionLimits& limits, const std::string& others, int
 
 absl::Status WaitTooLong() {
   test::EchoEngine engine({.rows = 1});
-  Batcher batcher(engine, {.shed = {.interval = absl::Seconds(2), .most_wait = absl::Seconds(1)}});
+  Batcher batcher(engine, {.shed = {.interval = absl::Seconds(2), .max_wait = absl::Seconds(1)}});
   test::Outcome first, second;
   absl::Time now = absl::FromUnixSeconds(1);
   auto add = [&](std::unique_ptr<Sequence> sequence) {
@@ -108,12 +108,12 @@ absl::Status WaitTooLong() {
   return second.result->status();
 }
 
-absl::Status Reload(TextHouse& house, linnet::v1::ReloadResponse* response) {
-  Reloader reloader(*house.catalog, house.metrics);
-  AdminCalls admin(*house.catalog, reloader);
+absl::Status Reload(TextFixture& fixture, linnet::v1::ReloadResponse* response) {
+  Reloader reloader(*fixture.catalog, fixture.metrics);
+  AdminCalls admin(*fixture.catalog, reloader);
   linnet::v1::ReloadResponse ignored;
   absl::Status result;
-  test::Turnstile done;
+  test::Notification done;
   admin.Reload({}, response == nullptr ? ignored : *response, [&](absl::Status status) {
     result = std::move(status);
     done.Open();
@@ -129,8 +129,8 @@ absl::Status FromProto(const google::rpc::Status& proto) {
   return status;
 }
 
-const std::map<Reason, std::function<absl::Status()>>& Scenes() {
-  static const auto& scenes = *new std::map<Reason, std::function<absl::Status()>>{
+const std::map<Reason, std::function<absl::Status()>>& Scenarios() {
+  static const auto& scenarios = *new std::map<Reason, std::function<absl::Status()>>{
       {Reason::kMalformed, [] { return Parse("\x0A\xFF"); }},
       {Reason::kInvalidUtf8,
        [] {
@@ -158,26 +158,26 @@ const std::map<Reason, std::function<absl::Status()>>& Scenes() {
        [] { return Wrong([](auto& r) { r.add_contents(Many("word ", 200)); }); }},
       {Reason::kTooManySegments,
        [] {
-         TextHouse house({}, {}, {.max_segments = 3});
-         return Translate(house, ToGerman({"a\nb", "c\nd"}));
+         TextFixture fixture({}, {}, {.max_segments = 3});
+         return Translate(fixture, ToGerman({"a\nb", "c\nd"}));
        }},
       {Reason::kBadLanguageCode,
        [] { return Wrong([](auto& r) { r.set_target_language_code("e n"); }); }},
       {Reason::kLanguageUnknown,
        [] {
-         TextHouse house;
-         test::WriteBundle(house.folder.path() / "fr-de",
+         TextFixture fixture;
+         test::WriteBundle(fixture.folder.path() / "fr-de",
                            test::TinyManifest("fr-de", linnet::v1::TASK_TRANSLATE, "fr", "de"));
-         EXPECT_TRUE(house.catalog->Reload().ok());
+         EXPECT_TRUE(fixture.catalog->Reload().ok());
          TranslateRequest request = ToGerman({"12345"});
          request.clear_source_language_code();
          TranslateResponse response;
-         return house.Call(&TextCalls::Translate, request, response);
+         return fixture.Call(&TextCalls::Translate, request, response);
        }},
       {Reason::kLanguageMismatch,
        [] {
-         TextHouse house({}, {}, {.language_check = LanguageCheck::kRefuse});
-         return Translate(house, ToGerman({"Der Hund bellt laut auf der Straße."}));
+         TextFixture fixture({}, {}, {.language_check = LanguageCheck::kRefuse});
+         return Translate(fixture, ToGerman({"Der Hund bellt laut auf der Straße."}));
        }},
       {Reason::kBadOption,
        [] { return Wrong([](auto& r) { r.mutable_options()->set_beam_size(0); }); }},
@@ -198,15 +198,15 @@ const std::map<Reason, std::function<absl::Status()>>& Scenes() {
        [] { return Wrong([](auto& r) { r.set_contents(0, "e" + Many("\xCC\x81", 200)); }); }},
       {Reason::kCallTooLarge,
        [] {
-         TextHouse house({}, {.max_tokens = 50});
-         return Translate(house, ToGerman({"The dog runs.", "A bird sings."}));
+         TextFixture fixture({}, {.max_tokens = 50});
+         return Translate(fixture, ToGerman({"The dog runs.", "A bird sings."}));
        }},
       {Reason::kBeyondEngine,
        [] {
-         TextHouse house({.rows = 5});
+         TextFixture fixture({.rows = 5});
          TranslateRequest request = ToGerman({"The dog runs."});
          request.mutable_options()->set_beam_size(8);
-         return Translate(house, request);
+         return Translate(fixture, request);
        }},
       {Reason::kBadGlossary,
        [] {
@@ -217,10 +217,10 @@ const std::map<Reason, std::function<absl::Status()>>& Scenes() {
        }},
       {Reason::kNoAlignments,
        [] {
-         TextHouse house({.aligns = false});
+         TextFixture fixture({.aligns = false});
          TranslateRequest request = ToGerman({"The dog runs."});
          request.set_alignments(true);
-         return Translate(house, request);
+         return Translate(fixture, request);
        }},
       {Reason::kBadHeader,
        [] {
@@ -241,17 +241,17 @@ const std::map<Reason, std::function<absl::Status()>>& Scenes() {
       {Reason::kModelNotFound, [] { return Wrong([](auto& r) { r.set_model("babel"); }); }},
       {Reason::kRegistryUnreadable,
        [] {
-         TextHouse house;
-         std::filesystem::remove_all(house.folder.path() / "en-de");
-         std::filesystem::remove_all(house.folder.path() / "en-summary");
-         return Reload(house, nullptr);
+         TextFixture fixture;
+         std::filesystem::remove_all(fixture.folder.path() / "en-de");
+         std::filesystem::remove_all(fixture.folder.path() / "en-summary");
+         return Reload(fixture, nullptr);
        }},
       {Reason::kModelNotLoaded,
        [] {
-         TextHouse house;
-         std::ofstream(house.folder.path() / "en-de" / "manifest.json") << "{";
+         TextFixture fixture;
+         std::ofstream(fixture.folder.path() / "en-de" / "manifest.json") << "{";
          linnet::v1::ReloadResponse response;
-         EXPECT_THAT(Reload(house, &response), IsOk());
+         EXPECT_THAT(Reload(fixture, &response), IsOk());
          return FromProto(response.models(0).error());
        }},
       {Reason::kTooManyBytes, [] { return Enter({.max_bytes = 60'000}, "other", 28'000, 1); }},
@@ -266,32 +266,32 @@ const std::map<Reason, std::function<absl::Status()>>& Scenes() {
       {Reason::kWaitedTooLong, WaitTooLong},
       {Reason::kShuttingDown,
        [] {
-         TextHouse house;
-         house.calls->Drain(absl::InfiniteFuture());
-         return Translate(house, ToGerman({"The dog runs."}));
+         TextFixture fixture;
+         fixture.calls->Drain(absl::InfiniteFuture());
+         return Translate(fixture, ToGerman({"The dog runs."}));
        }},
       {Reason::kCancelled,
        [] {
-         TextHouse house;
+         TextFixture fixture;
          const CallContext context{.arrived = absl::Now()};
          context.cancelled->Cancel();
-         return Translate(house, ToGerman({"The dog runs."}), context);
+         return Translate(fixture, ToGerman({"The dog runs."}), context);
        }},
       {Reason::kDeadlineExceeded,
        [] {
-         TextHouse house;
-         return Translate(house, ToGerman({"The dog runs."}),
+         TextFixture fixture;
+         return Translate(fixture, ToGerman({"The dog runs."}),
                           {.arrived = absl::Now(), .deadline = absl::InfinitePast()});
        }},
       {Reason::kInternal,
        [] {
-         TextHouse other;
+         TextFixture other;
          const auto word = *other.catalog->models()[0]->source_tokenizer->Encode("window");
-         TextHouse house({.not_a_number = word.back()});
-         return Translate(house, ToGerman({"window"}));
+         TextFixture fixture({.not_a_number = word.back()});
+         return Translate(fixture, ToGerman({"window"}));
        }},
   };
-  return scenes;
+  return scenarios;
 }
 
 // Provoked where engines fail.
@@ -311,9 +311,9 @@ std::vector<std::string> DetailNames(const absl::Status& status) {
 TEST(ErrorsReachedTest, EveryReasonHasASceneThatEndsWithItsCodeAndItsDetails) {
   for (const ErrorCondition& row : ErrorTable()) {
     if (kElsewhere.contains(row.reason)) continue;
-    const auto scene = Scenes().find(row.reason);
-    ASSERT_NE(scene, Scenes().end()) << row.name << " is provoked by nothing";
-    const absl::Status status = scene->second();
+    const auto scenario = Scenarios().find(row.reason);
+    ASSERT_NE(scenario, Scenarios().end()) << row.name << " is provoked by nothing";
+    const absl::Status status = scenario->second();
     EXPECT_EQ(ErrorReason(status), row.name) << status;
     EXPECT_EQ(status.code(), row.code) << status;
     std::vector<std::string> details = {"ErrorInfo"};

@@ -1,4 +1,4 @@
-#include "server/errors.h"
+#include "server/base/errors.h"
 
 #include <algorithm>
 #include <fstream>

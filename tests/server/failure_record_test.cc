@@ -1,4 +1,4 @@
-#include "server/failure_record.h"
+#include "server/base/failure_record.h"
 
 #include <fstream>
 #include <iterator>

@@ -113,7 +113,7 @@ TEST(FairQueueTest, OneClientsUrgentCallsOvertakeItsOwnPatientOnes) {
 TEST(FairQueueTest, WhoeverAlwaysWaitsGetsWorkInProportionWhateverItSends) {
   for (unsigned seed = 0; seed < 50; ++seed) {
     std::mt19937 random(seed);
-    constexpr int kMost = 100;
+    constexpr int kMax = 100;
     const std::vector<Flow> flows = {{"a", Priority::kNormal},
                                      {"b", Priority::kNormal},
                                      {"c", Priority::kBatch},
@@ -127,7 +127,7 @@ TEST(FairQueueTest, WhoeverAlwaysWaitsGetsWorkInProportionWhateverItSends) {
         if (waiting[flow] > 50) pushes = 0;
         if (waiting[flow] == 0) pushes = std::max(pushes, 1);
         waiting[flow] += pushes;
-        for (; pushes > 0; --pushes) line.Push(flow.client, 1 + random() % kMost, flow.priority);
+        for (; pushes > 0; --pushes) line.Push(flow.client, 1 + random() % kMax, flow.priority);
       }
       const Job job = line.Serve();
       const Flow flow = {job.client, job.priority};
@@ -136,7 +136,7 @@ TEST(FairQueueTest, WhoeverAlwaysWaitsGetsWorkInProportionWhateverItSends) {
       for (const Flow& x : flows) {
         for (const Flow& y : flows) {
           EXPECT_LE(served[x] - served[y],
-                    kMost / WeightOf(x.priority) + kMost / WeightOf(y.priority))
+                    kMax / WeightOf(x.priority) + kMax / WeightOf(y.priority))
               << "seed " << seed << ", step " << step << ": " << x.client << " and " << y.client;
         }
       }

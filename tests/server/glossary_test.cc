@@ -40,7 +40,7 @@ std::string Target(const GlossaryTerm& term, const std::string& text) {
 TEST(GlossaryTest, EveryUseIsReportedAndWhatIsMetStandsInTheAnswer) {
   const std::string text = "The dog runs. A bird sings, the dog and Bird too.";
   for (uint64_t seed = 1; seed <= 20; ++seed) {
-    TextHouse house(Noise(seed));
+    TextFixture fixture(Noise(seed));
     TranslateRequest request = ToGerman({"Go.", text});
     Add(request, "bird");
     Add(request, "dog", "Hund");
@@ -48,7 +48,7 @@ TEST(GlossaryTest, EveryUseIsReportedAndWhatIsMetStandsInTheAnswer) {
     Add(request, "cat", "Katze");
     request.mutable_options()->set_beam_size(6);
     TranslateResponse response;
-    ASSERT_THAT(house.Call(&TextCalls::Translate, request, response), IsOk());
+    ASSERT_THAT(fixture.Call(&TextCalls::Translate, request, response), IsOk());
     const auto& translation = response.translations(1);
     std::vector<std::pair<std::string, std::string>> uses;
     for (const auto& segment : translation.segments()) {
@@ -69,28 +69,28 @@ TEST(GlossaryTest, EveryUseIsReportedAndWhatIsMetStandsInTheAnswer) {
 }
 
 TEST(GlossaryTest, OneThatDoesNotApplyChangesNothing) {
-  TextHouse house(Noise(3));
+  TextFixture fixture(Noise(3));
   TranslateRequest request = ToGerman({"The dog runs."});
   TranslateResponse plain, with;
-  ASSERT_THAT(house.Call(&TextCalls::Translate, request, plain), IsOk());
+  ASSERT_THAT(fixture.Call(&TextCalls::Translate, request, plain), IsOk());
   Add(request, "cat", "Katze");
   Add(request, "DOG", "Hund");
-  ASSERT_THAT(house.Call(&TextCalls::Translate, request, with), IsOk());
+  ASSERT_THAT(fixture.Call(&TextCalls::Translate, request, with), IsOk());
   plain.clear_timings();
   with.clear_timings();
   EXPECT_EQ(with.SerializeAsString(), plain.SerializeAsString());
 }
 
 TEST(GlossaryTest, CaseIsIgnoredOnRequestAndWhatStaysStaysAsItStands) {
-  TextHouse house(Noise(3));
+  TextFixture fixture(Noise(3));
   TranslateRequest request = ToGerman({"The Dog runs."});
   Add(request, "dog");
   TranslateResponse response;
-  ASSERT_THAT(house.Call(&TextCalls::Translate, request, response), IsOk());
+  ASSERT_THAT(fixture.Call(&TextCalls::Translate, request, response), IsOk());
   EXPECT_THAT(response.translations(0).segments(0).glossary_terms(), IsEmpty());
   request.mutable_glossary()->set_ignore_case(true);
   response.Clear();
-  ASSERT_THAT(house.Call(&TextCalls::Translate, request, response), IsOk());
+  ASSERT_THAT(fixture.Call(&TextCalls::Translate, request, response), IsOk());
   ASSERT_EQ(response.translations(0).segments(0).glossary_terms_size(), 1);
   const GlossaryTerm& term = response.translations(0).segments(0).glossary_terms(0);
   EXPECT_TRUE(term.met());
@@ -98,13 +98,13 @@ TEST(GlossaryTest, CaseIsIgnoredOnRequestAndWhatStaysStaysAsItStands) {
 }
 
 TEST(GlossaryTest, WhatHasNoRoomIsReportedAsUnmet) {
-  TextHouse house(Noise(3));
+  TextFixture fixture(Noise(3));
   TranslateRequest request = ToGerman({"dog dog dog"});
   Add(request, "dog", "extraordinarily");
   request.mutable_options()->set_max_target_tokens(1);
   request.mutable_options()->set_min_target_tokens(0);
   TranslateResponse response;
-  ASSERT_THAT(house.Call(&TextCalls::Translate, request, response), IsOk());
+  ASSERT_THAT(fixture.Call(&TextCalls::Translate, request, response), IsOk());
   ASSERT_EQ(response.translations(0).segments(0).glossary_terms_size(), 3);
   for (const GlossaryTerm& term : response.translations(0).segments(0).glossary_terms())
     EXPECT_FALSE(term.met());
@@ -112,15 +112,15 @@ TEST(GlossaryTest, WhatHasNoRoomIsReportedAsUnmet) {
 
 TEST(GlossaryTest, StreamsStayHonest) {
   for (uint64_t seed = 1; seed <= 20; ++seed) {
-    TextHouse house(Noise(seed));
+    TextFixture fixture(Noise(seed));
     TranslateRequest request = ToGerman({"The dog runs. A bird sings, and the dog."});
     Add(request, "dog", "Hund");
     Add(request, "bird");
     TranslateResponse unary, streamed;
-    ASSERT_THAT(house.Call(&TextCalls::Translate, request, unary), IsOk());
+    ASSERT_THAT(fixture.Call(&TextCalls::Translate, request, unary), IsOk());
     std::string text;
-    test::Turnstile done;
-    house.calls->StreamTranslate(
+    test::Notification done;
+    fixture.calls->StreamTranslate(
         request, streamed, {.arrived = absl::Now()}, [&](TextPart part) { text += part.text(); },
         [&](absl::Status status) {
           EXPECT_THAT(status, IsOk());
@@ -162,11 +162,11 @@ TEST_F(GlossaryRequestTest, WhatCannotBeFollowedIsRefusedByName) {
 }
 
 TEST(GlossaryTest, WordsThatTheModelCannotWriteAreTheCallersToChange) {
-  TextHouse house(Noise(3));
+  TextFixture fixture(Noise(3));
   TranslateRequest request = ToGerman({"The dog runs."});
   Add(request, "dog", "\xE7\x8B\x97");
   TranslateResponse response;
-  const absl::Status status = house.Call(&TextCalls::Translate, request, response);
+  const absl::Status status = fixture.Call(&TextCalls::Translate, request, response);
   if (status.ok()) return;  // a tokenizer with byte pieces writes everything
   EXPECT_EQ(ErrorReason(status), "BAD_GLOSSARY");
   EXPECT_EQ(Field(status), "glossary.entries[0].target_text");

@@ -3,7 +3,7 @@
 #include <string>
 
 #include "gmock/gmock.h"
-#include "server/errors.h"
+#include "server/base/errors.h"
 #include "server/text/language_detector.h"
 #include "tests/server/text_fixture.h"
 
@@ -64,17 +64,17 @@ TEST(OtherLanguageTest, WhatIsNotSureIsNoOther) {
     EXPECT_EQ(OtherLanguage(text, "en"), std::nullopt) << text;
 }
 
-TextHouse HouseThat(LanguageCheck check) {
-  return TextHouse({}, {}, TextLimits{.language_check = check});
+TextFixture FixtureThat(LanguageCheck check) {
+  return TextFixture({}, {}, TextLimits{.language_check = check});
 }
 
 const char* const kGerman = "Der Hund bellt laut auf der Straße.";
 const char* const kEnglish = "The dog barks loudly in the street.";
 
 TEST(LanguageCheckTest, AnAnswerToAnotherLanguageCarriesAWarning) {
-  TextHouse house;  // warns, unless told otherwise
+  TextFixture fixture;  // warns, unless told otherwise
   TranslateResponse response;
-  ASSERT_THAT(house.Call(&TextCalls::Translate, ToGerman({kEnglish, kGerman}), response), IsOk());
+  ASSERT_THAT(fixture.Call(&TextCalls::Translate, ToGerman({kEnglish, kGerman}), response), IsOk());
   EXPECT_EQ(response.translations(0).warnings_size(), 0);
   ASSERT_EQ(response.translations(1).warnings_size(), 1);
   const linnet::v1::Warning& warning = response.translations(1).warnings(0);
@@ -84,12 +84,13 @@ TEST(LanguageCheckTest, AnAnswerToAnotherLanguageCarriesAWarning) {
   EXPECT_EQ(warning.metadata().at("modelLanguage"), "en");
   EXPECT_EQ(response.translations(1).text(), kGerman) << "and is the answer all the same";
   SummarizeResponse summary;
-  ASSERT_THAT(house.Call(&TextCalls::Summarize, SummaryOf(kGerman), summary), IsOk());
+  ASSERT_THAT(fixture.Call(&TextCalls::Summarize, SummaryOf(kGerman), summary), IsOk());
   EXPECT_EQ(summary.summaries(0).warnings_size(), 1);
 }
 
 TEST(LanguageCheckTest, AServerMayRefuseOrNotLook) {
-  TextHouse refusing = HouseThat(LanguageCheck::kRefuse), blind = HouseThat(LanguageCheck::kOff);
+  TextFixture refusing = FixtureThat(LanguageCheck::kRefuse),
+              blind = FixtureThat(LanguageCheck::kOff);
   TranslateResponse response;
   const TranslateRequest mixed = ToGerman({kEnglish, kGerman});
   const absl::Status status = refusing.Call(&TextCalls::Translate, mixed, response);
@@ -98,19 +99,18 @@ TEST(LanguageCheckTest, AServerMayRefuseOrNotLook) {
   EXPECT_THAT(refusing.Call(&TextCalls::Translate, ToGerman({kEnglish}), response), IsOk());
   response.Clear();
   ASSERT_THAT(blind.Call(&TextCalls::Translate, mixed, response), IsOk());
-  for (const auto& translation : response.translations())
-    EXPECT_EQ(translation.warnings_size(), 0);
+  for (const auto& translation : response.translations()) EXPECT_EQ(translation.warnings_size(), 0);
 }
 
 TEST(LanguageCheckTest, WhatIsScoredIsNotChecked) {
-  TextHouse house = HouseThat(LanguageCheck::kRefuse);
+  TextFixture fixture = FixtureThat(LanguageCheck::kRefuse);
   linnet::v1::ScoreRequest request;
   request.set_source_language_code("en");
   request.set_target_language_code("de");
   request.add_pairs()->set_source_text(kGerman);
   request.mutable_pairs(0)->set_target_text(kGerman);
   linnet::v1::ScoreResponse response;
-  EXPECT_THAT(house.Call(&TextCalls::Score, request, response), IsOk());
+  EXPECT_THAT(fixture.Call(&TextCalls::Score, request, response), IsOk());
 }
 
 }  // namespace

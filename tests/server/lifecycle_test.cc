@@ -64,14 +64,14 @@ class LifecycleTest : public ::testing::TestWithParam<int> {};
 TEST_P(LifecycleTest, EverySequenceEndsOnceAndAsItWouldAlone) {
   std::mt19937 random(GetParam());
   test::EchoEngine engine({.rows = 6 + static_cast<int>(random() % 20),
-                           .memory_tokens = 24 + static_cast<int>(random() % 60),
+                           .encoder_cache_tokens = 24 + static_cast<int>(random() % 60),
                            .block_tokens = 1 + static_cast<int>(random() % 4),
                            .not_a_number = kNotANumber});
   Batcher batcher(engine, {.max_encode_tokens = 8 + static_cast<int>(random() % 64),
                            .max_sequences = static_cast<int>(random() % 8),
                            .max_call_rows_ratio = 0.25 * (1 + random() % 4),
                            .shed = {.interval = absl::Milliseconds(50 + random() % 200),
-                                    .most_wait = absl::Milliseconds(20 + random() % 50)}});
+                                    .max_wait = absl::Milliseconds(20 + random() % 50)}});
   const auto lives = RandomLives(random, 80);
 
   absl::Time now = kStart;
@@ -87,7 +87,7 @@ TEST_P(LifecycleTest, EverySequenceEndsOnceAndAsItWouldAlone) {
     now = kStart + absl::Milliseconds(step);
     const StepReport report = batcher.Step([&] { return now; });
     EXPECT_LE(report.rows, engine.info().rows);
-    EXPECT_LE(engine.memory_in_use(), engine.info().memory_tokens);
+    EXPECT_LE(engine.memory_in_use(), engine.info().encoder_cache_tokens);
     sum.finished += report.finished;
     sum.cancelled += report.cancelled;
     sum.expired += report.expired;

@@ -8,7 +8,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "server/LIMITS.md").read_text()
 # Beside those that begin with max-.
-ALSO_LIMITS = {"rows", "memory-tokens"}
+ALSO_LIMITS = {"rows", "encoder-cache-tokens"}
 
 
 def rows(heading: str) -> list[list[str]]:
@@ -55,10 +55,10 @@ def test_limits_of_the_clients_are_those_of_the_sources():
     assert (
         f"kMaxTextBytes = {values['bytes of one line or text that `linnet` reads'][0]};" in source
     )
-    pump = (ROOT / "client/cli/text_pump.h").read_text()
+    runner = (ROOT / "client/cli/batch_runner.h").read_text()
     texts, size = values["texts and bytes that `linnet` sends in one call"]
-    assert f"kTextsPerRequest = {texts};" in pump
-    assert f"kBytesPerRequest = {size};" in pump
+    assert f"kTextsPerRequest = {texts};" in runner
+    assert f"kBytesPerRequest = {size};" in runner
 
 
 def test_reasons_are_those_of_the_table_of_errors():

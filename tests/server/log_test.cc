@@ -1,4 +1,4 @@
-#include "server/log.h"
+#include "server/base/log.h"
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -6,7 +6,7 @@
 #include <string>
 
 #include "gmock/gmock.h"
-#include "server/line_writer.h"
+#include "server/base/line_writer.h"
 #include "tests/support/status_matchers.h"
 
 namespace linnet::server {

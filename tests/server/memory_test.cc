@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "server/errors.h"
+#include "server/base/errors.h"
 #include "server/text/memory_cost.h"
 #include "server/text/request_bytes.h"
 #include "tests/server/text_fixture.h"
@@ -28,11 +28,11 @@ std::string Many(const std::string& word, int times) {
 }
 
 // A house whose engine looks, at every step, at what is held and what is allocated.
-class CountedHouse {
+class CountedServer {
  public:
-  CountedHouse()
-      : house_({.rows = 64, .memory_tokens = 4096, .on_step = [this] { Look(); }},
-               {.max_tokens = int64_t{1} << 40, .max_bytes = int64_t{1} << 30}) {
+  CountedServer()
+      : server_({.rows = 64, .encoder_cache_tokens = 4096, .on_step = [this] { Look(); }},
+                {.max_tokens = int64_t{1} << 40, .max_bytes = int64_t{1} << 30}) {
     // What is made once, by the first call of each kind.
     EXPECT_THAT(Call(ToGerman({"The dog runs."})), IsOk());
     EXPECT_THAT(Call(ToGerman({"Warm. Up."})), IsOk());
@@ -41,21 +41,21 @@ class CountedHouse {
   // The way of a call of the service: held from its bytes on. Returns its status.
   absl::Status Call(const TranslateRequest& request) {
     const std::string bytes = request.SerializeAsString();
-    most_held_ = 0;
+    max_held_ = 0;
     short_by_ = 0;
     Allocations::ResetPeak();
     before_ = Allocations::live_bytes();
     absl::Status result;
     {
-      auto permit =
-          house_.calls->Admit({.client = "c"}, ParsedBytes(bytes, *TranslateRequest::descriptor()));
+      auto permit = server_.calls->Admit({.client = "c"},
+                                         ParsedBytes(bytes, *TranslateRequest::descriptor()));
       EXPECT_THAT(permit, IsOk());
       TranslateRequest parsed;
       if (absl::Status status = ParseRequest(bytes, parsed); !status.ok()) return status;
       Look();
       TranslateResponse response;
-      test::Turnstile done;
-      house_.calls->Translate(
+      test::Notification done;
+      server_.calls->Translate(
           parsed, response, {.arrived = absl::Now(), .permit = *permit, .caller = {.client = "c"}},
           [&](absl::Status status) {
             result = std::move(status);
@@ -65,37 +65,37 @@ class CountedHouse {
       done.Pass();
       peak_ = Allocations::peak_bytes() - before_;
     }
-    EXPECT_EQ(house_.admission.bytes(), 0);
+    EXPECT_EQ(server_.admission.bytes(), 0);
     return result;
   }
   int64_t peak() const { return peak_; }
-  int64_t most_held() const { return most_held_; }
+  int64_t max_held() const { return max_held_; }
   int64_t short_by() const { return short_by_; }  // at any time that was looked at
 
  private:
   void Look() {
-    const int64_t held = house_.admission.bytes();
+    const int64_t held = server_.admission.bytes();
     const int64_t allocated = Allocations::live_bytes() - before_;
-    most_held_ = std::max<int64_t>(most_held_, held);
+    max_held_ = std::max<int64_t>(max_held_, held);
     short_by_ = std::max<int64_t>(short_by_, allocated - held);
   }
 
-  std::atomic<int64_t> before_ = 0, most_held_ = 0, short_by_ = 0;
+  std::atomic<int64_t> before_ = 0, max_held_ = 0, short_by_ = 0;
   int64_t peak_ = 0;
-  TextHouse house_;
+  TextFixture server_;
 };
 
-struct Scene {
+struct Scenario {
   std::string name;
   TranslateRequest request;
 };
 
-std::vector<Scene> Scenes() {
+std::vector<Scenario> Scenarios() {
   const std::string sentence = "The dog runs through the garden of the old house. ";
-  std::vector<Scene> scenes;
+  std::vector<Scenario> scenarios;
   auto add = [&](std::string name, std::vector<std::string> contents) -> TranslateRequest& {
-    scenes.push_back({std::move(name), ToGerman(std::move(contents))});
-    return scenes.back().request;
+    scenarios.push_back({std::move(name), ToGerman(std::move(contents))});
+    return scenarios.back().request;
   };
   add("a word", {"dog"});
   add("an ordinary text", {Many(sentence, 400)});
@@ -105,7 +105,8 @@ std::vector<Scene> Scenes() {
   add("one sentence without an end", {Many("dog ", 20000)});
   add("one word without an end", {Many("dog", 20000)});
   add("characters of four bytes", {Many("\xF0\x9F\x90\x95", 5000)});
-  add("another language, which many answers say", std::vector<std::string>(500, "Hunde bellen laut auf der Straße."));
+  add("another language, which many answers say",
+      std::vector<std::string>(500, "Hunde bellen laut auf der Straße."));
   TranslateRequest& n_best = add("n best", {Many(sentence, 40)});
   n_best.mutable_options()->set_beam_size(8);
   n_best.mutable_options()->set_n_best(8);
@@ -120,45 +121,45 @@ std::vector<Scene> Scenes() {
   entry.set_source_text("a");
   entry.set_target_text("The dog runs through the garden of the old house");
   terms.mutable_options()->set_beam_size(2);
-  return scenes;
+  return scenarios;
 }
 
 TEST(MemoryTest, APermitHoldsWhatItsCallAllocates) {
-  CountedHouse house;
-  for (const Scene& scene : Scenes()) {
-    SCOPED_TRACE(scene.name);
-    EXPECT_THAT(house.Call(scene.request), IsOk());
-    EXPECT_LE(house.short_by(), 0) << "allocated beyond what was held";
+  CountedServer server;
+  for (const Scenario& scenario : Scenarios()) {
+    SCOPED_TRACE(scenario.name);
+    EXPECT_THAT(server.Call(scenario.request), IsOk());
+    EXPECT_LE(server.short_by(), 0) << "allocated beyond what was held";
     // What the tokenizer and the detector work with is given back before the engine steps, where we
     // look.
     int64_t longest = 0;
-    for (const std::string& text : scene.request.contents())
+    for (const std::string& text : scenario.request.contents())
       longest = std::max<int64_t>(longest, std::ssize(text));
-    EXPECT_LE(house.peak(), house.most_held() + EncodeBytes(longest) + kDetectorBytes)
+    EXPECT_LE(server.peak(), server.max_held() + EncodeBytes(longest) + kDetectorBytes)
         << "at its peak";
   }
 }
 
 TEST(MemoryTest, SegmentsAreRefusedBeforeTheyAreMade) {
-  TextHouse house;
+  TextFixture server;
   TranslateResponse response;
   const TranslateRequest request = ToGerman({Many("a\n", 500'000)});
   Allocations::ResetPeak();
   const int64_t before = Allocations::live_bytes();
-  const absl::Status status = house.Call(&TextCalls::Translate, request, response);
+  const absl::Status status = server.Call(&TextCalls::Translate, request, response);
   EXPECT_EQ(ErrorReason(status), "TOO_MANY_SEGMENTS") << status;
   EXPECT_LT(Allocations::peak_bytes() - before, 64 << 20);
 }
 
 TEST(MemoryTest, ACallForWhichThereIsNoMemoryIsRefusedAndHoldsNothing) {
-  TextHouse house({}, {.max_bytes = 4 << 20});
+  TextFixture server({}, {.max_bytes = 4 << 20});
   TranslateResponse response;
   TranslateRequest request = ToGerman({Many("The dog runs. ", 4000)});
   request.set_alignments(true);
-  const absl::Status status = house.Call(&TextCalls::Translate, request, response);
+  const absl::Status status = server.Call(&TextCalls::Translate, request, response);
   EXPECT_EQ(ErrorReason(status), "CALL_TOO_LARGE") << status;
   request = ToGerman({"The dog runs."});
-  EXPECT_THAT(house.Call(&TextCalls::Translate, request, response), IsOk());
+  EXPECT_THAT(server.Call(&TextCalls::Translate, request, response), IsOk());
 }
 
 // Two bytes on the wire may become a hundred in memory, in fields that are known and in others.
@@ -174,7 +175,8 @@ TEST(MemoryTest, WhatAMessageTakesIsKnownBeforeItIsParsed) {
       "\x7B" + Many(std::string("\x08\x01", 2), 10000) + "\x7C",  // in an unknown group
       Many("\x7B\x7C", 10000),                                    // unknown groups
   };
-  for (const linnet::v1::TranslateRequest& request : {Scenes()[0].request, Scenes()[12].request})
+  for (const linnet::v1::TranslateRequest& request :
+       {Scenarios()[0].request, Scenarios()[12].request})
     wires.push_back(request.SerializeAsString());
   TranslateRequest labels;
   for (int i = 0; i < 2000; ++i) (*labels.mutable_labels())[std::to_string(i)] = "";
@@ -200,11 +202,11 @@ TEST(MemoryTest, WhatAMessageTakesIsKnownBeforeItIsParsed) {
 // Whichever allocation of the text stage fails: its call ends once, with an error that says so or
 // as if nothing had been, no permit is lost, and the next call is answered.
 TEST(MemoryTest, AWantOfMemoryFailsItsCallAlone) {
-  TextHouse house;
-  test::Turnstile first, second;
-  for (test::Turnstile* own : {&first, &second}) {  // each of the pool's two threads
-    test::Turnstile* other = own == &first ? &second : &first;
-    house.pool.Run({.run = [own, other] {
+  TextFixture server;
+  test::Notification first, second;
+  for (test::Notification* own : {&first, &second}) {  // each of the pool's two threads
+    test::Notification* other = own == &first ? &second : &first;
+    server.pool.Run({.run = [own, other] {
       Allocations::MayFail(true);
       own->Open();
       other->Pass();
@@ -219,7 +221,7 @@ TEST(MemoryTest, AWantOfMemoryFailsItsCallAlone) {
   for (int64_t n = 1;; ++n) {
     TranslateResponse response;
     Allocations::FailNth(n);
-    const absl::Status status = house.Call(&TextCalls::Translate, request, response);
+    const absl::Status status = server.Call(&TextCalls::Translate, request, response);
     const bool reached = Allocations::failed();
     Allocations::FailNth(0);
     if (!status.ok()) {
@@ -229,7 +231,7 @@ TEST(MemoryTest, AWantOfMemoryFailsItsCallAlone) {
     if (!reached) break;
     if (n % 20 == 0) {
       TranslateResponse next;
-      EXPECT_THAT(house.Call(&TextCalls::Translate, request, next), IsOk());
+      EXPECT_THAT(server.Call(&TextCalls::Translate, request, next), IsOk());
     }
   }
   EXPECT_GT(failed, 50);

@@ -1,5 +1,5 @@
 // NVML played by tests/support/fake_nvml.cc.
-#include "server/metrics_gpu.h"
+#include "server/metrics/metrics_gpu.h"
 
 #include <dlfcn.h>
 #include <prometheus/metric_family.h>
@@ -8,7 +8,7 @@
 #include <cstdlib>
 
 #include "gmock/gmock.h"
-#include "server/metrics.h"
+#include "server/metrics/metrics.h"
 
 namespace linnet::server {
 namespace {

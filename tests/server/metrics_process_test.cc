@@ -1,4 +1,4 @@
-#include "server/metrics_process.h"
+#include "server/metrics/metrics_process.h"
 
 #include <prometheus/metric_family.h>
 #include <sys/resource.h>

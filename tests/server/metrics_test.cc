@@ -1,4 +1,4 @@
-#include "server/metrics.h"
+#include "server/metrics/metrics.h"
 
 #include <fstream>
 #include <map>
@@ -10,7 +10,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "gmock/gmock.h"
-#include "server/metrics_gpu.h"
+#include "server/metrics/metrics_gpu.h"
 
 namespace linnet::server {
 namespace {
@@ -139,10 +139,10 @@ TEST(MetricsTest, AStepCountsItsRowsItsPaddingAndWhatEnded) {
   Metrics metrics;
   ModelMetrics& model = metrics.AddModel(kModel, 160, 16384, absl::Seconds(1));
   model.StepMade({.waiting = 3,
-                  .remaining = 5,
+                  .running = 5,
                   .sequences = 6,
                   .rows = 20,
-                  .seated = 2,
+                  .admitted = 2,
                   .encoded_tokens = 10,
                   .padded_encoded_tokens = 16,
                   .finished = 1,
@@ -166,10 +166,10 @@ TEST(MetricsTest, AStepCountsItsRowsItsPaddingAndWhatEnded) {
                            "linnet_sequences_total{model=\"en-de\",outcome=\"failed\"} 4\n",
                            "linnet_oom_retries_total{model=\"en-de\"} 5\n",
                            "linnet_sequences{model=\"en-de\",state=\"waiting\"} 3\n",
-                           "linnet_sequences{model=\"en-de\",state=\"seated\"} 5\n",
-                           "linnet_encode_seconds_sum{model=\"en-de\"} 0.002\n",
-                           "linnet_step_seconds_sum{model=\"en-de\"} 0.004\n",
-                           "linnet_cycle_seconds_sum{model=\"en-de\"} 0.007\n"}) {
+                           "linnet_sequences{model=\"en-de\",state=\"running\"} 5\n",
+                           "linnet_encode_duration_seconds_sum{model=\"en-de\"} 0.002\n",
+                           "linnet_step_duration_seconds_sum{model=\"en-de\"} 0.004\n",
+                           "linnet_cycle_duration_seconds_sum{model=\"en-de\"} 0.007\n"}) {
     EXPECT_THAT(page, HasSubstr(line));
   }
 }
@@ -179,7 +179,7 @@ TEST(MetricsTest, AFinishedSequenceShowsItsWayThroughTheHouse) {
   ModelMetrics& model = metrics.AddModel(kModel, 160, 16384, absl::Seconds(1));
   const absl::Time start = absl::FromUnixSeconds(1000);
   model.SequenceFinished({.submitted = start,
-                          .seated = start + absl::Milliseconds(250),
+                          .admitted = start + absl::Milliseconds(250),
                           .encoded = start + absl::Milliseconds(300),
                           .finished = start + absl::Milliseconds(750)},
                          {.priority = Priority::kBatch,
@@ -189,14 +189,16 @@ TEST(MetricsTest, AFinishedSequenceShowsItsWayThroughTheHouse) {
                           .ended_by_limit = true});
   model.CallAnswered(14, 18);
   const std::string page = metrics.Text();
-  EXPECT_THAT(page,
-              HasSubstr("linnet_queue_seconds_sum{model=\"en-de\",priority=\"batch\"} 0.25\n"));
-  EXPECT_THAT(page,
-              HasSubstr("linnet_queue_seconds_count{model=\"en-de\",priority=\"normal\"} 0\n"));
+  EXPECT_THAT(
+      page,
+      HasSubstr("linnet_queue_duration_seconds_sum{model=\"en-de\",priority=\"batch\"} 0.25\n"));
+  EXPECT_THAT(
+      page,
+      HasSubstr("linnet_queue_duration_seconds_count{model=\"en-de\",priority=\"normal\"} 0\n"));
   EXPECT_THAT(page, HasSubstr("linnet_unknown_tokens_total{model=\"en-de\"} 2\n"));
   EXPECT_THAT(page, HasSubstr("linnet_request_source_tokens_sum{model=\"en-de\"} 14\n"));
   EXPECT_THAT(page, HasSubstr("linnet_request_target_tokens_sum{model=\"en-de\"} 18\n"));
-  EXPECT_THAT(page, HasSubstr("linnet_decode_seconds_sum{model=\"en-de\"} 0.5\n"));
+  EXPECT_THAT(page, HasSubstr("linnet_decode_duration_seconds_sum{model=\"en-de\"} 0.5\n"));
   EXPECT_THAT(page, HasSubstr("linnet_source_tokens_total{model=\"en-de\"} 7\n"));
   EXPECT_THAT(page, HasSubstr("linnet_target_tokens_total{model=\"en-de\"} 9\n"));
   EXPECT_THAT(page, HasSubstr("linnet_length_limited_total{model=\"en-de\"} 1\n"));
@@ -242,7 +244,7 @@ TEST(MetricsTest, TextPhasesAndTheFirstOfAStreamAreMeasured) {
   metrics.Detokenized(absl::Milliseconds(2));
   metrics.FirstSegment(absl::Milliseconds(30));
   const std::string page = metrics.Text();
-  EXPECT_THAT(page, HasSubstr("linnet_detokenize_seconds_sum 0.002\n"));
+  EXPECT_THAT(page, HasSubstr("linnet_detokenize_duration_seconds_sum 0.002\n"));
   EXPECT_THAT(page, HasSubstr("linnet_time_to_first_segment_seconds_sum 0.03\n"));
 }
 

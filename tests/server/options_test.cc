@@ -1,4 +1,4 @@
-#include "server/options.h"
+#include "server/config/options.h"
 
 #include <filesystem>
 #include <fstream>
@@ -39,17 +39,17 @@ TEST(OptionsTest, EveryFlagArrives) {
                                       "--compute=bfloat16",
                                       "--threads=3",
                                       "--max-model-bytes=5000",
-                                      "--rows=7",
-                                      "--memory-tokens=99",
+                                      "--max-batch-rows=7",
+                                      "--encoder-cache-tokens=99",
                                       "--max-encode-tokens=55",
-                                      "--admit-wait-steps=6",
+                                      "--max-encode-delay-steps=6",
                                       "--encode-call-steps=1.5",
                                       "--encode-call-tokens=70",
                                       "--max-admitted-tokens=1234",
                                       "--max-request-memory=33554432",
                                       "--max-call-rows-ratio=0.5",
                                       "--overload-interval=3",
-                                      "--overload-wait=0.5",
+                                      "--overload-max-queue-delay=0.5",
                                       "--text-threads=1",
                                       "--drain-timeout=1.5",
                                       "--lame-duck=2.5",
@@ -79,7 +79,7 @@ TEST(OptionsTest, EveryFlagArrives) {
   EXPECT_EQ(options.threads, 3);
   EXPECT_EQ(options.max_model_bytes, 5000);
   EXPECT_EQ(options.rows, 7);
-  EXPECT_EQ(options.memory_tokens, 99);
+  EXPECT_EQ(options.encoder_cache_tokens, 99);
   EXPECT_EQ(options.batcher.max_encode_tokens, 55);
   EXPECT_EQ(options.batcher.admit.max_wait_steps, 6);
   EXPECT_EQ(options.batcher.admit.encode_call_steps, 1.5f);
@@ -88,7 +88,7 @@ TEST(OptionsTest, EveryFlagArrives) {
   EXPECT_EQ(options.admission.max_bytes, 32 << 20);
   EXPECT_EQ(options.batcher.max_call_rows_ratio, 0.5);
   EXPECT_EQ(options.batcher.shed.interval, absl::Seconds(3));
-  EXPECT_EQ(options.batcher.shed.most_wait, absl::Milliseconds(500));
+  EXPECT_EQ(options.batcher.shed.max_wait, absl::Milliseconds(500));
   EXPECT_EQ(options.text.max_contents, 2048);
   EXPECT_EQ(options.text.max_segments, 2048);
   EXPECT_EQ(options.text.max_text_bytes, 128 << 10);
@@ -145,9 +145,9 @@ INSTANTIATE_TEST_SUITE_P(
                       BadFlag{{"--models=m", "--listen=127.0.0.1:99999"}, "65535"},
                       BadFlag{{"--models=m", "--listen=:80"}, "no HOST:PORT"},
                       BadFlag{{"--models=m", "--metrics-listen=::1:80"}, "[::1]:0"},
-                      BadFlag{{"--models=m", "--rows=0"}, "--rows"},
+                      BadFlag{{"--models=m", "--max-batch-rows=0"}, "--max-batch-rows"},
                       BadFlag{{"--models=m", "--threads=-1"}, "--threads"},
-                      BadFlag{{"--models=m", "--rows=many"}, "--rows"},
+                      BadFlag{{"--models=m", "--max-batch-rows=many"}, "--max-batch-rows"},
                       BadFlag{{"--models=m", "--drain-timeout=-1"}, "--drain-timeout"},
                       BadFlag{{"--models=m", "--tls-cert=c"}, "--tls-key"},
                       BadFlag{{"--models=m", "--tls-client-ca=c"}, "--tls-cert"},
@@ -167,15 +167,15 @@ struct SettingsTest : ::testing::Test {
 TEST_F(SettingsTest, AFlagGoesBeforeTheEnvironmentAndThatBeforeTheFile) {
   const std::string file = absl::StrCat(
       "--config=", File("models = \"m\"\nrows = 1\nthreads = 1\n# words\ndrain-timeout = 1\n"));
-  const std::vector<std::string> environment = {"LINNET_SERVER_ROWS=2", "LINNET_SERVER_THREADS=2",
-                                                "OTHER=3"};
-  const ParsedOptions parsed = Parse({"--rows=3", file.c_str()}, environment);
+  const std::vector<std::string> environment = {"LINNET_SERVER_MAX_BATCH_ROWS=2",
+                                                "LINNET_SERVER_THREADS=2", "OTHER=3"};
+  const ParsedOptions parsed = Parse({"--max-batch-rows=3", file.c_str()}, environment);
   ASSERT_TRUE(parsed.run) << parsed.text;
   EXPECT_EQ(parsed.options.rows, 3);
   EXPECT_EQ(parsed.options.threads, 2);
   EXPECT_EQ(parsed.options.drain_timeout, absl::Seconds(1));
   EXPECT_EQ(parsed.options.models, "m");
-  EXPECT_EQ(parsed.options.memory_tokens, 16384);
+  EXPECT_EQ(parsed.options.encoder_cache_tokens, 16384);
 }
 
 TEST_F(SettingsTest, TheFileMayBeNamedByTheEnvironment) {
@@ -198,8 +198,8 @@ TEST_F(SettingsTest, WhatNobodyKnowsIsRefusedWhereverItStands) {
 }
 
 TEST_F(SettingsTest, WhatIsPrintedIsAFileThatMeansTheSame) {
-  const ParsedOptions first = Parse(
-      {"--models=some dir", "--rows=7", "--lame-duck=2.5", "--channelz=true", "--print-config"});
+  const ParsedOptions first = Parse({"--models=some dir", "--max-batch-rows=7", "--lame-duck=2.5",
+                                     "--channelz=true", "--print-config"});
   EXPECT_EQ(first.exit_status, 0);
   EXPECT_FALSE(first.run);
   EXPECT_THAT(first.text, HasSubstr("\nrows = \"7\"\n"));

@@ -82,7 +82,7 @@ class Overload {
           next_.emplace(next, &client);
       }
       GiveUp();
-      const int rows = std::min(kRows, kBeam * (batcher_.waiting() + batcher_.seated()));
+      const int rows = std::min(kRows, kBeam * (batcher_.waiting() + batcher_.running()));
       // Half of a step is for the weights, half for the rows.
       const absl::Duration cycle =
           kFullStep * (0.5 + 0.5 * rows / kRows) * (now_ < slow_until_ ? 10 : 1);
@@ -157,7 +157,7 @@ class Overload {
     auto call = std::make_shared<Call>(client, *std::move(permit));
     const CallWork work = {.model = "model",
                            .size = {.tokens = WorkOf(sequence->input),
-                                    .longest = MostTokens(sequence->input),
+                                    .longest = MaxTokens(sequence->input),
                                     .rows = kBeam},
                            .deadline = sequence->deadline};
     if (!call->permit->Charge(work, time).ok()) {
@@ -169,16 +169,16 @@ class Overload {
     call->work = work.size.tokens;
     sequence->cancelled = call->cancelled;
     // A client's own clock is a little before what it tells the server.
-    under_way_.emplace(sequence->deadline - absl::Microseconds(random_() % 10000), call);
+    in_flight_.emplace(sequence->deadline - absl::Microseconds(random_() % 10000), call);
     sequence->sink = std::make_unique<CallSink>(*this, std::move(call));
     ASSERT_THAT(batcher_.Add(sequence, time), IsOk());
   }
 
   // Clients cancel what has not come by their deadline, as gRPC does.
   void GiveUp() {
-    while (!under_way_.empty() && under_way_.begin()->first <= now_) {
-      under_way_.begin()->second->cancelled->Cancel();
-      under_way_.erase(under_way_.begin());
+    while (!in_flight_.empty() && in_flight_.begin()->first <= now_) {
+      in_flight_.begin()->second->cancelled->Cancel();
+      in_flight_.erase(in_flight_.begin());
     }
   }
 
@@ -188,7 +188,7 @@ class Overload {
   absl::Time counts_from_ = kStart;
   absl::Time slow_until_ = absl::InfinitePast();
   std::multimap<absl::Time, Client*> next_;  // calls to come, those of each client
-  std::multimap<absl::Time, std::shared_ptr<Call>> under_way_;
+  std::multimap<absl::Time, std::shared_ptr<Call>> in_flight_;
   Metrics metrics_;
   Admission admission_{{.max_tokens = 10'000'000}, metrics_};
   test::EchoEngine engine_{{.rows = kRows}};

@@ -61,27 +61,27 @@ TEST(QuotaTest, WhatIsGivenBackIsFreeAndWhoHoldsNothingIsForgotten) {
 }
 
 const absl::Time kNow = absl::FromUnixSeconds(1'000'000);
-constexpr ShedOptions kShed = {.interval = absl::Seconds(5), .most_wait = absl::Seconds(2)};
+constexpr ShedOptions kShed = {.interval = absl::Seconds(5), .max_wait = absl::Seconds(2)};
 
 TEST(ShedPolicyTest, ABurstIsWaitedOut) {
   ShedPolicy policy(kShed);
   policy.Step(true, kNow);
-  EXPECT_EQ(policy.most_wait(kNow + absl::Seconds(4)), absl::InfiniteDuration());
+  EXPECT_EQ(policy.max_wait(kNow + absl::Seconds(4)), absl::InfiniteDuration());
 }
 
 TEST(ShedPolicyTest, ALineThatNeverEndsIsKeptShortUntilItDoes) {
   ShedPolicy policy(kShed);
   for (int s = 0; s <= 6; ++s) policy.Step(true, kNow + absl::Seconds(s));
-  EXPECT_EQ(policy.most_wait(kNow + absl::Seconds(6)), absl::Seconds(2));
+  EXPECT_EQ(policy.max_wait(kNow + absl::Seconds(6)), absl::Seconds(2));
   policy.Step(false, kNow + absl::Seconds(7));
   policy.Step(true, kNow + absl::Seconds(8));
-  EXPECT_EQ(policy.most_wait(kNow + absl::Seconds(9)), absl::InfiniteDuration());
+  EXPECT_EQ(policy.max_wait(kNow + absl::Seconds(9)), absl::InfiniteDuration());
 }
 
 TEST(ShedPolicyTest, ByDefaultNobodyIsSentAway) {
   ShedPolicy policy({});
   policy.Step(true, kNow);
-  EXPECT_EQ(policy.most_wait(kNow + absl::Hours(1000)), absl::InfiniteDuration());
+  EXPECT_EQ(policy.max_wait(kNow + absl::Hours(1000)), absl::InfiniteDuration());
 }
 
 }  // namespace

@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "server/errors.h"
+#include "server/base/errors.h"
 #include "tests/server/text_fixture.h"
 #include "tests/support/waited_sink.h"
 
@@ -289,7 +289,7 @@ TEST_F(ReloadTest, ThereIsABudgetForAllModelsInMemory) {
 }
 
 TEST_F(ReloadTest, WhoeverBeganWithTheOldVersionEndsWithIt) {
-  test::Turnstile go_on;
+  test::Notification go_on;
   std::atomic<bool> hold = false;
   std::atomic<int> held = 0;
   engine.on_step = [&] {
@@ -301,7 +301,7 @@ TEST_F(ReloadTest, WhoeverBeganWithTheOldVersionEndsWithIt) {
   TextPool pool(2);
   Admission admission({}, metrics);
   TextCalls calls(*catalog, admission, pool, metrics);
-  auto translate = [&](linnet::v1::TranslateResponse& response, test::Turnstile& done) {
+  auto translate = [&](linnet::v1::TranslateResponse& response, test::Notification& done) {
     static const auto request = ToGerman({"The dog runs."});
     calls.Translate(request, response, {.arrived = absl::Now()}, [&](const absl::Status& status) {
       EXPECT_THAT(status, IsOk());
@@ -309,7 +309,7 @@ TEST_F(ReloadTest, WhoeverBeganWithTheOldVersionEndsWithIt) {
     });
   };
   linnet::v1::TranslateResponse old_one, new_one;
-  test::Turnstile old_done, new_done;
+  test::Notification old_done, new_done;
   hold = true;
   translate(old_one, old_done);
   while (held == 0) absl::SleepFor(absl::Milliseconds(1));
@@ -331,7 +331,7 @@ TEST_F(ReloadTest, WhoeverBeganWithTheOldVersionEndsWithIt) {
 
 TEST_F(ReloadTest, AVersionWhoseEngineStallsInItsGoldenExamplesIsRefused) {
   Load();
-  test::Turnstile inside, go_on;
+  test::Notification inside, go_on;
   engine.on_step = [&] {
     inside.Open();
     go_on.Pass();
@@ -350,7 +350,7 @@ TEST_F(ReloadTest, AVersionWhoseEngineStallsInItsGoldenExamplesIsRefused) {
 }
 
 TEST_F(ReloadTest, AReplacedVersionWhoseEngineStallsIsSupervisedAndNobodyWaitsForIt) {
-  test::Turnstile inside, go_on;
+  test::Notification inside, go_on;
   std::atomic<bool> armed = false;
   engine.on_step = [&] {
     if (!armed.exchange(false)) return;

@@ -3,7 +3,7 @@
 #include <string>
 
 #include "google/rpc/error_details.pb.h"
-#include "server/errors.h"
+#include "server/base/errors.h"
 #include "server/text/text_request.h"
 #include "tests/server/text_fixture.h"
 
@@ -21,12 +21,12 @@ inline std::string Field(const absl::Status& status) {
 
 // Requests checked by a house with small limits.
 struct RequestFixture : ::testing::Test {
-  TextHouse house;
+  TextFixture fixture;
   TextLimits limits{.max_contents = 3, .max_text_bytes = 100};
 
   template <typename Request>
   absl::Status Check(const Request& request) {
-    return CheckRequest(request, *house.catalog, limits).status();
+    return CheckRequest(request, *fixture.catalog, limits).status();
   }
   // The request is refused, and the error names the field and says this.
   template <typename Request>

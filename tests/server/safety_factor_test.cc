@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "gmock/gmock.h"
-#include "server/metrics.h"
+#include "server/metrics/metrics.h"
 #include "server/schedule/admission.h"
 #include "tests/support/status_matchers.h"
 

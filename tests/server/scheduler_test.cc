@@ -8,16 +8,16 @@
 #include "absl/time/clock.h"
 #include "gmock/gmock.h"
 #include "tests/support/echo_engine.h"
+#include "tests/support/notification.h"
 #include "tests/support/status_matchers.h"
-#include "tests/support/turnstile.h"
 #include "tests/support/waited_sink.h"
 
 namespace linnet::server {
 namespace {
 
 using test::EchoEngine;
+using test::Notification;
 using test::Say;
-using test::Turnstile;
 using test::Waited;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -85,7 +85,7 @@ TEST(SchedulerTest, AllOrNoneOfTheSequencesAreTaken) {
 }
 
 TEST(SchedulerTest, ACancelIsSeenWithinAStep) {
-  Turnstile first_step, go_on;
+  Notification first_step, go_on;
   auto scheduler = StartEcho({.on_step = [&] {
     first_step.Open();
     go_on.Pass();
@@ -115,14 +115,14 @@ TEST(SchedulerTest, ADrainFinishesWhatWasTakenAndRefusesNewcomers) {
     EXPECT_THAT(taken[i].outcome.tokens(), ElementsAre(100 + i, 5, 6, 2));
   }
   Waited late;
-  auto newcomer = One(Say({7}, late));
-  EXPECT_EQ(scheduler->Submit(newcomer).code(), absl::StatusCode::kUnavailable);
-  EXPECT_EQ(newcomer.size(), 1) << "it still belongs to the caller";
+  auto admitted = One(Say({7}, late));
+  EXPECT_EQ(scheduler->Submit(admitted).code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(admitted.size(), 1) << "it still belongs to the caller";
 }
 
 // A sequence that would run for a million steps.
 EchoEngine::Options Endless() {
-  return {.memory_tokens = 1 << 21, .limits = {.max_target_tokens = 1 << 20}};
+  return {.encoder_cache_tokens = 1 << 21, .limits = {.max_target_tokens = 1 << 20}};
 }
 std::unique_ptr<Sequence> SayEndlessly(Waited& waited) {
   auto sequence = Say(std::vector<model::TokenId>(1 << 20, 5), waited);
@@ -160,7 +160,7 @@ TEST(SchedulerTest, TheObserverIsToldOfEveryStep) {
   scheduler->Drain(absl::InfiniteFuture());
   scheduler.reset();
   ASSERT_EQ(reports.size(), 3);
-  EXPECT_EQ(reports.front().seated, 1);
+  EXPECT_EQ(reports.front().admitted, 1);
   EXPECT_EQ(reports.back().finished, 1);
 }
 

@@ -1,7 +1,7 @@
 #include <string>
 #include <vector>
 
-#include "server/errors.h"
+#include "server/base/errors.h"
 #include "tests/server/text_fixture.h"
 #include "tests/support/search_engine.h"
 
@@ -29,16 +29,16 @@ ScoreRequest Pair(const std::string& source, const std::string& target) {
 
 TEST(ScoreTest, TheAnswerIsWhatTheEngineSaysOfTheTokens) {
   for (uint64_t seed = 1; seed <= 10; ++seed) {
-    TextHouse house(Noise(seed));
+    TextFixture fixture(Noise(seed));
     const std::string source = "A bird sings. The dog runs.";
     const std::string target = "Ein Vogel singt, der Hund läuft.";
     ScoreRequest request = Pair(source, target);
     request.mutable_options()->set_temperature(2);
     request.mutable_options()->set_length_penalty(0.5);
     ScoreResponse response;
-    ASSERT_THAT(house.Call(&TextCalls::Score, request, response), IsOk());
+    ASSERT_THAT(fixture.Call(&TextCalls::Score, request, response), IsOk());
 
-    const ServedModel& model = *house.catalog->models()[0];
+    const ServedModel& model = *fixture.catalog->models()[0];
     test::SearchEngine engine(400, kTinyLimits, seed);
     model::SequenceInput input;
     input.source = *model.source_tokenizer->Encode(source);
@@ -47,7 +47,7 @@ TEST(ScoreTest, TheAnswerIsWhatTheEngineSaysOfTheTokens) {
     input.target->push_back(engine.info().special.eos);
     input.options.temperature = 2;
     input.options.length_penalty = 0.5;
-    ASSERT_THAT(engine.Seat({&input, 1}), IsOk());
+    ASSERT_THAT(engine.Add({&input, 1}), IsOk());
     std::vector<model::Hypothesis> said;
     while (said.empty()) said = (*engine.Step())[0].hypotheses;
 
@@ -60,24 +60,24 @@ TEST(ScoreTest, TheAnswerIsWhatTheEngineSaysOfTheTokens) {
 }
 
 TEST(ScoreTest, ByteOrderMarksAreNotRead) {
-  TextHouse house(Noise(3));
+  TextFixture fixture(Noise(3));
   const std::string mark = "\uFEFF";
   ScoreResponse plain, marked;
-  ASSERT_THAT(house.Call(&TextCalls::Score, Pair("A bird.", "Ein Vogel."), plain), IsOk());
-  ASSERT_THAT(house.Call(&TextCalls::Score, Pair(mark + "A bird.", mark + "Ein Vogel."), marked),
+  ASSERT_THAT(fixture.Call(&TextCalls::Score, Pair("A bird.", "Ein Vogel."), plain), IsOk());
+  ASSERT_THAT(fixture.Call(&TextCalls::Score, Pair(mark + "A bird.", mark + "Ein Vogel."), marked),
               IsOk());
   EXPECT_EQ(marked.scores(0).score(), plain.scores(0).score());
   EXPECT_EQ(marked.scores(0).usage().target_tokens(), plain.scores(0).usage().target_tokens());
 }
 
 TEST(ScoreTest, EachPairIsAnsweredAloneAsInCompany) {
-  TextHouse house(Noise(3));
+  TextFixture fixture(Noise(3));
   ScoreRequest together = Pair("A bird sings. The dog runs.", "Ein Vogel");
   together.add_pairs()->set_source_text("She writes.");
   together.mutable_pairs(1)->set_target_text("Sie schreibt etwas.");
   together.set_word_scores(true);
   ScoreResponse all;
-  ASSERT_THAT(house.Call(&TextCalls::Score, together, all), IsOk());
+  ASSERT_THAT(fixture.Call(&TextCalls::Score, together, all), IsOk());
   EXPECT_EQ(all.model(), "en-de");
   EXPECT_EQ(all.model_version(), "test");
   EXPECT_TRUE(all.timings().has_total());
@@ -87,7 +87,7 @@ TEST(ScoreTest, EachPairIsAnsweredAloneAsInCompany) {
     alone.clear_pairs();
     *alone.add_pairs() = together.pairs(i);
     ScoreResponse one;
-    ASSERT_THAT(house.Call(&TextCalls::Score, alone, one), IsOk());
+    ASSERT_THAT(fixture.Call(&TextCalls::Score, alone, one), IsOk());
     EXPECT_EQ(one.scores(0).SerializeAsString(), all.scores(i).SerializeAsString());
     const auto& scored = one.scores(0);
     EXPECT_EQ(scored.text(), together.pairs(i).target_text());
@@ -98,28 +98,28 @@ TEST(ScoreTest, EachPairIsAnsweredAloneAsInCompany) {
     ASSERT_EQ(scored.words_size(), i == 0 ? 2 : 3);
     EXPECT_EQ(scored.words(1).target_begin(), 4);
   }
-  EXPECT_EQ(house.admission.tokens(), 0);
+  EXPECT_EQ(fixture.admission.tokens(), 0);
 }
 
 TEST(ScoreTest, ASummaryIsScoredByTheSummariserThatIsNamed) {
-  TextHouse house(Noise(3));
+  TextFixture fixture(Noise(3));
   ScoreRequest request;
   request.set_model("en-summary");
   request.add_pairs()->set_source_text("A bird sings. The dog runs.");
   request.mutable_pairs(0)->set_target_text("A bird.");
   ScoreResponse response;
-  ASSERT_THAT(house.Call(&TextCalls::Score, request, response), IsOk());
+  ASSERT_THAT(fixture.Call(&TextCalls::Score, request, response), IsOk());
   EXPECT_EQ(response.model(), "en-summary");
   request.set_source_language_code("de");
-  EXPECT_THAT(house.Call(&TextCalls::Score, request, response),
+  EXPECT_THAT(fixture.Call(&TextCalls::Score, request, response),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("model: ")));
 }
 
 TEST(ScoreTest, WhatIsWrongIsNamedByItsField) {
-  TextHouse house(Noise(1));
+  TextFixture fixture(Noise(1));
   ScoreResponse response;
   const auto refused = [&](const ScoreRequest& request, const std::string& says) {
-    EXPECT_THAT(house.Call(&TextCalls::Score, request, response),
+    EXPECT_THAT(fixture.Call(&TextCalls::Score, request, response),
                 StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(says)));
   };
   ScoreRequest request = Pair("The dog.", "Der Hund.");
@@ -141,18 +141,18 @@ TEST(ScoreTest, WhatIsWrongIsNamedByItsField) {
   request.clear_source_language_code();
   refused(request, "target_language_code: is required where no model is named");
   request.set_model("babel");
-  EXPECT_EQ(house.Call(&TextCalls::Score, request, response).code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(fixture.Call(&TextCalls::Score, request, response).code(), absl::StatusCode::kNotFound);
   request = Pair("The dog.", "Der Hund.");
   request.clear_source_language_code();
-  EXPECT_THAT(house.Call(&TextCalls::Score, request, response), IsOk())
+  EXPECT_THAT(fixture.Call(&TextCalls::Score, request, response), IsOk())
       << "one model alone translates to German";
 }
 
 TEST(ScoreTest, AScoreCostsWhatItReads) {
-  TextHouse house(Noise(1), {.max_tokens = 60});
+  TextFixture fixture(Noise(1), {.max_tokens = 60});
   ScoreResponse response;
   // A search would hold 80 target tokens for each hypothesis.
-  EXPECT_THAT(house.Call(&TextCalls::Score, Pair("The dog.", "Der Hund."), response), IsOk());
+  EXPECT_THAT(fixture.Call(&TextCalls::Score, Pair("The dog.", "Der Hund."), response), IsOk());
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-#include "server/signals.h"
+#include "server/base/signals.h"
 
 #include <unistd.h>
 
@@ -6,7 +6,7 @@
 #include <cstdlib>
 
 #include "gtest/gtest.h"
-#include "tests/support/turnstile.h"
+#include "tests/support/notification.h"
 
 namespace linnet::server {
 namespace {
@@ -57,7 +57,7 @@ TEST_F(SignalsTest, AHangupWhileModelsLoadEndsNothing) {
 TEST_F(SignalsTest, AHangupReloadsWhileItServes) {
   EXPECT_EXIT(
       {
-        test::Turnstile reloaded;
+        test::Notification reloaded;
         Signals signals;
         signals.Serving([&] { reloaded.Open(); });
         Send(SIGHUP);

@@ -168,8 +168,8 @@ class Simulation {
     loaded_.push_back(std::make_unique<VirtualModel>(
         absl::StrCat("model-", place, "@", ++versions_),
         VirtualModel::Options{
-            .engine = {.rows = kRows, .memory_tokens = 1000},
-            .batcher = {.shed = {.interval = absl::Seconds(5), .most_wait = absl::Seconds(2)}},
+            .engine = {.rows = kRows, .encoder_cache_tokens = 1000},
+            .batcher = {.shed = {.interval = absl::Seconds(5), .max_wait = absl::Seconds(2)}},
             .faults = {}},
         admission_, random_));
     models_[place] = loaded_.back().get();
@@ -230,7 +230,7 @@ class Simulation {
       sequence->cancelled = call->cancelled;
       work.size.tokens += WorkOf(sequence->input);
       work.size.rows += model::RowsOf(sequence->input);
-      work.size.longest = std::max(work.size.longest, MostTokens(sequence->input));
+      work.size.longest = std::max(work.size.longest, MaxTokens(sequence->input));
       sequences.push_back(std::move(sequence));
     }
     if (absl::Status status = call->permit->Charge(work, now_); !status.ok()) {

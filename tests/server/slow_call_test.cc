@@ -1,7 +1,7 @@
 // The line that a slow call leaves in the log: where its time went, and nothing of what it said.
 #include <string>
 
-#include "server/log.h"
+#include "server/base/log.h"
 #include "tests/server/text_fixture.h"
 
 namespace linnet::server {
@@ -22,7 +22,7 @@ class SlowCallTest : public ::testing::Test {
   // What is logged of a call in a house in which calls of so long are slow.
   std::string Logged(absl::Duration slow, const TranslateRequest& request,
                      CallContext context = kContext) {
-    TextHouse house(
+    TextFixture fixture(
         [](const model::Bundle&) {
           return std::make_unique<test::EchoEngine>(
               test::EchoEngine::Options{.limits = kTinyLimits});
@@ -30,7 +30,7 @@ class SlowCallTest : public ::testing::Test {
         {}, {}, {}, slow);
     TranslateResponse response;
     ::testing::internal::CaptureStderr();
-    house.Call(&TextCalls::Translate, request, response, context).IgnoreError();
+    fixture.Call(&TextCalls::Translate, request, response, context).IgnoreError();
     return ::testing::internal::GetCapturedStderr();
   }
 };

@@ -6,7 +6,7 @@
 #include <random>
 
 #include "gmock/gmock.h"
-#include "model/runtime/segmenter.h"
+#include "model/runtime/text/segmenter.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/temporary_folder.h"
 

@@ -3,7 +3,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
-#include "server/errors.h"
+#include "server/base/errors.h"
 #include "server/text/text_call.h"
 #include "tests/server/text_fixture.h"
 
@@ -16,10 +16,10 @@ using linnet::v1::TranslateResponse;
 using ::testing::HasSubstr;
 
 TEST(TextAnswerTest, WhiteSpaceBetweenSegmentsIsKeptByteForByte) {
-  TextHouse house;
+  TextFixture fixture;
   const std::string text = "\n  The dog runs.  A bird sings.\n\n\tPlease open the window. \n";
   TranslateResponse response;
-  ASSERT_THAT(house.Call(&TextCalls::Translate, ToGerman({text}), response), IsOk());
+  ASSERT_THAT(fixture.Call(&TextCalls::Translate, ToGerman({text}), response), IsOk());
   ASSERT_EQ(response.translations_size(), 1);
   EXPECT_EQ(response.translations(0).text(), text);
   EXPECT_EQ(response.translations(0).segments_size(), 3);
@@ -28,33 +28,33 @@ TEST(TextAnswerTest, WhiteSpaceBetweenSegmentsIsKeptByteForByte) {
 }
 
 TEST(TextAnswerTest, AByteOrderMarkIsWhiteSpaceAndNothingThatTheModelReads) {
-  TextHouse house;
+  TextFixture fixture;
   const std::string mark = "\uFEFF", text = "The dog runs. A bird sings.";
   TranslateResponse translated, marked;
-  ASSERT_THAT(house.Call(&TextCalls::Translate, ToGerman({text}), translated), IsOk());
-  ASSERT_THAT(house.Call(&TextCalls::Translate, ToGerman({mark + text}), marked), IsOk());
+  ASSERT_THAT(fixture.Call(&TextCalls::Translate, ToGerman({text}), translated), IsOk());
+  ASSERT_THAT(fixture.Call(&TextCalls::Translate, ToGerman({mark + text}), marked), IsOk());
   EXPECT_EQ(marked.translations(0).text(), mark + text) << "kept like other white space";
   EXPECT_EQ(marked.translations(0).usage().source_tokens(),
             translated.translations(0).usage().source_tokens());
   EXPECT_EQ(marked.translations(0).segments(0).source_begin(), std::ssize(mark));
 
   SummarizeResponse summary;
-  ASSERT_THAT(house.Call(&TextCalls::Summarize, SummaryOf(mark + text), summary), IsOk());
+  ASSERT_THAT(fixture.Call(&TextCalls::Summarize, SummaryOf(mark + text), summary), IsOk());
   EXPECT_EQ(summary.summaries(0).text(), text);
   EXPECT_EQ(summary.summaries(0).segments(0).source_begin(), std::ssize(mark));
   for (const std::string& blank : {mark, mark + " \n"}) {
-    EXPECT_THAT(house.Call(&TextCalls::Translate, ToGerman({blank}), translated),
+    EXPECT_THAT(fixture.Call(&TextCalls::Translate, ToGerman({blank}), translated),
                 StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("white space")));
-    EXPECT_THAT(house.Call(&TextCalls::Summarize, SummaryOf(blank), summary),
+    EXPECT_THAT(fixture.Call(&TextCalls::Summarize, SummaryOf(blank), summary),
                 StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("white space")));
   }
 }
 
 TEST(TextAnswerTest, RangesSayWhichBytesBecameWhich) {
-  TextHouse house;
+  TextFixture fixture;
   const std::string text = " Please open the window.  She writes — a letter.";
   TranslateResponse response;
-  ASSERT_THAT(house.Call(&TextCalls::Translate, ToGerman({text}), response), IsOk());
+  ASSERT_THAT(fixture.Call(&TextCalls::Translate, ToGerman({text}), response), IsOk());
   const auto& translation = response.translations(0);
   ASSERT_EQ(translation.segments_size(), 2);
   std::vector<std::string> sources, targets;
@@ -70,22 +70,22 @@ TEST(TextAnswerTest, RangesSayWhichBytesBecameWhich) {
 }
 
 TEST(TextAnswerTest, TranslationsAreInTheOrderOfTheContents) {
-  TextHouse house;
+  TextFixture fixture;
   std::vector<std::string> texts;
   for (int i = 0; i < 40; ++i)
     texts.push_back(absl::StrCat(std::string(i % 7, 'a'), " number ", i));
   TranslateResponse response;
-  ASSERT_THAT(house.Call(&TextCalls::Translate, ToGerman(texts), response), IsOk());
+  ASSERT_THAT(fixture.Call(&TextCalls::Translate, ToGerman(texts), response), IsOk());
   ASSERT_EQ(response.translations_size(), 40);
   for (int i = 0; i < 40; ++i) EXPECT_EQ(response.translations(i).text(), texts[i]);
 }
 
 TEST(TextAnswerTest, ALongSentenceIsDecodedInPartsAndNothingIsLost) {
-  TextHouse house;
+  TextFixture fixture;
   std::string text = "The dog runs";
   for (int i = 0; i < 30; ++i) text += ", the bird sings in the garden";
   TranslateResponse response;
-  ASSERT_THAT(house.Call(&TextCalls::Translate, ToGerman({text}), response), IsOk());
+  ASSERT_THAT(fixture.Call(&TextCalls::Translate, ToGerman({text}), response), IsOk());
   EXPECT_EQ(response.translations(0).text(), text);
   EXPECT_GT(response.translations(0).segments_size(), 1);
   for (const auto& segment : response.translations(0).segments())
@@ -93,10 +93,10 @@ TEST(TextAnswerTest, ALongSentenceIsDecodedInPartsAndNothingIsLost) {
 }
 
 TEST(TextAnswerTest, ASummaryReadsTheWholeTextAsOneSource) {
-  TextHouse house;
+  TextFixture fixture;
   const std::string text = "The dog runs. A bird sings.";
   SummarizeResponse response;
-  ASSERT_THAT(house.Call(&TextCalls::Summarize, SummaryOf(text), response), IsOk());
+  ASSERT_THAT(fixture.Call(&TextCalls::Summarize, SummaryOf(text), response), IsOk());
   ASSERT_EQ(response.summaries(0).segments_size(), 1);
   EXPECT_EQ(response.summaries(0).text(), text);
   EXPECT_EQ(response.summaries(0).segments(0).source_end(), text.size());
@@ -104,11 +104,11 @@ TEST(TextAnswerTest, ASummaryReadsTheWholeTextAsOneSource) {
 }
 
 TEST(TextAnswerTest, ASummaryOfWhatTheModelCannotReadAtOnceIsRefusedWithBothNumbers) {
-  TextHouse house;
+  TextFixture fixture;
   std::string text;
   for (int i = 0; i < 60; ++i) text += "the garden ";
   SummarizeResponse response;
-  const absl::Status status = house.Call(&TextCalls::Summarize, SummaryOf(text), response);
+  const absl::Status status = fixture.Call(&TextCalls::Summarize, SummaryOf(text), response);
   EXPECT_THAT(status,
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("contents[0]: text has ")));
   EXPECT_THAT(status, StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("reads at most 64")));
@@ -123,12 +123,12 @@ std::string LongText() {
 }
 
 TEST(TextAnswerTest, ALongTextIsSummarisedInChunksThatCoverItInOrder) {
-  TextHouse house;
+  TextFixture fixture;
   const std::string text = LongText();
   auto request = SummaryOf(text);
   request.set_long_input(linnet::v1::LONG_INPUT_CHUNK);
   SummarizeResponse response;
-  ASSERT_THAT(house.Call(&TextCalls::Summarize, request, response), IsOk());
+  ASSERT_THAT(fixture.Call(&TextCalls::Summarize, request, response), IsOk());
   const auto& summary = response.summaries(0);
   EXPECT_FALSE(summary.truncated());
   ASSERT_GT(summary.segments_size(), 3);
@@ -155,12 +155,12 @@ TEST(TextAnswerTest, ALongTextIsSummarisedInChunksThatCoverItInOrder) {
 }
 
 TEST(TextAnswerTest, ALongTextIsTruncatedOnlyOnRequestAndSaysHowFarItWasRead) {
-  TextHouse house;
+  TextFixture fixture;
   auto request = SummaryOf(LongText());
   request.set_long_input(linnet::v1::LONG_INPUT_TRUNCATE);
   request.add_contents("The dog runs.");
   SummarizeResponse response;
-  ASSERT_THAT(house.Call(&TextCalls::Summarize, request, response), IsOk());
+  ASSERT_THAT(fixture.Call(&TextCalls::Summarize, request, response), IsOk());
   EXPECT_TRUE(response.summaries(0).truncated());
   ASSERT_EQ(response.summaries(0).segments_size(), 1);
   EXPECT_EQ(response.summaries(0).text(),
@@ -171,26 +171,26 @@ TEST(TextAnswerTest, ALongTextIsTruncatedOnlyOnRequestAndSaysHowFarItWasRead) {
 }
 
 TEST(TextAnswerTest, AShortTextIsOneChunkWhateverIsAskedOfLongOnes) {
-  TextHouse house;
+  TextFixture fixture;
   for (auto way : {linnet::v1::LONG_INPUT_CHUNK, linnet::v1::LONG_INPUT_TRUNCATE,
                    linnet::v1::LONG_INPUT_REJECT, linnet::v1::LONG_INPUT_UNSPECIFIED}) {
     auto request = SummaryOf(" The dog runs. A bird sings. ");
     request.set_long_input(way);
     SummarizeResponse response;
-    ASSERT_THAT(house.Call(&TextCalls::Summarize, request, response), IsOk());
+    ASSERT_THAT(fixture.Call(&TextCalls::Summarize, request, response), IsOk());
     EXPECT_EQ(response.summaries(0).segments_size(), 1);
     EXPECT_FALSE(response.summaries(0).truncated());
   }
 }
 
 TEST(TextAnswerTest, WordsCoverTheTextAndCarryTheMeanOfTheirTokens) {
-  TextHouse house;
+  TextFixture fixture;
   TranslateRequest request = ToGerman({"  The dog — größer 日本 runs. \n A bird sings."});
   TranslateResponse plain, asked;
-  ASSERT_THAT(house.Call(&TextCalls::Translate, request, plain), IsOk());
+  ASSERT_THAT(fixture.Call(&TextCalls::Translate, request, plain), IsOk());
   EXPECT_EQ(plain.translations(0).segments(0).words_size(), 0);
   request.set_word_scores(true);
-  ASSERT_THAT(house.Call(&TextCalls::Translate, request, asked), IsOk());
+  ASSERT_THAT(fixture.Call(&TextCalls::Translate, request, asked), IsOk());
   const auto& translation = asked.translations(0);
   std::vector<std::string> words;
   for (const auto& segment : translation.segments()) {
@@ -207,25 +207,25 @@ TEST(TextAnswerTest, WordsCoverTheTextAndCarryTheMeanOfTheirTokens) {
 }
 
 TEST(TextAnswerTest, ADetectedLanguageIsInTheAnswer) {
-  TextHouse house;
+  TextFixture fixture;
   TranslateRequest request = ToGerman({"The dog runs across the street."});
   TranslateResponse said, detected;
-  ASSERT_THAT(house.Call(&TextCalls::Translate, request, said), IsOk());
+  ASSERT_THAT(fixture.Call(&TextCalls::Translate, request, said), IsOk());
   EXPECT_FALSE(said.has_detected_language());
   request.clear_source_language_code();
-  ASSERT_THAT(house.Call(&TextCalls::Translate, request, detected), IsOk());
+  ASSERT_THAT(fixture.Call(&TextCalls::Translate, request, detected), IsOk());
   EXPECT_EQ(detected.detected_language().language_code(), "en");
   EXPECT_EQ(detected.model(), "en-de");
 }
 
 TEST(TextAnswerTest, LanguagesAreDetectedTextByText) {
-  TextHouse house;
+  TextFixture fixture;
   linnet::v1::DetectLanguageRequest request;
   request.add_contents("The dog runs across the street.");
   request.add_contents("Der Hund läuft über die Straße.");
   request.add_contents("12345");
   linnet::v1::DetectLanguageResponse response;
-  ASSERT_THAT(house.Call(&TextCalls::DetectLanguage, request, response), IsOk());
+  ASSERT_THAT(fixture.Call(&TextCalls::DetectLanguage, request, response), IsOk());
   ASSERT_EQ(response.detections_size(), 3);
   EXPECT_EQ(response.detections(0).languages(0).language_code(), "en");
   EXPECT_TRUE(response.detections(0).reliable());
@@ -233,19 +233,19 @@ TEST(TextAnswerTest, LanguagesAreDetectedTextByText) {
   EXPECT_EQ(response.detections(2).languages_size(), 0);
   EXPECT_FALSE(response.detections(2).reliable());
   request.add_contents(" ");
-  EXPECT_THAT(house.Call(&TextCalls::DetectLanguage, request, response),
+  EXPECT_THAT(fixture.Call(&TextCalls::DetectLanguage, request, response),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("contents[3]")));
 }
 
 TEST(TextAnswerTest, AModelIsToldByNameAsItIsListed) {
-  TextHouse house({}, {.max_tokens = 777}, {.max_contents = 9});
+  TextFixture fixture({}, {.max_tokens = 777}, {.max_contents = 9});
   linnet::v1::ListModelsResponse list;
-  house.calls->ListModels(list);
+  fixture.calls->ListModels(list);
   ASSERT_EQ(list.models_size(), 2);
   linnet::v1::GetModelRequest request;
   linnet::v1::GetModelResponse response;
   request.set_name("en-summary");
-  ASSERT_THAT(house.calls->GetModel(request, response), IsOk());
+  ASSERT_THAT(fixture.calls->GetModel(request, response), IsOk());
   EXPECT_EQ(response.model().SerializeAsString(), list.models(1).SerializeAsString());
   EXPECT_EQ(response.model().max_beam_size(), 8);
   EXPECT_EQ(response.model().limits().max_source_tokens(), 64);
@@ -253,34 +253,35 @@ TEST(TextAnswerTest, AModelIsToldByNameAsItIsListed) {
   EXPECT_EQ(response.request_limits().max_call_tokens(), 777);
   EXPECT_EQ(list.request_limits().max_contents(), 9);
   request.set_name("babel");
-  EXPECT_THAT(house.calls->GetModel(request, response),
+  EXPECT_THAT(fixture.calls->GetModel(request, response),
               StatusIs(absl::StatusCode::kNotFound, HasSubstr("there is en-de, en-summary")));
   request.clear_name();
-  EXPECT_THAT(house.calls->GetModel(request, response),
+  EXPECT_THAT(fixture.calls->GetModel(request, response),
               StatusIs(absl::StatusCode::kInvalidArgument, "name: is required"));
 }
 
 TEST(TextAnswerTest, ATextThatRunsIntoItsLimitSaysSo) {
-  TextHouse house;
+  TextFixture fixture;
   TranslateRequest request = ToGerman({"The dog runs through the garden."});
   request.mutable_options()->set_max_target_tokens(3);
   TranslateResponse response;
-  ASSERT_THAT(house.Call(&TextCalls::Translate, request, response), IsOk());
+  ASSERT_THAT(fixture.Call(&TextCalls::Translate, request, response), IsOk());
   EXPECT_EQ(response.translations(0).finish_reason(), linnet::v1::FINISH_REASON_LENGTH);
   EXPECT_EQ(response.translations(0).segments(0).finish_reason(), linnet::v1::FINISH_REASON_LENGTH);
   EXPECT_EQ(response.translations(0).usage().target_tokens(), 4) << "three and the end token";
-  EXPECT_THAT(house.metrics.Text(), HasSubstr("linnet_length_limited_total{model=\"en-de\"} 1\n"));
+  EXPECT_THAT(fixture.metrics.Text(),
+              HasSubstr("linnet_length_limited_total{model=\"en-de\"} 1\n"));
 }
 
 TEST(TextAnswerTest, HypothesesComeOnlyWhenAskedFor) {
-  TextHouse house;
+  TextFixture fixture;
   TranslateRequest request = ToGerman({"The dog runs."});
   TranslateResponse plain, asked;
-  ASSERT_THAT(house.Call(&TextCalls::Translate, request, plain), IsOk());
+  ASSERT_THAT(fixture.Call(&TextCalls::Translate, request, plain), IsOk());
   EXPECT_EQ(plain.translations(0).segments(0).hypotheses_size(), 0);
   request.mutable_options()->set_beam_size(4);
   request.mutable_options()->set_n_best(3);
-  ASSERT_THAT(house.Call(&TextCalls::Translate, request, asked), IsOk());
+  ASSERT_THAT(fixture.Call(&TextCalls::Translate, request, asked), IsOk());
   const auto& segment = asked.translations(0).segments(0);
   ASSERT_EQ(segment.hypotheses_size(), 3);
   EXPECT_EQ(segment.hypotheses(0).text(), "The dog runs.");
@@ -291,10 +292,10 @@ TEST(TextAnswerTest, HypothesesComeOnlyWhenAskedFor) {
 }
 
 TEST(TextAnswerTest, UsageCountsEndTokensAndTimingsAreFilled) {
-  TextHouse house;
+  TextFixture fixture;
   TranslateResponse response;
   ASSERT_THAT(
-      house.Call(&TextCalls::Translate, ToGerman({"The dog runs.\nA bird sings."}), response),
+      fixture.Call(&TextCalls::Translate, ToGerman({"The dog runs.\nA bird sings."}), response),
       IsOk());
   const auto& usage = response.translations(0).usage();
   EXPECT_EQ(usage.source_tokens(), usage.target_tokens()) << "an echo";

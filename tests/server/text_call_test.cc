@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "server/errors.h"
+#include "server/base/errors.h"
 #include "tests/server/text_fixture.h"
 
 namespace linnet::server {
@@ -21,12 +21,12 @@ TEST(TextCallTest, OneSegmentThatFailsFailsTheCallOnce) {
   // Every sequence of four tokens and more fails at its fourth, which is whatever the tokenizer
   // says: so learn it first.
   auto tokens = [] {
-    TextHouse house;
-    return *house.catalog->models()[0]->source_tokenizer->Encode("window");
+    TextFixture fixture;
+    return *fixture.catalog->models()[0]->source_tokenizer->Encode("window");
   }();
-  TextHouse house({.not_a_number = tokens.back()});
+  TextFixture fixture({.not_a_number = tokens.back()});
   TranslateResponse response;
-  const absl::Status status = house.Call(
+  const absl::Status status = fixture.Call(
       &TextCalls::Translate,
       ToGerman({"A bird sings.", "Please open the window", "She writes a letter."}), response);
   EXPECT_EQ(status.code(), absl::StatusCode::kInternal);
@@ -35,11 +35,11 @@ TEST(TextCallTest, OneSegmentThatFailsFailsTheCallOnce) {
 }
 
 TEST(TextCallTest, ACancelWhileDecodingEndsTheCallWithinAStep) {
-  test::Turnstile in_step, go_on;
+  test::Notification in_step, go_on;
   std::atomic<bool> armed =
       false;  // the golden example makes steps of its own while the house is built
   std::atomic<int> steps = 0;
-  TextHouse house({.on_step = [&] {
+  TextFixture fixture({.on_step = [&] {
     if (!armed) return;
     ++steps;
     in_step.Open();
@@ -49,9 +49,9 @@ TEST(TextCallTest, ACancelWhileDecodingEndsTheCallWithinAStep) {
   CallContext context{.arrived = absl::Now()};
   TranslateResponse response;
   absl::Status status;
-  test::Turnstile done;
+  test::Notification done;
   const TranslateRequest request = ToGerman({"The dog runs through the garden.", "A bird sings."});
-  house.calls->Translate(request, response, context, [&](absl::Status result) {
+  fixture.calls->Translate(request, response, context, [&](absl::Status result) {
     status = std::move(result);
     done.Open();
   });
@@ -61,32 +61,33 @@ TEST(TextCallTest, ACancelWhileDecodingEndsTheCallWithinAStep) {
   done.Pass();
   EXPECT_EQ(status.code(), absl::StatusCode::kCancelled);
   EXPECT_EQ(steps, 1) << "only the step under way was made";
-  EXPECT_EQ(house.admission.tokens(), 0);
+  EXPECT_EQ(fixture.admission.tokens(), 0);
 }
 
 TEST(TextCallTest, ACallThatWasCancelledBeforeItBeganDecodesNothing) {
-  TextHouse house;
+  TextFixture fixture;
   CallContext context{.arrived = absl::Now()};
   context.cancelled->Cancel();
   TranslateResponse response;
-  EXPECT_THAT(house.Call(&TextCalls::Translate, ToGerman({"The dog runs."}), response, context),
+  EXPECT_THAT(fixture.Call(&TextCalls::Translate, ToGerman({"The dog runs."}), response, context),
               StatusIs(absl::StatusCode::kCancelled));
 }
 
 TEST(TextCallTest, ADeadlineInThePastIsExceeded) {
-  TextHouse house;
+  TextFixture fixture;
   TranslateResponse response;
-  EXPECT_THAT(house.Call(&TextCalls::Translate, ToGerman({"The dog runs."}), response,
-                         {.arrived = absl::Now(), .deadline = absl::Now() - absl::Seconds(1)}),
+  EXPECT_THAT(fixture.Call(&TextCalls::Translate, ToGerman({"The dog runs."}), response,
+                           {.arrived = absl::Now(), .deadline = absl::Now() - absl::Seconds(1)}),
               StatusIs(absl::StatusCode::kDeadlineExceeded));
 }
 
 TEST(TextCallTest, ACallWithoutADeadlineHasTheDefaultOneAndIsToldSo) {
-  TextHouse house({}, {}, {.default_deadline = absl::Minutes(5), .max_deadline = absl::Hours(1)});
+  TextFixture fixture({}, {},
+                      {.default_deadline = absl::Minutes(5), .max_deadline = absl::Hours(1)});
   TranslateResponse response;
   const auto translate = [&](absl::Duration ago, absl::Time deadline) {
-    return house.Call(&TextCalls::Translate, ToGerman({"The dog runs."}), response,
-                      {.arrived = absl::Now() - ago, .deadline = deadline});
+    return fixture.Call(&TextCalls::Translate, ToGerman({"The dog runs."}), response,
+                        {.arrived = absl::Now() - ago, .deadline = deadline});
   };
   EXPECT_THAT(translate(absl::Minutes(1), absl::InfiniteFuture()), IsOk());
   EXPECT_THAT(translate(absl::Minutes(6), absl::InfiniteFuture()),
@@ -100,33 +101,34 @@ TEST(TextCallTest, ACallWithoutADeadlineHasTheDefaultOneAndIsToldSo) {
 }
 
 TEST(TextCallTest, DetectingALanguageHasTheSameDeadlines) {
-  TextHouse house({}, {}, {.default_deadline = absl::Minutes(5), .max_deadline = absl::Hours(1)});
+  TextFixture fixture({}, {},
+                      {.default_deadline = absl::Minutes(5), .max_deadline = absl::Hours(1)});
   linnet::v1::DetectLanguageRequest request;
   linnet::v1::DetectLanguageResponse response;
   request.add_contents("The dog runs through the garden.");
-  EXPECT_THAT(house.Call(&TextCalls::DetectLanguage, request, response,
-                         {.arrived = absl::Now() - absl::Minutes(6)}),
+  EXPECT_THAT(fixture.Call(&TextCalls::DetectLanguage, request, response,
+                           {.arrived = absl::Now() - absl::Minutes(6)}),
               StatusIs(absl::StatusCode::kDeadlineExceeded, HasSubstr("default-deadline")));
 }
 
 TEST(TextCallTest, ACallThatTheHouseCanNeverHoldIsTheCallersToChange) {
-  TextHouse house({}, {.max_tokens = 50});
+  TextFixture fixture({}, {.max_tokens = 50});
   TranslateResponse response;
-  EXPECT_THAT(house.Call(&TextCalls::Translate,
-                         ToGerman({"The dog runs.", "A bird sings.", "She writes."}), response),
+  EXPECT_THAT(fixture.Call(&TextCalls::Translate,
+                           ToGerman({"The dog runs.", "A bird sings.", "She writes."}), response),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("at most 50")));
 }
 
 TEST(TextCallTest, AFullHouseRefusesUntilItHasRoomAgain) {
-  TextHouse house({}, {.max_tokens = 200});
+  TextFixture fixture({}, {.max_tokens = 200});
   const TranslateRequest request = ToGerman({"The dog runs."});
   TranslateResponse response;
   {
-    auto other = house.admission.Enter({.client = "other"}, 1);
+    auto other = fixture.admission.Enter({.client = "other"}, 1);
     ASSERT_THAT(other->Charge({.model = "en-de", .size = {.tokens = 190}}, absl::Now()), IsOk());
-    test::Turnstile done;
+    test::Notification done;
     absl::Status status;
-    house.calls->Translate(request, response, {.arrived = absl::Now()}, [&](absl::Status result) {
+    fixture.calls->Translate(request, response, {.arrived = absl::Now()}, [&](absl::Status result) {
       status = std::move(result);
       done.Open();
     });
@@ -137,28 +139,28 @@ TEST(TextCallTest, AFullHouseRefusesUntilItHasRoomAgain) {
     EXPECT_GE(RetryDelay(status), absl::Milliseconds(100));
     EXPECT_LE(RetryDelay(status), absl::Milliseconds(1250));
   }
-  EXPECT_THAT(house.Call(&TextCalls::Translate, request, response), IsOk());
+  EXPECT_THAT(fixture.Call(&TextCalls::Translate, request, response), IsOk());
 }
 
 TEST(TextCallTest, ADrainLetsWhatRunsEndAndRefusesNewcomers) {
-  TextHouse house;
+  TextFixture fixture;
   std::vector<TranslateResponse> responses(10);
   std::vector<absl::Status> statuses(10, absl::UnknownError("no answer"));
   const TranslateRequest request = ToGerman({"The dog runs through the garden.", "A bird sings."});
   for (int i = 0; i < 10; ++i) {
-    house.calls->Translate(request, responses[i], {.arrived = absl::Now()},
-                           [&, i](absl::Status status) { statuses[i] = std::move(status); });
+    fixture.calls->Translate(request, responses[i], {.arrived = absl::Now()},
+                             [&, i](absl::Status status) { statuses[i] = std::move(status); });
   }
-  house.calls->Drain(absl::InfiniteFuture());
+  fixture.calls->Drain(absl::InfiniteFuture());
   for (const absl::Status& status : statuses) EXPECT_THAT(status, IsOk());
   TranslateResponse late;
-  const absl::Status refused = house.Call(&TextCalls::Translate, request, late);
+  const absl::Status refused = fixture.Call(&TextCalls::Translate, request, late);
   EXPECT_EQ(refused.code(), absl::StatusCode::kUnavailable);
   EXPECT_EQ(ErrorReason(refused), "SHUTTING_DOWN");
 }
 
 TEST(TextCallTest, ADrainWithoutPatienceEndsEveryCallOnce) {
-  TextHouse house;
+  TextFixture fixture;
   constexpr int kCalls = 50;
   std::vector<TranslateResponse> responses(kCalls);
   std::vector<std::atomic<int>> answers(kCalls);
@@ -166,33 +168,33 @@ TEST(TextCallTest, ADrainWithoutPatienceEndsEveryCallOnce) {
   const TranslateRequest request =
       ToGerman({"The dog runs through the garden.", "A bird sings.", "She writes."});
   for (int i = 0; i < kCalls; ++i) {
-    house.calls->Translate(request, responses[i], {.arrived = absl::Now()},
-                           [&, i](const absl::Status& status) {
-                             ++answers[i];
-                             if (!status.ok() && status.code() != absl::StatusCode::kUnavailable)
-                               ++others;
-                           });
+    fixture.calls->Translate(request, responses[i], {.arrived = absl::Now()},
+                             [&, i](const absl::Status& status) {
+                               ++answers[i];
+                               if (!status.ok() && status.code() != absl::StatusCode::kUnavailable)
+                                 ++others;
+                             });
   }
-  house.calls->Drain(absl::Now());
+  fixture.calls->Drain(absl::Now());
   for (const auto& count : answers) EXPECT_EQ(count, 1);
   EXPECT_EQ(others, 0);
-  EXPECT_EQ(house.admission.tokens(), 0);
+  EXPECT_EQ(fixture.admission.tokens(), 0);
 }
 
 TEST(TextCallTest, ManyCallersAtOnceGetTheirOwnAnswers) {
-  TextHouse house;
+  TextFixture fixture;
   std::vector<std::thread> threads;
   for (int t = 0; t < 4; ++t) {
     threads.emplace_back([&, t] {
       for (int i = 0; i < 25; ++i) {
         const std::string text = absl::StrCat("Thread ", t, " says\n ", i, " times\n\nthe same.");
         TranslateResponse response;
-        test::Turnstile done;
+        test::Notification done;
         auto context = CallContext{.arrived = absl::Now()};
         if (i % 5 == 4) context.cancelled->Cancel();
         const TranslateRequest request = ToGerman({text});
         absl::Status status;
-        house.calls->Translate(request, response, context, [&](absl::Status result) {
+        fixture.calls->Translate(request, response, context, [&](absl::Status result) {
           status = std::move(result);
           done.Open();
         });
@@ -206,8 +208,8 @@ TEST(TextCallTest, ManyCallersAtOnceGetTheirOwnAnswers) {
     });
   }
   for (std::thread& thread : threads) thread.join();
-  EXPECT_EQ(house.admission.tokens(), 0);
-  EXPECT_EQ(house.admission.bytes(), 0);
+  EXPECT_EQ(fixture.admission.tokens(), 0);
+  EXPECT_EQ(fixture.admission.bytes(), 0);
 }
 
 }  // namespace

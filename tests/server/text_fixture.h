@@ -10,10 +10,10 @@
 #include "server/schedule/admission.h"
 #include "server/text/text_call.h"
 #include "tests/support/echo_engine.h"
+#include "tests/support/notification.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/support/tiny_bundle.h"
-#include "tests/support/turnstile.h"
 
 namespace linnet::server {
 
@@ -22,11 +22,11 @@ inline constexpr model::SearchLimits kTinyLimits = {
 
 // The whole house without gRPC, with an engine for each of two bundles. With echo engines what it
 // answers is what it was asked.
-class TextHouse {
+class TextFixture {
  public:
-  explicit TextHouse(test::EchoEngine::Options engine = {}, AdmissionLimits admission_limits = {},
-                     TextLimits limits = {})
-      : TextHouse(
+  explicit TextFixture(test::EchoEngine::Options engine = {}, AdmissionLimits admission_limits = {},
+                       TextLimits limits = {})
+      : TextFixture(
             [engine](const model::Bundle&) mutable {
               engine.limits = kTinyLimits;
               return std::make_unique<test::EchoEngine>(engine);
@@ -34,9 +34,9 @@ class TextHouse {
             admission_limits, limits) {}
 
   template <std::invocable<const model::Bundle&> Factory>
-  explicit TextHouse(Factory factory, AdmissionLimits admission_limits = {}, TextLimits limits = {},
-                     BatcherOptions batcher_options = {},
-                     absl::Duration slow_call = absl::InfiniteDuration())
+  explicit TextFixture(Factory factory, AdmissionLimits admission_limits = {},
+                       TextLimits limits = {}, BatcherOptions batcher_options = {},
+                       absl::Duration slow_call = absl::InfiniteDuration())
       : admission(admission_limits, metrics) {
     WriteBundles(folder.path());
     auto loaded =
@@ -66,7 +66,7 @@ class TextHouse {
                     const CallContext& context = {.arrived = absl::Now()}) {
     absl::Status result;
     int answers = 0;
-    test::Turnstile done;
+    test::Notification done;
     ((*calls).*method)(request, response, context, [&](absl::Status status) {
       result = std::move(status);
       ++answers;

@@ -7,8 +7,8 @@
 
 #include "gmock/gmock.h"
 #include "server/text/text_pool.h"
+#include "tests/support/notification.h"
 #include "tests/support/status_matchers.h"
-#include "tests/support/turnstile.h"
 
 namespace linnet::server {
 namespace {
@@ -85,7 +85,7 @@ TEST(TextQueueTest, TheTimeForAJobIsThatOfItsShare) {
 TEST(TextPoolTest, WhatAJobThrowsFailsThatJobAlone) {
   TextPool pool(1);
   std::vector<absl::Status> failures;
-  test::Turnstile done;
+  test::Notification done;
   auto run = [&](absl::AnyInvocable<void()> job) {
     pool.Run({.run = std::move(job),
               .fail = [&](absl::Status status) { failures.push_back(std::move(status)); }});

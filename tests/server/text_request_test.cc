@@ -1,6 +1,6 @@
 #include "server/text/text_request.h"
 
-#include "server/errors.h"
+#include "server/base/errors.h"
 #include "server/text/request_bytes.h"
 #include "tests/server/request_fixture.h"
 
@@ -15,7 +15,7 @@ using TextRequestTest = RequestFixture;
 
 TEST_F(TextRequestTest, AGoodRequestComesThroughWithItsModel) {
   const TranslateRequest request = ToGerman({"The dog runs.", " and\tbarks "});
-  auto checked = CheckRequest(request, *house.catalog, limits);
+  auto checked = CheckRequest(request, *fixture.catalog, limits);
   ASSERT_THAT(checked, IsOk());
   EXPECT_EQ(checked->model->name(), "en-de");
   EXPECT_TRUE(checked->split);
@@ -100,13 +100,13 @@ TEST_F(TextRequestTest, LabelsAreFewAndPlain) {
 
 TEST_F(TextRequestTest, APriorityIsTakenOverAndOneThatNobodyKnowsIsRefused) {
   TranslateRequest request = ToGerman({"The dog runs."});
-  EXPECT_FALSE(CheckRequest(request, *house.catalog, limits)->priority.has_value());
+  EXPECT_FALSE(CheckRequest(request, *fixture.catalog, limits)->priority.has_value());
   for (const auto& [said, meant] :
        {std::pair(linnet::v1::PRIORITY_BATCH, Priority::kBatch),
         std::pair(linnet::v1::PRIORITY_NORMAL, Priority::kNormal),
         std::pair(linnet::v1::PRIORITY_INTERACTIVE, Priority::kInteractive)}) {
     request.set_priority(said);
-    EXPECT_EQ(CheckRequest(request, *house.catalog, limits)->priority, meant);
+    EXPECT_EQ(CheckRequest(request, *fixture.catalog, limits)->priority, meant);
   }
   request.set_priority(static_cast<linnet::v1::Priority>(9));
   ExpectBad(request, "priority", "is 9, which this server does not know");
@@ -115,7 +115,7 @@ TEST_F(TextRequestTest, APriorityIsTakenOverAndOneThatNobodyKnowsIsRefused) {
 TEST_F(TextRequestTest, ALanguageThatIsNotSaidIsDetected) {
   TranslateRequest request = ToGerman({"The dog runs across the street."});
   request.clear_source_language_code();
-  auto checked = CheckRequest(request, *house.catalog, limits);
+  auto checked = CheckRequest(request, *fixture.catalog, limits);
   ASSERT_THAT(checked, IsOk());
   EXPECT_EQ(checked->model->name(), "en-de");
   EXPECT_EQ(checked->detected->language_code(), "en");
@@ -128,7 +128,7 @@ TEST_F(TextRequestTest, ALanguageThatIsNotSaidIsDetected) {
 TEST_F(TextRequestTest, WhereTheModelsLeaveNoChoiceNothingIsAsked) {
   TranslateRequest request = ToGerman({"12345"});
   request.clear_source_language_code();
-  auto checked = CheckRequest(request, *house.catalog, limits);
+  auto checked = CheckRequest(request, *fixture.catalog, limits);
   ASSERT_THAT(checked, IsOk());
   EXPECT_EQ(checked->model->name(), "en-de");
   EXPECT_FALSE(checked->detected.has_value()) << "nobody knows what it is in";
@@ -139,7 +139,7 @@ TEST_F(TextRequestTest, WhereTheModelsLeaveNoChoiceNothingIsAsked) {
   score.set_target_language_code("de");
   score.add_pairs()->set_source_text("Hello.");
   score.mutable_pairs(0)->set_target_text("Hallo.");
-  auto scored = CheckRequest(score, *house.catalog, limits);
+  auto scored = CheckRequest(score, *fixture.catalog, limits);
   ASSERT_THAT(scored, IsOk());
   EXPECT_EQ(scored->model->name(), "en-de");
 }
@@ -155,19 +155,19 @@ TEST_F(TextRequestTest, ALanguageThatHasNoModelIsNamedWhicheverSideItIsOn) {
     request.set_target_language_code("tlh");
     EXPECT_THAT(Check(request), StatusIs(absl::StatusCode::kNotFound,
                                          "no model translates to tlh: there is en to de"));
-    EXPECT_THAT(CheckSettings(request, *house.catalog, limits),
+    EXPECT_THAT(CheckSettings(request, *fixture.catalog, limits),
                 StatusIs(absl::StatusCode::kNotFound, HasSubstr("no model translates to tlh")))
         << "of a document before its first line";
   }
 }
 
 TEST_F(TextRequestTest, OfSeveralModelsTheTextsLanguageChoosesOrTheCaller) {
-  test::WriteBundle(house.folder.path() / "fr-de",
+  test::WriteBundle(fixture.folder.path() / "fr-de",
                     test::TinyManifest("fr-de", linnet::v1::TASK_TRANSLATE, "fr", "de"));
-  ASSERT_TRUE(house.catalog->Reload().ok());
+  ASSERT_TRUE(fixture.catalog->Reload().ok());
   TranslateRequest request = ToGerman({"Bonjour, comment allez-vous aujourd'hui ?"});
   request.clear_source_language_code();
-  auto checked = CheckRequest(request, *house.catalog, limits);
+  auto checked = CheckRequest(request, *fixture.catalog, limits);
   ASSERT_THAT(checked, IsOk());
   EXPECT_EQ(checked->model->name(), "fr-de");
   EXPECT_EQ(checked->detected->language_code(), "fr");
@@ -179,7 +179,7 @@ TEST_F(TextRequestTest, ANamedModelSaysItsLanguageAndNothingIsDetected) {
   TranslateRequest request = ToGerman({"12345"});
   request.clear_source_language_code();
   request.set_model("en-de");
-  auto checked = CheckRequest(request, *house.catalog, limits);
+  auto checked = CheckRequest(request, *fixture.catalog, limits);
   ASSERT_THAT(checked, IsOk());
   EXPECT_FALSE(checked->detected.has_value());
 }

@@ -2,7 +2,7 @@
 #include <thread>
 #include <vector>
 
-#include "model/runtime/segmenter.h"
+#include "model/runtime/text/segmenter.h"
 #include "server/text/part_queue.h"
 #include "server/text/part_writer.h"
 #include "server/text/text_call.h"
@@ -41,10 +41,10 @@ struct Heard {
   }
 };
 
-Heard Listen(TextHouse& house, const TranslateRequest& request, const CallContext& context) {
+Heard Listen(TextFixture& fixture, const TranslateRequest& request, const CallContext& context) {
   Heard heard;
-  test::Turnstile done;
-  house.calls->StreamTranslate(
+  test::Notification done;
+  fixture.calls->StreamTranslate(
       request, heard.response, context,
       [&](TextPart part) { heard.parts.push_back(std::move(part)); },
       [&](absl::Status status) {
@@ -54,8 +54,8 @@ Heard Listen(TextHouse& house, const TranslateRequest& request, const CallContex
   done.Pass();
   return heard;
 }
-Heard Listen(TextHouse& house, const TranslateRequest& request) {
-  return Listen(house, request, {.arrived = absl::Now()});
+Heard Listen(TextFixture& fixture, const TranslateRequest& request) {
+  return Listen(fixture, request, {.arrived = absl::Now()});
 }
 
 TranslateResponse WithoutTimings(TranslateResponse response) {
@@ -66,7 +66,7 @@ TranslateResponse WithoutTimings(TranslateResponse response) {
 TEST(TextStreamTest, ThePartsOfRandomSearchesMakeTheUnaryAnswerAndNothingIsTakenBack) {
   int segments = 0;
   for (uint64_t seed = 1; seed <= 60; ++seed) {
-    TextHouse house(Noise(seed));
+    TextFixture fixture(Noise(seed));
     TranslateRequest request =
         ToGerman({" A bird sings.  The dog runs.\n\nShe writes. ", "Last one."});
     request.mutable_options()->set_beam_size(1 + static_cast<int>(seed % 6));
@@ -75,8 +75,8 @@ TEST(TextStreamTest, ThePartsOfRandomSearchesMakeTheUnaryAnswerAndNothingIsTaken
     if (seed % 3 == 0) request.mutable_options()->set_length_penalty(0);
     request.set_word_scores(seed % 2 == 0);
     TranslateResponse unary;
-    ASSERT_THAT(house.Call(&TextCalls::Translate, request, unary), IsOk());
-    const Heard heard = Listen(house, request);
+    ASSERT_THAT(fixture.Call(&TextCalls::Translate, request, unary), IsOk());
+    const Heard heard = Listen(fixture, request);
     ASSERT_THAT(heard.status, IsOk());
     EXPECT_EQ(WithoutTimings(heard.response).SerializeAsString(),
               WithoutTimings(unary).SerializeAsString());
@@ -95,23 +95,23 @@ TEST(TextStreamTest, ThePartsOfRandomSearchesMakeTheUnaryAnswerAndNothingIsTaken
         EXPECT_NE(part.text(), "");
       }
     }
-    EXPECT_EQ(house.admission.tokens(), 0);
+    EXPECT_EQ(fixture.admission.tokens(), 0);
   }
   EXPECT_EQ(segments, 60 * 4) << "each segment is closed once";
 }
 
 TEST(TextStreamTest, TextIsHeardWhileItsSegmentIsDecoded) {
-  test::Turnstile heard_some;
+  test::Notification heard_some;
   std::atomic<int> steps = -100;
-  TextHouse house({.on_step = [&] {
+  TextFixture fixture({.on_step = [&] {
     if (++steps == 5) heard_some.Pass();  // nothing of this step was decoded yet
   }});
   steps = 0;
   TranslateResponse response;
   std::string text;
-  test::Turnstile done;
+  test::Notification done;
   const TranslateRequest request = ToGerman({"The dog runs through the garden."});
-  house.calls->StreamTranslate(
+  fixture.calls->StreamTranslate(
       request, response, {.arrived = absl::Now()},
       [&](const TextPart& part) {
         text += part.text();
@@ -128,13 +128,13 @@ TEST(TextStreamTest, TextIsHeardWhileItsSegmentIsDecoded) {
 }
 
 TEST(TextStreamTest, ASummaryIsStreamedAsWell) {
-  TextHouse house(Noise(5));
+  TextFixture fixture(Noise(5));
   const auto request = SummaryOf("A bird sings. The dog runs.");
   SummarizeResponse unary, streamed;
-  ASSERT_THAT(house.Call(&TextCalls::Summarize, request, unary), IsOk());
+  ASSERT_THAT(fixture.Call(&TextCalls::Summarize, request, unary), IsOk());
   std::string text;
-  test::Turnstile done;
-  house.calls->StreamSummarize(
+  test::Notification done;
+  fixture.calls->StreamSummarize(
       request, streamed, {.arrived = absl::Now()}, [&](TextPart part) { text += part.text(); },
       [&](const absl::Status& status) {
         EXPECT_THAT(status, IsOk());
@@ -150,42 +150,42 @@ TEST(TextStreamTest, WhoDoesNotStreamDoesNotPayForStablePrefixes) {
   struct Watching : test::EchoEngine {
     explicit Watching(std::atomic<bool>& asked)
         : EchoEngine({.limits = kTinyLimits}), asked(asked) {}
-    absl::Status Seat(std::span<const model::SequenceInput> inputs) override {
+    absl::Status Add(std::span<const model::SequenceInput> inputs) override {
       for (const auto& input : inputs) asked = asked || input.report_stable;
-      return EchoEngine::Seat(inputs);
+      return EchoEngine::Add(inputs);
     }
     std::atomic<bool>& asked;
   };
-  TextHouse house([&](const model::Bundle&) { return std::make_unique<Watching>(asked); });
+  TextFixture fixture([&](const model::Bundle&) { return std::make_unique<Watching>(asked); });
   TranslateResponse response;
-  ASSERT_THAT(house.Call(&TextCalls::Translate, ToGerman({"A bird sings."}), response), IsOk());
+  ASSERT_THAT(fixture.Call(&TextCalls::Translate, ToGerman({"A bird sings."}), response), IsOk());
   EXPECT_FALSE(asked);
-  EXPECT_THAT(Listen(house, ToGerman({"A bird sings."})).status, IsOk());
+  EXPECT_THAT(Listen(fixture, ToGerman({"A bird sings."})).status, IsOk());
   EXPECT_TRUE(asked);
 }
 
 TEST(TextStreamTest, AStreamThatFailsEndsOnceWithoutAResponse) {
-  TextHouse house({.not_a_number = [] {
-    TextHouse other;
+  TextFixture fixture({.not_a_number = [] {
+    TextFixture other;
     return other.catalog->models()[0]->source_tokenizer->Encode("window")->back();
   }()});
-  const Heard heard = Listen(house, ToGerman({"A bird sings.", "Please open the window"}));
+  const Heard heard = Listen(fixture, ToGerman({"A bird sings.", "Please open the window"}));
   EXPECT_EQ(heard.status.code(), absl::StatusCode::kInternal);
   EXPECT_EQ(heard.response.translations_size(), 0);
-  EXPECT_EQ(house.admission.tokens(), 0);
+  EXPECT_EQ(fixture.admission.tokens(), 0);
 }
 
 TEST(TextStreamTest, ABadRequestIsRefusedBeforeAnyPart) {
-  TextHouse house;
-  const Heard heard = Listen(house, ToGerman({""}));
+  TextFixture fixture;
+  const Heard heard = Listen(fixture, ToGerman({""}));
   EXPECT_EQ(heard.status.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_TRUE(heard.parts.empty());
 }
 
 TEST(TextStreamTest, ACancelEndsTheStreamOnce) {
-  test::Turnstile in_step, go_on;
+  test::Notification in_step, go_on;
   std::atomic<bool> armed = false;
-  TextHouse house({.on_step = [&] {
+  TextFixture fixture({.on_step = [&] {
     if (!armed) return;
     in_step.Open();
     go_on.Pass();
@@ -195,9 +195,9 @@ TEST(TextStreamTest, ACancelEndsTheStreamOnce) {
   std::atomic<int> ends = 0;
   absl::Status status;
   TranslateResponse response;
-  test::Turnstile done;
+  test::Notification done;
   const TranslateRequest request = ToGerman({"The dog runs through the garden.", "A bird sings."});
-  house.calls->StreamTranslate(
+  fixture.calls->StreamTranslate(
       request, response, context, [](const TextPart&) {},
       [&](absl::Status result) {
         status = std::move(result);
@@ -208,13 +208,13 @@ TEST(TextStreamTest, ACancelEndsTheStreamOnce) {
   context.cancelled->Cancel();
   go_on.Open();
   done.Pass();
-  house.calls->Drain(absl::InfiniteFuture());
+  fixture.calls->Drain(absl::InfiniteFuture());
   EXPECT_EQ(ends, 1);
   EXPECT_EQ(status.code(), absl::StatusCode::kCancelled);
 }
 
 TEST(TextStreamTest, StreamsAtOnceGetTheirOwnParts) {
-  TextHouse house(Noise(3));
+  TextFixture fixture(Noise(3));
   std::vector<std::thread> threads;
   for (int t = 0; t < 4; ++t) {
     threads.emplace_back([&, t] {
@@ -223,7 +223,7 @@ TEST(TextStreamTest, StreamsAtOnceGetTheirOwnParts) {
             ToGerman({absl::StrCat("Thread ", t, " says.\n", i, " times.")});
         CallContext context{.arrived = absl::Now()};
         if (i % 4 == 3) context.cancelled->Cancel();
-        const Heard heard = Listen(house, request, context);
+        const Heard heard = Listen(fixture, request, context);
         if (i % 4 == 3) {
           EXPECT_EQ(heard.status.code(), absl::StatusCode::kCancelled);
         } else {
@@ -233,7 +233,7 @@ TEST(TextStreamTest, StreamsAtOnceGetTheirOwnParts) {
     });
   }
   for (std::thread& thread : threads) thread.join();
-  EXPECT_EQ(house.admission.tokens(), 0);
+  EXPECT_EQ(fixture.admission.tokens(), 0);
 }
 
 TEST(PartQueueTest, PartsOfOneSegmentBecomeOneAndOthersDoNot) {
@@ -261,9 +261,9 @@ TEST(PartQueueTest, PartsOfOneSegmentBecomeOneAndOthersDoNot) {
 }
 
 TEST(PartWriterTest, AResultThatDoesNotGoOnFromWhatWasSentIsAnError) {
-  TextHouse house;
+  TextFixture fixture;
   const TranslateRequest request = ToGerman({"The dog runs."});
-  const auto checked = CheckRequest(request, *house.catalog, {});
+  const auto checked = CheckRequest(request, *fixture.catalog, {});
   ASSERT_THAT(checked, IsOk());
   std::vector<TextWork> works = {*PrepareText(*checked, checked->items[0],
                                               {.hold = [](int64_t) { return absl::OkStatus(); }})};

@@ -1,4 +1,4 @@
-#include "server/token_file.h"
+#include "server/identity/token_file.h"
 
 #include <atomic>
 #include <filesystem>

@@ -1,4 +1,4 @@
-#include "server/token_table.h"
+#include "server/identity/token_table.h"
 
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"

@@ -1,4 +1,4 @@
-#include "server/trace_context.h"
+#include "server/base/trace_context.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "server/trusted_proxies.h"
+#include "server/identity/trusted_proxies.h"
 
 #include <string>
 #include <utility>

@@ -10,8 +10,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
-#include "server/errors.h"
-#include "server/monotonic.h"
+#include "server/base/errors.h"
+#include "server/base/monotonic.h"
 #include "server/schedule/admission.h"
 #include "server/schedule/batcher.h"
 #include "server/schedule/restart_policy.h"
@@ -34,10 +34,10 @@ class FaultyEngine final : public test::EchoEngine {
   FaultyEngine(const Options& options, const FaultRates& rates, std::mt19937& random)
       : EchoEngine(options), rates_(rates), random_(random) {}
 
-  absl::Status Seat(std::span<const model::SequenceInput> inputs) override {
+  absl::Status Add(std::span<const model::SequenceInput> inputs) override {
     if (Chance(rates_.out_of_memory)) return absl::ResourceExhaustedError("out of memory");
     if (Chance(rates_.encoder)) return absl::InternalError("the encoder failed");
-    return EchoEngine::Seat(inputs);
+    return EchoEngine::Add(inputs);
   }
   absl::StatusOr<std::vector<model::SequenceEvent>> Step() override {
     auto events = EchoEngine::Step();

@@ -20,13 +20,13 @@ class EchoEngine : public model::Engine {
  public:
   struct Options {
     int rows = 64;
-    int64_t memory_tokens = 4096;
+    int64_t encoder_cache_tokens = 4096;
     int block_tokens = 1;  // memory is given out in blocks
     int vocabulary_size = 1 << 20;
     model::SearchLimits limits{
         .max_beam_size = 8, .max_target_tokens = 100, .max_source_tokens = 64};
     // Called within Seat and Step, before anything else: the place to wait for a test, or to count.
-    std::function<void()> on_seat = nullptr;
+    std::function<void()> on_add = nullptr;
     std::function<void()> on_step = nullptr;
     // The sequence that reads this token fails, as if its logits were NaN; the others go on.
     model::TokenId not_a_number = -1;
@@ -37,7 +37,7 @@ class EchoEngine : public model::Engine {
     // A source with this token cannot be encoded.
     model::TokenId unencodable = -1;
     // More sources than these cannot be encoded at once for want of memory.
-    int most_at_once = 1 << 30;
+    int max_at_once = 1 << 30;
     bool aligns = true;
     // Says that there is no room, whatever it is asked.
     bool never_has_room = false;
@@ -48,7 +48,7 @@ class EchoEngine : public model::Engine {
     info_.device = "echo";
     info_.compute_type = "none";
     info_.rows = options_.rows;
-    info_.memory_tokens = options_.memory_tokens;
+    info_.encoder_cache_tokens = options_.encoder_cache_tokens;
     info_.vocabulary_size = options_.vocabulary_size;
     info_.source_vocabulary_size = options_.vocabulary_size;
     info_.limits = options_.limits;
@@ -67,7 +67,7 @@ class EchoEngine : public model::Engine {
     if (input.source.empty() || input.source.back() != info_.special.eos) {
       return absl::InvalidArgumentError("a source ends with eos");
     }
-    if (Blocks(input) > options_.memory_tokens)
+    if (Blocks(input) > options_.encoder_cache_tokens)
       return absl::InvalidArgumentError("source is longer than the memory");
     return absl::OkStatus();
   }
@@ -79,19 +79,20 @@ class EchoEngine : public model::Engine {
       rows += input.options.beam_size;
       memory += Blocks(input);
     }
-    return !options_.never_has_room && rows <= options_.rows && memory <= options_.memory_tokens;
+    return !options_.never_has_room && rows <= options_.rows &&
+           memory <= options_.encoder_cache_tokens;
   }
 
-  absl::Status Seat(std::span<const model::SequenceInput> inputs) override {
-    if (options_.on_seat) options_.on_seat();
-    if (std::ssize(inputs) > options_.most_at_once)
+  absl::Status Add(std::span<const model::SequenceInput> inputs) override {
+    if (options_.on_add) options_.on_add();
+    if (std::ssize(inputs) > options_.max_at_once)
       return absl::ResourceExhaustedError("out of memory");
     for (const auto& input : inputs) {
       if (std::count(input.source.begin(), input.source.end(), options_.unencodable) > 0) {
         return absl::InternalError("the encoder failed");
       }
     }
-    for (const auto& input : inputs) seated_.push_back({input, 0});
+    for (const auto& input : inputs) running_.push_back({input, 0});
     groups.push_back(static_cast<int>(inputs.size()));
     return absl::OkStatus();
   }
@@ -102,15 +103,15 @@ class EchoEngine : public model::Engine {
     rows.push_back(rows_in_use());
     const absl::Status failed = absl::InternalError("the engine failed");
     if (options_.device_lost && options_.device_lost()) {
-      seated_.clear();
+      running_.clear();
       return model::DeviceLost(failed);
     }
     if (static_cast<int>(sizes.size()) == options_.failing_step) {
-      seated_.clear();
+      running_.clear();
       return failed;
     }
     std::vector<model::SequenceEvent> events;
-    for (Seated& sequence : seated_) {
+    for (RunningSequence& sequence : running_) {
       model::SequenceEvent& event = events.emplace_back();
       event.id = sequence.input.id;
       event.target_tokens = ++sequence.steps;
@@ -135,18 +136,19 @@ class EchoEngine : public model::Engine {
   }
 
   void Release(model::SequenceId id) override {
-    std::erase_if(seated_, [&](const Seated& sequence) { return sequence.input.id == id; });
+    std::erase_if(running_,
+                  [&](const RunningSequence& sequence) { return sequence.input.id == id; });
   }
 
-  int sequences() const override { return static_cast<int>(seated_.size()); }
+  int sequences() const override { return static_cast<int>(running_.size()); }
   int rows_in_use() const override {
     int rows = 0;
-    for (const Seated& sequence : seated_) rows += sequence.input.options.beam_size;
+    for (const RunningSequence& sequence : running_) rows += sequence.input.options.beam_size;
     return rows;
   }
   int64_t memory_in_use() const {
     int64_t tokens = 0;
-    for (const Seated& sequence : seated_) tokens += Blocks(sequence.input);
+    for (const RunningSequence& sequence : running_) tokens += Blocks(sequence.input);
     return tokens;
   }
 
@@ -155,7 +157,7 @@ class EchoEngine : public model::Engine {
   std::vector<int> groups;  // sequences of each call of Seat
 
  private:
-  struct Seated {
+  struct RunningSequence {
     model::SequenceInput input;
     int steps = 0;
   };
@@ -166,7 +168,7 @@ class EchoEngine : public model::Engine {
   }
 
   // Three quarters to the token that is said again, the rest to the one behind it.
-  static std::vector<float> Attention(const Seated& sequence) {
+  static std::vector<float> Attention(const RunningSequence& sequence) {
     const size_t source = sequence.input.source.size();
     std::vector<float> attention(sequence.steps * source);
     for (size_t t = 0; t < sequence.steps; ++t) {
@@ -177,7 +179,7 @@ class EchoEngine : public model::Engine {
   }
 
   // Hypothesis i says the same with a score that is i lower.
-  std::vector<model::Hypothesis> Hypotheses(const Seated& sequence) const {
+  std::vector<model::Hypothesis> Hypotheses(const RunningSequence& sequence) const {
     const auto& source = sequence.input.source;
     std::vector<model::Hypothesis> hypotheses;
     for (int i = 0; i < sequence.input.options.n_best; ++i) {
@@ -195,7 +197,7 @@ class EchoEngine : public model::Engine {
 
   Options options_;
   model::EngineInfo info_;
-  std::vector<Seated> seated_;
+  std::vector<RunningSequence> running_;
 };
 
 }  // namespace linnet::test

@@ -62,13 +62,13 @@ inline std::vector<double> ReferenceDepthwise(const DepthwiseConvParams& p) {
 }
 
 inline bool ReferenceIdle(const Ring& ring, int64_t row) {
-  return ring.ancestry[row * ring.ancestry_stride] < 0;
+  return ring.backpointers[row * ring.backpointers_stride] < 0;
 }
 
 inline float* ReferenceEntry(const Ring& ring, int64_t row, int64_t j) {
-  const int64_t lane = ring.ancestry[row * ring.ancestry_stride + j];
-  const int64_t slot = (ring.positions[row] - j) % ring.depth;
-  return static_cast<float*>(ring.data) + (slot * ring.lanes + lane) * ring.size;
+  const int64_t slot = ring.backpointers[row * ring.backpointers_stride + j];
+  const int64_t turn = (ring.positions[row] - j) % ring.depth;
+  return static_cast<float*>(ring.data) + (turn * ring.slots + slot) * ring.size;
 }
 
 // Changes p.window as the step does.
@@ -77,15 +77,15 @@ inline std::vector<double> ReferenceStep(const ConvolutionStepParams& p) {
   const auto* weight = static_cast<const float*>(p.weight);
   std::vector<double> y(p.rows * p.channels);
   for (int64_t r = 0; r < p.rows; ++r) {
-    if (ReferenceIdle(p.window, r)) continue;
-    std::copy_n(x + r * p.channels, p.channels, ReferenceEntry(p.window, r, 0));
+    if (ReferenceIdle(p.state, r)) continue;
+    std::copy_n(x + r * p.channels, p.channels, ReferenceEntry(p.state, r, 0));
   }
   for (int64_t r = 0; r < p.rows; ++r) {
-    for (int64_t c = 0; c < p.channels && !ReferenceIdle(p.window, r); ++c) {
+    for (int64_t c = 0; c < p.channels && !ReferenceIdle(p.state, r); ++c) {
       const int64_t head = (p.dynamic ? r * p.heads : 0) + c / (p.channels / p.heads);
       const std::vector<double> taps = ReferenceSoftmax(weight + head * p.width, p.width);
-      for (int64_t j = 0; j <= std::min<int64_t>(p.width - 1, p.window.positions[r]); ++j) {
-        y[r * p.channels + c] += taps[p.width - 1 - j] * ReferenceEntry(p.window, r, j)[c];
+      for (int64_t j = 0; j <= std::min<int64_t>(p.width - 1, p.state.positions[r]); ++j) {
+        y[r * p.channels + c] += taps[p.width - 1 - j] * ReferenceEntry(p.state, r, j)[c];
       }
     }
   }
@@ -98,16 +98,16 @@ inline std::vector<double> ReferenceDepthwiseStep(const DepthwiseConvStepParams&
   const auto* taps = static_cast<const float*>(p.taps);
   std::vector<double> y(p.rows * p.channels);
   for (int64_t r = 0; r < p.rows; ++r) {
-    if (ReferenceIdle(p.window, r)) continue;
-    std::copy_n(x + r * p.channels, p.channels, ReferenceEntry(p.window, r, 0));
+    if (ReferenceIdle(p.state, r)) continue;
+    std::copy_n(x + r * p.channels, p.channels, ReferenceEntry(p.state, r, 0));
   }
   for (int64_t r = 0; r < p.rows; ++r) {
-    for (int64_t k = 0; k < p.width && !ReferenceIdle(p.window, r); ++k) {
+    for (int64_t k = 0; k < p.width && !ReferenceIdle(p.state, r); ++k) {
       const int64_t j = (p.width - 1 - k) * p.dilation;
-      if (j > p.window.positions[r]) continue;
+      if (j > p.state.positions[r]) continue;
       for (int64_t c = 0; c < p.channels; ++c) {
         y[r * p.channels + c] +=
-            double{taps[k * p.channels + c]} * ReferenceEntry(p.window, r, j)[c];
+            double{taps[k * p.channels + c]} * ReferenceEntry(p.state, r, j)[c];
       }
     }
   }
@@ -155,14 +155,14 @@ inline std::vector<double> ReferenceSelfAttention(const SelfAttentionStepParams&
 
 inline std::vector<double> ReferenceAttention(const SourceAttentionParams& p) {
   const auto* query = static_cast<const float*>(p.query);
-  const auto* memory = static_cast<const float*>(p.memory);
+  const auto* cache = static_cast<const float*>(p.encoder_cache);
   const int64_t head_size = p.size / p.heads;
   std::vector<double> y(p.rows * p.size);
   for (int64_t r = 0; r < p.rows; ++r) {
     for (int64_t head = 0; head < p.heads && p.lengths[r] > 0; ++head) {
       const auto key = [&](int64_t s) {
         const int64_t block = p.blocks[r * p.row_blocks + s / p.block_tokens];
-        return memory + (block * p.block_tokens + s % p.block_tokens) * 2 * p.size +
+        return cache + (block * p.block_tokens + s % p.block_tokens) * 2 * p.size +
                head * head_size;
       };
       std::vector<float> scores(p.lengths[r]);

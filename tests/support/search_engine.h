@@ -20,7 +20,7 @@ class SearchEngine : public model::Engine {
     info_.device = "noise";
     info_.compute_type = "none";
     info_.rows = 1 << 10;
-    info_.memory_tokens = 1 << 16;
+    info_.encoder_cache_tokens = 1 << 16;
     info_.vocabulary_size = info_.source_vocabulary_size = vocabulary_size;
     info_.limits = limits;
   }
@@ -35,44 +35,45 @@ class SearchEngine : public model::Engine {
     return rows <= info_.rows;
   }
 
-  absl::Status Seat(std::span<const model::SequenceInput> inputs) override {
+  absl::Status Add(std::span<const model::SequenceInput> inputs) override {
     for (const auto& input : inputs) {
-      Seated seated = {input, model::StartSearch(input, info_), {{}}};
-      for (model::TokenId token : input.source) seated.source = Mix(seated.source, token);
-      seated_.push_back(std::move(seated));
+      RunningSequence running = {input, model::StartSearch(input, info_), {{}}};
+      for (model::TokenId token : input.source) running.source = Mix(running.source, token);
+      running_.push_back(std::move(running));
     }
     return absl::OkStatus();
   }
 
   absl::StatusOr<std::vector<model::SequenceEvent>> Step() override {
     std::vector<model::SequenceEvent> events;
-    for (Seated& seated : seated_) {
+    for (RunningSequence& running : running_) {
       model::SequenceEvent& event = events.emplace_back();
-      event.id = seated.input.id;
-      event.status = Advance(seated);
-      event.target_tokens = seated.search.steps();
-      event.finished = !event.status.ok() || seated.search.finished();
-      if (event.finished && event.status.ok()) event.hypotheses = seated.search.Results();
-      if (!event.finished && seated.input.report_stable) {
-        event.stable = seated.search.StablePrefix();
+      event.id = running.input.id;
+      event.status = Advance(running);
+      event.target_tokens = running.search.steps();
+      event.finished = !event.status.ok() || running.search.finished();
+      if (event.finished && event.status.ok()) event.hypotheses = running.search.Results();
+      if (!event.finished && running.input.report_stable) {
+        event.stable = running.search.StablePrefix();
       }
     }
-    std::erase_if(seated_, [](const Seated& seated) { return seated.search.finished(); });
+    std::erase_if(running_,
+                  [](const RunningSequence& running) { return running.search.finished(); });
     return events;
   }
 
   void Release(model::SequenceId id) override {
-    std::erase_if(seated_, [&](const Seated& seated) { return seated.input.id == id; });
+    std::erase_if(running_, [&](const RunningSequence& running) { return running.input.id == id; });
   }
-  int sequences() const override { return static_cast<int>(seated_.size()); }
+  int sequences() const override { return static_cast<int>(running_.size()); }
   int rows_in_use() const override {
     int rows = 0;
-    for (const Seated& seated : seated_) rows += model::RowsOf(seated.input);
+    for (const RunningSequence& running : running_) rows += model::RowsOf(running.input);
     return rows;
   }
 
  private:
-  struct Seated {
+  struct RunningSequence {
     model::SequenceInput input;
     model::BeamSearch search;
     std::vector<std::vector<model::TokenId>> targets;  // of the live hypotheses
@@ -84,11 +85,11 @@ class SearchEngine : public model::Engine {
     return hash ^ (hash >> 29);
   }
 
-  absl::Status Advance(Seated& seated) const {
+  absl::Status Advance(RunningSequence& running) const {
     const int vocabulary = info_.vocabulary_size;
     std::vector<float> logits, normalizers;
-    for (const auto& target : seated.targets) {
-      uint64_t state = Mix(seed_, seated.source);
+    for (const auto& target : running.targets) {
+      uint64_t state = Mix(seed_, running.source);
       // The last tokens alone: hypotheses that end alike go on alike, so that several live long.
       for (size_t i = target.size() - std::min<size_t>(target.size(), 2); i < target.size(); ++i)
         state = Mix(state, target[i]);
@@ -97,23 +98,23 @@ class SearchEngine : public model::Engine {
         float logit = static_cast<float>(Mix(state, token) >> 40) / (1 << 24) * 9;
         if (token == info_.special.eos) logit += 0.3f * static_cast<float>(target.size());
         logits.push_back(logit);
-        sum += std::exp(logit / seated.input.options.temperature);
+        sum += std::exp(logit / running.input.options.temperature);
       }
       normalizers.push_back(static_cast<float>(std::log(sum)));
     }
-    if (auto status = seated.search.Advance(logits, normalizers); !status.ok()) return status;
+    if (auto status = running.search.Advance(logits, normalizers); !status.ok()) return status;
     std::vector<std::vector<model::TokenId>> next;
-    for (int i = 0; i < seated.search.live(); ++i) {
-      next.push_back(seated.targets[seated.search.parents()[i]]);
-      next.back().push_back(seated.search.tokens()[i]);
+    for (int i = 0; i < running.search.live(); ++i) {
+      next.push_back(running.targets[running.search.parents()[i]]);
+      next.back().push_back(running.search.tokens()[i]);
     }
-    seated.targets = std::move(next);
+    running.targets = std::move(next);
     return absl::OkStatus();
   }
 
   const uint64_t seed_;
   model::EngineInfo info_;
-  std::vector<Seated> seated_;
+  std::vector<RunningSequence> running_;
 };
 
 }  // namespace linnet::test

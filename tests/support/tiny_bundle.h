@@ -7,7 +7,7 @@
 #include "google/protobuf/util/json_util.h"
 #include "gtest/gtest.h"
 #include "linnet/v1/bundle.pb.h"
-#include "model/runtime/sha256.h"
+#include "model/runtime/bundle/sha256.h"
 
 namespace linnet::test {
 

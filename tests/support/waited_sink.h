@@ -5,15 +5,15 @@
 #include <vector>
 
 #include "gtest/gtest.h"
+#include "tests/support/notification.h"
 #include "tests/support/recording_sink.h"
-#include "tests/support/turnstile.h"
 
 namespace linnet::test {
 
 // What became of a sequence, for a thread that waits until it has ended.
 struct Waited {
   Outcome outcome;
-  Turnstile done;
+  Notification done;
 
   absl::Status status() {
     done.Pass();

@@ -22,7 +22,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
 constexpr TorchEngineOptions kSmall = {
-    .compute = ComputeType::kFloat32, .threads = 2, .rows = 40, .memory_tokens = 640};
+    .compute = ComputeType::kFloat32, .threads = 2, .rows = 40, .encoder_cache_tokens = 640};
 
 struct AlignmentTest : ::testing::Test {
   std::unique_ptr<Engine> engine = *MakeTorchEngine(TinyBundle(), kSmall);
@@ -43,7 +43,7 @@ struct AlignmentTest : ::testing::Test {
   // The last event of each.
   std::map<SequenceId, SequenceEvent> Decode(const std::vector<SequenceInput>& inputs) {
     std::map<SequenceId, SequenceEvent> ended;
-    EXPECT_THAT(engine->Seat(inputs), IsOk());
+    EXPECT_THAT(engine->Add(inputs), IsOk());
     while (engine->sequences() > 0 && !HasFailure()) {
       auto events = engine->Step();
       if (!events.ok()) {
@@ -99,7 +99,7 @@ TEST_F(AlignmentTest, RowsComeBackWhetherThePassEndsOrIsBrokenOff) {
   EXPECT_EQ(engine->rows_in_use(), 0);
   SequenceInput given = Sequence(3, 9, true);
   given.target = {5, 6, 7, 2};
-  ASSERT_THAT(engine->Seat({&given, 1}), IsOk());
+  ASSERT_THAT(engine->Add({&given, 1}), IsOk());
   for (int step = 0; step < 6; ++step) ASSERT_THAT(engine->Step(), IsOk());  // two into the pass
   ASSERT_EQ(engine->sequences(), 1);
   engine->Release(3);
@@ -111,7 +111,7 @@ TEST_F(AlignmentTest, AStreamIsToldTheWholeTargetWhileItIsAligned) {
   SequenceInput given = Sequence(3, 9, true);
   given.target = {5, 6, 7, 2};
   given.report_stable = true;
-  ASSERT_THAT(engine->Seat({&given, 1}), IsOk());
+  ASSERT_THAT(engine->Add({&given, 1}), IsOk());
   std::vector<TokenId> stable;
   while (engine->sequences() > 0) {
     const auto events = engine->Step();

@@ -16,11 +16,11 @@
 
 #include "model/ops/beam_search.h"
 #include "model/ops/ops.h"
-#include "model/runtime/candidates.h"
-#include "model/torch/device_steps.h"
+#include "model/runtime/search/candidates.h"
+#include "model/torch/device_decoder.h"
 #include "model/torch/free_list.h"
 #include "model/torch/log_normalizer.h"
-#include "tests/runtime/search_scenes.h"
+#include "tests/runtime/search_scenarios.h"
 #include "tests/support/status_matchers.h"
 
 namespace linnet::model {
@@ -62,9 +62,9 @@ absl::StatusOr<Outcome> SearchOnHost(BeamSearch search, float temperature, const
 // One search in a world of others.
 struct Guest {
   int id;
-  Scene scene;
+  Scenario scenario;
   bool scoring;
-  FreeList::Lease lanes;
+  FreeList::Lease slots;
   BeamSearch search;             // follows
   Targets targets = Targets(1);  // of the living hypotheses
   std::vector<std::vector<int>> inputs = std::vector<std::vector<int>>(1);  // that each has had
@@ -76,24 +76,25 @@ struct Guest {
 // Searches that join, leave and end at different steps and share tables and steps.
 class World {
  public:
-  static constexpr int kLanes = 40, kReach = 5, kBlocks = 2, kLongest = 16;
+  static constexpr int kSlots = 40, kReach = 5, kBlocks = 2, kLongest = 16;
 
   World(const SpecialTokens& special, int vocabulary,
         std::shared_ptr<const TokenGrammar> grammar = nullptr)
       : special_(special),
         vocabulary_(vocabulary),
         grammar_(grammar),
-        tables_(ops::NewBeamTables(kLanes, kReach, kLongest, at::kCPU)),
-        window_(kReach, std::vector<int>(kLanes, -1)) {
+        tables_(ops::NewBeamTables(kSlots, kReach, kLongest, at::kCPU)),
+        window_(kReach, std::vector<int>(kSlots, -1)) {
     for (at::Tensor& table : tables_) table.fill_(77);  // nothing is cleared for a newcomer
   }
 
-  bool Join(int id, const Scene& scene, bool scoring = false) {
-    const int beam = scoring ? 1 : scene.options.beam_size;
-    if (beam > lanes_.free()) return false;
-    guests_.push_back({id, scene, scoring, lanes_.Take(beam),
-                       scoring ? BeamSearch::Scoring(scene.options, special_, scene.prefix)
-                               : BeamSearch(scene.options, special_, scene.prefix, {}, grammar_)});
+  bool Join(int id, const Scenario& scenario, bool scoring = false) {
+    const int beam = scoring ? 1 : scenario.options.beam_size;
+    if (beam > slots_.free()) return false;
+    guests_.push_back(
+        {id, scenario, scoring, slots_.Take(beam),
+         scoring ? BeamSearch::Scoring(scenario.options, special_, scenario.prefix)
+                 : BeamSearch(scenario.options, special_, scenario.prefix, {}, grammar_)});
     return true;
   }
 
@@ -106,28 +107,28 @@ class World {
     int row = 0;
     for (Guest& guest : guests_) {
       Feed(guest, row, in, logits);
-      row += std::ssize(guest.lanes.numbers());
+      row += std::ssize(guest.slots.numbers());
     }
     for (int r = 0; r < rows; ++r) {
       if (in.source_lengths.const_data_ptr<int32_t>()[r] == 0) {
-        EXPECT_EQ(in.ancestry.const_data_ptr<int32_t>()[r * kReach], -1);
+        EXPECT_EQ(in.backpointers.const_data_ptr<int32_t>()[r * kReach], -1);
         // What idle rows compute hurts nobody.
         logits[r].fill_(std::numeric_limits<float>::quiet_NaN());
       }
     }
     at::Tensor record = at::full({rows, ops::kRecordWords}, 99, at::kInt);
-    ops::CallBeamStep(plan, logits, in.ancestry, tables_, special,
+    ops::CallBeamStep(plan, logits, in.backpointers, tables_, special,
                       GrammarTensors(grammar_.get(), at::kCPU), record);
     row = 0;
     for (Guest& guest : guests_) {
       Hear(guest, reinterpret_cast<const ops::BeamRecord*>(record.const_data_ptr<int32_t>()) + row);
-      row += std::ssize(guest.lanes.numbers());
+      row += std::ssize(guest.slots.numbers());
     }
     ++step_;
     // Whoever has ended stays for a step more: he is heard late.
     std::erase_if(guests_, [&](Guest& guest) {
       if (guest.step_of_the_end < 0 || guest.step_of_the_end == step_ - 1) return false;
-      guest.lanes = {};
+      guest.slots = {};
       done.emplace(guest.id, std::move(guest));
       return true;
     });
@@ -135,7 +136,7 @@ class World {
 
   void Release(int which) { guests_.erase(guests_.begin() + which); }
   int guests() const { return static_cast<int>(guests_.size()); }
-  int rows() const { return lanes_.used(); }
+  int rows() const { return slots_.used(); }
 
   std::map<int, Guest> done;
   int failed = 0;
@@ -150,10 +151,10 @@ class World {
     int row = 0;
     for (int n = 0; n < std::ssize(guests_); ++n) {
       const Guest& guest = guests_[n];
-      const SearchOptions& options = guest.scene.options;
+      const SearchOptions& options = guest.scenario.options;
       auto& own = *reinterpret_cast<ops::BeamPlan*>(at_row(n));
-      const auto lanes = guest.lanes.numbers();
-      own.beam = static_cast<int32_t>(lanes.size());
+      const auto slots = guest.slots.numbers();
+      own.beam = static_cast<int32_t>(slots.size());
       own.first_row = row;
       own.position = guest.position;
       own.forced = guest.search.forced_after(guest.position);
@@ -163,9 +164,9 @@ class World {
       own.temperature = options.temperature;
       own.source_tokens = 100 + guest.id;
       own.left = options.max_target_tokens - guest.position - 1;
-      std::copy(lanes.begin(), lanes.end(), own.lanes);
+      std::copy(slots.begin(), slots.end(), own.slots);
       at_row(n)[ops::kPlanWords] = guest.id;
-      for (int i = 0; i < std::ssize(lanes); ++i) {
+      for (int i = 0; i < std::ssize(slots); ++i) {
         reinterpret_cast<ops::BeamPlan*>(at_row(row++))->search = n;
       }
     }
@@ -174,10 +175,10 @@ class World {
 
   // Checks what beam_inputs says of the guest's rows and fills in what its model says.
   void Feed(Guest& guest, int row, const ops::StepRows& in, at::Tensor& logits) {
-    const auto lanes = guest.lanes.numbers();
+    const auto slots = guest.slots.numbers();
     const int live = guest.step_of_the_end >= 0 ? 0 : guest.search.live();
-    for (int i = 0; i < std::ssize(lanes); ++i, ++row) {
-      const int32_t* ancestry = in.ancestry.const_data_ptr<int32_t>() + row * kReach;
+    for (int i = 0; i < std::ssize(slots); ++i, ++row) {
+      const int32_t* backpointers = in.backpointers.const_data_ptr<int32_t>() + row * kReach;
       const int source = in.source_lengths.const_data_ptr<int32_t>()[row];
       ASSERT_EQ(source, i < live ? 100 + guest.id : 0) << "guest " << guest.id;
       if (i >= live) continue;
@@ -185,17 +186,17 @@ class World {
       ASSERT_EQ(in.positions.const_data_ptr<int32_t>()[row], guest.position);
       ASSERT_EQ(in.tokens.const_data_ptr<int64_t>()[row],
                 guest.position == 0 ? special_.start : guest.targets[i].back());
-      ASSERT_EQ(ancestry[0], lanes[i]);
-      window_[guest.position % kReach][lanes[i]] = next_input_;
+      ASSERT_EQ(backpointers[0], slots[i]);
+      window_[guest.position % kReach][slots[i]] = next_input_;
       guest.inputs[i].push_back(next_input_++);
-      const std::vector<float> said = guest.scene.model(guest.targets[i]);
+      const std::vector<float> said = guest.scenario.model(guest.targets[i]);
       std::copy(said.begin(), said.end(), logits.mutable_data_ptr<float>() + row * vocabulary_);
     }
     for (int i = 0; i < live; ++i) {
-      const int32_t* ancestry =
-          in.ancestry.const_data_ptr<int32_t>() + (row - std::ssize(lanes) + i) * kReach;
+      const int32_t* backpointers =
+          in.backpointers.const_data_ptr<int32_t>() + (row - std::ssize(slots) + i) * kReach;
       for (int j = 0; j < std::min(kReach, guest.position + 1); ++j) {
-        ASSERT_EQ(window_[(guest.position - j) % kReach][ancestry[j]],
+        ASSERT_EQ(window_[(guest.position - j) % kReach][backpointers[j]],
                   guest.inputs[i][guest.position - j]);
       }
     }
@@ -211,7 +212,7 @@ class World {
                          .parent = entry.parent,
                          .token = entry.token});
     };
-    for (int i = 0; i < std::ssize(guest.lanes.numbers()); ++i) {
+    for (int i = 0; i < std::ssize(guest.slots.numbers()); ++i) {
       add(record[i].next, live);
       add(record[i].ended, ended);
     }
@@ -241,7 +242,7 @@ class World {
   SpecialTokens special_;
   int vocabulary_;
   std::shared_ptr<const TokenGrammar> grammar_;
-  FreeList lanes_{kLanes};
+  FreeList slots_{kSlots};
   std::vector<at::Tensor> tables_;
   std::vector<std::vector<int>> window_;
   std::vector<Guest> guests_;
@@ -266,15 +267,16 @@ void ExpectSearchesOfTheHost(int vocabulary, const SpecialTokens& special, bool 
   const auto grammar = spelled ? GrammarOf(spelling) : nullptr;
   World world(special, vocabulary, grammar);
   std::mt19937 random(vocabulary);
-  std::map<int, Scene> scenes;
+  std::map<int, Scenario> scenarios;
   for (int id = 0; id < many || world.guests() > 0;) {
     while (id < many && random() % 3 != 0) {
-      Scene scene = RandomScene(id, vocabulary, special);
+      Scenario scenario = RandomScenario(id, vocabulary, special);
       if (spelled) {
-        std::erase_if(scene.prefix, [&](TokenId token) { return spelling[token] != kSpellsText; });
+        std::erase_if(scenario.prefix,
+                      [&](TokenId token) { return spelling[token] != kSpellsText; });
       }
-      if (!world.Join(id, scene)) break;
-      scenes.emplace(id++, scene);
+      if (!world.Join(id, scenario)) break;
+      scenarios.emplace(id++, scenario);
     }
     if (world.guests() > 0 && random() % 10 == 0) world.Release(random() % world.guests());
     if (world.guests() > 0) world.Step(world.rows() + static_cast<int>(random() % 4));
@@ -282,9 +284,10 @@ void ExpectSearchesOfTheHost(int vocabulary, const SpecialTokens& special, bool 
   }
   EXPECT_GT(std::ssize(world.done), many / 3) << "most are not released before they end";
   for (const auto& [id, guest] : world.done) {
-    const Scene& scene = scenes.at(id);
-    const auto host = SearchOnHost(BeamSearch(scene.options, special, scene.prefix, {}, grammar),
-                                   scene.options.temperature, scene.model);
+    const Scenario& scenario = scenarios.at(id);
+    const auto host =
+        SearchOnHost(BeamSearch(scenario.options, special, scenario.prefix, {}, grammar),
+                     scenario.options.temperature, scenario.model);
     ASSERT_THAT(host, IsOk());
     ASSERT_TRUE(SameBits(guest.search.Results(), host->hypotheses))
         << "id " << id << "\n"
@@ -310,32 +313,32 @@ TEST_F(DeviceBeamSearchTest, KeepsToAGrammarAsTheHostDoes) {
 }
 
 TEST_F(DeviceBeamSearchTest, TheWidestBeamIsLikeAnyOther) {
-  Scene scene = RandomScene(5, 200, kSpecial);
-  scene.prefix.clear();
-  scene.options.beam_size = scene.options.n_best = ops::kMostBeam;
-  scene.options.max_target_tokens = 10;
+  Scenario scenario = RandomScenario(5, 200, kSpecial);
+  scenario.prefix.clear();
+  scenario.options.beam_size = scenario.options.n_best = ops::kMaxBeam;
+  scenario.options.max_target_tokens = 10;
   World world(kSpecial, 200);
-  ASSERT_TRUE(world.Join(1, scene));
-  while (world.guests() > 0) world.Step(ops::kMostBeam);
-  const auto host =
-      SearchOnHost(BeamSearch(scene.options, kSpecial, {}), scene.options.temperature, scene.model);
+  ASSERT_TRUE(world.Join(1, scenario));
+  while (world.guests() > 0) world.Step(ops::kMaxBeam);
+  const auto host = SearchOnHost(BeamSearch(scenario.options, kSpecial, {}),
+                                 scenario.options.temperature, scenario.model);
   ASSERT_THAT(host, IsOk());
   EXPECT_TRUE(SameBits(world.done.at(1).search.Results(), host->hypotheses));
 }
 
 TEST_F(DeviceBeamSearchTest, AGivenTargetIsASearchWhoseEveryTokenIsForced) {
   World world(kSpecial, 50);
-  std::map<int, Scene> scenes;
+  std::map<int, Scenario> scenarios;
   for (int id = 0; id < 20; ++id) {
-    Scene scene = RandomScene(id, 50, kSpecial);
-    scene.prefix = {7, 3, static_cast<TokenId>(4 + id), kSpecial.eos};
-    ASSERT_TRUE(world.Join(id, scene, /*scoring=*/true));
-    scenes.emplace(id, scene);
+    Scenario scenario = RandomScenario(id, 50, kSpecial);
+    scenario.prefix = {7, 3, static_cast<TokenId>(4 + id), kSpecial.eos};
+    ASSERT_TRUE(world.Join(id, scenario, /*scoring=*/true));
+    scenarios.emplace(id, scenario);
   }
   while (world.guests() > 0) world.Step(20);
-  for (const auto& [id, scene] : scenes) {
-    const auto host = SearchOnHost(BeamSearch::Scoring(scene.options, kSpecial, scene.prefix),
-                                   scene.options.temperature, scene.model);
+  for (const auto& [id, scenario] : scenarios) {
+    const auto host = SearchOnHost(BeamSearch::Scoring(scenario.options, kSpecial, scenario.prefix),
+                                   scenario.options.temperature, scenario.model);
     ASSERT_THAT(host, IsOk());
     EXPECT_TRUE(SameBits(world.done.at(id).search.Results(), host->hypotheses)) << id;
   }
@@ -343,7 +346,7 @@ TEST_F(DeviceBeamSearchTest, AGivenTargetIsASearchWhoseEveryTokenIsForced) {
 
 TEST_F(DeviceBeamSearchTest, AModelWithoutProbabilitiesFailsItsOwnSearchAlone) {
   World world(kSpecial, 20);
-  Scene good = RandomScene(3, 20, kSpecial), bad = good, hopeless = good;
+  Scenario good = RandomScenario(3, 20, kSpecial), bad = good, hopeless = good;
   bad.model = [](const std::vector<TokenId>&) {
     return std::vector<float>(20, std::numeric_limits<float>::quiet_NaN());
   };
@@ -372,7 +375,7 @@ TEST_F(DeviceBeamSearchTest, PlansThatDoNotFitAreRefused) {
   auto& own = *reinterpret_cast<ops::BeamPlan*>(plan.mutable_data_ptr<int32_t>());
   own.beam = 1;
   own.temperature = 1;
-  own.lanes[0] = 3;
+  own.slots[0] = 3;
   ops::CallBeamInputs(plan, tables, special, 1);
   const auto refuses = [&](const char* why) {
     try {
@@ -382,9 +385,9 @@ TEST_F(DeviceBeamSearchTest, PlansThatDoNotFitAreRefused) {
       EXPECT_THAT(error.what_without_backtrace(), ::testing::HasSubstr(why));
     }
   };
-  own.lanes[0] = 4;
+  own.slots[0] = 4;
   refuses("a lane is 4, it must be between 0 and 3");
-  own.lanes[0] = 3;
+  own.slots[0] = 3;
   own.beam = 2;
   refuses("first_row is 0, it must be between 0 and -1");
   own.beam = 1;

@@ -49,7 +49,7 @@ TEST(ComputeTypeTest, WeightsBeyondFloat16AreRefusedByName) {
 
 TEST(ComputeTypeTest, HalfPrecisionProductsAreSummedInFloat32) {
   using Option = at::CuBLASReductionOption;
-  TorchEngineOptions options = {.threads = 1, .rows = 8, .memory_tokens = 64};
+  TorchEngineOptions options = {.threads = 1, .rows = 8, .encoder_cache_tokens = 64};
   ASSERT_THAT(MakeTorchEngine(TinyBundle(), options), IsOk());
   EXPECT_EQ(at::globalContext().allowFP16ReductionCuBLAS(),
             Option::DisallowReducedPrecisionAllowSplitK);
@@ -66,15 +66,15 @@ const std::vector<TokenId> kTarget = {5, 6, 7, 8, 9, 10, 11, 12, 40, 33, 21, 4, 
 
 // Log-probabilities of the target, from the engine.
 std::vector<float> EngineScores(ComputeType compute) {
-  auto engine = MakeTorchEngine(TinyBundle(),
-                                {.compute = compute, .threads = 2, .rows = 8, .memory_tokens = 64});
+  auto engine = MakeTorchEngine(
+      TinyBundle(), {.compute = compute, .threads = 2, .rows = 8, .encoder_cache_tokens = 64});
   EXPECT_THAT(engine, IsOk());
   SequenceInput input;
   input.source = kSource;
   input.prefix = kTarget;
   input.options.beam_size = 1;
   input.options.max_target_tokens = static_cast<int>(kTarget.size());
-  EXPECT_THAT((*engine)->Seat({&input, 1}), IsOk());
+  EXPECT_THAT((*engine)->Add({&input, 1}), IsOk());
   while (true) {
     const auto events = (*engine)->Step();
     EXPECT_THAT(events, IsOk());
@@ -98,10 +98,11 @@ std::vector<float> ModuleScores(at::ScalarType type) {
   const auto tokens = static_cast<int32_t>(kSource.size());
   const at::Tensor source = at::tensor(at::ArrayRef<TokenId>(kSource), at::kLong).unsqueeze(0);
   const auto one = [](int64_t value) { return at::full({1}, value, at::kInt); };
-  const std::vector<at::Tensor> memory = list("new_memory", {1, tokens}),
+  const std::vector<at::Tensor> encoder_cache = list("new_encoder_cache", {1, tokens}),
                                 state = list("new_state", {1}),
                                 encoded = list("encode", {source, one(tokens)});
-  for (size_t layer = 0; layer < memory.size(); ++layer) memory[layer].copy_(encoded[layer]);
+  for (size_t layer = 0; layer < encoder_cache.size(); ++layer)
+    encoder_cache[layer].copy_(encoded[layer]);
   std::vector<float> scores;
   TokenId last = 2;
   for (size_t position = 0; position < kTarget.size(); ++position) {
@@ -109,7 +110,7 @@ std::vector<float> ModuleScores(at::ScalarType type) {
         module
             .get_method("step")({at::full({1}, last, at::kLong), one(position),
                                  at::zeros({1, state[0].size(0)}, at::kInt),
-                                 at::zeros({1, 1}, at::kInt), one(tokens), memory, state})
+                                 at::zeros({1, 1}, at::kInt), one(tokens), encoder_cache, state})
             .toTensor();
     last = kTarget[position];
     scores.push_back(at::log_softmax(logits.to(at::kFloat), -1)[0][last].item<float>());

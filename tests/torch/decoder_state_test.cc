@@ -25,17 +25,17 @@ using ::testing::Not;
 using ::testing::SizeIs;
 
 constexpr TorchEngineOptions kSmall = {
-    .compute = ComputeType::kFloat32, .threads = 2, .rows = 40, .memory_tokens = 320};
+    .compute = ComputeType::kFloat32, .threads = 2, .rows = 40, .encoder_cache_tokens = 320};
 
 // One layer of self-attention to the whole target (24 tokens and the end), with neighbouring heads,
 // behind a narrow convolution; `first` and `last` stand at the two ends of step. Bundles of before
-// had no method least_ancestry, and get all columns at every step.
+// had no method min_backpointers, and get all columns at every step.
 enum class Columns { kAll, kNeeded };
 
 std::string Attentive(const std::string& first = "", const std::string& last = "",
                       Columns columns = Columns::kAll) {
   const bool all = columns == Columns::kAll;
-  return (all ? "" : "def least_ancestry(self) -> int:\n    return 3\n") + std::string(R"(
+  return (all ? "" : "def min_backpointers(self) -> int:\n    return 3\n") + std::string(R"(
 def encode(self, source: Tensor, lengths: Tensor) -> List[Tensor]:
     x = torch.embedding(self.embed_source, source)
     return [torch.linear(x, self.memory1).view([x.size(0), x.size(1), 2, 32])]
@@ -63,7 +63,7 @@ def new_state(self, lanes: int) -> List[Tensor]:
     return [torch.zeros([3, lanes, 32], dtype=self.project.dtype),
             torch.zeros([25, lanes, 2, 32], dtype=self.project.dtype)]
 
-def new_memory(self, blocks: int, block_tokens: int) -> List[Tensor]:
+def new_encoder_cache(self, blocks: int, block_tokens: int) -> List[Tensor]:
     return [torch.zeros([blocks, block_tokens, 2, 32], dtype=self.project.dtype)]
 )";
 }
@@ -82,7 +82,7 @@ SequenceInput Sequence(SequenceId id, int tokens, int beam, TokenId eos) {
 std::map<SequenceId, std::vector<Hypothesis>> Decode(Engine& engine,
                                                      const std::vector<SequenceInput>& inputs) {
   std::map<SequenceId, std::vector<Hypothesis>> results;
-  EXPECT_THAT(engine.Seat(inputs), IsOk());
+  EXPECT_THAT(engine.Add(inputs), IsOk());
   while (engine.sequences() > 0) {
     auto events = engine.Step();
     EXPECT_THAT(events, IsOk());

@@ -26,7 +26,7 @@ TorchEngineOptions SmallEngine(SearchPlace search) {
           .compute = ComputeType::kFloat32,
           .threads = 1,
           .rows = 40,
-          .memory_tokens = 320,
+          .encoder_cache_tokens = 320,
           .search = search};
 }
 
@@ -66,7 +66,7 @@ SequenceInput AnySequence(SequenceId id) {
       options.seed = random();
       break;
     case 3:
-      if (random() % 4 == 0) options.beam_size = options.n_best = ops::kMostBeam + 2;
+      if (random() % 4 == 0) options.beam_size = options.n_best = ops::kMaxBeam + 2;
       break;
     default:
       break;
@@ -76,7 +76,7 @@ SequenceInput AnySequence(SequenceId id) {
 
 Answer Decode(Engine& engine, const SequenceInput& input) {
   Answer answer;
-  EXPECT_THAT(engine.Seat({&input, 1}), IsOk());
+  EXPECT_THAT(engine.Add({&input, 1}), IsOk());
   while (engine.sequences() > 0) {
     auto events = engine.Step();
     EXPECT_THAT(events, IsOk());
@@ -101,7 +101,7 @@ std::map<SequenceId, std::vector<Hypothesis>> DecodeInBatches(Engine& engine, Se
     std::vector<SequenceInput> group;
     while (next <= count && std::ssize(group) < random() % 4) group.push_back(AnySequence(next++));
     if (engine.HasRoom(group)) {
-      EXPECT_THAT(engine.Seat(group), IsOk());
+      EXPECT_THAT(engine.Add(group), IsOk());
       for (const SequenceInput& input : group) running.push_back(input.id);
     } else {
       next -= group.size();

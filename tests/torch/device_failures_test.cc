@@ -61,10 +61,10 @@ void FailInStep(Engine& engine, Part part, int before, int after) {
     running[i].source = {5 + i, 2};
     running[i].options = {.beam_size = 3, .min_target_tokens = 20, .max_target_tokens = 20};
   }
-  ASSERT_THAT(engine.Seat(running), IsOk());
+  ASSERT_THAT(engine.Add(running), IsOk());
   for (int i = 0; i < before; ++i) ASSERT_THAT(engine.Step(), IsOk());
   const SequenceInput thrower = Thrower(part, after);
-  ASSERT_THAT(engine.Seat({&thrower, 1}), IsOk());
+  ASSERT_THAT(engine.Add({&thrower, 1}), IsOk());
   absl::Status status;
   while (engine.sequences() > 0) status = engine.Step().status();
   ASSERT_THAT(status, StatusIs(absl::StatusCode::kInternal, HasSubstr("throw")));

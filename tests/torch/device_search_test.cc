@@ -11,7 +11,7 @@
 #include <span>
 #include <vector>
 
-#include "model/torch/device_steps.h"
+#include "model/torch/device_decoder.h"
 #include "model/torch/torch_engine.h"
 #include "tests/support/status_matchers.h"
 #include "tests/torch/decoding.h"
@@ -74,7 +74,7 @@ TEST(DeviceSearchTest, AStepInFlightSaysNothingToWhoCameAfterIt) {
     input->options.max_target_tokens = 12;
   }
   for (int steps = 1; steps < 6; ++steps) {
-    ASSERT_THAT(device->Seat({&first, 1}), IsOk());
+    ASSERT_THAT(device->Add({&first, 1}), IsOk());
     for (int i = 0; i < steps; ++i) ASSERT_THAT(device->Step(), IsOk());
     device->Release(1);
     ASSERT_TRUE(SameAnswers(Decode(*device, second).hypotheses, Decode(*host, second).hypotheses));
@@ -87,7 +87,7 @@ TEST(DeviceSearchTest, EventsAreAStepBehind) {
   input.id = 1;
   input.source = {5, 2};
   input.options = {.beam_size = 3, .min_target_tokens = 4, .max_target_tokens = 4};
-  ASSERT_THAT(device->Seat({&input, 1}), IsOk());
+  ASSERT_THAT(device->Add({&input, 1}), IsOk());
   std::vector<int> counts;
   while (device->sequences() > 0) {
     const auto events = device->Step();
@@ -104,7 +104,7 @@ TEST(DeviceSearchTest, AModelWithoutProbabilitiesFailsItsSequenceAndNoOther) {
   bad.source = {5, TinyModel::kMarked, 2};
   SequenceInput good = AnySequence(8);
   good.id = 2;
-  ASSERT_THAT(device->Seat(std::vector{bad, good}), IsOk());
+  ASSERT_THAT(device->Add(std::vector{bad, good}), IsOk());
   std::map<SequenceId, SequenceEvent> last;
   while (device->sequences() > 0) {
     auto events = device->Step();
@@ -126,7 +126,7 @@ TEST(DeviceSearchTest, AStepThatFailsLosesWhoIsSeatedAndNothingElse) {
   bad.id = 1;
   bad.prefix = {7, TinyModel::kThrower};
   bad.options.max_target_tokens = 9;
-  ASSERT_THAT(device->Seat({&bad, 1}), IsOk());
+  ASSERT_THAT(device->Add({&bad, 1}), IsOk());
   absl::Status status;
   while (device->sequences() > 0) status = device->Step().status();
   EXPECT_THAT(status, StatusIs(absl::StatusCode::kInternal, HasSubstr("the thrower")));
@@ -140,9 +140,9 @@ TEST(DeviceSearchTest, SizesOfStepsWasteAQuarterAtMost) {
   EXPECT_THAT(StepSizes(2), ElementsAre(2));
   EXPECT_THAT(StepSizes(7), ElementsAre(2, 3, 4, 5, 6, 7)) << "never a product with one row";
   EXPECT_THAT(StepSizes(40), ElementsAre(2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28, 32, 40));
-  for (int most : {1, 2, 9, 160, 2560, 3001}) {
-    const std::vector<int> sizes = StepSizes(most);
-    EXPECT_EQ(sizes.back(), most);
+  for (int max : {1, 2, 9, 160, 2560, 3001}) {
+    const std::vector<int> sizes = StepSizes(max);
+    EXPECT_EQ(sizes.back(), max);
     for (size_t i = 1; i < sizes.size(); ++i) {
       EXPECT_GT(sizes[i], sizes[i - 1]);
       // The fewest rows that need this size fill four fifths of it.

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "model/torch/ancestry.h"
+#include "model/torch/backpointers.h"
 #include "model/torch/free_list.h"
 #include "model/torch/log_normalizer.h"
 
@@ -61,27 +61,28 @@ TEST(FreeListTest, NoNumberIsLentTwice) {
   }
 }
 
-TEST(AncestryTest, FollowsTheParentsBack) {
-  Ancestry ancestry(/*lanes=*/6, /*reach=*/3);
-  const std::vector<int32_t> lanes = {4, 2, 5};
-  ancestry.Start(lanes);
-  ancestry.Descend(lanes, std::vector<int>{0, 0, 0});  // the first hypothesis becomes three
-  EXPECT_THAT(std::vector(ancestry.of(2).begin(), ancestry.of(2).begin() + 2), ElementsAre(2, 4));
-  ancestry.Descend(lanes, std::vector<int>{2, 0, 2});
-  EXPECT_THAT(ancestry.of(4), ElementsAre(4, 5, 4));
-  EXPECT_THAT(ancestry.of(2), ElementsAre(2, 4, 4));
-  EXPECT_THAT(ancestry.of(5), ElementsAre(5, 5, 4));
-  ancestry.Descend(lanes, std::vector<int>{1, 0});  // one has ended
-  EXPECT_THAT(ancestry.of(4), ElementsAre(4, 2, 4));
-  EXPECT_THAT(ancestry.of(2), ElementsAre(2, 4, 5));
+TEST(BackpointersTest, FollowsTheParentsBack) {
+  Backpointers backpointers(/*lanes=*/6, /*reach=*/3);
+  const std::vector<int32_t> slots = {4, 2, 5};
+  backpointers.Start(slots);
+  backpointers.Descend(slots, std::vector<int>{0, 0, 0});  // the first hypothesis becomes three
+  EXPECT_THAT(std::vector(backpointers.of(2).begin(), backpointers.of(2).begin() + 2),
+              ElementsAre(2, 4));
+  backpointers.Descend(slots, std::vector<int>{2, 0, 2});
+  EXPECT_THAT(backpointers.of(4), ElementsAre(4, 5, 4));
+  EXPECT_THAT(backpointers.of(2), ElementsAre(2, 4, 4));
+  EXPECT_THAT(backpointers.of(5), ElementsAre(5, 5, 4));
+  backpointers.Descend(slots, std::vector<int>{1, 0});  // one has ended
+  EXPECT_THAT(backpointers.of(4), ElementsAre(4, 2, 4));
+  EXPECT_THAT(backpointers.of(2), ElementsAre(2, 4, 5));
 }
 
 // Against a beam that carries its inputs along, as an engine without the table would.
-TEST(AncestryTest, FindsTheInputsThatACopyingBeamWouldHold) {
+TEST(BackpointersTest, FindsTheInputsThatACopyingBeamWouldHold) {
   constexpr int kReach = 5, kBeam = 4;
-  const std::vector<int32_t> lanes = {3, 1, 7, 0};
-  Ancestry ancestry(8, kReach);
-  ancestry.Start(lanes);
+  const std::vector<int32_t> slots = {3, 1, 7, 0};
+  Backpointers backpointers(8, kReach);
+  backpointers.Start(slots);
   std::mt19937 random(3);
   std::vector<std::vector<int>> window(kReach, std::vector<int>(8, -1));  // [step mod reach][lane]
   std::vector<std::vector<int>> carried(1);  // per hypothesis, newest last
@@ -89,12 +90,12 @@ TEST(AncestryTest, FindsTheInputsThatACopyingBeamWouldHold) {
   for (int step = 0; step < 60; ++step) {
     const int live = static_cast<int>(carried.size());
     for (int i = 0; i < live; ++i) {
-      window[step % kReach][lanes[i]] = next_input;
+      window[step % kReach][slots[i]] = next_input;
       carried[i].push_back(next_input++);
     }
     for (int i = 0; i < live; ++i) {
       for (int j = 0; j < std::min(kReach, step + 1); ++j) {
-        EXPECT_EQ(window[(step - j) % kReach][ancestry.of(lanes[i])[j]], carried[i][step - j]);
+        EXPECT_EQ(window[(step - j) % kReach][backpointers.of(slots[i])[j]], carried[i][step - j]);
       }
     }
     std::vector<int> parents(kBeam);
@@ -102,7 +103,7 @@ TEST(AncestryTest, FindsTheInputsThatACopyingBeamWouldHold) {
     std::vector<std::vector<int>> children;
     for (int parent : parents) children.push_back(carried[parent]);
     carried = std::move(children);
-    ancestry.Descend(lanes, parents);
+    backpointers.Descend(slots, parents);
   }
 }
 

@@ -13,7 +13,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "model/runtime/shortlist.h"
+#include "model/runtime/search/shortlist.h"
 #include "model/torch/torch_engine.h"
 #include "tests/support/status_matchers.h"
 #include "tests/torch/tiny_model.h"
@@ -55,7 +55,7 @@ absl::StatusOr<std::unique_ptr<Engine>> Make(const Bundle& bundle, bool shortlis
   return MakeTorchEngine(bundle, {.compute = compute,
                                   .threads = threads,
                                   .rows = 60,
-                                  .memory_tokens = 640,
+                                  .encoder_cache_tokens = 640,
                                   .shortlist = shortlist});
 }
 
@@ -77,7 +77,7 @@ Results Decode(Engine& engine, const std::vector<SequenceInput>& inputs, int apa
   for (int step = 0; next < inputs.size() || engine.sequences() > 0; ++step) {
     while (next < inputs.size() && static_cast<int>(next) * apart <= step &&
            engine.HasRoom({&inputs[next], 1})) {
-      EXPECT_THAT(engine.Seat({&inputs[next++], 1}), IsOk());
+      EXPECT_THAT(engine.Add({&inputs[next++], 1}), IsOk());
     }
     auto events = engine.Step();
     EXPECT_THAT(events, IsOk());

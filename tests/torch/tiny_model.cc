@@ -47,7 +47,7 @@ def new_state(self, lanes: int) -> List[Tensor]:
     return [torch.zeros([5, lanes, 32], dtype=self.project.dtype, device=self.project.device),
             torch.zeros([3, lanes, 32], dtype=self.project.dtype, device=self.project.device)]
 
-def new_memory(self, blocks: int, block_tokens: int) -> List[Tensor]:
+def new_encoder_cache(self, blocks: int, block_tokens: int) -> List[Tensor]:
     shape = [blocks, block_tokens, 2, 32]
     return [torch.zeros(shape, dtype=self.project.dtype, device=self.project.device),
             torch.zeros(shape, dtype=self.project.dtype, device=self.project.device)]

@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "model/runtime/bundle.h"
+#include "model/runtime/bundle/bundle.h"
 
 namespace linnet::model::testing {
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "model/torch/border.h"
+#include "model/torch/catch_torch_errors.h"
 #include "model/torch/torch_engine.h"
 #include "tests/support/status_matchers.h"
 #include "tests/torch/tiny_model.h"
@@ -26,7 +26,7 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 
 constexpr TorchEngineOptions kSmall = {
-    .compute = ComputeType::kFloat32, .threads = 2, .rows = 16, .memory_tokens = 160};
+    .compute = ComputeType::kFloat32, .threads = 2, .rows = 16, .encoder_cache_tokens = 160};
 
 SequenceInput Sequence(SequenceId id, std::vector<TokenId> source) {
   SequenceInput input;
@@ -50,8 +50,8 @@ class TorchEngineErrorsTest : public ::testing::Test {
 
 TEST_F(TorchEngineErrorsTest, ASourceOfNaNFailsAloneAndTheOthersGoOn) {
   ASSERT_THAT(
-      engine_->Seat(std::vector{Sequence(1, {9, 8, 2}), Sequence(2, {9, TinyModel::kMarked, 2}),
-                                Sequence(3, {5, 2})}),
+      engine_->Add(std::vector{Sequence(1, {9, 8, 2}), Sequence(2, {9, TinyModel::kMarked, 2}),
+                               Sequence(3, {5, 2})}),
       IsOk());
   const auto events = engine_->Step();
   ASSERT_THAT(events, IsOk());
@@ -72,7 +72,7 @@ TEST_F(TorchEngineErrorsTest, ASourceOfNaNFailsAloneAndTheOthersGoOn) {
 TEST_F(TorchEngineErrorsTest, AStepThatThrowsEndsAllAndLeavesTheEngineUsable) {
   SequenceInput thrower = Sequence(2, {9, 2});
   thrower.prefix = {TinyModel::kThrower};
-  ASSERT_THAT(engine_->Seat(std::vector{Sequence(1, {9, 8, 2}), thrower}), IsOk());
+  ASSERT_THAT(engine_->Add(std::vector{Sequence(1, {9, 8, 2}), thrower}), IsOk());
   ASSERT_THAT(engine_->Step(), IsOk());
   const auto failed = engine_->Step();
   EXPECT_THAT(failed.status(),
@@ -81,15 +81,14 @@ TEST_F(TorchEngineErrorsTest, AStepThatThrowsEndsAllAndLeavesTheEngineUsable) {
                              HasSubstr("the thrower is in the target"), Not(HasSubstr("\n")))));
   EXPECT_EQ(engine_->sequences(), 0);
   EXPECT_EQ(engine_->rows_in_use(), 0);
-  ASSERT_THAT(engine_->Seat(std::vector{Sequence(3, {9, 8, 2})}), IsOk());
+  ASSERT_THAT(engine_->Add(std::vector{Sequence(3, {9, 8, 2})}), IsOk());
   EXPECT_THAT(engine_->Step(), IsOk());
 }
 
 TEST_F(TorchEngineErrorsTest, AnEncoderThatThrowsSeatsNobody) {
-  ASSERT_THAT(engine_->Seat(std::vector{Sequence(1, {9, 8, 2})}), IsOk());
-  EXPECT_THAT(
-      engine_->Seat(std::vector{Sequence(2, {9, 2}), Sequence(3, {TinyModel::kStopper, 2})}),
-      StatusIs(absl::StatusCode::kInternal, HasSubstr("the stopper is in the source")));
+  ASSERT_THAT(engine_->Add(std::vector{Sequence(1, {9, 8, 2})}), IsOk());
+  EXPECT_THAT(engine_->Add(std::vector{Sequence(2, {9, 2}), Sequence(3, {TinyModel::kStopper, 2})}),
+              StatusIs(absl::StatusCode::kInternal, HasSubstr("the stopper is in the source")));
   EXPECT_EQ(engine_->sequences(), 1) << "who sat before still sits";
   EXPECT_EQ(engine_->rows_in_use(), 2);
   EXPECT_THAT(engine_->Step(), IsOk());
@@ -128,7 +127,8 @@ TEST_F(TorchEngineErrorsTest, RefusesWhatCouldNeverBeDecoded) {
 TEST_F(TorchEngineErrorsTest, SourcesAndTargetsMayHaveVocabulariesOfDifferentSizes) {
   Bundle bundle = TinyBundle();
   bundle.manifest.mutable_vocabulary()->set_source_size(30);
-  const auto engine = MakeTorchEngine(bundle, {.threads = 1, .rows = 4, .memory_tokens = 64});
+  const auto engine =
+      MakeTorchEngine(bundle, {.threads = 1, .rows = 4, .encoder_cache_tokens = 64});
   ASSERT_THAT(engine, IsOk());
   SequenceInput input = Sequence(1, {29, 2});
   input.prefix = {47};
@@ -142,7 +142,7 @@ TEST_F(TorchEngineErrorsTest, SeatingWithoutRoomIsAnErrorAndSeatsNobody) {
   std::vector<SequenceInput> many;
   for (int i = 1; i <= 9; ++i) many.push_back(Sequence(i, {9, 2}));
   EXPECT_FALSE(engine_->HasRoom(many));
-  EXPECT_THAT(engine_->Seat(many), StatusIs(absl::StatusCode::kInternal, HasSubstr("no room")));
+  EXPECT_THAT(engine_->Add(many), StatusIs(absl::StatusCode::kInternal, HasSubstr("no room")));
   EXPECT_EQ(engine_->rows_in_use(), 0);
 }
 
@@ -158,8 +158,9 @@ TEST(TorchEngineMakingTest, RefusesOptionsOutsideTheirLimits) {
   options.threads = -1;
   expect(options, "threads is -1");
   options = kSmall;
-  options.memory_tokens = 39;
-  expect(options, "memory_tokens is 39, it must be between 40 (the longest source of this model)");
+  options.encoder_cache_tokens = 39;
+  expect(options,
+         "encoder_cache_tokens is 39, it must be between 40 (the longest source of this model)");
 }
 
 TEST(TorchEngineMakingTest, ParsesNamesAndListsWhatThereIs) {

@@ -26,7 +26,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 constexpr TorchEngineOptions kSmall = {
-    .compute = ComputeType::kFloat32, .threads = 2, .rows = 40, .memory_tokens = 320};
+    .compute = ComputeType::kFloat32, .threads = 2, .rows = 40, .encoder_cache_tokens = 320};
 
 std::unique_ptr<Engine> MakeEngine(const TorchEngineOptions& options = kSmall) {
   auto engine = MakeTorchEngine(TinyBundle(), options);
@@ -67,7 +67,7 @@ void TakeStep(Engine& engine, Results& results) {
 // Seats them together and steps until all have ended.
 Results Decode(Engine& engine, const std::vector<SequenceInput>& inputs) {
   Results results;
-  EXPECT_THAT(engine.Seat(inputs), IsOk());
+  EXPECT_THAT(engine.Add(inputs), IsOk());
   while (engine.sequences() > 0 && !::testing::Test::HasFailure()) TakeStep(engine, results);
   return results;
 }
@@ -131,7 +131,7 @@ TEST_F(TorchEngineTest, WhenAndWhereASequenceJoinsDoesNotMatter) {
   std::deque<SequenceInput> waiting(inputs.begin(), inputs.end());
   for (int step = 0; !waiting.empty() || engine_->sequences() > 0; ++step) {
     if (!waiting.empty() && step % 2 == 0 && engine_->HasRoom({&waiting.front(), 1})) {
-      ASSERT_THAT(engine_->Seat({&waiting.front(), 1}), IsOk());
+      ASSERT_THAT(engine_->Add({&waiting.front(), 1}), IsOk());
       waiting.pop_front();
     }
     TakeStep(*engine_, results);
@@ -143,7 +143,7 @@ TEST_F(TorchEngineTest, WhenAndWhereASequenceJoinsDoesNotMatter) {
 TEST_F(TorchEngineTest, ReleaseFreesTheRowsAndDisturbsNobody) {
   const std::vector<SequenceInput> inputs = {Sequence(1, 10), Sequence(2, 30), Sequence(3, 17)};
   Results results;
-  ASSERT_THAT(engine_->Seat(inputs), IsOk());
+  ASSERT_THAT(engine_->Add(inputs), IsOk());
   for (int i = 0; i < 3; ++i) TakeStep(*engine_, results);
   EXPECT_EQ(engine_->rows_in_use(), 12);
   engine_->Release(2);
@@ -164,7 +164,7 @@ TEST_F(TorchEngineTest, ALaneThatIsTakenOverRemembersNothing) {
   // The first ones leave in the middle of their windows, with sources in the blocks that the last
   // one gets.
   for (SequenceId id = 1; id <= 4; ++id) {
-    ASSERT_THAT(engine_->Seat(std::vector{Sequence(id, 40, 8, 24)}), IsOk());
+    ASSERT_THAT(engine_->Add(std::vector{Sequence(id, 40, 8, 24)}), IsOk());
     for (SequenceId step = 0; step < 2 + id; ++step) TakeStep(*engine_, results);
     engine_->Release(id);
   }
@@ -213,7 +213,7 @@ TEST_F(TorchEngineTest, AGivenTargetTakesOneRowAndScoresAsTheSearchThatFoundIt) 
     given.back().id = 10 + given.size();
     given.back().target = hypothesis.tokens;
   }
-  ASSERT_THAT(engine_->Seat(given), IsOk());
+  ASSERT_THAT(engine_->Add(given), IsOk());
   EXPECT_EQ(engine_->rows_in_use(), 4);
   Results results;
   while (engine_->sequences() > 0 && !HasFailure()) TakeStep(*engine_, results);
@@ -231,7 +231,7 @@ TEST_F(TorchEngineTest, AllRowsAndAllMemoryComeBack) {
     std::vector<SequenceInput> inputs;
     for (SequenceId i = 1; i <= 10; ++i) inputs.push_back(Sequence(10 * round + i, 17 + i, 4, 6));
     ASSERT_TRUE(engine_->HasRoom(inputs)) << "round " << round;
-    ASSERT_THAT(engine_->Seat(inputs), IsOk());
+    ASSERT_THAT(engine_->Add(inputs), IsOk());
     EXPECT_FALSE(engine_->HasRoom(std::vector{Sequence(999, 1, 1)}));
     TakeStep(*engine_, results);
     engine_->Release(10 * round + 3);
@@ -327,7 +327,7 @@ TEST(InvarianceTest, NoTypeLetsRandomCompanyChangeAnything) {
       const size_t count = std::min<size_t>(random() % 4, inputs.size() - next);
       const std::span<const SequenceInput> group(&inputs[next], count);
       if (engine->HasRoom(group)) {
-        ASSERT_THAT(engine->Seat(group), IsOk());
+        ASSERT_THAT(engine->Add(group), IsOk());
         next += count;
       }
       TakeStep(*engine, results);
@@ -358,7 +358,7 @@ TEST_F(TorchEngineTest, MaskedEosRunsEveryHypothesisToItsLimit) {
   options.mask_eos = true;
   auto engine = MakeEngine(options);
   Results results;
-  ASSERT_THAT(engine->Seat(std::vector{Sequence(1, 9, 3, 7)}), IsOk());
+  ASSERT_THAT(engine->Add(std::vector{Sequence(1, 9, 3, 7)}), IsOk());
   for (int step = 1; step <= 8; ++step) {
     EXPECT_EQ(engine->sequences(), 1) << "step " << step;
     TakeStep(*engine, results);
@@ -368,9 +368,9 @@ TEST_F(TorchEngineTest, MaskedEosRunsEveryHypothesisToItsLimit) {
 }
 
 TEST_F(TorchEngineTest, EventsCountTheStepsOfEachSequence) {
-  ASSERT_THAT(engine_->Seat(std::vector{Sequence(1, 9)}), IsOk());
+  ASSERT_THAT(engine_->Add(std::vector{Sequence(1, 9)}), IsOk());
   ASSERT_THAT(engine_->Step(), IsOk());
-  ASSERT_THAT(engine_->Seat(std::vector{Sequence(2, 9)}), IsOk());
+  ASSERT_THAT(engine_->Add(std::vector{Sequence(2, 9)}), IsOk());
   const auto events = engine_->Step();
   ASSERT_THAT(events, IsOk());
   ASSERT_EQ(events->size(), 2);

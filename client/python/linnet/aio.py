@@ -21,7 +21,7 @@ from .v1.text_service_pb2_grpc import TextServiceStub
 Response = TypeVar("Response", covariant=True)
 Answer = TypeVar("Answer")
 Lines = Iterable[str] | AsyncIterable[str]
-CALLS_UNDER_WAY = 4
+MAX_CALLS_IN_FLIGHT = 4
 
 
 class _Failure:
@@ -109,7 +109,7 @@ async def _carry_out(
     plan: Plan, answers: Callable[[list[str]], Awaitable[list[TextAnswer]]]
 ) -> str | list[str]:
     """As many calls at once as keep a server busy; the first error ends the others."""
-    slots = asyncio.Semaphore(CALLS_UNDER_WAY)
+    slots = asyncio.Semaphore(MAX_CALLS_IN_FLIGHT)
 
     async def call(places: list[tuple[int, int]]) -> None:
         async with slots:

@@ -85,12 +85,13 @@ class LinnetError(Exception):
         return cls(status_pb2.Status(code=code.value[0], message=message))
 
     @classmethod
-    def _too_large(cls, size: str, most: str) -> LinnetError:
+    def _too_large(cls, size: str, maximum: str) -> LinnetError:
         """gRPC's own error has no details, and a code as if a retry could help."""
         return cls.local(
-            f"the message has {size} bytes, its receiver takes at most {most}: send less at once",
+            f"the message has {size} bytes, its receiver takes at most {maximum}: "
+            "send less at once",
             reason="MESSAGE_TOO_LARGE",
-            metadata={"bytes": size, "maxBytes": most},
+            metadata={"bytes": size, "maxBytes": maximum},
         )
 
 

@@ -59,14 +59,14 @@ def check_text(text: str, field: str) -> None:
         )
 
 
-def split_at_lines(text: str, most: int = BYTES_PER_CALL) -> Iterator[str]:
+def split_at_lines(text: str, maximum: int = BYTES_PER_CALL) -> Iterator[str]:
     """In parts of at most `most` bytes; a longer line is a part of its own. A new line always ends
     a sentence, so that the parts are translated as the whole would be."""
     part: list[str] = []
     size = 0
     for line in re.findall(r"[^\n]*\n|[^\n]+", text):
         line_size = len(line.encode("utf-8", "surrogatepass"))
-        if part and size + line_size > most:
+        if part and size + line_size > maximum:
             yield "".join(part)
             part, size = [], 0
         part.append(line)

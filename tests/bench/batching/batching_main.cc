@@ -15,7 +15,7 @@
 #include "absl/flags/parse.h"
 #include "absl/strings/numbers.h"
 #include "absl/time/clock.h"
-#include "model/runtime/bundle.h"
+#include "model/runtime/bundle/bundle.h"
 #include "model/torch/torch_engine.h"
 #include "tests/bench/batching/cost_engine.h"
 #include "tests/bench/batching/disciplines.h"
@@ -67,7 +67,7 @@ std::vector<double> Parse(const Numbers& texts) {
 }
 
 // What is under test: an engine and its clock.
-struct House {
+struct Server {
   std::unique_ptr<Clock> clock;
   std::unique_ptr<model::Engine> engine;
   int vocabulary_size = 8000;
@@ -75,19 +75,19 @@ struct House {
 
 int Rows() { return absl::GetFlag(FLAGS_sequences) * absl::GetFlag(FLAGS_beam); }
 
-House SimulatedHouse() {
+Server SimulatedServer() {
   const std::vector<double> costs = Parse(absl::GetFlag(FLAGS_costs));
   if (costs.size() != 4) throw std::runtime_error("--costs takes four numbers");
-  House house;
+  Server server;
   auto clock = std::make_unique<VirtualClock>();
-  house.engine = std::make_unique<CostEngine>(
+  server.engine = std::make_unique<CostEngine>(
       Costs{.call = costs[0], .token = costs[1], .step = costs[2], .row = costs[3]}, Rows(),
       *clock);
-  house.clock = std::move(clock);
-  return house;
+  server.clock = std::move(clock);
+  return server;
 }
 
-House RealHouse() {
+Server RealServer() {
   const auto bundle = model::ReadBundle(absl::GetFlag(FLAGS_bundle));
   if (!bundle.ok()) throw std::runtime_error(std::string(bundle.status().message()));
   const auto compute = model::ParseComputeType(absl::GetFlag(FLAGS_compute));
@@ -99,19 +99,19 @@ House RealHouse() {
   options.mask_eos = true;  // every target runs to its length
   auto engine = model::MakeTorchEngine(*bundle, options);
   if (!engine.ok()) throw std::runtime_error(std::string(engine.status().message()));
-  House house;
-  house.clock = std::make_unique<RealClock>();
-  house.engine = *std::move(engine);
-  house.vocabulary_size = house.engine->info().source_vocabulary_size;
-  return house;
+  Server server;
+  server.clock = std::make_unique<RealClock>();
+  server.engine = *std::move(engine);
+  server.vocabulary_size = server.engine->info().source_vocabulary_size;
+  return server;
 }
 
-WorkloadOptions WorkloadAt(const House& house, double rate) {
+WorkloadOptions WorkloadAt(const Server& server, double rate) {
   return {.requests = absl::GetFlag(FLAGS_requests),
           .rate = rate,
           .seed = static_cast<uint64_t>(absl::GetFlag(FLAGS_seed)),
           .beam_size = absl::GetFlag(FLAGS_beam),
-          .vocabulary_size = house.vocabulary_size};
+          .vocabulary_size = server.vocabulary_size};
 }
 
 server::BatcherOptions BatcherAt(double wait) {
@@ -137,16 +137,16 @@ Json Describe(const Served& served) {
 }
 
 // Requests a second, where there is always one that waits.
-double Capacity(House& house, double wait) {
-  const std::vector<Request> requests = MakeWorkload(WorkloadAt(house, 1e9));
-  const Served served = Continuous(*house.engine, *house.clock, requests, BatcherAt(wait));
+double Capacity(Server& server, double wait) {
+  const std::vector<Request> requests = MakeWorkload(WorkloadAt(server, 1e9));
+  const Served served = Continuous(*server.engine, *server.clock, requests, BatcherAt(wait));
   return std::ssize(requests) / served.seconds;
 }
 
 // Of a step with all rows in use.
-double FullStepSeconds(House& house) {
+double FullStepSeconds(Server& server) {
   Served served;
-  std::vector<Request> requests = MakeWorkload(WorkloadAt(house, 1e9));
+  std::vector<Request> requests = MakeWorkload(WorkloadAt(server, 1e9));
   requests.resize(absl::GetFlag(FLAGS_sequences));
   for (Request& request : requests) {
     request.arrival = 0;
@@ -155,7 +155,8 @@ double FullStepSeconds(House& house) {
   const auto run = [&](int steps) {
     for (Request& request : requests)
       request.input.options.min_target_tokens = request.input.options.max_target_tokens = steps;
-    return Static(*house.engine, *house.clock, requests, {.batch = absl::GetFlag(FLAGS_sequences)})
+    return Static(*server.engine, *server.clock, requests,
+                  {.batch = absl::GetFlag(FLAGS_sequences)})
         .seconds;
   };
   run(5);  // not counted
@@ -163,20 +164,20 @@ double FullStepSeconds(House& house) {
   return (run(25) - few) / 20;
 }
 
-Json Compare(House& house) {
+Json Compare(Server& server) {
   const std::vector<double> waits = Parse(absl::GetFlag(FLAGS_waits));
-  const double step = FullStepSeconds(house);
+  const double step = FullStepSeconds(server);
   double capacity = absl::GetFlag(FLAGS_capacity);
-  if (capacity <= 0) capacity = Capacity(house, waits.front());
+  if (capacity <= 0) capacity = Capacity(server, waits.front());
   Json result;
-  result["compute"] = house.engine->info().compute_type;
+  result["compute"] = server.engine->info().compute_type;
   result["requests"] = absl::GetFlag(FLAGS_requests);
   result["sequences"] = absl::GetFlag(FLAGS_sequences);
   result["beam"] = absl::GetFlag(FLAGS_beam);
   result["full_step_seconds"] = step;
   result["capacity"] = capacity;
   for (double load : Parse(absl::GetFlag(FLAGS_loads))) {
-    const auto requests = MakeWorkload(WorkloadAt(house, capacity * load / 100));
+    const auto requests = MakeWorkload(WorkloadAt(server, capacity * load / 100));
     const auto add = [&](const char* discipline, const char* setting, double value,
                          const Served& served) {
       Json run = Describe(served);
@@ -188,15 +189,15 @@ Json Compare(House& house) {
     };
     for (double wait : waits) {
       add("continuous", "max_wait_steps", wait,
-          Continuous(*house.engine, *house.clock, requests, BatcherAt(wait)));
+          Continuous(*server.engine, *server.clock, requests, BatcherAt(wait)));
     }
     for (double timeout : Parse(absl::GetFlag(FLAGS_timeouts))) {
       const StaticOptions options = {.batch = absl::GetFlag(FLAGS_sequences),
                                      .timeout = timeout * step};
       add("static", "timeout_steps", timeout,
-          Static(*house.engine, *house.clock, requests, options));
+          Static(*server.engine, *server.clock, requests, options));
     }
-    add("one at a time", "", 0, OneAtATime(*house.engine, *house.clock, requests));
+    add("one at a time", "", 0, OneAtATime(*server.engine, *server.clock, requests));
   }
   return result;
 }
@@ -204,7 +205,7 @@ Json Compare(House& house) {
 double Median(std::vector<double> values) { return Percentile(std::move(values), 50); }
 
 // Times of encoder calls, by sequences and tokens of each, and of steps, by rows.
-Json MeasureCosts(House& house) {
+Json MeasureCosts(Server& server) {
   constexpr int kRepeats = 7;
   Json result;
   model::SequenceId id = 1;
@@ -215,7 +216,7 @@ Json MeasureCosts(House& house) {
                                   .beam_size = absl::GetFlag(FLAGS_beam),
                                   .median_tokens = static_cast<double>(tokens),
                                   .spread = 0,
-                                  .vocabulary_size = house.vocabulary_size})) {
+                                  .vocabulary_size = server.vocabulary_size})) {
       made.push_back(request.input);
       made.back().id = id++;
       made.back().options.min_target_tokens = made.back().options.max_target_tokens = 40;
@@ -227,11 +228,11 @@ Json MeasureCosts(House& house) {
       std::vector<double> seconds;
       for (int i = 0; i < kRepeats; ++i) {
         const auto group = inputs(sequences, tokens);
-        const double before = house.clock->Now();
-        if (auto status = house.engine->Seat(group); !status.ok())
+        const double before = server.clock->Now();
+        if (auto status = server.engine->Add(group); !status.ok())
           throw std::runtime_error(std::string(status.message()));
-        seconds.push_back(house.clock->Now() - before);
-        for (const auto& each : group) house.engine->Release(each.id);
+        seconds.push_back(server.clock->Now() - before);
+        for (const auto& each : group) server.engine->Release(each.id);
       }
       result["encode"].push_back(
           {{"tokens", sequences * tokens}, {"sequences", sequences}, {"seconds", Median(seconds)}});
@@ -240,24 +241,25 @@ Json MeasureCosts(House& house) {
   for (int sequences : {1, 2, 4, 8, 16, 24, 32}) {
     if (sequences > absl::GetFlag(FLAGS_sequences)) break;
     const auto group = inputs(sequences, 24);
-    if (auto status = house.engine->Seat(group); !status.ok())
+    if (auto status = server.engine->Add(group); !status.ok())
       throw std::runtime_error(std::string(status.message()));
     std::vector<double> seconds;
     for (int i = 0; i < 4 * kRepeats; ++i) {
-      const double before = house.clock->Now();
-      const auto events = house.engine->Step();
+      const double before = server.clock->Now();
+      const auto events = server.engine->Step();
       if (!events.ok()) throw std::runtime_error(std::string(events.status().message()));
-      if (i > 0) seconds.push_back(house.clock->Now() - before);  // the first has one row for each
+      if (i > 0) seconds.push_back(server.clock->Now() - before);  // the first has one row for each
     }
-    result["step"].push_back({{"rows", house.engine->rows_in_use()}, {"seconds", Median(seconds)}});
-    for (const auto& each : group) house.engine->Release(each.id);
+    result["step"].push_back(
+        {{"rows", server.engine->rows_in_use()}, {"seconds", Median(seconds)}});
+    for (const auto& each : group) server.engine->Release(each.id);
   }
   return result;
 }
 
 int Main() {
-  House house = absl::GetFlag(FLAGS_bundle).empty() ? SimulatedHouse() : RealHouse();
-  std::cout << (absl::GetFlag(FLAGS_measure_costs) ? MeasureCosts(house) : Compare(house)).dump(1)
+  Server server = absl::GetFlag(FLAGS_bundle).empty() ? SimulatedServer() : RealServer();
+  std::cout << (absl::GetFlag(FLAGS_measure_costs) ? MeasureCosts(server) : Compare(server)).dump(1)
             << std::endl;
   return 0;
 }

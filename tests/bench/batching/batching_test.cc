@@ -85,10 +85,9 @@ TEST_P(DisciplinesTest, EveryRequestIsServedOnceAndNoSoonerThanTheEngineCan) {
           OneAtATime(simulator_.engine, simulator_.clock, requests)}) {
       for (size_t i = 0; i < requests.size(); ++i) {
         const model::SequenceInput& input = requests[i].input;
-        const double least =
-            costs.call + costs.token * std::ssize(input.source) +
-            (input.options.max_target_tokens + 1) * (costs.step + costs.row * kBeam);
-        ASSERT_GE(served.latencies[i], least * (1 - 1e-6));
+        const double min = costs.call + costs.token * std::ssize(input.source) +
+                           (input.options.max_target_tokens + 1) * (costs.step + costs.row * kBeam);
+        ASSERT_GE(served.latencies[i], min * (1 - 1e-6));
       }
       EXPECT_EQ(served.encoded_tokens, std::accumulate(requests.begin(), requests.end(), int64_t{0},
                                                        [](int64_t sum, const Request& request) {

@@ -49,14 +49,14 @@ class CostEngine final : public model::Engine {
   }
   absl::Status Check(const model::SequenceInput&) const override { return absl::OkStatus(); }
 
-  absl::Status Seat(std::span<const model::SequenceInput> sequences) override {
+  absl::Status Add(std::span<const model::SequenceInput> sequences) override {
     size_t longest = 0;
     for (const auto& sequence : sequences) longest = std::max(longest, sequence.source.size());
     clock_.Spend(costs_.call + costs_.token * static_cast<double>(longest * sequences.size()));
     for (const auto& sequence : sequences) {
-      seated_.push_back(
+      running_.push_back(
           {sequence.id, sequence.options.max_target_tokens + 1, model::RowsOf(sequence)});
-      rows_ += seated_.back().rows;
+      rows_ += running_.back().rows;
     }
     return absl::OkStatus();
   }
@@ -64,10 +64,10 @@ class CostEngine final : public model::Engine {
   absl::StatusOr<std::vector<model::SequenceEvent>> Step() override {
     clock_.Spend(costs_.step + costs_.row * rows_);
     std::vector<model::SequenceEvent> events;
-    for (Seated& seated : seated_) {
-      if (--seated.steps > 0) continue;  // events of the others say nothing to those who ask here
+    for (RunningSequence& running : running_) {
+      if (--running.steps > 0) continue;  // events of the others say nothing to those who ask here
       auto& event = events.emplace_back();
-      event.id = seated.id;
+      event.id = running.id;
       event.finished = true;
       event.hypotheses.emplace_back();
     }
@@ -76,17 +76,17 @@ class CostEngine final : public model::Engine {
   }
 
   void Release(model::SequenceId id) override {
-    std::erase_if(seated_, [&](const Seated& seated) {
-      if (seated.id != id) return false;
-      rows_ -= seated.rows;
+    std::erase_if(running_, [&](const RunningSequence& running) {
+      if (running.id != id) return false;
+      rows_ -= running.rows;
       return true;
     });
   }
-  int sequences() const override { return static_cast<int>(seated_.size()); }
+  int sequences() const override { return static_cast<int>(running_.size()); }
   int rows_in_use() const override { return rows_; }
 
  private:
-  struct Seated {
+  struct RunningSequence {
     model::SequenceId id;
     int steps, rows;
   };
@@ -94,7 +94,7 @@ class CostEngine final : public model::Engine {
   Costs costs_;
   VirtualClock& clock_;
   model::EngineInfo info_;
-  std::vector<Seated> seated_;
+  std::vector<RunningSequence> running_;
   int rows_ = 0;
 };
 

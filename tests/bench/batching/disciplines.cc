@@ -28,7 +28,7 @@ void DecodeTogether(model::Engine& engine, Clock& clock, double start,
   }
   ++served.encoder_calls;
   served.padded_tokens += static_cast<int64_t>(longest * inputs.size());
-  Check(engine.Seat(inputs));
+  Check(engine.Add(inputs));
   while (engine.sequences() > 0) {
     ++served.steps;
     served.rows += engine.rows_in_use();

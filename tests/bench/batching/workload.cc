@@ -28,7 +28,7 @@ std::vector<Request> MakeWorkload(const WorkloadOptions& options) {
   Random random(options.seed);
   const auto length = [&](double middle, double spread) {
     const double tokens = std::round(middle * std::exp(spread * random.Normal()));
-    return static_cast<int>(std::clamp<double>(tokens, options.least_tokens, options.most_tokens));
+    return static_cast<int>(std::clamp<double>(tokens, options.min_tokens, options.max_tokens));
   };
   std::vector<Request> requests(options.requests);
   double now = 0;

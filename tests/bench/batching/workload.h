@@ -23,8 +23,8 @@ struct WorkloadOptions {
   // (the engine masks the end token).
   double median_tokens = 20;
   double spread = 0.6;
-  int least_tokens = 3;
-  int most_tokens = 120;
+  int min_tokens = 3;
+  int max_tokens = 120;
   int vocabulary_size = 8000;
   model::SpecialTokens special = {};
 };

@@ -1,0 +1,125 @@
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+#include "model/ops/beam_body.h"
+#include "model/ops/cpu/parallel.h"
+
+namespace linnet::ops {
+namespace {
+
+// The tokens that would repeat an n-gram of hypothesis i, without eos: where it starts every
+// history it would never end one if single tokens may not repeat.
+void AddRepeats(const BeamStepParams& p, const BeamPlan& plan, int i,
+                std::vector<int32_t>& excluded) {
+  const int32_t state = StateOf(plan, p.tables, plan.slots[i]);
+  if (plan.ngram == 0 || InCharacter(p.grammar, state)) return;
+  const int32_t* history = HistoryOf(p.tables, plan.position, plan.slots[i]);
+  if (plan.position == 0) history = &p.special.start;
+  const int size = plan.position + 1;
+  for (int begin = 0; begin + plan.ngram <= size; ++begin) {
+    const int32_t token = history[begin + plan.ngram - 1];
+    if (token != p.special.eos && StartsRepeat(history, size, plan.ngram, begin)) {
+      excluded.push_back(token);
+    }
+  }
+}
+
+// First half: what best_logits finds in each row, without what is forbidden there.
+class Rows {
+ public:
+  explicit Rows(const BeamStepParams& p)
+      : p_(p), excluded_(p.rows), counts_(p.rows), also_(p.rows, -1), temperatures_(p.rows, 1.0f) {}
+
+  void Find() {
+    for (int64_t row = 0; row < p_.rows; ++row) Ask(row);
+    const int64_t width = *std::max_element(counts_.begin(), counts_.end()) + 1;
+    std::vector<float> logits(p_.rows * width);
+    std::vector<int32_t> tokens(p_.rows * width);
+    BestLogitsCpu({.weight = nullptr,
+                   .given = static_cast<const float*>(p_.logits),
+                   .x = nullptr,
+                   .bias = nullptr,
+                   .counts = counts_.data(),
+                   .also = also_.data(),
+                   .temperatures = temperatures_.data(),
+                   .logits = logits.data(),
+                   .found = tokens.data(),
+                   .log_normalizers = p_.log_normalizers,
+                   .rows = p_.rows,
+                   .tokens = p_.vocabulary,
+                   .width = width});
+    for (int64_t row = 0; row < p_.rows; ++row) {
+      Keep(row, logits.data() + row * width, tokens.data() + row * width);
+    }
+  }
+
+ private:
+  void Ask(int64_t row) {
+    const int32_t number = PlanOf(p_.plan, p_.plan_stride, row).search;
+    if (number < 0) return;
+    const BeamPlan& plan = PlanOf(p_.plan, p_.plan_stride, number);
+    const int i = static_cast<int>(row) - plan.first_row;
+    if (i >= LiveOf(plan, p_.tables)) return;
+    temperatures_[row] = plan.temperature;
+    also_[row] = AlsoOf(plan, p_.special);
+    if (plan.forced >= 0) return;
+    AddRepeats(p_, plan, i, excluded_[row]);
+    for (int32_t token : {p_.special.pad, p_.special.eos, p_.special.unk}) {
+      if (IsSetAside(plan, p_.special, token)) excluded_[row].push_back(token);
+    }
+    const int32_t state = StateOf(plan, p_.tables, plan.slots[i]);
+    for (int32_t token = 0; p_.grammar.classes != nullptr && token < p_.vocabulary; ++token) {
+      if (IsBarred(p_.grammar, plan, state, token)) excluded_[row].push_back(token);
+    }
+    // Whatever is excluded may take a place.
+    std::sort(excluded_[row].begin(), excluded_[row].end());
+    counts_[row] = static_cast<int32_t>(
+        std::min<int64_t>(2 * plan.beam + std::ssize(excluded_[row]), p_.vocabulary));
+  }
+
+  void Keep(int64_t row, const float* logits, const int32_t* tokens) {
+    const std::vector<int32_t>& excluded = excluded_[row];
+    const auto is_excluded = [&](int32_t token) {
+      return std::binary_search(excluded.begin(), excluded.end(), token);
+    };
+    int kept = 0;
+    float* found = p_.found + row * kMaxFound;
+    int32_t* found_tokens = p_.found_tokens + row * kMaxFound;
+    for (int i = 0; i < counts_[row] && kept < kMaxFound; ++i) {
+      if (tokens[i] < 0 || is_excluded(tokens[i])) continue;
+      found[kept] = logits[i];
+      found_tokens[kept++] = tokens[i];
+    }
+    std::fill(found_tokens + kept, found_tokens + kMaxFound, -1);
+    // The unknown token has a place of its own unless it may not come at all.
+    const bool repeats = std::count(excluded.begin(), excluded.end(), also_[row]) > 1;
+    p_.also[row] =
+        also_[row] < 0 || repeats ? -std::numeric_limits<float>::infinity() : logits[counts_[row]];
+  }
+
+  const BeamStepParams& p_;
+  std::vector<std::vector<int32_t>> excluded_;  // of each row
+  std::vector<int32_t> counts_, also_;
+  std::vector<float> temperatures_;
+};
+
+}  // namespace
+
+void BeamInputsCpu(const BeamInputsParams& p) {
+  for (int64_t row = 0; row < p.rows; ++row) FillRow(p, row, SingleThread());
+}
+
+void BeamStepCpu(const BeamStepParams& p) {
+  Rows(p).Find();
+  // A rank is found by comparing all pairs of a beam's candidates.
+  ParallelFor(p.rows, 20000, [&](int64_t begin, int64_t end) {
+    static thread_local BeamScratch scratch;
+    for (int64_t number = begin; number < end; ++number) {
+      AdvanceSearch(p, number, scratch, SingleThread());
+    }
+  });
+}
+
+}  // namespace linnet::ops

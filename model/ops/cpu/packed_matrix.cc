@@ -1,0 +1,104 @@
+#include "model/ops/cpu/packed_matrix.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+#include <iterator>
+#include <new>
+
+namespace linnet::ops {
+
+void PackedMatrix::Free::operator()(std::byte* bytes) const { std::free(bytes); }
+
+std::unique_ptr<std::byte[], PackedMatrix::Free> PackedMatrix::Allocate(size_t bytes) {
+  constexpr size_t kCacheLine = 64;
+  const size_t rounded = (bytes + kCacheLine - 1) / kCacheLine * kCacheLine;
+  void* memory = std::aligned_alloc(kCacheLine, std::max(rounded, kCacheLine));
+  if (memory == nullptr) throw std::bad_alloc();
+  std::memset(memory, 0, rounded);
+  return std::unique_ptr<std::byte[], Free>(static_cast<std::byte*>(memory));
+}
+
+PackedMatrix::PackedMatrix(Type type, const float* weight, int64_t outputs, int64_t inputs)
+    : type_(type), outputs_(outputs), inputs_(inputs) {
+  if (type == Type::kFloat32) {
+    PackFloat32(weight);
+  } else {
+    PackInt8(weight);
+  }
+}
+
+PackedMatrix::PackedMatrix(const PackedMatrix& from, std::span<const int32_t> outputs)
+    : type_(from.type_), outputs_(std::ssize(outputs)), inputs_(from.inputs_) {
+  // What lies side by side of one output, and how far apart such pieces are.
+  const size_t piece = type_ == Type::kFloat32 ? sizeof(float) : kGroup;
+  const size_t stride = kPanel * piece;
+  const int64_t pieces = type_ == Type::kFloat32 ? inputs_ : depth() / kGroup;
+  panels_ = Allocate(panels() * pieces * stride);
+  const auto column = [&](const PackedMatrix& matrix, int64_t n) {
+    return matrix.panels_.get() + n / kPanel * pieces * stride + n % kPanel * piece;
+  };
+  for (int64_t n = 0; n < outputs_; ++n) {
+    const std::byte* source = column(from, outputs[n]);
+    std::byte* target = column(*this, n);
+    static_assert(sizeof(float) == kGroup);  // so that one size is copied, known here
+    for (int64_t k = 0; k < pieces; ++k) {
+      std::memcpy(target + k * stride, source + k * stride, sizeof(float));
+    }
+  }
+  if (type_ == Type::kFloat32) return;
+  scales_.resize(padded_outputs());
+  corrections_.resize(padded_outputs());
+  for (int64_t n = 0; n < outputs_; ++n) {
+    scales_[n] = from.scales_[outputs[n]];
+    corrections_[n] = from.corrections_[outputs[n]];
+  }
+}
+
+int64_t PackedMatrix::depth() const {
+  return type_ == Type::kFloat32 ? inputs_ : (inputs_ + kGroup - 1) / kGroup * kGroup;
+}
+
+const float* PackedMatrix::float_panel(int64_t panel) const {
+  return reinterpret_cast<const float*>(panels_.get()) + panel * kPanel * inputs_;
+}
+
+const int8_t* PackedMatrix::int8_panel(int64_t panel) const {
+  return reinterpret_cast<const int8_t*>(panels_.get()) + panel * kPanel * depth();
+}
+
+void PackedMatrix::PackFloat32(const float* weight) {
+  panels_ = Allocate(padded_outputs() * inputs_ * sizeof(float));
+  auto* packed = reinterpret_cast<float*>(panels_.get());
+  for (int64_t n = 0; n < outputs_; ++n) {
+    float* column = packed + n / kPanel * kPanel * inputs_ + n % kPanel;
+    for (int64_t k = 0; k < inputs_; ++k) column[k * kPanel] = weight[n * inputs_ + k];
+  }
+}
+
+void PackedMatrix::PackInt8(const float* weight) {
+  constexpr float kMax = 127.0f;
+  panels_ = Allocate(padded_outputs() * depth());
+  scales_.resize(padded_outputs());
+  corrections_.resize(padded_outputs());
+  auto* packed = reinterpret_cast<int8_t*>(panels_.get());
+  for (int64_t n = 0; n < outputs_; ++n) {
+    const float* row = weight + n * inputs_;
+    float max = 0;
+    for (int64_t k = 0; k < inputs_; ++k) max = std::max(max, std::abs(row[k]));
+    const float scale = max / kMax;
+    int8_t* column = packed + n / kPanel * kPanel * depth() + n % kPanel * kGroup;
+    int32_t sum = 0;
+    for (int64_t k = 0; k < inputs_; ++k) {
+      const long rounded = scale > 0 ? std::lrint(row[k] / scale) : 0;
+      const auto value = static_cast<int8_t>(std::clamp(rounded, -127L, 127L));
+      column[k / kGroup * kPanel * kGroup + k % kGroup] = value;
+      sum += value;
+    }
+    scales_[n] = scale;
+    corrections_[n] = -128 * sum;
+  }
+}
+
+}  // namespace linnet::ops

@@ -1,0 +1,215 @@
+#include "model/ops/beam_body.h"
+#include "model/ops/cuda/device.cuh"
+
+namespace linnet::ops {
+namespace {
+
+constexpr int kRowWarps = 16;
+constexpr int kRowThreads = kRowWarps * kWarp;
+constexpr int kSearchThreads = 128;
+static_assert(kMaxFound == kWarp, "a warp keeps one of its best in each lane");
+
+// A block as the team of one search.
+struct Block {
+  __device__ int index() const { return threadIdx.x; }
+  __device__ int size() const { return blockDim.x; }
+  __device__ void Sync() const { __syncthreads(); }
+};
+
+__global__ void FillRows(BeamInputsParams p) { FillRow(p, blockIdx.x, Block()); }
+
+__global__ void __launch_bounds__(kSearchThreads) AdvanceSearches(BeamStepParams p) {
+  __shared__ BeamScratch scratch;
+  AdvanceSearch(p, blockIdx.x, scratch, Block());
+}
+
+// A token and its logit as one number that orders as they do: the higher logit is larger, of equal
+// ones the lower token. Above 0 for all but NaN, which must not be asked for.
+using Key = unsigned long long;
+
+__device__ __forceinline__ Key KeyOf(float logit, int token) {
+  const unsigned bits = __float_as_uint(logit + 0.0f);  // -0 is 0
+  const unsigned ordered = bits & 0x80000000u ? ~bits : bits | 0x80000000u;
+  return Key(ordered) << 32 | (0x7fffffffu - unsigned(token));
+}
+
+__device__ __forceinline__ int TokenOf(Key key) { return 0x7fffffff - int(key & 0xffffffffu); }
+
+__device__ __forceinline__ float LogitOf(Key key) {
+  const unsigned ordered = unsigned(key >> 32);
+  return __uint_as_float(ordered & 0x80000000u ? ordered & 0x7fffffffu : ~ordered);
+}
+
+// Running log-sum of one thread: the highest logit so far and the sum of exp(scale * (logit - it)).
+struct RunningSum {
+  float highest = -FLT_MAX;
+  float sum = 0.0f;
+
+  __device__ void Add(float other_highest, float other_sum, float scale) {
+    const float now = fmaxf(highest, other_highest);
+    sum = sum * __expf(scale * (highest - now)) + other_sum * __expf(scale * (other_highest - now));
+    highest = now;
+  }
+};
+
+// The row's highest logits among those that one warp has read: lane i keeps the i-th best.
+class WarpBest {
+ public:
+  __device__ explicit WarpBest(int wanted) : wanted_(wanted) {}
+
+  // Takes in what each lane holds: NaN, or a logit and its token. `allowed(token)` is asked, by the
+  // whole warp, of each that would get in.
+  template <class Allowed>
+  __device__ void Take(float logit, int token, const Allowed& allowed) {
+    const Key own = logit == logit ? KeyOf(logit, token) : 0;
+    unsigned waiting = __ballot_sync(kWholeWarp, own > lowest_);
+    while (waiting != 0) {
+      const int from = __ffs(waiting) - 1;
+      const Key key = __shfl_sync(kWholeWarp, own, from);
+      waiting &= waiting - 1;
+      if (key > lowest_ && allowed(TokenOf(key))) Insert(key);
+    }
+  }
+
+  // 0 in lanes that keep nothing.
+  __device__ Key key() const { return threadIdx.x % kWarp < wanted_ ? key_ : 0; }
+
+ private:
+  __device__ void Insert(Key key) {
+    const int lane = threadIdx.x % kWarp;
+    const int place = __popc(__ballot_sync(kWholeWarp, key_ > key));
+    const Key above = __shfl_up_sync(kWholeWarp, key_, 1);
+    key_ = lane < place ? key_ : lane == place ? key : above;
+    lowest_ = __shfl_sync(kWholeWarp, key_, wanted_ - 1);
+  }
+
+  int wanted_;
+  Key key_ = 0;
+  Key lowest_ = 0;  // below it nothing gets in
+};
+
+// One block: one row. In one pass over the vocabulary the log normalizer and the highest logits
+// that are not forbidden: each warp keeps those of the part it reads, and the warps' are ranked at
+// the end. N logits per load.
+template <class T, int N>
+__global__ void __launch_bounds__(kRowThreads) FindBest(BeamStepParams p) {
+  extern __shared__ int repeated[];  // tokens that would repeat an n-gram
+  __shared__ int repeats, unknown_repeats;
+  __shared__ Key keys[kRowWarps][kMaxFound];
+  __shared__ RunningSum sums[kRowWarps];
+  const int64_t row = blockIdx.x;
+  const int32_t number = PlanOf(p.plan, p.plan_stride, row).search;
+  if (number < 0) return;
+  const BeamPlan& plan = PlanOf(p.plan, p.plan_stride, number);
+  const int hypothesis = int(row) - plan.first_row;
+  if (hypothesis >= LiveOf(plan, p.tables)) return;
+
+  const bool searches = plan.forced < 0;
+  const int32_t state = StateOf(plan, p.tables, plan.slots[hypothesis]);
+  const int warp = threadIdx.x / kWarp;
+  const int lane = threadIdx.x % kWarp;
+  if (threadIdx.x == 0) repeats = unknown_repeats = 0;
+  __syncthreads();
+  if (plan.ngram > 0 && searches && !InCharacter(p.grammar, state)) {
+    const int32_t* history = plan.position == 0
+                                 ? &p.special.start
+                                 : HistoryOf(p.tables, plan.position, plan.slots[hypothesis]);
+    const int size = plan.position + 1;
+    for (int begin = threadIdx.x; begin + plan.ngram <= size; begin += kRowThreads) {
+      const int token = history[begin + plan.ngram - 1];
+      // eos, where it starts every history, would never end one if single tokens may not repeat.
+      if (token == p.special.eos || !StartsRepeat(history, size, plan.ngram, begin)) continue;
+      repeated[atomicAdd(&repeats, 1)] = token;
+      if (token == p.special.unk) unknown_repeats = 1;
+    }
+  }
+  __syncthreads();
+  const auto allowed = [&](int token) {
+    bool set_aside = IsSetAside(plan, p.special, token) || IsBarred(p.grammar, plan, state, token);
+    for (int i = lane; i < repeats; i += kWarp) set_aside |= repeated[i] == token;
+    return !__any_sync(kWholeWarp, set_aside);
+  };
+
+  const T* logits = static_cast<const T*>(p.logits) + row * p.vocabulary;
+  const float scale = 1.0f / plan.temperature;
+  RunningSum sum;
+  WarpBest best(2 * plan.beam);
+  // The same number of rounds for all lanes of a warp: they look at what they read together.
+  for (int64_t at = int64_t(warp) * kWarp * N; at < p.vocabulary; at += int64_t(kRowThreads) * N) {
+    const int64_t first = at + int64_t(lane) * N;
+    float values[N];
+    if (first < p.vocabulary) {
+      const auto pack = *reinterpret_cast<const Pack<T, N>*>(logits + first);
+#pragma unroll
+      for (int i = 0; i < N; ++i) values[i] = ToFloat(pack.at[i]);
+      float highest = values[0], part = 0.0f;
+#pragma unroll
+      for (int i = 1; i < N; ++i) highest = fmaxf(highest, values[i]);
+      highest = fmaxf(highest, -FLT_MAX);
+#pragma unroll
+      for (int i = 0; i < N; ++i) part += __expf(scale * (values[i] - highest));
+      sum.Add(highest, part, scale);
+    } else {
+#pragma unroll
+      for (int i = 0; i < N; ++i) values[i] = NAN;
+    }
+    if (!searches) continue;
+#pragma unroll
+    for (int i = 0; i < N; ++i) best.Take(values[i], int(first) + i, allowed);
+  }
+
+#pragma unroll
+  for (int offset = kWarp / 2; offset > 0; offset /= 2) {
+    const float highest = __shfl_xor_sync(kWholeWarp, sum.highest, offset);
+    const float part = __shfl_xor_sync(kWholeWarp, sum.sum, offset);
+    sum.Add(highest, part, scale);
+  }
+  if (lane == 0) sums[warp] = sum;
+  keys[warp][lane] = best.key();
+  if (threadIdx.x < kMaxFound) p.found_tokens[row * kMaxFound + threadIdx.x] = -1;
+  __syncthreads();
+
+  if (searches) {
+    const Key own = keys[warp][lane];
+    int rank = own == 0 ? kMaxFound : 0;
+    for (int w = 0; w < kRowWarps && own != 0; ++w) {
+      for (int i = 0; i < 2 * plan.beam; ++i) rank += keys[w][i] > own;
+    }
+    if (rank < 2 * plan.beam) {
+      p.found[row * kMaxFound + rank] = LogitOf(own);
+      p.found_tokens[row * kMaxFound + rank] = TokenOf(own);
+    }
+  }
+  if (threadIdx.x > 0) return;
+  for (int w = 1; w < kRowWarps; ++w) sum.Add(sums[w].highest, sums[w].sum, scale);
+  // NaN and +infinity spoil the sum; of nothing but -infinity it is 0.
+  p.log_normalizers[row] = sum.sum > 0 ? sum.highest * scale + logf(sum.sum) : NAN;
+  const int32_t also = AlsoOf(plan, p.special);
+  const bool counts =
+      also >= 0 && !(searches && (unknown_repeats != 0 || IsBarred(p.grammar, plan, state, also)));
+  p.also[row] = counts ? ToFloat(logits[also]) : -INFINITY;
+}
+
+}  // namespace
+
+void BeamInputsCuda(const BeamInputsParams& p, void* stream) {
+  FillRows<<<p.rows, kWarp, 0, static_cast<cudaStream_t>(stream)>>>(p);
+}
+
+void BeamStepCuda(const BeamStepParams& p, void* stream) {
+  const auto cuda_stream = static_cast<cudaStream_t>(stream);
+  const int64_t shared_bytes = p.tables.longest * sizeof(int);
+  DispatchType(p.type, [&](auto element) {
+    using T = decltype(element);
+    constexpr int kMany = 16 / sizeof(T);
+    const auto address = reinterpret_cast<uintptr_t>(p.logits);
+    if (p.vocabulary % kMany == 0 && address % 16 == 0) {
+      FindBest<T, kMany><<<p.rows, kRowThreads, shared_bytes, cuda_stream>>>(p);
+    } else {
+      FindBest<T, 1><<<p.rows, kRowThreads, shared_bytes, cuda_stream>>>(p);
+    }
+  });
+  AdvanceSearches<<<p.rows, kSearchThreads, 0, cuda_stream>>>(p);
+}
+
+}  // namespace linnet::ops

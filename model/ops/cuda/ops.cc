@@ -1,0 +1,130 @@
+// Registers the CUDA kernels: liblinnet_ops_cuda.so, loaded beside liblinnet_ops.so on a CUDA
+// device.
+#include <c10/cuda/CUDAException.h>
+#include <c10/cuda/CUDAGuard.h>
+#include <c10/cuda/CUDAStream.h>
+#include <torch/library.h>
+
+#include <tuple>
+
+#include "model/ops/add_norm.h"
+#include "model/ops/beam_search.h"
+#include "model/ops/convolution.h"
+#include "model/ops/convolution_step.h"
+#include "model/ops/depthwise_conv.h"
+#include "model/ops/depthwise_conv_step.h"
+#include "model/ops/params.h"
+#include "model/ops/self_attention_step.h"
+#include "model/ops/source_attention.h"
+
+namespace linnet::ops {
+namespace {
+
+// A CUDA kernel as the ops' .cc files call it: on torch's current stream, with the launch checked.
+template <class Params, void (*Launch)(const Params&, void*)>
+void OnCurrentStream(const Params& params) {
+  Launch(params, c10::cuda::getCurrentCUDAStream());
+  C10_CUDA_KERNEL_LAUNCH_CHECK();
+}
+
+constexpr auto kAddNorm = OnCurrentStream<AddNormParams, AddNormCuda>;
+constexpr auto kBeamInputs = OnCurrentStream<BeamInputsParams, BeamInputsCuda>;
+constexpr auto kBeamStep = OnCurrentStream<BeamStepParams, BeamStepCuda>;
+constexpr auto kConvolution = OnCurrentStream<ConvolutionParams, ConvolutionCuda>;
+constexpr auto kConvolutionStep = OnCurrentStream<ConvolutionStepParams, ConvolutionStepCuda>;
+constexpr auto kDepthwiseConv = OnCurrentStream<DepthwiseConvParams, DepthwiseConvCuda>;
+constexpr auto kDepthwiseConvStep = OnCurrentStream<DepthwiseConvStepParams, DepthwiseConvStepCuda>;
+constexpr auto kSelfAttentionStep = OnCurrentStream<SelfAttentionStepParams, SelfAttentionStepCuda>;
+constexpr auto kSourceAttention = OnCurrentStream<SourceAttentionParams, SourceAttentionCuda>;
+
+at::Tensor AddNormCudaOp(const at::Tensor& x, const at::Tensor& residual, const at::Tensor& weight,
+                         const at::Tensor& bias) {
+  const c10::cuda::CUDAGuard guard(x.device());
+  return AddNorm(x, residual, weight, bias, kAddNorm);
+}
+
+std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor, at::Tensor> BeamInputsCudaOp(
+    const at::Tensor& plan, at::TensorList tables, at::IntArrayRef special, int64_t row_blocks) {
+  const c10::cuda::CUDAGuard guard(plan.device());
+  const StepRows rows = BeamInputs(plan, tables, special, row_blocks, kBeamInputs);
+  return {rows.tokens, rows.positions, rows.backpointers, rows.blocks, rows.source_lengths};
+}
+
+void BeamStepCudaOp(const at::Tensor& plan, const at::Tensor& logits,
+                    const at::Tensor& backpointers, at::TensorList tables, at::IntArrayRef special,
+                    at::TensorList grammar, at::Tensor& record) {
+  const c10::cuda::CUDAGuard guard(plan.device());
+  BeamStep(plan, logits, backpointers, tables, special, grammar, record, kBeamStep);
+}
+
+at::Tensor DynamicConvCuda(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& lengths,
+                           int64_t padding_left) {
+  const c10::cuda::CUDAGuard guard(x.device());
+  return DynamicConv(x, weight, lengths, padding_left, kConvolution);
+}
+
+at::Tensor LightConvCuda(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& lengths,
+                         int64_t padding_left) {
+  const c10::cuda::CUDAGuard guard(x.device());
+  return LightConv(x, weight, lengths, padding_left, kConvolution);
+}
+
+at::Tensor DynamicConvStepCuda(const at::Tensor& x, const at::Tensor& weight, at::Tensor& window,
+                               const at::Tensor& positions, const at::Tensor& backpointers) {
+  const c10::cuda::CUDAGuard guard(x.device());
+  return DynamicConvStep(x, weight, window, positions, backpointers, kConvolutionStep);
+}
+
+at::Tensor LightConvStepCuda(const at::Tensor& x, const at::Tensor& weight, at::Tensor& window,
+                             const at::Tensor& positions, const at::Tensor& backpointers) {
+  const c10::cuda::CUDAGuard guard(x.device());
+  return LightConvStep(x, weight, window, positions, backpointers, kConvolutionStep);
+}
+
+at::Tensor DepthwiseConvCudaOp(const at::Tensor& x, const at::Tensor& weight,
+                               const at::Tensor& lengths, int64_t padding_left, int64_t dilation) {
+  const c10::cuda::CUDAGuard guard(x.device());
+  return DepthwiseConv(x, weight, lengths, padding_left, dilation, kDepthwiseConv);
+}
+
+at::Tensor DepthwiseConvStepCudaOp(const at::Tensor& x, const at::Tensor& weight,
+                                   at::Tensor& window, const at::Tensor& positions,
+                                   const at::Tensor& backpointers, int64_t dilation) {
+  const c10::cuda::CUDAGuard guard(x.device());
+  return DepthwiseConvStep(x, weight, window, positions, backpointers, dilation,
+                           kDepthwiseConvStep);
+}
+
+at::Tensor SelfAttentionStepCudaOp(const at::Tensor& query, const at::Tensor& key,
+                                   const at::Tensor& value, at::Tensor& cache,
+                                   const at::Tensor& positions, const at::Tensor& backpointers,
+                                   int64_t heads, int64_t neighbour_heads) {
+  const c10::cuda::CUDAGuard guard(query.device());
+  return SelfAttentionStep(query, key, value, cache, positions, backpointers, heads,
+                           neighbour_heads, kSelfAttentionStep);
+}
+
+at::Tensor SourceAttentionCudaOp(const at::Tensor& query, const at::Tensor& memory,
+                                 const at::Tensor& blocks, const at::Tensor& lengths,
+                                 int64_t heads) {
+  const c10::cuda::CUDAGuard guard(query.device());
+  return SourceAttention(query, memory, blocks, lengths, heads, kSourceAttention);
+}
+
+}  // namespace
+
+TORCH_LIBRARY_IMPL(linnet, CUDA, m) {
+  m.impl("add_norm", AddNormCudaOp);
+  m.impl("beam_inputs", BeamInputsCudaOp);
+  m.impl("beam_step", BeamStepCudaOp);
+  m.impl("dynamic_conv", DynamicConvCuda);
+  m.impl("light_conv", LightConvCuda);
+  m.impl("dynamic_conv_step", DynamicConvStepCuda);
+  m.impl("light_conv_step", LightConvStepCuda);
+  m.impl("depthwise_conv", DepthwiseConvCudaOp);
+  m.impl("depthwise_conv_step", DepthwiseConvStepCudaOp);
+  m.impl("self_attention_step", SelfAttentionStepCudaOp);
+  m.impl("source_attention", SourceAttentionCudaOp);
+}
+
+}  // namespace linnet::ops

@@ -1,0 +1,181 @@
+#include "model/runtime/bundle/bundle.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <fstream>
+#include <string>
+#include <system_error>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "model/runtime/bundle/manifest.h"
+#include "model/runtime/bundle/sha256.h"
+
+namespace linnet::model {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr char kManifest[] = "manifest.json";
+constexpr char kSignature[] = "manifest.json.sig";
+constexpr size_t kMaxSignatureBytes = 4096;  // what is longer is none
+
+template <typename... Parts>
+absl::Status Wrong(const Parts&... parts) {
+  return absl::FailedPreconditionError(absl::StrCat(parts...));
+}
+
+absl::Status CheckFile(const fs::path& folder, const linnet::v1::BundleFile& listed) {
+  const fs::path path = folder / listed.name();
+  std::error_code error;
+  if (!fs::exists(path, error)) return Wrong(path.string(), " is missing");
+  if (!fs::is_regular_file(path, error)) return Wrong(path.string(), " is not a regular file");
+  const uintmax_t bytes = fs::file_size(path, error);
+  if (error) return Wrong(path.string(), ": ", error.message());
+  if (listed.bytes() < 0 || bytes != static_cast<uintmax_t>(listed.bytes())) {
+    return Wrong(path.string(), " has ", bytes, " bytes, the manifest says ", listed.bytes(),
+                 ": copy the bundle again");
+  }
+  const absl::StatusOr<std::string> sha256 = Sha256OfFile(path);
+  if (!sha256.ok()) return sha256.status();
+  if (*sha256 != listed.sha256()) {
+    return Wrong(path.string(), " has sha256 ", *sha256, ", the manifest says \"", listed.sha256(),
+                 "\": copy the bundle again");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckSignature(const fs::path& folder, const std::string& manifest,
+                            const BundleKeys& keys) {
+  const fs::path file = folder / kSignature;
+  std::ifstream stream(file, std::ios::binary);
+  if (!stream) {
+    return absl::PermissionDeniedError(
+        absl::StrCat("bundle ", folder.string(), " is not signed: there is no ", kSignature));
+  }
+  std::string signature(kMaxSignatureBytes, '\0');
+  stream.read(signature.data(), static_cast<std::streamsize>(signature.size()));
+  signature.resize(static_cast<size_t>(stream.gcount()));
+  if (absl::Status status = keys.Verify(manifest, signature); !status.ok())
+    return absl::PermissionDeniedError(absl::StrCat(file.string(), ": ", status.message()));
+  return absl::OkStatus();
+}
+
+fs::path FileOrNone(const fs::path& folder, const std::string& name) {
+  return name.empty() ? fs::path() : folder / name;
+}
+
+}  // namespace
+
+TokenizerSpec Bundle::source_tokenizer() const {
+  return {.subword_file = path / manifest.source_tokenizer_file(),
+          .subword_kind = manifest.subword_kind(),
+          .vocabulary_file = FileOrNone(path, manifest.source_vocabulary_file()),
+          .word_tokenizer = manifest.word_tokenizer(),
+          .language_code = manifest.source_language_code(),
+          .placeholders = {manifest.placeholders().begin(), manifest.placeholders().end()},
+          .capitals_mark = manifest.capitals_mark(),
+          .vocabulary_size = source_vocabulary_size()};
+}
+
+TokenizerSpec Bundle::target_tokenizer() const {
+  return {.subword_file = path / manifest.target_tokenizer_file(),
+          .subword_kind = manifest.subword_kind(),
+          .vocabulary_file = FileOrNone(path, manifest.target_vocabulary_file()),
+          .word_tokenizer = manifest.word_tokenizer(),
+          .language_code = manifest.target_language_code(),
+          .placeholders = {manifest.placeholders().begin(), manifest.placeholders().end()},
+          .capitals_mark = manifest.capitals_mark(),
+          .vocabulary_size = manifest.vocabulary().size()};
+}
+
+absl::StatusOr<std::shared_ptr<const TokenGrammar>> Bundle::target_grammar() const {
+  if (!manifest.text_grammar()) return nullptr;
+  const auto tokenizer = Tokenizer::Load(target_tokenizer(), special_tokens());
+  if (!tokenizer.ok()) return tokenizer.status();
+  return std::make_shared<const TokenGrammar>((*tokenizer)->Grammar(manifest.vocabulary().size()));
+}
+
+std::string Bundle::model_sha256() const {
+  for (const linnet::v1::BundleFile& file : manifest.files()) {
+    if (file.name() == manifest.model_file()) return file.sha256();
+  }
+  return "";
+}
+
+SpecialTokens Bundle::special_tokens() const {
+  const linnet::v1::Vocabulary& vocabulary = manifest.vocabulary();
+  return {.bos = vocabulary.bos_id(),
+          .pad = vocabulary.pad_id(),
+          .eos = vocabulary.eos_id(),
+          .unk = vocabulary.unk_id(),
+          .start = vocabulary.has_start_id() ? vocabulary.start_id() : vocabulary.eos_id()};
+}
+
+int Bundle::source_vocabulary_size() const {
+  const linnet::v1::Vocabulary& vocabulary = manifest.vocabulary();
+  return vocabulary.has_source_size() ? vocabulary.source_size() : vocabulary.size();
+}
+
+int Bundle::alignment_layer() const {
+  const linnet::v1::Architecture& architecture = manifest.architecture();
+  if (architecture.has_alignment_layer()) return architecture.alignment_layer();
+  return std::max(architecture.decoder_mixers_size() - 2, 0);
+}
+
+SearchOptions Bundle::default_options(int source_tokens) const {
+  return DefaultOptions(manifest, source_tokens);
+}
+
+absl::Status CheckFiles(const Bundle& bundle) {
+  for (const linnet::v1::BundleFile& listed : bundle.manifest.files()) {
+    if (absl::Status status = CheckFile(bundle.path, listed); !status.ok()) return status;
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Bundle> ReadBundle(const fs::path& path, const BundleKeys* keys) {
+  std::error_code error;
+  const fs::path file = path / kManifest;
+  if (!fs::exists(file, error)) {
+    return absl::NotFoundError(
+        absl::StrCat("no bundle at ", path.string(), ": there is no ", kManifest));
+  }
+  const absl::StatusOr<std::string> json = ReadManifestBytes(file);
+  if (!json.ok()) return json.status();
+  if (keys != nullptr) {
+    if (absl::Status status = CheckSignature(path, *json, *keys); !status.ok()) return status;
+  }
+  // The very bytes that were signed.
+  absl::StatusOr<linnet::v1::BundleManifest> manifest = ReadManifest(file, *json);
+  if (!manifest.ok()) return manifest.status();
+  absl::StatusOr<std::string> sha256 = Sha256OfBytes(*json);
+  if (!sha256.ok()) return sha256.status();
+  Bundle bundle = {
+      .path = path, .manifest = *std::move(manifest), .manifest_sha256 = *std::move(sha256)};
+  if (absl::Status status = CheckFiles(bundle); !status.ok()) return status;
+  return bundle;
+}
+
+absl::StatusOr<std::vector<fs::path>> FindBundles(const fs::path& root) {
+  std::error_code error;
+  if (fs::exists(root / kManifest, error)) return std::vector<fs::path>{root};
+  std::vector<fs::path> found;
+  for (fs::directory_iterator entry(root, error), end; !error && entry != end;
+       entry.increment(error)) {
+    std::error_code ignored;  // an entry that cannot be looked into has no manifest for us
+    if (fs::exists(entry->path() / kManifest, ignored)) found.push_back(entry->path());
+  }
+  if (error)
+    return absl::NotFoundError(
+        absl::StrCat("no bundles in ", root.string(), ": ", error.message()));
+  if (found.empty()) {
+    return absl::NotFoundError(
+        absl::StrCat("no bundles in ", root.string(), ": no folder in it has a ", kManifest));
+  }
+  std::sort(found.begin(), found.end());
+  return found;
+}
+
+}  // namespace linnet::model

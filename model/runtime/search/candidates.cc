@@ -1,0 +1,128 @@
+#include "model/runtime/search/candidates.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <functional>
+#include <map>
+#include <utility>
+
+namespace linnet::model {
+namespace {
+
+// Logits that are looked at one by one where the largest of them might get in. Measured at 160 x
+// 32000 and at one row: 64 beats 128 and 256, since while the heap fills up most of the time goes
+// into looking.
+constexpr int kBlock = 64;
+
+// Four floats in a register of the baseline instruction set, so that nothing is left to the
+// vectoriser's mood.
+typedef float Floats __attribute__((vector_size(16)));
+typedef int64_t Halves __attribute__((vector_size(16)));
+constexpr int kLanes = 4;
+
+Floats Load(const float* x) {
+  Floats loaded;
+  std::memcpy(&loaded, x, sizeof(loaded));
+  return loaded;
+}
+
+Floats Larger(Floats a, Floats b) { return b > a ? b : a; }
+
+// Might one of logits[0, kBlock) get in? NaN never does. Each lane goes through the very operations
+// of a single logit, so that the answer is exact.
+bool AnyAdmitted(const float* logits, const LogitRow& row, const TopCandidates& top) {
+  constexpr int kMaxima = 4;  // side by side, so that one need not wait for another
+  Floats largest[kMaxima];
+  for (Floats& maximum : largest) maximum = Floats{} - std::numeric_limits<float>::infinity();
+  for (int i = 0; i < kBlock; i += kMaxima * kLanes) {
+    for (int j = 0; j < kMaxima; ++j) {
+      largest[j] = Larger(largest[j], Load(logits + i + j * kLanes));
+    }
+  }
+  const Floats all = Larger(Larger(largest[0], largest[1]), Larger(largest[2], largest[3]));
+  const auto admitted = row.sum + (all / row.temperature - row.log_normalizer) >= top.threshold();
+  const Halves halves = reinterpret_cast<Halves>(admitted);
+  return (halves[0] | halves[1]) != 0;
+}
+
+}  // namespace
+
+bool Better(const Candidate& a, const Candidate& b) {
+  if (a.sum != b.sum) return a.sum > b.sum;
+  if (a.parent != b.parent) return a.parent < b.parent;
+  if (a.logit != b.logit) return a.logit > b.logit;
+  return a.token < b.token;
+}
+
+TopCandidates::TopCandidates(int capacity) : capacity_(capacity) { heap_.reserve(capacity_ + 1); }
+
+void TopCandidates::Push(const Candidate& candidate) {
+  if (!std::isfinite(candidate.sum)) return;
+  if (heap_.size() == capacity_) {
+    if (!Better(candidate, heap_.front())) return;
+    std::pop_heap(heap_.begin(), heap_.end(), Better);
+    heap_.back() = candidate;
+  } else {
+    heap_.push_back(candidate);
+  }
+  std::push_heap(heap_.begin(), heap_.end(), Better);
+  if (heap_.size() == capacity_) threshold_ = heap_.front().sum;
+}
+
+std::vector<Candidate> TopCandidates::Take() {
+  std::sort_heap(heap_.begin(), heap_.end(), Better);
+  threshold_ = std::numeric_limits<float>::lowest();
+  return std::exchange(heap_, {});
+}
+
+std::optional<float> LogitRow::Logit(TokenId token) const {
+  if (tokens.empty()) {
+    if (token < 0 || token >= std::ssize(logits)) return std::nullopt;
+    return logits[token];
+  }
+  const auto found = std::find(tokens.begin(), tokens.end(), token);
+  if (found == tokens.end()) return std::nullopt;
+  return logits[found - tokens.begin()];
+}
+
+Candidate LogitRow::Extend(TokenId token, float logit, float penalty) const {
+  const float log_probability = LogProbability(logit) - penalty;
+  return {sum + log_probability, log_probability, parent, token, logit};
+}
+
+void PushRow(const LogitRow& row, std::span<const TokenId> excluded, TopCandidates& top) {
+  const int size = static_cast<int>(row.logits.size());
+  for (int begin = 0; begin < size; begin += kBlock) {
+    const int end = std::min(begin + kBlock, size);
+    if (end - begin == kBlock && !AnyAdmitted(row.logits.data() + begin, row, top)) continue;
+    for (int i = begin; i < end; ++i) {
+      const float logit = row.logits[i];
+      if (!(row.sum + row.LogProbability(logit) >= top.threshold())) continue;
+      const TokenId token = row.Token(i);
+      if (std::binary_search(excluded.begin(), excluded.end(), token)) continue;
+      top.Push(row.Extend(token, logit));
+    }
+  }
+}
+
+std::vector<Candidate> AllocateBeam(std::vector<Candidate> candidates, std::span<const int> banks,
+                                    int max) {
+  std::map<int, std::vector<Candidate>, std::greater<>> by_bank;
+  for (size_t i = 0; i < candidates.size(); ++i) by_bank[banks[i]].push_back(candidates[i]);
+  size_t turns = 0;
+  for (auto& [bank, members] : by_bank) {
+    std::sort(members.begin(), members.end(), Better);
+    turns = std::max(turns, members.size());
+  }
+  std::vector<Candidate> shared;
+  for (size_t turn = 0; turn < turns; ++turn) {
+    for (const auto& [bank, members] : by_bank) {
+      if (turn < members.size() && std::ssize(shared) < max) shared.push_back(members[turn]);
+    }
+  }
+  return shared;
+}
+
+}  // namespace linnet::model

@@ -1,0 +1,60 @@
+#include "model/runtime/text/capitals.h"
+
+#include <unicode/locid.h>
+#include <unicode/uchar.h>
+#include <unicode/unistr.h>
+
+namespace linnet::model {
+namespace {
+
+icu::UnicodeString Wide(std::string_view text) {
+  return icu::UnicodeString::fromUTF8({text.data(), static_cast<int32_t>(text.size())});
+}
+
+bool InCapitals(const icu::UnicodeString& text) {
+  int words = 0;
+  bool counted = false;  // the present word
+  for (int32_t i = 0; i < text.length(); i = text.moveIndex32(i, 1)) {
+    const UChar32 c = text.char32At(i);
+    if (u_isULowercase(c) || u_istitle(c)) return false;
+    if (u_isUWhiteSpace(c)) {
+      counted = false;
+    } else if (u_isUUppercase(c) && !counted) {
+      counted = true;
+      ++words;
+    }
+  }
+  return words >= 2;
+}
+
+bool IsLetterOrNumber(UChar32 c) { return (U_GET_GC_MASK(c) & (U_GC_L_MASK | U_GC_N_MASK)) != 0; }
+
+// In small letters, but for the first letter of the text, if it does not begin with a number.
+icu::UnicodeString WithoutCapitals(icu::UnicodeString text) {
+  text.toLower(icu::Locale::getRoot());
+  for (int32_t i = 0; i < text.length(); i = text.moveIndex32(i, 1)) {
+    const UChar32 c = text.char32At(i);
+    if (!IsLetterOrNumber(c)) continue;
+    return text.replace(i, U16_LENGTH(c), icu::UnicodeString(u_totitle(c)));
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string MarkCapitals(std::string_view text, std::string_view mark) {
+  const icu::UnicodeString wide = Wide(text);
+  if (mark.empty() || !InCapitals(wide)) return std::string(text);
+  std::string marked = std::string(mark) + " ";
+  return WithoutCapitals(wide).toUTF8String(marked);
+}
+
+std::string RestoreCapitals(std::string_view text, std::string_view mark) {
+  if (mark.empty() || !text.starts_with(mark)) return std::string(text);
+  text.remove_prefix(mark.size());
+  if (text.starts_with(' ')) text.remove_prefix(1);
+  std::string restored;
+  return Wide(text).toUpper(icu::Locale::getRoot()).toUTF8String(restored);
+}
+
+}  // namespace linnet::model

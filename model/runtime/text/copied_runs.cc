@@ -1,0 +1,67 @@
+#include "model/runtime/text/copied_runs.h"
+
+#include <algorithm>
+
+#include "absl/strings/ascii.h"
+#include "model/runtime/text/characters.h"
+
+namespace linnet::model {
+namespace {
+
+// The end of the word, blank or symbol that begins there.
+int UnitEnd(std::string_view text, int begin) {
+  Character character = CharacterAt(text, begin);
+  if (!InWord(character.code_point)) return character.end;
+  while (character.end < std::ssize(text)) {
+    const Character next = CharacterAt(text, character.end);
+    if (!InWord(next.code_point)) break;
+    character = next;
+  }
+  return character.end;
+}
+
+// 0 where none begins there.
+int NameLength(std::string_view text, std::span<const std::string> names) {
+  for (const std::string& name : names) {
+    if (StartsWithName(text, name)) return static_cast<int>(name.size());
+  }
+  return 0;
+}
+
+}  // namespace
+
+bool StartsWithName(std::string_view text, std::string_view name) {
+  return text.size() >= name.size() &&
+         std::equal(name.begin(), name.end(), text.begin(), [](char a, char b) {
+           return absl::ascii_tolower(a) == absl::ascii_tolower(b);
+         });
+}
+
+std::vector<TextRun> FindUnspellable(std::string_view text, std::span<const std::string> names,
+                                     absl::FunctionRef<Spelling(std::string_view)> spelling) {
+  std::vector<TextRun> runs;
+  bool adjoins = false;  // nothing but blanks lies between the last run and here
+  for (int begin = 0, end = 0; begin < std::ssize(text); begin = end) {
+    const int name = NameLength(text.substr(begin), names);
+    end = name > 0 ? begin + name : UnitEnd(text, begin);
+    const bool blank = IsWhiteSpace(CharacterAt(text, begin).code_point);
+    const Spelling spelled = name > 0 ? Spelling::kUnspellable
+                             : blank  ? Spelling::kNothing
+                                      : spelling(text.substr(begin, end - begin));
+    if (spelled == Spelling::kSpelled) {
+      adjoins = false;
+    } else if (spelled == Spelling::kUnspellable) {
+      if (adjoins) {
+        runs.back().end = end;
+      } else {
+        runs.push_back({begin, end});
+      }
+      adjoins = true;
+    } else if (!blank && adjoins && runs.back().end == begin) {
+      runs.back().end = end;  // what chooses how an emoji looks says nothing by itself
+    }
+  }
+  return runs;
+}
+
+}  // namespace linnet::model

@@ -1,0 +1,78 @@
+#include "model/runtime/text/segmenter.h"
+
+#include <limits>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "model/runtime/text/characters.h"
+#include "model/runtime/text/clauses.h"
+#include "model/runtime/text/sentences.h"
+
+namespace linnet::model {
+namespace {
+
+// Offset of the first new line at or after `at`, or text.size().
+int LineEnd(std::string_view text, int at) {
+  while (at < text.size()) {
+    const Character character = CharacterAt(text, at);
+    if (IsNewLine(character.code_point)) break;
+    at = character.end;
+  }
+  return at;
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<TextSegment>> SplitText(std::string_view text,
+                                                   std::string_view language_code, int max_tokens,
+                                                   const TokenCounter& count_tokens,
+                                                   size_t max_segments) {
+  if (text.size() > std::numeric_limits<int>::max()) {
+    return absl::InvalidArgumentError(absl::StrCat("text has ", text.size(), " bytes, at most ",
+                                                   std::numeric_limits<int>::max(), " are read"));
+  }
+  if (const int invalid = FirstInvalidUtf8(text); invalid >= 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("text is not UTF-8: byte ", invalid, " is wrong"));
+  }
+  std::vector<TextSegment> segments;
+  for (int line = SkipWhiteSpace(text, ByteOrderMarkBytes(text)); line < text.size();) {
+    const int line_end = LineEnd(text, line);
+    const absl::StatusOr<std::vector<int>> ends =
+        SentenceEnds(text.substr(line, line_end - line), language_code);
+    if (!ends.ok()) return ends.status();
+    int begin = line;
+    for (int sentence_end : *ends) {
+      const int end = SkipWhiteSpaceBefore(text, line + sentence_end);
+      if (end <= begin) continue;
+      if (count_tokens(text.substr(begin, end - begin)) <= max_tokens) {
+        segments.push_back({.begin = begin, .end = end});
+      } else {
+        absl::StatusOr<std::vector<TextSegment>> parts =
+            CutSentence(text, begin, end, max_tokens, count_tokens);
+        if (!parts.ok()) return parts.status();
+        segments.insert(segments.end(), parts->begin(), parts->end());
+      }
+      if (segments.size() > max_segments) {
+        return absl::OutOfRangeError(
+            absl::StrCat("text has more than ", max_segments, " segments"));
+      }
+      begin = SkipWhiteSpace(text, line + sentence_end);
+    }
+    line = SkipWhiteSpace(text, line_end);
+  }
+  return segments;
+}
+
+int ByteOrderMarkBytes(std::string_view text) { return text.starts_with("\xEF\xBB\xBF") ? 3 : 0; }
+
+int FirstInvalidUtf8(std::string_view text) {
+  for (int at = 0; at < text.size();) {
+    const Character character = CharacterAt(text, at);
+    if (character.code_point < 0) return at;
+    at = character.end;
+  }
+  return -1;
+}
+
+}  // namespace linnet::model

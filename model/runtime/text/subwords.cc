@@ -1,0 +1,270 @@
+#include "model/runtime/text/subwords.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "model/runtime/text/characters.h"
+#include "model/runtime/text/sentencepiece_adapter.h"
+
+namespace linnet::model {
+namespace {
+
+constexpr std::string_view kContinues = "@@";
+constexpr std::string_view kReplacement = "\uFFFD";
+// SentencePiece's sign for a blank.
+constexpr std::string_view kBlankSign = "\u2581";
+
+absl::Status CannotEncode(const std::string& wrong) {
+  return absl::InternalError(absl::StrCat("SentencePiece could not encode: ", wrong));
+}
+
+TokenGrammar::Class ClassOfPiece(const SentencePieceModel& model, int id) {
+  if (id == model.Find(kBlankSign)) return TokenGrammar::kBlank;
+  if (model.is_control(id)) return TokenGrammar::kControl;
+  const int byte = model.byte(id);
+  return byte >= 0 ? TokenGrammar::OfByte(static_cast<uint8_t>(byte)) : TokenGrammar::kText;
+}
+
+class SentencePiece final : public Subwords {
+ public:
+  explicit SentencePiece(const SpecialTokens& special) : special_(special) {}
+
+  absl::Status Load(std::string_view serialized) {
+    if (const std::string wrong = model_.Load(serialized); !wrong.empty()) {
+      return absl::FailedPreconditionError(absl::StrCat("is not a SentencePiece model: ", wrong));
+    }
+    const struct {
+      const char* name;
+      int in_file, expected;
+    } ids[] = {{"bos", model_.bos(), special_.bos},
+               {"pad", model_.pad(), special_.pad},
+               {"eos", model_.eos(), special_.eos},
+               {"unk", model_.unk(), special_.unk}};
+    for (const auto& id : ids) {
+      if (id.in_file != id.expected) {
+        return absl::FailedPreconditionError(absl::StrCat("has id ", id.in_file, " for ", id.name,
+                                                          ", the vocabulary says ", id.expected));
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<std::vector<TokenId>> Encode(std::string_view text) const override {
+    std::vector<TokenId> tokens;
+    if (const std::string wrong = model_.Encode(text, tokens); !wrong.empty()) {
+      return CannotEncode(wrong);
+    }
+    return tokens;
+  }
+
+  std::string Decode(std::span<const TokenId> tokens) const override {
+    std::vector<int> ids;
+    ids.reserve(tokens.size());
+    // The model's output may have more rows than there are pieces.
+    for (TokenId token : tokens) {
+      ids.push_back(token >= 0 && token < pieces() ? token : special_.unk);
+    }
+    std::string text;
+    // It fails for ids without a piece alone, and there are none left.
+    if (!model_.Decode(ids, text).empty()) return std::string(kReplacement);
+    return text;
+  }
+
+  int pieces() const override { return model_.pieces(); }
+
+  TokenGrammar::Class ClassOf(TokenId token) const override {
+    return token < 0 || token >= pieces() ? TokenGrammar::kControl : ClassOfPiece(model_, token);
+  }
+
+ private:
+  SentencePieceModel model_;
+  SpecialTokens special_;
+};
+
+// The ids of pieces. Text cannot say a special token, so that nobody ends a sentence by writing
+// "</s>".
+class PieceIds {
+ public:
+  PieceIds(Vocabulary vocabulary, const SpecialTokens& special)
+      : vocabulary_(std::move(vocabulary)), special_(special) {}
+
+  TokenId Id(std::string_view piece) const { return Find(piece).value_or(special_.unk); }
+
+  std::optional<TokenId> Find(std::string_view piece) const {
+    const std::optional<TokenId> id = vocabulary_.Find(piece);
+    if (id == special_.bos || id == special_.pad || id == special_.eos) return std::nullopt;
+    return id;
+  }
+
+  // Empty for the unknown token and for ids that have none.
+  std::string_view Piece(TokenId id) const {
+    return id == special_.unk ? std::string_view() : vocabulary_.Piece(id);
+  }
+
+  // The unknown token's own name, "<unk>".
+  std::string_view unknown() const { return vocabulary_.Piece(special_.unk); }
+  int size() const { return vocabulary_.size(); }
+
+ private:
+  Vocabulary vocabulary_;
+  SpecialTokens special_;
+};
+
+class MappedSentencePiece final : public Subwords {
+ public:
+  MappedSentencePiece(Vocabulary vocabulary, const SpecialTokens& special)
+      : ids_(std::move(vocabulary), special) {}
+
+  absl::Status Load(std::string_view serialized) {
+    if (const std::string wrong = model_.Load(serialized); !wrong.empty()) {
+      return absl::FailedPreconditionError(absl::StrCat("is not a SentencePiece model: ", wrong));
+    }
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<std::vector<TokenId>> Encode(std::string_view text) const override {
+    std::vector<TokenId> tokens;
+    if (const std::string_view tag = LanguageTag(text); !tag.empty()) {
+      tokens.push_back(ids_.Id(tag));
+      text.remove_prefix(tag.size());
+    }
+    std::vector<std::string> pieces;
+    if (const std::string wrong = model_.EncodeAsPieces(text, pieces); !wrong.empty()) {
+      return CannotEncode(wrong);
+    }
+    tokens.reserve(tokens.size() + pieces.size());
+    for (const std::string& piece : pieces) tokens.push_back(ids_.Id(piece));
+    return tokens;
+  }
+
+  std::string Decode(std::span<const TokenId> tokens) const override {
+    std::vector<std::string> pieces;
+    pieces.reserve(tokens.size());
+    for (TokenId token : tokens) {
+      const std::string_view piece = ids_.Piece(token);
+      pieces.emplace_back(piece.empty() ? model_.unk_piece() : piece);
+    }
+    std::string text;
+    if (!model_.DecodePieces(pieces, text).empty()) return std::string(kReplacement);
+    return Blanks(text);
+  }
+
+  int pieces() const override { return ids_.size(); }
+
+  TokenGrammar::Class ClassOf(TokenId token) const override {
+    const std::string_view piece = ids_.Piece(token);
+    if (piece.empty() || (piece.starts_with(">>") && piece.ends_with("<<")))
+      return TokenGrammar::kControl;
+    const int id = model_.Find(piece);  // the other language's pieces are none of this file's
+    return id < 0 ? TokenGrammar::kText : ClassOfPiece(model_, id);
+  }
+
+ private:
+  std::string_view LanguageTag(std::string_view text) const {
+    if (!text.starts_with(">>")) return "";
+    const size_t end = text.find("<<");
+    if (end == std::string_view::npos) return "";
+    const std::string_view tag = text.substr(0, end + 2);
+    return ids_.Find(tag).has_value() ? tag : "";
+  }
+
+  // Pieces of the other language's model come back as they are, signs for blanks included.
+  static std::string Blanks(std::string_view text) {
+    std::string out;
+    out.reserve(text.size());
+    for (size_t at = 0; at < text.size();) {
+      const bool sign = text.substr(at).starts_with(kBlankSign);
+      out += sign ? ' ' : text[at];
+      at += sign ? kBlankSign.size() : 1;
+    }
+    const size_t begin = std::min(out.find_first_not_of(' '), out.size());
+    return out.substr(begin, out.find_last_not_of(' ') + 1 - begin);
+  }
+
+  SentencePieceModel model_;
+  PieceIds ids_;
+};
+
+class BytePairs final : public Subwords {
+ public:
+  BytePairs(BpeCodes codes, Vocabulary vocabulary, const SpecialTokens& special)
+      : codes_(std::move(codes)), ids_(std::move(vocabulary), special) {}
+
+  absl::StatusOr<std::vector<TokenId>> Encode(std::string_view text) const override {
+    std::vector<TokenId> tokens;
+    std::vector<std::string_view> pieces;
+    std::string continued;
+    const int size = static_cast<int>(text.size());
+    for (int begin = SkipWhiteSpace(text, 0); begin < size;) {
+      const int end = WordEnd(text, begin);
+      pieces.clear();
+      codes_.Split(text.substr(begin, end - begin), pieces);
+      for (size_t i = 0; i + 1 < pieces.size(); ++i) {
+        continued.assign(pieces[i]).append(kContinues);
+        tokens.push_back(ids_.Id(continued));
+      }
+      tokens.push_back(ids_.Id(pieces.back()));
+      begin = SkipWhiteSpace(text, end);
+    }
+    return tokens;
+  }
+
+  std::string Decode(std::span<const TokenId> tokens) const override {
+    std::string text;
+    for (TokenId token : tokens) {
+      std::string_view piece = ids_.Piece(token);
+      if (piece.empty()) piece = ids_.unknown();
+      if (piece.ends_with(kContinues)) {
+        text += piece.substr(0, piece.size() - kContinues.size());
+      } else {
+        text.append(piece).append(" ");
+      }
+    }
+    if (text.ends_with(' ')) text.pop_back();
+    return text;
+  }
+
+  int pieces() const override { return ids_.size(); }
+
+  TokenGrammar::Class ClassOf(TokenId token) const override {
+    return ids_.Piece(token).empty() ? TokenGrammar::kControl : TokenGrammar::kText;
+  }
+
+ private:
+  static int WordEnd(std::string_view text, int at) {
+    while (at < std::ssize(text) && !IsWhiteSpace(CharacterAt(text, at).code_point)) {
+      at = CharacterAt(text, at).end;
+    }
+    return at;
+  }
+
+  BpeCodes codes_;
+  PieceIds ids_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Subwords>> MakeSentencePiece(std::string_view serialized,
+                                                            const SpecialTokens& special) {
+  auto subwords = std::make_unique<SentencePiece>(special);
+  if (absl::Status status = subwords->Load(serialized); !status.ok()) return status;
+  return subwords;
+}
+
+absl::StatusOr<std::unique_ptr<Subwords>> MakeMappedSentencePiece(std::string_view serialized,
+                                                                  Vocabulary vocabulary,
+                                                                  const SpecialTokens& special) {
+  auto subwords = std::make_unique<MappedSentencePiece>(std::move(vocabulary), special);
+  if (absl::Status status = subwords->Load(serialized); !status.ok()) return status;
+  return subwords;
+}
+
+std::unique_ptr<Subwords> MakeBytePairs(BpeCodes codes, Vocabulary vocabulary,
+                                        const SpecialTokens& special) {
+  return std::make_unique<BytePairs>(std::move(codes), std::move(vocabulary), special);
+}
+
+}  // namespace linnet::model

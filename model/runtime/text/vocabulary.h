@@ -1,0 +1,35 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "model/runtime/search/search.h"
+#include "model/runtime/text/text_map.h"
+
+namespace linnet::model {
+
+// The pieces of a vocabulary file, for models whose ids are not those of their subword file.
+// Thread-safe: nothing changes after Parse.
+class Vocabulary {
+ public:
+  // One piece a line; the line's number, from 0, is its id. Only "\n" ends a line and nothing is
+  // trimmed, for pieces may be of white space. An empty line is an id without a piece.
+  // FailedPreconditionError, naming the line, for a piece that stands twice or is not UTF-8, and
+  // for a file without any.
+  static absl::StatusOr<Vocabulary> Parse(std::string_view contents);
+
+  std::optional<TokenId> Find(std::string_view piece) const;
+  // Empty for ids without a piece, negative ones and those behind the last included.
+  std::string_view Piece(TokenId id) const;
+
+  int size() const { return static_cast<int>(pieces_.size()); }
+
+ private:
+  std::vector<std::string> pieces_;
+  TextMap<TokenId> ids_;
+};
+
+}  // namespace linnet::model

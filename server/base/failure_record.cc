@@ -1,0 +1,72 @@
+#include "server/base/failure_record.h"
+
+#include <algorithm>
+#include <fstream>
+#include <system_error>
+#include <utility>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+
+namespace linnet::server {
+namespace {
+
+constexpr size_t kMaxIds = 1000;
+
+struct Entry {
+  std::string request_id;
+  int failures = 0;
+};
+
+std::vector<Entry> Read(const std::filesystem::path& file) {
+  std::vector<Entry> entries;
+  std::ifstream stream(file);
+  for (std::string line; entries.size() < kMaxIds && std::getline(stream, line);) {
+    const std::pair<std::string, std::string> parts = absl::StrSplit(line, absl::MaxSplits(' ', 1));
+    int failures = 0;
+    if (absl::SimpleAtoi(parts.first, &failures) && failures > 0 && !parts.second.empty())
+      entries.push_back({parts.second, failures});
+  }
+  return entries;
+}
+
+absl::Status Write(const std::filesystem::path& file, const std::vector<Entry>& entries) {
+  const std::filesystem::path next = absl::StrCat(file.string(), ".next");
+  {
+    std::ofstream stream(next);
+    const size_t first = entries.size() - std::min(entries.size(), kMaxIds);
+    for (size_t i = first; i < entries.size(); ++i)
+      stream << entries[i].failures << ' ' << entries[i].request_id << '\n';
+    stream.flush();
+    if (!stream) return absl::UnavailableError(absl::StrCat("cannot write ", next.string()));
+  }
+  std::error_code error;
+  std::filesystem::rename(next, file, error);
+  if (!error) return absl::OkStatus();
+  return absl::UnavailableError(
+      absl::StrCat("cannot replace ", file.string(), ": ", error.message()));
+}
+
+}  // namespace
+
+absl::StatusOr<std::map<std::string, int>> RecordFailure(
+    const std::filesystem::path& file, const std::vector<std::string>& request_ids) {
+  std::vector<Entry> entries = Read(file);
+  std::map<std::string, int> suspects;
+  for (const std::string& id : request_ids) {
+    Entry entry{id, 1};
+    const auto before = std::find_if(entries.begin(), entries.end(),
+                                     [&](const Entry& other) { return other.request_id == id; });
+    if (before != entries.end()) {
+      entry.failures += before->failures;
+      entries.erase(before);
+      suspects[id] = entry.failures;
+    }
+    entries.push_back(std::move(entry));
+  }
+  if (absl::Status status = Write(file, entries); !status.ok()) return status;
+  return suspects;
+}
+
+}  // namespace linnet::server

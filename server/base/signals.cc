@@ -1,0 +1,105 @@
+#include "server/base/signals.h"
+
+#include <csignal>
+#include <cstdlib>
+#include <utility>
+
+#include "absl/time/clock.h"
+#include "server/base/log.h"
+
+namespace linnet::server {
+namespace {
+
+constexpr int kWake = SIGUSR2;  // ends the thread's wait
+
+sigset_t Handled() {
+  sigset_t signals;
+  sigemptyset(&signals);
+  for (const int signal : {SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2}) sigaddset(&signals, signal);
+  return signals;
+}
+
+// As if nobody had handled it. Process 1 of a container does not end by such a signal.
+[[noreturn]] void EndBy(int signal) {
+  std::signal(signal, SIG_DFL);
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, signal);
+  pthread_sigmask(SIG_UNBLOCK, &signals, nullptr);
+  std::raise(signal);
+  std::_Exit(128 + signal);
+}
+
+}  // namespace
+
+Signals::Signals() {
+  const sigset_t signals = Handled();
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  thread_ = std::thread([this] { Run(); });
+}
+
+Signals::~Signals() {
+  {
+    MutexLock lock(mu_);
+    ending_ = true;
+  }
+  pthread_kill(thread_.native_handle(), kWake);
+  thread_.join();
+}
+
+void Signals::Serving(std::function<void()> reload) {
+  MutexLock lock(mu_);
+  reload_ = std::move(reload);
+}
+
+std::optional<int> Signals::WaitForStop(absl::Duration timeout) {
+  const absl::Time deadline = absl::Now() + timeout;
+  MutexLock lock(mu_);
+  while (!stop_.has_value() && absl::Now() < deadline) changed_.WaitUntil(mu_, deadline);
+  return stop_;
+}
+
+void Signals::Draining() {
+  MutexLock lock(mu_);
+  if (!stop_.has_value()) stop_ = 0;
+}
+
+void Signals::Run() {
+  const sigset_t signals = Handled();
+  int signal = 0;
+  while (sigwait(&signals, &signal) == 0) {
+    {
+      MutexLock lock(mu_);
+      if (ending_) return;
+    }
+    Handle(signal);
+  }
+}
+
+void Signals::Handle(int signal) {
+  if (signal == SIGUSR1) return (void)ChangeLogLevel(LogLevel::kDebug);
+  if (signal == SIGUSR2) return (void)ChangeLogLevel(std::nullopt);
+  std::function<void()> reload;
+  bool stopping = false;
+  {
+    MutexLock lock(mu_);
+    reload = reload_;
+    stopping = stop_.has_value();
+    if (signal != SIGHUP && !stopping && reload != nullptr) {
+      stop_ = signal;
+      changed_.NotifyAll();
+      return;
+    }
+  }
+  if (signal == SIGHUP && reload != nullptr && !stopping) return reload();
+  if (signal == SIGHUP) {
+    Log(LogLevel::kInfo, "signal_ignored",
+        {{"signal", signal}, {"because", stopping ? "the server drains" : "models load"}});
+    return;
+  }
+  if (stopping) EndBy(signal);
+  Log(LogLevel::kInfo, "stopped", {{"signal", signal}, {"while", "models load"}});
+  std::_Exit(EXIT_SUCCESS);
+}
+
+}  // namespace linnet::server

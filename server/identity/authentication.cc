@@ -1,0 +1,142 @@
+#include "server/identity/authentication.h"
+
+#include <algorithm>
+#include <string>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "server/base/errors.h"
+
+namespace linnet::server {
+namespace {
+
+constexpr size_t kMaxClientId = 64;
+constexpr size_t kMaxRequestId = 128;
+constexpr size_t kMaxQuoted = 64;  // bytes of a value that an error repeats
+
+absl::Status BadHeader(absl::string_view name, absl::string_view what) {
+  return BadField(name, Reason::kBadHeader, what);
+}
+
+// The value of a header that may be sent once; empty without it.
+absl::Status ReadOnce(Headers headers, absl::string_view name, absl::string_view& value) {
+  const std::vector<absl::string_view> values = headers(name);
+  if (values.size() > 1) {
+    return BadHeader(name, absl::StrCat("is sent ", values.size(), " times: send it once"));
+  }
+  if (!values.empty()) value = values.front();
+  return absl::OkStatus();
+}
+
+// The same for a name that clients choose: printable ASCII without spaces.
+absl::Status ReadName(Headers headers, absl::string_view header, size_t max_bytes,
+                      std::string& name) {
+  absl::string_view value;
+  if (absl::Status status = ReadOnce(headers, header, value); !status.ok()) return status;
+  if (value.size() > max_bytes) {
+    return BadHeader(header, absl::StrCat("has ", value.size(), " characters, at most ", max_bytes,
+                                          " are allowed: shorten it or leave it out"));
+  }
+  if (!std::all_of(value.begin(), value.end(), [](char c) { return c > ' ' && c < 127; })) {
+    return BadHeader(header, absl::StrCat("\"", absl::CHexEscape(value.substr(0, kMaxQuoted)),
+                                          "\" has spaces or characters that are not ASCII: use "
+                                          "letters, digits and punctuation, or leave it out"));
+  }
+  name = std::string(value);
+  return absl::OkStatus();
+}
+
+absl::Status ReadPriority(Headers headers, Caller& caller) {
+  absl::string_view value;
+  if (absl::Status status = ReadOnce(headers, "x-priority", value); !status.ok()) return status;
+  if (value.empty()) return absl::OkStatus();
+  Priority priority = Priority::kNormal;
+  if (!ParsePriority(value, priority)) {
+    return BadHeader("x-priority", absl::StrCat("\"", absl::CHexEscape(value.substr(0, kMaxQuoted)),
+                                                "\" is not a priority: send batch, normal or "
+                                                "interactive, or leave it out"));
+  }
+  return SetPriority("x-priority", priority, caller);
+}
+
+absl::string_view WithoutPort(absl::string_view address) {
+  return address.substr(0, address.rfind(':'));
+}
+
+// The name that shares and the log go by.
+absl::Status ReadClient(Headers headers, const Peer& peer, Right right, const TokenTable* tokens,
+                        Caller& caller) {
+  caller.client = std::string(WithoutPort(peer.address));
+  if (tokens != nullptr) {
+    absl::StatusOr<Grant> grant = Authenticate(headers, right, *tokens);
+    if (!grant.ok()) return grant.status();
+    caller.client = absl::StrCat("subject:", grant->name);
+    caller.max_priority = grant->max_priority;
+    caller.priority = std::min(Priority::kNormal, grant->max_priority);
+    return absl::OkStatus();
+  }
+  if (!peer.certificate_subject.empty()) {
+    caller.client = absl::StrCat("subject:", peer.certificate_subject);
+    return absl::OkStatus();
+  }
+  return ReadName(headers, "x-client-id", kMaxClientId, caller.id);
+}
+
+}  // namespace
+
+Right RightFor(absl::string_view path) {
+  if (absl::StartsWith(path, "/grpc.health.v1.Health/")) return Right::kNone;
+  if (absl::StartsWith(path, "/grpc.reflection.")) return Right::kAnyToken;
+  if (absl::StartsWith(path, "/grpc.channelz.") ||
+      absl::StartsWith(path, "/linnet.v1.AdminService/"))
+    return Right::kAdmin;
+  return Right::kInference;
+}
+
+absl::StatusOr<Grant> Authenticate(Headers headers, Right right, const TokenTable& tokens) {
+  const std::vector<absl::string_view> values = headers("authorization");
+  if (values.size() > 1) {
+    return Unauthenticated(
+        absl::StrCat("the call has ", values.size(), " headers \"authorization\": send one"));
+  }
+  absl::string_view token = values.empty() ? absl::string_view() : values.front();
+  if (!absl::ConsumePrefix(&token, "Bearer ")) {
+    return Unauthenticated(
+        "the call has no token: send the header \"authorization: Bearer TOKEN\"");
+  }
+  const Grant* grant = tokens.Find(token);
+  if (grant == nullptr) return Unauthenticated("the token is not known to this server");
+  const bool allowed = right == Right::kAdmin       ? grant->admin
+                       : right == Right::kInference ? grant->inference
+                                                    : true;
+  if (!allowed) {
+    return PermissionDenied(
+        absl::StrCat("the token of \"", grant->name, "\" does not have the right \"",
+                     right == Right::kAdmin ? "admin" : "inference", "\": use one that has it"));
+  }
+  return *grant;
+}
+
+absl::Status SetPriority(absl::string_view source, Priority priority, Caller& caller) {
+  if (priority > caller.max_priority) {
+    return PermissionDenied(absl::StrCat(
+        source, ": ", PriorityName(priority), " is above ", PriorityName(caller.max_priority),
+        ", the highest priority that the token of this call may ask for: ask for that or less"));
+  }
+  caller.priority = priority;
+  return absl::OkStatus();
+}
+
+absl::Status ResolveCaller(Headers headers, const Peer& peer, Right right, const TokenTable* tokens,
+                           Caller& caller) {
+  if (absl::Status status = ReadClient(headers, peer, right, tokens, caller); !status.ok())
+    return status;
+  if (absl::Status status = ReadName(headers, "x-request-id", kMaxRequestId, caller.request_id);
+      !status.ok())
+    return status;
+  return ReadPriority(headers, caller);
+}
+
+}  // namespace linnet::server

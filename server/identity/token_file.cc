@@ -1,0 +1,82 @@
+#include "server/identity/token_file.h"
+
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "server/base/log.h"
+
+namespace linnet::server {
+namespace {
+
+absl::StatusOr<std::string> ReadText(const std::string& path) {
+  errno = 0;
+  std::ifstream stream(path, std::ios::binary);
+  std::string text(std::istreambuf_iterator<char>(stream), {});
+  if (!stream || stream.bad()) {
+    return absl::NotFoundError(absl::StrCat("cannot read ", path, ": ", std::strerror(errno)));
+  }
+  return text;
+}
+
+}  // namespace
+
+absl::StatusOr<std::shared_ptr<TokenFile>> TokenFile::Open(const std::string& path,
+                                                           Metrics& metrics) {
+  std::shared_ptr<TokenFile> file(new TokenFile(path, metrics));
+  if (absl::Status status = file->Read(); !status.ok()) return status;
+  return file;
+}
+
+absl::Status TokenFile::Read() {
+  absl::StatusOr<std::string> text = ReadText(path_);
+  if (!text.ok()) return text.status();
+  {
+    MutexLock lock(mu_);
+    if (table_ != nullptr && *text == text_) return absl::OkStatus();
+  }
+  absl::StatusOr<TokenTable> table = TokenTable::Parse(*text);
+  if (!table.ok()) {
+    return absl::InvalidArgumentError(absl::StrCat(path_, ": ", table.status().message()));
+  }
+  auto shared = std::make_shared<const TokenTable>(*std::move(table));
+  const size_t tokens = shared->size();
+  bool again = false;
+  {
+    MutexLock lock(mu_);
+    again = table_ != nullptr;
+    table_ = std::move(shared);
+    text_ = *std::move(text);
+  }
+  if (again) metrics_.TokensReloaded(true);
+  Log(LogLevel::kInfo, "tokens_read", {{"path", path_}, {"tokens", tokens}});
+  return absl::OkStatus();
+}
+
+void TokenFile::Refresh() {
+  const absl::Status status = Read();
+  const std::string failure(status.message());
+  bool news = false;
+  {
+    MutexLock lock(mu_);
+    news = std::exchange(failure_, failure) != failure;
+  }
+  if (!status.ok()) metrics_.TokensReloaded(false);
+  if (!news) return;
+  if (status.ok()) {
+    Log(LogLevel::kInfo, "tokens_readable_again", {{"path", path_}});
+  } else {
+    Log(LogLevel::kError, "tokens_not_read",
+        {{"why", failure}, {"effect", "the tokens of before stay in force"}});
+  }
+}
+
+std::shared_ptr<const TokenTable> TokenFile::table() const {
+  MutexLock lock(mu_);
+  return table_;
+}
+
+}  // namespace linnet::server

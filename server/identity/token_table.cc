@@ -1,0 +1,70 @@
+#include "server/identity/token_table.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+
+namespace linnet::server {
+namespace {
+
+constexpr size_t kMinTokenBytes = 16;  // of a token: 64 bits, if it is in hex
+
+bool Same(absl::string_view a, absl::string_view b) {
+  if (a.size() != b.size()) return false;
+  unsigned char difference = 0;
+  for (size_t i = 0; i < a.size(); ++i)
+    difference |= static_cast<unsigned char>(a[i]) ^ static_cast<unsigned char>(b[i]);
+  return difference == 0;
+}
+
+}  // namespace
+
+absl::StatusOr<TokenTable> TokenTable::Parse(absl::string_view text) {
+  TokenTable table;
+  int number = 0;
+  absl::ConsumePrefix(&text, "\xEF\xBB\xBF");  // a byte order mark: no client would send it
+  for (absl::string_view line : absl::StrSplit(text, '\n')) {
+    ++number;
+    auto wrong = [&](absl::string_view what) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "line ", number, " of the tokens ", what,
+          ": each is TOKEN NAME RIGHTS, with rights inference, admin or both and a "
+          "token of at least ",
+          kMinTokenBytes, " characters; max-priority=batch, normal or interactive may follow"));
+    };
+    const std::vector<std::string> words =
+        absl::StrSplit(line.substr(0, line.find('#')), absl::ByAnyChar(" \t\r"), absl::SkipEmpty());
+    if (words.empty()) continue;
+    if (words.size() != 3 && words.size() != 4)
+      return wrong(absl::StrCat("has ", words.size(), " words"));
+    if (words[0].size() < kMinTokenBytes)
+      return wrong(absl::StrCat("has a token of ", words[0].size(), " characters"));
+    Grant grant{.name = words[1]};
+    for (absl::string_view right : absl::StrSplit(words[2], ',')) {
+      if (right != "inference" && right != "admin") return wrong("has an unknown right");
+      (right == "admin" ? grant.admin : grant.inference) = true;
+    }
+    if (words.size() == 4) {
+      absl::string_view name = words[3];
+      if (!absl::ConsumePrefix(&name, "max-priority=") || !ParsePriority(name, grant.max_priority))
+        return wrong("has a fourth word that is not a max-priority");
+    }
+    if (table.Find(words[0]) != nullptr) return wrong("has a token that stands above already");
+    table.entries_.push_back({words[0], std::move(grant)});
+  }
+  if (table.entries_.empty())
+    return absl::InvalidArgumentError("there are no tokens in the file: nobody could call");
+  return table;
+}
+
+const Grant* TokenTable::Find(absl::string_view token) const {
+  const Grant* found = nullptr;
+  for (const Entry& entry : entries_) {
+    if (Same(entry.token, token)) found = &entry.grant;
+  }
+  return found;
+}
+
+}  // namespace linnet::server

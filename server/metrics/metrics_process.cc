@@ -1,0 +1,122 @@
+#include "server/metrics/metrics_process.h"
+
+#include <prometheus/client_metric.h>
+#include <prometheus/metric_family.h>
+#include <unistd.h>
+
+#include <fstream>
+#include <iterator>
+#include <string>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+
+namespace linnet::server {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Of /proc/self/stat, counted as proc(5) does, from 1.
+constexpr int kUserTicks = 14, kSystemTicks = 15, kThreads = 20, kStart = 22, kVirtualBytes = 23,
+              kResidentPages = 24;
+
+absl::StatusOr<std::string> ReadFile(const fs::path& path) {
+  std::ifstream stream(path);
+  if (!stream) return absl::NotFoundError(absl::StrCat("cannot read ", path.string()));
+  return std::string(std::istreambuf_iterator<char>(stream), {});
+}
+
+// What stands behind the first line's start, up to the next blank or line.
+absl::StatusOr<int64_t> NumberBehind(absl::string_view text, absl::string_view start) {
+  for (absl::string_view line : absl::StrSplit(text, '\n')) {
+    if (!absl::ConsumePrefix(&line, start)) continue;
+    const std::vector<absl::string_view> words = absl::StrSplit(line, ' ', absl::SkipEmpty());
+    int64_t number = -1;
+    if (!words.empty() && (words[0] == "unlimited" || absl::SimpleAtoi(words[0], &number)))
+      return number;
+  }
+  return absl::InternalError(absl::StrCat("no line begins with \"", start, "\" and a number"));
+}
+
+prometheus::MetricFamily Family(const char* name, const char* help, prometheus::MetricType type,
+                                double value) {
+  prometheus::MetricFamily family;
+  family.name = name;
+  family.help = help;
+  family.type = type;
+  prometheus::ClientMetric& metric = family.metric.emplace_back();
+  (type == prometheus::MetricType::Counter ? metric.counter.value : metric.gauge.value) = value;
+  return family;
+}
+
+}  // namespace
+
+absl::StatusOr<ProcessStats> ReadProcessStats(const fs::path& proc) {
+  auto stat = ReadFile(proc / "self/stat");
+  if (!stat.ok()) return stat.status();
+  auto system = ReadFile(proc / "stat");
+  if (!system.ok()) return system.status();
+  auto limits = ReadFile(proc / "self/limits");
+  if (!limits.ok()) return limits.status();
+
+  // The second field is a name in brackets, which may hold blanks and brackets itself.
+  const size_t name_end = stat->rfind(") ");
+  std::vector<int64_t> fields(2, 0);
+  if (name_end != std::string::npos) {
+    for (absl::string_view word :
+         absl::StrSplit(absl::string_view(*stat).substr(name_end + 2), ' ')) {
+      int64_t number = 0;
+      // The state is a letter, and some may be beyond 2^63: of those nothing is wanted.
+      if (!absl::SimpleAtoi(word, &number)) number = 0;
+      fields.push_back(number);
+    }
+  }
+  if (std::ssize(fields) < kResidentPages)
+    return absl::InternalError("/proc/self/stat is not as proc(5) says");
+  const auto field = [&](int number) { return fields[number - 1]; };
+  auto boot = NumberBehind(*system, "btime ");
+  if (!boot.ok()) return boot.status();
+  auto max_fds = NumberBehind(*limits, "Max open files ");
+  if (!max_fds.ok()) return max_fds.status();
+
+  const auto ticks = [](int64_t count) {
+    return absl::Seconds(static_cast<double>(count) / static_cast<double>(sysconf(_SC_CLK_TCK)));
+  };
+  ProcessStats stats;
+  stats.cpu = ticks(field(kUserTicks) + field(kSystemTicks));
+  stats.start = absl::FromUnixSeconds(*boot) + ticks(field(kStart));
+  stats.resident_bytes = field(kResidentPages) * sysconf(_SC_PAGESIZE);
+  stats.virtual_bytes = field(kVirtualBytes);
+  stats.threads = static_cast<int>(field(kThreads));
+  std::error_code error;
+  const fs::directory_iterator fds(proc / "self/fd", error);
+  if (error) return absl::NotFoundError(absl::StrCat("cannot list self/fd: ", error.message()));
+  stats.open_fds = static_cast<int>(std::distance(begin(fds), end(fds)));
+  stats.max_fds = *max_fds;
+  return stats;
+}
+
+std::vector<prometheus::MetricFamily> ProcessMetrics::Collect() const {
+  using prometheus::MetricType;
+  const absl::StatusOr<ProcessStats> stats = ReadProcessStats(proc_);
+  if (!stats.ok()) return {};
+  std::vector<prometheus::MetricFamily> families = {
+      Family("process_cpu_seconds_total", "Processor time, user and system, in seconds.",
+             MetricType::Counter, absl::ToDoubleSeconds(stats->cpu)),
+      Family("process_start_time_seconds", "Start of the process, seconds since 1970.",
+             MetricType::Gauge, absl::ToDoubleSeconds(stats->start - absl::UnixEpoch())),
+      Family("process_resident_memory_bytes", "Resident memory.", MetricType::Gauge,
+             static_cast<double>(stats->resident_bytes)),
+      Family("process_virtual_memory_bytes", "Virtual memory.", MetricType::Gauge,
+             static_cast<double>(stats->virtual_bytes)),
+      Family("process_threads", "Threads.", MetricType::Gauge, stats->threads),
+      Family("process_open_fds", "Open file descriptors.", MetricType::Gauge, stats->open_fds)};
+  if (stats->max_fds >= 0) {
+    families.push_back(Family("process_max_fds", "Most of process_open_fds.", MetricType::Gauge,
+                              static_cast<double>(stats->max_fds)));
+  }
+  return families;
+}
+
+}  // namespace linnet::server

@@ -1,0 +1,108 @@
+#include "server/metrics/nvml.h"
+
+#include <dlfcn.h>
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace linnet::server {
+namespace {
+
+// The few names of NVML that are used here, as nvml.h of CUDA 13 has them (NVML API Reference,
+// "Device Queries"): the library is not linked, so that its header is not needed either.
+using nvmlReturn_t = int;
+constexpr nvmlReturn_t NVML_SUCCESS = 0;
+constexpr unsigned NVML_TEMPERATURE_GPU = 0;
+constexpr unsigned kNameBytes = 96;  // NVML_DEVICE_NAME_V2_BUFFER_SIZE, and a UUID's
+using nvmlDevice_t = struct nvmlDevice_st*;
+struct nvmlMemory_t {
+  unsigned long long total, free, used;
+};
+struct nvmlUtilization_t {
+  unsigned gpu, memory;  // per cent
+};
+
+std::string Text(const char (&buffer)[kNameBytes]) {
+  const std::string all(buffer, kNameBytes);
+  return all.substr(0, all.find('\0'));
+}
+
+// Whether there is such a function, and it says so.
+template <typename... Parameters, typename... Arguments>
+bool Ask(nvmlReturn_t (*function)(Parameters...), Arguments... arguments) {
+  return function != nullptr && function(arguments...) == NVML_SUCCESS;
+}
+
+}  // namespace
+
+struct Nvml::Functions {
+  nvmlReturn_t (*init)() = nullptr;
+  nvmlReturn_t (*shutdown)() = nullptr;
+  nvmlReturn_t (*count)(unsigned*) = nullptr;
+  nvmlReturn_t (*handle)(unsigned, nvmlDevice_t*) = nullptr;
+  nvmlReturn_t (*name)(nvmlDevice_t, char*, unsigned) = nullptr;
+  nvmlReturn_t (*uuid)(nvmlDevice_t, char*, unsigned) = nullptr;
+  nvmlReturn_t (*memory)(nvmlDevice_t, nvmlMemory_t*) = nullptr;
+  nvmlReturn_t (*utilization)(nvmlDevice_t, nvmlUtilization_t*) = nullptr;
+  nvmlReturn_t (*temperature)(nvmlDevice_t, unsigned, unsigned*) = nullptr;
+  nvmlReturn_t (*power)(nvmlDevice_t, unsigned*) = nullptr;  // milliwatts
+};
+
+Nvml::Nvml() : functions_(std::make_unique<Functions>()) {}
+
+std::unique_ptr<Nvml> Nvml::Open(const std::string& library) {
+  std::unique_ptr<Nvml> nvml(new Nvml);
+  nvml->library_ = dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (nvml->library_ == nullptr) return nullptr;
+  const auto find = [&](auto*& function, const char* name) {
+    function =
+        reinterpret_cast<std::remove_reference_t<decltype(function)>>(dlsym(nvml->library_, name));
+  };
+  Functions& functions = *nvml->functions_;
+  find(functions.init, "nvmlInit_v2");
+  find(functions.count, "nvmlDeviceGetCount_v2");
+  find(functions.handle, "nvmlDeviceGetHandleByIndex_v2");
+  find(functions.name, "nvmlDeviceGetName");
+  find(functions.uuid, "nvmlDeviceGetUUID");
+  find(functions.memory, "nvmlDeviceGetMemoryInfo");
+  find(functions.utilization, "nvmlDeviceGetUtilizationRates");
+  find(functions.temperature, "nvmlDeviceGetTemperature");
+  find(functions.power, "nvmlDeviceGetPowerUsage");
+  if (!Ask(functions.init)) return nullptr;
+  find(functions.shutdown, "nvmlShutdown");  // from here on it is owed
+  return nvml;
+}
+
+Nvml::~Nvml() {
+  if (functions_->shutdown != nullptr) functions_->shutdown();
+  if (library_ != nullptr) dlclose(library_);
+}
+
+std::vector<GpuStats> Nvml::Read() const {
+  std::vector<GpuStats> gpus;
+  unsigned count = 0;
+  if (!Ask(functions_->count, &count)) return gpus;
+  for (unsigned i = 0; i < count; ++i) {
+    nvmlDevice_t device = nullptr;
+    if (!Ask(functions_->handle, i, &device)) continue;
+    GpuStats& gpu = gpus.emplace_back();
+    gpu.index = static_cast<int>(i);
+    char text[kNameBytes] = {};
+    if (Ask(functions_->name, device, text, kNameBytes)) gpu.name = Text(text);
+    if (Ask(functions_->uuid, device, text, kNameBytes)) gpu.uuid = Text(text);
+    if (nvmlMemory_t memory = {}; Ask(functions_->memory, device, &memory)) {
+      gpu.memory_used_bytes = memory.used;
+      gpu.memory_total_bytes = memory.total;
+    }
+    if (nvmlUtilization_t use = {}; Ask(functions_->utilization, device, &use))
+      gpu.utilization = use.gpu / 100.0;
+    if (unsigned celsius = 0; Ask(functions_->temperature, device, NVML_TEMPERATURE_GPU, &celsius))
+      gpu.temperature_celsius = celsius;
+    if (unsigned milliwatts = 0; Ask(functions_->power, device, &milliwatts))
+      gpu.power_watts = milliwatts / 1000.0;
+  }
+  return gpus;
+}
+
+}  // namespace linnet::server

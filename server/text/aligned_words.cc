@@ -1,0 +1,159 @@
+#include "server/text/aligned_words.h"
+
+#include <algorithm>
+#include <map>
+#include <string>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+
+namespace linnet::server {
+namespace {
+
+bool IsBlank(char c) { return absl::ascii_isspace(static_cast<unsigned char>(c)); }
+
+struct Range {
+  int begin = 0;
+  int end = 0;
+};
+
+std::vector<Range> WordsOf(std::string_view text) {
+  std::vector<Range> words;
+  for (int begin = 0; begin < std::ssize(text);) {
+    if (IsBlank(text[begin])) {
+      ++begin;
+      continue;
+    }
+    int end = begin;
+    while (end < std::ssize(text) && !IsBlank(text[end])) ++end;
+    words.push_back({begin, end});
+    begin = end;
+  }
+  return words;
+}
+
+// How much of `text` the first tokens say already, for each number of them: what their own text has
+// in common with it. Never shrinks.
+std::vector<size_t> Ends(const model::Tokenizer& tokenizer, std::span<const model::TokenId> tokens,
+                         std::span<const std::string> copies, std::string_view text) {
+  std::vector<size_t> ends;
+  size_t end = 0;
+  for (size_t count = 1; count <= tokens.size(); ++count) {
+    const std::string start = tokenizer.Decode(tokens.first(count), copies);
+    const auto common = std::mismatch(text.begin(), text.end(), start.begin(), start.end());
+    end = std::max<size_t>(end, common.first - text.begin());
+    ends.push_back(end);
+  }
+  return ends;
+}
+
+// For each of the words `said` the one of `written` that it is, by the fewest edits (Levenshtein on
+// words); one that was added is put down to its neighbour.
+std::vector<size_t> Match(const std::vector<std::string_view>& said,
+                          const std::vector<std::string_view>& written) {
+  const size_t n = said.size(), m = written.size();
+  std::vector<size_t> matches(n);
+  if (n == m || m == 0) {
+    for (size_t i = 0; i < n; ++i) matches[i] = i;
+    return matches;
+  }
+  std::vector<std::vector<int>> edits(n + 1, std::vector<int>(m + 1));
+  for (size_t i = 0; i <= n; ++i) edits[i][0] = static_cast<int>(i);
+  for (size_t j = 0; j <= m; ++j) edits[0][j] = static_cast<int>(j);
+  for (size_t i = 1; i <= n; ++i) {
+    for (size_t j = 1; j <= m; ++j) {
+      edits[i][j] = std::min({edits[i - 1][j - 1] + (said[i - 1] == written[j - 1] ? 0 : 1),
+                              edits[i - 1][j] + 1, edits[i][j - 1] + 1});
+    }
+  }
+  size_t i = n, j = m;
+  while (i > 0) {
+    if (j > 0 && edits[i][j] == edits[i - 1][j - 1] + (said[i - 1] == written[j - 1] ? 0 : 1)) {
+      matches[--i] = --j;
+    } else if (edits[i][j] == edits[i - 1][j] + 1) {
+      matches[--i] = std::min(j, m - 1);
+    } else {
+      --j;
+    }
+  }
+  return matches;
+}
+
+}  // namespace
+
+std::vector<AlignedWord> AlignedWords(const model::Tokenizer& tokenizer,
+                                      std::span<const model::TokenId> tokens, std::string_view text,
+                                      std::span<const std::string> copies) {
+  const std::vector<size_t> ends = Ends(tokenizer, tokens, copies, text);
+  const auto start = [&](size_t i) { return i == 0 ? 0 : ends[i - 1]; };
+  std::vector<AlignedWord> words;
+  size_t token = 0;  // the first that says some of the word, or begins a character of it
+  for (const auto& [begin, end] : WordsOf(text)) {
+    while (token + 1 < ends.size() && ends[token] <= begin && start(token) < begin) ++token;
+    size_t behind = token;
+    while (behind < ends.size() && (behind == token || start(behind) < end)) ++behind;
+    words.push_back({begin, end, token, behind});
+  }
+  return words;
+}
+
+std::vector<AlignedWord> SourceWords(const model::Tokenizer& tokenizer,
+                                     std::span<const model::TokenId> tokens, std::string_view text,
+                                     std::span<const std::string> copies) {
+  const std::string said = tokenizer.Decode(tokens, copies);
+  std::vector<AlignedWord> words = AlignedWords(tokenizer, tokens, said, copies);
+  const std::vector<Range> written = WordsOf(text);
+  std::vector<std::string_view> said_words, written_words;
+  for (const AlignedWord& word : words)
+    said_words.push_back(std::string_view(said).substr(word.begin, word.end - word.begin));
+  for (const Range& word : written)
+    written_words.push_back(text.substr(word.begin, word.end - word.begin));
+  if (written.empty()) return {};
+  const std::vector<size_t> matches = Match(said_words, written_words);
+  for (size_t i = 0; i < words.size(); ++i) {
+    words[i].begin = written[matches[i]].begin;
+    words[i].end = written[matches[i]].end;
+  }
+  return words;
+}
+
+void FillWordAlignments(
+    std::span<const AlignedWord> source, size_t source_tokens, int source_begin,
+    std::span<const AlignedWord> target, int target_begin, std::span<const float> attention,
+    google::protobuf::RepeatedPtrField<linnet::v1::WordAlignment>& word_alignments) {
+  if (source.empty() || attention.empty()) return;
+  // A source token that says some of two words counts for the first.
+  std::vector<int> word_of(source_tokens, -1);
+  for (size_t i = 0; i < source.size(); ++i) {
+    for (size_t token = source[i].first_token; token < source[i].end_token; ++token) {
+      if (word_of[token] < 0) word_of[token] = static_cast<int>(i);
+    }
+  }
+  for (const AlignedWord& word : target) {
+    std::map<std::pair<int, int>, double> weights;  // by the bytes of the source's word
+    for (size_t t = word.first_token; t < word.end_token; ++t) {
+      for (size_t s = 0; s < source_tokens; ++s) {
+        if (word_of[s] < 0) continue;
+        const AlignedWord& from = source[word_of[s]];
+        weights[{from.begin, from.end}] += attention[t * source_tokens + s];
+      }
+    }
+    std::vector<std::pair<std::pair<int, int>, float>> sorted;
+    for (const auto& [bytes, sum] : weights) {
+      sorted.emplace_back(bytes, static_cast<float>(sum / (word.end_token - word.first_token)));
+    }
+    std::stable_sort(sorted.begin(), sorted.end(),
+                     [](const auto& a, const auto& b) { return a.second > b.second; });
+    for (size_t i = 0; i < sorted.size() && (i == 0 || sorted[i].second >= kMinAlignmentWeight);
+         ++i) {
+      linnet::v1::WordAlignment& word_alignment = *word_alignments.Add();
+      word_alignment.set_source_begin(source_begin + sorted[i].first.first);
+      word_alignment.set_source_end(source_begin + sorted[i].first.second);
+      word_alignment.set_target_begin(target_begin + word.begin);
+      word_alignment.set_target_end(target_begin + word.end);
+      word_alignment.set_weight(sorted[i].second);
+    }
+  }
+}
+
+}  // namespace linnet::server

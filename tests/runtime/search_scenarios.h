@@ -1,0 +1,74 @@
+// Small worlds for a search: models that are functions, and an engine's loop around them.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "model/runtime/search/search.h"
+#include "tests/runtime/search_reference.h"
+
+namespace linnet::model {
+
+inline constexpr SpecialTokens kSpecial;
+// As Marian numbers them: no bos, and the decoder starts from the padding, which comes last.
+constexpr SpecialTokens MarianSpecial(int vocabulary) {
+  const TokenId pad = vocabulary - 1;
+  return {.bos = 0, .pad = pad, .eos = 0, .unk = 1, .start = pad};
+}
+
+struct Outcome {
+  std::vector<Hypothesis> hypotheses;
+  std::vector<std::vector<TokenId>> stable;  // after each step
+  int steps = 0;
+  int rows_asked_again = 0;  // which lacked tokens that the grammar allows
+};
+
+// What an engine hands over: whole rows, or of each the logits that were asked for, in any order.
+enum class Rows { kWhole, kCut };
+
+// Runs a search as an engine does: state (here: the tokens) follows parents() and tokens().
+absl::StatusOr<Outcome> RunSearch(BeamSearch search, float temperature, const ToyModel& model,
+                                  Rows rows = Rows::kWhole);
+absl::StatusOr<Outcome> Search(const SearchOptions& options, const std::vector<TokenId>& prefix,
+                               const ToyModel& model, const SpecialTokens& special = kSpecial,
+                               Rows rows = Rows::kWhole);
+
+// A model whose logits are a function of seed and tokens alone. With `grain` > 0 they are multiples
+// of it, so that sums tie.
+ToyModel RandomModel(uint32_t seed, int vocabulary, float grain, float eos_bonus,
+                     TokenId eos = kSpecial.eos);
+
+struct Scenario {
+  int vocabulary = 0;
+  SpecialTokens special = {};
+  SearchOptions options = {};
+  std::vector<TokenId> prefix = {};
+  ToyModel model;
+};
+
+// All options of beam search at once, sizes small enough that their edges meet often.
+Scenario RandomScenario(uint32_t seed);
+// The same for a vocabulary and special tokens that many scenes share.
+Scenario RandomScenario(uint32_t seed, int vocabulary, const SpecialTokens& special);
+
+// The same for a vocabulary of which some tokens are byte pieces and control pieces, with a prefix
+// of whole texts if any. At least 40 tokens.
+struct SpelledScenario : Scenario {
+  Spelling spelling;
+  std::shared_ptr<const TokenGrammar> grammar;
+};
+SpelledScenario RandomSpelledScenario(uint32_t seed);
+// The spelling and its grammar alone: those of all scenes of that vocabulary.
+Spelling RandomSpelling(int vocabulary, const SpecialTokens& special);
+std::shared_ptr<const TokenGrammar> GrammarOf(const Spelling& spelling);
+
+// Whether the stable prefixes never shrink, begin the best result, and end as all of it.
+bool NothingIsTakenBack(const Outcome& outcome);
+
+std::string Describe(const std::vector<Hypothesis>& hypotheses);
+bool SameBits(const std::vector<Hypothesis>& a, const std::vector<Hypothesis>& b);
+
+}  // namespace linnet::model

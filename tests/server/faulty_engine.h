@@ -1,0 +1,137 @@
+#pragma once
+
+#include <atomic>
+#include <random>
+#include <span>
+#include <stdexcept>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/clock.h"
+#include "server/base/mutex.h"
+#include "tests/support/echo_engine.h"
+
+// Engines that fail in every way that engines can.
+namespace linnet::server {
+
+// How an engine may misbehave, and what is left of all that were made. Shared by the engines of a
+// house, whose threads end with it.
+class FaultPlan {
+ public:
+  // With `stalls` they may stall as well, and then their model serves no more.
+  FaultPlan(bool on, bool stalls) : stalls(stalls), on_(on) {}
+
+  bool on() const { return on_; }
+  // Does not return until somebody sets it free.
+  void Stall() {
+    MutexLock lock(mu_);
+    ++stalled_;
+    const int own = freed_;
+    while (freed_ == own && !over_) changed_.Wait(mu_);
+  }
+  void Free(bool for_good = false) {
+    MutexLock lock(mu_);
+    ++freed_;
+    over_ |= for_good;
+    changed_.NotifyAll();
+  }
+  int stalled() {
+    MutexLock lock(mu_);
+    return stalled_;
+  }
+
+  const bool stalls;
+  std::atomic<unsigned> seed = 0;
+  std::atomic<int> alive = 0;
+  std::atomic<int> left_behind = 0;  // sequences in engines that died in good health
+
+ private:
+  const bool on_;
+  Mutex mu_;
+  CondVar changed_;
+  int freed_ ABSL_GUARDED_BY(mu_) = 0;
+  int stalled_ ABSL_GUARDED_BY(mu_) = 0;
+  bool over_ ABSL_GUARDED_BY(mu_) = false;
+};
+
+// So long a call may take in a house whose engines stall.
+constexpr absl::Duration kStallTimeout = absl::Milliseconds(20);
+
+// Says what it hears and then a piece that tells its version; and now and then fails.
+class FaultyEngine final : public test::EchoEngine {
+ public:
+  FaultyEngine(FaultPlan& plan, const Options& options, model::TokenId signature)
+      : EchoEngine(options), plan_(plan), signature_(signature), random_(plan.seed.fetch_add(1)) {
+    ++plan_.alive;
+  }
+  ~FaultyEngine() override {
+    if (!broken_) plan_.left_behind += sequences();
+    --plan_.alive;
+  }
+
+  absl::Status Add(std::span<const model::SequenceInput> inputs) override {
+    const Timer timer(*this);
+    if (Chance(0.01)) Throw("while it encodes");
+    if (Chance(0.03)) return absl::ResourceExhaustedError("out of memory");
+    if (Chance(0.01)) return absl::InternalError("the encoder failed");
+    return EchoEngine::Add(inputs);
+  }
+
+  absl::StatusOr<std::vector<model::SequenceEvent>> Step() override {
+    const Timer timer(*this);
+    if (Chance(0.02)) absl::SleepFor(absl::Microseconds(random_() % 2000));
+    if (Chance(0.004)) Throw("in a step");
+    if (plan_.stalls && Chance(0.002)) plan_.Stall();
+    const bool fails = Chance(0.003), no_memory = Chance(0.003);
+    auto events = EchoEngine::Step();
+    if (!events.ok()) return events;
+    if (fails || no_memory) {
+      for (const auto& event : *events) Release(event.id);
+      if (no_memory) return absl::ResourceExhaustedError("out of memory");
+      return absl::InternalError("the device is lost");
+    }
+    for (model::SequenceEvent& event : *events) {
+      if (!event.finished && Chance(0.002)) {
+        Release(event.id);
+        event.finished = true;
+        event.status = absl::InternalError("a row of logits is not a number");
+      }
+      for (model::Hypothesis& hypothesis : event.hypotheses) {
+        hypothesis.tokens.insert(hypothesis.tokens.end() - 1, signature_);
+        hypothesis.token_scores.push_back(-0.5f);
+      }
+    }
+    return events;
+  }
+
+ private:
+  // A machine that is busy makes a call slow enough to be a stall without any mischief: nobody
+  // lets go of what the engine held then.
+  class Timer {
+   public:
+    explicit Timer(FaultyEngine& fake) : fake_(fake) {}
+    ~Timer() {
+      if (absl::Now() - begin_ >= kStallTimeout / 2) fake_.broken_ = true;
+    }
+
+   private:
+    FaultyEngine& fake_;
+    const absl::Time begin_ = absl::Now();
+  };
+
+  bool Chance(double share) {
+    return plan_.on() && std::uniform_real_distribution<double>()(random_) < share;
+  }
+  void Throw(const char* when) {
+    broken_ = true;
+    throw std::runtime_error(when);
+  }
+
+  FaultPlan& plan_;
+  const model::TokenId signature_;
+  std::mt19937 random_;
+  bool broken_ = false;
+};
+
+}  // namespace linnet::server
