@@ -223,7 +223,7 @@ TEST(CudaKernelsTest, AttentionToASourceIsThatOfTheCpu) {
       std::vector<float> expected(y.floats.size());
       SourceAttentionParams p = {.type = FloatType::kFloat32,
                                  .query = query.floats.data(),
-                                 .memory = memory.floats.data(),
+                                 .encoder_cache = memory.floats.data(),
                                  .blocks = blocks.data(),
                                  .lengths = lengths.data(),
                                  .y = expected.data(),
@@ -237,7 +237,7 @@ TEST(CudaKernelsTest, AttentionToASourceIsThatOfTheCpu) {
       KernelMemory device;
       p.type = type;
       p.query = device.Give(query);
-      p.memory = device.Give(memory);
+      p.encoder_cache = device.Give(memory);
       p.y = device.Give(y);
       p.blocks = device.Give(blocks);
       p.lengths = device.Give(lengths);

@@ -1,4 +1,5 @@
 #include "server/schedule/admission.h"
+#include "server/metrics/metrics.h"
 
 #include <set>
 #include <string>

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "gmock/gmock.h"
+#include "server/metrics/metrics.h"
 #include "server/schedule/admission.h"
 #include "server/schedule/batcher.h"
 #include "tests/support/echo_engine.h"

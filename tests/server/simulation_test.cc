@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "gmock/gmock.h"
+#include "server/metrics/metrics.h"
 #include "tests/server/virtual_server.h"
 #include "tests/support/status_matchers.h"
 

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "gmock/gmock.h"
+#include "server/metrics/metrics.h"
 #include "server/models/catalog.h"
 #include "server/schedule/admission.h"
 #include "server/text/text_call.h"
