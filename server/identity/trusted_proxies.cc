@@ -47,6 +47,11 @@ bool SameBits(const std::array<uint8_t, 16>& a, const std::array<uint8_t, 16>& b
 
 }  // namespace
 
+std::string PeerAddress(absl::string_view peer) {
+  if (!absl::ConsumePrefix(&peer, "ipv4:")) absl::ConsumePrefix(&peer, "ipv6:");
+  return absl::StrReplaceAll(peer, {{"%5B", "["}, {"%5D", "]"}, {"%25", "%"}});
+}
+
 absl::StatusOr<TrustedProxies> TrustedProxies::Parse(absl::string_view list) {
   TrustedProxies proxies;
   for (absl::string_view entry : absl::StrSplit(list, absl::ByAnyChar(", "), absl::SkipEmpty())) {
@@ -70,9 +75,7 @@ absl::StatusOr<TrustedProxies> TrustedProxies::Parse(absl::string_view list) {
 
 bool TrustedProxies::Trusts(absl::string_view address) const {
   if (networks_.empty()) return false;
-  if (!absl::ConsumePrefix(&address, "ipv4:") && !absl::ConsumePrefix(&address, "ipv6:"))
-    return false;
-  const std::string decoded = absl::StrReplaceAll(address, {{"%5B", "["}, {"%5D", "]"}});
+  const std::string decoded = PeerAddress(address);
   const std::optional<Address> parsed = ParseAddress(HostOf(decoded));
   if (!parsed.has_value()) return false;
   for (const Network& network : networks_) {

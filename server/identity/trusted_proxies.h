@@ -11,6 +11,10 @@
 
 namespace linnet::server {
 
+// "127.0.0.1:4711" of gRPC's "ipv4:127.0.0.1:4711", "[fe80::1%eth0]:4711" of
+// "ipv6:%5Bfe80::1%25eth0%5D:4711"; what is neither stays as it is.
+std::string PeerAddress(absl::string_view peer);
+
 // The proxies whose word is taken for who is behind them: addresses and networks. Immutable.
 class TrustedProxies {
  public:

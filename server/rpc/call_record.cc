@@ -177,8 +177,7 @@ absl::Status ParseBuffer(const grpc::ByteBuffer& buffer, google::protobuf::Messa
     return status;
   }
   std::vector<grpc::Slice> slices;
-  // A client that goes away before its message has come leaves a call without one.
-  if (!buffer.Dump(&slices).ok()) return absl::CancelledError("the client sent no request");
+  if (!buffer.Dump(&slices).ok()) return absl::InternalError("gRPC cannot read its own buffer");
   std::string bytes;
   bytes.reserve(buffer.Length());
   for (const grpc::Slice& slice : slices)

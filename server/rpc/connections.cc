@@ -3,24 +3,9 @@
 #include <algorithm>
 #include <utility>
 
-#include "absl/strings/strip.h"
+#include "server/identity/trusted_proxies.h"
 
 namespace linnet::server {
-
-std::string PeerAddress(absl::string_view peer) {
-  if (!absl::ConsumePrefix(&peer, "ipv4:")) absl::ConsumePrefix(&peer, "ipv6:");
-  std::string address;
-  for (size_t i = 0; i < peer.size(); ++i) {
-    const absl::string_view three = peer.substr(i, 3);
-    if (three == "%5B" || three == "%5D" || three == "%25") {
-      address += three == "%5B" ? '[' : three == "%5D" ? ']' : '%';
-      i += 2;
-    } else {
-      address += peer[i];
-    }
-  }
-  return address;
-}
 
 std::optional<Connections::Id> Connections::Admit(const std::string& peer, MonotonicTime now) {
   const std::string address = peer.substr(0, peer.rfind(':'));

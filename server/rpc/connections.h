@@ -115,7 +115,4 @@ class Connections {
   int64_t expelled_ ABSL_GUARDED_BY(mu_) = 0;
 };
 
-// "127.0.0.1:4711" of "ipv4:127.0.0.1:4711", "[::1]:4711" of "ipv6:%5B::1%5D:4711".
-std::string PeerAddress(absl::string_view peer);
-
 }  // namespace linnet::server

@@ -2,80 +2,57 @@
 
 #include <grpcpp/grpcpp.h>
 
-#include <memory>
 #include <optional>
 #include <utility>
 
 #include "server/base/errors.h"
 #include "server/base/mutex.h"
-#include "server/rpc/call_record.h"
-#include "server/rpc/raw_methods.h"
-#include "server/rpc/unary_call.h"
+#include "server/rpc/single_request_call.h"
 #include "server/text/part_queue.h"
-#include "server/text/text_call.h"
 
 namespace linnet::server {
 
 // One call whose answer is a stream of parts and then the response.
 //
-// One write is under way at a time; meanwhile parts of the same segment become one, so that what
-// waits for a slow reader is never more than the answer. It deletes itself when gRPC is done with
-// it: so nothing is touched after Finish, and after a write once the call has ended.
+// One write is in flight at a time; meanwhile parts of the same segment become one, so that what
+// waits for a slow reader is never more than the answer. Nothing is touched after a write once the
+// call has ended.
 template <typename StreamRequest, typename Request, typename Response, typename StreamResponse>
-class StreamCall final : public CallReactor {
+class StreamCall final : public SingleRequestCall<StreamRequest, Response> {
+  using Base = SingleRequestCall<StreamRequest, Response>;
+  using Base::buffer_;
+  using Base::record_;
+  using Base::request_;
+  using Base::response_;
+
  public:
   using Start = void (TextCalls::*)(const Request&, Response&, const CallContext&,
                                     TextCalls::OnPart, TextCalls::Done);
 
   StreamCall(TextCalls& calls, Start start, const CallServices& services, Method method,
              grpc::CallbackServerContext& context)
-      : calls_(calls),
-        start_(start),
-        record_(services, method, context),
-        deadline_(DeadlineOf(context)),
-        cancelled_(std::make_shared<Cancellation>()) {
-    if (!record_.refused().ok()) {
-      Ended(record_.refused());
-      return;
-    }
-    record_.ReadBegins();
-    StartRead(&message_);
+      : Base(services, method, context), calls_(calls), start_(start) {
+    this->Read();
   }
 
-  void OnReadDone(bool ok) override {
-    record_.ReadEnds(ok);
-    request_bytes_ = static_cast<int64_t>(message_.Length());
-    absl::StatusOr<std::shared_ptr<Permit>> permit = record_.Admit(message_, request_);
-    if (!permit.ok()) {
-      Ended(permit.status());
-      return;
-    }
-    permit_ = *std::move(permit);
-    (calls_.*start_)(
-        request_.request(), response_,
-        {.arrived = record_.arrived(),
-         .deadline = deadline_,
-         .cancelled = cancelled_,
-         .permit = permit_,
-         .caller = record_.caller()},
-        [this](linnet::v1::TextPart part) { Part(std::move(part)); },
-        [this](const absl::Status& status) {
-          // The request is part of another message here.
-          Ended(Renamed("", "request.", status));
-        });
-  }
-
-  // May run beside everything else, also before the constructor has returned.
-  void OnCancel() override { cancelled_->Cancel(); }
   void OnWriteDone(bool ok) override {
-    // Without a reader the decoding is for nothing; Ended comes all the same.
-    if (!ok) cancelled_->Cancel();
+    // Without a reader the decoding is for nothing; End comes all the same.
+    if (!ok) this->cancelled_->Cancel();
     record_.WriteEnds();
     Step(/*written=*/true);
   }
-  void OnDone() override { delete this; }
 
  private:
+  void Begin(const CallContext& context) override {
+    (calls_.*start_)(
+        request_.request(), response_, context,
+        [this](linnet::v1::TextPart part) { Part(std::move(part)); },
+        [this](const absl::Status& status) {
+          // The request is part of another message here.
+          End(Renamed("", "request.", status));
+        });
+  }
+
   void Part(linnet::v1::TextPart part) {
     {
       MutexLock lock(mu_);
@@ -84,7 +61,7 @@ class StreamCall final : public CallReactor {
     Step();
   }
 
-  void Ended(absl::Status status) {
+  void End(absl::Status status) override {
     {
       MutexLock lock(mu_);
       ended_ = std::move(status);
@@ -108,47 +85,25 @@ class StreamCall final : public CallReactor {
       if (part.has_value()) {
         StreamResponse message;
         *message.mutable_part() = *std::move(part);
-        SerializeTo(message, message_).IgnoreError();  // fails for messages beyond 2 GiB alone
+        SerializeTo(message, buffer_).IgnoreError();  // fails for messages beyond 2 GiB alone
       } else {
         end = *ended_;
       }
     }
+    if (end.has_value()) return EndNow(*std::move(end));
     record_.WriteBegins();
-    if (end.has_value()) return End(*std::move(end));
     record_.Headers();
-    StartWrite(&message_);
+    this->StartWrite(&buffer_);
   }
 
-  void End(absl::Status status) {
-    if (status.ok()) {
-      StreamResponse last;
-      last.mutable_response()->Swap(&response_);
-      status = SerializeTo(last, message_);
-    }
-    const bool ok = status.ok();
-    const grpc::Status result =
-        record_.Ended(std::move(status), {.contents = ContentsOf(request_.request()),
-                                          .request_bytes = request_bytes_,
-                                          .labels = LabelsOf(request_.request())});
-    StreamRequest().Swap(&request_);
-    Response().Swap(&response_);
-    if (ok) {
-      StartWriteAndFinish(&message_, {}, result);
-    } else {
-      Finish(result);
-    }
+  void EndNow(absl::Status status) {
+    StreamResponse last;
+    if (status.ok()) last.mutable_response()->Swap(&response_);
+    this->FinishWith(std::move(status), last, request_.request());
   }
 
   TextCalls& calls_;
   const Start start_;
-  CallRecord record_;
-  const absl::Time deadline_;
-  int64_t request_bytes_ = 0;
-  StreamRequest request_;
-  Response response_;
-  std::shared_ptr<Cancellation> cancelled_;
-  grpc::ByteBuffer message_;        // of the request, then of the write in flight
-  std::shared_ptr<Permit> permit_;  // until the answer is sent
 
   Mutex mu_;
   PartQueue parts_ ABSL_GUARDED_BY(mu_);

@@ -47,12 +47,10 @@ void FillWords(const std::vector<AlignedWord>& words, const model::Hypothesis& h
 
 void AddWarning(const TextRequest& request, const LanguageGuess::Language& seen,
                 linnet::v1::Warning& warning) {
+  LanguageMismatch mismatch(request, seen);
   warning.set_reason(std::string(ConditionOf(Reason::kLanguageMismatch).name));
-  warning.set_message(LanguageMismatch(request, seen));
-  auto& metadata = *warning.mutable_metadata();
-  metadata["detectedLanguage"] = seen.code;
-  metadata["confidence"] = absl::StrCat(seen.share);
-  metadata["modelLanguage"] = request.language_code;
+  warning.set_message(std::move(mismatch.message));
+  warning.mutable_metadata()->insert(mismatch.metadata.begin(), mismatch.metadata.end());
 }
 
 // Translation and Summary have these fields in common.

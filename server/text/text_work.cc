@@ -226,20 +226,21 @@ bool RequireCopies(const TextRequest& request, const SegmentWork& segment,
 
 absl::Status RefuseLanguage(const TextRequest& request, absl::string_view field,
                             const LanguageGuess::Language& seen) {
-  return BadField(field, Reason::kLanguageMismatch,
-                  absl::StrCat(LanguageMismatch(request, seen),
-                               ": send text in that language, or name a model for this one"),
-                  {{"detectedLanguage", seen.code},
-                   {"confidence", absl::StrCat(seen.share)},
-                   {"modelLanguage", request.language_code}});
+  LanguageMismatch mismatch(request, seen);
+  return BadField(
+      field, Reason::kLanguageMismatch,
+      absl::StrCat(mismatch.message, ": send text in that language, or name a model for this one"),
+      std::move(mismatch.metadata));
 }
 
 }  // namespace
 
-std::string LanguageMismatch(const TextRequest& request, const LanguageGuess::Language& seen) {
-  return absl::StrCat("text seems to be in \"", seen.code, "\", model \"", request.model->name(),
-                      "\" reads \"", request.language_code, "\"");
-}
+LanguageMismatch::LanguageMismatch(const TextRequest& request, const LanguageGuess::Language& seen)
+    : message(absl::StrCat("text seems to be in \"", seen.code, "\", model \"",
+                           request.model->name(), "\" reads \"", request.language_code, "\"")),
+      metadata({{"detectedLanguage", seen.code},
+                {"confidence", absl::StrCat(seen.share)},
+                {"modelLanguage", request.language_code}}) {}
 
 absl::StatusOr<TextWork> PrepareText(const TextRequest& request, const TextItem& item,
                                      const PrepareLimits& limits) {

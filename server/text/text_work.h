@@ -10,6 +10,7 @@
 #include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
 #include "model/runtime/text/segmenter.h"
+#include "server/base/errors.h"
 #include "server/schedule/sequence.h"
 #include "server/text/glossary.h"
 #include "server/text/text_request.h"
@@ -44,8 +45,13 @@ struct PrepareLimits {
   absl::FunctionRef<absl::Status(int64_t)> hold;
 };
 
-// For people: which language the text seems to be in, and which one its model reads.
-std::string LanguageMismatch(const TextRequest& request, const LanguageGuess::Language& seen);
+// Which language the text seems to be in, and which one its model reads: for people, and for
+// programs that read the metadata of an error or of a warning.
+struct LanguageMismatch {
+  LanguageMismatch(const TextRequest& request, const LanguageGuess::Language& seen);
+  std::string message;
+  ErrorMetadata metadata;
+};
 // Splits one text as the request asks and tokenises it, and its target. INVALID_ARGUMENT, put down
 // to the item's path, if the model cannot read it or if it has too many segments; what `hold` says,
 // if that is an error.

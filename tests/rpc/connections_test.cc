@@ -23,12 +23,6 @@ MonotonicTime In(absl::Duration time) { return After(kStart, time); }
 std::string Peer(int port) { return absl::StrCat("10.0.0.1:", port); }
 std::string GrpcPeer(int port) { return absl::StrCat("ipv4:", Peer(port)); }
 
-TEST(PeerAddressTest, ReadsWhatGrpcWrites) {
-  EXPECT_EQ(PeerAddress("ipv4:127.0.0.1:4711"), "127.0.0.1:4711");
-  EXPECT_EQ(PeerAddress("ipv6:%5B::1%5D:4711"), "[::1]:4711");
-  EXPECT_EQ(PeerAddress("ipv6:%5Bfe80::1%25eth0%5D:4711"), "[fe80::1%eth0]:4711");
-}
-
 TEST(ConnectionsTest, AdmitsOnlySoManyInAllAndFromOneAddress) {
   Connections connections({.connections = 3, .connections_per_address = 2});
   const auto first = connections.Admit("10.0.0.1:1", kStart);

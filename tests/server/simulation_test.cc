@@ -307,11 +307,12 @@ class Simulation {
   absl::Time now_ = kStart;
   std::multimap<absl::Time, std::function<void()>> events_;
   std::vector<Client> clients_;
-  std::vector<std::unique_ptr<VirtualModel>> loaded_;
+  Outcomes outcomes_;
   std::array<VirtualModel*, 2> models_ = {};
   int versions_ = 0;
   int calls_ = 0;
-  Outcomes outcomes_;
+  // The last, which is destroyed first: the calls that it still holds end then, and use the rest.
+  std::vector<std::unique_ptr<VirtualModel>> loaded_;
 };
 
 int FromEnvironment(const char* name, int otherwise) {

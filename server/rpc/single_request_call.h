@@ -1,0 +1,102 @@
+#pragma once
+
+#include <grpcpp/grpcpp.h>
+
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "server/rpc/call_record.h"
+#include "server/rpc/raw_methods.h"
+#include "server/text/text_call.h"
+
+namespace linnet::server {
+
+// What the log says of a call's labels; methods without them have none.
+template <typename Request>
+std::string LabelsOf(const Request& request) {
+  if constexpr (requires { request.labels(); }) return LabelText(request.labels());
+  return "";
+}
+template <typename Request>
+int64_t ContentsOf(const Request& request) {
+  if constexpr (requires { request.contents_size(); }) return request.contents_size();
+  if constexpr (requires { request.pairs_size(); }) return request.pairs_size();
+  return 0;
+}
+
+// A call whose client sends one message: reads it, and has Begin answer it once it has been
+// admitted and parsed. The call deletes itself when gRPC is done with it, which may be before
+// Finish returns: so nothing is touched after Finish.
+template <typename Message, typename Response>
+class SingleRequestCall : public CallReactor {
+ public:
+  void OnReadDone(bool ok) final {
+    record_.ReadEnds(ok);
+    if (!ok) return End(absl::CancelledError("the client sent no request"));
+    request_bytes_ = static_cast<int64_t>(buffer_.Length());
+    absl::StatusOr<std::shared_ptr<Permit>> permit = record_.Admit(buffer_, request_);
+    if (!permit.ok()) return End(permit.status());
+    permit_ = *std::move(permit);
+    Begin({.arrived = record_.arrived(),
+           .deadline = deadline_,
+           .cancelled = cancelled_,
+           .permit = permit_,
+           .caller = record_.caller()});
+  }
+
+  // May run beside everything else, also before the constructor has returned.
+  void OnCancel() final { cancelled_->Cancel(); }
+  void OnDone() final { delete this; }
+
+ protected:
+  SingleRequestCall(const CallServices& services, Method method,
+                    grpc::CallbackServerContext& context)
+      : record_(services, method, context),
+        deadline_(DeadlineOf(context)),
+        cancelled_(std::make_shared<Cancellation>()) {}
+
+  // Reads the request; the end of a call's constructor.
+  void Read() {
+    if (!record_.refused().ok()) return End(record_.refused());
+    record_.ReadBegins();
+    this->StartRead(&buffer_);
+  }
+
+  // Answers request_ with response_, now or later, and ends with End.
+  virtual void Begin(const CallContext& context) = 0;
+  virtual void End(absl::Status status) = 0;
+
+  // Ends the call: with `last`, its only message or its last one, unless the status is an error.
+  // `request` is what the log tells of. Once.
+  template <typename Last, typename Request>
+  void FinishWith(absl::Status status, const Last& last, const Request& request) {
+    if (status.ok()) status = SerializeTo(last, buffer_);
+    const bool ok = status.ok();
+    const grpc::Status result = record_.Ended(std::move(status), {.contents = ContentsOf(request),
+                                                                  .request_bytes = request_bytes_,
+                                                                  .labels = LabelsOf(request)});
+    // What is left of the call until the client has read its answer is that.
+    Message().Swap(&request_);
+    Response().Swap(&response_);
+    record_.WriteBegins();
+    if (ok) {
+      this->StartWriteAndFinish(&buffer_, {}, result);
+    } else {
+      this->Finish(result);
+    }
+  }
+
+  CallRecord record_;
+  const absl::Time deadline_;
+  int64_t request_bytes_ = 0;
+  Message request_;
+  Response response_;
+  std::shared_ptr<Cancellation> cancelled_;
+  grpc::ByteBuffer buffer_;         // of the request, then of the write in flight
+  std::shared_ptr<Permit> permit_;  // until the answer is sent
+};
+
+}  // namespace linnet::server
