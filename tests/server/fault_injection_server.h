@@ -47,7 +47,7 @@ class FaultInjectionServer {
         root(),
         [this](const model::Bundle& bundle) -> absl::StatusOr<std::unique_ptr<model::Engine>> {
           if (refuse_) return absl::InternalError("no memory for another engine");
-          return std::make_unique<FaultyEngine>(plan_, Options(), Signature(bundle));
+          return std::make_unique<FaultInjectionEngine>(plan_, Options(), Signature(bundle));
         },
         BatcherOptions{
             .max_encode_tokens = 64,

@@ -59,13 +59,13 @@ class FaultPlan {
 constexpr absl::Duration kStallTimeout = absl::Milliseconds(20);
 
 // Says what it hears and then a piece that tells its version; and now and then fails.
-class FaultyEngine final : public test::EchoEngine {
+class FaultInjectionEngine final : public test::EchoEngine {
  public:
-  FaultyEngine(FaultPlan& plan, const Options& options, model::TokenId signature)
+  FaultInjectionEngine(FaultPlan& plan, const Options& options, model::TokenId signature)
       : EchoEngine(options), plan_(plan), signature_(signature), random_(plan.seed.fetch_add(1)) {
     ++plan_.alive;
   }
-  ~FaultyEngine() override {
+  ~FaultInjectionEngine() override {
     if (!broken_) plan_.left_behind += sequences();
     --plan_.alive;
   }
@@ -110,13 +110,13 @@ class FaultyEngine final : public test::EchoEngine {
   // lets go of what the engine held then.
   class Timer {
    public:
-    explicit Timer(FaultyEngine& fake) : fake_(fake) {}
+    explicit Timer(FaultInjectionEngine& fake) : fake_(fake) {}
     ~Timer() {
       if (absl::Now() - begin_ >= kStallTimeout / 2) fake_.broken_ = true;
     }
 
    private:
-    FaultyEngine& fake_;
+    FaultInjectionEngine& fake_;
     const absl::Time begin_ = absl::Now();
   };
 

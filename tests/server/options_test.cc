@@ -166,7 +166,7 @@ struct SettingsTest : ::testing::Test {
 
 TEST_F(SettingsTest, AFlagGoesBeforeTheEnvironmentAndThatBeforeTheFile) {
   const std::string file = absl::StrCat(
-      "--config=", File("models = \"m\"\nrows = 1\nthreads = 1\n# words\ndrain-timeout = 1\n"));
+      "--config=", File("models = \"m\"\nmax-batch-rows = 1\nthreads = 1\n# words\ndrain-timeout = 1\n"));
   const std::vector<std::string> environment = {"LINNET_SERVER_MAX_BATCH_ROWS=2",
                                                 "LINNET_SERVER_THREADS=2", "OTHER=3"};
   const ParsedOptions parsed = Parse({"--max-batch-rows=3", file.c_str()}, environment);
@@ -193,8 +193,8 @@ TEST_F(SettingsTest, WhatNobodyKnowsIsRefusedWhereverItStands) {
   EXPECT_EQ(environment.exit_status, 2);
   EXPECT_THAT(environment.text, HasSubstr("LINNET_SERVER_COLOUR"));
   EXPECT_EQ(Parse({"--models=m", "--config=/no/such/file"}).exit_status, 2);
-  EXPECT_EQ(Parse({"--config", File("[part]\nrows = 3\n").c_str()}).exit_status, 2);
-  EXPECT_EQ(Parse({"--config", File("models = m\nrows = many\n").c_str()}).exit_status, 2);
+  EXPECT_EQ(Parse({"--config", File("[part]\nmax-batch-rows = 3\n").c_str()}).exit_status, 2);
+  EXPECT_EQ(Parse({"--config", File("models = m\nmax-batch-rows = many\n").c_str()}).exit_status, 2);
 }
 
 TEST_F(SettingsTest, WhatIsPrintedIsAFileThatMeansTheSame) {
@@ -202,7 +202,7 @@ TEST_F(SettingsTest, WhatIsPrintedIsAFileThatMeansTheSame) {
                                      "--channelz=true", "--print-config"});
   EXPECT_EQ(first.exit_status, 0);
   EXPECT_FALSE(first.run);
-  EXPECT_THAT(first.text, HasSubstr("\nrows = \"7\"\n"));
+  EXPECT_THAT(first.text, HasSubstr("\nmax-batch-rows = \"7\"\n"));
   const std::string file = absl::StrCat("--config=", File(first.text));
   EXPECT_EQ(Parse({file.c_str(), "--print-config"}).text, first.text);
   const ParsedOptions again = Parse({file.c_str()});
