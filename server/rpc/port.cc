@@ -43,6 +43,9 @@ constexpr int kReflectionThreads = 16;
 // What may come on a connection before the server can tell whose it is; see ConnectionLimits.
 constexpr int64_t kFirstBytes = 256 << 10;
 
+// Of the patched gRPC, which keeps to it as it reads; the acceptor finds out later what has come.
+constexpr char kMaxHeldBeforeMessage[] = "linnet.max_held_before_message";
+
 void SetLimits(const SecurityOptions& security, grpc::ServerBuilder& builder) {
   grpc::ResourceQuota quota("linnet");
   quota.Resize(static_cast<size_t>(security.max_transport_bytes));
@@ -55,6 +58,13 @@ void SetLimits(const SecurityOptions& security, grpc::ServerBuilder& builder) {
                              Milliseconds(security.max_connection_age_grace));
   builder.AddChannelArgument(GRPC_ARG_MAX_METADATA_SIZE, security.max_metadata_bytes);
   builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, security.max_streams);
+  // With tokens calls without one are ended before their messages are read.
+  if (security.tokens.empty() && security.max_unauthenticated_bytes > 0) {
+    builder.AddChannelArgument(
+        kMaxHeldBeforeMessage,
+        static_cast<int>(std::min<int64_t>(security.max_unauthenticated_bytes,
+                                           std::numeric_limits<int>::max())));
+  }
   builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_IDLE_MS, Milliseconds(security.max_idle));
   builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS,
                              Milliseconds(security.handshake_timeout));

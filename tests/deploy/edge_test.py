@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -19,6 +20,7 @@ from replicas import BUNDLES, Server
 
 sys.path.append(str(ROOT / "tests/e2e"))
 import http2
+from attacks import ATTACKS, attack
 from security_test import Authority
 
 
@@ -105,6 +107,53 @@ def test_a_certificate_that_the_proxy_has_verified_names_the_caller(proxied, tmp
     finally:
         process.terminate()
         process.wait(10)
+
+
+@pytest.fixture(scope="module")
+def impatient(program, tmp_path_factory) -> Iterator[tuple[Server, str]]:
+    """Server and proxy with timeouts of a second where they have more."""
+    flags = ("--trusted-proxies", "127.0.0.1", "--request-timeout", "1")
+    server = Server(program("linnet-server"), *flags, models=BUNDLES / "en-de")
+    server.wait_for_ready()
+    changes = {"timeout client 60s": "timeout client 1s"}
+    changes["timeout http-keep-alive 30s"] = "timeout http-keep-alive 1s"
+    folder = tmp_path_factory.mktemp("impatient")
+    process, address = edge.start(folder, server.grpc, changes=changes)
+    yield server, address
+    process.terminate()
+    process.wait(10)
+    server.stop()
+    server.remove()
+
+
+@pytest.mark.parametrize("name", ["100 streams", "unfinished messages", "one byte a second"])
+def test_who_sends_no_request_loses_the_connection(name, impatient):
+    _, address = impatient
+    assert attack(address, ATTACKS[name], connections=3, seconds=60).open == 0
+
+
+def test_who_waits_for_an_answer_does_not(impatient):
+    server, address = impatient
+    client = http2.RawClient(address)
+    stream = client.call("ListModels", b"")
+    assert client.wait_for(http2.DATA, stream)  # so that the server has a connection
+    server.process.send_signal(signal.SIGSTOP)
+    try:
+        stream = client.call("ListModels", b"")
+        time.sleep(2.5)  # more than twice the timeout
+    finally:
+        server.process.send_signal(signal.SIGCONT)
+    assert client.wait_for(http2.DATA, stream)
+    client.close()
+
+
+def test_a_long_request_passes_through_small_windows(proxy):
+    text = b"a" * 1_000_000
+    request = b"\x0a" + bytes([0xC0, 0x84, 0x3D]) + text  # contents: of no language
+    with grpc.insecure_channel(proxy) as channel, pytest.raises(grpc.RpcError) as raised:
+        channel.unary_unary("/linnet.v1.TextService/Translate")(request, timeout=60)
+    assert raised.value.code() == grpc.StatusCode.INVALID_ARGUMENT
+    assert "target_language_code" in raised.value.details()
 
 
 def test_the_component_for_kubernetes_has_the_same_configuration():

@@ -104,6 +104,14 @@ def calls_without_message() -> Script:
         yield headers(stream)
 
 
+def calls_with_long_headers() -> Script:
+    """11 KB each, which `max-metadata-bytes` allows."""
+    yield HELLO
+    more = {f"x-{i:03}": "a" * 100 for i in range(100)}
+    for stream in range(1, 200, 2):
+        yield headers(stream, **more)
+
+
 def rapid_reset() -> Script:
     yield HELLO
     yield from _calls_then(lambda stream: frame(RST_STREAM, 0, stream, struct.pack(">I", 8)))
@@ -170,6 +178,7 @@ ATTACKS: dict[str, Callable[[], Script]] = {
     "endless message": endless_message,
     "1000 streams": many_streams,
     "100 streams": calls_without_message,
+    "100 streams, long headers": calls_with_long_headers,
     "rapid reset": rapid_reset,
     "unknown methods": unknown_methods,
     "PING flood": ping_flood,

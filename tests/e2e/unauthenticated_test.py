@@ -5,13 +5,14 @@ Few connections of each kind here; tests/bench/unauthenticated.py measures what 
 
 from __future__ import annotations
 
+import ctypes
 import subprocess
 from pathlib import Path
 
 import grpc
 import http2
 import pytest
-from attacks import ATTACKS, HELLO, WITH_TOKENS, attack, headers
+from attacks import ATTACKS, HELLO, WITH_TOKENS, attack, headers, idle
 from http2 import DATA, END_STREAM, RawClient, frame, message_prefix
 
 TOKEN = "search-0123456789abcdef"
@@ -23,6 +24,7 @@ MAX_KIB = 64
 # What a server allocates once for any crowd (the arenas of threads, tables), and what comes before
 # it has looked again; 20 connections share it here.
 ONCE_KIB = 24576
+REFUSED_STREAM = b"\0\0\0\7"
 OPEN = "linnet_connections"
 CLOSED = "linnet_connections_unauthenticated_closed_total"
 
@@ -37,6 +39,17 @@ def patched(server_binary) -> bool:
 def on_patched_grpc(server_binary) -> None:
     if not patched(server_binary):
         pytest.skip("Debian's gRPC has the defects: ./start.sh --patched-grpc builds one without")
+
+
+@pytest.fixture(scope="module")
+def with_hold_limit(server_binary, on_patched_grpc) -> None:
+    """The sixth patch and later ones."""
+    libraries = subprocess.run(["ldd", str(server_binary)], capture_output=True, text=True).stdout
+    (path,) = [line.split()[2] for line in libraries.splitlines() if "libgrpc.so" in line]
+    patches = ctypes.CDLL(path).linnet_grpc_patches
+    patches.restype = ctypes.c_char_p
+    if int(patches()) < 6:
+        pytest.skip("gRPC has older patches than these: run ./start.sh --patched-grpc again")
 
 
 @pytest.fixture(scope="module")
@@ -87,6 +100,63 @@ def test_an_attacker_is_closed_and_costs_little(name, strict, on_patched_grpc):
     assert outcome.open == 0, "closed at the latest after the timeout"
     assert max(outcome.samples) - before <= CONNECTIONS * MAX_KIB + ONCE_KIB
     assert answers(strict)
+
+
+@pytest.mark.memory
+@pytest.mark.parametrize("name", ["unfinished messages", "100 streams"])
+def test_a_crowd_costs_no_more_than_so_much_each(name, start, on_patched_grpc, with_hold_limit):
+    """Beside as many idle connections. A crowd of 500 has 16 KiB each of what a server by itself
+    lets such connections hold together."""
+    crowd = 200
+    flags = ["--unauthenticated-timeout", str(TIMEOUT)]
+    server = start(*flags, "--max-unauthenticated-bytes", str(crowd * (16 << 10)))
+
+    def peak(script) -> int:
+        return max(
+            attack(
+                server.grpc, script, crowd, TIMEOUT + GRACE, lambda: resident_kib(server), 0.05
+            ).samples
+        )
+
+    peak(idle)  # what is allocated once
+    quiet = peak(idle)
+    assert peak(ATTACKS[name]) - quiet <= crowd * MAX_KIB
+    assert server.stop() == 0
+
+
+def test_calls_beyond_what_may_be_held_are_refused_until_a_message_is_complete(
+    start, with_hold_limit
+):
+    server = start("--max-unauthenticated-bytes", str(64 << 10))
+    client = RawClient(server.grpc)
+    begun = b"".join(headers(stream) for stream in (1, 3, 5))  # 16 KiB each, and what follows
+    message = b"a" * 13_000
+    client.socket.sendall(begun + frame(DATA, 0, 1, message_prefix(len(message) + 1) + message))
+    client.socket.sendall(headers(7))
+    refused = client.wait_for(http2.RST_STREAM)
+    assert (refused.stream, refused.payload) == (7, REFUSED_STREAM)
+    # No method reads this as a message, which makes the connection a known one all the same.
+    client.socket.sendall(frame(DATA, END_STREAM, 1, b"a"))
+    assert client.wait_for(http2.HEADERS, 1)
+    client._next_stream = 9
+    for _ in range(10):
+        answered = client.call("ListModels", b"")
+        assert client.wait_for(http2.DATA, answered)
+    assert server.stop() == 0
+
+
+def test_data_beyond_what_may_be_held_ends_the_connection(start, with_hold_limit):
+    server = start("--max-unauthenticated-bytes", str(64 << 10))
+    connection = http2.connect(server.grpc)
+    connection.sendall(HELLO + headers(1) + frame(DATA, 0, 1, message_prefix(1_000_000)))
+    # Small pieces: what refers to them counts as well, but not as bytes that have come.
+    connection.sendall(frame(DATA, 0, 1, b"a" * 100) * 250)
+    connection.settimeout(1)
+    assert not http2.is_closed(connection)
+    connection.settimeout(60)
+    connection.sendall(frame(DATA, 0, 1, b"a" * 100) * 60)
+    assert http2.is_closed(connection)
+    assert server.stop() == 0
 
 
 def test_no_socket_is_left_open(strict):
