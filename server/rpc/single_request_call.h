@@ -74,10 +74,9 @@ class SingleRequestCall : public CallReactor {
   void FinishWith(absl::Status status, const Last& last, const Request& request) {
     if (status.ok()) status = SerializeTo(last, buffer_);
     const bool ok = status.ok();
-    const grpc::Status result =
-        record_.Ended(std::move(status), {.contents = ContentsOf(request),
-                                          .request_bytes = request_bytes_,
-                                          .labels = LabelsOf(request)});
+    const grpc::Status result = record_.Ended(std::move(status), {.contents = ContentsOf(request),
+                                                                  .request_bytes = request_bytes_,
+                                                                  .labels = LabelsOf(request)});
     // What is left of the call until the client has read its answer is that.
     Message().Swap(&request_);
     Response().Swap(&response_);
