@@ -60,10 +60,9 @@ void SetLimits(const SecurityOptions& security, grpc::ServerBuilder& builder) {
   builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, security.max_streams);
   // With tokens calls without one are ended before their messages are read.
   if (security.tokens.empty() && security.max_unauthenticated_bytes > 0) {
-    builder.AddChannelArgument(
-        kMaxHeldBeforeMessage,
-        static_cast<int>(std::min<int64_t>(security.max_unauthenticated_bytes,
-                                           std::numeric_limits<int>::max())));
+    builder.AddChannelArgument(kMaxHeldBeforeMessage, static_cast<int>(std::min<int64_t>(
+                                                          security.max_unauthenticated_bytes,
+                                                          std::numeric_limits<int>::max())));
   }
   builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_IDLE_MS, Milliseconds(security.max_idle));
   builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS,
