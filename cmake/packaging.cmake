@@ -1,4 +1,4 @@
-# What `cmake --install` and `cpack` put where: Debian packages and a tarball, as deploy/README.md says.
+# What `cmake --install` and `cpack` put where: Debian packages and a tarball, as docs/DEPLOYMENT.md says.
 #
 # The server brings LibTorch along: it lies with its libraries in lib/linnet, and bin has links to it. In the tarball,
 # which may be unpacked anywhere, the same below one folder. Version and name come from project().

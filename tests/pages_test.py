@@ -59,4 +59,4 @@ def test_a_link_that_leads_nowhere_is_found(tmp_path):
 
 
 def test_no_page_is_overlooked():
-    assert {ROOT / "README.md", ROOT / "deploy/RUNBOOKS.md"} <= set(pages())
+    assert {ROOT / "README.md", ROOT / "docs/RUNBOOKS.md"} <= set(pages())

@@ -10,7 +10,7 @@
 namespace linnet::client {
 namespace {
 
-// server/ERRORS.md; and what NameTooLarge of the library makes of a message that is too large.
+// docs/ERRORS.md; and what NameTooLarge of the library makes of a message that is too large.
 bool IsTooMuch(absl::string_view reason) {
   constexpr std::array<absl::string_view, 7> kReasons = {
       "TOO_MANY_TEXTS", "TEXT_TOO_LARGE",    "TOO_MANY_SEGMENTS", "CALL_TOO_LARGE",

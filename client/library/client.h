@@ -169,7 +169,7 @@ class Client {
                            OnDone<v1::DetectLanguageResponse> on_done,
                            const CallOptions& options = {});
 
-  // Makes a server read its models again: server/API.md. Where `server` is the address for
+  // Makes a server read its models again: docs/API.md. Where `server` is the address for
   // administrators, or the token has that right.
   absl::StatusOr<v1::ReloadResponse> Reload(const v1::ReloadRequest& request,
                                             const CallOptions& options = {});
@@ -191,7 +191,7 @@ class Client {
 
 // What a program can act on in an error of the server. All empty if the error was made on the way.
 struct ErrorDetails {
-  std::string reason;                           // "TEXT_TOO_LONG": server/ERRORS.md lists them
+  std::string reason;                           // "TEXT_TOO_LONG": docs/ERRORS.md lists them
   std::map<std::string, std::string> metadata;  // the dynamic parts of the message
   std::string field;                            // the first that is at fault: "contents[1]"
   std::optional<absl::Duration> retry_delay;    // the server asks to be left alone for so long

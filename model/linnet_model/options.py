@@ -1,6 +1,6 @@
 """Every key of a recipe with type, default and meaning, read from the comments of the dataclasses.
 
-`linnet-train --options` prints the page; model/recipes/OPTIONS.md is a copy of it.
+`linnet-train --options` prints the page; docs/RECIPE_OPTIONS.md is a copy of it.
 """
 
 from __future__ import annotations

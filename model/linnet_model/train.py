@@ -41,7 +41,7 @@ EXAMPLES = """examples:
   linnet-train --recipe model/recipes/en-de.toml --data DATA --out runs/en-de
   linnet-train --recipe model/recipes/en-de.toml --data DATA --out runs/en-de --resume
   linnet-train --recipe my.toml --data DATA --out runs/b --init-from runs/a --set train.updates=500
-  linnet-train --options          what a recipe may say, table by table (model/recipes/OPTIONS.md)
+  linnet-train --options          what a recipe may say, table by table (docs/RECIPE_OPTIONS.md)
 
 files of --out:
   settings.json  all settings as used, and the statistics of the data
@@ -111,7 +111,7 @@ def parse_arguments(arguments: list[str] | None) -> argparse.Namespace:
         "--data",
         type=Path,
         metavar="DIR",
-        help="folder that holds the recipe's data.folder, whose files model/TRAINING.md shows",
+        help="folder that holds the recipe's data.folder, whose files docs/TRAINING.md shows",
     )
     what.add_argument("--out", type=Path, metavar="DIR", help="run folder, made if it is not there")
     what.add_argument(

@@ -46,7 +46,7 @@ absl::StatusOr<SearchPlace> ParseSearchPlace(std::string_view name);
 // (AVX512-VNNI) and the bundle can be packed (those made before it was possible cannot), and
 // float32 elsewhere. int8 is for weights and activations of linear layers alone, the rest stays
 // float32. bfloat16 is never chosen: without AMX its products are slower than float32's.
-// (model/README.md has what each type costs in speed and in quality.)
+// (docs/MODELS.md has what each type costs in speed and in quality.)
 //
 // SearchPlace::kAuto is the device on CUDA and the host on the CPU, where it needs no row of
 // logits whole. On the device the host's search stays for what the device's does not take

@@ -17,7 +17,7 @@ namespace linnet::server {
 // it into a grpc::Status. Every error carries one ErrorInfo (domain "linnet"), whose metadata
 // repeat the dynamic parts of the message.
 
-// Why. The table in errors.cc gives each its code, its detail and what it means; ERRORS.md shows it
+// Why. The table in errors.cc gives each its code, its detail and what it means; docs/ERRORS.md shows it
 // to people.
 enum class Reason {
   // INVALID_ARGUMENT: change the request.

@@ -16,7 +16,7 @@ namespace linnet::server {
 using MetricLabels = std::map<std::string, std::string>;
 
 // What the page of metrics is made of: the name, the help and the buckets of every family, but for
-// those of the process and the GPUs (metrics_process, metrics_gpu). METRICS.md explains them.
+// those of the process and the GPUs (metrics_process, metrics_gpu). docs/METRICS.md explains them.
 class MetricFamilies {
   using CounterFamily = prometheus::Family<prometheus::Counter>;
   using GaugeFamily = prometheus::Family<prometheus::Gauge>;

@@ -167,7 +167,7 @@ class Stalling:
 
 @pytest.mark.parametrize("balanced", ["haproxy"], indirect=True)
 def test_a_replica_that_stalls_is_left_out_until_it_is_well_again(callers, replicas):
-    """The others do not ask for health, or not with a bound on its time: deploy/README.md."""
+    """The others do not ask for health, or not with a bound on its time: docs/DEPLOYMENT.md."""
     victim = replicas[0]
     wait_until_called(victim)
     with Stalling(victim):

@@ -1,4 +1,4 @@
-"""What replicas carry: the numbers of deploy/CAPACITY.md, and its formula.
+"""What replicas carry: the numbers of docs/CAPACITY.md, and its formula.
 
     .venv/bin/python tests/deploy/capacity.py             all of it, six minutes when idle
     .venv/bin/python tests/deploy/capacity.py one         a part: one, search, two

@@ -1,4 +1,4 @@
-"""The folder secrets, made by the commands of deploy/TLS.md."""
+"""The folder secrets, made by the commands of docs/TLS.md."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 from programs import ROOT
 
-PAGE = ROOT / "deploy/TLS.md"
+PAGE = ROOT / "docs/TLS.md"
 OWNER = 10001  # of the image, and so of what it must read
 
 

@@ -1,4 +1,4 @@
-"""docker-compose.tls.yml over docker-compose.yml, run for real with what deploy/TLS.md makes.
+"""docker-compose.tls.yml over docker-compose.yml, run for real with what docs/TLS.md makes.
 
 In containers, so slow, and skipped where there is no engine: see container_test.py.
 """

@@ -46,7 +46,7 @@ def test_no_file_is_installed_to_an_absolute_place():
 
 def test_the_page_says_how_packages_are_built():
     """With the targets and files that there are."""
-    page = (ROOT / "deploy/README.md").read_text()
+    page = (ROOT / "docs/DEPLOYMENT.md").read_text()
     (block,) = re.findall(r"^## Packages$.*?^```sh\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
     assert "--target programs" in block
     assert "cpack" in block

@@ -160,7 +160,7 @@ def test_every_file_that_the_server_is_told_of_is_in_a_secret_that_the_page_make
     told = [argument.partition("=")[2] for argument in container(manifests)["args"]]
     told += [variable["value"] for variable in container(manifests).get("env", [])]
     files = [Path(value) for value in told if value.startswith("/etc/linnet/")]
-    page = (ROOT / "deploy/TLS.md").read_text()
+    page = (ROOT / "docs/TLS.md").read_text()
     for file in files:
         secret = volumes[mounts[str(file.parent)]]
         assert secret["defaultMode"] == 0o440  # for the group, which is the server's by fsGroup

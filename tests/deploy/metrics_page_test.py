@@ -49,7 +49,7 @@ def test_every_metric_of_the_page_is_explained(server: Server):
     page = server.scrape()
     families = dict(re.findall(r"^# TYPE (\S+) (\w+)$", page, re.MULTILINE))
     assert "exposer_scrapes_total" in families
-    explained = (ROOT / "server/METRICS.md").read_text()
+    explained = (ROOT / "docs/METRICS.md").read_text()
     for family, kind in families.items():
         assert re.search(rf"`{family}` (\| {kind} \||\({kind})", explained), family
 

@@ -1,4 +1,4 @@
-"""From a clone to the first answer, in both ways of README.md: the times in deploy/README.md.
+"""From a clone to the first answer, in both ways of README.md: the times in docs/DEPLOYMENT.md.
 
     .venv/bin/python tests/deploy/newcomer.py             both, with podman or docker
     .venv/bin/python tests/deploy/newcomer.py compose     a part: start, compose

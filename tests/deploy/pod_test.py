@@ -1,6 +1,6 @@
 """The Deployment of deploy/kubernetes, run as a pod by podman: no cluster is needed.
 
-In plain text, and with TLS and tokens, as deploy/TLS.md has them.
+In plain text, and with TLS and tokens, as docs/TLS.md has them.
 """
 
 from __future__ import annotations

@@ -16,8 +16,8 @@ from prometheus_process import Prometheus
 from replicas import free_port
 
 FOLDER = ROOT / "deploy/prometheus"
-RUNBOOKS = ROOT / "deploy/RUNBOOKS.md"
-RUNBOOK_URL = '{{ or $externalLabels.runbooks "deploy/RUNBOOKS.md" }}#%s'
+RUNBOOKS = ROOT / "docs/RUNBOOKS.md"
+RUNBOOK_URL = '{{ or $externalLabels.runbooks "docs/RUNBOOKS.md" }}#%s'
 
 
 @pytest.fixture(scope="module")
@@ -61,7 +61,7 @@ def test_every_alert_has_a_page_and_every_page_an_alert():
     ("setting", "link"),
     [
         ("https://wiki.example/linnet.md", "https://wiki.example/linnet.md#linnetdown"),
-        ("", "deploy/RUNBOOKS.md#linnetdown"),
+        ("", "docs/RUNBOOKS.md#linnetdown"),
     ],
 )
 def test_the_link_of_an_alert_is_where_the_setting_says_that_the_runbooks_are(setting, link):

@@ -13,7 +13,7 @@ import pytest
 import yaml
 from programs import ROOT
 
-PAGE = ROOT / "deploy/RUNBOOKS.md"
+PAGE = ROOT / "docs/RUNBOOKS.md"
 TEXT = PAGE.read_text()
 
 
@@ -46,7 +46,7 @@ def test_no_command_is_overlooked():
 
 
 def test_panels_that_the_page_on_capacity_names_are_on_the_dashboard():
-    named = re.findall(r"panel \*([^*]+)\*", (ROOT / "deploy/CAPACITY.md").read_text())
+    named = re.findall(r"panel \*([^*]+)\*", (ROOT / "docs/CAPACITY.md").read_text())
     assert named
     assert set(named) <= titles()
 
@@ -97,7 +97,7 @@ def test_the_search_for_calls_that_failed_twice_finds_them(tmp_path):
 def test_every_setting_that_is_named_is_one_of_the_server_or_of_linnet(program):
     named = set(re.findall(r"`(--[a-z][\w-]+)", TEXT))
     assert len(named) > 3
-    settings = (ROOT / "server/SETTINGS.md").read_text()
+    settings = (ROOT / "docs/SETTINGS.md").read_text()
     said = subprocess.run(
         [program("linnet"), "translate", "--help"], capture_output=True, text=True, check=True
     ).stdout

@@ -1,4 +1,4 @@
-"""deploy/TLS.md: its commands make what the server, the compose overlay and the balancers take.
+"""docs/TLS.md: its commands make what the server, the compose overlay and the balancers take.
 
 The balancers and the servers are real processes, no containers: those are in container_test.py
 and pod_test.py.

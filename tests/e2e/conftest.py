@@ -101,10 +101,10 @@ class Api:
         return found
 
     def check_error(self, error: grpc.RpcError) -> dict:
-        """That code, details and trailers are those of its reason in server/ERRORS.md."""
+        """That code, details and trailers are those of its reason in docs/ERRORS.md."""
         rows = [
             [cell.strip() for cell in line.strip("|\n").split("|")]
-            for line in (ROOT / "server/ERRORS.md").read_text().splitlines()
+            for line in (ROOT / "docs/ERRORS.md").read_text().splitlines()
             if line.startswith("| ") and not line.startswith("| reason")
         ]
         table = {name: (code, set(filter(None, said.split(", ")))) for name, code, said, _ in rows}

@@ -11,7 +11,7 @@ import grpc
 import pytest
 
 STALLS, LOSES_THE_DEVICE, THROWS = 41, 42, 43
-ENGINE_FAILED = 3  # server/ADMINISTRATION.md
+ENGINE_FAILED = 3  # docs/ADMINISTRATION.md
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""Stock clients work: stubs generated as server/API.md shows, health probes, reflection."""
+"""Stock clients work: stubs generated as docs/API.md shows, health probes, reflection."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from grpc_reflection.v1alpha.proto_reflection_descriptor_database import (
 )
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGE = ROOT / "server/API.md"
+PAGE = ROOT / "docs/API.md"
 SERVICE = "linnet.v1.TextService"
 
 

@@ -16,7 +16,7 @@ LOADED, FAILED = 1, 3
 
 def commands() -> list[str]:
     """Of the page: make keys, sign."""
-    page = (ROOT / "server/ADMINISTRATION.md").read_text()
+    page = (ROOT / "docs/ADMINISTRATION.md").read_text()
     return re.findall(r"^openssl .*$", page, re.MULTILINE)
 
 

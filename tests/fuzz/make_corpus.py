@@ -180,7 +180,7 @@ def manifests() -> dict[str, bytes]:
 
 def options() -> dict[str, bytes]:
     """Settings by file (a), flags (b) and environment (c), tokens (d), traceparent headers (e)."""
-    page = (ROOT / "server/SETTINGS.md").read_text()
+    page = (ROOT / "docs/SETTINGS.md").read_text()
     rows = re.findall(r"^\| `([a-z-]+)` \| (?:`([^`]*)`)? ?\|", page, re.MULTILINE)
     settings = {name: value for name, value in rows if value}
     trace = "0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331"

@@ -30,8 +30,8 @@ def test_the_page_beside_the_recipes_is_what_the_command_prints(capsys):
         assert f"## [{name}]" in printed
         for field in dataclasses.fields(part):
             assert f"| `{field.name}` |" in printed
-    committed = (RECIPES / "OPTIONS.md").read_text(encoding="utf-8")
-    assert committed == printed, "run: linnet-train --options > model/recipes/OPTIONS.md"
+    committed = (RECIPES.parents[1] / "docs/RECIPE_OPTIONS.md").read_text(encoding="utf-8")
+    assert committed == printed, "run: linnet-train --options > docs/RECIPE_OPTIONS.md"
 
 
 @pytest.mark.parametrize("path", sorted(RECIPES.glob("*.toml")), ids=lambda path: path.stem)

@@ -1,4 +1,4 @@
-"""model/TRAINING.md, run as it stands: from a corpus made on the spot to an answer."""
+"""docs/TRAINING.md, run as it stands: from a corpus made on the spot to an answer."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 from linnet_model.train import main as train
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGE = (ROOT / "model/TRAINING.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs/TRAINING.md").read_text(encoding="utf-8")
 
 
 def shell(block: str, folder: Path, binaries: Path) -> str:
@@ -53,7 +53,7 @@ def test_every_file_of_the_layout_is_one_that_a_recipe_names():
     (layout,) = re.findall(r"^```\nDATA/\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
     for name in ("train", "valid", "test"):
         assert f"{name}.en" in layout
-        assert f"{name}_source" in (ROOT / "model/recipes/OPTIONS.md").read_text(encoding="utf-8")
+        assert f"{name}_source" in (ROOT / "docs/RECIPE_OPTIONS.md").read_text(encoding="utf-8")
 
 
 def test_whose_texts_they_are_is_asked_for_before_the_training(

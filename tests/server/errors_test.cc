@@ -163,7 +163,7 @@ TEST(ErrorTableTest, ErrorsCarryTheCodeAndTheDetailOfTheirRow) {
   }
 }
 
-// The table as server/ERRORS.md has it.
+// The table as docs/ERRORS.md has it.
 std::string TableForPeople() {
   const auto details = [](Detail detail) -> absl::string_view {
     switch (detail) {
@@ -189,7 +189,7 @@ std::string TableForPeople() {
 }
 
 TEST(ErrorTableTest, ThePageOfErrorsShowsTheTableAsItIs) {
-  std::ifstream stream(std::string(LINNET_SOURCE_DIR) + "/server/ERRORS.md");
+  std::ifstream stream(std::string(LINNET_SOURCE_DIR) + "/docs/ERRORS.md");
   const std::string page((std::istreambuf_iterator<char>(stream)), {});
   EXPECT_THAT(page, testing::HasSubstr(TableForPeople())) << "put this in its place:\n"
                                                           << TableForPeople();

@@ -1,4 +1,4 @@
-"""server/LIMITS.md says what the settings and the sources say."""
+"""docs/LIMITS.md says what the settings and the sources say."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGE = (ROOT / "server/LIMITS.md").read_text()
+PAGE = (ROOT / "docs/LIMITS.md").read_text()
 # Beside those that begin with max-.
 ALSO_LIMITS = {"rows", "encoder-cache-tokens"}
 
@@ -18,7 +18,7 @@ def rows(heading: str) -> list[list[str]]:
 
 
 def settings() -> dict[str, str]:
-    page = (ROOT / "server/SETTINGS.md").read_text()
+    page = (ROOT / "docs/SETTINGS.md").read_text()
     return dict(re.findall(r"^\| `([\w-]+)` \| `?([^`|]*?)`? \|", page, re.MULTILINE))
 
 
@@ -62,7 +62,7 @@ def test_limits_of_the_clients_are_those_of_the_sources():
 
 
 def test_reasons_are_those_of_the_table_of_errors():
-    table = (ROOT / "server/ERRORS.md").read_text()
+    table = (ROOT / "docs/ERRORS.md").read_text()
     known = set(re.findall(r"^\| ([A-Z_]+) \|", table, re.MULTILINE))
     # Of gRPC, of the clients, and of answers.
     known |= {"RESOURCE_EXHAUSTED", "MESSAGE_TOO_LARGE", "CANCELLED", "FINISH_REASON_LENGTH"}

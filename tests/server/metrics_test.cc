@@ -52,9 +52,9 @@ std::map<std::string, std::string> FamiliesOf(const std::string& page) {
   return families;
 }
 
-// The same of the tables in METRICS.md.
+// The same of the tables in docs/METRICS.md.
 std::map<std::string, std::string> DocumentedFamilies() {
-  std::ifstream stream(std::string(LINNET_SOURCE_DIR) + "/server/METRICS.md");
+  std::ifstream stream(std::string(LINNET_SOURCE_DIR) + "/docs/METRICS.md");
   std::map<std::string, std::string> families;
   for (std::string line; std::getline(stream, line);) {
     if (!absl::StartsWith(line, "| `")) continue;

@@ -211,7 +211,7 @@ TEST_F(SettingsTest, WhatIsPrintedIsAFileThatMeansTheSame) {
   EXPECT_EQ(again.options.models, "some dir");
 }
 
-// The settings as server/SETTINGS.md has them.
+// The settings as docs/SETTINGS.md has them.
 std::string TableForPeople() {
   std::string table;
   std::string group;
@@ -230,7 +230,7 @@ std::string TableForPeople() {
 }
 
 TEST_F(SettingsTest, ThePageOfSettingsShowsAllOfThem) {
-  std::ifstream stream(std::string(LINNET_SOURCE_DIR) + "/server/SETTINGS.md");
+  std::ifstream stream(std::string(LINNET_SOURCE_DIR) + "/docs/SETTINGS.md");
   const std::string page((std::istreambuf_iterator<char>(stream)), {});
   EXPECT_THAT(page, HasSubstr(TableForPeople())) << "put this in its place:\n" << TableForPeople();
 }

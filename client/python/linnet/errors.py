@@ -19,7 +19,7 @@ class LinnetError(Exception):
     def __init__(self, status: status_pb2.Status):
         self.code: grpc.StatusCode = _CODES.get(status.code, grpc.StatusCode.UNKNOWN)
         self.message: str = status.message
-        self.reason = ""  # "TEXT_TOO_LONG": server/ERRORS.md lists them
+        self.reason = ""  # "TEXT_TOO_LONG": docs/ERRORS.md lists them
         self.metadata: Mapping[str, str] = {}  # the dynamic parts of the message
         self.field = ""  # the first that is at fault: "contents[1]"
         self.retry_delay: float | None = None  # seconds that the server asks to be left alone for
