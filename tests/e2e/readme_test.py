@@ -1,8 +1,8 @@
-"""What README.md shows is what happens: its commands are run and their output is compared.
+"""The commands of README.md and docs/COMMAND_LINE.md are run, and their output is compared.
 
-A ```console block holds commands ("$ …") and, below each, what it prints on standard output with
-the bundles that ship. `python tests/e2e/readme_test.py HOST:PORT` runs them against a server and
-writes the answers into README.md; start that server with --compute float32.
+A ```console block holds commands ("$ …") and, below each, the standard output with the bundles that
+ship. `python tests/e2e/readme_test.py HOST:PORT` runs them against a server and writes the answers
+into the pages; start that server with --compute float32.
 """
 
 from __future__ import annotations
@@ -18,12 +18,13 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-README = ROOT / "README.md"
+PAGES = [ROOT / "README.md", ROOT / "docs/COMMAND_LINE.md"]
 BUNDLES = ROOT / "model/bundles"
-# A ```sh block holds commands whose output differs from run to run. They are run as well, but for
+# A ```sh block holds commands whose output differs from run to run. They are run as well, except for
 # the set-up itself.
 RUN_ELSEWHERE = {
     "./start.sh": "tests/setup/start_test.py; ./test.sh runs ./start.sh --check",
+    "./test.sh": "it runs this test",
     "docker": "tests/deploy/container_test.py; ./test.sh --all",
 }
 
@@ -35,7 +36,8 @@ class Shown:
 
 
 def blocks(kind: str) -> list[str]:
-    return re.findall(rf"^```{kind}\n(.*?)^```$", README.read_text(), re.MULTILINE | re.DOTALL)
+    text = "".join(page.read_text() for page in PAGES)
+    return re.findall(rf"^```{kind}\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
 
 
 def shown() -> Iterator[Shown]:
@@ -61,7 +63,7 @@ def served(start):
 
 
 @pytest.mark.parametrize("example", list(shown()), ids=lambda example: example.command)
-def test_a_command_of_the_readme_prints_what_the_readme_shows(served, example):
+def test_command_prints_the_output_shown(served, example):
     assert run(example.command, served.grpc) == example.output
 
 
@@ -75,12 +77,12 @@ def commands() -> list[str]:
 
 
 @pytest.mark.parametrize("command", commands())
-def test_a_command_whose_output_is_not_shown_works(served, command):
+def test_command_without_output_works(served, command):
     assert run(command, served.grpc).strip()
 
 
 def suggested() -> list[str]:
-    """What ./start.sh tells to try: lines with $bin in a here-document."""
+    """Commands that ./start.sh suggests: lines with $bin in a here-document."""
     lines = (ROOT / "start.sh").read_text().splitlines()
     found = [
         line.removeprefix("$export").strip()
@@ -91,7 +93,7 @@ def suggested() -> list[str]:
 
 
 @pytest.mark.parametrize("command", suggested())
-def test_what_start_sh_suggests_works(served, command):
+def test_suggestion_of_start_sh_works(served, command):
     assert run(command, served.grpc).strip()
 
 
@@ -100,11 +102,13 @@ def test_start_sh_suggests_something():
 
 
 def update(server: str) -> None:
-    text = README.read_text()
-    for example in shown():
-        before = f"$ {example.command}\n{example.output}"
-        text = text.replace(before, f"$ {example.command}\n{run(example.command, server)}", 1)
-    README.write_text(text)
+    answers = [(example, run(example.command, server)) for example in shown()]
+    for page in PAGES:
+        text = page.read_text()
+        for example, output in answers:
+            before = f"$ {example.command}\n{example.output}"
+            text = text.replace(before, f"$ {example.command}\n{output}", 1)
+        page.write_text(text)
 
 
 if __name__ == "__main__":
