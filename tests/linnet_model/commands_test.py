@@ -15,9 +15,11 @@ COMMANDS = PROJECT["scripts"]
 
 
 def test_the_commands_are_those_that_the_pages_name():
-    named = set(re.findall(r"\blinnet-[a-z-]+\b", (MODEL / "README.md").read_text("utf-8")))
+    pages = [MODEL.parent / f"docs/{name}.md" for name in ("MODELS", "RESULTS", "TRAINING")]
+    text = "".join(page.read_text("utf-8") for page in pages)
+    named = set(re.findall(r"\blinnet-[a-z-]+\b", text))
     programs = {"linnet-decode", "linnet-server", "linnet-load"}  # the C++ ones
-    assert named - programs <= set(COMMANDS), "pyproject.toml lacks a command of README.md"
+    assert named - programs <= set(COMMANDS), "pyproject.toml lacks a command of the pages"
 
 
 def main_of(name: str):
