@@ -329,18 +329,20 @@ def test_down_leaves_nothing(project):
     assert project.leftovers() == {}
 
 
-# --- The README ---------------------------------------------------------------------------------
+# --- docs/DEPLOYMENT.md, "In a container" --------------------------------------------------------
 
 
-def test_the_commands_of_the_readme_work(image, project_of_the_readme):
-    commands = re.findall(r"^docker .*", (ROOT / "README.md").read_text(), re.MULTILINE)
+def test_the_commands_of_the_page_work(image, project_of_the_page):
+    page = (ROOT / "docs/DEPLOYMENT.md").read_text()
+    blocks = re.findall(r"^```sh\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    commands = re.findall(r"^docker .*", "".join(blocks), re.MULTILINE)
     assert len(commands) > 5
     for command in commands:
-        project_of_the_readme(command)
+        project_of_the_page(command)
 
 
 @pytest.fixture
-def project_of_the_readme(engine, tmp_path):
+def project_of_the_page(engine, tmp_path):
     """Runs a docker command with the engine that is here, on ports and under names of this test."""
     if not Project.command(engine):
         skip(f"{engine.command} is here, but no compose command for it")
