@@ -8,8 +8,8 @@ and vLLM; a word of our own in a name, comment, setting or page costs each of th
 
 from __future__ import annotations
 
+import os
 import re
-import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -52,7 +52,8 @@ EXCEPTIONS = {
     r"\bk?Most[A-Z]\w*|\bkMost\b|\w+_(most|least)\b|\b(most|least)_\w+": r"\.py$",
 }
 # Fragments: a comment says what a thing is or does, with a subject and a verb.
-FRAGMENT = re.compile(r"(?:^|[^:])(?://|#|\"\"\")\s+(?:What|Of|Whether|How) [a-z]")
+FRAGMENT = re.compile(r"(?:^|[^:])(?://\s+|#\s+|\"\"\")(?:What|Of|Whether|How) [a-z]")
+UNTRACKED = {"build", "__pycache__"}
 CODE = {".cc", ".h", ".cu", ".cuh", ".proto", ".py", ".sh", ".txt", ".cmake"}
 # Texts of other people, data, and the record of what changed.
 SKIPPED = re.compile(
@@ -87,15 +88,19 @@ def check(path: str, text: str) -> Iterator[Found]:
 
 
 def tree() -> list[str]:
-    listed = subprocess.run(
-        ["git", "-C", str(ROOT), "ls-files"], capture_output=True, text=True, check=True
-    )
-    return [path for path in listed.stdout.splitlines() if not SKIPPED.search(path)]
+    """The files of the project by their paths from its root, without what is built or hidden."""
+    found: list[str] = []
+    for folder, folders, names in os.walk(ROOT):
+        folders[:] = sorted(f for f in folders if f[0] != "." and f not in UNTRACKED)
+        found += (Path(folder, name).relative_to(ROOT).as_posix() for name in sorted(names))
+    return found
 
 
 def violations(paths: list[str]) -> list[Found]:
     found: list[Found] = []
     for path in paths:
+        if SKIPPED.search(path):
+            continue
         try:
             text = (ROOT / path).read_text()
         except (UnicodeDecodeError, FileNotFoundError, IsADirectoryError):
