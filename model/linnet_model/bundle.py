@@ -17,9 +17,9 @@ from typing import Any
 
 import torch
 
-from linnet_model import ops
 from linnet_model.config import BundleConfig, ConfigError, ModelConfig, from_tables, to_tables
-from linnet_model.encoder_decoder import (
+from linnet_model.network import ops
+from linnet_model.network.encoder_decoder import (
     BOS,
     EOS,
     PAD,
@@ -28,7 +28,7 @@ from linnet_model.encoder_decoder import (
     current_names,
     parameter_count,
 )
-from linnet_model.model_config import CONVOLUTIONS
+from linnet_model.network.model_config import CONVOLUTIONS
 
 SCHEMA_VERSION = 1
 SIZES = "linnet_model.json"  # inside model.pt
@@ -145,7 +145,7 @@ def read_bundle_weights(folder: Path) -> tuple[dict[str, torch.Tensor], ModelCon
     )
     if not extra[SIZES]:
         raise ConfigError(
-            f"{folder} names no sizes inside its model, it was not made by linnet_model.export"
+            f"{folder} names no sizes inside its model, linnet-export did not make it"
         )
     sizes = from_tables(ModelConfig, json.loads(extra[SIZES]), "model.")
     sizes.check()

@@ -15,7 +15,7 @@ import typing
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from linnet_model.model_config import ConfigError, ModelConfig, require
+from linnet_model.network.model_config import ConfigError, ModelConfig, require
 
 SCHEDULES = ("inverse_sqrt", "cosine", "trapezoid")
 OBJECTIVES = ("pairs", "language_model", "span_corruption")

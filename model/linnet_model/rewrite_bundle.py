@@ -22,7 +22,7 @@ from linnet_model.bundle import (
 )
 from linnet_model.command_line import parser_for
 from linnet_model.config import ConfigError
-from linnet_model.encoder_decoder import EncoderDecoder
+from linnet_model.network.encoder_decoder import EncoderDecoder
 
 
 def rewrite_bundle(folder: Path) -> dict[str, Any]:

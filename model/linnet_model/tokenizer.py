@@ -16,7 +16,7 @@ import sentencepiece
 
 from linnet_model.capitals import CapitalsTokenizer
 from linnet_model.config import ConfigError, TokenizerConfig
-from linnet_model.encoder_decoder import BOS, EOS, PAD, UNK
+from linnet_model.network.encoder_decoder import BOS, EOS, PAD, UNK
 
 
 def placeholder_pieces(count: int) -> list[str]:

@@ -26,7 +26,7 @@ def score(
     bundle: Path, domain: str, options: argparse.Namespace, flags: list[str], answers: Path
 ) -> dict[str, Any]:
     """Rows, measures, and the answers of linnet-decode with these flags."""
-    command = [sys.executable, "-m", "linnet_model.score", "--bundle", str(bundle)]
+    command = [sys.executable, "-m", "linnet_model.evaluation.score", "--bundle", str(bundle)]
     command += ["--data", str(options.data), "--engine", "command", "--answers", str(answers)]
     command += ["--decode", str(options.programs / "linnet-decode")]
     command += [f"--decode-flag={word}" for word in flags]

@@ -242,7 +242,7 @@ def bundle_for(
 def code_of_models() -> str:
     """What a module that is written now is made of."""
     code = hashlib.sha256()
-    for path in sorted((ROOT / "model/linnet_model").glob("*.py")):
+    for path in sorted((ROOT / "model/linnet_model").rglob("*.py")):
         code.update(path.read_bytes())
     return code.hexdigest()
 

@@ -7,7 +7,7 @@ import torch
 
 def forced_attention(forced_logits, model, source, lengths, target, layer: int) -> torch.Tensor:
     """Mean over the heads of decoder layer `layer` for target [B, T]: [B, T, S]. `forced_logits` is
-    that of linnet_model.encoder_decoder, which runs the model over the target."""
+    that of linnet_model.network.encoder_decoder, which runs the model over the target."""
     seen: dict[str, torch.Tensor] = {}
 
     def watch(module, inputs, output):

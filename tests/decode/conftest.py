@@ -47,7 +47,7 @@ def operators(binaries) -> None:
 @pytest.fixture(scope="session")
 def bundle(tmp_path_factory, operators) -> Path:
     """The preset tiny with random float32 weights and a tokenizer."""
-    from linnet_model.random_bundle import random_bundle
+    from linnet_model.export.random_bundle import random_bundle
 
     out = tmp_path_factory.mktemp("bundles") / "tiny"
     random_bundle(out, "tiny", VOCABULARY, SEED, weight_type="float32", tokenizer=True)
@@ -56,7 +56,7 @@ def bundle(tmp_path_factory, operators) -> Path:
 
 @pytest.fixture(scope="session")
 def bundle_without_tokenizer(tmp_path_factory, operators) -> Path:
-    from linnet_model.random_bundle import random_bundle
+    from linnet_model.export.random_bundle import random_bundle
 
     out = tmp_path_factory.mktemp("bundles") / "ids"
     random_bundle(out, "tiny", VOCABULARY, SEED, weight_type="float32")

@@ -30,8 +30,8 @@ def eager_model():
     """The model that the bundle was made from: the same seed gives the same weights."""
     import torch
 
-    from linnet_model.encoder_decoder import EncoderDecoder
-    from linnet_model.presets import preset
+    from linnet_model.network.encoder_decoder import EncoderDecoder
+    from linnet_model.network.presets import preset
 
     torch.manual_seed(SEED)
     return EncoderDecoder(preset("tiny", VOCABULARY)).eval()
@@ -41,7 +41,7 @@ def forced_scores(model, source: list[int], target: list[int]) -> list[float]:
     """Log-probabilities of the target, the whole of it at once."""
     import torch
 
-    from linnet_model.encoder_decoder import forced_logits
+    from linnet_model.network.encoder_decoder import forced_logits
 
     length = torch.tensor([len(source)], dtype=torch.int32)
     with torch.no_grad():

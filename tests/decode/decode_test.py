@@ -165,8 +165,8 @@ def test_token_scores_are_those_of_the_training_path(decode):
 
 @pytest.mark.parametrize("beam", [1, 2, 5])
 def test_hypotheses_are_those_of_the_search_in_python(decode, beam):
-    from linnet_model import ops
-    from linnet_model.search import Options, beam_search
+    from linnet_model.export.search import Options, beam_search
+    from linnet_model.network import ops
 
     ops.load()
     options = Options(beam_size=beam, max_target_tokens=12)

@@ -24,7 +24,7 @@ def any_lines(count: int) -> list[dict]:
 
 @pytest.mark.parametrize("mixer", MIXERS)
 def test_it_prints_what_the_hosts_search_prints(run, tmp_path, mixer):
-    from linnet_model.random_bundle import random_bundle
+    from linnet_model.export.random_bundle import random_bundle
 
     bundle = tmp_path / mixer
     random_bundle(bundle, "tiny", VOCABULARY, seed=3, mixer=mixer, weight_type="float32")

@@ -18,7 +18,7 @@ TOLERANCE = 1e-4  # float32, summed in another order
 @pytest.fixture(scope="module", params=["shared", "separate"])
 def served(request, tmp_path_factory, run):
     """(the model of transformers, decode of its bundle)."""
-    from linnet_model.import_marian import import_marian
+    from linnet_model.importers.marian.import_marian import import_marian
 
     folder = tmp_path_factory.mktemp("marian")
     tiny = marian.make_tiny_marian(folder / "model", separate=request.param == "separate")

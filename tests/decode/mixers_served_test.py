@@ -40,11 +40,11 @@ def served(request, tmp_path_factory):
     """The bundle of a tiny model with this mixer in all layers, in float32, and the model."""
     import torch
 
-    from linnet_model import ops
     from linnet_model.bundle import BundleFacts, write_bundle
     from linnet_model.config import BundleConfig
-    from linnet_model.encoder_decoder import EncoderDecoder
-    from linnet_model.presets import preset
+    from linnet_model.network import ops
+    from linnet_model.network.encoder_decoder import EncoderDecoder
+    from linnet_model.network.presets import preset
 
     ops.load()
     torch.set_num_threads(1)
@@ -73,7 +73,7 @@ def decode(served, run):
 
 
 def test_hypotheses_are_those_of_the_search_in_python(served, decode):
-    from linnet_model.search import Options, beam_search
+    from linnet_model.export.search import Options, beam_search
 
     for wanted, hypotheses in zip(LINES, decode(LINES), strict=True):
         options = dict(wanted["options"])
@@ -88,7 +88,7 @@ def test_hypotheses_are_those_of_the_search_in_python(served, decode):
 def test_token_scores_are_those_of_the_training_path(served, decode):
     import torch
 
-    from linnet_model.encoder_decoder import forced_logits
+    from linnet_model.network.encoder_decoder import forced_logits
 
     for wanted, hypotheses in zip(LINES, decode(LINES), strict=True):
         source = torch.tensor([wanted["source_ids"]])
@@ -105,7 +105,7 @@ def test_attention_is_that_of_the_training_path(served, decode):
     import torch
     from forced_attention import forced_attention
 
-    from linnet_model.encoder_decoder import forced_logits
+    from linnet_model.network.encoder_decoder import forced_logits
 
     aligned = decode([{**line, "align": True} for line in LINES])
     plain = decode(LINES)

@@ -28,7 +28,7 @@ def name(request) -> str:
 
 @pytest.fixture(scope="module")
 def imported(name, tmp_path_factory) -> Path:
-    from linnet_model.import_fairseq import TextFiles, import_fairseq
+    from linnet_model.importers.fairseq.import_fairseq import TextFiles, import_fairseq
 
     out = tmp_path_factory.mktemp("fairseq") / name
     source, target = oracle.dictionaries(name)
@@ -140,8 +140,8 @@ def test_the_margins_are_wide_enough_to_ask_for_exact_tokens(name):
     ],
 )
 def test_text_takes_the_ids_of_fairseqs_dictionary(run, tmp_path, words, text, symbols):
-    from linnet_model.fairseq_dictionary import read_dictionary
-    from linnet_model.import_fairseq import TextFiles, import_fairseq
+    from linnet_model.importers.fairseq.dictionary import read_dictionary
+    from linnet_model.importers.fairseq.import_fairseq import TextFiles, import_fairseq
 
     name = "light-noglu-prenorm-untied"
     source, target = oracle.dictionaries(name)

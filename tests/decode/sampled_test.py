@@ -76,7 +76,7 @@ def test_each_token_is_where_its_number_falls_among_the_models_probabilities(dec
     """The draws recomputed: Philox, softmax of the eager model, and a sort, in Python."""
     import torch
 
-    from linnet_model.encoder_decoder import forced_logits
+    from linnet_model.network.encoder_decoder import forced_logits
 
     model = eager_model()
     lines = sampled(2**40 + 5, **options, n_best=1, min_target_tokens=0)
@@ -152,7 +152,7 @@ def test_first_tokens_come_as_often_as_the_model_says(decode):
     """2000 requests that differ in their seed alone."""
     import torch
 
-    from linnet_model.encoder_decoder import forced_logits
+    from linnet_model.network.encoder_decoder import forced_logits
 
     source, draws, top_k = SOURCES[1]["source_ids"], 2000, 8
     lines = [

@@ -53,7 +53,7 @@ def bundles(tmp_path_factory) -> Path:
             [
                 sys.executable,
                 "-m",
-                "linnet_model.random_bundle",
+                "linnet_model.export.random_bundle",
                 "--preset",
                 "tiny",
                 "--vocab",

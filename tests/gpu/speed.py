@@ -25,7 +25,7 @@ from session import ROOT, Case, Setup
 BENCH = ROOT / "tests/bench"
 PEERS = {"fairseq's way": "peer_fairseq.py", "Marian": "peer_marian.py"}
 PEER_SECONDS = 120  # of one peer; what it measured by then is kept
-ENCODER_KERNELS = [3, 7, 15, 31, 31, 31, 31]  # of linnet_model.presets
+ENCODER_KERNELS = [3, 7, 15, 31, 31, 31, 31]  # of linnet_model.network.presets
 DECODER_KERNELS = [3, 7, 15, 31, 31, 31]
 
 
@@ -131,7 +131,7 @@ def limits(plan: Plan) -> tuple[float, float]:
 def made_bundle(name: str) -> tuple[tempfile.TemporaryDirectory[str], Path]:
     """A bundle of random weights, kept as long as this process runs."""
     sys.path.insert(0, str(ROOT / "model"))
-    from linnet_model.random_bundle import random_bundle
+    from linnet_model.export.random_bundle import random_bundle
 
     folder = tempfile.TemporaryDirectory()
     sizes = SIZES[name]

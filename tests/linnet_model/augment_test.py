@@ -3,8 +3,15 @@
 import random
 import re
 
-from linnet_model.augment import QUOTES, copied_pairs, quoted, renamed, varied, with_placeholders
 from linnet_model.config import DataConfig
+from linnet_model.train.augment import (
+    QUOTES,
+    copied_pairs,
+    quoted,
+    renamed,
+    varied,
+    with_placeholders,
+)
 
 
 def test_a_name_on_both_sides_becomes_another_on_both():

@@ -4,9 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from linnet_model.card import example_part, notice_part, sources_of
 from linnet_model.config import ConfigError, read_recipe
-from linnet_model.export import license_line
+from linnet_model.export.card import example_part, notice_part
+from linnet_model.export.command import license_line
+from linnet_model.sources import sources_of
 
 RECIPES = sorted((Path(__file__).resolve().parents[2] / "model" / "recipes").glob("*.toml"))
 

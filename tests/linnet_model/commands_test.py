@@ -52,7 +52,7 @@ def test_help_says_what_the_command_does_and_every_flag(name: str, capsys):
 
 
 def test_an_unknown_flag_and_a_missing_one_are_named(capsys):
-    train = importlib.import_module("linnet_model.train").main
+    train = importlib.import_module("linnet_model.train.command").main
     for arguments, message in (
         (["--recipes", "x"], "unrecognized arguments: --recipes x"),
         (["--recipe", "x"], "give --data, --out"),

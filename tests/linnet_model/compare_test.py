@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from linnet_model import compare, compare_report
 from linnet_model.config import ConfigError, ModelConfig, read_recipe
+from linnet_model.evaluation import compare, compare_report
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -11,9 +11,9 @@ from hypothesis import settings
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "model"))
 
-from linnet_model import ops  # noqa: E402
 from linnet_model.config import ConfigError, TokenizerConfig  # noqa: E402
-from linnet_model.random_bundle import made_up_lines  # noqa: E402
+from linnet_model.export.random_bundle import made_up_lines  # noqa: E402
+from linnet_model.network import ops  # noqa: E402
 from linnet_model.tokenizer import load_tokenizer, train_tokenizer  # noqa: E402
 
 

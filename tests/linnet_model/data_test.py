@@ -8,15 +8,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from linnet_model.config import DataConfig
-from linnet_model.data import (
+from linnet_model.network.encoder_decoder import EOS, PAD
+from linnet_model.text_files import Pair
+from linnet_model.train.data import (
     PairDataset,
     batches,
     epoch_batches,
     make_batch,
     training_pairs,
 )
-from linnet_model.encoder_decoder import EOS, PAD
-from linnet_model.text_files import Pair
 
 
 def test_a_corpus_holds_every_row_that_fits_and_counts_the_rest(tokenizer):

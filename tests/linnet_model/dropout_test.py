@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from linnet_model.dropout import REFRESH_UPDATES, Dropout, KeepAll
+from linnet_model.network.dropout import REFRESH_UPDATES, Dropout, KeepAll
 
 
 @pytest.mark.parametrize("p", [0.1, 0.5])

@@ -12,8 +12,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "data"))
 from forced_attention import forced_attention
 
 from linnet_model.config import ConfigError, ModelConfig
-from linnet_model.dropout import KeepAll
-from linnet_model.encoder_decoder import (
+from linnet_model.network.dropout import KeepAll
+from linnet_model.network.encoder_decoder import (
     EOS,
     PAD,
     EncoderDecoder,
@@ -22,7 +22,7 @@ from linnet_model.encoder_decoder import (
     parameter_count,
     sinusoids,
 )
-from linnet_model.model_config import MIXERS
+from linnet_model.network.model_config import MIXERS
 
 SEE_ALL = {"encoder_mixers": ["self_attention"], "decoder_mixers": ["self_attention"]}
 TOLERANCE = {"rtol": 1e-4, "atol": 1e-4}  # float32 sums in two orders, over four layers

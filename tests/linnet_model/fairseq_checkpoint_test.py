@@ -20,8 +20,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "data"))
 import fairseq_oracle as oracle
 
 from linnet_model.config import ConfigError
-from linnet_model.fairseq_checkpoint import read_checkpoint
-from linnet_model.import_fairseq import read_model
+from linnet_model.importers.fairseq.checkpoint import read_checkpoint
+from linnet_model.importers.fairseq.import_fairseq import read_model
 
 SAFE = {"args": argparse.Namespace(arch="lightconv"), "model": {"w": torch.ones(2)}}
 

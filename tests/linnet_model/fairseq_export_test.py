@@ -14,15 +14,15 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "data"))
 
 import fairseq_oracle as oracle
 
-from linnet_model import export_fairseq, import_fairseq
 from linnet_model.bundle import BundleFacts, read_bundle_weights, write_bundle
-from linnet_model.checkpoint import Position, save_checkpoint
 from linnet_model.config import BundleConfig, ModelConfig, read_recipe
-from linnet_model.encoder_decoder import EncoderDecoder
-from linnet_model.fairseq_checkpoint import read_checkpoint
-from linnet_model.fairseq_dictionary import read_dictionary
-from linnet_model.import_fairseq import read_model
-from linnet_model.optim import Average, make_optimizer
+from linnet_model.importers.fairseq import export_fairseq, import_fairseq
+from linnet_model.importers.fairseq.checkpoint import read_checkpoint
+from linnet_model.importers.fairseq.dictionary import read_dictionary
+from linnet_model.importers.fairseq.import_fairseq import read_model
+from linnet_model.network.encoder_decoder import EncoderDecoder
+from linnet_model.train.checkpoint import Position, save_checkpoint
+from linnet_model.train.optim import Average, make_optimizer
 
 LAYOUTS = ("new", "2019")
 

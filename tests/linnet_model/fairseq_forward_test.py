@@ -14,9 +14,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "data"))
 
 import fairseq_oracle as oracle
 
-from linnet_model.dropout import KeepAll
-from linnet_model.encoder_decoder import EOS, PAD, EncoderDecoder, forced_logits
-from linnet_model.import_fairseq import read_model
+from linnet_model.importers.fairseq.import_fairseq import read_model
+from linnet_model.network.dropout import KeepAll
+from linnet_model.network.encoder_decoder import EOS, PAD, EncoderDecoder, forced_logits
 
 # Float32 sums in another order, as fairseq's own differ from each other (2.5e-5 at most).
 ENCODER, LOGITS = 2e-5, 1e-4

@@ -14,12 +14,12 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "data"))
 
 import fairseq_oracle as oracle
 
-from linnet_model import import_fairseq
 from linnet_model.bundle import load_module, read_bundle_weights, read_manifest
 from linnet_model.config import ConfigError
-from linnet_model.fairseq_checkpoint import read_checkpoint
-from linnet_model.fairseq_dictionary import read_dictionary, write_dictionary
-from linnet_model.import_fairseq import read_model
+from linnet_model.importers.fairseq import import_fairseq
+from linnet_model.importers.fairseq.checkpoint import read_checkpoint
+from linnet_model.importers.fairseq.dictionary import read_dictionary, write_dictionary
+from linnet_model.importers.fairseq.import_fairseq import read_model
 
 DYNAMIC, LIGHT = "dyn-glu-postnorm-tied", "light-noglu-prenorm-untied"
 MIXED, TRANSFORMER = "light-encoder-dyn-decoder-untied", "transformer-postnorm-tied"

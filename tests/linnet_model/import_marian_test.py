@@ -16,8 +16,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "data"))
 import tiny_marian as marian
 
 from linnet_model.bundle import load_module, read_bundle_weights, read_manifest
-from linnet_model.encoder_decoder import EncoderDecoder, forced_logits
-from linnet_model.import_marian import main
+from linnet_model.importers.marian.import_marian import main
+from linnet_model.network.encoder_decoder import EncoderDecoder, forced_logits
 
 TOLERANCE = 1e-4  # float32 through five layers, summed in another order
 

@@ -22,10 +22,11 @@ import fairseq_oracle as oracle
 import mutations
 import tiny_marian as marian
 
-from linnet_model import import_fairseq, import_marian
 from linnet_model.bundle import load_module, read_bundle_weights, read_manifest
-from linnet_model.encoder_decoder import EncoderDecoder, forced_logits
-from linnet_model.fairseq_checkpoint import read_checkpoint
+from linnet_model.importers.fairseq import import_fairseq
+from linnet_model.importers.fairseq.checkpoint import read_checkpoint
+from linnet_model.importers.marian import import_marian
+from linnet_model.network.encoder_decoder import EncoderDecoder, forced_logits
 
 FIRST = int(os.environ.get("LINNET_IMPORT_SEED", "0"))
 SEEDS = range(FIRST, FIRST + int(os.environ.get("LINNET_IMPORT_MUTATIONS", "50")))

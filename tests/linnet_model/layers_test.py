@@ -5,9 +5,9 @@ import math
 import pytest
 import torch
 
-from linnet_model.dropout import KeepAll
-from linnet_model.layers import DecoderLayer, EncoderAttention, FeedForward
-from linnet_model.model_config import ModelConfig
+from linnet_model.network.dropout import KeepAll
+from linnet_model.network.layers import DecoderLayer, EncoderAttention, FeedForward
+from linnet_model.network.model_config import ModelConfig
 
 KEEP = KeepAll()
 

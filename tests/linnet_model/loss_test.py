@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from linnet_model.loss import ROWS, smoothed_cross_entropy
+from linnet_model.train.loss import ROWS, smoothed_cross_entropy
 
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.1, 0.5])

@@ -86,7 +86,7 @@ def attentions(model, source: list[int], target: list[int]) -> list:
     import torch
     from forced_attention import forced_attention
 
-    from linnet_model.encoder_decoder import forced_logits
+    from linnet_model.network.encoder_decoder import forced_logits
 
     length = torch.tensor([len(source) + 1], dtype=torch.int32)
     ids = (torch.tensor([[*source, EOS]]), length, torch.tensor([[*target, EOS]]))
@@ -99,7 +99,7 @@ def measure_alignments(options, tests, links) -> None:
     import torch
 
     from linnet_model.bundle import read_bundle_weights
-    from linnet_model.encoder_decoder import EncoderDecoder
+    from linnet_model.network.encoder_decoder import EncoderDecoder
 
     weights, sizes = read_bundle_weights(options.bundle)
     model = EncoderDecoder(sizes).eval()

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from linnet_model.mixers import GatedConvolution, LightConv, SelfAttention, make_mixer
-from linnet_model.model_config import ModelConfig
+from linnet_model.network.mixers import GatedConvolution, LightConv, SelfAttention, make_mixer
+from linnet_model.network.model_config import ModelConfig
 
 WIDTH, HEADS, MAX = 8, 4, 12  # channels, heads, and what a decoder remembers of a whole target
 

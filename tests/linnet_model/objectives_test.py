@@ -13,15 +13,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from linnet_model import score
 from linnet_model.bundle import read_manifest
-from linnet_model.checkpoint import load_checkpoint
 from linnet_model.config import ConfigError, DataConfig, read_recipe
-from linnet_model.data import epoch_batches, make_batch
-from linnet_model.encoder_decoder import EOS, PAD
-from linnet_model.evaluate import label_scores, perplexities
-from linnet_model.export import main as export_main
-from linnet_model.objectives import (
+from linnet_model.evaluation import score
+from linnet_model.evaluation.score_run import unigram_perplexities
+from linnet_model.export.command import main as export_main
+from linnet_model.network.encoder_decoder import EOS, PAD
+from linnet_model.text_files import Pair
+from linnet_model.train.checkpoint import load_checkpoint
+from linnet_model.train.command import main as train_main
+from linnet_model.train.data import epoch_batches, make_batch
+from linnet_model.train.objectives import (
     LanguageModelDataset,
     SpanCorruptionDataset,
     corrupted,
@@ -29,9 +31,7 @@ from linnet_model.objectives import (
     known_placeholders,
     make_corpus,
 )
-from linnet_model.score_run import unigram_perplexities
-from linnet_model.text_files import Pair
-from linnet_model.train import main as train_main
+from linnet_model.train.validation import label_scores, perplexities
 
 SENTINELS = list(range(1000, 1100))
 
@@ -343,7 +343,7 @@ def test_a_classifier_answers_with_labels_and_beats_the_most_frequent_one(
 def test_plain_files_go_from_training_to_a_scored_bundle(
     recipe_file: Path, tmp_path: Path, tokenizer_file: Path
 ):
-    from linnet_model.random_bundle import made_up_lines
+    from linnet_model.export.random_bundle import made_up_lines
 
     folder = tmp_path / "own" / "mine"
     folder.mkdir(parents=True)

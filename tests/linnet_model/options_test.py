@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from linnet_model.config import Recipe, read_recipe
-from linnet_model.options import field_comments, options_page
-from linnet_model.train import main as train_main
+from linnet_model.train.command import main as train_main
+from linnet_model.train.options import field_comments, options_page
 
 RECIPES = Path(__file__).resolve().parents[2] / "model" / "recipes"
 PARTS = typing.get_type_hints(Recipe)

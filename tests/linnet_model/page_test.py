@@ -9,7 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from linnet_model.train import main as train
+from linnet_model.train.command import main as train
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs/TRAINING.md").read_text(encoding="utf-8")

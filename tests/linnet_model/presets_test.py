@@ -4,9 +4,9 @@ import pytest
 import torch
 
 from linnet_model.config import ConfigError
-from linnet_model.encoder_decoder import EncoderDecoder, parameter_count
-from linnet_model.model_config import MIXERS
-from linnet_model.presets import PRESETS, preset, with_mixer
+from linnet_model.network.encoder_decoder import EncoderDecoder, parameter_count
+from linnet_model.network.model_config import MIXERS
+from linnet_model.network.presets import PRESETS, preset, with_mixer
 
 MILLION = 1e6
 

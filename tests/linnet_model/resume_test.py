@@ -10,9 +10,9 @@ from pathlib import Path
 
 import torch
 
-from linnet_model.checkpoint import checkpoints, load_checkpoint
-from linnet_model.train import main as train_main
-from linnet_model.training_log import Log
+from linnet_model.train.checkpoint import checkpoints, load_checkpoint
+from linnet_model.train.command import main as train_main
+from linnet_model.train.training_log import Log
 
 MODEL = Path(__file__).resolve().parents[2] / "model"
 UPDATES = 40

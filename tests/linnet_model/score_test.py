@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from linnet_model.config import ConfigError
-from linnet_model.score import (
+from linnet_model.evaluation.score import (
     decode_command,
     decode_with_command,
     keep_other_tests,
@@ -15,7 +15,7 @@ from linnet_model.score import (
     measure,
     read_references,
 )
-from linnet_model.score_run import test_domains
+from linnet_model.evaluation.score_run import test_domains
 from linnet_model.text_files import DataError, Pair
 
 test_domains.__test__ = False  # a function of the package, not a test

@@ -8,10 +8,10 @@ import torch
 
 from linnet_model.bundle import load_module
 from linnet_model.config import ModelConfig
-from linnet_model.encoder_decoder import EOS, PAD, UNK, EncoderDecoder, forced_logits
-from linnet_model.evaluate import greedy
-from linnet_model.random_bundle import random_bundle
-from linnet_model.search import Options, banned, beam_search
+from linnet_model.export.random_bundle import random_bundle
+from linnet_model.export.search import Options, banned, beam_search
+from linnet_model.network.encoder_decoder import EOS, PAD, UNK, EncoderDecoder, forced_logits
+from linnet_model.train.validation import greedy
 
 SOURCES = [[7, 9, 4, EOS], [5, EOS], [4, 4, 8, 10, 6, 5, EOS]]
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from linnet_model.bundle import read_manifest
-from linnet_model.card import read_json
+from linnet_model.export.card import read_json
 
 BUNDLES = sorted((Path(__file__).resolve().parents[2] / "model" / "bundles").iterdir())
 MAX_BYTES = 16 << 20  # of all files of a bundle

@@ -8,8 +8,8 @@ import pytest
 
 from linnet_model.bundle import read_manifest
 from linnet_model.config import ConfigError
-from linnet_model.random_bundle import main as random_bundle
-from linnet_model.shortlist import add_shortlist, candidates, encoders, frequent, model_one
+from linnet_model.export.random_bundle import main as random_bundle
+from linnet_model.export.shortlist import add_shortlist, candidates, encoders, frequent, model_one
 
 WORDS = 30
 

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from linnet_model.config import ConfigError, TokenizerConfig
-from linnet_model.encoder_decoder import UNK
-from linnet_model.random_bundle import made_up_lines
+from linnet_model.export.random_bundle import made_up_lines
+from linnet_model.network.encoder_decoder import UNK
 from linnet_model.tokenizer import load_tokenizer, placeholder_pieces, train_tokenizer
 
 

@@ -8,15 +8,15 @@ from pathlib import Path
 import pytest
 import torch
 
-import linnet_model.train
-import linnet_model.trainer
-from linnet_model import score
+import linnet_model.train.command
+import linnet_model.train.trainer
 from linnet_model.bundle import load_module, read_bundle_weights, read_manifest
-from linnet_model.checkpoint import checkpoints, load_checkpoint
 from linnet_model.config import TrainConfig
-from linnet_model.export import main as export_main
-from linnet_model.optim import learning_rate, schedule_place
-from linnet_model.train import main as train_main
+from linnet_model.evaluation import score
+from linnet_model.export.command import main as export_main
+from linnet_model.train.checkpoint import checkpoints, load_checkpoint
+from linnet_model.train.command import main as train_main
+from linnet_model.train.optim import learning_rate, schedule_place
 
 
 def train(recipe: Path, data: Path, out: Path, *more: str) -> int:
@@ -66,8 +66,8 @@ def test_a_training_for_seconds_ends_in_time_with_its_schedule(
     recipe_file: Path, data_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     ticks = itertools.count()  # a second each time it is looked at
-    run = functools.partial(linnet_model.train.run, clock=lambda: float(next(ticks)))
-    monkeypatch.setattr(linnet_model.train, "run", run)
+    run = functools.partial(linnet_model.train.command.run, clock=lambda: float(next(ticks)))
+    monkeypatch.setattr(linnet_model.train.command, "run", run)
     out = tmp_path / "run"
     more = ["--set", "train.updates=1000", "--set", "train.seconds=90"]
     more += ["--set", "train.warmup_updates=100", "--set", "train.decay_updates=500"]
@@ -88,7 +88,7 @@ def test_the_last_checkpoint_does_not_wait_for_the_last_validation(
     def killed(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(linnet_model.trainer, "validate", killed)
+    monkeypatch.setattr(linnet_model.train.trainer, "validate", killed)
     more = ["--set", "train.valid_updates=1000"]
     assert train(recipe_file, data_folder, tmp_path / "run", *more) == 130
     assert load_checkpoint(tmp_path / "run")["position"]["update"] == 6
@@ -109,8 +109,8 @@ def test_from_run_to_bundle_to_scores_and_on_from_there(
     run, bundle = tmp_path / "run", tmp_path / "bundle"
     terms = {"what": "w", "author": "a", "licence": "CC0", "attribution": "thanks"}
     known = {"even": terms, "odd": terms}
-    monkeypatch.setattr("linnet_model.card.sources_of", lambda *_: known)
-    monkeypatch.setattr("linnet_model.export.sources_of", lambda *_: known)
+    monkeypatch.setattr("linnet_model.export.card.sources_of", lambda *_: known)
+    monkeypatch.setattr("linnet_model.export.command.sources_of", lambda *_: known)
     assert train(recipe_file, data_folder, run) == 0
     export = ["--run", run, "--out", bundle, "--bundle-version", "1", "--provisional"]
     assert export_main([str(argument) for argument in export]) == 0

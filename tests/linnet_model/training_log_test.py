@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from linnet_model.train import main as train_main
-from linnet_model.training_log import Progress, duration, progress_line
+from linnet_model.train.command import main as train_main
+from linnet_model.train.training_log import Progress, duration, progress_line
 
 
 def train(recipe: Path, data: Path, out: Path, *more: str) -> int:
@@ -76,7 +76,7 @@ def test_where_there_is_no_terminal_progress_is_a_line_now_and_then(
     monkeypatch: pytest.MonkeyPatch, capsys
 ):
     now = [100.0]
-    monkeypatch.setattr("linnet_model.training_log.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("linnet_model.train.training_log.time.monotonic", lambda: now[0])
     progress = Progress(update=10, updates=110)
     for update in range(11, 31):
         now[0] += 5.0

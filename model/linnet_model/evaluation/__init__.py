@@ -1,0 +1,1 @@
+"""Evaluation: scores of bundles and runs, and comparisons of mixers."""

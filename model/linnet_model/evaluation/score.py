@@ -1,0 +1,362 @@
+"""linnet-score: measures a model on the test sets of its data, beside a trivial baseline.
+
+A bundle is decoded by linnet-decode, the engine that serves, where it is built; --engine python
+searches in Python. sacreBLEU and chrF for translations; ROUGE-1, 2, L (F1, stemmed) for summaries,
+the best of several references. A run gives what no bundle holds: perplexity per token and per word
+of a language model, perplexity of the gaps of a pre-trained model, accuracy and macro-F1 of a
+classifier.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.metadata
+import json
+import subprocess
+import sys
+import time
+from itertools import compress
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import sacrebleu
+from sentencepiece import SentencePieceProcessor
+
+from linnet_model.bundle import load_module, read_manifest
+from linnet_model.command_line import parser_for
+from linnet_model.config import ConfigError, DataConfig, from_tables
+from linnet_model.evaluation.score_run import score_run, test_rows
+from linnet_model.export.card import read_json, write_card
+from linnet_model.export.search import Options, answer_texts
+from linnet_model.network.ops import CHECKOUT
+from linnet_model.text_files import DataError, Pair, read_lines
+from linnet_model.tokenizer import load_tokenizer
+from linnet_model.train.validation import ROUGE, rouge
+
+EXAMPLES = """examples:
+  linnet-score --bundle model/bundles/en-de --data DATA --write
+  linnet-score --bundle model/bundles/en-de --data DATA --domain tatoeba --limit 200
+  linnet-score --run runs/lm-de --data DATA
+"""
+
+
+def decode_command(named: Path | None) -> Path | None:
+    """linnet-decode: the one named, else the release build of this checkout if it is there."""
+    if named is not None:
+        if not named.is_file():
+            raise ConfigError(
+                f"no linnet-decode at {named}, build it with ./start.sh --build or use --engine "
+                "python"
+            )
+        return named
+    built = CHECKOUT / "build" / "release" / "bin" / "linnet-decode"
+    return built if built.is_file() else None
+
+
+def decode_with_command(
+    command: Path, bundle: Path, texts: list[str], extra: list[str]
+) -> list[str]:
+    """JSON lines in, JSON lines out; the first error ends the scoring."""
+    lines = "".join(json.dumps({"text": text}, ensure_ascii=False) + "\n" for text in texts)
+    done = subprocess.run(
+        [str(command), "--bundle", str(bundle), *extra],
+        input=lines,
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        check=False,
+    )
+    answers = [json.loads(line) for line in done.stdout.splitlines()]
+    for number, answer in enumerate(answers, 1):
+        if "error" in answer:
+            raise ConfigError(f"{command.name} refused text {number}: {answer['error']['message']}")
+    if done.returncode != 0 or len(answers) != len(texts):
+        raise ConfigError(
+            f"{command.name} gave {len(answers)} answers to {len(texts)} texts and status "
+            f"{done.returncode}: {done.stderr.strip()[-500:]}"
+        )
+    return [answer["hypotheses"][0]["text"] for answer in answers]
+
+
+def tokenizer_of(bundle: Path, manifest: dict[str, Any], side: str) -> SentencePieceProcessor:
+    file = bundle / manifest[f"{side}_tokenizer_file"]
+    return load_tokenizer(file, manifest.get("capitals_mark", ""))
+
+
+def decode_in_python(
+    bundle: Path, manifest: dict[str, Any], reading: SentencePieceProcessor, texts: list[str]
+) -> list[str]:
+    return answer_texts(
+        load_module(bundle / manifest["model_file"]),
+        reading,
+        tokenizer_of(bundle, manifest, "target"),
+        texts,
+        Options.of_manifest(manifest),
+        manifest["limits"]["max_target_tokens"],
+    )
+
+
+def read_references(folder: Path, domain: str, pairs: list[Pair]) -> list[list[str]]:
+    """All references of each row: refs.<domain>.tsv beside the test file, or its targets."""
+    path = folder / f"refs.{domain}.tsv"
+    if not path.is_file():
+        return [[pair.target] for pair in pairs]
+    references = [line.split("\t") for line in read_lines(path)]
+    if len(references) < len(pairs):
+        raise DataError(
+            f"{path} has {len(references)} lines for {len(pairs)} rows of test.{domain}.tsv"
+        )
+    return references[: len(pairs)]
+
+
+def measure(task: str, references: list[list[str]], answers: list[str]) -> dict[str, float]:
+    if task == "translate":
+        first = [[r[0] for r in references]]
+        return {
+            "BLEU": sacrebleu.corpus_bleu(answers, first).score,
+            "chrF": sacrebleu.corpus_chrf(answers, first).score,
+        }
+    return dict(
+        zip(
+            ("ROUGE-1", "ROUGE-2", "ROUGE-L"),
+            (rouge(references, answers)[k] for k in ROUGE),
+            strict=True,
+        )
+    )
+
+
+def length_ratio(references: list[list[str]], answers: list[str]) -> float:
+    """Words of all answers by words of their first references."""
+    wanted = sum(len(r[0].split()) for r in references)
+    return sum(len(answer.split()) for answer in answers) / max(1, wanted)
+
+
+def signatures(task: str) -> dict[str, str]:
+    if task != "translate":
+        version = importlib.metadata.version("rouge-score")
+        return {"ROUGE": f"rouge-score {version}, F1, use_stemmer=True"}
+    bleu, chrf = sacrebleu.BLEU(), sacrebleu.CHRF()
+    bleu.corpus_score(["a"], [["a"]])
+    chrf.corpus_score(["a"], [["a"]])
+    return {"BLEU": str(bleu.get_signature()), "chrF": str(chrf.get_signature())}
+
+
+def keep_other_tests(scores: dict[str, Any], before: dict[str, Any] | None) -> None:
+    """Adds the test sets that were measured before with the same weights, engine and options."""
+    same = ("model_sha256", "engine", "options", "measures", "signatures")
+    if before is None or any(before[key] != scores[key] for key in same):
+        return
+    measured = {test["domain"] for test in scores["tests"]}
+    scores["tests"] += [test for test in before["tests"] if test["domain"] not in measured]
+    scores["tests"].sort(key=lambda test: test["domain"])
+
+
+def write_answers(
+    path: Path, texts: list[str], references: list[list[str]], answers: list[str]
+) -> None:
+    """To read by eye. Not part of a bundle: some test texts are share-alike."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("w", encoding="utf-8") as file:
+        for text, wanted, answer in zip(texts, references, answers, strict=True):
+            file.write(f"{text}\t{wanted[0]}\t{answer}\n")
+
+
+def score(
+    bundle: Path,
+    data: Path,
+    limit: int,
+    domains: list[str],
+    engine: str,
+    command: Path | None,
+    extra: list[str],
+    answers_folder: Path | None = None,
+) -> dict[str, Any]:
+    manifest = read_manifest(bundle)
+    training = read_json(bundle / "training.json")
+    if training is None:
+        raise ConfigError(f"{bundle} has no training.json, which names its data folder")
+    config = from_tables(DataConfig, training["recipe"]["data"], "data.")
+    task, folder = training["recipe"]["bundle"]["task"], data / config.folder
+    command = None if engine == "python" else decode_command(command)
+    if engine == "command" and command is None:
+        raise ConfigError(
+            "linnet-decode is not built, build it with ./start.sh --build or use --engine python"
+        )
+    reading = tokenizer_of(bundle, manifest, "source")
+    longest = manifest["limits"]["max_source_tokens"]
+
+    def fits_the_model(text: str) -> bool:
+        return len(reading.encode(text)) + 1 <= longest  # with the end token
+
+    def answered(texts: list[str]) -> list[str]:
+        if command:
+            return decode_with_command(command, bundle, texts, extra)
+        return decode_in_python(bundle, manifest, reading, texts)
+
+    tests: list[dict[str, Any]] = []
+    for domain, every in test_rows(folder, config, domains).items():
+        pairs = every[:limit] if limit else every
+        references = read_references(folder, domain, pairs)
+        fits = [fits_the_model(pair.source) for pair in pairs]
+        pairs, references = list(compress(pairs, fits)), list(compress(references, fits))
+        texts = [pair.source for pair in pairs]
+        begin = time.monotonic()
+        answers = answered(texts)
+        seconds = time.monotonic() - begin
+        if task == "translate":
+            trivial = texts
+        else:
+            words = round(median(len(r[0].split()) for r in references))
+            trivial = [" ".join(text.split()[:words]) for text in texts]
+        if answers_folder is not None:
+            write_answers(answers_folder / f"{domain}.tsv", texts, references, answers)
+        tests.append(
+            {
+                "domain": domain,
+                "rows": len(pairs),
+                "rows_of_file": len(every),
+                "seconds": round(seconds, 1),
+                "length_ratio": round(length_ratio(references, answers), 3),
+                "model": measure(task, references, answers),
+                "baseline": measure(task, references, trivial),
+            }
+        )
+        if not all(fits):
+            print(
+                f"{domain}: {fits.count(False)} of {len(fits)} texts left out, they are longer "
+                f"than the {longest} tokens that the model reads",
+                file=sys.stderr,
+            )
+        shown = "  ".join(
+            f"{k} {v:.2f} ({tests[-1]['baseline'][k]:.2f})" for k, v in tests[-1]["model"].items()
+        )
+        print(f"{domain:12} {len(pairs):5} rows  {shown}  {seconds:.0f} s", flush=True)
+    examples = training["recipe"]["bundle"].get("examples", [])
+    options = manifest["default_options"]
+    return {
+        "bundle_version": manifest["version"],
+        "model_sha256": next(
+            f["sha256"] for f in manifest["files"] if f["name"] == manifest["model_file"]
+        ),
+        "engine": "linnet-decode"
+        if command
+        else "the search in Python (linnet_model.export.search), float32",
+        "options": f"beam {options['beam_size']}, length penalty {options['length_penalty']:g}"
+        + (
+            f", no {options['no_repeat_ngram_size']}-gram twice"
+            if options["no_repeat_ngram_size"]
+            else ""
+        ),
+        "baseline": "source copied"
+        if task == "translate"
+        else "first words (as many as the median reference)",
+        "measures": list(tests[0]["model"]),
+        "signatures": signatures(task),
+        "tests": tests,
+        "examples": [
+            {"text": text, "answer": answer}
+            for text, answer in zip(examples, answered(examples) if examples else [], strict=True)
+        ],
+    }
+
+
+def parse_arguments(arguments: list[str] | None) -> argparse.Namespace:
+    parser = parser_for(__doc__, epilog=EXAMPLES)
+    what = parser.add_argument_group("what to measure")
+    which = what.add_mutually_exclusive_group(required=True)
+    which.add_argument("--bundle", type=Path, metavar="DIR", help="bundle of linnet-export")
+    which.add_argument(
+        "--run",
+        type=Path,
+        metavar="DIR",
+        help="run folder of linnet-train, or a checkpoint in it: a language model, a pre-trained "
+        "model or a classifier",
+    )
+    what.add_argument(
+        "--data",
+        type=Path,
+        required=True,
+        metavar="DIR",
+        help="folder that holds the recipe's data.folder",
+    )
+    what.add_argument(
+        "--domain", action="append", default=[], help="only this test set (repeatable)"
+    )
+    what.add_argument(
+        "--limit", type=int, default=0, metavar="N", help="first N rows of each test set; 0: all"
+    )
+    how = parser.add_argument_group("how a bundle is decoded")
+    how.add_argument(
+        "--engine",
+        choices=("auto", "command", "python"),
+        default="auto",
+        help="command: linnet-decode; auto: that, where it is built",
+    )
+    how.add_argument(
+        "--decode",
+        type=Path,
+        metavar="FILE",
+        help="linnet-decode, if not that of the release build",
+    )
+    how.add_argument(
+        "--decode-flag",
+        action="append",
+        default=[],
+        metavar="FLAG",
+        help="passed on, for instance --threads=1 (repeatable)",
+    )
+    out = parser.add_argument_group("what to write")
+    out.add_argument(
+        "--write",
+        action="store_true",
+        help="scores.json into the bundle or the run, and the bundle's MODEL_CARD.md",
+    )
+    out.add_argument(
+        "--answers",
+        type=Path,
+        metavar="DIR",
+        help="source, reference and answer of all rows, a .tsv for each test set",
+    )
+    return parser.parse_args(arguments)
+
+
+def write_json(path: Path, values: dict[str, Any]) -> None:
+    path.write_text(json.dumps(values, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def main(arguments: list[str] | None = None) -> int:
+    options = parse_arguments(arguments)
+    try:
+        if options.run:
+            scores = score_run(
+                options.run, options.data, options.limit, options.domain, options.answers
+            )
+            if options.write:
+                folder = options.run if options.run.is_dir() else options.run.parent
+                write_json(folder / "scores.json", scores)
+        else:
+            scores = score(
+                options.bundle,
+                options.data,
+                options.limit,
+                options.domain,
+                options.engine,
+                options.decode,
+                options.decode_flag,
+                options.answers,
+            )
+            if options.write:
+                keep_other_tests(scores, read_json(options.bundle / "scores.json"))
+                write_json(options.bundle / "scores.json", scores)
+                write_card(options.bundle)
+    except (ConfigError, DataError) as error:
+        print(f"linnet-score: {error}", file=sys.stderr)
+        return 1
+    facts = {k: v for k, v in scores.items() if k != "tests"}
+    print(json.dumps(facts, indent=2, ensure_ascii=False))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

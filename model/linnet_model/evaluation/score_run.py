@@ -1,0 +1,182 @@
+"""Measures a run of linnet-train on its test sets without a bundle: language models, pre-trained
+models and classifiers, which no bundle holds, and any other run by the search in Python.
+
+Beside every number stands what a trivial model reaches that has seen the same training texts.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy
+import torch
+
+from linnet_model.bundle import default_options
+from linnet_model.config import PLAIN_DOMAIN, ConfigError, DataConfig, Recipe
+from linnet_model.export.search import Options, answer_texts
+from linnet_model.network import ops
+from linnet_model.network.encoder_decoder import EncoderDecoder
+from linnet_model.text_files import DataError, Pair, Reading, read_pairs, read_plain
+from linnet_model.tokenizer import load_tokenizer
+from linnet_model.train.checkpoint import averaged_model
+from linnet_model.train.data import PairDataset, labelled, training_pairs
+from linnet_model.train.objectives import make_corpus
+from linnet_model.train.validation import label_scores, perplexities, token_losses
+
+
+def test_domains(folder: Path, wanted: list[str]) -> list[str]:
+    """The names of the test.<domain>.tsv of a folder, or those wanted of them."""
+    found = sorted(path.name.split(".")[1] for path in folder.glob("test.*.tsv"))
+    for domain in wanted:
+        if domain not in found:
+            raise ConfigError(
+                f"no test.{domain}.tsv in {folder}, there are {', '.join(found) or 'none'}"
+            )
+    if not found:
+        raise ConfigError(f"no test.<domain>.tsv in {folder}")
+    return wanted or found
+
+
+def test_rows(folder: Path, config: DataConfig, wanted: list[str]) -> dict[str, list[Pair]]:
+    """The rows of each test set: the recipe's plain files, or every test.<domain>.tsv."""
+    empty = config.empty_lines
+    if any(config.plain("test")):
+        source, target = (folder / name if name else None for name in config.plain("test"))
+        return {PLAIN_DOMAIN: read_plain(source, target, "warn", empty)}
+    if any(config.plain("train")):
+        raise ConfigError("data.test_source and data.test_target are missing, name the test files")
+    return {
+        domain: read_pairs(folder / f"test.{domain}.tsv", None, "warn", empty)
+        for domain in test_domains(folder, wanted)
+    }
+
+
+def unigram_perplexities(training: PairDataset, test: PairDataset) -> dict[str, float]:
+    """Of a model that knows how frequent each token of the training is, and nothing else; every
+    token of either corpus counted once more, so that none is impossible."""
+    counts = numpy.bincount(training.target_ids, minlength=int(test.target_ids.max()) + 1) + 1.0
+    logs = numpy.log(counts / counts.sum())
+    nll = -float(logs[test.target_ids].sum())
+    return perplexities(test, {"all": (nll, len(test.target_ids))})
+
+
+def score_texts(
+    model: EncoderDecoder, recipe: Recipe, training: PairDataset, tests: dict[str, PairDataset]
+) -> list[dict[str, Any]]:
+    """Perplexities of a language model, or of what a pre-trained model puts into gaps."""
+    rows = []
+    for name, corpus in tests.items():
+        losses = token_losses(
+            model,
+            corpus,
+            torch.device("cpu"),
+            recipe.train.batch_target_tokens,
+            recipe.train.batch_source_tokens,
+        )
+        baseline = {}
+        if recipe.data.objective == "language_model":
+            baseline = unigram_perplexities(training, corpus)
+        rows.append(
+            {
+                "domain": name,
+                "rows": len(corpus),
+                "model": perplexities(corpus, losses),
+                "baseline": baseline,
+            }
+        )
+    return rows
+
+
+def score_labels(
+    decode: Any, training: list[Pair], tests: dict[str, list[Pair]], answers_folder: Path | None
+) -> list[dict[str, Any]]:
+    """Accuracy and macro-F1 over all test rows together, and the share found of each label."""
+    known = {pair.target for pair in training}
+    pairs = [pair for rows in tests.values() for pair in rows if pair.target in known]
+    if not pairs:
+        raise DataError(f"no test row has one of the labels {', '.join(sorted(known))}")
+    answers = decode([pair.source for pair in pairs])
+    if answers_folder is not None:
+        answers_folder.mkdir(parents=True, exist_ok=True)
+        lines = [f"{p.source}\t{p.target}\t{a}\n" for p, a in zip(pairs, answers, strict=True)]
+        (answers_folder / "labels.tsv").write_text("".join(lines), encoding="utf-8")
+    wanted = [pair.target for pair in pairs]
+    maximum = Counter(pair.target for pair in training).most_common(1)[0][0]
+    right = Counter(w for w, a in zip(wanted, answers, strict=True) if w == a)
+    total = Counter(wanted)
+    return [
+        {
+            "domain": "all labels",
+            "rows": len(pairs),
+            "model": label_scores(wanted, answers),
+            "baseline": label_scores(wanted, [maximum] * len(wanted)),
+            "found_of_label": {k: 100.0 * right[k] / total[k] for k in sorted(total)},
+            "answers_without_label": sum(answer not in known for answer in answers),
+        }
+    ]
+
+
+def score_run(
+    run: Path, data: Path, limit: int, wanted: list[str], answers_folder: Path | None = None
+) -> dict[str, Any]:
+    """The averaged weights of the run's last checkpoint, on its test sets; the first `limit` rows
+    of each, or all."""
+    model, recipe, position = averaged_model([run])
+    model.eval()
+    if recipe.train.threads:
+        torch.set_num_threads(recipe.train.threads)
+    config, folder = recipe.data, data / recipe.data.folder
+    file = (run if run.is_dir() else run.parent) / "source.spm"
+    tokenizer = load_tokenizer(file, config.capitals_mark)
+    tests = {
+        name: labelled(rows[: limit or None], config)
+        for name, rows in test_rows(folder, config, wanted).items()
+    }
+    training = training_pairs(folder, config, recipe.train.seed, Reading())
+    seed = recipe.train.seed
+    if recipe.bundle.task in ("language_model", "pretrain"):
+        rows = score_texts(
+            model,
+            recipe,
+            make_corpus(training, tokenizer, config, seed),
+            {name: make_corpus(pairs, tokenizer, config, seed) for name, pairs in tests.items()},
+        )
+        baseline = "frequencies of the training's tokens"
+    elif recipe.bundle.task == "classify":
+        ops.load()
+        module = torch.jit.script(model)
+        options = Options(**default_options(recipe.bundle))
+        maximum = recipe.bundle.max_target_tokens
+        rows = score_labels(
+            lambda texts: answer_texts(
+                module, tokenizer, tokenizer, texts, options, maximum, config.max_source_tokens
+            ),
+            training,
+            tests,
+            answers_folder,
+        )
+        baseline = "the most frequent label of the training"
+    else:
+        raise ConfigError(
+            f"{run} has the task {recipe.bundle.task}, export it with linnet-export and score the "
+            "bundle: linnet-score --bundle"
+        )
+    for row in rows:
+        shown = "  ".join(
+            f"{name} {value:.2f}"
+            + (f" ({row['baseline'][name]:.2f})" if name in row["baseline"] else "")
+            for name, value in row["model"].items()
+        )
+        print(f"{row['domain']:12} {row['rows']:6} rows  {shown}", flush=True)
+    return {
+        "run": str(run),
+        "task": recipe.bundle.task,
+        "update": position.update,
+        "baseline": baseline,
+        "tests": rows,
+    }
+
+
+__all__ = ["score_run", "test_domains", "test_rows"]

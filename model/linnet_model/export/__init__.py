@@ -1,0 +1,1 @@
+"""Export: a checkpoint becomes a bundle with its model card and shortlist."""

@@ -1,0 +1,231 @@
+"""MODEL_CARD.md of a bundle, from its manifest, training.json and scores.json."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from linnet_model.config import ConfigError
+from linnet_model.sources import sources_of
+
+USE = {
+    "translate": "Everyday sentences in English, one at a time, to German. It knows little of "
+    "news, law or medicine, and nothing of the world: read what it says before you rely on it. "
+    "du, ihr and Sie are mixed as in its data.",
+    "summarize": "One line for an English abstract, in the manner of a title; short notes on a "
+    "talk only as far as a few hundred clinical examples teach that. It may state what the text "
+    "does not: read it beside the text.",
+}
+
+
+def read_json(path: Path) -> dict[str, Any] | None:
+    return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else None
+
+
+def table(head: list[str], rows: Iterable[list[Any]]) -> list[str]:
+    lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
+    return lines + ["| " + " | ".join(str(cell) for cell in row) + " |" for row in rows] + [""]
+
+
+def write_card(folder: Path) -> None:
+    manifest, training = read_json(folder / "manifest.json"), read_json(folder / "training.json")
+    if manifest is None or training is None:
+        raise ConfigError(
+            f"{folder} needs manifest.json and training.json for its card, run linnet-export again"
+        )
+    scores = read_json(folder / "scores.json")
+    recipe = training["recipe"]
+    lines = [f"# {manifest['name']}, version {manifest['version']}", ""]
+    if manifest["provisional"]:
+        lines += ["**Provisional**: its training was short; better weights replace these.", ""]
+    lines += [USE[recipe["bundle"]["task"]], ""]
+    lines += model_part(manifest, training) + data_part(training) + recipe_part(manifest, training)
+    lines += score_part(scores, recipe["data"]["domains"]) + example_part(scores)
+    lines += notice_part(recipe["data"])
+    (folder / "MODEL_CARD.md").write_text("\n".join(lines).rstrip() + "\n", encoding="utf-8")
+
+
+MIXERS = {
+    "dynamic_conv": "DynamicConv (Wu et al. 2019)",
+    "light_conv": "LightConv (Wu et al. 2019)",
+    "depthwise_conv": "depthwise convolution",
+    "dilated_conv": "dilated convolution (Tay et al. 2021)",
+    "self_attention": "self-attention (Vaswani et al. 2017)",
+    "csan_1d": "convolutional self-attention (Yang et al. 2019)",
+    "csan_2d": "convolutional self-attention over heads (Yang et al. 2019)",
+}
+
+
+def mixers_named(architecture: dict[str, Any]) -> str:
+    """The kinds of layers of a model, each once."""
+    names = dict.fromkeys(architecture["encoder_mixers"] + architecture["decoder_mixers"])
+    return ", ".join(MIXERS.get(name, name) for name in names)
+
+
+def model_part(manifest: dict[str, Any], training: dict[str, Any]) -> list[str]:
+    shape, sizes = manifest["architecture"], training["recipe"]["model"]
+    return [
+        "## Model",
+        "",
+        f"{mixers_named(shape)} encoder-decoder, {shape['parameters']:,} parameters, "
+        "stored as "
+        f"{shape['weight_type']}. Width {shape['model_dimension']}, feed-forward "
+        f"{shape['feed_forward_dimension']}, "
+        f"{shape['heads']} heads, "
+        f"{'GLU, ' if sizes['glu'] else ''}{'pre' if sizes['pre_norm'] else 'post'}-norm, "
+        f"kernels {shape['encoder_kernel_sizes']} in the encoder and "
+        f"{shape['decoder_kernel_sizes']} in the decoder. "
+        f"{manifest['vocabulary']['size']} SentencePiece pieces for both sides, with bytes for "
+        "what they lack; "
+        "the text is not normalised.",
+        "",
+        f"It reads {manifest['limits']['max_source_tokens']} tokens and was trained on sources of "
+        "at most "
+        f"{training['recipe']['data']['max_source_tokens']}"
+        + (
+            " (longer ones cut there)."
+            if training["recipe"]["data"]["cut_source"]
+            else " (longer ones left out)."
+        ),
+        "",
+    ]
+
+
+def data_part(training: dict[str, Any]) -> list[str]:
+    shares = training["recipe"]["data"]["domains"]
+    sources = sources_of(shares, training["recipe"]["data"].get("terms"))
+    rows = []
+    for domain, source in sources.items():
+        counts = training["train"].get(domain, {})
+        licence = source["licence"] + (" *(not verified)*" if source.get("unverified") else "")
+        rows.append(
+            [
+                domain,
+                source["what"],
+                f"{counts.get('rows', 0):,}",
+                f"{shares[domain]:g}",
+                source["author"],
+                licence,
+                source["attribution"],
+            ]
+        )
+    kept = (
+        "No share-alike text was trained on"
+        if not any(s.get("share_alike") for s in sources.values())
+        else ("**Share-alike texts were trained on**")
+    )
+    copies = training["train"].get("copies", {}).get("rows", 0)
+    return [
+        "## Data",
+        "",
+        *table(
+            ["domain", "what", "rows", "share per epoch", "author", "licence", "attribution"], rows
+        ),
+        f"{kept}, and nothing that is limited to non-commercial use. Where a licence is marked as "
+        "not verified it is "
+        "stated from general knowledge.",
+        *(
+            [f"Beside these, {copies:,} rows of made-up names, numbers and addresses to be copied."]
+            if copies
+            else []
+        ),
+        "",
+    ]
+
+
+def recipe_part(manifest: dict[str, Any], training: dict[str, Any]) -> list[str]:
+    position, train = training["position"], training["recipe"]["train"]
+    valid = training["last_validation"] or {}
+    return [
+        "## Recipe",
+        "",
+        f"`linnet-train --recipe model/recipes/{manifest['name']}.toml`; all settings as used are "
+        "in training.json.",
+        f"{position['update']:,} updates over {position['target_tokens']:,} target tokens "
+        f"({position['epoch']} whole epochs), {position['seconds'] / 3600:.1f} hours on "
+        f"{training['device']} with "
+        f"{training['threads']} thread(s). AdamW, peak learning rate {train['learning_rate']:g}, "
+        "label smoothing "
+        f"{train['label_smoothing']:g}, running average of the weights "
+        f"({train['average_decay']:g}).",
+        *([training["note"]] if training.get("note") else []),
+        *(
+            [
+                f"Validation: {valid['nll_all']:.3f} nats per token after {valid['update']:,} "
+                "updates."
+            ]
+            if valid
+            else []
+        ),
+        "",
+    ]
+
+
+def score_part(scores: dict[str, Any] | None, trained: Iterable[str]) -> list[str]:
+    if scores is None:
+        return ["## Scores", "", "Not measured yet: run `linnet-score`.", ""]
+    names = scores["measures"]
+    strangers = [t["domain"] for t in scores["tests"] if t["domain"] not in trained]
+    rows = []
+    for test in scores["tests"]:
+        part = "" if test["rows"] == test["rows_of_file"] else f" of {test['rows_of_file']}"
+        rows.append(
+            [
+                test["domain"],
+                f"{test['rows']}{part}",
+                f"{test['length_ratio']:.2f}",
+                *[f"{test['model'][m]:.1f}" for m in names],
+                *[f"{test['baseline'][m]:.1f}" for m in names],
+            ]
+        )
+    return [
+        "## Scores",
+        "",
+        f"Decoded by {scores['engine']}, {scores['options']}.",
+        "",
+        *table(
+            [
+                "test set",
+                "rows",
+                "length ratio",
+                *names,
+                *[f"{m}, {scores['baseline']}" for m in names],
+            ],
+            rows,
+        ),
+        "Length ratio: words of all answers by words of their references.",
+        *[f"{name}: `{signature}`" for name, signature in scores["signatures"].items()],
+        *([f"\nOnly measured on, never trained on: {', '.join(strangers)}."] if strangers else []),
+        "",
+    ]
+
+
+def example_part(scores: dict[str, Any] | None) -> list[str]:
+    """Texts that the recipe names, with what the model says to them, good or bad."""
+    examples = scores.get("examples", []) if scores else []
+    if not examples:
+        return []
+    rows = [[cell(e["text"]), cell(e["answer"])] for e in examples]
+    return [
+        "## Examples",
+        "",
+        "Not chosen for their answers.",
+        "",
+        *table(["text", "answer"], rows),
+    ]
+
+
+def cell(text: str) -> str:
+    """A text as it stands in a cell of a table."""
+    return text.replace("|", "\\|").replace("<", "&lt;")
+
+
+def notice_part(data: dict[str, Any]) -> list[str]:
+    """What the licences of some sources ask to be repeated."""
+    sources = sources_of(data["domains"], data.get("terms"))
+    notices = [(d, s["notice"].strip()) for d, s in sources.items() if "notice" in s]
+    if not notices:
+        return []
+    return ["## Notices", "", *(line for d, text in notices for line in (f"{d}: {text}", ""))]

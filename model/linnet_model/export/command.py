@@ -1,0 +1,235 @@
+"""linnet-export: a run folder or checkpoint in, a bundle out.
+
+The weights are the running average of the last checkpoint, or the mean of those of several. A few
+greetings are translated in float32 and bfloat16; where both agree they go into the manifest as
+golden examples, which an engine checks itself against when it loads the model.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import sentencepiece
+import torch
+
+from linnet_model.bundle import (
+    BundleFacts,
+    TokenizerFiles,
+    load_module,
+    print_files,
+    read_manifest,
+    write_bundle,
+    write_manifest,
+)
+from linnet_model.command_line import parser_for
+from linnet_model.config import SERVED, ConfigError, Recipe, read_recipe, to_tables
+from linnet_model.export.card import write_card
+from linnet_model.export.search import Options, beam_search
+from linnet_model.network.encoder_decoder import EOS, parameter_count
+from linnet_model.sources import sources_of
+from linnet_model.tokenizer import free_placeholders, load_tokenizer
+from linnet_model.train.checkpoint import averaged_model, checkpoints
+
+EXAMPLES = """examples:
+  linnet-export --run runs/en-de --out bundles/en-de --bundle-version 2026-11-21
+  linnet-export --run runs/en-de --out bundles/en-de --bundle-version 2026-11-21 --average 3
+"""
+
+
+def golden_examples(
+    model_file: Path,
+    tokenizer: sentencepiece.SentencePieceProcessor,
+    manifest: dict[str, Any],
+    texts: list[str],
+) -> list[tuple[str, str]]:
+    """The texts whose answers are the same in float32 and bfloat16, with these answers."""
+    if not texts:
+        return []
+    answers = []
+    sources = [[*tokenizer.encode(text), EOS] for text in texts]
+    for dtype in (torch.float32, torch.bfloat16):
+        found = beam_search(
+            load_module(model_file, dtype),
+            sources,
+            Options.of_manifest(manifest),
+            manifest["limits"]["max_target_tokens"],
+        )
+        answers.append([tokenizer.decode(hypotheses[0].ids[:-1]) for hypotheses in found])
+    return [(text, a) for text, a, b in zip(texts, *answers, strict=True) if a == b and a.strip()]
+
+
+def training_facts(run: Path, recipe: Recipe, position: Any, parameters: int) -> dict[str, Any]:
+    """What the card tells of the training, from the run folder."""
+    settings = json.loads((run / "settings.json").read_text(encoding="utf-8"))
+    log = [
+        json.loads(line) for line in (run / "log.jsonl").read_text(encoding="utf-8").splitlines()
+    ]
+    valid = [
+        entry for entry in log if entry["kind"] == "valid" and entry["update"] <= position.update
+    ]
+    return {
+        "recipe": to_tables(recipe),
+        "parameters": parameters,
+        "position": dataclasses.asdict(position),
+        "device": settings["device"],
+        "threads": settings["threads"],
+        "torch": settings["torch"],
+        "sentencepiece": settings["sentencepiece"],
+        "train": settings["train"],
+        "last_validation": valid[-1] if valid else None,
+    }
+
+
+def license_line(recipe: Recipe) -> str:
+    sources = sources_of(recipe.data.domains, recipe.data.terms)
+    licenses = sorted({source["licence"] for source in sources.values()})
+    return "trained on texts under " + "; ".join(licenses)
+
+
+def refuse_unserved(recipe: Recipe, run: Path) -> None:
+    """A bundle is what the service reads, and that translates and summarises."""
+    task = recipe.bundle.task
+    if task not in SERVED:
+        way = (
+            f"go on from it with linnet-train --init-from {run}"
+            if task == "pretrain"
+            else f"measure it with linnet-score --run {run}"
+        )
+        raise ConfigError(
+            f"{run} has the task {task}, bundles are made for {' and '.join(SERVED)}: {way}"
+        )
+
+
+def export(
+    run: Path,
+    out: Path,
+    average: int,
+    weight_type: str,
+    version: str,
+    provisional: bool,
+    said: Recipe | None = None,
+    note: str = "",
+) -> dict[str, Any]:
+    files = checkpoints(run) if run.is_dir() else [run]
+    if not files:
+        raise ConfigError(f"no checkpoint in {run}")
+    folder = run if run.is_dir() else run.parent
+    model, recipe, position = averaged_model(files[-average:])
+    refuse_unserved(recipe, run)
+    if said is not None:
+        recipe.bundle = said.bundle
+        recipe.data.terms |= said.data.terms
+    tokenizer_file = folder / "source.spm"
+    mark = recipe.data.capitals_mark
+    tokenizer = load_tokenizer(tokenizer_file, mark)
+    mixers = dict.fromkeys(recipe.model.encoder_mixers + recipe.model.decoder_mixers)
+    facts = BundleFacts(
+        version=version,
+        license=license_line(recipe),
+        description=f"{recipe.bundle.task} {recipe.bundle.source_language}"
+        + (f" to {recipe.bundle.target_language}" if recipe.bundle.task == "translate" else "")
+        + f", {', '.join(mixers)}, {parameter_count(model) / 1e6:.1f}M parameters",
+        provisional=provisional,
+    )
+    tokenizers = TokenizerFiles(
+        tokenizer_file,
+        capitals_mark=mark,
+        text_grammar=True,
+        placeholders=free_placeholders(tokenizer, mark)
+        if recipe.bundle.task == "translate"
+        else [],
+    )
+    manifest = write_bundle(
+        out, model.eval(), recipe.model, recipe.bundle, tokenizers, weight_type, facts
+    )
+    golden = golden_examples(
+        out / manifest["model_file"], tokenizer, manifest, recipe.bundle.examples
+    )
+    manifest["golden_examples"] = [{"source_text": s, "target_text": t} for s, t in golden]
+    write_manifest(out, manifest)
+    training = training_facts(folder, recipe, position, parameter_count(model))
+    training["note"] = note
+    (out / "training.json").write_text(
+        json.dumps(training, indent=2, ensure_ascii=False) + "\n", encoding="utf-8"
+    )
+    (out / "scores.json").unlink(missing_ok=True)  # those of the weights that were here before
+    write_card(out)
+    return manifest
+
+
+def parse_arguments(arguments: list[str] | None) -> argparse.Namespace:
+    parser = parser_for(__doc__, epilog=EXAMPLES)
+    what = parser.add_argument_group("what to export, and where to")
+    what.add_argument(
+        "--run",
+        type=Path,
+        required=True,
+        metavar="DIR",
+        help="run folder of linnet-train, or one checkpoint in it",
+    )
+    what.add_argument("--out", type=Path, required=True, metavar="DIR", help="folder of the bundle")
+    what.add_argument("--bundle-version", required=True, metavar="TEXT", help="for people: a date")
+    how = parser.add_argument_group("how")
+    how.add_argument(
+        "--average",
+        type=int,
+        default=1,
+        metavar="N",
+        help="mean over the last N checkpoints [%(default)s]",
+    )
+    how.add_argument(
+        "--weights",
+        choices=("bfloat16", "float32"),
+        default="bfloat16",
+        help="type they are stored in [%(default)s]",
+    )
+    how.add_argument(
+        "--recipe",
+        type=Path,
+        metavar="FILE",
+        help="take limits and defaults from its [bundle], and whose texts they are from its "
+        "[data.terms], in place of the run's",
+    )
+    card = parser.add_argument_group("what the card says")
+    card.add_argument(
+        "--provisional",
+        action="store_true",
+        help="mark the bundle: better weights are on their way",
+    )
+    card.add_argument(
+        "--note", default="", metavar="TEXT", help="what else there is to say of the training"
+    )
+    return parser.parse_args(arguments)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    options = parse_arguments(arguments)
+    try:
+        if options.average < 1:
+            raise ConfigError(f"--average is {options.average}, at least 1 checkpoint is needed")
+        manifest = export(
+            options.run,
+            options.out,
+            options.average,
+            options.weights,
+            options.bundle_version,
+            options.provisional,
+            read_recipe(options.recipe) if options.recipe else None,
+            options.note,
+        )
+        read_manifest(options.out)
+    except ConfigError as error:
+        print(f"linnet-export: {error}", file=sys.stderr)
+        return 1
+    print_files(manifest)
+    print(f"golden examples: {len(manifest['golden_examples'])}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,188 @@
+"""linnet-random-bundle: a bundle of a size with random weights, for measurements.
+
+Without a tokenizer they serve token ids; --tokenizer trains a small one on sentences made up from
+the seed.
+"""
+
+from __future__ import annotations
+
+import random
+import sys
+import tempfile
+from pathlib import Path
+
+import torch
+
+from linnet_model.bundle import BundleFacts, write_bundle
+from linnet_model.command_line import parser_for
+from linnet_model.config import BundleConfig, ConfigError, TokenizerConfig
+from linnet_model.export.shortlist import add_shortlist
+from linnet_model.network.encoder_decoder import EncoderDecoder, parameter_count
+from linnet_model.network.model_config import MIXERS
+from linnet_model.network.presets import PRESETS, preset
+from linnet_model.tokenizer import train_tokenizer
+from linnet_model.train.augment import word
+
+# An encoder-decoder each: what serves has a source.
+SERVED = [name for name in PRESETS if name != "language_model"]
+MAX_TOKENS = 1024  # of a source and of a target
+# Of a target whose decoder remembers all of it: as many keys and values per lane and layer.
+MAX_TOKENS_REMEMBERED = 256
+
+
+def made_up_lines(count: int, seed: int) -> list[str]:
+    """Sentences of random words, capital first and full stop last."""
+    rng = random.Random(seed)
+    words = [word(rng, rng.randint(1, 3)) for _ in range(3000)]
+    return [
+        " ".join(rng.choices(words, k=rng.randint(3, 12))).capitalize() + "." for _ in range(count)
+    ]
+
+
+def random_bundle(
+    out: Path,
+    name: str,
+    vocabulary: int,
+    seed: int,
+    mixer: str | None = None,
+    weight_type: str = "bfloat16",
+    tokenizer: bool = False,
+    task: str = "translate",
+    bundle_name: str | None = None,
+    source_tokens: int = MAX_TOKENS,
+    target_tokens: int | None = None,
+    candidates: int = 0,
+) -> int:
+    """Writes the bundle of the preset `name` and returns its number of parameters. The same seed
+    gives the same weights. Its limits are `source_tokens` and `target_tokens`; with `candidates` it
+    has a shortlist, random too."""
+    sizes = preset(name, vocabulary, mixer)
+    remembers = 0 in sizes.decoder_kernels
+    if target_tokens is None:
+        target_tokens = MAX_TOKENS_REMEMBERED if remembers else MAX_TOKENS
+    if remembers:
+        sizes.max_positions = target_tokens + 1
+    torch.manual_seed(seed)
+    model = EncoderDecoder(sizes).eval()
+    target = "de" if task == "translate" else "en"
+    config = BundleConfig(
+        name=bundle_name or f"random-{name.replace('_', '-')}",
+        task=task,
+        target_language=target,
+        max_source_tokens=source_tokens,
+        max_target_tokens=target_tokens,
+        beam_size=5,
+        target_ratio=0.0,
+        target_offset=min(256, target_tokens),
+    )
+    config.check()
+    facts = BundleFacts(
+        version=f"seed-{seed}",
+        description=f"random weights, preset {name}, seed {seed}",
+        license="none: random numbers",
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        path = None
+        if tokenizer:
+            path = Path(folder) / "random.spm"
+            train_tokenizer(
+                made_up_lines(3000, seed), vocabulary, TokenizerConfig(character_coverage=1.0), path
+            )
+        write_bundle(out, model, sizes, config, path, weight_type, facts)
+    if candidates:
+        rng, tokens = random.Random(seed), range(vocabulary)
+        chosen = {source: sorted(rng.sample(tokens, candidates)) for source in tokens}
+        always = sorted(rng.sample(tokens, min(4 * candidates, vocabulary)))
+        add_shortlist(out, always, chosen)
+    return parameter_count(model)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = parser_for(__doc__)
+    parser.add_argument(
+        "--preset",
+        choices=SERVED,
+        required=True,
+        metavar="NAME",
+        help=f"sizes, most of them those of papers: {', '.join(SERVED)}",
+    )
+    parser.add_argument(
+        "--out", type=Path, required=True, metavar="DIR", help="folder of the bundle"
+    )
+    parser.add_argument(
+        "--vocab", type=int, default=32768, metavar="N", help="rows of the embedding [%(default)s]"
+    )
+    parser.add_argument(
+        "--seed", type=int, default=1, metavar="N", help="of the weights [%(default)s]"
+    )
+    parser.add_argument(
+        "--mixer",
+        choices=MIXERS,
+        metavar="NAME",
+        help=f"in all layers instead of the preset's: {', '.join(MIXERS)}",
+    )
+    parser.add_argument(
+        "--task",
+        choices=("translate", "summarize"),
+        default="translate",
+        help="what the bundle says it does [%(default)s]",
+    )
+    parser.add_argument(
+        "--weights",
+        choices=("bfloat16", "float32"),
+        default="bfloat16",
+        help="type they are stored in [%(default)s]",
+    )
+    parser.add_argument(
+        "--tokenizer", action="store_true", help="train a SentencePiece model on made-up sentences"
+    )
+    parser.add_argument(
+        "--max-source-tokens",
+        type=int,
+        default=MAX_TOKENS,
+        metavar="N",
+        help="the longest source that it serves, end token counted [%(default)s]",
+    )
+    parser.add_argument(
+        "--max-target-tokens",
+        type=int,
+        metavar="N",
+        help=f"the longest target [{MAX_TOKENS}; {MAX_TOKENS_REMEMBERED} where the decoder "
+        "remembers all of it]",
+    )
+    parser.add_argument(
+        "--shortlist",
+        type=int,
+        default=0,
+        metavar="N",
+        help="with a shortlist: N target tokens for each source token, and 4 N for all [none]",
+    )
+    parser.add_argument("--name", metavar="TEXT", help="name of the bundle [random-PRESET]")
+    options = parser.parse_args(arguments)
+    try:
+        count = random_bundle(
+            options.out,
+            options.preset,
+            options.vocab,
+            options.seed,
+            options.mixer,
+            options.weights,
+            options.tokenizer,
+            options.task,
+            options.name,
+            options.max_source_tokens,
+            options.max_target_tokens,
+            options.shortlist,
+        )
+    except ConfigError as error:
+        print(f"linnet-random-bundle: {error}", file=sys.stderr)
+        return 1
+    print(
+        f"{options.out}: {options.preset}, {count:,} parameters, vocabulary {options.vocab}, seed "
+        f"{options.seed}"
+    )
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,196 @@
+"""Beam search over a scripted module, by the rules of fairseq's SequenceGenerator.
+
+What serves is the engine in C++; this is the same search in a page of Python, for exports and for
+comparison.
+
+  - candidates are the best 2 * beam of the summed log-probabilities, without regard to length;
+  - an end token finishes a hypothesis only if it ranks among the first `beam`; otherwise it is
+    dropped;
+  - the `beam` best others live on; a sequence ends when `beam` hypotheses are finished or the limit
+    is reached,
+    where only the end token is allowed;
+  - score = sum of log-probabilities, end token included, / length^penalty, end token counted.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any
+
+import sentencepiece
+import torch
+from torch import Tensor
+from tqdm import tqdm
+
+from linnet_model.network.encoder_decoder import EOS, PAD, UNK
+
+
+@dataclass
+class Options:
+    beam_size: int = 5
+    length_penalty: float = 1.0
+    min_target_tokens: int = 1
+    max_target_ratio: float = 0.0
+    max_target_tokens: int = 200
+    no_repeat_ngram_size: int = 0
+    unknown_penalty: float = 0.0
+
+    @staticmethod
+    def of_manifest(manifest: dict[str, Any]) -> Options:
+        return Options(**manifest["default_options"])
+
+    def limit(self, source_tokens: int, maximum: int) -> int:
+        """Target tokens, end token not counted, for a source with its end token."""
+        return min(maximum, int(self.max_target_ratio * source_tokens + self.max_target_tokens))
+
+
+@dataclass
+class Hypothesis:
+    ids: list[int]  # end token included
+    score: float
+
+
+@dataclass
+class Sequence:
+    limit: int
+    tokens: list[list[int]]  # per live row
+    scores: list[float]
+    parents: list[int]  # the row each of them went on from in the last step
+    finished: list[Hypothesis] = field(default_factory=list)
+    done: bool = False
+
+
+def banned(tokens: list[int], size: int) -> list[int]:
+    """Tokens that would repeat an n-gram of this size; the leading end token takes part, as in
+    fairseq."""
+    history = [EOS, *tokens]
+    if size <= 0 or len(history) < size:
+        return []
+    tail = history[len(history) - size + 1 :]
+    return [
+        history[i + size - 1]
+        for i in range(len(history) - size + 1)
+        if history[i : i + size - 1] == tail
+    ]
+
+
+@torch.no_grad()
+def beam_search(
+    module: torch.jit.ScriptModule,
+    sources: list[list[int]],
+    options: Options,
+    maximum: int,
+    start: int = EOS,
+) -> list[list[Hypothesis]]:
+    """Decodes all sources (ids, end token last) as one batch; per source the finished hypotheses,
+    best first.
+
+    most: the model's limit of target tokens. start: the first input of the decoder.
+    """
+    beam, count = options.beam_size, len(sources)
+    rows = count * beam
+    lengths = torch.tensor([len(s) for s in sources], dtype=torch.int32)
+    source = torch.full((count, int(lengths.max())), PAD, dtype=torch.int64)
+    for i, ids in enumerate(sources):
+        source[i, : len(ids)] = torch.tensor(ids)
+    memory = [m.contiguous() for m in module.encode(source, lengths)]  # one block per source
+    state = module.new_state(rows)
+    reach = max(ring.size(0) for ring in state)  # how far back the widest mixer looks
+    blocks = (
+        torch.arange(count, dtype=torch.int32).repeat_interleave(beam).unsqueeze(1).contiguous()
+    )
+    row_lengths = lengths.repeat_interleave(beam).contiguous()
+    backpointers = torch.arange(rows, dtype=torch.int32).unsqueeze(1).repeat(1, reach)
+    sequences = [
+        Sequence(
+            options.limit(len(s), maximum),
+            [[] for _ in range(beam)],
+            [0.0] * beam,
+            list(range(beam)),
+        )
+        for s in sources
+    ]
+    last = torch.full((rows,), start, dtype=torch.int64)
+    for step in range(max(s.limit for s in sequences) + 1):
+        positions = torch.full((rows,), step, dtype=torch.int32)
+        logits = module.step(last, positions, backpointers, blocks, row_lengths, memory, state)
+        logprobs = logits.float().log_softmax(dim=-1)
+        parents = list(range(rows))
+        for i, sequence in enumerate(sequences):
+            if not sequence.done:
+                advance(sequence, logprobs[i * beam : (i + 1) * beam], step, options)
+                parents[i * beam : (i + 1) * beam] = [i * beam + p for p in sequence.parents]
+                last[i * beam : (i + 1) * beam] = torch.tensor([t[-1] for t in sequence.tokens])
+        if all(s.done for s in sequences):
+            break
+        own = torch.arange(rows, dtype=torch.int32).unsqueeze(1)
+        backpointers = torch.cat([own, backpointers[parents][:, :-1]], dim=1).contiguous()
+    return [sorted(s.finished, key=lambda h: -h.score)[:beam] for s in sequences]
+
+
+def advance(sequence: Sequence, logprobs: Tensor, step: int, options: Options) -> None:
+    """Moves one sequence on by the log-probabilities [beam, V] of its rows."""
+    beam, vocabulary = logprobs.shape
+    logprobs[:, PAD] = -math.inf
+    logprobs[:, UNK] -= options.unknown_penalty
+    if step >= sequence.limit:
+        end = logprobs[:, EOS].clone()
+        logprobs.fill_(-math.inf)
+        logprobs[:, EOS] = end
+    elif step < options.min_target_tokens:
+        logprobs[:, EOS] = -math.inf
+    for row, said in enumerate(sequence.tokens):
+        for token in banned(said, options.no_repeat_ngram_size):
+            if token != EOS:
+                logprobs[row, token] = -math.inf
+    totals = logprobs + torch.tensor(sequence.scores).unsqueeze(1)
+    considered = totals[:1] if step == 0 else totals
+    best, where = considered.reshape(-1).topk(min(2 * beam, considered.numel() - 1))
+    tokens: list[list[int]] = []
+    scores: list[float] = []
+    parents: list[int] = []
+    for rank, (score, place) in enumerate(zip(best.tolist(), where.tolist(), strict=True)):
+        row, token = divmod(place, vocabulary)
+        if token == EOS:
+            if rank < beam and score > -math.inf and len(sequence.finished) < beam:
+                ids = [*sequence.tokens[row], EOS]
+                sequence.finished.append(
+                    Hypothesis(ids, score / len(ids) ** options.length_penalty)
+                )
+        elif len(tokens) < beam:
+            tokens.append([*sequence.tokens[row], token])
+            scores.append(score)
+            parents.append(row)
+    sequence.done = len(sequence.finished) >= beam or step >= sequence.limit or not tokens
+    while (
+        0 < len(tokens) < beam
+    ):  # a vocabulary smaller than the beam: the rows that are left over can never win
+        tokens.append(tokens[0])
+        scores.append(-math.inf)
+        parents.append(parents[0])
+    if tokens:
+        sequence.tokens, sequence.scores, sequence.parents = tokens, scores, parents
+
+
+def answer_texts(
+    module: torch.jit.ScriptModule,
+    reading: sentencepiece.SentencePieceProcessor,
+    writing: sentencepiece.SentencePieceProcessor,
+    texts: list[str],
+    options: Options,
+    maximum: int,
+    longest: int = 0,
+    batch: int = 32,
+) -> list[str]:
+    """The best answer to each text. longest: source tokens that are read, end token counted; 0:
+    all."""
+    sources = [[*reading.encode(text)[: longest - 1 if longest else None], EOS] for text in texts]
+    order = sorted(range(len(texts)), key=lambda i: len(sources[i]))
+    answers = [""] * len(texts)
+    for begin in tqdm(range(0, len(order), batch), unit="batch", disable=None):
+        part = order[begin : begin + batch]
+        found = beam_search(module, [sources[i] for i in part], options, maximum)
+        for i, hypotheses in zip(part, found, strict=True):
+            answers[i] = writing.decode(hypotheses[0].ids[:-1])
+    return answers

@@ -1,0 +1,1 @@
+"""fairseq checkpoints, read into bundles and written from bundles."""

@@ -1,0 +1,215 @@
+"""linnet-export-fairseq: a bundle or a training in, a checkpoint of fairseq out.
+
+Writes FILE.pt and, beside it, the two dictionaries. What import_fairseq reads from there is the
+same model to the bit. --layout 2019 is for fairseq up to 0.9, `new` for what came after.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections import OrderedDict
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from linnet_model.bundle import read_bundle_weights, read_manifest
+from linnet_model.command_line import parser_for
+from linnet_model.importers.fairseq.dictionary import write_dictionary
+from linnet_model.importers.fairseq.import_fairseq import SOURCE_DICTIONARY, TARGET_DICTIONARY
+from linnet_model.importers.fairseq.names import aged, theirs_of
+from linnet_model.importers.fairseq.options import options_of
+from linnet_model.network.model_config import ConfigError, ModelConfig, require
+from linnet_model.tokenizer import load_tokenizer
+from linnet_model.train.checkpoint import averaged_model, checkpoints
+
+LAYOUTS = ("new", "2019")
+
+
+@dataclass
+class Exported:
+    """What a checkpoint of fairseq is made of."""
+
+    weights: dict[str, Tensor]
+    config: ModelConfig
+    max_source_tokens: int
+    max_target_tokens: int
+    source_language: str
+    target_language: str
+    # By side: a dictionary of fairseq's as it was imported, or symbols by id.
+    dictionaries: list[Path | list[str]]
+
+
+def of_bundle(folder: Path) -> Exported:
+    manifest = read_manifest(folder)
+    weights, config = read_bundle_weights(folder)
+    return Exported(
+        weights,
+        config,
+        int(manifest["limits"]["max_source_tokens"]),
+        int(manifest["limits"]["max_target_tokens"]),
+        manifest["source_language_code"],
+        manifest["target_language_code"],
+        [
+            symbols_of_bundle(folder, manifest, "source", SOURCE_DICTIONARY, config.vocabulary),
+            symbols_of_bundle(
+                folder, manifest, "target", TARGET_DICTIONARY, config.target_vocabulary
+            ),
+        ],
+    )
+
+
+def symbols_of_bundle(
+    folder: Path, manifest: dict[str, Any], side: str, kept: str, rows: int
+) -> Path | list[str]:
+    if (folder / kept).is_file():
+        return folder / kept
+    if vocabulary := manifest.get(f"{side}_vocabulary_file"):
+        lines = (folder / vocabulary).read_bytes().decode("utf-8")
+        return filled(lines.removesuffix("\n").split("\n"), rows)
+    if tokenizer := manifest.get(f"{side}_tokenizer_file"):
+        return filled(pieces_of(folder / tokenizer), rows)
+    return filled([], rows)
+
+
+def of_run(run: Path) -> Exported:
+    """The running average of a training's last checkpoint, or of the one that is named."""
+    files = checkpoints(run) if run.is_dir() else [run]
+    require(len(files) > 0, f"no checkpoint in {run}")
+    model, recipe, _ = averaged_model(files[-1:])
+    folder = run if run.is_dir() else run.parent
+    pieces = pieces_of(folder / "source.spm")
+    return Exported(
+        dict(model.named_parameters()),
+        recipe.model,
+        recipe.bundle.max_source_tokens,
+        recipe.bundle.max_target_tokens,
+        recipe.bundle.source_language,
+        recipe.bundle.target_language,
+        [filled(pieces, recipe.model.vocabulary), filled(pieces, recipe.model.target_vocabulary)],
+    )
+
+
+def pieces_of(tokenizer: Path) -> list[str]:
+    model = load_tokenizer(tokenizer)
+    return [model.id_to_piece(i) for i in range(model.get_piece_size())]
+
+
+def filled(symbols: list[str], rows: int) -> list[str]:
+    require(len(symbols) <= rows, f"{len(symbols)} pieces do not fit {rows} rows of the embedding")
+    return symbols + [""] * (rows - len(symbols))
+
+
+def state_dict(exported: Exported, layout: str) -> OrderedDict[str, Tensor]:
+    """Weights as fairseq's modules of that time hold them, with the buffers that they look for."""
+    config = exported.config
+    weights = {
+        name: weight.detach().to(torch.float32).contiguous()
+        for name, weight in exported.weights.items()
+    }
+    theirs = theirs_of(weights, config)
+    attention = config.decoder_mixers[0] == "self_attention"
+    extra: dict[str, Tensor] = {}
+    for side in ("encoder", "decoder"):
+        extra[f"{side}.version"] = torch.tensor([3.0 if attention else 2.0])
+        if layout == "2019" and config.positions == "sinusoidal":
+            extra[f"{side}.embed_positions._float_tensor"] = torch.zeros(1)
+        for i, mixer in enumerate(getattr(config, f"{side}_mixers")):
+            if layout == "new" and mixer == "dynamic":
+                # Registered but never added, see "conv_bias" in fairseq_names.py.
+                extra[f"{side}.layers.{i}.conv.conv_bias"] = torch.zeros(1, 1, config.width)
+    # Clones: torch.save would write the whole of what a piece of rows is a view of.
+    layout_weights = aged(theirs) if layout == "2019" else theirs
+    copies: dict[int, Tensor] = {}
+    return OrderedDict(
+        (name, copies.setdefault(id(weight), weight.clone()))
+        for name, weight in sorted((layout_weights | extra).items())
+    )
+
+
+def checkpoint_of(exported: Exported, layout: str) -> dict[str, Any]:
+    """The file's content; the options of model and task alone, fairseq has defaults for the
+    rest."""
+    options = options_of(exported.config, exported.max_source_tokens, exported.max_target_tokens)
+    task = {
+        "data": "",
+        "source_lang": exported.source_language,
+        "target_lang": exported.target_language,
+        "left_pad_source": True,
+        "left_pad_target": False,
+        "max_source_positions": options["max_source_positions"],
+        "max_target_positions": options["max_target_positions"],
+    }
+    content: dict[str, Any] = {
+        "model": state_dict(exported, layout),
+        "optimizer_history": [
+            {
+                "criterion_name": "CrossEntropyCriterion",
+                "optimizer_name": "FairseqAdam",
+                "lr_scheduler_state": {"best": None},
+                "num_updates": 0,
+            }
+        ],
+        "extra_state": {"train_iterator": {"epoch": 1, "iterations_in_epoch": 0, "shuffle": True}},
+    }
+    if layout == "2019":
+        arguments = argparse.Namespace(**options, **task_without(task, options), task="translation")
+        return {"args": arguments} | content
+    cfg = {
+        "_name": None,
+        "model": argparse.Namespace(**options, **task_without(task, options)),
+        "task": {"_name": "translation"} | task,
+        "criterion": {"_name": "cross_entropy", "sentence_avg": False},
+    }
+    return {"args": None, "cfg": cfg, "criterion": None, "task_state": {}} | content
+
+
+def task_without(task: dict[str, Any], options: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in task.items() if key not in options}
+
+
+def export_fairseq(exported: Exported, out: Path, layout: str) -> list[Path]:
+    """Writes the checkpoint and the dictionaries beside it; returns the files."""
+    content = checkpoint_of(exported, layout)
+    out.parent.mkdir(parents=True, exist_ok=True)
+    torch.save(content, out, _use_new_zipfile_serialization=layout != "2019")
+    written = [out]
+    languages = (exported.source_language, exported.target_language)
+    for language, dictionary in zip(languages, exported.dictionaries, strict=True):
+        file = out.parent / f"dict.{language}.txt"
+        if isinstance(dictionary, Path):
+            file.write_bytes(dictionary.read_bytes())
+        else:
+            write_dictionary(file, dictionary)
+        written.append(file)
+    return written
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = parser_for(__doc__)
+    origin = parser.add_mutually_exclusive_group(required=True)
+    origin.add_argument("--bundle", type=Path, help="folder of a bundle")
+    origin.add_argument(
+        "--run", type=Path, help="run folder of linnet-train, or one checkpoint in it"
+    )
+    parser.add_argument("--out", type=Path, required=True, help="FILE.pt to write")
+    parser.add_argument(
+        "--layout", choices=LAYOUTS, default="new", help="names of weights and options"
+    )
+    options = parser.parse_args(arguments)
+    try:
+        exported = of_bundle(options.bundle) if options.bundle else of_run(options.run)
+        written = export_fairseq(exported, options.out, options.layout)
+    except ConfigError as error:
+        print(f"linnet-export-fairseq: {error}", file=sys.stderr)
+        return 1
+    for file in written:
+        print(f"{file}  {file.stat().st_size:,} bytes")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,302 @@
+"""linnet-import-fairseq: a translation model of fairseq in, a bundle out.
+
+Reads LightConv, DynamicConv and Transformer checkpoints from 2019 on, averaged ones too, without
+running what is pickled in them. Every weight finds its place, or the import fails and lists those
+that did not. Without --sentencepiece or --bpe-codes the bundle serves token ids.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from linnet_model.bundle import (
+    WEIGHT_TYPES,
+    BundleFacts,
+    TokenizerFiles,
+    print_files,
+    read_manifest,
+    sha256,
+    write_bundle,
+)
+from linnet_model.command_line import parser_for
+from linnet_model.config import BundleConfig, to_tables
+from linnet_model.importers.fairseq.checkpoint import read_checkpoint
+from linnet_model.importers.fairseq.dictionary import Dictionary, read_dictionary
+from linnet_model.importers.fairseq.names import ours_of, renewed
+from linnet_model.importers.fairseq.options import ModelFacts, model_facts
+from linnet_model.network.encoder_decoder import EncoderDecoder, parameter_count
+from linnet_model.network.model_config import ConfigError, ModelConfig, require
+
+# Kept in the bundle for export_fairseq; the manifest does not list them, as nothing serves them.
+SOURCE_DICTIONARY, TARGET_DICTIONARY = "dict.source.txt", "dict.target.txt"
+
+
+@dataclass
+class Imported:
+    """A checkpoint as a model of ours."""
+
+    model: EncoderDecoder
+    facts: ModelFacts
+    options: dict[str, Any]
+    generation: str
+
+
+@dataclass
+class TextFiles:
+    """How text becomes symbols of the dictionaries; nothing set: not at all."""
+
+    sentencepiece: Path | None = None
+    target_sentencepiece: Path | None = None  # None: the same
+    bpe_codes: Path | None = None
+    word_tokenizer: str = "none"  # or "moses"
+
+    def check(self) -> None:
+        require(
+            self.sentencepiece is None or self.bpe_codes is None,
+            "--sentencepiece and --bpe-codes are both given, a model has one of them",
+        )
+        require(
+            self.target_sentencepiece is None or self.sentencepiece is not None,
+            "--target-sentencepiece is given without --sentencepiece",
+        )
+        require(
+            self.word_tokenizer == "none" or self.bpe_codes is not None,
+            f"--tokenizer {self.word_tokenizer} is given without --bpe-codes, it splits words "
+            "before them",
+        )
+        for file in (self.sentencepiece, self.target_sentencepiece, self.bpe_codes):
+            require(file is None or file.is_file(), f"no file at {file}")
+
+    def tokenizer(self, source: Dictionary, target: Dictionary) -> TokenizerFiles | None:
+        file = self.sentencepiece or self.bpe_codes
+        if file is None:
+            return None
+        return TokenizerFiles(
+            source=file,
+            target=self.target_sentencepiece,
+            source_vocabulary=source.pieces(),
+            target_vocabulary=target.pieces(),
+            bpe_codes=self.bpe_codes is not None,
+            moses=self.word_tokenizer == "moses",
+        )
+
+
+def read_model(
+    checkpoint: Path, max_source_tokens: int | None = None, max_target_tokens: int | None = None
+) -> Imported:
+    """The model of a checkpoint with its weights in float32; its limits may be lowered."""
+    read = read_checkpoint(checkpoint)
+    try:
+        theirs = renewed(read.weights)
+        facts = model_facts(read.options, theirs)
+        facts.limit(max_source_tokens, max_target_tokens)
+        ours = ours_of(theirs, facts.config)
+        model = EncoderDecoder(facts.config).eval()
+        load_weights(model, ours)
+    except ConfigError as error:
+        raise ConfigError(f"{checkpoint}: {error}") from None
+    return Imported(model, facts, read.options, read.generation)
+
+
+def load_weights(model: EncoderDecoder, weights: dict[str, torch.Tensor]) -> None:
+    """Copies weights into the model, which must have the same names and shapes."""
+    parameters = dict(model.named_parameters())
+    require(
+        parameters.keys() == weights.keys(),
+        f"the model has other weights: {', '.join(sorted(parameters.keys() ^ weights.keys()))}",
+    )
+    with torch.no_grad():
+        for name, parameter in parameters.items():
+            weight = weights[name]
+            require(
+                weight.shape == parameter.shape,
+                f"{name} has the shape {list(weight.shape)}, the options ask for "
+                f"{list(parameter.shape)}",
+            )
+            require(bool(torch.isfinite(weight).all()), f"{name} has numbers that are not finite")
+            parameter.copy_(weight)
+
+
+def check_dictionaries(source: Dictionary, target: Dictionary, config: ModelConfig) -> None:
+    for side, dictionary, rows in (
+        ("source", source, config.vocabulary),
+        ("target", target, config.target_vocabulary),
+    ):
+        require(
+            len(dictionary.symbols) == rows,
+            f"the {side} dictionary has {len(dictionary.symbols)} symbols with the four special "
+            f"ones, the model's embedding {rows} rows, they must be as many",
+        )
+    require(
+        config.sharing != "all" or source.symbols == target.symbols,
+        "the dictionaries differ, though source and target share one embedding",
+    )
+
+
+def bundle_config(
+    options: dict[str, Any],
+    facts: ModelFacts,
+    name: str | None,
+    source_language: str | None,
+    target_language: str | None,
+) -> BundleConfig:
+    """Names, limits and fairseq's own defaults of the search."""
+    source = source_language or options.get("source_lang")
+    target = target_language or options.get("target_lang")
+    require(
+        bool(source and target),
+        "the checkpoint names no languages, give --source-language and --target-language",
+    )
+    config = BundleConfig(
+        name=name or f"{source}-{target}".lower(),
+        source_language=str(source),
+        target_language=str(target),
+        max_source_tokens=facts.max_source_tokens,
+        max_target_tokens=facts.max_target_tokens,
+        beam_size=5,
+        target_ratio=0.0,
+        target_offset=min(200, facts.max_target_tokens),
+    )
+    config.check()
+    return config
+
+
+def model_card(imported: Imported, config: BundleConfig, checkpoint: Path, digest: str) -> str:
+    sizes = imported.facts.config
+    lines = [
+        f"# {config.name}",
+        "",
+        f"Translates from {config.source_language} to {config.target_language}. Imported from a "
+        f"checkpoint of fairseq; data, training and licence are those of the checkpoint.",
+        "",
+        f"- checkpoint: `{checkpoint.name}`, sha256 `{digest}`",
+        f"- architecture: {imported.options.get('arch')}, "
+        f"{parameter_count(imported.model):,} parameters",
+        *(f"- {key}: {value}" for key, value in to_tables(sizes).items()),
+        *(f"- {note}" for note in imported.facts.notes),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def import_fairseq(
+    checkpoint: Path,
+    source_dictionary: Path,
+    target_dictionary: Path,
+    out: Path,
+    text: TextFiles,
+    weight_type: str = "float32",
+    name: str | None = None,
+    source_language: str | None = None,
+    target_language: str | None = None,
+    license_text: str = "",
+    max_source_tokens: int | None = None,
+    max_target_tokens: int | None = None,
+) -> tuple[dict[str, Any], Imported]:
+    """Writes the bundle; returns its manifest and what was read."""
+    text.check()
+    source, target = read_dictionary(source_dictionary), read_dictionary(target_dictionary)
+    imported = read_model(checkpoint, max_source_tokens, max_target_tokens)
+    sizes = imported.facts.config
+    check_dictionaries(source, target, sizes)
+    config = bundle_config(imported.options, imported.facts, name, source_language, target_language)
+    digest = sha256(checkpoint)
+    manifest = write_bundle(
+        out,
+        imported.model,
+        sizes,
+        config,
+        text.tokenizer(source, target),
+        weight_type,
+        BundleFacts(
+            version=f"fairseq-{digest[:12]}",
+            license=license_text,
+            description=f"imported from fairseq ({imported.options.get('arch')}), "
+            f"{parameter_count(imported.model) / 1e6:.1f}M parameters",
+        ),
+    )
+    (out / SOURCE_DICTIONARY).write_bytes(source_dictionary.read_bytes())
+    (out / TARGET_DICTIONARY).write_bytes(target_dictionary.read_bytes())
+    (out / "MODEL_CARD.md").write_text(
+        model_card(imported, config, checkpoint, digest), encoding="utf-8"
+    )
+    return manifest, imported
+
+
+def command_line() -> argparse.ArgumentParser:
+    parser = parser_for(__doc__)
+    parser.add_argument("--checkpoint", type=Path, required=True, help="FILE.pt of fairseq")
+    parser.add_argument("--source-dict", type=Path, required=True, help="dict.<source>.txt")
+    parser.add_argument("--target-dict", type=Path, required=True, help="dict.<target>.txt")
+    parser.add_argument("--out", type=Path, required=True, help="folder of the bundle")
+    parser.add_argument("--source-language", help="BCP-47 [what the checkpoint says]")
+    parser.add_argument("--target-language", help="BCP-47 [what the checkpoint says]")
+    parser.add_argument("--name", help="of the bundle [SOURCE-TARGET]")
+    parser.add_argument("--license", default="", help="of the weights, for people")
+    parser.add_argument(
+        "--max-source-tokens", type=int, help="end token counted [what the model was trained for]"
+    )
+    parser.add_argument(
+        "--max-target-tokens",
+        type=int,
+        help="end token not counted; a Transformer sets memory aside for as many [as above]",
+    )
+    parser.add_argument(
+        "--sentencepiece", type=Path, help="model that cut the texts, whose pieces the dicts list"
+    )
+    parser.add_argument(
+        "--target-sentencepiece", type=Path, help="that of the target, if it is another one"
+    )
+    parser.add_argument("--bpe-codes", type=Path, help="merge operations of subword-nmt")
+    parser.add_argument(
+        "--tokenizer",
+        choices=("moses", "none"),
+        default="none",
+        help="what split the texts into words before --bpe-codes",
+    )
+    parser.add_argument(
+        "--dtype", choices=sorted(WEIGHT_TYPES), default="float32", help="weights are stored in"
+    )
+    return parser
+
+
+def main(arguments: list[str] | None = None) -> int:
+    options = command_line().parse_args(arguments)
+    try:
+        manifest, imported = import_fairseq(
+            options.checkpoint,
+            options.source_dict,
+            options.target_dict,
+            options.out,
+            TextFiles(
+                options.sentencepiece,
+                options.target_sentencepiece,
+                options.bpe_codes,
+                options.tokenizer,
+            ),
+            options.dtype,
+            options.name,
+            options.source_language,
+            options.target_language,
+            options.license,
+            options.max_source_tokens,
+            options.max_target_tokens,
+        )
+        read_manifest(options.out)
+    except ConfigError as error:
+        print(f"linnet-import-fairseq: {error}", file=sys.stderr)
+        return 1
+    print(f"{options.checkpoint}: {manifest['description']}, options in {imported.generation}")
+    for note in imported.facts.notes:
+        print(f"note: {note}")
+    print_files(manifest)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

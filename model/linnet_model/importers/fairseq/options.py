@@ -1,0 +1,350 @@
+"""fairseq's options of a model as our ModelConfig, and back.
+
+What an option asks for and cannot be had is refused by its name. Sizes are taken from the weights,
+and must agree with the options.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from torch import Tensor
+
+from linnet_model.importers.fairseq.names import is_lightconv
+from linnet_model.network.model_config import ConfigError, ModelConfig, require
+
+# Options that must be off (None, false, 0 or empty): there is nothing here that does the same.
+MUST_BE_OFF = (
+    "adaptive_input",
+    "adaptive_softmax_cutoff",
+    "base_layers",
+    "char_inputs",
+    "cross_self_attention",
+    "decoder_layers_to_keep",
+    "decoder_xformers_att_config",
+    "encoder_layers_to_keep",
+    "encoder_xformers_att_config",
+    "layernorm_embedding",
+    "merge_src_tgt_embed",
+    "no_cross_attention",
+    "no_decoder_final_norm",
+)
+# Options that count while a model is trained, and are not carried on into a bundle.
+TRAINING_ONLY = ("encoder_layerdrop", "decoder_layerdrop", "quant_noise_pq", "quant_noise_scalar")
+ACTIVATIONS = {"relu": "relu", "gelu": "gelu", "swish": "swish"}
+DEFAULT_POSITIONS = 1024  # where old options do not say
+
+
+@dataclass
+class ModelFacts:
+    """What a checkpoint says of its model."""
+
+    config: ModelConfig
+    max_source_tokens: int  # end token counted
+    max_target_tokens: int  # end token not counted
+    notes: list[str]  # for people: what was left out
+
+    def limit(self, source_tokens: int | None, target_tokens: int | None) -> None:
+        """Lowers the limits. What a decoder that attends to the whole target sets aside for each
+        hypothesis grows with them."""
+        for side, wanted in (("source", source_tokens), ("target", target_tokens)):
+            maximum = getattr(self, f"max_{side}_tokens")
+            if wanted is not None:
+                require(
+                    2 <= wanted <= maximum,
+                    f"--max-{side}-tokens is {wanted}, this model allows 2 to {maximum}",
+                )
+                setattr(self, f"max_{side}_tokens", wanted)
+        if self.config.positions != "learned":
+            self.config.max_positions = self.max_target_tokens + 1
+
+
+def model_facts(options: Mapping[str, Any], weights: Mapping[str, Tensor]) -> ModelFacts:
+    """weights: under their newest names."""
+    arch = options.get("arch") or options.get("_name")
+    require(
+        "decoder.embed_tokens.weight" in weights and "encoder.embed_tokens.weight" in weights,
+        f"the model (arch {arch}) has not both an encoder and a decoder, only translation models "
+        "are read",
+    )
+    for name in MUST_BE_OFF:
+        require(
+            off(options.get(name)), f"{name} is {options.get(name)!r}, which is not supported here"
+        )
+    convolutions = is_lightconv(weights)
+    require(
+        not convolutions or bool(options.get("weight_softmax", True)),
+        "weight_softmax is False, taps without a softmax are not supported here",
+    )
+    width = table(weights, "encoder.embed_tokens.weight").size(1)
+    heads = both(options, "attention_heads")
+    require(
+        type(heads) is int and heads > 0,
+        f"encoder_attention_heads is {heads!r}, a whole number above 0 is wanted",
+    )
+    for name in width_names(convolutions):
+        require(
+            options.get(name) in (None, width),
+            f"{name} is {options.get(name)} beside embeddings of {width} channels, one width for "
+            "all is supported",
+        )
+    sides = {
+        side: side_layers(side, options, weights, convolutions, heads)
+        for side in ("encoder", "decoder")
+    }
+    source, target = (
+        int(number(options, f"max_{side}_positions", "max_positions") or DEFAULT_POSITIONS)
+        for side in ("source", "target")  # max_positions: before 2018
+    )
+    positions = position_kind(options)
+    if positions == "learned":
+        source, target = learned_positions(weights)
+    config = ModelConfig(
+        vocabulary=weights["encoder.embed_tokens.weight"].size(0),
+        target_vocabulary=table(weights, "decoder.embed_tokens.weight").size(0),
+        width=width,
+        ffn_width=table(weights, "decoder.layers.0.fc1.weight").size(0),
+        heads=heads,
+        encoder_kernels=sides["encoder"][1],
+        decoder_kernels=sides["decoder"][1],
+        encoder_mixers=sides["encoder"][0],
+        decoder_mixers=sides["decoder"][0],
+        glu=bool(both(options, "glu", True)) if convolutions else True,
+        pre_norm=bool(both(options, "normalize_before", False)),
+        sharing=sharing(options),
+        positions=positions,
+        first_position=2,
+        max_positions=max(target, source if positions == "learned" else 0),
+        activation=activation(options),
+        scale_embedding=off(options.get("no_scale_embedding")),
+        dropout=number(options, "dropout"),
+        input_dropout=number(options, "input_dropout") if convolutions else 0.0,
+        relu_dropout=number(options, "activation_dropout", "relu_dropout"),
+        attention_dropout=number(options, "attention_dropout"),
+        weight_dropout=number(options, "weight_dropout") if convolutions else 0.0,
+    )
+    config.check()
+    notes = [
+        f"{name} {options[name]} is left out, it counts in training alone"
+        for name in TRAINING_ONLY
+        if not off(options.get(name))
+    ]
+    return ModelFacts(config, source, target - 1, notes)
+
+
+def off(value: Any) -> bool:
+    return value in (None, False, 0, "", "None") or value == []
+
+
+def number(options: Mapping[str, Any], *names: str) -> float:
+    """The first of these options that is there and not off, else 0."""
+    for name in names:
+        value: Any = options.get(name)
+        if off(value):
+            continue
+        try:
+            found = float(value)
+        except (TypeError, ValueError, OverflowError):
+            found = math.nan
+        require(math.isfinite(found), f"{name} is {value!r}, a number is wanted")
+        return found
+    return 0.0
+
+
+def table(weights: Mapping[str, Tensor], name: str) -> Tensor:
+    """A weight of two dimensions."""
+    require(name in weights, f"weights are missing: {name}")
+    shape = list(weights[name].shape)
+    require(len(shape) == 2, f"{name} has the shape {shape}, it must have two dimensions")
+    return weights[name]
+
+
+def both(options: Mapping[str, Any], name: str, default: Any = None) -> Any:
+    """An option that exists once for each side, and must be the same on both."""
+    values = [options.get(f"{side}_{name}", default) for side in ("encoder", "decoder")]
+    require(
+        values[0] is not None and values[0] == values[1],
+        f"encoder_{name} is {values[0]} and decoder_{name} is {values[1]}, the same on both sides "
+        "is supported",
+    )
+    return values[0]
+
+
+def width_names(convolutions: bool) -> list[str]:
+    names = ["encoder_embed_dim", "decoder_embed_dim", "decoder_input_dim", "decoder_output_dim"]
+    return [*names, "encoder_conv_dim", "decoder_conv_dim"] if convolutions else names
+
+
+def sharing(options: Mapping[str, Any]) -> str:
+    if options.get("share_all_embeddings"):
+        return "all"
+    return "output" if options.get("share_decoder_input_output_embed") else "none"
+
+
+def activation(options: Mapping[str, Any]) -> str:
+    name = options.get("activation_fn") or "relu"
+    require(
+        isinstance(name, str) and name in ACTIVATIONS,
+        f"activation_fn is {name!r}, supported are {', '.join(ACTIVATIONS)}",
+    )
+    return ACTIVATIONS[name]
+
+
+def position_kind(options: Mapping[str, Any]) -> str:
+    if options.get("no_token_positional_embeddings"):
+        return "none"
+    return "learned" if both(options, "learned_pos", False) else "sinusoidal"
+
+
+def learned_positions(weights: Mapping[str, Tensor]) -> tuple[int, int]:
+    """Rows 0 and 1 of the tables are of no position: the first token is number 2."""
+    rows = []
+    for side in ("encoder", "decoder"):
+        name = f"{side}.embed_positions.weight"
+        require(name in weights, f"{name} is missing, though the options say learned positions")
+        rows.append(table(weights, name).size(0) - 2)
+    require(
+        rows[0] == rows[1],
+        f"max_source_positions is {rows[0]} and max_target_positions {rows[1]}, learned positions "
+        "are supported where both are the same",
+    )
+    return rows[0], rows[1]
+
+
+def side_layers(
+    side: str,
+    options: Mapping[str, Any],
+    weights: Mapping[str, Tensor],
+    convolutions: bool,
+    heads: int,
+) -> tuple[list[str], list[int]]:
+    """Mixers and widths of a side's layers, as its weights show them."""
+    prefix = f"{side}.layers."
+    numbers = [name.split(".")[2] for name in weights if name.startswith(prefix)]
+    layers = 1 + max((int(found) for found in numbers if found.isdecimal()), default=-1)
+    require(layers > 0, f"the {side} has no layers")
+    said = options.get(f"{side}_layers", layers)
+    require(said == layers, f"{side}_layers is {said}, the weights have {layers} layers")
+    if not convolutions:
+        return ["self_attention"] * layers, [0] * layers
+    mixers, kernels = [], []
+    for i in range(layers):
+        dynamic = weights.get(f"{prefix}{i}.conv.weight_linear.weight")
+        light = weights.get(f"{prefix}{i}.conv.weight")
+        if dynamic is not None:
+            mixers.append("dynamic")
+            kernels.append(
+                table(weights, f"{prefix}{i}.conv.weight_linear.weight").size(0) // heads
+            )
+        elif light is not None:
+            mixers.append("light")
+            require(light.dim() == 3, f"{prefix}{i}.conv.weight has the shape {list(light.shape)}")
+            kernels.append(light.size(-1))
+        else:
+            raise ConfigError(f"{prefix}{i} has no weights of a convolution")
+    wanted = options.get(f"{side}_kernel_size_list") or kernels
+    require(isinstance(wanted, list), f"{side}_kernel_size_list is {wanted!r}, a list is wanted")
+    wanted = wanted * layers if len(wanted) == 1 else wanted
+    require(
+        wanted[:layers] == kernels,
+        f"{side}_kernel_size_list is {wanted}, the weights are of kernels {kernels}",
+    )
+    for kernel in kernels:
+        require(
+            kernel % 2 == 1,
+            f"{side}_kernel_size_list has {kernel}, only odd kernels are supported: fairseq itself "
+            "cannot run even ones",
+        )
+    return mixers, kernels
+
+
+def options_of(
+    config: ModelConfig, max_source_tokens: int, max_target_tokens: int
+) -> dict[str, Any]:
+    """The options from which fairseq builds this model, by their names of 2019 and of today."""
+    require(
+        bool(config.encoder_kernels),
+        "a language model cannot be written for fairseq, only an encoder-decoder can",
+    )
+    require(
+        config.first_position == 2 and config.positions in ("sinusoidal", "learned", "none"),
+        f"model.positions {config.positions!r} from {config.first_position} on are not fairseq's",
+    )
+    require(not config.output_bias, "model.output_bias is true, fairseq has none")
+    mixers = {*config.encoder_mixers, *config.decoder_mixers}
+    convolutions = mixers <= {"dynamic", "light"}
+    one_each = all(len(set(side)) == 1 for side in (config.encoder_mixers, config.decoder_mixers))
+    plain_attention = mixers == {"self_attention"} and not any(
+        config.encoder_kernels + config.decoder_kernels
+    )
+    require(
+        one_each and (convolutions or plain_attention),
+        f"layers of {', '.join(sorted(mixers))} do not make a model of fairseq: there are dynamic "
+        "or light, one for each side, or self_attention to the whole sequence",
+    )
+    require(
+        not convolutions or (config.activation == "relu" and config.scale_embedding),
+        f"model.activation is {config.activation!r} and model.scale_embedding "
+        f"{config.scale_embedding}, fairseq's convolutional models have relu and true",
+    )
+    options: dict[str, Any] = {
+        "arch": "lightconv" if convolutions else "transformer",
+        "_name": "lightconv" if convolutions else "transformer",
+        "dropout": config.dropout,
+        "attention_dropout": config.attention_dropout,
+        "relu_dropout": config.relu_dropout,
+        "activation_dropout": config.relu_dropout,
+        "share_all_embeddings": config.sharing == "all",
+        "share_decoder_input_output_embed": config.sharing != "none",
+        "no_token_positional_embeddings": config.positions == "none",
+        "adaptive_softmax_cutoff": None,
+        "adaptive_softmax_dropout": 0,
+        "max_source_positions": max_source_tokens,
+        "max_target_positions": max_target_tokens + 1,
+        "decoder_input_dim": config.width,
+        "decoder_output_dim": config.width,
+    }
+    for side in ("encoder", "decoder"):
+        kernels = getattr(config, f"{side}_kernels")
+        options |= {
+            f"{side}_embed_path": None,
+            f"{side}_embed_dim": config.width,
+            f"{side}_ffn_embed_dim": config.ffn_width,
+            f"{side}_attention_heads": config.heads,
+            f"{side}_layers": len(kernels),
+            f"{side}_normalize_before": config.pre_norm,
+            f"{side}_learned_pos": config.positions == "learned",
+        }
+        if convolutions:
+            dynamic = getattr(config, f"{side}_mixers")[0] == "dynamic"
+            options |= {
+                f"{side}_conv_dim": config.width,
+                f"{side}_kernel_size_list": list(kernels),
+                f"{side}_glu": config.glu,
+                f"{side}_conv_type": "dynamic" if dynamic else "lightweight",
+            }
+    if convolutions:
+        return options | {
+            "weight_softmax": True,
+            "input_dropout": config.input_dropout,
+            "weight_dropout": config.weight_dropout,
+        }
+    return options | {
+        "activation_fn": config.activation,
+        "no_scale_embedding": not config.scale_embedding,
+        "layernorm_embedding": False,
+        "no_cross_attention": False,
+        "cross_self_attention": False,
+        "adaptive_input": False,
+        "tie_adaptive_weights": False,
+        "encoder_layerdrop": 0.0,
+        "decoder_layerdrop": 0.0,
+        "encoder_layers_to_keep": None,
+        "decoder_layers_to_keep": None,
+        "quant_noise_pq": 0.0,
+        "quant_noise_pq_block_size": 8,
+        "quant_noise_scalar": 0.0,
+    }

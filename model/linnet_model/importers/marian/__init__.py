@@ -1,0 +1,1 @@
+"""Marian checkpoints, read into bundles."""

@@ -1,0 +1,1 @@
+"""The encoder-decoder network: mixers, layers, sizes and presets. Uses no other package."""

@@ -1,0 +1,263 @@
+"""The layers of encoder and decoder: a mixer, the attention to the source, a feed-forward block.
+
+`forward` is the training path: differentiable plain PyTorch over whole sequences. `encode` and
+`step` are the serving path, scripted into the bundle. Both give the same numbers. No layer keeps
+anything between calls, and none knows which mixer it holds (mixers.py).
+
+Names of sizes: B sources, S source tokens, T target tokens, R decoder rows, d channels, H heads.
+"""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from linnet_model.network.dropout import Dropout
+from linnet_model.network.linear import linear
+from linnet_model.network.mixers import make_mixer
+from linnet_model.network.model_config import ModelConfig
+
+
+class EncoderAttention(nn.Module):
+    """Multi-head attention from a decoder position to all positions of its source."""
+
+    def __init__(self, width: int, heads: int, dropout: float):
+        super().__init__()
+        self.heads, self.dropout = heads, dropout
+        self.query = linear(width, width)
+        self.key_value = linear(width, 2 * width)  # rows: keys, then values
+        self.output = linear(width, width)
+
+    @torch.jit.unused
+    def forward(self, x: Tensor, memory: Tensor, bias: Tensor | None, drop: Dropout) -> Tensor:
+        """x: [B, T, d], memory: [B, S, d], bias: [B, 1, S] of 0 and -inf or None -> [B, T, d]."""
+        b, t, d = x.shape
+        s, h = memory.shape[1], self.heads
+
+        def split(y: Tensor, length: int) -> Tensor:
+            return y.reshape(b, length, h, d // h).transpose(1, 2).reshape(b * h, length, d // h)
+
+        keys, values = self.key_value(memory).split(d, dim=-1)
+        scores = torch.bmm(
+            split(self.query(x) * (d // h) ** -0.5, t), split(keys, s).transpose(1, 2)
+        )
+        if bias is not None:
+            scores = (scores.view(b, h, t, s) + bias.unsqueeze(1)).view(b * h, t, s)
+        y = torch.bmm(drop(scores.softmax(dim=-1), self.dropout), split(values, s))
+        return self.output(y.view(b, h, t, d // h).transpose(1, 2).reshape(b, t, d))
+
+    @torch.jit.export
+    def remember(self, memory: Tensor) -> Tensor:
+        """memory: [B, S, d] -> keys and values [B, S, 2, d]."""
+        b, s, d = memory.shape
+        return self.key_value.serve(memory).view(b, s, 2, d)
+
+    @torch.jit.export
+    def step(
+        self,
+        x: Tensor,
+        pool: Tensor,
+        blocks: Tensor,
+        lengths: Tensor,
+        residual: Tensor | None = None,
+        norm_weight: Tensor | None = None,
+        norm_bias: Tensor | None = None,
+    ) -> Tensor:
+        """x: [R, d], pool: [N, P, 2, d], blocks: [R, M], lengths: [R] -> [R, d], with what follows
+        it: the residual sum and the norm."""
+        query = self.query.serve(x)
+        y = torch.ops.linnet.source_attention(query, pool, blocks, lengths, self.heads)
+        return self.output.close(y, residual, norm_weight, norm_bias)
+
+    @torch.jit.export
+    def weights(self, x: Tensor, pool: Tensor, blocks: Tensor, lengths: Tensor) -> Tensor:
+        """As `step`, but how much each token of the source counts: the softmax, averaged over the
+        heads, float32 [R, M * P]; zero behind a source's end.
+
+        Row by row, in shapes that are the row's own: other rows change no bit of it.
+        """
+        query = self.query.serve(x).to(torch.float32)
+        r, d = query.shape
+        block, h = pool.size(1), self.heads
+        counts = torch.zeros([r, blocks.size(1) * block], dtype=torch.float32, device=x.device)
+        sizes: list[int] = lengths.to(torch.int64).tolist()
+        for i in range(r):
+            size = sizes[i]
+            if size > 0:
+                own = blocks[i, : (size + block - 1) // block].to(torch.int64)
+                keys = pool[own][:, :, 0].reshape(-1, h, d // h)[:size].to(torch.float32)
+                scores = (keys * query[i].view(h, d // h)).sum(-1) * (d // h) ** -0.5
+                counts[i, :size] = scores.softmax(0).mean(1)
+        return counts
+
+    @torch.jit.export
+    def pack(self, kind: str) -> None:
+        self.query.pack(kind)
+        self.key_value.pack(kind)
+        self.output.pack(kind)
+
+
+class FeedForward(nn.Module):
+    def __init__(self, width: int, hidden: int, activation: str, dropout: float):
+        super().__init__()
+        self.activation, self.dropout = activation, dropout
+        self.fc1 = linear(width, hidden)
+        self.fc2 = linear(hidden, width)
+
+    @torch.jit.unused
+    def hidden(self, x: Tensor) -> Tensor:
+        x = self.fc1(x)
+        if self.activation == "relu":
+            return F.relu(x)
+        if self.activation == "swish":
+            return F.silu(x)
+        return F.gelu(x)
+
+    @torch.jit.unused
+    def forward(self, x: Tensor, drop: Dropout) -> Tensor:
+        return self.fc2(drop(self.hidden(x), self.dropout))
+
+    @torch.jit.export
+    def serve(
+        self,
+        x: Tensor,
+        residual: Tensor | None = None,
+        norm_weight: Tensor | None = None,
+        norm_bias: Tensor | None = None,
+    ) -> Tensor:
+        """x: [..., d] -> [..., d], with what follows it: the residual sum and the norm."""
+        y = self.fc1.serve(x, self.activation)
+        return self.fc2.close(y, residual, norm_weight, norm_bias)
+
+    @torch.jit.export
+    def pack(self, kind: str) -> None:
+        self.fc1.pack(kind)
+        self.fc2.pack(kind)
+
+
+class EncoderLayer(nn.Module):
+    def __init__(self, config: ModelConfig, mixer: str, kernel: int, dilation: int):
+        super().__init__()
+        self.pre_norm, self.dropout = config.pre_norm, config.dropout
+        self.mixer = make_mixer(config, mixer, kernel, dilation, causal=False)
+        self.ffn = FeedForward(
+            config.width, config.ffn_width, config.activation, config.relu_dropout
+        )
+        self.mixer_norm = nn.LayerNorm(config.width)
+        self.ffn_norm = nn.LayerNorm(config.width)
+
+    @torch.jit.unused
+    def forward(self, x: Tensor, valid: Tensor | None, drop: Dropout) -> Tensor:
+        """x: [B, S, d], valid: bool [B, S] or None -> [B, S, d]."""
+        if self.pre_norm:
+            x = x + drop(self.mixer(self.mixer_norm(x), valid, drop), self.dropout)
+            return x + drop(self.ffn(self.ffn_norm(x), drop), self.dropout)
+        x = self.mixer_norm(x + drop(self.mixer(x, valid, drop), self.dropout))
+        return self.ffn_norm(x + drop(self.ffn(x, drop), self.dropout))
+
+    @torch.jit.export
+    def encode(self, x: Tensor, lengths: Tensor) -> Tensor:
+        if self.pre_norm:
+            x = self.mixer.encode(self.mixer_norm(x), lengths, x)
+            return self.ffn.serve(self.ffn_norm(x), x)
+        x = self.mixer.encode(x, lengths, x, self.mixer_norm.weight, self.mixer_norm.bias)
+        return self.ffn.serve(x, x, self.ffn_norm.weight, self.ffn_norm.bias)
+
+    @torch.jit.export
+    def pack(self, kind: str) -> None:
+        self.mixer.pack(kind)
+        self.ffn.pack(kind)
+
+
+class DecoderLayer(nn.Module):
+    """With attention to a source, or, in a language model, without."""
+
+    def __init__(
+        self, config: ModelConfig, mixer: str, kernel: int, dilation: int, has_source: bool
+    ):
+        super().__init__()
+        self.pre_norm, self.dropout = config.pre_norm, config.dropout
+        self.mixer = make_mixer(config, mixer, kernel, dilation, causal=True)
+        self.attention = (
+            EncoderAttention(config.width, config.heads, config.attention_dropout)
+            if has_source
+            else None
+        )
+        self.ffn = FeedForward(
+            config.width, config.ffn_width, config.activation, config.relu_dropout
+        )
+        self.mixer_norm = nn.LayerNorm(config.width)
+        self.attention_norm = nn.LayerNorm(config.width) if has_source else None
+        self.ffn_norm = nn.LayerNorm(config.width)
+
+    @torch.jit.unused
+    def forward(
+        self, x: Tensor, memory: Tensor | None, bias: Tensor | None, drop: Dropout
+    ) -> Tensor:
+        """x: [B, T, d], memory: [B, S, d] or None without a source, bias: [B, 1, S] or None -> [B,
+        T, d]. Padding of x stands at its end."""
+        if self.pre_norm:
+            x = x + drop(self.mixer(self.mixer_norm(x), None, drop), self.dropout)
+            if self.attention is not None:
+                seen = self.attention(self.attention_norm(x), memory, bias, drop)
+                x = x + drop(seen, self.dropout)
+            return x + drop(self.ffn(self.ffn_norm(x), drop), self.dropout)
+        x = self.mixer_norm(x + drop(self.mixer(x, None, drop), self.dropout))
+        if self.attention is not None:
+            x = self.attention_norm(x + drop(self.attention(x, memory, bias, drop), self.dropout))
+        return self.ffn_norm(x + drop(self.ffn(x, drop), self.dropout))
+
+    @torch.jit.export
+    def step(
+        self,
+        x: Tensor,
+        state: Tensor,
+        positions: Tensor,
+        backpointers: Tensor,
+        pool: Tensor,
+        blocks: Tensor,
+        source_lengths: Tensor,
+    ) -> Tensor:
+        """One position of every row, x: [R, d] -> [R, d]; `pool` is not read without a source."""
+        if self.pre_norm:
+            x = self.mixer.step(self.mixer_norm(x), state, positions, backpointers, x)
+            if self.attention is not None:
+                x = self.attention.step(self.attention_norm(x), pool, blocks, source_lengths, x)
+            return self.ffn.serve(self.ffn_norm(x), x)
+        norm = self.mixer_norm
+        x = self.mixer.step(x, state, positions, backpointers, x, norm.weight, norm.bias)
+        if self.attention is not None:
+            behind = self.attention_norm
+            x = self.attention.step(x, pool, blocks, source_lengths, x, behind.weight, behind.bias)
+        return self.ffn.serve(x, x, self.ffn_norm.weight, self.ffn_norm.bias)
+
+    @torch.jit.export
+    def source_weights(
+        self,
+        x: Tensor,
+        state: Tensor,
+        positions: Tensor,
+        backpointers: Tensor,
+        pool: Tensor,
+        blocks: Tensor,
+        source_lengths: Tensor,
+    ) -> Tensor:
+        """As `step` as far as the attention, and what that gives each token of the source:
+        EncoderAttention.weights."""
+        norm = self.mixer_norm
+        if self.pre_norm:
+            x = self.mixer.step(norm(x), state, positions, backpointers, x)
+            if self.attention_norm is not None:
+                x = self.attention_norm(x)
+        else:
+            x = self.mixer.step(x, state, positions, backpointers, x, norm.weight, norm.bias)
+        assert self.attention is not None
+        return self.attention.weights(x, pool, blocks, source_lengths)
+
+    @torch.jit.export
+    def pack(self, kind: str) -> None:
+        self.mixer.pack(kind)
+        if self.attention is not None:
+            self.attention.pack(kind)
+        self.ffn.pack(kind)

@@ -1,0 +1,419 @@
+"""The mixers: what lets a position see others. A layer holds one and knows nothing of which.
+
+    forward(x, valid, drop)              training, whole sequences: plain differentiable PyTorch
+    encode(x, lengths)                   serving, whole sequences
+    step(x, state, positions, ancestry)  serving, one position of every row
+    new_state(lanes, like)               what `step` needs between calls
+    min_backpointers()                     columns of `ancestry` that it needs at least
+    pack(kind)                           lays the weights out for serving (linear.py)
+
+All are one function of the same weights. `encode` and `step` also take along what follows the
+mixer, the residual sum and the norm, so that its last linear layer does them. They are scripted
+into the bundle and use the operators torch.ops.linnet.*. A mixer keeps nothing between calls: state
+goes in, is changed in place by the step operators, and is bounded: [window, lanes, ...], a ring by
+position over the last `window` positions. In which lane a row's past lies is said by `ancestry`,
+which has a column for each position that a row may look back to: one more than the furthest row has
+taken steps, or the whole window, and `min_backpointers` of them whatever the rows have done.
+
+Names of sizes: B sequences, T positions, R decoder rows, d = C channels, H heads, K taps.
+"""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from linnet_model.network.dropout import Dropout
+from linnet_model.network.linear import linear
+from linnet_model.network.model_config import CONVOLUTIONS, ModelConfig
+
+
+def band_matrix(taps: Tensor, padding_left: int) -> Tensor:
+    """The taps of every position, laid out as the rows of a matrix over positions.
+
+    taps: [N, T, K]  ->  [N, T, T] with out[n, t, s] = taps[n, t, s - t + padding_left], 0 where no
+    tap falls.
+    """
+    n, t, k = taps.shape
+    # Rows of width T + K, flattened and cut to rows of width T + K - 1, begin one further right in
+    # each row.
+    skewed = F.pad(taps, (0, t)).reshape(n, t * (t + k))[:, : t * (t + k - 1)].view(n, t, t + k - 1)
+    return skewed[:, :, padding_left : padding_left + t]
+
+
+def convolve(x: Tensor, taps: Tensor, padding_left: int) -> Tensor:
+    """y[b,t,c] = sum_k taps[b,t,h,k] * x[b, t + k - padding_left, c],  h = c / (C / H), x zero
+    outside.
+
+    x: [B, T, C], taps: [B, T, H, K] normalised  ->  [B, T, C]. As a band matrix and one batched
+    product: for the short sequences of training that is cheaper than to gather windows.
+    """
+    b, t, c = x.shape
+    h, k = taps.shape[2], taps.shape[3]
+    band = band_matrix(taps.transpose(1, 2).reshape(b * h, t, k), padding_left)
+    heads = x.view(b, t, h, c // h).transpose(1, 2).reshape(b * h, t, c // h)
+    return torch.bmm(band, heads).view(b, h, t, c // h).transpose(1, 2).reshape(b, t, c)
+
+
+class DynamicConv(nn.Module):
+    """Taps predicted from the position they are centred on, softmax over all K of them.
+
+    Wu et al. 2019, Pay Less Attention with Lightweight and Dynamic Convolutions, section 4.
+    """
+
+    def __init__(
+        self, width: int, heads: int, kernel: int, padding_left: int, weight_dropout: float
+    ):
+        super().__init__()
+        self.heads, self.kernel, self.padding_left = heads, kernel, padding_left
+        self.window = kernel
+        self.weight_dropout = weight_dropout
+        self.weight_linear = linear(width, heads * kernel, bias=False)
+
+    @torch.jit.unused
+    def forward(self, x: Tensor, drop: Dropout) -> Tensor:
+        """x: [B, T, C], zero at padded positions -> [B, T, C]."""
+        b, t, _ = x.shape
+        taps = self.weight_linear(x).view(b, t, self.heads, self.kernel).softmax(dim=-1)
+        return convolve(x, drop(taps, self.weight_dropout), self.padding_left)
+
+    @torch.jit.export
+    def encode(self, x: Tensor, lengths: Tensor) -> Tensor:
+        """x: [B, S, C], lengths: int32 [B] -> [B, S, C], zero from lengths[b] on."""
+        weight = self.weight_linear.serve(x).view(x.size(0), x.size(1), self.heads, self.kernel)
+        return torch.ops.linnet.dynamic_conv(x, weight, lengths, self.padding_left)
+
+    @torch.jit.export
+    def step(self, x: Tensor, state: Tensor, positions: Tensor, backpointers: Tensor) -> Tensor:
+        """x: [R, C], state: [K, lanes, C] changed in place, positions: [R], ancestry: [R, A] ->
+        [R, C]."""
+        weight = self.weight_linear.serve(x).view(x.size(0), self.heads, self.kernel)
+        return torch.ops.linnet.dynamic_conv_step(x, weight, state, positions, backpointers)
+
+    @torch.jit.export
+    def pack(self, kind: str) -> None:
+        self.weight_linear.pack(kind)
+
+
+class LightConv(nn.Module):
+    """Learned taps, the same at every position and for all channels of a head, softmax over K.
+
+    Wu et al. 2019, section 3.
+    """
+
+    def __init__(
+        self, width: int, heads: int, kernel: int, padding_left: int, weight_dropout: float
+    ):
+        super().__init__()
+        self.heads, self.kernel, self.padding_left = heads, kernel, padding_left
+        self.window = kernel
+        self.weight_dropout = weight_dropout
+        self.weight = nn.Parameter(torch.empty(heads, kernel))
+        nn.init.xavier_uniform_(self.weight)
+
+    @torch.jit.unused
+    def forward(self, x: Tensor, drop: Dropout) -> Tensor:
+        """x: [B, T, C], zero at padded positions -> [B, T, C]."""
+        b, t, _ = x.shape
+        taps = drop(self.weight.softmax(dim=-1), self.weight_dropout)
+        return convolve(x, taps.expand(b, t, self.heads, self.kernel), self.padding_left)
+
+    @torch.jit.export
+    def encode(self, x: Tensor, lengths: Tensor) -> Tensor:
+        """x: [B, S, C], lengths: int32 [B] -> [B, S, C], zero from lengths[b] on."""
+        return torch.ops.linnet.light_conv(x, self.weight, lengths, self.padding_left)
+
+    @torch.jit.export
+    def step(self, x: Tensor, state: Tensor, positions: Tensor, backpointers: Tensor) -> Tensor:
+        """x: [R, C], state: [K, lanes, C] changed in place, positions: [R], ancestry: [R, A] ->
+        [R, C]."""
+        return torch.ops.linnet.light_conv_step(x, self.weight, state, positions, backpointers)
+
+    @torch.jit.export
+    def pack(self, kind: str) -> None:
+        pass  # its taps are no product
+
+
+class DepthwiseConv(nn.Module):
+    """Learned taps of each channel's own, as they are, with `dilation` positions from tap to tap.
+
+    Without gaps the depthwise separable convolution of Wu et al. 2019, section 2 (the linear after
+    it is the pointwise half); with gaps that grow over the layers the dilated convolution of Tay et
+    al. 2021, Are Pre-trained Convolutions Better than Pre-trained Transformers?
+    """
+
+    def __init__(
+        self, width: int, kernel: int, padding_left: int, dilation: int, weight_dropout: float
+    ):
+        super().__init__()
+        self.width, self.padding_left, self.dilation = width, padding_left, dilation
+        self.window = (kernel - 1) * dilation + 1
+        self.weight_dropout = weight_dropout
+        # [K, C]: transposed it is what the operators read without a copy.
+        self.weight = nn.Parameter(torch.empty(kernel, width))
+        nn.init.uniform_(self.weight, -(kernel**-0.5), kernel**-0.5)  # a fan-in of K
+
+    @torch.jit.unused
+    def forward(self, x: Tensor, drop: Dropout) -> Tensor:
+        """x: [B, T, C], zero at padded positions -> [B, T, C]."""
+        taps = drop(self.weight, self.weight_dropout).t().unsqueeze(1)
+        padded = F.pad(x.transpose(1, 2), (self.padding_left, self.window - 1 - self.padding_left))
+        return F.conv1d(padded, taps, dilation=self.dilation, groups=self.width).transpose(1, 2)
+
+    @torch.jit.export
+    def encode(self, x: Tensor, lengths: Tensor) -> Tensor:
+        """x: [B, S, C], lengths: int32 [B] -> [B, S, C], zero from lengths[b] on."""
+        return torch.ops.linnet.depthwise_conv(
+            x, self.weight.t(), lengths, self.padding_left, self.dilation
+        )
+
+    @torch.jit.export
+    def step(self, x: Tensor, state: Tensor, positions: Tensor, backpointers: Tensor) -> Tensor:
+        """x: [R, C], state: [window, lanes, C] changed in place, positions: [R], ancestry: [R, A]
+        -> [R, C]."""
+        return torch.ops.linnet.depthwise_conv_step(
+            x, self.weight.t(), state, positions, backpointers, self.dilation
+        )
+
+    @torch.jit.export
+    def pack(self, kind: str) -> None:
+        pass  # its taps are no product
+
+
+class GatedConvolution(nn.Module):
+    """linear d -> 2d, GLU (or d -> d), convolution, linear d -> d: Wu et al. 2019, figure 2."""
+
+    def __init__(self, config: ModelConfig, mixer: str, kernel: int, dilation: int, causal: bool):
+        super().__init__()
+        width, heads, dropout = config.width, config.heads, config.weight_dropout
+        self.width, self.glu, self.input_dropout = width, config.glu, config.input_dropout
+        span = (kernel - 1) * dilation
+        padding_left = span if causal else span // 2
+        self.linear1 = linear(width, 2 * width if config.glu else width)
+        if mixer == "dynamic":
+            self.conv: nn.Module = DynamicConv(width, heads, kernel, padding_left, dropout)
+        elif mixer == "light":
+            self.conv = LightConv(width, heads, kernel, padding_left, dropout)
+        else:
+            self.conv = DepthwiseConv(width, kernel, padding_left, dilation, dropout)
+        self.linear2 = linear(width, width)
+        self.window = span + 1
+
+    @torch.jit.unused
+    def forward(self, x: Tensor, valid: Tensor | None, drop: Dropout) -> Tensor:
+        """x: [B, T, d], valid: bool [B, T] or None where nothing is padded -> [B, T, d]."""
+        x = self.linear1(drop(x, self.input_dropout))
+        if self.glu:
+            x = F.glu(x, dim=-1)
+        if valid is not None:
+            x = x * valid.unsqueeze(-1).to(x.dtype)
+        return self.linear2(self.conv(x, drop))
+
+    @torch.jit.export
+    def encode(
+        self,
+        x: Tensor,
+        lengths: Tensor,
+        residual: Tensor | None = None,
+        norm_weight: Tensor | None = None,
+        norm_bias: Tensor | None = None,
+    ) -> Tensor:
+        x = self.linear1.serve(x, "glu" if self.glu else "none")
+        return self.linear2.close(self.conv.encode(x, lengths), residual, norm_weight, norm_bias)
+
+    @torch.jit.export
+    def step(
+        self,
+        x: Tensor,
+        state: Tensor,
+        positions: Tensor,
+        backpointers: Tensor,
+        residual: Tensor | None = None,
+        norm_weight: Tensor | None = None,
+        norm_bias: Tensor | None = None,
+    ) -> Tensor:
+        x = self.linear1.serve(x, "glu" if self.glu else "none")
+        y = self.conv.step(x, state, positions, backpointers)
+        return self.linear2.close(y, residual, norm_weight, norm_bias)
+
+    @torch.jit.export
+    def pack(self, kind: str) -> None:
+        self.linear1.pack(kind)
+        self.conv.pack(kind)
+        self.linear2.pack(kind)
+
+    @torch.jit.export
+    def new_state(self, slots: int, like: Tensor) -> Tensor:
+        """Zeroed [window, lanes, d] in the type and on the device of `like`."""
+        return like.new_zeros([self.window, slots, self.width])
+
+    @torch.jit.export
+    def min_backpointers(self) -> int:
+        return self.window
+
+
+class SelfAttention(nn.Module):
+    """Multi-head attention to the sequence itself: to all of it, or to a window of positions, or to
+    a window of positions and neighbouring heads with one softmax over both.
+
+    y[i,h] = sum_{j,g} p[i,h,j,g] v[j,g],  p = softmax over (j, g) of q[i,h] . k[j,g] / sqrt(d / H)
+    with g = h - n/2 .. h + n/2 as far as these heads exist. Vaswani et al. 2017, section 3.2; Yang
+    et al. 2019, Convolutional Self-Attention Networks: 1D (n = 1) and 2D. In the decoder j <= i.
+    """
+
+    def __init__(self, config: ModelConfig, window: int, neighbour_heads: int, causal: bool):
+        super().__init__()
+        self.heads, self.neighbour_heads = config.heads, neighbour_heads
+        self.dropout = config.attention_dropout
+        self.unbounded, self.causal = window == 0, causal
+        self.window = window if window > 0 else config.max_positions
+        self.width = config.width
+        self.query_key_value = linear(config.width, 3 * config.width)  # rows in this order
+        self.output = linear(config.width, config.width)
+
+    def split(self, projected: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """What query_key_value gives, [B, T, 3 d] -> queries, keys and values [B, H, T, d/H]."""
+        b, t, d = projected.size(0), projected.size(1), self.width
+        parts = projected.view(b, t, 3, self.heads, d // self.heads)
+        q, k, v = parts.permute(2, 0, 3, 1, 4).unbind(0)
+        return q, k, v
+
+    def neighbours(self, y: Tensor) -> Tensor:
+        """[B, H, T, d/H] -> [B, H, n*T, d/H]: beside each head the heads around it, zero where
+        there is none."""
+        b, h, t, c = y.shape
+        n = self.neighbour_heads
+        if n == 1:
+            return y
+        around = F.pad(y, [0, 0, 0, 0, n // 2, n // 2]).unfold(1, n, 1)
+        return around.permute(0, 1, 4, 2, 3).reshape(b, h, n * t, c)
+
+    def mask(self, like: Tensor, valid: Tensor | None) -> Tensor:
+        """What attends to what in queries `like`: bool [1 or B, 1 or H, T, n*T].
+
+        A position always sees itself, so that no softmax is empty, not even behind the end.
+        """
+        t, n = like.size(2), self.neighbour_heads
+        places = torch.arange(t, device=like.device)
+        back = places.unsqueeze(1) - places.unsqueeze(0)  # how far key j lies behind query i
+        maximum = t if self.unbounded else self.window - 1 if self.causal else self.window // 2
+        minimum = 0 if self.causal else -maximum
+        seen = ((back <= maximum) & (back >= minimum)).unsqueeze(0)
+        if valid is not None:
+            seen = (seen & valid.unsqueeze(1)) | (back == 0)
+        seen = seen.unsqueeze(1)
+        if n == 1:
+            return seen
+        heads = torch.arange(self.heads, device=like.device).unsqueeze(1)
+        around = heads + torch.arange(n, device=like.device) - n // 2
+        exists = ((around >= 0) & (around < self.heads)).view(1, self.heads, 1, n, 1)
+        return (seen.unsqueeze(3) & exists).reshape(seen.size(0), self.heads, t, n * t)
+
+    def attend(self, q: Tensor, k: Tensor, v: Tensor, valid: Tensor | None) -> Tensor:
+        """Queries, keys and values [B, H, T, d/H], valid: bool [B, T] or None -> [B, H, T, d/H]."""
+        if self.unbounded and valid is None:
+            return F.scaled_dot_product_attention(q, k, v, is_causal=self.causal)
+        return F.scaled_dot_product_attention(
+            q, self.neighbours(k), self.neighbours(v), attn_mask=self.mask(q, valid)
+        )
+
+    def join(self, y: Tensor) -> Tensor:
+        """[B, H, T, d/H] -> [B, T, d], what `output` takes."""
+        b, h, t, c = y.shape
+        return y.transpose(1, 2).reshape(b, t, h * c)
+
+    @torch.jit.unused
+    def forward(self, x: Tensor, valid: Tensor | None, drop: Dropout) -> Tensor:
+        """x: [B, T, d], valid: bool [B, T] or None where nothing is padded -> [B, T, d]."""
+        q, k, v = self.split(self.query_key_value(x))
+        if self.dropout == 0.0:
+            return self.output(self.join(self.attend(q, k, v, valid)))
+        scores = (q * q.size(-1) ** -0.5) @ self.neighbours(k).transpose(-2, -1)
+        if valid is not None or self.causal or not self.unbounded:
+            scores = scores.masked_fill(~self.mask(q, valid), -torch.inf)
+        weights = drop(scores.softmax(dim=-1), self.dropout).to(v.dtype)
+        return self.output(self.join(weights @ self.neighbours(v)))
+
+    @torch.jit.export
+    def encode(
+        self,
+        x: Tensor,
+        lengths: Tensor,
+        residual: Tensor | None = None,
+        norm_weight: Tensor | None = None,
+        norm_bias: Tensor | None = None,
+    ) -> Tensor:
+        """x: [B, S, d], lengths: int32 [B] -> [B, S, d], of no meaning from lengths[b] on.
+
+        On the CPU one sequence after the other, cut to its own length: at another padded length the
+        sums come out with other last bits, and a text may not depend on its company. Rounded up to
+        multiples of 8, where MKL's products were the same for 1, 2 and 3 threads; odd lengths of
+        narrow heads were not. A GPU needs the batch.
+        """
+        q, k, v = self.split(self.query_key_value.serve(x))
+        valid = torch.arange(x.size(1), device=x.device) < lengths.unsqueeze(1)
+        if x.is_cuda:
+            y = self.join(self.attend(q, k, v, valid))
+            return self.output.close(y, residual, norm_weight, norm_bias)
+        y = torch.zeros_like(q)
+        for b in range(x.size(0)):
+            one = slice(b, b + 1)
+            n = min((int(lengths[b]) + 7) // 8 * 8, x.size(1))
+            if n > 0:
+                y[one, :, :n] = self.attend(
+                    q[one, :, :n], k[one, :, :n], v[one, :, :n], valid[one, :n]
+                )
+        return self.output.close(self.join(y), residual, norm_weight, norm_bias)
+
+    @torch.jit.export
+    def step(
+        self,
+        x: Tensor,
+        state: Tensor,
+        positions: Tensor,
+        backpointers: Tensor,
+        residual: Tensor | None = None,
+        norm_weight: Tensor | None = None,
+        norm_bias: Tensor | None = None,
+    ) -> Tensor:
+        """x: [R, d], state: [window, lanes, 2, d] changed in place, positions: [R], ancestry: [R,
+        A] -> [R, d]."""
+        query, key, value = self.query_key_value.serve(x).chunk(3, dim=-1)
+        if backpointers.size(1) < state.size(
+            0
+        ):  # no row is further: the ring's beginning is a ring
+            state = state[: backpointers.size(1)]
+        y = torch.ops.linnet.self_attention_step(
+            query, key, value, state, positions, backpointers, self.heads, self.neighbour_heads
+        )
+        return self.output.close(y, residual, norm_weight, norm_bias)
+
+    @torch.jit.export
+    def pack(self, kind: str) -> None:
+        self.query_key_value.pack(kind)
+        self.output.pack(kind)
+
+    @torch.jit.export
+    def new_state(self, slots: int, like: Tensor) -> Tensor:
+        """Keys and values [window, lanes, 2, d] in the type and on the device of `like`.
+
+        Not zeroed, for nothing is read before it is written: so on a CPU the system gives memory to
+        those positions alone that some target has reached, and the window may be long.
+        """
+        return like.new_empty([self.window, slots, 2, self.width])
+
+    @torch.jit.export
+    def min_backpointers(self) -> int:
+        return 1
+
+
+def make_mixer(
+    config: ModelConfig, mixer: str, kernel: int, dilation: int, causal: bool
+) -> nn.Module:
+    """The mixer of one layer; `causal` in the decoder, centred in the encoder."""
+    if mixer in CONVOLUTIONS:
+        return GatedConvolution(config, mixer, kernel, dilation, causal)
+    return SelfAttention(
+        config, kernel, config.neighbour_heads if mixer == "csan_2d" else 1, causal
+    )

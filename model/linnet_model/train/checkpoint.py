@@ -1,0 +1,107 @@
+"""Checkpoints: all that a training needs to go on to the same numbers."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from linnet_model.config import ConfigError, ModelConfig, Recipe, from_tables, to_tables
+from linnet_model.network.encoder_decoder import EncoderDecoder, current_names
+from linnet_model.train.optim import Average
+
+
+@dataclasses.dataclass
+class Position:
+    """Where in its data a training stands: the next update, and the next batch of its epoch."""
+
+    update: int = 0
+    epoch: int = 0
+    batch: int = 0
+    seconds: float = 0.0  # of training so far
+    target_tokens: int = 0  # trained on so far
+    unlogged_nll: float = 0.0  # of the updates since the last line of the log
+    unlogged_tokens: int = 0
+
+
+def save_checkpoint(
+    folder: Path,
+    recipe: Recipe,
+    model: EncoderDecoder,
+    average: Average,
+    optimizer: torch.optim.Optimizer,
+    position: Position,
+    keep: int,
+) -> Path:
+    """Writes folder/checkpoint-<update>.pt as a whole or not at all, and removes all but the last
+    `keep`."""
+    path = folder / f"checkpoint-{position.update:07d}.pt"
+    partial = path.with_suffix(".partial")
+    torch.save(
+        {
+            "recipe": to_tables(recipe),
+            "model": model.state_dict(),
+            "average": average.weights,
+            "optimizer": optimizer.state_dict(),
+            "position": dataclasses.asdict(position),
+        },
+        partial,
+    )
+    os.replace(partial, path)
+    for old in checkpoints(folder)[:-keep]:
+        old.unlink()
+    return path
+
+
+def checkpoints(folder: Path) -> list[Path]:
+    return sorted(Path(folder).glob("checkpoint-*.pt"))
+
+
+def load_checkpoint(path: Path) -> dict[str, Any]:
+    """A checkpoint file, or the last one of a folder."""
+    path = Path(path)
+    if path.is_dir():
+        found = checkpoints(path)
+        if not found:
+            raise ConfigError(f"no checkpoint in {path}")
+        path = found[-1]
+    if not path.is_file():
+        raise ConfigError(f"no checkpoint at {path}")
+    checkpoint = torch.load(path, map_location="cpu", weights_only=True)
+    for part in ("model", "average"):
+        checkpoint[part] = current_names(checkpoint[part])
+    return checkpoint
+
+
+def averaged_model(paths: list[Path]) -> tuple[EncoderDecoder, Recipe, Position]:
+    """The model of the running average, itself averaged over the given checkpoints; the last one
+    gives the rest."""
+    loaded = [load_checkpoint(path) for path in paths]
+    recipe = from_tables(Recipe, loaded[-1]["recipe"], "")
+    recipe.check()
+    model = EncoderDecoder(recipe.model)
+    weights = {
+        name: torch.stack([checkpoint["average"][name] for checkpoint in loaded]).mean(dim=0)
+        for name in loaded[-1]["average"]
+    }
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            parameter.copy_(weights[name])
+    return model, recipe, Position(**loaded[-1]["position"])
+
+
+def same_sizes(wanted: ModelConfig, found: ModelConfig) -> None:
+    """Refuses weights of another architecture, naming the first key that differs. Dropouts may
+    differ."""
+    for part in dataclasses.fields(ModelConfig):
+        if part.name.endswith("dropout"):
+            continue
+        mine, theirs = getattr(wanted, part.name), getattr(found, part.name)
+        if mine != theirs:
+            raise ConfigError(
+                f"model.{part.name} is {mine} in the recipe and {theirs} in the weights to start "
+                "from"
+            )

@@ -1,0 +1,264 @@
+"""linnet-train: a recipe and texts in, a trained model out.
+
+Everything that decides the numbers is in the recipe: the same recipe, data and thread count give
+the same weights, also when the training was stopped, or killed, and resumed in between.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import sys
+from pathlib import Path
+
+import sentencepiece
+import torch
+
+from linnet_model.bundle import read_bundle_weights
+from linnet_model.command_line import parser_for
+from linnet_model.config import (
+    SERVED,
+    ConfigError,
+    ModelConfig,
+    Recipe,
+    from_tables,
+    read_recipe,
+    to_tables,
+)
+from linnet_model.network.encoder_decoder import parameter_count
+from linnet_model.sources import sources_of
+from linnet_model.text_files import DataError, Reading, read_split
+from linnet_model.tokenizer import load_tokenizer, train_tokenizer
+from linnet_model.train.checkpoint import checkpoints, load_checkpoint, same_sizes
+from linnet_model.train.data import labelled, training_pairs, validation_pairs
+from linnet_model.train.objectives import make_corpus, sides
+from linnet_model.train.options import options_page
+from linnet_model.train.trainer import Trainer, run
+from linnet_model.train.training_log import Log, statistics_table
+
+EXAMPLES = """examples:
+  linnet-train --recipe model/recipes/en-de.toml --data DATA --out runs/en-de
+  linnet-train --recipe model/recipes/en-de.toml --data DATA --out runs/en-de --resume
+  linnet-train --recipe my.toml --data DATA --out runs/b --init-from runs/a --set train.updates=500
+  linnet-train --options          what a recipe may say, table by table (docs/RECIPE_OPTIONS.md)
+
+files of --out:
+  settings.json  all settings as used, and the statistics of the data
+  log.jsonl      one JSON object a line: loss and speed, and each validation
+  samples.txt    sources, references and answers at the last validation
+  source.spm     the SentencePiece model
+  checkpoint-*   what --resume, --init-from, linnet-export and linnet-score read
+"""
+
+
+def prepare_tokenizer(recipe: Recipe, data: Path, out: Path, init: Path | None) -> Path:
+    """The run's SentencePiece model: the one there is, that of the weights to start from, or a
+    newly trained one."""
+    path = out / "source.spm"
+    if path.exists():
+        return path
+    partial = path.with_suffix(".partial")
+    if init is not None:
+        beside = init if init.suffix == ".spm" else (init if init.is_dir() else init.parent)
+        beside = beside if beside.suffix == ".spm" else beside / "source.spm"
+        if not beside.exists():
+            raise ConfigError(
+                f"no source.spm beside {init}, weights and vocabulary belong together"
+            )
+        partial.write_bytes(beside.read_bytes())
+    else:
+        folder = data / recipe.data.folder
+        pairs = read_split(folder, recipe.data, "train", recipe.data.domains, Reading())
+        texts = "both" if recipe.data.objective == "pairs" else recipe.data.text
+        rng = random.Random(recipe.train.seed)
+        lines: list[str] = []
+        for pair in labelled(
+            pairs, recipe.data
+        ):  # each domain by its share: the vocabulary is that of the texts seen
+            if rng.random() < min(1.0, recipe.data.domains[pair.domain]):
+                lines += sides(pair, texts)
+        rng.shuffle(lines)
+        train_tokenizer(lines, recipe.model.vocabulary, recipe.tokenizer, partial)
+    partial.replace(path)
+    return path
+
+
+def read_weights(path: Path) -> tuple[dict[str, torch.Tensor], ModelConfig]:
+    """Weights to start from: the averaged ones of a checkpoint or run folder, or those of a
+    bundle."""
+    if path.is_dir() and (path / "manifest.json").exists():
+        return read_bundle_weights(path)
+    checkpoint = load_checkpoint(path)
+    return checkpoint["average"], from_tables(ModelConfig, checkpoint["recipe"]["model"], "model.")
+
+
+def pick_device(name: str) -> torch.device:
+    if name == "auto":
+        name = "cuda" if torch.cuda.is_available() else "cpu"
+    if name == "cuda" and not torch.cuda.is_available():
+        raise ConfigError(
+            "--device cuda was asked for and no CUDA device is present, use --device cpu"
+        )
+    return torch.device(name)
+
+
+def parse_arguments(arguments: list[str] | None) -> argparse.Namespace:
+    parser = parser_for(__doc__, epilog=EXAMPLES)
+    what = parser.add_argument_group("what to train, and where")
+    what.add_argument("--recipe", type=Path, metavar="FILE", help="TOML file, see model/recipes")
+    what.add_argument(
+        "--data",
+        type=Path,
+        metavar="DIR",
+        help="folder that holds the recipe's data.folder, whose files docs/TRAINING.md shows",
+    )
+    what.add_argument("--out", type=Path, metavar="DIR", help="run folder, made if it is not there")
+    what.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="TABLE.KEY=VALUE",
+        help="overrides a key of the recipe, value in TOML (repeatable)",
+    )
+    start = parser.add_argument_group("where to start")
+    start.add_argument(
+        "--resume",
+        action="store_true",
+        help="go on from the last checkpoint of --out to the same numbers",
+    )
+    start.add_argument(
+        "--init-from",
+        type=Path,
+        metavar="PATH",
+        help="bundle, run folder or checkpoint whose weights and vocabulary to start from",
+    )
+    start.add_argument(
+        "--tokenizer-from",
+        type=Path,
+        metavar="PATH",
+        help="SentencePiece model (.spm), or bundle or run that has one, in place of a new one",
+    )
+    how = parser.add_argument_group("how")
+    how.add_argument(
+        "--device",
+        choices=("auto", "cpu", "cuda"),
+        default="auto",
+        help="auto: cuda where there is one",
+    )
+    how.add_argument(
+        "--tensorboard",
+        action="store_true",
+        help="write the log for tensorboard too, below --out/tensorboard",
+    )
+    how.add_argument(
+        "--options", action="store_true", help="print every key of a recipe with its meaning"
+    )
+    options = parser.parse_args(arguments)
+    if not options.options:
+        missing = [f"--{name}" for name in ("recipe", "data", "out") if not getattr(options, name)]
+        if missing:
+            parser.error(f"give {', '.join(missing)} (or --options, or --help)")
+    return options
+
+
+def start(options: argparse.Namespace) -> None:
+    recipe = read_recipe(options.recipe, options.set)
+    if recipe.bundle.task in SERVED:  # the bundle's card will say it: not after hours, but now
+        sources_of(recipe.data.domains, recipe.data.terms)
+    device = pick_device(options.device)
+    if recipe.train.threads:
+        torch.set_num_threads(recipe.train.threads)
+    out, data = options.out, recipe.data
+    out.mkdir(parents=True, exist_ok=True)
+    if checkpoints(out) and not options.resume:
+        raise ConfigError(
+            f"{out} holds checkpoints already, give --resume to go on or another --out"
+        )
+    folder, reading = options.data / data.folder, Reading()
+    if not folder.is_dir():
+        raise DataError(f"no folder {folder}: data.folder is {data.folder!r} below --data")
+    read = training_pairs(folder, data, recipe.train.seed, reading)
+    read_valid = validation_pairs(folder, data, reading)
+    for warning in reading.warnings(data.mojibake):
+        print(f"linnet-train: warning: {warning}", file=sys.stderr)
+    tokenizer = load_tokenizer(
+        prepare_tokenizer(recipe, options.data, out, options.tokenizer_from or options.init_from),
+        data.capitals_mark,
+    )
+    if tokenizer.vocab_size() != recipe.model.vocabulary:
+        raise ConfigError(
+            f"source.spm has {tokenizer.vocab_size()} pieces and model.vocabulary is "
+            f"{recipe.model.vocabulary}"
+        )
+    seed = recipe.train.seed
+    corpus = make_corpus(read, tokenizer, data, seed, random.Random(seed))
+    valid = make_corpus(read_valid, tokenizer, data, seed)
+    lines = statistics_table("training", corpus, data.domains)
+    print("\n".join([*lines, "", *statistics_table("validation", valid, {}), ""]), flush=True)
+
+    trainer = Trainer(recipe, corpus, device)
+    if options.resume and checkpoints(out):
+        checkpoint = load_checkpoint(out)
+        same_sizes(recipe.model, from_tables(ModelConfig, checkpoint["recipe"]["model"], "model."))
+        trainer.resume(checkpoint)
+    elif options.init_from is not None:
+        weights, sizes = read_weights(options.init_from)
+        same_sizes(recipe.model, sizes)
+        trainer.start_from(weights)
+
+    settings = {
+        "recipe": to_tables(recipe),
+        "parameters": parameter_count(trainer.model),
+        "device": str(device),
+        "threads": torch.get_num_threads(),
+        "torch": torch.__version__,
+        "sentencepiece": sentencepiece.__version__,
+        "train": corpus.statistics(),
+        "valid": valid.statistics(),
+        "first_update": trainer.position.update,
+        "init_from": str(options.init_from or ""),
+    }
+    text = json.dumps(settings, indent=2, ensure_ascii=False)
+    (out / "settings.json").write_text(text + "\n", encoding="utf-8")
+    print(setting_lines(recipe), flush=True)
+    print(
+        f"{settings['parameters']:,} parameters, from update {trainer.position.update:,} to "
+        f"{recipe.train.updates:,} on {device} with {settings['threads']} thread(s)\n",
+        flush=True,
+    )
+    log = Log(out, options.tensorboard, trainer.position.update)
+    log.write("start", trainer.position.update, {"parameters": settings["parameters"]})
+    run(trainer, valid, tokenizer, out, log)
+    log.close()
+
+
+def setting_lines(recipe: Recipe) -> str:
+    """All settings as used, a line a table."""
+    return "\n".join(
+        f"[{table}] " + " ".join(f"{key}={json.dumps(value)}" for key, value in keys.items())
+        for table, keys in to_tables(recipe).items()
+    )
+
+
+def main(arguments: list[str] | None = None) -> int:
+    options = parse_arguments(arguments)
+    if options.options:
+        print(options_page(), end="")
+        return 0
+    try:
+        start(options)
+    except (ConfigError, DataError, ArithmeticError) as error:
+        print(f"linnet-train: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("linnet-train: stopped, --resume goes on from the last checkpoint", file=sys.stderr)
+        return 130
+    return 0
+
+
+__all__ = ["Trainer", "main", "pick_device", "prepare_tokenizer"]
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,223 @@
+"""One training: updates of the weights, validation and checkpoints on the way."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import sentencepiece
+import torch
+from torch import nn
+
+from linnet_model.config import Recipe
+from linnet_model.network.dropout import Dropout
+from linnet_model.network.encoder_decoder import PAD, EncoderDecoder
+from linnet_model.train.checkpoint import Position, save_checkpoint
+from linnet_model.train.data import Batch, Ids, PairDataset, epoch_batches, make_batch
+from linnet_model.train.loss import smoothed_cross_entropy
+from linnet_model.train.optim import Average, learning_rate, make_optimizer, schedule_place
+from linnet_model.train.training_log import Log, Progress
+from linnet_model.train.validation import decoded_sample, features_of, perplexities, token_losses
+
+
+class Trainer:
+    """Model, optimiser, average and position, moved on one update at a time."""
+
+    def __init__(self, recipe: Recipe, corpus: PairDataset, device: torch.device):
+        self.recipe, self.corpus, self.device = recipe, corpus, device
+        torch.backends.cuda.matmul.allow_tf32 = True  # ten bits more than autocast's bfloat16 has
+        torch.manual_seed(recipe.train.seed)
+        self.model = EncoderDecoder(recipe.model).to(device)
+        self.optimizer = make_optimizer(self.model, recipe.train)
+        self.average = Average(self.model, recipe.train.average_decay)
+        self.drop = Dropout(recipe.train.seed, device)
+        self.position = Position()
+        self.epoch: list[Ids] = []
+        self.epoch_number = -1
+
+    def start_from(self, weights: dict[str, torch.Tensor]) -> None:
+        """Takes over weights, bfloat16 or float32; the optimiser and the data begin anew."""
+        self.model.load_state_dict({name: value.float() for name, value in weights.items()})
+        self.average = Average(self.model, self.recipe.train.average_decay)
+
+    def resume(self, checkpoint: dict[str, Any]) -> None:
+        self.model.load_state_dict(checkpoint["model"])
+        self.optimizer.load_state_dict(checkpoint["optimizer"])
+        self.average.weights = {
+            name: value.to(self.device) for name, value in checkpoint["average"].items()
+        }
+        self.position = Position(**checkpoint["position"])
+
+    def next_batch(self) -> Batch:
+        train = self.recipe.train
+        if self.epoch_number != self.position.epoch:
+            self.epoch = epoch_batches(
+                self.corpus,
+                self.recipe.data.domains,
+                train.seed,
+                self.position.epoch,
+                train.batch_target_tokens,
+                train.batch_source_tokens,
+            )
+            self.epoch_number = self.position.epoch
+        batch = make_batch(self.corpus, self.epoch[self.position.batch], self.position.epoch)
+        self.position.batch += 1
+        if self.position.batch == len(self.epoch):
+            self.position.epoch, self.position.batch = self.position.epoch + 1, 0
+        return batch
+
+    def update(self, seconds: float = 0.0) -> dict[str, Any]:
+        """One update of the weights, so many seconds after the first; returns what a log wants to
+        know of it.
+
+        A GPU works while the host prepares the next batch: nothing here waits for it. So "nll" and
+        "grad_norm" are tensors, and whoever looks into them waits.
+        """
+        train = self.recipe.train
+        batch = self.next_batch()
+        inside = (batch.target != PAD).flatten().nonzero().flatten()
+        count = inside.numel()
+        batch, inside = batch.to(self.device), inside.to(self.device)
+        rate = learning_rate(train, schedule_place(train, self.position.update, seconds))
+        for group in self.optimizer.param_groups:
+            group["lr"] = rate
+        self.drop.begin(self.position.update)
+        with torch.autocast(self.device.type, torch.bfloat16, enabled=train.bfloat16):
+            features = features_of(self.model, batch, self.drop)
+            loss, likelihood = smoothed_cross_entropy(
+                features.flatten(0, 1).index_select(0, inside),
+                self.model.output_table(),
+                batch.target.flatten().index_select(0, inside),
+                train.label_smoothing,
+                self.model.output_bias,
+            )
+        self.optimizer.zero_grad(set_to_none=True)
+        (loss / count).backward()
+        norm = nn.utils.clip_grad_norm_(self.model.parameters(), train.clip_norm or float("inf"))
+        if self.device.type == "cpu":
+            self.check_gradient(norm)
+        self.optimizer.step()
+        self.average.add(self.model, self.position.update)
+        self.position.update += 1
+        self.position.target_tokens += count
+        return {
+            "nll": likelihood.detach().double(),
+            "tokens": count,
+            "grad_norm": norm,
+            "learning_rate": rate,
+        }
+
+    def save(self, out: Path) -> None:
+        self.position.unlogged_nll = float(self.position.unlogged_nll)
+        save_checkpoint(
+            out,
+            self.recipe,
+            self.model,
+            self.average,
+            self.optimizer,
+            self.position,
+            self.recipe.train.keep_checkpoints,
+        )
+
+    def check_gradient(self, norm: torch.Tensor) -> None:
+        """A gradient that is not finite spoils all weights, and with them all later gradients: on a
+        GPU it is found when a line of the log is written."""
+        if not bool(torch.isfinite(norm)):
+            raise ArithmeticError(
+                f"update {self.position.update} has a gradient of norm {float(norm)}, "
+                f"lower train.learning_rate ({self.recipe.train.learning_rate})"
+            )
+
+
+def run(
+    trainer: Trainer,
+    valid: PairDataset,
+    tokenizer: sentencepiece.SentencePieceProcessor,
+    out: Path,
+    log: Log,
+    clock: Callable[[], float] = time.monotonic,
+) -> None:
+    """Trains until recipe.train.updates, or for recipe.train.seconds of `clock`, validation and
+    checkpoints included; these come on the way, and at the end."""
+    train, position = trainer.recipe.train, trainer.position
+    progress = Progress(position.update, train.updates)
+    saved = measured = clock()
+    begin = measured - position.seconds
+    while schedule_place(train, position.update, clock() - begin) < train.updates:
+        values = trainer.update(clock() - begin)
+        position.unlogged_nll += values["nll"]  # a tensor until somebody looks
+        position.unlogged_tokens += values["tokens"]
+        progress.advance()
+        update, now = position.update, clock()
+        place = schedule_place(train, update, now - begin)
+        if update % train.log_updates == 0:
+            trainer.check_gradient(values["grad_norm"])
+            nll = float(position.unlogged_nll) / position.unlogged_tokens
+            now = clock()  # the device is done
+            rate = position.unlogged_tokens / (now - measured)
+            position.seconds += now - measured
+            log.write(
+                "train",
+                update,
+                {
+                    "epoch": position.epoch,
+                    "nll": nll,
+                    "tokens_per_second": rate,
+                    "learning_rate": values["learning_rate"],
+                    "grad_norm": float(values["grad_norm"]),
+                    "seconds": position.seconds,
+                    "target_tokens": position.target_tokens,
+                },
+            )
+            if train.seconds:
+                progress.updates = max(update, round(update * train.updates / place))
+            progress.log(update, nll, rate)
+            position.unlogged_nll, position.unlogged_tokens, measured = 0.0, 0, now
+        last = place >= train.updates
+        if last:  # whoever waits for the weights need not wait for their scores
+            trainer.save(out)
+        if last or update % train.valid_updates == 0:
+            progress.say(validate(trainer, valid, tokenizer, out, log))
+            measured = clock()
+        due = train.checkpoint_updates > 0 and update % train.checkpoint_updates == 0
+        if not last and (due or now - saved > train.checkpoint_seconds):
+            trainer.save(out)
+            saved = now
+    progress.close()
+
+
+def validate(
+    trainer: Trainer,
+    valid: PairDataset,
+    tokenizer: sentencepiece.SentencePieceProcessor,
+    out: Path,
+    log: Log,
+) -> str:
+    """Measures the averaged weights, writes samples beside the log, and says it in a line."""
+    recipe, update = trainer.recipe, trainer.position.update
+    model = EncoderDecoder(recipe.model).to(trainer.device)
+    trainer.average.copy_to(model)
+    totals = token_losses(
+        model,
+        valid,
+        trainer.device,
+        recipe.train.batch_target_tokens,
+        recipe.train.batch_source_tokens,
+    )
+    losses = {f"nll_{domain}": nll / tokens for domain, (nll, tokens) in totals.items()}
+    scores, texts = decoded_sample(
+        model, valid, tokenizer, recipe.train.valid_rows, trainer.device, recipe.bundle.task
+    )
+    scores = {**perplexities(valid, totals), **scores}
+    log.write("valid", update, {**losses, **scores})
+    if texts:
+        with (out / "samples.txt").open("w", encoding="utf-8") as file:
+            file.write(f"after {update} updates: {json.dumps(scores)}\n\n")
+            for source, reference, answer in texts:
+                file.write(f"source     {source}\nreference  {reference}\nanswer     {answer}\n\n")
+    return f"update {update:,}: validation {losses['nll_all']:.4f} nats a token, " + ", ".join(
+        f"{name.replace('_', ' ')} {value:.2f}" for name, value in scores.items()
+    )

@@ -1,0 +1,126 @@
+"""What a training says while it runs: the data's statistics first, then progress and log."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from tqdm import tqdm
+
+from linnet_model.train.data import PairDataset
+
+SAY_SECONDS = 30.0  # between lines of progress where there is no terminal
+
+
+class Log:
+    """One JSON object a line in log.jsonl, and the same numbers to tensorboard where it is
+    wanted."""
+
+    def __init__(self, folder: Path, tensorboard: bool, update: int = 0):
+        """Goes on after `update`: what a training wrote that was stopped after its last checkpoint
+        is forgotten, since it will be written again."""
+        path = folder / "log.jsonl"
+        if path.exists():
+            partial = path.with_suffix(".partial")
+            kept = [line for line in whole_lines(path) if json.loads(line)["update"] <= update]
+            partial.write_text("".join(kept), encoding="utf-8")
+            partial.replace(path)
+        self.file = path.open("a", encoding="utf-8")
+        self.writer: Any = None
+        if tensorboard:
+            from torch.utils.tensorboard import SummaryWriter
+
+            self.writer = SummaryWriter(str(folder / "tensorboard"), purge_step=update + 1)
+
+    def write(self, kind: str, update: int, values: dict[str, Any]) -> None:
+        self.file.write(
+            json.dumps({"kind": kind, "update": update, **values}, ensure_ascii=False) + "\n"
+        )
+        self.file.flush()
+        if self.writer is not None:
+            for name, value in values.items():
+                if isinstance(value, (int, float)):
+                    self.writer.add_scalar(f"{kind}/{name}", value, update)
+
+    def close(self) -> None:
+        self.file.close()
+        if self.writer is not None:
+            self.writer.close()
+
+
+def whole_lines(path: Path) -> Iterable[str]:
+    """All lines but one that was being written when the training was killed."""
+    with path.open(encoding="utf-8") as lines:
+        for line in lines:
+            if line.endswith("\n"):
+                yield line
+
+
+class Progress:
+    """A bar on a terminal; elsewhere a line about every half minute. Both say how long is left."""
+
+    def __init__(self, update: int, updates: int):
+        self.first, self.updates = update, updates
+        self.begin = self.said = time.monotonic()
+        self.bar = None
+        if sys.stderr.isatty():
+            self.bar = tqdm(total=updates, initial=update, unit="update", mininterval=5.0)
+
+    def advance(self) -> None:
+        if self.bar is not None:
+            self.bar.update()
+
+    def log(self, update: int, nll: float, tokens_per_second: float) -> None:
+        now = time.monotonic()
+        if self.bar is not None:
+            self.bar.set_postfix(nll=f"{nll:.3f}", tokens_s=f"{tokens_per_second:.0f}")
+        elif now - self.said >= SAY_SECONDS:
+            left = (now - self.begin) / (update - self.first) * (self.updates - update)
+            self.say(progress_line(update, self.updates, nll, tokens_per_second, left))
+            self.said = now
+
+    def say(self, line: str) -> None:
+        tqdm.write(line, file=sys.stderr)
+
+    def close(self) -> None:
+        if self.bar is not None:
+            self.bar.close()
+
+
+def progress_line(
+    update: int, updates: int, nll: float, tokens_per_second: float, seconds_left: float
+) -> str:
+    return (
+        f"update {update:,} of {updates:,} ({100 * update // updates} %), {nll:.3f} nats a token, "
+        f"{tokens_per_second:,.0f} tokens/s, {duration(seconds_left)} left"
+    )
+
+
+def duration(seconds: float) -> str:
+    minutes = round(seconds / 60)
+    if minutes < 1:
+        return f"{seconds:.0f} s"
+    return f"{minutes} min" if minutes < 60 else f"{minutes // 60} h {minutes % 60:02} min"
+
+
+def statistics_table(name: str, corpus: PairDataset, shares: dict[str, float]) -> list[str]:
+    """Rows, tokens and lengths of each domain, for people."""
+    head = ("rows", "share", "source tokens", "target tokens", "longest", "left out")
+    lines = [f"{name:14}" + "".join(f"{column:>15}" for column in head)]
+    for domain, facts in corpus.statistics().items():
+        rows = corpus.rows_of[domain]
+        longest = f"{corpus.source_lengths[rows].max()} / {corpus.target_lengths[rows].max()}"
+        cells = (
+            f"{facts['rows']:,}",
+            f"{shares.get(domain, 1.0):g}",
+            f"{facts['source_tokens']:,}",
+            f"{facts['target_tokens']:,}",
+            longest,
+            f"{facts['dropped_as_too_long']:,}",
+        )
+        lines.append(f"{domain:14}" + "".join(f"{cell:>15}" for cell in cells))
+    return lines
