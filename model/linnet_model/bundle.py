@@ -25,7 +25,6 @@ from linnet_model.network.encoder_decoder import (
     PAD,
     UNK,
     EncoderDecoder,
-    current_names,
     parameter_count,
 )
 from linnet_model.network.model_config import CONVOLUTIONS
@@ -149,7 +148,7 @@ def read_bundle_weights(folder: Path) -> tuple[dict[str, torch.Tensor], ModelCon
         )
     sizes = from_tables(ModelConfig, json.loads(extra[SIZES]), "model.")
     sizes.check()
-    return current_names(dict(module.state_dict())), sizes
+    return dict(module.state_dict()), sizes
 
 
 def mixer_name(mixer: str) -> str:

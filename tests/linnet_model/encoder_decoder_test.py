@@ -1,6 +1,5 @@
 """Training path = serving path = scripted module, whatever the recipe chose."""
 
-import re
 import sys
 from pathlib import Path
 
@@ -17,7 +16,6 @@ from linnet_model.network.encoder_decoder import (
     EOS,
     PAD,
     EncoderDecoder,
-    current_names,
     forced_logits,
     parameter_count,
     sinusoids,
@@ -219,18 +217,6 @@ def test_a_language_model_needs_no_source_and_its_steps_are_the_whole():
             assert module.encode(target, lengths) == []
             steps = stepwise_logits(module, target[:, :1], lengths, target)
             torch.testing.assert_close(steps, whole, **TOLERANCE)
-
-
-def test_weights_of_old_checkpoints_come_under_their_present_names():
-    weights = {n: torch.empty(0) for n in make_model().state_dict()}
-    old = {
-        re.sub(r"^(\w+\.\d+)\.mixer(\.|_norm\.)", r"\1.conv\2", name): weight
-        for name, weight in weights.items()
-    }
-    assert "encoder.0.conv.conv.weight_linear.weight" in old
-    assert "decoder.1.conv_norm.bias" in old
-    assert current_names(old) == weights
-    assert current_names(weights) == weights
 
 
 def test_lengths_that_a_model_cannot_tell_apart_or_remember_are_refused():

@@ -10,8 +10,9 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def find_library() -> Path:
-    """LINNET_OPS_LIBRARY, or else the library of the first preset that is built. The order is that of
-    linnet_model.network.ops, because a process can load only one."""
+    """LINNET_OPS_LIBRARY, or else the library of the first preset that is built.
+
+    The order is that of linnet_model.network.ops, because a process can load only one."""
     if named := os.environ.get("LINNET_OPS_LIBRARY"):
         return Path(named)
     for preset in ("release", "dev", "cuda"):

@@ -17,7 +17,6 @@ offers to an engine:
 from __future__ import annotations
 
 import math
-import re
 
 import torch
 import torch.nn.functional as F
@@ -340,13 +339,6 @@ def final_norm(config: ModelConfig) -> nn.Module:
     return nn.LayerNorm(config.width) if config.pre_norm else nn.Identity()
 
 
-def current_names(weights: dict[str, Tensor]) -> dict[str, Tensor]:
-    """Weights under the names that they have here. Layers of checkpoints and bundles made before
-    there were other mixers say `conv` and `conv_norm` where it is now `mixer` and `mixer_norm`."""
-    old = re.compile(r"^((?:en|de)coder\.\d+\.)conv(\.|_norm\.)")
-    return {old.sub(r"\1mixer\2", name): weight for name, weight in weights.items()}
-
-
 def forced_logits(
     model: EncoderDecoder, source: Tensor, lengths: Tensor, target: Tensor, start: int = EOS
 ) -> Tensor:
@@ -366,7 +358,6 @@ __all__ = [
     "PAD",
     "UNK",
     "EncoderDecoder",
-    "current_names",
     "forced_logits",
     "parameter_count",
     "sinusoids",

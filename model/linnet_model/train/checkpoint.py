@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from linnet_model.config import ConfigError, ModelConfig, Recipe, from_tables, to_tables
-from linnet_model.network.encoder_decoder import EncoderDecoder, current_names
+from linnet_model.network.encoder_decoder import EncoderDecoder
 from linnet_model.train.optim import Average
 
 
@@ -70,9 +70,7 @@ def load_checkpoint(path: Path) -> dict[str, Any]:
         path = found[-1]
     if not path.is_file():
         raise ConfigError(f"no checkpoint at {path}")
-    checkpoint = torch.load(path, map_location="cpu", weights_only=True)
-    for part in ("model", "average"):
-        checkpoint[part] = current_names(checkpoint[part])
+    checkpoint: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
     return checkpoint
 
 
