@@ -16,12 +16,12 @@ def test_attention_to_the_source_is_its_formula_and_its_steps_are_the_whole():
     torch.manual_seed(1)
     width, heads, lengths = 8, 2, torch.tensor([6, 2], dtype=torch.int32)
     attention = EncoderAttention(width, heads, dropout=0.1)
-    x, memory = torch.randn(2, 3, width), torch.randn(2, 6, width)
+    x, encoded = torch.randn(2, 3, width), torch.randn(2, 6, width)
     bias = torch.zeros(2, 1, 6)
     bias[1, :, 2:] = -math.inf
     with torch.no_grad():
-        got = attention(x, memory, bias, KEEP)
-        keys, values = attention.key_value(memory).split(width, dim=-1)
+        got = attention(x, encoded, bias, KEEP)
+        keys, values = attention.key_value(encoded).split(width, dim=-1)
         query = attention.query(x)
         expected = torch.zeros(2, 3, width)
         for b in range(2):
@@ -33,7 +33,7 @@ def test_attention_to_the_source_is_its_formula_and_its_steps_are_the_whole():
         expected = attention.output(expected)
         # 1e-5: float32 sums in another order
         torch.testing.assert_close(got, expected, rtol=1e-5, atol=1e-6)
-        pool = attention.remember(memory)  # one block of 6 per source
+        pool = attention.keys_values(encoded)  # one block of 6 per source
         blocks = torch.tensor([[0], [1]], dtype=torch.int32)
         for t in range(3):
             step = attention.step(x[:, t].contiguous(), pool, blocks, lengths)

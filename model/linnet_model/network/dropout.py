@@ -1,8 +1,8 @@
-"""Dropout masks that cost a multiplication.
+"""Dropout with masks from a pool.
 
 On the CPU, drawing a mask takes about fifty times as long as applying it (7 ms and .15 ms for
-768,000 values on one Zen 3 core), a quarter of a training step. So a pool of masks is drawn once in
-a while and each use multiplies by a stretch of it that begins at a random place.
+768,000 values on one Zen 3 core), a quarter of a training step. Therefore a pool of masks is drawn
+every REFRESH_UPDATES updates, and each use multiplies by a slice of it with a random offset.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ REFRESH_UPDATES = 500
 
 
 class Dropout:
-    """Multiplies by masks of 0 and 1/(1-p). Not a module: it is handed along the training path
-    only.
+    """Multiplies by masks of 0 and 1/(1-p). Not a module: the training path passes it as an
+    argument.
 
-    All it does follows from (seed, update): a training that is resumed draws the same masks.
+    The masks depend on (seed, update) alone: a resumed training draws the same ones.
     """
 
     def __init__(self, seed: int, device: torch.device | str = "cpu", pool: int = POOL):
@@ -27,11 +27,11 @@ class Dropout:
         self.pooled = torch.device(device).type == "cpu"
         self.pools: dict[float, Tensor] = {}
         self.era = -1
-        self.places = torch.Generator()
+        self.offsets = torch.Generator()
 
     def begin(self, update: int) -> None:
-        """To be called before the forward pass of each update."""
-        self.places.manual_seed(self.seed * 1_000_003 + update)
+        """Seeds the masks of an update; call it before each forward pass of training."""
+        self.offsets.manual_seed(self.seed * 1_000_003 + update)
         torch.manual_seed(self.seed * 1_000_003 + update)  # for masks that are not pooled
         if update // REFRESH_UPDATES != self.era:
             self.era = update // REFRESH_UPDATES
@@ -40,12 +40,12 @@ class Dropout:
     def __call__(self, x: Tensor, p: float) -> Tensor:
         if p == 0.0:
             return x
-        if not self.pooled or x.numel() > self.pool_size // 2:  # very large: few places to begin at
+        if not self.pooled or x.numel() > self.pool_size // 2:  # too large: too few offsets
             return F.dropout(x, p, training=True)
         if p not in self.pools:
             draw = torch.Generator().manual_seed(self.seed * 7919 + self.era)
             self.pools[p] = (torch.rand(self.pool_size, generator=draw) >= p).float().div_(1.0 - p)
-        begin = int(torch.randint(self.pool_size - x.numel(), (1,), generator=self.places))
+        begin = int(torch.randint(self.pool_size - x.numel(), (1,), generator=self.offsets))
         return x * self.pools[p][begin : begin + x.numel()].view(x.shape)
 
 

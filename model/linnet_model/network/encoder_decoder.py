@@ -1,17 +1,19 @@
 """The model: an encoder-decoder or, without encoder layers, a language model.
 
-`forward` trains it, `encode` and `step` serve it. The scripted module keeps no state. What it
-offers to an engine:
+`forward` is the training path, `encode` and `step` are the serving path. The scripted module keeps
+no state. An engine requires these methods of it (arguments and shapes: the methods below):
 
-  encode(source, lengths)  -> per decoder layer the keys and values of the encoder attention
-  step(tokens, ...)        -> logits of every row; `state` is changed in place by the step operators
-  step_best(tokens, ...)   -> the highest of them and what makes probabilities of them; CPU only
-  logits_of(features)      -> logits of every row; `features` are those of the method of that name
-  output_rows(tokens)      -> the rows of the output table that give the logits of these tokens
-  align(tokens, ...)       -> how much each token of the source counts in one decoder layer
-  new_state, new_encoder_cache    -> state and memory pools of the module's type and device
-  min_backpointers()         -> columns that `ancestry` must have for the shortest targets
-  pack(kind)               -> nothing; lays the weights out for the CPU, once, after loading
+  encode(source, lengths)    -> keys and values of the source, per decoder layer
+  features(tokens, ...)      -> input of the output table, per row; changes `state` in place
+  step(tokens, ...)          -> logits, per row; changes `state` in place
+  step_best(tokens, ...)     -> the highest logits and the log normalizer, per row; CPU only
+  logits_of(features)        -> logits, per row
+  output_rows(tokens)        -> rows of the output table that give the logits of these tokens
+  align(tokens, ...)         -> attention weights of the source's tokens in one decoder layer
+  new_state(slots)           -> decoder state, per layer, in the module's type and device
+  new_encoder_cache(...)     -> encoder KV cache in blocks, per layer with a source
+  min_backpointers()         -> minimum number of columns of `backpointers`
+  pack(kind)                 -> nothing; packs the weights for the CPU, once, after loading
 """
 
 from __future__ import annotations
@@ -34,8 +36,8 @@ def sinusoids(positions: Tensor, width: int, steps: float) -> Tensor:
     """positions: integers of any shape [...] -> float32 [..., width], the halves [sin | cos].
 
     Frequencies are 10000^(-i / steps) for i < width/2: steps is width/2 - 1 in fairseq, width/2 in
-    Marian. They are computed in float32 in the graph, not kept as a weight, so that a module
-    converted to bfloat16 still tells position 1000 from 1001.
+    Marian. They are computed in float32 in the graph and not stored as a weight, because in
+    bfloat16 positions 1000 and 1001 would be equal.
     """
     i = torch.arange(width // 2, dtype=torch.float32, device=positions.device)
     frequencies = torch.exp(i * (-math.log(10000.0) / steps))
@@ -44,7 +46,7 @@ def sinusoids(positions: Tensor, width: int, steps: float) -> Tensor:
 
 
 class InputEmbedding(nn.Module):
-    """Makes the input of the first layer from embeddings: scaled, and told their positions."""
+    """Scales token embeddings and adds position embeddings."""
 
     def __init__(self, config: ModelConfig):
         super().__init__()
@@ -52,7 +54,7 @@ class InputEmbedding(nn.Module):
         self.scale = math.sqrt(config.width) if config.scale_embedding else 1.0
         self.sinusoidal = config.positions.startswith("sinusoidal")
         self.steps = float(config.width // 2 - (1 if config.positions == "sinusoidal" else 0))
-        # Row p is number p, so rows below the first are not used; fairseq's tables have them too.
+        # Row p is position p: rows below first_position are unused, as in fairseq's tables.
         self.table = (
             embedding(config.first_position + config.max_positions, config.width)
             if config.positions == "learned"
@@ -60,7 +62,8 @@ class InputEmbedding(nn.Module):
         )
 
     def forward(self, embedded: Tensor, positions: Tensor) -> Tensor:
-        """embedded: [..., d], positions: integers from 0, broadcast to [...]; added in float32."""
+        """embedded: [..., d], positions: integers from 0, broadcast to [...] -> [..., d], summed in
+        float32."""
         x = embedded.to(torch.promote_types(embedded.dtype, torch.float32)) * self.scale
         if self.table is not None:
             x = x + self.table(positions + self.first)
@@ -74,8 +77,8 @@ class EncoderDecoder(nn.Module):
         super().__init__()
         self.width, self.dropout = config.width, config.dropout
         self.has_source = len(config.encoder_kernels) > 0
-        # A table that is shared exists once: a module that is loaded and converted would otherwise
-        # hold copies of it.
+        # A shared table is one attribute: with several, a loaded and converted module would hold
+        # copies.
         self.embed_source = (
             embedding(config.vocabulary, config.width)
             if self.has_source or config.sharing == "all"
@@ -124,7 +127,7 @@ class EncoderDecoder(nn.Module):
 
     @torch.jit.export
     def output_table(self) -> Tensor:
-        """The rows that features are multiplied with to give logits [V, d]."""
+        """The table [V, d] that gives logits when multiplied with features."""
         if self.output is not None:
             return self.output.weight
         return self.target_table()
@@ -140,13 +143,13 @@ class EncoderDecoder(nn.Module):
     def encode_whole(
         self, source: Tensor, lengths: Tensor, drop: Dropout
     ) -> tuple[Tensor, Tensor | None]:
-        """source: int64 [B, S], lengths: [B] -> memory [B, S, d] and the attention's bias [B, 1, S]
-        or None."""
-        places = torch.arange(source.size(1), device=source.device)
-        x = drop(self.enter_source(self.embed_source(source), places), self.dropout)
+        """source: int64 [B, S], lengths: [B] -> encoder output [B, S, d] and the attention's bias
+        [B, 1, S], None if no source is padded."""
+        positions = torch.arange(source.size(1), device=source.device)
+        x = drop(self.enter_source(self.embed_source(source), positions), self.dropout)
         valid = bias = None
         if int(lengths.min()) < source.size(1):
-            valid = places < lengths.unsqueeze(1)
+            valid = positions < lengths.unsqueeze(1)
             bias = torch.zeros_like(valid, dtype=x.dtype).masked_fill_(~valid, -math.inf)
             bias = bias.unsqueeze(1)
         for layer in self.encoder:
@@ -155,41 +158,41 @@ class EncoderDecoder(nn.Module):
 
     @torch.jit.unused
     def decode_whole(
-        self, previous: Tensor, memory: Tensor | None, bias: Tensor | None, drop: Dropout
+        self, previous: Tensor, encoded: Tensor | None, bias: Tensor | None, drop: Dropout
     ) -> Tensor:
-        """previous: int64 [B, T], the target shifted right behind the end token -> features [B, T,
-        d]. memory and bias are those of encode_whole, None in a language model."""
-        places = torch.arange(previous.size(1), device=previous.device)
-        x = self.enter_target(F.embedding(previous, self.target_table()), places)
+        """previous: int64 [B, T], the end token and the target without its last token -> features
+        [B, T, d]. encode_whole returns encoded and bias; both are None in a language model."""
+        positions = torch.arange(previous.size(1), device=previous.device)
+        x = self.enter_target(F.embedding(previous, self.target_table()), positions)
         x = drop(x, self.dropout)
         for layer in self.decoder:
-            x = layer(x, memory, bias, drop)
+            x = layer(x, encoded, bias, drop)
         return self.decoder_norm(x)
 
     @torch.jit.unused
     def forward(self, source: Tensor, lengths: Tensor, previous: Tensor, drop: Dropout) -> Tensor:
-        """Features [B, T, d]; `project` makes logits of them, which the loss does piece by
-        piece."""
-        memory, bias = self.encode_whole(source, lengths, drop)
-        return self.decode_whole(previous, memory, bias, drop)
+        """Returns features [B, T, d]. The loss calls `project` on slices of them, so that the
+        logits of a whole batch never exist at once."""
+        encoded, bias = self.encode_whole(source, lengths, drop)
+        return self.decode_whole(previous, encoded, bias, drop)
 
     # The serving path.
 
     @torch.jit.export
     def encode(self, source: Tensor, lengths: Tensor) -> list[Tensor]:
-        """source: int64 [B, S], lengths: int32 [B] -> per decoder layer keys and values [B, S, 2,
-        d]; nothing in a language model."""
-        memory: list[Tensor] = []
+        """source: int64 [B, S], lengths: int32 [B] -> keys and values [B, S, 2, d] per decoder
+        layer; an empty list in a language model."""
+        keys_values: list[Tensor] = []
         if self.enter_source is not None and self.embed_source is not None:
-            places = torch.arange(source.size(1), device=source.device)
-            x = self.enter_source(self.embed_source(source), places)
+            positions = torch.arange(source.size(1), device=source.device)
+            x = self.enter_source(self.embed_source(source), positions)
             for layer in self.encoder:
                 x = layer.encode(x, lengths)
             x = self.encoder_norm(x)
             for layer in self.decoder:
                 if layer.attention is not None:
-                    memory.append(layer.attention.remember(x))
-        return memory
+                    keys_values.append(layer.attention.keys_values(x))
+        return keys_values
 
     @torch.jit.export
     def features(
@@ -199,18 +202,19 @@ class EncoderDecoder(nn.Module):
         backpointers: Tensor,
         blocks: Tensor,
         source_lengths: Tensor,
-        memory: list[Tensor],
+        cache: list[Tensor],
         state: list[Tensor],
     ) -> Tensor:
-        """One token of every row.
+        """Decodes one token of every row.
 
-        tokens: int64 [R], positions: int32 [R] steps already taken, ancestry: int32 [R, A], blocks:
-        int32 [R, M], source_lengths: int32 [R], memory: pools [N, P, 2, d], state: a ring [window,
-        lanes, ...] per layer  ->  what the output table is multiplied with, [R, d].
+        tokens: int64 [R], positions: int32 [R] steps already taken, backpointers: int32 [R, A],
+        blocks: int32 [R, M], source_lengths: int32 [R], cache: encoder KV cache [N, P, 2, d] per
+        layer, state: a ring [window, slots, ...] per layer  ->  features [R, d], the input of the
+        output table.
         """
         x = self.enter_target(F.embedding(tokens, self.target_table()), positions)
         for i, layer in enumerate(self.decoder):
-            pool = memory[i] if self.has_source else x
+            pool = cache[i] if self.has_source else x
             x = layer.step(x, state[i], positions, backpointers, pool, blocks, source_lengths)
         return self.decoder_norm(x)
 
@@ -222,11 +226,11 @@ class EncoderDecoder(nn.Module):
         backpointers: Tensor,
         blocks: Tensor,
         source_lengths: Tensor,
-        memory: list[Tensor],
+        cache: list[Tensor],
         state: list[Tensor],
     ) -> Tensor:
         """As `features` -> logits [R, V]."""
-        x = self.features(tokens, positions, backpointers, blocks, source_lengths, memory, state)
+        x = self.features(tokens, positions, backpointers, blocks, source_lengths, cache, state)
         return self.projection.serve(x, self.output_table(), self.output_bias)
 
     @torch.jit.export
@@ -237,27 +241,27 @@ class EncoderDecoder(nn.Module):
         backpointers: Tensor,
         blocks: Tensor,
         source_lengths: Tensor,
-        memory: list[Tensor],
+        cache: list[Tensor],
         state: list[Tensor],
         counts: Tensor,
         also: Tensor,
         temperatures: Tensor,
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """As `step`, but of each row's logits only the counts[r] highest and that of token also[r]:
-        logits and tokens [R, N], and the log normalizers [R] (best_logits.h)."""
-        x = self.features(tokens, positions, backpointers, blocks, source_lengths, memory, state)
+        """As `step`, but returns of each row only the counts[r] highest logits and the logit of
+        token also[r]: logits and tokens [R, N], and the log normalizers [R] (best_logits.h)."""
+        x = self.features(tokens, positions, backpointers, blocks, source_lengths, cache, state)
         table = self.output_table()
         return self.projection.best(x, table, self.output_bias, counts, also, temperatures)
 
     @torch.jit.export
     def logits_of(self, features: Tensor) -> Tensor:
-        """features: [R, d] -> logits [R, V], those of `step`."""
+        """features: [R, d] -> logits [R, V], the same as those of `step`."""
         return self.projection.serve(features, self.output_table(), self.output_bias)
 
     @torch.jit.export
     def output_rows(self, tokens: Tensor) -> tuple[Tensor, Tensor | None]:
-        """tokens: int32 [N] -> weight [N, d] and bias [N] of their logits, as best_logits takes
-        them."""
+        """tokens: int32 [N] -> weight [N, d] and bias [N] of their logits, in the form that
+        best_logits reads."""
         bias: Tensor | None = self.output_bias
         if bias is not None:
             bias = bias[tokens.to(torch.int64)]
@@ -271,32 +275,32 @@ class EncoderDecoder(nn.Module):
         backpointers: Tensor,
         blocks: Tensor,
         source_lengths: Tensor,
-        memory: list[Tensor],
+        cache: list[Tensor],
         state: list[Tensor],
         layer: int,
     ) -> Tensor:
-        """As `features`, but only as far as the attention of decoder layer `layer`, and what that
-        gives each token of the source: the mean of its heads, float32 [R, M * P], zero behind a
-        source's end. Layers above keep no state of the step."""
+        """As `features` up to the attention of decoder layer `layer`; returns that attention's
+        weights of the source tokens, averaged over the heads: float32 [R, M * P], zero past the end
+        of a source. The state of later layers does not change."""
         x = self.enter_target(F.embedding(tokens, self.target_table()), positions)
         weights = torch.zeros([0], dtype=torch.float32, device=x.device)
         for i, decoder in enumerate(self.decoder):
             if i < layer:
-                pool = memory[i] if self.has_source else x
+                pool = cache[i] if self.has_source else x
                 x = decoder.step(x, state[i], positions, backpointers, pool, blocks, source_lengths)
             elif i == layer and decoder.attention is not None:
                 weights = decoder.source_weights(
-                    x, state[i], positions, backpointers, memory[i], blocks, source_lengths
+                    x, state[i], positions, backpointers, cache[i], blocks, source_lengths
                 )
         return weights
 
     @torch.jit.export
     def pack(self, kind: str) -> None:
-        """Lays the weights of linear layers out for the CPU (linear.py): for serving alone, in
-        memory alone."""
+        """Packs the weights of the linear layers for the CPU (linear.py). A packed module serves;
+        it cannot be trained or saved."""
         self.projection.pack(self.output_table(), kind)
         if self.output is not None:
-            self.output.weight = self.output.weight.new_zeros([0])  # nobody reads it any more
+            self.output.weight = self.output.weight.new_zeros([0])  # no longer read
         for encoder_layer in self.encoder:
             encoder_layer.pack(kind)
         for decoder_layer in self.decoder:
@@ -304,7 +308,7 @@ class EncoderDecoder(nn.Module):
 
     @torch.jit.export
     def new_state(self, slots: int) -> list[Tensor]:
-        """Rings [window, lanes, ...], one per decoder layer."""
+        """Returns rings [window, slots, ...], one per decoder layer."""
         state: list[Tensor] = []
         for layer in self.decoder:
             state.append(layer.mixer.new_state(slots, self.target_table()))
@@ -312,8 +316,8 @@ class EncoderDecoder(nn.Module):
 
     @torch.jit.export
     def min_backpointers(self) -> int:
-        """Columns that `ancestry` has at least, however few steps the rows have taken; beyond that
-        one more than the furthest row has taken, or as many as the widest ring has positions."""
+        """Returns the minimum number of columns of `backpointers`. Rows that have taken more steps
+        need one column more than their steps, at most the positions of the widest ring."""
         minimum = 1
         for layer in self.decoder:
             minimum = max(minimum, layer.mixer.min_backpointers())
@@ -321,12 +325,13 @@ class EncoderDecoder(nn.Module):
 
     @torch.jit.export
     def new_encoder_cache(self, blocks: int, block_tokens: int) -> list[Tensor]:
-        """Zeroed pools [blocks, block_tokens, 2, d], one per decoder layer with a source."""
-        memory: list[Tensor] = []
+        """Returns zeroed pools [blocks, block_tokens, 2, d], one per decoder layer with a
+        source."""
+        cache: list[Tensor] = []
         for layer in self.decoder:
             if layer.attention is not None:
-                memory.append(self.target_table().new_zeros([blocks, block_tokens, 2, self.width]))
-        return memory
+                cache.append(self.target_table().new_zeros([blocks, block_tokens, 2, self.width]))
+        return cache
 
 
 def embedding(rows: int, width: int) -> nn.Embedding:
@@ -342,8 +347,8 @@ def final_norm(config: ModelConfig) -> nn.Module:
 def forced_logits(
     model: EncoderDecoder, source: Tensor, lengths: Tensor, target: Tensor, start: int = EOS
 ) -> Tensor:
-    """Logits [B, T, V] of the training path for target [B, T], without dropout; `start` is the
-    decoder's first input."""
+    """Returns the logits [B, T, V] of the training path for a given target [B, T], without dropout;
+    `start` is the first input of the decoder."""
     previous = torch.cat([torch.full_like(target[:, :1], start), target[:, :-1]], dim=1)
     return model.project(model(source, lengths, previous, KeepAll()))
 

@@ -1,8 +1,8 @@
 """The layers of encoder and decoder: a mixer, the attention to the source, a feed-forward block.
 
-`forward` is the training path: differentiable plain PyTorch over whole sequences. `encode` and
-`step` are the serving path, scripted into the bundle. Both give the same numbers. No layer keeps
-anything between calls, and none knows which mixer it holds (mixers.py).
+`forward` is the training path: plain differentiable PyTorch over whole sequences. `encode` and
+`step` are the serving path, scripted into the bundle. Both compute the same function. A layer keeps
+nothing between calls and does not depend on which mixer it holds (mixers.py).
 
 Names of sizes: B sources, S source tokens, T target tokens, R decoder rows, d channels, H heads.
 """
@@ -30,15 +30,15 @@ class EncoderAttention(nn.Module):
         self.output = linear(width, width)
 
     @torch.jit.unused
-    def forward(self, x: Tensor, memory: Tensor, bias: Tensor | None, drop: Dropout) -> Tensor:
-        """x: [B, T, d], memory: [B, S, d], bias: [B, 1, S] of 0 and -inf or None -> [B, T, d]."""
+    def forward(self, x: Tensor, encoded: Tensor, bias: Tensor | None, drop: Dropout) -> Tensor:
+        """x: [B, T, d], encoded: [B, S, d], bias: [B, 1, S] of 0 and -inf or None -> [B, T, d]."""
         b, t, d = x.shape
-        s, h = memory.shape[1], self.heads
+        s, h = encoded.shape[1], self.heads
 
         def split(y: Tensor, length: int) -> Tensor:
             return y.reshape(b, length, h, d // h).transpose(1, 2).reshape(b * h, length, d // h)
 
-        keys, values = self.key_value(memory).split(d, dim=-1)
+        keys, values = self.key_value(encoded).split(d, dim=-1)
         scores = torch.bmm(
             split(self.query(x) * (d // h) ** -0.5, t), split(keys, s).transpose(1, 2)
         )
@@ -48,10 +48,10 @@ class EncoderAttention(nn.Module):
         return self.output(y.view(b, h, t, d // h).transpose(1, 2).reshape(b, t, d))
 
     @torch.jit.export
-    def remember(self, memory: Tensor) -> Tensor:
-        """memory: [B, S, d] -> keys and values [B, S, 2, d]."""
-        b, s, d = memory.shape
-        return self.key_value.serve(memory).view(b, s, 2, d)
+    def keys_values(self, encoded: Tensor) -> Tensor:
+        """encoded: [B, S, d] -> keys and values [B, S, 2, d]."""
+        b, s, d = encoded.shape
+        return self.key_value.serve(encoded).view(b, s, 2, d)
 
     @torch.jit.export
     def step(
@@ -64,18 +64,18 @@ class EncoderAttention(nn.Module):
         norm_weight: Tensor | None = None,
         norm_bias: Tensor | None = None,
     ) -> Tensor:
-        """x: [R, d], pool: [N, P, 2, d], blocks: [R, M], lengths: [R] -> [R, d], with what follows
-        it: the residual sum and the norm."""
+        """x: [R, d], pool: [N, P, 2, d], blocks: [R, M], lengths: [R] -> [R, d], including the
+        residual sum and the norm if given."""
         query = self.query.serve(x)
         y = torch.ops.linnet.source_attention(query, pool, blocks, lengths, self.heads)
         return self.output.close(y, residual, norm_weight, norm_bias)
 
     @torch.jit.export
     def weights(self, x: Tensor, pool: Tensor, blocks: Tensor, lengths: Tensor) -> Tensor:
-        """As `step`, but how much each token of the source counts: the softmax, averaged over the
-        heads, float32 [R, M * P]; zero behind a source's end.
+        """Arguments as of `step` -> attention weights of the source tokens, averaged over the
+        heads: float32 [R, M * P], zero past the end of a source.
 
-        Row by row, in shapes that are the row's own: other rows change no bit of it.
+        Each row is computed by itself in the shape of its source, for batch invariance.
         """
         query = self.query.serve(x).to(torch.float32)
         r, d = query.shape
@@ -126,7 +126,7 @@ class FeedForward(nn.Module):
         norm_weight: Tensor | None = None,
         norm_bias: Tensor | None = None,
     ) -> Tensor:
-        """x: [..., d] -> [..., d], with what follows it: the residual sum and the norm."""
+        """x: [..., d] -> [..., d], including the residual sum and the norm if given."""
         y = self.fc1.serve(x, self.activation)
         return self.fc2.close(y, residual, norm_weight, norm_bias)
 
@@ -171,7 +171,7 @@ class EncoderLayer(nn.Module):
 
 
 class DecoderLayer(nn.Module):
-    """With attention to a source, or, in a language model, without."""
+    """A decoder layer; in a language model it has no attention to a source."""
 
     def __init__(
         self, config: ModelConfig, mixer: str, kernel: int, dilation: int, has_source: bool
@@ -193,19 +193,19 @@ class DecoderLayer(nn.Module):
 
     @torch.jit.unused
     def forward(
-        self, x: Tensor, memory: Tensor | None, bias: Tensor | None, drop: Dropout
+        self, x: Tensor, encoded: Tensor | None, bias: Tensor | None, drop: Dropout
     ) -> Tensor:
-        """x: [B, T, d], memory: [B, S, d] or None without a source, bias: [B, 1, S] or None -> [B,
-        T, d]. Padding of x stands at its end."""
+        """x: [B, T, d], padded at the end; encoded: [B, S, d] or None without a source; bias: [B,
+        1, S] or None -> [B, T, d]."""
         if self.pre_norm:
             x = x + drop(self.mixer(self.mixer_norm(x), None, drop), self.dropout)
             if self.attention is not None:
-                seen = self.attention(self.attention_norm(x), memory, bias, drop)
-                x = x + drop(seen, self.dropout)
+                attended = self.attention(self.attention_norm(x), encoded, bias, drop)
+                x = x + drop(attended, self.dropout)
             return x + drop(self.ffn(self.ffn_norm(x), drop), self.dropout)
         x = self.mixer_norm(x + drop(self.mixer(x, None, drop), self.dropout))
         if self.attention is not None:
-            x = self.attention_norm(x + drop(self.attention(x, memory, bias, drop), self.dropout))
+            x = self.attention_norm(x + drop(self.attention(x, encoded, bias, drop), self.dropout))
         return self.ffn_norm(x + drop(self.ffn(x, drop), self.dropout))
 
     @torch.jit.export
@@ -219,7 +219,8 @@ class DecoderLayer(nn.Module):
         blocks: Tensor,
         source_lengths: Tensor,
     ) -> Tensor:
-        """One position of every row, x: [R, d] -> [R, d]; `pool` is not read without a source."""
+        """Decodes one position of every row, x: [R, d] -> [R, d]; reads `pool` only with a
+        source."""
         if self.pre_norm:
             x = self.mixer.step(self.mixer_norm(x), state, positions, backpointers, x)
             if self.attention is not None:
@@ -228,8 +229,8 @@ class DecoderLayer(nn.Module):
         norm = self.mixer_norm
         x = self.mixer.step(x, state, positions, backpointers, x, norm.weight, norm.bias)
         if self.attention is not None:
-            behind = self.attention_norm
-            x = self.attention.step(x, pool, blocks, source_lengths, x, behind.weight, behind.bias)
+            norm = self.attention_norm
+            x = self.attention.step(x, pool, blocks, source_lengths, x, norm.weight, norm.bias)
         return self.ffn.serve(x, x, self.ffn_norm.weight, self.ffn_norm.bias)
 
     @torch.jit.export
@@ -243,8 +244,7 @@ class DecoderLayer(nn.Module):
         blocks: Tensor,
         source_lengths: Tensor,
     ) -> Tensor:
-        """As `step` as far as the attention, and what that gives each token of the source:
-        EncoderAttention.weights."""
+        """As `step` up to the attention; returns EncoderAttention.weights."""
         norm = self.mixer_norm
         if self.pre_norm:
             x = self.mixer.step(norm(x), state, positions, backpointers, x)

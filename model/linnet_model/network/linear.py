@@ -1,8 +1,8 @@
-"""The linear layers of the model, and how they serve.
+"""The linear layers of the model.
 
-Training calls them as torch's own. Serving goes through torch.ops.linnet.linear, which takes along
-the activation before, and the residual sum and the norm behind; `pack` lays the weights out for the
-CPU, when an engine has loaded the module: in its memory alone, a packed module cannot be saved.
+Training uses nn.Linear.forward. Serving uses torch.ops.linnet.linear, which fuses the activation
+before the gemm, and the residual sum and the norm after it. After loading a module for the CPU the
+engine calls `pack`, which replaces the weights by packed ones; a packed module cannot be saved.
 """
 
 import torch
@@ -12,7 +12,7 @@ from torch import Tensor, nn
 class Linear(nn.Linear):
     @torch.jit.export
     def serve(self, x: Tensor, activation: str = "none") -> Tensor:
-        """x: [..., inputs] -> [..., outputs], half of them for "glu"."""
+        """x: [..., inputs] -> [..., outputs], or [..., outputs / 2] for "glu"."""
         return torch.ops.linnet.linear(x, self.weight, self.bias, activation)
 
     @torch.jit.export
@@ -23,22 +23,22 @@ class Linear(nn.Linear):
         norm_weight: Tensor | None,
         norm_bias: Tensor | None,
     ) -> Tensor:
-        """The end of a block: norm(residual + linear(x)), as far as these are given."""
+        """The end of a block: norm(residual + linear(x)); residual and norm may be None."""
         return torch.ops.linnet.linear(
             x, self.weight, self.bias, "none", residual, norm_weight, norm_bias
         )
 
     @torch.jit.export
     def pack(self, kind: str) -> None:
-        """kind: "float32", "bfloat16" or "int8"; linear.h says what they are."""
+        """kind: "float32", "bfloat16" or "int8", as described in linear.h."""
         self.weight = torch.ops.linnet.pack_linear(self.weight, kind)
 
 
 class Projection(nn.Module):
-    """Multiplies with a table that is not its own, such as that of the embeddings: packed, it holds
-    a copy."""
+    """Multiplies with a table that another module owns, such as the embedding. After `pack` it
+    holds a packed copy of it."""
 
-    packed: Tensor | None  # TorchScript reads this, as a type and not as a string
+    packed: Tensor | None  # TorchScript reads the annotation; it must not be a string
 
     def __init__(self) -> None:
         super().__init__()
@@ -60,8 +60,8 @@ class Projection(nn.Module):
         also: Tensor,
         temperatures: Tensor,
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """x: [R, d] -> of the logits that `serve` gives the highest, their tokens, and the log
-        normalizers: best_logits.h."""
+        """x: [R, d] -> the highest of the logits of `serve`, their tokens, and the log normalizers
+        (best_logits.h)."""
         packed = self.packed
         return torch.ops.linnet.best_logits(
             x, table if packed is None else packed, bias, counts, also, temperatures
@@ -69,7 +69,7 @@ class Projection(nn.Module):
 
     @torch.jit.export
     def rows(self, table: Tensor, tokens: Tensor) -> Tensor:
-        """Of the table those rows alone, as `best` takes them: tokens int32 [N]."""
+        """tokens: int32 [N] -> these rows of the table, in the form that `best` reads."""
         packed = self.packed
         if packed is None:
             return table[tokens.to(torch.int64)]

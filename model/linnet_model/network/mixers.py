@@ -1,21 +1,24 @@
-"""The mixers: what lets a position see others. A layer holds one and knows nothing of which.
+"""The mixers: the part of a layer that combines positions (convolution or self-attention).
 
-    forward(x, valid, drop)              training, whole sequences: plain differentiable PyTorch
-    encode(x, lengths)                   serving, whole sequences
-    step(x, state, positions, ancestry)  serving, one position of every row
-    new_state(lanes, like)               what `step` needs between calls
-    min_backpointers()                     columns of `ancestry` that it needs at least
-    pack(kind)                           lays the weights out for serving (linear.py)
+    forward(x, valid, drop)                  training, whole sequences: plain PyTorch
+    encode(x, lengths)                       serving, whole sequences
+    step(x, state, positions, backpointers)  serving, one position of every row
+    new_state(slots, like)                   the state that `step` reads and writes
+    min_backpointers()                       minimum number of columns of `backpointers`
+    pack(kind)                               lays the weights out for serving (linear.py)
 
-All are one function of the same weights. `encode` and `step` also take along what follows the
-mixer, the residual sum and the norm, so that its last linear layer does them. They are scripted
-into the bundle and use the operators torch.ops.linnet.*. A mixer keeps nothing between calls: state
-goes in, is changed in place by the step operators, and is bounded: [window, lanes, ...], a ring by
-position over the last `window` positions. In which lane a row's past lies is said by `ancestry`,
-which has a column for each position that a row may look back to: one more than the furthest row has
-taken steps, or the whole window, and `min_backpointers` of them whatever the rows have done.
+All mixers have these methods, so a layer does not depend on which one it holds. `forward`, `encode`
+and `step` compute the same function of the same weights. `encode` and `step` also apply the
+residual sum and the norm that follow the mixer, fused into its last linear layer. They are scripted
+into the bundle and use the operators torch.ops.linnet.*.
 
-Names of sizes: B sequences, T positions, R decoder rows, d = C channels, H heads, K taps.
+A mixer keeps nothing between calls. The caller passes the state, [window, slots, ...], a ring over
+the last `window` positions; the step operators change it in place. `backpointers` [R, A] gives for
+each row and past position the slot that holds it. A is one more than the largest number of steps
+that a row has taken, at most the window, and at least `min_backpointers`.
+
+Names of sizes: B sequences, T positions, R decoder rows, A columns of backpointers, d = C channels,
+H heads, K taps.
 """
 
 from __future__ import annotations
@@ -30,7 +33,7 @@ from linnet_model.network.model_config import CONVOLUTIONS, ModelConfig
 
 
 def band_matrix(taps: Tensor, padding_left: int) -> Tensor:
-    """The taps of every position, laid out as the rows of a matrix over positions.
+    """Lays the taps of every position out as the rows of a matrix over positions.
 
     taps: [N, T, K]  ->  [N, T, T] with out[n, t, s] = taps[n, t, s - t + padding_left], 0 where no
     tap falls.
@@ -46,8 +49,8 @@ def convolve(x: Tensor, taps: Tensor, padding_left: int) -> Tensor:
     """y[b,t,c] = sum_k taps[b,t,h,k] * x[b, t + k - padding_left, c],  h = c / (C / H), x zero
     outside.
 
-    x: [B, T, C], taps: [B, T, H, K] normalised  ->  [B, T, C]. As a band matrix and one batched
-    product: for the short sequences of training that is cheaper than to gather windows.
+    x: [B, T, C], taps: [B, T, H, K] normalised  ->  [B, T, C]. Computed as a band matrix and one
+    batched gemm: for the short sequences of training that is cheaper than gathering windows.
     """
     b, t, c = x.shape
     h, k = taps.shape[2], taps.shape[3]
@@ -57,7 +60,7 @@ def convolve(x: Tensor, taps: Tensor, padding_left: int) -> Tensor:
 
 
 class DynamicConv(nn.Module):
-    """Taps predicted from the position they are centred on, softmax over all K of them.
+    """Convolution with taps predicted from the position they are centred on, softmax over K.
 
     Wu et al. 2019, Pay Less Attention with Lightweight and Dynamic Convolutions, section 4.
     """
@@ -86,8 +89,8 @@ class DynamicConv(nn.Module):
 
     @torch.jit.export
     def step(self, x: Tensor, state: Tensor, positions: Tensor, backpointers: Tensor) -> Tensor:
-        """x: [R, C], state: [K, lanes, C] changed in place, positions: [R], ancestry: [R, A] ->
-        [R, C]."""
+        """x: [R, C], state: [K, slots, C] changed in place, positions: [R], backpointers: [R, A]
+        -> [R, C]."""
         weight = self.weight_linear.serve(x).view(x.size(0), self.heads, self.kernel)
         return torch.ops.linnet.dynamic_conv_step(x, weight, state, positions, backpointers)
 
@@ -97,7 +100,8 @@ class DynamicConv(nn.Module):
 
 
 class LightConv(nn.Module):
-    """Learned taps, the same at every position and for all channels of a head, softmax over K.
+    """Convolution with learned taps, shared by all positions and by the channels of a head, softmax
+    over K.
 
     Wu et al. 2019, section 3.
     """
@@ -126,21 +130,22 @@ class LightConv(nn.Module):
 
     @torch.jit.export
     def step(self, x: Tensor, state: Tensor, positions: Tensor, backpointers: Tensor) -> Tensor:
-        """x: [R, C], state: [K, lanes, C] changed in place, positions: [R], ancestry: [R, A] ->
-        [R, C]."""
+        """x: [R, C], state: [K, slots, C] changed in place, positions: [R], backpointers: [R, A]
+        -> [R, C]."""
         return torch.ops.linnet.light_conv_step(x, self.weight, state, positions, backpointers)
 
     @torch.jit.export
     def pack(self, kind: str) -> None:
-        pass  # its taps are no product
+        pass  # no gemm to pack
 
 
 class DepthwiseConv(nn.Module):
-    """Learned taps of each channel's own, as they are, with `dilation` positions from tap to tap.
+    """Convolution with learned taps per channel, without softmax, `dilation` positions apart.
 
-    Without gaps the depthwise separable convolution of Wu et al. 2019, section 2 (the linear after
-    it is the pointwise half); with gaps that grow over the layers the dilated convolution of Tay et
-    al. 2021, Are Pre-trained Convolutions Better than Pre-trained Transformers?
+    With dilation 1 it is the depthwise separable convolution of Wu et al. 2019, section 2 (the
+    linear layer after it is the pointwise half); with dilations that grow over the layers it is the
+    dilated convolution of Tay et al. 2021, Are Pre-trained Convolutions Better than Pre-trained
+    Transformers?
     """
 
     def __init__(
@@ -150,7 +155,7 @@ class DepthwiseConv(nn.Module):
         self.width, self.padding_left, self.dilation = width, padding_left, dilation
         self.window = (kernel - 1) * dilation + 1
         self.weight_dropout = weight_dropout
-        # [K, C]: transposed it is what the operators read without a copy.
+        # [K, C]: the operators read its transpose without a copy.
         self.weight = nn.Parameter(torch.empty(kernel, width))
         nn.init.uniform_(self.weight, -(kernel**-0.5), kernel**-0.5)  # a fan-in of K
 
@@ -170,15 +175,15 @@ class DepthwiseConv(nn.Module):
 
     @torch.jit.export
     def step(self, x: Tensor, state: Tensor, positions: Tensor, backpointers: Tensor) -> Tensor:
-        """x: [R, C], state: [window, lanes, C] changed in place, positions: [R], ancestry: [R, A]
-        -> [R, C]."""
+        """x: [R, C], state: [window, slots, C] changed in place, positions: [R], backpointers:
+        [R, A] -> [R, C]."""
         return torch.ops.linnet.depthwise_conv_step(
             x, self.weight.t(), state, positions, backpointers, self.dilation
         )
 
     @torch.jit.export
     def pack(self, kind: str) -> None:
-        pass  # its taps are no product
+        pass  # no gemm to pack
 
 
 class GatedConvolution(nn.Module):
@@ -245,7 +250,7 @@ class GatedConvolution(nn.Module):
 
     @torch.jit.export
     def new_state(self, slots: int, like: Tensor) -> Tensor:
-        """Zeroed [window, lanes, d] in the type and on the device of `like`."""
+        """Zeroed [window, slots, d] in the type and on the device of `like`."""
         return like.new_zeros([self.window, slots, self.width])
 
     @torch.jit.export
@@ -254,8 +259,8 @@ class GatedConvolution(nn.Module):
 
 
 class SelfAttention(nn.Module):
-    """Multi-head attention to the sequence itself: to all of it, or to a window of positions, or to
-    a window of positions and neighbouring heads with one softmax over both.
+    """Multi-head self-attention over the whole sequence, over a window of positions, or over a
+    window of positions and neighbouring heads with one softmax over both.
 
     y[i,h] = sum_{j,g} p[i,h,j,g] v[j,g],  p = softmax over (j, g) of q[i,h] . k[j,g] / sqrt(d / H)
     with g = h - n/2 .. h + n/2 as far as these heads exist. Vaswani et al. 2017, section 3.2; Yang
@@ -273,15 +278,15 @@ class SelfAttention(nn.Module):
         self.output = linear(config.width, config.width)
 
     def split(self, projected: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """What query_key_value gives, [B, T, 3 d] -> queries, keys and values [B, H, T, d/H]."""
+        """Output of query_key_value [B, T, 3 d] -> queries, keys and values [B, H, T, d/H]."""
         b, t, d = projected.size(0), projected.size(1), self.width
         parts = projected.view(b, t, 3, self.heads, d // self.heads)
         q, k, v = parts.permute(2, 0, 3, 1, 4).unbind(0)
         return q, k, v
 
     def neighbours(self, y: Tensor) -> Tensor:
-        """[B, H, T, d/H] -> [B, H, n*T, d/H]: beside each head the heads around it, zero where
-        there is none."""
+        """[B, H, T, d/H] -> [B, H, n*T, d/H]: each head with the n - 1 heads around it, zero where
+        a head does not exist."""
         b, h, t, c = y.shape
         n = self.neighbour_heads
         if n == 1:
@@ -290,13 +295,13 @@ class SelfAttention(nn.Module):
         return around.permute(0, 1, 4, 2, 3).reshape(b, h, n * t, c)
 
     def mask(self, like: Tensor, valid: Tensor | None) -> Tensor:
-        """What attends to what in queries `like`: bool [1 or B, 1 or H, T, n*T].
+        """Attention mask for queries shaped `like`: bool [1 or B, 1 or H, T, n*T].
 
-        A position always sees itself, so that no softmax is empty, not even behind the end.
+        A position always attends to itself, so that no softmax is empty, not even in padding.
         """
         t, n = like.size(2), self.neighbour_heads
-        places = torch.arange(t, device=like.device)
-        back = places.unsqueeze(1) - places.unsqueeze(0)  # how far key j lies behind query i
+        index = torch.arange(t, device=like.device)
+        back = index.unsqueeze(1) - index.unsqueeze(0)  # distance from query i back to key j
         maximum = t if self.unbounded else self.window - 1 if self.causal else self.window // 2
         minimum = 0 if self.causal else -maximum
         seen = ((back <= maximum) & (back >= minimum)).unsqueeze(0)
@@ -319,7 +324,7 @@ class SelfAttention(nn.Module):
         )
 
     def join(self, y: Tensor) -> Tensor:
-        """[B, H, T, d/H] -> [B, T, d], what `output` takes."""
+        """[B, H, T, d/H] -> [B, T, d], the input of `output`."""
         b, h, t, c = y.shape
         return y.transpose(1, 2).reshape(b, t, h * c)
 
@@ -344,12 +349,12 @@ class SelfAttention(nn.Module):
         norm_weight: Tensor | None = None,
         norm_bias: Tensor | None = None,
     ) -> Tensor:
-        """x: [B, S, d], lengths: int32 [B] -> [B, S, d], of no meaning from lengths[b] on.
+        """x: [B, S, d], lengths: int32 [B] -> [B, S, d], undefined from lengths[b] on.
 
-        On the CPU one sequence after the other, cut to its own length: at another padded length the
-        sums come out with other last bits, and a text may not depend on its company. Rounded up to
-        multiples of 8, where MKL's products were the same for 1, 2 and 3 threads; odd lengths of
-        narrow heads were not. A GPU needs the batch.
+        On the CPU each sequence is computed by itself, cut to its own length: another padded length
+        changes the last bits of the sums, which breaks batch invariance. Lengths are rounded up to
+        multiples of 8, where MKL's gemms gave the same bits with 1, 2 and 3 threads; odd lengths of
+        narrow heads did not. A GPU computes the whole batch.
         """
         q, k, v = self.split(self.query_key_value.serve(x))
         valid = torch.arange(x.size(1), device=x.device) < lengths.unsqueeze(1)
@@ -377,12 +382,11 @@ class SelfAttention(nn.Module):
         norm_weight: Tensor | None = None,
         norm_bias: Tensor | None = None,
     ) -> Tensor:
-        """x: [R, d], state: [window, lanes, 2, d] changed in place, positions: [R], ancestry: [R,
-        A] -> [R, d]."""
+        """x: [R, d], state: [window, slots, 2, d] changed in place, positions: [R], backpointers:
+        [R, A] -> [R, d]."""
         query, key, value = self.query_key_value.serve(x).chunk(3, dim=-1)
-        if backpointers.size(1) < state.size(
-            0
-        ):  # no row is further: the ring's beginning is a ring
+        # No row has reached a later position: the first positions are a smaller ring.
+        if backpointers.size(1) < state.size(0):
             state = state[: backpointers.size(1)]
         y = torch.ops.linnet.self_attention_step(
             query, key, value, state, positions, backpointers, self.heads, self.neighbour_heads
@@ -396,10 +400,10 @@ class SelfAttention(nn.Module):
 
     @torch.jit.export
     def new_state(self, slots: int, like: Tensor) -> Tensor:
-        """Keys and values [window, lanes, 2, d] in the type and on the device of `like`.
+        """Keys and values [window, slots, 2, d] in the type and on the device of `like`.
 
-        Not zeroed, for nothing is read before it is written: so on a CPU the system gives memory to
-        those positions alone that some target has reached, and the window may be long.
+        Not zeroed, because nothing is read before it is written. On a CPU the system then allocates
+        pages only for the positions that some target has reached, so the window may be long.
         """
         return like.new_empty([self.window, slots, 2, self.width])
 
@@ -411,7 +415,7 @@ class SelfAttention(nn.Module):
 def make_mixer(
     config: ModelConfig, mixer: str, kernel: int, dilation: int, causal: bool
 ) -> nn.Module:
-    """The mixer of one layer; `causal` in the decoder, centred in the encoder."""
+    """Returns the mixer of one layer: causal in the decoder, centred in the encoder."""
     if mixer in CONVOLUTIONS:
         return GatedConvolution(config, mixer, kernel, dilation, causal)
     return SelfAttention(

@@ -1,4 +1,4 @@
-"""What a model may be: the table [model] of a recipe."""
+"""Sizes and options of a model: the table [model] of a recipe."""
 
 from __future__ import annotations
 
@@ -13,8 +13,7 @@ ACTIVATIONS = ("relu", "swish", "gelu")
 
 
 class ConfigError(ValueError):
-    """A recipe says something that cannot be done; the message names the key, the value and the way
-    out."""
+    """A setting or an input file is invalid; the message names the key, the value and the limit."""
 
 
 def require(condition: bool, message: str) -> None:
@@ -32,9 +31,9 @@ class ModelConfig:
     width: int = 256  # d, the channels between layers and inside the mixers
     ffn_width: int = 768  # hidden channels of the feed-forward blocks
     heads: int = 4  # H, heads of the convolutions and of every attention
-    # How far each layer sees. A convolution: its taps K, odd. An attention: its window of
-    # positions, odd and centred in the encoder, the last so many in the decoder; 0 (only for
-    # self_attention) sees the whole sequence. No encoder layers at all: a language model.
+    # Width of each layer. Of a convolution: its taps K, odd. Of an attention: its window of
+    # positions, odd and centred in the encoder, the last positions in the decoder; 0 (only for
+    # self_attention) is the whole sequence. A model without encoder layers is a language model.
     encoder_kernels: list[int] = field(default_factory=lambda: [3, 7, 15, 31])
     decoder_kernels: list[int] = field(default_factory=lambda: [3, 7, 15])
     # Per layer; one name: all layers. Known are dynamic, light, depthwise, dilated,
@@ -44,17 +43,17 @@ class ModelConfig:
     # Positions from tap to tap, per layer; one number: all layers. Above 1 only for "dilated".
     encoder_dilations: list[int] = field(default_factory=lambda: [1])
     decoder_dilations: list[int] = field(default_factory=lambda: [1])
-    neighbour_heads: int = 3  # csan_2d: heads that a head attends to, itself counted, odd
+    neighbour_heads: int = 3  # csan_2d: heads that a head attends to, itself included, odd
     glu: bool = True  # linear d -> 2d and a gate before each convolution
-    # Norm at the entry of each block and after the last; false: after each residual.
+    # Norm at the start of each block and after the last one; false: after each residual sum.
     pre_norm: bool = True
     # "all": one embedding for source, target, output; "output": target and output; "none"
     sharing: str = "all"
     # "sinusoidal": frequencies 10000^(-i / (d/2 - 1)), fairseq's; "sinusoidal_marian":
     # 10000^(-2i / d), Marian's; "learned": a table per side; "none"
     positions: str = "sinusoidal"
-    first_position: int = 2  # number of a sequence's first token; fairseq 2, Marian 0
-    # Rows of a learned table, and what a decoder that attends to the whole target can remember.
+    first_position: int = 2  # position of a sequence's first token; fairseq 2, Marian 0
+    # Rows of a learned table, and the longest target of a decoder that attends to all of it.
     max_positions: int = 1024
     activation: str = "relu"  # of the feed-forward blocks; or "swish", "gelu"
     scale_embedding: bool = True  # embeddings times sqrt(d)
@@ -66,7 +65,7 @@ class ModelConfig:
     weight_dropout: float = 0.1  # DropConnect on the taps of the convolutions
 
     def check(self) -> None:
-        """Refuses what cannot be built; spells out what was given once for all layers."""
+        """Refuses sizes that cannot be built; repeats values given once for every layer."""
         if self.target_vocabulary == 0:
             self.target_vocabulary = self.vocabulary
         require(
@@ -146,10 +145,10 @@ class ModelConfig:
         )
 
     def check_lengths(self, source_tokens: int, target_tokens: int) -> None:
-        """Refuses sequences that are longer than the model can tell positions or remember.
+        """Refuses limits beyond the model's positions or its decoder state.
 
-        source_tokens: the longest source, end token counted; target_tokens: the longest target, end
-        token not counted.
+        source_tokens: the longest source, with its end token; target_tokens: the longest target,
+        without it.
         """
         learned = self.positions == "learned"
         whole = any(
@@ -169,7 +168,7 @@ class ModelConfig:
 
 
 def check_layer(side: str, mixer: str, kernel: int, dilation: int) -> None:
-    """One layer's mixer, width and dilation."""
+    """Refuses a mixer with a width or dilation that it does not have."""
     require(mixer in MIXERS, f"model.{side}_mixers has {mixer!r}, known are {', '.join(MIXERS)}")
     key = f"model.{side}_kernels has {kernel}"
     if mixer in CONVOLUTIONS:

@@ -1,4 +1,5 @@
-"""Finds and loads the operators torch.ops.linnet.* that the bundle's module calls."""
+"""Finds and loads the library of the operators torch.ops.linnet.* that the bundle's module
+calls."""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ CHECKOUT = Path(__file__).resolve().parents[3]
 
 
 def candidates() -> list[Path]:
-    """LINNET_OPS_LIBRARY alone if it is set, else the builds of this checkout."""
+    """The path in LINNET_OPS_LIBRARY if it is set, else those of this checkout's builds."""
     named = os.environ.get("LINNET_OPS_LIBRARY")
     if named:
         return [Path(named)]
@@ -28,7 +29,7 @@ def loaded() -> bool:
 
 
 def load() -> None:
-    """Registers the operators, once. ConfigError says where they were looked for."""
+    """Registers the operators, once. Raises ConfigError with the paths that were tried."""
     if loaded():
         return
     for path in candidates():

@@ -1,7 +1,7 @@
-"""Models of the papers by name, and the small ones of our own.
+"""Presets: the models of the papers, and a tiny one for tests.
 
-Parameters in millions as counted here, and as the paper has them; V: pieces, tied: one table for
-source, target and output. Figures with a question mark are quoted without the paper at hand.
+The table gives parameters in millions, as built here and as in the paper. V is the vocabulary;
+"tied" is one table for source, target and output. Figures with a question mark are second-hand.
 
 | preset              | V                | here  | paper | why they differ                        |
 |---------------------|------------------|-------|-------|----------------------------------------|
@@ -63,12 +63,12 @@ TAY = {
     "encoder_kernels": [7] * 12,
     "decoder_kernels": [7] * 12,
 }
-# Read as distances between the taps of filters of 3. A review of the paper (andlukyane.com) gives
-# these eleven numbers, for twelve layers, as filter sizes; the last is repeated here.
+# Used as dilations of filters with 3 taps. A review of the paper (andlukyane.com) gives these
+# eleven numbers for twelve layers, as filter sizes; the last one is repeated here.
 TAY_DILATIONS = [4, 4, 7, 7, 15, 15, 15, 15, 31, 31, 31, 31]
 
 PRESETS: dict[str, dict[str, Any]] = {
-    # Wu et al. 2019 by fairseq's architectures, without their embeddings' sharing.
+    # Wu et al. 2019 as in fairseq's architectures, but for the sharing of embeddings.
     "dynamic_base": BASE,
     "dynamic_big": BIG,
     "light_base": {**BASE, **LIGHT},
@@ -96,7 +96,7 @@ PRESETS: dict[str, dict[str, Any]] = {
         "dropout": 0.3,
         "attention_dropout": 0.1,
     },
-    # Yang et al. 2019 have windows in the first three layers of the encoder alone.
+    # Yang et al. 2019 use windows only in the first three encoder layers.
     "csan_base": {
         **VASWANI,
         "width": 512,
@@ -128,7 +128,7 @@ PRESETS: dict[str, dict[str, Any]] = {
 
 
 def preset(name: str, vocabulary: int, mixer: str | None = None, **changes: Any) -> ModelConfig:
-    """The sizes of a preset, checked; with another mixer in all layers where one is named."""
+    """Returns the checked sizes of a preset, with `mixer` in all layers if it is given."""
     if name not in PRESETS:
         raise ConfigError(f"no preset {name!r}, known are {', '.join(PRESETS)}")
     sizes = ModelConfig(**{**copy.deepcopy(PRESETS[name]), "vocabulary": vocabulary, **changes})
@@ -137,11 +137,11 @@ def preset(name: str, vocabulary: int, mixer: str | None = None, **changes: Any)
 
 
 def with_mixer(sizes: ModelConfig, mixer: str) -> ModelConfig:
-    """The same model with `mixer` in all layers, each reaching about as far as it did.
+    """Returns the same model with `mixer` in all layers and about the same context per layer.
 
-    A dilated filter has 3 taps that span the width of the filter before it; csan has its window of
-    11; self-attention sees the whole sequence. Of attentions whose width was 0, convolutions get
-    the widths of Wu et al. 2019.
+    A dilated filter has 3 taps that span the width of the filter that it replaces; csan has its
+    window of 11; self-attention sees the whole sequence. A convolution that replaces an attention
+    over the whole sequence gets the width of Wu et al. 2019.
     """
     sizes = copy.deepcopy(sizes)
     for side, usual in (("encoder", ENCODER_KERNELS), ("decoder", DECODER_KERNELS)):
