@@ -2,8 +2,8 @@
 MODEL_CARD.md.
 
 The manifest is linnet.v1.BundleManifest (proto/linnet/v1/bundle.proto) in protobuf's JSON mapping.
-model.pt is the scripted module with its weights as stored and, as an extra file inside it, the
-sizes it was built from, so that a training can start from the bundle alone.
+model.pt is the scripted module with its weights. An extra file inside it has the sizes of the
+model, so that a training can start from the bundle alone.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ WEIGHT_TYPES = {"bfloat16": torch.bfloat16, "float32": torch.float32}
 
 @dataclass
 class BundleFacts:
-    """What a manifest says beyond the model itself."""
+    """Version, licence, description and examples in a manifest."""
 
     version: str
     license: str = ""
@@ -48,9 +48,9 @@ class BundleFacts:
 
 @dataclass
 class SpecialIds:
-    """The ids that a search treats in their own way; those of fairseq unless said otherwise."""
+    """Ids of the special tokens; the defaults are fairseq's."""
 
-    bos: int = BOS  # the end token's in a model without one
+    bos: int = BOS  # the end token's id in a model without one
     pad: int = PAD
     eos: int = EOS
     unk: int = UNK
@@ -63,23 +63,22 @@ class SpecialIds:
 
 @dataclass
 class TokenizerFiles:
-    """What turns text into ids and back, as the manifest names it."""
+    """The tokenizer of a bundle: files and options in the manifest."""
 
     source: Path  # a SentencePiece model, or merge operations of subword-nmt
-    target: Path | None = None  # None: the source's
-    # Pieces in the order of their ids, where these are not those of the files above.
+    target: Path | None = None  # None: the source's file
+    # Pieces in the order of their ids, if the ids differ from those of the files above.
     source_vocabulary: list[str] | None = None
     target_vocabulary: list[str] | None = None
     bpe_codes: bool = False
     moses: bool = False
     capitals_mark: str = ""  # the piece that marks a text in capitals (capitals.py)
-    # Whether targets keep to UTF-8 and hold no control pieces, and the pieces that stand for what
-    # is copied (bundle.proto).
+    # The server decodes only valid UTF-8 without control pieces (bundle.proto).
     text_grammar: bool = False
-    placeholders: list[str] = field(default_factory=list)
+    placeholders: list[str] = field(default_factory=list)  # pieces that the server may copy through
 
     def write(self, folder: Path) -> dict[str, Any]:
-        """Writes the files and returns what the manifest says of them."""
+        """Writes the files and returns their fields of the manifest."""
         kind = "codes" if self.bpe_codes else "spm"
         names = {"source_tokenizer_file": f"source.{kind}"}
         (folder / names["source_tokenizer_file"]).write_bytes(self.source.read_bytes())
@@ -113,8 +112,7 @@ def sha256(path: Path) -> str:
 
 
 def save_module(model: EncoderDecoder, sizes: ModelConfig, weight_type: str, path: Path) -> None:
-    """Scripts the model and saves it with its weights in `weight_type`; the model itself is left as
-    it is."""
+    """Scripts a copy of the model and saves it with its weights in `weight_type`."""
     if weight_type not in WEIGHT_TYPES:
         raise ConfigError(
             f"weights cannot be stored as {weight_type!r}, known are {', '.join(WEIGHT_TYPES)}"
@@ -128,7 +126,7 @@ def save_module(model: EncoderDecoder, sizes: ModelConfig, weight_type: str, pat
 
 
 def load_module(path: Path, dtype: torch.dtype = torch.float32) -> torch.jit.ScriptModule:
-    """The scripted module of a model.pt, on the CPU, converted to `dtype`."""
+    """Loads the scripted module of a model.pt to the CPU, converted to `dtype`."""
     ops.load()
     if not path.is_file():
         raise ConfigError(f"no model at {path}")
@@ -136,16 +134,14 @@ def load_module(path: Path, dtype: torch.dtype = torch.float32) -> torch.jit.Scr
 
 
 def read_bundle_weights(folder: Path) -> tuple[dict[str, torch.Tensor], ModelConfig]:
-    """The weights of a bundle by name, as stored, and the sizes they belong to."""
+    """Returns the weights of a bundle by name, in their stored type, and the sizes of its model."""
     ops.load()
     extra = {SIZES: ""}
     module = torch.jit.load(
         str(folder / read_manifest(folder)["model_file"]), map_location="cpu", _extra_files=extra
     )
     if not extra[SIZES]:
-        raise ConfigError(
-            f"{folder} names no sizes inside its model, linnet-export did not make it"
-        )
+        raise ConfigError(f"{folder} has no sizes inside its model, linnet-export did not make it")
     sizes = from_tables(ModelConfig, json.loads(extra[SIZES]), "model.")
     sizes.check()
     return dict(module.state_dict()), sizes
@@ -191,10 +187,10 @@ def write_bundle(
     facts: BundleFacts,
     special: SpecialIds | None = None,
 ) -> dict[str, Any]:
-    """Writes model, tokenizer and, last, the manifest that describes them; returns the manifest.
+    """Writes model, tokenizer and, last, their manifest; returns the manifest.
 
-    A tokenizer that is a path is a SentencePiece model of both sides. Without one the bundle serves
-    token ids only.
+    A path as `tokenizer` is a SentencePiece model for both sides. Without a tokenizer the bundle
+    serves token ids only.
     """
     config.check()
     sizes.check_lengths(config.max_source_tokens, config.max_target_tokens)
@@ -244,13 +240,13 @@ def write_manifest(folder: Path, manifest: dict[str, Any]) -> None:
 
 
 def print_files(manifest: dict[str, Any]) -> None:
-    """What was written, a line a file."""
+    """Prints the name, size and sha256 of each file."""
     for entry in manifest["files"]:
         print(f"{entry['name']:14} {entry['bytes']:>12} bytes  sha256 {entry['sha256']}")
 
 
 def read_manifest(folder: Path) -> dict[str, Any]:
-    """The manifest of a bundle whose files are there with the sizes and sums it names."""
+    """Reads the manifest, and checks that all files exist with its sizes and sha256 sums."""
     path = Path(folder) / MANIFEST
     if not path.is_file():
         raise ConfigError(f"no bundle at {folder}, it has no {MANIFEST}")
@@ -266,13 +262,13 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     for entry in manifest.get("files", []):
         file = Path(folder) / entry["name"]
         if not file.is_file():
-            raise ConfigError(f"{path} lists {entry['name']}, which is not there")
+            raise ConfigError(f"{path} lists {entry['name']}, which is missing")
         if file.stat().st_size != int(entry["bytes"]):
             raise ConfigError(
                 f"{file} has {file.stat().st_size} bytes, its manifest says {entry['bytes']}"
             )
         if sha256(file) != entry["sha256"]:
             raise ConfigError(
-                f"{file} has another sha256 than its manifest says, it was changed or damaged"
+                f"{file} does not have the sha256 of its manifest, it was changed or damaged"
             )
     return manifest

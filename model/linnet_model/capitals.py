@@ -1,11 +1,10 @@
-"""A text in capitals is read in small letters behind a mark, and answered in capitals.
+"""Inline casing: a mark before a lower-case text stands for a text in capitals.
 
-A vocabulary learnt from running text spells THE DOG letter by letter. With the mark, a piece of
-the vocabulary, the model reads what it knows: "THE DOG RUNS." as "<ph7> The dog runs.", and its
-answer "<ph7> Der Hund läuft." is shown as "DER HUND LÄUFT.". The mark is part of the text, so
-nothing has to be remembered between reading and answering (inline casing: Berard et al. 2019,
-Naver Labs Europe's Systems for the WMT19 Machine Translation Robustness Task, section 4).
-model/runtime/text/capitals.h is the same in C++.
+A vocabulary trained on running text splits THE DOG into letters. With the mark, a piece of the
+vocabulary, the model reads "THE DOG RUNS." as "<ph7> The dog runs.", and its answer
+"<ph7> Der Hund läuft." is returned as "DER HUND LÄUFT.". The mark is part of the text, so encoding
+and decoding share no state. Source: Berard et al. 2019, Naver Labs Europe's Systems for the WMT19
+Machine Translation Robustness Task, section 4. model/runtime/text/capitals.h is the same in C++.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ import sentencepiece
 
 
 def in_capitals(text: str) -> bool:
-    """Two words or more, all letters that have a case upper: one word alone may be an
+    """True for at least two words whose cased letters are all upper case. A single word may be an
     abbreviation."""
     if not text.isupper():
         return False
@@ -24,8 +23,8 @@ def in_capitals(text: str) -> bool:
 
 
 def without_capitals(text: str) -> str:
-    """In small letters, but for the first letter of the text, if it does not begin with a
-    number."""
+    """Returns the text in lower case; its first letter stays a capital unless a digit precedes
+    it."""
     small = text.lower()
     for i, letter in enumerate(small):
         if letter.isalnum():
@@ -34,22 +33,22 @@ def without_capitals(text: str) -> str:
 
 
 def mark_capitals(text: str, mark: str) -> str:
-    """What the model reads in the place of `text`; with an empty mark the text itself."""
+    """Returns the text that the model reads instead of `text`; with an empty mark `text` itself."""
     if not mark or not in_capitals(text):
         return text
     return f"{mark} {without_capitals(text)}"
 
 
 def restore_capitals(text: str, mark: str) -> str:
-    """What an answer of the model says."""
+    """Returns the answer that the model's output stands for."""
     if not mark or not text.startswith(mark):
         return text
     return text[len(mark) :].removeprefix(" ").upper()
 
 
 class CapitalsTokenizer(sentencepiece.SentencePieceProcessor):
-    """A SentencePiece model whose texts are marked before they are read and restored after they
-    are written."""
+    """A SentencePiece model that marks texts in capitals when encoding and restores them when
+    decoding."""
 
     def __init__(self, model_file: str, mark: str):
         super().__init__(model_file=model_file)

@@ -1,4 +1,4 @@
-"""What the command lines of the package have in common."""
+"""The argument parser of the package's commands."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from linnet_model import __version__
 
 
 def parser_for(doc: str | None, **settings: Any) -> argparse.ArgumentParser:
-    """The parser of a command whose module says at its top "linnet-name: what it does". It knows
-    --help and --version; `settings` go to argparse."""
+    """Returns the parser of a command with --help and --version. `doc` is the docstring of its
+    module, "linnet-name: description"; `settings` go to argparse."""
     name, _, description = (doc or "").partition(": ")
     settings.setdefault("formatter_class", argparse.RawDescriptionHelpFormatter)
     parser = argparse.ArgumentParser(prog=name, description=description, **settings)

@@ -1,7 +1,7 @@
-"""What a recipe may say.
+"""Recipes: the settings of a training.
 
-A recipe is a TOML file with one table per dataclass below. Every key has a type and a default here,
-an unknown key is an error, and what was read is written beside the results, so that a run can be
+A recipe is a TOML file with one table per dataclass below. Every key has a type and a default here;
+an unknown key is an error. Each run writes its recipe beside its results, so that it can be
 repeated from its own folder.
 """
 
@@ -21,8 +21,8 @@ SCHEDULES = ("inverse_sqrt", "cosine", "trapezoid")
 OBJECTIVES = ("pairs", "language_model", "span_corruption")
 SERVED = ("translate", "summarize")  # tasks of the service
 TASKS = (*SERVED, "classify", "language_model", "pretrain")
-PLAIN_DOMAIN = "text"  # of rows that come from plain files
-BUNDLE_NAME = re.compile("[a-z0-9][a-z0-9._-]{0,63}")  # as the reader of bundles wants it
+PLAIN_DOMAIN = "text"  # domain of rows from plain files
+BUNDLE_NAME = re.compile("[a-z0-9][a-z0-9._-]{0,63}")  # the server accepts no other
 T = typing.TypeVar("T")
 
 
@@ -33,8 +33,8 @@ class TokenizerConfig:
     kind: str = "unigram"  # how SentencePiece finds the pieces; or "bpe"
     character_coverage: float = 0.9998  # rarer characters are spelled in bytes
     sentences: int = 400_000  # at most this many lines are read to train it
-    # User-defined pieces <ph0>, <ph1>, ... that stay whole in any text; span corruption marks its
-    # gaps with them.
+    # User-defined pieces <ph0>, <ph1>, ... that are never split; span corruption marks its gaps
+    # with them.
     placeholders: int = 8
 
     def check(self) -> None:
@@ -50,72 +50,72 @@ class TokenizerConfig:
 
 @dataclass
 class DataConfig:
-    """Where the texts are, what is learnt from them, and how often each domain is seen."""
+    """The training data: its files, the objective, and the share of each domain."""
 
-    # Below --data; holds train.tsv.xz, valid.tsv.xz, test.<domain>.tsv, refs.<domain>.tsv, one row
-    # a line: source TAB target TAB domain. Or the plain files named below.
+    # Folder below --data. It holds train.tsv.xz, valid.tsv.xz, test.<domain>.tsv, refs.<domain>.tsv
+    # with one row per line, source TAB target TAB domain, or the plain files named below.
     folder: str = ""
-    # Plain text files of the folder in place of the .tsv: line n of one belongs to line n of the
-    # other. Their rows are of the domain "text". With one file alone its lines are the texts of
-    # "language_model" and "span_corruption". May end in .xz, .gz or .bz2.
+    # Plain text files in the folder that replace the .tsv: line n of the source file belongs to
+    # line n of the target file. Their rows have the domain "text". "language_model" and
+    # "span_corruption" need only one of the two. A file may end in .xz, .gz or .bz2.
     train_source: str = ""
     train_target: str = ""
     valid_source: str = ""
     valid_target: str = ""
     test_source: str = ""
     test_target: str = ""
-    # "pairs": the source is given, the target is learnt. "language_model": texts alone, for a model
-    # without encoder layers. "span_corruption": texts with gaps are given, what stood in the gaps
-    # is learnt (Raffel et al. 2020).
+    # "pairs": predict the target from the source. "language_model": predict the next token of a
+    # text, for a model without encoder layers. "span_corruption": predict the spans removed from a
+    # text (Raffel et al. 2020).
     objective: str = "pairs"
-    # "target", or "domain": the name of the row's domain is the answer to be learnt, which makes a
-    # classifier of it.
+    # "target", or "domain" to predict the name of the row's domain (a classifier).
     target_column: str = "target"
     # "source", "target" or "both": which side's texts "language_model" and "span_corruption" read.
     text: str = "target"
-    corrupted_share: float = 0.15  # of the tokens of a text, put into gaps by "span_corruption"
-    mean_span_tokens: float = 3.0  # of such a gap
-    # Share of a domain's rows in each epoch; 2.0: twice.
+    corrupted_share: float = 0.15  # share of a text's tokens that "span_corruption" removes
+    mean_span_tokens: float = 3.0  # mean length of a removed span
+    # Share of each domain's rows in an epoch; 2.0 uses every row twice.
     domains: dict[str, float] = field(default_factory=dict)
-    # Whose texts they are, for the model card, where linnet_model/sources.toml does not know a
-    # domain: [data.terms.<domain>] with what, author, licence and attribution.
+    # Author and licence of domains that linnet_model/sources.toml lacks, for the model card:
+    # [data.terms.<domain>] with what, author, licence and attribution.
     terms: dict[str, dict[str, str]] = field(default_factory=dict)
-    # Domains of the validation loss; empty: those trained on.
+    # Domains of the validation loss; empty: the training domains.
     valid_domains: list[str] = field(default_factory=list)
     # Rows that look as if they had been decoded with the wrong encoding: "warn" counts them, "drop"
-    # leaves them out, "refuse" ends with the first.
+    # leaves them out, "refuse" makes the first one an error.
     mojibake: str = "warn"
-    empty_lines: str = "refuse"  # "refuse" ends with the first row that lacks a side; or "drop"
+    empty_lines: str = "refuse"  # rows with an empty side: "refuse" is an error, "drop" skips them
     max_source_tokens: int = 120  # longer sources are cut (cut_source) or dropped
-    # Longer targets are dropped; longer texts of the objectives without pairs are split.
+    # Longer targets are dropped; "language_model" and "span_corruption" split longer texts.
     max_target_tokens: int = 120
-    cut_source: bool = False  # keep the head of a long source, for summaries
-    # Of the training rows, whose source is cut at short_tokens: most of what there is to learn at a
-    # fraction of the price, while the rest shows the whole length.
+    cut_source: bool = False  # keep the beginning of a long source, for summaries
+    # Share of training rows whose source is cut at short_tokens. Such rows teach most of the task
+    # at a fraction of the cost; the other rows show the whole length.
     short_share: float = 0.0
-    short_tokens: int = 64  # where these sources are cut
-    lowercase_share: float = 0.0  # of the rows, with the source lower-cased
-    uppercase_share: float = 0.0  # of the rows, with both sides upper-cased
-    # A piece of the vocabulary ("<ph7>") that stands before a text in capitals, which the model
-    # then reads in small letters (capitals.py); empty: capitals are read as they are.
+    short_tokens: int = 64  # length of these sources
+    lowercase_share: float = 0.0  # share of rows whose source becomes lower case
+    uppercase_share: float = 0.0  # share of rows whose both sides become upper case
+    # A piece of the vocabulary ("<ph7>") that marks a text in capitals; the model then reads the
+    # text in lower case (capitals.py). Empty: the model reads capitals.
     capitals_mark: str = ""
-    no_stop_share: float = 0.0  # of the rows, with the final full stop taken off both sides
-    # Of the rows, put between quotation marks: English ones in the source, German ones in the
+    no_stop_share: float = 0.0  # share of rows that lose the final full stop on both sides
+    # Share of rows put between quotation marks: English ones in the source, German ones in the
     # target.
     quote_share: float = 0.0
-    # Of the rows that hold one name or number on both sides, with another one put in.
+    # Share of rows with a name or number on both sides in which another one replaces it.
     rename_share: float = 0.0
-    # Of the rows, with placeholders (<ph0>, <ph1>, ...) for words that both sides share: a server
-    # puts them for what the vocabulary cannot spell, and back again.
+    # Share of rows in which placeholders (<ph0>, <ph1>, ...) replace words that both sides share.
+    # The server uses placeholders for text that the vocabulary cannot spell.
     placeholder_share: float = 0.0
-    # Of the rows, added: made-up addresses, numbers and names that are copied as they are.
+    # Rows added, as a share of all: made-up addresses, numbers and names, copied unchanged.
     copy_share: float = 0.0
-    # Of the rows, added: the target as its own source. A summary of one line is that line, and the
-    # attention to the source is found sooner.
+    # Rows added, as a share of all: the target as its own source. The attention to the source
+    # trains sooner with them.
     echo_share: float = 0.0
 
     def plain(self, split: str) -> list[str]:
-        """The plain files of "train", "valid" or "test": source and target, either may be empty."""
+        """Returns the plain files of "train", "valid" or "test", source and target; either may be
+        empty."""
         return [getattr(self, f"{split}_{side}") for side in ("source", "target")]
 
     def check(self) -> None:
@@ -167,7 +167,7 @@ class DataConfig:
             )
 
     def check_plain_files(self) -> None:
-        """Fills in the one domain of plain files, and refuses what cannot be read from them."""
+        """Sets the domain of plain files, and refuses settings that plain files do not allow."""
         for split in ("train", "valid", "test"):
             given = [name for name in self.plain(split) if name]
             require(
@@ -192,38 +192,38 @@ class DataConfig:
 
 @dataclass
 class TrainConfig:
-    """How the weights are found."""
+    """Optimizer, schedule, batches, checkpoints and validation."""
 
-    seed: int = 1  # of the weights, the order of the data and all that is drawn
-    updates: int = 10_000  # the schedule's horizon; training ends there
-    # The horizon in seconds, in place of updates, which then only say by what shares the schedule
-    # warms up and decays. Such a training does not give the same numbers twice. 0: no limit.
+    seed: int = 1  # seeds the weights, the order of the data and all random draws
+    updates: int = 10_000  # length of the schedule; training ends there
+    # Length of the schedule in seconds; updates then only sets the shares of warm-up and decay.
+    # Such a training is not reproducible. 0: train for `updates`.
     seconds: float = 0.0
-    batch_target_tokens: int = 1500  # padded target tokens of a batch, at most
-    batch_source_tokens: int = 6000  # padded source tokens of a batch, at most
-    learning_rate: float = 1e-3  # the peak
-    # "trapezoid" holds the peak and falls in a line, "inverse_sqrt" falls with the root of the
-    # updates, "cosine" in half a wave.
+    batch_target_tokens: int = 1500  # max padded target tokens of a batch
+    batch_source_tokens: int = 6000  # max padded source tokens of a batch
+    learning_rate: float = 1e-3  # peak learning rate
+    # "trapezoid" holds the peak, then falls linearly; "inverse_sqrt" falls with the square root of
+    # the updates; "cosine" falls along half a cosine.
     schedule: str = "trapezoid"
-    warmup_updates: int = 400  # linear from 0
-    decay_updates: int = 2000  # trapezoid: the last updates, linear down to final_share
-    final_share: float = 0.05  # of the peak, where cosine and trapezoid end
-    beta1: float = 0.9  # of AdamW: how long it remembers gradients
-    beta2: float = 0.98  # of AdamW: how long it remembers their squares
-    epsilon: float = 1e-8  # of AdamW: added to the root of the squares
-    weight_decay: float = 0.0  # decoupled, on matrices only
-    clip_norm: float = 1.0  # of the gradient over all weights; 0: no clipping
-    label_smoothing: float = 0.1  # share of the wanted probability that all tokens divide
-    # Of the running average of the weights that is validated and exported.
+    warmup_updates: int = 400  # linear warm-up from 0
+    decay_updates: int = 2000  # trapezoid: last updates, linear down to final_share
+    final_share: float = 0.05  # share of the peak at which cosine and trapezoid end
+    beta1: float = 0.9  # AdamW: decay of the mean of gradients
+    beta2: float = 0.98  # AdamW: decay of the mean of squared gradients
+    epsilon: float = 1e-8  # AdamW: added to the root of the squares
+    weight_decay: float = 0.0  # decoupled, for matrices only
+    clip_norm: float = 1.0  # max norm of the gradient over all weights; 0: no clipping
+    label_smoothing: float = 0.1  # probability that is spread evenly over all tokens
+    # Decay of the running average of the weights, which is validated and exported.
     average_decay: float = 0.999
-    threads: int = 0  # of torch on the CPU; 0: torch's own choice
-    bfloat16: bool = False  # autocast; pays where the machine has bfloat16 products
-    checkpoint_seconds: int = 300  # a checkpoint about that often
-    checkpoint_updates: int = 0  # and one whenever this divides the updates done; 0: by time alone
-    keep_checkpoints: int = 3  # the last so many; older ones are removed
-    valid_updates: int = 1000  # validation about that often
-    valid_rows: int = 200  # decoded greedily for BLEU, ROUGE or accuracy and for samples
-    log_updates: int = 25  # a line in log.jsonl about that often
+    threads: int = 0  # torch threads on the CPU; 0: torch's default
+    bfloat16: bool = False  # autocast; faster on hardware with bfloat16 gemm
+    checkpoint_seconds: int = 300  # interval between checkpoints
+    checkpoint_updates: int = 0  # also save after every so many updates; 0: by time only
+    keep_checkpoints: int = 3  # number of latest checkpoints kept
+    valid_updates: int = 1000  # interval between validations
+    valid_rows: int = 200  # rows decoded greedily for BLEU, ROUGE or accuracy and for samples
+    log_updates: int = 25  # interval between lines of log.jsonl
 
     def check(self) -> None:
         require(
@@ -263,24 +263,24 @@ class TrainConfig:
 
 @dataclass
 class BundleConfig:
-    """What a bundle says of itself beyond sizes."""
+    """Name, task, limits and default decoding options of the exported bundle."""
 
-    name: str = ""  # by which requests ask for the model: "en-de"
+    name: str = ""  # model name in requests: "en-de"
     # "translate" and "summarize" are exported and served; "classify" (data.target_column is
     # "domain"), "language_model" and "pretrain" are measured by linnet-score --run.
     task: str = "translate"
     source_language: str = "en"  # BCP-47
     target_language: str = "de"  # BCP-47; of a summary the same as source_language
-    max_source_tokens: int = 256  # the served limit, end token counted
-    max_target_tokens: int = 256  # the served limit, end token not counted
+    max_source_tokens: int = 256  # served limit, with the end token
+    max_target_tokens: int = 256  # served limit, without the end token
     beam_size: int = 4  # hypotheses of the search; 1 is greedy
     length_penalty: float = 1.0  # a score is the sum of log-probabilities / length^length_penalty
-    min_target_tokens: int = 1  # end token not counted
-    no_repeat_ngram_size: int = 0  # no target repeats so many tokens in a row; 0: it may
+    min_target_tokens: int = 1  # without the end token
+    no_repeat_ngram_size: int = 0  # length of token n-grams that no target repeats; 0: no limit
     target_ratio: float = 2.0  # a target has at most ratio * source + offset tokens
     target_offset: int = 20  # see target_ratio
-    # Texts of one segment each. The card shows how they are answered, and a server that loads the
-    # bundle checks itself against the answers.
+    # Texts of one segment each. The card shows their answers; a server that loads the bundle checks
+    # that it gives the same ones.
     examples: list[str] = field(default_factory=list)
 
     def check(self) -> None:
@@ -294,13 +294,13 @@ class BundleConfig:
 
 @dataclass
 class Recipe:
-    """All that decides what a training gives, beside the data."""
+    """All settings of a training. Together with the data they determine the weights."""
 
-    model: ModelConfig = field(default_factory=ModelConfig)  # what is trained
-    tokenizer: TokenizerConfig = field(default_factory=TokenizerConfig)  # how text becomes tokens
-    data: DataConfig = field(default_factory=DataConfig)  # what it is trained on
-    train: TrainConfig = field(default_factory=TrainConfig)  # how
-    bundle: BundleConfig = field(default_factory=BundleConfig)  # what it is for
+    model: ModelConfig = field(default_factory=ModelConfig)  # architecture
+    tokenizer: TokenizerConfig = field(default_factory=TokenizerConfig)  # text to tokens
+    data: DataConfig = field(default_factory=DataConfig)  # training data and objective
+    train: TrainConfig = field(default_factory=TrainConfig)  # optimization
+    bundle: BundleConfig = field(default_factory=BundleConfig)  # the exported bundle
 
     def check(self) -> None:
         for part in dataclasses.fields(self):
@@ -324,8 +324,8 @@ class Recipe:
 
 
 def read_recipe(path: Path, settings: list[str] | None = None) -> Recipe:
-    """Reads a TOML recipe; `settings` are `table.key=value` from the command line, value in TOML,
-    and win."""
+    """Reads a TOML recipe. `settings` from the command line, `table.key=value` with the value in
+    TOML, override it."""
     try:
         tables = tomllib.loads(Path(path).read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -355,7 +355,7 @@ def merge(tables: dict[str, typing.Any], changes: dict[str, typing.Any]) -> None
 
 
 def from_tables(cls: type[T], tables: dict[str, typing.Any], where: str) -> T:
-    """Builds dataclass `cls` of a TOML table: unknown keys and wrong types are errors."""
+    """Builds dataclass `cls` from a TOML table. Unknown keys and wrong types are errors."""
     hints = typing.get_type_hints(cls)
     values = {}
     for key, value in tables.items():
@@ -384,5 +384,5 @@ def checked(value: typing.Any, kind: typing.Any, name: str) -> typing.Any:
 
 
 def to_tables(config: typing.Any) -> dict[str, typing.Any]:
-    """The inverse of from_tables: plain dicts, for JSON beside the results."""
+    """Returns plain dicts for JSON, the inverse of from_tables."""
     return dataclasses.asdict(config)

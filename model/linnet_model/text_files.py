@@ -1,8 +1,8 @@
-"""Pairs of text on disk: rows of a .tsv, or the lines of two plain files.
+"""Reads pairs of texts: rows of a .tsv, or the lines of two plain files.
 
-A .tsv holds one pair a line: source TAB target TAB domain, UTF-8, plain or compressed. Every bad
-line is named with its file and number; lines that look as if their encoding had been mistaken are
-counted, left out or refused, as the caller wishes.
+A .tsv holds one pair per line: source TAB target TAB domain, UTF-8, plain or compressed. Errors
+name the file and the line. Lines that look like text decoded with the wrong encoding are counted,
+left out or refused, as the caller chooses.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ OPENERS: dict[str, Callable[[Path, str], Any]] = {
     ".bz2": bz2.open,
 }
 BYTE_ORDER_MARK = "\ufeff"
-# UTF-8 that was read as Windows-1252 (or Latin-1) and written again: the first byte of a character
-# of two (C2, C3), three (E2) or four bytes (F0) with the bytes that must follow it, as letters.
-# Other first bytes are letters that stand before punctuation in honest texts.
+# UTF-8 that was decoded as Windows-1252 (or Latin-1): the first byte of a character of two (C2,
+# C3), three (E2) or four bytes (F0) and the bytes that must follow it, all as letters. Other first
+# bytes are left out, because their letters precede punctuation in correct texts.
 _FOLLOWS = "".join(
     {bytes([b]).decode("cp1252", errors="ignore") or chr(b) for b in range(0x80, 0xC0)}
     | {chr(b) for b in range(0x80, 0xC0)}
@@ -37,11 +37,11 @@ MOJIBAKE = re.compile(
     f"\ufffd|[ÂÃ][{re.escape(_FOLLOWS)}]|â[{re.escape(_FOLLOWS)}]{{2}}|ð[{re.escape(_FOLLOWS)}]{{3}}"
 )
 
-SUSPECT = re.compile("[\ufffdÂÃâð]")  # how they begin, which is quick to look for
+SUSPECT = re.compile("[\ufffdÂÃâð]")  # first letters of MOJIBAKE, a faster search
 
 
 class DataError(ValueError):
-    """A data file is not as it should be; the message names file, line and what was expected."""
+    """A data file is invalid; the message names the file, the line and the expected form."""
 
 
 @dataclass(frozen=True)
@@ -53,25 +53,25 @@ class Pair:
 
 @dataclass
 class Reading:
-    """What was left out or looked wrong while files were read."""
+    """Counts of rows that were left out or looked wrong while files were read."""
 
     empty: int = 0  # rows left out because a side is empty
     mojibake: int = 0  # rows that look as if decoded with the wrong encoding
-    first_mojibake: str = ""  # where the first of them stands, and the sign
+    first_mojibake: str = ""  # file, line and characters of the first one
 
     def warnings(self, policy: str) -> list[str]:
-        """Sentences for people; nothing if all was well."""
-        said = []
+        """Returns warnings to print; an empty list if no row was affected."""
+        found = []
         if self.empty:
-            said.append(f"{self.empty} rows with an empty side were left out")
+            found.append(f"{self.empty} rows with an empty side were left out")
         if self.mojibake:
             done = "were left out" if policy == "drop" else 'are kept, data.mojibake = "drop" or '
             done += "" if policy == "drop" else '"refuse" would not'
-            said.append(
+            found.append(
                 f"{self.mojibake} rows look like text decoded with the wrong encoding "
                 f"(first {self.first_mojibake}) and {done}"
             )
-        return said
+        return found
 
 
 def open_lines(path: Path) -> IO[bytes]:
@@ -82,8 +82,8 @@ def open_lines(path: Path) -> IO[bytes]:
 
 
 def read_lines(path: Path) -> Iterator[str]:
-    """The lines of a UTF-8 file, without their ends. Only LF (or CR LF) ends one: separators that
-    stand inside a text belong to it."""
+    """Yields the lines of a UTF-8 file, without line ends. Only LF or CR LF ends a line; other
+    separators belong to the text."""
     path, number = Path(path), 0
     try:
         with open_lines(path) as lines:
@@ -108,7 +108,7 @@ def read_pairs(
     empty: str = "refuse",
     reading: Reading | None = None,
 ) -> list[Pair]:
-    """All pairs of a .tsv file, or those of some domains, each of which must be there."""
+    """Reads all pairs of a .tsv file, or those of `domains`, each of which must have rows."""
     wanted = None if domains is None else set(domains)
     reading = reading or Reading()
     pairs = []
@@ -138,7 +138,8 @@ def read_plain(
     empty: str = "refuse",
     reading: Reading | None = None,
 ) -> list[Pair]:
-    """The pairs of two plain files, line by line; with one file alone its lines are both sides."""
+    """Reads the pairs of two plain files, line by line; the lines of a single file are both
+    sides."""
     first, second = source or target, target or source
     assert first is not None
     assert second is not None
@@ -163,16 +164,16 @@ def read_plain(
 
 
 def is_good(pair: Pair, where: str, mojibake: str, empty: str, reading: Reading) -> bool:
-    """Whether the row is to be used; a row that may not be there is an error."""
+    """True if the row is to be used. Raises DataError for a row that the policies refuse."""
     columns = {"domain": pair.domain, "source": pair.source, "target": pair.target}
-    lacking = [name for name, column in columns.items() if not column.strip()]
-    if lacking:
-        if empty == "refuse" or "domain" in lacking:
+    blank = [name for name, column in columns.items() if not column.strip()]
+    if blank:
+        if empty == "refuse" or "domain" in blank:
             raise DataError(
-                f"{where} has an empty {lacking[0]}"
+                f"{where} has an empty {blank[0]}"
                 + (
                     ', data.empty_lines = "drop" leaves such rows out'
-                    if "domain" not in lacking
+                    if "domain" not in blank
                     else ""
                 )
             )
@@ -193,7 +194,7 @@ def is_good(pair: Pair, where: str, mojibake: str, empty: str, reading: Reading)
 def read_split(
     folder: Path, config: DataConfig, split: str, domains: Iterable[str], reading: Reading
 ) -> list[Pair]:
-    """The rows of "train" or "valid" as the recipe says: of its plain files, or of the .tsv."""
+    """Reads the rows of "train" or "valid" from the recipe's plain files or from the .tsv."""
     source, target = config.plain(split)
     if source or target:
         return read_plain(

@@ -1,8 +1,8 @@
-"""SentencePiece models: how they are trained, and the special ids that every bundle shares.
+"""Trains and loads SentencePiece models with the special ids of all our bundles.
 
-The text is not normalised ("identity"): what goes in comes out, quotes, double spaces and
-full-width letters included. What the vocabulary does not hold is spelled in bytes, so nothing
-becomes unknown. Digits stand alone.
+The text is not normalised ("identity"), so quotes, double spaces and full-width letters survive.
+Characters that the vocabulary lacks are spelled in bytes, so no token is unknown. Each digit is a
+piece of its own.
 """
 
 from __future__ import annotations
@@ -20,15 +20,16 @@ from linnet_model.network.encoder_decoder import BOS, EOS, PAD, UNK
 
 
 def placeholder_pieces(count: int) -> list[str]:
-    """Pieces that stay whole in any text; what they stand for is up to later uses of the model."""
+    """Returns pieces that are never split. Span corruption, inline casing and the server use
+    them."""
     return [f"<ph{i}>" for i in range(count)]
 
 
 def free_placeholders(
     tokenizer: sentencepiece.SentencePieceProcessor, capitals_mark: str
 ) -> list[str]:
-    """The placeholders of a SentencePiece model that mark nothing: they may stand for what a
-    translation copies."""
+    """Returns the placeholders of a SentencePiece model but the capitals mark; the server copies
+    text through translations with them."""
     pieces = placeholder_pieces(tokenizer.get_piece_size())
     known = itertools.takewhile(lambda piece: tokenizer.piece_to_id(piece) != UNK, pieces)
     return [piece for piece in known if piece != capitals_mark]
@@ -67,8 +68,8 @@ def train_tokenizer(
 
 
 def load_tokenizer(path: Path, capitals_mark: str = "") -> sentencepiece.SentencePieceProcessor:
-    """A SentencePiece model with our special ids. With a mark, texts in capitals are marked and
-    restored by it (capitals.py); it must be a piece of the model."""
+    """Loads a SentencePiece model with our special ids. With a mark, which must be a piece of the
+    model, it marks and restores texts in capitals (capitals.py)."""
     if not Path(path).is_file():
         raise ConfigError(f"no SentencePiece model at {path}")
     tokenizer = (
@@ -83,7 +84,7 @@ def load_tokenizer(path: Path, capitals_mark: str = "") -> sentencepiece.Sentenc
         )
     if capitals_mark and tokenizer.piece_to_id(capitals_mark) == UNK:
         raise ConfigError(
-            f"data.capitals_mark is {capitals_mark}, which is no piece of {path}: name one of its "
-            "placeholders, or raise tokenizer.placeholders"
+            f"data.capitals_mark is {capitals_mark}, which is not a piece of {path}: use a "
+            "placeholder of it, or raise tokenizer.placeholders"
         )
     return tokenizer

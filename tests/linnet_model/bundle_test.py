@@ -172,10 +172,10 @@ def test_damage_is_named(tmp_path: Path):
     with pytest.raises(ConfigError, match=rf"has {len(whole) - 1} bytes, its manifest says"):
         read_manifest(tmp_path)
     (tmp_path / "model.pt").write_bytes(whole[:-1] + b"?")
-    with pytest.raises(ConfigError, match="has another sha256"):
+    with pytest.raises(ConfigError, match="does not have the sha256"):
         read_manifest(tmp_path)
     (tmp_path / "model.pt").unlink()
-    with pytest.raises(ConfigError, match=r"lists model.pt, which is not there"):
+    with pytest.raises(ConfigError, match=r"lists model.pt, which is missing"):
         read_manifest(tmp_path)
     manifest = json.loads((tmp_path / "manifest.json").read_text())
     (tmp_path / "manifest.json").write_text(json.dumps({**manifest, "schema_version": 2}))

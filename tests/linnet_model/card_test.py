@@ -25,7 +25,9 @@ def test_recipes_train_on_known_texts_that_are_not_share_alike(path: Path):
 
 
 def test_a_domain_without_an_entry_is_refused():
-    with pytest.raises(ConfigError, match=r"whose texts news, law are, add \[data.terms.news\]"):
+    with pytest.raises(
+        ConfigError, match=r"author and licence of news, law are unknown, add \[data.terms.news\]"
+    ):
         sources_of(["tatoeba", "news", "law"])
 
 

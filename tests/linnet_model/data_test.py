@@ -21,14 +21,14 @@ from linnet_model.train.data import (
 
 def test_a_corpus_holds_every_row_that_fits_and_counts_the_rest(tokenizer):
     config = DataConfig(folder="x", domains={"x": 1.0}, max_source_tokens=12, max_target_tokens=12)
-    corpus = PairDataset(
+    dataset = PairDataset(
         [Pair("Ba.", "Be.", "x"), Pair("Ba " * 40, "Be.", "x"), Pair("Ba.", "Be " * 40, "x")],
         tokenizer,
         config,
     )
-    assert len(corpus) == 1
-    assert corpus.source(0).tolist() == [*tokenizer.encode("Ba."), EOS]
-    assert corpus.statistics()["x"]["dropped_as_too_long"] == 2
+    assert len(dataset) == 1
+    assert dataset.source(0).tolist() == [*tokenizer.encode("Ba."), EOS]
+    assert dataset.statistics()["x"]["dropped_as_too_long"] == 2
     config.cut_source = True
     cut = PairDataset([Pair("Ba " * 40, "Be.", "x")], tokenizer, config)
     assert cut.source(0).tolist() == [*tokenizer.encode("Ba " * 40)[:11], EOS]
@@ -60,17 +60,17 @@ def test_echoes_are_targets_that_are_their_own_sources(data_folder: Path):
 
 def test_a_batch_is_padded_behind_and_shifted_behind_the_end_token(tokenizer):
     config = DataConfig(folder="x", domains={"x": 1.0})
-    corpus = PairDataset([Pair("a", "b", "x"), Pair("a b c", "d e f g", "x")], tokenizer, config)
-    batch = make_batch(corpus, numpy.array([0, 1]))
-    short = int(corpus.source_lengths[0])
-    assert batch.source[0, :short].tolist() == corpus.source(0).tolist()
+    dataset = PairDataset([Pair("a", "b", "x"), Pair("a b c", "d e f g", "x")], tokenizer, config)
+    batch = make_batch(dataset, numpy.array([0, 1]))
+    short = int(dataset.source_lengths[0])
+    assert batch.source[0, :short].tolist() == dataset.source(0).tolist()
     assert (batch.source[0, short:] == PAD).all()
     assert batch.previous()[:, 0].tolist() == [EOS, EOS]
-    assert batch.previous()[1, 1:].tolist() == corpus.target(1)[:-1].tolist()
+    assert batch.previous()[1, 1:].tolist() == dataset.target(1)[:-1].tolist()
 
 
 class Lengths:
-    """As much of a corpus as cutting batches needs."""
+    """As much of a dataset as cutting batches needs."""
 
     def __init__(self, pairs: list[tuple[int, int]]):
         self.source_lengths = numpy.array([p[0] for p in pairs], dtype=int)
@@ -83,13 +83,13 @@ class Lengths:
     st.integers(1, 100),
 )
 def test_batches_hold_each_row_once_and_keep_both_limits(pairs, target_tokens, source_tokens):
-    corpus = Lengths(pairs)
-    found = batches(corpus, numpy.arange(len(pairs)), target_tokens, source_tokens)
+    dataset = Lengths(pairs)
+    found = batches(dataset, numpy.arange(len(pairs)), target_tokens, source_tokens)
     assert [row for batch in found for row in batch] == list(range(len(pairs)))
     for batch in found:
         fits = (
-            corpus.source_lengths[batch].max() * len(batch) <= source_tokens
-            and corpus.target_lengths[batch].max() * len(batch) <= target_tokens
+            dataset.source_lengths[batch].max() * len(batch) <= source_tokens
+            and dataset.target_lengths[batch].max() * len(batch) <= target_tokens
         )
         assert fits or len(batch) == 1
 
@@ -97,14 +97,14 @@ def test_batches_hold_each_row_once_and_keep_both_limits(pairs, target_tokens, s
 def test_an_epoch_takes_of_each_domain_its_share_and_follows_from_its_number(tokenizer):
     config = DataConfig(folder="x", domains={"x": 1.0})
     pairs = [Pair(f"a {i}", f"b {i}", "often" if i < 10 else "seldom") for i in range(50)]
-    corpus = PairDataset(pairs, tokenizer, config)
+    dataset = PairDataset(pairs, tokenizer, config)
     shares = {"often": 2.5, "seldom": 0.25}
 
     def rows(epoch: int) -> list[int]:
-        return [int(r) for batch in epoch_batches(corpus, shares, 1, epoch, 50, 50) for r in batch]
+        return [int(r) for batch in epoch_batches(dataset, shares, 1, epoch, 50, 50) for r in batch]
 
     for epoch in (0, 1):
-        domains = [corpus.domains[row] for row in rows(epoch)]
+        domains = [dataset.domains[row] for row in rows(epoch)]
         assert domains.count("often") == 25
         assert domains.count("seldom") == 10
         assert all(rows(epoch).count(row) in (2, 3) for row in range(10))

@@ -29,7 +29,7 @@ from linnet_model.train.objectives import (
     corrupted,
     gaps_of,
     known_placeholders,
-    make_corpus,
+    make_dataset,
 )
 from linnet_model.train.validation import label_scores, perplexities
 
@@ -94,73 +94,73 @@ def data(**more) -> DataConfig:
 def test_gaps_follow_from_seed_epoch_and_row_and_lengths_do_not_change(tokenizer):
     config = data(objective="span_corruption", text="source")
     pairs = [Pair("Ba be bi bo bu da de di do du.", "x", "x"), Pair("Ra re ri ro ru sa.", "y", "x")]
-    corpus = make_corpus(pairs, tokenizer, config, seed=1)
-    assert isinstance(corpus, SpanCorruptionDataset)
-    again = make_corpus(pairs, tokenizer, config, seed=1)
-    other = make_corpus(pairs, tokenizer, config, seed=2)
+    dataset = make_dataset(pairs, tokenizer, config, seed=1)
+    assert isinstance(dataset, SpanCorruptionDataset)
+    again = make_dataset(pairs, tokenizer, config, seed=1)
+    other = make_dataset(pairs, tokenizer, config, seed=2)
     seen = set()
     for epoch in range(20):
         for row in range(2):
-            source, target = corpus.pair(row, epoch)
+            source, target = dataset.pair(row, epoch)
             assert source.tolist() == again.pair(row, epoch)[0].tolist()
-            assert len(source) == corpus.source_lengths[row]
-            assert len(target) == corpus.target_lengths[row]
+            assert len(source) == dataset.source_lengths[row]
+            assert len(target) == dataset.target_lengths[row]
             assert source[-1] == target[-1] == EOS
-        seen.add(tuple(corpus.pair(0, epoch)[0].tolist()))
+        seen.add(tuple(dataset.pair(0, epoch)[0].tolist()))
     assert len(seen) > 5
     differing = [
         epoch
         for epoch in range(20)
-        if corpus.pair(0, epoch)[0].tolist() != other.pair(0, epoch)[0].tolist()
+        if dataset.pair(0, epoch)[0].tolist() != other.pair(0, epoch)[0].tolist()
     ]
     assert len(differing) > 10
-    batch = make_batch(corpus, numpy.array([0, 1]), epoch=3)
-    assert batch.source[0, : corpus.source_lengths[0]].tolist() == corpus.pair(0, 3)[0].tolist()
+    batch = make_batch(dataset, numpy.array([0, 1]), epoch=3)
+    assert batch.source[0, : dataset.source_lengths[0]].tolist() == dataset.pair(0, 3)[0].tolist()
 
 
 def test_a_text_with_a_placeholder_of_its_own_or_one_token_is_left_out(tokenizer):
     config = data(objective="span_corruption")
     pairs = [Pair("", text, "x") for text in ("Ba be bi.", "Ba <ph1> be bi.", "B")]
-    corpus = make_corpus(pairs, tokenizer, config, seed=1)
+    dataset = make_dataset(pairs, tokenizer, config, seed=1)
     single = len(tokenizer.encode("B")) == 1
-    assert len(corpus) == 1 + (not single)
-    assert corpus.statistics()["x"]["dropped_as_too_long"] == 1 + single
+    assert len(dataset) == 1 + (not single)
+    assert dataset.statistics()["x"]["dropped_as_too_long"] == 1 + single
 
 
 def test_more_gaps_than_placeholders_are_refused_with_the_way_out(tokenizer):
     assert len(known_placeholders(tokenizer)) == 8
     config = data(objective="span_corruption", max_source_tokens=400, max_target_tokens=400)
     with pytest.raises(ConfigError, match=r"20 gaps and the tokenizer has 8 placeholders, raise"):
-        make_corpus([Pair("a", "b", "x")], tokenizer, config, seed=1)
+        make_dataset([Pair("a", "b", "x")], tokenizer, config, seed=1)
 
 
 def test_texts_are_split_at_the_limit_and_no_token_is_lost(tokenizer):
     text = "Ba be bi bo bu. " * 20
-    corpus = make_corpus(
+    dataset = make_dataset(
         [Pair("ignored", text, "x"), Pair("ignored", "Ba.", "x")],
         tokenizer,
         data(objective="language_model", max_target_tokens=16),
         seed=1,
     )
-    assert isinstance(corpus, LanguageModelDataset)
+    assert isinstance(dataset, LanguageModelDataset)
     ids = tokenizer.encode(text)
-    parts = [corpus.target(row).tolist() for row in range(len(corpus) - 1)]
+    parts = [dataset.target(row).tolist() for row in range(len(dataset) - 1)]
     assert [token for part in parts for token in part] == [*ids, EOS]
     assert {len(part) for part in parts[:-1]} == {16}
-    assert corpus.source_lengths.tolist() == [0] * len(corpus)
-    assert corpus.words["x"] == 100 + 1 + 1 + 1
-    batch = make_batch(corpus, numpy.array([0, len(corpus) - 1]))
+    assert dataset.source_lengths.tolist() == [0] * len(dataset)
+    assert dataset.words["x"] == 100 + 1 + 1 + 1
+    batch = make_batch(dataset, numpy.array([0, len(dataset) - 1]))
     assert batch.source.shape == (2, 0)
     assert batch.target[1, -1] == PAD
-    assert epoch_batches(corpus, {"x": 1.0}, 1, 0, 40, 40)
+    assert epoch_batches(dataset, {"x": 1.0}, 1, 0, 40, 40)
 
 
 def test_a_texts_of_both_sides_are_read_and_a_plain_file_alone_once(tokenizer):
     config = data(objective="language_model", text="both")
-    corpus = make_corpus(
+    dataset = make_dataset(
         [Pair("Ba.", "Be.", "x"), Pair("Bi.", "Bi.", "x")], tokenizer, config, seed=1
     )
-    assert [tokenizer.decode(corpus.target(row)[:-1].tolist()) for row in range(3)] == [
+    assert [tokenizer.decode(dataset.target(row)[:-1].tolist()) for row in range(3)] == [
         "Ba.",
         "Be.",
         "Bi.",
@@ -168,18 +168,18 @@ def test_a_texts_of_both_sides_are_read_and_a_plain_file_alone_once(tokenizer):
 
 
 def test_perplexity_of_a_word_does_not_depend_on_the_pieces(tokenizer):
-    corpus = make_corpus(
+    dataset = make_dataset(
         [Pair("x", "Ba be bi.", "x")], tokenizer, data(objective="language_model"), seed=1
     )
-    found = perplexities(corpus, {"all": (8.0, 10), "x": (8.0, 10)})
+    found = perplexities(dataset, {"all": (8.0, 10), "x": (8.0, 10)})
     assert found["perplexity"] == pytest.approx(math.exp(0.8))
     assert found["word_perplexity"] == pytest.approx(math.exp(8.0 / 4))  # three words and the end
 
 
 def test_the_unigram_baseline_knows_frequencies_and_nothing_else(tokenizer):
     config = data(objective="language_model")
-    training = make_corpus([Pair("x", "Ba be ba.", "x")] * 40, tokenizer, config, seed=1)
-    test = make_corpus([Pair("x", "Be ba bo.", "x")], tokenizer, config, seed=1)
+    training = make_dataset([Pair("x", "Ba be ba.", "x")] * 40, tokenizer, config, seed=1)
+    test = make_dataset([Pair("x", "Be ba bo.", "x")], tokenizer, config, seed=1)
     counts = Counter(training.target_ids.tolist())
     size = max(int(training.target_ids.max()), int(test.target_ids.max())) + 1
     total = len(training.target_ids) + size

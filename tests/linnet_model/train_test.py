@@ -16,7 +16,7 @@ from linnet_model.evaluation import score
 from linnet_model.export.command import main as export_main
 from linnet_model.train.checkpoint import checkpoints, load_checkpoint
 from linnet_model.train.command import main as train_main
-from linnet_model.train.optim import learning_rate, schedule_place
+from linnet_model.train.optim import learning_rate, schedule_position
 
 
 def train(recipe: Path, data: Path, out: Path, *more: str) -> int:
@@ -191,7 +191,7 @@ def test_what_is_wrong_is_said_without_a_traceback(
     assert "no SentencePiece model of 90000 pieces" in capsys.readouterr().err
     assert train(recipe_file, data_folder, tmp_path / "run") == 0
     assert train(recipe_file, data_folder, tmp_path / "run") == 1
-    assert "give --resume to go on or another --out" in capsys.readouterr().err
+    assert "use --resume or another --out" in capsys.readouterr().err
     assert train(recipe_file, data_folder, tmp_path / "new", "--init-from", str(tmp_path)) == 1
     assert "no source.spm beside" in capsys.readouterr().err
     explode = ["--set", "train.learning_rate=1e30", "--set", "train.clip_norm=0"]
@@ -212,9 +212,9 @@ def test_the_schedules_warm_up_and_come_down():
         rates = [learning_rate(config, update) for update in range(100, 1000)]
         assert rates == sorted(rates, reverse=True)
     timed = TrainConfig(schedule="trapezoid", decay_updates=400, seconds=50.0, **common)
-    assert schedule_place(timed, 7, seconds=25.0) == 500.0
-    assert schedule_place(timed, 7, seconds=60.0) == 1000.0
-    assert schedule_place(TrainConfig(**common), 7, seconds=60.0) == 7
+    assert schedule_position(timed, 7, seconds=25.0) == 500.0
+    assert schedule_position(timed, 7, seconds=60.0) == 1000.0
+    assert schedule_position(TrainConfig(**common), 7, seconds=60.0) == 7
     trapezoid = TrainConfig(schedule="trapezoid", decay_updates=400, **common)
     assert learning_rate(trapezoid, 600) == pytest.approx(2.0)
     assert learning_rate(trapezoid, 800) == pytest.approx(2.0 * 0.55)

@@ -60,7 +60,7 @@ SPLITS = ("train", "valid")
 
 def test_progress_says_how_long_is_left():
     assert progress_line(1200, 4800, 4.3217, 1530.4, 4321.0) == (
-        "update 1,200 of 4,800 (25 %), 4.322 nats a token, 1,530 tokens/s, 1 h 12 min left"
+        "update 1,200 of 4,800 (25 %), 4.322 nats per token, 1,530 tokens/s, 1 h 12 min left"
     )
     assert [duration(s) for s in (0.4, 29, 31, 3599, 3600, 90_000)] == [
         "0 s",
@@ -85,7 +85,9 @@ def test_where_there_is_no_terminal_progress_is_a_line_now_and_then(
     said = capsys.readouterr().err.splitlines()
     assert len(said) == 3  # after 30, 60 and 90 seconds
     # 30 seconds for 6 updates, 94 to go
-    assert said[0].endswith("update 16 of 110 (14 %), 2.000 nats a token, 100 tokens/s, 8 min left")
+    assert said[0].endswith(
+        "update 16 of 110 (14 %), 2.000 nats per token, 100 tokens/s, 8 min left"
+    )
 
 
 def test_the_log_is_written_for_tensorboard_too(

@@ -207,13 +207,13 @@ def training_speed(options: argparse.Namespace, base: Recipe) -> dict[str, list[
     if base.train.threads:
         torch.set_num_threads(base.train.threads)
     folder = options.data / base.data.folder
-    corpus = PairDataset(
+    dataset = PairDataset(
         training_pairs(folder, base.data, base.train.seed)[:20_000],
         load_tokenizer(options.out / "source.spm", base.data.capitals_mark),
         base.data,
         random.Random(base.train.seed),
     )
-    trainers = {m: Trainer(recipe_of(m, base, 1), corpus, device) for m in options.mixers}
+    trainers = {m: Trainer(recipe_of(m, base, 1), dataset, device) for m in options.mixers}
     clock = time.process_time if device.type == "cpu" else time.monotonic
     rates: dict[str, list[float]] = {mixer: [] for mixer in options.mixers}
     for turn in range(options.rounds + 1):

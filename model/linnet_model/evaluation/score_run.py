@@ -22,7 +22,7 @@ from linnet_model.text_files import DataError, Pair, Reading, read_pairs, read_p
 from linnet_model.tokenizer import load_tokenizer
 from linnet_model.train.checkpoint import averaged_model
 from linnet_model.train.data import PairDataset, labelled, training_pairs
-from linnet_model.train.objectives import make_corpus
+from linnet_model.train.objectives import make_dataset
 from linnet_model.train.validation import label_scores, perplexities, token_losses
 
 
@@ -55,7 +55,7 @@ def test_rows(folder: Path, config: DataConfig, wanted: list[str]) -> dict[str, 
 
 def unigram_perplexities(training: PairDataset, test: PairDataset) -> dict[str, float]:
     """Of a model that knows how frequent each token of the training is, and nothing else; every
-    token of either corpus counted once more, so that none is impossible."""
+    token of either dataset counted once more, so that none is impossible."""
     counts = numpy.bincount(training.target_ids, minlength=int(test.target_ids.max()) + 1) + 1.0
     logs = numpy.log(counts / counts.sum())
     nll = -float(logs[test.target_ids].sum())
@@ -67,22 +67,22 @@ def score_texts(
 ) -> list[dict[str, Any]]:
     """Perplexities of a language model, or of what a pre-trained model puts into gaps."""
     rows = []
-    for name, corpus in tests.items():
+    for name, dataset in tests.items():
         losses = token_losses(
             model,
-            corpus,
+            dataset,
             torch.device("cpu"),
             recipe.train.batch_target_tokens,
             recipe.train.batch_source_tokens,
         )
         baseline = {}
         if recipe.data.objective == "language_model":
-            baseline = unigram_perplexities(training, corpus)
+            baseline = unigram_perplexities(training, dataset)
         rows.append(
             {
                 "domain": name,
-                "rows": len(corpus),
-                "model": perplexities(corpus, losses),
+                "rows": len(dataset),
+                "model": perplexities(dataset, losses),
                 "baseline": baseline,
             }
         )
@@ -140,8 +140,8 @@ def score_run(
         rows = score_texts(
             model,
             recipe,
-            make_corpus(training, tokenizer, config, seed),
-            {name: make_corpus(pairs, tokenizer, config, seed) for name, pairs in tests.items()},
+            make_dataset(training, tokenizer, config, seed),
+            {name: make_dataset(pairs, tokenizer, config, seed) for name, pairs in tests.items()},
         )
         baseline = "frequencies of the training's tokens"
     elif recipe.bundle.task == "classify":

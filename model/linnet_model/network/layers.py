@@ -229,8 +229,10 @@ class DecoderLayer(nn.Module):
         norm = self.mixer_norm
         x = self.mixer.step(x, state, positions, backpointers, x, norm.weight, norm.bias)
         if self.attention is not None:
-            norm = self.attention_norm
-            x = self.attention.step(x, pool, blocks, source_lengths, x, norm.weight, norm.bias)
+            next_norm = self.attention_norm
+            x = self.attention.step(
+                x, pool, blocks, source_lengths, x, next_norm.weight, next_norm.bias
+            )
         return self.ffn.serve(x, x, self.ffn_norm.weight, self.ffn_norm.bias)
 
     @torch.jit.export

@@ -1,8 +1,8 @@
-"""Small changes to training pairs that teach what little data cannot: to copy, and not to mind case
-and full stops.
+"""Data augmentation: random changes to training pairs that teach copying and tolerance of case and
+punctuation.
 
-Names, numbers and addresses are random, so that what is learned is to copy them and not what they
-are.
+Names, numbers and addresses are random, so that the model learns to copy them and not to recall
+them.
 """
 
 from __future__ import annotations
@@ -44,8 +44,7 @@ EMOJI = [
     chr(c) for c in (*range(0x1F600, 0x1F640), *range(0x1F400, 0x1F440), 0x2764, 0x2600, 0x1F44D)
 ]
 
-# Given names common in the everyday sentences; a name is exchanged only where it stands on both
-# sides.
+# Given names common in the everyday sentences; a name is replaced only if both sides have it.
 NAME = re.compile(
     r"\b(Tom|Mary|Maria|John|Bill|Jack|Bob|Jim|Alice|Jane|Mike|Ken|Nancy|Paul|Peter|Marie|Boston|Kyoto)\b"
 )
@@ -80,8 +79,8 @@ def number(rng: random.Random) -> str:
 
 
 def copied_pairs(count: int, rng: random.Random) -> list[tuple[str, str]]:
-    """Sources that are their own translation, alone or in a short frame that English and German
-    share."""
+    """Makes pairs of two equal texts: names, numbers and addresses, alone or in a short frame that
+    is the same in English and German."""
     pairs = []
     for _ in range(count):
         thing = rng.choice([name, address, number])(rng)
@@ -101,7 +100,7 @@ def copied_pairs(count: int, rng: random.Random) -> list[tuple[str, str]]:
 
 
 def renamed(source: str, target: str, rng: random.Random) -> tuple[str, str]:
-    """Puts another name or number in the place of one that stands on both sides exactly once."""
+    """Replaces a name or number that occurs exactly once on both sides by a random one."""
     for pattern, draw in ((NAME, name), (NUMBER, number)):
         for found in pattern.findall(source):
             if source.count(found) == 1 and target.count(found) == 1:
@@ -116,8 +115,8 @@ ANY_QUOTE = re.compile('["“”„‘‚«»]')
 
 
 def quoted(source: str, target: str, rng: random.Random) -> tuple[str, str]:
-    """The pair as what somebody says, alone or with the speaker. A pair that has quotation marks
-    stays as it is."""
+    """Makes direct speech of the pair, with or without a speaker. A pair that has quotation marks
+    is returned unchanged."""
     if ANY_QUOTE.search(source + target) or not source or not target:
         return source, target
     left, right, target_left, target_right = rng.choice(QUOTES)
@@ -125,7 +124,7 @@ def quoted(source: str, target: str, rng: random.Random) -> tuple[str, str]:
         return f"{left}{source}{right}", f"{target_left}{target}{target_right}"
     speaker = rng.choice([name(rng), "Tom", "Mary"])
     said, sagte = ("asked", "fragte") if source.endswith("?") else ("said", "sagte")
-    # English keeps a comma inside the marks, German sets one behind them.
+    # English puts the comma inside the quotation marks, German after them.
     inside = source[:-1] + "," if source.endswith(".") else source
     return (
         f"{left}{inside}{right} {said} {speaker}.",
@@ -134,13 +133,13 @@ def quoted(source: str, target: str, rng: random.Random) -> tuple[str, str]:
 
 
 SHARED_WORD = re.compile(r"[^\W_]+(?:[-.'][^\W_]+)*")
-MAX_PLACEHOLDERS = 3  # of a pair; a server has more, but rarely needs them
+MAX_PLACEHOLDERS = 3  # per pair; the server may use more, but rarely does
 
 
 def with_placeholders(source: str, target: str, mark: str, rng: random.Random) -> tuple[str, str]:
-    """Puts <ph0>, <ph1>, ... in the order of the source for some of the words that stand on both
-    sides exactly once, or behind both sides, where emoji stand. `mark` is a placeholder that means
-    something else."""
+    """Replaces some of the words that occur exactly once on both sides by <ph0>, <ph1>, ... in the
+    order of the source, and sometimes appends one to both sides, where emoji occur. `mark` is the
+    placeholder that marks capitals; it is not used."""
     names = [f"<ph{n}>" for n in range(MAX_PLACEHOLDERS + 1) if f"<ph{n}>" != mark]
     in_target = SHARED_WORD.findall(target)
     words = SHARED_WORD.findall(source)
@@ -152,18 +151,18 @@ def with_placeholders(source: str, target: str, mark: str, rng: random.Random) -
     def put(text: str) -> str:
         return SHARED_WORD.sub(lambda found: number.get(found[0], found[0]), text)
 
-    behind = f" {names[len(number)]}" if rng.random() < 0.2 else ""
-    return put(source) + behind, put(target) + behind
+    suffix = f" {names[len(number)]}" if rng.random() < 0.2 else ""
+    return put(source) + suffix, put(target) + suffix
 
 
 def upper_target(source: str, target: str, mark: str) -> str:
-    """The target of a source in capitals. Behind the mark it keeps its small letters, which is more
-    than can be told from capitals: the mark alone makes capitals of them."""
+    """Returns the target of a source in capitals: upper case, or after the mark unchanged, because
+    decoding restores the capitals (capitals.py)."""
     return f"{mark} {target}" if mark and in_capitals(source.upper()) else target.upper()
 
 
 def varied(source: str, target: str, config: DataConfig, rng: random.Random) -> tuple[str, str]:
-    """One pair as it will be trained on; each change happens in its share of the rows."""
+    """Applies each change to a pair with the probability that the recipe gives it."""
     if rng.random() < config.rename_share:
         source, target = renamed(source, target, rng)
     if rng.random() < config.no_stop_share and source.endswith(".") and target.endswith("."):
@@ -181,7 +180,7 @@ def varied(source: str, target: str, config: DataConfig, rng: random.Random) -> 
 
 
 def augmented(pairs: list[Pair], config: DataConfig, seed: int) -> list[Pair]:
-    """All pairs varied, with the copies and echoes that the recipe adds."""
+    """Varies all pairs and adds the copies and echoes of the recipe."""
     rng = random.Random(seed)
     pairs = [Pair(*varied(p.source, p.target, config, rng), p.domain) for p in pairs]
     copies = copied_pairs(round(len(pairs) * config.copy_share), rng)

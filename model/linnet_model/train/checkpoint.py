@@ -1,4 +1,4 @@
-"""Checkpoints: all that a training needs to go on to the same numbers."""
+"""Checkpoints: everything that a training needs to resume with the same results."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from linnet_model.train.optim import Average
 
 @dataclasses.dataclass
 class Position:
-    """Where in its data a training stands: the next update, and the next batch of its epoch."""
+    """Position of a training: the next update, and the next batch of its epoch."""
 
     update: int = 0
     epoch: int = 0
@@ -36,8 +36,7 @@ def save_checkpoint(
     position: Position,
     keep: int,
 ) -> Path:
-    """Writes folder/checkpoint-<update>.pt as a whole or not at all, and removes all but the last
-    `keep`."""
+    """Writes folder/checkpoint-<update>.pt atomically, and removes all but the last `keep`."""
     path = folder / f"checkpoint-{position.update:07d}.pt"
     partial = path.with_suffix(".partial")
     torch.save(
@@ -61,7 +60,7 @@ def checkpoints(folder: Path) -> list[Path]:
 
 
 def load_checkpoint(path: Path) -> dict[str, Any]:
-    """A checkpoint file, or the last one of a folder."""
+    """Loads a checkpoint file, or the last one of a folder."""
     path = Path(path)
     if path.is_dir():
         found = checkpoints(path)
@@ -75,8 +74,8 @@ def load_checkpoint(path: Path) -> dict[str, Any]:
 
 
 def averaged_model(paths: list[Path]) -> tuple[EncoderDecoder, Recipe, Position]:
-    """The model of the running average, itself averaged over the given checkpoints; the last one
-    gives the rest."""
+    """Returns a model with the mean of the checkpoints' averaged weights, and the recipe and
+    position of the last one."""
     loaded = [load_checkpoint(path) for path in paths]
     recipe = from_tables(Recipe, loaded[-1]["recipe"], "")
     recipe.check()
@@ -92,7 +91,7 @@ def averaged_model(paths: list[Path]) -> tuple[EncoderDecoder, Recipe, Position]
 
 
 def same_sizes(wanted: ModelConfig, found: ModelConfig) -> None:
-    """Refuses weights of another architecture, naming the first key that differs. Dropouts may
+    """Refuses weights of another architecture and names the first key that differs. Dropouts may
     differ."""
     for part in dataclasses.fields(ModelConfig):
         if part.name.endswith("dropout"):

@@ -1,7 +1,7 @@
-"""linnet-train: a recipe and texts in, a trained model out.
+"""linnet-train: trains a model from a recipe and a folder of texts.
 
-Everything that decides the numbers is in the recipe: the same recipe, data and thread count give
-the same weights, also when the training was stopped, or killed, and resumed in between.
+The same recipe, data and thread count give the same weights, also if the training was stopped or
+killed and then resumed.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from linnet_model.text_files import DataError, Reading, read_split
 from linnet_model.tokenizer import load_tokenizer, train_tokenizer
 from linnet_model.train.checkpoint import checkpoints, load_checkpoint, same_sizes
 from linnet_model.train.data import labelled, training_pairs, validation_pairs
-from linnet_model.train.objectives import make_corpus, sides
+from linnet_model.train.objectives import make_dataset, sides
 from linnet_model.train.options import options_page
 from linnet_model.train.trainer import Trainer, run
 from linnet_model.train.training_log import Log, statistics_table
@@ -41,20 +41,20 @@ EXAMPLES = """examples:
   linnet-train --recipe model/recipes/en-de.toml --data DATA --out runs/en-de
   linnet-train --recipe model/recipes/en-de.toml --data DATA --out runs/en-de --resume
   linnet-train --recipe my.toml --data DATA --out runs/b --init-from runs/a --set train.updates=500
-  linnet-train --options          what a recipe may say, table by table (docs/RECIPE_OPTIONS.md)
+  linnet-train --options          print all keys of a recipe (docs/RECIPE_OPTIONS.md)
 
 files of --out:
   settings.json  all settings as used, and the statistics of the data
-  log.jsonl      one JSON object a line: loss and speed, and each validation
-  samples.txt    sources, references and answers at the last validation
+  log.jsonl      one JSON object per line: loss and speed, and each validation
+  samples.txt    sources, references and answers of the last validation
   source.spm     the SentencePiece model
-  checkpoint-*   what --resume, --init-from, linnet-export and linnet-score read
+  checkpoint-*   read by --resume, --init-from, linnet-export and linnet-score
 """
 
 
 def prepare_tokenizer(recipe: Recipe, data: Path, out: Path, init: Path | None) -> Path:
-    """The run's SentencePiece model: the one there is, that of the weights to start from, or a
-    newly trained one."""
+    """Returns the run's SentencePiece model: the existing one, a copy of the one beside `init`, or
+    a newly trained one."""
     path = out / "source.spm"
     if path.exists():
         return path
@@ -73,9 +73,8 @@ def prepare_tokenizer(recipe: Recipe, data: Path, out: Path, init: Path | None) 
         texts = "both" if recipe.data.objective == "pairs" else recipe.data.text
         rng = random.Random(recipe.train.seed)
         lines: list[str] = []
-        for pair in labelled(
-            pairs, recipe.data
-        ):  # each domain by its share: the vocabulary is that of the texts seen
+        # Domains are sampled by their shares, as in the training.
+        for pair in labelled(pairs, recipe.data):
             if rng.random() < min(1.0, recipe.data.domains[pair.domain]):
                 lines += sides(pair, texts)
         rng.shuffle(lines)
@@ -85,8 +84,7 @@ def prepare_tokenizer(recipe: Recipe, data: Path, out: Path, init: Path | None) 
 
 
 def read_weights(path: Path) -> tuple[dict[str, torch.Tensor], ModelConfig]:
-    """Weights to start from: the averaged ones of a checkpoint or run folder, or those of a
-    bundle."""
+    """Reads the averaged weights of a checkpoint or run folder, or the weights of a bundle."""
     if path.is_dir() and (path / "manifest.json").exists():
         return read_bundle_weights(path)
     checkpoint = load_checkpoint(path)
@@ -97,9 +95,7 @@ def pick_device(name: str) -> torch.device:
     if name == "auto":
         name = "cuda" if torch.cuda.is_available() else "cpu"
     if name == "cuda" and not torch.cuda.is_available():
-        raise ConfigError(
-            "--device cuda was asked for and no CUDA device is present, use --device cpu"
-        )
+        raise ConfigError("--device cuda needs a CUDA device and none is present, use --device cpu")
     return torch.device(name)
 
 
@@ -111,9 +107,9 @@ def parse_arguments(arguments: list[str] | None) -> argparse.Namespace:
         "--data",
         type=Path,
         metavar="DIR",
-        help="folder that holds the recipe's data.folder, whose files docs/TRAINING.md shows",
+        help="folder that contains the recipe's data.folder (files: docs/TRAINING.md)",
     )
-    what.add_argument("--out", type=Path, metavar="DIR", help="run folder, made if it is not there")
+    what.add_argument("--out", type=Path, metavar="DIR", help="run folder, created if missing")
     what.add_argument(
         "--set",
         action="append",
@@ -125,7 +121,7 @@ def parse_arguments(arguments: list[str] | None) -> argparse.Namespace:
     start.add_argument(
         "--resume",
         action="store_true",
-        help="go on from the last checkpoint of --out to the same numbers",
+        help="continue from the last checkpoint of --out, with the same results",
     )
     start.add_argument(
         "--init-from",
@@ -137,19 +133,19 @@ def parse_arguments(arguments: list[str] | None) -> argparse.Namespace:
         "--tokenizer-from",
         type=Path,
         metavar="PATH",
-        help="SentencePiece model (.spm), or bundle or run that has one, in place of a new one",
+        help="use this SentencePiece model (.spm, or that of a bundle or run), do not train one",
     )
     how = parser.add_argument_group("how")
     how.add_argument(
         "--device",
         choices=("auto", "cpu", "cuda"),
         default="auto",
-        help="auto: cuda where there is one",
+        help="auto: cuda if present",
     )
     how.add_argument(
         "--tensorboard",
         action="store_true",
-        help="write the log for tensorboard too, below --out/tensorboard",
+        help="also write the log for tensorboard, below --out/tensorboard",
     )
     how.add_argument(
         "--options", action="store_true", help="print every key of a recipe with its meaning"
@@ -164,7 +160,7 @@ def parse_arguments(arguments: list[str] | None) -> argparse.Namespace:
 
 def start(options: argparse.Namespace) -> None:
     recipe = read_recipe(options.recipe, options.set)
-    if recipe.bundle.task in SERVED:  # the bundle's card will say it: not after hours, but now
+    if recipe.bundle.task in SERVED:  # the bundle's card needs it; fail now, not after hours
         sources_of(recipe.data.domains, recipe.data.terms)
     device = pick_device(options.device)
     if recipe.train.threads:
@@ -172,9 +168,7 @@ def start(options: argparse.Namespace) -> None:
     out, data = options.out, recipe.data
     out.mkdir(parents=True, exist_ok=True)
     if checkpoints(out) and not options.resume:
-        raise ConfigError(
-            f"{out} holds checkpoints already, give --resume to go on or another --out"
-        )
+        raise ConfigError(f"{out} already has checkpoints, use --resume or another --out")
     folder, reading = options.data / data.folder, Reading()
     if not folder.is_dir():
         raise DataError(f"no folder {folder}: data.folder is {data.folder!r} below --data")
@@ -192,12 +186,12 @@ def start(options: argparse.Namespace) -> None:
             f"{recipe.model.vocabulary}"
         )
     seed = recipe.train.seed
-    corpus = make_corpus(read, tokenizer, data, seed, random.Random(seed))
-    valid = make_corpus(read_valid, tokenizer, data, seed)
-    lines = statistics_table("training", corpus, data.domains)
+    dataset = make_dataset(read, tokenizer, data, seed, random.Random(seed))
+    valid = make_dataset(read_valid, tokenizer, data, seed)
+    lines = statistics_table("training", dataset, data.domains)
     print("\n".join([*lines, "", *statistics_table("validation", valid, {}), ""]), flush=True)
 
-    trainer = Trainer(recipe, corpus, device)
+    trainer = Trainer(recipe, dataset, device)
     if options.resume and checkpoints(out):
         checkpoint = load_checkpoint(out)
         same_sizes(recipe.model, from_tables(ModelConfig, checkpoint["recipe"]["model"], "model."))
@@ -214,7 +208,7 @@ def start(options: argparse.Namespace) -> None:
         "threads": torch.get_num_threads(),
         "torch": torch.__version__,
         "sentencepiece": sentencepiece.__version__,
-        "train": corpus.statistics(),
+        "train": dataset.statistics(),
         "valid": valid.statistics(),
         "first_update": trainer.position.update,
         "init_from": str(options.init_from or ""),
@@ -234,7 +228,7 @@ def start(options: argparse.Namespace) -> None:
 
 
 def setting_lines(recipe: Recipe) -> str:
-    """All settings as used, a line a table."""
+    """Returns all settings as used, one line per table."""
     return "\n".join(
         f"[{table}] " + " ".join(f"{key}={json.dumps(value)}" for key, value in keys.items())
         for table, keys in to_tables(recipe).items()
@@ -252,7 +246,7 @@ def main(arguments: list[str] | None = None) -> int:
         print(f"linnet-train: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
-        print("linnet-train: stopped, --resume goes on from the last checkpoint", file=sys.stderr)
+        print("linnet-train: stopped, --resume continues from the last checkpoint", file=sys.stderr)
         return 130
     return 0
 

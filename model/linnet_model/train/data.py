@@ -1,7 +1,7 @@
-"""Token ids in memory, batches of like length.
+"""Datasets of token ids in memory, and batches of rows of similar length.
 
-The batches of an epoch follow from (seed, epoch) alone, so a training is resumed by the numbers of
-its epoch and its next batch.
+The batches of an epoch depend on (seed, epoch) alone, so the epoch and the number of the next batch
+suffice to resume a training.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from linnet_model.network.encoder_decoder import EOS, PAD
 from linnet_model.text_files import DataError, Pair, Reading, read_split
 from linnet_model.train.augment import augmented
 
-Ids = numpy.ndarray  # of int32 or int64, one dimension
+Ids = numpy.ndarray  # int32 or int64, one dimension
 
 
 class PairDataset:
-    """Token ids of all rows, in two flat arrays. What a row is for the model is `pair`."""
+    """Token ids of all rows in two flat arrays; `pair` returns the source and target of a row."""
 
     def __init__(
         self,
@@ -35,12 +35,12 @@ class PairDataset:
         config: DataConfig,
         rng: random.Random | None = None,
     ):
-        """`rng` chooses which sources are cut short; without one none is."""
+        """`rng` draws the sources that are cut to short_tokens; without it none is cut."""
         self.dropped: Counter[str] = Counter()
         self.domains: list[str] = []
         sources: list[Ids] = []
         targets: list[Ids] = []
-        # A piece has at most 16 characters: what follows would be cut off after it was tokenised.
+        # A piece has at most 16 characters, so later characters cannot reach the kept tokens.
         longest = config.max_source_tokens
         maximum = 16 * longest if config.cut_source else None
         for begin in range(0, len(pairs), 10_000):
@@ -68,7 +68,7 @@ class PairDataset:
         self.keep(sources, targets)
 
     def keep(self, sources: list[Ids], targets: list[Ids]) -> None:
-        """Lays the ids of all rows out flat; `domains` is there already."""
+        """Stores the ids of all rows in flat arrays. Requires `domains`."""
         self.source_lengths = numpy.array([len(s) for s in sources])
         self.target_lengths = numpy.array([len(t) for t in targets])
         self.source_begins = numpy.concatenate([[0], numpy.cumsum(self.source_lengths)])
@@ -90,8 +90,8 @@ class PairDataset:
         return self.target_ids[self.target_begins[row] : self.target_begins[row + 1]]
 
     def pair(self, row: int, epoch: int) -> tuple[Ids, Ids]:
-        """What the model reads and what it is to answer, of source_lengths and target_lengths. An
-        objective that draws draws anew in each epoch; the lengths stay."""
+        """Returns source and target of a row, of the lengths source_lengths and target_lengths. A
+        random objective depends on the epoch; the lengths do not."""
         return self.source(row), self.target(row)
 
     def statistics(self) -> dict[str, dict[str, int]]:
@@ -116,51 +116,51 @@ class Batch:
     target: Tensor
 
     def previous(self) -> Tensor:
-        """The decoder's input: the target shifted right behind the end token."""
+        """Returns the decoder's input: the end token and the target without its last token."""
         return torch.cat([torch.full_like(self.target[:, :1], EOS), self.target[:, :-1]], dim=1)
 
     def to(self, device: torch.device) -> Batch:
         return Batch(self.source.to(device), self.lengths.to(device), self.target.to(device))
 
 
-def make_batch(corpus: PairDataset, rows: Ids, epoch: int = 0) -> Batch:
-    lengths = corpus.source_lengths[rows]
+def make_batch(dataset: PairDataset, rows: Ids, epoch: int = 0) -> Batch:
+    lengths = dataset.source_lengths[rows]
     source = numpy.full((len(rows), lengths.max()), PAD, dtype=numpy.int64)
-    target = numpy.full((len(rows), corpus.target_lengths[rows].max()), PAD, dtype=numpy.int64)
+    target = numpy.full((len(rows), dataset.target_lengths[rows].max()), PAD, dtype=numpy.int64)
     for i, row in enumerate(rows):
-        given, wanted = corpus.pair(int(row), epoch)
+        given, wanted = dataset.pair(int(row), epoch)
         source[i, : lengths[i]] = given
-        target[i, : corpus.target_lengths[row]] = wanted
+        target[i, : dataset.target_lengths[row]] = wanted
     return Batch(torch.from_numpy(source), torch.from_numpy(lengths), torch.from_numpy(target))
 
 
-def epoch_rows(corpus: PairDataset, shares: dict[str, float], rng: numpy.random.Generator) -> Ids:
-    """The rows of one epoch: of each domain its share, whole repeats first, then a random part."""
+def epoch_rows(dataset: PairDataset, shares: dict[str, float], rng: numpy.random.Generator) -> Ids:
+    """Returns the rows of one epoch: each domain repeated by the whole part of its share, and a
+    random sample for the rest."""
     parts = []
-    for domain, rows in corpus.rows_of.items():
+    for domain, rows in dataset.rows_of.items():
         share = shares.get(domain, 1.0)
         whole, part = int(share), round((share - int(share)) * len(rows))
         parts += [rows] * whole + [rng.permutation(rows)[:part]]
     return numpy.concatenate(parts)
 
 
-def batches(corpus: PairDataset, rows: Ids, target_tokens: int, source_tokens: int) -> list[Ids]:
-    """Cuts rows, already in order of length, into batches whose padded sizes stay within the two
-    limits.
+def batches(dataset: PairDataset, rows: Ids, target_tokens: int, source_tokens: int) -> list[Ids]:
+    """Cuts rows, sorted by length, into batches whose padded sizes stay within the two limits.
 
-    A row that alone is longer than a limit is a batch of its own.
+    A row longer than a limit is a batch of its own.
     """
     result, begin, longest_source, longest_target = [], 0, 0, 0
     for i, row in enumerate(rows):
-        source = max(longest_source, int(corpus.source_lengths[row]))
-        target = max(longest_target, int(corpus.target_lengths[row]))
+        source = max(longest_source, int(dataset.source_lengths[row]))
+        target = max(longest_target, int(dataset.target_lengths[row]))
         count = i - begin + 1
         if count > 1 and (source * count > source_tokens or target * count > target_tokens):
             result.append(rows[begin:i])
             begin, source, target = (
                 i,
-                int(corpus.source_lengths[row]),
-                int(corpus.target_lengths[row]),
+                int(dataset.source_lengths[row]),
+                int(dataset.target_lengths[row]),
             )
         longest_source, longest_target = source, target
     if begin < len(rows):
@@ -169,23 +169,23 @@ def batches(corpus: PairDataset, rows: Ids, target_tokens: int, source_tokens: i
 
 
 def epoch_batches(
-    corpus: PairDataset,
+    dataset: PairDataset,
     shares: dict[str, float],
     seed: int,
     epoch: int,
     target_tokens: int,
     source_tokens: int,
 ) -> list[Ids]:
-    """The batches of an epoch, in the order of training: like lengths together, the batches
-    shuffled."""
+    """Returns the batches of an epoch in training order: rows of similar length together, the
+    batches shuffled."""
     rng = numpy.random.default_rng([seed, epoch])
-    rows = epoch_rows(corpus, shares, rng)
-    rng.shuffle(rows)  # so that rows of one length meet other company in each epoch
-    if source_tokens >= 4 * target_tokens:  # sources are the long side
-        keys = (corpus.target_lengths[rows] // 4, corpus.source_lengths[rows])
+    rows = epoch_rows(dataset, shares, rng)
+    rng.shuffle(rows)  # rows of equal length are batched differently in each epoch
+    if source_tokens >= 4 * target_tokens:  # sources are longer than targets
+        keys = (dataset.target_lengths[rows] // 4, dataset.source_lengths[rows])
     else:
-        keys = (corpus.source_lengths[rows] // 2, corpus.target_lengths[rows])
-    result = batches(corpus, rows[numpy.lexsort(keys)], target_tokens, source_tokens)
+        keys = (dataset.source_lengths[rows] // 2, dataset.target_lengths[rows])
+    result = batches(dataset, rows[numpy.lexsort(keys)], target_tokens, source_tokens)
     order = rng.permutation(len(result))
     return [result[i] for i in order]
 
@@ -193,7 +193,7 @@ def epoch_batches(
 def training_pairs(
     folder: Path, config: DataConfig, seed: int, reading: Reading | None = None
 ) -> list[Pair]:
-    """The rows to train on, of the domains that the recipe names, varied as it says."""
+    """Reads the training rows of the recipe's domains and augments them."""
     pairs = read_split(folder, config, "train", config.domains, reading or Reading())
     return labelled(augmented(pairs, config, seed), config)
 
@@ -201,22 +201,22 @@ def training_pairs(
 def validation_pairs(
     folder: Path, config: DataConfig, reading: Reading | None = None
 ) -> list[Pair]:
-    """The rows to validate on, as they are."""
+    """Reads the validation rows, without augmentation."""
     domains = config.valid_domains or list(config.domains)
     return labelled(read_split(folder, config, "valid", domains, reading or Reading()), config)
 
 
 def labelled(pairs: list[Pair], config: DataConfig) -> list[Pair]:
-    """Where the recipe asks for labels, each row's domain in the place of its target."""
+    """Replaces each target by the row's domain if the recipe trains a classifier."""
     if config.target_column == "target":
         return pairs
     return [Pair(pair.source, pair.domain, pair.domain) for pair in pairs]
 
 
 def sequential_batches(
-    corpus: PairDataset, target_tokens: int, source_tokens: int
+    dataset: PairDataset, target_tokens: int, source_tokens: int
 ) -> Iterator[tuple[Ids, Batch]]:
-    """All rows once, in order of length: for validation."""
-    rows = numpy.lexsort((corpus.source_lengths, corpus.target_lengths))
-    for part in batches(corpus, rows, target_tokens, source_tokens):
-        yield part, make_batch(corpus, part)
+    """Yields all rows once in batches, sorted by length, for validation."""
+    rows = numpy.lexsort((dataset.source_lengths, dataset.target_lengths))
+    for part in batches(dataset, rows, target_tokens, source_tokens):
+        yield part, make_batch(dataset, part)

@@ -1,7 +1,4 @@
-"""What is learnt from texts alone: to go on writing them, or to fill their gaps.
-
-Pairs need nothing of this: a Corpus gives them as they are.
-"""
+"""Datasets of the objectives without pairs: language modelling and span corruption."""
 
 from __future__ import annotations
 
@@ -19,14 +16,14 @@ from linnet_model.tokenizer import placeholder_pieces
 from linnet_model.train.data import Ids, PairDataset
 
 
-def make_corpus(
+def make_dataset(
     pairs: list[Pair],
     tokenizer: sentencepiece.SentencePieceProcessor,
     config: DataConfig,
     seed: int,
     rng: random.Random | None = None,
 ) -> PairDataset:
-    """The rows as the recipe's objective wants them."""
+    """Returns the dataset of the recipe's objective."""
     if config.objective == "language_model":
         return LanguageModelDataset(pairs, tokenizer, config)
     if config.objective == "span_corruption":
@@ -35,9 +32,9 @@ def make_corpus(
 
 
 class LanguageModelDataset(PairDataset):
-    """Texts for a language model: there is no source, and the target is the text with its end
-    token. What is longer than the limit is split, so that every token is learnt; a later part
-    begins as if it were a text of its own."""
+    """Texts for a language model: the source is empty, the target is the text with its end token.
+    Longer texts are split into rows, so that every token is a target; each part starts without the
+    context of the one before."""
 
     def __init__(
         self,
@@ -47,7 +44,7 @@ class LanguageModelDataset(PairDataset):
     ):
         self.dropped: Counter[str] = Counter()
         self.domains: list[str] = []
-        self.words: Counter[str] = Counter()  # between blanks, and the end of each text as one
+        self.words: Counter[str] = Counter()  # words between blanks, plus one per end of text
         parts: list[Ids] = []
         texts = [(text, pair.domain) for pair in pairs for text in sides(pair, config.text)]
         for begin in range(0, len(texts), 10_000):
@@ -67,7 +64,7 @@ class LanguageModelDataset(PairDataset):
         self.keep([numpy.zeros(0, dtype=numpy.int32)] * len(parts), parts)
 
     def cut(self, ids: list[int], config: DataConfig) -> Iterator[list[int]]:
-        """Consecutive parts; the last one holds the end token."""
+        """Yields consecutive parts; the last one holds the end token."""
         whole, size = [*ids, EOS], config.max_target_tokens
         for begin in range(0, len(whole), size):
             yield whole[begin : begin + size]
@@ -77,16 +74,16 @@ class LanguageModelDataset(PairDataset):
 
 
 def sides(pair: Pair, which: str) -> list[str]:
-    """The texts of a row; a plain file alone is both sides of its rows and counts once."""
+    """Returns the texts of a row; two equal sides (a single plain file) count once."""
     if which == "both" and pair.source != pair.target:
         return [pair.source, pair.target]
     return [pair.source if which == "source" else pair.target]
 
 
 class SpanCorruptionDataset(LanguageModelDataset):
-    """Span corruption (Raffel et al. 2020, section 3.1.4; Tay et al. 2021): a share of the tokens
-    is cut out in spans, each leaves a placeholder behind, and what is to be answered is every
-    placeholder with what stood there. The gaps of a row follow from (seed, epoch, row)."""
+    """Span corruption (Raffel et al. 2020, section 3.1.4; Tay et al. 2021): in the source each
+    removed span is replaced by a placeholder; the target is every placeholder followed by its span.
+    The spans of a row depend on (seed, epoch, row)."""
 
     def __init__(
         self,
@@ -118,8 +115,8 @@ class SpanCorruptionDataset(LanguageModelDataset):
             yield ids[begin : begin + size]
 
     def fits(self, ids: list[int]) -> bool:
-        """One token leaves nothing to infer it from; a text that holds a placeholder of its own
-        could not be told from one with a gap."""
+        """False for a single token, which has no context, and for a text that contains a
+        placeholder, which would look like a gap."""
         return len(ids) > 1 and not set(self.sentinels).intersection(ids)
 
     def pair(self, row: int, epoch: int) -> tuple[Ids, Ids]:
@@ -130,7 +127,7 @@ class SpanCorruptionDataset(LanguageModelDataset):
 
 
 def known_placeholders(tokenizer: sentencepiece.SentencePieceProcessor) -> list[int]:
-    """Ids of <ph0>, <ph1>, ... as far as the tokenizer has them."""
+    """Returns the ids of the tokenizer's placeholders <ph0>, <ph1>, ..."""
     ids = []
     for piece in placeholder_pieces(tokenizer.vocab_size()):
         found = tokenizer.piece_to_id(piece)
@@ -141,8 +138,8 @@ def known_placeholders(tokenizer: sentencepiece.SentencePieceProcessor) -> list[
 
 
 def gaps_of(tokens: int, share: float, mean: float) -> tuple[int, int]:
-    """Tokens to cut out of a text of at least two, and in how many spans. Between two spans at
-    least one token stays."""
+    """Returns how many tokens to remove from a text of at least two tokens, and in how many spans.
+    At least one token stays between two spans."""
     removed = min(max(1, round(tokens * share)), tokens - 1)
     return removed, min(max(1, round(removed / mean)), tokens - removed + 1)
 
@@ -150,13 +147,13 @@ def gaps_of(tokens: int, share: float, mean: float) -> tuple[int, int]:
 def corrupted(
     ids: list[int], sentinels: list[int], share: float, mean: float, rng: numpy.random.Generator
 ) -> tuple[list[int], list[int]]:
-    """The text with placeholders in its gaps, and the placeholders each with what stood there.
+    """Returns the text with placeholders in its gaps, and each placeholder followed by its span.
 
-    All ways to cut the text into that many spans are equally likely; it may begin or end with one.
+    All ways to cut the text into that many spans are equally likely; a span may be at either end.
     """
     removed, gaps = gaps_of(len(ids), share, mean)
     spans = composition(removed, gaps, rng)
-    # one token more at either end makes the outer stretches of what stays possibly empty
+    # One token more at either end allows the outer kept parts to be empty.
     kept = composition(len(ids) - removed + 2, gaps + 1, rng)
     kept[0], kept[-1] = kept[0] - 1, kept[-1] - 1
     source, target, at = ids[: kept[0]], list[int](), kept[0]
@@ -168,6 +165,6 @@ def corrupted(
 
 
 def composition(total: int, parts: int, rng: numpy.random.Generator) -> list[int]:
-    """`parts` positive numbers that sum to `total`, each way as likely as any other."""
+    """Returns `parts` positive numbers that sum to `total`, drawn uniformly from all such lists."""
     cuts = numpy.sort(rng.choice(total - 1, parts - 1, replace=False)) + 1
     return numpy.diff([0, *cuts.tolist(), total]).tolist()

@@ -1,4 +1,4 @@
-"""The learning rate of an update, and the optimiser."""
+"""Learning rate schedule, optimizer and the running average of the weights."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from torch import nn
 from linnet_model.config import TrainConfig
 
 
-def schedule_place(config: TrainConfig, update: int, seconds: float) -> float:
-    """How far the schedule has come, in updates of its horizon: `update` of them are done, in so
-    many seconds. config.updates is its end."""
+def schedule_position(config: TrainConfig, update: int, seconds: float) -> float:
+    """Returns the position in the schedule, in updates from 0 to config.updates, after `update`
+    updates in `seconds`."""
     if config.seconds == 0:
         return update
     return config.updates * min(1.0, seconds / config.seconds)
 
 
 def learning_rate(config: TrainConfig, update: float) -> float:
-    """The rate of update 0, 1, ..., in units of the loss per token."""
+    """Returns the learning rate of update 0, 1, ..., for the loss per token."""
     warm = (update + 1) / max(1, config.warmup_updates)
     if warm < 1.0:
         return config.learning_rate * warm
@@ -30,7 +30,7 @@ def learning_rate(config: TrainConfig, update: float) -> float:
         share = 0.5 * (
             1.0 + math.cos(math.pi * min(1.0, max(0, update - config.warmup_updates) / span))
         )
-    else:  # trapezoid: hold, then fall in a line
+    else:  # trapezoid: hold, then fall linearly
         share = min(1.0, (config.updates - update) / max(1, config.decay_updates))
     return config.learning_rate * (
         config.final_share + (1.0 - config.final_share) * max(0.0, share)
@@ -54,10 +54,10 @@ def make_optimizer(model: nn.Module, config: TrainConfig) -> torch.optim.AdamW:
 
 
 class Average:
-    """A running average of the weights: what is validated and exported.
+    """Running average of the weights, which is validated and exported.
 
-    Its memory grows with the updates, (1 + u) / (10 + u), until the recipe's decay: the first
-    weights, which are chance, are soon forgotten.
+    Its decay grows with the updates, (1 + u) / (10 + u), up to the recipe's, so that the random
+    initial weights soon lose their influence.
     """
 
     def __init__(self, model: nn.Module, decay: float):

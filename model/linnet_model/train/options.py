@@ -1,6 +1,6 @@
-"""Every key of a recipe with type, default and meaning, read from the comments of the dataclasses.
+"""The page of all recipe keys with type, default and meaning, made from the comments in config.py.
 
-`linnet-train --options` prints the page; docs/RECIPE_OPTIONS.md is a copy of it.
+`linnet-train --options` prints it; docs/RECIPE_OPTIONS.md is a copy.
 """
 
 from __future__ import annotations
@@ -16,17 +16,16 @@ import typing
 
 from linnet_model.config import Recipe
 
-HEAD = """# What a recipe may say
+HEAD = """# Recipe options
 
-Printed by `linnet-train --options`. A recipe is a TOML file with a table for each heading. What it
-does not say has its default; `--set TABLE.KEY=VALUE` wins over what it says. A key that is not here
-is an error.
+Printed by `linnet-train --options`. A recipe is a TOML file with a table for each heading. Missing
+keys have their defaults; `--set TABLE.KEY=VALUE` overrides the recipe. Unknown keys are errors.
 """
 
 
 def field_comments(cls: type) -> dict[str, str]:
-    """Field -> the comment behind it, or else the one above it. A field without one, directly below
-    a field whose comment stands above, shares that and refers to it."""
+    """Returns the comment of each field: the one after it on its line, else the one above it. A
+    field without a comment, directly below one with a comment above, refers to that field."""
     source = textwrap.dedent(inspect.getsource(cls))
     comments: dict[int, str] = {}
     alone: set[int] = set()
@@ -37,7 +36,7 @@ def field_comments(cls: type) -> dict[str, str]:
                 alone.add(token.start[0])
     body = next(node for node in ast.parse(source).body if isinstance(node, ast.ClassDef)).body
     found: dict[str, str] = {}
-    last, shared = 0, ""  # where the field before ends, and what one without a comment says
+    last, shared = 0, ""  # line where the previous field ends; comment of a field without one
     for node in body:
         if not isinstance(node, ast.AnnAssign) or not isinstance(node.target, ast.Name):
             continue
@@ -62,7 +61,7 @@ def kind_of(hint: typing.Any) -> str:
 
 
 def options_page() -> str:
-    """The whole page, Markdown."""
+    """Returns the page as Markdown."""
     lines = [HEAD]
     parts = typing.get_type_hints(Recipe)
     for name, cls in parts.items():
@@ -73,9 +72,9 @@ def options_page() -> str:
         hints, comments, defaults = typing.get_type_hints(cls), field_comments(cls), cls()
         for field in dataclasses.fields(cls):
             default = json.dumps(getattr(defaults, field.name))
-            told = comments[field.name].replace("|", "\\|")
+            meaning = comments[field.name].replace("|", "\\|")
             lines.append(
-                f"| `{field.name}` | `{default}` | {kind_of(hints[field.name])} | {told} |"
+                f"| `{field.name}` | `{default}` | {kind_of(hints[field.name])} | {meaning} |"
             )
         lines.append("")
     return "\n".join(lines).rstrip() + "\n"

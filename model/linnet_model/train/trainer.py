@@ -1,4 +1,4 @@
-"""One training: updates of the weights, validation and checkpoints on the way."""
+"""The training loop: updates of the weights, validation and checkpoints."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from linnet_model.network.encoder_decoder import PAD, EncoderDecoder
 from linnet_model.train.checkpoint import Position, save_checkpoint
 from linnet_model.train.data import Batch, Ids, PairDataset, epoch_batches, make_batch
 from linnet_model.train.loss import smoothed_cross_entropy
-from linnet_model.train.optim import Average, learning_rate, make_optimizer, schedule_place
+from linnet_model.train.optim import Average, learning_rate, make_optimizer, schedule_position
 from linnet_model.train.training_log import Log, Progress
 from linnet_model.train.validation import decoded_sample, features_of, perplexities, token_losses
 
 
 class Trainer:
-    """Model, optimiser, average and position, moved on one update at a time."""
+    """Model, optimizer, average of the weights and position in the data. `update` advances them."""
 
-    def __init__(self, recipe: Recipe, corpus: PairDataset, device: torch.device):
-        self.recipe, self.corpus, self.device = recipe, corpus, device
-        torch.backends.cuda.matmul.allow_tf32 = True  # ten bits more than autocast's bfloat16 has
+    def __init__(self, recipe: Recipe, dataset: PairDataset, device: torch.device):
+        self.recipe, self.dataset, self.device = recipe, dataset, device
+        torch.backends.cuda.matmul.allow_tf32 = True  # more precise than autocast's bfloat16
         torch.manual_seed(recipe.train.seed)
         self.model = EncoderDecoder(recipe.model).to(device)
         self.optimizer = make_optimizer(self.model, recipe.train)
@@ -39,7 +39,7 @@ class Trainer:
         self.epoch_number = -1
 
     def start_from(self, weights: dict[str, torch.Tensor]) -> None:
-        """Takes over weights, bfloat16 or float32; the optimiser and the data begin anew."""
+        """Loads weights, bfloat16 or float32; optimizer and data start from the beginning."""
         self.model.load_state_dict({name: value.float() for name, value in weights.items()})
         self.average = Average(self.model, self.recipe.train.average_decay)
 
@@ -55,7 +55,7 @@ class Trainer:
         train = self.recipe.train
         if self.epoch_number != self.position.epoch:
             self.epoch = epoch_batches(
-                self.corpus,
+                self.dataset,
                 self.recipe.data.domains,
                 train.seed,
                 self.position.epoch,
@@ -63,25 +63,24 @@ class Trainer:
                 train.batch_source_tokens,
             )
             self.epoch_number = self.position.epoch
-        batch = make_batch(self.corpus, self.epoch[self.position.batch], self.position.epoch)
+        batch = make_batch(self.dataset, self.epoch[self.position.batch], self.position.epoch)
         self.position.batch += 1
         if self.position.batch == len(self.epoch):
             self.position.epoch, self.position.batch = self.position.epoch + 1, 0
         return batch
 
     def update(self, seconds: float = 0.0) -> dict[str, Any]:
-        """One update of the weights, so many seconds after the first; returns what a log wants to
-        know of it.
+        """Updates the weights once, `seconds` after the first update; returns values for the log.
 
-        A GPU works while the host prepares the next batch: nothing here waits for it. So "nll" and
-        "grad_norm" are tensors, and whoever looks into them waits.
+        Nothing here waits for the GPU, so that the host prepares the next batch while it computes.
+        "nll" and "grad_norm" are tensors; reading them waits.
         """
         train = self.recipe.train
         batch = self.next_batch()
         inside = (batch.target != PAD).flatten().nonzero().flatten()
         count = inside.numel()
         batch, inside = batch.to(self.device), inside.to(self.device)
-        rate = learning_rate(train, schedule_place(train, self.position.update, seconds))
+        rate = learning_rate(train, schedule_position(train, self.position.update, seconds))
         for group in self.optimizer.param_groups:
             group["lr"] = rate
         self.drop.begin(self.position.update)
@@ -123,8 +122,8 @@ class Trainer:
         )
 
     def check_gradient(self, norm: torch.Tensor) -> None:
-        """A gradient that is not finite spoils all weights, and with them all later gradients: on a
-        GPU it is found when a line of the log is written."""
+        """Raises ArithmeticError if the gradient is not finite, which would ruin all weights. On a
+        GPU this is checked only when a line of the log is written."""
         if not bool(torch.isfinite(norm)):
             raise ArithmeticError(
                 f"update {self.position.update} has a gradient of norm {float(norm)}, "
@@ -140,23 +139,23 @@ def run(
     log: Log,
     clock: Callable[[], float] = time.monotonic,
 ) -> None:
-    """Trains until recipe.train.updates, or for recipe.train.seconds of `clock`, validation and
-    checkpoints included; these come on the way, and at the end."""
+    """Trains for recipe.train.updates, or for recipe.train.seconds of `clock` including validation
+    and checkpoints. Both also run at the end."""
     train, position = trainer.recipe.train, trainer.position
     progress = Progress(position.update, train.updates)
     saved = measured = clock()
     begin = measured - position.seconds
-    while schedule_place(train, position.update, clock() - begin) < train.updates:
+    while schedule_position(train, position.update, clock() - begin) < train.updates:
         values = trainer.update(clock() - begin)
-        position.unlogged_nll += values["nll"]  # a tensor until somebody looks
+        position.unlogged_nll += values["nll"]  # a tensor, read when the log is written
         position.unlogged_tokens += values["tokens"]
         progress.advance()
         update, now = position.update, clock()
-        place = schedule_place(train, update, now - begin)
+        scheduled = schedule_position(train, update, now - begin)
         if update % train.log_updates == 0:
             trainer.check_gradient(values["grad_norm"])
             nll = float(position.unlogged_nll) / position.unlogged_tokens
-            now = clock()  # the device is done
+            now = clock()  # after the device has finished
             rate = position.unlogged_tokens / (now - measured)
             position.seconds += now - measured
             log.write(
@@ -173,11 +172,11 @@ def run(
                 },
             )
             if train.seconds:
-                progress.updates = max(update, round(update * train.updates / place))
+                progress.updates = max(update, round(update * train.updates / scheduled))
             progress.log(update, nll, rate)
             position.unlogged_nll, position.unlogged_tokens, measured = 0.0, 0, now
-        last = place >= train.updates
-        if last:  # whoever waits for the weights need not wait for their scores
+        last = scheduled >= train.updates
+        if last:  # the weights are available before their validation ends
             trainer.save(out)
         if last or update % train.valid_updates == 0:
             progress.say(validate(trainer, valid, tokenizer, out, log))
@@ -196,7 +195,8 @@ def validate(
     out: Path,
     log: Log,
 ) -> str:
-    """Measures the averaged weights, writes samples beside the log, and says it in a line."""
+    """Validates the averaged weights, writes samples beside the log, and returns a line of
+    scores."""
     recipe, update = trainer.recipe, trainer.position.update
     model = EncoderDecoder(recipe.model).to(trainer.device)
     trainer.average.copy_to(model)
@@ -218,6 +218,6 @@ def validate(
             file.write(f"after {update} updates: {json.dumps(scores)}\n\n")
             for source, reference, answer in texts:
                 file.write(f"source     {source}\nreference  {reference}\nanswer     {answer}\n\n")
-    return f"update {update:,}: validation {losses['nll_all']:.4f} nats a token, " + ", ".join(
+    return f"update {update:,}: validation {losses['nll_all']:.4f} nats per token, " + ", ".join(
         f"{name.replace('_', ' ')} {value:.2f}" for name, value in scores.items()
     )

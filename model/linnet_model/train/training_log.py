@@ -1,4 +1,4 @@
-"""What a training says while it runs: the data's statistics first, then progress and log."""
+"""Output of a training: statistics of the data, progress and the log."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from tqdm import tqdm
 
 from linnet_model.train.data import PairDataset
 
-SAY_SECONDS = 30.0  # between lines of progress where there is no terminal
+PROGRESS_SECONDS = 30.0  # interval between lines of progress without a terminal
 
 
 class Log:
-    """One JSON object a line in log.jsonl, and the same numbers to tensorboard where it is
-    wanted."""
+    """Writes one JSON object per line to log.jsonl, and the same numbers to tensorboard if
+    requested."""
 
     def __init__(self, folder: Path, tensorboard: bool, update: int = 0):
-        """Goes on after `update`: what a training wrote that was stopped after its last checkpoint
-        is forgotten, since it will be written again."""
+        """Removes the lines after `update`, the last checkpoint: a resumed training writes them
+        again."""
         path = folder / "log.jsonl"
         if path.exists():
             partial = path.with_suffix(".partial")
@@ -53,7 +53,7 @@ class Log:
 
 
 def whole_lines(path: Path) -> Iterable[str]:
-    """All lines but one that was being written when the training was killed."""
+    """Yields all lines but an incomplete last one, left by a killed training."""
     with path.open(encoding="utf-8") as lines:
         for line in lines:
             if line.endswith("\n"):
@@ -61,11 +61,11 @@ def whole_lines(path: Path) -> Iterable[str]:
 
 
 class Progress:
-    """A bar on a terminal; elsewhere a line about every half minute. Both say how long is left."""
+    """A progress bar on a terminal, else a line every PROGRESS_SECONDS; both show the time left."""
 
     def __init__(self, update: int, updates: int):
         self.first, self.updates = update, updates
-        self.begin = self.said = time.monotonic()
+        self.begin = self.last_line = time.monotonic()
         self.bar = None
         if sys.stderr.isatty():
             self.bar = tqdm(total=updates, initial=update, unit="update", mininterval=5.0)
@@ -78,10 +78,10 @@ class Progress:
         now = time.monotonic()
         if self.bar is not None:
             self.bar.set_postfix(nll=f"{nll:.3f}", tokens_s=f"{tokens_per_second:.0f}")
-        elif now - self.said >= SAY_SECONDS:
+        elif now - self.last_line >= PROGRESS_SECONDS:
             left = (now - self.begin) / (update - self.first) * (self.updates - update)
             self.say(progress_line(update, self.updates, nll, tokens_per_second, left))
-            self.said = now
+            self.last_line = now
 
     def say(self, line: str) -> None:
         tqdm.write(line, file=sys.stderr)
@@ -95,8 +95,9 @@ def progress_line(
     update: int, updates: int, nll: float, tokens_per_second: float, seconds_left: float
 ) -> str:
     return (
-        f"update {update:,} of {updates:,} ({100 * update // updates} %), {nll:.3f} nats a token, "
-        f"{tokens_per_second:,.0f} tokens/s, {duration(seconds_left)} left"
+        f"update {update:,} of {updates:,} ({100 * update // updates} %), "
+        f"{nll:.3f} nats per token, {tokens_per_second:,.0f} tokens/s, "
+        f"{duration(seconds_left)} left"
     )
 
 
@@ -107,13 +108,13 @@ def duration(seconds: float) -> str:
     return f"{minutes} min" if minutes < 60 else f"{minutes // 60} h {minutes % 60:02} min"
 
 
-def statistics_table(name: str, corpus: PairDataset, shares: dict[str, float]) -> list[str]:
-    """Rows, tokens and lengths of each domain, for people."""
+def statistics_table(name: str, dataset: PairDataset, shares: dict[str, float]) -> list[str]:
+    """Returns a table of rows, tokens and lengths of each domain."""
     head = ("rows", "share", "source tokens", "target tokens", "longest", "left out")
     lines = [f"{name:14}" + "".join(f"{column:>15}" for column in head)]
-    for domain, facts in corpus.statistics().items():
-        rows = corpus.rows_of[domain]
-        longest = f"{corpus.source_lengths[rows].max()} / {corpus.target_lengths[rows].max()}"
+    for domain, facts in dataset.statistics().items():
+        rows = dataset.rows_of[domain]
+        longest = f"{dataset.source_lengths[rows].max()} / {dataset.target_lengths[rows].max()}"
         cells = (
             f"{facts['rows']:,}",
             f"{shares.get(domain, 1.0):g}",

@@ -20,12 +20,12 @@ from linnet_model.network.encoder_decoder import EOS, PAD, EncoderDecoder
 from linnet_model.train.data import Batch, PairDataset, make_batch, sequential_batches
 from linnet_model.train.objectives import LanguageModelDataset
 
-MAX_ANSWER_TOKENS = {"summarize": 40, "classify": 16}  # of greedy answers; else by the source
+MAX_ANSWER_TOKENS = {"summarize": 40, "classify": 16}  # other tasks: depends on the source
 ROUGE = ("rouge1", "rouge2", "rougeL")
 
 
 def features_of(model: EncoderDecoder, batch: Batch, drop: Dropout) -> torch.Tensor:
-    """Features [B, T, d] of the training path; a language model has no source."""
+    """Returns features [B, T, d] of the training path; a language model has no source."""
     if not model.has_source:
         return model.decode_whole(batch.previous(), None, None, drop)
     return model(batch.source, batch.lengths, batch.previous(), drop)
@@ -34,39 +34,40 @@ def features_of(model: EncoderDecoder, batch: Batch, drop: Dropout) -> torch.Ten
 @torch.no_grad()
 def token_losses(
     model: EncoderDecoder,
-    corpus: PairDataset,
+    dataset: PairDataset,
     device: torch.device,
     target_tokens: int,
     source_tokens: int,
 ) -> dict[str, tuple[float, int]]:
-    """Summed negative log-likelihood and number of target tokens, for each domain and for all."""
+    """Returns the summed negative log-likelihood and the number of target tokens of each domain,
+    and of all as "all"."""
     totals: dict[str, float] = defaultdict(float)
     tokens: dict[str, int] = defaultdict(int)
     keep = KeepAll()
-    for rows, batch in sequential_batches(corpus, target_tokens, source_tokens):
+    for rows, batch in sequential_batches(dataset, target_tokens, source_tokens):
         moved = batch.to(device)
         logits = model.project(features_of(model, moved, keep)).float()
         nll = torch.nn.functional.cross_entropy(
             logits.transpose(1, 2), moved.target, ignore_index=PAD, reduction="none"
         ).sum(dim=1)
         for row, loss in zip(rows, nll.tolist(), strict=True):
-            totals[corpus.domains[row]] += loss
-            tokens[corpus.domains[row]] += int(corpus.target_lengths[row])
+            totals[dataset.domains[row]] += loss
+            tokens[dataset.domains[row]] += int(dataset.target_lengths[row])
     result = {domain: (totals[domain], tokens[domain]) for domain in sorted(totals)}
     result["all"] = sum(totals.values()), sum(tokens.values())
     return result
 
 
 def perplexities(
-    corpus: PairDataset, losses: dict[str, tuple[float, int]], domain: str = "all"
+    dataset: PairDataset, losses: dict[str, tuple[float, int]], domain: str = "all"
 ) -> dict[str, float]:
-    """Of an average token; of texts also of an average word, where the end of a text counts as one:
-    it does not depend on the vocabulary of pieces, so that models can be compared."""
+    """Returns the perplexity per token and, for a language model, per word, with the end of a text
+    as one word. The latter does not depend on the tokenizer and compares models."""
     nll, tokens = losses[domain]
     found = {"perplexity": math.exp(nll / tokens)}
-    if type(corpus) is LanguageModelDataset:
-        words = corpus.words.total() if domain == "all" else corpus.words[domain]
-        found["word_perplexity"] = math.exp(min(nll / words, 700.0))  # e^700 is still a number
+    if type(dataset) is LanguageModelDataset:
+        words = dataset.words.total() if domain == "all" else dataset.words[domain]
+        found["word_perplexity"] = math.exp(min(nll / words, 700.0))  # e^710 overflows
     return found
 
 
@@ -74,14 +75,14 @@ def perplexities(
 def greedy(
     model: EncoderDecoder, source: torch.Tensor, lengths: torch.Tensor, max_tokens: int
 ) -> list[list[int]]:
-    """source: int64 [B, S], lengths: [B] -> the most likely tokens of each row, without the end
+    """source: int64 [B, S], lengths: [B] -> greedily decoded tokens of each row, without the end
     token."""
     keep = KeepAll()
-    memory, bias = model.encode_whole(source, lengths, keep)
+    encoded, bias = model.encode_whole(source, lengths, keep)
     tokens = torch.full((source.size(0), 1), EOS, dtype=torch.int64, device=source.device)
     done = torch.zeros(source.size(0), dtype=torch.bool, device=source.device)
     for _ in range(max_tokens):
-        logits = model.project(model.decode_whole(tokens, memory, bias, keep)[:, -1])
+        logits = model.project(model.decode_whole(tokens, encoded, bias, keep)[:, -1])
         logits[:, PAD] = -math.inf
         best = torch.where(done, EOS, logits.argmax(dim=-1))
         tokens = torch.cat([tokens, best.unsqueeze(1)], dim=1)
@@ -93,9 +94,9 @@ def greedy(
 
 
 def rouge(references: Sequence[Sequence[str]], predictions: Sequence[str]) -> dict[str, float]:
-    """Mean F1 of ROUGE-1, 2, L in percent, with stemming; of several references the best for each
-    measure."""
-    from rouge_score import rouge_scorer  # a machine that only trains need not have it
+    """Returns the mean F1 of ROUGE-1, 2 and L in percent, with stemming; with several references
+    the best one counts for each measure."""
+    from rouge_score import rouge_scorer  # only needed for summaries
 
     scorer = rouge_scorer.RougeScorer(list(ROUGE), use_stemmer=True)
     sums = dict.fromkeys(ROUGE, 0.0)
@@ -107,8 +108,8 @@ def rouge(references: Sequence[Sequence[str]], predictions: Sequence[str]) -> di
 
 
 def label_scores(references: Sequence[str], predictions: Sequence[str]) -> dict[str, float]:
-    """Accuracy, and the mean over the references' labels of F1, in percent. An answer that is no
-    label is a miss of its label and no label of its own."""
+    """Returns accuracy, and F1 averaged over the labels of the references, in percent. An answer
+    that is not a label counts as an error."""
     pairs = list(zip(references, predictions, strict=True))
     wanted, given = Counter(references), Counter(predictions)
     right = Counter(reference for reference, prediction in pairs if reference == prediction)
@@ -122,7 +123,7 @@ def label_scores(references: Sequence[str], predictions: Sequence[str]) -> dict[
 def text_scores(
     task: str, references: Sequence[str], predictions: Sequence[str]
 ) -> dict[str, float]:
-    """What is measured of answers to this task; nothing for one that answers with gaps' texts."""
+    """Returns the scores of answers to a task; none for span corruption."""
     if task == "translate":
         return {
             "bleu": sacrebleu.corpus_bleu(list(predictions), [list(references)]).score,
@@ -137,28 +138,28 @@ def text_scores(
 
 def decoded_sample(
     model: EncoderDecoder,
-    corpus: PairDataset,
+    dataset: PairDataset,
     tokenizer: sentencepiece.SentencePieceProcessor,
     rows: int,
     device: torch.device,
     task: str,
 ) -> tuple[dict[str, float], list[tuple[str, str, str]]]:
-    """Scores of the first `rows` pairs, and (source, reference, answer) of each. A language model
-    answers nothing."""
+    """Decodes the first `rows` pairs; returns their scores and (source, reference, answer) of each.
+    Both are empty for a language model."""
     if not model.has_source:
         return {}, []
-    chosen = numpy.arange(min(rows, len(corpus)))
-    chosen = chosen[numpy.argsort(corpus.source_lengths[chosen], kind="stable")]
+    chosen = numpy.arange(min(rows, len(dataset)))
+    chosen = chosen[numpy.argsort(dataset.source_lengths[chosen], kind="stable")]
     answers: dict[int, str] = {}
     for begin in range(0, len(chosen), 50):
         part = chosen[begin : begin + 50]
-        batch = make_batch(corpus, part).to(device)
+        batch = make_batch(dataset, part).to(device)
         limit = MAX_ANSWER_TOKENS.get(task, int(batch.lengths.max()) * 2 + 10)
         for row, ids in zip(part, greedy(model, batch.source, batch.lengths, limit), strict=True):
             answers[int(row)] = tokenizer.decode(ids)
     texts = []
     for row in sorted(answers):
-        source, target = corpus.pair(row, 0)
+        source, target = dataset.pair(row, 0)
         texts.append(
             (
                 tokenizer.decode(source[:-1].tolist()),
