@@ -60,7 +60,7 @@ def test_a_malicious_checkpoint_is_refused_by_the_name_it_wanted(tmp_path, funct
     trap = tmp_path / "sprung"
     content = SAFE | {"extra_state": Call(function, f"open({str(trap)!r}, 'w')")}
     path = save(content, tmp_path / "bad.pt", zipped)
-    with pytest.raises(ConfigError, match=rf"bad\.pt names {name},.* nothing of it was run"):
+    with pytest.raises(ConfigError, match=rf"bad\.pt names {name},.* nothing was executed"):
         read_checkpoint(path)
     assert not trap.exists()
 

@@ -263,7 +263,7 @@ def test_a_language_model_learns_and_is_measured_but_not_exported(
         export_main(["--run", str(run), "--out", str(tmp_path / "b"), "--bundle-version", "1"]) == 1
     )
     assert (
-        "has the task language_model, bundles are made for translate and summarize: measure "
+        "has the task language_model, bundles exist only for translate and summarize: measure "
         in (capsys.readouterr().err)
     )
     assert not (tmp_path / "b").exists()
@@ -282,7 +282,7 @@ def test_a_pretrained_model_is_gone_on_from_with_its_vocabulary(
     assert (
         export_main(["--run", str(run), "--out", str(tmp_path / "b"), "--bundle-version", "1"]) == 1
     )
-    assert "go on from it with linnet-train --init-from" in capsys.readouterr().err
+    assert "start another training from it with linnet-train --init-from" in capsys.readouterr().err
     once = ["train.updates=1", "train.learning_rate=1e-12"]
     assert train(recipe_file, data_folder, fine, *once, more=("--init-from", run)) == 0
     assert (fine / "source.spm").read_bytes() == (run / "source.spm").read_bytes()

@@ -93,7 +93,7 @@ def test_a_random_bundle_may_have_a_random_one(tmp_path):
 def test_a_tokenizer_that_is_none_of_sentencepiece_is_refused(tmp_path):
     with pytest.raises(ConfigError, match="has no tokenizer"):
         encoders(tmp_path, {})
-    with pytest.raises(ConfigError, match="has a word_tokenizer: shortlists are learned for"):
+    with pytest.raises(ConfigError, match="has a word_tokenizer, shortlists need"):
         encoders(
             tmp_path,
             {"source_tokenizer_file": "source.codes", "word_tokenizer": "WORD_TOKENIZER_MOSES"},

@@ -1,10 +1,10 @@
-"""linnet-compare: the mixers side by side, on the same data, of one size, for the same updates.
+"""linnet-compare: compares the mixers on the same data, with equal sizes and updates.
 
-One recipe is trained once for each mixer and seed; where a mixer has fewer or more weights than
-dynamic, the feed-forward blocks make up for it. Every model is exported, decodes the test set by
-linnet-decode, and is timed: updates of all models in turn in one process, and decoding in turn, so
-that what disturbs the machine disturbs all alike. Results are kept in --out as they come: what is
-there is not made again.
+One recipe is trained for each mixer and seed; the feed-forward width is changed so that all models
+have as many parameters as dynamic. Every model is exported, decodes the test set with
+linnet-decode, and is timed. Timed updates and decoding take turns between the models, so that load
+on the machine affects all alike. Results are written to --out as they come; existing ones are not
+made again.
 """
 
 from __future__ import annotations
@@ -42,19 +42,18 @@ from linnet_model.train.data import PairDataset, training_pairs
 
 MIXERS = ("dynamic", "light", "depthwise", "dilated", "self_attention", "csan_1d", "csan_2d")
 BOOTSTRAP_SAMPLES = 1000
-CSAN_WINDOW = (
-    11  # and 3 heads, the best of Yang et al. 2019; ours stands in all layers of both sides
-)
+# With 3 heads the best of Yang et al. 2019; here all layers of both sides have it.
+CSAN_WINDOW = 11
 
 
 # --- One model for each mixer -------------------------------------------------------------------
 
 
 def settings_of(mixer: str, base: ModelConfig) -> ModelConfig:
-    """The base model with another mixer, and a feed-forward width that keeps its parameters.
+    """Returns the base model with another mixer and as many parameters, by its feed-forward width.
 
-    A dilated filter has 3 taps that reach as far as the base's filter of the same layer; attention
-    sees the whole sequence, or CSAN_WINDOW positions.
+    A dilated filter has 3 taps that span the base's filter of the same layer; attention sees the
+    whole sequence, or CSAN_WINDOW positions.
     """
     config = copy.deepcopy(base)
     for side in ("encoder", "decoder"):
@@ -92,7 +91,7 @@ def recipe_of(mixer: str, base: Recipe, seed: int) -> Recipe:
 
 
 def as_settings(recipe: Recipe) -> list[str]:
-    """The model and seed of a recipe, as --set arguments of linnet-train."""
+    """Returns the model and seed of a recipe as --set arguments of linnet-train."""
     model = to_tables(recipe.model)
     keys = [k for k in model if "mixers" in k or "kernels" in k or "dilations" in k]
     values = {f"model.{k}": model[k] for k in [*keys, "ffn_width"]}
@@ -104,7 +103,7 @@ def as_settings(recipe: Recipe) -> list[str]:
 
 
 def train(recipe: Recipe, path: Path, data: Path, run: Path, device: str) -> None:
-    """linnet-train in a process of its own, resumed where it was left."""
+    """Runs linnet-train --resume in a subprocess."""
     command = [sys.executable, "-m", "linnet_model.train", "--recipe", str(path)]
     command += ["--data", str(data), "--out", str(run), "--device", device, "--resume"]
     threads = str(recipe.train.threads or os.cpu_count())
@@ -125,8 +124,8 @@ def train(recipe: Recipe, path: Path, data: Path, run: Path, device: str) -> Non
 
 
 def in_plain_floats(metric: Metric) -> Metric:
-    """Resampling counts in numpy's float32, a score without a match is Python's 0.0, and
-    sacrebleu's mean of the two kinds fails: here it computes from Python's numbers."""
+    """Makes a metric compute from Python floats. sacrebleu's resampling mixes numpy's float32 with
+    Python's 0.0 for scores without a match, and its mean of the two fails."""
     compute = metric._compute_score_from_stats
 
     def from_plain(stats: list[Any]) -> Any:
@@ -137,7 +136,7 @@ def in_plain_floats(metric: Metric) -> Metric:
 
 
 def interval(task: str, references: list[list[str]], answers: list[str]) -> dict[str, list[float]]:
-    """Measure -> [score, low, high]: 95 % of the scores of resampled test sets lie between."""
+    """Returns measure -> [score, low, high], with the 95 % bootstrap interval."""
     if task == "translate":
         first = [[r[0] for r in references]]
         found = {}
@@ -201,8 +200,8 @@ def train_and_score(
 
 
 def training_speed(options: argparse.Namespace, base: Recipe) -> dict[str, list[float]]:
-    """Mixer -> target tokens a second in each round: CPU seconds of the process on a CPU, seconds
-    on the clock on a GPU. All models take turns in one process; the first round warms up."""
+    """Returns mixer -> target tokens per second of each round, by CPU time on a CPU and by wall
+    time on a GPU. All models take turns in one process; a first round warms up."""
     device = pick_device(options.device)
     if base.train.threads:
         torch.set_num_threads(base.train.threads)
@@ -221,7 +220,7 @@ def training_speed(options: argparse.Namespace, base: Recipe) -> dict[str, list[
             begin, tokens = clock(), 0.0
             for _ in range(options.updates_timed):
                 values = trainer.update()
-                float(values["nll"])  # the device has finished
+                float(values["nll"])  # waits for the device
                 tokens += values["tokens"]
             if turn > 0:
                 rates[mixer].append(tokens / (clock() - begin))
@@ -254,8 +253,8 @@ def synthetic(
 
 
 def decoding_speed(command: Path, options: argparse.Namespace) -> dict[str, dict[str, Any]]:
-    """Mixer -> target tokens a second of full batches, and seconds of one sentence by its length,
-    each a value a round. One thread, the beam of the recipe."""
+    """Returns mixer -> target tokens per second of full batches, and seconds of one sentence by its
+    length, one value per round. One thread, the beam of the recipe."""
     found: dict[str, dict[str, Any]] = {
         m: {"batch": [], "sentence": {str(n): [] for n in options.lengths}} for m in options.mixers
     }
@@ -287,7 +286,7 @@ def machine(device: str) -> str:
 
 
 def kept(path: Path, make: Any) -> Any:
-    """What `make` returns, or what it returned before."""
+    """Returns the result stored in `path`, else stores and returns that of `make`."""
     if not path.exists():
         value = make()
         partial = path.with_suffix(".partial")
@@ -330,8 +329,10 @@ def compare(options: argparse.Namespace) -> dict[str, Any]:
 
 def main(arguments: list[str] | None = None) -> int:
     parser = parser_for(__doc__, formatter_class=argparse.ArgumentDefaultsHelpFormatter)
-    parser.add_argument("--recipe", type=Path, required=True, help="of the dynamic model")
-    parser.add_argument("--data", type=Path, required=True, help="holds the recipe's data.folder")
+    parser.add_argument("--recipe", type=Path, required=True, help="recipe of the dynamic model")
+    parser.add_argument(
+        "--data", type=Path, required=True, help="contains the recipe's data.folder"
+    )
     parser.add_argument("--out", type=Path, required=True, help="folder for all runs and results")
     parser.add_argument(
         "--mixers",
@@ -339,21 +340,25 @@ def main(arguments: list[str] | None = None) -> int:
         choices=MIXERS,
         default=list(MIXERS),
         metavar="NAME",
-        help="those to train and measure, of the ones that the default names",
+        help="mixers to compare",
     )
-    parser.add_argument("--seeds", type=int, default=1, help="trainings of each mixer")
-    parser.add_argument("--jobs", type=int, default=1, help="trainings at a time")
+    parser.add_argument("--seeds", type=int, default=1, help="trainings per mixer")
+    parser.add_argument("--jobs", type=int, default=1, help="concurrent trainings")
     parser.add_argument("--test", default="", help="test set; empty: the first of valid_domains")
-    parser.add_argument("--rows", type=int, default=0, help="of the test set; 0: all")
-    parser.add_argument("--rounds", type=int, default=5, help="of each measurement of speed")
-    parser.add_argument("--updates-timed", type=int, default=3, help="of each model in a round")
+    parser.add_argument("--rows", type=int, default=0, help="max rows of the test set; 0: all")
+    parser.add_argument("--rounds", type=int, default=5, help="rounds of each speed measurement")
     parser.add_argument(
-        "--lengths", type=int, nargs="+", default=[8, 16, 32, 64, 128, 256], help="of one sentence"
+        "--updates-timed", type=int, default=3, help="updates of each model per round"
     )
-    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu", help="of everything")
-    parser.add_argument("--decode", type=Path, help="linnet-decode, if not the release build's")
+    parser.add_argument(
+        "--lengths", type=int, nargs="+", default=[8, 16, 32, 64, 128, 256], help="sentence lengths"
+    )
+    parser.add_argument(
+        "--device", choices=("cpu", "cuda"), default="cpu", help="device of training and decoding"
+    )
+    parser.add_argument("--decode", type=Path, help="path of linnet-decode")
     parser.add_argument("--report", type=Path, help="folder for results.json and the plots")
-    parser.add_argument("--readme", type=Path, help="page whose table of this device is renewed")
+    parser.add_argument("--readme", type=Path, help="page whose table of this device is replaced")
     options = parser.parse_args(arguments)
     try:
         results = compare(options)
@@ -365,7 +370,7 @@ def main(arguments: list[str] | None = None) -> int:
         print(f"linnet-compare: {error}", file=sys.stderr)
         return 1
     print(
-        "training, target tokens a second (median): "
+        "training, target tokens per second (median): "
         + ", ".join(f"{m} {median(v):.0f}" for m, v in results["training"].items())
     )
     return 0

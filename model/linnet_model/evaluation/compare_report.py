@@ -1,7 +1,7 @@
-"""The report of linnet-compare: a table and plots of what was measured.
+"""The report of linnet-compare: a table and plots.
 
-Times are given as ratios to dynamic, round by round in the same run, with their median: on a busy
-machine the ratios of neighbours hold where the numbers themselves do not.
+Speeds are the median over the rounds of the ratio to dynamic in the same round: on a busy machine
+such ratios are stable, the times themselves are not.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ COLOURS = {
 
 
 def ratios(values: dict[str, list[float]]) -> dict[str, float]:
-    """Mixer -> median over the rounds of its value divided by that of the first mixer."""
+    """Returns mixer -> median over the rounds of its value divided by that of the first mixer."""
     first = values[next(iter(values))]
     return {
         m: median(v / f for v, f in zip(found, first, strict=True)) for m, found in values.items()
@@ -46,7 +46,7 @@ def by_mixer(results: dict[str, Any]) -> dict[str, list[dict[str, Any]]]:
 
 
 def quality(runs: list[dict[str, Any]], measure: str) -> str:
-    """One run: its score and 95 % interval. Several: their mean and range."""
+    """Returns score and 95 % interval of one run, or mean and range of several."""
     scores = [run["scores"][measure] for run in runs]
     if len(scores) == 1:
         score, low, high = scores[0]
@@ -79,7 +79,7 @@ def table(results: dict[str, Any]) -> list[str]:
 
 
 def settings(results: dict[str, Any]) -> str:
-    """What a reader needs to know of the numbers, in one paragraph."""
+    """Returns a paragraph with the conditions of the measurement."""
     recipe, runs = results["recipe"], results["runs"]
     model, training = recipe["model"], recipe["train"]
     first = runs[0]["mixer"]
@@ -122,7 +122,7 @@ def plot_lengths(results: dict[str, Any], path: Path) -> None:
 
 
 def plot_quality(results: dict[str, Any], path: Path) -> None:
-    """Score against speed of decoding: up and to the right is better."""
+    """Plots score against decoding speed."""
     runs, measure = by_mixer(results), next(iter(results["runs"][0]["scores"]))
     speed = ratios({m: d["batch"] for m, d in results["decoding"].items()})
     figure, axes = plt.subplots(figsize=(7, 4.2))
@@ -161,7 +161,7 @@ def markers(device: str) -> tuple[str, str]:
 
 
 def renew(page: Path, device: str, lines: list[str]) -> None:
-    """Puts the lines between the device's two markers on the page."""
+    """Replaces the lines between the device's two markers on the page."""
     begin, end = markers(device)
     text = page.read_text(encoding="utf-8")
     if text.count(begin) != 1 or text.count(end) != 1:

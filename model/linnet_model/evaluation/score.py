@@ -1,10 +1,9 @@
-"""linnet-score: measures a model on the test sets of its data, beside a trivial baseline.
+"""linnet-score: scores a model on the test sets of its data, beside a trivial baseline.
 
-A bundle is decoded by linnet-decode, the engine that serves, where it is built; --engine python
-searches in Python. sacreBLEU and chrF for translations; ROUGE-1, 2, L (F1, stemmed) for summaries,
-the best of several references. A run gives what no bundle holds: perplexity per token and per word
-of a language model, perplexity of the gaps of a pre-trained model, accuracy and macro-F1 of a
-classifier.
+A bundle is decoded by linnet-decode if that is built, else by the search in Python. Translations
+get BLEU and chrF of sacreBLEU; summaries get ROUGE-1, 2 and L (F1, stemmed, the best of several
+references). --run scores models that cannot be exported: perplexity of a language model or a
+pre-trained model, accuracy and macro-F1 of a classifier.
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ EXAMPLES = """examples:
 
 
 def decode_command(named: Path | None) -> Path | None:
-    """linnet-decode: the one named, else the release build of this checkout if it is there."""
+    """Returns `named`, else linnet-decode of this checkout's release build, or None."""
     if named is not None:
         if not named.is_file():
             raise ConfigError(
@@ -57,7 +56,7 @@ def decode_command(named: Path | None) -> Path | None:
 def decode_with_command(
     command: Path, bundle: Path, texts: list[str], extra: list[str]
 ) -> list[str]:
-    """JSON lines in, JSON lines out; the first error ends the scoring."""
+    """Decodes texts with linnet-decode as JSON lines. Raises ConfigError at the first error."""
     lines = "".join(json.dumps({"text": text}, ensure_ascii=False) + "\n" for text in texts)
     done = subprocess.run(
         [str(command), "--bundle", str(bundle), *extra],
@@ -98,7 +97,7 @@ def decode_in_python(
 
 
 def read_references(folder: Path, domain: str, pairs: list[Pair]) -> list[list[str]]:
-    """All references of each row: refs.<domain>.tsv beside the test file, or its targets."""
+    """Returns all references of each row, from refs.<domain>.tsv or else the targets."""
     path = folder / f"refs.{domain}.tsv"
     if not path.is_file():
         return [[pair.target] for pair in pairs]
@@ -127,7 +126,7 @@ def measure(task: str, references: list[list[str]], answers: list[str]) -> dict[
 
 
 def length_ratio(references: list[list[str]], answers: list[str]) -> float:
-    """Words of all answers by words of their first references."""
+    """Returns the words of all answers divided by the words of their first references."""
     wanted = sum(len(r[0].split()) for r in references)
     return sum(len(answer.split()) for answer in answers) / max(1, wanted)
 
@@ -143,7 +142,7 @@ def signatures(task: str) -> dict[str, str]:
 
 
 def keep_other_tests(scores: dict[str, Any], before: dict[str, Any] | None) -> None:
-    """Adds the test sets that were measured before with the same weights, engine and options."""
+    """Keeps the results of other test sets if weights, engine and options are the same."""
     same = ("model_sha256", "engine", "options", "measures", "signatures")
     if before is None or any(before[key] != scores[key] for key in same):
         return
@@ -155,7 +154,8 @@ def keep_other_tests(scores: dict[str, Any], before: dict[str, Any] | None) -> N
 def write_answers(
     path: Path, texts: list[str], references: list[list[str]], answers: list[str]
 ) -> None:
-    """To read by eye. Not part of a bundle: some test texts are share-alike."""
+    """Writes texts, references and answers for inspection. They are not part of a bundle, because
+    some test texts are share-alike."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("w", encoding="utf-8") as file:
         for text, wanted, answer in zip(texts, references, answers, strict=True):
@@ -263,7 +263,7 @@ def score(
 
 def parse_arguments(arguments: list[str] | None) -> argparse.Namespace:
     parser = parser_for(__doc__, epilog=EXAMPLES)
-    what = parser.add_argument_group("what to measure")
+    what = parser.add_argument_group("model and data")
     which = what.add_mutually_exclusive_group(required=True)
     which.add_argument("--bundle", type=Path, metavar="DIR", help="bundle of linnet-export")
     which.add_argument(
@@ -278,7 +278,7 @@ def parse_arguments(arguments: list[str] | None) -> argparse.Namespace:
         type=Path,
         required=True,
         metavar="DIR",
-        help="folder that holds the recipe's data.folder",
+        help="folder that contains the recipe's data.folder",
     )
     what.add_argument(
         "--domain", action="append", default=[], help="only this test set (repeatable)"
@@ -291,32 +291,32 @@ def parse_arguments(arguments: list[str] | None) -> argparse.Namespace:
         "--engine",
         choices=("auto", "command", "python"),
         default="auto",
-        help="command: linnet-decode; auto: that, where it is built",
+        help="command: linnet-decode; auto: linnet-decode if it is built, else python",
     )
     how.add_argument(
         "--decode",
         type=Path,
         metavar="FILE",
-        help="linnet-decode, if not that of the release build",
+        help="path of linnet-decode [that of the release build]",
     )
     how.add_argument(
         "--decode-flag",
         action="append",
         default=[],
         metavar="FLAG",
-        help="passed on, for instance --threads=1 (repeatable)",
+        help="flag for linnet-decode, such as --threads=1 (repeatable)",
     )
-    out = parser.add_argument_group("what to write")
+    out = parser.add_argument_group("output")
     out.add_argument(
         "--write",
         action="store_true",
-        help="scores.json into the bundle or the run, and the bundle's MODEL_CARD.md",
+        help="write scores.json into the bundle or the run, and the bundle's MODEL_CARD.md",
     )
     out.add_argument(
         "--answers",
         type=Path,
         metavar="DIR",
-        help="source, reference and answer of all rows, a .tsv for each test set",
+        help="write source, reference and answer of all rows, one .tsv per test set",
     )
     return parser.parse_args(arguments)
 

@@ -1,7 +1,7 @@
-"""Measures a run of linnet-train on its test sets without a bundle: language models, pre-trained
-models and classifiers, which no bundle holds, and any other run by the search in Python.
+"""Scores a run of linnet-train on its test sets without a bundle: language models, pre-trained
+models and classifiers, which cannot be exported.
 
-Beside every number stands what a trivial model reaches that has seen the same training texts.
+Every score has a baseline: that of a trivial model with the same training texts.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from linnet_model.train.validation import label_scores, perplexities, token_loss
 
 
 def test_domains(folder: Path, wanted: list[str]) -> list[str]:
-    """The names of the test.<domain>.tsv of a folder, or those wanted of them."""
+    """Returns the domains of a folder's test.<domain>.tsv, or `wanted` if they exist."""
     found = sorted(path.name.split(".")[1] for path in folder.glob("test.*.tsv"))
     for domain in wanted:
         if domain not in found:
@@ -40,7 +40,7 @@ def test_domains(folder: Path, wanted: list[str]) -> list[str]:
 
 
 def test_rows(folder: Path, config: DataConfig, wanted: list[str]) -> dict[str, list[Pair]]:
-    """The rows of each test set: the recipe's plain files, or every test.<domain>.tsv."""
+    """Reads the rows of each test set: the recipe's plain files, or every test.<domain>.tsv."""
     empty = config.empty_lines
     if any(config.plain("test")):
         source, target = (folder / name if name else None for name in config.plain("test"))
@@ -54,8 +54,8 @@ def test_rows(folder: Path, config: DataConfig, wanted: list[str]) -> dict[str, 
 
 
 def unigram_perplexities(training: PairDataset, test: PairDataset) -> dict[str, float]:
-    """Of a model that knows how frequent each token of the training is, and nothing else; every
-    token of either dataset counted once more, so that none is impossible."""
+    """Returns the perplexities of a unigram model of the training tokens, with add-one
+    smoothing."""
     counts = numpy.bincount(training.target_ids, minlength=int(test.target_ids.max()) + 1) + 1.0
     logs = numpy.log(counts / counts.sum())
     nll = -float(logs[test.target_ids].sum())
@@ -65,7 +65,7 @@ def unigram_perplexities(training: PairDataset, test: PairDataset) -> dict[str, 
 def score_texts(
     model: EncoderDecoder, recipe: Recipe, training: PairDataset, tests: dict[str, PairDataset]
 ) -> list[dict[str, Any]]:
-    """Perplexities of a language model, or of what a pre-trained model puts into gaps."""
+    """Returns the perplexities of a language model or a pre-trained model, per test set."""
     rows = []
     for name, dataset in tests.items():
         losses = token_losses(
@@ -92,7 +92,7 @@ def score_texts(
 def score_labels(
     decode: Any, training: list[Pair], tests: dict[str, list[Pair]], answers_folder: Path | None
 ) -> list[dict[str, Any]]:
-    """Accuracy and macro-F1 over all test rows together, and the share found of each label."""
+    """Returns accuracy and macro-F1 over all test rows, and the recall of each label."""
     known = {pair.target for pair in training}
     pairs = [pair for rows in tests.values() for pair in rows if pair.target in known]
     if not pairs:
@@ -103,7 +103,7 @@ def score_labels(
         lines = [f"{p.source}\t{p.target}\t{a}\n" for p, a in zip(pairs, answers, strict=True)]
         (answers_folder / "labels.tsv").write_text("".join(lines), encoding="utf-8")
     wanted = [pair.target for pair in pairs]
-    maximum = Counter(pair.target for pair in training).most_common(1)[0][0]
+    most_frequent = Counter(pair.target for pair in training).most_common(1)[0][0]
     right = Counter(w for w, a in zip(wanted, answers, strict=True) if w == a)
     total = Counter(wanted)
     return [
@@ -111,7 +111,7 @@ def score_labels(
             "domain": "all labels",
             "rows": len(pairs),
             "model": label_scores(wanted, answers),
-            "baseline": label_scores(wanted, [maximum] * len(wanted)),
+            "baseline": label_scores(wanted, [most_frequent] * len(wanted)),
             "found_of_label": {k: 100.0 * right[k] / total[k] for k in sorted(total)},
             "answers_without_label": sum(answer not in known for answer in answers),
         }
@@ -121,8 +121,8 @@ def score_labels(
 def score_run(
     run: Path, data: Path, limit: int, wanted: list[str], answers_folder: Path | None = None
 ) -> dict[str, Any]:
-    """The averaged weights of the run's last checkpoint, on its test sets; the first `limit` rows
-    of each, or all."""
+    """Scores the averaged weights of the run's last checkpoint on the first `limit` rows of each
+    test set; 0: all rows."""
     model, recipe, position = averaged_model([run])
     model.eval()
     if recipe.train.threads:

@@ -59,7 +59,7 @@ MIXERS = {
 
 
 def mixers_named(architecture: dict[str, Any]) -> str:
-    """The kinds of layers of a model, each once."""
+    """Returns the names of a model's mixers, each once."""
     names = dict.fromkeys(architecture["encoder_mixers"] + architecture["decoder_mixers"])
     return ", ".join(MIXERS.get(name, name) for name in names)
 
@@ -203,7 +203,7 @@ def score_part(scores: dict[str, Any] | None, trained: Iterable[str]) -> list[st
 
 
 def example_part(scores: dict[str, Any] | None) -> list[str]:
-    """Texts that the recipe names, with what the model says to them, good or bad."""
+    """Returns the recipe's examples with the model's answers."""
     examples = scores.get("examples", []) if scores else []
     if not examples:
         return []
@@ -218,12 +218,12 @@ def example_part(scores: dict[str, Any] | None) -> list[str]:
 
 
 def cell(text: str) -> str:
-    """A text as it stands in a cell of a table."""
+    """Escapes a text for a cell of a table."""
     return text.replace("|", "\\|").replace("<", "&lt;")
 
 
 def notice_part(data: dict[str, Any]) -> list[str]:
-    """What the licences of some sources ask to be repeated."""
+    """Returns the notices that licences of the sources require."""
     sources = sources_of(data["domains"], data.get("terms"))
     notices = [(d, s["notice"].strip()) for d, s in sources.items() if "notice" in s]
     if not notices:

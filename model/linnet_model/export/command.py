@@ -1,8 +1,8 @@
-"""linnet-export: a run folder or checkpoint in, a bundle out.
+"""linnet-export: writes a bundle from a run folder or checkpoint.
 
-The weights are the running average of the last checkpoint, or the mean of those of several. A few
-greetings are translated in float32 and bfloat16; where both agree they go into the manifest as
-golden examples, which an engine checks itself against when it loads the model.
+The weights are the running average of the last checkpoint, or the mean of several such averages.
+The recipe's examples are decoded in float32 and bfloat16. Those with equal answers become golden
+examples in the manifest, which the server checks when it loads the bundle.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def golden_examples(
     manifest: dict[str, Any],
     texts: list[str],
 ) -> list[tuple[str, str]]:
-    """The texts whose answers are the same in float32 and bfloat16, with these answers."""
+    """Returns the texts with equal answers in float32 and bfloat16, and these answers."""
     if not texts:
         return []
     answers = []
@@ -64,7 +64,7 @@ def golden_examples(
 
 
 def training_facts(run: Path, recipe: Recipe, position: Any, parameters: int) -> dict[str, Any]:
-    """What the card tells of the training, from the run folder."""
+    """Returns the content of training.json, from the run folder."""
     settings = json.loads((run / "settings.json").read_text(encoding="utf-8"))
     log = [
         json.loads(line) for line in (run / "log.jsonl").read_text(encoding="utf-8").splitlines()
@@ -92,16 +92,16 @@ def license_line(recipe: Recipe) -> str:
 
 
 def refuse_unserved(recipe: Recipe, run: Path) -> None:
-    """A bundle is what the service reads, and that translates and summarises."""
+    """Refuses tasks that the server does not have."""
     task = recipe.bundle.task
     if task not in SERVED:
         way = (
-            f"go on from it with linnet-train --init-from {run}"
+            f"start another training from it with linnet-train --init-from {run}"
             if task == "pretrain"
             else f"measure it with linnet-score --run {run}"
         )
         raise ConfigError(
-            f"{run} has the task {task}, bundles are made for {' and '.join(SERVED)}: {way}"
+            f"{run} has the task {task}, bundles exist only for {' and '.join(SERVED)}: {way}"
         )
 
 
@@ -112,7 +112,7 @@ def export(
     weight_type: str,
     version: str,
     provisional: bool,
-    said: Recipe | None = None,
+    overrides: Recipe | None = None,
     note: str = "",
 ) -> dict[str, Any]:
     files = checkpoints(run) if run.is_dir() else [run]
@@ -121,9 +121,9 @@ def export(
     folder = run if run.is_dir() else run.parent
     model, recipe, position = averaged_model(files[-average:])
     refuse_unserved(recipe, run)
-    if said is not None:
-        recipe.bundle = said.bundle
-        recipe.data.terms |= said.data.terms
+    if overrides is not None:
+        recipe.bundle = overrides.bundle
+        recipe.data.terms |= overrides.data.terms
     tokenizer_file = folder / "source.spm"
     mark = recipe.data.capitals_mark
     tokenizer = load_tokenizer(tokenizer_file, mark)
@@ -157,14 +157,14 @@ def export(
     (out / "training.json").write_text(
         json.dumps(training, indent=2, ensure_ascii=False) + "\n", encoding="utf-8"
     )
-    (out / "scores.json").unlink(missing_ok=True)  # those of the weights that were here before
+    (out / "scores.json").unlink(missing_ok=True)  # scores of the previous weights
     write_card(out)
     return manifest
 
 
 def parse_arguments(arguments: list[str] | None) -> argparse.Namespace:
     parser = parser_for(__doc__, epilog=EXAMPLES)
-    what = parser.add_argument_group("what to export, and where to")
+    what = parser.add_argument_group("input and output")
     what.add_argument(
         "--run",
         type=Path,
@@ -173,37 +173,36 @@ def parse_arguments(arguments: list[str] | None) -> argparse.Namespace:
         help="run folder of linnet-train, or one checkpoint in it",
     )
     what.add_argument("--out", type=Path, required=True, metavar="DIR", help="folder of the bundle")
-    what.add_argument("--bundle-version", required=True, metavar="TEXT", help="for people: a date")
-    how = parser.add_argument_group("how")
+    what.add_argument(
+        "--bundle-version", required=True, metavar="TEXT", help="free text, such as a date"
+    )
+    how = parser.add_argument_group("weights and limits")
     how.add_argument(
         "--average",
         type=int,
         default=1,
         metavar="N",
-        help="mean over the last N checkpoints [%(default)s]",
+        help="average the last N checkpoints [%(default)s]",
     )
     how.add_argument(
         "--weights",
         choices=("bfloat16", "float32"),
         default="bfloat16",
-        help="type they are stored in [%(default)s]",
+        help="type of the stored weights [%(default)s]",
     )
     how.add_argument(
         "--recipe",
         type=Path,
         metavar="FILE",
-        help="take limits and defaults from its [bundle], and whose texts they are from its "
-        "[data.terms], in place of the run's",
+        help="use the [bundle] and [data.terms] of this recipe instead of the run's",
     )
-    card = parser.add_argument_group("what the card says")
+    card = parser.add_argument_group("model card")
     card.add_argument(
         "--provisional",
         action="store_true",
-        help="mark the bundle: better weights are on their way",
+        help="mark the weights as provisional",
     )
-    card.add_argument(
-        "--note", default="", metavar="TEXT", help="what else there is to say of the training"
-    )
+    card.add_argument("--note", default="", metavar="TEXT", help="further remarks on the training")
     return parser.parse_args(arguments)
 
 

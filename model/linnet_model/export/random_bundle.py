@@ -1,7 +1,6 @@
-"""linnet-random-bundle: a bundle of a size with random weights, for measurements.
+"""linnet-random-bundle: writes a bundle with random weights, for measurements.
 
-Without a tokenizer they serve token ids; --tokenizer trains a small one on sentences made up from
-the seed.
+Without --tokenizer it serves token ids; --tokenizer trains a small one on random sentences.
 """
 
 from __future__ import annotations
@@ -23,15 +22,16 @@ from linnet_model.network.presets import PRESETS, preset
 from linnet_model.tokenizer import train_tokenizer
 from linnet_model.train.augment import word
 
-# An encoder-decoder each: what serves has a source.
+# The engine serves only encoder-decoders.
 SERVED = [name for name in PRESETS if name != "language_model"]
-MAX_TOKENS = 1024  # of a source and of a target
-# Of a target whose decoder remembers all of it: as many keys and values per lane and layer.
-MAX_TOKENS_REMEMBERED = 256
+MAX_TOKENS = 1024  # default limit of sources and targets
+# Default limit of targets if the decoder attends to the whole target: each slot holds keys and
+# values of so many positions per layer.
+MAX_TOKENS_ATTENTION = 256
 
 
 def made_up_lines(count: int, seed: int) -> list[str]:
-    """Sentences of random words, capital first and full stop last."""
+    """Returns sentences of random words with a capital first letter and a full stop."""
     rng = random.Random(seed)
     words = [word(rng, rng.randint(1, 3)) for _ in range(3000)]
     return [
@@ -53,14 +53,14 @@ def random_bundle(
     target_tokens: int | None = None,
     candidates: int = 0,
 ) -> int:
-    """Writes the bundle of the preset `name` and returns its number of parameters. The same seed
+    """Writes a bundle of the preset `name` and returns its number of parameters. The same seed
     gives the same weights. Its limits are `source_tokens` and `target_tokens`; with `candidates` it
-    has a shortlist, random too."""
+    has a random shortlist."""
     sizes = preset(name, vocabulary, mixer)
-    remembers = 0 in sizes.decoder_kernels
+    whole_target = 0 in sizes.decoder_kernels
     if target_tokens is None:
-        target_tokens = MAX_TOKENS_REMEMBERED if remembers else MAX_TOKENS
-    if remembers:
+        target_tokens = MAX_TOKENS_ATTENTION if whole_target else MAX_TOKENS
+    if whole_target:
         sizes.max_positions = target_tokens + 1
     torch.manual_seed(seed)
     model = EncoderDecoder(sizes).eval()
@@ -104,7 +104,7 @@ def main(arguments: list[str] | None = None) -> int:
         choices=SERVED,
         required=True,
         metavar="NAME",
-        help=f"sizes, most of them those of papers: {', '.join(SERVED)}",
+        help=f"preset of sizes: {', '.join(SERVED)}",
     )
     parser.add_argument(
         "--out", type=Path, required=True, metavar="DIR", help="folder of the bundle"
@@ -113,7 +113,7 @@ def main(arguments: list[str] | None = None) -> int:
         "--vocab", type=int, default=32768, metavar="N", help="rows of the embedding [%(default)s]"
     )
     parser.add_argument(
-        "--seed", type=int, default=1, metavar="N", help="of the weights [%(default)s]"
+        "--seed", type=int, default=1, metavar="N", help="random seed [%(default)s]"
     )
     parser.add_argument(
         "--mixer",
@@ -125,13 +125,13 @@ def main(arguments: list[str] | None = None) -> int:
         "--task",
         choices=("translate", "summarize"),
         default="translate",
-        help="what the bundle says it does [%(default)s]",
+        help="task in the manifest [%(default)s]",
     )
     parser.add_argument(
         "--weights",
         choices=("bfloat16", "float32"),
         default="bfloat16",
-        help="type they are stored in [%(default)s]",
+        help="type of the stored weights [%(default)s]",
     )
     parser.add_argument(
         "--tokenizer", action="store_true", help="train a SentencePiece model on made-up sentences"
@@ -141,21 +141,21 @@ def main(arguments: list[str] | None = None) -> int:
         type=int,
         default=MAX_TOKENS,
         metavar="N",
-        help="the longest source that it serves, end token counted [%(default)s]",
+        help="limit of sources, with the end token [%(default)s]",
     )
     parser.add_argument(
         "--max-target-tokens",
         type=int,
         metavar="N",
-        help=f"the longest target [{MAX_TOKENS}; {MAX_TOKENS_REMEMBERED} where the decoder "
-        "remembers all of it]",
+        help=f"limit of targets [{MAX_TOKENS}; {MAX_TOKENS_ATTENTION} if the decoder attends to "
+        "the whole target]",
     )
     parser.add_argument(
         "--shortlist",
         type=int,
         default=0,
         metavar="N",
-        help="with a shortlist: N target tokens for each source token, and 4 N for all [none]",
+        help="add a random shortlist with N candidates per source token and 4 N for all [none]",
     )
     parser.add_argument("--name", metavar="TEXT", help="name of the bundle [random-PRESET]")
     options = parser.parse_args(arguments)

@@ -1,15 +1,12 @@
-"""Beam search over a scripted module, by the rules of fairseq's SequenceGenerator.
+"""Beam search over a scripted module, with the rules of fairseq's SequenceGenerator.
 
-What serves is the engine in C++; this is the same search in a page of Python, for exports and for
-comparison.
+The C++ engine serves; this is the same search in Python, for exports and for comparison.
 
-  - candidates are the best 2 * beam of the summed log-probabilities, without regard to length;
-  - an end token finishes a hypothesis only if it ranks among the first `beam`; otherwise it is
-    dropped;
-  - the `beam` best others live on; a sequence ends when `beam` hypotheses are finished or the limit
-    is reached,
-    where only the end token is allowed;
-  - score = sum of log-probabilities, end token included, / length^penalty, end token counted.
+  - candidates are the best 2 * beam summed log-probabilities, not normalised by length;
+  - an end token finishes a hypothesis only if it ranks among the first `beam`; else it is dropped;
+  - the `beam` best other candidates continue; a sequence ends when `beam` hypotheses are finished,
+    or at its limit, where only the end token is allowed;
+  - score = sum of log-probabilities / length^penalty, both with the end token.
 """
 
 from __future__ import annotations
@@ -41,29 +38,29 @@ class Options:
         return Options(**manifest["default_options"])
 
     def limit(self, source_tokens: int, maximum: int) -> int:
-        """Target tokens, end token not counted, for a source with its end token."""
+        """Returns the max target tokens, without the end token; `source_tokens` includes it."""
         return min(maximum, int(self.max_target_ratio * source_tokens + self.max_target_tokens))
 
 
 @dataclass
 class Hypothesis:
-    ids: list[int]  # end token included
+    ids: list[int]  # with the end token
     score: float
 
 
 @dataclass
 class Sequence:
     limit: int
-    tokens: list[list[int]]  # per live row
+    tokens: list[list[int]]  # per unfinished row
     scores: list[float]
-    parents: list[int]  # the row each of them went on from in the last step
+    parents: list[int]  # row that each of them extended in the last step
     finished: list[Hypothesis] = field(default_factory=list)
     done: bool = False
 
 
 def banned(tokens: list[int], size: int) -> list[int]:
-    """Tokens that would repeat an n-gram of this size; the leading end token takes part, as in
-    fairseq."""
+    """Returns the tokens that would repeat an n-gram of this size. The leading end token counts, as
+    in fairseq."""
     history = [EOS, *tokens]
     if size <= 0 or len(history) < size:
         return []
@@ -83,10 +80,10 @@ def beam_search(
     maximum: int,
     start: int = EOS,
 ) -> list[list[Hypothesis]]:
-    """Decodes all sources (ids, end token last) as one batch; per source the finished hypotheses,
-    best first.
+    """Decodes all sources (ids, end token last) as one batch; returns the finished hypotheses of
+    each source, best first.
 
-    most: the model's limit of target tokens. start: the first input of the decoder.
+    maximum: the model's limit of target tokens. start: the first input of the decoder.
     """
     beam, count = options.beam_size, len(sources)
     rows = count * beam
@@ -94,14 +91,14 @@ def beam_search(
     source = torch.full((count, int(lengths.max())), PAD, dtype=torch.int64)
     for i, ids in enumerate(sources):
         source[i, : len(ids)] = torch.tensor(ids)
-    memory = [m.contiguous() for m in module.encode(source, lengths)]  # one block per source
+    cache = [kv.contiguous() for kv in module.encode(source, lengths)]  # one block per source
     state = module.new_state(rows)
-    reach = max(ring.size(0) for ring in state)  # how far back the widest mixer looks
+    window = max(ring.size(0) for ring in state)  # positions of the widest mixer
     blocks = (
         torch.arange(count, dtype=torch.int32).repeat_interleave(beam).unsqueeze(1).contiguous()
     )
     row_lengths = lengths.repeat_interleave(beam).contiguous()
-    backpointers = torch.arange(rows, dtype=torch.int32).unsqueeze(1).repeat(1, reach)
+    backpointers = torch.arange(rows, dtype=torch.int32).unsqueeze(1).repeat(1, window)
     sequences = [
         Sequence(
             options.limit(len(s), maximum),
@@ -114,7 +111,7 @@ def beam_search(
     last = torch.full((rows,), start, dtype=torch.int64)
     for step in range(max(s.limit for s in sequences) + 1):
         positions = torch.full((rows,), step, dtype=torch.int32)
-        logits = module.step(last, positions, backpointers, blocks, row_lengths, memory, state)
+        logits = module.step(last, positions, backpointers, blocks, row_lengths, cache, state)
         logprobs = logits.float().log_softmax(dim=-1)
         parents = list(range(rows))
         for i, sequence in enumerate(sequences):
@@ -130,7 +127,7 @@ def beam_search(
 
 
 def advance(sequence: Sequence, logprobs: Tensor, step: int, options: Options) -> None:
-    """Moves one sequence on by the log-probabilities [beam, V] of its rows."""
+    """Extends one sequence by a token, given the log-probabilities [beam, V] of its rows."""
     beam, vocabulary = logprobs.shape
     logprobs[:, PAD] = -math.inf
     logprobs[:, UNK] -= options.unknown_penalty
@@ -140,18 +137,18 @@ def advance(sequence: Sequence, logprobs: Tensor, step: int, options: Options) -
         logprobs[:, EOS] = end
     elif step < options.min_target_tokens:
         logprobs[:, EOS] = -math.inf
-    for row, said in enumerate(sequence.tokens):
-        for token in banned(said, options.no_repeat_ngram_size):
+    for row, previous in enumerate(sequence.tokens):
+        for token in banned(previous, options.no_repeat_ngram_size):
             if token != EOS:
                 logprobs[row, token] = -math.inf
     totals = logprobs + torch.tensor(sequence.scores).unsqueeze(1)
     considered = totals[:1] if step == 0 else totals
-    best, where = considered.reshape(-1).topk(min(2 * beam, considered.numel() - 1))
+    best, indices = considered.reshape(-1).topk(min(2 * beam, considered.numel() - 1))
     tokens: list[list[int]] = []
     scores: list[float] = []
     parents: list[int] = []
-    for rank, (score, place) in enumerate(zip(best.tolist(), where.tolist(), strict=True)):
-        row, token = divmod(place, vocabulary)
+    for rank, (score, index) in enumerate(zip(best.tolist(), indices.tolist(), strict=True)):
+        row, token = divmod(index, vocabulary)
         if token == EOS:
             if rank < beam and score > -math.inf and len(sequence.finished) < beam:
                 ids = [*sequence.tokens[row], EOS]
@@ -163,9 +160,8 @@ def advance(sequence: Sequence, logprobs: Tensor, step: int, options: Options) -
             scores.append(score)
             parents.append(row)
     sequence.done = len(sequence.finished) >= beam or step >= sequence.limit or not tokens
-    while (
-        0 < len(tokens) < beam
-    ):  # a vocabulary smaller than the beam: the rows that are left over can never win
+    # With a vocabulary smaller than the beam, the remaining rows have score -inf and never win.
+    while 0 < len(tokens) < beam:
         tokens.append(tokens[0])
         scores.append(-math.inf)
         parents.append(parents[0])
@@ -183,7 +179,7 @@ def answer_texts(
     longest: int = 0,
     batch: int = 32,
 ) -> list[str]:
-    """The best answer to each text. longest: source tokens that are read, end token counted; 0:
+    """Returns the best answer to each text. longest: max source tokens read, with the end token; 0:
     all."""
     sources = [[*reading.encode(text)[: longest - 1 if longest else None], EOS] for text in texts]
     order = sorted(range(len(texts)), key=lambda i: len(sources[i]))

@@ -1,11 +1,11 @@
-"""linnet-shortlist: which target tokens the tokens of a source can become, learned from pairs of
-texts and put into a bundle.
+"""linnet-shortlist: learns candidate target tokens for each source token from pairs of texts, and
+adds them to a bundle.
 
 The table of IBM model 1 (Brown et al. 1993, The Mathematics of Statistical Machine Translation,
-section 4.2) is estimated over the bundle's own tokens; each source token keeps its likeliest target
-tokens and, where both sides have one vocabulary, itself: names stay what they are. The most
-frequent target tokens are allowed in every target. An engine reads the file only where it is told
-to (--shortlist). The bundle's model is not changed.
+section 4.2) is estimated over the bundle's tokens. Each source token keeps its most likely target
+tokens and, if both sides share a vocabulary, itself, so that names can be copied. The most frequent
+target tokens are candidates in every target. The engine uses the file only with --shortlist. The
+bundle's model does not change.
 """
 
 from __future__ import annotations
@@ -34,30 +34,30 @@ Ids = Sequence[int]
 
 
 def token_pairs(pairs: Sequence[tuple[Ids, Ids]], targets: int) -> tuple[Ints, Ints]:
-    """Every source token beside every target token of its pair of texts: keys source * targets +
-    target, and the number of the target's place, which runs through all texts."""
-    keys, places, place = [], [], 0
+    """Pairs every source token with every target token of its text pair. Returns the keys source *
+    targets + target, and the index of the target token over all texts."""
+    keys, positions, position = [], [], 0
     for source, target in pairs:
         s, t = np.asarray(source, np.int64), np.asarray(target, np.int64)
         keys.append((s[:, None] * targets + t[None, :]).ravel())
-        places.append(np.tile(np.arange(place, place + len(t)), len(s)))
-        place += len(t)
-    return np.concatenate(keys), np.concatenate(places)
+        positions.append(np.tile(np.arange(position, position + len(t)), len(s)))
+        position += len(t)
+    return np.concatenate(keys), np.concatenate(positions)
 
 
 def model_one(
     pairs: Sequence[tuple[Ids, Ids]], targets: int, rounds: int
 ) -> tuple[Ints, Ints, Floats]:
-    """Source tokens, target tokens and p(target | source) of all that stand in one pair together,
-    after so many rounds of expectation maximisation; none of the pairs is empty."""
-    keys, places = token_pairs(pairs, targets)
+    """Returns source tokens, target tokens and p(target | source) of all that occur in one pair,
+    after `rounds` of expectation maximisation. No pair may be empty."""
+    keys, positions = token_pairs(pairs, targets)
     known, at = np.unique(keys, return_inverse=True)
     del keys
     sources, found = known // targets, known % targets
     table = np.ones(len(known))
     for _ in range(rounds):
         shares = table[at]
-        shares /= np.bincount(places, weights=shares)[places]
+        shares /= np.bincount(positions, weights=shares)[positions]
         counts = np.bincount(at, weights=shares, minlength=len(known))
         table = counts / np.bincount(sources, weights=counts)[sources]
     return sources, found, table
@@ -66,7 +66,8 @@ def model_one(
 def candidates(
     table: tuple[Ints, Ints, Floats], maximum: int, min_probability: float
 ) -> dict[int, list[int]]:
-    """Source token -> its likeliest target tokens, at most so many, at least so likely."""
+    """Returns for each source token its most likely target tokens, at most `maximum`, each with at
+    least `min_probability`."""
     sources, targets, probabilities = table
     kept = probabilities >= min_probability
     sources, targets, probabilities = sources[kept], targets[kept], probabilities[kept]
@@ -80,7 +81,7 @@ def candidates(
 
 
 def frequent(targets: Sequence[Ids], count: int, vocabulary: int) -> list[int]:
-    """The `count` most frequent target tokens, of equal ones the lower."""
+    """Returns the `count` most frequent target tokens; of equally frequent ones the lower id."""
     times = np.bincount(np.concatenate([np.asarray(t, np.int64) for t in targets]),
                         minlength=vocabulary)  # fmt: skip
     order = np.lexsort((np.arange(vocabulary), -times))[:count]
@@ -90,7 +91,7 @@ def frequent(targets: Sequence[Ids], count: int, vocabulary: int) -> list[int]:
 def add_shortlist(
     folder: Path, always: Sequence[int], chosen: dict[int, list[int]]
 ) -> dict[str, Any]:
-    """Writes the list into the bundle and returns its manifest, which names it."""
+    """Writes the shortlist into the bundle and returns the changed manifest."""
     manifest = read_manifest(folder)
     vocabulary = manifest["vocabulary"]
     sources = vocabulary.get("source_size", vocabulary["size"])
@@ -110,14 +111,13 @@ def add_shortlist(
 
 
 def encoders(folder: Path, manifest: dict[str, Any]) -> tuple[Callable[[str], Ids], ...]:
-    """How the bundle reads sources and targets."""
+    """Returns the functions that encode sources and targets of the bundle."""
     if not manifest.get("source_tokenizer_file"):
-        raise ConfigError(f"{folder} has no tokenizer, so texts cannot be counted for it")
+        raise ConfigError(f"{folder} has no tokenizer, a shortlist needs one")
     for key in ("source_vocabulary_file", "word_tokenizer", "subword_kind"):
         if manifest.get(key):
             raise ConfigError(
-                f"{folder} has a {key}: shortlists are learned for SentencePiece models with ids "
-                "of their own alone"
+                f"{folder} has a {key}, shortlists need a SentencePiece model with its own ids"
             )
     mark = manifest.get("capitals_mark", "")
     names = (manifest["source_tokenizer_file"], manifest["target_tokenizer_file"])
@@ -126,7 +126,7 @@ def encoders(folder: Path, manifest: dict[str, Any]) -> tuple[Callable[[str], Id
 
 
 def read_rows(files: Sequence[Path], maximum: int) -> list[Pair]:
-    """At most so many rows, at even distances. Rows that look broken are left out."""
+    """Returns at most `maximum` rows, evenly spaced. Rows with encoding errors are left out."""
     rows = [row for file in files for row in read_pairs(file, mojibake="drop", empty="drop")]
     chosen = np.linspace(0, len(rows), min(maximum, len(rows)), endpoint=False)
     return [rows[int(i)] for i in chosen]
@@ -135,7 +135,7 @@ def read_rows(files: Sequence[Path], maximum: int) -> list[Pair]:
 def learn(
     folder: Path, rows: Sequence[Pair], max_tokens: int, options: argparse.Namespace
 ) -> dict[str, Any]:
-    """Learns the shortlist of a bundle from pairs of texts, of those that are short enough."""
+    """Learns the shortlist of a bundle from the pairs that have at most `max_tokens` per side."""
     manifest = read_manifest(folder)
     encode_source, encode_target = encoders(folder, manifest)
     eos, size = manifest["vocabulary"]["eos_id"], manifest["vocabulary"]["size"]
@@ -145,7 +145,7 @@ def learn(
         if len(source) <= max_tokens and 0 < len(target) <= max_tokens:
             pairs.append((source, target))
     if not pairs:
-        raise ConfigError(f"none of {len(rows)} pairs has at most {max_tokens} tokens a side")
+        raise ConfigError(f"none of {len(rows)} pairs has at most {max_tokens} tokens per side")
     always = frequent([target for _, target in pairs], options.frequent, size)
     chosen = candidates(
         model_one(pairs, size, options.rounds), options.candidates, options.probability
@@ -163,18 +163,18 @@ def main(arguments: list[str] | None = None) -> int:
     add("--pairs", type=Path, required=True, action="append", metavar="FILE",
         help="a .tsv of source, target and domain, plain or compressed (repeatable)")  # fmt: skip
     add("--sentences", type=int, default=100_000, metavar="N",
-        help="pairs that are used at most, spread over the files; 100,000 of 25 tokens take 3 GB "
-        "of memory [%(default)s]")  # fmt: skip
+        help="max pairs used, evenly spaced; 100,000 pairs of 25 tokens take 3 GB of memory "
+        "[%(default)s]")  # fmt: skip
     add("--tokens", type=int, default=60, metavar="N",
-        help="longer sides are left out [%(default)s]")  # fmt: skip
+        help="max tokens of a side; longer pairs are left out [%(default)s]")  # fmt: skip
     add("--rounds", type=int, default=4, metavar="N",
-        help="of expectation maximisation [%(default)s]")  # fmt: skip
+        help="rounds of expectation maximisation [%(default)s]")  # fmt: skip
     add("--candidates", type=int, default=50, metavar="N",
-        help="target tokens of a source token at most [%(default)s]")  # fmt: skip
+        help="max candidates of a source token [%(default)s]")  # fmt: skip
     add("--probability", type=float, default=0.001, metavar="P",
-        help="that a candidate has at least [%(default)s]")  # fmt: skip
+        help="min probability of a candidate [%(default)s]")  # fmt: skip
     add("--frequent", type=int, default=200, metavar="N",
-        help="target tokens that every target may hold [%(default)s]")  # fmt: skip
+        help="frequent target tokens that are always candidates [%(default)s]")  # fmt: skip
     options = parser.parse_args(arguments)
     try:
         rows = read_rows(options.pairs, options.sentences)

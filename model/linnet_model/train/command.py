@@ -101,7 +101,7 @@ def pick_device(name: str) -> torch.device:
 
 def parse_arguments(arguments: list[str] | None) -> argparse.Namespace:
     parser = parser_for(__doc__, epilog=EXAMPLES)
-    what = parser.add_argument_group("what to train, and where")
+    what = parser.add_argument_group("recipe, data and output")
     what.add_argument("--recipe", type=Path, metavar="FILE", help="TOML file, see model/recipes")
     what.add_argument(
         "--data",
@@ -117,7 +117,7 @@ def parse_arguments(arguments: list[str] | None) -> argparse.Namespace:
         metavar="TABLE.KEY=VALUE",
         help="overrides a key of the recipe, value in TOML (repeatable)",
     )
-    start = parser.add_argument_group("where to start")
+    start = parser.add_argument_group("start")
     start.add_argument(
         "--resume",
         action="store_true",
@@ -135,7 +135,7 @@ def parse_arguments(arguments: list[str] | None) -> argparse.Namespace:
         metavar="PATH",
         help="use this SentencePiece model (.spm, or that of a bundle or run), do not train one",
     )
-    how = parser.add_argument_group("how")
+    how = parser.add_argument_group("device and output")
     how.add_argument(
         "--device",
         choices=("auto", "cpu", "cuda"),

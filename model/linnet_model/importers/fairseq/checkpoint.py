@@ -1,12 +1,12 @@
-"""Reads checkpoints of fairseq without running anything that they name.
+"""Reads checkpoints of fairseq without executing the code that they name.
 
-A checkpoint is a pickle, and a pickle may name any function of the machine to be called while it is
-read. Here torch's weights-only reader takes tensors and plain containers; what fairseq itself puts
-beside them (its options in an argparse.Namespace or an omegaconf.DictConfig, meters, enums) becomes
-an inert Record that holds what it was given; any other name is refused before anything is read.
+A checkpoint is a pickle, and unpickling may call any function that the pickle names. Here torch's
+weights-only reader reads tensors and plain containers. Objects that fairseq adds (options in an
+argparse.Namespace or an omegaconf.DictConfig, meters, enums) become inert Records. Any other name
+is refused before anything is unpickled.
 
-Two generations are read, in torch's zip format and in the older one: `args` of 2019 and `cfg` since
-2020, as plain containers or as pickled omegaconf.
+Two generations are supported, `args` of 2019 and `cfg` since 2020 (plain containers or pickled
+omegaconf), in torch's zip format and in the older one.
 """
 
 from __future__ import annotations
@@ -25,27 +25,27 @@ import torch
 
 from linnet_model.network.model_config import ConfigError, require
 
-# What tensors and plain containers are made of; torch's weights-only reader knows these itself.
+# Names in pickles of tensors and plain containers, which torch's weights-only reader handles.
 TENSORS = re.compile(
     r"torch\._utils\._rebuild_(tensor|tensor_v2|parameter)"
     r"|torch\.(cuda\.|storage\.)?\w+Storage|torch\.nn\.parameter\.Parameter"
     r"|torch\.(Size|Tensor|device|bool|double|half|long|short|bfloat16|float\d*|u?int\d*)"
     r"|collections\.(Counter|OrderedDict)|_codecs\.encode|builtins\.(bytearray|complex|set)"
 )
-# What may be named beside them: it is never imported, a Record stands in its place.
+# Other names that are allowed. They are never imported; a Record replaces each object.
 INERT = re.compile(
     r"argparse\.Namespace"
     r"|(omegaconf|fairseq)(\.\w+)+"
     r"|typing\.(Any|Optional|Union|List|Dict|Tuple)"
-    r"|builtins\.(bool|dict|float|int|list|str|tuple)"  # named as types of options
-    r"|numpy\.(_?core\.multiarray\.scalar|dtype)"  # a loss among the statistics of the training
+    r"|builtins\.(bool|dict|float|int|list|str|tuple)"  # types of options
+    r"|numpy\.(_?core\.multiarray\.scalar|dtype)"  # losses in the training statistics
 )
 ZIP = b"PK\x03\x04"
-LEGACY_PICKLES = 5  # magic number, protocol, facts of the machine, the checkpoint, storage keys
+LEGACY_PICKLES = 5  # magic number, protocol, system info, the checkpoint, storage keys
 
 
 class Record:
-    """Stands for an object of a class that is not imported: what it was made of, unused."""
+    """Replaces an object whose class is not imported; keeps its arguments and state."""
 
     name = ""
     arguments: tuple[Any, ...]
@@ -65,15 +65,15 @@ def record_class(name: str) -> type[Record]:
 
 
 def empty_dict(*_: Any) -> dict[Any, Any]:
-    """Stands for collections.defaultdict, whose argument would be called for missing keys."""
+    """Replaces collections.defaultdict, whose argument would be called for missing keys."""
     return {}
 
 
 @dataclass
 class FairseqCheckpoint:
-    """Options and weights as the file has them."""
+    """Options and weights of a file, unchanged."""
 
-    options: dict[str, Any]  # those of the model, and of the task where the model has none
+    options: dict[str, Any]  # options of the task, overridden by those of the model
     weights: OrderedDict[str, torch.Tensor]
     generation: str  # "args" or "cfg"
 
@@ -103,13 +103,13 @@ def read_checkpoint(path: Path) -> FairseqCheckpoint:
 
 
 def load_inert(path: Path) -> Any:
-    """What torch.load makes of the file, with Records for what fairseq added to it."""
+    """Loads the file with torch.load, with Records in place of fairseq's objects."""
     require(Path(path).is_file(), f"no checkpoint at {path}")
     try:
         names = names_in(path)
     except ConfigError:
         raise
-    except Exception as error:  # zipfile, zlib and pickletools have a type for every damage
+    except Exception as error:  # zipfile, zlib and pickletools raise many types
         raise ConfigError(f"{path} is no checkpoint of torch: {error}") from None
     known: list[Callable[..., Any] | tuple[Callable[..., Any], str]] = [
         (empty_dict, "collections.defaultdict")
@@ -119,20 +119,20 @@ def load_inert(path: Path) -> Any:
             continue
         require(
             INERT.fullmatch(name) is not None,
-            f"{path} names {name}, which no checkpoint of fairseq needs, nothing of it was run: "
-            "do not use this file unless you know who made it",
+            f"{path} names {name}, which no checkpoint of fairseq needs; nothing was executed, do "
+            "not use this file unless you trust its author",
         )
         known.append((record_class(name), name))
     try:
         with torch.serialization.safe_globals(known):
             return torch.load(path, map_location="cpu", weights_only=True)
-    except Exception as error:  # so has torch's reader
+    except Exception as error:  # torch's reader raises many types as well
         reason = (str(error) or type(error).__name__).splitlines()[0]
         raise ConfigError(f"{path} cannot be read: {reason}") from None
 
 
 def names_in(path: Path) -> set[str]:
-    """Every module.name that the pickles of a checkpoint ask for."""
+    """Returns every module.name in the pickles of a checkpoint."""
     with Path(path).open("rb") as file:
         if file.read(len(ZIP)) == ZIP:
             with zipfile.ZipFile(path) as archive:
@@ -144,8 +144,8 @@ def names_in(path: Path) -> set[str]:
 
 
 def names_in_pickle(file: Any) -> Iterator[str]:
-    """Reads up to the end of one pickle."""
-    strings = ["", ""]  # the last two: what STACK_GLOBAL takes, if nobody hides it
+    """Yields the names in one pickle, and reads `file` up to its end."""
+    strings = ["", ""]  # the last two strings, the operands of STACK_GLOBAL
     for operation, argument, _ in pickletools.genops(file):
         if operation.name in ("GLOBAL", "INST"):
             module, _, name = str(argument).partition(" ")
@@ -158,7 +158,7 @@ def names_in_pickle(file: Any) -> Iterator[str]:
 
 
 def plain(value: Any) -> Any:
-    """Options as dicts, lists and values: Namespaces, omegaconf and enums unwrapped."""
+    """Converts options to dicts, lists and values; unwraps Namespaces, omegaconf and enums."""
     if isinstance(value, Record):
         state = value.state if isinstance(value.state, dict) else {}
         if value.name == "argparse.Namespace":
@@ -175,8 +175,8 @@ def plain(value: Any) -> Any:
 
 
 def options_of_cfg(cfg: dict[str, Any]) -> dict[str, Any]:
-    """Those of cfg["model"], on top of the task's; the newer nested tables become the old flat
-    names: model.encoder.embed_dim is encoder_embed_dim."""
+    """Returns the options of cfg["task"], overridden by those of cfg["model"]. Nested options get
+    the older flat names: model.encoder.embed_dim becomes encoder_embed_dim."""
     require(isinstance(cfg, dict) and isinstance(cfg.get("model"), dict), "the cfg names no model")
     options = dict(cfg["task"]) if isinstance(cfg.get("task"), dict) else {}
     options.pop("_name", None)
@@ -189,8 +189,8 @@ def options_of_cfg(cfg: dict[str, Any]) -> dict[str, Any]:
 
 
 def resolved(value: Any, cfg: dict[str, Any]) -> Any:
-    """omegaconf's "${task.max_source_positions}" is the value that stands there."""
-    for _ in range(8):  # a chain that is longer goes in a circle
+    """Resolves an omegaconf reference such as "${task.max_source_positions}"."""
+    for _ in range(8):  # bounds circular references
         found = re.fullmatch(r"\$\{([\w.]+)\}", value) if isinstance(value, str) else None
         if found is None:
             return value

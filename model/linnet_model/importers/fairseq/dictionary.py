@@ -1,8 +1,8 @@
-"""fairseq's dictionaries: a symbol and its count in each line, ids from 4 on.
+"""fairseq's dictionaries: each line has a symbol and its count; ids start at 4.
 
-Ids 0 to 3 are <s>, <pad>, </s> and <unk>. fairseq-preprocess fills up to a multiple of 8 with
-symbols madeupword0000 and on. A line that ends in #fairseq:overwrite gives a symbol that is there
-already a new id; the old id then has no text that leads to it.
+Ids 0 to 3 are <s>, <pad>, </s> and <unk>. fairseq-preprocess pads to a multiple of 8 with symbols
+madeupword0000 and so on. A line that ends in #fairseq:overwrite gives an existing symbol a new id;
+no text encodes to the old id then.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ OVERWRITE = "#fairseq:overwrite"
 @dataclass
 class Dictionary:
     symbols: list[str]  # by id; the special ones first
-    indices: dict[str, int]  # where a symbol stands twice, the later one
+    indices: dict[str, int]  # of a repeated symbol, the last id
 
     def pieces(self) -> list[str]:
-        """Symbols by id for a tokenizer: an id that no text leads to has none, and so is empty."""
+        """Returns the symbols by id for a tokenizer; overwritten ids have the empty string."""
         return [
             symbol if self.indices[symbol] == i else "" for i, symbol in enumerate(self.symbols)
         ]
@@ -47,7 +47,7 @@ def read_dictionary(path: Path) -> Dictionary:
             symbol, _, count = symbol.rpartition(" ")
         require(
             count.isdecimal() and symbol != "",
-            f"{path}:{number} is {line!r}, a line is a symbol, a space and its count",
+            f"{path}:{number} is {line!r}, expected a symbol, a space and its count",
         )
         require(
             overwrite or symbol not in indices,
@@ -59,8 +59,8 @@ def read_dictionary(path: Path) -> Dictionary:
 
 
 def write_dictionary(path: Path, symbols: Iterable[str]) -> None:
-    """symbols: by id, the special ones first; an empty one is filled. Counts fall with the ids, as
-    fairseq sorts by them."""
+    """Writes symbols, by id and the special ones first; empty ones become fillers. Counts decrease
+    with the ids, because fairseq sorts by them."""
     ordinary = list(symbols)[len(SPECIAL) :]
     fillers = (f"madeupword{i:04d}" for i in itertools.count())
     seen = {*SPECIAL, *ordinary}

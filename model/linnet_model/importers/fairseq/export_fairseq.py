@@ -1,7 +1,7 @@
-"""linnet-export-fairseq: a bundle or a training in, a checkpoint of fairseq out.
+"""linnet-export-fairseq: writes a fairseq checkpoint from a bundle or a run.
 
-Writes FILE.pt and, beside it, the two dictionaries. What import_fairseq reads from there is the
-same model to the bit. --layout 2019 is for fairseq up to 0.9, `new` for what came after.
+Writes FILE.pt and the two dictionaries beside it. linnet-import-fairseq reads them back bit for
+bit. --layout 2019 is for fairseq up to 0.9, `new` for later versions.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from linnet_model.bundle import read_bundle_weights, read_manifest
 from linnet_model.command_line import parser_for
 from linnet_model.importers.fairseq.dictionary import write_dictionary
 from linnet_model.importers.fairseq.import_fairseq import SOURCE_DICTIONARY, TARGET_DICTIONARY
-from linnet_model.importers.fairseq.names import aged, theirs_of
+from linnet_model.importers.fairseq.names import to_2019_names, to_fairseq
 from linnet_model.importers.fairseq.options import options_of
 from linnet_model.network.model_config import ConfigError, ModelConfig, require
 from linnet_model.tokenizer import load_tokenizer
@@ -31,7 +31,7 @@ LAYOUTS = ("new", "2019")
 
 @dataclass
 class Exported:
-    """What a checkpoint of fairseq is made of."""
+    """The content of a fairseq checkpoint."""
 
     weights: dict[str, Tensor]
     config: ModelConfig
@@ -39,7 +39,7 @@ class Exported:
     max_target_tokens: int
     source_language: str
     target_language: str
-    # By side: a dictionary of fairseq's as it was imported, or symbols by id.
+    # Source and target: the imported fairseq dictionary, or symbols by id.
     dictionaries: list[Path | list[str]]
 
 
@@ -76,7 +76,7 @@ def symbols_of_bundle(
 
 
 def of_run(run: Path) -> Exported:
-    """The running average of a training's last checkpoint, or of the one that is named."""
+    """Returns the averaged weights of a run's last checkpoint, or of the checkpoint `run`."""
     files = checkpoints(run) if run.is_dir() else [run]
     require(len(files) > 0, f"no checkpoint in {run}")
     model, recipe, _ = averaged_model(files[-1:])
@@ -104,13 +104,13 @@ def filled(symbols: list[str], rows: int) -> list[str]:
 
 
 def state_dict(exported: Exported, layout: str) -> OrderedDict[str, Tensor]:
-    """Weights as fairseq's modules of that time hold them, with the buffers that they look for."""
+    """Returns the weights under fairseq's names of that layout, with the buffers it requires."""
     config = exported.config
     weights = {
         name: weight.detach().to(torch.float32).contiguous()
         for name, weight in exported.weights.items()
     }
-    theirs = theirs_of(weights, config)
+    fairseq_weights = to_fairseq(weights, config)
     attention = config.decoder_mixers[0] == "self_attention"
     extra: dict[str, Tensor] = {}
     for side in ("encoder", "decoder"):
@@ -119,10 +119,10 @@ def state_dict(exported: Exported, layout: str) -> OrderedDict[str, Tensor]:
             extra[f"{side}.embed_positions._float_tensor"] = torch.zeros(1)
         for i, mixer in enumerate(getattr(config, f"{side}_mixers")):
             if layout == "new" and mixer == "dynamic":
-                # Registered but never added, see "conv_bias" in fairseq_names.py.
+                # fairseq registers but never adds it, see "conv_bias" in names.py.
                 extra[f"{side}.layers.{i}.conv.conv_bias"] = torch.zeros(1, 1, config.width)
-    # Clones: torch.save would write the whole of what a piece of rows is a view of.
-    layout_weights = aged(theirs) if layout == "2019" else theirs
+    # Clones, because torch.save would write the whole storage behind a view.
+    layout_weights = to_2019_names(fairseq_weights) if layout == "2019" else fairseq_weights
     copies: dict[int, Tensor] = {}
     return OrderedDict(
         (name, copies.setdefault(id(weight), weight.clone()))
@@ -131,8 +131,8 @@ def state_dict(exported: Exported, layout: str) -> OrderedDict[str, Tensor]:
 
 
 def checkpoint_of(exported: Exported, layout: str) -> dict[str, Any]:
-    """The file's content; the options of model and task alone, fairseq has defaults for the
-    rest."""
+    """Returns the content of the file. It has only options of model and task; fairseq has defaults
+    for the others."""
     options = options_of(exported.config, exported.max_source_tokens, exported.max_target_tokens)
     task = {
         "data": "",
@@ -197,7 +197,7 @@ def main(arguments: list[str] | None = None) -> int:
     )
     parser.add_argument("--out", type=Path, required=True, help="FILE.pt to write")
     parser.add_argument(
-        "--layout", choices=LAYOUTS, default="new", help="names of weights and options"
+        "--layout", choices=LAYOUTS, default="new", help="layout of weight names and options"
     )
     options = parser.parse_args(arguments)
     try:

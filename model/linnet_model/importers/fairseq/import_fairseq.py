@@ -1,8 +1,8 @@
-"""linnet-import-fairseq: a translation model of fairseq in, a bundle out.
+"""linnet-import-fairseq: makes a bundle of a fairseq translation model.
 
-Reads LightConv, DynamicConv and Transformer checkpoints from 2019 on, averaged ones too, without
-running what is pickled in them. Every weight finds its place, or the import fails and lists those
-that did not. Without --sentencepiece or --bpe-codes the bundle serves token ids.
+Reads LightConv, DynamicConv and Transformer checkpoints from 2019 on, also averaged ones, without
+executing pickled code. The import fails and lists the names if a weight is unknown or missing.
+Without --sentencepiece or --bpe-codes the bundle serves token ids.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ from linnet_model.command_line import parser_for
 from linnet_model.config import BundleConfig, to_tables
 from linnet_model.importers.fairseq.checkpoint import read_checkpoint
 from linnet_model.importers.fairseq.dictionary import Dictionary, read_dictionary
-from linnet_model.importers.fairseq.names import ours_of, renewed
+from linnet_model.importers.fairseq.names import from_fairseq, to_new_names
 from linnet_model.importers.fairseq.options import ModelFacts, model_facts
 from linnet_model.network.encoder_decoder import EncoderDecoder, parameter_count
 from linnet_model.network.model_config import ConfigError, ModelConfig, require
 
-# Kept in the bundle for export_fairseq; the manifest does not list them, as nothing serves them.
+# Kept in the bundle for export_fairseq. The manifest does not list them; the server ignores them.
 SOURCE_DICTIONARY, TARGET_DICTIONARY = "dict.source.txt", "dict.target.txt"
 
 
 @dataclass
 class Imported:
-    """A checkpoint as a model of ours."""
+    """An imported checkpoint."""
 
     model: EncoderDecoder
     facts: ModelFacts
@@ -49,10 +49,10 @@ class Imported:
 
 @dataclass
 class TextFiles:
-    """How text becomes symbols of the dictionaries; nothing set: not at all."""
+    """Tokenizer files that turn text into symbols of the dictionaries; none: token ids only."""
 
     sentencepiece: Path | None = None
-    target_sentencepiece: Path | None = None  # None: the same
+    target_sentencepiece: Path | None = None  # None: same as the source's
     bpe_codes: Path | None = None
     word_tokenizer: str = "none"  # or "moses"
 
@@ -67,8 +67,7 @@ class TextFiles:
         )
         require(
             self.word_tokenizer == "none" or self.bpe_codes is not None,
-            f"--tokenizer {self.word_tokenizer} is given without --bpe-codes, it splits words "
-            "before them",
+            f"--tokenizer {self.word_tokenizer} needs --bpe-codes",
         )
         for file in (self.sentencepiece, self.target_sentencepiece, self.bpe_codes):
             require(file is None or file.is_file(), f"no file at {file}")
@@ -90,15 +89,14 @@ class TextFiles:
 def read_model(
     checkpoint: Path, max_source_tokens: int | None = None, max_target_tokens: int | None = None
 ) -> Imported:
-    """The model of a checkpoint with its weights in float32; its limits may be lowered."""
+    """Reads the model of a checkpoint with float32 weights; its limits may be lowered."""
     read = read_checkpoint(checkpoint)
     try:
-        theirs = renewed(read.weights)
-        facts = model_facts(read.options, theirs)
+        fairseq_weights = to_new_names(read.weights)
+        facts = model_facts(read.options, fairseq_weights)
         facts.limit(max_source_tokens, max_target_tokens)
-        ours = ours_of(theirs, facts.config)
         model = EncoderDecoder(facts.config).eval()
-        load_weights(model, ours)
+        load_weights(model, from_fairseq(fairseq_weights, facts.config))
     except ConfigError as error:
         raise ConfigError(f"{checkpoint}: {error}") from None
     return Imported(model, facts, read.options, read.generation)
@@ -109,7 +107,7 @@ def load_weights(model: EncoderDecoder, weights: dict[str, torch.Tensor]) -> Non
     parameters = dict(model.named_parameters())
     require(
         parameters.keys() == weights.keys(),
-        f"the model has other weights: {', '.join(sorted(parameters.keys() ^ weights.keys()))}",
+        f"weights do not match the model: {', '.join(sorted(parameters.keys() ^ weights.keys()))}",
     )
     with torch.no_grad():
         for name, parameter in parameters.items():
@@ -131,7 +129,7 @@ def check_dictionaries(source: Dictionary, target: Dictionary, config: ModelConf
         require(
             len(dictionary.symbols) == rows,
             f"the {side} dictionary has {len(dictionary.symbols)} symbols with the four special "
-            f"ones, the model's embedding {rows} rows, they must be as many",
+            f"ones and the model's embedding {rows} rows, they must be equal",
         )
     require(
         config.sharing != "all" or source.symbols == target.symbols,
@@ -146,12 +144,12 @@ def bundle_config(
     source_language: str | None,
     target_language: str | None,
 ) -> BundleConfig:
-    """Names, limits and fairseq's own defaults of the search."""
+    """Returns the bundle's names, limits and fairseq's default decoding options."""
     source = source_language or options.get("source_lang")
     target = target_language or options.get("target_lang")
     require(
         bool(source and target),
-        "the checkpoint names no languages, give --source-language and --target-language",
+        "the checkpoint names no languages, set --source-language and --target-language",
     )
     config = BundleConfig(
         name=name or f"{source}-{target}".lower(),
@@ -198,7 +196,7 @@ def import_fairseq(
     max_source_tokens: int | None = None,
     max_target_tokens: int | None = None,
 ) -> tuple[dict[str, Any], Imported]:
-    """Writes the bundle; returns its manifest and what was read."""
+    """Writes the bundle; returns its manifest and the imported model."""
     text.check()
     source, target = read_dictionary(source_dictionary), read_dictionary(target_dictionary)
     imported = read_model(checkpoint, max_source_tokens, max_target_tokens)
@@ -234,33 +232,33 @@ def command_line() -> argparse.ArgumentParser:
     parser.add_argument("--source-dict", type=Path, required=True, help="dict.<source>.txt")
     parser.add_argument("--target-dict", type=Path, required=True, help="dict.<target>.txt")
     parser.add_argument("--out", type=Path, required=True, help="folder of the bundle")
-    parser.add_argument("--source-language", help="BCP-47 [what the checkpoint says]")
-    parser.add_argument("--target-language", help="BCP-47 [what the checkpoint says]")
-    parser.add_argument("--name", help="of the bundle [SOURCE-TARGET]")
-    parser.add_argument("--license", default="", help="of the weights, for people")
+    parser.add_argument("--source-language", help="BCP-47 [that of the checkpoint]")
+    parser.add_argument("--target-language", help="BCP-47 [that of the checkpoint]")
+    parser.add_argument("--name", help="name of the bundle [SOURCE-TARGET]")
+    parser.add_argument("--license", default="", help="license of the weights, as free text")
     parser.add_argument(
-        "--max-source-tokens", type=int, help="end token counted [what the model was trained for]"
+        "--max-source-tokens", type=int, help="limit with the end token [that of the training]"
     )
     parser.add_argument(
         "--max-target-tokens",
         type=int,
-        help="end token not counted; a Transformer sets memory aside for as many [as above]",
+        help="limit without the end token; a Transformer reserves memory for it [as above]",
     )
     parser.add_argument(
-        "--sentencepiece", type=Path, help="model that cut the texts, whose pieces the dicts list"
+        "--sentencepiece", type=Path, help="SentencePiece model whose pieces the dictionaries list"
     )
     parser.add_argument(
-        "--target-sentencepiece", type=Path, help="that of the target, if it is another one"
+        "--target-sentencepiece", type=Path, help="SentencePiece model of the target, if different"
     )
     parser.add_argument("--bpe-codes", type=Path, help="merge operations of subword-nmt")
     parser.add_argument(
         "--tokenizer",
         choices=("moses", "none"),
         default="none",
-        help="what split the texts into words before --bpe-codes",
+        help="word tokenizer applied before --bpe-codes",
     )
     parser.add_argument(
-        "--dtype", choices=sorted(WEIGHT_TYPES), default="float32", help="weights are stored in"
+        "--dtype", choices=sorted(WEIGHT_TYPES), default="float32", help="type of stored weights"
     )
     return parser
 

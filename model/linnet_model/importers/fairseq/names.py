@@ -1,9 +1,9 @@
-"""Which weight of fairseq is which of ours, both ways.
+"""The mapping between fairseq's weight names and ours.
 
-fairseq renamed weights between 2019 and 2022. `renewed` gives those of any generation their newest
-names; `pairs` lists for a model each of our weights with the newest names that make it up, rows
-stacked where there are several. So a weight that nobody knows is found, and what is written back
-is what was read.
+fairseq renamed weights between 2019 and 2022. `to_new_names` maps all generations to the newest
+names. `pairs` lists for a model each of our weights with the fairseq weights whose rows are stacked
+in it. Import and export use the same list, so unknown weights are detected and a written checkpoint
+reads back unchanged.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from torch import Tensor
 
 from linnet_model.network.model_config import CONVOLUTIONS, ConfigError, ModelConfig, require
 
-# Weights that are left out, and why that changes nothing.
+# Weights that do not affect the model, and why.
 IGNORED = {
-    r"(en|de)coder\.version": "the number of a layout",
-    r"(en|de)coder\.embed_positions\._float_tensor": "only tells a device",
-    r"(en|de)coder\.embed_positions\.weights": "the sinusoidal table, which is computed",
+    r"(en|de)coder\.version": "layout version",
+    r"(en|de)coder\.embed_positions\._float_tensor": "device marker",
+    r"(en|de)coder\.embed_positions\.weights": "sinusoidal table, which is computed",
     r"(en|de)coder\.layers\.\d+\.conv\.conv_bias": "uninitialised, fairseq never adds it",
 }
-# Old name -> newest name, in the order of time.
+# Old name -> newest name, oldest first.
 RENAMED = (
     (r"(decoder)\.embed_out", r"\1.output_projection.weight"),
     # The Transformer of 2017 and 2018.
@@ -49,8 +49,8 @@ def ignored(name: str) -> bool:
     return any(re.fullmatch(pattern, name) for pattern in IGNORED)
 
 
-def renewed(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """The same weights under their newest names, without those that mean nothing."""
+def to_new_names(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Returns the weights under their newest names, without the ignored ones."""
     rules = (*RENAMED_LIGHTCONV, *RENAMED) if is_lightconv(weights) else RENAMED
     out: dict[str, Tensor] = {}
     for name, weight in weights.items():
@@ -73,8 +73,8 @@ def renewed(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
     return out
 
 
-def aged(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """The inverse: newest names become those of 2019."""
+def to_2019_names(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Returns the weights under their names of 2019, the inverse of to_new_names."""
     light = is_lightconv(weights)
     out: dict[str, Tensor] = {}
     for name, weight in weights.items():
@@ -96,11 +96,11 @@ def aged(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
 class Pair:
     ours: str
     theirs: tuple[str, ...]  # rows stacked in this order
-    taps: bool = False  # [H, K] here, [H, 1, K] there
+    taps: bool = False  # [H, K] in ours, [H, 1, K] in fairseq
 
 
 def pairs(config: ModelConfig) -> Iterator[Pair]:
-    """Every weight of a model of this config, in order."""
+    """Yields every weight of a model with this config, in order."""
     yield Pair("embed_source.weight", ("encoder.embed_tokens.weight",))
     if config.sharing != "all":
         yield Pair("embed_target.weight", ("decoder.embed_tokens.weight",))
@@ -154,8 +154,9 @@ def stacked(ours: str, theirs: str, letters: str) -> Iterator[Pair]:
         yield Pair(f"{ours}.{part}", tuple(f"{theirs}.{letter}_proj.{part}" for letter in letters))
 
 
-def ours_of(theirs: Mapping[str, Tensor], config: ModelConfig) -> dict[str, Tensor]:
-    """Our weights from fairseq's under their newest names, each of which must find its place."""
+def from_fairseq(theirs: Mapping[str, Tensor], config: ModelConfig) -> dict[str, Tensor]:
+    """Returns our weights from fairseq's under their newest names. Raises ConfigError with the
+    unknown and the missing ones."""
     left = dict(theirs)
     out: dict[str, Tensor] = {}
     missing: list[str] = []
@@ -170,7 +171,7 @@ def ours_of(theirs: Mapping[str, Tensor], config: ModelConfig) -> dict[str, Tens
         raise ConfigError(
             "; ".join(
                 f"weights that {what}: {', '.join(sorted(names))}"
-                for what, names in (("are not known", left), ("are missing", missing))
+                for what, names in (("are unknown", left), ("are missing", missing))
                 if names
             )
         )
@@ -178,7 +179,7 @@ def ours_of(theirs: Mapping[str, Tensor], config: ModelConfig) -> dict[str, Tens
 
 
 def take_copies(left: dict[str, Tensor], theirs: Mapping[str, Tensor], config: ModelConfig) -> None:
-    """Removes the tables that repeat another one, after a look at whether they do."""
+    """Removes copies of shared tables from `left`, and checks that they are equal."""
     copies = {"all": ["decoder.embed_tokens.weight"], "output": []}.get(config.sharing)
     if copies is None:
         return
@@ -187,13 +188,13 @@ def take_copies(left: dict[str, Tensor], theirs: Mapping[str, Tensor], config: M
         if name in left:
             require(
                 torch.equal(left.pop(name), theirs[original]),
-                f"{name} differs from {original}, though the options say that they are one",
+                f"{name} differs from {original}, though the options share them",
             )
 
 
-def theirs_of(ours: Mapping[str, Tensor], config: ModelConfig) -> dict[str, Tensor]:
-    """fairseq's weights under their newest names, shared tables repeated, in fairseq's order of
-    encoder and decoder."""
+def to_fairseq(ours: Mapping[str, Tensor], config: ModelConfig) -> dict[str, Tensor]:
+    """Returns fairseq's weights under their newest names, with copies of shared tables, in
+    fairseq's order of encoder and decoder."""
     out: dict[str, Tensor] = {}
     for pair in pairs(config):
         weight = ours[pair.ours].unsqueeze(1) if pair.taps else ours[pair.ours]

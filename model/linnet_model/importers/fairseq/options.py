@@ -1,7 +1,7 @@
-"""fairseq's options of a model as our ModelConfig, and back.
+"""Converts fairseq's model options to our ModelConfig and back.
 
-What an option asks for and cannot be had is refused by its name. Sizes are taken from the weights,
-and must agree with the options.
+Unsupported options are refused by name. Sizes are those of the weights and must agree with the
+options.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from torch import Tensor
 from linnet_model.importers.fairseq.names import is_lightconv
 from linnet_model.network.model_config import ConfigError, ModelConfig, require
 
-# Options that must be off (None, false, 0 or empty): there is nothing here that does the same.
+# Unsupported options, which must be off (None, false, 0 or empty).
 MUST_BE_OFF = (
     "adaptive_input",
     "adaptive_softmax_cutoff",
@@ -32,24 +32,24 @@ MUST_BE_OFF = (
     "no_cross_attention",
     "no_decoder_final_norm",
 )
-# Options that count while a model is trained, and are not carried on into a bundle.
+# Options that only affect training; a bundle does not have them.
 TRAINING_ONLY = ("encoder_layerdrop", "decoder_layerdrop", "quant_noise_pq", "quant_noise_scalar")
 ACTIVATIONS = {"relu": "relu", "gelu": "gelu", "swish": "swish"}
-DEFAULT_POSITIONS = 1024  # where old options do not say
+DEFAULT_POSITIONS = 1024  # if old options lack it
 
 
 @dataclass
 class ModelFacts:
-    """What a checkpoint says of its model."""
+    """Sizes and limits of a checkpoint's model."""
 
     config: ModelConfig
-    max_source_tokens: int  # end token counted
-    max_target_tokens: int  # end token not counted
-    notes: list[str]  # for people: what was left out
+    max_source_tokens: int  # with the end token
+    max_target_tokens: int  # without the end token
+    notes: list[str]  # options that were left out, for the user
 
     def limit(self, source_tokens: int | None, target_tokens: int | None) -> None:
-        """Lowers the limits. What a decoder that attends to the whole target sets aside for each
-        hypothesis grows with them."""
+        """Lowers the limits. The memory per hypothesis of a decoder that attends to the whole
+        target is proportional to them."""
         for side, wanted in (("source", source_tokens), ("target", target_tokens)):
             maximum = getattr(self, f"max_{side}_tokens")
             if wanted is not None:
@@ -63,33 +63,31 @@ class ModelFacts:
 
 
 def model_facts(options: Mapping[str, Any], weights: Mapping[str, Tensor]) -> ModelFacts:
-    """weights: under their newest names."""
+    """Returns sizes and limits; `weights` have their newest names."""
     arch = options.get("arch") or options.get("_name")
     require(
         "decoder.embed_tokens.weight" in weights and "encoder.embed_tokens.weight" in weights,
-        f"the model (arch {arch}) has not both an encoder and a decoder, only translation models "
-        "are read",
+        f"the model (arch {arch}) lacks an encoder or a decoder, only translation models are "
+        "supported",
     )
     for name in MUST_BE_OFF:
-        require(
-            off(options.get(name)), f"{name} is {options.get(name)!r}, which is not supported here"
-        )
+        require(off(options.get(name)), f"{name} is {options.get(name)!r}, which is not supported")
     convolutions = is_lightconv(weights)
     require(
         not convolutions or bool(options.get("weight_softmax", True)),
-        "weight_softmax is False, taps without a softmax are not supported here",
+        "weight_softmax is False, taps without a softmax are not supported",
     )
     width = table(weights, "encoder.embed_tokens.weight").size(1)
     heads = both(options, "attention_heads")
     require(
         type(heads) is int and heads > 0,
-        f"encoder_attention_heads is {heads!r}, a whole number above 0 is wanted",
+        f"encoder_attention_heads is {heads!r}, it must be an integer above 0",
     )
     for name in width_names(convolutions):
         require(
             options.get(name) in (None, width),
-            f"{name} is {options.get(name)} beside embeddings of {width} channels, one width for "
-            "all is supported",
+            f"{name} is {options.get(name)} and embeddings have {width} channels, they must be "
+            "equal",
         )
     sides = {
         side: side_layers(side, options, weights, convolutions, heads)
@@ -128,7 +126,7 @@ def model_facts(options: Mapping[str, Any], weights: Mapping[str, Tensor]) -> Mo
     )
     config.check()
     notes = [
-        f"{name} {options[name]} is left out, it counts in training alone"
+        f"{name} {options[name]} is left out, it affects only training"
         for name in TRAINING_ONLY
         if not off(options.get(name))
     ]
@@ -140,7 +138,7 @@ def off(value: Any) -> bool:
 
 
 def number(options: Mapping[str, Any], *names: str) -> float:
-    """The first of these options that is there and not off, else 0."""
+    """Returns the first of these options that is set and not off, else 0."""
     for name in names:
         value: Any = options.get(name)
         if off(value):
@@ -149,13 +147,13 @@ def number(options: Mapping[str, Any], *names: str) -> float:
             found = float(value)
         except (TypeError, ValueError, OverflowError):
             found = math.nan
-        require(math.isfinite(found), f"{name} is {value!r}, a number is wanted")
+        require(math.isfinite(found), f"{name} is {value!r}, it must be a number")
         return found
     return 0.0
 
 
 def table(weights: Mapping[str, Tensor], name: str) -> Tensor:
-    """A weight of two dimensions."""
+    """Returns a weight, which must have two dimensions."""
     require(name in weights, f"weights are missing: {name}")
     shape = list(weights[name].shape)
     require(len(shape) == 2, f"{name} has the shape {shape}, it must have two dimensions")
@@ -163,12 +161,11 @@ def table(weights: Mapping[str, Tensor], name: str) -> Tensor:
 
 
 def both(options: Mapping[str, Any], name: str, default: Any = None) -> Any:
-    """An option that exists once for each side, and must be the same on both."""
+    """Returns an option of both sides, which must be equal."""
     values = [options.get(f"{side}_{name}", default) for side in ("encoder", "decoder")]
     require(
         values[0] is not None and values[0] == values[1],
-        f"encoder_{name} is {values[0]} and decoder_{name} is {values[1]}, the same on both sides "
-        "is supported",
+        f"encoder_{name} is {values[0]} and decoder_{name} is {values[1]}, they must be equal",
     )
     return values[0]
 
@@ -200,7 +197,8 @@ def position_kind(options: Mapping[str, Any]) -> str:
 
 
 def learned_positions(weights: Mapping[str, Tensor]) -> tuple[int, int]:
-    """Rows 0 and 1 of the tables are of no position: the first token is number 2."""
+    """Returns the positions of both tables. Rows 0 and 1 are unused: the first token has position
+    2."""
     rows = []
     for side in ("encoder", "decoder"):
         name = f"{side}.embed_positions.weight"
@@ -208,8 +206,8 @@ def learned_positions(weights: Mapping[str, Tensor]) -> tuple[int, int]:
         rows.append(table(weights, name).size(0) - 2)
     require(
         rows[0] == rows[1],
-        f"max_source_positions is {rows[0]} and max_target_positions {rows[1]}, learned positions "
-        "are supported where both are the same",
+        f"max_source_positions is {rows[0]} and max_target_positions {rows[1]}, with learned "
+        "positions they must be equal",
     )
     return rows[0], rows[1]
 
@@ -221,13 +219,13 @@ def side_layers(
     convolutions: bool,
     heads: int,
 ) -> tuple[list[str], list[int]]:
-    """Mixers and widths of a side's layers, as its weights show them."""
+    """Returns mixers and widths of a side's layers, from its weights."""
     prefix = f"{side}.layers."
     numbers = [name.split(".")[2] for name in weights if name.startswith(prefix)]
     layers = 1 + max((int(found) for found in numbers if found.isdecimal()), default=-1)
     require(layers > 0, f"the {side} has no layers")
-    said = options.get(f"{side}_layers", layers)
-    require(said == layers, f"{side}_layers is {said}, the weights have {layers} layers")
+    named = options.get(f"{side}_layers", layers)
+    require(named == layers, f"{side}_layers is {named}, the weights have {layers} layers")
     if not convolutions:
         return ["self_attention"] * layers, [0] * layers
     mixers, kernels = [], []
@@ -246,11 +244,11 @@ def side_layers(
         else:
             raise ConfigError(f"{prefix}{i} has no weights of a convolution")
     wanted = options.get(f"{side}_kernel_size_list") or kernels
-    require(isinstance(wanted, list), f"{side}_kernel_size_list is {wanted!r}, a list is wanted")
+    require(isinstance(wanted, list), f"{side}_kernel_size_list is {wanted!r}, it must be a list")
     wanted = wanted * layers if len(wanted) == 1 else wanted
     require(
         wanted[:layers] == kernels,
-        f"{side}_kernel_size_list is {wanted}, the weights are of kernels {kernels}",
+        f"{side}_kernel_size_list is {wanted}, the weights have kernels {kernels}",
     )
     for kernel in kernels:
         require(
@@ -264,10 +262,10 @@ def side_layers(
 def options_of(
     config: ModelConfig, max_source_tokens: int, max_target_tokens: int
 ) -> dict[str, Any]:
-    """The options from which fairseq builds this model, by their names of 2019 and of today."""
+    """Returns the options from which fairseq builds this model, under old and new names."""
     require(
         bool(config.encoder_kernels),
-        "a language model cannot be written for fairseq, only an encoder-decoder can",
+        "a language model cannot be exported to fairseq, only an encoder-decoder",
     )
     require(
         config.first_position == 2 and config.positions in ("sinusoidal", "learned", "none"),

@@ -1,10 +1,9 @@
-"""What config.json and generation_config.json of a Hugging Face Marian folder ask for.
+"""Reads config.json and generation_config.json of a Hugging Face Marian folder.
 
-Every key is one of four: read here, required to have the one value that can be honoured, of no
-bearing on what is computed, or unknown. The last is an error, and so is a value that cannot be
-honoured: nothing is imported that would answer differently. The search itself is Linnet's: where
-transformers' beam search has rules of its own (early_stopping, renormalize_logits), they do not
-come along.
+Every key is read, or restricted to the supported values, or known to have no effect on the output.
+Unknown keys and unsupported values are errors, so that an imported model gives the same answers.
+The search is Linnet's: options of transformers' own beam search (early_stopping,
+renormalize_logits) are ignored.
 
 Source: transformers 4.57, MarianConfig and GenerationConfig.
 """
@@ -23,7 +22,7 @@ from linnet_model.network.model_config import ConfigError, ModelConfig, require
 
 CONFIG, GENERATION = "config.json", "generation_config.json"
 ACTIVATIONS = {"relu": "relu", "swish": "swish", "silu": "swish", "gelu": "gelu"}
-MAX_BEAMS = 32  # that an engine runs
+MAX_BEAMS = 32  # limit of the engine
 
 
 def names(text: str) -> frozenset[str]:
@@ -50,8 +49,8 @@ ONLY: dict[str, tuple[Any, ...]] = {
     "quantization_config": (None,),
     "force_bos_token_to_be_generated": (False,),
 }
-# Training, bookkeeping, and what other keys or the weights say already.
-NO_BEARING = names(
+# Keys of training, bookkeeping, or repeated by other keys or the weights.
+NO_EFFECT = names(
     "_name_or_path _num_labels architectures transformers_version torch_dtype dtype use_cache "
     "init_std dropout attention_dropout activation_dropout encoder_layerdrop decoder_layerdrop "
     "classif_dropout classifier_dropout id2label label2id num_labels num_hidden_layers "
@@ -61,12 +60,12 @@ NO_BEARING = names(
     "attn_implementation _attn_implementation_autoset"
 )
 
-# Of the search. In older folders these stand in config.json.
+# Keys of the search. Older folders have them in config.json.
 SEARCH_READ = names(
     "max_length min_length num_beams length_penalty no_repeat_ngram_size bad_words_ids "
     "forced_eos_token_id"
 )
-# What changes nothing.
+# Supported values of other keys: those without effect. Null is always supported.
 SEARCH_ONLY: dict[str, tuple[Any, ...]] = {
     "do_sample": (False,),
     "num_beam_groups": (1,),
@@ -91,8 +90,8 @@ SEARCH_ONLY: dict[str, tuple[Any, ...]] = {
     "watermarking_config": (),
     "dola_layers": (),
 }
-# Of sampling, of what is returned, of how it is computed; and transformers' own beam search.
-SEARCH_NO_BEARING = names(
+# Keys of sampling, of the returned values, of caches, and of transformers' own beam search.
+SEARCH_NO_EFFECT = names(
     "temperature top_k top_p min_p typical_p epsilon_cutoff eta_cutoff num_return_sequences "
     "output_scores output_logits output_attentions output_hidden_states return_dict_in_generate "
     "remove_invalid_values use_cache low_memory cache_implementation early_stopping "
@@ -103,10 +102,10 @@ IDS = {"eos_token_id", "pad_token_id", "bos_token_id", "decoder_start_token_id"}
 
 @dataclass
 class MarianFacts:
-    """A folder's configuration in our words."""
+    """Sizes, special ids, limits and decoding options of a folder."""
 
     sizes: ModelConfig
-    special: SpecialIds  # the unknown token is the vocabulary's to say
+    special: SpecialIds  # the unknown token's id comes from the vocabulary
     max_source_tokens: int
     max_target_tokens: int
     min_target_tokens: int
@@ -116,7 +115,7 @@ class MarianFacts:
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """An object whose keys are all different."""
+    """Reads a JSON object without duplicate keys."""
 
     def pairs(found: list[tuple[str, Any]]) -> dict[str, Any]:
         twice = [key for key, count in Counter(key for key, _ in found).items() if count > 1]
@@ -128,7 +127,7 @@ def read_json(path: Path) -> dict[str, Any]:
         table = json.loads(path.read_text(encoding="utf-8"), object_pairs_hook=pairs)
     except (json.JSONDecodeError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path} is not JSON: {error}") from None
-    require(isinstance(table, dict), f"{path} is no JSON object")
+    require(isinstance(table, dict), f"{path} is not a JSON object")
     return table
 
 
@@ -136,32 +135,31 @@ def check_known(file: Path, table: dict[str, Any], known: Iterable[str]) -> None
     unknown = sorted(table.keys() - set(known))
     require(
         not unknown,
-        f"{file} has keys that this importer does not know: {', '.join(unknown)}; what they ask "
-        "for would be lost",
+        f"{file} has unknown keys, which would be ignored: {', '.join(unknown)}",
     )
 
 
 def check_values(file: Path, table: dict[str, Any], only: dict[str, tuple[Any, ...]]) -> None:
-    """Refuses what cannot be honoured; null asks for nothing."""
+    """Refuses unsupported values; null is always supported."""
     for key in only.keys() & table.keys():
         value = table[key]
         require(
             value is None or value in only[key],
-            f"{file} has {key} {json.dumps(value)}, which cannot be honoured, only "
-            f"{' or '.join(map(json.dumps, only[key])) or 'null'} can",
+            f"{file} has {key} {json.dumps(value)}, supported is only "
+            f"{' or '.join(map(json.dumps, only[key])) or 'null'}",
         )
 
 
 def number(
     file: Path, table: dict[str, Any], key: str, minimum: int, default: int | None = None
 ) -> int:
-    """An integer of at least `least`; required where there is no default."""
+    """Returns an integer of at least `minimum`; it is required if there is no default."""
     value = table.get(key)
     value = default if value is None else value
     require(value is not None, f"{file} has no {key}")
     require(
         type(value) is int and value >= minimum,
-        f"{file} has {key} {json.dumps(value)}, it must be a whole number of at least {minimum}",
+        f"{file} has {key} {json.dumps(value)}, it must be an integer of at least {minimum}",
     )
     assert isinstance(value, int)
     return value
@@ -175,7 +173,7 @@ def flag(file: Path, table: dict[str, Any], key: str, default: bool) -> bool:
 
 
 def same_on_both_sides(file: Path, table: dict[str, Any], what: str) -> int:
-    """A size that encoder and decoder share here."""
+    """Returns a size that must be equal in encoder and decoder."""
     encoder, decoder = (number(file, table, f"{side}_{what}", 1) for side in ("encoder", "decoder"))
     require(
         encoder == decoder,
@@ -185,16 +183,16 @@ def same_on_both_sides(file: Path, table: dict[str, Any], what: str) -> int:
 
 
 def read_facts(folder: Path) -> MarianFacts:
-    """Reads and checks both files; generation_config.json, where there is one, says all of the
-    search."""
+    """Reads and checks both files. If generation_config.json exists, all keys of the search are
+    those of that file."""
     file = folder / CONFIG
     table = read_json(file)
     require(
         table.get("model_type") == "marian",
         f"{file} has model_type {json.dumps(table.get('model_type'))}, this reads marian",
     )
-    of_search = SEARCH_READ | SEARCH_NO_BEARING | SEARCH_ONLY.keys()
-    check_known(file, table, READ | NO_BEARING | ONLY.keys() | of_search)
+    of_search = SEARCH_READ | SEARCH_NO_EFFECT | SEARCH_ONLY.keys()
+    check_known(file, table, READ | NO_EFFECT | ONLY.keys() | of_search)
     check_values(file, table, ONLY)
     search_file, search = file, table
     if (folder / GENERATION).is_file():
@@ -265,10 +263,10 @@ def special_ids(
         require(
             ids[key] < rows, f"{file} has {key} {ids[key]}, the smaller vocabulary has {rows} rows"
         )
-        said = search.get(key)
+        other = search.get(key)
         require(
-            said is None or said in (ids[key], [ids[key]]),
-            f"{search_file} has {key} {json.dumps(said)} and {file.name} {ids[key]}, they must be "
+            other is None or other in (ids[key], [ids[key]]),
+            f"{search_file} has {key} {json.dumps(other)} and {file.name} {ids[key]}, they must be "
             "equal",
         )
     eos, pad = ids["eos_token_id"], ids["pad_token_id"]
@@ -282,13 +280,13 @@ def search_facts(
     bad = search.get("bad_words_ids")
     require(
         bad in (None, [[special.pad]]),
-        f"{file} has bad_words_ids {json.dumps(bad)}, only the padding [[{special.pad}]] is never "
-        "chosen here",
+        f"{file} has bad_words_ids {json.dumps(bad)}, supported is only the padding "
+        f"[[{special.pad}]]",
     )
     forced = search.get("forced_eos_token_id")
     require(
         forced in (None, special.eos, [special.eos]),
-        f"{file} has forced_eos_token_id {json.dumps(forced)}, at the limit comes eos_token_id "
+        f"{file} has forced_eos_token_id {json.dumps(forced)}, supported is only eos_token_id "
         f"{special.eos}",
     )
     penalty = search.get("length_penalty", 1.0)
@@ -297,15 +295,15 @@ def search_facts(
         f"{file} has length_penalty {json.dumps(penalty)}, it must be between 0 and 10",
     )
     beam = number(file, search, "num_beams", 1, 1)
-    require(beam <= MAX_BEAMS, f"{file} has num_beams {beam}, at most {MAX_BEAMS} are searched")
-    # max_length and min_length count the start token and the end token; the inputs of the decoder,
-    # the start token among them, have a position each.
+    require(beam <= MAX_BEAMS, f"{file} has num_beams {beam}, the limit is {MAX_BEAMS}")
+    # max_length and min_length include the start token and the end token. Each input of the
+    # decoder, including the start token, has a position.
     positions = sizes.max_positions
     longest = min(number(file, search, "max_length", 3, positions), positions + 1) - 2
     shortest = max(0, number(file, search, "min_length", 0, 0) - 1)
     require(
         shortest <= longest,
-        f"{file} has min_length {shortest + 1}, no target has more than {longest} tokens",
+        f"{file} has min_length {shortest + 1}, targets have at most {longest} tokens",
     )
     return MarianFacts(
         sizes=sizes,

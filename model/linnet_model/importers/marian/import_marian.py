@@ -1,9 +1,8 @@
-"""linnet-import-marian: a Hugging Face Marian model (OPUS-MT) in, a bundle out.
+"""linnet-import-marian: makes a bundle of a Hugging Face Marian model (OPUS-MT).
 
 Reads a folder with config.json, model.safetensors or pytorch_model.bin, source.spm, target.spm and
-vocab.json, and generation_config.json and target_vocab.json where they are. What the configuration
-asks for and what the weights are called is accounted for to the last key; what cannot be honoured
-is refused by name and value.
+vocab.json, and if present generation_config.json and target_vocab.json. Unknown keys or weights and
+unsupported values are refused by name.
 """
 
 from __future__ import annotations
@@ -36,15 +35,18 @@ END, PADDING, UNKNOWN = "</s>", "<pad>", "<unk>"
 
 
 def read_vocabulary(file: Path, rows: int) -> list[str]:
-    """Pieces in the order of their ids, which must be 0, 1, 2 … without a gap."""
+    """Returns the pieces in the order of their ids, which must be 0, 1, 2 … without a gap."""
     table = read_json(file)
     pieces: list[str | None] = [None] * len(table)
     for piece, number in table.items():
         require(
             type(number) is int and number >= 0,
-            f"{file} gives {piece!r} the id {number!r}, ids are whole numbers from 0",
+            f"{file} gives {piece!r} the id {number!r}, ids are integers from 0",
         )
-        require("\n" not in piece, f"{file} has the piece {piece!r}, pieces have no line breaks")
+        require(
+            "\n" not in piece,
+            f"{file} has the piece {piece!r}, pieces must not contain line breaks",
+        )
         require(
             number < len(pieces),
             f"{file} gives {piece!r} the id {number} among {len(pieces)} pieces, ids must be dense",
@@ -74,13 +76,13 @@ def check_special(file: Path, pieces: list[str], facts: MarianFacts) -> None:
     require(
         not targets,
         f"{file} names target languages ({', '.join(targets[:5])}{' …' * (len(targets) > 5)}): "
-        "each source of such a model begins with one, which a bundle cannot say",
+        "models with several target languages are not supported",
     )
 
 
 def read_tokenizer(folder: Path, facts: MarianFacts) -> TokenizerFiles:
-    """The SentencePiece models, and the ids that the model gives their pieces. Sets the unknown
-    token's id, which no configuration names."""
+    """Returns the SentencePiece models and the vocabularies. Sets the unknown token's id, which the
+    configuration lacks."""
     for name in (SOURCE_SPM, TARGET_SPM):
         require((folder / name).is_file(), f"{folder} has no {name}")
     files = {"source": folder / VOCABULARY, "target": folder / VOCABULARY}
@@ -185,10 +187,10 @@ def command_line() -> argparse.ArgumentParser:
     parser.add_argument("--source-language", required=True, help="BCP-47: en, pt-BR")
     parser.add_argument("--target-language", required=True, help="BCP-47")
     parser.add_argument("--out", type=Path, required=True, help="folder of the bundle")
-    parser.add_argument("--name", help="of the bundle [SOURCE-TARGET]")
-    parser.add_argument("--license", default="", help="of the weights, for people")
+    parser.add_argument("--name", help="name of the bundle [SOURCE-TARGET]")
+    parser.add_argument("--license", default="", help="license of the weights, as free text")
     parser.add_argument(
-        "--dtype", choices=sorted(WEIGHT_TYPES), default="float32", help="weights are stored in"
+        "--dtype", choices=sorted(WEIGHT_TYPES), default="float32", help="type of stored weights"
     )
     return parser
 

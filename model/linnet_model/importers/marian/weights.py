@@ -1,8 +1,8 @@
-"""The weights of a Hugging Face Marian folder, under our names.
+"""Converts the weights of a Hugging Face Marian folder to our names.
 
-Every tensor of the file is taken and compared with what the configuration asks for; one that is
-missing, left over, of another shape or not finite is an error. Copies of a shared table must be
-copies, and stored position tables the sinusoids that the model computes itself.
+Every tensor of the file is compared with the configuration; a missing or unknown tensor, another
+shape or a value that is not finite is an error. Copies of a shared table must be equal, and stored
+position tables must be the sinusoids that the model computes.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from linnet_model.network.encoder_decoder import sinusoids
 from linnet_model.network.model_config import ConfigError, ModelConfig, require
 
 SAFETENSORS, PICKLED = "model.safetensors", "pytorch_model.bin"
-# float16, in which some tables are stored, keeps 11 bits of a number up to 1.
+# Some tables are stored in float16, which keeps 11 bits of a number up to 1.
 POSITION_TOLERANCE = 1e-3
 
 
 def read_weights(folder: Path) -> tuple[Path, dict[str, Tensor]]:
-    """The file that was read, and its tensors in float32. Nothing that is pickled is executed."""
+    """Returns the file and its tensors in float32. No pickled code is executed."""
     file = folder / SAFETENSORS
     try:
         if file.is_file():
@@ -34,7 +34,7 @@ def read_weights(folder: Path) -> tuple[Path, dict[str, Tensor]]:
             require(
                 file.is_file(),
                 f"{folder} has no {SAFETENSORS} and no {PICKLED} (weights in several files are not "
-                "read: save the model as one)",
+                "supported, save the model in one)",
             )
             weights = torch.load(file, map_location="cpu", weights_only=True)
     except (safetensors.SafetensorError, pickle.UnpicklingError, RuntimeError, EOFError) as error:
@@ -43,7 +43,7 @@ def read_weights(folder: Path) -> tuple[Path, dict[str, Tensor]]:
     for name, tensor in weights.items():
         require(
             isinstance(tensor, Tensor) and tensor.is_floating_point(),
-            f"{file}: {name} is no tensor of floating-point numbers",
+            f"{file}: {name} is not a tensor of floating-point numbers",
         )
         bad = int((~torch.isfinite(tensor)).sum())
         require(
@@ -53,13 +53,13 @@ def read_weights(folder: Path) -> tuple[Path, dict[str, Tensor]]:
 
 
 class Source:
-    """Tensors that are taken out one by one."""
+    """The tensors of a file that have not been used yet."""
 
     def __init__(self, file: Path, weights: dict[str, Tensor]):
         self.file, self.weights, self.missing = file, dict(weights), list[str]()
 
     def take(self, name: str, *shape: int) -> Tensor:
-        """The tensor of that name; one that is missing is noted."""
+        """Removes and returns a tensor; records it if it is missing."""
         tensor = self.weights.pop(name, None)
         if tensor is None:
             self.missing.append(name)
@@ -72,7 +72,7 @@ class Source:
         return tensor
 
     def drop_copy(self, name: str, of: str, original: Tensor) -> None:
-        """Takes out a tensor that other files leave out because it is a copy."""
+        """Removes an optional copy of `original`, and checks that they are equal."""
         if name in self.weights:
             copy = self.take(name, *original.shape)
             require(
@@ -86,7 +86,7 @@ class Source:
 
 
 def our_weights(file: Path, weights: dict[str, Tensor], sizes: ModelConfig) -> dict[str, Tensor]:
-    """The weights of Transducer(sizes) by name."""
+    """Returns the weights of EncoderDecoder(sizes) by name."""
     source = Source(file, weights)
     ours = embeddings(source, sizes)
     for side, layers in (("encoder", sizes.encoder_mixers), ("decoder", sizes.decoder_mixers)):
@@ -100,12 +100,12 @@ def our_weights(file: Path, weights: dict[str, Tensor], sizes: ModelConfig) -> d
 
 
 def embeddings(source: Source, sizes: ModelConfig) -> dict[str, Tensor]:
-    """The tables of source, target and output, as far as they are different ones."""
+    """Returns the tables of source, target and output; shared tables appear once."""
     shared, width = "model.shared.weight", sizes.width
     encoder, decoder = (f"model.{side}.embed_tokens.weight" for side in ("encoder", "decoder"))
     ours = {"output_bias": source.take("final_logits_bias", 1, sizes.target_vocabulary).flatten()}
     if shared in source.weights:
-        # One table for both sides: both may have a copy of it.
+        # One table for both sides; the file may have copies of it.
         table = source.take(shared, sizes.vocabulary, width)
         for name in (encoder, decoder):
             source.drop_copy(name, shared, table)
@@ -134,11 +134,11 @@ def embeddings(source: Source, sizes: ModelConfig) -> dict[str, Tensor]:
 
 
 def layer_weights(source: Source, theirs: str, side: str, sizes: ModelConfig) -> dict[str, Tensor]:
-    """One layer of either side."""
+    """Returns the weights of one encoder or decoder layer."""
     width, hidden = sizes.width, sizes.ffn_width
 
     def linear(names: list[str], outputs: int, inputs: int) -> dict[str, Tensor]:
-        """Several linear maps of the same input as one, their rows below each other."""
+        """Stacks the rows of several linear layers with the same input."""
         return {
             kind: torch.cat([source.take(f"{theirs}.{name}.{kind}", *shape) for name in names])
             for kind, shape in (("weight", (outputs, inputs)), ("bias", (outputs,)))
@@ -171,7 +171,8 @@ def layer_weights(source: Source, theirs: str, side: str, sizes: ModelConfig) ->
 
 
 def check_positions(source: Source, name: str, width: int) -> None:
-    """A stored table must be the sinusoids of sinusoidal_marian; newer files have none."""
+    """Refuses a stored position table that is not that of sinusoidal_marian; newer files have
+    none."""
     table = source.weights.pop(name, None)
     if table is None:
         return
