@@ -41,10 +41,10 @@ int main(int argc, char** argv) {
   if (status.ok()) return failed == 0 ? 0 : 1;
 
   std::cerr << linnet::client::ErrorText(status) << "\n";
-  // What a program acts on: the reason, the field at fault, when to come back.
+  // DetailsOf returns the details for programs: the reason, the invalid field, the retry delay.
   const linnet::client::ErrorDetails details = linnet::client::DetailsOf(status);
   if (details.retry_delay.has_value()) {
-    std::cerr << "again in " << absl::FormatDuration(*details.retry_delay) << "\n";
+    std::cerr << "retry in " << absl::FormatDuration(*details.retry_delay) << "\n";
   }
   return 1;
 }

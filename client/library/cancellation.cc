@@ -16,9 +16,9 @@ void Cancellation::State::Remove(grpc::ClientContext* context) {
 void Cancellation::State::Cancel() {
   absl::MutexLock lock(&mu_);
   cancelled_ = true;
-  // Only marks the calls: gRPC runs the callbacks of those that are asynchronous in its own threads
-  // (they are not "inlineable"), and never inside of another. So the lock may be held, and it keeps
-  // the contexts alive.
+  // TryCancel only marks a call: gRPC runs the callbacks of asynchronous calls in its own threads
+  // (they are not "inlineable"), never inside TryCancel. So the lock may be held, and it keeps the
+  // contexts alive.
   for (grpc::ClientContext* context : calls_) context->TryCancel();
 }
 

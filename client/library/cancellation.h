@@ -9,10 +9,10 @@
 
 namespace linnet::client {
 
-// The calls that a Cancellation ends. Thread-safe.
+// The calls in flight that a Cancellation ends. Thread-safe.
 class Cancellation::State {
  public:
-  // False, and nothing is added, once it is cancelled. Otherwise `context` stays until Remove.
+  // Returns false and adds nothing once cancelled. Otherwise `context` must live until Remove.
   bool Add(grpc::ClientContext* context);
   void Remove(grpc::ClientContext* context);
   void Cancel();

@@ -14,12 +14,12 @@ namespace {
 
 using v1::TextService;
 
-// The retries of TextService's calls, done by gRPC: it knows which calls did not reach the server
-// and obeys the server's wish of when to come back (grpc-retry-pushback-ms). The throttle stops
-// retries while most calls fail. https://github.com/grpc/proposal/blob/master/A6-client-retries.md
-// Nothing is sent twice at the same time (hedged): that would double the work of a busy server.
-// INTERNAL is not retried, and neither is CANCELLED: a call that made the engine of one server
-// stall or crash would go on to the next one.
+// The retry policy of TextService's calls. gRPC retries itself: it knows which calls did not reach
+// the server, and it obeys the delay that the server asks for (grpc-retry-pushback-ms). Throttling
+// stops retries while most calls fail.
+// https://github.com/grpc/proposal/blob/master/A6-client-retries.md Calls are not hedged: that
+// would double the load of a busy server. INTERNAL and CANCELLED are not retried: a call that made
+// the engine of one server stall or crash would go on to the next one.
 std::string Retries(const RetryOptions& retry) {
   if (retry.max_attempts == 1) return "";
   return absl::StrFormat(R"("methodConfig": [{
@@ -38,14 +38,15 @@ std::string Retries(const RetryOptions& retry) {
                          absl::ToDoubleSeconds(retry.max_backoff));
 }
 
-// Behind a balancer the health of the one server that it chose for the watch would stand for all.
+// Used for lists of addresses only: behind a load balancer, the health of the one server that the
+// balancer chose for the health watch would stand for all.
 std::string Balancing() {
   return absl::StrFormat(
       R"("loadBalancingConfig": [{"round_robin": {}}], "healthCheckConfig": {"serviceName": "%s"})",
       TextService::service_full_name());
 }
 
-// gRPC's name of a list is ipv4:IP:PORT,IP:PORT.
+// gRPC writes a list of addresses as ipv4:IP:PORT,IP:PORT.
 std::string TargetOf(const std::string& server) {
   if (!absl::StrContains(server, ',') || absl::StartsWith(server, "ipv")) return server;
   return absl::StrCat(absl::StartsWith(server, "[") ? "ipv6:" : "ipv4:", server);
@@ -73,22 +74,23 @@ std::shared_ptr<grpc::ChannelCredentials> Credentials(const TlsOptions& tls) {
 std::shared_ptr<grpc::Channel> Make(const ClientOptions& options, const std::string& config) {
   grpc::ChannelArguments arguments;
   arguments.SetServiceConfigJSON("{" + config + "}");
-  // Ours holds, whatever a DNS record says.
+  // A service config in a DNS record must not replace ours.
   arguments.SetInt(GRPC_ARG_SERVICE_CONFIG_DISABLE_RESOLUTION, 1);
   arguments.SetUserAgentPrefix("linnet/" + Version());
   arguments.SetMaxReceiveMessageSize(options.max_reply_bytes);
-  // gRPC waits 1 s before it connects again, so the first retries would all meet the first refusal;
-  // and up to 2 min later on, far longer than a server needs to start.
+  // By default gRPC waits 1 s before it reconnects, so the first retries would all fail with the
+  // first refusal, and later up to 2 min, far longer than a server needs to start.
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS,
                    absl::ToInt64Milliseconds(options.retry.initial_backoff));
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS,
                    absl::ToInt64Milliseconds(options.retry.max_backoff));
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, absl::ToInt64Milliseconds(options.keepalive));
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, absl::ToInt64Milliseconds(options.keepalive));
-  arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);  // any number: gRPC stops after two
-  // Otherwise clients with equal options would share a connection behind our back.
+  arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA,
+                   0);  // unlimited: by default gRPC stops after two
+  // Otherwise gRPC lets clients with equal options share a connection.
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
-  // Nobody means their http_proxy for a server on their own machine.
+  // http_proxy is not meant for a server on this machine.
   if (IsThisMachine(options.server)) arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
   if (!options.tls.server_name.empty()) {
     arguments.SetSslTargetNameOverride(options.tls.server_name);

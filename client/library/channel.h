@@ -1,4 +1,4 @@
-// How the client reaches a server.
+// Makes gRPC channels from ClientOptions.
 #pragma once
 
 #include <memory>
@@ -9,20 +9,20 @@
 
 namespace linnet::client {
 
-// INVALID_ARGUMENT if one is out of its range, or a certificate cannot be read.
+// INVALID_ARGUMENT if an option is out of its range or a certificate cannot be read.
 absl::Status CheckOptions(const ClientOptions& options);
 
 bool UsesTls(const TlsOptions& tls);
 
-// INVALID_ARGUMENT if there is a token and others could read it on its way.
+// INVALID_ARGUMENT if a token would be sent unencrypted over a network.
 absl::Status CheckTokenIsPrivate(const ClientOptions& options);
 
-// True if the server's name stands for addresses that calls shall take turns over.
+// True if the server's name stands for several addresses that calls are balanced over.
 bool IsBalanced(const ClientOptions& options);
 
-// For options that are in their ranges. Each has connections of its own.
+// Expects options that CheckOptions accepts. Each channel has connections of its own.
 std::shared_ptr<grpc::Channel> MakeChannel(const ClientOptions& options);
-// The same addresses without a look at their health: to ask for just that.
+// A channel to the same addresses without health checking: health requests are sent over it.
 std::shared_ptr<grpc::Channel> MakeHealthChannel(const ClientOptions& options);
 
 }  // namespace linnet::client

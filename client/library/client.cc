@@ -25,7 +25,7 @@ int AnswersOf(const v1::SummarizeResponse& response) { return response.summaries
 int AnswersOf(const v1::ScoreResponse& response) { return response.scores_size(); }
 int AnswersOf(const v1::DetectLanguageResponse& response) { return response.detections_size(); }
 
-// Callers match texts and answers by their place.
+// INTERNAL if the number of answers differs from that of the texts: callers match them by index.
 template <typename Response>
 absl::StatusOr<Response> WithCount(int texts, absl::StatusOr<Response>&& response) {
   if (!response.ok() || AnswersOf(*response) == texts) return std::move(response);
@@ -33,7 +33,7 @@ absl::StatusOr<Response> WithCount(int texts, absl::StatusOr<Response>&& respons
                                           AnswersOf(*response), " results"));
 }
 
-// Hands parts on until the response comes, which is the last message.
+// Hands parts on until the response arrives, which is the last message.
 template <typename Message, typename Response>
 grpc::Status ReadParts(std::unique_ptr<grpc::ClientReader<Message>> reader, const OnPart& on_part,
                        grpc::ClientContext* context, Response* response) {
@@ -52,7 +52,7 @@ grpc::Status ReadParts(std::unique_ptr<grpc::ClientReader<Message>> reader, cons
   return {grpc::StatusCode::INTERNAL, "the server ended the stream without its response"};
 }
 
-// A stream of one request; `method` is the stub's.
+// Calls the streaming `method` of the stub with one request.
 template <typename StreamRequest, typename Response, typename Request, typename Method>
 absl::StatusOr<Response> Streamed(Connection& connection, Method method, const Request& request,
                                   const OnPart& on_part, const CallOptions& options) {

@@ -11,12 +11,13 @@
 namespace linnet::client {
 namespace {
 
-// gRPC tells the whole story of a connection that failed; what the system said of it comes last.
+// Returns the operating system's error, which gRPC puts at the end of a long message about a failed
+// connection.
 absl::string_view Cause(absl::string_view message) {
-  for (const absl::string_view story : {"Failed to connect to remote host: ",
-                                        "connections to all backends failing; last error: "}) {
-    const size_t begin = message.rfind(story);
-    if (begin != absl::string_view::npos) message = message.substr(begin + story.size());
+  for (const absl::string_view prefix : {"Failed to connect to remote host: ",
+                                         "connections to all backends failing; last error: "}) {
+    const size_t begin = message.rfind(prefix);
+    if (begin != absl::string_view::npos) message = message.substr(begin + prefix.size());
   }
   return message;
 }
@@ -70,7 +71,7 @@ CallOptions Connection::WithRequestId(const CallOptions& options) {
   return own;
 }
 
-bool Connection::IsForAnother(const absl::Status& status) const {
+bool Connection::ShouldTryAnotherServer(const absl::Status& status) const {
   return IsBalanced(options_) && absl::IsDeadlineExceeded(status) &&
          DetailsOf(status).reason == "DEADLINE_TOO_CLOSE";
 }
@@ -84,7 +85,7 @@ void Connection::Prepare(const CallOptions& options, absl::Duration timeout,
   if (!options.request_id.empty()) context->AddMetadata("x-request-id", options.request_id);
 }
 
-// Says of errors that gRPC made on this side what they mean, with the server and the way out.
+// Replaces errors that gRPC made on this side by messages with the server and the way out.
 absl::Status Connection::Explain(const CallContext& context, const grpc::Status& grpc) const {
   const absl::Duration timeout = context.timeout().value_or(options_.timeout);
   absl::Status status = FromGrpc(grpc);
@@ -92,10 +93,10 @@ absl::Status Connection::Explain(const CallContext& context, const grpc::Status&
   if (status.ok() || HasDetails(status)) return status;
   switch (status.code()) {
     case absl::StatusCode::kUnavailable:
-      // What round_robin and the health watch below it say of servers that are there.
+      // The message of round_robin if the health watch reports NOT_SERVING.
       if (absl::StrContains(status.message(), "backend unhealthy")) {
         return absl::UnavailableError(absl::StrCat(
-            options_.server, " takes no calls now (its health says so): try again later"));
+            options_.server, " takes no calls now (its health is NOT_SERVING): try again later"));
       }
       return absl::UnavailableError(absl::StrCat(
           "cannot reach ", options_.server, ": ", Cause(status.message()),
@@ -118,7 +119,7 @@ absl::Status Connection::Explain(const CallContext& context, const grpc::Status&
 }
 
 absl::Status Connection::Reached(const absl::Status& health) {
-  // A server that does not serve says so to the call as well.
+  // NOT_SERVING counts as reached: the call itself then returns the server's error.
   reached_ = reached_ || !(absl::IsUnavailable(health) || absl::IsDeadlineExceeded(health) ||
                            absl::IsCancelled(health));
   return reached_ ? absl::OkStatus() : health;
@@ -148,7 +149,7 @@ absl::Status Connection::Check(const CallOptions& options, const std::string& se
   };
   const Contact first = reached_ ? Contact{options_.timeout, false} : FirstContact();
   absl::Status status = check(first);
-  // A call that has waited in vain does not know why.
+  // After wait_for_ready the status lacks the cause; a check that fails fast returns it.
   if (first.wait_for_ready && absl::IsDeadlineExceeded(status)) {
     status = check({options_.timeout, false});
   }

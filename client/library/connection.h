@@ -1,5 +1,5 @@
-// What every call has in common: its deadline and headers, how it is cancelled, the first contact
-// with the server, and errors that say what they mean.
+// Functions common to all calls: deadline, headers, cancellation, the first contact with the server
+// and readable errors.
 #pragma once
 
 #include <atomic>
@@ -26,14 +26,14 @@
 
 namespace linnet::client {
 
-// A call while gRPC has it: can be cancelled by the client's Cancellation and by its own.
+// The gRPC context of a call in flight. The client's Cancellation and the call's own one cancel it.
 class CallContext {
  public:
   CallContext(const Cancellation& client, const CallOptions& options);
   ~CallContext();
 
   grpc::ClientContext& grpc() { return grpc_; }
-  // False if it was cancelled before it began.
+  // False if the call was cancelled before it began.
   bool begun() const { return begun_; }
   bool cancelled() const;
   std::optional<absl::Duration> timeout() const { return timeout_; }
@@ -41,12 +41,12 @@ class CallContext {
  private:
   const Cancellation client_;
   const std::optional<Cancellation> own_;
-  const std::optional<absl::Duration> timeout_;  // that the call has for itself
+  const std::optional<absl::Duration> timeout_;  // of CallOptions
   grpc::ClientContext grpc_;
   bool begun_ = true;
 };
 
-// Thread-safe.
+// The implementation of Client: channels, stubs and the calls over them. Thread-safe.
 class Connection {
  public:
   using Text = v1::TextService::Stub;
@@ -55,7 +55,7 @@ class Connection {
 
   // `token` may be null.
   Connection(const ClientOptions& options, std::unique_ptr<TokenFile> token);
-  // Cancels what is asynchronous and waits for its end.
+  // Cancels asynchronous calls and waits for their end.
   ~Connection();
 
   const ClientOptions& options() const { return options_; }
@@ -63,8 +63,8 @@ class Connection {
   void Cancel() { cancellation_.Cancel(); }
   bool cancelled() const { return cancellation_.state()->cancelled(); }
 
-  // Runs `call(stub, context)`, which blocks and returns a grpc::Status, if `request` may be sent.
-  // Without `deadline`, the call ends by itself or by being cancelled.
+  // Runs `call(stub, context)`, which blocks and returns a grpc::Status, if `request` is valid.
+  // Without `deadline` the call has no gRPC deadline.
   template <typename Call>
   absl::Status Run(const google::protobuf::Message& request, const CallOptions& options, Call call,
                    bool deadline = true) {
@@ -75,12 +75,12 @@ class Connection {
     const Timeout timeout(deadline ? own.timeout.value_or(options_.timeout)
                                    : absl::InfiniteDuration());
     status = Try(own, timeout.left(), call);
-    if (IsForAnother(status) && timeout.left() > absl::ZeroDuration())
+    if (ShouldTryAnotherServer(status) && timeout.left() > absl::ZeroDuration())
       status = Try(own, timeout.left(), call);
     return status;
   }
 
-  // A call with one answer; `method` is the stub's.
+  // Runs a unary call; `method` is the stub's.
   template <typename Request, typename Response>
   using Method = grpc::Status (Text::*)(grpc::ClientContext*, const Request&, Response*);
   template <typename Request, typename Response>
@@ -95,16 +95,16 @@ class Connection {
     return response;
   }
 
-  // The same without waiting. `start(stub, context, request, response, done)` begins the call.
+  // The asynchronous variant. `start(stub, context, request, response, done)` starts the call.
   template <typename Request, typename Response, typename Start>
   void Async(Request request, const CallOptions& options, Start start, OnDone<Response> on_done);
 
-  // Asks the health service. `response` is filled if OK is returned.
+  // Calls the health service. Fills `response` if it returns OK.
   absl::Status Check(const CallOptions& options, const std::string& service,
                      HealthResponse* response);
 
  private:
-  // What is left of a call's time.
+  // The timeout of a call, counted from construction.
   class Timeout {
    public:
     explicit Timeout(absl::Duration whole) : whole_(whole) {}
@@ -124,10 +124,11 @@ class Connection {
     if (!context.begun()) return absl::CancelledError("cancelled before the call");
     return Explain(context, call(*text_, &context.grpc()));
   }
-  // One of several servers has too much to do before the deadline, and has done nothing: the next
-  // in turn may have less. To be asked once, or all of them would be asked for what none can do.
-  bool IsForAnother(const absl::Status& status) const;
-  // With a request id of its own where it has none, so that all attempts have the same.
+  // True if one of several servers refused the call because it cannot finish before the deadline:
+  // the next server may have a shorter queue. Tried once, so that a deadline that no server can
+  // meet does not load all of them.
+  bool ShouldTryAnotherServer(const absl::Status& status) const;
+  // Adds a request id if there is none, so that all attempts have the same.
   static CallOptions WithRequestId(const CallOptions& options);
 
   absl::Status CheckRequest(const google::protobuf::Message& request,
@@ -135,7 +136,7 @@ class Connection {
   void Prepare(const CallOptions& options, absl::Duration timeout, grpc::ClientContext* context);
   absl::Status Explain(const CallContext& context, const grpc::Status& status) const;
 
-  // What an asynchronous call keeps until its end.
+  // The state of an asynchronous call; it lives until the call ends.
   template <typename Request, typename Response, typename Start>
   struct AsyncCall {
     Request request;
@@ -155,14 +156,13 @@ class Connection {
     Ended();
   }
 
-  // gRPC makes its retries for TextService alone: so a refused connection comes out here at once,
-  // while a server that has answered once is asked again.
+  // Checks the server's health before the first call. gRPC retries only calls of TextService, so a
+  // refused connection is reported here at once, while a server that has answered once is retried.
   absl::Status Reach(const CallOptions& options);
-  // OK once the server has said anything at all.
+  // Returns OK once the server has answered anything at all.
   absl::Status Reached(const absl::Status& health);
 
-  // The contacts one after the other that Reach makes: at first, where that is allowed, one that
-  // waits.
+  // One health check of Reach. The first one waits for the server if ClientOptions::wait allows it.
   struct Contact {
     absl::Duration timeout;
     bool wait_for_ready;
@@ -184,7 +184,7 @@ class Connection {
   const std::unique_ptr<TokenFile> token_;
   const Cancellation cancellation_;
   const std::shared_ptr<grpc::Channel> channel_;
-  const std::shared_ptr<grpc::Channel> health_channel_;  // `channel_`, where that is not balanced
+  const std::shared_ptr<grpc::Channel> health_channel_;  // `channel_` if it is not balanced
   const std::unique_ptr<Text> text_;
   const std::unique_ptr<v1::AdminService::Stub> admin_;
   const std::unique_ptr<grpc::health::v1::Health::Stub> health_;
@@ -220,7 +220,7 @@ void Connection::Send(std::shared_ptr<AsyncCall<Request, Response, Start>> call)
               [this, call](grpc::Status status) {
                 absl::Status explained = Explain(*call->context, status);
                 call->context.reset();
-                if (!std::exchange(call->again, true) && IsForAnother(explained) &&
+                if (!std::exchange(call->again, true) && ShouldTryAnotherServer(explained) &&
                     call->timeout->left() > absl::ZeroDuration()) {
                   return Send(call);
                 }

@@ -20,8 +20,8 @@
 
 namespace linnet::client {
 
-// A document under way, on the three threads of a caller who reads results, a writer of lines, and
-// a watch that ends a stream which gives no results.
+// The stream of one document. Three threads use it: the caller's reads results, a writer sends
+// lines, and a watchdog cancels a stream that stalls.
 template <typename Lines, typename Result>
 class Document {
  public:
@@ -29,9 +29,10 @@ class Document {
   static constexpr int64_t kMaxInFlight = 256;
   using Response = std::decay_t<decltype(std::declval<Result>().response())>;
 
-  // `patience`: how long lines may be under way without a result.
-  Document(std::unique_ptr<Stream> stream, grpc::ClientContext* context, absl::Duration patience)
-      : stream_(std::move(stream)), context_(context), patience_(patience) {}
+  // The stream is cancelled if lines are in flight for `stall_timeout` without a result.
+  Document(std::unique_ptr<Stream> stream, grpc::ClientContext* context,
+           absl::Duration stall_timeout)
+      : stream_(std::move(stream)), context_(context), stall_timeout_(stall_timeout) {}
 
   template <typename Settings>
   grpc::Status Run(const Settings& settings, const NextLine& next_line,
@@ -60,7 +61,7 @@ class Document {
     for (int64_t index = 0; open; ++index) {
       std::optional<std::string> line = next_line();
       if (!line.has_value()) break;
-      // A string that is not UTF-8 would cost the whole stream.
+      // A string that is not UTF-8 would end the whole stream with an unspecific error.
       if (absl::Status status = CheckUtf8("line", *line); !status.ok()) {
         End({grpc::StatusCode::INVALID_ARGUMENT,
              "line " + std::to_string(index) + ": " + std::string(status.message())});
@@ -72,7 +73,7 @@ class Document {
       sent.set_text(*std::move(line));
       {
         absl::MutexLock lock(&mu_);
-        // The server bounds its own as well, but the windows of HTTP/2 grow to megabytes.
+        // The server bounds its lines in flight as well, but HTTP/2 windows grow to megabytes.
         const auto room = [this]() ABSL_SHARED_LOCKS_REQUIRED(mu_) {
           return in_flight_ < kMaxInFlight || read_;
         };
@@ -98,23 +99,24 @@ class Document {
                    : on_line(result.sequence_id(), std::move(*result.mutable_response()));
       if (!wanted) End({grpc::StatusCode::CANCELLED, "cancelled by the reader"});
       absl::MutexLock lock(&mu_);
-      progress_ = absl::Now();  // the server need not answer for the time that `on_line` took
+      progress_ = absl::Now();  // the time that `on_line` took is not the server's
     }
   }
 
   void Watch() {
     absl::MutexLock lock(&mu_);
     while (!read_) {
-      const absl::Time end = in_flight_ == 0 ? absl::InfiniteFuture() : progress_ + patience_;
+      const absl::Time end = in_flight_ == 0 ? absl::InfiniteFuture() : progress_ + stall_timeout_;
       if (absl::Now() >= end) {
         if (why_.ok()) why_ = {grpc::StatusCode::DEADLINE_EXCEEDED, ""};
         context_->TryCancel();
         return;
       }
-      // Wakes up now and then to see whether lines are under way by now.
+      // Wakes up at least once a second to see whether lines are in flight.
       const auto is_read = [this]() ABSL_SHARED_LOCKS_REQUIRED(mu_) { return read_; };
-      mu_.AwaitWithDeadline(absl::Condition(&is_read),
-                            std::min(end, absl::Now() + std::min(patience_, absl::Seconds(1))));
+      mu_.AwaitWithDeadline(
+          absl::Condition(&is_read),
+          std::min(end, absl::Now() + std::min(stall_timeout_, absl::Seconds(1))));
     }
   }
 
@@ -126,13 +128,13 @@ class Document {
 
   const std::unique_ptr<Stream> stream_;
   grpc::ClientContext* const context_;
-  const absl::Duration patience_;
+  const absl::Duration stall_timeout_;
 
   absl::Mutex mu_;
   int64_t in_flight_ ABSL_GUARDED_BY(mu_) = 0;  // lines without a result
-  absl::Time progress_ ABSL_GUARDED_BY(mu_);    // the last result, or the first line since
-  bool read_ ABSL_GUARDED_BY(mu_) = false;      // to its end
-  grpc::Status why_ ABSL_GUARDED_BY(mu_);       // this side cancelled it
+  absl::Time progress_ ABSL_GUARDED_BY(mu_);    // time of the last result or first line in flight
+  bool read_ ABSL_GUARDED_BY(mu_) = false;      // the stream was read to its end
+  grpc::Status why_ ABSL_GUARDED_BY(mu_);       // why this side cancelled the stream
 };
 
 }  // namespace linnet::client

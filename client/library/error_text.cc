@@ -1,4 +1,4 @@
-// DetailsOf and ErrorText of client.h.
+// DetailsOf and ErrorText, declared in client.h.
 #include <map>
 #include <optional>
 #include <set>
@@ -50,11 +50,11 @@ ErrorDetails DetailsOf(const absl::Status& status) {
 
 std::string ErrorText(const absl::Status& status) {
   std::string text = absl::StrCat(absl::StatusCodeToString(status.code()), ": ", status.message());
-  std::set<std::string> named;  // fields and resources that need not be named once more
+  std::set<std::string> named;  // fields and resources that the text already names
   if (const auto bad = Find<google::rpc::BadRequest>(status)) {
     for (const auto& violation : bad->field_violations()) {
       named.insert(violation.field());
-      // Often there is one violation and it is the message.
+      // The message often repeats the only violation.
       if (status.message() == absl::StrCat(violation.field(), ": ", violation.description()))
         continue;
       absl::StrAppend(&text, "\n  field ", violation.field());

@@ -1,4 +1,4 @@
-// CheckOptions of channel.h.
+// CheckOptions, declared in channel.h.
 #include <arpa/inet.h>
 
 #include <cerrno>
@@ -24,7 +24,7 @@ bool HasScheme(const std::string& server) {
   return false;
 }
 
-// HOST, [IPv6] and PORT; false if it is no such thing.
+// Splits HOST:PORT or [IPv6]:PORT; false if `address` has neither form.
 bool SplitAddress(absl::string_view address, absl::string_view* host) {
   const size_t colon = address.rfind(':');
   int port = 0;
@@ -75,7 +75,7 @@ absl::Status CheckReadable(const char* what, const std::string& file) {
 absl::Status CheckTls(const TlsOptions& tls) {
   if (tls.certificate_file.empty() != tls.key_file.empty()) {
     return absl::InvalidArgumentError(
-        "a certificate and its key go together: one of them was not given");
+        "a certificate needs its key and a key its certificate: one of them was not given");
   }
   absl::Status status = CheckReadable("certificates of authorities", tls.ca_file);
   status.Update(CheckReadable("certificate", tls.certificate_file));
@@ -111,7 +111,7 @@ absl::Status CheckOptions(const ClientOptions& options) {
   if (retry.initial_backoff < absl::Milliseconds(1) || retry.max_backoff < retry.initial_backoff) {
     return absl::InvalidArgumentError(absl::StrCat(
         "back-off from ", absl::FormatDuration(retry.initial_backoff), " to ",
-        absl::FormatDuration(retry.max_backoff), " does not go upwards from 1ms or more"));
+        absl::FormatDuration(retry.max_backoff), " is not an increasing range from at least 1ms"));
   }
   if (options.max_reply_bytes < 1) {
     return absl::InvalidArgumentError(

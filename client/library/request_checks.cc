@@ -13,7 +13,7 @@ namespace {
 using google::protobuf::FieldDescriptor;
 using google::protobuf::Message;
 
-// The strings in `field` of `message`, or of the messages there; `index` is -1 if it is one value.
+// Checks the strings of a field, also those inside its messages. `index` is -1 for a single value.
 absl::Status CheckField(const Message& message, const FieldDescriptor& field, int index,
                         const std::string& path);
 

@@ -11,8 +11,8 @@ namespace linnet::client {
 // "pairs[2].source_text".
 absl::Status CheckStrings(const google::protobuf::Message& request);
 
-// INVALID_ARGUMENT if it has more than 128 characters, or others than visible ASCII, which cannot
-// be metadata.
+// INVALID_ARGUMENT if the id has more than 128 characters or others than visible ASCII: gRPC
+// metadata cannot carry those.
 absl::Status CheckRequestId(const std::string& request_id);
 
 }  // namespace linnet::client

@@ -14,7 +14,7 @@
 namespace linnet::client {
 namespace {
 
-// A file that was changed, or replaced by another, by a link even.
+// False if the file was changed or replaced, also by a link.
 bool Same(const struct stat& a, const struct stat& b) {
   return a.st_dev == b.st_dev && a.st_ino == b.st_ino && a.st_size == b.st_size &&
          a.st_mtim.tv_sec == b.st_mtim.tv_sec && a.st_mtim.tv_nsec == b.st_mtim.tv_nsec;
@@ -40,7 +40,7 @@ absl::Status TokenFile::Read() {
   absl::string_view token = text;
   absl::ConsumePrefix(&token, kByteOrderMark);
   token = absl::StripAsciiWhitespace(token);
-  // What it holds is a secret: not a byte of it goes into a message.
+  // The content is a secret: no byte of it may appear in a message.
   if (token.empty() || !std::all_of(token.begin(), token.end(), absl::ascii_isgraph)) {
     return absl::InvalidArgumentError(absl::StrCat(
         "the token file \"", path_, "\" holds no token: one word of visible ASCII characters"));
@@ -53,7 +53,7 @@ absl::Status TokenFile::Read() {
 std::string TokenFile::Token() {
   absl::MutexLock lock(&mu_);
   struct stat now = {};
-  // The former token goes on while a new one is being written.
+  // The former token stays valid while a new one is being written.
   if (stat(path_.c_str(), &now) == 0 && !Same(now, seen_)) Read().IgnoreError();
   return token_;
 }

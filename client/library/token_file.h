@@ -11,15 +11,15 @@
 
 namespace linnet::client {
 
-// A bearer token in a file, which is looked at before each call, since tokens expire and somebody
-// writes new ones. Thread-safe.
+// A bearer token in a file. The file is checked for changes before each call, because tokens expire
+// and are replaced. Thread-safe.
 class TokenFile {
  public:
-  // INVALID_ARGUMENT if it cannot be read or holds no token: visible ASCII characters, with white
-  // space around them.
+  // INVALID_ARGUMENT if the file cannot be read or does not hold a token: visible ASCII characters,
+  // perhaps with white space around them.
   static absl::StatusOr<std::unique_ptr<TokenFile>> Open(const std::string& path);
 
-  // The token that the file holds now. While it holds none, the last one that it did hold.
+  // The token that the file holds now, or, if it holds none, the last one that it held.
   std::string Token();
 
  private:

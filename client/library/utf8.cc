@@ -14,8 +14,8 @@ struct Range {
   bool Holds(unsigned char byte) const { return low <= byte && byte <= high; }
 };
 
-// What may follow a leading byte: the number of continuation bytes, and the range of the first of
-// them. 0 bytes: no leading byte.
+// The bytes that follow a leading byte: the number of continuation bytes and the range of the first
+// one. 0 continuations: the byte cannot lead.
 struct Lead {
   size_t continuations;
   Range second;
