@@ -27,29 +27,31 @@
 
 namespace linnet::client {
 
-// A request is large enough to fill a batch of the server and small enough to see progress; some
-// are under way at once, so that the server need not wait for us between them.
+// A request is large enough to fill a batch of the server and small enough to show progress.
+// Several are in flight at once, so that the server does not wait for the client between them.
 inline constexpr size_t kTextsPerRequest = 64;
 inline constexpr size_t kBytesPerRequest = 64 << 10;
 inline constexpr size_t kMaxRequestsInFlight = 4;
 
-// Where a run begins: behind the texts that an earlier one answered.
-struct Beginning {
-  int64_t texts = 0;     // that have their answers already
-  Checkpoint known;      // what was recorded of them
-  bool recorded = true;  // false: if there are more, nobody knows whether they go with those
+// The point where a run resumes: after the texts that an earlier run answered.
+struct ResumePoint {
+  int64_t texts = 0;     // texts that the output answers already
+  Checkpoint known;      // the texts that the record covers
+  bool recorded = true;  // false: no record says from which input the output was made
 };
 
-// Reads texts, sends them in requests, and writes the answers in the order of the texts. What is
-// blank is not sent. A text that is refused for itself ends the run behind those before it, or its
-// place is kept and the run goes on. `Kind` is one of text_kinds.h.
+// Reads texts, sends them in requests and writes the answers in the order of the texts. Blank texts
+// are not sent. If a text is refused, the run either ends after the texts before it, or leaves its
+// answer empty and continues (TextOptions::skip_refused). `Kind` is one of text_kinds.h.
+//
+// Not thread-safe; the calls run in threads of std::async.
 template <typename Kind>
 class BatchRunner {
  public:
   using Request = typename Kind::Request;
   using Response = typename Kind::Response;
 
-  // `record` is told how far the output is; it may be null.
+  // `record` receives a checkpoint after each write; it may be null.
   BatchRunner(Client& client, const TextOptions& options, Request prototype,
               const Environment& environment, Progress& progress, ResumeRecord* record)
       : client_(client),
@@ -64,17 +66,17 @@ class BatchRunner {
         record_(record),
         source_(options.input, environment.in) {}
 
-  // Before Run: goes behind the texts of an earlier run, or says why that cannot be. Writes
-  // nothing.
-  absl::Status Resume(const Beginning& beginning) {
-    beginning_ = beginning;
-    if (auto status = source_.Skip(beginning.texts, beginning.known); !status.ok()) return status;
-    if (beginning.recorded) return absl::OkStatus();
+  // Skips the texts of an earlier run, or returns why the run cannot resume. Call it before Run.
+  // Writes nothing.
+  absl::Status Resume(const ResumePoint& point) {
+    resume_point_ = point;
+    if (auto status = source_.Skip(point.texts, point.known); !status.ok()) return status;
+    if (point.recorded) return absl::OkStatus();
     const absl::StatusOr<std::optional<Text>> next = source_.Next();
     if (!next.ok() || !next->has_value()) return next.status();
     return absl::FailedPreconditionError(
-        absl::StrCat("the output has ", beginning.texts,
-                     " lines, and no record beside it says of which input: --force goes on behind "
+        absl::StrCat("the output has ", point.texts,
+                     " lines, and no record beside it says of which input: --force continues after "
                      "them all the same"));
   }
 
@@ -94,7 +96,7 @@ class BatchRunner {
     return kExitRefused;
   }
 
-  // Nobody waits for what is under way after an error, and a future's end would.
+  // Cancels the requests in flight after an error: the destructors of their futures would wait.
   ~BatchRunner() {
     if (!in_flight_.empty()) client_.Cancel();
   }
@@ -102,8 +104,8 @@ class BatchRunner {
  private:
   struct Entry {
     Text text;
-    absl::Status refusal = absl::OkStatus();  // by the server
-    std::string field = "";                   // that the refusal speaks of
+    absl::Status refusal = absl::OkStatus();  // the server's error for this text
+    std::string field = "";                   // the field that the error names
 
     const absl::Status& problem() const { return text.problem.ok() ? refusal : text.problem; }
     bool is_sent() const { return problem().ok() && !IsBlank(text); }
@@ -111,7 +113,7 @@ class BatchRunner {
 
   struct Batch {
     std::vector<Entry> entries;
-    std::vector<size_t> sent;                // the numbers of entries, in the order of the contents
+    std::vector<size_t> sent;                // indices into entries, in the order of the contents
     std::shared_ptr<const Request> request;  // shared with the thread that sends it
     std::future<absl::StatusOr<Response>> response;  // only if any was sent
   };
@@ -130,30 +132,32 @@ class BatchRunner {
     }
     if (environment_.stop.stop_requested()) {
       progress_.Clear();
-      return Fail(absl::CancelledError("cancelled"), HowFar("goes on from there"), environment_);
+      return Fail(absl::CancelledError("cancelled"), ProgressNote("continues from there"),
+                  environment_);
     }
     if (read.ok()) return kExitOk;
     progress_.Clear();
     return FailLocally(read, environment_);
   }
 
-  // For the end of an error. `resumed`: what the same command does with --resume.
-  std::string HowFar(const std::string& resumed) const {
+  // A note that ends an error: the number of answers so far. `resumed` says what the same command
+  // does with --resume.
+  std::string ProgressNote(const std::string& resumed) const {
     std::string note = AnsweredNote(answered_);
     if (refused_ > 0) absl::StrAppend(&note, "\n  and ", refused_, " refused");
-    if (beginning_.texts > 0) {
-      absl::StrAppend(&note, "\n  behind the ", beginning_.texts, " of an earlier run");
+    if (resume_point_.texts > 0) {
+      absl::StrAppend(&note, "\n  after the ", resume_point_.texts, " of an earlier run");
     }
     if (may_resume_) absl::StrAppend(&note, "\n  the same command with --resume ", resumed);
     return note;
   }
 
-  // The end of a run at a text that is refused.
+  // Ends a run at a refused text.
   int FailAt(const Entry& entry) {
     progress_.Clear();
-    std::string note = HowFar("--on-error skip goes on behind it");
+    std::string note = ProgressNote("--on-error skip continues after it");
     if (lines_ && !may_resume_) {
-      absl::StrAppend(&note, "\n  with --on-error skip the run goes on behind it");
+      absl::StrAppend(&note, "\n  with --on-error skip the run continues after it");
     }
     if (entry.refusal.ok()) {
       const absl::Status& problem = entry.text.problem;
@@ -164,8 +168,8 @@ class BatchRunner {
     return Fail(entry.refusal, place + note, environment_);
   }
 
-  // Adds texts until there are enough for a request, or the next one is not there yet. False after
-  // the last text.
+  // Adds texts until there are enough for a request or the next one is not available yet. Returns
+  // false after the last text.
   bool Fill(std::vector<Entry>* entries, absl::Status* error) {
     size_t bytes = 0;
     do {
@@ -183,7 +187,7 @@ class BatchRunner {
     return true;
   }
 
-  // Sends what is to be sent of them.
+  // Sends the entries that are neither blank nor refused.
   Batch Begin(std::vector<Entry> entries) {
     Batch batch{std::move(entries), {}, nullptr, {}};
     auto request = std::make_shared<Request>(prototype_);
@@ -204,7 +208,8 @@ class BatchRunner {
   absl::StatusOr<Response> Await(Batch& batch) {
     if (!batch.response.valid()) return Response();
     absl::StatusOr<Response> response = batch.response.get();
-    // A server that is busy even after the client's retries may be busy with us: once more, alone.
+    // If the server is busy even after the client's retries, the other requests of this run may be
+    // the reason: wait for them and send this one once more.
     if (absl::IsResourceExhausted(response.status()) && !in_flight_.empty()) {
       for (const Batch& other : in_flight_) {
         if (other.response.valid()) other.response.wait();
@@ -220,15 +225,15 @@ class BatchRunner {
     const absl::StatusOr<Response> response = Await(batch);
     if (response.ok()) return Write(batch, *response);
     const ErrorAttribution attribution =
-        AttributeError(response.status(), Kind::kField, batch.sent.size());
+        AttributeToTexts(response.status(), Kind::kField, batch.sent.size());
     switch (attribution.fault) {
-      case Fault::kNotTheTexts:
+      case Fault::kNoText:
         progress_.Clear();
-        return Fail(response.status(), HowFar("goes on from there"), environment_);
+        return Fail(response.status(), ProgressNote("continues from there"), environment_);
       case Fault::kOneText:
         SendWithout(std::move(batch), attribution.text, response.status());
         return kExitOk;
-      case Fault::kTogether:
+      case Fault::kTooMuchTogether:
         SendInHalves(std::move(batch));
         return kExitOk;
     }
@@ -240,7 +245,7 @@ class BatchRunner {
     Entry& entry = batch.entries[place];
     entry.refusal = refusal;
     entry.field = absl::StrCat(Kind::kField, "[", refused, "]");
-    // Where the run ends at it, nobody asks for those behind.
+    // If the run ends at this text, the texts after it are not needed.
     if (!skip_refused_) batch.entries.resize(place + 1);
     in_flight_.push_front(Begin(std::move(batch.entries)));
   }
@@ -256,8 +261,8 @@ class BatchRunner {
 
   int Write(const Batch& batch, const Response& response) {
     int next = 0;
-    const Entry* end = nullptr;   // the run's
-    const Entry* last = nullptr;  // that is written
+    const Entry* end = nullptr;   // the refused text that ends the run
+    const Entry* last = nullptr;  // the last text that was written
     for (const Entry& entry : batch.entries) {
       if (!entry.problem().ok() && !skip_refused_) {
         end = &entry;
@@ -275,7 +280,7 @@ class BatchRunner {
       advance_.lines += last - batch.entries.data() + 1;
       advance_.bytes = last->text.end;
       if (record_ != nullptr)
-        record_->Write({beginning_.texts + advance_.lines, last->text.digest});
+        record_->Write({resume_point_.texts + advance_.lines, last->text.digest});
     }
     if (end != nullptr) return FailAt(*end);
     const absl::Time now = absl::Now();
@@ -284,13 +289,13 @@ class BatchRunner {
     return kExitOk;
   }
 
-  // How many answers it took: one, or none.
+  // Writes the answer to one text. Returns the number of answers consumed: 1 or 0.
   int WriteOne(const Entry& entry, const Response& response, int answer) {
     const Text& text = entry.text;
     if (!entry.problem().ok()) {
       PrintRefused(text, entry.problem(), form_, environment_.out);
       const std::string why = InFlags(RefusalText(entry.problem()));
-      Tell(&refused_, "refused texts", entry.refusal.ok() ? why : text.name + ": " + why);
+      WriteNote(&refused_, "refused texts", entry.refusal.ok() ? why : text.name + ": " + why);
       return 0;
     }
     if (IsBlank(text)) {
@@ -301,13 +306,13 @@ class BatchRunner {
     }
     PrintAnswer(text, response, answer, form_, environment_.out);
     const std::string note = Kind::Note(response, answer);
-    if (!note.empty()) Tell(&notes_, "answers", text.name + ": " + note);
+    if (!note.empty()) WriteNote(&notes_, "answers", text.name + ": " + note);
     ++answered_;
     return 1;
   }
 
-  // Counts notes of a kind. Of a large file, a terminal or a log need not see all of them.
-  void Tell(int64_t* count, const char* kind, const std::string& note) {
+  // Counts notes of a kind and writes the first few: a large file may cause very many.
+  void WriteNote(int64_t* count, const char* kind, const std::string& note) {
     constexpr int64_t kMaxNotes = 20;
     if (++*count > kMaxNotes + 1) return;
     progress_.Clear();
@@ -328,7 +333,7 @@ class BatchRunner {
   const Request prototype_;
   const Environment& environment_;
   Progress& progress_;
-  Beginning beginning_;
+  ResumePoint resume_point_;
   ResumeRecord* const record_;
   TextSource source_;
   absl::Time begin_;

@@ -38,7 +38,7 @@ std::string Milliseconds(absl::Duration duration) {
   return absl::StrFormat("%8.1f ms", absl::ToDoubleMilliseconds(duration));
 }
 
-// One part: its line, or the first error.
+// Runs one part and writes its line, or returns the first error.
 absl::Status Measure(const MakeCall& call, int callers, absl::Duration duration,
                      const Environment& environment) {
   LoadPlan plan;

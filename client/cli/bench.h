@@ -1,4 +1,4 @@
-// `linnet bench`: a quick look at how fast a server answers.
+// `linnet bench`: a short measurement of a server's latency and throughput.
 #pragma once
 
 #include <string>
@@ -11,13 +11,13 @@
 namespace linnet::client {
 
 struct BenchOptions {
-  std::vector<std::string> texts;  // one a call, in turn; empty: some of ours
+  std::vector<std::string> texts;  // one per call, in turn; empty: built-in texts
   std::string to, from, model;     // without `to`, texts are summarised
   int concurrency = 16;
   absl::Duration duration = absl::Seconds(5);  // of each of the two parts
 };
 
-// One call after the other, then `concurrency` at once: a line for each.
+// Measures sequential calls, then `concurrency` calls at once, and writes a line for each part.
 int Bench(Client& client, const BenchOptions& options, const Environment& environment);
 
 }  // namespace linnet::client

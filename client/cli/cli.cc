@@ -23,13 +23,14 @@
 namespace linnet::client {
 namespace {
 
-// The command that was named, for "try '… --help'".
+// The name of the command that was parsed, for "try '… --help'".
 std::string NameOf(const CLI::App& app) {
   const std::vector<CLI::App*> named = app.get_subcommands();
   return named.empty() ? "linnet" : "linnet " + named.front()->get_name();
 }
 
-// Of the whole command. Set last: a command takes over the footer that is there when it is added.
+// The footer of the main help. Set it last: a subcommand inherits the footer that is set when it is
+// added.
 std::string Footer() {
   std::string text =
       "Examples:\n"
@@ -43,7 +44,7 @@ std::string Footer() {
       "\n"
       "Settings, in the environment and in the file (a line each: to = de) that\n"
       "LINNET_CONFIG names, else linnet/config in XDG_CONFIG_HOME or ~/.config. Flags\n"
-      "go before the environment, that before the file:\n";
+      "override the environment, which overrides the file:\n";
   for (const SettingName& setting : SettingNames()) {
     std::string variable = absl::StrCat("LINNET_", absl::StrReplaceAll(setting.name, {{"-", "_"}}));
     absl::AsciiStrToUpper(&variable);
@@ -52,8 +53,8 @@ std::string Footer() {
   return text +
          "\n"
          "Exit status: 0; 1 a text cannot be read or is not UTF-8, or output cannot be\n"
-         "written; 2 wrong usage; 3 texts were refused and passed over (--on-error skip);\n"
-         "64 + the gRPC code where a call fails, so 78 if the server is not there.\n";
+         "written; 2 wrong usage; 3 texts were refused and skipped (--on-error skip);\n"
+         "64 + the gRPC code if a call fails, so 78 if the server cannot be reached.\n";
 }
 
 int Usage(const std::string& name, const std::string& message, const Environment& environment) {
@@ -93,14 +94,14 @@ int RunCli(const std::vector<std::string>& arguments, const Environment& environ
     return kExitUsage;
   }
   Flags flags;
-  // Also so that --help shows it.
+  // Set before parsing, so that --help shows the setting.
   if (const auto server = settings->find("server"); server != settings->end()) {
     flags.client.server = server->second;
   }
 
   CLI::App app("Translates and summarises with a Linnet server.", "linnet");
   app.require_subcommand(1);
-  app.formatter(std::make_shared<Help>());  // commands take it over
+  app.formatter(std::make_shared<Help>());  // subcommands inherit it
   app.set_version_flag("--version", "linnet " + Version());
   const Commands commands = AddCommands(&app, &flags);
   app.footer(Footer());
@@ -111,13 +112,13 @@ int RunCli(const std::vector<std::string>& arguments, const Environment& environ
     return kExitUsage;
   }
   try {
-    // CLI11 takes them from the back.
+    // CLI11 wants the arguments in reverse order.
     app.parse(std::vector<std::string>(all->rbegin(), all->rend()));
   } catch (const CLI::Success& help) {  // --help and --version
     return app.exit(help, environment.out, environment.err);
   } catch (const CLI::ParseError& error) {
     const std::string name = NameOf(app);
-    // CLI11 would ask for a command without a word of the one that it does not know.
+    // CLI11's message would not name the unknown command.
     const bool no_such_command =
         name == "linnet" && !arguments.empty() && !absl::StartsWith(arguments[0], "-");
     const std::string message =

@@ -1,4 +1,4 @@
-// The command `linnet`, without the process around it: main.cc brings that.
+// The command `linnet` as a function; main.cc provides the process state as an Environment.
 #pragma once
 
 #include <cstdint>
@@ -16,19 +16,19 @@ struct Environment {
   std::istream& in;
   std::ostream& out;                             // data
   std::ostream& err;                             // everything else
-  std::map<std::string, std::string> variables;  // settings.h tells which are looked at
-  bool in_is_terminal = false;                   // then somebody is told that he is waited for
+  std::map<std::string, std::string> variables;  // environment variables; see settings.h
+  bool in_is_terminal = false;                   // then a hint is written before reading it
   std::stop_token stop;                          // ends calls and reading
-  bool out_is_terminal = false;                  // then answers are written as they become certain
+  bool out_is_terminal = false;                  // then answers are streamed
   bool err_is_terminal = false;                  // then progress is shown
-  int columns = 80;                              // of that terminal
-  int64_t in_bytes = 0;                          // of standard input, where that is a file
-  // For `shell`, whose calls are stopped one by one: a new token for the next one. May be empty.
+  int columns = 80;                              // width of standard error's terminal
+  int64_t in_bytes = 0;                          // size of standard input if it is a file
+  // Returns a new stop token for the next call; `shell` stops its calls one by one. May be empty.
   std::function<std::stop_token()> renew_stop = nullptr;
-  int stop_event = -1;  // becomes readable with the stop
+  int stop_event = -1;  // becomes readable when a stop is requested
 };
 
-// On a terminal. Not if NO_COLOR says so: https://no-color.org.
+// True on a terminal, unless NO_COLOR is set: https://no-color.org.
 bool WantsColour(const Environment& environment);
 
 // Exit statuses. A call that fails gives 64 + the number of its gRPC code: 78 = 64 + UNAVAILABLE.
@@ -36,10 +36,10 @@ inline constexpr int kExitOk = 0;
 inline constexpr int kExitLocal =
     1;  // a text that cannot be read or is not UTF-8, output that cannot be written
 inline constexpr int kExitUsage = 2;
-inline constexpr int kExitRefused = 3;  // texts were refused and passed over, the others answered
+inline constexpr int kExitRefused = 3;  // texts were refused and skipped, the others answered
 inline constexpr int kExitCode = 64;
 
-// `arguments` as given behind the command's name.
+// `arguments` are those after the command's name. Returns the exit status.
 int RunCli(const std::vector<std::string>& arguments, const Environment& environment);
 
 }  // namespace linnet::client

@@ -11,7 +11,7 @@
 namespace linnet::client {
 namespace {
 
-// Of several the last one counts: settings stand before what is typed (settings.h).
+// The last value wins: settings are put before the typed arguments (settings.h).
 CLI::Option* AddLanguage(CLI::App* command, const char* flag, std::string* language,
                          const char* about) {
   return command->add_option(flag, *language, about)->take_last()->type_name("LANGUAGE");
@@ -29,8 +29,8 @@ CLI::App* AddTranslate(CLI::App* app, Flags* flags) {
               "language to write")
       ->required();
   AddLanguage(translate, "--from", flags->translate.mutable_source_language_code(),
-              "language of the texts; may be left out where the models leave no choice or the "
-              "texts say it");
+              "language of the texts; not needed if only one fits the models or if the server can "
+              "detect it");
   AddRequest(translate, flags, &flags->translate);
   AddTexts(translate, flags, true, [flags] { return Lists(flags->translate); });
   AddScores(translate, flags);
@@ -51,8 +51,8 @@ CLI::App* AddTranslate(CLI::App* app, Flags* flags) {
 CLI::App* AddSummarize(CLI::App* app, Flags* flags) {
   CLI::App* summarize = app->add_subcommand("summarize", "Summarise texts in a line each");
   AddLanguage(summarize, "--language", flags->summarize.mutable_language_code(),
-              "language of the texts; may be left out where the models leave no choice or the "
-              "texts say it");
+              "language of the texts; not needed if only one fits the models or if the server can "
+              "detect it");
   AddRequest(summarize, flags, &flags->summarize);
   AddChoice<v1::LongInput>(
       summarize, "--long-input",
@@ -60,7 +60,7 @@ CLI::App* AddSummarize(CLI::App* app, Flags* flags) {
        {"chunk", v1::LONG_INPUT_CHUNK},
        {"truncate", v1::LONG_INPUT_TRUNCATE}},
       [flags](v1::LongInput value) { flags->summarize.set_long_input(value); },
-      "a text longer than the model reads is refused, read in chunks, or its start alone");
+      "a text longer than the model's limit is refused, read in chunks, or cut at the limit");
   AddTexts(summarize, flags, false, [flags] { return Lists(flags->summarize); });
   AddScores(summarize, flags);
   AddDecoding(summarize, [flags] { return flags->summarize.mutable_options(); });
@@ -75,7 +75,7 @@ CLI::App* AddSummarize(CLI::App* app, Flags* flags) {
 }
 
 CLI::App* AddScore(CLI::App* app, Flags* flags) {
-  CLI::App* score = app->add_subcommand("score", "Score translations that are given");
+  CLI::App* score = app->add_subcommand("score", "Score given translations");
   score
       ->add_option("text", flags->texts.input.arguments,
                    "a source and its targets; without any, lines of standard input, each a source, "
@@ -87,10 +87,10 @@ CLI::App* AddScore(CLI::App* app, Flags* flags) {
       ->type_name("FILE")
       ->allow_extra_args(false);
   AddLanguage(score, "--to", flags->score.mutable_target_language_code(),
-              "language of the targets; --model will do instead");
+              "language of the targets; may be replaced by --model");
   AddLanguage(score, "--from", flags->score.mutable_source_language_code(),
-              "language of the sources; may be left out where the models leave no choice or the "
-              "texts say it");
+              "language of the sources; not needed if only one fits the models or if the server "
+              "can detect it");
   AddRequest(score, flags, &flags->score);
   AddOnError(score, flags);
   score->final_callback([flags] {
@@ -109,8 +109,8 @@ CLI::App* AddScore(CLI::App* app, Flags* flags) {
   AddJson(score, flags, "write each score as a line of JSON with those of its tokens");
   AddConnectionFlags(score, &flags->client);
   score->footer(
-      "Writes the score, a tab and the target: the log-probability of its tokens for\n"
-      "its length, so that 0 is certainty.\n"
+      "Writes the score, a tab and the target. The score is the log-probability of its\n"
+      "tokens, normalised by length, so that 0 is certainty.\n"
       "Examples:\n"
       "  linnet score --to de \"A dog runs.\" \"Ein Hund läuft.\" \"Eine Katze läuft.\"\n"
       "  paste sentences.en sentences.de | linnet score --to de\n");
@@ -118,7 +118,7 @@ CLI::App* AddScore(CLI::App* app, Flags* flags) {
 }
 
 CLI::App* AddDetect(CLI::App* app, Flags* flags) {
-  CLI::App* detect = app->add_subcommand("detect", "Say in which languages texts are written");
+  CLI::App* detect = app->add_subcommand("detect", "Detect the languages of texts");
   AddTexts(detect, flags, false, [] { return false; });
   detect
       ->add_option("--request-id", flags->texts.call.request_id,
@@ -126,8 +126,8 @@ CLI::App* AddDetect(CLI::App* app, Flags* flags) {
       ->type_name("ID");
   AddConnectionFlags(detect, &flags->client);
   detect->footer(
-      "Writes the language, its share of the text from 0 to 1 and the text, tabs\n"
-      "between them; a language with a ? is a guess, und is none.\n"
+      "Writes the language, its share of the text from 0 to 1 and the text, with tabs\n"
+      "between them; a language with a ? is a guess, und means undetermined.\n"
       "Examples:\n"
       "  linnet detect \"Der Hund läuft.\"\n"
       "  linnet detect --lines < mixed.txt | cut -f 1 | sort | uniq -c\n");
@@ -141,8 +141,8 @@ CLI::App* AddModels(CLI::App* app, Flags* flags) {
   AddJson(models, flags, "write each model as a line of JSON");
   AddConnectionFlags(models, &flags->client);
   models->footer(
-      "SIZE counts parameters; TOKENS are the most that a segment of the source and of\n"
-      "the target may have.\n"
+      "SIZE is the number of parameters; TOKENS are the maximum of tokens in a segment\n"
+      "of the source and of the target.\n"
       "Examples:\n"
       "  linnet models\n"
       "  linnet models en-de\n"
@@ -158,7 +158,7 @@ CLI::App* AddHealth(CLI::App* app, Flags* flags) {
       ->type_name("");
   AddConnectionFlags(health, &flags->client);
   health->footer(
-      "The exit status is 0 if it does, 78 if it does not or is not there.\n"
+      "The exit status is 0 if it does, 78 if it does not or cannot be reached.\n"
       "Examples:\n"
       "  linnet health --wait 2m\n"
       "  linnet health linnet.v1.TextService\n"
@@ -169,13 +169,13 @@ CLI::App* AddHealth(CLI::App* app, Flags* flags) {
 CLI::App* AddReload(CLI::App* app, Flags* flags) {
   CLI::App* reload = app->add_subcommand("reload", "Make the server read its models again");
   reload->add_option("model", flags->model, "one model; without it, all of them")->type_name("");
-  AddJson(reload, flags, "write what became of each as a line of JSON");
+  AddJson(reload, flags, "write the result for each model as a line of JSON");
   AddConnectionFlags(reload, &flags->client);
   reload->footer(
-      "The server is named by its address for administrators\n"
-      "(linnet-server --admin-listen), or by the usual one where the token has the\n"
-      "right to administer. The former models serve until the new ones are ready. The\n"
-      "exit status is 1 if a model could not be loaded.\n"
+      "Set --server to the server's address for administrators (linnet-server\n"
+      "--admin-listen), or to its usual one if the token has the right to administer.\n"
+      "The former models serve until the new ones are ready. The exit status is 1 if a\n"
+      "model could not be loaded.\n"
       "Examples:\n"
       "  linnet reload --server 127.0.0.1:50052\n"
       "  linnet reload en-de --server translate.example:50051 --token-file ops.token\n");
@@ -185,7 +185,9 @@ CLI::App* AddReload(CLI::App* app, Flags* flags) {
 CLI::App* AddBench(CLI::App* app, Flags* flags) {
   CLI::App* bench = app->add_subcommand("bench", "Measure how fast the server answers");
   BenchOptions* options = &flags->bench;
-  bench->add_option("text", options->texts, "what to translate or summarise; may be left out")
+  bench
+      ->add_option("text", options->texts,
+                   "texts to translate or summarise; built-in ones if left out")
       ->type_name("");
   AddLanguage(bench, "--to", &options->to, "language to write; without it, texts are summarised");
   AddLanguage(bench, "--from", &options->from, "language of the texts");
@@ -206,8 +208,8 @@ CLI::App* AddBench(CLI::App* app, Flags* flags) {
       ->type_name("TIME");
   AddConnectionFlags(bench, &flags->client);
   bench->footer(
-      "One call after the other, and then many at once. A quick look: linnet-load\n"
-      "measures with arrivals that wait for nobody, and has percentiles that hold.\n"
+      "Measures sequential calls, then many at once. This is a quick look: linnet-load\n"
+      "measures an open loop of arrivals, with percentiles to rely on.\n"
       "Examples:\n"
       "  linnet bench --to de\n"
       "  linnet bench --to de --concurrency 64 --duration 20s \"Where is the station?\"\n");
@@ -223,9 +225,9 @@ CLI::App* AddShell(CLI::App* app, Flags* flags) {
   shell->add_flag("--no-history", flags->no_history, "forget the lines at the end");
   AddConnectionFlags(shell, &flags->client);
   shell->footer(
-      "Lines can be edited, and those of before come back with the arrow keys; they\n"
-      "are kept in linnet/history of XDG_STATE_HOME or ~/.local/state. Ctrl-C ends an\n"
-      "answer, Ctrl-D the shell, and :help lists what can be set on the way.\n"
+      "Lines can be edited, and the arrow keys recall earlier lines, which are kept in\n"
+      "linnet/history of XDG_STATE_HOME or ~/.local/state. Ctrl-C ends an answer,\n"
+      "Ctrl-D ends the shell, and :help lists the commands.\n"
       "Examples:\n"
       "  linnet shell --to de\n");
   return shell;

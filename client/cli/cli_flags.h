@@ -12,21 +12,21 @@
 
 namespace linnet::client {
 
-// All that can be said on the command line. CLI11 writes into it.
+// The parsed command line. CLI11 writes into it.
 struct Flags {
   ClientOptions client;
   TextOptions texts;
-  bool lines = false, document = false, json_lines = false;  // of the input
+  bool lines = false, document = false, json_lines = false;  // the shape of the input
   bool json = false;
   std::optional<bool> skip_refused;  // --on-error
   v1::TranslateRequest translate;
   v1::SummarizeRequest summarize;
   v1::ScoreRequest score;
-  std::string model;    // of `models` and `reload`
-  std::string service;  // of `health`
-  std::string shell;    // of `completion`
+  std::string model;    // for `models` and `reload`
+  std::string service;  // for `health`
+  std::string shell;    // for `completion`
   BenchOptions bench;
-  bool no_history = false;  // of `shell`
+  bool no_history = false;  // for `shell`
 };
 
 struct Commands {
@@ -40,7 +40,7 @@ struct Commands {
   CLI::App* bench;
   CLI::App* shell;
   CLI::App* completion;
-  CLI::App* man_page;  // not listed: for whoever makes packages
+  CLI::App* man_page;  // hidden: the build of the packages calls it
 };
 
 // `flags` must outlive the parsing.

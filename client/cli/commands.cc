@@ -51,8 +51,8 @@ int FailToWrite(int cause, const Environment& environment) {
 
 namespace {
 
-// The one source language of the models that fit; empty where there are several, of which the
-// server chooses by the texts. `what` is the task in words.
+// The one source language of the models that fit, or empty if there are several: then the server
+// chooses by the texts. `what` is the task in words.
 absl::StatusOr<std::string> OnlyLanguage(Client& client, const CallOptions& call, v1::Task task,
                                          const std::string& target, const std::string& what) {
   absl::StatusOr<v1::ListModelsResponse> models = client.ListModels(call);
@@ -71,7 +71,7 @@ absl::StatusOr<std::string> OnlyLanguage(Client& client, const CallOptions& call
   if (fitting.empty()) {
     return absl::NotFoundError(absl::StrCat(
         "no model here ", what, "; served: ",
-        served.empty() ? std::string("nothing of the kind") : absl::StrJoin(served, ", ")));
+        served.empty() ? std::string("no model for this task") : absl::StrJoin(served, ", ")));
   }
   return "";
 }
@@ -98,7 +98,7 @@ void TellThatWeRead(const TextOptions& options, const Environment& environment) 
   }
 }
 
-// Of what a request says beside its texts, as far as the answers depend on it.
+// Digest of the options that the answers depend on, without the texts.
 template <typename Request>
 uint64_t SettingsDigest(Request request, const TextOptions& options) {
   if constexpr (requires { request.clear_labels(); }) {
@@ -116,7 +116,7 @@ uint64_t SettingsDigest(Request request, const TextOptions& options) {
   return Digest(kEmptyDigest, bytes);
 }
 
-// That a run from the start loses nothing that was not meant to be.
+// FAILED_PRECONDITION if a run from the start would overwrite an unfinished or longer output.
 absl::Status CheckMayWrite(const TextOptions& options, const std::vector<std::string>& inputs) {
   const std::string& output = options.output;
   if (!options.resumable || options.force) return absl::OkStatus();
@@ -124,22 +124,22 @@ absl::Status CheckMayWrite(const TextOptions& options, const std::vector<std::st
   if (ResumeRecord::Read(output).has_value() && lines.ok() && lines->lines > 0) {
     return absl::FailedPreconditionError(
         absl::StrCat("\"", output, "\" has ", lines->lines,
-                     " lines of a run that was not finished: --resume goes on behind them, "
-                     "--force writes over them"));
+                     " lines of an unfinished run: --resume continues after them, --force "
+                     "overwrites them"));
   }
   return CheckIsNoLonger(output, inputs);
 }
 
-// Where a run goes on, if the record of the one before allows it.
-absl::StatusOr<Beginning> FindBeginning(const TextOptions& options, uint64_t settings,
-                                        int64_t lines) {
-  Beginning beginning;
-  beginning.texts = lines;
-  if (lines == 0 || options.force) return beginning;
+// Finds the point where a run resumes, if the record of the earlier run allows it.
+absl::StatusOr<ResumePoint> FindResumePoint(const TextOptions& options, uint64_t settings,
+                                            int64_t lines) {
+  ResumePoint point;
+  point.texts = lines;
+  if (lines == 0 || options.force) return point;
   const std::optional<ResumeRecord::Content> record = ResumeRecord::Read(options.output);
   if (!record.has_value()) {
-    beginning.recorded = false;
-    return beginning;
+    point.recorded = false;
+    return point;
   }
   std::string why;
   if (record->settings != settings) why = "was begun with other languages, options or another form";
@@ -148,33 +148,33 @@ absl::StatusOr<Beginning> FindBeginning(const TextOptions& options, uint64_t set
   }
   if (!why.empty()) {
     return absl::FailedPreconditionError(absl::StrCat(
-        "\"", options.output, "\" ", why, ": --force goes on behind them all the same"));
+        "\"", options.output, "\" ", why, ": --force continues after its lines all the same"));
   }
-  beginning.known = record->done;
-  return beginning;
+  point.known = record->done;
+  return point;
 }
 
-absl::StatusOr<Beginning> BeginOutput(const TextOptions& options, uint64_t settings,
-                                      WholeLines* kept) {
+absl::StatusOr<ResumePoint> CheckOutput(const TextOptions& options, uint64_t settings,
+                                        WholeLines* kept) {
   const std::vector<std::string> inputs =
       options.input.files.empty() ? std::vector<std::string>{"-"} : options.input.files;
   absl::Status status = CheckIsNoInput(options.output, inputs);
   if (status.ok() && !options.resume) status = CheckMayWrite(options, inputs);
   if (!status.ok()) return status;
-  if (!options.resume) return Beginning();
+  if (!options.resume) return ResumePoint();
   const absl::StatusOr<WholeLines> lines = CountLines(options.output);
   if (!lines.ok()) return lines.status();
   *kept = *lines;
-  return FindBeginning(options, settings, lines->lines);
+  return FindResumePoint(options, settings, lines->lines);
 }
 
-// Writes where `options` say.
+// Answers all texts to standard output or to the output file.
 template <typename Kind>
 int RunTexts(Client& client, TextOptions options, typename Kind::Request request,
              const Environment& environment) {
   TellThatWeRead(options, environment);
   if (options.input.result_key.empty()) options.input.result_key = Kind::kResultKey;
-  // A bar would stand among the answers.
+  // A progress bar must not mix with answers on the same terminal.
   const bool shown = environment.err_is_terminal && WantsBars(environment) &&
                      (!options.output.empty() || !environment.out_is_terminal);
   Progress progress(environment.err, shown, environment.columns, WantsColour(environment));
@@ -184,8 +184,8 @@ int RunTexts(Client& client, TextOptions options, typename Kind::Request request
   }
   const uint64_t settings = SettingsDigest(request, options);
   WholeLines kept;
-  const absl::StatusOr<Beginning> beginning = BeginOutput(options, settings, &kept);
-  if (!beginning.ok()) return FailLocally(beginning.status(), environment);
+  const absl::StatusOr<ResumePoint> point = CheckOutput(options, settings, &kept);
+  if (!point.ok()) return FailLocally(point.status(), environment);
   std::ofstream file;
   const Environment to_file = {
       environment.in,
@@ -203,15 +203,15 @@ int RunTexts(Client& client, TextOptions options, typename Kind::Request request
   const bool recorded = options.resumable && IsFile(options.output);
   BatchRunner<Kind> runner(client, options, std::move(request), to_file, progress,
                            recorded ? &record : nullptr);
-  absl::Status status = runner.Resume(*beginning);
+  absl::Status status = runner.Resume(*point);
   if (status.ok()) status = OpenOutput(options.output, kept.bytes, &file);
   if (!status.ok()) return FailLocally(status, environment);
-  // Before the first answer: whatever ends the run, its output has a record.
-  if (recorded) record.Write(beginning->known);
+  // Written before the first answer, so that the output has a record even if the run is killed.
+  if (recorded) record.Write(point->known);
   return runner.Run();
 }
 
-// Many texts go in batches, whoever watches.
+// Streams the answers if a few texts go to a terminal; otherwise sends batches.
 template <typename Kind>
 int RunOrStreamTexts(Client& client, const TextOptions& options, typename Kind::Request request,
                      const Environment& environment) {
@@ -266,7 +266,7 @@ int Score(Client& client, TextOptions options, v1::ScoreRequest request,
     pairs.push_back(absl::StrCat(arguments[0], "\t", arguments[i]));
   }
   arguments = std::move(pairs);
-  options.input.first_argument = 2;  // behind the source
+  options.input.first_argument = 2;  // the first argument is the source
   options.input.shape = Shape::kLines;
   if (absl::Status status = SetLanguage(client, options.call, request); !status.ok())
     return Fail(status, "", environment);

@@ -1,4 +1,4 @@
-// The commands of `linnet`. Each returns its exit status and has written what went wrong.
+// The commands of `linnet`. Each writes its errors and returns the exit status.
 #pragma once
 
 #include <cstddef>
@@ -13,15 +13,15 @@
 
 namespace linnet::client {
 
-// What to work on, and how to answer.
+// The input of a command about texts and the form of its output.
 struct TextOptions {
   Input input;
   Form form = Form::kText;
   std::string output;         // a file; empty: standard output
-  bool resumable = false;     // it has a line for each text
-  bool resume = false;        // of the file: behind the lines that it has
-  bool force = false;         // whatever it holds
-  bool skip_refused = false;  // keeps the place of a text that is refused for itself, and goes on
+  bool resumable = false;     // the output has one line for each text
+  bool resume = false;        // append after the whole lines of the output
+  bool force = false;         // write the output even if it holds other work
+  bool skip_refused = false;  // leave the answer of a refused text empty and continue
   CallOptions call;
 };
 
@@ -31,25 +31,26 @@ int Translate(Client& client, const TextOptions& options, v1::TranslateRequest r
 int Summarize(Client& client, const TextOptions& options, v1::SummarizeRequest request,
               const Environment& environment);
 // Arguments are a source and its targets; a line of a file or of standard input is a source, a tab
-// and a target. The language as above.
+// and a target.
 int Score(Client& client, TextOptions options, v1::ScoreRequest request,
           const Environment& environment);
 int DetectLanguage(Client& client, const TextOptions& options, const Environment& environment);
 int GetModel(Client& client, const std::string& name, Form form, const Environment& environment);
 int ListModels(Client& client, Form form, const Environment& environment);
 int Health(Client& client, const std::string& service, const Environment& environment);
-// Reads a model's folder again, or all of them without a name. A line for each; kExitLocal if one
-// failed.
+// Makes the server read a model's folder again, or all of them without a name. Writes a line for
+// each; kExitLocal if one failed.
 int Reload(Client& client, const std::string& model, Form form, const Environment& environment);
 
-// Fills in the source language of a request that leaves it, and the model, open: that of the one
-// model that fits. Of several the server chooses by the texts.
+// Sets the source language of a request that names neither it nor a model, if all models that fit
+// have the same one. Otherwise the server chooses by the texts.
 absl::Status SetLanguage(Client& client, const CallOptions& call, v1::TranslateRequest& request);
 absl::Status SetLanguage(Client& client, const CallOptions& call, v1::SummarizeRequest& request);
 absl::Status SetLanguage(Client& client, const CallOptions& call, v1::ScoreRequest& request);
 
-// Write the error and give the exit status that goes with it: of a call, of this side, of the
-// output. Whoever closed a pipe that we write to has had enough and is told nothing.
+// Write an error and return its exit status. Fail is for failed calls, FailLocally for errors of
+// this side, FailToWrite for the output; it is silent on EPIPE, since the reader has closed the
+// pipe on purpose.
 int Fail(const absl::Status& status, const std::string& note, const Environment& environment);
 int FailLocally(const absl::Status& status, const Environment& environment);
 int FailToWrite(int cause, const Environment& environment);  // `cause` is an errno

@@ -45,13 +45,13 @@ std::vector<Flag> FlagsOf(const CLI::App& app) {
 std::vector<Command> CommandsOf(const CLI::App& app) {
   std::vector<Command> commands;
   for (const CLI::App* command : app.get_subcommands({})) {
-    if (command->get_group().empty()) continue;  // not for people
+    if (command->get_group().empty()) continue;  // a hidden command
     commands.push_back({command->get_name(), command->get_description(), FlagsOf(*command)});
   }
   return commands;
 }
 
-// A function for `complete -F` alone: bash needs no package for it, and zsh has it too.
+// A function for `complete -F`: bash needs no package for it, and zsh supports it too.
 std::string Bash(const CLI::App& app) {
   std::vector<std::string> words, patterns_of_files, cases, flags_of_commands;
   for (const Flag& flag : FlagsOf(app))
@@ -111,7 +111,7 @@ std::string Bash(const CLI::App& app) {
       absl::StrJoin(flags_of_commands, "\n"),
       "\n"
       "      esac\n"
-      "      # what does not begin with a dash is a text\n"
+      "      # an argument without a dash is a text\n"
       "      case \"$current\" in -*) ;; *) words='' ;; esac ;;\n"
       "  esac\n"
       "  COMPREPLY=($(compgen -P \"$prefix\" -W \"$words\" -- \"$current\"))\n"

@@ -6,8 +6,8 @@
 
 namespace linnet::client {
 
-// What makes `shell` ("bash", "zsh" or "fish") complete the commands of `app`, their flags, and
-// what can stand behind a flag: files, or the words of a choice.
+// A script for `shell` ("bash", "zsh" or "fish") that completes the commands of `app`, their flags
+// and the values of flags: files, or the words of a choice.
 std::string CompletionOf(const CLI::App& app, const std::string& shell);
 
 }  // namespace linnet::client

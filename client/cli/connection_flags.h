@@ -5,8 +5,8 @@
 
 namespace linnet::client {
 
-// The flags that say which server is called, and how. The last of several counts, so that settings
-// can stand before them. `options` must outlive the parsing.
+// Adds the flags of the connection to a server. The last value of a flag wins, so that settings can
+// be put before the arguments. `options` must outlive the parsing.
 void AddConnectionFlags(CLI::App* command, ClientOptions* options);
 
 }  // namespace linnet::client

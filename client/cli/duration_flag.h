@@ -6,8 +6,8 @@
 
 namespace linnet::client {
 
-// The value of a command line's flag: "90" are seconds; otherwise as abseil has it: "500ms",
-// "1m30s". Throws CLI::ValidationError, which names the flag, if it is neither.
+// Parses the value of a flag: "90" is in seconds, otherwise abseil's syntax: "500ms", "1m30s".
+// Throws CLI::ValidationError, which names the flag, if it is neither.
 absl::Duration ParseDuration(const char* flag, const std::string& text);
 
 }  // namespace linnet::client

@@ -10,7 +10,8 @@
 namespace linnet::client {
 namespace {
 
-// docs/ERRORS.md; and what NameTooLarge of the library makes of a message that is too large.
+// The reasons for which fewer texts in a request help: those of docs/ERRORS.md and those of the
+// library's NameTooLarge.
 bool IsTooMuch(absl::string_view reason) {
   constexpr std::array<absl::string_view, 7> kReasons = {
       "TOO_MANY_TEXTS", "TEXT_TOO_LARGE",    "TOO_MANY_SEGMENTS", "CALL_TOO_LARGE",
@@ -20,10 +21,11 @@ bool IsTooMuch(absl::string_view reason) {
 
 }  // namespace
 
-ErrorAttribution AttributeError(const absl::Status& status, absl::string_view field, size_t texts) {
+ErrorAttribution AttributeToTexts(const absl::Status& status, absl::string_view field,
+                                  size_t texts) {
   const ErrorDetails details = DetailsOf(status);
   if (IsTooMuch(details.reason)) {
-    return {texts > 1 ? Fault::kTogether : Fault::kOneText, 0};
+    return {texts > 1 ? Fault::kTooMuchTogether : Fault::kOneText, 0};
   }
   if (!absl::IsInvalidArgument(status) && !absl::IsOutOfRange(status)) return {};
   absl::string_view rest = details.field;

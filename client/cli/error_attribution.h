@@ -1,4 +1,4 @@
-// What an error of the server says of the texts that were sent together.
+// Finds out which of the texts of a request caused an error of the server.
 #pragma once
 
 #include <cstddef>
@@ -9,18 +9,19 @@
 namespace linnet::client {
 
 enum class Fault {
-  kNotTheTexts,  // others would fare no better: an option, the server, the way to it
-  kOneText,      // without it the others may be answered
-  kTogether,     // fewer of them may be taken
+  kNoText,           // an option, the server or the connection: any text would fail
+  kOneText,          // the other texts may be answered without it
+  kTooMuchTogether,  // the request is too large: the server may accept fewer texts
 };
 
 struct ErrorAttribution {
-  Fault fault = Fault::kNotTheTexts;
-  size_t text = 0;  // of kOneText, by its number in the request
+  Fault fault = Fault::kNoText;
+  size_t text = 0;  // for kOneText: the index of the text in the request
 };
 
-// Of a call that sent `texts` texts in the field of that name ("contents"). Where a single text is
-// too much, it is at fault itself.
-ErrorAttribution AttributeError(const absl::Status& status, absl::string_view field, size_t texts);
+// Attributes the error of a call that sent `texts` texts in `field` ("contents"). A single text
+// that is too large is kOneText.
+ErrorAttribution AttributeToTexts(const absl::Status& status, absl::string_view field,
+                                  size_t texts);
 
 }  // namespace linnet::client

@@ -14,7 +14,7 @@ struct FlagName {
   absl::string_view field, flag;
 };
 
-// A field of two words is one wherever it stands.
+// Fields of several words; they are replaced anywhere in a text.
 constexpr std::array kAnywhere = {
     FlagName{"source_language_code", "--from"},
     FlagName{"target_language_code", "--to"},
@@ -33,7 +33,8 @@ constexpr std::array kAnywhere = {
     FlagName{"normalize_scores", "--normalize-scores"},
 };
 
-// A field of one word may be a word like others: it is a field where it is named as one.
+// Fields of one word, which may also be an ordinary word; they are replaced only in the position of
+// a field name.
 constexpr std::array kNamed = {
     FlagName{"alignments", "--alignments"},
     FlagName{"glossary", "--glossary"},
@@ -46,7 +47,7 @@ constexpr std::array kNamed = {
 
 bool InName(char c) { return absl::ascii_isalnum(c) || c == '_'; }
 
-// Of `text`, what stands at `at` is the name, and ends there.
+// True if `name` occurs in `text` at `at` as a whole word.
 bool IsNameAt(absl::string_view text, size_t at, absl::string_view name) {
   if (!absl::StartsWith(text.substr(at), name)) return false;
   const size_t end = at + name.size();

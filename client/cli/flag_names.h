@@ -4,8 +4,8 @@
 
 namespace linnet::client {
 
-// The text of an error in the words of the command line: where it names a field of a request, the
-// flag that sets it stands instead ("options.beam_size: is 99" becomes "--beam: is 99").
+// Replaces the names of request fields in the text of an error by the flags that set them:
+// "options.beam_size: is 99" becomes "--beam: is 99".
 std::string InFlags(const std::string& error);
 
 }  // namespace linnet::client

@@ -18,7 +18,7 @@ absl::Status ReadGlossary(const std::string& file, v1::Glossary* glossary) {
   input.files = {file};
   input.shape = Shape::kLines;
   TextSource source(std::move(input), unused);
-  std::map<std::string, std::string> seen;  // where each term stands
+  std::map<std::string, std::string> seen;  // the line of each term
   while (true) {
     const absl::StatusOr<std::optional<Text>> line = source.Next();
     if (!line.ok()) return line.status();

@@ -7,9 +7,9 @@
 
 namespace linnet::client {
 
-// Adds the terms of a file: on each line one, a tab, and what becomes of it; without a tab it stays
-// as it is. Empty lines are passed over. INVALID_ARGUMENT, with the line, if the file cannot be
-// read, has another form, or says a term twice.
+// Adds the terms of a file. A line is a term, a tab and its translation; a term without a tab is
+// kept as it is. Empty lines are skipped. INVALID_ARGUMENT, with the line, if the file cannot be
+// read, has another form or repeats a term.
 absl::Status ReadGlossary(const std::string& file, v1::Glossary* glossary);
 
 }  // namespace linnet::client

@@ -10,7 +10,7 @@ namespace linnet::client {
 std::string ValueOf(const CLI::Option& option) {
   if (option.get_items_expected_max() == 0) return "";
   std::string type = option.get_type_name();
-  // CLI11 puts what checks a value behind its type: "INT:INT in [1 - 9]", "TEXT:{one,other}".
+  // CLI11 appends the checks of a value to its type: "INT:INT in [1 - 9]", "TEXT:{one,other}".
   if (const size_t choices = type.find(":{"); choices != std::string::npos) {
     return absl::StrReplaceAll(type.substr(choices + 2, type.size() - choices - 3), {{",", "|"}});
   }
@@ -35,7 +35,7 @@ std::string Help::make_option(const CLI::Option* option, bool is_positional) con
     }
     absl::StrAppend(&wrapped, line, "\n");
   }
-  wrapped.pop_back();  // one more than there were
+  wrapped.pop_back();  // the line end after the last line
   return wrapped;
 }
 

@@ -1,4 +1,4 @@
-// What --help says, in lines that fit into a terminal.
+// The format of --help, wrapped to the width of a terminal.
 #pragma once
 
 #include <string>
@@ -7,11 +7,10 @@
 
 namespace linnet::client {
 
-// What an option takes, in a word: "N", "FILE", "poisson|constant"; empty for a flag.
+// The placeholder for an option's value: "N", "FILE", "poisson|constant"; empty for a flag.
 std::string ValueOf(const CLI::Option& option);
 
-// CLI11's own tells of every check that a value goes through and of every flag that another
-// excludes, and does not wrap what it says.
+// A formatter that, unlike CLI11's own, omits checks and excluded flags and wraps descriptions.
 class Help final : public CLI::Formatter {
  public:
   std::string make_option(const CLI::Option* option, bool is_positional) const override;

@@ -10,8 +10,8 @@ namespace linnet::client {
 
 namespace {
 
-// The first half of a pair of surrogates without the second, or the second without the first, as
-// JSON escapes them (\ud83d): its place, or npos. Programs that cut strings by UTF-16 leave them.
+// The offset of the first lone surrogate in JSON's escapes (\ud83d), or npos. Programs that cut
+// strings by UTF-16 units produce them.
 size_t FindLoneSurrogate(absl::string_view record) {
   const auto unit = [record](size_t at) {
     uint32_t value = 0;

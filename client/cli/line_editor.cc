@@ -16,7 +16,7 @@ class LineEditor::Impl {
  public:
   Impl(const std::string& file, int stop_event)
       : file_(file), stop_event_(stop_event), history_(history_init()) {
-    // libedit moves by characters of the locale; in plain C it would refuse an umlaut.
+    // libedit moves by characters of the locale; the C locale would reject an umlaut.
     setlocale(LC_CTYPE, "");
     if (MB_CUR_MAX == 1) setlocale(LC_CTYPE, "C.UTF-8");
     editor_ = el_init("linnet", stdin, stdout, stderr);
@@ -32,8 +32,8 @@ class LineEditor::Impl {
     el_set(editor_, EL_BIND, "^C", "linnet-interrupt", nullptr);
     el_set(editor_, EL_BIND, "^R", "em-inc-search-prev", nullptr);
     el_set(editor_, EL_SETTY, "-d", "-isig", nullptr);
-    // Between two lines as well the terminal hands over every key as it is typed and shows none: of
-    // a Ctrl-D that it took for the end of a line itself nothing would be left for the next one.
+    // Keep the terminal in raw mode between two lines as well: if the terminal itself took a Ctrl-D
+    // as the end of a line, the next Read would not see it.
     el_set(editor_, EL_SETTY, "-x", "-icanon", "-echo", nullptr);
     el_set(editor_, EL_GETCFN, &ReadCharacter);
     el_source(editor_, nullptr);
@@ -80,7 +80,7 @@ class LineEditor::Impl {
     return *static_cast<Impl*>(self);
   }
   static char* Prompt(EditLine* editor) { return Of(editor).prompt_.data(); }
-  // As libedit's own does, which nothing but a key would wake.
+  // Replaces libedit's own function, which only a key can wake.
   static int ReadCharacter(EditLine* editor, wchar_t* character) {
     Impl& self = Of(editor);
     mbstate_t state = {};

@@ -7,12 +7,12 @@
 
 namespace linnet::client {
 
-// Lines of the terminal on standard input, edited with libedit: in emacs' way, or what ~/.editrc
-// says. While a line is edited, Ctrl-C is a key like others.
+// Reads lines from the terminal on standard input, edited with libedit: with emacs' keys, or as
+// ~/.editrc says. While a line is edited, Ctrl-C is read as a key and raises no signal.
 class LineEditor final : public LineReader {
  public:
-  // `history`: the file of the lines of before, for its owner alone; empty: they are forgotten.
-  // `stop_event` becomes readable when nobody shall be waited for; -1: never.
+  // `history` is the file of earlier lines, readable by its owner alone; empty: none is kept.
+  // Reading ends when the descriptor `stop_event` becomes readable; -1: there is none.
   LineEditor(const std::string& history, int stop_event);
   ~LineEditor() override;
   Got Read(const std::string& prompt, std::string* line) override;

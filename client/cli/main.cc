@@ -1,6 +1,6 @@
-// The command `linnet`: RunCli with the process around it. The first SIGINT or SIGTERM ends calls
-// and reading, so that what was answered is written and the rest is reported; the second one ends
-// the process.
+// The command `linnet`: calls RunCli with the state of the process. The first SIGINT or SIGTERM
+// ends calls and reading, so that finished answers are written and the rest is reported; the second
+// one ends the process.
 #include <poll.h>
 #include <signal.h>
 #include <sys/ioctl.h>
@@ -20,10 +20,10 @@
 
 namespace {
 
-// Standard input that a stop ends, and that knows whether there is something to read.
+// A buffer over standard input whose reads a stop ends and that reports available bytes.
 class StandardInput : public std::streambuf {
  public:
-  // `stopped` becomes readable when reading shall end.
+  // Reading ends when the descriptor `stopped` becomes readable.
   explicit StandardInput(int stopped) : stopped_(stopped) {}
 
  protected:
@@ -36,7 +36,7 @@ class StandardInput : public std::streambuf {
     return traits_type::to_int_type(buffer_[0]);
   }
 
-  // Bytes that can be had without waiting; the end of the input counts as none.
+  // The number of bytes that can be read without blocking; 0 at the end of the input.
   std::streamsize showmanyc() override {
     int count = 0;
     return ioctl(STDIN_FILENO, FIONREAD, &count) == 0 ? count : 0;
@@ -56,12 +56,12 @@ int64_t SizeOfInput() {
 
 int main(int argc, char** argv) {
   std::ios::sync_with_stdio(false);
-  // gRPC would write beside us what our errors say anyway. Whoever looks for more may set it.
+  // gRPC would log what our errors say anyway. A user who needs its log can set the variable.
   setenv("GRPC_VERBOSITY", "NONE", /*overwrite=*/0);
-  // Between calls, as the shell has them, gRPC would look after a connection every 5 s, and one
-  // that is made anew takes several looks.
+  // Without calls in flight, as between two lines of the shell, gRPC polls a connection every 5 s
+  // only, and reconnecting takes several polls.
   setenv("GRPC_CLIENT_CHANNEL_BACKUP_POLL_INTERVAL_MS", "200", /*overwrite=*/0);
-  // Whoever reads our output may go before its end; a write tells it then.
+  // If the reader of a pipe closes it early, the write must return EPIPE.
   signal(SIGPIPE, SIG_IGN);
   linnet::client::SignalWatcher signals;
   StandardInput buffer(signals.event());

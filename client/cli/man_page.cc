@@ -14,8 +14,8 @@
 namespace linnet::client {
 namespace {
 
-// As it stands: troff would read backslashes, take - for a hyphen, and a dot at the start of a line
-// for a request.
+// Escapes text for troff, which would interpret backslashes, print - as a hyphen and take a dot at
+// the start of a line for a request.
 std::string Escaped(absl::string_view text) {
   std::string escaped = absl::StrReplaceAll(text, {{"\\", "\\e"}, {"-", "\\-"}, {"…", "..."}});
   if (!escaped.empty() && (escaped[0] == '.' || escaped[0] == '\'')) escaped.insert(0, "\\&");
@@ -30,7 +30,7 @@ std::string Sentence(std::string text) {
   return text;
 }
 
-// Lines that are indented stand as they are; the others flow.
+// Keeps indented lines as they are and fills the others.
 std::string Prose(absl::string_view text) {
   std::string out;
   bool literal = false;
@@ -69,7 +69,7 @@ std::string CommandText(const CLI::App& command) {
   std::string text;
   for (const CLI::Option* option : command.get_options()) {
     if (option->get_positional()) absl::StrAppend(&usage, " [", Italic(option->get_name()), "]");
-    // These are the same everywhere.
+    // All commands share these options; they are listed once.
     if (option->get_group() == "Connection" || option->get_name() == "--help") continue;
     absl::StrAppend(&text, OptionText(*option));
   }

@@ -6,7 +6,7 @@
 
 namespace linnet::client {
 
-// linnet(1) in troff's man macros: all that --help of `app` and of its commands say.
+// The man page linnet(1) in troff's man macros, with the --help texts of `app` and its commands.
 std::string ManPageOf(const CLI::App& app);
 
 }  // namespace linnet::client

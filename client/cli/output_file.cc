@@ -44,7 +44,7 @@ absl::Status CheckIsNoLonger(const std::string& path, const std::vector<std::str
       return absl::OkStatus();
     }
     const absl::StatusOr<WholeLines> counted = CountLines(input);
-    if (!counted.ok()) return absl::OkStatus();  // reading it tells why
+    if (!counted.ok()) return absl::OkStatus();  // reading the input reports the error
     input_lines += counted->lines + (counted->bytes < found.st_size ? 1 : 0);
   }
   struct stat found = {};
@@ -53,7 +53,7 @@ absl::Status CheckIsNoLonger(const std::string& path, const std::vector<std::str
   if (!lines.ok() || lines->lines <= input_lines) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat("\"", path, "\" has ", lines->lines,
                                                  " lines and the input only ", input_lines,
-                                                 ": --force writes over it all the same"));
+                                                 ": --force overwrites it all the same"));
 }
 
 absl::StatusOr<WholeLines> CountLines(const std::string& path) {

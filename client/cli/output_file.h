@@ -10,25 +10,27 @@
 
 namespace linnet::client {
 
-// INVALID_ARGUMENT if `path` is one of `inputs`, by whatever name: opening it would empty it.
+// INVALID_ARGUMENT if `path` is one of `inputs`, also under another name: opening it for writing
+// would empty it.
 absl::Status CheckIsNoInput(const std::string& path, const std::vector<std::string>& inputs);
 
-// False for a device, a pipe, a folder; a file need not be there yet.
+// True if `path` is a regular file or does not exist yet.
 bool IsFile(const std::string& path);
 
-// INVALID_ARGUMENT if `path` has more lines than `inputs` together. Inputs that are no files, such
-// as standard input, have no number of lines.
+// INVALID_ARGUMENT if `path` has more lines than `inputs` together. Returns OK if an input is not a
+// regular file, since its lines cannot be counted.
 absl::Status CheckIsNoLonger(const std::string& path, const std::vector<std::string>& inputs);
 
-// The whole lines of a file that a command wrote line by line, until it was ended at any point.
+// The complete lines of a file; a command that was killed may have written a part of a line after
+// them.
 struct WholeLines {
   int64_t lines = 0;
-  int64_t bytes = 0;  // behind them stands the start of a line, if anything
+  int64_t bytes = 0;  // of the complete lines
 };
-// None if there is no such file.
+// Zero if there is no such file.
 absl::StatusOr<WholeLines> CountLines(const std::string& path);
 
-// Opens it for writing behind its first `kept` bytes; what stands there is cut off.
+// Truncates the file to its first `kept` bytes and opens it for appending.
 absl::Status OpenOutput(const std::string& path, int64_t kept, std::ofstream* file);
 
 }  // namespace linnet::client

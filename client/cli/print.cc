@@ -22,7 +22,7 @@
 namespace linnet::client {
 namespace {
 
-// `text` [begin, end), as far as that lies inside: the numbers come from a server.
+// `text` [begin, end), clamped to the text: the offsets come from a server.
 absl::string_view Slice(absl::string_view text, int32_t begin, int32_t end) {
   const size_t size = text.size();
   const size_t from = std::min<size_t>(std::max(begin, 0), size);
@@ -30,13 +30,13 @@ absl::string_view Slice(absl::string_view text, int32_t begin, int32_t end) {
   return to <= from ? absl::string_view() : text.substr(from, to - from);
 }
 
-// Places that UTF-8 takes on a terminal, where all are of one width: a byte that continues takes
-// none.
+// The width of UTF-8 text on a terminal, if all characters have width 1: continuation bytes count
+// 0.
 size_t Columns(absl::string_view text) {
   return std::count_if(text.begin(), text.end(), [](char byte) { return (byte & 0xC0) != 0x80; });
 }
 
-// "  Ein 99%  Hund 87%" for words [begin, end) of `text`.
+// Writes "  Ein 99%  Hund 87%" for words [begin, end) of `text`.
 void PrintWords(absl::string_view text, const google::protobuf::RepeatedPtrField<v1::Word>& words,
                 std::ostream& out) {
   if (words.empty()) return;
@@ -47,7 +47,7 @@ void PrintWords(absl::string_view text, const google::protobuf::RepeatedPtrField
   out << "\n";
 }
 
-// "  Guten     Good 92%, morning. 7%" for each word of `target` that has links, in their order.
+// Writes "  Guten     Good 92%, morning. 7%" for each word of `target` that is aligned, in order.
 void PrintWordAlignments(
     absl::string_view source, absl::string_view target,
     const google::protobuf::RepeatedPtrField<v1::WordAlignment>& word_alignments,
@@ -110,7 +110,7 @@ std::string InOneLine(const google::protobuf::Message& message) {
 
 bool IsRecord(Form form) { return form == Form::kJsonLines || form == Form::kJsonLinesWhole; }
 
-// An empty line among objects stays one.
+// Writes an empty line between objects unchanged.
 bool PrintNoRecord(const Text& text, std::ostream& out) {
   if (text.record.empty()) out << text.content << text.ending;
   return text.record.empty();
@@ -181,7 +181,7 @@ std::string JsonLine(const google::protobuf::Message& message) {
   options.always_print_primitive_fields = true;
   options.preserve_proto_field_names = true;
   std::string json;
-  // Fails only for an Any of an unknown type, and our messages have none.
+  // This fails only for an Any of an unknown type, which our messages do not contain.
   (void)google::protobuf::util::MessageToJsonString(message, &json, options);
   return json + "\n";
 }

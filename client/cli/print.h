@@ -1,4 +1,4 @@
-// What the commands write on standard output.
+// Writes the answers of the commands on standard output.
 #pragma once
 
 #include <cstdint>
@@ -15,60 +15,60 @@ namespace linnet::client {
 
 enum class Form {
   kText,
-  kScored,          // text behind its score
+  kScored,          // the score, a tab and the text
   kJson,            // the response
-  kJsonLines,       // the object that the text stood in, with the answer
-  kJsonLinesWhole,  // the same with all that the response says of it
+  kJsonLines,       // the input's object with the answer added
+  kJsonLinesWhole,  // the input's object with the whole response added
 };
 
-// Answers are JSON, one on a line each.
+// True if answers are JSON, one per line.
 bool IsJson(Form form);
 
-// The message on one line, with the names of the proto, every field that is not optional present.
+// The message as JSON on one line, with the field names of the proto; default values are written.
 std::string JsonLine(const google::protobuf::Message& message);
 
-// A line stays one line, whatever the model wrote: whoever pairs lines up relies on it.
+// Replaces line ends in the answer to a single line, so that lines of input and output match up.
 std::string OnAsManyLines(const std::string& answer, const Text& text);
 
-// "\n  3 texts were answered before", for the end of an error; empty for none.
+// "\n  3 texts were answered before", the last line of an error; empty for 0.
 std::string AnsweredNote(int64_t answered);
 
-// The answer to one text. As JSON it is the response with that answer alone; as text it is the
-// answer with the text's line end and, if word scores were asked for, a line for each segment with
-// its words and their confidence; if alignments, a line for each word with the words of the source
-// that it comes from; or, if hypotheses were asked for, each segment of the source and below it its
-// hypotheses, best first. kScored puts the score of the weakest segment and a tab before it.
-// In an object, "translation" or "summary" is the text, and "segments" has what else was asked for.
+// Writes the answer to one text. As JSON it is the response with that answer alone. As text it is
+// the answer with the text's line end, followed by a line of words and confidences for each segment
+// if word scores were requested, and by a line for each word with its aligned source words if
+// alignments were. If hypotheses were requested, it is each source segment and below it its
+// hypotheses, best first. kScored puts the score of the weakest segment and a tab before the text.
+// In an input's object, "translation" or "summary" is the text, and "segments" has the rest.
 void PrintAnswer(const Text& text, const v1::TranslateResponse& response, int index, Form form,
                  std::ostream& out);
 void PrintAnswer(const Text& text, const v1::SummarizeResponse& response, int index, Form form,
                  std::ostream& out);
 
-// A text that is "SOURCE<tab>TARGET": the score, a tab and the target, below it its words if their
-// scores were asked for. A blank line stays one.
+// For the text "SOURCE<tab>TARGET", writes the score, a tab and the target, and below it the words
+// if their scores were requested. A blank line stays blank.
 void PrintAnswer(const Text& text, const v1::ScoreResponse& response, int index, Form form,
                  std::ostream& out);
 
-// The likeliest language, "und" where there is none, with a "?" where it is a guess; its
-// confidence; the text, or its name if it has several lines. Tabs between them. In an object,
+// Writes, separated by tabs, the most likely language ("und" if undetermined, with a "?" if it is a
+// guess), its confidence, and the text, or its name if it has several lines. In an input's object,
 // "languages" and "reliable" are those of the API.
 void PrintAnswer(const Text& text, const v1::DetectLanguageResponse& response, int index, Form form,
                  std::ostream& out);
 
-// What an error says of one text, without the number that the text had in its request.
+// The message of an error about one text, without the text's index in its request.
 std::string RefusalText(const absl::Status& why);
 
-// Keeps the place of a text that was refused: nothing but its line end, or, as JSON, an object with
-// an "error" of code, reason and message; in an object, the "error" comes to what it has.
+// Writes a placeholder for a refused text: its line end alone, or, as JSON, an object with an
+// "error" of code, reason and message, or the input's object with that "error" added.
 void PrintRefused(const Text& text, const absl::Status& why, Form form, std::ostream& out);
 
-// A table with a line for each model, or as JSON an object for each.
+// Writes a table with a line for each model, or a JSON object for each.
 void PrintModels(const v1::ListModelsResponse& response, Form form, std::ostream& out);
 
-// A line for each folder: what became of it, the model and its version, or why it failed.
+// Writes a line for each folder: the result, the model and its version, or why it failed.
 void PrintReload(const v1::ReloadResponse& response, Form form, std::ostream& out);
 
-// One model with its limits, its defaults and where it comes from, a line each.
+// Writes one model with its limits, its defaults and its origin, a line each.
 void PrintModel(const v1::GetModelResponse& response, Form form, std::ostream& out);
 
 }  // namespace linnet::client

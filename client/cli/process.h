@@ -4,9 +4,9 @@
 
 namespace linnet::client {
 
-// The environment of this process.
+// The environment variables of this process.
 Variables ReadVariables();
-// Of the terminal on standard error; 80 if there is none.
+// The width of the terminal on standard error; 80 if there is none.
 int TerminalColumns();
 
 }  // namespace linnet::client

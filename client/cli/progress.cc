@@ -42,7 +42,7 @@ std::string ProgressText(const Advance& advance, int columns, bool colour) {
   const double left = std::max<int64_t>(0, advance.total_bytes - advance.bytes);
   absl::StrAppend(&text, ClockText(advance.elapsed * (left / done)), " left");
   const std::string percent = absl::StrFormat("%3.0f%%", std::floor(share * 100));
-  // One column stays free: some terminals begin a new line when the last one is filled.
+  // Leave one column free: some terminals wrap when the last one is filled.
   const int bar = std::min<int>(40, columns - 1 - 6 - static_cast<int>(text.size()));
   if (bar < 8) return absl::StrCat(percent, " ", text).substr(0, std::max(0, columns - 1));
   const int full = static_cast<int>(share * bar);
@@ -64,7 +64,7 @@ void Progress::Clear() {
 }
 
 void Progress::Finish(const Advance& advance) {
-  if (last_ == absl::InfinitePast()) return;  // nobody has seen a bar
+  if (last_ == absl::InfinitePast()) return;  // nothing was drawn
   Clear();
   out_ << "linnet: " << advance.lines << (advance.lines == 1 ? " line in " : " lines in ")
        << ClockText(advance.elapsed) << ", " << Rate(advance) << std::endl;

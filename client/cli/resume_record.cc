@@ -56,7 +56,7 @@ void ResumeRecord::Write(const Checkpoint& done) {
     file_ = open(path_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0666);
   }
   texts_ = done.texts;
-  // Of one size, so that one write replaces all of the former one.
+  // The text has a fixed size, so that one write replaces the whole former text.
   const std::string text =
       absl::StrFormat("%s %016x %020d %016x\n", kHeader, settings_, done.texts, done.digest);
   if (file_ >= 0 && pwrite(file_, text.data(), text.size(), 0) < 0) Remove();

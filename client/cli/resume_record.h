@@ -9,21 +9,21 @@
 
 namespace linnet::client {
 
-// FNV-1a of 64 bits over `seed` and what follows: tells inputs apart that were mixed up, and is no
-// protection against somebody who forges one.
+// 64-bit FNV-1a, continued from `seed`. It detects inputs that were mixed up; it is not
+// cryptographic.
 inline constexpr uint64_t kEmptyDigest = 0xcbf29ce484222325;
 uint64_t Digest(uint64_t seed, absl::string_view bytes);
 
-// How many texts of an input are answered, and the digest of these texts.
+// The number of answered texts of an input and the digest of these texts.
 struct Checkpoint {
   int64_t texts = 0;
   uint64_t digest = kEmptyDigest;
 };
 
-// What an output file is being made from, in FILE.resume beside it as long as the run is not
-// finished: so --resume can refuse to go on with another input or other options, and a run without
-// --resume does not empty the file by mistake. Written after the answers that it speaks of: a run
-// that is killed in between has more answers than its record says, never fewer.
+// A file FILE.resume beside an output FILE that records its input and options while the run is
+// unfinished. With it, --resume can refuse another input or other options, and a run without
+// --resume does not overwrite the output by mistake. A checkpoint is written after its answers: a
+// killed run may have more answers than its record says, never fewer.
 class ResumeRecord {
  public:
   struct Content {
@@ -31,24 +31,24 @@ class ResumeRecord {
     Checkpoint done;
   };
 
-  // That of an output file; nothing if there is none, or none that can be read.
+  // Reads the record of an output file; nullopt if there is none or it cannot be read.
   static std::optional<Content> Read(const std::string& output);
 
-  // Nothing is written yet. Where it cannot be written nothing is recorded.
+  // Writes nothing yet. If the file cannot be written, nothing is recorded.
   ResumeRecord(const std::string& output, uint64_t settings);
-  ~ResumeRecord();  // takes away the file of a run that has answered nothing
+  ~ResumeRecord();  // removes the file of a run that has answered nothing
   ResumeRecord(const ResumeRecord&) = delete;
   ResumeRecord& operator=(const ResumeRecord&) = delete;
 
   void Write(const Checkpoint& done);
-  // The run is finished: takes the file away.
+  // Removes the file. Call it when the run is finished.
   void Remove();
 
  private:
   const std::string path_;
   const uint64_t settings_;
   int file_ = -1;
-  int64_t texts_ = 0;  // of the last Write
+  int64_t texts_ = 0;  // in the last Write
 };
 
 }  // namespace linnet::client

@@ -58,7 +58,7 @@ bool IsFalse(absl::string_view value) {
   return value == "false" || value == "no" || value == "off" || value == "0";
 }
 
-// Whether plain text is asked for: by the last --tls of the arguments, else by the setting.
+// True if TLS is switched off: by the last --tls of the arguments, else by the setting.
 bool TlsIsOff(const Settings& settings, const std::vector<std::string>& arguments) {
   for (auto it = arguments.rbegin(); it != arguments.rend(); ++it) {
     absl::string_view value = *it;
@@ -74,14 +74,14 @@ bool TlsIsOff(const Settings& settings, const std::vector<std::string>& argument
 const std::vector<SettingName>& SettingNames() {
   static const auto& names = *new std::vector<SettingName>{
       {"server", "the server"},
-      {"timeout", "for each call"},
-      {"wait", "for a server that is just starting"},
-      {"tls", "true: encrypt; false: in plain text"},
-      {"tls-ca", "who may vouch for the server"},
-      {"tls-cert", "certificate that says who calls"},
-      {"tls-key", "its key"},
+      {"timeout", "of each call"},
+      {"wait", "for a server that is starting"},
+      {"tls", "true: encrypt; false: plain text"},
+      {"tls-ca", "trusted certificate authorities"},
+      {"tls-cert", "client certificate"},
+      {"tls-key", "key of the client certificate"},
       {"tls-server-name", "name in the server's certificate"},
-      {"token-file", "its token goes with each call"},
+      {"token-file", "bearer token, sent with each call"},
       {"from", "language of texts to translate"},
       {"to", "language to translate to"},
       {"language", "language of texts to summarise"},
@@ -138,7 +138,7 @@ absl::StatusOr<std::vector<std::string>> WithSettings(Settings settings, const C
     if (command == nullptr) return arguments;
     ++place;
   }
-  // Or a tls-ca in the file could not be overruled: it alone encrypts the connection.
+  // Otherwise a tls-ca in the file, which alone enables TLS, could not be overridden.
   if (TlsIsOff(settings, arguments)) {
     std::erase_if(settings,
                   [](const auto& setting) { return absl::StartsWith(setting.first, "tls"); });

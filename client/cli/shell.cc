@@ -21,17 +21,17 @@ namespace linnet::client {
 namespace {
 
 const char kHelp[] =
-    ":to LANGUAGE     translate to it\n"
-    ":from LANGUAGE   what is typed is in it; without one, in the only one that fits\n"
+    ":to LANGUAGE     translate to this language\n"
+    ":from LANGUAGE   language of the lines; without one, the only one that fits\n"
     ":summarize       summarise instead\n"
     ":model NAME      use this model; without a name, the one that fits\n"
     ":beam N          hypotheses kept at each step; without N, the model's default\n"
     ":n-best N        list the N best hypotheses; 0 lists none\n"
-    ":words           list the words of an answer with their confidence, or no longer\n"
-    ":alignments      list them with the words that they come from, or no longer\n"
+    ":words           list the words of an answer with their confidence: on or off\n"
+    ":alignments      list the words with their aligned source words: on or off\n"
     ":models          list the models of the server\n"
     ":help            this\n"
-    ":quit            the end; so does Ctrl-D\n";
+    ":quit            end the shell, as Ctrl-D does\n";
 
 class LinesOfStream final : public LineReader {
  public:
@@ -44,7 +44,7 @@ class LinesOfStream final : public LineReader {
   std::istream& in_;
 };
 
-// What is set, and what one line of it does.
+// The state of the shell: the request with its options, and the effect of each line.
 class Session {
  public:
   Session(Client& client, v1::TranslateRequest request, const Environment& environment)
@@ -57,7 +57,7 @@ class Session {
     return absl::StrCat(from.empty() ? "" : from + "-", request_.target_language_code(), "> ");
   }
 
-  // False at the end.
+  // Handles one line. Returns false if it ends the shell.
   bool Take(const std::string& typed) {
     const std::string line(absl::StripAsciiWhitespace(typed));
     if (line.empty()) return true;
@@ -65,7 +65,7 @@ class Session {
     Answer(line);
     return true;
   }
-  // Whether somebody wants the shell to end, and not just an answer.
+  // True if the shell shall end, not only the current answer.
   bool ended() {
     if (!ended_ && Renewed().stop_requested()) {
       ended_ = true;
@@ -109,7 +109,7 @@ class Session {
     const std::string value = words.size() > 1 ? words[1] : "";
     if (word == ":quit" || word == ":q") return false;
     if (word == ":to" && value.empty()) {
-      Say(":to wants a language");
+      Say(":to needs a language");
     } else if (word == ":to") {
       request_.set_target_language_code(value);
       request_.clear_model();
@@ -140,7 +140,7 @@ class Session {
 
   void Answer(const std::string& line) {
     const std::stop_token stop = Renewed();
-    // Only the calls of this line: the client goes on.
+    // Cancels the calls of this line only; the client stays usable.
     TextOptions options;
     options.input.arguments = {line};
     options.call.cancellation.emplace();
@@ -166,7 +166,7 @@ class Session {
     }
   }
 
-  // A model that was named may be of either task; the server knows.
+  // Asks the server for the task of a model that was named.
   bool IsSummary(const TextOptions& options) {
     if (request_.model().empty()) return summarizes();
     v1::GetModelRequest which;
@@ -182,7 +182,8 @@ class Session {
   int exit_ = kExitOk;
 };
 
-// linnet/history in the folder for such things, which is made; empty if there is no home.
+// Creates the state directory and returns the path of linnet/history in it; empty without a home
+// directory.
 std::string HistoryFile(const Variables& variables) {
   const auto find = [&variables](const char* name) {
     const auto found = variables.find(name);
@@ -216,7 +217,7 @@ int RunShell(Client& client, const v1::TranslateRequest& request, LineReader& li
         more = false;
     }
   }
-  // Somebody at a terminal has seen what failed; a script has to be told.
+  // A user at a terminal has seen the errors; a script needs the exit status.
   return session.ended() || !environment.in_is_terminal ? session.exit() : kExitOk;
 }
 
@@ -227,7 +228,7 @@ int Shell(Client& client, const v1::TranslateRequest& request, bool history,
     return RunShell(client, request, lines, environment);
   }
   LineEditor lines(history ? HistoryFile(environment.variables) : "", environment.stop_event);
-  environment.err << "linnet: :help lists what can be set, Ctrl-D ends" << std::endl;
+  environment.err << "linnet: :help lists the commands, Ctrl-D ends" << std::endl;
   return RunShell(client, request, lines, environment);
 }
 

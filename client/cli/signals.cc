@@ -54,7 +54,7 @@ void SignalWatcher::Watch() {
     {
       const std::lock_guard lock(mu_);
       if (stop_.stop_requested()) {
-        // Whatever the process does: as if nobody had watched.
+        // Raise the signal unblocked, so that it has its default effect.
         pthread_sigmask(SIG_UNBLOCK, &signals, nullptr);
         raise(static_cast<int>(taken.ssi_signo));
       }
@@ -62,7 +62,7 @@ void SignalWatcher::Watch() {
       stop = stop_;
     }
     stop.request_stop();
-    eventfd_write(event_, 1);  // afterwards: whoever is woken by it finds the stop requested
+    eventfd_write(event_, 1);  // after the stop request: a woken thread must see it
   }
   close(arrived);
 }

@@ -8,18 +8,18 @@
 
 namespace linnet::client {
 
-// Turns the first SIGINT or SIGTERM into a stop; the next one ends the process, unless Renew came
-// between. Made first of all in main: the process blocks the signals, and gRPC's threads inherit
-// that, so that none of them is interrupted.
+// Turns the first SIGINT or SIGTERM into a stop request; the next one ends the process, unless
+// Renew was called in between. Create it first in main: it blocks the signals, and gRPC's threads
+// inherit the mask, so that none of them is interrupted. Thread-safe.
 class SignalWatcher {
  public:
   SignalWatcher();
   ~SignalWatcher();
 
   std::stop_token token() const;
-  // A new stop for the next SIGINT. One that SIGTERM has requested stays.
+  // Returns a token for the next SIGINT. A stop that SIGTERM has requested stays requested.
   std::stop_token Renew();
-  // An eventfd that becomes readable with the stop.
+  // An eventfd that becomes readable when a stop is requested.
   int event() const { return event_; }
 
  private:
@@ -27,7 +27,7 @@ class SignalWatcher {
   void Watch();
 
   const int event_;
-  const int ended_;  // an eventfd: the watch is over
+  const int ended_;  // an eventfd that ends the thread
   mutable std::mutex mu_;
   std::stop_source stop_;    // under mu_
   bool terminated_ = false;  // under mu_

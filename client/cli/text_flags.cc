@@ -9,11 +9,11 @@
 namespace linnet::client {
 namespace {
 
-// What CLI11 would call "Could not convert: --beam = five".
+// A check whose message replaces CLI11's "Could not convert: --beam = five".
 template <typename Value>
 std::string Refusal(const std::string& text) {
   Value value;
-  // CLI11 would take "-1" for the largest of all.
+  // CLI11 would convert "-1" to the largest unsigned number.
   const bool wrapped = std::is_unsigned_v<Value> && absl::StartsWith(text, "-");
   if (!wrapped && CLI::detail::lexical_cast(text, value)) return "";
   const char* wanted = "number";
@@ -39,8 +39,8 @@ void AddOnError(CLI::App* command, Flags* flags) {
   AddChoice<bool>(
       command, "--on-error", {{"stop", false}, {"skip", true}},
       [flags](bool skip) { flags->skip_refused = skip; },
-      "a text that is refused ends the run, or its place stays empty (in JSON: has an \"error\") "
-      "and the exit status is 3 [stop, with --jsonl skip]");
+      "a refused text ends the run, or its answer stays empty (in JSON: an \"error\") and the exit "
+      "status is 3 [stop, with --jsonl skip]");
 }
 
 void AddTexts(CLI::App* command, Flags* flags, bool lines, std::function<bool()> lists) {
@@ -54,8 +54,9 @@ void AddTexts(CLI::App* command, Flags* flags, bool lines, std::function<bool()>
                    "read this file instead; may be repeated, - is standard input")
       ->type_name("FILE")
       ->allow_extra_args(false);
-  auto* output = command->add_option("-o,--output", flags->texts.output, "write the answers there")
-                     ->type_name("FILE");
+  auto* output =
+      command->add_option("-o,--output", flags->texts.output, "write the answers to this file")
+          ->type_name("FILE");
   auto* by_line = command->add_flag(
       "--lines", flags->lines,
       lines ? "each line of the input is a text: line in, line out (this is the default)"
@@ -64,18 +65,18 @@ void AddTexts(CLI::App* command, Flags* flags, bool lines, std::function<bool()>
                                   lines ? "each file is one text, read before it is answered"
                                         : "each file is one text (this is the default)");
   auto* objects = command->add_flag("--jsonl", flags->json_lines,
-                                    "each line of the input is an object of JSON, whose \"text\" "
-                                    "is one; the answer is added to it");
+                                    "each line of the input is a JSON object whose \"text\" is the "
+                                    "text; the answer is added to it");
   whole->excludes(by_line);
   objects->excludes(by_line)->excludes(whole);
   command
       ->add_flag("--resume", flags->texts.resume,
-                 "go on behind the last whole line of the output file")
+                 "continue after the last whole line of the output file")
       ->needs(output);
   command
       ->add_flag("--force", flags->texts.force,
-                 "write over an output of an unfinished run or of more lines than the input has, "
-                 "or --resume one that nothing says the input of")
+                 "overwrite the output of an unfinished run or one with more lines than the input, "
+                 "or --resume one without a record of its input")
       ->needs(output);
   AddOnError(command, flags);
   AddJson(
@@ -84,12 +85,12 @@ void AddTexts(CLI::App* command, Flags* flags, bool lines, std::function<bool()>
       "object in the object");
   command
       ->add_option("--text-field", input->text_key,
-                   "of objects: the member that is the text [text]")
+                   "with --jsonl: the member that is the text [text]")
       ->type_name("NAME")
       ->needs(objects);
   command
       ->add_option("--answer-field", input->result_key,
-                   "of objects: the member that the answer becomes")
+                   "with --jsonl: the member that the answer becomes")
       ->type_name("NAME")
       ->needs(objects);
   command->final_callback([flags, input, lines, lists] {
@@ -129,7 +130,7 @@ void AddGlossary(CLI::App* command, v1::TranslateRequest* request) {
               throw CLI::ValidationError("--glossary", std::string(status.message()));
             }
           },
-          "a term on each line of this file, a tab, and what becomes of it; without a tab it stays")
+          "each line of this file is a term, a tab and its translation; without a tab it is kept")
       ->type_name("FILE");
 }
 
@@ -153,7 +154,7 @@ void AddRequest(CLI::App* command, Flags* flags, Request* request) {
        {"normal", v1::PRIORITY_NORMAL},
        {"interactive", v1::PRIORITY_INTERACTIVE}},
       [request](v1::Priority value) { request->set_priority(value); },
-      "beside the calls of others, to a busy server");
+      "priority of the calls on a busy server");
   const auto add_label = [request](const std::string& label) {
     const size_t equals = label.find('=');
     if (equals == std::string::npos) {
@@ -167,7 +168,7 @@ void AddRequest(CLI::App* command, Flags* flags, Request* request) {
           [add_label](const std::vector<std::string>& labels) {
             for (const std::string& label : labels) add_label(label);
           },
-          "goes into the server's log; may be repeated")
+          "written to the server's log; may be repeated")
       ->type_name("KEY=VALUE")
       ->allow_extra_args(false);
   command->add_flag_callback(
@@ -175,7 +176,7 @@ void AddRequest(CLI::App* command, Flags* flags, Request* request) {
       "list the words of each answer with their confidence");
   command->add_flag_callback(
       "--alignments", [request] { request->set_alignments(true); },
-      "list the words of each answer with those of the source that they come from");
+      "list the words of each answer with their aligned words of the source");
   command
       ->add_option("--request-id", flags->texts.call.request_id,
                    "finds the calls in the server's log")
@@ -206,20 +207,20 @@ void AddDecoding(CLI::App* command, std::function<v1::DecodingOptions*()> option
   add("--n-best", "N", Int([=](auto v) { options()->set_n_best(v); }),
       "list the N best hypotheses of each segment with their scores");
   add("--no-repeat-ngram-size", "N", Int([=](auto v) { options()->set_no_repeat_ngram_size(v); }),
-      "no N tokens in a row occur twice; 0 forbids nothing");
+      "no sequence of N tokens occurs twice; 0: no limit");
   add("--temperature", "X", Float([=](auto v) { options()->set_temperature(v); }),
       "divides the logits");
   add("--top-k", "N", Int([=](auto v) { options()->set_top_k(v); }),
-      "draw from the N most probable tokens; 0 is all of them");
+      "sample from the N most probable tokens; 0: from all");
   add("--top-p", "X", Float([=](auto v) { options()->set_top_p(v); }),
-      "draw from the fewest tokens that hold this share of the probability");
+      "sample from the fewest tokens whose probabilities sum to this");
   add("--seed", "N", std::function<void(uint64_t)>([=](auto v) { options()->set_seed(v); }),
-      "draw at random, with these draws; --n-best says how often, or --beam, to keep the best");
+      "sample with this seed; --n-best samples are listed, or the best of --beam is kept");
   add("--unknown-penalty", "X", Float([=](auto v) { options()->set_unknown_penalty(v); }),
       "subtracted from the score of the unknown token");
   add("--normalize-scores", "BOOL",
       std::function<void(bool)>([=](auto v) { options()->set_normalize_scores(v); }),
-      "false: scores are plain sums");
+      "false: scores are sums, not divided by length");
 }
 
 }  // namespace linnet::client

@@ -1,4 +1,4 @@
-// The flags that commands about texts have in common.
+// The flags that the commands about texts share.
 #pragma once
 
 #include <functional>
@@ -14,24 +14,25 @@
 
 namespace linnet::client {
 
-// --json, as `description` says.
+// Adds --json with the help text `description`.
 void AddJson(CLI::App* command, Flags* flags, const char* description);
-// --on-error: a text that is refused ends the run or leaves its place empty.
+// Adds --on-error: a refused text ends the run or leaves its answer empty.
 void AddOnError(CLI::App* command, Flags* flags);
-// The texts and where the answers go. `lines`: a line is a text unless something else is said.
-// `lists` tells whether an answer may take several lines.
+// Adds the flags for input and output. If `lines`, a line is a text by default. `lists` returns
+// whether an answer may take several lines.
 void AddTexts(CLI::App* command, Flags* flags, bool lines, std::function<bool()> lists);
-// --glossary: a file of terms.
+// Adds --glossary: a file of terms.
 void AddGlossary(CLI::App* command, v1::TranslateRequest* request);
-// --scores, beside the flags of AddTexts.
+// Adds --scores. Call it after AddTexts.
 void AddScores(CLI::App* command, Flags* flags);
-// Flags that `translate`, `summarize` and `score` have in common.
+// Adds the flags that `translate`, `summarize` and `score` share.
 template <typename Request>
 void AddRequest(CLI::App* command, Flags* flags, Request* request);
-// Flags of the search; `options` gives the message they go to, made when the first is set.
+// Adds the flags of the search. `options` returns the message that they set; it is created with the
+// first flag.
 void AddDecoding(CLI::App* command, std::function<v1::DecodingOptions*()> options);
 
-// A flag whose value is one of a few words.
+// Adds a flag whose value is one of a few words.
 template <typename Value>
 void AddChoice(CLI::App* command, const char* flag,
                const std::vector<std::pair<std::string, Value>>& choices,

@@ -1,5 +1,5 @@
-// The calls that carry texts, seen alike: how a text gets into the request, and its answer out of
-// the response.
+// One interface to the calls that carry texts: each struct adds a text to a request and reads the
+// answer from a response.
 #pragma once
 
 #include <string>
@@ -16,7 +16,7 @@
 
 namespace linnet::client {
 
-// What is to be said of an answer, one thing after the other.
+// Appends to a note, which is a list separated by semicolons.
 inline void AddNote(absl::string_view more, std::string& note) {
   absl::StrAppend(&note, note.empty() ? "" : "; ", more);
 }
@@ -25,7 +25,7 @@ std::string NoteOf(const Answer& answer) {
   std::string note;
   for (const v1::Warning& warning : answer.warnings()) AddNote(warning.message(), note);
   if (answer.finish_reason() == v1::FINISH_REASON_LENGTH)
-    AddNote("the answer was ended by the limit on target tokens", note);
+    AddNote("the answer was cut at the limit of target tokens", note);
   return note;
 }
 
@@ -38,7 +38,7 @@ struct Translating {
     return TranslateInParts(client, request, options);
   }
   static constexpr auto kStream = &Client::StreamTranslate;
-  // What goes into one call, and is answered as in the whole.
+  // Splits a text into parts for one call each; together they are answered like the whole text.
   static std::vector<absl::string_view> Parts(absl::string_view text) {
     return SplitAtLines(text, kBytesPerPart);
   }
@@ -48,7 +48,7 @@ struct Translating {
   static void AddBlank(const Text& text, Response* response) {
     response->add_translations()->set_text(text.content);
   }
-  // What is to be said of an answer; empty: nothing.
+  // A note about the answer for the user; empty: none.
   static std::string Note(const Response& response, int index) {
     const v1::Translation& answer = response.translations(index);
     std::string note = NoteOf(answer);
@@ -58,7 +58,7 @@ struct Translating {
     }
     if (unmet > 0) {
       AddNote(absl::StrCat(unmet, unmet == 1 ? " term" : " terms",
-                           " of the glossary found no place in it"),
+                           " of the glossary could not be applied"),
               note);
     }
     return note;

@@ -14,7 +14,7 @@ bool IsWhiteSpace(absl::string_view text) {
   return std::all_of(text.begin(), text.end(), absl::ascii_isspace);
 }
 
-// Moves what `segment` says of a part to where the part stands in the whole.
+// Shifts the offsets of `segment` from a part to the whole text.
 void Shift(int source, int target, v1::Segment* segment) {
   const auto move_target = [target](auto& place) {
     place.set_target_begin(place.target_begin() + target);
@@ -50,7 +50,7 @@ void AddTimings(const v1::Timings& more, v1::Timings* sum) {
   Add(more.encode(), sum->mutable_encode());
 }
 
-// The answer to a text, put together from those to its parts.
+// Joins the answers to the parts of a text.
 class Joined {
  public:
   void AddWhiteSpace(absl::string_view part) {
@@ -98,7 +98,7 @@ class Joined {
 };
 
 bool IsTooMuch(const absl::Status& status) {
-  return !status.ok() && AttributeError(status, "contents", 2).fault == Fault::kTogether;
+  return !status.ok() && AttributeToTexts(status, "contents", 2).fault == Fault::kTooMuchTogether;
 }
 
 }  // namespace
@@ -147,7 +147,7 @@ absl::StatusOr<v1::TranslateResponse> TranslateInParts(Client& client,
       continue;
     }
     if (!response.ok()) return response;
-    // All of the text is in one language: what the first part was taken for holds for the rest.
+    // The whole text is in one language: use the one detected in the first part for the rest.
     if (settings.source_language_code().empty() && response->has_detected_language()) {
       settings.set_source_language_code(response->detected_language().language_code());
     }

@@ -1,4 +1,4 @@
-// Documents that are more than goes into one call.
+// Splits documents that are too large for one call.
 #pragma once
 
 #include <cstddef>
@@ -11,17 +11,17 @@
 
 namespace linnet::client {
 
-// What a part may have: large enough to fill a batch of the server, small enough for the limits and
-// timeouts of any.
+// Max bytes of a part: large enough to fill a batch of a server, small enough for the limits and
+// timeouts of any server.
 inline constexpr size_t kBytesPerPart = 64 << 10;
 
-// Cuts a text behind new lines into parts of at most `max_bytes`; a longer line is a part of its
-// own. Together they are the text.
+// Splits a text after newlines into parts of at most `max_bytes`; a longer line is a part of its
+// own. The concatenated parts are the text.
 std::vector<absl::string_view> SplitAtLines(absl::string_view text, size_t max_bytes);
 
-// Client::Translate, but that a request of one text larger than kBytesPerPart goes in several
-// calls, and so does one that the server says is too much at once. A new line always ends a
-// sentence, so the answer is the one that a single call would give.
+// Client::Translate that sends one text in several calls if it is larger than kBytesPerPart or if
+// the server finds it too large for one call. A newline always ends a sentence, so the answer is
+// the same as from a single call.
 absl::StatusOr<v1::TranslateResponse> TranslateInParts(Client& client,
                                                        const v1::TranslateRequest& request,
                                                        const CallOptions& options);

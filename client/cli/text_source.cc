@@ -18,8 +18,8 @@ namespace {
 
 enum class Found { kLineEnd, kEnd, kTooLong };
 
-// std::getline with a bound: of a longer line nothing is kept. The line end is not part of `text`.
-// Adds to `bytes` what was read.
+// std::getline with a bound: a longer line is dropped. The line end is not part of `text`. Adds the
+// number of bytes read to `bytes`.
 Found ReadLine(std::istream& in, size_t max_bytes, std::string* text, int64_t* bytes) {
   std::streambuf& buffer = *in.rdbuf();
   bool too_long = false;
@@ -39,7 +39,7 @@ Found ReadAll(std::istream& in, size_t max_bytes, std::string* text, int64_t* by
     *bytes += in.gcount();
     text->append(chunk, in.gcount());
     if (text->size() <= max_bytes) continue;
-    in.setstate(std::ios::eofbit);  // nobody reads the rest
+    in.setstate(std::ios::eofbit);  // the rest is not read
     return Found::kTooLong;
   }
   return Found::kEnd;
@@ -114,8 +114,8 @@ absl::Status TextSource::Skip(int64_t texts, const Checkpoint& known) {
       if (skipped + 1 != known.texts || (**text).digest == known.digest) continue;
       return absl::InvalidArgumentError(
           absl::StrCat("the output was made from another input: of the first ", known.texts,
-                       " lines some are not those that were answered; --force goes on all the "
-                       "same"));
+                       " lines some differ from those that were answered; --force continues all "
+                       "the same"));
     }
     return absl::InvalidArgumentError(absl::StrCat("the output has ", texts,
                                                    " lines and the input only ", skipped,
@@ -149,12 +149,12 @@ absl::Status TextSource::Open(const std::string& file) {
     return absl::OkStatus();
   }
   file_ = std::ifstream(file, std::ios::binary);
-  // A folder opens, and fails when it is read.
+  // Opening a directory succeeds; reading it fails.
   if (!file_.is_open() || (file_.peek() == EOF && !file_.eof())) {
     return absl::InvalidArgumentError(
         absl::StrCat("cannot read \"", file, "\": ", std::strerror(errno)));
   }
-  file_.clear();  // of the eofbit of an empty file
+  file_.clear();  // clears the eofbit of an empty file
   open_ = &file_;
   name_ = file;
   return absl::OkStatus();
@@ -190,7 +190,7 @@ absl::StatusOr<std::optional<Text>> TextSource::Read() {
   }
   text.end = bytes_read_;
   SplitEnding(&text);
-  // Whatever ended the line: where it stood last, somebody may have written more behind it since.
+  // Hash "\n" for any line end: a last line without one may have been extended by a later write.
   digest_ = Digest(Digest(digest_, text.content), "\n");
   text.digest = digest_;
   return text;

@@ -14,68 +14,69 @@
 
 namespace linnet::client {
 
+// A text of the input.
 struct Text {
   std::string name;     // for messages: "argument 2", "notes.txt", "line 7 of standard input"
   std::string content;  // without its last line end; UTF-8
-  std::string ending;   // that line end, or "\n": goes behind the answer
-  std::string record;   // the object of JSON that it stood in
-  std::string key;      // of that, the member that the answer becomes
-  int64_t end = 0;      // bytes of the input up to its end
-  uint64_t digest = 0;  // of the input up to its end
-  absl::Status problem = absl::OkStatus();  // why it cannot be sent; those behind it may be fine
+  std::string ending;   // that line end, or "\n"; written after the answer
+  std::string record;   // the JSON object that contains the text, if any
+  std::string key;      // the member of `record` that the answer becomes
+  int64_t end = 0;      // bytes of the input up to the text's end
+  uint64_t digest = 0;  // digest of the input up to the text's end
+  absl::Status problem = absl::OkStatus();  // why it cannot be sent; later texts may be fine
 };
 
-// True if there is nothing to translate: such a text is its own answer and is not sent.
+// True if the text is only white space: it is its own answer and is not sent.
 bool IsBlank(const Text& text);
 
 enum class Shape {
   kWhole,      // a file is a text
-  kLines,      // a line is one
-  kJsonLines,  // a line is an object of JSON, whose "text" is one
+  kLines,      // a line is a text
+  kJsonLines,  // a line is a JSON object whose "text" is a text
 };
 
-// What to work on: arguments, or else files ("-" is standard input), or else standard input. An
-// argument is a text whatever the shape.
+// The input of a command: arguments, or else files ("-" is standard input), or else standard input.
+// An argument is always one text.
 struct Input {
   std::vector<std::string> arguments;
-  size_t first_argument = 1;  // its number, for messages
+  size_t first_argument = 1;  // the number of the first argument, for messages
   std::vector<std::string> files;
   Shape shape = Shape::kWhole;
-  // Of objects: the member that is the text, and the one that the answer becomes, which they may
-  // not have yet.
+  // For kJsonLines: the member that is the text, and the member that the answer becomes, which the
+  // objects must not have yet.
   std::string text_key = "text";
   std::string result_key;
 };
 
-// Texts, read when they are asked for.
+// Reads the texts of an Input one by one, on demand. Not thread-safe.
 class TextSource {
  public:
   static constexpr size_t kMaxTextBytes = 64 << 20;
 
-  // `in` is standard input and must live as long.
+  // `in` is standard input and must outlive this.
   TextSource(Input input, std::istream& in);
 
-  // The next text, nothing at the end, or INVALID_ARGUMENT if there is a file that cannot be read.
-  // One that is too long, not UTF-8 or no object of JSON has a problem.
+  // Returns the next text, nullopt at the end, or INVALID_ARGUMENT if a file cannot be read. A text
+  // that is too long, not UTF-8 or not a JSON object has a `problem`.
   absl::StatusOr<std::optional<Text>> Next();
 
-  // Passes over texts, of which only the ends are looked at. INVALID_ARGUMENT if there are fewer,
-  // or if they are not those of `known`, which may be fewer.
+  // Skips texts without parsing them. INVALID_ARGUMENT if the input has fewer, or if they differ
+  // from those of `known`, which may cover fewer texts.
   absl::Status Skip(int64_t texts, const Checkpoint& known);
 
-  // False if Next may have to wait for somebody to write. Then is the time to answer what came so
-  // far.
+  // False if Next may block. Then the texts read so far should be sent.
   bool ready() const;
 
   int64_t bytes_read() const { return bytes_read_; }
-  // Of all files together; 0 if one of them has no size. `in_bytes`: of standard input.
+  // The size of all files together; 0 if one of them has none. `in_bytes` is that of standard
+  // input.
   int64_t TotalBytes(int64_t in_bytes) const;
 
  private:
   absl::Status Open(const std::string& file);
   absl::StatusOr<std::optional<Text>> Read();
   absl::StatusOr<std::optional<Text>> NextRaw();
-  // A byte order mark is no part of the first text of a file.
+  // Removes a byte order mark from the first text of a file.
   void SkipByteOrderMark(std::string* content);
 
   const Input input_;
@@ -85,8 +86,8 @@ class TextSource {
   size_t next_file_ = 0;
   std::ifstream file_;
   std::istream* open_ = nullptr;  // file_ or standard_input_
-  std::string name_;              // of what is open
-  bool at_start_ = false;         // of it
+  std::string name_;              // of the open file
+  bool at_start_ = false;         // true before the first read of the open file
   size_t lines_read_ = 0;
   int64_t bytes_read_ = 0;
   uint64_t digest_ = kEmptyDigest;

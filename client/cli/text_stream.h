@@ -21,8 +21,8 @@
 
 namespace linnet::client {
 
-// For somebody who watches: reads texts and sends one at a time, and writes of each answer what is
-// certain as soon as it comes. `Kind` is Translating or Summarizing of text_kinds.h.
+// For a terminal: reads texts, sends them one at a time and writes the stable part of each answer
+// as soon as it arrives. `Kind` is Translating or Summarizing of text_kinds.h.
 template <typename Kind>
 int StreamTexts(Client& client, const TextOptions& options, const typename Kind::Request& prototype,
                 const Environment& environment) {

@@ -13,12 +13,12 @@
 
 namespace linnet::client {
 
-DelayedActions::DelayedActions(absl::Duration after)
-    : after_(after), thread_([this](std::stop_token end) { Work(std::move(end)); }) {}
+DelayedActions::DelayedActions(absl::Duration delay)
+    : delay_(delay), thread_([this](std::stop_token end) { Work(std::move(end)); }) {}
 
-void DelayedActions::Add(std::function<void()> leave) {
+void DelayedActions::Add(std::function<void()> action) {
   std::lock_guard lock(mu_);
-  waiting_.emplace_back(absl::Now() + after_, std::move(leave));
+  waiting_.emplace_back(absl::Now() + delay_, std::move(action));
   changed_.notify_one();
 }
 
@@ -34,15 +34,15 @@ void DelayedActions::Work(std::stop_token end) {
       changed_.wait_for(lock, end, absl::ToChronoNanoseconds(left), [] { return false; });
       continue;
     }
-    const std::function<void()> leave = std::move(waiting_.front().second);
+    const std::function<void()> action = std::move(waiting_.front().second);
     waiting_.pop_front();
     lock.unlock();
-    leave();
+    action();
     lock.lock();
   }
 }
 
-absl::StatusOr<std::shared_ptr<Socket>> Socket::To(const std::string& server) {
+absl::StatusOr<std::shared_ptr<Socket>> Socket::Connect(const std::string& server) {
   const size_t colon = server.rfind(':');
   if (colon == std::string::npos) {
     return absl::InvalidArgumentError(absl::StrCat("\"", server, "\" is not HOST:PORT"));

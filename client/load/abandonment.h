@@ -1,4 +1,4 @@
-// How callers leave who do not wait for the answer.
+// Abandons calls: runs actions after a delay and cuts TCP connections.
 #pragma once
 
 #include <condition_variable>
@@ -16,34 +16,33 @@
 
 namespace linnet::client {
 
-// Does things after one and the same delay, in a thread of its own.
-// Thread-safe. What has not been done by the end of its life is dropped.
+// Runs each action after the same delay, in a thread of its own. The destructor drops the actions
+// that have not run. Thread-safe.
 class DelayedActions {
  public:
-  explicit DelayedActions(absl::Duration after);
+  explicit DelayedActions(absl::Duration delay);
 
-  void Add(std::function<void()> leave);
+  void Add(std::function<void()> action);
 
  private:
   void Work(std::stop_token end);
 
-  const absl::Duration after_;
+  const absl::Duration delay_;
   std::mutex mu_;
   std::condition_variable_any changed_;
-  std::deque<std::pair<absl::Time, std::function<void()>>> waiting_;  // in order, as all wait alike
+  std::deque<std::pair<absl::Time, std::function<void()>>> waiting_;  // in order of time
   std::jthread thread_;
 };
 
-// A TCP connection that can be cut, as that of a caller whose machine is
-// switched off: without a word of HTTP/2, so that the server sees no more than
-// its end.
+// A TCP connection that can be cut without any HTTP/2 frame, like that of a client that crashes:
+// the server sees only the end of the connection.
 class Socket {
  public:
-  // To HOST:PORT or [IPv6]:PORT. UNAVAILABLE if nobody answers.
-  static absl::StatusOr<std::shared_ptr<Socket>> To(const std::string& server);
+  // Connects to HOST:PORT or [IPv6]:PORT. UNAVAILABLE if the connection fails.
+  static absl::StatusOr<std::shared_ptr<Socket>> Connect(const std::string& server);
   ~Socket();
 
-  // A descriptor of the same connection, which the caller owns.
+  // A new descriptor of the same connection; the caller owns it.
   int Duplicate() const;
   void Cut() const;
 

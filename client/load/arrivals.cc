@@ -10,8 +10,7 @@ Arrivals::Arrivals(ArrivalKind kind, RateSchedule schedule, uint64_t seed)
 
 absl::Duration Arrivals::Next() {
   if (kind_ == ArrivalKind::kConstant) return schedule_.TimeOf(calls_++);
-  // The inverse of the distribution; std::exponential_distribution differs
-  // between libraries.
+  // Inverse transform sampling; std::exponential_distribution differs between libraries.
   const double uniform = static_cast<double>(random_() >> 11) * 0x1p-53;  // [0, 1)
   calls_ -= std::log1p(-uniform);
   return schedule_.TimeOf(calls_);

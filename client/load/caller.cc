@@ -15,7 +15,7 @@
 namespace linnet::client {
 namespace {
 
-// What differs between translating and summarising.
+// Overloads for the two tasks.
 absl::StatusOr<v1::TranslateResponse> Send(Client& client, const v1::TranslateRequest& request,
                                            const CallOptions& options) {
   return client.Translate(request, options);
@@ -50,15 +50,15 @@ CallOutcome OutcomeOf(const absl::StatusOr<Response>& response) {
   return outcome;
 }
 
-// A call on a connection of its own, which is cut before the answer or closed
-// behind it.
+// Makes a call on a connection of its own, which is cut after the delay, or closed after the answer
+// if that arrives earlier.
 template <typename Request>
 absl::Status CallAndCut(const std::string& server, const Request& request, absl::Duration timeout,
                         DelayedActions& delayed, bool* cut) {
-  const absl::StatusOr<std::shared_ptr<Socket>> connection = Socket::To(server);
+  const absl::StatusOr<std::shared_ptr<Socket>> connection = Socket::Connect(server);
   if (!connection.ok()) return connection.status();
   const int socket = (*connection)->Duplicate();
-  fcntl(socket, F_SETFL, fcntl(socket, F_GETFL) | O_NONBLOCK);  // gRPC asks for that
+  fcntl(socket, F_SETFL, fcntl(socket, F_GETFL) | O_NONBLOCK);  // gRPC requires it
   const auto stub =
       v1::TextService::NewStub(grpc::CreateInsecureChannelFromFd("linnet-load", socket));
   grpc::ClientContext context;
@@ -77,7 +77,7 @@ absl::Status CallAndCut(const std::string& server, const Request& request, absl:
 
 absl::StatusOr<std::unique_ptr<Caller>> Caller::Connect(const ClientOptions& options, int channels,
                                                         std::vector<CallKind> kinds,
-                                                        const Abandonment& abandonment,
+                                                        const AbandonmentOptions& abandonment,
                                                         uint64_t seed) {
   std::vector<Client> clients;
   for (int channel = 0; channel < channels; ++channel) {
@@ -91,7 +91,7 @@ absl::StatusOr<std::unique_ptr<Caller>> Caller::Connect(const ClientOptions& opt
 }
 
 Caller::Caller(const ClientOptions& options, std::vector<Client> clients,
-               std::vector<CallKind> kinds, const Abandonment& abandonment, uint64_t seed)
+               std::vector<CallKind> kinds, const AbandonmentOptions& abandonment, uint64_t seed)
     : options_(options),
       clients_(std::move(clients)),
       kinds_(std::move(kinds)),
@@ -99,18 +99,18 @@ Caller::Caller(const ClientOptions& options, std::vector<Client> clients,
       seed_(seed),
       delayed_(abandonment.after) {}
 
-AbandonedBy Caller::AbandonedByOf(int64_t index) const {
-  double chance = Chance(seed_, index, 1);
-  if ((chance -= abandonment_.deadlines) < 0) return AbandonedBy::kDeadline;
-  if ((chance -= abandonment_.cancels) < 0) return AbandonedBy::kCancel;
-  if ((chance -= abandonment_.disconnects) < 0) return AbandonedBy::kDisconnect;
-  return AbandonedBy::kNone;
+Abandonment Caller::AbandonmentOf(int64_t index) const {
+  double draw = UniformDraw(seed_, index, 1);
+  if ((draw -= abandonment_.deadlines) < 0) return Abandonment::kDeadline;
+  if ((draw -= abandonment_.cancels) < 0) return Abandonment::kCancel;
+  if ((draw -= abandonment_.disconnects) < 0) return Abandonment::kDisconnect;
+  return Abandonment::kNone;
 }
 
 CallOutcome Caller::Call(int64_t index, int caller) {
   const size_t number = PickKind(kinds_, seed_, index);
   const CallKind& kind = kinds_[number];
-  const AbandonedBy abandoned_by = AbandonedByOf(index);
+  const Abandonment abandonment = AbandonmentOf(index);
   const auto make = [&](auto request) {
     for (int64_t text = 0; text < kind.texts; ++text) {
       request.add_contents(kind.sentences[(index * kind.texts + text) % kind.sentences.size()]);
@@ -118,26 +118,26 @@ CallOutcome Caller::Call(int64_t index, int caller) {
     CallOptions options;
     options.timeout = kind.deadline;
     CallOutcome outcome;
-    if (abandoned_by == AbandonedBy::kDisconnect) {
+    if (abandonment == Abandonment::kDisconnect) {
       bool cut = false;
       outcome.status = CallAndCut(options_.server, request, kind.deadline, delayed_, &cut);
-      if (cut && !outcome.status.ok()) outcome.left = abandoned_by;
+      if (cut && !outcome.status.ok()) outcome.abandonment = abandonment;
       return outcome;
     }
-    if (abandoned_by == AbandonedBy::kDeadline) {
+    if (abandonment == Abandonment::kDeadline) {
       options.timeout = std::min(abandonment_.after, kind.deadline);
     }
-    if (abandoned_by == AbandonedBy::kCancel) {
+    if (abandonment == Abandonment::kCancel) {
       const Cancellation cancellation;
       options.cancellation = cancellation;
       delayed_.Add([cancellation] { cancellation.Cancel(); });
     }
     outcome = OutcomeOf(Send(clients_[caller % clients_.size()], request, options));
-    const absl::StatusCode wanted = abandoned_by == AbandonedBy::kDeadline
+    const absl::StatusCode wanted = abandonment == Abandonment::kDeadline
                                         ? absl::StatusCode::kDeadlineExceeded
                                         : absl::StatusCode::kCancelled;
-    if (abandoned_by != AbandonedBy::kNone && outcome.status.code() == wanted)
-      outcome.left = abandoned_by;
+    if (abandonment != Abandonment::kNone && outcome.status.code() == wanted)
+      outcome.abandonment = abandonment;
     return outcome;
   };
   CallOutcome outcome = std::visit(make, kind.request);

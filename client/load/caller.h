@@ -13,45 +13,44 @@
 
 namespace linnet::client {
 
-// Callers who do not wait for the answer: shares of all calls, from 0 to 1,
-// together at most 1.
-struct Abandonment {
-  double deadlines = 0;    // give the call a deadline of `after`
-  double cancels = 0;      // cancel it
-  double disconnects = 0;  // are on a connection of their own, and cut it
+// The shares of all calls whose callers do not wait for the answer, each from 0 to 1, together at
+// most 1.
+struct AbandonmentOptions {
+  double deadlines = 0;    // calls with a deadline of `after`
+  double cancels = 0;      // calls that are cancelled
+  double disconnects = 0;  // calls on a connection of their own that is cut
   absl::Duration after = absl::Milliseconds(100);
 };
 
-// Makes the calls of a load run: what a call is, and whether its caller leaves,
-// follows from its number alone. Any number of threads may call at once.
+// Makes the calls of a load run. The kind of a call and its abandonment depend on its number alone.
+// Thread-safe.
 class Caller {
  public:
-  // Connects `channels` channels, so that the first calls do not pay for it. An
-  // error if an option is out of its range or the server does not answer.
+  // Connects `channels` channels, so that the first calls do not include it. Returns an error if an
+  // option is out of its range or the server does not answer.
   static absl::StatusOr<std::unique_ptr<Caller>> Connect(const ClientOptions& options, int channels,
                                                          std::vector<CallKind> kinds,
-                                                         const Abandonment& abandonment,
+                                                         const AbandonmentOptions& abandonment,
                                                          uint64_t seed);
 
-  // Makes call number `index` on the channel that is `caller`'s, and blocks
-  // until it has ended.
+  // Makes call number `index` on the channel of `caller` and blocks until it has ended.
   CallOutcome Call(int64_t index, int caller);
 
-  // Ends every call that is under way, and each one to come, with CANCELLED.
+  // Cancels every call, in flight or future.
   void Cancel();
 
   const std::vector<CallKind>& kinds() const { return kinds_; }
 
  private:
   Caller(const ClientOptions& options, std::vector<Client> clients, std::vector<CallKind> kinds,
-         const Abandonment& abandonment, uint64_t seed);
+         const AbandonmentOptions& abandonment, uint64_t seed);
 
-  AbandonedBy AbandonedByOf(int64_t index) const;
+  Abandonment AbandonmentOf(int64_t index) const;
 
   const ClientOptions options_;
   std::vector<Client> clients_;
   const std::vector<CallKind> kinds_;
-  const Abandonment abandonment_;
+  const AbandonmentOptions abandonment_;
   const uint64_t seed_;
   DelayedActions delayed_;
 };

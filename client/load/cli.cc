@@ -24,7 +24,7 @@ namespace {
 
 constexpr absl::Duration kMetricsTimeout = absl::Seconds(10);
 
-// A line on a terminal that says how the run goes.
+// The progress line on a terminal.
 class LiveLine {
  public:
   LiveLine(std::ostream& err, bool is_terminal, int columns)
@@ -43,7 +43,7 @@ class LiveLine {
     }
     fields.push_back(absl::StrFormat("%d in flight", progress.in_flight));
     fields.push_back(absl::StrFormat("%d calls", progress.ended));
-    // What does not fit would begin a line that nothing takes away.
+    // Drop fields that do not fit: a wrapped line could not be cleared.
     std::string line;
     for (const std::string& field : fields) {
       if (line.size() + 2 + field.size() < static_cast<size_t>(columns_)) {
@@ -52,7 +52,7 @@ class LiveLine {
     }
     err_ << kClear << line << std::flush;
   }
-  // A line that stays.
+  // Writes a permanent line.
   void Note(const std::string& text) {
     if (is_terminal_) err_ << kClear << text << std::endl;
   }
@@ -68,7 +68,7 @@ class LiveLine {
   const int columns_;
 };
 
-// A line for each call that has ended.
+// The table of --csv: one line for each call that has ended.
 class CallTable {
  public:
   CallTable(const std::string& path, absl::Duration warm_up, const std::vector<CallKind>& kinds)
@@ -78,22 +78,21 @@ class CallTable {
   }
   bool good() { return static_cast<bool>(out_.flush()); }
 
-  // Times are from the begin of the measurement, so that those of the warm-up
-  // are below zero.
+  // Times count from the start of the measurement; those of the warm-up are negative.
   void Add(const CallTimes& times, const CallOutcome& outcome) {
     const auto seconds = [this](absl::Duration time) {
       return absl::ToDoubleSeconds(time - warm_up_);
     };
-    out_ << absl::StrFormat("%.6f,%.6f,%.6f,%s,%s,%s,%d,%d,%d\n", seconds(times.intended),
-                            seconds(times.sent), seconds(times.ended),
-                            Quoted(kinds_[outcome.kind].name),
-                            absl::StatusCodeToString(outcome.status.code()),
-                            outcome.left == AbandonedBy::kNone ? "" : AbandonedByText(outcome.left),
-                            outcome.texts, outcome.source_tokens, outcome.target_tokens);
+    out_ << absl::StrFormat(
+        "%.6f,%.6f,%.6f,%s,%s,%s,%d,%d,%d\n", seconds(times.intended), seconds(times.sent),
+        seconds(times.ended), Quoted(kinds_[outcome.kind].name),
+        absl::StatusCodeToString(outcome.status.code()),
+        outcome.abandonment == Abandonment::kNone ? "" : AbandonmentText(outcome.abandonment),
+        outcome.texts, outcome.source_tokens, outcome.target_tokens);
   }
 
  private:
-  // As RFC 4180 has it.
+  // Quotes a field as RFC 4180 does.
   static std::string Quoted(const std::string& name) {
     if (name.find_first_of(",\"\n") == std::string::npos) return name;
     std::string quoted = "\"";
@@ -116,8 +115,7 @@ absl::StatusOr<MetricsPage> ReadPages(const std::vector<std::string>& urls) {
   return sum;
 }
 
-// Probes until the search has ended. `plan` becomes that of the probe in
-// findings.result.
+// Probes rates until the search has ended. Sets `plan` to that of the probe in findings.result.
 LoadFindings Search(const LoadFlags& flags, const MakeCall& call, const std::stop_token& stop,
                     LiveLine* live, LoadPlan* plan) {
   const double share = *flags.objective->percent / 100;
@@ -132,9 +130,9 @@ LoadFindings Search(const LoadFlags& flags, const MakeCall& call, const std::sto
   while (const std::optional<double> rate = search.Next()) {
     next.schedule = RateSchedule::Constant(*rate);
     next.seed = flags.seed + runs++;
-    // Of a handful of calls nobody can tell whether most were in time.
+    // Lengthen the probe at low rates: a few calls do not show whether the objective is met.
     next.duration = std::max(duration, absl::Seconds(kCallsOfProbe / *rate));
-    // So many that it cannot hold, whatever number of calls chance brings.
+    // With so many bad calls the objective is missed for any likely number of arrivals.
     const double calls = 1.5 * *rate * absl::ToDoubleSeconds(next.duration) + 10;
     next.give_up =
         GiveUp{flags.objective->limit, static_cast<int64_t>(std::ceil((1 - share) * calls)) + 1};
@@ -143,7 +141,7 @@ LoadFindings Search(const LoadFlags& flags, const MakeCall& call, const std::sto
       next.on_progress = [&](const LoadProgress& progress) { live->Show(title, progress); };
     }
     LoadResult result = RunLoad(next, call, stop);
-    // Chance may bring none: that says nothing of the rate.
+    // A probe without any arrival says nothing about the rate.
     if (result.record.offered() == 0 && !stop.stop_requested()) continue;
     Probe probe = {*rate, false, result.gave_up, result.record};
     const Figures figures = FiguresOf(probe.record, flags.objective);
@@ -165,8 +163,8 @@ LoadFindings Search(const LoadFlags& flags, const MakeCall& call, const std::sto
   return {*std::move(shown), true, std::move(probes), search.found(), std::nullopt};
 }
 
-// Names the source language where the models leave no choice. Made-up texts are in none that a
-// server could tell. Otherwise it stays open.
+// Sets the source language if only one fits the models: a server cannot detect a language in
+// made-up texts.
 absl::Status NameLanguage(LoadFlags* flags) {
   if (!flags->from.empty() || !flags->model.empty() || !flags->mix.empty()) return absl::OkStatus();
   absl::StatusOr<Client> client = Client::Create(flags->client);
@@ -201,7 +199,7 @@ int Load(LoadFlags flags, const LoadEnvironment& environment) {
   absl::StatusOr<std::unique_ptr<Caller>> caller = Caller::Connect(
       flags.client, flags.channels, *std::move(kinds), flags.abandonment, flags.seed);
   if (!caller.ok()) return fail_to_reach(caller.status());
-  // What cannot be written is said before the run.
+  // Open the files before the run, so that an error is reported at once.
   std::ofstream html;
   if (!flags.html.empty()) html.open(flags.html);
   std::optional<CallTable> csv;
@@ -249,7 +247,7 @@ int Load(LoadFlags flags, const LoadEnvironment& environment) {
                   << std::flush;
   if (html.is_open()) html << LoadReportHtml(settings, findings) << std::flush;
   if (!environment.out || !html || (csv && !csv->good())) {
-    return fail(kExitLocal, absl::DataLossError("the report could not be written whole"));
+    return fail(kExitLocal, absl::DataLossError("the report could not be written completely"));
   }
   if (flags.find_rate) return findings.found ? kExitOk : kExitLocal;
   const bool any_answer = findings.result.record.by_status().count(absl::StatusCode::kOk) > 0;
@@ -260,11 +258,11 @@ int Load(LoadFlags flags, const LoadEnvironment& environment) {
 
 int RunLoadCli(const std::vector<std::string>& arguments, const LoadEnvironment& environment) {
   LoadFlags flags;
-  flags.client.retry.max_attempts = 1;  // what a server refuses is to be seen
+  flags.client.retry.max_attempts = 1;  // retries would hide refused calls
   CLI::App app(
-      "Measures a Linnet server under load: how long calls take, and how many it\n"
-      "answers. An open loop measures each call from the time at which it should have\n"
-      "been sent, so that a server that stalls is seen as its users would see it.",
+      "Measures the latency and throughput of a Linnet server under load. An open loop\n"
+      "measures each call from the time at which it should have been sent, so that the\n"
+      "latency includes the waiting that a stalled server causes.",
       "linnet-load");
   app.formatter(std::make_shared<Help>());
   app.set_version_flag("--version", "linnet-load " + Version());
@@ -280,7 +278,7 @@ int RunLoadCli(const std::vector<std::string>& arguments, const LoadEnvironment&
       "\n"
       "SIGINT ends the run with a report of what was measured until then.\n"
       "Exit status: 0; 1 no call was answered or no rate found; 2 wrong usage;\n"
-      "64 + the gRPC code if the server is not there.\n");
+      "64 + the gRPC code if the server cannot be reached.\n");
   const auto refuse = [&](absl::string_view why) {
     environment.err << "linnet-load: " << why << "\ntry 'linnet-load --help'\n";
     return kExitUsage;
@@ -290,7 +288,7 @@ int RunLoadCli(const std::vector<std::string>& arguments, const LoadEnvironment&
   const absl::StatusOr<std::vector<std::string>> all = WithSettings(*settings, app, arguments);
   if (!all.ok()) return refuse(all.status().message());
   try {
-    // CLI11 takes them from the back.
+    // CLI11 wants the arguments in reverse order.
     app.parse(std::vector<std::string>(all->rbegin(), all->rend()));
     CheckLoadFlags(flags);
   } catch (const CLI::Success& help) {  // --help and --version

@@ -46,8 +46,7 @@ Figures FiguresOf(const LoadRecord& record, const std::optional<Objective>& obje
   figures.text_rate = Rate(record.texts(), window);
   figures.source_token_rate = Rate(record.source_tokens(), window);
   figures.target_token_rate = Rate(record.target_tokens(), window);
-  // Answers are counted when they come, but whether they were good by when they
-  // were wanted.
+  // Answers are counted by their arrival, but good answers by their due time.
   if (figures.answered > 0) {
     figures.good_rate = figures.answered_rate *
                         (static_cast<double>(figures.good) / static_cast<double>(figures.answered));
@@ -108,23 +107,23 @@ std::string SearchText(const LoadSettings& settings, const LoadFindings& finding
   const std::string objective = ObjectiveText(*settings.objective);
   if (findings.result.stopped) return "stopped before a rate was found";
   if (!findings.found) {
-    return absl::StrFormat("not %s even at %.4g calls/s, the least that was asked for", objective,
+    return absl::StrFormat("not %s even at %.4g calls/s, the minimum of --rates", objective,
                            findings.probes.front().rate);
   }
   return absl::StrFormat(
       "%s up to %.4g calls/s%s", objective, *findings.found,
-      AtCeiling(findings) ? ", the most that was asked for: the limit lies higher" : "");
+      AtCeiling(findings) ? ", the maximum of --rates: the limit is higher" : "");
 }
 
-const char* AbandonedByText(AbandonedBy how) {
+const char* AbandonmentText(Abandonment how) {
   switch (how) {
-    case AbandonedBy::kDeadline:
+    case Abandonment::kDeadline:
       return "by their deadline";
-    case AbandonedBy::kCancel:
+    case Abandonment::kCancel:
       return "cancelled";
-    case AbandonedBy::kDisconnect:
+    case Abandonment::kDisconnect:
       return "disconnected";
-    case AbandonedBy::kNone:
+    case Abandonment::kNone:
       break;
   }
   return "stayed";

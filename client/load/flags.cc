@@ -18,7 +18,7 @@ namespace {
 
 constexpr absl::Duration kUnlimited = absl::Hours(24);
 
-// Puts the flags that were added by `add` under a heading of the help.
+// Puts the flags that `add` adds under a heading of the help.
 template <typename Add>
 void Group(CLI::App* app, const char* heading, Add add) {
   const size_t before = app->get_options().size();
@@ -62,9 +62,9 @@ Objective ParseObjective(const std::string& text) {
 }
 
 void AddLoops(CLI::App* app, LoadFlags* flags) {
-  CLI::Option* rate =
-      app->add_option("--rate", flags->rate, "open loop: calls a second, whatever comes back")
-          ->check(CLI::Range(1e-3, 1e6));
+  CLI::Option* rate = app->add_option("--rate", flags->rate,
+                                      "open loop: calls per second, independent of the answers")
+                          ->check(CLI::Range(1e-3, 1e6));
   const auto set_schedule = [flags](const std::string& text) {
     absl::StatusOr<RateSchedule> schedule = RateSchedule::Parse(text);
     if (!schedule.ok()) {
@@ -74,22 +74,21 @@ void AddLoops(CLI::App* app, LoadFlags* flags) {
   };
   CLI::Option* schedule =
       app->add_option_function<std::string>("--schedule", set_schedule,
-                                            "open loop at rates that change: steps "
-                                            "RATE:TIME and ramps FROM..TO:TIME, by commas")
+                                            "open loop at changing rates: steps RATE:TIME and "
+                                            "ramps FROM..TO:TIME, separated by commas")
           ->type_name("PARTS")
           ->excludes(rate);
   CLI::Option* find = app->add_flag("--find-rate", flags->find_rate,
-                                    "open loops at rates that double, then "
-                                    "close in: the highest rate at which the "
-                                    "--objective is met, as p99=200ms")
+                                    "find the highest open-loop rate that meets the --objective, "
+                                    "as p99=200ms: doubles the rate, then bisects")
                           ->excludes(rate)
                           ->excludes(schedule);
-  app->add_option("--rates", flags->rates, "between which a rate is looked for [1 10000]")
+  app->add_option("--rates", flags->rates, "range in which a rate is searched [1 10000]")
       ->expected(2)
-      ->type_name("LEAST MOST")
+      ->type_name("MIN MAX")
       ->check(CLI::Range(1e-3, 1e6))
       ->needs(find);
-  app->add_option("--precision", flags->precision, "of the rate that is found, as a share of it")
+  app->add_option("--precision", flags->precision, "of the found rate, as a share of it")
       ->check(CLI::Range(0.001, 1.0))
       ->capture_default_str()
       ->needs(find);
@@ -103,25 +102,25 @@ void AddLoops(CLI::App* app, LoadFlags* flags) {
       ->check(CLI::IsMember({"poisson", "constant"}))
       ->capture_default_str();
   app->add_option("--max-in-flight", flags->max_in_flight,
-                  "of an open loop; later calls wait, and are measured from their time")
+                  "of an open loop; further calls wait and are measured from their due time")
       ->check(CLI::Range(1, 10000))
       ->capture_default_str();
-  app->add_option("--calls", flags->calls, "end after so many, those of the warm-up counted")
+  app->add_option("--calls", flags->calls, "end after so many calls, the warm-up's included")
       ->check(CLI::Range(int64_t{1}, std::numeric_limits<int64_t>::max()))
       ->excludes(find);
   AddDuration(app, "--duration", &flags->duration,
               "how long to measure [30s, each rate of a search 10s; with "
               "--calls no limit]")
       ->excludes(schedule);
-  AddDuration(app, "--warmup", &flags->warm_up, "before that, calls are made and not measured [0]");
+  AddDuration(app, "--warmup", &flags->warm_up,
+              "time before the measurement in which calls are not counted [0]");
   AddDuration(app, "--drain", &flags->drain,
-              "how long calls that were due are still sent at the end [30s]");
+              "max time after the end in which due calls are still sent [30s]");
   app->add_option_function<std::string>(
          "--objective",
          [flags](const std::string& text) { flags->objective = ParseObjective(text); },
-         "goodput counts answers within it [all]; for --find-rate with the "
-         "share of all calls "
-         "that must be")
+         "goodput counts answers within TIME [all]; --find-rate needs NN, the percentage of calls "
+         "that must be within it")
       ->type_name("[pNN=]TIME");
   app->add_option("--seed", flags->seed, "of arrivals, mixes and made-up texts")
       ->capture_default_str();
@@ -136,29 +135,29 @@ void AddAbandonment(CLI::App* app, LoadFlags* flags) {
   add("--disconnect", &flags->abandonment.disconnects,
       "of calls on a connection of their own that is cut after --leave-after");
   AddDuration(app, "--leave-after", &flags->abandonment.after,
-              "how long those wait who do not wait for the answer [100ms]");
+              "how long the callers of --give-up, --cancel and --disconnect wait [100ms]");
 }
 
 void AddTexts(CLI::App* app, LoadFlags* flags) {
   CLI::Option* mix =
       app->add_option(
              "--mix", flags->mix,
-             "kinds of calls, one JSON object on each line: "
+             "kinds of calls, one JSON object per line: "
              R"({"weight": 3, "translate": {"targetLanguageCode": "de"}, "words": [3, 9]})")
           ->check(CLI::ExistingFile)
           ->type_name("FILE");
-  CLI::Option* file =
-      app->add_option("--file", flags->file, "each line that is not blank is a text, in turn")
-          ->check(CLI::ExistingFile)
-          ->type_name("FILE");
-  app->add_option("--words", flags->words,
-                  "without a file: made-up sentences of so many words, all "
-                  "alike often [3 25]")
+  CLI::Option* file = app->add_option("--file", flags->file,
+                                      "send the lines of this file that are not blank, in turn")
+                          ->check(CLI::ExistingFile)
+                          ->type_name("FILE");
+  app->add_option(
+         "--words", flags->words,
+         "without a file: made-up sentences of so many words, uniformly distributed [3 25]")
       ->expected(2)
-      ->type_name("LEAST MOST")
+      ->type_name("MIN MAX")
       ->check(CLI::Range(1, 10000))
       ->excludes(file);
-  app->add_option("--texts", flags->texts, "texts in a call")
+  app->add_option("--texts", flags->texts, "texts per call")
       ->check(CLI::Range(1, 100000))
       ->capture_default_str();
   app->add_option("--task", flags->task, "of the calls")
@@ -179,7 +178,7 @@ void AddTexts(CLI::App* app, LoadFlags* flags) {
 
 void AddConnection(CLI::App* app, LoadFlags* flags) {
   AddConnectionFlags(app, &flags->client);
-  app->remove_option(app->get_option("--timeout"));  // nothing is retried: it has a clearer name
+  app->remove_option(app->get_option("--timeout"));  // replaced by --deadline: nothing is retried
   AddDuration(app, "--deadline", &flags->client.timeout, "of each call, from its sending [60s]");
   app->add_option("--channels", flags->channels, "connections, used in turn by the callers")
       ->check(CLI::Range(1, 1000))
@@ -190,10 +189,10 @@ void AddReports(CLI::App* app, LoadFlags* flags) {
   app->add_flag("--json", flags->json, "report as one line of JSON");
   app->add_option("--html", flags->html, "write a page with plots as well")->type_name("FILE");
   app->add_option("--csv", flags->csv, "write a line for each call as well")->type_name("FILE");
-  app->add_option("--metrics", flags->metrics,
-                  "a server's page of metrics, http://HOST:PORT/metrics: the "
-                  "report says what "
-                  "changed; of several, the sum")
+  app->add_option(
+         "--metrics", flags->metrics,
+         "a server's metrics page, http://HOST:PORT/metrics: the report lists the changes; "
+         "several pages are summed")
       ->type_name("URL");
 }
 
@@ -201,7 +200,7 @@ void AddReports(CLI::App* app, LoadFlags* flags) {
 
 void AddLoadFlags(CLI::App* app, LoadFlags* flags) {
   Group(app, "Load", [=] { AddLoops(app, flags); });
-  Group(app, "Callers who leave", [=] { AddAbandonment(app, flags); });
+  Group(app, "Abandonment", [=] { AddAbandonment(app, flags); });
   Group(app, "Calls", [=] { AddTexts(app, flags); });
   Group(app, "Connection", [=] { AddConnection(app, flags); });
   Group(app, "Report", [=] { AddReports(app, flags); });
@@ -212,9 +211,8 @@ void CheckLoadFlags(const LoadFlags& flags) {
   const bool open = flags.rate || flags.schedule || flags.find_rate;
   if (!open && !flags.concurrency) {
     refuse(
-        "give --rate N, --schedule PARTS or --find-rate for an open loop, "
-        "or --concurrency N "
-        "for a closed one");
+        "give --rate N, --schedule PARTS or --find-rate for an open loop, or --concurrency N for a "
+        "closed one");
   }
   if (!open && flags.arrivals != "poisson") refuse("--arrivals requires an open loop");
   if (flags.find_rate && !(flags.objective && flags.objective->percent)) {
@@ -222,10 +220,10 @@ void CheckLoadFlags(const LoadFlags& flags) {
   }
   if (flags.find_rate && !flags.csv.empty()) refuse("--csv excludes --find-rate");
   if (flags.rates[0] > flags.rates[1]) {
-    refuse(absl::StrFormat("--rates %g %g: the most is below the least", flags.rates[0],
+    refuse(absl::StrFormat("--rates %g %g: the maximum is below the minimum", flags.rates[0],
                            flags.rates[1]));
   }
-  const Abandonment& abandonment = flags.abandonment;
+  const AbandonmentOptions& abandonment = flags.abandonment;
   if (abandonment.deadlines + abandonment.cancels + abandonment.disconnects > 1) {
     refuse("--give-up, --cancel and --disconnect together are more than 1");
   }
@@ -238,13 +236,13 @@ void CheckLoadFlags(const LoadFlags& flags) {
   if (abandonment.disconnects > 0 &&
       (tls.enabled || !tls.ca_file.empty() || !tls.certificate_file.empty() ||
        !tls.server_name.empty() || !flags.client.token_file.empty())) {
-    refuse("--disconnect works without TLS and token alone");
+    refuse("--disconnect excludes TLS and tokens");
   }
   if (flags.mix.empty() && flags.task == "translate" && flags.to.empty() && flags.model.empty()) {
     refuse("--to LANGUAGE is needed to translate");
   }
   if (flags.words[0] > flags.words[1]) {
-    refuse(absl::StrFormat("--words %d %d: the most is below the least", flags.words[0],
+    refuse(absl::StrFormat("--words %d %d: the maximum is below the minimum", flags.words[0],
                            flags.words[1]));
   }
 }

@@ -16,7 +16,7 @@
 
 namespace linnet::client {
 
-// All that can be said on the command line. CLI11 writes into it.
+// The parsed command line. CLI11 writes into it.
 struct LoadFlags {
   ClientOptions client;
   int channels = 1;
@@ -24,7 +24,7 @@ struct LoadFlags {
   std::optional<double> rate;
   std::optional<RateSchedule> schedule;
   bool find_rate = false;
-  std::vector<double> rates = {1, 10000};  // between which one is found
+  std::vector<double> rates = {1, 10000};  // the range of --find-rate: min and max
   double precision = 0.05;
   std::string arrivals = "poisson";
   std::optional<int> concurrency;
@@ -35,7 +35,7 @@ struct LoadFlags {
   absl::Duration warm_up = absl::ZeroDuration();
   absl::Duration drain = absl::Seconds(30);
   uint64_t seed = 1;
-  Abandonment abandonment;
+  AbandonmentOptions abandonment;
 
   std::string mix;
   std::string file;
@@ -53,12 +53,12 @@ struct LoadFlags {
 // `flags` must outlive the parsing.
 void AddLoadFlags(CLI::App* app, LoadFlags* flags);
 
-// What one flag alone cannot know. Throws CLI::ValidationError.
+// Checks combinations of flags. Throws CLI::ValidationError.
 void CheckLoadFlags(const LoadFlags& flags);
 
 LoadPlan PlanOf(const LoadFlags& flags);
 
-// The kinds of calls; reads the files that the flags name.
+// Returns the kinds of calls; reads the files that the flags name.
 absl::StatusOr<std::vector<CallKind>> KindsOf(const LoadFlags& flags);
 
 LoadSettings SettingsOf(const LoadFlags& flags, const std::vector<CallKind>& kinds);

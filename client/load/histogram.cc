@@ -21,9 +21,9 @@ int64_t LatencyHistogram::ToMicros(absl::Duration value) {
   return std::clamp<int64_t>(absl::ToInt64Microseconds(value), 0, kMax);
 }
 
-// Values below 2^(bits + 1) have a bucket each. From there on the highest bits
-// + 1 bits choose it: the place of the first of them says how many low bits are
-// dropped, the others are the place within.
+// Values below 2^(bits + 1) have a bucket each. For larger values the highest bits + 1 bits choose
+// it: the position of the leading bit gives the number of dropped low bits, the other bits give the
+// index within that group.
 size_t LatencyHistogram::BucketOf(int64_t micros) const {
   const int dropped = std::max(0, BitWidth(micros) - (bits_ + 1));
   return (static_cast<size_t>(dropped) << bits_) + static_cast<size_t>(micros >> dropped);

@@ -7,31 +7,29 @@
 
 namespace linnet::client {
 
-// Counts of durations in buckets whose width grows with the value, as in Gil
-// Tene's HdrHistogram: a percentile is at most 2^-bits above the true one
-// (1/1024), from a microsecond to more than a day, in a fixed 230 KB; with 5
-// bits in 9 KB. (Debian 12 has no package of the C library.)
+// A histogram of durations whose bucket width grows with the value, as in Gil Tene's HdrHistogram:
+// a percentile is at most 2^-bits (1/1024) above the true one, from a microsecond to more than a
+// day, in a fixed 230 KB; with 5 bits in 9 KB. (Debian 12 has no package of the C library.)
 class LatencyHistogram {
  public:
   explicit LatencyHistogram(int bits = 10);
 
-  // Below zero counts as zero; fractions of a microsecond are dropped; above
-  // kMax counts as kMax.
+  // Clamps the value to [0, kMax] and drops fractions of a microsecond.
   void Record(absl::Duration value);
 
-  // All values of another one, of as many bits.
+  // Adds all values of a histogram with the same number of bits.
   void Add(const LatencyHistogram& other);
 
   int64_t count() const { return count_; }
   absl::Duration max() const { return absl::Microseconds(max_); }  // exact
   absl::Duration mean() const;                                     // exact; zero if empty
 
-  // The least recorded value v, rounded up to the end of its bucket, so that at
-  // least `percent` per cent of all values are at most v; never above max(). 0
-  // < percent <= 100. Zero if empty.
+  // The smallest recorded value v such that at least `percent` per cent of all values are at most
+  // v, rounded up to the end of its bucket but never above max(). 0 < percent <= 100. Zero if
+  // empty.
   absl::Duration Percentile(double percent) const;
 
-  // How many values are at most `limit`, rounded up to the end of its bucket.
+  // The number of values that are at most `limit`, rounded up to the end of its bucket.
   int64_t CountUpTo(absl::Duration limit) const;
 
  private:
@@ -40,7 +38,7 @@ class LatencyHistogram {
 
   static int64_t ToMicros(absl::Duration value);
   size_t BucketOf(int64_t micros) const;
-  int64_t EndOf(size_t bucket) const;  // the greatest value that it holds
+  int64_t EndOf(size_t bucket) const;  // the largest value in the bucket
 
   int bits_;  // a power of two is divided into 2^bits buckets
   std::vector<int64_t> counts_;

@@ -16,8 +16,8 @@
 namespace linnet::client {
 namespace {
 
-// "name{a="b"}" without its label `le`, whose value goes to *le; the name's end
-// is cut off as well.
+// Removes the label `le` from "name{a="b"}" and stores its value in *le; also removes the suffix
+// `end` of the name.
 std::string WithoutBound(absl::string_view sample, absl::string_view end, double* le) {
   const size_t brace = sample.find('{');
   std::string name(sample.substr(0, brace));
@@ -25,8 +25,7 @@ std::string WithoutBound(absl::string_view sample, absl::string_view end, double
   std::vector<std::string> labels;
   absl::string_view list = sample.substr(brace + 1);
   absl::ConsumeSuffix(&list, "}");
-  // A label's value may hold commas, so they are told apart by the quote before
-  // them.
+  // A label's value may contain commas; a comma that ends a label follows a quote.
   while (!list.empty()) {
     size_t quote = list.find('"');
     if (quote == absl::string_view::npos) break;
@@ -55,14 +54,14 @@ std::string WithEnd(const std::string& name, const char* end) {
   return absl::StrCat(name.substr(0, brace), end, name.substr(brace));
 }
 
-// What a counter grew by.
+// The increase of a counter.
 double Growth(const MetricsPage& before, const std::string& sample, double now) {
   const auto found = before.samples.find(sample);
   if (found == before.samples.end() || now < found->second) return now;
   return now - found->second;
 }
 
-// Bounds and counts are cumulative and rise; the last bound is infinite.
+// `buckets` are pairs of bound and cumulative count, increasing; the last bound is infinite.
 double Quantile(double q, const std::vector<std::pair<double, double>>& buckets) {
   const double wanted = q * buckets.back().second;
   double bound = 0, count = 0;
@@ -93,7 +92,7 @@ absl::StatusOr<MetricsPage> ParseMetrics(absl::string_view text) {
       continue;
     }
     if (line.empty() || line[0] == '#') continue;
-    // A value, and perhaps a time stamp, behind the labels or the name.
+    // The value, and perhaps a time stamp, follows the labels or the name.
     const size_t brace = line.rfind('}');
     const size_t end = brace == absl::string_view::npos ? line.find(' ') : brace + 1;
     if (end == absl::string_view::npos || end >= line.size()) {

@@ -1,4 +1,4 @@
-// What a server says of itself, before a run and after it.
+// Reads a server's metrics before and after a run and compares them.
 #pragma once
 
 #include <map>
@@ -11,25 +11,24 @@
 
 namespace linnet::client {
 
-// Samples of a page in Prometheus' text format, by their name with labels as
-// the page has them.
+// The samples of a page in Prometheus' text format, keyed by name and labels as written there.
 struct MetricsPage {
   std::map<std::string, std::string> types;  // "counter", "gauge", "histogram", … by name
   std::map<std::string, double>
       samples;  // "linnet_queue_duration_seconds_bucket{task=\"translate\",le=\"1\"}"
 };
 
-// INVALID_ARGUMENT, with the line, if it is no such page.
+// INVALID_ARGUMENT, with the line, if the text has another format.
 absl::StatusOr<MetricsPage> ParseMetrics(absl::string_view text);
 
-// Adds samples of the same name: several replicas as one.
+// Adds the samples of `page` to those of the same name in `sum`, to treat replicas as one server.
 void AddMetrics(const MetricsPage& page, MetricsPage* sum);
 
-// What changed between two pages. Names are with labels, but for `le`.
+// The differences between two pages. Names include labels except `le`.
 struct MetricsChanges {
   struct Histogram {
     std::string name;
-    double count = 0;  // of what was observed in between, as all below
+    double count = 0;  // of the observations between the two pages, as all below
     double mean = 0;
     double p50 = 0, p90 = 0,
            p99 = 0;  // as PromQL's histogram_quantile interpolates
@@ -39,16 +38,15 @@ struct MetricsChanges {
     double before = 0;
     double after = 0;
   };
-  std::vector<std::pair<std::string, double>> counters;  // that grew
-  std::vector<Histogram> histograms;                     // that were observed
-  std::vector<Gauge> gauges;                             // that are not what they were
+  std::vector<std::pair<std::string, double>> counters;  // those that grew
+  std::vector<Histogram> histograms;                     // those with new observations
+  std::vector<Gauge> gauges;                             // those that changed
 };
 
-// A counter that fell has started again from zero.
+// A counter that decreased is taken as reset to zero in between.
 MetricsChanges Difference(const MetricsPage& before, const MetricsPage& after);
 
-// Reads a page from "http://HOST:PORT/PATH". INVALID_ARGUMENT if it is no such
-// address; UNAVAILABLE if nobody answers, or with another status than 200.
+// Reads a page from "http://HOST:PORT/PATH"; errors are those of HttpGet and ParseMetrics.
 absl::StatusOr<MetricsPage> ReadMetrics(const std::string& url, absl::Duration timeout);
 
 }  // namespace linnet::client

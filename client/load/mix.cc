@@ -41,7 +41,7 @@ absl::Status ParseTexts(const json& object, uint64_t seed, CallKind* kind) {
   } else if (object.contains("words")) {
     const auto words = object["words"].get<std::vector<int>>();
     if (words.size() != 2 || words[0] < 1 || words[1] < words[0] || words[1] > 10000) {
-      return Wrong("\"words\" are the least and the most, [3, 25], from 1 to 10000");
+      return Wrong("\"words\" are the minimum and the maximum, [3, 25], from 1 to 10000");
     }
     kind->sentences = MadeUpSentences(kMadeUpSentences, words[0], words[1], seed);
     kind->texts_name = absl::StrFormat("made-up texts of %d to %d words", words[0], words[1]);
@@ -98,7 +98,7 @@ absl::StatusOr<std::vector<CallKind>> ReadMix(const std::string& file, const Cal
     absl::Status status;
     try {
       status = ParseKind(json::parse(line), seed, &kind);
-    } catch (const json::exception& error) {  // of the library's, at a value of another type too
+    } catch (const json::exception& error) {  // also thrown for a value of another type
       status = Wrong(error.what());
     }
     if (!status.ok()) {
@@ -112,9 +112,9 @@ absl::StatusOr<std::vector<CallKind>> ReadMix(const std::string& file, const Cal
 
 // SplitMix64 (Steele, Lea, Flood: Fast Splittable Pseudorandom Number
 // Generators, 2014).
-double Chance(uint64_t seed, int64_t index, uint64_t what) {
+double UniformDraw(uint64_t seed, int64_t index, uint64_t stream) {
   uint64_t z =
-      (seed * 0x9E3779B97F4A7C15 + static_cast<uint64_t>(index)) * 0xD1342543DE82EF95 + what;
+      (seed * 0x9E3779B97F4A7C15 + static_cast<uint64_t>(index)) * 0xD1342543DE82EF95 + stream;
   for (int round = 0; round < 2; ++round) {
     z += 0x9E3779B97F4A7C15;
     z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9;
@@ -127,7 +127,7 @@ double Chance(uint64_t seed, int64_t index, uint64_t what) {
 size_t PickKind(const std::vector<CallKind>& kinds, uint64_t seed, int64_t index) {
   double all = 0;
   for (const CallKind& kind : kinds) all += kind.weight;
-  double left = Chance(seed, index, 0) * all;
+  double left = UniformDraw(seed, index, 0) * all;
   for (size_t kind = 0; kind + 1 < kinds.size(); ++kind) {
     left -= kinds[kind].weight;
     if (left < 0) return kind;

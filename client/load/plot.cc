@@ -10,11 +10,11 @@
 namespace linnet::client {
 namespace {
 
-// In units of the SVG, which the page scales.
+// Sizes in units of the SVG, which the page scales.
 constexpr double kWidth = 640, kHeight = 300;
 constexpr double kLeft = 62, kRight = 14, kTop = 12, kBottom = 44;
 
-// From values to places, and what to write at the axis.
+// Maps values to coordinates and chooses the ticks of an axis.
 class Axis {
  public:
   Axis(double min, double max, double begin, double end, bool logarithmic)
@@ -42,7 +42,7 @@ class Axis {
   const std::vector<double>& ticks() const { return ticks_; }
 
  private:
-  // The next of 1, 2, 5, 10, … times a power of ten.
+  // The next larger of 1, 2 and 5 times a power of ten.
   static double Step(double about) {
     const double power = std::pow(10, std::floor(std::log10(about)));
     for (double factor : {1.0, 2.0, 5.0}) {

@@ -15,8 +15,8 @@ void LoadRecord::Add(const CallTimes& times, const CallOutcome& outcome) {
   if (times.intended < window_begin_) ++warm_up_;
   if (!InWindow(times.intended)) return;
   if (times.sent - times.intended > kLate) ++late_;
-  if (outcome.left != AbandonedBy::kNone) {
-    ++left_[static_cast<size_t>(outcome.left)];
+  if (outcome.abandonment != Abandonment::kNone) {
+    ++abandoned_[static_cast<size_t>(outcome.abandonment)];
     return;
   }
   const auto [place, is_first] = by_status_.try_emplace(outcome.status.code());
@@ -50,6 +50,8 @@ int64_t LoadRecord::measured() const {
   return calls;
 }
 
-int64_t LoadRecord::left() const { return std::accumulate(left_.begin(), left_.end(), int64_t{0}); }
+int64_t LoadRecord::abandoned() const {
+  return std::accumulate(abandoned_.begin(), abandoned_.end(), int64_t{0});
+}
 
 }  // namespace linnet::client

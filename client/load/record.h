@@ -1,4 +1,4 @@
-// What became of the calls of a load run.
+// The outcomes of the calls of a load run.
 #pragma once
 
 #include <array>
@@ -12,48 +12,46 @@
 
 namespace linnet::client {
 
-// How a caller goes who does not wait for the answer.
-enum class AbandonedBy { kNone, kDeadline, kCancel, kDisconnect };
-inline constexpr size_t kAbandonedBy = 4;
+// How a caller abandons a call.
+enum class Abandonment { kNone, kDeadline, kCancel, kDisconnect };
+inline constexpr size_t kAbandonmentKinds = 4;
 
-// How a call came out.
+// The outcome of a call.
 struct CallOutcome {
   absl::Status status;
-  int64_t texts = 0;  // of a call that was answered, as what follows
+  int64_t texts = 0;  // of an answered call, as the tokens
   int64_t source_tokens = 0;
   int64_t target_tokens = 0;
-  size_t kind = 0;                        // which of the kinds of calls
-  AbandonedBy left = AbandonedBy::kNone;  // the caller left, as it was meant to
+  size_t kind = 0;                               // index of the kind of call
+  Abandonment abandonment = Abandonment::kNone;  // set if the call was abandoned as planned
 };
 
-// When, from the start of the run.
+// Times of a call since the start of the run.
 struct CallTimes {
-  absl::Duration intended;  // in a closed loop, when it was sent
+  absl::Duration intended;  // the due time; in a closed loop the same as `sent`
   absl::Duration sent;
   absl::Duration ended;
 };
 
 struct StatusRecord {
-  LatencyHistogram from_intended;  // what a user waits
-  LatencyHistogram from_sent;      // what the call took once there was a place for it
-  std::string first_message;       // of the first call that ended so
+  LatencyHistogram from_intended;  // latency as a user sees it
+  LatencyHistogram from_sent;      // duration of the call itself
+  std::string first_message;       // of the first call with this status
 };
 
 struct KindRecord {
   int64_t calls = 0;
   int64_t answered = 0;
   int64_t target_tokens = 0;
-  LatencyHistogram latency;  // from the time due, of those answered
+  LatencyHistogram latency;  // of the answered calls, from their due time
 };
 
-// The calls of a window of the run. Each is counted once: as one of before, in
-// `by_status`, as one that left, or as not sent. They are told by when they
-// should have been sent; `answered_in_window` and the tokens by when they
-// ended, so that they make a rate. Not thread-safe.
+// The calls of a time window of the run. Each call is counted once: in `warm_up`, `by_status`,
+// `abandoned` or `not_sent`. Its due time decides whether it is in the window; for
+// `answered_in_window` and the tokens its end does, so that they make a rate. Not thread-safe.
 class LoadRecord {
  public:
-  // A call is late if it was sent more than this after its time: all callers
-  // were busy.
+  // A call is late if it was sent more than this after its due time because all callers were busy.
   static constexpr absl::Duration kLate = absl::Milliseconds(1);
 
   LoadRecord(absl::Duration window_begin, absl::Duration window_end)
@@ -61,7 +59,7 @@ class LoadRecord {
 
   void Add(const CallTimes& times, const CallOutcome& outcome);
   void AddNotSent(absl::Duration intended);
-  // The run ended before its window did, or has no end but that of its calls.
+  // Shortens the window to a run that ended earlier.
   void EndWindow(absl::Duration at);
 
   const std::map<absl::StatusCode, StatusRecord>& by_status() const { return by_status_; }
@@ -70,10 +68,10 @@ class LoadRecord {
   int64_t warm_up() const { return warm_up_; }  // due before the window
   int64_t not_sent() const { return not_sent_; }
   int64_t late() const { return late_; }
-  int64_t left(AbandonedBy how) const { return left_[static_cast<size_t>(how)]; }
-  int64_t left() const;
-  // Calls due in the window, whatever became of them.
-  int64_t offered() const { return measured() + left() + not_sent(); }
+  int64_t abandoned(Abandonment kind) const { return abandoned_[static_cast<size_t>(kind)]; }
+  int64_t abandoned() const;
+  // All calls due in the window.
+  int64_t offered() const { return measured() + abandoned() + not_sent(); }
   absl::Duration begin() const { return window_begin_; }
   absl::Duration window() const { return window_end_ - window_begin_; }
   int64_t answered_in_window() const { return answered_in_window_; }
@@ -88,7 +86,7 @@ class LoadRecord {
   absl::Duration window_end_;
   std::map<absl::StatusCode, StatusRecord> by_status_;
   std::map<size_t, KindRecord> by_kind_;
-  std::array<int64_t, kAbandonedBy> left_ = {};
+  std::array<int64_t, kAbandonmentKinds> abandoned_ = {};
   int64_t warm_up_ = 0;
   int64_t not_sent_ = 0;
   int64_t late_ = 0;

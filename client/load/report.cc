@@ -10,7 +10,7 @@
 namespace linnet::client {
 namespace {
 
-// Tables fit into 80 columns, but for those with names of the server's metrics.
+// Tables fit into 80 columns, except those with names of the server's metrics.
 std::string Percentiles(const LatencyHistogram& latency) {
   std::string cells;
   for (double percent : kReportedPercentiles) {
@@ -153,10 +153,10 @@ std::string LoadReport(const LoadSettings& settings, const LoadFindings& finding
     absl::StrAppendFormat(&report, "not sent  %10d calls    due, but no caller was free\n",
                           record.not_sent());
   }
-  for (AbandonedBy how : {AbandonedBy::kDeadline, AbandonedBy::kCancel, AbandonedBy::kDisconnect}) {
-    if (record.left(how) == 0) continue;
-    absl::StrAppendFormat(&report, "left      %10d calls    %s after %s, as told to\n",
-                          record.left(how), AbandonedByText(how),
+  for (Abandonment how : {Abandonment::kDeadline, Abandonment::kCancel, Abandonment::kDisconnect}) {
+    if (record.abandoned(how) == 0) continue;
+    absl::StrAppendFormat(&report, "abandoned %10d calls    %s after %s, as requested\n",
+                          record.abandoned(how), AbandonmentText(how),
                           absl::FormatDuration(settings.abandonment.after));
   }
   if (!findings.searched) report += PartsAndProbes(settings, findings);

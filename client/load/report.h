@@ -1,5 +1,4 @@
-// What is told of a load run: as text for a terminal, as JSON for programs, as
-// a page with plots.
+// Reports about a load run: text for a terminal, JSON for programs, and an HTML page with plots.
 #pragma once
 
 #include <optional>
@@ -13,24 +12,24 @@
 
 namespace linnet::client {
 
-// Answers that come later are no goodput. The percentage is for a search: so
-// many of all calls must be answered in time, and those that fail are not.
+// The latency objective. Goodput counts answers within `limit`. A search needs `percent`: the share
+// of all calls, failed ones included, that must be answered within it.
 struct Objective {
   absl::Duration limit;
   std::optional<double> percent;
 };
 
-// What the report says of a run beside its result.
+// The settings of a run that the report prints.
 struct LoadSettings {
   std::string server;
   std::string task;                // "translate to de"
   std::string texts;               // "1000 texts of sentences.en"
-  std::vector<std::string> kinds;  // names of a mix, in order; of a single kind empty
+  std::vector<std::string> kinds;  // names of a mix, in order; empty for a single kind
   int texts_per_call = 1;
   int channels = 1;
   absl::Duration deadline;
   std::optional<Objective> objective;  // without it, every answer is good
-  Abandonment abandonment;
+  AbandonmentOptions abandonment;
   LoadPlan plan;
   absl::Time started;
 };
@@ -38,27 +37,26 @@ struct LoadSettings {
 // One rate that a search has tried.
 struct Probe {
   double rate = 0;
-  bool held = false;
-  bool gave_up = false;  // ended early, as enough calls had failed
+  bool held = false;     // the rate met the objective
+  bool gave_up = false;  // ended early, because enough calls had failed
   LoadRecord record;
 };
 
 struct LoadFindings {
-  LoadResult result;          // of a search: the last probe that held, else the last one
-  bool searched = false;      // probes and `found` are of a search
-  std::vector<Probe> probes;  // in the order in which they were made
+  LoadResult result;          // for a search: the last probe that held, else the last one
+  bool searched = false;      // `probes` and `found` are set
+  std::vector<Probe> probes;  // in order of time
   std::optional<double> found;
-  std::optional<MetricsChanges> metrics;  // of the server, from before the run to behind it
+  std::optional<MetricsChanges> metrics;  // of the server, from before to after the run
 };
 
-// For people: rates, then percentiles for each status. Ends with a line end.
+// The text report: rates, then percentiles for each status. Ends with a newline.
 std::string LoadReport(const LoadSettings& settings, const LoadFindings& findings);
 
-// The same as one line of JSON; times in milliseconds, rates in a second.
+// The report as one line of JSON; times in milliseconds, rates per second.
 std::string LoadReportJson(const LoadSettings& settings, const LoadFindings& findings);
 
-// The same as a page with plots, complete in itself: well-formed XML that is
-// HTML as well.
+// The report as a self-contained page with plots: well-formed XML that is also HTML.
 std::string LoadReportHtml(const LoadSettings& settings, const LoadFindings& findings);
 
 }  // namespace linnet::client

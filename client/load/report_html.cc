@@ -1,4 +1,4 @@
-// LoadReportHtml of report.h.
+// LoadReportHtml, declared in report.h.
 #include <cmath>
 
 #include "absl/strings/str_cat.h"
@@ -132,7 +132,7 @@ Plot RatesOverTime(const Timeline& timeline) {
   return plot;
 }
 
-// As the plots of HdrHistogram: each nine is as wide as the one before.
+// Percentiles on the axis of HdrHistogram's plots: each further nine takes the same width.
 Plot Percentiles(const LoadSettings& settings, const LoadRecord& record) {
   Plot plot;
   plot.title = "Percentiles";
@@ -143,7 +143,7 @@ Plot Percentiles(const LoadSettings& settings, const LoadRecord& record) {
   const auto add = [&](const char* name, const LatencyHistogram& latency) {
     Series series;
     series.name = name;
-    // No further than to the slowest call.
+    // The axis ends at the slowest call.
     const double max = std::log10(static_cast<double>(std::max<int64_t>(2, latency.count())));
     constexpr int kSteps = 60;
     for (int step = 0; step <= kSteps && latency.count() > 0; ++step) {
@@ -167,11 +167,11 @@ Plot Percentiles(const LoadSettings& settings, const LoadRecord& record) {
   return plot;
 }
 
-// Points of a search or a schedule: what came of what was offered.
+// The probes of a search or the parts of a schedule.
 std::vector<const LoadRecord*> PointsOf(const LoadFindings& findings) {
   std::vector<const LoadRecord*> points;
   for (const Probe& probe : findings.probes) {
-    // One that was cut was measured for too short a time to make a rate.
+    // A probe that gave up was too short to measure a rate.
     if (!probe.gave_up) points.push_back(&probe.record);
   }
   if (!findings.searched) {
@@ -264,16 +264,16 @@ std::string CallTables(const LoadSettings& settings, const LoadRecord& record) {
                                  share(calls.answered), calls.latency));
   }
   std::string html = "<h2>Calls, from the time due</h2>\n" + Table(head, statuses);
-  if (!reasons.empty()) html += Table({"status", "the first said"}, reasons);
+  if (!reasons.empty()) html += Table({"status", "first message"}, reasons);
   if (settings.kinds.size() > 1) html += "<h2>Answered, by kind</h2>\n" + Table(head, kinds);
-  std::vector<std::vector<std::string>> left;
-  for (AbandonedBy how : {AbandonedBy::kDeadline, AbandonedBy::kCancel, AbandonedBy::kDisconnect}) {
-    if (record.left(how) > 0)
-      left.push_back({AbandonedByText(how), absl::StrCat(record.left(how))});
+  std::vector<std::vector<std::string>> abandoned;
+  for (Abandonment how : {Abandonment::kDeadline, Abandonment::kCancel, Abandonment::kDisconnect}) {
+    if (record.abandoned(how) > 0)
+      abandoned.push_back({AbandonmentText(how), absl::StrCat(record.abandoned(how))});
   }
-  if (!left.empty()) {
-    html += absl::StrCat("<h2>Left after ", absl::FormatDuration(settings.abandonment.after),
-                         ", as told to</h2>\n", Table({"how", "calls"}, left));
+  if (!abandoned.empty()) {
+    html += absl::StrCat("<h2>Abandoned after ", absl::FormatDuration(settings.abandonment.after),
+                         ", as requested</h2>\n", Table({"how", "calls"}, abandoned));
   }
   return html;
 }

@@ -1,4 +1,4 @@
-// LoadReportJson of report.h.
+// LoadReportJson, declared in report.h.
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/str_format.h"
@@ -118,9 +118,9 @@ std::string LoadReportJson(const LoadSettings& settings, const LoadFindings& fin
                    {"warm_up", record.warm_up()},
                    {"not_sent", record.not_sent()},
                    {"late", record.late()}};
-  json["left"] = {{"deadline", record.left(AbandonedBy::kDeadline)},
-                  {"cancel", record.left(AbandonedBy::kCancel)},
-                  {"disconnect", record.left(AbandonedBy::kDisconnect)}};
+  json["left"] = {{"deadline", record.abandoned(Abandonment::kDeadline)},
+                  {"cancel", record.abandoned(Abandonment::kCancel)},
+                  {"disconnect", record.abandoned(Abandonment::kDisconnect)}};
   json["offered_per_second"] = figures.offered_rate;
   json["answered_per_second"] = figures.answered_rate;
   json["goodput_per_second"] = figures.good_rate;

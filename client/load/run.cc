@@ -31,8 +31,8 @@ std::vector<LoadRecord> PartsOf(const LoadPlan& plan) {
   return parts;
 }
 
-// About a hundred of them, if it is known how long the run will be; of an open loop fewer and
-// wider, where few calls come: of one or two, chance makes ten times the rate.
+// The interval of the timeline: about 1/100 of the run if its length is known. An open loop with
+// few calls has wider intervals: with one or two calls in each, the rates would be noise.
 absl::Duration IntervalOf(const LoadPlan& plan) {
   if (plan.duration >= absl::Hours(12)) return absl::Seconds(1);
   constexpr double kCallsInEach = 10;
@@ -85,12 +85,12 @@ class Run {
 
   absl::Duration Elapsed() const { return absl::FromChrono(Clock::now() - start_); }
 
-  // A caller takes the next call before its time and sleeps until then.
+  // The loop of a caller's thread: takes the next call and sleeps until its due time.
   void Work(int caller) {
     while (const std::optional<Due> due = Take()) {
       if (plan_.open && !SleepUntil(due->intended)) {
         std::lock_guard lock(mu_);
-        if (due->intended <= Elapsed()) AddNotSent(due->intended);  // else not yet to be sent
+        if (due->intended <= Elapsed()) AddNotSent(due->intended);  // otherwise it was not due yet
         return;
       }
       CallTimes times;
@@ -105,14 +105,14 @@ class Run {
     }
   }
 
-  // The methods below stand under mu_, but for those that say so.
+  // The methods below require mu_ unless they say otherwise.
   void Add(const CallTimes& times, const CallOutcome& outcome) {
     record_.Add(times, outcome);
     for (LoadRecord& part : parts_) part.Add(times, outcome);
     timeline_.Add(times, outcome);
     last_ended_ = std::max(last_ended_, times.ended);
     if (plan_.on_call) plan_.on_call(times, outcome);
-    if (outcome.left != AbandonedBy::kNone) return;
+    if (outcome.abandonment != Abandonment::kNone) return;
     const absl::Duration latency = times.ended - times.intended;
     ++ended_;
     if (outcome.status.ok()) {
@@ -133,7 +133,7 @@ class Run {
     timeline_.AddNotSent(intended);
   }
 
-  // Takes mu_.
+  // Locks mu_.
   std::optional<Due> Take() {
     std::lock_guard lock(mu_);
     if (end_all_.stop_requested() || next_call_ >= plan_.max_calls) return std::nullopt;
@@ -159,7 +159,7 @@ class Run {
     return std::nullopt;
   }
 
-  // False if the run was stopped before. Without a lock.
+  // Returns false if the run is stopped first. Called without mu_.
   bool SleepUntil(absl::Duration time) {
     std::unique_lock lock(sleep_mu_);
     std::condition_variable_any sleep;
@@ -168,7 +168,7 @@ class Run {
     return !end_all_.stop_requested();
   }
 
-  // Takes mu_, and not while it reports.
+  // Locks mu_, but not while it reports.
   void Watch(std::stop_token done) {
     std::mutex mu;
     std::condition_variable_any sleep;
@@ -204,7 +204,7 @@ class Run {
   std::atomic<int64_t> in_flight_ = 0;
 
   std::mutex mu_;
-  Arrivals arrivals_;  // under mu_, as all below
+  Arrivals arrivals_;  // guarded by mu_, as all below
   int64_t next_call_ = 0;
   bool all_taken_ = false;
   LoadRecord record_;

@@ -84,8 +84,7 @@ absl::Duration RateSchedule::TimeOf(double calls) const {
     const double in_part = (part.from + part.to) / 2 * seconds;
     if (calls <= in_part) {
       if (calls <= 0) return begin;
-      // calls = from t + slope t^2 / 2, solved for t without a difference of
-      // like numbers.
+      // Solves calls = from t + slope t^2 / 2 for t, in the form without cancellation.
       const double slope = (part.to - part.from) / seconds;
       const double root = std::sqrt(std::max(0.0, part.from * part.from + 2 * slope * calls));
       return begin + absl::Seconds(2 * calls / (part.from + root));

@@ -1,4 +1,4 @@
-// How many calls a second an open loop offers, over time.
+// The rate of an open loop over time.
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@
 
 namespace linnet::client {
 
-// The rate goes from `from` to `to` calls a second, in a straight line.
+// A part of a schedule in which the rate changes linearly from `from` to `to` calls per second.
 struct RatePart {
   absl::Duration length;
   double from = 0;
@@ -19,28 +19,27 @@ struct RatePart {
 
 class RateSchedule {
  public:
-  // For ever.
+  // A constant rate without end.
   static RateSchedule Constant(double calls_per_second);
 
   // Parts in turn, each RATE:TIME (a step) or FROM..TO:TIME (a ramp):
   // "10:30s,20:30s", "0..50:1m,50:30s". A rate of 0 is a pause.
-  // INVALID_ARGUMENT if the text says something else.
+  // INVALID_ARGUMENT if the text has another form.
   static absl::StatusOr<RateSchedule> Parse(absl::string_view text);
 
-  // The same, after `length` at the rate at which it begins.
+  // This schedule, preceded by `length` at its initial rate.
   RateSchedule After(absl::Duration length) const;
 
-  // When call number `calls` is due, counted in fractions: the least t at which
-  // the integral of the rate from 0 to t is `calls`. A process with one call
-  // per unit becomes one of this schedule when its times go through here; a
-  // Poisson process stays one (Çinlar, Introduction to Stochastic Processes,
-  // 1975, section 4.7). InfiniteDuration() if the schedule has fewer calls.
+  // The smallest t at which the integral of the rate from 0 to t is `calls`, which may be
+  // fractional. It maps the times of a process with one call per unit of time to this schedule; a
+  // Poisson process stays one (Çinlar, Introduction to Stochastic Processes, 1975, section 4.7).
+  // InfiniteDuration() if the schedule has fewer calls.
   absl::Duration TimeOf(double calls) const;
 
-  // Calls a second, on the mean over its first `length`, which is not zero.
+  // Mean calls per second over the first `length`, which must not be zero.
   double MeanRate(absl::Duration length) const;
 
-  // InfiniteDuration() of a constant rate.
+  // InfiniteDuration() for a constant rate.
   absl::Duration length() const;
   const std::vector<RatePart>& parts() const { return parts_; }
 

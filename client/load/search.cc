@@ -11,7 +11,7 @@ RateSearch::RateSearch(double min, double max, double precision)
 std::optional<double> RateSearch::Next() const {
   if (ended_) return std::nullopt;
   if (!held_) return min_;
-  if (!failed_) return std::min(2 * *held_, max_);  // `most` again: that confirms it
+  if (!failed_) return std::min(2 * *held_, max_);  // a second probe of max_ confirms it
   const bool narrow = *failed_ <= *held_ * (1 + precision_) * (1 + 1e-9);
   return narrow ? *held_ : std::sqrt(*held_ * *failed_);
 }

@@ -26,7 +26,8 @@ void Timeline::Add(const CallTimes& times, const CallOutcome& outcome) {
     ++due->due;
     if (outcome.status.ok()) due->latency.Record(times.ended - times.intended);
   }
-  if (Interval* ended = At(times.ended); ended != nullptr && outcome.left == AbandonedBy::kNone) {
+  if (Interval* ended = At(times.ended);
+      ended != nullptr && outcome.abandonment == Abandonment::kNone) {
     ++(outcome.status.ok() ? ended->answered : ended->failed);
   }
 }

@@ -7,23 +7,21 @@
 
 namespace linnet::client {
 
-// A run in intervals of equal length: how the load and the latency went over
-// time. Intervals double as often as it takes to keep them few. Not
-// thread-safe.
+// Load and latency of a run over time, in intervals of equal length. The length doubles whenever
+// there are more than kMaxIntervals. Not thread-safe.
 class Timeline {
  public:
   static constexpr size_t kMaxIntervals = 240;
 
   struct Interval {
-    int64_t due = 0;       // calls that should have been sent in it, those never sent included
-    int64_t answered = 0;  // answers that came in it
-    int64_t failed = 0;    // calls that ended otherwise in it, but for those that
-                           // left on purpose
-    // From the time due, of the calls due in it that were answered; within 3 %.
+    int64_t due = 0;       // calls due in the interval, those never sent included
+    int64_t answered = 0;  // answers that arrived in the interval
+    int64_t failed = 0;    // calls that failed in the interval, without abandoned ones
+    // From the due time, of the answered calls due in the interval; within 3 %.
     LatencyHistogram latency{5};
   };
 
-  // Before `begin` nothing is recorded.
+  // Records nothing before `begin`.
   Timeline(absl::Duration begin, absl::Duration interval) : begin_(begin), length_(interval) {}
 
   void Add(const CallTimes& times, const CallOutcome& outcome);

@@ -170,7 +170,7 @@ TEST_F(CliFilesTest, TermsThatFindNoPlaceAreTold) {
     return grpc::Status::OK;
   };
   EXPECT_EQ(Translate({"Yes."}), kExitOk);
-  EXPECT_THAT(err_, HasSubstr("argument 1: 1 term of the glossary found no place in it"));
+  EXPECT_THAT(err_, HasSubstr("argument 1: 1 term of the glossary could not be applied"));
 }
 
 TEST_F(CliFilesTest, AnObjectGetsTheSegmentsIfMoreWasAskedFor) {

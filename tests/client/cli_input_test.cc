@@ -177,7 +177,7 @@ TEST_F(CliInputTest, WhatStandsBeforeABadLineIsAnswered) {
   EXPECT_EQ(err_,
             "linnet: line 3 of standard input is not UTF-8: byte 0xc3 at offset 3\n"
             "  2 texts were answered before\n"
-            "  with --on-error skip the run goes on behind it\n");
+            "  with --on-error skip the run continues after it\n");
 }
 
 TEST_F(CliInputTest, WhatStandsBeforeARefusedLineIsAnswered) {
@@ -199,7 +199,7 @@ TEST_F(CliInputTest, WhatStandsBeforeARefusedLineIsAnswered) {
   EXPECT_EQ(out_, expected + input);
   EXPECT_THAT(err_, HasSubstr("\n  contents[6] is line 71 of standard input\n"
                               "  70 texts were answered before\n"
-                              "  with --on-error skip the run goes on behind it\n"));
+                              "  with --on-error skip the run continues after it\n"));
 }
 
 TEST_F(CliInputTest, AServerBusyWithOurOwnRequestsIsAskedOnceMoreAlone) {

@@ -112,9 +112,10 @@ TEST_F(CliRefusedTest, APlainRunEndsBehindTheLinesBeforeAndSaysHowToGoOn) {
             "  reason TEXT_TOO_LONG limit=9\n"
             "  contents[2] is line 3 of standard input\n"
             "  2 texts were answered before\n"
-            "  with --on-error skip the run goes on behind it\n");
+            "  with --on-error skip the run continues after it\n");
   EXPECT_EQ(Translate({"-o", Path("out")}, "one\nbad\n"), kExitCode + 3);
-  EXPECT_THAT(err_, EndsWith("the same command with --resume --on-error skip goes on behind it\n"));
+  EXPECT_THAT(err_,
+              EndsWith("the same command with --resume --on-error skip continues after it\n"));
   EXPECT_EQ(Translate({"-o", Path("out"), "--resume", "--on-error", "skip"}, "one\nbad\nthree\n"),
             kExitRefused);
   EXPECT_EQ(Content("out"), "[de] one\n\n[de] three\n");
@@ -177,7 +178,7 @@ TEST_F(CliRefusedTest, WhatIsNoFaultOfATextEndsTheRun) {
     server_.on_translate = [&, status = status](auto&, const auto&, auto&) { return status; };
     EXPECT_EQ(Translate({"--jsonl", "-o", Path("out")}, "{\"text\": \"one\"}\n"), kExitCode + code);
     EXPECT_THAT(Content("out"), IsEmpty());
-    EXPECT_THAT(err_, EndsWith("the same command with --resume goes on from there\n"));
+    EXPECT_THAT(err_, EndsWith("the same command with --resume continues from there\n"));
   }
 }
 
@@ -209,7 +210,7 @@ TEST_F(CliRefusedTest, WhatIsTooMuchAtOnceIsSentInParts) {
   EXPECT_THAT(err_, StartsWith("linnet: line 2 of standard input: at most 1000 bytes\n"));
 }
 
-TEST(BlameTest, OnlyWhatNamesATextIsItsFault) {
+TEST(ErrorAttributionTest, AttributesOnlyErrorsThatNameText) {
   const auto status = [](absl::StatusCode code, const std::string& reason,
                          const std::string& field) {
     absl::Status status(code, "no");
@@ -225,28 +226,28 @@ TEST(BlameTest, OnlyWhatNamesATextIsItsFault) {
   };
   constexpr auto kInvalid = absl::StatusCode::kInvalidArgument;
   const ErrorAttribution third =
-      AttributeError(status(kInvalid, "EMPTY", "pairs[2].target_text"), "pairs", 3);
+      AttributeToTexts(status(kInvalid, "EMPTY", "pairs[2].target_text"), "pairs", 3);
   EXPECT_EQ(third.fault, Fault::kOneText);
   EXPECT_EQ(third.text, 2);
   for (const char* field : {"contents[3]", "contents", "contents[]", "contents[x]", "pairs[0]",
                             "glossary.contents[0]", "options.beam_size", ""}) {
-    EXPECT_EQ(AttributeError(status(kInvalid, "EMPTY", field), "contents", 3).fault,
-              Fault::kNotTheTexts)
+    EXPECT_EQ(AttributeToTexts(status(kInvalid, "EMPTY", field), "contents", 3).fault,
+              Fault::kNoText)
         << field;
   }
   EXPECT_EQ(
-      AttributeError(status(absl::StatusCode::kInternal, "", "contents[0]"), "contents", 1).fault,
-      Fault::kNotTheTexts);
+      AttributeToTexts(status(absl::StatusCode::kInternal, "", "contents[0]"), "contents", 1).fault,
+      Fault::kNoText);
   for (const char* reason : {"TOO_MANY_TEXTS", "TEXT_TOO_LARGE", "CALL_TOO_LARGE"}) {
-    EXPECT_EQ(AttributeError(status(kInvalid, reason, "contents"), "contents", 2).fault,
-              Fault::kTogether);
-    EXPECT_EQ(AttributeError(status(kInvalid, reason, "contents"), "contents", 1).fault,
+    EXPECT_EQ(AttributeToTexts(status(kInvalid, reason, "contents"), "contents", 2).fault,
+              Fault::kTooMuchTogether);
+    EXPECT_EQ(AttributeToTexts(status(kInvalid, reason, "contents"), "contents", 1).fault,
               Fault::kOneText);
   }
-  EXPECT_EQ(AttributeError(status(kInvalid, "MESSAGE_TOO_LARGE", ""), "contents", 2).fault,
-            Fault::kTogether);
-  EXPECT_EQ(AttributeError(absl::ResourceExhaustedError("busy"), "contents", 2).fault,
-            Fault::kNotTheTexts);
+  EXPECT_EQ(AttributeToTexts(status(kInvalid, "MESSAGE_TOO_LARGE", ""), "contents", 2).fault,
+            Fault::kTooMuchTogether);
+  EXPECT_EQ(AttributeToTexts(absl::ResourceExhaustedError("busy"), "contents", 2).fault,
+            Fault::kNoText);
 }
 
 }  // namespace

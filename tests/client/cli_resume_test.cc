@@ -170,8 +170,8 @@ TEST_F(CliResumeTest, WhatARunDidIsNotWrittenOverByMistake) {
   RunThatFails(Lines(100));
   const std::string answered = Content("out");
   EXPECT_EQ(Translate({"-o", Path("out")}, Lines(100)), kExitLocal);
-  EXPECT_THAT(err_, AllOf(HasSubstr("64 lines of a run that was not finished"),
-                          HasSubstr("--resume"), HasSubstr("--force")));
+  EXPECT_THAT(err_, AllOf(HasSubstr("64 lines of an unfinished run"), HasSubstr("--resume"),
+                          HasSubstr("--force")));
   EXPECT_EQ(Content("out"), answered);
   EXPECT_EQ(Translate({"-o", Path("out"), "--force"}, "one\n"), kExitOk);
   EXPECT_EQ(Content("out"), "[de] one\n");

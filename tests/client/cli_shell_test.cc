@@ -89,7 +89,7 @@ TEST_F(CliShellTest, MistakesAreToldAndTheShellGoesOn) {
             kExitOk);
   EXPECT_EQ(out_, "[de] two\n");
   EXPECT_THAT(err_, AllOf(HasSubstr("no command :fly; :help lists them"),
-                          HasSubstr(":to wants a language"), HasSubstr("\"many\" is no whole"),
+                          HasSubstr(":to needs a language"), HasSubstr("\"many\" is no whole"),
                           HasSubstr("no model here translates to tlh"), HasSubstr("is not UTF-8")));
 }
 

@@ -123,7 +123,7 @@ TEST_F(CliTest, OfSeveralSourceLanguagesTheServerChooses) {
   EXPECT_EQ(Run({"translate", "--to", "nl", "A dog."}), kExitCode + 5);
   EXPECT_THAT(err_, HasSubstr("no model here translates to nl; served: en to de, fr to de"));
   EXPECT_EQ(Run({"summarize", "A dog."}), kExitCode + 5);
-  EXPECT_THAT(err_, HasSubstr("no model here summarises; served: nothing of the kind"));
+  EXPECT_THAT(err_, HasSubstr("no model here summarises; served: no model for this task"));
   EXPECT_THAT(out_, IsEmpty());
 }
 
@@ -180,7 +180,7 @@ TEST_F(CliTest, AnAnswerEndedByItsLimitIsReported) {
   };
   EXPECT_EQ(Run(ToGerman({"a", "b"})), kExitOk);
   EXPECT_EQ(out_, "whole\ncut\n");
-  EXPECT_EQ(err_, "linnet: argument 2: the answer was ended by the limit on target tokens\n");
+  EXPECT_EQ(err_, "linnet: argument 2: the answer was cut at the limit of target tokens\n");
 }
 
 TEST_F(CliTest, ErrorsOfTheServerGiveTheirCodeAndTheTextTheySpeakOf) {

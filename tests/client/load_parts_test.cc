@@ -139,14 +139,15 @@ TEST(LoadRecordTest, CountsEachStatusByItselfAndKeepsTheFirstMessage) {
 TEST(LoadRecordTest, CallsThatLeaveOnPurposeAreNeitherAnswersNorErrors) {
   LoadRecord record(absl::ZeroDuration(), absl::Seconds(10));
   record.Add(At(0, 0, 10), {});
-  record.Add(At(0, 0, 20), {.status = absl::CancelledError(""), .left = AbandonedBy::kCancel});
+  record.Add(At(0, 0, 20),
+             {.status = absl::CancelledError(""), .abandonment = Abandonment::kCancel});
   record.Add(At(0, 0, 30),
-             {.status = absl::UnavailableError(""), .left = AbandonedBy::kDisconnect});
+             {.status = absl::UnavailableError(""), .abandonment = Abandonment::kDisconnect});
   record.AddNotSent(absl::Seconds(9));
   EXPECT_EQ(record.measured(), 1);
-  EXPECT_EQ(record.left(), 2);
-  EXPECT_EQ(record.left(AbandonedBy::kCancel), 1);
-  EXPECT_EQ(record.left(AbandonedBy::kDeadline), 0);
+  EXPECT_EQ(record.abandoned(), 2);
+  EXPECT_EQ(record.abandoned(Abandonment::kCancel), 1);
+  EXPECT_EQ(record.abandoned(Abandonment::kDeadline), 0);
   EXPECT_EQ(record.offered(), 4);
 }
 
@@ -272,7 +273,7 @@ TEST_F(MixTest, WhatALineCannotSayIsRefusedWithTheLine) {
       {R"({"translate": {}, "weight": 0})", "\"weight\" is not above 0"},
       {R"({"translate": {}, "weight": "3"})", "line 1"},
       {R"({"translate": {}, "texts": 0})", "\"texts\""},
-      {R"({"translate": {}, "words": [5, 3]})", "the least and the most"},
+      {R"({"translate": {}, "words": [5, 3]})", "the minimum and the maximum"},
       {R"({"translate": {}, "words": [1, 3], "file": "x"})", "exclude each other"},
       {R"({"translate": {}, "file": "/nowhere"})", "/nowhere"},
       {R"({"translate": {}, "deadline": "soon"})", "\"soon\" is no duration"},

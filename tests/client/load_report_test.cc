@@ -145,7 +145,8 @@ class LoadReportTest : public ::testing::Test {
       const absl::Duration latency = absl::Milliseconds(i / 10 == 5 ? 300 : 50);
       CallOutcome outcome = {absl::OkStatus(), 1, 5, 6, static_cast<size_t>(i % 2)};
       if (i == 7) outcome.status = absl::UnavailableError("gone <away>");
-      if (i == 8) outcome = {.status = absl::CancelledError(""), .left = AbandonedBy::kCancel};
+      if (i == 8)
+        outcome = {.status = absl::CancelledError(""), .abandonment = Abandonment::kCancel};
       record.Add({due, due, due + latency}, outcome);
       timeline.Add({due, due, due + latency}, outcome);
     }
@@ -202,7 +203,7 @@ TEST_F(LoadReportTest, ASearchShowsItsProbesAndWhatItFound) {
               AllOf(HasSubstr("Throughput against offered load"), HasSubstr("the rate found")));
   findings.probes.erase(findings.probes.begin() + 1, findings.probes.end());
   EXPECT_THAT(LoadReport(settings_, findings),
-              HasSubstr("up to 8 calls/s, the most that was asked for: the limit lies higher"));
+              HasSubstr("up to 8 calls/s, the maximum of --rates: the limit is higher"));
   EXPECT_THAT(LoadReportJson(settings_, findings), HasSubstr("\"found_is_ceiling\":true"));
   findings.found.reset();
   EXPECT_THAT(LoadReport(settings_, findings), HasSubstr("even at 8 calls/s, the least"));

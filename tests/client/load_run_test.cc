@@ -185,14 +185,14 @@ TEST(LoadRunTest, ARunGivesUpWhenMoreCallsAreBadThanMayBe) {
 TEST(LoadRunTest, CallsThatLeaveDoNotMakeARunGiveUp) {
   LoadPlan plan = Constant(1000, absl::Milliseconds(200));
   plan.give_up = GiveUp{absl::Seconds(30), 0};
-  const LoadResult result =
-      RunLoad(plan,
-              [](int64_t, int) -> CallOutcome {
-                return {.status = absl::CancelledError("left"), .left = AbandonedBy::kCancel};
-              },
-              {});
+  const LoadResult result = RunLoad(plan,
+                                    [](int64_t, int) -> CallOutcome {
+                                      return {.status = absl::CancelledError("left"),
+                                              .abandonment = Abandonment::kCancel};
+                                    },
+                                    {});
   EXPECT_FALSE(result.gave_up);
-  EXPECT_EQ(result.record.left(), 200);
+  EXPECT_EQ(result.record.abandoned(), 200);
 }
 
 TEST(LoadRunTest, TellsEveryCallAndHowItGoes) {

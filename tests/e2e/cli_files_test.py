@@ -54,7 +54,7 @@ def sentences(count: int) -> str:
 def complaints(stderr: str) -> str:
     """Without what is noted of answers: a random model seldom ends one by itself."""
     return re.sub(
-        r"^linnet: (.*: the answer was ended by the limit on target tokens"
+        r"^linnet: (.*: the answer was cut at the limit of target tokens"
         r"|and more answers like these)\n",
         "",
         stderr,
@@ -130,7 +130,7 @@ def test_a_line_that_is_refused_keeps_its_place(linnet_binary, environment, tmp_
     assert out.read_bytes() == whole
     status, said = run("--jsonl", "--on-error", "stop")
     assert status == 64 + 3
-    assert "\n  the same command with --resume --on-error skip goes on behind it\n" in said
+    assert "\n  the same command with --resume --on-error skip continues after it\n" in said
     assert out.read_bytes().count(b"\n") == 1
 
 
@@ -175,7 +175,7 @@ def test_an_interrupt_says_how_far_it_got_and_how_to_go_on(linnet_binary, enviro
     assert complaints(process.stderr.read()) == (
         "linnet: CANCELLED: cancelled\n"
         "  1 text was answered before\n"
-        "  the same command with --resume goes on from there\n"
+        "  the same command with --resume continues from there\n"
     )
 
 
