@@ -12,7 +12,7 @@
 
 namespace linnet::client {
 
-// How a caller abandons a call.
+// The way in which a caller abandons a call.
 enum class Abandonment { kNone, kDeadline, kCancel, kDisconnect };
 inline constexpr size_t kAbandonmentKinds = 4;
 

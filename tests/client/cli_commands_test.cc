@@ -1,4 +1,4 @@
-// `linnet score`, `detect` and `models NAME`, and the flags that requests have in common.
+// Tests `linnet score`, `detect` and `models NAME`, and the flags that requests share.
 #include "client/cli/cli.h"
 #include "gmock/gmock.h"
 #include "tests/client/cli_fixture.h"
@@ -13,7 +13,7 @@ using ::testing::SizeIs;
 
 const std::vector<std::string> kScore = {"score", "--from", "en", "--to", "de"};
 
-TEST_F(CliTest, EachTargetIsScoredForTheSource) {
+TEST_F(CliTest, ScoresEachTargetOfASource) {
   std::vector<std::string> arguments = kScore;
   arguments.insert(arguments.end(), {"A dog.", "Ein Hund.", "Ja."});
   EXPECT_EQ(Run(arguments), kExitOk) << err_;
@@ -23,7 +23,7 @@ TEST_F(CliTest, EachTargetIsScoredForTheSource) {
   EXPECT_EQ(server_.score_requests()[0].source_language_code(), "en");
 }
 
-TEST_F(CliTest, LinesAreScoredInOrderAndOneThatIsNoPairIsNamed) {
+TEST_F(CliTest, ScoresLinesInOrderAndNamesInvalidPairs) {
   EXPECT_EQ(Run(kScore, "A dog.\tEin Hund.\n\nYes.\tJa.\n"), kExitOk) << err_;
   EXPECT_EQ(out_, "-9.0000\tEin Hund.\n\n-3.0000\tJa.\n");
   EXPECT_EQ(Run(kScore, "A dog.\tEin Hund.\nYes. Ja.\n"), kExitLocal);
@@ -46,7 +46,7 @@ TEST_F(CliTest, ErrorsOfAPairNameItsTarget) {
   EXPECT_THAT(err_, HasSubstr("pairs[1] is argument 3"));
 }
 
-TEST_F(CliTest, LanguagesAreListedWithTheirShare) {
+TEST_F(CliTest, DetectListsLanguagesWithTheirShare) {
   server_.on_detect = [](auto&, const auto& request, v1::DetectLanguageResponse& response) {
     for (const std::string& content : request.contents()) {
       v1::LanguageDetection& detection = *response.add_detections();
@@ -67,7 +67,7 @@ TEST_F(CliTest, LanguagesAreListedWithTheirShare) {
   EXPECT_THAT(out_, HasSubstr("\"language_code\":\"de\""));
 }
 
-TEST_F(CliTest, OneModelIsShownInDetail) {
+TEST_F(CliTest, ShowsOneModelInDetail) {
   v1::Model& model = *server_.models.add_models();
   model = ModelOf("en-de", v1::TASK_TRANSLATE, "en", "de");
   model.set_max_beam_size(32);
@@ -95,7 +95,7 @@ TEST_F(CliTest, OneModelIsShownInDetail) {
   EXPECT_THAT(err_, HasSubstr("no model \"babel\""));
 }
 
-TEST_F(CliTest, WordsAreListedBelowTheirAnswerWithTheirConfidence) {
+TEST_F(CliTest, ListsWordsWithConfidenceBelowAnswer) {
   server_.on_translate = [](auto&, const v1::TranslateRequest& request,
                             v1::TranslateResponse& response) {
     EXPECT_TRUE(request.word_scores());
@@ -108,7 +108,7 @@ TEST_F(CliTest, WordsAreListedBelowTheirAnswerWithTheirConfidence) {
       added.set_score(score);
     };
     word(0, 3, 0);
-    word(4, 99, -0.6931472);  // a number too large does no harm
+    word(4, 99, -0.6931472);  // an offset beyond the text is clamped
     return grpc::Status::OK;
   };
   EXPECT_EQ(Run({"translate", "--from", "en", "--to", "de", "--word-scores", "Yes. No."}), kExitOk);
@@ -117,7 +117,7 @@ TEST_F(CliTest, WordsAreListedBelowTheirAnswerWithTheirConfidence) {
             "  Ja. 100%  Nö. 50%\n");
 }
 
-TEST_F(CliTest, FlagsOfTheRequestReachTheirFields) {
+TEST_F(CliTest, RequestFlagsSetTheirFields) {
   EXPECT_EQ(Run({"summarize", "--language", "en", "--long-input", "chunk", "--priority", "batch",
                  "--label", "team=news", "--label", "empty=", "--request-id", "order-17", "Long."}),
             kExitOk)
@@ -131,7 +131,7 @@ TEST_F(CliTest, FlagsOfTheRequestReachTheirFields) {
   EXPECT_THAT(server_.request_ids(), ElementsAre("order-17"));
 }
 
-TEST_F(CliTest, ATextThatWasNotReadToItsEndIsReported) {
+TEST_F(CliTest, ReportsTruncatedText) {
   server_.on_summarize = [](auto&, const auto&, v1::SummarizeResponse& response) {
     v1::Summary& summary = *response.add_summaries();
     summary.set_text("Short.");
@@ -144,7 +144,7 @@ TEST_F(CliTest, ATextThatWasNotReadToItsEndIsReported) {
   EXPECT_EQ(err_, "linnet: argument 1: only the first 17 bytes were read\n");
 }
 
-TEST_F(CliTest, WrongUsageOfTheseFlagsSaysWhatIsWrong) {
+TEST_F(CliTest, ExplainsWrongUsageOfRequestFlags) {
   const std::vector<std::pair<std::vector<std::string>, std::string>> cases = {
       {{"score", "a", "b"}, "--to or --model is required"},
       {{"score", "--to", "de", "a"}, "a source without a target"},

@@ -1,5 +1,4 @@
-// Files: where answers go, how an interrupted one goes on, objects of JSON, and the bar that tells
-// how far it is.
+// Tests of files: output files, JSON Lines, glossaries and the progress bar.
 #include <filesystem>
 #include <fstream>
 #include <functional>
@@ -41,7 +40,7 @@ class CliFilesTest : public CliTest {
   const test::TemporaryFolder folder_;
 };
 
-TEST_F(CliFilesTest, AnswersGoToTheFileThatIsNamed) {
+TEST_F(CliFilesTest, WritesAnswersToOutputFile) {
   File("out", "what was there before\n");
   EXPECT_EQ(Translate({"-o", Path("out")}, "one\n\ntwo"), kExitOk) << err_;
   EXPECT_EQ(Content("out"), "[de] one\n\n[de] two\n");
@@ -50,7 +49,7 @@ TEST_F(CliFilesTest, AnswersGoToTheFileThatIsNamed) {
   EXPECT_THAT(err_, HasSubstr("No such file or directory"));
 }
 
-TEST_F(CliFilesTest, AFileIsNotWrittenWhileItIsRead) {
+TEST_F(CliFilesTest, RefusesOutputFileThatIsAnInput) {
   const std::string path = File("both", "one\n");
   std::filesystem::create_symlink(path, Path("link"));
   for (const std::string& output : {path, Path("link")}) {
@@ -60,7 +59,7 @@ TEST_F(CliFilesTest, AFileIsNotWrittenWhileItIsRead) {
   EXPECT_EQ(Content("both"), "one\n");
 }
 
-TEST_F(CliFilesTest, ObjectsKeepEveryByteAndGetTheAnswer) {
+TEST_F(CliFilesTest, JsonObjectsKeepTheirBytesAndGetTheAnswer) {
   const std::string odd =
       R"({ "id": 12345678901234567890, "x": 1.50, "text": "A \"dog\".\nTwo." })";
   EXPECT_EQ(
@@ -81,7 +80,7 @@ TEST_F(CliFilesTest, ObjectsKeepEveryByteAndGetTheAnswer) {
   EXPECT_EQ(detected["reliable"], true);
 }
 
-TEST_F(CliFilesTest, LinesThatAreNoSuchObjectsAreRefusedByName) {
+TEST_F(CliFilesTest, RefusesInvalidJsonLinesByName) {
   const std::vector<std::pair<std::string, std::string>> cases = {
       {"{\"text\": \"a\"}\nplain\n", "line 2 of standard input is not an object of JSON"},
       {"[\"text\"]\n", "is not an object"},
@@ -101,7 +100,7 @@ TEST_F(CliFilesTest, LinesThatAreNoSuchObjectsAreRefusedByName) {
   }
 }
 
-TEST_F(CliFilesTest, MembersOfObjectsMayHaveOtherNames) {
+TEST_F(CliFilesTest, JsonMemberNamesAreConfigurable) {
   const std::vector<std::string> names = {"--jsonl", "--text-field", "body", "--answer-field",
                                           "body_de"};
   EXPECT_EQ(Translate(names, "{\"body\": \"One.\", \"text\": 5, \"translation\": null}\n"),
@@ -120,7 +119,7 @@ TEST_F(CliFilesTest, MembersOfObjectsMayHaveOtherNames) {
   }
 }
 
-TEST_F(CliFilesTest, AnObjectMayGetAllThatTheResponseSays) {
+TEST_F(CliFilesTest, JsonObjectGetsWholeResponseOnRequest) {
   EXPECT_EQ(Translate({"--jsonl", "--json"}, "{\"id\": 1, \"text\": \"One.\"}\n\n{\"id\": 2}\n"),
             kExitRefused);
   const size_t end = out_.find('\n');
@@ -133,7 +132,7 @@ TEST_F(CliFilesTest, AnObjectMayGetAllThatTheResponseSays) {
   EXPECT_EQ(nlohmann::json::parse(out_.substr(end + 2))["error"]["code"], "INVALID_ARGUMENT");
 }
 
-TEST_F(CliFilesTest, AGlossaryIsAFileOfTerms) {
+TEST_F(CliFilesTest, ReadsGlossaryFile) {
   const std::string terms =
       File("terms.tsv", "\uFEFFbeam search\tStrahlsuche\r\nLinnet\r\n\r\nlazy dog\tfauler Hund");
   EXPECT_EQ(Translate({"--glossary", terms, "One."}), kExitOk) << err_;
@@ -161,7 +160,7 @@ TEST_F(CliFilesTest, AGlossaryIsAFileOfTerms) {
   EXPECT_THAT(err_, HasSubstr("No such file"));
 }
 
-TEST_F(CliFilesTest, TermsThatFindNoPlaceAreTold) {
+TEST_F(CliFilesTest, ReportsGlossaryTermsThatWereNotApplied) {
   server_.on_translate = [](auto&, const auto&, v1::TranslateResponse& response) {
     response.add_translations()->set_text("Ja.");
     v1::Segment& segment = *response.mutable_translations(0)->add_segments();
@@ -173,7 +172,7 @@ TEST_F(CliFilesTest, TermsThatFindNoPlaceAreTold) {
   EXPECT_THAT(err_, HasSubstr("argument 1: 1 term of the glossary could not be applied"));
 }
 
-TEST_F(CliFilesTest, AnObjectGetsTheSegmentsIfMoreWasAskedFor) {
+TEST_F(CliFilesTest, JsonObjectGetsRequestedSegments) {
   server_.on_translate = [](auto&, const auto&, v1::TranslateResponse& response) {
     response.add_translations()->set_text("Ja.");
     response.mutable_translations(0)->add_segments()->add_hypotheses()->set_text("Ja.");
@@ -184,7 +183,7 @@ TEST_F(CliFilesTest, AnObjectGetsTheSegmentsIfMoreWasAskedFor) {
   EXPECT_EQ(object["segments"][0]["hypotheses"][0]["text"], "Ja.");
 }
 
-TEST_F(CliFilesTest, ScoresStandBeforeTheAnswersAndLinksBelow) {
+TEST_F(CliFilesTest, PrintsScoresBeforeAndAlignmentsBelowAnswers) {
   server_.on_translate = [](auto&, const v1::TranslateRequest& request,
                             v1::TranslateResponse& response) {
     EXPECT_EQ(request.alignments(), request.contents(0) == "Good morning.");
@@ -202,7 +201,7 @@ TEST_F(CliFilesTest, ScoresStandBeforeTheAnswersAndLinksBelow) {
     };
     link(0, 4, 0, 8, 0.75);
     link(5, 13, 0, 8, 0.2);
-    link(5, 999, 9, 12, 1);  // a number too large does no harm
+    link(5, 999, 9, 12, 1);  // an offset beyond the text is clamped
     return grpc::Status::OK;
   };
   EXPECT_EQ(Translate({"--scores", "Size, yes."}), kExitOk);
@@ -214,7 +213,7 @@ TEST_F(CliFilesTest, ScoresStandBeforeTheAnswersAndLinksBelow) {
             "  ja.     morning. 100%\n");
 }
 
-TEST_F(CliFilesTest, TheBarTellsShareRateAndTimeLeft) {
+TEST_F(CliFilesTest, ProgressShowsShareRateAndTimeLeft) {
   const Advance half = {
       .lines = 640, .bytes = 500, .total_bytes = 1000, .elapsed = absl::Seconds(10)};
   EXPECT_EQ(ProgressText(half, 60, false),
@@ -233,7 +232,7 @@ TEST_F(CliFilesTest, TheBarTellsShareRateAndTimeLeft) {
   EXPECT_THAT(ProgressText(resumed, 60, false), AllOf(StartsWith(" 50% "), HasSubstr("0:05 left")));
 }
 
-TEST_F(CliFilesTest, TheBarIsDrawnNowAndThenAndGoesAtTheEnd) {
+TEST_F(CliFilesTest, ProgressIsRedrawnAtIntervalsAndClearedAtEnd) {
   std::ostringstream out;
   const absl::Time start = absl::FromUnixSeconds(0);
   {
@@ -248,7 +247,7 @@ TEST_F(CliFilesTest, TheBarIsDrawnNowAndThenAndGoesAtTheEnd) {
             "\r\x1b[Klinnet: 90 lines in 1:00, 1.5/s\n");
 }
 
-TEST_F(CliFilesTest, TheBarIsForATerminalWhereNoAnswersStand) {
+TEST_F(CliFilesTest, ProgressNeedsATerminalWithoutAnswers) {
   const std::string input = File("in", "one\ntwo\n");
   EXPECT_EQ(Translate({"--file", input, "-o", Path("out")}), kExitOk);
   EXPECT_THAT(err_, IsEmpty()) << "a log file has no use for it";

@@ -13,7 +13,7 @@
 
 namespace linnet::client {
 
-// Runs the command against a puppet: what it wrote is in `out` and `err` afterwards.
+// Runs the command against a fake server; its output is in `out_` and `err_` afterwards.
 class CliTest : public ::testing::Test {
  protected:
   int Run(const std::vector<std::string>& arguments, const std::string& input = "") {
@@ -45,7 +45,7 @@ class CliTest : public ::testing::Test {
     return exit;
   }
 
-  // The texts of all requests, in the order in which they came.
+  // The texts of all requests, in order of arrival.
   std::vector<std::string> Sent() const {
     std::vector<std::string> sent;
     for (const v1::TranslateRequest& request : server_.translate_requests()) {

@@ -1,4 +1,4 @@
-// Where the texts come from: files, standard input, lines; and what becomes of them on the way.
+// Tests of the input: files, standard input, lines, blank and invalid texts.
 #include <algorithm>
 #include <atomic>
 #include <fstream>
@@ -35,14 +35,14 @@ class CliInputTest : public CliTest {
   const test::TemporaryFolder folder_;
 };
 
-TEST_F(CliInputTest, ADocumentIsOneTextWithItsWhiteSpace) {
+TEST_F(CliInputTest, DocumentIsOneTextWithItsWhiteSpace) {
   EXPECT_EQ(Translate({"--document"}, "  One.\n\n\tTwo.  \n"), kExitOk);
   EXPECT_THAT(Sent(), ElementsAre("  One.\n\n\tTwo.  "));
   EXPECT_EQ(out_, "[de]   One.\n\n\tTwo.  \n");
   EXPECT_THAT(err_, IsEmpty());
 }
 
-TEST_F(CliInputTest, AByteOrderMarkAtTheStartOfAFileIsNoPartOfItsText) {
+TEST_F(CliInputTest, SkipsByteOrderMarkAtStartOfFile) {
   const std::string mark = "\uFEFF";
   EXPECT_EQ(Translate({}, mark + "One.\r\nTwo.\r\n"), kExitOk);
   EXPECT_EQ(out_, "[de] One.\r\n[de] Two.\r\n");
@@ -59,20 +59,20 @@ TEST_F(CliInputTest, AByteOrderMarkAtTheStartOfAFileIsNoPartOfItsText) {
   EXPECT_EQ(out_, "[de] One.\n[de] " + mark + "Two.\n") << "further on it is the text's own";
 }
 
-TEST_F(CliInputTest, OutputEndsInALineEndEvenIfTheInputDoesNot) {
+TEST_F(CliInputTest, OutputEndsWithNewlineEvenIfInputDoesNot) {
   EXPECT_EQ(Translate({}, "One."), kExitOk);
   EXPECT_EQ(out_, "[de] One.\n");
   EXPECT_EQ(Translate({}, "One.\r\n"), kExitOk);
   EXPECT_EQ(out_, "[de] One.\r\n");
 }
 
-TEST_F(CliInputTest, LinesAreAnsweredLineByLineAndBlankOnesAreKeptUnsent) {
+TEST_F(CliInputTest, AnswersLinesInOrderAndDoesNotSendBlankOnes) {
   EXPECT_EQ(Translate({}, "One.\n\n  \t\nTwo.\r\n\r\nThree."), kExitOk);
   EXPECT_THAT(Sent(), ElementsAre("One.", "Two.", "Three."));
   EXPECT_EQ(out_, "[de] One.\n\n  \t\n[de] Two.\r\n\r\n[de] Three.\n");
 }
 
-TEST_F(CliInputTest, ManyLinesKeepTheirOrderInRequestsOfBoundedSize) {
+TEST_F(CliInputTest, ManyLinesKeepOrderInBoundedRequests) {
   std::string input, expected;
   for (int line = 0; line < 1000; ++line) {
     absl::StrAppend(&input, line % 7 == 0 ? "" : absl::StrCat("line ", line), "\n");
@@ -80,7 +80,7 @@ TEST_F(CliInputTest, ManyLinesKeepTheirOrderInRequestsOfBoundedSize) {
   }
   EXPECT_EQ(Translate({"--lines"}, input), kExitOk);
   EXPECT_EQ(out_, expected);
-  EXPECT_EQ(server_.translate_requests().size(), 16u);  // 1000 lines, 64 a request
+  EXPECT_EQ(server_.translate_requests().size(), 16u);  // 1000 lines, 64 per request
   for (const auto& request : server_.translate_requests()) {
     EXPECT_LE(request.contents_size(), 64);
   }
@@ -92,7 +92,7 @@ TEST_F(CliInputTest, LongLinesMakeShortRequests) {
   EXPECT_THAT(server_.translate_requests(), SizeIs(2));
 }
 
-TEST_F(CliInputTest, BlankInputIsItsOwnAnswerAndNeedsNoCall) {
+TEST_F(CliInputTest, BlankInputNeedsNoCall) {
   EXPECT_EQ(Translate({}, ""), kExitOk);
   EXPECT_EQ(out_, "");
   EXPECT_EQ(Translate({}, " \n\n"), kExitOk);
@@ -102,13 +102,13 @@ TEST_F(CliInputTest, BlankInputIsItsOwnAnswerAndNeedsNoCall) {
   EXPECT_THAT(Sent(), IsEmpty());
 }
 
-TEST_F(CliInputTest, BlankLinesKeepTheirPlaceInJson) {
+TEST_F(CliInputTest, JsonKeepsBlankLines) {
   EXPECT_EQ(Translate({"--lines", "--json"}, "\na\n"), kExitOk);
   EXPECT_EQ(std::count(out_.begin(), out_.end(), '\n'), 2);
   EXPECT_THAT(out_, ::testing::StartsWith("{\"translations\":[{\"text\":\"\""));
 }
 
-TEST_F(CliInputTest, AnAnswerToALineStaysOneLine) {
+TEST_F(CliInputTest, AnswerToALineIsOneLine) {
   server_.on_translate = [](auto&, const auto& request, v1::TranslateResponse& response) {
     for (int i = 0; i < request.contents_size(); ++i) {
       response.add_translations()->set_text("two\nlines");
@@ -121,7 +121,7 @@ TEST_F(CliInputTest, AnAnswerToALineStaysOneLine) {
   EXPECT_EQ(out_, "two\nlines\n");
 }
 
-TEST_F(CliInputTest, WhatIsToBeSaidOfManyAnswersIsSaidOfTheFirstAlone) {
+TEST_F(CliInputTest, LimitsNotesAboutAnswers) {
   server_.on_translate = [](auto&, const auto& request, v1::TranslateResponse& response) {
     for (int i = 0; i < request.contents_size(); ++i) {
       response.add_translations()->set_finish_reason(v1::FINISH_REASON_LENGTH);
@@ -132,11 +132,11 @@ TEST_F(CliInputTest, WhatIsToBeSaidOfManyAnswersIsSaidOfTheFirstAlone) {
   for (int line = 0; line < 500; ++line) lines += "text\n";
   EXPECT_EQ(Translate({}, lines), kExitOk);
   EXPECT_EQ(std::count(err_.begin(), err_.end(), '\n'), 21);
-  EXPECT_THAT(err_, ::testing::EndsWith("of standard input: the answer was ended by the limit on "
+  EXPECT_THAT(err_, ::testing::EndsWith("of standard input: the answer was cut at the limit of "
                                         "target tokens\nlinnet: and more answers like these\n"));
 }
 
-TEST_F(CliInputTest, FilesAreTextsInTheirOrder) {
+TEST_F(CliInputTest, AnswersFilesInOrder) {
   const std::string first = File("first", "One.\nTwo.\n");
   const std::string second = File("second", "Three.");
   EXPECT_EQ(Translate({"--document", "--file", first, "--file", "-", "--file", second}, "Input.\n"),
@@ -153,7 +153,7 @@ TEST_F(CliInputTest, EmptyFilesAddNothing) {
   EXPECT_EQ(out_, "[de] x\n");
 }
 
-TEST_F(CliInputTest, AFileThatCannotBeReadIsNamedWithTheCause) {
+TEST_F(CliInputTest, UnreadableFileIsNamedWithCause) {
   const std::string missing = folder_.path() / "missing";
   EXPECT_EQ(Translate({"--file", missing}), kExitLocal);
   EXPECT_EQ(err_, "linnet: cannot read \"" + missing + "\": No such file or directory\n");
@@ -162,7 +162,7 @@ TEST_F(CliInputTest, AFileThatCannotBeReadIsNamedWithTheCause) {
   EXPECT_THAT(out_, IsEmpty());
 }
 
-TEST_F(CliInputTest, TextThatIsNotUtf8IsRefusedWithItsPlace) {
+TEST_F(CliInputTest, RefusesInvalidUtf8WithItsPosition) {
   EXPECT_EQ(Translate({"fine", "caf\xE9"}), kExitLocal);
   EXPECT_EQ(err_,
             "linnet: argument 2 is not UTF-8: byte 0xe9 at offset 3\n"
@@ -171,7 +171,7 @@ TEST_F(CliInputTest, TextThatIsNotUtf8IsRefusedWithItsPlace) {
   EXPECT_EQ(err_, "linnet: standard input is not UTF-8: byte 0xff at offset 4\n");
 }
 
-TEST_F(CliInputTest, WhatStandsBeforeABadLineIsAnswered) {
+TEST_F(CliInputTest, AnswersLinesBeforeAnInvalidOne) {
   EXPECT_EQ(Translate({"--lines"}, "one\ntwo\nthr\xC3\nfour\n"), kExitLocal);
   EXPECT_EQ(out_, "[de] one\n[de] two\n");
   EXPECT_EQ(err_,
@@ -180,7 +180,7 @@ TEST_F(CliInputTest, WhatStandsBeforeABadLineIsAnswered) {
             "  with --on-error skip the run continues after it\n");
 }
 
-TEST_F(CliInputTest, WhatStandsBeforeARefusedLineIsAnswered) {
+TEST_F(CliInputTest, AnswersLinesBeforeARefusedOne) {
   server_.on_translate = [](auto&, const v1::TranslateRequest& request,
                             v1::TranslateResponse& response) {
     for (const std::string& content : request.contents()) {
@@ -202,12 +202,12 @@ TEST_F(CliInputTest, WhatStandsBeforeARefusedLineIsAnswered) {
                               "  with --on-error skip the run continues after it\n"));
 }
 
-TEST_F(CliInputTest, AServerBusyWithOurOwnRequestsIsAskedOnceMoreAlone) {
+TEST_F(CliInputTest, RetriesOnceAloneWhenOwnRequestsKeepServerBusy) {
   std::atomic<int> refusals = 0;
   server_.on_translate = [&](grpc::ServerContext& context, const v1::TranslateRequest& request,
                              v1::TranslateResponse& response) {
     if (request.contents(0) == "line 64" && refusals++ == 0) {
-      context.AddTrailingMetadata("grpc-retry-pushback-ms", "-1");  // the client shall not retry
+      context.AddTrailingMetadata("grpc-retry-pushback-ms", "-1");  // forbids a retry by the client
       return ServerError(grpc::StatusCode::RESOURCE_EXHAUSTED, "busy", "BUSY");
     }
     for (const auto& content : request.contents()) response.add_translations()->set_text(content);
@@ -217,10 +217,10 @@ TEST_F(CliInputTest, AServerBusyWithOurOwnRequestsIsAskedOnceMoreAlone) {
   for (int line = 0; line < 192; ++line) absl::StrAppend(&lines, "line ", line, "\n");
   EXPECT_EQ(Translate({"--lines"}, lines), kExitOk) << err_;
   EXPECT_EQ(out_, lines);
-  EXPECT_EQ(refusals, 2);  // refused, then taken
+  EXPECT_EQ(refusals, 2);  // refused once, then accepted
 }
 
-// Gives one chunk after the other, as a pipe does, and asks `before` in between.
+// A stream buffer that returns chunks one by one, like a pipe, and calls `before` in between.
 class Pipe : public std::streambuf {
  public:
   Pipe(std::vector<std::string> chunks, std::function<void(size_t)> before)
@@ -234,7 +234,7 @@ class Pipe : public std::streambuf {
     setg(chunk.data(), chunk.data(), chunk.data() + chunk.size());
     return traits_type::to_int_type(chunk[0]);
   }
-  // The base's showmanyc answers 0: nothing is known to be there beyond the chunk.
+  // The base's showmanyc returns 0: no bytes are known to be available beyond the chunk.
 
  private:
   std::vector<std::string> chunks_;
@@ -242,7 +242,7 @@ class Pipe : public std::streambuf {
   std::function<void(size_t)> before_;
 };
 
-TEST_F(CliInputTest, ALineIsAnsweredBeforeTheNextOneIsWaitedFor) {
+TEST_F(CliInputTest, AnswersALineBeforeWaitingForTheNext) {
   std::vector<size_t> sent_before;
   Pipe pipe({"one\n", "two\nthree\n", "four"},
             [&](size_t) { sent_before.push_back(Sent().size()); });
@@ -252,7 +252,7 @@ TEST_F(CliInputTest, ALineIsAnsweredBeforeTheNextOneIsWaitedFor) {
   EXPECT_THAT(sent_before, ElementsAre(0, 1, 3, 3));
 }
 
-TEST_F(CliInputTest, AStopWhileReadingEndsTheCommand) {
+TEST_F(CliInputTest, StopWhileReadingEndsTheCommand) {
   Pipe pipe({"one\n"}, [&](size_t next) {
     if (next == 1) stop_.request_stop();
   });
@@ -262,7 +262,7 @@ TEST_F(CliInputTest, AStopWhileReadingEndsTheCommand) {
   EXPECT_EQ(err_, "linnet: CANCELLED: cancelled\n  1 text was answered before\n");
 }
 
-TEST_F(CliInputTest, AStopInTheMiddleOfALineLeavesItToTheNextRun) {
+TEST_F(CliInputTest, StopWithinALineLeavesItToTheNextRun) {
   Pipe pipe({"{\"text\": \"o"}, [&](size_t next) {
     if (next == 1) stop_.request_stop();
   });
@@ -271,7 +271,7 @@ TEST_F(CliInputTest, AStopInTheMiddleOfALineLeavesItToTheNextRun) {
   EXPECT_THAT(out_, IsEmpty()) << "no error for what is no line yet";
 }
 
-TEST_F(CliInputTest, ATerminalIsToldThatItIsWaitedFor) {
+TEST_F(CliInputTest, TellsATerminalThatItReads) {
   in_is_terminal_ = true;
   EXPECT_EQ(Translate({}, "x\n"), kExitOk);
   EXPECT_THAT(err_, HasSubstr("Ctrl-D"));
@@ -279,7 +279,7 @@ TEST_F(CliInputTest, ATerminalIsToldThatItIsWaitedFor) {
   EXPECT_THAT(err_, IsEmpty());
 }
 
-TEST_F(CliInputTest, SummarizeReadsItsInputAlike) {
+TEST_F(CliInputTest, SummarizeReadsInputLikeTranslate) {
   EXPECT_EQ(Run({"summarize", "--language", "en"}, "One.\n\nTwo.\n"), kExitOk);
   EXPECT_EQ(out_, "[sum] One.\n\nTwo.\n");
   EXPECT_EQ(Run({"summarize", "--language", "en", "--lines"}, "One.\n\nTwo.\n"), kExitOk);

@@ -1,5 +1,4 @@
-// Texts that are refused for themselves: the run ends there, or their places are kept and it goes
-// on.
+// Tests of refused texts: the run ends there, or leaves their answers empty and continues.
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
@@ -27,8 +26,8 @@ using ::testing::IsEmpty;
 using ::testing::Not;
 using ::testing::StartsWith;
 
-// A server that refuses each text with "bad" in it, the first of a request by name as Linnet's
-// does, and answers the others.
+// Makes the server refuse a request that contains a text with "bad" in it, naming the first one
+// like Linnet's server, and answer other requests.
 class CliRefusedTest : public CliTest {
  protected:
   CliRefusedTest() {
@@ -61,7 +60,7 @@ class CliRefusedTest : public CliTest {
   const test::TemporaryFolder folder_;
 };
 
-TEST_F(CliRefusedTest, AnObjectGetsAnErrorInPlaceOfItsAnswerAndTheRunGoesOn) {
+TEST_F(CliRefusedTest, RefusedJsonObjectGetsErrorAndRunContinues) {
   EXPECT_EQ(Translate({"--jsonl"},
                       "{\"id\": 1, \"text\": \"one\"}\n"
                       "{ \"id\": 2.50, \"text\": \"bad two\" }\r\n"
@@ -94,7 +93,7 @@ TEST_F(CliRefusedTest, AnObjectGetsAnErrorInPlaceOfItsAnswerAndTheRunGoesOn) {
                              "each answer\n"));
 }
 
-TEST_F(CliRefusedTest, AnErrorTakesThePlaceOfAnOlderOne) {
+TEST_F(CliRefusedTest, NewErrorReplacesOlderOne) {
   EXPECT_EQ(Translate({"--jsonl"}, "{\"text\": \"bad\", \"error\": {\"code\": 5}, \"id\": 7}\n"),
             kExitRefused);
   const auto object = nlohmann::ordered_json::parse(out_);
@@ -103,7 +102,7 @@ TEST_F(CliRefusedTest, AnErrorTakesThePlaceOfAnOlderOne) {
   EXPECT_EQ(object.size(), 3);
 }
 
-TEST_F(CliRefusedTest, APlainRunEndsBehindTheLinesBeforeAndSaysHowToGoOn) {
+TEST_F(CliRefusedTest, PlainRunEndsAtRefusedLineWithHint) {
   EXPECT_EQ(Translate({}, "one\ntwo\nbad three\nfour\n"), kExitCode + 3);
   EXPECT_EQ(out_, "[de] one\n[de] two\n");
   EXPECT_EQ(err_,
@@ -121,7 +120,7 @@ TEST_F(CliRefusedTest, APlainRunEndsBehindTheLinesBeforeAndSaysHowToGoOn) {
   EXPECT_EQ(Content("out"), "[de] one\n\n[de] three\n");
 }
 
-TEST_F(CliRefusedTest, SkippedLinesLeaveEmptyOnesSoThatLinesStayInStep) {
+TEST_F(CliRefusedTest, SkippedLinesLeaveEmptyLines) {
   EXPECT_EQ(Translate({"--on-error", "skip"}, "bad\none\n\nca\xE9\r\nbad\ntwo"), kExitRefused);
   EXPECT_EQ(out_, "\n[de] one\n\n\r\n\n[de] two\n");
   EXPECT_EQ(err_,
@@ -138,7 +137,7 @@ TEST_F(CliRefusedTest, SkippedLinesLeaveEmptyOnesSoThatLinesStayInStep) {
   EXPECT_EQ(out_, "-9.0000\tEin Hund.\n\n-3.0000\tJa.\n");
 }
 
-TEST_F(CliRefusedTest, OfManyRefusedLinesTheFirstAreTold) {
+TEST_F(CliRefusedTest, ReportsOnlyTheFirstRefusedLines) {
   std::string input;
   for (int line = 0; line < 300; ++line) input += line % 2 == 0 ? "bad\n" : "good\n";
   EXPECT_EQ(Translate({"--on-error", "skip"}, input), kExitRefused);
@@ -151,7 +150,7 @@ TEST_F(CliRefusedTest, OfManyRefusedLinesTheFirstAreTold) {
                                    "empty\n")));
 }
 
-TEST_F(CliRefusedTest, ARunGoesOnBehindEachByteAtWhichOneMayHaveEnded) {
+TEST_F(CliRefusedTest, ResumesAfterAnyByteOfAnInterruptedRun) {
   const std::string input =
       "{\"text\": \"one\"}\n{\"text\": \"bad\"}\nno object\n\n{\"text\": \"two\"}\n";
   ASSERT_EQ(Translate({"--jsonl", "-o", Path("whole")}, input), kExitRefused);
@@ -165,7 +164,7 @@ TEST_F(CliRefusedTest, ARunGoesOnBehindEachByteAtWhichOneMayHaveEnded) {
   }
 }
 
-TEST_F(CliRefusedTest, WhatIsNoFaultOfATextEndsTheRun) {
+TEST_F(CliRefusedTest, ErrorNotCausedByATextEndsTheRun) {
   std::vector<std::pair<grpc::Status, int>> cases = {
       {ServerError(grpc::StatusCode::INVALID_ARGUMENT, "beam_size is 99", "BAD_OPTION",
                    "options.beam_size"),
@@ -182,7 +181,7 @@ TEST_F(CliRefusedTest, WhatIsNoFaultOfATextEndsTheRun) {
   }
 }
 
-TEST_F(CliRefusedTest, WhatIsTooMuchAtOnceIsSentInParts) {
+TEST_F(CliRefusedTest, SplitsRequestsThatAreTooLarge) {
   server_.on_translate = [](auto&, const v1::TranslateRequest& request,
                             v1::TranslateResponse& response) {
     if (request.contents_size() > 5) {

@@ -1,4 +1,4 @@
-// Outputs that go on where an earlier run ended, and those that are not written over by mistake.
+// Tests of --resume, and of outputs that must not be overwritten by mistake.
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -31,13 +31,13 @@ class CliResumeTest : public CliTest {
     more.insert(more.begin(), {"translate", "--from", "en", "--to", "de"});
     return Run(more, input);
   }
-  // "line 0" to "line COUNT-1".
+  // The lines "line 0" to "line COUNT-1".
   static std::string Lines(int count) {
     std::string input;
     for (int line = 0; line < count; ++line) absl::StrAppend(&input, "line ", line, "\n");
     return input;
   }
-  // A run into "out" that ends behind the first 64 of these lines.
+  // Runs into "out" and fails after the first 64 lines.
   void RunThatFails(const std::string& input) {
     server_.on_translate = [](auto&, const v1::TranslateRequest& request,
                               v1::TranslateResponse& response) {
@@ -56,7 +56,7 @@ class CliResumeTest : public CliTest {
   const test::TemporaryFolder folder_;
 };
 
-TEST_F(CliResumeTest, ARunGoesOnBehindEachByteAtWhichOneMayHaveEnded) {
+TEST_F(CliResumeTest, ResumesAfterAnyByteOfAnInterruptedRun) {
   const std::string input = "one\n\ntwo\r\nthree\n";
   ASSERT_EQ(Translate({"-o", Path("whole")}, input), kExitOk);
   const std::string whole = Content("whole");
@@ -70,7 +70,7 @@ TEST_F(CliResumeTest, ARunGoesOnBehindEachByteAtWhichOneMayHaveEnded) {
   EXPECT_EQ(Content("out"), whole);
 }
 
-TEST_F(CliResumeTest, WhatWasAnsweredIsNotSentAgain) {
+TEST_F(CliResumeTest, DoesNotResendAnsweredLines) {
   File("out", "[de] one\n[de] two\n[de] thr");
   EXPECT_EQ(Translate({"-o", Path("out"), "--resume", "--force", "--file", File("a", "one\ntwo\n"),
                        "--file", File("b", "three\nfour\n")}),
@@ -79,7 +79,7 @@ TEST_F(CliResumeTest, WhatWasAnsweredIsNotSentAgain) {
   EXPECT_EQ(Content("out"), "[de] one\n[de] two\n[de] three\n[de] four\n");
 }
 
-TEST_F(CliResumeTest, AnOutputOfAnotherInputIsNotResumed) {
+TEST_F(CliResumeTest, RefusesToResumeOutputOfAnotherInput) {
   File("out", "1\n2\n3\n");
   EXPECT_EQ(Translate({"-o", Path("out"), "--resume"}, "one\ntwo\n"), kExitLocal);
   EXPECT_THAT(err_, HasSubstr("has 3 lines and the input only 2"));
@@ -88,7 +88,7 @@ TEST_F(CliResumeTest, AnOutputOfAnotherInputIsNotResumed) {
   EXPECT_THAT(err_, HasSubstr("is not a file"));
 }
 
-TEST_F(CliResumeTest, AnErrorSaysHowToGoOn) {
+TEST_F(CliResumeTest, ErrorTellsHowToResume) {
   server_.on_translate = [](auto&, const v1::TranslateRequest& request,
                             v1::TranslateResponse& response) {
     if (request.contents(0) == "line 64") {
@@ -106,7 +106,7 @@ TEST_F(CliResumeTest, AnErrorSaysHowToGoOn) {
   EXPECT_THAT(Content("out"), AllOf(HasSubstr("line 63\n[de] line 64\n"), HasSubstr("line 99\n")));
 }
 
-TEST_F(CliResumeTest, ARecordStandsBesideAnUnfinishedOutputAndGoesWithItsEnd) {
+TEST_F(CliResumeTest, RecordExistsOnlyWhileOutputIsUnfinished) {
   RunThatFails(Lines(100));
   EXPECT_TRUE(std::filesystem::exists(Path("out.resume")));
   EXPECT_EQ(Translate({"-o", Path("out"), "--resume"}, Lines(100)), kExitOk) << err_;
@@ -121,7 +121,7 @@ TEST_F(CliResumeTest, ARecordStandsBesideAnUnfinishedOutputAndGoesWithItsEnd) {
   EXPECT_EQ(Content("out"), whole + "[de] line 100\n");
 }
 
-TEST_F(CliResumeTest, AnyChangeOfTheLinesThatWereAnsweredIsNoticed) {
+TEST_F(CliResumeTest, DetectsChangesOfAnsweredLines) {
   const std::string input = Lines(100);
   RunThatFails(input);
   const std::string answered = Content("out"), record = Content("out.resume");
@@ -142,7 +142,7 @@ TEST_F(CliResumeTest, AnyChangeOfTheLinesThatWereAnsweredIsNoticed) {
   }
 }
 
-TEST_F(CliResumeTest, OtherOptionsAreNoticedUnlessTheyLeaveAnswersAsTheyAre) {
+TEST_F(CliResumeTest, DetectsOptionsThatChangeAnswers) {
   RunThatFails(Lines(100));
   for (const std::vector<std::string>& other :
        {std::vector<std::string>{"--to", "fr"}, {"--beam", "2"}, {"--model", "m"}, {"--json"}}) {
@@ -158,7 +158,7 @@ TEST_F(CliResumeTest, OtherOptionsAreNoticedUnlessTheyLeaveAnswersAsTheyAre) {
       << err_;
 }
 
-TEST_F(CliResumeTest, AnOutputThatLostLinesIsNotGoneOnWith) {
+TEST_F(CliResumeTest, RefusesToResumeOutputThatLostLines) {
   RunThatFails(Lines(100));
   File("out", "[de] line 0\n");
   EXPECT_EQ(Translate({"-o", Path("out"), "--resume"}, Lines(100)), kExitLocal);
@@ -166,7 +166,7 @@ TEST_F(CliResumeTest, AnOutputThatLostLinesIsNotGoneOnWith) {
   EXPECT_EQ(Content("out"), "[de] line 0\n");
 }
 
-TEST_F(CliResumeTest, WhatARunDidIsNotWrittenOverByMistake) {
+TEST_F(CliResumeTest, RefusesToOverwriteUnfinishedOutput) {
   RunThatFails(Lines(100));
   const std::string answered = Content("out");
   EXPECT_EQ(Translate({"-o", Path("out")}, Lines(100)), kExitLocal);
@@ -178,7 +178,7 @@ TEST_F(CliResumeTest, WhatARunDidIsNotWrittenOverByMistake) {
   EXPECT_FALSE(std::filesystem::exists(Path("out.resume")));
 }
 
-TEST_F(CliResumeTest, AFileOfMoreLinesThanTheInputIsNotWrittenOverByMistake) {
+TEST_F(CliResumeTest, RefusesToOverwriteFileLongerThanInput) {
   const std::string input = File("in", "one\ntwo");
   File("out", "1\n2\n3\n");
   EXPECT_EQ(Translate({"--file", input, "-o", Path("out")}), kExitLocal);
@@ -186,16 +186,17 @@ TEST_F(CliResumeTest, AFileOfMoreLinesThanTheInputIsNotWrittenOverByMistake) {
   EXPECT_EQ(Content("out"), "1\n2\n3\n");
   EXPECT_EQ(Translate({"--file", input, "-o", Path("out"), "--force"}), kExitOk);
   EXPECT_EQ(Content("out"), "[de] one\n[de] two\n");
-  EXPECT_EQ(Translate({"--file", input, "-o", Path("out")}), kExitOk) << "as long is no longer";
+  EXPECT_EQ(Translate({"--file", input, "-o", Path("out")}), kExitOk)
+      << "an output of the same length may be overwritten";
 }
 
-TEST_F(CliResumeTest, ARefusedResumeLeavesTheFileToTheByte) {
+TEST_F(CliResumeTest, RefusedResumeLeavesFileUnchanged) {
   File("out", "1\n2\n3\nhalf");
   EXPECT_EQ(Translate({"-o", Path("out"), "--resume"}, Lines(10)), kExitLocal);
   EXPECT_EQ(Content("out"), "1\n2\n3\nhalf");
 }
 
-TEST_F(CliResumeTest, WhatIsNoFileHasNoRecord) {
+TEST_F(CliResumeTest, WritesNoRecordForDevices) {
   EXPECT_EQ(Translate({"-o", "/dev/null"}, Lines(10)), kExitOk) << err_;
   EXPECT_FALSE(std::filesystem::exists("/dev/null.resume"));
 }

@@ -1,4 +1,4 @@
-// Where settings come from, and which of them wins.
+// Tests the sources of settings and their precedence.
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -31,7 +31,7 @@ class CliSettingsTest : public CliTest {
   const test::TemporaryFolder folder_;
 };
 
-TEST_F(CliSettingsTest, FlagsGoBeforeTheEnvironmentAndThatBeforeTheFile) {
+TEST_F(CliSettingsTest, FlagsOverrideEnvironmentOverridesFile) {
   Config("# mine\nto = fr\n\n from=en \nto = nl\n");
   EXPECT_EQ(Run({"translate", "x"}), kExitOk) << err_;
   EXPECT_EQ(Languages(), "en to nl") << "the last of a name counts";
@@ -45,13 +45,13 @@ TEST_F(CliSettingsTest, FlagsGoBeforeTheEnvironmentAndThatBeforeTheFile) {
   EXPECT_EQ(Languages(), "en to nl") << "an empty value is none";
 }
 
-TEST_F(CliSettingsTest, AByteOrderMarkIsNoPartOfTheFirstName) {
+TEST_F(CliSettingsTest, SkipsByteOrderMarkInFile) {
   Config("\uFEFFto = de\r\nfrom = en\r\n");
   EXPECT_EQ(Run({"translate", "x"}), kExitOk) << err_;
   EXPECT_EQ(Languages(), "en to de");
 }
 
-TEST_F(CliSettingsTest, TheServerMayStandInTheFile) {
+TEST_F(CliSettingsTest, ReadsServerFromFile) {
   Config("server = " + server_.address() + "\nto = de\n");
   server_name_ = "";
   EXPECT_EQ(Run({"health"}), kExitOk) << err_ << "and settings of other commands do no harm";
@@ -59,7 +59,7 @@ TEST_F(CliSettingsTest, TheServerMayStandInTheFile) {
   EXPECT_THAT(out_, HasSubstr(server_.address()));
 }
 
-TEST_F(CliSettingsTest, TheTokenOfTheEnvironmentGoesWithTheCalls) {
+TEST_F(CliSettingsTest, SendsTokenNamedInEnvironment) {
   variables_["LINNET_TOKEN_FILE"] = folder_.path() / "token";
   std::ofstream(variables_["LINNET_TOKEN_FILE"]) << "my-token\n";
   EXPECT_EQ(Run({"translate", "--from", "en", "--to", "de", "x"}), kExitOk) << err_;
@@ -68,7 +68,7 @@ TEST_F(CliSettingsTest, TheTokenOfTheEnvironmentGoesWithTheCalls) {
   EXPECT_THAT(err_, HasSubstr("in plain text"));
 }
 
-TEST_F(CliSettingsTest, PlainTextCanBeHadAgainAlthoughTheFileNamesAnAuthority) {
+TEST_F(CliSettingsTest, TlsCanBeSwitchedOffAgainstTheFile) {
   std::ofstream(folder_.path() / "ca.pem") << "not read where nothing is encrypted\n";
   Config(absl::StrCat("tls-ca = ", (folder_.path() / "ca.pem").string(),
                       "\ntls-server-name = translate.example\n"));
@@ -80,7 +80,7 @@ TEST_F(CliSettingsTest, PlainTextCanBeHadAgainAlthoughTheFileNamesAnAuthority) {
   EXPECT_EQ(Run({"health", "--tls=false"}), kExitOk) << err_;
 }
 
-TEST_F(CliSettingsTest, WhatTheFileHasThatDoesNotExistIsAnErrorThatNamesTheLine) {
+TEST_F(CliSettingsTest, NamesTheLineOfAnUnknownSetting) {
   Config("server = 127.0.0.1:1\n\ntarget = de\n");
   EXPECT_EQ(Run({"health"}), kExitUsage);
   EXPECT_THAT(err_, AllOf(HasSubstr("config:3: no setting \"target\""), HasSubstr("tls-ca")));
@@ -97,7 +97,7 @@ TEST_F(CliSettingsTest, WhatTheFileHasThatDoesNotExistIsAnErrorThatNamesTheLine)
   EXPECT_EQ(Run({"health"}), kExitOk) << err_;
 }
 
-TEST_F(CliSettingsTest, TheFileLiesWhereSuchFilesLie) {
+TEST_F(CliSettingsTest, FindsFileInXdgConfigHome) {
   EXPECT_THAT(SettingsFile({}), IsEmpty());
   EXPECT_EQ(SettingsFile({{"HOME", "/home/me"}}), "/home/me/.config/linnet/config");
   EXPECT_EQ(SettingsFile({{"HOME", "/home/me"}, {"XDG_CONFIG_HOME", "/cfg"}}),

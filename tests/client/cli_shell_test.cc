@@ -1,4 +1,4 @@
-// `linnet shell` behind its editor, `linnet bench`, and what the command says of itself.
+// Tests `linnet shell` without its line editor, `linnet bench`, and help, man page and completions.
 #include <algorithm>
 #include <deque>
 #include <string>
@@ -20,7 +20,7 @@ using ::testing::IsEmpty;
 using ::testing::Not;
 using ::testing::SizeIs;
 
-// Somebody who types these lines; "^C" is the key.
+// A LineReader that returns these lines; "^C" stands for the key.
 class Typist final : public LineReader {
  public:
   explicit Typist(std::vector<std::string> lines) : lines_(lines.begin(), lines.end()) {}
@@ -44,7 +44,7 @@ class CliShellTest : public CliTest {
     *server_.models.add_models() = ModelOf("fr-nl", v1::TASK_TRANSLATE, "fr", "nl");
     *server_.models.add_models() = ModelOf("en-summary", v1::TASK_SUMMARIZE, "en", "en");
   }
-  // Types them at a terminal.
+  // Runs the shell with these lines as if typed at a terminal.
   int Type(std::vector<std::string> lines) {
     ClientOptions options;
     options.server = server_.address();
@@ -69,7 +69,7 @@ class CliShellTest : public CliTest {
   bool terminated_ = false;
 };
 
-TEST_F(CliShellTest, EachLineIsAnsweredAsItIsSet) {
+TEST_F(CliShellTest, AnswersLinesWithCurrentSettings) {
   EXPECT_EQ(
       Type({"one", "", ":from fr", ":to nl", "deux", ":summarize", "long", ":model en-de", "two",
             ":model en-summary", "longer", ":beam 3", ":to de", "three", ":quit", "no"}),
@@ -84,7 +84,7 @@ TEST_F(CliShellTest, EachLineIsAnsweredAsItIsSet) {
   EXPECT_EQ(server_.translate_requests().back().options().beam_size(), 3);
 }
 
-TEST_F(CliShellTest, MistakesAreToldAndTheShellGoesOn) {
+TEST_F(CliShellTest, ReportsMistakesAndContinues) {
   EXPECT_EQ(Type({":fly", ":to", ":beam many", ":to tlh", "one", ":to de", "caf\xE9", "two"}),
             kExitOk);
   EXPECT_EQ(out_, "[de] two\n");
@@ -93,7 +93,7 @@ TEST_F(CliShellTest, MistakesAreToldAndTheShellGoesOn) {
                           HasSubstr("no model here translates to tlh"), HasSubstr("is not UTF-8")));
 }
 
-TEST_F(CliShellTest, ListsAreShownAsTheCommandShowsThem) {
+TEST_F(CliShellTest, ShowsListsLikeTheCommand) {
   EXPECT_EQ(Type({":help", ":models"}), kExitOk);
   EXPECT_THAT(out_, AllOf(HasSubstr(":alignments"), HasSubstr("en-de       translate")));
   EXPECT_EQ(Type({":n-best 2", ":words", ":alignments", "one"}), kExitOk);
@@ -103,7 +103,7 @@ TEST_F(CliShellTest, ListsAreShownAsTheCommandShowsThem) {
   EXPECT_TRUE(request.alignments());
 }
 
-TEST_F(CliShellTest, AnInterruptEndsAnAnswerAndNotTheShell) {
+TEST_F(CliShellTest, InterruptEndsAnswerButNotShell) {
   server_.on_translate = [this](grpc::ServerContext& context, const v1::TranslateRequest& request,
                                 v1::TranslateResponse& response) {
     if (request.contents(0) == "slow") {
@@ -119,14 +119,14 @@ TEST_F(CliShellTest, AnInterruptEndsAnAnswerAndNotTheShell) {
   EXPECT_THAT(err_, HasSubstr("CANCELLED: cancelled"));
 }
 
-TEST_F(CliShellTest, ATerminationEndsTheShell) {
+TEST_F(CliShellTest, SigtermEndsTheShell) {
   terminated_ = true;
   stop_.request_stop();
   EXPECT_EQ(Type({"one", "two"}), kExitCode + 1);
   EXPECT_THAT(out_, IsEmpty());
 }
 
-TEST_F(CliShellTest, APipeIsAShellWithoutPrompts) {
+TEST_F(CliShellTest, WritesNoPromptsToAPipe) {
   EXPECT_EQ(Run({"shell", "--to", "de"}, "one\n:to nl\ntwo\n"), kExitOk) << err_;
   EXPECT_EQ(out_, "[de] one\n[nl] two\n");
   EXPECT_EQ(Run({"shell", "--to", "tlh"}, "one\n"), kExitCode + 5) << "and a script is told";
@@ -160,14 +160,16 @@ TEST_F(CliShellTest, EveryCommandHasHelpWithExamples) {
     EXPECT_THAT(out_, AllOf(HasSubstr("Examples:"), HasSubstr(std::string("linnet ") + command)));
     const std::vector<std::string> lines = absl::StrSplit(overview + out_, '\n');
     for (const std::string& line : lines) {
-      const auto begins = [](char byte) { return (byte & 0xC0) != 0x80; };  // a character
+      const auto begins = [](char byte) {
+        return (byte & 0xC0) != 0x80;
+      };  // true at the first byte of a character
       EXPECT_LE(std::count_if(line.begin(), line.end(), begins), 80) << line;
     }
   }
   EXPECT_THAT(overview, Not(HasSubstr("man-page")));
 }
 
-TEST_F(CliShellTest, TheManPageAndCompletionsKnowEveryCommandAndFlag) {
+TEST_F(CliShellTest, ManPageAndCompletionsCoverEveryFlag) {
   EXPECT_EQ(Run({"man-page"}), kExitOk);
   const std::string page = out_;
   EXPECT_THAT(page, testing::StartsWith(".TH LINNET 1"));

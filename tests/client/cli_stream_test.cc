@@ -1,4 +1,4 @@
-// What somebody sees who watches the command: answers that grow, and how far they got.
+// Tests answers that are streamed to a terminal.
 #include <functional>
 #include <sstream>
 #include <string>
@@ -19,7 +19,7 @@ using ::testing::IsEmpty;
 using ::testing::SizeIs;
 using ::testing::StartsWith;
 
-// A terminal: `seen` is what stood there after each flush that brought something.
+// A fake terminal: `seen` is its content after each flush that changed it.
 class Screen : public std::stringbuf {
  public:
   std::vector<std::string> seen;
@@ -50,7 +50,7 @@ class CliStreamTest : public CliTest {
   Screen screen_;
 };
 
-TEST_F(CliStreamTest, AnAnswerGrowsOnATerminal) {
+TEST_F(CliStreamTest, StreamsAnswersToATerminal) {
   EXPECT_EQ(Watch(to_german_), kExitOk) << err_;
   EXPECT_THAT(screen_.seen,
               ElementsAre("[", "[d", "[de", "[de]", "[de] ", "[de] j", "[de] ja", "[de] ja\n",
@@ -58,7 +58,7 @@ TEST_F(CliStreamTest, AnAnswerGrowsOnATerminal) {
                           "[de] ja\n[de] ", "[de] ja\n[de] é", "[de] ja\n[de] é\n"));
 }
 
-TEST_F(CliStreamTest, WhatIsShownInTheEndIsWhatAPipeGets) {
+TEST_F(CliStreamTest, FinalTerminalOutputEqualsPipeOutput) {
   const std::vector<std::vector<std::string>> commands = {
       {"translate", "--from", "en", "--to", "de"}, {"summarize", "--language", "en"}};
   for (const std::vector<std::string>& command : commands) {
@@ -74,7 +74,7 @@ TEST_F(CliStreamTest, WhatIsShownInTheEndIsWhatAPipeGets) {
   }
 }
 
-TEST_F(CliStreamTest, APipeAndListsAreNotStreamed) {
+TEST_F(CliStreamTest, DoesNotStreamToPipesNorLists) {
   int parts = 0;
   server_.after_part = [&parts](auto&, int) {
     ++parts;
@@ -97,7 +97,7 @@ TEST_F(CliStreamTest, APipeAndListsAreNotStreamed) {
   EXPECT_THAT(server_.translate_requests(), SizeIs(5));
 }
 
-TEST_F(CliStreamTest, AStopSaysHowFarItGot) {
+TEST_F(CliStreamTest, StopReportsProgress) {
   server_.after_part = [this](grpc::ServerContext& context, int sent) {
     const bool second = server_.translate_requests().size() == 2;
     while (second && sent == 3 && !context.IsCancelled()) absl::SleepFor(absl::Milliseconds(1));
@@ -114,7 +114,7 @@ TEST_F(CliStreamTest, AStopSaysHowFarItGot) {
             "  1 text was answered before\n");
 }
 
-TEST_F(CliStreamTest, AnErrorBehindAPartStandsOnItsOwnLine) {
+TEST_F(CliStreamTest, ErrorAfterAPartStartsOnItsOwnLine) {
   server_.after_part = [](auto&, int parts) {
     return parts < 3 ? grpc::Status::OK
                      : ServerError(grpc::StatusCode::INTERNAL, "engine failed", "ENGINE_FAILED");
@@ -125,13 +125,13 @@ TEST_F(CliStreamTest, AnErrorBehindAPartStandsOnItsOwnLine) {
   EXPECT_THAT(err_, HasSubstr("of the answer to argument 1, the first 3 bytes are written"));
 }
 
-TEST_F(CliStreamTest, ATextThatCannotBeReadIsAnErrorBehindWhatWasAnswered) {
+TEST_F(CliStreamTest, UnreadableTextIsAnErrorAfterEarlierAnswers) {
   EXPECT_EQ(Watch({"translate", "--from", "en", "--to", "de", "fine", "caf\xE9"}), kExitLocal);
   EXPECT_EQ(out_, "[de] fine\n");
   EXPECT_THAT(err_, HasSubstr("argument 2 is not UTF-8"));
 }
 
-TEST_F(CliStreamTest, AClosedTerminalEndsTheCall) {
+TEST_F(CliStreamTest, ClosedTerminalEndsTheCall) {
   std::istringstream in;
   std::ostream closed(nullptr);
   EXPECT_EQ(Run(to_german_, in, closed), kExitLocal);

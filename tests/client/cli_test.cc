@@ -1,4 +1,4 @@
-// The command as people and scripts meet it: flags, output, exit statuses.
+// Tests the command's flags, output and exit statuses.
 #include "client/cli/cli.h"
 
 #include <cerrno>
@@ -53,7 +53,7 @@ TEST_F(CliTest, SummarizesArguments) {
   EXPECT_EQ(server_.summarize_requests()[0].options().max_target_tokens(), 9);
 }
 
-TEST_F(CliTest, EveryDecodingFlagReachesItsFieldAndNoOther) {
+TEST_F(CliTest, EveryDecodingFlagSetsOnlyItsField) {
   EXPECT_EQ(Run(ToGerman({"--model",
                           "m",
                           "--beam",
@@ -97,14 +97,14 @@ TEST_F(CliTest, EveryDecodingFlagReachesItsFieldAndNoOther) {
   EXPECT_EQ(server_.translate_requests()[0].ShortDebugString(), expected.ShortDebugString());
 }
 
-TEST_F(CliTest, AFlagAtZeroIsSentAndAnUnsetOneIsNot) {
+TEST_F(CliTest, SendsZeroFlagsButNotUnsetOnes) {
   EXPECT_EQ(Run(ToGerman({"--unknown-penalty", "0", "x"})), kExitOk);
   const v1::DecodingOptions options = server_.translate_requests().at(0).options();
   EXPECT_TRUE(options.has_unknown_penalty());
   EXPECT_FALSE(options.has_beam_size());
 }
 
-TEST_F(CliTest, TheOnlySourceLanguageNeedNotBeNamed) {
+TEST_F(CliTest, OnlySourceLanguageNeedNotBeNamed) {
   *server_.models.add_models() = ModelOf("en-de", v1::TASK_TRANSLATE, "en", "de");
   *server_.models.add_models() = ModelOf("fr-es", v1::TASK_TRANSLATE, "fr", "es");
   *server_.models.add_models() = ModelOf("en-summary", v1::TASK_SUMMARIZE, "en", "en");
@@ -114,7 +114,7 @@ TEST_F(CliTest, TheOnlySourceLanguageNeedNotBeNamed) {
   EXPECT_EQ(server_.summarize_requests()[0].language_code(), "en");
 }
 
-TEST_F(CliTest, OfSeveralSourceLanguagesTheServerChooses) {
+TEST_F(CliTest, ServerChoosesAmongSourceLanguages) {
   *server_.models.add_models() = ModelOf("en-de", v1::TASK_TRANSLATE, "en", "de");
   *server_.models.add_models() = ModelOf("fr-de", v1::TASK_TRANSLATE, "fr", "de");
   EXPECT_EQ(Run({"translate", "--to", "de", "A dog."}), kExitOk) << err_;
@@ -127,7 +127,7 @@ TEST_F(CliTest, OfSeveralSourceLanguagesTheServerChooses) {
   EXPECT_THAT(out_, IsEmpty());
 }
 
-TEST_F(CliTest, JsonIsTheResponseOfOneTextPerLine) {
+TEST_F(CliTest, JsonIsOneResponsePerTextAndLine) {
   EXPECT_EQ(Run(ToGerman({"--json", "Ein \"Satz\".\nZwei.", "b"})), kExitOk);
   std::istringstream lines(out_);
   std::vector<v1::TranslateResponse> responses;
@@ -139,11 +139,11 @@ TEST_F(CliTest, JsonIsTheResponseOfOneTextPerLine) {
   ASSERT_EQ(responses[0].translations_size(), 1);
   EXPECT_EQ(responses[0].translations(0).text(), "[de] Ein \"Satz\".\nZwei.");
   EXPECT_EQ(responses[1].translations(0).text(), "[de] b");
-  EXPECT_EQ(responses[1].model(), "puppet");
+  EXPECT_EQ(responses[1].model(), "fake");
   EXPECT_THAT(out_, HasSubstr("\"finish_reason\":\"FINISH_REASON_STOP\""));
 }
 
-TEST_F(CliTest, HypothesesAreListedBelowTheirSegment) {
+TEST_F(CliTest, ListsHypothesesBelowTheirSegment) {
   server_.on_translate = [](auto&, const auto&, v1::TranslateResponse& response) {
     v1::Translation& translation = *response.add_translations();
     translation.set_text("Ja. Nein.");
@@ -158,7 +158,7 @@ TEST_F(CliTest, HypothesesAreListedBelowTheirSegment) {
       }
     };
     segment(0, 4, {"Ja.", "Jawohl."});
-    segment(5, 999, {"Nein.", "Nö."});  // a number too large does no harm
+    segment(5, 999, {"Nein.", "Nö."});  // an offset beyond the text is clamped
     return grpc::Status::OK;
   };
   EXPECT_EQ(Run(ToGerman({"--n-best", "2", "Yes. No."})), kExitOk);
@@ -171,7 +171,7 @@ TEST_F(CliTest, HypothesesAreListedBelowTheirSegment) {
             "   2   -1.0000  Nö.\n");
 }
 
-TEST_F(CliTest, AnAnswerEndedByItsLimitIsReported) {
+TEST_F(CliTest, ReportsAnswerCutAtTheLimit) {
   server_.on_translate = [](auto&, const auto&, v1::TranslateResponse& response) {
     response.add_translations()->set_text("whole");
     response.add_translations()->set_text("cut");
@@ -183,7 +183,7 @@ TEST_F(CliTest, AnAnswerEndedByItsLimitIsReported) {
   EXPECT_EQ(err_, "linnet: argument 2: the answer was cut at the limit of target tokens\n");
 }
 
-TEST_F(CliTest, ErrorsOfTheServerGiveTheirCodeAndTheTextTheySpeakOf) {
+TEST_F(CliTest, ServerErrorsShowCodeAndText) {
   server_.on_translate = [](auto&, const auto& request, v1::TranslateResponse& response) {
     response.add_translations()->set_text("Ja.");
     if (request.contents_size() == 1) return grpc::Status::OK;
@@ -200,7 +200,7 @@ TEST_F(CliTest, ErrorsOfTheServerGiveTheirCodeAndTheTextTheySpeakOf) {
   EXPECT_EQ(out_, "Ja.\n");
 }
 
-TEST_F(CliTest, ErrorsThatSpeakOfNoTextNameNone) {
+TEST_F(CliTest, ErrorsWithoutATextNameNone) {
   server_.on_translate = [](auto&, const auto&, auto&) {
     return ServerError(grpc::StatusCode::INVALID_ARGUMENT, "beam_size is 99, at most 16",
                        "BEAM_SIZE_OUT_OF_RANGE", "options.beam_size");
@@ -217,7 +217,7 @@ TEST_F(CliTest, ErrorsThatSpeakOfNoTextNameNone) {
                           Not(HasSubstr("argument"))));
 }
 
-TEST_F(CliTest, FlagBeatsEnvironmentBeatsDefault) {
+TEST_F(CliTest, FlagOverridesEnvironmentOverridesDefault) {
   const ClosedPort closed;
   server_name_ = closed.address();
   EXPECT_EQ(Run({"health", "--server", server_.address()}), kExitOk) << err_;
@@ -240,7 +240,7 @@ TEST_F(CliTest, HealthExitsZeroOnlyWhileServing) {
   EXPECT_EQ(Run({"health", "no.such.Service"}), kExitCode + 5);
 }
 
-TEST_F(CliTest, ModelsAreATableOrJsonLines) {
+TEST_F(CliTest, ListsModelsAsTableOrJsonLines) {
   *server_.models.add_models() = ModelOf("en-de", v1::TASK_TRANSLATE, "en", "de");
   *server_.models.add_models() = ModelOf("en-summary", v1::TASK_SUMMARIZE, "en", "en");
   server_.models.mutable_models(1)->set_provisional(true);
@@ -253,7 +253,7 @@ TEST_F(CliTest, ModelsAreATableOrJsonLines) {
   EXPECT_THAT(out_, MatchesRegex("\\{\"name\":\"en-de\".*\\}\n\\{\"name\":\"en-summary\".*\\}\n"));
 }
 
-TEST_F(CliTest, WrongUsageExitsTwoAndSaysWhatIsWrong) {
+TEST_F(CliTest, WrongUsageExitsTwoWithExplanation) {
   const std::vector<std::pair<std::vector<std::string>, std::string>> cases = {
       {{}, "subcommand is required"},
       {{"fly"}, "no command \"fly\""},
@@ -288,7 +288,7 @@ TEST_F(CliTest, WrongUsageExitsTwoAndSaysWhatIsWrong) {
   EXPECT_THAT(server_.translate_requests(), IsEmpty());
 }
 
-TEST_F(CliTest, HelpGoesToStandardOutputWithExamples) {
+TEST_F(CliTest, WritesHelpToStandardOutput) {
   EXPECT_EQ(Run({"--help"}), kExitOk);
   EXPECT_THAT(out_, AllOf(HasSubstr("translate"), HasSubstr("Examples:"),
                           HasSubstr("LINNET_SERVER"), HasSubstr("Exit status")));
@@ -300,7 +300,7 @@ TEST_F(CliTest, HelpGoesToStandardOutputWithExamples) {
   EXPECT_THAT(out_, MatchesRegex("linnet [0-9]+\\.[0-9]+\\.[0-9]+\n"));
 }
 
-TEST_F(CliTest, TheTimeoutReachesTheCall) {
+TEST_F(CliTest, TimeoutReachesTheCall) {
   server_.on_translate = [&](auto&, const auto&, auto&) {
     answered_.WaitForNotification();
     return grpc::Status::OK;
@@ -310,7 +310,7 @@ TEST_F(CliTest, TheTimeoutReachesTheCall) {
   EXPECT_THAT(err_, HasSubstr("within 150ms"));
 }
 
-TEST_F(CliTest, AStopEndsTheCallUnderWay) {
+TEST_F(CliTest, StopEndsTheCallInFlight) {
   server_.on_translate = [&](grpc::ServerContext& context, const auto&, auto&) {
     arrived_.Notify();
     while (!context.IsCancelled()) absl::SleepFor(absl::Milliseconds(1));
@@ -325,13 +325,13 @@ TEST_F(CliTest, AStopEndsTheCallUnderWay) {
   EXPECT_THAT(err_, StartsWith("linnet: CANCELLED: cancelled"));
 }
 
-TEST_F(CliTest, OutputThatCannotBeWrittenIsAnError) {
+TEST_F(CliTest, UnwritableOutputIsAnError) {
   std::istringstream in;
   std::ostringstream err;
   std::ostream closed(nullptr);
   const Environment environment = {in,    closed, err, {{"LINNET_SERVER", server_.address()}},
                                    false, {}};
-  errno = ENOSPC;  // what a stream leaves there
+  errno = ENOSPC;  // as a failed write leaves it
   EXPECT_EQ(RunCli(ToGerman({"x"}), environment), kExitLocal);
   EXPECT_THAT(err.str(), StartsWith("linnet: cannot write the output"));
 }

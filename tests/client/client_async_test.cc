@@ -1,4 +1,4 @@
-// Calls that do not wait, documents, and calls that are cancelled one by one.
+// Tests of asynchronous calls, documents and the cancellation of single calls.
 #include <atomic>
 #include <future>
 #include <string>
@@ -60,7 +60,7 @@ class ClientAsyncTest : public ::testing::Test {
   FakeServer server_;
 };
 
-TEST_F(ClientAsyncTest, ManyCallsAreUnderWayFromOneThread) {
+TEST_F(ClientAsyncTest, OneThreadHasManyCallsInFlight) {
   absl::BlockingCounter arrived(8);
   server_.on_translate = [&](auto&, const v1::TranslateRequest& request,
                              v1::TranslateResponse& response) {
@@ -74,7 +74,7 @@ TEST_F(ClientAsyncTest, ManyCallsAreUnderWayFromOneThread) {
   for (int call = 0; call < 8; ++call) {
     answers.push_back(Ask(client, ToGerman({absl::StrCat("text ", call)})));
   }
-  arrived.Wait();  // all of them, before any is answered
+  arrived.Wait();  // until all have arrived, before any is answered
   answered_.Notify();
   for (int call = 0; call < 8; ++call) {
     const auto response = answers[call].get();
@@ -83,7 +83,7 @@ TEST_F(ClientAsyncTest, ManyCallsAreUnderWayFromOneThread) {
   }
 }
 
-TEST_F(ClientAsyncTest, EachKindOfCallHasItsAnswer) {
+TEST_F(ClientAsyncTest, EachMethodReturnsItsAnswer) {
   Client client = Connect(Options());
   std::promise<std::string> summary, language;
   std::promise<float> score;
@@ -104,7 +104,7 @@ TEST_F(ClientAsyncTest, EachKindOfCallHasItsAnswer) {
   EXPECT_EQ(language.get_future().get(), "de");
 }
 
-TEST_F(ClientAsyncTest, ErrorsAreThoseOfCallsThatWait) {
+TEST_F(ClientAsyncTest, ErrorsEqualThoseOfBlockingCalls) {
   int calls = 0;
   server_.on_translate = [&calls](auto&, const auto&, v1::TranslateResponse& response) {
     if (++calls == 1) return ServerError(grpc::StatusCode::RESOURCE_EXHAUSTED, "busy", "BUSY");
@@ -136,7 +136,7 @@ TEST_F(ClientAsyncTest, ErrorsAreThoseOfCallsThatWait) {
   }
 }
 
-TEST_F(ClientAsyncTest, ACancellationEndsItsCallAndNoOther) {
+TEST_F(ClientAsyncTest, CancellationEndsOnlyItsCall) {
   AnswerUntilCancelled();
   Client client = Connect(Options());
   CallOptions options;
@@ -151,7 +151,7 @@ TEST_F(ClientAsyncTest, ACancellationEndsItsCallAndNoOther) {
   EXPECT_THAT(client.ListModels(), IsOk());
 }
 
-TEST_F(ClientAsyncTest, AClientThatGoesEndsItsCallsFirst) {
+TEST_F(ClientAsyncTest, DestructorEndsCallsFirst) {
   AnswerUntilCancelled();
   std::future<absl::StatusOr<v1::TranslateResponse>> answer;
   {
@@ -163,7 +163,7 @@ TEST_F(ClientAsyncTest, AClientThatGoesEndsItsCallsFirst) {
   EXPECT_THAT(answer.get(), StatusIs(absl::StatusCode::kCancelled));
 }
 
-TEST_F(ClientAsyncTest, LinesOfADocumentAreAnsweredInTheirOrder) {
+TEST_F(ClientAsyncTest, DocumentLinesAreAnsweredInOrder) {
   server_.on_line = [](auto&, const v1::DocumentLine& line) {
     if (line.text() != "bad") return grpc::Status::OK;
     return ServerError(grpc::StatusCode::INVALID_ARGUMENT, "too long", "TEXT_TOO_LONG", "text");
@@ -192,7 +192,7 @@ TEST_F(ClientAsyncTest, LinesOfADocumentAreAnsweredInTheirOrder) {
   EXPECT_THAT(client.TranslateDocument(ToGerman({}), Lines({}), take), IsOk());
 }
 
-TEST_F(ClientAsyncTest, ADocumentOfAnyLengthIsHeldUpByWhoReadsItsResults) {
+TEST_F(ClientAsyncTest, SlowReaderBlocksTheDocument) {
   Client client = Connect(Options());
   std::atomic<int64_t> written = 0;
   int64_t max_ahead = 0, read = 0;
@@ -204,7 +204,7 @@ TEST_F(ClientAsyncTest, ADocumentOfAnyLengthIsHeldUpByWhoReadsItsResults) {
     return line;
   };
   const auto take = [&](int64_t index, const absl::StatusOr<v1::TranslateResponse>& result) {
-    // Lines go on being asked for while nobody reads, up to a number.
+    // Lines are still requested while no result is read, up to a bound.
     while (index == 0 && written < 257) absl::SleepFor(absl::Milliseconds(1));
     max_ahead = std::max(max_ahead, written - index);
     ++read;
@@ -212,10 +212,10 @@ TEST_F(ClientAsyncTest, ADocumentOfAnyLengthIsHeldUpByWhoReadsItsResults) {
   };
   EXPECT_THAT(client.TranslateDocument(ToGerman({}), next, take), IsOk());
   EXPECT_EQ(read, kLines);
-  EXPECT_LE(max_ahead, 258);  // 256 under way, one waiting for its place, the one read
+  EXPECT_LE(max_ahead, 258);  // 256 in flight, one blocked in the writer, one read
 }
 
-TEST_F(ClientAsyncTest, ADocumentEndsWhenItsReaderHasEnough) {
+TEST_F(ClientAsyncTest, ReaderCanEndTheDocument) {
   Client client = Connect(Options());
   int read = 0;
   const auto endless = []() -> std::optional<std::string> { return "line"; };
@@ -225,7 +225,7 @@ TEST_F(ClientAsyncTest, ADocumentEndsWhenItsReaderHasEnough) {
   EXPECT_EQ(read, 3);
 }
 
-TEST_F(ClientAsyncTest, ADocumentEndsWithACancellation) {
+TEST_F(ClientAsyncTest, CancellationEndsTheDocument) {
   Client client = Connect(Options());
   CallOptions options;
   options.cancellation.emplace();
@@ -240,7 +240,7 @@ TEST_F(ClientAsyncTest, ADocumentEndsWithACancellation) {
               StatusIs(absl::StatusCode::kCancelled, "cancelled"));
 }
 
-TEST_F(ClientAsyncTest, ADocumentWithoutResultsEndsAfterTheTimeout) {
+TEST_F(ClientAsyncTest, DocumentWithoutResultsEndsAfterTimeout) {
   server_.on_line = [](grpc::ServerContext& context, const v1::DocumentLine& line) {
     while (line.text() == "stuck" && !context.IsCancelled()) absl::SleepFor(absl::Milliseconds(1));
     return grpc::Status::OK;
@@ -253,7 +253,7 @@ TEST_F(ClientAsyncTest, ADocumentWithoutResultsEndsAfterTheTimeout) {
   EXPECT_THAT(client.TranslateDocument(ToGerman({}), Lines({"fine", "stuck"}), count),
               StatusIs(absl::StatusCode::kDeadlineExceeded, HasSubstr("within 300ms")));
   EXPECT_EQ(read, 1);
-  // Waiting for the next line is no fault of the server.
+  // Waiting for the next line does not count as a stall of the server.
   auto lines = Lines({"one", "two"});
   const auto slowly = [&lines]() {
     absl::SleepFor(absl::Milliseconds(400));
@@ -262,7 +262,7 @@ TEST_F(ClientAsyncTest, ADocumentWithoutResultsEndsAfterTheTimeout) {
   EXPECT_THAT(client.TranslateDocument(ToGerman({}), slowly, count), IsOk());
 }
 
-TEST_F(ClientAsyncTest, ALineThatIsNotUtf8EndsTheDocumentWithItsNumber) {
+TEST_F(ClientAsyncTest, InvalidUtf8LineEndsDocumentWithItsNumber) {
   Client client = Connect(Options());
   EXPECT_THAT(client.TranslateDocument(ToGerman({}), Lines({"fine", "caf\xE9", "more"}),
                                        [](int64_t, const auto&) { return true; }),

@@ -1,5 +1,5 @@
-// The calls of the library beyond plain translation: streams, scores, languages, models; what a
-// program reads from an error.
+// Tests of the library's calls beyond translation: streams, scores, languages, models and the
+// details of errors.
 #include <string>
 #include <vector>
 
@@ -27,7 +27,7 @@ class ClientCallsTest : public ::testing::Test {
   FakeServer server_;
 };
 
-TEST_F(ClientCallsTest, PartsPutTogetherAreTheTextsOfTheResponse) {
+TEST_F(ClientCallsTest, ConcatenatedPartsAreTheResponse) {
   Client client = Connect(QuickOptions(server_.address()));
   std::vector<std::string> texts(2);
   const auto response =
@@ -39,7 +39,7 @@ TEST_F(ClientCallsTest, PartsPutTogetherAreTheTextsOfTheResponse) {
   EXPECT_THAT(texts, ElementsAre("[de] Grüße 🐦", "[de] two"));
   ASSERT_EQ(response->translations_size(), 2);
   EXPECT_EQ(response->translations(0).text(), texts[0]);
-  EXPECT_EQ(response->model(), "puppet");
+  EXPECT_EQ(response->model(), "fake");
 
   v1::SummarizeRequest request;
   request.add_contents("long");
@@ -53,7 +53,7 @@ TEST_F(ClientCallsTest, PartsPutTogetherAreTheTextsOfTheResponse) {
   EXPECT_EQ(summarised->summaries(0).text(), summary);
 }
 
-TEST_F(ClientCallsTest, AReaderThatHasEnoughEndsItsStreamAndNoOther) {
+TEST_F(ClientCallsTest, ReaderEndsOnlyItsOwnStream) {
   server_.after_part = [](grpc::ServerContext& context, int parts) {
     while (parts == 3 && !context.IsCancelled()) absl::SleepFor(absl::Milliseconds(1));
     return grpc::Status::OK;
@@ -69,7 +69,7 @@ TEST_F(ClientCallsTest, AReaderThatHasEnoughEndsItsStreamAndNoOther) {
   EXPECT_THAT(client.Translate(ToGerman({"text"})), IsOk());
 }
 
-TEST_F(ClientCallsTest, AStreamThatFailsIsNotMadeAgainOnceAPartHasCome) {
+TEST_F(ClientCallsTest, StreamIsNotRetriedAfterFirstPart) {
   server_.after_part = [](auto&, int parts) {
     return parts < 2 ? grpc::Status::OK
                      : ServerError(grpc::StatusCode::UNAVAILABLE, "going down", "SHUTTING_DOWN");
@@ -86,7 +86,7 @@ TEST_F(ClientCallsTest, AStreamThatFailsIsNotMadeAgainOnceAPartHasCome) {
   EXPECT_THAT(server_.translate_requests(), SizeIs(1));
 }
 
-TEST_F(ClientCallsTest, AStreamThatIsRefusedAtFirstIsMadeAgain) {
+TEST_F(ClientCallsTest, StreamIsRetriedBeforeFirstPart) {
   int calls = 0;
   server_.on_translate = [&calls](auto&, const v1::TranslateRequest& request,
                                   v1::TranslateResponse& response) {
@@ -107,7 +107,7 @@ TEST_F(ClientCallsTest, AStreamThatIsRefusedAtFirstIsMadeAgain) {
   EXPECT_EQ(got, "text");
 }
 
-TEST_F(ClientCallsTest, ScoresComeInTheOrderOfTheirPairs) {
+TEST_F(ClientCallsTest, ScoresKeepTheOrderOfPairs) {
   v1::ScoreRequest request;
   for (const char* target : {"Ein Hund.", "Ja."}) {
     request.add_pairs()->set_source_text("A dog.");
@@ -133,7 +133,7 @@ TEST_F(ClientCallsTest, FewerAnswersThanTextsAreAnError) {
   EXPECT_THAT(client.DetectLanguage(detect).status().message(), HasSubstr("1 texts with 0"));
 }
 
-TEST_F(ClientCallsTest, LanguagesAndModelsAreTold) {
+TEST_F(ClientCallsTest, ReturnsLanguagesAndModels) {
   *server_.models.add_models() = ModelOf("en-de", v1::TASK_TRANSLATE, "en", "de");
   Client client = Connect(QuickOptions(server_.address()));
   v1::DetectLanguageRequest detect;
@@ -150,7 +150,7 @@ TEST_F(ClientCallsTest, LanguagesAndModelsAreTold) {
   EXPECT_EQ(DetailsOf(client.GetModel(get).status()).reason, "MODEL_NOT_FOUND");
 }
 
-TEST_F(ClientCallsTest, StringsInsideMessagesAreCheckedAsWell) {
+TEST_F(ClientCallsTest, ChecksStringsInNestedMessages) {
   Client client = Connect(QuickOptions(server_.address()));
   v1::ScoreRequest score;
   score.add_pairs()->set_source_text("fine");
@@ -163,7 +163,7 @@ TEST_F(ClientCallsTest, StringsInsideMessagesAreCheckedAsWell) {
   EXPECT_THAT(server_.translate_requests(), IsEmpty());
 }
 
-TEST_F(ClientCallsTest, TheRequestIdGoesAlongIfItCan) {
+TEST_F(ClientCallsTest, SendsRequestIdIfValid) {
   Client client = Connect(QuickOptions(server_.address()));
   CallOptions call;
   call.request_id = "order-17";
@@ -179,7 +179,7 @@ TEST_F(ClientCallsTest, TheRequestIdGoesAlongIfItCan) {
   EXPECT_THAT(server_.translate_requests(), SizeIs(2));
 }
 
-TEST_F(ClientCallsTest, DetailsOfAnErrorAreDecoded) {
+TEST_F(ClientCallsTest, DecodesErrorDetails) {
   server_.on_translate = [](auto&, const auto&, auto&) {
     return ServerError(grpc::StatusCode::INVALID_ARGUMENT, "text has 900 tokens", "TEXT_TOO_LONG",
                        "contents[1]");
@@ -208,7 +208,7 @@ TEST_F(ClientCallsTest, DetailsOfAnErrorAreDecoded) {
   EXPECT_FALSE(none.retry_delay.has_value());
 }
 
-TEST_F(ClientCallsTest, ARequestBeyondTheServersLimitHasAReasonAndInvitesNoRetry) {
+TEST_F(ClientCallsTest, RequestTooLargeHasReasonAndNoRetry) {
   Client client = Connect(QuickOptions(server_.address()));
   const absl::Status status =
       client.Translate(ToGerman({std::string((4 << 20) + 1, 'x')})).status();

@@ -1,4 +1,4 @@
-// Several servers under one name, tokens, and connections that break without a word.
+// Tests of several servers under one name, of tokens, and of connections that become silent.
 #include <netinet/in.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -38,10 +38,10 @@ class ClientConnectionTest : public ::testing::Test {
   const test::TemporaryFolder folder_;
 };
 
-TEST_F(ClientConnectionTest, CallsTakeTurnsOverAllAddresses) {
+TEST_F(ClientConnectionTest, BalancesCallsOverAllAddresses) {
   const FakeServer first, second;
   Client client = Connect(QuickOptions(first.address() + "," + second.address()));
-  // Once both are connected, they take turns.
+  // Once both are connected, calls alternate between them.
   while (Calls(first) == 0 || Calls(second) == 0) {
     ASSERT_THAT(client.Translate(ToGerman({"text"})), IsOk());
   }
@@ -51,7 +51,7 @@ TEST_F(ClientConnectionTest, CallsTakeTurnsOverAllAddresses) {
   EXPECT_EQ(Calls(second), before_second + 5);
 }
 
-TEST_F(ClientConnectionTest, AServerThatIsNotThereIsLeftOut) {
+TEST_F(ClientConnectionTest, SkipsUnreachableServer) {
   const ClosedPort closed;
   const FakeServer server;
   Client client = Connect(QuickOptions(closed.address() + "," + server.address()));
@@ -59,7 +59,7 @@ TEST_F(ClientConnectionTest, AServerThatIsNotThereIsLeftOut) {
   EXPECT_EQ(Calls(server), 5);
 }
 
-TEST_F(ClientConnectionTest, AServerWhoseHealthSaysNoIsLeftOutUntilItSaysYes) {
+TEST_F(ClientConnectionTest, SkipsServerWhileNotServing) {
   FakeServer first, second;
   first.SetServing(kService, false);
   Client client = Connect(QuickOptions(first.address() + "," + second.address()));
@@ -74,7 +74,7 @@ TEST_F(ClientConnectionTest, AServerWhoseHealthSaysNoIsLeftOutUntilItSaysYes) {
   EXPECT_GT(Calls(first), 0);
 }
 
-TEST_F(ClientConnectionTest, WhereNoServerTakesCallsTheErrorSaysSo) {
+TEST_F(ClientConnectionTest, ExplainsThatNoServerIsServing) {
   FakeServer server;
   server.SetServing(kService, false);
   ClientOptions options = QuickOptions("dns:///" + server.address());
@@ -87,14 +87,14 @@ TEST_F(ClientConnectionTest, WhereNoServerTakesCallsTheErrorSaysSo) {
               StatusIs(absl::StatusCode::kUnavailable, HasSubstr("NOT_SERVING")));
 }
 
-TEST_F(ClientConnectionTest, OneAddressIsCalledWhateverItsHealthSays) {
+TEST_F(ClientConnectionTest, CallsSingleAddressDespiteItsHealth) {
   FakeServer server;
   server.SetServing(kService, false);
   Client client = Connect(QuickOptions(server.address()));
   EXPECT_THAT(client.Translate(ToGerman({"text"})), IsOk());
 }
 
-TEST_F(ClientConnectionTest, AListIsOfAddresses) {
+TEST_F(ClientConnectionTest, RefusesNamesInAddressList) {
   for (const char* server : {"host:1,127.0.0.1:2", "127.0.0.1:1,[::1]:2", "127.0.0.1:1,", ",",
                              "127.0.0.1:1,127.0.0.1"}) {
     EXPECT_THAT(Client::Create(QuickOptions(server)).status(),
@@ -104,7 +104,7 @@ TEST_F(ClientConnectionTest, AListIsOfAddresses) {
   EXPECT_THAT(Client::Create(QuickOptions("[::1]:1,[::1]:2")).status(), IsOk());
 }
 
-TEST_F(ClientConnectionTest, TheTokenGoesWithEachCallAndIsReadAgain) {
+TEST_F(ClientConnectionTest, SendsTokenAndRereadsItsFile) {
   const FakeServer server;
   const std::string path = folder_.path() / "token";
   const auto write = [&path](const std::string& token) {
@@ -116,9 +116,9 @@ TEST_F(ClientConnectionTest, TheTokenGoesWithEachCallAndIsReadAgain) {
   options.token_file = path;
   Client client = Connect(options);
   EXPECT_THAT(client.Translate(ToGerman({"text"})), IsOk());
-  write("\uFEFFsecond-token\r\n");  // by an editor for Windows
+  write("\uFEFFsecond-token\r\n");  // as an editor for Windows writes it
   EXPECT_THAT(client.Translate(ToGerman({"text"})), IsOk());
-  write("");  // somebody is writing a new one
+  write("");  // a new token is being written
   EXPECT_THAT(client.Translate(ToGerman({"text"})), IsOk());
   std::remove(path.c_str());
   EXPECT_THAT(client.Translate(ToGerman({"text"})), IsOk());
@@ -126,7 +126,7 @@ TEST_F(ClientConnectionTest, TheTokenGoesWithEachCallAndIsReadAgain) {
                                                    "Bearer second-token", "Bearer second-token"));
 }
 
-TEST_F(ClientConnectionTest, ATokenIsNotSentInPlainTextNorShownInErrors) {
+TEST_F(ClientConnectionTest, TokenIsNeverSentInPlainTextNorShown) {
   const std::string path = folder_.path() / "token";
   std::ofstream(path) << "secret-token";
   ClientOptions options = QuickOptions("translate.example:50051");
@@ -153,7 +153,7 @@ TEST_F(ClientConnectionTest, ATokenIsNotSentInPlainTextNorShownInErrors) {
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("No such file")));
 }
 
-TEST_F(ClientConnectionTest, CertificatesThatCannotBeReadAreNamed) {
+TEST_F(ClientConnectionTest, NamesUnreadableCertificates) {
   const std::string path = folder_.path() / "file";
   std::ofstream(path) << "something";
   const auto refusal = [](const std::string& ca, const std::string& certificate,
@@ -170,7 +170,8 @@ TEST_F(ClientConnectionTest, CertificatesThatCannotBeReadAreNamed) {
   EXPECT_THAT(refusal(path, "", ""), IsEmpty());
 }
 
-// Takes a connection, passes on what goes to and fro until Silence(), and holds it open afterwards.
+// A proxy for one connection that forwards bytes in both directions until Silence(), and then keeps
+// the connection open.
 class Relay {
  public:
   explicit Relay(int to_port) : to_port_(to_port), listener_(Socket()) {
@@ -210,8 +211,8 @@ class Relay {
     return reinterpret_cast<sockaddr*>(&address_);
   }
   void Pass(int from, int to) {
-    timeval patience = {0, 20000};
-    setsockopt(from, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+    timeval timeout = {0, 20000};
+    setsockopt(from, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof timeout);
     char bytes[1 << 14];
     while (!ended_) {
       const ssize_t count = read(from, bytes, sizeof bytes);
@@ -228,7 +229,7 @@ class Relay {
   std::thread thread_;
 };
 
-TEST_F(ClientConnectionTest, AConnectionThatFellSilentIsFoundOutDuringACall) {
+TEST_F(ClientConnectionTest, KeepaliveDetectsSilentConnection) {
   absl::Notification arrived, released;
   FakeServer server;
   server.on_translate = [&](auto&, const auto&, auto&) {
@@ -251,7 +252,7 @@ TEST_F(ClientConnectionTest, AConnectionThatFellSilentIsFoundOutDuringACall) {
   released.Notify();
 }
 
-// Servers behind one client, which takes turns over them.
+// Several servers and one client that balances its calls over them.
 class DeadlineTooCloseTest : public ClientConnectionTest {
  protected:
   DeadlineTooCloseTest() {
@@ -269,7 +270,7 @@ class DeadlineTooCloseTest : public ClientConnectionTest {
   Client ToBoth() {
     Client client =
         Connect(QuickOptions(absl::StrCat(servers_[0].address(), ",", servers_[1].address())));
-    // One connection may be there before the other.
+    // One connection may be established before the other.
     while (calls_[0] == 0 || calls_[1] == 0)
       EXPECT_THAT(client.Translate(ToGerman({"text"})), IsOk());
     calls_[0] = calls_[1] = 0;
@@ -281,7 +282,7 @@ class DeadlineTooCloseTest : public ClientConnectionTest {
   std::atomic<bool> too_busy_[2] = {false, false};
 };
 
-TEST_F(DeadlineTooCloseTest, TheCallOfABusyServerIsMadeAgainAtTheNextOne) {
+TEST_F(DeadlineTooCloseTest, RetriesAtTheNextServer) {
   Client client = ToBoth();
   too_busy_[0] = true;
   for (int i = 0; i < 6; ++i) EXPECT_THAT(client.Translate(ToGerman({"text"})), IsOk());
@@ -294,7 +295,7 @@ TEST_F(DeadlineTooCloseTest, TheCallOfABusyServerIsMadeAgainAtTheNextOne) {
   }
 }
 
-TEST_F(DeadlineTooCloseTest, ItIsMadeAgainOnce) {
+TEST_F(DeadlineTooCloseTest, RetriesOnlyOnce) {
   Client client = ToBoth();
   too_busy_[0] = too_busy_[1] = true;
   EXPECT_THAT(client.Translate(ToGerman({"text"})),
@@ -307,7 +308,7 @@ TEST_F(DeadlineTooCloseTest, ItIsMadeAgainOnce) {
   EXPECT_EQ(calls_[0] + calls_[1], 4);
 }
 
-TEST_F(DeadlineTooCloseTest, WithOneServerThereIsNoOther) {
+TEST_F(DeadlineTooCloseTest, DoesNotRetryWithOneServer) {
   too_busy_[0] = true;
   Client client = Connect(QuickOptions(servers_[0].address()));
   EXPECT_THAT(client.Translate(ToGerman({"text"})),

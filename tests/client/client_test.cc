@@ -27,7 +27,7 @@ using ::testing::SizeIs;
 class ClientTest : public ::testing::Test {
  protected:
   ClientOptions Options() const { return QuickOptions(server_.address()); }
-  // Answers every call with these, the last one for good.
+  // Answers the calls with these statuses; the last one repeats.
   void Answer(std::vector<grpc::Status> statuses) {
     server_.on_translate = [this, statuses](auto&, const v1::TranslateRequest& request,
                                             v1::TranslateResponse& response) {
@@ -45,14 +45,14 @@ class ClientTest : public ::testing::Test {
   FakeServer server_;
 };
 
-TEST_F(ClientTest, TranslatesAndSummarisesTextsInTheirOrder) {
+TEST_F(ClientTest, TranslatesAndSummarizesInOrder) {
   Client client = Connect(Options());
   const auto translated = client.Translate(ToGerman({"one", "two", "Grüße 🐦"}));
   ASSERT_THAT(translated, IsOk());
   ASSERT_EQ(translated->translations_size(), 3);
   EXPECT_EQ(translated->translations(0).text(), "[de] one");
   EXPECT_EQ(translated->translations(2).text(), "[de] Grüße 🐦");
-  EXPECT_EQ(translated->model(), "puppet");
+  EXPECT_EQ(translated->model(), "fake");
 
   v1::SummarizeRequest request;
   request.add_contents("long");
@@ -61,7 +61,7 @@ TEST_F(ClientTest, TranslatesAndSummarisesTextsInTheirOrder) {
   EXPECT_EQ(summarised->summaries(0).text(), "[sum] long");
 }
 
-TEST_F(ClientTest, ARequestArrivesAsItWasMade) {
+TEST_F(ClientTest, RequestArrivesUnchanged) {
   Client client = Connect(Options());
   v1::TranslateRequest request = ToGerman({"one"});
   request.set_model("en-de");
@@ -71,7 +71,7 @@ TEST_F(ClientTest, ARequestArrivesAsItWasMade) {
   EXPECT_EQ(server_.translate_requests()[0].SerializeAsString(), request.SerializeAsString());
 }
 
-TEST_F(ClientTest, TextsOfMegabytesComeBackWhole) {
+TEST_F(ClientTest, ReturnsTextsOfMegabytes) {
   std::string text;
   while (text.size() < 3 << 20) absl::StrAppend(&text, text.size(), " birds and a größer one\n");
   Client client = Connect(Options());
@@ -80,7 +80,7 @@ TEST_F(ClientTest, TextsOfMegabytesComeBackWhole) {
   EXPECT_EQ(response->translations(0).text(), "[de] " + text);
 }
 
-TEST_F(ClientTest, AReplyBeyondTheLimitIsAnErrorThatSaysSo) {
+TEST_F(ClientTest, ReplyTooLargeIsExplained) {
   ClientOptions options = Options();
   options.max_reply_bytes = 100;
   options.retry.max_attempts = 1;
@@ -100,7 +100,7 @@ TEST_F(ClientTest, ListsModels) {
   EXPECT_EQ(models->models(0).name(), "en-de");
 }
 
-TEST_F(ClientTest, HealthTellsServingFromNotServingFromUnknown) {
+TEST_F(ClientTest, HealthDistinguishesNotServingAndUnknown) {
   Client client = Connect(Options());
   EXPECT_THAT(client.Health(), IsOk());
   server_.SetServing("linnet.v1.TextService", false);
@@ -112,7 +112,7 @@ TEST_F(ClientTest, HealthTellsServingFromNotServingFromUnknown) {
               StatusIs(absl::StatusCode::kNotFound, HasSubstr("no.such.Service")));
 }
 
-TEST_F(ClientTest, ABusyServerIsAskedAgainUntilItAnswers) {
+TEST_F(ClientTest, RetriesWhileServerIsBusy) {
   const auto busy = ServerError(grpc::StatusCode::RESOURCE_EXHAUSTED, "busy", "BUSY");
   Answer({busy, busy, grpc::Status::OK});
   Client client = Connect(Options());
@@ -120,7 +120,7 @@ TEST_F(ClientTest, ABusyServerIsAskedAgainUntilItAnswers) {
   EXPECT_EQ(calls_, 3);
 }
 
-TEST_F(ClientTest, AServerThatShutsDownIsAskedAgain) {
+TEST_F(ClientTest, RetriesWhileServerShutsDown) {
   Answer(
       {ServerError(grpc::StatusCode::UNAVAILABLE, "shutting down", "DRAINING"), grpc::Status::OK});
   Client client = Connect(Options());
@@ -128,7 +128,7 @@ TEST_F(ClientTest, AServerThatShutsDownIsAskedAgain) {
   EXPECT_EQ(calls_, 2);
 }
 
-TEST_F(ClientTest, WhatMayHaveFailedOneServerIsNotSentToTheNext) {
+TEST_F(ClientTest, DoesNotRetryCallsThatFailedAServer) {
   for (const auto code : {grpc::StatusCode::INTERNAL, grpc::StatusCode::CANCELLED,
                           grpc::StatusCode::DEADLINE_EXCEEDED}) {
     calls_ = 0;
@@ -139,7 +139,7 @@ TEST_F(ClientTest, WhatMayHaveFailedOneServerIsNotSentToTheNext) {
   }
 }
 
-TEST_F(ClientTest, AllAttemptsOfACallHaveOneRequestId) {
+TEST_F(ClientTest, AllAttemptsShareOneRequestId) {
   Answer(
       {ServerError(grpc::StatusCode::UNAVAILABLE, "shutting down", "DRAINING"), grpc::Status::OK});
   Client client = Connect(Options());
@@ -152,7 +152,7 @@ TEST_F(ClientTest, AllAttemptsOfACallHaveOneRequestId) {
   EXPECT_NE(ids[1], ids[2]);
 }
 
-TEST_F(ClientTest, AServerThatStaysBusyIsAskedMaxAttemptsTimes) {
+TEST_F(ClientTest, RetriesUpToMaxAttempts) {
   Answer({ServerError(grpc::StatusCode::RESOURCE_EXHAUSTED, "busy", "BUSY")});
   ClientOptions options = Options();
   options.retry.max_attempts = 3;
@@ -162,8 +162,8 @@ TEST_F(ClientTest, AServerThatStaysBusyIsAskedMaxAttemptsTimes) {
   EXPECT_EQ(calls_, 3);
 }
 
-TEST_F(ClientTest, AServerSaysWhenItWantsToBeAskedAgain) {
-  // The client's own pauses are 4 ms at most; its clock and ours may differ a little.
+TEST_F(ClientTest, ObeysRetryDelayOfTheServer) {
+  // The client's own backoff is at most 4 ms; its clock and ours may differ a little.
   constexpr absl::Duration kPause = absl::Milliseconds(200);
   std::vector<absl::Time> calls;
   server_.on_translate = [&](grpc::ServerContext& context, const auto&,
@@ -180,7 +180,7 @@ TEST_F(ClientTest, AServerSaysWhenItWantsToBeAskedAgain) {
   EXPECT_GE(calls[1] - calls[0], kPause);
 }
 
-TEST_F(ClientTest, AServerThatWantsNoRetryGetsNone) {
+TEST_F(ClientTest, DoesNotRetryAgainstTheServersWish) {
   server_.on_translate = [this](grpc::ServerContext& context, const auto&, auto&) {
     ++calls_;
     context.AddTrailingMetadata("grpc-retry-pushback-ms", "-1");
@@ -191,7 +191,7 @@ TEST_F(ClientTest, AServerThatWantsNoRetryGetsNone) {
   EXPECT_EQ(calls_, 1);
 }
 
-TEST_F(ClientTest, ARefusedRequestIsNotSentAgain) {
+TEST_F(ClientTest, DoesNotRetryRejectedRequest) {
   Answer({ServerError(grpc::StatusCode::INVALID_ARGUMENT, "no", "NO")});
   Client client = Connect(Options());
   EXPECT_THAT(client.Translate(ToGerman({"one"})),
@@ -225,7 +225,7 @@ TEST_F(ClientTest, ErrorsKeepCodeMessageAndDetails) {
             "  reason BEAM_SIZE_OUT_OF_RANGE limit=9");
 }
 
-TEST_F(ClientTest, AServerThatIsNotThereIsNamed) {
+TEST_F(ClientTest, NamesUnreachableServer) {
   const ClosedPort closed;
   ClientOptions options = Options();
   options.server = closed.address();
@@ -237,7 +237,7 @@ TEST_F(ClientTest, AServerThatIsNotThereIsNamed) {
   EXPECT_THAT(client.Health(), StatusIs(absl::StatusCode::kUnavailable, HasSubstr("cannot reach")));
 }
 
-TEST_F(ClientTest, ARefusedConnectionIsAnErrorAtOnce) {
+TEST_F(ClientTest, RefusedConnectionFailsAtOnce) {
   const ClosedPort closed;
   ClientOptions options = Options();
   options.server = closed.address();
@@ -249,7 +249,7 @@ TEST_F(ClientTest, ARefusedConnectionIsAnErrorAtOnce) {
   EXPECT_THAT(status, StatusIs(absl::StatusCode::kUnavailable, HasSubstr("Connection refused")));
 }
 
-TEST_F(ClientTest, WaitingInVainEndsWithTheCause) {
+TEST_F(ClientTest, WaitThatTimesOutReportsTheCause) {
   const ClosedPort closed;
   ClientOptions options = Options();
   options.server = closed.address();
@@ -260,7 +260,7 @@ TEST_F(ClientTest, WaitingInVainEndsWithTheCause) {
   }
 }
 
-TEST_F(ClientTest, AServerThatIsStartingIsWaitedFor) {
+TEST_F(ClientTest, WaitsForAStartingServer) {
   auto closed = std::make_unique<ClosedPort>();
   ClientOptions options = Options();
   options.server = closed->address();
@@ -286,14 +286,14 @@ TEST_F(ClientTest, CancelEndsTheWaitForAServer) {
   canceller.join();
 }
 
-TEST_F(ClientTest, AServerThatShutsDownIsNotCalledUnreachable) {
+TEST_F(ClientTest, ServerThatShutsDownIsNotUnreachable) {
   Answer({ServerError(grpc::StatusCode::UNAVAILABLE, "shutting down", "DRAINING")});
   Client client = Connect(Options());
   EXPECT_THAT(client.Translate(ToGerman({"one"})),
               StatusIs(absl::StatusCode::kUnavailable, "shutting down"));
 }
 
-TEST_F(ClientTest, ASlowServerEndsAtTheDeadline) {
+TEST_F(ClientTest, SlowCallEndsAtTheDeadline) {
   server_.on_translate = [this](grpc::ServerContext& context, const auto&, auto&) {
     EXPECT_LT(context.deadline(), std::chrono::system_clock::now() + std::chrono::seconds(1));
     answered_.WaitForNotification();
@@ -305,15 +305,15 @@ TEST_F(ClientTest, ASlowServerEndsAtTheDeadline) {
   EXPECT_THAT(client.Translate(ToGerman({"one"})),
               StatusIs(absl::StatusCode::kDeadlineExceeded,
                        HasSubstr("no answer from " + server_.address() + " within 200ms")));
-  Client patient = Connect(Options());
+  Client slow = Connect(Options());
   CallOptions call;
   call.timeout = absl::Milliseconds(150);
-  EXPECT_THAT(patient.Translate(ToGerman({"one"}), call),
+  EXPECT_THAT(slow.Translate(ToGerman({"one"}), call),
               StatusIs(absl::StatusCode::kDeadlineExceeded, HasSubstr("within 150ms")));
   answered_.Notify();
 }
 
-TEST_F(ClientTest, CancelEndsTheCallsUnderWayAndThoseToCome) {
+TEST_F(ClientTest, CancelEndsCallsInFlightAndFutureOnes) {
   server_.on_translate = [&](grpc::ServerContext& context, const auto&, auto&) {
     arrived_.Notify();
     while (!context.IsCancelled()) absl::SleepFor(absl::Milliseconds(1));
@@ -349,7 +349,7 @@ TEST_F(ClientTest, ManyThreadsMayCallAtOnce) {
   EXPECT_EQ(right, 160);
 }
 
-TEST_F(ClientTest, TextThatIsNotUtf8IsRefusedBeforeItIsSent) {
+TEST_F(ClientTest, RefusesInvalidUtf8BeforeSending) {
   Client client = Connect(Options());
   EXPECT_THAT(client.Translate(ToGerman({"fine", "caf\xE9"})),
               StatusIs(absl::StatusCode::kInvalidArgument,
@@ -366,7 +366,7 @@ TEST_F(ClientTest, TextThatIsNotUtf8IsRefusedBeforeItIsSent) {
   EXPECT_THAT(server_.summarize_requests(), IsEmpty());
 }
 
-TEST_F(ClientTest, AnAnswerOfTheWrongLengthIsAnError) {
+TEST_F(ClientTest, WrongNumberOfAnswersIsAnError) {
   server_.on_translate = [](auto&, const auto&, v1::TranslateResponse& response) {
     response.add_translations();
     return grpc::Status::OK;
@@ -376,7 +376,7 @@ TEST_F(ClientTest, AnAnswerOfTheWrongLengthIsAnError) {
               StatusIs(absl::StatusCode::kInternal, HasSubstr("2 texts with 1 results")));
 }
 
-TEST(ClientOptionsTest, AbsurdOptionsAreRefusedWithTheirValue) {
+TEST(ClientOptionsTest, RefusesInvalidOptionsWithTheirValue) {
   const auto refusal = [](auto change) {
     ClientOptions options;
     change(options);

@@ -1,4 +1,4 @@
-// A user of the client whose compiler speaks C++17: that this file compiles is the test.
+// A user of the client in C++17. The test is that this file compiles.
 #include "client/library/client.h"
 
 static_assert(__cplusplus == 201703L, "CMakeLists.txt sets the standard of this file");

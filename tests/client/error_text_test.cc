@@ -1,4 +1,4 @@
-// ErrorText of client.h: which lines each kind of detail brings.
+// Tests the lines that ErrorText writes for each kind of detail.
 #include <string>
 
 #include "absl/strings/cord.h"
@@ -19,7 +19,7 @@ TEST(ErrorTextTest, WithoutDetailsItIsCodeAndMessage) {
   EXPECT_EQ(ErrorText(absl::NotFoundError("no such model")), "NOT_FOUND: no such model");
 }
 
-TEST(ErrorTextTest, EachFieldAtFaultHasALine) {
+TEST(ErrorTextTest, EachInvalidFieldHasALine) {
   absl::Status status = absl::InvalidArgumentError("2 fields are out of range");
   google::rpc::BadRequest bad;
   bad.add_field_violations()->set_field("options.beam_size");
@@ -33,7 +33,7 @@ TEST(ErrorTextTest, EachFieldAtFaultHasALine) {
             "  field options.n_best: 9 is above beam_size 5");
 }
 
-TEST(ErrorTextTest, AnOnlyViolationDoesNotRepeatTheMessage) {
+TEST(ErrorTextTest, OnlyViolationDoesNotRepeatTheMessage) {
   absl::Status status = absl::InvalidArgumentError("contents is empty");
   google::rpc::BadRequest bad;
   bad.add_field_violations()->set_field("contents");
@@ -42,7 +42,7 @@ TEST(ErrorTextTest, AnOnlyViolationDoesNotRepeatTheMessage) {
   EXPECT_EQ(ErrorText(status), "INVALID_ARGUMENT: contents is empty\n  field contents");
 }
 
-TEST(ErrorTextTest, WhatTheMessageSaysOfAFieldIsNotSaidAgain) {
+TEST(ErrorTextTest, DoesNotRepeatFieldInMessage) {
   absl::Status status = absl::InvalidArgumentError("options.beam_size: is 99, at most 32");
   google::rpc::BadRequest bad;
   bad.add_field_violations()->set_field("options.beam_size");
@@ -58,7 +58,7 @@ TEST(ErrorTextTest, WhatTheMessageSaysOfAFieldIsNotSaidAgain) {
             "  reason BAD_OPTION limit=32");
 }
 
-TEST(ErrorTextTest, WhatTheMessageSaysOfAResourceIsNotSaidAgain) {
+TEST(ErrorTextTest, DoesNotRepeatResourceInMessage) {
   absl::Status status = absl::NotFoundError("no model \"x\": there is en-de");
   google::rpc::ResourceInfo resource;
   resource.set_resource_type("linnet.v1.Model");
@@ -74,7 +74,7 @@ TEST(ErrorTextTest, WhatTheMessageSaysOfAResourceIsNotSaidAgain) {
             "  reason MODEL_NOT_FOUND");
 }
 
-TEST(ErrorTextTest, ResourceRetryAndReasonAreShownInOrder) {
+TEST(ErrorTextTest, ShowsResourceRetryAndReasonInOrder) {
   absl::Status status = absl::ResourceExhaustedError("busy");
   google::rpc::ErrorInfo info;
   info.set_reason("ADMISSION");
@@ -96,7 +96,7 @@ TEST(ErrorTextTest, ResourceRetryAndReasonAreShownInOrder) {
             "  reason ADMISSION limit=8 waiting=9");
 }
 
-TEST(ErrorTextTest, ADetailThatCannotBeReadIsLeftOut) {
+TEST(ErrorTextTest, OmitsUnreadableDetail) {
   absl::Status status = absl::InternalError("oops");
   status.SetPayload("type.googleapis.com/google.rpc.ErrorInfo", absl::Cord("\xFF\xFF"));
   status.SetPayload("type.googleapis.com/some.other.Detail", absl::Cord("x"));

@@ -222,7 +222,7 @@ grpc::Status FakeServer::Translate(grpc::ServerContext* context,
   for (const std::string& content : request->contents()) {
     Fill(*response->add_translations(), mark, content);
   }
-  response->set_model("puppet");
+  response->set_model("fake");
   response->set_model_version("1");
   return grpc::Status::OK;
 }

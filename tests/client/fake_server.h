@@ -13,17 +13,17 @@
 
 namespace linnet::client {
 
-// A TextService in this process, on a port of its own: it says what the test tells it to say, and
-// remembers what it was asked. Without a handler it translates "A dog." to "[de] A dog." and
-// summarises it to "[sum] A dog.", streams that character by character, scores a pair by the length
-// of its target, and takes every text for German.
+// A TextService in this process, on a port of its own. Handlers that the test sets make its
+// answers, and it records its requests. Without a handler it translates "A dog." to "[de] A dog."
+// and summarises it to "[sum] A dog.", streams that character by character, scores a pair by the
+// length of its target, and detects German in every text.
 class FakeServer final : public v1::TextService::Service {
  public:
   template <typename Request, typename Response>
   using Handler =
       std::function<grpc::Status(grpc::ServerContext&, const Request&, Response& response)>;
 
-  // Its health, and TextService's, is SERVING.
+  // Starts with health SERVING for the server and for TextService.
   explicit FakeServer(const std::string& address = "127.0.0.1:0");
   ~FakeServer() override;
 
@@ -35,11 +35,11 @@ class FakeServer final : public v1::TextService::Service {
   Handler<v1::SummarizeRequest, v1::SummarizeResponse> on_summarize;
   Handler<v1::ScoreRequest, v1::ScoreResponse> on_score;
   Handler<v1::DetectLanguageRequest, v1::DetectLanguageResponse> on_detect;
-  // Called behind each part that was sent, with the number of those so far: what it returns ends
-  // the stream, unless it is OK.
+  // Called after each part with the number of parts sent so far; a status other than OK ends the
+  // stream.
   std::function<grpc::Status(grpc::ServerContext&, int parts)> after_part;
-  // What becomes of a line of a document: its error, or OK for an answer as above. Without it,
-  // every line is answered.
+  // Returns the error of a line of a document, or OK for an answer as above. Without it, every line
+  // is answered.
   std::function<grpc::Status(grpc::ServerContext&, const v1::DocumentLine&)> on_line;
   v1::ListModelsResponse models;
 
@@ -48,7 +48,7 @@ class FakeServer final : public v1::TextService::Service {
   std::vector<v1::TranslateRequest> translate_requests() const;
   std::vector<v1::SummarizeRequest> summarize_requests() const;
   std::vector<v1::ScoreRequest> score_requests() const;
-  // x-request-id of each call of TextService, empty where it was not sent.
+  // The header x-request-id of each call of TextService; empty if it was not sent.
   std::vector<std::string> request_ids() const;
   // The header `authorization`, likewise.
   std::vector<std::string> authorizations() const;
@@ -103,17 +103,17 @@ class FakeServer final : public v1::TextService::Service {
   std::unique_ptr<grpc::Server> server_;
 };
 
-// An error as a Linnet server sends it: with an ErrorInfo, and a BadRequest where `field` is not
-// empty.
+// An error like those of a Linnet server: with an ErrorInfo, and with a BadRequest if `field` is
+// not empty.
 grpc::Status ServerError(grpc::StatusCode code, const std::string& message,
                          const std::string& reason, const std::string& field = "");
 
-// A model as ListModels gives it.
+// A model as ListModels returns it.
 v1::Model ModelOf(const std::string& name, v1::Task task, const std::string& source,
                   const std::string& target);
 
-// An address of this machine that refuses connections for as long as this lives: the port is taken,
-// and nobody listens.
+// An address of this machine that refuses connections during the life of the object: the port is
+// bound, but nothing listens on it.
 class ClosedPort {
  public:
   ClosedPort();

@@ -19,7 +19,7 @@ using ::testing::Not;
 
 class FlagNamesTest : public CliTest {
  protected:
-  // All that stands in a command's help and begins with two dashes.
+  // All words of a command's help that begin with two dashes.
   std::set<std::string> FlagsOf(const std::string& command) {
     EXPECT_EQ(Run({command, "--help"}), kExitOk);
     std::set<std::string> flags;
@@ -31,7 +31,7 @@ class FlagNamesTest : public CliTest {
   }
 };
 
-TEST_F(FlagNamesTest, EveryOptionOfTheSearchIsNamedByItsFlag) {
+TEST_F(FlagNamesTest, NamesEverySearchOptionByItsFlag) {
   const std::set<std::string> flags = FlagsOf("translate");
   const auto& options = *v1::DecodingOptions::descriptor();
   for (int i = 0; i < options.field_count(); ++i) {
@@ -44,7 +44,7 @@ TEST_F(FlagNamesTest, EveryOptionOfTheSearchIsNamedByItsFlag) {
   }
 }
 
-TEST_F(FlagNamesTest, FieldsOfRequestsAreNamedByTheirFlags) {
+TEST_F(FlagNamesTest, NamesRequestFieldsByTheirFlags) {
   const std::set<std::string> translate = FlagsOf("translate"), summarize = FlagsOf("summarize");
   for (const char* field : {"source_language_code", "target_language_code", "model", "priority",
                             "labels", "word_scores", "alignments", "glossary"}) {
@@ -57,7 +57,7 @@ TEST_F(FlagNamesTest, FieldsOfRequestsAreNamedByTheirFlags) {
   }
 }
 
-TEST_F(FlagNamesTest, WordsThatAreNoFieldsStay) {
+TEST_F(FlagNamesTest, KeepsWordsThatAreNotFields) {
   for (const char* text :
        {"no model \"x\": there is en-de", "the answer of this model takes a seed",
         "contents[0]: text has 9 tokens", "TOP_K my_beam_size", ""}) {

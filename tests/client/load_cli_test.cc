@@ -1,4 +1,4 @@
-// linnet-load against a puppet: what it sends, what it reports, what it refuses.
+// Tests linnet-load against a fake server: its calls, its reports and its errors.
 #include <signal.h>
 
 #include <atomic>
@@ -46,7 +46,7 @@ class LoadCliTest : public ::testing::Test {
     return exit;
   }
 
-  // A number of the JSON report by its path: "calls", "measured".
+  // A number of the JSON report at a path such as "calls", "measured".
   double Number(const std::vector<std::string>& path) {
     google::protobuf::Value value;
     EXPECT_TRUE(google::protobuf::util::JsonStringToMessage(out_, &value).ok()) << out_;
@@ -96,7 +96,7 @@ TEST_F(LoadCliTest, SummarizesWithAModel) {
   EXPECT_EQ(server_.summarize_requests()[0].model(), "m");
 }
 
-TEST_F(LoadCliTest, TheOnlyLanguageThatFitsIsNamedForTexts) {
+TEST_F(LoadCliTest, SetsTheOnlyLanguageThatFits) {
   const std::vector<std::string> flags = {"--to", "de", "--concurrency", "1", "--calls", "1"};
   *server_.models.add_models() = ModelOf("en-de", v1::TASK_TRANSLATE, "en", "de");
   EXPECT_EQ(Run(flags), kExitOk) << err_;
@@ -110,7 +110,7 @@ TEST_F(LoadCliTest, ReportsRatesAndPercentilesOfEachStatus) {
   std::atomic<int> calls = 0;
   server_.on_translate = [&calls](auto&, const auto& request, auto& response) {
     if (++calls % 4 == 0) {
-      return ServerError(grpc::StatusCode::RESOURCE_EXHAUSTED, "the house is full", "BUSY");
+      return ServerError(grpc::StatusCode::RESOURCE_EXHAUSTED, "the server is full", "BUSY");
     }
     v1::TokenUsage& usage = *response.add_translations()->mutable_usage();
     usage.set_source_tokens(request.contents(0).size());
@@ -129,7 +129,7 @@ TEST_F(LoadCliTest, ReportsRatesAndPercentilesOfEachStatus) {
   EXPECT_THAT(out_, AllOf(HasSubstr("closed loop, 1 in flight"), HasSubstr("p99.9"),
                           HasSubstr("OK                       30  75.0%"),
                           HasSubstr("RESOURCE_EXHAUSTED       10  25.0%"),
-                          HasSubstr("RESOURCE_EXHAUSTED, the first: the house is full")));
+                          HasSubstr("RESOURCE_EXHAUSTED, the first: the server is full")));
   const std::vector<std::string> lines = absl::StrSplit(out_, '\n');
   for (const std::string& line : lines) EXPECT_LE(line.size(), 80) << line;
 }
@@ -148,7 +148,7 @@ TEST_F(LoadCliTest, GoodputCountsAnswersWithinTheObjective) {
   EXPECT_EQ(Number({"objective_ms"}), 49);
 }
 
-TEST_F(LoadCliTest, ADeadlineEndsACall) {
+TEST_F(LoadCliTest, DeadlineEndsACall) {
   server_.on_translate = [](grpc::ServerContext& context, const auto&, auto&) {
     while (!context.IsCancelled()) absl::SleepFor(absl::Milliseconds(1));
     return grpc::Status::OK;
@@ -159,7 +159,7 @@ TEST_F(LoadCliTest, ADeadlineEndsACall) {
   EXPECT_GE(Number({"by_status", "DEADLINE_EXCEEDED", "from_sent_ms", "p50"}), 49);
 }
 
-TEST_F(LoadCliTest, EachChannelIsAConnectionOfItsOwn) {
+TEST_F(LoadCliTest, EachChannelHasItsOwnConnection) {
   std::mutex mu;
   std::set<std::string> peers;
   int calls = 0;
@@ -177,7 +177,7 @@ TEST_F(LoadCliTest, EachChannelIsAConnectionOfItsOwn) {
   EXPECT_THAT(peers, SizeIs(3));
 }
 
-TEST_F(LoadCliTest, WhatTheServerRefusesIsNotRetried) {
+TEST_F(LoadCliTest, DoesNotRetryRefusedCalls) {
   server_.on_translate = [](auto&, const auto&, auto&) {
     return ServerError(grpc::StatusCode::UNAVAILABLE, "going down", "SHUTTING_DOWN");
   };
@@ -186,7 +186,7 @@ TEST_F(LoadCliTest, WhatTheServerRefusesIsNotRetried) {
   EXPECT_THAT(out_, HasSubstr("UNAVAILABLE, the first: going down"));
 }
 
-TEST_F(LoadCliTest, AStopCancelsWhatIsUnderWayAndReportsIt) {
+TEST_F(LoadCliTest, StopCancelsCallsInFlightAndReports) {
   server_.on_translate = [this](grpc::ServerContext& context, const auto&, auto&) {
     if (!arrived_.HasBeenNotified()) arrived_.Notify();
     while (!context.IsCancelled()) absl::SleepFor(absl::Milliseconds(1));
@@ -202,7 +202,7 @@ TEST_F(LoadCliTest, AStopCancelsWhatIsUnderWayAndReportsIt) {
   EXPECT_THAT(out_, HasSubstr("\"stopped\":true"));
 }
 
-TEST_F(LoadCliTest, AnInterruptOfTheProcessEndsWithAReport) {
+TEST_F(LoadCliTest, InterruptEndsWithAReport) {
   server_.on_translate = [this](auto&, const auto&, auto& response) {
     if (server_.translate_requests().size() == 3) arrived_.Notify();
     response.add_translations();
@@ -218,10 +218,10 @@ TEST_F(LoadCliTest, AnInterruptOfTheProcessEndsWithAReport) {
   EXPECT_EQ(process.Wait(), kExitOk);
 }
 
-// The server stalls once, for everybody. A closed loop would have hidden it: fewer than 1 % of its
-// calls met the stall. Laws that hold however slow the machine is: what was due in the stall has
-// waited for its end, while the calls themselves cannot have taken longer than four at a time.
-TEST_F(LoadCliTest, AServerThatStallsIsSeenAsItsUsersSeeIt) {
+// The server stalls once for all calls. A closed loop would hide it: fewer than 1 % of its calls
+// meet the stall. The checks hold on any machine, however slow: calls due in the stall waited for
+// its end, while the calls themselves cannot have taken longer than four at a time.
+TEST_F(LoadCliTest, MeasuresAStallAsUsersSeeIt) {
   const absl::Duration stall = absl::Milliseconds(800);
   std::mutex mu;
   std::atomic<int> calls = 0;
@@ -235,20 +235,20 @@ TEST_F(LoadCliTest, AServerThatStallsIsSeenAsItsUsersSeeIt) {
                  "--max-in-flight", "4", "--json"}),
             kExitOk);
   EXPECT_EQ(Number({"by_status", "OK", "calls"}), 400);
-  // Of the 160 calls due in the stall, 120 had 200 ms or more of it before them: 30 % of all.
+  // 120 of the 160 calls due in the stall waited at least 200 ms: 30 % of all calls.
   EXPECT_GE(Number({"by_status", "OK", "from_intended_ms", "p90"}), 200);
   EXPECT_GE(Number({"by_status", "OK", "from_intended_ms", "mean"}), 0.3 * 200);
   EXPECT_GE(Number({"calls", "late"}), 120);
   EXPECT_LE(Number({"by_status", "OK", "from_sent_ms", "mean"}),
             4 * Number({"elapsed_seconds"}) * 1000 / 400);
-  // The same server in a closed loop, for comparison: of 400 calls just one has seen the stall.
+  // For comparison, a closed loop on the same server: only one of 400 calls sees the stall.
   calls = 0;
   EXPECT_EQ(Run({"--to", "de", "--concurrency", "1", "--calls", "400", "--json"}), kExitOk);
   EXPECT_GE(Number({"by_status", "OK", "from_sent_ms", "max"}), 800);
   EXPECT_LT(Number({"by_status", "OK", "from_sent_ms", "p99"}), 800);
 }
 
-TEST_F(LoadCliTest, AMixSendsEachKindWithItsOptions) {
+TEST_F(LoadCliTest, MixSendsEachKindWithItsOptions) {
   const test::TemporaryFolder folder;
   const std::string mix = folder.path() / "mix";
   std::ofstream(mix)
@@ -265,9 +265,9 @@ TEST_F(LoadCliTest, AMixSendsEachKindWithItsOptions) {
   EXPECT_EQ(Number({"kinds", "line 1", "answered"}), server_.translate_requests().size());
 }
 
-// On a busy machine a caller may be gone before the server has begun its call, so of those that it
-// did begin each must be seen to leave.
-TEST_F(LoadCliTest, CallersWhoLeaveAreSeenByTheServerAndCountedApart) {
+// On a busy machine a caller may abandon a call before the server has begun it; the server must
+// notice the abandonment of each call that it did begin.
+TEST_F(LoadCliTest, CountsAbandonedCallsSeparately) {
   std::atomic<int> begun = 0, left = 0, stayed = 0;
   server_.on_translate = [&](grpc::ServerContext& context, const auto&, auto& response) {
     ++begun;
@@ -293,7 +293,7 @@ TEST_F(LoadCliTest, CallersWhoLeaveAreSeenByTheServerAndCountedApart) {
   }
 }
 
-TEST_F(LoadCliTest, CallersWhoAreAnsweredBeforeTheyLeaveAreAnswered) {
+TEST_F(LoadCliTest, CallsAnsweredBeforeAbandonmentCountAsAnswered) {
   for (const char* flag : {"--give-up", "--cancel", "--disconnect"}) {
     EXPECT_EQ(Run({"--to", "de", "--concurrency", "2", "--calls", "20", flag, "1", "--leave-after",
                    "1h", "--json"}),
@@ -303,8 +303,8 @@ TEST_F(LoadCliTest, CallersWhoAreAnsweredBeforeTheyLeaveAreAnswered) {
   }
 }
 
-TEST_F(LoadCliTest, FindsTheRateUpToWhichTheObjectiveIsMet) {
-  // Busy for 20 ms with each call, one after the other: 50 a second at most.
+TEST_F(LoadCliTest, FindsHighestRateThatMeetsTheObjective) {
+  // Serves calls one by one for 20 ms each: at most 50 per second.
   std::mutex mu;
   server_.on_translate = [&mu](auto&, const auto&, auto& response) {
     std::lock_guard lock(mu);
@@ -317,7 +317,7 @@ TEST_F(LoadCliTest, FindsTheRateUpToWhichTheObjectiveIsMet) {
             kExitOk)
       << out_ << err_;
   EXPECT_GE(Number({"found_per_second"}), 20);
-  // Above its capacity the queue of a second's calls grows to more than 300 ms from about 70 on.
+  // From about 70 calls per second on, the queue of one second's calls grows to more than 300 ms.
   EXPECT_LE(Number({"found_per_second"}), 80);
   EXPECT_EQ(Run({"--to", "de", "--find-rate", "--objective", "p90=1ms", "--rates", "2", "500",
                  "--duration", "500ms"}),
@@ -325,8 +325,8 @@ TEST_F(LoadCliTest, FindsTheRateUpToWhichTheObjectiveIsMet) {
   EXPECT_THAT(out_, HasSubstr("not 90 % answered within 1ms even at 2 calls/s"));
 }
 
-TEST_F(LoadCliTest, AProbeThatDrawsNoCallSaysNothingOfItsRate) {
-  // On the mean less than half a call in the time that was asked for.
+TEST_F(LoadCliTest, IgnoresProbeWithoutCalls) {
+  // The given time has less than half a call on average.
   for (const char* seed : {"1", "2", "3", "4", "5", "6"}) {
     EXPECT_EQ(Run({"--to", "de", "--find-rate", "--objective", "p50=30s", "--rates", "40", "40",
                    "--duration", "10ms", "--seed", seed, "--json"}),
@@ -338,7 +338,7 @@ TEST_F(LoadCliTest, AProbeThatDrawsNoCallSaysNothingOfItsRate) {
   }
 }
 
-TEST_F(LoadCliTest, RatesOverTimeAreNotThoseOfASingleCall) {
+TEST_F(LoadCliTest, TimelineRatesAverageSeveralCalls) {
   EXPECT_EQ(Run({"--to", "de", "--schedule", "5..25:1s", "--json"}), kExitOk) << err_;
   google::protobuf::Value report;
   ASSERT_TRUE(google::protobuf::util::JsonStringToMessage(out_, &report).ok()) << out_;
@@ -350,7 +350,7 @@ TEST_F(LoadCliTest, RatesOverTimeAreNotThoseOfASingleCall) {
   }
 }
 
-TEST_F(LoadCliTest, AScheduleIsReportedPartByPart) {
+TEST_F(LoadCliTest, ReportsEachPartOfASchedule) {
   EXPECT_EQ(Run({"--to", "de", "--schedule", "100:100ms,200:100ms", "--arrivals", "constant"}),
             kExitOk)
       << err_;
@@ -359,7 +359,7 @@ TEST_F(LoadCliTest, AScheduleIsReportedPartByPart) {
   EXPECT_EQ(server_.translate_requests().size(), 30);
 }
 
-TEST_F(LoadCliTest, ATableHasALineForEachCall) {
+TEST_F(LoadCliTest, CsvHasALineForEachCall) {
   const test::TemporaryFolder folder;
   const std::string csv = folder.path() / "calls.csv";
   EXPECT_EQ(Run({"--to", "de", "--rate", "100", "--warmup", "50ms", "--duration", "100ms",
@@ -378,7 +378,7 @@ TEST_F(LoadCliTest, ATableHasALineForEachCall) {
   EXPECT_THAT(err_, HasSubstr("cannot write /nowhere/x"));
 }
 
-TEST_F(LoadCliTest, APageOfMetricsThatIsNotThereIsSaidBeforeTheRun) {
+TEST_F(LoadCliTest, ReportsMissingMetricsPageBeforeTheRun) {
   const ClosedPort closed;
   EXPECT_EQ(Run({"--to", "de", "--rate", "100", "--calls", "5", "--metrics",
                  "http://" + closed.address() + "/metrics"}),
@@ -387,7 +387,7 @@ TEST_F(LoadCliTest, APageOfMetricsThatIsNotThereIsSaidBeforeTheRun) {
   EXPECT_THAT(server_.translate_requests(), SizeIs(0));
 }
 
-TEST_F(LoadCliTest, ATerminalIsShownHowItGoes) {
+TEST_F(LoadCliTest, ShowsProgressOnATerminal) {
   std::ostringstream out, err;
   LoadEnvironment environment = {
       out, err, {{"LINNET_SERVER", server_.address()}}, stop_.get_token(), true};
@@ -406,14 +406,14 @@ TEST_F(LoadCliTest, ATerminalIsShownHowItGoes) {
   EXPECT_EQ(err_, "") << "nothing where nobody looks";
 }
 
-TEST_F(LoadCliTest, AServerThatIsNotThereIsAnErrorAtOnce) {
+TEST_F(LoadCliTest, UnreachableServerFailsAtOnce) {
   const ClosedPort closed;
   EXPECT_EQ(Run({"--to", "de", "--rate", "5", "--server", closed.address()}), kExitCode + 14);
   EXPECT_THAT(err_, HasSubstr("cannot reach " + closed.address()));
   EXPECT_EQ(out_, "");
 }
 
-TEST_F(LoadCliTest, FlagsThatCannotBeAreRefusedWithTheirNameAndTheWayOut) {
+TEST_F(LoadCliTest, RefusesInvalidFlagsWithHint) {
   const std::vector<std::pair<std::string, std::string>> refused = {
       {"", "--find-rate for an open loop, or --concurrency N"},
       {"--rate 5", "--to LANGUAGE is needed"},
@@ -448,7 +448,7 @@ TEST_F(LoadCliTest, FlagsThatCannotBeAreRefusedWithTheirNameAndTheWayOut) {
     std::istringstream words(line);
     std::vector<std::string> arguments;
     for (std::string word; words >> word;) arguments.push_back(word);
-    // Not from the environment, so that a server in the line is the only one.
+    // LINNET_SERVER is not set, so that the server in the arguments is the only one.
     std::ostringstream out, err;
     EXPECT_EQ(RunLoadCli(arguments, {out, err, {}, stop_.get_token()}), kExitUsage) << line;
     EXPECT_THAT(err.str(), AllOf(HasSubstr("linnet-load: "), HasSubstr(message))) << line;
@@ -456,7 +456,7 @@ TEST_F(LoadCliTest, FlagsThatCannotBeAreRefusedWithTheirNameAndTheWayOut) {
   }
 }
 
-TEST_F(LoadCliTest, HelpTellsOfEveryFlagAndShowsExamples) {
+TEST_F(LoadCliTest, HelpListsEveryFlagAndExamples) {
   EXPECT_EQ(Run({"--help"}), kExitOk);
   EXPECT_THAT(out_, AllOf(HasSubstr("--objective"), HasSubstr("Examples:"), HasSubstr("SIGINT"),
                           HasSubstr("--arrivals poisson|constant"), Not(HasSubstr("Excludes"))));

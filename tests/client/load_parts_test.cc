@@ -1,4 +1,4 @@
-// What a load run is made of: the histogram, the record of calls, the texts and the mix of calls.
+// Tests the parts of linnet-load: the histogram, the record of calls, the texts and the mix.
 #include <algorithm>
 #include <cmath>
 #include <fstream>
@@ -24,7 +24,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-TEST(LatencyHistogramTest, PercentilesAreThoseOfASortedListWithinTheResolution) {
+TEST(LatencyHistogramTest, PercentilesMatchASortedList) {
   std::mt19937_64 random(3);
   std::lognormal_distribution<double> micros(9, 2.5);  // from microseconds to minutes
   for (int count : {1, 2, 7, 1000, 30000}) {
@@ -48,16 +48,16 @@ TEST(LatencyHistogramTest, PercentilesAreThoseOfASortedListWithinTheResolution) 
   }
 }
 
-TEST(LatencyHistogramTest, EveryValueUpToTwoMillisecondsIsExact) {
+TEST(LatencyHistogramTest, ValuesUpToTwoMillisecondsAreExact) {
   for (int64_t micros = 0; micros < 2048; ++micros) {
     LatencyHistogram histogram;
     histogram.Record(absl::Microseconds(micros));
-    histogram.Record(absl::Hours(1));  // so that the greatest is another
+    histogram.Record(absl::Hours(1));  // so that the max is another value
     ASSERT_EQ(histogram.Percentile(50), absl::Microseconds(micros));
   }
 }
 
-TEST(LatencyHistogramTest, CountsWhatIsUpToALimit) {
+TEST(LatencyHistogramTest, CountsValuesUpToALimit) {
   LatencyHistogram histogram;
   for (int ms : {1, 2, 3, 300, 4000}) histogram.Record(absl::Milliseconds(ms));
   EXPECT_EQ(histogram.CountUpTo(absl::Milliseconds(2)), 2);
@@ -67,7 +67,7 @@ TEST(LatencyHistogramTest, CountsWhatIsUpToALimit) {
   EXPECT_EQ(histogram.mean(), absl::Microseconds(861200));
 }
 
-TEST(LatencyHistogramTest, KeepsWhatIsOutOfItsRangeAtItsEnds) {
+TEST(LatencyHistogramTest, ClampsValuesToItsRange) {
   LatencyHistogram histogram;
   EXPECT_EQ(histogram.Percentile(50), absl::ZeroDuration());
   histogram.Record(absl::Seconds(-1));
@@ -77,7 +77,7 @@ TEST(LatencyHistogramTest, KeepsWhatIsOutOfItsRangeAtItsEnds) {
   EXPECT_GT(histogram.max(), absl::Hours(24));
 }
 
-TEST(LatencyHistogramTest, ASumHasThePercentilesOfAllValues) {
+TEST(LatencyHistogramTest, SumHasThePercentilesOfAllValues) {
   std::mt19937_64 random(5);
   for (int bits : {5, 10}) {
     LatencyHistogram first(bits), second(bits), all(bits);
@@ -101,7 +101,7 @@ CallTimes At(int intended_ms, int sent_ms, int ended_ms) {
           absl::Milliseconds(ended_ms)};
 }
 
-TEST(LoadRecordTest, MeasuresFromTheIntendedTimeAndFromSending) {
+TEST(LoadRecordTest, MeasuresFromDueTimeAndFromSending) {
   LoadRecord record(absl::ZeroDuration(), absl::Seconds(10));
   record.Add(At(100, 700, 750), {});
   const StatusRecord& ok = record.by_status().at(absl::StatusCode::kOk);
@@ -110,7 +110,7 @@ TEST(LoadRecordTest, MeasuresFromTheIntendedTimeAndFromSending) {
   EXPECT_EQ(record.late(), 1);
 }
 
-TEST(LoadRecordTest, CallsBelongToTheWindowInWhichTheyWereDueAnswersToThatInWhichTheyCame) {
+TEST(LoadRecordTest, CountsCallsByDueTimeAndAnswersByArrival) {
   LoadRecord record(absl::Seconds(1), absl::Seconds(2));
   record.Add(At(500, 500, 900), {absl::OkStatus(), 1, 1, 10});     // warm-up, all of it
   record.Add(At(900, 900, 1100), {absl::OkStatus(), 1, 2, 20});    // answered in the window
@@ -124,7 +124,7 @@ TEST(LoadRecordTest, CallsBelongToTheWindowInWhichTheyWereDueAnswersToThatInWhic
   EXPECT_EQ(record.window(), absl::Seconds(1));
 }
 
-TEST(LoadRecordTest, CountsEachStatusByItselfAndKeepsTheFirstMessage) {
+TEST(LoadRecordTest, CountsEachStatusAndKeepsTheFirstMessage) {
   LoadRecord record(absl::ZeroDuration(), absl::Seconds(10));
   record.Add(At(0, 0, 10), {});
   record.Add(At(0, 0, 20), {absl::ResourceExhaustedError("full")});
@@ -136,7 +136,7 @@ TEST(LoadRecordTest, CountsEachStatusByItselfAndKeepsTheFirstMessage) {
   EXPECT_EQ(record.measured(), 3);
 }
 
-TEST(LoadRecordTest, CallsThatLeaveOnPurposeAreNeitherAnswersNorErrors) {
+TEST(LoadRecordTest, AbandonedCallsAreNeitherAnswersNorErrors) {
   LoadRecord record(absl::ZeroDuration(), absl::Seconds(10));
   record.Add(At(0, 0, 10), {});
   record.Add(At(0, 0, 20),
@@ -151,7 +151,7 @@ TEST(LoadRecordTest, CallsThatLeaveOnPurposeAreNeitherAnswersNorErrors) {
   EXPECT_EQ(record.offered(), 4);
 }
 
-TEST(LoadRecordTest, WindowsThatFollowEachOtherShareOutAllCalls) {
+TEST(LoadRecordTest, AdjacentWindowsPartitionAllCalls) {
   std::mt19937_64 random(6);
   LoadRecord whole(absl::Milliseconds(200), absl::Milliseconds(1000));
   std::vector<LoadRecord> parts;
@@ -181,7 +181,7 @@ TEST(LoadRecordTest, WindowsThatFollowEachOtherShareOutAllCalls) {
   EXPECT_EQ(late, whole.late());
 }
 
-TEST(LoadRecordTest, KindsOfCallsAreCountedApart) {
+TEST(LoadRecordTest, CountsKindsOfCallsSeparately) {
   LoadRecord record(absl::ZeroDuration(), absl::Seconds(10));
   record.Add(At(0, 0, 10), {absl::OkStatus(), 1, 2, 3, 0});
   record.Add(At(0, 0, 50), {absl::OkStatus(), 1, 2, 30, 1});
@@ -193,7 +193,7 @@ TEST(LoadRecordTest, KindsOfCallsAreCountedApart) {
   EXPECT_EQ(record.by_kind().at(1).target_tokens, 30);
 }
 
-TEST(TimelineTest, IntervalsWidenAsTheRunGrowsAndKeepEveryCall) {
+TEST(TimelineTest, IntervalsDoubleAndKeepEveryCall) {
   Timeline timeline(absl::Seconds(1), absl::Milliseconds(100));
   const int seconds = 100;
   for (int ms = 0; ms < seconds * 1000; ms += 10) {
@@ -210,7 +210,7 @@ TEST(TimelineTest, IntervalsWidenAsTheRunGrowsAndKeepEveryCall) {
     failed += interval.failed;
     latencies += interval.latency.count();
   }
-  EXPECT_EQ(due, 9901);  // those of the first second are not measured
+  EXPECT_EQ(due, 9901);  // calls of the first second are not measured
   EXPECT_EQ(answered, 7425);
   EXPECT_EQ(failed, 2475);
   EXPECT_EQ(latencies, 7425);
@@ -233,7 +233,7 @@ class MixTest : public ::testing::Test {
   CallKind defaults_;
 };
 
-TEST_F(MixTest, ALineIsAKindWithEveryFieldOfTheRequest) {
+TEST_F(MixTest, ParsesEveryFieldOfALine) {
   const auto kinds = Read(
       R"({"name": "short", "weight": 3, "translate": {"targetLanguageCode": "de", "options": {"beamSize": 2, "topK": 5}, "priority": "PRIORITY_BATCH"}}
 
@@ -257,7 +257,7 @@ TEST_F(MixTest, ALineIsAKindWithEveryFieldOfTheRequest) {
   }
 }
 
-TEST_F(MixTest, WhatALineCannotSayIsRefusedWithTheLine) {
+TEST_F(MixTest, RefusesInvalidLineWithItsNumber) {
   const std::vector<std::pair<std::string, std::string>> refused = {
       {"", "no line with a call"},
       {"translate", "line 1"},
@@ -283,7 +283,7 @@ TEST_F(MixTest, WhatALineCannotSayIsRefusedWithTheLine) {
   }
 }
 
-TEST_F(MixTest, KindsAreDrawnByTheirWeightsTheSameWayForTheSameSeed) {
+TEST_F(MixTest, DrawsKindsByWeightAndSeed) {
   std::vector<CallKind> kinds(3, defaults_);
   kinds[0].weight = 5;
   kinds[1].weight = 1;
@@ -299,13 +299,13 @@ TEST_F(MixTest, KindsAreDrawnByTheirWeightsTheSameWayForTheSameSeed) {
   EXPECT_NEAR(counts[0], 50000, 800);
   EXPECT_NEAR(counts[1], 10000, 800);
   EXPECT_NEAR(counts[2], 40000, 800);
-  EXPECT_NEAR(after_itself, 42000, 1000);  // .25 + .01 + .16: a call tells nothing of the next one
+  EXPECT_NEAR(after_itself, 42000, 1000);  // .25 + .01 + .16: consecutive draws are independent
   int same = 0;
   for (int i = 0; i < 10000; ++i) same += PickKind(kinds, 1, i) == PickKind(kinds, 2, i) ? 1 : 0;
   EXPECT_NEAR(same, 4200, 300) << "another seed draws others";
 }
 
-TEST(LoadTextsTest, MadeUpSentencesHaveTheLengthsAskedForAndComeAgainWithTheSeed) {
+TEST(LoadTextsTest, MadeUpSentencesDependOnLengthsAndSeed) {
   const auto sentences = MadeUpSentences(500, 2, 5, 8);
   std::set<size_t> lengths;
   for (const std::string& sentence : sentences) {
@@ -318,7 +318,7 @@ TEST(LoadTextsTest, MadeUpSentencesHaveTheLengthsAskedForAndComeAgainWithTheSeed
   EXPECT_NE(sentences, MadeUpSentences(500, 2, 5, 9));
 }
 
-TEST(LoadTextsTest, ReadsTheLinesOfAFileThatAreNotBlank) {
+TEST(LoadTextsTest, ReadsLinesThatAreNotBlank) {
   const test::TemporaryFolder folder;
   const std::string path = folder.path() / "texts";
   std::ofstream(path) << "one\n\n  \ntwo";

@@ -1,4 +1,4 @@
-// What is told of a run: the server's metrics before and after, plots, the three forms of a report.
+// Tests the reports of a run: differences of the server's metrics, plots and the three forms.
 #include <cmath>
 #include <string>
 #include <vector>
@@ -37,7 +37,7 @@ constexpr char kBefore[] =
     "wait_seconds_bucket{task=\"a, b\",le=\"2\"} 10\n"
     "wait_seconds_bucket{task=\"a, b\",le=\"+Inf\"} 10\n";
 
-TEST(MetricsPageTest, OnlyWhatChangedIsTold) {
+TEST(MetricsPageTest, ReportsOnlyChanges) {
   const MetricsPage page = Page(kBefore);
   EXPECT_EQ(page.samples.at("calls_total{code=\"OK\"}"), 10);
   const MetricsChanges none = Difference(page, page);
@@ -46,7 +46,7 @@ TEST(MetricsPageTest, OnlyWhatChangedIsTold) {
   EXPECT_THAT(none.gauges, IsEmpty());
 }
 
-TEST(MetricsPageTest, CountersGrowGaugesMoveAndHistogramsAreThoseOfTheTimeBetween) {
+TEST(MetricsPageTest, ComputesDifferencesOfEachMetricType) {
   const MetricsChanges changes =
       Difference(Page(kBefore), Page("# TYPE calls_total counter\n"
                                      "calls_total{code=\"OK\"} 25\n"
@@ -70,18 +70,18 @@ TEST(MetricsPageTest, CountersGrowGaugesMoveAndHistogramsAreThoseOfTheTimeBetwee
   EXPECT_EQ(wait.name, "wait_seconds{task=\"a, b\"}");
   EXPECT_EQ(wait.count, 100);
   EXPECT_DOUBLE_EQ(wait.mean, 1.5);
-  // 20 up to 1 s, 80 up to 2 s: the 50th lies 30/80 into the second bucket.
+  // 20 up to 1 s, 80 from 1 s to 2 s: the 50th lies 30/80 into the second bucket.
   EXPECT_DOUBLE_EQ(wait.p50, 1 + 30.0 / 80);
   EXPECT_DOUBLE_EQ(wait.p99, 1 + 79.0 / 80);
 }
 
-TEST(MetricsPageTest, ACounterOfAServerThatStartedAgainCountsFromZero) {
+TEST(MetricsPageTest, CounterResetCountsFromZero) {
   const MetricsChanges changes =
       Difference(Page(kBefore), Page("# TYPE calls_total counter\ncalls_total{code=\"OK\"} 4\n"));
   EXPECT_THAT(changes.counters, ElementsAre(Pair("calls_total{code=\"OK\"}", 4)));
 }
 
-TEST(MetricsPageTest, PagesOfReplicasAddUp) {
+TEST(MetricsPageTest, SumsPagesOfReplicas) {
   MetricsPage sum;
   AddMetrics(Page(kBefore), &sum);
   AddMetrics(Page(kBefore), &sum);
@@ -89,14 +89,14 @@ TEST(MetricsPageTest, PagesOfReplicasAddUp) {
   EXPECT_EQ(sum.types.at("rows"), "gauge");
 }
 
-TEST(MetricsPageTest, WhatIsNoPageIsRefusedWithTheLine) {
+TEST(MetricsPageTest, RefusesInvalidPageWithTheLine) {
   EXPECT_THAT(ParseMetrics("a 1\nb{c=\"d e\"}\n").status().message(), HasSubstr("line 2"));
   EXPECT_THAT(ParseMetrics("<html>\n").status().message(), HasSubstr("line 1"));
   EXPECT_THAT(ReadMetrics("https://a:1/", absl::Seconds(1)).status().message(),
               HasSubstr("is not http://HOST:PORT/PATH"));
 }
 
-TEST(PlotTest, PointsLieInsideTheFrameAndLargerOnesFurtherUp) {
+TEST(PlotTest, PointsLieInsideTheFrameInOrder) {
   for (bool logarithmic : {false, true}) {
     Plot plot;
     plot.title = "a < b";
@@ -118,7 +118,7 @@ TEST(PlotTest, PointsLieInsideTheFrameAndLargerOnesFurtherUp) {
   }
 }
 
-TEST(PlotTest, NothingAndOnePointArePlotsToo) {
+TEST(PlotTest, PlotsNoPointAndOnePoint) {
   Plot plot;
   plot.series = {{"none", {}}};
   EXPECT_THAT(PlotHtml(plot), HasSubstr("nothing was measured"));
@@ -156,7 +156,7 @@ class LoadReportTest : public ::testing::Test {
   LoadSettings settings_;
 };
 
-TEST_F(LoadReportTest, AllFormsTellTheSame) {
+TEST_F(LoadReportTest, AllFormsAgree) {
   LoadFindings findings = Findings();
   findings.metrics = Difference(Page(""), Page(kBefore));
   const std::string text = LoadReport(settings_, findings);
@@ -176,7 +176,7 @@ TEST_F(LoadReportTest, AllFormsTellTheSame) {
   }
 }
 
-TEST_F(LoadReportTest, TheSecondInWhichTheServerWasSlowIsSeenInTheTimeline) {
+TEST_F(LoadReportTest, TimelineShowsTheSlowSecond) {
   const LoadFindings findings = Findings();
   const auto& intervals = findings.result.timeline.intervals();
   ASSERT_EQ(intervals.size(), 10);
@@ -186,7 +186,7 @@ TEST_F(LoadReportTest, TheSecondInWhichTheServerWasSlowIsSeenInTheTimeline) {
   EXPECT_THAT(LoadReportHtml(settings_, findings), HasSubstr("max: 300 at 5"));
 }
 
-TEST_F(LoadReportTest, ASearchShowsItsProbesAndWhatItFound) {
+TEST_F(LoadReportTest, SearchShowsProbesAndResult) {
   LoadFindings findings = Findings();
   findings.searched = true;
   findings.probes = {{8, true, false, findings.result.record},

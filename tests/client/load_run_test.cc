@@ -1,4 +1,4 @@
-// Load runs: every call is counted once, and a server that stalls is seen as its users see it.
+// Tests load runs: every call is counted once, and latency includes the waiting during a stall.
 #include <algorithm>
 #include <atomic>
 #include <mutex>
@@ -18,7 +18,7 @@ namespace {
 
 using ::testing::ElementsAreArray;
 
-// What a run accounts for.
+// The number of calls that a record accounts for.
 int64_t Accounted(const LoadRecord& record) {
   return record.measured() + record.warm_up() + record.not_sent();
 }
@@ -31,7 +31,7 @@ LoadPlan Constant(double rate, absl::Duration duration) {
   return plan;
 }
 
-TEST(LoadRunTest, AnOpenLoopMakesEachCallOnceAndNoneBeforeItsTime) {
+TEST(LoadRunTest, OpenLoopMakesEachCallOnceAtItsDueTime) {
   LoadPlan plan = Constant(400, absl::Milliseconds(500));
   plan.callers = 4;
   std::mutex mu;
@@ -57,7 +57,7 @@ TEST(LoadRunTest, AnOpenLoopMakesEachCallOnceAndNoneBeforeItsTime) {
   EXPECT_FALSE(result.stopped);
 }
 
-TEST(LoadRunTest, EveryOutcomeIsCountedUnderItsStatus) {
+TEST(LoadRunTest, CountsEveryOutcomeByStatus) {
   LoadPlan plan;
   plan.open = false;
   plan.callers = 3;
@@ -77,7 +77,7 @@ TEST(LoadRunTest, EveryOutcomeIsCountedUnderItsStatus) {
   EXPECT_EQ(result.record.target_tokens(), 200);
 }
 
-TEST(LoadRunTest, AClosedLoopKeepsAllItsCallersAtWorkAndNoMore) {
+TEST(LoadRunTest, ClosedLoopKeepsExactlyItsCallersBusy) {
   LoadPlan plan;
   plan.open = false;
   plan.callers = 5;
@@ -99,9 +99,9 @@ TEST(LoadRunTest, AClosedLoopKeepsAllItsCallersAtWorkAndNoMore) {
   EXPECT_EQ(result.record.late(), 0);
 }
 
-// Laws that hold however slow the machine is: what was due while the one caller stood still has
-// waited, while the times that the calls themselves took cannot sum up to more than the run.
-TEST(LoadRunTest, AStallIsSeenByTheCallsThatWereDueInIt) {
+// The checks hold on any machine, however slow: calls due while the one caller was blocked have
+// waited, while the durations of the calls cannot sum up to more than the run.
+TEST(LoadRunTest, StallDelaysTheCallsDueInIt) {
   LoadPlan plan = Constant(200, absl::Milliseconds(600));
   plan.callers = 1;
   const absl::Duration stall = absl::Milliseconds(400);
@@ -113,7 +113,7 @@ TEST(LoadRunTest, AStallIsSeenByTheCallsThatWereDueInIt) {
                                     {});
   ASSERT_EQ(result.record.measured(), 120);
   const StatusRecord& ok = result.record.by_status().at(absl::StatusCode::kOk);
-  // Due every 5 ms: of the 80 calls due during the stall, 40 had 200 ms or more of it before them.
+  // Calls are due every 5 ms: 40 of the 80 calls due during the stall wait at least 200 ms.
   const int64_t waited = 120 - ok.from_intended.CountUpTo(absl::Milliseconds(199));
   EXPECT_GE(waited, 40);
   EXPECT_GE(ok.from_intended.Percentile(70), absl::Milliseconds(200));
@@ -122,7 +122,7 @@ TEST(LoadRunTest, AStallIsSeenByTheCallsThatWereDueInIt) {
   EXPECT_GE(result.record.late(), 40);
 }
 
-TEST(LoadRunTest, WhatCannotBeSentInTimeIsCounted) {
+TEST(LoadRunTest, CountsCallsThatAreNotSentInTime) {
   LoadPlan plan = Constant(1000, absl::Milliseconds(50));
   plan.callers = 1;
   plan.drain = absl::ZeroDuration();
@@ -137,7 +137,7 @@ TEST(LoadRunTest, WhatCannotBeSentInTimeIsCounted) {
   EXPECT_EQ(result.record.not_sent(), 49);
 }
 
-TEST(LoadRunTest, CallsOfTheWarmUpAreMadeAndNotMeasured) {
+TEST(LoadRunTest, WarmUpCallsAreNotMeasured) {
   LoadPlan plan = Constant(500, absl::Milliseconds(100));
   plan.warm_up = absl::Milliseconds(100);
   const LoadResult result = RunLoad(plan, [](int64_t, int) -> CallOutcome { return {}; }, {});
@@ -145,7 +145,7 @@ TEST(LoadRunTest, CallsOfTheWarmUpAreMadeAndNotMeasured) {
   EXPECT_EQ(result.record.measured(), 50);
 }
 
-TEST(LoadRunTest, TheStepsOfAScheduleAreReportedOneByOne) {
+TEST(LoadRunTest, ReportsEachStepOfASchedule) {
   LoadPlan plan;
   plan.arrivals = ArrivalKind::kConstant;
   plan.schedule = RateSchedule::Parse("100:200ms,400:200ms,0..400:400ms").value();
@@ -167,7 +167,7 @@ TEST(LoadRunTest, TheStepsOfAScheduleAreReportedOneByOne) {
   EXPECT_NEAR(sum, 180, 1);
 }
 
-TEST(LoadRunTest, ARunGivesUpWhenMoreCallsAreBadThanMayBe) {
+TEST(LoadRunTest, GivesUpAfterTooManyBadCalls) {
   LoadPlan plan = Constant(500, absl::Hours(1));
   plan.give_up = GiveUp{absl::Seconds(30), 20};
   const LoadResult result = RunLoad(plan,
@@ -182,7 +182,7 @@ TEST(LoadRunTest, ARunGivesUpWhenMoreCallsAreBadThanMayBe) {
   EXPECT_LT(result.record.window(), absl::Minutes(30));
 }
 
-TEST(LoadRunTest, CallsThatLeaveDoNotMakeARunGiveUp) {
+TEST(LoadRunTest, AbandonedCallsDoNotMakeItGiveUp) {
   LoadPlan plan = Constant(1000, absl::Milliseconds(200));
   plan.give_up = GiveUp{absl::Seconds(30), 0};
   const LoadResult result = RunLoad(plan,
@@ -195,7 +195,7 @@ TEST(LoadRunTest, CallsThatLeaveDoNotMakeARunGiveUp) {
   EXPECT_EQ(result.record.abandoned(), 200);
 }
 
-TEST(LoadRunTest, TellsEveryCallAndHowItGoes) {
+TEST(LoadRunTest, ReportsEveryCallAndProgress) {
   LoadPlan plan = Constant(100, absl::Hours(1));
   plan.max_calls = 200;
   int calls = 0;
@@ -214,7 +214,7 @@ TEST(LoadRunTest, TellsEveryCallAndHowItGoes) {
   EXPECT_EQ(answered, progress.back().ended) << "each is told once";
 }
 
-TEST(LoadRunTest, AStopEndsTheRunWithWhatItHas) {
+TEST(LoadRunTest, StopEndsTheRunWithPartialResult) {
   for (const bool open : {true, false}) {
     LoadPlan plan = Constant(100, absl::Hours(1));
     plan.open = open;

@@ -1,4 +1,4 @@
-// When an open loop calls: schedules and arrivals, and the search for a rate.
+// Tests schedules, arrivals and the search for a rate.
 #include <algorithm>
 #include <cmath>
 #include <vector>
@@ -32,14 +32,14 @@ std::vector<double> Times(ArrivalKind kind, double rate, uint64_t seed, int coun
 
 RateSchedule Parsed(const std::string& text) { return RateSchedule::Parse(text).value(); }
 
-TEST(ArrivalsTest, AConstantRateHasEqualGapsThatDoNotDrift) {
+TEST(ArrivalsTest, ConstantRateHasEqualGapsWithoutDrift) {
   const std::vector<double> times = Times(ArrivalKind::kConstant, 3, 1, 300001);
   EXPECT_EQ(times[0], 0);
   EXPECT_NEAR(times[1], 1.0 / 3, 1e-9);  // absl counts quarters of a nanosecond
   EXPECT_NEAR(times[300000], 100000, 1e-9);
 }
 
-TEST(ArrivalsTest, PoissonGapsAreExponentialAndKnowNothingOfEachOther) {
+TEST(ArrivalsTest, PoissonGapsAreExponentialAndIndependent) {
   const int count = 200000;
   const std::vector<double> times = Times(ArrivalKind::kPoisson, 50, 7, count);
   ASSERT_TRUE(std::is_sorted(times.begin(), times.end()));
@@ -57,12 +57,12 @@ TEST(ArrivalsTest, PoissonGapsAreExponentialAndKnowNothingOfEachOther) {
   EXPECT_NEAR(product / count, 0, 0.02);  // correlation of neighbours
 }
 
-TEST(ArrivalsTest, TheSameSeedGivesTheSameTimesAndAnotherOthers) {
+TEST(ArrivalsTest, TimesDependOnTheSeed) {
   EXPECT_EQ(Times(ArrivalKind::kPoisson, 9, 4, 100), Times(ArrivalKind::kPoisson, 9, 4, 100));
   EXPECT_NE(Times(ArrivalKind::kPoisson, 9, 4, 100), Times(ArrivalKind::kPoisson, 9, 5, 100));
 }
 
-TEST(ArrivalsTest, AScheduleOffersInEachSpanTheIntegralOfItsRate) {
+TEST(ArrivalsTest, OffersTheIntegralOfTheRateInEachSpan) {
   const RateSchedule schedule = Parsed("1000:10s,0:5s,0..2000:10s,500..100:10s");
   const auto rate = [](double t) {
     if (t < 10) return 1000.0;
@@ -79,14 +79,14 @@ TEST(ArrivalsTest, AScheduleOffersInEachSpanTheIntegralOfItsRate) {
       for (int i = 0; i < 1000; ++i) expected += rate(begin + (i + 0.5) / 1000) / 1000;
       const auto count = std::lower_bound(times.begin(), times.end(), begin + 1) -
                          std::lower_bound(times.begin(), times.end(), begin);
-      // Five standard deviations of a Poisson count; equal gaps are off by one at the ends.
+      // Five standard deviations of a Poisson count; equal gaps differ by at most one.
       const double slack = kind == ArrivalKind::kPoisson ? 5 * std::sqrt(expected) : 1.5;
       EXPECT_NEAR(static_cast<double>(count), expected, slack) << "second " << begin;
     }
   }
 }
 
-TEST(RateScheduleTest, TheTimeOfACallIsWhereTheIntegralOfTheRateReachesIt) {
+TEST(RateScheduleTest, TimeOfInvertsTheIntegralOfTheRate) {
   const RateSchedule schedule = Parsed("10:2s,10..30:2s");
   EXPECT_EQ(schedule.length(), absl::Seconds(4));
   EXPECT_EQ(schedule.TimeOf(0), absl::ZeroDuration());
@@ -96,14 +96,14 @@ TEST(RateScheduleTest, TheTimeOfACallIsWhereTheIntegralOfTheRateReachesIt) {
   EXPECT_EQ(schedule.TimeOf(60.001), absl::InfiniteDuration());
 }
 
-TEST(RateScheduleTest, AWarmUpGoesBeforeAtTheFirstRate) {
+TEST(RateScheduleTest, AfterPrependsTheInitialRate) {
   const RateSchedule schedule = Parsed("10..30:2s").After(absl::Seconds(3));
   EXPECT_EQ(schedule.length(), absl::Seconds(5));
   EXPECT_NEAR(absl::ToDoubleSeconds(schedule.TimeOf(29)), 2.9, 1e-9);
   EXPECT_NEAR(absl::ToDoubleSeconds(schedule.TimeOf(70)), 5, 1e-9);
 }
 
-TEST(RateScheduleTest, WhatIsNoScheduleIsRefusedWithThePartThatIsNot) {
+TEST(RateScheduleTest, RefusesInvalidScheduleWithThePart) {
   for (const char* text : {"", "10", "10:", ":10s", "10:0s", "-1:10s", "10..:10s", "1..2..3:10s",
                            "nan:10s", "10:25h", "10:30s,,20:30s", "10:30s;20:30s", "1e7:1s"}) {
     EXPECT_THAT(RateSchedule::Parse(text).status().message(), HasSubstr("is no part")) << text;
@@ -111,7 +111,8 @@ TEST(RateScheduleTest, WhatIsNoScheduleIsRefusedWithThePartThatIsNot) {
   EXPECT_THAT(RateSchedule::Parse("0:10s").status().message(), HasSubstr("offers no call"));
 }
 
-// A search of a server that holds every rate up to `capacity`, but for the probes in `unlucky`.
+// Runs a search on a server that holds every rate up to `capacity`, except in the probes in
+// `unlucky`.
 struct Searched {
   std::optional<double> found;
   std::vector<double> probes;
@@ -130,7 +131,7 @@ Searched Find(double min, double max, double precision, double capacity,
   return result;
 }
 
-TEST(RateSearchTest, FindsTheHighestRateThatHoldsWithinThePrecision) {
+TEST(RateSearchTest, FindsHighestRateWithinThePrecision) {
   for (double capacity : {1.0, 1.7, 63.9, 64.0, 999.0, 5e4}) {
     for (double precision : {0.01, 0.05, 0.5}) {
       const Searched searched = Find(1, 1e6, precision, capacity);
@@ -143,7 +144,7 @@ TEST(RateSearchTest, FindsTheHighestRateThatHoldsWithinThePrecision) {
   }
 }
 
-TEST(RateSearchTest, NeverLeavesTheRatesAskedFor) {
+TEST(RateSearchTest, StaysWithinItsRange) {
   EXPECT_EQ(Find(10, 100, 0.1, 9).found, std::nullopt);
   EXPECT_THAT(Find(10, 100, 0.1, 9).probes, ::testing::ElementsAre(10));
   EXPECT_EQ(Find(10, 100, 0.1, 1e9).found, 100);
@@ -151,7 +152,7 @@ TEST(RateSearchTest, NeverLeavesTheRatesAskedFor) {
   EXPECT_EQ(Find(10, 10, 0.1, 1e9).found, 10);
 }
 
-TEST(RateSearchTest, ARateThatDoesNotHoldAgainGivesWayToALowerOne) {
+TEST(RateSearchTest, LowersARateThatDoesNotHoldTwice) {
   const Searched lucky = Find(1, 1e6, 0.05, 100);
   const size_t last = lucky.probes.size() - 1;
   const Searched searched = Find(1, 1e6, 0.05, 100, {last});
@@ -160,7 +161,7 @@ TEST(RateSearchTest, ARateThatDoesNotHoldAgainGivesWayToALowerOne) {
   EXPECT_EQ(Find(10, 100, 0.1, 10, {}).found, 10);
 }
 
-TEST(RateScheduleTest, TheMeanRateIsThatOfTheCallsThatAreDue) {
+TEST(RateScheduleTest, MeanRateIsThatOfDueCalls) {
   for (const char* text : {"10:30s", "10:30s,20:30s", "0..50:1m,50:30s", "2:3s,2..12:6s"}) {
     const RateSchedule schedule = *RateSchedule::Parse(text);
     for (double share : {0.1, 0.5, 0.9}) {

@@ -19,7 +19,7 @@ namespace linnet::client {
 // A running command with both ends of its pipes.
 class Process {
  public:
-  // `server` goes into LINNET_SERVER.
+  // Sets LINNET_SERVER to `server`.
   Process(const std::string& executable, std::vector<std::string> arguments,
           const std::string& server) {
     EXPECT_EQ(pipe(in_.data()), 0);
@@ -58,7 +58,7 @@ class Process {
     close(in_[1]);
     in_[1] = -1;
   }
-  // What comes next, within 20 s; empty at the end.
+  // Reads the next output, within 20 s; empty at the end.
   std::string Read() {
     pollfd file = {out_[0], POLLIN, 0};
     std::array<char, 4096> buffer;
@@ -67,7 +67,7 @@ class Process {
   }
   void Signal(int signal) { EXPECT_EQ(kill(pid_, signal), 0); }
 
-  // The most memory that it ever had, of what is really there; once it has ended.
+  // The peak resident memory; call it after the end of the process.
   int64_t max_bytes() const { return max_bytes_; }
 
   // The exit status, or minus the signal that ended it.

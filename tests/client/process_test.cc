@@ -1,4 +1,4 @@
-// The executable itself: pipes, signals and the environment, which main.cc alone knows.
+// Tests the executable: pipes, signals and the environment, which only main.cc handles.
 #include <signal.h>
 
 #include <string>
@@ -41,7 +41,7 @@ TEST_F(ProcessTest, AnswersALineWhileThePipeIsOpen) {
   EXPECT_EQ(process.Wait(), kExitOk);
 }
 
-TEST_F(ProcessTest, AnInterruptEndsReading) {
+TEST_F(ProcessTest, InterruptEndsReading) {
   Process process(LINNET_EXECUTABLE, kTranslate, server_.address());
   process.Write("one\n");
   EXPECT_EQ(process.Read(), "[de] one\n");
@@ -49,7 +49,7 @@ TEST_F(ProcessTest, AnInterruptEndsReading) {
   EXPECT_EQ(process.Wait(), kExitCode + 1);
 }
 
-TEST_F(ProcessTest, AnInterruptCancelsTheCallUnderWay) {
+TEST_F(ProcessTest, InterruptCancelsTheCallInFlight) {
   server_.on_translate = [this](grpc::ServerContext& context, const auto&, auto&) {
     arrived_.Notify();
     while (!context.IsCancelled()) absl::SleepFor(absl::Milliseconds(1));
@@ -64,7 +64,7 @@ TEST_F(ProcessTest, AnInterruptCancelsTheCallUnderWay) {
   EXPECT_TRUE(released_.WaitForNotificationWithTimeout(absl::Seconds(20)));
 }
 
-TEST_F(ProcessTest, AFileOfAnySizeNeedsNoMoreMemory) {
+TEST_F(ProcessTest, MemoryDoesNotGrowWithFileSize) {
 #ifdef __SANITIZE_ADDRESS__
   GTEST_SKIP() << "AddressSanitizer keeps what was freed for a while, to find who still uses it";
 #endif
@@ -90,7 +90,7 @@ TEST_F(ProcessTest, AFileOfAnySizeNeedsNoMoreMemory) {
     EXPECT_EQ(bytes, 3 * lines);
     max.push_back(process.max_bytes());
   }
-  // The allocator keeps a few MB for each of gRPC's threads, now more and now fewer.
+  // The allocator keeps a varying number of MB for each of gRPC's threads.
   EXPECT_LT(max[1], max[0] + (24 << 20));
 }
 

@@ -8,7 +8,7 @@
 
 namespace linnet::client {
 
-// Of a client that backs off for milliseconds, so that retries cost a test no time.
+// Options of a client that backs off for milliseconds, so that retries are fast.
 inline ClientOptions QuickOptions(const std::string& server) {
   ClientOptions options;
   options.server = server;
@@ -22,7 +22,7 @@ inline Client Connect(const ClientOptions& options) {
   return std::move(Client::Create(options)).value();
 }
 
-// Of English texts.
+// A request to translate English texts.
 inline v1::TranslateRequest ToGerman(const std::vector<std::string>& texts) {
   v1::TranslateRequest request;
   for (const std::string& text : texts) request.add_contents(text);

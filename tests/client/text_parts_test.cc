@@ -1,4 +1,4 @@
-// Documents that are more than goes into one call.
+// Tests documents that are too large for one call.
 #include "client/cli/text_parts.h"
 
 #include <string>
@@ -17,7 +17,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
-TEST(TextPartsTest, PartsAreTheTextAndEndBehindNewLines) {
+TEST(TextPartsTest, PartsEndAfterNewlinesAndFormTheText) {
   std::string text = "\n";
   for (int line = 0; line < 200; ++line) {
     absl::StrAppend(&text, std::string(line * 7 % 31, 'x'), line % 5 == 0 ? "\r\n" : "\n");
@@ -57,7 +57,7 @@ class DocumentTest : public CliTest {
   }
 };
 
-TEST_F(DocumentTest, ADocumentOfAnySizeGoesInPartsAndComesBackAsOne) {
+TEST_F(DocumentTest, JoinsTheAnswersOfParts) {
   const std::string text = Document();
   EXPECT_EQ(Translate({}, text), kExitOk) << err_;
   EXPECT_EQ(Unmarked(out_), text);
@@ -68,7 +68,7 @@ TEST_F(DocumentTest, ADocumentOfAnySizeGoesInPartsAndComesBackAsOne) {
   EXPECT_EQ(Unmarked(out_), text) << "as it becomes certain";
 }
 
-TEST_F(DocumentTest, WhatTheServerFindsTooMuchGoesInHalves) {
+TEST_F(DocumentTest, HalvesPartsThatTheServerFindsTooLarge) {
   server_.on_translate = [](auto&, const v1::TranslateRequest& request,
                             v1::TranslateResponse& response) {
     if (request.contents(0).size() > 20) {
@@ -113,7 +113,7 @@ TEST_F(DocumentTest, WhatTheServerFindsTooMuchGoesInHalves) {
             600 * parts);
 }
 
-TEST_F(DocumentTest, ALineThatIsTooMuchByItselfIsRefused) {
+TEST_F(DocumentTest, RefusesALineThatIsTooLarge) {
   server_.on_translate = [](auto&, const v1::TranslateRequest& request,
                             v1::TranslateResponse& response) {
     if (request.contents(0).size() > 20) {

@@ -12,7 +12,7 @@ namespace {
 
 using ::testing::Optional;
 
-// The encoding by its definition, also of what must not be encoded.
+// Encodes by definition, also code points that must not be encoded.
 std::string Encode(uint32_t point, int bytes) {
   if (bytes == 1) return std::string(1, static_cast<char>(point));
   std::string text;
@@ -29,7 +29,7 @@ int ShortestLength(uint32_t point) {
   return point < 0x80 ? 1 : point < 0x800 ? 2 : point < 0x10000 ? 3 : 4;
 }
 
-TEST(Utf8Test, EveryCodePointIsTakenInItsShortestFormAndInNoOther) {
+TEST(Utf8Test, AcceptsOnlyTheShortestFormOfEveryCodePoint) {
   for (uint32_t point = 0; point < 0x120000; ++point) {
     const bool scalar = point <= 0x10FFFF && (point < 0xD800 || point > 0xDFFF);
     for (int bytes = ShortestLength(point); bytes <= 4; ++bytes) {
@@ -41,7 +41,7 @@ TEST(Utf8Test, EveryCodePointIsTakenInItsShortestFormAndInNoOther) {
   }
 }
 
-TEST(Utf8Test, ACharacterCutShortIsFoundWhereItBegins) {
+TEST(Utf8Test, FindsTheStartOfATruncatedCharacter) {
   const std::string bird = "\xF0\x9F\x90\xA6";
   for (size_t kept = 1; kept < bird.size(); ++kept) {
     EXPECT_THAT(FindInvalidUtf8("ab" + bird.substr(0, kept)), Optional(2)) << kept;
@@ -50,7 +50,7 @@ TEST(Utf8Test, ACharacterCutShortIsFoundWhereItBegins) {
   EXPECT_EQ(FindInvalidUtf8(bird), std::nullopt);
 }
 
-TEST(Utf8Test, LoneContinuationAndImpossibleBytesAreFound) {
+TEST(Utf8Test, FindsLoneContinuationAndInvalidBytes) {
   for (int byte : {0x80, 0xBF, 0xC0, 0xC1, 0xF5, 0xFE, 0xFF}) {
     EXPECT_THAT(FindInvalidUtf8(std::string("ü") + static_cast<char>(byte)), Optional(2)) << byte;
   }
@@ -58,7 +58,7 @@ TEST(Utf8Test, LoneContinuationAndImpossibleBytesAreFound) {
   EXPECT_EQ(FindInvalidUtf8(std::string("\0", 1)), std::nullopt);
 }
 
-TEST(Utf8Test, TheMessageNamesTextByteAndOffset) {
+TEST(Utf8Test, MessageNamesTextByteAndOffset) {
   EXPECT_THAT(CheckUtf8("argument 2", "Gr\xFC\xDF"),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        "argument 2 is not UTF-8: byte 0xfc at offset 2"));
