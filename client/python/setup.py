@@ -1,4 +1,4 @@
-"""Generates the stubs of the API, with their type hints, into what is built."""
+"""Generates the stubs of the API and their type hints when the package is built."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class BuildWithStubs(build_py):
         super().run()
         if not PROTO.is_dir():
             raise SystemExit(f"error: {PROTO} is not there: build the wheel in Linnet's repository")
-        # Those of the Python that builds: pip puts build requirements into a folder of its own.
+        # Take the plugins of the building Python: pip installs build requirements separately.
         plugins = {name: shutil.which(f"protoc-gen-{name}") for name in ("mypy", "mypy_grpc")}
         for name, found in plugins.items():
             beside = Path(sys.executable).with_name(f"protoc-gen-{name}")
@@ -42,7 +42,7 @@ class BuildWithStubs(build_py):
         subprocess.run(command, check=True)
 
 
-# pip builds in the folder itself: what is made on the way goes elsewhere, and is taken away.
+# pip builds in this folder; intermediate files go to a temporary one.
 with tempfile.TemporaryDirectory() as folder:
     setup(
         cmdclass={"build_py": BuildWithStubs},

@@ -4,9 +4,9 @@
 
     print(linnet.translate("A dog runs.", to="de"))
 
-`Client` and `AsyncClient` keep a connection to a server that is named, take the same strings, and
-requests of the API where more is to be said. Requests and answers are the messages of the API
-(proto/linnet/v1/text_service.proto documents every field); errors are `LinnetError`.
+`Client` and `AsyncClient` keep a connection to a given server. They take strings like the functions
+above, and requests of the API for all other options. Requests and responses are the messages of the
+API (proto/linnet/v1/text_service.proto documents every field); errors are `LinnetError`.
 """
 
 from .aio import AsyncClient, AsyncStream

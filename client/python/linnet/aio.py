@@ -24,8 +24,8 @@ Lines = Iterable[str] | AsyncIterable[str]
 MAX_CALLS_IN_FLIGHT = 4
 
 
-class _Failure:
-    """What the caller's own iterator raised, in whose place grpc.aio raises another."""
+class _IteratorError:
+    """Keeps the error of the caller's iterator, which grpc.aio would replace by its own."""
 
     def __init__(self) -> None:
         self.error: BaseException | None = None
@@ -51,8 +51,8 @@ class _Failure:
 
 
 @asynccontextmanager
-async def _under_way(call: Any, failure: _Failure | None = None) -> AsyncIterator[None]:
-    """Cancels a call that is left before its end, and puts our errors in the place of grpc's."""
+async def _in_flight(call: Any, failure: _IteratorError | None = None) -> AsyncIterator[None]:
+    """Cancels a call that is abandoned before its end, and converts grpc's errors to ours."""
     try:
         yield
     except (grpc.RpcError, asyncio.CancelledError) as error:
@@ -62,11 +62,11 @@ async def _under_way(call: Any, failure: _Failure | None = None) -> AsyncIterato
             raise
         raise LinnetError.of(error) from error
     finally:
-        call.cancel()  # nothing, if it has ended
+        call.cancel()  # no effect after its end
 
 
 class AsyncStream(Generic[Response]):
-    """As Stream: `async for part in stream`, then `await stream.response()`."""
+    """The asynchronous Stream: `async for part in stream`, then `await stream.response()`."""
 
     def __init__(self, options: Options, begin: Callable[[float | None], Any], timeout: float):
         self._options = options
@@ -79,8 +79,8 @@ class AsyncStream(Generic[Response]):
             async for part in self._parts():
                 yield part
             return
-        except LinnetError as error:  # it comes before the first part
-            left = shared.left_for_another(self._options, error, self._end)
+        except LinnetError as error:  # DEADLINE_TOO_CLOSE arrives before the first part
+            left = shared.time_for_another_server(self._options, error, self._end)
             if not left:
                 raise
         self._call = self._begin(left)
@@ -88,7 +88,7 @@ class AsyncStream(Generic[Response]):
             yield part
 
     async def _parts(self) -> AsyncIterator[api.TextPart]:
-        async with _under_way(self._call):
+        async with _in_flight(self._call):
             async for message in self._call:
                 if message.HasField("response"):
                     self._response = message.response
@@ -96,7 +96,7 @@ class AsyncStream(Generic[Response]):
                     yield message.part
 
     async def response(self) -> Response:
-        """The whole answer. Reads the parts that were not read."""
+        """Returns the whole response. Reads the remaining parts first."""
         if self._response is None:
             async for _ in self:
                 pass
@@ -105,10 +105,10 @@ class AsyncStream(Generic[Response]):
         return self._response
 
 
-async def _carry_out(
+async def _run_plan(
     plan: Plan, answers: Callable[[list[str]], Awaitable[list[TextAnswer]]]
 ) -> str | list[str]:
-    """As many calls at once as keep a server busy; the first error ends the others."""
+    """Runs the calls of a plan, a few at once to keep the server busy; the first error ends all."""
     slots = asyncio.Semaphore(MAX_CALLS_IN_FLIGHT)
 
     async def call(places: list[tuple[int, int]]) -> None:
@@ -126,9 +126,9 @@ async def _carry_out(
 
 
 class AsyncClient:
-    """As Client, with methods to be awaited; a list of strings goes in calls side by side. To be
-    made and used in one event loop; cancelling the task that awaits a call cancels it on the server
-    as well."""
+    """The asynchronous Client: its methods are awaited, and a list of strings is sent in concurrent
+    calls. Create and use it in one event loop. Cancelling the task that awaits a call cancels the
+    call on the server as well."""
 
     def __init__(self, server: str | Options = "127.0.0.1:50051"):
         self.options = server if isinstance(server, Options) else Options(server=server)
@@ -158,7 +158,7 @@ class AsyncClient:
         await self.close()
 
     async def close(self) -> None:
-        """Cancels what is under way, and closes the connection."""
+        """Cancels the calls in flight and closes the connection."""
         await self._channel.close(None)
         await self._health_channel.close(None)
 
@@ -204,7 +204,7 @@ class AsyncClient:
         timeout: float | None = None,
         request_id: str = "",
     ) -> api.TranslateResponse | str | list[str]:
-        """As Client.translate."""
+        """Same as Client.translate."""
         if isinstance(text, api.TranslateRequest):
             return await self._unary(self._text.Translate, text, timeout, request_id)
         settings = translation(to, source, model, glossary, options)
@@ -216,7 +216,7 @@ class AsyncClient:
             reply = await self._unary(self._text.Translate, request, timeout, request_id)
             return list(reply.translations)
 
-        return await _carry_out(Plan.of(text), answers)
+        return await _run_plan(Plan.of(text), answers)
 
     @overload
     async def summarize(
@@ -251,7 +251,7 @@ class AsyncClient:
         timeout: float | None = None,
         request_id: str = "",
     ) -> api.SummarizeResponse | str | list[str]:
-        """As Client.summarize."""
+        """Same as Client.summarize."""
         if isinstance(text, api.SummarizeRequest):
             return await self._unary(self._text.Summarize, text, timeout, request_id)
         settings = summary(language, model)
@@ -263,7 +263,7 @@ class AsyncClient:
             reply = await self._unary(self._text.Summarize, request, timeout, request_id)
             return list(reply.summaries)
 
-        return await _carry_out(Plan.of(text, whole=True), answers)
+        return await _run_plan(Plan.of(text, whole=True), answers)
 
     async def score(
         self, request: api.ScoreRequest, *, timeout: float | None = None, request_id: str = ""
@@ -295,14 +295,14 @@ class AsyncClient:
         self, request: api.TranslateRequest, *, timeout: float | None = None, request_id: str = ""
     ) -> AsyncStream[api.TranslateResponse]:
         message = api.StreamTranslateRequest(request=request)
-        begin = self._beginner(self._text.StreamTranslate, message, request_id)
+        begin = self._starter(self._text.StreamTranslate, message, request_id)
         return AsyncStream(self.options, begin, self._limit(timeout))
 
     def stream_summarize(
         self, request: api.SummarizeRequest, *, timeout: float | None = None, request_id: str = ""
     ) -> AsyncStream[api.SummarizeResponse]:
         message = api.StreamSummarizeRequest(request=request)
-        begin = self._beginner(self._text.StreamSummarize, message, request_id)
+        begin = self._starter(self._text.StreamSummarize, message, request_id)
         return AsyncStream(self.options, begin, self._limit(timeout))
 
     async def translate_document(
@@ -313,9 +313,9 @@ class AsyncClient:
         keep_order: bool = True,
         request_id: str = "",
     ) -> AsyncIterator[tuple[int, api.TranslateResponse | LinnetError]]:
-        """As Client.translate_document; lines may come from an asynchronous generator."""
+        """Same as Client.translate_document; lines may come from an asynchronous generator."""
 
-        failure = _Failure()
+        failure = _IteratorError()
 
         async def messages() -> AsyncIterator[api.TranslateDocumentRequest]:
             yield api.TranslateDocumentRequest(settings=settings, keep_order=keep_order)
@@ -334,9 +334,9 @@ class AsyncClient:
         keep_order: bool = True,
         request_id: str = "",
     ) -> AsyncIterator[tuple[int, api.SummarizeResponse | LinnetError]]:
-        """As Client.summarize_document; texts may come from an asynchronous generator."""
+        """Same as Client.summarize_document; texts may come from an asynchronous generator."""
 
-        failure = _Failure()
+        failure = _IteratorError()
 
         async def messages() -> AsyncIterator[api.SummarizeDocumentRequest]:
             yield api.SummarizeDocumentRequest(settings=settings, keep_order=keep_order)
@@ -351,18 +351,18 @@ class AsyncClient:
         self,
         method: Callable[..., Any],
         messages: AsyncIterator[Any],
-        failure: _Failure,
+        failure: _IteratorError,
         request_id: str,
     ) -> AsyncIterator[tuple[int, Any]]:
         await self._wait()
         call = self._started(method, messages, None, request_id)
-        async with _under_way(call, failure):
+        async with _in_flight(call, failure):
             async for result in call:
                 failed = result.HasField("error")
                 yield result.sequence_id, LinnetError(result.error) if failed else result.response
 
     async def is_serving(self, service: str = "", *, timeout: float | None = None) -> bool:
-        """As Client.is_serving."""
+        """Same as Client.is_serving."""
         request = health_pb2.HealthCheckRequest(service=service)
         check: grpc.UnaryUnaryMultiCallable[Any, health_pb2.HealthCheckResponse]
         check = cast(Any, self._check)
@@ -370,7 +370,7 @@ class AsyncClient:
         return answer.status == health_pb2.HealthCheckResponse.SERVING
 
     async def _wait(self) -> None:
-        """Once, for a server that is just starting; the call says why it is not there."""
+        """Waits once for a server that is starting; the call itself then reports any error."""
         if self._waited:
             return
         self._waited = True
@@ -380,10 +380,10 @@ class AsyncClient:
     def _limit(self, timeout: float | None) -> float:
         return shared.check_timeout(self.options.timeout if timeout is None else timeout)
 
-    def _beginner(
+    def _starter(
         self, method: Callable[..., Any], request: Any, request_id: str
     ) -> Callable[[float | None], Any]:
-        """What begins the call with so many seconds: once, or once more."""
+        """Returns a function that starts the call with a timeout; a retry calls it again."""
         own_id = request_id or shared.new_request_id()
         return lambda limit: self._started(method, request, limit, own_id)
 
@@ -395,7 +395,7 @@ class AsyncClient:
             return method(request, timeout=limit, metadata=metadata)
         except grpc.RpcError as error:
             raise LinnetError.of(error) from error
-        except (grpc.aio.UsageError, ValueError) as error:  # a channel that is closed
+        except (grpc.aio.UsageError, ValueError) as error:  # the channel is closed
             raise LinnetError.local(str(error), grpc.StatusCode.FAILED_PRECONDITION) from error
 
     async def _unary(
@@ -408,17 +408,17 @@ class AsyncClient:
         await self._wait()
         limit = self._limit(timeout)
         end = time.monotonic() + limit
-        begin = self._beginner(method, request, request_id)
+        begin = self._starter(method, request, request_id)
         try:
             answer: Answer = await self._answer(begin(limit))
             return answer
         except LinnetError as error:
-            left = shared.left_for_another(self.options, error, end)
+            left = shared.time_for_another_server(self.options, error, end)
             if not left:
                 raise
         answer = await self._answer(begin(left))
         return answer
 
     async def _answer(self, call: Any) -> Any:
-        async with _under_way(call):
+        async with _in_flight(call):
             return await call

@@ -1,4 +1,4 @@
-"""How a client reaches a server: what both clients share."""
+"""Channel arguments, credentials and headers, shared by both clients."""
 
 from __future__ import annotations
 
@@ -23,17 +23,18 @@ Metadata = tuple[tuple[str, str], ...]
 
 
 def target(options: Options) -> str:
-    """gRPC's name of a list is ipv4:IP:PORT,IP:PORT."""
+    """The target of the channel. gRPC writes a list of addresses as ipv4:IP:PORT,IP:PORT."""
     if "," not in options.server or options.server.startswith("ipv"):
         return options.server
     return f"{'ipv6' if options.server.startswith('[') else 'ipv4'}:{options.server}"
 
 
 def service_config(options: Options, health: bool = True) -> str:
-    """gRPC makes the retries: it knows which calls did not reach the server and obeys the server's
-    wish of when to come back (grpc-retry-pushback-ms); the throttle stops retries while most calls
-    fail. INTERNAL and CANCELLED are not retried: a call that made the engine of one server stall or
-    crash would go on to the next one. https://github.com/grpc/proposal/blob/master/A6-client-retries.md"""
+    """The retry policy and the balancing. gRPC retries itself: it knows which calls did not reach
+    the server, and it obeys the delay that the server asks for (grpc-retry-pushback-ms). Throttling
+    stops retries while most calls fail. INTERNAL and CANCELLED are not retried: a call that made
+    the engine of one server stall or crash would go on to the next one.
+    https://github.com/grpc/proposal/blob/master/A6-client-retries.md"""
     config: dict[str, Any] = {}
     if options.retry.max_attempts > 1:
         config["methodConfig"] = [
@@ -55,16 +56,17 @@ def service_config(options: Options, health: bool = True) -> str:
     return json.dumps(config)
 
 
-def left_for_another(options: Options, error: LinnetError, end: float) -> float:
-    """Seconds, until the monotonic clock says `end`, in which another server may be asked: one of
-    several has too much to do before the deadline, and has done nothing. To be asked once, or all
-    of them would be asked for what none can do."""
+def time_for_another_server(options: Options, error: LinnetError, end: float) -> float:
+    """The seconds left to try another server, until the monotonic time `end`; 0 if the call must
+    not be tried again. One of several servers may refuse a call that it cannot finish before the
+    deadline, while the next has a shorter queue. Tried once, so that a deadline that no server can
+    meet does not load all of them."""
     for_another = options.is_balanced() and error.reason == "DEADLINE_TOO_CLOSE"
     return max(end - time.monotonic(), 0.0) if for_another else 0.0
 
 
 def new_request_id() -> str:
-    """For a call without one: all attempts of a call have the same."""
+    """A random id for a call without one; all attempts of the call use the same."""
     return secrets.token_hex(16)
 
 
@@ -80,7 +82,7 @@ def arguments(options: Options, health: bool = True) -> list[tuple[str, Any]]:
         ("grpc.keepalive_time_ms", alive),
         ("grpc.keepalive_timeout_ms", alive),
         ("grpc.http2.max_pings_without_data", 0),
-        # Otherwise clients with equal options would share a connection.
+        # Otherwise gRPC lets clients with equal options share a connection.
         ("grpc.use_local_subchannel_pool", 1),
     ]
     if options.is_this_machine():
@@ -91,7 +93,7 @@ def arguments(options: Options, health: bool = True) -> list[tuple[str, Any]]:
 
 
 def credentials(options: Options) -> grpc.ChannelCredentials | None:
-    """None: in plain text."""
+    """The TLS credentials, or None for plain text."""
     if options.tls is None:
         return None
 
@@ -108,8 +110,8 @@ def credentials(options: Options) -> grpc.ChannelCredentials | None:
 
 
 class Token:
-    """A bearer token in a file, which is looked at before each call, since tokens expire and
-    somebody writes new ones. Thread-safe."""
+    """A bearer token in a file. The file is checked for changes before each call, because tokens
+    expire and are replaced. Thread-safe."""
 
     def __init__(self, path: Path | str):
         self._path = path
@@ -120,7 +122,7 @@ class Token:
             raise LinnetError.local(f"{path} holds no token")
 
     def value(self) -> str:
-        """What the file holds now. While it holds none, the last one that it did hold."""
+        """The token that the file holds now, or, if it holds none, the last one that it held."""
         with self._lock:
             try:
                 at = os.stat(self._path)
@@ -144,7 +146,7 @@ def check_timeout(timeout: float) -> float:
 
 
 class Headers:
-    """What goes with each call beside its request."""
+    """The metadata of a call: request id and token."""
 
     def __init__(self, options: Options):
         self._token = Token(options.token_file) if options.token_file else None

@@ -1,4 +1,4 @@
-"""The client for threads."""
+"""The blocking client, for programs with threads."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ Response = TypeVar("Response", covariant=True)
 Answer = TypeVar("Answer")
 
 
-class _Failure:
-    """What the caller's own iterator raised in gRPC's thread, which would lose it."""
+class _IteratorError:
+    """Keeps the error that the caller's iterator raised in gRPC's thread, which would drop it."""
 
     def __init__(self) -> None:
         self.error: BaseException | None = None
@@ -40,8 +40,8 @@ class _Failure:
 
 
 class Stream(Generic[Response]):
-    """The parts of a text as they become certain: put together, those of a content are its text.
-    `response()` is there when they have ended. After an error they are the start of nothing."""
+    """Iterates over the parts of a text as they become stable: the concatenated parts of a content
+    are its text. `response()` returns the whole response. After an error, discard the parts."""
 
     def __init__(self, client: Client, begin: Callable[[float | None], Any], timeout: float):
         self._client = client
@@ -53,15 +53,15 @@ class Stream(Generic[Response]):
         try:
             yield from self._parts()
             return
-        except LinnetError as error:  # it comes before the first part
-            left = shared.left_for_another(self._client.options, error, self._end)
+        except LinnetError as error:  # DEADLINE_TOO_CLOSE arrives before the first part
+            left = shared.time_for_another_server(self._client.options, error, self._end)
             if not left:
                 raise
         self._call = self._begin(left)
         yield from self._parts()
 
     def _parts(self) -> Iterator[api.TextPart]:
-        with self._client._under_way(self._call):
+        with self._client._in_flight(self._call):
             for message in self._call:
                 if message.HasField("response"):
                     self._response = message.response
@@ -69,7 +69,7 @@ class Stream(Generic[Response]):
                     yield message.part
 
     def response(self) -> Response:
-        """The whole answer. Reads the parts that were not read."""
+        """Returns the whole response. Reads the remaining parts first."""
         if self._response is None:
             for _ in self:
                 pass
@@ -78,10 +78,10 @@ class Stream(Generic[Response]):
         return self._response
 
 
-class _UnderWay:
-    """Cancels a call that is left before its end, and puts our errors in the place of grpc's."""
+class _CallInFlight:
+    """Cancels a call that is abandoned before its end, and converts grpc's errors to ours."""
 
-    def __init__(self, client: Client, call: Any, failure: _Failure | None = None):
+    def __init__(self, client: Client, call: Any, failure: _IteratorError | None = None):
         self._client, self._call, self._failure = client, call, failure
 
     def __enter__(self) -> None:
@@ -109,13 +109,13 @@ class _UnderWay:
 
 
 class Client:
-    """A connection to a server, or to several. It is made with the first call and made anew when it
-    breaks. Any number of threads may call at once; `close`, or the end of `with`, ends it.
+    """A connection to one or several servers. The first call connects, and gRPC reconnects when the
+    connection breaks. Thread-safe; `close`, or the end of `with`, ends it.
 
     `translate` and `summarize` take strings and return strings, or take a request of the API and
-    return its response, as the other methods do; `timeout` in seconds stands in place of that of
-    the options, and by `request_id` the server's log has the call. All raise LinnetError. Ctrl-C in
-    a call cancels it on the server as well.
+    return its response, as the other methods do. `timeout` in seconds replaces that of the options;
+    `request_id` identifies the call in the server's log. All methods raise LinnetError. Ctrl-C
+    during a call cancels it on the server as well.
     """
 
     def __init__(self, server: str | Options = "127.0.0.1:50051"):
@@ -123,7 +123,7 @@ class Client:
         self._headers = shared.Headers(self.options)
         self._channel = self._connect(health=True)
         self._text = TextServiceStub(self._channel)
-        # A balanced channel leaves out servers that take no calls: to ask for just that, another.
+        # A balanced channel skips servers that are not serving, so health checks need another one.
         balanced = self.options.is_balanced()
         self._health_channel = self._connect(health=False) if balanced else self._channel
         self._check = self._health_channel.unary_unary(
@@ -150,14 +150,13 @@ class Client:
         self.close()
 
     def close(self) -> None:
-        """Cancels what is under way, and closes the connection."""
+        """Cancels the calls in flight and closes the connection."""
         self.cancel()
         self._channel.close()
         self._health_channel.close()
 
     def cancel(self) -> None:
-        """Ends every call that is under way, and each one to come, with CANCELLED. May be called
-        from any thread."""
+        """Cancels every call, in flight or future. Thread-safe."""
         with self._lock:
             self._cancelled = True
             calls = list(self._calls.values())
@@ -206,9 +205,9 @@ class Client:
         timeout: float | None = None,
         request_id: str = "",
     ) -> api.TranslateResponse | str | list[str]:
-        """A request, or a text or a list of them in the language `to`: these are sent in as many
-        calls as they need, and the timeout is that of each. `glossary` maps terms to what becomes
-        of them."""
+        """Translates a request, or a text or a list of texts to the language `to`. Texts are sent
+        in as many calls as they need; the timeout applies to each call. `glossary` maps terms to
+        their translations."""
         if isinstance(text, api.TranslateRequest):
             return self._unary(self._text.Translate, text, timeout, request_id)
         request = translation(to, source, model, glossary, options)
@@ -254,8 +253,8 @@ class Client:
         timeout: float | None = None,
         request_id: str = "",
     ) -> api.SummarizeResponse | str | list[str]:
-        """A request, or a text or a list of them in a line each; what is longer than the model
-        reads is summarised in chunks."""
+        """Summarises a request, or a text or a list of texts in a line each. A text that is longer
+        than the model's limit is summarised in chunks."""
         if isinstance(text, api.SummarizeRequest):
             return self._unary(self._text.Summarize, text, timeout, request_id)
         request = summary(language, model)
@@ -296,14 +295,14 @@ class Client:
         self, request: api.TranslateRequest, *, timeout: float | None = None, request_id: str = ""
     ) -> Stream[api.TranslateResponse]:
         message = api.StreamTranslateRequest(request=request)
-        begin = self._beginner(self._text.StreamTranslate, message, request_id)
+        begin = self._starter(self._text.StreamTranslate, message, request_id)
         return Stream(self, begin, self._limit(timeout))
 
     def stream_summarize(
         self, request: api.SummarizeRequest, *, timeout: float | None = None, request_id: str = ""
     ) -> Stream[api.SummarizeResponse]:
         message = api.StreamSummarizeRequest(request=request)
-        begin = self._beginner(self._text.StreamSummarize, message, request_id)
+        begin = self._starter(self._text.StreamSummarize, message, request_id)
         return Stream(self, begin, self._limit(timeout))
 
     def translate_document(
@@ -314,11 +313,12 @@ class Client:
         keep_order: bool = True,
         request_id: str = "",
     ) -> Iterator[tuple[int, api.TranslateResponse | LinnetError]]:
-        """Number and result of each line: it may fail for itself. Lines are taken as fast as the
-        server takes them and their results are taken here; leaving the loop cancels the rest.
-        `settings` has no contents. It is not made again by itself, and has no deadline."""
+        """Yields the number and the result of each line; a line may fail while the others succeed.
+        Flow control holds the lines back until the server and the caller keep up; leaving the loop
+        cancels the rest. `settings` has no contents. The call is not retried and has no
+        deadline."""
 
-        failure = _Failure()
+        failure = _IteratorError()
 
         def messages() -> Iterator[api.TranslateDocumentRequest]:
             yield api.TranslateDocumentRequest(settings=settings, keep_order=keep_order)
@@ -336,9 +336,9 @@ class Client:
         keep_order: bool = True,
         request_id: str = "",
     ) -> Iterator[tuple[int, api.SummarizeResponse | LinnetError]]:
-        """As translate_document, of texts to be summarised."""
+        """Summarises each text, as translate_document translates lines."""
 
-        failure = _Failure()
+        failure = _IteratorError()
 
         def messages() -> Iterator[api.SummarizeDocumentRequest]:
             yield api.SummarizeDocumentRequest(settings=settings, keep_order=keep_order)
@@ -352,27 +352,27 @@ class Client:
         self,
         method: Callable[..., Any],
         messages: Iterator[Any],
-        failure: _Failure,
+        failure: _IteratorError,
         request_id: str,
     ) -> Iterator[tuple[int, Any]]:
         call = self._started(method, messages, None, request_id)
-        with self._under_way(call, failure):
+        with self._in_flight(call, failure):
             for result in call:
                 failed = result.HasField("error")
                 yield result.sequence_id, LinnetError(result.error) if failed else result.response
 
     def is_serving(self, service: str = "", *, timeout: float | None = None) -> bool:
-        """What the server, or the service of that name ("linnet.v1.TextService"), says of itself;
-        LinnetError if it says nothing."""
+        """True if the server, or the service of that name ("linnet.v1.TextService"), reports
+        SERVING. Raises LinnetError if it does not answer."""
         request = health_pb2.HealthCheckRequest(service=service)
         answer = self._unary(self._check, request, timeout, "")
         return answer.status == health_pb2.HealthCheckResponse.SERVING
 
-    def _under_way(self, call: Any, failure: _Failure | None = None) -> _UnderWay:
-        return _UnderWay(self, call, failure)
+    def _in_flight(self, call: Any, failure: _IteratorError | None = None) -> _CallInFlight:
+        return _CallInFlight(self, call, failure)
 
     def _wait(self) -> None:
-        """Once, for a server that is just starting; the call says why it is not there."""
+        """Waits once for a server that is starting; the call itself then reports any error."""
         if self._waited:
             return
         self._waited = True
@@ -385,10 +385,10 @@ class Client:
     def _limit(self, timeout: float | None) -> float:
         return shared.check_timeout(self.options.timeout if timeout is None else timeout)
 
-    def _beginner(
+    def _starter(
         self, method: Callable[..., Any], request: Any, request_id: str
     ) -> Callable[[float | None], Any]:
-        """What begins the call with so many seconds: once, or once more."""
+        """Returns a function that starts the call with a timeout; a retry calls it again."""
         own_id = request_id or shared.new_request_id()
         return lambda limit: self._started(method, request, limit, own_id)
 
@@ -401,7 +401,7 @@ class Client:
             return method(request, timeout=limit, metadata=metadata)
         except grpc.RpcError as error:  # a message of another type
             raise LinnetError.of(error) from error
-        except ValueError as error:  # a channel that is closed
+        except ValueError as error:  # the channel is closed
             raise LinnetError.local(str(error), grpc.StatusCode.FAILED_PRECONDITION) from error
 
     def _unary(
@@ -413,17 +413,17 @@ class Client:
     ) -> Answer:
         limit = self._limit(timeout)
         end = time.monotonic() + limit
-        begin = self._beginner(method.future, request, request_id)
+        begin = self._starter(method.future, request, request_id)
         try:
             answer: Answer = self._answer(begin(limit))
             return answer
         except LinnetError as error:
-            left = shared.left_for_another(self.options, error, end)
+            left = shared.time_for_another_server(self.options, error, end)
             if not left:
                 raise
         answer = self._answer(begin(left))
         return answer
 
     def _answer(self, call: Any) -> Any:
-        with self._under_way(call):
+        with self._in_flight(call):
             return call.result()

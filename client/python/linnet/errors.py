@@ -1,4 +1,4 @@
-"""What a call raises."""
+"""The exception that calls raise."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ _CODES = {code.value[0]: code for code in grpc.StatusCode}
 
 
 class LinnetError(Exception):
-    """A call that failed, with what a program can act on. All but `code` and `message` may be
-    empty: an error that was made on the way has no details."""
+    """A failed call with the details of its error. All fields but `code` and `message` may be
+    empty: an error that did not come from the server has no details."""
 
     def __init__(self, status: status_pb2.Status):
         self.code: grpc.StatusCode = _CODES.get(status.code, grpc.StatusCode.UNKNOWN)
         self.message: str = status.message
         self.reason = ""  # "TEXT_TOO_LONG": docs/ERRORS.md lists them
         self.metadata: Mapping[str, str] = {}  # the dynamic parts of the message
-        self.field = ""  # the first that is at fault: "contents[1]"
-        self.retry_delay: float | None = None  # seconds that the server asks to be left alone for
-        self.request_id = ""  # by which the server's log has the call
+        self.field = ""  # the first invalid field: "contents[1]"
+        self.retry_delay: float | None = None  # seconds; retry no earlier than after this delay
+        self.request_id = ""  # the id of the call in the server's log
         for detail in status.details:
             info, bad = error_details_pb2.ErrorInfo(), error_details_pb2.BadRequest()
             retry, request = error_details_pb2.RetryInfo(), error_details_pb2.RequestInfo()
@@ -48,7 +48,7 @@ class LinnetError(Exception):
         reason: str = "",
         metadata: Mapping[str, str] | None = None,
     ) -> LinnetError:
-        """Of a call that this side does not make, or of what it made of a reply."""
+        """An error that this side detects, before a call or in a reply."""
         status = status_pb2.Status(code=code.value[0], message=message)
         if reason:
             info = error_details_pb2.ErrorInfo(
@@ -63,14 +63,14 @@ class LinnetError(Exception):
         return cls(status)
 
     def rename(self, old: str, new: str) -> None:
-        """Makes it the error of another field."""
+        """Replaces the name of the field in the error and in its message."""
         self.field = self.field.replace(old, new)
         self.message = self.message.replace(old, new)
         self.args = tuple(str(part).replace(old, new) for part in self.args)
 
     @classmethod
     def of(cls, error: grpc.RpcError) -> LinnetError:
-        """From what grpc or grpc.aio raises."""
+        """Converts an exception of grpc or grpc.aio."""
         code, message = grpc.StatusCode.UNKNOWN, str(error)
         trailers: list[tuple[str, str | bytes]] = []
         if isinstance(error, grpc.Call | grpc.aio.AioRpcError):
@@ -86,7 +86,7 @@ class LinnetError(Exception):
 
     @classmethod
     def _too_large(cls, size: str, maximum: str) -> LinnetError:
-        """gRPC's own error has no details, and a code as if a retry could help."""
+        """Replaces gRPC's error, which has no details and a code as if a retry could help."""
         return cls.local(
             f"the message has {size} bytes, its receiver takes at most {maximum}: "
             "send less at once",

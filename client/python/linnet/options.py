@@ -1,4 +1,4 @@
-"""What a client may be told."""
+"""The options of a client."""
 
 from __future__ import annotations
 
@@ -10,39 +10,39 @@ from .errors import LinnetError
 
 @dataclass(frozen=True)
 class Tls:
-    """PEM files, read when the client is made."""
+    """PEM files, read when the client is created."""
 
-    ca_file: Path | str | None = None  # who may vouch for the server; None: gRPC's own list
-    certificate_file: Path | str | None = None  # shown to a server that asks (mTLS), with its key
+    ca_file: Path | str | None = None  # trusted authorities; None: gRPC's own list
+    certificate_file: Path | str | None = None  # client certificate for mTLS, with key_file
     key_file: Path | str | None = None
-    server_name: str = ""  # in the server's certificate, where that is not the host of `server`
+    server_name: str = ""  # expected in the server's certificate; empty: the host of `server`
 
 
 @dataclass(frozen=True)
 class Retry:
-    """Calls that a server was too busy for (RESOURCE_EXHAUSTED), that it would not begin because it
-    shuts down, or that lost it on the way (UNAVAILABLE) are made again, after waits that double, or
-    that the server asks for, as long as the timeout allows it."""
+    """A call is retried if the server was too busy (RESOURCE_EXHAUSTED), shuts down or was lost
+    (UNAVAILABLE). The delay doubles, or is the one that the server asks for; retries end with the
+    timeout."""
 
-    max_attempts: int = 5  # the first one counted; 1 never retries; at most 5
+    max_attempts: int = 5  # 1 to 5, the first attempt included; 1 never retries
     initial_backoff: float = 0.1  # seconds
     max_backoff: float = 2.0
 
 
 @dataclass(frozen=True)
 class Options:
-    # HOST:PORT or "unix:PATH": one server, or the balancer before several. "dns:///HOST:PORT" or
-    # "IP:PORT,IP:PORT": calls take turns over all addresses, but for those that cannot be reached
-    # and those whose health says that they take no calls now.
+    # HOST:PORT or "unix:PATH": one server, or the load balancer before several. "dns:///HOST:PORT"
+    # or "IP:PORT,IP:PORT": calls go round-robin over all addresses that can be reached and whose
+    # health service reports SERVING.
     server: str = "127.0.0.1:50051"
     tls: Tls | None = None
-    # A file with a bearer token that goes with each call; read again when it changes. Needs TLS,
+    # A file with a bearer token that is sent with each call; read again when it changes. Needs TLS,
     # unless the server is on this machine.
     token_file: Path | str | None = None
     timeout: float = 60.0  # seconds, of each call, its retries included
-    wait: float = 0.0  # how long the first call waits for a server that is just starting
+    wait: float = 0.0  # seconds that the first call waits for a server that is starting
     retry: Retry = field(default_factory=Retry)
-    keepalive: float = 30.0  # seconds of silence during a call, before the server is asked for life
+    keepalive: float = 30.0  # seconds; interval and timeout of keepalive pings during a call
     max_reply_bytes: int = 64 << 20
 
     def __post_init__(self) -> None:
@@ -50,8 +50,8 @@ class Options:
             raise LinnetError.local(f"max_attempts {self.retry.max_attempts} is not 1 to 5")
         if not 0.001 <= self.retry.initial_backoff <= self.retry.max_backoff:
             raise LinnetError.local(
-                f"back-off from {self.retry.initial_backoff} s to {self.retry.max_backoff} s does "
-                "not go upwards from 0.001 s or more"
+                f"back-off from {self.retry.initial_backoff} s to {self.retry.max_backoff} s is "
+                "not an increasing range from at least 0.001 s"
             )
         if not 0 < self.timeout <= 24 * 3600:
             raise LinnetError.local(

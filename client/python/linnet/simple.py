@@ -1,5 +1,5 @@
-"""`linnet.translate("A dog runs.", to="de")`: strings in, strings out, with a client of this
-process that is made with the first call."""
+"""`linnet.translate("A dog runs.", to="de")`: functions from strings to strings. They share a client
+per process, which the first call creates."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def _client(server: str, process: int) -> Client:
 
 
 def default_client(server: str = "") -> Client:
-    """Of the server that is named, else LINNET_SERVER, else 127.0.0.1:50051."""
+    """The client of `server`, else of LINNET_SERVER, else of 127.0.0.1:50051."""
     return _client(server or os.environ.get("LINNET_SERVER") or "127.0.0.1:50051", os.getpid())
 
 
@@ -58,8 +58,8 @@ def translate(
     timeout: float | None = None,
     server: str = "",
 ) -> str | list[str]:
-    """A text, or a list of them, in the language `to`. The language of the texts, `source`, may be
-    left out where the models leave no choice, or the texts say it."""
+    """Translates a text or a list of texts to the language `to`. The language of the texts,
+    `source`, is not needed if only one fits the models or if the server can detect it."""
     return default_client(server).translate(
         text,
         to=to,
@@ -97,6 +97,6 @@ def summarize(
     timeout: float | None = None,
     server: str = "",
 ) -> str | list[str]:
-    """A text, or a list of them, in a line each. What is longer than the model reads is summarised
-    in chunks."""
+    """Summarises a text or a list of texts in a line each. A text that is longer than the model's
+    limit is summarised in chunks."""
     return default_client(server).summarize(text, language=language, model=model, timeout=timeout)

@@ -1,4 +1,4 @@
-"""Plain strings: what makes requests of them, and strings of their answers. For both clients."""
+"""Converts plain strings to requests and answers to strings, for both clients."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from google.protobuf.message import Message
 from .errors import LinnetError
 from .v1 import text_service_pb2 as api
 
-# Large enough to fill a batch of the server, small enough for its limits and for a timeout.
+# A call is large enough to fill a batch of the server and small enough for its limits and timeouts.
 TEXTS_PER_CALL = 64
 BYTES_PER_CALL = 64 << 10
 
@@ -23,11 +23,11 @@ Terms = api.Glossary | Mapping[str, str | None]
 
 
 class LinnetWarning(UserWarning):
-    """What the server says of an answer that it gave all the same: see Warning in the API."""
+    """A warning of the server about an answer: see Warning in the API."""
 
 
 def _depth_of_caller() -> int:
-    """How far the first frame outside of this package is, as warnings.warn counts."""
+    """The stacklevel of the first frame outside of this package, for warnings.warn."""
     depth, frame = 0, inspect.currentframe()
     while frame is not None and frame.f_globals.get("__package__") == __package__:
         depth, frame = depth + 1, frame.f_back
@@ -35,7 +35,7 @@ def _depth_of_caller() -> int:
 
 
 def glossary(terms: Terms) -> api.Glossary:
-    """Of a mapping: each term and what becomes of it; None or "" keeps it as it is."""
+    """Converts a mapping from terms to translations; None or "" keeps a term as it is."""
     if isinstance(terms, api.Glossary):
         return terms
     return api.Glossary(
@@ -47,7 +47,8 @@ def glossary(terms: Terms) -> api.Glossary:
 
 
 def check_text(text: str, field: str) -> None:
-    """What protobuf would raise another error for, without the name of the text."""
+    """Raises LinnetError for what protobuf would refuse with an error that does not name the
+    text."""
     if not isinstance(text, str):
         raise LinnetError.local(f"{field} is a {type(text).__name__}, not a str", field=field)
     found = re.search(r"[\ud800-\udfff]", text)
@@ -60,8 +61,8 @@ def check_text(text: str, field: str) -> None:
 
 
 def split_at_lines(text: str, maximum: int = BYTES_PER_CALL) -> Iterator[str]:
-    """In parts of at most `most` bytes; a longer line is a part of its own. A new line always ends
-    a sentence, so that the parts are translated as the whole would be."""
+    """Splits a text into parts of at most `maximum` bytes; a longer line is a part of its own. A
+    newline always ends a sentence, so the parts are translated like the whole."""
     part: list[str] = []
     size = 0
     for line in re.findall(r"[^\n]*\n|[^\n]+", text):
@@ -77,12 +78,12 @@ def split_at_lines(text: str, maximum: int = BYTES_PER_CALL) -> Iterator[str]:
 
 @dataclass
 class Plan:
-    """How texts go into calls. A text of white space is its own answer and is not sent."""
+    """Distributes texts over calls. A text of white space is its own answer and is not sent."""
 
     texts: list[str]
-    whole: bool = False  # texts are not cut
-    alone: bool = False  # there is one, and so its answer is one
-    parts: list[list[str]] = field(default_factory=list)  # of each text; then their answers
+    whole: bool = False  # texts are not split
+    alone: bool = False  # the input was a str, and so is the answer
+    parts: list[list[str]] = field(default_factory=list)  # of each text; replaced by their answers
     warnings: dict[str, None] = field(default_factory=dict)  # once each, in order
 
     def __post_init__(self) -> None:
@@ -100,7 +101,7 @@ class Plan:
         return cls(list(texts), whole)
 
     def calls(self) -> Iterator[list[tuple[int, int]]]:
-        """The places, text and part, of what goes into each call."""
+        """Yields, for each call, the indices (text, part) of its contents."""
         places: list[tuple[int, int]] = []
         size = 0
         for text, parts in enumerate(self.parts):
@@ -128,7 +129,7 @@ class Plan:
 
     @contextmanager
     def naming(self, places: list[tuple[int, int]]) -> Iterator[None]:
-        """An error names the text by its place among all, not in its call."""
+        """Makes errors name a text by its index among all texts instead of that in its call."""
         try:
             yield
         except LinnetError as error:
