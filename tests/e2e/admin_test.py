@@ -56,7 +56,7 @@ def outcomes(response) -> dict[str, tuple[int, str, str]]:
     return {each.folder: (each.outcome, each.model, each.model_version) for each in response.models}
 
 
-def test_a_reload_says_what_came_of_each_model(administered, models):
+def test_reload_reports_the_result_of_each_model(administered, models):
     manifest = models / "en-de" / "manifest.json"
     before = json.loads(manifest.read_text())
     manifest.write_text(json.dumps({**before, "version": "next"}))
@@ -80,7 +80,7 @@ def test_a_reload_says_what_came_of_each_model(administered, models):
     assert outcomes(admin(administered, "Reload", model="en-de"))["en-de"][0] == loaded
 
 
-def test_a_reload_of_a_model_that_is_nowhere_is_not_found(administered, api):
+def test_reload_of_unknown_model_is_not_found(administered, api):
     with pytest.raises(grpc.RpcError) as error:
         admin(administered, "Reload", model="babel")
     assert "en-de, en-summary" in error.value.details()
@@ -88,7 +88,7 @@ def test_a_reload_of_a_model_that_is_nowhere_is_not_found(administered, api):
     assert admin(administered, "Reload", no_wait=True).ByteSize() == 0
 
 
-def test_the_batch_is_shown_without_a_word_of_it(administered):
+def test_batch_snapshot_contains_no_text(administered):
     request_id = "the-one-that-is-looked-for"
     request = administered.api.TranslateRequest(
         contents=["secretword two three"] * 64,
@@ -123,7 +123,7 @@ def test_the_batch_is_shown_without_a_word_of_it(administered):
     assert b"secretword" not in batch.SerializeToString()
 
 
-def test_the_log_level_changes_by_call_and_by_signal(administered):
+def test_log_level_changes_by_call_and_by_signal(administered):
     debug, info = 1, 2
 
     marks = (f"m{n}" for n in itertools.count())
@@ -154,7 +154,7 @@ def test_the_log_level_changes_by_call_and_by_signal(administered):
     assert "log_level before=info now=debug" in administered.log.read_text()
 
 
-def test_administration_is_nowhere_unless_it_is_asked_for(server, administered):
+def test_administration_is_off_by_default(server, administered):
     assert code(server, "GetBatch", server.grpc) == grpc.StatusCode.UNIMPLEMENTED
     assert code(administered, "GetBatch", administered.grpc) == grpc.StatusCode.UNIMPLEMENTED
     translate = grpc.insecure_channel(administered.admin).unary_unary(
@@ -165,7 +165,7 @@ def test_administration_is_nowhere_unless_it_is_asked_for(server, administered):
     assert error.value.code() == grpc.StatusCode.UNIMPLEMENTED, "nor texts on the port of the other"
 
 
-def test_with_tokens_it_wants_the_right_to_it_on_either_port(start, tmp_path):
+def test_administration_needs_the_right_on_either_port(start, tmp_path):
     tokens = tmp_path / "tokens"
     tokens.write_text(f"{SEARCH} search inference\n{OPS} ops admin\n")
     server = start("--tokens", str(tokens), "--admin-listen", "127.0.0.1:0")
@@ -180,7 +180,7 @@ def test_with_tokens_it_wants_the_right_to_it_on_either_port(start, tmp_path):
     assert server.stop() == 0
 
 
-def test_other_machines_do_not_administer_without_tokens(run_server, bundles):
+def test_remote_administration_needs_tokens(run_server, bundles):
     status, _, stderr = run_server(
         *("--models", str(bundles / "en-de"), "--admin-listen", "0.0.0.0:0"),
         *("--listen", "127.0.0.1:0", "--metrics-listen", "127.0.0.1:0"),
@@ -189,7 +189,7 @@ def test_other_machines_do_not_administer_without_tokens(run_server, bundles):
     assert "--tokens" in stderr
 
 
-def test_a_drain_can_be_looked_at_and_refuses_reloads(start):
+def test_drain_allows_debug_calls_and_refuses_reloads(start):
     server = start("--admin-listen", "127.0.0.1:0")
     call = server.translate_slowly(15)
     server.wait_for('linnet_sequences{model="en-de",state="running"}', lambda running: running > 0)

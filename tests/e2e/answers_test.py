@@ -11,7 +11,7 @@ import pytest
 TEXT = "  Dr. Smith reads.  A bird sings.\n\nThe last line \t"
 
 
-def test_a_translation_keeps_the_white_space_between_its_segments(server):
+def test_translation_keeps_white_space_between_segments(server):
     answer = server.translate(TEXT)
     assert (answer.model, answer.model_version) == ("en-de", "seed-7")
     translation = answer.translations[0]
@@ -29,14 +29,14 @@ def test_a_translation_keeps_the_white_space_between_its_segments(server):
     assert source[source_end:] == target[target_end:] == b" \t"
 
 
-def test_translations_come_in_the_order_of_the_contents_and_alone_as_in_company(server):
+def test_translations_keep_order_and_are_batch_invariant(server):
     texts = [f"word number {n} of many" for n in range(12)]
     together = [translation.text for translation in server.translate(*texts).translations]
     alone = [server.translate(text).translations[0].text for text in texts]
     assert together == alone
 
 
-def test_callers_at_once_get_what_they_get_alone(server):
+def test_concurrent_callers_get_the_same_answers(server):
     texts = [f"caller {n} says {n * n} words" for n in range(16)]
     alone = [server.translate(text).translations[0].text for text in texts]
     with ThreadPoolExecutor(8) as pool:
@@ -59,7 +59,7 @@ def test_options_change_the_search(server):
         )
 
 
-def test_a_summary_reads_the_whole_text_as_one(server):
+def test_summary_reads_the_whole_text_as_one(server):
     summary = server.summarize(
         "A bird sings. The dog runs.\nA line.", max_summary_tokens=9
     ).summaries[0]
@@ -67,7 +67,7 @@ def test_a_summary_reads_the_whole_text_as_one(server):
     assert summary.usage.target_tokens <= 10
 
 
-def test_usage_and_timings_are_told(server):
+def test_usage_and_timings_are_returned(server):
     answer = server.translate("A bird sings.")
     assert answer.translations[0].usage.source_tokens > 1
     total = answer.timings.total.ToTimedelta()
@@ -95,7 +95,7 @@ def test_models_are_listed_with_every_default(server, api):
         assert model.default_options.HasField(field.name) != drawn_per_request, field.name
 
 
-def test_health_is_told_by_service(server):
+def test_health_is_reported_by_service(server):
     assert server.health("") == 1
     assert server.health("linnet.v1.TextService") == 1
     with pytest.raises(grpc.RpcError) as error:
@@ -113,7 +113,7 @@ def test_reflection_names_the_services(server):
     assert b"grpc.health.v1.Health" in answer
 
 
-def test_the_metrics_page_counts_what_was_done(server):
+def test_metrics_page_counts_calls(server):
     ok = 'linnet_requests_total{code="OK",method="Translate"}'
     before, tokens = server.metric(ok), server.metric('linnet_target_tokens_total{model="en-de"}')
     usage = server.translate("A bird sings. The dog runs.").translations[0].usage
@@ -138,7 +138,7 @@ def test_text_is_never_logged(server):
     assert "ylophone" not in log
 
 
-def test_the_command_line_client_gets_answers(server, linnet_binary):
+def test_cli_gets_answers(server, linnet_binary):
     def linnet(*arguments: str, text: str | None = None) -> str:
         command = [str(linnet_binary), *arguments[:1], "--server", server.grpc, *arguments[1:]]
         return subprocess.run(

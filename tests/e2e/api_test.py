@@ -8,7 +8,7 @@ import pytest
 LONG = "The bird sings in the garden.  " * 300  # the tiny summariser reads 1024 tokens
 
 
-def test_a_language_that_is_not_said_is_detected(server):
+def test_detects_source_language_of_a_request(server):
     answer = server.translate("The dog runs across the street.", source_language_code="")
     assert answer.detected_language.language_code == "en"
     assert 0.5 < answer.detected_language.confidence <= 1
@@ -17,7 +17,7 @@ def test_a_language_that_is_not_said_is_detected(server):
     assert summary.detected_language.language_code == "en"
 
 
-def test_languages_are_detected(server, api):
+def test_detects_languages(server, api):
     request = api.DetectLanguageRequest(
         contents=["The dog runs across the street.", "Der Hund läuft über die Straße.", "12345"]
     )
@@ -27,7 +27,7 @@ def test_languages_are_detected(server, api):
     assert [each.reliable for each in answer.detections] == [True, True, False]
 
 
-def test_a_model_is_told_by_name(server, api):
+def test_returns_a_model_by_name(server, api):
     listed = server.method("ListModels")(api.ListModelsRequest(), timeout=10)
     told = server.method("GetModel")(api.GetModelRequest(name="en-de"), timeout=10)
     assert told.model == listed.models[0]
@@ -40,7 +40,7 @@ def test_a_model_is_told_by_name(server, api):
     assert api.details(raised.value)["ResourceInfo"].resource_name == "babel"
 
 
-def test_a_long_text_is_summarised_in_chunks_on_request(server):
+def test_long_text_is_summarised_in_chunks_on_request(server):
     source = LONG.encode()
     summary = server.summarize(LONG, long_input="LONG_INPUT_CHUNK", max_summary_tokens=9).summaries[
         0
@@ -55,7 +55,7 @@ def test_a_long_text_is_summarised_in_chunks_on_request(server):
     assert source[end:].strip() == b""
 
 
-def test_a_long_text_is_truncated_on_request_and_says_so(server):
+def test_long_text_is_truncated_on_request(server):
     summary = server.summarize(LONG, long_input="LONG_INPUT_TRUNCATE").summaries[0]
     assert summary.truncated
     assert 0 < summary.segments[0].source_end < len(LONG)
@@ -73,7 +73,7 @@ def test_words_have_scores_on_request(server):
         assert all(word.score <= 0 for word in segment.words)
 
 
-def test_targets_are_scored_alone_as_in_company(server, api):
+def test_scores_are_batch_invariant(server, api):
     pairs = [
         {"source_text": "A bird sings.", "target_text": "Ein Vogel singt."},
         {"source_text": "The dog runs. It barks.", "target_text": "Der Hund läuft. Er bellt."},
@@ -95,7 +95,7 @@ def test_targets_are_scored_alone_as_in_company(server, api):
         assert scored.score == pytest.approx(mean, rel=1e-4)
 
 
-def test_what_a_search_finds_is_scored_as_it_found_it(server, api):
+def test_score_equals_the_score_of_the_search(server, api):
     """Where the tokenizer would choose the tokens that a random model happened to choose."""
     options = {"beam_size": 8, "n_best": 8, "max_target_tokens": 3}
     texts = [f"A bird sings {n} times." for n in range(40)]
@@ -115,7 +115,7 @@ def test_what_a_search_finds_is_scored_as_it_found_it(server, api):
     assert same > 0
 
 
-def test_a_priority_is_taken_and_an_unknown_one_is_refused(server, api):
+def test_accepts_known_and_rejects_unknown_priority(server, api):
     for priority in ("PRIORITY_BATCH", "PRIORITY_NORMAL", "PRIORITY_INTERACTIVE"):
         assert server.translate("A bird sings.", priority=priority).translations
     with pytest.raises(grpc.RpcError) as raised:
@@ -124,7 +124,7 @@ def test_a_priority_is_taken_and_an_unknown_one_is_refused(server, api):
     assert api.details(raised.value)["BadRequest"].field_violations[0].field == "priority"
 
 
-def test_a_call_returns_its_request_id_and_an_error_tells_it(server, api):
+def test_calls_and_errors_return_the_request_id(server, api):
     request = api.TranslateRequest(
         contents=["A bird sings."],
         source_language_code="en",
@@ -158,9 +158,7 @@ def test_a_call_returns_its_request_id_and_an_error_tells_it(server, api):
         ("x-client-id", "x" * 65, ("65 characters", "at most 64")),
     ],
 )
-def test_a_header_that_cannot_be_meant_is_refused_by_every_kind_of_call(
-    server, api, header, value, told
-):
+def test_every_method_rejects_invalid_headers(server, api, header, value, told):
     unary = api.TranslateRequest(contents=["A bird sings."], target_language_code="de")
     document = api.TranslateDocumentRequest(settings={"target_language_code": "de"})
     metadata = [(header, value)]
@@ -187,7 +185,7 @@ def test_a_header_that_cannot_be_meant_is_refused_by_every_kind_of_call(
             assert part in raised.value.details()
 
 
-def test_a_field_that_the_server_does_not_know_is_refused(server):
+def test_rejects_unknown_field(server):
     with pytest.raises(grpc.RpcError) as raised:
         server.channel.unary_unary("/linnet.v1.TextService/Translate")(
             b"\x0a\x04good\x12\x02en\x1a\x02de\x62\x02hi", timeout=30
@@ -196,7 +194,7 @@ def test_a_field_that_the_server_does_not_know_is_refused(server):
     assert "field 12" in raised.value.details()
 
 
-def test_a_full_server_says_when_to_come_back(start, api):
+def test_full_server_returns_a_retry_delay(start, api):
     server = start("--max-admitted-tokens", "100000")
     running = server.translate_slowly()
     server.wait_for("linnet_admitted_tokens", lambda tokens: tokens > 0)

@@ -62,9 +62,7 @@ def complaints(stderr: str) -> str:
     )
 
 
-def test_a_run_that_is_killed_again_and_again_ends_with_the_same_file(
-    linnet_binary, environment, tmp_path
-):
+def test_killed_and_resumed_runs_write_the_same_file(linnet_binary, environment, tmp_path):
     source, whole, torn = (tmp_path / name for name in ("source", "whole", "torn"))
     source.write_text(sentences(1500))
     command = [linnet_binary, *TRANSLATE, "--file", source, "-o"]
@@ -92,7 +90,7 @@ def test_a_run_that_is_killed_again_and_again_ends_with_the_same_file(
     assert torn.read_bytes() == wanted
 
 
-def test_a_line_that_is_refused_keeps_its_place(linnet_binary, environment, tmp_path):
+def test_refused_line_keeps_its_place(linnet_binary, environment, tmp_path):
     texts = ["A bird sings.", "The bird sings. " * 600, "Two dogs run.", "", "In the garden."]
     lines = [json.dumps({"id": i, "text": text}) for i, text in enumerate(texts)]
     lines.insert(2, "no object")
@@ -134,7 +132,7 @@ def test_a_line_that_is_refused_keeps_its_place(linnet_binary, environment, tmp_
     assert out.read_bytes().count(b"\n") == 1
 
 
-def test_whoever_reads_our_output_may_go(linnet_binary, environment):
+def test_closed_pipe_ends_the_command_quietly(linnet_binary, environment):
     command = f"yes 'A bird sings.' | '{linnet_binary}' {' '.join(TRANSLATE)} | head -n 1"
     done = subprocess.run(
         ["bash", "-c", command], env=environment, capture_output=True, text=True, timeout=60
@@ -143,7 +141,7 @@ def test_whoever_reads_our_output_may_go(linnet_binary, environment):
     assert complaints(done.stderr) == ""
 
 
-def test_a_full_disk_is_an_error_that_says_so(linnet_binary, environment):
+def test_full_disk_is_reported(linnet_binary, environment):
     done = subprocess.run(
         [linnet_binary, *TRANSLATE, "-o", "/dev/full", "A bird sings."],
         env=environment,
@@ -155,7 +153,7 @@ def test_a_full_disk_is_an_error_that_says_so(linnet_binary, environment):
     assert complaints(done.stderr) == "linnet: cannot write the output: No space left on device\n"
 
 
-def test_an_interrupt_says_how_far_it_got_and_how_to_go_on(linnet_binary, environment, tmp_path):
+def test_interrupt_reports_progress_and_how_to_resume(linnet_binary, environment, tmp_path):
     out = tmp_path / "out"
     process = subprocess.Popen(
         [linnet_binary, *TRANSLATE, "-o", out],
@@ -226,7 +224,7 @@ class Terminal:
         return os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
 
 
-def test_the_shell_answers_edits_and_remembers(linnet_binary, environment, server, tmp_path):
+def test_shell_answers_edits_and_keeps_history(linnet_binary, environment, server, tmp_path):
     said = server.translate("A bird sings.").translations[0].text
     command = [linnet_binary, "shell", "--from", "en", "--to", "de"]
     shell = Terminal(command, environment)
@@ -268,9 +266,7 @@ def test_the_shell_answers_edits_and_remembers(linnet_binary, environment, serve
 
 
 # Slow, for it fails at times: what comes in the moment before the line editor listens is lost.
-def test_what_is_typed_during_an_answer_of_the_shell_is_for_the_next_line(
-    linnet_binary, environment, server
-):
+def test_shell_keeps_keys_typed_during_an_answer(linnet_binary, environment, server):
     said = server.translate("A bird sings.").translations[0].text
     run = f"stty -g && '{linnet_binary}' shell --from en --to de && stty -g"
     shell = Terminal(["/bin/sh", "-c", run], environment)
@@ -288,9 +284,7 @@ def test_what_is_typed_during_an_answer_of_the_shell_is_for_the_next_line(
     assert shell.wait() == 0
 
 
-def test_an_interrupt_ends_an_answer_of_the_shell_and_sigterm_the_shell(
-    linnet_binary, environment, server
-):
+def test_interrupt_ends_an_answer_and_sigterm_the_shell(linnet_binary, environment, server):
     shell = Terminal([linnet_binary, "shell", "--from", "en", "--to", "de"], environment)
     shell.expect("en-de> ")
     busy = [server.translate_slowly(3) for _ in range(4)]  # so that an answer takes a while
@@ -306,7 +300,7 @@ def test_an_interrupt_ends_an_answer_of_the_shell_and_sigterm_the_shell(
     assert shell.wait() == 64 + 1
 
 
-def test_a_bar_is_shown_on_a_terminal_and_taken_away(linnet_binary, environment, tmp_path):
+def test_progress_bar_is_shown_and_cleared_on_a_terminal(linnet_binary, environment, tmp_path):
     source = tmp_path / "source"
     source.write_text(sentences(200))
     run = Terminal(
@@ -426,7 +420,7 @@ def test_zsh_completes_commands_flags_files_and_choices(linnet_binary, environme
     assert shell.wait() == 0
 
 
-def test_the_man_page_can_be_read(linnet_binary, environment, tmp_path):
+def test_man_page_renders(linnet_binary, environment, tmp_path):
     page = tmp_path / "linnet.1"
     run = [linnet_binary, "man-page"]
     page.write_bytes(subprocess.run(run, env=environment, capture_output=True, check=True).stdout)

@@ -35,7 +35,7 @@ def host_of(server) -> str:
     return f"localhost:{server.grpc.rsplit(':', 1)[1]}"
 
 
-def test_a_certificate_of_the_right_authority_and_name_is_trusted_alone(start, linnet, tmp_path):
+def test_trusts_only_the_right_authority_and_name(start, linnet, tmp_path):
     (tmp_path / "other").mkdir()
     authority, other = Authority(tmp_path), Authority(tmp_path / "other")
     authority.sign("server")
@@ -57,7 +57,7 @@ def test_a_certificate_of_the_right_authority_and_name_is_trusted_alone(start, l
     assert server.stop() == 0
 
 
-def test_certificates_that_change_are_those_of_the_next_connection(start, linnet_binary, tmp_path):
+def test_changed_certificates_apply_to_the_next_connection(start, linnet_binary, tmp_path):
     """Under a client that runs on: who may vouch for the server, and what the client shows."""
     (tmp_path / "next").mkdir()
     authority, later = Authority(tmp_path), Authority(tmp_path / "next")
@@ -113,7 +113,7 @@ def test_certificates_that_change_are_those_of_the_next_connection(start, linnet
     assert server.stop() == 0
 
 
-def test_certificates_and_tokens_come_from_flags_environment_and_file(start, linnet, tmp_path):
+def test_reads_credentials_from_flags_environment_and_file(start, linnet, tmp_path):
     authority = Authority(tmp_path)
     for name in ("server", "client"):
         authority.sign(name)
@@ -164,7 +164,7 @@ def test_certificates_and_tokens_come_from_flags_environment_and_file(start, lin
     assert server.stop() == 0
 
 
-def test_reload_says_what_became_of_each_model(start, linnet, copied_bundle):
+def test_reload_command_reports_each_model(start, linnet, copied_bundle):
     server = start("--admin-listen", "127.0.0.1:0", models=copied_bundle.parent)
     admin = server.admin
     done = linnet(admin, "reload")

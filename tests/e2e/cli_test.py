@@ -30,7 +30,7 @@ def linnet(linnet_binary, server):
     return run
 
 
-def test_targets_are_scored_as_the_api_scores_them(linnet, server):
+def test_score_command_equals_the_api(linnet, server):
     pairs = [("A bird sings.", "Ein Vogel singt."), ("A bird sings.", "Das Haus.")]
     done = linnet("score", "--to", "de", stdin="".join(f"{s}\t{t}\n" for s, t in pairs))
     assert (done.returncode, done.stderr) == (0, "")
@@ -48,7 +48,7 @@ def test_targets_are_scored_as_the_api_scores_them(linnet, server):
         assert float(score) == pytest.approx(said, abs=6e-5)  # four digits are shown
 
 
-def test_languages_are_detected_line_by_line(linnet):
+def test_detect_command_works_line_by_line(linnet):
     lines = ["The dog runs across the street.", "Der Hund läuft über die Straße.", "12345"]
     done = linnet("detect", "--lines", stdin="".join(f"{line}\n" for line in lines))
     assert done.returncode == 0, done.stderr
@@ -57,7 +57,7 @@ def test_languages_are_detected_line_by_line(linnet):
     assert [row[2] for row in rows] == lines
 
 
-def test_one_model_is_shown_with_its_checksum_and_defaults(linnet, server):
+def test_models_command_shows_checksum_and_defaults(linnet, server):
     model = server.method("GetModel")(server.api.GetModelRequest(name="en-de"), timeout=10).model
     done = linnet("models", "en-de")
     assert done.returncode == 0, done.stderr
@@ -77,7 +77,7 @@ def test_word_scores_follow_their_answer(linnet, server):
     assert words.count("%") >= len(answer.segments[0].words) > 0
 
 
-def test_a_long_text_is_read_as_far_as_was_asked_for(linnet):
+def test_long_input_flag_is_obeyed(linnet):
     limit = ("--max-target-tokens", "9")
     refused = linnet("summarize", *limit, stdin=LONG)
     assert refused.returncode == 64 + 3
@@ -90,7 +90,7 @@ def test_a_long_text_is_read_as_far_as_was_asked_for(linnet):
     assert re.search(r"standard input: .*only the first \d+ bytes were read", cut.stderr)
 
 
-def test_the_request_id_and_labels_are_in_the_log_and_in_errors(linnet, server):
+def test_request_id_and_labels_are_logged(linnet, server):
     flags = ("--request-id", "cli-test-17", "--label", "team=news", "--priority", "batch")
     assert linnet("translate", "--to", "de", *flags, "A bird sings.").returncode == 0
     lines = [line for line in server.log.read_text().splitlines() if "cli-test-17" in line]
@@ -127,7 +127,7 @@ def on_a_terminal(command: list[str], server: str) -> tuple[int, str]:
 
 
 @pytest.mark.parametrize("command", [["translate", "--to", "de"], ["summarize"]])
-def test_a_terminal_shows_in_the_end_what_a_pipe_gets(linnet, linnet_binary, server, command):
+def test_final_terminal_output_equals_pipe_output(linnet, linnet_binary, server, command):
     texts = ["A bird sings.  Two dogs run.", "The last line."]
     limit = ["--max-target-tokens", "20"]
     piped = linnet(*command, *limit, *texts)
@@ -137,7 +137,7 @@ def test_a_terminal_shows_in_the_end_what_a_pipe_gets(linnet, linnet_binary, ser
     assert screen == piped.stdout
 
 
-def test_each_word_is_shown_with_those_that_it_comes_from(linnet, server):
+def test_alignments_flag_shows_aligned_words(linnet, server):
     text = "A bird sings."
     answer = server.translate(text, alignments=True).translations[0]
     done = linnet("translate", "--to", "de", "--alignments", text)

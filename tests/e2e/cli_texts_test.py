@@ -26,7 +26,7 @@ def run(linnet_binary, server, tmp_path):
     return call
 
 
-def test_a_byte_order_mark_does_not_touch_the_first_line(run, server):
+def test_byte_order_mark_is_skipped(run, server):
     lines = "".join(f"{text}\r\n" for text in SENTENCES)
     plain, _ = run("translate", "--to", "de", text=lines)
     marked, _ = run("translate", "--to", "de", text="\ufeff" + lines)
@@ -37,14 +37,14 @@ def test_a_byte_order_mark_does_not_touch_the_first_line(run, server):
     assert summary.text == server.summarize(SENTENCES[0]).summaries[0].text
 
 
-def test_no_language_need_be_told_where_the_models_leave_no_choice(run, server):
+def test_source_language_defaults_to_the_only_one(run, server):
     short, _ = run("translate", "--to", "de", "Hello.")
     assert short == run("translate", "--from", "en", "--to", "de", "Hello.")[0]
     _, said = run("translate", "--to", "tlh", "Hello.", status=64 + 5)
     assert "translates to tlh" in said
 
 
-def test_a_document_in_parts_is_what_a_single_call_would_say(run):
+def test_document_in_parts_equals_a_single_call(run):
     """1,400 lines are two parts of 64 KiB; each line is what it is alone."""
     lines = [f"{SENTENCES[number % 3]} number {number % 7}" + " " * 30 for number in range(1400)]
     flags = ("--beam", "1", "--max-target-tokens", "6", "--from", "en", "--to", "de")
@@ -57,7 +57,7 @@ def test_a_document_in_parts_is_what_a_single_call_would_say(run):
     assert whole.splitlines() == [answers[line] for line in lines]
 
 
-def test_terms_of_a_file_are_in_the_answer(run, tmp_path):
+def test_glossary_file_is_applied(run, tmp_path):
     terms = tmp_path / "terms.tsv"
     terms.write_text("\ufeffbird\tFink\ngarden\n")
     said, _ = run(
@@ -69,13 +69,13 @@ def test_terms_of_a_file_are_in_the_answer(run, tmp_path):
     assert all(term["met"] for term in met)
 
 
-def test_an_error_names_the_flag(run):
+def test_error_names_the_flag(run):
     _, said = run("translate", "--to", "de", "--beam", "9999", "Hello.", status=64 + 3)
     assert "--beam: " in said
     assert "beam_size" not in said
 
 
-def test_a_text_in_another_language_is_answered_with_a_warning(run, server):
+def test_text_in_another_language_gets_a_warning(run, server):
     arabic = "ذهب الأولاد إلى المدرسة في الصباح الباكر."
     flags = ("--from", "en", "--to", "de", "--max-target-tokens", "6")
     _, said = run("translate", *flags, text=f"{SENTENCES[0]}\n{arabic}\n")
@@ -88,7 +88,7 @@ def test_a_text_in_another_language_is_answered_with_a_warning(run, server):
     assert warning["metadata"]["detectedLanguage"] == "ar"
 
 
-def test_a_server_may_refuse_text_in_another_language(start, linnet_binary):
+def test_server_can_reject_text_in_another_language(start, linnet_binary):
     strict = start("--language-check", "refuse")
     command = [linnet_binary, "translate", "--from", "en", "--to", "de"]
     german = "Die Kinder gehen früh am Morgen zur Schule."

@@ -46,7 +46,7 @@ def answers(server) -> bool:
         return False
 
 
-def test_there_are_only_so_many_connections(start):
+def test_connections_are_limited(start):
     server = start("--max-connections", "3", "--max-connections-per-address", "2")
     first, second = RawClient(server.grpc), RawClient(server.grpc)
     for client in (first, second):
@@ -64,7 +64,7 @@ def test_there_are_only_so_many_connections(start):
     assert server.stop() == 0
 
 
-def test_a_connection_that_says_nothing_is_closed(strict):
+def test_silent_connection_is_closed(strict):
     assert http2.is_closed(http2.connect(strict.grpc))
     garbage = http2.connect(strict.grpc)
     garbage.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
@@ -72,7 +72,7 @@ def test_a_connection_that_says_nothing_is_closed(strict):
     assert works(strict)
 
 
-def test_a_client_that_is_gone_without_a_word_is_found_out(strict):
+def test_half_open_connection_is_detected(strict):
     """Half open: its side of the connection is there no more, and nobody said so."""
     silent = RawClient(strict.grpc, answers_pings=False)
     kinds = [frame.kind for frame in silent.frames()]
@@ -83,7 +83,7 @@ def test_a_client_that_is_gone_without_a_word_is_found_out(strict):
     polite.close()
 
 
-def test_a_client_that_goes_away_in_the_middle_of_a_call_is_found_out(strict):
+def test_client_lost_during_a_call_is_detected(strict):
     silent = RawClient(strict.grpc, answers_pings=False)
     long_call = request(strict, *["one two three"] * 64, **LONG)
     silent.call("Translate", long_call)
@@ -92,7 +92,7 @@ def test_a_client_that_goes_away_in_the_middle_of_a_call_is_found_out(strict):
     strict.wait_for(ADMITTED, lambda tokens: tokens == 0)
 
 
-def test_a_client_that_does_not_read_its_answer_loses_the_call(strict):
+def test_call_of_a_client_that_does_not_read_is_ended(strict):
     """It answers pings, so that it is there; but it never makes room for the answer."""
     slow = RawClient(strict.grpc, window=10)
     stream = slow.call("Translate", request(strict, *["A bird sings."] * 20))
@@ -105,7 +105,7 @@ def test_a_client_that_does_not_read_its_answer_loses_the_call(strict):
     assert "slow_readers" in strict.log.read_text()
 
 
-def test_a_client_that_reads_nothing_at_all_harms_nobody(strict):
+def test_client_that_never_reads_does_not_block_others(strict):
     deaf = RawClient(strict.grpc)
     for _ in range(3):
         deaf.call("Translate", request(strict, *["A bird sings."] * 50))
@@ -114,7 +114,7 @@ def test_a_client_that_reads_nothing_at_all_harms_nobody(strict):
     assert http2.is_closed(deaf.socket), "it did not answer pings either"
 
 
-def test_a_connection_has_only_so_many_calls_at_once(strict):
+def test_concurrent_calls_per_connection_are_limited(strict):
     client = RawClient(strict.grpc)
     assert client.settings()[http2.MAX_CONCURRENT_STREAMS] == 3
     long_call = request(strict, *["one two three"] * 16, **LONG)
@@ -124,7 +124,7 @@ def test_a_connection_has_only_so_many_calls_at_once(strict):
     strict.wait_for(ADMITTED, lambda tokens: tokens == 0)
 
 
-def test_a_connection_without_calls_is_closed_after_a_while(start):
+def test_idle_connection_is_closed(start):
     server = start("--max-idle", "1")
     client = RawClient(server.grpc)
     kinds = [frame.kind for frame in client.frames()]
@@ -132,7 +132,7 @@ def test_a_connection_without_calls_is_closed_after_a_while(start):
     assert server.stop() == 0
 
 
-def test_a_server_that_is_killed_is_back_on_its_port_at_once(start):
+def test_killed_server_restarts_on_its_port_at_once(start):
     server = start()
     address = server.grpc
     call = server.translate_slowly(8)
@@ -149,7 +149,7 @@ def test_a_server_that_is_killed_is_back_on_its_port_at_once(start):
 
 
 @pytest.mark.parametrize("address", ["localhost:0", "0.0.0.0:0", "[::]:0"])
-def test_names_and_all_addresses_can_be_listened_on(start, address):
+def test_listens_on_names_and_all_addresses(start, address):
     server = start("--listen", address)
     port = server.grpc.rsplit(":", 1)[1]
     with grpc.insecure_channel(f"127.0.0.1:{port}") as server.channel:

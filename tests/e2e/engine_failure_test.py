@@ -40,9 +40,7 @@ def events(server, name: str) -> list[str]:
 
 
 @pytest.mark.parametrize("fault", [STALLS, LOSES_THE_DEVICE])
-def test_the_process_ends_with_its_own_status_after_the_calls_have_their_errors(
-    start_faulty, fault
-):
+def test_engine_failure_ends_the_process_after_the_calls(start_faulty, fault):
     server = start_faulty()
     assert server.translate("A bird sings.").model == "en-de"
     call = ask(server, fault, "the-culprit")
@@ -56,7 +54,7 @@ def test_the_process_ends_with_its_own_status_after_the_calls_have_their_errors(
     server.channel.close()
 
 
-def test_calls_of_other_models_end_well(start_faulty):
+def test_calls_of_other_models_complete(start_faulty):
     server = start_faulty()
     call = ask(server, STALLS, "the-culprit")
     codes = set()
@@ -73,7 +71,7 @@ def test_calls_of_other_models_end_well(start_faulty):
     server.channel.close()
 
 
-def test_an_engine_that_throws_is_made_again_and_the_process_goes_on(start_faulty):
+def test_engine_that_throws_is_recreated(start_faulty):
     server = start_faulty()
     call = ask(server, THROWS, "a-call")
     assert call.exception(timeout=30).code() == grpc.StatusCode.INTERNAL
@@ -83,7 +81,7 @@ def test_an_engine_that_throws_is_made_again_and_the_process_goes_on(start_fault
     assert server.stop() == 0
 
 
-def test_a_call_that_an_engine_failed_over_twice_is_named_across_restarts(start_faulty, tmp_path):
+def test_call_that_failed_engines_twice_is_named(start_faulty, tmp_path):
     record = tmp_path / "failures"
     for suspected in (0, 1):
         server = start_faulty("--failure-record", str(record))
@@ -95,7 +93,7 @@ def test_a_call_that_an_engine_failed_over_twice_is_named_across_restarts(start_
     assert record.read_text() == "2 the-culprit\n"
 
 
-def test_a_server_that_drains_does_not_wait_for_an_engine_that_stalls(start_faulty):
+def test_drain_does_not_wait_for_a_stalled_engine(start_faulty):
     server = start_faulty("--drain-timeout", "20")
     call = ask(server, STALLS, "the-culprit")
     server.wait_for('linnet_requests_in_flight{method="Translate"}', lambda count: count == 1)
@@ -105,7 +103,7 @@ def test_a_server_that_drains_does_not_wait_for_an_engine_that_stalls(start_faul
     assert call.exception(timeout=30).code() == grpc.StatusCode.INTERNAL
 
 
-def test_a_factory_that_hangs_at_the_start_ends_the_process(program, bundles):
+def test_hanging_engine_factory_ends_the_process(program, bundles):
     flags = ["--models", str(bundles), "--engine-load-timeout", "1"]
     flags += ["--listen", "127.0.0.1:0", "--metrics-listen", "127.0.0.1:0"]
     done = subprocess.run(

@@ -71,7 +71,7 @@ class Caller:
         return call(request, timeout=60, metadata=self.headers()).models[0]
 
 
-def test_each_call_of_a_connection_is_logged_under_its_own_token(start, tokens):
+def test_each_call_is_logged_under_its_own_token(start, tokens):
     server = start("--tokens", str(tokens), "--log-level", "debug")
     callers = [Caller(server, ALICE, "alice"), Caller(server, BOB, "bob")]
     for _ in range(3):
@@ -95,7 +95,7 @@ def test_each_call_of_a_connection_is_logged_under_its_own_token(start, tokens):
     }
 
 
-def test_shares_and_the_batch_know_the_callers_of_a_connection_apart(start, tokens):
+def test_callers_of_one_connection_have_separate_shares(start, tokens):
     server = start(
         "--tokens", str(tokens), "--max-batch-rows", "5", "--max-admitted-tokens", "40000"
     )
@@ -116,7 +116,7 @@ def test_shares_and_the_batch_know_the_callers_of_a_connection_apart(start, toke
     assert server.stop() == 0
 
 
-def test_a_document_is_in_the_batch_under_its_caller_and_request_id(start, tokens):
+def test_batch_snapshot_names_caller_and_request_id(start, tokens):
     server = start("--tokens", str(tokens), "--max-batch-rows", "5")
     alice, bob = Caller(server, ALICE, "alice"), Caller(server, BOB, "bob")
     first = bob.translate()  # the connection has been bob's
@@ -136,7 +136,7 @@ def test_a_document_is_in_the_batch_under_its_caller_and_request_id(start, token
 
 
 @pytest.mark.memory
-def test_many_calls_of_a_connection_leave_nothing_behind(start, tokens):
+def test_many_calls_of_a_connection_leak_no_memory(start, tokens):
     long = "x" * 1000  # names that cannot be overlooked in memory
     tokens.write_text(f"{ALICE} alice-{long} inference\n{BOB} bob-{long} inference\n")
     server = start("--tokens", str(tokens))

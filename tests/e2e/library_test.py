@@ -51,14 +51,14 @@ def example(installed, tmp_path_factory) -> Path:
     return folder / "build/translate_lines"
 
 
-def test_a_project_of_its_own_translates_with_the_installed_library(example, server):
+def test_external_project_uses_the_installed_library(example, server):
     lines = ["A bird sings.", "", "Two dogs run."]
     said = run(example, server.grpc, "en", "de", input="\n".join(lines) + "\n")
     wanted = [server.translate(line).translations[0].text if line else "" for line in lines]
     assert said.splitlines() == wanted
 
 
-def test_the_example_says_what_a_program_can_act_on(example, server):
+def test_example_prints_error_details(example, server):
     done = subprocess.run(
         [example, server.grpc, "en", "tlh"], input="One.\n", capture_output=True, text=True
     )
@@ -66,7 +66,7 @@ def test_the_example_says_what_a_program_can_act_on(example, server):
     assert "reason " in done.stderr
 
 
-def test_pkg_config_gives_the_flags_of_another_build_system(installed, tmp_path):
+def test_pkg_config_flags_compile_a_program(installed, tmp_path):
     environment = {**os.environ, "PKG_CONFIG_PATH": str(installed / "lib/pkgconfig")}
     flags = run("pkg-config", "--cflags", "--libs", "linnet_client", env=environment).split()
     source = tmp_path / "version.cc"
@@ -82,7 +82,7 @@ def test_pkg_config_gives_the_flags_of_another_build_system(installed, tmp_path)
     assert run(tmp_path / "version") == f"1{version}"
 
 
-def test_no_header_of_the_library_names_grpc(installed):
+def test_installed_headers_do_not_include_grpc(installed):
     header = (installed / "include/linnet/linnet/client.h").read_text()
     assert "grpcpp" not in header
     assert "grpc::" not in header

@@ -38,7 +38,7 @@ def reload(server, sample: str) -> None:
     server.wait_for(sample, lambda count: count == before + 1)
 
 
-def test_versions_change_under_load_and_no_call_notices(start, versions, tmp_path):
+def test_versions_change_under_load_without_errors(start, versions, tmp_path):
     server = start(models=tmp_path / "models")
     assert server.translate("A bird sings.").model_version == "v1"
     seen, errors, stop = [], [], threading.Event()
@@ -78,7 +78,7 @@ def test_versions_change_under_load_and_no_call_notices(start, versions, tmp_pat
     assert server.stop() == 0
 
 
-def test_labels_are_links_and_requests_name_them(start, versions, tmp_path):
+def test_requests_name_versions_by_label_links(start, versions, tmp_path):
     versions("2")
     folder = tmp_path / "models" / "en-de"
     (folder / "stable").symlink_to("1")

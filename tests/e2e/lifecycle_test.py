@@ -34,7 +34,7 @@ def code_of(call) -> grpc.StatusCode:
     return call.exception(timeout=60).code() if call.exception(timeout=60) else grpc.StatusCode.OK
 
 
-def test_a_cancelled_call_frees_its_rows(server):
+def test_cancelled_call_frees_its_rows(server):
     before = server.metric(outcome("cancelled"))
     call = server.translate_slowly(4)
     server.wait_for(SEATED, lambda running: running > 0)
@@ -44,7 +44,7 @@ def test_a_cancelled_call_frees_its_rows(server):
     server.wait_for(ADMITTED, lambda tokens: tokens == 0)
 
 
-def test_a_deadline_ends_the_work_behind_it(server, api):
+def test_deadline_ends_the_work_of_a_call(server, api):
     with pytest.raises(grpc.RpcError) as error:
         server.method("Translate")(slow_request(api), timeout=0.3)
     assert error.value.code() == grpc.StatusCode.DEADLINE_EXCEEDED
@@ -52,7 +52,7 @@ def test_a_deadline_ends_the_work_behind_it(server, api):
     server.wait_for(SEATED, lambda running: running == 0)
 
 
-def test_a_client_that_dies_leaves_nothing_behind(server, api):
+def test_dead_client_leaves_no_work(server, api):
     script = (
         "import sys, grpc; channel = grpc.insecure_channel(sys.argv[1]);"
         "channel.unary_unary('/linnet.v1.TextService/Translate')(bytes.fromhex(sys.argv[2]))"
@@ -66,7 +66,7 @@ def test_a_client_that_dies_leaves_nothing_behind(server, api):
     assert server.translate("A bird sings.").model == "en-de"
 
 
-def test_a_full_house_says_when_to_come_back(start, api):
+def test_server_at_capacity_returns_a_retry_delay(start, api):
     small = start("--max-admitted-tokens", "50000")
     running = small.translate_slowly(1)  # 8 x (some + 1024) x 5 tokens of work
     small.wait_for(ADMITTED, lambda tokens: tokens > 40_000)
@@ -88,7 +88,7 @@ def test_a_full_house_says_when_to_come_back(start, api):
     assert small.stop() == 0
 
 
-def test_sigterm_lets_what_runs_end_and_refuses_newcomers(start, api):
+def test_sigterm_finishes_running_and_refuses_new_calls(start, api):
     server = start()
     running = server.translate_slowly(8)
     server.wait_for(SEATED, lambda running: running > 0)
@@ -109,7 +109,7 @@ def refused_code(server) -> grpc.StatusCode | None:
     return None
 
 
-def test_a_lame_duck_still_serves_while_its_health_says_no(start, api):
+def test_lame_duck_serves_while_not_serving(start, api):
     server = start("--lame-duck", "2")
     names = ["", "linnet.v1.TextService", "model/en-de", "liveness"]
     assert [server.health(name) for name in names] == [1, 1, 1, 1]
@@ -125,7 +125,7 @@ def test_a_lame_duck_still_serves_while_its_health_says_no(start, api):
     assert server.process.wait(30) == 0
 
 
-def test_signals_that_do_not_mean_it_do_not_end_a_draining_server(start):
+def test_other_signals_do_not_end_a_drain(start):
     server = start("--lame-duck", "5", "--log-level", "warning")
     server.process.send_signal(signal.SIGTERM)
     server.wait_for("linnet_ready", lambda ready: ready == 0)
@@ -139,9 +139,7 @@ def test_signals_that_do_not_mean_it_do_not_end_a_draining_server(start):
 
 
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT])
-def test_a_server_that_still_loads_its_models_ends_when_told_to(
-    server_binary, copied_bundle, tmp_path, how
-):
+def test_sigterm_ends_a_server_that_is_loading(server_binary, copied_bundle, tmp_path, how):
     manifest = copied_bundle / "manifest.json"
     manifest.unlink()
     os.mkfifo(manifest)  # nobody writes to it: reading the bundle never ends
@@ -164,13 +162,13 @@ def test_a_server_that_still_loads_its_models_ends_when_told_to(
     assert "stopped" in log.read_text()
 
 
-def test_a_health_that_is_not_kept_is_not_found(server):
+def test_health_of_unknown_service_is_not_found(server):
     with pytest.raises(grpc.RpcError) as error:
         server.health("model/none")
     assert error.value.code() == grpc.StatusCode.NOT_FOUND
 
 
-def test_a_drain_has_an_end(start):
+def test_drain_has_a_timeout(start):
     server = start("--drain-timeout", "0.2")
     running = server.translate_slowly(20)
     server.wait_for(SEATED, lambda running: running > 0)
@@ -180,11 +178,11 @@ def test_a_drain_has_an_end(start):
     assert code_of(running) == grpc.StatusCode.UNAVAILABLE
 
 
-def test_ps_and_pkill_know_the_server_by_its_name(server):
+def test_process_name_is_linnet_server(server):
     assert Path(f"/proc/{server.process.pid}/comm").read_text() == "linnet-server\n"
 
 
-def test_an_idle_server_stops_at_once_and_its_ports_are_free_again(start):
+def test_idle_server_stops_at_once_and_frees_its_ports(start):
     server = start()
     grpc_address, metrics_address = server.grpc, server.metrics
     begin = time.monotonic()

@@ -33,7 +33,7 @@ def growth(report: dict, name: str, **labels: str) -> float:
     )
 
 
-def test_a_run_of_many_kinds_is_told_as_json_page_and_table(load, server, tmp_path):
+def test_mix_is_reported_as_json_html_and_csv(load, server, tmp_path):
     mix = tmp_path / "mix"
     kinds = [
         {
@@ -85,7 +85,7 @@ def test_a_run_of_many_kinds_is_told_as_json_page_and_table(load, server, tmp_pa
 
 
 @pytest.mark.parametrize("how", ["--give-up", "--cancel", "--disconnect"])
-def test_the_server_sees_callers_leave(load, server, tmp_path, how):
+def test_server_notices_abandoned_calls(load, server, tmp_path, how):
     mix = tmp_path / "mix"
     options = {"beamSize": 5, "minTargetTokens": 1000, "maxTargetTokens": 1024}
     kind = {"translate": {**PAIR, "options": options}, "texts": 4, "words": [3, 3]}
@@ -103,7 +103,7 @@ def test_the_server_sees_callers_leave(load, server, tmp_path, how):
     assert server.translate("one two").translations
 
 
-def test_a_rate_is_found_and_holds(load):
+def test_finds_a_rate_that_holds(load):
     flags = ("--from", "en", "--to", "de", "--words", "1", "3", "--beam", "1")
     search = ("--find-rate", "--rates", "5", "20", "--objective", "p90=20s", "--duration", "1s")
     report = json.loads(load(*flags, *search, "--json").stdout)

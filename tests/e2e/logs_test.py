@@ -25,7 +25,7 @@ def translate(server, *headers: tuple[str, str]) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("log_format", ["text", "json"])
-def test_a_call_of_a_trace_is_logged_with_it_and_returns_it(start, log_format):
+def test_trace_context_is_logged_and_returned(start, log_format):
     server = start("--log-level", "debug", "--log-format", log_format)
     answer = translate(server, ("traceparent", TRACEPARENT), ("x-request-id", "mine"))
     assert answer["traceparent"] == TRACEPARENT
@@ -42,13 +42,13 @@ def test_a_call_of_a_trace_is_logged_with_it_and_returns_it(start, log_format):
     assert server.stop() == 0
 
 
-def test_a_trace_that_is_not_valid_counts_as_none(server):
+def test_invalid_trace_context_is_ignored(server):
     for wrong in ["", "00", TRACEPARENT.upper(), TRACEPARENT + "-01", "ff" + TRACEPARENT[2:]]:
         assert "traceparent" not in translate(server, ("traceparent", wrong))
     assert TRACE not in server.log.read_text()
 
 
-def test_a_full_disk_for_the_log_does_not_keep_it_from_serving(start):
+def test_serves_while_the_log_disk_is_full(start):
     server = start("--log-level", "debug", log=Path("/dev/full"))
     for _ in range(20):
         assert server.translate("A bird sings.").model == "en-de"
@@ -56,7 +56,7 @@ def test_a_full_disk_for_the_log_does_not_keep_it_from_serving(start):
     assert server.stop() == 0
 
 
-def test_a_log_that_nobody_reads_holds_nobody_up_and_says_what_it_lost(start):
+def test_blocked_log_drops_lines_and_counts_them(start):
     reader, writer = os.pipe()
     fcntl.fcntl(writer, fcntl.F_SETPIPE_SZ, 8192)
     server = start("--log-level", "debug", log=Path(f"/proc/self/fd/{writer}"))
@@ -73,7 +73,7 @@ def test_a_log_that_nobody_reads_holds_nobody_up_and_says_what_it_lost(start):
     os.close(reader)
 
 
-def test_a_log_that_nobody_reads_any_more_does_not_keep_it_from_serving(start):
+def test_serves_after_the_log_pipe_is_closed(start):
     reader, writer = os.pipe()
     server = start("--log-level", "debug", log=Path(f"/proc/self/fd/{writer}"))
     os.close(reader)

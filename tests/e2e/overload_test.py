@@ -49,7 +49,7 @@ def reason(server, error: grpc.RpcError) -> str:
     return server.api.details(error)["ErrorInfo"].reason
 
 
-def test_a_client_that_takes_all_it_can_get_leaves_room_for_another(start):
+def test_greedy_client_leaves_capacity_for_another(start):
     fixture = start(
         "--max-batch-rows", "5", "--max-admitted-tokens", "60000", "--overload-interval", "1000"
     )
@@ -69,7 +69,7 @@ def test_a_client_that_takes_all_it_can_get_leaves_room_for_another(start):
     assert fixture.stop() == 0
 
 
-def test_an_urgent_call_overtakes_and_a_patient_one_is_not_forgotten(narrow):
+def test_interactive_calls_overtake_without_starving_batch(narrow):
     line = [call(narrow, "a", "batch") for _ in range(8)]
     narrow.wait_for(WAITING, lambda waiting: waiting >= 6)
     urgent = call(narrow, "a", "interactive")
@@ -80,7 +80,7 @@ def test_an_urgent_call_overtakes_and_a_patient_one_is_not_forgotten(narrow):
     quiet(narrow)
 
 
-def test_a_call_that_would_be_late_is_refused_before_it_begins(narrow):
+def test_call_that_would_miss_its_deadline_is_refused(narrow):
     line = [call(narrow, "b", texts=400, tokens=200)]
     narrow.wait_for("linnet_drain_seconds", lambda seconds: seconds > 0)
     time.sleep(0.1)
@@ -100,7 +100,7 @@ def test_a_call_that_would_be_late_is_refused_before_it_begins(narrow):
     quiet(narrow)
 
 
-def test_in_an_overload_calls_are_turned_away_instead_of_growing_old(narrow):
+def test_overload_sheds_calls_that_wait_too_long(narrow):
     before = time.monotonic()
     line = [call(narrow, f"client-{i % 3}", texts=1, tokens=1000) for i in range(60)]
     ends = {}

@@ -59,7 +59,7 @@ def outcome(server, request_id: str) -> tuple[str, str]:
         time.sleep(0.05)
 
 
-def test_two_callers_have_two_shares_and_a_forged_header_gets_none(server, proxy):
+def test_proxied_callers_have_separate_shares(server, proxy):
     greedy = RawClient(proxy, source="127.0.0.2")
     for call in range(5):
         translate(server, greedy, f"held-{call}")

@@ -84,7 +84,7 @@ def busy(pause_ms: int):
     return grpc.StatusCode.RESOURCE_EXHAUSTED, trailers
 
 
-def test_calls_are_made_again_when_the_server_wants_it(linnet, fake):
+def test_retries_after_the_servers_delay(linnet, fake):
     server = fake(lambda number: busy(150) if number < 3 else None)
     with linnet.Client(server.address) as client:
         client.translate(english(linnet, "a"))
@@ -94,7 +94,7 @@ def test_calls_are_made_again_when_the_server_wants_it(linnet, fake):
         assert after - before >= 0.15
 
 
-def test_a_server_that_wants_no_retry_gets_none(linnet, fake):
+def test_does_not_retry_against_the_servers_wish(linnet, fake):
     server = fake(lambda number: busy(-1))
     with linnet.Client(server.address) as client, pytest.raises(linnet.LinnetError):
         client.translate(english(linnet, "a"))
@@ -105,7 +105,7 @@ def test_a_server_that_wants_no_retry_gets_none(linnet, fake):
 
 
 @pytest.mark.parametrize("code", ["INTERNAL", "CANCELLED", "DEADLINE_EXCEEDED"])
-def test_what_may_have_failed_one_server_is_not_sent_to_the_next(linnet, fake, code):
+def test_does_not_retry_calls_that_failed_a_server(linnet, fake, code):
     code = getattr(grpc.StatusCode, code)
     server = fake(lambda number: (code, ()) if number < 2 else None)
     with linnet.Client(server.address) as client, pytest.raises(linnet.LinnetError):
@@ -113,7 +113,7 @@ def test_what_may_have_failed_one_server_is_not_sent_to_the_next(linnet, fake, c
     assert len(server.calls) == 1
 
 
-def test_all_attempts_of_a_call_have_one_request_id(linnet, fake):
+def test_all_attempts_share_one_request_id(linnet, fake):
     server = fake(lambda number: busy(1) if number == 1 else None)
     with linnet.Client(server.address) as client:
         client.translate(english(linnet, "a"))
@@ -133,7 +133,7 @@ def too_close(_: int):
     return code, (("grpc-status-details-bin", status.SerializeToString()),)
 
 
-def test_a_server_that_is_too_busy_for_the_deadline_is_followed_by_one_other(linnet, fake):
+def test_retries_once_at_another_server_before_the_deadline(linnet, fake):
     servers = [fake(), fake()]
     with linnet.Client(",".join(server.address for server in servers)) as client:
         wait_until(lambda: client.translate(english(linnet, "a")) and all(s.calls for s in servers))
@@ -163,7 +163,7 @@ def test_a_server_that_is_too_busy_for_the_deadline_is_followed_by_one_other(lin
     assert sum(len(server.calls) for server in servers) == before + 8
 
 
-def test_with_one_server_there_is_no_other_to_be_asked(linnet, fake):
+def test_does_not_retry_at_the_only_server(linnet, fake):
     server = fake(too_close)
     too_busy = pytest.raises(linnet.LinnetError, match="DEADLINE_TOO_CLOSE")
     with linnet.Client(server.address) as client, too_busy:
@@ -171,7 +171,7 @@ def test_with_one_server_there_is_no_other_to_be_asked(linnet, fake):
     assert len(server.calls) == 1
 
 
-def test_calls_take_turns_over_all_addresses_that_are_healthy(linnet, fake):
+def test_balances_calls_over_healthy_addresses(linnet, fake):
     servers = [fake() for _ in range(3)]
     servers[2].set_serving(False)
     addresses = ",".join(server.address for server in servers)
@@ -200,7 +200,7 @@ def test_calls_take_turns_over_all_addresses_that_are_healthy(linnet, fake):
     assert len(servers[0].calls) == count, "it still says that it takes no calls"
 
 
-def test_the_first_call_waits_for_a_server_that_is_just_starting(linnet, fake):
+def test_first_call_waits_for_a_starting_server(linnet, fake):
     probe = fake()
     address = probe.address
     probe.server.stop(None).wait()
@@ -226,7 +226,7 @@ def test_the_first_call_waits_for_a_server_that_is_just_starting(linnet, fake):
         started[0].server.stop(None).wait()
 
 
-def test_a_token_is_read_again_when_its_file_changes(linnet, fake, tmp_path):
+def test_token_file_is_reread_after_a_change(linnet, fake, tmp_path):
     server = fake()
     token = tmp_path / "token"
     with pytest.raises(linnet.LinnetError, match="cannot read the token"):
@@ -244,7 +244,7 @@ def test_a_token_is_read_again_when_its_file_changes(linnet, fake, tmp_path):
     assert server.tokens == ["Bearer first", "Bearer the second", "Bearer the second"]
 
 
-def test_options_that_cannot_be_are_refused(linnet):
+def test_rejects_invalid_options(linnet):
     for options in (
         {"retry": linnet.Retry(max_attempts=6)},
         {"retry": linnet.Retry(initial_backoff=3.0)},

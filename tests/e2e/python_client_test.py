@@ -27,7 +27,7 @@ def block(kind: str) -> str:
     return found
 
 
-def test_the_program_of_the_page_runs_with_stubs_of_its_own(server, tmp_path):
+def test_program_of_the_page_runs_with_its_own_stubs(server, tmp_path):
     (tmp_path / "proto").symlink_to(ROOT / "proto")
     # Whatever is called python there is the one that has grpcio-tools.
     generate = block("sh").replace("python ", f"{sys.executable} ")
@@ -54,7 +54,7 @@ def test_the_program_of_the_page_runs_with_stubs_of_its_own(server, tmp_path):
     )
 
 
-def test_a_health_probe_is_answered(server):
+def test_answers_a_health_probe(server):
     """What grpc_health_probe and Kubernetes' grpc probes ask."""
     with grpc.insecure_channel(server.grpc) as channel:
         health = health_pb2_grpc.HealthStub(channel)
@@ -70,7 +70,7 @@ def test_a_health_probe_is_answered(server):
         assert raised.value.code() == grpc.StatusCode.NOT_FOUND
 
 
-def test_a_client_that_knows_no_proto_learns_it_by_reflection(server):
+def test_reflection_suffices_for_a_client_without_proto(server):
     """What grpcurl does."""
     with grpc.insecure_channel(server.grpc) as channel:
         database = ProtoReflectionDescriptorDatabase(channel)

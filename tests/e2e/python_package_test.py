@@ -35,7 +35,7 @@ def cancelled(server) -> float:
 # ---- the package
 
 
-def test_what_builds_it_is_what_the_tests_have():
+def test_build_requirements_equal_the_tests_versions():
     """So that a wheel built elsewhere has the same stubs."""
     wanted = (PACKAGE / "pyproject.toml").read_text()
     pins = dict(re.findall(r"^([\w-]+)==(\S+)", (ROOT / "deps/versions.txt").read_text(), re.M))
@@ -44,7 +44,7 @@ def test_what_builds_it_is_what_the_tests_have():
         assert pins[name] == version
 
 
-def test_types_are_whole(site):
+def test_package_is_fully_typed(site):
     """Of the package, and of a program that uses it wrongly."""
     program = site.parent / "program.py"
     program.write_text(
@@ -66,7 +66,7 @@ def test_types_are_whole(site):
         assert [place.rpartition("/")[2] for place in found] == wrong, done.stdout + done.stderr
 
 
-def test_every_method_of_the_api_is_there_for_threads_and_for_asyncio(linnet):
+def test_both_clients_have_every_method(linnet):
     from linnet.v1 import text_service_pb2
 
     service = text_service_pb2.DESCRIPTOR.services_by_name["TextService"]
@@ -76,7 +76,7 @@ def test_every_method_of_the_api_is_there_for_threads_and_for_asyncio(linnet):
         assert hasattr(linnet.AsyncClient, name)
 
 
-def test_the_examples_of_its_page_run(site, server):
+def test_examples_of_the_page_run(site, server):
     page = (PACKAGE / "README.md").read_text()
     programs = re.findall(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
     assert len(programs) == 3
@@ -95,7 +95,7 @@ def test_the_examples_of_its_page_run(site, server):
 # ---- against the real server
 
 
-def test_answers_are_those_of_the_server(linnet, client, server):
+def test_answers_equal_those_of_the_server(linnet, client, server):
     text = "The dog runs. A bird sings."
     whole = server.translate(text).translations[0]
     answer = client.translate(english(linnet, text)).translations[0]
@@ -119,7 +119,7 @@ def test_answers_are_those_of_the_server(linnet, client, server):
     assert client.is_serving("linnet.v1.TextService")
 
 
-def test_a_document_is_answered_line_by_line(linnet, client, server):
+def test_document_is_answered_line_by_line(linnet, client, server):
     lines = ["one two", "", "three", "four five six"] * 5
     settings = english(linnet)
     results = list(client.translate_document(settings, iter(lines)))
@@ -159,7 +159,7 @@ def test_leaving_a_document_cancels_it(linnet, client, server):
     wait_until(lambda: cancelled(server) == before + 1)
 
 
-def test_errors_say_what_a_program_can_act_on(linnet, client):
+def test_errors_have_details(linnet, client):
     with pytest.raises(linnet.LinnetError) as raised:
         client.translate(english(linnet, "a", " "), request_id="my-call")
     error = raised.value
@@ -180,7 +180,7 @@ def test_errors_say_what_a_program_can_act_on(linnet, client):
     assert raised.value.code == grpc.StatusCode.UNAVAILABLE
 
 
-def test_cancelling_a_client_ends_its_calls_in_other_threads(linnet, server):
+def test_cancel_ends_calls_in_other_threads(linnet, server):
     before = cancelled(server)
     with linnet.Client(server.grpc) as client, futures.ThreadPoolExecutor() as pool:
         calls = [pool.submit(client.translate, slow(linnet)) for _ in range(4)]
@@ -194,7 +194,7 @@ def test_cancelling_a_client_ends_its_calls_in_other_threads(linnet, server):
     wait_until(lambda: cancelled(server) >= before + 4)
 
 
-def test_asyncio_has_many_calls_under_way(linnet, server):
+def test_asyncio_has_many_calls_in_flight(linnet, server):
     texts = [f"one two number {number}" for number in range(200)]
 
     async def run() -> list[str]:
@@ -207,7 +207,7 @@ def test_asyncio_has_many_calls_under_way(linnet, server):
         assert answers[number] == server.translate(texts[number]).translations[0].text
 
 
-def test_cancelling_a_task_frees_its_rows_on_the_server(linnet, server):
+def test_cancelling_a_task_frees_its_rows(linnet, server):
     before = cancelled(server)
 
     async def run() -> str:
@@ -225,7 +225,7 @@ def test_cancelling_a_task_frees_its_rows_on_the_server(linnet, server):
     wait_until(lambda: cancelled(server) == before + 3)
 
 
-def test_asyncio_streams_and_documents_say_the_same(linnet, server):
+def test_asyncio_streams_and_documents_agree(linnet, server):
     text = "The dog runs. A bird sings."
 
     async def run() -> None:
@@ -254,7 +254,7 @@ def test_asyncio_streams_and_documents_say_the_same(linnet, server):
     asyncio.run(run())
 
 
-def test_certificates_and_tokens_are_shown(linnet, start, tmp_path):
+def test_sends_certificates_and_tokens(linnet, start, tmp_path):
     authority = Authority(tmp_path)
     for name in ("server", "client"):
         authority.sign(name)

@@ -52,7 +52,7 @@ def test_three_lines_are_a_program(site, server):
     assert (done.returncode, done.stdout) == (0, one(server, "one two") + "\n"), done.stderr
 
 
-def test_a_string_becomes_a_string_and_a_list_a_list(linnet, client, server):
+def test_string_gives_string_and_list_gives_list(linnet, client, server):
     texts = ["one two", "", "  \n", "three", "four five six"]
     wanted = [one(server, text) if text.strip() else text for text in texts]
     say = {"to": "de", "source": "en"}
@@ -74,7 +74,7 @@ def test_a_string_becomes_a_string_and_a_list_a_list(linnet, client, server):
     asyncio.run(run())
 
 
-def test_a_list_of_any_length_is_answered_in_its_order(linnet, client, server):
+def test_list_of_any_length_is_answered_in_order(linnet, client, server):
     texts = [f"number {number % 40}" for number in range(1500)]  # a call has at most 1024
     wanted = {text: one(server, text) for text in set(texts)}
     say = {"to": "de", "source": "en", "options": linnet.DecodingOptions(beam_size=1)}
@@ -88,7 +88,7 @@ def test_a_list_of_any_length_is_answered_in_its_order(linnet, client, server):
     assert asyncio.run(run()) == [greedy[text] for text in texts]
 
 
-def test_a_long_text_is_cut_between_its_lines(site, linnet):
+def test_long_text_is_split_between_lines(site, linnet):
     from linnet import texts
 
     text = "".join(f"line {n}\x0b\u2028 of more\r\n" for n in range(900)) + "the end"
@@ -105,7 +105,7 @@ def test_a_long_text_is_cut_between_its_lines(site, linnet):
     assert plan.answers() == [text.upper(), " \n", "SHORT"]
 
 
-def test_a_glossary_is_a_dict(linnet, client, server):
+def test_glossary_is_a_dict(linnet, client, server):
     terms = {"two": "zwei", "dog": None}
     entries = [
         linnet.GlossaryEntry(source_text="two", target_text="zwei"),
@@ -121,7 +121,7 @@ def test_a_glossary_is_a_dict(linnet, client, server):
     assert client.translate("one two dog", **say) != wanted
 
 
-def test_an_error_names_the_text_by_its_place_in_the_list(linnet, client):
+def test_error_names_the_index_of_the_text(linnet, client):
     texts = ["one"] * 130 + ["e" + "\u0301" * 3000] + ["two"]
     with pytest.raises(linnet.LinnetError) as raised:
         client.translate(texts, to="de", source="en")
@@ -147,7 +147,7 @@ def test_misuse_is_a_linnet_error(linnet, client, server, what):
     asyncio.run(run())
 
 
-def test_a_client_that_is_closed_says_so(linnet, server):
+def test_closed_client_raises(linnet, server):
     client = linnet.Client(server.grpc)
     client.close()
     for call in (
@@ -159,7 +159,7 @@ def test_a_client_that_is_closed_says_so(linnet, server):
             call()
 
 
-def test_options_that_cannot_be_are_linnet_errors(linnet, tmp_path):
+def test_invalid_options_are_linnet_errors(linnet, tmp_path):
     for make in (
         lambda: linnet.Options(timeout=0),
         lambda: linnet.Client(linnet.Options(token_file=tmp_path / "none")),
@@ -169,7 +169,7 @@ def test_options_that_cannot_be_are_linnet_errors(linnet, tmp_path):
             make()
 
 
-def test_what_the_callers_iterator_raises_comes_through(linnet, client, server):
+def test_error_of_the_callers_iterator_is_raised(linnet, client, server):
     class Mine(Exception):
         pass
 
@@ -204,7 +204,7 @@ def test_what_the_callers_iterator_raises_comes_through(linnet, client, server):
     asyncio.run(run())
 
 
-def test_a_message_that_is_too_large_has_a_reason(linnet, client):
+def test_too_large_message_has_a_reason(linnet, client):
     with pytest.raises(linnet.LinnetError) as raised:
         client.translate(english(linnet, "a " * (3 << 20)))
     assert raised.value.code == grpc.StatusCode.INVALID_ARGUMENT
@@ -212,7 +212,7 @@ def test_a_message_that_is_too_large_has_a_reason(linnet, client):
     assert int(raised.value.metadata["bytes"]) > int(raised.value.metadata["maxBytes"])
 
 
-def test_a_text_in_another_language_is_warned_of_where_it_was_sent(linnet, client, server):
+def test_warning_points_to_the_callers_line(linnet, client, server):
     texts = ["one two", "Die Kinder gehen früh am Morgen zur Schule."]
     with pytest.warns(linnet.LinnetWarning, match=r"contents\[1\]: .* \"de\"") as caught:
         answers = client.translate(texts, to="de", source="en")
@@ -231,14 +231,14 @@ def test_a_text_in_another_language_is_warned_of_where_it_was_sent(linnet, clien
 # ---- the package
 
 
-def test_the_version_is_that_of_the_project(linnet):
+def test_version_equals_the_projects(linnet):
     (version,) = re.findall(
         r"^project\(linnet VERSION (\S+)", (ROOT / "CMakeLists.txt").read_text(), re.M
     )
     assert linnet.__version__ == version
 
 
-def test_an_installation_leaves_nothing_in_the_tree(tmp_path):
+def test_installation_leaves_no_files_in_the_tree(tmp_path):
     """As `pip install ./client/python` builds it: in the folder itself."""
     before = {path for path in PACKAGE.rglob("*") if "__pycache__" not in path.parts}
     pip = [sys.executable, "-m", "pip", "--disable-pip-version-check"]

@@ -63,11 +63,11 @@ def served(start):
 
 
 @pytest.mark.parametrize("example", list(shown()), ids=lambda example: example.command)
-def test_command_prints_the_output_shown(served, example):
+def test_readme_command_prints_the_shown_output(served, example):
     assert run(example.command, served.grpc) == example.output
 
 
-def test_there_are_commands_to_run():
+def test_readme_has_commands():
     assert len(list(shown())) >= 3
 
 
@@ -77,7 +77,7 @@ def commands() -> list[str]:
 
 
 @pytest.mark.parametrize("command", commands())
-def test_command_without_output_works(served, command):
+def test_readme_command_without_output_works(served, command):
     assert run(command, served.grpc).strip()
 
 
@@ -93,11 +93,11 @@ def suggested() -> list[str]:
 
 
 @pytest.mark.parametrize("command", suggested())
-def test_suggestion_of_start_sh_works(served, command):
+def test_commands_suggested_by_start_sh_work(served, command):
     assert run(command, served.grpc).strip()
 
 
-def test_start_sh_suggests_something():
+def test_start_sh_suggests_commands():
     assert len(suggested()) >= 3
 
 

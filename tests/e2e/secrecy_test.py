@@ -102,7 +102,7 @@ def good_calls(server, api) -> list[str]:
 
 
 @pytest.mark.parametrize("log_format", ["text", "json"])
-def test_nothing_that_is_said_and_no_secret_is_written(start, api, tmp_path, log_format):
+def test_no_text_and_no_secret_is_written(start, api, tmp_path, log_format):
     tokens = tmp_path / "tokens"
     tokens.write_text(f"{TOKEN} search inference\n{ADMIN} ops admin\n")
     server = start(
@@ -178,7 +178,7 @@ def test_nothing_that_is_said_and_no_secret_is_written(start, api, tmp_path, log
         assert all(json.loads(line)["event"] for line in log.splitlines())
 
 
-def test_what_is_wrong_at_the_start_is_said_without_the_secret(run_server, bundles, tmp_path):
+def test_startup_errors_contain_no_secret(run_server, bundles, tmp_path):
     (tmp_path / "tokens").write_text(f"{TOKEN} search everything\n")
     (tmp_path / "key").write_text(f"-----BEGIN PRIVATE KEY-----\n{TOKEN}\n")
     addresses = ("--listen", "127.0.0.1:0", "--metrics-listen", "127.0.0.1:0")

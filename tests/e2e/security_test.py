@@ -102,7 +102,7 @@ def tokens(tmp_path):
     return path
 
 
-def test_tokens_say_who_may_call_and_are_read_again(start, tokens):
+def test_tokens_authorize_calls_and_are_reread(start, tokens):
     server = start("--tokens", str(tokens), "--log-level", "debug", "--channelz", "true")
     assert code(server, token=SEARCH) == grpc.StatusCode.OK
     assert code(server, token=SEARCH, method="ListModels") == grpc.StatusCode.OK
@@ -130,7 +130,7 @@ def test_tokens_say_who_may_call_and_are_read_again(start, tokens):
     assert server.stop() == 0
 
 
-def test_what_grpc_tells_of_itself_can_be_switched(start, server):
+def test_reflection_and_channelz_can_be_switched(start, server):
     def told(server, path: str, message: bytes) -> str:
         info = server.channel.stream_stream(path) if "Info" in path else None
         try:
@@ -150,7 +150,7 @@ def test_what_grpc_tells_of_itself_can_be_switched(start, server):
     assert other.stop() == 0
 
 
-def test_tokens_do_not_go_over_a_network_in_plain_text(run_server, bundles, tokens):
+def test_refuses_tokens_in_plain_text_over_a_network(run_server, bundles, tokens):
     status, _, stderr = run_server(
         *("--models", str(bundles / "en-de"), "--tokens", str(tokens)),
         *("--listen", "0.0.0.0:0", "--metrics-listen", "127.0.0.1:0"),
@@ -159,7 +159,7 @@ def test_tokens_do_not_go_over_a_network_in_plain_text(run_server, bundles, toke
     assert "--tls-cert" in stderr
 
 
-def test_behind_a_proxy_that_ends_tls_tokens_are_taken_in_plain_text(start, run_server, tokens):
+def test_accepts_plain_text_tokens_behind_a_tls_proxy(start, run_server, tokens):
     server = start(
         *("--tokens", str(tokens), "--listen", "0.0.0.0:0", "--tls-terminated-upstream", "true")
     )
@@ -181,7 +181,7 @@ def test_behind_a_proxy_that_ends_tls_tokens_are_taken_in_plain_text(start, run_
     assert server.stop() == 0
 
 
-def test_channelz_is_not_shown_where_no_token_can_be_asked_for(run_server, bundles, tokens):
+def test_refuses_channelz_without_tokens(run_server, bundles, tokens):
     status, _, stderr = run_server(
         *("--models", str(bundles / "en-de"), "--tokens", str(tokens), "--channelz", "true"),
         *("--listen", "0.0.0.0:0", "--metrics-listen", "127.0.0.1:0"),
@@ -191,7 +191,7 @@ def test_channelz_is_not_shown_where_no_token_can_be_asked_for(run_server, bundl
     assert "--channelz" in stderr
 
 
-def test_a_token_may_have_a_highest_priority(start, tokens):
+def test_token_may_limit_priority(start, tokens):
     tokens.write_text(f"{SEARCH} search inference max-priority=normal\n")
     server = start("--tokens", str(tokens))
 
@@ -222,9 +222,7 @@ def test_a_token_may_have_a_highest_priority(start, tokens):
     assert server.stop() == 0
 
 
-def test_files_that_no_connection_could_be_made_with_are_refused_at_the_start(
-    run_server, bundles, tmp_path
-):
+def test_rejects_unusable_tls_files_at_startup(run_server, bundles, tmp_path):
     authority = Authority(tmp_path)
     authority.sign("server")
     authority.sign("other")
@@ -253,7 +251,7 @@ def test_files_that_no_connection_could_be_made_with_are_refused_at_the_start(
     assert f"{empty} holds no certificate in PEM" in mutual
 
 
-def test_a_certificate_is_shown_and_a_new_one_without_a_restart(start, tmp_path):
+def test_new_certificate_is_used_without_a_restart(start, tmp_path):
     authority = Authority(tmp_path)
     authority.sign("server")
     server = start(
@@ -275,7 +273,7 @@ def test_a_certificate_is_shown_and_a_new_one_without_a_restart(start, tmp_path)
     assert server.stop() == 0
 
 
-def test_clients_show_certificates_and_tokens_where_both_are_asked_for(start, tmp_path, tokens):
+def test_requires_both_certificate_and_token(start, tmp_path, tokens):
     authority = Authority(tmp_path)
     for name in ("server", "client"):
         authority.sign(name)
@@ -290,7 +288,7 @@ def test_clients_show_certificates_and_tokens_where_both_are_asked_for(start, tm
     assert server.stop() == 0
 
 
-def test_what_a_call_may_bring_is_limited(start):
+def test_headers_of_a_call_are_limited(start):
     server = start("--max-metadata-bytes", "2000")
     request = server.api.ListModelsRequest()
     with pytest.raises(grpc.RpcError) as error:

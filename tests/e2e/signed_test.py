@@ -37,7 +37,7 @@ def sign(bundle: Path, key: Path) -> None:
     run(command, key.parent)
 
 
-def test_a_bundle_that_is_not_signed_is_not_served(run_server, copied_bundle, key):
+def test_unsigned_bundle_is_not_served(run_server, copied_bundle, key):
     status, _, stderr = run_server(
         *("--models", str(copied_bundle), "--bundle-key", str(key)),
         *("--listen", "127.0.0.1:0", "--metrics-listen", "127.0.0.1:0"),
@@ -47,7 +47,7 @@ def test_a_bundle_that_is_not_signed_is_not_served(run_server, copied_bundle, ke
     assert "manifest.json.sig" in stderr
 
 
-def test_a_signed_bundle_is_served_and_an_unsigned_change_of_it_is_not(start, copied_bundle, key):
+def test_signed_bundle_is_served_until_it_is_changed(start, copied_bundle, key):
     sign(copied_bundle, key)
     models = copied_bundle.parent
     server = start("--bundle-key", str(key), "--admin-listen", "127.0.0.1:0", models=models)
@@ -64,7 +64,7 @@ def test_a_signed_bundle_is_served_and_an_unsigned_change_of_it_is_not(start, co
     assert server.stop() == 0
 
 
-def test_a_key_that_is_none_is_named(run_server, copied_bundle, tmp_path):
+def test_names_an_invalid_key(run_server, copied_bundle, tmp_path):
     status, _, stderr = run_server(
         *("--models", str(copied_bundle), "--bundle-key", str(tmp_path / "nowhere.pub")),
         *("--listen", "127.0.0.1:0", "--metrics-listen", "127.0.0.1:0"),

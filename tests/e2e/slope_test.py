@@ -12,7 +12,7 @@ def samples(per_hour: float, noise: float, hours: float = 2, seed: int = 1):
 
 
 @pytest.mark.parametrize("per_hour", [-0.1, 0, 0.01, 0.05])
-def test_the_slope_is_found_and_the_interval_holds_it(per_hour):
+def test_interval_contains_the_slope(per_hour):
     held = 0
     for seed in range(100):
         slope = fit(*samples(per_hour, noise=30, seed=seed))
@@ -22,12 +22,12 @@ def test_the_slope_is_found_and_the_interval_holds_it(per_hour):
     assert held >= 88  # 95 of 100, give or take three standard deviations
 
 
-def test_a_line_has_no_doubt():
+def test_exact_line_has_a_zero_interval():
     slope = fit(*samples(0.05, noise=0))
     assert slope.low == pytest.approx(slope.high)
     assert slope.per_hour == pytest.approx(0.05 / 1.05, rel=0.01)
 
 
-def test_too_few_samples_are_refused():
+def test_rejects_too_few_samples():
     with pytest.raises(AssertionError):
         fit([1.0] * 5, [1.0] * 5)

@@ -18,7 +18,7 @@ def without_timings(response):
 
 
 @pytest.mark.parametrize("beam", [1, 2, 5])
-def test_the_parts_of_a_stream_make_the_unary_answer(server, beam):
+def test_stream_parts_make_the_unary_answer(server, beam):
     words = ["the", "bird", "sings", "reads", "in", "on", "garden", "book", "red", "7", "ä"]
     chance = random.Random(beam)
     contents = [TEXT] + [
@@ -45,14 +45,14 @@ def test_the_parts_of_a_stream_make_the_unary_answer(server, beam):
     assert texts == [translation.text for translation in unary.translations]
 
 
-def test_text_comes_before_the_stream_is_complete(server):
+def test_text_arrives_before_the_stream_is_complete(server):
     # Greedy: every token is certain at once.
     options = {"beam_size": 1, "min_target_tokens": 60, "max_target_tokens": 60}
     messages = list(server.stream_translate("A bird sings.", options=options))
     assert len(messages) > 2, "more than the last part and the response"
 
 
-def test_who_reads_a_stream_late_gets_the_same_text(server):
+def test_late_reader_gets_the_same_text(server):
     options = {"beam_size": 1, "min_target_tokens": 60, "max_target_tokens": 60}
     contents = ["A bird sings."] * 40
     call = server.stream_translate(*contents, options=options)
@@ -67,7 +67,7 @@ def test_who_reads_a_stream_late_gets_the_same_text(server):
     assert without_timings(rest[-1].response) == without_timings(unary)
 
 
-def test_a_summary_is_streamed(server, api):
+def test_summary_is_streamed(server, api):
     request = {"contents": ["A bird sings. The dog runs."], "language_code": "en"}
     messages = list(
         server.method("StreamSummarize", "unary_stream")(
@@ -79,7 +79,7 @@ def test_a_summary_is_streamed(server, api):
     assert without_timings(messages[-1].response) == without_timings(unary)
 
 
-def test_a_bad_stream_is_refused_by_the_whole_path_of_its_field(server, api):
+def test_rejects_invalid_stream_by_field_path(server, api):
     with pytest.raises(grpc.RpcError) as raised:
         list(server.stream_translate("good", ""))
     assert raised.value.code() == grpc.StatusCode.INVALID_ARGUMENT
@@ -87,7 +87,7 @@ def test_a_bad_stream_is_refused_by_the_whole_path_of_its_field(server, api):
     assert field == "request.contents[1]"
 
 
-def test_a_stream_that_is_cancelled_frees_its_rows(server):
+def test_cancelled_stream_frees_its_rows(server):
     options = {"beam_size": 1, "min_target_tokens": 1000, "max_target_tokens": 1024}
     call = server.stream_translate(*["A bird sings."] * 4, options=options)
     next(iter(call))
@@ -96,7 +96,7 @@ def test_a_stream_that_is_cancelled_frees_its_rows(server):
     assert server.translate("A bird sings.").translations
 
 
-def test_a_document_is_answered_line_by_line(server):
+def test_document_is_answered_line_by_line(server):
     lines = [(n, f"line {n} of the document") for n in range(200)]
     lines[7] = (7, "")
     results = {result.sequence_id: result for result in server.document(lines)}
@@ -107,14 +107,14 @@ def test_a_document_is_answered_line_by_line(server):
         assert without_timings(results[n].response) == without_timings(alone)
 
 
-def test_a_document_keeps_its_order_on_request(server):
+def test_document_keeps_order_on_request(server):
     chance = random.Random(3)
     lines = [(100 - n, "the bird sings " * chance.randint(1, 9)) for n in range(60)]
     results = [result.sequence_id for result in server.document(lines, keep_order=True)]
     assert results == [sequence_id for sequence_id, _ in lines]
 
 
-def test_a_line_that_fails_has_a_status_and_the_others_have_answers(server, api):
+def test_failed_line_has_a_status(server, api):
     lines = [(1, "A bird sings."), (2, "a" * 1_100_000), (3, "The dog runs.")]
     results = {result.sequence_id: result for result in server.document(lines)}
     assert results[1].HasField("response")
@@ -128,7 +128,7 @@ def test_a_line_that_fails_has_a_status_and_the_others_have_answers(server, api)
     assert api.ErrorInfo.FromString(details["ErrorInfo"].value).reason == "TEXT_TOO_LARGE"
 
 
-def test_a_document_with_wrong_settings_ends_at_once(server, api):
+def test_document_with_invalid_settings_ends_at_once(server, api):
     forever = threading.Event()
 
     def lines():
@@ -143,7 +143,7 @@ def test_a_document_with_wrong_settings_ends_at_once(server, api):
     assert field == "settings.options.beam_size"
 
 
-def test_a_document_that_is_not_read_is_not_read_on(server):
+def test_flow_control_blocks_an_unread_document(server):
     """Flow control: a client that sends and does not read is held up until it reads."""
     lines, blank = 4000, " " * 10_000  # answered with themselves: no engine is in the way
     sent = 0
@@ -163,7 +163,7 @@ def test_a_document_that_is_not_read_is_not_read_on(server):
     assert [result.sequence_id for result in call] == list(range(lines))
 
 
-def test_a_client_that_goes_away_takes_its_document_with_it(server):
+def test_document_of_a_lost_client_is_cancelled(server):
     hold = threading.Event()
 
     def lines():
@@ -179,7 +179,7 @@ def test_a_client_that_goes_away_takes_its_document_with_it(server):
     server.wait_for(IN_FLIGHT, lambda calls: calls == 0)
 
 
-def test_a_drain_ends_documents_and_streams(start):
+def test_drain_ends_documents_and_streams(start):
     server = start("--drain-timeout", "2")
     hold = threading.Event()
 

@@ -203,16 +203,16 @@ def fuzzed(start) -> Fuzzed:
     return Fuzzed(server.log.read_text(encoding="utf-8"), growth, status)
 
 
-def test_whatever_a_peer_sends_the_server_serves_the_others_and_forgets_it(fuzzed):
+def test_serves_others_despite_any_input_of_a_peer(fuzzed):
     assert fuzzed.status == 0
     assert " stopped " in fuzzed.log
 
 
-def test_what_a_library_says_of_a_peer_is_text_of_some_length(fuzzed):
+def test_library_messages_about_peers_are_bounded_text(fuzzed):
     told = [len(line) for line in fuzzed.log.splitlines() if " library " in line]
     assert 0 < max(told) <= MAX_LOG_LINE
 
 
 @pytest.mark.memory
-def test_a_server_does_not_grow_with_what_peers_send(fuzzed):
+def test_memory_does_not_grow_with_peer_input(fuzzed):
     assert fuzzed.growth_kib <= MAX_GROWTH_KIB

@@ -86,7 +86,7 @@ def answers(server) -> bool:
 
 @pytest.mark.memory
 @pytest.mark.parametrize("name", ATTACKS | WITH_TOKENS)
-def test_an_attacker_is_closed_and_costs_little(name, strict, on_patched_grpc):
+def test_attacker_is_closed_and_costs_little(name, strict, on_patched_grpc):
     if name in WITH_TOKENS and "--tokens" not in strict.process.args:
         pytest.skip("only where tokens are asked for is such a peer unknown")
     before = resident_kib(strict)
@@ -172,7 +172,7 @@ def test_no_socket_is_left_open(strict):
     assert open_files(strict) <= before + 2, "but for those that the metrics are read by"
 
 
-def test_who_has_made_a_call_may_stay(strict):
+def test_authenticated_connection_stays_open(strict):
     request = strict.api.ListModelsRequest()
     with grpc.insecure_channel(strict.grpc) as strict.channel:
         call = strict.method("ListModels")
@@ -186,7 +186,7 @@ def test_who_has_made_a_call_may_stay(strict):
     assert strict.metric(CLOSED) >= 1
 
 
-def test_health_alone_does_not_make_a_peer_known_where_there_are_tokens(start, tokens):
+def test_health_call_does_not_authenticate_a_peer(start, tokens):
     server = start("--tokens", str(tokens), "--unauthenticated-timeout", "1")
     connection = http2.connect(server.grpc)
     check = frame(DATA, END_STREAM, 1, message_prefix(0))
@@ -195,7 +195,7 @@ def test_health_alone_does_not_make_a_peer_known_where_there_are_tokens(start, t
     assert server.stop() == 0
 
 
-def test_a_request_that_does_not_come_is_given_up(start):
+def test_request_that_does_not_arrive_is_ended(start):
     """Also on a connection that is known."""
     server = start("--request-timeout", "1")
     client = RawClient(server.grpc)
@@ -210,7 +210,7 @@ def test_a_request_that_does_not_come_is_given_up(start):
     assert "slow_requests" in server.log.read_text()
 
 
-def test_a_message_that_is_too_long_is_refused_before_it_has_come(start, on_patched_grpc):
+def test_too_long_message_is_refused_early(start, on_patched_grpc):
     server = start()
     client = RawClient(server.grpc)
     body = frame(DATA, 0, 1, message_prefix(1 << 30) + b"a" * 100)
@@ -219,9 +219,7 @@ def test_a_message_that_is_too_long_is_refused_before_it_has_come(start, on_patc
     assert server.stop() == 0
 
 
-def test_more_calls_than_allowed_cost_the_connection_before_settings_are_acknowledged(
-    start, on_patched_grpc
-):
+def test_too_many_calls_before_settings_ack_close_the_connection(start, on_patched_grpc):
     server = start("--max-streams", "3")
     connection = http2.connect(server.grpc)
     connection.sendall(HELLO + b"".join(headers(stream) for stream in (1, 3, 5)))
@@ -233,7 +231,7 @@ def test_more_calls_than_allowed_cost_the_connection_before_settings_are_acknowl
     assert server.stop() == 0
 
 
-def test_a_connection_ends_when_it_is_old(start):
+def test_connection_ends_at_max_age(start):
     server = start("--max-connection-age", "1", "--max-connection-age-grace", "1")
     client = RawClient(server.grpc)
     assert client.wait_for(http2.DATA, client.call("ListModels", b""))
@@ -241,7 +239,7 @@ def test_a_connection_ends_when_it_is_old(start):
     assert server.stop() == 0
 
 
-def test_start_says_which_grpc_it_runs_on(start, server_binary):
+def test_startup_log_names_the_grpc_build(start, server_binary):
     for address, listens in (("127.0.0.1:0", False), ("0.0.0.0:0", True)):
         server = start("--listen", address)
         log = server.log.read_text()

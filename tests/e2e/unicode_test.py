@@ -75,7 +75,7 @@ def test_any_unicode_is_answered_with_text(server):
         ("مرحبا بكم في المدينة", ["مرحبا بكم في المدينة"]),
     ],
 )
-def test_what_cannot_be_spelled_is_copied(server, text, copied):
+def test_text_without_tokens_is_copied(server, text, copied):
     for beam_size in (1, 5):
         options = {"beam_size": beam_size, "n_best": 1}
         translation = server.translate(text, options=options).translations[0]
@@ -83,7 +83,7 @@ def test_what_cannot_be_spelled_is_copied(server, text, copied):
             assert translation.text.count(run) == 1, translation.text
 
 
-def test_a_stream_says_what_a_call_says(server):
+def test_stream_equals_unary_call(server):
     text = "The dog ♥ the 東京 house."
     parts = list(server.stream_translate(text))
     assert "".join(part.part.text for part in parts if part.HasField("part")) == (

@@ -29,7 +29,7 @@ def rows_in(folder, *lines):
     return rows
 
 
-def test_every_row_is_on_disk_before_the_next_case_begins(tmp_path):
+def test_row_is_on_disk_before_the_next_case(tmp_path):
     rows = rows_in(tmp_path)
     seen = []
 
@@ -48,7 +48,7 @@ def test_every_row_is_on_disk_before_the_next_case_begins(tmp_path):
     ]
 
 
-def test_a_part_uses_the_operators_that_came_along(tmp_path, monkeypatch):
+def test_part_uses_the_packed_operators(tmp_path, monkeypatch):
     seen = []
     module = types.SimpleNamespace(
         cases=lambda *_: [("x", lambda: seen.append(os.environ["LINNET_OPS_LIBRARY"]) or [])]
@@ -60,14 +60,14 @@ def test_a_part_uses_the_operators_that_came_along(tmp_path, monkeypatch):
     assert seen == [str(tmp_path / "liblinnet_ops.so")]
 
 
-def test_processes_keep_what_was_carried_for_python(monkeypatch):
+def test_child_processes_keep_the_packed_python_path(monkeypatch):
     monkeypatch.setenv("PYTHONPATH", "/carried")
     assert session.with_package()["PYTHONPATH"] == f"{ROOT}/model:/carried"
     monkeypatch.delenv("PYTHONPATH")
     assert session.with_package()["PYTHONPATH"] == f"{ROOT}/model"
 
 
-def test_a_failed_context_ends_the_process_and_not_the_part(tmp_path):
+def test_failed_context_ends_only_the_process(tmp_path):
     rows = rows_in(tmp_path)
 
     def broken():
@@ -78,7 +78,7 @@ def test_a_failed_context_ends_the_process_and_not_the_part(tmp_path):
     assert session.due_cases(rows.read(), "operators", ["a", "b"]) == ["b"]
 
 
-def test_a_case_is_begun_twice_at_most_and_a_result_is_kept(tmp_path):
+def test_case_is_tried_at_most_twice(tmp_path):
     begun = {"part": "base", "case": "a", "begun": True}
     done = {"part": "base", "case": "b", "rows": []}
     rows = rows_in(tmp_path, begun, done).read()
@@ -103,7 +103,7 @@ def part_process(tmp_path, body):
     return [sys.executable, str(file)]
 
 
-def test_where_a_process_dies_another_one_goes_on_behind_the_case(tmp_path):
+def test_new_process_continues_after_a_crash(tmp_path):
     command = part_process(
         tmp_path,
         """
@@ -118,12 +118,12 @@ def test_where_a_process_dies_another_one_goes_on_behind_the_case(tmp_path):
     assert [line["case"] for line in lines if "rows" in line] == ["b"]
 
 
-def test_a_process_that_dies_before_its_first_case_is_not_started_again(tmp_path):
+def test_crash_before_the_first_case_is_final(tmp_path):
     command = part_process(tmp_path, "sys.exit(3)")
     assert session.run_part(command, "base", 60, session.Rows([tmp_path])) == "ended with status 3"
 
 
-def test_a_part_is_stopped_with_all_that_it_started(tmp_path):
+def test_part_is_stopped_with_its_children(tmp_path):
     child = tmp_path / "child"
     command = part_process(
         tmp_path,
@@ -149,7 +149,7 @@ def test_a_part_is_stopped_with_all_that_it_started(tmp_path):
     pytest.fail(f"process {pid} is still there")
 
 
-def test_what_a_part_leaves_of_its_share_is_for_the_later_ones(tmp_path, monkeypatch):
+def test_unused_time_goes_to_later_parts(tmp_path, monkeypatch):
     given = {}
     monkeypatch.setattr(session, "run_part", lambda _, part, s, __: given.update({part: s}) or "x")
     monkeypatch.setattr(session.time, "monotonic", lambda: 1000.0)
@@ -158,7 +158,7 @@ def test_what_a_part_leaves_of_its_share_is_for_the_later_ones(tmp_path, monkeyp
     assert given == {"base": pytest.approx(300), "big": pytest.approx(700)}
 
 
-def test_the_report_has_failures_and_parts_that_were_stopped(tmp_path):
+def test_report_lists_failures_and_stopped_parts(tmp_path):
     rows_in(
         tmp_path,
         {"part": "facts", "case": "machine", "rows": [{"device": "Some GPU", "driver": "580"}]},
@@ -178,14 +178,14 @@ def test_the_report_has_failures_and_parts_that_were_stopped(tmp_path):
     assert report.wrong(results) == ["operators, z: RuntimeError: no\nmemory"]
 
 
-def test_a_float32_answer_that_differs_is_wrong_and_a_half_precision_one_is_not():
+def test_only_float32_answers_must_be_equal():
     row = {"bundle": "x", "options": "beam 5", "way": "graphs", "different": 1}
     rows = [{**row, "compute": "bfloat16"}, {**row, "compute": "float32"}]
     part = {"rows": rows, "failed": {}, "end": "complete"}
     assert report.wrong({"parts": {"answers": part}}) == ["x, beam 5, graphs decode differently"]
 
 
-def test_ncus_table_becomes_a_row_for_each_kernel():
+def test_parses_a_row_for_each_kernel_of_ncu():
     metrics = list(counters.METRICS)
     lines = [
         "==PROF== Connected",
@@ -203,7 +203,7 @@ def test_ncus_table_becomes_a_row_for_each_kernel():
     ]
 
 
-def test_weights_come_home_in_as_few_pieces_as_hold_them(tmp_path):
+def test_weights_are_split_into_the_fewest_pieces(tmp_path):
     torch.manual_seed(1)
     weights = {"table": torch.randn(100, 8), "bias": torch.randn(7), "one": torch.randn(1, 3)}
     for limit in (32, 100, 500, 10_000):
@@ -234,7 +234,7 @@ def test_joined_pieces_are_a_checkpoint(tmp_path):
         train.join_files(files[:1], tmp_path / "run")
 
 
-def test_the_kernels_tests_run_where_they_were_carried(tmp_path):
+def test_packed_kernel_tests_run_elsewhere(tmp_path):
     setup = session.Setup(tmp_path / "liblinnet_ops.so", tmp_path, None, dry=False)
     assert [name for name, _ in kernels.cases(setup, "kernels")] == ["operators"]
     (tmp_path / "bin").mkdir()
@@ -243,13 +243,13 @@ def test_the_kernels_tests_run_where_they_were_carried(tmp_path):
     assert names == ["kernels", "device decoder", *kernels.SANITIZERS, "operators"]
 
 
-def test_nothing_is_packed_without_what_decodes(tmp_path, monkeypatch):
+def test_packing_requires_the_decoder(tmp_path, monkeypatch):
     monkeypatch.setattr(pack, "BUILT", tmp_path)
     with pytest.raises(SystemExit, match=r"no bin/linnet-decode in .*: give --build"):
         pack.stage(tmp_path / "folder", "commit", None, training=False)
 
 
-def test_what_travels_stays_within_the_limit():
+def test_package_stays_within_the_limit():
     # The tracked files of today leave room for 28 MiB, what pack.py puts beside them without a
     # training set; it refuses what is too much.
     assert pack.tracked_bytes() < pack.LIMIT - 28 * 2**20
@@ -258,7 +258,7 @@ def test_what_travels_stays_within_the_limit():
     pack.check_size(60 * 2**20, 4 * 2**20)
 
 
-def test_the_commands_are_short_and_known_to_the_script():
+def test_commands_are_short_and_known_to_the_script():
     for command in pack.commands(training=True):
         assert len(command) <= pack.MAX_COMMAND
         words = command.split()
@@ -270,7 +270,7 @@ def test_the_commands_are_short_and_known_to_the_script():
         assert all(word in usage for word in words[2:] if word.startswith("--"))
 
 
-def test_a_call_without_its_package_says_so_and_a_wrong_one_how_it_is_called(tmp_path):
+def test_call_without_package_explains_its_usage(tmp_path):
     call = ROOT / "tests/gpu/call.sh"
     for words, said in (
         (["4"], "unknown argument '4'"),

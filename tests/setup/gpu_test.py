@@ -20,7 +20,7 @@ def gpu_sh(*flags: str) -> tuple[int, str]:
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU here")
-def test_without_a_gpu_it_says_so_and_writes_nothing(tmp_path):
+def test_without_a_gpu_it_fails_and_writes_nothing(tmp_path):
     out = tmp_path / "results"
     status, output = gpu_sh("--python", sys.executable, "--out", str(out))
     assert (status, output) == (
@@ -30,7 +30,7 @@ def test_without_a_gpu_it_says_so_and_writes_nothing(tmp_path):
     assert not out.exists()
 
 
-def test_a_python_without_torch_is_refused(tmp_path):
+def test_rejects_python_without_torch(tmp_path):
     python = tmp_path / "python3"
     python.write_text("#!/bin/sh\nexit 1\n")
     python.chmod(0o755)
@@ -41,7 +41,7 @@ def test_a_python_without_torch_is_refused(tmp_path):
     )
 
 
-def test_a_dry_run_takes_the_operators_through_every_part_that_needs_nothing_else(tmp_path):
+def test_dry_run_covers_every_self_contained_part(tmp_path):
     library = next(
         (f for f in (ROOT / "build" / p / "lib" for p in ("release", "dev")) if f.exists()), None
     )
@@ -87,6 +87,6 @@ def test_rows_of_several_calls_become_one_report(tmp_path):
     assert "| 1 | 5 | 7 | 9 | 78% | 2 |" in (tmp_path / "some-gpu.md").read_text()
 
 
-def test_an_unknown_flag_is_refused():
+def test_rejects_unknown_flag():
     assert gpu_sh("--fast") == (1, "error: unknown flag '--fast': see tests/gpu.sh --help\n")
     assert gpu_sh("--out") == (1, "error: --out needs a value: see tests/gpu.sh --help\n")

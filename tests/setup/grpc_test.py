@@ -33,7 +33,7 @@ def stanzas(machine: Sandbox) -> str:
     ).stdout
 
 
-def test_it_is_built_once_with_every_patch(machine):
+def test_builds_once_with_every_patch(machine):
     status, output = build(machine)
     assert status == 0, output
     called = machine.commands()
@@ -49,13 +49,13 @@ def test_it_is_built_once_with_every_patch(machine):
     assert re.search(r"gRPC \S+, patched +there", output)
 
 
-def test_without_the_flag_grpc_is_that_of_debian(machine):
+def test_without_the_flag_uses_debians_grpc(machine):
     status, output = machine.run("start.sh", "--deps")
     assert status == 0, output
     assert not (machine.tree / ".deps/grpc").exists()
 
 
-def test_another_patch_builds_it_again(machine):
+def test_new_patch_triggers_a_build(machine):
     build(machine)
     machine.commands()
     (machine.tree / "deps/grpc" / PATCHES[0].name).open("a").write("\n")
@@ -64,7 +64,7 @@ def test_another_patch_builds_it_again(machine):
     assert any("grpcpp_channelz" in line for line in machine.commands())
 
 
-def test_a_source_package_that_has_moved_on_is_named(machine):
+def test_names_a_changed_source_package(machine):
     status, output = build(machine, FAKE_SOURCE_MOVED="1")
     assert status == 1
     assert re.search(r"does not offer the source package grpc \S+ but: 9\.99\.9-1", output)
@@ -72,7 +72,7 @@ def test_a_source_package_that_has_moved_on_is_named(machine):
     assert not (machine.tree / ".deps/grpc/.linnet").exists()
 
 
-def test_a_source_package_with_another_hash_is_refused(machine):
+def test_rejects_source_package_with_wrong_hash(machine):
     for path in (machine.folder / "grpc-source").glob("*.dsc"):
         path.write_text("another one")
     status, output = build(machine)
@@ -81,20 +81,20 @@ def test_a_source_package_with_another_hash_is_refused(machine):
     assert not any(line.startswith("cmake") for line in machine.commands()[-2:])
 
 
-def test_a_patch_that_does_not_fit_is_named(machine):
+def test_names_a_patch_that_does_not_apply(machine):
     status, output = build(machine, FAKE_PATCH_FAILS="1")
     assert status == 1
     assert f"deps/grpc/{PATCHES[0].name} does not fit" in output
 
 
-def test_a_machine_without_lists_is_told_what_to_add(machine):
+def test_tells_which_source_lists_to_add(machine):
     (machine.folder / "apt/sources.list").unlink()
     status, output = build(machine)
     assert status == 1
     assert "deb http://deb.debian.org/debian bookworm main" in output
 
 
-def test_lists_of_source_packages_are_made_of_those_of_binary_ones(machine):
+def test_derives_source_lists_from_binary_ones(machine):
     machine.add_sources(
         "sources.list",
         "# deb http://commented/debian bookworm main\n"
@@ -119,7 +119,7 @@ def test_lists_of_source_packages_are_made_of_those_of_binary_ones(machine):
 
 
 @pytest.mark.parametrize("path", PATCHES, ids=lambda path: path.name)
-def test_a_patch_says_what_it_is_for_and_under_which_licence(path):
+def test_patch_states_purpose_and_licence(path):
     head = path.read_text().partition("\ndiff --git")[0]
     assert "copyright The gRPC Authors" in head
     assert "Version 2.0: http://www.apache.org/licenses/LICENSE-2.0" in head

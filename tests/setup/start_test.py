@@ -31,19 +31,19 @@ def test_help_names_every_flag(machine):
 
 
 @pytest.mark.parametrize("script", ["start.sh", "test.sh"])
-def test_an_unknown_flag_is_refused_before_anything_is_done(machine, script):
+def test_rejects_unknown_flag_before_any_work(machine, script):
     status, output = machine.run(script, "--fast")
     assert status == 1
     assert output == f"error: unknown flag '--fast': see ./{script} --help\n"
     assert machine.commands() == []
 
 
-def test_an_unknown_device_is_refused_with_those_there_are(machine):
+def test_rejects_unknown_device_and_lists_devices(machine):
     status, output = machine.run("start.sh", "--device", "tpu")
     assert (status, output) == (1, "error: --device 'tpu' is not supported: cpu or cuda\n")
 
 
-def test_a_new_machine_gets_all_and_the_second_run_finds_it_there(machine):
+def test_second_run_finds_everything_installed(machine):
     status, first = machine.run("start.sh", "--build")
     assert status == 0, first
     called = machine.commands()
@@ -66,7 +66,7 @@ def test_a_new_machine_gets_all_and_the_second_run_finds_it_there(machine):
     assert second.count(" there\n") == 4
 
 
-def test_a_new_version_is_installed_and_the_others_stay(machine):
+def test_installs_only_the_new_version(machine):
     machine.run("start.sh", "--deps")
     machine.commands()
     versions = machine.tree / "deps/versions.txt"
@@ -77,7 +77,7 @@ def test_a_new_version_is_installed_and_the_others_stay(machine):
     assert "LibTorch 2.12.0" in output
 
 
-def test_a_removed_folder_is_made_again(machine):
+def test_removed_folder_is_created_again(machine):
     machine.run("start.sh", "--deps")
     machine.commands()
     for path in sorted((machine.tree / ".deps/sentencepiece").rglob("*"), reverse=True):
@@ -86,7 +86,7 @@ def test_a_removed_folder_is_made_again(machine):
     assert "pip requirements.txt" in machine.commands()
 
 
-def test_tools_adds_the_full_torch_and_linnet_model(machine):
+def test_tools_adds_full_torch_and_linnet_model(machine):
     status, output = machine.run("start.sh", "--deps", "--tools")
     assert status == 0, output
     called = machine.commands()
@@ -96,7 +96,7 @@ def test_tools_adds_the_full_torch_and_linnet_model(machine):
 
 
 @needs_root
-def test_root_gets_the_missing_packages_and_no_others(machine):
+def test_root_installs_only_missing_packages(machine):
     machine.lack("mold", "ccache")
     status, output = machine.run("start.sh", "--deps")
     assert status == 0, output
@@ -107,7 +107,7 @@ def test_root_gets_the_missing_packages_and_no_others(machine):
 
 
 @needs_root
-def test_without_root_and_sudo_the_command_to_run_is_named(machine):
+def test_without_root_and_sudo_names_the_command(machine):
     machine.lack("mold", "ccache")
     status, output = machine.run("start.sh", "--deps", user=NOBODY)
     assert status == 1
@@ -116,7 +116,7 @@ def test_without_root_and_sudo_the_command_to_run_is_named(machine):
 
 
 @needs_root
-def test_without_root_sudo_is_used(machine):
+def test_without_root_uses_sudo(machine):
     machine.lack("mold")
     machine.add_command("sudo", SUDO)
     status, output = machine.run("start.sh", "--deps", user=NOBODY)
@@ -127,12 +127,12 @@ def test_without_root_sudo_is_used(machine):
 
 
 @needs_root
-def test_without_root_nothing_is_asked_where_nothing_is_missing(machine):
+def test_without_root_needs_no_sudo_if_nothing_is_missing(machine):
     status, output = machine.run("start.sh", "--build", user=NOBODY)
     assert status == 0, output
 
 
-def test_another_system_is_told_what_is_missing_and_pointed_to_docker(machine):
+def test_other_system_lists_missing_packages_and_docker(machine):
     machine.be("ubuntu", "24.04")
     machine.lack("libgrpc++-dev")
     status, output = machine.run("start.sh")
@@ -142,32 +142,32 @@ def test_another_system_is_told_what_is_missing_and_pointed_to_docker(machine):
     assert machine.commands() == []
 
 
-def test_another_system_that_has_all_packages_goes_on(machine):
+def test_other_system_with_all_packages_continues(machine):
     machine.be("ubuntu", "24.04")
     status, output = machine.run("start.sh", "--build")
     assert status == 0, output
 
 
-def test_another_processor_is_refused(machine):
+def test_rejects_other_processor(machine):
     status, output = machine.run("start.sh", FAKE_MACHINE="aarch64")
     assert status == 1
     assert "this machine is aarch64; LibTorch is pinned for x86_64 alone" in output
 
 
-def test_a_step_that_fails_shows_the_end_of_its_log(machine):
+def test_failed_step_shows_the_end_of_its_log(machine):
     status, output = machine.run("start.sh", "--build", FAKE_BUILD_FAILS="1")
     assert status == 2
     assert "convolution.cc:7: error: no" in output
     assert "build/logs/Building-the-programs.log" in output
 
 
-def test_cuda_without_nvcc_is_refused(machine):
+def test_rejects_cuda_without_nvcc(machine):
     status, output = machine.run("start.sh", "--build", "--device", "cuda")
     assert status == 1
     assert "put nvcc of CUDA 13.0 on PATH" in output
 
 
-def test_cuda_fetches_its_libraries_and_reaches_the_server(machine):
+def test_cuda_installs_libraries_and_sets_the_device(machine):
     machine.add_command("nvcc")
     status, output = machine.run("start.sh", "--check", "--device", "cuda")
     assert status == 0, output
@@ -190,7 +190,7 @@ def test_check_shows_four_answers_and_stops_the_server(machine):
 
 @pytest.mark.parametrize("command", ["translate", "summarize", "health"])
 @pytest.mark.parametrize("how", ["FAKE_CLIENT_FAILS", "FAKE_CLIENT_SILENT"])
-def test_check_fails_with_the_call_that_fails(machine, command, how):
+def test_check_fails_with_the_failed_call(machine, command, how):
     status, output = machine.run("start.sh", "--check", **{how: command})
     assert status == 1
     assert f"error: linnet {command} " in output
@@ -203,20 +203,20 @@ def test_check_fails_without_metrics(machine):
     assert "error: no metrics at" in output
 
 
-def test_check_fails_if_the_server_stops_badly(machine):
+def test_check_fails_if_the_server_exits_with_an_error(machine):
     status, output = machine.run("start.sh", "--check", FAKE_SERVER="stops badly")
     assert status == 1
     assert "did not stop cleanly" in output
 
 
-def test_a_server_that_dies_is_noticed_and_its_log_shown(machine):
+def test_shows_the_log_of_a_server_that_dies(machine):
     status, output = machine.run("start.sh", FAKE_SERVER="dies")
     assert status == 1
     assert "cannot listen on 127.0.0.1:50051: taken" in output
 
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
-def test_it_serves_until_it_is_stopped(machine, how):
+def test_serves_until_it_is_stopped(machine, how):
     process = machine.popen("start.sh", "--", "--listen", "127.0.0.1:7")
     printed = ""
     for line in process.stdout:

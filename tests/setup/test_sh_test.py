@@ -58,7 +58,7 @@ def machine() -> Iterator[Sandbox]:
         yield sandbox
 
 
-def test_all_suites_run_and_the_last_line_counts_them(machine):
+def test_runs_all_suites_and_counts_their_tests(machine):
     status, output = machine.run("test.sh")
     assert status == 0, output
     assert output.splitlines()[-1] == "tests: 6 passed, 0 failed, 2 skipped"
@@ -78,7 +78,7 @@ def test_all_suites_run_and_the_last_line_counts_them(machine):
         ("FAKE_CLIENT_FAILS", 0),
     ],
 )
-def test_what_fails_does_not_stop_the_rest_but_fails_the_whole(machine, broken, failed):
+def test_failure_does_not_stop_other_suites(machine, broken, failed):
     value = "health" if broken == "FAKE_CLIENT_FAILS" else "1"
     status, output = machine.run("test.sh", **{broken: value})
     assert status == 1
@@ -87,14 +87,14 @@ def test_what_fails_does_not_stop_the_rest_but_fails_the_whole(machine, broken, 
     assert output.splitlines()[-1] == f"tests: {6 - failed} passed, {failed} failed, 2 skipped"
 
 
-def test_a_build_that_fails_ends_it_without_a_count(machine):
+def test_failed_build_ends_without_a_count(machine):
     status, output = machine.run("test.sh", FAKE_BUILD_FAILS="1")
     assert status != 0
     assert "convolution.cc:7: error: no" in output
     assert " passed, " not in output
 
 
-def test_the_sanitizers_and_the_containers_join_with_all(machine):
+def test_all_adds_sanitizers_and_containers(machine):
     (machine.tree / "build/fuzz/bin").mkdir(parents=True)  # what a build makes
     status, output = machine.run("test.sh", "--all")
     assert status == 0, output
@@ -108,7 +108,7 @@ def test_the_sanitizers_and_the_containers_join_with_all(machine):
     assert output.splitlines()[-1] == "tests: 24 passed, 0 failed, 8 skipped"
 
 
-def test_the_compiler_of_the_fuzz_targets_is_installed_where_it_is_missing(machine):
+def test_installs_the_compiler_of_the_fuzz_targets(machine):
     (machine.tree / "build/fuzz/bin").mkdir(parents=True)
     (machine.folder / "missing").write_text("clang-14 libclang-rt-14-dev")
     status, output = machine.run("test.sh")

@@ -27,7 +27,7 @@ def sections() -> dict[str, list[str]]:
     return found
 
 
-def test_every_python_package_has_one_version_and_its_hash():
+def test_every_python_package_is_pinned_with_a_hash():
     for name, lines in sections().items():
         if name.startswith("debian"):
             continue
@@ -37,12 +37,12 @@ def test_every_python_package_has_one_version_and_its_hash():
             assert len(digest) == 64, line
 
 
-def test_c_plus_plus_and_python_use_the_same_sentencepiece():
+def test_cpp_and_python_use_the_same_sentencepiece():
     (source,) = sections()["sentencepiece"]
     (wheel,) = [line for line in sections()["python"] if line.startswith("sentencepiece==")]
     assert source.split()[0] == wheel.split()[0]
 
 
 @pytest.mark.parametrize("file", REPEATED)
-def test_the_version_of_linnet_is_that_of_cmake(file):
+def test_linnets_version_equals_cmakes(file):
     assert re.findall(REPEATED[file], (ROOT / file).read_text(), re.MULTILINE) == [VERSION]

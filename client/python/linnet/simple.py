@@ -1,5 +1,5 @@
-"""`linnet.translate("A dog runs.", to="de")`: functions from strings to strings. They share a client
-per process, which the first call creates."""
+"""`linnet.translate("A dog runs.", to="de")`: functions from strings to strings. They share one
+client per process, which the first call creates."""
 
 from __future__ import annotations
 
