@@ -1,4 +1,4 @@
-"""Administration: who may, what is reloaded, what is in the batch, what is logged."""
+"""Administration: rights, reloads, the batch snapshot and the log level."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def test_batch_snapshot_contains_no_text(administered):
     assert 0 < model.rows_in_use <= 120, "three quarters are for one call at most"
     assert len(model.sequences) == 40
     first, last = model.sequences[0], model.sequences[-1]
-    assert (first.phase, last.phase) == (2, 1), "the seated come first"
+    assert (first.phase, last.phase) == (2, 1), "running sequences come first"
     assert {each.request_id for each in model.sequences} == {request_id}
     assert {each.client for each in model.sequences} == {"ipv4:127.0.0.1/batchy"}
     assert len({each.call for each in model.sequences}) == 1
@@ -136,7 +136,7 @@ def test_log_level_changes_by_call_and_by_signal(administered):
     def change(how: int, level: int) -> None:
         administered.process.send_signal(how)
         end = time.monotonic() + 10
-        # What is asked for is what is found: the call changes nothing then.
+        # Once the signal has taken effect, the call sets the same level and changes nothing.
         while admin(administered, "SetLogLevel", level=level).previous_level != level:
             assert time.monotonic() < end
             administered.process.send_signal(how)
@@ -162,7 +162,9 @@ def test_administration_is_off_by_default(server, administered):
     )
     with pytest.raises(grpc.RpcError) as error:
         translate(b"", timeout=20)
-    assert error.value.code() == grpc.StatusCode.UNIMPLEMENTED, "nor texts on the port of the other"
+    assert error.value.code() == grpc.StatusCode.UNIMPLEMENTED, (
+        "TextService is not on the admin port"
+    )
 
 
 def test_administration_needs_the_right_on_either_port(start, tmp_path):

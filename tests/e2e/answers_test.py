@@ -1,4 +1,4 @@
-"""What the server answers when all is well, and what it shows of itself."""
+"""Answers to valid requests, health, reflection and metrics."""
 
 from __future__ import annotations
 

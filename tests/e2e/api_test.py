@@ -1,4 +1,4 @@
-"""What the API tells of models, languages, calls and long texts."""
+"""The API's models, languages, scores, headers and long texts."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def test_scores_are_batch_invariant(server, api):
 
 
 def test_score_equals_the_score_of_the_search(server, api):
-    """Where the tokenizer would choose the tokens that a random model happened to choose."""
+    """Only for targets that the tokenizer splits into the same tokens as the random model."""
     options = {"beam_size": 8, "n_best": 8, "max_target_tokens": 3}
     texts = [f"A bird sings {n} times." for n in range(40)]
     same = 0
@@ -144,7 +144,7 @@ def test_calls_and_errors_return_the_request_id(server, api):
     with pytest.raises(grpc.RpcError) as raised:
         translate(api.TranslateRequest(), timeout=30, metadata=[("x-request-id", "four")])
     assert api.details(raised.value)["RequestInfo"].request_id == "four"
-    # Whoever has seen headers does not try again: those of a call that was refused are trailers.
+    # gRPC does not retry after it has received headers, so a refused call has only trailers.
     assert raised.value.initial_metadata() in (None, ())
     assert dict(raised.value.trailing_metadata())["x-request-id"] == "four"
 

@@ -1,8 +1,8 @@
-"""Peers that nobody has authenticated, each of which tries to cost a server as much as it can.
+"""Attacks by unauthenticated peers, each of which tries to use as much of a server as possible.
 
-They speak raw HTTP/2 to a server on this machine that the caller has started: many connections at
+They send raw HTTP/2 to a server on this machine that the caller has started: many connections at
 once from one thread, for a bounded time. A test asserts that they are closed in time; the bench
-tests/bench/unauthenticated.py measures what they cost.
+tests/bench/unauthenticated.py measures their cost.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ TRANSLATE = "/linnet.v1.TextService/Translate"
 HEALTH = "/grpc.health.v1.Health/Check"
 HELLO = PREFACE + frame(SETTINGS, 0, 0, b"")
 BURST = 256 << 10  # bytes handed to a socket at once
-SMALL = 16384  # bytes of a frame at most
+SMALL = 16384  # max bytes of a frame
 
-# What an attacker sends, piece by piece; a float is seconds of silence.
+# The pieces that an attacker sends; a float is seconds of silence.
 Script = Iterator[bytes | float]
 
 
@@ -61,22 +61,22 @@ def unfinished_header() -> Script:
 
 
 def continuation_flood() -> Script:
-    """Small header fields without end, and settings that are never acknowledged."""
+    """Endless small header fields, and settings that are never acknowledged."""
     yield HELLO
     yield frame(HEADERS, 0, 1, header_block(TRANSLATE))
     yield from repeat(frame(CONTINUATION, 0, 1, b"\0\1x\1y" * (SMALL // 5)))
 
 
 def indexed_flood() -> Script:
-    """The same in fields of one byte, for a stream whose headers are of no interest."""
+    """The same with fields of one byte, on a stream whose headers the server ignores."""
     yield HELLO
     yield frame(HEADERS, 0, 2, header_block(TRANSLATE))  # clients use odd numbers
     yield from repeat(frame(CONTINUATION, 0, 2, b"\x83" * SMALL))
 
 
 def unfinished_messages() -> Script:
-    """As many calls as may be, each with a message of 4 MB without its last byte; whatever window
-    the server opens is filled."""
+    """As many calls as the settings allow, each with a message of 4 MB without its last byte; the
+    attacker fills every window that the server opens."""
     yield HELLO
     for stream in range(1, 200, 2):
         yield headers(stream)
@@ -98,7 +98,7 @@ def many_streams() -> Script:
 
 
 def calls_without_message() -> Script:
-    """As many as the settings allow."""
+    """As many calls as the settings allow, without a message."""
     yield HELLO
     for stream in range(1, 200, 2):
         yield headers(stream)
@@ -202,7 +202,7 @@ def _calls_then(
 
 
 class Attacker:
-    """One connection: what its script says, and what the server's windows let it send beyond."""
+    """One connection that sends its script and then, if that asks for it, fills the windows."""
 
     def __init__(self, connection: socket.socket, script: Script):
         self.socket = connection
@@ -219,7 +219,7 @@ class Attacker:
         self._done = False
 
     def step(self, now: float) -> None:
-        """Sends and reads what is possible without waiting."""
+        """Sends and reads as much as possible without blocking."""
         try:
             self._read()
             self._send(now)
@@ -272,7 +272,7 @@ class Attacker:
             at += 9 + length
 
     def _data(self) -> bytes:
-        """As much as fits into a window of some stream."""
+        """A frame that fills the window of a stream."""
         for stream, window in self._windows.items():
             size = min(window, self._windows[0], SMALL)
             if stream and size > 0:
@@ -312,13 +312,13 @@ class Attacker:
 
 @dataclass
 class Outcome:
-    """What became of the attackers."""
+    """The result of an attack."""
 
-    open: int  # at the end
+    open: int  # connections that are open at the end
     refused: int  # by the kernel or the server while connecting
     sent: int  # bytes, by all
-    last_closed: float  # seconds after it began; 0 where none was
-    samples: list[float] = field(default_factory=list)  # whatever `sample` returned
+    last_closed: float  # seconds after the start; 0 if none was closed
+    samples: list[float] = field(default_factory=list)  # the results of `sample`
 
 
 def attack(
@@ -329,8 +329,8 @@ def attack(
     sample: Callable[[], float] = lambda: 0.0,
     every: float = 0.1,
 ) -> Outcome:
-    """Attacks for so many seconds, or until all connections are closed, without ever waiting for
-    the server. `sample` is called every so often."""
+    """Attacks for `seconds`, or until all connections are closed, and never blocks on the server.
+    Calls `sample` every `every` seconds."""
     host, port = address.rsplit(":", 1)
     attackers = []
     refused = 0

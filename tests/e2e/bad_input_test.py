@@ -1,4 +1,4 @@
-"""Whatever is asked wrongly gets a clear error, and the server goes on."""
+"""Invalid requests, flags and bundles get clear errors, and the server keeps serving."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 INVALID = grpc.StatusCode.INVALID_ARGUMENT
 HUGE = 2**31 - 1
 
-# request fields over a good one; code; field path; part of the message
+# Changes to a valid request; code; field path; part of the message.
 BAD_TRANSLATIONS = {
     "no texts": ({"contents": []}, INVALID, "contents", "at least one"),
     "an empty text": ({"contents": ["good", ""]}, INVALID, "contents[1]", "empty"),

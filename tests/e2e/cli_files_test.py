@@ -1,4 +1,4 @@
-"""The command `linnet` with files and pipes that end at the wrong moment, and with a terminal."""
+"""The command `linnet` with files, with pipes that end at the wrong moment, and on a terminal."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ WORDS = (
 
 @pytest.fixture
 def environment(server, tmp_path):
-    """A home of its own."""
+    """The environment with an empty home directory."""
     home = tmp_path / "home"
     home.mkdir()
     kept = {name: value for name, value in os.environ.items() if not name.startswith("XDG_")}
@@ -43,7 +43,7 @@ def environment(server, tmp_path):
 
 
 def sentences(count: int) -> str:
-    """Lines that differ, some of them blank."""
+    """Different lines, some of them blank."""
     lines = [
         "" if i % 17 == 5 else f"{WORDS[i % 13]} {WORDS[i * 7 % 13]} {WORDS[i * 5 % 11]}."
         for i in range(count)
@@ -52,7 +52,7 @@ def sentences(count: int) -> str:
 
 
 def complaints(stderr: str) -> str:
-    """Without what is noted of answers: a random model seldom ends one by itself."""
+    """Drops the notes about answers: a random model rarely ends an answer before its limit."""
     return re.sub(
         r"^linnet: (.*: the answer was cut at the limit of target tokens"
         r"|and more answers like these)\n",
@@ -178,7 +178,7 @@ def test_interrupt_reports_progress_and_how_to_resume(linnet_binary, environment
 
 
 class Terminal:
-    """A command on a terminal of its own, and somebody who types."""
+    """A command on a pseudo-terminal, with methods to type."""
 
     def __init__(self, command, environment, columns: int = 80):
         try:
@@ -190,18 +190,18 @@ class Terminal:
         self.screen = ""
 
     def read(self, wait: float) -> bool:
-        """What comes within that time; False at the end."""
+        """Reads output for that time; returns False at the end."""
         if not select.select([self.ours], [], [], wait)[0]:
             return True
         try:
             read = os.read(self.ours, 1 << 16)
-        except OSError:  # what Linux says when the other side is closed
+        except OSError:  # Linux's error when the other side is closed
             read = b""
         self.screen += read.decode()
         return bool(read)
 
     def expect(self, pattern: str) -> re.Match:
-        """Waits for it on what came since the last match."""
+        """Waits until the output since the last match contains the text."""
         end = time.monotonic() + 30
         while not (match := re.search(pattern, self.screen)):
             assert time.monotonic() < end, f"no {pattern!r}: {self.screen!r}"
@@ -230,11 +230,11 @@ def test_shell_answers_edits_and_keeps_history(linnet_binary, environment, serve
     shell = Terminal(command, environment)
     shell.expect("en-de> ")
     shell.type("A birt sings.")
-    shell.type("\x1b[D" * 8 + "\x7f" + "x\x7f")  # to the left, and mistakes taken back
-    shell.type("\x05\x15A bird sings.\n")  # to the end, all away, and typed anew
+    shell.type("\x1b[D" * 8 + "\x7f" + "x\x7f")  # moves left and corrects mistakes
+    shell.type("\x05\x15A bird sings.\n")  # moves to the end, deletes the line and types another
     shell.expect(re.escape(said))
     shell.expect("en-de> ")
-    shell.type("\x1b[A\n")  # the line of before
+    shell.type("\x1b[A\n")  # the previous line
     shell.expect(re.escape(said))
     shell.expect("en-de> ")
     shell.type("Grüße\x7f\x7fße\x03")  # whole characters, and Ctrl-C forgets the line
@@ -265,7 +265,7 @@ def test_shell_answers_edits_and_keeps_history(linnet_binary, environment, serve
     assert history.read_bytes() == kept
 
 
-# Slow, for it fails at times: what comes in the moment before the line editor listens is lost.
+# Slow, because it is flaky: keys typed just before the line editor starts to read are lost.
 def test_shell_keeps_keys_typed_during_an_answer(linnet_binary, environment, server):
     said = server.translate("A bird sings.").translations[0].text
     run = f"stty -g && '{linnet_binary}' shell --from en --to de && stty -g"
@@ -274,7 +274,7 @@ def test_shell_keeps_keys_typed_during_an_answer(linnet_binary, environment, ser
     shell.expect("en-de> ")
     busy = [server.translate_slowly(3) for _ in range(4)]
     shell.type("A bird sings.\n")
-    time.sleep(0.3)  # it waits for its answer now
+    time.sleep(0.3)  # the shell waits for its answer now
     shell.type(":to tlh\n\x04")
     for call in busy:
         call.cancel()
@@ -295,7 +295,7 @@ def test_interrupt_ends_an_answer_and_sigterm_the_shell(linnet_binary, environme
     for call in busy:
         call.cancel()
     shell.expect("en-de> ")
-    time.sleep(0.5)  # then it waits for a key
+    time.sleep(0.5)  # the shell waits for a key now
     os.kill(shell.pid, signal.SIGTERM)
     assert shell.wait() == 64 + 1
 
@@ -312,7 +312,7 @@ def test_progress_bar_is_shown_and_cleared_on_a_terminal(linnet_binary, environm
 
 
 def complete(script: str, line: str, folder) -> list[str]:
-    """What bash offers behind `line`, whose last word is being typed."""
+    """The completions that bash offers for the last word of `line`."""
     words = line.split(" ")
     quoted = " ".join(f"'{word}'" for word in words)
     probe = f"COMP_WORDS=({quoted}); COMP_CWORD={len(words) - 1}; _linnet; "
@@ -349,7 +349,7 @@ def test_bash_completes_commands_flags_files_and_choices(linnet_binary, environm
         "normal",
     ]
     assert complete(script, "linnet summarize --long-input = ch", folder) == ["chunk"]
-    # One word where somebody took = out of COMP_WORDBREAKS.
+    # One word if = is not in COMP_WORDBREAKS.
     assert complete(script, "linnet summarize --long-input=ch", folder) == ["--long-input=chunk"]
     assert complete(script, "linnet translate --file=mi", folder) == ["--file=mine.txt"]
     assert complete(script, "linnet translate --to ", folder) == []
@@ -362,7 +362,7 @@ def test_bash_completes_commands_flags_files_and_choices(linnet_binary, environm
 
 
 def completion_of(shell: str, linnet_binary, environment, tmp_path):
-    """The shell itself and the script for it, or no test."""
+    """The shell and its completion script; skips the test without the shell."""
     program = shutil.which(shell)
     if program is None:
         pytest.skip(f"no {shell} here")
@@ -413,7 +413,7 @@ def test_zsh_completes_commands_flags_files_and_choices(linnet_binary, environme
         "linnet summarize --long-input=ch": "--long-input=chunk ",
         "linnet completion z": "zsh ",
     }.items():
-        shell.type(f"{typed}\tX\x0c")  # and the screen again, with the whole line
+        shell.type(f"{typed}\tX\x0c")  # Ctrl-L redraws the whole line
         shell.expect(re.escape(completed) + ".?X")
         shell.type("\x15")
     shell.type("exit\n")

@@ -1,4 +1,4 @@
-"""`linnet` and a server that asks who calls: TLS, certificates, tokens, and `linnet reload`."""
+"""`linnet` with a server that authenticates: TLS, certificates, tokens, and `linnet reload`."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def linnet(linnet_binary, tmp_path):
 
 
 def host_of(server) -> str:
-    """By name: what the certificate is for."""
+    """The server's address under the host name of its certificate."""
     return f"localhost:{server.grpc.rsplit(':', 1)[1]}"
 
 
@@ -58,7 +58,7 @@ def test_trusts_only_the_right_authority_and_name(start, linnet, tmp_path):
 
 
 def test_changed_certificates_apply_to_the_next_connection(start, linnet_binary, tmp_path):
-    """Under a client that runs on: who may vouch for the server, and what the client shows."""
+    """While a client runs: both the authorities that it trusts and its own certificate."""
     (tmp_path / "next").mkdir()
     authority, later = Authority(tmp_path), Authority(tmp_path / "next")
     for name in ("server", "client"):
@@ -88,13 +88,13 @@ def test_changed_certificates_apply_to_the_next_connection(start, linnet_binary,
     )
 
     def answer() -> str:
-        """What is said of a sentence: its translation, or an error."""
+        """The output for a sentence: its translation or an error."""
         client.stdin.write("A bird sings.\n:fly\n")
         said = []
         while not (line := client.stdout.readline()).startswith("no command :fly"):
             assert line, "the shell has ended"
             said.append(line)
-        return "".join(sorted(said))  # answers and notes of them come by two ways
+        return "".join(sorted(said))  # answers and notes come through two pipes
 
     translation = answer()
     assert "UNAVAILABLE" not in translation
@@ -155,7 +155,7 @@ def test_reads_credentials_from_flags_environment_and_file(start, linnet, tmp_pa
     )
     assert linnet(host_of(server), *TRANSLATE).stdout == known.stdout
 
-    # The same address takes what an administrator asks for, with his token.
+    # The same address accepts administration with the administrator's token.
     refused = linnet(host_of(server), "reload")
     assert refused.returncode == 64 + 7, refused.stderr
     done = linnet(host_of(server), "reload", "--token-file", str(tmp_path / "ops"))

@@ -1,4 +1,4 @@
-"""The command `linnet` against the real server: what it shows is what the API says."""
+"""The command `linnet` against the real server: its output agrees with the API."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def on_a_terminal(command: list[str], server: str) -> tuple[int, str]:
     while True:
         try:
             read = os.read(ours, 1 << 16)
-        except OSError:  # what Linux says when the other side is closed
+        except OSError:  # Linux's error when the other side is closed
             read = b""
         if not read:
             break

@@ -1,4 +1,4 @@
-"""The command `linnet` with the files that people have: marks of editors, long documents, terms."""
+"""The command `linnet` with byte order marks, long documents, glossaries and other languages."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_source_language_defaults_to_the_only_one(run, server):
 
 
 def test_document_in_parts_equals_a_single_call(run):
-    """1,400 lines are two parts of 64 KiB; each line is what it is alone."""
+    """1,400 lines are two parts of 64 KiB; each line is translated as if it were alone."""
     lines = [f"{SENTENCES[number % 3]} number {number % 7}" + " " * 30 for number in range(1400)]
     flags = ("--beam", "1", "--max-target-tokens", "6", "--from", "en", "--to", "de")
     text = "".join(f"{line}\n" for line in lines)
@@ -79,7 +79,7 @@ def test_text_in_another_language_gets_a_warning(run, server):
     arabic = "ذهب الأولاد إلى المدرسة في الصباح الباكر."
     flags = ("--from", "en", "--to", "de", "--max-target-tokens", "6")
     _, said = run("translate", *flags, text=f"{SENTENCES[0]}\n{arabic}\n")
-    first, second = said.splitlines()  # of noise, both are ended by the limit
+    first, second = said.splitlines()  # a random model writes up to the limit
     assert "reads" not in first
     assert 'line 2 of standard input: text seems to be in "ar", model "en-de" reads "en"' in second
     answer, _ = run("translate", *flags, "--json", arabic)

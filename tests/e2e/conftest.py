@@ -1,7 +1,7 @@
-"""The real linnet-server and linnet on tiny random bundles: what they say is noise, how is not.
+"""Fixtures with the real linnet-server and linnet on tiny bundles with random weights.
 
-The messages of the API are made from the .proto files at run time, so that nothing generated lies
-in the tree.
+The messages of the API are made from the .proto files at run time, so that the tree contains no
+generated code.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ class Api:
         return found
 
     def check_error(self, error: grpc.RpcError) -> dict:
-        """That code, details and trailers are those of its reason in docs/ERRORS.md."""
+        """Checks that code, details and trailers are those of the reason in docs/ERRORS.md."""
         rows = [
             [cell.strip() for cell in line.strip("|\n").split("|")]
             for line in (ROOT / "docs/ERRORS.md").read_text().splitlines()
@@ -140,7 +140,7 @@ def api(tmp_path_factory) -> Api:
 
 
 class Running:
-    """A server under way: call it, scrape it, stop it."""
+    """A running server, with methods to call it, to read its metrics and to stop it."""
 
     def __init__(self, process: subprocess.Popen, ready: str, api: Api):
         match = re.fullmatch(
@@ -178,7 +178,7 @@ class Running:
         return self.method("Translate").future(request, timeout=120)
 
     def stream_translate(self, *contents: str, timeout: float = 60, **fields):
-        """The call itself: iterate over its messages."""
+        """Returns the call; iterate over its messages."""
         fields = {"source_language_code": "en", "target_language_code": "de", **fields}
         request = self.api.TranslateRequest(contents=contents, **fields)
         return self.method("StreamTranslate", "unary_stream")(
@@ -186,7 +186,7 @@ class Running:
         )
 
     def document(self, lines, keep_order: bool = False, timeout: float = 120, **settings):
-        """The call of a document of (sequence id, text), each line in a message of its own."""
+        """Starts a document of (sequence id, text), with each line in a message of its own."""
         settings = {"source_language_code": "en", "target_language_code": "de", **settings}
 
         def messages():
@@ -215,14 +215,14 @@ class Running:
         raise AssertionError(f"no {line} on the page")
 
     def wait_for(self, line: str, wanted, seconds: float = 30) -> None:
-        """Polls the page until wanted(value): there is no other way to see what goes on inside."""
+        """Polls the metrics page until wanted(value): no other interface shows the state inside."""
         end = time.monotonic() + seconds
         while not wanted(value := self.metric(line)):
             assert time.monotonic() < end, f"{line} stays at {value}"
             time.sleep(0.02)
 
     def health(self, service: str) -> int:
-        """1 SERVING, 2 NOT_SERVING; grpc.health.v1 is small enough to be spoken by hand."""
+        """1 SERVING, 2 NOT_SERVING; the messages of grpc.health.v1 are encoded by hand."""
         check = self.channel.unary_unary("/grpc.health.v1.Health/Check")
         request = b"\x0a" + bytes([len(service)]) + service.encode() if service else b""
         response = check(request, timeout=10)
@@ -273,7 +273,7 @@ def start(server_binary, bundles, api, tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def server(start) -> Running:
-    """One server for every test that leaves it as it was; each must find it alive."""
+    """One server for all tests that do not change its state."""
     return start("--log-level", "debug")
 
 
@@ -294,7 +294,7 @@ def linnet(site):
 
 @pytest.fixture
 def run_server(server_binary):
-    """Runs a server that must end by itself: (exit status, standard output, standard error)."""
+    """Runs a server that must exit by itself: (exit status, standard output, standard error)."""
 
     def run(*flags: str) -> tuple[int, str, str]:
         done = subprocess.run(

@@ -1,4 +1,4 @@
-"""Connections: how many, how long, and what becomes of clients that behave badly."""
+"""Limits and timeouts of connections, and clients that misbehave."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ADMITTED = "linnet_admitted_tokens"
 
 @pytest.fixture(scope="module")
 def strict(start):
-    """A server without patience."""
+    """A server with short timeouts."""
     return start(
         *("--handshake-timeout", "1", "--keepalive", "1", "--send-timeout", "1"),
         *("--max-streams", "3"),
@@ -39,7 +39,7 @@ def works(server) -> bool:
 
 
 def answers(server) -> bool:
-    """On the channel that there is."""
+    """Calls on the existing channel."""
     try:
         return server.translate("A bird sings.", timeout=30).model == "en-de"
     except grpc.RpcError:
@@ -73,7 +73,7 @@ def test_silent_connection_is_closed(strict):
 
 
 def test_half_open_connection_is_detected(strict):
-    """Half open: its side of the connection is there no more, and nobody said so."""
+    """Half open: the client's side is gone without a FIN or RST."""
     silent = RawClient(strict.grpc, answers_pings=False)
     kinds = [frame.kind for frame in silent.frames()]
     assert kinds.count(http2.PING) >= 1, "and then it was closed"
@@ -93,7 +93,7 @@ def test_client_lost_during_a_call_is_detected(strict):
 
 
 def test_call_of_a_client_that_does_not_read_is_ended(strict):
-    """It answers pings, so that it is there; but it never makes room for the answer."""
+    """The client answers pings, but never opens its window for the answer."""
     slow = RawClient(strict.grpc, window=10)
     stream = slow.call("Translate", request(strict, *["A bird sings."] * 20))
     assert len(slow.wait_for(http2.DATA, stream).payload) <= 10
@@ -119,7 +119,7 @@ def test_concurrent_calls_per_connection_are_limited(strict):
     assert client.settings()[http2.MAX_CONCURRENT_STREAMS] == 3
     long_call = request(strict, *["one two three"] * 16, **LONG)
     streams = [client.call("Translate", long_call) for _ in range(4)]
-    frames = list(client.frames())  # who does not keep to it loses the connection
+    frames = list(client.frames())  # exceeding the limit ends the connection
     assert not [frame for frame in frames if frame.stream == streams[-1] and frame.kind <= 1]
     strict.wait_for(ADMITTED, lambda tokens: tokens == 0)
 
@@ -142,7 +142,7 @@ def test_killed_server_restarts_on_its_port_at_once(start):
     server.process.wait(30)
     again = start("--listen", address)
     end = time.monotonic() + 60
-    while not answers(server):  # the channel of before finds it
+    while not answers(server):  # the old channel reconnects
         assert time.monotonic() < end
         time.sleep(0.1)
     assert again.stop() == 0

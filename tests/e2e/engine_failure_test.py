@@ -1,5 +1,5 @@
-"""A server whose engine fails for good: its calls get their errors, then it ends with a status of
-its own, so that whoever watches it starts it again. The engine here fails as a call asks it to."""
+"""A server whose engine fails for good: its calls get errors, then it exits with a status of its
+own, so that a supervisor restarts it. The engine here fails as a call requests."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def start_faulty(start, program):
 
 
 def ask(server, fault: int, request_id: str):
-    """The future of a call by which the translator's engine fails."""
+    """Starts a call that makes the translator's engine fail; returns its future."""
     request = server.api.TranslateRequest(
         contents=["one two three"],
         source_language_code="en",

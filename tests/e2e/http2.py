@@ -1,4 +1,4 @@
-"""A client that speaks as much HTTP/2 as a test needs, and that may be as rude as it likes."""
+"""A minimal HTTP/2 client for tests, which may violate the protocol on purpose."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def header_block(path: str, **more: str) -> bytes:
 
 
 def message_prefix(length: int) -> bytes:
-    """What stands before a message in the body of a call."""
+    """The prefix of a gRPC message: a compression flag and the length."""
     return b"\0" + struct.pack(">I", length)
 
 
@@ -53,7 +53,7 @@ def connect(address: str, source: str = "127.0.0.1") -> socket.socket:
 
 
 def is_closed(connection: socket.socket) -> bool:
-    """Waits until the other side closes it, and reads what comes before."""
+    """Reads until the other side closes the connection."""
     try:
         while connection.recv(65536):
             pass
@@ -65,7 +65,7 @@ def is_closed(connection: socket.socket) -> bool:
 
 
 class RawClient:
-    """One connection. `window` is how many bytes of each answer it lets come."""
+    """One connection. `window` is the flow-control window of each answer in bytes."""
 
     def __init__(
         self,
@@ -92,7 +92,7 @@ class RawClient:
         return stream
 
     def frames(self) -> Iterator[Frame]:
-        """What comes, until the server closes the connection."""
+        """Yields frames until the server closes the connection."""
         while head := self._read(9):
             length = int.from_bytes(head[:3], "big")
             payload = self._read(length) if length else b""
@@ -104,7 +104,7 @@ class RawClient:
             yield arrived
 
     def settings(self) -> dict[int, int]:
-        """Those of the server, which come first."""
+        """Reads the server's settings, which come first."""
         frame = next(self.frames())
         assert frame.kind == SETTINGS
         pairs = struct.iter_unpack(">HI", frame.payload)
@@ -121,7 +121,7 @@ class RawClient:
         self.socket.close()
 
     def _read(self, size: int) -> bytes:
-        """b"" at the end."""
+        """Reads exactly that many bytes; b"" at the end."""
         data = b""
         while len(data) < size:
             try:

@@ -1,4 +1,4 @@
-"""Two callers on one connection: each call is made under the name of its own token."""
+"""Two callers on one connection: each call has the identity of its own token."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def test_callers_of_one_connection_have_separate_shares(start, tokens):
     refused = alice.translate(tokens=1000).exception(timeout=60)
     assert refused.code() == grpc.StatusCode.RESOURCE_EXHAUSTED
     assert server.api.details(refused)["ErrorInfo"].reason == "SHARE_USED"
-    held.append(bob.translate(tokens=1000))  # on the same connection, and his share is his own
+    held.append(bob.translate(tokens=1000))  # on the same connection, but with a share of its own
     server.wait_for("linnet_admitted_tokens", lambda admitted: admitted >= 30_000)
     seen = {(each.client, each.request_id.split("-")[0]) for each in bob.batch().sequences}
     assert seen == {("subject:alice", "alice"), ("subject:bob", "bob")}
@@ -119,7 +119,7 @@ def test_callers_of_one_connection_have_separate_shares(start, tokens):
 def test_batch_snapshot_names_caller_and_request_id(start, tokens):
     server = start("--tokens", str(tokens), "--max-batch-rows", "5")
     alice, bob = Caller(server, ALICE, "alice"), Caller(server, BOB, "bob")
-    first = bob.translate()  # the connection has been bob's
+    first = bob.translate()  # the connection was first used by bob
     assert first.result().model == "en-de"
     settings = alice.request(tokens=1000)
     del settings.contents[:]
@@ -137,7 +137,7 @@ def test_batch_snapshot_names_caller_and_request_id(start, tokens):
 
 @pytest.mark.memory
 def test_many_calls_of_a_connection_leak_no_memory(start, tokens):
-    long = "x" * 1000  # names that cannot be overlooked in memory
+    long = "x" * 1000  # names that would be visible in the memory size
     tokens.write_text(f"{ALICE} alice-{long} inference\n{BOB} bob-{long} inference\n")
     server = start("--tokens", str(tokens))
     models = server.method("ListModels")

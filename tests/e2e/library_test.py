@@ -1,4 +1,4 @@
-"""linnet_client as others find it: installed, and used by a project of its own."""
+"""linnet_client installed and used by an external project."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def run(*command: str | Path, **options) -> str:
 
 @pytest.fixture(scope="module")
 def installed(program, tmp_path_factory) -> Path:
-    """What the package linnet-dev holds, in a folder of its own."""
+    """A folder with the files of the package linnet-dev."""
     build = program("linnet").parents[1]
     prefix = tmp_path_factory.mktemp("prefix")
     run("cmake", "--install", build, "--component", "dev", "--prefix", prefix)
@@ -31,7 +31,7 @@ def installed(program, tmp_path_factory) -> Path:
 
 @pytest.fixture(scope="module")
 def example(installed, tmp_path_factory) -> Path:
-    """The example, outside this tree, built with CMake."""
+    """The example, built with CMake outside this tree."""
     folder = tmp_path_factory.mktemp("example")
     source = folder / "source"
     source.mkdir()

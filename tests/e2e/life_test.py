@@ -1,4 +1,4 @@
-"""Models that come, change and go while calls are made."""
+"""Models that are added, changed and removed while calls are made."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_versions_change_under_load_without_errors(start, versions, tmp_path):
     broken = versions("3")
     (broken / "model.pt").write_bytes(b"no model")
     reload(server, FAILED)
-    assert server.translate("A bird sings.").model_version == "v2", "the old one goes on"
+    assert server.translate("A bird sings.").model_version == "v2", "the old one keeps serving"
     assert "model_not_loaded" in server.log.read_text()
     assert seen_new.wait(60), "a call that began after the change is answered by the new one"
     stop.set()
@@ -72,7 +72,7 @@ def test_versions_change_under_load_without_errors(start, versions, tmp_path):
     assert not errors
     assert set(seen) == {"v1", "v2"}
     assert slow.exception(timeout=60) is None
-    assert slow.result().model_version == "v1", "whoever began with the old one ends with it"
+    assert slow.result().model_version == "v1", "a call that began with the old one ends with it"
     gone = 'linnet_engine_up{model="en-de@1"}'
     server.wait_for(gone, lambda up: up == 0)
     assert server.stop() == 0

@@ -1,4 +1,4 @@
-"""Cancels, deadlines, overload and the end."""
+"""Cancellation, deadlines, capacity and shutdown."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pathlib import Path
 import grpc
 import pytest
 
-SEATED = 'linnet_sequences{model="en-de",state="running"}'
+RUNNING = 'linnet_sequences{model="en-de",state="running"}'
 ADMITTED = "linnet_admitted_tokens"
 
 
@@ -37,9 +37,9 @@ def code_of(call) -> grpc.StatusCode:
 def test_cancelled_call_frees_its_rows(server):
     before = server.metric(outcome("cancelled"))
     call = server.translate_slowly(4)
-    server.wait_for(SEATED, lambda running: running > 0)
+    server.wait_for(RUNNING, lambda running: running > 0)
     call.cancel()
-    server.wait_for(SEATED, lambda running: running == 0)
+    server.wait_for(RUNNING, lambda running: running == 0)
     assert server.metric(outcome("cancelled")) > before
     server.wait_for(ADMITTED, lambda tokens: tokens == 0)
 
@@ -49,7 +49,7 @@ def test_deadline_ends_the_work_of_a_call(server, api):
         server.method("Translate")(slow_request(api), timeout=0.3)
     assert error.value.code() == grpc.StatusCode.DEADLINE_EXCEEDED
     server.wait_for(ADMITTED, lambda tokens: tokens == 0)
-    server.wait_for(SEATED, lambda running: running == 0)
+    server.wait_for(RUNNING, lambda running: running == 0)
 
 
 def test_dead_client_leaves_no_work(server, api):
@@ -59,7 +59,7 @@ def test_dead_client_leaves_no_work(server, api):
     )
     request = slow_request(api).SerializeToString().hex()
     client = subprocess.Popen([sys.executable, "-c", script, server.grpc, request])
-    server.wait_for(SEATED, lambda running: running > 0)
+    server.wait_for(RUNNING, lambda running: running > 0)
     client.kill()
     client.wait()
     server.wait_for(ADMITTED, lambda tokens: tokens == 0)
@@ -82,7 +82,7 @@ def test_server_at_capacity_returns_a_retry_delay(start, api):
     assert small.metric('linnet_rejected_total{reason="tokens"}') == 1
     assert code_of(running) == grpc.StatusCode.OK
     assert small.metric(ADMITTED) == 0
-    with pytest.raises(grpc.RpcError) as error:  # what can never fit is another matter
+    with pytest.raises(grpc.RpcError) as error:  # a call that can never fit is an invalid request
         small.translate(*["one two three"] * 32, options={"max_target_tokens": 1024})
     assert error.value.code() == grpc.StatusCode.INVALID_ARGUMENT
     assert small.stop() == 0
@@ -91,7 +91,7 @@ def test_server_at_capacity_returns_a_retry_delay(start, api):
 def test_sigterm_finishes_running_and_refuses_new_calls(start, api):
     server = start()
     running = server.translate_slowly(8)
-    server.wait_for(SEATED, lambda running: running > 0)
+    server.wait_for(RUNNING, lambda running: running > 0)
     server.process.send_signal(signal.SIGTERM)
     server.wait_for("linnet_ready", lambda ready: ready == 0)
     while refused_code(server) != grpc.StatusCode.UNAVAILABLE:  # until the port is closed
@@ -171,7 +171,7 @@ def test_health_of_unknown_service_is_not_found(server):
 def test_drain_has_a_timeout(start):
     server = start("--drain-timeout", "0.2")
     running = server.translate_slowly(20)
-    server.wait_for(SEATED, lambda running: running > 0)
+    server.wait_for(RUNNING, lambda running: running > 0)
     begin = time.monotonic()
     assert server.stop(signal.SIGINT) == 0
     assert time.monotonic() - begin < 30

@@ -1,4 +1,4 @@
-"""linnet-load with the real server: what it writes, and that the server sees its callers leave."""
+"""linnet-load with the real server: its reports, and abandoned calls as the server sees them."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_mix_is_reported_as_json_html_and_csv(load, server, tmp_path):
     assert sum(kind["calls"] for kind in report["kinds"].values()) == calls
     assert len(report["parts"]) == 1 + 8
     assert sum(part["calls"] for part in report["parts"]) == calls
-    # What the server says of itself in the same time.
+    # The server's own metrics for the same time.
     answered = report["by_status"]["OK"]["calls"]
     assert growth(report, "linnet_requests_total", code="OK") == answered
     latency = report["server_metrics"]["histograms"]
@@ -72,7 +72,7 @@ def test_mix_is_reported_as_json_html_and_csv(load, server, tmp_path):
         assert float(row["due_s"]) <= float(row["sent_s"]) <= float(row["ended_s"])
         assert row["texts"] == ("2" if row["kind"] == "<sum>" else "1")
 
-    root = xml.parse(page).getroot()  # so every tag ends, and nothing but text is text
+    root = xml.parse(page).getroot()  # so every tag is closed and the text is escaped
     text = " ".join(root.itertext())
     for said in ("Latency over time", "Percentiles", "Throughput against offered load", "<sum>"):
         assert said in text

@@ -1,4 +1,4 @@
-"""What is logged of a call, and what becomes of calls when nothing can be logged."""
+"""The log of calls, and calls while the log cannot be written."""
 
 from __future__ import annotations
 

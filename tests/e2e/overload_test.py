@@ -1,6 +1,6 @@
-"""More to do than can be done: who is served, who is refused, and when that is said.
+"""Overload: which calls are served, which are refused, and when.
 
-The servers here have rows for one sequence at a time, so that a few calls are a long line.
+The servers here have rows for one sequence at a time, so that a few calls make a long queue.
 """
 
 from __future__ import annotations
@@ -10,14 +10,14 @@ import time
 import grpc
 import pytest
 
-SEATED = 'linnet_sequences{model="en-de",state="running"}'
+RUNNING = 'linnet_sequences{model="en-de",state="running"}'
 WAITING = 'linnet_sequences{model="en-de",state="waiting"}'
 ADMITTED = "linnet_admitted_tokens"
 
 
 @pytest.fixture(scope="module")
 def narrow(start):
-    """Beams of 5 in 5 rows; in an overload of half a second nobody waits longer than that."""
+    """A server with 5 rows for beams of 5, and with a short max queue delay under overload."""
     server = start(
         "--max-batch-rows", "5", "--overload-interval", "0.5", "--overload-max-queue-delay", "1.5"
     )
@@ -26,7 +26,7 @@ def narrow(start):
 
 
 def call(server, client: str = "", priority: str = "", texts: int = 1, tokens: int = 200, **kwargs):
-    """The future of a call of so many texts, of `tokens` steps each."""
+    """Starts a call of `texts` texts of `tokens` steps each; returns its future."""
     request = server.api.TranslateRequest(
         contents=["one two three"] * texts,
         source_language_code="en",
@@ -62,7 +62,7 @@ def test_greedy_client_leaves_capacity_for_another(start):
     fixture.wait_for(ADMITTED, lambda tokens: tokens > 30000)
     modest = call(fixture, "modest", tokens=10)
     assert modest.exception(timeout=60) is None
-    assert not all(c.done() for c in greedy), "it did not stand behind all of them"
+    assert not all(c.done() for c in greedy), "it did not wait for all of them"
     for c in greedy:
         c.cancel()
     quiet(fixture)

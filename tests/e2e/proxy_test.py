@@ -1,4 +1,4 @@
-"""Shares behind HAProxy, which makes many callers one connection."""
+"""Shares of callers behind HAProxy, which multiplexes them on one connection."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ FORGED = {"x-forwarded-for": "203.0.113.5", "x-client-certificate-subject": "car
 
 @pytest.fixture(scope="module")
 def server(start):
-    """A sequence runs at a time; a client alone may have six calls of 80,000 tokens of work."""
+    """One sequence runs at a time; a client may have six calls with a cost of 80,000 tokens."""
     limits = ("--max-batch-rows", "5", "--max-admitted-tokens", "640000")
     server = start(*limits, "--trusted-proxies", "127.0.0.1", "--log-level", "debug")
     yield server
@@ -35,7 +35,7 @@ def proxy(server, tmp_path_factory):
 
 
 def translate(server, client: RawClient, request_id: str, **headers: str) -> None:
-    """Begins a call of 16,000 steps at beam 5."""
+    """Starts a call of 16,000 steps at beam 5."""
     request = server.api.TranslateRequest(
         contents=["one two three"] * 16,
         source_language_code="en",
@@ -46,7 +46,7 @@ def translate(server, client: RawClient, request_id: str, **headers: str) -> Non
 
 
 def outcome(server, request_id: str) -> tuple[str, str]:
-    """Client and reason of a call that has ended, as the log has them."""
+    """The logged client and reason of a call that has ended."""
     end = time.monotonic() + 30
     while True:
         found = re.search(

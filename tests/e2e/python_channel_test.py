@@ -1,6 +1,6 @@
-"""How the package `linnet` makes its calls: again, in turns, and with which token.
+"""The calls of the package `linnet`: retries, balancing and tokens.
 
-What a server does only now and then, such as asking for a pause, a small server of our own does.
+A fake server does what a real one does rarely, such as asking for a retry delay.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from python_package import english, wait_until
 
 
-class FaultyEngine:
-    """Answers each call with what `behave` says of its number, from 1: nothing, or an error."""
+class FakeServer:
+    """Answers call number n, from 1, with the error that `behave(n)` returns, or with success."""
 
     def __init__(self, linnet, behave=lambda number: None, address: str = "127.0.0.1:0"):
         from linnet.v1 import text_service_pb2_grpc
@@ -70,8 +70,8 @@ class FaultyEngine:
 def fake(linnet):
     fakes = []
 
-    def make(*arguments, **named) -> FaultyEngine:
-        fakes.append(FaultyEngine(linnet, *arguments, **named))
+    def make(*arguments, **named) -> FakeServer:
+        fakes.append(FakeServer(linnet, *arguments, **named))
         return fakes[-1]
 
     yield make
@@ -89,7 +89,7 @@ def test_retries_after_the_servers_delay(linnet, fake):
     with linnet.Client(server.address) as client:
         client.translate(english(linnet, "a"))
     assert len(server.calls) == 3
-    # Without the server's wish the first retry would come within 120 ms at the latest.
+    # Without the server's delay the first retry would come within 120 ms at the latest.
     for before, after in zip(server.calls, server.calls[1:], strict=False):
         assert after - before >= 0.15
 
@@ -124,7 +124,7 @@ def test_all_attempts_share_one_request_id(linnet, fake):
 
 
 def too_close(_: int):
-    """As a server sends it that cannot answer before the deadline."""
+    """The error of a server that cannot answer before the deadline."""
     code = grpc.StatusCode.DEADLINE_EXCEEDED
     status = status_pb2.Status(code=code.value[0], message="busy")
     status.details.add().Pack(
@@ -177,7 +177,7 @@ def test_balances_calls_over_healthy_addresses(linnet, fake):
     addresses = ",".join(server.address for server in servers)
     with linnet.Client(addresses) as client:
         client.translate(english(linnet, "a"))
-        # One connection may be there before the other.
+        # One connection may be established before the other.
         wait_until(
             lambda: client.translate(english(linnet, "a")) and all(s.calls for s in servers[:2])
         )
@@ -214,7 +214,7 @@ def test_first_call_waits_for_a_starting_server(linnet, fake):
         lambda: linnet.Client(options).translate(english(linnet, "a")),
         lambda: asyncio.run(ask()),
     ):
-        started: list[FaultyEngine] = []
+        started: list[FakeServer] = []
 
         def start(started=started) -> None:
             started.append(fake(address=address))

@@ -1,4 +1,4 @@
-"""Stock clients work: stubs generated as docs/API.md shows, health probes, reflection."""
+"""Stock clients: stubs generated as docs/API.md shows, health probes and reflection."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ SERVICE = "linnet.v1.TextService"
 
 
 def block(kind: str) -> str:
-    """The one block of that kind on the page."""
+    """The only code block of that kind on the page."""
     (found,) = re.findall(rf"^```{kind}\n(.*?)^```$", PAGE.read_text(), re.MULTILINE | re.DOTALL)
     return found
 
 
 def test_program_of_the_page_runs_with_its_own_stubs(server, tmp_path):
     (tmp_path / "proto").symlink_to(ROOT / "proto")
-    # Whatever is called python there is the one that has grpcio-tools.
+    # Replace `python` by the interpreter that has grpcio-tools.
     generate = block("sh").replace("python ", f"{sys.executable} ")
     subprocess.run(generate, shell=True, cwd=tmp_path, check=True)
     done = subprocess.run(
@@ -55,7 +55,7 @@ def test_program_of_the_page_runs_with_its_own_stubs(server, tmp_path):
 
 
 def test_answers_a_health_probe(server):
-    """What grpc_health_probe and Kubernetes' grpc probes ask."""
+    """Sends the call of grpc_health_probe and of Kubernetes' grpc probes."""
     with grpc.insecure_channel(server.grpc) as channel:
         health = health_pb2_grpc.HealthStub(channel)
         for service in ("", SERVICE):
@@ -71,7 +71,7 @@ def test_answers_a_health_probe(server):
 
 
 def test_reflection_suffices_for_a_client_without_proto(server):
-    """What grpcurl does."""
+    """Does the same as grpcurl."""
     with grpc.insecure_channel(server.grpc) as channel:
         database = ProtoReflectionDescriptorDatabase(channel)
         assert SERVICE in database.get_services()

@@ -1,4 +1,4 @@
-"""What the tests of the package `linnet` (client/python) have in common."""
+"""Helpers of the tests of the package `linnet` (client/python)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ PACKAGE = ROOT / "client/python"
 
 
 def install_package(tree: Path) -> Path:
-    """A folder with it as `pip install` puts it there, from a wheel, without a network."""
+    """Builds a wheel and installs it into a folder with pip, without a network."""
     skip = shutil.ignore_patterns("build", "*.egg-info", "__pycache__", ".*_cache")
     shutil.copytree(PACKAGE, tree / "client/python", ignore=skip)
     (tree / "proto").symlink_to(ROOT / "proto")

@@ -1,4 +1,4 @@
-"""The package `linnet` (client/python) as it is installed: whole, typed, and what it says."""
+"""The installed package `linnet` (client/python): complete, typed, and its answers."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def cancelled(server) -> float:
 
 
 def test_build_requirements_equal_the_tests_versions():
-    """So that a wheel built elsewhere has the same stubs."""
+    """With equal versions, a wheel built elsewhere has the same stubs."""
     wanted = (PACKAGE / "pyproject.toml").read_text()
     pins = dict(re.findall(r"^([\w-]+)==(\S+)", (ROOT / "deps/versions.txt").read_text(), re.M))
     (requires,) = re.findall(r"^requires = \[(.*)\]", wanted, re.M)
@@ -45,7 +45,7 @@ def test_build_requirements_equal_the_tests_versions():
 
 
 def test_package_is_fully_typed(site):
-    """Of the package, and of a program that uses it wrongly."""
+    """Checks the package, and a program that uses it wrongly."""
     program = site.parent / "program.py"
     program.write_text(
         "from linnet import Client, TranslateRequest\n"
@@ -149,7 +149,7 @@ def test_leaving_a_document_cancels_it(linnet, client, server):
     before = cancelled(server)
     for number, _ in client.translate_document(english(linnet), lines()):
         if number == 3:
-            # As long as no result is read, no more lines are taken than the way holds.
+            # While no result is read, flow control bounds the number of lines taken.
             counts = [0]
             while counts[-1] != taken:
                 counts.append(taken)

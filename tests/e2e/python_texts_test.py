@@ -1,4 +1,4 @@
-"""The package `linnet` for people: strings in, strings out, and errors of one kind."""
+"""The package `linnet` with plain strings, and its errors."""
 
 from __future__ import annotations
 
@@ -239,7 +239,7 @@ def test_version_equals_the_projects(linnet):
 
 
 def test_installation_leaves_no_files_in_the_tree(tmp_path):
-    """As `pip install ./client/python` builds it: in the folder itself."""
+    """Builds in the folder itself, as `pip install ./client/python` does."""
     before = {path for path in PACKAGE.rglob("*") if "__pycache__" not in path.parts}
     pip = [sys.executable, "-m", "pip", "--disable-pip-version-check"]
     subprocess.run(

@@ -1,4 +1,4 @@
-"""The commands of README.md and docs/COMMAND_LINE.md are run, and their output is compared.
+"""Runs the commands of README.md and compares their output with the page.
 
 A ```console block holds commands ("$ …") and, below each, the standard output with the bundles that
 ship. `python tests/e2e/readme_test.py HOST:PORT` runs them against a server and writes the answers
@@ -20,7 +20,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", ROOT / "docs/COMMAND_LINE.md"]
 BUNDLES = ROOT / "model/bundles"
-# A ```sh block holds commands whose output differs from run to run. They are run as well, except for
+# A ```sh block holds commands whose output differs from run to run. They are run as well, except
 # the set-up itself.
 RUN_ELSEWHERE = {
     "./start.sh": "tests/setup/start_test.py; ./test.sh runs ./start.sh --check",
@@ -58,7 +58,7 @@ def run(command: str, server: str) -> str:
 
 @pytest.fixture(scope="module")
 def served(start):
-    """In float32: `auto` takes another type on another processor, and with it other last digits."""
+    """Uses float32: with `auto` the last digits depend on the processor."""
     return start("--compute", "float32", models=BUNDLES)
 
 
@@ -82,7 +82,7 @@ def test_readme_command_without_output_works(served, command):
 
 
 def suggested() -> list[str]:
-    """Commands that ./start.sh suggests: lines with $bin in a here-document."""
+    """The commands that ./start.sh suggests: lines with $bin in a here-document."""
     lines = (ROOT / "start.sh").read_text().splitlines()
     found = [
         line.removeprefix("$export").strip()

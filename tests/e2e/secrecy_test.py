@@ -1,8 +1,8 @@
-"""Nothing that a client says, and no secret, is written anywhere: not to the log, at its most
-talkative and with every call a slow one, nor to the page of metrics or the picture of the batch.
+"""No text of a client and no secret is written to the log, at debug level and with every call
+logged as slow, nor to the metrics page or the batch snapshot.
 
-WORD is in everything that a client may send and that is not for the log (labels and request ids
-are); the tokens are what may not be known.
+WORD is in every field that a client may send except labels and request ids, which are logged; the
+tokens are secrets.
 """
 
 from __future__ import annotations
@@ -140,21 +140,21 @@ def test_no_text_and_no_secret_is_written(start, api, tmp_path, log_format):
             translate(ask, timeout=60, metadata=headers(**bad))
         assert refused.value.code() == grpc.StatusCode.INVALID_ARGUMENT
 
-    # While a call runs its batch is looked at.
+    # Read the batch snapshot while a call runs.
     call = server.method("Translate").future(ask, timeout=60, metadata=headers())
     server.wait_for('linnet_sequences{model="en-de",state="running"}', lambda running: running > 0)
     admin = grpc.insecure_channel(server.admin)
     batch = admin.unary_unary("/linnet.v1.AdminService/GetBatch")(
         b"", timeout=20, metadata=headers(ADMIN)
     )
-    assert b"subject:search" in batch, "whoever has a token is no other client, whatever it says"
+    assert b"subject:search" in batch, "the client is that of the token, not that of the header"
     call.cancel()
     with suppress(grpc.RpcError):
         reload = api.ReloadRequest(model=WORD).SerializeToString()
         admin.unary_unary("/linnet.v1.AdminService/Reload")(
             reload, timeout=20, metadata=headers(ADMIN)
         )
-    tokens.write_text(f"{TOKEN} search everything\n")  # is refused, and complained of
+    tokens.write_text(f"{TOKEN} search everything\n")  # is refused and logged
     end = time.monotonic() + 20
     while "tokens_not_read" not in server.log.read_text():
         assert time.monotonic() < end
@@ -168,7 +168,7 @@ def test_no_text_and_no_secret_is_written(start, api, tmp_path, log_format):
             assert secret not in written.lower()
     for answer in said:
         assert len(answer) < 8 or answer not in log
-    # What would not be there would not be found.
+    # The search above finds nothing in empty output, so check that there is output.
     for event in itertools.chain(
         ("slow_call", "INVALID_ARGUMENT", "NOT_FOUND", "DEADLINE_EXCEEDED", "subject:search"),
         ("SummarizeDocument", "StreamTranslate", "DetectLanguage", "Score", "Reload", "GetBatch"),

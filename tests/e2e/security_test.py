@@ -1,4 +1,4 @@
-"""Who may call, and what is encrypted."""
+"""Authentication and encryption."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def openssl(*arguments: str) -> None:
 
 
 class Authority:
-    """A certificate authority in a folder; what it signs is NAME.pem with NAME.key."""
+    """A certificate authority in a folder; it signs NAME.pem with NAME.key."""
 
     def __init__(self, folder):
         self.folder = folder
@@ -56,7 +56,7 @@ class Authority:
         return (self.folder / name).read_bytes()
 
     def serial(self, address: str) -> str:
-        """Of the certificate that a server shows."""
+        """The serial number of the certificate that a server shows."""
         shown = subprocess.run(
             ["openssl", "s_client", "-connect", address, "-alpn", "h2"],
             input=b"",

@@ -1,4 +1,4 @@
-"""Bundles that must be signed, by the commands of the page that says how."""
+"""Signed bundles, made with the commands of the documentation."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ LOADED, FAILED = 1, 3
 
 
 def commands() -> list[str]:
-    """Of the page: make keys, sign."""
+    """The page's commands to create keys and to sign."""
     page = (ROOT / "docs/ADMINISTRATION.md").read_text()
     return re.findall(r"^openssl .*$", page, re.MULTILINE)
 

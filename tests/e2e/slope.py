@@ -1,4 +1,4 @@
-"""How fast something grows, and how sure that is."""
+"""The growth rate of a series, with a confidence interval."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 import statistics
 from dataclasses import dataclass
 
-# Samples of one block are averaged, for what follows at once is not independent.
+# The samples of a block are averaged, because consecutive samples are not independent.
 BLOCKS = 24
 # Student's t for 22 degrees of freedom, one-sided at 97.5 %.
 T = 2.074
@@ -14,7 +14,7 @@ T = 2.074
 
 @dataclass(frozen=True)
 class Slope:
-    """Growth in an hour as a share of the mean, with the bounds of its 95 % interval."""
+    """Growth per hour as a share of the mean, with the bounds of its 95 % interval."""
 
     per_hour: float
     low: float
@@ -22,7 +22,7 @@ class Slope:
 
 
 def fit(seconds: list[float], values: list[float]) -> Slope:
-    """Least squares through the means of BLOCKS equal parts of the samples."""
+    """Fits the means of BLOCKS equal parts of the samples by least squares."""
     size = len(values) // BLOCKS
     assert size > 0, f"{len(values)} samples are fewer than {BLOCKS}"
     x = [statistics.mean(seconds[i * size : (i + 1) * size]) / 3600 for i in range(BLOCKS)]

@@ -1,16 +1,16 @@
-"""A server that goes on for a long time among clients of every kind: nothing of it grows.
+"""A soak test: a server runs for a long time with clients of every kind, and nothing grows.
 
-Some minutes, by LINNET_SOAK_MINUTES (2 by default; 20 with ./test.sh --all, 120 with --long):
+LINNET_SOAK_MINUTES sets the length (2 by default; 20 with ./test.sh --all, 120 with --long):
 
     LINNET_SOAK_MINUTES=600 .venv/bin/python -m pytest -m slow -s tests/e2e/soak_test.py
 
-Clients translate, stream and send documents; they cancel, set deadlines that nobody can meet, ask
-for nonsense, close their connection in the middle and are killed; meanwhile a label moves between
-two versions of the model and the server reads its models again. Memory, files and threads are taken
-from the page of metrics; what they are after the first third may not have grown at the end. From
-20 minutes on a line is fitted to the resident memory of the last two thirds: it may not grow by
-more than 2 % an hour, where two hours are judged by the line itself and less by the lower bound of
-its confidence interval. LINNET_SOAK_RESULT names a folder for the figures: tests/bench/results.
+Clients translate, stream and send documents; they cancel, set deadlines that cannot be met, send
+invalid requests, close their connections during calls and are killed. Meanwhile a label moves
+between two versions of the model and the server reads its models again. The metrics page gives
+memory, files and threads; they must not grow after the first third of the run. From 20 minutes on a
+line is fitted to the resident memory of the last two thirds, which must not grow by more than 2 %
+per hour: a run of two hours is judged by the line itself, a shorter one by the lower bound of its
+confidence interval. LINNET_SOAK_RESULT names a folder for the figures: tests/bench/results.
 """
 
 from __future__ import annotations
@@ -48,13 +48,13 @@ TEXTS = [
     "a",
     "Please open the window. " * 4,
 ]
-# What clients who ask for the impossible may get, and what others may in a house that is full, or
-# from a version that is just being taken away: nothing else.
+# The only codes that calls may get: invalid requests, a full server and a version that is being
+# removed cause the others besides OK.
 MET = {"OK", "CANCELLED", "DEADLINE_EXCEEDED", "INVALID_ARGUMENT", "RESOURCE_EXHAUSTED"}
 
 
 class Client(threading.Thread):
-    """Calls of every kind, one after the other, until it is told to stop."""
+    """Makes calls of every kind, one by one, until it is stopped."""
 
     def __init__(self, server, seed: int, stop: threading.Event):
         super().__init__(daemon=True)
@@ -126,7 +126,7 @@ class Client(threading.Thread):
         raise error.value
 
     def cut_off(self) -> None:
-        """A connection that is closed while its call is under way."""
+        """Closes a connection while its call is in flight."""
         api = self.server.api
         request = api.TranslateRequest(
             contents=TEXTS,
@@ -144,7 +144,7 @@ class Client(threading.Thread):
 
 @pytest.fixture
 def models(bundles, tmp_path) -> Path:
-    """en-de in two versions that say the same, the first one stable; and en-summary."""
+    """en-de in two versions with the same weights, the first one stable; and en-summary."""
     folder = tmp_path / "models"
     for version in ("1", "2"):
         copy = folder / "en-de" / version
@@ -172,7 +172,7 @@ def page(server) -> dict[str, float]:
 
 
 def quiet(samples: dict[str, float]) -> dict[str, float]:
-    """What of a page must be 0 in a server that nobody calls, and is not."""
+    """The samples that must be 0 in an idle server but are not."""
     begins = ("linnet_admitted_tokens", "linnet_admitted_bytes", "linnet_requests_in_flight")
     begins += ("linnet_sequences{",)
     return {
@@ -187,7 +187,7 @@ class WithToken(
     grpc.UnaryStreamClientInterceptor,
     grpc.StreamStreamClientInterceptor,
 ):
-    """Shows a token with every call."""
+    """Sends a token with every call."""
 
     def intercept_unary_unary(self, proceed, details, request):
         return proceed(self.shown(details), request)
@@ -239,7 +239,7 @@ def test_nothing_grows(start, models, program):
             killed = subprocess.Popen(load, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
             reloads += 1
             move_label(models, str(1 + reloads % 2))
-            # Read again, with others among them.
+            # Reload the tokens, with a different one each time.
             tokens.write_text(f"{TOKEN} soak inference\n{reloads:032d} guest-{reloads} inference\n")
             server.process.send_signal(signal.SIGHUP)
             for _ in range(3):
@@ -278,7 +278,7 @@ def test_nothing_grows(start, models, program):
             statistics.median(part) for part in (values[third:-third], values[-third:])
         )
         print(f"{name}: {min(values):.0f} to {max(values):.0f}, {middle:.0f} then {final:.0f}")
-        # Within a twentieth: how many connections and engines there are at a moment is chance.
+        # Within a twentieth: the number of connections and engines at a moment varies.
         slack = {"process_resident_memory_bytes": 16 << 20, "process_open_fds": 12}.get(name, 6)
         assert final <= 1.05 * middle + slack, f"{name} grows"
     if MINUTES >= 20:

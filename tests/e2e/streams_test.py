@@ -1,4 +1,4 @@
-"""Streams: parts that are never taken back, and documents of any length."""
+"""Streams, whose parts are final, and documents of any length."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_stream_parts_make_the_unary_answer(server, beam):
 
 
 def test_text_arrives_before_the_stream_is_complete(server):
-    # Greedy: every token is certain at once.
+    # Greedy: every token is stable at once.
     options = {"beam_size": 1, "min_target_tokens": 60, "max_target_tokens": 60}
     messages = list(server.stream_translate("A bird sings.", options=options))
     assert len(messages) > 2, "more than the last part and the response"
@@ -59,7 +59,7 @@ def test_late_reader_gets_the_same_text(server):
     texts = [""] * len(contents)
     first = next(call).part
     texts[first.content_index] += first.text
-    unary = server.translate(*contents, options=options)  # which takes as long as the stream
+    unary = server.translate(*contents, options=options)  # takes as long as the stream
     rest = list(call)
     for message in rest[:-1]:
         texts[message.part.content_index] += message.part.text
@@ -144,8 +144,8 @@ def test_document_with_invalid_settings_ends_at_once(server, api):
 
 
 def test_flow_control_blocks_an_unread_document(server):
-    """Flow control: a client that sends and does not read is held up until it reads."""
-    lines, blank = 4000, " " * 10_000  # answered with themselves: no engine is in the way
+    """Flow control blocks a client that sends without reading until it reads."""
+    lines, blank = 4000, " " * 10_000  # blank lines are answered without the engine
     sent = 0
 
     def send():
@@ -157,7 +157,7 @@ def test_flow_control_blocks_an_unread_document(server):
     call = server.document(send(), keep_order=True)
     held = -1
     while held != (held := sent):
-        for _ in range(5):  # which takes its time, and others are served
+        for _ in range(5):  # meanwhile others are served
             server.translate("The dog runs.", options={"beam_size": 1, "max_target_tokens": 4})
     assert 0 < sent < lines // 2, "what the buffers of HTTP/2 hold, and no more"
     assert [result.sequence_id for result in call] == list(range(lines))

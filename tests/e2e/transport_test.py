@@ -1,10 +1,9 @@
-"""Whatever bytes a peer sends, the server lives, serves the others and forgets the peer.
+"""With any bytes from a peer, the server survives, serves others and frees the peer's resources.
 
-Fuzzes the transport of the real server, which is a process of its own, from
-tests/fuzz/corpus/transport: what a client sends on a connection, changed at random by frames and
-by bytes, up to 1 MB. The inputs after which something was wrong are kept in
-build/fuzz-found/transport. LINNET_TRANSPORT_SECONDS=600 is a long run, LINNET_TRANSPORT_SEED=7 has
-other inputs.
+Fuzzes the transport of the real server, a separate process, with inputs derived from
+tests/fuzz/corpus/transport: the bytes that a client sends on a connection, mutated at random by
+frames and by bytes, up to 1 MB. Inputs that cause a failure are kept in build/fuzz-found/transport.
+Set LINNET_TRANSPORT_SECONDS=600 for a long run and LINNET_TRANSPORT_SEED=7 for other inputs.
 """
 
 from __future__ import annotations
@@ -27,19 +26,19 @@ ROOT = Path(__file__).resolve().parents[2]
 CORPUS = ROOT / "tests/fuzz/corpus/transport"
 FOUND = ROOT / "build/fuzz-found/transport"
 SEED = int(os.environ.get("LINNET_TRANSPORT_SEED", "1"))
-SECONDS = float(os.environ.get("LINNET_TRANSPORT_SECONDS", "0"))  # 0: so many inputs alone
+SECONDS = float(os.environ.get("LINNET_TRANSPORT_SECONDS", "0"))  # 0: INPUTS inputs
 INPUTS = 600
 AT_ONCE = 20
 MAX_BYTES = 1_000_000
-# After which a connection is closed from this side, with what it has sent.
+# Seconds after which this side closes a connection.
 MAX_TIME = 0.3
-# The allocator keeps what some inputs of 1 MB at once took; a leak grows with the inputs.
+# The allocator keeps the memory of concurrent inputs of 1 MB; a leak grows with the inputs.
 MAX_GROWTH_KIB = 65536
-MAX_LOG_LINE = 1000  # characters of what a library says, with what each line has
+MAX_LOG_LINE = 1000  # characters of a library's message, with the prefix of the line
 
 
 def frames_of(data: bytes) -> Iterator[Frame]:
-    """Those behind the preface; the last one holds what is left."""
+    """The frames after the preface; the last one contains the rest."""
     at = len(PREFACE) if data.startswith(PREFACE) else 0
     while at + 9 <= len(data):
         length = int.from_bytes(data[at : at + 3], "big")
@@ -49,7 +48,7 @@ def frames_of(data: bytes) -> Iterator[Frame]:
 
 
 def mutate_frame(one: Frame, rng: random.Random) -> bytes:
-    """Another kind, flags, stream, length or payload."""
+    """Mutates kind, flags, stream, length or payload."""
     kind, flags, stream, payload = one
     choice = rng.randrange(7)
     if choice == 0:
@@ -80,7 +79,7 @@ def mutate_bytes(data: bytes, rng: random.Random) -> bytes:
 
 
 def mutate(data: bytes, others: list[bytes], rng: random.Random) -> bytes:
-    """Some of its frames change, go, come twice or a hundred times, or are another input's."""
+    """Changes, drops or repeats some frames, or takes them from another input."""
     pieces = [frame(*one) for one in frames_of(data)]
     for _ in range(rng.choice([0, 1, 1, 2, 4])):
         at = rng.randrange(len(pieces) + 1)
@@ -108,8 +107,8 @@ def mutate(data: bytes, others: list[bytes], rng: random.Random) -> bytes:
 
 
 def send(address: str, inputs: list[bytes], rng: random.Random) -> None:
-    """All at once, each on a connection of its own, of which some are reset, some ended and some
-    left open until the time is over. What the server answers is read and forgotten."""
+    """Sends all inputs at once, each on its own connection; some connections are reset, some
+    closed, and some stay open until the time is over. Reads and drops the server's answers."""
     with selectors.DefaultSelector() as selector:
         for data in inputs:
             peer = http2.connect(address)
@@ -124,7 +123,7 @@ def send(address: str, inputs: list[bytes], rng: random.Random) -> None:
             for key, ready in selector.select(0.05):
                 try:
                     open_still = advance(key, ready)
-                except OSError:  # reset, or nobody reads any more
+                except OSError:  # reset, or closed by the server
                     open_still = False
                 if open_still:
                     if not key.data[0]:
@@ -137,7 +136,7 @@ def send(address: str, inputs: list[bytes], rng: random.Random) -> None:
 
 
 def advance(key: selectors.SelectorKey, ready: int) -> bool:
-    """Whether the connection is to stay open."""
+    """True if the connection is to stay open."""
     peer, (rest, stays) = key.fileobj, key.data
     if ready & selectors.EVENT_READ and not peer.recv(65536):
         return False
@@ -153,7 +152,7 @@ def resident_kib(server) -> int:
 
 def batches(rng: random.Random) -> Iterator[list[bytes]]:
     corpus = [path.read_bytes() for path in sorted(CORPUS.iterdir())]
-    yield corpus  # as they are, first
+    yield corpus  # unchanged, first
     end = time.monotonic() + SECONDS
     count = 0
     while count < INPUTS or time.monotonic() < end:
@@ -176,8 +175,8 @@ class Fuzzed:
 
 @pytest.fixture(scope="module")
 def fuzzed(start) -> Fuzzed:
-    """All inputs have been sent, the server has answered another client after each twenty, and has
-    been stopped."""
+    """Sends all inputs, checks after each twenty that the server answers another client, and stops
+    the server."""
     server = start()
     assert server.translate("A bird.").translations
     rng = random.Random(SEED)

@@ -1,6 +1,6 @@
-"""What peers can do on whose connections no call has been authenticated: little, and not for long.
+"""Peers without an authenticated call use few resources and are closed soon.
 
-Few connections of each kind here; tests/bench/unauthenticated.py measures what many cost.
+Uses few connections of each kind; tests/bench/unauthenticated.py measures the cost of many.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from http2 import DATA, END_STREAM, RawClient, frame, message_prefix
 TOKEN = "search-0123456789abcdef"
 TIMEOUT = 1.5
 CONNECTIONS = 20
-# A client has the same cores as the server here, which other tests keep busy as well.
+# The client shares the cores with the server and with other tests.
 GRACE = 10.0
 MAX_KIB = 64
-# What a server allocates once for any crowd (the arenas of threads, tables), and what comes before
-# it has looked again; 20 connections share it here.
+# Memory that a server allocates once for any number of connections (arenas of threads, tables), and
+# bytes that arrive between two checks; 20 connections share it here.
 ONCE_KIB = 24576
 REFUSED_STREAM = b"\0\0\0\7"
 OPEN = "linnet_connections"
@@ -30,7 +30,7 @@ CLOSED = "linnet_connections_unauthenticated_closed_total"
 
 
 def patched(server_binary) -> bool:
-    """Whether the server loads the gRPC of ./start.sh --patched-grpc."""
+    """True if the server loads the gRPC of ./start.sh --patched-grpc."""
     libraries = subprocess.run(["ldd", str(server_binary)], capture_output=True, text=True).stdout
     return any("libgrpc++" in line and ".deps/grpc" in line for line in libraries.splitlines())
 
@@ -160,7 +160,7 @@ def test_data_beyond_what_may_be_held_ends_the_connection(start, with_hold_limit
 
 
 def test_no_socket_is_left_open(strict):
-    """Whoever ends a connection: the client, the server, and the server at its timeout."""
+    """Covers connections that end by the client, by the server, and by the server's timeout."""
     strict.wait_for(OPEN, lambda count: count == 0)
     before = open_files(strict)
     for _ in range(3):
@@ -169,7 +169,7 @@ def test_no_socket_is_left_open(strict):
         for _ in range(CONNECTIONS):
             assert answers(strict)
     strict.wait_for(OPEN, lambda count: count == 0)
-    assert open_files(strict) <= before + 2, "but for those that the metrics are read by"
+    assert open_files(strict) <= before + 2, "all but those that read the metrics"
 
 
 def test_authenticated_connection_stays_open(strict):
@@ -178,7 +178,7 @@ def test_authenticated_connection_stays_open(strict):
         call = strict.method("ListModels")
         assert call(request, timeout=30, metadata=strict.metadata)
         idle = RawClient(strict.grpc)
-        assert http2.is_closed(idle.socket), "which takes the timeout"
+        assert http2.is_closed(idle.socket), "closed after the timeout"
         connected = []
         strict.channel.subscribe(connected.append)
         assert call(request, timeout=30, metadata=strict.metadata)
@@ -196,7 +196,7 @@ def test_health_call_does_not_authenticate_a_peer(start, tokens):
 
 
 def test_request_that_does_not_arrive_is_ended(start):
-    """Also on a connection that is known."""
+    """Also holds on an authenticated connection."""
     server = start("--request-timeout", "1")
     client = RawClient(server.grpc)
     assert client.wait_for(http2.DATA, client.call("ListModels", b""))

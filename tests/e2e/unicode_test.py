@@ -1,7 +1,7 @@
-"""Whatever Unicode is asked for, the answer is text: whole characters, no control pieces, and what
-the vocabulary cannot spell comes out as it went in. With random weights, which say any token.
+"""For any Unicode input the answer is text: whole characters and no control pieces, and text that
+the vocabulary cannot encode is copied. The model has random weights, which can emit any token.
 
-LINNET_UNICODE_TEXTS=100000 LINNET_UNICODE_SEED=7 for a long run.
+Set LINNET_UNICODE_TEXTS=100000 LINNET_UNICODE_SEED=7 for a long run.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def test_text_without_tokens_is_copied(server, text, copied):
 
 
 def test_stream_equals_unary_call(server):
-    text = "The dog ♥ the 東京 house."
+    text = "The dog ♥ the 東京 garden."
     parts = list(server.stream_translate(text))
     assert "".join(part.part.text for part in parts if part.HasField("part")) == (
         server.translate(text).translations[0].text
