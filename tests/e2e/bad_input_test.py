@@ -174,6 +174,17 @@ def test_explains_bytes_that_are_not_a_request(server, api, request_bytes, field
     assert api.details(raised.value)["BadRequest"].field_violations[0].field == field
 
 
+@pytest.mark.parametrize("method", ["Translate", "StreamTranslate"])
+def test_call_without_a_request_is_cancelled_and_not_invalid(server, method):
+    rejected = 'linnet_rejected_total{reason="invalid"}'
+    before = server.metric(rejected)
+    call = server.channel.stream_stream(f"/linnet.v1.TextService/{method}")(iter([]), timeout=30)
+    with pytest.raises(grpc.RpcError) as raised:
+        list(call)
+    assert raised.value.code() == grpc.StatusCode.CANCELLED
+    assert server.metric(rejected) == before
+
+
 def test_grpc_rejects_messages_beyond_its_limit(server):
     with pytest.raises(grpc.RpcError) as raised:
         server.translate("a " * 3_000_000)

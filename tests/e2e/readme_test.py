@@ -1,4 +1,4 @@
-"""Runs the commands of README.md and compares their output with the page.
+"""The commands of README.md and docs/COMMAND_LINE.md are run, and their output is compared.
 
 A ```console block holds commands ("$ …") and, below each, the standard output with the bundles that
 ship. `python tests/e2e/readme_test.py HOST:PORT` runs them against a server and writes the answers
@@ -20,7 +20,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", ROOT / "docs/COMMAND_LINE.md"]
 BUNDLES = ROOT / "model/bundles"
-# A ```sh block holds commands whose output differs from run to run. They are run as well, except
+# A ```sh block holds commands whose output differs from run to run. They are run as well, except for
 # the set-up itself.
 RUN_ELSEWHERE = {
     "./start.sh": "tests/setup/start_test.py; ./test.sh runs ./start.sh --check",
@@ -58,16 +58,16 @@ def run(command: str, server: str) -> str:
 
 @pytest.fixture(scope="module")
 def served(start):
-    """Uses float32: with `auto` the last digits depend on the processor."""
+    """In float32: `auto` takes another type on another processor, and with it other last digits."""
     return start("--compute", "float32", models=BUNDLES)
 
 
 @pytest.mark.parametrize("example", list(shown()), ids=lambda example: example.command)
-def test_readme_command_prints_the_shown_output(served, example):
+def test_command_prints_the_output_shown(served, example):
     assert run(example.command, served.grpc) == example.output
 
 
-def test_readme_has_commands():
+def test_there_are_commands_to_run():
     assert len(list(shown())) >= 3
 
 
@@ -77,12 +77,12 @@ def commands() -> list[str]:
 
 
 @pytest.mark.parametrize("command", commands())
-def test_readme_command_without_output_works(served, command):
+def test_command_without_output_works(served, command):
     assert run(command, served.grpc).strip()
 
 
 def suggested() -> list[str]:
-    """The commands that ./start.sh suggests: lines with $bin in a here-document."""
+    """Commands that ./start.sh suggests: lines with $bin in a here-document."""
     lines = (ROOT / "start.sh").read_text().splitlines()
     found = [
         line.removeprefix("$export").strip()
@@ -93,11 +93,11 @@ def suggested() -> list[str]:
 
 
 @pytest.mark.parametrize("command", suggested())
-def test_commands_suggested_by_start_sh_work(served, command):
+def test_suggestion_of_start_sh_works(served, command):
     assert run(command, served.grpc).strip()
 
 
-def test_start_sh_suggests_commands():
+def test_start_sh_suggests_something():
     assert len(suggested()) >= 3
 
 

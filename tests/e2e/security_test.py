@@ -257,7 +257,7 @@ def test_new_certificate_is_used_without_a_restart(start, tmp_path):
     server = start(
         *("--tls-cert", str(tmp_path / "server.pem"), "--tls-key", str(tmp_path / "server.key"))
     )
-    assert code(server) == grpc.StatusCode.UNAVAILABLE, "plain text is not spoken"
+    assert code(server) == grpc.StatusCode.UNAVAILABLE, "plain text is refused"
     assert code(server, channel_to(server, authority)) == grpc.StatusCode.OK
     first = authority.serial(server.grpc)
     assert first.startswith("serial=")
