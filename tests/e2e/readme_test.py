@@ -20,7 +20,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", ROOT / "docs/COMMAND_LINE.md"]
 BUNDLES = ROOT / "model/bundles"
-# A ```sh block holds commands whose output differs from run to run. They are run as well, except for
+# A ```sh block holds commands whose output differs from run to run. They are run as well, except
 # the set-up itself.
 RUN_ELSEWHERE = {
     "./start.sh": "tests/setup/start_test.py; ./test.sh runs ./start.sh --check",
