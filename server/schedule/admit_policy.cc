@@ -8,7 +8,7 @@
 namespace linnet::server {
 
 bool AdmitPolicy::AdmitNow(int admissible, int running) {
-  waited_ += admissible;  // this step included, if they have to
+  waited_ += admissible;  // counts this step, in case they are delayed
   const bool wait = admissible == 0 || (running > 0 && deferred_steps_ < options_.max_wait_steps &&
                                         waited_ < running * options_.encode_call_steps);
   deferred_steps_ = wait && admissible > 0 ? deferred_steps_ + 1 : 0;
@@ -22,7 +22,7 @@ std::vector<std::vector<int>> GroupByLength(std::span<const int> lengths, int ca
   std::iota(order.begin(), order.end(), 0);
   std::stable_sort(order.begin(), order.end(),
                    [&](int a, int b) { return lengths[a] < lengths[b]; });
-  // cost[n]: of the n shortest, the last group of which begins at first[n].
+  // cost[n]: min cost of the n shortest sources; their last group begins at first[n].
   std::vector<int64_t> cost(count + 1, std::numeric_limits<int64_t>::max());
   std::vector<int> first(count + 1);
   cost[0] = 0;
@@ -30,7 +30,7 @@ std::vector<std::vector<int>> GroupByLength(std::span<const int> lengths, int ca
     const int64_t longest = lengths[order[end - 1]];
     for (int begin = end - 1; begin >= 0; --begin) {
       const int64_t padded = longest * (end - begin);
-      if (padded > cost[end]) break;  // and grows with every further one
+      if (padded > cost[end]) break;  // padded only grows from here
       if (const int64_t all = cost[begin] + call_tokens + padded; all <= cost[end]) {
         cost[end] = all;
         first[end] = begin;

@@ -5,40 +5,42 @@
 
 namespace linnet::server {
 
-// What an encoder call costs beyond its tokens, and how long it may be put off for that.
+// The fixed cost of an encoder call, and the max delay that it justifies.
 //
-// The defaults are for a CPU, where an encoder call costs little beside its tokens (bundle en-de,
-// float32, one thread: 0.9 ms and 40 us a token; a step 1.1 ms and 61 us a row;
-// tests/bench/results). Where calls and steps cost about the same whatever they hold, as on a GPU,
-// both costs are higher.
+// The defaults are for a CPU, where the fixed cost is small (bundle en-de, float32, one thread:
+// 0.9 ms plus 40 us per token; a step 1.1 ms plus 61 us per row; tests/bench/results). On a GPU,
+// where the time of a call or step hardly depends on its size, set both costs higher.
 struct AdmitOptions {
-  int max_wait_steps = 4;  // whoever finds a free place sits down after so many steps at most
-  float encode_call_steps = 0.2;  // a call without its tokens, in decoder steps
+  int max_wait_steps = 4;         // max steps by which the admission of a sequence is delayed
+  float encode_call_steps = 0.2;  // fixed cost of an encoder call, in decoder steps
   int encode_call_tokens = 22;    // the same in source tokens
 };
 
-// When newcomers sit down. An encoder call holds up everybody who is seated; a newcomer who waits
-// holds up nobody but himself, and may be joined by others for whom no further call is needed. So
-// they wait until their waiting, summed up, would come to what the call costs the seated: whatever
-// comes later, that is never more than twice the cost of having known (the ski rental problem). An
-// idle engine has nobody to hold up and admits at once.
+// Decides before each step whether the admissible sequences are encoded now or one step later.
+//
+// An encoder call delays every running sequence. A delay of admission costs only the admissible
+// sequences, and further ones may join them in the same encoder call. So they are delayed until
+// their delays, summed, would exceed the fixed cost of the call to the running sequences (the ski
+// rental problem): the cost is at most twice that of the best decision with knowledge of later
+// arrivals. An idle engine delays nothing and admits at once. Deterministic. Not thread-safe: the
+// batcher owns it.
 class AdmitPolicy {
  public:
   explicit AdmitPolicy(const AdmitOptions& options) : options_(options) {}
 
-  // Asked before each step: `newcomers` have found a free place, `seated` are under way. True: let
-  // them in now. False: they wait for this step.
+  // Call it once before each step, with the number of admissible and of running sequences. True:
+  // admit the former now. False: delay them by this step.
   bool AdmitNow(int admissible, int running);
 
  private:
   AdmitOptions options_;
-  int deferred_steps_ = 0;  // in a row
-  int waited_ = 0;          // by newcomers in these steps, in steps
+  int deferred_steps_ = 0;  // consecutive steps of delay
+  int waited_ = 0;          // delay of the admissible sequences in these steps: sequences x steps
 };
 
-// Cuts newcomers into groups that are encoded together, each padded to its longest: indices into
-// `lengths`, groups of similar length, shortest first. No other division has a smaller sum of
-// padded tokens and call_tokens per group; so padding is at most call_tokens for each newcomer.
+// Partitions sources into groups that are encoded together, each padded to its longest source.
+// Returns indices into `lengths`, sorted by length. The partition minimises the sum of padded tokens
+// plus call_tokens per group, so padding is at most call_tokens per source.
 std::vector<std::vector<int>> GroupByLength(std::span<const int> lengths, int call_tokens);
 
 }  // namespace linnet::server

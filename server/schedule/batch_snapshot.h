@@ -7,7 +7,7 @@
 
 namespace linnet::server {
 
-// One sequence that waits or is seated, as numbers: nothing of its text.
+// One waiting or running sequence, in numbers only: no user text.
 struct SequenceSnapshot {
   Caller caller;
   bool running = false;
@@ -20,14 +20,15 @@ struct SequenceSnapshot {
   absl::Time deadline = absl::InfiniteFuture();
 };
 
-// What is in a batch between two steps, for who looks into it.
+// State of a batch between two steps, for the debug RPC.
 struct BatchSnapshot {
-  // Not zero: the engine had been in one call for so long, and the rest is not known.
+  // If not zero, the engine has been in one call for this long, and no other field is set.
   absl::Duration in_call_for = absl::ZeroDuration();
   int rows_in_use = 0;
   int running = 0;
   int waiting = 0;
-  // The seated, then the waiting in the order in which they will sit down; as many as were wanted.
+  // The running sequences, then the waiting ones in the order in which they will be admitted; cut
+  // at the number that was asked for.
   std::vector<SequenceSnapshot> sequences = {};
 };
 

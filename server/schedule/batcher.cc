@@ -10,15 +10,15 @@
 namespace linnet::server {
 namespace {
 
-// Calls that are told apart from those that have a number.
+// Marks the call number of a sequence that came without one: it is a call of its own.
 constexpr uint64_t kOwnCall = uint64_t{1} << 63;
 
 void End(std::unique_ptr<Sequence> sequence, absl::Status status) {
   if (sequence->sink != nullptr) sequence->sink->Done(std::move(status));
 }
 
-// What a caller is told of an engine's error.
-absl::Status Explained(const absl::Status& status) {
+// Converts an engine's error into the status that the caller gets.
+absl::Status ToCallStatus(const absl::Status& status) {
   return absl::IsResourceExhausted(status) ? OutOfMemory(absl::Seconds(1)) : status;
 }
 
@@ -42,11 +42,11 @@ absl::Status Batcher::Add(std::unique_ptr<Sequence>& sequence, absl::Time now) {
   sequence->max_tokens = MaxTokens(sequence->input);
   sequence->source_tokens = static_cast<int>(sequence->input.source.size());
   sequence->rows = model::RowsOf(sequence->input);
-  // The scheduler's inbox is part of the queue: what came through it already carries its time.
+  // The scheduler sets `submitted` when a sequence enters its inbox: that wait counts as well.
   if (sequence->times.submitted == absl::InfinitePast()) sequence->times.submitted = now;
   Call& call = calls_[sequence->caller.call];
   ++call.waiting;
-  waiting_.Push(std::move(sequence), /*started=*/call.begun);
+  waiting_.Push(std::move(sequence), /*started=*/call.started);
   return absl::OkStatus();
 }
 
@@ -54,8 +54,8 @@ StepReport Batcher::Step(absl::FunctionRef<absl::Time()> clock) {
   StepReport report;
   const absl::Time now = clock();
   const int64_t examined = waiting_.examined();
-  DropUnwanted(now, report);
-  DropStale(now, report);
+  EndCancelledAndExpired(now, report);
+  Shed(now, report);
   AdmitWaiting(clock, report);
   Advance(clock, report);
   report.examined += static_cast<int>(waiting_.examined() - examined);
@@ -68,7 +68,7 @@ StepReport Batcher::Step(absl::FunctionRef<absl::Time()> clock) {
 void Batcher::EndAll(const absl::Status& status, absl::Time /*now*/) { EndAll(status, status); }
 
 void Batcher::EndAll(const absl::Status& running, const absl::Status& waiting) {
-  // Out of the containers first: a sink sees a batcher that holds nothing.
+  // Empty the containers first: a sink must not observe sequences that are being ended.
   auto from_queue = waiting_.TakeAll();
   auto ended = std::exchange(running_, {});
   calls_.clear();
@@ -80,7 +80,7 @@ void Batcher::EndAll(const absl::Status& running, const absl::Status& waiting) {
 WaitingQueue::Sequences Batcher::Unqueued(WaitingQueue::Sequences sequences) {
   for (const auto& sequence : sequences) {
     --calls_[sequence->caller.call].waiting;
-    Forget(sequence->caller.call);
+    EraseIfEmpty(sequence->caller.call);
   }
   return sequences;
 }
@@ -91,11 +91,11 @@ std::unique_ptr<Sequence> Batcher::Remove(Running::iterator which) {
   Call& call = calls_[sequence->caller.call];
   --call.running;
   call.rows -= sequence->rows;
-  Forget(sequence->caller.call);
+  EraseIfEmpty(sequence->caller.call);
   return sequence;
 }
 
-void Batcher::Forget(uint64_t id) {
+void Batcher::EraseIfEmpty(uint64_t id) {
   const auto call = calls_.find(id);
   if (call->second.waiting == 0 && call->second.running == 0) calls_.erase(call);
 }
@@ -133,7 +133,7 @@ std::vector<std::string> Batcher::RunningRequests() const {
   return {ids.begin(), ids.end()};
 }
 
-void Batcher::DropUnwanted(absl::Time now, StepReport& report) {
+void Batcher::EndCancelledAndExpired(absl::Time now, StepReport& report) {
   auto expire = [&](std::unique_ptr<Sequence> sequence) {
     ++report.expired;
     End(std::move(sequence),
@@ -143,7 +143,8 @@ void Batcher::DropUnwanted(absl::Time now, StepReport& report) {
     ++report.cancelled;
     End(std::move(sequence), absl::CancelledError("cancelled by the caller"));
   };
-  // Whose deadline has passed is cancelled by gRPC as well, and that is not the reason.
+  // Expired first: gRPC also cancels a call whose deadline has passed, and the client must get
+  // DEADLINE_EXCEEDED.
   for (auto& sequence : Unqueued(waiting_.TakeExpired(now))) expire(std::move(sequence));
   for (auto& sequence : Unqueued(waiting_.TakeCancelled())) cancel(std::move(sequence));
   for (auto next = running_.begin(); next != running_.end();) {
@@ -155,13 +156,13 @@ void Batcher::DropUnwanted(absl::Time now, StepReport& report) {
   }
 }
 
-void Batcher::DropStale(absl::Time now, StepReport& report) {
+void Batcher::Shed(absl::Time now, StepReport& report) {
   shed_.Step(waiting_.any_unstarted(), now);
   const absl::Duration max = shed_.max_wait(now);
   if (max == absl::InfiniteDuration()) return;
   for (auto& sequence : Unqueued(waiting_.TakeSubmittedBefore(now - max))) {
     ++report.shed;
-    // Who was sent away together shall not come back together.
+    // Spread the retry delays: calls that are shed together must not all retry together.
     const absl::Duration delay = max * (0.75 + 0.05 * (sequence->input.id % 11));
     const absl::Duration waited = now - sequence->times.submitted;
     End(std::move(sequence), WaitedTooLong(waited, delay));
@@ -170,9 +171,9 @@ void Batcher::DropStale(absl::Time now, StepReport& report) {
 
 std::vector<WaitingQueue::Ticket> Batcher::FindAdmissible(bool& full, StepReport& report) {
   const int max_rows = static_cast<int>(options_.max_call_rows_ratio * engine_.info().rows);
-  std::map<uint64_t, int> rows;  // of the newcomers of each call
+  std::map<uint64_t, int> rows;  // of the admissible sequences, by call
   std::vector<WaitingQueue::Ticket> admissible;
-  // Lent by the waiting: the engine wants its inputs side by side.
+  // Moved out of the waiting sequences and back again: HasRoom takes a contiguous span.
   std::vector<model::SequenceInput> inputs;
   int64_t tokens = 0;
   for (auto at = waiting_.cursor(); !at.done();) {
@@ -220,10 +221,10 @@ void Batcher::AdmitWaiting(absl::FunctionRef<absl::Time()> clock, StepReport& re
       AdmitGroup(group, clock, report);
     }
   } else if (admissible.empty() && running_.empty() && !waiting_.empty()) {
-    // Nobody will ever leave to make room: without this the queue would stand still for good.
-    WaitingQueue::Sequences hopeless;
-    hopeless.push_back(waiting_.Drop(waiting_.cursor().ticket()));
-    auto first = std::move(Unqueued(std::move(hopeless)).front());
+    // Nothing runs that could free rows: without this the first sequence would block the queue.
+    WaitingQueue::Sequences dropped;
+    dropped.push_back(waiting_.Drop(waiting_.cursor().ticket()));
+    auto first = std::move(Unqueued(std::move(dropped)).front());
     ++report.failed;
     absl::Status status =
         absl::InternalError(absl::StrCat("the engine is empty and has no room for a source of ",
@@ -239,7 +240,7 @@ void Batcher::AdmitGroup(const std::vector<WaitingQueue::Ticket>& group,
     std::unique_ptr<Sequence> admitted = waiting_.Serve(which);
     Call& call = calls_[admitted->caller.call];
     --call.waiting;
-    call.begun = true;
+    call.started = true;
     ++call.running;
     call.rows += admitted->rows;
     inputs.push_back(std::move(admitted->input));
@@ -265,7 +266,7 @@ void Batcher::Encode(std::span<const model::SequenceInput> inputs,
   if (!status.ok()) {
     report.failed += static_cast<int>(inputs.size());
     report.failed_requests = RunningRequests();
-    for (const auto& input : inputs) End(Remove(running_.find(input.id)), Explained(status));
+    for (const auto& input : inputs) End(Remove(running_.find(input.id)), ToCallStatus(status));
     return;
   }
   size_t longest = 0;
@@ -292,18 +293,18 @@ void Batcher::Advance(absl::FunctionRef<absl::Time()> clock, StepReport& report)
   report.decode = after - before;
   report.ended = after;
   if (!events.ok()) {
-    // The engine let all of them go; those that wait have lost nothing.
+    // The engine has dropped all running sequences; the waiting ones are not affected.
     report.failed += running();
     report.failed_requests = RunningRequests();
-    while (!running_.empty()) End(Remove(running_.begin()), Explained(events.status()));
+    while (!running_.empty()) End(Remove(running_.begin()), ToCallStatus(events.status()));
     return;
   }
   for (model::SequenceEvent& event : *events) {
-    const bool goes_on = !event.finished && event.status.ok();
-    if (goes_on && event.stable.empty()) continue;
+    const bool unfinished = !event.finished && event.status.ok();
+    if (unfinished && event.stable.empty()) continue;
     auto it = running_.find(event.id);
     if (it == running_.end()) continue;
-    if (goes_on) {
+    if (unfinished) {
       if (it->second->sink == nullptr) continue;
       it->second->sink->Progress(std::move(event.stable));
       continue;
@@ -312,7 +313,7 @@ void Batcher::Advance(absl::FunctionRef<absl::Time()> clock, StepReport& report)
     sequence->times.finished = after;
     if (!event.status.ok()) {
       ++report.failed;
-      End(std::move(sequence), Explained(event.status));
+      End(std::move(sequence), ToCallStatus(event.status));
       continue;
     }
     ++report.finished;

@@ -20,47 +20,50 @@
 namespace linnet::server {
 
 struct BatcherOptions {
-  // Source tokens that are encoded between two steps at most; one sequence is always let in.
+  // Max source tokens encoded between two steps; a single longer sequence is still admitted.
   int max_encode_tokens = 4096;
-  // Sequences seated at once at most; 0 = as many as the engine's rows hold.
+  // Max running sequences; 0 = limited by the engine's rows alone.
   int max_sequences = 0;
-  // Of the engine's rows at most for one call, which for a document is all of its lines. One
-  // sequence of a call is always let in.
+  // Max part of the engine's rows that one call may hold (a document is one call, with all its
+  // lines). One sequence of a call is always admitted.
   double max_call_rows_ratio = 0.75;
   AdmitOptions admit = {};
   ShedOptions shed = {};
 };
 
-// The continuous batch: which sequence sits in the engine, and which waits.
+// The continuous batch: decides which sequences run in the engine and which wait.
 //
-// It owns no thread, takes no lock and reads no clock; with a fake engine it is a deterministic
-// function. Newcomers sit down in the order of FairQueue once their rows and memory are free (the
-// first in line is overtaken only while its call has all the rows that a call may have) and
-// AdmitPolicy finds that it is time, join the running batch at any step, and leave it at the step
-// in which they finish, are cancelled or expire. Calls of which nothing was seated yet may be
-// turned away again by ShedPolicy. Not thread-safe: only the scheduler's thread calls it.
+// A waiting sequence is admitted between two steps, in the order of FairQueue, when its rows and
+// encoder cache are free and AdmitPolicy allows an encoder call. It is overtaken only while its
+// call already holds max_call_rows_ratio of the rows. A running sequence leaves the batch at the
+// step in which it finishes, is cancelled or expires. ShedPolicy may end the waiting sequences of
+// calls that have not started.
+//
+// Owns no thread, takes no lock and reads no clock; with a fake engine it is a deterministic
+// function. Not thread-safe: only the scheduler's thread calls it.
 class Batcher {
  public:
   // The engine outlives the batcher.
   Batcher(model::Engine& engine, const BatcherOptions& options);
-  ~Batcher();  // ends whatever is left with CANCELLED
+  ~Batcher();  // ends all sequences with CANCELLED
 
-  // Takes the sequence iff OK is returned; on error the caller still owns it (its sink was not
-  // called).
+  // Adds a sequence to the waiting queue. Takes ownership iff it returns OK; on error its sink was
+  // not called.
   absl::Status Add(std::unique_ptr<Sequence>& sequence, absl::Time now);
 
-  // Drops the cancelled and expired, seats newcomers, makes one engine step and ends what finished.
-  // `clock` is read between the phases, so that the times of a sequence are those of its own doors.
+  // Ends cancelled and expired sequences, admits waiting ones, makes one engine step and ends the
+  // sequences that finished in it. `clock` is read between these phases, so that the times of a
+  // sequence do not include other phases.
   StepReport Step(absl::FunctionRef<absl::Time()> clock);
 
-  // Ends everything, waiting or seated, with this status.
+  // Ends all sequences, waiting and running, with this status.
   void EndAll(const absl::Status& status, absl::Time now);
-  // The same with a status for those that run, and one for those that wait.
+  // The same with one status for the running and one for the waiting sequences.
   void EndAll(const absl::Status& running, const absl::Status& waiting);
-  // The request ids of the calls that run, each once.
+  // The request ids of the running calls, without duplicates.
   std::vector<std::string> RunningRequests() const;
 
-  // With `most` sequences at most.
+  // Lists at most `max` sequences.
   BatchSnapshot Snapshot(int max) const;
 
   bool idle() const { return waiting_.empty() && running_.empty(); }
@@ -68,38 +71,40 @@ class Batcher {
   int running() const { return static_cast<int>(running_.size()); }
 
  private:
-  // What one call has here.
+  // The waiting and running sequences of one call.
   struct Call {
     int waiting = 0;
     int running = 0;
-    int rows = 0;
-    bool begun = false;  // something of it was seated
+    int rows = 0;          // of the running ones
+    bool started = false;  // a sequence of it was admitted
   };
 
-  void DropUnwanted(absl::Time now, StepReport& report);
-  void DropStale(absl::Time now, StepReport& report);
+  void EndCancelledAndExpired(absl::Time now, StepReport& report);
+  void Shed(absl::Time now, StepReport& report);
   void AdmitWaiting(absl::FunctionRef<absl::Time()> clock, StepReport& report);
   void Advance(absl::FunctionRef<absl::Time()> clock, StepReport& report);
-  // Those of the waiting that have a place now, and whether somebody else found none.
+  // Returns the waiting sequences that fit into the engine now, in queue order. Sets `full` if the
+  // next one after them did not fit.
   std::vector<WaitingQueue::Ticket> FindAdmissible(bool& full, StepReport& report);
-  // Seats them and encodes them as one batch; as smaller ones, if there is not the memory for that.
+  // Moves the sequences to the running batch and encodes them as one batch, or as smaller ones if
+  // the engine runs out of memory.
   void AdmitGroup(const std::vector<WaitingQueue::Ticket>& group,
                   absl::FunctionRef<absl::Time()> clock, StepReport& report);
   void Encode(std::span<const model::SequenceInput> inputs, absl::FunctionRef<absl::Time()> clock,
               StepReport& report);
 
   using Running = std::map<model::SequenceId, std::unique_ptr<Sequence>>;
-  // Those that were taken out of the queue leave their calls as well.
+  // Updates calls_ for sequences that were taken out of the waiting queue; returns them.
   WaitingQueue::Sequences Unqueued(WaitingQueue::Sequences sequences);
   std::unique_ptr<Sequence> Remove(Running::iterator which);
-  void Forget(uint64_t call);  // if nothing of it is left here
+  void EraseIfEmpty(uint64_t call);
 
   model::Engine& engine_;
   BatcherOptions options_;
   AdmitPolicy policy_;
   ShedPolicy shed_;
   model::SequenceId next_id_ = 1;
-  int64_t steps_ = 0;  // of the engine, so far
+  int64_t steps_ = 0;  // engine steps so far
   WaitingQueue waiting_;
   Running running_;
   std::map<uint64_t, Call> calls_;

@@ -12,7 +12,7 @@ namespace linnet::server {
 
 class Cancellation;
 
-// Cancellations that came since somebody looked. Thread-safe.
+// The cancellations set since the last Take. Thread-safe.
 class CancelledCalls {
  public:
   void Add(const Cancellation* cancellation) {
@@ -20,7 +20,8 @@ class CancelledCalls {
     cancelled_.push_back(cancellation);
     any_.store(true, std::memory_order_release);
   }
-  // May name one that is gone, or another one at its address: the taker compares with its own.
+  // A pointer may be dangling, or a newer object may live at its address: compare it with the
+  // pointers that the caller holds before any use.
   std::vector<const Cancellation*> Take() {
     if (!any_.load(std::memory_order_acquire)) return {};
     MutexLock lock(mu_);
@@ -34,7 +35,8 @@ class CancelledCalls {
   std::vector<const Cancellation*> cancelled_ ABSL_GUARDED_BY(mu_);
 };
 
-// Whether the result of a call is not wanted any more. Thread-safe.
+// A flag that is set once when a call is cancelled. Shared by the call and its sequences.
+// Thread-safe.
 class Cancellation {
  public:
   bool cancelled() const { return cancelled_.load(std::memory_order_relaxed); }
@@ -49,9 +51,9 @@ class Cancellation {
     if (listener != nullptr) listener->Add(this);
   }
 
-  // Names itself there once it is cancelled, or now if it is. The listener is shared because a
-  // cancel may come when the batcher that waits for it has gone.
-  void Tell(std::shared_ptr<CancelledCalls> listener) {
+  // Adds itself to the listener when it is cancelled, or now if it already is. The listener is a
+  // shared_ptr because Cancel may run after the queue that owned the listener was destroyed.
+  void SetListener(std::shared_ptr<CancelledCalls> listener) {
     {
       MutexLock lock(mu_);
       if (!cancelled()) {

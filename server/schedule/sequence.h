@@ -12,11 +12,11 @@
 
 namespace linnet::server {
 
-// When a sequence passed each door.
+// When a sequence entered each phase.
 struct SequenceTimes {
   absl::Time submitted = absl::InfinitePast();
-  absl::Time admitted = absl::InfinitePast();  // its source is about to be encoded
-  absl::Time encoded = absl::InfinitePast();   // it takes part in the next step
+  absl::Time admitted = absl::InfinitePast();  // the encoder call of its source began
+  absl::Time encoded = absl::InfinitePast();   // that call returned: it is part of the next step
   absl::Time finished = absl::InfinitePast();
 };
 
@@ -26,42 +26,44 @@ struct SequenceResult {
   std::vector<float> attention = {};  // SequenceEvent::attention
 };
 
-// Where a sequence ends. Done is called exactly once for every sequence that was taken, on the
-// scheduler's thread, with no lock held; it must be quick and must not call the scheduler back.
+// Receives the result of one sequence. Done is called exactly once for every sequence that the
+// scheduler accepted, on the scheduler's thread and with no lock held. It must return quickly and
+// must not call the scheduler.
 class Sink {
  public:
   virtual ~Sink() = default;
-  // By the same rules, any number of times before Done, if the input asks for report_stable: the
-  // best hypothesis will start with these tokens, which those of the next call start with.
+  // Reports the stable prefix: the best hypothesis will start with these tokens. Called under the
+  // same rules as Done, any number of times before it, if the input sets report_stable. Each prefix
+  // extends the one before.
   virtual void Progress(std::vector<model::TokenId> /*stable*/) {}
   virtual void Done(absl::StatusOr<SequenceResult> result) = 0;
 };
 
-// Source and most target tokens: in how many positions of a row the sequence can take part. To be
-// aligned it goes through its target twice, and keeps its rows as long.
+// Source tokens plus max target tokens: the positions that one row of the sequence can take. An
+// alignment is a second pass over the target, which keeps the rows for as long again.
 inline int64_t MaxTokens(const model::SequenceInput& input) {
   return std::ssize(input.source) + (input.align ? 2 : 1) * input.options.max_target_tokens;
 }
-// What it costs at most: that for each of its rows.
+// The max cost of a sequence in token positions: MaxTokens times its rows.
 inline int64_t WorkOf(const model::SequenceInput& input) {
   return MaxTokens(input) * model::RowsOf(input);
 }
 
-// One admitted source on its way through a batcher.
+// One source being decoded. The batcher owns it from Add until its sink's Done.
 struct Sequence {
   model::SequenceInput input;
   Caller caller;
   absl::Time deadline = absl::InfiniteFuture();
-  // Once it is cancelled, the next step frees the rows and ends the sequence with CANCELLED. Shared
-  // by the sequences of a call and whoever may cancel it.
+  // Once this is set, the next step frees the rows and ends the sequence with CANCELLED. Shared
+  // between the sequences of a call and the code that may cancel the call.
   std::shared_ptr<Cancellation> cancelled;
   std::unique_ptr<Sink> sink;
   SequenceTimes times;
-  // Of the input, which the engine gets: the batcher fills them in.
+  // Sizes of the input, which the batcher fills in: the input itself moves to the engine.
   int64_t max_tokens = 0;
   int source_tokens = 0;
   int rows = 0;
-  int64_t first_step = 0;  // of the batcher, when it was seated
+  int64_t first_step = 0;  // number of the batcher's step at which it was admitted
 
   int64_t work() const { return max_tokens * rows; }
 };

@@ -9,12 +9,11 @@ namespace linnet::server {
 namespace {
 
 constexpr absl::Duration kHalfLife = absl::Seconds(2);
-// Half of a mean is of the last so many steps of its size.
+// Half-life of the means of a bucket, in steps of that bucket.
 constexpr double kHalfLifeSteps = 200;
-// A step that took longer than this many times what was expected was held up by something else. It
-// counts as so much and no more: a machine that has become slower is still followed within some
-// steps.
-constexpr double kMaxOfExpected = 4;
+// Durations are capped at this multiple of the estimate: a longer step was delayed by something
+// else. A machine that becomes slower still raises the estimate within a few steps.
+constexpr double kMaxOverEstimate = 4;
 
 }  // namespace
 
@@ -24,8 +23,8 @@ void StepCost::Record(int rows, absl::Duration step, absl::Time now) {
   Bucket& bucket = buckets_[std::min(width, buckets_.size() - 1)];
   double seconds = absl::ToDoubleSeconds(step);
   if (bucket.seconds.known()) {
-    seconds = std::min(seconds, kMaxOfExpected * absl::ToDoubleSeconds(Of(rows)));
-    // A clock that is set back takes nothing away.
+    seconds = std::min(seconds, kMaxOverEstimate * absl::ToDoubleSeconds(Of(rows)));
+    // If the clock is set back, the scale does not decay.
     const absl::Duration since = std::max(absl::ZeroDuration(), now - last_);
     scale_.Add(seconds, Shape(rows), std::exp2(-absl::FDivDuration(since, kHalfLife)));
     last_ = now;
@@ -33,7 +32,7 @@ void StepCost::Record(int rows, absl::Duration step, absl::Time now) {
     scale_.Add(seconds, seconds, 1);
     last_ = now;
   }
-  if (!scale_.known() || scale_.value() <= 0) return;  // steps of no time teach nothing
+  if (!scale_.known() || scale_.value() <= 0) return;  // durations of zero carry no information
   const double keep = std::exp2(-1 / kHalfLifeSteps);
   bucket.rows.Add(rows, 1, keep);
   bucket.seconds.Add(seconds / scale_.value(), 1, keep);

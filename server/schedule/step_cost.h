@@ -7,25 +7,25 @@
 
 namespace linnet::server {
 
-// What a scheduler step costs, as a function of the rows in it; learned from the steps made.
+// The duration of a scheduler step as a function of its rows, learned from recorded steps.
 //
-// A shape times a scale. The shape is a mean for each power of two of rows, with straight lines
-// between them, so that a batch of full steps does not change what is known of small ones. The
-// scale is how long steps took lately beside their shape: a machine that has become slower or
-// faster is so for steps of all sizes, those too that were not made since. Half of the scale is of
-// the last two seconds, busy or not: what was learned long ago weighs nothing against the next
-// step. Plain, time is passed in.
+// The estimate is a shape times a scale. The shape is the mean step duration for each power of two
+// of rows, with linear interpolation between them, so that full steps do not change the estimate
+// for small ones. The scale is the ratio of recent durations to the shape: a machine that becomes
+// slower or faster does so for steps of all sizes, including sizes not seen since. The half-life of
+// the scale is two seconds of wall time, so that after a pause the next step determines it.
+// Deterministic: time is passed in. Not thread-safe.
 class StepCost {
  public:
   void Record(int rows, absl::Duration step, absl::Time now);
 
-  // Zero while nothing is known. Below the fewest rows of which something is known the cost is
-  // theirs, above the most it grows with the rows: both ways rather too much than too little.
+  // Zero before the first step. Below the smallest recorded number of rows the cost is constant,
+  // above the largest it is proportional to the rows: both overestimate.
   absl::Duration Of(double rows) const;
 
  private:
   struct Bucket {
-    RecentRatio rows, seconds;  // means of its steps, the seconds at scale 1
+    RecentRatio rows, seconds;  // means over its steps; seconds at scale 1
   };
   double Shape(double rows) const;
 

@@ -8,33 +8,34 @@
 
 namespace linnet::server {
 
-// What one Step did, for the metrics.
+// Counts and times of one Batcher::Step, for the metrics and the latency estimates. Counts are of
+// sequences in this step unless the comment names another unit.
 struct StepReport {
   int waiting = 0;                // after the step
-  int examined = 0;               // waiting sequences that the step looked at
+  int examined = 0;               // waiting sequences that the step inspected
   int running = 0;                // after the step
-  int sequences = 0;              // that took part in the step
-  int rows = 0;                   // of the engine in use during the step
-  int admitted = 0;               // sequences, in this step
-  int encoder_calls = 0;          // that they took
-  int encoded_tokens = 0;         // of the newcomers, without padding
-  int padded_encoded_tokens = 0;  // and with it
+  int sequences = 0;              // running during the engine's step
+  int rows = 0;                   // engine rows in use during the engine's step
+  int admitted = 0;               // encoded and added to the running batch
+  int encoder_calls = 0;          // calls of Engine::Add
+  int encoded_tokens = 0;         // source tokens of the admitted sequences, without padding
+  int padded_encoded_tokens = 0;  // the same with padding
   int finished = 0;
   int cancelled = 0;
   int expired = 0;
   int failed = 0;
-  int shed = 0;                 // turned away because they had waited too long
-  int oom_retries = 0;          // groups halved because there was no memory to encode the whole
-  int target_tokens = 0;        // of the best hypotheses that finished
-  bool full = false;            // all places are taken, and somebody waits for one
-  int64_t finished_tokens = 0;  // source and max target tokens of those that finished
-  int64_t finished_steps = 0;   // in which they took part, summed up
-  int rows_limit = 0;           // of the engine
+  int shed = 0;                 // ended by ShedPolicy because they had waited too long
+  int oom_retries = 0;          // encoder groups halved because the whole did not fit in memory
+  int target_tokens = 0;        // tokens of the best hypotheses of the finished sequences
+  bool full = false;            // no free rows or encoder cache for the next waiting sequence
+  int64_t finished_tokens = 0;  // source plus max target tokens of the finished sequences
+  int64_t finished_steps = 0;   // steps that the finished sequences took, summed
+  int rows_limit = 0;           // rows of the engine
   bool stepped = false;         // the engine made a step
-  absl::Duration encode = absl::ZeroDuration();  // inside Engine::Seat
-  absl::Duration decode = absl::ZeroDuration();  // inside Engine::Step
-  absl::Time ended = absl::InfinitePast();       // when Engine::Step had returned
-  // Request ids of the calls that were in an engine call that failed.
+  absl::Duration encode = absl::ZeroDuration();  // time inside Engine::Add
+  absl::Duration decode = absl::ZeroDuration();  // time inside Engine::Step
+  absl::Time ended = absl::InfinitePast();       // when Engine::Step returned
+  // Request ids of the calls whose sequences were running when an engine call failed.
   std::vector<std::string> failed_requests = {};
 };
 

@@ -20,7 +20,7 @@ void WaitingQueue::Push(std::unique_ptr<Sequence> owned, bool started) {
   if (sequence.cancelled == nullptr) return;
   const auto [which, first] = cancellations_.try_emplace(sequence.cancelled.get());
   which->second.emplace(ticket.number, ticket);
-  if (first) sequence.cancelled->Tell(cancelled_);
+  if (first) sequence.cancelled->SetListener(cancelled_);
 }
 
 void WaitingQueue::Unindex(const Sequence& sequence, const Ticket& ticket) {
@@ -42,7 +42,7 @@ void WaitingQueue::Unindex(const Sequence& sequence, const Ticket& ticket) {
   if (cancellation->second.empty()) cancellations_.erase(cancellation);
 }
 
-void WaitingQueue::Started(uint64_t call) {
+void WaitingQueue::MarkStarted(uint64_t call) {
   const auto waiting = unstarted_.find(call);
   if (waiting == unstarted_.end()) return;
   oldest_.erase({waiting->second.begin()->first.first, call});
@@ -51,7 +51,7 @@ void WaitingQueue::Started(uint64_t call) {
 
 std::unique_ptr<Sequence> WaitingQueue::Serve(const Ticket& ticket) {
   Unindex(at(ticket), ticket);
-  Started(at(ticket).caller.call);
+  MarkStarted(at(ticket).caller.call);
   return queue_.Serve(ticket);
 }
 
@@ -74,7 +74,7 @@ WaitingQueue::Sequences WaitingQueue::TakeCancelled() {
   Sequences taken;
   for (const Cancellation* cancellation : cancelled_->Take()) {
     const auto which = cancellations_.find(cancellation);
-    // Another call may have come to live where a cancelled one was.
+    // A newer Cancellation may live at the address of a cancelled one.
     if (which == cancellations_.end() || !which->first->cancelled()) continue;
     const std::map<uint64_t, Ticket> tickets = which->second;
     for (const auto& [number, ticket] : tickets) {

@@ -14,47 +14,46 @@
 
 namespace linnet::server {
 
-// The sequences that wait for rows: in the order of FairQueue, and indexed by what ends a wait
-// early (deadlines, cancels, shedding), so that a step looks only at those that it takes out and
-// never at all that wait. Plain and deterministic. Not thread-safe.
+// The waiting sequences, in the order of FairQueue, with indexes by deadline, cancellation and
+// submission time. A step therefore inspects only the sequences that it removes, not the whole
+// queue. Deterministic. Not thread-safe: the batcher owns it.
 class WaitingQueue {
  public:
   using Queue = FairQueue<std::unique_ptr<Sequence>>;
   using Ticket = Queue::Ticket;
   using Sequences = std::vector<std::unique_ptr<Sequence>>;
 
-  // `started`: some sequence of its call runs or ran.
+  // `started`: a sequence of the same call runs or ran.
   void Push(std::unique_ptr<Sequence> sequence, bool started);
-  // Takes one out to run it; what else of its call waits is not shed from then on.
+  // Removes a sequence to run it. The other waiting sequences of its call can no longer be shed.
   std::unique_ptr<Sequence> Serve(const Ticket& ticket);
   std::unique_ptr<Sequence> Drop(const Ticket& ticket);
 
-  // Take out, oldest first: those whose deadline is not after `now`; those that were cancelled;
-  // those submitted before `time`, of calls that have not started.
-  Sequences TakeExpired(absl::Time now);
+  // Remove and return sequences, oldest first.
+  Sequences TakeExpired(absl::Time now);  // those whose deadline is not after `now`
   Sequences TakeCancelled();
-  Sequences TakeSubmittedBefore(absl::Time time);
+  Sequences TakeSubmittedBefore(absl::Time time);  // only those of calls that have not started
   Sequences TakeAll();
 
-  // Some call waits that has not started.
+  // True if a call that has not started waits.
   bool any_unstarted() const { return !unstarted_.empty(); }
   Queue::Cursor cursor() const { return Queue::Cursor(queue_); }
   Sequence& at(const Ticket& ticket) { return *queue_.item(ticket); }
   bool empty() const { return queue_.empty(); }
   size_t size() const { return queue_.size(); }
-  // How many sequences were looked at so far to find what is to be taken out.
+  // Number of sequences that the Take functions have inspected so far.
   int64_t examined() const { return examined_; }
 
  private:
-  using ByTime = std::map<std::pair<absl::Time, uint64_t>, Ticket>;  // with the ticket's number
+  using ByTime = std::map<std::pair<absl::Time, uint64_t>, Ticket>;  // key: time, ticket number
 
   void Unindex(const Sequence& sequence, const Ticket& ticket);
-  void Started(uint64_t call);
+  void MarkStarted(uint64_t call);
 
   Queue queue_;
-  ByTime deadlines_;                                  // of those that have one
-  std::map<uint64_t, ByTime> unstarted_;              // by call, by time of submission
-  std::set<std::pair<absl::Time, uint64_t>> oldest_;  // the first of each of these, and its call
+  ByTime deadlines_;                                  // of the sequences that have a deadline
+  std::map<uint64_t, ByTime> unstarted_;              // by call, then by time of submission
+  std::set<std::pair<absl::Time, uint64_t>> oldest_;  // first time of each of these, and its call
   std::map<const Cancellation*, std::map<uint64_t, Ticket>> cancellations_;
   std::shared_ptr<CancelledCalls> cancelled_ = std::make_shared<CancelledCalls>();
   int64_t examined_ = 0;
