@@ -9,13 +9,13 @@
 namespace linnet::server {
 namespace {
 
-// Between which times callers are told to come back.
-constexpr absl::Duration kSoonest = absl::Milliseconds(100);
-constexpr absl::Duration kLatest = absl::Minutes(1);
-// As long as nobody knows how fast the house is.
-constexpr absl::Duration kUnknown = absl::Seconds(1);
+// Bounds of the retry delay.
+constexpr absl::Duration kMinRetryDelay = absl::Milliseconds(100);
+constexpr absl::Duration kMaxRetryDelay = absl::Minutes(1);
+// The retry delay as long as no step was recorded.
+constexpr absl::Duration kUnknownRetryDelay = absl::Seconds(1);
 
-std::string InWords(absl::Duration duration) {
+std::string Format(absl::Duration duration) {
   return absl::FormatDuration(absl::Trunc(duration, absl::Milliseconds(1)));
 }
 
@@ -38,12 +38,14 @@ absl::Duration Admission::TimeToDrain() const {
 }
 
 absl::Duration Admission::RetryDelay(absl::Duration drain) {
-  if (drain == absl::ZeroDuration()) drain = kUnknown;
+  if (drain == absl::ZeroDuration()) drain = kUnknownRetryDelay;
   const double jitter = std::uniform_real_distribution<double>(0.75, 1.25)(random_);
-  return std::clamp(drain * jitter, kSoonest, kLatest);
+  return std::clamp(drain * jitter, kMinRetryDelay, kMaxRetryDelay);
 }
 
-void Admission::Show() { observer_.SetAdmitted(tokens_.held(), bytes_.held(), TimeToDrain()); }
+void Admission::ReportAdmitted() {
+  observer_.SetAdmitted(tokens_.held(), bytes_.held(), TimeToDrain());
+}
 
 absl::StatusOr<Permit> Admission::Enter(const Caller& caller, int64_t bytes) {
   bytes += kBytesPerCall;
@@ -55,31 +57,28 @@ absl::StatusOr<Permit> Admission::Enter(const Caller& caller, int64_t bytes) {
 
 absl::Status Admission::TakeBytes(const Caller& caller, int64_t bytes, int64_t held) {
   MutexLock lock(mu_);
-  // Not even if it were alone.
-  if (const int64_t alone = Quota(limits_.max_bytes).share(caller); held + bytes > alone) {
+  // It would not fit if it were the only call either.
+  if (const int64_t max = Quota(limits_.max_bytes).share(caller); held + bytes > max) {
     return BadField(
         "request", Reason::kCallTooLarge,
         absl::StrCat("needs ", held + bytes,
-                     " bytes of memory, and this server gives "
-                     "a call at most ",
-                     alone,
-                     ": send less text at once, or ask for "
-                     "fewer hypotheses or no alignments"),
-        {{"requestBytes", absl::StrCat(held + bytes)}, {"maxBytes", absl::StrCat(alone)}});
+                     " bytes of memory, and this server gives a call at most ", max,
+                     ": send less text at once, or ask for fewer hypotheses or no alignments"),
+        {{"requestBytes", absl::StrCat(held + bytes)}, {"maxBytes", absl::StrCat(max)}});
   }
-  const Quota::Answer answer = bytes_.Ask(caller, bytes);
-  if (answer == Quota::Answer::kFits) {
+  const Quota::Decision decision = bytes_.Check(caller, bytes);
+  if (decision == Quota::Decision::kFits) {
     bytes_.Take(caller, bytes);
-    Show();
+    ReportAdmitted();
     return absl::OkStatus();
   }
-  const bool full = answer == Quota::Answer::kFull;
+  const bool full = decision == Quota::Decision::kFull;
   const int64_t in_use = full ? bytes_.held() : bytes_.held_by(caller);
   const int64_t max = full ? bytes_.max() : bytes_.share(caller);
   observer_.Rejected(full ? RejectReason::kBytes : RejectReason::kShare);
   return Busy(full ? Reason::kTooManyBytes : Reason::kShareUsed,
               absl::StrCat("calls ", full ? "" : "of this client ", "hold ", in_use,
-                           " bytes of memory, at most ", max, " are given: this one needs ", bytes,
+                           " bytes of memory, the limit is ", max, ": this one needs ", bytes,
                            " more, retry later"),
               RetryDelay(TimeToDrain()),
               {{"admittedBytes", absl::StrCat(in_use)},
@@ -96,16 +95,16 @@ absl::StatusOr<Estimate> Admission::Charge(const Caller& caller, const CallWork&
     metadata.emplace_back("maxTokens", absl::StrCat(limits_.max_tokens));
     return BadField("contents", Reason::kCallTooLarge,
                     absl::StrCat("the call needs ", tokens,
-                                 " tokens of work ((source + most target tokens) x beam size), "
+                                 " tokens of work ((source + max target tokens) x beam size), "
                                  "this server admits at most ",
                                  limits_.max_tokens, ": send less text at once"),
                     std::move(metadata));
   }
   MutexLock lock(mu_);
   LatencyEstimator& estimator = models_[work.model].estimator;
-  const Quota::Answer answer = tokens_.Ask(caller, tokens);
-  if (answer != Quota::Answer::kFits) {
-    const bool full = answer == Quota::Answer::kFull;
+  const Quota::Decision decision = tokens_.Check(caller, tokens);
+  if (decision != Quota::Decision::kFits) {
+    const bool full = decision == Quota::Decision::kFull;
     const int64_t held = full ? tokens_.held() : tokens_.held_by(caller);
     const int64_t max = full ? tokens_.max() : tokens_.share(caller);
     observer_.Rejected(full ? RejectReason::kTokens : RejectReason::kShare);
@@ -114,7 +113,7 @@ absl::StatusOr<Estimate> Admission::Charge(const Caller& caller, const CallWork&
     return Busy(
         full ? Reason::kTooMuchWork : Reason::kShareUsed,
         absl::StrCat("the server has ", held, " tokens of work", full ? "" : " of this client",
-                     " and takes at most ", max, ": this call needs ", tokens, ", retry later"),
+                     ", the limit is ", max, ": this call needs ", tokens, ", retry later"),
         RetryDelay(full ? TimeToDrain() : estimator.TimeFor(held)), std::move(metadata),
         full ? "server" : "client");
   }
@@ -122,7 +121,7 @@ absl::StatusOr<Estimate> Admission::Charge(const Caller& caller, const CallWork&
   if (expected.time > absl::ZeroDuration()) expected.time += work.answer;
   observer_.Estimated(expected.time);
   if (absl::Status status = CheckDeadline(work, expected, now); !status.ok()) return status;
-  // Without memory for either, neither is taken.
+  // Either may throw std::bad_alloc; then neither is changed.
   estimator.Add(caller, tokens, work.size.rows);
   try {
     tokens_.Take(caller, tokens);
@@ -130,7 +129,7 @@ absl::StatusOr<Estimate> Admission::Charge(const Caller& caller, const CallWork&
     estimator.Remove(caller, tokens, work.size.rows);
     throw;
   }
-  Show();
+  ReportAdmitted();
   return expected;
 }
 
@@ -140,24 +139,24 @@ absl::Status Admission::CheckDeadline(const CallWork& work, const Estimate& expe
   const absl::Duration left = work.deadline - now;
   const absl::Duration needed = model.estimator.TimeNeeded(expected, now);
   if (needed <= left) return absl::OkStatus();
-  // The caller's mistake, and not the load of the server, if the answer takes longer than that in
-  // any case.
+  // If the answer would take longer on an idle server as well, the deadline is wrong (the client's
+  // error), not the load of the server.
   const absl::Duration needed_when_idle =
       model.estimator.TimeNeeded(model.estimator.TimeWhenIdle(work.size), now);
   const bool too_short = needed_when_idle > left;
   if (too_short && model.estimator.idle() && model.probes.Admit(now, left)) return absl::OkStatus();
   observer_.Rejected(too_short ? RejectReason::kShortDeadline : RejectReason::kDeadline);
   ErrorMetadata metadata = {{"requestTokens", absl::StrCat(work.size.tokens)},
-                            {"estimate", InWords(too_short ? needed_when_idle : needed)},
-                            {"remaining", InWords(left)}};
+                            {"estimate", Format(too_short ? needed_when_idle : needed)},
+                            {"remaining", Format(left)}};
   if (too_short) {
-    return DeadlineTooShort(absl::StrCat("the answer may take ", InWords(needed_when_idle),
+    return DeadlineTooShort(absl::StrCat("the answer may take ", Format(needed_when_idle),
                                          " even when the server is idle, the deadline is in ",
-                                         InWords(left), ": set a later one, or send less text"),
+                                         Format(left), ": set a later one, or send less text"),
                             std::move(metadata));
   }
   return DeadlineTooClose(
-      absl::StrCat("the answer may take ", InWords(needed), ", the deadline is in ", InWords(left),
+      absl::StrCat("the answer may take ", Format(needed), ", the deadline is in ", Format(left),
                    ": set a later one, or retry when the server is less busy"),
       std::move(metadata));
 }
@@ -184,13 +183,13 @@ void Admission::GiveBackTokens(const Caller& caller, const std::string& model, i
   MutexLock lock(mu_);
   tokens_.GiveBack(caller, tokens);
   models_[model].estimator.Remove(caller, tokens, rows);
-  Show();
+  ReportAdmitted();
 }
 
 void Admission::ChangeBytes(const Caller& caller, int64_t bytes) {
   MutexLock lock(mu_);
   bytes > 0 ? bytes_.Take(caller, bytes) : bytes_.GiveBack(caller, -bytes);
-  Show();
+  ReportAdmitted();
 }
 
 int64_t Admission::tokens() const {

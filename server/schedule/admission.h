@@ -20,42 +20,44 @@
 namespace linnet::server {
 
 struct AdmissionLimits {
-  // Work in the house: the sum over all segments of (source + most target tokens) x beam size.
+  // Max admitted work: the sum over all segments of (source + max target tokens) x beam size.
   int64_t max_tokens = 1'000'000;
-  // Bytes of memory that calls hold, from the bytes of a request to the last of its reply.
+  // Max memory that calls hold, from the first byte of a request to the last of its reply.
   int64_t max_bytes = int64_t{256} << 20;
 };
 
-// What a call comes to once it is tokenised.
+// The work of a call, known once its text is tokenised.
 struct CallWork {
   std::string model;
   CallSize size = {};
-  absl::Duration answer = absl::ZeroDuration();  // to put the answer together, once it is decoded
+  absl::Duration answer =
+      absl::ZeroDuration();  // estimated time to build the answer after decoding
   absl::Time deadline = absl::InfiniteFuture();
 };
 
 class Permit;
 
-// The bound on what is in the house, waiting or worked on. Nothing in the server waits without a
-// permit, so that no queue needs a limit of its own.
+// Limits the calls in flight, waiting and running, by memory and by work. Everything that waits in
+// the server holds a permit, so no queue needs a limit of its own.
 //
-// A call is admitted while there is room, its client holds no more than its share (Quota), and it
-// is expected to end before its deadline (LatencyEstimator), with a safety factor that is learned
-// from how long the calls before took. An idle engine takes a share of the others as probes
-// (ProbePolicy). Thread-safe; outlives its permits.
+// A call is admitted if there is room, if its client stays within its share (Quota), and if its
+// latency estimate times a learned safety factor fits its deadline (LatencyEstimator). An idle
+// engine admits some calls that do not fit as probes (ProbePolicy). One per server. Thread-safe;
+// outlives its permits.
 class Admission {
  public:
-  // `seed` of the retry delays, which differ from call to call.
+  // `seed` is for the jitter of the retry delays.
   Admission(const AdmissionLimits& limits, AdmissionObserver& observer,
             uint32_t seed = std::random_device{}());
 
-  // What a call holds beside all that is counted: its objects here and in gRPC, and its headers.
+  // Fixed memory of a call: its objects here and in gRPC, and its headers.
   static constexpr int64_t kBytesPerCall = 16384;
 
-  // A permit for so many bytes beside kBytesPerCall; RESOURCE_EXHAUSTED if there is no memory for
-  // them or the client has its share.
+  // Returns a permit for `bytes` plus kBytesPerCall. RESOURCE_EXHAUSTED if the server has no room
+  // for them or the client has used its share.
   absl::StatusOr<Permit> Enter(const Caller& caller, int64_t bytes);
-  // A turn of the model's scheduler, from which the estimates come.
+  // Records a step of the model's scheduler and its duration including the sinks, for the latency
+  // estimates.
   void StepMade(const std::string& model, const StepReport& report, absl::Duration cycle);
 
   const AdmissionLimits& limits() const { return limits_; }
@@ -64,22 +66,22 @@ class Admission {
 
  private:
   friend class Permit;
-  // Of a caller whose call holds `held` already.
+  // `held`: bytes that the call holds already.
   absl::Status TakeBytes(const Caller& caller, int64_t bytes, int64_t held);
-  // Where the memory is in use already. Negative: gives back.
+  // Changes the bytes without a check against the limit. Negative: gives them back.
   void ChangeBytes(const Caller& caller, int64_t bytes);
   absl::StatusOr<Estimate> Charge(const Caller& caller, const CallWork& work, absl::Time now);
   void Ended(const std::string& model, const Estimate& estimate, absl::Duration actual,
              absl::Time now, bool finished);
-  // OK, or why the call cannot be expected to end in time.
+  // Not OK if the call is not expected to end before its deadline.
   absl::Status CheckDeadline(const CallWork& work, const Estimate& expected, absl::Time now)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void GiveBackTokens(const Caller& caller, const std::string& model, int64_t tokens, double rows);
-  // When to come back to a house that has to finish so much before: some sooner, some later, so
-  // that they do not all come at once.
+  // The retry delay for a client when the work ahead of it takes `drain`. Jitter of 25 % keeps
+  // clients from all retrying at once.
   absl::Duration RetryDelay(absl::Duration drain) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   absl::Duration TimeToDrain() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void Show() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void ReportAdmitted() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   const AdmissionLimits limits_;
   AdmissionObserver& observer_;
@@ -94,8 +96,8 @@ class Admission {
   std::minstd_rand random_ ABSL_GUARDED_BY(mu_);
 };
 
-// What a call holds, in bytes and in work; it goes back when the permit dies, on every path. Bytes
-// and work may be changed by different threads, each by one at a time.
+// The bytes and the work that one call holds; the destructor gives them back. One thread at a time
+// may change the bytes, and one thread at a time (possibly another one) the work.
 class Permit {
  public:
   Permit(Permit&& other) noexcept;
@@ -103,24 +105,24 @@ class Permit {
   ~Permit();
 
   int64_t bytes() const { return bytes_; }
-  // Holds so much more, before it is allocated. RESOURCE_EXHAUSTED if there is no room for it now,
-  // INVALID_ARGUMENT if it never fits; the permit then holds what it held before.
+  // Adds bytes; call it before the memory is allocated. RESOURCE_EXHAUSTED if there is no room now,
+  // INVALID_ARGUMENT if it never fits; on error the permit is unchanged.
   absl::Status Hold(int64_t bytes);
-  // Holds so much from now on; for memory that is given back, or in use whatever is said.
+  // Sets the bytes without a check: for memory that was freed, or that is already in use.
   void SetBytes(int64_t bytes);
 
-  // What a call says of its urgency, before it is charged.
+  // Sets the priority that the request asks for; call it before Charge.
   void SetPriority(Priority priority) { caller_.priority = priority; }
-  // Adds the work once it is known, once. RESOURCE_EXHAUSTED if there is no room for it now,
-  // DEADLINE_EXCEEDED if it could not be done in time, INVALID_ARGUMENT if it never fits; the
-  // permit then holds what it held before.
+  // Adds the work; call it once, when the text is tokenised. RESOURCE_EXHAUSTED if there is no room
+  // now, DEADLINE_EXCEEDED if the call is not expected to end in time, INVALID_ARGUMENT if it never
+  // fits; on error the permit is unchanged.
   absl::Status Charge(const CallWork& work, absl::Time now);
-  // A part of the work has ended.
+  // Gives back a part of the work, when it has ended.
   void GiveBack(int64_t tokens);
-  // All of it has; the bytes are held on.
+  // Gives back all of the work and keeps the bytes.
   void GiveBackWork() { GiveBack(tokens_); }
-  // All of it has, or (not `finished`) it was cut off by its deadline or its caller: what was
-  // expected of it can be compared. Not for work that ended for another reason.
+  // Compares the time that the work took with its estimate. `finished` is false if the deadline or
+  // a cancellation ended it. Do not call it for work that ended for another reason.
   void Ended(absl::Time now, bool finished);
 
  private:

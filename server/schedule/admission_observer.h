@@ -8,7 +8,7 @@
 
 namespace linnet::server {
 
-// Why a request was refused before any decoding.
+// The reason why a request was rejected before any decoding.
 enum class RejectReason {
   kInvalid,
   kNotFound,
@@ -25,18 +25,19 @@ inline constexpr std::array kRejectReasons = {
     RejectReason::kBytes,         RejectReason::kShare,    RejectReason::kDeadline,
     RejectReason::kShortDeadline, RejectReason::kEngine,   RejectReason::kDraining};
 
-// What Admission reports: the metrics, without a dependency on them. Calls come from any thread,
-// under the lock of Admission, so they must be quick and must not call it back.
+// Receives the events and gauges of Admission; server/metrics implements it, so that Admission does
+// not depend on the metrics. Called from any thread under the lock of Admission: an implementation
+// must return quickly and must not call Admission.
 class AdmissionObserver {
  public:
   virtual ~AdmissionObserver() = default;
   virtual void SetAdmissionLimits(int64_t tokens, int64_t bytes) = 0;
-  // What is admitted at the moment, and the time in which it is expected to be done.
+  // The tokens and bytes in flight, and the time in which that work is expected to finish.
   virtual void SetAdmitted(int64_t tokens, int64_t bytes, absl::Duration drain) = 0;
   virtual void Rejected(RejectReason reason) = 0;
-  // How long a call is expected to take, whether it was admitted or not.
+  // The latency estimate of a call, admitted or not.
   virtual void Estimated(absl::Duration estimate) = 0;
-  // What the estimates of a model are multiplied by.
+  // `waits`: the factor for calls that have to wait for rows (Estimate::waits).
   virtual void SetSafetyFactor(const std::string& model, bool waits, double factor) = 0;
 };
 

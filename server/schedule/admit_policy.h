@@ -39,8 +39,8 @@ class AdmitPolicy {
 };
 
 // Partitions sources into groups that are encoded together, each padded to its longest source.
-// Returns indices into `lengths`, sorted by length. The partition minimises the sum of padded tokens
-// plus call_tokens per group, so padding is at most call_tokens per source.
+// Returns indices into `lengths`, sorted by length. The partition minimises the sum of padded
+// tokens plus call_tokens per group, so padding is at most call_tokens per source.
 std::vector<std::vector<int>> GroupByLength(std::span<const int> lengths, int call_tokens);
 
 }  // namespace linnet::server

@@ -12,22 +12,22 @@
 
 namespace linnet::server {
 
-// Items that wait, in an order that shares what serves them fairly: however many items a client
-// sends, over any time in which two clients always wait, the work of each that is served is in
-// proportion to their weights, up to one item of each. What a client gets is shared in the same way
-// by its flows, which its calls' ids tell apart, each with the same weight: however many ids a
-// client sends, it gets no more. Items of one flow are served in order of arrival. A flow or client
-// that comes back after a pause has saved nothing up and owes nothing.
+// A weighted fair queue: clients get service in proportion to their weights, and a client that
+// sends more items gets no more. While two clients both have items waiting, the work served of each
+// is in proportion to their weights, to within one item. The service of a client is divided equally
+// between its flows (Flow::id), so a client gains nothing by using more ids. Items of one flow are
+// served in order of arrival. A flow or client that returns after a pause has neither credit nor
+// debt.
 //
-// Hierarchical start-time fair queueing (Goyal, Vin and Cheng 1996, sections 2 and 4): an item's
-// start tag is the finish tag of the item before it in its flow, but not less than the virtual time
-// of its arrival; its finish tag adds its work over the weight of its flow; the lowest start tag is
-// served first, and is the virtual time from then on. That holds for the clients, and within each
-// for its flows, which have tags and a virtual time of their own. A start tag is computed when an
-// item becomes the first of its flow, so that an item that is dropped costs the others nothing, and
-// every operation takes a time that is logarithmic in what waits.
+// Source: hierarchical start-time fair queueing (Goyal, Vin and Cheng 1996, sections 2 and 4).
+//   start tag    max(finish tag of the previous item of the flow, virtual time at arrival)
+//   finish tag   start tag + work / weight of the flow
+//   service      the lowest start tag first; the virtual time is the start tag of the served item
+// These rules apply to the clients, and within each client to its flows, with tags and a virtual
+// time of their own. A start tag is computed when an item becomes the first of its flow, so a
+// dropped item costs the others nothing. Every operation is logarithmic in the number of items.
 //
-// Plain and deterministic. Not thread-safe.
+// Deterministic. Not thread-safe.
 template <typename Item>
 class FairQueue {
   struct Entry {
@@ -36,7 +36,7 @@ class FairQueue {
     double arrived = 0;            // virtual time of the clients
     double arrived_in_client = 0;  // virtual time of the client's flows
   };
-  using Items = std::map<uint64_t, Entry>;  // of one call of a flow, by number of arrival
+  using Items = std::map<uint64_t, Entry>;  // of one call of a flow, by arrival number
   using Calls = std::map<uint64_t, Items>;
   struct CallItems {
     uint64_t call = 0;
@@ -45,19 +45,19 @@ class FairQueue {
   using Order = std::map<uint64_t, CallItems>;  // by the number of a call's first item
   using Key = std::pair<double, uint64_t>;      // start tag, and the number, which breaks ties
 
-  // A client among the clients, or a flow among those of its client.
+  // A client, or a flow of a client.
   struct Node {
     double weight = 1;
-    double finish = 0;  // tag of the item that was served last
-    double work = 0;    // that waits
-    Key head = {};      // in Level::heads, while something waits
+    double finish = 0;  // finish tag of the item that was served last
+    double work = 0;    // sum over the waiting items
+    Key head = {};      // its key in Level::heads, while items wait
   };
-  // Nodes that share what serves them.
+  // Nodes that share one service: all clients, or the flows of one client.
   template <typename Child>
   struct Level {
-    double time = 0;    // virtual
-    double served = 0;  // by the last turn, over the weight of all that waited
-    double weight = 0;  // of those that wait
+    double time = 0;    // virtual time
+    double served = 0;  // work of the last served item / weight of all waiting nodes
+    double weight = 0;  // sum over the waiting nodes
     std::map<Key, Child*> heads;
 
     void Link(Child& child, double arrived, uint64_t number) {
@@ -70,13 +70,14 @@ class FairQueue {
     }
     void Serve(Child& child, double arrived, double work) {
       const double start = std::max(arrived, child.finish);
-      // New nodes begin at the virtual time. If that stood still while they are served, a node that
-      // was served before would wait as long as new ones come: it moves on by the work served,
-      // shared among all that waited, but not past the next start tag.
+      // New nodes start at the virtual time. If it did not advance while they are served, a steady
+      // stream of new nodes would starve a node that was served before. So it advances by the work
+      // served over the weight of all waiting nodes, but not past the next start tag.
       if (const auto later = heads.upper_bound({time, ~uint64_t{0}}); later != heads.end())
         time = std::min(later->first.first, time + served);
       served = work / weight;
-      // An item may be served before others that cannot be: time does not run backwards.
+      // Items may be served out of order, when those before them do not fit: the virtual time never
+      // decreases.
       time = std::max(time, start);
       child.finish = start + work / child.weight;
     }
@@ -97,7 +98,7 @@ class FairQueue {
   };
 
  public:
-  // Where an item stands; valid as long as it waits.
+  // Handle of a waiting item; valid until the item is served or dropped.
   struct Ticket {
     uint64_t number = 0;  // in order of arrival
     uint64_t call = 0;
@@ -126,7 +127,7 @@ class FairQueue {
 
   bool empty() const { return size_ == 0; }
   size_t size() const { return size_; }
-  double work() const { return work_; }  // of all that wait
+  double work() const { return work_; }  // sum over all waiting items
   const Item& item(const Ticket& ticket) const {
     return ticket.flow->calls.at(ticket.call).at(ticket.number).item;
   }
@@ -134,31 +135,31 @@ class FairQueue {
     return ticket.flow->calls.at(ticket.call).at(ticket.number).item;
   }
 
-  // Takes an item out because it is served.
+  // Removes an item and charges its work to its flow and client.
   Item Serve(const Ticket& ticket) {
     const Entry& entry = ticket.flow->calls.at(ticket.call).at(ticket.number);
     level_.Serve(*ticket.client, entry.arrived, entry.work);
     ticket.client->level.Serve(*ticket.flow, entry.arrived_in_client, entry.work);
     return Drop(ticket);
   }
-  // Takes out the item whose turn it is.
+  // Serves the next item. The queue must not be empty.
   Item ServeNext() {
     ClientState& client = *level_.heads.begin()->second;
     FlowState& flow = *client.level.heads.begin()->second;
     return Serve({flow.first().first, flow.order.begin()->second.call, &client, &flow});
   }
-  // Takes an item out because it is not wanted any more.
+  // Removes an item without a charge: it was cancelled, has expired or is shed.
   Item Drop(const Ticket& ticket) {
     ClientState& client = *ticket.client;
     FlowState& flow = *ticket.flow;
     Unlink(client, flow);
     Item item = Remove(flow, ticket, client);
     Link(client, flow);
-    // Nobody is left to be fair to.
+    // With no item waiting, tags of the past have no meaning.
     if (!client.waits()) {
       client.flows.clear();
       client.level = {};
-      client.work = 0;  // without what rounding leaves
+      client.work = 0;  // exactly, without rounding errors
     }
     if (size_ == 0) Clear();
     return item;
@@ -169,8 +170,8 @@ class FairQueue {
     next_number_ = next_number;
   }
 
-  // An upper bound on the work that is served before so much more of the flow, this included, up to
-  // one item of each other flow.
+  // Upper bound on the total work that is served until another `work` of the flow is served, with
+  // that work included; exact to within one item of each other flow.
   double WorkUntil(const Flow& flow, double work) const {
     const auto which = clients_.find({flow.client, flow.priority});
     if (which == clients_.end())
@@ -185,7 +186,7 @@ class FairQueue {
     return Shared(of_client, work_ - client.work, others / client.weight);
   }
 
-  // Walks items in the order in which they would be served; the queue must not change meanwhile.
+  // Iterates over the items in the order of service. The queue must not change meanwhile.
   class Cursor {
    public:
     explicit Cursor(const FairQueue& queue) : clients_(queue.level_) {}
@@ -197,7 +198,7 @@ class FairQueue {
     }
     const Item& operator*() const { return clients_.walk.flows.walk.at->second.item; }
 
-    // Goes on as if the item were served.
+    // Moves to the next item, as if this one were served.
     void Take() {
       ClientWalk& client = clients_.walk;
       FlowWalk& flow = client.flows.walk;
@@ -208,12 +209,12 @@ class FairQueue {
         flow.begun.emplace(next->first, CallItems{flow.call, flow.items});
       clients_.Leave();
     }
-    // Goes on without what is left of the item's call.
+    // Moves on and skips all further items of this item's call.
     void SkipCall() { clients_.Leave(); }
 
    private:
-    // The nodes of a level in the order of their next items: those that were not walked yet, and
-    // those that were and have more.
+    // Iterates over the nodes of a level in the order of their next items. Merges the nodes that
+    // were not visited yet (next) with those that were and have more items (begun).
     template <typename Child, typename Walk>
     struct Walks {
       Walks() = default;
@@ -240,7 +241,8 @@ class FairQueue {
       Walk walk;
       bool done = true;
     };
-    // Of a flow. Its calls are looked at as their turns come, however many it has.
+    // Iterates over the items of a flow. Merges its calls lazily: a call is read when its first
+    // item is next.
     struct FlowWalk {
       FlowWalk() = default;
       explicit FlowWalk(FlowState* flow)
@@ -268,9 +270,9 @@ class FairQueue {
       FlowState* node = nullptr;
       double finish = 0;
       typename Order::const_iterator next_call = {};
-      Order begun = {};  // calls of which some was taken, by the number of the next item
+      Order begun = {};  // calls with taken items and more, by the number of the next item
       uint64_t call = 0;
-      Items* items = nullptr;  // of that call
+      Items* items = nullptr;  // of the current call
       typename Items::const_iterator at = {};
     };
     struct ClientWalk {
@@ -295,7 +297,8 @@ class FairQueue {
   };
 
  private:
-  // Work that is served until `own` is, where others have `waiting` and so many times its weight.
+  // Total work served until `own` is, if the others have `waiting` work and `weights` times the
+  // weight.
   static double Shared(double own, double waiting, double weights) {
     return own + std::min(waiting, own * weights);
   }
@@ -313,7 +316,7 @@ class FairQueue {
       level_.Link(client, entry.arrived, number);
     }
   }
-  // Both are unlinked.
+  // The flow and the client are unlinked.
   Item Remove(FlowState& flow, const Ticket& ticket, ClientState& client) {
     const auto call = flow.calls.find(ticket.call);
     Items& items = call->second;
@@ -332,7 +335,8 @@ class FairQueue {
     }
     return item;
   }
-  // A node of which nothing waits is kept while it owes something, and no longer.
+  // Erases nodes without items whose finish tag has passed. A later finish tag is kept: a returning
+  // node must not start before it.
   template <typename Nodes>
   static void Sweep(Nodes& nodes, double time, size_t& sweep_at) {
     if (nodes.size() < sweep_at) return;
@@ -342,8 +346,8 @@ class FairQueue {
     sweep_at = 2 * nodes.size() + 16;
   }
 
-  uint64_t next_number_ = 1;  // 0 is no item's: a node that never waited has it for its head
-  double work_ = 0;           // that waits
+  uint64_t next_number_ = 1;  // 0 is the head of a node that has had no items
+  double work_ = 0;           // sum over all waiting items
   size_t size_ = 0;
   size_t sweep_at_ = 16;
   std::map<std::pair<std::string, Priority>, ClientState> clients_;

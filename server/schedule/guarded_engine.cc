@@ -8,7 +8,7 @@
 namespace linnet::server {
 namespace {
 
-// What the call returns, or what it throws as an INTERNAL error.
+// Returns the result of the call, or an INTERNAL error if it throws.
 template <typename Call>
 auto Catch(const Call& call) -> decltype(call()) {
   try {
@@ -51,7 +51,7 @@ absl::Status GuardedEngine::Add(std::span<const model::SequenceInput> sequences)
       return status;
     });
   });
-  // What fails in its own terms has seated nobody and leaves the others as they were.
+  // An error that Add returns added no sequence and left the running ones unchanged.
   if (threw || model::IsDeviceLost(status)) broken_ = status;
   return status;
 }

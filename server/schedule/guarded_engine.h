@@ -14,14 +14,14 @@
 
 namespace linnet::server {
 
-// An engine that may fail in any way: what it throws becomes a status, its calls are timed by a
-// StallDetector, and another engine can be put in its place.
+// Wraps an engine: converts exceptions into a status, times Add and Step with a StallDetector, and
+// lets the scheduler replace the wrapped engine after a failure.
 //
-// Engine's methods, Remove and Replace belong to the engine's thread; Check to any. Seat and Step
-// throw StalledCall.
+// Only the scheduler's thread calls it, except Check, which is thread-safe. Add and Step throw
+// StalledCall.
 class GuardedEngine final : public model::Engine {
  public:
-  // The detector outlives it.
+  // The detector outlives the engine.
   GuardedEngine(std::unique_ptr<model::Engine> engine, StallDetector& detector,
                 absl::Duration stall_timeout);
 
@@ -30,15 +30,15 @@ class GuardedEngine final : public model::Engine {
   absl::Status Check(const model::SequenceInput& sequence) const override;
   absl::Status Add(std::span<const model::SequenceInput> sequences) override;
   absl::StatusOr<std::vector<model::SequenceEvent>> Step() override;
-  // Nothing once a call has stalled: then any thread may.
+  // Does nothing once a call has stalled; the supervisor's thread may call it then.
   void Release(model::SequenceId id) override;
   int sequences() const override;
   int rows_in_use() const override;
 
-  // OK, or why the engine is to be replaced: a step failed as a whole (for anything but want of
-  // memory), something was thrown, or the device is lost.
+  // Not OK if the engine must be replaced: a step failed as a whole (other than out of memory), a
+  // call threw, or the device is lost.
   const absl::Status& broken() const { return broken_; }
-  void Remove();
+  void Remove();  // destroys the wrapped engine
   void Replace(std::unique_ptr<model::Engine> engine);
 
  private:
@@ -46,8 +46,9 @@ class GuardedEngine final : public model::Engine {
   StallDetector& detector_;
   const absl::Duration stall_timeout_;
   mutable Mutex mu_;
-  std::unique_ptr<model::Engine> engine_;  // changed under mu_; the engine's thread reads it freely
-  absl::Status broken_;                    // the engine's thread's
+  // Written under mu_ by the scheduler's thread, which reads it without the lock.
+  std::unique_ptr<model::Engine> engine_;
+  absl::Status broken_;  // used by the scheduler's thread alone
 };
 
 }  // namespace linnet::server

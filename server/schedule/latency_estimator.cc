@@ -7,35 +7,34 @@
 namespace linnet::server {
 namespace {
 
-// Half of what is known of the steps that a token takes is of sequences with the last so many
-// tokens: some hundred sentences.
+// Half-life of steps_per_token_, in finished tokens: some hundred sentences.
 constexpr double kHalfLifeTokens = 10'000;
-// Half of what is known of the rows of a full engine is of the last so many full steps.
+// Half-life of full_rows_, in full steps.
 constexpr double kHalfLifeSteps = 100;
-// Half of what is known of a client's rate is of the last so many seconds of work.
+// Half-life of a flow's arrival rate, in busy seconds.
 constexpr double kArrivalHalfLife = 2;
-// A flow that has just begun has no rate yet: at least so many seconds are taken for granted.
+// Min time over which the rate of a flow is computed: a new flow has no meaningful rate.
 constexpr double kMinSeconds = 1;
 
 }  // namespace
 
-double LatencyEstimator::Lately(const FlowWork& work) const {
-  return work.arrived * std::exp2(-(elapsed_ - work.seen) / kArrivalHalfLife);
+double LatencyEstimator::RecentArrivals(const FlowWork& work) const {
+  return work.arrived * std::exp2(-(elapsed_ - work.updated) / kArrivalHalfLife);
 }
 
 double LatencyEstimator::TokensPerSecond(const FlowWork& work) const {
-  // The time that counts, by the same weights as the work.
+  // The decayed time since the first work, with the same weights as the decayed arrivals.
   const double seconds = kArrivalHalfLife / std::numbers::ln2 *
                          (1 - std::exp2(-(elapsed_ - work.since) / kArrivalHalfLife));
-  return Lately(work) / std::max(seconds, kMinSeconds);
+  return RecentArrivals(work) / std::max(seconds, kMinSeconds);
 }
 
 void LatencyEstimator::Add(const Caller& caller, int64_t tokens, double rows) {
   const auto [flow, first] = flows_.try_emplace(FlowOf(caller));
   FlowWork& work = flow->second;
   if (first) work.since = elapsed_;
-  work.arrived = Lately(work) + static_cast<double>(tokens);
-  work.seen = elapsed_;
+  work.arrived = RecentArrivals(work) + static_cast<double>(tokens);
+  work.updated = elapsed_;
   work.tokens += tokens;
   tokens_ += tokens;
   rows_ += rows;
@@ -45,14 +44,14 @@ void LatencyEstimator::Remove(const Caller& caller, int64_t tokens, double rows)
   const auto flow = flows_.find(FlowOf(caller));
   if (flow == flows_.end()) return;
   tokens_ -= tokens;
-  rows_ = tokens_ == 0 ? 0 : rows_ - rows;  // without what rounding leaves
+  rows_ = tokens_ == 0 ? 0 : rows_ - rows;  // 0 exactly, without rounding errors
   flow->second.tokens = std::max<int64_t>(0, flow->second.tokens - tokens);
 }
 
 void LatencyEstimator::StepMade(const StepReport& report, absl::Duration cycle) {
   elapsed_ += absl::ToDoubleSeconds(cycle);
   std::erase_if(flows_, [this](const auto& flow) {
-    return flow.second.tokens == 0 && elapsed_ - flow.second.seen > 5 * kArrivalHalfLife;
+    return flow.second.tokens == 0 && elapsed_ - flow.second.updated > 5 * kArrivalHalfLife;
   });
   if (report.rows_limit > 0) rows_limit_ = report.rows_limit;
   if (!report.stepped) return;
@@ -84,7 +83,7 @@ absl::Duration LatencyEstimator::TimeFor(int64_t tokens) const {
 
 LatencyEstimator::Others LatencyEstimator::OthersThan(const Flow& own) const {
   Others others;
-  const Flow* last = nullptr;  // the flows of a client and priority lie side by side
+  const Flow* last = nullptr;  // flows of one client and priority are adjacent in the map
   for (const auto& [flow, work] : flows_) {
     const bool new_client =
         last == nullptr || last->client != flow.client || last->priority != flow.priority;
@@ -101,9 +100,10 @@ LatencyEstimator::Others LatencyEstimator::OthersThan(const Flow& own) const {
 }
 
 absl::Duration LatencyEstimator::TimeUntil(int64_t tokens, const Others& others) const {
-  // The longer it takes, the more goes before it: a few turns come close, from below.
+  // A fixed point: the longer it takes, the more work is put before it. Four iterations come close
+  // to it, from below.
   absl::Duration time = absl::ZeroDuration();
-  for (int turn = 0; turn < 4; ++turn) {
+  for (int iteration = 0; iteration < 4; ++iteration) {
     const double seconds = absl::ToDoubleSeconds(time);
     const auto own = static_cast<double>(tokens);
     double of_client = own;

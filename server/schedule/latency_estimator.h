@@ -14,44 +14,43 @@
 
 namespace linnet::server {
 
-// How much a call asks of an engine.
+// The size of a call, as an engine sees it.
 struct CallSize {
   int64_t tokens = 0;   // of work: the sum over all segments of (source + max target) x rows
   int64_t longest = 0;  // source and max target tokens of its longest segment
   double rows = 0;      // of all segments
 };
 
-// How long a call will take, as far as can be said when it arrives.
+// The latency estimate of a call at its arrival.
 struct Estimate {
-  absl::Duration time = absl::ZeroDuration();  // zero: nothing is known
-  absl::Duration wait = absl::ZeroDuration();  // of it, for what goes before
-  bool waits = false;                          // it does not find its rows free
+  absl::Duration time = absl::ZeroDuration();  // total; zero: unknown
+  absl::Duration wait = absl::ZeroDuration();  // the part spent waiting for rows
+  bool waits = false;                          // the rows for the call are not free now
 };
 
-// What one model has to do, and how fast it does it: from that, when a call would be done.
+// Estimates how long a call to one model takes, from the admitted work and the speed of the engine.
 //
-// Three things are learned from the steps: what a step costs with so many rows in it, how many
-// steps a sequence takes for a token that it may have at most, and how many rows a full engine
-// holds.
-// Plain and deterministic: it reads no clock. Not thread-safe.
+// Learns three things from the steps: the duration of a step by its rows (StepCost), the steps that
+// a sequence takes per token of its max length, and the rows in use when the engine is full.
+// Deterministic: reads no clock. Not thread-safe: Admission owns it and guards it by its lock.
 class LatencyEstimator {
  public:
-  // Work that was admitted, and that has ended.
+  // Add work when it is admitted, remove it when it has ended.
   void Add(const Caller& caller, int64_t tokens, double rows);
   void Remove(const Caller& caller, int64_t tokens, double rows);
-  // A step of the model's scheduler and how long all of it took.
+  // Records a step of the model's scheduler, and its duration including the sinks.
   void StepMade(const StepReport& report, absl::Duration cycle);
 
-  // How long a call would take from now. Zero as long as nothing is known.
+  // The time from now to the end of a call. Zero before the first step.
   //
-  // While all that was admitted has its rows, that is the time of the call's longest sequence among
-  // them. Otherwise it waits until what goes before it is finished, and is not done before all of
-  // its own is.
+  // If there are free rows for the call, that is the time of its longest sequence in a batch with
+  // all admitted ones. Otherwise the call waits for the work that fair queueing puts before it, and
+  // then for all of its own.
   Estimate TimeToFinish(const Caller& caller, const CallSize& call) const;
-  // The same of an engine that has nothing else to do.
+  // The same on an idle engine.
   Estimate TimeWhenIdle(const CallSize& call) const;
-  // How much time a call with this estimate must have to be admitted: it may wait for kMaxWait of
-  // it.
+  // The time before its deadline that a call with this estimate needs to be admitted; at most
+  // kMaxWait of that may be waiting.
   absl::Duration TimeNeeded(const Estimate& estimate, absl::Time now) const {
     return std::max(estimate.time, estimate.wait / kMaxWait) * safety_factor(estimate, now);
   }
@@ -64,29 +63,29 @@ class LatencyEstimator {
   void RecordTimeout(const Estimate& estimate, absl::Duration after, absl::Time now) {
     (estimate.waits ? waiting_ : immediate_).RecordTimeout(estimate.time, after, now);
   }
-  // In which a full engine finishes so many tokens of work. Zero as long as nothing is known.
+  // The time in which a full engine finishes this much work. Zero before the first step.
   absl::Duration TimeFor(int64_t tokens) const;
 
   int64_t tokens() const { return tokens_; }
   bool idle() const { return tokens_ == 0; }
 
  private:
-  // If all of it could be, short texts, which can wait the longest, would leave no rows to long
-  // ones.
+  // Max part of the time before a deadline that a call may wait. With 1, short texts, which can
+  // wait the longest, would leave no rows for long ones.
   static constexpr double kMaxWait = 0.75;
 
-  // What there is of a flow, and what has come of it lately.
+  // The admitted work of a flow, and its arrival rate.
   struct FlowWork {
     int64_t tokens = 0;
-    double since = 0;    // in elapsed_: its first work
-    double seen = 0;     // in elapsed_: when `arrived` was last brought up to date
-    double arrived = 0;  // tokens, of which the past counts for less and less
+    double since = 0;    // value of elapsed_ at its first work
+    double updated = 0;  // value of elapsed_ when `arrived` was last updated
+    double arrived = 0;  // tokens that arrived, exponentially decayed
   };
-  // Another flow of the same client or another client, as one estimate sees it: what it has and
-  // goes on sending, and its weight beside the caller's.
+  // A competing flow or client: its admitted tokens, its arrival rate, and its weight relative to
+  // the caller's.
   struct Other {
     double tokens = 0, tokens_per_second = 0, weight = 1;
-    // What of it is finished within so many seconds, while so many tokens of the caller's are.
+    // Its tokens that are finished within `seconds`, while `own` tokens of the caller are.
     double Share(double own, double seconds) const {
       return std::min(tokens + tokens_per_second * seconds, own * weight);
     }
@@ -96,31 +95,33 @@ class LatencyEstimator {
     std::vector<Other> clients;
   };
   Others OthersThan(const Flow& own) const;
-  // In which the engine finishes so many tokens of a flow, and what goes before them: under fair
-  // sharing that is of every other flow of the client as much, and of every other client as much as
-  // of this one, in proportion to their weights; and no more than it has and, if it goes on as it
-  // did lately, will have until then. Zero as long as nothing is known.
+  // The time in which the engine finishes `tokens` of a flow together with the work that fair
+  // queueing puts before them. Every other flow of the client gets as many tokens as this flow, and
+  // every other client as many as this client, in proportion to their weights; but no more than it
+  // has admitted and, at its current arrival rate, will have until then. Zero before the first
+  // step.
   absl::Duration TimeUntil(int64_t tokens, const Others& others) const;
-  double Lately(const FlowWork& work) const;
+  double RecentArrivals(const FlowWork& work) const;
   double TokensPerSecond(const FlowWork& work) const;
-  // How long a sequence takes that may have so many tokens, in steps of so many rows.
+  // Time of a sequence of at most `tokens` tokens, in steps of `rows` rows.
   absl::Duration SequenceTime(int64_t tokens, double rows) const;
   double StepsPerToken() const;
-  // Rows of a full engine; 0 as long as nothing is known.
+  // Rows of a full engine; 0 before the first step.
   double Capacity() const;
 
-  std::map<Flow, FlowWork> flows_;  // kept for some time after they have come to nothing
-  double elapsed_ = 0;              // seconds in which the engine worked
+  std::map<Flow, FlowWork> flows_;  // a flow stays for ten busy seconds after its last work
+  double elapsed_ = 0;              // seconds in which the engine was busy
   int64_t tokens_ = 0;
-  double rows_ = 0;  // of the sequences that were admitted and have not ended
+  double rows_ = 0;  // of the admitted sequences that have not ended
   StepCost step_cost_;
   RecentRatio steps_per_token_;
-  int rows_limit_ = 0;  // of the engine
-  // Where its memory or a limit on sequences is used up first, a full engine has fewer rows.
+  int rows_limit_ = 0;  // rows of the engine
+  // Rows in use in full steps: fewer than rows_limit_ where the encoder cache or the limit on
+  // sequences is exhausted first.
   RecentRatio full_rows_;
-  SafetyFactor immediate_;
-  // When calls are late while many wait, all that waited behind them are late as well: in bunches.
-  // Being strict costs little there, as others wait.
+  SafetyFactor immediate_;  // for calls that find free rows
+  // For calls that wait. They are late in bunches, with all the calls behind a late one. A strict
+  // share costs little here, because other calls use the engine.
   SafetyFactor waiting_{/*share=*/0.995};
 };
 

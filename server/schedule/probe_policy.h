@@ -6,11 +6,12 @@
 
 namespace linnet::server {
 
-// Which calls an idle engine decodes although their deadlines seem too short. Estimates are learned
-// from calls that are decoded, so a wrong one that refuses every call would never be corrected.
+// Admits some calls to an idle engine although their deadlines seem too short (probes). Latency
+// estimates are learned from decoded calls, so without probes an estimate that is too high and
+// rejects every call would never be corrected.
 //
-// A probe is ended by its own deadline, so probes take a tenth of the engine's time at most, and of
-// an engine that has nothing else to do. Plain, time is passed in.
+// A probe ends at its own deadline, and the pause between probes limits them to a tenth of the time
+// of an otherwise idle engine. Deterministic: time is passed in. Not thread-safe.
 class ProbePolicy {
  public:
   bool Admit(absl::Time now, absl::Duration time_left) {
@@ -23,7 +24,7 @@ class ProbePolicy {
 
  private:
   static constexpr double kShare = 0.1;
-  // A step that has begun is made to its end.
+  // A probe costs at least one step: a step cannot be interrupted.
   static constexpr absl::Duration kMinCost = absl::Milliseconds(10);
 
   absl::Time last_ = absl::InfinitePast();

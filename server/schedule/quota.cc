@@ -5,7 +5,7 @@
 namespace linnet::server {
 namespace {
 
-// Of `all`, for each of so many: room for a third of one more is left.
+// The share of each of `count` holders; a third of a share stays free for another one.
 int64_t Share(int64_t all, size_t count) {
   return static_cast<int64_t>(static_cast<double>(all) / (static_cast<double>(count) + 1.0 / 3));
 }
@@ -21,24 +21,24 @@ int64_t Quota::ClientShare(const Holder* holder) const {
   return Share(max_, clients_.size() + (holder == nullptr ? 1 : 0));
 }
 
-Quota::Answer Quota::Ask(const Caller& caller, int64_t amount) const {
-  if (amount > max_ - held_) return Answer::kFull;
+Quota::Decision Quota::Check(const Caller& caller, int64_t amount) const {
+  if (amount > max_ - held_) return Decision::kFull;
   const Holder* holder = Find(caller.client);
-  if (holder == nullptr) return Answer::kFits;
-  if (amount > ClientShare(holder) - holder->held) return Answer::kShareUsed;
+  if (holder == nullptr) return Decision::kFits;
+  if (amount > ClientShare(holder) - holder->held) return Decision::kShareUsed;
   const int64_t holds = held_by(caller);
-  if (holds > 0 && amount > share(caller) - holds) return Answer::kShareUsed;
-  return Answer::kFits;
+  if (holds > 0 && amount > share(caller) - holds) return Decision::kShareUsed;
+  return Decision::kFits;
 }
 
 void Quota::Take(const Caller& caller, int64_t amount) {
   if (amount <= 0) return;
   auto holder = clients_.find(caller.client);
-  // Each of the two may find no memory, and then nothing is taken.
+  // Both insertions may throw std::bad_alloc; then nothing is taken.
   if (holder == clients_.end())
     holder = clients_.emplace(caller.client, Holder{.callers = {{caller.id, 0}}}).first;
-  int64_t& own = holder->second.callers[caller.id];
-  own += amount;
+  int64_t& held_by_caller = holder->second.callers[caller.id];
+  held_by_caller += amount;
   holder->second.held += amount;
   held_ += amount;
 }

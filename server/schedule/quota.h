@@ -8,19 +8,20 @@
 
 namespace linnet::server {
 
-// An amount of one thing, shared by clients, and a client's share by the callers behind it.
+// Divides an amount of one resource (tokens or bytes) between clients, and the share of each client
+// between its callers (Caller::id).
 //
-// A client alone may hold three quarters of all, and several the same each, so that there is always
-// room for another one to begin; who holds nothing may take all that is free. A client's callers
-// (Caller::id; the empty one is one of them) share in the same way what the client may hold, so
-// that any number of them hold together no more than one client. A client that uses no ids has no
-// other callers to leave room for. Plain; not thread-safe.
+// With n clients that hold something, each may hold max / (n + 1/3): three quarters for a single
+// one, so that there is always room for another client. A client that holds nothing may take all
+// that is free. The callers of a client divide its share by the same rule; together they hold no
+// more than a client without ids. The empty id counts as a caller, but reserves no room for others
+// while it is the only one. Deterministic. Not thread-safe.
 class Quota {
  public:
   explicit Quota(int64_t max) : max_(max) {}
 
-  enum class Answer { kFits, kFull, kShareUsed };
-  Answer Ask(const Caller& caller, int64_t amount) const;
+  enum class Decision { kFits, kFull, kShareUsed };
+  Decision Check(const Caller& caller, int64_t amount) const;
 
   void Take(const Caller& caller, int64_t amount);
   void GiveBack(const Caller& caller, int64_t amount);
@@ -28,20 +29,20 @@ class Quota {
   int64_t max() const { return max_; }
   int64_t held() const { return held_; }
   int64_t held_by(const Caller& caller) const;
-  // What the caller may hold, if it holds something.
+  // Max amount that the caller may hold in total, counting it among those that hold something.
   int64_t share(const Caller& caller) const;
 
  private:
   struct Holder {
     int64_t held = 0;
-    std::map<std::string, int64_t> callers;  // those that hold something, by id
+    std::map<std::string, int64_t> callers;  // amount by id, of the callers that hold something
   };
   const Holder* Find(const std::string& client) const;
   int64_t ClientShare(const Holder* holder) const;
 
   int64_t max_;
   int64_t held_ = 0;
-  std::map<std::string, Holder> clients_;  // those that hold something
+  std::map<std::string, Holder> clients_;  // only clients that hold something
 };
 
 }  // namespace linnet::server

@@ -2,12 +2,12 @@
 
 namespace linnet::server {
 
-// The ratio of two sums in which older terms weigh less. The value stays when all weights have
-// decayed: then the next term replaces it. Plain.
+// A ratio of two exponentially decaying sums. When all weights have decayed, the value stays until
+// the next term replaces it. Not thread-safe.
 class RecentRatio {
  public:
-  // Adds numerator / denominator with the weight `denominator`; all earlier weights are multiplied
-  // by `keep`.
+  // Multiplies all earlier weights by `keep`, then adds numerator / denominator with the weight
+  // `denominator`.
   void Add(double numerator, double denominator, double keep) {
     weight_ = weight_ * keep + denominator;
     if (denominator <= 0) return;
@@ -15,7 +15,7 @@ class RecentRatio {
     known_ = true;
   }
   bool known() const { return known_; }
-  double value() const { return value_; }  // 0 while nothing is known
+  double value() const { return value_; }  // 0 before the first term
 
  private:
   double value_ = 0, weight_ = 0;

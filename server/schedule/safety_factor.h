@@ -7,16 +7,16 @@
 
 namespace linnet::server {
 
-// What a latency estimate is multiplied by, so that a share of the calls with such estimates (99 in
-// a hundred) takes no longer; learned from how long they took.
+// The factor by which a latency estimate is multiplied so that a share of the calls (99 %) takes no
+// longer than the product. Learned from the actual times of earlier calls.
 //
-// A running quantile of actual over estimated, by stochastic approximation (Robbins and Monro 1951)
-// in logarithms: each call that took longer raises the factor by a tenth, each of the others lowers
-// it by a thousandth, so that it stands still where one in a hundred takes longer. It follows a
-// server that becomes slower within some calls, and one that becomes faster within some hundred.
+// It is the running quantile of actual / estimated time by stochastic approximation (Robbins and
+// Monro 1951) on its logarithm: each call that takes longer than predicted raises the factor by a
+// tenth, each other call lowers it by a thousandth. The two balance where one call in a hundred
+// takes longer. It adapts to a slower server within a few calls, to a faster one within hundreds.
 //
-// While no call ends there is no evidence for it, and after ten seconds it decays: otherwise a
-// factor that refuses every call would stay for ever. Plain, time is passed in.
+// After ten seconds without a finished call it decays towards 1: otherwise a factor that rejects
+// every call would never change. Deterministic: time is passed in. Not thread-safe.
 class SafetyFactor {
  public:
   explicit SafetyFactor(double share = 0.99) : share_(share) {}
@@ -26,8 +26,8 @@ class SafetyFactor {
   void RecordCompletion(absl::Duration estimate, absl::Duration actual, absl::Time now) {
     Learn(estimate, actual > estimate * value(now), now);
   }
-  // It was ended after so long by its deadline or by its caller, who mostly goes by the same: it
-  // would have taken longer than that. That is evidence only once it is as much as was expected.
+  // Records a call that its deadline or a cancellation ended after `after`. It would have taken
+  // longer, but that counts only if `after` has reached the prediction.
   void RecordTimeout(absl::Duration estimate, absl::Duration after, absl::Time now) {
     if (after >= estimate * value(now)) Learn(estimate, true, now);
   }
@@ -45,16 +45,16 @@ class SafetyFactor {
   }
 
   static constexpr double kRate = 0.1;
-  // Beyond that the estimate is not wrong, but something else is.
+  // Beyond this the cause is not the estimate.
   static constexpr double kMax = 4;
-  // A shorter call ends with the step in which it ends: there the ratio says nothing.
+  // The time of a shorter call is rounded up to whole steps, so its ratio is mostly noise.
   static constexpr absl::Duration kMinEstimate = absl::Milliseconds(50);
   static constexpr absl::Duration kFresh = absl::Seconds(10);
   static constexpr absl::Duration kHalfLife = absl::Seconds(30);
 
   double share_;
-  double log_ = 0;                            // never below: an estimate is not made shorter
-  absl::Time last_ = absl::InfiniteFuture();  // evidence; in the future while there is none
+  double log_ = 0;                            // >= 0: the factor never shortens an estimate
+  absl::Time last_ = absl::InfiniteFuture();  // last recorded call; infinite before the first
 };
 
 }  // namespace linnet::server

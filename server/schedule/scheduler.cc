@@ -15,9 +15,10 @@
 namespace linnet::server {
 namespace {
 
-// A call of the engine is usually some milliseconds, and who wants a picture does not want to wait.
+// Once an engine call takes this long (some milliseconds are usual), snapshot requests are answered
+// without waiting for its end.
 constexpr absl::Duration kLongCall = absl::Seconds(2);
-// When to come back to a server whose engine has failed for good: it is started again meanwhile.
+// Retry delay after an engine has failed for good: the time in which the process is restarted.
 constexpr absl::Duration kProcessRestart = absl::Seconds(5);
 
 using State = EngineHealth::State;
@@ -70,15 +71,15 @@ absl::Status Scheduler::Submit(std::vector<std::unique_ptr<Sequence>>& sequences
     if (draining_) return ShuttingDown();
     if (health_.state == State::kFailed) return EngineDown(kProcessRestart);
     if (health_.state == State::kDown) return EngineDown(absl::Seconds(1));
-    // All or none, if there is no memory either.
+    // Reserve first: if there is no memory, none of the sequences is taken.
     if (const size_t size = inbox_.size() + sequences.size(); size > inbox_.capacity())
       inbox_.reserve(std::max(size, 2 * inbox_.capacity()));
     for (auto& sequence : sequences) {
       sequence->times.submitted = now;
       inbox_.push_back(std::move(sequence));
     }
-    // Under the lock: once it is free, the sequences may end and with them whoever keeps this
-    // scheduler alive.
+    // Notify under the lock: once it is released, the sequences may end, and the owner of this
+    // scheduler may destroy it.
     changed_.NotifyAll();
   }
   sequences.clear();
@@ -90,7 +91,7 @@ void Scheduler::Drain(absl::Time deadline) {
   draining_ = true;
   while (!(idle_ && inbox_.empty())) {
     if (changed_.WaitUntil(mu_, ending_ ? absl::InfiniteFuture() : deadline)) continue;
-    ending_ = true;  // at the latest after the step that runs now, all of it has ended
+    ending_ = true;  // all sequences end after the current step at the latest
     changed_.NotifyAll();
   }
 }
@@ -106,41 +107,44 @@ std::optional<EngineFailure> Scheduler::failure() const {
   return EngineFailure{model_, health_.why, failed_requests_};
 }
 
-void Scheduler::ShowBatch(int max, SnapshotCallback taker) {
+void Scheduler::ShowBatch(int max, SnapshotCallback callback) {
   {
     MutexLock lock(mu_);
     if (!stopping_ && health_.state == State::kUp) {
-      orders_.push_back({max, std::move(taker)});
+      snapshot_requests_.push_back({max, std::move(callback)});
       changed_.NotifyAll();
       return;
     }
   }
-  taker({});
+  callback({});
 }
 
 void Scheduler::ShowLongCall(MonotonicTime now) {
   const absl::Duration in_call_for = detector_.in_call_for(now);
   if (in_call_for < kLongCall) return;
-  for (SnapshotRequest& order : TakeOrders()) order.taker({.in_call_for = in_call_for});
+  for (SnapshotRequest& request : TakeSnapshotRequests())
+    request.callback({.in_call_for = in_call_for});
 }
 
-std::vector<Scheduler::SnapshotRequest> Scheduler::TakeOrders() {
+std::vector<Scheduler::SnapshotRequest> Scheduler::TakeSnapshotRequests() {
   MutexLock lock(mu_);
-  return std::exchange(orders_, {});
+  return std::exchange(snapshot_requests_, {});
 }
 
 void Scheduler::EndIfStalled(MonotonicTime now) {
   const absl::Duration in_call_for = detector_.in_call_for(now);
-  // From then on engine and batch are this thread's: theirs does not return into them.
+  // From here on this thread owns engine and batcher: when the stalled call returns, Watch throws
+  // StalledCall and the scheduler's thread does not touch them again.
   if (!detector_.DeclareStalled(now)) return;
   std::vector<std::string> request_ids;
   if (batcher_ != nullptr) request_ids = batcher_->RunningRequests();
   const std::string why =
       absl::StrCat("the engine did not return from a call for ",
                    absl::FormatDuration(absl::Trunc(in_call_for, absl::Milliseconds(1))));
-  GoDown(State::kFailed, absl::UnavailableError(why), std::move(request_ids));
-  // One of those that run may be the cause: it is not to be retried elsewhere.
-  EndWhatIsLeft(absl::InternalError(why), EngineDown(kProcessRestart));
+  SetDown(State::kFailed, absl::UnavailableError(why), std::move(request_ids));
+  // INTERNAL for the running sequences: one of them may be the cause, so clients must not retry
+  // them on another server.
+  EndAll(absl::InternalError(why), EngineDown(kProcessRestart));
   MutexLock lock(mu_);
   if (!started_.has_value()) started_ = absl::UnavailableError("making the engine takes too long");
   changed_.NotifyAll();
@@ -149,7 +153,7 @@ void Scheduler::EndIfStalled(MonotonicTime now) {
 void Scheduler::Run() {
   pthread_setname_np(pthread_self(), "linnet-engine");  // for top -H, and to pin it to a core
   try {
-    const absl::Status status = MakeFirst();
+    const absl::Status status = BuildFirst();
     {
       MutexLock lock(mu_);
       started_ = status;
@@ -157,24 +161,25 @@ void Scheduler::Run() {
     }
     if (!status.ok()) return;
     Serve();
-    EndWhatIsLeft(ShuttingDown(), ShuttingDown());
-    for (SnapshotRequest& order : TakeOrders()) order.taker({});
+    EndAll(ShuttingDown(), ShuttingDown());
+    for (SnapshotRequest& request : TakeSnapshotRequests()) request.callback({});
   } catch (const StalledCall&) {
-    // EndIfStalled has ended all there was.
+    // EndIfStalled has ended all sequences.
   }
   if (engine_ == nullptr) return;
   {
-    // One that has failed for good is left alone while the process ends.
+    // Keep an engine that has failed for good until the destructor runs.
     MutexLock lock(mu_);
     while (!stopping_) changed_.Wait(mu_);
   }
   engine_->Remove();  // on the thread that made it
 }
 
-absl::StatusOr<std::unique_ptr<model::Engine>> Scheduler::Make() {
-  using Made = absl::StatusOr<std::unique_ptr<model::Engine>>;
-  return detector_.Watch(supervision_.load_timeout, [this]() -> Made {
-    if (engine_ != nullptr) engine_->Remove();  // first: there may not be memory for two
+absl::StatusOr<std::unique_ptr<model::Engine>> Scheduler::Build() {
+  using Built = absl::StatusOr<std::unique_ptr<model::Engine>>;
+  return detector_.Watch(supervision_.load_timeout, [this]() -> Built {
+    // Destroy the old engine first: the device may not have memory for two.
+    if (engine_ != nullptr) engine_->Remove();
     try {
       return factory_();
     } catch (const std::exception& error) {
@@ -183,8 +188,8 @@ absl::StatusOr<std::unique_ptr<model::Engine>> Scheduler::Make() {
   });
 }
 
-absl::Status Scheduler::MakeFirst() {
-  absl::StatusOr<std::unique_ptr<model::Engine>> engine = Make();
+absl::Status Scheduler::BuildFirst() {
+  absl::StatusOr<std::unique_ptr<model::Engine>> engine = Build();
   if (!engine.ok()) return engine.status();
   engine_ =
       std::make_unique<GuardedEngine>(*std::move(engine), detector_, supervision_.stall_timeout);
@@ -195,14 +200,15 @@ absl::Status Scheduler::MakeFirst() {
 void Scheduler::Serve() {
   while (true) {
     std::vector<std::unique_ptr<Sequence>> taken;
-    std::vector<SnapshotRequest> orders;
+    std::vector<SnapshotRequest> snapshot_requests;
     bool ending, stopping;
     {
       MutexLock lock(mu_);
       idle_ = batcher_->idle();
       if (idle_) changed_.NotifyAll();
-      while (idle_ && inbox_.empty() && orders_.empty() && !stopping_) changed_.Wait(mu_);
-      orders = std::exchange(orders_, {});
+      while (idle_ && inbox_.empty() && snapshot_requests_.empty() && !stopping_)
+        changed_.Wait(mu_);
+      snapshot_requests = std::exchange(snapshot_requests_, {});
       taken = std::exchange(inbox_, {});
       idle_ = batcher_->idle() && taken.empty();
       ending = ending_;
@@ -213,8 +219,9 @@ void Scheduler::Serve() {
         sequence->sink->Done(std::move(status));
       }
     }
-    for (SnapshotRequest& order : orders) order.taker(batcher_->Snapshot(order.max));
-    if (ending) EndWhatIsLeft(ShuttingDown(), ShuttingDown());
+    for (SnapshotRequest& request : snapshot_requests)
+      request.callback(batcher_->Snapshot(request.max));
+    if (ending) EndAll(ShuttingDown(), ShuttingDown());
     if (stopping) return;
     if (batcher_->idle()) continue;
     const MonotonicTime before = MonotonicNow();
@@ -232,11 +239,11 @@ bool Scheduler::Rebuild(absl::Status why, std::vector<std::string> request_ids) 
   while (true) {
     const bool for_good = model::IsDeviceLost(why) || restarts_.give_up();
     const absl::Duration delay = for_good ? kProcessRestart : restarts_.Failed(MonotonicNow());
-    const absl::Status told = EngineDown(std::max(delay, absl::Seconds(1)));
-    const MonotonicTime then = After(MonotonicNow(), delay);
-    GoDown(for_good ? State::kFailed : State::kDown, why, request_ids);
-    EndWhatIsLeft(told, told);
-    for (SnapshotRequest& order : TakeOrders()) order.taker({});
+    const absl::Status status = EngineDown(std::max(delay, absl::Seconds(1)));
+    const MonotonicTime next_attempt = After(MonotonicNow(), delay);
+    SetDown(for_good ? State::kFailed : State::kDown, why, request_ids);
+    EndAll(status, status);
+    for (SnapshotRequest& request : TakeSnapshotRequests()) request.callback({});
     if (for_good) return false;
     Log(LogLevel::kError, "engine_failed",
         {{"model", model_},
@@ -245,12 +252,12 @@ bool Scheduler::Rebuild(absl::Status why, std::vector<std::string> request_ids) 
          {"restart_in_seconds", absl::ToDoubleSeconds(delay)}});
     {
       MutexLock lock(mu_);
-      while (!stopping_ && delay > absl::ZeroDuration() && changed_.WaitUntil(mu_, then)) {
+      while (!stopping_ && delay > absl::ZeroDuration() && changed_.WaitUntil(mu_, next_attempt)) {
       }
       if (stopping_) return false;
     }
     restarts_.Rebuilding();
-    absl::StatusOr<std::unique_ptr<model::Engine>> engine = Make();
+    absl::StatusOr<std::unique_ptr<model::Engine>> engine = Build();
     why = engine.status();
     request_ids.clear();
     if (!engine.ok()) continue;
@@ -262,7 +269,7 @@ bool Scheduler::Rebuild(absl::Status why, std::vector<std::string> request_ids) 
   }
 }
 
-void Scheduler::EndWhatIsLeft(const absl::Status& running, const absl::Status& waiting) {
+void Scheduler::EndAll(const absl::Status& running, const absl::Status& waiting) {
   std::vector<std::unique_ptr<Sequence>> inbox;
   {
     MutexLock lock(mu_);
@@ -281,7 +288,8 @@ void Scheduler::EndWhatIsLeft(const absl::Status& running, const absl::Status& w
   changed_.NotifyAll();
 }
 
-void Scheduler::GoDown(State state, const absl::Status& why, std::vector<std::string> request_ids) {
+void Scheduler::SetDown(State state, const absl::Status& why,
+                        std::vector<std::string> request_ids) {
   MutexLock lock(mu_);
   health_.state = state;
   health_.why = why;

@@ -22,105 +22,108 @@
 
 namespace linnet::server {
 
-// How an engine is.
+// State of an engine, for health checks and the status RPC.
 struct EngineHealth {
   enum class State {
     kUp,
-    kDown,    // it failed and is being made again
-    kFailed,  // it stalled, lost its device or could not be made again: a new process is needed
+    kDown,    // it failed and is being rebuilt
+    kFailed,  // it stalled, lost its device or could not be rebuilt: only a new process helps
   };
   State state = State::kUp;
-  int restarts = 0;  // since the start
-  absl::Status why;  // it last failed
+  int restarts = 0;  // successful rebuilds since the start of the process
+  absl::Status why;  // the error of the last failure
 };
 
-// What an engine may take, and who looks whether it does.
+// Timeouts of an engine, and the supervisor that enforces them.
 struct Supervision {
-  absl::Duration stall_timeout = absl::InfiniteDuration();  // of one encoder call or step
-  absl::Duration load_timeout = absl::InfiniteDuration();   // of making an engine
-  int max_failed_rebuilds = 5;                              // in a row: RestartPolicy
+  absl::Duration stall_timeout = absl::InfiniteDuration();  // for one encoder call or step
+  absl::Duration load_timeout = absl::InfiniteDuration();   // for building an engine
+  int max_failed_rebuilds = 5;                              // consecutive: RestartPolicy
   Supervisor* supervisor = nullptr;                         // outlives the scheduler
 };
 
-// One inbox and one thread around a batcher: the shell that waits, so that the batcher need not.
+// Runs a batcher and its engine on a thread of its own, with a thread-safe inbox for sequences.
 //
-// An engine that fails as a whole takes the sequences that it was decoding with it. Those that wait
-// end with UNAVAILABLE, and the engine is made again: at once, and if that fails as well after
-// longer and longer waits. Meanwhile nothing is taken. An engine that does not return from a call,
-// that has lost its device or that cannot be made again has failed for good: its sequences end, and
-// the Supervisor ends the process.
+// When the engine fails as a whole, its running sequences end with the error and the waiting ones
+// with UNAVAILABLE. The engine is then rebuilt: at once, and if that fails with growing delays
+// (RestartPolicy). Until it is rebuilt, Submit refuses. An engine that does not return from a call,
+// that has lost its device or that cannot be rebuilt has failed for good: all its sequences end,
+// and the Supervisor ends the process.
 //
-// Everything in the inbox holds a permit of Admission, so it needs no limit of its own. An engine
-// is made, used and destroyed on one thread, because LibTorch's settings belong to a thread.
+// Every sequence in the inbox holds a permit of Admission, so the inbox needs no limit of its own.
+// The engine is built, used and destroyed on the one thread, because LibTorch's settings are per
+// thread.
 class Scheduler {
  public:
   using EngineFactory = std::function<absl::StatusOr<std::unique_ptr<model::Engine>>()>;
-  // Told of every step, on the thread that made it: what it did, and how long all of it took, the
-  // sinks included. After everything was ended without a step there is a report as of no time; if
-  // that was because of a stall, on the supervisor's thread.
+  // Called after every step, on the scheduler's thread, with its report and its duration including
+  // the sinks. When sequences end without a step, it is called with a duration of zero; after a
+  // stall that happens on the supervisor's thread.
   using Observer = std::function<void(const StepReport&, absl::Duration step)>;
 
-  // Starts the thread, makes the engine there and waits until it is ready; the factory's error if
-  // it is not. `model` is what the supervisor calls it.
+  // Starts the thread, builds the engine on it and waits until that is done. Returns the factory's
+  // error if it fails. `model` names the engine in logs and in EngineFailure.
   static absl::StatusOr<std::unique_ptr<Scheduler>> Start(EngineFactory factory,
                                                           const BatcherOptions& options,
                                                           Observer observer,
                                                           const Supervision& supervision = {},
                                                           const std::string& model = "");
-  // Ends what is left with UNAVAILABLE and joins the thread: whoever destroys a scheduler with an
-  // engine that has stalled waits until that returns.
+  // Ends all sequences with UNAVAILABLE and joins the thread: with a stalled engine it blocks until
+  // the engine's call returns.
   ~Scheduler();
 
   const model::EngineInfo& engine_info() const { return engine_->info(); }
   // Thread-safe.
   absl::Status Check(const model::SequenceInput& input) const { return engine_->Check(input); }
 
-  // Thread-safe, never blocks for long: the thread holds the lock for a swap, and sleeps only while
-  // it has nothing at all, so that a cancel flag or a deadline needs no wake-up: the next step sees
-  // it. Takes the sequences, all or none, iff OK is returned; UnavailableError after Drain, and
-  // while there is no engine.
+  // Thread-safe; blocks for microseconds at most, because the scheduler's thread holds the lock
+  // only for a swap. Takes all sequences iff it returns OK, otherwise none. Returns UNAVAILABLE
+  // after Drain and while there is no engine. Cancellations and deadlines of submitted sequences
+  // need no wake-up: the thread sleeps only while it has no sequences, and each step checks them.
   absl::Status Submit(std::vector<std::unique_ptr<Sequence>>& sequences);
-  // Refuses new sequences from now on and returns when all that was taken has ended, or the
-  // deadline has passed: then what is left ends with UNAVAILABLE.
+  // Refuses new sequences from now on, and returns when all submitted ones have ended. At the
+  // deadline the remaining ones end with UNAVAILABLE.
   void Drain(absl::Time deadline);
 
-  // The supervisor's: if a call of the engine or the making of one takes longer than it may, ends
-  // all sequences, and the engine has failed.
+  // For the supervisor: if a call of the engine exceeds stall_timeout, or building one exceeds
+  // load_timeout, ends all sequences and marks the engine as failed for good.
   void EndIfStalled(MonotonicTime now);
   EngineHealth health() const;
-  // If the engine has failed for good.
+  // Set once the engine has failed for good.
   std::optional<EngineFailure> failure() const;
 
   using SnapshotCallback = absl::AnyInvocable<void(const BatchSnapshot&)>;
-  // Shows the batch, with `most` sequences at most, between two steps: on the scheduler's thread,
-  // by the rules of a sink. Without a sequence, from ShowLongCall, once the engine has been in one
-  // call for two seconds; at once, and empty, while there is no engine.
-  void ShowBatch(int max, SnapshotCallback taker);
-  // To be called now and then.
+  // Passes a snapshot with at most `max` sequences to the callback between two steps, on the
+  // scheduler's thread; the rules of Sink apply to the callback. If the engine stays in one call
+  // for two seconds, ShowLongCall answers instead, without sequences. While there is no engine, an
+  // empty snapshot is passed at once.
+  void ShowBatch(int max, SnapshotCallback callback);
+  // Call it periodically, from any thread.
   void ShowLongCall(MonotonicTime now);
 
  private:
   struct SnapshotRequest {
     int max;
-    SnapshotCallback taker;
+    SnapshotCallback callback;
   };
 
   Scheduler(EngineFactory factory, const BatcherOptions& options, Observer observer,
             const Supervision& supervision, const std::string& model);
-  // The thread's.
+  // These run on the scheduler's thread.
   void Run();
-  absl::Status MakeFirst();
+  absl::Status BuildFirst();
   void Serve();
-  // Makes a new engine in place of the one that is broken. False if there is none and there will be
-  // none.
+  // Replaces the broken engine by a new one. Returns false if the engine has failed for good or the
+  // scheduler is stopping.
   bool Rebuild(absl::Status why, std::vector<std::string> request_ids);
-  absl::StatusOr<std::unique_ptr<model::Engine>> Make();
-  // Nothing is taken from now on.
-  void GoDown(EngineHealth::State state, const absl::Status& why,
-              std::vector<std::string> request_ids);
-  // Ends all there is, in the batch and in the inbox.
-  void EndWhatIsLeft(const absl::Status& running, const absl::Status& waiting);
-  std::vector<SnapshotRequest> TakeOrders();
+  absl::StatusOr<std::unique_ptr<model::Engine>> Build();
+  // These run on the scheduler's thread or, after a stall, on the supervisor's.
+  // Makes Submit refuse from now on.
+  void SetDown(EngineHealth::State state, const absl::Status& why,
+               std::vector<std::string> request_ids);
+  // Ends all sequences of the batch and of the inbox.
+  void EndAll(const absl::Status& running, const absl::Status& waiting);
+  std::vector<SnapshotRequest> TakeSnapshotRequests();
 
   const EngineFactory factory_;
   const BatcherOptions options_;
@@ -128,22 +131,23 @@ class Scheduler {
   const Supervision supervision_;
   const std::string model_;
   StallDetector detector_;
-  // The thread's; once a call has stalled, the supervisor's. Written before started_.
+  // Used by the scheduler's thread alone; once a call has stalled, by the supervisor's thread
+  // alone. Set before started_.
   std::unique_ptr<GuardedEngine> engine_;
   std::unique_ptr<Batcher> batcher_;
-  RestartPolicy restarts_;  // the thread's
+  RestartPolicy restarts_;  // used by the scheduler's thread alone
 
   mutable Mutex mu_;
   CondVar changed_;
   std::optional<absl::Status> started_ ABSL_GUARDED_BY(mu_);
   std::vector<std::unique_ptr<Sequence>> inbox_ ABSL_GUARDED_BY(mu_);
-  bool draining_ ABSL_GUARDED_BY(mu_) = false;  // take nothing more
-  bool ending_ ABSL_GUARDED_BY(mu_) = false;    // end what is left
-  bool stopping_ ABSL_GUARDED_BY(mu_) = false;  // and leave the thread
-  bool idle_ ABSL_GUARDED_BY(mu_) = true;       // nothing waits for the batcher
+  bool draining_ ABSL_GUARDED_BY(mu_) = false;  // Submit refuses
+  bool ending_ ABSL_GUARDED_BY(mu_) = false;    // the thread ends all sequences
+  bool stopping_ ABSL_GUARDED_BY(mu_) = false;  // the thread returns after that
+  bool idle_ ABSL_GUARDED_BY(mu_) = true;       // the batcher holds no sequences
   EngineHealth health_ ABSL_GUARDED_BY(mu_);
   std::vector<std::string> failed_requests_ ABSL_GUARDED_BY(mu_);  // of the last failure
-  std::vector<SnapshotRequest> orders_ ABSL_GUARDED_BY(mu_);
+  std::vector<SnapshotRequest> snapshot_requests_ ABSL_GUARDED_BY(mu_);
   std::thread thread_;  // last: it uses all of the above
 };
 

@@ -5,36 +5,36 @@
 namespace linnet::server {
 
 struct ShedOptions {
-  // Overloaded is who has had somebody waiting for longer than this without a break; by default
-  // nobody ever is.
+  // The engine is overloaded once calls have waited without a break for this long. By default it
+  // never is.
   absl::Duration interval = absl::InfiniteDuration();
-  // Then a call waits no longer than this for the first of its places.
+  // While it is overloaded, the max time that a call waits for its first sequence to be admitted.
   absl::Duration max_wait = absl::Seconds(2);
 };
 
-// When those who wait are turned away again. A burst is waited out; but a queue that never empties
-// makes everybody late, and work that is done for callers who have given up is done for nothing. So
-// it is kept short for as long as it stands.
+// Limits how long calls may wait under overload; the batcher sheds the calls beyond the limit. A
+// queue that empties from time to time absorbs a burst and is left alone. A queue that never
+// empties makes every call late, and the engine decodes for clients that have given up.
 //
-// Adaptive timeouts as in Maurer, Fail at Scale (ACM Queue 2015), after CoDel (Nichols and Jacobson
-// 2012). Plain, time is passed in.
+// Source: the adaptive timeouts of Maurer, Fail at Scale (ACM Queue 2015), after CoDel (Nichols and
+// Jacobson 2012). Deterministic: time is passed in. Not thread-safe.
 class ShedPolicy {
  public:
   explicit ShedPolicy(const ShedOptions& options) : options_(options) {}
 
-  // At every step: is there a call of which nothing has been seated yet?
-  void Step(bool somebody_waits, absl::Time now) {
-    if (!somebody_waits || since_ > now) since_ = now;
+  // Call it at every step. `waiting`: there is a call that waits and has not started.
+  void Step(bool waiting, absl::Time now) {
+    if (!waiting || since_ > now) since_ = now;
   }
   bool overloaded(absl::Time now) const { return now - since_ > options_.interval; }
-  // How long a call may wait for the first of its places.
+  // Max time that a call may wait for its first sequence to be admitted.
   absl::Duration max_wait(absl::Time now) const {
     return overloaded(now) ? options_.max_wait : absl::InfiniteDuration();
   }
 
  private:
   ShedOptions options_;
-  absl::Time since_ = absl::InfiniteFuture();  // somebody has been waiting
+  absl::Time since_ = absl::InfiniteFuture();  // calls have waited without a break since then
 };
 
 }  // namespace linnet::server

@@ -7,16 +7,15 @@
 
 namespace linnet::server {
 
-// Thrown on a thread whose call returned after it had been declared stalled: through the frames of
-// whoever called, so that none of them touches anything any more. What they worked on belongs to
-// the thread that declared the stall.
+// Thrown on the watched thread when a call returns after it was declared stalled. It unwinds all
+// callers, because the thread that declared the stall has taken over their state.
 struct StalledCall {};
 
-// The calls of one thread, one after the other, and whether the one in progress takes too long.
+// Times the calls of one thread, of which one is in progress at a time. Thread-safe.
 class StallDetector {
  public:
-  // Runs `call` on the thread that is watched. Throws StalledCall if it was declared stalled
-  // before it returned.
+  // Runs `call` on the watched thread. Throws StalledCall if the call was declared stalled before
+  // it returned.
   template <typename Call>
   auto Watch(absl::Duration timeout, const Call& call) -> decltype(call()) {
     Begin(timeout);
@@ -25,7 +24,8 @@ class StallDetector {
     return result;
   }
 
-  // For any other thread. True once: if the call in progress has taken longer than its timeout.
+  // For any other thread: declares the call in progress stalled if it has exceeded its timeout.
+  // Returns true once.
   bool DeclareStalled(MonotonicTime now) {
     MutexLock lock(mu_);
     if (stalled_ || !in_call_ || Elapsed(began_, now) < timeout_) return false;
@@ -36,7 +36,7 @@ class StallDetector {
     MutexLock lock(mu_);
     return stalled_;
   }
-  // How long the call in progress has taken; zero if there is none.
+  // Duration of the call in progress so far; zero if there is none.
   absl::Duration in_call_for(MonotonicTime now) const {
     MutexLock lock(mu_);
     return in_call_ ? Elapsed(began_, now) : absl::ZeroDuration();

@@ -17,33 +17,34 @@ namespace linnet::server {
 
 class Scheduler;
 
-// Why no engine of this process is to be used any more.
+// The failure of an engine that only a new process can repair.
 struct EngineFailure {
   std::string model;
   absl::Status why;
-  std::vector<std::string> request_ids;  // of the calls that the engine was working on
+  std::vector<std::string> request_ids;  // of the calls that were running
 };
 
-// Looks after all engines of a process, and decides when the process has to end: when an engine
-// does not return from a call, has lost its device, or cannot be made again. The calls of that
-// engine have their errors by then. Whoever runs the process asks for `failure`, lets the other
-// calls end and leaves; if that takes longer than the grace, `end` is called, which does not
+// Watches all engines of a process and decides when the process must end: when an engine does not
+// return from a call, has lost its device, or cannot be rebuilt. By then the calls of that engine
+// have ended with an error. The main function polls `failure`, lets the other calls finish and
+// exits; if that takes longer than the grace period, the supervisor calls `end`, which does not
 // return.
 //
-// It reads no clock, does no I/O and destroys nothing: one thread calls Tick now and then. The rest
-// is thread-safe.
+// Reads no clock, does no I/O and owns no engine: one thread calls Tick periodically. All other
+// functions are thread-safe.
 class Supervisor {
  public:
   explicit Supervisor(std::function<void()> end) : end_(std::move(end)) {}
 
-  // For as long as it is there, its calls are timed. Remove waits for a Tick in progress.
+  // Engine calls of a scheduler are checked from Add to Remove. Remove waits for a Tick in
+  // progress.
   void Add(Scheduler& scheduler);
   void Remove(Scheduler& scheduler);
-  // At first there is none: while models load there are no calls to wait for.
+  // The initial grace period is zero: while models load, there are no calls to wait for.
   void SetGrace(absl::Duration grace);
 
   void Tick(MonotonicTime now);
-  // The first one.
+  // The first failure.
   std::optional<EngineFailure> failure() const;
 
  private:

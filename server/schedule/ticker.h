@@ -11,8 +11,8 @@
 
 namespace linnet::server {
 
-// Calls a function every so often by the monotonic clock, on a thread of its own, as long as it
-// lives.
+// Calls a function periodically, by the monotonic clock, on a thread of its own, until it is
+// destroyed.
 class Ticker {
  public:
   Ticker(absl::Duration period, std::function<void()> tick)

@@ -8,21 +8,21 @@
 namespace linnet::server {
 namespace {
 
-using Answer = Quota::Answer;
+using Decision = Quota::Decision;
 
 TEST(QuotaTest, AClientAloneLeavesAQuarterToWhoeverComes) {
   Quota quota(100);
   quota.Take({.client = "a"}, 60);
-  EXPECT_EQ(quota.Ask({.client = "a"}, 15), Answer::kFits);
-  EXPECT_EQ(quota.Ask({.client = "a"}, 16), Answer::kShareUsed);
-  EXPECT_EQ(quota.Ask({.client = "b"}, 40), Answer::kFits) << "it holds nothing";
-  EXPECT_EQ(quota.Ask({.client = "b"}, 41), Answer::kFull);
+  EXPECT_EQ(quota.Check({.client = "a"}, 15), Decision::kFits);
+  EXPECT_EQ(quota.Check({.client = "a"}, 16), Decision::kShareUsed);
+  EXPECT_EQ(quota.Check({.client = "b"}, 40), Decision::kFits) << "it holds nothing";
+  EXPECT_EQ(quota.Check({.client = "b"}, 41), Decision::kFull);
 }
 
 TEST(QuotaTest, WhoeverHoldsNothingMayTakeAllThereIs) {
   Quota quota(100);
-  EXPECT_EQ(quota.Ask({.client = "a"}, 100), Answer::kFits);
-  EXPECT_EQ(quota.Ask({.client = "a"}, 101), Answer::kFull);
+  EXPECT_EQ(quota.Check({.client = "a"}, 100), Decision::kFits);
+  EXPECT_EQ(quota.Check({.client = "a"}, 101), Decision::kFull);
 }
 
 TEST(QuotaTest, SeveralHaveTheSame) {
@@ -42,10 +42,10 @@ TEST(QuotaTest, HoweverGreedySomeAreANewcomerFindsRoomForAThirdOfAShare) {
     for (int i = 0; i < 5000; ++i) {  // each takes whatever it is given, in pieces
       const std::string client(1, static_cast<char>('a' + random() % clients));
       const int64_t piece = 1 + random() % 20;
-      if (quota.Ask({.client = client}, piece) == Answer::kFits)
+      if (quota.Check({.client = client}, piece) == Decision::kFits)
         quota.Take({.client = client}, piece);
     }
-    EXPECT_EQ(quota.Ask({.client = "new"}, quota.share({.client = "new"}) / 3), Answer::kFits)
+    EXPECT_EQ(quota.Check({.client = "new"}, quota.share({.client = "new"}) / 3), Decision::kFits)
         << "seed " << seed;
   }
 }

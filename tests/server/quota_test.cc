@@ -11,7 +11,7 @@
 namespace linnet::server {
 namespace {
 
-using Answer = Quota::Answer;
+using Decision = Quota::Decision;
 
 Caller Who(const std::string& client, const std::string& id = "") {
   return {.client = client, .id = id};
@@ -21,7 +21,7 @@ Caller Who(const std::string& client, const std::string& id = "") {
 int64_t Fill(Quota& quota, const std::string& client, const std::string& id = "") {
   const Caller caller = Who(client, id);
   int64_t taken = 0;
-  while (quota.Ask(caller, 1) == Answer::kFits) {
+  while (quota.Check(caller, 1) == Decision::kFits) {
     quota.Take(caller, 1);
     ++taken;
   }
@@ -31,16 +31,16 @@ int64_t Fill(Quota& quota, const std::string& client, const std::string& id = ""
 TEST(QuotaTest, AClientAloneHoldsThreeQuartersAndAnotherOneFindsRoom) {
   Quota quota(1200);
   EXPECT_EQ(Fill(quota, "a"), 900);
-  EXPECT_EQ(quota.Ask(Who("a"), 1), Answer::kShareUsed);
+  EXPECT_EQ(quota.Check(Who("a"), 1), Decision::kShareUsed);
   EXPECT_EQ(Fill(quota, "b"), 300);
-  EXPECT_EQ(quota.Ask(Who("c"), 1), Answer::kFull);
+  EXPECT_EQ(quota.Check(Who("c"), 1), Decision::kFull);
 }
 
 TEST(QuotaTest, IdsSplitTheShareOfTheirClient) {
   Quota quota(1600);
   EXPECT_EQ(Fill(quota, "a", "x"), 900) << "three quarters of three quarters";
   EXPECT_EQ(Fill(quota, "a", "y"), 300) << "what is left of the client's 1200";
-  EXPECT_EQ(quota.Ask(Who("a", "z"), 1), Answer::kShareUsed) << "and a third id finds no more";
+  EXPECT_EQ(quota.Check(Who("a", "z"), 1), Decision::kShareUsed) << "and a third id finds no more";
   quota.GiveBack(Who("a", "x"), 600);
   EXPECT_EQ(Fill(quota, "a", "y"), 1200 * 3 / 7 - 300) << "two share equally";
   EXPECT_EQ(Fill(quota, "b"), 1600 * 3 / 7) << "another client is none of theirs";
@@ -82,7 +82,7 @@ TEST(QuotaTest, SumsStayRightAndSharesAreKeptWhateverIsAskedFor) {
         const int64_t back = std::min(amount, own);
         quota.GiveBack(Who(client, id), back);
         own -= back;
-      } else if (quota.Ask(Who(client, id), amount) == Answer::kFits) {
+      } else if (quota.Check(Who(client, id), amount) == Decision::kFits) {
         // Beyond its share goes only who held nothing, and a client only with its first.
         if (own > 0) {
           EXPECT_LE(own + amount, quota.share(Who(client, id)));
