@@ -9,7 +9,7 @@
 
 namespace linnet::server {
 
-// How urgent a call is. Not strict: each class has its weight, so that none starves.
+// Priority class of a call. Each class has a weight in FairQueue, so that none starves.
 enum class Priority { kBatch, kNormal, kInteractive };
 
 constexpr absl::string_view PriorityName(Priority priority) {
@@ -17,7 +17,7 @@ constexpr absl::string_view PriorityName(Priority priority) {
          : priority == Priority::kNormal ? "normal"
                                          : "interactive";
 }
-// Whether `name` is "batch", "normal" or "interactive".
+// Parses "batch", "normal" or "interactive". Returns false for any other name.
 inline bool ParsePriority(absl::string_view name, Priority& priority) {
   if (name == "batch") return priority = Priority::kBatch, true;
   if (name == "normal") return priority = Priority::kNormal, true;
@@ -25,35 +25,34 @@ inline bool ParsePriority(absl::string_view name, Priority& priority) {
   return false;
 }
 
-// The share of a caller with that much urgency beside others: 1, 4, 16.
+// The weight of a priority in FairQueue: 1, 4 or 16.
 constexpr double WeightOf(Priority priority) {
   return priority == Priority::kBatch ? 1 : priority == Priority::kNormal ? 4 : 16;
 }
 
-// On whose behalf a call is made.
+// The origin of a call, for fairness, quotas and the log.
 struct Caller {
-  // Who shares what the server has with the other clients: an authenticated subject, else the
-  // address that the call came from.
+  // The unit of quotas and fair queueing: the authenticated subject, else the peer's address.
   std::string client;
   Priority priority = Priority::kNormal;
-  // The same for all that belongs to one call, which for a document is all of its lines; 0 = by
-  // itself.
+  // Number of the call; equal for all its sequences (for a document, all its lines). 0: the
+  // sequence is a call of its own.
   uint64_t call = 0;
-  // For the log, and for who looks into a batch.
+  // For the log and the debug RPC.
   std::string request_id = {};
   TraceContext trace = {};
-  // Which of the client's callers, as the call says itself; empty if it says nothing. They share
-  // what the client gets, so that saying something gets nobody more.
+  // The client's own name for one of its callers, from a header; empty without one. The callers of
+  // a client divide the client's share, so a client gains nothing by naming more of them.
   std::string id = {};
-  Priority max_priority = Priority::kInteractive;  // that it may ask for: its token says so
+  Priority max_priority = Priority::kInteractive;  // the highest that its token allows
 
-  // As the log and the batch show it.
+  // The name in the log and in batch snapshots.
   std::string name() const { return id.empty() ? client : client + "/" + id; }
   double weight() const { return WeightOf(priority); }
 };
 
-// What takes turns: a client's calls of one priority, by their id. What a client gets at one
-// priority is shared by its ids.
+// A flow of FairQueue: the calls of one client with one priority and one id. The share of a client
+// at one priority is divided equally between its ids.
 struct Flow {
   std::string client;
   Priority priority = Priority::kNormal;

@@ -20,7 +20,7 @@ using Code = absl::StatusCode;
 // In the order of Reason.
 constexpr ErrorCondition kTable[] = {
     {Reason::kMalformed, "MALFORMED", Code::kInvalidArgument, Detail::kBadRequest,
-     "The bytes are no message of the method's type."},
+     "The bytes cannot be parsed as a message of the method's type."},
     {Reason::kInvalidUtf8, "INVALID_UTF8", Code::kInvalidArgument, Detail::kBadRequest,
      "A text is not UTF-8; the message names the first byte that is wrong."},
     {Reason::kEmpty, "EMPTY", Code::kInvalidArgument, Detail::kBadRequest,
@@ -28,53 +28,55 @@ constexpr ErrorCondition kTable[] = {
     {Reason::kMissing, "MISSING", Code::kInvalidArgument, Detail::kBadRequest,
      "A field that is required is not set."},
     {Reason::kSetTwice, "SET_TWICE", Code::kInvalidArgument, Detail::kBadRequest,
-     "Two fields say the same: set one of them."},
+     "Two fields for the same setting are set: set only one of them."},
     {Reason::kTooManyTexts, "TOO_MANY_TEXTS", Code::kInvalidArgument, Detail::kBadRequest,
-     "More texts than go into one message: send the rest in another."},
+     "More texts than one message may hold: send the rest in another."},
     {Reason::kTextTooLarge, "TEXT_TOO_LARGE", Code::kInvalidArgument, Detail::kBadRequest,
-     "More bytes of text than go into one call: send the rest in another."},
+     "More bytes of text than one call may hold: send the rest in another."},
     {Reason::kTooManySegments, "TOO_MANY_SEGMENTS", Code::kInvalidArgument, Detail::kBadRequest,
-     "More sentences and lines than go into one call: send the rest in another."},
+     "More sentences and lines than one call may hold: send the rest in another."},
     {Reason::kBadLanguageCode, "BAD_LANGUAGE_CODE", Code::kInvalidArgument, Detail::kBadRequest,
      "Not a language code of BCP-47."},
     {Reason::kLanguageUnknown, "LANGUAGE_UNKNOWN", Code::kInvalidArgument, Detail::kBadRequest,
-     "The language of the text could not be told: name it."},
+     "The language of the text could not be detected: name it."},
     {Reason::kLanguageMismatch, "LANGUAGE_MISMATCH", Code::kInvalidArgument, Detail::kBadRequest,
-     "The text is surely in another language than the model reads, and this server refuses that "
-     "(language-check): name a model for it."},
+     "The text was detected with certainty as another language than the model reads, and this "
+     "server refuses that (language-check): name a model for it."},
     {Reason::kBadOption, "BAD_OPTION", Code::kInvalidArgument, Detail::kBadRequest,
-     "An option of the search is outside its range."},
+     "A decoding option is outside its range."},
     {Reason::kBadLabel, "BAD_LABEL", Code::kInvalidArgument, Detail::kBadRequest,
-     "Too many labels, or one that is not of lower-case letters, digits, '_' and '-'."},
+     "Too many labels, or one with characters other than lower-case letters, digits, '_' and '-'."},
     {Reason::kBadHeader, "BAD_HEADER", Code::kInvalidArgument, Detail::kBadRequest,
      "A header of the call has a value that is not allowed, or is sent twice; the field is its "
      "name."},
     {Reason::kBadGlossary, "BAD_GLOSSARY", Code::kInvalidArgument, Detail::kBadRequest,
-     "The glossary is too large, an entry of it says nothing that can be done, or it comes with a "
-     "search that cannot follow it."},
+     "The glossary is too large, an entry of it cannot be applied, or the decoding options do not "
+     "allow a glossary."},
     {Reason::kNoAlignments, "NO_ALIGNMENTS", Code::kInvalidArgument, Detail::kBadRequest,
-     "The model's bundle was made before alignments could be given: ask for none, or have it "
-     "written again with linnet-rewrite-bundle."},
+     "The model's bundle was written before alignments were supported: do not ask for them, or "
+     "have "
+     "the bundle written again with linnet-rewrite-bundle."},
     {Reason::kBadSetting, "BAD_SETTING", Code::kInvalidArgument, Detail::kBadRequest,
-     "A field has no meaning here, or a value that the API does not have."},
+     "A field has no meaning here, or its value is not one that the API defines."},
     {Reason::kWrongTask, "WRONG_TASK", Code::kInvalidArgument, Detail::kBadRequest,
      "The model that was named has another task."},
     {Reason::kWrongLanguages, "WRONG_LANGUAGES", Code::kInvalidArgument, Detail::kBadRequest,
      "The model that was named has other languages."},
     {Reason::kTextTooLong, "TEXT_TOO_LONG", Code::kInvalidArgument, Detail::kBadRequest,
-     "More tokens than the model reads at once: shorten the text, or ask Summarize for chunks "
-     "(long_input)."},
+     "More tokens than the model reads at once: shorten the text, or set long_input of Summarize "
+     "to "
+     "chunk."},
     {Reason::kUnreadableText, "UNREADABLE_TEXT", Code::kInvalidArgument, Detail::kBadRequest,
      "The text could not be split or tokenised; the message says where."},
     {Reason::kCallTooLarge, "CALL_TOO_LARGE", Code::kInvalidArgument, Detail::kBadRequest,
      "The call alone is more work, or takes more memory, than the server gives a call: send less "
      "text at once, or ask for fewer hypotheses or no alignments."},
     {Reason::kBeyondEngine, "BEYOND_ENGINE", Code::kInvalidArgument, Detail::kBadRequest,
-     "The engine has not the rows or the memory for this request, even when it is idle."},
+     "The engine has too few rows or too little memory for this request, even when it is idle."},
     {Reason::kUnknownField, "UNKNOWN_FIELD", Code::kUnimplemented, Detail::kBadRequest,
-     "A field is set that this version does not know: nothing is ignored."},
+     "A field is set that this version does not know: unknown fields are refused, not ignored."},
     {Reason::kUnsupportedFormat, "UNSUPPORTED_FORMAT", Code::kUnimplemented, Detail::kBadRequest,
-     "A format of text that is not read: send text/plain."},
+     "The format of the text is not supported: send text/plain."},
     {Reason::kUnauthenticated, "UNAUTHENTICATED", Code::kUnauthenticated, Detail::kNone,
      "The call has no token that the server knows: send the header authorization, or a new token."},
     {Reason::kPermissionDenied, "PERMISSION_DENIED", Code::kPermissionDenied, Detail::kNone,
@@ -82,47 +84,50 @@ constexpr ErrorCondition kTable[] = {
     {Reason::kModelNotFound, "MODEL_NOT_FOUND", Code::kNotFound, Detail::kResourceInfo,
      "No model has that name or those languages; the message lists what there is."},
     {Reason::kRegistryUnreadable, "REGISTRY_UNREADABLE", Code::kFailedPrecondition, Detail::kNone,
-     "The folder of models could not be read again, or there is none in it: what was served is "
-     "served on."},
+     "The folder of models could not be read again, or holds no model: the models that were served "
+     "remain served."},
     {Reason::kModelNotLoaded, "MODEL_NOT_LOADED", Code::kFailedPrecondition, Detail::kNone,
-     "Of one bundle, within the answer of Reload: the message says what is wrong with it, and the "
-     "former version, if there was one, is served on."},
+     "In the answer of Reload, for one bundle: the message gives the cause; the previous version, "
+     "if "
+     "there was one, remains served."},
     {Reason::kTooManyBytes, "TOO_MANY_BYTES", Code::kResourceExhausted,
      Detail::kRetryInfoAndQuotaFailure,
-     "Calls hold as much memory as they may: retry after the delay."},
+     "The memory for calls is in use up to its limit: retry after the delay."},
     {Reason::kTooMuchWork, "TOO_MUCH_WORK", Code::kResourceExhausted,
      Detail::kRetryInfoAndQuotaFailure,
-     "The server has as much work as it may: retry after the delay."},
+     "The admitted work has reached its limit: retry after the delay."},
     {Reason::kShareUsed, "SHARE_USED", Code::kResourceExhausted, Detail::kRetryInfoAndQuotaFailure,
-     "The server has room, but not for more of this client: retry after the delay."},
+     "The server has room, but this client has used its share: retry after the delay."},
     {Reason::kWaitedTooLong, "WAITED_TOO_LONG", Code::kResourceExhausted,
      Detail::kRetryInfoAndQuotaFailure,
-     "The server is overloaded and had not begun with the call after a while: retry after the "
-     "delay."},
+     "The server is overloaded and shed the call, which had waited too long and not started: retry "
+     "after the delay."},
     {Reason::kOutOfMemory, "OUT_OF_MEMORY", Code::kResourceExhausted,
      Detail::kRetryInfoAndQuotaFailure,
-     "The engine has not the memory for the call beside the others: retry after the delay."},
+     "The engine has too little memory for the call besides the others: retry after the delay."},
     {Reason::kShuttingDown, "SHUTTING_DOWN", Code::kUnavailable, Detail::kRetryInfo,
-     "The server is about to stop: retry, or ask another one."},
+     "The server is shutting down: retry, or use another server."},
     {Reason::kEngineDown, "ENGINE_DOWN", Code::kUnavailable, Detail::kRetryInfo,
-     "The model's engine failed before it began with the call, and is being made again, or the "
-     "server is: retry, or ask another one."},
+     "The model's engine failed before the call started; the engine or the server is being "
+     "restarted: retry, or use another server."},
     {Reason::kDeadlineTooClose, "DEADLINE_TOO_CLOSE", Code::kDeadlineExceeded, Detail::kNone,
-     "The answer would come after the deadline, or more than three quarters of the time until "
-     "then would be waited for, so nothing was done: set a later one, ask another server once, or "
+     "The answer is expected after the deadline, or the call would wait for more than three "
+     "quarters "
+     "of the time until then; nothing was decoded: set a later deadline, try another server once, "
+     "or "
      "retry when this one is less busy."},
     {Reason::kDeadlineTooShort, "DEADLINE_TOO_SHORT", Code::kDeadlineExceeded, Detail::kNone,
-     "An idle server as well would answer after the deadline, so nothing was done: set a later "
-     "one, or send less text. A retry does not help, and it counts as the caller's mistake."},
+     "An idle server would answer after the deadline as well; nothing was decoded: set a later "
+     "deadline, or send less text. A retry does not help; it counts as an error of the client."},
     {Reason::kCancelled, "CANCELLED", Code::kCancelled, Detail::kNone,
-     "The caller cancelled the call, or went away."},
+     "The client cancelled the call or disconnected."},
     {Reason::kDeadlineExceeded, "DEADLINE_EXCEEDED", Code::kDeadlineExceeded, Detail::kNone,
-     "The deadline passed before the answer was complete: that of the call, or the server's own "
-     "(default-deadline, max-deadline), which the message says."},
+     "The deadline passed before the answer was complete: that of the call or the server's own "
+     "(default-deadline, max-deadline); the message names it."},
     {Reason::kInternal, "INTERNAL", Code::kInternal, Detail::kNone,
-     "The server failed; its log says why. Not to be retried by itself: a text that makes an "
-     "engine "
-     "stall or crash would go on to the next server."},
+     "The server failed; its log has the cause. Do not retry it automatically: a text that makes "
+     "an "
+     "engine stall or crash would do the same to the next server."},
 };
 
 template <typename Detail>
@@ -233,14 +238,15 @@ absl::Status Busy(Reason reason, absl::string_view message, absl::Duration retry
 absl::Status WaitedTooLong(absl::Duration waited, absl::Duration retry_delay) {
   const std::string time = absl::FormatDuration(absl::Trunc(waited, absl::Milliseconds(1)));
   return Busy(Reason::kWaitedTooLong,
-              absl::StrCat("the server is overloaded: the call had waited for ", time,
-                           " and nothing of it had begun, retry later"),
+              absl::StrCat("the server is overloaded: the call waited for ", time,
+                           " and had not started, retry later"),
               retry_delay, {{"waited", time}});
 }
 
 absl::Status OutOfMemory(absl::Duration retry_delay) {
-  return Busy(Reason::kOutOfMemory, "the engine has not the memory for this call now, retry later",
-              retry_delay, {}, "engine");
+  return Busy(Reason::kOutOfMemory,
+              "the engine has too little memory for this call now, retry later", retry_delay, {},
+              "engine");
 }
 
 absl::Status DeadlineTooClose(absl::string_view message, ErrorMetadata metadata) {
@@ -253,7 +259,7 @@ absl::Status DeadlineTooShort(absl::string_view message, ErrorMetadata metadata)
 
 absl::Status ShuttingDown() {
   absl::Status status = MakeError(Reason::kShuttingDown,
-                                  "the server is shutting down: retry, or ask another one", {});
+                                  "the server is shutting down: retry, or use another server", {});
   AttachRetry(absl::Seconds(1), status);
   return status;
 }
@@ -261,7 +267,7 @@ absl::Status ShuttingDown() {
 absl::Status EngineDown(absl::Duration retry_delay) {
   absl::Status status = MakeError(
       Reason::kEngineDown,
-      "the model's engine failed and is being made again: retry, or ask another server", {});
+      "the model's engine failed and is being restarted: retry, or use another server", {});
   AttachRetry(retry_delay, status);
   return status;
 }
@@ -308,14 +314,14 @@ google::rpc::Status ToProto(const absl::Status& status) {
   google::rpc::Status proto;
   proto.set_code(static_cast<int>(status.code()));
   proto.set_message(status.code() == absl::StatusCode::kInternal
-                        ? "the server failed to answer this call; its log says why"
+                        ? "the server failed to answer this call; its log has the cause"
                         : std::string(status.message()));
   status.ForEachPayload([&](absl::string_view type_url, const absl::Cord& payload) {
     google::protobuf::Any& detail = *proto.add_details();
     detail.set_type_url(std::string(type_url));
     detail.set_value(std::string(payload));
   });
-  // The order of payloads is that of a hash map; clients and tests like a fixed one.
+  // Payloads come in the order of a hash map: sort them, so that clients and tests see a fixed one.
   std::sort(proto.mutable_details()->begin(), proto.mutable_details()->end(),
             [](const auto& a, const auto& b) { return a.type_url() < b.type_url(); });
   return proto;

@@ -12,13 +12,13 @@
 
 namespace linnet::server {
 
-// Errors as callers of the API see them: a canonical code, a message, and details of
-// google/rpc/error_details.proto that ride on the absl::Status as payloads until server/rpc turns
-// it into a grpc::Status. Every error carries one ErrorInfo (domain "linnet"), whose metadata
-// repeat the dynamic parts of the message.
+// Errors as clients of the API see them: a canonical code, a message, and details of
+// google/rpc/error_details.proto. The details are payloads of the absl::Status until server/rpc
+// converts it into a grpc::Status. Every error carries one ErrorInfo (domain "linnet"), whose
+// metadata repeat the dynamic parts of the message.
 
-// Why. The table in errors.cc gives each its code, its detail and what it means; docs/ERRORS.md shows it
-// to people.
+// ErrorInfo.reason. The table in errors.cc maps each reason to its code, its detail and its
+// meaning; docs/ERRORS.md repeats the table.
 enum class Reason {
   // INVALID_ARGUMENT: change the request.
   kMalformed,
@@ -44,7 +44,7 @@ enum class Reason {
   kUnreadableText,
   kCallTooLarge,
   kBeyondEngine,
-  // UNIMPLEMENTED: no server of this version can.
+  // UNIMPLEMENTED: this version does not support it.
   kUnknownField,
   kUnsupportedFormat,
   // UNAUTHENTICATED and PERMISSION_DENIED: use another token.
@@ -52,7 +52,7 @@ enum class Reason {
   kPermissionDenied,
   // NOT_FOUND
   kModelNotFound,
-  // FAILED_PRECONDITION: of a reload. Mend what lies on the disk.
+  // FAILED_PRECONDITION, from a reload: fix the files on disk.
   kRegistryUnreadable,
   kModelNotLoaded,
   // RESOURCE_EXHAUSTED: the same request may be answered later.
@@ -64,16 +64,16 @@ enum class Reason {
   // UNAVAILABLE: another server may answer at once.
   kShuttingDown,
   kEngineDown,
-  // DEADLINE_EXCEEDED before any work was done for it.
+  // DEADLINE_EXCEEDED at admission, before any work was done.
   kDeadlineTooClose,
   kDeadlineTooShort,
-  // Named after their codes: what has no reason of its own.
+  // Errors without a more specific reason, named after their codes.
   kCancelled,
   kDeadlineExceeded,
   kInternal,
 };
 
-// What comes with an error beside its ErrorInfo.
+// The details of an error besides its ErrorInfo.
 enum class Detail { kNone, kBadRequest, kResourceInfo, kRetryInfo, kRetryInfoAndQuotaFailure };
 
 // A row of the table.
@@ -89,49 +89,49 @@ const ErrorCondition& ConditionOf(Reason reason);
 
 using ErrorMetadata = std::vector<std::pair<std::string, std::string>>;
 
-// The caller must change `field`, a path such as "contents[3]" or "options.beam_size".
+// The client must change `field`, a path such as "contents[3]" or "options.beam_size".
 absl::Status BadField(absl::string_view field, Reason reason, absl::string_view message,
                       ErrorMetadata metadata = {});
-// The call has no token that the server knows, or its token does not allow what is asked for.
+// The call has no valid token, or its token does not allow the request.
 absl::Status Unauthenticated(absl::string_view message);
 absl::Status PermissionDenied(absl::string_view message);
-// No such model or language pair. `name` is what was asked for.
+// No such model or language pair. `name` is the requested one.
 absl::Status NoSuchModel(absl::string_view name, absl::string_view message);
-// A reload that changed nothing, because of `why`.
+// A reload failed with `why` and changed nothing.
 absl::Status RegistryUnreadable(const absl::Status& why);
-// What a reload says of a bundle in `folder`.
+// A reload could not load the bundle in `folder`.
 absl::Status ModelNotLoaded(absl::string_view folder, const absl::Status& why);
-// Busy, try again after `retry_delay`. `subject` is what the exhausted quota belongs to.
+// Busy: retry after `retry_delay`. `subject` names the owner of the exhausted quota.
 absl::Status Busy(Reason reason, absl::string_view message, absl::Duration retry_delay,
                   ErrorMetadata metadata = {}, absl::string_view subject = "server");
-// A call that was let in and then had to wait for too long.
+// An admitted call was shed after waiting for too long.
 absl::Status WaitedTooLong(absl::Duration waited, absl::Duration retry_delay);
-// The engine has not the memory for it at this moment.
+// The engine has no memory for the call at the moment.
 absl::Status OutOfMemory(absl::Duration retry_delay);
-// The answer cannot be expected before the deadline.
+// The answer is not expected before the deadline.
 absl::Status DeadlineTooClose(absl::string_view message, ErrorMetadata metadata);
-// Nor could it be of an idle server: the caller's mistake.
+// The answer would be late on an idle server as well: the client's error.
 absl::Status DeadlineTooShort(absl::string_view message, ErrorMetadata metadata);
 absl::Status ShuttingDown();
-// The model's engine failed and is being made again.
+// The model's engine failed and is being rebuilt.
 absl::Status EngineDown(absl::Duration retry_delay);
 
-// The same error with the ErrorInfo of its code, if it has none: for errors that rise from the
-// engine.
+// Adds the ErrorInfo of the code if the error has none: for errors of lower layers.
 absl::Status WithErrorInfo(absl::Status status);
-// An INVALID_ARGUMENT that rose from below, put down to a field; any other status as it is.
+// Converts an INVALID_ARGUMENT of a lower layer into a BadField; returns any other status
+// unchanged.
 absl::Status AtField(absl::string_view field, Reason reason, absl::Status status);
-// The same error where the path `from` of the field is called `to`: a message that was part of
-// another. Both empty or with their dots: ("", "request."), ("contents[0]", "text").
+// Replaces the prefix `from` of the error's field path by `to`: for a message that is nested in
+// another one. Both are empty or end with their dot: ("", "request."), ("contents[0]", "text").
 absl::Status Renamed(absl::string_view from, absl::string_view to, const absl::Status& status);
-// The same error with a google.rpc.RequestInfo.
+// Adds a google.rpc.RequestInfo.
 absl::Status WithRequestId(absl::string_view request_id, absl::Status status);
 
-// Code, message and details as they travel. The message of an INTERNAL error stays in the log.
+// The wire form of an error. The message of an INTERNAL error is replaced: it stays in the log.
 google::rpc::Status ToProto(const absl::Status& status);
-// InfiniteDuration if the error carries no RetryInfo.
+// The delay of the error's RetryInfo; InfiniteDuration without one.
 absl::Duration RetryDelay(const absl::Status& status);
-// "" if there is none.
+// The reason of the error's ErrorInfo; "" without one.
 std::string ErrorReason(const absl::Status& status);
 
 }  // namespace linnet::server

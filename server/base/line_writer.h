@@ -4,27 +4,28 @@
 
 namespace linnet::server {
 
-// Writes lines to a file descriptor and never waits for whoever reads them: a reader that stands
-// still shall not make its writer stand still.
+// Writes lines to a file descriptor without blocking on its reader: a stalled reader of the log
+// must not stall the server.
 //
-// A line for which there is no room now is not written. The descriptor keeps its flags, which it
-// shares with other processes; whether there is room is asked beforehand (poll), and a pipe that
-// says so takes PIPE_BUF bytes at once (pipe(7)). So do sockets and terminals. A disk that does not
-// answer is waited for. Not thread-safe.
+// A line for which there is no room now is dropped. The descriptor's flags are shared with other
+// processes, so O_NONBLOCK is not set; instead poll reports room, and a pipe that is writable takes
+// PIPE_BUF bytes without blocking (pipe(7)), as do sockets and terminals. A write to a disk may
+// block. Not thread-safe.
 class LineWriter {
  public:
   // The descriptor outlives the writer.
   explicit LineWriter(int file) : file_(file) {}
 
-  // With its line end. False if it is lost, for want of room or because it cannot be written at
-  // all; a line of more than PIPE_BUF bytes may be cut off then, and the next one begins anew.
+  // `line` includes its line end. Returns false if the line was dropped, because there was no room
+  // or the write failed. A line longer than PIPE_BUF may then be cut off; the next line starts on a
+  // new line.
   bool Write(std::string_view line);
 
  private:
   bool WritePart(std::string_view& rest);
 
   const int file_;
-  bool cut_off_ = false;  // what was written last does not end
+  bool cut_off_ = false;  // the last line was written in part
 };
 
 }  // namespace linnet::server

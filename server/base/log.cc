@@ -42,14 +42,15 @@ std::string Line(absl::string_view event, std::span<const LogField> fields) {
 
 std::atomic<int64_t> lost_lines = 0;
 
-// Standard error, by LineWriter. Once there is room again, a line says how many were lost.
+// Writes to standard error with LineWriter. Once there is room again, it reports the number of lost
+// lines.
 class StandardError final : public spdlog::sinks::base_sink<std::mutex> {
  private:
   void sink_it_(const spdlog::details::log_msg& message) override {
-    if (const int64_t lost = lost_lines - told_; lost > 0) {
+    if (const int64_t lost = lost_lines - reported_; lost > 0) {
       const LogField lines("lines", lost);
       const std::string text = Line("log_lines_lost", {&lines, 1});
-      if (Write({message.logger_name, spdlog::level::warn, text})) told_ += lost;
+      if (Write({message.logger_name, spdlog::level::warn, text})) reported_ += lost;
     }
     if (!Write(message)) ++lost_lines;
   }
@@ -61,11 +62,11 @@ class StandardError final : public spdlog::sinks::base_sink<std::mutex> {
   void flush_() override {}
 
   LineWriter writer_{STDERR_FILENO};
-  int64_t told_ = 0;
+  int64_t reported_ = 0;
 };
 
-// Standard output belongs to the line that says "ready". Leaked on purpose: threads may log until
-// the very end.
+// Standard output is reserved for the line "ready". The logger is leaked on purpose: threads may
+// log until the process ends.
 spdlog::logger& Logger() {
   static spdlog::logger& logger = [&]() -> spdlog::logger& {
     auto* made = new spdlog::logger("linnet", std::make_shared<StandardError>());
@@ -75,8 +76,8 @@ spdlog::logger& Logger() {
   return logger;
 }
 
-// As a string of JSON. What is not UTF-8 is replaced: what gRPC says of a peer's headers repeats
-// them.
+// Quotes a text as a JSON string. Invalid UTF-8 is replaced: gRPC's errors repeat headers of the
+// peer.
 std::string Quoted(absl::string_view text) {
   return nlohmann::json(std::string(text))
       .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
@@ -163,7 +164,7 @@ LogLevel ChangeLogLevel(std::optional<LogLevel> level) {
   const LogLevel before = CurrentLogLevel();
   const LogLevel now = level.value_or(configured);
   Logger().set_level(ToSpdlog(now));
-  // Whoever reads the log wants to know why it changes, whatever the level.
+  // At level error, so that the change is logged at every level.
   Log(LogLevel::kError, "log_level",
       {{"before", LogLevelName(before)}, {"now", LogLevelName(now)}});
   return before;

@@ -6,12 +6,12 @@
 
 namespace linnet::server {
 
-// Instants of the clock that is never set: what has taken how long is told by it alone.
+// A time of the clock that is never set. All durations are measured with it.
 using MonotonicTime = std::chrono::steady_clock::time_point;
 
 inline MonotonicTime MonotonicNow() { return std::chrono::steady_clock::now(); }
 
-// MonotonicTime::max() for what never comes.
+// Returns from + duration; MonotonicTime::max() if that overflows (an infinite duration).
 inline MonotonicTime After(MonotonicTime from, absl::Duration duration) {
   const absl::Duration longest = absl::FromChrono(MonotonicTime::max() - from);
   if (duration >= longest) return MonotonicTime::max();

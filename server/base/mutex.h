@@ -11,8 +11,8 @@
 
 namespace linnet::server {
 
-// std::mutex with annotations: clang checks who holds what, and ThreadSanitizer sees the lock,
-// which it does not with Debian's uninstrumented abseil.
+// A std::mutex with clang's thread-safety annotations. It is not absl::Mutex because Debian's
+// abseil is not instrumented, so ThreadSanitizer would not see its locks.
 class ABSL_LOCKABLE Mutex {
  public:
   void Lock() ABSL_EXCLUSIVE_LOCK_FUNCTION() { mutex_.lock(); }
@@ -43,20 +43,20 @@ class CondVar {
     condition_.wait(lock);
     lock.release();
   }
-  // False if the deadline passed.
+  // Returns false if the deadline passed.
   bool WaitUntil(Mutex& mutex, absl::Time deadline) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
     if (deadline == absl::InfiniteFuture()) {
       Wait(mutex);
       return true;
     }
     std::unique_lock<std::mutex> lock(mutex.mutex_, std::adopt_lock);
-    // Before 1970 chrono would be handed a negative timespec.
+    // A time before 1970 would become a negative timespec.
     const auto status =
         condition_.wait_until(lock, absl::ToChronoTime(std::max(deadline, absl::UnixEpoch())));
     lock.release();
     return status == std::cv_status::no_timeout;
   }
-  // The same by the monotonic clock.
+  // The same with the monotonic clock.
   bool WaitUntil(Mutex& mutex, MonotonicTime deadline) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
     if (deadline == MonotonicTime::max()) {
       Wait(mutex);

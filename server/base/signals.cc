@@ -19,7 +19,8 @@ sigset_t Handled() {
   return signals;
 }
 
-// As if nobody had handled it. Process 1 of a container does not end by such a signal.
+// Ends the process by the signal's default effect. Process 1 of a container does not end by such a
+// signal, so the exit status follows.
 [[noreturn]] void EndBy(int signal) {
   std::signal(signal, SIG_DFL);
   sigset_t signals;

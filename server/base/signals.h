@@ -10,26 +10,27 @@
 
 namespace linnet::server {
 
-// The signals of linnet-server, from its first moment to its last: a thread of its own waits for
-// them, so that none of them ever has its default effect.
+// Handles the signals of linnet-server on a thread of its own, so that none of them has its default
+// effect.
 //
 //                    SIGTERM, SIGINT                 SIGHUP      SIGUSR1, SIGUSR2
-//   models load      the process ends with status 0  is logged   change the log level
+//   models load      the process exits with 0        is logged   change the log level
 //   serving          WaitForStop returns             reloads     change the log level
 //   draining         the process ends by the signal  is logged   change the log level
 //
-// Make it before any other thread: all threads inherit its mask. One for a process.
+// Construct it before any other thread: all threads inherit its signal mask. One per process.
+// Thread-safe.
 class Signals {
  public:
   Signals();
   ~Signals();
 
-  // The server takes calls from now on; `reload` is called on the thread of the signals.
+  // Enters the state serving; `reload` is called on the signal thread.
   void Serving(std::function<void()> reload);
-  // The signal that says that the server is to stop; nullopt if none came within `timeout`. Once it
-  // has returned a signal, the server drains.
+  // Waits for SIGTERM or SIGINT and returns it; nullopt if none came within `timeout`. The signal
+  // enters the state draining.
   std::optional<int> WaitForStop(absl::Duration timeout = absl::InfiniteDuration());
-  // The server drains for another reason.
+  // Enters the state draining for another reason than a signal.
   void Draining();
 
  private:
@@ -38,7 +39,7 @@ class Signals {
 
   Mutex mu_;
   CondVar changed_;
-  std::function<void()> reload_ ABSL_GUARDED_BY(mu_);  // null until the server takes calls
+  std::function<void()> reload_ ABSL_GUARDED_BY(mu_);  // null until the state is serving
   std::optional<int> stop_ ABSL_GUARDED_BY(mu_);
   bool ending_ ABSL_GUARDED_BY(mu_) = false;
   std::thread thread_;  // last: it uses all of the above

@@ -26,7 +26,7 @@ std::optional<TraceContext> ParseTraceParent(absl::string_view header) {
   if (header.size() < kLength) return std::nullopt;
   const absl::string_view version = header.substr(0, 2);
   if (!IsHex(version) || version == "ff") return std::nullopt;
-  // A later version may have more behind another dash.
+  // A later version may have more fields after another dash.
   if (header.size() > kLength && (version == "00" || header[kLength] != '-')) return std::nullopt;
   for (size_t dash : {kTraceId - 1, kSpanId - 1, kFlags - 1}) {
     if (header[dash] != '-') return std::nullopt;
