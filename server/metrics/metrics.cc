@@ -88,7 +88,7 @@ absl::string_view MethodName(Method method) {
   return "unknown";
 }
 
-// The registry, and what is read anew at every scrape.
+// The metrics page: the registry, and the collectors that are read at every scrape.
 class Metrics::Page final : public prometheus::Collectable {
  public:
   explicit Page(std::shared_ptr<prometheus::Registry> registry) {

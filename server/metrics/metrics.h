@@ -57,16 +57,16 @@ inline constexpr std::array kMethods = {Method::kTranslate,
                                         Method::kSetLogLevel};
 absl::string_view MethodName(Method method);
 
-// What identifies a served model on the metrics page.
+// Labels of linnet_model_info.
 struct ModelLabels {
   std::string name, version, task, device, compute_type, sha256;
 };
 
-// What a sequence that finished came to.
+// Counts of a finished sequence.
 struct SequenceFacts {
   Priority priority = Priority::kNormal;
   int source_tokens = 0;
-  int unknown_tokens = 0;  // of the source: characters that the model has never seen
+  int unknown_tokens = 0;  // source tokens that are unk: characters missing in the vocabulary
   int target_tokens = 0;   // of the best hypothesis
   bool ended_by_limit = false;
 };
@@ -74,14 +74,15 @@ struct SequenceFacts {
 class MetricFamilies;
 class Nvml;
 
-// The numbers of one model: its scheduler's steps and what became of its sequences. Thread-safe.
+// Metrics of one model: the steps of its scheduler and the outcomes of its sequences. Owned by
+// Metrics. Thread-safe.
 class ModelMetrics {
  public:
   void StepMade(const StepReport& report, absl::Duration step);
-  // Whether the engine works, and how often it was made again.
+  // `up`: the engine works. `restarts`: number of rebuilds so far.
   void SetEngine(bool up, int restarts);
   void SequenceFinished(const SequenceTimes& times, const SequenceFacts& facts);
-  // A call that was answered, with all of its sequences.
+  // Records an answered call, with the sums over its sequences.
   void CallAnswered(int64_t source_tokens, int64_t target_tokens);
 
  private:
@@ -97,63 +98,59 @@ class ModelMetrics {
   prometheus::Counter *encoded_, *padding_, *source_tokens_, *unknown_tokens_, *target_tokens_;
 };
 
-// Every metric of the server. Their names, helps and buckets stand in metrics_families.h. Handles
-// are resolved once, so that counting is an atomic addition, and everything with known labels is on
-// the page at zero from the start. Thread-safe.
+// All metrics of the server; metrics_families.h has their names, help texts and buckets. Handles
+// are resolved once, so counting is an atomic addition, and all metrics with known labels are on
+// the page at zero from the start. One per server. Thread-safe.
 class Metrics final : public AdmissionObserver {
  public:
   Metrics();
   ~Metrics() override;
 
   void CallStarted(Method method);
-  // `clients_fault`: though the code alone says that the service failed.
+  // `clients_fault`: the client caused the error, although the code is one of a service failure.
   void CallEnded(Method method, absl::StatusCode code, absl::Duration total,
                  bool clients_fault = false);
   void Rejected(RejectReason reason) override;
   void SetAdmissionLimits(int64_t tokens, int64_t bytes) override;
-  // What is in the house, and the time in which it can be expected to be done.
   void SetAdmitted(int64_t tokens, int64_t bytes, absl::Duration drain) override;
-  // When the server's certificate is no longer valid; 0 is shown without one.
+  // The end of validity of the server's certificate. Without a call the metric is 0.
   void SetCertificateEnd(absl::Time end);
-  // A call that was refused for its token, UNAUTHENTICATED or PERMISSION_DENIED.
+  // A call was refused because of its token: UNAUTHENTICATED or PERMISSION_DENIED.
   void Denied(absl::StatusCode code);
-  // Whether the server takes calls.
+  // `ready`: the server accepts calls.
   void SetReady(bool ready);
-  // Which models take calls, of all that are to be served.
+  // For every configured model: true if it accepts calls.
   void SetServing(const std::map<std::string, bool>& models);
-  // Connections that are open, and how many were refused since the start because of their number.
+  // Open connections; and since the start, connections refused because of the limits on their
+  // number, and connections closed because no call on them was authenticated.
   void SetConnections(int open, int64_t refused, int64_t unauthenticated);
   // Lines that the log has lost since the start.
   void SetLogLost(int64_t lines);
   void Tokenized(absl::Duration time, int64_t text_bytes);
-  // Making texts of what the engine said, for one call.
+  // `time`: detokenising and joining the texts of one call.
   void Detokenized(absl::Duration time);
-  // From the arrival of a stream's call to the first of its text.
+  // `time`: from the arrival of a streaming call to its first text.
   void FirstSegment(absl::Duration time);
-  // How long a call was expected to take when it was let in or refused, and what such estimates are
-  // multiplied by to be kept to.
   void Estimated(absl::Duration estimate) override;
   void SetSafetyFactor(const std::string& model, bool waits, double factor) override;
 
-  // Adds the model to the page, or changes what the page says of it. `rows` and
-  // `encoder_cache_tokens` are what its engine holds at most. The numbers are those of the name,
-  // and live as long as the page.
+  // Adds a model, or updates its labels and limits. `rows` and `encoder_cache_tokens` are the
+  // limits of its engine. The returned metrics are per name and live as long as this object.
   ModelMetrics& AddModel(const ModelLabels& labels, int rows, int64_t encoder_cache_tokens,
                          absl::Duration load_time);
 
-  // It is not served any more; its counters stay.
+  // The model is no longer served. Its counters stay.
   void RemoveModel(const std::string& name);
-  // A reload of the models, and whether all of it worked.
+  // Counts a reload of the models; `ok`: no model failed.
   void Reloaded(bool ok);
-  // Tokens that had changed were read; or (not `ok`) their file could not be, which counts each
-  // try.
+  // Counts a read of a changed token file; not `ok`: an attempt to read it failed.
   void TokensReloaded(bool ok);
 
-  // From now on the page shows GPUs, if `nvml` is not null; before anybody has the page.
+  // Adds the GPUs to the page unless `nvml` is null. Call it before page().
   void ShowGpus(std::unique_ptr<Nvml> nvml);
-  // What the exposer serves.
+  // The page, for prometheus-cpp's exposer.
   std::shared_ptr<prometheus::Collectable> page() const;
-  // The page as text.
+  // The page in Prometheus' text format.
   std::string Text() const;
 
  private:

@@ -15,12 +15,12 @@ namespace linnet::server {
 
 using MetricLabels = std::map<std::string, std::string>;
 
-// What the page of metrics is made of: the name, the help and the buckets of every family, but for
-// those of the process and the GPUs (metrics_process, metrics_gpu). docs/METRICS.md explains them.
+// The name, help text and buckets of every metric family of the page, except for those of the
+// process and of the GPUs (metrics_process, metrics_gpu). METRICS.md repeats the help texts.
 class MetricFamilies {
   using CounterFamily = prometheus::Family<prometheus::Counter>;
   using GaugeFamily = prometheus::Family<prometheus::Gauge>;
-  // All histograms of a family have the same buckets, so that they can be added up.
+  // All histograms of a family have the same buckets, so that they can be summed.
   struct HistogramFamily {
     prometheus::Histogram& Add(const MetricLabels& labels) { return family.Add(labels, buckets); }
     prometheus::Family<prometheus::Histogram>& family;
@@ -34,133 +34,136 @@ class MetricFamilies {
 
   CounterFamily& requests =
       Counter("linnet_requests_total",
-              "Calls that ended, by method and status code; with fault=client those of a "
-              "code that blames the service otherwise.");
-  HistogramFamily duration =
-      Histogram("linnet_request_duration_seconds", Seconds(), "Arrival of a call to its answer.");
-  GaugeFamily& in_flight =
-      Gauge("linnet_requests_in_flight", "Calls that were taken and not answered yet.");
+              "Calls that ended, by method and status code. fault=client marks those refused with "
+              "DEADLINE_TOO_SHORT, which are errors of the client.");
+  HistogramFamily duration = Histogram("linnet_request_duration_seconds", Seconds(),
+                                       "Time from the arrival of a call to its end.");
+  GaugeFamily& in_flight = Gauge("linnet_requests_in_flight", "Calls in flight.");
   CounterFamily& rejected =
       Counter("linnet_rejected_total",
-              "Calls turned away before decoding: invalid, not_found, tokens "
-              "or bytes (the house is full), share (of one client), deadline "
-              "(too close while so much is to be done), short_deadline (too close for "
-              "an idle server as well), engine (down), draining.");
+              "Calls rejected before decoding: invalid, not_found, tokens or bytes (the limit on "
+              "admitted calls is reached), share (of one client), deadline (too close for the "
+              "current load), short_deadline (too close for an idle server as well), engine "
+              "(down), draining.");
   CounterFamily& denied =
       Counter("linnet_denied_total",
-              "Calls refused for their token: UNAUTHENTICATED (none that the server knows) or "
-              "PERMISSION_DENIED (it does not allow this).");
-  GaugeFamily& admitted_tokens = Gauge(
-      "linnet_admitted_tokens",
-      "Work in the house: the sum over segments of (source + most target tokens) x beam size.");
+              "Calls refused because of their token: UNAUTHENTICATED (no valid token) or "
+              "PERMISSION_DENIED (the token does not allow the call).");
+  GaugeFamily& admitted_tokens =
+      Gauge("linnet_admitted_tokens",
+            "Admitted work: the sum over segments of (source + max target tokens) x beam size.");
   GaugeFamily& max_tokens =
-      Gauge("linnet_admitted_tokens_limit", "Most of linnet_admitted_tokens.");
-  GaugeFamily& admitted_bytes = Gauge("linnet_admitted_bytes", "Bytes of memory that calls hold.");
-  GaugeFamily& max_bytes = Gauge("linnet_admitted_bytes_limit", "Most of linnet_admitted_bytes.");
+      Gauge("linnet_admitted_tokens_limit", "Limit on linnet_admitted_tokens.");
+  GaugeFamily& admitted_bytes =
+      Gauge("linnet_admitted_bytes", "Memory that admitted calls hold, in bytes.");
+  GaugeFamily& max_bytes = Gauge("linnet_admitted_bytes_limit", "Limit on linnet_admitted_bytes.");
   GaugeFamily& ready =
-      Gauge("linnet_ready", "1 while the server takes calls, for any of its models.");
+      Gauge("linnet_ready", "1 while the server accepts calls for at least one model.");
   GaugeFamily& connections = Gauge("linnet_connections", "Open connections to the gRPC service.");
   CounterFamily& connections_refused =
       Counter("linnet_connections_refused_total",
-              "Connections that were closed at once because there were as many as may be.");
+              "Connections closed at once because the limit on their number was reached.");
   CounterFamily& connections_unauthenticated =
       Counter("linnet_connections_unauthenticated_closed_total",
-              "Connections that were closed because no call on them was authenticated in time, or "
-              "they held too much before.");
+              "Connections closed because no call on them was authenticated in time, or because "
+              "they held too much memory before that.");
   GaugeFamily& certificate_end =
       Gauge("linnet_tls_certificate_end_timestamp_seconds",
-            "When the server's certificate, or the first of its chain, is no longer valid, in "
-            "seconds since 1970; 0 without one.");
-  CounterFamily& log_lost =
-      Counter("linnet_log_lines_lost_total",
-              "Lines of the log that could not be written at once: nobody waits for its reader.");
+            "End of validity of the server's certificate chain (the earliest of its certificates), "
+            "in seconds since 1970; 0 without TLS.");
+  CounterFamily& log_lost = Counter("linnet_log_lines_lost_total",
+                                    "Log lines dropped because they could not be written at once.");
   GaugeFamily& drain = Gauge("linnet_drain_seconds",
-                             "Time in which the work in the house is expected to be done; 0 until "
-                             "the engine has been full for a second.");
-  HistogramFamily tokenize = Histogram("linnet_tokenize_duration_seconds", ShortSeconds(),
-                                       "Splitting and tokenising the texts of a call.");
-  CounterFamily& text_bytes =
-      Counter("linnet_text_bytes_total", "Bytes of text that were tokenised.");
-  HistogramFamily detokenize = Histogram("linnet_detokenize_duration_seconds", ShortSeconds(),
-                                         "Making the texts of a call of what the engine said.");
+                             "Time in which the admitted work is expected to finish; 0 before the "
+                             "first step.");
+  HistogramFamily tokenize =
+      Histogram("linnet_tokenize_duration_seconds", ShortSeconds(),
+                "Time to split the texts of a call into segments and tokenise them.");
+  CounterFamily& text_bytes = Counter("linnet_text_bytes_total", "Bytes of text tokenised.");
+  HistogramFamily detokenize =
+      Histogram("linnet_detokenize_duration_seconds", ShortSeconds(),
+                "Time to detokenise the hypotheses of a call and join them to texts.");
   HistogramFamily first_segment =
       Histogram("linnet_time_to_first_segment_seconds", Seconds(),
-                "Arrival of a streaming call to the first of its text.");
+                "Time from the arrival of a streaming call to its first text.");
   HistogramFamily estimate = Histogram(
       "linnet_admission_estimate_seconds", Seconds(),
-      "How long a call was expected to take when it was let in, or refused for its deadline.");
+      "Latency estimate of a call when it was admitted, or rejected because of its deadline.");
   GaugeFamily& safety_factor =
       Gauge("linnet_estimate_safety_factor",
-            "What estimates are multiplied by so that calls take no longer: 99 of 100 that find "
-            "their rows free (immediate), 995 of 1000 of those that wait for them.");
+            "Factor on latency estimates so that calls take no longer than the product: 99 % of "
+            "those that find free rows (immediate), 99.5 % of those that wait for rows (waiting).");
 
   HistogramFamily queue = Histogram("linnet_queue_duration_seconds", Seconds(),
-                                    "Submission of a sequence to its place in the batch.");
+                                    "Time from the submission of a sequence to its admission.");
   HistogramFamily decode =
       Histogram("linnet_decode_duration_seconds", Seconds(),
-                "Place in the batch to the last token of a sequence, the encoder included.");
-  HistogramFamily encode = Histogram("linnet_encode_duration_seconds", ShortSeconds(),
-                                     "Encoding one group of newcomers.");
-  HistogramFamily step = Histogram("linnet_step_duration_seconds", ShortSeconds(),
-                                   "One decoder step of the engine: a token for every row.");
-  HistogramFamily cycle = Histogram("linnet_cycle_duration_seconds", ShortSeconds(),
-                                    "One turn of the scheduler: dropping, encoding newcomers, the "
-                                    "step, handing on what finished.");
+                "Time from the admission of a sequence to its last token, encoding included.");
+  HistogramFamily encode =
+      Histogram("linnet_encode_duration_seconds", ShortSeconds(),
+                "Duration of an encoder call for one group of admitted sequences.");
+  HistogramFamily step =
+      Histogram("linnet_step_duration_seconds", ShortSeconds(),
+                "Duration of a decoder step of the engine: one token for every row.");
+  HistogramFamily cycle =
+      Histogram("linnet_cycle_duration_seconds", ShortSeconds(),
+                "Duration of a cycle of the scheduler: drop, admit and encode, step, deliver.");
   HistogramFamily rows =
       Histogram("linnet_step_rows", Counts(), "Decoder rows in use during a step.");
   HistogramFamily step_sequences =
-      Histogram("linnet_step_sequences", Counts(), "Sequences that took part in a step.");
+      Histogram("linnet_step_sequences", Counts(), "Sequences that ran in a step.");
   GaugeFamily& rows_limit = Gauge("linnet_rows_limit", "Decoder rows of the engine.");
-  GaugeFamily& memory_limit =
-      Gauge("linnet_encoder_cache_tokens_limit", "Source tokens that the encoder memory holds.");
-  GaugeFamily& sequences = Gauge(
-      "linnet_sequences", "Sequences that wait for a place or are seated, after the last step.");
+  GaugeFamily& memory_limit = Gauge("linnet_encoder_cache_tokens_limit",
+                                    "Capacity of the encoder KV cache, in source tokens.");
+  GaugeFamily& sequences =
+      Gauge("linnet_sequences", "Sequences waiting or running after the last step.");
   CounterFamily& outcomes =
       Counter("linnet_sequences_total",
-              "Sequences that ended: finished, cancelled, expired, failed or shed (turned away "
-              "because they had waited too long).");
-  CounterFamily& limited = Counter(
-      "linnet_length_limited_total",
-      "Sequences that finished at their limit on target tokens instead of by the model's own end.");
+              "Sequences that ended: finished, cancelled, expired, failed or shed (they had waited "
+              "too long under overload).");
+  CounterFamily& limited =
+      Counter("linnet_length_limited_total",
+              "Sequences that finished at their limit on target tokens instead of with an end "
+              "token of the model.");
   CounterFamily& encoded = Counter(
       "linnet_encoder_tokens_total",
-      "Positions that went through the encoder; kind padding over the sum is the padding ratio.");
+      "Positions computed by the encoder; kind padding divided by the sum is the padding ratio.");
   CounterFamily& source_tokens =
-      Counter("linnet_source_tokens_total", "Source tokens of the sequences that finished.");
-  CounterFamily& target_tokens =
-      Counter("linnet_target_tokens_total",
-              "Target tokens of the best hypotheses of the sequences that finished.");
+      Counter("linnet_source_tokens_total", "Source tokens of finished sequences.");
+  CounterFamily& target_tokens = Counter(
+      "linnet_target_tokens_total", "Target tokens of the best hypotheses of finished sequences.");
 
   CounterFamily& unknown_tokens =
       Counter("linnet_unknown_tokens_total",
-              "Source tokens that stand for what the model has never seen, of the sequences that "
-              "finished.");
-  HistogramFamily call_source_tokens = Histogram("linnet_request_source_tokens", Tokens(),
-                                                 "Source tokens of a call that was answered.");
-  HistogramFamily call_target_tokens = Histogram("linnet_request_target_tokens", Tokens(),
-                                                 "Target tokens of a call that was answered.");
+              "Unknown source tokens (characters missing in the vocabulary) of finished "
+              "sequences.");
+  HistogramFamily call_source_tokens =
+      Histogram("linnet_request_source_tokens", Tokens(), "Source tokens of an answered call.");
+  HistogramFamily call_target_tokens =
+      Histogram("linnet_request_target_tokens", Tokens(), "Target tokens of an answered call.");
   CounterFamily& oom_retries =
       Counter("linnet_oom_retries_total",
-              "Groups that were encoded in two halves for want of memory for the whole.");
+              "Groups encoded in two halves because the memory did not suffice for the whole.");
 
   GaugeFamily& engine_up =
       Gauge("linnet_engine_up", "1 while the engine works, 0 while it is down or has failed.");
-  CounterFamily& restarts = Counter("linnet_engine_restarts_total",
-                                    "Times that an engine was made again after it had failed.");
-  GaugeFamily& model_info = Gauge("linnet_model_info", "1 for each model that is served.");
+  CounterFamily& restarts =
+      Counter("linnet_engine_restarts_total", "Rebuilds of an engine after it failed.");
+  GaugeFamily& model_info = Gauge("linnet_model_info", "1 for each served model.");
   GaugeFamily& model_serving =
       Gauge("linnet_model_serving",
-            "1 for each model that takes calls, 0 for one whose engine does not work or that could "
-            "not be loaded.");
+            "1 for each model that accepts calls, 0 for one whose engine is down or that could not "
+            "be loaded.");
   GaugeFamily& load_time =
-      Gauge("linnet_model_load_duration_seconds", "Reading, converting and warming up the model.");
+      Gauge("linnet_model_load_duration_seconds", "Time to read, convert and warm up the model.");
   CounterFamily& reloads = Counter("linnet_model_reloads_total",
-                                   "Reloads of the models: ok, or failed in part or as a whole.");
+                                   "Reloads of the models: ok, or failed for at least one model.");
   CounterFamily& token_reloads =
       Counter("linnet_token_reloads_total",
-              "Reads of the file of tokens after the first: ok when it had changed, failed when it "
-              "could not be read, which is tried again several times a second.");
-  GaugeFamily& build_info = Gauge("linnet_build_info", "1, with what the server was built of.");
+              "Reads of the token file after the first: ok when it had changed, failed when it "
+              "could not be read (retried several times a second).");
+  GaugeFamily& build_info =
+      Gauge("linnet_build_info", "1, labelled with version, build type and compiler.");
 
  private:
   CounterFamily& Counter(const char* name, const char* help) {
@@ -179,14 +182,14 @@ class MetricFamilies {
     for (double bound = first; bound <= last; bound *= 2) buckets.push_back(bound);
     return buckets;
   }
-  // From one step on a GPU to a long document on two cores: 0.5 ms … 65 s.
+  // From one step on a GPU to a long document on two cores: 0.5 ms to 65 s.
   static std::vector<double> Seconds() { return Doubling(0.0005, 70); }
-  // Steps and splitting are shorter: 0.1 ms … 1.6 s.
+  // For steps and tokenising, which are shorter: 0.1 ms to 1.6 s.
   static std::vector<double> ShortSeconds() { return Doubling(0.0001, 2); }
   static std::vector<double> Counts() {
     return {1, 2, 4, 8, 16, 24, 32, 48, 64, 96, 128, 160, 192, 256, 384, 512, 768, 1024};
   }
-  // Of a call: from a word to a long document.
+  // Tokens of a call: from a word to a long document.
   static std::vector<double> Tokens() { return Doubling(1, 65536); }
 };
 

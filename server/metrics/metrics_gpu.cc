@@ -41,8 +41,8 @@ std::vector<prometheus::MetricFamily> GpuMetrics::Collect() const {
   add("linnet_gpu_memory_total_bytes", "Memory of the GPU.",
       [](const GpuStats& gpu) { return gpu.memory_total_bytes; });
   add("linnet_gpu_utilization_ratio",
-      "Share of the last moments in which a kernel ran; near 1 whether lightly loaded or "
-      "saturated.",
+      "Fraction of the last sampling period in which a kernel ran; near 1 under light load "
+      "already.",
       [](const GpuStats& gpu) { return gpu.utilization; });
   add("linnet_gpu_temperature_celsius", "Temperature of the GPU.",
       [](const GpuStats& gpu) { return gpu.temperature_celsius; });

@@ -10,7 +10,7 @@
 
 namespace linnet::server {
 
-// What NVIDIA's driver says of the GPUs as metrics, read anew at every scrape. Thread-safe.
+// Metrics of the GPUs, read with NVML at every scrape. Thread-safe.
 class GpuMetrics final : public prometheus::Collectable {
  public:
   explicit GpuMetrics(std::unique_ptr<Nvml> nvml) : nvml_(std::move(nvml)) {}

@@ -17,7 +17,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Of /proc/self/stat, counted as proc(5) does, from 1.
+// Field numbers of /proc/self/stat, from 1 as in proc(5).
 constexpr int kUserTicks = 14, kSystemTicks = 15, kThreads = 20, kStart = 22, kVirtualBytes = 23,
               kResidentPages = 24;
 
@@ -27,8 +27,9 @@ absl::StatusOr<std::string> ReadFile(const fs::path& path) {
   return std::string(std::istreambuf_iterator<char>(stream), {});
 }
 
-// What stands behind the first line's start, up to the next blank or line.
-absl::StatusOr<int64_t> NumberBehind(absl::string_view text, absl::string_view start) {
+// Returns the number that follows `start` in the first line that begins with it; -1 for
+// "unlimited".
+absl::StatusOr<int64_t> NumberAfter(absl::string_view text, absl::string_view start) {
   for (absl::string_view line : absl::StrSplit(text, '\n')) {
     if (!absl::ConsumePrefix(&line, start)) continue;
     const std::vector<absl::string_view> words = absl::StrSplit(line, ' ', absl::SkipEmpty());
@@ -67,17 +68,17 @@ absl::StatusOr<ProcessStats> ReadProcessStats(const fs::path& proc) {
     for (absl::string_view word :
          absl::StrSplit(absl::string_view(*stat).substr(name_end + 2), ' ')) {
       int64_t number = 0;
-      // The state is a letter, and some may be beyond 2^63: of those nothing is wanted.
+      // The state is a letter, and some fields may exceed 2^63; none of them is used.
       if (!absl::SimpleAtoi(word, &number)) number = 0;
       fields.push_back(number);
     }
   }
   if (std::ssize(fields) < kResidentPages)
-    return absl::InternalError("/proc/self/stat is not as proc(5) says");
+    return absl::InternalError("/proc/self/stat has fewer fields than proc(5) lists");
   const auto field = [&](int number) { return fields[number - 1]; };
-  auto boot = NumberBehind(*system, "btime ");
+  auto boot = NumberAfter(*system, "btime ");
   if (!boot.ok()) return boot.status();
-  auto max_fds = NumberBehind(*limits, "Max open files ");
+  auto max_fds = NumberAfter(*limits, "Max open files ");
   if (!max_fds.ok()) return max_fds.status();
 
   const auto ticks = [](int64_t count) {
@@ -102,9 +103,9 @@ std::vector<prometheus::MetricFamily> ProcessMetrics::Collect() const {
   const absl::StatusOr<ProcessStats> stats = ReadProcessStats(proc_);
   if (!stats.ok()) return {};
   std::vector<prometheus::MetricFamily> families = {
-      Family("process_cpu_seconds_total", "Processor time, user and system, in seconds.",
+      Family("process_cpu_seconds_total", "User and system CPU time, in seconds.",
              MetricType::Counter, absl::ToDoubleSeconds(stats->cpu)),
-      Family("process_start_time_seconds", "Start of the process, seconds since 1970.",
+      Family("process_start_time_seconds", "Start time of the process, in seconds since 1970.",
              MetricType::Gauge, absl::ToDoubleSeconds(stats->start - absl::UnixEpoch())),
       Family("process_resident_memory_bytes", "Resident memory.", MetricType::Gauge,
              static_cast<double>(stats->resident_bytes)),
@@ -113,7 +114,7 @@ std::vector<prometheus::MetricFamily> ProcessMetrics::Collect() const {
       Family("process_threads", "Threads.", MetricType::Gauge, stats->threads),
       Family("process_open_fds", "Open file descriptors.", MetricType::Gauge, stats->open_fds)};
   if (stats->max_fds >= 0) {
-    families.push_back(Family("process_max_fds", "Most of process_open_fds.", MetricType::Gauge,
+    families.push_back(Family("process_max_fds", "Limit on process_open_fds.", MetricType::Gauge,
                               static_cast<double>(stats->max_fds)));
   }
   return families;

@@ -12,9 +12,9 @@
 
 namespace linnet::server {
 
-// What Linux says of this process.
+// Statistics of this process, from Linux.
 struct ProcessStats {
-  absl::Duration cpu;  // of all threads, those that have ended among them; in the kernel as well
+  absl::Duration cpu;  // user and system time of all threads, ended ones included
   absl::Time start;
   int64_t resident_bytes = 0;
   int64_t virtual_bytes = 0;
@@ -23,12 +23,12 @@ struct ProcessStats {
   int64_t max_fds = 0;  // the soft limit; -1 = any number
 };
 
-// From `proc`/self and `proc`/stat: proc(5). NOT_FOUND or INTERNAL where that is missing or other
-// than expected.
+// Reads `proc`/self and `proc`/stat, see proc(5). NOT_FOUND if a file is missing, INTERNAL if its
+// format is not the expected one.
 absl::StatusOr<ProcessStats> ReadProcessStats(const std::filesystem::path& proc = "/proc");
 
-// The same as metrics, read anew at every scrape, under the names that all of Prometheus' client
-// libraries give them. Empty where there is no /proc. Thread-safe.
+// ProcessStats as metrics, read at every scrape, with the names that are usual in Prometheus client
+// libraries. Empty without /proc. Thread-safe.
 class ProcessMetrics final : public prometheus::Collectable {
  public:
   explicit ProcessMetrics(std::filesystem::path proc = "/proc") : proc_(std::move(proc)) {}

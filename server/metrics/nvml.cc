@@ -9,8 +9,8 @@
 namespace linnet::server {
 namespace {
 
-// The few names of NVML that are used here, as nvml.h of CUDA 13 has them (NVML API Reference,
-// "Device Queries"): the library is not linked, so that its header is not needed either.
+// Declarations copied from nvml.h of CUDA 13 (NVML API Reference, "Device Queries"). The library is
+// not linked, so its header need not be installed.
 using nvmlReturn_t = int;
 constexpr nvmlReturn_t NVML_SUCCESS = 0;
 constexpr unsigned NVML_TEMPERATURE_GPU = 0;
@@ -28,9 +28,9 @@ std::string Text(const char (&buffer)[kNameBytes]) {
   return all.substr(0, all.find('\0'));
 }
 
-// Whether there is such a function, and it says so.
+// Calls the function. Returns false if the library lacks it or it fails.
 template <typename... Parameters, typename... Arguments>
-bool Ask(nvmlReturn_t (*function)(Parameters...), Arguments... arguments) {
+bool Query(nvmlReturn_t (*function)(Parameters...), Arguments... arguments) {
   return function != nullptr && function(arguments...) == NVML_SUCCESS;
 }
 
@@ -69,8 +69,8 @@ std::unique_ptr<Nvml> Nvml::Open(const std::string& library) {
   find(functions.utilization, "nvmlDeviceGetUtilizationRates");
   find(functions.temperature, "nvmlDeviceGetTemperature");
   find(functions.power, "nvmlDeviceGetPowerUsage");
-  if (!Ask(functions.init)) return nullptr;
-  find(functions.shutdown, "nvmlShutdown");  // from here on it is owed
+  if (!Query(functions.init)) return nullptr;
+  find(functions.shutdown, "nvmlShutdown");  // the destructor must call it from here on
   return nvml;
 }
 
@@ -82,24 +82,25 @@ Nvml::~Nvml() {
 std::vector<GpuStats> Nvml::Read() const {
   std::vector<GpuStats> gpus;
   unsigned count = 0;
-  if (!Ask(functions_->count, &count)) return gpus;
+  if (!Query(functions_->count, &count)) return gpus;
   for (unsigned i = 0; i < count; ++i) {
     nvmlDevice_t device = nullptr;
-    if (!Ask(functions_->handle, i, &device)) continue;
+    if (!Query(functions_->handle, i, &device)) continue;
     GpuStats& gpu = gpus.emplace_back();
     gpu.index = static_cast<int>(i);
     char text[kNameBytes] = {};
-    if (Ask(functions_->name, device, text, kNameBytes)) gpu.name = Text(text);
-    if (Ask(functions_->uuid, device, text, kNameBytes)) gpu.uuid = Text(text);
-    if (nvmlMemory_t memory = {}; Ask(functions_->memory, device, &memory)) {
+    if (Query(functions_->name, device, text, kNameBytes)) gpu.name = Text(text);
+    if (Query(functions_->uuid, device, text, kNameBytes)) gpu.uuid = Text(text);
+    if (nvmlMemory_t memory = {}; Query(functions_->memory, device, &memory)) {
       gpu.memory_used_bytes = memory.used;
       gpu.memory_total_bytes = memory.total;
     }
-    if (nvmlUtilization_t use = {}; Ask(functions_->utilization, device, &use))
+    if (nvmlUtilization_t use = {}; Query(functions_->utilization, device, &use))
       gpu.utilization = use.gpu / 100.0;
-    if (unsigned celsius = 0; Ask(functions_->temperature, device, NVML_TEMPERATURE_GPU, &celsius))
+    if (unsigned celsius = 0;
+        Query(functions_->temperature, device, NVML_TEMPERATURE_GPU, &celsius))
       gpu.temperature_celsius = celsius;
-    if (unsigned milliwatts = 0; Ask(functions_->power, device, &milliwatts))
+    if (unsigned milliwatts = 0; Query(functions_->power, device, &milliwatts))
       gpu.power_watts = milliwatts / 1000.0;
   }
   return gpus;

@@ -8,26 +8,26 @@
 
 namespace linnet::server {
 
-// What NVIDIA's driver says of one GPU; what it does not support there is missing.
+// Statistics of one GPU from NVIDIA's driver; values that it does not support are nullopt.
 struct GpuStats {
-  int index = 0;  // as NVML and nvidia-smi count, CUDA_VISIBLE_DEVICES notwithstanding
+  int index = 0;  // number in NVML and nvidia-smi; CUDA_VISIBLE_DEVICES does not change it
   std::string name;
   std::string uuid;
   std::optional<uint64_t> memory_used_bytes;  // by all processes
   std::optional<uint64_t> memory_total_bytes;
-  std::optional<double> utilization;  // share of the last moments in which some kernel ran
+  std::optional<double> utilization;  // fraction of the last sampling period with a kernel running
   std::optional<double> temperature_celsius;
   std::optional<double> power_watts;
 };
 
-// NVML, looked for when it is opened: a server without a GPU needs nothing of NVIDIA. Thread-safe.
+// NVML, loaded with dlopen, so that a server without a GPU needs no library of NVIDIA. Thread-safe.
 class Nvml {
  public:
-  // Null where there is no such library or no driver that answers it.
+  // Returns null if the library or a working driver is missing.
   static std::unique_ptr<Nvml> Open(const std::string& library = "libnvidia-ml.so.1");
   ~Nvml();
 
-  // Of every GPU that answers.
+  // Statistics of every GPU that can be queried.
   std::vector<GpuStats> Read() const;
 
  private:
