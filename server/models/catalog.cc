@@ -30,8 +30,8 @@ absl::StatusOr<std::unique_ptr<Catalog>> Catalog::Load(
 }
 
 Catalog::~Catalog() {
-  // Who made the last call may be about to let go of its model: to be the last to hold one is not
-  // for a scheduler's own thread.
+  // Wait until this thread holds the last references: a scheduler's own thread, which may just be
+  // ending the last call, must not destroy its model.
   auto held = [](const auto& model) { return model.use_count() > 1; };
   std::vector<std::shared_ptr<ServedModel>> all;
   {
@@ -157,9 +157,9 @@ ReloadReport Catalog::Reload(const std::string& name) {
   for (const Entry& entry : before) {
     if (!folders.contains(FolderOf(entry.registered.path))) next.push_back(entry);
   }
-  // What stands in for those that failed, by their place in the report.
+  // The model that is served for each outcome, by its index in the report.
   std::map<size_t, std::shared_ptr<ServedModel>> kept;
-  std::map<size_t, RegisteredModel> lost;  // not to be had, and not served before
+  std::map<size_t, RegisteredModel> lost;  // failed to load, and was not served before
   for (const RegisteredModel& wanted : *registered) {
     if (!folders.contains(FolderOf(wanted.path))) continue;
     ReloadReport::Outcome& outcome = report.outcomes.emplace_back();
@@ -171,7 +171,7 @@ ReloadReport Catalog::Reload(const std::string& name) {
     if (old != before.end() && sha256.ok() && *sha256 == old->model->bundle.manifest_sha256) {
       Keep(old->model, wanted, next);
       kept[report.outcomes.size() - 1] = old->model;
-      // What is in memory is whole; a restart would need the files.
+      // The model in memory is intact, but a restart would need the files.
       outcome.status = model::CheckFiles(old->model->bundle);
       if (outcome.status.ok()) continue;
       outcome.what = What::kFailed;
@@ -197,7 +197,7 @@ ReloadReport Catalog::Reload(const std::string& name) {
       lost[report.outcomes.size() - 1] = wanted;
     }
   }
-  // Once all others have their places: what stands in may be one of them.
+  // After all others are in `next`: the version that keeps a lost one's names may be one of them.
   for (const auto& [i, wanted] : lost) kept[i] = KeepNames(wanted, before, next);
   for (const auto& [i, model] : kept) {
     const auto entry = std::find_if(next.begin(), next.end(), [&model = model](const Entry& other) {
@@ -224,16 +224,16 @@ ReloadReport Catalog::Reload(const std::string& name) {
   {
     MutexLock lock(mu_);
     for (const Entry& entry : before) {
-      const bool goes_on = std::any_of(
+      const bool still_served = std::any_of(
           next.begin(), next.end(), [&](const Entry& other) { return other.model == entry.model; });
-      if (!goes_on) retired_.push_back(entry.model);
+      if (!still_served) retired_.push_back(entry.model);
     }
     entries_ = std::move(next);
     std::erase_if(not_loaded_, [&](const std::string& folder) {
       return name.empty() || folders.contains(folder.substr(0, folder.find('/')));
     });
     for (const ReloadReport::Outcome& outcome : report.outcomes) {
-      // Where a former version is served on, nobody is without an answer.
+      // If a previous version remains served, requests still get an answer.
       if (outcome.what == What::kFailed && outcome.model.empty())
         not_loaded_.insert(outcome.folder);
     }
@@ -246,7 +246,7 @@ void Catalog::Keep(const std::shared_ptr<ServedModel>& model, const RegisteredMo
   const auto entry = std::find_if(next.begin(), next.end(),
                                   [&](const Entry& other) { return other.model == model; });
   if (entry == next.end()) return next.push_back({model, wanted});
-  const bool by_default = entry->registered.by_default;  // in place of one that failed
+  const bool by_default = entry->registered.by_default;  // set by KeepNames or an earlier Keep
   entry->registered = wanted;
   entry->registered.by_default |= by_default;
 }
@@ -257,7 +257,7 @@ std::shared_ptr<ServedModel> Catalog::KeepNames(const RegisteredModel& wanted,
   auto has = [](const RegisteredModel& model, const std::string& label) {
     return std::find(model.labels.begin(), model.labels.end(), label) != model.labels.end();
   };
-  std::shared_ptr<ServedModel> stands_in;
+  std::shared_ptr<ServedModel> replacement;
   for (const Entry& old : before) {
     if (old.registered.version.empty() ||
         old.registered.path.parent_path() != wanted.path.parent_path())
@@ -281,17 +281,17 @@ std::shared_ptr<ServedModel> Catalog::KeepNames(const RegisteredModel& wanted,
     }
     std::sort(entry->registered.labels.begin(), entry->registered.labels.end());
     entry->registered.by_default |= by_default;
-    if (by_default || stands_in == nullptr) stands_in = entry->model;
+    if (by_default || replacement == nullptr) replacement = entry->model;
   }
-  return stands_in;
+  return replacement;
 }
 
 void Catalog::Sweep() {
   std::vector<std::shared_ptr<ServedModel>> unused;
   {
     MutexLock lock(mu_);
-    // Nobody can get hold of them any more, so that one that nobody else holds stays so. Where an
-    // engine has failed for good, the process ends: whoever destroyed it might wait for it.
+    // No new reference to a retired model can be taken, so a use count of 1 is final. A model whose
+    // engine has failed for good is kept until the process ends: its destructor could block.
     const auto in_use = [](const auto& model) {
       return model.use_count() > 1 || model->scheduler->failure().has_value();
     };
@@ -299,10 +299,10 @@ void Catalog::Sweep() {
     unused.assign(std::make_move_iterator(first), std::make_move_iterator(retired_.end()));
     retired_.erase(first, retired_.end());
     for (const auto& model : unused) {
-      const bool goes_on = std::any_of(entries_.begin(), entries_.end(), [&](const Entry& entry) {
-        return entry.model->key() == model->key();
-      });
-      if (!goes_on) metrics_.RemoveModel(model->key());
+      const bool still_served =
+          std::any_of(entries_.begin(), entries_.end(),
+                      [&](const Entry& entry) { return entry.model->key() == model->key(); });
+      if (!still_served) metrics_.RemoveModel(model->key());
     }
   }
   for (const auto& model : unused)

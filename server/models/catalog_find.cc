@@ -1,4 +1,4 @@
-// Catalog: which model a request gets.
+// Catalog: selects the model for a request.
 #include <algorithm>
 #include <set>
 #include <utility>
@@ -29,10 +29,10 @@ std::string Pair(const BundleManifest& manifest) {
              : manifest.source_language_code();
 }
 
-// Letters and digits in subtags of 1 to 8, the first of letters: enough of BCP-47 to tell a typing
-// error from a language.
+// Checks subtags of 1 to 8 letters and digits, the first of letters only: enough of BCP-47 to catch
+// typing errors.
 bool IsLanguageTag(absl::string_view tag) {
-  if (tag.size() > 35) return false;  // RFC 5646, 4.4.1: the longest without extensions
+  if (tag.size() > 35) return false;  // RFC 5646, 4.4.1: max length without extensions
   bool first = true;
   for (absl::string_view subtag : absl::StrSplit(tag, '-')) {
     if (subtag.empty() || subtag.size() > 8) return false;
@@ -55,7 +55,7 @@ absl::Status CheckTag(absl::string_view field, absl::string_view tag) {
 bool SameTag(absl::string_view a, absl::string_view b) { return absl::EqualsIgnoreCase(a, b); }
 absl::string_view Primary(absl::string_view tag) { return tag.substr(0, tag.find('-')); }
 
-// Whether a model for `offered` may answer a request for `asked`.
+// Returns true if a model for the language `offered` may answer a request for `asked`.
 bool Serves(absl::string_view offered, absl::string_view asked) {
   return SameTag(offered, asked) || SameTag(offered, Primary(asked));
 }
@@ -79,7 +79,7 @@ absl::Status Catalog::Unknown(absl::string_view name, const std::vector<Entry>& 
     for (const std::string& label : entry.registered.labels)
       absl::StrAppend(out, ", ", entry.model->name(), "@", label);
   };
-  // A start of the name is enough: what details may hold is limited.
+  // Shortened: gRPC limits the size of error details.
   const std::string shown = absl::CHexEscape(name.substr(0, 80));
   return NoSuchModel(shown, absl::StrCat("no model \"", shown, "\": there is ",
                                          absl::StrJoin(entries, ", ", names)));

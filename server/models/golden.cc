@@ -14,16 +14,16 @@
 namespace linnet::server {
 namespace {
 
-// What a round of the warm-up takes at most.
+// Max duration of one round of the warm-up.
 constexpr absl::Duration kWarmUpTime = absl::Seconds(1);
 constexpr int kUnknownTokens = 16;
 
-// Counts answers down; the loading thread waits for the last.
+// Counts open answers; the loading thread waits until there are none.
 struct Answers {
   Mutex mu;
   CondVar changed;
   int open ABSL_GUARDED_BY(mu) = 0;
-  // What came in place of what was expected, by the number of the example.
+  // Error or "other text", by the index of the example.
   std::map<int, std::string> different ABSL_GUARDED_BY(mu);
 };
 
@@ -47,7 +47,7 @@ class CompareSink : public Sink {
   Answers& answers_;
 };
 
-// Of the warm-up.
+// The sink of the warm-up, which ignores results.
 class CountSink : public Sink {
  public:
   explicit CountSink(Answers& answers) : answers_(answers) {}
@@ -92,7 +92,8 @@ absl::StatusOr<std::unique_ptr<Sequence>> GoldenSequence(const ServedModel& serv
   return sequence;
 }
 
-// Decoded to its limit: rather too much is expected of real ones then than too little.
+// Decodes to its limit on target tokens, so that the estimates learned from it are too high rather
+// than too low.
 absl::StatusOr<std::unique_ptr<Sequence>> UnknownSequence(const ServedModel& served) {
   const int tokens =
       std::min(kUnknownTokens, served.scheduler->engine_info().limits.max_source_tokens);

@@ -15,7 +15,7 @@ namespace fs = std::filesystem;
 constexpr char kManifest[] = "manifest.json";
 
 bool IsBundle(const fs::path& path) {
-  std::error_code ignored;  // what cannot be looked into has no manifest for us
+  std::error_code ignored;  // an unreadable folder counts as one without a manifest
   return fs::exists(path / kManifest, ignored);
 }
 
@@ -36,7 +36,7 @@ bool Earlier(const std::string& a, const std::string& b) {
 }
 
 void AddVersions(const fs::path& folder, std::vector<RegisteredModel>& found) {
-  std::map<fs::path, RegisteredModel> versions;  // by the folder that it really is
+  std::map<fs::path, RegisteredModel> versions;  // by canonical path
   std::vector<fs::path> links;
   std::error_code ignored;
   for (const fs::path& entry : Entries(folder)) {
@@ -77,7 +77,7 @@ void AddVersions(const fs::path& folder, std::vector<RegisteredModel>& found) {
 absl::StatusOr<std::vector<RegisteredModel>> ReadRegistry(const fs::path& root) {
   if (IsBundle(root)) return std::vector<RegisteredModel>{{.path = root}};
   std::error_code error;
-  if (fs::directory_iterator(root, error); error) {  // not there, no folder, or not ours to read
+  if (fs::directory_iterator(root, error); error) {  // missing, not a folder, or not readable
     return absl::NotFoundError(
         absl::StrCat("no bundles in ", root.string(), ": ", error.message()));
   }

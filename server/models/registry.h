@@ -8,18 +8,18 @@
 
 namespace linnet::server {
 
-// A bundle that the folder of models says is to be served.
+// A bundle in the registry that is to be served.
 struct RegisteredModel {
   std::filesystem::path path = {};
-  // Of a model with versions its folder's name, "2"; empty for a bundle that is its only version.
+  // Name of the version's folder, such as "2"; empty for a model without versions.
   std::string version = {};
   std::vector<std::string> labels = {};  // "canary", "stable", sorted
-  bool by_default = true;                // meant by whoever names no version
+  bool by_default = true;                // selected by requests that name no version
 };
 
-// What is to be served of a folder of models, by path. Each folder in it is a bundle, or a model
-// with versions: then each folder in that is a bundle, and each symbolic link to one of them is a
-// label.
+// Lists the bundles to be served in a folder of models (the registry), sorted by path. Each folder
+// in it is a bundle or a model with versions. In a model with versions, each folder is a bundle and
+// each symbolic link to one of them is a label.
 //
 //   en-summary/manifest.json
 //   en-de/1/manifest.json
@@ -27,10 +27,10 @@ struct RegisteredModel {
 //   en-de/stable -> 1
 //   en-de/canary -> 2
 //
-// Versions with a label are served, and if there are no labels the latest one (2 before 10; by name
-// where they are no numbers). Meant by default is `stable`, else the latest that is served. A link
-// can be changed in one step (ln -sfn), so that there is nothing half written to be read. The
-// folder itself may be a bundle. NOT_FOUND if there are no bundles.
+// Versions with a label are served; without labels, only the latest version (numbers in numeric
+// order, other names in alphabetical order). The default is `stable`, else the latest served
+// version. A link is replaced atomically (ln -sfn), so no half-written state can be read. The root
+// itself may be a bundle. NOT_FOUND if there are no bundles.
 absl::StatusOr<std::vector<RegisteredModel>> ReadRegistry(const std::filesystem::path& root);
 
 }  // namespace linnet::server

@@ -79,7 +79,7 @@ void Reloader::Run() {
     const absl::Time before = absl::Now();
     ReloadReport report = catalog_.Reload(job.model);
     report.duration = absl::Now() - before;
-    // A name that is wrong is the asker's mistake: nothing was reloaded.
+    // An unknown name is an error of the client and not counted: nothing was reloaded.
     if (!absl::IsNotFound(report.status) || ErrorReason(report.status).empty()) {
       metrics_.Reloaded(report.ok());
       LogReport(job.model, report);

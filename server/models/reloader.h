@@ -14,22 +14,22 @@
 
 namespace linnet::server {
 
-// Reloads of a catalog, one at a time and in the order asked for, on a thread of their own. Who
-// asks for one that has not begun yet gets that one: so it sees all that was on disk when it was
-// asked for, and a thousand signals are a single reload. Counted and logged. Thread-safe.
+// Runs reloads of a catalog one at a time, in order, on a thread of its own, and counts and logs
+// them. A request for a reload that is queued and has not begun is merged with it: the reload still
+// sees the disk as of the request or later, and a thousand signals cause one reload. Thread-safe.
 class Reloader {
  public:
   // Called once, on the reloader's thread or in Stop.
   using Done = absl::AnyInvocable<void(const ReloadReport&)>;
 
-  // Both outlive it.
+  // The catalog and the metrics outlive the reloader.
   Reloader(Catalog& catalog, Metrics& metrics);
-  ~Reloader();  // Stop, and waits for the reload that is under way
+  ~Reloader();  // calls Stop and waits for the running reload
 
-  // Catalog::Reload of `model`, or of all if that is empty. UNAVAILABLE after Stop: then `done` is
-  // not called.
+  // Queues Catalog::Reload of `model`, or of all models if that is empty. UNAVAILABLE after Stop;
+  // then `done` is not called.
   absl::Status Ask(const std::string& model, Done done = nullptr);
-  // None begins from now on: who waits is told UNAVAILABLE.
+  // Cancels the queued reloads: their callbacks get UNAVAILABLE.
   void Stop();
 
  private:
@@ -44,7 +44,7 @@ class Reloader {
   Metrics& metrics_;
   Mutex mu_;
   CondVar changed_;
-  std::deque<Job> jobs_ ABSL_GUARDED_BY(mu_);  // that have not begun
+  std::deque<Job> jobs_ ABSL_GUARDED_BY(mu_);  // queued, without the running one
   bool stopping_ ABSL_GUARDED_BY(mu_) = false;
   std::thread thread_;  // last: it uses all of the above
 };

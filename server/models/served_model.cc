@@ -25,8 +25,8 @@ absl::StatusOr<std::shared_ptr<ServedModel>> LoadModel(const RegisteredModel& re
   absl::StatusOr<model::Bundle> bundle =
       model::ReadBundle(path, keys.has_value() ? &*keys : nullptr);
   if (!bundle.ok()) return bundle.status();
-  // Shared by the catalog and the calls that are under way with it: a version that was replaced
-  // lives until the last of them has ended.
+  // Shared by the catalog and the calls in flight: a replaced version lives until the last of these
+  // has ended.
   auto served = std::make_shared<ServedModel>();
   served->path = path;
   served->version = registered.version;
@@ -48,16 +48,16 @@ absl::StatusOr<std::shared_ptr<ServedModel>> LoadModel(const RegisteredModel& re
   if (auto status = load(served->bundle.target_tokenizer(), served->target_tokenizer); !status.ok())
     return status;
 
-  // The handles of the metrics are known once the engine is, and the engine's first step comes
-  // after that.
+  // The metrics need the engine's info, so their handles are set after Start. The first step comes
+  // later still.
   auto handles = std::make_shared<ModelMetrics*>(nullptr);
   auto scheduler = Scheduler::Start(
-      // The engine may have to be made again: for as long as the scheduler lives, so does the
-      // model.
+      // The factory is also called to rebuild the engine. The model outlives the scheduler, so the
+      // reference stays valid.
       [factory = options.factory, &bundle = served->bundle,
-       again = false]() mutable -> absl::StatusOr<std::unique_ptr<model::Engine>> {
-        // Meanwhile there may be other files in the folder.
-        if (std::exchange(again, true)) {
+       rebuild = false]() mutable -> absl::StatusOr<std::unique_ptr<model::Engine>> {
+        // The files may have changed since the bundle was read.
+        if (std::exchange(rebuild, true)) {
           if (absl::Status status = model::CheckFiles(bundle); !status.ok()) return status;
         }
         return factory(bundle);

@@ -17,28 +17,29 @@
 
 namespace linnet::server {
 
-// One bundle that is served: its tokenizers, and the scheduler that owns its engine.
+// A served bundle: its tokenizers, and the scheduler that owns its engine. Shared by the catalog
+// and the calls that use it.
 struct ServedModel {
   std::filesystem::path path;
-  std::string version;  // of the registry: a folder's name, or empty
-  int64_t bytes = 0;    // of its files
+  std::string version;  // RegisteredModel::version
+  int64_t bytes = 0;    // total size of its files
   model::Bundle bundle;
   std::unique_ptr<model::Tokenizer> source_tokenizer;
   std::unique_ptr<model::Tokenizer> target_tokenizer;
   GoldenResult golden;
   ModelMetrics* metrics = nullptr;       // owned by Metrics
-  std::unique_ptr<Scheduler> scheduler;  // last: its thread ends before the rest goes
+  std::unique_ptr<Scheduler> scheduler;  // last: its thread uses the members above
 
   const std::string& name() const { return bundle.manifest.name(); }
-  // Its name, with the version if it has several: "en-de@2". On the page of metrics and in the log.
+  // Name, with the version if it has one: "en-de@2". Used as metric label and in the log.
   std::string key() const { return version.empty() ? name() : name() + "@" + version; }
-  // As GetModel shows it.
+  // The answer of GetModel.
   linnet::v1::Model Describe() const;
 };
 
 using EngineFactory =
     std::function<absl::StatusOr<std::unique_ptr<model::Engine>>(const model::Bundle& bundle)>;
-// Told of every turn of a model's scheduler, on its thread; `model` is its key.
+// Called after every step of a model's scheduler, on its thread; `model` is the model's key.
 using StepObserver =
     std::function<void(const std::string& model, const StepReport&, absl::Duration cycle)>;
 
@@ -47,12 +48,12 @@ struct LoadOptions {
   BatcherOptions batcher;
   StepObserver observer = nullptr;
   Supervision supervision = {};
-  std::filesystem::path bundle_keys = {};  // BundleKeys of those who sign; empty: nobody need
+  std::filesystem::path bundle_keys = {};  // file of BundleKeys; empty: signatures are not required
 };
 
-// Reads the bundle, and the keys for its signature where there are any, makes its engine, answers
-// its golden examples once and makes some steps more (WarmUp), so that its speed is known; an
-// answer that differs is logged, for rounding may differ between machines.
+// Loads a bundle: checks its signature if there are keys, builds its engine, decodes its golden
+// examples, and runs WarmUp, so that its speed is known. A golden example with another answer is
+// logged and not an error, because rounding differs between machines.
 absl::StatusOr<std::shared_ptr<ServedModel>> LoadModel(const RegisteredModel& registered,
                                                        const LoadOptions& options,
                                                        Metrics& metrics);
