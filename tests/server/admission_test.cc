@@ -46,7 +46,7 @@ struct AdmissionTest : ::testing::Test {
   Admission admission{{.max_tokens = 100, .max_bytes = 4 * kCall}, metrics};
 };
 
-TEST_F(AdmissionTest, WhatAPermitHoldsGoesBackWhenItDies) {
+TEST_F(AdmissionTest, GivesBackWhatAPermitHoldsWhenItIsDestroyed) {
   {
     auto permit = Enter(10);
     ASSERT_THAT(permit, IsOk());
@@ -58,7 +58,7 @@ TEST_F(AdmissionTest, WhatAPermitHoldsGoesBackWhenItDies) {
   EXPECT_EQ(admission.bytes(), 0);
 }
 
-TEST_F(AdmissionTest, WorkGoesBackAsItEndsAndNoMoreThanThereWas) {
+TEST_F(AdmissionTest, GivesBackWorkAsItEndsAndNeverMoreThanCharged) {
   auto permit = Enter(10);
   ASSERT_THAT(permit->Charge(Tokens(60), now), IsOk());
   permit->GiveBack(25);
@@ -68,7 +68,7 @@ TEST_F(AdmissionTest, WorkGoesBackAsItEndsAndNoMoreThanThereWas) {
   EXPECT_EQ(admission.bytes(), kCall + 10);
 }
 
-TEST_F(AdmissionTest, AMovedPermitGoesBackOnce) {
+TEST_F(AdmissionTest, GivesBackAMovedPermitOnce) {
   auto first = Enter(1);
   auto second = Enter(2);
   ASSERT_THAT(first->Charge(Tokens(7), now), IsOk());
@@ -79,7 +79,7 @@ TEST_F(AdmissionTest, AMovedPermitGoesBackOnce) {
   EXPECT_EQ(admission.tokens(), 0);
 }
 
-TEST_F(AdmissionTest, TooMuchWorkIsRefusedForNowWithNumbersAndARetryHint) {
+TEST_F(AdmissionTest, RejectsExcessWorkWithNumbersAndRetryDelay) {
   auto busy = Enter(1);
   ASSERT_THAT(busy->Charge(Tokens(70), now), IsOk());
   auto permit = Enter(1, other);
@@ -92,7 +92,7 @@ TEST_F(AdmissionTest, TooMuchWorkIsRefusedForNowWithNumbersAndARetryHint) {
   EXPECT_THAT(permit->Charge(Tokens(30), now), IsOk()) << "the permit is still good for less";
 }
 
-TEST_F(AdmissionTest, WhoHasItsShareIsRefusedWhileOthersAreLetIn) {
+TEST_F(AdmissionTest, RejectsClientBeyondItsShareAndAdmitsOthers) {
   auto first = Enter(1), second = Enter(1), third = Enter(1, other);
   ASSERT_THAT(first->Charge(Tokens(60), now), IsOk());
   const absl::Status status = second->Charge(Tokens(20), now);
@@ -102,7 +102,7 @@ TEST_F(AdmissionTest, WhoHasItsShareIsRefusedWhileOthersAreLetIn) {
   EXPECT_THAT(metrics.Text(), HasSubstr("linnet_rejected_total{reason=\"share\"} 1\n"));
 }
 
-TEST_F(AdmissionTest, TheRetryDelayIsTheTimeToDrainGiveOrTakeAQuarter) {
+TEST_F(AdmissionTest, RetryDelayIsTimeToDrainWithJitter) {
   auto busy = Enter(1), permit = Enter(1, other);
   ASSERT_THAT(busy->Charge(Tokens(90), now), IsOk());
   std::set<absl::Duration> delays;
@@ -120,7 +120,7 @@ TEST_F(AdmissionTest, TheRetryDelayIsTheTimeToDrainGiveOrTakeAQuarter) {
   EXPECT_GT(delays.size(), 10) << "they shall not all come back at once";
 }
 
-TEST_F(AdmissionTest, ACallThatCannotEndInTimeIsRefusedAtOnce) {
+TEST_F(AdmissionTest, RejectsCallThatCannotMeetItsDeadline) {
   auto busy = Enter(1), permit = Enter(1);
   ASSERT_THAT(busy->Charge(Tokens(50), now), IsOk());
   Full();
@@ -134,7 +134,7 @@ TEST_F(AdmissionTest, ACallThatCannotEndInTimeIsRefusedAtOnce) {
   EXPECT_THAT(permit->Charge(Tokens(10, now + absl::Seconds(6.7)), now), IsOk());
 }
 
-TEST_F(AdmissionTest, ADeadlineThatAnIdleServerCouldNotMeetIsTheCallersMistake) {
+TEST_F(AdmissionTest, DeadlineTooShortForAnIdleServerIsAClientError) {
   auto busy = Enter(1), permit = Enter(1);
   ASSERT_THAT(busy->Charge(Tokens(50), now), IsOk());
   Full();
@@ -148,7 +148,7 @@ TEST_F(AdmissionTest, ADeadlineThatAnIdleServerCouldNotMeetIsTheCallersMistake) 
                     HasSubstr("linnet_rejected_total{reason=\"short_deadline\"} 1\n")));
 }
 
-TEST_F(AdmissionTest, AnIdleServerTriesAShareOfWhatItWouldRefuse) {
+TEST_F(AdmissionTest, IdleServerAdmitsProbes) {
   Full();
   int tried = 0;
   for (int i = 0; i < 1000; ++i) {
@@ -164,7 +164,7 @@ TEST_F(AdmissionTest, AnIdleServerTriesAShareOfWhatItWouldRefuse) {
       << "others would wait for it";
 }
 
-TEST_F(AdmissionTest, WhatAProbeFoundOutLetsTheNextOnesIn) {
+TEST_F(AdmissionTest, ProbeCorrectsTheEstimateForLaterCalls) {
   Step(absl::Seconds(1));  // the machine was busy with something else
   now += absl::Minutes(10);
   const auto charge = [&] {
@@ -176,13 +176,13 @@ TEST_F(AdmissionTest, WhatAProbeFoundOutLetsTheNextOnesIn) {
   for (int i = 0; i < 100; ++i) EXPECT_THAT(charge(), IsOk());
 }
 
-TEST_F(AdmissionTest, WhatWillNeverFitIsTheCallersToChange) {
+TEST_F(AdmissionTest, CallThatNeverFitsIsInvalidArgument) {
   auto permit = Enter(1);
   EXPECT_THAT(permit->Charge(Tokens(101), now),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("at most 100")));
 }
 
-TEST_F(AdmissionTest, BytesAreBoundedAtTheDoorAndEmptyCallsWeighSomething) {
+TEST_F(AdmissionTest, LimitsBytesAndCountsAFixedCostPerCall) {
   auto a = Enter(0), b = Enter(0), c = Enter(0);
   ASSERT_THAT(c, IsOk());
   auto d = Enter(0);
@@ -194,7 +194,7 @@ TEST_F(AdmissionTest, BytesAreBoundedAtTheDoorAndEmptyCallsWeighSomething) {
   EXPECT_EQ(ErrorReason(f.status()), "TOO_MANY_BYTES");
 }
 
-TEST_F(AdmissionTest, APermitHoldsMoreAsItsCallGrowsAndNeverMoreThanThereIs) {
+TEST_F(AdmissionTest, PermitGrowsWithItsCallUpToTheLimit) {
   auto permit = Enter(0), second = Enter(0);
   EXPECT_THAT(permit->Hold(kCall), IsOk());
   EXPECT_EQ(admission.bytes(), 3 * kCall);
@@ -208,7 +208,7 @@ TEST_F(AdmissionTest, APermitHoldsMoreAsItsCallGrowsAndNeverMoreThanThereIs) {
   EXPECT_EQ(admission.bytes(), kCall + kCall / 2);
 }
 
-TEST_F(AdmissionTest, ThePageShowsWhatIsInTheHouse) {
+TEST_F(AdmissionTest, MetricsShowAdmittedWork) {
   auto permit = Enter(4), more = Enter(4, other);
   Full();
   ASSERT_THAT(permit->Charge(Tokens(25), now), IsOk());
@@ -221,7 +221,7 @@ TEST_F(AdmissionTest, ThePageShowsWhatIsInTheHouse) {
   EXPECT_THAT(page, HasSubstr("linnet_rejected_total{reason=\"tokens\"} 1\n"));
 }
 
-TEST_F(AdmissionTest, ManyThreadsLeaveAnEmptyHouse) {
+TEST_F(AdmissionTest, ConcurrentCallsGiveEverythingBack) {
   std::vector<std::thread> threads;
   for (int t = 0; t < 4; ++t) {
     threads.emplace_back([&, t] {

@@ -21,7 +21,7 @@ AdmitOptions RandomOptions(std::mt19937& random) {
           .encode_call_tokens = static_cast<int>(random() % 60)};
 }
 
-TEST(AdmitPolicyTest, NobodyWithAFreePlaceWaitsLongerThanTheBound) {
+TEST(AdmitPolicyTest, NeverDelaysBeyondMaxWaitSteps) {
   std::mt19937 random(1);
   for (int round = 0; round < 2000; ++round) {
     const AdmitOptions options = RandomOptions(random);
@@ -39,7 +39,7 @@ TEST(AdmitPolicyTest, NobodyWithAFreePlaceWaitsLongerThanTheBound) {
   }
 }
 
-TEST(AdmitPolicyTest, AnIdleEngineAdmitsAtOnce) {
+TEST(AdmitPolicyTest, AdmitsAtOnceOnAnIdleEngine) {
   std::mt19937 random(2);
   for (int round = 0; round < 2000; ++round) {
     AdmitPolicy policy(RandomOptions(random));
@@ -49,7 +49,7 @@ TEST(AdmitPolicyTest, AnIdleEngineAdmitsAtOnce) {
   }
 }
 
-TEST(AdmitPolicyTest, WaitingNeverCostsMoreThanTheInterruptionThatItPutsOff) {
+TEST(AdmitPolicyTest, DelayNeverCostsMoreThanTheEncoderCall) {
   // With as many seated all the time, so that the price stands. The last step's waiting is what
   // would exceed it, and it is not waited.
   std::mt19937 random(3);
@@ -70,14 +70,14 @@ TEST(AdmitPolicyTest, WaitingNeverCostsMoreThanTheInterruptionThatItPutsOff) {
   }
 }
 
-TEST(AdmitPolicyTest, AFreeCallOrABoundOfZeroAdmitsAtOnce) {
+TEST(AdmitPolicyTest, AdmitsAtOnceIfCallsAreFreeOrTheBoundIsZero) {
   AdmitPolicy free({.encode_call_steps = 0});
   EXPECT_TRUE(free.AdmitNow(1, 30));
   AdmitPolicy at_once({.max_wait_steps = 0, .encode_call_steps = 100});
   EXPECT_TRUE(at_once.AdmitNow(1, 30));
 }
 
-TEST(AdmitPolicyTest, TheMoreWaitTheSoonerTheyComeInAndTheMoreAreSeatedTheLater) {
+TEST(AdmitPolicyTest, DelayShrinksWithAdmissibleAndGrowsWithRunning) {
   const auto steps = [](int admissible, int running) {
     AdmitPolicy policy({.max_wait_steps = 100, .encode_call_steps = 1});
     int waited = 0;
@@ -123,7 +123,7 @@ int64_t MinCost(const std::vector<int>& lengths, int call_tokens) {
   return min;
 }
 
-TEST(GroupByLengthTest, NoDivisionCostsLess) {
+TEST(GroupByLengthTest, FindsThePartitionOfMinCost) {
   std::mt19937 random(4);
   for (int round = 0; round < 300; ++round) {
     std::vector<int> lengths(1 + random() % 8);
@@ -134,7 +134,7 @@ TEST(GroupByLengthTest, NoDivisionCostsLess) {
   }
 }
 
-TEST(GroupByLengthTest, EveryNewcomerIsInOneGroupAndPaddingIsBounded) {
+TEST(GroupByLengthTest, EverySourceIsInOneGroupAndPaddingIsBounded) {
   std::mt19937 random(5);
   for (int round = 0; round < 300; ++round) {
     std::vector<int> lengths(random() % 160);
@@ -155,7 +155,7 @@ TEST(GroupByLengthTest, EveryNewcomerIsInOneGroupAndPaddingIsBounded) {
   }
 }
 
-TEST(GroupByLengthTest, FreeCallsPadNothingAndDearOnesMakeOneGroup) {
+TEST(GroupByLengthTest, CheapCallsSplitByLengthAndExpensiveOnesShareAGroup) {
   const std::vector<int> lengths = {9, 3, 9, 30, 4};
   EXPECT_THAT(GroupByLength(lengths, 0),
               ElementsAre(ElementsAre(1), ElementsAre(4), ElementsAre(0, 2), ElementsAre(3)));

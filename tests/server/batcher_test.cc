@@ -42,7 +42,7 @@ struct BatcherFixture {
   Batcher batcher;
 };
 
-TEST(BatcherTest, NewcomerJoinsWhileAnotherIsUnderWay) {
+TEST(BatcherTest, AdmitsASequenceWhileAnotherRuns) {
   BatcherFixture fixture;
   Outcome first, second;
   fixture.Add(Say({5, 6, 7}, first));
@@ -54,7 +54,7 @@ TEST(BatcherTest, NewcomerJoinsWhileAnotherIsUnderWay) {
   EXPECT_THAT(fixture.engine.sizes, ElementsAre(1, 2, 2, 1));
 }
 
-TEST(BatcherTest, AnEmptySourceIsOneStep) {
+TEST(BatcherTest, EmptySourceTakesOneStep) {
   BatcherFixture fixture;
   Outcome outcome;
   fixture.Add(Say({}, outcome));
@@ -62,14 +62,14 @@ TEST(BatcherTest, AnEmptySourceIsOneStep) {
   EXPECT_THAT(outcome.tokens(), ElementsAre(kEos));
 }
 
-TEST(BatcherTest, AStepWithNothingToDoDoesNotTouchTheEngine) {
+TEST(BatcherTest, IdleStepDoesNotCallTheEngine) {
   BatcherFixture fixture;
   const StepReport report = fixture.Step();
   EXPECT_FALSE(report.stepped);
   EXPECT_TRUE(fixture.engine.sizes.empty());
 }
 
-TEST(BatcherTest, RefusesWhatTheEngineCouldNeverDecodeAndLeavesItWithTheCaller) {
+TEST(BatcherTest, RejectsSequenceThatNeverFits) {
   BatcherFixture fixture({.rows = 4});
   Outcome outcome;
   auto sequence = Say({5}, outcome, /*beam_size=*/5);
@@ -79,7 +79,7 @@ TEST(BatcherTest, RefusesWhatTheEngineCouldNeverDecodeAndLeavesItWithTheCaller) 
   EXPECT_FALSE(outcome.done());
 }
 
-TEST(BatcherTest, TheFirstInLineIsNeverOvertaken) {
+TEST(BatcherTest, NeverOvertakesTheFirstWaitingSequence) {
   BatcherFixture fixture({.rows = 4});
   Outcome running, wide, narrow;
   fixture.Add(Say({5, 6, 7}, running, /*beam_size=*/2));
@@ -92,7 +92,7 @@ TEST(BatcherTest, TheFirstInLineIsNeverOvertaken) {
   EXPECT_THAT(fixture.engine.rows, ElementsAre(2, 2, 2, 2, 4, 4));
 }
 
-TEST(BatcherTest, ANewClientIsSeatedBeforeTheRestOfALongLine) {
+TEST(BatcherTest, AdmitsANewClientBeforeALongQueue) {
   BatcherFixture fixture({.rows = 2});
   std::vector<Outcome> many(6);
   Outcome one;
@@ -114,7 +114,7 @@ std::unique_ptr<Sequence> OfCall(uint64_t call, std::unique_ptr<Sequence> sequen
   return sequence;
 }
 
-TEST(BatcherTest, OneCallDoesNotHoldMoreThanItsPartOfTheRows) {
+TEST(BatcherTest, LimitsTheRowsOfOneCall) {
   std::vector<Outcome> lines(20);  // outlive the house, which ends what is left
   Outcome other;
   BatcherFixture fixture({.rows = 8}, {.max_call_rows_ratio = 0.75});
@@ -127,7 +127,7 @@ TEST(BatcherTest, OneCallDoesNotHoldMoreThanItsPartOfTheRows) {
   for (int i = 0; !fixture.batcher.idle(); ++i) EXPECT_LE(fixture.Step().rows, 6);
 }
 
-TEST(BatcherTest, OneSequenceOfACallIsLetInHoweverManyRowsItTakes) {
+TEST(BatcherTest, AdmitsOneSequenceBeyondTheRowLimitOfACall) {
   Outcome outcome;
   BatcherFixture fixture({.rows = 8}, {.max_call_rows_ratio = 0.1});
   fixture.Add(OfCall(7, Say({5}, outcome, /*beam_size=*/4)));
@@ -138,7 +138,7 @@ TEST(BatcherTest, OneSequenceOfACallIsLetInHoweverManyRowsItTakes) {
 constexpr ShedOptions kShed = {.interval = absl::Milliseconds(20),
                                .max_wait = absl::Milliseconds(15)};
 
-TEST(BatcherTest, InAnOverloadWhoWaitedTooLongIsToldToRetry) {
+TEST(BatcherTest, ShedsUnderOverloadWithRetryDelay) {
   std::vector<Outcome> outcomes(3);
   BatcherFixture fixture({.rows = 1}, {.shed = kShed});
   fixture.Add(Say(std::vector<model::TokenId>(50, 5), outcomes[0]));
@@ -154,7 +154,7 @@ TEST(BatcherTest, InAnOverloadWhoWaitedTooLongIsToldToRetry) {
   fixture.StepsUntilIdle();
 }
 
-TEST(BatcherTest, OfACallThatHasBegunNothingIsTurnedAway) {
+TEST(BatcherTest, NeverShedsAStartedCall) {
   std::vector<Outcome> outcomes(3);
   BatcherFixture fixture({.rows = 1}, {.shed = kShed});
   for (Outcome& outcome : outcomes)
@@ -163,7 +163,7 @@ TEST(BatcherTest, OfACallThatHasBegunNothingIsTurnedAway) {
   for (const Outcome& outcome : outcomes) EXPECT_TRUE(outcome.result->ok());
 }
 
-TEST(BatcherTest, TheReportSaysWhatTheFinishedHadCost) {
+TEST(BatcherTest, ReportsTheCostOfFinishedSequences) {
   BatcherFixture fixture;
   Outcome outcome;
   fixture.Add(Say({5, 6}, outcome, /*beam_size=*/2));
@@ -175,7 +175,7 @@ TEST(BatcherTest, TheReportSaysWhatTheFinishedHadCost) {
   EXPECT_EQ(last.ended, (*outcome.result)->times.finished);
 }
 
-TEST(BatcherTest, TheReportSaysWhatSitsInAFullEngine) {
+TEST(BatcherTest, ReportsAFullEngine) {
   BatcherFixture fixture({.rows = 4});
   std::vector<Outcome> outcomes(4);
   fixture.Add(Say({5, 6}, outcomes[0], /*beam_size=*/2));
@@ -192,7 +192,7 @@ TEST(BatcherTest, TheReportSaysWhatSitsInAFullEngine) {
   fixture.StepsUntilIdle();
 }
 
-TEST(BatcherTest, MemoryHoldsBackWhatRowsWouldNot) {
+TEST(BatcherTest, FullEncoderCacheDelaysAdmission) {
   BatcherFixture fixture({.encoder_cache_tokens = 8, .block_tokens = 4});
   Outcome a, b;
   fixture.Add(Say({5, 6, 7, 8}, a));  // five tokens: two blocks, the whole memory
@@ -202,7 +202,7 @@ TEST(BatcherTest, MemoryHoldsBackWhatRowsWouldNot) {
   EXPECT_THAT(fixture.engine.groups, ElementsAre(1, 1));
 }
 
-TEST(BatcherTest, EncodesAtMostSoManyTokensBetweenTwoSteps) {
+TEST(BatcherTest, LimitsEncodedTokensBetweenSteps) {
   BatcherFixture fixture({}, {.max_encode_tokens = 12});
   std::vector<Outcome> outcomes(4);
   fixture.Add(Say({5, 6, 7}, outcomes[0]));            // 4 tokens
@@ -217,7 +217,7 @@ TEST(BatcherTest, EncodesAtMostSoManyTokensBetweenTwoSteps) {
   EXPECT_THAT(fixture.engine.groups, ElementsAre(3, 1));
 }
 
-TEST(BatcherTest, NewcomersOfUnequalLengthAreEncodedApartAndJoinTheSameStep) {
+TEST(BatcherTest, EncodesUnequalLengthsApartForTheSameStep) {
   std::vector<Outcome> outcomes(4);  // outlive the house, which ends what is left
   BatcherFixture fixture({}, {.admit = {.encode_call_tokens = 3}});
   fixture.Add(Say(std::vector<model::TokenId>(30, 5), outcomes[0]));
@@ -235,7 +235,7 @@ TEST(BatcherTest, NewcomersOfUnequalLengthAreEncodedApartAndJoinTheSameStep) {
   for (const Outcome& outcome : outcomes) EXPECT_TRUE(outcome.result->ok());
 }
 
-TEST(BatcherTest, AFailedEncoderCallEndsItsGroupAlone) {
+TEST(BatcherTest, FailedEncoderCallEndsOnlyItsGroup) {
   BatcherFixture fixture({.unencodable = 66}, {.admit = {.encode_call_tokens = 0}});
   Outcome good, bad;
   fixture.Add(Say({5, 6, 7}, good));
@@ -248,7 +248,7 @@ TEST(BatcherTest, AFailedEncoderCallEndsItsGroupAlone) {
   EXPECT_THAT(good.tokens(), ElementsAre(5, 6, 7, kEos));
 }
 
-TEST(BatcherTest, NewcomersWaitForOthersWhileManyAreUnderWayAndAtMostSoManySteps) {
+TEST(BatcherTest, DelaysAdmissionUpToMaxWaitSteps) {
   std::vector<Outcome> outcomes(4);  // outlive the house, which ends what is left
   BatcherFixture fixture({}, {.admit = {.max_wait_steps = 3, .encode_call_steps = 100}});
   fixture.Add(Say(std::vector<model::TokenId>(20, 5), outcomes[0]));
@@ -263,7 +263,7 @@ TEST(BatcherTest, NewcomersWaitForOthersWhileManyAreUnderWayAndAtMostSoManySteps
   EXPECT_THAT(fixture.engine.groups, ElementsAre(1, 3));
 }
 
-TEST(BatcherTest, StepsWithoutAFreePlaceAreNoneOfWaitingForOthers) {
+TEST(BatcherTest, StepsWithoutFreeRowsDoNotCountAsDelay) {
   std::vector<Outcome> outcomes(4);  // outlive the house, which ends what is left
   BatcherFixture fixture({.rows = 2}, {.admit = {.max_wait_steps = 2, .encode_call_steps = 100}});
   fixture.Add(Say({5}, outcomes[0]));
@@ -277,7 +277,7 @@ TEST(BatcherTest, StepsWithoutAFreePlaceAreNoneOfWaitingForOthers) {
   EXPECT_EQ(fixture.Step().admitted, 1);
 }
 
-TEST(BatcherTest, OneSequenceIsLetInHoweverLongItIs) {
+TEST(BatcherTest, AdmitsASequenceLongerThanTheEncodeLimit) {
   BatcherFixture fixture({}, {.max_encode_tokens = 2});
   Outcome outcome;
   fixture.Add(Say({5, 6, 7, 8}, outcome));
@@ -285,7 +285,7 @@ TEST(BatcherTest, OneSequenceIsLetInHoweverLongItIs) {
   EXPECT_TRUE(outcome.result->ok());
 }
 
-TEST(BatcherTest, SeatsAtMostSoManySequences) {
+TEST(BatcherTest, LimitsRunningSequences) {
   BatcherFixture fixture({}, {.max_sequences = 2});
   std::vector<Outcome> outcomes(5);
   for (Outcome& outcome : outcomes) fixture.Add(Say({5, 6}, outcome));
@@ -293,7 +293,7 @@ TEST(BatcherTest, SeatsAtMostSoManySequences) {
   EXPECT_THAT(fixture.engine.sizes, ElementsAre(2, 2, 2, 2, 2, 2, 1, 1, 1));
 }
 
-TEST(BatcherTest, ACancelFreesTheRowsWithinAStep) {
+TEST(BatcherTest, CancelFreesRowsWithinAStep) {
   BatcherFixture fixture({.rows = 2});
   Outcome gone, next;
   auto flag = std::make_shared<Cancellation>();
@@ -311,7 +311,7 @@ TEST(BatcherTest, ACancelFreesTheRowsWithinAStep) {
   EXPECT_THAT(next.tokens(), ElementsAre(9, kEos));
 }
 
-TEST(BatcherTest, ADeadlineEndsWhatIsSeatedAndWhatWaits) {
+TEST(BatcherTest, DeadlineEndsRunningAndWaitingSequences) {
   BatcherFixture fixture({.rows = 1});
   Outcome running, waiting;
   auto a = Say({5, 6, 7, 8}, running);
@@ -327,7 +327,7 @@ TEST(BatcherTest, ADeadlineEndsWhatIsSeatedAndWhatWaits) {
   EXPECT_EQ(fixture.engine.rows_in_use(), 0);
 }
 
-TEST(BatcherTest, AResultOnTheDeadlineIsAResult) {
+TEST(BatcherTest, ResultAtTheDeadlineIsDelivered) {
   BatcherFixture fixture;
   Outcome outcome;
   auto sequence = Say({}, outcome);
@@ -338,7 +338,7 @@ TEST(BatcherTest, AResultOnTheDeadlineIsAResult) {
   EXPECT_TRUE(outcome.result->ok());
 }
 
-TEST(BatcherTest, OneThatIsNotANumberFailsAlone) {
+TEST(BatcherTest, SequenceWithNanFailsAlone) {
   BatcherFixture fixture({.not_a_number = 66});
   Outcome bad, good;
   fixture.Add(Say({5, 66}, bad));
@@ -348,7 +348,7 @@ TEST(BatcherTest, OneThatIsNotANumberFailsAlone) {
   EXPECT_THAT(good.tokens(), ElementsAre(5, 6, 7, kEos));
 }
 
-TEST(BatcherTest, AFailedStepEndsTheSeatedAndSparesTheWaiting) {
+TEST(BatcherTest, FailedStepEndsOnlyRunningSequences) {
   BatcherFixture fixture({.rows = 1, .failing_step = 1});
   Outcome running, waiting;
   fixture.Add(Say({5, 6}, running));
@@ -359,7 +359,7 @@ TEST(BatcherTest, AFailedStepEndsTheSeatedAndSparesTheWaiting) {
   EXPECT_THAT(waiting.tokens(), ElementsAre(7, kEos));
 }
 
-TEST(BatcherTest, AFailedEncoderEndsItsGroupAndSparesTheOthers) {
+TEST(BatcherTest, FailedEncoderEndsOnlyItsGroup) {
   BatcherFixture fixture({.unencodable = 66});
   Outcome running, bad, later;
   fixture.Add(Say({5, 6, 7}, running));
@@ -375,7 +375,7 @@ TEST(BatcherTest, AFailedEncoderEndsItsGroupAndSparesTheOthers) {
   EXPECT_THAT(later.tokens(), ElementsAre(8, kEos));
 }
 
-TEST(BatcherTest, AnEngineWithoutRoomForAnythingDoesNotHoldTheQueueForever) {
+TEST(BatcherTest, FailsSequenceThatDoesNotFitAnEmptyEngine) {
   BatcherFixture fixture({.never_has_room = true});
   Outcome outcome;
   fixture.Add(Say({5}, outcome));
@@ -384,7 +384,7 @@ TEST(BatcherTest, AnEngineWithoutRoomForAnythingDoesNotHoldTheQueueForever) {
   EXPECT_TRUE(fixture.batcher.idle());
 }
 
-TEST(BatcherTest, TimesAreThoseOfTheDoors) {
+TEST(BatcherTest, RecordsTimesOfEachPhase) {
   BatcherFixture fixture({.rows = 1});
   Outcome first, second;
   const absl::Time start = fixture.now;
@@ -400,7 +400,7 @@ TEST(BatcherTest, TimesAreThoseOfTheDoors) {
   EXPECT_EQ(b.admitted, start + absl::Milliseconds(7));
 }
 
-TEST(BatcherTest, TheReportAddsUp) {
+TEST(BatcherTest, ReportCountsAddUp) {
   std::vector<Outcome> outcomes(3);  // outlives the house, which ends what is left
   BatcherFixture fixture({.rows = 3});
   fixture.Add(Say({5}, outcomes[0], /*beam_size=*/2));
@@ -420,7 +420,7 @@ TEST(BatcherTest, TheReportAddsUp) {
   EXPECT_EQ(second.running, 1);
 }
 
-TEST(BatcherTest, EndAllEndsTheWaitingAndTheSeatedOnce) {
+TEST(BatcherTest, EndAllEndsWaitingAndRunningOnce) {
   BatcherFixture fixture({.rows = 1});
   Outcome running, waiting;
   fixture.Add(Say({5, 6}, running));
@@ -433,7 +433,7 @@ TEST(BatcherTest, EndAllEndsTheWaitingAndTheSeatedOnce) {
   EXPECT_TRUE(fixture.batcher.idle());
 }
 
-TEST(BatcherTest, WhatIsLeftEndsWithTheBatcher) {
+TEST(BatcherTest, DestructorEndsAllSequences) {
   Outcome outcome;
   {
     BatcherFixture fixture;
@@ -445,7 +445,7 @@ TEST(BatcherTest, WhatIsLeftEndsWithTheBatcher) {
 
 // However many wait, with deadlines or without, in one call or in many: a step looks at those that
 // it takes out, and at the first one that finds no room.
-TEST(BatcherTest, AStepDoesNotLookAtAllThatWait) {
+TEST(BatcherTest, StepDoesNotInspectAllWaitingSequences) {
   constexpr int kWaiting = 20'000;
   for (const bool one_call : {false, true}) {
     BatcherFixture fixture({.rows = 4},

@@ -30,7 +30,7 @@ struct CatalogTest : ::testing::Test {
   Metrics metrics;
 };
 
-TEST_F(CatalogTest, DescribesItsModelsByNameWithEveryDefaultSet) {
+TEST_F(CatalogTest, ListsModelsByNameWithAllDefaults) {
   auto catalog = Load();
   ASSERT_THAT(catalog, IsOk());
   ASSERT_EQ((*catalog)->List().size(), 2);
@@ -49,7 +49,7 @@ TEST_F(CatalogTest, DescribesItsModelsByNameWithEveryDefaultSet) {
   }
 }
 
-TEST_F(CatalogTest, AModelIsOnTheMetricsPageAndItsGoldenExampleWentThroughIt) {
+TEST_F(CatalogTest, LoadingCountsGoldenExamplesInTheMetrics) {
   auto catalog = Load();
   ASSERT_THAT(catalog, IsOk());
   EXPECT_THAT(
@@ -58,7 +58,7 @@ TEST_F(CatalogTest, AModelIsOnTheMetricsPageAndItsGoldenExampleWentThroughIt) {
             Not(HasSubstr("linnet_sequences_total{model=\"en-de\",outcome=\"finished\"} 0\n"))));
 }
 
-TEST_F(CatalogTest, TheFirstCallFindsAnEngineThatHasMadeStepsOfFewRowsAndOfAll) {
+TEST_F(CatalogTest, WarmUpMakesStepsOfFewAndOfAllRows) {
   std::map<std::string, std::set<int>> rows;
   std::map<std::string, int> finished;
   Mutex mu;
@@ -82,7 +82,7 @@ TEST_F(CatalogTest, TheFirstCallFindsAnEngineThatHasMadeStepsOfFewRowsAndOfAll) 
   }
 }
 
-TEST_F(CatalogTest, AGoldenExampleThatDiffersDoesNotKeepTheModelFromServing) {
+TEST_F(CatalogTest, ServesAModelWithADifferingGoldenExample) {
   auto manifest = test::TinyManifest("en-de", linnet::v1::TASK_TRANSLATE, "en", "de");
   auto& golden = *manifest.add_golden_examples();
   golden.set_source_text("The dog runs.");
@@ -91,12 +91,12 @@ TEST_F(CatalogTest, AGoldenExampleThatDiffersDoesNotKeepTheModelFromServing) {
   EXPECT_THAT(Load(), IsOk());
 }
 
-TEST_F(CatalogTest, AMissingFolderIsNotFound) {
+TEST_F(CatalogTest, MissingFolderIsNotFound) {
   EXPECT_THAT(Catalog::Load(root / "nowhere", nullptr, {}, metrics),
               StatusIs(absl::StatusCode::kNotFound, HasSubstr("nowhere")));
 }
 
-TEST_F(CatalogTest, ADamagedBundleIsNotServedAndTheOthersAre) {
+TEST_F(CatalogTest, ServesOtherBundlesBesideADamagedOne) {
   std::ofstream(root / "en-de" / "model.pt") << "flip";
   auto catalog = Load();
   ASSERT_THAT(catalog, IsOk());
@@ -110,14 +110,14 @@ TEST_F(CatalogTest, ADamagedBundleIsNotServedAndTheOthersAre) {
   EXPECT_THAT((*catalog)->Named("en-de"), IsOk());
 }
 
-TEST_F(CatalogTest, WhereNothingCanBeLoadedTheFirstErrorIsToldWithItsFile) {
+TEST_F(CatalogTest, ReturnsTheFirstErrorIfNothingCanBeLoaded) {
   for (const char* name : {"en-de", "en-summary"})
     std::ofstream(root / name / "model.pt") << "flip";
   EXPECT_THAT(Load(), StatusIs(absl::StatusCode::kFailedPrecondition,
                                AllOf(HasSubstr("en-de"), HasSubstr("model.pt"))));
 }
 
-TEST_F(CatalogTest, ABundleThatIsTakenAwayIsNotMissedAnyMore) {
+TEST_F(CatalogTest, RemovedBundleIsNoLongerNotLoaded) {
   std::ofstream(root / "en-de" / "model.pt") << "flip";
   auto catalog = Load();
   ASSERT_THAT(catalog, IsOk());
@@ -128,7 +128,7 @@ TEST_F(CatalogTest, ABundleThatIsTakenAwayIsNotMissedAnyMore) {
   EXPECT_THAT((*catalog)->not_loaded(), IsEmpty());
 }
 
-TEST_F(CatalogTest, OfTwoBundlesOfOneNameTheSecondIsNotServed) {
+TEST_F(CatalogTest, RejectsASecondBundleOfTheSameName) {
   test::WriteBundle(root / "other",
                     test::TinyManifest("en-de", linnet::v1::TASK_TRANSLATE, "en", "fr"));
   auto catalog = Load();
@@ -141,7 +141,7 @@ TEST_F(CatalogTest, OfTwoBundlesOfOneNameTheSecondIsNotServed) {
                        AllOf(HasSubstr("other"), HasSubstr("both named \"en-de\""))));
 }
 
-TEST_F(CatalogTest, AnEngineThatCannotBeMadeEndsTheLoading) {
+TEST_F(CatalogTest, LoadFailsIfTheEngineCannotBeBuilt) {
   auto catalog = Catalog::Load(
       root,
       [](const model::Bundle&) -> absl::StatusOr<std::unique_ptr<model::Engine>> {
@@ -151,7 +151,7 @@ TEST_F(CatalogTest, AnEngineThatCannotBeMadeEndsTheLoading) {
   EXPECT_THAT(catalog, StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("device cuda")));
 }
 
-TEST_F(CatalogTest, TheVeryTagGoesBeforeThePrimarySubtag) {
+TEST_F(CatalogTest, WholeTagMatchesBeforePrimarySubtag) {
   test::WriteBundle(root / "en-pt",
                     test::TinyManifest("en-pt", linnet::v1::TASK_TRANSLATE, "en", "pt"));
   test::WriteBundle(root / "en-ptbr",

@@ -34,14 +34,14 @@ const MonotonicTime kStart = MonotonicTime() + std::chrono::hours(1);
 
 MonotonicTime At(int64_t seconds) { return After(kStart, absl::Seconds(seconds)); }
 
-TEST(RestartPolicyTest, TheFirstFailureCostsNoTimeAndTheNextOnesMoreAndMore) {
+TEST(RestartPolicyTest, DelayIsZeroAtFirstAndThenDoubles) {
   RestartPolicy policy;
   EXPECT_EQ(policy.Failed(kStart), absl::ZeroDuration());
   for (int seconds : {1, 2, 4, 8, 16, 32, 60, 60})
     EXPECT_EQ(policy.Failed(kStart), absl::Seconds(seconds));
 }
 
-TEST(RestartPolicyTest, AMinuteOfWorkIsAsGoodAsNew) {
+TEST(RestartPolicyTest, MinuteWithoutFailureResetsTheDelay) {
   RestartPolicy policy;
   policy.Failed(kStart);
   policy.Failed(kStart);  // and made again a second later
@@ -49,7 +49,7 @@ TEST(RestartPolicyTest, AMinuteOfWorkIsAsGoodAsNew) {
   EXPECT_EQ(policy.Failed(At(63 + 61)), absl::ZeroDuration());
 }
 
-TEST(RestartPolicyTest, GivesUpAfterSomeRebuildsInARowWithoutAStep) {
+TEST(RestartPolicyTest, GivesUpAfterConsecutiveRebuildsWithoutAStep) {
   RestartPolicy policy(3);
   for (int i = 0; i < 2; ++i) policy.Rebuilding();
   EXPECT_FALSE(policy.give_up());
@@ -60,7 +60,7 @@ TEST(RestartPolicyTest, GivesUpAfterSomeRebuildsInARowWithoutAStep) {
   EXPECT_TRUE(policy.give_up());
 }
 
-TEST(StallDetectorTest, ACallStallsOnceItsTimeIsOverAndThenDoesNotReturnToItsCaller) {
+TEST(StallDetectorTest, CallStallsAtItsTimeoutAndThenThrows) {
   StallDetector detector;
   bool returned = false, thrown = false;
   EXPECT_FALSE(detector.DeclareStalled(MonotonicTime::max())) << "no call is in progress";
@@ -81,7 +81,7 @@ TEST(StallDetectorTest, ACallStallsOnceItsTimeIsOverAndThenDoesNotReturnToItsCal
   EXPECT_TRUE(detector.stalled());
 }
 
-TEST(StallDetectorTest, ATimeoutWithoutEndIsNeverOver) {
+TEST(StallDetectorTest, InfiniteTimeoutNeverStalls) {
   StallDetector detector;
   detector.Watch(absl::InfiniteDuration(), [&] {
     EXPECT_FALSE(detector.DeclareStalled(MonotonicTime::max()));
@@ -144,7 +144,7 @@ class EngineFailuresTest : public ::testing::Test {
   std::unique_ptr<Scheduler> scheduler;
 };
 
-TEST_F(EngineFailuresTest, AnEngineThatThrowsInAStepIsMadeAgainAndWhatWaitedMayComeBack) {
+TEST_F(EngineFailuresTest, RebuildsAnEngineThatThrowsInAStep) {
   Notification both;
   Then({.rows = 1, .on_step = [&] {
           both.Pass();
@@ -165,7 +165,7 @@ TEST_F(EngineFailuresTest, AnEngineThatThrowsInAStepIsMadeAgainAndWhatWaitedMayC
   EXPECT_EQ(scheduler->health().restarts, 1);
 }
 
-TEST_F(EngineFailuresTest, AnEngineThatThrowsWhenItEncodesIsMadeAgainToo) {
+TEST_F(EngineFailuresTest, RebuildsAnEngineThatThrowsWhenItEncodes) {
   Then({.on_add = [] { throw 7; }});
   Start();
   Waited first, second;
@@ -177,7 +177,7 @@ TEST_F(EngineFailuresTest, AnEngineThatThrowsWhenItEncodesIsMadeAgainToo) {
   EXPECT_EQ(scheduler->health().restarts, 1);
 }
 
-TEST_F(EngineFailuresTest, ASequenceThatFailsByItselfCostsNobodyTheEngine) {
+TEST_F(EngineFailuresTest, FailedSequenceDoesNotBreakTheEngine) {
   Then({.not_a_number = 66, .unencodable = 77});
   Start();
   Waited nan, unencodable, good;
@@ -190,7 +190,7 @@ TEST_F(EngineFailuresTest, ASequenceThatFailsByItselfCostsNobodyTheEngine) {
   EXPECT_EQ(scheduler->health().restarts, 0);
 }
 
-TEST_F(EngineFailuresTest, WhatDoesNotFitIntoMemoryTogetherIsEncodedInParts) {
+TEST_F(EngineFailuresTest, EncodesInSmallerGroupsWhenOutOfMemory) {
   EchoEngine engine({.max_at_once = 2});
   Batcher batcher(engine, {.admit = {.encode_call_tokens = 1000}});
   std::vector<Outcome> outcomes(7);
@@ -205,7 +205,7 @@ TEST_F(EngineFailuresTest, WhatDoesNotFitIntoMemoryTogetherIsEncodedInParts) {
   for (const Outcome& outcome : outcomes) EXPECT_TRUE(outcome.result->ok());
 }
 
-TEST_F(EngineFailuresTest, WhatDoesNotEvenFitAloneMayBeRetried) {
+TEST_F(EngineFailuresTest, SequenceThatDoesNotFitAloneMayBeRetried) {
   Then({.max_at_once = 0});
   Start();
   Waited waited;
@@ -216,7 +216,7 @@ TEST_F(EngineFailuresTest, WhatDoesNotEvenFitAloneMayBeRetried) {
   EXPECT_EQ(scheduler->health().restarts, 0);
 }
 
-TEST_F(EngineFailuresTest, WhileAnEngineCannotBeMadeAgainCallersAreToldToComeBackAndThenItIs) {
+TEST_F(EngineFailuresTest, RefusesWithRetryDelayUntilTheEngineIsRebuilt) {
   Notification both;
   Then({.rows = 1, .on_step = [&] { both.Pass(); }, .failing_step = 1});
   ThenFail("the device is gone");
@@ -235,7 +235,7 @@ TEST_F(EngineFailuresTest, WhileAnEngineCannotBeMadeAgainCallersAreToldToComeBac
   EXPECT_THAT(after.status(), IsOk());
 }
 
-TEST_F(EngineFailuresTest, ADrainDoesNotWaitForAnEngineThatIsDown) {
+TEST_F(EngineFailuresTest, DrainDoesNotWaitForAnEngineThatIsDown) {
   Then({.failing_step = 1});
   for (int i = 0; i < 100; ++i) ThenFail("the device is gone");
   Start();
@@ -246,7 +246,7 @@ TEST_F(EngineFailuresTest, ADrainDoesNotWaitForAnEngineThatIsDown) {
   scheduler.reset();
 }
 
-TEST_F(EngineFailuresTest, WhileTheFirstRebuildHangsTheEngineIsDownAndADrainEnds) {
+TEST_F(EngineFailuresTest, DrainEndsWhileTheFirstRebuildHangs) {
   Notification making, go_on;
   Then({.failing_step = 1});
   engines_.push_back([&]() -> absl::StatusOr<std::unique_ptr<model::Engine>> {
@@ -266,7 +266,7 @@ TEST_F(EngineFailuresTest, WhileTheFirstRebuildHangsTheEngineIsDownAndADrainEnds
   scheduler.reset();
 }
 
-TEST_F(EngineFailuresTest, ARebuildThatTakesTooLongIsAFailureForGood) {
+TEST_F(EngineFailuresTest, RebuildBeyondLoadTimeoutFailsForGood) {
   Notification making, go_on;
   Then({.failing_step = 1});
   engines_.push_back([&]() -> absl::StatusOr<std::unique_ptr<model::Engine>> {
@@ -288,7 +288,7 @@ TEST_F(EngineFailuresTest, ARebuildThatTakesTooLongIsAFailureForGood) {
   scheduler.reset();
 }
 
-TEST_F(EngineFailuresTest, AFirstEngineThatTakesTooLongToMakeEndsTheStart) {
+TEST_F(EngineFailuresTest, StartFailsBeyondLoadTimeout) {
   Notification making, go_on;
   engines_.push_back([&]() -> absl::StatusOr<std::unique_ptr<model::Engine>> {
     making.Open();
@@ -310,7 +310,7 @@ TEST_F(EngineFailuresTest, AFirstEngineThatTakesTooLongToMakeEndsTheStart) {
   EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
 }
 
-TEST_F(EngineFailuresTest, RebuildsThatFailAreTriedSoOftenAndThenTheEngineHasFailedForGood) {
+TEST_F(EngineFailuresTest, EngineFailsForGoodAfterMaxFailedRebuilds) {
   Then({.failing_step = 1});
   std::atomic<int> tries = 0;
   for (int i = 0; i < 100; ++i) {
@@ -334,7 +334,7 @@ TEST_F(EngineFailuresTest, RebuildsThatFailAreTriedSoOftenAndThenTheEngineHasFai
   EXPECT_THAT(supervisor.failure()->why.message(), HasSubstr("no memory"));
 }
 
-TEST_F(EngineFailuresTest, ALostDeviceIsAFailureForGoodAtOnceAndNamesTheCallsThatItHad) {
+TEST_F(EngineFailuresTest, LostDeviceFailsForGoodAndNamesRunningCalls) {
   Notification both;
   Then({.rows = 1, .on_step = [&] { both.Pass(); }, .device_lost = [] { return true; }});
   std::atomic<int> tries = 0;
@@ -375,7 +375,7 @@ class StalledEngineTest : public EngineFailuresTest {
   Notification inside, go_on;
 };
 
-TEST_F(StalledEngineTest, ItsCallsGetTheirErrorsOnceAndNothingIsTakenAnyMore) {
+TEST_F(StalledEngineTest, EndsSequencesOnceAndRefusesNewOnes) {
   std::atomic<int> failed = 0;
   observer = [&](const StepReport& report, absl::Duration) { failed += report.failed; };
   ThenStallInAStep();
@@ -401,7 +401,7 @@ TEST_F(StalledEngineTest, ItsCallsGetTheirErrorsOnceAndNothingIsTakenAnyMore) {
   EXPECT_EQ(failed, 2);
 }
 
-TEST_F(StalledEngineTest, AnEngineThatStallsWhileItEncodesIsNoDifferent) {
+TEST_F(StalledEngineTest, EndsSequencesIfTheEncoderStalls) {
   Then({.on_add = [&] {
     inside.Open();
     go_on.Pass();
@@ -415,7 +415,7 @@ TEST_F(StalledEngineTest, AnEngineThatStallsWhileItEncodesIsNoDifferent) {
   EXPECT_THAT(supervisor.failure()->request_ids, ElementsAre("the-culprit"));
 }
 
-TEST_F(StalledEngineTest, ADrainDoesNotWaitForIt) {
+TEST_F(StalledEngineTest, DrainDoesNotWaitForAStalledEngine) {
   ThenStallInAStep();
   Start();
   Waited waited;
@@ -426,7 +426,7 @@ TEST_F(StalledEngineTest, ADrainDoesNotWaitForIt) {
   EXPECT_FALSE(waited.status().ok());
 }
 
-TEST_F(StalledEngineTest, AnIdleEngineHasNotStalled) {
+TEST_F(StalledEngineTest, IdleEngineDoesNotStall) {
   Start();
   Waited waited;
   ASSERT_THAT(Submit({5}, waited), IsOk());
@@ -436,7 +436,7 @@ TEST_F(StalledEngineTest, AnIdleEngineHasNotStalled) {
   EXPECT_EQ(state(), EngineHealth::State::kUp);
 }
 
-TEST_F(StalledEngineTest, TheProcessIsEndedOnceTheGraceIsOverAndNotBefore) {
+TEST_F(StalledEngineTest, EndsTheProcessAfterTheGracePeriod) {
   ThenStallInAStep();
   Start();
   supervisor.SetGrace(absl::Hours(3));
@@ -452,7 +452,7 @@ TEST_F(StalledEngineTest, TheProcessIsEndedOnceTheGraceIsOverAndNotBefore) {
   EXPECT_EQ(ends, 1);
 }
 
-TEST_F(StalledEngineTest, WhoWantsToSeeTheBatchLearnsHowLongTheCallTakes) {
+TEST_F(StalledEngineTest, SnapshotReportsHowLongTheCallTakes) {
   ThenStallInAStep();
   Start();
   Waited waited;
@@ -471,7 +471,7 @@ TEST_F(StalledEngineTest, WhoWantsToSeeTheBatchLearnsHowLongTheCallTakes) {
   EXPECT_THAT(waited.status(), IsOk());
 }
 
-TEST_F(EngineFailuresTest, AnEngineThatThrewIsNotAskedToEncodeTheNextGroup) {
+TEST_F(EngineFailuresTest, DoesNotEncodeAfterTheEngineThrew) {
   int adds = 0;
   EchoEngine::Options options;
   options.on_add = [&] {

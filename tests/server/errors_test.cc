@@ -25,7 +25,7 @@ std::vector<Detail> Details(const absl::Status& status) {
   return found;
 }
 
-TEST(ErrorsTest, ABadFieldIsNamedInTheMessageAndInTheDetails) {
+TEST(ErrorsTest, BadFieldNamesTheFieldInMessageAndDetails) {
   const absl::Status status =
       BadField("contents[3]", Reason::kEmpty, "text is empty", {{"index", "3"}});
   EXPECT_THAT(status, StatusIs(absl::StatusCode::kInvalidArgument, "contents[3]: text is empty"));
@@ -40,7 +40,7 @@ TEST(ErrorsTest, ABadFieldIsNamedInTheMessageAndInTheDetails) {
   EXPECT_EQ(info[0].metadata().at("index"), "3");
 }
 
-TEST(ErrorsTest, EveryErrorCarriesExactlyOneErrorInfo) {
+TEST(ErrorsTest, EveryErrorHasExactlyOneErrorInfo) {
   for (const absl::Status& status :
        {BadField("f", Reason::kEmpty, "m"), NoSuchModel("x", "m"),
         Busy(Reason::kTooMuchWork, "m", absl::Seconds(1)), ShuttingDown(),
@@ -51,7 +51,7 @@ TEST(ErrorsTest, EveryErrorCarriesExactlyOneErrorInfo) {
   EXPECT_THAT(WithErrorInfo(absl::OkStatus()), IsOk());
 }
 
-TEST(ErrorsTest, AMissingModelIsAResource) {
+TEST(ErrorsTest, NoSuchModelHasResourceInfo) {
   const auto resources =
       Details<google::rpc::ResourceInfo>(NoSuchModel("en-xx", "no model \"en-xx\""));
   ASSERT_EQ(resources.size(), 1);
@@ -59,13 +59,13 @@ TEST(ErrorsTest, AMissingModelIsAResource) {
   EXPECT_EQ(resources[0].resource_name(), "en-xx");
 }
 
-TEST(ErrorsTest, RetryDelaysSurviveTheTrip) {
+TEST(ErrorsTest, RetryDelaySurvivesConversion) {
   EXPECT_EQ(RetryDelay(Busy(Reason::kTooMuchWork, "m", absl::Milliseconds(1250))),
             absl::Milliseconds(1250));
   EXPECT_EQ(RetryDelay(absl::InternalError("m")), absl::InfiniteDuration());
 }
 
-TEST(ErrorsTest, OnlyInvalidArgumentsArePutDownToAField) {
+TEST(ErrorsTest, AtFieldChangesOnlyInvalidArgument) {
   EXPECT_THAT(AtField("contents[0]", Reason::kUnreadableText,
                       absl::InvalidArgumentError("byte 3 is wrong")),
               StatusIs(absl::StatusCode::kInvalidArgument, "contents[0]: byte 3 is wrong"));
@@ -83,7 +83,7 @@ TEST(ErrorsTest, BusyNamesTheQuotaAndTheDelay) {
   EXPECT_EQ(Details<google::rpc::RetryInfo>(status).size(), 1);
 }
 
-TEST(ErrorsTest, AFieldOfAMessageInsideAnotherHasItsWholePathEverywhere) {
+TEST(ErrorsTest, RenamedChangesThePathInMessageAndDetails) {
   const absl::Status status = Renamed(
       "", "request.", BadField("options.beam_size", Reason::kBadOption, "is 0", {{"a", "b"}}));
   EXPECT_THAT(status,
@@ -100,19 +100,19 @@ TEST(ErrorsTest, AFieldOfAMessageInsideAnotherHasItsWholePathEverywhere) {
     EXPECT_EQ(Renamed("contents[0]", "text", other), other);
 }
 
-TEST(ErrorsTest, AnErrorTellsTheRequestItBelongsTo) {
+TEST(ErrorsTest, WithRequestIdAddsRequestInfo) {
   const auto request = Details<google::rpc::RequestInfo>(WithRequestId("abc", ShuttingDown()));
   ASSERT_EQ(request.size(), 1);
   EXPECT_EQ(request[0].request_id(), "abc");
   EXPECT_THAT(WithRequestId("abc", absl::OkStatus()), IsOk());
 }
 
-TEST(ErrorsTest, TheCauseOfAnInternalErrorStaysInTheLog) {
+TEST(ErrorsTest, HidesTheCauseOfAnInternalError) {
   EXPECT_EQ(ToProto(absl::InternalError("secret")).message().find("secret"), std::string::npos);
   EXPECT_EQ(ToProto(absl::CancelledError("why")).message(), "why");
 }
 
-TEST(ErrorTableTest, EachReasonHasItsOwnRowAndName) {
+TEST(ErrorTableTest, EachReasonHasARowAndAUniqueName) {
   std::set<absl::string_view> names;
   for (size_t i = 0; i < ErrorTable().size(); ++i) {
     const ErrorCondition& row = ErrorTable()[i];
@@ -127,7 +127,7 @@ TEST(ErrorTableTest, EachReasonHasItsOwnRowAndName) {
   EXPECT_EQ(names.size(), static_cast<size_t>(Reason::kInternal) + 1);
 }
 
-TEST(ErrorTableTest, ErrorsCarryTheCodeAndTheDetailOfTheirRow) {
+TEST(ErrorTableTest, ErrorsHaveTheCodeAndDetailOfTheirRow) {
   for (const ErrorCondition& row : ErrorTable()) {
     absl::Status status;
     switch (row.detail) {
@@ -188,7 +188,7 @@ std::string TableForPeople() {
   return table;
 }
 
-TEST(ErrorTableTest, ThePageOfErrorsShowsTheTableAsItIs) {
+TEST(ErrorTableTest, DocumentationShowsTheTable) {
   std::ifstream stream(std::string(LINNET_SOURCE_DIR) + "/docs/ERRORS.md");
   const std::string page((std::istreambuf_iterator<char>(stream)), {});
   EXPECT_THAT(page, testing::HasSubstr(TableForPeople())) << "put this in its place:\n"

@@ -29,14 +29,14 @@ class FailureRecordTest : public ::testing::Test {
   const std::filesystem::path file = folder.path() / "failures";
 };
 
-TEST_F(FailureRecordTest, ACallThatWasInTwoFailuresIsASuspectAndItsNeighboursAreNot) {
+TEST_F(FailureRecordTest, ReturnsOnlyIdsOfRepeatedFailures) {
   EXPECT_THAT(Record({"innocent-1", "culprit", "innocent-2"}), IsEmpty());
   EXPECT_THAT(Record({"culprit", "innocent-3"}), ElementsAre(Pair("culprit", 2)));
   EXPECT_THAT(Record({"innocent-4"}), IsEmpty());
   EXPECT_THAT(Record({"culprit"}), ElementsAre(Pair("culprit", 3)));
 }
 
-TEST_F(FailureRecordTest, TheLatestThousandAreKept) {
+TEST_F(FailureRecordTest, KeepsTheLatestThousand) {
   Record({"old"});
   for (int i = 0; i < 10; ++i) {
     std::vector<std::string> ids;
@@ -50,12 +50,12 @@ TEST_F(FailureRecordTest, TheLatestThousandAreKept) {
   EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 1000);
 }
 
-TEST_F(FailureRecordTest, WhatCannotBeReadIsLeftOut) {
+TEST_F(FailureRecordTest, DropsLinesThatCannotBeParsed) {
   std::ofstream(file) << "no number\n-1 a\n7\n\n1 good\n" << std::string(100, '\0') << "\n";
   EXPECT_THAT(Record({"a", "good"}), ElementsAre(Pair("good", 2)));
 }
 
-TEST_F(FailureRecordTest, AFileThatCannotBeWrittenIsNamed) {
+TEST_F(FailureRecordTest, NamesAFileThatCannotBeWritten) {
   EXPECT_THAT(RecordFailure(folder.path() / "nowhere" / "failures", {"a"}),
               StatusIs(absl::StatusCode::kUnavailable, ::testing::HasSubstr("nowhere")));
 }

@@ -46,7 +46,7 @@ struct Line {
   uint64_t pushed = 0;
 };
 
-TEST(FairQueueTest, OneClientIsServedInOrderOfArrival) {
+TEST(FairQueueTest, ServesOneClientInOrderOfArrival) {
   Line line;
   for (int64_t work : {7, 1, 100, 3}) line.Push("a", work);
   std::vector<uint64_t> order;
@@ -54,7 +54,7 @@ TEST(FairQueueTest, OneClientIsServedInOrderOfArrival) {
   EXPECT_THAT(order, ElementsAre(1, 2, 3, 4));
 }
 
-TEST(FairQueueTest, ANewcomerDoesNotStandBehindTheWholeLineOfAnother) {
+TEST(FairQueueTest, NewClientDoesNotWaitForAnotherClientsQueue) {
   Line line;
   for (int i = 0; i < 4; ++i) line.Push("many", 10);
   line.Serve();
@@ -62,7 +62,7 @@ TEST(FairQueueTest, ANewcomerDoesNotStandBehindTheWholeLineOfAnother) {
   EXPECT_THAT(line.ServeAll(), ElementsAre("one", "many", "many", "many"));
 }
 
-TEST(FairQueueTest, WhoComesBackAfterAPauseHasSavedNothingUp) {
+TEST(FairQueueTest, ClientHasNoCreditAfterAPause) {
   Line line;
   for (int i = 0; i < 6; ++i) line.Push("busy", 10);
   for (int i = 0; i < 4; ++i) line.Serve();
@@ -70,7 +70,7 @@ TEST(FairQueueTest, WhoComesBackAfterAPauseHasSavedNothingUp) {
   EXPECT_THAT(line.ServeAll(), ElementsAre("back", "busy", "back", "busy", "back"));
 }
 
-TEST(FairQueueTest, WhatIsDroppedCostsTheOthersNothing) {
+TEST(FairQueueTest, DroppedItemCostsOtherClientsNothing) {
   Line line;
   const Line::Ticket dropped = line.Push("a", 10);
   line.Push("b", 10);
@@ -79,7 +79,7 @@ TEST(FairQueueTest, WhatIsDroppedCostsTheOthersNothing) {
   EXPECT_EQ(line.queue.size(), 0);
 }
 
-TEST(FairQueueTest, WhatIsDroppedDoesNotCostItsOwnClientItsTurn) {
+TEST(FairQueueTest, DroppedItemCostsItsOwnClientNothing) {
   Line line;
   std::vector<Line::Ticket> tickets;
   for (int i = 0; i < 5; ++i) tickets.push_back(line.Push("a", 10));
@@ -89,7 +89,7 @@ TEST(FairQueueTest, WhatIsDroppedDoesNotCostItsOwnClientItsTurn) {
   EXPECT_THAT(line.ServeAll(), ElementsAre("a", "b", "a", "b", "b", "a", "b"));
 }
 
-TEST(FairQueueTest, TheUrgentGoFirstAndThePatientAreServedAllTheSame) {
+TEST(FairQueueTest, InteractiveGoesFirstAndBatchIsNotStarved) {
   Line line;
   for (int i = 0; i < 64; ++i) {
     line.Push("urgent", 10, Priority::kInteractive);
@@ -100,7 +100,7 @@ TEST(FairQueueTest, TheUrgentGoFirstAndThePatientAreServedAllTheSame) {
   EXPECT_EQ(patient, 2) << "16 to 1";
 }
 
-TEST(FairQueueTest, OneClientsUrgentCallsOvertakeItsOwnPatientOnes) {
+TEST(FairQueueTest, InteractiveCallsOvertakeBatchCallsOfTheSameClient) {
   Line line;
   for (int i = 0; i < 3; ++i) line.Push("a", 10, Priority::kBatch);
   line.Serve();
@@ -110,7 +110,7 @@ TEST(FairQueueTest, OneClientsUrgentCallsOvertakeItsOwnPatientOnes) {
 
 // Goyal, Vin and Cheng 1996, theorem 1: over any time in which two flows always wait, the work that
 // they get, each over its weight, differs by no more than one sequence of each.
-TEST(FairQueueTest, WhoeverAlwaysWaitsGetsWorkInProportionWhateverItSends) {
+TEST(FairQueueTest, BackloggedClientsAreServedInProportionToWeights) {
   for (unsigned seed = 0; seed < 50; ++seed) {
     std::mt19937 random(seed);
     constexpr int kMax = 100;
@@ -144,7 +144,7 @@ TEST(FairQueueTest, WhoeverAlwaysWaitsGetsWorkInProportionWhateverItSends) {
   }
 }
 
-TEST(FairQueueTest, AmongClientsThatAreAlwaysNewAnotherGetsHalfOfItsShareAtLeast) {
+TEST(FairQueueTest, ClientGetsHalfItsShareAmongEverNewClients) {
   for (const Priority priority : {Priority::kBatch, Priority::kNormal}) {
     Line line;
     constexpr int kNew = 20, kTurns = 10'000;
@@ -166,7 +166,7 @@ TEST(FairQueueTest, AmongClientsThatAreAlwaysNewAnotherGetsHalfOfItsShareAtLeast
 }
 
 // Theorem 1 again, for the flows of a client.
-TEST(FairQueueTest, IdsThatAlwaysWaitGetEqualWorkOfWhatTheirClientGets) {
+TEST(FairQueueTest, BackloggedIdsShareTheirClientsServiceEqually) {
   constexpr int kMax = 100;
   const std::vector<std::string> ids = {"", "x", "y"};
   for (unsigned seed = 0; seed < 30; ++seed) {
@@ -197,7 +197,7 @@ TEST(FairQueueTest, IdsThatAlwaysWaitGetEqualWorkOfWhatTheirClientGets) {
 }
 
 // Be it an id for each item, and however different their numbers: two addresses get the same.
-TEST(FairQueueTest, IdsNeverMultiplyTheShareOfTheirClient) {
+TEST(FairQueueTest, MoreIdsDoNotIncreaseAClientsShare) {
   constexpr int kMax = 100, kEach = 1'000'000;
   for (const auto& [ids_of_a, ids_of_b] :
        {std::pair{1, 1}, {2, 1}, {16, 1}, {kEach, 1}, {kEach, 16}, {3, 5}}) {
@@ -222,7 +222,7 @@ TEST(FairQueueTest, IdsNeverMultiplyTheShareOfTheirClient) {
   }
 }
 
-TEST(FairQueueTest, AmongIdsThatAreAlwaysNewAnotherOfTheirClientGetsHalfOfItsShareAtLeast) {
+TEST(FairQueueTest, IdGetsHalfItsShareAmongEverNewIds) {
   constexpr int kNew = 20, kTurns = 10'000;
   Line line;
   int names = 0;
@@ -243,7 +243,7 @@ TEST(FairQueueTest, AmongIdsThatAreAlwaysNewAnotherOfTheirClientGetsHalfOfItsSha
   EXPECT_GE(served, kTurns / (1 + kNew) / 2);
 }
 
-TEST(FairQueueTest, AnIdDoesNotWaitForAllThatAnotherOfItsClientSent) {
+TEST(FairQueueTest, IdDoesNotWaitForAnotherIdsQueue) {
   Line line;
   for (int i = 0; i < 4; ++i) line.Push("proxy", 10, Priority::kNormal, 0, "many");
   line.Serve();
@@ -253,7 +253,7 @@ TEST(FairQueueTest, AnIdDoesNotWaitForAllThatAnotherOfItsClientSent) {
   EXPECT_THAT(callers, ElementsAre("one", "many", "many", "many"));
 }
 
-TEST(FairQueueTest, WhatIsDroppedDoesNotCostItsIdItsTurn) {
+TEST(FairQueueTest, DroppedItemCostsItsOwnIdNothing) {
   Line line;
   std::vector<Line::Ticket> tickets;
   for (int i = 0; i < 5; ++i)
@@ -279,7 +279,7 @@ Line RandomLine(std::mt19937& random) {
   return line;
 }
 
-TEST(FairQueueTest, ACursorMeetsAllInTheOrderInWhichTheyAreServed) {
+TEST(FairQueueTest, CursorVisitsItemsInServiceOrder) {
   std::mt19937 random(3);
   for (int round = 0; round < 200; ++round) {
     Line line = RandomLine(random);
@@ -290,7 +290,7 @@ TEST(FairQueueTest, ACursorMeetsAllInTheOrderInWhichTheyAreServed) {
   }
 }
 
-TEST(FairQueueTest, ACursorThatSkipsACallMeetsTheOthersAndServesThemOutOfTurn) {
+TEST(FairQueueTest, CursorSkipsACallAndServesOthersOutOfOrder) {
   std::mt19937 random(4);
   for (int round = 0; round < 200; ++round) {
     Line line = RandomLine(random);
@@ -317,7 +317,7 @@ TEST(FairQueueTest, ACursorThatSkipsACallMeetsTheOthersAndServesThemOutOfTurn) {
 
 // What WorkUntil promises: no more than that is served until so much more of the flow is, but for
 // an item of each flow on either side.
-TEST(FairQueueTest, TheWorkUntilAJobIsDoneIsNoMoreThanWasSaid) {
+TEST(FairQueueTest, WorkUntilIsAnUpperBound) {
   std::mt19937 random(5);
   constexpr int kClients = 4, kIds = 3, kMax = 50;
   for (int round = 0; round < 100; ++round) {

@@ -332,7 +332,7 @@ int Environment(const char* name, int otherwise) {
   return value == nullptr ? otherwise : std::atoi(value);
 }
 
-TEST(FaultInjectionTest, EveryCallEndsOnceAndAllThatWasTakenComesBack) {
+TEST(FaultInjectionTest, EveryCallEndsOnceAndGivesEverythingBack) {
   ASSERT_THAT(SetLogLevel("error"), IsOk());
   ::testing::internal::CaptureStderr();  // engines fail by the hundred
   const absl::Time end = absl::Now() + absl::Seconds(Environment("LINNET_LIFE_SECONDS", 0));

@@ -39,13 +39,13 @@ struct LatencyEstimatorTest : ::testing::Test {
   LatencyEstimator estimator;
 };
 
-TEST_F(LatencyEstimatorTest, NothingIsKnownAtFirst) {
+TEST_F(LatencyEstimatorTest, EstimateIsZeroBeforeTheFirstStep) {
   Add(a, 1 << 30);
   EXPECT_EQ(Seconds(b, 1000, 1000), 0);
   EXPECT_EQ(estimator.TimeFor(1000), absl::ZeroDuration());
 }
 
-TEST_F(LatencyEstimatorTest, OneStepIsEnoughToBoundABurst) {
+TEST_F(LatencyEstimatorTest, OneStepSufficesToBoundABurst) {
   estimator.StepMade(Step(2), absl::Milliseconds(4));
   // 10 rows: rather 20 ms a step than less; of the steps that a token takes, all.
   EXPECT_NEAR(absl::ToDoubleSeconds(estimator.TimeFor(1000)), 2, 1e-6);
@@ -53,13 +53,13 @@ TEST_F(LatencyEstimatorTest, OneStepIsEnoughToBoundABurst) {
   EXPECT_NEAR(Seconds(a, 1000, 50), 2002, 1);
 }
 
-TEST_F(LatencyEstimatorTest, WhileThereAreRowsACallTakesAsLongAsItsLongestSequence) {
+TEST_F(LatencyEstimatorTest, WithFreeRowsTimeIsThatOfTheLongestSequence) {
   Full();
   estimator.Add(a, 300, 3);
   EXPECT_NEAR(Seconds(b, 500, 200), 2, 1e-6) << "10 ms a token";
 }
 
-TEST_F(LatencyEstimatorTest, ACallAloneTakesStepsOfItsOwnRowsAndNotThoseOfTheBatchBefore) {
+TEST_F(LatencyEstimatorTest, SingleCallUsesStepCostOfItsOwnRows) {
   estimator.StepMade(Step(1), absl::Milliseconds(1));
   Full(/*seconds=*/60);
   EXPECT_NEAR(Seconds(b, 100, 100), 0.1, 1e-6);
@@ -69,7 +69,7 @@ TEST_F(LatencyEstimatorTest, ACallAloneTakesStepsOfItsOwnRowsAndNotThoseOfTheBat
   EXPECT_NEAR(Seconds(b, 100, 100), 0.1, 1e-6);
 }
 
-TEST_F(LatencyEstimatorTest, AnIdleEngineIsTheSameWhateverWaits) {
+TEST_F(LatencyEstimatorTest, TimeWhenIdleIgnoresAdmittedWork) {
   estimator.StepMade(Step(1), absl::Milliseconds(1));
   Full();
   Add(a, 70'000);
@@ -82,7 +82,7 @@ TEST_F(LatencyEstimatorTest, AnIdleEngineIsTheSameWhateverWaits) {
   EXPECT_TRUE(estimator.TimeWhenIdle(large).waits);
 }
 
-TEST_F(LatencyEstimatorTest, WithoutRowsForAllACallWaits) {
+TEST_F(LatencyEstimatorTest, CallWaitsWithoutFreeRows) {
   Full();
   Add(a, 5000);
   EXPECT_GT(estimator.TimeToFinish(a, {.tokens = 500, .longest = 200, .rows = 1}).wait,
@@ -90,7 +90,7 @@ TEST_F(LatencyEstimatorTest, WithoutRowsForAllACallWaits) {
   EXPECT_NEAR(Seconds(a, 500, 200), 5 + 2, 0.01);
 }
 
-TEST_F(LatencyEstimatorTest, AnEngineWhoseMemoryIsFullHasFewerRows) {
+TEST_F(LatencyEstimatorTest, FullEncoderCacheReducesCapacity) {
   StepReport report = Step(4);
   report.full = true;
   for (int i = 0; i < 10; ++i) estimator.StepMade(report, absl::Milliseconds(10));
@@ -102,20 +102,20 @@ TEST_F(LatencyEstimatorTest, AnEngineWhoseMemoryIsFullHasFewerRows) {
   EXPECT_FALSE(estimator.TimeToFinish(a, call).waits);
 }
 
-TEST_F(LatencyEstimatorTest, ItsOwnTimeComesOnTopOfItsWait) {
+TEST_F(LatencyEstimatorTest, AddsOwnTimeToWait) {
   Full();
   Add(a, 7000);
   EXPECT_NEAR(Seconds(a, 1000, 200), 7 + 2, 0.01);
   EXPECT_NEAR(Seconds(a, 3000, 200), 10, 0.01) << "it is more than one sequence";
 }
 
-TEST_F(LatencyEstimatorTest, ItsOwnClientsWorkGoesBeforeIt) {
+TEST_F(LatencyEstimatorTest, WaitsForEarlierWorkOfTheSameClient) {
   Full();
   Add(a, 7000);
   EXPECT_NEAR(Seconds(a, 1000), 8, 0.01);
 }
 
-TEST_F(LatencyEstimatorTest, OfOthersGoesBeforeItAsMuchAsItHasItselfAndNoMoreThanThereIs) {
+TEST_F(LatencyEstimatorTest, WaitsForOtherClientsOnlyForAFairShare) {
   Full();
   Add(a, 7000);
   EXPECT_NEAR(Seconds(b, 1000), 2, 0.01);
@@ -124,7 +124,7 @@ TEST_F(LatencyEstimatorTest, OfOthersGoesBeforeItAsMuchAsItHasItselfAndNoMoreTha
   EXPECT_NEAR(Seconds(b, 100'000), 107, 0.1);
 }
 
-TEST_F(LatencyEstimatorTest, HoweverManyIdsAnotherClientHasAsMuchGoesBefore) {
+TEST_F(LatencyEstimatorTest, IdsOfAnotherClientDoNotChangeTheWait) {
   Full();
   for (int i = 0; i < 70; ++i) Add({.client = "a", .id = std::to_string(i)}, 100);
   EXPECT_NEAR(Seconds(b, 1000), 2, 0.01);
@@ -133,8 +133,7 @@ TEST_F(LatencyEstimatorTest, HoweverManyIdsAnotherClientHasAsMuchGoesBefore) {
   EXPECT_NEAR(Seconds(b, 100'000), 107, 0.1);
 }
 
-TEST_F(LatencyEstimatorTest,
-       OfOtherIdsOfItsClientGoesBeforeItAsMuchAndOfOtherClientsAsMuchAsOfAll) {
+TEST_F(LatencyEstimatorTest, WaitsForFairSharesOfOtherIdsAndOtherClients) {
   Full();
   const Caller x{.client = "a", .id = "x"}, y{.client = "a", .id = "y"};
   Add(x, 7000);
@@ -145,7 +144,7 @@ TEST_F(LatencyEstimatorTest,
   EXPECT_NEAR(Seconds(b, 1000), 8 + 7, 0.1) << "its own 7000 go before it";
 }
 
-TEST_F(LatencyEstimatorTest, AQuarterOfItsTimeIsNotForWaiting) {
+TEST_F(LatencyEstimatorTest, TimeNeededReservesAQuarterForDecoding) {
   Full();
   Add(a, 6000);
   const auto needed = [&](int64_t longest) {
@@ -158,7 +157,7 @@ TEST_F(LatencyEstimatorTest, AQuarterOfItsTimeIsNotForWaiting) {
   EXPECT_NEAR(needed(300), 9, 0.01);
 }
 
-TEST_F(LatencyEstimatorTest, WhatOthersGoOnSendingGoesBeforeItAsWell) {
+TEST_F(LatencyEstimatorTest, CountsFutureArrivalsOfOtherClients) {
   Full();
   Add(b, 0);
   // Each second the engine does 1000, and 250 come.
@@ -176,7 +175,7 @@ TEST_F(LatencyEstimatorTest, WhatOthersGoOnSendingGoesBeforeItAsWell) {
   EXPECT_NEAR(Seconds(b, 3000), 6, 0.1);
 }
 
-TEST_F(LatencyEstimatorTest, TheUrgentWaitForLess) {
+TEST_F(LatencyEstimatorTest, HigherPriorityWaitsLess) {
   Full();
   Add(a, 70'000);
   EXPECT_NEAR(Seconds(urgent, 1000), 1.25, 0.01) << "4 to 16";
@@ -184,7 +183,7 @@ TEST_F(LatencyEstimatorTest, TheUrgentWaitForLess) {
   EXPECT_NEAR(Seconds(b, 1000), 1 + 1 + 4, 0.01);
 }
 
-TEST_F(LatencyEstimatorTest, WhatHasEndedIsForgotten) {
+TEST_F(LatencyEstimatorTest, RemovesWorkThatHasEnded) {
   Full();
   Add(a, 7000);
   Add(b, 500);
@@ -199,7 +198,7 @@ TEST_F(LatencyEstimatorTest, WhatHasEndedIsForgotten) {
   EXPECT_NEAR(Seconds(a, 1000, 100), 1, 0.01) << "it has its rows at once";
 }
 
-TEST_F(LatencyEstimatorTest, TheSpeedIsThatOfTheLastHalfMinuteAndOnlyOfAFullEngine) {
+TEST_F(LatencyEstimatorTest, SpeedFollowsRecentFullSteps) {
   Full(100);
   for (int s = 0; s < 6000; ++s) estimator.StepMade(Step(1), absl::Milliseconds(1));
   EXPECT_NEAR(absl::ToDoubleSeconds(estimator.TimeFor(1000)), 1, 0.01);
@@ -207,7 +206,7 @@ TEST_F(LatencyEstimatorTest, TheSpeedIsThatOfTheLastHalfMinuteAndOnlyOfAFullEngi
   EXPECT_NEAR(absl::ToDoubleSeconds(estimator.TimeFor(1000)), 0.27, 0.05);
 }
 
-TEST_F(LatencyEstimatorTest, AReportWithoutAStepTeachesNothing) {
+TEST_F(LatencyEstimatorTest, IgnoresReportsWithoutAStep) {
   Full();
   estimator.StepMade({}, absl::Seconds(100));
   EXPECT_NEAR(absl::ToDoubleSeconds(estimator.TimeFor(1000)), 1, 1e-6);

@@ -61,7 +61,7 @@ std::vector<std::unique_ptr<Life>> RandomLives(std::mt19937& random, int count) 
 
 class LifecycleTest : public ::testing::TestWithParam<int> {};
 
-TEST_P(LifecycleTest, EverySequenceEndsOnceAndAsItWouldAlone) {
+TEST_P(LifecycleTest, EverySequenceEndsOnceWithBatchInvariance) {
   std::mt19937 random(GetParam());
   test::EchoEngine engine({.rows = 6 + static_cast<int>(random() % 20),
                            .encoder_cache_tokens = 24 + static_cast<int>(random() % 60),

@@ -12,12 +12,12 @@
 namespace linnet::server {
 namespace {
 
-TEST(LogTest, ALineIsAnEventWithKeysAndValues) {
+TEST(LogTest, FormatsEventKeysAndValues) {
   EXPECT_EQ(FormatLogLine("call", {{"method", "Translate"}, {"segments", 3}, {"seconds", 0.5}}),
             "call method=Translate segments=3 seconds=0.5");
 }
 
-TEST(LogTest, ValuesThatWouldBreakTheLineAreQuoted) {
+TEST(LogTest, QuotesValuesWithBlanksOrQuotes) {
   EXPECT_EQ(
       FormatLogLine(
           "e",
@@ -25,22 +25,22 @@ TEST(LogTest, ValuesThatWouldBreakTheLineAreQuoted) {
       "e a=\"two words\" b=\"line\\nbreak\" c=\"say \\\"x\\\"\" d=\"\" e=\"k=v\"");
 }
 
-TEST(LogTest, ALineIsUtf8WhateverItsValues) {
+TEST(LogTest, LineIsUtf8ForAnyValues) {
   EXPECT_EQ(FormatLogLine("e", {{"a", "h\xfftp"}, {"b", "\xff \x1b"}, {"c", "gr\u00fcn"}}),
             "e a=\"h\xef\xbf\xbdtp\" b=\"\xef\xbf\xbd \\u001b\" c=\"gr\u00fcn\"");
 }
 
-TEST(LogTest, AnEventInJsonIsAnObjectWhateverItsValues) {
+TEST(LogTest, JsonLineIsAnObjectForAnyValues) {
   EXPECT_EQ(FormatJsonFields("call", {{"method", "Translate"}, {"why", "say \"x\"\n"}, {"n", 3}}),
             "\"event\":\"call\",\"method\":\"Translate\",\"why\":\"say \\\"x\\\"\\n\",\"n\":\"3\"");
   EXPECT_EQ(FormatJsonFields("e", {{"bad", "\xff"}}), "\"event\":\"e\",\"bad\":\"\xef\xbf\xbd\"");
 }
 
-TEST(LogTest, AnUnknownFormatIsRefused) {
+TEST(LogTest, RejectsUnknownFormat) {
   EXPECT_THAT(SetLogFormat("xml"), StatusIs(absl::StatusCode::kInvalidArgument));
 }
 
-TEST(LogTest, AnUnknownLevelIsRefusedWithTheList) {
+TEST(LogTest, RejectsUnknownLevelAndListsLevels) {
   EXPECT_THAT(SetLogLevel("loud"), StatusIs(absl::StatusCode::kInvalidArgument,
                                             ::testing::HasSubstr("debug, info, warning, error")));
   EXPECT_THAT(SetLogLevel("info"), IsOk());
@@ -70,7 +70,7 @@ class Pipe {
   int ends_[2];
 };
 
-TEST(LineWriterTest, WhatNobodyReadsIsNotWrittenAndNobodyWaits) {
+TEST(LineWriterTest, DropsLinesOfAnUnreadPipeWithoutBlocking) {
   Pipe pipe;
   LineWriter writer(pipe.writer());
   const std::string line(99, 'x');
@@ -83,7 +83,7 @@ TEST(LineWriterTest, WhatNobodyReadsIsNotWrittenAndNobodyWaits) {
   EXPECT_EQ(pipe.Read(), "again\n");
 }
 
-TEST(LineWriterTest, AfterALineThatIsCutOffTheNextOneBeginsAnew) {
+TEST(LineWriterTest, StartsOnANewLineAfterACutOffLine) {
   Pipe pipe;
   LineWriter writer(pipe.writer());
   EXPECT_FALSE(writer.Write(std::string(10'000, 'x') + "\n")) << "more than the pipe holds";
@@ -93,14 +93,14 @@ TEST(LineWriterTest, AfterALineThatIsCutOffTheNextOneBeginsAnew) {
   EXPECT_EQ(pipe.Read(), "\nagain\n");
 }
 
-TEST(LineWriterTest, WhatCannotBeWrittenAtAllIsLostToo) {
+TEST(LineWriterTest, ReportsALineThatCannotBeWrittenAsLost) {
   const int full = open("/dev/full", O_WRONLY | O_CLOEXEC);
   EXPECT_FALSE(LineWriter(full).Write("line\n"));
   close(full);
   EXPECT_FALSE(LineWriter(full).Write("line\n")) << "it is closed";
 }
 
-TEST(LogTest, WhatIsLostIsCountedAndToldOnceSomebodyReadsAgain) {
+TEST(LogTest, CountsLostLinesAndLogsThemLater) {
   Pipe pipe;
   const int error = dup(STDERR_FILENO);
   dup2(pipe.writer(), STDERR_FILENO);

@@ -124,7 +124,7 @@ std::vector<Scenario> Scenarios() {
   return scenarios;
 }
 
-TEST(MemoryTest, APermitHoldsWhatItsCallAllocates) {
+TEST(MemoryTest, PermitCoversTheAllocationsOfItsCall) {
   CountedServer server;
   for (const Scenario& scenario : Scenarios()) {
     SCOPED_TRACE(scenario.name);
@@ -140,7 +140,7 @@ TEST(MemoryTest, APermitHoldsWhatItsCallAllocates) {
   }
 }
 
-TEST(MemoryTest, SegmentsAreRefusedBeforeTheyAreMade) {
+TEST(MemoryTest, RejectsSegmentsBeforeAllocatingThem) {
   TextFixture server;
   TranslateResponse response;
   const TranslateRequest request = ToGerman({Many("a\n", 500'000)});
@@ -151,7 +151,7 @@ TEST(MemoryTest, SegmentsAreRefusedBeforeTheyAreMade) {
   EXPECT_LT(Allocations::peak_bytes() - before, 64 << 20);
 }
 
-TEST(MemoryTest, ACallForWhichThereIsNoMemoryIsRefusedAndHoldsNothing) {
+TEST(MemoryTest, RejectedCallHoldsNoMemory) {
   TextFixture server({}, {.max_bytes = 4 << 20});
   TranslateResponse response;
   TranslateRequest request = ToGerman({Many("The dog runs. ", 4000)});
@@ -163,7 +163,7 @@ TEST(MemoryTest, ACallForWhichThereIsNoMemoryIsRefusedAndHoldsNothing) {
 }
 
 // Two bytes on the wire may become a hundred in memory, in fields that are known and in others.
-TEST(MemoryTest, WhatAMessageTakesIsKnownBeforeItIsParsed) {
+TEST(MemoryTest, KnowsTheMemoryOfAMessageBeforeParsing) {
   std::vector<std::string> wires = {
       "",
       Many(std::string("\x0A\x00", 2), 10000),  // empty texts
@@ -201,7 +201,7 @@ TEST(MemoryTest, WhatAMessageTakesIsKnownBeforeItIsParsed) {
 
 // Whichever allocation of the text stage fails: its call ends once, with an error that says so or
 // as if nothing had been, no permit is lost, and the next call is answered.
-TEST(MemoryTest, AWantOfMemoryFailsItsCallAlone) {
+TEST(MemoryTest, OutOfMemoryFailsOneCallAlone) {
   TextFixture server;
   test::Notification first, second;
   for (test::Notification* own : {&first, &second}) {  // each of the pool's two threads

@@ -17,7 +17,7 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::SizeIs;
 
-TEST(NvmlTest, WithoutTheLibraryOrADriverThereIsNothingAndNoError) {
+TEST(NvmlTest, OpenReturnsNullWithoutLibraryOrDriver) {
   EXPECT_EQ(Nvml::Open("libnvidia-ml-that-is-not-there.so.1"), nullptr);
   EXPECT_EQ(Nvml::Open("libc.so.6"), nullptr) << "a library without its functions";
   setenv("FAKE_NVML", "no-driver", 1);
@@ -28,7 +28,7 @@ TEST(NvmlTest, WithoutTheLibraryOrADriverThereIsNothingAndNoError) {
   EXPECT_THAT(metrics.Text(), Not(HasSubstr("linnet_gpu")));
 }
 
-TEST(NvmlTest, EveryGpuThatAnswersIsReadAndWhatItDoesNotSupportIsMissing) {
+TEST(NvmlTest, ReadsEveryGpuAndOmitsUnsupportedValues) {
   const auto nvml = Nvml::Open(FAKE_NVML);
   ASSERT_NE(nvml, nullptr);
   const std::vector<GpuStats> gpus = nvml->Read();
@@ -47,7 +47,7 @@ TEST(NvmlTest, EveryGpuThatAnswersIsReadAndWhatItDoesNotSupportIsMissing) {
   EXPECT_EQ(gpus[1].power_watts, std::nullopt);
 }
 
-TEST(NvmlTest, ThePageShowsThemByTheirNumber) {
+TEST(NvmlTest, PageLabelsGpusByNumber) {
   Metrics metrics;
   metrics.ShowGpus(Nvml::Open(FAKE_NVML));
   const std::string page = metrics.Text();
@@ -64,7 +64,7 @@ TEST(NvmlTest, ThePageShowsThemByTheirNumber) {
   EXPECT_THAT(page, Not(HasSubstr("linnet_gpu_utilization_ratio{gpu=\"1\"}")));
 }
 
-TEST(NvmlTest, WhatWasOpenedIsShutDown) {
+TEST(NvmlTest, ShutsDownTheLibrary) {
   void* library = dlopen(FAKE_NVML, RTLD_NOW);  // keeps the counter after the other has closed it
   ASSERT_NE(library, nullptr);
   const int& open = *static_cast<int*>(dlsym(library, "fake_nvml_open"));

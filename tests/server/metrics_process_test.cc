@@ -43,7 +43,7 @@ class ProcTest : public ::testing::Test {
   test::TemporaryFolder folder_;
 };
 
-TEST_F(ProcTest, EveryFieldIsReadFromItsPlace) {
+TEST_F(ProcTest, ReadsEveryField) {
   const auto stats = ReadProcessStats(proc());
   ASSERT_THAT(stats, IsOk());
   const double ticks = static_cast<double>(sysconf(_SC_CLK_TCK));
@@ -56,14 +56,14 @@ TEST_F(ProcTest, EveryFieldIsReadFromItsPlace) {
   EXPECT_EQ(stats->max_fds, 1024);
 }
 
-TEST_F(ProcTest, NoLimitIsNoMetric) {
+TEST_F(ProcTest, OmitsMaxFdsWithoutALimit) {
   Write("self/limits", "Max open files            unlimited            unlimited   files\n");
   EXPECT_EQ(ReadProcessStats(proc())->max_fds, -1);
   for (const auto& family : ProcessMetrics(proc()).Collect())
     EXPECT_NE(family.name, "process_max_fds");
 }
 
-TEST_F(ProcTest, WhatIsMissingOrUnheardOfIsAnErrorAndNoMetricAtAll) {
+TEST_F(ProcTest, MissingOrMalformedFilesAreErrors) {
   for (const char* file : {"self/stat", "stat", "self/limits"}) {
     const fs::path kept = proc() / "kept";
     fs::rename(proc() / file, kept);
@@ -76,7 +76,7 @@ TEST_F(ProcTest, WhatIsMissingOrUnheardOfIsAnErrorAndNoMetricAtAll) {
   EXPECT_THAT(ReadProcessStats(proc()), IsOk());
 }
 
-TEST(ProcessMetricsTest, ThisProcessIsAsItIs) {
+TEST(ProcessMetricsTest, ReadsTheCurrentProcess) {
   const auto before = ReadProcessStats();
   ASSERT_THAT(before, IsOk());
   const std::ifstream one_more("/proc/self/stat");

@@ -68,7 +68,7 @@ std::map<std::string, std::string> DocumentedFamilies() {
   return families;
 }
 
-TEST(MetricsTest, EveryMetricIsOnThePageFromTheStartAndExplained) {
+TEST(MetricsTest, EveryMetricIsOnThePageAndDocumented) {
   Metrics metrics;
   metrics.ShowGpus(Nvml::Open(FAKE_NVML));
   metrics.AddModel(kModel, 160, 16384, absl::Seconds(1));
@@ -76,7 +76,7 @@ TEST(MetricsTest, EveryMetricIsOnThePageFromTheStartAndExplained) {
   EXPECT_EQ(FamiliesOf(metrics.Text()), DocumentedFamilies());
 }
 
-TEST(MetricsTest, EveryCounterAndHistogramIsZeroForEveryKnownLabelBeforeTheFirstCall) {
+TEST(MetricsTest, CountersAndHistogramsStartAtZeroForKnownLabels) {
   Metrics metrics;
   metrics.AddModel(kModel, 160, 16384, absl::Seconds(1));
   const std::string page = metrics.Text();
@@ -101,7 +101,7 @@ TEST(MetricsTest, EveryCounterAndHistogramIsZeroForEveryKnownLabelBeforeTheFirst
   EXPECT_THAT(page, HasSubstr("linnet_rows_limit{model=\"en-de\"} 160\n"));
 }
 
-TEST(MetricsTest, ACallIsInFlightUntilItEndsAndThenCountedByItsCode) {
+TEST(MetricsTest, CallIsInFlightUntilItIsCountedByCode) {
   Metrics metrics;
   metrics.CallStarted(Method::kTranslate);
   EXPECT_THAT(metrics.Text(), HasSubstr("linnet_requests_in_flight{method=\"Translate\"} 1\n"));
@@ -113,7 +113,7 @@ TEST(MetricsTest, ACallIsInFlightUntilItEndsAndThenCountedByItsCode) {
   EXPECT_THAT(page, HasSubstr("linnet_request_duration_seconds_sum{method=\"Translate\"} 0.02"));
 }
 
-TEST(MetricsTest, ADeadlineThatWasTheCallersMistakeIsCountedApartFromThoseOfTheService) {
+TEST(MetricsTest, CountsDeadlinesTooShortAsClientFaults) {
   Metrics metrics;
   for (const bool clients_fault : {true, false, true}) {
     metrics.CallStarted(Method::kTranslate);
@@ -127,7 +127,7 @@ TEST(MetricsTest, ADeadlineThatWasTheCallersMistakeIsCountedApartFromThoseOfTheS
                               "method=\"Translate\"} 1\n"));
 }
 
-TEST(MetricsTest, ACodeThatNobodyExpectedCountsAsUnknown) {
+TEST(MetricsTest, CountsUnlistedCodesAsUnknown) {
   Metrics metrics;
   metrics.CallStarted(Method::kSummarize);
   metrics.CallEnded(Method::kSummarize, absl::StatusCode::kDataLoss, absl::ZeroDuration());
@@ -135,7 +135,7 @@ TEST(MetricsTest, ACodeThatNobodyExpectedCountsAsUnknown) {
               HasSubstr("linnet_requests_total{code=\"UNKNOWN\",method=\"Summarize\"} 1\n"));
 }
 
-TEST(MetricsTest, AStepCountsItsRowsItsPaddingAndWhatEnded) {
+TEST(MetricsTest, StepCountsRowsPaddingAndOutcomes) {
   Metrics metrics;
   ModelMetrics& model = metrics.AddModel(kModel, 160, 16384, absl::Seconds(1));
   model.StepMade({.waiting = 3,
@@ -174,7 +174,7 @@ TEST(MetricsTest, AStepCountsItsRowsItsPaddingAndWhatEnded) {
   }
 }
 
-TEST(MetricsTest, AFinishedSequenceShowsItsWayThroughTheHouse) {
+TEST(MetricsTest, RecordsPhaseTimesOfAFinishedSequence) {
   Metrics metrics;
   ModelMetrics& model = metrics.AddModel(kModel, 160, 16384, absl::Seconds(1));
   const absl::Time start = absl::FromUnixSeconds(1000);
@@ -204,7 +204,7 @@ TEST(MetricsTest, AFinishedSequenceShowsItsWayThroughTheHouse) {
   EXPECT_THAT(page, HasSubstr("linnet_length_limited_total{model=\"en-de\"} 1\n"));
 }
 
-TEST(MetricsTest, AnEngineShowsWhetherItIsUpAndItsRestarts) {
+TEST(MetricsTest, ShowsEngineStateAndRestarts) {
   Metrics metrics;
   ModelMetrics& model = metrics.AddModel(kModel, 160, 16384, absl::Seconds(1));
   model.SetEngine(/*up=*/false, /*restarts=*/2);
@@ -214,7 +214,7 @@ TEST(MetricsTest, AnEngineShowsWhetherItIsUpAndItsRestarts) {
   EXPECT_THAT(page, HasSubstr("linnet_engine_restarts_total{model=\"en-de\"} 2\n"));
 }
 
-TEST(MetricsTest, EveryModelThatIsToBeServedSaysWhetherItIs) {
+TEST(MetricsTest, ShowsForEveryModelIfItIsServing) {
   Metrics metrics;
   metrics.SetServing({{"en-de", true}, {"en-fr", false}});
   EXPECT_THAT(metrics.Text(), AllOf(HasSubstr("linnet_model_serving{model=\"en-de\"} 1\n"),
@@ -224,7 +224,7 @@ TEST(MetricsTest, EveryModelThatIsToBeServedSaysWhetherItIs) {
                                     Not(HasSubstr("en-fr"))));
 }
 
-TEST(MetricsTest, EstimatesAndTheirSafetyFactorsShowHowAdmissionJudges) {
+TEST(MetricsTest, ShowsEstimatesAndSafetyFactors) {
   Metrics metrics;
   metrics.AddModel(kModel, 160, 16384, absl::Seconds(1));
   EXPECT_THAT(metrics.Text(),
@@ -239,7 +239,7 @@ TEST(MetricsTest, EstimatesAndTheirSafetyFactorsShowHowAdmissionJudges) {
               HasSubstr("linnet_estimate_safety_factor{for=\"waiting\",model=\"en-de\"} 1.25\n"));
 }
 
-TEST(MetricsTest, TextPhasesAndTheFirstOfAStreamAreMeasured) {
+TEST(MetricsTest, MeasuresTextPhasesAndFirstSegment) {
   Metrics metrics;
   metrics.Detokenized(absl::Milliseconds(2));
   metrics.FirstSegment(absl::Milliseconds(30));

@@ -196,7 +196,7 @@ class Overload {
   Batcher batcher_{engine_, {.shed = {.interval = absl::Seconds(5)}}};
 };
 
-TEST(OverloadSimulationTest, TwoClientsGetTheSameHoweverMuchMoreOneOfThemWants) {
+TEST(OverloadSimulationTest, TwoClientsGetEqualServiceForUnequalLoad) {
   for (double greedy : {90, 300, 900}) {
     for (uint32_t seed = 1; seed <= 3; ++seed) {
       const auto clients = Overload({{"greedy", greedy}, {"modest", 90}}, seed)
@@ -211,7 +211,7 @@ TEST(OverloadSimulationTest, TwoClientsGetTheSameHoweverMuchMoreOneOfThemWants) 
   }
 }
 
-TEST(OverloadSimulationTest, WhoWantsLessThanItsShareGetsAllOfItAndTheOthersTheRest) {
+TEST(OverloadSimulationTest, LightClientGetsAllItNeedsAndOthersTheRest) {
   for (uint32_t seed = 1; seed <= 3; ++seed) {
     const auto clients = Overload({{"greedy", 900}, {"modest", 30}, {"other", 200}}, seed)
                              .Run(/*warm_up=*/absl::Seconds(6), /*time=*/absl::Seconds(20));
@@ -220,7 +220,7 @@ TEST(OverloadSimulationTest, WhoWantsLessThanItsShareGetsAllOfItAndTheOthersTheR
   }
 }
 
-TEST(OverloadSimulationTest, WhoseLineIsLongerKnowsThatTheOtherWillGoOnSending) {
+TEST(OverloadSimulationTest, EstimateExpectsOthersToKeepSending) {
   for (uint32_t seed = 1; seed <= 3; ++seed) {
     const auto clients = Overload({{"greedy", 900}, {"modest", 72}}, seed)
                              .Run(/*warm_up=*/absl::Seconds(6), /*time=*/absl::Seconds(20));
@@ -229,7 +229,7 @@ TEST(OverloadSimulationTest, WhoseLineIsLongerKnowsThatTheOtherWillGoOnSending) 
   }
 }
 
-TEST(OverloadSimulationTest, OfThoseThatAreLetInFewAreLateThoughTheirClientsCancelThemFirst) {
+TEST(OverloadSimulationTest, FewAdmittedCallsAreLateIfClientsCancel) {
   for (double offered : {150, 400, 1000}) {
     int late = 0, answered = 0;
     for (uint32_t seed = 1; seed <= 3; ++seed) {
@@ -242,7 +242,7 @@ TEST(OverloadSimulationTest, OfThoseThatAreLetInFewAreLateThoughTheirClientsCanc
   }
 }
 
-TEST(OverloadSimulationTest, LongSentencesAreLetInAsOftenAsShortOnes) {
+TEST(OverloadSimulationTest, LongSentencesAreAdmittedAsOftenAsShortOnes) {
   for (double offered : {200, 400, 1000}) {
     double share[2] = {};
     for (uint32_t seed = 1; seed <= 3; ++seed) {
@@ -254,7 +254,7 @@ TEST(OverloadSimulationTest, LongSentencesAreLetInAsOftenAsShortOnes) {
   }
 }
 
-TEST(OverloadSimulationTest, OfABurstThatFindsTheEngineIdleThoseAreLetInThatCanBeDone) {
+TEST(OverloadSimulationTest, BurstOnIdleEngineAdmitsWhatMeetsItsDeadline) {
   for (int at_once : {400, 2000}) {
     int late = 0, answered = 0, bursts = 0;
     for (uint32_t seed = 1; seed <= 3; ++seed) {
@@ -269,7 +269,7 @@ TEST(OverloadSimulationTest, OfABurstThatFindsTheEngineIdleThoseAreLetInThatCanB
   }
 }
 
-TEST(OverloadSimulationTest, OfABurstInTheFirstSecondThoseAreAdmittedThatCanBeDone) {
+TEST(OverloadSimulationTest, BurstInFirstSecondAdmitsWhatMeetsItsDeadline) {
   for (int at_once : {400, 2000}) {
     int late = 0, answered = 0;
     for (uint32_t seed = 1; seed <= 3; ++seed) {
@@ -301,7 +301,7 @@ Client Hurried(absl::Duration begin) {
           .end = begin + absl::Seconds(23)};
 }
 
-TEST(OverloadSimulationTest, AnIdleEngineMeetsShortDeadlinesWhateverBatchItHadBefore) {
+TEST(OverloadSimulationTest, IdleEngineMeetsShortDeadlinesAfterAnyBatch) {
   for (const absl::Duration pause : {absl::Seconds(1), absl::Minutes(1), absl::Hours(10)}) {
     for (uint32_t seed = 1; seed <= 3; ++seed) {
       const Client batch{.name = "batch",
@@ -318,7 +318,7 @@ TEST(OverloadSimulationTest, AnIdleEngineMeetsShortDeadlinesWhateverBatchItHadBe
   }
 }
 
-TEST(OverloadSimulationTest, ShortDeadlinesAreMetAgainAfterATimeInWhichTheyCouldNotBe) {
+TEST(OverloadSimulationTest, ShortDeadlinesAreMetAgainAfterASlowPeriod) {
   for (const absl::Duration pause : {absl::ZeroDuration(), absl::Minutes(1), absl::Hours(10)}) {
     for (uint32_t seed = 1; seed <= 3; ++seed) {
       Client hurried = Hurried(absl::ZeroDuration());

@@ -10,7 +10,7 @@ namespace {
 
 using Decision = Quota::Decision;
 
-TEST(QuotaTest, AClientAloneLeavesAQuarterToWhoeverComes) {
+TEST(QuotaTest, SingleClientLeavesAQuarterFree) {
   Quota quota(100);
   quota.Take({.client = "a"}, 60);
   EXPECT_EQ(quota.Check({.client = "a"}, 15), Decision::kFits);
@@ -19,13 +19,13 @@ TEST(QuotaTest, AClientAloneLeavesAQuarterToWhoeverComes) {
   EXPECT_EQ(quota.Check({.client = "b"}, 41), Decision::kFull);
 }
 
-TEST(QuotaTest, WhoeverHoldsNothingMayTakeAllThereIs) {
+TEST(QuotaTest, ClientThatHoldsNothingMayTakeAll) {
   Quota quota(100);
   EXPECT_EQ(quota.Check({.client = "a"}, 100), Decision::kFits);
   EXPECT_EQ(quota.Check({.client = "a"}, 101), Decision::kFull);
 }
 
-TEST(QuotaTest, SeveralHaveTheSame) {
+TEST(QuotaTest, ClientsHaveEqualShares) {
   Quota quota(100);
   quota.Take({.client = "a"}, 40);
   quota.Take({.client = "b"}, 1);
@@ -34,7 +34,7 @@ TEST(QuotaTest, SeveralHaveTheSame) {
   EXPECT_EQ(quota.share({.client = "c"}), 30) << "with one more";
 }
 
-TEST(QuotaTest, HoweverGreedySomeAreANewcomerFindsRoomForAThirdOfAShare) {
+TEST(QuotaTest, NewClientFindsRoomForAThirdOfAShare) {
   for (unsigned seed = 0; seed < 50; ++seed) {
     std::mt19937 random(seed);
     Quota quota(10'000);
@@ -50,7 +50,7 @@ TEST(QuotaTest, HoweverGreedySomeAreANewcomerFindsRoomForAThirdOfAShare) {
   }
 }
 
-TEST(QuotaTest, WhatIsGivenBackIsFreeAndWhoHoldsNothingIsForgotten) {
+TEST(QuotaTest, GivenBackAmountIsFreeAndEmptyClientsAreErased) {
   Quota quota(100);
   quota.Take({.client = "a"}, 60);
   quota.Take({.client = "b"}, 10);
@@ -63,13 +63,13 @@ TEST(QuotaTest, WhatIsGivenBackIsFreeAndWhoHoldsNothingIsForgotten) {
 const absl::Time kNow = absl::FromUnixSeconds(1'000'000);
 constexpr ShedOptions kShed = {.interval = absl::Seconds(5), .max_wait = absl::Seconds(2)};
 
-TEST(ShedPolicyTest, ABurstIsWaitedOut) {
+TEST(ShedPolicyTest, DoesNotShedABurst) {
   ShedPolicy policy(kShed);
   policy.Step(true, kNow);
   EXPECT_EQ(policy.max_wait(kNow + absl::Seconds(4)), absl::InfiniteDuration());
 }
 
-TEST(ShedPolicyTest, ALineThatNeverEndsIsKeptShortUntilItDoes) {
+TEST(ShedPolicyTest, ShedsWhileTheQueueNeverEmpties) {
   ShedPolicy policy(kShed);
   for (int s = 0; s <= 6; ++s) policy.Step(true, kNow + absl::Seconds(s));
   EXPECT_EQ(policy.max_wait(kNow + absl::Seconds(6)), absl::Seconds(2));
@@ -78,7 +78,7 @@ TEST(ShedPolicyTest, ALineThatNeverEndsIsKeptShortUntilItDoes) {
   EXPECT_EQ(policy.max_wait(kNow + absl::Seconds(9)), absl::InfiniteDuration());
 }
 
-TEST(ShedPolicyTest, ByDefaultNobodyIsSentAway) {
+TEST(ShedPolicyTest, NeverShedsByDefault) {
   ShedPolicy policy({});
   policy.Step(true, kNow);
   EXPECT_EQ(policy.max_wait(kNow + absl::Hours(1000)), absl::InfiniteDuration());

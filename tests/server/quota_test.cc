@@ -28,7 +28,7 @@ int64_t Fill(Quota& quota, const std::string& client, const std::string& id = ""
   return taken;
 }
 
-TEST(QuotaTest, AClientAloneHoldsThreeQuartersAndAnotherOneFindsRoom) {
+TEST(QuotaTest, SingleClientHoldsThreeQuarters) {
   Quota quota(1200);
   EXPECT_EQ(Fill(quota, "a"), 900);
   EXPECT_EQ(quota.Check(Who("a"), 1), Decision::kShareUsed);
@@ -36,7 +36,7 @@ TEST(QuotaTest, AClientAloneHoldsThreeQuartersAndAnotherOneFindsRoom) {
   EXPECT_EQ(quota.Check(Who("c"), 1), Decision::kFull);
 }
 
-TEST(QuotaTest, IdsSplitTheShareOfTheirClient) {
+TEST(QuotaTest, IdsDivideTheShareOfTheirClient) {
   Quota quota(1600);
   EXPECT_EQ(Fill(quota, "a", "x"), 900) << "three quarters of three quarters";
   EXPECT_EQ(Fill(quota, "a", "y"), 300) << "what is left of the client's 1200";
@@ -46,7 +46,7 @@ TEST(QuotaTest, IdsSplitTheShareOfTheirClient) {
   EXPECT_EQ(Fill(quota, "b"), 1600 * 3 / 7) << "another client is none of theirs";
 }
 
-TEST(QuotaTest, ACallerWithoutIdIsOneOfThemAsSoonAsThereAreOthers) {
+TEST(QuotaTest, EmptyIdCountsAsACallerBesideOthers) {
   Quota quota(1600);
   quota.Take(Who("a"), 1);
   EXPECT_EQ(quota.share(Who("a")), 1200);
@@ -56,7 +56,7 @@ TEST(QuotaTest, ACallerWithoutIdIsOneOfThemAsSoonAsThereAreOthers) {
 }
 
 // The point of all this: no number of ids gets a client more than none would.
-TEST(QuotaTest, HoweverManyIdsAClientInventsItHoldsNoMore) {
+TEST(QuotaTest, MoreIdsDoNotIncreaseAClientsQuota) {
   for (const int ids : {1, 2, 10, 1000}) {
     Quota quota(12'000);
     quota.Take(Who("honest"), 1);
@@ -68,7 +68,7 @@ TEST(QuotaTest, HoweverManyIdsAClientInventsItHoldsNoMore) {
   }
 }
 
-TEST(QuotaTest, SumsStayRightAndSharesAreKeptWhateverIsAskedFor) {
+TEST(QuotaTest, KeepsSumsAndSharesUnderRandomRequests) {
   for (unsigned seed = 0; seed < 20; ++seed) {
     std::mt19937 random(seed);
     Quota quota(1000);

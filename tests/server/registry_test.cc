@@ -45,25 +45,25 @@ struct RegistryTest : ::testing::Test {
   const fs::path root = folder.path();
 };
 
-TEST_F(RegistryTest, APlainBundleIsItsOnlyVersion) {
+TEST_F(RegistryTest, PlainBundleHasNoVersion) {
   Bundle("b");
   Bundle("a");
   EXPECT_THAT(Read(), ElementsAre("a  *", "b  *"));
 }
 
-TEST_F(RegistryTest, OfSeveralVersionsWithoutLabelsTheLatestIsServed) {
+TEST_F(RegistryTest, ServesTheLatestVersionWithoutLabels) {
   for (const char* version : {"2", "10", "9"}) Bundle(absl::StrCat("a/", version));
   EXPECT_THAT(Read(), ElementsAre("a/10 10 *"));
 }
 
-TEST_F(RegistryTest, LabelsSayWhichAreServedAndStableIsMeantByDefault) {
+TEST_F(RegistryTest, ServesLabelledVersionsAndStableIsTheDefault) {
   for (const char* version : {"1", "2", "3"}) Bundle(absl::StrCat("a/", version));
   Link("a/stable", "1");
   Link("a/canary", "2");
   EXPECT_THAT(Read(), ElementsAre("a/1 1 stable*", "a/2 2 canary"));
 }
 
-TEST_F(RegistryTest, WithoutAStableOneTheLatestThatIsServedIsMeant) {
+TEST_F(RegistryTest, LatestServedVersionIsTheDefaultWithoutStable) {
   for (const char* version : {"1", "2", "3"}) Bundle(absl::StrCat("a/", version));
   Link("a/old", "1");
   Link("a/canary", "2");
@@ -71,14 +71,14 @@ TEST_F(RegistryTest, WithoutAStableOneTheLatestThatIsServedIsMeant) {
   EXPECT_THAT(Read(), ElementsAre("a/1 1 old", "a/2 2 canary*"));
 }
 
-TEST_F(RegistryTest, OneVersionMayHaveSeveralLabels) {
+TEST_F(RegistryTest, VersionMayHaveSeveralLabels) {
   Bundle("a/1");
   Link("a/stable", "1");
   Link("a/canary", "1");
   EXPECT_THAT(Read(), ElementsAre("a/1 1 canary,stable*"));
 }
 
-TEST_F(RegistryTest, AFolderWithoutBundlesIsNotFound) {
+TEST_F(RegistryTest, FolderWithoutBundlesIsNotFound) {
   fs::create_directories(root / "a" / "1");
   EXPECT_THAT(ReadRegistry(root),
               StatusIs(absl::StatusCode::kNotFound, HasSubstr("manifest.json")));
@@ -132,7 +132,7 @@ struct ReloadTest : ::testing::Test {
   std::unique_ptr<Catalog> catalog;
 };
 
-TEST_F(ReloadTest, WhatHasNotChangedIsNotLoadedAgain) {
+TEST_F(ReloadTest, DoesNotReloadUnchangedBundles) {
   Load();
   const auto before = catalog->models();
   const ReloadReport report = catalog->Reload();
@@ -141,7 +141,7 @@ TEST_F(ReloadTest, WhatHasNotChangedIsNotLoadedAgain) {
   EXPECT_EQ(catalog->models(), before);
 }
 
-TEST_F(ReloadTest, ANewVersionTakesThePlaceOfTheOldOne) {
+TEST_F(ReloadTest, NewVersionReplacesTheOldOne) {
   Load();
   test::WriteBundle(root / "en-de" / "2", EnDe("two"));
   EXPECT_TRUE(catalog->Reload().ok());
@@ -153,7 +153,7 @@ TEST_F(ReloadTest, ANewVersionTakesThePlaceOfTheOldOne) {
   EXPECT_THAT(metrics.Text(), ::testing::Not(HasSubstr("version=\"one\"")));
 }
 
-TEST_F(ReloadTest, ABundleThatIsReplacedInItsPlaceIsLoadedAgain) {
+TEST_F(ReloadTest, ReloadsABundleReplacedInPlace) {
   Load();
   auto summary = test::TinyManifest("en-summary", linnet::v1::TASK_SUMMARIZE, "en", "en");
   summary.set_version("next");
@@ -162,7 +162,7 @@ TEST_F(ReloadTest, ABundleThatIsReplacedInItsPlaceIsLoadedAgain) {
   EXPECT_EQ(Version("en-summary"), "next");
 }
 
-TEST_F(ReloadTest, LabelsMoveWithoutLoadingAnything) {
+TEST_F(ReloadTest, MovesLabelsWithoutLoading) {
   test::WriteBundle(root / "en-de" / "2", EnDe("two"));
   fs::create_directory_symlink("1", root / "en-de" / "stable");
   fs::create_directory_symlink("2", root / "en-de" / "canary");
@@ -180,7 +180,7 @@ TEST_F(ReloadTest, LabelsMoveWithoutLoadingAnything) {
   EXPECT_EQ(Version("en-de@1"), "MODEL_NOT_FOUND") << "it has no label any more";
 }
 
-TEST_F(ReloadTest, AVersionThatCannotBeLoadedLeavesTheOldOneServingAndSaysWhy) {
+TEST_F(ReloadTest, FailedVersionLeavesTheOldOneServing) {
   Load();
   refused = "two";
   test::WriteBundle(root / "en-de" / "2", EnDe("two"));
@@ -195,7 +195,7 @@ TEST_F(ReloadTest, AVersionThatCannotBeLoadedLeavesTheOldOneServingAndSaysWhy) {
   EXPECT_EQ(Version("en-de"), "two");
 }
 
-TEST_F(ReloadTest, WhatStandsInForAVersionThatFailedIsServedOnceUnderAllItsNames) {
+TEST_F(ReloadTest, ReplacementOfAFailedVersionKeepsAllNames) {
   test::WriteBundle(root / "en-de" / "2", EnDe("two"));
   fs::create_directory_symlink("2", root / "en-de" / "stable");
   Load();
@@ -211,7 +211,7 @@ TEST_F(ReloadTest, WhatStandsInForAVersionThatFailedIsServedOnceUnderAllItsNames
   EXPECT_THAT(names, UnorderedElementsAre("en-de", "en-summary"));
 }
 
-TEST_F(ReloadTest, ALabelWhoseVersionCannotBeLoadedStaysWithTheOneThatHadIt) {
+TEST_F(ReloadTest, LabelOfAFailedVersionStaysWithItsOldVersion) {
   test::WriteBundle(root / "en-de" / "2", EnDe("two"));
   fs::create_directory_symlink("1", root / "en-de" / "stable");
   fs::create_directory_symlink("2", root / "en-de" / "canary");
@@ -244,14 +244,14 @@ TEST_F(ReloadTest, ALabelWhoseVersionCannotBeLoadedStaysWithTheOneThatHadIt) {
   EXPECT_EQ(Version("en-de"), "one");
 }
 
-TEST_F(ReloadTest, ADamagedBundleInItsPlaceLeavesItsFormerSelfServing) {
+TEST_F(ReloadTest, BundleDamagedInPlaceStaysServed) {
   Load();
   std::ofstream(root / "en-summary" / "manifest.json") << "{";
   EXPECT_FALSE(catalog->Reload().ok());
   EXPECT_EQ(Version("en-summary"), "test");
 }
 
-TEST_F(ReloadTest, AVersionThatAnswersItsGoldenExamplesDifferentlyIsRefused) {
+TEST_F(ReloadTest, RejectsAVersionWithDifferingGoldenExamples) {
   Load();
   auto bad = EnDe("two");
   bad.mutable_golden_examples(0)->set_target_text("Der Hund läuft.");
@@ -262,7 +262,7 @@ TEST_F(ReloadTest, AVersionThatAnswersItsGoldenExamplesDifferentlyIsRefused) {
   EXPECT_EQ(Version("en-de"), "one");
 }
 
-TEST_F(ReloadTest, ARegistryThatIsGoneChangesNothing) {
+TEST_F(ReloadTest, MissingRegistryChangesNothing) {
   Load();
   fs::rename(root / "en-de", root / "en-de-away");
   fs::rename(root / "en-de-away", root.parent_path() / (root.filename().string() + "-away"));
@@ -272,7 +272,7 @@ TEST_F(ReloadTest, ARegistryThatIsGoneChangesNothing) {
   fs::remove_all(root.parent_path() / (root.filename().string() + "-away"));
 }
 
-TEST_F(ReloadTest, ThereIsABudgetForAllModelsInMemory) {
+TEST_F(ReloadTest, LimitsTheBytesOfAllModelsInMemory) {
   Load();
   const int64_t held = catalog->models()[0]->bytes + catalog->models()[1]->bytes;
   catalog.reset();
@@ -288,7 +288,7 @@ TEST_F(ReloadTest, ThereIsABudgetForAllModelsInMemory) {
   EXPECT_THAT(catalog->not_loaded(), ElementsAre("en-summary"));
 }
 
-TEST_F(ReloadTest, WhoeverBeganWithTheOldVersionEndsWithIt) {
+TEST_F(ReloadTest, CallsFinishWithTheVersionTheyStartedWith) {
   test::Notification go_on;
   std::atomic<bool> hold = false;
   std::atomic<int> held = 0;
@@ -329,7 +329,7 @@ TEST_F(ReloadTest, WhoeverBeganWithTheOldVersionEndsWithIt) {
   } while (metrics.Text().find("version=\"one\"") != std::string::npos);
 }
 
-TEST_F(ReloadTest, AVersionWhoseEngineStallsInItsGoldenExamplesIsRefused) {
+TEST_F(ReloadTest, RejectsAVersionThatStallsInGoldenExamples) {
   Load();
   test::Notification inside, go_on;
   engine.on_step = [&] {
@@ -349,7 +349,7 @@ TEST_F(ReloadTest, AVersionWhoseEngineStallsInItsGoldenExamplesIsRefused) {
   EXPECT_EQ(Version("en-de"), "one");
 }
 
-TEST_F(ReloadTest, AReplacedVersionWhoseEngineStallsIsSupervisedAndNobodyWaitsForIt) {
+TEST_F(ReloadTest, ReplacedVersionThatStallsBlocksNothing) {
   test::Notification inside, go_on;
   std::atomic<bool> armed = false;
   engine.on_step = [&] {

@@ -30,7 +30,7 @@ double ShareLater(SafetyFactor& factor, Ratio&& ratio, int settle = 3000, int co
   return static_cast<double>(later) / count;
 }
 
-TEST(SafetyFactorTest, OneInAHundredTakesLongerWhateverTheSpread) {
+TEST(SafetyFactorTest, OneInAHundredTakesLongerForAnySpread) {
   std::mt19937 random(1);
   for (double spread : {0.05, 0.2, 0.4}) {
     SafetyFactor factor;
@@ -42,14 +42,14 @@ TEST(SafetyFactorTest, OneInAHundredTakesLongerWhateverTheSpread) {
   }
 }
 
-TEST(SafetyFactorTest, EstimatesThatAreLongEnoughAreNotMadeLonger) {
+TEST(SafetyFactorTest, StaysAtOneForSufficientEstimates) {
   SafetyFactor factor;
   EXPECT_EQ(factor.value(kNow), 1);
   for (int i = 0; i < 100; ++i) factor.RecordCompletion(absl::Seconds(2), absl::Seconds(1), kNow);
   EXPECT_EQ(factor.value(kNow), 1) << "and not shorter";
 }
 
-TEST(SafetyFactorTest, ItFollowsAServerThatBecomesSlowerAndForgetsThat) {
+TEST(SafetyFactorTest, FollowsASlowerServerAndRecovers) {
   SafetyFactor factor;
   for (int i = 0; i < 10; ++i) factor.RecordCompletion(absl::Seconds(1), absl::Seconds(2), kNow);
   EXPECT_GE(factor.value(kNow), 2);
@@ -57,7 +57,7 @@ TEST(SafetyFactorTest, ItFollowsAServerThatBecomesSlowerAndForgetsThat) {
   EXPECT_LT(factor.value(kNow), 1.1);
 }
 
-TEST(SafetyFactorTest, WhatWasCutOffTookLongerAndTheFactorStaysWithinReason) {
+TEST(SafetyFactorTest, TimeoutsRaiseTheFactorUpToItsMax) {
   SafetyFactor factor;
   factor.RecordTimeout(absl::Seconds(1), absl::Seconds(1), kNow);
   EXPECT_GT(factor.value(kNow), 1);
@@ -65,7 +65,7 @@ TEST(SafetyFactorTest, WhatWasCutOffTookLongerAndTheFactorStaysWithinReason) {
   EXPECT_DOUBLE_EQ(factor.value(kNow), 4);
 }
 
-TEST(SafetyFactorTest, WhatWasCutOffBeforeItsTimeTeachesNothing) {
+TEST(SafetyFactorTest, IgnoresTimeoutsBeforeThePrediction) {
   SafetyFactor factor;
   factor.RecordCompletion(absl::Seconds(1), absl::Seconds(2), kNow);
   const double before = factor.value(kNow);
@@ -74,7 +74,7 @@ TEST(SafetyFactorTest, WhatWasCutOffBeforeItsTimeTeachesNothing) {
       << "neither that it is too short nor that it is long enough";
 }
 
-TEST(SafetyFactorTest, OneInAHundredTakesLongerThoughAllOfThoseAreCutOff) {
+TEST(SafetyFactorTest, OneInAHundredTakesLongerIfAllOfThoseTimeOut) {
   std::mt19937 random(2);
   std::lognormal_distribution<double> ratio(0, 0.2);
   SafetyFactor factor;
@@ -98,7 +98,7 @@ TEST(SafetyFactorTest, OneInAHundredTakesLongerThoughAllOfThoseAreCutOff) {
   EXPECT_GT(factor.value(kNow), 1.3) << "99 of 100 of these draws are below 1.59";
 }
 
-TEST(SafetyFactorTest, WithoutEvidenceItDecaysAndWithEvidenceItDoesNot) {
+TEST(SafetyFactorTest, DecaysOnlyWithoutFinishedCalls) {
   SafetyFactor factor;
   for (int i = 0; i < 100; ++i) factor.RecordTimeout(absl::Seconds(1), absl::Seconds(10), kNow);
   EXPECT_DOUBLE_EQ(factor.value(kNow + absl::Seconds(10)), 4);
@@ -116,7 +116,7 @@ TEST(SafetyFactorTest, WithoutEvidenceItDecaysAndWithEvidenceItDoesNot) {
   EXPECT_DOUBLE_EQ(fresh.value(kNow + absl::Seconds(999)), at_once.value(kNow));
 }
 
-TEST(SafetyFactorTest, OfWhatIsOverAtOnceNothingIsLearned) {
+TEST(SafetyFactorTest, IgnoresVeryShortCalls) {
   SafetyFactor factor;
   factor.RecordCompletion(absl::Milliseconds(10), absl::Seconds(1), kNow);
   EXPECT_EQ(factor.value(kNow), 1);
@@ -156,7 +156,7 @@ class AdmissionSafetyFactorTest : public ::testing::Test {
   std::optional<Permit> running_;
 };
 
-TEST_F(AdmissionSafetyFactorTest, ACallThatWasLateMakesTheNextOneNeedMoreTime) {
+TEST_F(AdmissionSafetyFactorTest, LateCallRaisesTimeNeededByTheNext) {
   {
     auto permit = Call(absl::Milliseconds(1450));
     ASSERT_THAT(permit, IsOk());
@@ -166,7 +166,7 @@ TEST_F(AdmissionSafetyFactorTest, ACallThatWasLateMakesTheNextOneNeedMoreTime) {
   EXPECT_THAT(Call(absl::Milliseconds(1650)), IsOk());
 }
 
-TEST_F(AdmissionSafetyFactorTest, OneThatWasInTimeOrEndedForAnotherReasonDoesNot) {
+TEST_F(AdmissionSafetyFactorTest, OtherEndsDoNotRaiseTimeNeeded) {
   Call(absl::Milliseconds(1450))->Ended(kNow + absl::Milliseconds(900), /*finished=*/true);
   Call(absl::Milliseconds(1450)).IgnoreError();  // failed: nobody says Ended
   // Cancelled before its time.
@@ -174,7 +174,7 @@ TEST_F(AdmissionSafetyFactorTest, OneThatWasInTimeOrEndedForAnotherReasonDoesNot
   EXPECT_THAT(Call(absl::Milliseconds(1450)), IsOk());
 }
 
-TEST_F(AdmissionSafetyFactorTest, ModelsLearnApart) {
+TEST_F(AdmissionSafetyFactorTest, ModelsHaveSeparateFactors) {
   Call(absl::Milliseconds(1450))->Ended(kNow + absl::Seconds(9), /*finished=*/false);
   Step("other");
   auto permit = admission_.Enter(kCaller, 10);

@@ -36,7 +36,7 @@ std::unique_ptr<Scheduler> StartEcho(EchoEngine::Options options = {},
   return *std::move(scheduler);
 }
 
-TEST(SchedulerTest, DecodesWhatIsSubmitted) {
+TEST(SchedulerTest, DecodesSubmittedSequences) {
   auto scheduler = StartEcho();
   Waited waited;
   auto sequences = One(Say({5, 6}, waited));
@@ -46,7 +46,7 @@ TEST(SchedulerTest, DecodesWhatIsSubmitted) {
   EXPECT_THAT(waited.outcome.tokens(), ElementsAre(5, 6, 2));
 }
 
-TEST(SchedulerTest, TheEnginesErrorIsTheStartsError) {
+TEST(SchedulerTest, StartReturnsTheFactorysError) {
   auto scheduler = Scheduler::Start(
       []() -> absl::StatusOr<std::unique_ptr<model::Engine>> {
         return absl::FailedPreconditionError("no GPU here");
@@ -55,7 +55,7 @@ TEST(SchedulerTest, TheEnginesErrorIsTheStartsError) {
   EXPECT_THAT(scheduler, StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("no GPU")));
 }
 
-TEST(SchedulerTest, TheEngineLivesOnOneThread) {
+TEST(SchedulerTest, BuildsUsesAndDestroysTheEngineOnOneThread) {
   std::thread::id made, stepped;
   auto factory = [&] {
     made = std::this_thread::get_id();
@@ -72,7 +72,7 @@ TEST(SchedulerTest, TheEngineLivesOnOneThread) {
   EXPECT_NE(made, std::this_thread::get_id());
 }
 
-TEST(SchedulerTest, AllOrNoneOfTheSequencesAreTaken) {
+TEST(SchedulerTest, SubmitTakesAllSequencesOrNone) {
   auto scheduler = StartEcho();
   Waited good, bad;
   auto sequences = One(Say({5}, good));
@@ -84,7 +84,7 @@ TEST(SchedulerTest, AllOrNoneOfTheSequencesAreTaken) {
   EXPECT_FALSE(good.outcome.done());
 }
 
-TEST(SchedulerTest, ACancelIsSeenWithinAStep) {
+TEST(SchedulerTest, CancelEndsASequenceWithinAStep) {
   Notification first_step, go_on;
   auto scheduler = StartEcho({.on_step = [&] {
     first_step.Open();
@@ -102,7 +102,7 @@ TEST(SchedulerTest, ACancelIsSeenWithinAStep) {
   EXPECT_EQ(waited.outcome.code(), absl::StatusCode::kCancelled);
 }
 
-TEST(SchedulerTest, ADrainFinishesWhatWasTakenAndRefusesNewcomers) {
+TEST(SchedulerTest, DrainFinishesSubmittedAndRefusesNewSequences) {
   auto scheduler = StartEcho();
   std::vector<Waited> taken(20);
   for (int i = 0; i < std::ssize(taken); ++i) {
@@ -130,7 +130,7 @@ std::unique_ptr<Sequence> SayEndlessly(Waited& waited) {
   return sequence;
 }
 
-TEST(SchedulerTest, ADrainEndsWhatIsLeftAtItsDeadline) {
+TEST(SchedulerTest, DrainEndsRemainingSequencesAtItsDeadline) {
   auto scheduler = StartEcho(Endless());
   Waited waited;
   auto sequences = One(SayEndlessly(waited));
@@ -140,7 +140,7 @@ TEST(SchedulerTest, ADrainEndsWhatIsLeftAtItsDeadline) {
   EXPECT_EQ(waited.outcome.code(), absl::StatusCode::kUnavailable);
 }
 
-TEST(SchedulerTest, WhatIsLeftEndsWithTheScheduler) {
+TEST(SchedulerTest, DestructorEndsRemainingSequences) {
   Waited waited;
   auto scheduler = StartEcho(Endless());
   auto sequences = One(SayEndlessly(waited));
@@ -150,7 +150,7 @@ TEST(SchedulerTest, WhatIsLeftEndsWithTheScheduler) {
   EXPECT_EQ(waited.outcome.code(), absl::StatusCode::kUnavailable);
 }
 
-TEST(SchedulerTest, TheObserverIsToldOfEveryStep) {
+TEST(SchedulerTest, ObserverIsCalledAfterEveryStep) {
   std::vector<StepReport> reports;  // written on the scheduler's thread, read after it has gone
   auto scheduler =
       StartEcho({}, [&](const StepReport& report, absl::Duration) { reports.push_back(report); });
@@ -164,7 +164,7 @@ TEST(SchedulerTest, TheObserverIsToldOfEveryStep) {
   EXPECT_EQ(reports.back().finished, 1);
 }
 
-TEST(SchedulerTest, ManyThreadsSubmitCancelAndAllOfItEndsOnce) {
+TEST(SchedulerTest, ConcurrentSubmitsAndCancelsEndOnce) {
   constexpr int kThreads = 4, kEach = 200;
   auto scheduler = StartEcho();
   std::vector<std::vector<Waited>> waited(kThreads);

@@ -30,7 +30,7 @@ void Drain(Signals& signals) {
   if (signals.WaitForStop() != SIGTERM) std::_Exit(EXIT_FAILURE);
 }
 
-TEST_F(SignalsTest, AProcessThatLoadsItsModelsEndsWhenToldTo) {
+TEST_F(SignalsTest, StopSignalEndsAProcessThatLoadsModels) {
   for (const int signal : {SIGTERM, SIGINT}) {
     EXPECT_EXIT(
         {
@@ -43,7 +43,7 @@ TEST_F(SignalsTest, AProcessThatLoadsItsModelsEndsWhenToldTo) {
   }
 }
 
-TEST_F(SignalsTest, AHangupWhileModelsLoadEndsNothing) {
+TEST_F(SignalsTest, IgnoresHangupWhileModelsLoad) {
   EXPECT_EXIT(
       {
         Signals signals;
@@ -54,7 +54,7 @@ TEST_F(SignalsTest, AHangupWhileModelsLoadEndsNothing) {
       ExitedWithCode(kAlive), "");
 }
 
-TEST_F(SignalsTest, AHangupReloadsWhileItServes) {
+TEST_F(SignalsTest, HangupReloadsWhileServing) {
   EXPECT_EXIT(
       {
         test::Notification reloaded;
@@ -68,7 +68,7 @@ TEST_F(SignalsTest, AHangupReloadsWhileItServes) {
       ExitedWithCode(kAlive), "");
 }
 
-TEST_F(SignalsTest, ADrainingServerIsEndedByNoSignalThatDoesNotMeanIt) {
+TEST_F(SignalsTest, OtherSignalsDoNotEndADrain) {
   for (const int signal : {SIGHUP, SIGUSR1, SIGUSR2}) {
     EXPECT_EXIT(
         {
@@ -82,7 +82,7 @@ TEST_F(SignalsTest, ADrainingServerIsEndedByNoSignalThatDoesNotMeanIt) {
   }
 }
 
-TEST_F(SignalsTest, ASecondRequestToStopEndsADrainAtOnce) {
+TEST_F(SignalsTest, SecondStopSignalEndsADrainAtOnce) {
   for (const int signal : {SIGTERM, SIGINT}) {
     EXPECT_EXIT(
         {
@@ -96,7 +96,7 @@ TEST_F(SignalsTest, ASecondRequestToStopEndsADrainAtOnce) {
   }
 }
 
-TEST_F(SignalsTest, ItsThreadEndsWithIt) {
+TEST_F(SignalsTest, DestructorEndsTheThread) {
   EXPECT_EXIT(
       {
         {

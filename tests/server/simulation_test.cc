@@ -346,7 +346,7 @@ TEST(SimulationTest, EveryCallEndsOnceAndNoClientStarves) {
     EXPECT_GT(all.reasons[reason], 0) << reason;
 }
 
-TEST(SimulationTest, ASeedReplaysWhatHappened) {
+TEST(SimulationTest, SeedReproducesTheRun) {
   EXPECT_EQ(Simulation(7).Run(3000), Simulation(7).Run(3000));
 }
 

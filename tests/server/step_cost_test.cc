@@ -22,9 +22,9 @@ struct StepCostTest : ::testing::Test {
   StepCost cost;
 };
 
-TEST_F(StepCostTest, NothingIsKnownAtFirst) { EXPECT_EQ(Of(1), 0); }
+TEST_F(StepCostTest, EstimateIsZeroBeforeTheFirstStep) { EXPECT_EQ(Of(1), 0); }
 
-TEST_F(StepCostTest, BetweenWhatIsKnownItIsAStraightLine) {
+TEST_F(StepCostTest, InterpolatesBetweenKnownRows) {
   Steps(10, 10, 2);
   Steps(10, 100, 11);
   EXPECT_NEAR(Of(10), 2, 1e-9);
@@ -32,19 +32,19 @@ TEST_F(StepCostTest, BetweenWhatIsKnownItIsAStraightLine) {
   EXPECT_NEAR(Of(50), 6, 1e-9);
 }
 
-TEST_F(StepCostTest, BeyondWhatIsKnownItIsRatherTooMuch) {
+TEST_F(StepCostTest, OverestimatesBeyondKnownRows) {
   Steps(10, 10, 2);
   EXPECT_NEAR(Of(1), 2, 1e-9);
   EXPECT_NEAR(Of(40), 8, 1e-9);
 }
 
-TEST_F(StepCostTest, ManyFullStepsDoNotChangeWhatASmallOneCosts) {
+TEST_F(StepCostTest, FullStepsDoNotChangeTheCostOfSmallOnes) {
   Steps(10, 5, 1);
   Steps(100'000, 160, 10);
   EXPECT_NEAR(Of(5), 1, 1e-9);
 }
 
-TEST_F(StepCostTest, AMachineThatBecomesSlowerOrFasterIsFollowed) {
+TEST_F(StepCostTest, FollowsAMachineThatChangesSpeed) {
   Steps(10'000, 5, 1);
   Steps(500, 5, 3);
   EXPECT_NEAR(Of(5), 3, 0.3);
@@ -52,7 +52,7 @@ TEST_F(StepCostTest, AMachineThatBecomesSlowerOrFasterIsFollowed) {
   EXPECT_NEAR(Of(5), 1, 0.3);
 }
 
-TEST_F(StepCostTest, ItIsSlowerOrFasterForStepsOfOtherSizesAsWell) {
+TEST_F(StepCostTest, SpeedChangeAppliesToAllStepSizes) {
   Steps(1000, 5, 10);
   Steps(1000, 10, 12);
   Steps(1000, 100, 40);
@@ -63,7 +63,7 @@ TEST_F(StepCostTest, ItIsSlowerOrFasterForStepsOfOtherSizesAsWell) {
   EXPECT_NEAR(Of(100), 4, 0.6);
 }
 
-TEST_F(StepCostTest, WhatIsOldWeighsNothingAgainstTheNextStepAndIsNotForgotten) {
+TEST_F(StepCostTest, OldShapeIsKeptAndNextStepSetsTheScale) {
   Steps(10'000, 5, 8);
   now += absl::Hours(100);
   EXPECT_NEAR(Of(5), 8, 1e-9);
@@ -71,7 +71,7 @@ TEST_F(StepCostTest, WhatIsOldWeighsNothingAgainstTheNextStepAndIsNotForgotten) 
   EXPECT_NEAR(Of(5), 1, 1e-9);
 }
 
-TEST_F(StepCostTest, AStallIsNotTheCostOfAStep) {
+TEST_F(StepCostTest, CapsTheCostOfAStalledStep) {
   Steps(50, 5, 1);
   Steps(1, 5, 5000);
   EXPECT_LT(Of(5), 1.5);
@@ -79,14 +79,14 @@ TEST_F(StepCostTest, AStallIsNotTheCostOfAStep) {
   EXPECT_LT(Of(5), 1.1);
 }
 
-TEST_F(StepCostTest, StepsOfNoTimeTeachNothing) {
+TEST_F(StepCostTest, IgnoresStepsOfZeroDuration) {
   Steps(10, 5, 0);
   EXPECT_EQ(Of(5), 0);
   Steps(10, 5, 2);
   EXPECT_NEAR(Of(5), 2, 1e-9);
 }
 
-TEST_F(StepCostTest, AClockThatIsSetBackTakesNothingAway) {
+TEST_F(StepCostTest, ClockSetBackDoesNotDecayTheScale) {
   Steps(50, 5, 1);
   now -= absl::Hours(1);
   Steps(50, 5, 1);
@@ -94,7 +94,7 @@ TEST_F(StepCostTest, AClockThatIsSetBackTakesNothingAway) {
 }
 
 // cost = 2 ms + 0.05 ms a row, with noise: in steps of any number of rows it is found again.
-TEST_F(StepCostTest, ItFindsTheLawOfTheEngine) {
+TEST_F(StepCostTest, LearnsALinearCostModel) {
   std::mt19937 random(1);
   std::uniform_real_distribution<double> noise(0.7, 1.3);
   for (int i = 0; i < 50'000; ++i) {
@@ -105,7 +105,7 @@ TEST_F(StepCostTest, ItFindsTheLawOfTheEngine) {
     EXPECT_NEAR(Of(rows) / (2 + 0.05 * rows), 1, 0.05) << rows;
 }
 
-TEST(ProbePolicyTest, ProbesTakeATenthOfTheTime) {
+TEST(ProbePolicyTest, ProbesTakeATenthOfTheEngineTime) {
   ProbePolicy probes;
   int admitted = 0;
   for (int i = 0; i < 100'000; ++i)
@@ -113,7 +113,7 @@ TEST(ProbePolicyTest, ProbesTakeATenthOfTheTime) {
   EXPECT_EQ(admitted, (100'000 + 599) / 600);
 }
 
-TEST(ProbePolicyTest, TheFirstCallIsOneAndWhatIsOverIsNone) {
+TEST(ProbePolicyTest, FirstCallIsAProbeUnlessExpired) {
   ProbePolicy probes;
   EXPECT_FALSE(probes.Admit(kNow, absl::ZeroDuration()));
   EXPECT_FALSE(probes.Admit(kNow, -absl::Seconds(1)));
@@ -122,7 +122,7 @@ TEST(ProbePolicyTest, TheFirstCallIsOneAndWhatIsOverIsNone) {
   EXPECT_TRUE(probes.Admit(kNow + absl::Milliseconds(100), absl::Nanoseconds(1)));
 }
 
-TEST(ProbePolicyTest, AClockThatIsSetBackEndsThePause) {
+TEST(ProbePolicyTest, ClockSetBackEndsThePause) {
   ProbePolicy probes;
   EXPECT_TRUE(probes.Admit(kNow, absl::Hours(1)));
   EXPECT_TRUE(probes.Admit(kNow - absl::Hours(9), absl::Hours(1)));
