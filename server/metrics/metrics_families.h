@@ -16,7 +16,7 @@ namespace linnet::server {
 using MetricLabels = std::map<std::string, std::string>;
 
 // The name, help text and buckets of every metric family of the page, except for those of the
-// process and of the GPUs (metrics_process, metrics_gpu). METRICS.md repeats the help texts.
+// process and of the GPUs (metrics_process, metrics_gpu). docs/METRICS.md repeats the help texts.
 class MetricFamilies {
   using CounterFamily = prometheus::Family<prometheus::Counter>;
   using GaugeFamily = prometheus::Family<prometheus::Gauge>;
