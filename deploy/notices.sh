@@ -1,15 +1,15 @@
 #!/usr/bin/env bash
-# The licences of what Linnet's programs carry in them, or bring along: one file for packages and images.
+# Prints the licences of the third-party parts in Linnet's programs and beside them: one file for packages and images.
 #
 #   deploy/notices.sh >THIRD_PARTY_NOTICES
 #
-# What they only link to, Debian's shared libraries, comes from Debian's packages with its own licences. Texts are
-# taken from where the parts were installed from, so that they are those of the very versions.
+# Debian's shared libraries, to which the programs only link, come with their licences in Debian's packages. The texts are
+# those of the installed parts, so that they belong to exactly these versions.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 site=.deps/python
 
-# notice TITLE WHERE FILE…: a part, what it is in, and its texts.
+# notice TITLE WHERE FILE…: prints a part, the programs that contain it, and its texts.
 notice() {
   local title=$1 where=$2 file
   shift 2
@@ -21,7 +21,7 @@ notice() {
   done
 }
 
-# version NAME: of a Python package in deps/versions.txt.
+# version NAME: prints the version of a Python package in deps/versions.txt.
 version() { sed -n "s/^$1==\([^ ]*\).*/\1/p" deps/versions.txt | head -n 1; }
 
 printf 'Third-party notices of Linnet %s\n\n' "$(sed -n 's/^project(linnet VERSION \([^ ]*\).*/\1/p' CMakeLists.txt)"

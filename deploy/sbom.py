@@ -4,11 +4,10 @@
     deploy/sbom.py image --status FILE --notices FILE [--cuda] >linnet-server.cdx.json
     deploy/sbom.py package linnet-server_VERSION_amd64.deb >linnet-server.cdx.json
 
-Run from a checkout of the version that was built. What Linnet brings along comes from
-deps/versions.txt, with the hashes that were checked when it was fetched; versions of what is
-compiled in from Debian's headers come from THIRD_PARTY_NOTICES, which is in the image (/opt/linnet)
-and in the packages; Debian's packages come from the image's /var/lib/dpkg/status, or as names from
-the dependencies of a package.
+Run it in a checkout of the version that was built. Bundled components come from deps/versions.txt,
+with the hashes that were checked when they were fetched. Versions of Debian's header-only libraries
+come from THIRD_PARTY_NOTICES, which is in the image (/opt/linnet) and in the packages. Debian's
+packages come from the image's /var/lib/dpkg/status, or as names from the dependencies of a package.
 
 Needs cyclonedx-python-lib: [sbom] in deps/versions.txt. The same input gives the same bytes.
 """
@@ -83,7 +82,7 @@ def debian(name: str, version: str | None, arch: str | None = None) -> Component
 
 
 def grpc() -> Component:
-    """Debian's source package, changed by our patches."""
+    """Debian's source package with our patches."""
     name, version, digest = re.fullmatch(
         r"(\w+)_(\S+)\.dsc --hash=sha256:(\w+)", section("debian-grpc")[0]
     ).groups()
@@ -120,12 +119,12 @@ def models() -> Iterator[Component]:
             bom_ref=str(purl),
             hashes=sha256(
                 hashlib.sha256(file.read_bytes()).hexdigest()
-            ),  # which has those of the rest
+            ),  # the manifest has the hashes of the other files
         )
 
 
 def brought(what: str, notices: str, cuda: bool) -> list[Component]:
-    """What is in an image or a package that Debian's packages do not have."""
+    """The components of an image or a package that are not Debian packages."""
     if what == "linnet-dev":  # headers and static libraries of Linnet alone
         return []
     found = [grpc(), *headers(notices)]
@@ -136,7 +135,7 @@ def brought(what: str, notices: str, cuda: bool) -> list[Component]:
 
 
 def installed(status: str) -> Iterator[Component]:
-    """Debian's packages in an image, by dpkg's own list."""
+    """Debian's packages in an image, from dpkg's status file."""
     for paragraph in status.split("\n\n"):
         fields = dict(re.findall(r"^(Package|Version|Architecture|Status): (.*)$", paragraph, re.M))
         if fields.get("Status", "").endswith(" installed"):
@@ -144,7 +143,7 @@ def installed(status: str) -> Iterator[Component]:
 
 
 def depended_on(depends: str) -> Iterator[Component]:
-    """Debian's packages that a package needs: which version, its machine decides."""
+    """The Debian packages that a package depends on; the target machine decides the versions."""
     for word in depends.split(","):
         if name := word.split("(")[0].strip():
             yield debian(name, None)

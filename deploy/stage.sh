@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
-# Collects built programs and the libraries they need in a folder that can be moved: DIR/bin, DIR/lib.
+# Collects built programs and the libraries they need in a relocatable folder: DIR/bin, DIR/lib.
 #
-#   deploy/stage.sh DIR              the programs with LibTorch's libraries and the patched gRPC; Debian's are to be
-#                                    installed beside them: [debian-runtime] in deps/versions.txt
+#   deploy/stage.sh DIR              the programs with LibTorch's libraries and the patched gRPC; install Debian's
+#                                    libraries beside them: [debian-runtime] in deps/versions.txt
 #   deploy/stage.sh --cuda DIR       the same with what a GPU needs: the CUDA operators, all of LibTorch, and NVIDIA's libraries,
-#                                    in DIR/site as they lie in the wheels, since they look for each other there (4 GB)
+#                                    in DIR/site in the layout of the wheels, which they expect (4 GB)
 #   deploy/stage.sh --portable DIR   linnet-decode with Debian's libraries, the CUDA operators and the tests that tests/gpu.sh
 #                                    runs if they are built, and without LibTorch, for a machine that has a torch: LD_LIBRARY_PATH=TORCH/lib:DIR/lib, as tests/gpu.sh sets it; glibc >= 2.36
 #
-# Only what the programs are linked to is taken: of LibTorch's 1 GB that is libtorch_cpu and four small ones.
+# It copies only linked libraries: of LibTorch's 1 GB these are libtorch_cpu and four small ones.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -50,7 +50,7 @@ if [[ $cuda ]]; then
   done
 fi
 
-# `ldd` prints "name => path (address)". What is not found is an error here rather than on the other machine.
+# `ldd` prints "name => path (address)". A missing library is an error here rather than on the other machine.
 libraries=$(ldd "${binaries[@]}" | awk '$2 == "=>" { print $1, $3 }' | sort -u |
   while read -r name path; do
     [[ $path == not ]] || path=$(realpath -s "$path")
@@ -72,11 +72,11 @@ while read -r name path; do
   elif [[ $path == "$root"* ]]; then
     [[ $portable || $cuda ]] || cp -L "$path" "$dir/lib/$name"
   elif [[ $portable && ! $name =~ ^lib(c|m|dl|rt|pthread|resolv|stdc\+\+|gcc_s)\.so ]]; then
-    cp -L "$path" "$dir/lib/$name"  # but for the C and C++ runtimes: those belong to the machine
+    cp -L "$path" "$dir/lib/$name"  # except the C and C++ runtimes, which belong to the machine
   fi
 done <<<"$libraries"
-# Ours look beside themselves and nowhere else, least of all where they were built. What is written must not be longer
-# than what stood there, so liblinnet_ops, which was linked to torch alone, gets one place.
+# The rpath leads only to the folder itself, never to the build. A new rpath must not be longer than the old one, so
+# liblinnet_ops, which was linked to torch alone, gets a single entry.
 if [[ ! $portable ]]; then
   torch=${cuda:+"\$ORIGIN/../site/torch/lib"}
   for file in "$dir"/bin/* "$dir"/lib/liblinnet_ops*.so; do
