@@ -46,11 +46,11 @@ def broken_links(page: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("page", pages(), ids=lambda page: str(page.relative_to(ROOT)))
-def test_every_link_leads_somewhere(page):
+def test_links_resolve(page):
     assert broken_links(page) == []
 
 
-def test_a_link_that_leads_nowhere_is_found(tmp_path):
+def test_broken_link_is_found(tmp_path):
     page = tmp_path / "page.md"
     page.write_text(
         "# One\n[a](#one) [b](#two) [c](page.md#one) [d](gone.md) [e](https://x.example)\n"
@@ -58,5 +58,5 @@ def test_a_link_that_leads_nowhere_is_found(tmp_path):
     assert broken_links(page) == ["#two", "gone.md"]
 
 
-def test_no_page_is_overlooked():
+def test_pages_are_found():
     assert {ROOT / "README.md", ROOT / "docs/RUNBOOKS.md"} <= set(pages())

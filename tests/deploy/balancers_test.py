@@ -1,7 +1,7 @@
-"""Three replicas behind each balancer of deploy/balancers, and what callers notice of troubles.
+"""Three replicas behind each balancer of deploy/balancers: clients notice no failure of a replica.
 
-All are processes: no container is needed. Of the files that ship only addresses are changed.
-Minutes long, so marked slow.
+All are processes: no container is needed. The tests change only addresses in the files that ship.
+They take minutes, so they are marked slow.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ pytestmark = pytest.mark.slow
 
 FOLDER = ROOT / "deploy/balancers"
 CALLERS = 6
-STALL_SECONDS, RUN_SECONDS = 4.5, 0.5  # of a replica that has a tenth of its processor
-NOTICE_SECONDS = 3  # two checks of haproxy.cfg that wait for a second each, and some more
+STALL_SECONDS, RUN_SECONDS = 4.5, 0.5  # of a replica with a tenth of a CPU
+NOTICE_SECONDS = 3  # two checks of haproxy.cfg that wait a second each, and a margin
 GERMAN = "Ein Hund läuft über die Straße."
 
 
@@ -43,7 +43,7 @@ def replicas(program) -> Iterator[list[Server]]:
 
 @pytest.fixture
 def whole(replicas) -> list[Server]:
-    """The same, after what the test before has done to them."""
+    """The same replicas, restarted if the previous test stopped them."""
     for server in replicas:
         if server.process.poll() is not None:
             server.start()
@@ -70,7 +70,7 @@ def nginx(replicas: list[Server], folder: Path) -> tuple[list[str], str]:
 
 @pytest.fixture(scope="module", params=["haproxy", "nginx", "client"])
 def balanced(request, replicas, tmp_path_factory) -> Iterator[str]:
-    """What a client calls: a balancer that runs, or all replicas at once."""
+    """The address that a client calls: that of a balancer, or of all replicas."""
     if request.param == "client":
         yield "ipv4:" + ",".join(server.grpc for server in replicas)
         return
@@ -79,7 +79,7 @@ def balanced(request, replicas, tmp_path_factory) -> Iterator[str]:
     command, config = {"haproxy": haproxy, "nginx": nginx}[request.param](replicas, folder)
     address = f"127.0.0.1:{free_port()}"
     config, found = re.subn(r"(bind|listen) :?50050", rf"\1 {address}", config)
-    assert found in (1, 2)  # HAProxy's with TLS and without, of which it reads one
+    assert found in (1, 2)  # HAProxy has two lines, with TLS and without, and reads one
     file = folder / "config"
     file.write_text(config)
     with (folder / "log").open("w") as log:
@@ -94,7 +94,7 @@ def balanced(request, replicas, tmp_path_factory) -> Iterator[str]:
 
 @pytest.fixture
 def callers(balanced, whole, tmp_path) -> Iterator[Callers]:
-    """Under way, and answered."""
+    """Running callers that have been answered."""
     alone = balanced.startswith("ipv4:")
     config = "client_balances.json" if alone else "client_retries.json"
     running = Callers(balanced, config, CALLERS, tmp_path)
@@ -111,27 +111,27 @@ def answered(server: Server) -> float:
 
 
 def wait_until_called(server: Server, seconds: float = 60) -> None:
-    """Until it has answered a few more calls."""
+    """Waits until it has answered a few more calls."""
     wanted, end = answered(server) + 5, time.monotonic() + seconds
     while answered(server) < wanted:
         assert time.monotonic() < end, f"{server.grpc} is not called"
         time.sleep(0.1)
 
 
-def test_no_call_is_lost_with_a_replica_that_is_killed(callers, replicas):
+def test_killed_replica_loses_no_call(callers, replicas):
     victim = replicas[0]
     wait_until_called(victim)
     victim.kill()
     callers.wait_for_calls(60)
     victim.start()
     victim.wait_for_ready()
-    wait_until_called(victim)  # it is found again
+    wait_until_called(victim)  # the balancer uses it again
     calls = callers.stop()
     assert not failures(calls)
     assert {call.said for call in calls} == {GERMAN}
 
 
-def test_a_rolling_restart_loses_no_call(callers, replicas):
+def test_rolling_restart_loses_no_call(callers, replicas):
     for server in replicas:
         assert server.stop() == 0
         server.start()
@@ -143,7 +143,7 @@ def test_a_rolling_restart_loses_no_call(callers, replicas):
 
 
 class Stalling:
-    """A server that is stopped nine tenths of the time: as slow as that, its health check too."""
+    """Stops a server for nine tenths of the time, so that its health check is slow as well."""
 
     def __init__(self, server: Server):
         self.server = server
@@ -166,8 +166,8 @@ class Stalling:
 
 
 @pytest.mark.parametrize("balanced", ["haproxy"], indirect=True)
-def test_a_replica_that_stalls_is_left_out_until_it_is_well_again(callers, replicas):
-    """The others do not ask for health, or not with a bound on its time: docs/DEPLOYMENT.md."""
+def test_stalled_replica_is_taken_out_until_it_recovers(callers, replicas):
+    """The other balancers have no health check with a timeout: docs/DEPLOYMENT.md."""
     victim = replicas[0]
     wait_until_called(victim)
     with Stalling(victim):

@@ -1,4 +1,4 @@
-"""Callers that translate again and again, with the service configs that deploy/balancers ships."""
+"""Callers that translate repeatedly, with the service configs of deploy/balancers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import grpc
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 from programs import ROOT
 
-DEADLINE_SECONDS = 30  # of a call, its retries included
+DEADLINE_SECONDS = 30  # of a call with its retries
 TEXT = "A dog runs across the street."
 
 
@@ -38,7 +38,7 @@ class Call:
 
 
 class Callers:
-    """So many callers at a time, each with one call after another, until told to stop."""
+    """A number of concurrent callers, each with one call after another, until stop()."""
 
     def __init__(self, target: str, service_config: str, count: int, folder: Path):
         request, response = messages(folder)
@@ -71,7 +71,7 @@ class Callers:
             self.calls.append(Call(begin, time.monotonic() - begin, code, said))
 
     def wait_for_calls(self, count: int, seconds: float = 120) -> None:
-        """Until so many more have ended."""
+        """Waits until this many more calls have ended."""
         wanted, end = len(self.calls) + count, time.monotonic() + seconds
         while len(self.calls) < wanted:
             assert time.monotonic() < end, f"{len(self.calls)} of {wanted} after {seconds} s"

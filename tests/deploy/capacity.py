@@ -1,17 +1,17 @@
-"""What replicas carry: the numbers of docs/CAPACITY.md, and its formula.
+"""Measures the capacity of replicas: the numbers of docs/CAPACITY.md.
 
     .venv/bin/python tests/deploy/capacity.py             all of it, six minutes when idle
     .venv/bin/python tests/deploy/capacity.py one         a part: one, search, two
     .venv/bin/python tests/deploy/capacity.py one --beam 1
 
-one     A server of one engine thread on one core, linnet-load on another. First a closed loop, with
-        more texts at a time than the engine has rows for: what it answers a second is its
-        capacity. Then open loops at shares of that, as users come who do not wait for each
-        other: how late answers are there.
-search  On the same server the highest rate at which 99 % of all calls are answered within each
+one     A server of one engine thread on one core, linnet-load on another. First a closed loop with
+        more concurrent texts than the engine has rows: the answers per second are its capacity.
+        Then open loops, whose arrivals do not wait for earlier answers, at shares of it: their
+        latencies.
+search  The highest rate on the same server at which 99 % of all calls are answered within each
         objective (linnet-load --find-rate).
-two     One replica and two, each on a core of its own, behind client-side balancing. Where there
-        are no more cores than these, linnet-load takes its share of the same ones, in both cases.
+two     One replica and two, each on its own core, behind client-side balancing. On a machine with
+        no more cores linnet-load shares them, in both cases.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def load(
 
 
 def full(settings: argparse.Namespace, servers: list[Server], cores: list[int]) -> dict:
-    """A closed loop that keeps all rows of each server taken."""
+    """A closed loop that keeps all rows of each server in use."""
     flags = ("--concurrency", str(40 * len(servers)), "--duration", f"{settings.seconds}s")
     return load(settings, servers, cores, *flags)
 

@@ -1,4 +1,4 @@
-"""The folder secrets, made by the commands of docs/TLS.md."""
+"""The folder secrets, created by the commands of docs/TLS.md."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from pathlib import Path
 from programs import ROOT
 
 PAGE = ROOT / "docs/TLS.md"
-OWNER = 10001  # of the image, and so of what it must read
+OWNER = 10001  # the user of the image, which must read the files
 
 
 def blocks() -> list[str]:
-    """The commands of the page: how to make the files, for compose, for Kubernetes."""
+    """The commands of the page: for the files, for compose, for Kubernetes."""
     return re.findall(r"^```sh\n(.*?)^```$", PAGE.read_text(), re.MULTILINE | re.DOTALL)
 
 

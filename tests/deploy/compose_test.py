@@ -1,4 +1,4 @@
-"""The compose files: what each service may do and use, what it waits for, what .env can change.
+"""The compose files: rights and limits of each service, its dependencies, the variables of .env.
 
 Read here; container_test.py runs them.
 """
@@ -24,7 +24,7 @@ def seconds(duration: str) -> int:
 
 
 @pytest.mark.parametrize("name", SERVICES)
-def test_a_service_may_write_nowhere_and_gains_no_right(name):
+def test_service_is_read_only_and_unprivileged(name):
     service = SERVICES[name]
     assert service["read_only"] is True
     assert service["cap_drop"] == ["ALL"]
@@ -33,23 +33,23 @@ def test_a_service_may_write_nowhere_and_gains_no_right(name):
 
 
 @pytest.mark.parametrize("name", SERVICES)
-def test_a_service_has_a_limit_on_memory_and_on_processes(name):
+def test_service_limits_memory_and_processes(name):
     assert SERVICES[name]["mem_limit"]
     assert SERVICES[name]["pids_limit"] > 0
 
 
 @pytest.mark.parametrize("name", SERVERS)
-def test_a_server_takes_as_many_cores_as_it_is_granted(name):
+def test_server_uses_the_granted_cores(name):
     assert SERVICES[name]["cpus"] == "${LINNET_CPUS:-0}"
 
 
-def test_every_port_is_of_this_machine_alone():
+def test_ports_are_published_on_loopback_only():
     ports = [port for service in SERVICES.values() for port in service.get("ports", [])]
     assert len(ports) >= 4
     assert [port for port in ports if not port.startswith("127.0.0.1:")] == []
 
 
-def test_folders_of_this_machine_are_read_only_and_what_lasts_is_in_named_volumes():
+def test_host_folders_are_read_only_and_data_is_in_volumes():
     named = yaml.safe_load(FILE.read_text())["volumes"]
     used = set()
     for service in SERVICES.values():
@@ -64,7 +64,7 @@ def test_folders_of_this_machine_are_read_only_and_what_lasts_is_in_named_volume
     assert {"prometheus", "grafana"} <= used
 
 
-def test_whoever_waits_for_another_waits_until_that_one_is_healthy():
+def test_dependencies_wait_for_health():
     waits = {
         (name, other): condition["condition"]
         for name, service in SERVICES.items()
@@ -77,14 +77,14 @@ def test_whoever_waits_for_another_waits_until_that_one_is_healthy():
 
 
 @pytest.mark.parametrize("name", SERVERS)
-def test_a_server_that_ends_by_itself_is_started_again_with_dockers_back_off(name):
-    """Which `deploy.restart_policy` or a number of tries would take the place of."""
+def test_server_is_restarted_with_dockers_back_off(name):
+    """`deploy.restart_policy` or a number of attempts would replace the back-off."""
     assert SERVICES[name]["restart"] == "unless-stopped"
     assert "restart_policy" not in SERVICES[name].get("deploy", {})
 
 
 @pytest.mark.parametrize("name", SERVERS)
-def test_a_server_has_longer_to_end_than_it_takes(name, program):
+def test_stop_grace_period_covers_lame_duck_and_drain(name, program):
     help_text = subprocess.run(
         [program("linnet-server"), "--help"], capture_output=True, text=True, check=True
     ).stdout
@@ -94,14 +94,14 @@ def test_a_server_has_longer_to_end_than_it_takes(name, program):
     assert seconds(SERVICES[name]["stop_grace_period"]) > int(lame_duck) + int(drain)
 
 
-def test_the_override_for_a_gpu_keeps_the_flags():
+def test_gpu_overlay_keeps_the_flags():
     (name,) = yaml.safe_load(OVERRIDE.read_text())["services"]
     changed = yaml.safe_load(OVERRIDE.read_text())["services"][name]
     assert [flag for flag in SERVICES[name]["command"] if flag not in changed["command"]] == []
     assert changed["build"]["target"] == "cuda"
 
 
-def test_env_example_names_every_variable_at_its_default():
+def test_env_example_lists_every_variable_with_its_default():
     files = "".join(file.read_text() for file in (FILE, *LAID_OVER))
     variables = dict(re.findall(r"\$\{(\w+):-([^}]*)\}", files))
     assert len(re.findall(r"\$\{", files)) == len(re.findall(r"\$\{\w+:-[^}]*\}", files))

@@ -1,4 +1,4 @@
-"""docker-compose.tls.yml over docker-compose.yml, run for real with what docs/TLS.md makes.
+"""docker-compose.tls.yml over docker-compose.yml, run with the files that docs/TLS.md creates.
 
 In containers, so slow, and skipped where there is no engine: see container_test.py.
 """
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.slow
 @pytest.fixture(scope="module")
 def secrets(tmp_path_factory) -> Path:
     folder = certificates.make(tmp_path_factory.mktemp("compose"))
-    for file in folder.rglob("*"):  # in place of chown, which only root may
+    for file in folder.rglob("*"):  # instead of chown, which needs root
         file.chmod(0o755 if file.is_dir() else 0o644)
     folder.chmod(0o755)
     return folder
@@ -37,11 +37,11 @@ def server(engine, image, secrets) -> Iterator[Container]:
         project.down(check=False)
 
 
-def test_the_server_is_healthy(server):
+def test_server_is_healthy(server):
     wait_until(server.healthy, "healthy")
 
 
-def test_a_caller_with_the_token_is_answered_and_one_without_is_not(server, secrets):
+def test_only_a_caller_with_the_token_is_answered(server, secrets):
     wait_until(server.healthy, "healthy")
     ask = "linnet translate --to de 'A dog runs across the street.'"
     assert server.exec("sh", "-c", ask, check=False).returncode == 64 + 16  # UNAUTHENTICATED
@@ -50,7 +50,7 @@ def test_a_caller_with_the_token_is_answered_and_one_without_is_not(server, secr
     assert server.exec("sh", "-c", given).stdout == "Ein Hund läuft über die Straße.\n"
 
 
-def test_nobody_is_answered_in_plain_text(server):
+def test_plain_text_is_refused(server):
     wait_until(server.healthy, "healthy")
     plain = server.exec("linnet", "health", "--tls=false", "--timeout", "2s", check=False)
     assert plain.returncode == 78

@@ -1,4 +1,4 @@
-"""Servers as processes with the bundles that ship, and the engine and the image for containers."""
+"""Servers as processes with the bundles that ship; the engine and the image for containers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ IMAGE = "linnet-server:test"
 
 @pytest.fixture(scope="session")
 def server(program, binaries) -> Iterator[Server]:
-    """One server for all tests that leave it as it was, with the GPUs of a fake NVML."""
+    """One server, with the GPUs of a fake NVML, for all tests that do not change its state."""
     nvml = binaries.parent / "fake-nvml"
     assert (nvml / "libnvidia-ml.so.1").exists(), f"{nvml} is not built: see ./test.sh"
     running = Server(program("linnet-server"), environment={"LD_LIBRARY_PATH": str(nvml)})
@@ -38,7 +38,7 @@ def page(server: Server) -> dict[str, list[str]]:
 
 @pytest.fixture(scope="session")
 def load(program):
-    """load(address, "--rate", "5", …) → a linnet-load under way; its report is JSON."""
+    """load(address, "--rate", "5", …) → a running linnet-load; its report is JSON."""
 
     def start(address: str, *flags: str) -> subprocess.Popen:
         command = [program("linnet-load"), "--server", address, "--json", *flags]
@@ -63,9 +63,9 @@ def image(engine) -> str:
 
 @pytest.fixture(scope="session")
 def packed(tmp_path_factory) -> Path:
-    """What cpack makes of the release build: a folder of packages.
+    """A folder with the packages that cpack makes of the release build.
 
-    Or that of LINNET_TEST_PACKAGES, which has made it of this tree already.
+    LINNET_TEST_PACKAGES names a folder with packages of this tree that exist already.
     """
     if made := os.environ.get("LINNET_TEST_PACKAGES"):
         return Path(made).absolute()

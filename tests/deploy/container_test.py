@@ -1,4 +1,4 @@
-"""The image and the compose project, built and run for real.
+"""The image and the compose project, built and run.
 
 Minutes long, so marked slow: `./test.sh --all` runs it, or pytest with `-m slow`. Skipped where
 neither podman nor docker works, unless LINNET_CONTAINERS=required says that one must.
@@ -31,7 +31,7 @@ MAX_BYTES = 850_000_000  # LibTorch 460 MB, Debian 75 to 220 and our packages 80
 
 @pytest.fixture(scope="session")
 def alone(engine, image) -> Iterator[Container]:
-    """A server that is given nothing: no network, no capability, nothing to write on, one core."""
+    """A server without network, capabilities and writable files, on one core."""
     container = engine.start(image, *HARDENED, "--network", "none", "--cpus", "1")
     yield container
     container.remove()
@@ -54,9 +54,9 @@ def failing(engine, image):
 # --- The image ----------------------------------------------------------------------------------
 
 
-def test_the_image_says_what_it_is(engine, image):
+def test_image_has_labels_and_metadata(engine, image):
     described = engine.inspect("image", image)
-    config = {**described, **described["Config"]}  # podman keeps the health check outside
+    config = {**described, **described["Config"]}  # podman has the health check outside Config
     assert config["User"] == "10001:10001"
     assert config["StopSignal"] in ("SIGTERM", "15")
     assert config["Healthcheck"]["Test"] == ["CMD", "linnet", "health"]
@@ -71,11 +71,11 @@ def test_the_image_says_what_it_is(engine, image):
     assert labels["base.name"] == engine.base
 
 
-def test_the_image_is_no_larger_than_it_has_to_be(engine, image):
+def test_image_is_smaller_than_its_limit(engine, image):
     assert engine.inspect("image", image)["Size"] < MAX_BYTES
 
 
-def test_it_answers_without_a_network(alone):
+def test_container_answers_without_a_network(alone):
     alone.wait_for_ready()
     german = alone.exec("linnet", "translate", "--to", "de", "A dog runs across the street.").stdout
     assert german == "Ein Hund läuft über die Straße.\n"
@@ -84,23 +84,23 @@ def test_it_answers_without_a_network(alone):
     assert alone.exec("linnet", "models").stdout.count("\n") == 3  # a heading and two models
 
 
-def test_it_carries_the_licences(alone):
+def test_image_contains_the_licences(alone):
     assert alone.exec("cat", "/opt/linnet/LICENSE").stdout == (ROOT / "LICENSE").read_text()
     notices = alone.exec("cat", "/opt/linnet/THIRD_PARTY_NOTICES").stdout
     for part in ("LibTorch", "NVIDIA CUPTI", "CLI11", "JSON for Modern C++", "SentencePiece"):
         assert part in notices
 
 
-def test_its_own_health_check_finds_it_healthy(alone):
+def test_health_check_of_the_image_works(alone):
     wait_until(alone.healthy, "healthy")
 
 
-def test_its_own_health_check_finds_it_healthy_with_tls_and_tokens(engine, image, tmp_path):
-    """With the environment and the folder of docker-compose.tls.yml."""
+def test_health_check_works_with_tls_and_tokens(engine, image, tmp_path):
+    """Uses the environment and the folder of docker-compose.tls.yml."""
     overlay = yaml.safe_load((ROOT / "docker-compose.tls.yml").read_text())["services"]["server"]
     folder = certificates.make(tmp_path) / "server"
     for file in folder.iterdir():
-        file.chmod(0o644)  # in place of chown, which only root may
+        file.chmod(0o644)  # instead of chown, which needs root
     folder.chmod(0o755)
     flags = [f"--env={name}={value}" for name, value in overlay["environment"].items()]
     flags += ["--volume", f"{folder}:/secrets:ro", "--network", "none"]
@@ -113,7 +113,7 @@ def test_its_own_health_check_finds_it_healthy_with_tls_and_tokens(engine, image
         container.remove()
 
 
-def test_it_is_nobody_and_may_do_nothing(alone):
+def test_process_is_unprivileged(alone):
     assert alone.exec("id", "-u").stdout == "10001\n"
     status = alone.exec("cat", "/proc/1/status").stdout
     assert re.search(r"^Uid:\t10001\t10001\t10001\t10001$", status, re.MULTILINE)
@@ -122,13 +122,13 @@ def test_it_is_nobody_and_may_do_nothing(alone):
     assert alone.exec("touch", "/opt/linnet/models/new", check=False).returncode != 0
 
 
-def test_its_threads_fit_the_cpu_limit(alone):
+def test_threads_fit_the_cpu_limit(alone):
     alone.wait_for_ready()
     assert re.findall(r" model_loaded .* threads=(\d+)", alone.logs()) == ["1", "1"]  # two models
 
 
-def test_every_library_is_there_and_no_package_is_idle(alone):
-    """All that is linked is found, and each package of [debian-runtime] is named by ours."""
+def test_libraries_are_found_and_every_package_is_used(alone):
+    """All linked libraries are found, and our packages name each package of [debian-runtime]."""
     script = (
         "for file in /opt/linnet/bin/*; do"
         " LD_DEBUG=files /lib64/ld-linux-x86-64.so.2 --list $file 2>&1; done"
@@ -139,7 +139,7 @@ def test_every_library_is_there_and_no_package_is_idle(alone):
     paths = dict(re.findall(r"^\s*(\S+) => (/\S+)", linked, re.MULTILINE))
     assert len(named) > 10
     files = {file for name in named if not (file := paths[name]).startswith("/opt/linnet/")}
-    # dpkg knows some, zlib for one, by their old place under /lib.
+    # dpkg lists some libraries, for example zlib, at their old path under /lib.
     paths_of = f"$(readlink -f {' '.join(files)})"
     find = f"for file in {paths_of}; do dpkg -S $file || dpkg -S ${{file#/usr}}; done"
     owners = alone.exec("sh", "-c", find).stdout
@@ -149,13 +149,13 @@ def test_every_library_is_there_and_no_package_is_idle(alone):
     assert set(section[1].split()) <= packages
 
 
-def test_every_file_beside_the_programs_is_loaded_by_one_of_them(alone):
+def test_every_bundled_library_is_loaded(alone):
     libraries = set(alone.exec("ls", "/opt/linnet/lib").stdout.split())
     programs = alone.exec("sh", "-c", "ldd /opt/linnet/bin/*").stdout
     assert libraries == set(re.findall(r"=> /opt/linnet/(?:bin/\.\./)?lib/(\S+)", programs))
 
 
-def test_a_wrong_flag_ends_it_with_a_line_that_says_so(failing):
+def test_wrong_flag_ends_the_container_with_a_message(failing):
     status, log = failing(arguments=("--max-batch-rows", "none"))
     assert status == 2
     assert "--max-batch-rows" in log
@@ -164,7 +164,7 @@ def test_a_wrong_flag_ends_it_with_a_line_that_says_so(failing):
     assert re.search(r"^linnet-server: .*cuda", log, re.MULTILINE), log
 
 
-def test_bundles_that_it_may_not_read_end_it_with_a_line_that_names_them(failing, tmp_path):
+def test_unreadable_bundles_are_named_in_the_error(failing, tmp_path):
     tmp_path.chmod(0o755)
     locked = tmp_path / "models"
     locked.mkdir(mode=0o700)
@@ -195,7 +195,7 @@ def project(engine, image) -> Iterator[Project]:
 
 @pytest.fixture
 def client(project: Project, program: Callable[[str], Path]) -> Callable[..., list[str]]:
-    """client("translate", "…") -> the command that asks the project's server."""
+    """client("translate", "…") -> the command that calls the project's server."""
 
     def command(*arguments: str, port: str = "LINNET_PORT") -> list[str]:
         server = f"127.0.0.1:{project.ports[port]}"
@@ -210,7 +210,7 @@ def ask(client: Callable[..., list[str]]) -> Callable[..., str]:
 
 
 def query(project: Project, expression: str) -> float | None:
-    """What Prometheus has for it, or None as long as it has nothing."""
+    """The value in Prometheus, or None while it has none."""
     query_string = urllib.parse.urlencode({"query": expression})
     url = f"http://127.0.0.1:{project.ports['PROMETHEUS_PORT']}/api/v1/query?{query_string}"
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
@@ -229,7 +229,7 @@ def test_compose_serves_on_the_published_port(project, ask):
     assert ask("summarize", "--file", "tests/data/abstract.txt").strip()
 
 
-def test_prometheus_sees_the_server_and_counts_its_calls(project, ask):
+def test_prometheus_scrapes_the_server(project, ask):
     wait_until(lambda: query(project, 'up{job="linnet"}') == 1, "the server is up for Prometheus")
     calls = 'sum(linnet_requests_total{method="Translate"})'
     before = query(project, calls) or 0
@@ -237,7 +237,7 @@ def test_prometheus_sees_the_server_and_counts_its_calls(project, ask):
     wait_until(lambda: (query(project, calls) or 0) > before, "the call is counted")
 
 
-def test_the_profile_load_calls_the_server(project):
+def test_profile_load_calls_the_server(project):
     wait_until(project.service("server").healthy, "the server is healthy")
     calls = 'sum(linnet_requests_total{method="Translate"})'
     before = query(project, calls) or 0
@@ -246,8 +246,8 @@ def test_the_profile_load_calls_the_server(project):
     project.stop("load")
 
 
-def test_an_alert_fires_while_the_server_is_away_and_ends_when_it_is_back(project, ask):
-    """LinnetDown: the one that comes within a minute."""
+def test_alert_fires_while_the_server_is_down(project, ask):
+    """LinnetDown, which fires within a minute."""
     alert = 'ALERTS{alertname="LinnetDown", alertstate="firing"}'
     assert query(project, alert) is None
     project.stop("server")
@@ -263,7 +263,7 @@ def test_prometheus_evaluates_every_rule(project):
     assert query(project, "sum(prometheus_rule_evaluation_failures_total) or vector(0)") == 0
 
 
-def test_a_restart_keeps_what_prometheus_knew(project, ask):
+def test_restart_keeps_the_data_of_prometheus(project, ask):
     begin = time.time()
     for service in ("server", "prometheus"):
         project("restart", service)
@@ -273,7 +273,7 @@ def test_a_restart_keeps_what_prometheus_knew(project, ask):
     wait_until(lambda: query(project, seen), "Prometheus still has the samples from before")
 
 
-def test_stopping_lets_a_call_that_runs_end(project, client):
+def test_stop_drains_a_running_call(project, client):
     """`stop` sends SIGTERM and waits for stop_grace_period, in which the server drains."""
     assert f"stop_grace_period: {GRACE_SECONDS}s" in (ROOT / "docker-compose.yml").read_text()
     server = project.service("server")
@@ -285,7 +285,7 @@ def test_stopping_lets_a_call_that_runs_end(project, client):
     call = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     wait_until(
         lambda: re.search(r"linnet_requests_in_flight\S* 1", scrape(server)),
-        "the call is under way",
+        "the call is running",
     )
     project.stop("server")
     answer, errors = call.communicate(timeout=60)
@@ -297,15 +297,15 @@ def test_stopping_lets_a_call_that_runs_end(project, client):
 
 
 def scrape(server: Container) -> str:
-    """The page of metrics, without a tool for it in the image."""
+    """The metrics page, read without a tool in the image."""
     script = (
         "exec 3<>/dev/tcp/127.0.0.1/9464; printf 'GET /metrics HTTP/1.0\\r\\n\\r\\n' >&3; cat <&3"
     )
     return server.exec("bash", "-c", script).stdout
 
 
-def test_the_replicas_answer_behind_their_balancer(project, client):
-    """The profile, as far as the images are to be had."""
+def test_replicas_answer_behind_the_balancer(project, client):
+    """The services of the profile whose images are available."""
     if "balancer" not in project.of_profile("replicas"):
         skip(f"there is no image {project.services['balancer']['image']}")
     project.up("replicas")
@@ -332,7 +332,7 @@ def test_down_leaves_nothing(project):
 # --- docs/DEPLOYMENT.md, "In a container" --------------------------------------------------------
 
 
-def test_the_commands_of_the_page_work(image, project_of_the_page):
+def test_commands_of_the_page_work(image, project_of_the_page):
     page = (ROOT / "docs/DEPLOYMENT.md").read_text()
     blocks = re.findall(r"^```sh\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
     commands = re.findall(r"^docker .*", "".join(blocks), re.MULTILINE)
@@ -343,7 +343,7 @@ def test_the_commands_of_the_page_work(image, project_of_the_page):
 
 @pytest.fixture
 def project_of_the_page(engine, tmp_path):
-    """Runs a docker command with the engine that is here, on ports and under names of this test."""
+    """Runs a docker command with the engine of this machine, with ports and names of this test."""
     if not Project.command(engine):
         skip(f"{engine.command} is here, but no compose command for it")
     project = Project(engine, "linnet-server")
@@ -358,7 +358,7 @@ def project_of_the_page(engine, tmp_path):
         command = command.replace("127.0.0.1:50051", f"127.0.0.1:{project.grpc_port}")
         path = f"{tmp_path}:{os.environ['PATH']}"
         done = run("bash", "-c", command, PATH=path, seconds=3600, **project.environment)
-        if "--detach" in command:  # a reader takes longer for the next line than the server
+        if "--detach" in command:  # as long as a reader needs for the next line
             container = containers["compose" not in command]()
             wait_until(container.healthy, f"healthy after {command}")
         if " linnet " in command:

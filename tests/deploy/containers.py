@@ -17,15 +17,15 @@ import pytest
 import yaml
 
 ROOT = Path(__file__).resolve().parents[2]
-BUILD_SECONDS = 3600  # everything is fetched and compiled the first time
+BUILD_SECONDS = 3600  # the first build fetches and compiles everything
 GRACE_SECONDS = 40  # stop_grace_period in docker-compose.yml
 PROJECT_LABEL = "com.docker.compose.project"  # podman-compose sets it as well
 # The base that the Dockerfile pins, and its name without the digest.
 (BASE,) = re.findall(r"^ARG DEBIAN=(\S+)$", (ROOT / "deploy/Dockerfile").read_text(), re.MULTILINE)
 UNPINNED_BASE = "debian:bookworm-slim"
 
-# Podman's own format knows no health checks. The rest lets a build run where podman is itself in
-# a container.
+# Podman's own format has no health checks. The other flags let a build run where podman itself
+# runs in a container.
 PODMAN_BUILD_FLAGS = ("--format", "docker", "--isolation", "chroot", "--network", "host")
 
 
@@ -36,7 +36,7 @@ def skip(reason: str):
 
 
 def run(*command: str, check: bool = True, seconds: float = 300, **environment: str):
-    """The finished process, with its output as text; fails with all that was printed."""
+    """The finished process, with its output as text; a failure shows the output."""
     done = subprocess.run(
         command,
         cwd=ROOT,
@@ -61,7 +61,7 @@ def free_port() -> int:
 
 
 def wait_until(happened, what: str, seconds: float = 120):
-    """The first true value of happened(), which is asked again and again."""
+    """The first true value of happened(), which is polled."""
     end = time.monotonic() + seconds
     while not (value := happened()):
         assert time.monotonic() < end, f"{what}: not within {seconds} s"
@@ -70,7 +70,7 @@ def wait_until(happened, what: str, seconds: float = 120):
 
 
 class Engine:
-    """One of the two commands, which take the same arguments but for a build."""
+    """One of the two commands, which take the same arguments except for a build."""
 
     def __init__(self, command: str):
         self.command = command
@@ -80,7 +80,7 @@ class Engine:
 
     @staticmethod
     def find() -> tuple[Engine | None, str]:
-        """An engine that works, or the reason why there is none.
+        """A working engine, or the reason why there is none.
 
         LINNET_CONTAINER_ENGINE says which one to take where both are.
         """
@@ -107,13 +107,13 @@ class Engine:
         self("build", *flags, seconds=BUILD_SECONDS)
 
     def has_image(self, name: str) -> bool:
-        """Whether it is here or can be had."""
+        """Returns whether the image is present or can be pulled."""
         here = self("image", "inspect", name, check=False).returncode == 0
         return here or self("pull", "--quiet", name, check=False).returncode == 0
 
     @cached_property
     def base(self) -> str:
-        """The base of the Dockerfile; where no registry is reached, Debian's image that is here."""
+        """The base of the Dockerfile; without a registry, the Debian image of this machine."""
         return BASE if self.has_image(BASE) else UNPINNED_BASE
 
     def inspect(self, kind: str, name: str) -> dict:
@@ -146,11 +146,11 @@ class Container:
         return self.state["Running"]
 
     def exit_code(self) -> int:
-        """Of a container that ends by itself."""
+        """The exit status of a container that ends by itself."""
         return int(self.engine("wait", self.name).stdout)
 
     def healthy(self) -> bool:
-        """What its own HEALTHCHECK says; podman runs it here and now, for the lack of a timer."""
+        """The result of its HEALTHCHECK, which podman runs now because it has no timer here."""
         if self.engine.command == "podman":
             return self.engine("healthcheck", "run", self.name, check=False).returncode == 0
         return self.state["Health"]["Status"] == "healthy"
@@ -174,7 +174,7 @@ class Project:
     """
 
     def __init__(self, engine: Engine, image: str, *overlays: str):
-        """overlays: files that are laid over it."""
+        """overlays: further compose files."""
         self.engine = engine
         self.name = f"linnettest{os.getpid()}{'x' * len(overlays)}"
         self.files = [f"--file={file}" for file in ("docker-compose.yml", *overlays)]
@@ -195,7 +195,7 @@ class Project:
 
     @staticmethod
     def command(engine: Engine) -> list[str] | None:
-        """What runs compose files with this engine, or None."""
+        """The compose command of this engine, or None."""
         if engine.command == "podman":
             return ["podman-compose"] if shutil.which("podman-compose") else None
         works = engine("compose", "version", check=False).returncode == 0
@@ -203,17 +203,17 @@ class Project:
 
     def __call__(self, *arguments: str, check: bool = True):
         command = [*(self.command(self.engine) or ()), "-p", self.name]
-        if self.engine.command == "docker":  # which overlooks what is of a profile not named
+        if self.engine.command == "docker":  # docker ignores services of other profiles
             command += [f"--profile={name}" for name in self.profiles]
         return run(*command, *self.files, *arguments, check=check, **self.environment)
 
     def has_image(self, service: str) -> bool:
-        """Whether the image that the file names is here or can be had."""
+        """Returns whether the image of the file is present or can be pulled."""
         name, default = re.fullmatch(r"\$\{(\w+):-(.*)\}", self.services[service]["image"]).groups()
         return self.engine.has_image(self.environment.get(name, default))
 
     def of_profile(self, profile: str | None = None) -> list[str]:
-        """The services of a profile, or those without one, as far as there are images."""
+        """The services of a profile, or those without one, whose images are available."""
         wanted = [profile] if profile else None
         named = [
             name for name, service in self.services.items() if service.get("profiles") == wanted
@@ -221,7 +221,7 @@ class Project:
         return [name for name in named if "build" in self.services[name] or self.has_image(name)]
 
     def up(self, profile: str | None = None) -> list[str]:
-        """Starts them one after the other, each when the one before is healthy."""
+        """Starts the services in order, each when the previous one is healthy."""
         names = self.of_profile(profile)
         if self.engine.command == "docker":
             self("up", "--detach", *names)
@@ -234,13 +234,13 @@ class Project:
         return names
 
     def as_docker(self) -> str:
-        """A script that takes docker's arguments, for commands as a reader types them."""
+        """A script that takes docker's arguments, to run commands as a reader types them."""
         if self.engine.command == "docker":
             docker = shutil.which("docker")
             compose = f'exec {docker} compose -p {self.name} "$@"'
             build = rest = f'exec {docker} "$@"'
         else:
-            # Neither profiles nor an image that cannot be had: see the class.
+            # Without profiles and without images that are not available: see the class.
             names = " ".join(self.of_profile())
             compose = (
                 f'case $1 in up) exec podman-compose -p {self.name} "$@" {names} ;; esac; '
@@ -278,7 +278,7 @@ case $1 in compose) shift; {compose} ;; build) {build} ;; *) {rest} ;; esac
         return self.engine("ps", "--all", "--format", "{{.Names}}", *flags).stdout.split()
 
     def leftovers(self) -> dict[str, list[str]]:
-        """What is there of this project, by kind."""
+        """The objects of this project, by kind."""
         found = {"container": self.containers()}
         for kind in ("network", "volume"):
             names = self.engine(kind, "ls", "--format", "{{.Name}}").stdout.split()

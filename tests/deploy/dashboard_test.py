@@ -1,7 +1,7 @@
 """The dashboard: each query of each panel returns data from a server under load.
 
-Prometheus and the server are real. Of Grafana only its variables are played: what
-deploy/grafana/dashboards/linnet.json asks is what Grafana would send.
+Prometheus and the server are real. The tests replace the variables as Grafana does, so that
+the queries of deploy/grafana/dashboards/linnet.json are those that Grafana would send.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from programs import ROOT
 from prometheus_process import Prometheus
 from replicas import Server
 
-# Reads a dashboard into the types that Grafana generates from its schema, and prints them again.
+# Parses a dashboard into the types that Grafana generates from its schema, and prints them.
 READ_BY_GRAFANA = """
 import json, sys
 from grafana_foundation_sdk.cog import encoder, plugins
@@ -27,7 +27,7 @@ from grafana_foundation_sdk.models.dashboard import Dashboard
 plugins.register_default_plugins()
 print(encoder.JSONEncoder().encode(Dashboard.from_json(json.load(sys.stdin))))
 """
-NOT_IN_THE_SCHEMA = {"definition", "titleFormat"}  # Grafana writes them, its schema has not heard
+NOT_IN_THE_SCHEMA = {"definition", "titleFormat"}  # Grafana writes them, its schema lacks them
 DASHBOARD = json.loads((ROOT / "deploy/grafana/dashboards/linnet.json").read_text())
 VARIABLES = {variable["name"]: variable for variable in DASHBOARD["templating"]["list"]}
 
@@ -37,7 +37,7 @@ def panels() -> list[dict]:
 
 
 def queries() -> list[tuple[str, str]]:
-    """(panel, expression), as it goes to Prometheus: with the variables at what Grafana chooses."""
+    """(panel, expression) as sent to Prometheus, with the variables replaced as by Grafana."""
     values = {"job": "linnet", "__rate_interval": "20s"}
     values |= {name: variable["allValue"] for name, variable in VARIABLES.items() if is_multi(name)}
     found = []
@@ -54,7 +54,7 @@ def is_multi(name: str) -> bool:
 
 @pytest.fixture(scope="module")
 def prometheus(server: Server, load) -> Iterator[Prometheus]:
-    """One that has watched a server under load, which still goes on."""
+    """A Prometheus that scrapes a server under load; the load continues."""
     running = Prometheus(programs.find("prometheus"), [server.metrics])
     try:
         running.wait_for('up{job="linnet"} == 1')
@@ -65,7 +65,7 @@ def prometheus(server: Server, load) -> Iterator[Prometheus]:
         ]
         try:
             running.wait_for('linnet_sequences_total{outcome="finished", model="en-summary"} > 8')
-            # The rates of the recording rules need two scrapes that the rules have seen.
+            # The rates of the recording rules need two scrapes.
             running.wait_for("job:linnet_slow:burnrate1h and job:linnet_errors:burnrate1h")
             running.wait_for('job_model:linnet_rows_used:ratio5m{model="en-summary"}')
             yield running
@@ -78,7 +78,7 @@ def prometheus(server: Server, load) -> Iterator[Prometheus]:
 
 
 @pytest.mark.parametrize(("panel", "expression"), queries(), ids=lambda text: text[:60])
-def test_a_query_of_a_panel_returns_data(prometheus, panel, expression):
+def test_panel_query_returns_data(prometheus, panel, expression):
     result = prometheus.query(expression)
     assert result, f"nothing for {panel}: {expression}"
     values = [float(series["value"][1]) for series in result]
@@ -86,13 +86,13 @@ def test_a_query_of_a_panel_returns_data(prometheus, panel, expression):
 
 
 @pytest.mark.parametrize("name", [name for name in VARIABLES if name != "datasource"])
-def test_a_variable_has_values(prometheus, name):
+def test_variable_has_values(prometheus, name):
     query = VARIABLES[name]["query"]["query"].replace("$job", "linnet")
     metric, label = re.fullmatch(r"label_values\((.+), (\w+)\)", query).groups()
     assert prometheus.ask(f"label/{label}/values", **{"match[]": metric})
 
 
-def test_all_rules_are_evaluated_without_a_fault(prometheus):
+def test_all_rules_are_evaluated_without_error(prometheus):
     groups = prometheus.ask("rules")["groups"]
     rules = [rule for group in groups for rule in group["rules"]]
     assert len(rules) > 20
@@ -116,7 +116,7 @@ def test_panels_fill_the_grid_without_overlap():
 
 
 def unknown(written, read, path: str = "") -> list[str]:
-    """The fields that were not read, or not as they were written."""
+    """The fields that were not read, or whose value changed."""
     if isinstance(written, dict) and isinstance(read, dict):
         found = []
         for key in written.keys() - NOT_IN_THE_SCHEMA:
@@ -139,7 +139,7 @@ def read_by_grafana(dashboard: dict) -> dict:
     return json.loads(done.stdout)
 
 
-def test_grafanas_own_types_know_every_field():
+def test_grafana_schema_knows_every_field():
     """Panels, their options, targets and variables, in the version that compose starts."""
     pins = (ROOT / "tests/deploy/checkers.txt").read_text()
     (known,) = re.findall(r"^grafana-foundation-sdk==.*!(\S+)", pins, re.MULTILINE)
@@ -156,7 +156,7 @@ def test_grafanas_own_types_know_every_field():
         ("targets", 0, "exprr"),
     ],
 )
-def test_a_field_that_grafana_does_not_know_is_found(path):
+def test_field_unknown_to_grafana_is_found(path):
     dashboard = copy.deepcopy(DASHBOARD)
     place = next(panel for panel in dashboard["panels"] if panel["type"] == "timeseries")
     for key in path[:-1]:
@@ -166,14 +166,14 @@ def test_a_field_that_grafana_does_not_know_is_found(path):
     assert found.endswith(f".{path[-1]}")
 
 
-def test_panels_ask_the_data_source_that_was_chosen_and_say_their_unit():
+def test_panels_have_data_source_and_unit():
     for panel in panels():
         assert panel["fieldConfig"]["defaults"]["unit"], panel["title"]
         for asked in (panel, *panel["targets"]):
             assert asked["datasource"]["uid"] == "${datasource}", panel["title"]
 
 
-def test_what_is_provisioned_is_where_it_is_looked_for():
+def test_provisioned_files_are_mounted_where_expected():
     folder = ROOT / "deploy/grafana/provisioning"
     (source,) = yaml.safe_load((folder / "datasources/prometheus.yml").read_text())["datasources"]
     (provider,) = yaml.safe_load((folder / "dashboards/linnet.yml").read_text())["providers"]

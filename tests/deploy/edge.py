@@ -17,7 +17,7 @@ CONFIG = ROOT / "deploy/balancers/haproxy-edge.cfg"
 def start(
     folder: Path, server: str, bind: str = "proto h2", changes: dict[str, str] | None = None
 ) -> tuple[subprocess.Popen, str]:
-    """Of the file that ships only addresses, what is bound and the lines of `changes` differ."""
+    """Changes only addresses, the bind line and the lines of `changes` in the file."""
     port = free_port()
     config = CONFIG.read_text()
     lines = {

@@ -1,4 +1,4 @@
-"""deploy/balancers/haproxy-edge.cfg: behind a proxy the caller stays the caller."""
+"""deploy/balancers/haproxy-edge.cfg: the server identifies callers behind a proxy."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from security_test import Authority
 
 @pytest.fixture(scope="module")
 def proxied(program, tmp_path_factory) -> Iterator[Server]:
-    """A server that trusts 127.0.0.1, which is where the proxy speaks from, and nobody else."""
+    """A server that trusts only 127.0.0.1, the address of the proxy."""
     flags = ("--trusted-proxies", "127.0.0.1", "--log-level", "debug")
     server = Server(program("linnet-server"), *flags, models=BUNDLES / "en-de")
     server.wait_for_ready()
@@ -52,7 +52,7 @@ def call(address: str, request_id: str, source: str = "127.0.0.1", **headers: st
 
 
 def client_of(server: Server, request_id: str) -> str:
-    """Who made the call, as the log has it."""
+    """The caller of a call, from the log."""
     end = time.monotonic() + 10
     while True:
         for line in server.log.read_text().splitlines():
@@ -62,25 +62,25 @@ def client_of(server: Server, request_id: str) -> str:
         time.sleep(0.05)
 
 
-def test_two_callers_behind_the_proxy_are_two(proxied, proxy):
+def test_callers_behind_the_proxy_are_distinguished(proxied, proxy):
     for source in ("127.0.0.2", "127.0.0.3"):
         call(proxy, f"from-{source}", source=source)
         assert client_of(proxied, f"from-{source}") == f"ipv4:{source}"
 
 
-def test_headers_that_a_client_forges_are_replaced_by_the_proxy(proxied, proxy):
+def test_proxy_replaces_forged_headers(proxied, proxy):
     forged = {"x-forwarded-for": "203.0.113.5", "x-client-certificate-subject": "alice"}
     call(proxy, "forged", source="127.0.0.2", **forged)
     assert client_of(proxied, "forged") == "ipv4:127.0.0.2"
 
 
-def test_headers_of_anybody_else_say_nothing(proxied):
+def test_server_ignores_headers_of_untrusted_peers(proxied):
     forged = {"x-forwarded-for": "203.0.113.5", "x-client-certificate-subject": "alice"}
     call(proxied.grpc, "straight", source="127.0.0.2", **forged)
     assert client_of(proxied, "straight") == "ipv4:127.0.0.2"
 
 
-def test_a_certificate_that_the_proxy_has_verified_names_the_caller(proxied, tmp_path):
+def test_certificate_verified_by_the_proxy_names_the_caller(proxied, tmp_path):
     authority = Authority(tmp_path)
     for name in ("server", "alice", "bob"):
         authority.sign(name)
@@ -110,14 +110,14 @@ def test_a_certificate_that_the_proxy_has_verified_names_the_caller(proxied, tmp
 
 
 @pytest.fixture(scope="module")
-def impatient(program, tmp_path_factory) -> Iterator[tuple[Server, str]]:
-    """Server and proxy with timeouts of a second where they have more."""
+def short_timeouts(program, tmp_path_factory) -> Iterator[tuple[Server, str]]:
+    """Server and proxy with timeouts of a second."""
     flags = ("--trusted-proxies", "127.0.0.1", "--request-timeout", "1")
     server = Server(program("linnet-server"), *flags, models=BUNDLES / "en-de")
     server.wait_for_ready()
     changes = {"timeout client 60s": "timeout client 1s"}
     changes["timeout http-keep-alive 30s"] = "timeout http-keep-alive 1s"
-    folder = tmp_path_factory.mktemp("impatient")
+    folder = tmp_path_factory.mktemp("short_timeouts")
     process, address = edge.start(folder, server.grpc, changes=changes)
     yield server, address
     process.terminate()
@@ -127,16 +127,16 @@ def impatient(program, tmp_path_factory) -> Iterator[tuple[Server, str]]:
 
 
 @pytest.mark.parametrize("name", ["100 streams", "unfinished messages", "one byte a second"])
-def test_who_sends_no_request_loses_the_connection(name, impatient):
-    _, address = impatient
+def test_connection_without_a_request_is_closed(name, short_timeouts):
+    _, address = short_timeouts
     assert attack(address, ATTACKS[name], connections=3, seconds=60).open == 0
 
 
-def test_who_waits_for_an_answer_does_not(impatient):
-    server, address = impatient
+def test_connection_waiting_for_an_answer_stays_open(short_timeouts):
+    server, address = short_timeouts
     client = http2.RawClient(address)
     stream = client.call("ListModels", b"")
-    assert client.wait_for(http2.DATA, stream)  # so that the server has a connection
+    assert client.wait_for(http2.DATA, stream)  # the server has a connection now
     server.process.send_signal(signal.SIGSTOP)
     try:
         stream = client.call("ListModels", b"")
@@ -147,21 +147,21 @@ def test_who_waits_for_an_answer_does_not(impatient):
     client.close()
 
 
-def test_a_long_request_passes_through_small_windows(proxy):
+def test_long_request_passes_through_small_windows(proxy):
     text = b"a" * 1_000_000
-    request = b"\x0a" + bytes([0xC0, 0x84, 0x3D]) + text  # contents: of no language
+    request = b"\x0a" + bytes([0xC0, 0x84, 0x3D]) + text  # contents, without a language
     with grpc.insecure_channel(proxy) as channel, pytest.raises(grpc.RpcError) as raised:
         channel.unary_unary("/linnet.v1.TextService/Translate")(request, timeout=60)
     assert raised.value.code() == grpc.StatusCode.INVALID_ARGUMENT
     assert "target_language_code" in raised.value.details()
 
 
-def test_the_component_for_kubernetes_has_the_same_configuration():
+def test_kubernetes_component_has_the_same_configuration():
     copy = ROOT / "deploy/kubernetes/components/edge/haproxy.cfg"
     assert copy.read_text() == edge.CONFIG.read_text()
 
 
-def test_the_component_leads_clients_to_the_proxy(tmp_path):
+def test_kubernetes_component_leads_clients_to_the_proxy(tmp_path):
     kubernetes = tmp_path / "kubernetes"
     shutil.copytree(ROOT / "deploy/kubernetes", kubernetes)
     overlay = kubernetes / "overlays/cpu/kustomization.yaml"

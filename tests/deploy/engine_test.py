@@ -1,4 +1,4 @@
-"""Which container engine the tests take, and that a run that must have one says so."""
+"""The choice of the container engine, and the failure of a run that requires one."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from containers import BASE, ROOT, Engine
 
 @pytest.fixture
 def machine(tmp_path, monkeypatch):
-    """machine("docker", "podman", broken=("podman",)): a machine with these commands alone."""
+    """machine("docker", "podman", broken=("podman",)): a machine with only these commands."""
     monkeypatch.delenv("LINNET_CONTAINER_ENGINE", raising=False)
 
     def install(*commands: str, broken: tuple[str, ...] = ()) -> None:
@@ -24,13 +24,13 @@ def machine(tmp_path, monkeypatch):
     return install
 
 
-def test_an_engine_that_works_is_taken(machine):
+def test_working_container_engine_is_chosen(machine):
     machine("docker", "podman", broken=("podman",))
     found, _ = Engine.find()
     assert found.command == "docker"
 
 
-def test_the_engine_that_is_named_is_taken_or_none(machine, monkeypatch):
+def test_configured_engine_is_chosen_or_none(machine, monkeypatch):
     machine("docker", "podman", broken=("docker",))
     monkeypatch.setenv("LINNET_CONTAINER_ENGINE", "podman")
     assert Engine.find()[0].command == "podman"
@@ -38,16 +38,16 @@ def test_the_engine_that_is_named_is_taken_or_none(machine, monkeypatch):
     assert Engine.find() == (None, "docker does not work: no daemon")
 
 
-def test_a_machine_without_an_engine_says_what_it_looked_for(machine):
+def test_missing_engine_gives_the_reason(machine):
     machine()
     assert Engine.find() == (None, "no podman; no docker")
 
 
-def test_the_base_of_the_image_is_pinned():
+def test_base_image_is_pinned():
     assert re.fullmatch(r"debian:bookworm-\d{8}-slim@sha256:[0-9a-f]{64}", BASE)
 
 
-def test_the_job_with_containers_asks_the_engine_that_built_its_image():
+def test_container_job_uses_the_engine_that_built_its_image():
     workflow = yaml.safe_load((ROOT / ".github/workflows/test.yml").read_text())
     job = workflow["jobs"]["containers"]
     commands = "\n".join(step.get("run", "") for step in job["steps"])

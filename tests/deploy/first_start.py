@@ -1,14 +1,14 @@
-"""From a clone to the first answer, in both ways of README.md: the times in docs/DEPLOYMENT.md.
+"""The time from a clone to the first answer, by ./start.sh and by compose: docs/DEPLOYMENT.md.
 
-    .venv/bin/python tests/deploy/newcomer.py             both, with podman or docker
-    .venv/bin/python tests/deploy/newcomer.py compose     a part: start, compose
+    .venv/bin/python tests/deploy/first_start.py          both, with podman or docker
+    .venv/bin/python tests/deploy/first_start.py compose  a part: start, compose
 
-start    ./start.sh in a bare Debian 12: a container that has git, and nothing of an earlier try.
+start    ./start.sh in a bare Debian 12: a container with git and nothing of an earlier run.
 compose  docker compose up --build, with no layer and no compiler's cache of an earlier build.
 
-The clock begins with `git clone` of this repository's HEAD and ends with the translation of a
-sentence. What is fetched meanwhile is Debian's packages and PyPI's; the base image, Prometheus and
-Grafana are here before, or are left out where they are not to be had.
+The clock starts with `git clone` of this repository's HEAD and ends with the translation of a
+sentence. Packages of Debian and PyPI are fetched meanwhile; the base image, Prometheus and Grafana
+are present before, or left out if they are not available.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ START = """
 git clone --quiet /repository linnet && cd linnet
 ./start.sh -- --listen 127.0.0.1:0 --metrics-listen 127.0.0.1:0
 """
-# What README.md says, but that the build must not use what an earlier one has left.
+# The commands of the page, but without the cache of an earlier build.
 COMPOSE = """
 git clone --quiet {repository} linnet && cd linnet
 docker compose build --no-cache server && docker compose up --detach || exit
@@ -44,7 +44,7 @@ done
 
 
 def seconds_to_the_answer(command: list[str], **options) -> float:
-    """Shows what the command prints, and the time, until the answer is among it."""
+    """Prints the output of the command with times, until it contains the answer."""
     begin = time.monotonic()
     process = subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, **options
@@ -70,7 +70,7 @@ def start(engine: Engine) -> float:
 
 
 def compose(engine: Engine) -> float:
-    project = Project(engine, "linnet-server:newcomer")
+    project = Project(engine, "linnet-server:first-start")
     with tempfile.TemporaryDirectory(dir="/var/tmp") as folder:
         (Path(folder) / "bin").mkdir()
         docker = Path(folder) / "bin/docker"

@@ -1,4 +1,4 @@
-"""`cmake --install` writes below its prefix and nowhere else; packages have their /etc."""
+"""`cmake --install` writes only below its prefix; packages use /etc."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from programs import ROOT
 
 
 def install(prefix: str, destination: Path | None = None) -> None:
-    """The settings of the service alone: the rest takes a build."""
+    """Installs only the settings of the service: the rest needs a build."""
     environment = {**os.environ, "DESTDIR": str(destination) if destination else ""}
     subprocess.run(
         ["cmake", "--install", ROOT / "build/release", "--component", "etc", "--prefix", prefix],
@@ -27,25 +27,25 @@ def files(folder: Path) -> list[str]:
 
 
 @pytest.mark.usefixtures("binaries")
-def test_nothing_is_written_outside_of_the_prefix(tmp_path):
+def test_install_writes_only_below_the_prefix(tmp_path):
     install(str(tmp_path / "x"))
     assert files(tmp_path) == ["x/etc/default/linnet-server"]
 
 
 @pytest.mark.usefixtures("binaries")
 @pytest.mark.parametrize("prefix", ["/usr", "/usr/"])
-def test_packages_have_it_in_etc(tmp_path, prefix):
+def test_packages_install_the_defaults_in_etc(tmp_path, prefix):
     install(prefix, tmp_path)
     assert files(tmp_path) == ["etc/default/linnet-server"]
 
 
-def test_no_file_is_installed_to_an_absolute_place():
+def test_install_rules_have_no_absolute_path():
     rules = (ROOT / "cmake/packaging.cmake").read_text()
     assert not re.search(r"DESTINATION \"?/", rules)
 
 
-def test_the_page_says_how_packages_are_built():
-    """With the targets and files that there are."""
+def test_page_builds_packages_with_existing_targets():
+    """The commands of the page name existing targets and files."""
     page = (ROOT / "docs/DEPLOYMENT.md").read_text()
     (block,) = re.findall(r"^## Packages$.*?^```sh\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
     assert "--target programs" in block

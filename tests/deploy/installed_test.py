@@ -1,4 +1,4 @@
-"""The Debian packages, installed on a Debian that has nothing else, used, and taken away again.
+"""The Debian packages, installed on a bare Debian, used, and purged.
 
 In a container, so slow, and skipped where there is no engine: see container_test.py.
 """
@@ -19,9 +19,9 @@ QUIET = ("env", "DEBIAN_FRONTEND=noninteractive", "apt-get", "-q", "-y")
 
 @pytest.fixture(scope="module")
 def machine(engine, packed: Path) -> Iterator[Container]:
-    """A Debian with the packages, and so with all that they depend on."""
+    """A Debian with the packages and their dependencies."""
     packed.chmod(0o755)
-    # The network of the machine: where images are built, packages can be fetched.
+    # The network of the machine, from which packages can be fetched.
     flags = ("--network", "host", "--volume", f"{packed}:/packages:ro")
     container = engine.start(engine.base, *flags, arguments=("sleep", "infinity"))
     try:
@@ -39,7 +39,7 @@ def test_every_package_is_configured(machine):
         assert status == "installed"
 
 
-def test_the_server_and_the_client_work_together(machine):
+def test_installed_client_calls_installed_server(machine):
     grpc, metrics = free_port(), free_port()
     flags = f"--listen 127.0.0.1:{grpc} --metrics-listen 127.0.0.1:{metrics} --threads 1"
     serve = f"linnet-server --models /usr/share/linnet/models {flags}"
@@ -54,7 +54,7 @@ def test_the_server_and_the_client_work_together(machine):
     wait_until(lambda: "draining signal=15" in machine.exec("cat", "/tmp/log").stdout, "it ends")
 
 
-def test_the_unit_is_where_systemd_looks_and_starts_what_is_there(machine):
+def test_installed_unit_starts_an_existing_program(machine):
     unit = machine.exec("cat", "/usr/lib/systemd/system/linnet-server.service").stdout
     (start,) = [line for line in unit.splitlines() if line.startswith("ExecStart=")]
     program = start.removeprefix("ExecStart=").split()[0]
@@ -62,8 +62,8 @@ def test_the_unit_is_where_systemd_looks_and_starts_what_is_there(machine):
     assert machine.exec("cat", "/etc/default/linnet-server").stdout.startswith("#")
 
 
-def test_what_is_purged_leaves_nothing(machine):
-    """The last one: afterwards the packages are gone."""
+def test_purge_leaves_nothing(machine):
+    """Runs last: it removes the packages."""
     files = machine.exec("dpkg", "-L", *NAMES).stdout.split("\n")
     ours = sorted({path for path in files if "linnet" in path})
     assert len(ours) > 50

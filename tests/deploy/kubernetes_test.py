@@ -1,4 +1,4 @@
-"""The manifests of deploy/kubernetes: kustomize builds them, the schemas of Kubernetes know them.
+"""The manifests of deploy/kubernetes: kustomize builds them, and they match the schemas.
 
 `python tests/deploy/kubernetes_test.py` writes the rules of deploy/prometheus into the
 PrometheusRule, which must hold the same.
@@ -37,7 +37,7 @@ def build(folder: Path) -> list[dict]:
 
 
 def check(statement: str, module: str, manifests: list[dict]):
-    """Runs a statement for each manifest, in the Python that has the schemas."""
+    """Runs a statement for each manifest, in the Python with the schemas."""
     program = f"import sys, yaml, {module}\nfor manifest in yaml.safe_load_all(sys.stdin):\n    "
     subprocess.run(
         [programs.checker("python"), "-c", program + statement],
@@ -63,7 +63,7 @@ def container(manifests: list[dict]) -> dict:
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_the_schemas_know_every_field(manifests, version):
+def test_schemas_know_every_field(manifests, version):
     known = [manifest for manifest in manifests if manifest["kind"] not in OPERATOR]
     assert len(known) >= 5
     check(
@@ -73,32 +73,32 @@ def test_the_schemas_know_every_field(manifests, version):
     )
 
 
-def test_the_models_of_prometheus_operator_know_every_field(manifests):
-    """Models of its CRDs drop what they do not know: what comes out must be what went in."""
+def test_operator_models_know_every_field(manifests):
+    """The models of its CRDs drop unknown fields, so output and input must be equal."""
     known = [manifest for manifest in manifests if manifest["kind"] in OPERATOR]
     assert {manifest["kind"] for manifest in known} == OPERATOR
     check(OPERATOR_CHECK, "cloudcoil.models.prometheus_operator.v1", known)
 
 
-def test_a_field_that_prometheus_operator_does_not_know_is_found(manifests):
+def test_field_unknown_to_the_operator_is_found(manifests):
     monitor = copy.deepcopy(of_kind(manifests, "ServiceMonitor"))
     monitor["spec"]["endpoints"][0]["intervall"] = "15s"
     with pytest.raises(subprocess.CalledProcessError):
         check(OPERATOR_CHECK, "cloudcoil.models.prometheus_operator.v1", [monitor])
 
 
-def test_a_field_that_does_not_exist_is_found(manifests):
+def test_unknown_field_is_found(manifests):
     deployment = of_kind(manifests, "Deployment")
     deployment["spec"]["template"]["spec"]["readinesProbe"] = {}
     with pytest.raises(subprocess.CalledProcessError):
-        test_the_schemas_know_every_field([*manifests, deployment], VERSIONS[-1])
+        test_schemas_know_every_field([*manifests, deployment], VERSIONS[-1])
     del deployment["spec"]["template"]["spec"]["readinesProbe"]
 
 
-def test_the_pod_is_given_nothing_that_it_does_not_need(manifests):
+def test_pod_is_unprivileged(manifests):
     pod = of_kind(manifests, "Deployment")["spec"]["template"]["spec"]
     assert pod["automountServiceAccountToken"] is False
-    assert pod["securityContext"]["runAsUser"] == 10001  # of the Dockerfile
+    assert pod["securityContext"]["runAsUser"] == 10001  # the user of the Dockerfile
     assert pod["securityContext"]["runAsNonRoot"] is True
     security = container(manifests)["securityContext"]
     assert security["readOnlyRootFilesystem"] is True
@@ -106,7 +106,7 @@ def test_the_pod_is_given_nothing_that_it_does_not_need(manifests):
     assert security["capabilities"] == {"drop": ["ALL"]}
 
 
-def test_a_pod_has_longer_to_end_than_it_takes(manifests):
+def test_grace_period_covers_lame_duck_and_drain(manifests):
     arguments = container(manifests)["args"]
     taken = [
         int(arguments[arguments.index(flag) + 1]) for flag in ("--lame-duck", "--drain-timeout")
@@ -115,17 +115,17 @@ def test_a_pod_has_longer_to_end_than_it_takes(manifests):
     assert pod["terminationGracePeriodSeconds"] > sum(taken)
 
 
-def test_a_server_that_ends_is_started_again_with_the_kubelets_back_off(manifests):
+def test_kubelet_restarts_the_server_with_back_off(manifests):
     pod = of_kind(manifests, "Deployment")["spec"]["template"]["spec"]
     assert pod["restartPolicy"] == "Always"
-    # Ended by itself before the probe would: its calls get their errors then.
+    # The server ends itself before the probe fails, so that its calls get their errors.
     probe = container(manifests)["livenessProbe"]
     assert service_of(probe) == "liveness"
     assert probe["periodSeconds"] * probe["failureThreshold"] >= 30
 
 
 def service_of(probe: dict) -> str:
-    """Whose health is asked for, by the kubelet itself or by `linnet health`."""
+    """The service whose health a probe checks, by the kubelet or by `linnet health`."""
     if "grpc" in probe:
         return probe["grpc"].get("service", "")
     linnet, health, *words = probe["exec"]["command"]
@@ -133,12 +133,12 @@ def service_of(probe: dict) -> str:
     return "" if not words or words[0].startswith("--") else words[0]
 
 
-def test_ready_is_the_server_as_a_whole(manifests):
+def test_readiness_checks_the_whole_server(manifests):
     for name in ("startupProbe", "readinessProbe"):
         assert service_of(container(manifests)[name]) == ""
 
 
-def test_a_probe_has_longer_than_what_it_runs(manifests):
+def test_probe_timeout_exceeds_that_of_its_command(manifests):
     for name in ("startupProbe", "readinessProbe", "livenessProbe"):
         probe = container(manifests)[name]
         if "exec" in probe:
@@ -147,13 +147,13 @@ def test_a_probe_has_longer_than_what_it_runs(manifests):
             assert timeout < probe["timeoutSeconds"]
 
 
-def test_the_kubelet_asks_in_plain_text_only_where_the_server_speaks_it(manifests):
+def test_plain_text_probes_only_without_tls(manifests):
     encrypted = any(argument.startswith("--tls-cert=") for argument in container(manifests)["args"])
     for name in ("startupProbe", "readinessProbe", "livenessProbe"):
         assert ("exec" in container(manifests)[name]) == encrypted
 
 
-def test_every_file_that_the_server_is_told_of_is_in_a_secret_that_the_page_makes(manifests):
+def test_mounted_files_are_in_the_secrets_of_the_page(manifests):
     pod = of_kind(manifests, "Deployment")["spec"]["template"]["spec"]
     volumes = {it["name"]: it["secret"] for it in pod["volumes"] if "secret" in it}
     mounts = {it["mountPath"]: it["name"] for it in container(manifests)["volumeMounts"]}
@@ -163,21 +163,21 @@ def test_every_file_that_the_server_is_told_of_is_in_a_secret_that_the_page_make
     page = (ROOT / "docs/TLS.md").read_text()
     for file in files:
         secret = volumes[mounts[str(file.parent)]]
-        assert secret["defaultMode"] == 0o440  # for the group, which is the server's by fsGroup
+        assert secret["defaultMode"] == 0o440  # for the group that fsGroup gives the server
         (make,) = re.findall(rf"kubectl create secret generic {secret['secretName']} .*", page)
         assert f"--from-file=secrets/server/{file.name}" in make
     assert bool(files) == bool(volumes)
 
 
-def test_what_failed_is_remembered_from_one_start_to_the_next(manifests):
-    """In a volume of the pod, which outlives its containers."""
+def test_failure_record_survives_restarts(manifests):
+    """The record is in a volume of the pod, which outlives its containers."""
     arguments = container(manifests)["args"]
     file = Path(arguments[arguments.index("--failure-record") + 1])
     mounts = {Path(mount["mountPath"]) for mount in container(manifests)["volumeMounts"]}
     assert mounts & set(file.parents)
 
 
-def test_flags_and_ports_are_those_of_the_server(manifests, program):
+def test_flags_and_ports_exist(manifests, program):
     help_text = subprocess.run(
         [program("linnet-server"), "--help"], capture_output=True, text=True, check=True
     ).stdout
@@ -191,7 +191,7 @@ def test_flags_and_ports_are_those_of_the_server(manifests, program):
     assert {port["targetPort"] for port in of_kind(manifests, "Service")["spec"]["ports"]} == named
 
 
-def test_every_selector_finds_the_pods(manifests):
+def test_every_selector_matches_the_pods(manifests):
     labels = of_kind(manifests, "Deployment")["spec"]["template"]["metadata"]["labels"]
     service = of_kind(manifests, "Service")
     selectors = [
@@ -207,7 +207,7 @@ def test_every_selector_finds_the_pods(manifests):
     assert monitor.items() <= service["metadata"]["labels"].items()
 
 
-def test_the_autoscaler_asks_for_a_metric_that_the_adapter_makes_of_one_that_is(manifests, page):
+def test_autoscaler_metric_comes_from_an_exported_one(manifests, page):
     adapter = yaml.safe_load((FOLDER / "components/autoscaling/adapter-rules.yaml").read_text())
     (rule,) = adapter["rules"]["custom"]
     (metric,) = of_kind(manifests, "HorizontalPodAutoscaler")["spec"]["metrics"]
@@ -227,7 +227,7 @@ def rule_groups() -> list[dict]:
     ]
 
 
-def test_the_rules_for_the_operator_are_those_of_prometheus():
+def test_operator_rules_equal_those_of_prometheus():
     assert yaml.safe_load(RULES.read_text())["spec"]["groups"] == rule_groups(), (
         "run python tests/deploy/kubernetes_test.py"
     )

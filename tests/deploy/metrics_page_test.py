@@ -1,4 +1,4 @@
-"""The page of metrics that a server serves, as Prometheus' own linter reads it."""
+"""The metrics page of a server, checked by Prometheus' own linter and against docs/METRICS.md."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from programs import ROOT
 from replicas import Server
 
 
-def test_promtool_has_nothing_to_say_of_the_page(server: Server):
+def test_promtool_accepts_the_metrics_page(server: Server):
     promtool = programs.find("promtool")
     page = server.scrape()
     assert "linnet_gpu_memory_used_bytes" in page, "the fake NVML was not found"
@@ -29,8 +29,8 @@ def test_promtool_has_nothing_to_say_of_the_page(server: Server):
     assert (done.returncode, done.stdout + done.stderr) == (0, "")
 
 
-def test_what_promtool_would_not_accept_is_found(server: Server):
-    """The check above can fail: a counter without its ending, and a metric without help."""
+def test_promtool_rejects_a_bad_metric(server: Server):
+    """The check above can fail: here a counter without _total and without help."""
     promtool = programs.find("promtool")
     bad = "# TYPE linnet_calls counter\nlinnet_calls 1\n"
     done = subprocess.run(
@@ -44,8 +44,8 @@ def test_what_promtool_would_not_accept_is_found(server: Server):
     assert "linnet_calls" in done.stdout + done.stderr
 
 
-def test_every_metric_of_the_page_is_explained(server: Server):
-    """Also those of the library that serves it, which the server's own tests do not see."""
+def test_every_exported_metric_is_documented(server: Server):
+    """Includes those of the library that serves the page, which the C++ tests do not see."""
     page = server.scrape()
     families = dict(re.findall(r"^# TYPE (\S+) (\w+)$", page, re.MULTILINE))
     assert "exposer_scrapes_total" in families
@@ -54,7 +54,7 @@ def test_every_metric_of_the_page_is_explained(server: Server):
         assert re.search(rf"`{family}` (\| {kind} \||\({kind})", explained), family
 
 
-def test_the_start_of_the_port_links_to_the_page(server: Server):
+def test_root_of_the_port_links_to_the_metrics(server: Server):
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     start = f"http://{server.metrics}/"
     with opener.open(start, timeout=10) as answer:
@@ -70,7 +70,7 @@ def test_the_start_of_the_port_links_to_the_page(server: Server):
         opener.open(f"{start}other", timeout=10)
 
 
-def test_process_metrics_are_those_of_the_process(server: Server):
+def test_process_metrics_match_the_process(server: Server):
     samples = dict(
         line.rsplit(" ", 1) for line in server.scrape().splitlines() if line.startswith("process_")
     )

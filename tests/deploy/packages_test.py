@@ -1,4 +1,4 @@
-"""What cpack makes of the release build: Debian packages and a tarball, unpacked and used.
+"""The packages of the release build: Debian packages and a tarball, unpacked and used.
 
 Slow: LibTorch is packed twice. The packages are not installed here, so that this machine stays as
 it is; installed_test.py installs them in a container.
@@ -44,13 +44,13 @@ def field(package: Path, name: str) -> str:
     ).stdout.strip()
 
 
-def test_packages_say_the_version_of_the_project(packages):
+def test_packages_have_the_project_version(packages):
     for path in packages.values():
         assert field(path, "Version") == VERSION
         assert field(path, "Architecture") == "amd64"
 
 
-def test_programs_say_the_version_of_the_project(unpacked):
+def test_programs_print_the_project_version(unpacked):
     for program in ("linnet-server", "linnet-decode", "linnet", "linnet-load"):
         done = subprocess.run(
             [unpacked / "usr/bin" / program, "--version"],
@@ -72,14 +72,14 @@ def served(unpacked) -> Iterator[Server]:
     running.remove()
 
 
-def test_what_is_unpacked_serves_and_asks(unpacked, served):
+def test_unpacked_server_answers_unpacked_client(unpacked, served):
     command = [unpacked / "usr/bin/linnet", "translate", "--to", "de", "--server", served.grpc]
     done = subprocess.run(
         [*command, "A dog runs across the street."], capture_output=True, text=True, check=True
     )
     assert done.stdout == "Ein Hund läuft über die Straße.\n"
     maps = Path(f"/proc/{served.process.pid}/maps").read_text()
-    # nothing of this tree: what it loads is in the package, or Debian's
+    # it loads nothing of this tree: only libraries of the package and of Debian
     assert str(unpacked / "usr/lib/linnet/lib/libtorch_cpu.so") in maps
     assert str(ROOT / ".deps") not in maps
     assert str(ROOT / ".venv") not in maps
@@ -91,7 +91,7 @@ def output(*command: str | Path) -> str:
 
 
 @pytest.mark.parametrize("name", ["linnet-server", "linnet-client"])
-def test_a_package_depends_on_whatever_its_programs_load(packages, unpacked, name):
+def test_package_depends_on_every_loaded_library(packages, unpacked, name):
     listed = output("dpkg-deb", "-c", packages[name])
     files = [unpacked / it for it in re.findall(r"^-rwxr-xr-x .* \./(\S+)$", listed, re.MULTILINE)]
     assert files
@@ -100,19 +100,19 @@ def test_a_package_depends_on_whatever_its_programs_load(packages, unpacked, nam
     paths = dict(re.findall(r"(\S+) => (/\S+)", lines))
     needed = set(re.findall(r"\(NEEDED\).*\[(.*)\]", output("readelf", "-d", *files)))
     depends = {part.split()[0] for part in field(packages[name], "Depends").split(",")}
-    for dependency in list(depends):  # and what these in turn depend on
+    for dependency in list(depends):  # and their dependencies
         depends |= set(
             re.findall(r"[\w.+-]+", output("dpkg-query", "-W", "-f${Depends}", dependency))
         )
     for library in needed & paths.keys():
         path = os.path.realpath(paths[library])
         if not path.startswith(str(unpacked)):
-            # The C library is known by its old place under /lib.
+            # dpkg lists the C library at its old path under /lib.
             owner = output("dpkg", "-S", path).partition(":")[0] or "libc6"
             assert owner in depends, f"{library} of {owner}"
 
 
-def test_a_program_is_built_with_the_dev_package_and_pkg_config(unpacked, served, tmp_path):
+def test_program_builds_with_dev_package_and_pkg_config(unpacked, served, tmp_path):
     source = tmp_path / "ask.cc"
     source.write_text("""
 #include <iostream>
@@ -145,14 +145,14 @@ int main(int, char** arguments) {
     assert done.stdout == f"Ein Hund läuft über die Straße. {VERSION}"
 
 
-def test_shells_and_man_find_what_the_client_says_of_itself(unpacked):
+def test_completion_and_man_page_are_installed(unpacked):
     share = unpacked / "usr/share"
     assert (share / "man/man1/linnet.1").read_text().startswith(".TH LINNET 1")
     assert "_linnet" in (share / "bash-completion/completions/linnet").read_text()
     assert "complete -c linnet" in (share / "fish/vendor_completions.d/linnet.fish").read_text()
 
 
-def test_the_tarball_runs_wherever_it_is_unpacked(packed, tmp_path):
+def test_tarball_is_relocatable(packed, tmp_path):
     (tarball,) = packed.glob("*.tar.zst")
     subprocess.run(["cmake", "-E", "tar", "xf", str(tarball)], cwd=tmp_path, check=True)
     (root,) = tmp_path.iterdir()
@@ -164,13 +164,13 @@ def test_the_tarball_runs_wherever_it_is_unpacked(packed, tmp_path):
         assert VERSION in done.stdout.split()
 
 
-def test_every_package_carries_the_licence(unpacked):
+def test_every_package_contains_the_licence(unpacked):
     for name in ("server", "client", "dev"):
         installed = unpacked / f"usr/share/doc/linnet-{name}/copyright"
         assert installed.read_text() == (ROOT / "LICENSE").read_text()
 
 
-def test_notices_name_every_part_that_is_brought_along(unpacked):
+def test_notices_name_every_bundled_part(unpacked):
     notices = (unpacked / "usr/share/doc/linnet-server/THIRD_PARTY_NOTICES").read_text()
     for part in ("LibTorch", "NVIDIA", "SentencePiece", "CLI11", "JSON for Modern C++"):
         assert re.search(rf"^{part}.*: ", notices, re.MULTILINE) or part == "SentencePiece"

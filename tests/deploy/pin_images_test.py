@@ -1,4 +1,4 @@
-"""deploy/pin-images, on a copy of what it changes and with a registry of this test's own."""
+"""deploy/pin-images on a copy of the files, with a fake registry."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ FOREIGN = {"prom/prometheus", "grafana/grafana", "library/haproxy"}
 
 
 class Registry:
-    """Has every image, and asks for a token, which anybody gets."""
+    """A registry that has every image and requires a token, which it gives to everybody."""
 
     def __init__(self):
         registry = self
-        self.answers: dict[str, str] = {}  # path of a manifest → another manifest than the usual
+        self.answers: dict[str, str] = {}  # path of a manifest → a manifest other than the default
         self.lies = False
         self.asked: set[str] = set()
 
@@ -90,7 +90,7 @@ def state(tree: Path) -> dict[Path, str]:
     return {file: file.read_text() for file in sorted(tree.rglob("*")) if file.is_file()}
 
 
-def test_every_image_of_others_is_pinned_to_what_its_registry_has(tree, registry):
+def test_third_party_images_are_pinned_to_registry_digests(tree, registry):
     done = pin(tree, registry.url)
     assert done.returncode == 0, done.stderr
     assert {path.split("/manifests/")[0].removeprefix("/v2/") for path in registry.asked} == FOREIGN
@@ -103,7 +103,7 @@ def test_every_image_of_others_is_pinned_to_what_its_registry_has(tree, registry
         assert not re.search(unpinned, text)
 
 
-def test_nothing_else_changes_and_a_second_time_nothing_at_all(tree, registry):
+def test_pinning_is_idempotent_and_changes_nothing_else(tree, registry):
     before = state(tree)
     pin(tree, registry.url)
     once = state(tree)
@@ -115,7 +115,7 @@ def test_nothing_else_changes_and_a_second_time_nothing_at_all(tree, registry):
     assert state(tree) == once
 
 
-def test_a_check_finds_a_tag_that_was_moved_and_writes_nothing(tree, registry):
+def test_check_reports_a_moved_tag_without_writing(tree, registry):
     assert pin(tree, registry.url, "--check").returncode == 1
     pin(tree, registry.url)
     assert pin(tree, registry.url, "--check").returncode == 0
@@ -130,7 +130,7 @@ def test_a_check_finds_a_tag_that_was_moved_and_writes_nothing(tree, registry):
     assert digest_of(b'{"another": "build"}') in (tree / "docker-compose.yml").read_text()
 
 
-def test_a_registry_that_sends_something_else_than_it_says_is_not_believed(tree, registry):
+def test_digest_mismatch_is_an_error(tree, registry):
     before = state(tree)
     registry.lies = True
     done = pin(tree, registry.url)
@@ -139,7 +139,7 @@ def test_a_registry_that_sends_something_else_than_it_says_is_not_believed(tree,
     assert state(tree) == before
 
 
-def test_without_a_registry_nothing_is_written(tree, registry):
+def test_unreachable_registry_leaves_files_unchanged(tree, registry):
     before = state(tree)
     registry.server.server_close()
     registry.server.shutdown()
@@ -149,7 +149,7 @@ def test_without_a_registry_nothing_is_written(tree, registry):
     assert state(tree) == before
 
 
-def test_an_image_with_a_host_in_its_name_is_asked_for_there(tree, registry):
+def test_host_in_an_image_name_selects_the_registry(tree, registry):
     host = registry.url.removeprefix("http://")
     file = tree / "docker-compose.yml"
     file.write_text(f"services:\n  one:\n    image: {host}/team/tool:1.2\n")

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.slow
 
 
 def put_secrets(manifests: list[dict], folder: Path) -> bool:
-    """Folders in place of the Secrets, with the files that the page puts into those.
+    """Folders instead of the Secrets, with the files of the page.
 
     podman 4.3 mounts the text of a Secret as it stands in the manifest, in base64.
     """
@@ -48,7 +48,7 @@ class Pod:
         self.token = token
 
     def probe(self, name: str) -> int:
-        """The exit status of a probe; the kubelet's own for gRPC is what `linnet health` asks."""
+        """The exit status of a probe; `linnet health` replaces the kubelet's gRPC probe."""
         command = self.spec[name].get("exec", {}).get("command")
         command = command or ["linnet", "health", self.spec[name]["grpc"].get("service", "")]
         return self.server.exec(*filter(None, command), check=False).returncode
@@ -74,7 +74,7 @@ def pod(request, engine, image, tmp_path_factory, monkeypatch_module) -> Iterato
     deployment["spec"]["replicas"] = 1
     (server,) = deployment["spec"]["template"]["spec"]["containers"]
     server["image"] = image
-    # podman publishes them all: the pod is asked from inside, without a network
+    # podman would publish all ports; the test calls from inside, without a network
     del server["ports"]
     token = folder / "secrets/client/token" if put_secrets(manifests, folder) else None
     file = folder / "deployment.yaml"
@@ -86,13 +86,13 @@ def pod(request, engine, image, tmp_path_factory, monkeypatch_module) -> Iterato
         engine("play", "kube", "--down", str(file), check=False)
 
 
-def test_the_probes_find_it_ready_and_alive(pod):
+def test_probes_succeed(pod):
     wait_until(lambda: pod.probe("startupProbe") == 0, "it has started")
     assert pod.probe("readinessProbe") == 0
     assert pod.probe("livenessProbe") == 0
 
 
-def test_the_pod_serves(pod):
+def test_pod_serves(pod):
     wait_until(lambda: pod.probe("readinessProbe") == 0, "it is ready")
     flags = []
     if pod.token:
@@ -103,8 +103,8 @@ def test_the_pod_serves(pod):
     assert done.stdout == "Ein Hund läuft über die Straße.\n", done.stderr
 
 
-def test_it_has_the_flags_of_the_manifest(pod):
-    """The server logs what it was started with: --lame-duck 5, which is not its default, too."""
+def test_pod_has_the_flags_of_the_manifest(pod):
+    """The server logs its settings, among them --lame-duck 5, which is not the default."""
     flags = " ".join(pod.spec["args"]).replace("=", " ").split()
     pod.server.wait_for_ready()
     (options,) = re.findall(r" info options (.*)", pod.server.logs())
@@ -114,7 +114,7 @@ def test_it_has_the_flags_of_the_manifest(pod):
         assert f"{flag.removeprefix('--')}={value}" in options.split()
 
 
-def test_it_is_nobody_and_may_do_nothing(pod):
+def test_process_is_unprivileged(pod):
     server = pod.server
     assert server.exec("id", "-u").stdout == "10001\n"
     status = server.exec("cat", "/proc/1/status").stdout

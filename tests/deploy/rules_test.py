@@ -1,6 +1,6 @@
-"""Rules and alerts of Prometheus: well formed, tried on scenes, explained, about metrics that are.
+"""Rules and alerts of Prometheus: syntax, test cases, runbooks, metrics.
 
-deploy/prometheus/alerts_test.yml holds the scenes.
+deploy/prometheus/alerts_test.yml holds the cases.
 """
 
 from __future__ import annotations
@@ -38,18 +38,18 @@ def test_configuration_and_rules_are_well_formed(promtool):
     subprocess.run([promtool, "check", "config", "prometheus.yml"], cwd=FOLDER, check=True)
 
 
-def test_alerts_fire_and_end_as_in_the_scenes(promtool):
+def test_alerts_fire_and_end_as_in_the_cases(promtool):
     subprocess.run([promtool, "test", "rules", "alerts_test.yml"], cwd=FOLDER, check=True)
 
 
-def test_every_alert_has_a_scene_in_which_it_fires_and_one_in_which_it_does_not():
+def test_every_alert_has_a_firing_and_a_quiet_case():
     scenarios = yaml.safe_load((FOLDER / "alerts_test.yml").read_text())["tests"]
     cases = [case for scenario in scenarios for case in scenario.get("alert_rule_test", [])]
     assert {case["alertname"] for case in cases if case.get("exp_alerts")} == alerts()
     assert {case["alertname"] for case in cases if not case.get("exp_alerts")} == alerts()
 
 
-def test_every_alert_has_a_page_and_every_page_an_alert():
+def test_alerts_and_runbook_sections_match():
     assert set(re.findall(r"^## (\w+)$", RUNBOOKS.read_text(), re.MULTILINE)) == alerts()
     for rule in rules():
         if name := rule.get("alert"):
@@ -64,7 +64,7 @@ def test_every_alert_has_a_page_and_every_page_an_alert():
         ("", "docs/RUNBOOKS.md#linnetdown"),
     ],
 )
-def test_the_link_of_an_alert_is_where_the_setting_says_that_the_runbooks_are(setting, link):
+def test_runbook_link_follows_the_setting(setting, link):
     """RUNBOOKS_URL, with the configuration and the flags that compose gives to Prometheus."""
     nobody = f"127.0.0.1:{free_port()}"
     running = Prometheus(programs.find("prometheus"), [nobody], runbooks=setting)
@@ -81,8 +81,8 @@ def test_the_link_of_an_alert_is_where_the_setting_says_that_the_runbooks_are(se
         running.stop()
 
 
-def test_rules_speak_of_metrics_that_a_server_has(page):
-    """`page`: what a running server exports, by name."""
+def test_rules_use_exported_metrics(page):
+    """`page` has the metrics of a running server by name."""
     recorded = {rule["record"] for rule in rules() if "record" in rule}
     for rule in rules():
         expression = rule["expr"]
@@ -93,7 +93,7 @@ def test_rules_speak_of_metrics_that_a_server_has(page):
             assert name in page, f"{name} in {rule['expr']}"
 
 
-def test_bounds_of_buckets_in_rules_are_bounds_on_the_page(page):
+def test_bucket_bounds_in_rules_exist(page):
     wanted = {
         (name, bound)
         for rule in rules()

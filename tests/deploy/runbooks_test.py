@@ -1,6 +1,6 @@
-"""What the pages of alerts name is there: panels, commands, settings, log events.
+"""Panels, commands, settings and log events that docs/RUNBOOKS.md names exist.
 
-Each alert has its page: rules_test.py. Links lead somewhere: tests/pages_test.py.
+rules_test.py checks that each alert has a section; tests/pages_test.py checks the links.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ def titles() -> set[str]:
     return {panel["title"] for panel in panels}
 
 
-def test_every_panel_that_is_named_is_on_the_dashboard():
-    """Panels, and nothing else, are in italics."""
+def test_named_panels_are_on_the_dashboard():
+    """Only panels are in italics."""
     named = re.findall(r"(?<![*\w])\*([^*\n]+)\*(?![*\w])", TEXT)
     assert len(named) > 8
     assert set(named) <= titles()
 
 
-# What a machine has that runs containers or systemd; the image has none of them.
+# Commands of a machine that runs containers or systemd; the image has none of them.
 OF_THE_MACHINE = {"cut", "dmesg", "grep", "journalctl", "nvidia-smi", "sort", "systemctl", "tr"}
 OF_THE_MACHINE |= {"uniq", "docker", "kubectl", "openssl"}
 
@@ -40,20 +40,20 @@ def commands() -> list[str]:
     return [*lines, *re.findall(r"`([a-z][\w-]* [^`]+)`", TEXT)]
 
 
-def test_no_command_is_overlooked():
+def test_commands_are_found():
     assert len(commands()) > 15
     assert {command.split()[0] for command in commands()} >= {"linnet", "docker", "grep"}
 
 
-def test_panels_that_the_page_on_capacity_names_are_on_the_dashboard():
+def test_panels_of_the_capacity_page_are_on_the_dashboard():
     named = re.findall(r"panel \*([^*]+)\*", (ROOT / "docs/CAPACITY.md").read_text())
     assert named
     assert set(named) <= titles()
 
 
 @pytest.mark.parametrize("command", commands())
-def test_every_command_is_one_that_there_is(command, program):
-    """And what it is about: a service, a deployment, a unit, an event of the log."""
+def test_command_exists(command, program):
+    """Its service, deployment or unit exists as well."""
     words = command.split()
     if words[0] == "linnet":
         done = subprocess.run(
@@ -70,7 +70,7 @@ def test_every_command_is_one_that_there_is(command, program):
         for host, port in re.findall(r"http://(\w+):(\d+)/metrics", command):
             assert host in services
             assert port == "9464"
-        # Busybox of Prometheus' image has wget; ours has neither.
+        # Prometheus' image has wget, from busybox; ours has not.
         assert "wget" not in words or words[3] == "prometheus"
     elif words[0] == "kubectl":
         base = ROOT / "deploy/kubernetes/base/deployment.yaml"
@@ -82,7 +82,7 @@ def test_every_command_is_one_that_there_is(command, program):
         assert set(re.findall(r"\b(linnet[\w-]*)", command)) <= units
 
 
-def test_the_search_for_calls_that_failed_twice_finds_them(tmp_path):
+def test_search_finds_calls_that_failed_twice(tmp_path):
     """The pipeline of LinnetRestarts, over the logs of two replicas."""
     (search,) = [it for it in commands() if it.startswith("grep -h engine_failed_for_good")]
     event = "T error engine_failed_for_good model=en-de why=stalled requests=2 request_ids=%s"
@@ -94,7 +94,7 @@ def test_the_search_for_calls_that_failed_twice_finds_them(tmp_path):
     assert done.stdout == "two\n", done.stderr
 
 
-def test_every_setting_that_is_named_is_one_of_the_server_or_of_linnet(program):
+def test_named_settings_exist(program):
     named = set(re.findall(r"`(--[a-z][\w-]+)", TEXT))
     assert len(named) > 3
     settings = (ROOT / "docs/SETTINGS.md").read_text()
@@ -105,7 +105,7 @@ def test_every_setting_that_is_named_is_one_of_the_server_or_of_linnet(program):
         assert f"| `{flag.removeprefix('--')}` |" in settings or f"{flag} " in said, flag
 
 
-def test_every_event_of_the_log_that_is_named_is_written_by_the_server():
+def test_named_log_events_exist():
     sources = [*(ROOT / "server").rglob("*.cc"), *(ROOT / "server").rglob("*.h")]
     code = "".join(path.read_text() for path in sources)
     named = set(re.findall(r"`([a-z]+(?:_[a-z]+)+|draining)`", TEXT)) - {"max_target_tokens"}

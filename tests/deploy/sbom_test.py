@@ -1,4 +1,4 @@
-"""Bills of materials: what deploy/sbom.py writes is CycloneDX and names what is shipped."""
+"""Bills of materials: deploy/sbom.py writes CycloneDX and names all components."""
 
 from __future__ import annotations
 
@@ -54,13 +54,13 @@ def valid(text: str) -> bool:
 
 
 def parts(bill: str) -> dict[str, dict]:
-    """By their purl without qualifiers."""
+    """The components by their purl without qualifiers."""
     return {it["purl"].partition("?")[0]: it for it in json.loads(bill)["components"]}
 
 
 @pytest.fixture(scope="module")
 def notices(tmp_path_factory) -> Path:
-    """Of this tree, as the image has them."""
+    """The notices of this tree, as in the image."""
     done = subprocess.run([ROOT / "deploy/notices.sh"], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     file = tmp_path_factory.mktemp("notices") / "THIRD_PARTY_NOTICES"
@@ -96,7 +96,7 @@ def package(notices, tmp_path_factory):
     return make
 
 
-def test_it_is_what_the_schema_of_cyclonedx_knows(image, package):
+def test_bill_matches_the_schema_of_cyclonedx(image, package):
     for bill in (
         run(*image),
         run(*image, "--cuda"),
@@ -114,7 +114,7 @@ def test_the_same_input_gives_the_same_bytes(image):
 
 
 @pytest.mark.parametrize("cuda", [False, True])
-def test_what_comes_from_pypi_is_named_with_the_hash_that_was_checked(image, cuda):
+def test_pypi_packages_have_the_checked_hash(image, cuda):
     found = parts(run(*image, *(["--cuda"] if cuda else [])))
     for line in section("libtorch") + section("sentencepiece") + section("cuda") * cuda:
         name, version, digest = re.fullmatch(r"(\S+)==(\S+) --hash=sha256:(\w+)", line).groups()
@@ -123,7 +123,7 @@ def test_what_comes_from_pypi_is_named_with_the_hash_that_was_checked(image, cud
     assert ("pkg:pypi/nvidia-cublas@13.1.0.3" in found) == cuda
 
 
-def test_grpc_is_that_of_debian_with_every_patch_of_ours(image):
+def test_grpc_is_debians_with_our_patches(image):
     (grpc,) = [
         it for name, it in parts(run(*image)).items() if name.startswith("pkg:deb/debian/grpc@")
     ]
@@ -134,7 +134,7 @@ def test_grpc_is_that_of_debian_with_every_patch_of_ours(image):
 
 
 def test_every_part_of_the_notices_is_in_the_bill(image, notices):
-    """Also one that is compiled in later, of which nobody told the script."""
+    """Also finds a part that was added to the notices but not to the script."""
     titles = re.findall(r"^={100}\n(.*)\n={100}$", notices.read_text(), re.MULTILINE)
     ours = {
         "LibTorch": "torch",
@@ -152,13 +152,13 @@ def test_every_part_of_the_notices_is_in_the_bill(image, notices):
         assert set(known) <= names
 
 
-def test_debians_packages_are_those_that_are_installed(image):
+def test_debian_packages_are_the_installed_ones(image):
     found = parts(run(*image))
     assert found["pkg:deb/debian/libc6@2.36-9%2Bdeb12u10"]["version"] == "2.36-9+deb12u10"
     assert not [name for name in found if "/gone@" in name]
 
 
-def test_the_models_are_in_the_server_and_not_in_the_client(image, package):
+def test_models_are_only_in_the_server(image, package):
     kinds = [part["type"] for part in parts(run(*image)).values()]
     assert kinds.count("machine-learning-model") == len(list((ROOT / "model/bundles").iterdir()))
     client = parts(run("package", package("linnet-client", "libc6 (>= 2.36), libssl3")))
@@ -168,7 +168,7 @@ def test_the_models_are_in_the_server_and_not_in_the_client(image, package):
     assert [name for name in client if name.startswith("pkg:deb/debian/grpc@")]
 
 
-def test_the_tests_use_the_very_tool_that_a_release_uses():
+def test_tests_use_the_tool_of_a_release():
     assert set(section("sbom")) <= {
         line.replace("typing_extensions", "typing-extensions")
         for line in (ROOT / "tests/deploy/checkers.txt").read_text().splitlines()
@@ -176,7 +176,7 @@ def test_the_tests_use_the_very_tool_that_a_release_uses():
 
 
 @pytest.mark.parametrize("job", ["packages", "image"])
-def test_a_release_keeps_one_beside_what_it_describes(job):
+def test_release_publishes_a_bill_per_artifact(job):
     workflow = yaml.safe_load((ROOT / ".github/workflows/release.yml").read_text())
     steps = workflow["jobs"][job]["steps"]
     scripts = "".join(step.get("run", "") for step in steps)

@@ -1,4 +1,4 @@
-"""The workflows and the compose files say what the schemas of GitHub and of compose know."""
+"""The workflows and the compose files match the schemas of GitHub and of compose."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def check(schema: str, *files) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.parametrize("schema", SCHEMAS)
-def test_the_schema_knows_every_key(schema):
+def test_schema_knows_every_key(schema):
     assert len(SCHEMAS[schema]) >= 2
     done = check(schema, *SCHEMAS[schema])
     assert done.returncode == 0, done.stdout
@@ -39,7 +39,7 @@ def test_the_schema_knows_every_key(schema):
         ("vendor.compose-spec", "restart:", "restrat:"),
     ],
 )
-def test_a_key_that_does_not_exist_is_found(schema, right, wrong, tmp_path):
+def test_unknown_key_is_found(schema, right, wrong, tmp_path):
     texts = [file.read_text() for file in SCHEMAS[schema]]
     broken = tmp_path / "broken.yml"
     broken.write_text(next(text for text in texts if right in text).replace(right, wrong))
@@ -47,8 +47,8 @@ def test_a_key_that_does_not_exist_is_found(schema, right, wrong, tmp_path):
     assert done.returncode == 1, done.stdout
 
 
-def test_every_action_is_named_by_a_commit_and_says_its_version():
-    """A tag can be moved to other code by whoever may write to the repository of an action."""
+def test_actions_are_pinned_by_commit_and_version():
+    """The owners of an action can move a tag to other code."""
     text = "".join(file.read_text() for file in SCHEMAS["vendor.github-workflows"])
     lines = re.findall(r"^.*\buses:.*$", text, re.MULTILINE)
     assert len(lines) == len([step for step in STEPS if "uses" in step]) > 5
@@ -58,8 +58,8 @@ def test_every_action_is_named_by_a_commit_and_says_its_version():
         assert versions.setdefault(name, (commit, version)) == (commit, version)
 
 
-def test_every_slow_test_of_the_deployment_is_run_by_a_workflow():
-    """They need minutes or containers, so that ./test.sh alone leaves them out."""
+def test_workflows_run_every_slow_test():
+    """They need minutes or containers, so ./test.sh without --all skips them."""
     runs = " ".join(step.get("run", "") for step in STEPS)
     slow = [
         file.name

@@ -1,4 +1,4 @@
-"""The unit of systemd: well formed, hardened, and about a command and flags that are."""
+"""The unit of systemd: syntax, hardening, command and flags."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MAX_EXPOSED = 15  # tenths: systemd calls 1.5 "OK" and most services of a Debian
 
 @pytest.fixture
 def unit(tmp_path, program):
-    """The unit with the program of this build, since that of the package is not installed."""
+    """The unit with the program of this build, because the package is not installed."""
     if not shutil.which("systemd-analyze"):
         skip("there is no systemd-analyze")
     text = UNIT.read_text().replace("/usr/bin/linnet-server", str(program("linnet-server")))
@@ -37,14 +37,14 @@ def test_the_unit_is_hardened(unit):
     assert done.returncode == 0, done.stdout[-400:]
 
 
-def test_it_is_given_longer_to_end_than_it_takes():
+def test_stop_timeout_covers_lame_duck_and_drain():
     unit = UNIT.read_text()
     (maximum,) = re.findall(r"^TimeoutStopSec=(\d+)$", unit, re.MULTILINE)
     flags = dict(re.findall(r"--(lame-duck|drain-timeout) (\d+)", unit))
     assert int(maximum) > int(flags["lame-duck"]) + int(flags["drain-timeout"])
 
 
-def test_flags_are_those_of_the_server(program):
+def test_flags_exist(program):
     text = UNIT.read_text() + (UNIT.parent / "linnet-server.default").read_text()
     help_text = subprocess.run(
         [program("linnet-server"), "--help"], capture_output=True, text=True, check=True
@@ -58,7 +58,7 @@ def setting(name: str) -> str:
     return value
 
 
-def test_a_failed_engine_is_a_reason_to_start_again_and_wrong_flags_are_none(program):
+def test_restarts_after_an_engine_failure_but_not_wrong_flags(program):
     done = subprocess.run([program("linnet-server"), "--help"], capture_output=True, text=True)
     statuses = re.search(r"Exit status: (.*?)\.\s", " ".join(done.stdout.split()))[1]
     assert re.search(r"2 bad flags, 3 an engine stalled", statuses)
@@ -67,9 +67,9 @@ def test_a_failed_engine_is_a_reason_to_start_again_and_wrong_flags_are_none(pro
     assert setting("RestartPreventExitStatus").split() == ["2"]
 
 
-def test_it_is_not_started_in_a_tight_loop():
-    """A server that ends as soon as it has started is given up before long: all starts that are
-    allowed fall into the interval in which they are counted."""
+def test_restarts_are_limited():
+    """A server that ends right after each start is not started again: all allowed starts fall into
+    the interval in which systemd counts them."""
     pause = int(setting("RestartSec"))
     burst, interval = int(setting("StartLimitBurst")), int(setting("StartLimitIntervalSec"))
     assert pause >= 10
@@ -77,6 +77,6 @@ def test_it_is_not_started_in_a_tight_loop():
     assert interval / burst >= 60, "on average no more than one start a minute"
 
 
-def test_what_failed_is_remembered_from_one_start_to_the_next():
+def test_failure_record_survives_restarts():
     assert "--failure-record ${STATE_DIRECTORY}/" in setting("ExecStart")
     assert setting("StateDirectory")

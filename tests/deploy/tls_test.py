@@ -1,4 +1,4 @@
-"""docs/TLS.md: its commands make what the server, the compose overlay and the balancers take.
+"""docs/TLS.md: its commands create the files of the server, the compose overlay and balancers.
 
 The balancers and the servers are real processes, no containers: those are in container_test.py
 and pod_test.py.
@@ -35,18 +35,18 @@ UNAUTHENTICATED, UNAVAILABLE = 64 + 16, 64 + 14
 @pytest.fixture(scope="module")
 def secrets(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("tls")
-    folder.chmod(0o755)  # nginx' workers are nobody
+    folder.chmod(0o755)  # nginx' workers run as nobody
     return certificates.make(folder)
 
 
 def environment_of(name: str, folder: Path) -> dict[str, str]:
-    """That of a container, with the folder that it has as /secrets."""
+    """The environment of a container, with the folder that it has as /secrets."""
     variables = OVERLAY[name]["environment"]
     return {key: value.replace("/secrets", str(folder)) for key, value in variables.items()}
 
 
 def server_with(program, folder: Path) -> Server:
-    """One with the settings of the overlay."""
+    """A server with the settings of the overlay."""
     variables = environment_of("server", folder)
     return Server(program("linnet-server"), models=BUNDLES / "en-de", environment=variables)
 
@@ -79,7 +79,7 @@ def linnet(program, tmp_path):
 
 @pytest.fixture
 def translate(linnet, secrets):
-    """As the page has it, for compose, at another address and with another token."""
+    """The command of the page for compose, with another address and another token."""
 
     def call(address: str, token: Path = secrets / "client/token", *flags: str):
         command = next(
@@ -101,13 +101,13 @@ def translate(linnet, secrets):
 # --- The server ---------------------------------------------------------------------------------
 
 
-def test_a_caller_with_the_token_is_answered_and_one_without_is_not(secure, translate, tmp_path):
+def test_only_a_caller_with_the_token_is_answered(secure, translate, tmp_path):
     assert translate(secure.grpc).stdout == GERMAN
     (tmp_path / "other").write_text("0" * 32)
     assert translate(secure.grpc, tmp_path / "other").returncode == UNAUTHENTICATED
 
 
-def test_a_token_that_is_too_short_is_refused_with_the_length_that_the_page_tells(program, secrets):
+def test_short_token_is_refused_with_the_documented_length(program, secrets):
     (shortest,) = re.findall(
         r"A token has at least (\d+) characters", certificates.PAGE.read_text()
     )
@@ -123,7 +123,7 @@ def test_a_token_that_is_too_short_is_refused_with_the_length_that_the_page_tell
     assert f"at least {shortest}" in done.stderr
 
 
-def test_a_new_token_is_taken_where_the_folder_is_mounted(secure, secrets, translate, tmp_path):
+def test_new_token_in_the_mounted_folder_is_accepted(secure, secrets, translate, tmp_path):
     (tmp_path / "token").write_text("1" * 40)
     tokens = secrets / "server/tokens"
     new = tokens.with_name("tokens.new")
@@ -138,9 +138,7 @@ def test_a_new_token_is_taken_where_the_folder_is_mounted(secure, secrets, trans
 # --- Compose ------------------------------------------------------------------------------------
 
 
-def test_the_health_check_of_the_image_works_with_the_environment_of_the_overlay(
-    secure, secrets, linnet
-):
+def test_health_check_works_with_the_overlay(secure, secrets, linnet):
     check = BASE["server"]["healthcheck"]["test"]
     assert check[:2] == ["CMD", "linnet"]
     assert "healthcheck" not in OVERLAY["server"]
@@ -150,14 +148,14 @@ def test_the_health_check_of_the_image_works_with_the_environment_of_the_overlay
 
 
 @pytest.mark.parametrize("name", ["server", "replica"])
-def test_the_overlay_leaves_the_flags_of_a_server_to_the_other_files(name):
-    """A list in one file takes the place of that in another: --device of the one for a GPU."""
+def test_overlay_changes_no_flags(name):
+    """A list in one compose file replaces that of another, for example --device for a GPU."""
     assert "command" not in OVERLAY[name]
     assert OVERLAY[name] == OVERLAY["server"]
 
 
 @pytest.mark.parametrize("name", OVERLAY)
-def test_every_file_that_a_service_is_told_of_is_in_the_folder_that_it_has(name, secrets):
+def test_files_of_a_service_are_in_its_folder(name, secrets):
     (volume,) = OVERLAY[name]["volumes"]
     folder = re.fullmatch(r"\$\{LINNET_SECRETS:-\./secrets\}/(\w+):/secrets:ro", volume)[1]
     told = [*OVERLAY[name].get("command", []), *OVERLAY[name].get("environment", {}).values()]
@@ -167,7 +165,7 @@ def test_every_file_that_a_service_is_told_of_is_in_the_folder_that_it_has(name,
         assert (secrets / folder / file).is_file()
 
 
-def test_the_load_calls_with_a_token(secure, secrets, program):
+def test_load_uses_a_token(secure, secrets, program):
     flags = [
         it.replace("/secrets", str(secrets / "client")) for it in OVERLAY["load"]["command"][1:]
     ]
@@ -178,7 +176,7 @@ def test_the_load_calls_with_a_token(secure, secrets, program):
     assert "UNAUTHENTICATED" not in done.stdout
 
 
-def test_who_owns_the_folders_is_who_the_containers_are():
+def test_owner_of_the_folders_is_the_container_user():
     dockerfile = (ROOT / "deploy/Dockerfile").read_text()
     assert f"USER {certificates.OWNER}:{certificates.OWNER}\n" in dockerfile
     assert OVERLAY["balancer"]["user"] == f"{certificates.OWNER}:{certificates.OWNER}"
@@ -189,7 +187,7 @@ def test_who_owns_the_folders_is_who_the_containers_are():
 
 
 @pytest.mark.parametrize(("secret", "files"), [("tls", 3), ("tokens", 1)])
-def test_the_commands_for_kubernetes_make_secrets_of_the_files(secret, files, secrets):
+def test_kubernetes_commands_create_the_secrets(secret, files, secrets):
     (command,) = re.findall(
         rf"^kubectl (create .* linnet-{secret} .*)$", certificates.blocks()[2], re.M
     )
@@ -229,7 +227,7 @@ def nginx(secrets: Path, replica: str, address: str) -> tuple[list[str], str, di
 
 @pytest.fixture(params=[haproxy, nginx], ids=["haproxy", "nginx"])
 def balancer(request, secrets, tmp_path):
-    """balancer(replica) → the address of a balancer that runs before it."""
+    """balancer(replica) → the address of a balancer in front of it."""
     running: list[subprocess.Popen] = []
 
     def start(replica: str) -> str:
@@ -251,7 +249,7 @@ def balancer(request, secrets, tmp_path):
         process.wait(60)
 
 
-def test_a_token_comes_through_a_balancer_that_speaks_tls_on_both_sides(
+def test_token_passes_a_balancer_with_tls_on_both_sides(
     secure, balancer, translate, linnet, tmp_path
 ):
     address = balancer(secure.grpc)
@@ -265,7 +263,7 @@ def test_a_token_comes_through_a_balancer_that_speaks_tls_on_both_sides(
     assert plain.returncode != 0, "it answered in plain text"
 
 
-def test_a_balancer_gives_no_token_to_a_server_that_has_no_certificate_of_ours(
+def test_balancer_rejects_a_server_with_a_foreign_certificate(
     program, balancer, translate, tmp_path
 ):
     stranger = certificates.make(tmp_path)
@@ -281,10 +279,8 @@ def test_a_balancer_gives_no_token_to_a_server_that_has_no_certificate_of_ours(
         server.remove()
 
 
-def test_a_token_comes_through_the_edge_to_a_server_on_this_machine(
-    program, secrets, translate, tmp_path
-):
-    """TLS ends before the server, as the top of haproxy-edge.cfg says."""
+def test_token_passes_the_edge_to_a_local_server(program, secrets, translate, tmp_path):
+    """TLS ends before the server, as the comment in haproxy-edge.cfg describes."""
     both = tmp_path / "both.pem"
     both.write_bytes(
         b"".join((secrets / "server" / it).read_bytes() for it in ("tls.crt", "tls.key"))
@@ -306,7 +302,7 @@ def test_a_token_comes_through_the_edge_to_a_server_on_this_machine(
         server.remove()
 
 
-def test_nginx_with_tls_is_nginx_without_but_for_tls():
+def test_nginx_configurations_differ_only_in_tls():
     def lines(name: str) -> list[str]:
         text = (
             (BALANCERS / name)
