@@ -14,7 +14,7 @@ from linnet_model.train.augment import (
 )
 
 
-def test_a_name_on_both_sides_becomes_another_on_both():
+def test_replaces_name_on_both_sides():
     source, target = renamed("Tom saw 27 dogs.", "Tom sah 27 Hunde.", random.Random(1))
     name = source.split()[0]
     assert name != "Tom"
@@ -22,14 +22,14 @@ def test_a_name_on_both_sides_becomes_another_on_both():
     assert target == f"{name} sah 27 Hunde."
 
 
-def test_a_number_on_both_sides_becomes_another_on_both():
+def test_replaces_number_on_both_sides():
     source, target = renamed("I saw 27 dogs.", "Ich sah 27 Hunde.", random.Random(1))
     number = source.split()[2]
     assert number != "27"
     assert (source, target) == (f"I saw {number} dogs.", f"Ich sah {number} Hunde.")
 
 
-def test_what_stands_on_one_side_or_twice_stays():
+def test_keeps_names_on_one_side_or_repeated():
     for pair in [
         ("Tom sleeps.", "Er schläft."),
         ("Tom saw Tom.", "Tom sah Tom."),
@@ -39,7 +39,7 @@ def test_what_stands_on_one_side_or_twice_stays():
         assert renamed(*pair, random.Random(1)) == pair
 
 
-def test_placeholders_stand_for_shared_words_in_the_order_of_the_source():
+def test_placeholders_replace_shared_words_in_source_order():
     source, target = "Tom paid 30 euros in Kyoto.", "In Kyoto hat Tom 30 Euro bezahlt."
     rng = random.Random(3)
     pairs = {with_placeholders(source, target, "<ph7>", rng) for _ in range(200)}
@@ -52,13 +52,13 @@ def test_placeholders_stand_for_shared_words_in_the_order_of_the_source():
     assert any(left.endswith(". <ph3>") and right.endswith(". <ph3>") for left, right in pairs)
 
 
-def test_the_capitals_mark_is_no_placeholder():
+def test_capitals_mark_is_never_a_placeholder():
     rng = random.Random(3)
     pairs = [with_placeholders("Tom and 30", "Tom und 30", "<ph0>", rng) for _ in range(50)]
     assert all("<ph0>" not in left + right for left, right in pairs)
 
 
-def test_full_stops_and_case_change_as_the_recipe_says():
+def test_changes_full_stops_and_case_by_share():
     pair = ("A Dog runs.", "Ein Hund läuft.")
     stop = DataConfig(no_stop_share=1.0)
     assert varied(*pair, stop, random.Random(1)) == ("A Dog runs", "Ein Hund läuft")
@@ -69,13 +69,13 @@ def test_full_stops_and_case_change_as_the_recipe_says():
     assert varied(*pair, DataConfig(), random.Random(1)) == pair
 
 
-def test_copied_rows_are_their_own_translation_and_differ():
+def test_copied_rows_are_equal_pairs_and_differ():
     pairs = copied_pairs(200, random.Random(1))
     assert all(source == target and source.strip() for source, target in pairs)
     assert len({source for source, _ in pairs}) > 190
 
 
-def test_quotation_marks_are_those_of_each_language_and_close():
+def test_quotes_match_language_and_close():
     rng = random.Random(5)
     pairs = {quoted("I am here.", "Ich bin hier.", rng) for _ in range(200)}
     assert ('"I am here."', "„Ich bin hier.“") in pairs
@@ -87,6 +87,6 @@ def test_quotation_marks_are_those_of_each_language_and_close():
     assert ('"Who is it?" asked Mary.', "„Wer ist das?“, fragte Mary.") in asked
 
 
-def test_a_pair_that_has_quotation_marks_stays_as_it_is():
+def test_keeps_pair_that_has_quotation_marks():
     pair = ('He said "no".', "Er sagte „nein“.")
     assert quoted(*pair, random.Random(1)) == pair

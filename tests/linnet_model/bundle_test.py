@@ -41,7 +41,7 @@ def fields(message: str) -> set[str]:
     return {line.split("=")[0].split()[-1] for line in lines if "=" in line}
 
 
-def test_the_manifest_fills_the_proto_field_by_field(tmp_path: Path):
+def test_manifest_has_every_proto_field(tmp_path: Path):
     """With everything that may be left out: vocabularies, codes, words, mark, start token, two
     sizes, and a shortlist."""
     codes = tmp_path / "codes"
@@ -82,13 +82,13 @@ def test_the_manifest_fills_the_proto_field_by_field(tmp_path: Path):
 
 
 @pytest.mark.parametrize("name", ["", "En", "a b", ".a", "a/b", "a" * 65])
-def test_names_that_the_engine_would_not_read_are_refused(name: str):
+def test_refuses_invalid_bundle_names(name: str):
     with pytest.raises(ConfigError, match="must be 1 to 64 lower-case letters"):
         BundleConfig(name=name).check()
     BundleConfig(name="opus-mt_en.de2").check()
 
 
-def test_the_manifest_lists_the_files_as_they_are(bundle: Path):
+def test_manifest_lists_sizes_and_sums(bundle: Path):
     listed = {entry["name"]: entry["bytes"] for entry in read_manifest(bundle)["files"]}
     assert listed == {
         "model.pt": (bundle / "model.pt").stat().st_size,
@@ -96,7 +96,7 @@ def test_the_manifest_lists_the_files_as_they_are(bundle: Path):
     }
 
 
-def test_weights_come_back_as_they_were_stored(bundle: Path):
+def test_weights_survive_round_trip(bundle: Path):
     weights, sizes = read_bundle_weights(bundle)
     assert sizes == preset("tiny", 400)
     torch.manual_seed(3)
@@ -107,7 +107,7 @@ def test_weights_come_back_as_they_were_stored(bundle: Path):
 
 
 @pytest.mark.parametrize("weight_type", ["float32", "bfloat16"])
-def test_the_saved_module_computes_what_the_model_did(tmp_path: Path, weight_type: str):
+def test_saved_module_equals_model(tmp_path: Path, weight_type: str):
     sizes = preset("tiny", 60)
     torch.manual_seed(1)
     model = EncoderDecoder(sizes).eval()
@@ -138,7 +138,7 @@ def test_the_saved_module_computes_what_the_model_did(tmp_path: Path, weight_typ
     torch.testing.assert_close(steps[0], steps[1], rtol=1e-5, atol=1e-5)
 
 
-def test_shared_weights_are_stored_once(tmp_path: Path):
+def test_stores_shared_weights_once(tmp_path: Path):
     sizes = preset("tiny", 20_000)
     write_bundle(
         tmp_path,
@@ -153,7 +153,7 @@ def test_shared_weights_are_stored_once(tmp_path: Path):
     assert (tmp_path / "model.pt").stat().st_size < 2_000_000
 
 
-def test_the_same_seed_gives_the_same_weights(tmp_path: Path, bundle: Path):
+def test_same_seed_gives_same_weights(tmp_path: Path, bundle: Path):
     random_bundle(tmp_path / "again", "tiny", 400, seed=3)
     random_bundle(tmp_path / "other", "tiny", 400, seed=4)
     first, again, other = (
@@ -163,7 +163,7 @@ def test_the_same_seed_gives_the_same_weights(tmp_path: Path, bundle: Path):
     assert not torch.equal(first["embed_source.weight"], other["embed_source.weight"])
 
 
-def test_damage_is_named(tmp_path: Path):
+def test_names_damaged_files(tmp_path: Path):
     with pytest.raises(ConfigError, match=r"no bundle at .* it has no manifest.json"):
         read_manifest(tmp_path)
     random_bundle(tmp_path, "tiny", 60, seed=1)
@@ -183,14 +183,14 @@ def test_damage_is_named(tmp_path: Path):
         read_manifest(tmp_path)
 
 
-def test_the_command_prints_the_number_of_parameters(tmp_path: Path, capsys):
+def test_command_prints_parameter_count(tmp_path: Path, capsys):
     assert main(["--preset", "tiny", "--vocab", "60", "--seed", "1", "--out", str(tmp_path)]) == 0
     sizes = ModelConfig(**vars(preset("tiny", 60)))
     count = sum(p.numel() for p in EncoderDecoder(sizes).parameters())
     assert f"{count:,} parameters" in capsys.readouterr().out
 
 
-def test_a_random_bundle_serves_texts_as_long_as_asked(tmp_path: Path):
+def test_random_bundle_has_requested_limits(tmp_path: Path):
     asked = ["--preset", "tiny", "--vocab", "60", "--out", str(tmp_path)]
     for mixer in ("dynamic", "self_attention"):
         limits = ["--max-source-tokens", "4096", "--max-target-tokens", "16"]
@@ -200,7 +200,7 @@ def test_a_random_bundle_serves_texts_as_long_as_asked(tmp_path: Path):
         assert manifest["default_options"]["max_target_tokens"] <= 16
 
 
-def test_the_name_of_a_random_bundle_is_that_of_its_preset_or_as_asked(tmp_path: Path):
+def test_random_bundle_is_named_by_preset_or_flag(tmp_path: Path):
     asked = ["--preset", "tiny", "--vocab", "60", "--out", str(tmp_path)]
     assert main(asked) == 0
     assert read_manifest(tmp_path)["name"] == "random-tiny"
@@ -208,9 +208,7 @@ def test_the_name_of_a_random_bundle_is_that_of_its_preset_or_as_asked(tmp_path:
     assert read_manifest(tmp_path)["name"] == "en-de"
 
 
-def test_a_bundle_written_again_has_its_weights_and_facts_and_what_serving_wants(
-    bundle: Path, tmp_path: Path
-):
+def test_rewritten_bundle_keeps_weights_and_manifest(bundle: Path, tmp_path: Path):
     again = tmp_path / "again"
     shutil.copytree(bundle, again)
     stale = read_manifest(again)

@@ -18,21 +18,21 @@ MARK = "<ph0>"
 
 
 @pytest.mark.parametrize("row", TABLE, ids=lambda row: row["text"])
-def test_a_text_is_read_as_the_table_says(row):
+def test_marks_texts_in_capitals(row):
     assert mark_capitals(row["text"], MARK) == row["read"]
 
 
 @pytest.mark.parametrize("text", ["THE DOG RUNS.", "ÄPFEL, ÖL 2 ÜBER", "😀 OH NO 😀"])
-def test_capitals_come_back_where_they_were_marked(text):
+def test_restores_marked_capitals(text):
     assert restore_capitals(mark_capitals(text, MARK), MARK) == text
 
 
-def test_without_a_mark_nothing_changes():
+def test_without_mark_nothing_changes():
     assert mark_capitals("THE DOG RUNS.", "") == "THE DOG RUNS."
     assert restore_capitals("<ph0> a", "") == "<ph0> a"
 
 
-def test_the_tokenizer_marks_and_restores(tokenizer_file):
+def test_tokenizer_marks_and_restores(tokenizer_file):
     tokenizer = load_tokenizer(tokenizer_file, MARK)
     plain = load_tokenizer(tokenizer_file)
     ids = tokenizer.encode("THE DOG RUNS.")
@@ -42,12 +42,12 @@ def test_the_tokenizer_marks_and_restores(tokenizer_file):
     assert tokenizer.encode("The dog.") == plain.encode("The dog.")
 
 
-def test_a_mark_that_is_no_piece_is_refused(tokenizer_file):
+def test_refuses_mark_that_is_not_a_piece(tokenizer_file):
     with pytest.raises(ConfigError, match=r"data\.capitals_mark is <caps>.*placeholders"):
         load_tokenizer(tokenizer_file, "<caps>")
 
 
-def test_a_row_in_capitals_keeps_the_small_letters_of_its_target_behind_the_mark():
+def test_marked_target_keeps_lower_case():
     config = DataConfig(uppercase_share=1.0, capitals_mark=MARK)
     rng = random.Random(1)
     assert varied("The dog.", "Der Hund.", config, rng) == ("THE DOG.", "<ph0> Der Hund.")

@@ -13,7 +13,7 @@ RECIPES = sorted((Path(__file__).resolve().parents[2] / "model" / "recipes").glo
 
 
 @pytest.mark.parametrize("path", RECIPES, ids=lambda path: path.stem)
-def test_recipes_train_on_known_texts_that_are_not_share_alike(path: Path):
+def test_recipes_avoid_share_alike_texts(path: Path):
     recipe = read_recipe(path)
     for source in sources_of(recipe.data.domains).values():
         assert source["author"]
@@ -24,20 +24,20 @@ def test_recipes_train_on_known_texts_that_are_not_share_alike(path: Path):
     assert "CC BY" in license_line(recipe)
 
 
-def test_a_domain_without_an_entry_is_refused():
+def test_refuses_domain_without_entry():
     with pytest.raises(
         ConfigError, match=r"author and licence of news, law are unknown, add \[data.terms.news\]"
     ):
         sources_of(["tatoeba", "news", "law"])
 
 
-def test_a_licence_that_asks_for_it_is_repeated():
+def test_card_repeats_required_notices():
     notices = "\n".join(notice_part({"domains": {"zfdoc": 1}}))
     assert "Redistributions in binary form must reproduce" in notices
     assert notice_part({"domains": {"tatoeba": 1}}) == []
 
 
-def test_examples_stand_in_the_card_as_they_were_answered():
+def test_card_shows_examples_with_answers():
     lines = example_part({"examples": [{"text": "a|b <i>", "answer": "c"}]})
     assert "| a\\|b &lt;i> | c |" in lines
     assert example_part({"examples": []}) == example_part(None) == []

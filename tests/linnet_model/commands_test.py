@@ -14,7 +14,7 @@ PROJECT = tomllib.loads((MODEL / "pyproject.toml").read_text(encoding="utf-8"))[
 COMMANDS = PROJECT["scripts"]
 
 
-def test_the_commands_are_those_that_the_pages_name():
+def test_pages_name_existing_commands():
     pages = [MODEL.parent / f"docs/{name}.md" for name in ("MODELS", "RESULTS", "TRAINING")]
     text = "".join(page.read_text("utf-8") for page in pages)
     named = set(re.findall(r"\blinnet-[a-z-]+\b", text))
@@ -28,7 +28,7 @@ def main_of(name: str):
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_it_says_its_version(name: str, capsys):
+def test_prints_version(name: str, capsys):
     with pytest.raises(SystemExit) as ended:
         main_of(name)(["--version"])
     assert ended.value.code == 0
@@ -36,7 +36,7 @@ def test_it_says_its_version(name: str, capsys):
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_help_says_what_the_command_does_and_every_flag(name: str, capsys):
+def test_help_describes_command_and_every_flag(name: str, capsys):
     with pytest.raises(SystemExit) as ended:
         main_of(name)(["--help"])
     assert ended.value.code == 0
@@ -51,7 +51,7 @@ def test_help_says_what_the_command_does_and_every_flag(name: str, capsys):
     assert max(len(line) for line in text.splitlines()) <= 110
 
 
-def test_an_unknown_flag_and_a_missing_one_are_named(capsys):
+def test_names_unknown_and_missing_flags(capsys):
     train = importlib.import_module("linnet_model.train.command").main
     for arguments, message in (
         (["--recipes", "x"], "unrecognized arguments: --recipes x"),

@@ -14,13 +14,13 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.mark.parametrize("mixer", compare.MIXERS)
-def test_every_mixer_gets_as_many_parameters_as_dynamic(mixer):
+def test_mixers_have_as_many_parameters_as_dynamic(mixer):
     base = read_recipe(ROOT / "model" / "recipes" / "comparison.toml").model
     wanted = compare.weights_in(base)
     assert abs(compare.weights_in(compare.settings_of(mixer, base)) / wanted - 1) < 0.01
 
 
-def test_a_dilated_filter_reaches_as_far_as_the_filter_that_it_stands_for():
+def test_dilated_filter_spans_replaced_filter():
     base = ModelConfig(encoder_kernels=[3, 7, 31], decoder_kernels=[15])
     dilated = compare.settings_of("dilated", base)
     assert dilated.encoder_kernels == [3, 3, 3]
@@ -28,7 +28,7 @@ def test_a_dilated_filter_reaches_as_far_as_the_filter_that_it_stands_for():
     assert dilated.decoder_dilations == [7]
 
 
-def test_what_was_measured_is_not_measured_again(tmp_path):
+def test_keeps_existing_results(tmp_path):
     calls = []
     for _ in range(2):
         value = compare.kept(tmp_path / "value.json", lambda: calls.append(1) or {"a": [1.5]})
@@ -36,13 +36,13 @@ def test_what_was_measured_is_not_measured_again(tmp_path):
     assert len(calls) == 1
 
 
-def test_an_interval_may_hold_test_sets_without_a_single_match():
+def test_interval_handles_samples_without_match():
     references = [[f"word {i} of the reference"] for i in range(5)]
     low = compare.interval("translate", references, ["word 0 of the reference"] + ["nothing"] * 4)
     assert low["BLEU"][1] <= low["BLEU"][0] <= low["BLEU"][2]
 
 
-def test_an_interval_holds_its_score_and_is_wider_for_fewer_rows():
+def test_interval_contains_score_and_narrows_with_rows():
     references = [[f"the {i % 7} cats sat on {i} mats in {i % 5} rooms"] for i in range(200)]
     answers = [r[0].replace("cats", "dogs") if i % 3 else r[0] for i, r in enumerate(references)]
     many = compare.interval("translate", references, answers)["BLEU"]
@@ -88,11 +88,11 @@ def results() -> dict:
     }
 
 
-def test_speeds_are_compared_round_by_round():
+def test_speed_ratios_are_per_round():
     assert compare_report.ratios(results()["training"]) == {"dynamic": 1.0, "light": 1.2}
 
 
-def test_the_report_renews_its_own_part_of_the_page_and_no_other(tmp_path):
+def test_report_replaces_only_its_part_of_page(tmp_path):
     page = tmp_path / "page.md"
     begin, end = compare_report.markers("cpu")
     page.write_text(f"before\n{begin}\nold\n{end}\nafter\n", encoding="utf-8")
@@ -109,16 +109,14 @@ def test_the_report_renews_its_own_part_of_the_page_and_no_other(tmp_path):
     assert plots == {p.name: p.read_bytes() for p in (tmp_path / "plots").glob("*.svg")}
 
 
-def test_a_page_without_the_place_for_the_table_is_refused(tmp_path):
+def test_refuses_page_without_markers(tmp_path):
     page = tmp_path / "page.md"
     page.write_text("nothing here\n", encoding="utf-8")
     with pytest.raises(ConfigError, match="<!-- comparison cpu -->"):
         compare_report.write_report(results(), tmp_path, page)
 
 
-def test_two_mixers_are_trained_decoded_timed_and_reported(
-    tmp_path, recipe_file, data_folder, program
-):
+def test_compares_two_mixers_end_to_end(tmp_path, recipe_file, data_folder, program):
     out, page = tmp_path / "runs", tmp_path / "page.md"
     page.write_text("\n".join(compare_report.markers("cpu")), encoding="utf-8")
     arguments = ["--recipe", str(recipe_file), "--data", str(data_folder), "--out", str(out)]

@@ -10,7 +10,7 @@ RECIPES = Path(__file__).resolve().parents[2] / "model" / "recipes"
 
 
 @pytest.mark.parametrize("name", ["en-de", "en-summary"])
-def test_the_recipes_in_the_repository_are_valid(name: str):
+def test_recipes_in_repository_are_valid(name: str):
     assert read_recipe(RECIPES / f"{name}.toml").bundle.name == name
 
 
@@ -53,13 +53,13 @@ def test_the_recipes_in_the_repository_are_valid(name: str):
         ("nonsense", "is not table.key=value in TOML"),
     ],
 )
-def test_what_cannot_be_done_is_refused_with_key_and_value(setting: str, message: str):
+def test_refuses_invalid_setting_with_key_and_value(setting: str, message: str):
     with pytest.raises(ConfigError) as error:
         read_recipe(RECIPES / "en-de.toml", [setting])
     assert message in str(error.value)
 
 
-def test_a_missing_recipe_and_one_that_is_not_toml_are_named(tmp_path: Path):
+def test_names_missing_and_invalid_recipe(tmp_path: Path):
     with pytest.raises(ConfigError, match="no recipe at"):
         read_recipe(tmp_path / "none.toml")
     (tmp_path / "bad.toml").write_text("[model\n")
@@ -67,13 +67,13 @@ def test_a_missing_recipe_and_one_that_is_not_toml_are_named(tmp_path: Path):
         read_recipe(tmp_path / "bad.toml")
 
 
-def test_settings_win_over_the_recipe():
+def test_settings_override_recipe():
     recipe = read_recipe(RECIPES / "en-de.toml", ["train.learning_rate=1", "data.domains.debian=2"])
     assert recipe.train.learning_rate == 1.0
     assert recipe.data.domains["debian"] == 2.0
     assert recipe.data.domains["tatoeba"] == 1.0
 
 
-def test_a_recipe_survives_being_written_beside_its_results():
+def test_recipe_survives_round_trip():
     recipe = read_recipe(RECIPES / "en-summary.toml")
     assert from_tables(Recipe, to_tables(recipe), "") == recipe

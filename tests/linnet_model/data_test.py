@@ -19,7 +19,7 @@ from linnet_model.train.data import (
 )
 
 
-def test_a_corpus_holds_every_row_that_fits_and_counts_the_rest(tokenizer):
+def test_dataset_keeps_fitting_rows_and_counts_others(tokenizer):
     config = DataConfig(folder="x", domains={"x": 1.0}, max_source_tokens=12, max_target_tokens=12)
     dataset = PairDataset(
         [Pair("Ba.", "Be.", "x"), Pair("Ba " * 40, "Be.", "x"), Pair("Ba.", "Be " * 40, "x")],
@@ -34,7 +34,7 @@ def test_a_corpus_holds_every_row_that_fits_and_counts_the_rest(tokenizer):
     assert cut.source(0).tolist() == [*tokenizer.encode("Ba " * 40)[:11], EOS]
 
 
-def test_some_sources_are_cut_short_where_the_recipe_says_so(tokenizer):
+def test_cuts_share_of_sources_short(tokenizer):
     config = DataConfig(
         folder="x",
         domains={"x": 1.0},
@@ -50,7 +50,7 @@ def test_some_sources_are_cut_short_where_the_recipe_says_so(tokenizer):
     assert set(PairDataset(pairs, tokenizer, config).source_lengths) == {40}
 
 
-def test_echoes_are_targets_that_are_their_own_sources(data_folder: Path):
+def test_echoes_have_target_as_source(data_folder: Path):
     config = DataConfig(folder="toy", domains={"even": 1.0}, echo_share=0.1)
     pairs = training_pairs(data_folder / "toy", config, seed=1)
     echoes = [pair for pair in pairs if pair.domain == "echoes"]
@@ -58,7 +58,7 @@ def test_echoes_are_targets_that_are_their_own_sources(data_folder: Path):
     assert all(pair.source == pair.target for pair in echoes)
 
 
-def test_a_batch_is_padded_behind_and_shifted_behind_the_end_token(tokenizer):
+def test_batch_is_padded_and_shifted(tokenizer):
     config = DataConfig(folder="x", domains={"x": 1.0})
     dataset = PairDataset([Pair("a", "b", "x"), Pair("a b c", "d e f g", "x")], tokenizer, config)
     batch = make_batch(dataset, numpy.array([0, 1]))
@@ -82,7 +82,7 @@ class Lengths:
     st.integers(1, 100),
     st.integers(1, 100),
 )
-def test_batches_hold_each_row_once_and_keep_both_limits(pairs, target_tokens, source_tokens):
+def test_batches_hold_each_row_once_within_limits(pairs, target_tokens, source_tokens):
     dataset = Lengths(pairs)
     found = batches(dataset, numpy.arange(len(pairs)), target_tokens, source_tokens)
     assert [row for batch in found for row in batch] == list(range(len(pairs)))
@@ -94,7 +94,7 @@ def test_batches_hold_each_row_once_and_keep_both_limits(pairs, target_tokens, s
         assert fits or len(batch) == 1
 
 
-def test_an_epoch_takes_of_each_domain_its_share_and_follows_from_its_number(tokenizer):
+def test_epoch_uses_shares_and_depends_on_number(tokenizer):
     config = DataConfig(folder="x", domains={"x": 1.0})
     pairs = [Pair(f"a {i}", f"b {i}", "often" if i < 10 else "seldom") for i in range(50)]
     dataset = PairDataset(pairs, tokenizer, config)
@@ -112,7 +112,7 @@ def test_an_epoch_takes_of_each_domain_its_share_and_follows_from_its_number(tok
     assert rows(3) != rows(4)
 
 
-def test_training_pairs_follow_from_their_seed(data_folder: Path):
+def test_training_pairs_depend_on_seed(data_folder: Path):
     config = DataConfig(
         folder="toy", domains={"even": 1.0}, lowercase_share=0.5, rename_share=1.0, copy_share=0.1
     )

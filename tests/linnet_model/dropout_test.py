@@ -7,7 +7,7 @@ from linnet_model.network.dropout import REFRESH_UPDATES, Dropout, KeepAll
 
 
 @pytest.mark.parametrize("p", [0.1, 0.5])
-def test_the_share_of_zeros_and_the_mean_are_right(p: float):
+def test_share_of_zeros_and_mean(p: float):
     drop = Dropout(1, pool=1 << 20)
     drop.begin(0)
     y = drop(torch.ones(400, 1000), p)
@@ -16,7 +16,7 @@ def test_the_share_of_zeros_and_the_mean_are_right(p: float):
     assert float(y.mean()) == pytest.approx(1.0, abs=8e-3)
 
 
-def test_two_uses_differ_and_a_repeated_update_repeats_its_masks():
+def test_masks_depend_on_use_and_update():
     x = torch.ones(1000)
     drop = Dropout(1, pool=1 << 16)
     drop.begin(7)
@@ -29,7 +29,7 @@ def test_two_uses_differ_and_a_repeated_update_repeats_its_masks():
     assert torch.equal(masks, first)
 
 
-def test_what_is_too_large_for_the_pool_is_dropped_too():
+def test_drops_tensors_larger_than_pool():
     drop = Dropout(1, pool=100)
     drop.begin(3)
     first = drop(torch.ones(1000), 0.5)
@@ -38,7 +38,7 @@ def test_what_is_too_large_for_the_pool_is_dropped_too():
     assert 300 < int((first == 0).sum()) < 700
 
 
-def test_the_gradient_passes_where_the_value_did():
+def test_gradient_has_same_mask():
     drop = Dropout(1, pool=1 << 12)
     drop.begin(0)
     x = torch.ones(500, requires_grad=True)

@@ -121,7 +121,7 @@ each_model = pytest.mark.parametrize(
 
 
 @each_model
-def test_what_is_trained_is_what_is_served(changes: dict):
+def test_serving_path_equals_training_path(changes: dict):
     model, (source, lengths, target) = make_model(**changes), scenario()
     with torch.no_grad():
         trained = forced_logits(model, source, lengths, target)
@@ -134,7 +134,7 @@ def test_what_is_trained_is_what_is_served(changes: dict):
 
 
 @each_model
-def test_what_is_aligned_is_the_attention_of_training(changes: dict):
+def test_alignment_equals_training_attention(changes: dict):
     model, (source, lengths, target) = make_model(**changes), scenario()
     for module in (model, torch.jit.script(model)):
         for layer in range(2):
@@ -146,7 +146,7 @@ def test_what_is_aligned_is_the_attention_of_training(changes: dict):
                 assert not served[row, :, length:].any(), "weight behind a source's end"
 
 
-def test_padding_of_a_source_is_invisible():
+def test_source_padding_does_not_change_logits():
     model, (source, lengths, target) = make_model(), scenario()
     with torch.no_grad():
         together = forced_logits(model, source, lengths, target)
@@ -157,7 +157,7 @@ def test_padding_of_a_source_is_invisible():
             torch.testing.assert_close(together[row : row + 1], alone, **TOLERANCE)
 
 
-def test_a_target_token_sees_none_that_follow():
+def test_target_token_ignores_later_tokens():
     model, (source, lengths, target) = make_model(), scenario()
     changed = target.clone()
     changed[:, 7:] = 9  # what step 8 reads
@@ -168,7 +168,7 @@ def test_a_target_token_sees_none_that_follow():
     assert not torch.allclose(a[:, 8:], b[:, 8:])
 
 
-def test_padding_of_a_target_is_invisible():
+def test_target_padding_does_not_change_logits():
     source, lengths, target = scenario()
     for mixer in MIXERS:
         model = make_model(decoder_mixers=[mixer])
@@ -179,7 +179,7 @@ def test_padding_of_a_target_is_invisible():
 
 
 @pytest.mark.parametrize(("name", "steps"), [("sinusoidal", 7), ("sinusoidal_marian", 8)])
-def test_positions_stay_exact_in_a_bfloat16_module(name: str, steps: int):
+def test_positions_are_exact_in_bfloat16_module(name: str, steps: int):
     numbers = torch.tensor([0, 1, 255, 256, 257, 1000, 1001])
     frequencies = 10000.0 ** (-torch.arange(8, dtype=torch.float64) / steps)
     angles = numbers.double().unsqueeze(1) * frequencies
@@ -194,7 +194,7 @@ def test_positions_stay_exact_in_a_bfloat16_module(name: str, steps: int):
     assert torch.equal(x[0], sinusoids(torch.arange(3, 304), 16, float(steps)).to(torch.bfloat16))
 
 
-def test_learned_positions_begin_at_the_row_of_the_first_number():
+def test_learned_positions_start_at_first_position():
     model = make_model(
         positions="learned", first_position=2, max_positions=6, scale_embedding=False
     )
@@ -205,7 +205,7 @@ def test_learned_positions_begin_at_the_row_of_the_first_number():
     assert not torch.equal(model.enter_source.table.weight, table)
 
 
-def test_a_language_model_needs_no_source_and_its_steps_are_the_whole():
+def test_language_model_steps_equal_forward():
     _, lengths, target = scenario()
     for mixer in MIXERS:
         model = make_model(encoder_kernels=[], decoder_mixers=[mixer], sharing="output")
@@ -219,7 +219,7 @@ def test_a_language_model_needs_no_source_and_its_steps_are_the_whole():
             torch.testing.assert_close(steps, whole, **TOLERANCE)
 
 
-def test_lengths_that_a_model_cannot_tell_apart_or_remember_are_refused():
+def test_refuses_lengths_beyond_positions_or_state():
     learned = ModelConfig(positions="learned", max_positions=20)
     learned.check()
     learned.check_lengths(20, 19)
@@ -235,7 +235,7 @@ def test_lengths_that_a_model_cannot_tell_apart_or_remember_are_refused():
     bounded.check_lengths(5000, 5000)
 
 
-def test_a_shared_table_exists_once():
+def test_shared_table_exists_once():
     shared, apart = make_model(), make_model(sharing="none", target_vocabulary=50)
     assert parameter_count(apart) == parameter_count(shared) + 2 * 50 * 16
     assert [n for n, _ in shared.named_parameters() if "embed" in n or n == "output.weight"] == [
@@ -243,7 +243,7 @@ def test_a_shared_table_exists_once():
     ]
 
 
-def test_state_and_memory_have_the_type_of_the_module():
+def test_state_and_cache_have_type_of_module():
     module = torch.jit.script(make_model().to(torch.bfloat16))
     assert [tuple(s.shape) for s in module.new_state(6)] == [(5, 6, 16), (3, 6, 16)]
     assert [tuple(m.shape) for m in module.new_encoder_cache(2, 8)] == [(2, 8, 2, 16)] * 2
@@ -254,7 +254,7 @@ def test_state_and_memory_have_the_type_of_the_module():
 
 @pytest.mark.parametrize("kind", [None, "float32", "int8"])
 @pytest.mark.parametrize("changes", [{}, {"output_bias": True}], ids=["plain", "bias"])
-def test_logits_of_some_tokens_are_those_of_all(changes, kind):
+def test_output_rows_give_same_logits(changes, kind):
     model = make_model(**changes)
     if kind:
         model = torch.jit.script(model)
@@ -270,7 +270,7 @@ def test_logits_of_some_tokens_are_those_of_all(changes, kind):
     torch.testing.assert_close(few, logits[:, tokens.long()], rtol=0, atol=1e-6 if not kind else 0)
 
 
-def test_a_row_that_is_taken_over_remembers_nothing():
+def test_reused_slot_ignores_old_state():
     model, (source, lengths, target) = make_model(), scenario()
     once = stepwise_logits(model, source, lengths, target)
     with torch.no_grad():

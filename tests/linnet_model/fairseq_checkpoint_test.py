@@ -56,7 +56,7 @@ def save(content, path: Path, zipped: bool = True) -> Path:
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_a_malicious_checkpoint_is_refused_by_the_name_it_wanted(tmp_path, function, name, zipped):
+def test_refuses_malicious_checkpoint_by_name(tmp_path, function, name, zipped):
     trap = tmp_path / "sprung"
     content = SAFE | {"extra_state": Call(function, f"open({str(trap)!r}, 'w')")}
     path = save(content, tmp_path / "bad.pt", zipped)
@@ -65,14 +65,14 @@ def test_a_malicious_checkpoint_is_refused_by_the_name_it_wanted(tmp_path, funct
     assert not trap.exists()
 
 
-def test_the_trap_of_the_test_above_is_sprung_by_a_careless_reader(tmp_path):
+def test_unsafe_reader_executes_malicious_checkpoint(tmp_path):
     trap = tmp_path / "sprung"
     path = save({"x": Call(eval, f"open({str(trap)!r}, 'w')")}, tmp_path / "bad.pt")
     torch.load(path, weights_only=False)
     assert trap.exists()
 
 
-def test_what_a_harmless_name_is_given_cannot_call_either(tmp_path):
+def test_arguments_of_allowed_names_cannot_call(tmp_path):
     """An option list whose default is a call, and a dictionary whose missing keys would be one."""
     content = SAFE | {"extra_state": defaultdict(eval)}
     with pytest.raises(ConfigError, match=r"builtins\.eval"):
@@ -81,7 +81,7 @@ def test_what_a_harmless_name_is_given_cannot_call_either(tmp_path):
     assert read.options == {"arch": "lightconv"}
 
 
-def test_names_hidden_in_newer_pickles_are_refused_too(tmp_path):
+def test_refuses_names_hidden_in_newer_pickles(tmp_path):
     """Protocol 4 names things by strings on the stack, which torch.save does not write."""
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w") as archive:
@@ -92,7 +92,7 @@ def test_names_hidden_in_newer_pickles_are_refused_too(tmp_path):
         read_checkpoint(path)
 
 
-def test_a_name_that_looks_like_one_of_fairseqs_is_never_imported(tmp_path, monkeypatch):
+def test_never_imports_names_that_look_like_fairseq(tmp_path, monkeypatch):
     (tmp_path / "fairseq").mkdir()
     trap = tmp_path / "imported"
     (tmp_path / "fairseq" / "__init__.py").write_text(f"open({str(trap)!r}, 'w')\n")
@@ -120,13 +120,13 @@ def test_a_name_that_looks_like_one_of_fairseqs_is_never_imported(tmp_path, monk
         ({"cfg": {"task": {}}, "model": {}}, "the cfg names no model"),
     ],
 )
-def test_what_is_no_checkpoint_of_fairseq_is_refused(tmp_path, content, message):
+def test_refuses_other_checkpoints(tmp_path, content, message):
     with pytest.raises(ConfigError, match=message):
         read_checkpoint(save(content, tmp_path / "x.pt"))
 
 
 @pytest.mark.parametrize("junk", [b"", b"hello\n", b"PK\x03\x04 and no more", b"\x80\x02}q\x00."])
-def test_what_is_no_file_of_torch_is_refused(tmp_path, junk):
+def test_refuses_files_that_torch_did_not_write(tmp_path, junk):
     path = tmp_path / "junk.pt"
     path.write_bytes(junk)
     with pytest.raises(ConfigError, match=r"junk\.pt"):
@@ -135,7 +135,7 @@ def test_what_is_no_file_of_torch_is_refused(tmp_path, junk):
         read_checkpoint(tmp_path / "none.pt")
 
 
-def test_a_cut_file_is_refused(tmp_path):
+def test_refuses_truncated_file(tmp_path):
     for name, kind in oracle.CHECKPOINTS[:2]:
         whole = oracle.checkpoint(name, kind).read_bytes()
         for share in (0.01, 0.5, 0.99):
@@ -146,7 +146,7 @@ def test_a_cut_file_is_refused(tmp_path):
 
 
 @pytest.mark.parametrize("name", oracle.MODELS)
-def test_all_generations_of_a_model_are_read_to_the_same_options_and_bits(name):
+def test_generations_of_a_model_read_identically(name):
     first, *others = [
         read_model(oracle.checkpoint(name, kind)) for kind in oracle.MODELS[name]["checkpoints"]
     ]
@@ -160,7 +160,7 @@ def test_all_generations_of_a_model_are_read_to_the_same_options_and_bits(name):
 
 
 @pytest.mark.parametrize("name", oracle.MODELS)
-def test_the_options_are_those_of_the_model(name):
+def test_reads_options_of_model(name):
     wanted = oracle.MODELS[name]["config"]
     for kind in oracle.MODELS[name]["checkpoints"]:
         read = read_model(oracle.checkpoint(name, kind))
@@ -191,7 +191,7 @@ def test_the_options_are_those_of_the_model(name):
             assert config.glu == wanted["encoder_glu"]
 
 
-def test_half_precision_and_parameters_are_read(tmp_path):
+def test_reads_half_precision_and_parameters(tmp_path):
     read = read_checkpoint(oracle.checkpoint("light-noglu-prenorm-untied", "2019"))
     args = argparse.Namespace(**read.options)
     half = OrderedDict((k, torch.nn.Parameter(v.half(), False)) for k, v in read.weights.items())
@@ -200,7 +200,7 @@ def test_half_precision_and_parameters_are_read(tmp_path):
     assert torch.equal(model.encoder[0].mixer.linear1.weight, weight.half().float())
 
 
-def test_nested_options_of_the_newest_transformer_are_read(tmp_path):
+def test_reads_nested_options_of_new_transformer(tmp_path):
     """TransformerConfig holds tables for encoder and decoder, and points to values of the task."""
     read = read_checkpoint(oracle.checkpoint("transformer-postnorm-tied", "cfg"))
     flat = read.options

@@ -64,7 +64,7 @@ def assert_same_model(one, other) -> None:
 
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("name", oracle.MODELS)
-def test_an_imported_model_is_written_as_fairseq_wrote_it_and_read_again(tmp_path, name, layout):
+def test_exported_import_equals_original_checkpoint(tmp_path, name, layout):
     bundle = imported(name, tmp_path / "bundle")
     file = exported(["--bundle", str(bundle)], tmp_path / "out" / "model.pt", layout)
     kinds = ["2019"] if layout == "2019" else [k for _, k in oracle.CHECKPOINTS if k != "2019"]
@@ -99,7 +99,7 @@ def test_an_imported_model_is_written_as_fairseq_wrote_it_and_read_again(tmp_pat
     ],
     ids=lambda sizes: " ".join(map(str, sizes)),
 )
-def test_our_own_models_make_the_way_there_and_back(tmp_path, sizes, layout):
+def test_native_models_survive_round_trip(tmp_path, sizes, layout):
     bundle = random_bundle(tmp_path / "bundle", **sizes)
     file = exported(["--bundle", str(bundle)], tmp_path / "model.pt", layout)
     weights, config = read_bundle_weights(bundle)
@@ -113,7 +113,7 @@ def test_our_own_models_make_the_way_there_and_back(tmp_path, sizes, layout):
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_a_transformer_of_ours_makes_the_way_too(tmp_path, layout):
+def test_native_transformer_survives_round_trip(tmp_path, layout):
     sizes = {"encoder_mixers": ["self_attention"], "decoder_mixers": ["self_attention"]}
     config = ModelConfig(vocabulary=20, width=8, ffn_width=12, heads=2, activation="gelu")
     config = dataclasses.replace(config, encoder_kernels=[0, 0], decoder_kernels=[0], **sizes)
@@ -129,7 +129,7 @@ def test_a_transformer_of_ours_makes_the_way_too(tmp_path, layout):
     assert_same_model(dict(model.named_parameters()), dict(again.model.named_parameters()))
 
 
-def test_bfloat16_is_written_exactly(tmp_path):
+def test_exports_bfloat16_exactly(tmp_path):
     name = "light-noglu-prenorm-untied"
     bundle = imported(name, tmp_path / "bundle", "bfloat16")
     file = exported(["--bundle", str(bundle)], tmp_path / "model.pt", "new")
@@ -139,9 +139,7 @@ def test_bfloat16_is_written_exactly(tmp_path):
     assert_same_model(weights, again)
 
 
-def test_a_training_is_written_with_the_pieces_of_its_tokenizer(
-    tmp_path, recipe_file, tokenizer_file, tokenizer
-):
+def test_exports_run_with_pieces_of_its_tokenizer(tmp_path, recipe_file, tokenizer_file, tokenizer):
     recipe = read_recipe(recipe_file)
     torch.manual_seed(5)
     model = EncoderDecoder(recipe.model)
@@ -166,7 +164,7 @@ def test_a_training_is_written_with_the_pieces_of_its_tokenizer(
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_the_file_names_nothing_but_a_namespace(tmp_path, layout):
+def test_exported_pickle_names_only_namespace(tmp_path, layout):
     bundle = random_bundle(tmp_path / "bundle")
     file = exported(["--bundle", str(bundle)], tmp_path / "model.pt", layout)
     assert (file.read_bytes()[:2] == b"PK") == (layout == "new")
@@ -195,7 +193,7 @@ def test_the_file_names_nothing_but_a_namespace(tmp_path, layout):
     ],
     ids=lambda value: " ".join(map(str, value)) if isinstance(value, dict) else "",
 )
-def test_a_model_that_fairseq_does_not_have_is_refused(tmp_path, capsys, sizes, message):
+def test_refuses_model_that_fairseq_lacks(tmp_path, capsys, sizes, message):
     bundle = random_bundle(tmp_path / "bundle", **sizes)
     out = tmp_path / "model.pt"
     assert export_fairseq.main(["--bundle", str(bundle), "--out", str(out)]) == 1

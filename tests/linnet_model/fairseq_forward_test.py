@@ -42,7 +42,7 @@ def assert_close(found: Tensor, expected: np.ndarray, tolerance: float) -> None:
 
 
 @torch.no_grad()
-def test_the_encoder_is_fairseqs(imported):
+def test_encoder_equals_fairseq(imported):
     name, model = imported
     arrays = oracle.forward(name)
     source, lengths = padded(arrays["source"])
@@ -56,7 +56,7 @@ def test_the_encoder_is_fairseqs(imported):
 
 
 @torch.no_grad()
-def test_forced_targets_have_fairseqs_logits(imported):
+def test_forced_logits_equal_fairseq(imported):
     name, model = imported
     arrays = oracle.forward(name)
     source, lengths = padded(arrays["source"])
@@ -76,7 +76,7 @@ def test_forced_targets_have_fairseqs_logits(imported):
 
 
 @torch.no_grad()
-def test_steps_have_the_log_probabilities_of_fairseqs_steps(imported):
+def test_step_log_probabilities_equal_fairseq(imported):
     """All sentences in one batch of the serving path: each a row, its memory one block."""
     name, model = imported
     arrays = oracle.forward(name)

@@ -48,7 +48,7 @@ def command(name: str, out: Path, *more: str, checkpoint: Path | None = None) ->
 # Weights.
 
 
-def test_weights_that_are_not_known_are_listed(tmp_path):
+def test_lists_unknown_weights(tmp_path):
     def add(weights):
         weights["encoder.layers.0.conv.gate.weight"] = torch.ones(3)
         weights["decoder.adaptive_softmax.head.weight"] = torch.ones(3)
@@ -61,7 +61,7 @@ def test_weights_that_are_not_known_are_listed(tmp_path):
         read_model(changed(tmp_path, DYNAMIC, weights=add))
 
 
-def test_weights_that_are_missing_are_listed(tmp_path):
+def test_lists_missing_weights(tmp_path):
     def remove(weights):
         del weights["decoder.layers.1.encoder_attn.out_proj.bias"]
         del weights["encoder.layer_norm.weight"]
@@ -74,7 +74,7 @@ def test_weights_that_are_missing_are_listed(tmp_path):
         read_model(changed(tmp_path, LIGHT, weights=remove))
 
 
-def test_a_layer_of_another_size_is_refused(tmp_path):
+def test_refuses_layer_of_another_size(tmp_path):
     def cut(weights):
         weights["encoder.layers.1.fc1.weight"] = weights["encoder.layers.1.fc1.weight"][:8]
 
@@ -82,7 +82,7 @@ def test_a_layer_of_another_size_is_refused(tmp_path):
         read_model(changed(tmp_path, DYNAMIC, weights=cut))
 
 
-def test_weights_that_are_no_numbers_are_refused(tmp_path):
+def test_refuses_weights_that_are_not_finite(tmp_path):
     def spoil(weights):
         weights["decoder.layers.0.linear2.bias"][3] = torch.nan
 
@@ -90,7 +90,7 @@ def test_weights_that_are_no_numbers_are_refused(tmp_path):
         read_model(changed(tmp_path, DYNAMIC, weights=spoil))
 
 
-def test_what_new_checkpoints_hold_uninitialised_is_left_out():
+def test_ignores_uninitialised_weights():
     """conv_bias is NaN or 1e9 in these files; nothing reads it."""
     read = read_checkpoint(oracle.checkpoint(DYNAMIC, "cfg"))
     garbage = [w for name, w in read.weights.items() if name.endswith("conv.conv_bias")]
@@ -100,7 +100,7 @@ def test_what_new_checkpoints_hold_uninitialised_is_left_out():
         assert float(weight.abs().max()) < 100
 
 
-def test_a_tied_table_that_differs_is_refused(tmp_path):
+def test_refuses_tied_table_that_differs(tmp_path):
     def untie(weights):
         weights["decoder.embed_tokens.weight"] = weights["decoder.embed_tokens.weight"] + 1
 
@@ -108,7 +108,7 @@ def test_a_tied_table_that_differs_is_refused(tmp_path):
         read_model(changed(tmp_path, DYNAMIC, weights=untie))
 
 
-def test_the_layer_norms_of_the_first_transformers_find_their_place(tmp_path):
+def test_maps_layer_norms_of_old_transformers(tmp_path):
     """Before 2019 they were numbered, in the order in which they are used."""
     order = {
         "encoder": ("self_attn", "final"),
@@ -153,14 +153,14 @@ def test_the_layer_norms_of_the_first_transformers_find_their_place(tmp_path):
         (TRANSFORMER, {"no_decoder_final_norm": True}, "no_decoder_final_norm is True"),
     ],
 )
-def test_an_option_that_cannot_be_had_is_refused_by_its_name(tmp_path, name, options, message):
+def test_refuses_unsupported_option_by_name(tmp_path, name, options, message):
     if options == {"share_all_embeddings": False}:
         options |= {"share_decoder_input_output_embed": False}
     with pytest.raises(ConfigError, match=message):
         read_model(changed(tmp_path, name, options))
 
 
-def test_even_kernels_are_refused(tmp_path):
+def test_refuses_even_kernels(tmp_path):
     def even(weights):
         weights["encoder.layers.0.conv.weight_linear.weight"] = torch.zeros(4 * 4, 64)
 
@@ -169,7 +169,7 @@ def test_even_kernels_are_refused(tmp_path):
         read_model(path)
 
 
-def test_a_language_model_is_refused(tmp_path):
+def test_refuses_language_model(tmp_path):
     def headless(weights):
         for name in [n for n in weights if n.startswith("encoder.")]:
             del weights[name]
@@ -179,13 +179,13 @@ def test_a_language_model_is_refused(tmp_path):
         read_model(path)
 
 
-def test_what_counts_in_training_alone_is_told_and_left_out(tmp_path):
+def test_notes_and_ignores_training_options(tmp_path):
     """With all layers kept, layer drop does nothing to a model that generates."""
     facts = read_model(changed(tmp_path, TRANSFORMER, {"encoder_layerdrop": 0.2})).facts
     assert facts.notes == ["encoder_layerdrop 0.2 is left out, it affects only training"]
 
 
-def test_learned_positions_and_plain_embeddings_are_read(tmp_path):
+def test_reads_learned_positions_and_plain_embeddings(tmp_path):
     def learn(weights):
         for side in ("encoder", "decoder"):
             del weights[f"{side}.embed_positions._float_tensor"]
@@ -202,14 +202,14 @@ def test_learned_positions_and_plain_embeddings_are_read(tmp_path):
 # Dictionaries.
 
 
-def test_a_dictionary_gives_ids_in_the_order_of_its_lines():
+def test_dictionary_ids_follow_line_order():
     dictionary = read_dictionary(oracle.dictionaries(LIGHT)[0])
     assert dictionary.symbols[:7] == ["<s>", "<pad>", "</s>", "<unk>", ".", ",", "&apos;s"]
     assert len(dictionary.symbols) == 72
     assert dictionary.pieces() == dictionary.symbols
 
 
-def test_an_overwritten_symbol_has_the_later_id(tmp_path):
+def test_overwritten_symbol_has_later_id(tmp_path):
     path = tmp_path / "dict.txt"
     path.write_text("a 9\na b 8\na 7 #fairseq:overwrite\n<unk> 1 #fairseq:overwrite\n")
     dictionary = read_dictionary(path)
@@ -229,21 +229,21 @@ def test_an_overwritten_symbol_has_the_later_id(tmp_path):
         ("\udcff 3\n", "is not UTF-8"),
     ],
 )
-def test_a_bad_dictionary_is_refused_with_its_line(tmp_path, text, message):
+def test_refuses_bad_dictionary_with_line(tmp_path, text, message):
     path = tmp_path / "dict.txt"
     path.write_bytes(text.encode("utf-8", "surrogateescape"))
     with pytest.raises(ConfigError, match=message):
         read_dictionary(path)
 
 
-def test_a_written_dictionary_is_read_to_the_same_ids(tmp_path):
+def test_dictionary_survives_round_trip(tmp_path):
     symbols = ["<s>", "<pad>", "</s>", "<unk>", "▁a", "", "b c", "<s>", "madeupword0000", "é"]
     write_dictionary(tmp_path / "dict.txt", symbols)
     read = read_dictionary(tmp_path / "dict.txt")
     assert [s if s != "madeupword0001" else "" for s in read.symbols] == symbols
 
 
-def test_a_dictionary_of_another_model_is_refused(tmp_path):
+def test_refuses_dictionary_of_another_model(tmp_path):
     arguments = command(LIGHT, tmp_path / "out")
     arguments[arguments.index("--target-dict") + 1] = str(oracle.dictionaries(MIXED)[1])
     assert import_fairseq.main(arguments) == 1
@@ -253,7 +253,7 @@ def test_a_dictionary_of_another_model_is_refused(tmp_path):
 # Bundles.
 
 
-def test_the_command_writes_a_bundle_of_ids(tmp_path, capsys):
+def test_command_writes_bundle_of_ids(tmp_path, capsys):
     assert import_fairseq.main(command(LIGHT, tmp_path / "out", "--license", "MIT")) == 0
     assert "0.1M parameters, options in args" in capsys.readouterr().out
     manifest = read_manifest(tmp_path / "out")
@@ -276,7 +276,7 @@ def test_the_command_writes_a_bundle_of_ids(tmp_path, capsys):
         assert torch.equal(weights[name], weight), name
 
 
-def test_limits_may_be_lowered_and_with_them_the_memory_of_a_transformer(tmp_path, capsys):
+def test_lower_limits_shrink_transformer_state(tmp_path, capsys):
     more = ("--max-source-tokens", "100", "--max-target-tokens", "60")
     assert import_fairseq.main(command(TRANSFORMER, tmp_path / "out", *more)) == 0
     limits = read_manifest(tmp_path / "out")["limits"]
@@ -287,7 +287,7 @@ def test_limits_may_be_lowered_and_with_them_the_memory_of_a_transformer(tmp_pat
     assert "--max-target-tokens is 1024, this model allows 2 to 1023" in capsys.readouterr().err
 
 
-def test_weights_are_stored_in_bfloat16_where_asked_for(tmp_path):
+def test_stores_weights_in_bfloat16(tmp_path):
     assert import_fairseq.main(command(LIGHT, tmp_path, "--dtype", "bfloat16")) == 0
     module = load_module(tmp_path / "model.pt", torch.bfloat16)
     read = read_model(oracle.checkpoint(LIGHT, "2019")).model
@@ -295,7 +295,7 @@ def test_weights_are_stored_in_bfloat16_where_asked_for(tmp_path):
         assert torch.equal(module.state_dict()[name], weight.to(torch.bfloat16)), name
 
 
-def test_a_sentencepiece_model_comes_with_the_ids_of_the_dictionaries(tmp_path, tokenizer_file):
+def test_sentencepiece_ids_are_those_of_dictionaries(tmp_path, tokenizer_file):
     more = ("--sentencepiece", str(tokenizer_file))
     assert import_fairseq.main(command(LIGHT, tmp_path, *more)) == 0
     manifest = read_manifest(tmp_path)
@@ -311,7 +311,7 @@ def test_a_sentencepiece_model_comes_with_the_ids_of_the_dictionaries(tmp_path, 
     assert "subword_kind" not in manifest
 
 
-def test_bpe_codes_come_with_their_words(tmp_path):
+def test_bundle_has_bpe_codes_and_word_tokenizer(tmp_path):
     codes = tmp_path / "codes"
     codes.write_text("#version: 0.2\nt h\nth e</w>\n")
     more = ("--bpe-codes", str(codes), "--tokenizer", "moses")
@@ -333,13 +333,13 @@ def test_bpe_codes_come_with_their_words(tmp_path):
         (("--bpe-codes", "nowhere"), "no file at nowhere"),
     ],
 )
-def test_flags_that_do_not_go_together_are_refused(tmp_path, capsys, more, message):
+def test_refuses_conflicting_flags(tmp_path, capsys, more, message):
     assert import_fairseq.main(command(DYNAMIC, tmp_path / "out", *more)) == 1
     assert message in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
 
 
-def test_languages_come_from_the_checkpoint_or_are_asked_for(tmp_path, capsys):
+def test_languages_come_from_checkpoint_or_flags(tmp_path, capsys):
     arguments = command(DYNAMIC, tmp_path / "said")
     without = arguments[: arguments.index("--source-language")]
     assert import_fairseq.main(without) == 0

@@ -77,13 +77,13 @@ def compare_logits(tiny: marian.TinyMarian, bundle: Path) -> None:
     ],
     ids=lambda changes: ", ".join(changes) or "as OPUS-MT",
 )
-def test_logits_are_those_of_transformers(changes: dict, tmp_path: Path):
+def test_logits_equal_transformers(changes: dict, tmp_path: Path):
     tiny = marian.make_tiny_marian(tmp_path / "model", **changes)
     assert convert(tiny.folder, tmp_path / "bundle") == 0
     compare_logits(tiny, tmp_path / "bundle")
 
 
-def test_the_manifest_says_what_the_configuration_says(tiny: marian.TinyMarian, tmp_path: Path):
+def test_manifest_has_values_of_configuration(tiny: marian.TinyMarian, tmp_path: Path):
     assert convert(tiny.folder, tmp_path, "--license", "none") == 0
     manifest, rows = read_manifest(tmp_path), tiny.config.vocab_size
     assert manifest["name"] == "en-de"
@@ -111,9 +111,7 @@ def test_the_manifest_says_what_the_configuration_says(tiny: marian.TinyMarian, 
     assert manifest["architecture"]["parameters"] == parameters - positions + rows  # the bias
 
 
-def test_vocabulary_files_number_the_pieces_as_the_model_does(
-    tiny: marian.TinyMarian, tmp_path: Path
-):
+def test_vocabulary_files_have_ids_of_model(tiny: marian.TinyMarian, tmp_path: Path):
     assert convert(tiny.folder, tmp_path) == 0
     manifest = read_manifest(tmp_path)
     numbers = json.loads((tiny.folder / "vocab.json").read_text(encoding="utf-8"))
@@ -125,7 +123,7 @@ def test_vocabulary_files_number_the_pieces_as_the_model_does(
         ).read_bytes()
 
 
-def test_both_forms_of_weights_give_the_same_bundle(tiny: marian.TinyMarian, tmp_path: Path):
+def test_both_weight_formats_give_same_bundle(tiny: marian.TinyMarian, tmp_path: Path):
     pickled = marian.make_tiny_marian(tmp_path / "model", safe=False)
     assert (pickled.folder / "pytorch_model.bin").is_file()
     assert not (pickled.folder / "model.safetensors").exists()
@@ -136,9 +134,7 @@ def test_both_forms_of_weights_give_the_same_bundle(tiny: marian.TinyMarian, tmp
     assert all(torch.equal(one[name], two[name]) for name in one)
 
 
-def test_copies_and_position_tables_of_older_folders_are_taken(
-    tiny: marian.TinyMarian, folder: Path, tmp_path: Path
-):
+def test_accepts_copies_and_position_tables(tiny: marian.TinyMarian, folder: Path, tmp_path: Path):
     (folder / "model.safetensors").unlink()
     weights = {name: tensor.half() for name, tensor in tiny.model.state_dict().items()}
     assert "model.encoder.embed_positions.weight" in weights
@@ -151,7 +147,7 @@ def test_copies_and_position_tables_of_older_folders_are_taken(
     assert torch.equal(module.embed_source.weight, expected)
 
 
-def test_settings_of_the_search_may_stand_in_the_configuration(folder: Path, tmp_path: Path):
+def test_reads_search_settings_from_configuration(folder: Path, tmp_path: Path):
     (folder / "generation_config.json").unlink()
     change(folder, "config.json", max_length=12, num_beams=6, bad_words_ids=None)
     assert convert(folder, tmp_path / "bundle", "--name", "old") == 0
@@ -181,12 +177,12 @@ def refusal(folder: Path, capsys: pytest.CaptureFixture[str], *more: str) -> str
 
 
 @pytest.mark.parametrize("name", ["config.json", "source.spm", "target.spm", "vocab.json"])
-def test_missing_files_are_named(folder: Path, capsys, name: str):
+def test_names_missing_files(folder: Path, capsys, name: str):
     (folder / name).unlink()
     assert f"has no {name}" in refusal(folder, capsys)
 
 
-def test_missing_weights_are_named(folder: Path, capsys):
+def test_names_missing_weights(folder: Path, capsys):
     (folder / "model.safetensors").unlink()
     assert "has no model.safetensors and no pytorch_model.bin" in refusal(folder, capsys)
     assert "no folder at" in refusal(folder / "nowhere", capsys)
@@ -221,7 +217,7 @@ def test_missing_weights_are_named(folder: Path, capsys):
         ("generation_config.json", "min_length", 50, "min_length 50"),
     ],
 )
-def test_what_cannot_be_honoured_is_refused_by_name_and_value(
+def test_refuses_unsupported_value_by_name(
     folder: Path, capsys, file: str, key: str, value, message: str
 ):
     change(folder, file, **{key: value})
@@ -230,7 +226,7 @@ def test_what_cannot_be_honoured_is_refused_by_name_and_value(
     assert file in told
 
 
-def test_weights_must_be_the_expected_ones(folder: Path, capsys):
+def test_refuses_unexpected_weights(folder: Path, capsys):
     name = "model.encoder.layers.1.fc1.weight"
     whole = (folder / "model.safetensors").read_bytes()
     for changed, message in (
@@ -258,7 +254,7 @@ def test_weights_must_be_the_expected_ones(folder: Path, capsys):
     assert "model.safetensors cannot be read" in refusal(folder, capsys)
 
 
-def test_pickled_code_is_not_run(folder: Path, capsys, tmp_path: Path):
+def test_does_not_execute_pickled_code(folder: Path, capsys, tmp_path: Path):
     class Trap:
         def __reduce__(self):
             return Path.touch, (tmp_path / "sprung",)
@@ -269,7 +265,7 @@ def test_pickled_code_is_not_run(folder: Path, capsys, tmp_path: Path):
     assert not (tmp_path / "sprung").exists()
 
 
-def test_vocabularies_must_fit_the_model(folder: Path, capsys):
+def test_refuses_vocabulary_that_does_not_fit(folder: Path, capsys):
     file = folder / "vocab.json"
     whole = json.loads(file.read_text(encoding="utf-8"))
     rows = len(whole)
@@ -294,6 +290,6 @@ def test_vocabularies_must_fit_the_model(folder: Path, capsys):
     assert "is not JSON" in refusal(folder, capsys)
 
 
-def test_names_of_bundles_are_checked_as_the_engine_checks_them(folder: Path, capsys):
+def test_refuses_invalid_bundle_name(folder: Path, capsys):
     told = refusal(folder, capsys, "--name", "En De")
     assert 'bundle.name "En De" must be 1 to 64 lower-case letters, digits' in told

@@ -90,7 +90,7 @@ def damage_marian(folder: Path, rng: random.Random) -> None:
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_a_damaged_marian_folder_is_refused_or_becomes_a_bundle(
+def test_damaged_marian_folder_is_refused_or_imported(
     shared_marian: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], seed: int
 ):
     folder = Path(shutil.copytree(shared_marian, tmp_path / "model"))
@@ -121,7 +121,7 @@ def damage_fairseq(name: str, folder: Path, rng: random.Random) -> list[str]:
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_a_damaged_fairseq_checkpoint_is_refused_or_becomes_a_bundle(
+def test_damaged_fairseq_checkpoint_is_refused_or_imported(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], seed: int
 ):
     rng = random.Random(seed)

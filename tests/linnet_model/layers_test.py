@@ -12,7 +12,7 @@ from linnet_model.network.model_config import ModelConfig
 KEEP = KeepAll()
 
 
-def test_attention_to_the_source_is_its_formula_and_its_steps_are_the_whole():
+def test_source_attention_steps_equal_formula():
     torch.manual_seed(1)
     width, heads, lengths = 8, 2, torch.tensor([6, 2], dtype=torch.int32)
     attention = EncoderAttention(width, heads, dropout=0.1)
@@ -52,7 +52,7 @@ def normal_distribution(x: torch.Tensor) -> torch.Tensor:
         ("gelu", lambda x: x * normal_distribution(x)),
     ],
 )
-def test_a_feed_forward_block_has_the_activation_asked_for(activation: str, formula):
+def test_feed_forward_uses_configured_activation(activation: str, formula):
     torch.manual_seed(2)
     block = FeedForward(6, 10, activation, dropout=0.1)
     x = torch.randn(4, 6)
@@ -63,7 +63,7 @@ def test_a_feed_forward_block_has_the_activation_asked_for(activation: str, form
 
 
 @pytest.mark.parametrize("pre_norm", [True, False])
-def test_norms_stand_at_the_entry_of_blocks_or_behind_the_residual(pre_norm: bool):
+def test_norms_precede_blocks_or_follow_residual(pre_norm: bool):
     config = ModelConfig(width=8, ffn_width=12, heads=2, pre_norm=pre_norm)
     torch.manual_seed(3)
     layer = DecoderLayer(config, "light", 3, 1, has_source=False)
@@ -79,7 +79,7 @@ def test_norms_stand_at_the_entry_of_blocks_or_behind_the_residual(pre_norm: boo
         torch.testing.assert_close(layer(x, None, None, KEEP), expected)
 
 
-def test_a_layer_without_a_source_has_no_weights_for_one():
+def test_layer_without_source_has_no_attention_weights():
     config = ModelConfig(width=8, ffn_width=12, heads=2)
     names = [n for n, _ in DecoderLayer(config, "light", 3, 1, has_source=False).named_parameters()]
     assert names

@@ -8,7 +8,7 @@ from linnet_model.train.loss import ROWS, smoothed_cross_entropy
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.1, 0.5])
 @pytest.mark.parametrize("rows", [1, ROWS["cpu"], ROWS["cpu"] + 3])
-def test_loss_and_gradients_are_those_of_torch(smoothing: float, rows: int):
+def test_loss_and_gradients_equal_torch(smoothing: float, rows: int):
     torch.manual_seed(rows)
     features = torch.randn(rows, 5, dtype=torch.float64, requires_grad=True)
     weight = torch.randn(7, 5, dtype=torch.float64, requires_grad=True)
@@ -26,7 +26,7 @@ def test_loss_and_gradients_are_those_of_torch(smoothing: float, rows: int):
     torch.testing.assert_close(likelihood, plain.detach())
 
 
-def test_gradients_agree_with_differences():
+def test_gradients_equal_finite_differences():
     torch.manual_seed(0)
     features = torch.randn(4, 3, dtype=torch.float64, requires_grad=True)
     weight = torch.randn(5, 3, dtype=torch.float64, requires_grad=True)
@@ -36,7 +36,7 @@ def test_gradients_agree_with_differences():
     )
 
 
-def test_under_autocast_products_are_bfloat16_and_sums_are_not():
+def test_autocast_uses_bfloat16_gemm_and_float32_sums():
     torch.manual_seed(1)
     features = torch.randn(40, 8, requires_grad=True)
     weight = torch.randn(20, 8, requires_grad=True)

@@ -29,7 +29,7 @@ def scenario(seed: int = 2) -> tuple[Tensor, Tensor]:
 @each_mixer
 @each_side
 @pytest.mark.parametrize("length", [1, 2, 9])
-def test_a_mixer_is_the_formula_of_its_paper(case: Case, causal: bool, length: int):
+def test_mixer_equals_formula_of_paper(case: Case, causal: bool, length: int):
     mixer = case.make(causal).double()
     x = torch.randn(2, length, WIDTH, dtype=torch.float64)
     with torch.no_grad():
@@ -40,7 +40,7 @@ def test_a_mixer_is_the_formula_of_its_paper(case: Case, causal: bool, length: i
 
 
 @each_mixer
-def test_what_serves_a_whole_sequence_is_what_was_trained(case: Case):
+def test_encode_equals_forward(case: Case):
     mixer, (x, valid) = case.make(causal=False), scenario()
     with torch.no_grad():
         trained, served = mixer(x, valid, KEEP), mixer.encode(x, LENGTHS)
@@ -48,7 +48,7 @@ def test_what_serves_a_whole_sequence_is_what_was_trained(case: Case):
 
 
 @each_mixer
-def test_padding_of_a_source_is_unseen(case: Case):
+def test_source_padding_has_no_effect(case: Case):
     mixer, (x, valid) = case.make(causal=False), scenario()
     with torch.no_grad():
         forms = {"training": mixer(x, valid, KEEP), "serving": mixer.encode(x, LENGTHS)}
@@ -61,7 +61,7 @@ def test_padding_of_a_source_is_unseen(case: Case):
 
 
 @each_mixer
-def test_the_future_changes_nothing(case: Case):
+def test_decoder_ignores_future(case: Case):
     mixer = case.make(causal=True)
     x = torch.randn(2, 11, WIDTH)
     for last in (0, 4, 9):
@@ -74,7 +74,7 @@ def test_the_future_changes_nothing(case: Case):
 
 
 @each_mixer
-def test_padding_behind_a_target_is_unseen(case: Case):
+def test_target_padding_has_no_effect(case: Case):
     mixer, (x, _) = case.make(causal=True), scenario()
     with torch.no_grad():
         together = mixer(x, None, KEEP)
@@ -120,7 +120,7 @@ class Beam:
 
 
 @each_mixer
-def test_steps_of_a_reordered_beam_are_the_whole(case: Case):
+def test_steps_of_reordered_beam_equal_forward(case: Case):
     mixer = case.make(causal=True)
     beam = Beam(mixer, rows=5, idle=3, seed=4)
     for position in range(MAX):
@@ -132,7 +132,7 @@ def test_steps_of_a_reordered_beam_are_the_whole(case: Case):
         beam.reorder()
 
 
-def test_beyond_what_it_remembers_the_whole_becomes_a_window():
+def test_full_attention_becomes_window_past_max_positions():
     mixer = Case("self_attention", 0).make(causal=True)
     window = Case("self_attention", MAX).make(causal=True)
     beam = Beam(mixer, rows=2, idle=1, seed=5)
@@ -145,7 +145,7 @@ def test_beyond_what_it_remembers_the_whole_becomes_a_window():
 
 @each_mixer
 @each_side
-def test_the_gradient_is_that_of_small_differences(case: Case, causal: bool):
+def test_gradient_equals_finite_differences(case: Case, causal: bool):
     x = torch.randn(2, 4, WIDTH, dtype=torch.float64, requires_grad=True)
     valid = None if causal else torch.tensor([[True] * 4, [True] * 2 + [False] * 2])
     for attention_dropout in (0.0, 0.1):  # two forms of attention, with masks and without
@@ -162,7 +162,7 @@ def test_the_gradient_is_that_of_small_differences(case: Case, causal: bool):
 
 @each_mixer
 @each_side
-def test_dropout_of_weights_is_zero_on_average(case: Case, causal: bool):
+def test_weight_dropout_preserves_mean(case: Case, causal: bool):
     """Masks of 0 and 1/(1-p) leave the mean where it was: of taps, and of attention weights."""
     mixer = case.make(causal, weight_dropout=0.3, attention_dropout=0.3)
     drop, x = Dropout(seed=1), torch.randn(1, 6, WIDTH)
@@ -177,7 +177,7 @@ def test_dropout_of_weights_is_zero_on_average(case: Case, causal: bool):
 
 
 @each_mixer
-def test_scripted_it_is_the_same(case: Case):
+def test_scripted_equals_eager(case: Case):
     for causal in (False, True):
         mixer, (x, valid) = case.make(causal), scenario()
         scripted = torch.jit.script(mixer)
@@ -197,7 +197,7 @@ def test_scripted_it_is_the_same(case: Case):
 
 
 @each_mixer
-def test_state_is_bounded_and_of_the_type_asked_for(case: Case):
+def test_state_is_bounded_and_has_requested_type(case: Case):
     state = case.make(causal=True).new_state(6, torch.empty(0, dtype=torch.bfloat16))
     attends = case.mixer in ("self_attention", "csan_1d", "csan_2d")
     reach = case.kernel or MAX if attends else (case.kernel - 1) * case.dilation + 1
@@ -206,7 +206,7 @@ def test_state_is_bounded_and_of_the_type_asked_for(case: Case):
 
 
 @each_mixer
-def test_a_step_reads_and_writes_no_further_than_the_ancestry_that_it_is_given(case: Case):
+def test_step_touches_only_backpointer_columns(case: Case):
     mixer = case.make(causal=True)
     draw = torch.Generator().manual_seed(3)
     whole, short = (mixer.new_state(4, torch.empty(0)).zero_() for _ in range(2))
@@ -225,7 +225,7 @@ def test_a_step_reads_and_writes_no_further_than_the_ancestry_that_it_is_given(c
         assert short[columns:].isnan().all()
 
 
-def test_a_window_of_a_decoder_may_be_even():
+def test_decoder_window_may_be_even():
     mixer = Case("csan_1d", 4).make(causal=True).double()
     x = torch.randn(1, 9, WIDTH, dtype=torch.float64)
     with torch.no_grad():
@@ -234,6 +234,6 @@ def test_a_window_of_a_decoder_may_be_even():
         )
 
 
-def test_a_band_matrix_holds_each_tap_at_its_place():
+def test_band_matrix_places_taps():
     band = band_matrix(torch.tensor([[[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]]), padding_left=1)
     assert band.tolist() == [[[2.0, 3.0], [4.0, 5.0]]]

@@ -48,7 +48,7 @@ def filled(source: list[int], target: list[int]) -> list[int]:
 
 
 @given(st.integers(2, 400), st.floats(0.05, 0.5), st.floats(1.0, 6.0), st.integers(0, 1000))
-def test_source_and_target_together_are_the_text(tokens, share, mean, seed):
+def test_source_and_target_restore_text(tokens, share, mean, seed):
     ids = list(range(tokens))
     source, target = corrupted(ids, SENTINELS * 3, share, mean, numpy.random.default_rng(seed))
     if gaps_of(tokens, share, mean)[1] <= len(SENTINELS):
@@ -64,7 +64,7 @@ def test_source_and_target_together_are_the_text(tokens, share, mean, seed):
     assert target[-1] < 1000
 
 
-def test_fifteen_percent_are_cut_out_in_spans_of_three():
+def test_removes_fifteen_percent_in_spans_of_three():
     removed = gaps = total = 0
     for tokens in range(20, 400):
         cut, spans = gaps_of(tokens, 0.15, 3.0)
@@ -74,7 +74,7 @@ def test_fifteen_percent_are_cut_out_in_spans_of_three():
     assert gaps_of(2, 0.15, 3.0) == (1, 1)
 
 
-def test_gaps_lie_anywhere_also_at_both_ends():
+def test_gaps_are_uniform_including_ends():
     """Of 12 tokens 2 go in one span: eleven places for it, each as likely as any other."""
     rng = numpy.random.default_rng(1)
     places = Counter(
@@ -91,7 +91,7 @@ def data(**more) -> DataConfig:
     return config
 
 
-def test_gaps_follow_from_seed_epoch_and_row_and_lengths_do_not_change(tokenizer):
+def test_gaps_depend_on_seed_epoch_and_row(tokenizer):
     config = data(objective="span_corruption", text="source")
     pairs = [Pair("Ba be bi bo bu da de di do du.", "x", "x"), Pair("Ra re ri ro ru sa.", "y", "x")]
     dataset = make_dataset(pairs, tokenizer, config, seed=1)
@@ -118,7 +118,7 @@ def test_gaps_follow_from_seed_epoch_and_row_and_lengths_do_not_change(tokenizer
     assert batch.source[0, : dataset.source_lengths[0]].tolist() == dataset.pair(0, 3)[0].tolist()
 
 
-def test_a_text_with_a_placeholder_of_its_own_or_one_token_is_left_out(tokenizer):
+def test_skips_texts_with_placeholder_or_one_token(tokenizer):
     config = data(objective="span_corruption")
     pairs = [Pair("", text, "x") for text in ("Ba be bi.", "Ba <ph1> be bi.", "B")]
     dataset = make_dataset(pairs, tokenizer, config, seed=1)
@@ -127,14 +127,14 @@ def test_a_text_with_a_placeholder_of_its_own_or_one_token_is_left_out(tokenizer
     assert dataset.statistics()["x"]["dropped_as_too_long"] == 1 + single
 
 
-def test_more_gaps_than_placeholders_are_refused_with_the_way_out(tokenizer):
+def test_refuses_more_gaps_than_placeholders(tokenizer):
     assert len(known_placeholders(tokenizer)) == 8
     config = data(objective="span_corruption", max_source_tokens=400, max_target_tokens=400)
     with pytest.raises(ConfigError, match=r"20 gaps and the tokenizer has 8 placeholders, raise"):
         make_dataset([Pair("a", "b", "x")], tokenizer, config, seed=1)
 
 
-def test_texts_are_split_at_the_limit_and_no_token_is_lost(tokenizer):
+def test_splits_long_texts_without_loss(tokenizer):
     text = "Ba be bi bo bu. " * 20
     dataset = make_dataset(
         [Pair("ignored", text, "x"), Pair("ignored", "Ba.", "x")],
@@ -155,7 +155,7 @@ def test_texts_are_split_at_the_limit_and_no_token_is_lost(tokenizer):
     assert epoch_batches(dataset, {"x": 1.0}, 1, 0, 40, 40)
 
 
-def test_a_texts_of_both_sides_are_read_and_a_plain_file_alone_once(tokenizer):
+def test_reads_both_sides_and_single_file_once(tokenizer):
     config = data(objective="language_model", text="both")
     dataset = make_dataset(
         [Pair("Ba.", "Be.", "x"), Pair("Bi.", "Bi.", "x")], tokenizer, config, seed=1
@@ -167,7 +167,7 @@ def test_a_texts_of_both_sides_are_read_and_a_plain_file_alone_once(tokenizer):
     ]
 
 
-def test_perplexity_of_a_word_does_not_depend_on_the_pieces(tokenizer):
+def test_word_perplexity_is_independent_of_pieces(tokenizer):
     dataset = make_dataset(
         [Pair("x", "Ba be bi.", "x")], tokenizer, data(objective="language_model"), seed=1
     )
@@ -176,7 +176,7 @@ def test_perplexity_of_a_word_does_not_depend_on_the_pieces(tokenizer):
     assert found["word_perplexity"] == pytest.approx(math.exp(8.0 / 4))  # three words and the end
 
 
-def test_the_unigram_baseline_knows_frequencies_and_nothing_else(tokenizer):
+def test_unigram_baseline_uses_frequencies(tokenizer):
     config = data(objective="language_model")
     training = make_dataset([Pair("x", "Ba be ba.", "x")] * 40, tokenizer, config, seed=1)
     test = make_dataset([Pair("x", "Be ba bo.", "x")], tokenizer, config, seed=1)
@@ -189,7 +189,7 @@ def test_the_unigram_baseline_knows_frequencies_and_nothing_else(tokenizer):
     assert found["word_perplexity"] == pytest.approx(math.exp(nll / 4))
 
 
-def test_macro_f1_is_the_mean_over_labels_and_a_stranger_is_a_miss():
+def test_macro_f1_averages_labels():
     scores = label_scores(["a", "a", "a", "b"], ["a", "a", "b", "c"])
     assert scores["accuracy"] == pytest.approx(50.0)
     # a: precision 1, recall 2/3; b: one answer, wrong, and missed
@@ -216,9 +216,7 @@ def test_macro_f1_is_the_mean_over_labels_and_a_stranger_is_a_miss():
         ),
     ],
 )
-def test_objectives_that_do_not_fit_are_refused(
-    recipe_file: Path, settings: list[str], message: str
-):
+def test_refuses_inconsistent_objectives(recipe_file: Path, settings: list[str], message: str):
     with pytest.raises(ConfigError) as error:
         read_recipe(recipe_file, ["data.copy_share=0", *settings])
     assert message in str(error.value)
@@ -236,7 +234,7 @@ def scored(run: Path, folder: Path, *more: str) -> dict:
     return json.loads((run / "scores.json").read_text())
 
 
-def test_a_language_model_learns_and_is_measured_but_not_exported(
+def test_language_model_is_scored_but_not_exported(
     recipe_file: Path, data_folder: Path, tmp_path: Path, capsys
 ):
     language_model = [
@@ -269,7 +267,7 @@ def test_a_language_model_learns_and_is_measured_but_not_exported(
     assert not (tmp_path / "b").exists()
 
 
-def test_a_pretrained_model_is_gone_on_from_with_its_vocabulary(
+def test_finetunes_pretrained_model_with_its_vocabulary(
     recipe_file: Path, data_folder: Path, tmp_path: Path, capsys
 ):
     pretrain = ["data.objective='span_corruption'", "data.text='both'", "bundle.task='pretrain'"]
@@ -297,7 +295,7 @@ def test_a_pretrained_model_is_gone_on_from_with_its_vocabulary(
     )
 
 
-def test_a_classifier_answers_with_labels_and_beats_the_most_frequent_one(
+def test_classifier_beats_most_frequent_label(
     recipe_file: Path, data_folder: Path, tmp_path: Path, capsys
 ):
     # sentences of one domain are in capitals, so that there is something to find
@@ -340,7 +338,7 @@ def test_a_classifier_answers_with_labels_and_beats_the_most_frequent_one(
     assert "has the task classify" in capsys.readouterr().err
 
 
-def test_plain_files_go_from_training_to_a_scored_bundle(
+def test_plain_files_train_export_and_score(
     recipe_file: Path, tmp_path: Path, tokenizer_file: Path
 ):
     from linnet_model.export.random_bundle import made_up_lines

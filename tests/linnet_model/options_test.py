@@ -15,14 +15,14 @@ PARTS = typing.get_type_hints(Recipe)
 
 
 @pytest.mark.parametrize("name", PARTS)
-def test_every_key_carries_a_comment(name: str):
+def test_every_key_has_a_comment(name: str):
     comments = field_comments(PARTS[name])
     assert list(comments) == [field.name for field in dataclasses.fields(PARTS[name])]
     silent = [key for key, comment in comments.items() if not comment]
     assert not silent, f"say in [{name}] what these are: {', '.join(silent)}"
 
 
-def test_the_page_beside_the_recipes_is_what_the_command_prints(capsys):
+def test_page_equals_printed_options(capsys):
     assert train_main(["--options"]) == 0
     printed = capsys.readouterr().out
     assert printed == options_page()
@@ -35,6 +35,6 @@ def test_the_page_beside_the_recipes_is_what_the_command_prints(capsys):
 
 
 @pytest.mark.parametrize("path", sorted(RECIPES.glob("*.toml")), ids=lambda path: path.stem)
-def test_every_recipe_in_the_repository_is_valid(path: Path):
+def test_recipes_name_themselves_and_are_valid(path: Path):
     """And named as its bundle, unless it goes on from that."""
     assert read_recipe(path).bundle.name == path.stem.removeprefix("continue-")

@@ -36,7 +36,7 @@ def shell(block: str, folder: Path, binaries: Path) -> str:
     return done.stdout
 
 
-def test_the_page_leads_from_nothing_to_an_answer(tmp_path, program):
+def test_page_commands_give_an_answer(tmp_path, program):
     blocks = re.findall(r"^```sh\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
     assert len(blocks) == 3
     binaries = program("linnet-decode").parent
@@ -49,16 +49,14 @@ def test_the_page_leads_from_nothing_to_an_answer(tmp_path, program):
     assert "CC0-1.0" in card
 
 
-def test_every_file_of_the_layout_is_one_that_a_recipe_names():
+def test_recipe_names_every_file_of_layout():
     (layout,) = re.findall(r"^```\nDATA/\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
     for name in ("train", "valid", "test"):
         assert f"{name}.en" in layout
         assert f"{name}_source" in (ROOT / "docs/RECIPE_OPTIONS.md").read_text(encoding="utf-8")
 
 
-def test_whose_texts_they_are_is_asked_for_before_the_training(
-    recipe_file, data_folder, tmp_path, capsys
-):
+def test_missing_licence_fails_before_training(recipe_file, data_folder, tmp_path, capsys):
     text = recipe_file.read_text(encoding="utf-8")
     before, _, rest = text.partition("[data.terms]")
     recipe_file.write_text(before + rest[rest.index("[train]") :], encoding="utf-8")

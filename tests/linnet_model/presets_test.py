@@ -34,19 +34,19 @@ def millions(name: str, vocabulary: int, **changes) -> float:
         ("tay_dilated", 32128, {}, 209.0),
     ],
 )
-def test_presets_have_as_many_parameters_as_their_table_says(
+def test_presets_have_parameters_of_table(
     name: str, vocabulary: int, changes: dict, expected: float
 ):
     assert round(millions(name, vocabulary, **changes), 1) == expected
 
 
-def test_windows_and_neighbouring_heads_add_no_parameters():
+def test_windows_and_neighbour_heads_add_no_parameters():
     assert millions("csan_base", 500) == millions("self_attention_base", 500)
 
 
 @pytest.mark.parametrize("mixer", MIXERS)
 @pytest.mark.parametrize("name", ["tiny", "self_attention_base", "tay_base"])
-def test_any_mixer_fits_into_a_preset(mixer: str, name: str):
+def test_preset_accepts_any_mixer(mixer: str, name: str):
     sizes = preset(name, 100, mixer)
     assert set(sizes.encoder_mixers + sizes.decoder_mixers) == {mixer}
     for side in ("encoder", "decoder"):
@@ -55,7 +55,7 @@ def test_any_mixer_fits_into_a_preset(mixer: str, name: str):
         )
 
 
-def test_a_dilated_filter_spans_what_the_filter_before_it_did():
+def test_dilated_filter_spans_original_filter():
     sizes = with_mixer(preset("dynamic_base", 100), "dilated")
     spans = [
         (k - 1) * d + 1 for k, d in zip(sizes.encoder_kernels, sizes.encoder_dilations, strict=True)
@@ -63,11 +63,11 @@ def test_a_dilated_filter_spans_what_the_filter_before_it_did():
     assert spans == preset("dynamic_base", 100).encoder_kernels
 
 
-def test_presets_are_not_changed_by_those_who_use_them():
+def test_using_preset_does_not_change_it():
     preset("tay_dilated", 100).encoder_dilations.append(99)
     assert 99 not in PRESETS["tay_dilated"]["encoder_dilations"]
 
 
-def test_an_unknown_preset_is_answered_with_the_known_ones():
+def test_unknown_preset_lists_known_ones():
     with pytest.raises(ConfigError, match="no preset 'huge', known are dynamic_base, dynamic_big"):
         preset("huge", 100)

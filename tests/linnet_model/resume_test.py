@@ -38,7 +38,7 @@ def numbers(run: Path) -> list[dict]:
     ]
 
 
-def test_a_training_killed_with_nine_goes_on_to_identical_numbers(
+def test_training_killed_by_sigkill_resumes_identically(
     recipe_file: Path, data_folder: Path, tmp_path: Path
 ):
     whole, killed = tmp_path / "whole", tmp_path / "killed"
@@ -69,7 +69,7 @@ def test_a_training_killed_with_nine_goes_on_to_identical_numbers(
     assert (whole / "samples.txt").read_bytes() == (killed / "samples.txt").read_bytes()
 
 
-def test_what_was_logged_after_the_last_checkpoint_is_forgotten(tmp_path: Path):
+def test_resume_drops_log_after_last_checkpoint(tmp_path: Path):
     log = Log(tmp_path, tensorboard=False)
     for update in (1, 2, 3):
         log.write("train", update, {"nll": update})

@@ -21,7 +21,7 @@ from linnet_model.text_files import DataError, Pair
 test_domains.__test__ = False  # a function of the package, not a test
 
 
-def test_copies_score_in_full_and_strangers_nothing():
+def test_equal_texts_score_full_and_unrelated_zero():
     texts = ["a small dog runs home", "the cat sat on the mat"]
     references = [[text] for text in texts]
     assert measure("translate", references, texts) == pytest.approx({"BLEU": 100, "chrF": 100})
@@ -32,12 +32,12 @@ def test_copies_score_in_full_and_strangers_nothing():
     }
 
 
-def test_of_several_references_the_best_counts():
+def test_best_of_several_references_counts():
     scores = measure("summarize", [["no word of it", "a dog runs"]], ["a dog runs"])
     assert scores["ROUGE-2"] == pytest.approx(100)
 
 
-def test_references_are_read_beside_the_test_file(tmp_path: Path):
+def test_reads_references_beside_test_file(tmp_path: Path):
     pairs = [Pair("s", "first", "x"), Pair("s", "second", "x")]
     assert read_references(tmp_path, "x", pairs) == [["first"], ["second"]]
     (tmp_path / "refs.x.tsv").write_text("first\tother\nsecond\n")
@@ -47,7 +47,7 @@ def test_references_are_read_beside_the_test_file(tmp_path: Path):
         read_references(tmp_path, "x", pairs)
 
 
-def test_unknown_test_sets_are_refused_with_the_list(tmp_path: Path):
+def test_refuses_unknown_test_set_with_list(tmp_path: Path):
     (tmp_path / "test.news.tsv").write_text("a\tb\tnews\n")
     assert test_domains(tmp_path, []) == ["news"]
     with pytest.raises(ConfigError, match=r"no test.law.tsv in .*, there are news"):
@@ -61,7 +61,7 @@ def fake_decoder(tmp_path: Path, body: str) -> Path:
     return path
 
 
-def test_texts_go_to_the_engine_as_json_lines_and_come_back_in_order(tmp_path: Path):
+def test_decodes_json_lines_in_order(tmp_path: Path):
     echo = fake_decoder(
         tmp_path,
         "for line in sys.stdin:\n"
@@ -72,7 +72,7 @@ def test_texts_go_to_the_engine_as_json_lines_and_come_back_in_order(tmp_path: P
     assert answers == ["--bundle b --threads=1ä\u2028b", "--bundle b --threads=1c"]
 
 
-def test_an_error_of_the_engine_ends_the_scoring(tmp_path: Path):
+def test_engine_error_ends_scoring(tmp_path: Path):
     error = json.dumps({"error": {"code": "INVALID_ARGUMENT", "message": "text is too long"}})
     bad = fake_decoder(tmp_path, f"print('''{error}'''); sys.exit(1)")
     with pytest.raises(ConfigError, match="refused text 1: text is too long"):
@@ -84,7 +84,7 @@ def test_an_error_of_the_engine_ends_the_scoring(tmp_path: Path):
         decode_command(tmp_path / "none")
 
 
-def test_scores_of_the_same_weights_are_kept_beside_new_ones():
+def test_keeps_other_scores_of_same_weights():
     def scores(sha256: str, **tests: int) -> dict:
         facts = dict.fromkeys(("engine", "options", "measures", "signatures"), "x")
         rows = [{"domain": domain, "rows": count} for domain, count in tests.items()]
@@ -99,6 +99,6 @@ def test_scores_of_the_same_weights_are_kept_beside_new_ones():
     assert other == scores("a", b=9)
 
 
-def test_the_length_ratio_counts_the_words_of_all_answers_and_first_references():
+def test_length_ratio_counts_words_of_first_references():
     assert length_ratio([["a b c"], ["d", "x y z"]], ["a b", "c"]) == 3 / 4
     assert length_ratio([["a"]], [""]) == 0

@@ -39,7 +39,7 @@ def log_probability(model: EncoderDecoder, source: list[int], target: list[int])
     return float(sum(logprobs[t, token] for t, token in enumerate(target)))
 
 
-def test_scores_are_the_log_probabilities_of_the_training_path(pair):
+def test_scores_equal_training_path_log_probabilities(pair):
     model, module = pair
     options = Options(beam_size=3, length_penalty=0.7, max_target_tokens=6)
     for source, found in zip(SOURCES, beam_search(module, SOURCES, options, 100), strict=True):
@@ -51,7 +51,7 @@ def test_scores_are_the_log_probabilities_of_the_training_path(pair):
             assert hypothesis.score == pytest.approx(expected, abs=1e-4)
 
 
-def test_a_beam_of_one_is_greedy(pair):
+def test_beam_of_one_is_greedy(pair):
     model, module = pair
     options = Options(beam_size=1, min_target_tokens=0, max_target_tokens=8)
     for source, found in zip(SOURCES, beam_search(module, SOURCES, options, 100), strict=True):
@@ -59,7 +59,7 @@ def test_a_beam_of_one_is_greedy(pair):
         assert found[0].ids == [*expected, EOS]
 
 
-def test_a_beam_as_wide_as_all_targets_finds_the_best_of_all(pair):
+def test_wide_beam_finds_best_of_all_targets(pair):
     model, module = pair
     source, maximum = SOURCES[0], 2
     tokens = [t for t in range(11) if t not in (EOS, PAD)]
@@ -74,7 +74,7 @@ def test_a_beam_as_wide_as_all_targets_finds_the_best_of_all(pair):
     assert tuple(found[0].ids) == max(scores, key=scores.get)
 
 
-def test_company_does_not_change_what_a_text_becomes(pair):
+def test_answers_are_batch_invariant(pair):
     _, module = pair
     options = Options(beam_size=4, max_target_tokens=9)
     together = beam_search(module, SOURCES, options, 100)
@@ -83,7 +83,7 @@ def test_company_does_not_change_what_a_text_becomes(pair):
         assert [h.ids for h in alone] == [h.ids for h in found]
 
 
-def test_lengths_and_repeats_are_kept_as_asked(pair):
+def test_search_obeys_length_and_ngram_limits(pair):
     _, module = pair
     options = Options(beam_size=3, min_target_tokens=4, max_target_tokens=7, no_repeat_ngram_size=2)
     for found in beam_search(module, SOURCES, options, 100):
@@ -95,7 +95,7 @@ def test_lengths_and_repeats_are_kept_as_asked(pair):
     assert all(len(h.ids) <= 4 for found in short for h in found)
 
 
-def test_a_penalised_unknown_token_does_not_come(pair):
+def test_unknown_penalty_suppresses_unknown_token(pair):
     _, module = pair
     options = Options(beam_size=3, unknown_penalty=1e4, max_target_tokens=9)
     found = beam_search(module, SOURCES, options, 100)
@@ -112,17 +112,17 @@ def test_a_penalised_unknown_token_does_not_come(pair):
         ([5, 6], 0, []),
     ],
 )
-def test_tokens_that_would_repeat_are_banned(tokens: list[int], size: int, expected: list[int]):
+def test_bans_tokens_that_repeat_ngram(tokens: list[int], size: int, expected: list[int]):
     assert banned(tokens, size) == expected
 
 
-def test_the_cap_follows_the_length_of_the_source():
+def test_target_limit_depends_on_source_length():
     options = Options(max_target_ratio=1.5, max_target_tokens=10)
     assert options.limit(5, 100) == 17
     assert options.limit(500, 100) == 100
 
 
-def test_a_search_in_bfloat16_runs(tmp_path: Path):
+def test_search_runs_in_bfloat16(tmp_path: Path):
     random_bundle(tmp_path, "tiny", 60, seed=1)
     module = load_module(tmp_path / "model.pt", torch.bfloat16)
     found = beam_search(module, SOURCES, Options(beam_size=2, max_target_tokens=5), 100)

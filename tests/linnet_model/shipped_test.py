@@ -12,14 +12,14 @@ MAX_BYTES = 16 << 20  # of all files of a bundle
 
 
 @pytest.mark.parametrize("bundle", BUNDLES, ids=lambda path: path.name)
-def test_a_bundle_that_ships_is_whole_and_small(bundle: Path):
+def test_shipped_bundle_is_complete_and_small(bundle: Path):
     manifest = read_manifest(bundle)  # sizes and sums of all files
     assert manifest["name"] == bundle.name
     assert sum(path.stat().st_size for path in bundle.iterdir()) <= MAX_BYTES
 
 
 @pytest.mark.parametrize("bundle", BUNDLES, ids=lambda path: path.name)
-def test_its_card_tells_the_scores_that_were_measured_with_these_weights(bundle: Path):
+def test_card_has_scores_of_these_weights(bundle: Path):
     manifest, scores = read_manifest(bundle), read_json(bundle / "scores.json")
     assert scores is not None
     weights = {entry["name"]: entry["sha256"] for entry in manifest["files"]}

@@ -26,7 +26,7 @@ def made_up_pairs(count: int) -> list[tuple[list[int], list[int]]]:
     return pairs
 
 
-def test_model_one_finds_the_dictionary():
+def test_model_one_learns_dictionary():
     table = model_one(made_up_pairs(2000), targets=2 * WORDS, rounds=8)
     sources, _, probabilities = table
     assert np.bincount(sources, weights=probabilities) == pytest.approx(np.ones(WORDS))
@@ -36,7 +36,7 @@ def test_model_one_finds_the_dictionary():
         assert found[word][0] == 2 * word
 
 
-def test_a_round_is_that_of_the_paper():
+def test_round_equals_worked_example_of_paper():
     """Brown et al. 1993, written out for two pairs: the house, the book | das Haus, das Buch."""
     pairs = [([0, 1], [0, 1]), ([0, 2], [0, 2])]
     sources, targets, table = model_one(pairs, targets=3, rounds=1)
@@ -47,7 +47,7 @@ def test_a_round_is_that_of_the_paper():
     )  # fmt: skip
 
 
-def test_candidates_are_the_likeliest_within_both_limits():
+def test_candidates_are_most_likely_within_limits():
     table = (
         np.array([4, 4, 4, 4, 7]),
         np.array([9, 2, 5, 6, 1]),
@@ -57,14 +57,14 @@ def test_candidates_are_the_likeliest_within_both_limits():
     assert candidates(table, maximum=9, min_probability=0.05) == {4: [2, 5, 9]}
 
 
-def test_frequent_tokens_are_those_that_came_most_often():
+def test_frequent_returns_most_frequent_tokens():
     targets = [[3, 3, 1], [1, 4], [1, 5]]
     assert frequent(targets, 2, vocabulary=8) == [1, 3]
     assert frequent(targets, 3, vocabulary=8) == [1, 3, 4]  # of equal ones the lower
     assert frequent(targets, 8, vocabulary=8) == [1, 3, 4, 5]
 
 
-def test_a_bundle_names_its_shortlist_with_its_sum(tmp_path):
+def test_manifest_lists_shortlist_with_sum(tmp_path):
     out = tmp_path / "bundle"
     assert random_bundle(["--out", str(out), "--preset", "tiny", "--vocab", "40"]) == 0
     before = read_manifest(out)
@@ -80,7 +80,7 @@ def test_a_bundle_names_its_shortlist_with_its_sum(tmp_path):
         assert content["candidates"] == [t for _, row in sorted(chosen.items()) for t in row]
 
 
-def test_a_random_bundle_may_have_a_random_one(tmp_path):
+def test_random_bundle_can_have_random_shortlist(tmp_path):
     words = ["--out", str(tmp_path), "--preset", "tiny", "--vocab", "40", "--shortlist", "3"]
     assert random_bundle(words) == 0
     read_manifest(tmp_path)
@@ -90,7 +90,7 @@ def test_a_random_bundle_may_have_a_random_one(tmp_path):
     assert set(content["candidates"]) <= set(range(40))
 
 
-def test_a_tokenizer_that_is_none_of_sentencepiece_is_refused(tmp_path):
+def test_refuses_other_tokenizers(tmp_path):
     with pytest.raises(ConfigError, match="has no tokenizer"):
         encoders(tmp_path, {})
     with pytest.raises(ConfigError, match="has a word_tokenizer, shortlists need"):

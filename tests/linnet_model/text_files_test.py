@@ -33,14 +33,14 @@ from linnet_model.text_files import (
         (b"a\tb\tx\nc \xff\td\tx\n", "rows.tsv:2 is not UTF-8: byte 0xff after 2 bytes"),
     ],
 )
-def test_a_bad_line_is_named_with_what_is_wrong(tmp_path: Path, content: bytes, message: str):
+def test_names_bad_line_and_error(tmp_path: Path, content: bytes, message: str):
     (tmp_path / "rows.tsv").write_bytes(content)
     with pytest.raises(DataError) as error:
         read_pairs(tmp_path / "rows.tsv")
     assert message in str(error.value)
 
 
-def test_a_missing_file_a_cut_file_and_a_missing_domain_are_named(tmp_path: Path):
+def test_names_missing_and_truncated_files_and_domains(tmp_path: Path):
     with pytest.raises(DataError, match="no file"):
         read_pairs(tmp_path / "train.tsv.xz")
     for suffix, compress in ((".xz", lzma.compress), (".gz", gzip.compress)):
@@ -56,12 +56,12 @@ def test_a_missing_file_a_cut_file_and_a_missing_domain_are_named(tmp_path: Path
         read_pairs(tmp_path / "rows.tsv", ["x", "news"])
 
 
-def test_line_separators_inside_a_text_do_not_end_its_row(tmp_path: Path):
+def test_line_separators_inside_text_do_not_end_row(tmp_path: Path):
     (tmp_path / "rows.tsv").write_text("a\u2028b\tc\x0bd\tx\n", encoding="utf-8", newline="\n")
     assert read_pairs(tmp_path / "rows.tsv") == [Pair("a\u2028b", "c\x0bd", "x")]
 
 
-def test_compressed_files_line_ends_of_windows_and_a_byte_order_mark_are_read(tmp_path: Path):
+def test_reads_compressed_crlf_and_byte_order_mark(tmp_path: Path):
     content = "\ufeffeins\r\nzwei\n".encode()
     for suffix, compress in (
         ("", bytes),
@@ -74,7 +74,7 @@ def test_compressed_files_line_ends_of_windows_and_a_byte_order_mark_are_read(tm
 
 
 @pytest.mark.parametrize("text", ["für", "“Über”", "naïve café – 5 °C", "€ 3,50 … • ™", "日本 🙂"])
-def test_text_that_was_decoded_twice_is_found_and_what_it_was_is_not(text: str):
+def test_finds_mojibake_but_not_original_text(text: str):
     assert MOJIBAKE.search(text) is None
     # Windows-1252 leaves five bytes undefined: what reads them makes control characters of them
     wrong = "".join(
@@ -87,12 +87,12 @@ def test_text_that_was_decoded_twice_is_found_and_what_it_was_is_not(text: str):
     assert MOJIBAKE.search(text.encode("utf-8").decode("latin-1")) is not None
 
 
-def test_portuguese_french_and_quotes_in_capitals_are_no_mojibake():
+def test_capital_accents_and_quotes_are_not_mojibake():
     for text in ("NÃO, SÃO PAULO", "Ân", "« Âge »", "DÉJÀ “É”", "MENÜ»", "câ€"[:2]):
         assert MOJIBAKE.search(text) is None, text
 
 
-def test_mojibake_is_counted_dropped_or_refused_as_the_recipe_says(tmp_path: Path):
+def test_counts_drops_or_refuses_mojibake(tmp_path: Path):
     path = tmp_path / "rows.tsv"
     path.write_text("a\tb\tx\nfÃ¼r\tdich\tx\nc\tâ€œd\tx\n", encoding="utf-8")
     reading = Reading()
@@ -110,7 +110,7 @@ def test_mojibake_is_counted_dropped_or_refused_as_the_recipe_says(tmp_path: Pat
     assert Reading().warnings("warn") == []
 
 
-def test_plain_files_belong_together_line_by_line(tmp_path: Path):
+def test_pairs_plain_files_line_by_line(tmp_path: Path):
     (tmp_path / "train.en").write_text("one\ntwo\n")
     (tmp_path / "train.de").write_text("eins\nzwei\n")
     config = DataConfig(
@@ -126,7 +126,7 @@ def test_plain_files_belong_together_line_by_line(tmp_path: Path):
     assert found == [Pair("one", "eins", "text"), Pair("two", "zwei", "text")]
 
 
-def test_plain_files_of_unequal_length_are_refused_with_both_counts(tmp_path: Path):
+def test_refuses_plain_files_of_unequal_length(tmp_path: Path):
     (tmp_path / "en").write_text("one\ntwo\nthree\n")
     (tmp_path / "de").write_text("eins\n")
     for source, target in (("en", "de"), ("de", "en")):
@@ -135,7 +135,7 @@ def test_plain_files_of_unequal_length_are_refused_with_both_counts(tmp_path: Pa
         assert f"{tmp_path / 'de'} has 1 lines and {tmp_path / 'en'} has 3" in str(error.value)
 
 
-def test_an_empty_line_is_named_or_left_out_with_its_partner(tmp_path: Path):
+def test_empty_line_is_error_or_drops_pair(tmp_path: Path):
     (tmp_path / "en").write_text("one\n\nthree\n")
     (tmp_path / "de").write_text("eins\nzwei\ndrei\n")
     with pytest.raises(DataError, match=r"line 2 of .*en and .*de has an empty source"):
@@ -146,7 +146,7 @@ def test_an_empty_line_is_named_or_left_out_with_its_partner(tmp_path: Path):
     assert reading.warnings("warn") == ["1 rows with an empty side were left out"]
 
 
-def test_one_plain_file_alone_is_texts(tmp_path: Path):
+def test_single_plain_file_is_both_sides(tmp_path: Path):
     (tmp_path / "de").write_text("eins\nzwei\n")
     assert read_plain(None, tmp_path / "de") == [
         Pair("eins", "eins", "text"),

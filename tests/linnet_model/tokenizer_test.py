@@ -26,38 +26,38 @@ from linnet_model.tokenizer import load_tokenizer, placeholder_pieces, train_tok
         "x" * 300,
     ],
 )
-def test_nothing_is_lost(tokenizer, text: str):
+def test_tokenizer_loses_no_text(tokenizer, text: str):
     ids = tokenizer.encode(text)
     assert UNK not in ids
     assert tokenizer.decode(ids) == text
 
 
 @given(st.text(st.characters(exclude_characters="\0\u2581", exclude_categories=("Cs",))))
-def test_any_text_comes_back(tokenizer, text: str):
+def test_any_text_survives_round_trip(tokenizer, text: str):
     # U+2581 is how SentencePiece writes a blank, and NUL ends its strings
     assert tokenizer.decode(tokenizer.encode(text)) == text
 
 
-def test_placeholders_stay_whole(tokenizer):
+def test_placeholders_are_never_split(tokenizer):
     for piece in placeholder_pieces(8):
         assert piece in tokenizer.encode(f"ba{piece}be", out_type=str)
 
 
-def test_digits_stand_alone_however_often_a_number_is_seen(tmp_path: Path):
+def test_digits_are_single_pieces(tmp_path: Path):
     lines = [f"{line} 2026" for line in made_up_lines(300, seed=1)]
     train_tokenizer(lines, 400, TokenizerConfig(), tmp_path / "numbers.spm")
     pieces = load_tokenizer(tmp_path / "numbers.spm").encode("in 2026", out_type=str)
     assert pieces[-4:] == ["2", "0", "2", "6"]
 
 
-def test_the_same_lines_give_the_same_model(tmp_path: Path, tokenizer_file: Path):
+def test_same_lines_give_same_model(tmp_path: Path, tokenizer_file: Path):
     train_tokenizer(made_up_lines(500, seed=1), 400, TokenizerConfig(), tmp_path / "again.spm")
     again = load_tokenizer(tmp_path / "again.spm")
     first = load_tokenizer(tokenizer_file)
     assert [again.id_to_piece(i) for i in range(400)] == [first.id_to_piece(i) for i in range(400)]
 
 
-def test_a_vocabulary_that_cannot_be_had_and_a_missing_model_are_refused(tmp_path: Path):
+def test_refuses_impossible_vocabulary_and_missing_model(tmp_path: Path):
     with pytest.raises(ConfigError, match="no SentencePiece model of 5000 pieces"):
         train_tokenizer(["a b c"], 5000, TokenizerConfig(), tmp_path / "x.spm")
     with pytest.raises(ConfigError, match="no SentencePiece model at"):

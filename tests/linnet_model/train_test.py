@@ -29,9 +29,7 @@ def weights(out: Path) -> dict[str, torch.Tensor]:
     return {f"{part}.{n}": v for part in ("model", "average") for n, v in checkpoint[part].items()}
 
 
-def test_a_resumed_training_goes_on_to_the_same_numbers(
-    recipe_file: Path, data_folder: Path, tmp_path: Path
-):
+def test_resumed_training_gives_same_numbers(recipe_file: Path, data_folder: Path, tmp_path: Path):
     # a schedule without a horizon: three updates are the first half of six
     stop = ["--set", "train.schedule='inverse_sqrt'"]
     assert train(recipe_file, data_folder, tmp_path / "a", *stop) == 0
@@ -42,9 +40,7 @@ def test_a_resumed_training_goes_on_to_the_same_numbers(
     assert all(torch.equal(once[name], again[name]) for name in once)
 
 
-def test_the_loss_falls_and_the_log_can_be_plotted(
-    recipe_file: Path, data_folder: Path, tmp_path: Path
-):
+def test_loss_falls_and_log_has_all_updates(recipe_file: Path, data_folder: Path, tmp_path: Path):
     more = ["--set", "train.updates=60", "--set", "train.learning_rate=1e-2"]
     assert train(recipe_file, data_folder, tmp_path / "run", *more) == 0
     log = [json.loads(line) for line in (tmp_path / "run" / "log.jsonl").read_text().splitlines()]
@@ -62,7 +58,7 @@ def test_the_loss_falls_and_the_log_can_be_plotted(
     assert "answer" in (tmp_path / "run" / "samples.txt").read_text()
 
 
-def test_a_training_for_seconds_ends_in_time_with_its_schedule(
+def test_timed_training_ends_with_its_schedule(
     recipe_file: Path, data_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     ticks = itertools.count()  # a second each time it is looked at
@@ -82,7 +78,7 @@ def test_a_training_for_seconds_ends_in_time_with_its_schedule(
     assert load_checkpoint(out)["position"]["update"] == len(rates)
 
 
-def test_the_last_checkpoint_does_not_wait_for_the_last_validation(
+def test_last_checkpoint_precedes_last_validation(
     recipe_file: Path, data_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     def killed(*_):
@@ -94,7 +90,7 @@ def test_the_last_checkpoint_does_not_wait_for_the_last_validation(
     assert load_checkpoint(tmp_path / "run")["position"]["update"] == 6
 
 
-def test_a_training_under_autocast_learns_too(recipe_file: Path, data_folder: Path, tmp_path: Path):
+def test_training_under_autocast_learns(recipe_file: Path, data_folder: Path, tmp_path: Path):
     more = ["--set", "train.updates=20", "--set", "train.learning_rate=1e-2"]
     out = tmp_path / "run"
     assert train(recipe_file, data_folder, out, *more, "--set", "train.bfloat16=true") == 0
@@ -103,7 +99,7 @@ def test_a_training_under_autocast_learns_too(recipe_file: Path, data_folder: Pa
     assert losses[-1] < losses[0] - 0.5
 
 
-def test_from_run_to_bundle_to_scores_and_on_from_there(
+def test_run_is_exported_scored_and_continued(
     recipe_file: Path, data_folder: Path, tmp_path: Path, capsys, monkeypatch: pytest.MonkeyPatch
 ):
     run, bundle = tmp_path / "run", tmp_path / "bundle"
@@ -168,7 +164,7 @@ def test_from_run_to_bundle_to_scores_and_on_from_there(
     assert "model.ffn_width is 32 in the recipe and 24 in the weights" in capsys.readouterr().err
 
 
-def test_old_checkpoints_make_room(recipe_file: Path, data_folder: Path, tmp_path: Path):
+def test_removes_old_checkpoints(recipe_file: Path, data_folder: Path, tmp_path: Path):
     for updates in (1, 2, 3):
         more = [
             "--resume",
@@ -182,7 +178,7 @@ def test_old_checkpoints_make_room(recipe_file: Path, data_folder: Path, tmp_pat
     assert names == ["checkpoint-0000002.pt", "checkpoint-0000003.pt"]
 
 
-def test_what_is_wrong_is_said_without_a_traceback(
+def test_errors_have_message_without_traceback(
     recipe_file: Path, data_folder: Path, tmp_path: Path, capsys
 ):
     assert train(recipe_file, tmp_path, tmp_path / "run") == 1
@@ -203,7 +199,7 @@ def test_what_is_wrong_is_said_without_a_traceback(
         assert "no CUDA device is present" in capsys.readouterr().err
 
 
-def test_the_schedules_warm_up_and_come_down():
+def test_schedules_warm_up_and_decay():
     common = {"updates": 1000, "warmup_updates": 100, "learning_rate": 2.0, "final_share": 0.1}
     for schedule in ("inverse_sqrt", "cosine", "trapezoid"):
         config = TrainConfig(schedule=schedule, decay_updates=400, **common)

@@ -13,7 +13,7 @@ def train(recipe: Path, data: Path, out: Path, *more: str) -> int:
     return train_main([str(argument) for argument in arguments])
 
 
-def test_the_datas_statistics_come_first_then_the_settings(
+def test_prints_statistics_then_settings(
     recipe_file: Path, data_folder: Path, tmp_path: Path, capsys
 ):
     assert train(recipe_file, data_folder, tmp_path / "run") == 0
@@ -35,7 +35,7 @@ def test_the_datas_statistics_come_first_then_the_settings(
     assert "from update 0 to 6 on cpu" in lines[-2]
 
 
-def test_mojibake_in_the_data_is_warned_of(
+def test_warns_of_mojibake(
     recipe_file: Path, data_folder: Path, tmp_path: Path, tokenizer_file: Path, capsys
 ):
     folder = data_folder / "toy"
@@ -58,7 +58,7 @@ def test_mojibake_in_the_data_is_warned_of(
 SPLITS = ("train", "valid")
 
 
-def test_progress_says_how_long_is_left():
+def test_progress_shows_time_left():
     assert progress_line(1200, 4800, 4.3217, 1530.4, 4321.0) == (
         "update 1,200 of 4,800 (25 %), 4.322 nats per token, 1,530 tokens/s, 1 h 12 min left"
     )
@@ -72,9 +72,7 @@ def test_progress_says_how_long_is_left():
     ]
 
 
-def test_where_there_is_no_terminal_progress_is_a_line_now_and_then(
-    monkeypatch: pytest.MonkeyPatch, capsys
-):
+def test_progress_without_terminal_is_periodic_line(monkeypatch: pytest.MonkeyPatch, capsys):
     now = [100.0]
     monkeypatch.setattr("linnet_model.train.training_log.time.monotonic", lambda: now[0])
     progress = Progress(update=10, updates=110)
@@ -90,9 +88,7 @@ def test_where_there_is_no_terminal_progress_is_a_line_now_and_then(
     )
 
 
-def test_the_log_is_written_for_tensorboard_too(
-    recipe_file: Path, data_folder: Path, tmp_path: Path
-):
+def test_writes_log_for_tensorboard(recipe_file: Path, data_folder: Path, tmp_path: Path):
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
     run = tmp_path / "run"

@@ -24,9 +24,7 @@ def settings() -> dict[str, str]:
 
 def test_every_setting_that_is_a_limit_is_listed_with_its_default():
     defaults = settings()
-    listed = {
-        setting.strip("`"): default.strip("`") for _, default, setting, _ in rows("Server")
-    }
+    listed = {setting.strip("`"): default.strip("`") for _, default, setting, _ in rows("Server")}
     for setting, default in listed.items():
         assert defaults[setting] == default, setting
     limits = {name for name in defaults if name.startswith("max-")} | ALSO_LIMITS
@@ -44,9 +42,7 @@ def test_fixed_limits_are_those_of_the_sources():
 
 def test_limits_of_the_clients_are_those_of_the_sources():
     client = (ROOT / "client/library/client.h").read_text()
-    values = {
-        limit: re.findall(r"`([^`]+)`", default) for limit, default, _ in rows("Clients")
-    }
+    values = {limit: re.findall(r"`([^`]+)`", default) for limit, default, _ in rows("Clients")}
     assert "timeout = absl::Seconds(60);" in client
     assert values["seconds of a call, its retries included"] == ["60"]
     assert f"max_attempts = {values['attempts of a call'][0]};" in client
