@@ -145,16 +145,31 @@ def markdown(results: dict[str, Any]) -> str:
         f"{settings['timeout']:g} s. The promise is at most {MAX_KIB} KiB and "
         f"{MAX_MILLISECONDS} ms of CPU more than an idle connection costs, and that it is closed.",
         "",
-        "| attack | server | KiB | ms of CPU | last closed after, s | still open | sent, KiB |",
-        "|---|---|---|---|---|---|---|",
+        "| attack | server | KiB | ms of CPU | last closed after, s | still open | sent, KiB | "
+        "Linnet |",
+        "|---|---|---|---|---|---|---|---|",
     ]
     for row in results["rows"]:
         lines.append(
             f"| {row['attack']} | {KINDS[row['server']]} | {row['kib']:.1f} | "
             f"{row['milliseconds']:.1f} | {row['closed_after']:.1f} | {row['open']} | "
-            f"{row['sent_kib']:.0f} |"
+            f"{row['sent_kib']:.0f} | {row.get('linnet', results['machine']['version'])} |"
         )
     return "\n".join(lines) + "\n"
+
+
+def merge(before: dict[str, Any], rows: list[dict[str, Any]], linnet: str) -> list[dict[str, Any]]:
+    """Rows that were not measured again stay, each with the commit that it was measured with."""
+    keys = {kind: i for i, kind in enumerate(KINDS)}
+    names = [*ATTACKS, *WITH_TOKENS]
+    all_rows = {
+        (row["server"], row["attack"]): {"linnet": before["machine"]["version"], **row}
+        for row in before["rows"]
+    }
+    all_rows |= {(row["server"], row["attack"]): {**row, "linnet": linnet} for row in rows}
+    return sorted(
+        all_rows.values(), key=lambda row: (keys[row["server"]], names.index(row["attack"]))
+    )
 
 
 def loaded_grpc(programs: Path) -> str:
@@ -194,16 +209,19 @@ def main() -> None:
 
 
 def write(options: argparse.Namespace, rows: list[dict[str, Any]]) -> None:
+    facts = machine.facts(sorted(os.sched_getaffinity(0)))
+    path = options.out / machine.slug(facts) / "unauthenticated.json"
+    if path.exists():
+        rows = merge(json.loads(path.read_text()), rows, facts["version"])
     results = {
-        "machine": machine.facts(sorted(os.sched_getaffinity(0))),
+        "machine": facts,
         "grpc": loaded_grpc(options.programs),
         "settings": {"connections": options.connections, "timeout": options.timeout},
         "rows": rows,
     }
-    folder = options.out / machine.slug(results["machine"])
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "unauthenticated.json").write_text(json.dumps(results, indent=1) + "\n")
-    (folder / "unauthenticated.md").write_text(markdown(results))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(results, indent=1) + "\n")
+    path.with_suffix(".md").write_text(markdown(results))
     print(markdown(results))
 
 
