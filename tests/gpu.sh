@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# What only a machine with an NVIDIA GPU can show: see --help.
+# Builds and runs the tests and measurements that need an NVIDIA GPU: see --help.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -8,33 +8,33 @@ usage() {
 usage: tests/gpu.sh [--part NAME]… [--library DIR] [--portable DIR] [--data DIR] [--out DIR] [--seconds N]
                     [--continue DIR] [--python PYTHON] [--dry]
 
-On a machine with a GPU and torch, but without Debian's libraries and without a network: builds the operators alone
-from source (build/gpu; that wants nvcc, cmake, ninja) and writes one report, DEVICE.md and DEVICE.json.
-tests/gpu/pack makes all that travels to such a machine, and tests/gpu/call.sh uses it there, call by call.
+For a machine with a GPU and torch, but without Debian's libraries and without a network: builds the operators from
+source (build/gpu; needs nvcc, cmake, ninja) and writes one report, DEVICE.md and DEVICE.json. tests/gpu/pack.py makes
+the archive for such a machine, and tests/gpu/call.sh runs its contents there in several calls.
 
-  --part NAME      what is done, each of the following if nothing is said; may be repeated
-                     smoke       one text by linnet-decode, with graphs, kernel by kernel, and searched by the host
-                     kernels     the kernels' tests, alone and under compute-sanitizer; the device decoder's; tests/ops
+  --part NAME      part to run [all of them]; may be repeated
+                     smoke       linnet-decode on one text, with graphs, kernel by kernel, and with host search
+                     kernels     tests of the kernels, alone and under compute-sanitizer; of the device decoder; tests/ops
                      answers     linnet-decode on the GPU against the CPU, with every bundle in model/bundles: float32,
-                                 float16, bfloat16; BLEU where --data has test sets
-                     operators   how long the operators take, beside torch's
-                     profile     a decoder step, kernel by kernel
-                     base, big   target tokens a second at batch 1 to 512, beam 1 and 5, beside eager PyTorch, Marian, and
-                                 what the device allows
+                                 float16, bfloat16; BLEU if --data has test sets
+                     operators   times of the operators and of torch's
+                     profile     profile of a decoder step by kernel
+                     base, big   target tokens per second at batch 1 to 512, beam 1 and 5, beside eager PyTorch, Marian, and
+                                 the limit of the device
                      counters    hardware counters of a decoder step, by ncu
-  --library DIR    liblinnet_ops.so and liblinnet_ops_cuda.so, built for this torch, such as the portable folder's lib:
-                   nothing is built here
-  --portable DIR   what deploy/stage.sh --portable DIR made on a build machine; smoke, answers, base and big need it
-  --data DIR       holds en-de/test.tatoeba.tsv, for BLEU
-  --out DIR        where the report goes, and rows.jsonl, which grows row by row [tests/bench/results]
-  --seconds N      how long all of it may take; every part has a share of it and is stopped at its end [3600]
-  --continue DIR   rows of earlier calls are read from DIR and kept there too; what they hold is not done again
-  --python PYTHON  the Python that has torch [python3]; base and big want numpy, sentencepiece and transformers too
-  --dry            every part on the CPU with the smallest of sizes, to see that all of it runs; needs no GPU
+  --library DIR    folder of liblinnet_ops.so and liblinnet_ops_cuda.so, built for this torch, such as lib of the portable
+                   folder; skips the build
+  --portable DIR   folder that deploy/stage.sh --portable DIR made on a build machine; smoke, answers, base and big need it
+  --data DIR       contains en-de/test.tatoeba.tsv, for BLEU
+  --out DIR        folder of the report and of rows.jsonl, which grows row by row [tests/bench/results]
+  --seconds N      time limit; every part gets a share of it and is stopped at its end [3600]
+  --continue DIR   read rows of earlier calls from DIR and add new ones; finished cases are not run again
+  --python PYTHON  Python with torch [python3]; base and big also need numpy, sentencepiece and transformers
+  --dry            run every part on the CPU with minimal sizes, to check the scripts; needs no GPU
 
-Rows of several calls become one report with: python3 tests/gpu/report.py A/rows.jsonl B/rows.jsonl --out DIR
+Merge the rows of several calls into one report with: python3 tests/gpu/report.py A/rows.jsonl B/rows.jsonl --out DIR
 
-The exit status is 1 if a build or a comparison failed; a test that is skipped for want of a GPU fails.
+The exit status is 1 if a build or a comparison failed. A test that is skipped because of a missing GPU fails.
 U
 }
 

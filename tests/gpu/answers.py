@@ -1,8 +1,7 @@
-"""What is decoded on the GPU beside what the CPU decodes in float32.
+"""Compares answers of the GPU with those of the CPU in float32.
 
-In float32 the answers must be the same. float16 and bfloat16 may differ: how far their scores are
-off and how many answers change is a row for each, and where --data has test sets, what that means
-in BLEU.
+In float32 the answers must be equal. In float16 and bfloat16 they may differ: a row reports the
+differences of scores and the number of changed answers, and if --data has test sets, BLEU.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "trigrams once": {"beam_size": 4, "no_repeat_ngram_size": 3, "unknown_penalty": 1},
     "drawn": {"beam_size": 2, "seed": 7},
 }
-TIE = 1e-4  # scores closer than this: float32 sums in another order may choose either
+TIE = 1e-4  # below this difference of scores, float32 sums in another order may choose either
 TEST_ROWS = 1000
 
 Answers = list[dict[str, Any]]
@@ -49,7 +48,7 @@ def tally(cpu: Answers, other: Answers) -> dict[str, Any]:
 
 
 def in_float32(setup: Setup, bundle: Path, name: str) -> list[dict[str, Any]]:
-    """Each way in which a step can run."""
+    """Decodes in float32 with each execution mode of a step."""
     texts = TEXTS[:2] if setup.dry else TEXTS
     cpu = decode(setup, bundle, "cpu", "float32", OPTIONS[name], texts)
     rows = []

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# One of the three calls of half an hour on a GPU machine: see --help.
+# Runs one of the three calls on a GPU machine: see --help.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit
 
@@ -7,18 +7,18 @@ usage() {
   cat <<'U'
 usage: tests/gpu/call.sh 1|2|3|train --out DIR [--train] [--dry]
 
-Unpacks .gpu/linnet.tar.xz (tests/gpu/pack.py) to /tmp, if it is not there, and runs the parts of tests/gpu.sh that
-belong to the call. A call ends after 8.5 minutes; rows of earlier calls are kept in /tmp and are in each call's report.
+Unpacks .gpu/linnet.tar.xz (tests/gpu/pack.py) to /tmp unless it was unpacked before, and runs the parts of tests/gpu.sh
+that belong to the call. A call ends after 8.5 minutes. /tmp keeps the rows of earlier calls; each report includes them.
 
-  1            smoke, kernels, answers: nothing that is timed, so that with --train a training runs beside them
+  1            smoke, kernels, answers: nothing is timed, so that a training can run beside them (--train)
   2            operators, profile, base
-  3            big, counters, and what the calls before left undone
-  train        a longer training alone: starts it, or waits for it, and collects what it has
+  3            big, counters, and unfinished cases of the calls before
+  train        a longer training alone: starts it, or waits for it, and collects its weights
 
-  --out DIR    where the report goes, and the weights of a training that has ended
-  --train      call 1 starts model/recipes/gpu-8-minutes.toml in a session of its own; call 2 collects it
-  --dry        on the CPU, with the smallest of sizes
-  --seconds N  in place of 510
+  --out DIR    folder of the report and of the weights of a finished training
+  --train      call 1 starts model/recipes/gpu-8-minutes.toml in the background; call 2 collects its weights
+  --dry        run on the CPU with minimal sizes
+  --seconds N  time limit of the call [510]
 U
 }
 

@@ -1,4 +1,4 @@
-"""What ncu's hardware counters say of the kernels of one decoder step."""
+"""Measures the kernels of one decoder step with ncu's hardware counters."""
 
 from __future__ import annotations
 
@@ -33,7 +33,8 @@ def command(setup: Setup, model: str, rows: int) -> list[str]:
 
 
 def parse(output: str) -> list[dict[str, Any]]:
-    """A row for each kernel of ncu's CSV: the mean of its launches. The second line has units."""
+    """Returns a row for each kernel in ncu's CSV, the mean of its launches. Line 2 has the
+    units."""
     start = output.index('"ID"')
     units, *launches = list(csv.DictReader(output[start:].splitlines()))
     kernels: dict[str, list[dict[str, str]]] = {}

@@ -1,4 +1,4 @@
-"""linnet-decode, built elsewhere, on the CPU and on the GPU."""
+"""Runs linnet-decode of a portable folder on the CPU and on the GPU."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ TEXTS = [
     "Version 3.2 of the program was released on 14 March 2021.",
     "No!",
 ]
-# The ways in which a step and its search can run on a GPU.
+# Execution modes of a step and its search on a GPU.
 WAYS = {
     "graphs": ("--search", "device"),
     "kernel by kernel": ("--search", "device", "--no-graphs"),
@@ -34,20 +34,20 @@ WAYS = {
 @dataclass(frozen=True)
 class Decoder:
     portable: Path
-    library: Path  # the folder of liblinnet_ops*.so: goes before those that came along
+    library: Path  # folder of liblinnet_ops*.so; it precedes that of the portable folder
     device: str
 
     def environment(self) -> dict[str, str]:
         folders = [self.library, Path(torch.__file__).parent / "lib", self.portable / "lib"]
         paths = [str(folder.resolve()) for folder in folders]
-        if known := os.environ.get("LD_LIBRARY_PATH"):  # the driver's, for one
+        if known := os.environ.get("LD_LIBRARY_PATH"):  # may have the driver's libraries
             paths.append(known)
         return os.environ | {"LD_LIBRARY_PATH": ":".join(paths)}
 
     def run(
         self, *flags: str, lines: Sequence[dict[str, Any]] = (), timeout: float | None = None
     ) -> list[dict[str, Any]]:
-        """The answers, one per line."""
+        """Decodes `lines` and returns the answers."""
         done = subprocess.run(
             [self.portable / "bin/linnet-decode", *flags],
             input="".join(json.dumps(line) + "\n" for line in lines),
@@ -62,7 +62,7 @@ class Decoder:
         return [json.loads(line) for line in done.stdout.splitlines()]
 
     def synthetic(self, bundle: Path, batch: int, beam: int, *flags: str) -> dict[str, Any]:
-        """Tokens a second of random sources, every target as long as the limit."""
+        """Measures tokens per second of random sources whose targets all reach the limit."""
         words = ["--bundle", str(bundle), "--device", self.device, "--synthetic"]
         words += ["--batch", str(batch), "--beam", str(beam), *flags]
         (line,) = self.run(*words)

@@ -1,4 +1,4 @@
-"""What a reader must know of the machine and of what ran there."""
+"""Collects facts of the machine, the commit and torch for the report."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def first_line(command: list[str]) -> str | None:
 
 
 def commit_of(portable: Path | None) -> str:
-    """What the portable folder was built from; without one, what is checked out."""
+    """Returns the commit of the portable folder, or without one that of the checkout."""
     if portable is not None and (portable / "commit").exists():
         return (portable / "commit").read_text().strip()
     return first_line(["git", "-C", str(ROOT), "describe", "--always", "--dirty"]) or "unknown"

@@ -1,5 +1,5 @@
-"""The kernels' tests on the GPU: without torch, alone and under compute-sanitizer, then the device
-decoder's, then those of the operators."""
+"""Runs the tests of the kernels on the GPU, alone and under compute-sanitizer, then those of the
+device decoder and of the operators."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from decode import decoder_of
 from session import ROOT, Case, Setup
 
 SANITIZERS = ("memcheck", "racecheck", "synccheck", "initcheck")
-FOUND = 9  # compute-sanitizer's exit status where it found something
+FOUND = 9  # exit status of compute-sanitizer if it found errors
 
 
 def row(name: str, done: subprocess.CompletedProcess[str]) -> dict[str, Any]:
@@ -41,7 +41,8 @@ def run_binary(
 
 
 def run_operator_tests(setup: Setup) -> list[dict[str, Any]]:
-    """Those of tests/ops that need a GPU; where none is found they fail. In a dry run one file."""
+    """Runs the tests of tests/ops that need a GPU; without a GPU they fail. A dry run runs one
+    file."""
     report = Path(f"/tmp/linnet-pytest-{os.getpid()}.xml")
     what = ["tests/ops/op_beam_search_test.py"] if setup.dry else ["tests/ops"]
     command = [sys.executable, "-m", "pytest", *what, "-q", f"--junitxml={report}"]
@@ -62,7 +63,7 @@ def run_operator_tests(setup: Setup) -> list[dict[str, Any]]:
 
 
 def cases(setup: Setup, part: str) -> Iterator[Case]:
-    # A dry run lists the tests of the kernels, which shows that the program starts.
+    # A dry run lists the tests of the kernels, to check that the program starts.
     flags = ["--gtest_list_tests"] if setup.dry else ["--gtest_brief=1"]
     if setup.portable is not None and (setup.portable / "bin/cuda_kernels_gpu_test").exists():
         yield "kernels", lambda: run_binary(setup, "cuda_kernels_gpu_test", [], flags)

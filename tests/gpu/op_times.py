@@ -1,9 +1,8 @@
-"""How long the operators take on a GPU, beside a plain copy as the roof, and beside what torch
-would do in their place.
+"""Times the operators on a GPU, beside a plain copy as the roof and the equivalent code in torch.
 
-A kernel of microseconds is over before Python launches the next one. So calls are recorded in a
-CUDA graph, each with buffers of its own in turn, and the graph is replayed: launches cost what they
-cost a decoder, and the buffers do not stay in the cache that a decoder's weights flow through.
+A kernel of microseconds ends before Python launches the next one. Therefore calls with different
+buffers are recorded in a CUDA graph, and the graph is replayed: launches cost as much as in a
+decoder, and the buffers do not stay in the cache.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ MAX_SETS = 64
 
 @dataclass(frozen=True)
 class Call:
-    """One call of an operator, with its own buffers."""
+    """A call of an operator with its own buffers."""
 
     name: str
     size: str
@@ -36,10 +35,10 @@ class Call:
 
 
 def replay_seconds(calls: list[Callable[[], object]], replays: int = 20) -> float:
-    """Median time of one of the calls, from replays of a graph of all of them."""
+    """Returns the median time per call, from replays of a CUDA graph of all calls."""
     stream = torch.cuda.Stream()
     with torch.cuda.stream(stream):
-        for call in calls[:2]:  # libraries set themselves up
+        for call in calls[:2]:  # initialises libraries
             call()
     stream.synchronize()
     graph = torch.cuda.CUDAGraph()
@@ -58,7 +57,7 @@ def replay_seconds(calls: list[Callable[[], object]], replays: int = 20) -> floa
 
 
 def eager_seconds(call: Callable[[], object]) -> float:
-    """Of a dry run."""
+    """Returns the time of one call, for dry runs."""
     start = time.perf_counter()
     call()
     return time.perf_counter() - start
@@ -67,7 +66,7 @@ def eager_seconds(call: Callable[[], object]) -> float:
 def measure(
     make: Callable[[], list[Call]], dtype: torch.dtype, device: str
 ) -> list[dict[str, Any]]:
-    """A row for each call that `make` makes, with as many sets of buffers as it takes."""
+    """Times each call of `make`. Enough sets of buffers take turns that none stays in the cache."""
     first = make()
     sets = 1
     if device == "cuda":
@@ -95,12 +94,12 @@ def bytes_of(*tensors: Tensor) -> int:
 
 
 def steps(rows: int, channels: int, dtype: torch.dtype, device: str) -> list[Call]:
-    """One token for each row: convolutions, attention over the last WIDTH positions, and attention
-    over 32 source tokens per beam."""
+    """Returns the operators of one step: convolutions, attention over the last WIDTH positions, and
+    attention over 32 source tokens per beam."""
     options = {"device": device, "dtype": dtype}
     x = torch.randn(rows, channels, **options)
     weight = torch.randn(rows, HEADS, WIDTH, **options)
-    taps = torch.randn(WIDTH, channels, **options).t()  # as the kernel reads them
+    taps = torch.randn(WIDTH, channels, **options).t()  # layout of the model
     window = torch.randn(WIDTH, rows, channels, **options)
     cache = torch.randn(WIDTH, rows, 2, channels, **options)
     positions = torch.full((rows,), 100, dtype=torch.int32, device=device)
@@ -146,7 +145,7 @@ def steps(rows: int, channels: int, dtype: torch.dtype, device: str) -> list[Cal
 
 
 def ends_of_blocks(x: Tensor) -> list[Call]:
-    """What stands behind a product, fused and as torch has it."""
+    """Returns the operators after a gemm, fused and by torch."""
     rows, channels = x.shape
     size, ops = f"{rows} rows x {channels}", torch.ops.linnet
     norm, bias = torch.ones_like(x[0]), torch.zeros_like(x[0])
@@ -169,8 +168,8 @@ def ends_of_blocks(x: Tensor) -> list[Call]:
 
 
 def search(rows: int, dtype: torch.dtype, device: str) -> list[Call]:
-    """A step of beam search over a whole vocabulary, beside what a search in Python would take:
-    log-softmax and top-k."""
+    """Returns a step of beam search over a whole vocabulary, and torch's log-softmax and top-k for
+    comparison."""
     ints = {"dtype": torch.int32, "device": device}
     fields = torch.zeros(rows, PLAN_FIELDS + MAX_BEAM + 4, dtype=torch.int32)
     for r in range(rows):
@@ -202,7 +201,7 @@ def search(rows: int, dtype: torch.dtype, device: str) -> list[Call]:
 
     def step() -> None:
         ops.beam_step(plan, logits, backpointers, tables, special, [], record)
-        tables[4].copy_(counts)  # or the searches would end
+        tables[4].copy_(counts)  # so that no search ends
 
     counts = tables[4].clone()
     return [
@@ -216,7 +215,7 @@ def whole(batch: int, time: int, channels: int, dtype: torch.dtype, device: str)
     x = torch.randn(batch, time, channels, device=device, dtype=dtype)
     weight = torch.randn(batch, time, HEADS, WIDTH, device=device, dtype=dtype)
     lengths = torch.full((batch,), time, dtype=torch.int32, device=device)
-    taps = torch.randn(WIDTH, channels, device=device, dtype=dtype).t()  # as the kernel reads them
+    taps = torch.randn(WIDTH, channels, device=device, dtype=dtype).t()  # layout of the model
     ops, size = torch.ops.linnet, f"{batch} x {time} x {channels}"
     return [
         Call(
@@ -235,7 +234,7 @@ def whole(batch: int, time: int, channels: int, dtype: torch.dtype, device: str)
 
 
 def cases(setup: Setup, part: str) -> Iterator[Case]:
-    """Base and big model, few rows and many. On the CPU a dry run."""
+    """Yields operators of the base and the big model with few and many rows; a dry run on a CPU."""
     torch.ops.load_library(setup.library)
     device = setup.device
     if setup.dry:

@@ -1,10 +1,10 @@
-"""Packs what travels to a GPU machine beside the tracked files: .gpu/linnet.tar.xz.
+"""Packs .gpu/linnet.tar.xz, which a GPU machine needs beside the tracked files.
 
 usage: python3 tests/gpu/pack.py [--data DIR] [--training] [--build] [--out DIR]
 
-The machine has a torch of the same version, no network, and none of Debian's libraries. So
-linnet-decode, the tests, and the libraries they need are built here and carried (deploy/stage.sh
---portable). What a call may carry is bounded: the sizes are added up and checked.
+The machine has a torch of the same version, no network, and none of Debian's libraries. Therefore
+linnet-decode, the tests and their libraries are built here and packed (deploy/stage.sh --portable).
+The size of a transfer is limited, so the sizes are added up and checked.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def git(*words: str) -> str:
 
 
 def commit() -> str:
-    """What the report will name: so it must be all that was built."""
+    """Returns the commit for the report; tracked files must be unchanged."""
     if changed := git("status", "--porcelain", "--untracked-files=no"):
         first = changed.splitlines()[0][3:]
         raise SystemExit(
@@ -51,7 +51,7 @@ def tracked_bytes() -> int:
 
 
 def stage(folder: Path, name: str, data: Path | None, training: bool) -> None:
-    """Fills the folder."""
+    """Fills the folder with binaries, libraries and data."""
     for file in NEEDED.values():
         if not (BUILT / file).exists():
             raise SystemExit(f"error: no {file} in {BUILT}: give --build; it needs nvcc")
@@ -80,7 +80,7 @@ def pack(folder: Path, archive: Path) -> None:
 
 
 def check_size(tracked: int, packed: int) -> None:
-    """Says the sizes, and ends here if they are too large together."""
+    """Prints the sizes and exits if their sum exceeds the limit."""
     whole = tracked + packed
     print(
         f"tracked files {tracked / 2**20:.1f} MiB + packed folder {packed / 2**20:.1f} MiB = "
@@ -94,7 +94,7 @@ def check_size(tracked: int, packed: int) -> None:
 
 
 def commands(training: bool) -> list[str]:
-    """What is run there, word for word, in the root of the checkout."""
+    """Returns the commands to run in the root of the checkout on the GPU machine."""
     flag = " --train" if training else ""
     return [f'bash tests/gpu/call.sh {call}{flag} --out "$OUT"' for call in CALLS]
 

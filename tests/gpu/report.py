@@ -1,6 +1,6 @@
-"""Makes the report of the rows that tests/gpu.sh left: DEVICE.md and DEVICE.json.
+"""Writes the report DEVICE.md and DEVICE.json from the rows of tests/gpu.sh.
 
-report.py ROWS.jsonl… --out DIR makes one report of several calls.
+report.py ROWS.jsonl… --out DIR merges several calls into one report.
 """
 
 from __future__ import annotations
@@ -40,14 +40,13 @@ SPEED = (
 
 
 def read_rows(files: list[Path]) -> list[Row]:
-    """The last line of a file may have been cut off in mid-write."""
+    """Reads all complete lines; the last line of a file may be incomplete."""
     whole = [file.read_text().rpartition("\n")[0] for file in files]
     return [json.loads(line) for text in whole for line in text.splitlines()]
 
 
 def collect(lines: list[Row]) -> dict[str, Any]:
-    """What was measured, by part: rows, failures, and how the part ended. Of a case that was done
-    twice the later result counts."""
+    """Returns rows, failures and end of each part. The later result of a repeated case counts."""
     results: dict[str, Any] = {"facts": {}, "parts": {}}
     cases: dict[tuple[str, str], Row] = {}
     begun: dict[tuple[str, str], Row] = {}
@@ -79,7 +78,7 @@ def table(rows: list[Row]) -> str:
 
 
 def tables(rows: list[Row]) -> list[str]:
-    """A table for each set of columns."""
+    """Returns a table for each set of columns."""
     shapes: dict[tuple[str, ...], list[Row]] = {}
     for row in rows:
         shapes.setdefault(tuple(row), []).append(row)
@@ -87,7 +86,7 @@ def tables(rows: list[Row]) -> list[str]:
 
 
 def speed_section(rows: list[Row]) -> list[str]:
-    """A line for each batch and beam, a column for each engine."""
+    """Returns a table with a line per batch and beam and a column per engine."""
     found: dict[tuple[int, int], Row] = {}
     for row in sorted(rows, key=lambda row: (row["batch"], row["beam"])):
         line = found.setdefault(
@@ -122,7 +121,7 @@ def markdown(results: dict[str, Any]) -> str:
 
 
 def wrong(results: dict[str, Any]) -> list[str]:
-    """What must not be so. A part that ran out of time is no mistake."""
+    """Returns the errors. A part that ran out of time is not an error."""
     found = []
     for name, part in results["parts"].items():
         if name in ("smoke", "kernels", "answers", "operators"):

@@ -1,15 +1,15 @@
 """Runs the parts of tests/gpu.sh within a number of seconds.
 
-A part is a list of cases. Each part runs in a process of its own, which appends a line to
-rows.jsonl as each case begins and as it ends, so that nothing measured is lost to a crash or to a
-time limit:
+A part is a list of cases. Each part runs in its own process, which appends a line to rows.jsonl
+when a case begins and when it ends, so that no result is lost by a crash or a time limit:
 
-- A part may take its share of the seconds that are left; what it does not use is left to the later
-  parts. A part that takes longer is stopped, with everything it started.
+- A part gets its share of the seconds that are left; unused time goes to later parts. A part that
+  takes longer is stopped with all its child processes.
 - A case that raises fails alone. A case that ends its process (a failed CUDA context, a signal) is
-  reported, and a new process goes on with the cases behind it.
-- With --continue DIR, the rows of earlier calls are read from DIR and kept there too: what they
-  hold is not done again. A case is begun twice at most.
+  reported, and a new process continues with the next case.
+- With --continue DIR, the rows of earlier calls are read from DIR and new rows are also added
+there:
+  finished cases are not run again. A case is started at most twice.
 """
 
 from __future__ import annotations
@@ -34,17 +34,17 @@ from report import read_rows, write_report
 
 ROOT = Path(__file__).resolve().parents[2]
 Case = tuple[str, Callable[[], list[dict[str, Any]]]]
-CRASHED = 70  # exit status of a process that must not go on: its CUDA context has failed
+CRASHED = 70  # exit status of a process whose CUDA context has failed
 
 
 @dataclass(frozen=True)
 class Part:
-    weight: int  # its share of the time is weight / weights of all parts that follow and its own
+    weight: int  # share of the time: weight / sum of the weights of this and all later parts
     module: str  # has cases(setup), or cases(setup, part)
     needs_portable: bool = True
 
 
-# In the order in which they run: what finds out that nothing works comes first.
+# In running order; the parts that detect basic failures come first.
 PARTS = {
     "facts": Part(40, "facts", needs_portable=False),
     "smoke": Part(45, "smoke"),
@@ -60,10 +60,10 @@ PARTS = {
 
 @dataclass(frozen=True)
 class Setup:
-    """What the parts are given."""
+    """Paths and flags for the parts."""
 
     library: Path  # liblinnet_ops.so
-    portable: Path | None  # what deploy/stage.sh --portable made
+    portable: Path | None  # folder made by deploy/stage.sh --portable
     data: Path | None  # holds en-de/ with test sets
     dry: bool
 
@@ -73,7 +73,7 @@ class Setup:
 
 
 class Rows:
-    """rows.jsonl, in one folder or in two."""
+    """The file rows.jsonl in one or two folders."""
 
     def __init__(self, folders: Iterable[Path]):
         self.files = [folder / "rows.jsonl" for folder in folders]
@@ -88,7 +88,7 @@ class Rows:
 
 
 def due_cases(rows: list[dict[str, Any]], part: str, names: list[str]) -> list[str]:
-    """Those without a result that were not begun twice."""
+    """Returns the cases without a result that were started less than twice."""
     own = [row for row in rows if row["part"] == part and "case" in row]
     done = {row["case"] for row in own if "begun" not in row}
     begun = Counter(row["case"] for row in own if "begun" in row)
@@ -96,7 +96,7 @@ def due_cases(rows: list[dict[str, Any]], part: str, names: list[str]) -> list[s
 
 
 def run_cases(cases: Iterator[Case], part: str, rows: Rows) -> int:
-    """In the part's own process."""
+    """Runs the cases of a part, in the part's process."""
     chosen = dict(cases)
     for name in due_cases(rows.read(), part, list(chosen)):
         rows.write(part=part, case=name, begun=True)
@@ -125,20 +125,20 @@ def child(part: str, setup: Setup, folders: list[Path]) -> int:
 
 
 def with_package() -> dict[str, str]:
-    """The environment in which linnet_model of this checkout is found, beside what was found."""
+    """Returns the environment with linnet_model of this checkout added to PYTHONPATH."""
     known = os.environ.get("PYTHONPATH")
     return os.environ | {"PYTHONPATH": f"{ROOT / 'model'}{':' + known if known else ''}"}
 
 
 def stop(process: subprocess.Popen[bytes]) -> None:
-    """The process and all that it started: it leads a session of its own."""
+    """Kills the process and its children; the process leads its own session."""
     with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
     process.wait()
 
 
 def run_part(command: list[str], part: str, seconds: float, rows: Rows) -> str:
-    """How it ended. Where a process ends in the middle, another one goes on."""
+    """Runs a part and returns how it ended. If its process dies, a new one continues."""
     deadline = time.monotonic() + seconds
     while True:
         begun = sum("begun" in row for row in rows.read() if row["part"] == part)
@@ -189,7 +189,8 @@ def parse_arguments(words: list[str] | None) -> argparse.Namespace:
 
 
 def folders_of(options: argparse.Namespace) -> list[Path]:
-    """Where rows go. The first one is read: it has those of earlier calls."""
+    """Returns the folders of rows.jsonl. The first one is read and has the rows of earlier
+    calls."""
     folders = [options.kept, options.out] if options.kept else [options.out]
     for folder in folders:
         folder.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""Does linnet-decode answer on the GPU at all, in each way in which a step can run? In seconds."""
+"""Checks in seconds that linnet-decode answers on the GPU in each execution mode of a step."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from decode import TEXTS, WAYS, bundles, decoder_of
 from session import Case, Setup
 
-LIMIT = 20.0  # seconds of one way
+LIMIT = 20.0  # seconds per mode
 
 
 def decode_once(setup: Setup, way: str) -> list[dict[str, Any]]:

@@ -1,7 +1,8 @@
-"""Target tokens a second: Linnet, the same model in eager PyTorch the way fairseq computes it, and
-Hugging Face Marian's `generate` on a Transformer of the same size, beside what the device allows.
+"""Measures target tokens per second of Linnet, of the same model in eager PyTorch as fairseq
+computes it, and of Hugging Face Marian's `generate` on a Transformer of the same size, beside the
+roof of the device.
 
-All have random weights, in float16, 30 source tokens, 30 target tokens, no end before the last.
+All have random weights in float16, 30 source tokens, and 30 target tokens without an earlier end.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from session import ROOT, Case, Setup
 
 BENCH = ROOT / "tests/bench"
 PEERS = {"fairseq's way": "peer_fairseq.py", "Marian": "peer_marian.py"}
-PEER_SECONDS = 120  # of one peer; what it measured by then is kept
+PEER_SECONDS = 120  # time limit of a peer; results up to then are kept
 ENCODER_KERNELS = [3, 7, 15, 31, 31, 31, 31]  # of linnet_model.network.presets
 DECODER_KERNELS = [3, 7, 15, 31, 31, 31]
 
@@ -39,7 +40,7 @@ class Sizes:
     tokens: int = 30  # of sources and of targets
 
 
-# What "graphs" is worth, and what it costs that no answer depends on the rest of the batch.
+# Modes that show the gain of graphs and the cost of batch invariance.
 MODES = WAYS | {"batch invariant": ("--search", "device", "--batch-invariant")}
 SIZES = {
     "base": Sizes("dynamic_base", 512, 2048, 8),
@@ -57,15 +58,15 @@ class Plan:
     repeat: int
 
 
-FULL = Plan("cuda", "float16", (32, 1, 128, 8, 512), (5, 1), 5)  # the targets first
+FULL = Plan("cuda", "float16", (32, 1, 128, 8, 512), (5, 1), 5)  # the most important settings first
 DRY = Plan("cpu", "float32", (2, 1), (2, 1), 1)
 
 
-# What the device can do at best, measured on it.
+# The limits of the device, measured.
 
 
 def copy_bandwidth(device: str) -> float:
-    """Bytes a second that a plain copy reads and writes."""
+    """Returns the bytes per second that a plain copy reads and writes."""
     count = 2**31 if device == "cuda" else 2**22
     one = torch.zeros(count, dtype=torch.uint8, device=device)
     other = torch.empty_like(one)
@@ -73,14 +74,14 @@ def copy_bandwidth(device: str) -> float:
 
 
 def product_speed(device: str, compute: str) -> float:
-    """Floating point operations a second in a large product of random numbers."""
+    """Returns the floating point operations per second of a large gemm of random numbers."""
     n = 8192 if device == "cuda" else 256
     a, b = (torch.randn(n, n, device=device).to(getattr(torch, compute)) for _ in range(2))
     return 2 * n**3 / seconds_of(lambda: a @ b, device)
 
 
 def seconds_of(call: Callable[[], object], device: str) -> float:
-    """Median of ten, after three."""
+    """Returns the median of ten calls, after three for warm-up."""
     times = []
     for _ in range(13):
         if device == "cuda":
@@ -166,7 +167,8 @@ def measure_linnet(
 
 
 def measure_peer(peer: str, name: str, plan: Plan) -> list[dict[str, Any]]:
-    """All settings in one process, which takes long to load; those that it came to."""
+    """Measures a peer with all settings in one process, because loading takes long. Returns the
+    settings that it finished in time."""
     sizes = SIZES[name]
     words = [sys.executable, str(BENCH / PEERS[peer]), "--device", plan.device]
     words += ["--compute", plan.compute, "--threads", "2"]

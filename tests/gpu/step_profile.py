@@ -1,9 +1,9 @@
-"""Where the time of a decoder step goes, kernel by kernel.
+"""Profiles a decoder step by kernel.
 
-The bundle's own TorchScript step on random state, under torch's profiler, beside a replay of the
-same step as a CUDA graph: what the replay takes longer than its kernels is gaps between them.
+Runs the bundle's TorchScript step on random state under torch's profiler, and replays it as a CUDA
+graph: the difference between the replay and the sum of its kernels is gaps between them.
 
-step_profile.py --once MODEL ROWS LIBRARY runs one step: for ncu (counters.py).
+step_profile.py --once MODEL ROWS LIBRARY runs one step, for ncu (counters.py).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ NAMED = 14  # kernels with a row of their own
 
 
 def make_step(model: str, rows: int, device: str) -> Callable[[], object]:
-    """A step of `rows` rows whose targets have 31 tokens."""
+    """Returns a step of `rows` rows whose targets have 31 tokens."""
     bundle = made_bundle(model)[1]
     file = json.loads((bundle / "manifest.json").read_text())["model_file"]
     dtype = torch.float16 if device == "cuda" else torch.float32
@@ -35,18 +35,18 @@ def make_step(model: str, rows: int, device: str) -> Callable[[], object]:
     sources = -(-rows // BEAM)
     source_blocks = -(-SIZES[model].tokens // BLOCK_TOKENS)
     state = module.new_state(rows)
-    memory = module.new_encoder_cache(sources * source_blocks + 1, BLOCK_TOKENS)
-    reach = max(window.size(0) for window in state)
+    cache = module.new_encoder_cache(sources * source_blocks + 1, BLOCK_TOKENS)
+    window = max(ring.size(0) for ring in state)
     of_row = torch.arange(rows, device=device)
     tokens = of_row % 100 + 4
     positions = torch.full((rows,), 31, **ints)
-    backpointers = of_row.int()[:, None].expand(rows, reach).contiguous()
+    backpointers = of_row.int()[:, None].expand(rows, window).contiguous()
     blocks = torch.arange(sources * source_blocks, **ints).view(sources, source_blocks)
     blocks = blocks[of_row // BEAM].contiguous()
     lengths = torch.full((rows,), SIZES[model].tokens, **ints)
 
     def step() -> object:
-        return module.step(tokens, positions, backpointers, blocks, lengths, memory, state)
+        return module.step(tokens, positions, backpointers, blocks, lengths, cache, state)
 
     return step
 
@@ -110,7 +110,7 @@ if __name__ == "__main__":
     load(Setup(Path(library), None, None, dry=False))
     with torch.inference_mode(), torch.jit.optimized_execution(False):
         one = make_step(chosen, int(count), "cuda")
-        one()  # libraries set themselves up; ncu skips none of it, counters.py does
+        one()  # initialises libraries; counters.py leaves this call out
         torch.cuda.synchronize()
         torch.cuda.nvtx.range_push("step")
         one()

@@ -1,11 +1,13 @@
-"""A training on a GPU machine that outlasts the command which starts it.
+"""Runs a training in the background on a GPU machine, across several commands.
 
-  train.py start --recipe FILE --data DIR --run RUN    in a process session of its own
-  train.py collect --run RUN --out DIR --wait SECONDS  once it has ended, or the seconds are over
-  train.py join PIECES… --run RUN                      at home: a checkpoint for linnet-export
+  train.py start --recipe FILE --data DIR --run RUN    starts the training in its own session
+  train.py collect --run RUN --out DIR --wait SECONDS  waits for its end, at most SECONDS, and
+                                                       writes the weights in pieces
+  train.py join PIECES… --run RUN                      joins the pieces to a checkpoint for
+                                                       linnet-export, on the other machine
 
-What a command may bring back is bounded: 8 files, 16 MiB each. So only the averaged weights come
-home, in bfloat16, in pieces; the optimiser's state stays.
+A command can return 8 files of 16 MiB. Therefore only the averaged weights are returned, in
+bfloat16 and in pieces; the state of the optimizer is not.
 """
 
 from __future__ import annotations
@@ -24,11 +26,11 @@ from session import ROOT, with_package
 from torch import Tensor
 
 TOKENIZER = "source.spm"
-PIECE = 15 * 2**20  # bytes of weights in a piece, at most
+PIECE = 15 * 2**20  # max bytes of weights in a piece
 
 
 def running(run: Path) -> bool:
-    """Is the process that `start` left still there? It leads its session."""
+    """Returns whether the process that `start` created is still running."""
     file = run / "process"
     if not file.exists():
         return False
@@ -41,7 +43,7 @@ def running(run: Path) -> bool:
 
 def start(recipe: Path, data: Path, run: Path, dry: bool) -> None:
     if (run / "process").exists():
-        print(f"{run} was started before", flush=True)
+        print(f"{run} was started already", flush=True)
         return
     run.mkdir(parents=True, exist_ok=True)
     device = "cpu" if dry else "cuda"
@@ -68,8 +70,8 @@ def start(recipe: Path, data: Path, run: Path, dry: bool) -> None:
 
 
 def pieces(weights: dict[str, Tensor], limit: int) -> Iterator[dict[str, Tensor]]:
-    """In bfloat16, `limit` bytes each but for the last one. A weight that does not fit into what is
-    left of a piece is cut between rows: its parts are NAME/0, NAME/1, …"""
+    """Yields the weights in bfloat16 in pieces of `limit` bytes, the last one smaller. A weight
+    that does not fit is cut between rows into NAME/0, NAME/1, …"""
     piece: dict[str, Tensor] = {}
     left = limit
     for name, weight in weights.items():
@@ -86,7 +88,7 @@ def pieces(weights: dict[str, Tensor], limit: int) -> Iterator[dict[str, Tensor]
 
 
 def join(parts: list[dict[str, Tensor]]) -> dict[str, Tensor]:
-    """What `pieces` was given, as far as bfloat16 holds it, in float32."""
+    """Returns the weights that were given to `pieces`, rounded to bfloat16, as float32."""
     cut: dict[str, list[Tensor]] = {}
     for part in parts:
         for name, weight in part.items():
@@ -121,7 +123,7 @@ def collect(run: Path, out: Path, wait: float) -> None:
 
 
 def join_files(files: list[Path], run: Path) -> Path:
-    """Writes a checkpoint with which linnet-export and --init-from go on."""
+    """Writes a checkpoint for linnet-export and --init-from."""
     parts: list[dict[str, Any]] = [torch.load(file, weights_only=True) for file in sorted(files)]
     wanted = int(sorted(files)[0].stem.rpartition("-")[2])
     if len(parts) != wanted:
