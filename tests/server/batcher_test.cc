@@ -22,7 +22,7 @@ using ::testing::HasSubstr;
 
 constexpr model::TokenId kEos = 2;
 
-// A batcher whose clock is a number: every look at it is a millisecond later.
+// A batcher with a virtual clock, which advances by a millisecond at every reading.
 struct BatcherFixture {
   explicit BatcherFixture(EchoEngine::Options engine_options = {}, BatcherOptions options = {})
       : engine(std::move(engine_options)), batcher(engine, options) {}
@@ -105,7 +105,7 @@ TEST(BatcherTest, AdmitsANewClientBeforeALongQueue) {
   fixture.Add(of(Say({7}, one), "one"));
   while (!one.done()) fixture.Step();
   EXPECT_EQ(std::count_if(many.begin(), many.end(), [](const auto& o) { return o.done(); }), 2)
-      << "those that were seated when it came";
+      << "only those that were running when it came";
   fixture.StepsUntilIdle();
 }
 
@@ -115,13 +115,13 @@ std::unique_ptr<Sequence> OfCall(uint64_t call, std::unique_ptr<Sequence> sequen
 }
 
 TEST(BatcherTest, LimitsTheRowsOfOneCall) {
-  std::vector<Outcome> lines(20);  // outlive the house, which ends what is left
+  std::vector<Outcome> lines(20);  // outlive the batcher, which ends the remaining sequences
   Outcome other;
   BatcherFixture fixture({.rows = 8}, {.max_call_rows_ratio = 0.75});
   for (Outcome& line : lines) fixture.Add(OfCall(7, Say({5, 6, 7}, line, /*beam_size=*/2)));
   EXPECT_EQ(fixture.Step().rows, 6);
   fixture.Add(OfCall(8, Say({9}, other, /*beam_size=*/2)));
-  EXPECT_EQ(fixture.Step().rows, 8) << "the rest is for others";
+  EXPECT_EQ(fixture.Step().rows, 8) << "the other rows are for other calls";
   fixture.Step();
   EXPECT_TRUE(other.done());
   for (int i = 0; !fixture.batcher.idle(); ++i) EXPECT_LE(fixture.Step().rows, 6);
@@ -149,8 +149,8 @@ TEST(BatcherTest, ShedsUnderOverloadWithRetryDelay) {
   EXPECT_THAT(*outcomes[1].result, StatusIs(absl::StatusCode::kResourceExhausted));
   EXPECT_EQ(ErrorReason(outcomes[1].result->status()), "WAITED_TOO_LONG");
   fixture.Add(Say({7}, outcomes[2]));
-  EXPECT_EQ(fixture.Step().shed, 0) << "it has only come";
-  EXPECT_FALSE(outcomes[0].done()) << "what has begun goes on";
+  EXPECT_EQ(fixture.Step().shed, 0) << "it has just arrived";
+  EXPECT_FALSE(outcomes[0].done()) << "a running sequence is not shed";
   fixture.StepsUntilIdle();
 }
 
@@ -183,7 +183,7 @@ TEST(BatcherTest, ReportsAFullEngine) {
   fixture.Add(Say({5, 6, 7}, outcomes[1], /*beam_size=*/2));
   StepReport report = fixture.Step();
   while (report.sequences < 2) report = fixture.Step();
-  EXPECT_FALSE(report.full) << "nobody waits";
+  EXPECT_FALSE(report.full) << "no sequence waits";
   EXPECT_EQ(report.rows, 4);
   fixture.Add(Say({5}, outcomes[2], /*beam_size=*/2));
   report = fixture.Step();
@@ -195,7 +195,7 @@ TEST(BatcherTest, ReportsAFullEngine) {
 TEST(BatcherTest, FullEncoderCacheDelaysAdmission) {
   BatcherFixture fixture({.encoder_cache_tokens = 8, .block_tokens = 4});
   Outcome a, b;
-  fixture.Add(Say({5, 6, 7, 8}, a));  // five tokens: two blocks, the whole memory
+  fixture.Add(Say({5, 6, 7, 8}, a));  // five tokens: two blocks, the whole cache
   fixture.Add(Say({9}, b));
   EXPECT_EQ(fixture.Step().waiting, 1);
   fixture.StepsUntilIdle();
@@ -218,7 +218,7 @@ TEST(BatcherTest, LimitsEncodedTokensBetweenSteps) {
 }
 
 TEST(BatcherTest, EncodesUnequalLengthsApartForTheSameStep) {
-  std::vector<Outcome> outcomes(4);  // outlive the house, which ends what is left
+  std::vector<Outcome> outcomes(4);  // outlive the batcher, which ends the remaining sequences
   BatcherFixture fixture({}, {.admit = {.encode_call_tokens = 3}});
   fixture.Add(Say(std::vector<model::TokenId>(30, 5), outcomes[0]));
   fixture.Add(Say({5}, outcomes[1]));
@@ -227,7 +227,7 @@ TEST(BatcherTest, EncodesUnequalLengthsApartForTheSameStep) {
   const StepReport first = fixture.Step();
   EXPECT_THAT(fixture.engine.groups, ElementsAre(2, 2));
   EXPECT_EQ(first.encoder_calls, 2);
-  EXPECT_EQ(first.encode, absl::Milliseconds(2)) << "a look at the clock before and after each";
+  EXPECT_EQ(first.encode, absl::Milliseconds(2)) << "the clock is read before and after each";
   EXPECT_EQ(first.encoded_tokens, 31 + 2 + 30 + 3);
   EXPECT_EQ(first.padded_encoded_tokens, 2 * 31 + 2 * 3);
   EXPECT_EQ(first.sequences, 4);
@@ -249,10 +249,10 @@ TEST(BatcherTest, FailedEncoderCallEndsOnlyItsGroup) {
 }
 
 TEST(BatcherTest, DelaysAdmissionUpToMaxWaitSteps) {
-  std::vector<Outcome> outcomes(4);  // outlive the house, which ends what is left
+  std::vector<Outcome> outcomes(4);  // outlive the batcher, which ends the remaining sequences
   BatcherFixture fixture({}, {.admit = {.max_wait_steps = 3, .encode_call_steps = 100}});
   fixture.Add(Say(std::vector<model::TokenId>(20, 5), outcomes[0]));
-  EXPECT_EQ(fixture.Step().admitted, 1) << "nobody is held up";
+  EXPECT_EQ(fixture.Step().admitted, 1) << "the engine is idle";
   fixture.Add(Say({6}, outcomes[1]));
   EXPECT_EQ(fixture.Step().admitted, 0);
   fixture.Add(Say({7}, outcomes[2]));
@@ -264,15 +264,15 @@ TEST(BatcherTest, DelaysAdmissionUpToMaxWaitSteps) {
 }
 
 TEST(BatcherTest, StepsWithoutFreeRowsDoNotCountAsDelay) {
-  std::vector<Outcome> outcomes(4);  // outlive the house, which ends what is left
+  std::vector<Outcome> outcomes(4);  // outlive the batcher, which ends the remaining sequences
   BatcherFixture fixture({.rows = 2}, {.admit = {.max_wait_steps = 2, .encode_call_steps = 100}});
   fixture.Add(Say({5}, outcomes[0]));
   fixture.Add(Say({5, 5, 5, 5, 5, 5, 5, 5, 5}, outcomes[1]));
   fixture.Step();
   fixture.Add(Say({6}, outcomes[2]));
   fixture.Add(Say({7}, outcomes[3]));
-  EXPECT_EQ(fixture.Step().admitted, 0) << "no place";
-  EXPECT_EQ(fixture.Step().admitted, 0) << "a place, a step to wait";
+  EXPECT_EQ(fixture.Step().admitted, 0) << "no free row";
+  EXPECT_EQ(fixture.Step().admitted, 0) << "a free row, first step of delay";
   EXPECT_EQ(fixture.Step().admitted, 0);
   EXPECT_EQ(fixture.Step().admitted, 1);
 }
@@ -295,18 +295,18 @@ TEST(BatcherTest, LimitsRunningSequences) {
 
 TEST(BatcherTest, CancelFreesRowsWithinAStep) {
   BatcherFixture fixture({.rows = 2});
-  Outcome gone, next;
+  Outcome cancelled, next;
   auto flag = std::make_shared<Cancellation>();
-  auto sequence = Say({5, 6, 7, 8}, gone, /*beam_size=*/2);
+  auto sequence = Say({5, 6, 7, 8}, cancelled, /*beam_size=*/2);
   sequence->cancelled = flag;
   fixture.Add(std::move(sequence));
   fixture.Add(Say({9}, next, /*beam_size=*/2));
   fixture.Step();
   flag->Cancel();
   const StepReport report = fixture.Step();
-  EXPECT_EQ(gone.code(), absl::StatusCode::kCancelled);
+  EXPECT_EQ(cancelled.code(), absl::StatusCode::kCancelled);
   EXPECT_EQ(report.cancelled, 1);
-  EXPECT_EQ(report.admitted, 1) << "the next one sits in the rows at once";
+  EXPECT_EQ(report.admitted, 1) << "the next one takes the rows at once";
   fixture.StepsUntilIdle();
   EXPECT_THAT(next.tokens(), ElementsAre(9, kEos));
 }
@@ -332,7 +332,7 @@ TEST(BatcherTest, ResultAtTheDeadlineIsDelivered) {
   Outcome outcome;
   auto sequence = Say({}, outcome);
   sequence->deadline =
-      fixture.now + absl::Milliseconds(2);  // after the look that drops, before the step is over
+      fixture.now + absl::Milliseconds(2);  // after the check of deadlines, before the step ends
   fixture.Add(std::move(sequence));
   fixture.Step();
   EXPECT_TRUE(outcome.result->ok());
@@ -390,7 +390,7 @@ TEST(BatcherTest, RecordsTimesOfEachPhase) {
   const absl::Time start = fixture.now;
   fixture.Add(Say({}, first));
   fixture.Add(Say({}, second));
-  fixture.Step();  // looks: drop, before and after Seat, before and after Step
+  fixture.Step();  // readings: deadlines, before and after Add, before and after Step
   fixture.Step();
   const SequenceTimes a = (*first.result)->times, b = (*second.result)->times;
   EXPECT_EQ(a.submitted, start);
@@ -401,7 +401,7 @@ TEST(BatcherTest, RecordsTimesOfEachPhase) {
 }
 
 TEST(BatcherTest, ReportCountsAddUp) {
-  std::vector<Outcome> outcomes(3);  // outlives the house, which ends what is left
+  std::vector<Outcome> outcomes(3);  // outlive the batcher, which ends the remaining sequences
   BatcherFixture fixture({.rows = 3});
   fixture.Add(Say({5}, outcomes[0], /*beam_size=*/2));
   fixture.Add(Say({6, 7}, outcomes[1], /*beam_size=*/1));
@@ -443,8 +443,8 @@ TEST(BatcherTest, DestructorEndsAllSequences) {
   EXPECT_EQ(outcome.code(), absl::StatusCode::kCancelled);
 }
 
-// However many wait, with deadlines or without, in one call or in many: a step looks at those that
-// it takes out, and at the first one that finds no room.
+// For any number of waiting sequences, in one call or in many, a step inspects those that it
+// removes and the first one that does not fit.
 TEST(BatcherTest, StepDoesNotInspectAllWaitingSequences) {
   constexpr int kWaiting = 20'000;
   for (const bool one_call : {false, true}) {
@@ -461,7 +461,7 @@ TEST(BatcherTest, StepDoesNotInspectAllWaitingSequences) {
       fixture.Add(std::move(sequence));
     }
     for (int step = 0; step < 100; ++step) EXPECT_LE(fixture.Step().examined, 4 + 1);
-    // Those that nobody wants any more are found wherever they are.
+    // Cancelled sequences are found at any position of the queue.
     for (int i = 1; i <= 10; ++i) cancellations[kWaiting - 37 * i]->Cancel();
     StepReport report = fixture.Step();
     EXPECT_EQ(report.cancelled, 10);
@@ -470,14 +470,14 @@ TEST(BatcherTest, StepDoesNotInspectAllWaitingSequences) {
     fixture.now += absl::Hours(1) + absl::Seconds(kWaiting / 2);
     report = fixture.Step();
     EXPECT_GT(report.expired, kWaiting / 3);
-    // The others have waited for too long by now, but calls that have begun are not shed.
+    // The others have waited for too long by now, but started calls are not shed.
     if (!one_call) {
       EXPECT_GT(report.shed, kWaiting / 4);
     }
     EXPECT_LE(report.examined, report.expired + report.shed + 4 + 1);
     EXPECT_NEAR(fixture.batcher.waiting(), waiting - report.expired - report.shed - report.admitted,
                 4)
-        << "but for those that were running";
+        << "except for those that were running";
     fixture.batcher.EndAll(absl::CancelledError("over"), fixture.now);
     for (const Outcome& outcome : outcomes) EXPECT_TRUE(outcome.done());
   }

@@ -28,7 +28,7 @@ import machine  # noqa: E402
 Run = dict[str, Any]
 LOADS = "10,20,30,40,50,60,70,80,90,100,110,120"
 DISCIPLINES = ("continuous", "static", "one at a time")
-# Assumed, not measured: calls and steps that cost nearly the same whatever they hold.
+# Assumed, not measured: calls and steps whose time hardly depends on their size.
 ASSUMED = {"call": 2.5e-3, "token": 2e-6, "step": 1.5e-3, "row": 2e-6}
 ASSUMED_SEQUENCES = 128
 
@@ -49,7 +49,7 @@ def fit_costs(points: dict[str, list[Run]]) -> dict[str, float]:
 
 
 def policy(costs: dict[str, float], sequences: int, beam: int) -> list[str]:
-    """As somebody sets it who knows the costs: a call in steps of a half-full engine."""
+    """Flags of the policy, derived from the costs: a call in steps of a half-full engine."""
     step = costs["step"] + costs["row"] * sequences * beam / 2
     return [
         f"--call_steps={costs['call'] / step:.3f}",
@@ -58,7 +58,7 @@ def policy(costs: dict[str, float], sequences: int, beam: int) -> list[str]:
 
 
 def best(runs: list[Run], discipline: str) -> list[Run]:
-    """Of each load the run of the lowest p99: static batching has the best time-out for each."""
+    """The run with the lowest p99 at each load: static batching has its best timeout at each."""
     chosen: dict[float, Run] = {}
     for run in runs:
         if run["discipline"] == discipline:
@@ -70,7 +70,7 @@ def best(runs: list[Run], discipline: str) -> list[Run]:
 
 def table(result: Run) -> list[str]:
     lines = [
-        "| load | discipline | served/s | p50 ms | p99 ms | rows a step | sources a call "
+        "| load | discipline | served/s | p50 ms | p99 ms | rows per step | sources per call "
         "| padding |",
         "|---|---|---|---|---|---|---|---|",
     ]
@@ -78,7 +78,7 @@ def table(result: Run) -> list[str]:
     for load in sorted(chosen["continuous"]):
         for name in DISCIPLINES:
             r = chosen[name][load]
-            note = f", time-out {r['timeout_steps']:g}" if name == "static" else ""
+            note = f", timeout {r['timeout_steps']:g}" if name == "static" else ""
             lines.append(
                 f"| {load:g} % | {name}{note} | {r['served_per_second']:.1f} "
                 f"| {r['p50'] * 1e3:.0f} | {r['p99'] * 1e3:.0f} | {r['rows_per_step']:.0f} "
@@ -88,7 +88,10 @@ def table(result: Run) -> list[str]:
 
 
 def waits_table(result: Run) -> list[str]:
-    lines = ["| steps waited at most | capacity, requests/s | sources a call |", "|---|---|---|"]
+    lines = [
+        "| max-encode-delay-steps | capacity, requests/s | sources per call |",
+        "|---|---|---|",
+    ]
     for wait, run in result.items():
         lines.append(f"| {wait} | {run['capacity']:.1f} | {run['sequences_per_call']:.1f} |")
     return lines
@@ -159,11 +162,11 @@ def report(results: dict[str, Any], beam: int, sequences: int) -> str:
             "Written by `tests/bench/batching/run.py`.",
             "",
             "Poisson arrivals (open loop); sources lognormal around 20 tokens, 3 to 120, targets "
-            f"about as long; beam {beam}; {sequences} seats, which is also the batch of static "
-            "batching. Load is in percent of what continuous batching serves when somebody always "
-            "waits. Of static batching the time-out (in steps of a full engine) with the lowest "
-            "p99 at that load is shown; its rows, too, end with their targets. Beyond 100 % the "
-            "latency grows with the length of the run.",
+            f"about as long; beam {beam}; at most {sequences} running sequences, which is also the "
+            "batch size of static batching. Load is in percent of the throughput of continuous "
+            "batching while requests always wait. Static batching is shown with the timeout (in "
+            "steps of a full engine) that has the lowest p99 at that load; its rows, too, end with "
+            "their targets. Beyond 100 % the latency grows with the length of the run.",
             "",
             "![latency and throughput over load](batching.svg)",
             "",
@@ -184,19 +187,19 @@ def report(results: dict[str, Any], beam: int, sequences: int) -> str:
             "",
             "## Simulated, with assumed costs of a GPU",
             "",
-            f"Assumed, not measured: {say(assumed)}; {ASSUMED_SEQUENCES} seats. Capacity "
+            f"Assumed, not measured: {say(assumed)}; at most {ASSUMED_SEQUENCES} running sequences. Capacity "
             f"{results['assumed']['capacity']:.1f} requests/s.",
             "",
             *table(results["assumed"]),
             "",
-            "## What waiting for others is worth",
+            "## Effect of the encode delay",
             "",
-            "Capacity by the steps that a newcomer waits at most, with the costs of the measured "
+            "Capacity by the max steps of delay before encoding, with the costs of the measured "
             "engine:",
             "",
             *waits_table(results["waits"]),
             "",
-            "and with the assumed ones of a GPU:",
+            "and with the assumed costs of a GPU:",
             "",
             *waits_table(results["assumed_waits"]),
             "",
@@ -216,14 +219,14 @@ def main() -> None:
         "--seconds",
         type=float,
         default=5,
-        help="in which the requests of a load arrive, 400 of them at least (the real engine)",
+        help="seconds of arrivals at each load, at least 400 requests (the real engine)",
     )
     parser.add_argument(
-        "--loads", default="10,30,50,70,80,90,100,110,120", help="of the real engine"
+        "--loads", default="10,30,50,70,80,90,100,110,120", help="loads of the real engine, percent"
     )
-    parser.add_argument("--timeouts", default="0,4", help="of static batching on the real engine")
+    parser.add_argument("--timeouts", default="0,4", help="timeouts of static batching, steps")
     parser.add_argument(
-        "--prefix", default="", help="put before each measurement, as 'taskset -c 1'"
+        "--prefix", default="", help="command before each measurement, such as 'taskset -c 1'"
     )
     args = parser.parse_args()
 
