@@ -24,7 +24,7 @@ inline const char* const kTexts[] = {"The dog runs.",
                                      "Please open the window. A bird sings. The dog runs.",
                                      "a",
                                      "  \n The dog runs through the garden.  ",
-                                     "A bird sings in the garden of the old town.",
+                                     "A bird sings in the garden of the old dog.",
                                      "Letters, windows and dogs: 1, 2, 3."};
 
 // A server with a translation model of three versions; the label `stable` selects the default one.

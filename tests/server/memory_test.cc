@@ -91,7 +91,7 @@ struct Scenario {
 };
 
 std::vector<Scenario> Scenarios() {
-  const std::string sentence = "The dog runs through the garden of the old house. ";
+  const std::string sentence = "The dog runs through the garden of the old dog. ";
   std::vector<Scenario> scenarios;
   auto add = [&](std::string name, std::vector<std::string> contents) -> TranslateRequest& {
     scenarios.push_back({std::move(name), ToGerman(std::move(contents))});
@@ -119,7 +119,7 @@ std::vector<Scenario> Scenarios() {
   TranslateRequest& terms = add("a glossary", {Many("a dog a dog. ", 1000)});
   auto& entry = *terms.mutable_glossary()->add_entries();
   entry.set_source_text("a");
-  entry.set_target_text("The dog runs through the garden of the old house");
+  entry.set_target_text("The dog runs through the garden of the old dog");
   terms.mutable_options()->set_beam_size(2);
   return scenarios;
 }

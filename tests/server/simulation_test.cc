@@ -33,7 +33,7 @@ constexpr absl::Duration kStarved = absl::Seconds(30);
 // Duration of the longest step: no call ends later than that after its deadline.
 constexpr absl::Duration kLongestStep = absl::Milliseconds(50);
 
-enum class Kind { kModest, kBatch, kHurried, kPatient, kSybil, kIds, kBursts };
+enum class Kind { kModest, kBatch, kHurried, kRelaxed, kSybil, kIds, kBursts };
 
 struct Client {
   Kind kind;
@@ -63,14 +63,14 @@ class Simulation {
                 {Kind::kBatch, "batch", Priority::kBatch},
                 {Kind::kHurried, "hurried", Priority::kInteractive, absl::Milliseconds(5),
                  absl::Milliseconds(300)},
-                {Kind::kPatient, "patient", Priority::kNormal, absl::Seconds(1), absl::Seconds(10)},
+                {Kind::kRelaxed, "relaxed", Priority::kNormal, absl::Seconds(1), absl::Seconds(10)},
                 {Kind::kSybil, "sybil"},
                 {Kind::kIds, "ids"},
                 {Kind::kBursts, "bursts", Priority::kNormal, absl::Seconds(2), absl::Seconds(2)}};
     for (Client& client : clients_) {
       if (client.kind == Kind::kBatch) client.max_segments = 24;
       if (client.kind == Kind::kHurried) client.calls_per_second = 40;
-      if (client.kind == Kind::kPatient) client.calls_per_second = 60, client.max_segments = 3;
+      if (client.kind == Kind::kRelaxed) client.calls_per_second = 60, client.max_segments = 3;
       if (client.kind == Kind::kSybil) client.calls_per_second = 600;
       if (client.kind == Kind::kIds) client.calls_per_second = 200;
       if (client.kind == Kind::kBursts) client.calls_per_second = 20, client.at_once = 400;

@@ -187,8 +187,8 @@ def report(results: dict[str, Any], beam: int, sequences: int) -> str:
             "",
             "## Simulated, with assumed costs of a GPU",
             "",
-            f"Assumed, not measured: {say(assumed)}; at most {ASSUMED_SEQUENCES} running sequences. Capacity "
-            f"{results['assumed']['capacity']:.1f} requests/s.",
+            f"Assumed, not measured: {say(assumed)}; at most {ASSUMED_SEQUENCES} running "
+            f"sequences. Capacity {results['assumed']['capacity']:.1f} requests/s.",
             "",
             *table(results["assumed"]),
             "",
