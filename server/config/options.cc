@@ -402,7 +402,7 @@ ParsedOptions Parser::Parse(int argc, const char* const* argv,
                      ": lower the first or raise the second\n"),
         kUsageError);
   }
-  options_.text.FollowFrom(options_.admission.max_bytes);
+  options_.text.DeriveFrom(options_.admission.max_bytes);
   options_.models = models_;
   options_.bundle_keys = bundle_keys_;
   options_.failure_record = failure_record_;

@@ -212,7 +212,7 @@ TEST(DocumentStreamTest, SettingsInTheMiddleEndTheDocumentAfterTheLinesUnderWay)
 }
 
 TEST(DocumentStreamTest, OnlyAFewLinesAreInTheHouseUntilTheirResultsAreRead) {
-  TextFixture fixture({}, {}, {.max_contents = 100, .max_lines_under_way = 4});
+  TextFixture fixture({}, {}, {.max_contents = 100, .max_inflight_lines = 4});
   auto document = std::make_shared<Document>(*fixture.calls, absl::InfiniteFuture(), [] {});
   document->Take(Settings());
   EXPECT_TRUE(document->wants_more());
@@ -289,7 +289,7 @@ TEST(DocumentStreamTest, RandomDocumentsAnswerEachLineOnceOrEnd) {
   std::mt19937 random(11);
   for (int round = 0; round < 60; ++round) {
     TextFixture fixture({}, {.max_tokens = 150 + static_cast<int64_t>(random() % 2000)},
-                        {.max_lines_under_way = 1 + static_cast<int>(random() % 9)});
+                        {.max_inflight_lines = 1 + static_cast<int>(random() % 9)});
     Reader reader(fixture);
     reader.Send(Settings(random() % 2 == 0));
     const int messages = static_cast<int>(random() % 6);

@@ -62,7 +62,7 @@ class FaultInjectionServer {
     EXPECT_THAT(loaded, IsOk());
     catalog = *std::move(loaded);
     calls = std::make_unique<TextCalls>(*catalog, admission, pool, metrics,
-                                        TextLimits{.max_lines_under_way = 4});
+                                        TextLimits{.max_inflight_lines = 4});
   }
   ~FaultInjectionServer() {
     calls = nullptr;

@@ -149,7 +149,7 @@ TEST_F(GlossaryRequestTest, WhatCannotBeFollowedIsRefusedByName) {
   ExpectBad(with("x", "\n"), "glossary.entries[1].target_text", "white space");
   ExpectBad(with("x", std::string(300, 'x')), "glossary.entries[1].target_text",
             "has 300 bytes, at most 256");
-  ExpectBad(with("dog", "Köter"), "glossary.entries[1].source_text", "an entry before it");
+  ExpectBad(with("dog", "Köter"), "glossary.entries[1].source_text", "an earlier entry");
   TranslateRequest request = with("x", "y");
   for (int i = 0; i < 300; ++i) Add(request, absl::StrCat("x", i));
   ExpectBad(request, "glossary", "has 302 entries, at most 256");
@@ -158,7 +158,7 @@ TEST_F(GlossaryRequestTest, WhatCannotBeFollowedIsRefusedByName) {
   ExpectBad(request, "glossary", "beam_size 1: set it to 2 or more");
   request = with("x", "y");
   request.mutable_options()->set_seed(1);
-  ExpectBad(request, "glossary", "where targets are drawn");
+  ExpectBad(request, "glossary", "combined with sampling");
 }
 
 TEST(GlossaryTest, WordsThatTheModelCannotWriteAreTheCallersToChange) {

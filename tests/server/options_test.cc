@@ -102,7 +102,7 @@ TEST(OptionsTest, EveryFlagArrives) {
   EXPECT_EQ(options.engine_load_timeout, absl::Seconds(8));
   EXPECT_EQ(options.log_level, "error");
   EXPECT_EQ(options.log_format, "json");
-  EXPECT_EQ(options.text.max_lines_under_way, 8);
+  EXPECT_EQ(options.text.max_inflight_lines, 8);
   EXPECT_EQ(options.security.tls_certificate, "c");
   EXPECT_EQ(options.security.tls_key, "k");
   EXPECT_EQ(options.security.tls_client_ca, "a");

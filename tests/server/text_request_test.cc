@@ -25,7 +25,7 @@ TEST_F(TextRequestTest, AGoodRequestComesThroughWithItsModel) {
 TEST_F(TextRequestTest, TextsThatAreNoneAreNamed) {
   ExpectBad(ToGerman({}), "contents", "at least one");
   ExpectBad(ToGerman({"The dog.", ""}), "contents[1]", "text is empty");
-  ExpectBad(ToGerman({" \n\t "}), "contents[0]", "nothing but white space");
+  ExpectBad(ToGerman({" \n\t "}), "contents[0]", "only white space");
   ExpectBad(ToGerman({"a", "b", "c", "d"}), "contents", "holds 4 texts, at most 3");
   ExpectBad(ToGerman({std::string(60, 'a'), std::string(60, 'b')}), "contents",
             "holds 120 bytes of text, at most 100");
