@@ -78,7 +78,7 @@ TEST(OptionsTest, EveryFlagArrives) {
   EXPECT_EQ(options.compute, "bfloat16");
   EXPECT_EQ(options.threads, 3);
   EXPECT_EQ(options.max_model_bytes, 5000);
-  EXPECT_EQ(options.rows, 7);
+  EXPECT_EQ(options.max_batch_rows, 7);
   EXPECT_EQ(options.encoder_cache_tokens, 99);
   EXPECT_EQ(options.batcher.max_encode_tokens, 55);
   EXPECT_EQ(options.batcher.admit.max_wait_steps, 6);
@@ -171,7 +171,7 @@ TEST_F(SettingsTest, AFlagGoesBeforeTheEnvironmentAndThatBeforeTheFile) {
                                                 "LINNET_SERVER_THREADS=2", "OTHER=3"};
   const ParsedOptions parsed = Parse({"--max-batch-rows=3", file.c_str()}, environment);
   ASSERT_TRUE(parsed.run) << parsed.text;
-  EXPECT_EQ(parsed.options.rows, 3);
+  EXPECT_EQ(parsed.options.max_batch_rows, 3);
   EXPECT_EQ(parsed.options.threads, 2);
   EXPECT_EQ(parsed.options.drain_timeout, absl::Seconds(1));
   EXPECT_EQ(parsed.options.models, "m");
