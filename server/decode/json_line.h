@@ -41,9 +41,9 @@ model::SearchOptions OptionsFor(const model::Bundle& bundle,
                                 std::initializer_list<OptionOverrides> overrides,
                                 int source_tokens);
 
-// One line of input: {"text": …} or {"source_ids": […]}, each with "prefix_ids" and "options" if
-// wanted; or with "target" or "target_ids", which then are scored. With "constraint_ids" the target
-// is to contain these phrases, with "align" the answer holds the attention.
+// One line of input: {"text": …} or {"source_ids": […]}, with optional "prefix_ids" and "options".
+// "target" or "target_ids" is scored instead of searched for. "constraint_ids" are phrases that the
+// target must contain. "align" adds the attention to the answer.
 struct InputLine {
   std::optional<std::string> text;         // one source, not segmented
   std::vector<model::TokenId> source_ids;  // if there is no text
@@ -55,19 +55,18 @@ struct InputLine {
   OptionOverrides options;
 };
 
-// InvalidArgumentError for what is not such a line: the JSON, a key that is unknown or twice there,
-// a value of another type.
+// InvalidArgumentError for invalid JSON, an unknown or duplicate key, or a value of the wrong type.
 absl::StatusOr<InputLine> ParseInputLine(const std::string& line);
 
-// {"hypotheses":[{"ids":[…],"text":…,"score":…,"token_scores":[…]}]}, without a line end. "text" is
-// null without a tokenizer. Where there is attention, the first has "attention": a list for each of
-// its tokens, of a weight for each of the source's. Where there are constraints, each has
-// "unmet_constraints": the numbers of those that it does not meet.
+// Formats {"hypotheses":[{"ids":[…],"text":…,"score":…,"token_scores":[…]}]}, without a newline.
+// "text" is null without a tokenizer. With attention the first hypothesis has "attention": for each
+// of its tokens a list with a weight per source token. With constraints each has
+// "unmet_constraints": the indices of the constraints that it does not meet.
 std::string FormatHypotheses(std::span<const model::Hypothesis> hypotheses,
                              const model::Tokenizer* tokenizer, std::span<const float> attention,
                              const model::Constraints& constraints);
 
-// {"error":{"code":"INVALID_ARGUMENT","message":…}}
+// Formats {"error":{"code":"INVALID_ARGUMENT","message":…}}.
 std::string FormatError(const absl::Status& status);
 
 }  // namespace linnet::server
