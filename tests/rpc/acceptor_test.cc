@@ -90,7 +90,7 @@ std::unique_ptr<Acceptor> Listen(Connections& connections) {
   return *std::move(acceptor);
 }
 
-TEST(AcceptorTest, LeavesNoSocketOpenHoweverConnectionsEnd) {
+TEST(AcceptorTest, LeavesNoSocketOpen) {
   const int64_t before = OpenFiles();
   {
     Connections connections({.connections = 16, .timeout = absl::Milliseconds(50)});
@@ -116,7 +116,7 @@ TEST(AcceptorTest, LeavesNoSocketOpenHoweverConnectionsEnd) {
   EXPECT_TRUE(Eventually([&] { return OpenFiles() == before; })) << OpenFiles() << " " << before;
 }
 
-TEST(AcceptorTest, ClosesWhatSendsTooMuchAndLeavesTheOthers) {
+TEST(AcceptorTest, ClosesOnlyConnectionsThatSendTooMuch) {
   Connections connections({.bytes_per = 100'000});
   const auto acceptor = Listen(connections);
   acceptor->Start(ReadToTheEnd);
@@ -132,7 +132,7 @@ TEST(AcceptorTest, ClosesWhatSendsTooMuchAndLeavesTheOthers) {
   EXPECT_TRUE(Eventually([&] { return connections.open() == 0; }));
 }
 
-TEST(AcceptorTest, WatchesConnectionsAfterItAcceptsNoMore) {
+TEST(AcceptorTest, WatchesConnectionsAfterClose) {
   Connections connections({.connections = 2});
   const auto acceptor = Listen(connections);
   acceptor->Start(ReadToTheEnd);

@@ -103,7 +103,7 @@ class ServerHealthTest : public ::testing::Test {
   std::string not_serving_;  // what the last answer of a health check named
 };
 
-TEST_F(ServerHealthTest, WhileAnEngineIsDownItsModelAloneIsNotServingAndIsNamed) {
+TEST_F(ServerHealthTest, DownEngineMakesOnlyItsModelNotServing) {
   std::atomic<bool> fails = false;
   on_step = [&] {
     if (fails) throw std::runtime_error("a kernel failed");
@@ -125,7 +125,7 @@ TEST_F(ServerHealthTest, WhileAnEngineIsDownItsModelAloneIsNotServingAndIsNamed)
   EXPECT_EQ(not_serving_, "");
 }
 
-TEST_F(ServerHealthTest, AModelThatCannotBeLoadedAtTheStartIsNotServingAlone) {
+TEST_F(ServerHealthTest, UnloadableModelIsNotServing) {
   refused = true;
   Start();
   EXPECT_FALSE(Serving(kTranslator));
@@ -139,7 +139,7 @@ TEST_F(ServerHealthTest, AModelThatCannotBeLoadedAtTheStartIsNotServingAlone) {
   ExpectAllServing();
 }
 
-TEST_F(ServerHealthTest, WhenNoModelServesTheWholeDoesNot) {
+TEST_F(ServerHealthTest, ServerIsNotServingWithoutModels) {
   std::filesystem::remove_all(folder_.path() / "en-summary");
   std::atomic<bool> fails = false;
   on_step = [&] {
@@ -155,7 +155,7 @@ TEST_F(ServerHealthTest, WhenNoModelServesTheWholeDoesNot) {
   Until(kService, true);
 }
 
-TEST_F(ServerHealthTest, AnEngineThatStallsFailsItsCallsAndIsTheEndOfLiveness) {
+TEST_F(ServerHealthTest, StalledEngineEndsLiveness) {
   test::Notification go_on;
   std::atomic<bool> stalls = false;
   on_step = [&] {
@@ -179,7 +179,7 @@ TEST_F(ServerHealthTest, AnEngineThatStallsFailsItsCallsAndIsTheEndOfLiveness) {
   server_.reset();  // with the thread that was waiting for `go_on`
 }
 
-TEST_F(ServerHealthTest, ALostDeviceIsTheEndOfLiveness) {
+TEST_F(ServerHealthTest, LostDeviceEndsLiveness) {
   Start();
   ExpectAllServing();
   lost = true;

@@ -55,7 +55,7 @@ std::vector<std::pair<std::string, std::string>> Strongest(const Links& word_ali
 }
 
 // An engine that says the source again and looks at what it says: every word is linked to itself.
-TEST(AlignmentsTest, LinksAreBytesOfTheTextAsItWasSentAndOfTheAnswer) {
+TEST(AlignmentsTest, RangesAreBytesOfSourceAndAnswer) {
   TextFixture fixture;
   // White space that normalisation takes away, and a word of several tokens.
   const std::string text = " The  dog\truns. \n A bird sings extraordinarily. ";
@@ -81,7 +81,7 @@ TEST(AlignmentsTest, LinksAreBytesOfTheTextAsItWasSentAndOfTheAnswer) {
   EXPECT_LT(sum, 1);
 }
 
-TEST(AlignmentsTest, AnswersAreTheSameWithThemButForTheLinks) {
+TEST(AlignmentsTest, AlignmentsDoNotChangeTheAnswer) {
   TextFixture fixture;
   TranslateRequest request = ToGerman({"The dog runs. A bird sings."});
   TranslateResponse plain, aligned;
@@ -97,7 +97,7 @@ TEST(AlignmentsTest, AnswersAreTheSameWithThemButForTheLinks) {
   EXPECT_EQ(aligned.SerializeAsString(), plain.SerializeAsString());
 }
 
-TEST(AlignmentsTest, SummariesAndScoresHaveThemToo) {
+TEST(AlignmentsTest, SummariesAndScoresHaveAlignments) {
   TextFixture fixture;
   const std::string text = "The dog runs. A bird sings.";
   linnet::v1::SummarizeRequest summary = SummaryOf(text);
@@ -118,7 +118,7 @@ TEST(AlignmentsTest, SummariesAndScoresHaveThemToo) {
   EXPECT_EQ(Strongest(scored.scores(0).word_alignments(), text, scored.scores(0).text()).size(), 6);
 }
 
-TEST(AlignmentsTest, ASecondWayThroughTheTargetIsChargedFor) {
+TEST(AlignmentsTest, AlignmentPassIsCharged) {
   model::SequenceInput input;
   input.source = {9, 8, 2};
   input.options.beam_size = 4;
@@ -128,7 +128,7 @@ TEST(AlignmentsTest, ASecondWayThroughTheTargetIsChargedFor) {
   EXPECT_EQ(WorkOf(input), 4 * (3 + 2 * 10));
 }
 
-TEST(AlignmentsTest, WordsThatNormalisationSplitsJoinsOrLosesKeepTheirPlaces) {
+TEST(AlignmentsTest, SourceWordsSurviveNormalisation) {
   TextFixture fixture;
   const model::Tokenizer& tokenizer = *fixture.catalog->models()[0]->source_tokenizer;
   // What is written, and what a tokenizer that changes texts would say of it.
@@ -149,7 +149,7 @@ TEST(AlignmentsTest, WordsThatNormalisationSplitsJoinsOrLosesKeepTheirPlaces) {
 
 using AlignmentsRequestTest = RequestFixture;
 
-TEST_F(AlignmentsRequestTest, AModelWithoutThemSaysSo) {
+TEST_F(AlignmentsRequestTest, RejectsModelWithoutAlignments) {
   TextFixture old({.aligns = false});
   TranslateRequest request = ToGerman({"The dog runs."});
   EXPECT_THAT(CheckRequest(request, *old.catalog, limits), IsOk());

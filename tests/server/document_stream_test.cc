@@ -101,7 +101,7 @@ std::vector<int64_t> Ids(const Reader& reader) {
   return ids;
 }
 
-TEST(DocumentStreamTest, EveryLineIsAnsweredUnderItsIdAsACallOfItsOwn) {
+TEST(DocumentStreamTest, AnswersEveryLineWithItsId) {
   TextFixture fixture;
   Reader reader(fixture);
   TranslateDocumentRequest first = Settings();
@@ -125,7 +125,7 @@ TEST(DocumentStreamTest, EveryLineIsAnsweredUnderItsIdAsACallOfItsOwn) {
   EXPECT_EQ(reader.document->lines(), 3);
 }
 
-TEST(DocumentStreamTest, OrderIsKeptOnRequestWhateverTakesLong) {
+TEST(DocumentStreamTest, KeepsOrderOnRequest) {
   TextFixture fixture;
   Reader reader(fixture);
   reader.Send(Settings(/*keep_order=*/true));
@@ -141,7 +141,7 @@ TEST(DocumentStreamTest, OrderIsKeptOnRequestWhateverTakesLong) {
   EXPECT_EQ(Ids(reader), sent);
 }
 
-TEST(DocumentStreamTest, BlankLinesAreAnsweredWithThemselves) {
+TEST(DocumentStreamTest, ReturnsBlankLinesUnchanged) {
   TextFixture fixture;
   Reader reader(fixture);
   reader.Send(Settings(/*keep_order=*/true));
@@ -154,7 +154,7 @@ TEST(DocumentStreamTest, BlankLinesAreAnsweredWithThemselves) {
   EXPECT_THAT(texts, ElementsAre("", "The dog runs.", " \t"));
 }
 
-TEST(DocumentStreamTest, ALineThatFailsSaysWhyAndTheOthersGoOn) {
+TEST(DocumentStreamTest, FailedLineDoesNotAffectOthers) {
   TextFixture fixture({}, {}, {.max_text_bytes = 40});
   Reader reader(fixture);
   reader.Send(Settings(/*keep_order=*/true));
@@ -170,7 +170,7 @@ TEST(DocumentStreamTest, ALineThatFailsSaysWhyAndTheOthersGoOn) {
   EXPECT_GT(reader.results[1].error().details_size(), 1);
 }
 
-TEST(DocumentStreamTest, WhatIsWrongWithTheDocumentEndsItBeforeItsLines) {
+TEST(DocumentStreamTest, BadSettingsEndTheDocumentAtOnce) {
   const auto end = [](TranslateDocumentRequest message) {
     TextFixture fixture;
     Reader reader(fixture);
@@ -199,7 +199,7 @@ TEST(DocumentStreamTest, WhatIsWrongWithTheDocumentEndsItBeforeItsLines) {
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("settings: is required")));
 }
 
-TEST(DocumentStreamTest, SettingsInTheMiddleEndTheDocumentAfterTheLinesUnderWay) {
+TEST(DocumentStreamTest, LateSettingsEndTheDocumentAfterLinesInFlight) {
   TextFixture fixture;
   Reader reader(fixture);
   auto first = Settings();
@@ -211,7 +211,7 @@ TEST(DocumentStreamTest, SettingsInTheMiddleEndTheDocumentAfterTheLinesUnderWay)
   EXPECT_THAT(Ids(reader), ElementsAre(1));
 }
 
-TEST(DocumentStreamTest, OnlyAFewLinesAreInTheHouseUntilTheirResultsAreRead) {
+TEST(DocumentStreamTest, LimitsLinesInFlightUntilResultsAreRead) {
   TextFixture fixture({}, {}, {.max_contents = 100, .max_inflight_lines = 4});
   auto document = std::make_shared<Document>(*fixture.calls, absl::InfiniteFuture(), [] {});
   document->Take(Settings());
@@ -225,7 +225,7 @@ TEST(DocumentStreamTest, OnlyAFewLinesAreInTheHouseUntilTheirResultsAreRead) {
   document->Cancel();
 }
 
-TEST(DocumentStreamTest, ABusyHouseHoldsLinesUpAndDoesNotFailThem) {
+TEST(DocumentStreamTest, BusyServerDelaysLinesInsteadOfFailing) {
   // Room for one or two lines at a time.
   TextFixture fixture({}, {.max_tokens = 100});
   Reader reader(fixture);
@@ -240,7 +240,7 @@ TEST(DocumentStreamTest, ABusyHouseHoldsLinesUpAndDoesNotFailThem) {
   EXPECT_EQ(fixture.admission.tokens(), 0);
 }
 
-TEST(DocumentStreamTest, AHouseThatOthersFillRefusesTheLineThatIsAlone) {
+TEST(DocumentStreamTest, FullServerRejectsOnlyLineInFlight) {
   TextFixture fixture({}, {.max_tokens = 200});
   auto other = fixture.admission.Enter({.client = "other"}, 1);
   ASSERT_THAT(other->Charge({.model = "en-de", .size = {.tokens = 190}}, absl::Now()), IsOk());
@@ -253,7 +253,7 @@ TEST(DocumentStreamTest, AHouseThatOthersFillRefusesTheLineThatIsAlone) {
   for (const auto& result : reader.results) EXPECT_EQ(result.error().code(), 8);
 }
 
-TEST(DocumentStreamTest, AHouseThatClosesEndsTheDocument) {
+TEST(DocumentStreamTest, ShutdownEndsTheDocument) {
   TextFixture fixture;
   Reader reader(fixture);
   reader.Send(Settings());
@@ -264,7 +264,7 @@ TEST(DocumentStreamTest, AHouseThatClosesEndsTheDocument) {
   EXPECT_EQ(reader.results[0].error().code(), 14);
 }
 
-TEST(DocumentStreamTest, ACancelFreesWhatIsUnderWay) {
+TEST(DocumentStreamTest, CancelFreesLinesInFlight) {
   test::Notification in_step, go_on;
   std::atomic<bool> armed = false;
   TextFixture fixture({.on_step = [&] {
@@ -285,7 +285,7 @@ TEST(DocumentStreamTest, ACancelFreesWhatIsUnderWay) {
   EXPECT_EQ(fixture.admission.bytes(), 0);
 }
 
-TEST(DocumentStreamTest, RandomDocumentsAnswerEachLineOnceOrEnd) {
+TEST(DocumentStreamTest, RandomDocumentsAnswerEachLineOnce) {
   std::mt19937 random(11);
   for (int round = 0; round < 60; ++round) {
     TextFixture fixture({}, {.max_tokens = 150 + static_cast<int64_t>(random() % 2000)},
@@ -327,7 +327,7 @@ TEST(DocumentStreamTest, RandomDocumentsAnswerEachLineOnceOrEnd) {
   }
 }
 
-TEST(DocumentStreamTest, EachLineHasTheDefaultDeadlineAndFailsForItself) {
+TEST(DocumentStreamTest, EachLineHasTheDefaultDeadline) {
   TextFixture fixture({}, {}, {.default_deadline = absl::ZeroDuration()});
   Reader reader(fixture);
   reader.Send(Settings());

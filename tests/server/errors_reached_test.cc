@@ -308,7 +308,7 @@ std::vector<std::string> DetailNames(const absl::Status& status) {
   return names;
 }
 
-TEST(ErrorsReachedTest, EveryReasonHasASceneThatEndsWithItsCodeAndItsDetails) {
+TEST(ErrorsReachedTest, EveryReasonIsReachedWithCodeAndDetails) {
   for (const ErrorCondition& row : ErrorTable()) {
     if (kElsewhere.contains(row.reason)) continue;
     const auto scenario = Scenarios().find(row.reason);

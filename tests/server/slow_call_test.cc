@@ -35,7 +35,7 @@ class SlowCallTest : public ::testing::Test {
   }
 };
 
-TEST_F(SlowCallTest, ItHasEveryPhaseAndSizeAndNothingOfTheText) {
+TEST_F(SlowCallTest, LogsPhasesAndSizesWithoutText) {
   const std::string line =
       Logged(absl::ZeroDuration(), ToGerman({"The dog runs. A bird sings.", "Open the window"}));
   EXPECT_THAT(line, AllOf(HasSubstr("slow_call code=OK model=en-de client=team-7 request_id=r-42"),
@@ -50,12 +50,12 @@ TEST_F(SlowCallTest, ItHasEveryPhaseAndSizeAndNothingOfTheText) {
     EXPECT_THAT(line, Not(HasSubstr(word)));
 }
 
-TEST_F(SlowCallTest, AFastCallLeavesNone) {
+TEST_F(SlowCallTest, FastCallIsNotLogged) {
   EXPECT_THAT(Logged(absl::Hours(1), ToGerman({"The dog runs."}), {.arrived = absl::Now()}),
               IsEmpty());
 }
 
-TEST_F(SlowCallTest, WhatItDidNotComeToIsADash) {
+TEST_F(SlowCallTest, PhasesNotReachedAreDashes) {
   CallContext late = kContext;
   late.deadline = absl::InfinitePast();
   EXPECT_THAT(Logged(absl::ZeroDuration(), ToGerman({"The dog runs."}), late),
@@ -63,7 +63,7 @@ TEST_F(SlowCallTest, WhatItDidNotComeToIsADash) {
                     HasSubstr(" decode_seconds=- ")));
 }
 
-TEST_F(SlowCallTest, ItIsALineOfJsonWhereTheLogIs) {
+TEST_F(SlowCallTest, LogsAsJsonInJsonFormat) {
   ASSERT_THAT(SetLogFormat("json"), IsOk());
   const std::string line = Logged(absl::ZeroDuration(), ToGerman({"The dog runs."}));
   ASSERT_THAT(SetLogFormat("text"), IsOk());

@@ -17,7 +17,7 @@ using linnet::v1::TranslateResponse;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-TEST(TextCallTest, OneSegmentThatFailsFailsTheCallOnce) {
+TEST(TextCallTest, FailedSegmentFailsTheCallOnce) {
   // Every sequence of four tokens and more fails at its fourth, which is whatever the tokenizer
   // says: so learn it first.
   auto tokens = [] {
@@ -34,7 +34,7 @@ TEST(TextCallTest, OneSegmentThatFailsFailsTheCallOnce) {
   EXPECT_EQ(response.translations_size(), 0) << "whole or not at all";
 }
 
-TEST(TextCallTest, ACancelWhileDecodingEndsTheCallWithinAStep) {
+TEST(TextCallTest, CancelEndsTheCallWithinAStep) {
   test::Notification in_step, go_on;
   std::atomic<bool> armed =
       false;  // the golden example makes steps of its own while the house is built
@@ -64,7 +64,7 @@ TEST(TextCallTest, ACancelWhileDecodingEndsTheCallWithinAStep) {
   EXPECT_EQ(fixture.admission.tokens(), 0);
 }
 
-TEST(TextCallTest, ACallThatWasCancelledBeforeItBeganDecodesNothing) {
+TEST(TextCallTest, CancelledCallDecodesNothing) {
   TextFixture fixture;
   CallContext context{.arrived = absl::Now()};
   context.cancelled->Cancel();
@@ -73,7 +73,7 @@ TEST(TextCallTest, ACallThatWasCancelledBeforeItBeganDecodesNothing) {
               StatusIs(absl::StatusCode::kCancelled));
 }
 
-TEST(TextCallTest, ADeadlineInThePastIsExceeded) {
+TEST(TextCallTest, PastDeadlineIsExceeded) {
   TextFixture fixture;
   TranslateResponse response;
   EXPECT_THAT(fixture.Call(&TextCalls::Translate, ToGerman({"The dog runs."}), response,
@@ -81,7 +81,7 @@ TEST(TextCallTest, ADeadlineInThePastIsExceeded) {
               StatusIs(absl::StatusCode::kDeadlineExceeded));
 }
 
-TEST(TextCallTest, ACallWithoutADeadlineHasTheDefaultOneAndIsToldSo) {
+TEST(TextCallTest, CallWithoutDeadlineGetsTheDefault) {
   TextFixture fixture({}, {},
                       {.default_deadline = absl::Minutes(5), .max_deadline = absl::Hours(1)});
   TranslateResponse response;
@@ -100,7 +100,7 @@ TEST(TextCallTest, ACallWithoutADeadlineHasTheDefaultOneAndIsToldSo) {
               StatusIs(absl::StatusCode::kDeadlineExceeded, Not(HasSubstr("-deadline)"))));
 }
 
-TEST(TextCallTest, DetectingALanguageHasTheSameDeadlines) {
+TEST(TextCallTest, DetectLanguageHasTheSameDeadlines) {
   TextFixture fixture({}, {},
                       {.default_deadline = absl::Minutes(5), .max_deadline = absl::Hours(1)});
   linnet::v1::DetectLanguageRequest request;
@@ -111,7 +111,7 @@ TEST(TextCallTest, DetectingALanguageHasTheSameDeadlines) {
               StatusIs(absl::StatusCode::kDeadlineExceeded, HasSubstr("default-deadline")));
 }
 
-TEST(TextCallTest, ACallThatTheHouseCanNeverHoldIsTheCallersToChange) {
+TEST(TextCallTest, RejectsCallThatNeverFits) {
   TextFixture fixture({}, {.max_tokens = 50});
   TranslateResponse response;
   EXPECT_THAT(fixture.Call(&TextCalls::Translate,
@@ -119,7 +119,7 @@ TEST(TextCallTest, ACallThatTheHouseCanNeverHoldIsTheCallersToChange) {
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("at most 50")));
 }
 
-TEST(TextCallTest, AFullHouseRefusesUntilItHasRoomAgain) {
+TEST(TextCallTest, RejectsCallsWhileFull) {
   TextFixture fixture({}, {.max_tokens = 200});
   const TranslateRequest request = ToGerman({"The dog runs."});
   TranslateResponse response;
@@ -142,7 +142,7 @@ TEST(TextCallTest, AFullHouseRefusesUntilItHasRoomAgain) {
   EXPECT_THAT(fixture.Call(&TextCalls::Translate, request, response), IsOk());
 }
 
-TEST(TextCallTest, ADrainLetsWhatRunsEndAndRefusesNewcomers) {
+TEST(TextCallTest, DrainFinishesRunningAndRefusesNewCalls) {
   TextFixture fixture;
   std::vector<TranslateResponse> responses(10);
   std::vector<absl::Status> statuses(10, absl::UnknownError("no answer"));
@@ -159,7 +159,7 @@ TEST(TextCallTest, ADrainLetsWhatRunsEndAndRefusesNewcomers) {
   EXPECT_EQ(ErrorReason(refused), "SHUTTING_DOWN");
 }
 
-TEST(TextCallTest, ADrainWithoutPatienceEndsEveryCallOnce) {
+TEST(TextCallTest, DrainAtDeadlineEndsEveryCallOnce) {
   TextFixture fixture;
   constexpr int kCalls = 50;
   std::vector<TranslateResponse> responses(kCalls);
@@ -181,7 +181,7 @@ TEST(TextCallTest, ADrainWithoutPatienceEndsEveryCallOnce) {
   EXPECT_EQ(fixture.admission.tokens(), 0);
 }
 
-TEST(TextCallTest, ManyCallersAtOnceGetTheirOwnAnswers) {
+TEST(TextCallTest, ConcurrentCallsGetTheirOwnAnswers) {
   TextFixture fixture;
   std::vector<std::thread> threads;
   for (int t = 0; t < 4; ++t) {

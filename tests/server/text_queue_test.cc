@@ -28,7 +28,7 @@ std::vector<std::string> Clients(TextQueue& queue, int jobs) {
   return clients;
 }
 
-TEST(TextQueueTest, AShortTextWaitsForNoMoreThanOneTurnOfAClientWithLongOnes) {
+TEST(TextQueueTest, ShortTextWaitsForAtMostOneLongJob) {
   TextQueue queue;
   for (int i = 0; i < 100; ++i) queue.Push(Job("long", kMegabyte));
   queue.Next();
@@ -39,7 +39,7 @@ TEST(TextQueueTest, AShortTextWaitsForNoMoreThanOneTurnOfAClientWithLongOnes) {
   }
 }
 
-TEST(TextQueueTest, ClientsGetTheSameBytes) {
+TEST(TextQueueTest, ClientsGetEqualShares) {
   TextQueue queue;
   for (int i = 0; i < 100; ++i) {
     queue.Push(Job("long", 10'000));
@@ -50,7 +50,7 @@ TEST(TextQueueTest, ClientsGetTheSameBytes) {
   EXPECT_NEAR(longs, 10, 1) << "64 bytes more each, for the turn";
 }
 
-TEST(TextQueueTest, AnswersGoFirstAndAreSharedFairlyThemselves) {
+TEST(TextQueueTest, AnswersGoFirstInFairOrder) {
   TextQueue queue;
   queue.Push(Job("text", 10));
   for (int i = 0; i < 3; ++i) queue.Push(Job("many", 1000, TextStage::kAnswer));
@@ -61,7 +61,7 @@ TEST(TextQueueTest, AnswersGoFirstAndAreSharedFairlyThemselves) {
   EXPECT_FALSE(queue.Next().has_value());
 }
 
-TEST(TextQueueTest, TheTimeForAJobIsThatOfItsShare) {
+TEST(TextQueueTest, EstimatesTimeFromFairShare) {
   TextQueue queue;
   const Flow flow = {"short", Priority::kNormal};
   EXPECT_EQ(queue.EstimateTime(TextStage::kPrepare, flow, 936, 1), absl::ZeroDuration())
@@ -82,7 +82,7 @@ TEST(TextQueueTest, TheTimeForAJobIsThatOfItsShare) {
       << "and the answer";
 }
 
-TEST(TextPoolTest, WhatAJobThrowsFailsThatJobAlone) {
+TEST(TextPoolTest, ExceptionFailsOnlyItsJob) {
   TextPool pool(1);
   std::vector<absl::Status> failures;
   test::Notification done;

@@ -63,7 +63,7 @@ TranslateResponse WithoutTimings(TranslateResponse response) {
   return response;
 }
 
-TEST(TextStreamTest, ThePartsOfRandomSearchesMakeTheUnaryAnswerAndNothingIsTakenBack) {
+TEST(TextStreamTest, PartsOfRandomSearchesEqualUnaryAnswer) {
   int segments = 0;
   for (uint64_t seed = 1; seed <= 60; ++seed) {
     TextFixture fixture(Noise(seed));
@@ -100,7 +100,7 @@ TEST(TextStreamTest, ThePartsOfRandomSearchesMakeTheUnaryAnswerAndNothingIsTaken
   EXPECT_EQ(segments, 60 * 4) << "each segment is closed once";
 }
 
-TEST(TextStreamTest, TextIsHeardWhileItsSegmentIsDecoded) {
+TEST(TextStreamTest, SendsTextDuringDecoding) {
   test::Notification heard_some;
   std::atomic<int> steps = -100;
   TextFixture fixture({.on_step = [&] {
@@ -127,7 +127,7 @@ TEST(TextStreamTest, TextIsHeardWhileItsSegmentIsDecoded) {
   EXPECT_EQ(text, request.contents(0));
 }
 
-TEST(TextStreamTest, ASummaryIsStreamedAsWell) {
+TEST(TextStreamTest, StreamsSummaries) {
   TextFixture fixture(Noise(5));
   const auto request = SummaryOf("A bird sings. The dog runs.");
   SummarizeResponse unary, streamed;
@@ -145,7 +145,7 @@ TEST(TextStreamTest, ASummaryIsStreamedAsWell) {
   EXPECT_EQ(streamed.summaries(0).text(), text);
 }
 
-TEST(TextStreamTest, WhoDoesNotStreamDoesNotPayForStablePrefixes) {
+TEST(TextStreamTest, UnaryCallsComputeNoStablePrefixes) {
   std::atomic<bool> asked = false;
   struct Watching : test::EchoEngine {
     explicit Watching(std::atomic<bool>& asked)
@@ -164,7 +164,7 @@ TEST(TextStreamTest, WhoDoesNotStreamDoesNotPayForStablePrefixes) {
   EXPECT_TRUE(asked);
 }
 
-TEST(TextStreamTest, AStreamThatFailsEndsOnceWithoutAResponse) {
+TEST(TextStreamTest, FailedStreamEndsOnceWithoutResponse) {
   TextFixture fixture({.not_a_number = [] {
     TextFixture other;
     return other.catalog->models()[0]->source_tokenizer->Encode("window")->back();
@@ -175,14 +175,14 @@ TEST(TextStreamTest, AStreamThatFailsEndsOnceWithoutAResponse) {
   EXPECT_EQ(fixture.admission.tokens(), 0);
 }
 
-TEST(TextStreamTest, ABadRequestIsRefusedBeforeAnyPart) {
+TEST(TextStreamTest, RefusesBadRequestBeforeAnyPart) {
   TextFixture fixture;
   const Heard heard = Listen(fixture, ToGerman({""}));
   EXPECT_EQ(heard.status.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_TRUE(heard.parts.empty());
 }
 
-TEST(TextStreamTest, ACancelEndsTheStreamOnce) {
+TEST(TextStreamTest, CancelEndsTheStreamOnce) {
   test::Notification in_step, go_on;
   std::atomic<bool> armed = false;
   TextFixture fixture({.on_step = [&] {
@@ -213,7 +213,7 @@ TEST(TextStreamTest, ACancelEndsTheStreamOnce) {
   EXPECT_EQ(status.code(), absl::StatusCode::kCancelled);
 }
 
-TEST(TextStreamTest, StreamsAtOnceGetTheirOwnParts) {
+TEST(TextStreamTest, ConcurrentStreamsGetTheirOwnParts) {
   TextFixture fixture(Noise(3));
   std::vector<std::thread> threads;
   for (int t = 0; t < 4; ++t) {
@@ -236,7 +236,7 @@ TEST(TextStreamTest, StreamsAtOnceGetTheirOwnParts) {
   EXPECT_EQ(fixture.admission.tokens(), 0);
 }
 
-TEST(PartQueueTest, PartsOfOneSegmentBecomeOneAndOthersDoNot) {
+TEST(PartQueueTest, MergesPartsOfOneSegmentOnly) {
   PartQueue queue;
   const auto push = [&](int content, int segment, std::string text, bool last) {
     TextPart part;
@@ -260,7 +260,7 @@ TEST(PartQueueTest, PartsOfOneSegmentBecomeOneAndOthersDoNot) {
   EXPECT_FALSE(queue.Pop().has_value());
 }
 
-TEST(PartWriterTest, AResultThatDoesNotGoOnFromWhatWasSentIsAnError) {
+TEST(PartWriterTest, RejectsResultThatRevisesSentText) {
   TextFixture fixture;
   const TranslateRequest request = ToGerman({"The dog runs."});
   const auto checked = CheckRequest(request, *fixture.catalog, {});
