@@ -147,7 +147,7 @@ def manifests() -> dict[str, bytes]:
     found = {}
     for name in ("en-de", "en-summary"):
         found[name] = (ROOT / "model/bundles" / name / "manifest.json").read_bytes()
-    # Of the files that tests/support/tiny_bundle.h writes, which are in the target's folder.
+    # The files of tests/support/tiny_bundle.h, which are in the target's folder.
     files = {"model.pt": b"echo", "tiny.spm": (ROOT / "tests/data/tiny.spm").read_bytes()}
     tiny = json.loads(found["en-de"]) | {
         "vocabulary": {"size": 400, "bos_id": 0, "pad_id": 1, "eos_id": 2, "unk_id": 3},

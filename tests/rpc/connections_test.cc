@@ -100,7 +100,8 @@ TEST(ConnectionsTest, ExpelsAllSendersWhileMemoryIsNotReleased) {
   EXPECT_THAT(connections.Excess(kStart), ElementsAre(*larger));
   connections.Received(*large, 200);
   EXPECT_THAT(connections.Excess(kStart), ElementsAre(*large, *small));
-  EXPECT_THAT(connections.Excess(kStart), IsEmpty()) << "who has sent nothing may stay";
+  EXPECT_THAT(connections.Excess(kStart), IsEmpty())
+      << "connections that have sent nothing may stay";
   connections.Closed(*larger);
   connections.Received(*silent, 900);
   EXPECT_THAT(connections.Excess(kStart), IsEmpty()) << "there is room again";
@@ -141,7 +142,7 @@ TEST(ConnectionsTest, KeepsItsLimitsUnderRandomEvents) {
     int64_t received = 0;
     bool known = false;
   };
-  std::map<Connections::Id, Open> open;  // of which Excess has not returned
+  std::map<Connections::Id, Open> open;  // not returned by Excess yet
   std::map<Connections::Id, int64_t> closing;
   std::vector<Connections::Id> all;
   for (int step = 0; step < 20'000; ++step) {

@@ -27,7 +27,7 @@ v1::BundleManifest EnDe(const std::string& version) {
 }
 
 struct AdminCallsTest : ::testing::Test {
-  // Waits for the answer.
+  // Calls a method and waits for the answer.
   template <typename Request, typename Response>
   absl::Status Call(void (AdminCalls::*method)(const Request&, Response&, AdminCalls::Done),
                     const Request& request, Response& response) {
@@ -49,7 +49,7 @@ struct AdminCallsTest : ::testing::Test {
     request.set_model(model);
     return Call(&AdminCalls::Reload, request, reload);
   }
-  // "FOLDER OUTCOME MODEL VERSION" of each.
+  // Formats each model of the response as "FOLDER OUTCOME MODEL VERSION".
   std::vector<std::string> Outcomes() const {
     std::vector<std::string> lines;
     for (const v1::ModelReload& model : reload.models()) {
@@ -116,7 +116,7 @@ TEST_F(AdminCallsTest, ReportsDamagedBundleAndKeepsServingIt) {
     EXPECT_EQ(reload.models(0).outcome(), v1::RELOAD_OUTCOME_FAILED) << "a file that is gone";
     fs::rename(root / "kept", root / "en-de" / file);
     ASSERT_THAT(Reload(), IsOk());
-    EXPECT_EQ(reload.models(0).outcome(), v1::RELOAD_OUTCOME_UNCHANGED) << "mended";
+    EXPECT_EQ(reload.models(0).outcome(), v1::RELOAD_OUTCOME_UNCHANGED) << "restored";
   }
 }
 
@@ -150,7 +150,8 @@ TEST_F(AdminCallsTest, ReloadsOneModelOnly) {
   ASSERT_THAT(Reload("en-de"), IsOk());
   EXPECT_THAT(Outcomes(), ElementsAre("en-de LOADED en-de next"));
   EXPECT_EQ(Version("en-summary"), "test");
-  // By its folder, where it is not served yet; a model that is gone from there as well.
+  // A model that is not served yet is named by its folder, and so is one that was removed from
+  // there.
   test::WriteBundle(root / "french", test::TinyManifest("en-fr", v1::TASK_TRANSLATE, "en", "fr"));
   ASSERT_THAT(Reload("french"), IsOk());
   EXPECT_THAT(Outcomes(), ElementsAre("french LOADED en-fr test"));
@@ -178,7 +179,7 @@ TEST_F(AdminCallsTest, UnreadableFolderChangesNothing) {
 }
 
 TEST_F(AdminCallsTest, RequestsDuringReloadShareTheNextOne) {
-  // The first reload waits within its golden example.
+  // The first reload blocks in its golden example.
   auto manifest = EnDe("next");
   auto& golden = *manifest.add_golden_examples();
   golden.set_source_text("The dog runs.");
@@ -247,7 +248,7 @@ TEST_F(AdminCallsTest, BatchShowsRunningAndWaitingSequences) {
   translate("The dog runs.", "one", absl::InfiniteFuture(), first, first_done);
   while (held == 0) absl::SleepFor(absl::Milliseconds(1));
   translate("A bird sings.", "two", absl::Now() + absl::Hours(1), second, second_done);
-  // The picture is taken between two steps: the second one is made once it was.
+  // The snapshot is taken between two steps: the second step runs after it.
   v1::GetBatchRequest which;
   which.set_model("en-de");
   v1::GetBatchResponse batch;

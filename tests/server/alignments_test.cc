@@ -1,4 +1,4 @@
-// Which words come from which.
+// Alignments of words.
 #include <string>
 #include <vector>
 
@@ -57,7 +57,7 @@ std::vector<std::pair<std::string, std::string>> Strongest(const Links& word_ali
 // An engine that says the source again and looks at what it says: every word is linked to itself.
 TEST(AlignmentsTest, RangesAreBytesOfSourceAndAnswer) {
   TextFixture fixture;
-  // White space that normalisation takes away, and a word of several tokens.
+  // White space that normalisation removes, and a word of several tokens.
   const std::string text = " The  dog\truns. \n A bird sings extraordinarily. ";
   TranslateRequest request = ToGerman({"Go.", text});
   request.set_alignments(true);
@@ -70,7 +70,8 @@ TEST(AlignmentsTest, RangesAreBytesOfSourceAndAnswer) {
   EXPECT_THAT(Strongest(translation.segments(1).word_alignments(), text, translation.text()),
               ElementsAre(Pair("A", "A"), Pair("bird", "bird"), Pair("sings", "sings"),
                           Pair("extraordinarily.", "extraordinarily.")));
-  // A quarter of each token goes to the next, and the last one's to the end, which is no word.
+  // Each token gives a quarter of its attention to the next one; the last gives it to the end
+  // token, which is not a word.
   const auto& word_alignments = translation.segments(1).word_alignments();
   double sum = 0;
   for (const WordAlignment& word_alignment : word_alignments) {
@@ -111,7 +112,7 @@ TEST(AlignmentsTest, SummariesAndScoresHaveAlignments) {
   ScoreRequest score;
   score.set_model("en-de");
   score.add_pairs()->set_source_text(text);
-  score.mutable_pairs(0)->set_target_text(text);  // the engine says this again
+  score.mutable_pairs(0)->set_target_text(text);  // the engine echoes the source
   score.set_alignments(true);
   ScoreResponse scored;
   ASSERT_THAT(fixture.Call(&TextCalls::Score, score, scored), IsOk());
@@ -131,7 +132,7 @@ TEST(AlignmentsTest, AlignmentPassIsCharged) {
 TEST(AlignmentsTest, SourceWordsSurviveNormalisation) {
   TextFixture fixture;
   const model::Tokenizer& tokenizer = *fixture.catalog->models()[0]->source_tokenizer;
-  // What is written, and what a tokenizer that changes texts would say of it.
+  // The text as written, and the text that a normalising tokenizer decodes.
   const auto words = [&](const std::string& written, const std::string& said) {
     std::vector<std::string> found;
     for (const AlignedWord& word : SourceWords(tokenizer, *tokenizer.Encode(said), written))

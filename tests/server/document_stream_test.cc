@@ -44,7 +44,7 @@ class Reader {
       : document(std::make_shared<Document>(*fixture.calls, absl::InfiniteFuture(),
                                             [changed = changed_] { changed->Wake(); })) {}
 
-  // Reads until there is something to do: room, or the end.
+  // Reads results while `waiting` holds.
   void ReadWhile(const std::function<bool()>& waiting) {
     while (true) {
       const int seen = changed_->count();
@@ -87,7 +87,7 @@ class Reader {
     CondVar changed_;
     int count_ ABSL_GUARDED_BY(mu_) = 0;
   };
-  // The document's, too: it may have more to say when the reader has gone.
+  // Shared with the document, which may call it after the reader is destroyed.
   const std::shared_ptr<Counter> changed_ = std::make_shared<Counter>();
 
  public:
@@ -218,7 +218,7 @@ TEST(DocumentStreamTest, LimitsLinesInFlightUntilResultsAreRead) {
   EXPECT_TRUE(document->wants_more());
   document->Take(Lines(std::vector<std::string>(20, "The dog runs."), 0));
   EXPECT_FALSE(document->wants_more()) << "16 lines wait";
-  fixture.calls->Drain(absl::InfiniteFuture());  // all that was taken is answered
+  fixture.calls->Drain(absl::InfiniteFuture());  // all lines taken are answered
   int answered = 0;
   while (document->TakeResult().has_value()) ++answered;
   EXPECT_EQ(answered, 4) << "none is started before a result is written";

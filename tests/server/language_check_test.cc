@@ -1,4 +1,4 @@
-// Which texts are surely not in the language that a model reads.
+// Detection of texts in another language than their model reads.
 #include <optional>
 #include <string>
 
@@ -72,7 +72,7 @@ const char* const kGerman = "Der Hund bellt laut auf der Straße.";
 const char* const kEnglish = "The dog barks loudly in the street.";
 
 TEST(LanguageCheckTest, OtherLanguageGetsAWarning) {
-  TextFixture fixture;  // warns, unless told otherwise
+  TextFixture fixture;  // warns by default
   TranslateResponse response;
   ASSERT_THAT(fixture.Call(&TextCalls::Translate, ToGerman({kEnglish, kGerman}), response), IsOk());
   EXPECT_EQ(response.translations(0).warnings_size(), 0);

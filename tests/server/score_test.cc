@@ -151,7 +151,7 @@ TEST(ScoreTest, ErrorsNameTheField) {
 TEST(ScoreTest, ScoreCostsItsTargetTokens) {
   TextFixture fixture(Noise(1), {.max_tokens = 60});
   ScoreResponse response;
-  // A search would hold 80 target tokens for each hypothesis.
+  // A search would be charged 80 target tokens per hypothesis.
   EXPECT_THAT(fixture.Call(&TextCalls::Score, Pair("The dog.", "Der Hund."), response), IsOk());
 }
 

@@ -1,4 +1,4 @@
-// The line that a slow call leaves in the log: where its time went, and nothing of what it said.
+// The log event of a slow call: the durations of its phases, and no text.
 #include <string>
 
 #include "server/base/log.h"
@@ -19,7 +19,7 @@ const CallContext kContext = {.arrived = absl::Now(),
 
 class SlowCallTest : public ::testing::Test {
  protected:
-  // What is logged of a call in a house in which calls of so long are slow.
+  // Returns the log of a call on a server with this threshold for slow calls.
   std::string Logged(absl::Duration slow, const TranslateRequest& request,
                      CallContext context = kContext) {
     TextFixture fixture(

@@ -60,7 +60,7 @@ TEST(StableTextTest, SentencePieceTextIsNeverRevised) {
   Tokens all;
   for (int i = 3; i < (*tokenizer)->pieces(); ++i) all.push_back(i);
   ExpectNeverTakenBack(**tokenizer, linnet::v1::WORD_TOKENIZER_UNSPECIFIED, all, 3000);
-  // Half of it bytes of long characters.
+  // Half of the tokens are bytes of multi-byte characters.
   for (int byte = 0x80; byte <= 0xF4; ++byte) all.insert(all.end(), 3, 6 + byte);
   ExpectNeverTakenBack(**tokenizer, linnet::v1::WORD_TOKENIZER_UNSPECIFIED, all, 3000);
 }
@@ -71,7 +71,7 @@ TEST(StableTextTest, CapitalsAfterAMarkAreNeverRevised) {
   ASSERT_THAT(tokenizer, IsOk());
   Tokens choice((*tokenizer)->pieces() - 262);
   std::iota(choice.begin(), choice.end(), 262);
-  choice.insert(choice.end(), 40, 4);  // the mark, now and then at the start
+  choice.insert(choice.end(), 40, 4);  // the mark, sometimes at the start
   ExpectNeverTakenBack(**tokenizer, linnet::v1::WORD_TOKENIZER_UNSPECIFIED, choice, 3000);
 }
 

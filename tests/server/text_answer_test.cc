@@ -1,4 +1,4 @@
-// What a call is answered with.
+// The content of answers.
 #include <string>
 
 #include "absl/strings/ascii.h"
@@ -135,7 +135,7 @@ TEST(TextAnswerTest, SummarisesLongTextInChunks) {
   std::string said;
   int read = 0, shortest = 1 << 20, longest = 0;
   for (const auto& segment : summary.segments()) {
-    // Between chunks lies white space alone, and each begins with a sentence.
+    // Only white space separates chunks, and each begins with a sentence.
     EXPECT_EQ(absl::StripAsciiWhitespace(text.substr(read, segment.source_begin() - read)), "");
     EXPECT_THAT(text.substr(segment.source_begin()), ::testing::StartsWith("The dog"));
     const std::string chunk =

@@ -1,4 +1,4 @@
-// How a call goes, and how it ends.
+// Calls from start to end: failures, cancellation, deadlines, drain.
 #include "server/text/text_call.h"
 
 #include <string>
@@ -18,8 +18,7 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 
 TEST(TextCallTest, FailedSegmentFailsTheCallOnce) {
-  // Every sequence of four tokens and more fails at its fourth, which is whatever the tokenizer
-  // says: so learn it first.
+  // Every sequence with this token fails; the tokenizer defines it.
   auto tokens = [] {
     TextFixture fixture;
     return *fixture.catalog->models()[0]->source_tokenizer->Encode("window");
@@ -36,8 +35,7 @@ TEST(TextCallTest, FailedSegmentFailsTheCallOnce) {
 
 TEST(TextCallTest, CancelEndsTheCallWithinAStep) {
   test::Notification in_step, go_on;
-  std::atomic<bool> armed =
-      false;  // the golden example makes steps of its own while the house is built
+  std::atomic<bool> armed = false;  // the golden example makes steps during construction
   std::atomic<int> steps = 0;
   TextFixture fixture({.on_step = [&] {
     if (!armed) return;
@@ -60,7 +58,7 @@ TEST(TextCallTest, CancelEndsTheCallWithinAStep) {
   go_on.Open();
   done.Pass();
   EXPECT_EQ(status.code(), absl::StatusCode::kCancelled);
-  EXPECT_EQ(steps, 1) << "only the step under way was made";
+  EXPECT_EQ(steps, 1) << "only the step in flight was made";
   EXPECT_EQ(fixture.admission.tokens(), 0);
 }
 
@@ -135,7 +133,7 @@ TEST(TextCallTest, RejectsCallsWhileFull) {
     done.Pass();
     EXPECT_THAT(status,
                 StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr("190 tokens of work")));
-    // What the engine's warm-up took says that it is soon free: the shortest delay there is.
+    // The estimate from the engine's warm-up is short, so this is the min delay.
     EXPECT_GE(RetryDelay(status), absl::Milliseconds(100));
     EXPECT_LE(RetryDelay(status), absl::Milliseconds(1250));
   }

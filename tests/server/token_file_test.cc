@@ -26,7 +26,7 @@ struct TokenFileTest : ::testing::Test {
   bool Knows(TokenFile& file, const char* token) {
     return file.table()->Find(std::string(token).substr(0, 16)) != nullptr;
   }
-  // What a Refresh logs.
+  // Returns what Refresh logs.
   std::string Refresh(TokenFile& file) {
     ::testing::internal::CaptureStderr();
     file.Refresh();
@@ -70,7 +70,7 @@ TEST_F(TokenFileTest, RetriesFailedReadOfUnchangedFile) {
   const auto file = *TokenFile::Open(path, metrics);
   Write(kSecond);
   const auto changed = std::filesystem::last_write_time(path);
-  std::filesystem::rename(path, folder.path() / "away");  // as if it could not be read just now
+  std::filesystem::rename(path, folder.path() / "away");  // temporarily unreadable
   EXPECT_THAT(Refresh(*file), HasSubstr("tokens_not_read"));
   EXPECT_TRUE(Knows(*file, kFirst)) << "one failure ends nobody's service";
   std::filesystem::rename(folder.path() / "away", path);

@@ -34,7 +34,7 @@ TEST(TraceContextTest, IgnoresInvalidHeaders) {
     wrong.push_back(good);
     wrong.back()[i] = '0';
   }
-  for (size_t i : {0, 3, 34, 36, 51, 53, 54}) {  // no lower-case hexadecimal digit
+  for (size_t i : {0, 3, 34, 36, 51, 53, 54}) {  // not a lower-case hexadecimal digit
     for (char c : {'A', 'g', '-', ' '}) {
       wrong.push_back(good);
       wrong.back()[i] = c;
