@@ -113,7 +113,7 @@ def test_no_repeat_ngram_size_forbids_repeats(decode):
 
 def test_line_overrides_flags_override_bundle(decode):
     plain = {"source_ids": source(1, 9)}
-    assert len(decode([plain | {"options": {"n_best": 5}}])[0]) == 5  # the default beam of the bundle
+    assert len(decode([plain | {"options": {"n_best": 5}}])[0]) == 5  # the bundle's default beam
     assert len(decode([plain], "--beam", "3", "--n-best", "3")[0]) == 3
     options = {"max_target_tokens": 4, "min_target_tokens": 4, "n_best": 2}
     flags = ("--max-target-tokens", "6", "--min-target-tokens", "6", "--n-best", "3")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs/LIMITS.md").read_text()
-# Beside those that begin with max-.
+# Limits whose names do not begin with max-.
 ALSO_LIMITS = {"encoder-cache-tokens"}
 
 
@@ -60,7 +60,7 @@ def test_client_limits_equal_sources():
 def test_reasons_are_in_table_of_errors():
     table = (ROOT / "docs/ERRORS.md").read_text()
     known = set(re.findall(r"^\| ([A-Z_]+) \|", table, re.MULTILINE))
-    # Of gRPC, of the clients, and of answers.
+    # Status codes of gRPC, of the clients, and of responses.
     known |= {"RESOURCE_EXHAUSTED", "MESSAGE_TOO_LARGE", "CANCELLED", "FINISH_REASON_LENGTH"}
     for name in set(re.findall(r"\b[A-Z]+(?:_[A-Z]+)+\b", PAGE)):
         assert name in known, name
