@@ -16,8 +16,8 @@
 
 namespace linnet::server {
 
-// What a line, or the command line, says about the search; names as in linnet.v1.DecodingOptions.
-// The rest stays as it was.
+// Search options set by a line or by the command line; names as in linnet.v1.DecodingOptions. Unset
+// ones keep their value.
 struct OptionOverrides {
   std::optional<int> beam_size;
   std::optional<float> length_penalty;
@@ -35,8 +35,8 @@ struct OptionOverrides {
   void ApplyTo(model::SearchOptions& options) const;
 };
 
-// The bundle's defaults for a source of that many tokens, with overrides on top, later ones above
-// earlier ones. Where they sample and none of them says how many targets are drawn, it is n_best.
+// Returns the bundle's defaults for a source of that many tokens, with the overrides applied in
+// order. When sampling without a set beam_size, n_best targets are drawn.
 model::SearchOptions OptionsFor(const model::Bundle& bundle,
                                 std::initializer_list<OptionOverrides> overrides,
                                 int source_tokens);

@@ -43,7 +43,8 @@ constexpr int kReflectionThreads = 16;
 // Bytes that a connection may send before its client is known; see ConnectionLimits.
 constexpr int64_t kFirstBytes = 256 << 10;
 
-// Of the patched gRPC, which keeps to it as it reads; the acceptor finds out later what has come.
+// An argument of the patched gRPC, which enforces the limit as it reads; the acceptor only measures
+// afterwards.
 constexpr char kMaxHeldBeforeMessage[] = "linnet.max_held_before_message";
 
 void SetLimits(const SecurityOptions& security, grpc::ServerBuilder& builder) {
