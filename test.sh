@@ -11,7 +11,7 @@ usage: ./test.sh [--all] [--long]
 Sets up as ./start.sh --build --tools --patched-grpc does, builds the release preset with its tests and runs
   ctest      every GoogleTest
   pytest     operators, linnet_model, linnet-decode, end to end, layering, the scripts
-  check      ./start.sh --check, what a newcomer runs
+  check      ./start.sh --check, the first command of a new user
   style      ruff, mypy, and shellcheck where it is installed
 and with --all
   asan       the C++ tests, short runs of the fuzz targets and the tests of tests/e2e on programs with AddressSanitizer and
@@ -19,7 +19,7 @@ and with --all
   tsan       the tests of tests/server under ThreadSanitizer
   fuzz       two minutes of each fuzz target as libFuzzer's, with clang 14, which is installed for it
   transport  two minutes of connections with damaged HTTP/2 to a real server
-  soak       20 minutes of a server among clients of every kind, in which nothing of it may grow
+  soak       20 minutes of a server with clients of every kind, in which its memory must not grow
   deployment balancers and replicas; the image and the compose project, built and run, where podman or docker works
 
 and with --long, which takes some hours, in place of these three

@@ -1,4 +1,4 @@
-"""What a compute type costs in quality: test sets of bundles, decoded in each of them.
+"""Measures the quality of each compute type on test sets of bundles.
 
 Every type decodes the same rows with linnet-decode; scores are those of linnet-score, and answers
 are compared with float32's one by one. Writes DIR/MACHINE/compute-types.json and .md.
@@ -65,7 +65,7 @@ def compare(bundle: Path, domain: str, options: argparse.Namespace) -> dict[str,
 
 def markdown(data: dict[str, Any]) -> str:
     lines = [
-        "# Compute types: what they answer",
+        "# Quality by compute type",
         "",
         f"Written by `tests/bench/compute_types.py`. {machine.sentence(data['machine'])}. The "
         "shipped models on their test sets, with the options of their bundles; `change` is the "

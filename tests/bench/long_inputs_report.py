@@ -1,4 +1,4 @@
-"""Tables and plots of what long texts cost."""
+"""Tables and plots of the cost of long texts."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def per_source_token(part: Part) -> dict[str, dict[int, float]]:
 
 
 def memory_per_token(part: Part) -> dict[str, dict[int, float]]:
-    """Kilobytes of the peak that each token more than in the shortest source has cost."""
+    """Kilobytes of peak memory per token beyond the shortest source."""
     peaks = medians(part, "peak_bytes")
     result = {}
     for mixer, found in peaks.items():
@@ -46,7 +46,7 @@ def memory_per_token(part: Part) -> dict[str, dict[int, float]]:
 
 
 def per_step(part: Part) -> dict[str, dict[int, float]]:
-    """Milliseconds of a step at the targets' later ends."""
+    """Milliseconds per step up to each length of the target."""
     times = medians(part, "step_seconds")
     return {m: {n: 1e3 * t for n, t in found.items()} for m, found in times.items()}
 
@@ -109,7 +109,7 @@ def plot(columns: dict[str, dict[int, float]], x: str, y: str, path: Path) -> No
 
 
 def write_report(results: dict[str, Any], folder: Path) -> str:
-    """Writes long-inputs.md and the plots of the parts that there are; returns the text."""
+    """Writes long-inputs.md and the plots of the measured parts; returns the text."""
     lines = [
         f"# Long inputs, {results['size']} size, {results['compute']}",
         "",

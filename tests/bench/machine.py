@@ -1,4 +1,4 @@
-"""What a reader must know of the machine to compare numbers."""
+"""Facts about the machine that are needed to compare numbers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def _cpuinfo(key: str) -> str:
 
 
 def _version() -> str:
-    """The commit, and whether something was changed since."""
+    """The commit, marked if files were changed since."""
     try:
         command = ["git", "-C", str(ROOT), "describe", "--always", "--dirty"]
         return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
@@ -48,5 +48,5 @@ def sentence(machine: dict[str, Any]) -> str:
 
 
 def pin(cores: list[int]) -> None:
-    """This process and all that it starts."""
+    """Pins this process and the ones that it starts."""
     os.sched_setaffinity(0, cores)
