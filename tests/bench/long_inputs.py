@@ -3,7 +3,7 @@ grows, and the convolutions on long sequences compared to a plain copy.
 
 `encoder` and `decoder` run `linnet-decode --synthetic` on random bundles that differ only in their
 mixer, one sentence at a time, with the mixers in turn; figures are medians over the rounds. The
-steps of `decoder` belong to one target. `operators` runs bench_ops. Each part may be measured alone:
+steps of `decoder` belong to one target. `operators` runs bench_ops. Parts can be measured alone:
 the results of the other parts are kept, and --continue adds rounds to existing results.
 
 Writes DIR/MACHINE/long-inputs.json, long-inputs.md, long-encoder.svg and long-decoder.svg.

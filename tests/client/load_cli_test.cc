@@ -433,7 +433,7 @@ TEST_F(LoadCliTest, RefusesInvalidFlagsWithHint) {
       {"--rate 5 --to de --cancel 0.6 --disconnect 0.5", "together are more than 1"},
       {"--rate 5 --to de --cancel 2", "--cancel"},
       {"--rate 5 --to de --disconnect 0.5 --server unix:/x", "--disconnect needs one server"},
-      {"--rate 5 --to de --disconnect 0.5 --tls", "without TLS and token alone"},
+      {"--rate 5 --to de --disconnect 0.5 --tls", "--disconnect excludes TLS and tokens"},
       {"--rate 5 --mix /nowhere", "/nowhere"},
       {"--rate 5 --arrivals random --to de", "--arrivals"},
       {"--rate 5 --to de --words 9 3", "--words 9 3: the maximum is below the minimum"},
