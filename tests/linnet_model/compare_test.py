@@ -1,4 +1,4 @@
-"""The comparison of mixers: equal sizes, results that are kept, a page that can be renewed."""
+"""Tests of linnet-compare: equal sizes, kept results, and the table on the page."""
 
 from __future__ import annotations
 
