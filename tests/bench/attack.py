@@ -271,6 +271,7 @@ def main() -> None:
     parser.add_argument("--bundle", type=Path, default=ROOT / "model/bundles/en-de")
     parser.add_argument("--out", type=Path, default=HERE / "results")
     options = parser.parse_args()
+    machine.require_commit(options.out)
     folder = options.out / machine.slug(machine.facts(sorted(os.sched_getaffinity(0))))
     folder.mkdir(parents=True, exist_ok=True)
     options.out = ROOT / "build/logs"

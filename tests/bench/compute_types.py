@@ -105,6 +105,7 @@ def main(words: list[str] | None = None) -> int:
     add("--out", type=Path, default=ROOT / "tests/bench/results", metavar="DIR",
         help="folder of the results [tests/bench/results]")  # fmt: skip
     options = parser.parse_args(words)
+    machine.require_commit(options.out)
     facts = machine.facts(sorted(os.sched_getaffinity(0)))
     tests = [compare(Path(bundle), domain, options) for bundle, domain in options.test]
     data = {"machine": facts, "tests": tests}

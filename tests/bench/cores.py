@@ -108,6 +108,7 @@ def main(words: list[str] | None = None) -> int:
     add("--out", type=Path, default=ROOT / "tests/bench/results", metavar="DIR",
         help="folder of the results [tests/bench/results]")  # fmt: skip
     options = parser.parse_args(words)
+    machine.require_commit(options.out)
     options.cores = usable
     if any(batch % len(usable) for batch in options.batch):
         parser.error(f"--batch must be multiples of the {len(usable)} cores")

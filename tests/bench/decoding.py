@@ -75,6 +75,8 @@ def parse(words: list[str] | None) -> argparse.Namespace:
     options = parser.parse_args(words)
     if options.quick:
         vars(options).update(QUICK)
+    else:
+        machine.require_commit(options.out)
     for name in ("batch", "beam"):
         if min(getattr(options, name)) < 1:
             parser.error(f"--{name} must be at least 1")

@@ -178,6 +178,7 @@ def parse(words: list[str] | None) -> argparse.Namespace:
 
 def main(words: list[str] | None = None) -> int:
     options = parse(words)
+    machine.require_commit(options.results)
     cores = sorted(os.sched_getaffinity(0))[:2]
     results = measure(options, cores)
     results["machine"] = machine.facts(cores)

@@ -6,7 +6,7 @@ mixer, one sentence at a time, with the mixers in turn; figures are medians over
 steps of `decoder` belong to one target. `operators` runs bench_ops. Parts can be measured alone:
 the results of the other parts are kept, and --continue adds rounds to existing results.
 
-Writes DIR/MACHINE/long-inputs.json, long-inputs.md, long-encoder.svg and long-decoder.svg.
+Writes DIR/MACHINE/long-inputs.json and long-inputs.md; plots.py draws them.
 """
 
 from __future__ import annotations
@@ -60,6 +60,7 @@ def parse(words: list[str] | None) -> argparse.Namespace:
         help="folder of the results [tests/bench/results]")  # fmt: skip
     add("--continue", action="store_true", dest="go_on", help="add rounds to existing results")
     options = parser.parse_args(words)
+    machine.require_commit(options.out)
     options.parts = options.parts or list(PARTS)
     if unknown := set(options.parts) - set(PARTS):
         parser.error(f"no part {unknown.pop()!r}: there are {', '.join(PARTS)}")

@@ -42,6 +42,16 @@ def slug(machine: dict[str, Any]) -> str:
     return re.sub(r"[^a-z0-9]+", "-", words.lower()).strip("-")
 
 
+def require_commit(out: Path) -> None:
+    """Refuses to write committed results from a tree that was changed since its commit.
+
+    A result must say which code it measured. Call it before measuring. Raises SystemExit.
+    """
+    version = _version()
+    if out.resolve() == ROOT / "tests/bench/results" and version.endswith("-dirty"):
+        raise SystemExit(f"the tree is {version}: commit first, or write elsewhere than {out}")
+
+
 def sentence(machine: dict[str, Any]) -> str:
     features = ", ".join(machine["features"])
     return f"{machine['cpu']}, {machine['cores']} cores ({features}), Linnet {machine['version']}"

@@ -140,6 +140,7 @@ def main() -> None:
     parser.add_argument("--programs", type=Path, default=ROOT / "build/release/bin")
     parser.add_argument("--out", type=Path, default=ROOT / "tests/bench/results")
     options = parser.parse_args()
+    machine.require_commit(options.out)
     facts = machine.facts(sorted(os.sched_getaffinity(0)))
     results = {"machine": facts, "warm_up": options.warm_up, "slices": measure(options)}
     folder = options.out / machine.slug(facts)

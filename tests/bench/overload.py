@@ -265,6 +265,7 @@ def parse(words: list[str] | None) -> argparse.Namespace:
 
 def main(words: list[str] | None = None) -> int:
     options = parse(words)
+    machine.require_commit(options.results)
     cores = sorted(os.sched_getaffinity(0))[:2]
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "sentences"

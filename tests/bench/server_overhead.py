@@ -227,6 +227,7 @@ def parse(words: list[str] | None) -> argparse.Namespace:
     add("--out", type=Path, default=ROOT / "tests/bench/results", metavar="DIR",
         help="folder of the results [tests/bench/results]")  # fmt: skip
     options = parser.parse_args(words)
+    machine.require_commit(options.out)
     if min(options.rounds, options.batch, *options.beam) < 1 or options.sentences < 4:
         parser.error("--rounds, --batch and --beam must be at least 1, --sentences at least 4")
     if len(os.sched_getaffinity(0)) < 2:

@@ -35,6 +35,7 @@ def main() -> None:
     parser.add_argument("--compute", default="auto")
     parser.add_argument("--rows", type=int, default=160)
     options = parser.parse_args()
+    machine.require_commit(options.results)
     cores = sorted(os.sched_getaffinity(0))[:2]
     facts = machine.facts(cores)
 

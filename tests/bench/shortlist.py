@@ -145,6 +145,7 @@ def main(words: list[str] | None = None) -> int:
     add("--out", type=Path, default=ROOT / "tests/bench/results", metavar="DIR",
         help="folder of the results [tests/bench/results]")  # fmt: skip
     options = parser.parse_args(words)
+    machine.require_commit(options.out)
     options.parts = options.parts or list(PARTS)
     if unknown := set(options.parts) - set(PARTS):
         parser.error(f"no part {unknown.pop()!r}: there are {', '.join(PARTS)}")

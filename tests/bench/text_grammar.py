@@ -99,6 +99,7 @@ def main(words: list[str] | None = None) -> int:
     parser.add_argument("--programs", type=Path, default=ROOT / "build/release/bin")
     parser.add_argument("--out", type=Path, default=ROOT / "tests/bench/results")
     options = parser.parse_args(words)
+    machine.require_commit(options.out)
     facts = machine.facts(sorted(os.sched_getaffinity(0)))
     with tempfile.TemporaryDirectory() as folder:
         bundles = {

@@ -190,6 +190,7 @@ def main() -> None:
     parser.add_argument("--kinds", nargs="*", choices=KINDS, default=list(KINDS))
     parser.add_argument("--only", nargs="*", help="names of attacks to run")
     options = parser.parse_args()
+    machine.require_commit(options.out)
     with tempfile.TemporaryDirectory() as folder:
         options.bundle = Path(folder) / "en-de"
         command = [sys.executable, "-m", "linnet_model.random_bundle", "--preset", "tiny"]

@@ -3,7 +3,7 @@
 
 Measures what the calls of an engine cost, simulates the three disciplines on an engine of these
 costs (and on one of assumed costs, as a GPU may have them), then lets the real engine serve the
-same requests. Writes results/MACHINE/batching.{json,md,svg}. About five minutes.
+same requests. Writes results/MACHINE/batching.{json,md}. About five minutes.
 
   tests/bench/batching/run.py --bundle model/bundles/en-de
 """
@@ -97,53 +97,6 @@ def waits_table(result: Run) -> list[str]:
     return lines
 
 
-def plot(path: Path, results: dict[str, Any]) -> None:
-    import matplotlib
-
-    matplotlib.use("svg")
-    matplotlib.rcParams["svg.hashsalt"] = "linnet"  # the same file from the same numbers
-    import matplotlib.pyplot as plt
-
-    colors = dict(zip(DISCIPLINES, ("tab:blue", "tab:orange", "tab:gray"), strict=True))
-    figure, axes = plt.subplots(2, 2, figsize=(10, 8), layout="constrained")
-    for (left, right), (key, title) in zip(
-        axes,
-        (("simulated", "costs of the measured engine"), ("assumed", "assumed costs of a GPU")),
-        strict=True,
-    ):
-        result = results[key]
-        for name in DISCIPLINES:
-            runs = best(result["runs"], name)
-            loads = [r["load"] for r in runs]
-            for percentile, style in (("p99", "-"), ("p50", "--")):
-                left.plot(
-                    loads,
-                    [1e3 * r[percentile] for r in runs],
-                    style,
-                    color=colors[name],
-                    label=f"{name}, {percentile}",
-                )
-            right.plot(
-                loads, [r["served_per_second"] for r in runs], color=colors[name], label=name
-            )
-            if key == "simulated":
-                real = best(results["measured"]["runs"], name)
-                loads = [r["load"] for r in real]
-                left.plot(loads, [1e3 * r["p99"] for r in real], "o", color=colors[name])
-                left.plot(
-                    loads, [1e3 * r["p50"] for r in real], "o", color=colors[name], mfc="none"
-                )
-                right.plot(loads, [r["served_per_second"] for r in real], "o", color=colors[name])
-        left.set(yscale="log", xlabel="load, % of capacity", ylabel="latency, ms", title=title)
-        right.set(xlabel="load, % of capacity", ylabel="requests served a second", title=title)
-        left.grid(alpha=0.3)
-        right.grid(alpha=0.3)
-        left.legend(fontsize=7)
-        right.legend(fontsize=7)
-    figure.suptitle("lines: simulated; dots: the real engine (filled p99, hollow p50)", fontsize=9)
-    figure.savefig(path, metadata={"Date": None})
-
-
 def report(results: dict[str, Any], beam: int, sequences: int) -> str:
     costs, assumed = results["costs"], results["assumed_costs"]
     simulated, real = results["simulated"], results["measured"]
@@ -167,8 +120,6 @@ def report(results: dict[str, Any], beam: int, sequences: int) -> str:
             "batching while requests always wait. Static batching is shown with the timeout (in "
             "steps of a full engine) that has the lowest p99 at that load; its rows, too, end with "
             "their targets. Beyond 100 % the latency grows with the length of the run.",
-            "",
-            "![latency and throughput over load](batching.svg)",
             "",
             "## Simulated, with the costs of the measured engine",
             "",
@@ -229,6 +180,7 @@ def main() -> None:
         "--prefix", default="", help="command before each measurement, such as 'taskset -c 1'"
     )
     args = parser.parse_args()
+    machine.require_commit(ROOT / "tests/bench/results")
 
     def bench(*flags: str, measured: bool = False) -> Any:
         command = [*(args.prefix.split() if measured else []), str(args.binary), *flags]
@@ -298,7 +250,6 @@ def main() -> None:
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "batching.json").write_text(json.dumps(results, indent=1) + "\n")
     (folder / "batching.md").write_text(report(results, args.beam, args.sequences))
-    plot(folder / "batching.svg", results)
     print(folder / "batching.md")
 
 
