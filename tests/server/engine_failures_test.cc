@@ -11,7 +11,6 @@
 #include "absl/time/clock.h"
 #include "gmock/gmock.h"
 #include "server/base/errors.h"
-#include "server/schedule/restart_policy.h"
 #include "server/schedule/scheduler.h"
 #include "tests/support/echo_engine.h"
 #include "tests/support/notification.h"
@@ -30,64 +29,6 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 const absl::Time kNow = absl::FromUnixSeconds(1'000'000);
-const MonotonicTime kStart = MonotonicTime() + std::chrono::hours(1);
-
-MonotonicTime At(int64_t seconds) { return After(kStart, absl::Seconds(seconds)); }
-
-TEST(RestartPolicyTest, DelayIsZeroAtFirstAndThenDoubles) {
-  RestartPolicy policy;
-  EXPECT_EQ(policy.Failed(kStart), absl::ZeroDuration());
-  for (int seconds : {1, 2, 4, 8, 16, 32, 60, 60})
-    EXPECT_EQ(policy.Failed(kStart), absl::Seconds(seconds));
-}
-
-TEST(RestartPolicyTest, MinuteWithoutFailureResetsTheDelay) {
-  RestartPolicy policy;
-  policy.Failed(kStart);
-  policy.Failed(kStart);  // rebuilt a second later
-  EXPECT_EQ(policy.Failed(At(61)), absl::Seconds(2));
-  EXPECT_EQ(policy.Failed(At(63 + 61)), absl::ZeroDuration());
-}
-
-TEST(RestartPolicyTest, GivesUpAfterConsecutiveRebuildsWithoutAStep) {
-  RestartPolicy policy(3);
-  for (int i = 0; i < 2; ++i) policy.Rebuilding();
-  EXPECT_FALSE(policy.give_up());
-  policy.Stepped();
-  for (int i = 0; i < 2; ++i) policy.Rebuilding();
-  EXPECT_FALSE(policy.give_up());
-  policy.Rebuilding();
-  EXPECT_TRUE(policy.give_up());
-}
-
-TEST(StallDetectorTest, CallStallsAtItsTimeoutAndThenThrows) {
-  StallDetector detector;
-  bool returned = false, thrown = false;
-  EXPECT_FALSE(detector.DeclareStalled(MonotonicTime::max())) << "no call is in progress";
-  try {
-    detector.Watch(absl::Seconds(10), [&] {
-      EXPECT_FALSE(detector.DeclareStalled(After(MonotonicNow(), absl::Seconds(9))));
-      EXPECT_FALSE(detector.stalled());
-      EXPECT_TRUE(detector.DeclareStalled(After(MonotonicNow(), absl::Seconds(10))));
-      EXPECT_FALSE(detector.DeclareStalled(After(MonotonicNow(), absl::Seconds(11)))) << "once";
-      return 0;
-    });
-    returned = true;
-  } catch (const StalledCall&) {
-    thrown = true;
-  }
-  EXPECT_FALSE(returned);
-  EXPECT_TRUE(thrown);
-  EXPECT_TRUE(detector.stalled());
-}
-
-TEST(StallDetectorTest, InfiniteTimeoutNeverStalls) {
-  StallDetector detector;
-  detector.Watch(absl::InfiniteDuration(), [&] {
-    EXPECT_FALSE(detector.DeclareStalled(MonotonicTime::max()));
-    return 0;
-  });
-}
 
 // A scheduler whose engines come from a list that the test fills, with failures to build one. The
 // stall timeout is an hour, the load timeout two hours, and two failed rebuilds are allowed.

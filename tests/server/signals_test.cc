@@ -38,7 +38,7 @@ TEST_F(SignalsTest, StopSignalEndsAProcessThatLoadsModels) {
           Send(signal);
           while (true) pause();
         },
-        ExitedWithCode(0), "stopped.*models load")
+        ExitedWithCode(0), "stopped.*models are loading")
         << signal;
   }
 }
