@@ -1,4 +1,4 @@
-# CUDA operators are compiled wherever nvcc is found, with or without a GPU: sm_80, sm_90 and PTX for what comes later.
+# CUDA operators are compiled wherever nvcc is found, with or without a GPU: for sm_80, sm_90, and PTX for later GPUs.
 set(LINNET_CUDA_ENABLED OFF)
 if(NOT LINNET_CUDA STREQUAL "OFF")
   include(CheckLanguage)

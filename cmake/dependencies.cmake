@@ -8,21 +8,21 @@ find_package(spdlog REQUIRED)
 find_package(CLI11 REQUIRED)
 find_package(nlohmann_json REQUIRED)
 find_package(ICU 72 REQUIRED COMPONENTS uc i18n)
-# Any that CMAKE_PREFIX_PATH leads to. Debian's configuration sets no version that may be asked for in find_package.
+# Any version that CMAKE_PREFIX_PATH leads to: Debian's configuration sets none that find_package could check.
 find_package(gRPC CONFIG REQUIRED)
 if(gRPC_VERSION VERSION_LESS 1.51)
   message(FATAL_ERROR "gRPC ${gRPC_VERSION} in ${gRPC_DIR} is too old: 1.51 or newer is needed; set CMAKE_PREFIX_PATH to one")
 endif()
 find_package(OpenSSL REQUIRED)  # libcrypto: sha256 of a bundle's files
 
-# Debian's libcld2-dev brings no configuration for CMake.
+# Debian's libcld2-dev contains no CMake configuration.
 find_path(LINNET_CLD2_INCLUDE cld2/public/compact_lang_det.h REQUIRED)
 find_library(LINNET_CLD2_LIBRARY cld2 REQUIRED)
 add_library(linnet_cld2 UNKNOWN IMPORTED)
 set_target_properties(linnet_cld2 PROPERTIES
   IMPORTED_LOCATION "${LINNET_CLD2_LIBRARY}" INTERFACE_INCLUDE_DIRECTORIES "${LINNET_CLD2_INCLUDE}")
 
-# Nor does libedit-dev.
+# Neither does libedit-dev.
 find_path(LINNET_EDITLINE_INCLUDE histedit.h REQUIRED)
 find_library(LINNET_EDITLINE_LIBRARY edit REQUIRED)
 add_library(linnet_editline UNKNOWN IMPORTED)

@@ -1,4 +1,4 @@
-# Flags that every target of ours carries. Portable: no -march=native; kernels pick their instruction set at run time.
+# Flags of every target of this project. Portable: no -march=native; kernels select their instruction set at run time.
 set(CMAKE_CXX_STANDARD 20)
 set(CMAKE_CXX_STANDARD_REQUIRED ON)
 set(CMAKE_CXX_EXTENSIONS OFF)
@@ -7,7 +7,7 @@ set(CMAKE_RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/bin")
 set(CMAKE_LIBRARY_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/lib")
 set(CMAKE_ARCHIVE_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/lib")
 set(CMAKE_BUILD_RPATH_USE_ORIGIN ON)
-# Where ./start.sh --patched-grpc puts gRPC: what is there is loaded in place of Debian's, also by programs that were linked before.
+# The folder of ./start.sh --patched-grpc: a gRPC there replaces Debian's, also for programs that are already linked.
 set(CMAKE_BUILD_RPATH "${CMAKE_SOURCE_DIR}/.deps/grpc/lib")
 
 add_library(linnet_warnings INTERFACE)
@@ -28,7 +28,7 @@ if(LINNET_MOLD)
 endif()
 
 if(LINNET_SANITIZE)
-  # Without the last, undefined behaviour is printed and the test passes.
+  # Without -fno-sanitize-recover, undefined behaviour is only printed and the test passes.
   add_compile_options(-fsanitize=${LINNET_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=undefined)
   add_link_options(-fsanitize=${LINNET_SANITIZE})
 endif()

@@ -1,11 +1,11 @@
-# What `cmake --install` and `cpack` put where: Debian packages and a tarball, as docs/DEPLOYMENT.md says.
+# Installation layout of `cmake --install` and `cpack`: Debian packages and a tarball (docs/DEPLOYMENT.md).
 #
-# The server brings LibTorch along: it lies with its libraries in lib/linnet, and bin has links to it. In the tarball,
-# which may be unpacked anywhere, the same below one folder. Version and name come from project().
+# The server includes LibTorch: both are in lib/linnet, and bin has links to the server. The tarball, which may be
+# unpacked anywhere, has the same layout below one folder. Version and name come from project().
 set(private "lib/linnet")
 set(stage "${CMAKE_BINARY_DIR}/stage")
 
-# ---- linnet-server: what deploy/stage.sh collects, strips, and makes independent of where it was built
+# ---- linnet-server: the files that deploy/stage.sh collects, strips and makes relocatable
 install(CODE "file(REMOVE_RECURSE \"${stage}\")
 execute_process(COMMAND \"${CMAKE_SOURCE_DIR}/deploy/stage.sh\" \"${stage}\" OUTPUT_QUIET COMMAND_ERROR_IS_FATAL ANY)
 execute_process(COMMAND \"${CMAKE_SOURCE_DIR}/deploy/notices.sh\" OUTPUT_FILE \"${stage}/THIRD_PARTY_NOTICES\" COMMAND_ERROR_IS_FATAL ANY)"
@@ -20,7 +20,7 @@ foreach(program linnet-server linnet-decode)
   install(FILES "${CMAKE_BINARY_DIR}/links/${program}" DESTINATION bin COMPONENT server)
 endforeach()
 install(FILES deploy/systemd/linnet-server.service DESTINATION lib/systemd/system COMPONENT server)
-# In /etc where the prefix is /usr, as the packages have it; otherwise below the prefix, like all the rest.
+# In /etc if the prefix is /usr, as in the packages; otherwise below the prefix.
 install(CODE "string(REGEX REPLACE \"/usr/?$\" \"\" root \"\${CMAKE_INSTALL_PREFIX}\")
 file(INSTALL DESTINATION \"\${root}/etc/default\" TYPE FILE RENAME linnet-server
      FILES \"${CMAKE_SOURCE_DIR}/deploy/systemd/linnet-server.default\")"
@@ -39,9 +39,9 @@ install(FILES "${CMAKE_BINARY_DIR}/share/linnet.bash" DESTINATION share/bash-com
 install(FILES "${CMAKE_BINARY_DIR}/share/linnet.fish" DESTINATION share/fish/vendor_completions.d COMPONENT client)
 install(FILES CHANGELOG.md DESTINATION share/doc/linnet-client COMPONENT client)
 
-# ---- linnet-dev: the C++ client with what CMake and pkg-config need to find it, and the .proto files for other languages.
-# Its headers are included as "linnet/client.h" and "linnet/v1/text_service.pb.h", from a folder of their own: others
-# may have installed their google/rpc.
+# ---- linnet-dev: the C++ client, its files for CMake and pkg-config, and the .proto files for other languages.
+# Headers are included as "linnet/client.h" and "linnet/v1/text_service.pb.h", from a separate folder: other packages
+# may install google/rpc.
 set_target_properties(linnet_client PROPERTIES EXPORT_NAME client)
 set_target_properties(linnet_proto PROPERTIES EXPORT_NAME proto)
 set_target_properties(linnet_proto_grpc PROPERTIES EXPORT_NAME proto_grpc)
@@ -62,7 +62,7 @@ install(FILES "${CMAKE_BINARY_DIR}/linnet_client-config.cmake" "${CMAKE_BINARY_D
 configure_file(cmake/linnet_client.pc.in "${CMAKE_BINARY_DIR}/linnet_client.pc" @ONLY)
 install(FILES "${CMAKE_BINARY_DIR}/linnet_client.pc" DESTINATION lib/pkgconfig COMPONENT dev)
 
-# ---- in each package, where Debian looks for it
+# ---- in each package: documentation in Debian's folders
 foreach(component server client dev)
   install(FILES LICENSE DESTINATION share/doc/linnet-${component} RENAME copyright COMPONENT ${component})
 endforeach()
@@ -70,7 +70,7 @@ endforeach()
 # ---- cpack
 file(STRINGS deps/versions.txt lines)
 set(inside FALSE)
-foreach(line ${lines})  # the section [debian-runtime]: what deploy/Dockerfile installs as well
+foreach(line ${lines})  # the section [debian-runtime], which deploy/Dockerfile also installs
   if(line MATCHES "^\\[(.*)\\]$")
     string(COMPARE EQUAL "${CMAKE_MATCH_1}" debian-runtime inside)
   elseif(inside AND NOT line MATCHES "^#")

@@ -1,4 +1,4 @@
-# linnet_test(name SOURCES a_test.cc … LIBRARIES linnet_x …): one GoogleTest binary per room, one CTest entry per test.
+# linnet_test(name SOURCES a_test.cc … LIBRARIES linnet_x …): one GoogleTest binary per folder, one CTest entry per test.
 include(GoogleTest)
 find_package(GTest 1.12 REQUIRED)
 
@@ -12,7 +12,7 @@ function(linnet_test name)
 endfunction()
 
 # linnet_fuzz_test(name RUNS n LIBRARIES linnet_x …): a fuzz target, name_fuzz.cc, and a short run of it over corpus/name as
-# the test fuzz.name. With clang++ it is libFuzzer's; g++ has none, and tests/fuzz/driver.cc takes its place.
+# the test fuzz.name. clang++ uses libFuzzer; g++ has none and uses tests/fuzz/driver.cc.
 function(linnet_fuzz_test name)
   cmake_parse_arguments(ARG "" "RUNS" "LIBRARIES" ${ARGN})
   add_executable(${name}_fuzz ${name}_fuzz.cc)
@@ -25,13 +25,13 @@ function(linnet_fuzz_test name)
   else()
     target_sources(${name}_fuzz PRIVATE driver.cc)
   endif()
-  # libFuzzer puts what it finds into the first folder.
+  # libFuzzer writes new inputs to the first folder.
   set(found "${CMAKE_CURRENT_BINARY_DIR}/found/${name}")
   file(MAKE_DIRECTORY "${found}")
   add_test(NAME fuzz.${name} COMMAND ${name}_fuzz -runs=${ARG_RUNS} -seed=1 "${found}"
            "${CMAKE_CURRENT_SOURCE_DIR}/corpus/${name}" WORKING_DIRECTORY "${CMAKE_CURRENT_BINARY_DIR}")
   set_tests_properties(fuzz.${name} PROPERTIES TIMEOUT 300)
-  if(EXISTS /dev/shm)  # thousands of small files
+  if(EXISTS /dev/shm)  # for thousands of small files
     set_tests_properties(fuzz.${name} PROPERTIES ENVIRONMENT TMPDIR=/dev/shm)
   endif()
 endfunction()

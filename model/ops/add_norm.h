@@ -7,8 +7,8 @@
 // torch.ops.linnet:
 //   add_norm(Tensor x, Tensor residual, Tensor weight, Tensor bias) -> Tensor
 //
-// The end of a block: y = layer_norm(x + residual), with the variance's 1e-5, as one launch where
-// torch has two. The sum is not rounded in between.
+// Residual sum and layer norm at the end of a block, y = layer_norm(x + residual), in one launch
+// where torch needs two. The sum is not rounded before the norm.
 //
 //   y[.., c] = (s[.., c] - mean) / sqrt(variance + 1e-5) * weight[c] + bias[c],   s = x + residual,
 //   mean and variance over the last dimension
@@ -17,8 +17,10 @@
 //   weight, bias  [C]       type of x
 //   returns       [.., C]   type of x, contiguous; sums in float32
 //
-// linear (linear.h) ends with it on CUDA. Has no gradient, and says so. Throws c10::Error if a
-// shape, type or device does not fit. Source: Ba et al. 2016, Layer Normalization.
+// linear (linear.h) ends with it on CUDA. Throws c10::Error if a shape, type or device does not
+// fit, and in a backward pass, since it has no gradient.
+//
+// Source: Ba et al. 2016, Layer Normalization.
 namespace linnet::ops {
 
 using AddNormKernel = void (*)(const AddNormParams& params);

@@ -4,11 +4,12 @@
 
 #include "model/ops/cpu/vectors.h"
 
-// One head of attention from one position to `count` others, which the CPU kernels of attention
-// share.
+// Scores of one attention head, from one position to `count` others. The CPU kernels of attention
+// share this file.
 namespace linnet::ops {
 
-// to = scale * from, in the order in which Dots reads both: LoadMany's, then the rest one by one.
+// to = scale * from. The elements lie in the order in which Dots reads them: that of LoadMany, then
+// the remaining ones one by one.
 template <int W, class T>
 LINNET_INLINE void LoadQuery(const T* from, int64_t count, float scale, float* to) {
   using V = Vectors<W>;
@@ -22,7 +23,7 @@ LINNET_INLINE void LoadQuery(const T* from, int64_t count, float scale, float* t
   for (; c < count; ++c) to[c] = ToFloat(from[c]) * scale;
 }
 
-// scores[n] = query . keys[n] for N keys, which share the reading of the query.
+// scores[n] = query . keys[n] for N keys; the query is read once for all of them.
 template <int W, int N, class T>
 LINNET_INLINE void Dots(const float* query, const T* const* keys, int64_t channel, int64_t count,
                         float* scores) {
@@ -44,7 +45,7 @@ LINNET_INLINE void Dots(const float* query, const T* const* keys, int64_t channe
   }
 }
 
-// scores[i] = query . keys[i][channel ..] for i < count; `query` is as LoadQuery leaves it.
+// scores[i] = query . keys[i][channel ..] for i < count; LoadQuery wrote `query`.
 template <int W, class T>
 LINNET_INLINE void Scores(const float* query, const T* const* keys, int64_t count, int64_t channel,
                           int64_t head_size, float* scores) {

@@ -5,9 +5,9 @@
 
 #include "model/ops/beam_params.h"
 
-// The beam search of one sequence, written once: the CPU runs it on one thread, CUDA on the threads
-// of a block. What it computes is what model/runtime's BeamSearch computes, bit for bit, given the
-// same logits and normalizers.
+// One step of the beam search of one sequence, shared by both devices: the CPU runs it on one
+// thread, CUDA on the threads of a block. Given the same logits and normalizers it computes the
+// same bits as BeamSearch (model/runtime/search/search.h).
 #ifdef __CUDACC__
 #define LINNET_BOTH __host__ __device__ inline
 #else
@@ -16,8 +16,8 @@
 
 namespace linnet::ops {
 
-// The threads that work on one search together: thread `index` of `size`, and a barrier. This is a
-// team of one.
+// A team is the group of threads that work on one search: thread `index` of `size`, and a barrier.
+// This is a team of one thread.
 struct SingleThread {
   LINNET_BOTH int index() const { return 0; }
   LINNET_BOTH int size() const { return 1; }
@@ -28,8 +28,8 @@ LINNET_BOTH const BeamPlan& PlanOf(const int32_t* plan, int64_t stride, int64_t 
   return *reinterpret_cast<const BeamPlan*>(plan + number * stride);
 }
 
-// Hypotheses of the search that take part in the step: 0 once it has ended, which whoever makes the
-// plans hears later.
+// The number of live hypotheses of the search. It is 0 once the search has ended; the host, which
+// writes the plans, learns that one or more steps later.
 LINNET_BOTH int LiveOf(const BeamPlan& plan, const BeamTables& tables) {
   return plan.position == 0 ? 1 : tables.counts[2 * plan.slots[0]];
 }
@@ -38,7 +38,7 @@ LINNET_BOTH const int32_t* HistoryOf(const BeamTables& tables, int32_t position,
   return tables.history + ((position % 2) * tables.slots + slot) * tables.longest;
 }
 
-// Of the grammar, before the step; of the search's lanes, one.
+// The grammar state of the hypothesis in `slot` before the step.
 LINNET_BOTH int32_t StateOf(const BeamPlan& plan, const BeamTables& tables, int32_t slot) {
   return plan.position == 0 ? 0 : tables.states[slot];
 }
@@ -49,7 +49,7 @@ LINNET_BOTH int32_t NextState(const BeamGrammar& grammar, int32_t state, int32_t
   return grammar.transitions[at] & BeamGrammar::kStateMask;
 }
 
-// In the middle of a character neither n-grams nor the room that is left count.
+// True inside a multi-token character. There neither the n-gram rule nor the length limit applies.
 LINNET_BOTH bool InCharacter(const BeamGrammar& grammar, int32_t state) {
   return grammar.classes != nullptr && grammar.tails[state] > 0;
 }
@@ -62,8 +62,8 @@ LINNET_BOTH bool IsBarred(const BeamGrammar& grammar, const BeamPlan& plan, int3
          (grammar.tails[state] == 0 && grammar.tails[next & BeamGrammar::kStateMask] > plan.left);
 }
 
-// Does the n-gram that starts at `begin` differ from the one that is to come in its last token
-// alone? `size` tokens of history are there, begin <= size - n.
+// True if the n-gram at `begin` starts with the last n - 1 tokens of the history, so that its last
+// token would repeat it if it came next. The history has `size` tokens; begin <= size - n.
 LINNET_BOTH bool StartsRepeat(const int32_t* history, int size, int n, int begin) {
   for (int i = 0; i < n - 1; ++i) {
     if (history[begin + i] != history[size - (n - 1) + i]) return false;
@@ -71,13 +71,14 @@ LINNET_BOTH bool StartsRepeat(const int32_t* history, int size, int n, int begin
   return true;
 }
 
-// Forbidden, or among the row's candidates in a way of its own, for every hypothesis of the search.
+// True for tokens that the ranking of logits skips for every hypothesis of the search: forbidden
+// tokens, and `unk` where it pays a penalty, since `also` holds its logit.
 LINNET_BOTH bool IsSetAside(const BeamPlan& plan, const BeamSpecialTokens& special, int32_t token) {
   return token == special.pad || (token == special.eos && plan.may_end == 0) ||
          (token == special.unk && plan.unknown_penalty != 0);
 }
 
-// The token whose logit counts whether it is high or not, or -1.
+// The token whose logit is needed even if it is not among the highest, or -1.
 LINNET_BOTH int32_t AlsoOf(const BeamPlan& plan, const BeamSpecialTokens& special) {
   if (plan.forced >= 0) return plan.forced;
   const bool competes = plan.unknown_penalty != 0 && special.unk != special.pad &&
@@ -85,7 +86,7 @@ LINNET_BOTH int32_t AlsoOf(const BeamPlan& plan, const BeamSpecialTokens& specia
   return competes ? special.unk : -1;
 }
 
-// What the row feeds the model: a hypothesis's, or nobody's.
+// Writes the model's inputs of one row: those of a live hypothesis, or those of an idle row.
 template <class Team>
 LINNET_BOTH void FillRow(const BeamInputsParams& p, int64_t row, const Team& team) {
   const int32_t number = PlanOf(p.plan, p.plan_stride, row).search;
@@ -99,7 +100,7 @@ LINNET_BOTH void FillRow(const BeamInputsParams& p, int64_t row, const Team& tea
     p.source_lengths[row] = idle ? 0 : plan->source_tokens;
   }
   for (int64_t j = team.index(); j < p.tables.reach; j += team.size()) {
-    // At position 0 nothing but its own entry is read.
+    // At position 0 only entry 0, the row's own slot, is read.
     p.backpointers[row * p.tables.reach + j] =
         idle || plan->position == 0 ? slot : p.tables.backpointers[slot * p.tables.reach + j];
   }
@@ -122,28 +123,29 @@ LINNET_BOTH bool Better(const BeamCandidate& a, const BeamCandidate& b) {
   return a.token < b.token;
 }
 
-// What a team shares while it works on a search.
+// Scratch memory that a team shares while it works on a search.
 struct BeamScratch {
   BeamCandidate all[kMaxBeam * (kMaxFound + 1)];
   BeamCandidate best[kMaxFound];
   BeamEntry next[kMaxBeam];
-  int32_t states[kMaxBeam];  // of the grammar, behind `next`
+  int32_t states[kMaxBeam];  // grammar states after `next`
   int live, ended;
 };
 
 LINNET_BOTH bool IsFinite(float value) { return value - value == 0; }
 
-// Candidate number `at` of hypothesis i: one of the found ones, or behind them the one apart.
+// Candidate number `at` of hypothesis i: one of `found`, or for at == 2 * beam the one in `also`.
+// Its token is -1 where there is none.
 LINNET_BOTH BeamCandidate CandidateOf(const BeamStepParams& p, const BeamPlan& plan, int i,
                                       int at) {
   const int64_t row = plan.first_row + i;
-  const bool apart = at == 2 * plan.beam;
+  const bool is_also = at == 2 * plan.beam;
   BeamCandidate candidate = {0, 0, 0, i, -1};
-  candidate.token = apart              ? AlsoOf(plan, p.special)
+  candidate.token = is_also            ? AlsoOf(plan, p.special)
                     : plan.forced >= 0 ? -1
                                        : p.found_tokens[row * kMaxFound + at];
   if (candidate.token < 0) return candidate;
-  candidate.logit = apart ? p.also[row] : p.found[row * kMaxFound + at];
+  candidate.logit = is_also ? p.also[row] : p.found[row * kMaxFound + at];
   const float penalty = candidate.token == p.special.unk ? plan.unknown_penalty : 0.0f;
   candidate.log_probability = candidate.logit / plan.temperature - p.log_normalizers[row] - penalty;
   const float sum = plan.position == 0 ? 0.0f : p.tables.sums[plan.slots[i]];
@@ -152,8 +154,8 @@ LINNET_BOTH BeamCandidate CandidateOf(const BeamStepParams& p, const BeamPlan& p
   return candidate;
 }
 
-// Ends hypotheses and picks those that go on, from s.best: fairseq's rules (BeamSearch::Advance).
-// By one thread. `record` is the search's first row.
+// Selects from s.best the hypotheses that end and those that continue, by fairseq's rules, as
+// BeamSearch::Advance does. One thread calls it. `record` is the record of the search's first row.
 LINNET_BOTH void PickNext(const BeamPlan& plan, const BeamSpecialTokens& special, BeamScratch& s,
                           BeamRecord* record) {
   int live = 0, ended_now = 0;
@@ -173,8 +175,8 @@ LINNET_BOTH void PickNext(const BeamPlan& plan, const BeamSpecialTokens& special
   for (int i = 0; i < s.live; ++i) record[i].next = s.next[i];
 }
 
-// One step of search `number`: from its rows' candidates to its tables and its part of the record.
-// Of each pair of lines between two barriers, none reads what the other writes.
+// One step of search `number`: ranks the candidates of its rows, then updates its tables and its
+// rows of the record. Between two barriers no thread reads what another one writes.
 template <class Team>
 LINNET_BOTH void AdvanceSearch(const BeamStepParams& p, int64_t number, BeamScratch& s,
                                const Team& team) {
@@ -184,7 +186,7 @@ LINNET_BOTH void AdvanceSearch(const BeamStepParams& p, int64_t number, BeamScra
   const BeamEntry nothing = {0, kNoEntry, 0.0f, 0.0f};
   const int live = LiveOf(plan, p.tables);
   int32_t* counts = p.tables.counts + 2 * plan.slots[0];
-  int broken = live;  // the first row without probabilities
+  int broken = live;  // the first hypothesis whose normalizer is not finite
   for (int i = live - 1; i >= 0; --i) {
     if (!IsFinite(p.log_normalizers[plan.first_row + i])) broken = i;
   }
@@ -199,7 +201,7 @@ LINNET_BOTH void AdvanceSearch(const BeamStepParams& p, int64_t number, BeamScra
   team.Sync();
   if (live == 0) return;
 
-  // A candidate's place among the best is the number of those that are better: no two are equal.
+  // The rank of a candidate is the number of better ones: no two candidates compare equal.
   for (int i = team.index(); i < total; i += team.size()) {
     if (s.all[i].token < 0) continue;
     int rank = 0;
@@ -237,7 +239,7 @@ LINNET_BOTH void AdvanceSearch(const BeamStepParams& p, int64_t number, BeamScra
     p.tables.states[slot] = s.states[i];
   }
   if (plan.ngram == 0) return;
-  const int64_t grown = plan.position + 2;  // entries of a history, the start token among them
+  const int64_t grown = plan.position + 2;  // entries of a history, with the start token
   for (int64_t at = team.index(); at < s.live * grown; at += team.size()) {
     const int64_t i = at / grown, j = at % grown;
     int32_t* to = const_cast<int32_t*>(HistoryOf(p.tables, plan.position + 1, plan.slots[i]));

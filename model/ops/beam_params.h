@@ -4,38 +4,40 @@
 
 #include "model/ops/params.h"
 
-// What crosses between an engine and the beam search that runs beside its model (beam_search.h): a
-// plan goes in with every step, a record comes out of it, and tables stay where the search runs.
-// All of it is 32-bit words, so that each is one tensor and one copy.
+// The data of the beam search that runs on the model's device (beam_search.h). The engine sends a
+// plan with every step and gets a record back; the tables stay on the device. All fields are 32-bit
+// words, so that each of the three is one tensor and one copy.
 namespace linnet::ops {
 
-// The widest beam that is searched there, and what is looked at of each of its rows.
+// Max beam size, and max number of candidates that a step keeps of each row.
 constexpr int kMaxBeam = 16;
 constexpr int kMaxFound = 2 * kMaxBeam;
-// Entries of a history: CUDA lists a row's repeats in shared memory.
+// Max entries of a history. The limit is CUDA's: it lists a row's repeated n-grams in shared
+// memory.
 constexpr int kMaxHistory = 8192;
 
-// Row r of the plan says of the step's row r to which search it belongs, and, independent of that,
-// what search number r is to do. The blocks of its source follow as words of the same row.
+// Row r of the plan holds two independent things: the number of the search that row r of the step
+// belongs to (`search`), and the parameters of search number r (all other fields). The encoder
+// cache blocks of its source follow as words of the same row.
 struct BeamPlan {
-  int32_t search;     // the row's: a number of a search, or -1 for a row that only fills up
-  int32_t beam;       // lanes of this search; 0 where there is no search of this number
-  int32_t first_row;  // its rows are first_row … first_row + beam - 1, row i's state is in lanes[i]
-  int32_t position;  // steps taken before this one; at 0 the search starts, whatever the tables say
-  int32_t forced;    // the token that comes next in all its hypotheses, or -1
+  int32_t search;     // search of the step's row r, or -1 for a padding row
+  int32_t beam;       // slots of search r; 0 where no search has this number
+  int32_t first_row;  // its rows are first_row … first_row + beam - 1; row i's state is in slots[i]
+  int32_t position;  // steps taken before this one; at 0 the search starts and ignores the tables
+  int32_t forced;    // the next token of all its hypotheses, or -1
   int32_t may_end;   // 0: eos is forbidden
-  int32_t ngram;     // no n-gram of this size comes twice; 0 forbids nothing
+  int32_t ngram;     // no n-gram of this size occurs twice; 0 forbids nothing
   float unknown_penalty;
   float temperature;
   int32_t source_tokens;
-  int32_t left;  // tokens that may follow the one that is chosen, before eos is forced
+  int32_t left;  // tokens that may follow the chosen one before eos is forced
   int32_t slots[kMaxBeam];
 };
 constexpr int kPlanWords = sizeof(BeamPlan) / sizeof(int32_t);
 
-// One hypothesis that grew by a token.
+// A hypothesis that was extended by one token.
 struct BeamEntry {
-  int32_t parent;  // the hypothesis's number before the step
+  int32_t parent;  // number of its hypothesis before the step
   int32_t token;   // or a BeamStatus
   float log_probability;
   float sum;
@@ -43,30 +45,31 @@ struct BeamEntry {
 
 enum BeamStatus : int32_t {
   kNoEntry = -1,
-  // The search has failed. Of hypothesis `parent` the model gave no probabilities: its normalizer
-  // is `log_probability`.
+  // The search has failed: the normalizer of hypothesis `parent` is not finite. Its value is in
+  // `log_probability`.
   kNoProbabilities = -2,
   // The search has failed: every token is forbidden or has no finite log-probability.
   kNothingPossible = -3,
 };
 
-// Row first_row + i of the record: what hypothesis i is after the step, and the i-th hypothesis
-// that ended in it, in the order of their sums. A failure is told in `ended` of the first row.
+// Row first_row + i of the record: hypothesis i after the step, and the i-th hypothesis that ended
+// in the step, in the order of their sums. A failure is reported in `ended` of the first row.
 struct BeamRecord {
   BeamEntry next;
   BeamEntry ended;
 };
 constexpr int kRecordWords = sizeof(BeamRecord) / sizeof(int32_t);
 
-// What stays with the search, by lane. History holds the start token and the target behind it, of
-// sequences that forbid n-grams, in half number position % 2; it is read and written by turns.
+// State of the searches by slot, kept on the device from step to step. `history` holds the start
+// token and the target tokens of sequences that forbid repeated n-grams. It has two halves: a step
+// reads half position % 2 and writes the other one.
 struct BeamTables {
-  int32_t* tokens;        // [lanes]: the next input of the hypothesis
-  float* sums;            // [lanes]
-  int32_t* backpointers;  // [lanes, reach], as the step operators take it
-  int32_t* history;       // [2, lanes, longest]
-  int32_t* counts;  // [lanes, 2], at the search's first lane: hypotheses that live, that ended
-  int32_t* states;  // [lanes]: of the grammar, behind the hypothesis's last token
+  int32_t* tokens;        // [slots]: the next input of the hypothesis
+  float* sums;            // [slots]: its sum of log-probabilities
+  int32_t* backpointers;  // [slots, reach], as in convolution_step.h
+  int32_t* history;       // [2, slots, longest]
+  int32_t* counts;        // [slots, 2], at the search's first slot: live hypotheses, ended ones
+  int32_t* states;        // [slots]: the grammar state after the hypothesis's last token
   int64_t slots, reach, longest;
 };
 
@@ -74,12 +77,12 @@ struct BeamSpecialTokens {
   int32_t start, pad, eos, unk;
 };
 
-// The automaton that says which token may follow which: TokenGrammar of model/runtime. State 0 is
-// that of an empty target.
+// The automaton of tokens that may follow one another (model/runtime/search/token_grammar.h).
+// State 0 is that of an empty target.
 struct BeamGrammar {
   static constexpr int32_t kBarred = 1 << 8, kStateMask = kBarred - 1;
-  const uint8_t* classes;      // [vocabulary]; null: any token may follow any
-  const int32_t* transitions;  // [states, class_count]: the next state, with kBarred if not allowed
+  const uint8_t* classes;      // [vocabulary]; null: there is no grammar
+  const int32_t* transitions;  // [states, class_count]: the next state, with kBarred if forbidden
   const int32_t* tails;        // [states]: tokens that must follow before a character ends
   int32_t class_count;
 };
@@ -103,13 +106,13 @@ struct BeamStepParams {
   BeamGrammar grammar;
   FloatType type;
   const void* logits;           // [rows, vocabulary]
-  const int32_t* backpointers;  // [rows, reach], what BeamInputs gave
+  const int32_t* backpointers;  // [rows, reach], from BeamInputs
   BeamRecord* record;           // [rows]
-  // Between the two halves of a step: of each row the highest logits that are not forbidden,
-  // falling, of equal ones the lower token first; the logit of the token that is forced or pays a
-  // penalty; the normalizer.
+  // Results of the first half of a step, read by the second: of each row the highest logits that
+  // are not forbidden, in descending order, equal ones by ascending token; the logit of the token
+  // that is forced or pays a penalty; the normalizer.
   float* found;            // [rows, kMaxFound]
-  int32_t* found_tokens;   // [rows, kMaxFound], -1 behind the last
+  int32_t* found_tokens;   // [rows, kMaxFound], -1 after the last
   float* also;             // [rows], -infinity where there is none
   float* log_normalizers;  // [rows]
   int64_t rows, plan_stride, vocabulary;

@@ -12,9 +12,9 @@
 namespace linnet::ops {
 namespace {
 
-constexpr const char* kTableNames[] = {"tables[0] (tokens)",   "tables[1] (sums)",
-                                       "tables[2] (ancestry)", "tables[3] (history)",
-                                       "tables[4] (counts)",   "tables[5] (states)"};
+constexpr const char* kTableNames[] = {"tables[0] (tokens)",       "tables[1] (sums)",
+                                       "tables[2] (backpointers)", "tables[3] (history)",
+                                       "tables[4] (counts)",       "tables[5] (states)"};
 
 BeamTables Unpack(const char* op, const at::Tensor& plan, at::TensorList tables) {
   TORCH_CHECK(tables.size() == 6, op, ": ", tables.size(), " tables were given, it needs 6");
@@ -29,15 +29,15 @@ BeamTables Unpack(const char* op, const at::Tensor& plan, at::TensorList tables)
                 tables[i].device(), ", plan on ", plan.device(), "; both need one device");
   }
   const int64_t slots = tables[0].size(0);
-  CheckSize(op, {kTableNames[1], tables[1]}, 0, "L", slots, "tokens");
-  CheckSize(op, {kTableNames[2], tables[2]}, 0, "L", slots, "tokens");
+  CheckSize(op, {kTableNames[1], tables[1]}, 0, "S", slots, "tokens");
+  CheckSize(op, {kTableNames[2], tables[2]}, 0, "S", slots, "tokens");
   CheckSize(op, {kTableNames[3], tables[3]}, 0, "halves", 2, "the contract");
-  CheckSize(op, {kTableNames[3], tables[3]}, 1, "L", slots, "tokens");
-  CheckSize(op, {kTableNames[4], tables[4]}, 0, "L", slots, "tokens");
+  CheckSize(op, {kTableNames[3], tables[3]}, 1, "S", slots, "tokens");
+  CheckSize(op, {kTableNames[4], tables[4]}, 0, "S", slots, "tokens");
   CheckSize(op, {kTableNames[4], tables[4]}, 1, "counts", 2, "the contract");
-  CheckSize(op, {kTableNames[5], tables[5]}, 0, "L", slots, "tokens");
+  CheckSize(op, {kTableNames[5], tables[5]}, 0, "S", slots, "tokens");
   TORCH_CHECK(tables[3].size(2) <= kMaxHistory, op, ": ", kTableNames[3], " has ",
-              tables[3].size(2), " entries a lane, it may have ", kMaxHistory);
+              tables[3].size(2), " entries per slot, it may have ", kMaxHistory);
   return {.tokens = tables[0].mutable_data_ptr<int32_t>(),
           .sums = tables[1].mutable_data_ptr<float>(),
           .backpointers = tables[2].mutable_data_ptr<int32_t>(),
@@ -55,7 +55,7 @@ void CheckInRange(const char* op, int64_t number, const char* what, int64_t valu
               value, ", it must be between ", min, " and ", max);
 }
 
-// The values of a plan that lies on the CPU. vocabulary: -1 if it is not known.
+// Checks the values of a plan on the CPU. `vocabulary` is -1 if it is not known.
 void CheckPlan(const char* op, const at::Tensor& plan, const BeamTables& tables,
                int64_t vocabulary) {
   const int64_t rows = plan.size(0);
@@ -67,7 +67,7 @@ void CheckPlan(const char* op, const at::Tensor& plan, const BeamTables& tables,
     if (own.search >= 0) {
       const BeamPlan& search = *reinterpret_cast<const BeamPlan*>(plan.const_data_ptr<int32_t>() +
                                                                   own.search * plan.size(1));
-      CheckInRange(op, own.search, "a row's place in the beam", r - search.first_row, 0,
+      CheckInRange(op, own.search, "index of a row in the beam", r - search.first_row, 0,
                    search.beam - 1);
     }
     if (own.beam == 0) continue;
@@ -77,7 +77,7 @@ void CheckPlan(const char* op, const at::Tensor& plan, const BeamTables& tables,
     CheckInRange(op, r, "ngram", own.ngram, 0, int64_t{1} << 30);
     if (vocabulary >= 0) CheckInRange(op, r, "forced", own.forced, -1, vocabulary - 1);
     for (int i = 0; i < own.beam; ++i) {
-      CheckInRange(op, r, "a lane", own.slots[i], 0, tables.slots - 1);
+      CheckInRange(op, r, "a slot", own.slots[i], 0, tables.slots - 1);
     }
     TORCH_CHECK(own.temperature > 0, op, ": plan of search ", r, ": temperature is ",
                 own.temperature, ", it must be above 0");
@@ -186,11 +186,11 @@ void BeamStep(const at::Tensor& plan, const at::Tensor& logits, const at::Tensor
   CheckRank(kOp, {"logits", logits}, 2, "[R, V]");
   CheckSize(kOp, {"logits", logits}, 0, "R", rows, "plan");
   CheckContiguous(kOp, {"logits", logits}, "it is too large to be copied at each step");
-  CheckIndices(kOp, {"plan", plan}, {{"ancestry", backpointers}, {"record", record}});
-  CheckRank(kOp, {"ancestry", backpointers}, 2, "[R, A]");
-  CheckSize(kOp, {"ancestry", backpointers}, 0, "R", rows, "plan");
-  CheckSize(kOp, {"ancestry", backpointers}, 1, "A", unpacked.reach, "tables");
-  CheckContiguous(kOp, {"ancestry", backpointers}, "beam_inputs made it so");
+  CheckIndices(kOp, {"plan", plan}, {{"backpointers", backpointers}, {"record", record}});
+  CheckRank(kOp, {"backpointers", backpointers}, 2, "[R, B]");
+  CheckSize(kOp, {"backpointers", backpointers}, 0, "R", rows, "plan");
+  CheckSize(kOp, {"backpointers", backpointers}, 1, "B", unpacked.reach, "tables");
+  CheckContiguous(kOp, {"backpointers", backpointers}, "beam_inputs made it so");
   CheckRank(kOp, {"record", record}, 2, "[R, words]");
   CheckSize(kOp, {"record", record}, 0, "R", rows, "plan");
   CheckSize(kOp, {"record", record}, 1, "words", kRecordWords, "the contract");
@@ -250,9 +250,11 @@ std::vector<at::Tensor> NewBeamTables(int64_t slots, int64_t reach, int64_t long
 TORCH_LIBRARY_FRAGMENT(linnet, m) {
   m.def(
       "beam_inputs(Tensor plan, Tensor[] tables, int[] special, int row_blocks) -> "
-      "(Tensor tokens, Tensor positions, Tensor ancestry, Tensor blocks, Tensor source_lengths)");
+      "(Tensor tokens, Tensor positions, Tensor backpointers, Tensor blocks, Tensor "
+      "source_lengths)");
   m.def(
-      "beam_step(Tensor plan, Tensor logits, Tensor ancestry, Tensor(a!)[] tables, int[] special, "
+      "beam_step(Tensor plan, Tensor logits, Tensor backpointers, Tensor(a!)[] tables, int[] "
+      "special, "
       "Tensor[] grammar, Tensor(b!) record) -> ()");
 }
 

@@ -33,8 +33,8 @@ void Check(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& coun
   }
 }
 
-// Values, of tensors that are contiguous; returns the largest count.
-int64_t CheckWanted(const at::Tensor& counts, const at::Tensor& also,
+// Checks the values of contiguous tensors; returns the largest count.
+int64_t CheckCounts(const at::Tensor& counts, const at::Tensor& also,
                     const at::Tensor& temperatures, int64_t tokens) {
   int64_t max = 0;
   for (int64_t r = 0; r < counts.size(0); ++r) {
@@ -59,7 +59,7 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> BestLogits(
   const at::Tensor dense_counts = counts.contiguous(), dense_also = also.contiguous(),
                    dense_temperatures = temperatures.contiguous();
   const int64_t rows = x.size(0), tokens = weight.size(0);
-  const int64_t width = CheckWanted(dense_counts, dense_also, dense_temperatures, tokens) + 1;
+  const int64_t width = CheckCounts(dense_counts, dense_also, dense_temperatures, tokens) + 1;
   const auto floats = x.options().dtype(at::kFloat);
   at::Tensor logits = at::empty({rows, width}, floats);
   at::Tensor found = at::empty({rows, width}, x.options().dtype(at::kInt));

@@ -96,12 +96,12 @@ FloatType FloatTypeOf(const at::Tensor& tensor) {
 void CheckRing(const char* op, NamedTensor x, NamedTensor ring, const at::Tensor& positions,
                const at::Tensor& backpointers) {
   CheckRank(op, {"positions", positions}, 1, "[R]");
-  CheckRank(op, {"ancestry", backpointers}, 2, "[R, A]");
+  CheckRank(op, {"backpointers", backpointers}, 2, "[R, B]");
   CheckSize(op, {"positions", positions}, 0, "R", x.tensor.sym_size(0), x.name);
-  CheckSize(op, {"ancestry", backpointers}, 0, "R", x.tensor.sym_size(0), x.name);
-  TORCH_CHECK(backpointers.sym_size(1) >= ring.tensor.sym_size(0), op, ": ancestry has shape ",
+  CheckSize(op, {"backpointers", backpointers}, 0, "R", x.tensor.sym_size(0), x.name);
+  TORCH_CHECK(backpointers.sym_size(1) >= ring.tensor.sym_size(0), op, ": backpointers has shape ",
               backpointers.sym_sizes(), ", needs at least ", ring.tensor.sym_size(0),
-              " (the positions in ", ring.name, ") lanes per row");
+              " (the positions in ", ring.name, ") slots per row");
   CheckContiguous(op, ring, "it is changed in place");
 }
 
@@ -116,12 +116,12 @@ void CheckRingIndices(const char* op, const char* name, const Ring& ring, int64_
                 ", must be at least 0");
     const int64_t entries = std::min<int64_t>(ring.depth, ring.positions[r] + int64_t{1});
     for (int64_t j = 0; j < entries; ++j) {
-      TORCH_CHECK(0 <= slots[j] && slots[j] < ring.slots, op, ": ancestry[", r, ", ", j, "] is ",
-                  slots[j], ", must lie between 0 and ", ring.slots - 1, " (lanes of ", name,
-                  " - 1)", j == 0 ? ", or be -1 for an idle row" : "");
+      TORCH_CHECK(0 <= slots[j] && slots[j] < ring.slots, op, ": backpointers[", r, ", ", j,
+                  "] is ", slots[j], ", must lie between 0 and ", ring.slots - 1, " (slots of ",
+                  name, " - 1)", j == 0 ? ", or be -1 for an idle row" : "");
     }
     TORCH_CHECK(owner[slots[0]] == -1, op, ": rows ", owner[slots[0]], " and ", r,
-                " both own lane ", slots[0], "; each row needs a lane of its own");
+                " both own slot ", slots[0], "; each row needs a slot of its own");
     owner[slots[0]] = r;
   }
 }

@@ -10,17 +10,17 @@
 //   dynamic_conv(Tensor x, Tensor weight, Tensor lengths, int padding_left) -> Tensor
 //   light_conv(Tensor x, Tensor weight, Tensor lengths, int padding_left) -> Tensor
 //
-// Depthwise convolution over whole sequences; the R = C / H neighbouring channels of a head share
-// their filter, which is the softmax of K scores. dynamic_conv has a filter of its own for each
-// position, light_conv one for all.
+// Depthwise convolution over whole sequences. The R = C / H neighbouring channels of a head share
+// one filter, the softmax of K scores. dynamic_conv has one filter per position, light_conv one for
+// all positions.
 //
 //   y[b,t,c] = sum_k softmax(weight[b,t,h,:])[k] * x[b, t + k - padding_left, c],   h = c / R
 //   light_conv: weight[h,:] in place of weight[b,t,h,:]
 //
-// The softmax goes over all K taps, also where taps fall outside of the sequence: their share is
-// lost, not spread over the others. (Models are trained so. Cutting the taps first gives other
-// numbers for sequences shorter than K, and steps would no longer equal the whole.) Positions
-// outside [0, lengths[b]) read as zero; y is zero there as well.
+// The softmax runs over all K taps, also over taps outside the sequence: their share is lost, not
+// spread over the others. Models are trained this way. Masking taps before the softmax would give
+// other numbers for sequences shorter than K, and steps would no longer equal the whole sequence.
+// Positions outside [0, lengths[b]) read as zero; y is zero there as well.
 //
 //   x             [B, T, C]      float32, bfloat16 or (CUDA) float16
 //   weight        [B, T, H, K]   type of x; [H, K] for light_conv; scores before the softmax
@@ -28,9 +28,9 @@
 //   padding_left  0 .. K-1       K-1 makes it causal, K/2 keeps it centred
 //   returns       [B, T, C]      type of x, contiguous; softmax and sums are kept in float32
 //
-// K odd, C % H == 0; every other K, C and H is fine, and B, T and C may be 0. Inputs need not be
-// contiguous. Throws c10::Error if a shape, type or device does not fit; lengths out of range throw
-// on the CPU and stop a CUDA device by an assertion. For inference: has no gradient, and says so.
+// K must be odd and C % H == 0; B, T and C may be 0. Inputs need not be contiguous. Throws
+// c10::Error if a shape, type or device does not fit; lengths out of range throw on the CPU and
+// fail a device assertion on CUDA. For inference: a backward pass throws.
 //
 // Source: Wu et al. 2019, Pay Less Attention with Lightweight and Dynamic Convolutions.
 namespace linnet::ops {

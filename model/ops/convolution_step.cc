@@ -11,15 +11,15 @@ namespace {
 
 void Check(const char* op, bool dynamic, const at::Tensor& x, const at::Tensor& weight,
            const at::Tensor& state, const at::Tensor& positions, const at::Tensor& backpointers) {
-  CheckFloats(op, {{"x", x}, {"weight", weight}, {"window", state}});
-  CheckIndices(op, {"x", x}, {{"positions", positions}, {"ancestry", backpointers}});
+  CheckFloats(op, {{"x", x}, {"weight", weight}, {"state", state}});
+  CheckIndices(op, {"x", x}, {{"positions", positions}, {"backpointers", backpointers}});
   CheckRank(op, {"x", x}, 2, "[R, C]");
   CheckRank(op, {"weight", weight}, dynamic ? 3 : 2, dynamic ? "[R, H, K]" : "[H, K]");
-  CheckRank(op, {"window", state}, 3, "[K, L, C]");
+  CheckRank(op, {"state", state}, 3, "[K, S, C]");
   if (dynamic) CheckSize(op, {"weight", weight}, 0, "R", x.sym_size(0), "x");
-  CheckSize(op, {"window", state}, 0, "K", weight.sym_size(-1), "weight");
-  CheckSize(op, {"window", state}, 2, "C", x.sym_size(1), "x");
-  CheckRing(op, {"x", x}, {"window", state}, positions, backpointers);
+  CheckSize(op, {"state", state}, 0, "K", weight.sym_size(-1), "weight");
+  CheckSize(op, {"state", state}, 2, "C", x.sym_size(1), "x");
+  CheckRing(op, {"x", x}, {"state", state}, positions, backpointers);
   CheckHeads(op, x.sym_size(1), weight.sym_size(-2));
   CheckOddWidth(op, weight.sym_size(-1));
 }
@@ -38,7 +38,7 @@ at::Tensor Run(const char* op, bool dynamic, const at::Tensor& x, const at::Tens
           .dynamic = dynamic,
           .x = dense_x.const_data_ptr(),
           .weight = dense_weight.const_data_ptr(),
-          .state = UnpackRing(op, {"window", state}, dense_positions, dense_backpointers),
+          .state = UnpackRing(op, {"state", state}, dense_positions, dense_backpointers),
           .y = y.mutable_data_ptr(),
           .rows = x.size(0),
           .channels = x.size(1),
@@ -87,12 +87,12 @@ at::Tensor LightConvStep(const at::Tensor& x, const at::Tensor& weight, at::Tens
 
 TORCH_LIBRARY_FRAGMENT(linnet, m) {
   m.def(
-      "dynamic_conv_step(Tensor x, Tensor weight, Tensor(a!) window, Tensor positions, "
-      "Tensor ancestry) -> Tensor",
+      "dynamic_conv_step(Tensor x, Tensor weight, Tensor(a!) state, Tensor positions, "
+      "Tensor backpointers) -> Tensor",
       {at::Tag::pt2_compliant_tag});
   m.def(
-      "light_conv_step(Tensor x, Tensor weight, Tensor(a!) window, Tensor positions, "
-      "Tensor ancestry) -> Tensor",
+      "light_conv_step(Tensor x, Tensor weight, Tensor(a!) state, Tensor positions, "
+      "Tensor backpointers) -> Tensor",
       {at::Tag::pt2_compliant_tag});
 }
 

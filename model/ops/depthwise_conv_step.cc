@@ -13,18 +13,18 @@ constexpr char kOp[] = "depthwise_conv_step";
 
 void Check(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& state,
            const at::Tensor& positions, const at::Tensor& backpointers, int64_t dilation) {
-  CheckFloats(kOp, {{"x", x}, {"weight", weight}, {"window", state}});
-  CheckIndices(kOp, {"x", x}, {{"positions", positions}, {"ancestry", backpointers}});
+  CheckFloats(kOp, {{"x", x}, {"weight", weight}, {"state", state}});
+  CheckIndices(kOp, {"x", x}, {{"positions", positions}, {"backpointers", backpointers}});
   CheckRank(kOp, {"x", x}, 2, "[R, C]");
   CheckRank(kOp, {"weight", weight}, 2, "[C, K]");
-  CheckRank(kOp, {"window", state}, 3, "[W, L, C]");
+  CheckRank(kOp, {"state", state}, 3, "[W, S, C]");
   CheckSize(kOp, {"weight", weight}, 0, "C", x.sym_size(1), "x");
   CheckOddWidth(kOp, weight.sym_size(1));
   CheckDilation(kOp, dilation);
-  CheckSize(kOp, {"window", state}, 0, "(K - 1) * dilation + 1",
+  CheckSize(kOp, {"state", state}, 0, "(K - 1) * dilation + 1",
             (weight.sym_size(1) - 1) * dilation + 1, "weight and dilation");
-  CheckSize(kOp, {"window", state}, 2, "C", x.sym_size(1), "x");
-  CheckRing(kOp, {"x", x}, {"window", state}, positions, backpointers);
+  CheckSize(kOp, {"state", state}, 2, "C", x.sym_size(1), "x");
+  CheckRing(kOp, {"x", x}, {"state", state}, positions, backpointers);
 }
 
 at::Tensor DepthwiseConvStepCpuOp(const at::Tensor& x, const at::Tensor& weight, at::Tensor& state,
@@ -56,7 +56,7 @@ at::Tensor DepthwiseConvStep(const at::Tensor& x, const at::Tensor& weight, at::
   kernel({.type = FloatTypeOf(x),
           .x = dense_x.const_data_ptr(),
           .taps = taps.const_data_ptr(),
-          .state = UnpackRing(kOp, {"window", state}, dense_positions, dense_backpointers),
+          .state = UnpackRing(kOp, {"state", state}, dense_positions, dense_backpointers),
           .y = y.mutable_data_ptr(),
           .rows = x.size(0),
           .channels = x.size(1),
@@ -67,8 +67,8 @@ at::Tensor DepthwiseConvStep(const at::Tensor& x, const at::Tensor& weight, at::
 
 TORCH_LIBRARY_FRAGMENT(linnet, m) {
   m.def(
-      "depthwise_conv_step(Tensor x, Tensor weight, Tensor(a!) window, Tensor positions, "
-      "Tensor ancestry, int dilation) -> Tensor",
+      "depthwise_conv_step(Tensor x, Tensor weight, Tensor(a!) state, Tensor positions, "
+      "Tensor backpointers, int dilation) -> Tensor",
       {at::Tag::pt2_compliant_tag});
 }
 

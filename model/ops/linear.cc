@@ -32,7 +32,7 @@ constexpr char kOp[] = "linear";
 
 using OptionalTensor = std::optional<at::Tensor>;
 
-// What a packed weight holds: one of the two.
+// Contents of a packed weight: one of the two members is set.
 struct Packed {
   std::shared_ptr<const PackedMatrix> matrix;  // float32 and int8
   at::Tensor mkldnn;                           // bfloat16
@@ -102,7 +102,7 @@ void Check(const Arguments& a) {
   }
   CheckVector("bias", a.bias, a.x, a.weight.sym_size(0));
   TORCH_CHECK(a.norm_weight.has_value() == a.norm_bias.has_value(), kOp,
-              ": norm_weight and norm_bias come together, one of them is missing");
+              ": norm_weight and norm_bias must be given together, one of them is missing");
   CheckVector("norm_weight", a.norm_weight, a.x, a.width);
   CheckVector("norm_bias", a.norm_bias, a.x, a.width);
   if (!a.residual) return;
@@ -114,7 +114,7 @@ void Check(const Arguments& a) {
   CheckSize(kOp, {"residual", *a.residual}, a.x.dim() - 1, "outputs", a.width, "weight");
 }
 
-// On a GPU the launch of a kernel costs as much as a small one's work.
+// On a GPU launching a small kernel costs as much as running it.
 bool FusesOnCuda(const at::Tensor& y, const Arguments& a) {
   return y.is_cuda() && !(at::GradMode::is_enabled() && (y.requires_grad() || a.x.requires_grad()));
 }
@@ -129,7 +129,7 @@ at::Tensor Finish(at::Tensor y, const Arguments& a) {
   return y;
 }
 
-// mkldnn::_linear_pointwise, which LibTorch offers through its dispatcher alone.
+// mkldnn::_linear_pointwise; LibTorch offers it through its dispatcher only.
 at::Tensor MkldnnLinear(const at::Tensor& x, const at::Tensor& weight, const OptionalTensor& bias) {
   using Call =
       at::Tensor(const at::Tensor&, const at::Tensor&, const OptionalTensor&, c10::string_view,

@@ -15,13 +15,13 @@
 //   self_attention_step                  self_attention_step.h
 //   source_attention                     source_attention.h
 //
-// Loading the library registers them: torch::jit::load() then finds them in a scripted module, and
-// Python after torch.ops.load_library(). liblinnet_ops_cuda adds the CUDA kernels in the same way.
+// Loading the library registers them, for torch::jit::load() in C++ and torch.ops.load_library() in
+// Python. liblinnet_ops_cuda adds the CUDA kernels in the same way.
 namespace linnet::ops {
 
-// One line for the log: which operators have kernels for which device, and the instruction set that
-// the CPU kernels run on. A program that only wants the registrations calls this as well: a linker
-// that drops libraries of which nothing is called (--as-needed) then keeps this one.
+// One line for the log: the devices for which each operator has a kernel, and the instruction set
+// of the CPU kernels. A program that needs only the registrations must call this too: --as-needed
+// makes the linker drop libraries of which nothing is called.
 std::string Describe();
 
 }  // namespace linnet::ops

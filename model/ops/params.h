@@ -2,12 +2,11 @@
 
 #include <cstdint>
 
-// What crosses from an operator's .cc, the only place that unpacks tensors, to its kernels: plain
-// sizes and pointers. The kernels' files include neither ATen nor torch, so they compile in
-// seconds.
+// Parameters of the kernels: plain sizes and pointers. Only an operator's .cc unpacks tensors; the
+// kernels' files include neither ATen nor torch, so they compile in seconds.
 //
-// All arrays are contiguous and of one floating point type unless said otherwise; every size fits.
-// The .cc has checked shapes, types and devices; on the CPU it has checked the indices as well.
+// All arrays are contiguous and of one floating point type unless noted otherwise. The .cc has
+// checked shapes, types and devices; on the CPU it has checked the indices as well.
 namespace linnet::ops {
 
 enum class FloatType { kFloat32, kBFloat16, kFloat16 };
@@ -33,12 +32,11 @@ struct DepthwiseConvParams {
   int64_t batch, time, channels, width, padding_left, dilation;
 };
 
-// What steps remember: the entries of the last `depth` positions of every hypothesis, by position
-// modulo depth and by lane, and in which lanes those of each row lie (convolution_step.h). A row's
-// entry of j steps ago is data[(positions[row] - j) % depth, ancestry[row, j]], for j < depth and
-// j <= positions[row].
+// Decoder state of one layer: the entries of the last `depth` positions of every hypothesis, by
+// position modulo depth and by slot (convolution_step.h). A row's entry of j steps ago is
+// data[(positions[row] - j) % depth, backpointers[row, j]], for j < depth and j <= positions[row].
 struct Ring {
-  void* data;                   // [depth, lanes, size], changed in place
+  void* data;                   // [depth, slots, size], changed in place
   const int32_t* positions;     // [rows]
   const int32_t* backpointers;  // [rows, backpointers_stride], backpointers_stride >= depth
   int64_t depth, slots, size, backpointers_stride;
@@ -65,7 +63,7 @@ struct DepthwiseConvStepParams {
   int64_t rows, channels, width, dilation;
 };
 
-// The widest head that the CUDA kernels of attention take.
+// Max channels per head in the CUDA kernels of attention.
 constexpr int kMaxCudaHeadSize = 256;
 
 // See source_attention.h for the formula.
@@ -85,7 +83,7 @@ struct SelfAttentionStepParams {
   const void* query;  // [rows, size]
   const void* key;    // [rows, size]
   const void* value;  // [rows, size]
-  Ring cache;         // an entry is a key and behind it its value: its size is 2 * size
+  Ring cache;         // an entry is a key followed by its value: its size is 2 * size
   void* y;            // [rows, size]
   int64_t rows, size, heads, neighbour_heads;
 };
@@ -107,23 +105,23 @@ class PackedMatrix;
 
 enum class Activation { kNone, kRelu, kSwish, kGelu, kGlu };
 
-// See linear.h for the formula; float32 alone.
+// See linear.h for the formula; float32 only.
 struct LinearParams {
   const PackedMatrix* weight;
   const float* x;     // [rows, inputs]
   const float* bias;  // [outputs] or null
   Activation activation;
   const float* residual;     // [rows, width] or null
-  const float* norm_weight;  // [width] or null, as norm_bias
+  const float* norm_weight;  // [width] or null, like norm_bias
   const float* norm_bias;
-  float* y;  // [rows, width], width = outputs, for glu half of them
+  float* y;  // [rows, width]; width = outputs, half of them for glu
   int64_t rows, width;
 };
 
 // See best_logits.h for the formula.
 struct BestLogitsParams {
   const PackedMatrix* weight;  // or null:
-  const float* given;          // [rows, tokens], logits that are there already
+  const float* given;          // [rows, tokens], precomputed logits
   const float* x;              // [rows, inputs]
   const float* bias;           // [tokens] or null
   const int32_t* counts;       // [rows]
@@ -135,11 +133,11 @@ struct BestLogitsParams {
   int64_t rows, tokens, width;
 };
 
-// On the calling thread and torch's intra-op threads.
+// They run on the calling thread and torch's intra-op threads.
 void LinearCpu(const LinearParams& params);
 void BestLogitsCpu(const BestLogitsParams& params);
 
-// float32 and bfloat16 on the calling thread and torch's intra-op threads.
+// For float32 and bfloat16. They run on the calling thread and torch's intra-op threads.
 void AddNormCpu(const AddNormParams& params);
 void ConvolutionCpu(const ConvolutionParams& params);
 void ConvolutionStepCpu(const ConvolutionStepParams& params);
@@ -148,8 +146,8 @@ void DepthwiseConvStepCpu(const DepthwiseConvStepParams& params);
 void SelfAttentionStepCpu(const SelfAttentionStepParams& params);
 void SourceAttentionCpu(const SourceAttentionParams& params);
 
-// Launched on `stream` (a cudaStream_t) of the current device; the caller checks the launch.
-// In liblinnet_ops_cuda.
+// Launch on `stream` (a cudaStream_t) of the current device; the caller checks the launch.
+// Defined in liblinnet_ops_cuda.
 void AddNormCuda(const AddNormParams& params, void* stream);
 void ConvolutionCuda(const ConvolutionParams& params, void* stream);
 void ConvolutionStepCuda(const ConvolutionStepParams& params, void* stream);

@@ -15,14 +15,14 @@ void Check(const at::Tensor& query, const at::Tensor& key, const at::Tensor& val
            const at::Tensor& cache, const at::Tensor& positions, const at::Tensor& backpointers,
            int64_t heads, int64_t neighbour_heads) {
   CheckFloats(kOp, {{"query", query}, {"key", key}, {"value", value}, {"cache", cache}});
-  CheckIndices(kOp, {"query", query}, {{"positions", positions}, {"ancestry", backpointers}});
+  CheckIndices(kOp, {"query", query}, {{"positions", positions}, {"backpointers", backpointers}});
   CheckRank(kOp, {"query", query}, 2, "[R, d]");
   for (const NamedTensor& input : {NamedTensor{"key", key}, NamedTensor{"value", value}}) {
     CheckRank(kOp, input, 2, "[R, d]");
     CheckSize(kOp, input, 0, "R", query.sym_size(0), "query");
     CheckSize(kOp, input, 1, "d", query.sym_size(1), "query");
   }
-  CheckRank(kOp, {"cache", cache}, 4, "[W, L, 2, d]");
+  CheckRank(kOp, {"cache", cache}, 4, "[W, S, 2, d]");
   TORCH_CHECK(cache.sym_size(0) >= 1, kOp, ": cache has shape ", cache.sym_sizes(),
               ", dimension 0 (W) must be at least 1");
   CheckSize(kOp, {"cache", cache}, 2, "keys and values", 2, "the contract");
@@ -81,7 +81,7 @@ at::Tensor SelfAttentionStep(const at::Tensor& query, const at::Tensor& key,
 TORCH_LIBRARY_FRAGMENT(linnet, m) {
   m.def(
       "self_attention_step(Tensor query, Tensor key, Tensor value, Tensor(a!) cache, "
-      "Tensor positions, Tensor ancestry, int heads, int neighbour_heads) -> Tensor",
+      "Tensor positions, Tensor backpointers, int heads, int neighbour_heads) -> Tensor",
       {at::Tag::pt2_compliant_tag});
 }
 

@@ -13,19 +13,20 @@ constexpr char kOp[] = "source_attention";
 
 void Check(const at::Tensor& query, const at::Tensor& encoder_cache, const at::Tensor& blocks,
            const at::Tensor& lengths, int64_t heads) {
-  CheckFloats(kOp, {{"query", query}, {"memory", encoder_cache}});
+  CheckFloats(kOp, {{"query", query}, {"encoder_cache", encoder_cache}});
   CheckIndices(kOp, {"query", query}, {{"blocks", blocks}, {"lengths", lengths}});
   CheckRank(kOp, {"query", query}, 2, "[R, d]");
-  CheckRank(kOp, {"memory", encoder_cache}, 4, "[N, P, 2, d]");
+  CheckRank(kOp, {"encoder_cache", encoder_cache}, 4, "[N, P, 2, d]");
   CheckRank(kOp, {"blocks", blocks}, 2, "[R, M]");
   CheckRank(kOp, {"lengths", lengths}, 1, "[R]");
-  CheckSize(kOp, {"memory", encoder_cache}, 2, "keys and values", 2, "the contract");
-  CheckSize(kOp, {"memory", encoder_cache}, 3, "d", query.sym_size(1), "query");
+  CheckSize(kOp, {"encoder_cache", encoder_cache}, 2, "keys and values", 2, "the contract");
+  CheckSize(kOp, {"encoder_cache", encoder_cache}, 3, "d", query.sym_size(1), "query");
   CheckSize(kOp, {"blocks", blocks}, 0, "R", query.sym_size(0), "query");
   CheckSize(kOp, {"lengths", lengths}, 0, "R", query.sym_size(0), "query");
   CheckHeads(kOp, query.sym_size(1), heads);
   CheckCudaHeadSize(kOp, query, heads);
-  CheckContiguous(kOp, {"memory", encoder_cache}, "it is too large to be copied at every step");
+  CheckContiguous(kOp, {"encoder_cache", encoder_cache},
+                  "it is too large to be copied at every step");
 }
 
 void CheckIndexValues(const SourceAttentionParams& p) {
@@ -34,7 +35,7 @@ void CheckIndexValues(const SourceAttentionParams& p) {
     for (int64_t m = 0; m * p.block_tokens < p.lengths[r]; ++m) {
       TORCH_CHECK(0 <= blocks[m] && blocks[m] < p.cache_blocks, kOp, ": blocks[", r, ", ", m,
                   "] is ", blocks[m], ", must lie between 0 and ", p.cache_blocks - 1,
-                  " (blocks of memory - 1)");
+                  " (blocks of encoder_cache - 1)");
     }
   }
 }
@@ -86,7 +87,8 @@ at::Tensor SourceAttention(const at::Tensor& query, const at::Tensor& encoder_ca
 
 TORCH_LIBRARY_FRAGMENT(linnet, m) {
   m.def(
-      "source_attention(Tensor query, Tensor memory, Tensor blocks, Tensor lengths, int heads) "
+      "source_attention(Tensor query, Tensor encoder_cache, Tensor blocks, Tensor lengths, int "
+      "heads) "
       "-> Tensor",
       {at::Tag::pt2_compliant_tag});
 }

@@ -12,7 +12,7 @@ namespace {
 
 constexpr char kDeviceLost[] = "linnet/device-lost";
 
-// That every token of a source, prefix or target is one of its vocabulary.
+// Checks that every token of a source, prefix or target is in its vocabulary.
 absl::Status CheckTokens(const char* what, std::span<const TokenId> tokens, int vocabulary_size) {
   for (TokenId token : tokens) {
     if (token < 0 || token >= vocabulary_size) {
@@ -23,7 +23,7 @@ absl::Status CheckTokens(const char* what, std::span<const TokenId> tokens, int 
   return absl::OkStatus();
 }
 
-// That there is neither an end nor padding in the middle of a target.
+// Checks that tokens inside a target are neither the end token nor padding.
 absl::Status CheckInside(const char* what, std::span<const TokenId> tokens,
                          const SpecialTokens& special, const char* so) {
   for (TokenId token : tokens) {
@@ -94,14 +94,15 @@ absl::Status CheckConstraints(const SequenceInput& sequence, const EngineInfo& i
   }
   if (sequence.options.sampling()) {
     return absl::InvalidArgumentError(
-        "constraints are given, and with them top_k, top_p or seed: drawn targets cannot be made "
-        "to contain them, leave one of them out");
+        "constraints are given with top_k, top_p or seed: sampling cannot enforce constraints, "
+        "leave "
+        "one of them out");
   }
   if (sequence.options.beam_size < 2) {
     return absl::InvalidArgumentError(
         absl::StrCat("beam_size is ", sequence.options.beam_size,
-                     ", with constraints it must be at least 2: greedy search would say them at "
-                     "once, wherever they belong"));
+                     ", with constraints it must be at least 2: greedy search would emit them "
+                     "immediately, in any context"));
   }
   return absl::OkStatus();
 }
@@ -123,19 +124,18 @@ absl::Status CheckTarget(const SequenceInput& sequence, const EngineInfo& info) 
   if (auto status = CheckTokens("target", target, info.vocabulary_size); !status.ok())
     return status;
   const auto inside = std::span(target).first(target.size() - 1);
-  if (auto status = CheckInside("target", inside, info.special, "stands inside no target");
+  if (auto status = CheckInside("target", inside, info.special, "is not allowed inside a target");
       !status.ok())
     return status;
   if (!sequence.prefix.empty()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("a target to score and a prefix of ", sequence.prefix.size(),
-                     " tokens are given: the target says its start already, leave the prefix out"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "a target to score and a prefix of ", sequence.prefix.size(),
+        " tokens are given: the target already contains its start, leave the prefix out"));
   }
   if (sequence.options.sampling()) {
     return absl::InvalidArgumentError(
         "a target to score is given, and with it top_k, top_p or seed: nothing is drawn, leave "
-        "them "
-        "out");
+        "them out");
   }
   return absl::OkStatus();
 }
@@ -159,8 +159,9 @@ absl::Status CheckSequence(const SequenceInput& sequence, const EngineInfo& info
   if (auto status = CheckConstraints(sequence, info); !status.ok()) return status;
   if (sequence.align && !info.aligns) {
     return absl::InvalidArgumentError(
-        "this model's bundle was made before it could give its attention out: write it again with "
-        "linnet-rewrite-bundle, or ask for no alignment");
+        "this model's bundle does not support alignment: write it again with "
+        "linnet-rewrite-bundle, "
+        "or ask for no alignment");
   }
   return sequence.target.has_value() ? CheckTarget(sequence, info) : CheckPrefix(sequence, info);
 }

@@ -8,25 +8,26 @@
 
 namespace linnet::model {
 
-// A sequence's second way through the decoder, after its search: the best target is given, a token
-// a step, in one row, and what the attention gives each token of the source is kept.
+// Forced decoding of a sequence's best hypothesis after its search, to obtain the alignment: one
+// row receives one target token per step, and the attention weights of the source tokens are kept.
 //
-// It needs no logits, so that a step costs a part of what a step of the search costs, and the
-// search itself knows nothing of it: what is found is the same with and without.
+// The pass computes no logits, so a step costs a part of a search step. It does not affect the
+// search: hypotheses are the same with and without alignment. ScriptedEngine owns it; not
+// thread-safe.
 class AlignmentPass {
  public:
-  // `target` with its end; the decoder starts from `start`.
+  // `target` ends with eos; `start` is the decoder's first input.
   AlignmentPass(std::vector<TokenId> target, TokenId start, int source_tokens);
 
-  // Tokens of the target that are done.
+  // Target tokens processed so far.
   int steps() const { return steps_; }
   bool finished() const { return steps_ == target_.size(); }
-  // Of the step to come.
+  // Input of the next step.
   TokenId input() const { return steps_ == 0 ? start_ : target_[steps_ - 1]; }
-  // What the step gave: at least the source's tokens.
+  // Adds the attention weights of a step, at least one per source token.
   void Take(std::span<const float> weights);
 
-  // [target, source] row-major, complete once finished. Leaves nothing behind.
+  // [target, source] row-major, complete once finished. Moves the weights out.
   std::vector<float> TakeAttention() { return std::exchange(attention_, {}); }
 
  private:

@@ -16,7 +16,7 @@ void Backpointers::Start(std::span<const int32_t> slots) {
 
 void Backpointers::Descend(std::span<const int32_t> slots, std::span<const int> parents) {
   if (parents.empty()) return;
-  // No more than there is: a window may hold a whole target, and most targets are short.
+  // Copy only entries that exist: a state may hold a whole target, and most targets are short.
   const int steps = steps_[slots[parents[0]]] + 1, known = std::min(steps, reach_ - 1);
   before_.clear();
   for (int parent : parents) {

@@ -6,16 +6,17 @@
 
 namespace linnet::model {
 
-// Where the last inputs of each hypothesis lie.
+// The beam backpointers: for each slot, the slots that hold the last inputs of its hypothesis.
 //
-// A decoder layer keeps the inputs of the last K steps in window[step mod K][lane]. Hypothesis i of
-// a sequence writes to the sequence's lane i at every step, whoever its parent was; so when a beam
-// is reordered no tensor moves, only this table does, and all layers share it: of(lane)[j] is the
-// lane in which the input of j steps ago lies. No entry needs clearing when a lane is taken over: a
-// step reads no further back than its hypothesis is old, and entries beyond that are any lanes.
+// A decoder layer keeps the inputs of the last K steps in state[step mod K][slot]. Hypothesis i of
+// a sequence writes to the sequence's i-th slot at every step, whichever hypothesis it extends. A
+// reordered beam therefore moves no tensors but rewrites this table, which all layers share:
+// of(slot)[j] is the slot of the input of j steps ago. A slot need not be cleared for a new
+// sequence: a step reads no further back than the first position of its hypothesis. Not
+// thread-safe.
 class Backpointers {
  public:
-  // `reach`: inputs that the widest layer looks at, the present one counted.
+  // `reach`: max number of inputs that a layer reads, including the present one.
   Backpointers(int slots, int reach);
 
   std::span<const int32_t> of(int slot) const {
@@ -23,16 +24,16 @@ class Backpointers {
   }
   int reach() const { return reach_; }
 
-  // A sequence starts on these lanes.
+  // Starts a sequence in these slots.
   void Start(std::span<const int32_t> slots);
-  // A step was made: hypothesis i, whose next input goes to lanes[i], descends from hypothesis
-  // parents[i], that is from what of(lanes[parents[i]]) was until now.
+  // Reorders the beam after a step: hypothesis i, which writes its next input to slots[i], extends
+  // the previous hypothesis parents[i], whose inputs were those of of(slots[parents[i]]).
   void Descend(std::span<const int32_t> slots, std::span<const int> parents);
 
  private:
   int reach_;
-  std::vector<int32_t> table_;   // [lanes, reach]
-  std::vector<int> steps_;       // [lanes], that hypotheses have taken since they started
+  std::vector<int32_t> table_;   // [slots, reach]
+  std::vector<int> steps_;       // [slots]: steps that the hypothesis has taken
   std::vector<int32_t> before_;  // scratch of Descend: the rows of the parents
 };
 

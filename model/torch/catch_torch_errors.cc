@@ -20,16 +20,17 @@
 namespace linnet::model {
 namespace {
 
-// TorchScript wraps what a module raised in a listing of the code; the reason is the last line that
-// says something.
+// TorchScript wraps the error of a module in a listing of its code; the reason is the last line
+// that is not empty.
 std::string Reason(const std::string& text) {
   if (text.find("TorchScript") == std::string::npos) return text.substr(0, text.find('\n'));
   const std::vector<std::string> lines = absl::StrSplit(text, '\n', absl::SkipWhitespace());
   return lines.empty() ? text : std::string(absl::StripAsciiWhitespace(lines.back()));
 }
 
-// After these a CUDA context is of no use: every later call fails with the same. PyTorch says what
-// cudaGetErrorString does, and TorchScript keeps the text alone, not the type of the exception.
+// True for errors after which the CUDA context is unusable: every later call fails with the same
+// one. They are recognised by the text of cudaGetErrorString, which PyTorch includes, since
+// TorchScript keeps the text but not the type of the exception.
 bool LosesTheDevice(absl::string_view text) {
   constexpr absl::string_view kSticky[] = {
       "device-side assert triggered",

@@ -8,14 +8,14 @@
 
 namespace linnet::model {
 
-// The first line of what torch threw, without its C++ backtrace and TorchScript's listing:
-// InternalError, ResourceExhaustedError for lack of memory; marked as DeviceLost (engine.h) where
-// CUDA can do no more in this process.
+// Converts an exception of torch to a status with its first line, without the C++ backtrace and the
+// TorchScript listing: ResourceExhaustedError if memory ran out, else InternalError. Marks it as
+// DeviceLost (engine.h) if the CUDA context of this process is unusable.
 absl::Status StatusOfException(const std::string& doing, const std::exception& exception);
 
-// Exceptions stop here: runs `body`, which returns an absl::Status and may call torch, under the
-// settings that torch keeps per thread. Gradients are off, and TorchScript interprets the graph as
-// it is instead of profiling and rewriting it in the first calls of each shape.
+// Runs `body`, which returns an absl::Status and may call torch, and converts its exceptions to a
+// status. It sets torch's per-thread modes first: gradients are off, and TorchScript interprets the
+// graph as it is instead of profiling and rewriting it in the first calls of each shape.
 absl::Status CatchTorchErrors(const std::string& doing, absl::Status (*call)(void* body),
                               void* body);
 

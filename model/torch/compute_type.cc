@@ -42,7 +42,7 @@ absl::StatusOr<ComputeType> ResolveComputeType(ComputeType compute, Device devic
   switch (compute) {
     case ComputeType::kAuto:
       if (device == Device::kCuda) return ComputeType::kFloat16;
-      return packable && ops::MultipliesInt8() ? ComputeType::kInt8 : ComputeType::kFloat32;
+      return packable && ops::HasVnni() ? ComputeType::kInt8 : ComputeType::kFloat32;
     case ComputeType::kFloat32:
     case ComputeType::kBfloat16:
       return compute;

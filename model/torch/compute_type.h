@@ -11,16 +11,16 @@
 
 namespace linnet::model {
 
-// Never kAuto (torch_engine.h says what it becomes). `packable`: the bundle's weights can be
-// packed. FailedPreconditionError, with the list of what there is, for a type in which the device
-// does not compute.
+// Resolves kAuto (torch_engine.h) and checks other types. `packable`: the bundle's weights can be
+// packed. Returns FailedPreconditionError with the list of supported types for a type that the
+// device does not support.
 absl::StatusOr<ComputeType> ResolveComputeType(ComputeType compute, Device device, bool packable);
 
-// The type of what passes between operators, of state and memory, and of what is not packed.
+// The type of activations, decoder state, encoder cache and unpacked weights.
 at::ScalarType ScalarTypeOf(ComputeType compute);
 
-// FailedPreconditionError if a finite value of the weight is beyond what float16 holds, and `type`
-// is that: it would become infinite. Other types hold all that float32 holds.
+// Returns FailedPreconditionError if `type` is float16 and a finite value of the weight exceeds its
+// range, and would become infinite. The other types have the range of float32.
 absl::Status CheckRange(const std::string& name, const at::Tensor& weight, at::ScalarType type);
 
 const char* ComputeTypeName(ComputeType compute);

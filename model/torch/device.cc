@@ -17,14 +17,14 @@ absl::Status NoCuda(const std::string& why) {
   return absl::FailedPreconditionError("device cuda was asked for, but " + why);
 }
 
-// Why the library could not be loaded; empty if it was. It stays for the life of the process.
+// Loads a library for the life of the process. Returns the error, empty on success.
 std::string LoadLibrary(const std::filesystem::path& path) {
   if (dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL) != nullptr) return "";
   const char* error = dlerror();
   return error != nullptr ? error : absl::StrCat(path.string(), " cannot be loaded");
 }
 
-// A library that lies in the folder of the one that `symbol` comes from.
+// The path of library `name` in the folder of the library that defines `symbol`.
 std::filesystem::path Beside(const void* symbol, const char* name) {
   Dl_info info;
   if (dladdr(symbol, &info) == 0 || info.dli_fname == nullptr) return name;
@@ -35,7 +35,7 @@ absl::Status LoadCuda() {
   if (std::string error = LoadLibrary("libcuda.so.1"); !error.empty()) {
     return NoCuda(absl::StrCat("this machine has no NVIDIA driver (", error, "): use device cpu"));
   }
-  // Before torch is first asked about CUDA: it remembers the answer.
+  // This must precede torch's first check for CUDA, whose result it caches.
   const auto torch_cuda =
       Beside(reinterpret_cast<const void*>(&at::globalContext), "libtorch_cuda.so");
   if (std::string error = LoadLibrary(torch_cuda); !error.empty()) {

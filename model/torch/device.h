@@ -7,9 +7,9 @@
 
 namespace linnet::model {
 
-// Makes the device usable. For CUDA that loads LibTorch's CUDA half and our kernels into the
-// process: a CPU process needs neither, and this library is built without CUDA's headers.
-// FailedPreconditionError says what is missing.
+// Makes the device usable. For CUDA it loads LibTorch's CUDA libraries and liblinnet_ops_cuda into
+// the process: a CPU process needs neither, and this library is built without CUDA headers. Returns
+// FailedPreconditionError with the missing part.
 absl::StatusOr<at::Device> OpenDevice(Device device);
 
 }  // namespace linnet::model

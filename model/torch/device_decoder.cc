@@ -81,24 +81,25 @@ DeviceDecoder::DeviceDecoder(ScriptedModel& model, const EngineInfo& info, int r
       sizes_(one_size ? std::vector<int>{info.rows} : StepSizes(info.rows)),
       special_({info.special.start, info.special.pad, info.special.eos, info.special.unk}),
       stream_(NewStream(model.device(), /*urgent=*/true)),
-      // A history holds the start token, and the end behind the longest target.
+      // A history holds the start token, the longest target and eos.
       tables_(
           ops::NewBeamTables(info.rows, reach, info.limits.max_target_tokens + 2, model.device())),
       grammar_(GrammarTensors(info.grammar.get(), model.device())),
-      slots_{Slot{{}, {}, Mark(model.device())}, Slot{{}, {}, Mark(model.device())}} {
+      buffers_{Buffers{{}, {}, DeviceEvent(model.device())},
+               Buffers{{}, {}, DeviceEvent(model.device())}} {
   const std::array<int64_t, 2> plan = {max_rows_, ops::kPlanWords + row_blocks_};
   const std::array<int64_t, 2> record = {max_rows_, ops::kRecordWords};
   const auto ints = at::TensorOptions(model.device()).dtype(at::kInt);
   plan_ = at::zeros(plan, ints);
   record_ = at::zeros(record, ints);
-  for (Slot& slot : slots_) {
-    slot.plan = PinnedZeros(plan, at::kInt, model.device());
-    slot.record = PinnedZeros(record, at::kInt, model.device());
+  for (Buffers& buffers : buffers_) {
+    buffers.plan = PinnedZeros(plan, at::kInt, model.device());
+    buffers.record = PinnedZeros(record, at::kInt, model.device());
   }
-  WaitForDevice();  // all of this, and the model, was made on another stream
+  WaitForDevice();  // the tensors above, and the model, were created on another stream
 }
 
-// What is in flight writes to memory that is about to be somebody else's.
+// In-flight steps write to the tensors that are freed here.
 DeviceDecoder::~DeviceDecoder() { Discard(); }
 
 void DeviceDecoder::WaitForDevice() const {
@@ -107,7 +108,7 @@ void DeviceDecoder::WaitForDevice() const {
   c10::impl::VirtualGuardImpl(device.type()).synchronizeDevice(device.index());
 }
 
-bool DeviceDecoder::Takes(const SequenceInput& sequence) {
+bool DeviceDecoder::Supports(const SequenceInput& sequence) {
   return !sequence.options.sampling() && sequence.constraints.empty() &&
          RowsOf(sequence) <= ops::kMaxBeam;
 }
@@ -115,19 +116,19 @@ bool DeviceDecoder::Takes(const SequenceInput& sequence) {
 void DeviceDecoder::Prepare(const std::string& no_graphs) {
   const c10::StreamGuard guard(stream_);
   recorder_ = no_graphs.empty() ? ops::NewGraphRecorder() : nullptr;
-  graphs_said_ = "no graphs: " + (no_graphs.empty() ? "not on this device" : no_graphs);
-  // The largest first, so that the smaller ones find its memory in the pool.
+  graphs_summary_ = "no graphs: " + (no_graphs.empty() ? "not on this device" : no_graphs);
+  // The largest first, so that the smaller ones reuse its memory in the pool.
   std::vector<int> sizes = sizes_;
   if (recorder_ == nullptr) sizes = {max_rows_};
   for (auto size = sizes.rbegin(); size != sizes.rend(); ++size) {
-    Fill({}, *size, slots_[0].plan);
-    plan_.copy_(slots_[0].plan);
+    Fill({}, *size, buffers_[0].plan);
+    plan_.copy_(buffers_[0].plan);
     Run(*size);
     if (recorder_ == nullptr) continue;
     WaitForDevice();
     try {
       graphs_[*size] = recorder_->Record([&] { Run(*size); });
-      graphs_said_ = absl::StrCat(graphs_.size(), " graphs");
+      graphs_summary_ = absl::StrCat(graphs_.size(), " graphs");
     } catch (const std::exception& error) {
       const std::string doing = absl::StrCat("recording a step of ", *size, " rows failed");
       throw GraphsFailed(std::string(StatusOfException(doing, error).message()));
@@ -135,7 +136,8 @@ void DeviceDecoder::Prepare(const std::string& no_graphs) {
   }
 }
 
-void DeviceDecoder::Fill(std::span<const DeviceRow> turns, int size, at::Tensor& plan) const {
+void DeviceDecoder::Fill(std::span<const DeviceSequence> sequences, int size,
+                         at::Tensor& plan) const {
   const int64_t words = plan.size(1);
   int32_t* const rows = plan.mutable_data_ptr<int32_t>();
   const auto at = [&](int row) -> ops::BeamPlan& {
@@ -146,22 +148,23 @@ void DeviceDecoder::Fill(std::span<const DeviceRow> turns, int size, at::Tensor&
     at(row).beam = 0;
   }
   int row = 0;
-  for (int number = 0; number < std::ssize(turns); ++number) {
-    const DeviceRow& turn = turns[number];
+  for (int number = 0; number < std::ssize(sequences); ++number) {
+    const DeviceSequence& sequence = sequences[number];
     ops::BeamPlan& own = at(number);
-    own.beam = static_cast<int32_t>(turn.slots.size());
+    own.beam = static_cast<int32_t>(sequence.slots.size());
     own.first_row = row;
-    own.position = turn.position;
-    own.forced = turn.search->forced_after(turn.position);
-    own.may_end = turn.position >= turn.options->min_target_tokens;
-    own.ngram = turn.options->no_repeat_ngram_size;
-    own.unknown_penalty = turn.options->unknown_penalty;
-    own.temperature = turn.options->temperature;
-    own.source_tokens = turn.source_tokens;
-    own.left = turn.options->max_target_tokens - turn.position - 1;
-    std::copy(turn.slots.begin(), turn.slots.end(), own.slots);
-    // What lies behind the source is not read.
-    std::copy(turn.blocks.begin(), turn.blocks.end(), rows + number * words + ops::kPlanWords);
+    own.position = sequence.position;
+    own.forced = sequence.search->forced_after(sequence.position);
+    own.may_end = sequence.position >= sequence.options->min_target_tokens;
+    own.ngram = sequence.options->no_repeat_ngram_size;
+    own.unknown_penalty = sequence.options->unknown_penalty;
+    own.temperature = sequence.options->temperature;
+    own.source_tokens = sequence.source_tokens;
+    own.left = sequence.options->max_target_tokens - sequence.position - 1;
+    std::copy(sequence.slots.begin(), sequence.slots.end(), own.slots);
+    // Entries after the source's blocks are not read.
+    std::copy(sequence.blocks.begin(), sequence.blocks.end(),
+              rows + number * words + ops::kPlanWords);
     for (int i = 0; i < own.beam; ++i) at(row++).search = number;
   }
 }
@@ -188,38 +191,39 @@ void DeviceDecoder::Run(int size) {
                     record);
 }
 
-void DeviceDecoder::Launch(std::span<const DeviceRow> turns) {
+void DeviceDecoder::Launch(std::span<const DeviceSequence> sequences) {
   assert(in_flight() < kMaxInFlight);
   const c10::StreamGuard guard(stream_);
-  Slot& slot = slots_[launched_ % kMaxInFlight];
-  slot.rows = 0;
-  for (const DeviceRow& turn : turns) slot.rows += static_cast<int>(turn.slots.size());
-  const int size = *std::lower_bound(sizes_.begin(), sizes_.end(), slot.rows);
-  Fill(turns, size, slot.plan);
-  plan_.narrow(0, 0, size).copy_(slot.plan.narrow(0, 0, size), /*non_blocking=*/true);
+  Buffers& buffers = buffers_[launched_ % kMaxInFlight];
+  buffers.rows = 0;
+  for (const DeviceSequence& sequence : sequences)
+    buffers.rows += static_cast<int>(sequence.slots.size());
+  const int size = *std::lower_bound(sizes_.begin(), sizes_.end(), buffers.rows);
+  Fill(sequences, size, buffers.plan);
+  plan_.narrow(0, 0, size).copy_(buffers.plan.narrow(0, 0, size), /*non_blocking=*/true);
   if (const auto graph = graphs_.find(size); graph != graphs_.end()) {
     graph->second->Launch();
   } else {
     Run(size);
   }
-  slot.record.narrow(0, 0, size).copy_(record_.narrow(0, 0, size), /*non_blocking=*/true);
-  slot.done.Set(stream_);
+  buffers.record.narrow(0, 0, size).copy_(record_.narrow(0, 0, size), /*non_blocking=*/true);
+  buffers.done.Record(stream_);
   ++launched_;
 }
 
 std::span<const ops::BeamRecord> DeviceDecoder::Wait() {
   assert(in_flight() > 0);
-  const Slot& slot = slots_[collected_++ % kMaxInFlight];
-  slot.done.Wait();
-  return {reinterpret_cast<const ops::BeamRecord*>(slot.record.const_data_ptr<int32_t>()),
-          static_cast<size_t>(slot.rows)};
+  const Buffers& buffers = buffers_[collected_++ % kMaxInFlight];
+  buffers.done.Wait();
+  return {reinterpret_cast<const ops::BeamRecord*>(buffers.record.const_data_ptr<int32_t>()),
+          static_cast<size_t>(buffers.rows)};
 }
 
 void DeviceDecoder::Discard() {
   try {
     WaitForDevice();
   } catch (const std::exception&) {
-    // A device that has failed has stopped.
+    // A failed device runs nothing more.
   }
   collected_ = launched_;
 }

@@ -21,37 +21,39 @@
 
 namespace linnet::model {
 
-// One sequence's part in a step.
-struct DeviceRow {
-  const BeamSearch* search;  // that follows; nothing but what is forced is asked of it
+// One sequence in a step of the device.
+struct DeviceSequence {
+  const BeamSearch* search;  // host copy of the search, read for forced tokens only
   const SearchOptions* options;
-  int position;  // steps launched before this one, heard of or not
+  int position;  // steps launched before this one, collected or not
   int source_tokens;
   std::span<const int32_t> slots, blocks;
 };
 
-// A step could not be recorded as a graph.
+// Thrown if a step cannot be recorded as a graph.
 class GraphsFailed : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
-// Decoder steps whose searches run beside the model (ops/beam_search.h).
+// Runs decoder steps with beam search on the device (ops/beam_search.h), one step ahead of the
+// host.
 //
-// Launch gives the device a step and returns at once; Wait brings the record of the oldest step
-// that was not waited for. Whoever launches a step before he waits for the one before keeps the
-// device busy: a step needs nothing of the host that the host does not know beforehand. A step is
-// one copy in, the plan; one graph, or its kernels one by one where there is no graph for that many
-// rows; and one copy out, the record.
+// Launch enqueues a step and returns at once; Wait returns the record of the oldest in-flight step.
+// The device stays busy if the next step is launched before the previous one is collected, since a
+// step needs only values that the host knows beforehand. A step is one copy to the device, the
+// plan; one graph, or single kernels where no graph has that many rows; and one copy back, the
+// record.
 //
-// Rows are filled up to the next size for which a graph was recorded. Works on the CPU as well,
-// without graphs and streams: by that it is tested.
+// Rows are padded to the next size for which a graph was recorded. Tests run it on the CPU, where
+// it has no graphs and streams. ScriptedEngine owns it; not thread-safe.
 class DeviceDecoder {
  public:
-  // Steps that may be launched and not waited for.
+  // Max number of in-flight steps.
   static constexpr int kMaxInFlight = 2;
 
-  // `model`, `memory` and `state` outlive it. `one_size`: every step has the rows of the largest.
+  // `model`, `encoder_cache` and `state` must outlive it. With `one_size` every step has the max
+  // number of rows.
   DeviceDecoder(ScriptedModel& model, const EngineInfo& info, int reach, int row_blocks,
                 const std::vector<at::Tensor>& encoder_cache, const std::vector<at::Tensor>& state,
                 bool one_size);
@@ -60,38 +62,40 @@ class DeviceDecoder {
   DeviceDecoder(const DeviceDecoder&) = delete;
   DeviceDecoder& operator=(const DeviceDecoder&) = delete;
 
-  // Is the sequence's target searched here? Not if it is drawn, if it has constraints, or if its
-  // beam is wider than ops::kMaxBeam.
-  static bool Takes(const SequenceInput& sequence);
+  // True if the device can search this sequence. It does not support sampling, constraints, and
+  // beams above ops::kMaxBeam.
+  static bool Supports(const SequenceInput& sequence);
 
-  // Runs a step of every size with nobody in it and records it, unless `no_graphs` says why not.
-  // Throws GraphsFailed where recording fails: what the allocator keeps for a recording is then
-  // left open, so that this object is of no further use.
+  // Runs an empty step of every size and records it as a graph, unless `no_graphs` gives a reason
+  // not to record. Throws GraphsFailed if recording fails; the object must then be destroyed, since
+  // the allocator keeps its recording state.
   void Prepare(const std::string& no_graphs);
-  // "25 graphs", or why there are none.
-  const std::string& graphs() const { return graphs_said_; }
+  // "25 graphs", or the reason why there are none.
+  const std::string& graphs() const { return graphs_summary_; }
 
-  // In flight are less than kMaxInFlight; the turns' lanes are different and no more than rows.
-  void Launch(std::span<const DeviceRow> turns);
+  // Requires in_flight() < kMaxInFlight, and distinct slots, at most as many as the engine has
+  // rows.
+  void Launch(std::span<const DeviceSequence> sequences);
   int in_flight() const { return static_cast<int>(launched_ - collected_); }
-  // A record for each lane of each turn, in their order. Valid until the next but one Launch.
+  // Collects the oldest step: one record per slot of each sequence, in order. Valid until the next
+  // but one Launch.
   std::span<const ops::BeamRecord> Wait();
-  // Forgets the steps in flight, once the device is through with them: after a failure, of which
-  // the host no longer knows which step it belongs to. Never throws.
+  // Waits for the steps in flight and drops their records; for use after a failure, which cannot be
+  // attributed to one step. Never throws.
   void Discard();
 
   const c10::Stream& stream() const { return stream_; }
 
  private:
-  // What travels, by turns: one is filled while the device may still read the other.
-  struct Slot {
+  // Host buffers of a step. There are two: one is filled while the device may still read the other.
+  struct Buffers {
     at::Tensor plan, record;  // pinned
-    Mark done;
+    DeviceEvent done;
     int rows = 0;
   };
 
   void WaitForDevice() const;
-  void Fill(std::span<const DeviceRow> turns, int size, at::Tensor& plan) const;
+  void Fill(std::span<const DeviceSequence> sequences, int size, at::Tensor& plan) const;
   void Run(int size);
 
   ScriptedModel& model_;
@@ -101,22 +105,22 @@ class DeviceDecoder {
   std::vector<int64_t> special_;
   c10::Stream stream_;
   std::vector<at::Tensor> tables_, grammar_;
-  at::Tensor plan_, record_;  // on the device, of the largest size; smaller steps use their front
+  at::Tensor plan_, record_;  // on the device, of the max size; smaller steps use their first rows
   std::unique_ptr<ops::GraphRecorder> recorder_;
   std::map<int, std::unique_ptr<ops::Graph>> graphs_;  // by size
-  std::string graphs_said_ = "not prepared";
-  std::array<Slot, kMaxInFlight> slots_;
+  std::string graphs_summary_ = "not prepared";
+  std::array<Buffers, kMaxInFlight> buffers_;
   int64_t launched_ = 0, collected_ = 0;
 };
 
-// The automaton as ops/beam_search.h takes it; nothing where there is none.
+// The automaton in the form of ops/beam_search.h; empty for null.
 std::vector<at::Tensor> GrammarTensors(const TokenGrammar* grammar, at::Device device);
 
-// Lets the search follow its part of a record. InternalError if it has failed.
+// Applies a sequence's part of a record to its search. Returns InternalError if the search failed.
 absl::Status FollowRecord(std::span<const ops::BeamRecord> record, BeamSearch& search);
 
-// 2 … 8 rows and from there four sizes per octave, up to `most`, which is the last one. A product
-// with one row is not a matrix's: it would miss the epilogues of cuBLASLt.
+// The sizes of steps: 2 … 8 rows, then four sizes per octave, and `max` as the last one. There is
+// no size of one row: its products are not gemms, so cuBLASLt could not fuse their epilogues.
 std::vector<int> StepSizes(int max);
 
 }  // namespace linnet::model

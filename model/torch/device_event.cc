@@ -17,25 +17,25 @@ at::Tensor PinnedZeros(at::IntArrayRef shape, at::ScalarType type, at::Device de
 
 at::Tensor SendTo(at::Device device, const at::Tensor& tensor) {
   if (device.is_cpu()) return tensor;
-  // The allocator of pinned memory keeps it until the copy has been made.
+  // The pinned-memory allocator keeps the buffer until the copy is done.
   return tensor.pin_memory().to(device, /*non_blocking=*/true);
 }
 
-Mark::Mark(at::Device device) {
+DeviceEvent::DeviceEvent(at::Device device) {
   if (!device.is_cpu()) event_.emplace(device.type());
 }
 
-void Mark::Set(const c10::Stream& stream) {
+void DeviceEvent::Record(const c10::Stream& stream) {
   if (event_) event_->record(stream);
 }
 
-bool Mark::reached() const { return !event_ || event_->query(); }
+bool DeviceEvent::reached() const { return !event_ || event_->query(); }
 
-void Mark::Wait() const {
+void DeviceEvent::Wait() const {
   if (event_) event_->synchronize();
 }
 
-void Mark::HoldBack(const c10::Stream& stream) const {
+void DeviceEvent::Block(const c10::Stream& stream) const {
   if (event_) event_->block(stream);
 }
 

@@ -9,28 +9,29 @@
 
 namespace linnet::model {
 
-// Order on a device without waiting for it. On the CPU all has happened when a call returns: its
-// only stream is the default one, and every mark is reached. Made of torch's device-neutral parts,
-// so that this library needs no header of CUDA.
+// Streams and events, for ordering work on a device without waiting for it on the host. On the CPU
+// all calls are synchronous: its only stream is the default one, and every event is reached. Built
+// on torch's device-neutral classes, so that this library needs no CUDA headers.
 
-// A stream of its own; an urgent one goes before others where both could run.
+// A new stream; an urgent one has a higher priority.
 c10::Stream NewStream(at::Device device, bool urgent);
-// Host memory that copies to and from the device without a detour, zeroed.
+// Zeros in pinned host memory, which the device can copy asynchronously.
 at::Tensor PinnedZeros(at::IntArrayRef shape, at::ScalarType type, at::Device device);
-// The host's tensor on the device, by a copy that the current stream makes when its turn comes.
+// Copies a host tensor to the device, asynchronously on the current stream.
 at::Tensor SendTo(at::Device device, const at::Tensor& tensor);
 
-// A point in the work of a stream.
-class Mark {
+// A point in the work of a stream (cudaEvent_t on CUDA).
+class DeviceEvent {
  public:
-  explicit Mark(at::Device device);
+  explicit DeviceEvent(at::Device device);
 
-  // Behind all that the stream has been given.
-  void Set(const c10::Stream& stream);
+  // Sets the event to the point after all work enqueued on `stream`.
+  void Record(const c10::Stream& stream);
   bool reached() const;
+  // Blocks the calling thread until the event is reached.
   void Wait() const;
-  // What the stream is given from now on waits for the mark.
-  void HoldBack(const c10::Stream& stream) const;
+  // Makes work that is enqueued on `stream` from now on wait for the event.
+  void Block(const c10::Stream& stream) const;
 
  private:
   std::optional<c10::Event> event_;

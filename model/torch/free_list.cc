@@ -13,15 +13,15 @@ FreeList::Lease::Lease(Lease&& other) noexcept
 
 FreeList::Lease& FreeList::Lease::operator=(Lease&& other) noexcept {
   if (this != &other) {
-    GiveBack();
+    Free();
     list_ = std::exchange(other.list_, nullptr);
     numbers_ = std::exchange(other.numbers_, {});
   }
   return *this;
 }
 
-void FreeList::Lease::GiveBack() {
-  // The stack has room for all numbers from the start: this allocates nothing.
+void FreeList::Lease::Free() {
+  // The stack has capacity for all numbers, so this does not allocate.
   if (list_ != nullptr) list_->free_.insert(list_->free_.end(), numbers_.rbegin(), numbers_.rend());
   list_ = nullptr;
 }

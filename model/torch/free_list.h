@@ -6,15 +6,14 @@
 
 namespace linnet::model {
 
-// The numbers 0 … size-1 of things that are lent out: decoder lanes, blocks of encoder memory.
-// Not thread-safe.
+// Allocates the numbers 0 … size-1: decoder slots, blocks of the encoder cache. Not thread-safe.
 class FreeList {
  public:
-  // Numbers on loan, which go back when it dies. It does not outlive its list.
+  // Owns allocated numbers and frees them when it is destroyed. The list must outlive it.
   class Lease {
    public:
     Lease() = default;
-    ~Lease() { GiveBack(); }
+    ~Lease() { Free(); }
     Lease(Lease&& other) noexcept;
     Lease& operator=(Lease&& other) noexcept;
 
@@ -23,7 +22,7 @@ class FreeList {
    private:
     friend class FreeList;
     Lease(FreeList* list, std::vector<int32_t> numbers);
-    void GiveBack();
+    void Free();
 
     FreeList* list_ = nullptr;
     std::vector<int32_t> numbers_;
@@ -33,8 +32,8 @@ class FreeList {
   FreeList(const FreeList&) = delete;
   FreeList& operator=(const FreeList&) = delete;
 
-  // count <= free(). The numbers given back last go out first: what they stand for is still in the
-  // cache.
+  // Requires count <= free(). Returns the numbers freed last first, since their memory may still be
+  // in the cache.
   Lease Take(int count);
 
   int size() const { return size_; }

@@ -20,11 +20,11 @@
 namespace linnet::model {
 namespace {
 
-// A row's product must not depend on how many rows are with it. Our own (ops/linear.h) do not;
-// those of libraries, for bfloat16 and for bundles that cannot be packed, may. Measured on MKL's
-// float32 (AVX2 and AVX512, 1 to 8 threads): rows come out bit-identical for every multiple of 4
-// rows, and at other counts below 4 per thread they do not. So there all products have a multiple
-// of 4 rows, two threads' worth at least. bfloat16 was the same at any count.
+// The result of a row must not depend on the number of rows in the gemm. That holds for packed
+// weights (ops/linear.h), but not for the libraries that compute bfloat16 and bundles that cannot
+// be packed. Measured with MKL's float32 (AVX2 and AVX512, 1 to 8 threads): rows are bit-identical
+// for every multiple of 4 rows, but not for other counts below 4 per thread. There steps are padded
+// to a multiple of 4 rows, at least two threads' worth. bfloat16 was bit-identical at any count.
 constexpr int kRowGrain = 4;
 
 int RoundUp(int64_t value, int grain) {
@@ -35,38 +35,38 @@ int BlocksFor(size_t tokens) {
   return RoundUp(static_cast<int64_t>(tokens), kBlockTokens) / kBlockTokens;
 }
 
-int WidestWindow(const std::vector<at::Tensor>& state) {
-  int64_t widest = 1;
-  for (const at::Tensor& window : state) {
-    if (window.dim() == 0) throw std::runtime_error("new_state gives a tensor without dimensions");
-    widest = std::max(widest, window.size(0));
+int DeepestState(const std::vector<at::Tensor>& state) {
+  int64_t deepest = 1;
+  for (const at::Tensor& layer : state) {
+    if (layer.dim() == 0) throw std::runtime_error("new_state gives a tensor without dimensions");
+    deepest = std::max(deepest, layer.size(0));
   }
-  return static_cast<int>(widest);
+  return static_cast<int>(deepest);
 }
 
 }  // namespace
 
-// A sequence in its rows. Once its search is over it has none but, if it is to be aligned, that of
-// its pass.
+// A running sequence with its slots and search. After the search it has no rows, except the row of
+// its alignment pass.
 struct ScriptedEngine::RunningSequence {
   SequenceId id;
   SearchOptions options;
   BeamSearch search;
   int source_tokens;
-  FreeList::Lease slots;   // beam_size of them; hypothesis i lives in the i-th
-  FreeList::Lease blocks;  // of the encoder memory
+  FreeList::Lease slots;   // beam_size of them; hypothesis i is in the i-th
+  FreeList::Lease blocks;  // of the encoder cache
   bool report_stable;
   bool align;
-  std::optional<OutputRows> outputs;                 // on the shortlist; without one there are all
-  std::optional<AlignmentPass> pass = std::nullopt;  // once the search is over, in the first lane
-  // Its search runs beside the model (device_steps.h), and `search` follows it a step behind.
+  std::optional<OutputRows> outputs;  // outputs of the shortlist; null: whole vocabulary
+  std::optional<AlignmentPass> pass = std::nullopt;  // after the search, in the first slot
+  // The search runs on the device (device_decoder.h); `search` follows one step late.
   bool on_device = false;
-  uint64_t number = 0;                      // of all that were ever seated
-  int launched = 0;                         // steps that the device was given
-  int max_steps = 0;                        // after that many it has ended, whatever comes
-  std::shared_ptr<Mark> encoded = nullptr;  // until the encoder is known to have passed it
-  int first_row = 0;                        // in the present step
-  absl::Status status = {};                 // of the present step
+  uint64_t number = 0;                             // in the order of all sequences ever added
+  int launched = 0;                                // steps launched on the device
+  int max_steps = 0;                               // the search ends after at most that many
+  std::shared_ptr<DeviceEvent> encoded = nullptr;  // null once the encoder is done
+  int first_row = 0;                               // in the current step
+  absl::Status status = {};                        // of the current step
 
   bool done() const {
     if (!status.ok()) return true;
@@ -75,8 +75,8 @@ struct ScriptedEngine::RunningSequence {
   bool searched_by_host() const { return !on_device && !search.finished(); }
 };
 
-// A search in a step that the device was given.
-struct ScriptedEngine::InFlightStep {
+// A sequence in an in-flight step of the device.
+struct ScriptedEngine::InFlightSequence {
   uint64_t number;
   int rows;
 };
@@ -92,7 +92,7 @@ ScriptedEngine::ScriptedEngine(ScriptedModel model, EngineInfo info,
       blocks_(static_cast<int>(info_.encoder_cache_tokens / kBlockTokens)),
       state_(model_.NewState(info_.rows)),
       encoder_cache_(model_.NewEncoderCache(blocks_.size() + 1, kBlockTokens)),
-      backpointers_(info_.rows, WidestWindow(state_)),
+      backpointers_(info_.rows, DeepestState(state_)),
       min_reach_(model_.MinBackpointers(backpointers_.reach())),
       encoder_stream_(c10::Stream::DEFAULT, model_.device()) {}
 
@@ -126,8 +126,8 @@ absl::Status ScriptedEngine::Add(std::span<const SequenceInput> sequences) {
   if (sequences.empty()) return absl::OkStatus();
   if (!HasRoom(sequences)) {
     return absl::InternalError(absl::StrCat(
-        sequences.size(), " sequences were to be seated, but there is no room: ", slots_.free(),
-        " rows and ", blocks_.free() * kBlockTokens, " tokens of memory are free"));
+        "there is no room for ", sequences.size(), " sequences: ", slots_.free(), " rows and ",
+        blocks_.free() * kBlockTokens, " tokens of the encoder cache are free"));
   }
   return CatchTorchErrors("encoding failed", [&] {
     std::vector<RunningSequence> added;
@@ -145,7 +145,7 @@ absl::Status ScriptedEngine::Add(std::span<const SequenceInput> sequences) {
       RunningSequence& sequence = added.back();
       backpointers_.Start(sequence.slots.numbers());
       sequence.number = ++ever_added_;
-      sequence.on_device = device_ && !sequence.outputs && DeviceDecoder::Takes(input);
+      sequence.on_device = device_ && !sequence.outputs && DeviceDecoder::Supports(input);
       sequence.max_steps = input.target ? static_cast<int>(input.target->size())
                                         : input.options.max_target_tokens + 1;
     }
@@ -153,27 +153,26 @@ absl::Status ScriptedEngine::Add(std::span<const SequenceInput> sequences) {
     for (size_t i = 0; i < sequences.size(); i += together) {
       Encode(sequences.subspan(i, together), std::span(added).subspan(i, together));
     }
-    const auto encoded = std::make_shared<Mark>(model_.device());
-    encoded->Set(encoder_stream_);
+    const auto encoded = std::make_shared<DeviceEvent>(model_.device());
+    encoded->Record(encoder_stream_);
     for (RunningSequence& sequence : added) sequence.encoded = encoded;
     std::move(added.begin(), added.end(), std::back_inserter(running_));
     return absl::OkStatus();
   });
 }
 
-// What is drawn or constrained may be any token, and what is scored was chosen by somebody else:
-// they have the whole vocabulary.
+// Sampling, constraints and given targets may use any token, so they get the whole vocabulary.
 std::optional<OutputRows> ScriptedEngine::OutputsFor(const SequenceInput& sequence) {
   if (!shortlist_ || sequence.target || sequence.options.sampling() ||
       !sequence.constraints.empty()) {
     return std::nullopt;
   }
   std::vector<TokenId> others = sequence.prefix;
-  if (info_.grammar != nullptr) {  // a character that has begun must be able to end
+  if (info_.grammar != nullptr) {  // a multi-token character must be able to end
     const auto bytes = info_.grammar->byte_pieces();
     others.insert(others.end(), bytes.begin(), bytes.end());
   }
-  return model_.RowsOf(shortlist_->TokensFor(sequence.source, others));
+  return model_.OutputRowsFor(shortlist_->TokensFor(sequence.source, others));
 }
 
 void ScriptedEngine::Encode(std::span<const SequenceInput> sequences,
@@ -210,7 +209,7 @@ void ScriptedEngine::Encode(std::span<const SequenceInput> sequences,
 }
 
 void ScriptedEngine::AddIdleRows() {
-  if (model_.rows_alone()) return;
+  if (model_.batch_invariant()) return;
   const int rows = inputs_.rows();
   const int wanted = options_.one_shape ? std::max(info_.rows, rows)
                                         : std::max(RoundUp(rows, kRowGrain),
@@ -218,8 +217,8 @@ void ScriptedEngine::AddIdleRows() {
   inputs_.AddIdle(wanted - rows);
 }
 
-// Of the ancestry, where no row has taken more than `steps`: a state that holds whole targets is
-// looked at as far as the longest of the present ones reaches.
+// Columns of the backpointers in a step whose rows have taken at most `steps` steps: a state that
+// holds whole targets is read only as far as the longest of the running targets.
 int ScriptedEngine::ReachAt(int steps) const {
   return std::clamp(steps + 1, min_reach_, backpointers_.reach());
 }
@@ -309,11 +308,11 @@ void ScriptedEngine::AdvancePasses() {
     passes[i]->Take({weights.const_data_ptr<float>() + i * width, width});
 }
 
-// Gives the device a step of all searches that are its own, go on, and have been encoded: whoever
-// is still in the encoder waits for a later step, unless there is nobody else. False if there is
-// nothing to do.
+// Launches a device step of all its unfinished searches whose sources are encoded. Sources that are
+// still being encoded wait for a later step, unless no other sequence is ready. Returns false if
+// there is nothing to launch.
 bool ScriptedEngine::LaunchStep() {
-  const auto goes_on = [](const RunningSequence& sequence) {
+  const auto continues = [](const RunningSequence& sequence) {
     return sequence.on_device && !sequence.search.finished() &&
            sequence.launched < sequence.max_steps;
   };
@@ -321,34 +320,35 @@ bool ScriptedEngine::LaunchStep() {
   for (RunningSequence& sequence : running_) {
     if (sequence.encoded && sequence.encoded->reached()) sequence.encoded = nullptr;
     if (sequence.encoded && !sequence.on_device) {
-      sequence.encoded->HoldBack(device_->stream());
+      sequence.encoded->Block(device_->stream());
       sequence.encoded = nullptr;
     }
-    if (goes_on(sequence)) (sequence.encoded ? waiting : ready) = true;
+    if (continues(sequence)) (sequence.encoded ? waiting : ready) = true;
   }
   if (!ready && !waiting) return false;
-  std::vector<DeviceRow> turns;
-  std::vector<InFlightStep> step;
+  std::vector<DeviceSequence> device_sequences;
+  std::vector<InFlightSequence> step;
   for (RunningSequence& sequence : running_) {
-    if (!goes_on(sequence) || (ready && sequence.encoded)) continue;
-    if (sequence.encoded) sequence.encoded->HoldBack(device_->stream());
-    turns.push_back({.search = &sequence.search,
-                     .options = &sequence.options,
-                     .position = sequence.launched++,
-                     .source_tokens = sequence.source_tokens,
-                     .slots = sequence.slots.numbers(),
-                     .blocks = sequence.blocks.numbers()});
+    if (!continues(sequence) || (ready && sequence.encoded)) continue;
+    if (sequence.encoded) sequence.encoded->Block(device_->stream());
+    device_sequences.push_back({.search = &sequence.search,
+                                .options = &sequence.options,
+                                .position = sequence.launched++,
+                                .source_tokens = sequence.source_tokens,
+                                .slots = sequence.slots.numbers(),
+                                .blocks = sequence.blocks.numbers()});
     step.push_back({sequence.number, static_cast<int>(sequence.slots.numbers().size())});
   }
-  device_->Launch(turns);
+  device_->Launch(device_sequences);
   in_flight_.push_back(std::move(step));
   return true;
 }
 
-// Lets the searches follow the oldest step in flight. Who has left meanwhile is passed over.
+// Applies the record of the oldest in-flight step to its searches; skips sequences released
+// meanwhile.
 void ScriptedEngine::CollectStep() {
   std::span<const ops::BeamRecord> record = device_->Wait();
-  const std::vector<InFlightStep> step = std::move(in_flight_.front());
+  const std::vector<InFlightSequence> step = std::move(in_flight_.front());
   in_flight_.pop_front();
   auto sequence = running_.begin();
   for (const auto& [number, rows] : step) {
@@ -356,7 +356,7 @@ void ScriptedEngine::CollectStep() {
     record = record.subspan(rows);
     while (sequence != running_.end() && sequence->number < number) ++sequence;
     if (sequence == running_.end()) return;
-    // It may have ended a step before, when this one was under way.
+    // It may have ended in the previous step, after this one was launched.
     if (sequence->number != number || sequence->search.finished()) continue;
     sequence->status = FollowRecord(own, sequence->search);
   }
@@ -394,14 +394,14 @@ absl::StatusOr<std::vector<SequenceEvent>> ScriptedEngine::Step() {
   std::vector<SequenceEvent> events;
   if (running_.empty()) return events;
   absl::Status status = CatchTorchErrors("a decoder step failed", [&] {
-    // The device works on the step after the one that is heard of.
+    // The device runs the next step while the host collects the previous one.
     const c10::StreamGuard guard(device_ ? device_->stream() : encoder_stream_);
     const bool launched = device_ && LaunchStep();
-    AdvancePasses();  // before the searches, whose ends begin passes
+    AdvancePasses();  // before the searches, since a pass starts where a search ends
     if (std::any_of(running_.begin(), running_.end(),
                     [](const RunningSequence& sequence) { return sequence.searched_by_host(); })) {
       StepLogits logits = ComputeLogits(/*whole_rows=*/false);
-      // Rarely. A step that is made again writes the same state to the same places.
+      // Rare. Repeating the step writes the same state to the same entries.
       if (!Suffices(logits)) logits = ComputeLogits(/*whole_rows=*/true);
       AdvanceSearches(logits);
     }
@@ -410,7 +410,7 @@ absl::StatusOr<std::vector<SequenceEvent>> ScriptedEngine::Step() {
     return absl::OkStatus();
   });
   if (!status.ok()) {
-    // Wherever it failed: the device may have been given this step and the one before.
+    // The failure may belong to this step or to the previous one, which is still in flight.
     running_.clear();
     in_flight_.clear();
     if (device_) device_->Discard();
@@ -423,18 +423,18 @@ void ScriptedEngine::Release(SequenceId id) {
   std::erase_if(running_, [id](const RunningSequence& sequence) { return sequence.id == id; });
 }
 
-// A few steps before the first request: torch makes its thread pool and its caches, and a module
-// that breaks the contract is found out. Drawn tokens need whole rows of logits, searched ones the
-// best of them, aligned ones none. What is left in the lanes and in the memory hurts nobody.
+// Runs a few steps before the first request, so that torch creates its thread pool and caches, and
+// a module that breaks the contract fails here. Sampling needs whole rows of logits, beam search
+// the highest of each row, alignment none. Stale values in slots and blocks are never read.
 absl::Status ScriptedEngine::WarmUp() {
   SequenceInput input;
   input.source = {info_.special.unk, info_.special.eos};
   input.options.max_target_tokens = std::min(4, info_.limits.max_target_tokens);
   input.options.min_target_tokens = input.options.max_target_tokens;
   input.options.beam_size = std::min(5, info_.limits.max_beam_size);
-  for (const bool drawn : {true, false}) {
-    input.align = info_.aligns && !drawn;
-    input.options.seed = drawn ? std::optional<uint64_t>(0) : std::nullopt;
+  for (const bool sampled : {true, false}) {
+    input.align = info_.aligns && !sampled;
+    input.options.seed = sampled ? std::optional<uint64_t>(0) : std::nullopt;
     if (absl::Status status = Check(input); !status.ok()) return status;
     if (absl::Status status = Add({&input, 1}); !status.ok()) return status;
     while (!running_.empty()) {

@@ -24,21 +24,23 @@
 
 namespace linnet::model {
 
-// Tokens in a block of encoder memory: what a source wastes is half of it on average.
+// Tokens in a block of the encoder cache. A source wastes half a block on average.
 inline constexpr int kBlockTokens = 16;
 
 struct ScriptedEngineOptions {
-  bool mask_eos = false;  // every hypothesis runs to its limit
+  bool mask_eos = false;  // decode every hypothesis to its limit
   int alignment_layer = 0;
-  // Every step has all rows and every source is encoded alone, so that each product has one shape.
+  // Every step has all rows and every source is encoded separately, so that each gemm has one
+  // shape.
   bool one_shape = false;
 };
 
-// What a ScriptedModel and searches make of sequences: a decoder step for all who are seated, who
-// come and go between two steps. torch_engine.h says what it promises.
+// The engine on a ScriptedModel: one decoder step for all running sequences, which are added and
+// released between steps. torch_engine.h documents its guarantees. Not thread-safe: one thread
+// calls it.
 class ScriptedEngine final : public Engine {
  public:
-  // `info.encoder_cache_tokens` in whole blocks. Throws what torch throws.
+  // `info.encoder_cache_tokens` is a multiple of kBlockTokens. Throws c10::Error.
   ScriptedEngine(ScriptedModel model, EngineInfo info, const ScriptedEngineOptions& options,
                  std::optional<Shortlist> shortlist);
   ~ScriptedEngine() override;
@@ -53,17 +55,18 @@ class ScriptedEngine final : public Engine {
   int rows_in_use() const override { return slots_.used(); }
 
   absl::Status WarmUp();
-  // From now on the searches that can run beside the model do (device_steps.h). Before anything is
-  // seated. Throws as DeviceDecoder::Prepare.
+  // Moves the searches that the device supports to the device (device_decoder.h). Call it before
+  // the first Add. Throws as DeviceDecoder::Prepare.
   void SearchOnDevice(const std::string& no_graphs);
 
  private:
   struct RunningSequence;
-  struct InFlightStep;
+  struct InFlightSequence;
 
   std::optional<OutputRows> OutputsFor(const SequenceInput& sequence);
   void Encode(std::span<const SequenceInput> sequences, std::span<const RunningSequence> added);
-  // Of all that is searched on the host, as much of each row as its search needs, or all of it.
+  // Logits of all sequences that are searched on the host: as much of each row as its search needs,
+  // or the whole rows.
   StepLogits ComputeLogits(bool whole_rows);
   bool Suffices(const StepLogits& logits) const;
   int ReachAt(int steps) const;
@@ -80,16 +83,16 @@ class ScriptedEngine final : public Engine {
   std::optional<Shortlist> shortlist_;
   FreeList slots_;
   FreeList blocks_;
-  std::vector<at::Tensor> state_;  // per layer, [K, lanes, C]
+  std::vector<at::Tensor> state_;  // per layer, [K, slots, C]
   // Per layer, [blocks + 1, kBlockTokens, 2, d]; the last block takes the padding.
   std::vector<at::Tensor> encoder_cache_;
   Backpointers backpointers_;
   int min_reach_;
   StepInputs inputs_;
-  std::vector<RunningSequence> running_;  // in order of seating
+  std::vector<RunningSequence> running_;  // in the order of Add
   c10::Stream encoder_stream_;
-  std::unique_ptr<DeviceDecoder> device_;            // null: the host searches
-  std::deque<std::vector<InFlightStep>> in_flight_;  // the steps that device_ has in flight
+  std::unique_ptr<DeviceDecoder> device_;                // null if only the host searches
+  std::deque<std::vector<InFlightSequence>> in_flight_;  // of device_, oldest first
   uint64_t ever_added_ = 0;
 };
 

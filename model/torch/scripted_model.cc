@@ -43,8 +43,8 @@ void CheckMethods(const torch::jit::Module& module) {
   }
 }
 
-// In place, so that weights that are shared stay shared. Module::to would turn integers into floats
-// as well.
+// Converts in place, so that shared weights stay shared. Module::to would convert integers to
+// floats as well.
 absl::Status Convert(const torch::jit::Module& module, at::Device device, at::ScalarType type) {
   const auto convert = [&](const std::string& name, at::Tensor tensor) -> absl::Status {
     const at::ScalarType own = tensor.is_floating_point() ? type : tensor.scalar_type();
@@ -76,7 +76,7 @@ std::vector<at::Tensor> Call(torch::jit::Module& module, const char* method,
 absl::StatusOr<ScriptedModel> ScriptedModel::Load(const std::filesystem::path& file,
                                                   at::Device device, ComputeType compute) {
   ops::Describe();  // the operators must be registered before the module is read
-  // Weights made in inference mode could not be converted in place.
+  // Weights created in inference mode could not be converted in place.
   c10::InferenceMode no_inference(false);
   c10::NoGradGuard no_grad;
   torch::jit::Module module = torch::jit::load(file.string(), at::kCPU);
@@ -91,19 +91,20 @@ absl::StatusOr<ScriptedModel> ScriptedModel::Load(const std::filesystem::path& f
   }
   const bool packed = packable && device.is_cpu();
   if (packed) module.get_method("pack")({ComputeTypeName(*resolved)});
-  // Not frozen, for nothing is won by it: medians of 400 steps of four rows of an en-de model,
-  // taken by turns in Python on a busy machine, are 7.80 ms as loaded, 7.82 ms frozen, 7.77 ms
-  // frozen without optimised numerics. Called from here, LibTorch 2.11's freeze_module also drops
-  // methods of submodules that encode still calls, and torch::jit::freeze wants a method forward.
+  // The module is not frozen, since that saves no time: medians of 400 steps of four rows of an
+  // en-de model, alternating in Python on a busy machine, are 7.80 ms as loaded, 7.82 ms
+  // frozen, 7.77 ms frozen without optimised numerics. LibTorch 2.11's freeze_module also drops
+  // methods of submodules that encode still calls, and torch::jit::freeze requires a method
+  // forward.
   return ScriptedModel(device, *resolved, packed && *resolved != ComputeType::kBfloat16,
                        std::move(module));
 }
 
-ScriptedModel::ScriptedModel(at::Device device, ComputeType compute, bool rows_alone,
+ScriptedModel::ScriptedModel(at::Device device, ComputeType compute, bool batch_invariant,
                              torch::jit::Module module)
     : device_(device),
       compute_(compute),
-      rows_alone_(rows_alone),
+      batch_invariant_(batch_invariant),
       picks_best_(device.is_cpu() && module.find_method("step_best").has_value()),
       module_(std::move(module)) {}
 
@@ -114,18 +115,18 @@ void ScriptedModel::GiveLogitsInFloat32(int vocabulary_size) {
   }
   std::vector<TokenId> tokens(vocabulary_size);
   std::iota(tokens.begin(), tokens.end(), 0);
-  float_outputs_ = RowsOf(std::move(tokens));
+  float_outputs_ = OutputRowsFor(std::move(tokens));
 }
 
 std::vector<at::Tensor> ScriptedModel::NewState(int64_t slots) {
   return Call(module_, "new_state", {slots});
 }
 
-int ScriptedModel::MinBackpointers(int widest) {
+int ScriptedModel::MinBackpointers(int deepest) {
   // A recorded graph has one shape for all steps.
-  if (!device_.is_cpu() || !module_.find_method("min_backpointers")) return widest;
+  if (!device_.is_cpu() || !module_.find_method("min_backpointers")) return deepest;
   const int64_t min = module_.get_method("min_backpointers")({}).toInt();
-  return static_cast<int>(std::clamp<int64_t>(min, 1, widest));
+  return static_cast<int>(std::clamp<int64_t>(min, 1, deepest));
 }
 
 std::vector<at::Tensor> ScriptedModel::NewEncoderCache(int64_t blocks, int64_t block_tokens) {
@@ -172,7 +173,7 @@ BestLogits ScriptedModel::StepBest(const StepTensors& rows,
 }
 
 bool ScriptedModel::narrows() const {
-  return picks_best_ && rows_alone_ && module_.find_method("features") &&
+  return picks_best_ && batch_invariant_ && module_.find_method("features") &&
          module_.find_method("logits_of") && module_.find_method("output_rows");
 }
 
@@ -186,7 +187,7 @@ at::Tensor ScriptedModel::LogitsOf(const at::Tensor& features) {
   return module_.get_method("logits_of")({features}).toTensor();
 }
 
-OutputRows ScriptedModel::RowsOf(std::vector<TokenId> tokens) {
+OutputRows ScriptedModel::OutputRowsFor(std::vector<TokenId> tokens) {
   const at::Tensor indices =
       at::from_blob(tokens.data(), {static_cast<int64_t>(tokens.size())}, at::kInt);
   const c10::IValue result = module_.get_method("output_rows")({indices});

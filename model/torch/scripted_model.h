@@ -13,121 +13,124 @@
 
 namespace linnet::model {
 
-// What a step says of each of its R rows. All tensors lie on the CPU; blocks are numbers in the
-// memory pools.
+// Inputs of a decoder step with R rows. All tensors are on the CPU; `blocks` are numbers of blocks
+// in the encoder cache.
 struct StepTensors {
   at::Tensor tokens;          // int64 [R]
   at::Tensor positions;       // int32 [R]
-  at::Tensor backpointers;    // int32 [R, A]
+  at::Tensor backpointers;    // int32 [R, B]
   at::Tensor blocks;          // int32 [R, M]
   at::Tensor source_lengths;  // int32 [R]
-  // What the searches must know of the logits: see RowNeed, and ops/best_logits.h.
+  // The logits that the searches need: see RowNeed and ops/best_logits.h.
   at::Tensor counts;        // int32 [R]
   at::Tensor also;          // int32 [R]
   at::Tensor temperatures;  // float32 [R]
 };
 
-// What best_logits gives of each row.
+// Results of best_logits.
 struct BestLogits {
   at::Tensor logits;           // float32 [R, N]
   at::Tensor tokens;           // int32 [R, N]
   at::Tensor log_normalizers;  // float32 [R]
 };
 
-// What gives the logits of some tokens, ascending: a part of the output table.
+// Rows of the output projection, for the logits of some tokens (ascending).
 struct OutputRows {
   std::vector<TokenId> tokens;
   at::Tensor weight;               // packed, [tokens, d]
   std::optional<at::Tensor> bias;  // float32 [tokens]
 };
 
-// A bundle's TorchScript module, converted to a device and a type.
+// A bundle's TorchScript module, converted to a device and a compute type.
 //
-// It offers these methods, and the engine knows nothing else of the architecture:
-//   encode(source int64 [B, S], lengths int32 [B]) -> list: for each decoder layer what it attends
-//                                                     to, [B, S, 2, d]
-//   step(tokens, positions, ancestry, blocks, source_lengths, memory list, state list)
-//                                                  -> logits [R, V]
-//   step_best(the same, counts, also, temperatures) -> what BestLogits holds, in a tuple. Bundles
-//                                                     made before it was there have no such method
-//   features(as step)                              -> [R, d], of which the following make logits
-//   logits_of(features)                            -> logits [R, V]
-//   output_rows(tokens int32 [N])                  -> a tuple: weight [N, d] and bias [N] or None,
-//   as
-//                                                     best_logits takes them. Nor have those the
-//                                                     three
-//   align(as step, layer)                          -> float32 [R, >= M * P]: how much each token of
-//                                                     the source counts in that decoder layer.
-//                                                     Nor have those
-//   new_state(lanes)                               -> list of [K, lanes, C]
-//   min_backpointers()                               -> int: A as long as no row has taken more
-//   than
-//                                                     A - 1 steps. Bundles made before it was there
-//                                                     want A to be the largest K of new_state
-//   new_encoder_cache(blocks, block_tokens)               -> list of [N, P, 2, d]
-//   pack(kind)                                     -> nothing: the weights of linear layers are
-//                                                     laid out for the CPU (ops/linear.h). Bundles
-//                                                     made before it was possible have no such
-//                                                     method, and run as they are
+// Required methods of the module, all that the engine uses of an architecture (R rows, S slots,
+// B columns of backpointers, M blocks per row, N blocks of P tokens, V tokens):
+//   encode(source int64 [batch, time], lengths int32 [batch])
+//       -> list: for each decoder layer its keys and values, [batch, time, 2, d]
+//   step(tokens, positions, backpointers, blocks, source_lengths, encoder_cache list, state list)
+//       -> logits [R, V]; changes state in place
+//   new_state(S)
+//       -> list of [K, S, ...], K positions (ops/convolution_step.h)
+//   new_encoder_cache(N, P)
+//       -> list of [N, P, 2, d]
 //
-// All functions throw what torch throws (see border.h), and std::runtime_error where the module
-// breaks this contract. Keeps no state between calls.
+// Optional methods:
+//   step_best(as step, counts, also, temperatures)
+//       -> tuple of the fields of BestLogits, so that logits are never all in memory
+//   features(as step)
+//       -> [R, d]; shortlists and float32 logits need it with the next two
+//   logits_of(features)
+//       -> logits [R, V]
+//   output_rows(tokens int32 [n])
+//       -> tuple of weight [n, d] and bias [n] or None, as best_logits takes them
+//   align(as step, layer)
+//       -> float32 [R, >= M * P]: weight of each source token in that decoder layer
+//   min_backpointers()
+//       -> int: B while no row has taken more than B - 1 steps; without the method B is always the
+//       largest K of new_state
+//   pack(type)
+//       -> nothing; packs the weights of linear layers for the CPU (ops/linear.h)
+//
+// Calls throw c10::Error (see catch_torch_errors.h), and std::runtime_error if the module breaks
+// this contract. Keeps no state between calls. ScriptedEngine owns it; not thread-safe.
 class ScriptedModel {
  public:
   // ResolveComputeType's error if the module cannot be run in that type.
   static absl::StatusOr<ScriptedModel> Load(const std::filesystem::path& file, at::Device device,
                                             ComputeType compute);
 
-  // From now on half-precision steps on a GPU give logits in float32, as sums of products are kept:
-  // of the module's features and its output table, of which the model takes a copy. Bundles made
-  // before features were there go on giving logits in half precision.
+  // Makes half-precision steps on a GPU return logits in float32, without rounding their sums. The
+  // model copies the module's output projection for this. No effect for a module without features
+  // and output_rows.
   void GiveLogitsInFloat32(int vocabulary_size);
 
   std::vector<at::Tensor> NewState(int64_t slots);
-  // `widest`, the largest K of the state, where the module or the device wants it always.
-  int MinBackpointers(int widest);
+  // Returns `deepest`, the largest K of the state, if the module has no min_backpointers or the
+  // device needs one shape for all steps.
+  int MinBackpointers(int deepest);
   std::vector<at::Tensor> NewEncoderCache(int64_t blocks, int64_t block_tokens);
   std::vector<at::Tensor> Encode(const at::Tensor& source, const at::Tensor& lengths);
   // Changes `state` in place.
   at::Tensor Step(const StepTensors& rows, const std::vector<at::Tensor>& encoder_cache,
                   const std::vector<at::Tensor>& state);
-  // Only if picks_best().
+  // Requires picks_best().
   BestLogits StepBest(const StepTensors& rows, const std::vector<at::Tensor>& encoder_cache,
                       const std::vector<at::Tensor>& state);
 
-  // Only if aligns(). The row's blocks are read as far as its source is long, and weights behind
-  // that are nothing. State of layers above `layer` is not changed.
+  // Requires aligns(). Weights after the last source token are undefined. The state of layers above
+  // `layer` is not changed.
   at::Tensor Align(const StepTensors& rows, const std::vector<at::Tensor>& encoder_cache,
                    const std::vector<at::Tensor>& state, int layer);
 
-  // These three only if narrows().
+  // These three require narrows().
   at::Tensor Features(const StepTensors& rows, const std::vector<at::Tensor>& encoder_cache,
                       const std::vector<at::Tensor>& state);
   at::Tensor LogitsOf(const at::Tensor& features);
-  OutputRows RowsOf(std::vector<TokenId> tokens);
+  OutputRows OutputRowsFor(std::vector<TokenId> tokens);
 
   at::Device device() const { return device_; }
   ComputeType compute() const { return compute_; }  // never kAuto
-  // A row's result is the same, bit for bit, however many rows are with it.
-  bool rows_alone() const { return rows_alone_; }
+  // A row's result has the same bits for any number of rows in the step.
+  bool batch_invariant() const { return batch_invariant_; }
   bool picks_best() const { return picks_best_; }
-  // Its logits can be had of some tokens alone: the bundle is not of before that was possible, and
-  // the weights are packed for float32 or int8.
+  // The model can compute logits of some tokens only: the module has the methods, and its weights
+  // are packed for float32 or int8.
   bool narrows() const;
   bool aligns() const { return module_.find_method("align").has_value(); }
 
  private:
-  ScriptedModel(at::Device device, ComputeType compute, bool rows_alone, torch::jit::Module module);
+  ScriptedModel(at::Device device, ComputeType compute, bool batch_invariant,
+                torch::jit::Module module);
   std::vector<c10::IValue> Arguments(const StepTensors& rows,
                                      const std::vector<at::Tensor>& encoder_cache,
                                      const std::vector<at::Tensor>& state) const;
 
   at::Device device_;
   ComputeType compute_;
-  bool rows_alone_;
+  bool batch_invariant_;
   bool picks_best_;
   torch::jit::Module module_;
-  std::optional<OutputRows> float_outputs_;  // GiveLogitsInFloat32: all of the vocabulary
+  std::optional<OutputRows> float_outputs_;  // set by GiveLogitsInFloat32: the whole vocabulary
 };
 
 }  // namespace linnet::model

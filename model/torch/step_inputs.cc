@@ -32,7 +32,7 @@ void StepInputs::Add(int64_t token, int position, std::span<const int32_t> backp
   positions_.push_back(position);
   backpointers_.insert(backpointers_.end(), backpointers.begin(), backpointers.begin() + reach_);
   blocks_.insert(blocks_.end(), blocks.begin(), blocks.end());
-  blocks_.resize(tokens_.size() * max_blocks_);  // what lies behind the source is not read
+  blocks_.resize(tokens_.size() * max_blocks_);  // entries after the source's blocks are not read
   source_lengths_.push_back(source_tokens);
   counts_.push_back(need.best);
   also_.push_back(need.also);

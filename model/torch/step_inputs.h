@@ -11,21 +11,20 @@
 
 namespace linnet::model {
 
-// Gathers the rows of one step. Its memory is kept from step to step.
+// Collects the rows of one step as tensors. It keeps its memory from step to step. Not thread-safe.
 class StepInputs {
  public:
-  // Starts a step in which no source has more than this many blocks, and which needs this much of
-  // each row's ancestry.
+  // Starts a step with at most `max_blocks` blocks per source and `reach` columns of backpointers.
   void Start(int max_blocks, int reach);
-  // `ancestry` has `reach` entries or more; `need.best` is at most the vocabulary.
+  // `backpointers` has `reach` entries or more; `need.best` is at most the vocabulary.
   void Add(int64_t token, int position, std::span<const int32_t> backpointers,
            std::span<const int32_t> blocks, int source_tokens, const RowNeed& need,
            float temperature);
-  // Rows that take part in the products and nothing else: they own no lane and have no source.
+  // Adds padding rows without slot and source.
   void AddIdle(int count);
 
   int rows() const { return static_cast<int>(tokens_.size()); }
-  // Some row is needed whole.
+  // True if a search needs all logits of its row.
   bool whole_rows() const { return whole_rows_; }
   float temperature(int row) const { return temperatures_[row]; }
   // Views: valid until the next Start.

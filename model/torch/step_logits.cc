@@ -84,8 +84,8 @@ void StepLogits::TakeOthers(at::Tensor logits, const std::vector<int64_t>& other
   });
 }
 
-// A sequence after the other, each with tokens of its own: on threads of their own where there are
-// several, else on all of them.
+// Each sequence has its own tokens: several sequences run in parallel, one thread each; a single
+// one uses all threads.
 void StepLogits::TakeNarrow(at::Tensor features, const StepTensors& inputs,
                             std::span<const NarrowRows> narrow) {
   const int64_t rows = std::ssize(rows_), depth = features.size(1);
@@ -159,7 +159,7 @@ void StepLogits::TakeBest(BestLogits best, const StepInputs& inputs, int rows) {
   const at::Tensor normalizers = best.log_normalizers.to(at::kFloat).contiguous();
   const size_t width = logits_.size(1);
   for (int i = 0; i < rows; ++i) {
-    // What was not asked for lies there as -infinity, and no search takes that.
+    // Unrequested entries are -infinity, which no search selects.
     rows_[i] = {.logits = {logits_.const_data_ptr<float>() + i * width, width},
                 .tokens = {tokens_.const_data_ptr<int32_t>() + i * width, width},
                 .log_normalizer = normalizers.const_data_ptr<float>()[i]};

@@ -11,19 +11,18 @@
 
 namespace linnet::model {
 
-// Rows of a step that want the logits of some tokens alone, and are never needed whole.
+// Rows of a step that need the logits of some tokens only.
 struct NarrowRows {
   int first_row, rows;
   const OutputRows* outputs;
 };
 
-// What a step says of the first `rows` of its rows, as the searches take it: the highest logits of
-// each where the module picks them and no row is needed whole, else all of them.
+// The logits of the first `rows` rows of a step, in the form that the searches read: the highest of
+// each row if the module has step_best and no search needs whole rows, otherwise all.
 class StepLogits {
  public:
-  // Runs the step. Throws what torch throws, and std::runtime_error where the module gives
-  // something of another shape. `narrow` is in the order of the rows; where it is not empty,
-  // model.narrows().
+  // Runs the step. Throws c10::Error, and std::runtime_error if the module returns a wrong shape.
+  // `narrow` is in the order of the rows; if it is not empty, model.narrows() is required.
   StepLogits(ScriptedModel& model, StepInputs& inputs, int rows, int vocabulary,
              const std::vector<at::Tensor>& encoder_cache, const std::vector<at::Tensor>& state,
              std::span<const NarrowRows> narrow = {});
@@ -40,7 +39,7 @@ class StepLogits {
                   int vocabulary);
 
   at::Tensor logits_, tokens_;
-  at::Tensor others_;  // the whole rows, where others are narrow
+  at::Tensor others_;  // logits of the whole rows, if some rows are narrow
   std::vector<RowLogits> rows_;
 };
 

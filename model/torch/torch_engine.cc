@@ -57,15 +57,15 @@ absl::StatusOr<Shortlist> ReadShortlist(const Bundle& bundle, const ScriptedMode
                          bundle.manifest.vocabulary().size(), bundle.special_tokens());
 }
 
-// cuBLAS may add up half-precision products in half precision unless told not to, for the whole
-// process.
+// Makes cuBLAS accumulate half-precision gemms in float32, for the whole process. By default it may
+// use half precision.
 void SumInFloat32(bool batch_invariant) {
   const bool split = !batch_invariant;
   at::globalContext().setAllowFP16ReductionCuBLAS(false, split);
   at::globalContext().setAllowBF16ReductionCuBLAS(false, split);
 }
 
-// Throws what torch throws, and GraphsFailed: then there is another engine to be built.
+// Throws c10::Error, and GraphsFailed, after which the caller must build a new engine.
 absl::Status Build(const Bundle& bundle, const TorchEngineOptions& options, at::Device device,
                    const std::string& no_graphs, std::unique_ptr<ScriptedEngine>& engine) {
   absl::StatusOr<ScriptedModel> model =
@@ -82,11 +82,11 @@ absl::Status Build(const Bundle& bundle, const TorchEngineOptions& options, at::
     if (!read.ok()) return read.status();
     shortlist = *std::move(read);
   }
-  at::set_num_threads(info.threads);  // of this thread's parallel regions
+  at::set_num_threads(info.threads);  // for parallel regions of this thread
   const ScriptedEngineOptions engine_options = {
       .mask_eos = options.mask_eos,
       .alignment_layer = bundle.alignment_layer(),
-      .one_shape = options.batch_invariant && !model->rows_alone()};
+      .one_shape = options.batch_invariant && !model->batch_invariant()};
   engine = std::make_unique<ScriptedEngine>(*std::move(model), std::move(info), engine_options,
                                             std::move(shortlist));
   const bool on_device = options.search == SearchPlace::kDevice ||
@@ -127,7 +127,7 @@ absl::StatusOr<std::unique_ptr<Engine>> MakeTorchEngine(const Bundle& bundle,
           return Build(bundle, options, *device, options.graphs ? "" : "they were not asked for",
                        engine);
         } catch (const GraphsFailed& failed) {
-          engine.reset();  // and all that a recording has left open
+          engine.reset();  // closes the failed recording
           return Build(bundle, options, *device, failed.what(), engine);
         }
       });

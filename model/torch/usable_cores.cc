@@ -18,14 +18,14 @@ namespace fs = std::filesystem;
 
 constexpr double kUnlimited = std::numeric_limits<double>::infinity();
 
-// Quota over period, both in microseconds; "max" or -1 stand for no quota.
+// Returns quota / period, both in microseconds; "max" or -1 is no quota.
 double Cores(std::istream& numbers) {
   double quota = 0, period = 0;
   if (!(numbers >> quota >> period) || quota <= 0 || period <= 0) return kUnlimited;
   return quota / period;
 }
 
-// The limit of one group, by its folder.
+// The limit of the control group in this folder.
 double LimitOf(const fs::path& group) {
   if (std::ifstream file(group / "cpu.max"); file) return Cores(file);  // v2: "150000 100000"
   std::ifstream quota(group / "cpu.cfs_quota_us"), period(group / "cpu.cfs_period_us");  // v1
@@ -34,9 +34,8 @@ double LimitOf(const fs::path& group) {
   return Cores(both);
 }
 
-// The least limit from the top of the hierarchy down to the group at `path`. A container may see
-// its own group as the top while the path is still the host's: folders that are not there limit
-// nothing.
+// The min limit from the top of the hierarchy down to the group at `path`. In a container the top
+// may be its own group while `path` is the host's: folders that do not exist have no limit.
 double LimitAlong(const fs::path& top, const std::string& path) {
   double limit = LimitOf(top);
   fs::path group = top;

@@ -14,9 +14,9 @@ void WaitPassively(char** argv) {
   setenv("GOMP_SPINCOUNT", "10000", 1);  // rounds of one pause instruction
   std::error_code error;
   const auto program = std::filesystem::read_symlink("/proc/self/exe", error);
-  if (!error) execv(program.c_str(), argv);  // by its name, which ps and pkill know it by
-  execv("/proc/self/exe", argv);             // that file is not there any more
-  // Without /proc the program goes on as it is: slower on shared cores, not wrong.
+  if (!error) execv(program.c_str(), argv);  // by its name, which ps and pkill show
+  execv("/proc/self/exe", argv);             // the file no longer exists
+  // Without /proc the program continues unchanged: slower on shared cores, but correct.
 }
 
 }  // namespace linnet::model

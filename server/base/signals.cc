@@ -95,12 +95,11 @@ void Signals::Handle(int signal) {
   if (signal == SIGHUP && reload != nullptr && !stopping) return reload();
   if (signal == SIGHUP) {
     Log(LogLevel::kInfo, "signal_ignored",
-        {{"signal", signal},
-         {"because", stopping ? "the server is draining" : "models are loading"}});
+        {{"signal", signal}, {"because", stopping ? "the server drains" : "models load"}});
     return;
   }
   if (stopping) EndBy(signal);
-  Log(LogLevel::kInfo, "stopped", {{"signal", signal}, {"while", "models are loading"}});
+  Log(LogLevel::kInfo, "stopped", {{"signal", signal}, {"while", "models load"}});
   std::_Exit(EXIT_SUCCESS);
 }
 

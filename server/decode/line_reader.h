@@ -5,26 +5,25 @@
 
 namespace linnet::server {
 
-// Reads lines from a file descriptor, blocking only if asked to.
+// Lines from a file descriptor, without waiting for one while there is other work.
 class LineReader {
  public:
   enum class Result { kLine, kTooLong, kNothingYet, kEnd };
 
-  // For a line with more than `max_line_bytes` only kTooLong is returned.
+  // Of a line with more bytes than this only the fact is told.
   LineReader(int descriptor, size_t max_line_bytes)
       : descriptor_(descriptor), max_line_bytes_(max_line_bytes) {}
 
-  // Reads the next line, without its "\n". If there is none yet: blocks if `wait`, otherwise
-  // returns kNothingYet.
+  // The next line, without its "\n". If there is none yet: waits for it, or says kNothingYet.
   Result Next(bool wait, std::string& line);
 
  private:
-  bool Fill(bool wait);  // returns false if there is nothing to read yet
+  bool Fill(bool wait);  // false: nothing yet
 
   int descriptor_;
   size_t max_line_bytes_;
   std::string buffer_;
-  size_t searched_ = 0;    // no line ends before this position
+  size_t searched_ = 0;    // no line ends in front of this
   bool skipping_ = false;  // inside a line that is too long
   bool end_ = false;
 };

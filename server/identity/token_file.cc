@@ -59,18 +59,18 @@ absl::Status TokenFile::Read() {
 void TokenFile::Refresh() {
   const absl::Status status = Read();
   const std::string failure(status.message());
-  bool changed = false;
+  bool news = false;
   {
     MutexLock lock(mu_);
-    changed = std::exchange(failure_, failure) != failure;
+    news = std::exchange(failure_, failure) != failure;
   }
   if (!status.ok()) metrics_.TokensReloaded(false);
-  if (!changed) return;
+  if (!news) return;
   if (status.ok()) {
     Log(LogLevel::kInfo, "tokens_readable_again", {{"path", path_}});
   } else {
     Log(LogLevel::kError, "tokens_not_read",
-        {{"why", failure}, {"effect", "the previous tokens stay in force"}});
+        {{"why", failure}, {"effect", "the tokens of before stay in force"}});
   }
 }
 

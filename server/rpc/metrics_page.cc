@@ -16,8 +16,7 @@ constexpr absl::string_view kStartPage =
     "<!DOCTYPE html><title>linnet-server</title>"
     "<p>linnet-server: <a href=\"/metrics\">/metrics</a> for Prometheus</p>\n";
 
-// Handles "/", which the exposer does not serve; returns 0 for every other path, which leaves it to
-// the exposer.
+// Answers "/", which the exposer does not know, and leaves every other path to it (0).
 int ServeStartPage(mg_connection* connection) {
   const mg_request_info& request = *mg_get_request_info(connection);
   if (absl::NullSafeStringView(request.local_uri) != "/") return 0;
@@ -35,7 +34,7 @@ absl::StatusOr<std::unique_ptr<MetricsPage>> MetricsPage::Open(const std::string
   std::unique_ptr<MetricsPage> page(new MetricsPage);
   CivetCallbacks callbacks;
   callbacks.begin_request = ServeStartPage;
-  try {  // the exposer throws if it cannot listen
+  try {  // the exposer throws where it cannot listen
     page->exposer_ = std::make_unique<prometheus::Exposer>(address, kThreads, &callbacks);
   } catch (const std::exception& error) {
     return absl::UnavailableError(

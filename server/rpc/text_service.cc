@@ -9,7 +9,7 @@
 
 namespace linnet::server {
 
-// Binds each method to its messages; TextCalls implements them.
+// The methods, each with its messages; what they do stands in TextCalls.
 namespace v1 = linnet::v1;
 using Context = grpc::CallbackServerContext;
 

@@ -8,11 +8,11 @@
 
 namespace linnet::server {
 
-// A call with one request and one response.
+// One call with one request and one answer.
 template <typename Request, typename Response, typename Calls = TextCalls>
 class UnaryCall final : public SingleRequestCall<Request, Response> {
  public:
-  // Handles the request, now or later, and calls Done.
+  // Answers the request, now or later, through Done.
   using Start = void (*)(Calls&, const Request&, Response&, const CallContext&,
                          typename Calls::Done);
 

@@ -12,30 +12,29 @@
 
 namespace linnet::server {
 
-// One occurrence of a glossary entry in a segment.
+// An entry of a glossary where its source stands in a segment.
 struct TermUse {
   int entry = 0;
-  int begin = 0;  // bytes [begin, end) of the segment
+  int begin = 0;  // bytes of the segment
   int end = 0;
-  std::string target;  // required text of the answer
-  // Constraint for the search. Empty if the segment is beyond the limits (Constraints::kMaxPhrases,
-  // and the max target length); then the target occurs only if the model produces it anyway.
+  std::string target;  // what is to stand in the answer
+  // Asked of the search. What is beyond its limits (Constraints::kMaxPhrases, and the longest
+  // target) is not, and found in the answer only if the model says it by itself.
   std::vector<model::TokenId> tokens = {};
 };
 
-// Checks everything that does not need a model. BAD_GLOSSARY with the path of the field.
+// BAD_GLOSSARY, with the path of the field, for what can be told without a model.
 absl::Status CheckGlossary(const linnet::v1::Glossary& glossary);
 
-// Finds the entries of a request's glossary in the segments of its texts.
+// A request's glossary, at work on the segments of its texts.
 class Glossary {
  public:
-  // The glossary has passed CheckGlossary. It and the tokenizer (of targets) must outlive this
-  // object.
+  // The glossary has passed CheckGlossary and, like the tokenizer (of targets), outlives this.
   Glossary(const linnet::v1::Glossary& glossary, const model::Tokenizer& tokenizer,
            model::TokenId unk);
 
-  // Returns the entries that apply, in the order in which they occur in the segment. BAD_GLOSSARY
-  // if the model has no pieces for the target of an entry.
+  // The entries that apply, in the order in which they stand in the segment. BAD_GLOSSARY where the
+  // model has no pieces for the target of one.
   absl::StatusOr<std::vector<TermUse>> Find(std::string_view segment, int max_target_tokens) const;
 
  private:
@@ -45,9 +44,8 @@ class Glossary {
   model::TermFinder finder_;
 };
 
-// Reports in `segment` which uses are met in `text`, the segment's text in the answer, where it
-// starts at byte `begin`. A use is met if its target occurs as whole words; each use needs an
-// occurrence of its own.
+// What became of them in the answer's text, of which the segment's begins at `begin`, `text` being
+// that: met where the target stands in it as whole words, each use in a place of its own.
 void FillTerms(const std::vector<TermUse>& uses, std::string_view text, int source_begin, int begin,
                linnet::v1::Segment& segment);
 

@@ -13,25 +13,25 @@
 
 namespace linnet::server {
 
-// Writes the parts of a stream, in order, one segment after the other.
+// The parts of a stream, in order, from what becomes certain of one segment after the other.
 //
-// Written text is never revised: the concatenated parts of a text are at any time a prefix of
-// the text that FillReply makes in the end. Not thread-safe.
+// What was written is never taken back: the parts of a text, one behind the other, are at any time
+// the start of the text that FillReply makes in the end. Not thread-safe.
 class PartWriter {
  public:
-  // Both must outlive the writer; `works` must not move or change in number.
+  // Both outlive the writer; `works` keep their place and number.
   PartWriter(const TextRequest& request, const std::vector<TextWork>& works);
 
-  // True if every segment is written.
+  // Every segment is written.
   bool finished() const { return content_ == works_.size(); }
-  // Index of the next segment, across all texts.
+  // The segment that comes next, counted through all texts.
   size_t next() const { return next_; }
 
-  // The next segment's target will start with these tokens. Returns a part if that makes more text
-  // stable.
+  // The next segment's target will start with these tokens: a part, if that makes more text
+  // certain.
   std::optional<linnet::v1::TextPart> Stable(std::span<const model::TokenId> tokens);
-  // The next segment has its result. Returns its last part, or InternalError if the text sent is
-  // not a prefix of it.
+  // The next segment has its result: its last part. InternalError if what was sent does not start
+  // it.
   absl::StatusOr<linnet::v1::TextPart> Done();
 
  private:
@@ -40,10 +40,10 @@ class PartWriter {
   const TextRequest& request_;
   const std::vector<TextWork>& works_;
   size_t content_ = 0;
-  size_t segment_ = 0;  // index within the content
+  size_t segment_ = 0;  // of the content
   size_t next_ = 0;
   int begin_ = 0;     // bytes of the content's answer before the segment and its gap
-  std::string sent_;  // text of the segment so far, without its gap
+  std::string sent_;  // of the segment, without its gap
   bool gap_sent_ = false;
 };
 

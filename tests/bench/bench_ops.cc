@@ -1,8 +1,9 @@
-// Speed of the operators on the CPU, in bytes that they must read and write, and in multiply-adds.
+// Speed of the operators on the CPU, in necessary bytes read and written, and in multiply-adds.
 //
 // Sizes: the base model (512 channels, 8 heads, width 31) at beam 5 for one request, and at 160
-// rows; ReadWindow is the roof: torch's sum over the same window. `layers` windows are visited in
-// turn, as a decoder does, so that the larger cases do not find the last one's in the cache.
+// rows. ReadState is the upper bound: torch's sum over the same state. The benchmarks visit the
+// states of `layers` layers in turn, as a decoder does, so that the larger cases do not fit into
+// the cache.
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
 #include <ATen/core/dispatch/Dispatcher.h>
@@ -39,15 +40,15 @@ void Report(benchmark::State& state, int64_t bytes, int64_t multiply_adds) {
   state.counters["flop"] = Counter(2 * multiply_adds, Counter::kIsIterationInvariantRate);
 }
 
-std::vector<at::Tensor> Windows(const benchmark::State& state) {
-  std::vector<at::Tensor> windows;
+std::vector<at::Tensor> LayerStates(const benchmark::State& state) {
+  std::vector<at::Tensor> states;
   for (int64_t layer = 0; layer < kLayers; ++layer) {
-    windows.push_back(at::randn({kWidth, state.range(0), kChannels}).to(TypeOf(state)));
+    states.push_back(at::randn({kWidth, state.range(0), kChannels}).to(TypeOf(state)));
   }
-  return windows;
+  return states;
 }
 
-// A beam of 5: each row's inputs lie in lanes of its own five.
+// Beams of 5: the inputs of a row are in the five slots of its beam.
 at::Tensor Backpointers(int64_t rows, int64_t depth) {
   const auto slots = at::arange(rows, at::kInt).unsqueeze(1);
   const auto ago = at::arange(depth, at::kInt).unsqueeze(0);
@@ -62,24 +63,23 @@ void ConvolutionStep(benchmark::State& state) {
   const auto x = at::randn({rows, kChannels}).to(TypeOf(state));
   const auto weight =
       (dynamic ? at::randn({rows, kHeads, kWidth}) : at::randn({kHeads, kWidth})).to(TypeOf(state));
-  auto windows = Windows(state);
+  auto states = LayerStates(state);
   const auto positions = at::full({rows}, 100, at::kInt);
   const auto backpointers = Backpointers(rows, kWidth);
   const auto step = dynamic ? DynamicConvStep : LightConvStep;
   size_t layer = 0;
   for (auto _ : state) {
     benchmark::DoNotOptimize(
-        step(x, weight, windows[layer], positions, backpointers, ConvolutionStepCpu));
-    layer = (layer + 1) % windows.size();
+        step(x, weight, states[layer], positions, backpointers, ConvolutionStepCpu));
+    layer = (layer + 1) % states.size();
   }
   const int64_t inputs = rows * kWidth * kChannels;
   Report(state, (inputs + weight.numel() + 2 * x.numel()) * x.element_size(), inputs);
 }
 
-// The projection to the taps and the convolution behind it: as the two operators that a decoder
-// layer calls through torch's dispatcher, or as one operator would do both, in memory that it
-// keeps. What lies between the two is what fusing them could save. Arguments: rows, bits of the
-// weights.
+// The projection to the taps and the convolution after it: as the two operators that a decoder
+// layer calls through torch's dispatcher, or fused, in memory that is kept. The difference is what
+// fusing them could save. Arguments: rows, bits of the weights.
 template <bool fused>
 void DynamicStep(benchmark::State& state) {
   const int64_t rows = state.range(0), taps = kHeads * kWidth;
@@ -95,11 +95,11 @@ void DynamicStep(benchmark::State& state) {
                         .typed<at::Tensor(const at::Tensor&, const at::Tensor&, at::Tensor&,
                                           const at::Tensor&, const at::Tensor&)>();
   const at::Tensor x = at::randn({rows, kChannels});
-  std::vector<at::Tensor> weights, windows;
+  std::vector<at::Tensor> weights, states;
   for (int64_t layer = 0; layer < kLayers; ++layer) {
     weights.push_back(
         pack.call(at::randn({taps, kChannels}), state.range(1) == 8 ? "int8" : "float32"));
-    windows.push_back(at::randn({kWidth, rows, kChannels}));
+    states.push_back(at::randn({kWidth, rows, kChannels}));
   }
   const at::Tensor positions = at::full({rows}, 100, at::kInt),
                    backpointers = Backpointers(rows, kWidth);
@@ -121,7 +121,7 @@ void DynamicStep(benchmark::State& state) {
                           .dynamic = true,
                           .x = x.const_data_ptr(),
                           .weight = scores.const_data_ptr(),
-                          .state = {.data = windows[layer].mutable_data_ptr(),
+                          .state = {.data = states[layer].mutable_data_ptr(),
                                     .positions = positions.const_data_ptr<int32_t>(),
                                     .backpointers = backpointers.const_data_ptr<int32_t>(),
                                     .depth = kWidth,
@@ -136,33 +136,33 @@ void DynamicStep(benchmark::State& state) {
       benchmark::DoNotOptimize(y.data_ptr());
     } else {
       const at::Tensor weight = linear.call(x, weights[layer], {}, "none", {}, {}, {});
-      benchmark::DoNotOptimize(step.call(x, weight.view({rows, kHeads, kWidth}), windows[layer],
+      benchmark::DoNotOptimize(step.call(x, weight.view({rows, kHeads, kWidth}), states[layer],
                                          positions, backpointers));
     }
     layer = (layer + 1) % kLayers;
   }
 }
 
-// The taps are laid out as the kernel reads them.
+// The taps have the layout of the kernel.
 void DepthwiseStep(benchmark::State& state) {
   const int64_t rows = state.range(0);
   const auto x = at::randn({rows, kChannels}).to(TypeOf(state));
   const auto weight = at::randn({kWidth, kChannels}).to(TypeOf(state)).t();
-  auto windows = Windows(state);
+  auto states = LayerStates(state);
   const auto positions = at::full({rows}, 100, at::kInt);
   const auto backpointers = Backpointers(rows, kWidth);
   size_t layer = 0;
   for (auto _ : state) {
-    benchmark::DoNotOptimize(DepthwiseConvStep(x, weight, windows[layer], positions, backpointers,
+    benchmark::DoNotOptimize(DepthwiseConvStep(x, weight, states[layer], positions, backpointers,
                                                /*dilation=*/1, DepthwiseConvStepCpu));
-    layer = (layer + 1) % windows.size();
+    layer = (layer + 1) % states.size();
   }
   const int64_t inputs = rows * kWidth * kChannels;
   Report(state, (inputs + weight.numel() + 2 * x.numel()) * x.element_size(), inputs);
 }
 
 // Arguments: rows, bits of the type, neighbouring heads. Over the last kWidth positions, so that
-// the caches are twice the windows of a convolution.
+// the caches have twice the size of a convolution's state.
 void SelfAttention(benchmark::State& state) {
   const int64_t rows = state.range(0), neighbour_heads = state.range(2);
   const auto query = at::randn({rows, kChannels}).to(TypeOf(state));
@@ -183,17 +183,17 @@ void SelfAttention(benchmark::State& state) {
   Report(state, (elements + 6 * query.numel()) * query.element_size(), elements * neighbour_heads);
 }
 
-void ReadWindow(benchmark::State& state) {
-  const auto windows = Windows(state);
+void ReadState(benchmark::State& state) {
+  const auto states = LayerStates(state);
   size_t layer = 0;
   for (auto _ : state) {
-    benchmark::DoNotOptimize(at::sum(windows[layer]));
-    layer = (layer + 1) % windows.size();
+    benchmark::DoNotOptimize(at::sum(states[layer]));
+    layer = (layer + 1) % states.size();
   }
-  Report(state, windows[0].numel() * windows[0].element_size(), windows[0].numel());
+  Report(state, states[0].numel() * states[0].element_size(), states[0].numel());
 }
 
-// Taps of all positions together that fall inside of the sentence.
+// Total number of taps inside the sequence, over all positions.
 int64_t TapsInside(int64_t time) {
   int64_t taps = 0;
   for (int64_t t = 0; t < time; ++t) {
@@ -218,7 +218,7 @@ void Convolve(benchmark::State& state, int64_t batch, int64_t time) {
          batch * TapsInside(time) * kChannels);
 }
 
-// Arguments: sentences of 30 tokens, bits of the type.
+// Arguments: sequences of 30 tokens, bits of the type.
 template <bool dynamic>
 void Convolution(benchmark::State& state) {
   Convolve<dynamic>(state, state.range(0), 30);
@@ -230,15 +230,15 @@ void LongConvolution(benchmark::State& state) {
   Convolve<dynamic>(state, 1, state.range(0));
 }
 
-// The roof of LongConvolution: as many inputs are read and outputs written, into memory that is
-// new each time as a convolution's is (its pages cost more than the bytes once they are many).
+// The upper bound of LongConvolution: reads as many inputs and writes as many outputs, into newly
+// allocated memory like a convolution (for many pages, page faults cost more than the bytes).
 void LongCopy(benchmark::State& state) {
   const auto x = at::randn({1, state.range(0), kChannels}).to(TypeOf(state));
   for (auto _ : state) benchmark::DoNotOptimize(x.clone());
   Report(state, 2 * x.numel() * x.element_size(), 0);
 }
 
-// As Convolution; the taps are laid out as the kernel reads them.
+// As Convolution; the taps have the layout of the kernel.
 void Depthwise(benchmark::State& state) {
   const int64_t batch = state.range(0), time = 30;
   const auto x = at::randn({batch, time, kChannels}).to(TypeOf(state));
@@ -289,7 +289,7 @@ BENCHMARK(SelfAttention)
     ->ArgNames({"rows", "bits", "neighbours"})
     ->ArgsProduct({{5, 160}, {32, 16}, {1, 3}})
     ->UseRealTime();
-BENCHMARK(ReadWindow)->Apply(Sizes);
+BENCHMARK(ReadState)->Apply(Sizes);
 BENCHMARK(Convolution<true>)
     ->Name("dynamic_conv")
     ->ArgNames({"batch", "bits"})

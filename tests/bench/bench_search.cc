@@ -1,4 +1,4 @@
-// The host's part of a decoding step: the scan for candidates and the bookkeeping of the beams.
+// The host's part of a decoder step: the scan for candidates and the bookkeeping of the beams.
 #include <cmath>
 #include <random>
 #include <vector>
@@ -10,7 +10,8 @@
 namespace linnet::model {
 namespace {
 
-// Logits of `rows` rows as flat as a model that is in doubt: the hard case for a scan that skips.
+// Flat logits of `rows` rows, as of an uncertain model: the worst case for a scan that skips
+// blocks.
 std::vector<float> RandomLogits(int rows, int vocabulary) {
   std::mt19937 random(1);
   std::normal_distribution<float> normal(0, 1.5f);
@@ -19,7 +20,7 @@ std::vector<float> RandomLogits(int rows, int vocabulary) {
   return logits;
 }
 
-// The whole of Advance at full beams: 32 searches of beam 5 over 32000 tokens are 160 rows.
+// Advance at full beams: 32 searches of beam 5 over 32000 tokens are 160 rows.
 void BM_Advance(benchmark::State& state) {
   const int searches = static_cast<int>(state.range(0));
   const int beam = static_cast<int>(state.range(1));
@@ -58,7 +59,7 @@ BENCHMARK(BM_Advance)
     ->Args({32, 5, 8000})
     ->Unit(benchmark::kMicrosecond);
 
-// One row alone, the table of forbidden tokens empty or long.
+// One row, with a short and a long table of forbidden tokens.
 void BM_PushRow(benchmark::State& state) {
   const std::vector<float> logits = RandomLogits(1, static_cast<int>(state.range(0)));
   std::vector<TokenId> excluded(state.range(1));

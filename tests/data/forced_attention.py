@@ -1,4 +1,4 @@
-"""Attention weights of the training path, for tests: simple and slow."""
+"""What the training path's attention says, for tests: written for one reader and no hurry."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ import torch
 
 
 def forced_attention(forced_logits, model, source, lengths, target, layer: int) -> torch.Tensor:
-    """Returns the attention of decoder layer `layer`, averaged over its heads, for target [B, T]:
-    [B, T, S]. `forced_logits` is that of linnet_model.network.encoder_decoder."""
+    """Mean over the heads of decoder layer `layer` for target [B, T]: [B, T, S]. `forced_logits` is
+    that of linnet_model.network.encoder_decoder, which runs the model over the target."""
     seen: dict[str, torch.Tensor] = {}
 
     def watch(module, inputs, output):
-        x, encoded, bias = inputs[:3]
+        x, memory, bias = inputs[:3]
         b, t, d = x.shape
         h = module.heads
         query = module.query(x).view(b, t, h, d // h)
-        keys = module.key_value(encoded)[..., :d].reshape(b, -1, h, d // h)
+        keys = module.key_value(memory)[..., :d].reshape(b, -1, h, d // h)
         scores = torch.einsum("bthc,bshc->bhts", query, keys) / (d // h) ** 0.5
         if bias is not None:
             scores = scores + bias.unsqueeze(1)

@@ -1,3 +1,3 @@
-"""Sizes of the tiny random bundles of these tests."""
+"""What the tiny random bundles of these tests are made from."""
 
 VOCABULARY, SEED = 600, 3

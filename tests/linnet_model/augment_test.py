@@ -1,4 +1,4 @@
-"""Tests of data augmentation: changes keep both sides of a pair consistent."""
+"""Changes to training pairs keep both sides in step."""
 
 import random
 import re

@@ -1,4 +1,4 @@
-"""Tests of the model card: author and licence of all training texts are known."""
+"""Who wrote the texts and on what terms is known for all that recipes train on."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Tests of recipes: valid ones are read, and errors name key and value."""
+"""What a recipe may say, and how it is told what it may not."""
 
 from pathlib import Path
 

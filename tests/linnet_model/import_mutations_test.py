@@ -1,5 +1,5 @@
-"""Tests that an importer given damaged input writes a usable bundle, or fails with a message and
-writes no bundle."""
+"""Whatever a folder or checkpoint holds, an importer ends in a bundle that can be used or in an
+error that it documents, and leaves no bundle behind then."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ FAIRSEQ = ["dyn-glu-postnorm-tied", "light-noglu-prenorm-untied", "transformer-p
 def check_outcome(
     run: Callable[[list[str]], int], command: list[str], program: str, out: Path, capsys
 ) -> None:
-    """Checks for status 0 and a usable bundle, or status 1 and one line with the program's name."""
+    """The law: 0 and a bundle that computes numbers, or 1 and one line that names the program."""
     status = run(command)
     told = capsys.readouterr().err
     if status == 1:
@@ -59,7 +59,7 @@ def check_outcome(
         logits = forced_logits(
             model, tokens, lengths, tokens, vocabulary.get("start_id", vocabulary["eos_id"])
         )
-    # Values that no training produces may overflow.
+    # Numbers that no training makes overflow.
     if max(float(weight.abs().max()) for weight in weights.values()) < MAX_WEIGHT:
         assert logits.isfinite().all()
 
@@ -101,7 +101,7 @@ def test_damaged_marian_folder_is_refused_or_imported(
 
 
 def damage_fairseq(name: str, folder: Path, rng: random.Random) -> list[str]:
-    """Copies a checkpoint and its dictionaries, damages one of them, and returns the arguments."""
+    """Copies of a checkpoint and its dictionaries, one of them damaged; the arguments for them."""
     files = {"--checkpoint": folder / "checkpoint.pt"}
     read = read_checkpoint(oracle.checkpoint(name, "2019"))
     for flag, file in zip(

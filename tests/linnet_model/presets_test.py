@@ -1,4 +1,4 @@
-"""Tests of presets: they have the sizes of the papers, and each can be built."""
+"""The presets: their sizes are those of the papers, and each can be built and stepped."""
 
 import pytest
 import torch

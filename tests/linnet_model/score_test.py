@@ -1,4 +1,4 @@
-"""Tests of linnet-score: scores, references and decoding."""
+"""Measures, references and the engine behind a scoring."""
 
 import json
 import stat

@@ -1,4 +1,4 @@
-"""Loads the operator library, and says on which devices its tests can run."""
+"""Loads the operator library and selects the devices of its tests."""
 
 import os
 from pathlib import Path

@@ -14,7 +14,7 @@ namespace linnet::ops {
 inline constexpr FloatType kTypes[] = {FloatType::kFloat32, FloatType::kBFloat16,
                                        FloatType::kFloat16};
 
-// Values of one floating point type, and what they are in float32.
+// Values of one floating point type, and the same in float32.
 struct Array {
   FloatType type;
   std::vector<float> floats;

@@ -1,4 +1,4 @@
-// The search beside the model against the CPU's, emulated or on a GPU: see cuda_kernels_test.cc.
+// CUDA's beam search compared with the CPU's, emulated or on a GPU: see cuda_kernels_test.cc.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -17,7 +17,7 @@
 namespace linnet::ops {
 namespace {
 
-// Any automaton will do.
+// An arbitrary automaton.
 struct Grammar {
   static constexpr int kStates = 5, kClasses = 6;
   std::vector<uint8_t> classes;
@@ -33,7 +33,7 @@ struct Grammar {
   BeamGrammar get() const { return {classes.data(), transitions.data(), tails.data(), kClasses}; }
 };
 
-// The tables and plans of some beam searches, at random.
+// Random tables and plans of some beam searches.
 struct Beams {
   static constexpr int kRows = 40, kSlots = 44, kReach = 4, kLongest = 24, kBlocks = 2;
   static constexpr int kStride = kPlanWords + kBlocks;
@@ -55,7 +55,7 @@ struct Beams {
     for (int n = 0; row < kRows; ++n) {
       BeamPlan& own = at(n);
       own.beam = std::min<int32_t>(kRows - row, random() % 6 == 0 ? kMaxBeam : 1 + random() % 6);
-      if (random() % 6 == 0) {  // rows that only fill up
+      if (random() % 6 == 0) {  // padding rows
         row += own.beam;
         own.beam = 0;
         continue;
@@ -150,7 +150,7 @@ struct StepRoom {
   }
 };
 
-TEST(CudaBeamsTest, BeamSearchIsThatOfTheCpu) {
+TEST(CudaBeamsTest, BeamSearchEqualsTheCpu) {
   std::mt19937 random(6);
   for (FloatType type : kTypes) {
     for (int vocabulary : {5, 33, 200, 1031}) {
@@ -162,7 +162,7 @@ TEST(CudaBeamsTest, BeamSearchIsThatOfTheCpu) {
         std::vector<int32_t> backpointers(Beams::kRows * Beams::kReach);
         for (int32_t& slot : backpointers) slot = random() % Beams::kSlots;
         Array logits(type, int64_t{Beams::kRows} * vocabulary, random);
-        for (int i = 0; type == FloatType::kFloat32 && i < 40; ++i) {  // ties and impossible ones
+        for (int i = 0; type == FloatType::kFloat32 && i < 40; ++i) {  // ties and impossible tokens
           logits.floats[random() % logits.floats.size()] = 2;
           logits.floats[random() % logits.floats.size()] = -std::numeric_limits<float>::infinity();
         }
@@ -176,7 +176,7 @@ TEST(CudaBeamsTest, BeamSearchIsThatOfTheCpu) {
             nullptr);
         device.TakeBack();
 
-        // What was found is the same to the bit, but for the rounding of the normalizer.
+        // The found logits are bit-identical; normalizers differ by rounding.
         for (int row = 0; row < Beams::kRows; ++row) {
           const int number = before.at(row).search;
           if (number < 0) continue;
@@ -187,7 +187,7 @@ TEST(CudaBeamsTest, BeamSearchIsThatOfTheCpu) {
           for (int i = 0; i < 2 * plan.beam && plan.forced < 0; ++i) {
             const int at = row * kMaxFound + i;
             const bool none = cpu.found_tokens[at] < 0;
-            // Of -infinity the CPU's list holds nothing, and no search takes it.
+            // The CPU's list omits -infinity, which no search selects.
             if (none && cuda.found_tokens[at] >= 0) {
               ASSERT_EQ(cuda.found[at], -std::numeric_limits<float>::infinity());
               continue;
@@ -198,7 +198,7 @@ TEST(CudaBeamsTest, BeamSearchIsThatOfTheCpu) {
             }
           }
         }
-        // From there on one thread does what a block does.
+        // From the same candidates, one thread gives the result of a block.
         std::vector<BeamRecord> record(Beams::kRows);
         BeamStepParams single =
             cuda.Params(cuda_beams, type, logits.data(), backpointers.data(), vocabulary, grammar);
@@ -214,7 +214,7 @@ TEST(CudaBeamsTest, BeamSearchIsThatOfTheCpu) {
   }
 }
 
-TEST(CudaBeamsTest, InputsOfBeamsAreThoseOfTheCpu) {
+TEST(CudaBeamsTest, BeamInputsEqualTheCpu) {
   std::mt19937 random(7);
   for (int round = 0; round < 20; ++round) {
     Beams beams(100, random);

@@ -12,8 +12,8 @@
 #undef blockDim
 #undef gridDim
 
-// void SwitchStacks(void** from, void* to): keeps what a call must keep on the stack, leaves the
-// stack pointer in *from, and goes on where `to` was left.
+// void SwitchStacks(void** from, void* to): pushes the callee-saved registers, stores the stack
+// pointer in *from, and continues at `to`.
 extern "C" void LinnetSwitchStacks(void** from, void* to);
 __asm__(
     ".text\n.globl LinnetSwitchStacks\n.type LinnetSwitchStacks,@function\nLinnetSwitchStacks:\n"
@@ -63,7 +63,7 @@ void Prepare(Fiber& fiber) {
   if (fiber.stack == nullptr) fiber.stack = std::make_unique<char[]>(kStackBytes);
   auto* top = reinterpret_cast<void**>(
       (reinterpret_cast<uintptr_t>(fiber.stack.get()) + kStackBytes) & ~uintptr_t{15});
-  *--top = nullptr;  // a call finds its stack 8 bytes off a multiple of 16
+  *--top = nullptr;  // at a call the stack is 8 bytes off a multiple of 16
   *--top = reinterpret_cast<void*>(RunFiber);
   for (int i = 0; i < 6; ++i) *--top = nullptr;
   fiber.stack_pointer = top;
@@ -71,7 +71,7 @@ void Prepare(Fiber& fiber) {
   fiber.exchanges = 0;
 }
 
-// Lets those go on that wait for nobody any more.
+// Resumes the fibers whose barrier is complete.
 bool Release(Fiber* first, Fiber* last, State at) {
   bool any = false;
   for (Fiber* fiber = first; fiber < last; ++fiber) {
@@ -119,7 +119,7 @@ void WaitForBlock() { Yield(State::kAtBlock); }
 void WaitForWarp() { Yield(State::kAtWarp); }
 
 Slot* Exchange(uint64_t own) {
-  // Two sets by turns: nobody is two exchanges ahead.
+  // Two alternating sets suffice: no fiber is two exchanges ahead.
   Slot* slots = running->warp->slots[running->exchanges++ % 2];
   slots[running->place.thread.x % kWarp] = {own, true};
   WaitForWarp();

@@ -1,11 +1,11 @@
-// CUDA kernels on the CPU, so that their arithmetic, indices and barriers are tested where there is
-// no GPU. A thread of a block is a fiber; a barrier or a warp's exchange switches to the next one.
-// Blocks run one after the other. It is included before every emulated file (emulate_cuda.py).
+// Runs CUDA kernels on the CPU, to test their arithmetic, indices and barriers without a GPU. A
+// thread of a block is a fiber; a barrier or a warp's exchange switches to the next one. Blocks run
+// one after the other. The header is included before every emulated file (emulate_cuda.py).
 //
-// Seen are wrong results, indices out of range (asserts, and sanitizers of the host), barriers that
-// some threads do not reach (the program ends), and shared memory that is read before a barrier:
-// fibers take their turns in another order in each block. Not seen are races between blocks and
-// everything about speed.
+// It finds wrong results, indices out of range (by asserts and the host's sanitizers), barriers
+// that some threads do not reach (the program ends), and shared memory that is read before a
+// barrier, since the order of fibers differs between blocks. It finds no races between blocks and
+// measures no speed.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -24,14 +24,14 @@ struct Place {
   dim3 block_size, grid_size;
 };
 
-// Of the fiber that runs.
+// The running fiber's place.
 const Place& place();
 void* dynamic_shared();
-// Until all threads of the block (of the warp) that have not ended are here.
+// Wait until all running threads of the block (of the warp) have arrived.
 void WaitForBlock();
 void WaitForWarp();
-// Where the lanes of the warp leave what they exchange, [kWarp]; a lane that has ended left
-// nothing.
+// Slots for the exchange between the lanes of a warp, [kWarp]; a lane that has ended leaves its
+// slot empty.
 struct Slot {
   uint64_t value;
   bool present;
@@ -110,13 +110,13 @@ inline float __uint_as_float(unsigned bits) {
   return x;
 }
 inline float rsqrtf(float x) { return 1.0f / std::sqrt(x); }
-// One fiber runs at a time.
+// Only one fiber runs at a time.
 inline int atomicAdd(int* at, int by) {
   const int before = *at;
   *at += by;
   return before;
 }
-// CUDA's take any pair of integers.
+// CUDA's min and max accept any pair of integer types.
 template <class A, class B>
 constexpr auto min(A a, B b) -> std::common_type_t<A, B> {
   return a < b ? a : b;

@@ -1,6 +1,6 @@
-// The CUDA kernels against the CPU's own. Built twice: cuda_kernels_test emulates them on the CPU
-// (cuda_emulation.h says what that shows and what it does not), cuda_kernels_gpu_test runs them on
-// a GPU, without torch, so that compute-sanitizer takes seconds.
+// The CUDA kernels compared with the CPU's. Built twice: cuda_kernels_test emulates them on the CPU
+// (cuda_emulation.h lists what that can find), cuda_kernels_gpu_test runs them on a GPU, without
+// torch, so that compute-sanitizer takes seconds.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -17,8 +17,8 @@
 namespace linnet::ops {
 namespace {
 
-// `got` is of a type that rounds once, `expected` is float32. float32: another order of sums and
-// another exp; halves: the rounding of the result.
+// `got` is rounded once to its type, `expected` is float32. Tolerances: float32 for another order
+// of sums and another exp; half types for the rounding of the result.
 void ExpectClose(const Array& got, const std::vector<float>& expected) {
   const float tolerance = got.type == FloatType::kFloat32   ? 1e-5f
                           : got.type == FloatType::kFloat16 ? 2e-3f
@@ -28,7 +28,7 @@ void ExpectClose(const Array& got, const std::vector<float>& expected) {
   }
 }
 
-// Rows in a ring: some idle, some young, with any lanes in their past.
+// Rows in a ring: some idle, some at early positions, with random backpointers.
 struct Rows {
   std::vector<int32_t> positions, backpointers;
   int64_t slots, reach;
@@ -45,7 +45,7 @@ struct Rows {
     }
   }
 
-  // What a row reads is never what another writes in the same step: the caller's promise.
+  // No row reads an entry that another one writes in the same step, as the caller must ensure.
   Ring Over(void* data, int64_t depth, int64_t size) {
     return {.data = data,
             .positions = positions.data(),
@@ -55,7 +55,7 @@ struct Rows {
             .size = size,
             .backpointers_stride = reach};
   }
-  // The same where the kernel sees it.
+  // The same in memory of the kernel.
   Ring On(KernelMemory& memory, Array& data, int64_t depth, int64_t size) {
     Ring ring = Over(memory.Give(data), depth, size);
     ring.positions = memory.Give(positions);
@@ -64,12 +64,12 @@ struct Rows {
   }
 };
 
-// Rows at one position, so that none reads what another writes.
+// Sets all rows to one position, so that none reads what another one writes.
 void AtOnePosition(Rows& rows, int32_t position) {
   std::fill(rows.positions.begin(), rows.positions.end(), position);
 }
 
-TEST(CudaKernelsTest, ConvolutionStepsAreThoseOfTheCpu) {
+TEST(CudaKernelsTest, ConvolutionStepsEqualTheCpu) {
   std::mt19937 random(1);
   for (FloatType type : kTypes) {
     for (int64_t width : {3, 5, 7, 9, 15, 31}) {
@@ -111,7 +111,7 @@ TEST(CudaKernelsTest, ConvolutionStepsAreThoseOfTheCpu) {
   }
 }
 
-TEST(CudaKernelsTest, DepthwiseStepsAreThoseOfTheCpu) {
+TEST(CudaKernelsTest, DepthwiseStepsEqualTheCpu) {
   std::mt19937 random(2);
   for (FloatType type : kTypes) {
     for (int64_t width : {3, 9, 15}) {
@@ -150,7 +150,7 @@ TEST(CudaKernelsTest, DepthwiseStepsAreThoseOfTheCpu) {
   }
 }
 
-TEST(CudaKernelsTest, WholeConvolutionsAreThoseOfTheCpu) {
+TEST(CudaKernelsTest, ConvolutionsEqualTheCpu) {
   std::mt19937 random(3);
   for (FloatType type : kTypes) {
     for (const auto& [time, width] : {std::pair{1, 3}, {9, 7}, {40, 31}, {23, 9}}) {
@@ -211,7 +211,7 @@ TEST(CudaKernelsTest, WholeConvolutionsAreThoseOfTheCpu) {
   }
 }
 
-TEST(CudaKernelsTest, AttentionToASourceIsThatOfTheCpu) {
+TEST(CudaKernelsTest, SourceAttentionEqualsTheCpu) {
   std::mt19937 random(4);
   for (FloatType type : kTypes) {
     for (const auto& [size, heads] : {std::pair{64, 4}, {96, 2}, {40, 1}, {512, 2}}) {
@@ -248,7 +248,7 @@ TEST(CudaKernelsTest, AttentionToASourceIsThatOfTheCpu) {
   }
 }
 
-TEST(CudaKernelsTest, AttentionToTheTargetIsThatOfTheCpu) {
+TEST(CudaKernelsTest, SelfAttentionEqualsTheCpu) {
   std::mt19937 random(5);
   for (FloatType type : kTypes) {
     for (const auto& [size, heads] : {std::pair{64, 4}, {96, 2}}) {
@@ -289,7 +289,7 @@ TEST(CudaKernelsTest, AttentionToTheTargetIsThatOfTheCpu) {
   }
 }
 
-TEST(CudaKernelsTest, SumAndNormAreThoseOfTheCpu) {
+TEST(CudaKernelsTest, AddNormEqualsTheCpu) {
   std::mt19937 random(8);
   for (FloatType type : kTypes) {
     for (int64_t channels : {1, 37, 64, 512, 1024, 1030, 12800}) {

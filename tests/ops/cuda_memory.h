@@ -7,11 +7,11 @@
 
 namespace linnet::ops {
 
-// Memory that kernels may read and write, for the length of one launch.
+// Memory that kernels read and write during one launch.
 //
-// Emulated kernels run on the host and use its memory as it is (cuda_memory_emulated.cc). On a GPU
-// everything given is a block of its own, exactly as large as what was given, so that
-// compute-sanitizer sees each access beside it (cuda_memory_gpu.cc).
+// Emulated kernels use the host's memory directly (cuda_memory_emulated.cc). On a GPU every array
+// is copied to an allocation of exactly its size, so that compute-sanitizer finds accesses beyond
+// it (cuda_memory_gpu.cc).
 class KernelMemory {
  public:
   KernelMemory() = default;
@@ -27,8 +27,8 @@ class KernelMemory {
     return Give(array.data(), array.size() * (array.wide() ? sizeof(float) : sizeof(uint16_t)));
   }
 
-  // Waits for the kernel; everything given is then as the kernel left it. Throws
-  // std::runtime_error if the kernel failed.
+  // Waits for the kernel and copies all arrays back. Throws std::runtime_error if the kernel
+  // failed.
   void TakeBack();
 
  private:

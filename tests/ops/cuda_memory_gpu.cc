@@ -7,8 +7,8 @@
 #include "model/ops/cpu/isa.h"
 #include "tests/ops/cuda_memory.h"
 
-// The CPU's kernels share their work through torch (parallel.h); this binary has none of it, and
-// its arrays are small: one thread does all.
+// The CPU's kernels run on torch's threads (parallel.h). This binary does not link torch, and its
+// arrays are small, so one thread runs everything.
 extern "C" AOTITorchError torch_parallel_for(int64_t begin, int64_t end, int64_t, ParallelFunc body,
                                              void* context) {
   body(begin, end, context);
@@ -17,7 +17,7 @@ extern "C" AOTITorchError torch_parallel_for(int64_t begin, int64_t end, int64_t
 
 namespace linnet::ops {
 
-Isa HostIsa() { return Isa::kBaseline; }  // what torch would be asked
+Isa HostIsa() { return Isa::kBaseline; }  // asked of torch otherwise
 
 namespace {
 

@@ -1,7 +1,7 @@
-"""Makes C++ of a .cu file, for cuda_emulation.h: emulate_cuda.py KERNELS.cu OUT.cc
+"""Translates a .cu file to C++ for cuda_emulation.h: emulate_cuda.py KERNELS.cu OUT.cc
 
-Two things in our kernels are no C++: launches, and dynamic shared memory. All else is macros and
-functions of the header.
+Two things in the kernels are not C++: launches and dynamic shared memory. The header defines all
+else as macros and functions.
 """
 
 import re
@@ -15,7 +15,7 @@ SHARED = re.compile(r"extern __shared__ (\w+) (\w+)\[\];")
 
 
 def split(text: str) -> list[str]:
-    """At the commas that no parenthesis holds."""
+    """Splits at commas outside of parentheses."""
     parts, depth = [""], 0
     for c in text:
         depth += (c == "(") - (c == ")")

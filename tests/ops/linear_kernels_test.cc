@@ -12,7 +12,7 @@
 #include "model/ops/cpu/packed_matrix.h"
 #include "model/ops/params.h"
 
-// The products without torch, on arrays that end where their contents end, as in ops_test.cc.
+// The gemm kernels without torch, on arrays of exact size, as in ops_test.cc.
 namespace linnet::ops {
 namespace {
 
@@ -83,7 +83,7 @@ TEST(LinearKernel, EqualsPlainLoops) {
   }
 }
 
-TEST(BestLogitsKernel, PicksWhatASortOfItsOwnRowPicks) {
+TEST(BestLogitsKernel, EqualsSortOfEachRow) {
   for (const Shape& s : kShapes) {
     const Layer layer(s);
     for (const PackedMatrix::Type type : kTypes) {

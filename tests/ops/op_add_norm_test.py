@@ -1,4 +1,4 @@
-"""torch.ops.linnet.add_norm: the residual sum and the norm behind a block, as one launch."""
+"""torch.ops.linnet.add_norm: the residual sum and the norm at the end of a block, in one launch."""
 
 import pytest
 import torch
@@ -10,7 +10,7 @@ TYPES = [torch.float32, torch.bfloat16]
 
 
 def arguments(*shape: int, dtype: torch.dtype, seed: int = 0) -> list[Tensor]:
-    """Sums of size 1, weights and biases as small, so that results stay below 4."""
+    """Sums, weights and biases of size 1, so that results stay below 4."""
     x, residual = (numbers(seed + i, *shape, dtype=dtype) for i in range(2))
     weight, bias = (numbers(seed + 2 + i, shape[-1], dtype=dtype).tanh() * 0.7 for i in range(2))
     return [x, residual, weight.to(dtype), bias.to(dtype)]
@@ -25,20 +25,20 @@ def reference(x: Tensor, residual: Tensor, weight: Tensor, bias: Tensor) -> Tens
 
 @pytest.mark.parametrize("dtype", TYPES)
 @pytest.mark.parametrize("shape", [(1, 1), (3, 37), (5, 512), (2, 3, 64), (0, 8)])
-def test_it_is_its_formula(shape, dtype):
+def test_equals_formula(shape, dtype):
     given = arguments(*shape, dtype=dtype)
     assert_near(ops.add_norm(*given), reference(*given), dtype)
 
 
 @pytest.mark.parametrize("dtype", [*TYPES, torch.float16])
 @pytest.mark.parametrize("shape", [(1, 1), (3, 37), (5, 512), (640, 1024), (2, 13000)])
-def test_cuda_is_its_formula(cuda, shape, dtype):
+def test_cuda_equals_formula(cuda, shape, dtype):
     given = arguments(*shape, dtype=dtype)
     got = ops.add_norm(*[tensor.to(cuda) for tensor in given])
     assert_near(got, reference(*given), dtype)
 
 
-def test_shapes_that_do_not_fit_are_refused():
+def test_refuses_wrong_shapes():
     x, residual, weight, bias = arguments(3, 8, dtype=torch.float32)
     with pytest.raises(RuntimeError, match="residual has shape"):
         ops.add_norm(x, residual[:2], weight, bias)
@@ -48,7 +48,7 @@ def test_shapes_that_do_not_fit_are_refused():
         ops.add_norm(x, residual, weight, bias.double())
 
 
-def test_a_backward_pass_is_an_error():
+def test_backward_pass_is_an_error():
     given = arguments(3, 8, dtype=torch.float32)
     y = ops.add_norm(given[0].requires_grad_(), *given[1:])
     with pytest.raises(RuntimeError, match="not implemented"):

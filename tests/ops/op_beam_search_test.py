@@ -1,5 +1,5 @@
-"""torch.ops.linnet.beam_inputs and beam_step on CUDA against the CPU; what the CPU's are held to is
-in tests/torch/beam_search_test.cc."""
+"""torch.ops.linnet.beam_inputs and beam_step: CUDA compared with the CPU, whose tests are in
+tests/torch/beam_search_test.cc."""
 
 import numpy as np
 import pytest
@@ -22,16 +22,16 @@ FIELDS = [
     "left",
 ]
 PLAN_WORDS = len(FIELDS) + MAX_BEAM
-LANES, REACH, LONGEST, BLOCKS = 60, 7, 40, 3
+SLOTS, REACH, LONGEST, BLOCKS = 60, 7, 40, 3
 SPECIAL = [2, 1, 2, 3]  # start, pad, eos, unk
 
 
 class Searches:
-    """Some searches in lanes of their own, from their first step on."""
+    """Some searches in separate slots, from their first step on."""
 
     def __init__(self, rows: int, vocabulary: int, seed: int):
         rng = self.rng = np.random.default_rng(seed)
-        slots = rng.permutation(LANES)
+        slots = rng.permutation(SLOTS)
         self.rows, self.vocabulary = rows, vocabulary
         self.plan = torch.zeros(rows, PLAN_WORDS + BLOCKS, dtype=torch.int32)
         self.floats = self.plan.view(torch.float32)
@@ -63,7 +63,7 @@ class Searches:
             (self.floats if is_float else self.plan)[at, FIELDS.index(name)] = value
 
     def at_step(self, position: int) -> Tensor:
-        """The plan of that step: some tokens are forced, ends come late."""
+        """The plan of this step: one token is forced, and eos is forbidden at first."""
         self.set(slice(self.count), position=position, may_end=int(position > 2), forced=-1)
         if position == 3:
             self.set(0, forced=7)
@@ -78,17 +78,17 @@ class Searches:
 def new_tables(device: str | torch.device) -> list[Tensor]:
     ints = {"dtype": torch.int32, "device": device}
     return [
-        torch.zeros(LANES, **ints),
-        torch.zeros(LANES, device=device),
-        torch.zeros(LANES, REACH, **ints),
-        torch.zeros(2, LANES, LONGEST, **ints),
-        torch.zeros(LANES, 2, **ints),
-        torch.zeros(LANES, **ints),
+        torch.zeros(SLOTS, **ints),
+        torch.zeros(SLOTS, device=device),
+        torch.zeros(SLOTS, REACH, **ints),
+        torch.zeros(2, SLOTS, LONGEST, **ints),
+        torch.zeros(SLOTS, 2, **ints),
+        torch.zeros(SLOTS, **ints),
     ]
 
 
 def grammar_of(vocabulary: int, device: str | torch.device) -> list[Tensor]:
-    """Classes 0 to 2, of which 2 may come behind 1 alone and 1 must be followed by it."""
+    """Classes 0 to 2: 2 may follow only 1, and must follow it."""
     classes = torch.arange(vocabulary, dtype=torch.uint8, device=device) % 3
     transitions = torch.tensor([[0, 1, 256], [256, 256, 0]], dtype=torch.int32, device=device)
     return [classes, transitions, torch.tensor([0, 1], dtype=torch.int32, device=device)]
@@ -106,7 +106,7 @@ def step(
 @pytest.mark.parametrize("vocabulary", [40, 1000, 32000, 32001])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
 @pytest.mark.parametrize("bound", [False, True], ids=["free", "grammar"])
-def test_cuda_searches_as_the_cpu_does(cuda, dtype, vocabulary, bound):
+def test_cuda_equals_cpu(cuda, dtype, vocabulary, bound):
     """Twelve steps of the same logits. Sums may differ in the last bits of the normalizer, which
     logits drawn from so many numbers do not let decide anything; of the halves, which are drawn
     from few, the CPU gets the rounded ones."""
@@ -135,8 +135,8 @@ def test_cuda_searches_as_the_cpu_does(cuda, dtype, vocabulary, bound):
             )
 
 
-def test_a_search_ends_and_stays_ended():
-    """On the CPU, so that the plans above are seen to be ones that a search takes."""
+def test_ended_search_stays_ended():
+    """On the CPU, which also checks that the plans above are valid."""
     searches, tables = Searches(40, 50, seed=3), new_tables("cpu")
     ended = torch.zeros(searches.count, dtype=torch.bool)
     for position in range(30):
@@ -149,8 +149,8 @@ def test_a_search_ends_and_stays_ended():
     assert ended.any()
 
 
-def test_targets_keep_to_the_grammar():
-    """On the CPU: behind a token of class 1 comes one of class 2, and nowhere else does one."""
+def test_targets_follow_the_grammar():
+    """On the CPU: a token of class 2 follows every token of class 1 and no other."""
     searches, tables = Searches(40, 50, seed=3), new_tables("cpu")
     grammar = grammar_of(50, "cpu")
     for position in range(12):
@@ -167,7 +167,7 @@ def test_targets_keep_to_the_grammar():
             assert (int(last[parent]) == 1) == (token % 3 == 2)
 
 
-def test_a_plan_of_another_width_is_refused():
+def test_refuses_plan_of_another_width():
     tables = new_tables("cpu")
     with pytest.raises(RuntimeError, match="plan has 5 words a row, needs 30"):
         ops.beam_inputs(torch.zeros(2, 5, dtype=torch.int32), tables, SPECIAL, BLOCKS)

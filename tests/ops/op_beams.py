@@ -1,14 +1,14 @@
-"""Decoder lanes and the beams in them: what an engine does with the step operators."""
+"""Decoder slots and beams, managed for the step operators as an engine does."""
 
 import numpy as np
 import torch
 
 
 class Slots:
-    """Positions and ancestry of some lanes, as the step operators take them.
+    """Positions and backpointers of some slots, in the form of the step operators.
 
-    Each sequence holds as many lanes as its beam is wide. After a step its beam is reordered, and
-    the ancestry of each new hypothesis is its parent's with its own lane before it.
+    A sequence has as many slots as its beam size. After a step its beam is reordered; the
+    backpointers of a new hypothesis are its own slot followed by its parent's backpointers.
     """
 
     def __init__(self, slots: int, depth: int):
@@ -16,7 +16,7 @@ class Slots:
         self.positions = torch.full((slots,), 77, dtype=torch.int32)
         self.backpointers = torch.full((slots, depth), -1, dtype=torch.int32)
 
-    def slot_of(self, rows: list[int]) -> None:
+    def start(self, rows: list[int]) -> None:
         self.positions[rows] = 0
         self.backpointers[rows] = -1
         for row in rows:
@@ -26,7 +26,7 @@ class Slots:
         self.backpointers[rows, 0] = -1
 
     def advance(self, rows: list[int], parents: list[int]) -> None:
-        """Row rows[i] goes on from the hypothesis in row parents[i]."""
+        """Row rows[i] extends the hypothesis in row parents[i]."""
         older = self.backpointers[parents, : self.depth - 1].clone()
         self.backpointers[rows, 1:] = older
         self.backpointers[rows, 0] = torch.tensor(rows, dtype=torch.int32)
@@ -34,11 +34,11 @@ class Slots:
 
 
 class Beams(Slots):
-    """Sequences of beam 1 to 4 that join at different steps, are reordered at random, end, and
-    leave their lanes with stale contents to others.
+    """Sequences of beam 1 to 4 that start at different steps, are reordered at random, end, and
+    leave stale contents in their slots.
 
-    `history` has, for each row that is not idle, where its inputs so far were given to the
-    operator, oldest first: the number of the step and the row.
+    `history` lists for each row that is not idle the step and the row of each of its inputs so
+    far, oldest first.
     """
 
     def __init__(self, slots: int, depth: int, seed: int):
@@ -46,25 +46,25 @@ class Beams(Slots):
         self.random = np.random.default_rng(seed)
         self.step = 0
         self.free = list(range(slots))
-        self.sequences: list[tuple[list[int], int]] = []  # rows, and the step that is the last
+        self.sequences: list[tuple[list[int], int]] = []  # rows and last step
         self.history: dict[int, list[tuple[int, int]]] = {}
         self.begin()
 
     def begin(self) -> None:
-        """Newcomers take lanes; the inputs of this step belong to every row's history."""
+        """Starts new sequences in free slots and adds this step's inputs to the histories."""
         self.random.shuffle(self.free)
         while self.free and self.random.random() < 0.7:
             beam = int(self.random.integers(1, 5))
             if beam > len(self.free):
                 break
             rows = [self.free.pop() for _ in range(beam)]
-            self.slot_of(rows)
+            self.start(rows)
             self.sequences.append((rows, self.step + int(self.random.integers(2 * self.depth + 2))))
             self.history |= {row: [] for row in rows}
         self.history = {row: [*past, (self.step, row)] for row, past in self.history.items()}
 
     def next(self) -> None:
-        """Some sequences end, the others' beams are reordered, and the next step begins."""
+        """Ends some sequences, reorders the beams of the others, and begins the next step."""
         for rows, last in list(self.sequences):
             if self.step == last:
                 self.sequences.remove((rows, last))

@@ -1,4 +1,4 @@
-"""best_logits: what a search must know of rows of logits, beside the logits themselves."""
+"""best_logits compared with sorting and log-sums of whole rows."""
 
 import os
 import subprocess
@@ -11,13 +11,13 @@ from torch import Tensor
 ops = torch.ops.linnet
 
 INPUTS = 36
-# Around a panel (64) and a piece (512), and several pieces.
+# Sizes around a panel (64) and a piece (512), and several pieces.
 TOKENS = [1, 5, 64, 511, 512, 513, 2000]
 KINDS = ["plain", "float32", "int8", "bfloat16"]
 
 
 def arguments(kind: str, rows: int, tokens: int, seed: int = 1):
-    """x, weight as that type has it, bias, counts, also, temperatures."""
+    """x, weight packed as `kind`, bias, counts, also, temperatures."""
     random = torch.Generator().manual_seed(seed)
     dtype = torch.bfloat16 if kind == "bfloat16" else torch.float32
     x = torch.randn(rows, INPUTS, generator=random).to(dtype)
@@ -47,7 +47,7 @@ def check_rows(got, logits: Tensor, counts: Tensor, also: Tensor) -> None:
 
 @pytest.mark.parametrize("tokens", TOKENS)
 @pytest.mark.parametrize("kind", KINDS)
-def test_it_finds_what_a_sort_of_linears_logits_finds(kind, tokens):
+def test_equals_sort_of_linear(kind, tokens):
     for rows in (1, 2, 7, 100):
         x, weight, bias, counts, also, temperatures = arguments(kind, rows, tokens)
         got = ops.best_logits(x, weight, bias, counts, also, temperatures)
@@ -58,7 +58,7 @@ def test_it_finds_what_a_sort_of_linears_logits_finds(kind, tokens):
         torch.testing.assert_close(got[2].double(), want, rtol=1e-6, atol=1e-5)
 
 
-def test_of_equal_logits_the_lower_tokens_come_first_in_whatever_piece():
+def test_breaks_ties_by_lower_token_across_pieces():
     tokens = 1500
     x = torch.ones(3, 1)
     weight = torch.zeros(tokens, 1)
@@ -72,7 +72,7 @@ def test_of_equal_logits_the_lower_tokens_come_first_in_whatever_piece():
 
 
 @pytest.mark.parametrize("kind", ["float32", "int8"])
-def test_a_row_is_the_same_bit_for_bit_in_any_company_and_whatever_is_wanted(kind):
+def test_is_batch_invariant(kind):
     x, weight, bias, counts, also, temperatures = arguments(kind, 130, 1300)
     threads = torch.get_num_threads()
     whole = ops.best_logits(x, weight, bias, counts, also, temperatures)
@@ -91,7 +91,7 @@ def test_a_row_is_the_same_bit_for_bit_in_any_company_and_whatever_is_wanted(kin
         torch.set_num_threads(threads)
 
 
-def test_logits_that_are_no_numbers_show_in_the_normalizer_of_their_row_alone():
+def test_nan_and_infinity_affect_only_their_row():
     tokens = 1100
     ones = torch.ones(4, dtype=torch.int32)
     for place in (0, 511, 512, 1099):
@@ -101,7 +101,7 @@ def test_logits_that_are_no_numbers_show_in_the_normalizer_of_their_row_alone():
         x[0, 1] = 0  # 0 times infinity is NaN
         got = ops.best_logits(x, weight, None, ones, -ones, torch.ones(4))
         assert got[2][:2].isnan().all()
-        assert got[2][2].isfinite()  # -infinity is a token that cannot come
+        assert got[2][2].isfinite()  # -infinity is an impossible token
         assert got[2][3].isnan()
     nothing = torch.full((tokens,), -torch.inf)
     got = ops.best_logits(
@@ -111,7 +111,7 @@ def test_logits_that_are_no_numbers_show_in_the_normalizer_of_their_row_alone():
     assert (got[1] == -1).all()
 
 
-def test_no_rows_give_nothing():
+def test_accepts_no_rows():
     empty = torch.zeros(0, dtype=torch.int32)
     logits, tokens, normalizers = ops.best_logits(
         torch.zeros(0, 8),
@@ -141,7 +141,7 @@ def test_no_rows_give_nothing():
     ],
 )
 @pytest.mark.parametrize("kind", ["plain", "float32"])
-def test_what_does_not_fit_is_refused(kind, index, value, message):
+def test_refuses(kind, index, value, message):
     given = list(arguments(kind, 2, 100))
     given[index] = value
     with pytest.raises(RuntimeError, match=message):
@@ -149,9 +149,13 @@ def test_what_does_not_fit_is_refused(kind, index, value, message):
 
 
 @pytest.mark.parametrize("capability", ["default", "avx2"])
-def test_lower_instruction_sets_keep_the_same_laws(capability):
-    laws = "float32 and finds and (513 or 2000) or equal_logits or no_numbers or any_company"
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", __file__, "-k", laws]
+def test_properties_hold_on_lower_instruction_sets(capability):
+    properties = (
+        "float32 and equals_sort and (513 or 2000)"
+        " or breaks_ties or nan_and_infinity or batch_invariant"
+    )
+    pytest_command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
+    command = [*pytest_command, __file__, "-k", properties]
     environment = os.environ | {"ATEN_CPU_CAPABILITY": capability}
     run = subprocess.run(command, env=environment, capture_output=True, text=True)
     assert run.returncode == 0, run.stdout

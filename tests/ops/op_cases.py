@@ -52,22 +52,22 @@ def depthwise_arguments(
     dtype: torch.dtype = torch.float32,
     seed: int = 0,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """x, weight and lengths, ragged as conv_arguments'. The taps shrink with their number, so that
-    results are of size 1, as those of a softmax are."""
+    """x, weight and lengths, ragged as in conv_arguments. The taps are scaled by their number,
+    so that results are of size 1, as with a softmax."""
     x, _, lengths = conv_arguments(batch, time, channels, 1, width, False, dtype, seed)
     return x, (numbers(seed + 1, channels, width) * width**-0.5).to(dtype), lengths
 
 
 def ring_indices(rows: int, depth: int, seed: int = 0) -> tuple[int, Tensor, Tensor]:
-    """The number of lanes, positions and ancestry for rows in pairs, as of beams of two; each pair
-    stands at a position of its own and refers to its own two lanes. Of the lanes some belong to
-    nobody, and every third pair has an idle row.
+    """The number of slots, positions and backpointers for rows in pairs, as beams of two. Each pair
+    has its own position and refers to its own two slots. Some slots are unused, and every third
+    pair has an idle row.
     """
     generator = torch.Generator().manual_seed(seed)
     slots = 2 * rows + 3
     names = torch.randperm(slots, generator=generator)
     positions = torch.zeros(rows, dtype=torch.int32)
-    backpointers = torch.full((rows, depth + 2), -7, dtype=torch.int32)  # -7: never to be used
+    backpointers = torch.full((rows, depth + 2), -7, dtype=torch.int32)  # -7: must not be used
     for pair in range(0, rows, 2):
         own = names[pair : pair + 2]
         position = int(torch.randint(0, 3 * depth, (), generator=generator))
@@ -92,13 +92,13 @@ def step_arguments(
     dtype: torch.dtype = torch.float32,
     seed: int = 0,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
-    """x, weight, window, positions and ancestry."""
+    """x, weight, state, positions and backpointers."""
     slots, positions, backpointers = ring_indices(rows, width, seed)
     x = numbers(seed, rows, channels, dtype=dtype)
     shape = (rows, heads, width) if dynamic else (heads, width)
     weight = numbers(seed + 1, *shape, dtype=dtype)
-    window = numbers(seed + 2, width, slots, channels, dtype=dtype)
-    return x, weight, window, positions, backpointers
+    state = numbers(seed + 2, width, slots, channels, dtype=dtype)
+    return x, weight, state, positions, backpointers
 
 
 def depthwise_step_arguments(
@@ -109,12 +109,12 @@ def depthwise_step_arguments(
     dtype: torch.dtype = torch.float32,
     seed: int = 0,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, int]:
-    """x, weight, window, positions, ancestry and the dilation."""
+    """x, weight, state, positions, backpointers and the dilation."""
     depth = (width - 1) * dilation + 1
     slots, positions, backpointers = ring_indices(rows, depth, seed)
     x, weight, _ = depthwise_arguments(1, rows, channels, width, dtype, seed)
-    window = numbers(seed + 2, depth, slots, channels, dtype=dtype)
-    return x[0], weight, window, positions, backpointers, dilation
+    state = numbers(seed + 2, depth, slots, channels, dtype=dtype)
+    return x[0], weight, state, positions, backpointers, dilation
 
 
 def self_attention_arguments(
@@ -124,7 +124,7 @@ def self_attention_arguments(
     dtype: torch.dtype = torch.float32,
     seed: int = 0,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
-    """query, key, value, cache, positions and ancestry."""
+    """query, key, value, cache, positions and backpointers."""
     slots, positions, backpointers = ring_indices(rows, depth, seed)
     query, key, value = numbers(seed, 3, rows, size, dtype=dtype)
     cache = numbers(seed + 1, depth, slots, 2, size, dtype=dtype)
@@ -138,7 +138,8 @@ def attention_arguments(
     dtype: torch.dtype = torch.float32,
     seed: int = 0,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """query, memory, blocks and lengths, each row with a source of its own in scattered blocks."""
+    """query, encoder_cache, blocks and lengths; each row has its own source in scattered
+    blocks."""
     generator = torch.Generator().manual_seed(seed)
     needed = [-(-length // block_tokens) for length in lengths]
     pool = sum(needed) + 4
@@ -148,5 +149,5 @@ def attention_arguments(
         for m in range(count):
             blocks[row, m] = names.pop()
     query = numbers(seed, len(lengths), size, dtype=dtype)
-    memory = numbers(seed + 1, pool, block_tokens, 2, size, dtype=dtype)
-    return query, memory, blocks, ints(*lengths)
+    encoder_cache = numbers(seed + 1, pool, block_tokens, 2, size, dtype=dtype)
+    return query, encoder_cache, blocks, ints(*lengths)

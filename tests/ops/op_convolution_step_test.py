@@ -25,7 +25,7 @@ SHAPES = [
     (6, 21, 7, 9),  # 3 channels per head, an uncommon width
     (4, 12, 2, 1),  # a single tap
     (6, 96, 3, 63),
-    (6, 640, 640, 31),  # more taps than a block of a GPU holds
+    (6, 640, 640, 31),  # more taps than fit into a block of a GPU
 ]
 SHAPE_NAMES = ["x".join(map(str, shape)) for shape in SHAPES]
 TYPES = [torch.float32, torch.bfloat16]
@@ -46,7 +46,7 @@ def test_equals_plain_loops(shape, dtype, dynamic):
 
 
 @both
-def test_takes_no_rows(dynamic):
+def test_accepts_no_rows(dynamic):
     weight = torch.zeros(0, 2, 3) if dynamic else torch.zeros(2, 3)
     state = torch.zeros(3, 0, 8)
     backpointers = torch.zeros(0, 3, dtype=torch.int32)
@@ -57,7 +57,7 @@ def test_takes_no_rows(dynamic):
 @pytest.mark.parametrize("dtype", TYPES, ids=str)
 @pytest.mark.parametrize("width", [1, 3, 7, 31])
 def test_steps_of_reordered_beams_equal_whole_sequences(width, dtype, dynamic):
-    """Each hypothesis' last output is, bit for bit, that of the whole sequence of its inputs."""
+    """The last output of a hypothesis equals that of its whole input sequence, bit for bit."""
     slots, channels, heads = 9, 36, 3
     state = numbers(1, width, slots, channels, dtype=dtype) * 1000  # stale contents
     light_weight = numbers(2, heads, width, dtype=dtype)
@@ -98,7 +98,7 @@ def test_equals_fairseq_step_by_step(case):
     rows = list(range(batch))
     state = numbers(5, case["K"], batch, channels)
     slots = Slots(batch, case["K"])
-    slots.slot_of(rows)
+    slots.start(rows)
     for t in range(time):
         if t > 0:
             slots.advance(rows, order if t == case["reorder_before_step"] else rows)
@@ -112,7 +112,7 @@ def test_equals_fairseq_step_by_step(case):
 
 
 @both
-def test_a_row_alone_equals_itself_in_company(dynamic):
+def test_is_batch_invariant(dynamic):
     x, weight, state, positions, backpointers = step_arguments(12, 130, 2, 31, dynamic)
     whole = STEPS[dynamic](x, weight, state.clone(), positions, backpointers)
     for row in range(12):
@@ -123,7 +123,7 @@ def test_a_row_alone_equals_itself_in_company(dynamic):
 
 
 @both
-def test_takes_inputs_that_are_not_contiguous(dynamic):
+def test_accepts_non_contiguous_inputs(dynamic):
     x, weight, state, positions, backpointers = step_arguments(6, 20, 4, 5, dynamic)
     want = STEPS[dynamic](x, weight, state.clone(), positions, backpointers)
 
@@ -138,45 +138,45 @@ def test_takes_inputs_that_are_not_contiguous(dynamic):
 
 REFUSED = {
     "float16 on the cpu": ({"x": torch.zeros(2, 8).half()}, "x is Half on cpu; supported are"),
-    "window of another type": ({"window": torch.zeros(3, 4, 8).bfloat16()}, "window is BFloat16"),
+    "state of another type": ({"state": torch.zeros(3, 4, 8).bfloat16()}, "state is BFloat16"),
     "x of three dimensions": ({"x": torch.zeros(1, 2, 8)}, r"needs 2 dimensions \[R, C\]"),
     "weight of another row count": ({"weight": torch.zeros(3, 2, 3)}, r"dimension 0 \(R\) must be"),
-    "window of another width": ({"window": torch.zeros(5, 4, 8)}, r"\(K\) must be 3 as in weight"),
-    "window of other channels": ({"window": torch.zeros(3, 4, 9)}, r"\(C\) must be 8 as in x"),
-    "window that is not contiguous": (
-        {"window": torch.zeros(4, 3, 8).transpose(0, 1)},
+    "state of another width": ({"state": torch.zeros(5, 4, 8)}, r"\(K\) must be 3 as in weight"),
+    "state of other channels": ({"state": torch.zeros(3, 4, 9)}, r"\(C\) must be 8 as in x"),
+    "state that is not contiguous": (
+        {"state": torch.zeros(4, 3, 8).transpose(0, 1)},
         "must be contiguous: it is changed in place",
     ),
     "an even width": (
-        {"weight": torch.zeros(2, 2, 2), "window": torch.zeros(2, 4, 8)},
+        {"weight": torch.zeros(2, 2, 2), "state": torch.zeros(2, 4, 8)},
         "filter width is 2, must be odd",
     ),
     "uneven heads": ({"weight": torch.zeros(2, 3, 3)}, "8 channels do not fall into 3 heads"),
     "int64 positions": ({"positions": torch.tensor([0, 0])}, "positions is Long, needs int32"),
     "positions of another row count": ({"positions": ints(0)}, r"positions has shape \[1\]"),
-    "ancestry shorter than the width": (
-        {"ancestry": torch.zeros(2, 2, dtype=torch.int32)},
-        "needs at least 3 .the positions in window. lanes per row",
+    "backpointers shorter than the width": (
+        {"backpointers": torch.zeros(2, 2, dtype=torch.int32)},
+        "needs at least 3 .the positions in state. slots per row",
     ),
     "a negative position": (
         {"positions": ints(0, -1)},
         r"positions\[1\] is -1, must be at least 0",
     ),
-    "a lane that is not there": (
-        {"ancestry": torch.tensor([[0, 4, 0], [1, 1, 1]], dtype=torch.int32)},
-        r"ancestry\[0, 1\] is 4, must lie between 0 and 3",
+    "a slot that does not exist": (
+        {"backpointers": torch.tensor([[0, 4, 0], [1, 1, 1]], dtype=torch.int32)},
+        r"backpointers\[0, 1\] is 4, must lie between 0 and 3",
     ),
-    "a negative lane": (
-        {"ancestry": torch.tensor([[0, 0, -1], [1, 1, 1]], dtype=torch.int32)},
-        r"ancestry\[0, 2\] is -1, must lie between 0 and 3",
+    "a negative slot": (
+        {"backpointers": torch.tensor([[0, 0, -1], [1, 1, 1]], dtype=torch.int32)},
+        r"backpointers\[0, 2\] is -1, must lie between 0 and 3",
     ),
-    "an own lane below -1": (
-        {"ancestry": torch.tensor([[-2, 0, 0], [1, 1, 1]], dtype=torch.int32)},
-        r"ancestry\[0, 0\] is -2, .* or be -1 for an idle row",
+    "an own slot below -1": (
+        {"backpointers": torch.tensor([[-2, 0, 0], [1, 1, 1]], dtype=torch.int32)},
+        r"backpointers\[0, 0\] is -2, .* or be -1 for an idle row",
     ),
-    "two rows with one lane": (
-        {"ancestry": torch.tensor([[1, 0, 0], [1, 1, 1]], dtype=torch.int32)},
-        "rows 0 and 1 both own lane 1",
+    "two rows with one slot": (
+        {"backpointers": torch.tensor([[1, 0, 0], [1, 1, 1]], dtype=torch.int32)},
+        "rows 0 and 1 both own slot 1",
     ),
 }
 
@@ -188,9 +188,9 @@ def test_refuses(change):
     arguments = {
         "x": torch.zeros(2, 8),
         "weight": torch.zeros(2, 2, 3),
-        "window": state,
+        "state": state,
         "positions": ints(9, 9),
-        "ancestry": torch.tensor([[0, 0, 1], [1, 1, 0]], dtype=torch.int32),
+        "backpointers": torch.tensor([[0, 0, 1], [1, 1, 0]], dtype=torch.int32),
     }
     with pytest.raises(RuntimeError, match=message):
         torch.ops.linnet.dynamic_conv_step(**(arguments | changes))

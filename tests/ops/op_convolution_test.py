@@ -1,4 +1,4 @@
-"""dynamic_conv and light_conv against plain loops, fairseq's numbers, and laws."""
+"""dynamic_conv and light_conv against plain loops, fairseq's numbers, and properties."""
 
 import json
 from pathlib import Path
@@ -26,8 +26,8 @@ SHAPES = [
     (1, 4, 5, 1, 63),
     (2, 3, 12, 2, 1),  # a single tap
     (2, 30, 96, 1, 101),
-    (2, 129, 12, 2, 31),  # one more position than the kernel takes at once
-    (2, 131, 40, 1, 7),  # the end is no group of four, the channels are no whole vectors
+    (2, 129, 12, 2, 31),  # one position more than a block of the kernel
+    (2, 131, 40, 1, 7),  # a partial group of four positions, a partial vector of channels
     (2, 300, 6, 3, 5),
 ]
 SHAPE_NAMES = ["x".join(map(str, shape)) for shape in SHAPES]
@@ -49,7 +49,7 @@ def test_equals_plain_loops(shape, dtype, dynamic):
 
 @both
 @pytest.mark.parametrize("width", [1, 3, 7, 9])
-def test_takes_every_padding(width, dynamic):
+def test_accepts_every_padding(width, dynamic):
     x, weight, lengths = conv_arguments(2, 6, 16, 2, width, dynamic)
     for padding_left in range(width):
         got = OPS[dynamic](x, weight, lengths, padding_left)
@@ -58,7 +58,7 @@ def test_takes_every_padding(width, dynamic):
 
 @both
 @pytest.mark.parametrize("shape", [(2, 0, 8), (0, 5, 8), (0, 0, 8), (2, 5, 0)], ids=str)
-def test_takes_empty_input(shape, dynamic):
+def test_accepts_empty_input(shape, dynamic):
     batch, time, _ = shape
     x = torch.zeros(shape)
     weight = torch.zeros(batch, time, 2, 3) if dynamic else torch.zeros(2, 3)
@@ -80,7 +80,7 @@ def test_equals_plain_loops_at_random_shapes(seed):
 
 
 @both
-def test_neither_reads_nor_leaves_anything_behind_a_sentences_end(dynamic):
+def test_ignores_and_zeroes_padding(dynamic):
     x, weight, lengths = conv_arguments(3, 10, 32, 2, 7, dynamic)
     want = OPS[dynamic](x, weight, lengths, 3)
     for b, length in enumerate(lengths):
@@ -94,7 +94,7 @@ def test_neither_reads_nor_leaves_anything_behind_a_sentences_end(dynamic):
 
 
 @both
-def test_a_sentence_alone_equals_itself_in_company(dynamic):
+def test_is_batch_invariant(dynamic):
     x, weight, lengths = conv_arguments(3, 12, 130, 2, 31, dynamic)
     whole = OPS[dynamic](x, weight, lengths, 30)
     for b, length in enumerate(lengths.tolist()):
@@ -104,7 +104,7 @@ def test_a_sentence_alone_equals_itself_in_company(dynamic):
 
 
 @both
-def test_takes_inputs_that_are_not_contiguous(dynamic):
+def test_accepts_non_contiguous_inputs(dynamic):
     x, weight, lengths = conv_arguments(3, 8, 20, 4, 5, dynamic)
     want = OPS[dynamic](x, weight, lengths, 2)
     x = x.transpose(0, 1).contiguous().transpose(0, 1)
@@ -119,7 +119,7 @@ def test_takes_inputs_that_are_not_contiguous(dynamic):
 
 
 @both
-def test_scores_of_any_size_are_normalised(dynamic):
+def test_normalises_scores_of_any_size(dynamic):
     x = numbers(3, 1, 6, 8)
     shape = (1, 6, 1, 5) if dynamic else (1, 5)
     for scores in ([0, 500, -500, 499, 1], [-1e30, -1e30, 0, 0, -1e30], [80, 80, 80, 80, 80]):
@@ -132,14 +132,14 @@ def test_scores_of_any_size_are_normalised(dynamic):
 
 
 @both
-def test_a_nan_among_the_scores_is_seen_in_the_result(dynamic):
+def test_propagates_nan_scores(dynamic):
     x, weight, lengths = conv_arguments(1, 4, 8, 1, 5, dynamic)
     weight[..., 3] = torch.nan
     assert OPS[dynamic](x, weight, lengths, 2).isnan().all()
 
 
-def test_bfloat16_is_rounded_as_torch_rounds_it():
-    """A single tap has weight 1, so that y is x, rounded twice: to float32 and back."""
+def test_rounds_bfloat16_like_torch():
+    """A single tap has weight 1, so y is x, converted to float32 and back."""
     x = torch.arange(-(2**15), 2**15, dtype=torch.int32).to(torch.int16).view(torch.bfloat16)
     y = torch.ops.linnet.light_conv(
         x.view(1, 64, 1024), torch.zeros(1, 1, dtype=torch.bfloat16), ints(64), 0

@@ -19,7 +19,7 @@ SHAPES = [
     (12, 64, 7, 16),  # Tay et al.'s largest dilations
     (6, 21, 9, 1),  # an uncommon width
     (4, 12, 1, 1),  # a single tap
-    (4, 12, 1, 4),  # a single tap: the window holds one input whatever the dilation
+    (4, 12, 1, 4),  # a single tap: the state holds one input for any dilation
     (6, 1, 3, 2),  # one channel
     (6, 96, 63, 1),
 ]
@@ -39,7 +39,7 @@ def test_equals_plain_loops(shape, dtype):
         assert torch.equal(state.double(), want_window)
 
 
-def test_takes_no_rows():
+def test_accepts_no_rows():
     backpointers = torch.zeros(0, 3, dtype=torch.int32)
     arguments = (
         torch.zeros(0, 8),
@@ -55,7 +55,7 @@ def test_takes_no_rows():
 @pytest.mark.parametrize("dtype", TYPES, ids=str)
 @pytest.mark.parametrize(("width", "dilation"), [(1, 1), (3, 1), (3, 4), (7, 3), (31, 1)])
 def test_steps_of_reordered_beams_equal_whole_sequences(width, dilation, dtype):
-    """Each hypothesis' last output is, bit for bit, that of the whole sequence of its inputs."""
+    """The last output of a hypothesis equals that of its whole input sequence, bit for bit."""
     slots, channels, reach = 9, 36, (width - 1) * dilation
     weight = numbers(1, channels, width, dtype=dtype)
     state = numbers(2, reach + 1, slots, channels, dtype=dtype) * 1000  # stale contents
@@ -76,7 +76,7 @@ def test_steps_of_reordered_beams_equal_whole_sequences(width, dilation, dtype):
     assert checked > 200
 
 
-def test_a_row_alone_equals_itself_in_company():
+def test_is_batch_invariant():
     x, weight, state, positions, backpointers, dilation = depthwise_step_arguments(12, 130, 31, 2)
     whole = step_of(x, weight, state.clone(), positions, backpointers, dilation)
     for row in range(12):
@@ -85,7 +85,7 @@ def test_a_row_alone_equals_itself_in_company():
         assert torch.equal(alone[0], whole[row])
 
 
-def test_takes_inputs_that_are_not_contiguous():
+def test_accepts_non_contiguous_inputs():
     x, weight, state, positions, backpointers, dilation = depthwise_step_arguments(6, 20, 5, 2)
     want = step_of(x, weight, state.clone(), positions, backpointers, dilation)
 
@@ -100,34 +100,34 @@ def test_takes_inputs_that_are_not_contiguous():
 
 REFUSED = {
     "float16 on the cpu": ({"x": torch.zeros(2, 8).half()}, "x is Half on cpu; supported are"),
-    "window of another type": ({"window": torch.zeros(5, 4, 8).bfloat16()}, "window is BFloat16"),
+    "state of another type": ({"state": torch.zeros(5, 4, 8).bfloat16()}, "state is BFloat16"),
     "x of three dimensions": ({"x": torch.zeros(1, 2, 8)}, r"needs 2 dimensions \[R, C\]"),
     "weight of other channels": ({"weight": torch.zeros(2, 3)}, r"\(C\) must be 8 as in x"),
     "an even width": ({"weight": torch.zeros(8, 2)}, "filter width is 2, must be odd"),
     "no dilation": ({"dilation": 0}, "dilation is 0, must be at least 1"),
-    "window of the width alone": (
-        {"window": torch.zeros(3, 4, 8)},
-        r"window has shape \[3, 4, 8\], dimension 0 .* must be 5 as in weight and dilation",
+    "state of the width alone": (
+        {"state": torch.zeros(3, 4, 8)},
+        r"state has shape \[3, 4, 8\], dimension 0 .* must be 5 as in weight and dilation",
     ),
-    "window of other channels": ({"window": torch.zeros(5, 4, 9)}, r"\(C\) must be 8 as in x"),
-    "window that is not contiguous": (
-        {"window": torch.zeros(4, 5, 8).transpose(0, 1)},
+    "state of other channels": ({"state": torch.zeros(5, 4, 9)}, r"\(C\) must be 8 as in x"),
+    "state that is not contiguous": (
+        {"state": torch.zeros(4, 5, 8).transpose(0, 1)},
         "must be contiguous: it is changed in place",
     ),
     "int64 positions": ({"positions": torch.tensor([0, 0])}, "positions is Long, needs int32"),
     "positions of another row count": ({"positions": ints(0)}, r"positions has shape \[1\]"),
-    "ancestry shorter than the window": (
-        {"ancestry": torch.zeros(2, 4, dtype=torch.int32)},
-        "needs at least 5 .the positions in window. lanes per row",
+    "backpointers shorter than the state": (
+        {"backpointers": torch.zeros(2, 4, dtype=torch.int32)},
+        "needs at least 5 .the positions in state. slots per row",
     ),
     "a negative position": ({"positions": ints(0, -1)}, r"positions\[1\] is -1, must be at least"),
-    "a lane that is not there": (
-        {"ancestry": torch.tensor([[0, 0, 4, 0, 0], [1, 1, 1, 1, 1]], dtype=torch.int32)},
-        r"ancestry\[0, 2\] is 4, must lie between 0 and 3 \(lanes of window - 1\)",
+    "a slot that does not exist": (
+        {"backpointers": torch.tensor([[0, 0, 4, 0, 0], [1, 1, 1, 1, 1]], dtype=torch.int32)},
+        r"backpointers\[0, 2\] is 4, must lie between 0 and 3 \(slots of state - 1\)",
     ),
-    "two rows with one lane": (
-        {"ancestry": torch.ones(2, 5, dtype=torch.int32)},
-        "rows 0 and 1 both own lane 1",
+    "two rows with one slot": (
+        {"backpointers": torch.ones(2, 5, dtype=torch.int32)},
+        "rows 0 and 1 both own slot 1",
     ),
 }
 
@@ -139,9 +139,9 @@ def test_refuses(change):
     arguments = {
         "x": torch.zeros(2, 8),
         "weight": torch.zeros(8, 3),
-        "window": state,
+        "state": state,
         "positions": ints(9, 9),
-        "ancestry": torch.tensor([[0, 0, 1, 1, 0], [1, 1, 0, 0, 0]], dtype=torch.int32),
+        "backpointers": torch.tensor([[0, 0, 1, 1, 0], [1, 1, 0, 0, 0]], dtype=torch.int32),
         "dilation": 2,
     }
     with pytest.raises(RuntimeError, match=f"depthwise_conv_step: .*{message}"):

@@ -1,4 +1,4 @@
-"""depthwise_conv against plain loops, torch's own convolution, and laws."""
+"""depthwise_conv against plain loops, torch's convolution, and properties."""
 
 import op_reference as plain
 import pytest
@@ -46,7 +46,7 @@ def test_equals_plain_loops(shape, dtype):
         assert_near(got, plain.depthwise_conv(x, weight, lengths, padding_left, dilation), dtype)
 
 
-def test_takes_every_padding_and_dilation():
+def test_accepts_every_padding_and_dilation():
     x, weight, lengths = depthwise_arguments(3, 7, 20, 5)
     for dilation in range(1, 9):
         for padding_left in range(4 * dilation + 1):
@@ -56,7 +56,7 @@ def test_takes_every_padding_and_dilation():
 
 
 @pytest.mark.parametrize("dilation", [1, 3])
-def test_equals_torchs_convolution(dilation):
+def test_equals_torch_convolution(dilation):
     x, weight, _ = depthwise_arguments(2, 30, 48, 7)
     want = torch.nn.functional.conv1d(
         x.transpose(1, 2), weight[:, None], padding=3 * dilation, dilation=dilation, groups=48
@@ -66,13 +66,13 @@ def test_equals_torchs_convolution(dilation):
 
 
 @pytest.mark.parametrize("shape", [(2, 0, 8), (0, 5, 8), (0, 0, 8), (2, 5, 0)], ids=str)
-def test_takes_empty_input(shape):
+def test_accepts_empty_input(shape):
     lengths = torch.zeros(shape[0], dtype=torch.int32)
     assert convolve(torch.zeros(shape), torch.zeros(shape[2], 3), lengths, 1, 1).shape == shape
 
 
 @pytest.mark.parametrize("dilation", [1, 3])
-def test_neither_reads_nor_leaves_anything_behind_a_sentences_end(dilation):
+def test_ignores_and_zeroes_padding(dilation):
     x, weight, lengths = depthwise_arguments(3, 10, 32, 7)
     want = convolve(x, weight, lengths, 3 * dilation, dilation)
     for b, length in enumerate(lengths):
@@ -84,7 +84,7 @@ def test_neither_reads_nor_leaves_anything_behind_a_sentences_end(dilation):
 
 
 @pytest.mark.parametrize("dtype", TYPES, ids=str)
-def test_a_sentence_alone_equals_itself_in_company(dtype):
+def test_is_batch_invariant(dtype):
     x, weight, lengths = depthwise_arguments(3, 12, 130, 31, dtype)
     whole = convolve(x, weight, lengths, 30, 1)
     for b, length in enumerate(lengths.tolist()):
@@ -93,7 +93,7 @@ def test_a_sentence_alone_equals_itself_in_company(dtype):
 
 
 @pytest.mark.parametrize("dtype", TYPES, ids=str)
-def test_channels_know_nothing_of_each_other(dtype):
+def test_channels_are_independent(dtype):
     x, weight, lengths = depthwise_arguments(2, 9, 70, 5, dtype)
     whole = convolve(x, weight, lengths, 4, 2)
     for channels in (slice(0, 1), slice(3, 70), slice(60, 67)):
@@ -102,14 +102,14 @@ def test_channels_know_nothing_of_each_other(dtype):
 
 
 @pytest.mark.parametrize("dtype", TYPES, ids=str)
-def test_a_transposed_weight_gives_the_same_bits(dtype):
+def test_transposed_weight_gives_the_same_bits(dtype):
     x, weight, lengths = depthwise_arguments(2, 9, 70, 5, dtype)
     by_tap = weight.t().contiguous().t()
     assert not by_tap.is_contiguous()
     assert torch.equal(convolve(x, by_tap, lengths, 2, 1), convolve(x, weight, lengths, 2, 1))
 
 
-def test_takes_inputs_that_are_not_contiguous():
+def test_accepts_non_contiguous_inputs():
     x, weight, lengths = depthwise_arguments(3, 8, 20, 5)
     want = convolve(x, weight, lengths, 2, 1)
     x = x.transpose(0, 1).contiguous().transpose(0, 1)
@@ -121,7 +121,7 @@ def test_takes_inputs_that_are_not_contiguous():
     assert got.is_contiguous()
 
 
-def test_taps_are_not_normalised():
+def test_does_not_normalise_taps():
     x = numbers(0, 1, 6, 8)
     weight = torch.tensor([0.0, -300.0, 0.0]).expand(8, 3)
     assert torch.equal(convolve(x, weight, ints(6), 1, 1), -300 * x)

@@ -1,4 +1,4 @@
-"""What torch asks of an operator library, and what the machine does with it."""
+"""The operator library as a whole: torch's checks, threads, instruction sets, loading."""
 
 import io
 import os
@@ -21,7 +21,7 @@ ops = torch.ops.linnet
 
 
 def calls(dtype: torch.dtype) -> list:
-    """One call of each operator: name, arguments."""
+    """Arguments of one call of each operator, by name."""
     return [
         ("dynamic_conv", (*conv_arguments(2, 9, 32, 4, 7, True, dtype), 3)),
         ("light_conv", (*conv_arguments(2, 9, 32, 4, 7, False, dtype), 6)),
@@ -39,7 +39,7 @@ NAMES = [name for name, _ in calls(torch.float32)]
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
 @pytest.mark.parametrize("name", NAMES)
-def test_keeps_what_torch_asks_of_an_operator(name, dtype):
+def test_passes_opcheck(name, dtype):
     """Schema, aliasing, shapes without data, symbolic shapes, autograd registration."""
     arguments = dict(calls(dtype))[name]
     results = torch.library.opcheck(getattr(ops, name).default, arguments)
@@ -47,7 +47,7 @@ def test_keeps_what_torch_asks_of_an_operator(name, dtype):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_backward_pass_is_an_error(name):
+def test_backward_pass_is_an_error(name):
     arguments = list(dict(calls(torch.float32))[name])
     arguments[0] = arguments[0].requires_grad_()
     y = getattr(ops, name)(*arguments)
@@ -56,7 +56,7 @@ def test_a_backward_pass_is_an_error(name):
 
 
 class StepModule(torch.nn.Module):
-    """As an exported model: keeps no state, gets it as a list, and ops change it in place."""
+    """Like an exported model: it gets its state as a list, and operators change it in place."""
 
     def forward(
         self,
@@ -66,8 +66,8 @@ class StepModule(torch.nn.Module):
         positions: Tensor,
         backpointers: Tensor,
     ) -> Tensor:
-        for window in state:
-            x = torch.ops.linnet.dynamic_conv_step(x, weight, window, positions, backpointers)
+        for layer_state in state:
+            x = torch.ops.linnet.dynamic_conv_step(x, weight, layer_state, positions, backpointers)
         return x
 
     @torch.jit.export
@@ -75,22 +75,25 @@ class StepModule(torch.nn.Module):
         return torch.ops.linnet.light_conv(x, weight, lengths, 1)
 
     @torch.jit.export
-    def attend(self, query: Tensor, memory: Tensor, blocks: Tensor, lengths: Tensor) -> Tensor:
-        return torch.ops.linnet.source_attention(query, memory, blocks, lengths, 2)
+    def attend(
+        self, query: Tensor, encoder_cache: Tensor, blocks: Tensor, lengths: Tensor
+    ) -> Tensor:
+        return torch.ops.linnet.source_attention(query, encoder_cache, blocks, lengths, 2)
 
 
 @pytest.mark.parametrize("frozen", [False, True])
-def test_a_scripted_module_saved_and_loaded_keeps_changes_in_place(frozen):
+def test_scripted_module_changes_state_in_place(frozen):
     saved = io.BytesIO()
     torch.jit.save(torch.jit.script(StepModule()), saved)
     saved.seek(0)
     module = torch.jit.load(saved).eval()
     if frozen:
         module = torch.jit.freeze(module, preserved_attrs=["encode", "attend"])
-    x, weight, window, *indices = step_arguments(6, 32, 4, 7, True)
-    state, want_state = [window, window * 2], [window.clone(), window * 2]
+    x, weight, layer_state, *indices = step_arguments(6, 32, 4, 7, True)
+    state = [layer_state, layer_state * 2]
+    want_state = [layer_state.clone(), layer_state * 2]
     with torch.inference_mode():
-        for _ in range(3):  # the first calls are profiled, the third runs what came of it
+        for _ in range(3):  # the first calls are profiled, the third runs the optimised graph
             got = module(x, weight, state, *indices)
             want = x
             for one in want_state:
@@ -117,15 +120,15 @@ for dtype in (torch.float32, torch.bfloat16):
         (False, torch.ops.linnet.light_conv, torch.ops.linnet.light_conv_step),
     ):
         results.append(whole(*conv_arguments(3, 70, 520, 8, 31, dynamic, dtype), 15))
-        x, weight, window, *indices = step_arguments(40, 520, 8, 31, dynamic, dtype)
-        results += [step(x, weight, window, *indices), window]
+        x, weight, state, *indices = step_arguments(40, 520, 8, 31, dynamic, dtype)
+        results += [step(x, weight, state, *indices), state]
     results.append(torch.ops.linnet.depthwise_conv(
         *depthwise_arguments(3, 70, 520, 31, dtype), 30, 2))
-    x, weight, window, *indices = depthwise_step_arguments(40, 520, 31, 2, dtype)
-    results += [torch.ops.linnet.depthwise_conv_step(x, weight, window, *indices), window]
-    *inputs, cache, positions, ancestry = self_attention_arguments(40, 520, 70, dtype)
+    x, weight, state, *indices = depthwise_step_arguments(40, 520, 31, 2, dtype)
+    results += [torch.ops.linnet.depthwise_conv_step(x, weight, state, *indices), state]
+    *inputs, cache, positions, backpointers = self_attention_arguments(40, 520, 70, dtype)
     results += [torch.ops.linnet.self_attention_step(
-        *inputs, cache, positions, ancestry, 8, 3), cache]
+        *inputs, cache, positions, backpointers, 8, 3), cache]
     results.append(torch.ops.linnet.source_attention(
         *attention_arguments([70] * 12, 520, 16, dtype), 8))
 torch.save([result.double() for result in results], sys.argv[4])
@@ -133,7 +136,7 @@ torch.save([result.double() for result in results], sys.argv[4])
 
 
 def large_results(library, path, threads: int = 1, **environment: str) -> list[Tensor]:
-    """All operators on large inputs, in a process of its own: both settings hold from its start."""
+    """Runs all operators on large inputs in a new process, since both are read at start."""
     here = os.path.dirname(__file__)
     command = [sys.executable, "-c", LARGE, str(library), here, str(threads), str(path)]
     subprocess.run(command, env=os.environ | environment, check=True)
@@ -151,23 +154,21 @@ def test_two_threads_give_the_bits_of_one(library, tmp_path, results_of_one_thre
 
 
 @pytest.mark.parametrize("capability", ["default", "avx2", "avx512"])
-def test_every_instruction_set_gives_the_same_numbers(
-    library, tmp_path, results_of_one_thread, capability
-):
+def test_instruction_sets_agree(library, tmp_path, results_of_one_thread, capability):
     known = ["default", "avx2", "avx512"]
     best = torch.backends.cpu.get_cpu_capability().lower()
     if best not in known or known.index(capability) > known.index(best):
         pytest.skip(f"this processor, or ATEN_CPU_CAPABILITY, has {best} at most")
     got = large_results(library, tmp_path / capability, ATEN_CPU_CAPABILITY=capability)
     for i, (one, other) in enumerate(zip(got, results_of_one_thread, strict=True)):
-        # float32 first: a rounding more per product without FMA; bfloat16: a result's last bit
+        # float32 first: one more rounding per product without FMA; bfloat16: the last bit
         tolerance = 4e-6 if i < len(got) // 2 else 2**-7
         torch.testing.assert_close(one, other, atol=tolerance, rtol=tolerance)
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_work_is_spread_over_two_threads(name):
-    """Seen in the processor time that threads other than this one spend."""
+def test_uses_two_threads(name):
+    """Measures the processor time of threads other than this one."""
     large = {
         "dynamic_conv": (*conv_arguments(4, 100, 512, 8, 31, True), 15),
         "light_conv": (*conv_arguments(4, 100, 512, 8, 31, False), 15),
@@ -187,14 +188,14 @@ def test_work_is_spread_over_two_threads(name):
             shares[threads] = time_elsewhere(lambda: getattr(ops, name)(*large[name]))
     finally:
         torch.set_num_threads(before)
-    # half of the work goes elsewhere at two threads, and nothing at one; libgomp's own waiting adds
-    # to it, so the bound is loose
+    # With two threads half of the work runs elsewhere, with one nothing; libgomp's spinning adds to
+    # it, so the bound is loose.
     assert shares[1] < 0.1, shares
     assert shares[2] > 0.25, shares
 
 
 def time_elsewhere(work) -> float:
-    """The share of the process' processor time that is not this thread's, while `work` repeats."""
+    """The share of the process' processor time spent by other threads while `work` repeats."""
     import time
 
     process, thread = time.process_time(), time.thread_time()
@@ -204,8 +205,8 @@ def time_elsewhere(work) -> float:
     return 1 - thread / process
 
 
-def test_the_cuda_library_loads_without_a_gpu(cuda_library):
-    """A CPU process never loads it, but an image for both must not fail where it does."""
+def test_cuda_library_loads_without_a_gpu(cuda_library):
+    """A CPU process never loads it, but loading it in an image for both must not fail."""
     torch.ops.load_library(cuda_library)
     for name in NAMES:
         assert torch._C._dispatch_has_kernel_for_dispatch_key(f"linnet::{name}", "CUDA")

@@ -1,4 +1,4 @@
-"""linear: its formula, packed and not; the laws of packed weights; what it refuses."""
+"""linear: its formula, packed and unpacked; properties of packed weights; refusals."""
 
 import os
 import subprocess
@@ -10,16 +10,16 @@ from torch import Tensor
 
 ops = torch.ops.linnet
 
-# Outputs that fill panels of 64 and that do not, inputs that fill groups of 4 and that do not.
+# Full and partial panels of 64 outputs, full and partial groups of 4 inputs.
 SIZES = [(1, 2), (3, 8), (31, 66), (32, 48), (64, 64), (130, 250), (512, 1024)]
-# Around the rows of a tile (6), of a block (48, 96), and where threads share rows (16).
+# Row counts around a tile (6), a block (48, 96), and the number at which threads share rows (16).
 ROWS = [1, 2, 5, 6, 7, 13, 15, 16, 48, 49, 97, 200]
 ACTIVATIONS = ["none", "relu", "swish", "gelu", "glu"]
 KINDS = ["float32", "int8"]
 
 
 def arguments(rows: int, inputs: int, outputs: int, activation: str = "none", seed: int = 1):
-    """x, weight, bias and what follows the product: residual, norm_weight, norm_bias."""
+    """x, weight, bias, residual, norm_weight, norm_bias."""
     random = torch.Generator().manual_seed(seed)
 
     def normal(*shape: int) -> Tensor:
@@ -35,7 +35,7 @@ def arguments(rows: int, inputs: int, outputs: int, activation: str = "none", se
 
 
 def formula(x, weight, bias, activation, residual=None, norm_weight=None, norm_bias=None) -> Tensor:
-    """In double, written out."""
+    """The formula in double."""
     y = x.double() @ weight.double().T
     if bias is not None:
         y = y + bias.double()
@@ -61,8 +61,8 @@ HALVES = [torch.bfloat16, torch.float16]
 
 
 def check_linear_in_float32(dtype: torch.dtype, device: str) -> None:
-    """What half precision would round off stays: the factors are exact, float32 keeps 24 bits of
-    sums of 512 terms that are of size 12 together."""
+    """Logits are not rounded to half precision: factors are exact, and float32 keeps 24 bits of
+    sums of 512 terms, of size 12."""
     x, weight, bias, _ = arguments(7, 512, 250)
     x, weight = (12 * x).to(dtype), weight.to(dtype)
     wanted = formula(x, weight, bias, "none")
@@ -77,7 +77,7 @@ def check_linear_in_float32(dtype: torch.dtype, device: str) -> None:
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32], ids=str)
-def test_logits_of_half_precision_are_not_rounded(dtype: torch.dtype):
+def test_does_not_round_half_precision_logits(dtype: torch.dtype):
     if dtype in HALVES:
         return check_linear_in_float32(dtype, "cpu")
     x, weight, bias, _ = arguments(3, 31, 66)
@@ -86,7 +86,7 @@ def test_logits_of_half_precision_are_not_rounded(dtype: torch.dtype):
 
 
 @pytest.mark.parametrize("dtype", HALVES, ids=str)
-def test_logits_of_half_precision_are_not_rounded_on_a_gpu(dtype: torch.dtype, cuda):
+def test_does_not_round_half_precision_logits_on_a_gpu(dtype: torch.dtype, cuda):
     check_linear_in_float32(dtype, "cuda")
 
 
@@ -99,7 +99,7 @@ def test_logits_of_half_precision_are_not_rounded_on_a_gpu(dtype: torch.dtype, c
         ({"bias": torch.zeros(4)}, r"bias has shape \[4\], dimension 0 \(outputs\) must be 5"),
     ],
 )
-def test_logits_of_shapes_that_do_not_fit_are_refused(change, message):
+def test_linear_in_float32_refuses(change, message):
     given = {"x": torch.zeros(2, 4), "weight": torch.zeros(5, 4), "bias": torch.zeros(5)}
     with pytest.raises(RuntimeError, match=message):
         ops.linear_in_float32(*(given | change).values())
@@ -107,7 +107,7 @@ def test_logits_of_shapes_that_do_not_fit_are_refused(change, message):
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(("inputs", "outputs"), SIZES)
-def test_outputs_that_are_taken_give_the_same_bits(inputs: int, outputs: int, kind: str):
+def test_taken_outputs_give_the_same_bits(inputs: int, outputs: int, kind: str):
     x, weight, bias, _ = arguments(7, inputs, outputs)
     packed = ops.pack_linear(weight, kind)
     whole = ops.linear(x, packed, bias)
@@ -119,7 +119,7 @@ def test_outputs_that_are_taken_give_the_same_bits(inputs: int, outputs: int, ki
         assert torch.equal(ops.linear(x, few, bias[taken]), whole[:, taken])
 
 
-def test_outputs_that_cannot_be_taken_are_refused():
+def test_refuses_outputs_that_cannot_be_taken():
     weight = torch.randn(5, 8)
     packed = ops.pack_linear(weight, "float32")
     for outputs in ([5], [0, -1]):
@@ -132,7 +132,7 @@ def test_outputs_that_cannot_be_taken_are_refused():
 
 
 def quantized(x: Tensor) -> Tensor:
-    """Rows as int8 keeps them: a scale each, 127 steps to the largest value."""
+    """Rows quantised to int8: one scale each, 127 steps to the largest magnitude."""
     scale = x.abs().amax(dim=-1, keepdim=True).double() / 127
     return torch.where(scale > 0, (x.double() / scale).round() * scale, 0.0)
 
@@ -140,13 +140,13 @@ def quantized(x: Tensor) -> Tensor:
 @pytest.mark.parametrize("activation", ACTIVATIONS)
 @pytest.mark.parametrize(("inputs", "outputs"), SIZES, ids=str)
 @pytest.mark.parametrize("kind", ["plain", "float32"])
-def test_it_is_its_formula(kind, inputs, outputs, activation):
+def test_equals_formula(kind, inputs, outputs, activation):
     for rows in (1, 7, 49):
         x, weight, bias, behind = arguments(rows, inputs, outputs, activation)
         given = weight if kind == "plain" else ops.pack_linear(weight, kind)
         for rest in ((), behind[:1], behind):
             if len(rest) == 3 and behind[1].numel() < 4:
-                continue  # the norm of two numbers is a step function: no rounding is small there
+                continue  # the norm of two numbers is a step function, which amplifies rounding
             for one_bias in (None, bias):
                 got = ops.linear(x, given, one_bias, activation, *rest)
                 want = formula(x, weight, one_bias, activation, *rest)
@@ -155,32 +155,34 @@ def test_it_is_its_formula(kind, inputs, outputs, activation):
 
 
 @pytest.mark.parametrize(("inputs", "outputs"), SIZES, ids=str)
-def test_int8_is_the_exact_product_of_what_is_left_of_rows_and_weights(inputs, outputs):
+def test_int8_is_the_exact_product_of_quantised_factors(inputs, outputs):
     for rows in (1, 7, 49):
         x, weight, bias, _ = arguments(rows, inputs, outputs)
         got = ops.linear(x, ops.pack_linear(weight, "int8"), bias)
-        # A value that lies half way between two steps may go either way: at most a step of one
-        # product, of which a sum holds few.
+        # A value half way between two steps may round either way, which changes one product by a
+        # step. Few such values are in a sum.
         want = formula(quantized(x), quantized(weight), bias, "none")
         step = x.abs().amax(dim=-1, keepdim=True) / 127 * weight.abs().amax(dim=-1)
         assert ((got - want).abs() <= 1.01 * step + 1e-5).all()
-        # About all of them are right to float32's last bits.
+        # Nearly all are equal up to float32's last bits.
         close = torch.isclose(got.double(), want, rtol=1e-5, atol=1e-5)
         assert close.double().mean() > 0.95
 
 
-def test_int8_loses_about_a_hundredth_whatever_the_size_of_a_row():
+def test_int8_error_does_not_depend_on_row_size():
     x, weight, _, _ = arguments(64, 512, 1024)
     x = x * torch.logspace(-6, 6, 64).unsqueeze(1)
     got = ops.linear(x, ops.pack_linear(weight, "int8"), None).double()
     want = formula(x, weight, None, "none")
     relative = (got - want).norm(dim=-1) / want.norm(dim=-1)
-    assert relative.max() < 0.02  # steps of 1/127 of a row's largest value, 3 or 4 deviations
+    assert (
+        relative.max() < 0.02
+    )  # steps of 1/127 of a row's largest value, which is 3 or 4 deviations
 
 
 @pytest.mark.parametrize("activation", ["none", "glu"])
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_row_is_the_same_bit_for_bit_in_any_company(kind, activation):
+def test_is_batch_invariant(kind, activation):
     inputs, outputs = 130, 250
     x, weight, bias, behind = arguments(200, inputs, outputs, activation)
     packed = ops.pack_linear(weight, kind)
@@ -203,7 +205,7 @@ def test_a_row_is_the_same_bit_for_bit_in_any_company(kind, activation):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_row_of_nan_stays_its_own_affair_and_is_seen(kind):
+def test_nan_affects_only_its_row(kind):
     x, weight, bias, behind = arguments(9, 32, 48)
     packed = ops.pack_linear(weight, kind)
     want = ops.linear(x, packed, bias, "relu", *behind)
@@ -217,7 +219,7 @@ def test_a_row_of_nan_stays_its_own_affair_and_is_seen(kind):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_rows_of_zeros_and_of_next_to_nothing_give_the_bias(kind):
+def test_rows_of_zeros_and_tiny_values_give_the_bias(kind):
     _, weight, bias, _ = arguments(1, 32, 48)
     for value in (0.0, 1e-38, -1e-42):
         x = torch.full((3, 32), value)
@@ -226,7 +228,7 @@ def test_rows_of_zeros_and_of_next_to_nothing_give_the_bias(kind):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_leading_dimensions_and_strides_do_not_matter(kind):
+def test_accepts_leading_dimensions_and_strides(kind):
     x, weight, bias, _ = arguments(24, 32, 48)
     packed = ops.pack_linear(weight.T.contiguous().T, kind)
     want = ops.linear(x, ops.pack_linear(weight, kind), bias)
@@ -237,17 +239,17 @@ def test_leading_dimensions_and_strides_do_not_matter(kind):
 
 
 @pytest.mark.parametrize("activation", ACTIVATIONS)
-def test_packed_bfloat16_is_torch_in_bfloat16(activation):
+def test_packed_bfloat16_equals_torch(activation):
     x, weight, bias, behind = arguments(13, 64, 96, activation)
     x, weight, bias = x.bfloat16(), weight.bfloat16(), bias.bfloat16()
     behind = tuple(tensor.bfloat16() for tensor in behind)
     got = ops.linear(x, ops.pack_linear(weight, "bfloat16"), bias, activation, *behind)
     want = ops.linear(x, weight, bias, activation, *behind)
-    # 4e-2: bfloat16 keeps 8 bits, rounded behind each operator, of values up to 4.
+    # 4e-2: bfloat16 keeps 8 bits, rounded after each operator, of values up to 4.
     torch.testing.assert_close(got, want, rtol=2e-2, atol=4e-2)
 
 
-def test_without_packing_it_has_gradients():
+def test_unpacked_weights_have_gradients():
     x, weight, bias, behind = arguments(3, 4, 6)
     inputs = [tensor.double().requires_grad_() for tensor in (x, weight, bias, *behind)]
 
@@ -256,7 +258,7 @@ def test_without_packing_it_has_gradients():
             x.float(), weight.float(), bias.float(), "swish", *[r.float() for r in rest]
         )
 
-    # float32 inside: differences of 1e-2 stand well above its rounding.
+    # Computed in float32, so differences of 1e-2 are well above its rounding.
     assert torch.autograd.gradcheck(call, inputs, eps=1e-2, atol=2e-2, rtol=2e-2)
     with pytest.raises(RuntimeError, match="packed weights have no gradients"):
         ops.linear(x.requires_grad_(), ops.pack_linear(weight, "float32"), bias)
@@ -273,7 +275,10 @@ def test_without_packing_it_has_gradients():
         (lambda a: a | {"activation": "tanh"}, 'no activation "tanh": there are none, relu'),
         (lambda a: a | {"residual": torch.randn(5, 5)}, "residual"),
         (lambda a: a | {"residual": torch.randn(4, 6)}, "residual"),
-        (lambda a: a | {"norm_weight": torch.randn(6)}, "norm_weight and norm_bias come together"),
+        (
+            lambda a: a | {"norm_weight": torch.randn(6)},
+            "norm_weight and norm_bias must be given together",
+        ),
         (
             lambda a: a | {"norm_weight": torch.randn(7), "norm_bias": torch.randn(7)},
             "norm_weight",
@@ -284,7 +289,7 @@ def test_without_packing_it_has_gradients():
         ),
     ],
 )
-def test_what_does_not_fit_is_refused(change, message):
+def test_refuses(change, message):
     given = {"x": torch.randn(5, 8), "weight": torch.randn(6, 8), "bias": torch.randn(6)}
     with pytest.raises(RuntimeError, match=message):
         ops.linear(**change(given))
@@ -302,12 +307,12 @@ def test_what_does_not_fit_is_refused(change, message):
         (torch.randn(1, 65537), "int8", "65537 inputs"),
     ],
 )
-def test_what_cannot_be_packed_is_refused(weight, kind, message):
+def test_pack_linear_refuses(weight, kind, message):
     with pytest.raises(RuntimeError, match=message):
         ops.pack_linear(weight, kind)
 
 
-def test_a_packed_weight_is_packed_once_and_read_by_nothing_else():
+def test_packed_weight_is_opaque():
     packed = ops.pack_linear(torch.randn(6, 8), "int8")
     assert packed.shape == (6, 8)
     with pytest.raises(RuntimeError, match="packed already"):
@@ -331,8 +336,8 @@ torch.save(y, sys.argv[2])
 """
 
 
-def test_int8_is_the_same_on_every_instruction_set(library, tmp_path):
-    """Exact sums: AVX512-VNNI, AVX2 and the baseline leave nothing but the scales to round."""
+def test_int8_agrees_on_every_instruction_set(library, tmp_path):
+    """Sums are exact on AVX512-VNNI, AVX2 and the baseline; only the scales are rounded."""
     results = []
     for capability in ("default", "avx2", "avx512"):
         file = tmp_path / f"{capability}.pt"
@@ -343,5 +348,5 @@ def test_int8_is_the_same_on_every_instruction_set(library, tmp_path):
         )
         results.append(torch.load(file))
     for other in results[1:]:
-        # 1e-6: the scales are multiplied in, with FMA or without.
+        # 1e-6: the scales are applied with or without FMA.
         torch.testing.assert_close(results[0], other, rtol=1e-6, atol=1e-5)

@@ -1,4 +1,4 @@
-"""The operators as plain loops over numpy arrays in float64: what the kernels are measured against.
+"""Reference of the operators: plain loops over numpy arrays in float64.
 
 Each function takes tensors of any type and device and returns a float64 tensor on the CPU.
 """
@@ -35,24 +35,24 @@ def conv(x: Tensor, weight: Tensor, lengths: Tensor, padding_left: int) -> Tenso
 
 
 def conv_step(
-    x: Tensor, weight: Tensor, window: Tensor, positions: Tensor, backpointers: Tensor
+    x: Tensor, weight: Tensor, state: Tensor, positions: Tensor, backpointers: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """x: [R, C], weight: [R, H, K] or [H, K], window: [K, L, C], positions: [R],
-    ancestry: [R, A] -> y [R, C], and the window after the step.
+    """x: [R, C], weight: [R, H, K] or [H, K], state: [K, S, C], positions: [R],
+    backpointers: [R, B] -> y [R, C], and the state after the step.
     """
-    x_, taps, window_ = doubles(x), softmax(doubles(weight)), doubles(window).copy()
+    x_, taps, state_ = doubles(x), softmax(doubles(weight)), doubles(state).copy()
     rows, channels = x_.shape
     heads, width = taps.shape[-2:]
     taps = np.repeat(np.broadcast_to(taps, (rows, heads, width)), channels // heads, axis=1)
     y = np.zeros_like(x_)
     live = [r for r in range(rows) if backpointers[r, 0] >= 0]
     for r in live:
-        window_[positions[r] % width, backpointers[r, 0]] = x_[r]
+        state_[positions[r] % width, backpointers[r, 0]] = x_[r]
     for r in live:
         for j in range(min(width - 1, int(positions[r])) + 1):
-            past = window_[(positions[r] - j) % width, backpointers[r, j]]
+            past = state_[(positions[r] - j) % width, backpointers[r, j]]
             y[r] += taps[r, :, width - 1 - j] * past
-    return torch.from_numpy(y), torch.from_numpy(window_)
+    return torch.from_numpy(y), torch.from_numpy(state_)
 
 
 def depthwise_conv(
@@ -73,32 +73,32 @@ def depthwise_conv(
 def depthwise_conv_step(
     x: Tensor,
     weight: Tensor,
-    window: Tensor,
+    state: Tensor,
     positions: Tensor,
     backpointers: Tensor,
     dilation: int,
 ) -> tuple[Tensor, Tensor]:
-    """x: [R, C], weight: [C, K], window: [W, L, C], positions: [R], ancestry: [R, A] -> y [R, C],
-    and the window after the step.
+    """x: [R, C], weight: [C, K], state: [W, S, C], positions: [R],
+    backpointers: [R, B] -> y [R, C], and the state after the step.
     """
-    x_, taps, window_ = doubles(x), doubles(weight), doubles(window).copy()
-    depth, width = len(window_), taps.shape[1]
+    x_, taps, state_ = doubles(x), doubles(weight), doubles(state).copy()
+    depth, width = len(state_), taps.shape[1]
     y = np.zeros_like(x_)
     live = [r for r in range(len(x_)) if backpointers[r, 0] >= 0]
     for r in live:
-        window_[positions[r] % depth, backpointers[r, 0]] = x_[r]
+        state_[positions[r] % depth, backpointers[r, 0]] = x_[r]
     for r in live:
         for k in range(width):
             j = (width - 1 - k) * dilation
             if j <= positions[r]:
-                y[r] += taps[:, k] * window_[(positions[r] - j) % depth, backpointers[r, j]]
-    return torch.from_numpy(y), torch.from_numpy(window_)
+                y[r] += taps[:, k] * state_[(positions[r] - j) % depth, backpointers[r, j]]
+    return torch.from_numpy(y), torch.from_numpy(state_)
 
 
 def neighbouring_attention(
     query: np.ndarray, keys: np.ndarray, values: np.ndarray, heads: int, neighbour_heads: int
 ) -> np.ndarray:
-    """Of one position, to S others: query: [d], keys: [S, d], values: [S, d] -> [d]."""
+    """Attention of one position to S others. query: [d], keys: [S, d], values: [S, d] -> [d]."""
     size = len(query) // heads
     y = np.zeros_like(query)
     for h in range(heads):
@@ -118,7 +118,7 @@ def neighbouring_attention(
 def last_of_causal_attention(
     query: Tensor, key: Tensor, value: Tensor, heads: int, neighbour_heads: int, window: int
 ) -> Tensor:
-    """query, key, value: [T, d]; a position sees the last `window` ones -> [d], of the last one."""
+    """query, key, value: [T, d]; a position reads the last `window` ones -> [d] of the last one."""
     seen = doubles(key)[-window:], doubles(value)[-window:]
     return torch.from_numpy(
         neighbouring_attention(doubles(query)[-1], *seen, heads, neighbour_heads)
@@ -135,8 +135,8 @@ def self_attention_step(
     heads: int,
     neighbour_heads: int,
 ) -> tuple[Tensor, Tensor]:
-    """query, key, value: [R, d], cache: [W, L, 2, d], positions: [R], ancestry: [R, A] -> y [R, d],
-    and the cache after the step.
+    """query, key, value: [R, d], cache: [W, S, 2, d], positions: [R],
+    backpointers: [R, B] -> y [R, d], and the cache after the step.
     """
     query_, cache_ = doubles(query), doubles(cache).copy()
     depth = len(cache_)
@@ -152,16 +152,17 @@ def self_attention_step(
 
 
 def source_attention(
-    query: Tensor, memory: Tensor, blocks: Tensor, lengths: Tensor, heads: int
+    query: Tensor, encoder_cache: Tensor, blocks: Tensor, lengths: Tensor, heads: int
 ) -> Tensor:
-    """query: [R, d], memory: [N, P, 2, d], blocks: [R, M], lengths: [R] -> [R, d]."""
-    query_, memory_ = doubles(query), doubles(memory)
+    """query: [R, d], encoder_cache: [N, P, 2, d], blocks: [R, M], lengths: [R] -> [R, d]."""
+    query_, encoder_cache_ = doubles(query), doubles(encoder_cache)
     rows, size = query_.shape
-    block_tokens = memory_.shape[1]
+    block_tokens = encoder_cache_.shape[1]
     y = np.zeros_like(query_)
     for r in range(rows):
         tokens = [
-            memory_[blocks[r, s // block_tokens], s % block_tokens] for s in range(int(lengths[r]))
+            encoder_cache_[blocks[r, s // block_tokens], s % block_tokens]
+            for s in range(int(lengths[r]))
         ]
         if not tokens:
             continue

@@ -1,4 +1,4 @@
-"""self_attention_step against plain loops, whole causal attention, torch's own, and laws."""
+"""self_attention_step: plain loops, whole causal attention, torch's attention, and properties."""
 
 import op_reference as plain
 import pytest
@@ -13,7 +13,7 @@ attend = torch.ops.linnet.self_attention_step
 # (rows, size, depth of the cache, heads, neighbour_heads)
 SHAPES = [
     (1, 16, 5, 1, 1),  # one head
-    (6, 24, 1, 2, 1),  # a window of the position itself
+    (6, 24, 1, 2, 1),  # a cache of one position
     (5, 512, 31, 8, 1),  # the base model, beam 5
     (6, 512, 11, 8, 3),  # Yang et al.'s best: 11 positions, 3 heads
     (7, 130, 9, 2, 1),  # 65 channels per head: vectors and a rest
@@ -44,8 +44,8 @@ def test_equals_plain_loops(shape, dtype):
 @pytest.mark.parametrize("neighbour_heads", [1, 3])
 @pytest.mark.parametrize("window", [1, 4, 24])
 def test_steps_of_reordered_beams_equal_whole_sequences(window, neighbour_heads, dtype):
-    """Each hypothesis' last output is what causal attention over its own inputs gives, also where
-    these are more than the window holds."""
+    """The last output of a hypothesis equals causal attention over its inputs, also if these are
+    more than the cache holds."""
     slots, size, heads, steps = 9, 24, 3, 40
     cache = numbers(1, window, slots, 2, size, dtype=dtype) * 1000  # stale contents
     query, key, value = numbers(2, 3, steps, slots, size, dtype=dtype)
@@ -69,7 +69,7 @@ def test_steps_of_reordered_beams_equal_whole_sequences(window, neighbour_heads,
     assert checked > 100
 
 
-def test_one_row_step_by_step_equals_torchs_causal_attention():
+def test_steps_equal_torch_causal_attention():
     time, heads, size = 20, 4, 64
     query, key, value = numbers(0, 3, time, size)
     cache = torch.full((time, 1, 2, size), torch.nan)
@@ -85,7 +85,7 @@ def test_one_row_step_by_step_equals_torchs_causal_attention():
     )
 
 
-def test_more_neighbours_than_heads_are_as_many_as_there_are():
+def test_neighbours_are_limited_to_the_heads():
     arguments = self_attention_arguments(6, 40, 9)
     want = attend(*arguments, 4, 7)
     for neighbour_heads in (9, 2**40 + 1):
@@ -93,19 +93,19 @@ def test_more_neighbours_than_heads_are_as_many_as_there_are():
     assert not torch.equal(attend(*arguments, 4, 5), want)
 
 
-def test_reads_only_what_the_row_has_seen():
+def test_reads_only_earlier_positions():
     query, key, value, cache, positions, backpointers = self_attention_arguments(8, 32, 7)
     spoiled = torch.full_like(cache, torch.nan)
     for r, position in enumerate(positions.tolist()):
         for j in range(min(position, 6) + 1):
             if backpointers[r, 0] >= 0:
-                slot, slot = (position - j) % 7, backpointers[r, j]
-                spoiled[slot, slot] = cache[slot, slot]
+                entry, slot = (position - j) % 7, backpointers[r, j]
+                spoiled[entry, slot] = cache[entry, slot]
     want = attend(query, key, value, cache, positions, backpointers, 4, 3)
     assert torch.equal(attend(query, key, value, spoiled, positions, backpointers, 4, 3), want)
 
 
-def test_a_row_alone_equals_itself_in_company():
+def test_is_batch_invariant():
     query, key, value, cache, positions, backpointers = self_attention_arguments(12, 130, 31)
     whole = attend(query, key, value, cache.clone(), positions, backpointers, 2, 3)
     for row in range(12):
@@ -121,7 +121,7 @@ def test_a_row_alone_equals_itself_in_company():
         assert torch.equal(attend(*inputs, 2, 3)[0], whole[row])
 
 
-def test_scores_of_any_size_are_normalised():
+def test_normalises_scores_of_any_size():
     query, *rest = self_attention_arguments(6, 32, 9)
     for factor in (0.0, 100.0, 1e6):
         got = attend(query * factor, *rest, 2, 1)
@@ -130,14 +130,14 @@ def test_scores_of_any_size_are_normalised():
         torch.testing.assert_close(got.double(), want, atol=1e-4, rtol=0)
 
 
-def test_takes_no_rows():
+def test_accepts_no_rows():
     nothing = torch.zeros(0, 8)
     backpointers = torch.zeros(0, 3, dtype=torch.int32)
     cache = torch.zeros(3, 0, 2, 8)
     assert attend(nothing, nothing, nothing, cache, ints(), backpointers, 2, 1).shape == (0, 8)
 
 
-def test_takes_inputs_that_are_not_contiguous():
+def test_accepts_non_contiguous_inputs():
     query, key, value, cache, *indices = self_attention_arguments(6, 20, 5)
     want = attend(query, key, value, cache.clone(), *indices, 4, 3)
 
@@ -158,7 +158,7 @@ REFUSED = {
     "value of another size": ({"value": torch.zeros(2, 9)}, r"value .* \(d\) must be 8 as in"),
     "cache of three dimensions": (
         {"cache": torch.zeros(3, 4, 8)},
-        r"needs 4 dimensions \[W, L, 2, d\]",
+        r"needs 4 dimensions \[W, S, 2, d\]",
     ),
     "cache of no positions": ({"cache": torch.zeros(0, 4, 2, 8)}, r"\(W\) must be at least 1"),
     "cache of keys alone": ({"cache": torch.zeros(3, 4, 1, 8)}, "keys and values. must be 2"),
@@ -171,22 +171,22 @@ REFUSED = {
     "no heads": ({"heads": 0}, "number of heads is 0, must be at least 1"),
     "even neighbours": ({"neighbour_heads": 2}, "neighbour_heads is 2, must be odd and at least 1"),
     "no neighbours": ({"neighbour_heads": -1}, "neighbour_heads is -1, must be odd and at least"),
-    "int64 ancestry": (
-        {"ancestry": torch.zeros(2, 3, dtype=torch.int64)},
-        "ancestry is Long, needs int32",
+    "int64 backpointers": (
+        {"backpointers": torch.zeros(2, 3, dtype=torch.int64)},
+        "backpointers is Long, needs int32",
     ),
-    "ancestry shorter than the cache": (
-        {"ancestry": torch.zeros(2, 2, dtype=torch.int32)},
-        "needs at least 3 .the positions in cache. lanes per row",
+    "backpointers shorter than the cache": (
+        {"backpointers": torch.zeros(2, 2, dtype=torch.int32)},
+        "needs at least 3 .the positions in cache. slots per row",
     ),
     "a negative position": ({"positions": ints(0, -1)}, r"positions\[1\] is -1, must be at least"),
-    "a lane that is not there": (
-        {"ancestry": torch.tensor([[0, 4, 0], [1, 1, 1]], dtype=torch.int32)},
-        r"ancestry\[0, 1\] is 4, must lie between 0 and 3 \(lanes of cache - 1\)",
+    "a slot that does not exist": (
+        {"backpointers": torch.tensor([[0, 4, 0], [1, 1, 1]], dtype=torch.int32)},
+        r"backpointers\[0, 1\] is 4, must lie between 0 and 3 \(slots of cache - 1\)",
     ),
-    "two rows with one lane": (
-        {"ancestry": torch.ones(2, 3, dtype=torch.int32)},
-        "rows 0 and 1 both own lane 1",
+    "two rows with one slot": (
+        {"backpointers": torch.ones(2, 3, dtype=torch.int32)},
+        "rows 0 and 1 both own slot 1",
     ),
 }
 
@@ -201,7 +201,7 @@ def test_refuses(change):
         "value": torch.zeros(2, 8),
         "cache": cache,
         "positions": ints(9, 9),
-        "ancestry": torch.tensor([[0, 0, 1], [1, 1, 0]], dtype=torch.int32),
+        "backpointers": torch.tensor([[0, 0, 1], [1, 1, 0]], dtype=torch.int32),
         "heads": 2,
         "neighbour_heads": 1,
     }
@@ -222,7 +222,7 @@ def test_cuda_equals_plain_loops(cuda, shape, dtype):
         assert torch.equal(on_device[3].cpu().double(), want_cache)
 
 
-def test_cuda_refuses_a_head_that_is_too_wide(cuda):
+def test_cuda_refuses_too_wide_head(cuda):
     arguments = [tensor.to(cuda) for tensor in self_attention_arguments(2, 512, 3)]
     with pytest.raises(RuntimeError, match="a head has 512 channels, on cuda it has at most 256"):
         attend(*arguments, 1, 1)

@@ -1,4 +1,4 @@
-"""source_attention against plain loops, torch's own attention, and laws."""
+"""source_attention against plain loops, torch's attention, and properties."""
 
 import op_reference as plain
 import pytest
@@ -32,7 +32,7 @@ def test_equals_plain_loops(shape, dtype):
     assert_near(got, plain.source_attention(*arguments, heads), dtype)
 
 
-def test_equals_torchs_attention():
+def test_equals_torch_attention():
     query, encoder_cache, blocks, lengths = attention_arguments([21, 21, 21], 64, 8)
     heads = 4
     tokens = encoder_cache[blocks[:, :3].long()].reshape(3, 24, 2, heads, 16)[:, :21]
@@ -53,7 +53,7 @@ def test_hypotheses_of_one_source_share_its_blocks(heads):
     assert torch.equal(got[0], got[2])
 
 
-def test_where_the_blocks_lie_does_not_matter():
+def test_block_order_does_not_matter():
     query, encoder_cache, blocks, lengths = attention_arguments([9, 14], 32, 4)
     want = attend(query, encoder_cache, blocks, lengths, 2)
     order = torch.randperm(len(encoder_cache), generator=torch.Generator().manual_seed(1))
@@ -62,7 +62,7 @@ def test_where_the_blocks_lie_does_not_matter():
     assert torch.equal(attend(query, encoder_cache[order], moved, lengths, 2), want)
 
 
-def test_reads_nothing_behind_the_last_token():
+def test_ignores_tokens_after_the_source():
     query, encoder_cache, blocks, lengths = attention_arguments([6, 9], 32, 4)
     want = attend(query, encoder_cache, blocks, lengths, 2)
     spoiled = torch.full_like(encoder_cache, torch.nan)
@@ -73,7 +73,7 @@ def test_reads_nothing_behind_the_last_token():
     assert torch.equal(attend(query, spoiled, blocks, lengths, 2), want)
 
 
-def test_a_row_alone_equals_itself_in_company():
+def test_is_batch_invariant():
     query, encoder_cache, blocks, lengths = attention_arguments([30, 1, 0, 17, 64, 5], 130, 16)
     whole = attend(query, encoder_cache, blocks, lengths, 2)
     for row in range(6):
@@ -83,7 +83,7 @@ def test_a_row_alone_equals_itself_in_company():
         )
 
 
-def test_scores_of_any_size_are_normalised():
+def test_normalises_scores_of_any_size():
     query, encoder_cache, blocks, lengths = attention_arguments([12, 5], 32, 4)
     for factor in (0.0, 100.0, 1e6):
         got = attend(query * factor, encoder_cache, blocks, lengths, 2)
@@ -92,7 +92,7 @@ def test_scores_of_any_size_are_normalised():
         torch.testing.assert_close(got.double(), want, atol=1e-4, rtol=0)
 
 
-def test_takes_empty_input():
+def test_accepts_empty_input():
     encoder_cache = numbers(0, 2, 4, 2, 8)
     none = torch.zeros(0, 3, dtype=torch.int32)
     assert attend(torch.zeros(0, 8), encoder_cache, none, ints(), 2).shape == (0, 8)
@@ -102,7 +102,7 @@ def test_takes_empty_input():
     assert not attend(torch.ones(1, 8), no_pool, no_blocks, ints(0), 2).any()
 
 
-def test_takes_inputs_that_are_not_contiguous():
+def test_accepts_non_contiguous_inputs():
     query, encoder_cache, blocks, lengths = attention_arguments([9, 14], 32, 4)
     want = attend(query, encoder_cache, blocks, lengths, 2)
     query, blocks, lengths = (torch.stack([t, t], -1)[..., 0] for t in (query, blocks, lengths))
@@ -114,16 +114,25 @@ def test_takes_inputs_that_are_not_contiguous():
 
 REFUSED = {
     "float64": ({"query": torch.zeros(2, 8).double()}, "query is Double on cpu; supported are"),
-    "memory of another type": ({"memory": torch.zeros(4, 3, 2, 8).bfloat16()}, "need one type"),
+    "encoder_cache of another type": (
+        {"encoder_cache": torch.zeros(4, 3, 2, 8).bfloat16()},
+        "need one type",
+    ),
     "query of three dimensions": ({"query": torch.zeros(1, 2, 8)}, r"2 dimensions \[R, d\]"),
-    "memory of three dimensions": (
-        {"memory": torch.zeros(4, 3, 8)},
+    "encoder_cache of three dimensions": (
+        {"encoder_cache": torch.zeros(4, 3, 8)},
         r"4 dimensions \[N, P, 2, d\]",
     ),
-    "memory of keys alone": ({"memory": torch.zeros(4, 3, 1, 8)}, "keys and values. must be 2"),
-    "memory of another size": ({"memory": torch.zeros(4, 3, 2, 9)}, r"\(d\) must be 8 as in query"),
-    "memory that is not contiguous": (
-        {"memory": torch.zeros(4, 3, 8, 2).transpose(2, 3)},
+    "encoder_cache of keys alone": (
+        {"encoder_cache": torch.zeros(4, 3, 1, 8)},
+        "keys and values. must be 2",
+    ),
+    "encoder_cache of another size": (
+        {"encoder_cache": torch.zeros(4, 3, 2, 9)},
+        r"\(d\) must be 8 as in query",
+    ),
+    "encoder_cache that is not contiguous": (
+        {"encoder_cache": torch.zeros(4, 3, 8, 2).transpose(2, 3)},
         "must be contiguous: it is too large to be copied",
     ),
     "blocks of another row count": (
@@ -150,7 +159,7 @@ def test_refuses(change):
     changes, message = REFUSED[change]
     arguments = {
         "query": torch.zeros(2, 8),
-        "memory": torch.zeros(4, 3, 2, 8),
+        "encoder_cache": torch.zeros(4, 3, 2, 8),
         "blocks": torch.zeros(2, 2, dtype=torch.int32),
         "lengths": ints(6, 6),
         "heads": 2,
@@ -168,7 +177,7 @@ def test_cuda_equals_plain_loops(cuda, shape, dtype):
     assert_near(got, plain.source_attention(*arguments, heads), dtype)
 
 
-def test_cuda_refuses_a_head_that_is_too_wide(cuda):
+def test_cuda_refuses_too_wide_head(cuda):
     query, encoder_cache, blocks, lengths = (t.to(cuda) for t in attention_arguments([3], 512, 4))
     with pytest.raises(RuntimeError, match="a head has 512 channels, on cuda it has at most 256"):
         attend(query, encoder_cache, blocks, lengths, 1)

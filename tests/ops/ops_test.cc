@@ -13,8 +13,8 @@
 #include "model/ops/params.h"
 #include "tests/support/reference_conv.h"
 
-// The kernels without torch, on arrays that end where their contents end: what AddressSanitizer can
-// see, and Python's tests of the same kernels cannot.
+// The kernels without torch, on arrays of exact size, so that AddressSanitizer finds accesses
+// beyond them, which the Python tests of the same kernels do not.
 namespace linnet::ops {
 namespace {
 
@@ -45,7 +45,7 @@ std::vector<float> Numbers(int64_t count, unsigned seed) {
   return numbers;
 }
 
-// [rows, depth]: the rows take turns in each other's lanes, and the third is idle.
+// [rows, depth]: rows refer to each other's slots, and the third is idle.
 std::vector<int32_t> Backpointers(int64_t rows, int64_t depth) {
   std::vector<int32_t> backpointers;
   for (int64_t r = 0; r < rows; ++r) {
@@ -191,7 +191,7 @@ TEST(DepthwiseConvStep, EqualsPlainLoops) {
 }
 
 TEST(SelfAttentionStep, EqualsPlainLoops) {
-  for (const Shape& s : kShapes) {  // the width is the window's
+  for (const Shape& s : kShapes) {  // the width is the depth of the cache
     for (const int64_t neighbour_heads : {1, 3, 99}) {
       for (const int32_t position : {0, 1, 7, 400}) {
         const int64_t slots = s.rows + 2, count = s.rows * s.channels;
@@ -255,7 +255,7 @@ TEST(SourceAttention, EqualsPlainLoops) {
   }
 }
 
-// Linked as a program is that only calls Describe(): the registrations must be there.
+// This binary, like a program that only calls Describe(), must contain the registrations.
 TEST(Describe, NamesEachOperatorWithItsDevicesAndTheInstructionSet) {
   const std::string line = Describe();
   EXPECT_THAT(line, HasSubstr(IsaName(HostIsa())));

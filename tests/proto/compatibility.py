@@ -1,12 +1,12 @@
-"""Lists changes that would break clients of linnet.v1: the current API against the recorded one.
+"""What would break clients of linnet.v1: the API of today against the one that is recorded.
 
-    .venv/bin/python tests/proto/compatibility.py            lists breaking and unrecorded changes
-    .venv/bin/python tests/proto/compatibility.py --record   records additions if nothing is broken
+    .venv/bin/python tests/proto/compatibility.py            what broke, what is not recorded
+    .venv/bin/python tests/proto/compatibility.py --record   records additions, if nothing broke
 
 proto/linnet.v1.binpb is the record: a google.protobuf.FileDescriptorSet without comments. The rules
-are those of `buf breaking` for its category FILE, which covers the wire format and generated
-code: no published element may be removed or change its number, name, type or cardinality. A
-reserved number may become a field, because the numbers reserved here never were fields.
+are those of `buf breaking` for its category FILE, which stands for both the wire and generated
+code: nothing that was published goes away, or changes its number, name, type or cardinality. What
+was reserved may become a field, for the numbers that are reserved here never were one.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ Field = descriptor_pb2.FieldDescriptorProto
 
 
 def compile_protos(proto_dir: Path = ROOT / "proto") -> FileSet:
-    """The files of PROTOS as protoc reads them, without imports and comments."""
+    """The files of PROTOS as protoc reads them, without what they import and without comments."""
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "set"
         subprocess.run(
@@ -48,14 +48,14 @@ def read_record() -> FileSet:
 
 
 def breaking_changes(old: FileSet, new: FileSet) -> list[str]:
-    """The changes from `old` to `new` that break clients, one line each."""
+    """What clients of `old` would trip over with `new`, a line each; empty if there is nothing."""
     return list(_files(old, new))
 
 
 def _pairs(
     what: str, old: Iterable[Any], new: Iterable[Any], key: Callable[[Any], Any]
 ) -> Iterator[tuple[Any, Any | None, str]]:
-    """Each old element with its new one, or None with a message."""
+    """Each of the old with its new one, or None and what to say of that."""
     by_key = {key(each): each for each in new}
     for each in old:
         yield each, by_key.get(key(each)), f"{what} {each.name} is gone"
@@ -93,7 +93,7 @@ def _messages(scope: str, old: Iterable[Any], new: Iterable[Any]) -> Iterator[st
             yield f"{path}: is a map's entry in one of the two alone"
         yield from _fields(path, was, now)
         for oneof, same, lost in _pairs("oneof", was.oneof_decl, now.oneof_decl, _name):
-            # The synthetic oneof of an optional field has no name in the API.
+            # That of an optional field is no name of its own.
             if same is None and not oneof.name.startswith("_"):
                 yield f"{path}: {lost}"
         yield from _messages(path, was.nested_type, now.nested_type)

@@ -23,7 +23,7 @@ MonotonicTime In(absl::Duration time) { return After(kStart, time); }
 std::string Peer(int port) { return absl::StrCat("10.0.0.1:", port); }
 std::string GrpcPeer(int port) { return absl::StrCat("ipv4:", Peer(port)); }
 
-TEST(ConnectionsTest, LimitsConnectionsInTotalAndPerAddress) {
+TEST(ConnectionsTest, AdmitsOnlySoManyInAllAndFromOneAddress) {
   Connections connections({.connections = 3, .connections_per_address = 2});
   const auto first = connections.Admit("10.0.0.1:1", kStart);
   ASSERT_TRUE(first.has_value());
@@ -36,7 +36,7 @@ TEST(ConnectionsTest, LimitsConnectionsInTotalAndPerAddress) {
   EXPECT_TRUE(connections.Admit("10.0.0.1:4", kStart).has_value());
 }
 
-TEST(ConnectionsTest, ExpelsUnknownAfterTimeout) {
+TEST(ConnectionsTest, ExpelsWhatIsNotKnownInTime) {
   Connections connections({.timeout = absl::Seconds(10)});
   const auto silent = connections.Admit(Peer(1), kStart);
   const auto talks = connections.Admit(Peer(2), kStart);
@@ -52,7 +52,7 @@ TEST(ConnectionsTest, ExpelsUnknownAfterTimeout) {
   EXPECT_EQ(connections.expelled(), 2);
 }
 
-TEST(ConnectionsTest, RequestMakesConnectionKnownWithoutTokens) {
+TEST(ConnectionsTest, KnowsAConnectionWithoutTokensOnceARequestHasCome) {
   Connections connections({.timeout = absl::Seconds(10)});
   const auto id = connections.Admit(Peer(1), kStart);
   Connections::Call call(connections, GrpcPeer(1), true);
@@ -61,7 +61,7 @@ TEST(ConnectionsTest, RequestMakesConnectionKnownWithoutTokens) {
   EXPECT_TRUE(connections.known(*id));
 }
 
-TEST(ConnectionsTest, AuthenticatedCallMakesConnectionKnown) {
+TEST(ConnectionsTest, KnowsAConnectionWithTokensOnceACallIsAuthenticated) {
   Connections connections({.timeout = absl::Seconds(10), .tokens = true});
   const auto id = connections.Admit(Peer(1), kStart);
   {
@@ -73,7 +73,7 @@ TEST(ConnectionsTest, AuthenticatedCallMakesConnectionKnown) {
   EXPECT_TRUE(connections.known(*id)) << "before its request has come";
 }
 
-TEST(ConnectionsTest, ExpelsLargestWhenTotalIsTooMuch) {
+TEST(ConnectionsTest, ExpelsThoseThatHoldMostWhereAllHoldTooMuch) {
   Connections connections({.bytes = 1000});
   const auto small = connections.Admit(Peer(1), kStart);
   const auto large = connections.Admit(Peer(2), kStart);
@@ -89,7 +89,7 @@ TEST(ConnectionsTest, ExpelsLargestWhenTotalIsTooMuch) {
   EXPECT_THAT(connections.Excess(kStart), ElementsAre(*large));
 }
 
-TEST(ConnectionsTest, ExpelsAllSendersWhileMemoryIsNotReleased) {
+TEST(ConnectionsTest, ExpelsAllThatHaveSentWhileTooMuchIsNotGivenBack) {
   Connections connections({.bytes = 1000});
   const auto silent = connections.Admit(Peer(1), kStart);
   const auto small = connections.Admit(Peer(2), kStart);
@@ -100,14 +100,13 @@ TEST(ConnectionsTest, ExpelsAllSendersWhileMemoryIsNotReleased) {
   EXPECT_THAT(connections.Excess(kStart), ElementsAre(*larger));
   connections.Received(*large, 200);
   EXPECT_THAT(connections.Excess(kStart), ElementsAre(*large, *small));
-  EXPECT_THAT(connections.Excess(kStart), IsEmpty())
-      << "connections that have sent nothing may stay";
+  EXPECT_THAT(connections.Excess(kStart), IsEmpty()) << "who has sent nothing may stay";
   connections.Closed(*larger);
   connections.Received(*silent, 900);
   EXPECT_THAT(connections.Excess(kStart), IsEmpty()) << "there is room again";
 }
 
-TEST(ConnectionsTest, CountsCallsWithoutRequest) {
+TEST(ConnectionsTest, CountsCallsWhoseRequestHasNotCome) {
   Connections connections({.bytes_per = 3 * Connections::kCallBytes});
   const auto id = connections.Admit(Peer(1), kStart);
   std::vector<std::unique_ptr<Connections::Call>> calls;
@@ -118,7 +117,7 @@ TEST(ConnectionsTest, CountsCallsWithoutRequest) {
   EXPECT_THAT(connections.Excess(kStart), ElementsAre(*id));
 }
 
-TEST(ConnectionsTest, ExpelsConnectionWithTooManyCalls) {
+TEST(ConnectionsTest, ExpelsOneOnWhichTooManyCallsBegan) {
   Connections connections({.calls_per = 5});
   const auto id = connections.Admit(Peer(1), kStart);
   for (int i = 0; i < 5; ++i) Connections::Call(connections, GrpcPeer(1), true);
@@ -127,7 +126,7 @@ TEST(ConnectionsTest, ExpelsConnectionWithTooManyCalls) {
   EXPECT_THAT(connections.Excess(kStart), ElementsAre(*id));
 }
 
-TEST(ConnectionsTest, KeepsItsLimitsUnderRandomEvents) {
+TEST(ConnectionsTest, KeepsToItsLimitsWhateverHappens) {
   constexpr int64_t kBytes = 50'000;
   Connections connections({.connections = 20,
                            .timeout = absl::Seconds(30),
@@ -142,7 +141,7 @@ TEST(ConnectionsTest, KeepsItsLimitsUnderRandomEvents) {
     int64_t received = 0;
     bool known = false;
   };
-  std::map<Connections::Id, Open> open;  // not returned by Excess yet
+  std::map<Connections::Id, Open> open;  // of which Excess has not returned
   std::map<Connections::Id, int64_t> closing;
   std::vector<Connections::Id> all;
   for (int step = 0; step < 20'000; ++step) {

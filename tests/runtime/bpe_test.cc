@@ -28,7 +28,7 @@ std::vector<std::string> Split(const BpeCodes& codes, const std::string& word) {
   return {pieces.begin(), pieces.end()};
 }
 
-TEST(BpeTest, PiecesAreThoseOfSubwordNmtForBothVersionsOfCodes) {
+TEST(BpeTest, SplitsLikeSubwordNmtForBothVersions) {
   std::map<std::string, BpeCodes> codes;
   const nlohmann::json& cases = GoldenWords()["byte_pairs"];
   ASSERT_GT(cases.size(), 150);
@@ -49,33 +49,33 @@ TEST(BpeTest, PiecesAreThoseOfSubwordNmtForBothVersionsOfCodes) {
   }
 }
 
-TEST(BpeTest, OneOperationIsAppliedToTheWholeWordBeforeTheNext) {
-  // Once "ab" stands, "aba" comes first by rank, yet both "ab" are made before it is looked for.
+TEST(BpeTest, AppliesOneMergeToTheWholeWordBeforeTheNext) {
+  // After the first "ab", "ab a" has the lower rank, but both pairs "a b" are merged before it.
   const BpeCodes codes = Codes("#version: 0.2\nab a\na b\n");
   EXPECT_THAT(Split(codes, "ababx"), ElementsAre("ab", "ab", "x"));
   EXPECT_THAT(Split(codes, "abax"), ElementsAre("aba", "x"));
 }
 
-TEST(BpeTest, OverlappingPairsAreMergedFromTheLeft) {
+TEST(BpeTest, MergesOverlappingPairsFromTheLeft) {
   const BpeCodes codes = Codes("#version: 0.2\na a\n");
   EXPECT_THAT(Split(codes, "aaaaax"), ElementsAre("aa", "aa", "a", "x"));
 }
 
-TEST(BpeTest, EndOfWordBelongsToTheLastCharacterSinceVersion2) {
+TEST(BpeTest, AppendsEndOfWordToTheLastCharacterSinceVersion2) {
   EXPECT_THAT(Split(Codes("#version: 0.2\na b</w>\n"), "abab"), ElementsAre("a", "b", "ab"));
   EXPECT_THAT(Split(Codes("a b\nab </w>\nb </w>\n"), "abab"), ElementsAre("ab", "ab"));
   EXPECT_THAT(Split(Codes("#version: 0.1\nb </w>\na b\n"), "abab"), ElementsAre("ab", "a", "b"));
 }
 
-TEST(BpeTest, CountsOfFastBpeAreLeftOut) {
+TEST(BpeTest, IgnoresCountsOfFastBpe) {
   EXPECT_THAT(Split(Codes("a b</w> 12\nc d 3\n"), "cdab"), ElementsAre("cd", "ab"));
 }
 
-TEST(BpeTest, LineEndsOfWindowsAreNoPartOfASymbol) {
+TEST(BpeTest, AcceptsWindowsLineEnds) {
   EXPECT_THAT(Split(Codes("#version: 0.2\r\na b</w>\r\n"), "ab"), ElementsAre("ab"));
 }
 
-TEST(BpeTest, PiecesTogetherAreTheWord) {
+TEST(BpeTest, PiecesJoinToTheWord) {
   const BpeCodes codes = Codes(TestDataContents("v0.2.codes"));
   for (const std::string word : {"e", "\u00e9\u00e9", "日本", "the</w>",
                                  "a\xff\xfe"
@@ -88,15 +88,15 @@ TEST(BpeTest, PiecesTogetherAreTheWord) {
   EXPECT_TRUE(Split(codes, "").empty());
 }
 
-// At this size anything quadratic would take minutes.
-TEST(BpeTest, WordOfAMegabyteIsSplit) {
+// A quadratic algorithm would take minutes at this size.
+TEST(BpeTest, SplitsWordOfAMegabyte) {
   std::string codes = "#version: 0.2\n";
   for (std::string run = "a"; run.size() < 1024; run += run) codes += run + " " + run + "\n";
   const std::vector<std::string> pieces = Split(Codes(codes), std::string(1 << 20, 'a'));
-  EXPECT_EQ(pieces.size(), 1023 + 10 + 1);  // the last character is another symbol
+  EXPECT_EQ(pieces.size(), 1023 + 10 + 1);  // the last character is a different symbol
 }
 
-TEST(BpeTest, RefusesWhatIsNoListOfMerges) {
+TEST(BpeTest, RefusesInvalidMerges) {
   const auto wrong = [](const std::string& contents) { return BpeCodes::Parse(contents).status(); };
   const auto says = [](const auto& what) {
     return StatusIs(absl::StatusCode::kFailedPrecondition, what);

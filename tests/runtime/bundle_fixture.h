@@ -28,7 +28,7 @@ inline constexpr char kTinyManifest[] = R"({
   "golden_examples": [{"source_text": "A dog.", "target_text": "Ein Hund."}]
 })";
 
-// A bundle of two small files and a manifest to be changed before it is written and read.
+// A bundle of two small files and a manifest that tests change before it is written and read.
 class BundleTest : public testing::Test {
  protected:
   void SetUp() override {
@@ -57,7 +57,7 @@ class BundleTest : public testing::Test {
     Write("manifest.json", json);
     return ReadBundle(folder_);
   }
-  // Reads the bundle after a change that must be refused with all of `parts` in the message.
+  // Applies a change and expects a refusal with all of `parts` in the message.
   template <typename Change>
   void ExpectRefusal(Change change, const std::vector<std::string>& parts) {
     const linnet::v1::BundleManifest whole = manifest_;

@@ -14,7 +14,7 @@ using ::testing::HasSubstr;
 // printf weights | sha256sum
 constexpr char kWeightsSha[] = "9a129038d9a00aed0cf6a7ea059ca50a813449061ab87848cf1a13eafdf33b2c";
 
-TEST_F(BundleTest, WholeBundleIsRead) {
+TEST_F(BundleTest, ReadsCompleteBundle) {
   const absl::StatusOr<Bundle> bundle = Read();
   ASSERT_THAT(bundle, IsOk());
   EXPECT_EQ(bundle->manifest.name(), "en-de");
@@ -28,7 +28,7 @@ TEST_F(BundleTest, WholeBundleIsRead) {
   EXPECT_EQ(bundle->special_tokens().unk, 3);
 }
 
-TEST_F(BundleTest, TheHashOfTheManifestIsThatOfTheBytesThatWereRead) {
+TEST_F(BundleTest, ManifestHashIsThatOfTheParsedBytes) {
   const auto bundle = Read();
   ASSERT_THAT(bundle, IsOk());
   EXPECT_EQ(bundle->manifest_sha256, *Sha256OfFile(folder_ / "manifest.json"));
@@ -37,7 +37,7 @@ TEST_F(BundleTest, TheHashOfTheManifestIsThatOfTheBytesThatWereRead) {
   EXPECT_EQ(*Sha256OfBytes("{}"), *Sha256OfFile(folder_ / "manifest.json"));
 }
 
-TEST_F(BundleTest, DefaultsAreTheManifestsAndTheCapFollowsTheSource) {
+TEST_F(BundleTest, DefaultsComeFromTheManifestAndScaleWithTheSource) {
   const absl::StatusOr<Bundle> bundle = Read();
   ASSERT_THAT(bundle, IsOk());
   const SearchOptions options = bundle->default_options(7);
@@ -48,7 +48,7 @@ TEST_F(BundleTest, DefaultsAreTheManifestsAndTheCapFollowsTheSource) {
   EXPECT_EQ(bundle->default_options(256).max_target_tokens, 200);
 }
 
-TEST_F(BundleTest, WithoutDefaultsTheCapIsTheModelsLimit) {
+TEST_F(BundleTest, MaxTargetDefaultsToTheModelsLimit) {
   manifest_.clear_default_options();
   const absl::StatusOr<Bundle> bundle = Read();
   ASSERT_THAT(bundle, IsOk());
@@ -56,7 +56,7 @@ TEST_F(BundleTest, WithoutDefaultsTheCapIsTheModelsLimit) {
   EXPECT_EQ(bundle->default_options(3).beam_size, 5);
 }
 
-TEST_F(BundleTest, MinimumNeverExceedsTheCapOfAShortSource) {
+TEST_F(BundleTest, MinTargetNeverExceedsMaxTargetOfAShortSource) {
   manifest_.mutable_default_options()->set_max_target_ratio(1);
   manifest_.mutable_default_options()->set_max_target_tokens(0);
   manifest_.mutable_default_options()->set_min_target_tokens(0);
@@ -80,7 +80,7 @@ TEST_F(BundleTest, MissingBundleIsNotFound) {
                        AllOf(HasSubstr("nowhere"), HasSubstr("manifest.json"))));
 }
 
-TEST_F(BundleTest, EachSideHasTheTokenizerThatTheManifestSays) {
+TEST_F(BundleTest, LoadsTheTokenizerOfEachSide) {
   for (const char* name : {"en.codes", "de.codes", "en.vocab", "de.vocab"}) {
     Write(name, name);
     List(name);
@@ -109,7 +109,7 @@ TEST_F(BundleTest, EachSideHasTheTokenizerThatTheManifestSays) {
   }
 }
 
-TEST_F(BundleTest, DamagedFilesAreNamedWithWhatIsWrong) {
+TEST_F(BundleTest, NamesDamagedFilesAndReasons) {
   Write("model.pt", "weightz");
   ExpectRefusal([](BundleManifest&) {}, {"model.pt", "sha256", kWeightsSha});
   Write("model.pt", "weight");
@@ -120,12 +120,12 @@ TEST_F(BundleTest, DamagedFilesAreNamedWithWhatIsWrong) {
   ExpectRefusal([](BundleManifest&) {}, {"model.pt", "not a regular file"});
 }
 
-TEST_F(BundleTest, FilesThatAreNotListedAreIgnored) {
+TEST_F(BundleTest, IgnoresUnlistedFiles) {
   Write("MODEL_CARD.md", "anything");
   EXPECT_THAT(Read(), IsOk());
 }
 
-TEST_F(BundleTest, BundlesAreFoundBelowTheRootInOrderOfName) {
+TEST_F(BundleTest, FindsBundlesBelowTheRootSortedByName) {
   ASSERT_THAT(Read(), IsOk());
   const fs::path root = folder_.parent_path();
   fs::create_directories(root / "a-summary");

@@ -11,8 +11,8 @@ namespace {
 
 constexpr char kMark[] = "<ph0>";
 
-TEST(Capitals, AreReadAsTheTableSays) {
-  // The trainer is held to the same table.
+TEST(Capitals, MarksTextsAsInTheTable) {
+  // The trainer is tested against the same table.
   std::ifstream file(LINNET_SOURCE_DIR "/tests/data/capitals.json");
   const nlohmann::json table = nlohmann::json::parse(file);
   ASSERT_GE(table.size(), 10);
@@ -21,7 +21,7 @@ TEST(Capitals, AreReadAsTheTableSays) {
   }
 }
 
-TEST(Capitals, ComeBackWhereTheyWereMarked) {
+TEST(Capitals, RestoresMarkedTexts) {
   for (const std::string text :
        {"THE DOG RUNS.", "ÄPFEL, ÖL 2 ÜBER", "😀 OH NO 😀", "ПРИВЕТ, МИР!"}) {
     EXPECT_EQ(RestoreCapitals(MarkCapitals(text, kMark), kMark), text);
@@ -29,18 +29,18 @@ TEST(Capitals, ComeBackWhereTheyWereMarked) {
   EXPECT_EQ(RestoreCapitals("<ph0> Die Straße", kMark), "DIE STRASSE");
 }
 
-TEST(Capitals, AnAnswerWithoutTheMarkStaysAsItIs) {
+TEST(Capitals, KeepsAnswerWithoutMark) {
   for (const std::string text : {"Der Hund.", "", "a <ph0> b", " <ph0> b"}) {
     EXPECT_EQ(RestoreCapitals(text, kMark), text);
   }
 }
 
-TEST(Capitals, WithoutAMarkNothingChanges) {
+TEST(Capitals, ChangesNothingWithoutAMark) {
   EXPECT_EQ(MarkCapitals("THE DOG RUNS.", ""), "THE DOG RUNS.");
   EXPECT_EQ(RestoreCapitals("<ph0> a", ""), "<ph0> a");
 }
 
-TEST(Capitals, TheRestoredStartOfATextIsAStartOfTheRestoredText) {
+TEST(Capitals, RestoredPrefixIsPrefixOfRestoredText) {
   const std::string text = "<ph0> Größe ŉ ﬁ, so ﬆ.";
   const std::string whole = RestoreCapitals(text, kMark);
   for (size_t end = 0; end <= text.size(); ++end) {

@@ -1,4 +1,4 @@
-// Searches that are to find certain phrases.
+// Tests of lexically constrained search.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -25,8 +25,8 @@ using ::testing::HasSubstr;
 
 using Phrases = std::vector<std::vector<TokenId>>;
 
-// How far a target is, told from its tokens alone.
-struct Told {
+// Progress of a target, computed from its tokens only.
+struct SlowProgress {
   std::vector<bool> met;
   int begun = 0;
   bool just_met = false;
@@ -40,31 +40,31 @@ struct Told {
   int unmet() const { return static_cast<int>(std::count(met.begin(), met.end(), false)); }
 };
 
-Told Tell(const Phrases& phrases, const std::vector<TokenId>& target) {
-  Told told{std::vector<bool>(phrases.size())};
+SlowProgress SlowProgressOf(const Phrases& phrases, const std::vector<TokenId>& target) {
+  SlowProgress progress{std::vector<bool>(phrases.size())};
   size_t used = 0;  // tokens before here belong to phrases that are met
   for (size_t end = 1; end <= target.size(); ++end) {
-    told.begun = 0;
-    told.just_met = false;
-    for (size_t start = used; start < end && told.begun == 0; ++start) {
+    progress.begun = 0;
+    progress.just_met = false;
+    for (size_t start = used; start < end && progress.begun == 0; ++start) {
       const std::vector<TokenId> last(target.begin() + start, target.begin() + end);
       int whole = -1;
       bool begins = false;
       for (int i = static_cast<int>(phrases.size()) - 1; i >= 0; --i) {
-        if (told.met[i] || phrases[i].size() < last.size()) continue;
+        if (progress.met[i] || phrases[i].size() < last.size()) continue;
         if (!std::equal(last.begin(), last.end(), phrases[i].begin())) continue;
         begins = true;
         if (phrases[i].size() == last.size()) whole = i;
       }
       if (whole >= 0) {
-        told.met[whole] = told.just_met = true;
+        progress.met[whole] = progress.just_met = true;
         used = end;
         break;
       }
-      if (begins) told.begun = static_cast<int>(last.size());
+      if (begins) progress.begun = static_cast<int>(last.size());
     }
   }
-  return told;
+  return progress;
 }
 
 struct Beam {
@@ -78,11 +78,13 @@ struct Entry {
   TokenId token;
 };
 
-// Every candidate there is at every step, with what it says of the phrases told anew from its
-// tokens; the places are given out by one sort. No n-grams, no penalty of the unknown token.
-std::vector<Hypothesis> SlowSearch(const SearchOptions& options, const Phrases& phrases,
-                                   const std::vector<TokenId>& continuations,
-                                   const std::vector<TokenId>& prefix, const ToyModel& model) {
+// A slow reference: all candidates of every step, with the progress of each computed from its
+// tokens, and allocation by one sort. Without n-gram rule and penalty of the unknown token.
+std::vector<Hypothesis> ReferenceConstrainedSearch(const SearchOptions& options,
+                                                   const Phrases& phrases,
+                                                   const std::vector<TokenId>& continuations,
+                                                   const std::vector<TokenId>& prefix,
+                                                   const ToyModel& model) {
   const auto better = [](const Entry& a, const Entry& b) {
     return std::tuple(b.sum, a.beam, b.logit, a.token) <
            std::tuple(a.sum, b.beam, a.logit, b.token);
@@ -95,7 +97,7 @@ std::vector<Hypothesis> SlowSearch(const SearchOptions& options, const Phrases& 
     for (int b = 0; b < std::ssize(beams); ++b) {
       const std::vector<float> logits = model(beams[b].tokens);
       const float normalizer = LogNormalizer(logits, options.temperature);
-      const Told before = Tell(phrases, beams[b].tokens);
+      const SlowProgress before = SlowProgressOf(phrases, beams[b].tokens);
       const Entry* best = nullptr;
       const size_t first = all.size();
       all.reserve(all.size() + logits.size());
@@ -117,7 +119,7 @@ std::vector<Hypothesis> SlowSearch(const SearchOptions& options, const Phrases& 
         all.push_back({beams[b].sum + score, score, logits[token], b, token});
         std::vector<TokenId> longer = beams[b].tokens;
         longer.push_back(token);
-        const Told after = Tell(phrases, longer);
+        const SlowProgress after = SlowProgressOf(phrases, longer);
         if (!end && (after.begun > 0 || after.met != before.met)) chosen.insert({b, token});
       }
       for (size_t i = first; i < all.size(); ++i) {
@@ -135,7 +137,7 @@ std::vector<Hypothesis> SlowSearch(const SearchOptions& options, const Phrases& 
       if (!chosen.contains({entry.beam, entry.token})) continue;
       std::vector<TokenId> tokens = beams[entry.beam].tokens;
       if (entry.token != kSpecial.eos) tokens.push_back(entry.token);
-      const int bank = Tell(phrases, tokens).bank(phrases);
+      const int bank = SlowProgressOf(phrases, tokens).bank(phrases);
       places.push_back({members[bank]++, -bank, entry});
     }
     std::sort(places.begin(), places.end(), [](const auto& a, const auto& b) {
@@ -155,11 +157,12 @@ std::vector<Hypothesis> SlowSearch(const SearchOptions& options, const Phrases& 
         if (std::ssize(next) < options.beam_size) next.push_back(beam);
       } else if (rank < options.beam_size && std::ssize(ended) < options.beam_size) {
         const float length = static_cast<float>(beam.tokens.size());
-        ended.push_back({.tokens = beam.tokens,
-                         .token_scores = beam.scores,
-                         .score = beam.sum / std::pow(length, options.length_penalty),
-                         .ended_by_limit = step == options.max_target_tokens,
-                         .unmet_constraints = Tell(phrases, beams[entry.beam].tokens).unmet()});
+        ended.push_back(
+            {.tokens = beam.tokens,
+             .token_scores = beam.scores,
+             .score = beam.sum / std::pow(length, options.length_penalty),
+             .ended_by_limit = step == options.max_target_tokens,
+             .unmet_constraints = SlowProgressOf(phrases, beams[entry.beam].tokens).unmet()});
       }
     }
     if (std::ssize(ended) == options.beam_size) break;
@@ -179,7 +182,8 @@ struct ConstrainedScenario {
   ToyModel model = nullptr;
 };
 
-// Few tokens, so that phrases overlap, begin alike, stand in each other and twice; and long ones.
+// Few tokens, so that phrases overlap, share prefixes, contain each other and repeat; and long
+// phrases.
 ConstrainedScenario RandomConstrainedScenario(uint32_t seed) {
   std::mt19937 random(seed);
   const auto below = [&](int n) { return static_cast<int>(random() % n); };
@@ -215,13 +219,13 @@ absl::StatusOr<Outcome> Decode(const ConstrainedScenario& scenario, Rows rows = 
                    scenario.options.temperature, scenario.model, rows);
 }
 
-TEST(ConstrainedSearchTest, ReturnsWhatTheSlowReferenceReturns) {
+TEST(ConstrainedSearchTest, EqualsReferenceSearch) {
   int constrained = 0, unmet = 0;
   for (uint32_t seed = 0; seed < 3000; ++seed) {
     const ConstrainedScenario scenario = RandomConstrainedScenario(seed);
     const std::vector<Hypothesis> expected =
-        SlowSearch(scenario.options, scenario.phrases, scenario.continuations, scenario.prefix,
-                   scenario.model);
+        ReferenceConstrainedSearch(scenario.options, scenario.phrases, scenario.continuations,
+                                   scenario.prefix, scenario.model);
     const absl::StatusOr<Outcome> outcome = Decode(scenario);
     ASSERT_THAT(outcome, IsOk()) << "seed " << seed;
     ASSERT_TRUE(SameBits(outcome->hypotheses, expected))
@@ -236,16 +240,16 @@ TEST(ConstrainedSearchTest, ReturnsWhatTheSlowReferenceReturns) {
     unmet += expected.front().unmet_constraints > 0 ? 1 : 0;
   }
   EXPECT_GT(constrained, 2000);
-  EXPECT_GT(unmet, 100) << "limits that leave no room are to be among the scenes";
+  EXPECT_GT(unmet, 100) << "scenarios must include limits that leave no room";
 }
 
-TEST(ConstrainedSearchTest, WhateverFitsIsInTheBestResult) {
+TEST(ConstrainedSearchTest, BestResultContainsAllPhrasesThatFit) {
   int searches = 0;
   for (uint32_t seed = 0; seed < 3000; ++seed) {
     ConstrainedScenario scenario = RandomConstrainedScenario(seed);
     size_t tokens = scenario.prefix.size();
     for (const auto& phrase : scenario.phrases) tokens += phrase.size();
-    // Room for each to be said behind the others, wherever the search looks first.
+    // Enough tokens for all phrases one after the other.
     scenario.options.max_target_tokens = static_cast<int>(2 * tokens) + 4;
     scenario.options.min_target_tokens = 0;
     const absl::StatusOr<Outcome> outcome = Decode(scenario);
@@ -262,8 +266,8 @@ TEST(ConstrainedSearchTest, WhateverFitsIsInTheBestResult) {
   EXPECT_GT(searches, 3000);
 }
 
-TEST(ConstrainedSearchTest, APhraseEndsWhereAWordDoes) {
-  // 7 is always the likeliest, and goes on with a word.
+TEST(ConstrainedSearchTest, PhraseEndsAtTheEndOfAWord) {
+  // 7 is always the likeliest, and continues a word.
   const ToyModel model = [](const std::vector<TokenId>& target) {
     std::vector<float> logits = {-9, -9, 0, -9, -9, -9, 2, 6};
     logits[5] = target.size() == 1 ? 5 : -9;
@@ -280,7 +284,7 @@ TEST(ConstrainedSearchTest, APhraseEndsWhereAWordDoes) {
   EXPECT_NE(after_5(), 7);
 }
 
-TEST(ConstrainedSearchTest, WithoutPhrasesItIsThePlainSearchBitForBit) {
+TEST(ConstrainedSearchTest, EqualsPlainSearchWithoutPhrases) {
   for (uint32_t seed = 0; seed < 1000; ++seed) {
     const Scenario scenario = RandomScenario(seed);
     const auto plain = RunSearch(BeamSearch(scenario.options, scenario.special, scenario.prefix),
@@ -298,11 +302,11 @@ TEST(ConstrainedSearchTest, StablePrefixNeverShrinksAndEndsAsTheBestResult) {
   for (uint32_t seed = 0; seed < 1500; ++seed) {
     const absl::StatusOr<Outcome> outcome = Decode(RandomConstrainedScenario(seed));
     ASSERT_THAT(outcome, IsOk());
-    ASSERT_TRUE(NothingIsTakenBack(*outcome)) << "seed " << seed;
+    ASSERT_TRUE(StablePrefixesHold(*outcome)) << "seed " << seed;
   }
 }
 
-TEST(ConstrainedSearchTest, AsksForWholeRowsAndTakesWhatItAsksFor) {
+TEST(ConstrainedSearchTest, NeedsWholeRows) {
   EXPECT_TRUE(BeamSearch({.beam_size = 2}, kSpecial, {}, Constraints(Phrases{{5}})).need(0).all);
   for (uint32_t seed = 0; seed < 300; ++seed) {
     const ConstrainedScenario scenario = RandomConstrainedScenario(seed);
@@ -312,7 +316,7 @@ TEST(ConstrainedSearchTest, AsksForWholeRowsAndTakesWhatItAsksFor) {
   }
 }
 
-TEST(ConstraintsTest, ATokenCountsForOnePhraseAndABrokenOneIsTakenUpAgain) {
+TEST(ConstraintsTest, TokenCountsForOnePhraseAndBrokenPhraseRestarts) {
   const Constraints constraints({{5, 6, 7}, {6}, {5, 6}});
   Constraints::Progress progress;
   std::vector<TokenId> said;
@@ -336,7 +340,7 @@ TEST(ConstraintsTest, ATokenCountsForOnePhraseAndABrokenOneIsTakenUpAgain) {
   EXPECT_THAT(constraints.Next(progress, said), ElementsAre());
 }
 
-TEST(ConstraintsTest, WhatNoSearchCanFollowIsRefused) {
+TEST(ConstraintsTest, RefusesUnsatisfiableConstraints) {
   EngineInfo info;
   info.vocabulary_size = info.source_vocabulary_size = 50;
   SequenceInput input;

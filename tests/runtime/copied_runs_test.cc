@@ -18,7 +18,7 @@ using ::testing::IsEmpty;
 
 const std::string kShipped = LINNET_SOURCE_DIR "/model/bundles/en-de/source.spm";
 
-// A vocabulary of ASCII, ä, ö, ü and ß, in which joiners and selectors say nothing.
+// A vocabulary of ASCII, ä, ö, ü and ß, which ignores joiners and variation selectors.
 std::vector<std::string> Runs(const std::string& text) {
   const auto spelling = [](std::string_view part) {
     std::string rest;
@@ -43,30 +43,30 @@ std::vector<std::string> Runs(const std::string& text) {
   return runs;
 }
 
-TEST(CopiedRunsTest, ATextThatCanBeSpelledHasNone) {
+TEST(CopiedRunsTest, FindsNoneInTextThatCanBeSpelled) {
   EXPECT_THAT(Runs(""), IsEmpty());
   EXPECT_THAT(Runs("Über die Straße, <b> & mehr."), ElementsAre("Über"))
       << "Ü is none of the letters";
   EXPECT_THAT(Runs("Die Straße ist schön."), IsEmpty());
 }
 
-TEST(CopiedRunsTest, AWordWithOneUnknownLetterIsCopiedWhole) {
+TEST(CopiedRunsTest, CopiesWholeWordWithOneUnknownLetter) {
   EXPECT_THAT(Runs("I met Yūki in Ōsaka-shi."), ElementsAre("Yūki", "Ōsaka"));
 }
 
-TEST(CopiedRunsTest, OtherScriptsAreOneRunAcrossBlanks) {
+TEST(CopiedRunsTest, JoinsOtherScriptsAcrossBlanks) {
   EXPECT_THAT(Runs("She said «Привет, мир» twice."), ElementsAre("«Привет", "мир»"));
   EXPECT_THAT(Runs("in 東京、日本。"), ElementsAre("東京、日本。"));
   EXPECT_THAT(Runs("مرحبا بكم في"), ElementsAre("مرحبا بكم في"));
 }
 
-TEST(CopiedRunsTest, SymbolsAreRunsAndWhatJoinsThemBelongsToThem) {
+TEST(CopiedRunsTest, RunsOfSymbolsIncludeJoiners) {
   EXPECT_THAT(Runs("I ♥ you"), ElementsAre("♥"));
   EXPECT_THAT(Runs("👩\u200D💻 works ❤\uFE0F!"), ElementsAre("👩\u200D💻", "❤\uFE0F"));
   EXPECT_THAT(Runs("🙂 🙂🙂"), ElementsAre("🙂 🙂🙂"));
 }
 
-TEST(CopiedRunsTest, TheNameOfAPlaceholderIsText) {
+TEST(CopiedRunsTest, CopiesNamesOfPlaceholders) {
   EXPECT_THAT(Runs("Write <ph0> or <PH7>, not <ph1>."), ElementsAre("<ph0>", "<PH7>"));
 }
 
@@ -79,7 +79,7 @@ class CopyingTokenizerTest : public ::testing::Test {
     EXPECT_THAT(loaded, linnet::IsOk());
     tokenizer_ = *std::move(loaded);
   }
-  // What the model reads, and what stands for its placeholders.
+  // The text that the model reads, and the copies of its placeholders.
   using ReadText = std::pair<std::string, std::vector<std::string>>;
   ReadText Read(const std::string& text) {
     const auto read = tokenizer_->EncodeCopying(text);
@@ -92,26 +92,26 @@ class CopyingTokenizerTest : public ::testing::Test {
   std::unique_ptr<Tokenizer> tokenizer_;
 };
 
-TEST_F(CopyingTokenizerTest, PutsPlaceholdersForWhatItCannotSpell) {
+TEST_F(CopyingTokenizerTest, ReplacesUnspellableRunsByPlaceholders) {
   EXPECT_EQ(Read("the house"), ReadText("the house", {}));
   EXPECT_EQ(Read("the 東京 house ♥."), ReadText("the <ph0> house <ph1>.", {"東京", "♥"}));
 }
 
-TEST_F(CopyingTokenizerTest, SpellsInBytesWhatNoPlaceholderIsLeftFor) {
+TEST_F(CopyingTokenizerTest, SpellsRunsInBytesWhenPlaceholdersRunOut) {
   EXPECT_EQ(Read("♥ the ♥ house ♥").second, (std::vector<std::string>{"♥", "♥"}));
 }
 
-TEST_F(CopyingTokenizerTest, ATextInCapitalsStaysOneAndItsCopiesWhatTheyAre) {
+TEST_F(CopyingTokenizerTest, MarksCapitalsAndKeepsCopiesUnchanged) {
   EXPECT_EQ(Read("THE HOUSE ♥ жЖ."), ReadText("<ph7> The house <ph0>.", {"♥ жЖ"}));
   EXPECT_EQ(Read("A ♥").first, "A <ph0>") << "a placeholder is no word in capitals";
 }
 
-TEST_F(CopyingTokenizerTest, PlaceholdersThatAreNoPiecesAreRefused) {
+TEST_F(CopyingTokenizerTest, RefusesPlaceholdersThatAreNotPieces) {
   EXPECT_THAT(Tokenizer::Load({.subword_file = kShipped, .placeholders = {"<gap>"}}, {}),
               linnet::StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("<gap>")));
 }
 
-TEST_F(CopyingTokenizerTest, ItsGrammarKnowsItsPieces) {
+TEST_F(CopyingTokenizerTest, GrammarTreatsPlaceholdersAsControlPieces) {
   const TokenGrammar grammar = tokenizer_->Grammar(6020);
   const auto one = [&](const char* text) { return tokenizer_->Encode(text)->back(); };
   EXPECT_EQ(grammar.classes()[0], TokenGrammar::kControl);

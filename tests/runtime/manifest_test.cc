@@ -1,4 +1,4 @@
-// What a manifest may say, and how it is told what it may not.
+// Validation of manifests and its error messages.
 #include "model/runtime/bundle/manifest.h"
 
 #include "tests/runtime/bundle_fixture.h"
@@ -16,7 +16,7 @@ using ::testing::SizeIs;
 
 using ManifestTest = BundleTest;
 
-TEST_F(ManifestTest, ManifestThatIsNotJsonIsRefused) {
+TEST_F(ManifestTest, RefusesManifestThatIsNotJson) {
   for (const char* json : {"", "not json", "{\"schema_version\": 1", "[]", "{\"name\": 7e99}"}) {
     Write("manifest.json", json);
     EXPECT_THAT(ReadBundle(folder_),
@@ -25,7 +25,7 @@ TEST_F(ManifestTest, ManifestThatIsNotJsonIsRefused) {
   }
 }
 
-TEST_F(ManifestTest, DamagedManifestIsQuotedInPrintableCharactersAndNotAtLength) {
+TEST_F(ManifestTest, QuotesDamagedManifestPrintablyAndBriefly) {
   const std::string noise = "\xFF\x01\xC3";
   for (const std::string& json :
        {"{\"name\": \"" + noise + "\"}", "{\"name\" " + noise, noise + "{}",
@@ -42,19 +42,19 @@ TEST_F(ManifestTest, DamagedManifestIsQuotedInPrintableCharactersAndNotAtLength)
   EXPECT_THAT(std::string(ReadBundle(folder_).status().message()), HasSubstr("\\xff"));
 }
 
-TEST_F(ManifestTest, UnknownFieldsAreRefusedByName) {
+TEST_F(ManifestTest, RefusesUnknownFieldsByName) {
   Write("manifest.json", R"({"schema_version": 1, "beams": 5})");
   EXPECT_THAT(ReadBundle(folder_), StatusIs(absl::StatusCode::kFailedPrecondition,
                                             AllOf(HasSubstr("manifest.json"), HasSubstr("beams"))));
 }
 
-TEST_F(ManifestTest, OtherSchemaVersionsAreRefused) {
+TEST_F(ManifestTest, RefusesOtherSchemaVersions) {
   ExpectRefusal([](BundleManifest& m) { m.set_schema_version(2); },
                 {"manifest.json", "schema_version is 2", "reads 1"});
   ExpectRefusal([](BundleManifest& m) { m.clear_schema_version(); }, {"schema_version is 0"});
 }
 
-TEST_F(ManifestTest, IdentityMustMakeSense) {
+TEST_F(ManifestTest, ChecksIdentity) {
   for (const char* name : {"", "En-De", "a b", "../x", ".hidden", "a/b"}) {
     ExpectRefusal([name](BundleManifest& m) { m.set_name(name); },
                   {"name \"" + std::string(name) + "\""});
@@ -73,7 +73,7 @@ TEST_F(ManifestTest, IdentityMustMakeSense) {
   }
 }
 
-TEST_F(ManifestTest, ArchitectureMustAddUp) {
+TEST_F(ManifestTest, ChecksArchitecture) {
   ExpectRefusal([](BundleManifest& m) { m.mutable_architecture()->add_encoder_kernel_sizes(3); },
                 {"encoder_mixers", "2", "3"});
   ExpectRefusal([](BundleManifest& m) { m.mutable_architecture()->set_heads(5); },
@@ -84,7 +84,7 @@ TEST_F(ManifestTest, ArchitectureMustAddUp) {
                 {"parameters 0"});
 }
 
-TEST_F(ManifestTest, SpecialIdsLieInTheVocabularyAndDiffer) {
+TEST_F(ManifestTest, RequiresDistinctSpecialIdsInTheVocabulary) {
   ExpectRefusal([](BundleManifest& m) { m.mutable_vocabulary()->set_unk_id(400); },
                 {"unk_id is 400", "399"});
   ExpectRefusal([](BundleManifest& m) { m.mutable_vocabulary()->set_pad_id(-1); },
@@ -99,7 +99,7 @@ TEST_F(ManifestTest, SpecialIdsLieInTheVocabularyAndDiffer) {
                 {"unk_id is 3", "between 0 and 2"});
 }
 
-TEST_F(ManifestTest, ModelWithoutABeginTokenGivesItsEndToken) {
+TEST_F(ManifestTest, AcceptsEosAsBos) {
   manifest_.mutable_vocabulary()->set_bos_id(2);
   const absl::StatusOr<Bundle> bundle = Read();
   ASSERT_THAT(bundle, IsOk());
@@ -108,7 +108,7 @@ TEST_F(ManifestTest, ModelWithoutABeginTokenGivesItsEndToken) {
   ExpectRefusal([](BundleManifest& m) { m.mutable_vocabulary()->set_bos_id(1); }, {"bos_id is 1"});
 }
 
-TEST_F(ManifestTest, DecoderStartsFromTheEndTokenUnlessTheManifestSaysOtherwise) {
+TEST_F(ManifestTest, StartTokenDefaultsToEos) {
   EXPECT_EQ(Read()->special_tokens().start, 2);
   for (int id : {0, 1, 399}) {  // Marian starts from its padding token
     manifest_.mutable_vocabulary()->set_start_id(id);
@@ -122,7 +122,7 @@ TEST_F(ManifestTest, DecoderStartsFromTheEndTokenUnlessTheManifestSaysOtherwise)
                 {"start_id is -1"});
 }
 
-TEST_F(ManifestTest, VocabularyFilesAreListed) {
+TEST_F(ManifestTest, RequiresListedVocabularyFiles) {
   Write("pieces.txt", "a\nb\n");
   manifest_.set_source_vocabulary_file("pieces.txt");
   manifest_.set_target_vocabulary_file("pieces.txt");
@@ -135,7 +135,7 @@ TEST_F(ManifestTest, VocabularyFilesAreListed) {
   ExpectRefusal([](BundleManifest&) {}, {"pieces.txt", "sha256"});
 }
 
-TEST_F(ManifestTest, BpeCodesNeedVocabularyFiles) {
+TEST_F(ManifestTest, RequiresVocabularyFilesForBpeCodes) {
   Write("pieces.txt", "a\nb\n");
   List("pieces.txt");
   manifest_.set_subword_kind(linnet::v1::SUBWORD_KIND_BPE_CODES);
@@ -146,7 +146,7 @@ TEST_F(ManifestTest, BpeCodesNeedVocabularyFiles) {
   EXPECT_THAT(Read(), IsOk());
 }
 
-TEST_F(ManifestTest, KindsThatThisBuildDoesNotKnowAreRefused) {
+TEST_F(ManifestTest, RefusesUnknownKinds) {
   ExpectRefusal(
       [](BundleManifest& m) { m.set_subword_kind(static_cast<linnet::v1::SubwordKind>(7)); },
       {"subword_kind is 7", "SUBWORD_KIND_BPE_CODES"});
@@ -157,7 +157,7 @@ TEST_F(ManifestTest, KindsThatThisBuildDoesNotKnowAreRefused) {
   EXPECT_THAT(Read(), IsOk());
 }
 
-TEST_F(ManifestTest, WhatSplitsTextNeedsATokenizer) {
+TEST_F(ManifestTest, TextFieldsRequireATokenizer) {
   Write("pieces.txt", "a\nb\n");
   List("pieces.txt");
   manifest_.clear_source_tokenizer_file();
@@ -183,7 +183,7 @@ TEST_F(ManifestTest, WhatSplitsTextNeedsATokenizer) {
       {"no tokenizer"});
 }
 
-TEST_F(ManifestTest, LimitsAndDefaultsHaveRanges) {
+TEST_F(ManifestTest, ChecksRangesOfLimitsAndDefaults) {
   ExpectRefusal([](BundleManifest& m) { m.mutable_limits()->set_max_source_tokens(0); },
                 {"max_source_tokens is 0"});
   ExpectRefusal([](BundleManifest& m) { m.mutable_limits()->set_max_target_tokens(-5); },
@@ -198,7 +198,7 @@ TEST_F(ManifestTest, LimitsAndDefaultsHaveRanges) {
                 {"min_target_tokens is -1"});
 }
 
-TEST_F(ManifestTest, FileNamesStayInsideTheFolder) {
+TEST_F(ManifestTest, RefusesFileNamesOutsideTheFolder) {
   for (const char* name : {"../model.pt", "/etc/passwd", "a/b", "..", ".", "", "a\\b"}) {
     ExpectRefusal([name](BundleManifest& m) { m.add_files()->set_name(name); },
                   {"plain name", name});
@@ -206,7 +206,7 @@ TEST_F(ManifestTest, FileNamesStayInsideTheFolder) {
   ExpectRefusal([](BundleManifest& m) { *m.add_files() = m.files(0); }, {"model.pt", "twice"});
 }
 
-TEST_F(ManifestTest, FilesThatAreUsedMustBeListed) {
+TEST_F(ManifestTest, RequiresUsedFilesToBeListed) {
   ExpectRefusal([](BundleManifest& m) { m.mutable_files()->erase(m.files().begin()); },
                 {"model_file", "model.pt"});
   ExpectRefusal([](BundleManifest& m) { m.set_target_tokenizer_file("other.spm"); },

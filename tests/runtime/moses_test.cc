@@ -11,7 +11,7 @@
 namespace linnet::model {
 namespace {
 
-TEST(MosesTest, WordsAreThoseOfSacremosesInEveryLanguage) {
+TEST(MosesTest, TokenizesLikeSacremosesInEveryLanguage) {
   const nlohmann::json& cases = GoldenWords()["moses"];
   ASSERT_GT(cases.size(), 600);
   for (const nlohmann::json& each : cases) {
@@ -22,31 +22,31 @@ TEST(MosesTest, WordsAreThoseOfSacremosesInEveryLanguage) {
   }
 }
 
-TEST(MosesTest, TextOfWordsIsThatOfSacremosesInEveryLanguage) {
+TEST(MosesTest, DetokenizesLikeSacremosesInEveryLanguage) {
   for (const nlohmann::json& each : GoldenWords()["moses"]) {
     const MosesWords moses(each["language"].get<std::string>());
     EXPECT_EQ(moses.Detokenize(each["words"].get<std::string>()),
               each["from_words"].get<std::string>())
         << each;
-    // Models write words that no tokenizer makes.
+    // Models generate words that no tokenizer produces.
     EXPECT_EQ(moses.Detokenize(each["text"].get<std::string>()),
               each["from_text"].get<std::string>())
         << each;
   }
 }
 
-TEST(MosesTest, RegionsHaveTheRulesOfTheirLanguage) {
+TEST(MosesTest, UsesRulesOfTheLanguageForRegions) {
   const std::string text = "Am 3. Oktober ist's z.B. Nr. 5.";
   EXPECT_EQ(MosesWords("de-AT").Tokenize(text), MosesWords("de").Tokenize(text));
   EXPECT_EQ(MosesWords("EN").Tokenize(text), MosesWords("en").Tokenize(text));
   EXPECT_NE(MosesWords("en").Tokenize(text), MosesWords("de").Tokenize(text));
 }
 
-TEST(MosesTest, LanguagesWithoutAListTakeTheEnglishOne) {
+TEST(MosesTest, UsesEnglishPrefixesForOtherLanguages) {
   EXPECT_EQ(MosesWords("sw").Tokenize("Mr. Banda na Bw. Juma."), "Mr. Banda na Bw . Juma .");
 }
 
-TEST(MosesTest, ProseComesBackAsItWas) {
+TEST(MosesTest, ProseSurvivesRoundTrip) {
   for (const std::string text :
        {"The children's books aren't on Mr. Miller's table.",
         "Well-known methods (see [1] & [2]) cost $1,000.50, don't they?",
@@ -56,7 +56,7 @@ TEST(MosesTest, ProseComesBackAsItWas) {
   }
 }
 
-TEST(MosesTest, MarksOfSacremosesAreWordsLikeAnyOther) {
+TEST(MosesTest, TreatsMarksOfSacremosesAsWords) {
   const MosesWords moses("en");
   for (const std::string text : {"DOTMULTI", "a DOTDOTMULTI b", "THISISPROTECTED000"}) {
     EXPECT_EQ(moses.Tokenize(text), text);
@@ -64,14 +64,14 @@ TEST(MosesTest, MarksOfSacremosesAreWordsLikeAnyOther) {
   }
 }
 
-TEST(MosesTest, EntitiesAreUnescapedOnce) {
+TEST(MosesTest, UnescapesEntitiesOnce) {
   const MosesWords moses("en");
   EXPECT_EQ(moses.Detokenize("&amp;lt;"), "&lt;");
   EXPECT_EQ(moses.Detokenize("&amp;amp;amp;"), "&amp;amp;");
   EXPECT_EQ(moses.Tokenize("&lt;"), "&amp; lt ;");
 }
 
-TEST(MosesTest, BytesThatAreNoTextBecomeReplacementCharacters) {
+TEST(MosesTest, ReplacesInvalidUtf8) {
   const MosesWords moses("en");
   EXPECT_EQ(moses.Tokenize("a\xff"
                            "b"),
@@ -86,7 +86,7 @@ TEST(MosesTest, BytesThatAreNoTextBecomeReplacementCharacters) {
   }
 }
 
-TEST(MosesTest, WordsHaveOneBlankBetweenThemAndNoneAround) {
+TEST(MosesTest, SeparatesWordsByOneBlank) {
   std::mt19937 random(4);
   const std::vector<std::string> parts = {" ", "\t", "'", ".", "..", ",", "a", "1", "-", "\u00a0"};
   for (const char* language : {"en", "fr", "de"}) {
@@ -101,8 +101,8 @@ TEST(MosesTest, WordsHaveOneBlankBetweenThemAndNoneAround) {
   }
 }
 
-// Sizes at which anything quadratic would take minutes.
-TEST(MosesTest, LongTextsOfAnyKindAreWorkInProportion) {
+// A quadratic algorithm would take minutes at these sizes.
+TEST(MosesTest, TakesLinearTimeOnLongTexts) {
   const MosesWords moses("en");
   for (const std::string part : {".", "'", "a'", "-", "a-", ",", "1,", "&", "a.", "@-@ ", "\" "}) {
     std::string text;

@@ -1,5 +1,4 @@
-// Draws: the numbers behind them, what they are drawn from, and that their frequencies are the
-// model's probabilities.
+// Sampling: random numbers, candidates, and frequencies equal to the model's probabilities.
 #include "model/runtime/search/sampling.h"
 
 #include <algorithm>
@@ -19,14 +18,14 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::SizeIs;
 
-// The value that a chi-square of so many degrees of freedom exceeds once in a thousand times
-// (Wilson and Hilferty 1931). The seeds are fixed: a test passes always or never.
+// The 99.9 % quantile of chi-square with so many degrees of freedom (Wilson and Hilferty 1931). The
+// seeds are fixed: a test passes always or never.
 double ChiSquareLimit(int degrees) {
   const double spread = 2.0 / (9 * degrees);
   return degrees * std::pow(1 - spread + 3.09 * std::sqrt(spread), 3);
 }
 
-// Counts against probabilities; cells too small for the statistic are put together.
+// Counts against probabilities; cells too small for the statistic are merged.
 void ExpectFrequencies(const std::vector<double>& counts,
                        const std::vector<double>& probabilities) {
   const double draws = std::accumulate(counts.begin(), counts.end(), 0.0);
@@ -60,8 +59,8 @@ std::vector<double> Softmax(const std::vector<float>& logits, float temperature 
   return p;
 }
 
-// Draws from a row by uniform numbers that stand close and even, so that each token comes exactly
-// as often as it is probable, to one count.
+// Draws from a row with evenly spaced uniform draws, so that the count of each token is
+// proportional to its probability, to one count.
 std::map<TokenId, int> Sweep(const std::vector<float>& logits, const SamplingParameters& sampling,
                              int draws = 1000) {
   const LogitRow row = {.logits = logits, .log_normalizer = LogNormalizer(logits, 1)};
@@ -74,7 +73,7 @@ std::map<TokenId, int> Sweep(const std::vector<float>& logits, const SamplingPar
   return counts;
 }
 
-TEST(PhiloxTest, GivesTheNumbersOfItsAuthors) {
+TEST(PhiloxTest, MatchesPublishedVectors) {
   // kat_vectors of Random123.
   EXPECT_THAT(Philox({0, 0, 0, 0}, {0, 0}),
               ElementsAre(0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8));
@@ -84,7 +83,7 @@ TEST(PhiloxTest, GivesTheNumbersOfItsAuthors) {
               ElementsAre(0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1));
 }
 
-TEST(UniformDrawTest, IsEvenAlongEachOfItsArguments) {
+TEST(UniformDrawTest, IsUniformAlongEachArgument) {
   const std::vector<std::function<double(int)>> along = {
       [](int i) { return UniformDraw(i, 0, 0); }, [](int i) { return UniformDraw(7, i, 0); },
       [](int i) { return UniformDraw(7, 0, i); },
@@ -103,7 +102,7 @@ TEST(UniformDrawTest, IsEvenAlongEachOfItsArguments) {
   }
 }
 
-TEST(UniformDrawTest, EveryArgumentCounts) {
+TEST(UniformDrawTest, DependsOnEveryArgument) {
   const double draw = UniformDraw(1, 2, 3);
   EXPECT_EQ(UniformDraw(1, 2, 3), draw);
   EXPECT_NE(UniformDraw(2, 2, 3), draw);
@@ -112,26 +111,26 @@ TEST(UniformDrawTest, EveryArgumentCounts) {
   EXPECT_NE(UniformDraw(1 | uint64_t{1} << 63, 2, 3), draw) << "all 64 bits of the seed";
 }
 
-TEST(DrawTokenTest, EachTokenComesAsOftenAsItIsProbable) {
+TEST(DrawTokenTest, DrawsTokensByProbability) {
   const std::vector<float> logits = {0, 1, -1, 2.5f, 0.5f, -3};
   const std::vector<double> p = Softmax(logits);
   for (const auto& [token, count] : Sweep(logits, {}, 100000))
     EXPECT_NEAR(count, p[token] * 100000, 1 + 1e-6 * 100000) << token;
 }
 
-TEST(DrawTokenTest, WhatIsExcludedIsNotDrawnAndTheRestSharesItsPlace) {
+TEST(DrawTokenTest, NeverDrawsExcludedTokens) {
   const std::vector<float> logits = {5, 0, 0, 5, 0};
   const std::vector<TokenId> excluded = {0, 3};
   const auto counts = Sweep(logits, {.excluded = excluded}, 999);
   EXPECT_THAT(counts, SizeIs(3));
   for (TokenId token : {1, 2, 4}) EXPECT_EQ(counts.at(token), 333);
-  // However unlikely it was.
+  // Excluding the likeliest token leaves the unlikely ones.
   const std::vector<float> certain = {200, 0, 0};
   const std::vector<TokenId> first = {0};
   EXPECT_EQ(Sweep(certain, {.excluded = first}).at(1), 500);
 }
 
-TEST(DrawTokenTest, TopKKeepsExactlyTheLikeliestAndTiesGoToLowerTokens) {
+TEST(DrawTokenTest, TopKKeepsLikeliestTokensWithTiesToLower) {
   const std::vector<float> logits = {1, 3, 2, 3, 2, 2};
   const auto kept = [&](int top_k) {
     std::vector<TokenId> tokens;
@@ -150,8 +149,8 @@ TEST(DrawTokenTest, TopKKeepsExactlyTheLikeliestAndTiesGoToLowerTokens) {
       << "counted among those that may be drawn";
 }
 
-TEST(DrawTokenTest, TopPKeepsTheFewestThatHoldItAndTiesGoToLowerTokens) {
-  const std::vector<float> flat(8, 1.5f);  // an eighth each, and exactly so
+TEST(DrawTokenTest, TopPKeepsFewestTokensWithTiesToLower) {
+  const std::vector<float> flat(8, 1.5f);  // exactly an eighth each
   const auto kept = [&](float top_p, int top_k = 0) {
     std::vector<TokenId> tokens;
     for (const auto& [token, count] : Sweep(flat, {.top_k = top_k, .top_p = top_p}))
@@ -167,7 +166,7 @@ TEST(DrawTokenTest, TopPKeepsTheFewestThatHoldItAndTiesGoToLowerTokens) {
   EXPECT_THAT(kept(0.5f, 4), ElementsAre(0, 1)) << "of what top_k left";
 }
 
-TEST(DrawTokenTest, TheNucleusOfALongRowIsThatOfASort) {
+TEST(DrawTokenTest, NucleusOfLongRowEqualsThatOfASort) {
   for (uint32_t seed = 0; seed < 40; ++seed) {
     const std::vector<float> logits = RandomModel(seed, 3000, seed % 2 ? 0.5f : 0, 0)({4});
     std::vector<double> p = Softmax(logits);
@@ -182,7 +181,7 @@ TEST(DrawTokenTest, TheNucleusOfALongRowIsThatOfASort) {
         expected[order[i]] = p[order[i]];
         held += p[order[i]];
       }
-      // By the outermost draws: of the tokens that stay, the first and the last one by id.
+      // The smallest and largest draws give the first and the last kept token by id.
       const LogitRow row = {.logits = logits, .log_normalizer = LogNormalizer(logits, 1)};
       const auto first = DrawToken(row, {.top_p = top_p}, 0);
       const auto last = DrawToken(row, {.top_p = top_p}, 1 - 0x1p-53);
@@ -195,7 +194,7 @@ TEST(DrawTokenTest, TheNucleusOfALongRowIsThatOfASort) {
   }
 }
 
-TEST(DrawTokenTest, APenaltyMakesATokenRarerAndCountsInItsScore) {
+TEST(DrawTokenTest, AppliesPenaltyToFrequencyAndScore) {
   const std::vector<float> logits = {0, 0, 0, 0};
   const std::vector<TokenId> excluded = {3};
   const SamplingParameters sampling = {
@@ -210,7 +209,7 @@ TEST(DrawTokenTest, APenaltyMakesATokenRarerAndCountsInItsScore) {
       << "the penalised one is the fourth";
 }
 
-TEST(DrawTokenTest, NaNAndImpossibleTokensAreNeverDrawn) {
+TEST(DrawTokenTest, NeverDrawsNaNOrImpossibleTokens) {
   const float nan = std::numeric_limits<float>::quiet_NaN();
   const float never = -std::numeric_limits<float>::infinity();
   const std::vector<float> logits = {nan, 1, never, 1, nan};
@@ -227,7 +226,7 @@ TEST(DrawTokenTest, NaNAndImpossibleTokensAreNeverDrawn) {
   EXPECT_FALSE(DrawToken({.logits = none}, {}, 0.5).has_value());
 }
 
-// A scene that samples: random limits, penalties, prefixes, and what is drawn from.
+// A scenario with sampling: random limits, penalties, prefixes and sampling parameters.
 Scenario SamplingScenario(uint32_t seed) {
   Scenario scenario = RandomScenario(seed);
   scenario.options.seed = seed * 7919ull << (seed % 33);
@@ -242,7 +241,7 @@ std::vector<Hypothesis> Drawn(const SearchOptions& options, const ToyModel& mode
   return outcome.ok() ? outcome->hypotheses : std::vector<Hypothesis>{};
 }
 
-TEST(SamplingTest, TheRulesOfTheSearchHoldForWhatIsDrawn) {
+TEST(SamplingTest, FollowsTheRulesOfTheSearch) {
   for (uint32_t seed = 0; seed < 2000; ++seed) {
     const Scenario scenario = SamplingScenario(seed);
     const SearchOptions& options = scenario.options;
@@ -269,7 +268,7 @@ TEST(SamplingTest, TheRulesOfTheSearchHoldForWhatIsDrawn) {
   }
 }
 
-TEST(SamplingTest, WhatIsDrawnIsScoredAsAGivenTargetIs) {
+TEST(SamplingTest, ScoresSamplesLikeGivenTargets) {
   for (uint32_t seed = 0; seed < 500; ++seed) {
     const Scenario scenario = SamplingScenario(seed);
     const auto drawn = Search(scenario.options, scenario.prefix, scenario.model, scenario.special);
@@ -284,7 +283,7 @@ TEST(SamplingTest, WhatIsDrawnIsScoredAsAGivenTargetIs) {
   }
 }
 
-TEST(SamplingTest, RowsCutToWhatIsNeededAreAsGoodAsWholeOnes) {
+TEST(SamplingTest, PartialRowsGiveTheResultsOfWholeOnes) {
   for (uint32_t seed = 0; seed < 2000; ++seed) {
     const Scenario scenario = SamplingScenario(seed);
     const auto whole = Search(scenario.options, scenario.prefix, scenario.model, scenario.special);
@@ -295,7 +294,7 @@ TEST(SamplingTest, RowsCutToWhatIsNeededAreAsGoodAsWholeOnes) {
   }
 }
 
-TEST(SamplingTest, TheLikeliestTokenAloneIsGreedySearch) {
+TEST(SamplingTest, TopKOfOneEqualsGreedySearch) {
   for (uint32_t seed = 0; seed < 500; ++seed) {
     Scenario scenario = RandomScenario(seed);
     scenario.options.beam_size = scenario.options.n_best = 1;
@@ -307,7 +306,7 @@ TEST(SamplingTest, TheLikeliestTokenAloneIsGreedySearch) {
   }
 }
 
-TEST(SamplingTest, ADrawDoesNotDependOnHowManyAreDrawnBesideIt) {
+TEST(SamplingTest, DrawsDoNotDependOnTheNumberOfTargets) {
   for (uint32_t seed = 0; seed < 300; ++seed) {
     Scenario scenario = SamplingScenario(seed);
     scenario.options.beam_size = scenario.options.n_best = 6;
@@ -325,7 +324,7 @@ TEST(SamplingTest, ADrawDoesNotDependOnHowManyAreDrawnBesideIt) {
   }
 }
 
-TEST(SamplingTest, TheSeedDecidesAndUnsetIsZero) {
+TEST(SamplingTest, UnsetSeedIsZero) {
   const ToyModel model = RandomModel(9, 200, 0, -2);
   SearchOptions options = {.beam_size = 1, .max_target_tokens = 20, .top_k = 100};
   const std::vector<Hypothesis> unset = Drawn(options, model);
@@ -335,7 +334,7 @@ TEST(SamplingTest, TheSeedDecidesAndUnsetIsZero) {
   EXPECT_FALSE(SameBits(Drawn(options, model), unset));
 }
 
-// All targets of a model that ends after three tokens at most, with their probabilities.
+// All targets of a model that ends after at most three tokens, with their probabilities.
 std::map<std::vector<TokenId>, double> AllTargets(const ToyModel& model,
                                                   const SearchOptions& options) {
   std::map<std::vector<TokenId>, double> all;
@@ -375,7 +374,7 @@ std::map<std::vector<TokenId>, double> AllTargets(const ToyModel& model,
   return all;
 }
 
-TEST(SamplingTest, WholeTargetsComeAsOftenAsTheModelSays) {
+TEST(SamplingTest, SamplesTargetsByProbability) {
   const ToyModel model = RandomModel(11, 7, 0, 1);
   for (SearchOptions options :
        {SearchOptions{.seed = 1}, {.temperature = 0.6f, .seed = 2}, {.top_k = 3, .seed = 3}}) {

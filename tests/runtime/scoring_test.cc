@@ -1,4 +1,4 @@
-// A target that is given: what a search says of it, without the search.
+// Scoring of given targets: the score that a search gives, without the search.
 #include <cmath>
 #include <numeric>
 #include <vector>
@@ -22,13 +22,13 @@ absl::StatusOr<Outcome> Score(const Scenario& scenario, const std::vector<TokenI
                    scenario.options.temperature, scenario.model, rows);
 }
 
-TEST(ScoringTest, EveryResultOfASearchIsScoredAsTheSearchScoredIt) {
+TEST(ScoringTest, ScoresEveryResultLikeTheSearch) {
   for (uint32_t seed = 0; seed < 2000; ++seed) {
     const Scenario scenario = RandomScenario(seed);
     const auto found = Search(scenario.options, scenario.prefix, scenario.model, scenario.special);
     ASSERT_THAT(found, IsOk());
     for (Hypothesis hypothesis : found->hypotheses) {
-      hypothesis.ended_by_limit = false;  // the target says where it ends
+      hypothesis.ended_by_limit = false;  // the target contains its eos
       for (Rows rows : {Rows::kWhole, Rows::kCut}) {
         const auto scored = Score(scenario, hypothesis.tokens, rows);
         ASSERT_THAT(scored, IsOk()) << "seed " << seed;
@@ -38,7 +38,7 @@ TEST(ScoringTest, EveryResultOfASearchIsScoredAsTheSearchScoredIt) {
   }
 }
 
-TEST(ScoringTest, TakesOneRowAndAStepPerToken) {
+TEST(ScoringTest, NeedsOneRowAndOneStepPerToken) {
   Scenario scenario = RandomScenario(1);
   scenario.options.beam_size = 5;
   BeamSearch search = BeamSearch::Scoring(scenario.options, scenario.special, {4, 5, kSpecial.eos});
@@ -50,7 +50,7 @@ TEST(ScoringTest, TakesOneRowAndAStepPerToken) {
                                           ElementsAre(4, 5, scenario.special.eos)));
 }
 
-TEST(ScoringTest, WhatASearchWouldForbidIsScored) {
+TEST(ScoringTest, ScoresForbiddenTokens) {
   Scenario scenario{
       .options = {.min_target_tokens = 5, .max_target_tokens = 5, .no_repeat_ngram_size = 1},
       .model = RandomModel(3, 12, 0, 0)};
@@ -64,8 +64,8 @@ TEST(ScoringTest, WhatASearchWouldForbidIsScored) {
   }
 }
 
-TEST(ScoringTest, ProbabilitiesOfAllTargetsAddUpToOne) {
-  // Whatever ends within two tokens, and each of those that go on.
+TEST(ScoringTest, ProbabilitiesOfAllTargetsSumToOne) {
+  // All targets that end within two tokens, and each pair of tokens that continues.
   constexpr int kVocabulary = 7;
   const Scenario scenario{.options = {.length_penalty = 0, .temperature = 1.3f},
                           .model = RandomModel(5, kVocabulary, 0, 0)};
@@ -93,7 +93,7 @@ struct CheckTargetTest : ::testing::Test {
     info.limits = {.max_beam_size = 8, .max_target_tokens = 4, .max_source_tokens = 8};
     sequence.source = {5, 2};
     sequence.target = {5, 6, 2};
-    sequence.options.max_target_tokens = 1;  // of a search: a target has its own length
+    sequence.options.max_target_tokens = 1;  // a limit of searches, not of given targets
   }
   auto Refused(const char* says, const char* value = "") {
     return StatusIs(absl::StatusCode::kInvalidArgument, AllOf(HasSubstr(says), HasSubstr(value)));
@@ -103,7 +103,7 @@ struct CheckTargetTest : ::testing::Test {
   SequenceInput sequence;
 };
 
-TEST_F(CheckTargetTest, TakesATargetUpToTheModelsLimitAndOneRow) {
+TEST_F(CheckTargetTest, AcceptsTargetUpToTheModelsLimit) {
   EXPECT_THAT(CheckSequence(sequence, info), IsOk());
   EXPECT_EQ(RowsOf(sequence), 1);
   sequence.target = {5, 6, 7, 8, 2};
@@ -114,7 +114,7 @@ TEST_F(CheckTargetTest, TakesATargetUpToTheModelsLimitAndOneRow) {
   EXPECT_EQ(RowsOf(sequence), sequence.options.beam_size);
 }
 
-TEST_F(CheckTargetTest, RefusalsNameTheTokenAndTheLimit) {
+TEST_F(CheckTargetTest, RefusalNamesTokenAndLimit) {
   sequence.target = {5, 6, 7, 8, 9, 2};
   EXPECT_THAT(CheckSequence(sequence, info), Refused("has 5 tokens", "at most 4"));
   sequence.target = {5, 6};
@@ -131,7 +131,7 @@ TEST_F(CheckTargetTest, RefusalsNameTheTokenAndTheLimit) {
   EXPECT_THAT(CheckSequence(sequence, info), Refused("target is empty", "end token"));
 }
 
-TEST_F(CheckTargetTest, NothingIsIgnoredThatWouldMeanSomething) {
+TEST_F(CheckTargetTest, RefusesOptionsThatDoNotApply) {
   sequence.prefix = {5};
   EXPECT_THAT(CheckSequence(sequence, info), Refused("prefix of 1 tokens", "leave the prefix out"));
   sequence.prefix.clear();

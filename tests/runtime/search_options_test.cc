@@ -28,7 +28,7 @@ auto Refusal(const char* option, const char* value, const char* limit) {
                   AllOf(HasSubstr(option), HasSubstr(value), HasSubstr(limit)));
 }
 
-TEST(CheckOptionsTest, TakesTheEdgesOfEachRange) {
+TEST(CheckOptionsTest, AcceptsEdgesOfEachRange) {
   EXPECT_THAT(CheckOptions(Fine(), kLimits), IsOk());
   EXPECT_THAT(With(&SearchOptions::beam_size, 8), IsOk());
   EXPECT_THAT(With(&SearchOptions::length_penalty, 0.0f), IsOk());
@@ -63,7 +63,7 @@ TEST(CheckOptionsTest, RefusalNamesOptionValueAndLimit) {
   EXPECT_THAT(With(&SearchOptions::top_p, 1.5f), Refusal("top_p", "1.5", "1"));
 }
 
-TEST(CheckOptionsTest, RefusesWhatIsNotANumber) {
+TEST(CheckOptionsTest, RefusesNaN) {
   for (float value : {kNaN, kInfinity, -kInfinity}) {
     EXPECT_THAT(With(&SearchOptions::length_penalty, value),
                 StatusIs(absl::StatusCode::kInvalidArgument));
@@ -75,7 +75,7 @@ TEST(CheckOptionsTest, RefusesWhatIsNotANumber) {
   }
 }
 
-TEST(SearchOptionsTest, DrawsOnlyWhereSomethingOfADrawIsSaid) {
+TEST(SearchOptionsTest, SamplesOnlyWithSamplingParameters) {
   EXPECT_FALSE(SearchOptions{}.sampling());
   EXPECT_FALSE(SearchOptions{.temperature = 0.5f}.sampling()) << "a temperature is a beam's too";
   EXPECT_TRUE(SearchOptions{.top_k = 1}.sampling());

@@ -34,8 +34,8 @@ std::set<std::vector<TokenId>> NGrams(const std::vector<TokenId>& tokens, int n)
   return grams;
 }
 
-// The bytes of the character that the target, which begins with the start token, is in the middle
-// of.
+// The bytes of the unfinished character at the end of the target, which begins with the start
+// token.
 std::vector<int> OpenBytes(const std::vector<TokenId>& tokens, const Spelling& spelling) {
   std::vector<int> open;
   for (size_t i = 1; i < tokens.size(); ++i) {
@@ -113,7 +113,7 @@ int MissingBytes(const std::vector<int>& bytes) {
                                         : 0;
   const int missing = length - static_cast<int>(bytes.size());
   if (length == 0 || missing < 0) return -1;
-  // The code points that begin like that, and those that have so many bytes.
+  // The code points with these first bytes, and those with that many bytes.
   int64_t low = bytes[0] & (0x7F >> length);
   for (size_t i = 1; i < bytes.size(); ++i) {
     if ((bytes[i] & 0xC0) != 0x80) return -1;
@@ -140,8 +140,8 @@ float LogNormalizer(const std::vector<float>& logits, float temperature) {
 std::vector<Hypothesis> ReferenceSearch(const SearchOptions& options, const SpecialTokens& special,
                                         const std::vector<TokenId>& prefix, const ToyModel& model,
                                         const Spelling& spelling) {
-  // Always beam_size rows; a row that is not in use has the sum minus infinity, as all but the
-  // first have at the start.
+  // Always beam_size rows; unused rows, at the start all but the first, have the sum minus
+  // infinity.
   std::vector<Beam> beams(options.beam_size, Beam{.tokens = {special.start}});
   beams[0].sum = 0;
   std::vector<Hypothesis> ended;

@@ -10,21 +10,21 @@ namespace linnet::model {
 // Logits [V] of the token after `target` (without the leading start token).
 using ToyModel = std::function<std::vector<float>(const std::vector<TokenId>& target)>;
 
-// What each token of a toy vocabulary stands for: the byte of a byte piece, or one of these. Empty:
-// any token may follow any.
+// The meaning of each token of a toy vocabulary: the byte of a byte piece, or one of the constants
+// below. Empty: any token may follow any.
 using Spelling = std::vector<int>;
 inline constexpr int kSpellsText = -1, kSpellsEnd = -2, kSpellsControl = -3;
 inline constexpr int kSpellsFirstControl = -4, kSpellsBlank = -5;
 
-// Bytes that are missing until these are a character of UTF-8; -1 where none begins like that.
+// Number of bytes missing to complete a UTF-8 character; -1 if none has these first bytes.
 int MissingBytes(const std::vector<int>& bytes);
 
 // logsumexp(logits / temperature), summed in double.
 float LogNormalizer(const std::vector<float>& logits, float temperature);
 
-// The rules of fairseq's SequenceGenerator in their order, written for one reader and no hurry: a
-// full matrix of beam rows at every step, masks as minus infinity, one sort of all beam × V
-// candidates. All hypotheses that ended, best first.
+// A slow reference with the rules of fairseq's SequenceGenerator in their order: a full matrix of
+// beam rows at every step, masks as minus infinity, one sort of all beam × V candidates. Returns
+// all hypotheses that ended, best first.
 std::vector<Hypothesis> ReferenceSearch(const SearchOptions& options, const SpecialTokens& special,
                                         const std::vector<TokenId>& prefix, const ToyModel& model,
                                         const Spelling& spelling = {});

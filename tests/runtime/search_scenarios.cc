@@ -12,7 +12,7 @@
 namespace linnet::model {
 namespace {
 
-// Of a row what is needed and nothing else.
+// A row with only the logits that are needed.
 struct CutRow {
   std::vector<float> logits;
   std::vector<TokenId> tokens;
@@ -132,7 +132,7 @@ Scenario RandomScenario(uint32_t seed, int vocabulary, const SpecialTokens& spec
 Spelling RandomSpelling(int vocabulary, const SpecialTokens& special) {
   std::mt19937 random(vocabulary);
   Spelling spelling(vocabulary, kSpellsText);
-  // Bytes at the edges of what may follow what.
+  // Bytes at the edges of the grammar's classes.
   constexpr int kBytes[] = {0x41, 0x80, 0x8F, 0x90, 0x9F, 0xA0, 0xBF, 0xC1, 0xC2, 0xDF, 0xE0,
                             0xE1, 0xEC, 0xED, 0xEE, 0xEF, 0xF0, 0xF1, 0xF3, 0xF4, 0xF5, 0xFF};
   std::vector<TokenId> tokens;
@@ -176,7 +176,7 @@ SpelledScenario RandomSpelledScenario(uint32_t seed) {
   return scenario;
 }
 
-bool NothingIsTakenBack(const Outcome& outcome) {
+bool StablePrefixesHold(const Outcome& outcome) {
   const std::vector<TokenId>& best = outcome.hypotheses.front().tokens;
   size_t before = 0;
   for (const std::vector<TokenId>& stable : outcome.stable) {

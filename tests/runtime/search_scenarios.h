@@ -1,4 +1,4 @@
-// Small worlds for a search: models that are functions, and an engine's loop around them.
+// Scenarios for searches: models that are functions, and the loop of an engine around them.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 namespace linnet::model {
 
 inline constexpr SpecialTokens kSpecial;
-// As Marian numbers them: no bos, and the decoder starts from the padding, which comes last.
+// Marian's ids: no bos; the decoder starts from the padding token, which is the last id.
 constexpr SpecialTokens MarianSpecial(int vocabulary) {
   const TokenId pad = vocabulary - 1;
   return {.bos = 0, .pad = pad, .eos = 0, .unk = 1, .start = pad};
@@ -23,10 +23,10 @@ struct Outcome {
   std::vector<Hypothesis> hypotheses;
   std::vector<std::vector<TokenId>> stable;  // after each step
   int steps = 0;
-  int rows_asked_again = 0;  // which lacked tokens that the grammar allows
+  int rows_asked_again = 0;  // since they lacked tokens that the grammar allows
 };
 
-// What an engine hands over: whole rows, or of each the logits that were asked for, in any order.
+// The rows that the engine provides: whole rows, or only the needed logits of each, in any order.
 enum class Rows { kWhole, kCut };
 
 // Runs a search as an engine does: state (here: the tokens) follows parents() and tokens().
@@ -36,8 +36,8 @@ absl::StatusOr<Outcome> Search(const SearchOptions& options, const std::vector<T
                                const ToyModel& model, const SpecialTokens& special = kSpecial,
                                Rows rows = Rows::kWhole);
 
-// A model whose logits are a function of seed and tokens alone. With `grain` > 0 they are multiples
-// of it, so that sums tie.
+// A model whose logits are a function of seed and tokens. With `grain` > 0 they are multiples of
+// it, so that sums tie.
 ToyModel RandomModel(uint32_t seed, int vocabulary, float grain, float eos_bonus,
                      TokenId eos = kSpecial.eos);
 
@@ -49,9 +49,9 @@ struct Scenario {
   ToyModel model;
 };
 
-// All options of beam search at once, sizes small enough that their edges meet often.
+// Random options of beam search, with sizes small enough that edge cases are frequent.
 Scenario RandomScenario(uint32_t seed);
-// The same for a vocabulary and special tokens that many scenes share.
+// The same for a given vocabulary and special tokens.
 Scenario RandomScenario(uint32_t seed, int vocabulary, const SpecialTokens& special);
 
 // The same for a vocabulary of which some tokens are byte pieces and control pieces, with a prefix
@@ -61,12 +61,12 @@ struct SpelledScenario : Scenario {
   std::shared_ptr<const TokenGrammar> grammar;
 };
 SpelledScenario RandomSpelledScenario(uint32_t seed);
-// The spelling and its grammar alone: those of all scenes of that vocabulary.
+// The spelling of all scenarios of that vocabulary, and its grammar.
 Spelling RandomSpelling(int vocabulary, const SpecialTokens& special);
 std::shared_ptr<const TokenGrammar> GrammarOf(const Spelling& spelling);
 
-// Whether the stable prefixes never shrink, begin the best result, and end as all of it.
-bool NothingIsTakenBack(const Outcome& outcome);
+// True if the stable prefixes never shrink, are prefixes of the best result, and end as all of it.
+bool StablePrefixesHold(const Outcome& outcome);
 
 std::string Describe(const std::vector<Hypothesis>& hypotheses);
 bool SameBits(const std::vector<Hypothesis>& a, const std::vector<Hypothesis>& b);

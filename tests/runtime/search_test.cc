@@ -25,7 +25,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
-TEST(BeamSearchTest, ReturnsWhatTheSlowReferenceReturns) {
+TEST(BeamSearchTest, EqualsReferenceSearch) {
   for (uint32_t seed = 0; seed < 6000; ++seed) {
     const Scenario scenario = RandomScenario(seed);
     const std::vector<Hypothesis> expected =
@@ -43,7 +43,7 @@ TEST(BeamSearchTest, ReturnsWhatTheSlowReferenceReturns) {
   }
 }
 
-TEST(BeamSearchTest, RowsCutToWhatIsNeededAreAsGoodAsWholeOnes) {
+TEST(BeamSearchTest, PartialRowsGiveTheResultsOfWholeOnes) {
   for (uint32_t seed = 0; seed < 2000; ++seed) {
     const Scenario scenario = RandomScenario(seed);
     const auto whole = Search(scenario.options, scenario.prefix, scenario.model, scenario.special);
@@ -55,8 +55,8 @@ TEST(BeamSearchTest, RowsCutToWhatIsNeededAreAsGoodAsWholeOnes) {
   }
 }
 
-TEST(BeamSearchTest, ARowSaysWhatItNeedsBeforeItIsComputed) {
-  // A forced token is all that counts in its row.
+TEST(BeamSearchTest, ReportsNeedOfEachRow) {
+  // Only the forced token of a row is needed.
   const SearchOptions options = {.beam_size = 3, .min_target_tokens = 0, .unknown_penalty = 1};
   const BeamSearch forced(options, kSpecial, {5});
   EXPECT_EQ(forced.need(0).best, 0);
@@ -67,7 +67,7 @@ TEST(BeamSearchTest, ARowSaysWhatItNeedsBeforeItIsComputed) {
   EXPECT_FALSE(search.need(0).all);
 }
 
-TEST(BeamSearchTest, ARowThatLacksWhatItNeedsIsAnError) {
+TEST(BeamSearchTest, RefusesRowsWithoutNeededLogits) {
   BeamSearch search({.beam_size = 2}, kSpecial, {5});
   const std::vector<float> logits = {1, 2};
   const std::vector<TokenId> tokens = {4, 6};
@@ -79,7 +79,7 @@ TEST(BeamSearchTest, ARowThatLacksWhatItNeedsIsAnError) {
   EXPECT_THAT(search.Advance(std::vector<RowLogits>{}), StatusIs(absl::StatusCode::kInternal));
 }
 
-TEST(BeamSearchTest, EveryResultKeepsItsPromises) {
+TEST(BeamSearchTest, ResultsSatisfyTheOptions) {
   for (uint32_t seed = 0; seed < 2000; ++seed) {
     const Scenario scenario = RandomScenario(seed);
     const SearchOptions& options = scenario.options;
@@ -115,11 +115,11 @@ TEST(BeamSearchTest, StablePrefixNeverShrinksAndEndsAsTheBestResult) {
     const absl::StatusOr<Outcome> outcome =
         Search(scenario.options, scenario.prefix, scenario.model, scenario.special);
     ASSERT_THAT(outcome, IsOk());
-    ASSERT_TRUE(NothingIsTakenBack(*outcome)) << "seed " << seed;
+    ASSERT_TRUE(StablePrefixesHold(*outcome)) << "seed " << seed;
   }
 }
 
-TEST(BeamSearchTest, GreedyTakesTheLikeliestTokenOfEachStep) {
+TEST(BeamSearchTest, GreedyPicksTheLikeliestTokenOfEachStep) {
   for (uint32_t seed = 0; seed < 300; ++seed) {
     const ToyModel model = RandomModel(seed, 40, 0, 1);
     SearchOptions options = {.beam_size = 1, .min_target_tokens = 0, .max_target_tokens = 15};
@@ -134,12 +134,12 @@ TEST(BeamSearchTest, GreedyTakesTheLikeliestTokenOfEachStep) {
     const absl::StatusOr<Outcome> outcome = Search(options, {}, model);
     ASSERT_THAT(outcome, IsOk());
     ASSERT_EQ(outcome->hypotheses.front().tokens, expected) << "seed " << seed;
-    // One hypothesis: all of it is stable at once.
+    // With one hypothesis all tokens are stable.
     ASSERT_THAT(outcome->stable.front(), SizeIs(1));
   }
 }
 
-TEST(BeamSearchTest, FirstInputIsTheStartTokenAndPaddingNeverComesOut) {
+TEST(BeamSearchTest, StartsWithTheStartTokenAndNeverEmitsPadding) {
   const SpecialTokens marian = MarianSpecial(6);
   EXPECT_THAT(BeamSearch({.beam_size = 2}, marian, {}).tokens(), ElementsAre(marian.pad));
   const ToyModel padding_is_likeliest = [](const std::vector<TokenId>& target) {
@@ -151,8 +151,8 @@ TEST(BeamSearchTest, FirstInputIsTheStartTokenAndPaddingNeverComesOut) {
   EXPECT_THAT(outcome->hypotheses[1].tokens, ElementsAre(3, 0));
 }
 
-TEST(BeamSearchTest, StartTokenTakesPartInTheNGramRule) {
-  // 4 is the likeliest, then 3, then the end.
+TEST(BeamSearchTest, NGramRuleIncludesTheStartToken) {
+  // 4 is the likeliest, then 3, then eos.
   const ToyModel model = [](const std::vector<TokenId>&) {
     return std::vector<float>{-9, -9, 0, 1, 3, -9};
   };
@@ -164,7 +164,7 @@ TEST(BeamSearchTest, StartTokenTakesPartInTheNGramRule) {
   EXPECT_THAT(tokens(4), ElementsAre(4, 3, 4, 2)) << "4 4 stands at the start already";
 }
 
-TEST(BeamSearchTest, AnEndRankedBelowTheBeamIsDropped) {
+TEST(BeamSearchTest, DropsEosRankedBelowTheBeam) {
   // Beam 1: eos comes second at the first step and first at the second.
   const ToyModel model = [](const std::vector<TokenId>& target) {
     return target.empty() ? std::vector<float>{-9, -9, 2, -9, 3}
@@ -175,7 +175,7 @@ TEST(BeamSearchTest, AnEndRankedBelowTheBeamIsDropped) {
   EXPECT_THAT(outcome->hypotheses.front().tokens, ElementsAre(4, 2));
 }
 
-TEST(BeamSearchTest, EndIsForcedAtTheLimitAndItsProbabilityCounts) {
+TEST(BeamSearchTest, ForcesEosAtTheLimitAndScoresIt) {
   const ToyModel never = [](const std::vector<TokenId>&) {
     return std::vector<float>{0, 0, -20, 0, 1, 0};
   };
@@ -188,7 +188,7 @@ TEST(BeamSearchTest, EndIsForcedAtTheLimitAndItsProbabilityCounts) {
   EXPECT_LT(outcome->hypotheses[0].token_scores.back(), -20);
 }
 
-TEST(BeamSearchTest, TargetOfNoTokensIsEosAlone) {
+TEST(BeamSearchTest, EmptyTargetIsEosOnly) {
   const auto outcome = Search({.beam_size = 3, .min_target_tokens = 0, .max_target_tokens = 0}, {},
                               RandomModel(1, 10, 0, 0));
   ASSERT_THAT(outcome, IsOk());
@@ -196,7 +196,7 @@ TEST(BeamSearchTest, TargetOfNoTokensIsEosAlone) {
   EXPECT_THAT(outcome->hypotheses[0].tokens, ElementsAre(2));
 }
 
-TEST(BeamSearchTest, OneHypothesisLivesWhileAPrefixIsForced) {
+TEST(BeamSearchTest, HasOneHypothesisWhileAPrefixIsForced) {
   BeamSearch search({.beam_size = 4}, kSpecial, {5, 6});
   const std::vector<float> logits = {0, 0, 1, 0, 9, 1, 1, 1};
   const float normalizer = LogNormalizer(logits, 1);
@@ -210,7 +210,7 @@ TEST(BeamSearchTest, OneHypothesisLivesWhileAPrefixIsForced) {
   EXPECT_THAT(search.parents(), Each(0));
 }
 
-TEST(BeamSearchTest, PrefixMayRepeatWhatTheNGramRuleForbids) {
+TEST(BeamSearchTest, PrefixMayRepeatNGrams) {
   const auto outcome = Search({.beam_size = 2, .max_target_tokens = 8, .no_repeat_ngram_size = 2},
                               {5, 5, 5}, RandomModel(3, 12, 0, 0));
   ASSERT_THAT(outcome, IsOk());
@@ -219,7 +219,7 @@ TEST(BeamSearchTest, PrefixMayRepeatWhatTheNGramRuleForbids) {
             std::vector<TokenId>({5, 5, 5}));
 }
 
-TEST(BeamSearchTest, NoTokenOccursTwiceWhenSinglesMayNotRepeatAndTheEndStillComes) {
+TEST(BeamSearchTest, UnigramRuleForbidsRepeatsButNotEos) {
   const auto outcome = Search({.beam_size = 3, .max_target_tokens = 9, .no_repeat_ngram_size = 1},
                               {}, RandomModel(4, 30, 0, 0));
   ASSERT_THAT(outcome, IsOk());
@@ -229,14 +229,14 @@ TEST(BeamSearchTest, NoTokenOccursTwiceWhenSinglesMayNotRepeatAndTheEndStillCome
   }
 }
 
-TEST(BeamSearchTest, TiesGoToTheLowerToken) {
+TEST(BeamSearchTest, BreaksTiesByLowerToken) {
   const ToyModel flat = [](const std::vector<TokenId>&) { return std::vector<float>(1000, 0.5f); };
   const auto outcome = Search({.beam_size = 1, .max_target_tokens = 2}, {}, flat);
   ASSERT_THAT(outcome, IsOk());
   EXPECT_THAT(outcome->hypotheses[0].tokens, ElementsAre(0, 0, 2));
 }
 
-TEST(BeamSearchTest, SingleNaNsAreNeverChosen) {
+TEST(BeamSearchTest, NeverSelectsNaN) {
   const ToyModel model = [](const std::vector<TokenId>& target) {
     std::vector<float> logits(700, std::numeric_limits<float>::quiet_NaN());
     logits[2] = target.size();
@@ -253,14 +253,14 @@ TEST(BeamSearchTest, SingleNaNsAreNeverChosen) {
   }
 }
 
-TEST(BeamSearchTest, RowOfNaNIsAnErrorThatNamesTheStep) {
+TEST(BeamSearchTest, RowOfNaNIsAnErrorWithTheStep) {
   BeamSearch search({.beam_size = 2}, kSpecial, {});
   const float nan = std::numeric_limits<float>::quiet_NaN();
   EXPECT_THAT(search.Advance(std::vector<float>(8, nan), std::vector<float>{nan}),
               StatusIs(absl::StatusCode::kInternal, HasSubstr("target token 0")));
 }
 
-TEST(BeamSearchTest, RowsThatDoNotFitAreRefused) {
+TEST(BeamSearchTest, RefusesRowsOfWrongShape) {
   BeamSearch search({.beam_size = 2}, kSpecial, {});
   EXPECT_THAT(search.Advance(std::vector<float>(8), std::vector<float>(2)),
               StatusIs(absl::StatusCode::kInternal));
@@ -268,13 +268,13 @@ TEST(BeamSearchTest, RowsThatDoNotFitAreRefused) {
               StatusIs(absl::StatusCode::kInternal));
 }
 
-TEST(BeamSearchTest, PrefixOutsideTheVocabularyIsRefused) {
+TEST(BeamSearchTest, RefusesPrefixOutsideTheVocabulary) {
   BeamSearch search({.beam_size = 2}, kSpecial, {8});
   EXPECT_THAT(search.Advance(std::vector<float>(8), std::vector<float>(1)),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("8")));
 }
 
-TEST(BeamSearchTest, FinishedSearchHoldsNoRows) {
+TEST(BeamSearchTest, FinishedSearchHasNoRows) {
   BeamSearch search({.beam_size = 2, .min_target_tokens = 0, .max_target_tokens = 0}, kSpecial, {});
   EXPECT_EQ(search.live(), 1);
   EXPECT_THAT(search.tokens(), ElementsAre(kSpecial.eos));
@@ -285,7 +285,7 @@ TEST(BeamSearchTest, FinishedSearchHoldsNoRows) {
   EXPECT_THAT(search.Advance({}, {}), StatusIs(absl::StatusCode::kInternal));
 }
 
-TEST(TopCandidatesTest, ScanFindsWhatASortFinds) {
+TEST(TopCandidatesTest, ScanEqualsSort) {
   std::mt19937 random(7);
   for (int round = 0; round < 400; ++round) {
     const int vocabulary = std::uniform_int_distribution<int>(1, 2000)(random);

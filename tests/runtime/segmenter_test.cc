@@ -43,11 +43,10 @@ std::vector<std::string> Split(std::string_view text, std::string_view language,
 
 struct Example {
   const char* language;
-  std::vector<std::string>
-      sentences;  // of the text that is made of them, joined with single blanks
+  std::vector<std::string> sentences;  // of the text, which is these joined with single blanks
 };
 
-TEST(SegmenterTest, SplitsWhereAReaderWould) {
+TEST(SegmenterTest, SplitsSentencesOfEachLanguage) {
   const std::vector<Example> examples = {
       {"en", {"A dog runs.", "A cat sleeps!", "Does it?", "Yes."}},
       {"en", {"Dr. Smith went home.", "He slept."}},
@@ -98,12 +97,12 @@ TEST(SegmenterTest, NewLinesAlwaysSplit) {
               ElementsAre("Dr.", "Smith", "and so", "on", "x"));
 }
 
-TEST(SegmenterTest, WhiteSpaceAroundBelongsToNoSegment) {
+TEST(SegmenterTest, ExcludesSurroundingWhiteSpace) {
   EXPECT_THAT(Split("\t  One.   Two. \n\n  Three \u3000", "en"),
               ElementsAre("One.", "Two.", "Three"));
 }
 
-TEST(SegmenterTest, ByteOrderMarkAtTheStartIsWhiteSpace) {
+TEST(SegmenterTest, TreatsByteOrderMarkAsWhiteSpace) {
   EXPECT_THAT(Split("\uFEFFHello.", "en"), ElementsAre("Hello."));
   EXPECT_THAT(Split("\uFEFF \n\tHello. Yes.", "en"), ElementsAre("Hello.", "Yes."));
   EXPECT_THAT(Split("\uFEFF", "en"), IsEmpty());
@@ -116,7 +115,7 @@ TEST(SegmenterTest, TextOfWhiteSpaceHasNoSegments) {
   EXPECT_THAT(Split(" \t\n\r\n \u00a0\u2003", "en"), IsEmpty());
 }
 
-TEST(SegmenterTest, ChineseSentencesNeedNoBlanks) {
+TEST(SegmenterTest, SplitsChineseWithoutBlanks) {
   EXPECT_THAT(Split("我爱你。你好吗？", "zh"), ElementsAre("我爱你。", "你好吗？"));
 }
 
@@ -126,7 +125,7 @@ TEST(SegmenterTest, UnknownLanguagesUseTheGeneralRules) {
               ElementsAre("Alpha beta.", "Gamma delta."));
 }
 
-TEST(SegmenterTest, LongSentenceIsCutAtClauseMarksIntoTheLargestPartsThatFit) {
+TEST(SegmenterTest, SplitsLongSentenceAtClauseMarksIntoLargestParts) {
   // 20 tokens: 19 characters and eos.
   EXPECT_THAT(Split("one two, three four, five six, seven; eight nine ten.", "en", 20),
               ElementsAre("one two,", "three four,", "five six, seven;", "eight nine ten."));
@@ -134,7 +133,7 @@ TEST(SegmenterTest, LongSentenceIsCutAtClauseMarksIntoTheLargestPartsThatFit) {
               ElementsAre("we come home", "(in the evening)", "and 1,000 birds sing"));
 }
 
-TEST(SegmenterTest, ThenAtWhiteSpaceThenBetweenGraphemes) {
+TEST(SegmenterTest, SplitsAtWhiteSpaceThenBetweenGraphemes) {
   EXPECT_THAT(Split("one two three four", "en", 10), ElementsAre("one two", "three", "four"));
   EXPECT_THAT(Split("abcdefghijkl mn", "en", 6), ElementsAre("abcde", "fghij", "kl mn"));
   // A letter with two marks is three characters, and stays whole.
@@ -142,7 +141,7 @@ TEST(SegmenterTest, ThenAtWhiteSpaceThenBetweenGraphemes) {
               ElementsAre("e\u0301\u0302", "e\u0301\u0302", "e\u0301\u0302"));
 }
 
-TEST(SegmenterTest, PartsOfASentenceAreMarkedAndOthersAreNot) {
+TEST(SegmenterTest, MarksPartsOfASentence) {
   const absl::StatusOr<std::vector<TextSegment>> segments =
       SplitText("Short. This one is rather long.", "en", 16, CountCharacters);
   ASSERT_THAT(segments, IsOk());
@@ -151,31 +150,30 @@ TEST(SegmenterTest, PartsOfASentenceAreMarkedAndOthersAreNot) {
                                      Field(&TextSegment::part_of_sentence, true)));
 }
 
-TEST(SegmenterTest, CharacterThatDoesNotFitIsRefused) {
+TEST(SegmenterTest, RefusesCharacterThatDoesNotFit) {
   EXPECT_THAT(SplitText("ab e\u0301\u0302\u0303", "en", 4, CountCharacters).status(),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        AllOf(HasSubstr("byte 3"), HasSubstr("5 tokens"), HasSubstr("at most 4"))));
 }
 
-TEST(SegmenterTest, TextThatIsNotUtf8IsRefusedWithTheByte) {
+TEST(SegmenterTest, RefusesInvalidUtf8WithTheByte) {
   EXPECT_THAT(
       SplitText("ab\xff", "en", 100, CountCharacters).status(),
       StatusIs(absl::StatusCode::kInvalidArgument, AllOf(HasSubstr("UTF-8"), HasSubstr("byte 2"))));
 }
 
-TEST(SegmenterTest, InvalidUtf8IsFoundAtItsFirstByte) {
+TEST(SegmenterTest, FindsFirstInvalidByte) {
   EXPECT_EQ(FirstInvalidUtf8(""), -1);
   EXPECT_EQ(FirstInvalidUtf8("abc äöü 日本 😀"), -1);
   EXPECT_EQ(FirstInvalidUtf8(std::string_view("a\0b", 3)), -1);
   EXPECT_EQ(FirstInvalidUtf8("ä\x80"), 2);
   EXPECT_EQ(FirstInvalidUtf8("a\xc3"), 1);               // cut off
-  EXPECT_EQ(FirstInvalidUtf8("a\xc0\xaf"), 1);           // longer than need be
+  EXPECT_EQ(FirstInvalidUtf8("a\xc0\xaf"), 1);           // overlong
   EXPECT_EQ(FirstInvalidUtf8("\xed\xa0\x80"), 0);        // a surrogate
   EXPECT_EQ(FirstInvalidUtf8("ab\xf4\x90\x80\x80"), 2);  // beyond U+10FFFF
 }
 
-// Words, marks, blanks and odd characters in any order; a code point of the whole of Unicode now
-// and then.
+// Words, marks, blanks and odd characters in any order, and occasionally any code point of Unicode.
 std::string RandomText(std::mt19937& random) {
   static const char* const kPieces[] = {"Dr.",
                                         "z. B.",
@@ -244,7 +242,7 @@ bool IsAllWhiteSpace(std::string_view text) {
   return SkipWhiteSpace(text, 0) == static_cast<int>(text.size());
 }
 
-TEST(SegmenterTest, SegmentsAndWhiteSpaceBetweenThemAreTheTextAndEverySegmentFits) {
+TEST(SegmenterTest, SegmentsAndWhiteSpaceJoinToTheText) {
   const absl::StatusOr<std::unique_ptr<Tokenizer>> tokenizer =
       Tokenizer::Load(std::string(LINNET_SOURCE_DIR) + "/tests/data/tiny.spm", {});
   ASSERT_THAT(tokenizer, IsOk());
@@ -262,7 +260,7 @@ TEST(SegmenterTest, SegmentsAndWhiteSpaceBetweenThemAreTheTextAndEverySegmentFit
     ASSERT_THAT(segments, IsOk()) << text;
     int last = 0;
     for (const TextSegment& segment : *segments) {
-      const int from = std::max(last, ByteOrderMarkBytes(text));  // which counts as white space
+      const int from = std::max(last, ByteOrderMarkBytes(text));  // which is white space
       ASSERT_TRUE(IsAllWhiteSpace(text.substr(from, segment.begin - from))) << text;
       ASSERT_LT(segment.begin, segment.end) << text;
       ASSERT_GE(segment.begin, last) << text;
@@ -290,7 +288,7 @@ TEST(SegmenterTest, SegmentsAndWhiteSpaceBetweenThemAreTheTextAndEverySegmentFit
   }
 }
 
-// Bytes that were counted for a text, per byte of it.
+// Bytes passed to the token counter per byte of the text.
 double CountedPerByte(const std::string& text, int max_tokens) {
   int64_t counted = 0;
   const auto segments = SplitText(text, "en", max_tokens, [&](std::string_view part) {
@@ -301,7 +299,7 @@ double CountedPerByte(const std::string& text, int max_tokens) {
   return static_cast<double>(counted) / static_cast<double>(text.size());
 }
 
-TEST(SegmenterTest, WorkGrowsWithTheTextAndNotWithItsSquare) {
+TEST(SegmenterTest, TakesLinearTime) {
   for (const char* piece : {"word ", "x", "word, ", "Sentence. ", "J. ", "。", "?a"}) {
     std::string small, large;
     while (small.size() < 10'000) small += piece;

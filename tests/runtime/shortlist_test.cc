@@ -19,7 +19,7 @@ using ::testing::HasSubstr;
 
 class ShortlistTest : public ::testing::Test {
  protected:
-  // Of a model of four source and ten target tokens.
+  // Reads a shortlist for a model of four source and ten target tokens.
   absl::StatusOr<Shortlist> Read(const std::string& json) {
     const auto file = folder_.path() / "shortlist.json";
     std::ofstream(file) << json;
@@ -32,10 +32,10 @@ class ShortlistTest : public ::testing::Test {
 constexpr char kList[] =
     R"({"always": [9, 4], "counts": [0, 2, 0, 3], "candidates": [7, 5, 5, 8, 2]})";
 
-TEST_F(ShortlistTest, GivesEachTokenOnceAndInOrder) {
+TEST_F(ShortlistTest, ReturnsSortedDistinctTokens) {
   const auto list = Read(kList);
   ASSERT_THAT(list, IsOk());
-  // 2 and 3 are the end token and the unknown one.
+  // 2 and 3 are eos and unk.
   EXPECT_THAT(list->TokensFor({}, {}), ElementsAre(2, 3, 4, 9));
   EXPECT_THAT(list->TokensFor(std::vector<TokenId>{0, 2}, {}), ElementsAre(2, 3, 4, 9));
   EXPECT_THAT(list->TokensFor(std::vector<TokenId>{3, 1, 3}, {}), ElementsAre(2, 3, 4, 5, 7, 8, 9));
@@ -43,7 +43,7 @@ TEST_F(ShortlistTest, GivesEachTokenOnceAndInOrder) {
               ElementsAre(0, 2, 3, 4, 5, 7, 9));
 }
 
-TEST_F(ShortlistTest, WhatDoesNotFitTheModelIsRefusedWithTheReason) {
+TEST_F(ShortlistTest, RefusesFileThatDoesNotFitTheModel) {
   const auto refused = [&](const std::string& json) {
     return std::string(Read(json).status().message());
   };

@@ -1,4 +1,4 @@
-// Keys and signatures are those of the command line of OpenSSL, as people make them.
+// Keys and signatures are made with OpenSSL's command line, as users make them.
 #include "model/runtime/bundle/signature.h"
 
 #include <cstdlib>
@@ -41,13 +41,13 @@ class SignatureTest : public BundleTest {
   const test::TemporaryFolder keys_;
 };
 
-TEST_F(SignatureTest, ABundleThatIsSignedIsRead) {
+TEST_F(SignatureTest, ReadsSignedBundle) {
   Sign("one");
   EXPECT_THAT(ReadSigned("one"), IsOk());
   EXPECT_THAT(ReadBundle(folder_), IsOk()) << "and where no key is asked for";
 }
 
-TEST_F(SignatureTest, OneOfSeveralKeysIsEnough) {
+TEST_F(SignatureTest, AcceptsSignatureByOneOfSeveralKeys) {
   Run(absl::StrCat("cat ", Key("one"), ".pub ", Key("two"), ".pub > ", Key("both"), ".pub"));
   for (const std::string signer : {"one", "two"}) {
     Sign(signer);
@@ -55,19 +55,19 @@ TEST_F(SignatureTest, OneOfSeveralKeysIsEnough) {
   }
 }
 
-TEST_F(SignatureTest, ABundleThatIsNotSignedIsRefused) {
+TEST_F(SignatureTest, RefusesUnsignedBundle) {
   EXPECT_THAT(ReadSigned("one"),
               StatusIs(absl::StatusCode::kPermissionDenied,
                        AllOf(HasSubstr(folder_.string()), HasSubstr("manifest.json.sig"))));
 }
 
-TEST_F(SignatureTest, ASignatureOfAnotherIsRefused) {
+TEST_F(SignatureTest, RefusesSignatureByAnotherKey) {
   Sign("two");
   EXPECT_THAT(ReadSigned("one"),
               StatusIs(absl::StatusCode::kPermissionDenied, HasSubstr("of none of the 1 keys")));
 }
 
-TEST_F(SignatureTest, AManifestThatWasChangedIsRefusedBeforeItIsParsed) {
+TEST_F(SignatureTest, RefusesChangedManifestBeforeParsing) {
   Sign("one");
   Write("manifest.json", "{ no json");
   EXPECT_THAT(ReadSigned("one"), StatusIs(absl::StatusCode::kPermissionDenied));
@@ -76,14 +76,14 @@ TEST_F(SignatureTest, AManifestThatWasChangedIsRefusedBeforeItIsParsed) {
   EXPECT_THAT(ReadSigned("one"), StatusIs(absl::StatusCode::kPermissionDenied));
 }
 
-TEST_F(SignatureTest, AFileThatWasChangedIsRefused) {
+TEST_F(SignatureTest, RefusesChangedFile) {
   Sign("one");
   Write("model.pt", "weighty");
   EXPECT_THAT(ReadSigned("one"),
               StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("model.pt")));
 }
 
-TEST_F(SignatureTest, NoOtherBytesAreASignature) {
+TEST_F(SignatureTest, RefusesInvalidSignatures) {
   Sign("one");
   const std::string path = (folder_ / "manifest.json.sig").string();
   std::ifstream stream(path, std::ios::binary);
@@ -98,7 +98,7 @@ TEST_F(SignatureTest, NoOtherBytesAreASignature) {
   }
 }
 
-TEST_F(SignatureTest, KeysThatAreNoneAreRefused) {
+TEST_F(SignatureTest, RefusesInvalidKeys) {
   auto read = [&](const std::string& name) { return BundleKeys::Read(Key(name) + ".pub"); };
   EXPECT_THAT(read("nobody"), StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("nobody")));
   std::ofstream(Key("empty") + ".pub");
@@ -116,7 +116,7 @@ TEST_F(SignatureTest, KeysThatAreNoneAreRefused) {
               StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("damaged")));
 }
 
-TEST_F(SignatureTest, FilesCanBeCheckedAgain) {
+TEST_F(SignatureTest, ChecksFilesAgain) {
   const absl::StatusOr<Bundle> bundle = Read();
   ASSERT_THAT(bundle, IsOk());
   EXPECT_THAT(CheckFiles(*bundle), IsOk());

@@ -12,7 +12,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-// The number of each term that stands in the text, and what stands there.
+// The number of each term found in the text, with its occurrence.
 std::vector<std::tuple<int, std::string>> Found(const std::vector<std::string>& terms,
                                                 const std::string& text, bool ignore_case = false) {
   std::vector<std::tuple<int, std::string>> found;
@@ -27,7 +27,7 @@ std::vector<std::tuple<int, std::string>> Found(const std::vector<std::string>& 
 
 using Place = std::tuple<int, std::string>;
 
-TEST(TermFinderTest, ATermIsFoundWhereverItStandsAsAWord) {
+TEST(TermFinderTest, FindsTermsAsWholeWords) {
   EXPECT_THAT(Found({"dog"}, "dog, Dog: dogs (dog) hotdog dog"),
               ElementsAre(Place(0, "dog"), Place(0, "dog"), Place(0, "dog")));
   EXPECT_THAT(Found({"dog"}, ""), IsEmpty());
@@ -35,17 +35,17 @@ TEST(TermFinderTest, ATermIsFoundWhereverItStandsAsAWord) {
               ElementsAre(Place(0, "\xC3\xBC")));
 }
 
-TEST(TermFinderTest, TheLongestTakesThePlaceAndNothingIsFoundInsideIt) {
+TEST(TermFinderTest, FindsLongestTermWithoutOverlap) {
   EXPECT_THAT(Found({"hot", "hot dog", "dog", "dog stand"}, "a hot dog stand and a dog, hot"),
               ElementsAre(Place(1, "hot dog"), Place(2, "dog"), Place(0, "hot")));
 }
 
-TEST(TermFinderTest, MarksMayStandNextToLetters) {
+TEST(TermFinderTest, TermsOfMarksMatchNextToLetters) {
   EXPECT_THAT(Found({"C++", "--", ".NET"}, "C++11 a--b x.NET .NETs"),
               ElementsAre(Place(0, "C++"), Place(1, "--"), Place(2, ".NET")));
 }
 
-TEST(TermFinderTest, WhereNothingStandsBetweenWordsATermIsFoundAmongLetters) {
+TEST(TermFinderTest, FindsTermsAmongLettersOfUnspacedScripts) {
   EXPECT_THAT(Found({"東京"}, "私は東京に住む。東京タワー"),
               ElementsAre(Place(0, "東京"), Place(0, "東京")));
   EXPECT_THAT(Found({"Linnet", "模型"}, "用Linnet模型翻译2个Linnets"),
@@ -55,26 +55,26 @@ TEST(TermFinderTest, WhereNothingStandsBetweenWordsATermIsFoundAmongLetters) {
       << "Korean puts blanks between words";
 }
 
-TEST(TermFinderTest, WhatIsWrittenOntoALetterBelongsToIt) {
+TEST(TermFinderTest, CombiningMarksBelongToTheirLetter) {
   EXPECT_THAT(Found({"राम"}, "रामा राम"), ElementsAre(Place(0, "राम")));
   EXPECT_THAT(Found({"ก"}, "กิ ก"), ElementsAre(Place(0, "ก")));
   EXPECT_THAT(Found({"cafe"}, "cafe\u0301 cafe"), ElementsAre(Place(0, "cafe")));
 }
 
-TEST(TermFinderTest, AWordGoesOnOnlyWhereItsScriptSaysSo) {
+TEST(TermFinderTest, EndsInWordDependsOnTheScript) {
   for (const char* text : {"dog", "C3", "用Linnet", "서울", "राम"})
     EXPECT_TRUE(EndsInWord(text)) << text;
   for (const char* text : {"", "C++", "東京", "แมว", "Linnet模型", "."})
     EXPECT_FALSE(EndsInWord(text)) << text;
 }
 
-TEST(TermFinderTest, CaseCountsUnlessItIsIgnored) {
+TEST(TermFinderTest, MatchesCaseUnlessIgnored) {
   const std::string text = "\xC3\x84rger \xC3\xA4rger \xC3\x84RGER";
   EXPECT_THAT(Found({"\xC3\xA4rger"}, text), ElementsAre(Place(0, "\xC3\xA4rger")));
   EXPECT_THAT(
       Found({"\xC3\xA4rger"}, text, true),
       ElementsAre(Place(0, "\xC3\x84rger"), Place(0, "\xC3\xA4rger"), Place(0, "\xC3\x84RGER")));
-  // The Kelvin sign folds to a letter that is shorter by two bytes.
+  // The Kelvin sign folds to a letter that is two bytes shorter.
   EXPECT_THAT(Found({"5 k"}, "5 \xE2\x84\xAA!", true), ElementsAre(Place(0, "5 \xE2\x84\xAA")));
 }
 

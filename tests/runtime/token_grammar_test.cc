@@ -36,7 +36,7 @@ bool Allows(TokenGrammar::State state, TokenId token, int left = 9) {
   return !std::binary_search(barred.begin(), barred.end(), token);
 }
 
-// Every sequence of bytes that begins a character, and every byte behind it.
+// Checks every byte after every sequence of bytes that starts a character.
 void CheckBehind(const std::vector<int>& bytes, TokenGrammar::State state) {
   for (int byte = 0; byte < 256; ++byte) {
     std::vector<int> longer = bytes;
@@ -50,12 +50,12 @@ void CheckBehind(const std::vector<int>& bytes, TokenGrammar::State state) {
   }
 }
 
-TEST(TokenGrammarTest, BytesFollowAsInUtf8) {
+TEST(TokenGrammarTest, AllowsBytesOfUtf8Only) {
   CheckBehind({}, TokenGrammar::kStart);
   CheckBehind({}, TokenGrammar::kBoundary);
 }
 
-TEST(TokenGrammarTest, TextAndEndFollowWholeCharactersAlone) {
+TEST(TokenGrammarTest, AllowsTextAndEosAfterWholeCharactersOnly) {
   for (auto state : {TokenGrammar::kStart, TokenGrammar::kBoundary}) {
     EXPECT_TRUE(Allows(state, kLetters) && Allows(state, kEnd));
     EXPECT_EQ(Bytes().Next(state, kLetters), TokenGrammar::kBoundary);
@@ -67,7 +67,7 @@ TEST(TokenGrammarTest, TextAndEndFollowWholeCharactersAlone) {
   }
 }
 
-TEST(TokenGrammarTest, ControlPiecesStandNowhereAndTheMarkAtTheStart) {
+TEST(TokenGrammarTest, AllowsTheMarkAtTheStartAndNoControlPieces) {
   EXPECT_FALSE(Allows(TokenGrammar::kStart, kSteers));
   EXPECT_FALSE(Allows(TokenGrammar::kBoundary, kSteers));
   EXPECT_TRUE(Allows(TokenGrammar::kStart, kMark));
@@ -75,7 +75,7 @@ TEST(TokenGrammarTest, ControlPiecesStandNowhereAndTheMarkAtTheStart) {
   EXPECT_FALSE(Allows(Bytes().Next(TokenGrammar::kStart, kMark), kMark));
 }
 
-TEST(TokenGrammarTest, NoCharacterBeginsThatCannotEnd) {
+TEST(TokenGrammarTest, ForbidsCharactersThatCannotEnd) {
   for (int left = 0; left <= 4; ++left) {
     EXPECT_EQ(Allows(TokenGrammar::kBoundary, 0xC3, left), left >= 1);
     EXPECT_EQ(Allows(TokenGrammar::kBoundary, 0xE4, left), left >= 2);
@@ -84,7 +84,7 @@ TEST(TokenGrammarTest, NoCharacterBeginsThatCannotEnd) {
   }
 }
 
-TEST(TokenGrammarTest, SearchesFindWhatTheSlowReferenceFinds) {
+TEST(TokenGrammarTest, EqualsReferenceSearch) {
   int asked_again = 0;
   for (uint32_t seed = 0; seed < 3000; ++seed) {
     const SpelledScenario scenario = RandomSpelledScenario(seed);
@@ -105,7 +105,7 @@ TEST(TokenGrammarTest, SearchesFindWhatTheSlowReferenceFinds) {
   EXPECT_GT(asked_again, 100) << "random models rank what is barred high";
 }
 
-// All characters are whole and no control piece stands but where it is allowed.
+// True if all characters are whole and control pieces occur only where they are allowed.
 bool IsText(const std::vector<TokenId>& target, const Spelling& spelling) {
   std::vector<int> open;
   for (size_t i = 0; i < target.size(); ++i) {
@@ -122,7 +122,7 @@ bool IsText(const std::vector<TokenId>& target, const Spelling& spelling) {
   return open.empty();
 }
 
-TEST(TokenGrammarTest, WhatIsSearchedDrawnOrConstrainedIsText) {
+TEST(TokenGrammarTest, AllSearchesProduceText) {
   int with_bytes = 0;
   for (uint32_t seed = 0; seed < 3000; ++seed) {
     SpelledScenario scenario = RandomSpelledScenario(seed);
@@ -138,7 +138,7 @@ TEST(TokenGrammarTest, WhatIsSearchedDrawnOrConstrainedIsText) {
     const auto outcome = RunSearch(BeamSearch(scenario.options, scenario.special, scenario.prefix,
                                               constraints, scenario.grammar),
                                    scenario.options.temperature, scenario.model);
-    if (!outcome.ok()) continue;  // where a test forbids the end and all n-grams came
+    if (!outcome.ok()) continue;  // eos is forbidden and all n-grams have occurred
     for (const Hypothesis& hypothesis : outcome->hypotheses) {
       ASSERT_TRUE(IsText(hypothesis.tokens, scenario.spelling)) << "seed " << seed;
       for (TokenId token : hypothesis.tokens) with_bytes += scenario.spelling[token] >= 0x80;
@@ -147,10 +147,10 @@ TEST(TokenGrammarTest, WhatIsSearchedDrawnOrConstrainedIsText) {
   EXPECT_GT(with_bytes, 1000) << "characters are spelled";
 }
 
-TEST(TokenGrammarTest, ALegalTargetKeepsItsScore) {
+TEST(TokenGrammarTest, LegalTargetKeepsItsScore) {
   for (uint32_t seed = 0; seed < 2000; ++seed) {
     const SpelledScenario scenario = RandomSpelledScenario(seed);
-    if (scenario.options.beam_size > 1) continue;  // of several the beam may hold others
+    if (scenario.options.beam_size > 1) continue;  // a wider beam may find other targets
     const auto free = Search(scenario.options, scenario.prefix, scenario.model, scenario.special);
     ASSERT_THAT(free, IsOk());
     if (!IsText(free->hypotheses[0].tokens, scenario.spelling)) continue;
@@ -162,13 +162,13 @@ TEST(TokenGrammarTest, ALegalTargetKeepsItsScore) {
   }
 }
 
-TEST(TokenGrammarTest, APhraseBringsAControlPieceOnce) {
+TEST(TokenGrammarTest, PhraseAllowsItsControlPieceOnce) {
   const Spelling spelling = RandomSpelling(40, {});
   const TokenId placeholder = static_cast<TokenId>(
       std::find(spelling.begin() + 4, spelling.end(), kSpellsControl) - spelling.begin());
   for (uint32_t seed = 0; seed < 300; ++seed) {
     const SearchOptions options = {.beam_size = 3, .max_target_tokens = 9};
-    // A model that would say it again and again.
+    // A model that would repeat the phrase again and again.
     const ToyModel model = [&](const std::vector<TokenId>& target) {
       std::vector<float> row = RandomModel(seed, 40, 0, 1)(target);
       row[placeholder] += 5;
@@ -184,7 +184,7 @@ TEST(TokenGrammarTest, APhraseBringsAControlPieceOnce) {
   }
 }
 
-TEST(TokenGrammarTest, APrefixIsForcedWhateverItHolds) {
+TEST(TokenGrammarTest, ForcesPrefixOfAnyTokens) {
   const Spelling spelling = RandomSpelling(40, {});
   const TokenId control = static_cast<TokenId>(
       std::find(spelling.begin() + 4, spelling.end(), kSpellsControl) - spelling.begin());

@@ -26,7 +26,7 @@ using ::testing::IsEmpty;
 
 const std::filesystem::path kTiny =
     std::filesystem::path(LINNET_SOURCE_DIR) / "tests/data/tiny.spm";
-// Ids of the bytes in tiny.spm: behind four special tokens and two placeholders.
+// Ids of the bytes in tiny.spm: after four special tokens and two placeholders.
 constexpr TokenId kByte0 = 6;
 
 class TokenizerTest : public testing::Test {
@@ -52,7 +52,7 @@ absl::Status LoadStatus(const std::string& name, const std::string& contents) {
   return Tokenizer::Load(file, {}).status();
 }
 
-TEST_F(TokenizerTest, EveryTextComesBackAsItWas) {
+TEST_F(TokenizerTest, TextsSurviveRoundTrip) {
   for (const std::string text :
        {"The dog runs.", "Über die Brücke läuft ein Hund; größer wäre schöner.",
         "https://example.org/a?b=1&c=%20#top", "tabs\tand\nnew lines", "  two blanks  ",
@@ -62,13 +62,13 @@ TEST_F(TokenizerTest, EveryTextComesBackAsItWas) {
   }
 }
 
-TEST_F(TokenizerTest, RandomUnicodeComesBackAsItWas) {
+TEST_F(TokenizerTest, RandomUnicodeSurvivesRoundTrip) {
   std::mt19937 random(1);
   for (int round = 0; round < 500; ++round) {
     std::string text;
     while (random() % 30 != 0) {
       const UChar32 c = static_cast<UChar32>(random() % (random() % 2 == 0 ? 0x80 : 0x11000));
-      // U+2581 is SentencePiece's own sign for a blank and comes back as one; surrogates are no
+      // U+2581 is SentencePiece's sign for a blank and is decoded as one; surrogates are not
       // characters.
       if (c == 0 || c == 0x2581 || (c >= 0xD800 && c < 0xE000)) continue;
       char bytes[4];
@@ -80,7 +80,7 @@ TEST_F(TokenizerTest, RandomUnicodeComesBackAsItWas) {
   }
 }
 
-TEST_F(TokenizerTest, NothingIsUnknown) {
+TEST_F(TokenizerTest, EncodesEveryTextWithoutUnknownTokens) {
   const absl::StatusOr<std::vector<TokenId>> tokens = tokenizer_->Encode("😀 日本 Ж");
   ASSERT_THAT(tokens, IsOk());
   EXPECT_EQ(std::count(tokens->begin(), tokens->end(), SpecialTokens().unk), 0);
@@ -91,7 +91,7 @@ TEST_F(TokenizerTest, EmptyTextHasNoTokens) {
   EXPECT_EQ(tokenizer_->Decode({}), "");
 }
 
-TEST_F(TokenizerTest, SpecialTokensSayNothing) {
+TEST_F(TokenizerTest, DecodeSkipsSpecialTokens) {
   absl::StatusOr<std::vector<TokenId>> tokens = tokenizer_->Encode("the house");
   ASSERT_THAT(tokens, IsOk());
   tokens->insert(tokens->begin(), {0, 2});
@@ -99,14 +99,14 @@ TEST_F(TokenizerTest, SpecialTokensSayNothing) {
   EXPECT_EQ(tokenizer_->Decode(*tokens), "the house");
 }
 
-TEST_F(TokenizerTest, PlaceholdersAreOnePieceEach) {
+TEST_F(TokenizerTest, PlaceholdersAreSinglePieces) {
   const absl::StatusOr<std::vector<TokenId>> tokens = tokenizer_->Encode("a<ph0>b<ph1>c");
   ASSERT_THAT(tokens, IsOk());
   EXPECT_EQ(std::count(tokens->begin(), tokens->end(), 4), 1);
   EXPECT_EQ(std::count(tokens->begin(), tokens->end(), 5), 1);
 }
 
-TEST_F(TokenizerTest, AMarkStandsBeforeATextInCapitalsAndMakesCapitalsOfAnAnswer) {
+TEST_F(TokenizerTest, MarksCapitalsAndRestoresThem) {
   const auto marking = Tokenizer::Load({.subword_file = kTiny, .capitals_mark = "<ph0>"}, {});
   ASSERT_THAT(marking, IsOk());
   const absl::StatusOr<std::vector<TokenId>> tokens = (*marking)->Encode("THE HOUSE.");
@@ -115,19 +115,19 @@ TEST_F(TokenizerTest, AMarkStandsBeforeATextInCapitalsAndMakesCapitalsOfAnAnswer
   EXPECT_EQ((*marking)->Encode("The house."), tokenizer_->Encode("The house."));
 }
 
-TEST_F(TokenizerTest, AMarkThatIsNoPieceIsRefused) {
+TEST_F(TokenizerTest, RefusesMarkThatIsNotAPiece) {
   const auto marking = Tokenizer::Load({.subword_file = kTiny, .capitals_mark = "<caps>"}, {});
   EXPECT_THAT(marking, StatusIs(absl::StatusCode::kFailedPrecondition,
                                 AllOf(HasSubstr("tiny.spm"), HasSubstr("no piece <caps>"))));
 }
 
-TEST_F(TokenizerTest, BytesThatAreNoCharacterBecomeReplacementCharacters) {
+TEST_F(TokenizerTest, ReplacesInvalidBytePieces) {
   EXPECT_EQ(tokenizer_->Decode(std::vector<TokenId>{kByte0 + 0xE2}), "\uFFFD");
   EXPECT_EQ(tokenizer_->Decode(std::vector<TokenId>{kByte0 + 0x80, kByte0 + 'a'}), "\uFFFDa");
   EXPECT_EQ(tokenizer_->Decode(std::vector<TokenId>{kByte0 + 0xC3, kByte0 + 0xBC}), "ü");
 }
 
-TEST_F(TokenizerTest, DecodeMakesValidTextOfAnyTokens) {
+TEST_F(TokenizerTest, DecodesAnyTokensToValidText) {
   std::mt19937 random(2);
   for (int round = 0; round < 2000; ++round) {
     std::vector<TokenId> tokens(random() % 12);
@@ -138,7 +138,7 @@ TEST_F(TokenizerTest, DecodeMakesValidTextOfAnyTokens) {
             tokenizer_->Decode(std::vector<TokenId>{SpecialTokens().unk}));
 }
 
-TEST_F(TokenizerTest, ManyThreadsReadOneTokenizer) {
+TEST_F(TokenizerTest, IsThreadSafe) {
   const std::string text = "The children are playing near the house. Größe 42.";
   const std::string expected = RoundTrip(text);
   std::vector<int> right(4);
@@ -152,7 +152,7 @@ TEST_F(TokenizerTest, ManyThreadsReadOneTokenizer) {
   EXPECT_EQ(std::accumulate(right.begin(), right.end(), 0), 800);
 }
 
-TEST(TokenizerLoadTest, RefusesWhatIsNoModel) {
+TEST(TokenizerLoadTest, RefusesInvalidModels) {
   EXPECT_THAT(Tokenizer::Load("/no/such/file.spm", {}).status(),
               StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("/no/such/file.spm")));
   EXPECT_THAT(LoadStatus("empty.spm", ""),
@@ -166,7 +166,7 @@ TEST(TokenizerLoadTest, RefusesWhatIsNoModel) {
               StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("half.spm")));
 }
 
-TEST(TokenizerLoadTest, RefusesSpecialIdsThatAreNotTheVocabularys) {
+TEST(TokenizerLoadTest, RefusesOtherSpecialIds) {
   EXPECT_THAT(Tokenizer::Load(kTiny, {.bos = 1, .pad = 0}).status(),
               StatusIs(absl::StatusCode::kFailedPrecondition,
                        AllOf(HasSubstr("bos"), HasSubstr("id 0"), HasSubstr("says 1"))));
@@ -193,7 +193,7 @@ class MappedTokenizerTest : public testing::Test {
   Vocabulary vocabulary_;
 };
 
-TEST_F(MappedTokenizerTest, IdsAreThoseThatTheVocabularyGivesToSentencePiecesPieces) {
+TEST_F(MappedTokenizerTest, MapsPiecesToIdsOfTheVocabulary) {
   const nlohmann::json& cases = GoldenWords()["mapped_pieces"];
   ASSERT_GT(cases.size(), 60);
   for (const nlohmann::json& each : cases) {
@@ -203,7 +203,7 @@ TEST_F(MappedTokenizerTest, IdsAreThoseThatTheVocabularyGivesToSentencePiecesPie
   }
 }
 
-TEST_F(MappedTokenizerTest, TextWithoutUnknownPiecesComesBackAsItWas) {
+TEST_F(MappedTokenizerTest, TextWithoutUnknownPiecesSurvivesRoundTrip) {
   for (const std::string text : {"The dog runs.", "größer 😀 日本語", "a<ph0>b"}) {
     const absl::StatusOr<std::vector<TokenId>> tokens = tokenizer_->Encode(text);
     ASSERT_THAT(tokens, IsOk());
@@ -211,13 +211,13 @@ TEST_F(MappedTokenizerTest, TextWithoutUnknownPiecesComesBackAsItWas) {
   }
 }
 
-TEST_F(MappedTokenizerTest, PiecesThatOnlyTheVocabularyKnowsAreTextAsWell) {
+TEST_F(MappedTokenizerTest, DecodesPiecesThatOnlyTheVocabularyHas) {
   const std::vector<TokenId> tokens = {Id("\u2581ailleurs"), Id("\u2581The"), Id("\u2581ailleurs"),
                                        Id("s"), kMarian.eos};
   EXPECT_EQ(tokenizer_->Decode(tokens), "ailleurs The ailleurss");
 }
 
-TEST_F(MappedTokenizerTest, PieceThatTheVocabularyLacksIsUnknown) {
+TEST_F(MappedTokenizerTest, EncodesMissingPiecesAsUnknown) {
   const absl::StatusOr<std::vector<TokenId>> tokens = tokenizer_->Encode("The cat and");
   ASSERT_THAT(tokens, IsOk());
   EXPECT_EQ(std::count(tokens->begin(), tokens->end(), kMarian.unk), 1);
@@ -225,18 +225,18 @@ TEST_F(MappedTokenizerTest, PieceThatTheVocabularyLacksIsUnknown) {
             tokenizer_->Decode(std::vector<TokenId>{4000}));
 }
 
-TEST_F(MappedTokenizerTest, TagOfALanguageThatTheModelKnowsIsOneToken) {
+TEST_F(MappedTokenizerTest, EncodesKnownLanguageTagAsOneToken) {
   const absl::StatusOr<std::vector<TokenId>> plain = tokenizer_->Encode("The dog");
   absl::StatusOr<std::vector<TokenId>> tagged = tokenizer_->Encode(">>fra<< The dog");
   ASSERT_THAT(plain, IsOk());
   ASSERT_THAT(tagged, IsOk());
   EXPECT_EQ(tagged->front(), Id(">>fra<<"));
-  // tiny.spm keeps blanks: the one behind the tag stays.
+  // tiny.spm keeps blanks, so the one after the tag stays.
   EXPECT_EQ(tokenizer_->Decode({tagged->begin() + 1, tagged->end()}), tokenizer_->Decode(*plain));
   EXPECT_NE(tokenizer_->Encode(">>xyz<< The dog")->front(), kMarian.unk);
 }
 
-TEST_F(MappedTokenizerTest, TextSaysNoSpecialToken) {
+TEST_F(MappedTokenizerTest, TextNeverEncodesToSpecialTokens) {
   for (const std::string text : {"</s>", "<pad>", "a </s> b", ">>fra<<</s>"}) {
     const absl::StatusOr<std::vector<TokenId>> tokens = tokenizer_->Encode(text);
     ASSERT_THAT(tokens, IsOk());
@@ -244,7 +244,7 @@ TEST_F(MappedTokenizerTest, TextSaysNoSpecialToken) {
   }
 }
 
-TEST_F(MappedTokenizerTest, DecodeMakesValidTextOfAnyTokens) {
+TEST_F(MappedTokenizerTest, DecodesAnyTokensToValidText) {
   std::mt19937 random(5);
   for (int round = 0; round < 2000; ++round) {
     std::vector<TokenId> tokens(random() % 12);
@@ -253,7 +253,7 @@ TEST_F(MappedTokenizerTest, DecodeMakesValidTextOfAnyTokens) {
   }
 }
 
-// A model with byte pairs: its vocabulary is what the codes make of `sentences`.
+// A model with byte pairs. Its vocabulary is the pieces of `sentences`.
 class BytePairTokenizerTest : public testing::Test {
  protected:
   void SetUp() override {
@@ -287,7 +287,7 @@ class BytePairTokenizerTest : public testing::Test {
   Vocabulary vocabulary_;
 };
 
-TEST_F(BytePairTokenizerTest, IdsAreThoseOfThePieces) {
+TEST_F(BytePairTokenizerTest, MapsPiecesToIds) {
   const std::unique_ptr<Tokenizer> tokenizer = Load(linnet::v1::WORD_TOKENIZER_UNSPECIFIED);
   for (const nlohmann::json& each : GoldenWords()["byte_pairs"]) {
     if (each["codes"] != "v0.2.codes") continue;
@@ -304,7 +304,7 @@ TEST_F(BytePairTokenizerTest, IdsAreThoseOfThePieces) {
   }
 }
 
-TEST_F(BytePairTokenizerTest, MosesComesBeforeTheSubwordsAndIsUndoneAfterThem) {
+TEST_F(BytePairTokenizerTest, AppliesMosesBeforeSubwords) {
   const std::unique_ptr<Tokenizer> tokenizer = Load(linnet::v1::WORD_TOKENIZER_MOSES);
   int known = 0;
   for (const nlohmann::json& each : GoldenWords()["moses"]) {
@@ -321,7 +321,7 @@ TEST_F(BytePairTokenizerTest, MosesComesBeforeTheSubwordsAndIsUndoneAfterThem) {
   EXPECT_GT(known, 40);
 }
 
-TEST_F(BytePairTokenizerTest, UnknownPiecesReadAsTheirName) {
+TEST_F(BytePairTokenizerTest, DecodesUnknownTokenAsItsName) {
   const std::unique_ptr<Tokenizer> tokenizer = Load(linnet::v1::WORD_TOKENIZER_UNSPECIFIED);
   EXPECT_THAT(tokenizer->Encode("\U0001F984"), IsOkAndHolds(testing::ElementsAre(3)));
   EXPECT_EQ(tokenizer->Decode(std::vector<TokenId>{3, 100000}), "<unk> <unk>");
@@ -338,7 +338,7 @@ TEST_F(BytePairTokenizerTest, EmptyTextHasNoTokens) {
   }
 }
 
-TEST_F(BytePairTokenizerTest, ALongTextIsCutIntoPartsThatFit) {
+TEST_F(BytePairTokenizerTest, SplitsLongTextIntoPartsThatFit) {
   const std::unique_ptr<Tokenizer> tokenizer = Load(linnet::v1::WORD_TOKENIZER_MOSES);
   const auto count = [&](std::string_view text) {
     return static_cast<int>(tokenizer->Encode(text)->size()) + 1;
@@ -357,7 +357,7 @@ TEST_F(BytePairTokenizerTest, ALongTextIsCutIntoPartsThatFit) {
   }
 }
 
-TEST(TokenizerContinuationsTest, AreWhatMakesAnotherWordOfTheOneBeforeThem) {
+TEST(TokenizerContinuationsTest, ContainsTokensThatExtendAWord) {
   const test::TemporaryFolder folder;
   const std::vector<std::string> pieces = {"<s>", "<pad>", "</s>",   "<unk>", "▁dog",
                                            "s",   "▁",     "-",      "7",     "東京",
@@ -373,7 +373,7 @@ TEST(TokenizerContinuationsTest, AreWhatMakesAnotherWordOfTheOneBeforeThem) {
   EXPECT_THAT(found, testing::ElementsAre("s", "7", "\u0301", "서울"));
 }
 
-TEST(TokenizerLoadTest, RefusesVocabulariesThatAreNotTheModels) {
+TEST(TokenizerLoadTest, RefusesVocabulariesOfOtherModels) {
   const test::TemporaryFolder folder;
   const auto status = [&](const std::string& pieces, TokenizerSpec spec) {
     spec.vocabulary_file = folder.path() / "dict.vocab";
@@ -388,7 +388,7 @@ TEST(TokenizerLoadTest, RefusesVocabulariesThatAreNotTheModels) {
                                .subword_kind = linnet::v1::SUBWORD_KIND_BPE_CODES};
   EXPECT_THAT(status(good, codes), IsOk());
   EXPECT_THAT(status(good, {.subword_file = kTiny}), IsOk());
-  // fairseq's dict.txt as it is, without the special tokens.
+  // fairseq's dict.txt unchanged, without the special tokens.
   EXPECT_THAT(status("the\nof\n", codes),
               says(AllOf(HasSubstr("dict.vocab"), HasSubstr("special tokens included"))));
   EXPECT_THAT(status("</s>\n<unk>\n<pad>\n<s>\n", codes),

@@ -13,7 +13,7 @@ using ::testing::Eq;
 using ::testing::HasSubstr;
 using ::testing::Optional;
 
-TEST(VocabularyTest, NumberOfTheLineIsTheId) {
+TEST(VocabularyTest, LineNumberIsTheId) {
   const absl::StatusOr<Vocabulary> vocabulary = Vocabulary::Parse("<s>\n<pad>\nthe\n@@\n");
   ASSERT_THAT(vocabulary, IsOk());
   EXPECT_EQ(vocabulary->size(), 4);
@@ -23,7 +23,7 @@ TEST(VocabularyTest, NumberOfTheLineIsTheId) {
   EXPECT_THAT(vocabulary->Find("The"), Eq(std::nullopt));
 }
 
-TEST(VocabularyTest, PiecesMayBeOfWhiteSpace) {
+TEST(VocabularyTest, KeepsPiecesOfWhiteSpace) {
   const absl::StatusOr<Vocabulary> vocabulary =
       Vocabulary::Parse("a\n \n\t\n\r\n\u2028\n\u00a0b \nlast");
   ASSERT_THAT(vocabulary, IsOk());
@@ -34,7 +34,7 @@ TEST(VocabularyTest, PiecesMayBeOfWhiteSpace) {
   }
 }
 
-TEST(VocabularyTest, IdsWithoutAPieceAreEmpty) {
+TEST(VocabularyTest, ReturnsEmptyPieceForOtherIds) {
   const absl::StatusOr<Vocabulary> vocabulary = Vocabulary::Parse("a\n\nb\n\n");
   ASSERT_THAT(vocabulary, IsOk());
   EXPECT_EQ(vocabulary->size(), 4);
@@ -42,7 +42,7 @@ TEST(VocabularyTest, IdsWithoutAPieceAreEmpty) {
   EXPECT_THAT(vocabulary->Find(""), Eq(std::nullopt));
 }
 
-TEST(VocabularyTest, RefusesWhatIsNoVocabulary) {
+TEST(VocabularyTest, RefusesInvalidVocabularies) {
   const auto says = [](const auto& what) {
     return StatusIs(absl::StatusCode::kFailedPrecondition, what);
   };

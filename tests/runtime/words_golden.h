@@ -18,7 +18,7 @@ inline std::string TestDataContents(const std::string& name) {
   return std::string((std::istreambuf_iterator<char>(stream)), {});
 }
 
-// What sacremoses, subword-nmt and SentencePiece say (tests/data/make_words.py).
+// Results of sacremoses, subword-nmt and SentencePiece (tests/data/make_words.py).
 inline const nlohmann::json& GoldenWords() {
   static const nlohmann::json golden = nlohmann::json::parse(TestDataContents("words.json"));
   return golden;

@@ -44,7 +44,7 @@ class Reader {
       : document(std::make_shared<Document>(*fixture.calls, absl::InfiniteFuture(),
                                             [changed = changed_] { changed->Wake(); })) {}
 
-  // Reads results while `waiting` holds.
+  // Reads until there is something to do: room, or the end.
   void ReadWhile(const std::function<bool()>& waiting) {
     while (true) {
       const int seen = changed_->count();
@@ -87,7 +87,7 @@ class Reader {
     CondVar changed_;
     int count_ ABSL_GUARDED_BY(mu_) = 0;
   };
-  // Shared with the document, which may call it after the reader is destroyed.
+  // The document's, too: it may have more to say when the reader has gone.
   const std::shared_ptr<Counter> changed_ = std::make_shared<Counter>();
 
  public:
@@ -101,7 +101,7 @@ std::vector<int64_t> Ids(const Reader& reader) {
   return ids;
 }
 
-TEST(DocumentStreamTest, AnswersEveryLineWithItsId) {
+TEST(DocumentStreamTest, EveryLineIsAnsweredUnderItsIdAsACallOfItsOwn) {
   TextFixture fixture;
   Reader reader(fixture);
   TranslateDocumentRequest first = Settings();
@@ -125,7 +125,7 @@ TEST(DocumentStreamTest, AnswersEveryLineWithItsId) {
   EXPECT_EQ(reader.document->lines(), 3);
 }
 
-TEST(DocumentStreamTest, KeepsOrderOnRequest) {
+TEST(DocumentStreamTest, OrderIsKeptOnRequestWhateverTakesLong) {
   TextFixture fixture;
   Reader reader(fixture);
   reader.Send(Settings(/*keep_order=*/true));
@@ -141,7 +141,7 @@ TEST(DocumentStreamTest, KeepsOrderOnRequest) {
   EXPECT_EQ(Ids(reader), sent);
 }
 
-TEST(DocumentStreamTest, ReturnsBlankLinesUnchanged) {
+TEST(DocumentStreamTest, BlankLinesAreAnsweredWithThemselves) {
   TextFixture fixture;
   Reader reader(fixture);
   reader.Send(Settings(/*keep_order=*/true));
@@ -154,7 +154,7 @@ TEST(DocumentStreamTest, ReturnsBlankLinesUnchanged) {
   EXPECT_THAT(texts, ElementsAre("", "The dog runs.", " \t"));
 }
 
-TEST(DocumentStreamTest, FailedLineDoesNotAffectOthers) {
+TEST(DocumentStreamTest, ALineThatFailsSaysWhyAndTheOthersGoOn) {
   TextFixture fixture({}, {}, {.max_text_bytes = 40});
   Reader reader(fixture);
   reader.Send(Settings(/*keep_order=*/true));
@@ -170,7 +170,7 @@ TEST(DocumentStreamTest, FailedLineDoesNotAffectOthers) {
   EXPECT_GT(reader.results[1].error().details_size(), 1);
 }
 
-TEST(DocumentStreamTest, BadSettingsEndTheDocumentAtOnce) {
+TEST(DocumentStreamTest, WhatIsWrongWithTheDocumentEndsItBeforeItsLines) {
   const auto end = [](TranslateDocumentRequest message) {
     TextFixture fixture;
     Reader reader(fixture);
@@ -199,7 +199,7 @@ TEST(DocumentStreamTest, BadSettingsEndTheDocumentAtOnce) {
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("settings: is required")));
 }
 
-TEST(DocumentStreamTest, LateSettingsEndTheDocumentAfterLinesInFlight) {
+TEST(DocumentStreamTest, SettingsInTheMiddleEndTheDocumentAfterTheLinesUnderWay) {
   TextFixture fixture;
   Reader reader(fixture);
   auto first = Settings();
@@ -211,21 +211,21 @@ TEST(DocumentStreamTest, LateSettingsEndTheDocumentAfterLinesInFlight) {
   EXPECT_THAT(Ids(reader), ElementsAre(1));
 }
 
-TEST(DocumentStreamTest, LimitsLinesInFlightUntilResultsAreRead) {
-  TextFixture fixture({}, {}, {.max_contents = 100, .max_inflight_lines = 4});
+TEST(DocumentStreamTest, OnlyAFewLinesAreInTheHouseUntilTheirResultsAreRead) {
+  TextFixture fixture({}, {}, {.max_contents = 100, .max_lines_under_way = 4});
   auto document = std::make_shared<Document>(*fixture.calls, absl::InfiniteFuture(), [] {});
   document->Take(Settings());
   EXPECT_TRUE(document->wants_more());
   document->Take(Lines(std::vector<std::string>(20, "The dog runs."), 0));
   EXPECT_FALSE(document->wants_more()) << "16 lines wait";
-  fixture.calls->Drain(absl::InfiniteFuture());  // all lines taken are answered
+  fixture.calls->Drain(absl::InfiniteFuture());  // all that was taken is answered
   int answered = 0;
   while (document->TakeResult().has_value()) ++answered;
   EXPECT_EQ(answered, 4) << "none is started before a result is written";
   document->Cancel();
 }
 
-TEST(DocumentStreamTest, BusyServerDelaysLinesInsteadOfFailing) {
+TEST(DocumentStreamTest, ABusyHouseHoldsLinesUpAndDoesNotFailThem) {
   // Room for one or two lines at a time.
   TextFixture fixture({}, {.max_tokens = 100});
   Reader reader(fixture);
@@ -240,7 +240,7 @@ TEST(DocumentStreamTest, BusyServerDelaysLinesInsteadOfFailing) {
   EXPECT_EQ(fixture.admission.tokens(), 0);
 }
 
-TEST(DocumentStreamTest, FullServerRejectsOnlyLineInFlight) {
+TEST(DocumentStreamTest, AHouseThatOthersFillRefusesTheLineThatIsAlone) {
   TextFixture fixture({}, {.max_tokens = 200});
   auto other = fixture.admission.Enter({.client = "other"}, 1);
   ASSERT_THAT(other->Charge({.model = "en-de", .size = {.tokens = 190}}, absl::Now()), IsOk());
@@ -253,7 +253,7 @@ TEST(DocumentStreamTest, FullServerRejectsOnlyLineInFlight) {
   for (const auto& result : reader.results) EXPECT_EQ(result.error().code(), 8);
 }
 
-TEST(DocumentStreamTest, ShutdownEndsTheDocument) {
+TEST(DocumentStreamTest, AHouseThatClosesEndsTheDocument) {
   TextFixture fixture;
   Reader reader(fixture);
   reader.Send(Settings());
@@ -264,7 +264,7 @@ TEST(DocumentStreamTest, ShutdownEndsTheDocument) {
   EXPECT_EQ(reader.results[0].error().code(), 14);
 }
 
-TEST(DocumentStreamTest, CancelFreesLinesInFlight) {
+TEST(DocumentStreamTest, ACancelFreesWhatIsUnderWay) {
   test::Notification in_step, go_on;
   std::atomic<bool> armed = false;
   TextFixture fixture({.on_step = [&] {
@@ -285,11 +285,11 @@ TEST(DocumentStreamTest, CancelFreesLinesInFlight) {
   EXPECT_EQ(fixture.admission.bytes(), 0);
 }
 
-TEST(DocumentStreamTest, RandomDocumentsAnswerEachLineOnce) {
+TEST(DocumentStreamTest, RandomDocumentsAnswerEachLineOnceOrEnd) {
   std::mt19937 random(11);
   for (int round = 0; round < 60; ++round) {
     TextFixture fixture({}, {.max_tokens = 150 + static_cast<int64_t>(random() % 2000)},
-                        {.max_inflight_lines = 1 + static_cast<int>(random() % 9)});
+                        {.max_lines_under_way = 1 + static_cast<int>(random() % 9)});
     Reader reader(fixture);
     reader.Send(Settings(random() % 2 == 0));
     const int messages = static_cast<int>(random() % 6);
@@ -327,7 +327,7 @@ TEST(DocumentStreamTest, RandomDocumentsAnswerEachLineOnce) {
   }
 }
 
-TEST(DocumentStreamTest, EachLineHasTheDefaultDeadline) {
+TEST(DocumentStreamTest, EachLineHasTheDefaultDeadlineAndFailsForItself) {
   TextFixture fixture({}, {}, {.default_deadline = absl::ZeroDuration()});
   Reader reader(fixture);
   reader.Send(Settings());

@@ -163,7 +163,7 @@ TEST(ErrorTableTest, ErrorsHaveTheCodeAndDetailOfTheirRow) {
   }
 }
 
-// The error table in the format of docs/ERRORS.md.
+// The table as docs/ERRORS.md has it.
 std::string TableForPeople() {
   const auto details = [](Detail detail) -> absl::string_view {
     switch (detail) {

@@ -46,7 +46,8 @@ TEST(LogTest, RejectsUnknownLevelAndListsLevels) {
   EXPECT_THAT(SetLogLevel("info"), IsOk());
 }
 
-// A pipe of two pages that is read only by Read. It takes a line while one page is free.
+// A pipe of two pages that nobody reads unless it is asked to. It takes a line as long as one of
+// them is free.
 class Pipe {
  public:
   Pipe() {
@@ -58,7 +59,7 @@ class Pipe {
     close(ends_[1]);
   }
   int writer() const { return ends_[1]; }
-  // Reads its content, which must not be empty.
+  // What is in it; it has to be something.
   std::string Read() {
     std::string text(1 << 16, '\0');
     text.resize(std::max<ssize_t>(0, read(ends_[0], text.data(), text.size())));

@@ -20,7 +20,7 @@ namespace {
 namespace fs = std::filesystem;
 using ::testing::IsEmpty;
 
-// A fake /proc with the files that are read.
+// A /proc with what is read of it.
 class ProcTest : public ::testing::Test {
  protected:
   ProcTest() {

@@ -1,4 +1,4 @@
-// Calls from start to end: failures, cancellation, deadlines, drain.
+// How a call goes, and how it ends.
 #include "server/text/text_call.h"
 
 #include <string>
@@ -17,8 +17,9 @@ using linnet::v1::TranslateResponse;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-TEST(TextCallTest, FailedSegmentFailsTheCallOnce) {
-  // Every sequence with this token fails; the tokenizer defines it.
+TEST(TextCallTest, OneSegmentThatFailsFailsTheCallOnce) {
+  // Every sequence of four tokens and more fails at its fourth, which is whatever the tokenizer
+  // says: so learn it first.
   auto tokens = [] {
     TextFixture fixture;
     return *fixture.catalog->models()[0]->source_tokenizer->Encode("window");
@@ -33,9 +34,10 @@ TEST(TextCallTest, FailedSegmentFailsTheCallOnce) {
   EXPECT_EQ(response.translations_size(), 0) << "whole or not at all";
 }
 
-TEST(TextCallTest, CancelEndsTheCallWithinAStep) {
+TEST(TextCallTest, ACancelWhileDecodingEndsTheCallWithinAStep) {
   test::Notification in_step, go_on;
-  std::atomic<bool> armed = false;  // the golden example makes steps during construction
+  std::atomic<bool> armed =
+      false;  // the golden example makes steps of its own while the house is built
   std::atomic<int> steps = 0;
   TextFixture fixture({.on_step = [&] {
     if (!armed) return;
@@ -58,11 +60,11 @@ TEST(TextCallTest, CancelEndsTheCallWithinAStep) {
   go_on.Open();
   done.Pass();
   EXPECT_EQ(status.code(), absl::StatusCode::kCancelled);
-  EXPECT_EQ(steps, 1) << "only the step in flight was made";
+  EXPECT_EQ(steps, 1) << "only the step under way was made";
   EXPECT_EQ(fixture.admission.tokens(), 0);
 }
 
-TEST(TextCallTest, CancelledCallDecodesNothing) {
+TEST(TextCallTest, ACallThatWasCancelledBeforeItBeganDecodesNothing) {
   TextFixture fixture;
   CallContext context{.arrived = absl::Now()};
   context.cancelled->Cancel();
@@ -71,7 +73,7 @@ TEST(TextCallTest, CancelledCallDecodesNothing) {
               StatusIs(absl::StatusCode::kCancelled));
 }
 
-TEST(TextCallTest, PastDeadlineIsExceeded) {
+TEST(TextCallTest, ADeadlineInThePastIsExceeded) {
   TextFixture fixture;
   TranslateResponse response;
   EXPECT_THAT(fixture.Call(&TextCalls::Translate, ToGerman({"The dog runs."}), response,
@@ -79,7 +81,7 @@ TEST(TextCallTest, PastDeadlineIsExceeded) {
               StatusIs(absl::StatusCode::kDeadlineExceeded));
 }
 
-TEST(TextCallTest, CallWithoutDeadlineGetsTheDefault) {
+TEST(TextCallTest, ACallWithoutADeadlineHasTheDefaultOneAndIsToldSo) {
   TextFixture fixture({}, {},
                       {.default_deadline = absl::Minutes(5), .max_deadline = absl::Hours(1)});
   TranslateResponse response;
@@ -98,7 +100,7 @@ TEST(TextCallTest, CallWithoutDeadlineGetsTheDefault) {
               StatusIs(absl::StatusCode::kDeadlineExceeded, Not(HasSubstr("-deadline)"))));
 }
 
-TEST(TextCallTest, DetectLanguageHasTheSameDeadlines) {
+TEST(TextCallTest, DetectingALanguageHasTheSameDeadlines) {
   TextFixture fixture({}, {},
                       {.default_deadline = absl::Minutes(5), .max_deadline = absl::Hours(1)});
   linnet::v1::DetectLanguageRequest request;
@@ -109,7 +111,7 @@ TEST(TextCallTest, DetectLanguageHasTheSameDeadlines) {
               StatusIs(absl::StatusCode::kDeadlineExceeded, HasSubstr("default-deadline")));
 }
 
-TEST(TextCallTest, RejectsCallThatNeverFits) {
+TEST(TextCallTest, ACallThatTheHouseCanNeverHoldIsTheCallersToChange) {
   TextFixture fixture({}, {.max_tokens = 50});
   TranslateResponse response;
   EXPECT_THAT(fixture.Call(&TextCalls::Translate,
@@ -117,7 +119,7 @@ TEST(TextCallTest, RejectsCallThatNeverFits) {
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("at most 50")));
 }
 
-TEST(TextCallTest, RejectsCallsWhileFull) {
+TEST(TextCallTest, AFullHouseRefusesUntilItHasRoomAgain) {
   TextFixture fixture({}, {.max_tokens = 200});
   const TranslateRequest request = ToGerman({"The dog runs."});
   TranslateResponse response;
@@ -133,14 +135,14 @@ TEST(TextCallTest, RejectsCallsWhileFull) {
     done.Pass();
     EXPECT_THAT(status,
                 StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr("190 tokens of work")));
-    // The estimate from the engine's warm-up is short, so this is the min delay.
+    // What the engine's warm-up took says that it is soon free: the shortest delay there is.
     EXPECT_GE(RetryDelay(status), absl::Milliseconds(100));
     EXPECT_LE(RetryDelay(status), absl::Milliseconds(1250));
   }
   EXPECT_THAT(fixture.Call(&TextCalls::Translate, request, response), IsOk());
 }
 
-TEST(TextCallTest, DrainFinishesRunningAndRefusesNewCalls) {
+TEST(TextCallTest, ADrainLetsWhatRunsEndAndRefusesNewcomers) {
   TextFixture fixture;
   std::vector<TranslateResponse> responses(10);
   std::vector<absl::Status> statuses(10, absl::UnknownError("no answer"));
@@ -157,7 +159,7 @@ TEST(TextCallTest, DrainFinishesRunningAndRefusesNewCalls) {
   EXPECT_EQ(ErrorReason(refused), "SHUTTING_DOWN");
 }
 
-TEST(TextCallTest, DrainAtDeadlineEndsEveryCallOnce) {
+TEST(TextCallTest, ADrainWithoutPatienceEndsEveryCallOnce) {
   TextFixture fixture;
   constexpr int kCalls = 50;
   std::vector<TranslateResponse> responses(kCalls);
@@ -179,7 +181,7 @@ TEST(TextCallTest, DrainAtDeadlineEndsEveryCallOnce) {
   EXPECT_EQ(fixture.admission.tokens(), 0);
 }
 
-TEST(TextCallTest, ConcurrentCallsGetTheirOwnAnswers) {
+TEST(TextCallTest, ManyCallersAtOnceGetTheirOwnAnswers) {
   TextFixture fixture;
   std::vector<std::thread> threads;
   for (int t = 0; t < 4; ++t) {

@@ -26,7 +26,7 @@ struct TokenFileTest : ::testing::Test {
   bool Knows(TokenFile& file, const char* token) {
     return file.table()->Find(std::string(token).substr(0, 16)) != nullptr;
   }
-  // Returns what Refresh logs.
+  // What a Refresh logs.
   std::string Refresh(TokenFile& file) {
     ::testing::internal::CaptureStderr();
     file.Refresh();
@@ -43,7 +43,7 @@ struct TokenFileTest : ::testing::Test {
   Metrics metrics;
 };
 
-TEST_F(TokenFileTest, StartFailsWithoutTokens) {
+TEST_F(TokenFileTest, AStartWithoutTokensFailsWithTheCause) {
   EXPECT_THAT(TokenFile::Open(path, metrics),
               StatusIs(absl::StatusCode::kNotFound, HasSubstr("No such file")));
   Write("0123456789abcdef first everything\n");
@@ -52,7 +52,7 @@ TEST_F(TokenFileTest, StartFailsWithoutTokens) {
                        AllOf(HasSubstr("line 1"), HasSubstr(path.string()))));
 }
 
-TEST_F(TokenFileTest, RefreshReadsChangedFile) {
+TEST_F(TokenFileTest, WhatIsWrittenLaterIsInForceAfterTheNextRefresh) {
   Write(kFirst);
   const auto file = *TokenFile::Open(path, metrics);
   const auto before = std::filesystem::last_write_time(path);
@@ -65,12 +65,12 @@ TEST_F(TokenFileTest, RefreshReadsChangedFile) {
   EXPECT_THAT(metrics.Text(), HasSubstr("linnet_token_reloads_total{result=\"ok\"} 1\n"));
 }
 
-TEST_F(TokenFileTest, RetriesFailedReadOfUnchangedFile) {
+TEST_F(TokenFileTest, AFailedReadIsTriedAgainAlthoughTheFileDoesNotChangeAnyMore) {
   Write(kFirst);
   const auto file = *TokenFile::Open(path, metrics);
   Write(kSecond);
   const auto changed = std::filesystem::last_write_time(path);
-  std::filesystem::rename(path, folder.path() / "away");  // temporarily unreadable
+  std::filesystem::rename(path, folder.path() / "away");  // as if it could not be read just now
   EXPECT_THAT(Refresh(*file), HasSubstr("tokens_not_read"));
   EXPECT_TRUE(Knows(*file, kFirst)) << "one failure ends nobody's service";
   std::filesystem::rename(folder.path() / "away", path);
@@ -80,7 +80,7 @@ TEST_F(TokenFileTest, RetriesFailedReadOfUnchangedFile) {
   EXPECT_TRUE(Knows(*file, kSecond));
 }
 
-TEST_F(TokenFileTest, DeletedFileIsLoggedOnceAndCounted) {
+TEST_F(TokenFileTest, ADeletedFileIsLoggedOnceAndCountedWhileItIsGone) {
   Write(kFirst);
   const auto file = *TokenFile::Open(path, metrics);
   EXPECT_EQ(Failures(), 0);
@@ -96,7 +96,7 @@ TEST_F(TokenFileTest, DeletedFileIsLoggedOnceAndCounted) {
   EXPECT_EQ(Failures(), 3);
 }
 
-TEST_F(TokenFileTest, ReadersSeeWholeTables) {
+TEST_F(TokenFileTest, ReadersHaveOneWholeTableWhileItChanges) {
   Write(kFirst);
   const auto file = *TokenFile::Open(path, metrics);
   std::atomic<bool> done = false;

@@ -11,7 +11,7 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-TEST(TokenTableTest, ParsesTokenNameAndRights) {
+TEST(TokenTableTest, ALineIsATokenItsNameAndItsRights) {
   const auto table = TokenTable::Parse(
       "# made yesterday\n\n"
       "0123456789abcdef search inference\n"
@@ -29,13 +29,13 @@ TEST(TokenTableTest, ParsesTokenNameAndRights) {
   EXPECT_FALSE(table->Find("aaaaaaaaaaaaaaaa")->inference);
 }
 
-TEST(TokenTableTest, SkipsByteOrderMark) {
+TEST(TokenTableTest, AByteOrderMarkIsNoPartOfTheFirstToken) {
   const auto table = TokenTable::Parse("\uFEFF0123456789abcdef search inference\r\n");
   ASSERT_THAT(table, IsOk());
   EXPECT_NE(table->Find("0123456789abcdef"), nullptr);
 }
 
-TEST(TokenTableTest, ParsesMaxPriority) {
+TEST(TokenTableTest, ATokenMayHaveAHighestPriority) {
   const auto table = TokenTable::Parse(
       "0123456789abcdef nightly inference max-priority=batch\n"
       "fedcba9876543210 search inference,admin max-priority=normal # not above\n"
@@ -52,13 +52,13 @@ TEST(TokenTableTest, ParsesMaxPriority) {
   }
 }
 
-TEST(TokenTableTest, EnforcesMinTokenLength) {
+TEST(TokenTableTest, TheShortestTokenIsTold) {
   EXPECT_THAT(TokenTable::Parse("0123456789abcde search inference"),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        AllOf(HasSubstr("15 characters"), HasSubstr("at least 16"))));
 }
 
-TEST(TokenTableTest, FindsExactTokensOnly) {
+TEST(TokenTableTest, OnlyTheVeryTokenIsFound) {
   const auto table = TokenTable::Parse("0123456789abcdef search inference");
   ASSERT_THAT(table, IsOk());
   for (const char* token :
@@ -66,7 +66,7 @@ TEST(TokenTableTest, FindsExactTokensOnly) {
     EXPECT_EQ(table->Find(token), nullptr) << token;
 }
 
-TEST(TokenTableTest, ErrorsNameTheLineNotTheToken) {
+TEST(TokenTableTest, WhatIsWrongIsNamedByItsLineAndNeverByTheToken) {
   for (const char* bad :
        {"0123456789abcdef search", "0123456789abcdef search root",
         "0123456789abcde search inference", "0123456789abcdef a admin\n0123456789abcdef b admin"}) {

@@ -4,8 +4,7 @@
 
 namespace linnet::test {
 
-// A one-shot event: Pass blocks until Open has been called once. Uses our own mutex, which
-// ThreadSanitizer sees.
+// Closed until someone opens it, then open for good. On our own mutex, which ThreadSanitizer sees.
 class Notification {
  public:
   void Open() {

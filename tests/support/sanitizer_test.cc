@@ -1,4 +1,4 @@
-// Checks that the sanitizers of a build are active: each ends a process that commits its error.
+// That the sanitizers of a build are awake: what each is there for ends a process with an error.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -7,9 +7,9 @@
 #include <thread>
 
 #ifdef __SANITIZE_THREAD__
-// Debian's abseil is not instrumented. When two threads each destroy a copy of one Status, its
-// reference count orders them and the last one destroys the payloads, but ThreadSanitizer cannot
-// see that order.
+// Debian's abseil is not instrumented: where two threads each drop a copy of one Status, its
+// reference count orders them, and ThreadSanitizer cannot see that. It is the last of them that
+// destroys the payloads.
 extern "C" const char* __tsan_default_suppressions() {
   return "race:absl::debian3::Status::Unref\n"
          "race:absl::debian3::status_internal::Payload\n";
@@ -18,12 +18,12 @@ extern "C" const char* __tsan_default_suppressions() {
 
 namespace {
 
-// Opaque to the compiler, so that it neither warns about the errors nor optimises them away.
+// The compiler cannot see through these, so it neither warns nor leaves out what is wrong.
 [[maybe_unused]] volatile int one = 1;
 [[maybe_unused]] int* volatile lost = nullptr;
 
 #ifdef __SANITIZE_ADDRESS__
-TEST(SanitizerDeathTest, ReadBeyondAnArrayEndsTheProcess) {
+TEST(SanitizerDeathTest, AReadBehindAnArrayEndsTheProcess) {
   const std::unique_ptr<int[]> array(new int[4]());
   EXPECT_DEATH(std::exit(array[4 * one]), "AddressSanitizer: heap-buffer-overflow");
 }
@@ -32,7 +32,7 @@ TEST(SanitizerDeathTest, UndefinedArithmeticEndsTheProcess) {
   EXPECT_DEATH(std::exit(std::numeric_limits<int>::max() + one), "signed integer overflow");
 }
 
-TEST(SanitizerDeathTest, LeakIsAnErrorAtTheEnd) {
+TEST(SanitizerDeathTest, ALeakIsAnErrorAtTheEnd) {
   const auto leak = [] {
     lost = new int(1);
     lost = nullptr;
@@ -44,7 +44,7 @@ TEST(SanitizerDeathTest, LeakIsAnErrorAtTheEnd) {
 #endif
 
 #ifdef __SANITIZE_THREAD__
-TEST(SanitizerDeathTest, DataRaceIsAnErrorAtTheEnd) {
+TEST(SanitizerDeathTest, ADataRaceIsAnErrorAtTheEnd) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   const auto race = [] {
     int shared = 0;

@@ -9,7 +9,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-TEST(TemporaryFolderTest, IsEmptyAndRemovesItsContent) {
+TEST(TemporaryFolderTest, IsEmptyAndGoesWithAllThatIsInIt) {
   fs::path path;
   {
     const TemporaryFolder folder;
@@ -21,7 +21,7 @@ TEST(TemporaryFolderTest, IsEmptyAndRemovesItsContent) {
   EXPECT_FALSE(fs::exists(path));
 }
 
-TEST(TemporaryFolderTest, TwoFoldersDiffer) {
+TEST(TemporaryFolderTest, TwoAtOnceAreTwo) {
   const TemporaryFolder one, other;
   EXPECT_NE(one.path(), other.path());
 }

@@ -10,7 +10,7 @@
 
 namespace linnet::test {
 
-// The result of a sequence, for a thread that waits for its end.
+// What became of a sequence, for a thread that waits until it has ended.
 struct Waited {
   Outcome outcome;
   Notification done;

@@ -1,4 +1,4 @@
-// The second way through a target: what an engine gives out of its attention.
+// Alignment passes: the attention weights that an engine reports.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -40,7 +40,7 @@ struct AlignmentTest : ::testing::Test {
     return input;
   }
 
-  // The last event of each.
+  // The last event of each sequence.
   std::map<SequenceId, SequenceEvent> Decode(const std::vector<SequenceInput>& inputs) {
     std::map<SequenceId, SequenceEvent> ended;
     EXPECT_THAT(engine->Add(inputs), IsOk());
@@ -61,7 +61,7 @@ struct AlignmentTest : ::testing::Test {
   }
 };
 
-TEST_F(AlignmentTest, CompanyChangesNoBitOfIt) {
+TEST_F(AlignmentTest, IsBatchInvariant) {
   std::vector<SequenceInput> inputs;
   for (SequenceId id = 1; id <= 8; ++id)
     inputs.push_back(Sequence(id, 2 + static_cast<int>(id) * 4, id % 2 == 0));
@@ -77,7 +77,7 @@ TEST_F(AlignmentTest, CompanyChangesNoBitOfIt) {
   }
 }
 
-TEST_F(AlignmentTest, WhatIsFoundIsTheSameWithAndWithout) {
+TEST_F(AlignmentTest, DoesNotChangeTheResult) {
   for (SequenceId id = 1; id <= 6; ++id) {
     const SequenceEvent plain = std::move(Decode({Sequence(id, 9, false)}).at(id));
     const SequenceEvent aligned = std::move(Decode({Sequence(id, 9, true)}).at(id));
@@ -87,27 +87,28 @@ TEST_F(AlignmentTest, WhatIsFoundIsTheSameWithAndWithout) {
   }
 }
 
-TEST_F(AlignmentTest, AGivenTargetIsAlignedAsTheSearchThatFoundIt) {
+TEST_F(AlignmentTest, GivenTargetHasTheAlignmentOfItsSearch) {
   SequenceInput input = Sequence(5, 11, true);
   const SequenceEvent found = std::move(Decode({input}).at(5));
   input.target = found.hypotheses.front().tokens;
   EXPECT_EQ(Decode({input}).at(5).attention, found.attention);
 }
 
-TEST_F(AlignmentTest, RowsComeBackWhetherThePassEndsOrIsBrokenOff) {
+TEST_F(AlignmentTest, FreesRowsAfterThePassAndAfterRelease) {
   Decode({Sequence(1, 9, true), Sequence(2, 30, true)});
   EXPECT_EQ(engine->rows_in_use(), 0);
   SequenceInput given = Sequence(3, 9, true);
   given.target = {5, 6, 7, 2};
   ASSERT_THAT(engine->Add({&given, 1}), IsOk());
-  for (int step = 0; step < 6; ++step) ASSERT_THAT(engine->Step(), IsOk());  // two into the pass
+  for (int step = 0; step < 6; ++step)
+    ASSERT_THAT(engine->Step(), IsOk());  // two steps into the pass
   ASSERT_EQ(engine->sequences(), 1);
   engine->Release(3);
   EXPECT_EQ(engine->rows_in_use(), 0);
   EXPECT_EQ(Decode({Sequence(1, 9, true)}).size(), 1);
 }
 
-TEST_F(AlignmentTest, AStreamIsToldTheWholeTargetWhileItIsAligned) {
+TEST_F(AlignmentTest, ReportsWholeTargetAsStableDuringThePass) {
   SequenceInput given = Sequence(3, 9, true);
   given.target = {5, 6, 7, 2};
   given.report_stable = true;
@@ -121,7 +122,7 @@ TEST_F(AlignmentTest, AStreamIsToldTheWholeTargetWhileItIsAligned) {
   EXPECT_EQ(stable, *given.target);
 }
 
-TEST_F(AlignmentTest, ABundleThatWasMadeBeforeRefusesIt) {
+TEST_F(AlignmentTest, RefusesAlignmentForModuleWithoutAlign) {
   const auto old = MakeTorchEngine(UnpackableBundle(), kSmall);
   ASSERT_THAT(old, IsOk());
   EXPECT_TRUE(engine->info().aligns);

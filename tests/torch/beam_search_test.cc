@@ -1,5 +1,5 @@
-// The search beside the model, on the CPU: bit for bit what BeamSearch finds, whoever shares its
-// steps. CUDA compiles the same body (ops/beam_body.h).
+// The device's beam search, run on the CPU: bit for bit the results of BeamSearch, in any batch.
+// CUDA compiles the same code (ops/beam_body.h).
 #include <ATen/Parallel.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/full.h>
@@ -33,7 +33,7 @@ constexpr float kNever = -std::numeric_limits<float>::infinity();
 
 using Targets = std::vector<std::vector<TokenId>>;
 
-// The search of the host, fed as an engine feeds it.
+// Runs the host's search in the loop of an engine.
 absl::StatusOr<Outcome> SearchOnHost(BeamSearch search, float temperature, const ToyModel& model) {
   Outcome outcome;
   Targets targets(1);
@@ -59,60 +59,60 @@ absl::StatusOr<Outcome> SearchOnHost(BeamSearch search, float temperature, const
   return outcome;
 }
 
-// One search in a world of others.
-struct Guest {
+// One search in the batch.
+struct TestSearch {
   int id;
   Scenario scenario;
   bool scoring;
   FreeList::Lease slots;
-  BeamSearch search;             // follows
-  Targets targets = Targets(1);  // of the living hypotheses
-  std::vector<std::vector<int>> inputs = std::vector<std::vector<int>>(1);  // that each has had
+  BeamSearch search;             // host copy, follows the records
+  Targets targets = Targets(1);  // of the live hypotheses
+  std::vector<std::vector<int>> inputs = std::vector<std::vector<int>>(1);  // inputs of each so far
   std::vector<std::vector<TokenId>> stable = {};
   int position = 0;
-  int step_of_the_end = -1;
+  int end_step = -1;
 };
 
-// Searches that join, leave and end at different steps and share tables and steps.
-class World {
+// Searches that are added, released and finished at different steps and share tables and steps.
+class TestBatch {
  public:
   static constexpr int kSlots = 40, kReach = 5, kBlocks = 2, kLongest = 16;
 
-  World(const SpecialTokens& special, int vocabulary,
-        std::shared_ptr<const TokenGrammar> grammar = nullptr)
+  TestBatch(const SpecialTokens& special, int vocabulary,
+            std::shared_ptr<const TokenGrammar> grammar = nullptr)
       : special_(special),
         vocabulary_(vocabulary),
         grammar_(grammar),
         tables_(ops::NewBeamTables(kSlots, kReach, kLongest, at::kCPU)),
-        window_(kReach, std::vector<int>(kSlots, -1)) {
-    for (at::Tensor& table : tables_) table.fill_(77);  // nothing is cleared for a newcomer
+        state_(kReach, std::vector<int>(kSlots, -1)) {
+    for (at::Tensor& table : tables_) table.fill_(77);  // tables are not cleared for a new sequence
   }
 
   bool Join(int id, const Scenario& scenario, bool scoring = false) {
     const int beam = scoring ? 1 : scenario.options.beam_size;
     if (beam > slots_.free()) return false;
-    guests_.push_back(
+    searches_.push_back(
         {id, scenario, scoring, slots_.Take(beam),
          scoring ? BeamSearch::Scoring(scenario.options, special_, scenario.prefix)
                  : BeamSearch(scenario.options, special_, scenario.prefix, {}, grammar_)});
     return true;
   }
 
-  // `rows`: as many as the step has, at least those of the guests.
+  // `rows` of the step, at least those of the running searches.
   void Step(int rows) {
     const at::Tensor plan = Plan(rows);
     const std::vector<int64_t> special = {special_.start, special_.pad, special_.eos, special_.unk};
     const ops::StepRows in = ops::CallBeamInputs(plan, tables_, special, kBlocks);
     at::Tensor logits = at::full({rows, vocabulary_}, kNever);
     int row = 0;
-    for (Guest& guest : guests_) {
-      Feed(guest, row, in, logits);
-      row += std::ssize(guest.slots.numbers());
+    for (TestSearch& running : searches_) {
+      Feed(running, row, in, logits);
+      row += std::ssize(running.slots.numbers());
     }
     for (int r = 0; r < rows; ++r) {
       if (in.source_lengths.const_data_ptr<int32_t>()[r] == 0) {
         EXPECT_EQ(in.backpointers.const_data_ptr<int32_t>()[r * kReach], -1);
-        // What idle rows compute hurts nobody.
+        // Logits of idle rows have no effect.
         logits[r].fill_(std::numeric_limits<float>::quiet_NaN());
       }
     }
@@ -120,25 +120,26 @@ class World {
     ops::CallBeamStep(plan, logits, in.backpointers, tables_, special,
                       GrammarTensors(grammar_.get(), at::kCPU), record);
     row = 0;
-    for (Guest& guest : guests_) {
-      Hear(guest, reinterpret_cast<const ops::BeamRecord*>(record.const_data_ptr<int32_t>()) + row);
-      row += std::ssize(guest.slots.numbers());
+    for (TestSearch& running : searches_) {
+      Collect(running,
+              reinterpret_cast<const ops::BeamRecord*>(record.const_data_ptr<int32_t>()) + row);
+      row += std::ssize(running.slots.numbers());
     }
     ++step_;
-    // Whoever has ended stays for a step more: he is heard late.
-    std::erase_if(guests_, [&](Guest& guest) {
-      if (guest.step_of_the_end < 0 || guest.step_of_the_end == step_ - 1) return false;
-      guest.slots = {};
-      done.emplace(guest.id, std::move(guest));
+    // An ended search stays for one more step, since records are collected one step late.
+    std::erase_if(searches_, [&](TestSearch& running) {
+      if (running.end_step < 0 || running.end_step == step_ - 1) return false;
+      running.slots = {};
+      done.emplace(running.id, std::move(running));
       return true;
     });
   }
 
-  void Release(int which) { guests_.erase(guests_.begin() + which); }
-  int guests() const { return static_cast<int>(guests_.size()); }
+  void Release(int which) { searches_.erase(searches_.begin() + which); }
+  int searches() const { return static_cast<int>(searches_.size()); }
   int rows() const { return slots_.used(); }
 
-  std::map<int, Guest> done;
+  std::map<int, TestSearch> done;
   int failed = 0;
 
  private:
@@ -149,23 +150,23 @@ class World {
     };
     for (int r = 0; r < rows; ++r) reinterpret_cast<ops::BeamPlan*>(at_row(r))->search = -1;
     int row = 0;
-    for (int n = 0; n < std::ssize(guests_); ++n) {
-      const Guest& guest = guests_[n];
-      const SearchOptions& options = guest.scenario.options;
+    for (int n = 0; n < std::ssize(searches_); ++n) {
+      const TestSearch& running = searches_[n];
+      const SearchOptions& options = running.scenario.options;
       auto& own = *reinterpret_cast<ops::BeamPlan*>(at_row(n));
-      const auto slots = guest.slots.numbers();
+      const auto slots = running.slots.numbers();
       own.beam = static_cast<int32_t>(slots.size());
       own.first_row = row;
-      own.position = guest.position;
-      own.forced = guest.search.forced_after(guest.position);
-      own.may_end = guest.position >= options.min_target_tokens;
-      own.ngram = guest.scoring ? 0 : options.no_repeat_ngram_size;
+      own.position = running.position;
+      own.forced = running.search.forced_after(running.position);
+      own.may_end = running.position >= options.min_target_tokens;
+      own.ngram = running.scoring ? 0 : options.no_repeat_ngram_size;
       own.unknown_penalty = options.unknown_penalty;
       own.temperature = options.temperature;
-      own.source_tokens = 100 + guest.id;
-      own.left = options.max_target_tokens - guest.position - 1;
+      own.source_tokens = 100 + running.id;
+      own.left = options.max_target_tokens - running.position - 1;
       std::copy(slots.begin(), slots.end(), own.slots);
-      at_row(n)[ops::kPlanWords] = guest.id;
+      at_row(n)[ops::kPlanWords] = running.id;
       for (int i = 0; i < std::ssize(slots); ++i) {
         reinterpret_cast<ops::BeamPlan*>(at_row(row++))->search = n;
       }
@@ -173,37 +174,38 @@ class World {
     return plan;
   }
 
-  // Checks what beam_inputs says of the guest's rows and fills in what its model says.
-  void Feed(Guest& guest, int row, const ops::StepRows& in, at::Tensor& logits) {
-    const auto slots = guest.slots.numbers();
-    const int live = guest.step_of_the_end >= 0 ? 0 : guest.search.live();
+  // Checks the inputs of the search's rows and fills in the logits of its model.
+  void Feed(TestSearch& running, int row, const ops::StepRows& in, at::Tensor& logits) {
+    const auto slots = running.slots.numbers();
+    const int live = running.end_step >= 0 ? 0 : running.search.live();
     for (int i = 0; i < std::ssize(slots); ++i, ++row) {
       const int32_t* backpointers = in.backpointers.const_data_ptr<int32_t>() + row * kReach;
       const int source = in.source_lengths.const_data_ptr<int32_t>()[row];
-      ASSERT_EQ(source, i < live ? 100 + guest.id : 0) << "guest " << guest.id;
+      ASSERT_EQ(source, i < live ? 100 + running.id : 0) << "search " << running.id;
       if (i >= live) continue;
-      ASSERT_EQ(in.blocks.const_data_ptr<int32_t>()[row * kBlocks], guest.id);
-      ASSERT_EQ(in.positions.const_data_ptr<int32_t>()[row], guest.position);
+      ASSERT_EQ(in.blocks.const_data_ptr<int32_t>()[row * kBlocks], running.id);
+      ASSERT_EQ(in.positions.const_data_ptr<int32_t>()[row], running.position);
       ASSERT_EQ(in.tokens.const_data_ptr<int64_t>()[row],
-                guest.position == 0 ? special_.start : guest.targets[i].back());
+                running.position == 0 ? special_.start : running.targets[i].back());
       ASSERT_EQ(backpointers[0], slots[i]);
-      window_[guest.position % kReach][slots[i]] = next_input_;
-      guest.inputs[i].push_back(next_input_++);
-      const std::vector<float> said = guest.scenario.model(guest.targets[i]);
-      std::copy(said.begin(), said.end(), logits.mutable_data_ptr<float>() + row * vocabulary_);
+      state_[running.position % kReach][slots[i]] = next_input_;
+      running.inputs[i].push_back(next_input_++);
+      const std::vector<float> row_logits = running.scenario.model(running.targets[i]);
+      std::copy(row_logits.begin(), row_logits.end(),
+                logits.mutable_data_ptr<float>() + row * vocabulary_);
     }
     for (int i = 0; i < live; ++i) {
       const int32_t* backpointers =
           in.backpointers.const_data_ptr<int32_t>() + (row - std::ssize(slots) + i) * kReach;
-      for (int j = 0; j < std::min(kReach, guest.position + 1); ++j) {
-        ASSERT_EQ(window_[(guest.position - j) % kReach][backpointers[j]],
-                  guest.inputs[i][guest.position - j]);
+      for (int j = 0; j < std::min(kReach, running.position + 1); ++j) {
+        ASSERT_EQ(state_[(running.position - j) % kReach][backpointers[j]],
+                  running.inputs[i][running.position - j]);
       }
     }
   }
 
-  void Hear(Guest& guest, const ops::BeamRecord* record) {
-    ++guest.position;
+  void Collect(TestSearch& running, const ops::BeamRecord* record) {
+    ++running.position;
     std::vector<Candidate> live, ended;
     const auto add = [](const ops::BeamEntry& entry, std::vector<Candidate>& entries) {
       if (entry.token < 0) return;
@@ -212,31 +214,31 @@ class World {
                          .parent = entry.parent,
                          .token = entry.token});
     };
-    for (int i = 0; i < std::ssize(guest.slots.numbers()); ++i) {
+    for (int i = 0; i < std::ssize(running.slots.numbers()); ++i) {
       add(record[i].next, live);
       add(record[i].ended, ended);
     }
-    if (guest.step_of_the_end >= 0) {
+    if (running.end_step >= 0) {
       EXPECT_TRUE(live.empty() && ended.empty());
       return;
     }
     if (record[0].ended.token < ops::kNoEntry) {
       ++failed;
-      guest.step_of_the_end = step_;
+      running.end_step = step_;
       return;
     }
     Targets targets;
     std::vector<std::vector<int>> inputs;
     for (const Candidate& entry : live) {
-      targets.push_back(guest.targets[entry.parent]);
+      targets.push_back(running.targets[entry.parent]);
       targets.back().push_back(entry.token);
-      inputs.push_back(guest.inputs[entry.parent]);
+      inputs.push_back(running.inputs[entry.parent]);
     }
-    guest.targets = std::move(targets);
-    guest.inputs = std::move(inputs);
-    guest.search.Follow(live, ended);
-    guest.stable.push_back(guest.search.StablePrefix());
-    if (guest.search.finished()) guest.step_of_the_end = step_;
+    running.targets = std::move(targets);
+    running.inputs = std::move(inputs);
+    running.search.Follow(live, ended);
+    running.stable.push_back(running.search.StablePrefix());
+    if (running.search.finished()) running.end_step = step_;
   }
 
   SpecialTokens special_;
@@ -244,8 +246,8 @@ class World {
   std::shared_ptr<const TokenGrammar> grammar_;
   FreeList slots_{kSlots};
   std::vector<at::Tensor> tables_;
-  std::vector<std::vector<int>> window_;
-  std::vector<Guest> guests_;
+  std::vector<std::vector<int>> state_;
+  std::vector<TestSearch> searches_;
   int step_ = 0, next_input_ = 0;
 };
 
@@ -253,7 +255,7 @@ class DeviceBeamSearchTest : public ::testing::Test {
  protected:
   DeviceBeamSearchTest() {
     ops::Describe();
-    at::set_num_threads(1);  // so small steps would only wait for each other
+    at::set_num_threads(1);  // threads do not pay off in steps this small
   }
   ~DeviceBeamSearchTest() override { at::set_num_threads(threads_); }
 
@@ -265,87 +267,87 @@ class DeviceBeamSearchTest : public ::testing::Test {
 void ExpectSearchesOfTheHost(int vocabulary, const SpecialTokens& special, bool spelled, int many) {
   const Spelling spelling = spelled ? RandomSpelling(vocabulary, special) : Spelling();
   const auto grammar = spelled ? GrammarOf(spelling) : nullptr;
-  World world(special, vocabulary, grammar);
+  TestBatch batch(special, vocabulary, grammar);
   std::mt19937 random(vocabulary);
   std::map<int, Scenario> scenarios;
-  for (int id = 0; id < many || world.guests() > 0;) {
+  for (int id = 0; id < many || batch.searches() > 0;) {
     while (id < many && random() % 3 != 0) {
       Scenario scenario = RandomScenario(id, vocabulary, special);
       if (spelled) {
         std::erase_if(scenario.prefix,
                       [&](TokenId token) { return spelling[token] != kSpellsText; });
       }
-      if (!world.Join(id, scenario)) break;
+      if (!batch.Join(id, scenario)) break;
       scenarios.emplace(id++, scenario);
     }
-    if (world.guests() > 0 && random() % 10 == 0) world.Release(random() % world.guests());
-    if (world.guests() > 0) world.Step(world.rows() + static_cast<int>(random() % 4));
+    if (batch.searches() > 0 && random() % 10 == 0) batch.Release(random() % batch.searches());
+    if (batch.searches() > 0) batch.Step(batch.rows() + static_cast<int>(random() % 4));
     ASSERT_FALSE(::testing::Test::HasFailure());
   }
-  EXPECT_GT(std::ssize(world.done), many / 3) << "most are not released before they end";
-  for (const auto& [id, guest] : world.done) {
+  EXPECT_GT(std::ssize(batch.done), many / 3) << "most are not released before they end";
+  for (const auto& [id, running] : batch.done) {
     const Scenario& scenario = scenarios.at(id);
     const auto host =
         SearchOnHost(BeamSearch(scenario.options, special, scenario.prefix, {}, grammar),
                      scenario.options.temperature, scenario.model);
     ASSERT_THAT(host, IsOk());
-    ASSERT_TRUE(SameBits(guest.search.Results(), host->hypotheses))
+    ASSERT_TRUE(SameBits(running.search.Results(), host->hypotheses))
         << "id " << id << "\n"
-        << Describe(guest.search.Results()) << "instead of\n"
+        << Describe(running.search.Results()) << "instead of\n"
         << Describe(host->hypotheses);
-    ASSERT_EQ(guest.stable, host->stable);
-    ASSERT_EQ(guest.search.steps(), host->steps);
+    ASSERT_EQ(running.stable, host->stable);
+    ASSERT_EQ(running.search.steps(), host->steps);
   }
 }
 
-TEST_F(DeviceBeamSearchTest, FindsWhatTheHostFindsWhateverSharesItsSteps) {
+TEST_F(DeviceBeamSearchTest, EqualsHostSearchInAnyBatch) {
   for (const int vocabulary : {13, 700}) {
     for (const SpecialTokens& special : {kSpecial, MarianSpecial(vocabulary)})
       ExpectSearchesOfTheHost(vocabulary, special, false, vocabulary == 13 ? 3000 : 300);
   }
 }
 
-TEST_F(DeviceBeamSearchTest, KeepsToAGrammarAsTheHostDoes) {
+TEST_F(DeviceBeamSearchTest, EqualsHostSearchWithGrammar) {
   for (const int vocabulary : {41, 700}) {
     for (const SpecialTokens& special : {kSpecial, MarianSpecial(vocabulary)})
       ExpectSearchesOfTheHost(vocabulary, special, true, vocabulary == 41 ? 2000 : 300);
   }
 }
 
-TEST_F(DeviceBeamSearchTest, TheWidestBeamIsLikeAnyOther) {
+TEST_F(DeviceBeamSearchTest, EqualsHostSearchAtMaxBeam) {
   Scenario scenario = RandomScenario(5, 200, kSpecial);
   scenario.prefix.clear();
   scenario.options.beam_size = scenario.options.n_best = ops::kMaxBeam;
   scenario.options.max_target_tokens = 10;
-  World world(kSpecial, 200);
-  ASSERT_TRUE(world.Join(1, scenario));
-  while (world.guests() > 0) world.Step(ops::kMaxBeam);
+  TestBatch batch(kSpecial, 200);
+  ASSERT_TRUE(batch.Join(1, scenario));
+  while (batch.searches() > 0) batch.Step(ops::kMaxBeam);
   const auto host = SearchOnHost(BeamSearch(scenario.options, kSpecial, {}),
                                  scenario.options.temperature, scenario.model);
   ASSERT_THAT(host, IsOk());
-  EXPECT_TRUE(SameBits(world.done.at(1).search.Results(), host->hypotheses));
+  EXPECT_TRUE(SameBits(batch.done.at(1).search.Results(), host->hypotheses));
 }
 
-TEST_F(DeviceBeamSearchTest, AGivenTargetIsASearchWhoseEveryTokenIsForced) {
-  World world(kSpecial, 50);
+TEST_F(DeviceBeamSearchTest, ScoresGivenTargetsAsForcedSearches) {
+  TestBatch batch(kSpecial, 50);
   std::map<int, Scenario> scenarios;
   for (int id = 0; id < 20; ++id) {
     Scenario scenario = RandomScenario(id, 50, kSpecial);
     scenario.prefix = {7, 3, static_cast<TokenId>(4 + id), kSpecial.eos};
-    ASSERT_TRUE(world.Join(id, scenario, /*scoring=*/true));
+    ASSERT_TRUE(batch.Join(id, scenario, /*scoring=*/true));
     scenarios.emplace(id, scenario);
   }
-  while (world.guests() > 0) world.Step(20);
+  while (batch.searches() > 0) batch.Step(20);
   for (const auto& [id, scenario] : scenarios) {
     const auto host = SearchOnHost(BeamSearch::Scoring(scenario.options, kSpecial, scenario.prefix),
                                    scenario.options.temperature, scenario.model);
     ASSERT_THAT(host, IsOk());
-    EXPECT_TRUE(SameBits(world.done.at(id).search.Results(), host->hypotheses)) << id;
+    EXPECT_TRUE(SameBits(batch.done.at(id).search.Results(), host->hypotheses)) << id;
   }
 }
 
-TEST_F(DeviceBeamSearchTest, AModelWithoutProbabilitiesFailsItsOwnSearchAlone) {
-  World world(kSpecial, 20);
+TEST_F(DeviceBeamSearchTest, RowOfNaNFailsOnlyItsSearch) {
+  TestBatch batch(kSpecial, 20);
   Scenario good = RandomScenario(3, 20, kSpecial), bad = good, hopeless = good;
   bad.model = [](const std::vector<TokenId>&) {
     return std::vector<float>(20, std::numeric_limits<float>::quiet_NaN());
@@ -354,21 +356,21 @@ TEST_F(DeviceBeamSearchTest, AModelWithoutProbabilitiesFailsItsOwnSearchAlone) {
   hopeless.prefix.clear();
   hopeless.model = [](const std::vector<TokenId>&) {
     std::vector<float> row(20, kNever);
-    row[kSpecial.eos] = 0;  // which may not come yet
+    row[kSpecial.eos] = 0;  // which is not allowed yet
     return row;
   };
-  ASSERT_TRUE(world.Join(1, bad));
-  ASSERT_TRUE(world.Join(2, good));
-  ASSERT_TRUE(world.Join(3, hopeless));
-  while (world.guests() > 0) world.Step(world.rows());
-  EXPECT_EQ(world.failed, 2);
+  ASSERT_TRUE(batch.Join(1, bad));
+  ASSERT_TRUE(batch.Join(2, good));
+  ASSERT_TRUE(batch.Join(3, hopeless));
+  while (batch.searches() > 0) batch.Step(batch.rows());
+  EXPECT_EQ(batch.failed, 2);
   const auto host = SearchOnHost(BeamSearch(good.options, kSpecial, good.prefix),
                                  good.options.temperature, good.model);
   ASSERT_THAT(host, IsOk());
-  EXPECT_TRUE(SameBits(world.done.at(2).search.Results(), host->hypotheses));
+  EXPECT_TRUE(SameBits(batch.done.at(2).search.Results(), host->hypotheses));
 }
 
-TEST_F(DeviceBeamSearchTest, PlansThatDoNotFitAreRefused) {
+TEST_F(DeviceBeamSearchTest, RefusesInvalidPlans) {
   const auto tables = ops::NewBeamTables(4, 3, 8, at::kCPU);
   const std::vector<int64_t> special = {2, 1, 2, 3};
   at::Tensor plan = at::zeros({1, ops::kPlanWords + 1}, at::kInt);
@@ -386,7 +388,7 @@ TEST_F(DeviceBeamSearchTest, PlansThatDoNotFitAreRefused) {
     }
   };
   own.slots[0] = 4;
-  refuses("a lane is 4, it must be between 0 and 3");
+  refuses("a slot is 4, it must be between 0 and 3");
   own.slots[0] = 3;
   own.beam = 2;
   refuses("first_row is 0, it must be between 0 and -1");

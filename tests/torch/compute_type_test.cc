@@ -1,4 +1,4 @@
-// The types in which the engine computes, against torch itself.
+// Compute types of the engine, compared with torch.
 #include "model/torch/compute_type.h"
 
 #include <ATen/ATen.h>
@@ -23,8 +23,8 @@ using ::linnet::IsOk;
 using ::linnet::StatusIs;
 using ::linnet::model::testing::TinyBundle;
 
-// The processor's own word, where ATEN_CPU_CAPABILITY does not hold it back.
-TEST(ComputeTypeTest, AutoIsInt8WhereTheProcessorMultipliesItAndFloat32Elsewhere) {
+// Compares with the processor's flags, unless ATEN_CPU_CAPABILITY lowers the instruction set.
+TEST(ComputeTypeTest, AutoIsInt8WithVnniAndFloat32Otherwise) {
   const bool multiplies = at::get_cpu_capability() == "AVX512" &&
                           at::cpu::get_cpu_capabilities().at("avx512_vnni").toBool();
   EXPECT_THAT(ResolveComputeType(ComputeType::kAuto, Device::kCpu, /*packable=*/true),
@@ -35,7 +35,7 @@ TEST(ComputeTypeTest, AutoIsInt8WhereTheProcessorMultipliesItAndFloat32Elsewhere
               IsOkAndHolds(ComputeType::kFloat16));
 }
 
-TEST(ComputeTypeTest, WeightsBeyondFloat16AreRefusedByName) {
+TEST(ComputeTypeTest, RefusesWeightsBeyondFloat16ByName) {
   const at::Tensor weight = at::tensor({1.0f, -65504.0f});
   EXPECT_THAT(CheckRange("decoder.0.weight", weight, at::kHalf), IsOk());
   const at::Tensor wide = at::tensor({1.0f, -70000.0f});
@@ -47,7 +47,7 @@ TEST(ComputeTypeTest, WeightsBeyondFloat16AreRefusedByName) {
   EXPECT_THAT(CheckRange("empty", at::empty({0}), at::kHalf), IsOk());
 }
 
-TEST(ComputeTypeTest, HalfPrecisionProductsAreSummedInFloat32) {
+TEST(ComputeTypeTest, SumsHalfPrecisionGemmsInFloat32) {
   using Option = at::CuBLASReductionOption;
   TorchEngineOptions options = {.threads = 1, .rows = 8, .encoder_cache_tokens = 64};
   ASSERT_THAT(MakeTorchEngine(TinyBundle(), options), IsOk());
@@ -86,8 +86,8 @@ std::vector<float> EngineScores(ComputeType compute) {
   }
 }
 
-// The same from the module alone, as torch loads and converts it: one source without padding in
-// one block, one row, and torch's own log_softmax.
+// The same from the module, loaded and converted by torch: one source without padding in one block,
+// one row, and torch's log_softmax.
 std::vector<float> ModuleScores(at::ScalarType type) {
   const at::NoGradGuard no_grad;
   torch::jit::Module module = torch::jit::load(TinyBundle().model_file().string());
@@ -125,27 +125,26 @@ void ExpectNear(const std::vector<float>& actual, const std::vector<float>& expe
   }
 }
 
-TEST(ComputeTypeTest, Float32IsTheModuleInFloat32) {
+TEST(ComputeTypeTest, Float32EqualsTheModule) {
   // 1e-4: sums of float32 in another order, through all layers, of scores down to -10.
   ExpectNear(EngineScores(ComputeType::kFloat32), ModuleScores(at::kFloat), 1e-4f);
 }
 
-TEST(ComputeTypeTest, Bfloat16IsTheModuleInBfloat16) {
+TEST(ComputeTypeTest, Bfloat16EqualsTheModule) {
   const std::vector<float> expected = ModuleScores(at::kBFloat16);
   ASSERT_NE(expected, ModuleScores(at::kFloat));
-  // The engine runs the same operators on the same roundings, so nothing is lost that bfloat16 does
-  // not lose. With other kernels for one row than for the engine's eight the last bit of a logit
-  // may differ, which is 2^-6 for one of 2 to 4, and another such in the sum over all.
+  // The engine runs the same operators with the same rounding. Kernels for one row and for the
+  // engine's eight rows may differ in the last bit of a logit, 2^-6 for values of 2 to 4, and once
+  // more in the sum.
   ExpectNear(EngineScores(ComputeType::kBfloat16), expected, 0x1p-5f);
 }
 
-TEST(ComputeTypeTest, Int8IsTheModuleInFloat32ToThePrecisionOfInt8) {
+TEST(ComputeTypeTest, Int8IsCloseToTheModuleInFloat32) {
   const std::vector<float> expected = ModuleScores(at::kFloat);
   const std::vector<float> actual = EngineScores(ComputeType::kInt8);
   ASSERT_NE(actual, expected);
   // Seven bits of each weight and value are 1 % of a product, through layers whose random weights
-  // make sharp choices. (Of another product nothing would be left: the scores lie between 0 and
-  // -10.)
+  // amplify it. (A wrong gemm would give unrelated scores, between 0 and -10.)
   ExpectNear(actual, expected, 0.5f);
 }
 

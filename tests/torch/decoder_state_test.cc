@@ -1,5 +1,5 @@
-// Decoders that remember the whole target: their state is wide, and so is the ancestry table; and
-// decoders that do not start from the end token.
+// Decoders whose state holds the whole target, with as many columns of backpointers, and decoders
+// that do not start from eos.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -27,9 +27,9 @@ using ::testing::SizeIs;
 constexpr TorchEngineOptions kSmall = {
     .compute = ComputeType::kFloat32, .threads = 2, .rows = 40, .encoder_cache_tokens = 320};
 
-// One layer of self-attention to the whole target (24 tokens and the end), with neighbouring heads,
-// behind a narrow convolution; `first` and `last` stand at the two ends of step. Bundles of before
-// had no method min_backpointers, and get all columns at every step.
+// One layer of self-attention to the whole target (24 tokens and eos), with neighbouring heads,
+// after a narrow convolution; `first` and `last` are code at both ends of step. A module without
+// the method min_backpointers gets all columns at every step.
 enum class Columns { kAll, kNeeded };
 
 std::string Attentive(const std::string& first = "", const std::string& last = "",
@@ -40,28 +40,28 @@ def encode(self, source: Tensor, lengths: Tensor) -> List[Tensor]:
     x = torch.embedding(self.embed_source, source)
     return [torch.linear(x, self.memory1).view([x.size(0), x.size(1), 2, 32])]
 
-def step(self, tokens: Tensor, positions: Tensor, ancestry: Tensor, blocks: Tensor, source_lengths: Tensor,
-         memory: List[Tensor], state: List[Tensor]) -> Tensor:
-    assert ancestry.size(1) == )") +
+def step(self, tokens: Tensor, positions: Tensor, backpointers: Tensor, blocks: Tensor, source_lengths: Tensor,
+         encoder_cache: List[Tensor], state: List[Tensor]) -> Tensor:
+    assert backpointers.size(1) == )") +
          (all ? "25" : "max(3, int(torch.max(positions)) + 1)") +
-         R"(, "the ancestry has a column for each position that can be looked at"
+         R"(, "backpointers has a column for each position that can be read"
 )" + first +
          R"(
-    cache = state[1][:ancestry.size(1)]
+    cache = state[1][:backpointers.size(1)]
     x = torch.embedding(self.embed_target, tokens)
-    x = x + linnet.light_conv_step(x, self.target_taps, state[0], positions, ancestry)
-    x = x + linnet.source_attention(torch.linear(x, self.query1), memory[0], blocks, source_lengths, 4)
+    x = x + linnet.light_conv_step(x, self.target_taps, state[0], positions, backpointers)
+    x = x + linnet.source_attention(torch.linear(x, self.query1), encoder_cache[0], blocks, source_lengths, 4)
     key_value = torch.linear(x, self.memory2).view([-1, 2, 32])
     x = x + linnet.self_attention_step(torch.linear(x, self.query2), key_value[:, 0], key_value[:, 1], cache,
-                                       positions, ancestry, 4, 3)
+                                       positions, backpointers, 4, 3)
     logits = torch.linear(torch.tanh(x), self.project, self.bias)
 )" + last +
          R"(
     return logits
 
-def new_state(self, lanes: int) -> List[Tensor]:
-    return [torch.zeros([3, lanes, 32], dtype=self.project.dtype),
-            torch.zeros([25, lanes, 2, 32], dtype=self.project.dtype)]
+def new_state(self, slots: int) -> List[Tensor]:
+    return [torch.zeros([3, slots, 32], dtype=self.project.dtype),
+            torch.zeros([25, slots, 2, 32], dtype=self.project.dtype)]
 
 def new_encoder_cache(self, blocks: int, block_tokens: int) -> List[Tensor]:
     return [torch.zeros([blocks, block_tokens, 2, 32], dtype=self.project.dtype)]
@@ -95,9 +95,9 @@ std::map<SequenceId, std::vector<Hypothesis>> Decode(Engine& engine,
   return results;
 }
 
-// Whatever way a hypothesis took through the lanes, its scores are those of the same tokens decoded
-// alone in one lane.
-TEST(DecoderStateTest, HypothesesOfABeamRememberTheirOwnPastThroughoutTheTarget) {
+// The scores of a hypothesis that moved between slots are those of the same tokens decoded in one
+// slot.
+TEST(DecoderStateTest, HypothesesReadTheirOwnStateInReorderedBeams) {
   auto engine = MakeTorchEngine(BundleOf(Attentive()), kSmall);
   ASSERT_THAT(engine, IsOk());
   std::vector<SequenceInput> inputs;
@@ -121,8 +121,8 @@ TEST(DecoderStateTest, HypothesesOfABeamRememberTheirOwnPastThroughoutTheTarget)
   EXPECT_EQ(longest, TinyModel::kMaxTargetTokens + 1) << "no target filled the state";
 }
 
-// Targets of all lengths come and go: the engine never shows a step more than the longest of them.
-TEST(DecoderStateTest, AStateIsReadAsFarAsTheLongestTargetReachesAndNothingChanges) {
+// With targets of all lengths, a step gets only the columns that the longest running target needs.
+TEST(DecoderStateTest, ReducedReachDoesNotChangeResults) {
   auto all = MakeTorchEngine(BundleOf(Attentive()), kSmall);
   auto needed = MakeTorchEngine(BundleOf(Attentive("", "", Columns::kNeeded)), kSmall);
   ASSERT_THAT(all, IsOk());
@@ -142,11 +142,11 @@ TEST(DecoderStateTest, AStateIsReadAsFarAsTheLongestTargetReachesAndNothingChang
         EXPECT_EQ(got.at(id)[i].token_scores, hypotheses[i].token_scores);
       }
     }
-    std::reverse(inputs.begin(), inputs.end());  // other lanes
+    std::reverse(inputs.begin(), inputs.end());  // other slots
   }
 }
 
-TEST(DecoderStateTest, AWideStateIsNotMixedUpByNewcomersInTheSameLanes) {
+TEST(DecoderStateTest, ReusedSlotsDoNotChangeResults) {
   auto engine = MakeTorchEngine(BundleOf(Attentive()), kSmall);
   ASSERT_THAT(engine, IsOk());
   const auto fresh = Decode(**engine, {Sequence(7, 9, 4, 2)}).at(7);
@@ -159,10 +159,10 @@ TEST(DecoderStateTest, AWideStateIsNotMixedUpByNewcomersInTheSameLanes) {
   }
 }
 
-// Ids as Marian has them: end 0, unknown 1, padding last, and the decoder starts from the padding.
-TEST(DecoderStateTest, DecoderMayStartFromThePaddingWhichStillNeverComesOut) {
+// Marian's ids: eos 0, unk 1, padding last; the decoder starts from the padding token.
+TEST(DecoderStateTest, MayStartFromPaddingWithoutEmittingIt) {
   Bundle bundle = BundleOf(Attentive(R"(
-    begins = torch.logical_and(torch.eq(positions, 0), torch.ge(torch.select(ancestry, 1, 0), 0))
+    begins = torch.logical_and(torch.eq(positions, 0), torch.ge(torch.select(backpointers, 1, 0), 0))
     assert bool(torch.all(torch.eq(torch.masked_select(tokens, begins), 47))), "the first input is not the padding"
     assert bool(torch.all(torch.eq(begins, torch.eq(tokens, 47)))), "the padding comes again"
 )",

@@ -126,7 +126,7 @@ std::map<SequenceId, std::vector<Hypothesis>> DecodeInBatches(Engine& engine, Se
 
 bool SameAnswers(const std::vector<Hypothesis>& a, const std::vector<Hypothesis>& b) {
   const bool exact = TestDevice() == Device::kCpu;
-  // Sums of some dozens of terms of size 1, in another order; twenty of them make a score.
+  // Sums of some dozens of terms of size 1, in another order; a score adds twenty of them.
   const float near = exact ? 0.0f : 1e-4f;
   return std::equal(a.begin(), a.end(), b.begin(), b.end(),
                     [&](const Hypothesis& one, const Hypothesis& other) {

@@ -7,23 +7,23 @@
 
 #include "model/torch/torch_engine.h"
 
-// Random decoding that two engines are compared by.
+// Random decoding, for comparing two engines.
 namespace linnet::model::testing {
 
-// LINNET_TEST_DEVICE, or the CPU. On a GPU floating point sums differ in their last bits with the
-// number of rows, so that answers are compared as far as that goes.
+// LINNET_TEST_DEVICE, or the CPU. On a GPU the last bits of floating point sums depend on the
+// number of rows, so answers are compared with a tolerance.
 Device TestDevice();
 
 TorchEngineOptions SmallEngine(SearchPlace search);
-// Of TinyBundle; null, and a failed test, if it cannot be made.
+// An engine on TinyBundle; on failure null, and the test fails.
 std::unique_ptr<Engine> MakeEngine(SearchPlace search);
 
-// Any search, with some that only the host can do. The same id gives the same sequence.
+// A random sequence, determined by the id; some need a search on the host.
 SequenceInput AnySequence(SequenceId id);
 
 struct Answer {
   std::vector<Hypothesis> hypotheses;
-  std::vector<std::vector<TokenId>> stable;  // where it grew
+  std::vector<std::vector<TokenId>> stable;  // whenever it grew
 };
 
 // Decodes a sequence alone.

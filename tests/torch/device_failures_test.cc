@@ -1,5 +1,5 @@
-// A device decoder whose model fails: what it was given is forgotten, and the next answers are
-// right.
+// A device decoder whose model fails: it drops the steps in flight, and the next answers are
+// correct.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -32,28 +32,28 @@ using ::linnet::model::testing::UnpackableBundle;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
-// The parts of a step, in their order. Where the later two throw, the device has been given a step.
+// The parts of a step, in order. When the last two throw, a device step is in flight.
 enum class Part { kDeviceStep, kAlignmentPass, kHostStep };
 
-// Throws in that part of a step, `after` steps after it was added.
+// A sequence that throws in this part of a step, `after` steps after it was added.
 SequenceInput Thrower(Part part, int after) {
   SequenceInput input;
   input.id = 100;
   input.source = {9, 8, 2};
   input.options = {.beam_size = 2, .min_target_tokens = 9, .max_target_tokens = 9};
   if (part == Part::kAlignmentPass) {
-    // Longer than what the engine aligns when it warms up.
+    // Longer than the target that the engine aligns in its warm-up.
     input.options.min_target_tokens = input.options.max_target_tokens = 6 + after;
     input.align = true;
     return input;
   }
   input.prefix.assign(after, 7);
   input.prefix.push_back(TinyModel::kThrower);
-  if (part == Part::kHostStep) input.options.seed = 1;  // drawn
+  if (part == Part::kHostStep) input.options.seed = 1;  // sampling
   return input;
 }
 
-// Two searches on the device that are in the middle of their targets when the third one throws.
+// Runs two searches on the device, which are unfinished when the third one throws.
 void FailInStep(Engine& engine, Part part, int before, int after) {
   std::vector<SequenceInput> running(2);
   for (int i = 0; i < 2; ++i) {
@@ -71,7 +71,7 @@ void FailInStep(Engine& engine, Part part, int before, int after) {
   EXPECT_EQ(engine.rows_in_use(), 0);
 }
 
-TEST(DeviceFailuresTest, WhateverPartOfAStepThrowsTheNextAnswersAreRight) {
+TEST(DeviceFailuresTest, EngineRecoversFromThrowInAnyPartOfAStep) {
   const auto host = MakeEngine(SearchPlace::kHost);
   auto engine = MakeTorchEngine(ThrowingAlignBundle(), SmallEngine(SearchPlace::kDevice));
   ASSERT_THAT(engine, IsOk());
@@ -109,7 +109,7 @@ class FailingRecorder final : public ops::GraphRecorder {
   int recorded_ = 0;
 };
 
-TEST(DeviceFailuresTest, AFailedRecordingGivesAnotherEngineWithoutGraphs) {
+TEST(DeviceFailuresTest, FailedRecordingMakesEngineWithoutGraphs) {
   ops::SetNewGraphRecorder(
       []() -> std::unique_ptr<ops::GraphRecorder> { return std::make_unique<FailingRecorder>(); });
   const auto engine = MakeEngine(SearchPlace::kDevice);
@@ -127,9 +127,9 @@ TEST(DeviceFailuresTest, AFailedRecordingGivesAnotherEngineWithoutGraphs) {
   }
 }
 
-// Products of a library that picks its way by the number of rows: MKL's and oneDNN's here, as
-// cuBLAS's on a GPU.
-TEST(BatchInvarianceTest, WhateverSharesAStepChangesNoBitOfAnAnswer) {
+// For libraries that select a gemm kernel by the number of rows: MKL and oneDNN here, cuBLAS on a
+// GPU.
+TEST(BatchInvarianceTest, HoldsForLibraryGemms) {
   for (ComputeType compute : {ComputeType::kFloat32, ComputeType::kBfloat16}) {
     for (SearchPlace search : {SearchPlace::kHost, SearchPlace::kDevice}) {
       TorchEngineOptions options = SmallEngine(search);

@@ -1,6 +1,5 @@
-// An engine whose searches run beside the model: what it says is what the engine says whose host
-// searches, whoever joins, leaves and shares its steps. On the CPU bit for bit;
-// LINNET_TEST_DEVICE=cuda runs it on a GPU, as tests/gpu.sh does.
+// An engine that searches on the device gives the results of one that searches on the host, in any
+// batch. On the CPU bit for bit; LINNET_TEST_DEVICE=cuda runs it on a GPU, as tests/gpu.sh does.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -33,7 +32,7 @@ using ::linnet::model::testing::TinyModel;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-TEST(DeviceSearchTest, SaysWhereItSearches) {
+TEST(DeviceSearchTest, ReportsSearchPlace) {
   const bool cpu = TestDevice() == Device::kCpu;
   EXPECT_EQ(MakeEngine(SearchPlace::kHost)->info().search, "host");
   EXPECT_THAT(MakeEngine(SearchPlace::kAuto)->info().search, HasSubstr(cpu ? "host" : "device"));
@@ -41,7 +40,7 @@ TEST(DeviceSearchTest, SaysWhereItSearches) {
               HasSubstr(cpu ? "device, no graphs" : "device, 16 graphs"));
 }
 
-TEST(DeviceSearchTest, AnswersAndStablePrefixesAreThoseOfTheHost) {
+TEST(DeviceSearchTest, EqualsHostSearch) {
   const auto host = MakeEngine(SearchPlace::kHost), device = MakeEngine(SearchPlace::kDevice);
   for (SequenceId id = 1; id <= 150; ++id) {
     const SequenceInput input = AnySequence(id);
@@ -51,7 +50,7 @@ TEST(DeviceSearchTest, AnswersAndStablePrefixesAreThoseOfTheHost) {
   }
 }
 
-TEST(DeviceSearchTest, WhoJoinsAndWhoLeavesChangesNothing) {
+TEST(DeviceSearchTest, ResultsDoNotDependOnBatch) {
   const auto host = MakeEngine(SearchPlace::kHost), device = MakeEngine(SearchPlace::kDevice);
   std::mt19937 random(3);
   constexpr SequenceId kMany = 250;
@@ -63,8 +62,8 @@ TEST(DeviceSearchTest, WhoJoinsAndWhoLeavesChangesNothing) {
   }
 }
 
-// A sequence of the same name may be seated as soon as the first has left, in the same rows.
-TEST(DeviceSearchTest, AStepInFlightSaysNothingToWhoCameAfterIt) {
+// A sequence with the same id may be added in the same rows right after the first one was released.
+TEST(DeviceSearchTest, InFlightStepDoesNotAffectLaterSequences) {
   const auto host = MakeEngine(SearchPlace::kHost), device = MakeEngine(SearchPlace::kDevice);
   SequenceInput first = AnySequence(4), second = AnySequence(8);
   for (SequenceInput* input : {&first, &second}) {
@@ -81,7 +80,7 @@ TEST(DeviceSearchTest, AStepInFlightSaysNothingToWhoCameAfterIt) {
   }
 }
 
-TEST(DeviceSearchTest, EventsAreAStepBehind) {
+TEST(DeviceSearchTest, ReportsEventsOneStepLate) {
   const auto device = MakeEngine(SearchPlace::kDevice);
   SequenceInput input;
   input.id = 1;
@@ -97,7 +96,7 @@ TEST(DeviceSearchTest, EventsAreAStepBehind) {
   EXPECT_THAT(counts, ElementsAre(0, 1, 2, 3, 4, 5)) << "and no step is launched for nothing";
 }
 
-TEST(DeviceSearchTest, AModelWithoutProbabilitiesFailsItsSequenceAndNoOther) {
+TEST(DeviceSearchTest, RowOfNaNFailsOnlyItsSequence) {
   const auto host = MakeEngine(SearchPlace::kHost), device = MakeEngine(SearchPlace::kDevice);
   SequenceInput bad;
   bad.id = 1;
@@ -119,7 +118,7 @@ TEST(DeviceSearchTest, AModelWithoutProbabilitiesFailsItsSequenceAndNoOther) {
   EXPECT_TRUE(SameAnswers(last[2].hypotheses, Decode(*host, good).hypotheses));
 }
 
-TEST(DeviceSearchTest, AStepThatFailsLosesWhoIsSeatedAndNothingElse) {
+TEST(DeviceSearchTest, FailedStepLosesOnlyRunningSequences) {
   if (TestDevice() != Device::kCpu) GTEST_SKIP() << "only the tiny model of the CPU throws";
   const auto host = MakeEngine(SearchPlace::kHost), device = MakeEngine(SearchPlace::kDevice);
   SequenceInput bad = AnySequence(8);
@@ -135,7 +134,7 @@ TEST(DeviceSearchTest, AStepThatFailsLosesWhoIsSeatedAndNothingElse) {
   EXPECT_TRUE(SameAnswers(Decode(*device, good).hypotheses, Decode(*host, good).hypotheses));
 }
 
-TEST(DeviceSearchTest, SizesOfStepsWasteAQuarterAtMost) {
+TEST(DeviceSearchTest, StepSizesPadAtMostAQuarter) {
   EXPECT_THAT(StepSizes(1), ElementsAre(1));
   EXPECT_THAT(StepSizes(2), ElementsAre(2));
   EXPECT_THAT(StepSizes(7), ElementsAre(2, 3, 4, 5, 6, 7)) << "never a product with one row";
@@ -145,13 +144,13 @@ TEST(DeviceSearchTest, SizesOfStepsWasteAQuarterAtMost) {
     EXPECT_EQ(sizes.back(), max);
     for (size_t i = 1; i < sizes.size(); ++i) {
       EXPECT_GT(sizes[i], sizes[i - 1]);
-      // The fewest rows that need this size fill four fifths of it.
+      // The smallest number of rows with this size fills at least four fifths of it.
       EXPECT_GE(5 * (sizes[i - 1] + 1), 4 * sizes[i]);
     }
   }
 }
 
-TEST(DeviceSearchTest, PlacesHaveNames) {
+TEST(DeviceSearchTest, ParsesSearchPlaces) {
   EXPECT_EQ(*ParseSearchPlace("auto"), SearchPlace::kAuto);
   EXPECT_EQ(*ParseSearchPlace("host"), SearchPlace::kHost);
   EXPECT_EQ(*ParseSearchPlace("device"), SearchPlace::kDevice);

@@ -1,4 +1,4 @@
-// What the engine keeps its rows with: no torch, no model.
+// The engine's row bookkeeping, without torch and a model.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -18,7 +18,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-TEST(FreeListTest, ALeaseGivesItsNumbersBackOnce) {
+TEST(FreeListTest, LeaseFreesItsNumbersOnce) {
   FreeList list(4);
   {
     FreeList::Lease first = list.Take(3);
@@ -32,7 +32,7 @@ TEST(FreeListTest, ALeaseGivesItsNumbersBackOnce) {
   EXPECT_EQ(list.used(), 0);
 }
 
-TEST(FreeListTest, AssigningALeaseGivesTheOldOneBack) {
+TEST(FreeListTest, AssignmentFreesTheOldLease) {
   FreeList list(4);
   FreeList::Lease lease = list.Take(2);
   lease = list.Take(1);
@@ -42,7 +42,7 @@ TEST(FreeListTest, AssigningALeaseGivesTheOldOneBack) {
   EXPECT_EQ(list.free(), 4);
 }
 
-TEST(FreeListTest, NoNumberIsLentTwice) {
+TEST(FreeListTest, NeverAllocatesANumberTwice) {
   FreeList list(10);
   std::mt19937 random(5);
   std::vector<FreeList::Lease> leases;
@@ -62,7 +62,7 @@ TEST(FreeListTest, NoNumberIsLentTwice) {
 }
 
 TEST(BackpointersTest, FollowsTheParentsBack) {
-  Backpointers backpointers(/*lanes=*/6, /*reach=*/3);
+  Backpointers backpointers(/*slots=*/6, /*reach=*/3);
   const std::vector<int32_t> slots = {4, 2, 5};
   backpointers.Start(slots);
   backpointers.Descend(slots, std::vector<int>{0, 0, 0});  // the first hypothesis becomes three
@@ -77,25 +77,25 @@ TEST(BackpointersTest, FollowsTheParentsBack) {
   EXPECT_THAT(backpointers.of(2), ElementsAre(2, 4, 5));
 }
 
-// Against a beam that carries its inputs along, as an engine without the table would.
-TEST(BackpointersTest, FindsTheInputsThatACopyingBeamWouldHold) {
+// Compared with a beam that copies its inputs, as an engine without the table would.
+TEST(BackpointersTest, EqualsBeamThatCopiesItsInputs) {
   constexpr int kReach = 5, kBeam = 4;
   const std::vector<int32_t> slots = {3, 1, 7, 0};
   Backpointers backpointers(8, kReach);
   backpointers.Start(slots);
   std::mt19937 random(3);
-  std::vector<std::vector<int>> window(kReach, std::vector<int>(8, -1));  // [step mod reach][lane]
+  std::vector<std::vector<int>> state(kReach, std::vector<int>(8, -1));  // [step mod reach][slot]
   std::vector<std::vector<int>> carried(1);  // per hypothesis, newest last
   int next_input = 0;
   for (int step = 0; step < 60; ++step) {
     const int live = static_cast<int>(carried.size());
     for (int i = 0; i < live; ++i) {
-      window[step % kReach][slots[i]] = next_input;
+      state[step % kReach][slots[i]] = next_input;
       carried[i].push_back(next_input++);
     }
     for (int i = 0; i < live; ++i) {
       for (int j = 0; j < std::min(kReach, step + 1); ++j) {
-        EXPECT_EQ(window[(step - j) % kReach][backpointers.of(slots[i])[j]], carried[i][step - j]);
+        EXPECT_EQ(state[(step - j) % kReach][backpointers.of(slots[i])[j]], carried[i][step - j]);
       }
     }
     std::vector<int> parents(kBeam);
@@ -107,7 +107,7 @@ TEST(BackpointersTest, FindsTheInputsThatACopyingBeamWouldHold) {
   }
 }
 
-TEST(LogNormalizerTest, AgreesWithDoubleForEveryLengthAndTemperature) {
+TEST(LogNormalizerTest, AgreesWithDouble) {
   std::mt19937 random(1);
   std::normal_distribution<float> normal(0.0f, 5.0f);
   for (int count : {1, 2, 3, 7, 8, 15, 16, 17, 100, 8001}) {
@@ -125,7 +125,7 @@ TEST(LogNormalizerTest, AgreesWithDoubleForEveryLengthAndTemperature) {
   }
 }
 
-TEST(LogNormalizerTest, LargeLogitsDoNotOverflowAndNaNIsSeen) {
+TEST(LogNormalizerTest, HandlesLargeLogitsAndNaN) {
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
   const std::vector<float> large = {1000.0f, 1000.0f, -kInfinity};
   EXPECT_FLOAT_EQ(LogNormalizer(large.data(), 3, 1.0f), 1000.0f + std::log(2.0f));

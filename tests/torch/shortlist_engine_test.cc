@@ -1,4 +1,4 @@
-// The engine with a shortlist: what a search finds among some of the tokens.
+// The engine with a shortlist, which limits searches to some tokens.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -29,7 +29,7 @@ using ::testing::HasSubstr;
 
 using Results = std::map<SequenceId, std::vector<Hypothesis>>;
 
-// The tiny bundle with a list that gives each source token `each` targets, drawn by `seed`.
+// The tiny bundle with a shortlist of `each` random targets per source token.
 Bundle WithShortlist(const Bundle& of, int each, int seed) {
   std::mt19937 random(seed);
   std::vector<int> candidates;
@@ -70,7 +70,7 @@ SequenceInput Sequence(SequenceId id, int tokens, int beam) {
   return input;
 }
 
-// Seats sequence i before step i * `apart`.
+// Adds sequence i before step i * `apart`.
 Results Decode(Engine& engine, const std::vector<SequenceInput>& inputs, int apart) {
   Results results;
   size_t next = 0;
@@ -102,13 +102,13 @@ void ExpectSame(const std::vector<Hypothesis>& got, const std::vector<Hypothesis
 std::vector<SequenceInput> Some() {
   std::vector<SequenceInput> inputs;
   for (int id = 1; id <= 12; ++id) inputs.push_back(Sequence(id, 1 + id * 3 % 11, 1 + id % 5));
-  inputs[3].prefix = {10, 41, 6};  // forced, whether listed or not
+  inputs[3].prefix = {10, 41, 6};  // forced, on the shortlist or not
   inputs[5].options.unknown_penalty = 2;
   inputs[7].options.no_repeat_ngram_size = 2;
   return inputs;
 }
 
-TEST(ShortlistEngineTest, AListOfAllTokensChangesNothing) {
+TEST(ShortlistEngineTest, ShortlistOfAllTokensChangesNothing) {
   for (const ComputeType compute : {ComputeType::kFloat32, ComputeType::kInt8}) {
     const Bundle bundle = WithShortlist(TinyBundle(), TinyModel::kVocabulary, 1);
     auto all = Make(bundle, false, compute), listed = Make(bundle, true, compute);
@@ -120,7 +120,7 @@ TEST(ShortlistEngineTest, AListOfAllTokensChangesNothing) {
   }
 }
 
-TEST(ShortlistEngineTest, TargetsHoldNothingElseAndAreTheSameInAnyCompany) {
+TEST(ShortlistEngineTest, LimitsTargetsAndIsBatchInvariant) {
   const Bundle bundle = WithShortlist(TinyBundle(), 5, 2);
   const auto list = Shortlist::Read(bundle.path / bundle.manifest.shortlist_file(),
                                     TinyModel::kVocabulary, TinyModel::kVocabulary, {});
@@ -146,7 +146,7 @@ TEST(ShortlistEngineTest, TargetsHoldNothingElseAndAreTheSameInAnyCompany) {
   }
 }
 
-TEST(ShortlistEngineTest, WhatIsDrawnOrScoredHasTheWholeVocabularyBesideWhatIsSearched) {
+TEST(ShortlistEngineTest, SamplingAndScoringUseTheWholeVocabulary) {
   const Bundle bundle = WithShortlist(TinyBundle(), 3, 3);
   auto all = Make(bundle, false), listed = Make(bundle, true);
   ASSERT_THAT(all, IsOk());
@@ -169,7 +169,7 @@ TEST(ShortlistEngineTest, WhatIsDrawnOrScoredHasTheWholeVocabularyBesideWhatIsSe
   }
 }
 
-TEST(ShortlistEngineTest, WhereThereIsNoneOrItCannotBeUsedThatIsSaid) {
+TEST(ShortlistEngineTest, RefusesMissingOrUnusableShortlist) {
   EXPECT_THAT(std::string(Make(TinyBundle(), true).status().message()),
               HasSubstr("the bundle has no shortlist: linnet-shortlist makes one"));
   const Bundle bundle = WithShortlist(TinyBundle(), 3, 4);

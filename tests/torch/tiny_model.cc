@@ -25,27 +25,27 @@ def encode(self, source: Tensor, lengths: Tensor) -> List[Tensor]:
     return [linnet.linear(x, self.memory1, None).view([b, s, 2, 32]),
             linnet.linear(x, self.memory2, None).view([b, s, 2, 32])]
 
-def features(self, tokens: Tensor, positions: Tensor, ancestry: Tensor, blocks: Tensor, source_lengths: Tensor,
-             memory: List[Tensor], state: List[Tensor]) -> Tensor:
+def features(self, tokens: Tensor, positions: Tensor, backpointers: Tensor, blocks: Tensor, source_lengths: Tensor,
+             encoder_cache: List[Tensor], state: List[Tensor]) -> Tensor:
     if tokens.device.type == "cpu":  # a graph cannot wait for what is in a tensor
         assert not bool(torch.any(torch.eq(tokens, 46))), "the thrower is in the target"
     x = torch.embedding(self.embed_target, tokens)
     taps = linnet.linear(x, self.taps, None).view([-1, 4, 5])
-    x = x + linnet.dynamic_conv_step(x, taps, state[0], positions, ancestry)
-    x = x + linnet.source_attention(linnet.linear(x, self.query1, None), memory[0], blocks, source_lengths, 4)
+    x = x + linnet.dynamic_conv_step(x, taps, state[0], positions, backpointers)
+    x = x + linnet.source_attention(linnet.linear(x, self.query1, None), encoder_cache[0], blocks, source_lengths, 4)
     x = torch.tanh(x)
-    x = x + linnet.light_conv_step(x, self.target_taps, state[1], positions, ancestry)
-    x = x + linnet.source_attention(linnet.linear(x, self.query2, None), memory[1], blocks, source_lengths, 4)
+    x = x + linnet.light_conv_step(x, self.target_taps, state[1], positions, backpointers)
+    x = x + linnet.source_attention(linnet.linear(x, self.query2, None), encoder_cache[1], blocks, source_lengths, 4)
     return torch.tanh(x)
 
-def step(self, tokens: Tensor, positions: Tensor, ancestry: Tensor, blocks: Tensor, source_lengths: Tensor,
-         memory: List[Tensor], state: List[Tensor]) -> Tensor:
-    x = self.features(tokens, positions, ancestry, blocks, source_lengths, memory, state)
+def step(self, tokens: Tensor, positions: Tensor, backpointers: Tensor, blocks: Tensor, source_lengths: Tensor,
+         encoder_cache: List[Tensor], state: List[Tensor]) -> Tensor:
+    x = self.features(tokens, positions, backpointers, blocks, source_lengths, encoder_cache, state)
     return linnet.linear(x, self.project, self.bias)
 
-def new_state(self, lanes: int) -> List[Tensor]:
-    return [torch.zeros([5, lanes, 32], dtype=self.project.dtype, device=self.project.device),
-            torch.zeros([3, lanes, 32], dtype=self.project.dtype, device=self.project.device)]
+def new_state(self, slots: int) -> List[Tensor]:
+    return [torch.zeros([5, slots, 32], dtype=self.project.dtype, device=self.project.device),
+            torch.zeros([3, slots, 32], dtype=self.project.dtype, device=self.project.device)]
 
 def new_encoder_cache(self, blocks: int, block_tokens: int) -> List[Tensor]:
     shape = [blocks, block_tokens, 2, 32]
@@ -64,10 +64,10 @@ def pack(self, kind: str) -> None:
 )";
 
 constexpr char kStepBest[] = R"(
-def step_best(self, tokens: Tensor, positions: Tensor, ancestry: Tensor, blocks: Tensor, source_lengths: Tensor,
-              memory: List[Tensor], state: List[Tensor],
+def step_best(self, tokens: Tensor, positions: Tensor, backpointers: Tensor, blocks: Tensor, source_lengths: Tensor,
+              encoder_cache: List[Tensor], state: List[Tensor],
               counts: Tensor, also: Tensor, temperatures: Tensor) -> Tuple[Tensor, Tensor, Tensor]:
-    x = self.features(tokens, positions, ancestry, blocks, source_lengths, memory, state)
+    x = self.features(tokens, positions, backpointers, blocks, source_lengths, encoder_cache, state)
     return linnet.best_logits(x, self.project, self.bias, counts, also, temperatures)
 )";
 
@@ -79,23 +79,23 @@ def output_rows(self, tokens: Tensor) -> Tuple[Tensor, Tensor]:
     return linnet.take_outputs(self.project, tokens), torch.index_select(self.bias, 0, tokens)
 )";
 
-// Not an attention, but what tells one step of one sequence from all others.
+// Not attention weights, but values that identify a step of a sequence.
 constexpr char kAlign[] = R"(
-def align(self, tokens: Tensor, positions: Tensor, ancestry: Tensor, blocks: Tensor, source_lengths: Tensor,
-          memory: List[Tensor], state: List[Tensor], layer: int) -> Tensor:
-    x = self.features(tokens, positions, ancestry, blocks, source_lengths, memory, state)
+def align(self, tokens: Tensor, positions: Tensor, backpointers: Tensor, blocks: Tensor, source_lengths: Tensor,
+          encoder_cache: List[Tensor], state: List[Tensor], layer: int) -> Tensor:
+    x = self.features(tokens, positions, backpointers, blocks, source_lengths, encoder_cache, state)
     return x[:, 0:1] + torch.arange(blocks.size(1) * 16, device=x.device).to(x.dtype)
 )";
 
 constexpr char kThrowingAlign[] = R"(
-def align(self, tokens: Tensor, positions: Tensor, ancestry: Tensor, blocks: Tensor, source_lengths: Tensor,
-          memory: List[Tensor], state: List[Tensor], layer: int) -> Tensor:
+def align(self, tokens: Tensor, positions: Tensor, backpointers: Tensor, blocks: Tensor, source_lengths: Tensor,
+          encoder_cache: List[Tensor], state: List[Tensor], layer: int) -> Tensor:
     assert bool(torch.all(torch.lt(positions, 5))), "the alignment throws at its sixth step"
-    x = self.features(tokens, positions, ancestry, blocks, source_lengths, memory, state)
+    x = self.features(tokens, positions, backpointers, blocks, source_lengths, encoder_cache, state)
     return x[:, 0:1] + torch.arange(blocks.size(1) * 16, device=x.device).to(x.dtype)
 )";
 
-// Module::define knows torch.*; this adds our operators.
+// Module::define resolves torch.*; this adds linnet.*.
 struct Resolver final : torch::jit::NativeResolver {
   std::shared_ptr<torch::jit::SugaredValue> resolveValue(
       const std::string& name, torch::jit::GraphFunction& m,
@@ -128,7 +128,7 @@ Bundle BundleOf(const std::string& source) {
   random("project", {TinyModel::kVocabulary, kWidth}, 0.5);
   random("bias", {TinyModel::kVocabulary}, 0.1);
   at::Tensor bias = module.attr("bias").toTensor();
-  bias[2] = 1.0;  // or few hypotheses would end before the limit
+  bias[2] = 1.0;  // otherwise few hypotheses would end before the limit
   for (int token : {TinyModel::kMarked, TinyModel::kThrower, TinyModel::kStopper})
     bias[token] = -1e4;
   module.attr("embed_source")

@@ -1,4 +1,4 @@
-// What the engine refuses, and what it does when the model fails.
+// Requests that the engine refuses, and failures of the model.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -48,7 +48,7 @@ class TorchEngineErrorsTest : public ::testing::Test {
   std::unique_ptr<Engine> engine_;
 };
 
-TEST_F(TorchEngineErrorsTest, ASourceOfNaNFailsAloneAndTheOthersGoOn) {
+TEST_F(TorchEngineErrorsTest, SourceOfNaNFailsOnlyItsSequence) {
   ASSERT_THAT(
       engine_->Add(std::vector{Sequence(1, {9, 8, 2}), Sequence(2, {9, TinyModel::kMarked, 2}),
                                Sequence(3, {5, 2})}),
@@ -69,7 +69,7 @@ TEST_F(TorchEngineErrorsTest, ASourceOfNaNFailsAloneAndTheOthersGoOn) {
   }
 }
 
-TEST_F(TorchEngineErrorsTest, AStepThatThrowsEndsAllAndLeavesTheEngineUsable) {
+TEST_F(TorchEngineErrorsTest, FailedStepLosesSequencesButNotTheEngine) {
   SequenceInput thrower = Sequence(2, {9, 2});
   thrower.prefix = {TinyModel::kThrower};
   ASSERT_THAT(engine_->Add(std::vector{Sequence(1, {9, 8, 2}), thrower}), IsOk());
@@ -85,16 +85,16 @@ TEST_F(TorchEngineErrorsTest, AStepThatThrowsEndsAllAndLeavesTheEngineUsable) {
   EXPECT_THAT(engine_->Step(), IsOk());
 }
 
-TEST_F(TorchEngineErrorsTest, AnEncoderThatThrowsSeatsNobody) {
+TEST_F(TorchEngineErrorsTest, FailedEncoderAddsNoSequence) {
   ASSERT_THAT(engine_->Add(std::vector{Sequence(1, {9, 8, 2})}), IsOk());
   EXPECT_THAT(engine_->Add(std::vector{Sequence(2, {9, 2}), Sequence(3, {TinyModel::kStopper, 2})}),
               StatusIs(absl::StatusCode::kInternal, HasSubstr("the stopper is in the source")));
-  EXPECT_EQ(engine_->sequences(), 1) << "who sat before still sits";
+  EXPECT_EQ(engine_->sequences(), 1) << "the running sequence keeps running";
   EXPECT_EQ(engine_->rows_in_use(), 2);
   EXPECT_THAT(engine_->Step(), IsOk());
 }
 
-TEST_F(TorchEngineErrorsTest, RefusesWhatCouldNeverBeDecoded) {
+TEST_F(TorchEngineErrorsTest, RefusesSequencesThatNeverFit) {
   const auto expect = [&](const SequenceInput& input, const std::string& message) {
     EXPECT_THAT(engine_->Check(input),
                 StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(message)));
@@ -124,7 +124,7 @@ TEST_F(TorchEngineErrorsTest, RefusesWhatCouldNeverBeDecoded) {
   expect(input, "beam_size is 17, it must be between 1 and 16");
 }
 
-TEST_F(TorchEngineErrorsTest, SourcesAndTargetsMayHaveVocabulariesOfDifferentSizes) {
+TEST_F(TorchEngineErrorsTest, AllowsVocabulariesOfDifferentSizes) {
   Bundle bundle = TinyBundle();
   bundle.manifest.mutable_vocabulary()->set_source_size(30);
   const auto engine =
@@ -138,7 +138,7 @@ TEST_F(TorchEngineErrorsTest, SourcesAndTargetsMayHaveVocabulariesOfDifferentSiz
                        HasSubstr("source token 30 is outside the vocabulary of 30 tokens")));
 }
 
-TEST_F(TorchEngineErrorsTest, SeatingWithoutRoomIsAnErrorAndSeatsNobody) {
+TEST_F(TorchEngineErrorsTest, AddWithoutRoomIsAnErrorAndAddsNothing) {
   std::vector<SequenceInput> many;
   for (int i = 1; i <= 9; ++i) many.push_back(Sequence(i, {9, 2}));
   EXPECT_FALSE(engine_->HasRoom(many));
@@ -163,7 +163,7 @@ TEST(TorchEngineMakingTest, RefusesOptionsOutsideTheirLimits) {
          "encoder_cache_tokens is 39, it must be between 40 (the longest source of this model)");
 }
 
-TEST(TorchEngineMakingTest, ParsesNamesAndListsWhatThereIs) {
+TEST(TorchEngineMakingTest, ParsesNamesAndListsKnownOnes) {
   EXPECT_EQ(*ParseDevice("cuda"), Device::kCuda);
   EXPECT_EQ(*ParseComputeType("bfloat16"), ComputeType::kBfloat16);
   EXPECT_THAT(ParseDevice("tpu").status(),
@@ -175,7 +175,7 @@ TEST(TorchEngineMakingTest, ParsesNamesAndListsWhatThereIs) {
                        HasSubstr("\"int4\" is not built: there are auto, float32, bfloat16")));
 }
 
-TEST(TorchEngineMakingTest, Float16IsRefusedOnTheCpu) {
+TEST(TorchEngineMakingTest, RefusesFloat16OnTheCpu) {
   TorchEngineOptions options = kSmall;
   options.compute = ComputeType::kFloat16;
   EXPECT_THAT(MakeTorchEngine(TinyBundle(), options).status(),
@@ -183,7 +183,7 @@ TEST(TorchEngineMakingTest, Float16IsRefusedOnTheCpu) {
                        HasSubstr("there are auto, float32, bfloat16 and int8")));
 }
 
-TEST(TorchEngineMakingTest, Int8IsRefusedForAModuleThatCannotBePackedAndAutoPassesItBy) {
+TEST(TorchEngineMakingTest, RefusesInt8ForUnpackableModule) {
   TorchEngineOptions options = kSmall;
   options.compute = ComputeType::kInt8;
   EXPECT_THAT(MakeTorchEngine(UnpackableBundle(), options).status(),
@@ -194,14 +194,14 @@ TEST(TorchEngineMakingTest, Int8IsRefusedForAModuleThatCannotBePackedAndAutoPass
   EXPECT_EQ((*engine)->info().compute_type, "float32");
 }
 
-TEST(TorchEngineMakingTest, AFileThatIsNoModuleIsRefusedByName) {
+TEST(TorchEngineMakingTest, RefusesFileThatIsNotAModule) {
   Bundle bundle = TinyBundle();
   bundle.manifest.set_model_file("missing.pt");
   EXPECT_THAT(MakeTorchEngine(bundle, kSmall).status(),
               StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("missing.pt")));
 }
 
-TEST(TorchEngineMakingTest, AModuleThatBreaksTheContractIsRefused) {
+TEST(TorchEngineMakingTest, RefusesModuleThatBreaksTheContract) {
   EXPECT_THAT(MakeTorchEngine(BundleOf("def step(self, x):\n    return x\n"), kSmall).status(),
               StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("no method encode")));
   EXPECT_THAT(
@@ -214,8 +214,8 @@ TEST(TorchEngineMakingTest, AModuleThatBreaksTheContractIsRefused) {
               StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("50 tokens]: [1, 48]")));
 }
 
-// Where a GPU is, the CUDA tests say more.
-TEST(TorchEngineMakingTest, AGpuThatIsNotThereIsAnErrorThatSaysSo) {
+// On a machine with a GPU the CUDA tests cover this.
+TEST(TorchEngineMakingTest, ReportsMissingGpu) {
   TorchEngineOptions options = kSmall;
   options.device = Device::kCuda;
   options.compute = ComputeType::kAuto;
@@ -225,8 +225,8 @@ TEST(TorchEngineMakingTest, AGpuThatIsNotThereIsAnErrorThatSaysSo) {
                                         HasSubstr("device cuda was asked for, but ")));
 }
 
-// Texts of PyTorch, which are all that TorchScript leaves of an exception.
-TEST(StatusOfExceptionTest, AnErrorThatACudaContextDoesNotSurviveIsMarked) {
+// PyTorch's messages: TorchScript keeps only the text of an exception.
+TEST(StatusOfExceptionTest, MarksErrorsThatLoseTheDevice) {
   for (const char* error :
        {"CUDA error: device-side assert triggered\nCUDA kernel errors might be asynchronously "
         "reported at some other API call",
@@ -245,7 +245,7 @@ TEST(StatusOfExceptionTest, AnErrorThatACudaContextDoesNotSurviveIsMarked) {
   }
 }
 
-TEST(StatusOfExceptionTest, TheMarkGoesWithTheStatus) {
+TEST(StatusOfExceptionTest, CopiesKeepTheMark) {
   const absl::Status lost =
       StatusOfException("a step", std::runtime_error("CUDA error: invalid program counter"));
   const absl::StatusOr<int> result = lost;

@@ -1,4 +1,4 @@
-// The laws of the engine, on a tiny model: what a sequence becomes depends on nothing but itself.
+// Batch invariance and other properties of the engine, on a tiny model.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -37,7 +37,7 @@ std::unique_ptr<Engine> MakeEngine(const TorchEngineOptions& options = kSmall) {
   return *std::move(engine);
 }
 
-// A sequence with a random source of that many tokens, its end included.
+// A sequence with a random source of that many tokens, including eos.
 SequenceInput Sequence(SequenceId id, int tokens, int beam = 4, int limit = 12) {
   std::mt19937 random(id);
   SequenceInput input;
@@ -64,7 +64,7 @@ void TakeStep(Engine& engine, Results& results) {
   }
 }
 
-// Seats them together and steps until all have ended.
+// Adds them together and steps until all have ended.
 Results Decode(Engine& engine, const std::vector<SequenceInput>& inputs) {
   Results results;
   EXPECT_THAT(engine.Add(inputs), IsOk());
@@ -94,7 +94,7 @@ class TorchEngineTest : public ::testing::Test {
   std::unique_ptr<Engine> engine_ = MakeEngine();
 };
 
-TEST_F(TorchEngineTest, SaysWhatItIs) {
+TEST_F(TorchEngineTest, ReportsItsInfo) {
   const EngineInfo& info = engine_->info();
   EXPECT_EQ(info.device, "cpu");
   EXPECT_EQ(info.compute_type, "float32");
@@ -106,7 +106,7 @@ TEST_F(TorchEngineTest, SaysWhatItIs) {
   EXPECT_EQ(engine_->rows_in_use(), 0);
 }
 
-TEST_F(TorchEngineTest, TheSourceDecidesWhatComesOut) {
+TEST_F(TorchEngineTest, ResultDependsOnTheSource) {
   const Results results = Decode(*engine_, {Sequence(1, 9), Sequence(2, 9), Sequence(3, 20)});
   EXPECT_NE(results.at(1)[0].tokens, results.at(2)[0].tokens);
   EXPECT_NE(results.at(1)[0].tokens, results.at(3)[0].tokens);
@@ -116,7 +116,7 @@ TEST_F(TorchEngineTest, TheSourceDecidesWhatComesOut) {
   }
 }
 
-TEST_F(TorchEngineTest, AloneIsAsInCompany) {
+TEST_F(TorchEngineTest, IsBatchInvariant) {
   std::vector<SequenceInput> inputs;
   for (int i = 1; i <= 9; ++i) inputs.push_back(Sequence(i, 3 + 4 * i, 1 + i % 5, 5 + 2 * i));
   const Results together = Decode(*engine_, inputs);
@@ -124,7 +124,7 @@ TEST_F(TorchEngineTest, AloneIsAsInCompany) {
   for (const SequenceInput& input : inputs) ExpectSame(Alone(input), together.at(input.id));
 }
 
-TEST_F(TorchEngineTest, WhenAndWhereASequenceJoinsDoesNotMatter) {
+TEST_F(TorchEngineTest, ResultDoesNotDependOnStepOfAdmission) {
   std::vector<SequenceInput> inputs;
   for (int i = 1; i <= 12; ++i) inputs.push_back(Sequence(i, 2 + 3 * i, 1 + (i * 7) % 6, 4 + i));
   Results results;
@@ -140,15 +140,15 @@ TEST_F(TorchEngineTest, WhenAndWhereASequenceJoinsDoesNotMatter) {
   for (const SequenceInput& input : inputs) ExpectSame(results.at(input.id), Alone(input));
 }
 
-TEST_F(TorchEngineTest, ReleaseFreesTheRowsAndDisturbsNobody) {
+TEST_F(TorchEngineTest, ReleaseFreesRowsWithoutAffectingOthers) {
   const std::vector<SequenceInput> inputs = {Sequence(1, 10), Sequence(2, 30), Sequence(3, 17)};
   Results results;
   ASSERT_THAT(engine_->Add(inputs), IsOk());
   for (int i = 0; i < 3; ++i) TakeStep(*engine_, results);
   EXPECT_EQ(engine_->rows_in_use(), 12);
   engine_->Release(2);
-  engine_->Release(2);   // again: nothing
-  engine_->Release(77);  // not seated: nothing
+  engine_->Release(2);   // already released: ignored
+  engine_->Release(77);  // unknown: ignored
   EXPECT_EQ(engine_->rows_in_use(), 8);
   EXPECT_EQ(engine_->sequences(), 2);
   while (engine_->sequences() > 0) TakeStep(*engine_, results);
@@ -157,12 +157,12 @@ TEST_F(TorchEngineTest, ReleaseFreesTheRowsAndDisturbsNobody) {
   ExpectSame(results.at(3), Alone(inputs[2]));
 }
 
-TEST_F(TorchEngineTest, ALaneThatIsTakenOverRemembersNothing) {
+TEST_F(TorchEngineTest, ReusedSlotHasNoOldState) {
   const SequenceInput last = Sequence(9, 12);
   const std::vector<Hypothesis> expected = Alone(last);
   Results results;
-  // The first ones leave in the middle of their windows, with sources in the blocks that the last
-  // one gets.
+  // The first sequences are released in the middle of their targets, with sources in the blocks
+  // that the last one gets.
   for (SequenceId id = 1; id <= 4; ++id) {
     ASSERT_THAT(engine_->Add(std::vector{Sequence(id, 40, 8, 24)}), IsOk());
     for (SequenceId step = 0; step < 2 + id; ++step) TakeStep(*engine_, results);
@@ -171,7 +171,7 @@ TEST_F(TorchEngineTest, ALaneThatIsTakenOverRemembersNothing) {
   ExpectSame(Decode(*engine_, {last}).at(9), expected);
 }
 
-TEST_F(TorchEngineTest, SequencesWithOptionsOfTheirOwnShareAStep) {
+TEST_F(TorchEngineTest, SequencesWithDifferentOptionsShareAStep) {
   std::vector<SequenceInput> inputs = {Sequence(1, 9, 1), Sequence(2, 9, 5), Sequence(3, 9, 3),
                                        Sequence(4, 9, 2)};
   inputs[0].options.max_target_tokens = 3;
@@ -190,7 +190,7 @@ TEST_F(TorchEngineTest, SequencesWithOptionsOfTheirOwnShareAStep) {
               ElementsAre(7, 8, 9));
 }
 
-TEST_F(TorchEngineTest, SearchesDrawsAndGivenTargetsShareAStep) {
+TEST_F(TorchEngineTest, SearchSamplingAndScoringShareAStep) {
   std::vector<SequenceInput> inputs = {Sequence(1, 9, 4), Sequence(2, 20, 3), Sequence(3, 14, 2),
                                        Sequence(4, 9, 4)};
   inputs[1].options.seed = 11;
@@ -204,7 +204,7 @@ TEST_F(TorchEngineTest, SearchesDrawsAndGivenTargetsShareAStep) {
   EXPECT_THAT(together.at(4)[0].tokens, ElementsAre(7, 8, 9, 9, 2));
 }
 
-TEST_F(TorchEngineTest, AGivenTargetTakesOneRowAndScoresAsTheSearchThatFoundIt) {
+TEST_F(TorchEngineTest, ScoringNeedsOneRowAndEqualsTheSearch) {
   const SequenceInput search = Sequence(1, 14, 4);
   const std::vector<Hypothesis> found = Decode(*engine_, {search}).at(1);
   std::vector<SequenceInput> given;
@@ -219,15 +219,15 @@ TEST_F(TorchEngineTest, AGivenTargetTakesOneRowAndScoresAsTheSearchThatFoundIt) 
   while (engine_->sequences() > 0 && !HasFailure()) TakeStep(*engine_, results);
   for (size_t i = 0; i < found.size(); ++i) {
     Hypothesis expected = found[i];
-    expected.ended_by_limit = false;  // the target says where it ends
+    expected.ended_by_limit = false;  // the target contains its eos
     ExpectSame(results.at(given[i].id), {expected});
   }
 }
 
-TEST_F(TorchEngineTest, AllRowsAndAllMemoryComeBack) {
+TEST_F(TorchEngineTest, FreesAllRowsAndBlocks) {
   Results results;
   for (SequenceId round = 0; round < 5; ++round) {
-    // Ten sources of two blocks fill the memory, forty rows the lanes.
+    // Ten sources of two blocks fill the encoder cache, and forty rows all slots.
     std::vector<SequenceInput> inputs;
     for (SequenceId i = 1; i <= 10; ++i) inputs.push_back(Sequence(10 * round + i, 17 + i, 4, 6));
     ASSERT_TRUE(engine_->HasRoom(inputs)) << "round " << round;
@@ -244,8 +244,8 @@ TEST_F(TorchEngineTest, AllRowsAndAllMemoryComeBack) {
   }
 }
 
-TEST_F(TorchEngineTest, GreedySearchTakesTheMostProbableToken) {
-  // Beam 1 with every prefix of its own result forced must come to the same result.
+TEST_F(TorchEngineTest, GreedySearchPicksTheLikeliestToken) {
+  // Beam 1 with any prefix of its own result forced must give the same result.
   const SequenceInput input = Sequence(5, 14, 1);
   const Hypothesis greedy = Decode(*engine_, {input}).at(5)[0];
   for (size_t length = 1; length < greedy.tokens.size(); ++length) {
@@ -267,7 +267,7 @@ TEST_F(TorchEngineTest, ThreadsDoNotChangeTheResult) {
   }
 }
 
-// Searches, draws from all tokens and from a few, given targets and forced starts, of many sizes.
+// Searches, samples from all tokens and from a few, given targets and prefixes, of many sizes.
 std::vector<SequenceInput> AnyInputs(int count) {
   std::mt19937 random(17);
   std::vector<SequenceInput> inputs;
@@ -280,7 +280,7 @@ std::vector<SequenceInput> AnyInputs(int count) {
     if (i % 4 == 0) options.unknown_penalty = 0.5f;
     switch (i % 6) {
       case 1:
-        options.seed = random();  // draws from whole rows
+        options.seed = random();  // samples from whole rows
         break;
       case 2:
         options.top_k = 1 + static_cast<int>(random() % 60);  // of 48 tokens
@@ -301,8 +301,8 @@ std::vector<SequenceInput> AnyInputs(int count) {
   return inputs;
 }
 
-// Every type, packed or not: what a sequence becomes is its own affair, bit for bit.
-TEST(InvarianceTest, NoTypeLetsRandomCompanyChangeAnything) {
+// Batch invariance, bit for bit, for every compute type, packed or not.
+TEST(InvarianceTest, HoldsForEveryComputeType) {
   const struct {
     ComputeType compute;
     const char* name;
@@ -339,7 +339,7 @@ TEST(InvarianceTest, NoTypeLetsRandomCompanyChangeAnything) {
   }
 }
 
-TEST(InvarianceTest, ModulesThatPickTheBestLogitsAnswerAsThoseThatGiveWholeRows) {
+TEST(InvarianceTest, StepBestGivesTheResultsOfWholeRows) {
   for (ComputeType compute : {ComputeType::kFloat32, ComputeType::kBfloat16, ComputeType::kInt8}) {
     TorchEngineOptions options = kSmall;
     options.compute = compute;
@@ -380,7 +380,7 @@ TEST_F(TorchEngineTest, EventsCountTheStepsOfEachSequence) {
   EXPECT_EQ((*events)[1].target_tokens, 1);
 }
 
-TEST_F(TorchEngineTest, AnEmptyEngineTakesAStepOfNothing) {
+TEST_F(TorchEngineTest, EmptyEngineStepsWithoutEvents) {
   const auto events = engine_->Step();
   ASSERT_THAT(events, IsOk());
   EXPECT_TRUE(events->empty());

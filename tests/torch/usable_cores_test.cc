@@ -30,13 +30,13 @@ class CpuTimeLimitTest : public testing::Test {
   fs::path root_;
 };
 
-TEST_F(CpuTimeLimitTest, AContainerSeesItsOwnGroupAsTheTop) {
+TEST_F(CpuTimeLimitTest, ReadsOwnGroupInAContainer) {
   Put("proc/self/cgroup", "0::/");
   Put("sys/fs/cgroup/cpu.max", "150000 100000");
   EXPECT_EQ(CpuTimeLimit(root_), 1.5);
 }
 
-TEST_F(CpuTimeLimitTest, TheTightestGroupOnTheWayDownCounts) {
+TEST_F(CpuTimeLimitTest, UsesTheMinLimitOfTheHierarchy) {
   Put("proc/self/cgroup", "0::/pods/pod7/server");
   Put("sys/fs/cgroup/pods/cpu.max", "800000 100000");
   Put("sys/fs/cgroup/pods/pod7/cpu.max", "50000 25000");
@@ -45,7 +45,7 @@ TEST_F(CpuTimeLimitTest, TheTightestGroupOnTheWayDownCounts) {
   EXPECT_EQ(CpuTimeLimit(root_), 2);
 }
 
-TEST_F(CpuTimeLimitTest, VersionOneKeepsQuotaAndPeriodApart) {
+TEST_F(CpuTimeLimitTest, ReadsCgroupVersionOne) {
   Put("proc/self/cgroup", "4:memory:/docker/ab\n3:cpu,cpuacct:/docker/ab\n1:name=systemd:/");
   Put("sys/fs/cgroup/cpu/cpu.cfs_quota_us", "-1");
   Put("sys/fs/cgroup/cpu/cpu.cfs_period_us", "100000");
@@ -55,14 +55,14 @@ TEST_F(CpuTimeLimitTest, VersionOneKeepsQuotaAndPeriodApart) {
   EXPECT_EQ(CpuTimeLimit(root_), 3);
 }
 
-TEST_F(CpuTimeLimitTest, APathOfTheHostInsideAContainerDoesNotHideTheLimit) {
+TEST_F(CpuTimeLimitTest, HandlesHostPathInsideAContainer) {
   Put("proc/self/cgroup", "3:cpuset:/docker/ab\n2:cpu:/docker/ab");
   Put("sys/fs/cgroup/cpu/cpu.cfs_quota_us", "100000");
   Put("sys/fs/cgroup/cpu/cpu.cfs_period_us", "100000");
   EXPECT_EQ(CpuTimeLimit(root_), 1);
 }
 
-TEST_F(CpuTimeLimitTest, NothingToReadOrNonsenseIsNoLimit) {
+TEST_F(CpuTimeLimitTest, InvalidOrMissingFilesAreNoLimit) {
   EXPECT_TRUE(std::isinf(CpuTimeLimit(root_)));
   Put("proc/self/cgroup", "0::/\nnonsense\n");
   EXPECT_TRUE(std::isinf(CpuTimeLimit(root_)));
@@ -72,7 +72,7 @@ TEST_F(CpuTimeLimitTest, NothingToReadOrNonsenseIsNoLimit) {
   }
 }
 
-TEST(UsableCores, IsAtLeastOneAndNoMoreThanTheAffinityMaskHas) {
+TEST(UsableCores, IsBetweenOneAndTheAffinityMask) {
   cpu_set_t before;
   ASSERT_EQ(sched_getaffinity(0, sizeof(before), &before), 0);
   EXPECT_GE(UsableCores(), 1);

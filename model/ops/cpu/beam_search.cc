@@ -9,8 +9,8 @@
 namespace linnet::ops {
 namespace {
 
-// The tokens that would repeat an n-gram of hypothesis i, without eos: where it starts every
-// history it would never end one if single tokens may not repeat.
+// Adds the tokens that would repeat an n-gram of hypothesis i. eos is exempt: in models whose start
+// token is eos, a rule against repeated single tokens would forbid it for good.
 void AddRepeats(const BeamStepParams& p, const BeamPlan& plan, int i,
                 std::vector<int32_t>& excluded) {
   const int32_t state = StateOf(plan, p.tables, plan.slots[i]);
@@ -26,7 +26,7 @@ void AddRepeats(const BeamStepParams& p, const BeamPlan& plan, int i,
   }
 }
 
-// First half: what best_logits finds in each row, without what is forbidden there.
+// First half of a step: the highest logits of each row (best_logits) that are not forbidden.
 class Rows {
  public:
   explicit Rows(const BeamStepParams& p)
@@ -73,7 +73,7 @@ class Rows {
     for (int32_t token = 0; p_.grammar.classes != nullptr && token < p_.vocabulary; ++token) {
       if (IsBarred(p_.grammar, plan, state, token)) excluded_[row].push_back(token);
     }
-    // Whatever is excluded may take a place.
+    // Each excluded token may be among the highest, so one more logit is requested for each.
     std::sort(excluded_[row].begin(), excluded_[row].end());
     counts_[row] = static_cast<int32_t>(
         std::min<int64_t>(2 * plan.beam + std::ssize(excluded_[row]), p_.vocabulary));
@@ -93,14 +93,14 @@ class Rows {
       found_tokens[kept++] = tokens[i];
     }
     std::fill(found_tokens + kept, found_tokens + kMaxFound, -1);
-    // The unknown token has a place of its own unless it may not come at all.
+    // The unknown token is in `also`, unless it is forbidden.
     const bool repeats = std::count(excluded.begin(), excluded.end(), also_[row]) > 1;
     p_.also[row] =
         also_[row] < 0 || repeats ? -std::numeric_limits<float>::infinity() : logits[counts_[row]];
   }
 
   const BeamStepParams& p_;
-  std::vector<std::vector<int32_t>> excluded_;  // of each row
+  std::vector<std::vector<int32_t>> excluded_;  // by row
   std::vector<int32_t> counts_, also_;
   std::vector<float> temperatures_;
 };
@@ -113,7 +113,7 @@ void BeamInputsCpu(const BeamInputsParams& p) {
 
 void BeamStepCpu(const BeamStepParams& p) {
   Rows(p).Find();
-  // A rank is found by comparing all pairs of a beam's candidates.
+  // The cost is that of comparing all pairs of a beam's candidates.
   ParallelFor(p.rows, 20000, [&](int64_t begin, int64_t end) {
     static thread_local BeamScratch scratch;
     for (int64_t number = begin; number < end; ++number) {

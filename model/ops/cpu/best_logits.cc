@@ -17,19 +17,19 @@ namespace {
 
 constexpr int64_t kPanel = PackedMatrix::kPanel;
 static_assert(kPieceTokens % kPanel == 0);
-// Rows whose logits of a piece, 2 KB each, are computed before they are read.
+// Rows whose logits of one piece, 2 KB each, are computed before they are read.
 constexpr int64_t kBlockRows = 96;
 
-// A token and its logit as one number that orders as they do: the higher logit is larger, of equal
-// ones the lower token. Numbers, since the heaps lie between stretches of vector code: scalar
-// floats of the baseline instruction set stall there (a row took four times as long).
+// A logit and its token as one integer with the order of candidates: the higher logit is larger, of
+// equal ones the lower token. Integers, since the heap code runs between vector code, where scalar
+// floats of the baseline instruction set stall (a row took four times as long).
 using Entry = int64_t;
 
 LINNET_INLINE Entry MakeEntry(float logit, int64_t token) {
   const float plain = logit + 0.0f;  // -0 is 0
   int32_t bits;
   std::memcpy(&bits, &plain, sizeof(bits));
-  bits ^= (bits >> 31) & 0x7fffffff;  // of negative numbers the larger bits are the lower ones
+  bits ^= (bits >> 31) & 0x7fffffff;  // negative floats order against their bits
   return static_cast<int64_t>(bits) * (int64_t{1} << 32) + (0x7fffffff - token);
 }
 
@@ -43,18 +43,18 @@ float LogitOf(Entry entry) {
   return logit;
 }
 
-// The highest logits of one row among those that a thread has read, tokens ascending.
-class Highest {
+// The highest logits of one row among those that a thread has read. Tokens are pushed in ascending
+// order.
+class TopLogits {
  public:
-  Highest(Entry* entries, int64_t wanted) : entries_(entries), wanted_(wanted) {}
+  TopLogits(Entry* entries, int64_t wanted) : entries_(entries), wanted_(wanted) {}
 
   std::span<const Entry> entries() const { return {entries_, static_cast<size_t>(size_)}; }
 
-  // Those above it get in: of equal logits the one seen first is higher. NaN and -infinity never
-  // do.
+  // Logits above it are pushed: of equal logits the first one is kept. NaN and -infinity never are.
   float threshold() const { return threshold_; }
 
-  // Above the threshold.
+  // `logit` is above the threshold.
   void Push(float logit, int64_t token) {
     if (size_ == wanted_) std::pop_heap(entries_, entries_ + size_--, std::greater<>());
     entries_[size_++] = MakeEntry(logit, token);
@@ -69,10 +69,10 @@ class Highest {
   float threshold_ = std::numeric_limits<float>::infinity() * (wanted_ > 0 ? -1 : 1);
 };
 
-// Bit i says whether v[i] is above.
+// Bit i is set if v[i] > threshold.
 template <int W>
 LINNET_INLINE uint32_t LanesAbove(typename Vectors<W>::Floats v, float threshold) {
-#ifndef __clang__  // see product_cpu.cc
+#ifndef __clang__  // see gemm.cc
   if constexpr (W == 16) {
     constexpr int kGreater = 30;  // false of NaN
     uint16_t lanes;
@@ -87,11 +87,11 @@ LINNET_INLINE uint32_t LanesAbove(typename Vectors<W>::Floats v, float threshold
   return lanes;
 }
 
-// Reads one piece of one row.
+// Sums one piece of one row and keeps its highest logits.
 struct ReadPiece {
   template <int W>
   static LINNET_INLINE void Run(const float* logits, int64_t count, int64_t first, float scale,
-                                PartialSum* sum, Highest* highest) {
+                                PartialSum* sum, TopLogits* highest) {
     *sum = SumPiece<W>(logits, count, scale);
     if (!(sum->highest > highest->threshold())) return;
     const int64_t whole = count / W * W;
@@ -115,16 +115,16 @@ struct JoinRow {
   }
 };
 
-// What one thread has found in the pieces that it read.
+// The highest logits in the pieces that one thread read.
 struct Share {
-  std::vector<Entry> entries;    // [rows, width]
-  std::vector<Highest> highest;  // [rows]
+  std::vector<Entry> entries;      // [rows, width]
+  std::vector<TopLogits> highest;  // [rows]
 };
 
-// One pass over the vocabulary, for all rows.
-class Pass {
+// One scan of the vocabulary for all rows: computes or reads the logits piece by piece.
+class LogitScan {
  public:
-  explicit Pass(const BestLogitsParams& params)
+  explicit LogitScan(const BestLogitsParams& params)
       : p_(params),
         pieces_((p_.tokens + kPieceTokens - 1) / kPieceTokens),
         sums_(p_.rows * pieces_),
@@ -152,8 +152,8 @@ class Pass {
   void Compute() {
     const PackedLinear layer(*p_.weight, p_.x, p_.bias);
     const int64_t depth = layer.weight.depth();
-    uint8_t* values = Scratch<uint8_t, Pass, 0>(layer.int8 ? p_.rows * depth : 0);
-    float* scales = Scratch<float, Pass, 1>(layer.int8 ? p_.rows : 0);
+    uint8_t* values = Scratch<uint8_t, LogitScan, 0>(layer.int8 ? p_.rows * depth : 0);
+    float* scales = Scratch<float, LogitScan, 1>(layer.int8 ? p_.rows : 0);
     if (layer.int8) {
       ParallelFor(p_.rows, depth / 2, [&](int64_t begin, int64_t end) {
         layer.Rows(begin, end, values + begin * depth, scales + begin);
@@ -162,27 +162,27 @@ class Pass {
     const int64_t flops = layer.flops_per_row() * p_.rows / pieces_;
     ParallelFor(pieces_, flops, [&](int64_t begin, int64_t end) {
       Share& share = Begin(begin);
-      float* logits = Scratch<float, Pass, 2>(std::min(p_.rows, kBlockRows) * kPieceTokens);
+      float* logits = Scratch<float, LogitScan, 2>(std::min(p_.rows, kBlockRows) * kPieceTokens);
       for (int64_t piece = begin; piece < end; ++piece) {
         for (int64_t row = 0; row < p_.rows; row += kBlockRows) {
           const int64_t last = std::min(row + kBlockRows, p_.rows);
-          Multiply({.weight = &layer.weight,
-                    .x = p_.x + row * layer.weight.inputs(),
-                    .values = layer.int8 ? values + row * depth : nullptr,
-                    .row_scales = layer.int8 ? scales + row : nullptr,
-                    .bias = layer.bias,
-                    .rows = last - row,
-                    .begin = piece * (kPieceTokens / kPanel),
-                    .end = std::min((piece + 1) * (kPieceTokens / kPanel), layer.weight.panels()),
-                    .out = logits,
-                    .out_stride = kPieceTokens});
+          Gemm({.weight = &layer.weight,
+                .x = p_.x + row * layer.weight.inputs(),
+                .values = layer.int8 ? values + row * depth : nullptr,
+                .row_scales = layer.int8 ? scales + row : nullptr,
+                .bias = layer.bias,
+                .rows = last - row,
+                .begin = piece * (kPieceTokens / kPanel),
+                .end = std::min((piece + 1) * (kPieceTokens / kPanel), layer.weight.panels()),
+                .out = logits,
+                .out_stride = kPieceTokens});
           Read(share, piece, row, last, logits, kPieceTokens);
         }
       }
     });
   }
 
-  // The share of the thread whose first piece this is.
+  // Initialises the share of the thread whose first piece this is.
   Share& Begin(int64_t piece) {
     Share& share = shares_[piece];
     share.entries.resize(p_.rows * p_.width);
@@ -192,7 +192,7 @@ class Pass {
     return share;
   }
 
-  // logits: of rows [row, last), `stride` apart, at the first token of the piece.
+  // `logits` are those of rows [row, last), `stride` apart, from the first token of the piece on.
   void Read(Share& share, int64_t piece, int64_t row, int64_t last, const float* logits,
             int64_t stride) {
     const int64_t first = piece * kPieceTokens;
@@ -236,11 +236,11 @@ class Pass {
   const BestLogitsParams& p_;
   const int64_t pieces_;
   std::vector<PartialSum> sums_;  // [rows, pieces]
-  std::vector<Share> shares_;     // by the first piece that each thread reads
+  std::vector<Share> shares_;     // by the first piece of each thread
 };
 
 }  // namespace
 
-void BestLogitsCpu(const BestLogitsParams& params) { Pass(params).Run(); }
+void BestLogitsCpu(const BestLogitsParams& params) { LogitScan(params).Run(); }
 
 }  // namespace linnet::ops

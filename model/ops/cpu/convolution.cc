@@ -8,15 +8,15 @@
 namespace linnet::ops {
 namespace {
 
-// Positions that follow each other and are summed up together: an input that was loaded is used for
-// all of them, so that the processor multiplies where it would only load. (One position at a time
-// reached 40 % of the multiply-adds of this.)
+// Neighbouring positions that are summed together: each loaded input is used for all of them, so
+// that multiplication, not loading, is the limit. (One position at a time reached 40 % of this
+// speed.)
 constexpr int kTogether = 4;
 
-// The order of the work. The positions of one head follow each other, so that its window, K rows of
-// R channels, stays in the first-level cache: 8 KB at K 31 and R 64, where K rows of all channels
-// would be 64 KB. But only for a block of positions: then the other heads find the block's rows in
-// the second-level cache, where on a long text each head would fetch them from memory anew.
+// The order of the loops. Positions of one head follow each other, so that its inputs, K rows of R
+// channels, stay in the L1 cache: 8 KB at K 31 and R 64, where K rows of all channels would be 64
+// KB. Positions are processed in blocks, so that the other heads find the rows of the block in the
+// L2 cache; in a long text each head would otherwise read them from memory again.
 struct Blocks {
   explicit Blocks(int64_t time)
       : count((time + kMax - 1) / kMax),
@@ -27,16 +27,16 @@ struct Blocks {
   int64_t groups;  // of kTogether positions in each block; the last ones may lie beyond the end
 };
 
-// Of kTogether positions: out[p][c] = sum_k taps[p][k] * x[p + k][c] for N vectors of channels from
-// c on, added in order of k. Only the inputs x[first .. last) exist; others are not read. A row of
-// x and of out has `channels` elements, a row of taps `stride`. width >= kTogether - 1.
+// out[p][c] = sum_k taps[p][k] * x[p + k][c] for kTogether positions p and N vectors of channels
+// from c on, added in order of k. Only the inputs x[first .. last) exist; others are not read. A
+// row of x and of out has `channels` elements, a row of taps `stride`. width >= kTogether - 1.
 template <int W, int N, class T>
 LINNET_INLINE void SumTogether(const float* taps, int64_t stride, int64_t width, const T* x,
                                int64_t first, int64_t last, int64_t channels, int64_t c, T* out) {
   using V = Vectors<W>;
   constexpr int P = kTogether;
   typename V::Floats sums[P][N] = {};
-  // Input i goes to position p with tap i - p, as far as there is such a tap.
+  // Input i is multiplied with tap i - p of position p, where that tap exists.
 #pragma GCC unroll 8
   for (int i = 0; i < P - 1; ++i) {
     if (i < first || i >= last) continue;
@@ -75,7 +75,7 @@ LINNET_INLINE void SumTogether(const float* taps, int64_t stride, int64_t width,
 template <class T>
 struct Convolve {
   // Items are numbered [batch, blocks, heads, groups]. `filters` holds light_conv's taps, null for
-  // dynamic_conv, which needs room for kTogether filters in own_taps.
+  // dynamic_conv, which computes kTogether filters in own_taps.
   template <int W>
   static LINNET_INLINE void Run(const ConvolutionParams& p, const Blocks& blocks, int64_t stride,
                                 const float* filters, float* own_taps, int64_t begin, int64_t end) {
@@ -101,11 +101,11 @@ struct Convolve {
       }
       const T* x =
           static_cast<const T*>(p.x) + h * head_channels + (position - p.padding_left) * p.channels;
-      // Of the window of position t; that of position t + i lies i further on.
+      // The range of inputs that exist, relative to the first tap of position t.
       const int64_t first = p.padding_left - t, last = first + p.lengths[b];
       const int64_t taps_stride = filters ? 0 : stride;
       if (count == kTogether && p.width >= kTogether - 1 && head_channels >= W) {
-        constexpr int kMany = W == 16 ? 4 : 2;  // what the registers hold
+        constexpr int kMany = W == 16 ? 4 : 2;  // as many as the registers hold
         int64_t c = 0;
         for (; c + kMany * W <= head_channels; c += kMany * W) {
           SumTogether<W, kMany>(taps, taps_stride, p.width, x, first, last, p.channels, c, out);
@@ -153,7 +153,7 @@ void Run(const ConvolutionParams& p) {
 void ConvolutionCpu(const ConvolutionParams& params) {
   if (params.type == FloatType::kFloat32) {
     Run<float>(params);
-  } else {  // the .cc admits no third type on the CPU
+  } else {  // the operator's checks allow no third type on the CPU
     Run<BFloat16>(params);
   }
 }

@@ -7,8 +7,8 @@
 namespace linnet::ops {
 namespace {
 
-// The positions of a block of channels follow each other, so that its taps and its window stay in
-// the first-level cache: 8 KB each at K 31, where all channels of a base model would be 64 KB.
+// Positions of a block of channels follow each other, so that its taps and inputs stay in the L1
+// cache: 8 KB each at K 31, where all channels of a base model would be 64 KB.
 constexpr int64_t kBlock = 64;
 
 template <class T>
@@ -28,7 +28,7 @@ struct Convolve {
         std::fill_n(out, channels, T{});
         continue;
       }
-      // Tap k sees position start + k * dilation; those of first .. last - 1 lie in the sentence.
+      // Tap k sees position start + k * dilation; taps first .. last - 1 lie in the sequence.
       const int64_t start = t - p.padding_left;
       const int64_t first = start < 0 ? (-start + p.dilation - 1) / p.dilation : 0;
       const int64_t last =
@@ -59,7 +59,7 @@ void Run(const DepthwiseConvParams& p) {
 void DepthwiseConvCpu(const DepthwiseConvParams& params) {
   if (params.type == FloatType::kFloat32) {
     Run<float>(params);
-  } else {  // the .cc admits no third type on the CPU
+  } else {  // the operator's checks allow no third type on the CPU
     Run<BFloat16>(params);
   }
 }

@@ -9,7 +9,7 @@
 namespace linnet::ops {
 namespace {
 
-// Channels that one item takes: a row is shared by threads where there are few rows.
+// Channels of one item: several threads share a row where there are few rows.
 constexpr int64_t kBlock = 64;
 
 template <class T>
@@ -58,7 +58,7 @@ void Run(const DepthwiseConvStepParams& p) {
 void DepthwiseConvStepCpu(const DepthwiseConvStepParams& params) {
   if (params.type == FloatType::kFloat32) {
     Run<float>(params);
-  } else {  // the .cc admits no third type on the CPU
+  } else {  // the operator's checks allow no third type on the CPU
     Run<BFloat16>(params);
   }
 }

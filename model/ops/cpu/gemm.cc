@@ -17,9 +17,9 @@ namespace {
 
 constexpr int64_t kPanel = PackedMatrix::kPanel;
 constexpr int64_t kGroup = PackedMatrix::kGroup;
-// Rows of a tile, whose sums fill the registers together with the columns of TileWidth.
+// Rows of a tile. Its sums, kTileRows x TileWidth vectors, fill the registers.
 constexpr int kTileRows = 6;
-// Rows that go through all panels together, so that they stay in the second-level cache.
+// Rows that are multiplied with all panels before the next ones, so that they stay in the L2 cache.
 constexpr int64_t kBlockRows = 96;
 
 // Vectors side by side in a tile: 6 x 4 sums, 4 weights and a value fit AVX512's 32 registers,
@@ -27,11 +27,11 @@ constexpr int64_t kBlockRows = 96;
 template <int W>
 constexpr int TileWidth = W == 16 ? 4 : 2;
 
-// Fetches a part of the next panel while this one is multiplied, some lines for each step of k. The
-// weights of a model do not stay in the second-level cache from step to step, and left alone the
-// processor waits for each new panel. On the machine of product_cpu.h with weights that were not
-// used lately, microseconds without and with it: 512 x 2048 float32, 5, 32 and 160 rows, 120 and
-// 89, 344 and 229, 1074 and 1011; int8 19 and 19, 57 and 45, 274 and 212.
+// Prefetches a part of the next panel while this one is multiplied, some cache lines per step of k.
+// The weights of a model do not stay in the L2 cache from step to step, and without prefetching the
+// processor waits for each new panel. On the machine of gemm.h with weights that are not in the
+// cache, microseconds without and with it: 512 x 2048 float32, 5, 32 and 160 rows, 120 and 89, 344
+// and 229, 1074 and 1011; int8 19 and 19, 57 and 45, 274 and 212.
 struct ReadAhead {
   const char* at = nullptr;
   int lines = 0;
@@ -48,7 +48,7 @@ struct Float32 {
   }
 
   template <int W, int M>
-  static LINNET_INLINE void Tile(const Product& p, int64_t row, int64_t panel, int64_t column,
+  static LINNET_INLINE void Tile(const GemmParams& p, int64_t row, int64_t panel, int64_t column,
                                  ReadAhead ahead) {
     using V = Vectors<W>;
     constexpr int N = TileWidth<W>;
@@ -88,8 +88,8 @@ struct Float32 {
 
 // Adds to each sum the products of four unsigned and four signed bytes, exactly.
 #ifdef __clang__
-// clang lets neither assembly nor builtins of an instruction set into a function that is only
-// inlined into one that has it; our releases are built with GCC.
+// clang rejects assembly and builtins of an instruction set in a function that is only inlined into
+// one that is compiled for it. Releases are built with GCC.
 template <int Bytes>
 struct AnyInstructions {
   typedef int32_t Ints __attribute__((vector_size(Bytes)));
@@ -103,7 +103,7 @@ using Vnni = AnyInstructions<64>;
 using Avx2 = AnyInstructions<32>;
 using Baseline = AnyInstructions<16>;
 #else
-// In assembly, since GCC 12 keeps the sums of its builtin in memory, at half the speed.
+// In assembly: GCC 12 keeps the sums of its builtin in memory, at half the speed.
 struct Vnni {
   typedef int32_t Ints __attribute__((vector_size(64)));
   static LINNET_INLINE void Add(Ints& sums, Ints values, Ints weights) {
@@ -163,7 +163,7 @@ struct Int8 {
   }
 
   template <int W, int M>
-  static LINNET_INLINE void Tile(const Product& p, int64_t row, int64_t panel, int64_t column,
+  static LINNET_INLINE void Tile(const GemmParams& p, int64_t row, int64_t panel, int64_t column,
                                  ReadAhead ahead) {
     using V = Vectors<W>;
     using Instructions = typename Int8Instructions<W>::Type;
@@ -212,13 +212,13 @@ struct Int8 {
 
 template <class Type>
 struct Kernel {
-  // What tile `tile` of `tiles` fetches of the panel behind this one: lines for each of the panel's
-  // steps, whose weights are four cache lines.
-  static LINNET_INLINE ReadAhead Ahead(const Product& p, int64_t panel, int64_t tile,
+  // The part of the next panel that tile `tile` of `tiles` prefetches: some cache lines per step of
+  // k, whose weights are four cache lines.
+  static LINNET_INLINE ReadAhead Ahead(const GemmParams& p, int64_t panel, int64_t tile,
                                        int64_t tiles) {
     constexpr int kLines = 4;
     const int64_t lines = tiles >= kLines ? 1 : tiles >= 2 ? 2 : kLines;
-    // One or two rows take less time than the weights' way from memory, and only add to its load.
+    // With one or two rows memory bandwidth is the limit, and prefetching does not help.
     if (p.rows <= 2 || panel + 1 >= p.weight->panels() || tile >= kLines / lines) return {};
     const char* next = Type::PanelAt(*p.weight, panel + 1);
     const int64_t bytes = next - Type::PanelAt(*p.weight, panel);
@@ -226,18 +226,19 @@ struct Kernel {
   }
 
   template <int W, int M>
-  static LINNET_INLINE void Panel(const Product& p, int64_t row, int64_t panel, ReadAhead ahead) {
+  static LINNET_INLINE void Panel(const GemmParams& p, int64_t row, int64_t panel,
+                                  ReadAhead ahead) {
     for (int64_t column = 0; column < kPanel; column += TileWidth<W> * W) {
       Type::template Tile<W, M>(p, row, panel, column, column == 0 ? ahead : ReadAhead{});
     }
   }
 
   template <int W>
-  static LINNET_INLINE void Run(const Product& p) {
+  static LINNET_INLINE void Run(const GemmParams& p) {
     static_assert(kTileRows == 6);
     for (int64_t block = 0; block < p.rows; block += kBlockRows) {
       const int64_t end = std::min(p.rows, block + kBlockRows);
-      // Tiles as equal as can be: of 8 rows, two of 4 are faster than one of 6 and one of 2.
+      // Tiles of equal height: for 8 rows, two of 4 are faster than one of 6 and one of 2.
       const int64_t tiles = (end - block + kTileRows - 1) / kTileRows;
       for (int64_t panel = p.begin; panel < p.end; ++panel) {
         int64_t row = block;
@@ -271,18 +272,18 @@ struct Kernel {
 };
 
 __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,avx2,fma"))) void RunVnni(
-    const Product& product) {
-  Kernel<Int8>::Run<16>(product);
+    const GemmParams& params) {
+  Kernel<Int8>::Run<16>(params);
 }
 
-void MultiplyInt8(const Product& product) {
+void GemmInt8(const GemmParams& params) {
   switch (HostIsa()) {
     case Isa::kAvx512:
-      return MultipliesInt8() ? RunVnni(product) : RunAvx2<Kernel<Int8>>(product);
+      return HasVnni() ? RunVnni(params) : RunAvx2<Kernel<Int8>>(params);
     case Isa::kAvx2:
-      return RunAvx2<Kernel<Int8>>(product);
+      return RunAvx2<Kernel<Int8>>(params);
     case Isa::kBaseline:
-      return Kernel<Int8>::Run<4>(product);
+      return Kernel<Int8>::Run<4>(params);
   }
 }
 
@@ -293,8 +294,9 @@ struct Quantize {
     using V = Vectors<W>;
     typedef uint8_t Bytes __attribute__((vector_size(W)));
     constexpr float kMax = 127.0f;
-    constexpr float kMin = 1e-30f;  // a row this small is zero, lest 1 / scale be infinite
-    // 1.5 * 2^23 leaves no bits for a fraction, and the last byte is the rounded number plus 128.
+    constexpr float kMin = 1e-30f;  // smaller rows become zero, since 1 / scale would be infinite
+    // Adding 1.5 * 2^23 leaves no bits for a fraction; the last byte is the rounded number plus
+    // 128.
     constexpr float kRound = 12582912.0f + 128.0f;
     constexpr uint32_t kMagnitude = 0x7fffffff;
     const int64_t whole = inputs / W * W;
@@ -302,8 +304,7 @@ struct Quantize {
       float rest[W] = {};
       std::copy(x + whole, x + inputs, rest);
       const auto last = V::Load(rest);
-      // Compared as integers magnitudes order as they do as floats, and above them infinity and
-      // NaN.
+      // As integers, magnitudes order as floats do, with infinity and NaN above all finite ones.
       typename V::Bits largest = (typename V::Bits)last & kMagnitude;
       for (int64_t k = 0; k < whole; k += W) {
         const auto magnitude = (typename V::Bits)V::Load(x + k) & kMagnitude;
@@ -332,7 +333,7 @@ struct Quantize {
 
 }  // namespace
 
-bool MultipliesInt8() {
+bool HasVnni() {
   static const bool does = HostIsa() == Isa::kAvx512 && __builtin_cpu_supports("avx512vnni") != 0;
   return does;
 }
@@ -342,11 +343,11 @@ void QuantizeRows(const float* x, int64_t rows, int64_t inputs, int64_t depth, u
   RunBest<Quantize>(x, rows, inputs, depth, values, scales);
 }
 
-void Multiply(const Product& product) {
-  if (product.weight->type() == PackedMatrix::Type::kFloat32) {
-    RunBest<Kernel<Float32>>(product);
+void Gemm(const GemmParams& params) {
+  if (params.weight->type() == PackedMatrix::Type::kFloat32) {
+    RunBest<Kernel<Float32>>(params);
   } else {
-    MultiplyInt8(product);
+    GemmInt8(params);
   }
 }
 

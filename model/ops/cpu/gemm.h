@@ -4,31 +4,31 @@
 
 #include "model/ops/cpu/packed_matrix.h"
 
-// Products of rows with packed weights, for the CPU kernels that need one (linear_cpu.cc).
+// Matrix products of rows with packed weights, for the CPU kernels (linear.cc, best_logits.cc).
 //
-// Why not a library: at the few rows of an interactive step those of LibTorch spend most of their
-// time on the way to the product, and none promises that a row's result is the same whatever rows
-// are with it. On two cores of a Sapphire Rapids without AMX, 512 x 2048, microseconds for 4 and
-// 160 rows: int8 here 10 and 220, oneDNN 35 and 247, FBGEMM 24 and 337; float32 here 40 and 808,
-// MKL with packed weights 51 and 837, without 82 and 950.
+// The libraries in LibTorch do not fit: at the few rows of an interactive step most of their time
+// is overhead, and none of them guarantees batch invariance. On two cores of a Sapphire Rapids
+// without AMX, 512 x 2048, microseconds for 4 and 160 rows: int8 here 10 and 220, oneDNN 35 and
+// 247, FBGEMM 24 and 337; float32 here 40 and 808, MKL with packed weights 51 and 837, without 82
+// and 950.
 namespace linnet::ops {
 
-// Rows as int8 products read them: round(x / scale) + 128 with a scale per row, its largest value
-// over 127, so that a row's numbers depend on itself alone. A row of NaN or infinity gets a scale
-// that is none, and so do its products.
-//   x: [rows, inputs]  ->  values: [rows, depth] (behind `inputs` 128), scales: [rows]
+// Quantises rows for the int8 gemm: values = round(x / scale) + 128, with one scale per row, its
+// largest magnitude / 127, so that a row's values depend on that row only. A row with NaN or
+// infinity gets a NaN scale, and so NaN results.
+//   x: [rows, inputs]  ->  values: [rows, depth] (128 after `inputs`), scales: [rows]
 void QuantizeRows(const float* x, int64_t rows, int64_t inputs, int64_t depth, uint8_t* values,
                   float* scales);
 
 // out[r, n] = sum_k x[r, k] weight[n, k] + bias[n] for whole panels [begin, end).
 //
 // float32 adds in order of k, with one rounding per product and sum where the processor has FMA;
-// int8 sums are exact. So a result's bits depend on its own row and column alone: not on the rows
-// beside it, nor on how rows and panels are dealt out to threads.
-struct Product {
+// int8 sums are exact. So the bits of a result depend on its own row and column only: not on the
+// other rows, nor on how rows and panels are divided among threads.
+struct GemmParams {
   const PackedMatrix* weight;
   const float* x = nullptr;           // float32: [rows, inputs]
-  const uint8_t* values = nullptr;    // int8: of QuantizeRows
+  const uint8_t* values = nullptr;    // int8: from QuantizeRows
   const float* row_scales = nullptr;  // likewise
   const float* bias = nullptr;        // [padded_outputs] or null
   int64_t rows = 0;
@@ -37,11 +37,11 @@ struct Product {
   int64_t out_stride = 0;
 };
 
-// On the calling thread.
-void Multiply(const Product& product);
+// Runs on the calling thread.
+void Gemm(const GemmParams& params);
 
-// Whether the processor multiplies int8 by the instructions made for it (AVX512-VNNI). Without them
-// the results are the same, at about the speed of float32.
-bool MultipliesInt8();
+// True if the processor has AVX512-VNNI, the int8 dot product instructions. Without them the
+// results are the same, at about the speed of float32.
+bool HasVnni();
 
 }  // namespace linnet::ops

@@ -13,17 +13,17 @@ namespace linnet::ops {
 namespace {
 
 constexpr int64_t kPanel = PackedMatrix::kPanel;
-// From this many rows on each thread takes rows of its own through product and what follows it;
-// with fewer all share the columns of the product, each reading its part of the weights, and what
-// follows is little. (Two threads, base size, 32 rows: float32 8 % faster by columns, int8 the
-// same.)
+// From this many rows on, each thread computes whole rows: the gemm and the operations after it.
+// With fewer rows the threads divide the columns of the gemm, so that each reads a part of the
+// weights; the operations after it are cheap then. (Two threads, base size, 32 rows: float32 8 %
+// faster by columns, int8 the same.)
 constexpr int64_t kManyRows = 64;
-// Rows that go through product and what follows it together: their sums stay in the second-level
+// Rows that pass through the gemm and the operations after it together: their sums stay in the L2
 // cache.
 constexpr int64_t kBlockRows = 48;
 constexpr float kEpsilon = 1e-5f;
 
-// The sums of one row, [padded outputs], become its result: activation, residual, norm.
+// Turns the sums of one row, [padded outputs], into its result: activation, residual, norm.
 struct FinishRow {
   template <int W>
   static LINNET_INLINE typename Vectors<W>::Floats Sigmoid(typename Vectors<W>::Floats v) {
@@ -38,7 +38,7 @@ struct FinishRow {
     switch (activation) {
       case Activation::kNone:
         return;
-      case Activation::kRelu:  // NaN stays
+      case Activation::kRelu:  // keeps NaN
         for (int64_t c = 0; c < width; c += W) {
           const auto v = V::Load(sums + c);
           V::Store(v < 0 ? typename V::Floats{} : v, sums + c);
@@ -55,7 +55,7 @@ struct FinishRow {
           sums[c] *= 0.5f * (1.0f + std::erf(sums[c] * 0.70710678f));
         }
         return;
-      case Activation::kGlu:  // the gates lie `width` behind
+      case Activation::kGlu:  // the gates start at `width`
         for (int64_t c = 0; c < width; c += W) {
           V::Store(V::Load(sums + c) * Sigmoid<W>(V::Load(sums + width + c)), sums + c);
         }
@@ -109,7 +109,7 @@ struct FinishRow {
   }
 };
 
-// Each thread takes rows of its own all the way.
+// Each thread computes whole rows.
 void ByRows(const LinearParams& p, const PackedLinear& layer) {
   const int64_t stride = layer.weight.padded_outputs(), depth = layer.weight.depth();
   ParallelFor(p.rows, layer.flops_per_row(), [&](int64_t begin, int64_t end) {
@@ -118,18 +118,18 @@ void ByRows(const LinearParams& p, const PackedLinear& layer) {
     float scales[kBlockRows];
     for (int64_t row = begin; row < end; row += kBlockRows) {
       const int64_t last = std::min(end, row + kBlockRows);
-      Product product = layer.Rows(row, last, values, scales);
-      product.end = layer.weight.panels();
-      product.out = sums;
-      product.out_stride = stride;
-      Multiply(product);
+      GemmParams gemm = layer.Rows(row, last, values, scales);
+      gemm.end = layer.weight.panels();
+      gemm.out = sums;
+      gemm.out_stride = stride;
+      Gemm(gemm);
       for (int64_t i = row; i < last; ++i) RunBest<FinishRow>(p, i, sums + (i - row) * stride);
     }
   });
 }
 
-// The threads share the panels. What the sums become is settled afterwards, row by row; where it is
-// nothing, and no output is padding, they go to their place at once.
+// The threads divide the panels; the operations after the gemm follow row by row. Where there are
+// none, and no output is padding, the sums are written to the result directly.
 void ByColumns(const LinearParams& p, const PackedLinear& layer) {
   const PackedMatrix& weight = layer.weight;
   const int64_t stride = weight.padded_outputs();
@@ -138,21 +138,21 @@ void ByColumns(const LinearParams& p, const PackedLinear& layer) {
   float* sums = at_once ? p.y : Scratch<float, FinishRow, 3>(p.rows * stride);
   uint8_t* values = Scratch<uint8_t, FinishRow, 4>(layer.int8 ? p.rows * weight.depth() : 0);
   float* scales = Scratch<float, FinishRow, 5>(layer.int8 ? p.rows : 0);
-  Product product = layer.Rows(0, layer.int8 ? 0 : p.rows, values, scales);
+  GemmParams gemm = layer.Rows(0, layer.int8 ? 0 : p.rows, values, scales);
   if (layer.int8) {
-    product.rows = p.rows;
+    gemm.rows = p.rows;
     ParallelFor(p.rows, weight.depth() / 2, [&](int64_t begin, int64_t end) {
       layer.Rows(begin, end, values + begin * weight.depth(), scales + begin);
     });
   }
   ParallelFor(weight.panels(), layer.flops_per_row() / weight.panels() * p.rows,
               [&](int64_t begin, int64_t end) {
-                Product part = product;
+                GemmParams part = gemm;
                 part.begin = begin;
                 part.end = end;
                 part.out = sums + begin * kPanel;
                 part.out_stride = stride;
-                Multiply(part);
+                Gemm(part);
               });
   if (at_once) return;
   ParallelFor(p.rows, 4 * stride, [&](int64_t begin, int64_t end) {
@@ -164,7 +164,7 @@ void ByColumns(const LinearParams& p, const PackedLinear& layer) {
 
 void LinearCpu(const LinearParams& params) {
   const PackedLinear layer(*params.weight, params.x, params.bias);
-  // The widest layers, those to a vocabulary, would need more memory per row than a cache holds.
+  // The sums of the widest layers, those to a vocabulary, do not fit into the cache by rows.
   constexpr int64_t kMaxSums = 1 << 19;
   if (params.rows >= kManyRows && layer.weight.padded_outputs() * kBlockRows <= kMaxSums) {
     ByRows(params, layer);

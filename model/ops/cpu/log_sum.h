@@ -8,14 +8,14 @@
 #include "model/ops/cpu/vectors.h"
 
 // log(sum_i exp(scale * logits[i])) of a row, in pieces of kPieceTokens whose partial sums are
-// joined in order: the result is the same, bit for bit, whether the row lies there whole or its
-// pieces come one by one, on whatever thread.
+// joined in order. The result is the same, bit for bit, for a whole row in memory and for pieces
+// computed one by one on any threads.
 namespace linnet::ops {
 
 constexpr int64_t kPieceTokens = 512;
 
 struct PartialSum {
-  float highest;  // of the piece's logits, at least the lowest finite number
+  float highest;  // highest logit of the piece, at least the lowest finite number
   float sum;      // of exp(scale * (logit - highest)); NaN if a logit is NaN or +infinity
 };
 
@@ -23,13 +23,13 @@ struct PartialSum {
 template <int W>
 LINNET_INLINE PartialSum SumPiece(const float* logits, int64_t count, float scale) {
   using V = Vectors<W>;
-  float rest[W];  // the last, partial vector, filled up with what adds nothing
+  float rest[W];  // the last, partial vector, padded with -infinity, which adds 0
   const int64_t whole = count / W * W;
   std::fill_n(rest, W, -std::numeric_limits<float>::infinity());
   std::copy(logits + whole, logits + count, rest);
   typename V::Floats max = V::Load(rest);
   for (int64_t i = 0; i < whole; i += W) max = V::Max(max, V::Load(logits + i));
-  // Of nothing but -infinity as well the sum is 0, not NaN.
+  // A piece of -infinity only has the sum 0, not NaN.
   constexpr float kLowest = std::numeric_limits<float>::lowest();
   const float found = V::Max(max);
   const float highest = found >= kLowest ? found : kLowest;
@@ -38,7 +38,7 @@ LINNET_INLINE PartialSum SumPiece(const float* logits, int64_t count, float scal
   return {highest, V::Sum(sums)};
 }
 
-// NaN if a logit is NaN or +infinity, or if all are -infinity.
+// Returns the log-sum: NaN if a logit is NaN or +infinity, or if all are -infinity.
 template <int W>
 LINNET_INLINE float JoinPieces(const PartialSum* pieces, int64_t count, float scale) {
   using V = Vectors<W>;

@@ -9,8 +9,8 @@
 
 namespace linnet::ops {
 
-// Memory that a thread keeps: what a step needs is needed by every step. `Owner` and kUse tell one
-// use from another.
+// Scratch memory of the calling thread. It is kept, since every step needs the same sizes. Each
+// pair of `Owner` and kUse has its own memory.
 template <class T, class Owner, int kUse>
 T* Scratch(size_t count) {
   thread_local std::vector<T> memory;
@@ -18,14 +18,14 @@ T* Scratch(size_t count) {
   return memory.data();
 }
 
-// The product of a layer, x weight^T + bias, for a range of rows at a time.
+// The gemm of a linear layer with packed weights, x weight^T + bias, for a range of rows at a time.
 struct PackedLinear {
   const PackedMatrix& weight;
   const float* x;     // [rows, inputs]
   const float* bias;  // [padded_outputs] or null
   bool int8;
 
-  // bias: [outputs] or null. Valid until the next one is made on this thread.
+  // bias: [outputs] or null. Valid until the thread constructs the next PackedLinear.
   PackedLinear(const PackedMatrix& matrix, const float* rows, const float* outputs_bias)
       : weight(matrix),
         x(rows),
@@ -39,25 +39,25 @@ struct PackedLinear {
     }
   }
 
-  // In the time that a float32 product takes.
+  // The cost in float32 multiply-adds; int8 counts a quarter of them.
   int64_t flops_per_row() const {
     return weight.padded_outputs() * weight.depth() / (int8 ? 4 : 1);
   }
 
-  // Rows [begin, end) as the product reads them; int8: quantised into values [rows, depth] and
-  // scales [rows].
-  Product Rows(int64_t begin, int64_t end, uint8_t* values, float* scales) const {
-    Product product;
-    product.weight = &weight;
-    product.x = x + begin * weight.inputs();
-    product.bias = bias;
-    product.rows = end - begin;
+  // Gemm parameters of rows [begin, end). int8 quantises them into values [rows, depth] and scales
+  // [rows].
+  GemmParams Rows(int64_t begin, int64_t end, uint8_t* values, float* scales) const {
+    GemmParams gemm;
+    gemm.weight = &weight;
+    gemm.x = x + begin * weight.inputs();
+    gemm.bias = bias;
+    gemm.rows = end - begin;
     if (int8) {
-      QuantizeRows(product.x, product.rows, weight.inputs(), weight.depth(), values, scales);
-      product.values = values;
-      product.row_scales = scales;
+      QuantizeRows(gemm.x, gemm.rows, weight.inputs(), weight.depth(), values, scales);
+      gemm.values = values;
+      gemm.row_scales = scales;
     }
-    return product;
+    return gemm;
   }
 };
 

@@ -31,7 +31,7 @@ PackedMatrix::PackedMatrix(Type type, const float* weight, int64_t outputs, int6
 
 PackedMatrix::PackedMatrix(const PackedMatrix& from, std::span<const int32_t> outputs)
     : type_(from.type_), outputs_(std::ssize(outputs)), inputs_(from.inputs_) {
-  // What lies side by side of one output, and how far apart such pieces are.
+  // The bytes of one output that lie side by side, and the distance between such pieces.
   const size_t piece = type_ == Type::kFloat32 ? sizeof(float) : kGroup;
   const size_t stride = kPanel * piece;
   const int64_t pieces = type_ == Type::kFloat32 ? inputs_ : depth() / kGroup;
@@ -42,7 +42,7 @@ PackedMatrix::PackedMatrix(const PackedMatrix& from, std::span<const int32_t> ou
   for (int64_t n = 0; n < outputs_; ++n) {
     const std::byte* source = column(from, outputs[n]);
     std::byte* target = column(*this, n);
-    static_assert(sizeof(float) == kGroup);  // so that one size is copied, known here
+    static_assert(sizeof(float) == kGroup);  // one copy size for both, known at compile time
     for (int64_t k = 0; k < pieces; ++k) {
       std::memcpy(target + k * stride, source + k * stride, sizeof(float));
     }

@@ -8,13 +8,12 @@
 
 namespace linnet::ops {
 
-// Calls body(begin, end) on parts of [0, count), on torch's intra-op threads; parts smaller than
-// about 30 microseconds of work (`flops_per_item` multiply-adds each) are not worth a thread.
+// Calls body(begin, end) on parts of [0, count), on torch's intra-op threads. A part has at least
+// about 30 microseconds of work, at `flops_per_item` multiply-adds per item.
 //
-// at::parallel_for is a template, and one that silently runs on a single thread where the file that
-// instantiates it is compiled without OpenMP; with OpenMP, clang would bring a second OpenMP
-// runtime with a thread pool of its own. So the call goes to the instance that is compiled inside
-// torch.
+// It calls the instance of at::parallel_for that is compiled inside torch. An instance of ours
+// would silently run on a single thread without OpenMP; with OpenMP, clang would link a second
+// OpenMP runtime with its own thread pool.
 template <class Body>
 void ParallelFor(int64_t count, int64_t flops_per_item, const Body& body) {
   constexpr int64_t kFlopsPerPart = 1 << 17;

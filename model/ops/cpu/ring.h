@@ -5,19 +5,18 @@
 
 #include "model/ops/params.h"
 
-// How the CPU kernels of the steps read and write a Ring (params.h).
+// Access of the CPU's step kernels to a Ring (params.h).
 //
-// All other entries that a row reads are of earlier steps, and a row of the same sequence never
-// overwrites one of them: what it overwrites has fallen out of the ring. So rows, and parts of
-// rows, need not wait for each other, as long as the entry of this very step is read from the
-// operator's argument instead.
+// A row reads this step's entry from the operator's argument, and all others from earlier steps. No
+// row of its sequence overwrites those: an overwritten entry is older than the ring is deep. So
+// rows, and parts of rows, need no synchronisation.
 namespace linnet::ops {
 
 inline bool IsIdle(const Ring& ring, int64_t row) {
   return ring.backpointers[row * ring.backpointers_stride] < 0;
 }
 
-// Where the row's entry of this very step is to lie.
+// The address of the row's entry of this step.
 template <class T>
 T* OwnEntry(const Ring& ring, int64_t row) {
   const int64_t turn = ring.positions[row] % ring.depth;
@@ -26,8 +25,7 @@ T* OwnEntry(const Ring& ring, int64_t row) {
 }
 
 // Points entries[i] at the row's entry of (count - 1 - i) * spacing steps ago, oldest first, for
-// those that exist, i = first .. count - 1; returns first. The last one, of this very step, is
-// `own`.
+// the existing ones, i = first .. count - 1; returns first. The last one, of this step, is `own`.
 template <class T>
 int64_t FindEntries(const Ring& ring, int64_t row, const T* own, int64_t count, int64_t spacing,
                     const T** entries) {

@@ -11,7 +11,7 @@
 namespace linnet::ops {
 namespace {
 
-// What a thread needs for one row at a time.
+// Scratch memory of a thread, for one row at a time.
 template <class T>
 struct Scratch {
   std::unique_ptr<float[]> query;      // [head size]
@@ -93,7 +93,7 @@ void Run(const SelfAttentionStepParams& p) {
 void SelfAttentionStepCpu(const SelfAttentionStepParams& params) {
   if (params.type == FloatType::kFloat32) {
     Run<float>(params);
-  } else {  // the .cc admits no third type on the CPU
+  } else {  // the operator's checks allow no third type on the CPU
     Run<BFloat16>(params);
   }
 }

@@ -10,7 +10,7 @@
 namespace linnet::ops {
 namespace {
 
-// Points keys[s] at the key of the row's token s; its value lies `size` elements behind.
+// Points keys[s] at the key of the row's token s; its value lies `size` elements further on.
 template <class T>
 void FindKeys(const SourceAttentionParams& p, int64_t row, const T** keys) {
   const int32_t* blocks = p.blocks + row * p.row_blocks;
@@ -71,7 +71,7 @@ void Run(const SourceAttentionParams& p) {
 void SourceAttentionCpu(const SourceAttentionParams& params) {
   if (params.type == FloatType::kFloat32) {
     Run<float>(params);
-  } else {  // the .cc admits no third type on the CPU
+  } else {  // the operator's checks allow no third type on the CPU
     Run<BFloat16>(params);
   }
 }

@@ -6,13 +6,12 @@
 
 #include "model/ops/cpu/isa.h"
 
-// What the CPU kernels share. All of them do the same two things: a softmax over a few scores, and
-// a sum of rows of channels, weighted by it. Sums are kept in float32.
+// Vector code of the CPU kernels: a softmax over a few scores, and a sum of rows of channels
+// weighted by it. Sums are kept in float32.
 //
-// Vectors are those of GCC's and clang's vector extension: W floats, where W is what one register
-// of the instruction set holds. Everything here is inlined into RunBest's three instances, so
-// nothing compiled for a newer instruction set can be picked by the linker for a processor without
-// it.
+// The vectors are those of GCC's and clang's vector extension, with W floats, the size of a
+// register of the instruction set. Everything here is inlined into the three instances of RunBest:
+// otherwise the linker could pick a copy compiled for an instruction set that the processor lacks.
 namespace linnet::ops {
 
 #define LINNET_INLINE inline __attribute__((always_inline))
@@ -88,7 +87,7 @@ struct Vectors {
     std::memcpy(to, &halves, sizeof(halves));
   }
 
-  // The upper halves are v in bfloat16. Rounds as FromFloat.
+  // Returns v in bfloat16 in the upper halves. Rounds like FromFloat.
   static LINNET_INLINE Bits Round(Floats v) {
     const Bits bits = (Bits)v;
     return v == v ? bits + 0x7fff + ((bits >> 16) & 1) : Bits{} + 0x7fc00000;
@@ -101,9 +100,9 @@ struct Vectors {
     return v;
   }
 
-  // N vectors of neighbours. Those of bfloat16 come in pairs, even neighbours in the first and odd
-  // ones in the second: a shift and a mask, where GCC 12 spends five instructions on spreading them
-  // in order.
+  // Loads N vectors of neighbouring elements. bfloat16 is loaded in pairs of vectors, even elements
+  // in the first and odd ones in the second: that takes a shift and a mask, where GCC 12 needs five
+  // instructions to keep them in order.
   template <int N>
   static LINNET_INLINE void LoadMany(const float* from, Floats* to) {
     for (int i = 0; i < N; ++i) to[i] = Load(from + i * W);
@@ -152,8 +151,8 @@ struct Vectors {
     }
   }
 
-  // A NaN is passed over; it is seen in the sum of exponentials, whatever the maximum. (With more
-  // than one comparison in a choice GCC 12 takes vectors of 512 bits apart.)
+  // Ignores NaN in `a`; the sum of exponentials becomes NaN anyway. (With more than one comparison
+  // in the selection GCC 12 splits vectors of 512 bits.)
   static LINNET_INLINE Floats Max(Floats a, Floats b) { return a > b ? a : b; }
 
   static LINNET_INLINE float Max(Floats v) {
@@ -195,12 +194,12 @@ struct Vectors {
 // Rounds up to whole vectors of any width.
 LINNET_INLINE int64_t PaddedWidth(int64_t width) { return (width + 15) / 16 * 16; }
 
-// out[i] = exp(scores[i]) / sum_i exp(scores[i]) for i < count; out has PaddedWidth(count) floats,
-// those behind count become zero up to a whole vector. out and scores may be the same.
+// out[i] = exp(scores[i]) / sum_i exp(scores[i]) for i < count. out has PaddedWidth(count) floats;
+// those after count become zero up to a whole vector. out and scores may be the same.
 //
-// Where no whole vector is left, the last one ends with the last score and covers again some of
-// those before it, which are counted once. It stays in a register and is stored last: a load from
-// what two stores have written waits until both have reached the cache.
+// A partial last vector is read so that it ends with the last score; it overlaps the one before,
+// and overlapping scores are summed once. It stays in a register and is stored last: a load that
+// spans two recent stores waits until both have reached the cache.
 template <int W, class T>
 LINNET_INLINE void Softmax(const T* scores, int64_t count, float* out) {
   using V = Vectors<W>;
@@ -237,7 +236,7 @@ LINNET_INLINE void Softmax(const T* scores, int64_t count, float* out) {
   }
 }
 
-// The filters that a light convolution uses at all positions: `count` softmaxes, `stride` floats
+// The filters of a light convolution, the same at all positions: `count` softmaxes, `stride` floats
 // apart.
 template <class T>
 struct SoftmaxRows {
@@ -248,8 +247,8 @@ struct SoftmaxRows {
   }
 };
 
-// What a sum of rows weights them by: one number for all channels of row j (that of a softmax), or
-// a number for each channel (`stride` of them for each j).
+// Weights of a sum of rows: one number for all channels of row j (from a softmax), or one number
+// per channel (`stride` of them per row).
 struct RowWeights {
   const float* at;
 
@@ -291,9 +290,8 @@ LINNET_INLINE void WeightedSumBlock(const Weights& weights, int64_t count, const
 }
 
 // out[c] = sum_j weight(j, c) * rows(j)[c] for c < channels, j < count; `rows` maps j to a pointer.
-// Every sum is made of vector operations: GCC would compile a loop of scalars once with FMA and
-// once without, depending on what surrounds it, and steps would differ from the whole in the last
-// bit.
+// Every sum uses vector operations: GCC compiles a scalar loop with or without FMA, depending on
+// the surrounding code, and steps would then differ from whole sequences in the last bit.
 template <int W, class Weights, class T, class Rows>
 LINNET_INLINE void WeightedSum(const Weights& weights, int64_t count, const Rows& rows,
                                int64_t channels, T* out) {
@@ -330,7 +328,7 @@ __attribute__((target("avx2,fma"))) void RunAvx2(const Args&... args) {
   Kernel::template Run<8>(args...);
 }
 
-// Calls Kernel::Run<W>(args...), which is LINNET_INLINE, as compiled for this processor.
+// Calls Kernel::Run<W>(args...), which must be LINNET_INLINE, compiled for this processor.
 template <class Kernel, class... Args>
 void RunBest(const Args&... args) {
   switch (HostIsa()) {

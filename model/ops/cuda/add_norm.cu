@@ -8,7 +8,8 @@ namespace {
 constexpr int kMaxThreads = 256;
 constexpr int kMaxWarps = kMaxThreads / kWarp;
 
-// The sum over the threads of a block, the same bits in each; `parts` is of this call alone.
+// The sum over the threads of a block, the same bits in each. `parts` must not be shared with
+// another call.
 __device__ float BlockSum(float value, float* parts) {
   value = WarpSum(value);
   if (threadIdx.x % kWarp == 0) parts[threadIdx.x / kWarp] = value;
@@ -18,7 +19,8 @@ __device__ float BlockSum(float value, float* parts) {
   return sum;
 }
 
-// One block: one row, whose sums stay in shared memory between the passes. N channels per load.
+// One block computes one row. Its sums stay in shared memory between the passes. N channels per
+// load.
 template <class T, int N>
 __global__ void __launch_bounds__(kMaxThreads) AddNormRows(AddNormParams p) {
   extern __shared__ float sums[];  // [channels]
@@ -39,7 +41,7 @@ __global__ void __launch_bounds__(kMaxThreads) AddNormRows(AddNormParams p) {
   }
   const float mean = BlockSum(total, means) / p.channels;
   float square = 0.0f;
-  for (int c = threadIdx.x * N; c < p.channels; c += step) {  // each thread's own ones
+  for (int c = threadIdx.x * N; c < p.channels; c += step) {  // the same channels as above
 #pragma unroll
     for (int i = 0; i < N; ++i) square += (sums[c + i] - mean) * (sums[c + i] - mean);
   }
@@ -57,7 +59,7 @@ __global__ void __launch_bounds__(kMaxThreads) AddNormRows(AddNormParams p) {
   }
 }
 
-// Rows too wide for shared memory: one block each, which reads them three times.
+// For rows too wide for shared memory: one block per row, which reads it three times.
 template <class T>
 __global__ void __launch_bounds__(kMaxThreads) AddNormWideRows(AddNormParams p) {
   __shared__ float means[kMaxWarps], squares[kMaxWarps];

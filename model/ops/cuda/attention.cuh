@@ -2,8 +2,8 @@
 
 #include "model/ops/cuda/device.cuh"
 
-// One head of attention from one position to `count` others, which the CUDA kernels of attention
-// share.
+// One attention head, from one position to `count` others. The CUDA kernels of attention share this
+// file.
 namespace linnet::ops {
 
 constexpr int kAttentionWarps = 8;
@@ -15,8 +15,8 @@ struct KeyValue {
   const T* value;
 };
 
-// Channels first … first + N - 1 of a head as float32, 0 behind its last one: in one load where
-// they are all there and lie so.
+// Loads channels first … first + N - 1 of a head as float32, 0 after its last one; in one
+// instruction where all exist and are aligned.
 template <int N, class T>
 __device__ __forceinline__ void LoadChannels(const T* head, int first, int head_size, float* out) {
   if (first + N <= head_size &&
@@ -30,12 +30,12 @@ __device__ __forceinline__ void LoadChannels(const T* head, int first, int head_
   for (int i = 0; i < N; ++i) out[i] = first + i < head_size ? ToFloat(head[first + i]) : 0.0f;
 }
 
-// y = sum_i softmax_i(scale * query . find(i).key) * find(i).value, by one whole block; find is a
-// function from 0 .. count - 1 to a KeyValue. head_size <= N * kWarp.
+// y = sum_i softmax_i(scale * query . find(i).key) * find(i).value, computed by one whole block.
+// `find` maps 0 .. count - 1 to a KeyValue. head_size <= N * kWarp.
 //
-// Each warp takes every eighth i, with the head's channels spread over its lanes (N each), and
-// keeps a running softmax: the highest score so far, the sum of exponentials relative to it, and
-// the weighted sum of values. The warps' parts are joined at the end.
+// Each warp reads every eighth i, with N channels of the head per lane, and keeps a running
+// softmax: the highest score so far, the sum of exponentials relative to it, and the weighted sum
+// of values. The results of the warps are combined at the end.
 template <int N, class T, class Find>
 __device__ __forceinline__ void AttendHead(const T* own_query, int head_size, float scale,
                                            int count, const Find& find, T* y) {
@@ -59,7 +59,7 @@ __device__ __forceinline__ void AttendHead(const T* own_query, int head_size, fl
     for (int i = 0; i < N; ++i) score += query[i] * own_key[i];
     score = WarpSum(score);
     const float now_highest = fmaxf(highest, score);
-    const float shrink = __expf(highest - now_highest);  // 0 at the first one
+    const float shrink = __expf(highest - now_highest);  // 0 at the first key
     const float e = __expf(score - now_highest);
     sum = sum * shrink + e;
 #pragma unroll
@@ -77,7 +77,7 @@ __device__ __forceinline__ void AttendHead(const T* own_query, int head_size, fl
   for (int c = threadIdx.x; c < head_size; c += kAttentionThreads) {
     float top = -INFINITY, total = 0.0f, value = 0.0f;
     for (int w = 0; w < kAttentionWarps; ++w) top = fmaxf(top, highest_of[w]);
-    for (int w = 0; w < min(kAttentionWarps, count); ++w) {  // the others saw nothing
+    for (int w = 0; w < min(kAttentionWarps, count); ++w) {  // the others had no key
       const float part = __expf(highest_of[w] - top);
       total += sum_of[w] * part;
       value += values_of[w][c] * part;
@@ -86,14 +86,14 @@ __device__ __forceinline__ void AttendHead(const T* own_query, int head_size, fl
   }
 }
 
-// Calls launch with the number of channels that a lane holds.
+// Calls launch with the number of channels per lane.
 template <class Launch>
 void DispatchHeadSize(int64_t head_size, const Launch& launch) {
   if (head_size <= 1 * kWarp) return launch(Width<1>{});
   if (head_size <= 2 * kWarp) return launch(Width<2>{});
   if (head_size <= 4 * kWarp) return launch(Width<4>{});
   static_assert(kMaxCudaHeadSize == 8 * kWarp);
-  return launch(Width<8>{});  // the .cc admits at most kMaxCudaHeadSize
+  return launch(Width<8>{});  // the operator's checks allow at most kMaxCudaHeadSize
 }
 
 }  // namespace linnet::ops

@@ -9,7 +9,7 @@ constexpr int kRowThreads = kRowWarps * kWarp;
 constexpr int kSearchThreads = 128;
 static_assert(kMaxFound == kWarp, "a warp keeps one of its best in each lane");
 
-// A block as the team of one search.
+// The team of one search is a block.
 struct Block {
   __device__ int index() const { return threadIdx.x; }
   __device__ int size() const { return blockDim.x; }
@@ -23,8 +23,8 @@ __global__ void __launch_bounds__(kSearchThreads) AdvanceSearches(BeamStepParams
   AdvanceSearch(p, blockIdx.x, scratch, Block());
 }
 
-// A token and its logit as one number that orders as they do: the higher logit is larger, of equal
-// ones the lower token. Above 0 for all but NaN, which must not be asked for.
+// A logit and its token as one integer with the order of candidates: the higher logit is larger, of
+// equal ones the lower token. Above 0 for all logits; NaN is not allowed.
 using Key = unsigned long long;
 
 __device__ __forceinline__ Key KeyOf(float logit, int token) {
@@ -57,8 +57,8 @@ class WarpBest {
  public:
   __device__ explicit WarpBest(int wanted) : wanted_(wanted) {}
 
-  // Takes in what each lane holds: NaN, or a logit and its token. `allowed(token)` is asked, by the
-  // whole warp, of each that would get in.
+  // Adds the logit and the token of each lane; NaN is ignored. The whole warp calls
+  // `allowed(token)` for each token that would be kept.
   template <class Allowed>
   __device__ void Take(float logit, int token, const Allowed& allowed) {
     const Key own = logit == logit ? KeyOf(logit, token) : 0;
@@ -71,7 +71,7 @@ class WarpBest {
     }
   }
 
-  // 0 in lanes that keep nothing.
+  // 0 in lanes without an entry.
   __device__ Key key() const { return threadIdx.x % kWarp < wanted_ ? key_ : 0; }
 
  private:
@@ -85,12 +85,12 @@ class WarpBest {
 
   int wanted_;
   Key key_ = 0;
-  Key lowest_ = 0;  // below it nothing gets in
+  Key lowest_ = 0;  // smaller keys are not kept
 };
 
-// One block: one row. In one pass over the vocabulary the log normalizer and the highest logits
-// that are not forbidden: each warp keeps those of the part it reads, and the warps' are ranked at
-// the end. N logits per load.
+// One block computes one row. One pass over the vocabulary gives the log normalizer and the highest
+// logits that are not forbidden: each warp keeps those of its part, and they are ranked at the end.
+// N logits per load.
 template <class T, int N>
 __global__ void __launch_bounds__(kRowThreads) FindBest(BeamStepParams p) {
   extern __shared__ int repeated[];  // tokens that would repeat an n-gram
@@ -117,7 +117,8 @@ __global__ void __launch_bounds__(kRowThreads) FindBest(BeamStepParams p) {
     const int size = plan.position + 1;
     for (int begin = threadIdx.x; begin + plan.ngram <= size; begin += kRowThreads) {
       const int token = history[begin + plan.ngram - 1];
-      // eos, where it starts every history, would never end one if single tokens may not repeat.
+      // eos is exempt: in models whose start token is eos, a rule against repeated single tokens
+      // would forbid it for good.
       if (token == p.special.eos || !StartsRepeat(history, size, plan.ngram, begin)) continue;
       repeated[atomicAdd(&repeats, 1)] = token;
       if (token == p.special.unk) unknown_repeats = 1;
@@ -134,7 +135,7 @@ __global__ void __launch_bounds__(kRowThreads) FindBest(BeamStepParams p) {
   const float scale = 1.0f / plan.temperature;
   RunningSum sum;
   WarpBest best(2 * plan.beam);
-  // The same number of rounds for all lanes of a warp: they look at what they read together.
+  // All lanes of a warp do the same number of rounds, since WarpBest uses warp shuffles.
   for (int64_t at = int64_t(warp) * kWarp * N; at < p.vocabulary; at += int64_t(kRowThreads) * N) {
     const int64_t first = at + int64_t(lane) * N;
     float values[N];
@@ -182,7 +183,7 @@ __global__ void __launch_bounds__(kRowThreads) FindBest(BeamStepParams p) {
   }
   if (threadIdx.x > 0) return;
   for (int w = 1; w < kRowWarps; ++w) sum.Add(sums[w].highest, sums[w].sum, scale);
-  // NaN and +infinity spoil the sum; of nothing but -infinity it is 0.
+  // NaN and +infinity make the sum NaN; a row of -infinity only has the sum 0.
   p.log_normalizers[row] = sum.sum > 0 ? sum.highest * scale + logf(sum.sum) : NAN;
   const int32_t also = AlsoOf(plan, p.special);
   const bool counts =

@@ -8,20 +8,21 @@ constexpr int kPositions = 16;  // positions of a tile, all in registers of that
 constexpr int kMaxTileHeads =
     8;  // 16 KB of taps at width 31; narrower heads take the general kernel
 
-// Taps lie in shared memory four by four, so that one instruction reads four of them.
+// Taps in shared memory are padded to a multiple of four, so that one instruction reads four of
+// them.
 template <int K>
 constexpr int kTapStride = (K + 3) / 4 * 4;
 
-// Heads that a tile of channels may touch, wherever it begins.
+// Max number of heads in a tile of channels, wherever the tile begins.
 int64_t TileHeads(const ConvolutionParams& p) {
   const int64_t head_channels = p.channels / p.heads;
   return kThreads % head_channels == 0 ? kThreads / head_channels
                                        : (kThreads - 1) / head_channels + 2;
 }
 
-// One block: kThreads channels of kPositions neighbouring positions of one sentence. Its warps
-// first normalise the tile's filters into shared memory; then each thread holds the inputs of its
-// channel in registers, each read once, and sums up.
+// One block computes kThreads channels of kPositions neighbouring positions of one sequence. Its
+// warps first normalise the filters of the tile into shared memory; then each thread reads the
+// inputs of its channel once, into registers, and sums.
 template <class T, int K>
 __global__ void __launch_bounds__(kThreads)
     Convolve(ConvolutionParams p, int channel_tiles, int time_tiles) {
@@ -75,7 +76,8 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-// Any width and any number of heads, one thread per output: no shared memory, taps computed anew.
+// For any width and number of heads: one thread per output, no shared memory, taps computed per
+// thread.
 template <class T>
 __global__ void __launch_bounds__(kThreads) ConvolveAny(ConvolutionParams p) {
   const int64_t element = int64_t(blockIdx.x) * kThreads + threadIdx.x;

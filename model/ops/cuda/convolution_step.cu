@@ -5,9 +5,9 @@
 namespace linnet::ops {
 namespace {
 
-constexpr int kMaxWidth = 31;  // of the kernels with a fixed width
+constexpr int kMaxWidth = 31;  // max width of the kernels with a fixed width
 
-// Softmax, convolution and the window's update are one launch (convolve_window.cuh).
+// Softmax, convolution and the update of the state are one launch (convolve_state.cuh).
 template <class T, int K, int N>
 __global__ void __launch_bounds__(kStepThreads) ConvolveStep(ConvolutionStepParams p) {
   extern __shared__ float taps[];  // [heads of this tile, K], by k
@@ -34,11 +34,12 @@ __global__ void __launch_bounds__(kStepThreads) ConvolveStep(ConvolutionStepPara
   __syncthreads();
   if (c >= p.channels) return;
   const float* own_taps = taps + (c / head_channels - first_head) * K;
-  ConvolveWindow<T, K, N>(p.x, p.state, offsets, p.y, element, c,
-                          [&](int i) { return own_taps[K - 1 - i]; });
+  ConvolveState<T, K, N>(p.x, p.state, offsets, p.y, element, c,
+                         [&](int i) { return own_taps[K - 1 - i]; });
 }
 
-// Any width and any number of heads, one thread per output: no shared memory, taps computed anew.
+// For any width and number of heads: one thread per output, no shared memory, taps computed per
+// thread.
 template <class T>
 __global__ void __launch_bounds__(kStepThreads) ConvolveStepAny(ConvolutionStepParams p) {
   const int64_t element = int64_t(blockIdx.x) * blockDim.x + threadIdx.x;
@@ -67,7 +68,7 @@ __global__ void __launch_bounds__(kStepThreads) ConvolveStepAny(ConvolutionStepP
   state[EntryOffset(p.state, row, 0)] = x;
 }
 
-// False if the taps of a block would not fit into shared memory.
+// Returns false if the taps of a block do not fit into shared memory.
 template <class T, int K, int N>
 bool Launch(const ConvolutionStepParams& p, cudaStream_t stream) {
   const StepShape shape = ShapeOf(p.rows, p.channels, N);

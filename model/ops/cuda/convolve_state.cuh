@@ -5,12 +5,12 @@
 
 #include "model/ops/cuda/device.cuh"
 
-// What the kernels of a convolution's step share, whatever its taps are. A block has blockDim.x * N
-// channels of one row. All other inputs that a row reads are of earlier steps, and its own of this
-// step comes from x, so blocks need not wait for each other.
+// Shared code of the step kernels of both convolutions. A block has blockDim.x * N channels of one
+// row. A row reads this step's input from x and all others from earlier steps, so blocks need no
+// synchronisation.
 namespace linnet::ops {
 
-constexpr int kStepThreads = 256;  // of a block at most
+constexpr int kStepThreads = 256;  // max per block
 
 struct StepShape {
   dim3 grid;
@@ -27,7 +27,7 @@ inline StepShape ShapeOf(int64_t rows, int64_t channels, int64_t per_thread) {
 template <class T>
 constexpr int kStepPack = 8 / sizeof(T);
 
-// Whether all of these addresses can be read and written kStepPack elements at a time.
+// True if all of these addresses are aligned for access to kStepPack elements at a time.
 template <class T>
 bool CanPack(std::initializer_list<const void*> addresses) {
   return std::all_of(addresses.begin(), addresses.end(), [](const void* address) {
@@ -35,7 +35,7 @@ bool CanPack(std::initializer_list<const void*> addresses) {
   });
 }
 
-// N zeros from that element of y on.
+// Writes N zeros from `element` of y on.
 template <class T, int N>
 __device__ __forceinline__ void WriteZeros(void* y, int64_t element) {
   Pack<T, N> zeros;
@@ -44,9 +44,9 @@ __device__ __forceinline__ void WriteZeros(void* y, int64_t element) {
   reinterpret_cast<Pack<T, N>*>(y)[element / N] = zeros;
 }
 
-// offsets[i] = where the row's input of i * dilation steps ago lies in the window, or -1 where
-// nothing was yet. In shared memory, by all threads of the block, which wait for each other before
-// they read it.
+// offsets[i] = offset in the state of the row's input of i * dilation steps ago, or -1 before its
+// first position. `offsets` is in shared memory; all threads of the block write it, and must
+// synchronise before they read it.
 template <int K>
 __device__ __forceinline__ void FindInputs(const Ring& state, int64_t row, int64_t dilation,
                                            int64_t* offsets) {
@@ -56,21 +56,22 @@ __device__ __forceinline__ void FindInputs(const Ring& state, int64_t row, int64
   }
 }
 
-// A tap for N channels: one for all of them, or one for each.
+// Tap of channel i of N: one number for all of them, or one for each.
 __device__ __forceinline__ float TapOf(float tap, int) { return tap; }
 template <class T, int N>
 __device__ __forceinline__ float TapOf(const Pack<T, N>& taps, int n) {
   return ToFloat(taps.at[n]);
 }
 
-// y = the sum of tap(i) times the input at offsets[i], the oldest first, for N channels from c on,
-// which are those from `element` on of x and y; and the window gets this step's input.
+// y = sum_i tap(i) * input at offsets[i], the oldest first, for N channels from c on, at `element`
+// of x and y. Also writes this step's input to the state.
 //
-// All K loads of a thread are independent and in flight together: at few rows that is what counts.
+// All K loads of a thread are independent and in flight together, which hides their latency where
+// rows are few.
 template <class T, int K, int N, class Tap>
-__device__ __forceinline__ void ConvolveWindow(const void* x, const Ring& state,
-                                               const int64_t* offsets, void* y, int64_t element,
-                                               int64_t c, const Tap& tap) {
+__device__ __forceinline__ void ConvolveState(const void* x, const Ring& state,
+                                              const int64_t* offsets, void* y, int64_t element,
+                                              int64_t c, const Tap& tap) {
   T* data = static_cast<T*>(state.data) + c;
   Pack<T, N> inputs[K];
   inputs[0] = reinterpret_cast<const Pack<T, N>*>(x)[element / N];

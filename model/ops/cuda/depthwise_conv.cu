@@ -8,8 +8,9 @@ namespace {
 constexpr int kThreads = 128;  // channels of a tile, one per thread: reads and writes are coalesced
 constexpr int kPositions = 16;  // positions of a tile, all in registers of that thread
 
-// One block: kThreads channels of kPositions positions of one sentence, which are `dilation` apart,
-// so that they share their inputs; each thread holds those of its channel in registers.
+// One block computes kThreads channels of kPositions positions of one sequence. The positions are
+// `dilation` apart, so that they share their inputs; each thread holds those of its channel in
+// registers.
 template <class T, int K>
 __global__ void __launch_bounds__(kThreads)
     Convolve(DepthwiseConvParams p, int channel_tiles, int time_tiles, int residues) {
@@ -46,7 +47,7 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-// Any width, one thread per output.
+// For any width: one thread per output.
 template <class T>
 __global__ void __launch_bounds__(kThreads) ConvolveAny(DepthwiseConvParams p) {
   const int64_t element = int64_t(blockIdx.x) * kThreads + threadIdx.x;

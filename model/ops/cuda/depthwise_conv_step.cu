@@ -3,7 +3,7 @@
 namespace linnet::ops {
 namespace {
 
-// Convolution and the window's update are one launch (convolve_window.cuh).
+// Convolution and the update of the state are one launch (convolve_state.cuh).
 template <class T, int K, int N>
 __global__ void __launch_bounds__(kStepThreads) ConvolveStep(DepthwiseConvStepParams p) {
   __shared__ int64_t offsets[K];
@@ -18,12 +18,12 @@ __global__ void __launch_bounds__(kStepThreads) ConvolveStep(DepthwiseConvStepPa
   __syncthreads();
   if (c >= p.channels) return;
   const T* taps = static_cast<const T*>(p.taps) + c;
-  ConvolveWindow<T, K, N>(p.x, p.state, offsets, p.y, element, c, [&](int i) {
+  ConvolveState<T, K, N>(p.x, p.state, offsets, p.y, element, c, [&](int i) {
     return *reinterpret_cast<const Pack<T, N>*>(taps + (K - 1 - i) * p.channels);
   });
 }
 
-// Any width, one thread per output.
+// For any width: one thread per output.
 template <class T>
 __global__ void __launch_bounds__(kStepThreads) ConvolveStepAny(DepthwiseConvStepParams p) {
   const int64_t element = int64_t(blockIdx.x) * blockDim.x + threadIdx.x;

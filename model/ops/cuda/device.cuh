@@ -7,18 +7,18 @@
 #include <cfloat>
 #include <cstdint>
 
-#undef NDEBUG  // an index out of range stops the device with a message, in every build
+#undef NDEBUG  // device assertions check indices in every build
 #include <cassert>
 
 #include "model/ops/params.h"
 
-// What the CUDA kernels share. Sums are kept in float32; the types below are those of memory.
+// Shared code of the CUDA kernels. Sums are kept in float32; the types below are those in memory.
 namespace linnet::ops {
 
 constexpr int kWarp = 32;
 constexpr unsigned kWholeWarp = 0xffffffffu;
 
-// Of dynamic shared memory a block may use this much on every device without asking for more.
+// Dynamic shared memory that a block may use on every device without opting in to more.
 constexpr int64_t kSharedBytes = 48 * 1024;
 
 __device__ __forceinline__ float ToFloat(float value) { return value; }
@@ -40,7 +40,7 @@ __device__ __forceinline__ __nv_bfloat16 FromFloat<__nv_bfloat16>(float value) {
   return __float2bfloat16_rn(value);
 }
 
-// N neighbouring elements, read and written by one instruction; addresses must be so aligned.
+// N neighbouring elements, read and written by one instruction; addresses must be aligned to them.
 template <class T, int N>
 struct alignas(N * sizeof(T)) Pack {
   T at[N];
@@ -62,7 +62,7 @@ __device__ __forceinline__ float WarpMax(float value) {
   return value;
 }
 
-// taps[k] = softmax(scores)[k], by one whole warp; `taps` lies in shared memory.
+// taps[k] = softmax(scores)[k], computed by one whole warp; `taps` is in shared memory.
 template <class T>
 __device__ __forceinline__ void WarpSoftmax(const T* scores, int width, float* taps) {
   const int lane = threadIdx.x % kWarp;
@@ -79,7 +79,8 @@ __device__ __forceinline__ void WarpSoftmax(const T* scores, int width, float* t
   for (int k = lane; k < width; k += kWarp) taps[k] *= scale;
 }
 
-// Highest score and 1 / sum of exponentials, by one thread: for kernels without shared memory.
+// Highest score and 1 / sum of exponentials, computed by one thread: for kernels without shared
+// memory.
 struct SoftmaxScale {
   float highest, scale;
 
@@ -94,8 +95,8 @@ struct SoftmaxScale {
   __device__ float Tap(float score) const { return __expf(score - highest) * scale; }
 };
 
-// Where the row's entry of j steps ago lies in the ring's data; stops the device where an index is
-// out of range.
+// Offset in the ring's data of the row's entry of j steps ago. Fails a device assertion if an index
+// is out of range.
 __device__ __forceinline__ int64_t EntryOffset(const Ring& ring, int64_t row, int64_t j) {
   const int position = ring.positions[row];
   const int slot = ring.backpointers[row * ring.backpointers_stride + j];
@@ -103,14 +104,14 @@ __device__ __forceinline__ int64_t EntryOffset(const Ring& ring, int64_t row, in
   return ((position - j) % ring.depth * ring.slots + slot) * ring.size;
 }
 
-// Idle rows write nothing and get zeros.
+// True for idle rows, which write no state and whose result is zero.
 __device__ __forceinline__ bool IsIdle(const Ring& ring, int64_t row) {
   const int slot = ring.backpointers[row * ring.backpointers_stride];
   assert(slot >= -1);
   return slot < 0;
 }
 
-// Calls launch(T{}) with the element type that `type` stands for.
+// Calls launch(T{}) with the element type of `type`.
 template <class Launch>
 void DispatchType(FloatType type, const Launch& launch) {
   switch (type) {
@@ -123,8 +124,8 @@ void DispatchType(FloatType type, const Launch& launch) {
   }
 }
 
-// Calls launch with the filter width as a compile-time number where there is a kernel for it, and
-// with 0 for the general kernel otherwise.
+// Calls launch with the filter width as a compile-time number if there is a kernel for it, and with
+// 0, for the general kernel, otherwise.
 template <int K>
 struct Width {
   static constexpr int value = K;

@@ -11,7 +11,8 @@ namespace {
 class CudaGraph final : public Graph {
  public:
   CudaGraph(at::MempoolId_t pool, c10::function_ref<void()> work) {
-    // Other threads (an encoder, another engine) may go on allocating meanwhile.
+    // Thread-local mode: other threads (an encoder, another engine) may allocate during the
+    // capture.
     graph_.capture_begin(pool, cudaStreamCaptureModeThreadLocal);
     try {
       work();
@@ -25,7 +26,8 @@ class CudaGraph final : public Graph {
   void Launch() override { graph_.replay(); }
 
  private:
-  // The stream must not stay in capture; the error that is told is the first one.
+  // Ends the capture of the stream after an error. A second error is dropped in favour of the
+  // first.
   void EndFailed() {
     try {
       graph_.capture_end();

@@ -20,7 +20,8 @@
 namespace linnet::ops {
 namespace {
 
-// A CUDA kernel as the ops' .cc files call it: on torch's current stream, with the launch checked.
+// Adapts a CUDA kernel for the operators' .cc files: launches on torch's current stream and checks
+// the launch.
 template <class Params, void (*Launch)(const Params&, void*)>
 void OnCurrentStream(const Params& params) {
   Launch(params, c10::cuda::getCurrentCUDAStream());
@@ -69,16 +70,16 @@ at::Tensor LightConvCuda(const at::Tensor& x, const at::Tensor& weight, const at
   return LightConv(x, weight, lengths, padding_left, kConvolution);
 }
 
-at::Tensor DynamicConvStepCuda(const at::Tensor& x, const at::Tensor& weight, at::Tensor& window,
+at::Tensor DynamicConvStepCuda(const at::Tensor& x, const at::Tensor& weight, at::Tensor& state,
                                const at::Tensor& positions, const at::Tensor& backpointers) {
   const c10::cuda::CUDAGuard guard(x.device());
-  return DynamicConvStep(x, weight, window, positions, backpointers, kConvolutionStep);
+  return DynamicConvStep(x, weight, state, positions, backpointers, kConvolutionStep);
 }
 
-at::Tensor LightConvStepCuda(const at::Tensor& x, const at::Tensor& weight, at::Tensor& window,
+at::Tensor LightConvStepCuda(const at::Tensor& x, const at::Tensor& weight, at::Tensor& state,
                              const at::Tensor& positions, const at::Tensor& backpointers) {
   const c10::cuda::CUDAGuard guard(x.device());
-  return LightConvStep(x, weight, window, positions, backpointers, kConvolutionStep);
+  return LightConvStep(x, weight, state, positions, backpointers, kConvolutionStep);
 }
 
 at::Tensor DepthwiseConvCudaOp(const at::Tensor& x, const at::Tensor& weight,
@@ -87,12 +88,11 @@ at::Tensor DepthwiseConvCudaOp(const at::Tensor& x, const at::Tensor& weight,
   return DepthwiseConv(x, weight, lengths, padding_left, dilation, kDepthwiseConv);
 }
 
-at::Tensor DepthwiseConvStepCudaOp(const at::Tensor& x, const at::Tensor& weight,
-                                   at::Tensor& window, const at::Tensor& positions,
-                                   const at::Tensor& backpointers, int64_t dilation) {
+at::Tensor DepthwiseConvStepCudaOp(const at::Tensor& x, const at::Tensor& weight, at::Tensor& state,
+                                   const at::Tensor& positions, const at::Tensor& backpointers,
+                                   int64_t dilation) {
   const c10::cuda::CUDAGuard guard(x.device());
-  return DepthwiseConvStep(x, weight, window, positions, backpointers, dilation,
-                           kDepthwiseConvStep);
+  return DepthwiseConvStep(x, weight, state, positions, backpointers, dilation, kDepthwiseConvStep);
 }
 
 at::Tensor SelfAttentionStepCudaOp(const at::Tensor& query, const at::Tensor& key,
@@ -104,11 +104,11 @@ at::Tensor SelfAttentionStepCudaOp(const at::Tensor& query, const at::Tensor& ke
                            neighbour_heads, kSelfAttentionStep);
 }
 
-at::Tensor SourceAttentionCudaOp(const at::Tensor& query, const at::Tensor& memory,
+at::Tensor SourceAttentionCudaOp(const at::Tensor& query, const at::Tensor& encoder_cache,
                                  const at::Tensor& blocks, const at::Tensor& lengths,
                                  int64_t heads) {
   const c10::cuda::CUDAGuard guard(query.device());
-  return SourceAttention(query, memory, blocks, lengths, heads, kSourceAttention);
+  return SourceAttention(query, encoder_cache, blocks, lengths, heads, kSourceAttention);
 }
 
 }  // namespace

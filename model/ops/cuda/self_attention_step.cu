@@ -3,8 +3,8 @@
 namespace linnet::ops {
 namespace {
 
-// One block: one head of one row, which also writes that head's part of the row's cache entry. No
-// other block reads it in this step, not even of the same row: they take it from `key` and `value`.
+// One block computes one head of one row, and writes that head's part of the row's cache entry. No
+// block reads the entry in this step: all read it from `key` and `value`.
 template <class T, int N>
 __global__ void __launch_bounds__(kAttentionThreads)
     Attend(SelfAttentionStepParams p, float scale) {

@@ -3,7 +3,7 @@
 namespace linnet::ops {
 namespace {
 
-// One block: one head of one row.
+// One block computes one head of one row.
 template <class T, int N>
 __global__ void __launch_bounds__(kAttentionThreads) Attend(SourceAttentionParams p, float scale) {
   const int64_t row = blockIdx.x / p.heads;

@@ -19,7 +19,7 @@ namespace fs = std::filesystem;
 
 constexpr char kManifest[] = "manifest.json";
 constexpr char kSignature[] = "manifest.json.sig";
-constexpr size_t kMaxSignatureBytes = 4096;  // what is longer is none
+constexpr size_t kMaxSignatureBytes = 4096;  // longer files are no signatures
 
 template <typename... Parts>
 absl::Status Wrong(const Parts&... parts) {
@@ -147,7 +147,7 @@ absl::StatusOr<Bundle> ReadBundle(const fs::path& path, const BundleKeys* keys) 
   if (keys != nullptr) {
     if (absl::Status status = CheckSignature(path, *json, *keys); !status.ok()) return status;
   }
-  // The very bytes that were signed.
+  // Parse the same bytes that were verified.
   absl::StatusOr<linnet::v1::BundleManifest> manifest = ReadManifest(file, *json);
   if (!manifest.ok()) return manifest.status();
   absl::StatusOr<std::string> sha256 = Sha256OfBytes(*json);
@@ -164,7 +164,7 @@ absl::StatusOr<std::vector<fs::path>> FindBundles(const fs::path& root) {
   std::vector<fs::path> found;
   for (fs::directory_iterator entry(root, error), end; !error && entry != end;
        entry.increment(error)) {
-    std::error_code ignored;  // an entry that cannot be looked into has no manifest for us
+    std::error_code ignored;  // an unreadable entry counts as having no manifest
     if (fs::exists(entry->path() / kManifest, ignored)) found.push_back(entry->path());
   }
   if (error)

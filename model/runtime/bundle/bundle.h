@@ -13,43 +13,44 @@
 
 namespace linnet::model {
 
-// A bundle on disk that was checked: the manifest is complete and consistent, and every file it
-// lists is there with the size and sha256 that it says.
+// A checked bundle on disk: the manifest is complete and consistent, and every file that it lists
+// exists with the listed size and sha256.
 struct Bundle {
   std::filesystem::path path;
   linnet::v1::BundleManifest manifest;
-  // Of the bytes that `manifest` was parsed from, and whose signature was checked.
+  // sha256 of the bytes that `manifest` was parsed from and whose signature was checked.
   std::string manifest_sha256 = {};
 
   std::filesystem::path model_file() const { return path / manifest.model_file(); }
   bool has_tokenizers() const { return !manifest.source_tokenizer_file().empty(); }
-  // Only if it has tokenizers.
+  // These two require has_tokenizers().
   TokenizerSpec source_tokenizer() const;
   TokenizerSpec target_tokenizer() const;
   std::string model_sha256() const;
-  // What targets keep to; null where the manifest does not ask for it. Reads the tokenizer.
+  // The grammar of targets; null if the manifest has text_grammar off. Reads the tokenizer.
   absl::StatusOr<std::shared_ptr<const TokenGrammar>> target_grammar() const;
 
   SpecialTokens special_tokens() const;
   int source_vocabulary_size() const;
-  // Whose attention says which token comes from which: Architecture.alignment_layer.
+  // The decoder layer whose attention is the alignment: Architecture.alignment_layer.
   int alignment_layer() const;
-  // The default options for a source of that many tokens (eos included): max_target_ratio makes the
-  // cap depend on it.
+  // The default options for a source of that many tokens (eos included), on which the max target
+  // length depends by max_target_ratio.
   SearchOptions default_options(int source_tokens) const;
 };
 
-// NotFoundError if there is no bundle; FailedPreconditionError, saying which file and what is
-// wrong, if it is damaged or made for another schema. With `keys` it must also be signed: its
-// manifest.json.sig is a signature by one of them of the bytes of manifest.json, which hold the
-// sha256 of every other file; PermissionDeniedError otherwise, before anything of it is parsed.
+// Returns NotFoundError if there is no bundle, and FailedPreconditionError with the file and the
+// reason if it is damaged or has another schema. With `keys` the bundle must be signed:
+// manifest.json.sig must be a signature by one of them of the bytes of manifest.json, which contain
+// the sha256 of every other file. Otherwise it returns PermissionDeniedError, before it parses
+// anything.
 absl::StatusOr<Bundle> ReadBundle(const std::filesystem::path& path,
                                   const BundleKeys* keys = nullptr);
-// That its files still are what they were when it was read.
+// Checks that the files have not changed since the bundle was read.
 absl::Status CheckFiles(const Bundle& bundle);
 
-// Folders with a manifest directly below `root`, or `root` itself if it has one, by name.
-// NotFoundError if there is none.
+// The folders with a manifest directly below `root`, sorted by name, or `root` itself if it has
+// one. Returns NotFoundError if there is none.
 absl::StatusOr<std::vector<std::filesystem::path>> FindBundles(const std::filesystem::path& root);
 
 }  // namespace linnet::model

@@ -40,8 +40,8 @@ absl::Status Wrong(const Parts&... parts) {
   return absl::FailedPreconditionError(absl::StrCat(parts...));
 }
 
-// Protobuf's message has what is wrong, the place in the file, and a line that points at it. The
-// first two quote the file as it is, and a damaged one may hold any bytes.
+// Protobuf's message has the reason, the place in the file, and a line that points at it. The first
+// two quote the file, which may contain any bytes if it is damaged.
 std::string Printable(const std::string& message) {
   const std::vector<std::string> lines = absl::StrSplit(message, '\n');
   std::string shown(absl::StripSuffix(lines[0], "."));
@@ -158,7 +158,7 @@ absl::Status CheckVocabulary(const linnet::v1::Vocabulary& vocabulary) {
     return Wrong("vocabulary.source_size is ", vocabulary.source_size(),
                  ", it must be between 1 and ", kMaxVocabulary);
   }
-  // Both sides have the special tokens.
+  // The special tokens are in both vocabularies.
   const int smaller = vocabulary.has_source_size()
                           ? std::min(vocabulary.size(), vocabulary.source_size())
                           : vocabulary.size();
@@ -167,7 +167,7 @@ absl::Status CheckVocabulary(const linnet::v1::Vocabulary& vocabulary) {
     if (id < 0 || id >= smaller) {
       return Wrong("vocabulary.", field, " is ", id, ", it must be between 0 and ", smaller - 1);
     }
-    // A model whose sequences begin with nothing of their own gives bos_id as eos_id.
+    // A model without bos sets bos_id to eos_id.
     const bool no_bos = field == ids.back().first && id == vocabulary.eos_id();
     if (!seen.insert(id).second && !no_bos) {
       return Wrong("vocabulary.", field, " is ", id, ", which is another special token's id");
@@ -209,7 +209,7 @@ absl::Status CheckDefaults(const BundleManifest& manifest) {
   return absl::OkStatus();
 }
 
-// What the manifest says of files, before any is touched.
+// Checks the file names in the manifest, before any file is opened.
 absl::Status CheckFileNames(const BundleManifest& manifest) {
   std::set<std::string> listed;
   for (const linnet::v1::BundleFile& file : manifest.files()) {
@@ -235,14 +235,14 @@ absl::Status CheckFileNames(const BundleManifest& manifest) {
   return absl::OkStatus();
 }
 
-// How text becomes tokens: which files that needs, and that they are named.
+// Checks that the manifest names the files that its tokenizers need.
 absl::Status CheckTokenizers(const BundleManifest& manifest) {
   if (manifest.source_tokenizer_file().empty() != manifest.target_tokenizer_file().empty()) {
     return Wrong("source_tokenizer_file is \"", manifest.source_tokenizer_file(),
                  "\" and target_tokenizer_file is \"", manifest.target_tokenizer_file(),
                  "\": name both or none");
   }
-  // JSON may hold an enum as a number, which protobuf takes whatever it is.
+  // JSON may contain an enum as a number, which protobuf accepts even if it is unknown.
   if (!linnet::v1::SubwordKind_IsValid(manifest.subword_kind())) {
     return Wrong("subword_kind is ", static_cast<int>(manifest.subword_kind()),
                  ", known are SUBWORD_KIND_UNSPECIFIED, a SentencePiece model, and "
@@ -257,13 +257,13 @@ absl::Status CheckTokenizers(const BundleManifest& manifest) {
        {std::pair("source_vocabulary_file", manifest.source_vocabulary_file()),
         std::pair("target_vocabulary_file", manifest.target_vocabulary_file())}) {
     if (bpe && name.empty()) {
-      return Wrong(field, " is empty, and SUBWORD_KIND_BPE_CODES says nothing of ids: name a file ",
+      return Wrong(field, " is empty, and SUBWORD_KIND_BPE_CODES has no ids: name a file ",
                    "with one piece a line");
     }
   }
   if (!manifest.placeholders().empty() && !manifest.text_grammar()) {
-    return Wrong("placeholders are named, and text_grammar is off: a search would say them where ",
-                 "nothing is copied; turn it on, or leave them out");
+    return Wrong("placeholders are named, and text_grammar is off: a search would generate them ",
+                 "where nothing is copied; turn it on, or leave them out");
   }
   if (!manifest.source_tokenizer_file().empty()) return absl::OkStatus();
   for (const auto& [what, present] :
@@ -315,7 +315,7 @@ SearchOptions DefaultOptions(const BundleManifest& manifest, int source_tokens) 
   if (defaults.has_no_repeat_ngram_size())
     options.no_repeat_ngram_size = defaults.no_repeat_ngram_size();
   if (defaults.has_unknown_penalty()) options.unknown_penalty = defaults.unknown_penalty();
-  // In double: 1.5 · 7 + 10 is exact, and no source is so long that it would not fit.
+  // In double, which is exact for 1.5 · 7 + 10 and does not overflow for any source.
   const double cap = static_cast<double>(defaults.max_target_ratio()) * source_tokens +
                      (defaults.has_max_target_tokens() ? defaults.max_target_tokens() : limit);
   options.max_target_tokens = static_cast<int>(std::floor(std::min<double>(cap, limit)));

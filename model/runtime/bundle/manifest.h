@@ -9,15 +9,15 @@
 
 namespace linnet::model {
 
-// The bytes of a manifest.json. FailedPreconditionError with the file, if there are too many.
+// Reads the bytes of a manifest.json. Returns FailedPreconditionError if the file is too large.
 absl::StatusOr<std::string> ReadManifestBytes(const std::filesystem::path& file);
-// Reads those of `file` and checks all that they say, without a look at the files that they name.
-// FailedPreconditionError with the file, the field, its value and what it must be.
+// Parses `json`, the bytes of `file`, and checks all fields, but not the files that it lists.
+// Returns FailedPreconditionError with the file, the field, its value and its allowed values.
 absl::StatusOr<linnet::v1::BundleManifest> ReadManifest(const std::filesystem::path& file,
                                                         const std::string& json);
 
-// The search of a request that asks for nothing, for a source of that many tokens (eos included):
-// max_target_ratio makes the cap depend on it.
+// The search options of a request that sets none, for a source of that many tokens (eos included),
+// on which the max target length depends by max_target_ratio.
 SearchOptions DefaultOptions(const linnet::v1::BundleManifest& manifest, int source_tokens);
 
 }  // namespace linnet::model

@@ -11,13 +11,13 @@
 namespace linnet::model {
 namespace {
 
-// Logits that are looked at one by one where the largest of them might get in. Measured at 160 x
-// 32000 and at one row: 64 beats 128 and 256, since while the heap fills up most of the time goes
-// into looking.
+// Size of a block, whose logits are read one by one if the largest of them might be kept. Measured
+// at 160 x 32000 and at one row: 64 beats 128 and 256, since most of the time goes into reading
+// blocks while the heap fills.
 constexpr int kBlock = 64;
 
-// Four floats in a register of the baseline instruction set, so that nothing is left to the
-// vectoriser's mood.
+// Four floats in a register of the baseline instruction set; explicit, since automatic
+// vectorisation is not reliable here.
 typedef float Floats __attribute__((vector_size(16)));
 typedef int64_t Halves __attribute__((vector_size(16)));
 constexpr int kLanes = 4;
@@ -30,10 +30,10 @@ Floats Load(const float* x) {
 
 Floats Larger(Floats a, Floats b) { return b > a ? b : a; }
 
-// Might one of logits[0, kBlock) get in? NaN never does. Each lane goes through the very operations
-// of a single logit, so that the answer is exact.
+// True if one of logits[0, kBlock) would be kept; NaN never is. Each lane does the same operations
+// as a single logit, so that the answer is exact.
 bool AnyAdmitted(const float* logits, const LogitRow& row, const TopCandidates& top) {
-  constexpr int kMaxima = 4;  // side by side, so that one need not wait for another
+  constexpr int kMaxima = 4;  // independent, so that their latencies overlap
   Floats largest[kMaxima];
   for (Floats& maximum : largest) maximum = Floats{} - std::numeric_limits<float>::infinity();
   for (int i = 0; i < kBlock; i += kMaxima * kLanes) {

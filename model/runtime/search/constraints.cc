@@ -47,8 +47,8 @@ int Constraints::Bank(const Progress& progress) const {
 
 Constraints::Progress Constraints::After(const Progress& progress,
                                          std::span<const TokenId> tokens) const {
-  // The longest end of the tokens that an unmet phrase begins with. It cannot be longer by more
-  // than the new token, and what was counted for a phrase that is met lies before it.
+  // The longest suffix of the tokens that is the start of an unmet phrase. It is at most one token
+  // longer than before, and does not overlap the tokens of a met phrase.
   for (int length = progress.begun + 1; length > 0; --length) {
     const auto end = tokens.last(length);
     bool begins = false;

@@ -7,72 +7,74 @@
 namespace linnet::model {
 namespace {
 
-// A token that takes part in a draw.
-struct Lot {
+// A candidate of a draw.
+struct WeightedToken {
   float log_probability;
   float logit;
   TokenId token;
-  double weight = 0;  // probability in units of the likeliest one's
+  double weight = 0;  // probability relative to that of the likeliest token
 };
 
-bool Likelier(const Lot& a, const Lot& b) {
+bool Likelier(const WeightedToken& a, const WeightedToken& b) {
   if (a.log_probability != b.log_probability) return a.log_probability > b.log_probability;
   if (a.logit != b.logit) return a.logit > b.logit;
   return a.token < b.token;
 }
 
-bool LowerToken(const Lot& a, const Lot& b) { return a.token < b.token; }
+bool LowerToken(const WeightedToken& a, const WeightedToken& b) { return a.token < b.token; }
 
-// The best top_k, likeliest first.
-std::vector<Lot> BestLots(const LogitRow& row, const SamplingParameters& sampling,
-                          const std::optional<Candidate>& penalised) {
+// The top_k likeliest tokens, likeliest first.
+std::vector<WeightedToken> TopKTokens(const LogitRow& row, const SamplingParameters& sampling,
+                                      const std::optional<Candidate>& penalised) {
   TopCandidates top(std::min(sampling.top_k, static_cast<int>(row.logits.size())));
   if (penalised.has_value()) top.Push(*penalised);
   PushRow(row, sampling.excluded, top);
-  std::vector<Lot> lots;
+  std::vector<WeightedToken> candidates;
   for (const Candidate& best : top.Take())
-    lots.push_back({best.log_probability, best.logit, best.token});
-  return lots;
+    candidates.push_back({best.log_probability, best.logit, best.token});
+  return candidates;
 }
 
-// Every token, in the order of ids.
-std::vector<Lot> AllLots(const LogitRow& row, const SamplingParameters& sampling,
-                         const std::optional<Candidate>& penalised) {
-  std::vector<Lot> lots;
-  lots.reserve(row.logits.size());
+// All tokens, in the order of ids.
+std::vector<WeightedToken> AllTokens(const LogitRow& row, const SamplingParameters& sampling,
+                                     const std::optional<Candidate>& penalised) {
+  std::vector<WeightedToken> candidates;
+  candidates.reserve(row.logits.size());
   for (size_t i = 0; i < row.logits.size(); ++i) {
     const TokenId token = row.Token(i);
     if (penalised.has_value() && token == penalised->token) {
-      lots.push_back({penalised->log_probability, penalised->logit, token});
+      candidates.push_back({penalised->log_probability, penalised->logit, token});
       continue;
     }
     if (std::binary_search(sampling.excluded.begin(), sampling.excluded.end(), token)) continue;
     const float log_probability = row.LogProbability(row.logits[i]);
-    if (std::isfinite(log_probability)) lots.push_back({log_probability, row.logits[i], token});
+    if (std::isfinite(log_probability))
+      candidates.push_back({log_probability, row.logits[i], token});
   }
-  if (!row.tokens.empty()) std::sort(lots.begin(), lots.end(), LowerToken);
-  return lots;
+  if (!row.tokens.empty()) std::sort(candidates.begin(), candidates.end(), LowerToken);
+  return candidates;
 }
 
-double SumOfWeights(std::span<const Lot> lots) {
+double SumOfWeights(std::span<const WeightedToken> candidates) {
   double sum = 0;
-  for (const Lot& lot : lots) sum += lot.weight;
+  for (const WeightedToken& candidate : candidates) sum += candidate.weight;
   return sum;
 }
 
-// Leaves the fewest of the likeliest that hold `share` of the whole. Sorts no more of them than it
-// must: the nucleus of 32000 tokens is small as a rule.
-void KeepNucleus(float share, std::vector<Lot>& lots) {
-  const double wanted = share * SumOfWeights(lots);
+// Keeps the shortest prefix of the likeliest tokens that has `share` of the sum of weights. Sorts
+// in chunks: the nucleus of 32000 tokens is usually small.
+void KeepNucleus(float share, std::vector<WeightedToken>& candidates) {
+  const double wanted = share * SumOfWeights(candidates);
   double held = 0;
   size_t kept = 0;
-  for (size_t chunk = 64; kept < lots.size(); chunk *= 4) {
-    const size_t end = std::min(kept + chunk, lots.size());
-    std::partial_sort(lots.begin() + kept, lots.begin() + end, lots.end(), Likelier);
+  for (size_t chunk = 64; kept < candidates.size(); chunk *= 4) {
+    const size_t end = std::min(kept + chunk, candidates.size());
+    std::partial_sort(candidates.begin() + kept, candidates.begin() + end, candidates.end(),
+                      Likelier);
     while (kept < end) {
-      held += lots[kept++].weight;
+      held += candidates[kept++].weight;
       if (held >= wanted) {
-        lots.resize(kept);
+        candidates.resize(kept);
         return;
       }
     }
@@ -102,7 +104,7 @@ double UniformDraw(uint64_t seed, int hypothesis, int position) {
 
 std::optional<Candidate> DrawToken(const LogitRow& row, const SamplingParameters& sampling,
                                    double uniform) {
-  // What was drawn before must not change what the probabilities are rounded to.
+  // Without the hypothesis's sum, which would change the rounding of the probabilities.
   LogitRow alone = row;
   alone.sum = 0;
   std::optional<Candidate> penalised;
@@ -110,23 +112,25 @@ std::optional<Candidate> DrawToken(const LogitRow& row, const SamplingParameters
     penalised = alone.Extend(sampling.penalised, *logit, sampling.penalty);
     if (!std::isfinite(penalised->log_probability)) penalised.reset();
   }
-  std::vector<Lot> lots = sampling.top_k > 0 ? BestLots(alone, sampling, penalised)
-                                             : AllLots(alone, sampling, penalised);
-  if (lots.empty()) return std::nullopt;
-  const float highest =
-      std::min_element(lots.begin(), lots.end(), Likelier)->log_probability;  // Likelier is "less"
-  for (Lot& lot : lots) lot.weight = std::exp(lot.log_probability - highest);
-  if (sampling.top_p < 1) KeepNucleus(sampling.top_p, lots);
-  if (!std::is_sorted(lots.begin(), lots.end(), LowerToken))
-    std::sort(lots.begin(), lots.end(), LowerToken);
+  std::vector<WeightedToken> candidates = sampling.top_k > 0
+                                              ? TopKTokens(alone, sampling, penalised)
+                                              : AllTokens(alone, sampling, penalised);
+  if (candidates.empty()) return std::nullopt;
+  const float highest = std::min_element(candidates.begin(), candidates.end(), Likelier)
+                            ->log_probability;  // Likelier is "less"
+  for (WeightedToken& candidate : candidates)
+    candidate.weight = std::exp(candidate.log_probability - highest);
+  if (sampling.top_p < 1) KeepNucleus(sampling.top_p, candidates);
+  if (!std::is_sorted(candidates.begin(), candidates.end(), LowerToken))
+    std::sort(candidates.begin(), candidates.end(), LowerToken);
 
-  const double mark = uniform * SumOfWeights(lots);
-  const Lot* drawn = nullptr;
+  const double mark = uniform * SumOfWeights(candidates);
+  const WeightedToken* drawn = nullptr;
   double sum = 0;
-  for (const Lot& lot : lots) {
-    if (lot.weight == 0) continue;
-    drawn = &lot;
-    sum += lot.weight;
+  for (const WeightedToken& candidate : candidates) {
+    if (candidate.weight == 0) continue;
+    drawn = &candidate;
+    sum += candidate.weight;
     if (sum > mark) break;
   }
   return Candidate{row.sum + drawn->log_probability, drawn->log_probability, row.parent,

@@ -14,21 +14,21 @@
 namespace linnet::model {
 namespace {
 
-// Of the tokens that a grammar bars, so many may be among a row's highest before all of the row is
-// asked for.
-constexpr int kBarredAmongTheBest = 8;
+// Max number of tokens forbidden by the grammar among a row's highest, above which the search needs
+// the whole row.
+constexpr int kMaxBarredAmongBest = 8;
 
-// Adds the tokens that would complete an n-gram which `history` (the start token, then the target
-// so far) already holds.
+// Adds the tokens that would repeat an n-gram of `history` (the start token, then the target so
+// far).
 void AddRepeats(const std::vector<TokenId>& history, int n, std::vector<TokenId>& excluded) {
   if (n <= 0 || history.size() < n) return;
-  const auto last = history.end() - (n - 1);  // the n-1 tokens that the next one would follow
+  const auto last = history.end() - (n - 1);  // the last n-1 tokens
   for (auto start = history.begin(); start + (n - 1) != history.end(); ++start) {
     if (std::equal(last, history.end(), start)) excluded.push_back(start[n - 1]);
   }
 }
 
-// Of two that ended, the better result.
+// True if `a` is a better result than `b`; both have ended.
 bool Preferred(const Hypothesis& a, const Hypothesis& b) {
   if (a.unmet_constraints != b.unmet_constraints) return a.unmet_constraints < b.unmet_constraints;
   return a.score > b.score;
@@ -57,7 +57,7 @@ BeamSearch BeamSearch::Scoring(const SearchOptions& options, const SpecialTokens
                                std::vector<TokenId> target) {
   SearchOptions scoring = options;
   scoring.beam_size = scoring.n_best = 1;
-  scoring.max_target_tokens = std::numeric_limits<int>::max();  // the target says where it ends
+  scoring.max_target_tokens = std::numeric_limits<int>::max();  // the target's eos ends it
   scoring.top_k = 0;
   scoring.top_p = 1;
   scoring.seed.reset();
@@ -78,7 +78,8 @@ BeamSearch::Rules BeamSearch::RulesFor(int i) const {
     std::vector<TokenId> history = {special_.start};
     history.insert(history.end(), hypothesis.tokens.begin(), hypothesis.tokens.end());
     AddRepeats(history, options_.no_repeat_ngram_size, rules.excluded);
-    // eos, where it starts every history, would never end one if single tokens may not repeat.
+    // eos is exempt: in models whose start token is eos, a rule against repeated single tokens
+    // would forbid it for good.
     std::erase(rules.excluded, special_.eos);
   }
   rules.excluded.push_back(special_.pad);
@@ -134,12 +135,12 @@ RowNeed BeamSearch::need(int i) const {
   const Rules& rules = rules_[i];
   if (rules.forced != kNoToken) return {.also = rules.forced};
   if (!constraints_.empty()) return {.all = true};  // phrases may begin with any token
-  // In a character nearly everything is excluded.
+  // Inside a character nearly all tokens are excluded.
   if (InCharacter(i)) return {.best = static_cast<int>(grammar_->classes().size())};
   if (wanted() == 0) return {.all = true};
-  // Whatever is excluded may take a place.
+  // Each excluded token may be among the highest.
   const int excluded = static_cast<int>(rules.excluded.size()) - rules.barred;
-  return {.best = wanted() + excluded + std::min(rules.barred, kBarredAmongTheBest),
+  return {.best = wanted() + excluded + std::min(rules.barred, kMaxBarredAmongBest),
           .also = rules.penalise_unknown ? special_.unk : kNoToken};
 }
 
@@ -149,7 +150,7 @@ int BeamSearch::wanted() const {
 
 bool BeamSearch::suffices(int i, const RowLogits& row) const {
   const Rules& rules = rules_[i];
-  if (row.tokens.empty() || rules.forced != kNoToken || rules.barred <= kBarredAmongTheBest ||
+  if (row.tokens.empty() || rules.forced != kNoToken || rules.barred <= kMaxBarredAmongBest ||
       InCharacter(i))
     return true;
   int allowed = 0, found = 0;
@@ -159,13 +160,13 @@ bool BeamSearch::suffices(int i, const RowLogits& row) const {
     allowed +=
         std::binary_search(rules.excluded.begin(), rules.excluded.end(), row.tokens[at]) ? 0 : 1;
   }
-  return allowed >= wanted() || found < need(i).best;  // there are no more
+  return allowed >= wanted() || found < need(i).best;  // the vocabulary has no more
 }
 
 absl::StatusOr<LogitRow> BeamSearch::MakeRow(int i, const RowLogits& row) const {
   if (row.logits.empty() || (!row.tokens.empty() && row.tokens.size() != row.logits.size())) {
-    return absl::InternalError(absl::StrCat("a row of ", row.logits.size(), " logits for ",
-                                            row.tokens.size(), " tokens is none"));
+    return absl::InternalError(absl::StrCat("a row has ", row.logits.size(), " logits for ",
+                                            row.tokens.size(), " tokens"));
   }
   if (!std::isfinite(row.log_normalizer)) {
     return absl::InternalError(absl::StrCat("the model gave no probabilities at target token ",
@@ -228,7 +229,7 @@ absl::StatusOr<std::vector<Candidate>> BeamSearch::ConstrainedCandidates(
   std::vector<Candidate> candidates = *std::move(best);
   for (int i = 0; i < live(); ++i) {
     const Rules& rules = rules_[i];
-    if (rules.forced != kNoToken) continue;  // there is no other
+    if (rules.forced != kNoToken) continue;  // the forced token has no alternatives
     TopCandidates top(1);
     if (rules.penalise_unknown) {
       if (const auto logit = rows[i].Logit(special_.unk); logit.has_value())
@@ -255,7 +256,7 @@ absl::StatusOr<std::vector<Candidate>> BeamSearch::ConstrainedCandidates(
 }
 
 absl::StatusOr<std::vector<Candidate>> BeamSearch::DrawCandidates(std::span<const LogitRow> rows) {
-  if (steps_ == 0) {  // from here on each goes its own way
+  if (steps_ == 0) {  // the first step makes one hypothesis per target
     numbers_.resize(options_.beam_size);
     std::iota(numbers_.begin(), numbers_.end(), 0);
   }
@@ -353,7 +354,7 @@ absl::Status BeamSearch::Advance(std::span<const RowLogits> rows) {
   for (int rank = 0; rank < candidates->size(); ++rank) {
     const Candidate& candidate = (*candidates)[rank];
     if (candidate.token == special_.eos) {
-      // Below the first `beam` an end is dropped: it neither counts nor lives.
+      // An eos ranked below the first `beam` candidates is dropped.
       if (rank < options_.beam_size && ended_.size() < options_.beam_size) End(Extend(candidate));
     } else if (next.size() < options_.beam_size) {
       next.push_back(Extend(candidate));

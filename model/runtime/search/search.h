@@ -19,7 +19,7 @@ struct Hypothesis {
   std::vector<float> token_scores;  // natural log-probabilities, one per token
   float score = 0;
   bool ended_by_limit = false;  // eos was forced by max_target_tokens
-  int unmet_constraints = 0;    // phrases that were asked for and are not in it
+  int unmet_constraints = 0;    // constraints that it does not contain
 };
 
 struct Candidate;
@@ -27,16 +27,16 @@ struct LogitRow;
 
 inline constexpr TokenId kNoToken = -1;
 
-// What a search must know of one row of logits: its `best` highest (of equal ones those of lower
-// tokens), and the logit of `also`. Or all of them.
+// The part of a row of logits that a search needs: the `best` highest (of equal ones those of lower
+// tokens) and the logit of `also`; or all of them.
 struct RowNeed {
   int best = 0;
   TokenId also = kNoToken;
   bool all = false;
 };
 
-// What it is told: the logits of `tokens`, in any order, or without tokens the whole row in theirs.
-// More than was asked for does no harm, and `also` may be there twice.
+// A row of logits for a search: the logits of `tokens`, in any order, or the whole row if `tokens`
+// is empty. It may contain more than RowNeed, and `also` twice.
 struct RowLogits {
   std::span<const float> logits;
   std::span<const TokenId> tokens = {};
@@ -47,43 +47,42 @@ struct RowLogits {
 //
 // Beam search, by the rules of fairseq's SequenceGenerator: candidates are the best 2·beam of
 // beam × vocabulary by cumulative score; an eos among the first `beam` of them ends a hypothesis,
-// one ranked lower is dropped; the best `beam` others live on; the search ends when `beam`
+// one ranked lower is dropped; the best `beam` others stay live; the search ends when `beam`
 // hypotheses have ended or the limit is reached, where eos is forced. Greedy search is beam 1.
 //
-// With constraints (constraints.h), fairseq's lexically constrained search: a hypothesis does not
-// end before it has met all of them, the best continuation of each hypothesis and whatever takes it
-// further with a phrase are candidates too, and the places are shared out between candidates that
-// have got equally far. What had to end at the limit with phrases unmet is behind all that has met
-// more of them.
+// With constraints (constraints.h) it is fairseq's lexically constrained search: a hypothesis does
+// not end before it has met all phrases; the best continuation of each hypothesis and all tokens
+// that continue a phrase are additional candidates; and the beam is allocated between banks of
+// equal progress. Hypotheses that end at the limit rank by the number of met phrases first.
 //
-// With a grammar (token_grammar.h) no token follows that it bars: of the byte pieces whole
-// characters come, and control pieces only where a prefix or a phrase of the constraints has them.
-// no_repeat_ngram_size does not bind in the middle of a character. Where the best target is legal
-// anyway, it is found with the same score.
+// With a grammar (token_grammar.h) no token follows that it forbids: byte pieces form whole
+// characters, and control pieces occur only in a prefix or a phrase. no_repeat_ngram_size does not
+// apply inside a character. A best target that is legal without the grammar has the same score with
+// it.
 //
-// Sampling: `beam` hypotheses that know nothing of each other each draw a token at every step until
-// it is eos (sampling.h). What the rules forbid is not drawn, and eos is forced at the limit.
+// Sampling: `beam` independent hypotheses draw a token at every step until it is eos (sampling.h).
+// Forbidden tokens are not drawn, and eos is forced at the limit.
 //
-// Scoring: every token is given, eos included, and nothing is searched.
+// Scoring: all tokens are given, eos included, and nothing is searched.
 //
-// Hypotheses that live are numbered 0 … live()-1, and the caller owns their decoder state: at each
-// step it computes a row of logits for each of them, calls Advance, and lets hypothesis i go on
-// from the state of parents()[i] with input tokens()[i]. A new search has one live hypothesis,
-// whose input is the start token.
+// Live hypotheses are numbered 0 … live()-1. The caller owns their decoder state: at each step it
+// computes one row of logits per hypothesis, calls Advance, and continues hypothesis i from the
+// state of parents()[i] with input tokens()[i]. A new search has one live hypothesis, whose input
+// is the start token.
 //
-// Pure: no thread, no clock, no tensor. Source: Ott et al. 2019 (fairseq), sequence_generator.py
-// and search.py.
+// Pure: no thread, no clock, no tensor; not thread-safe. Source: Ott et al. 2019 (fairseq),
+// sequence_generator.py and search.py.
 class BeamSearch {
  public:
   // `prefix` (without eos) is forced as the start of every hypothesis, up to max_target_tokens of
-  // it; what is forced is not forbidden by no_repeat_ngram_size, and neither is eos ever. `options`
-  // have passed CheckOptions; with `constraints` they do not sample. `grammar` may be null.
+  // it. no_repeat_ngram_size never forbids forced tokens and eos. `options` have passed
+  // CheckOptions; with `constraints` they do not sample. `grammar` may be null.
   BeamSearch(const SearchOptions& options, const SpecialTokens& special,
              std::vector<TokenId> prefix, Constraints constraints = {},
              std::shared_ptr<const TokenGrammar> grammar = nullptr);
-  // Scores `target` (eos last, and nowhere else). Of the options only those of the score count:
-  // temperature, unknown_penalty, length_penalty, normalize_scores. The result is bit for bit what
-  // a search with them finds of the same tokens, given the same rows.
+  // Scores `target` (eos last, and nowhere else). Only the options of the score apply: temperature,
+  // unknown_penalty, length_penalty, normalize_scores. Given the same rows, the score is
+  // bit-identical to that of a search that finds the same tokens.
   static BeamSearch Scoring(const SearchOptions& options, const SpecialTokens& special,
                             std::vector<TokenId> target);
 
@@ -93,60 +92,60 @@ class BeamSearch {
   int steps() const { return steps_; }
   bool finished() const { return finished_; }
 
-  // Of the row of live hypothesis i in the step to come. A grammar bars a hundred tokens, of which
-  // a trained model ranks hardly any high, so it is asked for only a few more than are wanted.
+  // The need of live hypothesis i in the next step. A grammar forbids some hundred tokens, but a
+  // trained model ranks hardly any of them high, so the need includes only a few extra logits for
+  // them.
   RowNeed need(int i) const;
-  // Whether a row that has what need() asked for holds enough tokens that the grammar allows. Where
-  // it does not, Advance takes the whole row.
+  // True if a row with the logits of need() has enough tokens that the grammar allows. If not,
+  // Advance needs the whole row.
   bool suffices(int i, const RowLogits& row) const;
-  // A step: a row for each live hypothesis, which holds what it needs. log p = logit / temperature
-  // - normalizer. At least one token must be finite in each row: a row of NaN is an InternalError,
-  // after which the search may not be advanced.
+  // Advances by one step, with one row per live hypothesis that satisfies its need. log p = logit /
+  // temperature - normalizer. Each row needs a finite normalizer: a row of NaN is an InternalError,
+  // after which the search must not be advanced.
   absl::Status Advance(std::span<const RowLogits> rows);
   // The same with whole rows: `logits` is [live, vocabulary], row-major.
   absl::Status Advance(std::span<const float> logits, std::span<const float> log_normalizers);
 
-  // A step that was made elsewhere by the same rules: beside the model, by ops/beam_search.h, of
-  // beam searches and given targets without constraints. Says which hypotheses live on, in the
-  // order of their numbers, and which ended, best first. A search that follows is never advanced.
+  // Applies a step that the device made by the same rules (ops/beam_search.h; beam search and
+  // scoring, without constraints): the live hypotheses in the order of their numbers, and those
+  // that ended, best first. Advance must not be called on such a search.
   void Follow(std::span<const Candidate> live, std::span<const Candidate> ended);
-  // What comes next in every hypothesis after that many steps, or kNoToken if it is not forced.
+  // The forced next token of every hypothesis after that many steps, or kNoToken.
   TokenId forced_after(int steps) const;
 
   // Best first, at most n_best. Complete once finished().
   std::vector<Hypothesis> Results() const;
-  // The longest token sequence that every hypothesis that can still be the best result starts with:
-  // those that live and the best of the ended. It never shrinks, and it is the best result's tokens
-  // (eos included) when finished.
+  // The longest common prefix of all hypotheses that can still be the best result: the live ones
+  // and the best ended one. It never shrinks; when finished it is the best result's tokens (eos
+  // included).
   std::vector<TokenId> StablePrefix() const;
 
  private:
-  // What the rules say of one live hypothesis's next token: either it is forced, or all but
-  // `excluded` are allowed. Where unk has a penalty it competes with a sum of its own and stands
-  // among `excluded`.
+  // Rules for the next token of one live hypothesis: either it is forced, or all but `excluded` are
+  // allowed. If unk has a penalty, it is in `excluded` and becomes a separate candidate.
   struct Rules {
     TokenId forced = kNoToken;
     bool penalise_unknown = false;
     std::vector<TokenId> excluded;  // ascending
-    int barred = 0;                 // of them, by the grammar alone
+    int barred = 0;                 // number of those that only the grammar excludes
   };
 
   Rules RulesFor(int i) const;
-  // Allowed tokens that a step takes from a row at most; 0: it takes others than the highest.
+  // Max number of allowed tokens that a step reads from a row; 0: it needs more than the highest.
   int wanted() const;
-  void AddBarred(int i, std::vector<TokenId>& excluded) const;  // by the grammar
+  void AddBarred(int i, std::vector<TokenId>& excluded) const;  // tokens that the grammar forbids
   bool InCharacter(int i) const;
   TokenGrammar::State StateOf(const Candidate& candidate) const;
-  void MakeRules();  // of the step to come
+  void MakeRules();  // for the next step
   absl::StatusOr<LogitRow> MakeRow(int i, const RowLogits& row) const;
   float PenaltyOf(TokenId token) const;
   absl::StatusOr<Candidate> Forced(const LogitRow& row, TokenId token) const;
   absl::StatusOr<std::vector<Candidate>> BestCandidates(std::span<const LogitRow> rows) const;
-  // BestCandidates, those that constraints add, and all of them shared out.
+  // BestCandidates and those that constraints add, after dynamic beam allocation.
   absl::StatusOr<std::vector<Candidate>> ConstrainedCandidates(
       std::span<const LogitRow> rows) const;
   Constraints::Progress ProgressOf(const Candidate& candidate) const;
-  // One for each of the targets that are drawn, in the order of their numbers.
+  // One candidate per sampled target, in the order of their numbers.
   absl::StatusOr<std::vector<Candidate>> DrawCandidates(std::span<const LogitRow> rows);
   absl::StatusOr<std::vector<Candidate>> CandidatesOf(std::span<const LogitRow> rows);
   absl::Status NothingPossible() const;
@@ -160,11 +159,11 @@ class BeamSearch {
   std::shared_ptr<const TokenGrammar> grammar_;
   int steps_ = 0;
   bool finished_ = false;
-  std::vector<Hypothesis> live_;                 // .score is the plain sum while it lives
-  std::vector<Constraints::Progress> progress_;  // of each
-  std::vector<TokenGrammar::State> states_;      // of each, where there is a grammar
-  std::vector<int> numbers_;       // when sampling: which of the drawn targets each of them is
-  std::vector<Rules> rules_;       // of each, in the step to come
+  std::vector<Hypothesis> live_;                 // .score is the plain sum while live
+  std::vector<Constraints::Progress> progress_;  // per live hypothesis
+  std::vector<TokenGrammar::State> states_;      // per live hypothesis, with a grammar
+  std::vector<int> numbers_;       // when sampling: number of its target, per live hypothesis
+  std::vector<Rules> rules_;       // per live hypothesis, for the next step
   std::vector<Hypothesis> ended_;  // in the order in which they ended
   std::vector<int> parents_;
   std::vector<TokenId> tokens_;

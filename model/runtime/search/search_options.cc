@@ -8,7 +8,7 @@ namespace linnet::model {
 namespace {
 
 constexpr float kMaxLengthPenalty = 10.0f;
-// Logits divided by less than this leave the range of float.
+// Logits divided by less than this overflow float.
 constexpr float kMinTemperature = 1e-6f;
 
 absl::Status OutOfRange(const char* option, auto value, auto min, auto max) {

@@ -10,20 +10,21 @@
 
 namespace linnet::model {
 
-// Which target tokens the tokens of a source can become: what a search must look at, of a
-// vocabulary that is far larger. What it is on disk is told in bundle.proto, message Shortlist.
+// The target tokens that the tokens of a source can become. A search that is limited to them reads
+// a small part of the vocabulary. bundle.proto, message Shortlist, is the file format. Immutable,
+// so thread-safe.
 //
 // Sources: Jean et al. 2015, On Using Very Large Target Vocabulary for Neural Machine Translation,
 // section 3.3; Kim et al. 2019, From Research to Production and Back, section 3.1.
 class Shortlist {
  public:
-  // FailedPreconditionError, saying what is wrong, if the file does not fit a model of so many
+  // Returns FailedPreconditionError with the reason if the file does not fit a model with so many
   // source and target tokens.
   static absl::StatusOr<Shortlist> Read(const std::filesystem::path& file, int source_tokens,
                                         int target_tokens, const SpecialTokens& special);
 
-  // Ascending, each once: the end token and the unknown one, what every target may hold, what the
-  // tokens of `source` can become, and `more`. A function of its arguments alone.
+  // Returns, ascending and without duplicates: eos, unk, the tokens of every target, those that the
+  // tokens of `source` can become, and `more`. A function of its arguments only.
   std::vector<TokenId> TokensFor(std::span<const TokenId> source,
                                  std::span<const TokenId> more) const;
 

@@ -8,10 +8,10 @@ namespace {
 
 using Grammar = TokenGrammar;
 
-// Inside a character: how many bytes follow, and which the next one may be.
+// States inside a character: the number of bytes that follow, and the allowed next ones.
 enum : TokenGrammar::State { kOne = 2, kTwo, kThree, kAfterE0, kAfterED, kAfterF0, kAfterF4 };
 
-// The state behind a token of the class, with kBarred where it may not come.
+// The state after a token of the class, with kBarred where it is forbidden.
 int32_t Step(TokenGrammar::State state, TokenGrammar::Class token) {
   const bool at_boundary = state <= Grammar::kBoundary;
   const auto allowed_if = [](bool allowed, int32_t next) {
@@ -49,13 +49,13 @@ int32_t Step(TokenGrammar::State state, TokenGrammar::Class token) {
           return kOne;
         case kThree:
           return kTwo;
-        case kAfterE0:  // shorter forms of the same characters are none
+        case kAfterE0:  // excludes overlong forms
           return allowed_if(token == Grammar::kByteA0, kOne);
-        case kAfterED:  // nor are surrogates
+        case kAfterED:  // excludes surrogates
           return allowed_if(token != Grammar::kByteA0, kOne);
         case kAfterF0:
           return allowed_if(token != Grammar::kByte80, kTwo);
-        case kAfterF4:  // nor is what lies above U+10FFFF
+        case kAfterF4:  // excludes code points above U+10FFFF
           return allowed_if(token == Grammar::kByte80, kTwo);
         default:
           return allowed_if(false, Grammar::kBoundary);

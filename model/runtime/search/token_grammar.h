@@ -9,19 +9,19 @@
 
 namespace linnet::model {
 
-// Which token may follow which, so that a target is text: the bytes of byte pieces form characters
-// of UTF-8, and pieces that steer a model and are no text stand nowhere unless they are forced.
+// The grammar of tokens that makes every target valid text: byte pieces form UTF-8 characters, and
+// control pieces, which are not text, occur only where they are forced.
 //
-// A deterministic automaton over classes of tokens. Thread-safe: nothing changes after it is made.
-// Source: the Unicode Standard, table 3-7, well-formed UTF-8 byte sequences.
+// A deterministic automaton over classes of tokens. Immutable, so thread-safe. Source: the Unicode
+// Standard, table 3-7, well-formed UTF-8 byte sequences.
 class TokenGrammar {
  public:
   enum Class : uint8_t {
     kText,          // whole characters
-    kBlank,         // white space, which is no beginning
+    kBlank,         // white space; the target still counts as empty after it
     kEnd,           // eos
-    kControl,       // no text: it stands where it is forced
-    kFirstControl,  // no text, but a target may begin with it, behind a blank or not
+    kControl,       // not text; only where it is forced
+    kFirstControl,  // not text, but a target may begin with it, after a blank or not
     kByte80,        // bytes 80 to 8F
     kByte90,        // 90 to 9F
     kByteA0,        // A0 to BF
@@ -34,26 +34,26 @@ class TokenGrammar {
     kLeadF4,
     kClasses,
   };
-  // Of a byte piece. Bytes that stand in no UTF-8 are control pieces.
+  // The class of a byte piece. Bytes that never occur in UTF-8 are control pieces.
   static Class OfByte(uint8_t byte);
 
-  // Where a target stands. At a border, a character has ended.
+  // State of a target. At a boundary, a character has ended.
   using State = uint8_t;
   static constexpr State kStart = 0, kBoundary = 1, kStates = 9;
-  // Set in a transition that is not allowed; the state behind it holds where it is forced.
+  // Set in a forbidden transition; its state applies where the token is forced.
   static constexpr int32_t kBarred = 1 << 8;
   static constexpr int kMaxTail = 3;
 
-  // `classes`: of each token.
+  // `classes`: by token.
   explicit TokenGrammar(std::vector<Class> classes);
 
   State Next(State state, TokenId token) const { return Transition(state, token) & 0xff; }
-  // Byte pieces that must follow in that state before a character ends.
+  // Number of byte pieces that must follow in that state before a character ends.
   static int Tail(State state);
-  // The tokens, ascending, that may not come next where `left` more may follow them. In the middle
-  // of a character `left` does not count: there was enough when it began.
+  // The forbidden next tokens, ascending, if `left` tokens may follow the next one. Inside a
+  // character `left` is ignored: it was sufficient when the character began.
   std::span<const TokenId> Barred(State state, int left) const;
-  // A piece that stands only where it is forced?
+  // True for a piece that occurs only where it is forced.
   bool IsControl(TokenId token) const {
     return classes_[token] == kControl || classes_[token] == kFirstControl;
   }
@@ -61,8 +61,8 @@ class TokenGrammar {
   // The byte pieces of longer characters, ascending.
   std::span<const TokenId> byte_pieces() const { return byte_pieces_; }
 
-  // The automaton as a device takes it (ops/beam_params.h): the class of each token, the
-  // transitions [kStates, kClasses] with kBarred in them, and the tail of each state.
+  // The automaton in the form of ops/beam_params.h: the class of each token, the transitions
+  // [kStates, kClasses] with kBarred, and the tail of each state.
   std::span<const Class> classes() const { return classes_; }
   static std::vector<int32_t> Transitions();
   static std::vector<int32_t> Tails();
@@ -72,7 +72,7 @@ class TokenGrammar {
 
   std::vector<Class> classes_;
   std::vector<TokenId> byte_pieces_;
-  // At a border by `left`, of which more than kMaxTail is as much; in a character by its state.
+  // Barred: at a boundary by `left`, at most kMaxTail; inside a character by its state.
   std::array<std::array<std::vector<TokenId>, kMaxTail + 1>, 2> at_boundary_;
   std::array<std::vector<TokenId>, kStates> in_character_;
 };

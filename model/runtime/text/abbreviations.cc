@@ -3,9 +3,9 @@
 namespace linnet::model {
 namespace {
 
-// ICU's own lists of suppressions are not used for these languages: in 72 the English one lacks
-// "Dr." and holds "In." and "Go.", the German one "Test." and "am.", and it cannot know that "usw."
-// may end a sentence.
+// ICU's own suppression lists are not used for these languages: in ICU 72 the English list lacks
+// "Dr." and contains "In." and "Go.", the German one "Test." and "am.", and they have no entries
+// like "usw." that may end a sentence.
 
 // clang-format off
 constexpr std::string_view kEnglishNeverLast[] = {

@@ -5,22 +5,21 @@
 
 namespace linnet::model {
 
-// What a language writes with a full stop that may not end a sentence. Entries carry the stop and
-// no white space: "z.B." stands for "z. B." as well. Case counts, but a first letter may be a
-// capital.
+// Abbreviations of a language whose full stop may not end a sentence. Entries include the stop and
+// have no white space: "z.B." also matches "z. B.". Matching is case sensitive, but the first
+// letter may be a capital.
 struct Abbreviations {
   std::span<const std::string_view> never_last;  // "Dr.": another word always follows
   std::span<const std::string_view>
       seldom_last;  // "etc.": ends a sentence only where a `starter` follows
   std::span<const std::string_view>
       before_number;  // "No.": an abbreviation only where a digit follows
-  // Words that start sentences and would not follow an abbreviation, an initial or an ordinal with
-  // a capital otherwise.
+  // Words that, with a capital after an abbreviation, an initial or an ordinal, start a sentence.
   std::span<const std::string_view> starters;
   bool ordinals_with_stop = false;  // "am 3. Oktober", "Ludwig XIV."
 };
 
-// Of a language ("de"), or null where there is no table of ours.
+// The table of a language ("de"), or null if there is none.
 const Abbreviations* AbbreviationsOf(std::string_view language);
 
 }  // namespace linnet::model

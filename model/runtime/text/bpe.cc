@@ -25,16 +25,16 @@ std::string_view Trimmed(std::string_view line) {
   return line;
 }
 
-// A part of the word that is one symbol, in a doubly linked list of them.
+// A symbol of the word, in a doubly linked list.
 struct Part {
   int begin = 0;
   int end = 0;
-  int symbol = -1;  // -1: no merge knows it
+  int symbol = -1;  // -1: it is in no merge
   int previous = -1;
   int next = -1;
 };
 
-// Two neighbours that can become one. It is out of date once either has become something else.
+// Two neighbours that can be merged. Stale once either of them has been merged.
 struct Candidate {
   int rank = 0;
   int part = 0;  // the left one
@@ -70,7 +70,7 @@ absl::StatusOr<BpeCodes> BpeCodes::Parse(std::string_view contents) {
   for (size_t i = first; i < lines.size(); ++i) {
     const std::string_view line = Trimmed(lines[i]);
     std::vector<std::string_view> parts = PartsOf(line, ' ');
-    // fastBPE's counts.
+    // fastBPE has counts.
     if (first == 0 && !codes.end_is_symbol_ && parts.size() == 3 && IsNumber(parts[2])) {
       parts.pop_back();
     }
@@ -82,7 +82,7 @@ absl::StatusOr<BpeCodes> BpeCodes::Parse(std::string_view contents) {
       return absl::FailedPreconditionError(absl::StrCat("line ", i + 1, " is not UTF-8"));
     }
     const std::pair<int, int> pair(codes.Intern(parts[0]), codes.Intern(parts[1]));
-    // Of a pair that stands twice the first line counts.
+    // The first line of a repeated pair counts.
     codes.merges_.try_emplace(
         pair, Merge{.rank = static_cast<int>(i),
                     .symbol = codes.Intern(std::string(parts[0]).append(parts[1]))});
@@ -135,8 +135,8 @@ void BpeCodes::Split(std::string_view word, std::vector<std::string_view>& piece
   };
   for (int i = 0; i < std::ssize(parts); ++i) propose(i);
 
-  // One operation is applied to the whole word, left to right, before the next is chosen: what it
-  // makes may belong to an operation that was learned earlier.
+  // Apply one operation to the whole word, left to right, before choosing the next one: its results
+  // may be part of an operation with a lower rank.
   std::vector<Candidate> round;
   while (!queue.empty()) {
     round.clear();

@@ -13,7 +13,7 @@ icu::UnicodeString Wide(std::string_view text) {
 
 bool InCapitals(const icu::UnicodeString& text) {
   int words = 0;
-  bool counted = false;  // the present word
+  bool counted = false;  // the current word
   for (int32_t i = 0; i < text.length(); i = text.moveIndex32(i, 1)) {
     const UChar32 c = text.char32At(i);
     if (u_isULowercase(c) || u_istitle(c)) return false;
@@ -29,7 +29,7 @@ bool InCapitals(const icu::UnicodeString& text) {
 
 bool IsLetterOrNumber(UChar32 c) { return (U_GET_GC_MASK(c) & (U_GC_L_MASK | U_GC_N_MASK)) != 0; }
 
-// In small letters, but for the first letter of the text, if it does not begin with a number.
+// Converts to lower case, except the first letter of a text that does not begin with a number.
 icu::UnicodeString WithoutCapitals(icu::UnicodeString text) {
   text.toLower(icu::Locale::getRoot());
   for (int32_t i = 0; i < text.length(); i = text.moveIndex32(i, 1)) {

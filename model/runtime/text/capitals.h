@@ -5,22 +5,23 @@
 
 namespace linnet::model {
 
-// A text in capitals is read in small letters behind a mark, and answered in capitals.
+// Inline casing: the model reads a text in capitals as a mark and the text in lower case, and its
+// answer is converted back to capitals.
 //
-// A vocabulary learnt from running text spells THE DOG letter by letter. With the mark, a piece of
-// the vocabulary, the model reads what it knows: "THE DOG RUNS." as "<ph7> The dog runs.", and its
-// answer "<ph7> Der Hund läuft." is shown as "DER HUND LÄUFT.". The mark is part of the text, so
-// nothing has to be remembered between reading and answering (inline casing: Berard et al. 2019,
-// Naver Labs Europe's Systems for the WMT19 Machine Translation Robustness Task, section 4).
-// model/linnet_model/capitals.py is the same for the trainer.
+// A vocabulary trained on running text spells THE DOG letter by letter. With the mark, a piece of
+// the vocabulary, the model reads "THE DOG RUNS." as "<ph7> The dog runs.", and its answer "<ph7>
+// Der Hund läuft." becomes "DER HUND LÄUFT.". The mark is part of the text, so no state is kept
+// between reading and answering. Source: Berard et al. 2019, Naver Labs Europe's Systems for the
+// WMT19 Machine Translation Robustness Task, section 4. model/linnet_model/capitals.py is the same
+// for the trainer.
 
-// What the model reads in the place of `text`, which is valid UTF-8: the text itself, or behind the
-// mark in small letters, if two words or more have capitals and no letter is small. One word alone
-// may be an abbreviation.
+// Returns the text for the model: the mark and `text` in lower case if at least two words have
+// capitals and no letter is lower case, otherwise `text`. A single word may be an abbreviation.
+// `text` is valid UTF-8.
 std::string MarkCapitals(std::string_view text, std::string_view mark);
 
-// What an answer of the model says: in capitals without the mark, if the mark is what it starts
-// with. The restored start of a text is a start of the restored text, so it may be streamed.
+// Converts an answer of the model: if it starts with the mark, removes it and returns the rest in
+// capitals. The conversion of a prefix is a prefix of the conversion, so it can be streamed.
 std::string RestoreCapitals(std::string_view text, std::string_view mark);
 
 }  // namespace linnet::model

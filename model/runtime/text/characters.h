@@ -32,21 +32,21 @@ inline Character CharacterBefore(std::string_view text, int at) {
   return character;
 }
 
-// A letter, a digit, or what is written onto one.
+// True for letters, digits and combining marks.
 inline bool InWord(UChar32 c) { return u_isalnum(c) || (U_GET_GC_MASK(c) & U_GC_M_MASK) != 0; }
 
-// Of a script that puts nothing between words: Chinese, Japanese, Thai, Lao, Khmer, Burmese.
-inline bool SaysNotWhereWordsEnd(UChar32 c) {
+// True for scripts without spaces between words: Chinese, Japanese, Thai, Lao, Khmer, Burmese.
+inline bool IsUnspacedScript(UChar32 c) {
   UErrorCode error = U_ZERO_ERROR;
   return uscript_breaksBetweenLetters(uscript_getScript(c, &error));
 }
 
-// A word goes on from the one character to the other. Where a script does not say where words end,
-// it is taken to end at any letter: what is too much is the lesser fault.
+// True if both neighbouring characters belong to one word. In unspaced scripts every letter counts
+// as a word: matching too often is the lesser error.
 inline bool SameWord(UChar32 before, UChar32 after) {
   if (!InWord(before) || !InWord(after)) return false;
-  const bool written_onto_it = !u_isalnum(after);
-  return written_onto_it || (!SaysNotWhereWordsEnd(before) && !SaysNotWhereWordsEnd(after));
+  const bool combining = !u_isalnum(after);
+  return combining || (!IsUnspacedScript(before) && !IsUnspacedScript(after));
 }
 
 inline bool IsWhiteSpace(UChar32 c) { return u_isUWhiteSpace(c); }
@@ -76,7 +76,7 @@ inline int SkipWhiteSpaceBefore(std::string_view text, int at) {
   return at;
 }
 
-// What lies between the separators, of which there is one fewer than parts.
+// Splits at every separator, keeping empty parts.
 inline std::vector<std::string_view> PartsOf(std::string_view text, char separator) {
   std::vector<std::string_view> parts;
   for (size_t begin = 0; begin <= text.size();) {

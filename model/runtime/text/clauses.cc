@@ -33,7 +33,7 @@ bool IsQuote(UChar32 c) {
   return c == '"' || c == '\'' || type == U_INITIAL_PUNCTUATION || type == U_FINAL_PUNCTUATION;
 }
 
-// Offsets at which a sentence may be cut, ascending, the end of the sentence last. None lies behind
+// Offsets at which a sentence may be split, ascending, the end of the sentence last. None follows
 // white space.
 struct Cuts {
   std::vector<int> clauses;
@@ -88,11 +88,12 @@ absl::StatusOr<std::vector<int>> FindGraphemes(std::string_view text, int begin,
   return cuts;
 }
 
-using Fits = std::function<bool(int)>;  // does the text from the current begin to there fit?
+using Fits =
+    std::function<bool(int)>;  // true if the text from the current begin to this offset fits
 
-// An end that does not fit, found by doubling, or end + 1 if the whole rest fits. Whatever lies
-// behind it need not be counted, so that work stays near what fits, however long the rest is. Ends
-// of words are preferred: half a word may have more tokens than the whole.
+// Returns an end that does not fit, found by doubling, or end + 1 if the whole rest fits. Text
+// after it is never tokenised, so the work depends on `max_tokens` and not on the length of the
+// rest. Prefers ends of words, since half a word may have more tokens than the whole.
 int FirstThatDoesNotFit(std::string_view text, int begin, int end, int max_tokens,
                         const std::vector<int>& words, const Fits& fits) {
   for (int64_t bytes = std::max(max_tokens, 16);; bytes *= 2) {
@@ -108,14 +109,14 @@ int FirstThatDoesNotFit(std::string_view text, int begin, int end, int max_token
   }
 }
 
-// The last of `cuts` (ascending) that fits, or -1 if none does. Takes it that a longer text has no
-// fewer tokens; where that is wrong, a cut that fits is found that may not be the last.
+// The last of `cuts` (ascending) that fits, or -1. Assumes that a longer text has no fewer tokens;
+// otherwise the result fits but may not be the last.
 int LastThatFits(std::span<const int> cuts, const Fits& fits) {
   const auto end = std::partition_point(cuts.begin(), cuts.end(), fits);
   return end == cuts.begin() ? -1 : *(end - 1);
 }
 
-// Those of `cuts` that lie in (begin, before).
+// The cuts in (begin, before).
 std::span<const int> Between(const std::vector<int>& cuts, int begin, int before) {
   const auto first = std::upper_bound(cuts.begin(), cuts.end(), begin);
   const auto last = std::lower_bound(first, cuts.end(), before);
@@ -128,7 +129,7 @@ absl::StatusOr<std::vector<TextSegment>> CutSentence(std::string_view text, int 
                                                      int max_tokens,
                                                      const TokenCounter& count_tokens) {
   const Cuts cuts = FindCuts(text, begin, end);
-  std::vector<int> graphemes;  // found when first needed
+  std::vector<int> graphemes;  // computed when first needed
   std::vector<TextSegment> parts;
   while (begin < end) {
     const Fits fits = [&](int cut) {
@@ -143,7 +144,7 @@ absl::StatusOr<std::vector<TextSegment>> CutSentence(std::string_view text, int 
         if (!found.ok()) return found.status();
         graphemes = *std::move(found);
       }
-      // A cluster may hold white space; the word's end is nearer then.
+      // A grapheme may contain white space; then the end of the word comes first.
       const int word_end = *std::upper_bound(cuts.words.begin(), cuts.words.end(), begin);
       const int first =
           std::min(word_end, *std::upper_bound(graphemes.begin(), graphemes.end(), begin));

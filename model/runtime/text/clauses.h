@@ -8,11 +8,11 @@
 
 namespace linnet::model {
 
-// Cuts text[begin, end), a sentence without white space around it that has more than `max_tokens`,
-// into the largest parts that fit: at clause marks, else at white space, else between graphemes.
-// White space between parts belongs to none.
+// Splits text[begin, end), a sentence of more than `max_tokens` without white space around it, into
+// the largest parts that fit: at clause marks, otherwise at white space, otherwise between
+// graphemes. White space between parts belongs to none.
 //
-// InvalidArgumentError if one grapheme alone does not fit.
+// Returns InvalidArgumentError if a single grapheme does not fit.
 absl::StatusOr<std::vector<TextSegment>> CutSentence(std::string_view text, int begin, int end,
                                                      int max_tokens,
                                                      const TokenCounter& count_tokens);

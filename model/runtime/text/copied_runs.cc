@@ -8,7 +8,7 @@
 namespace linnet::model {
 namespace {
 
-// The end of the word, blank or symbol that begins there.
+// The end of the word, blank or symbol at `begin`.
 int UnitEnd(std::string_view text, int begin) {
   Character character = CharacterAt(text, begin);
   if (!InWord(character.code_point)) return character.end;
@@ -20,7 +20,7 @@ int UnitEnd(std::string_view text, int begin) {
   return character.end;
 }
 
-// 0 where none begins there.
+// Length of the name at the start of `text`, or 0.
 int NameLength(std::string_view text, std::span<const std::string> names) {
   for (const std::string& name : names) {
     if (StartsWithName(text, name)) return static_cast<int>(name.size());
@@ -40,7 +40,7 @@ bool StartsWithName(std::string_view text, std::string_view name) {
 std::vector<TextRun> FindUnspellable(std::string_view text, std::span<const std::string> names,
                                      absl::FunctionRef<Spelling(std::string_view)> spelling) {
   std::vector<TextRun> runs;
-  bool adjoins = false;  // nothing but blanks lies between the last run and here
+  bool adjoins = false;  // only blanks since the last run
   for (int begin = 0, end = 0; begin < std::ssize(text); begin = end) {
     const int name = NameLength(text.substr(begin), names);
     end = name > 0 ? begin + name : UnitEnd(text, begin);
@@ -58,7 +58,7 @@ std::vector<TextRun> FindUnspellable(std::string_view text, std::span<const std:
       }
       adjoins = true;
     } else if (!blank && adjoins && runs.back().end == begin) {
-      runs.back().end = end;  // what chooses how an emoji looks says nothing by itself
+      runs.back().end = end;  // a variation selector has no meaning by itself
     }
   }
   return runs;

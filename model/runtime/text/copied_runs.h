@@ -16,18 +16,17 @@ struct TextRun {
   bool operator==(const TextRun&) const = default;
 };
 
-// What a vocabulary makes of a piece of text.
+// The spelling of a piece of text by a vocabulary.
 enum class Spelling { kNothing, kSpelled, kUnspellable };
 
-// The runs of `text`, valid UTF-8, that a vocabulary cannot spell, in their order: words with a
-// letter that it lacks, and symbols. Of scripts without blanks between words, as much as lies
-// together. Runs with nothing but blanks between them are one, and so are the parts of an emoji.
-// Where one of `names` stands, in whatever case, it is such a run too: a text that spells the name
-// of a placeholder does not mean it.
+// Finds the runs of `text`, valid UTF-8, that a vocabulary cannot spell, in order: words with a
+// letter that it lacks, and symbols; in unspaced scripts, neighbouring letters that it lacks. Runs
+// separated only by blanks are joined, and so are the parts of an emoji. Occurrences of `names`, in
+// any case, are such runs too: a placeholder's name in the text must not act as the placeholder.
 std::vector<TextRun> FindUnspellable(std::string_view text, std::span<const std::string> names,
                                      absl::FunctionRef<Spelling(std::string_view)> spelling);
 
-// In whatever case.
+// Ignores case.
 bool StartsWithName(std::string_view text, std::string_view name);
 
 }  // namespace linnet::model

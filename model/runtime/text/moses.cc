@@ -22,7 +22,7 @@ using Word = std::span<const Letter>;
 constexpr Letter kSpace = {.code = ' ', .classes = kSpaceClass};
 constexpr Letter kComma = {.code = ','};
 constexpr Letter kApostrophe = {.code = '\''};
-// One of several full stops in a row, which the rules for a full stop leave alone.
+// One of several full stops in a row; the rules for a full stop do not apply to it.
 constexpr Letter kHeldStop = {.code = 0x110000};
 
 void AppendUtf8(UChar32 c, std::string& text) {
@@ -51,7 +51,7 @@ std::vector<Word> WordsOf(const Letters& text) {
 
 // --- Tokenizer ----------------------------------------------------------------------------------
 
-// White space to single blanks, none of them at the ends; other control characters of ASCII go.
+// Replaces white space by single blanks, trims it, and removes other ASCII control characters.
 Letters CleanUp(const Letters& text) {
   Letters clean;
   clean.reserve(text.size());
@@ -68,8 +68,8 @@ Letters CleanUp(const Letters& text) {
   return clean;
 }
 
-// Blanks around every character that is no letter, digit or mark of the later rules; "@-@" for a
-// hyphen within a word; full stops in a row held together.
+// Puts blanks around every character that is no letter, digit or mark of the later rules, replaces
+// hyphens within words by "@-@", and keeps full stops in a row together.
 Letters SeparateMarks(const Letters& text) {
   Letters out;
   out.reserve(text.size() * 2);
@@ -96,7 +96,8 @@ Letters SeparateMarks(const Letters& text) {
   return out;
 }
 
-// A regular expression of fixed width, applied from left to right: a match begins behind the last.
+// A regular expression of fixed width, applied from left to right: a match begins after the last
+// one.
 template <size_t width, typename Matches, typename Write>
 Letters Substitute(const Letters& text, const Matches& matches, const Write& write) {
   Letters out;
@@ -114,7 +115,7 @@ Letters Substitute(const Letters& text, const Matches& matches, const Write& wri
   return out;
 }
 
-// Commas stand alone except within numbers.
+// Separates commas except within numbers.
 Letters SeparateCommas(const Letters& text) {
   Letters out = Substitute<2>(
       text, [](const Letter* at) { return !at[0].is(kNumberClass) && at[1].code == ','; },
@@ -133,7 +134,7 @@ Letters SeparateCommas(const Letters& text) {
   return out;
 }
 
-// An apostrophe between two characters that fit gets a blank on one side or on both.
+// Puts blanks before and/or after apostrophes between two characters for which `fits` is true.
 template <typename Fits>
 Letters SeparateApostrophes(const Letters& text, bool before, bool after, const Fits& fits) {
   return Substitute<3>(
@@ -149,7 +150,7 @@ Letters SeparateApostrophes(const Letters& text, bool before, bool after, const 
 
 bool IsAlpha(const Letter& letter) { return letter.is(kAlphaClass) || letter.is(kWordMarkClass); }
 
-// "they 're"; "l' eau"; else the apostrophe stands alone.
+// "they 're" (English); "l' eau" (French, Italian); separates the apostrophe in other languages.
 Letters SeparateApostrophes(const Letters& text, std::string_view language) {
   const auto around = [](const Letters& in, const auto& fits) {
     return SeparateApostrophes(in, true, true, fits);
@@ -246,7 +247,7 @@ std::string Unescape(std::string_view text) {
   return out;
 }
 
-// Joins what "@-@" separated. Of several in a row the second is a word, for its blank is used up.
+// Joins words at "@-@". The second of two in a row is a word, since the first has used its blank.
 std::string JoinHyphens(const std::vector<Word>& words) {
   std::string text = " ";
   for (Word word : words) {
@@ -269,7 +270,7 @@ bool IsAllOf(Word word, std::u32string_view marks) {
                      [&](const Letter& letter) { return IsOneOf(letter.code, marks); });
 }
 
-// Currencies that sacremoses knows, and brackets: no blank behind them.
+// True for opening brackets and the currencies of sacremoses: no blank follows them.
 bool IsOpening(Word word) {
   return std::all_of(word.begin(), word.end(), [](const Letter& letter) {
     UVersionInfo age;
@@ -285,7 +286,7 @@ std::string PrimaryLanguage(std::string_view code) {
   return language;
 }
 
-// How often each kind of quote stood so far: they open and close in turn.
+// Number of quotes of each kind so far: odd ones open, even ones close.
 using QuoteCounts = std::map<std::string, int>;
 
 }  // namespace
@@ -305,7 +306,7 @@ std::string MosesWords::Tokenize(std::string_view text) const {
   letters = SeparateApostrophes(letters, language_);
   const std::vector<Word> words = WordsOf(letters);
 
-  // Does the full stop at the end of the word belong to it?
+  // True if the full stop at the end of the word belongs to it.
   const auto keeps_stop = [&](size_t i, Word prefix) {
     const bool has_stop = std::any_of(prefix.begin(), prefix.end(),
                                       [](const Letter& letter) { return letter.code == '.'; });
@@ -322,7 +323,7 @@ std::string MosesWords::Tokenize(std::string_view text) const {
   out.reserve(text.size() + text.size() / 2);
   for (size_t i = 0; i < words.size(); ++i) {
     Word word = words[i];
-    // What is split off: a full stop, or that and an apostrophe at the end of the text.
+    // Number of letters to split off: a full stop, or at the end of the text also an apostrophe.
     size_t tail = 0;
     if (word.size() > 1 && word.back().code == '.' && !keeps_stop(i, word.first(word.size() - 1))) {
       tail = 1;
@@ -352,7 +353,7 @@ std::string MosesWords::Detokenize(std::string_view text) const {
     const Word word = words[i];
     const UChar32 first = word.front().code;
     bool left = false;   // no blank before this word
-    bool right = false;  // no blank behind it
+    bool right = false;  // no blank after it
     if (IsCjk(first) && language_ != "ko") {
       left = i > 0 && IsCjk(words[i - 1].back().code);
     } else if (IsOpening(word)) {
@@ -368,14 +369,14 @@ std::string MosesWords::Detokenize(std::string_view text) const {
                words[i + 1].front().is(kAlphaClass)) {
       right = true;
     } else if (IsAllOf(word, U"'\"„“`")) {
-      // „ and “ are quotes of one kind.
+      // „ and “ count as one kind of quote.
       int& count = quotes[IsAllOf(word, U"„“") ? "\"" : Utf8(word)];
       if (count % 2 == 1) {
         left = true;
         ++count;
       } else if (language_ == "en" && word.size() == 1 && first == '\'' && i > 0 &&
                  words[i - 1].back().code == 's') {
-        left = true;  // "the Jones' house"
+        left = true;  // "the Jones' car"
       } else {
         right = true;
         ++count;
@@ -385,7 +386,7 @@ std::string MosesWords::Detokenize(std::string_view text) const {
     out += Utf8(word);
     blank = right ? "" : " ";
   }
-  // Blanks at the start, and two in a row where French has its own.
+  // Removes blanks at the start, and double blanks from the French rules.
   std::string clean;
   clean.reserve(out.size());
   for (char c : out) {

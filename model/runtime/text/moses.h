@@ -7,17 +7,15 @@
 
 namespace linnet::model {
 
-// Splits text into words and puts it together again by the rules of Moses's tokenizer and
-// detokenizer, as the models that were trained on such words need it: with aggressive splitting of
-// hyphens ("@-@") and with characters escaped that Moses reads as its own ("&apos;").
+// Moses's tokenizer and detokenizer, for models trained on their words: with aggressive splitting
+// of hyphens ("@-@") and escaping of Moses's special characters ("&apos;").
 //
-// The rules are those of sacremoses 0.2.0, which fairseq serves its models with, to the byte,
-// except that words which sacremoses uses as marks of its own ("DOTMULTI") are words like any other
-// here, and that Czech and Finnish have no detokenizer rules of their own. Languages without a list
-// of nonbreaking prefixes (all but English, German, French
-// and Chinese) use the English one.
+// The rules are those of sacremoses 0.2.0, which fairseq uses with its models, byte for byte,
+// except that words which sacremoses uses as internal marks ("DOTMULTI") are ordinary words here,
+// and that Czech and Finnish have no separate detokenizer rules. Languages without a list of
+// nonbreaking prefixes (all but English, German, French and Chinese) use the English one.
 //
-// Thread-safe: nothing changes after construction. Work is linear in the text.
+// Immutable, so thread-safe. Takes time linear in the text.
 class MosesWords {
  public:
   // A BCP-47 code; "de-AT" has the rules of "de".
@@ -25,12 +23,12 @@ class MosesWords {
 
   // Words with one blank between them. Bytes that are not UTF-8 read as U+FFFD.
   std::string Tokenize(std::string_view text) const;
-  // Text of such words.
+  // Joins such words to text.
   std::string Detokenize(std::string_view words) const;
 
  private:
   std::string language_;
-  // Words that keep their full stop, and whether they do so only before a number.
+  // Words that keep their full stop; true: only before a number.
   TextMap<bool> prefixes_;
 };
 

@@ -11,7 +11,7 @@
 namespace linnet::model {
 namespace {
 
-// Is c assigned since that major version of Unicode or longer?
+// True if c was assigned in this major version of Unicode or earlier.
 bool IsAsOldAs(UChar32 c, int version) {
   UVersionInfo age;
   u_charAge(c, age);
@@ -36,7 +36,7 @@ bool IsHan(UChar32 c) {
   return uscript_getScript(c, &error) == USCRIPT_HAN;
 }
 
-// The scripts with which a language's words are written on top of the common letters.
+// True for scripts that count as letters in this language only.
 bool IsOwnScript(UChar32 c, std::string_view language) {
   if (language == "ko") return uscript_hasScript(c, USCRIPT_HANGUL);
   if (language == "zh") return uscript_hasScript(c, USCRIPT_HAN) && IsAsOldAs(c, 8);

@@ -8,10 +8,10 @@
 
 namespace linnet::model {
 
-// The classes of characters that Moses's rules speak of.
+// Character classes of Moses's rules.
 enum LetterClass : uint8_t {
   kSpaceClass = 1,
-  kAlphaClass = 2,  // as the detokenizer knows letters
+  kAlphaClass = 2,  // letters of the detokenizer
   kAlnumClass = 4,
   kNumberClass = 8,
   kLowerClass = 16,
@@ -28,12 +28,12 @@ struct Letter {
 
 using Letters = std::vector<Letter>;
 
-// By the tables of sacremoses, which are older and smaller than today's Unicode: letters and digits
-// are those of Unicode 7 in the basic plane, and those of Han and Hangul count for languages that
-// are written with them alone ("zh", "ja", "ko"); lower case is that of Unicode 9.
+// Classifies by the tables of sacremoses, which are older and smaller than current Unicode: letters
+// and digits are those of Unicode 7 in the basic plane; Han and Hangul count as letters only in
+// languages that use them ("zh", "ja", "ko"); lower case is that of Unicode 9.
 Letter LetterOf(UChar32 c, std::string_view language);
 
-// Of UTF-8; bytes that are none become U+FFFD.
+// The letters of UTF-8 text; invalid bytes become U+FFFD.
 Letters LettersOf(std::string_view text, std::string_view language);
 
 // The ideographs, syllables and their marks that the detokenizer joins without blanks.

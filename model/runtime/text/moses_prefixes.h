@@ -4,7 +4,7 @@
 
 namespace linnet::model {
 
-// Words that keep a full stop behind them where Moses splits text into words.
+// Words that keep a following full stop in Moses's tokenizer.
 struct MosesPrefixes {
   std::string_view always = {};          // separated by blanks
   std::string_view before_number = {};   // only where a digit follows
@@ -12,11 +12,11 @@ struct MosesPrefixes {
   int largest_number = 0;                // each number from 1 to this one
 };
 
-// Of a language (primary subtag, lower case). English's where there is no list, as in Moses.
+// The list of a language (primary subtag, lower case); as in Moses, English's if there is none.
 //
-// A model is served right only with the list that its training data was split with, so these are
-// the entries of Moses's own lists (scripts/share/nonbreaking_prefixes, as sacremoses 0.2.0 carries
-// them), in an order of ours. Sentences are not split by them: see abbreviations.h for that.
+// A model needs the list that its training data was tokenized with, so these are the entries of
+// Moses's lists (scripts/share/nonbreaking_prefixes of sacremoses 0.2.0), in another order. The
+// segmenter uses abbreviations.h instead.
 const MosesPrefixes& MosesPrefixesOf(std::string_view language);
 
 }  // namespace linnet::model

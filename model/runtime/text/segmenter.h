@@ -18,24 +18,23 @@ struct TextSegment {
   bool part_of_sentence = false;
 };
 
-// Length of a text in the model's tokens, eos counted.
+// Returns the number of the model's tokens in a text, including eos.
 using TokenCounter = std::function<int(std::string_view)>;
 
 // Splits a text into sentences by ICU's rules for the language (BCP-47), with abbreviations ("Dr.",
 // "e.g.", "z. B.") kept together; a new line always splits. A sentence of more than `max_tokens` is
-// cut at clause marks, else at white space, else between graphemes, into the largest parts that
-// fit, and those are marked. Together with the white space between them the segments are the text,
-// byte for byte; a text of white space has none.
+// split into the largest parts that fit, at clause marks, otherwise at white space, otherwise
+// between graphemes; the parts have part_of_sentence set. The segments and the white space between
+// them are the text, byte for byte; a text of white space has no segments.
 //
-// InvalidArgumentError for text that is not UTF-8 (naming the byte), or if one grapheme alone is
-// longer than `max_tokens`. OutOfRangeError, as soon as that is known, for a text that has more
-// than `max_segments`.
+// Returns InvalidArgumentError for text that is not UTF-8 (with the byte), or if a single grapheme
+// has more than `max_tokens`; OutOfRangeError, as early as possible, for more than `max_segments`.
 absl::StatusOr<std::vector<TextSegment>> SplitText(
     std::string_view text, std::string_view language_code, int max_tokens,
     const TokenCounter& count_tokens, size_t max_segments = std::numeric_limits<size_t>::max());
 
-// Bytes of the byte order mark (U+FEFF) at the start of a text: 3, or 0 without one. It is no part
-// of what the text says: SplitText and callers that read a text as a whole treat it as white space.
+// Bytes of the byte order mark (U+FEFF) at the start of a text: 3, or 0 without one. SplitText, and
+// callers that read a text as a whole, treat it as white space.
 int ByteOrderMarkBytes(std::string_view text);
 
 // Byte offset of the first byte that is not part of valid UTF-8, or -1.

@@ -7,11 +7,12 @@
 
 namespace linnet::model {
 
-// SentencePiece in standard types alone: its header brings an `absl` namespace of its own and may
-// not meet abseil's, so this header includes no library and sentencepiece_adapter.cc nothing but
-// SentencePiece. For subwords.cc only.
+// Wraps SentencePiece in standard types. Its header defines its own `absl` namespace and must not
+// be included together with abseil's, so this header includes no library and
+// sentencepiece_adapter.cc only SentencePiece. Only subwords.cc uses it. const methods are
+// thread-safe.
 //
-// Functions that can fail return what is wrong, or an empty string.
+// Functions that can fail return an error message, empty on success.
 class SentencePieceModel {
  public:
   SentencePieceModel();
@@ -20,19 +21,19 @@ class SentencePieceModel {
   std::string Load(std::string_view serialized);
   std::string Encode(std::string_view text, std::vector<int>& ids) const;
   std::string EncodeAsPieces(std::string_view text, std::vector<std::string>& pieces) const;
-  // Every id lies in [0, pieces()).
+  // Every id must be in [0, pieces()).
   std::string Decode(const std::vector<int>& ids, std::string& text) const;
-  // A piece that the model does not know is text as it stands.
+  // Unknown pieces are copied as text.
   std::string DecodePieces(const std::vector<std::string>& pieces, std::string& text) const;
 
   int pieces() const;
-  // Of an id in [0, pieces()): a piece that is no text (control, unused or unknown); the byte of a
-  // byte piece, or -1.
+  // For an id in [0, pieces()): true if the piece is not text (control, unused or unknown); and the
+  // byte of a byte piece, or -1.
   bool is_control(int id) const;
   int byte(int id) const;
-  // -1 where there is no such piece.
+  // -1 if there is no such piece.
   int Find(std::string_view piece) const;
-  // -1 where the model has none.
+  // Special ids, -1 if the model has none.
   int bos() const;
   int pad() const;
   int eos() const;

@@ -19,8 +19,7 @@ namespace linnet::model {
 namespace {
 
 constexpr int kMaxWordsOfAbbreviation = 4;  // "u. v. a. m."
-constexpr int kLongestLinkedWord =
-    8;  // bytes of a word that an abbreviation goes on after: "i. Allg."
+constexpr int kLongestLinkedWord = 8;  // max bytes of a later word in an abbreviation: "i. Allg."
 
 bool IsOpening(UChar32 c) {
   const int8_t type = u_charType(c);
@@ -98,7 +97,7 @@ bool IsRomanNumber(std::string_view word) {
          word.substr(0, word.size() - 1).find_first_not_of("IVXLC") == std::string_view::npos;
 }
 
-// Is `word` an entry, or one whose first letter became a capital?
+// True if `word` is an entry, or an entry with a capital first letter.
 bool Holds(std::span<const std::string_view> entries, std::string_view word) {
   return std::any_of(entries.begin(), entries.end(), [word](std::string_view entry) {
     return entry.size() == word.size() && entry.substr(1) == word.substr(1) &&
@@ -106,14 +105,14 @@ bool Holds(std::span<const std::string_view> entries, std::string_view word) {
   });
 }
 
-// "Are you there?" she asked.
+// True for text such as: "Are you there?" she asked.
 bool GoesOnAfterQuote(std::string_view before, std::string_view after) {
   const int end = SkipWhiteSpaceBefore(before, static_cast<int>(before.size()));
   return end > 0 && IsClosing(CharacterBefore(before, end).code_point) &&
          u_islower(CharacterAt(after, 0).code_point);
 }
 
-// Does the sentence go on after the words before `after`, which end with a full stop?
+// True if the sentence continues in `after`; `before` ends with a full stop.
 bool GoesOn(std::string_view before, std::string_view after, const Abbreviations& table) {
   int begin = 0;
   const std::string_view last = WordBefore(before, static_cast<int>(before.size()), begin);
@@ -140,7 +139,7 @@ bool GoesOn(std::string_view before, std::string_view after, const Abbreviations
          (table.ordinals_with_stop && (IsNumbering(last, 2) || IsRomanNumber(last)));
 }
 
-// Does the sentence end with a Latin mark and no white space after it? ICU would cut
+// True if the sentence ends with a Latin mark and no white space. ICU would split
 // "https://a.org/?q=1" and "v2.Build" there.
 bool IsInsideWord(std::string_view sentence) {
   int end = static_cast<int>(sentence.size());
@@ -158,8 +157,8 @@ bool IsListNumber(std::string_view sentence) {
   return SkipWhiteSpaceBefore(sentence, begin) == 0 && (IsNumbering(word, 3) || IsInitials(word));
 }
 
-// ICU's sentences of one language. ICU takes milliseconds to build its filter, so each thread keeps
-// the last one it used.
+// ICU's sentence iterator of one language. Building its filter takes milliseconds, so each thread
+// keeps the last one that it used.
 struct SentenceIterator {
   std::string language_code;
   const Abbreviations* table = nullptr;
@@ -181,7 +180,7 @@ absl::StatusOr<SentenceIterator> MakeIterator(std::string_view language_code) {
     if (U_SUCCESS(error)) {
       iterator.icu.reset(filter->build(iterator.icu.release(), error));
     } else if (error == U_MISSING_RESOURCE_ERROR) {
-      error = U_ZERO_ERROR;  // no list for this language: the rules alone
+      error = U_ZERO_ERROR;  // no list for this language: use the rules only
     }
   }
   if (U_FAILURE(error)) {
@@ -229,7 +228,7 @@ absl::StatusOr<std::vector<int>> SentenceEnds(std::string_view line,
     ends.push_back(end);
     begin = end;
   }
-  // The iterator outlives the line; it must not be left pointing into it.
+  // The iterator outlives the line and must not keep a pointer into it.
   (*iterator)->icu->setText(icu::UnicodeString());
   return ends;
 }

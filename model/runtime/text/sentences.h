@@ -7,11 +7,12 @@
 
 namespace linnet::model {
 
-// Where the sentences of a line (valid UTF-8, no new line in it) end: ascending byte offsets, the
-// last one line.size(). White space after a sentence counts to it.
+// The ends of the sentences in a line (valid UTF-8 without new lines): ascending byte offsets, the
+// last one line.size(). White space after a sentence belongs to it.
 //
-// ICU's rules for the language, less the breaks after abbreviations, initials, ordinals and numbers
-// of lists: by our own tables (abbreviations.h) where the language has one, else by ICU's.
+// Uses ICU's rules for the language, without breaks after abbreviations, initials, ordinals and
+// list numbers: by the tables of abbreviations.h if the language has one, otherwise by ICU's
+// suppressions.
 absl::StatusOr<std::vector<int>> SentenceEnds(std::string_view line,
                                               std::string_view language_code);
 

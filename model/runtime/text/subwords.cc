@@ -68,7 +68,7 @@ class SentencePiece final : public Subwords {
       ids.push_back(token >= 0 && token < pieces() ? token : special_.unk);
     }
     std::string text;
-    // It fails for ids without a piece alone, and there are none left.
+    // Decode fails only for ids without a piece, which were replaced above.
     if (!model_.Decode(ids, text).empty()) return std::string(kReplacement);
     return text;
   }
@@ -84,8 +84,8 @@ class SentencePiece final : public Subwords {
   SpecialTokens special_;
 };
 
-// The ids of pieces. Text cannot say a special token, so that nobody ends a sentence by writing
-// "</s>".
+// The ids of pieces. Text never encodes to a special token, so that "</s>" in a text does not end a
+// sequence.
 class PieceIds {
  public:
   PieceIds(Vocabulary vocabulary, const SpecialTokens& special)
@@ -158,7 +158,7 @@ class MappedSentencePiece final : public Subwords {
     const std::string_view piece = ids_.Piece(token);
     if (piece.empty() || (piece.starts_with(">>") && piece.ends_with("<<")))
       return TokenGrammar::kControl;
-    const int id = model_.Find(piece);  // the other language's pieces are none of this file's
+    const int id = model_.Find(piece);  // pieces of the other language are not in this file
     return id < 0 ? TokenGrammar::kText : ClassOfPiece(model_, id);
   }
 
@@ -171,7 +171,7 @@ class MappedSentencePiece final : public Subwords {
     return ids_.Find(tag).has_value() ? tag : "";
   }
 
-  // Pieces of the other language's model come back as they are, signs for blanks included.
+  // Replaces the blank signs in pieces of the other language's model, which it decodes unchanged.
   static std::string Blanks(std::string_view text) {
     std::string out;
     out.reserve(text.size());

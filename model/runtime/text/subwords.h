@@ -14,33 +14,34 @@
 
 namespace linnet::model {
 
-// Text to the ids of subwords and back, in one of the ways that models come with. For tokenizer.cc.
+// Converts text to ids of subwords and back. Only tokenizer.cc uses it. Implementations are
+// immutable, so thread-safe.
 class Subwords {
  public:
   virtual ~Subwords() = default;
 
   virtual absl::StatusOr<std::vector<TokenId>> Encode(std::string_view text) const = 0;
-  // Without special tokens among them, except unk.
+  // `tokens` contain no special tokens except unk.
   virtual std::string Decode(std::span<const TokenId> tokens) const = 0;
   virtual int pieces() const = 0;
-  // What a token is to a grammar; special tokens are control pieces. Of any id.
+  // The grammar's class of any id; special tokens are control pieces.
   virtual TokenGrammar::Class ClassOf(TokenId token) const = 0;
 };
 
-// A SentencePiece model whose own ids are the model's. `serialized` is the file's contents; errors
-// speak of it without its name.
+// A SentencePiece model whose ids are those of the translation model. `serialized` is the file's
+// contents; errors do not contain the file name.
 absl::StatusOr<std::unique_ptr<Subwords>> MakeSentencePiece(std::string_view serialized,
                                                             const SpecialTokens& special);
 
-// A SentencePiece model with ids of a vocabulary file, as Marian and fairseq have it. A text that
-// begins with a piece like ">>fra<<", if the vocabulary knows it, says the target language with
-// that to a model that has several.
+// A SentencePiece model with the ids of a vocabulary file, as in Marian and fairseq. A piece such
+// as
+// ">>fra<<" at the start of a text, if the vocabulary has it, selects the target language of a
+// multilingual model.
 absl::StatusOr<std::unique_ptr<Subwords>> MakeMappedSentencePiece(std::string_view serialized,
                                                                   Vocabulary vocabulary,
                                                                   const SpecialTokens& special);
 
-// Byte pairs of the words between white space; "@@" stands behind a piece that the word goes on
-// after.
+// Byte pairs of the words between white space. "@@" follows every piece but the last of a word.
 std::unique_ptr<Subwords> MakeBytePairs(BpeCodes codes, Vocabulary vocabulary,
                                         const SpecialTokens& special);
 

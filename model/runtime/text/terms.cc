@@ -46,7 +46,7 @@ int TermFinder::EndAt(const std::vector<int32_t>& term, std::string_view text, i
 
 std::vector<TermPlace> TermFinder::Find(std::string_view text) const {
   std::vector<TermPlace> places;
-  UChar32 before = ' ';  // what stands there
+  UChar32 before = ' ';  // the character before `at`
   for (int at = 0; at < std::ssize(text);) {
     const Character character = CharacterAt(text, at);
     const bool inside = SameWord(before, character.code_point);

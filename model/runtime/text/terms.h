@@ -9,32 +9,31 @@
 
 namespace linnet::model {
 
-// Where a term stands in a text: bytes [begin, end).
+// An occurrence of a term in a text: bytes [begin, end).
 struct TermPlace {
-  int term = 0;  // its number
+  int term = 0;  // number of the term
   int begin = 0;
   int end = 0;
 };
 
-// A letter behind it would make another word of its last one. It would not, where scripts put
-// nothing between words.
+// True if the text ends inside a word, so that a following letter would extend it. False after
+// letters of unspaced scripts.
 bool EndsInWord(std::string_view text);
 
-// Finds terms in texts: from left to right, the longest where several begin, none inside another.
-// A term that begins or ends with a letter or a digit does so where a word does; in a script that
-// puts nothing between words, which are not looked up in a dictionary, at any letter. Thread-safe:
-// nothing changes after construction.
+// Finds terms in texts: from left to right, the longest at each place, without overlap. Terms match
+// whole words; in unspaced scripts, where word boundaries are unknown, they match at any letter.
+// Immutable, so thread-safe.
 class TermFinder {
  public:
-  // Of valid UTF-8, none empty. Without case, characters are the same whose simple case foldings
-  // are (Unicode, CaseFolding.txt, C and S): "straße" is not "STRASSE".
+  // `terms` are valid UTF-8, none empty. `ignore_case` compares simple case foldings (Unicode,
+  // CaseFolding.txt, C and S): "straße" does not match "STRASSE".
   TermFinder(const std::vector<std::string>& terms, bool ignore_case);
 
   std::vector<TermPlace> Find(std::string_view text) const;
 
  private:
   int32_t Fold(int32_t character) const;
-  // End of the term where it stands at `at`, or -1.
+  // End of the term if it is at `at`, otherwise -1.
   int EndAt(const std::vector<int32_t>& term, std::string_view text, int at) const;
 
   bool ignore_case_;

@@ -12,9 +12,9 @@ struct TextHash {
   size_t operator()(std::string_view text) const { return std::hash<std::string_view>()(text); }
 };
 
-// Texts to values, looked up by views without a copy. abseil's maps cannot do that where
-// absl::string_view is a class of its own, as in Debian 12. For keys that come from files: the hash
-// has no seed against keys that were chosen to collide.
+// A map from strings to values with look-up by std::string_view without a copy. abseil's maps do
+// not support that if absl::string_view is a separate class, as in Debian 12. Only for keys from
+// trusted files: the hash is not seeded against chosen collisions.
 template <typename Value>
 using TextMap = std::unordered_map<std::string, Value, TextHash, std::equal_to<>>;
 

@@ -34,13 +34,13 @@ absl::StatusOr<std::string> Contents(const fs::path& file) {
   return contents;
 }
 
-// `status` says what is wrong with the file.
+// Adds the file to an error.
 absl::Status At(const fs::path& file, const absl::Status& status) {
   return absl::Status(status.code(), absl::StrCat(file.string(), " ", status.message()));
 }
 
-// A vocabulary without its special tokens, or of another model, has every id wrong: then it is
-// better to serve nothing.
+// A vocabulary without special tokens, or of another model, makes every id wrong, so it is
+// rejected.
 absl::Status CheckSpecialTokens(const Vocabulary& vocabulary, const SpecialTokens& special) {
   const struct {
     const char* piece;
@@ -73,7 +73,7 @@ absl::StatusOr<Vocabulary> LoadVocabulary(const fs::path& file, const SpecialTok
   return vocabulary;
 }
 
-// Is `text` a single piece, but for a blank before it?
+// True if `text` is a single piece, apart from a blank before it.
 bool IsPiece(const Subwords& subwords, std::string_view text, TokenId unk) {
   const absl::StatusOr<std::vector<TokenId>> tokens = subwords.Encode(text);
   return tokens.ok() && !tokens->empty() && tokens->size() <= 2 && tokens->back() != unk &&
@@ -117,7 +117,7 @@ std::string Without(const std::vector<TextRun>& runs, std::string_view text) {
   return rest.append(text.substr(begin));
 }
 
-// Puts `text` where the name stands, in small letters or in capitals.
+// Replaces every occurrence of the name, in lower case or in capitals, by `text`.
 void ReplaceName(std::string& in, const std::string& name, const std::string& text) {
   for (size_t at = 0; at + name.size() <= in.size(); ++at) {
     if (!StartsWithName(std::string_view(in).substr(at), name)) continue;
@@ -136,7 +136,7 @@ struct Tokenizer::Impl {
   std::vector<TokenId> placeholder_tokens;
   SpecialTokens special;
 
-  // What the subwords make of a part of a text.
+  // The spelling of a part of a text by the subwords.
   Spelling SpellingOf(std::string_view text) const;
   std::once_flag made_continuations;
   std::shared_ptr<const std::vector<TokenId>> continuations;
@@ -212,7 +212,7 @@ absl::StatusOr<CopyingText> Tokenizer::EncodeCopying(std::string_view text) cons
   }
   if (runs.size() > impl_->placeholders.size()) runs.resize(impl_->placeholders.size());
   CopyingText copying;
-  // Names are written in capitals in a text of capitals, so that it stays one.
+  // Names in a text of capitals are in capitals as well, so that MarkCapitals recognises it.
   const std::string rest = Without(runs, text);
   const bool in_capitals = MarkCapitals(rest, impl_->capitals_mark) != rest;
   std::string read;
@@ -252,7 +252,7 @@ std::shared_ptr<const std::vector<TokenId>> Tokenizer::Continuations() const {
   std::call_once(impl_->made_continuations, [this] {
     auto made = std::make_shared<std::vector<TokenId>>();
     constexpr UChar32 kIncomplete = 0xFFFD;
-    // A word that the vocabulary has, whatever its script.
+    // Find a word that the vocabulary can spell: "a", or one in another script.
     std::string word = "a";
     std::vector<TokenId> tokens = EncodePart(word).value_or(std::vector<TokenId>{});
     for (TokenId token = 0; Decode(tokens) != word && token < pieces(); ++token) {
@@ -299,7 +299,7 @@ TokenGrammar Tokenizer::Grammar(int vocabulary) const {
   for (TokenId token : impl_->placeholder_tokens) classes[token] = TokenGrammar::kControl;
   if (!impl_->capitals_mark.empty()) {
     const auto mark = impl_->subwords->Encode(impl_->capitals_mark);
-    classes[mark->back()] = TokenGrammar::kFirstControl;  // Load has made sure of it
+    classes[mark->back()] = TokenGrammar::kFirstControl;  // Load has checked that
   }
   return TokenGrammar(std::move(classes));
 }

@@ -14,60 +14,60 @@
 
 namespace linnet::model {
 
-// How one side of a model reads and writes text: as its bundle's manifest says.
+// The tokenizer settings of one side of a model, from the bundle's manifest.
 struct TokenizerSpec {
   std::filesystem::path subword_file = {};
   linnet::v1::SubwordKind subword_kind = linnet::v1::SUBWORD_KIND_UNSPECIFIED;
   std::filesystem::path vocabulary_file = {};  // empty: ids are those of the SentencePiece model
   linnet::v1::WordTokenizer word_tokenizer = linnet::v1::WORD_TOKENIZER_UNSPECIFIED;
   std::string language_code = {};              // for the word tokenizer
-  std::vector<std::string> placeholders = {};  // pieces that stand for what is copied
-  std::string capitals_mark = {};  // a piece; empty: capitals are read and written as they are
-  int vocabulary_size = 0;  // that the model has, which pieces may not exceed; 0: not checked
+  std::vector<std::string> placeholders = {};  // pieces that are replaced by copied text
+  std::string capitals_mark = {};              // a piece; empty: no inline casing (capitals.h)
+  int vocabulary_size = 0;                     // of the model, max number of pieces; 0: not checked
 };
 
-// A text as a model reads it. Placeholder i of the tokenizer's stands for copies[i].
+// A text as tokens. The tokenizer's placeholder i replaces copies[i].
 struct CopyingText {
   std::vector<TokenId> tokens;  // without eos
   std::vector<std::string> copies = {};
 };
 
-// Text to token ids and back: capitals (capitals.h) and words where the model wants them, subwords,
-// and the vocabulary's numbers. Thread-safe: nothing changes after Load.
+// Converts text to token ids and back: inline casing (capitals.h) and word tokenization if the
+// model needs them, subwords, and ids of the vocabulary. Immutable after Load, so thread-safe.
 class Tokenizer {
  public:
-  // FailedPreconditionError, naming the file, if it is not what the spec says, if its special ids
+  // Returns FailedPreconditionError with the file if it does not match the spec, if its special ids
   // are not `special`, or if it has more pieces than the model.
   static absl::StatusOr<std::unique_ptr<Tokenizer>> Load(const TokenizerSpec& spec,
                                                          const SpecialTokens& special);
-  // Of a SentencePiece model alone.
+  // Loads a SentencePiece model without other settings.
   static absl::StatusOr<std::unique_ptr<Tokenizer>> Load(const std::filesystem::path& file,
                                                          const SpecialTokens& special);
   ~Tokenizer();
 
-  // Token ids of valid UTF-8, without eos. No text has the ids of bos, pad or eos in it.
+  // Token ids of valid UTF-8, without eos. The ids of bos, pad and eos never occur.
   absl::StatusOr<std::vector<TokenId>> Encode(std::string_view text) const;
-  // The same with placeholders for what the vocabulary cannot spell, and for the names of control
-  // pieces, as far as there are placeholders.
+  // As Encode, but with placeholders in place of text that the vocabulary cannot spell and of names
+  // of control pieces, while placeholders are left.
   absl::StatusOr<CopyingText> EncodeCopying(std::string_view text) const;
-  // What a translation of them must contain: placeholder i, behind a blank or not.
+  // The phrase that constrains a target to contain placeholder i, after a blank or not.
   std::vector<TokenId> CopyPhrase(int i, bool behind_blank) const;
-  // Of whole words that stand within another text: their capitals are read as they are.
+  // Token ids of whole words within another text, without inline casing.
   absl::StatusOr<std::vector<TokenId>> EncodePart(std::string_view text) const;
-  // The tokens, ascending, that go on with a word when they follow one: with a letter, a digit, a
-  // mark or bytes of a character, but not of scripts that put nothing between words. Made when it
-  // is first asked for, which takes some milliseconds.
+  // The tokens, ascending, that continue a word when they follow one: they begin with a letter, a
+  // digit, a combining mark or bytes of a character, but not of unspaced scripts. Computed at the
+  // first call, which takes some milliseconds.
   std::shared_ptr<const std::vector<TokenId>> Continuations() const;
-  // Text of token ids; eos, pad and bos say nothing. Byte pieces that do not form a character
-  // become U+FFFD, ids without a piece read as the unknown token. Placeholder i says copies[i].
+  // The text of token ids. Skips eos, pad and bos. Byte pieces that do not form a character become
+  // U+FFFD, ids without a piece the unknown token. Placeholder i becomes copies[i].
   std::string Decode(std::span<const TokenId> tokens,
                      std::span<const std::string> copies = {}) const;
 
-  // Which of `vocabulary` tokens may follow which in a target that is text (token_grammar.h). The
-  // capitals mark may begin it.
+  // The grammar of targets (token_grammar.h) for a vocabulary of that many tokens. A target may
+  // begin with the capitals mark.
   TokenGrammar Grammar(int vocabulary) const;
 
-  // Ids from here on have no piece.
+  // Number of pieces: ids from here on have none.
   int pieces() const;
 
  private:

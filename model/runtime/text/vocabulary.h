@@ -12,17 +12,17 @@
 namespace linnet::model {
 
 // The pieces of a vocabulary file, for models whose ids are not those of their subword file.
-// Thread-safe: nothing changes after Parse.
+// Immutable, so thread-safe.
 class Vocabulary {
  public:
-  // One piece a line; the line's number, from 0, is its id. Only "\n" ends a line and nothing is
-  // trimmed, for pieces may be of white space. An empty line is an id without a piece.
-  // FailedPreconditionError, naming the line, for a piece that stands twice or is not UTF-8, and
-  // for a file without any.
+  // One piece per line; the line number, from 0, is its id. Only "\n" ends a line and nothing is
+  // trimmed, since pieces may be white space. An empty line is an id without a piece. Returns
+  // FailedPreconditionError with the line for a repeated piece and for one that is not UTF-8, and
+  // for a file without pieces.
   static absl::StatusOr<Vocabulary> Parse(std::string_view contents);
 
   std::optional<TokenId> Find(std::string_view piece) const;
-  // Empty for ids without a piece, negative ones and those behind the last included.
+  // Empty for ids without a piece, including negative ones and those after the last.
   std::string_view Piece(TokenId id) const;
 
   int size() const { return static_cast<int>(pieces_.size()); }

@@ -8,7 +8,7 @@
 namespace linnet::bench {
 namespace {
 
-// Draws from the generator without distributions of <random>, which differ between libraries.
+// Of the generator's own: what <random> makes of it differs from library to library.
 class Random {
  public:
   explicit Random(uint64_t seed) : generator_(seed) {}
