@@ -19,10 +19,10 @@ from linnet_model.bundle import (
 )
 from linnet_model.config import BundleConfig, ConfigError, ModelConfig
 from linnet_model.export.random_bundle import main, random_bundle
+from linnet_model.export.rewrite_bundle import rewrite_bundle
 from linnet_model.export.shortlist import add_shortlist
 from linnet_model.network.encoder_decoder import EOS, EncoderDecoder
 from linnet_model.network.presets import preset
-from linnet_model.rewrite_bundle import rewrite_bundle
 
 PROTO = Path(__file__).resolve().parents[2] / "proto" / "linnet" / "v1" / "bundle.proto"
 

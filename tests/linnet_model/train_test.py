@@ -196,7 +196,7 @@ def test_errors_have_message_without_traceback(
     if not torch.cuda.is_available():
         arguments = ["--recipe", recipe_file, "--data", data_folder, "--out", tmp_path / "gpu"]
         assert train_main([*map(str, arguments), "--device", "cuda"]) == 1
-        assert "no CUDA device is present" in capsys.readouterr().err
+        assert "needs a CUDA device and none is present" in capsys.readouterr().err
 
 
 def test_schedules_warm_up_and_decay():

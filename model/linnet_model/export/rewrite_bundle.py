@@ -1,8 +1,8 @@
-"""linnet-rewrite-bundle: a bundle's own weights, written again with the model code of today.
+"""linnet-rewrite-bundle: writes the module of a bundle again with the current model code.
 
-For bundles made before the engine could pack their weights, or align: afterwards they serve in
-int8, and faster in float32, and say which word comes from which. Weights, tokenizer, limits,
-examples and scores stay what they are.
+Older bundles lack methods that the engine requires, or needs for int8, alignment and shortlists.
+Weights, tokenizer, limits and examples do not change. scores.json keeps the sha256 of the former
+module file.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from linnet_model.network.encoder_decoder import EncoderDecoder
 
 
 def rewrite_bundle(folder: Path) -> dict[str, Any]:
-    """Replaces the module of the bundle in `folder` and returns the manifest with its new sum."""
+    """Replaces the module of the bundle in `folder` and returns the manifest with the new sum."""
     manifest = read_manifest(folder)
     weights, sizes = read_bundle_weights(folder)
     model = EncoderDecoder(sizes).eval()
     model.load_state_dict(weights)
     file = folder / manifest["model_file"]
-    # Beside the old one until it is whole: what is interrupted leaves the bundle as it was.
+    # Written beside the old file and then renamed, so that an interruption leaves the old bundle.
     new = file.with_name(file.name + ".new")
     save_module(model, sizes, manifest["architecture"]["weight_type"], new)
     os.replace(new, file)
