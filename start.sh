@@ -21,8 +21,8 @@ shows a translation and a summary, and serves until Ctrl-C. The second time it t
   --device cuda   also fetch LibTorch's CUDA libraries (3 GB), build the CUDA operators, and serve on the GPU
   -- FLAGS        go to linnet-server, for example: ./start.sh -- --listen 0.0.0.0:50051
 
-Nothing is written outside this folder but Debian packages, by apt-get, as root or through sudo, and what pip and
-ccache keep below ~/.cache. Logs are in build/logs. CMAKE_BUILD_PARALLEL_LEVEL sets how many compilers run at once.
+Outside this folder it writes only Debian packages, by apt-get, as root or through sudo, and the caches of pip and
+ccache below ~/.cache. Logs are in build/logs. CMAKE_BUILD_PARALLEL_LEVEL sets how many compilers run at once.
 U
 }
 
@@ -76,12 +76,12 @@ stop_server() {
   [[ -z $pid ]] || { kill -TERM "$pid" 2>/dev/null; wait "$pid"; }
 }
 
-# Starts the server and waits until it says where it listens: `ready grpc=HOST:PORT metrics=HOST:PORT`.
+# Starts the server and waits for its line `ready grpc=HOST:PORT metrics=HOST:PORT`.
 start_server() {
   local log=$logs/server.log line='' deadline=$((SECONDS + 180))
-  mkdir -p "$logs" && : >"$log"  # there before the server's shell has opened it
+  mkdir -p "$logs" && : >"$log"  # create it before the server's shell opens it
   printf '\nStarting linnet-server on the %s ... ' "$device"
-  set -m  # a process group of its own: Ctrl-C is for this script, which then asks the server to drain
+  set -m  # a separate process group: Ctrl-C reaches only this script, which then asks the server to drain
   "$bin/linnet-server" --models model/bundles --device "$device" "$@" </dev/null >"$log" 2>&1 &
   set +m
   server=$!
@@ -101,7 +101,7 @@ start_server() {
   printf 'grpc %s, metrics %s\n' "$grpc" "$metrics"
 }
 
-# call ARGUMENTS…: shows a command of the client and its answer. An answer without a word in it is a failure.
+# call ARGUMENTS…: shows a command of the client and its answer. Fails if the answer contains no word.
 call() {
   local shown='' word answer
   for word in "$@"; do
@@ -144,7 +144,7 @@ serve() {
   local export='' status=0
   start_server "${server_flags[@]}"
   show_the_models_at_work
-  trap 'exit 0' INT TERM  # from here on being stopped is the normal end
+  trap 'exit 0' INT TERM  # from here on a stop is the normal end
   [[ $grpc == 127.0.0.1:50051 ]] || export="  export LINNET_SERVER=$grpc"$'\n'
   cat <<T
 

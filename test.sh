@@ -11,7 +11,7 @@ usage: ./test.sh [--all] [--long]
 Sets up as ./start.sh --build --tools --patched-grpc does, builds the release preset with its tests and runs
   ctest      every GoogleTest
   pytest     operators, linnet_model, linnet-decode, end to end, layering, the scripts
-  check      ./start.sh --check, what a newcomer runs
+  check      ./start.sh --check, the first command of a new user
   style      ruff, mypy, and shellcheck where it is installed
 and with --all
   asan       the C++ tests, short runs of the fuzz targets and the tests of tests/e2e on programs with AddressSanitizer and
@@ -19,7 +19,7 @@ and with --all
   tsan       the tests of tests/server under ThreadSanitizer
   fuzz       two minutes of each fuzz target as libFuzzer's, with clang 14, which is installed for it
   transport  two minutes of connections with damaged HTTP/2 to a real server
-  soak       20 minutes of a server among clients of every kind, in which nothing of it may grow
+  soak       20 minutes of a server with clients of every kind, in which its memory must not grow
   deployment balancers and replicas; the image and the compose project, built and run, where podman or docker works
 
 and with --long, which takes some hours, in place of these three
@@ -53,12 +53,12 @@ started=$SECONDS
 jobs=$(nproc)
 summary='' failed=0
 
-# suite NAME COMMAND…: runs it in full view, notes how it ended, and goes on.
+# suite NAME COMMAND…: runs a command with its output, records the result, and continues.
 suite() {
   local name=$1 from=$SECONDS outcome=passed
   shift
   printf '\n==== %s\n' "$name"
-  ("$@") || outcome=FAILED failed=1  # a process of its own: a failed step() ends it
+  ("$@") || outcome=FAILED failed=1  # in a subshell, which a failed step() ends
   summary+=$(printf '  %-10s %-7s %5s s' "$name" "$outcome" "$((SECONDS - from))")$'\n'
 }
 
@@ -70,20 +70,20 @@ style() {
     find . \( -path ./.deps -o -path ./.venv -o -path ./build \) -prune -o \( -name '*.sh' -o -path ./.ci/run \) -print0 |
       xargs -0 shellcheck || status=1
   else
-    echo "shellcheck is not installed: the shell scripts were not read"
+    echo "shellcheck is not installed: the shell scripts were not checked"
   fi
   return "$status"
 }
 
-# sanitizer PRESET FOLDER: builds and runs the C++ tests of a folder of the build.
+# sanitizer PRESET FOLDER: builds and runs the C++ tests of FOLDER in the build of PRESET.
 sanitizer() {
   step "Configuring (preset $1)" cmake --preset "$1"
   step "Building (preset $1)" cmake --build --preset "$1" --target "$2/all"
   ctest --test-dir "build/$1/$2" -j "$jobs" --output-on-failure --no-tests=error --output-junit "$PWD/$logs/ctest-$1.xml"
 }
 
-# sanitized: the C++ tests and then the programs, called as people call them, with AddressSanitizer in them. What measures
-# memory is left out: the sanitizer keeps what was freed.
+# sanitized: runs the C++ tests and the end-to-end tests of the programs with AddressSanitizer. Tests that measure memory are
+# left out: the sanitizer keeps freed memory.
 sanitized() {
   local status=0
   sanitizer asan tests || status=1
@@ -93,7 +93,7 @@ sanitized() {
   return "$status"
 }
 
-# fuzz SECONDS: every fuzz target for so long from its kept corpus, as many at once as there are cores.
+# fuzz SECONDS: runs every fuzz target for SECONDS on its corpus, one target per core at once.
 fuzz() {
   install_fuzz
   step "Configuring (preset fuzz)" cmake --preset fuzz
@@ -101,7 +101,7 @@ fuzz() {
   find build/fuzz/bin -name '*_fuzz' -print0 | xargs -0 -r -n 1 -P "$jobs" tests/fuzz/run "$1" "$logs"
 }
 
-# The numbers of the last line, read from the reports of this run.
+# Prints the last line: the totals from the reports of this run.
 count() {
   .venv/bin/python - "$logs"/{ctest,pytest}*.xml <<'P'
 import sys, xml.etree.ElementTree as xml

@@ -1,7 +1,7 @@
 # shellcheck shell=bash
-# gRPC with the patches of deps/grpc, built from Debian's source package into .deps/grpc/lib. Programs look there first
-# (CMakeLists.txt), so they load it in place of Debian's without being linked again: no header is changed. Sourced by
-# deps/setup.sh; ./start.sh --patched-grpc calls install_grpc.
+# Builds gRPC with the patches of deps/grpc from Debian's source package into .deps/grpc/lib. Programs look there first
+# (CMakeLists.txt), so they load it in place of Debian's without being linked again: no header is changed. deps/setup.sh
+# sources this file; ./start.sh --patched-grpc calls install_grpc.
 
 apt_folder=/etc/apt  # a variable for the tests
 readonly grpc_libraries=(grpc++ grpc++_reflection grpcpp_channelz grpc gpr upb address_sorting)
@@ -14,11 +14,11 @@ readonly grpc_flags=(
   -DgRPC_ABSL_PROVIDER=package -DgRPC_CARES_PROVIDER=package -DgRPC_PROTOBUF_PROVIDER=package
   -DgRPC_RE2_PROVIDER=package -DgRPC_SSL_PROVIDER=package -DgRPC_ZLIB_PROVIDER=package)
 
-# grpc_version: that of the pinned source package, from the name of its .dsc.
+# grpc_version: prints the version of the pinned source package, from the name of its .dsc.
 grpc_version() { section debian-grpc | sed -n 's/^grpc_\([^ ]*\)\.dsc .*/\1/p'; }
 
-# A default Debian has no list of source packages, so one is made of its binary ones: each entry of Debian 12's own
-# suites with its type replaced, from the one-line files and from the deb822 ones. Options and keys stay as they are.
+# A default Debian has no list of source packages, so one is derived from its binary ones: each entry of Debian 12's own
+# suites with its type replaced, from one-line files and from deb822 files. Options and keys are kept.
 deb_src_lines() {
   local -a lists=() files=()
   mapfile -t lists < <(compgen -G "$apt_folder/sources.list"; compgen -G "$apt_folder/sources.list.d/*.list" || true)
@@ -47,7 +47,7 @@ deb_src_stanzas() {
   done
 }
 
-# apt_here COMMAND…: apt in build/grpc, with lists and a cache of its own, which needs no root and changes nothing else.
+# apt_here COMMAND…: runs apt with lists and a cache in build/grpc, which needs no root and changes nothing else.
 apt_here() {
   local tool=$1
   shift
@@ -64,7 +64,7 @@ download_grpc() {
   [[ -s $work/source.list || -s $work/parts/source.sources ]] ||
     die "no entry of Debian 12 in $apt_folder/sources.list or sources.list.d: add one, such as
        deb http://deb.debian.org/debian bookworm main"
-  apt_here apt-get update || echo "a list could not be read; what follows tells whether it was needed"
+  apt_here apt-get update || echo "a list could not be read; the next step fails if it is needed"
   if ! apt_here apt-get source --download-only --only-source "grpc=$version"; then
     offered=$(apt_here apt-cache showsrc --only-source grpc | sed -n 's/^Version: //p' | sort -u | tr '\n' ' ')
     die "Debian does not offer the source package grpc $version but: ${offered:-none}
@@ -86,7 +86,7 @@ build_grpc() {
   done
   cmake -S "$work/source" -B "$work/build" -G Ninja "${grpc_flags[@]}" \
     -DCMAKE_CXX_COMPILER_LAUNCHER=ccache -DCMAKE_C_COMPILER_LAUNCHER=ccache
-  # The compiler's cache knows the files again wherever this tree lies.
+  # Use relative paths, so that ccache hits wherever this tree lies.
   CCACHE_BASEDIR=$PWD/$work CCACHE_NOHASHDIR=1 cmake --build "$work/build" --target grpc++ grpc++_reflection grpcpp_channelz
   for name in "${grpc_libraries[@]}"; do cp -a "$work/build/lib$name".so.* "$out/lib/"; done
   strip --strip-unneeded "$out"/lib/*.so.*

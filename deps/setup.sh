@@ -1,15 +1,15 @@
 # shellcheck shell=bash
-# What start.sh and test.sh have in common: installing what deps/versions.txt names.
-# Sourced from the project's root. Everything here may be called again at any time and is quick when there
-# is nothing to do. It writes to .deps/, .venv/ and build/, to pip's and ccache's caches below ~/.cache, and
-# to the system only through apt-get.
+# Functions of start.sh and test.sh that install the dependencies of deps/versions.txt.
+# Source it from the project's root. Every function may be called again and is fast if nothing is missing.
+# They write to .deps/, .venv/ and build/, to the caches of pip and ccache below ~/.cache, and to the system
+# only through apt-get.
 #
-#   .venv/                 Python 3.11; [libtorch] always, [cuda] and [python] when asked for
+#   .venv/                 Python 3.11; [libtorch] always, [cuda] and [python] on request
 #   .deps/python           link to its site-packages, where CMake finds torch/lib and torch/include.
 #                          One copy serves C++ and Python: pip can then add the large wheels to the small
 #                          ones, which `pip --target` cannot (several of them share the folder nvidia/)
 #   .deps/sentencepiece    static SentencePiece on Debian's protobuf
-#   .deps/grpc             gRPC with the patches of deps/grpc, when asked for
+#   .deps/grpc             gRPC with the patches of deps/grpc, on request
 
 readonly logs=build/logs
 os_release=/etc/os-release  # a variable for the tests
@@ -29,7 +29,7 @@ version() {
   sed -n "s/^$1==\([^ ]*\).*/\1/p" deps/versions.txt | head -n 1
 }
 
-# step LABEL COMMAND…: runs a command quietly and says how long it took; if it fails, shows the end of its log.
+# step LABEL COMMAND…: runs a command with its output in a log and prints its time; if it fails, shows the end of the log.
 step() {
   local label=$1 started=$SECONDS status log
   shift
@@ -48,8 +48,8 @@ step() {
   printf '%4s s\n' "$((SECONDS - started))"
 }
 
-# once STAMP KEY LABEL COMMAND…: a step that is left out where it has been done for the same KEY. The stamp
-# lies in the folder that the step fills, so that removing the folder is enough to start over.
+# once STAMP KEY LABEL COMMAND…: runs a step unless STAMP records that it was done for the same KEY. The stamp
+# lies in the folder that the step fills, so removing the folder is enough to start over.
 once() {
   local stamp=$1 key=$2
   shift 2
@@ -121,7 +121,7 @@ make_venv() {
   return 1
 }
 
-# Hashes are checked, dependencies are ours to name: nothing is installed that deps/versions.txt does not list.
+# Checks hashes and installs no dependencies by itself: only packages of deps/versions.txt are installed.
 pip_install() {
   section "$1" >"$logs/$1.txt"
   .venv/bin/python -m pip install --disable-pip-version-check --no-input --progress-bar off \
@@ -141,7 +141,7 @@ install_libtorch() {
 
 install_cuda() { python_packages cuda "CUDA libraries of LibTorch"; }
 
-# The full torch, and linnet_model itself: editable, so that `import linnet_model` is this tree.
+# Installs the full torch, and linnet_model in editable mode, so that `import linnet_model` uses this tree.
 install_python() {
   install_cuda
   python_packages python-build "setuptools $(version setuptools)"
@@ -189,7 +189,7 @@ install_sentencepiece() {
 
 # ---- all of it
 
-# install WHAT…: what a CPU server needs, and of `cuda`, `python` and `grpc` what is named.
+# install EXTRA…: installs the dependencies of a CPU server and those of each EXTRA: `cuda`, `python`, `grpc`.
 install_dependencies() {
   local extra
   install_packages debian "Debian packages"

@@ -34,7 +34,7 @@ absl::StatusOr<std::string> HttpGet(const std::string& url, absl::Duration timeo
   std::string host(rest.substr(0, slash));
   const std::string path(slash == absl::string_view::npos ? "/metrics" : rest.substr(slash));
   const std::string address = absl::StrContains(host, ':') ? host : host + ":80";
-  const absl::StatusOr<std::shared_ptr<Socket>> connection = Socket::To(address);
+  const absl::StatusOr<std::shared_ptr<Socket>> connection = Socket::Connect(address);
   if (!connection.ok()) return Failed(url, connection.status().message());
   const int socket = (*connection)->Duplicate();
   const std::unique_ptr<const int, void (*)(const int*)> closer(&socket,

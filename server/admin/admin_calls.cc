@@ -94,15 +94,15 @@ void Describe(const SequenceSnapshot& snapshot, absl::Time now, v1::BatchSequenc
     SetDuration(snapshot.deadline - now, *sequence.mutable_time_left());
 }
 
-// The pictures of several models, until the last of them is there.
+// Collects the batch snapshots of several models. The last scheduler to deliver finishes the call.
 struct SnapshotCollector {
   std::vector<std::shared_ptr<ServedModel>> models;
-  std::vector<v1::ModelBatch> batches;  // one for each; written by one thread each
+  std::vector<v1::ModelBatch> batches;  // one per model, each written by one thread
   std::atomic<size_t> missing;
   v1::GetBatchResponse& response;
   AdminCalls::Done done;
 
-  void Filed() {
+  void Collected() {
     if (missing.fetch_sub(1) > 1) return;
     for (v1::ModelBatch& batch : batches) *response.add_models() = std::move(batch);
     done(absl::OkStatus());
@@ -161,7 +161,8 @@ v1::LogLevel LevelOf(LogLevel level) {
 
 void AdminCalls::Reload(const v1::ReloadRequest& request, v1::ReloadResponse& response, Done done) {
   if (request.no_wait()) return done(reloader_.Ask(request.model()));
-  // One of the two is called: shared, because a function that is moved in cannot be had back.
+  // Exactly one of the two copies is called. Shared, because a function that was moved from cannot
+  // be called.
   auto end = std::make_shared<Done>(std::move(done));
   const absl::Status asked =
       reloader_.Ask(request.model(), [&response, end](const ReloadReport& report) {
@@ -178,9 +179,9 @@ void AdminCalls::Reload(const v1::ReloadRequest& request, v1::ReloadResponse& re
 void AdminCalls::GetBatch(const v1::GetBatchRequest& request, v1::GetBatchResponse& response,
                           Done done) {
   if (request.max_sequences() < 0 || request.max_sequences() > kMaxSequences) {
-    return done(BadField(
-        "max_sequences", Reason::kBadSetting,
-        absl::StrCat("is ", request.max_sequences(), ", at most ", kMaxSequences, " are told")));
+    return done(BadField("max_sequences", Reason::kBadSetting,
+                         absl::StrCat("is ", request.max_sequences(), ", at most ", kMaxSequences,
+                                      " can be listed")));
   }
   std::vector<std::shared_ptr<ServedModel>> models;
   if (request.model().empty()) {
@@ -192,8 +193,8 @@ void AdminCalls::GetBatch(const v1::GetBatchRequest& request, v1::GetBatchRespon
   }
   if (models.empty()) return done(absl::OkStatus());
   const int max = request.max_sequences() == 0 ? kSequencesByDefault : request.max_sequences();
-  // Shared by the schedulers, each of which files its picture. The catalog holds the models as
-  // well, so that none of them is let go of on its scheduler's own thread.
+  // Shared by the schedulers, each of which delivers its snapshot. The catalog holds the models as
+  // well, so that no model is destroyed on its own scheduler's thread.
   const std::shared_ptr<SnapshotCollector> collector(
       new SnapshotCollector{.models = models,
                             .batches = std::vector<v1::ModelBatch>(models.size()),
@@ -203,7 +204,7 @@ void AdminCalls::GetBatch(const v1::GetBatchRequest& request, v1::GetBatchRespon
   for (size_t i = 0; i < models.size(); ++i) {
     models[i]->scheduler->ShowBatch(max, [collector, i](const BatchSnapshot& snapshot) {
       Describe(*collector->models[i], snapshot, collector->batches[i]);
-      collector->Filed();
+      collector->Collected();
     });
   }
 }
@@ -213,7 +214,7 @@ absl::Status AdminCalls::SetLogLevel(const v1::SetLogLevelRequest& request,
   if (!v1::LogLevel_IsValid(request.level())) {
     return BadField(
         "level", Reason::kBadSetting,
-        absl::StrCat("is ", static_cast<int>(request.level()), ", which is no level of the log"));
+        absl::StrCat("is ", static_cast<int>(request.level()), ", which is not a log level"));
   }
   response.set_previous_level(LevelOf(ChangeLogLevel(LevelOf(request.level()))));
   response.set_level(LevelOf(CurrentLogLevel()));

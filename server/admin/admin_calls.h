@@ -11,14 +11,14 @@ namespace linnet::server {
 // AdminService without gRPC. Thread-safe; nothing blocks.
 class AdminCalls {
  public:
-  // Called exactly once, with no lock held, on any thread, also within the call itself.
+  // Called exactly once, with no lock held, on any thread, possibly before the method returns.
   using Done = absl::AnyInvocable<void(absl::Status)>;
 
-  // Both outlive it, and every call.
+  // Both must outlive this object and every call.
   AdminCalls(Catalog& catalog, Reloader& reloader) : catalog_(catalog), reloader_(reloader) {}
 
-  // Request and response belong to the caller and live until `done` is called. The response is
-  // filled only if it is OK.
+  // Request and response belong to the caller and must live until `done` is called. The response is
+  // valid only if the status is OK.
   void Reload(const linnet::v1::ReloadRequest& request, linnet::v1::ReloadResponse& response,
               Done done);
   void GetBatch(const linnet::v1::GetBatchRequest& request, linnet::v1::GetBatchResponse& response,

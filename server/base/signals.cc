@@ -95,11 +95,12 @@ void Signals::Handle(int signal) {
   if (signal == SIGHUP && reload != nullptr && !stopping) return reload();
   if (signal == SIGHUP) {
     Log(LogLevel::kInfo, "signal_ignored",
-        {{"signal", signal}, {"because", stopping ? "the server drains" : "models load"}});
+        {{"signal", signal},
+         {"because", stopping ? "the server is draining" : "models are loading"}});
     return;
   }
   if (stopping) EndBy(signal);
-  Log(LogLevel::kInfo, "stopped", {{"signal", signal}, {"while", "models load"}});
+  Log(LogLevel::kInfo, "stopped", {{"signal", signal}, {"while", "models are loading"}});
   std::_Exit(EXIT_SUCCESS);
 }
 

@@ -30,13 +30,13 @@ const CLI::Validator kProxies(
     [](std::string& value) { return std::string(TrustedProxies::Parse(value).status().message()); },
     "ADDRESSES", "proxies");
 
-// Options that say something else than how the server is to be.
+// True for settings of the server, false for flags such as --help.
 bool IsSetting(const CLI::Option& option) {
   const std::string name = option.get_single_name();
   return name != "help" && name != "version" && name != "config" && name != "print-config";
 }
 
-// All settings, in the order of --help. Durations are seconds on the outside.
+// Declares and parses all settings, in the order of --help. Durations are given in seconds.
 class Parser {
  public:
   Parser();
@@ -53,13 +53,13 @@ class Parser {
                           const std::string& meaning, double min = 0) {
     seconds_.push_back(std::make_unique<std::pair<double, absl::Duration*>>(
         absl::ToDoubleSeconds(duration), &duration));
-    return Add(name, seconds_.back()->first, "Seconds " + meaning)->check(CLI::Range(min, 86400.0));
+    return Add(name, seconds_.back()->first, meaning)->check(CLI::Range(min, 86400.0));
   }
   void AddModels();
   void AddNetwork();
   void AddEngine();
   void AddLimits();
-  void AddLife();
+  void AddLifecycle();
 
   absl::Status AddFile(const std::string& path, std::vector<std::string>& arguments) const;
   std::vector<Setting> Settings() const;
@@ -79,213 +79,219 @@ class Parser {
 
 Parser::Parser()
     : app_(
-          "linnet-server: translates and summarises over gRPC (linnet.v1.TextService).\n"
-          "Prints \"ready grpc=HOST:PORT metrics=HOST:PORT\" on standard output once it serves; "
+          "linnet-server: serves translation and summarisation over gRPC (linnet.v1.TextService).\n"
+          "Prints \"ready grpc=HOST:PORT metrics=HOST:PORT\" on standard output when it is ready; "
           "logs go to standard error.\n"
-          "SIGTERM and SIGINT drain it, a second one ends it at once; SIGHUP reads the models "
-          "again; SIGUSR1 logs all there is, SIGUSR2 what --log-level says.\n"
-          "Each flag --some-name can be given as LINNET_SERVER_SOME_NAME in the environment and "
-          "as some-name = VALUE in a file as well; a flag goes before the environment, that "
-          "before the file.\n"
-          "Exit status: 0 stopped when told to, 1 could not start, 2 bad flags, 3 an engine "
-          "stalled, lost its device or could not be made again: start the server again.",
+          "Signals: SIGTERM and SIGINT drain the server, a second one ends it at once; SIGHUP "
+          "reloads the models; SIGUSR1 logs everything, SIGUSR2 restores --log-level.\n"
+          "Each flag --some-name can also be set as LINNET_SERVER_SOME_NAME in the environment "
+          "and as some-name = VALUE in a file; flags override the environment, which overrides "
+          "the file.\n"
+          "Exit status: 0 stopped by a signal, 1 failed to start, 2 bad flags, 3 an engine "
+          "stalled, lost its device or could not be restarted: start the server again.",
           "linnet-server") {
   app_.option_defaults()->always_capture_default()->multi_option_policy(
       CLI::MultiOptionPolicy::TakeLast);
   app_.set_version_flag("--version", "linnet-server " LINNET_VERSION);
   app_.add_option("--config", config_, "File of settings")->option_text("FILE");
-  app_.add_flag("--print-config", print_, "Print the settings in effect as such a file, and leave");
+  app_.add_flag("--print-config", print_,
+                "Print the settings in effect in the format of that file, and exit");
   AddModels();
   AddNetwork();
   AddEngine();
   AddLimits();
-  AddLife();
+  AddLifecycle();
 }
 
 void Parser::AddModels() {
   group_ = "Models";
-  Add("models", models_, "Folder of bundles, or one bundle; SIGHUP reads it again")
-      ->option_text("DIR");
+  Add("models", models_, "Folder of bundles, or one bundle; SIGHUP reloads it")->option_text("DIR");
   Add("bundle-key", bundle_keys_,
-      "File of public keys, PEM, Ed25519, read at every load: a bundle must have a "
-      "manifest.json.sig "
-      "by one of them, or it is not loaded; without one none is needed")
+      "File of Ed25519 public keys in PEM, read at every load: a bundle is loaded only if its "
+      "manifest.json.sig verifies with one of them; empty: no signature is required")
       ->option_text("FILE");
   Add("max-model-bytes", options_.max_model_bytes,
-      "Bytes of the files of all models in memory at most, those that a reload replaces among "
-      "them; 0: any number")
+      "Max bytes of the files of all models in memory, including those that a reload replaces; "
+      "0: no limit")
       ->check(CLI::Range(int64_t{0}, int64_t{1} << 50));
 }
 
 void Parser::AddNetwork() {
   group_ = "Network and security";
   SecurityOptions& security = options_.security;
-  Add("listen", options_.listen, "Address of the gRPC service; port 0 picks a free one")
+  Add("listen", options_.listen, "Address of the gRPC service; port 0 picks a free port")
       ->check(kAddress);
   Add("metrics-listen", options_.metrics_listen,
-      "Address of the Prometheus page; port 0 picks a free one")
+      "Address of the Prometheus metrics page; port 0 picks a free port")
       ->check(kAddress);
   Add("admin-listen", options_.admin_listen,
-      "Address of linnet.v1.AdminService: reloads, what is in the batch, the log level; without "
-      "one "
-      "it is served on --listen where there are --tokens, for those with the right admin, and "
-      "nowhere else. Needs --tokens where other machines reach it; port 0 picks a free one")
+      "Address of linnet.v1.AdminService: reloads, the batch, the log level; empty: with "
+      "--tokens it is served on --listen for tokens with the right admin, otherwise not at "
+      "all. An address that other machines can reach requires --tokens; port 0 picks a free "
+      "port")
       ->check(kAddress);
   Add("tls-cert", security.tls_certificate,
-      "Certificate of the server, PEM, read again when it changes; without one nothing is "
-      "encrypted");
-  Add("tls-key", security.tls_key, "Its key");
+      "Certificate of the server in PEM, reloaded when it changes; empty: no encryption");
+  Add("tls-key", security.tls_key, "Private key of --tls-cert");
   Add("tls-client-ca", security.tls_client_ca,
-      "Certificates, PEM, one of which must have signed that of a client");
+      "CA certificates in PEM; clients must present a certificate that one of them signed");
   Add("tokens", security.tokens,
-      "File of bearer tokens, a line each: TOKEN NAME RIGHTS, where rights are inference, admin or "
-      "both with a comma, and may be followed by max-priority=batch, normal or interactive; a "
-      "token has at least 16 characters; read again when it changes. Needs TLS, or an address of "
-      "this machine");
+      "File of bearer tokens, one per line: TOKEN NAME RIGHTS, where rights are inference, "
+      "admin or both with a comma, optionally followed by max-priority=batch, normal or "
+      "interactive; a token has at least 16 characters; reloaded when it changes. Requires TLS "
+      "or a loopback address");
   Add("tls-terminated-upstream", security.tls_terminated_upstream,
-      "Whether a mesh or proxy ends TLS before this server, so that tokens are taken in plain text "
-      "on any address: whoever can read the traffic between them has the tokens")
+      "Accept tokens in plain text on any address, because a mesh or proxy terminates TLS "
+      "before this server; anyone who can read the traffic between them gets the tokens")
       ->default_str("false");
   Add("trusted-proxies", security.trusted_proxies,
-      "Addresses and networks of proxies, with commas, whose headers say who calls: the last entry "
-      "of x-forwarded-for, and x-client-certificate-subject; from anybody else both are ignored")
+      "Addresses and networks of trusted proxies, separated by commas: their headers identify "
+      "the client (the last entry of x-forwarded-for, and x-client-certificate-subject); from "
+      "all other peers both headers are ignored")
       ->check(kProxies);
-  Add("reflection", security.reflection,
-      "Whether clients can ask for the API, which is public anyhow")
+  Add("reflection", security.reflection, "Serve gRPC reflection, which shows the (public) API")
       ->default_str("true");
-  Add("channelz", security.channelz, "Whether gRPC's own state, with every peer, can be looked at")
+  Add("channelz", security.channelz,
+      "Serve gRPC channelz, which shows gRPC's internal state with the addresses of all peers")
       ->default_str("false");
-  Add("max-metadata-bytes", security.max_metadata_bytes, "Bytes of the headers of a call at most")
+  Add("max-metadata-bytes", security.max_metadata_bytes, "Max bytes of the headers of a call")
       ->check(CLI::Range(1024, 1 << 24));
   Add("max-connections", security.max_connections,
-      "Connections at once at most; what is beyond is closed at once; 0: any number")
+      "Max open connections; further ones are closed at once; 0: no limit")
       ->check(CLI::Range(0, 1 << 20));
   Add("max-connections-per-address", security.max_connections_per_address,
-      "Of them from one address at most, which may be that of a balancer; 0: any number")
+      "Max open connections from one address, which may be a load balancer; 0: no limit")
       ->check(CLI::Range(0, 1 << 20));
   AddSeconds("handshake-timeout", security.handshake_timeout,
-             "that a new connection may take for TLS and the start of HTTP/2", 0.1);
+             "Max seconds that a new connection may take for TLS and the start of HTTP/2", 0.1);
   AddSeconds(
       "unauthenticated-timeout", security.unauthenticated_timeout,
-      "after which a connection is closed on which no call has been authenticated or, without "
-      "--tokens, on which no request has come as a whole",
+      "Seconds after which a connection is closed if no call on it has been authenticated or, "
+      "without --tokens, no complete request has arrived",
       0.1);
   Add("max-unauthenticated-bytes", security.max_unauthenticated_bytes,
-      "Bytes that such connections may hold together; beyond it those that hold most are closed, "
-      "and all that have sent anything at twice as much with what is not given back yet; 0: any "
-      "number")
+      "Max bytes that all such connections may hold together; above it those that hold the "
+      "most are closed, and all that have sent anything at twice the limit, counting memory "
+      "that gRPC has not released yet; 0: no limit")
       ->check(CLI::Range(int64_t{0}, int64_t{1} << 40));
   Add("max-transport-bytes", security.max_transport_bytes,
-      "The quota of gRPC's own buffers in bytes; beyond it gRPC cancels calls")
+      "Quota of gRPC's own buffers in bytes; above it gRPC cancels calls")
       ->check(CLI::Range(int64_t{1} << 20, int64_t{1} << 40));
   AddSeconds("request-timeout", security.request_timeout,
-             "that a client may take to send its request; then its call is cancelled", 0.1);
-  AddSeconds("send-timeout", security.read_timeout,
-             "that a client may take to read a message; then its call is cancelled", 0.1);
-  Add("max-streams", security.max_streams, "Calls at once on one connection at most")
+             "Max seconds that a client may take to send its request; then its call is cancelled",
+             0.1);
+  AddSeconds("send-timeout", security.send_timeout,
+             "Max seconds that a client may take to read a message; then its call is cancelled",
+             0.1);
+  Add("max-streams", security.max_streams, "Max concurrent calls on one connection")
       ->check(CLI::Range(1, 1 << 20));
-  AddSeconds("max-idle", security.max_idle, "without a call after which a connection is closed", 1);
-  AddSeconds("max-connection-age", security.max_connection_age,
-             "after which a connection takes no more calls, give or take a tenth: its client makes "
-             "a new one",
-             1);
+  AddSeconds("max-idle", security.max_idle,
+             "Seconds without a call after which a connection is closed", 1);
+  AddSeconds(
+      "max-connection-age", security.max_connection_age,
+      "Seconds (plus or minus a tenth) after which a connection accepts no more calls, so that "
+      "its client opens a new one",
+      1);
   AddSeconds("max-connection-age-grace", security.max_connection_age_grace,
-             "that the calls of such a connection may still take; then it is closed", 1);
+             "Max seconds for the remaining calls of such a connection; then it is closed", 1);
   AddSeconds("keepalive", security.keepalive,
-             "of silence after which a client is asked whether it is still there", 1);
+             "Seconds without traffic after which a client is pinged", 1);
 }
 
 void Parser::AddEngine() {
   group_ = "Engine";
   Add("device", options_.device, "cpu or cuda");
   Add("compute", options_.compute,
-      "auto, float32, bfloat16, float16 or int8, as far as built for the device");
+      "auto, float32, bfloat16, float16 or int8, if supported by the build and the device");
   Add("search", options_.search,
-      "Where targets are searched: on the host, on the device beside the model, or auto, which is "
-      "the device on cuda");
+      "Where to run the search: host, device (beside the model), or auto, which is device on "
+      "cuda");
   Add("graphs", options_.graphs,
-      "Whether a step of the device is launched as a CUDA graph, recorded when a model is loaded")
+      "Launch each step on the device as a CUDA graph, captured when a model is loaded")
       ->default_str("true");
   Add("shortlist", options_.shortlist,
-      "Searches look only at the tokens that a bundle's shortlist gives for a source: faster where "
-      "the vocabulary is large, and every bundle must have one")
+      "Restrict searches to the tokens of a bundle's shortlist for a source: faster with a "
+      "large vocabulary; every bundle must have one")
       ->default_str("false");
   Add("threads", options_.threads, "Threads inside a step of each engine; 0: one per core")
       ->check(CLI::Range(0, 1024));
-  Add("max-batch-rows", options_.rows, "Hypotheses that a step of each engine holds at most")
+  Add("max-batch-rows", options_.max_batch_rows, "Max rows (hypotheses) of a step of each engine")
       ->check(CLI::Range(1, 65536));
   Add("encoder-cache-tokens", options_.encoder_cache_tokens,
-      "Source tokens that each engine holds at most")
+      "Source tokens in the encoder KV cache of each engine")
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 32));
-  AddSeconds("engine-stall-timeout", options_.engine_stall_timeout,
-             "in one encoder call or step after which an engine has stalled: its calls get their "
-             "errors, and the server ends with status 3, to be started again",
-             0.1);
+  AddSeconds(
+      "engine-stall-timeout", options_.engine_stall_timeout,
+      "Seconds in one encoder call or step after which an engine counts as stalled: its calls "
+      "fail, and the server exits with status 3, to be restarted",
+      0.1);
   AddSeconds("engine-load-timeout", options_.engine_load_timeout,
-             "that the making of an engine may take, at start, in a reload and after a failure; "
-             "beyond that the server ends with status 3",
+             "Max seconds to create an engine, at start, in a reload and after a failure; then the "
+             "server exits with status 3",
              0.1);
   Add("failure-record", failure_record_,
-      "File of the request ids of calls that engines failed over for good, kept from one start to "
-      "the next: a call that is in it twice is logged as suspect_request; without one none is")
+      "File of the request ids of calls that were running when an engine failed for good, kept "
+      "across restarts: a call that is in it twice is logged as suspect_request; empty: no "
+      "record")
       ->option_text("FILE");
   Add("max-encode-tokens", options_.batcher.max_encode_tokens,
-      "Source tokens that are encoded between two steps at most")
+      "Max source tokens encoded between two steps")
       ->check(CLI::Range(1, 1 << 24));
   Add("max-encode-delay-steps", options_.batcher.admit.max_wait_steps,
-      "Steps that a newcomer waits at most for others to be encoded with")
+      "Max steps that a waiting sequence is delayed so that more can be encoded together")
       ->check(CLI::Range(0, 1000));
   Add("encode-call-steps", options_.batcher.admit.encode_call_steps,
-      "What an encoder call costs beside its tokens, in decoder steps: the higher, the longer "
-      "newcomers wait for others")
+      "Fixed cost of an encoder call in decoder steps: the higher, the longer waiting "
+      "sequences are delayed to be encoded together")
       ->check(CLI::Range(0.0, 1000.0));
   Add("encode-call-tokens", options_.batcher.admit.encode_call_tokens,
-      "The same in source tokens: the higher, the more padding a call may have")
+      "Fixed cost of an encoder call in source tokens: the higher, the more padding a call may "
+      "have")
       ->check(CLI::Range(0, 1 << 24));
 }
 
 void Parser::AddLimits() {
   group_ = "Limits";
   Add("max-admitted-tokens", options_.admission.max_tokens,
-      "Work in the house at most: (source + most target tokens) x beam size, summed over segments")
+      "Max admitted work: (source + max target tokens) x beam size, summed over segments")
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 40));
   Add("max-request-memory", options_.admission.max_bytes,
-      "Bytes of memory at most that all calls together hold, from the first byte of a request to "
-      "the last of its reply. What one call may bring follows from it: text of a 256th, a segment "
-      "for each 16 KiB, and a line of a document at once for each 4 MiB")
+      "Max bytes of memory that all calls together hold, from the first byte of a request to "
+      "the last of its reply. The limits of one call are derived from it: text of 1/256 of it, "
+      "one segment per 16 KiB, and one line of a document in flight per 4 MiB")
       ->check(CLI::Range(int64_t{1} << 20, int64_t{1} << 40));
   Add("max-call-rows-ratio", options_.batcher.max_call_rows_ratio,
-      "Of the rows at most for one call, which for a document is all of its lines")
+      "Max share of the rows for one call; all lines of a document are one call")
       ->check(CLI::Range(0.0, 1.0));
   AddSeconds("overload-interval", options_.batcher.shed.interval,
-             "after which a line of waiting calls that never ends is an overload");
+             "Seconds without an empty queue after which the server counts as overloaded");
   AddSeconds("overload-max-queue-delay", options_.batcher.shed.max_wait,
-             "that a call waits at most, in an overload, until something of it begins");
+             "Max seconds that a call waits, during an overload, until its first sequence runs");
   AddSeconds("default-deadline", options_.text.default_deadline,
-             "that a call without a deadline may take, and each line of a document", 0.001);
+             "Deadline, in seconds, of a call without one, and of each line of a document", 0.001);
   AddSeconds("max-deadline", options_.text.max_deadline,
-             "that any call may take at most, whatever its deadline", 0.001);
+             "Max seconds that any call may take, even with a later deadline", 0.001);
   Add("language-check", language_check_,
-      "What becomes of a text that is surely in another language than its model reads: warn "
-      "answers it with a warning, refuse does not, off does not look")
+      "Handling of a text that is reliably detected in another language than its model reads: "
+      "warn answers it with a warning, refuse rejects it, off does not check")
       ->check(CLI::IsMember({"off", "warn", "refuse"}));
   Add("text-threads", options_.text_threads, "Threads that split and tokenise")
       ->check(CLI::Range(1, 256));
 }
 
-void Parser::AddLife() {
-  group_ = "Life and logs";
+void Parser::AddLifecycle() {
+  group_ = "Lifecycle and logs";
   AddSeconds("lame-duck", options_.lame_duck,
-             "that the server goes on as before after SIGTERM, but for its health: balancers need "
-             "some to look elsewhere");
+             "Seconds after SIGTERM in which the server still accepts calls while its health is "
+             "NOT_SERVING, so that load balancers can switch");
   AddSeconds("drain-timeout", options_.drain_timeout,
-             "that calls may take to end after SIGTERM and the lame duck");
-  Add("log-level", options_.log_level, "What is logged at least")
+             "Max seconds for calls in flight after SIGTERM and the lame duck");
+  Add("log-level", options_.log_level, "Min level of logged events")
       ->check(CLI::IsMember({"debug", "info", "warning", "error"}));
-  Add("log-format", options_.log_format, "Lines of text, or of JSON")
+  Add("log-format", options_.log_format, "Format of log lines: text or json")
       ->check(CLI::IsMember({"text", "json"}));
   AddSeconds("slow-call", options_.slow_call,
-             "that a call may take before a line of the log says what took so long; 0: never");
+             "Seconds after which a call is logged with the duration of its phases; 0: never");
 }
 
 absl::Status Parser::AddFile(const std::string& path, std::vector<std::string>& arguments) const {
@@ -305,10 +311,10 @@ absl::Status Parser::AddFile(const std::string& path, std::vector<std::string>& 
                                                      "\"; --print-config prints all of them"));
     }
     if (item.inputs.size() != 1) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(path, ": ", item.name, " has ", item.inputs.size(), " values: give one"));
+      return absl::InvalidArgumentError(absl::StrCat(
+          path, ": ", item.name, " has ", item.inputs.size(), " values: give exactly one"));
     }
-    // CLI11 would take the next argument for the value of "--name=".
+    // CLI11 would take the next argument as the value of "--name=".
     if (item.inputs.front().empty()) continue;
     arguments.push_back(absl::StrCat("--", item.name, "=", item.inputs.front()));
   }
@@ -347,7 +353,7 @@ ParsedOptions Parser::Parse(int argc, const char* const* argv,
     if (option == nullptr || (!IsSetting(*option) && name != "config")) {
       return Text(absl::StrCat("linnet-server: the environment has ",
                                variable.substr(0, variable.find('=')),
-                               ", and there is no setting \"", name, "\"\n"),
+                               ", but there is no setting \"", name, "\"\n"),
                   kUsageError);
     }
     if (name == "config") {
@@ -356,7 +362,7 @@ ParsedOptions Parser::Parse(int argc, const char* const* argv,
       from_environment.push_back(absl::StrCat("--", name, "=", value));
     }
   }
-  for (int i = 1; i < argc; ++i) {  // wherever it stands, the file comes first
+  for (int i = 1; i < argc; ++i) {  // the file is read first, wherever the flag is
     absl::string_view flag = argv[i];
     if (flag == "--config" && i + 1 < argc) config_ = argv[i + 1];
     if (absl::ConsumePrefix(&flag, "--config=")) config_ = std::string(flag);
@@ -366,10 +372,10 @@ ParsedOptions Parser::Parse(int argc, const char* const* argv,
     if (absl::Status status = AddFile(config_, arguments); !status.ok())
       return Text(absl::StrCat("linnet-server: ", status.message(), "\n"), kUsageError);
   }
-  // The last one counts.
+  // The last value of a setting wins.
   arguments.insert(arguments.end(), from_environment.begin(), from_environment.end());
   arguments.insert(arguments.end(), argv + 1, argv + argc);
-  std::reverse(arguments.begin(), arguments.end());  // as CLI11 wants a vector
+  std::reverse(arguments.begin(), arguments.end());  // CLI11 expects a vector in reverse order
   try {
     app_.parse(arguments);
   } catch (const CLI::ParseError& error) {
@@ -402,7 +408,7 @@ ParsedOptions Parser::Parse(int argc, const char* const* argv,
                      ": lower the first or raise the second\n"),
         kUsageError);
   }
-  options_.text.FollowFrom(options_.admission.max_bytes);
+  options_.text.DeriveFrom(options_.admission.max_bytes);
   options_.models = models_;
   options_.bundle_keys = bundle_keys_;
   options_.failure_record = failure_record_;
@@ -444,7 +450,7 @@ absl::Status CheckAddress(absl::string_view address) {
       !absl::SimpleAtoi(address.substr(colon + 1), &port) || port < 0 || port > 65535) {
     return absl::InvalidArgumentError(
         absl::StrCat("\"", address,
-                     "\" is no HOST:PORT with a port of 0 to 65535, such as "
+                     "\" is not HOST:PORT with a port of 0 to 65535, such as "
                      "127.0.0.1:50051 or [::1]:0"));
   }
   return absl::OkStatus();

@@ -15,56 +15,56 @@
 
 namespace linnet::server {
 
-// How calls get in, and who may make them.
+// Network and security settings.
 struct SecurityOptions {
-  // Files in PEM, read again when they change. Without a certificate nothing is encrypted.
+  // Files in PEM, reloaded when they change. Without a certificate there is no encryption.
   std::string tls_certificate;
   std::string tls_key;
-  std::string tls_client_ca;             // clients must show a certificate that it signed
-  std::string tokens;                    // TokenTable; read again when it changes
-  bool tls_terminated_upstream = false;  // tokens in plain text on any address
+  std::string tls_client_ca;             // clients must present a certificate that it signed
+  std::string tokens;                    // file of a TokenTable; reloaded when it changes
+  bool tls_terminated_upstream = false;  // accept tokens in plain text on any address
   std::string trusted_proxies;           // TrustedProxies
   bool reflection = true;
   bool channelz = false;
   int max_metadata_bytes = 16384;
-  int max_connections = 4096;           // at once; 0: any number
-  int max_connections_per_address = 0;  // of them; 0: any number
-  int max_streams = 100;                // calls at once on one connection
+  int max_connections = 4096;           // open at once; 0: no limit
+  int max_connections_per_address = 0;  // 0: no limit
+  int max_streams = 100;                // concurrent calls on one connection
   absl::Duration handshake_timeout = absl::Seconds(20);
   absl::Duration unauthenticated_timeout = absl::Seconds(30);
-  int64_t max_unauthenticated_bytes = 8 << 20;  // that such connections hold together
+  int64_t max_unauthenticated_bytes = 8 << 20;  // held by all such connections
   int64_t max_transport_bytes = 256 << 20;      // of gRPC's buffers
   absl::Duration request_timeout = absl::Seconds(60);
-  absl::Duration read_timeout = absl::Seconds(60);
+  absl::Duration send_timeout = absl::Seconds(60);
   absl::Duration max_connection_age = absl::Hours(1);
   absl::Duration max_connection_age_grace = absl::Hours(1);
   absl::Duration max_idle = absl::Hours(1);
   absl::Duration keepalive = absl::Minutes(1);
 };
 
-// What linnet-server is told, checked as far as it can be without a model.
+// Settings of linnet-server, checked as far as possible without a model.
 struct Options {
   std::filesystem::path models;
-  std::filesystem::path bundle_keys;  // BundleKeys; empty: bundles need no signature
-  int64_t max_model_bytes = 0;        // of all models in memory; 0 = any number
+  std::filesystem::path bundle_keys;  // file of BundleKeys; empty: no signature is required
+  int64_t max_model_bytes = 0;        // of all models in memory; 0: no limit
   std::string listen = "127.0.0.1:50051";
   std::string metrics_listen = "127.0.0.1:9464";
-  std::string admin_listen;  // empty: nowhere
+  std::string admin_listen;  // empty: not served
   SecurityOptions security;
 
-  // Of each engine; device and compute are names that the engine's library reads, because it knows
-  // what is built.
+  // Settings of each engine. Device and compute are names parsed by the engine's library, which
+  // knows what is built.
   std::string device = "cpu";
   std::string compute = "auto";
   std::string search = "auto";
   bool graphs = true;
   bool shortlist = false;  // TorchEngineOptions
   int threads = 0;         // 0 = one per core that this process may use
-  int rows = 160;
+  int max_batch_rows = 160;
   int64_t encoder_cache_tokens = 16384;
   absl::Duration engine_stall_timeout = absl::Seconds(60);
   absl::Duration engine_load_timeout = absl::Minutes(5);
-  std::filesystem::path failure_record;  // RecordFailure; empty: nowhere
+  std::filesystem::path failure_record;  // for RecordFailure; empty: none
 
   BatcherOptions batcher = {.shed = {.interval = absl::Seconds(5)}};
   AdmissionLimits admission;
@@ -89,31 +89,31 @@ struct Setting {
   std::string environment() const;
 };
 
-// What all that comes to: options, or a text to print and an exit status.
+// The result of parsing: options, or a text to print and an exit status.
 struct ParsedOptions {
   Options options;
   std::vector<Setting> settings;
-  bool run = false;  // otherwise print `text` and leave with `exit_status`
+  bool run = false;  // otherwise print `text` and exit with `exit_status`
   std::string text;
   int exit_status = 0;
 };
 
-// A flag goes before the environment, that before the file that --config names (`name = value`, one
-// a line), and that before the default; an empty value there is none. `--help`, `--version` and
-// `--print-config`, which prints the settings in effect as such a file, lead to a text and 0;
-// anything that is wrong, an unknown name among it, to a message and 2. `environment` is that of
-// the process, "NAME=VALUE".
+// Parses the settings. A flag overrides the environment, which overrides the file named by --config
+// (`name = value`, one per line), which overrides the default; an empty value in the environment or
+// the file counts as unset. `--help`, `--version` and `--print-config` (which prints the settings
+// in effect in the format of the file) return a text and status 0; any error, including an unknown
+// name, returns a message and status 2. `environment` has entries "NAME=VALUE".
 ParsedOptions ParseOptions(int argc, const char* const* argv,
                            const std::vector<std::string>& environment = {});
-// environ.
+// Returns `environ`.
 std::vector<std::string> ProcessEnvironment();
 
-// HOST:PORT, [IPv6]:PORT; the port is 0 to 65535. InvalidArgumentError otherwise.
+// Accepts HOST:PORT and [IPv6]:PORT with a port of 0 to 65535; InvalidArgumentError otherwise.
 absl::Status CheckAddress(absl::string_view address);
-// The same host with the port that the system picked.
+// Returns the address with the port replaced by the one that the system picked.
 std::string WithPort(absl::string_view address, int port);
 
-// The settings in effect, as the log shows them at start.
+// Logs the settings in effect, at start.
 void LogSettings(const std::vector<Setting>& settings);
 
 }  // namespace linnet::server

@@ -1,7 +1,7 @@
-// linnet-decode: a bundle over JSON lines, without the network.
+// linnet-decode: decodes JSON lines with a bundle, without the network.
 //
-// Exit status: 0 all lines were decoded, 1 some were not (their answers say why), 2 the command
-// line is wrong, 3 the bundle or the device cannot be used, 4 the output cannot be written.
+// Exit status: 0 all lines were decoded, 1 some were not (their answers give the error), 2 the
+// command line is wrong, 3 the bundle or the device cannot be used, 4 the output cannot be written.
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -26,10 +26,10 @@ namespace {
 
 constexpr int kSomeFailed = 1, kUsage = 2, kUnusable = 3, kOutput = 4;
 constexpr size_t kMaxLineBytes = 16 << 20;
-// Rows for a line that asks for a wider beam than the others.
+// Min rows, for a line with a wider beam than the others.
 constexpr int kMinRows = 32;
-// Encoder memory that is set aside; if all sources are long, fewer than --batch are in flight.
-constexpr int64_t kMemoryTokens = 16384;
+// Max encoder KV cache; if all sources are long, fewer than --batch are in flight.
+constexpr int64_t kEncoderCacheTokens = 16384;
 
 struct Flags {
   std::string bundle;
@@ -63,8 +63,9 @@ void AddFlags(CLI::App& app, Flags& flags) {
       ->capture_default_str();
   app.add_flag("--graphs,!--no-graphs", flags.graphs,
                "Launch a step of the device as a CUDA graph (the default) or kernel by kernel");
-  app.add_flag("--batch-invariant", flags.batch_invariant,
-               "Steps of one size, so that a library's products are the same bits in any batch");
+  app.add_flag(
+      "--batch-invariant", flags.batch_invariant,
+      "Run all steps with the same number of rows, so that results are bit-identical in any batch");
   app.add_flag("--shortlist", flags.shortlist,
                "Search only among the tokens that the bundle's shortlist gives for a source");
   app.add_option("--threads", flags.threads, "Threads inside a step; 0 is one per core")
@@ -72,50 +73,53 @@ void AddFlags(CLI::App& app, Flags& flags) {
   app.add_option("--batch", flags.batch, "Sequences in flight")
       ->capture_default_str()
       ->check(CLI::Range(1, 4096));
-  // What a line says goes first, then these, then the bundle's defaults.
+  // The options of a line override these, which override the bundle's defaults.
   app.add_option("--beam", flags.options.beam_size,
                  "Hypotheses kept at each step; 1 is greedy search");
   app.add_option("--length-penalty", flags.options.length_penalty,
                  "Exponent of the length in the score");
-  app.add_option("--min-target-tokens", flags.options.min_target_tokens, "End token not counted");
-  app.add_option("--max-target-tokens", flags.options.max_target_tokens, "End token not counted");
+  app.add_option("--min-target-tokens", flags.options.min_target_tokens,
+                 "Min target length, not counting the end token");
+  app.add_option("--max-target-tokens", flags.options.max_target_tokens,
+                 "Max target length, not counting the end token");
   app.add_option("--n-best", flags.options.n_best, "Hypotheses in an answer, at most --beam");
   app.add_option("--temperature", flags.options.temperature, "Divides the logits");
   app.add_option("--top-k", flags.options.top_k,
-                 "Draw from the k most probable tokens; 0 is all of them");
+                 "Sample from the k most probable tokens; 0: from all");
   app.add_option("--top-p", flags.options.top_p,
-                 "Draw from the fewest tokens that hold this share of the probability");
-  app.add_option("--seed", flags.seed, "Of the draws; with --synthetic, of the random sources")
+                 "Sample from the fewest tokens that hold this share of the probability");
+  app.add_option("--seed", flags.seed, "Seed of sampling; with --synthetic, of the random sources")
       ->check(CLI::NonNegativeNumber);
 
   CLI::Option* synthetic = app.add_flag("--synthetic", flags.synthetic,
                                         "Measure with random sources instead of reading");
-  app.add_option("--source-tokens", flags.load.source_tokens, "Of each source, end token counted")
+  app.add_option("--source-tokens", flags.load.source_tokens,
+                 "Length of each source, including the end token")
       ->needs(synthetic)
       ->check(CLI::Range(1, 1 << 20));
   app.add_option("--target-tokens", flags.load.target_tokens,
-                 "Steps of each target, the last one for the end token")
+                 "Length of each target, including the end token")
       ->needs(synthetic)
       ->check(CLI::Range(1, 1 << 20));
-  app.add_option("--repeat", flags.load.repeat, "Measured runs, after one that is not")
+  app.add_option("--repeat", flags.load.repeat, "Measured runs, after a warm-up run")
       ->needs(synthetic)
       ->check(CLI::Range(1, 1 << 20));
   app.add_flag("--step-seconds", flags.load.step_seconds,
-               "Tell the median time of each step too; the encoder is in the first one's")
+               "Report the median time of each step too; the first includes the encoder")
       ->needs(synthetic);
   app.footer(
       "Reads JSON lines from standard input, {\"text\": …} or {\"source_ids\": […], "
       "\"prefix_ids\": […]}, each with\n"
-      "\"options\": {\"beam_size\": …} where wanted, and prints {\"hypotheses\": […]} or "
+      "an optional \"options\": {\"beam_size\": …}, and prints {\"hypotheses\": […]} or "
       "{\"error\": …} for each, in order.\n"
-      "\"constraint_ids\": [[…], …] are phrases of whole words that the target is to contain; "
-      "\"unmet_constraints\" of an\nanswer are the numbers of those that found no room. "
+      "\"constraint_ids\": [[…], …] are phrases of whole words that the target must contain; "
+      "\"unmet_constraints\" of an\nanswer are the indices of those that it does not meet. "
       "\"align\": true adds \"attention\", a weight for each token of\nthe target and of the "
       "source.\n"
       "\"target\": … or \"target_ids\": […] (end token last) is scored instead of searched for.\n"
-      "Any of top_k, top_p and seed draws targets at random: beam_size of them (unset: n_best), "
+      "Any of top_k, top_p and seed selects sampling: beam_size targets are drawn (unset: n_best), "
       "and "
-      "the n_best\nof the highest score are printed.");
+      "the n_best\nwith the highest scores are printed.");
 }
 
 absl::StatusOr<std::unique_ptr<model::Engine>> MakeEngine(const model::Bundle& bundle,
@@ -127,7 +131,7 @@ absl::StatusOr<std::unique_ptr<model::Engine>> MakeEngine(const model::Bundle& b
   options.rows = std::max(kMinRows, flags.batch * beam);
   options.encoder_cache_tokens = flags.synthetic
                                      ? flags.batch * (flags.load.source_tokens + int64_t{16})
-                                     : std::min(flags.batch * longest, kMemoryTokens);
+                                     : std::min(flags.batch * longest, kEncoderCacheTokens);
   options.encoder_cache_tokens = std::max(options.encoder_cache_tokens, longest);
   options.mask_eos = flags.synthetic;
   return MakeTorchEngine(bundle, options);
@@ -183,7 +187,7 @@ int Main(int argc, char** argv) {
 
   const absl::StatusOr<model::Bundle> bundle = model::ReadBundle(flags.bundle);
   if (!bundle.ok()) return Fail(kUnusable, bundle.status());
-  // Flags that no line could be decoded with are told at once.
+  // Flags with which no line could be decoded are reported at once.
   model::SearchLimits limits;
   limits.max_target_tokens = bundle->manifest.limits().max_target_tokens();
   const auto options =

@@ -11,7 +11,7 @@
 namespace linnet::server {
 namespace {
 
-// Answers that are kept at most while an earlier one is missing.
+// Max answers that wait for an earlier one.
 int MaxAnswers(int batch) { return std::max(1024, 4 * batch); }
 
 }  // namespace
@@ -63,7 +63,7 @@ bool DecodeStream::ReadLines(LineReader& input) {
   std::string line;
   while (batcher_.waiting() + batcher_.running() < batch_ &&
          std::ssize(answers_) < MaxAnswers(batch_)) {
-    // What is ready must be printed before anybody waits.
+    // Ready answers must be printed before the reader blocks.
     const bool wait = batcher_.idle() && answers_.empty();
     const LineReader::Result result = input.Next(wait, line);
     if (result == LineReader::Result::kEnd) return false;

@@ -15,19 +15,20 @@
 
 namespace linnet::server {
 
-// Decodes JSON lines as they come and prints the answers in their order.
+// Decodes JSON lines as they arrive and prints the answers in the order of the lines.
 //
 // At most `batch` sequences are in flight, and a bounded number of answers waits for an earlier one
-// that takes longer. A line that is typed and waited for is decoded at once: the reader waits only
-// if there is nothing to do.
+// that takes longer. An interactive line is decoded at once: the reader blocks only if there is
+// nothing to decode.
 class DecodeStream {
  public:
-  // Everything outlives the stream. `tokenizer`s are null if the bundle has none.
+  // All arguments must outlive the stream. The tokenizers are null if the bundle has none.
   DecodeStream(const model::Bundle& bundle, model::Engine& engine,
                const model::Tokenizer* source_tokenizer, const model::Tokenizer* target_tokenizer,
                const OptionOverrides& overrides, int batch);
 
-  // Until the input ends. True if every line was decoded; an error if the output cannot be written.
+  // Runs until the input ends. Returns true if every line was decoded, or an error if the output
+  // cannot be written.
   absl::StatusOr<bool> Run(LineReader& input, std::FILE* output);
 
  private:
@@ -37,7 +38,7 @@ class DecodeStream {
   };
   class AnswerSink;
 
-  // Reads what there is and what there is room for. False at the end of the input.
+  // Reads available lines up to the limits. Returns false at the end of the input.
   bool ReadLines(LineReader& input);
   absl::Status Start(const std::string& line, Answer& answer);
   absl::StatusOr<model::SequenceInput> MakeInput(const std::string& line) const;
@@ -50,7 +51,7 @@ class DecodeStream {
   int batch_;
   bool all_decoded_ = true;
   std::deque<Answer>
-      answers_;  // in the order of the lines; before the batcher, whose sinks write here
+      answers_;  // in the order of the lines; declared before the batcher, whose sinks write here
   Batcher batcher_;
 };
 

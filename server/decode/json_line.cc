@@ -15,7 +15,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// Bytes that are not UTF-8 come out as U+FFFD: an error message quotes what was read.
+// Bytes that are not UTF-8 become U+FFFD, because an error message quotes the input.
 std::string Dump(const Json& json) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
@@ -83,7 +83,7 @@ absl::Status Read(const std::string& name, const Json& value, std::optional<T>& 
   return Read(name, value, out.emplace());
 }
 
-// What may stand in an object, and where it goes.
+// The allowed keys of an object, with the reader of each value.
 using Fields =
     std::map<std::string, std::function<absl::Status(const std::string& name, const Json& value)>>;
 
@@ -124,7 +124,7 @@ absl::Status ReadOptions(const Json& value, OptionOverrides& options) {
                      {"seed", Into(options.seed)}});
 }
 
-// nlohmann takes the last of two equal keys without a word; here two are one too many.
+// nlohmann silently takes the last of two equal keys; here a duplicate is an error.
 absl::StatusOr<Json> ParseJson(const std::string& line) {
   std::vector<std::set<std::string>> open;
   std::string twice;
@@ -223,9 +223,9 @@ std::string FormatHypotheses(std::span<const model::Hypothesis> hypotheses,
     entry["score"] = hypothesis.score;
     entry["token_scores"] = hypothesis.token_scores;
     if (!constraints.empty()) {
-      // All but the end token.
-      const auto said = std::span(hypothesis.tokens).first(hypothesis.tokens.size() - 1);
-      entry["unmet_constraints"] = constraints.UnmetBy(said);
+      // All tokens except the end token.
+      const auto tokens = std::span(hypothesis.tokens).first(hypothesis.tokens.size() - 1);
+      entry["unmet_constraints"] = constraints.UnmetBy(tokens);
     }
     list.push_back(std::move(entry));
   }

@@ -16,8 +16,8 @@
 
 namespace linnet::server {
 
-// What a line, or the command line, says about the search; names as in linnet.v1.DecodingOptions.
-// The rest stays as it was.
+// Search options set by a line or by the command line; names as in linnet.v1.DecodingOptions. Unset
+// ones keep their value.
 struct OptionOverrides {
   std::optional<int> beam_size;
   std::optional<float> length_penalty;
@@ -35,15 +35,15 @@ struct OptionOverrides {
   void ApplyTo(model::SearchOptions& options) const;
 };
 
-// The bundle's defaults for a source of that many tokens, with overrides on top, later ones above
-// earlier ones. Where they sample and none of them says how many targets are drawn, it is n_best.
+// Returns the bundle's defaults for a source of that many tokens, with the overrides applied in
+// order. When sampling without a set beam_size, n_best targets are drawn.
 model::SearchOptions OptionsFor(const model::Bundle& bundle,
                                 std::initializer_list<OptionOverrides> overrides,
                                 int source_tokens);
 
-// One line of input: {"text": …} or {"source_ids": […]}, each with "prefix_ids" and "options" if
-// wanted; or with "target" or "target_ids", which then are scored. With "constraint_ids" the target
-// is to contain these phrases, with "align" the answer holds the attention.
+// One line of input: {"text": …} or {"source_ids": […]}, with optional "prefix_ids" and "options".
+// "target" or "target_ids" is scored instead of searched for. "constraint_ids" are phrases that the
+// target must contain. "align" adds the attention to the answer.
 struct InputLine {
   std::optional<std::string> text;         // one source, not segmented
   std::vector<model::TokenId> source_ids;  // if there is no text
@@ -55,19 +55,18 @@ struct InputLine {
   OptionOverrides options;
 };
 
-// InvalidArgumentError for what is not such a line: the JSON, a key that is unknown or twice there,
-// a value of another type.
+// InvalidArgumentError for invalid JSON, an unknown or duplicate key, or a value of the wrong type.
 absl::StatusOr<InputLine> ParseInputLine(const std::string& line);
 
-// {"hypotheses":[{"ids":[…],"text":…,"score":…,"token_scores":[…]}]}, without a line end. "text" is
-// null without a tokenizer. Where there is attention, the first has "attention": a list for each of
-// its tokens, of a weight for each of the source's. Where there are constraints, each has
-// "unmet_constraints": the numbers of those that it does not meet.
+// Formats {"hypotheses":[{"ids":[…],"text":…,"score":…,"token_scores":[…]}]}, without a newline.
+// "text" is null without a tokenizer. With attention the first hypothesis has "attention": for each
+// of its tokens a list with a weight per source token. With constraints each has
+// "unmet_constraints": the indices of the constraints that it does not meet.
 std::string FormatHypotheses(std::span<const model::Hypothesis> hypotheses,
                              const model::Tokenizer* tokenizer, std::span<const float> attention,
                              const model::Constraints& constraints);
 
-// {"error":{"code":"INVALID_ARGUMENT","message":…}}
+// Formats {"error":{"code":"INVALID_ARGUMENT","message":…}}.
 std::string FormatError(const absl::Status& status);
 
 }  // namespace linnet::server

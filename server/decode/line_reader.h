@@ -5,25 +5,26 @@
 
 namespace linnet::server {
 
-// Lines from a file descriptor, without waiting for one while there is other work.
+// Reads lines from a file descriptor, blocking only if asked to.
 class LineReader {
  public:
   enum class Result { kLine, kTooLong, kNothingYet, kEnd };
 
-  // Of a line with more bytes than this only the fact is told.
+  // For a line with more than `max_line_bytes` only kTooLong is returned.
   LineReader(int descriptor, size_t max_line_bytes)
       : descriptor_(descriptor), max_line_bytes_(max_line_bytes) {}
 
-  // The next line, without its "\n". If there is none yet: waits for it, or says kNothingYet.
+  // Reads the next line, without its "\n". If there is none yet: blocks if `wait`, otherwise
+  // returns kNothingYet.
   Result Next(bool wait, std::string& line);
 
  private:
-  bool Fill(bool wait);  // false: nothing yet
+  bool Fill(bool wait);  // returns false if there is nothing to read yet
 
   int descriptor_;
   size_t max_line_bytes_;
   std::string buffer_;
-  size_t searched_ = 0;    // no line ends in front of this
+  size_t searched_ = 0;    // no line ends before this position
   bool skipping_ = false;  // inside a line that is too long
   bool end_ = false;
 };

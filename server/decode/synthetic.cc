@@ -15,9 +15,9 @@
 namespace linnet::server {
 namespace {
 
-// Adds up what was decoded.
+// Sums over all sequences.
 struct Total {
-  int64_t target_tokens = 0;  // of the best hypotheses, end token counted
+  int64_t target_tokens = 0;  // of the best hypotheses, including end tokens
   absl::Status status;
 };
 
@@ -48,7 +48,7 @@ std::vector<model::SequenceInput> RandomInputs(const model::EngineInfo& info,
     }
     input.source.push_back(info.special.eos);
     input.options = load.options;
-    input.options.min_target_tokens = load.target_tokens - 1;  // and the end token
+    input.options.min_target_tokens = load.target_tokens - 1;  // plus the end token
     input.options.max_target_tokens = load.target_tokens - 1;
   }
   return inputs;
@@ -57,7 +57,7 @@ std::vector<model::SequenceInput> RandomInputs(const model::EngineInfo& info,
 struct Run {
   int64_t target_tokens = 0;
   double seconds = 0;
-  std::vector<double> steps;  // seconds of each; the encoder is in the first one's
+  std::vector<double> steps;  // seconds per step; the first includes the encoder
 };
 
 absl::StatusOr<Run> DecodeAll(model::Engine& engine,
@@ -89,7 +89,7 @@ double Median(std::vector<double> values) {
   return values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
 }
 
-// Of each step over the runs, to a tenth of a microsecond.
+// Median over the runs of the seconds of each step, rounded to 0.1 microseconds.
 std::vector<double> MedianSteps(const std::vector<Run>& runs) {
   std::vector<double> medians;
   for (size_t step = 0; step < runs.front().steps.size(); ++step) {

@@ -8,20 +8,19 @@
 
 namespace linnet::server {
 
-// A measurement: random sources, all of one length, and targets that end after exactly so many
-// steps.
+// A benchmark: random sources of one length, and targets of exactly one length.
 struct SyntheticLoad {
-  int batch = 32;          // sequences, seated together
-  int source_tokens = 30;  // end token counted
-  int target_tokens = 30;  // likewise: the number of steps
-  int repeat = 5;          // after one that is not counted
+  int batch = 32;          // sequences, added together
+  int source_tokens = 30;  // including the end token
+  int target_tokens = 30;  // including the end token: the number of steps
+  int repeat = 5;          // measured runs, after a warm-up run
   uint64_t seed = 1;
-  bool step_seconds = false;     // whether the time of each step is told too
-  model::SearchOptions options;  // but for the token limits
+  bool step_seconds = false;     // report the time of each step too
+  model::SearchOptions options;  // the token limits are overwritten
 };
 
-// Decodes the load `repeat` times and returns one line of JSON. The engine must mask the end token
-// (TorchEngineOptions.mask_eos).
+// Decodes the load `repeat` times and returns the results as one line of JSON. The engine must mask
+// the end token (TorchEngineOptions.mask_eos).
 absl::StatusOr<std::string> MeasureSynthetic(model::Engine& engine, const SyntheticLoad& load);
 
 }  // namespace linnet::server

@@ -14,13 +14,13 @@ namespace {
 
 constexpr size_t kMaxClientId = 64;
 constexpr size_t kMaxRequestId = 128;
-constexpr size_t kMaxQuoted = 64;  // bytes of a value that an error repeats
+constexpr size_t kMaxQuoted = 64;  // bytes of a value that an error quotes
 
 absl::Status BadHeader(absl::string_view name, absl::string_view what) {
   return BadField(name, Reason::kBadHeader, what);
 }
 
-// The value of a header that may be sent once; empty without it.
+// Reads a header that may be sent at most once; empty without it.
 absl::Status ReadOnce(Headers headers, absl::string_view name, absl::string_view& value) {
   const std::vector<absl::string_view> values = headers(name);
   if (values.size() > 1) {
@@ -30,7 +30,7 @@ absl::Status ReadOnce(Headers headers, absl::string_view name, absl::string_view
   return absl::OkStatus();
 }
 
-// The same for a name that clients choose: printable ASCII without spaces.
+// Reads a name that clients choose: printable ASCII without spaces.
 absl::Status ReadName(Headers headers, absl::string_view header, size_t max_bytes,
                       std::string& name) {
   absl::string_view value;
@@ -65,7 +65,7 @@ absl::string_view WithoutPort(absl::string_view address) {
   return address.substr(0, address.rfind(':'));
 }
 
-// The name that shares and the log go by.
+// Sets the client name that the fair queue and the log use.
 absl::Status ReadClient(Headers headers, const Peer& peer, Right right, const TokenTable* tokens,
                         Caller& caller) {
   caller.client = std::string(WithoutPort(peer.address));

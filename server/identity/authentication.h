@@ -11,41 +11,39 @@
 
 namespace linnet::server {
 
-// The headers of one call: the values of the header of that name, in the order in which they were
-// sent.
+// The headers of one call: returns the values of a header in the order in which they were sent.
 using Headers = absl::FunctionRef<std::vector<absl::string_view>(absl::string_view name)>;
 
-// What a token must allow for a method.
+// The right that a method requires of a token.
 enum class Right { kNone, kAnyToken, kInference, kAdmin };
-// `path` is that of HTTP/2: "/linnet.v1.TextService/Translate".
+// `path` is the HTTP/2 path: "/linnet.v1.TextService/Translate".
 Right RightFor(absl::string_view path);
 
-// What the token of this call allows: `authorization: Bearer TOKEN`, once. UNAUTHENTICATED without
-// a token that is in the table, PERMISSION_DENIED if it lacks the right. No message holds the
-// token.
+// Checks the token of a call (`authorization: Bearer TOKEN`, sent once) and returns its grant.
+// UNAUTHENTICATED if the table does not have the token, PERMISSION_DENIED if it lacks the right. No
+// message contains the token.
 absl::StatusOr<Grant> Authenticate(Headers headers, Right right, const TokenTable& tokens);
 
-// The other end of a connection, as far as it is known without any call.
+// The peer of a connection, without anything that a call says.
 struct Peer {
   absl::string_view address = {};  // as gRPC writes it: "ipv4:127.0.0.1:4711"
-  // Of a client certificate that TLS has verified, or empty.
+  // Subject of a client certificate that TLS has verified, or empty.
   absl::string_view certificate_subject = {};
 };
 
-// On whose behalf a call is made, from what this call brings and nothing else: two calls of one
-// connection may have two callers. With `tokens` (null where the server asks for none) the caller
-// is the name of the call's token; otherwise it is the certificate's subject, else the address
-// without its port, of which `x-client-id` names one caller. `x-priority` and `x-request-id` are
-// read too.
+// Identifies the client of a call from this call alone: two calls of one connection may have
+// different callers. With `tokens` (null if the server requires none) the caller is the name of the
+// call's token. Otherwise it is the certificate's subject, or else the address without its port,
+// which `x-client-id` divides further. `x-priority` and `x-request-id` are read too.
 //
-// Thread-safe: it reads its arguments and writes `caller`. On an error, which is one of
-// Authenticate's or INVALID_ARGUMENT for a header that says something that it cannot say, `caller`
-// holds what is known nevertheless, for the log.
+// Thread-safe: it reads its arguments and writes `caller`. It fails with the errors of
+// Authenticate, or INVALID_ARGUMENT for a header with a bad value. On an error `caller` holds what
+// is known so far, for the log.
 absl::Status ResolveCaller(Headers headers, const Peer& peer, Right right, const TokenTable* tokens,
                            Caller& caller);
 
-// Gives the call the priority that it asks for. PERMISSION_DENIED above what its caller may have;
-// `source` is the header or field that asks.
+// Sets the priority that a call requests. PERMISSION_DENIED above the caller's maximum; `source` is
+// the header or field with the request.
 absl::Status SetPriority(absl::string_view source, Priority priority, Caller& caller);
 
 }  // namespace linnet::server

@@ -59,18 +59,18 @@ absl::Status TokenFile::Read() {
 void TokenFile::Refresh() {
   const absl::Status status = Read();
   const std::string failure(status.message());
-  bool news = false;
+  bool changed = false;
   {
     MutexLock lock(mu_);
-    news = std::exchange(failure_, failure) != failure;
+    changed = std::exchange(failure_, failure) != failure;
   }
   if (!status.ok()) metrics_.TokensReloaded(false);
-  if (!news) return;
+  if (!changed) return;
   if (status.ok()) {
     Log(LogLevel::kInfo, "tokens_readable_again", {{"path", path_}});
   } else {
     Log(LogLevel::kError, "tokens_not_read",
-        {{"why", failure}, {"effect", "the tokens of before stay in force"}});
+        {{"why", failure}, {"effect", "the previous tokens stay in force"}});
   }
 }
 

@@ -13,18 +13,18 @@
 
 namespace linnet::server {
 
-// The tokens of a file that changes while the server runs. Thread-safe.
+// A token table read from a file that may change while the server runs. Thread-safe.
 class TokenFile {
  public:
-  // `metrics` outlives it.
+  // `metrics` must outlive it.
   static absl::StatusOr<std::shared_ptr<TokenFile>> Open(const std::string& path, Metrics& metrics);
 
-  // Reads the file again, whole: two writes may have the same time, and the file is small. What
-  // cannot be read (it is gone, or one line is wrong) leaves the tokens as they are and is read
-  // again in the next call. Each cause of a failure is logged once, every failure is counted.
+  // Reads the whole file again; its time is not checked, because two writes may have the same time
+  // and the file is small. If the file is missing or has a wrong line, the tokens stay as they are,
+  // and the next call tries again. Each cause of failure is logged once, every failure is counted.
   void Refresh();
 
-  // As they were read last; a table that is replaced lives as long as somebody reads it.
+  // The table that was read last. A table that is replaced lives as long as somebody holds it.
   std::shared_ptr<const TokenTable> table() const;
 
  private:
@@ -34,9 +34,9 @@ class TokenFile {
   const std::string path_;
   Metrics& metrics_;
   mutable Mutex mu_;
-  std::string text_ ABSL_GUARDED_BY(mu_);  // of the table
+  std::string text_ ABSL_GUARDED_BY(mu_);  // contents of the file behind table_
   std::shared_ptr<const TokenTable> table_ ABSL_GUARDED_BY(mu_);
-  std::string failure_ ABSL_GUARDED_BY(mu_);  // of the last Refresh, empty if there was none
+  std::string failure_ ABSL_GUARDED_BY(mu_);  // error of the last Refresh, or empty
 };
 
 }  // namespace linnet::server

@@ -9,7 +9,7 @@
 namespace linnet::server {
 namespace {
 
-constexpr size_t kMinTokenBytes = 16;  // of a token: 64 bits, if it is in hex
+constexpr size_t kMinTokenBytes = 16;  // 64 bits in hex
 
 bool Same(absl::string_view a, absl::string_view b) {
   if (a.size() != b.size()) return false;
@@ -51,11 +51,11 @@ absl::StatusOr<TokenTable> TokenTable::Parse(absl::string_view text) {
       if (!absl::ConsumePrefix(&name, "max-priority=") || !ParsePriority(name, grant.max_priority))
         return wrong("has a fourth word that is not a max-priority");
     }
-    if (table.Find(words[0]) != nullptr) return wrong("has a token that stands above already");
+    if (table.Find(words[0]) != nullptr) return wrong("repeats a token of an earlier line");
     table.entries_.push_back({words[0], std::move(grant)});
   }
   if (table.entries_.empty())
-    return absl::InvalidArgumentError("there are no tokens in the file: nobody could call");
+    return absl::InvalidArgumentError("the file has no tokens: no client could call");
   return table;
 }
 

@@ -9,25 +9,25 @@
 
 namespace linnet::server {
 
-// What the bearer of a token may do, and under which name.
+// The rights and the name that a token grants.
 struct Grant {
   std::string name;
-  bool inference = false;  // every method but those of admin
-  bool admin = false;      // AdminService, and what shows the other clients: channelz
-  Priority max_priority = Priority::kInteractive;  // of its calls
+  bool inference = false;  // all methods except those of admin
+  bool admin = false;      // AdminService and channelz, which show other clients
+  Priority max_priority = Priority::kInteractive;  // max priority of its calls
 };
 
-// The bearer tokens of a file, a line each: TOKEN NAME RIGHTS, where rights are `inference`,
+// The bearer tokens of a file, one per line: TOKEN NAME RIGHTS, where rights are `inference`,
 // `admin` or both with a comma, optionally followed by `max-priority=batch`, `normal` or
-// `interactive`; '#' begins a comment. One name may have several tokens, so that they can be
-// changed one by one. Immutable.
+// `interactive`. '#' begins a comment. A name may have several tokens, so that they can be replaced
+// one by one. Immutable.
 class TokenTable {
  public:
   // InvalidArgumentError names the line and never the token.
   static absl::StatusOr<TokenTable> Parse(absl::string_view text);
 
-  // nullptr if nobody has that token. Takes as long for a token that is nearly right as for any
-  // other of its length.
+  // Returns the grant of a token, or nullptr. Compares in constant time for tokens of the same
+  // length.
   const Grant* Find(absl::string_view token) const;
   size_t size() const { return entries_.size(); }
 

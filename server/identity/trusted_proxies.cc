@@ -29,7 +29,8 @@ std::optional<Address> ParseAddress(absl::string_view text) {
   return std::nullopt;
 }
 
-// Of "192.0.2.1", "192.0.2.1:80", "2001:db8::1", "[2001:db8::1]" or "[2001:db8::1]:80".
+// Returns the host of "192.0.2.1", "192.0.2.1:80", "2001:db8::1", "[2001:db8::1]" or
+// "[2001:db8::1]:80".
 absl::string_view HostOf(absl::string_view text) {
   if (absl::ConsumePrefix(&text, "[")) return text.substr(0, text.find(']'));
   const size_t colon = text.find(':');
@@ -89,7 +90,7 @@ TrustedProxies::Client TrustedProxies::ClientOf(Headers headers, const Peer& con
   Client client{.address = std::string(connection.address),
                 .certificate_subject = std::string(connection.certificate_subject)};
   if (!Trusts(connection.address)) return client;
-  // Two values are not chosen from: a proxy that sets the header leaves one.
+  // If there are two values, neither is trusted: a proxy that sets the header leaves exactly one.
   const auto subjects = headers(kCertificateSubject);
   client.certificate_subject = subjects.size() == 1 ? std::string(subjects.front()) : "";
   const auto forwarded = headers(kForwardedFor);

@@ -27,12 +27,12 @@
 namespace linnet::server {
 namespace {
 
-// Wait for sockets to be closed where the process has no room for more.
+// Pause after the process has run out of sockets.
 constexpr absl::Duration kOutOfSockets = absl::Milliseconds(100);
-// How often connections that are not known are looked at: what they send in between comes on top of
-// their limits, some megabytes of all together.
+// Interval at which unknown connections are measured. What they send in between exceeds their
+// limits, by some megabytes in total.
 constexpr absl::Duration kRound = absl::Milliseconds(5);
-// The log says no more often than this that connections are refused.
+// Min interval between log events about refused connections.
 constexpr absl::Duration kLogEvery = absl::Seconds(10);
 
 absl::Status SystemError(absl::string_view what) {
@@ -43,7 +43,7 @@ void Set(int socket, int level, int option, int value) {
   setsockopt(socket, level, option, &value, sizeof value);
 }
 
-// HOST:PORT or [HOST]:PORT, an IPv4 one as such whatever the socket.
+// Returns HOST:PORT or [HOST]:PORT; an IPv4 address in IPv4 notation even on an IPv6 socket.
 std::string PeerOf(const sockaddr_storage& address, socklen_t length) {
   char host[NI_MAXHOST], port[NI_MAXSERV];
   if (getnameinfo(reinterpret_cast<const sockaddr*>(&address), length, host, sizeof host, port,
@@ -55,8 +55,8 @@ std::string PeerOf(const sockaddr_storage& address, socklen_t length) {
                                       : absl::StrCat(name, ":", port);
 }
 
-// Events of a socket carry the id of its connection; listeners and the eventfd, which are few,
-// theirs with the sign changed.
+// Events of a socket carry the id of its connection; those of listeners and the eventfd carry their
+// negated descriptor.
 void Watch(int epoll, int operation, int fd, uint32_t events, int64_t data) {
   epoll_event event{};
   event.events = events;
@@ -64,7 +64,7 @@ void Watch(int epoll, int operation, int fd, uint32_t events, int64_t data) {
   epoll_ctl(epoll, operation, fd, &event);
 }
 
-// Bytes that have come on a connection since it was made; the kernel counts them.
+// Bytes received on a connection since it was made, as counted by the kernel.
 int64_t BytesReceived(int socket) {
   tcp_info info{};
   socklen_t length = sizeof info;
@@ -72,8 +72,8 @@ int64_t BytesReceived(int socket) {
   return static_cast<int64_t>(info.tcpi_bytes_received);
 }
 
-// gRPC reads the end of the stream, and closes its side. What has come and gRPC has not read is
-// thrown away: it would read all of that first, and the kernel may have megabytes of it.
+// Ends a connection: gRPC reads the end of the stream and closes its side. Unread bytes are
+// discarded, because gRPC would read all of them first, and the kernel may have megabytes.
 void End(int socket) {
   constexpr size_t kAtOnce = 1 << 20;
   shutdown(socket, SHUT_RDWR);
@@ -130,7 +130,7 @@ absl::Status Acceptor::Bind(const std::string& host, const std::string& port,
     // After a restart the port may be taken again at once, but never while another listens.
     Set(listener, SOL_SOCKET, SO_REUSEADDR, 1);
     if (address->ai_family == AF_INET6) Set(listener, IPPROTO_IPV6, IPV6_V6ONLY, host != "::");
-    // What is accepted inherits these.
+    // Accepted sockets inherit these.
     Set(listener, IPPROTO_TCP, TCP_NODELAY, 1);
     if (user_timeout != absl::InfiniteDuration()) {
       const int64_t milliseconds = absl::ToInt64Milliseconds(user_timeout);
@@ -162,7 +162,7 @@ Acceptor::~Acceptor() {
 }
 
 void Acceptor::Start(Take take) {
-  // A connection needs two numbers: gRPC's and the duplicate.
+  // A connection needs two file descriptors: gRPC's and the duplicate.
   rlimit files{};
   if (getrlimit(RLIMIT_NOFILE, &files) == 0 && files.rlim_cur < files.rlim_max) {
     files.rlim_cur = files.rlim_max;
@@ -177,7 +177,7 @@ void Acceptor::Start(Take take) {
 
 void Acceptor::Close() {
   GoTo(State::kWatching);
-  CloseListeners();  // of one that was never started
+  CloseListeners();  // if it was never started
 }
 
 void Acceptor::GoTo(State state) {
@@ -237,7 +237,7 @@ void Acceptor::Accept(int listener, const Take& take) {
   const int socket = accept4(listener, reinterpret_cast<sockaddr*>(&address), &length,
                              SOCK_NONBLOCK | SOCK_CLOEXEC);
   const int watched = socket < 0 ? -1 : fcntl(socket, F_DUPFD_CLOEXEC, 0);
-  if (watched < 0) {  // gone again, or no room
+  if (watched < 0) {  // already closed, or no descriptor
     if (errno != EAGAIN && errno != ECONNABORTED && errno != EINTR) {
       Log(LogLevel::kError, "accept_failed", {{"why", std::strerror(errno)}});
       if (socket >= 0) close(socket);
@@ -273,7 +273,7 @@ void Acceptor::EndRound() {
     const auto it = sockets_.find(id);
     if (it == sockets_.end()) continue;
     connections_.Received(id, BytesReceived(it->second));
-    // What comes on a connection that is known is no longer of interest, only its end is.
+    // A known connection is no longer measured; only its end is watched.
     Watch(epoll_, EPOLL_CTL_MOD, it->second, connections_.known(id) ? 0 : EPOLLIN | EPOLLONESHOT,
           id);
   }

@@ -7,11 +7,11 @@
 
 namespace linnet::server {
 
-// linnet.v1.AdminService, a thin shell around AdminCalls. Who may call it is decided where it is
+// linnet.v1.AdminService, a thin shell around AdminCalls. Authorisation is checked where it is
 // served.
 class AdminService : public RawMethods<linnet::v1::AdminService> {
  public:
-  // What they refer to outlives the service.
+  // The objects that `services` refers to must outlive the service.
   AdminService(AdminCalls& calls, const CallServices& services);
 };
 

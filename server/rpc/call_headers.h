@@ -9,7 +9,8 @@
 
 namespace linnet::server {
 
-// The values of a header in the order in which they were sent: Headers of what gRPC has of a call.
+// Returns the values of a header in the order in which they were sent, from gRPC's metadata of a
+// call.
 std::vector<absl::string_view> ValuesOf(
     const std::multimap<grpc::string_ref, grpc::string_ref>& metadata, absl::string_view name);
 

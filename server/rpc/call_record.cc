@@ -27,10 +27,10 @@ std::string NewRequestId() {
   return absl::StrCat(absl::Hex(random(), absl::kZeroPad16), absl::Hex(random(), absl::kZeroPad16));
 }
 
-// Where the connection comes from.
+// The address and the certificate subject of the peer.
 struct PeerOf {
   explicit PeerOf(const grpc::CallbackServerContext& context) : address(context.peer()) {
-    // TLS has set it when the connection was made, and nothing changes it later.
+    // Set by TLS when the connection was made, and never changed later.
     const auto subjects = context.auth_context()->GetPeerIdentity();
     if (!subjects.empty()) subject.assign(subjects[0].data(), subjects[0].size());
   }
@@ -42,7 +42,7 @@ std::string TraceParentOf(const grpc::CallbackServerContext& context) {
   return values.size() == 1 ? std::string(values.front()) : "";
 }
 
-bool IsOfAdmin(Method method) {
+bool IsAdminMethod(Method method) {
   return method == Method::kReload || method == Method::kGetBatch || method == Method::kSetLogLevel;
 }
 
@@ -58,13 +58,14 @@ Caller Resolve(const CallServices& services, Method method,
       headers, {.address = peer.address, .certificate_subject = peer.subject});
   refused = ResolveCaller(
       headers, {.address = client.address, .certificate_subject = client.certificate_subject},
-      IsOfAdmin(method) ? Right::kAdmin : Right::kInference, tokens.get(), caller);
+      IsAdminMethod(method) ? Right::kAdmin : Right::kInference, tokens.get(), caller);
   if (caller.request_id.empty()) caller.request_id = NewRequestId();
   caller.trace = ParseTraceParent(TraceParentOf(context)).value_or(TraceContext());
   return caller;
 }
 
-// By which a caller finds its call again; `add` takes the name and the value of each.
+// Returns the ids by which a client finds its call in logs and traces; `add` gets the name and the
+// value of each.
 template <typename Add>
 void ReturnIds(const Caller& caller, const grpc::CallbackServerContext& context, Add add) {
   add(kRequestId, caller.request_id);
@@ -96,7 +97,7 @@ CallRecord::CallRecord(const CallServices& services, Method method,
 }
 
 void CallRecord::Headers() {
-  if (std::exchange(identified_, true)) return;
+  if (std::exchange(ids_sent_, true)) return;
   ReturnIds(caller_, context_, [&](const char* name, const std::string& value) {
     context_.AddInitialMetadata(name, value);
   });
@@ -105,12 +106,12 @@ void CallRecord::Headers() {
 grpc::Status CallRecord::Ended(absl::Status status, const CallFacts& facts) {
   status = WithRequestId(caller_.request_id, WithErrorInfo(std::move(status)));
   const absl::Duration total = absl::Now() - arrived_;
-  const bool clients_fault = ErrorReason(status) == ConditionOf(Reason::kDeadlineTooShort).name;
-  services_.metrics.CallEnded(method_, status.code(), total, clients_fault);
-  const LogLevel level = absl::IsInternal(status)             ? LogLevel::kError
-                         : status.ok() && !IsOfAdmin(method_) ? LogLevel::kDebug
-                                                              : LogLevel::kInfo;
-  // Messages of other errors may quote the request, so that only an INTERNAL one is logged whole.
+  const bool client_error = ErrorReason(status) == ConditionOf(Reason::kDeadlineTooShort).name;
+  services_.metrics.CallEnded(method_, status.code(), total, client_error);
+  const LogLevel level = absl::IsInternal(status)                 ? LogLevel::kError
+                         : status.ok() && !IsAdminMethod(method_) ? LogLevel::kDebug
+                                                                  : LogLevel::kInfo;
+  // Messages of other errors may quote the request, so only an INTERNAL one is logged in full.
   std::vector<LogField> fields = {
       {"method", MethodName(method_)},
       {"code", absl::StatusCodeToString(status.code())},
@@ -125,13 +126,13 @@ grpc::Status CallRecord::Ended(absl::Status status, const CallFacts& facts) {
   AddTrace(caller_.trace, fields);
   Log(level, "call", fields);
   if (status.ok()) Headers();
-  if (!std::exchange(identified_, true)) {
+  if (!std::exchange(ids_sent_, true)) {
     ReturnIds(caller_, context_, [&](const char* name, const std::string& value) {
       context_.AddTrailingMetadata(name, value);
     });
   }
   if (const absl::Duration delay = RetryDelay(status); delay != absl::InfiniteDuration()) {
-    // gRPC's own retries go by this trailer.
+    // gRPC's own retries follow this trailer.
     context_.AddTrailingMetadata("grpc-retry-pushback-ms",
                                  absl::StrCat(absl::ToInt64Milliseconds(delay)));
   }
@@ -153,13 +154,13 @@ absl::StatusOr<std::shared_ptr<Permit>> CallRecord::Admit(
     held = std::make_shared<Permit>(*std::move(permit));
   }
   const int64_t before = held == nullptr ? 0 : held->bytes();
-  int64_t parsed = 0;  // the last that was asked for
+  int64_t parsed = 0;  // the last value of `hold`
   const absl::Status status = ParseBuffer(buffer, request, [&](int64_t bytes) {
     parsed = bytes;
     return held == nullptr ? absl::OkStatus() : held->Hold(bytes);
   });
   if (!status.ok()) {
-    // Admission counts what it refuses itself.
+    // Admission counts its own rejections.
     if (!absl::IsResourceExhausted(status)) services_.metrics.Rejected(RejectReason::kInvalid);
     return status;
   }
@@ -169,9 +170,9 @@ absl::StatusOr<std::shared_ptr<Permit>> CallRecord::Admit(
 
 absl::Status ParseBuffer(const grpc::ByteBuffer& buffer, google::protobuf::Message& message,
                          absl::FunctionRef<absl::Status(int64_t)> hold) {
-  // gRPC keeps the buffer for as long as the call lives, and never looks at it again.
+  // gRPC keeps the buffer as long as the call lives but never reads it again.
   auto& read = const_cast<grpc::ByteBuffer&>(buffer);
-  // The buffer and a copy in one piece.
+  // The buffer and a contiguous copy.
   if (absl::Status status = hold(2 * static_cast<int64_t>(buffer.Length())); !status.ok()) {
     read.Clear();
     return status;

@@ -21,7 +21,7 @@ std::optional<Connections::Id> Connections::Admit(const std::string& peer, Monot
   }
   const Id id = ++last_;
   connections_[id] = {.peer = peer, .address = address, .admitted = now};
-  of_peer_[peer] = id;  // one before it with this address has been closed, or there were none
+  of_peer_[peer] = id;  // a former connection from this peer has been closed
   ++of_address_[address];
   unknown_.insert(id);
   by_bytes_.insert({0, id});

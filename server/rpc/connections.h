@@ -17,49 +17,49 @@
 
 namespace linnet::server {
 
-// The connections of a port: how many there may be, and what those may hold of which nobody knows
-// yet who made them. A connection is known once a call on it has been authenticated or, where no
-// token is asked for, once a request message of it has come as a whole. Until then its peer can
-// make the server keep what it sends; so it is closed after a timeout, and before that if it holds
-// too much or if all of them together do, that which holds most first. gRPC gives back what a
-// connection held some time after it was closed; where that and what is held come to twice the
-// limit, all that have sent anything are closed, before gRPC reads it.
+// The connections of a port: limits their number, and what those of unknown clients may hold. A
+// connection is known once a call on it has been authenticated or, without tokens, once a complete
+// request message has arrived on it. Until then its peer can make the server buffer what it sends,
+// so it is closed after a timeout, or earlier if it holds too much, or if all of them together do;
+// those that hold the most are closed first. gRPC releases the memory of a connection some time
+// after it was closed. If that and what is held reach twice the limit, all connections that have
+// sent anything are closed, before gRPC reads it.
 //
-// It decides and does not touch a socket: Acceptor closes what Excess returns. Every method but
-// Excess takes constant or logarithmic time, also at the limits. Thread-safe.
+// It only decides: Acceptor closes what Excess returns. Every method but Excess takes constant or
+// logarithmic time. Thread-safe.
 class Connections {
  public:
   struct Limits {
-    int connections = 0;              // at once; 0: any number
-    int connections_per_address = 0;  // of them from one address; 0: any number
-    // Of a connection that is not known.
+    int connections = 0;              // open at once; 0: no limit
+    int connections_per_address = 0;  // open at once from one address; 0: no limit
+    // Limits on unknown connections.
     absl::Duration timeout = absl::InfiniteDuration();
-    int64_t bytes = 0;      // that all of them may hold together; 0: any number
-    int64_t bytes_per = 0;  // that one may hold; 0: any number
-    int64_t calls_per = 0;  // that may begin on one; 0: any number
-    bool tokens = false;    // whether a call is authenticated by one
+    int64_t bytes = 0;      // held by all of them together; 0: no limit
+    int64_t bytes_per = 0;  // held by one; 0: no limit
+    int64_t calls_per = 0;  // started on one; 0: no limit
+    bool tokens = false;    // calls are authenticated by tokens
   };
   using Id = int64_t;
-  // What a call holds whose request has not come: gRPC's call, its headers and ours.
+  // Memory of a call whose request has not arrived: gRPC's call, its headers and our objects.
   static constexpr int64_t kCallBytes = 16 << 10;
 
   explicit Connections(const Limits& limits) : limits_(limits) {}
 
-  // A new connection from `peer`, HOST:PORT or [HOST]:PORT; none beyond the limits.
+  // Adds a connection from `peer`, HOST:PORT or [HOST]:PORT; nullopt if a limit is reached.
   std::optional<Id> Admit(const std::string& peer, MonotonicTime now);
   void Closed(Id id);
-  // So many bytes have come on it since it was made.
+  // Sets the bytes received on it since it was made.
   void Received(Id id, int64_t bytes);
-  // Connections to close now; each once.
+  // Returns the connections to close now; each one once.
   std::vector<Id> Excess(MonotonicTime now);
   bool known(Id id) const;
 
   int open() const;
-  int unknown() const;  // of them
+  int unknown() const;  // open connections of unknown clients
   int64_t refused() const;
-  int64_t expelled() const;  // that Excess has returned
+  int64_t expelled() const;  // number returned by Excess
 
-  // A call, from its headers until this dies.
+  // A call, from its headers to its destruction.
   class Call {
    public:
     // `peer` is gRPC's: "ipv4:127.0.0.1:4711". With tokens, `authenticated` calls make their
@@ -69,12 +69,12 @@ class Connections {
     Call(const Call&) = delete;
     Call& operator=(const Call&) = delete;
 
-    // A request message has come as a whole.
+    // A complete request message has arrived.
     void Received();
 
    private:
     Connections& connections_;
-    Id id_ = 0;  // 0: not of this port
+    Id id_ = 0;  // 0: not a connection of this port
   };
 
  private:
@@ -85,8 +85,8 @@ class Connections {
     bool known = false;
     int64_t received = 0;
     int64_t calls_begun = 0;
-    int64_t calls_open = 0;  // of which no request has come
-    int64_t closing = 0;     // what it held when Excess returned it
+    int64_t calls_open = 0;  // whose request has not arrived
+    int64_t closing = 0;     // held when Excess returned it
 
     int64_t held() const { return received + calls_open * kCallBytes; }
   };
@@ -105,12 +105,12 @@ class Connections {
   std::unordered_map<Id, Connection> connections_ ABSL_GUARDED_BY(mu_);
   std::unordered_map<std::string, Id> of_peer_ ABSL_GUARDED_BY(mu_);
   std::unordered_map<std::string, int> of_address_ ABSL_GUARDED_BY(mu_);
-  // Those that are not known, in the order in which they came, and by what they hold.
+  // The unknown connections, in the order of admission, and by what they hold.
   std::set<Id> unknown_ ABSL_GUARDED_BY(mu_);
   std::set<std::pair<int64_t, Id>> by_bytes_ ABSL_GUARDED_BY(mu_);
   std::set<Id> too_many_calls_ ABSL_GUARDED_BY(mu_);
-  int64_t held_ ABSL_GUARDED_BY(mu_) = 0;     // by all of them
-  int64_t closing_ ABSL_GUARDED_BY(mu_) = 0;  // by those that Excess has returned
+  int64_t held_ ABSL_GUARDED_BY(mu_) = 0;     // by all unknown connections
+  int64_t closing_ ABSL_GUARDED_BY(mu_) = 0;  // by those returned by Excess
   int64_t refused_ ABSL_GUARDED_BY(mu_) = 0;
   int64_t expelled_ ABSL_GUARDED_BY(mu_) = 0;
 };

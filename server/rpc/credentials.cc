@@ -19,7 +19,7 @@ constexpr unsigned kRefreshSeconds = 5;
 
 }  // namespace
 
-bool OnlyThisMachine(absl::string_view address) {
+bool IsLoopback(absl::string_view address) {
   return absl::StartsWith(address, "127.") || absl::StartsWith(address, "[::1]:") ||
          absl::StartsWith(address, "localhost:");
 }
@@ -38,8 +38,8 @@ grpc::Status Authenticator::Process(const InputMetadata& metadata, grpc::AuthCon
 
 namespace {
 
-// gRPC has no place for an authenticator in plain text on any address. The services of this server
-// resolve the caller of each call themselves (CallRecord), and what gRPC brings with it does not.
+// gRPC supports no authenticator with plain text on any address. The services of this server
+// resolve the caller of each call themselves (CallRecord), but gRPC's own services do not.
 absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> UpstreamCredentials(
     const SecurityOptions& security) {
   if (security.channelz) {
@@ -72,16 +72,16 @@ absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> MakeCredentials(
     }
     credentials = grpc::experimental::TlsServerCredentials(options);
   } else if (authenticator != nullptr) {
-    if (!OnlyThisMachine(address) && !security.tls_terminated_upstream) {
+    if (!IsLoopback(address) && !security.tls_terminated_upstream) {
       return absl::InvalidArgumentError(
           absl::StrCat("tokens would go over the network in plain text: give --tls-cert and "
-                       "--tls-key, or listen on an address of this machine alone, not on ",
+                       "--tls-key, or listen on a loopback address, not on ",
                        address,
-                       "; where a mesh or proxy ends TLS before this server, say so with "
+                       "; if a mesh or proxy terminates TLS before this server, set "
                        "--tls-terminated-upstream true"));
     }
     if (security.tls_terminated_upstream) return UpstreamCredentials(security);
-    // In plain text as well, but with the place for an authenticator.
+    // Plain text too, but it supports an authenticator.
     credentials = grpc::experimental::LocalServerCredentials(LOCAL_TCP);
   } else {
     return grpc::InsecureServerCredentials();
@@ -94,11 +94,11 @@ absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> MakeAdminCredentials(
     const SecurityOptions& security, const std::string& address,
     const std::shared_ptr<Authenticator>& authenticator) {
   if (address.empty()) return nullptr;
-  if (authenticator == nullptr && !OnlyThisMachine(address)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("everybody could administer this server: give --tokens, or an --admin-listen "
-                     "that this machine alone reaches, not ",
-                     address));
+  if (authenticator == nullptr && !IsLoopback(address)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "any machine could administer this server: give --tokens, or an --admin-listen "
+        "with a loopback address, not ",
+        address));
   }
   return MakeCredentials(security, address, authenticator);
 }

@@ -13,13 +13,13 @@
 
 namespace linnet::server {
 
-// Rejects a call that brings no token with the right for its method, before its request is read and
-// before any of our code sees it. It only rejects: a connection may carry calls of many callers, so
-// nothing is written to its AuthContext, and who calls is resolved for each call (ResolveCaller).
+// Rejects a call without a token that has the right for its method, before its request is read and
+// before any of our code runs. It only rejects: a connection may carry calls of many callers, so
+// nothing is written to its AuthContext, and the caller is resolved for each call (ResolveCaller).
 // Thread-safe.
 class Authenticator final : public grpc::AuthMetadataProcessor {
  public:
-  // `metrics` outlives it.
+  // `metrics` must outlive it.
   Authenticator(std::shared_ptr<const TokenFile> tokens, Metrics& metrics)
       : tokens_(std::move(tokens)), metrics_(metrics) {}
 
@@ -32,18 +32,16 @@ class Authenticator final : public grpc::AuthMetadataProcessor {
   Metrics& metrics_;
 };
 
-// Whether a HOST:PORT can be reached from this machine alone.
-bool OnlyThisMachine(absl::string_view address);
+// True if HOST:PORT is a loopback address.
+bool IsLoopback(absl::string_view address);
 
-// How connections to `address` are secured: by TLS with certificates that are read again when their
-// files change, where there are any. Tokens need that, or an address that only this machine
-// reaches.
+// Makes the credentials for `address`: TLS if certificates are given, which are reloaded when their
+// files change. Tokens require TLS or a loopback address.
 absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> MakeCredentials(
     const SecurityOptions& security, const std::string& address,
     const std::shared_ptr<Authenticator>& authenticator);
 
-// The same for the address of administration, which may be empty: other machines reach it only
-// where tokens say who may do that.
+// The same for the admin address, which may be empty: without tokens it must be a loopback address.
 absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> MakeAdminCredentials(
     const SecurityOptions& security, const std::string& address,
     const std::shared_ptr<Authenticator>& authenticator);

@@ -14,12 +14,12 @@
 
 namespace linnet::server {
 
-// One document: gRPC's reads and writes around a DocumentStream, one of each under way at a time.
-// It reads on only while the stream wants more, so that a client that sends faster than its lines
-// are translated, or does not read their results, is held up by HTTP/2's flow control.
+// One document call: gRPC's reads and writes around a DocumentStream, one of each in flight at a
+// time. It reads only while the stream wants more, so HTTP/2 flow control slows down a client that
+// sends faster than its lines are translated, or does not read their results.
 //
-// It owns itself until gRPC is done with it; the stream's threads, which may come later, find that
-// it is gone.
+// It owns itself until gRPC is done with it. Callbacks of the stream that come later find an
+// expired weak pointer.
 template <typename Types>
 class DocumentCall final : public CallReactor,
                            public std::enable_shared_from_this<DocumentCall<Types>> {
@@ -76,15 +76,15 @@ class DocumentCall final : public CallReactor,
       MutexLock lock(mu_);
       facts_.request_bytes += bytes;
       if (message.has_settings()) facts_.labels = LabelText(message.settings().labels());
-      // Admission counts what it refuses itself.
+      // Admission counts its own rejections.
       if (!status.ok() && !absl::IsResourceExhausted(status))
         record_.metrics().Rejected(RejectReason::kInvalid);
       return status;
     });
   }
 
-  // Starts what can be started. Decides under the lock, acts after it. The end does not wait for a
-  // read: a client that sends nothing would hold it up, and gRPC ends the read with the call.
+  // Starts the next read and write. Decides under the lock, acts after it. The end does not wait
+  // for a read in flight: gRPC ends it with the call.
   void Step() {
     CallFacts facts;
     bool read = false;
@@ -95,7 +95,7 @@ class DocumentCall final : public CallReactor,
       if (ended_) return;
       if (!writing_) {
         if (auto result = stream_->TakeResult(); result.has_value()) {
-          SerializeTo(*result, outgoing_).IgnoreError();  // fails for messages beyond 2 GiB alone
+          SerializeTo(*result, outgoing_).IgnoreError();  // fails only for messages above 2 GiB
           write = writing_ = true;
         }
       }
@@ -127,13 +127,13 @@ class DocumentCall final : public CallReactor,
   std::shared_ptr<DocumentCall> self_;
   CallRecord record_;
   std::shared_ptr<DocumentStream<Types>> stream_;
-  grpc::ByteBuffer incoming_;  // of the read under way
-  grpc::ByteBuffer outgoing_;  // of the write under way
+  grpc::ByteBuffer incoming_;  // of the read in flight
+  grpc::ByteBuffer outgoing_;  // of the write in flight
 
   Mutex mu_;
   CallFacts facts_ ABSL_GUARDED_BY(mu_);
   bool reading_ ABSL_GUARDED_BY(mu_) = false;
-  bool starting_read_ ABSL_GUARDED_BY(mu_) = false;  // gRPC does not know of it yet
+  bool starting_read_ ABSL_GUARDED_BY(mu_) = false;  // StartRead has not returned yet
   bool writing_ ABSL_GUARDED_BY(mu_) = false;
   bool ended_ ABSL_GUARDED_BY(mu_) = false;
 };

@@ -17,7 +17,7 @@ namespace linnet::server {
 
 bool GrpcLibrary::has_header_defect() const {
   if (patched) return false;
-  // The first version of each series that is without it; series after the last one all are.
+  // The first fixed version of each series; all later series are fixed.
   constexpr std::array<std::array<int, 3>, 4> kFixed = {
       {{1, 53, 2}, {1, 54, 3}, {1, 55, 2}, {1, 56, 2}}};
   std::array<int, 3> numbers{};
@@ -41,11 +41,11 @@ void LogGrpc(const GrpcLibrary& library, const Options& options) {
   Log(LogLevel::kInfo, "grpc", {{"version", library.version}, {"patched", library.patched}});
   if (!library.has_header_defect() || !options.security.trusted_proxies.empty()) return;
   for (const std::string& address : {options.listen, options.admin_listen}) {
-    if (address.empty() || OnlyThisMachine(address)) continue;
+    if (address.empty() || IsLoopback(address)) continue;
     Log(LogLevel::kWarning, "grpc_with_defect",
         {{"version", library.version},
          {"listen", address},
-         {"defect", "CVE-2023-33953: anybody who can connect can take all of the CPU"},
+         {"defect", "CVE-2023-33953: any client that can connect can use all of the CPU"},
          {"way_out", "./start.sh --patched-grpc, or a proxy in front; see SECURITY.md"}});
   }
 }

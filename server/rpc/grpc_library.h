@@ -7,19 +7,19 @@
 
 namespace linnet::server {
 
-// The gRPC that this process has loaded, which may be another one than it was built with.
+// The gRPC library that this process has loaded, which may differ from the one it was built with.
 struct GrpcLibrary {
   std::string version;   // "1.51.1"
   bool patched = false;  // by deps/grpc
 
-  // Whether a peer that nobody has authenticated can make it keep and parse a header without end
+  // True if an unauthenticated peer can make it buffer and parse a header without end
   // (CVE-2023-33953; fixed in 1.53.2, 1.54.3, 1.55.2 and 1.56.2).
   bool has_header_defect() const;
 };
 GrpcLibrary LoadedGrpc();
 
-// Says in the log which gRPC this is, and warns where other machines reach an address of a server
-// whose gRPC has the defect and in front of which no proxy is known.
+// Logs the version of gRPC. Warns if it has the defect and other machines can reach an address of
+// the server without a known proxy in front.
 void LogGrpc(const GrpcLibrary& library, const Options& options);
 
 }  // namespace linnet::server

@@ -8,7 +8,7 @@
 
 namespace linnet::server {
 
-// A call, as far as Check and Watch are alike: it reads the request.
+// The common base of Check and Watch: reads the request.
 class HealthService::HealthCall : public CallReactor {
  public:
   HealthCall(HealthService& service, TimedOperations& reads, Connections& connections,
@@ -64,7 +64,8 @@ class HealthService::CheckCall final : public HealthCall {
         context_.AddTrailingMetadata("linnet-not-serving", service_.not_serving_);
     }
     if (status == Response::SERVICE_UNKNOWN) {
-      Finish(grpc::Status(grpc::StatusCode::NOT_FOUND, "no health is kept under this name"));
+      Finish(grpc::Status(grpc::StatusCode::NOT_FOUND,
+                          "no health status is registered under this name"));
     } else {
       StartWriteAndFinish(MessageOf(status), {}, grpc::Status::OK);
     }
@@ -73,8 +74,8 @@ class HealthService::CheckCall final : public HealthCall {
   grpc::CallbackServerContext& context_;
 };
 
-// One who watches a service: told its state at once and whenever it changes, one write at a time.
-// The service keeps it until gRPC is done with it.
+// One watch of a service: sends its state at once and whenever it changes, one write at a time. The
+// service keeps it until gRPC is done with it.
 class HealthService::WatchCall final : public HealthCall,
                                        public std::enable_shared_from_this<WatchCall> {
  public:
@@ -101,16 +102,16 @@ class HealthService::WatchCall final : public HealthCall,
     service_.watches_.erase(last);
   }
 
-  // Writes what there is to tell, or finishes. Decides under the lock, acts after it.
+  // Writes a changed state, or finishes. Decides under the lock, acts after it.
   void Step() {
     bool write = false;
     Response::ServingStatus status;
     {
       MutexLock lock(service_.mu_);
-      if (!begun_ || writing_ || finished_) return;
+      if (!started_ || writing_ || finished_) return;
       status = service_.StatusOf(name_);
-      if (!gone_ && status != told_) {
-        told_ = status;
+      if (!gone_ && status != sent_) {
+        sent_ = status;
         write = writing_ = true;
       } else if (gone_ || service_.ended_) {
         finished_ = true;
@@ -127,15 +128,15 @@ class HealthService::WatchCall final : public HealthCall,
     {
       MutexLock lock(service_.mu_);
       name_ = name;
-      begun_ = true;
+      started_ = true;
     }
     Step();
   }
 
-  // Under the service's lock.
+  // Guarded by the service's lock.
   std::string name_;
-  bool begun_ = false;
-  std::optional<Response::ServingStatus> told_;
+  bool started_ = false;
+  std::optional<Response::ServingStatus> sent_;
   bool writing_ = false;
   bool finished_ = false;
   bool gone_ = false;

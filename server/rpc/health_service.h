@@ -16,22 +16,22 @@
 
 namespace linnet::server {
 
-// grpc.health.v1.Health: gRPC's own service cannot end its watches, so that a server which waits
-// for its calls to end would wait for those who watch it. Thread-safe.
+// grpc.health.v1.Health. gRPC's own implementation cannot end its watches, so a draining server
+// would wait for its watchers. Thread-safe.
 class HealthService final : public RawMethods<grpc::health::v1::Health> {
  public:
-  // Both outlive the service: what times its reads, and the connections of its port. A call to it
-  // is never an authenticated one.
+  // Both must outlive the service: the timeout of its reads, and the connections of its port. Its
+  // calls are never authenticated.
   HealthService(TimedOperations& reads, Connections& connections);
 
   using Request = grpc::health::v1::HealthCheckRequest;
   using Response = grpc::health::v1::HealthCheckResponse;
 
   void Set(const std::string& service, bool serving);
-  // Who asks for the health of the whole is told of these as well, in the trailer
-  // `linnet-not-serving`: "en-de,en-summary".
+  // Sets the models that Check("") also returns, in the trailer `linnet-not-serving`:
+  // "en-de,en-summary".
   void SetNotServing(std::string models);
-  // Every watch ends once it has told the latest; new ones end at once.
+  // Ends every watch after it has sent its last state; new watches end at once.
   void EndWatches();
 
  private:

@@ -12,7 +12,7 @@
 namespace linnet::server {
 namespace {
 
-// gRPC repeats a peer's headers, and nobody has authenticated that peer.
+// gRPC quotes the headers of peers that are not authenticated.
 constexpr size_t kMaxMessage = 400;
 
 void Take(LogLevel level, absl::string_view library, absl::string_view path, int line,
@@ -24,11 +24,11 @@ void Take(LogLevel level, absl::string_view library, absl::string_view path, int
        {"message", message.substr(0, kMaxMessage)}});
 }
 
-void TakeGrpc(gpr_log_func_args* said) {
-  const LogLevel level = said->severity == GPR_LOG_SEVERITY_ERROR  ? LogLevel::kWarning
-                         : said->severity == GPR_LOG_SEVERITY_INFO ? LogLevel::kInfo
-                                                                   : LogLevel::kDebug;
-  Take(level, "grpc", said->file, said->line, said->message);
+void TakeGrpc(gpr_log_func_args* entry) {
+  const LogLevel level = entry->severity == GPR_LOG_SEVERITY_ERROR  ? LogLevel::kWarning
+                         : entry->severity == GPR_LOG_SEVERITY_INFO ? LogLevel::kInfo
+                                                                    : LogLevel::kDebug;
+  Take(level, "grpc", entry->file, entry->line, entry->message);
 }
 
 void TakeProtobuf(google::protobuf::LogLevel level, const char* file, int line,

@@ -2,11 +2,11 @@
 
 namespace linnet::server {
 
-// What gRPC and protobuf have to say becomes lines of our log, events `library`, and does not go
-// past it to standard error: so a log of JSON stays one, has its level, and nobody waits for its
-// reader. gRPC's errors (GRPC_VERBOSITY asks for more) are mostly those of clients and are
-// warnings here; protobuf complains of texts that are not UTF-8, which the answer says better. At
-// start, before there are other threads.
+// Routes the logs of gRPC and protobuf into our log, as events `library`, instead of standard
+// error. So a JSON log stays JSON, the log level applies, and no thread blocks on the reader of the
+// log. gRPC's errors (GRPC_VERBOSITY selects more) are mostly caused by clients and become
+// warnings; protobuf complains about texts that are not UTF-8, which our own errors report better.
+// Call it at start, before other threads exist.
 void TakeLibraryLogs();
 
 }  // namespace linnet::server

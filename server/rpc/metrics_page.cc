@@ -16,7 +16,8 @@ constexpr absl::string_view kStartPage =
     "<!DOCTYPE html><title>linnet-server</title>"
     "<p>linnet-server: <a href=\"/metrics\">/metrics</a> for Prometheus</p>\n";
 
-// Answers "/", which the exposer does not know, and leaves every other path to it (0).
+// Handles "/", which the exposer does not serve; returns 0 for every other path, which leaves it to
+// the exposer.
 int ServeStartPage(mg_connection* connection) {
   const mg_request_info& request = *mg_get_request_info(connection);
   if (absl::NullSafeStringView(request.local_uri) != "/") return 0;
@@ -34,7 +35,7 @@ absl::StatusOr<std::unique_ptr<MetricsPage>> MetricsPage::Open(const std::string
   std::unique_ptr<MetricsPage> page(new MetricsPage);
   CivetCallbacks callbacks;
   callbacks.begin_request = ServeStartPage;
-  try {  // the exposer throws where it cannot listen
+  try {  // the exposer throws if it cannot listen
     page->exposer_ = std::make_unique<prometheus::Exposer>(address, kThreads, &callbacks);
   } catch (const std::exception& error) {
     return absl::UnavailableError(

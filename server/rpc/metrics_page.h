@@ -13,8 +13,8 @@ class Exposer;
 
 namespace linnet::server {
 
-// Serves /metrics over HTTP, and a line with a link to it at /, on two threads of its own, as long
-// as it lives.
+// Serves /metrics over HTTP, and a page with a link to it at /, on two threads of its own while it
+// lives.
 class MetricsPage {
  public:
   // UnavailableError if the address cannot be taken.

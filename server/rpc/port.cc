@@ -20,8 +20,8 @@ int Milliseconds(absl::Duration duration) {
       std::min<int64_t>(absl::ToInt64Milliseconds(duration), std::numeric_limits<int>::max()));
 }
 
-// gRPC gives its extra services to every server of a process that links them; this leaves those
-// that are wanted.
+// gRPC adds its plugin services to every server of a process that links them; this removes the
+// disabled ones.
 class ExtraServices final : public grpc::ServerBuilderOption {
  public:
   explicit ExtraServices(const SecurityOptions& security) : security_(security) {}
@@ -37,13 +37,14 @@ class ExtraServices final : public grpc::ServerBuilderOption {
   const SecurityOptions security_;
 };
 
-// A client that uses reflection occupies a thread for as long as it likes: that service of gRPC's
-// is synchronous. What is beyond is refused with RESOURCE_EXHAUSTED.
+// A client that uses reflection occupies a thread for any length of time, because gRPC's reflection
+// service is synchronous. Clients above this limit are refused with RESOURCE_EXHAUSTED.
 constexpr int kReflectionThreads = 16;
-// What may come on a connection before the server can tell whose it is; see ConnectionLimits.
+// Bytes that a connection may send before its client is known; see ConnectionLimits.
 constexpr int64_t kFirstBytes = 256 << 10;
 
-// Of the patched gRPC, which keeps to it as it reads; the acceptor finds out later what has come.
+// An argument of the patched gRPC, which enforces the limit as it reads; the acceptor only measures
+// afterwards.
 constexpr char kMaxHeldBeforeMessage[] = "linnet.max_held_before_message";
 
 void SetLimits(const SecurityOptions& security, grpc::ServerBuilder& builder) {
@@ -51,7 +52,8 @@ void SetLimits(const SecurityOptions& security, grpc::ServerBuilder& builder) {
   quota.Resize(static_cast<size_t>(security.max_transport_bytes));
   quota.SetMaxThreads(kReflectionThreads);
   builder.SetResourceQuota(quota);
-  // A connection ends now and then: revoked certificates lose theirs, and new replicas get some.
+  // Connections are closed periodically, so that revoked certificates lose theirs and new replicas
+  // get some.
   builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_AGE_MS,
                              Milliseconds(security.max_connection_age));
   builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_AGE_GRACE_MS,
@@ -67,11 +69,11 @@ void SetLimits(const SecurityOptions& security, grpc::ServerBuilder& builder) {
   builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_IDLE_MS, Milliseconds(security.max_idle));
   builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS,
                              Milliseconds(security.handshake_timeout));
-  // A client that has gone without a word is found out, also while there is nothing to send to it.
+  // Detects dead clients, even while there is nothing to send.
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, Milliseconds(security.keepalive));
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, Milliseconds(security.keepalive));
-  // Clients may ask the same, as often as every ten seconds and between calls.
+  // Clients may ping too, at most every ten seconds, even between calls.
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 10'000);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
 }
@@ -86,7 +88,7 @@ Connections::Limits ConnectionLimits(const SecurityOptions& security, int64_t ma
           .bytes = security.max_unauthenticated_bytes,
           .bytes_per = std::max(kFirstBytes, security.max_streams * Connections::kCallBytes) +
                        (tokens ? 0 : max_request_bytes),
-          // As many as it may have at once, and as many again.
+          // Twice the max number of concurrent calls.
           .calls_per = 2 * int64_t{security.max_streams},
           .tokens = tokens};
 }

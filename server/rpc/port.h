@@ -13,29 +13,30 @@
 
 namespace linnet::server {
 
-// What an unknown connection of a port may cost (Connections). A request of `max_request_bytes`
-// fits where no token is asked for; with tokens what fits is what a client may send before the
-// server has looked at its token: a TLS handshake, headers, and one window of HTTP/2.
+// Limits on unauthenticated connections of a port (Connections). Without tokens a connection may
+// send a request of `max_request_bytes`. With tokens it may send what precedes the check of a
+// token: a TLS handshake, headers, and one window of HTTP/2.
 Connections::Limits ConnectionLimits(const SecurityOptions& security, int64_t max_request_bytes);
 
-// A port of the server, with what is served there and the limits of its connections.
+// A port of the server, with its services and the limits of its connections.
 class Port {
  public:
   struct Setup {
     std::string address;  // HOST:PORT; port 0 picks a free one
-    std::string flag;     // that it was given by, for an error
+    std::string flag;     // the flag with the address, for error messages
     std::shared_ptr<grpc::ServerCredentials> credentials;
-    std::vector<grpc::Service*> services;  // outlive the port
-    Connections* connections = nullptr;    // so do these
-    int64_t max_request_bytes = 4 << 20;   // what is longer is refused by gRPC, without details
+    std::vector<grpc::Service*> services;  // must outlive the port
+    Connections* connections = nullptr;    // must outlive the port
+    int64_t max_request_bytes = 4 << 20;   // gRPC refuses longer requests, without details
   };
   static absl::StatusOr<std::unique_ptr<Port>> Open(const Setup& setup,
                                                     const SecurityOptions& security);
-  ~Port();  // Close, at once
+  ~Port();  // closes at once
 
   const std::string& address() const { return address_; }
-  // Closes the port and tells clients to go away, at once; then waits for their calls, and cuts off
-  // what has not ended by the deadline: a client that does not read its answer. Once.
+  // Closes the port and sends GOAWAY to all clients at once. Then waits for their calls, and at the
+  // deadline cancels the rest, such as those of clients that do not read their answers. Call it
+  // once.
   void Close(absl::Time deadline);
 
  private:

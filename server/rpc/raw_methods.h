@@ -12,15 +12,15 @@ namespace linnet::server {
 
 using CallReactor = grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>;
 
-// A service whose methods are all begun when the headers of a call have come, and read and write
-// raw bytes, whatever their kind. gRPC by itself begins a method with one request only when all of
-// that has come: nobody would then see a call whose request never ends. And protobuf would refuse
-// text that is not UTF-8 before a handler could say which field it was, and drop what it does not
-// know without a word. `Api` is the generated class of the service.
+// A service whose methods all start when the headers of a call have arrived, and read and write raw
+// bytes, whether unary or streaming. gRPC itself starts a unary method only when the complete
+// request has arrived, so a call whose request never ends would be invisible. And protobuf would
+// reject text that is not UTF-8 before a handler could name the field, and would silently drop
+// unknown fields. `Api` is the generated class of the service.
 template <typename Api>
 class RawMethods : public Api::Service {
  protected:
-  // `begin` makes the reactor of a call, which deletes itself when gRPC is done with it.
+  // `begin` creates the reactor of a call, which deletes itself when gRPC is done with it.
   void Serve(const std::string& method,
              std::function<CallReactor*(grpc::CallbackServerContext*)> begin) {
     const int index = google::protobuf::DescriptorPool::generated_pool()

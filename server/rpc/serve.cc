@@ -18,19 +18,20 @@
 namespace linnet::server {
 namespace {
 
-// How often it is looked whether an engine has failed.
-constexpr absl::Duration kLook = absl::Milliseconds(100);
+// Interval of the check for a failed engine.
+constexpr absl::Duration kFailureInterval = absl::Milliseconds(100);
 
-// The signal that tells the server to stop, or 0 if an engine has failed.
+// Returns the signal that stops the server, or 0 if an engine has failed.
 int WaitForEnd(const Server& server, Signals& signals) {
   while (!server.failure().has_value()) {
-    if (const std::optional<int> signal = signals.WaitForStop(kLook); signal.has_value())
+    if (const std::optional<int> signal = signals.WaitForStop(kFailureInterval); signal.has_value())
       return *signal;
   }
   return 0;
 }
 
-// What the engine was working on is named, and above all what it was working on before as well.
+// Logs the requests that the engine was running, and as suspects those that were running in an
+// earlier failure too.
 void LogFailure(const EngineFailure& failure, const std::filesystem::path& record) {
   Log(LogLevel::kError, "engine_failed_for_good",
       {{"model", failure.model},
@@ -56,7 +57,7 @@ void LogFailure(const EngineFailure& failure, const std::filesystem::path& recor
 
 int Serve(const ParsedOptions& parsed, const Catalog::EngineFactory& factory) {
   const Options& options = parsed.options;
-  // A log that nobody reads any more is no reason to end.
+  // The process survives a closed log pipe.
   std::signal(SIGPIPE, SIG_IGN);
   Signals signals;  // before there are other threads
 
@@ -77,7 +78,7 @@ int Serve(const ParsedOptions& parsed, const Catalog::EngineFactory& factory) {
   const int signal = WaitForEnd(**server, signals);
   if (signal == 0) LogFailure(*(*server)->failure(), options.failure_record);
   if (signal == 0) signals.Draining();
-  // Balancers need not be given time to look elsewhere by a server that can answer nothing.
+  // A server that cannot answer calls needs no lame duck period.
   const absl::Duration lame_duck = signal == 0 ? absl::ZeroDuration() : options.lame_duck;
   Log(LogLevel::kInfo, "draining",
       {{"signal", signal},
@@ -90,7 +91,7 @@ int Serve(const ParsedOptions& parsed, const Catalog::EngineFactory& factory) {
   Log(failed ? LogLevel::kError : LogLevel::kInfo, "stopped",
       {{"drain_seconds", absl::ToDoubleSeconds(Elapsed(before, MonotonicNow()))},
        {"status", failed ? kEngineFailed : kStopped}});
-  // The thread of an engine that has stalled cannot be waited for.
+  // The thread of a stalled engine cannot be joined.
   if (failed) std::_Exit(kEngineFailed);
   return kStopped;
 }

@@ -9,10 +9,10 @@ namespace linnet::server {
 constexpr int kStopped = 0;
 constexpr int kCouldNotStart = 1;
 constexpr int kUsageError = 2;
-// An engine stalled, lost its device or could not be made again: only another process can help.
+// An engine stalled, lost its device or could not be restarted: the process must be restarted.
 constexpr int kEngineFailed = 3;
 
-// Serves until a signal or the failure of an engine ends it; returns the exit status. To be called
+// Serves until a signal or the failure of an engine ends it, and returns the exit status. Call it
 // once, before the process has other threads.
 int Serve(const ParsedOptions& parsed, const Catalog::EngineFactory& factory);
 

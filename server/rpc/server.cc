@@ -15,13 +15,13 @@
 namespace linnet::server {
 namespace {
 
-// How long gRPC may take to flush the answers of a drain before it cuts connections.
+// Time for gRPC to flush the answers of a drain before it closes connections.
 constexpr absl::Duration kFlushTime = absl::Seconds(1);
-// How long a server whose engine has failed may take to end beside its drain.
+// Time for a server with a failed engine to end, in addition to its drain.
 constexpr absl::Duration kEndTime = absl::Seconds(5);
-// How often health is shown and the house is kept.
+// Interval of Maintain.
 constexpr absl::Duration kTick = absl::Milliseconds(250);
-// How often the end of the certificate is read: gRPC reads a new one within five seconds.
+// Interval at which the end of the certificate is read: gRPC reloads it within five seconds.
 constexpr absl::Duration kCertificateInterval = absl::Seconds(5);
 
 }  // namespace
@@ -45,7 +45,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const Options& options,
       MakeAdminCredentials(options.security, options.admin_listen, server->authenticator_);
   if (!admin_credentials.ok()) return admin_credentials.status();
   server->metrics_.ShowGpus(Nvml::Open());
-  // First, because it is cheap to find out that the address is taken, and loading is then watched.
+  // First, because a taken address is found quickly, and metrics are available during loading.
   auto page = MetricsPage::Open(options.metrics_listen, server->metrics_);
   if (!page.ok()) return page.status();
   server->page_ = *std::move(page);
@@ -80,10 +80,10 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const Options& options,
   server->admin_service_ = std::make_unique<AdminService>(*server->admin_calls_, services);
   server->admin_port_service_ =
       std::make_unique<AdminService>(*server->admin_calls_, admin_services);
-  server->ShowHealth();  // the port opens with all that is to be known of its health
+  server->ShowHealth();  // all health states are set before the port opens
 
   std::vector<grpc::Service*> port_services = {server->service_.get(), &server->health_};
-  // Where tokens tell who may.
+  // The admin service needs tokens for authorisation.
   if (server->authenticator_ != nullptr) port_services.push_back(server->admin_service_.get());
   auto port = Port::Open({.address = options.listen,
                           .flag = "--listen",
@@ -128,7 +128,7 @@ void Server::Maintain() {
 }
 
 void Server::ShowHealth() {
-  MutexLock lock(shown_mu_);  // to the end: what is shown last is what was found last
+  MutexLock lock(shown_mu_);  // held to the end, so that states are published in order
   std::map<std::string, bool> serving;
   for (const auto& model : catalog_->models()) {
     const EngineHealth health = model->scheduler->health();
@@ -165,7 +165,7 @@ void Server::ShowHealth() {
 void Server::ShowCertificate(absl::Time now) {
   if (certificate_.empty() || now < next_certificate_) return;
   next_certificate_ = now + kCertificateInterval;
-  // gRPC logs one that cannot be read and goes on with the former.
+  // gRPC logs an unreadable certificate and keeps the former one.
   if (const auto end = CertificatesEnd(certificate_); end.ok()) metrics_.SetCertificateEnd(*end);
 }
 
@@ -181,7 +181,7 @@ void Server::Drain(absl::Duration lame_duck, absl::Duration timeout) {
   calls_->Drain(deadline);
   closing.join();
   port_ = nullptr;
-  // Last: until then one can see what it waits for.
+  // Last: until then GetBatch shows the remaining calls.
   if (admin_port_ != nullptr) admin_port_->Close(absl::Now() + kFlushTime);
   admin_port_ = nullptr;
 }

@@ -36,35 +36,35 @@
 
 namespace linnet::server {
 
-// All of linnet-server, in order of life. The gRPC port opens when the models are loaded and warm,
-// so that whoever can connect is served.
+// All parts of linnet-server, in the order of their lifetimes. The gRPC port opens after the models
+// are loaded and warmed up, so every client that can connect is served.
 //
-// Its health is kept under these names: "model/NAME" is serving while that model is loaded and its
-// engine works, "" and "linnet.v1.TextService" while that is so for any model and calls are taken,
-// and "liveness" until an engine has failed for good: who is not live is to be killed and started
-// again.
+// Health is registered under these names: "model/NAME" is serving while that model is loaded and
+// its engine works; "" and "linnet.v1.TextService" while that holds for any model and calls are
+// accepted; "liveness" until an engine has failed for good, after which the process must be killed
+// and restarted.
 class Server {
  public:
-  // `end` ends the process, without a return, where an engine has failed and nobody else ends it.
+  // `end` ends the process and does not return. It is called if an engine has failed and the
+  // process does not end otherwise.
   static absl::StatusOr<std::unique_ptr<Server>> Start(const Options& options,
                                                        const Catalog::EngineFactory& factory,
                                                        std::function<void()> end);
-  ~Server();  // Drain, at once
+  ~Server();  // drains at once
 
   const std::string& grpc_address() const { return port_->address(); }
-  // Empty without one.
+  // Empty if there is no admin port.
   std::string admin_address() const { return admin_port_ == nullptr ? "" : admin_port_->address(); }
   const std::string& metrics_address() const { return metrics_address_; }
 
-  // Catalog::Reload of all models, soon and on another thread.
+  // Queues Catalog::Reload of all models on another thread.
   void ReloadSoon();
-  // Health turns to NOT_SERVING, and for the time of a lame duck everything else is as before, so
-  // that balancers can look elsewhere. Then the port is closed and connections are told to go away;
-  // what runs may end for as long as `timeout`, and then ends with UNAVAILABLE. Returns when
-  // nothing is left.
+  // Health turns to NOT_SERVING, and for the duration of the lame duck calls are still accepted, so
+  // that load balancers can switch. Then the port is closed and GOAWAY is sent. Calls in flight may
+  // finish within `timeout`, and then end with UNAVAILABLE. Returns when no call is left.
   void Drain(absl::Duration lame_duck, absl::Duration timeout);
-  // An engine has failed for good: drain, and end the process without destroying the server, which
-  // might wait for that engine.
+  // Set if an engine has failed for good: then drain, and end the process without destroying the
+  // server, whose destructor might wait for that engine.
   std::optional<EngineFailure> failure() const { return supervisor_.failure(); }
 
  private:
@@ -76,12 +76,12 @@ class Server {
         admission_(options.admission, metrics_),
         reads_(options.security.request_timeout, "slow_requests",
                "the request did not come in time; send it at once, or in smaller parts"),
-        writes_(options.security.read_timeout, "slow_readers",
-                "the client did not read what it asked for"),
+        writes_(options.security.send_timeout, "slow_readers",
+                "the client did not read the response in time"),
         connections_(ConnectionLimits(options.security, MaxRequestBytes(options))),
         admin_connections_(ConnectionLimits(options.security, kMaxAdminRequestBytes)) {}
-  // Room for the largest text and its request, so that what is too long is refused by us, with the
-  // limit.
+  // Room for the largest text with its request, so that a request that is too long is refused by
+  // us, with the limit in the message.
   static int64_t MaxRequestBytes(const Options& options) {
     return std::max<int64_t>(4 << 20, 2 * options.text.max_text_bytes);
   }
@@ -89,16 +89,16 @@ class Server {
 
   static constexpr absl::Duration kSupervisionInterval = absl::Milliseconds(100);
 
-  // What is to be done now and then, and may take a while.
+  // Periodic work that may take a while; runs on ticker_.
   void Maintain();
   void ShowHealth();
   void ShowCertificate(absl::Time now);
 
   const std::string certificate_;                       // its file; empty without TLS
-  absl::Time next_certificate_ = absl::InfinitePast();  // Housekeep's
+  absl::Time next_certificate_ = absl::InfinitePast();  // used by Maintain
 
   Supervisor supervisor_;
-  Ticker supervision_;  // a thread for the supervisor alone: nothing that blocks may hold it up
+  Ticker supervision_;  // its own thread: nothing that blocks may delay the supervisor
   Metrics metrics_;
   TextPool pool_;
   Admission admission_;
@@ -112,16 +112,16 @@ class Server {
   Connections admin_connections_;
   HealthService health_{reads_, connections_};
   std::atomic<bool> draining_ = false;
-  // Shared with gRPC; both null without tokens.
+  // Shared with gRPC; null without tokens.
   std::shared_ptr<TokenFile> tokens_;
   std::shared_ptr<Authenticator> authenticator_;
   Mutex shown_mu_;
-  std::map<std::string, bool> shown_ ABSL_GUARDED_BY(shown_mu_);  // by model, whether it serves
+  std::map<std::string, bool> shown_ ABSL_GUARDED_BY(shown_mu_);  // model → is it serving
   std::unique_ptr<MetricsPage> page_;
   std::string metrics_address_;
   std::unique_ptr<Reloader> reloader_;
   std::unique_ptr<AdminCalls> admin_calls_;
-  // Each port counts what is begun on its connections.
+  // One service per port, because each port counts the calls of its own connections.
   std::unique_ptr<AdminService> admin_service_;
   std::unique_ptr<AdminService> admin_port_service_;
   std::unique_ptr<Port> port_;

@@ -25,7 +25,7 @@ int Main(int argc, char** argv) {
   }
   const Options& options = parsed.options;
   model::TorchEngineOptions engine{.threads = options.threads,
-                                   .rows = options.rows,
+                                   .rows = options.max_batch_rows,
                                    .encoder_cache_tokens = options.encoder_cache_tokens};
   auto device = model::ParseDevice(options.device);
   if (!device.ok()) return Fail(device.status(), kUsageError);

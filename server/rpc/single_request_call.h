@@ -14,7 +14,7 @@
 
 namespace linnet::server {
 
-// What the log says of a call's labels; methods without them have none.
+// Returns the labels of a request for the log; "" for requests without labels.
 template <typename Request>
 std::string LabelsOf(const Request& request) {
   if constexpr (requires { request.labels(); }) return LabelText(request.labels());
@@ -27,9 +27,9 @@ int64_t ContentsOf(const Request& request) {
   return 0;
 }
 
-// A call whose client sends one message: reads it, and has Begin answer it once it has been
-// admitted and parsed. The call deletes itself when gRPC is done with it, which may be before
-// Finish returns: so nothing is touched after Finish.
+// A call whose client sends one message: reads it, and calls Begin once it has been admitted and
+// parsed. The call deletes itself when gRPC is done with it, which may be before Finish returns, so
+// nothing is touched after Finish.
 template <typename Message, typename Response>
 class SingleRequestCall : public CallReactor {
  public:
@@ -47,7 +47,7 @@ class SingleRequestCall : public CallReactor {
            .caller = record_.caller()});
   }
 
-  // May run beside everything else, also before the constructor has returned.
+  // May run concurrently with everything else, even before the constructor has returned.
   void OnCancel() final { cancelled_->Cancel(); }
   void OnDone() final { delete this; }
 
@@ -58,19 +58,19 @@ class SingleRequestCall : public CallReactor {
         deadline_(DeadlineOf(context)),
         cancelled_(std::make_shared<Cancellation>()) {}
 
-  // Reads the request; the end of a call's constructor.
+  // Starts to read the request; the last statement of a derived constructor.
   void Read() {
     if (!record_.refused().ok()) return End(record_.refused());
     record_.ReadBegins();
     this->StartRead(&buffer_);
   }
 
-  // Answers request_ with response_, now or later, and ends with End.
+  // Fills response_ from request_, now or later, and then calls End.
   virtual void Begin(const CallContext& context) = 0;
   virtual void End(absl::Status status) = 0;
 
-  // Ends the call: with `last`, its only message or its last one, unless the status is an error.
-  // `request` is what the log tells of. Once.
+  // Finishes the call with `last`, its only or last message, unless the status is an error.
+  // `request` provides the facts for the log. Call it once.
   template <typename Last, typename Request>
   void FinishWith(absl::Status status, const Last& last, const Request& request) {
     if (status.ok()) status = SerializeTo(last, buffer_);
@@ -78,7 +78,7 @@ class SingleRequestCall : public CallReactor {
     const grpc::Status result = record_.Ended(std::move(status), {.contents = ContentsOf(request),
                                                                   .request_bytes = request_bytes_,
                                                                   .labels = LabelsOf(request)});
-    // What is left of the call until the client has read its answer is that.
+    // From here until the client has read the response, only the buffer is needed.
     Message().Swap(&request_);
     Response().Swap(&response_);
     record_.WriteBegins();

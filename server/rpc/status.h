@@ -6,7 +6,7 @@
 
 namespace linnet::server {
 
-// The one place where a grpc::Status is made: code, message, and the details as a serialised
+// The only place that makes a grpc::Status: code, message, and the details as a serialised
 // google.rpc.Status.
 grpc::Status ToGrpcStatus(const absl::Status& status);
 

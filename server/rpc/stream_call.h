@@ -12,11 +12,11 @@
 
 namespace linnet::server {
 
-// One call whose answer is a stream of parts and then the response.
+// A call whose answer is a stream of parts and then the response.
 //
-// One write is in flight at a time; meanwhile parts of the same segment become one, so that what
-// waits for a slow reader is never more than the answer. Nothing is touched after a write once the
-// call has ended.
+// One write is in flight at a time. Meanwhile parts of the same segment are merged, so a slow
+// reader never makes the server buffer more than the answer. Nothing is touched after a write once
+// the call has ended.
 template <typename StreamRequest, typename Request, typename Response, typename StreamResponse>
 class StreamCall final : public SingleRequestCall<StreamRequest, Response> {
   using Base = SingleRequestCall<StreamRequest, Response>;
@@ -36,7 +36,7 @@ class StreamCall final : public SingleRequestCall<StreamRequest, Response> {
   }
 
   void OnWriteDone(bool ok) override {
-    // Without a reader the decoding is for nothing; End comes all the same.
+    // Without a reader decoding is useless; End is still called.
     if (!ok) this->cancelled_->Cancel();
     record_.WriteEnds();
     Step(/*written=*/true);
@@ -48,7 +48,7 @@ class StreamCall final : public SingleRequestCall<StreamRequest, Response> {
         request_.request(), response_, context,
         [this](linnet::v1::TextPart part) { Part(std::move(part)); },
         [this](const absl::Status& status) {
-          // The request is part of another message here.
+          // The request is a field of another message here.
           End(Renamed("", "request.", status));
         });
   }
@@ -76,16 +76,16 @@ class StreamCall final : public SingleRequestCall<StreamRequest, Response> {
       MutexLock lock(mu_);
       if (written) writing_ = false;
       if (writing_) return;
-      // After an error what is left unsent is worth nothing.
+      // After an error the unsent parts are dropped.
       const bool failed = ended_.has_value() && !ended_->ok();
       std::optional<linnet::v1::TextPart> part;
       if (!failed) part = parts_.Pop();
       if (!part.has_value() && !ended_.has_value()) return;
-      writing_ = true;  // for good, at the end
+      writing_ = true;  // stays set after the end
       if (part.has_value()) {
         StreamResponse message;
         *message.mutable_part() = *std::move(part);
-        SerializeTo(message, buffer_).IgnoreError();  // fails for messages beyond 2 GiB alone
+        SerializeTo(message, buffer_).IgnoreError();  // fails only for messages above 2 GiB
       } else {
         end = *ended_;
       }

@@ -9,7 +9,7 @@
 
 namespace linnet::server {
 
-// The methods, each with its messages; what they do stands in TextCalls.
+// Binds each method to its messages; TextCalls implements them.
 namespace v1 = linnet::v1;
 using Context = grpc::CallbackServerContext;
 

@@ -8,10 +8,10 @@
 namespace linnet::server {
 
 // linnet.v1.TextService on gRPC's callback API: a thin shell around TextCalls. gRPC's threads
-// parse, check and hand over; they never wait.
+// parse, check and submit; they never block.
 class TextService : public RawMethods<linnet::v1::TextService> {
  public:
-  // What they refer to outlives the service.
+  // The objects that `services` refers to must outlive the service.
   TextService(TextCalls& calls, const CallServices& services);
 };
 

@@ -24,7 +24,7 @@ TimedOperations::Operation::~Operation() {
   {
     MutexLock lock(operations_.mu_);
     const auto entry = operations_.operations_.find(id_);
-    if (entry == operations_.operations_.end()) return;  // Cancel has it
+    if (entry == operations_.operations_.end()) return;  // Cancel has taken it
     call = entry->second.call;
     operations_.operations_.erase(entry);
   }

@@ -15,12 +15,12 @@ struct grpc_call;
 
 namespace linnet::server {
 
-// Reads or writes that gRPC has in flight and that the client must bring to an end in time: one
-// that does not send its request, or does not read its answer, would have the server hold it for
-// good, since it answers pings all the while. Its call is cancelled. Thread-safe.
+// Timeouts for reads and writes in flight. A client that does not send its request, or does not
+// read its response, would otherwise hold the server's memory forever, since it still answers
+// pings. Its call is cancelled. Thread-safe.
 class TimedOperations {
  public:
-  // One of them, from its beginning until this dies.
+  // One operation, from its start to the destruction of this object.
   class Operation {
    public:
     Operation(TimedOperations& operations, const grpc::CallbackServerContext& context);
@@ -33,17 +33,17 @@ class TimedOperations {
     uint64_t id_;
   };
 
-  // An operation may take so long. The log has `event`, the client gets `message`.
+  // An operation may take at most `timeout`; then `event` is logged and the client gets `message`.
   TimedOperations(absl::Duration timeout, std::string event, std::string message)
       : timeout_(timeout), event_(std::move(event)), message_(std::move(message)) {}
 
-  // Cancels the calls whose clients were too slow; to be called now and then.
+  // Cancels the calls whose operations have timed out. Call it periodically.
   void Cancel(MonotonicTime now);
 
  private:
   struct Entry {
     MonotonicTime began;
-    grpc_call* call;  // a reference of ours: it outlives the call object
+    grpc_call* call;  // our reference; it outlives the call object
   };
 
   const absl::Duration timeout_;
@@ -51,7 +51,7 @@ class TimedOperations {
   const std::string message_;
   Mutex mu_;
   uint64_t next_id_ ABSL_GUARDED_BY(mu_) = 1;
-  std::map<uint64_t, Entry> operations_ ABSL_GUARDED_BY(mu_);  // in the order in which they began
+  std::map<uint64_t, Entry> operations_ ABSL_GUARDED_BY(mu_);  // in the order of their start
 };
 
 }  // namespace linnet::server

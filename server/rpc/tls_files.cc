@@ -22,10 +22,10 @@ struct Freed {
 using Certificate = std::unique_ptr<X509, Freed<X509, X509_free>>;
 using Key = std::unique_ptr<EVP_PKEY, Freed<EVP_PKEY, EVP_PKEY_free>>;
 
-// Nobody is there to be asked.
+// There is no user to ask for a pass phrase.
 int NoPassPhrase(char*, int, int, void*) { return -1; }
 
-// The first thing in the file that `read` makes of it.
+// Returns the first object that `read` finds in the file.
 template <typename Owner, typename Read>
 absl::StatusOr<Owner> First(const std::string& path, const char* what, Read read) {
   const std::unique_ptr<BIO, decltype(&BIO_free)> file(BIO_new_file(path.c_str(), "rb"), &BIO_free);
@@ -65,7 +65,7 @@ absl::StatusOr<absl::Time> CertificatesEnd(const std::string& path) {
     if (!end.ok()) return end.status();
     first = std::min(first, *end);
   }
-  ERR_clear_error();  // that of the end of the file
+  ERR_clear_error();  // the error at the end of the file
   if (first == absl::InfiniteFuture())
     return absl::InvalidArgumentError(absl::StrCat(path, " holds no certificate in PEM"));
   return first;

@@ -9,13 +9,12 @@
 
 namespace linnet::server {
 
-// Whether the files can do what they are for: a certificate in PEM, the private key that belongs to
-// it, and certificates of authorities if clients have to show theirs. gRPC would take anything, and
-// then fail every handshake. The error names the file.
+// Checks the TLS files: a certificate in PEM, its private key, and CA certificates if clients must
+// present theirs. gRPC would accept anything and then fail every handshake. The error names the
+// file.
 absl::Status CheckTlsFiles(const SecurityOptions& security);
 
-// When the certificates of a file, PEM, are no longer valid; of a chain, when the first of them is
-// not.
+// Returns the time at which a PEM file expires: the earliest end of its certificates.
 absl::StatusOr<absl::Time> CertificatesEnd(const std::string& path);
 
 }  // namespace linnet::server

@@ -8,11 +8,11 @@
 
 namespace linnet::server {
 
-// One call with one request and one answer.
+// A call with one request and one response.
 template <typename Request, typename Response, typename Calls = TextCalls>
 class UnaryCall final : public SingleRequestCall<Request, Response> {
  public:
-  // Answers the request, now or later, through Done.
+  // Handles the request, now or later, and calls Done.
   using Start = void (*)(Calls&, const Request&, Response&, const CallContext&,
                          typename Calls::Done);
 

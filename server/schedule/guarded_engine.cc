@@ -16,11 +16,11 @@ auto Catch(const Call& call) -> decltype(call()) {
   } catch (const std::exception& error) {
     return absl::InternalError(absl::StrCat("the engine threw: ", error.what()));
   } catch (...) {
-    return absl::InternalError("the engine threw something");
+    return absl::InternalError("the engine threw an exception of unknown type");
   }
 }
 
-absl::Status NoEngine() { return absl::UnavailableError("the engine is being made again"); }
+absl::Status NoEngine() { return absl::UnavailableError("the engine is being rebuilt"); }
 
 }  // namespace
 

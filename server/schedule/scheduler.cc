@@ -146,7 +146,8 @@ void Scheduler::EndIfStalled(MonotonicTime now) {
   // them on another server.
   EndAll(absl::InternalError(why), EngineDown(kProcessRestart));
   MutexLock lock(mu_);
-  if (!started_.has_value()) started_ = absl::UnavailableError("making the engine takes too long");
+  if (!started_.has_value())
+    started_ = absl::UnavailableError("building the engine takes too long");
   changed_.NotifyAll();
 }
 
@@ -183,7 +184,7 @@ absl::StatusOr<std::unique_ptr<model::Engine>> Scheduler::Build() {
     try {
       return factory_();
     } catch (const std::exception& error) {
-      return absl::InternalError(absl::StrCat("making the engine threw: ", error.what()));
+      return absl::InternalError(absl::StrCat("building the engine threw: ", error.what()));
     }
   });
 }

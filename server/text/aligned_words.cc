@@ -32,8 +32,8 @@ std::vector<Range> WordsOf(std::string_view text) {
   return words;
 }
 
-// How much of `text` the first tokens say already, for each number of them: what their own text has
-// in common with it. Never shrinks.
+// ends[i] is the number of bytes of `text` that tokens [0, i] produce: the longest common prefix of
+// `text` and their own decoded text. Never decreases.
 std::vector<size_t> Ends(const model::Tokenizer& tokenizer, std::span<const model::TokenId> tokens,
                          std::span<const std::string> copies, std::string_view text) {
   std::vector<size_t> ends;
@@ -47,11 +47,11 @@ std::vector<size_t> Ends(const model::Tokenizer& tokenizer, std::span<const mode
   return ends;
 }
 
-// For each of the words `said` the one of `written` that it is, by the fewest edits (Levenshtein on
-// words); one that was added is put down to its neighbour.
-std::vector<size_t> Match(const std::vector<std::string_view>& said,
+// Matches each word of `decoded` to a word of `written` by minimum edit distance (Levenshtein on
+// words); an inserted word is matched to its neighbour.
+std::vector<size_t> Match(const std::vector<std::string_view>& decoded,
                           const std::vector<std::string_view>& written) {
-  const size_t n = said.size(), m = written.size();
+  const size_t n = decoded.size(), m = written.size();
   std::vector<size_t> matches(n);
   if (n == m || m == 0) {
     for (size_t i = 0; i < n; ++i) matches[i] = i;
@@ -62,13 +62,13 @@ std::vector<size_t> Match(const std::vector<std::string_view>& said,
   for (size_t j = 0; j <= m; ++j) edits[0][j] = static_cast<int>(j);
   for (size_t i = 1; i <= n; ++i) {
     for (size_t j = 1; j <= m; ++j) {
-      edits[i][j] = std::min({edits[i - 1][j - 1] + (said[i - 1] == written[j - 1] ? 0 : 1),
+      edits[i][j] = std::min({edits[i - 1][j - 1] + (decoded[i - 1] == written[j - 1] ? 0 : 1),
                               edits[i - 1][j] + 1, edits[i][j - 1] + 1});
     }
   }
   size_t i = n, j = m;
   while (i > 0) {
-    if (j > 0 && edits[i][j] == edits[i - 1][j - 1] + (said[i - 1] == written[j - 1] ? 0 : 1)) {
+    if (j > 0 && edits[i][j] == edits[i - 1][j - 1] + (decoded[i - 1] == written[j - 1] ? 0 : 1)) {
       matches[--i] = --j;
     } else if (edits[i][j] == edits[i - 1][j] + 1) {
       matches[--i] = std::min(j, m - 1);
@@ -87,12 +87,12 @@ std::vector<AlignedWord> AlignedWords(const model::Tokenizer& tokenizer,
   const std::vector<size_t> ends = Ends(tokenizer, tokens, copies, text);
   const auto start = [&](size_t i) { return i == 0 ? 0 : ends[i - 1]; };
   std::vector<AlignedWord> words;
-  size_t token = 0;  // the first that says some of the word, or begins a character of it
+  size_t token = 0;  // the first that produces some of the word, or starts a character of it
   for (const auto& [begin, end] : WordsOf(text)) {
     while (token + 1 < ends.size() && ends[token] <= begin && start(token) < begin) ++token;
-    size_t behind = token;
-    while (behind < ends.size() && (behind == token || start(behind) < end)) ++behind;
-    words.push_back({begin, end, token, behind});
+    size_t end_token = token;
+    while (end_token < ends.size() && (end_token == token || start(end_token) < end)) ++end_token;
+    words.push_back({begin, end, token, end_token});
   }
   return words;
 }
@@ -100,16 +100,16 @@ std::vector<AlignedWord> AlignedWords(const model::Tokenizer& tokenizer,
 std::vector<AlignedWord> SourceWords(const model::Tokenizer& tokenizer,
                                      std::span<const model::TokenId> tokens, std::string_view text,
                                      std::span<const std::string> copies) {
-  const std::string said = tokenizer.Decode(tokens, copies);
-  std::vector<AlignedWord> words = AlignedWords(tokenizer, tokens, said, copies);
+  const std::string decoded = tokenizer.Decode(tokens, copies);
+  std::vector<AlignedWord> words = AlignedWords(tokenizer, tokens, decoded, copies);
   const std::vector<Range> written = WordsOf(text);
-  std::vector<std::string_view> said_words, written_words;
+  std::vector<std::string_view> decoded_words, written_words;
   for (const AlignedWord& word : words)
-    said_words.push_back(std::string_view(said).substr(word.begin, word.end - word.begin));
+    decoded_words.push_back(std::string_view(decoded).substr(word.begin, word.end - word.begin));
   for (const Range& word : written)
     written_words.push_back(text.substr(word.begin, word.end - word.begin));
   if (written.empty()) return {};
-  const std::vector<size_t> matches = Match(said_words, written_words);
+  const std::vector<size_t> matches = Match(decoded_words, written_words);
   for (size_t i = 0; i < words.size(); ++i) {
     words[i].begin = written[matches[i]].begin;
     words[i].end = written[matches[i]].end;
@@ -122,7 +122,7 @@ void FillWordAlignments(
     std::span<const AlignedWord> target, int target_begin, std::span<const float> attention,
     google::protobuf::RepeatedPtrField<linnet::v1::WordAlignment>& word_alignments) {
   if (source.empty() || attention.empty()) return;
-  // A source token that says some of two words counts for the first.
+  // A source token in two words counts for the first.
   std::vector<int> word_of(source_tokens, -1);
   for (size_t i = 0; i < source.size(); ++i) {
     for (size_t token = source[i].first_token; token < source[i].end_token; ++token) {
@@ -130,7 +130,7 @@ void FillWordAlignments(
     }
   }
   for (const AlignedWord& word : target) {
-    std::map<std::pair<int, int>, double> weights;  // by the bytes of the source's word
+    std::map<std::pair<int, int>, double> weights;  // by the bytes of the source word
     for (size_t t = word.first_token; t < word.end_token; ++t) {
       for (size_t s = 0; s < source_tokens; ++s) {
         if (word_of[s] < 0) continue;

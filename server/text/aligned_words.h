@@ -10,30 +10,31 @@
 
 namespace linnet::server {
 
-// A word of a text, what stands between white space, and the tokens [first_token, end_token) that
-// say some of it.
+// A word of a text (characters between white space) and the tokens [first_token, end_token) that
+// produce some of it.
 struct AlignedWord {
-  int begin = 0;  // bytes
+  int begin = 0;  // bytes [begin, end) of the text
   int end = 0;
   size_t first_token = 0;
   size_t end_token = 0;
 };
 
-// The words of `text`, which is what the tokens say, placeholders for `copies` among them. A token
-// may say some of two words.
+// Returns the words of `text`, the decoded text of `tokens` with placeholders replaced by `copies`.
+// A token may belong to two words.
 std::vector<AlignedWord> AlignedWords(const model::Tokenizer& tokenizer,
                                       std::span<const model::TokenId> tokens, std::string_view text,
                                       std::span<const std::string> copies = {});
 
-// The words of a source, as it was written: what its tokens say is normalised, so that its words
-// are put down to those of `text`, one to one where they are as many, else by the fewest words
-// changed, lost and added. In the order of the tokens; several may have the same bytes.
+// Returns the words of a source as written. The decoded text of its tokens is normalised, so its
+// words are matched to those of `text`: one to one if both have the same number, otherwise by
+// minimum edit distance. The result is in the order of the tokens; several entries may have the
+// same bytes.
 std::vector<AlignedWord> SourceWords(const model::Tokenizer& tokenizer,
                                      std::span<const model::TokenId> tokens, std::string_view text,
                                      std::span<const std::string> copies = {});
 
-// Adds to `links` those of each word of a target: the source's word of the most weight, and all of
-// at least kMinAlignmentWeight. `attention` is [target tokens, source tokens], row-major.
+// Adds to `word_alignments` for each target word the source word with the max weight and all others
+// of at least kMinAlignmentWeight. `attention` is [target tokens, source tokens], row-major.
 inline constexpr float kMinAlignmentWeight = 0.1f;
 void FillWordAlignments(
     std::span<const AlignedWord> source, size_t source_tokens, int source_begin,

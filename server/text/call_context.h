@@ -9,20 +9,20 @@
 
 namespace linnet::server {
 
-// What a call brings beside its request.
+// The context of a call beside its request: times, cancellation, permit and caller.
 struct CallContext {
   absl::Time arrived;
   absl::Time deadline = absl::InfiniteFuture();
-  // Cancelled by whoever no longer wants the answer. The call cancels it as well, to stop its other
-  // segments when one has failed.
+  // Cancelled when the client no longer wants the answer. The call also cancels it itself, to stop
+  // its other segments when one has failed.
   std::shared_ptr<Cancellation> cancelled = std::make_shared<Cancellation>();
-  // Holds the memory of the request from its first byte, and that of the reply until it is sent;
-  // shared by the call and whoever sends its reply. Without one the call takes its own.
+  // Accounts for the memory of the request from its first byte, and of the reply until it is sent.
+  // Shared by the call and the sender of its reply. If null, the call takes its own.
   std::shared_ptr<Permit> permit = nullptr;
-  Caller caller = {};  // its call is 0 unless the call is part of another
+  Caller caller = {};  // caller.call is 0 unless this call is part of a document
 };
 
-// For what may outlive the call: a permit may not.
+// A copy for objects that may outlive the call: a permit must not.
 inline CallContext WithoutPermit(CallContext context) {
   context.permit = nullptr;
   return context;

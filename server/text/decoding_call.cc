@@ -16,8 +16,8 @@
 namespace linnet::server {
 namespace {
 
-// So much text of a call is prepared in one turn, or one text, if it is longer.
-constexpr int64_t kBytesPerTurn = 16384;
+// Bytes of text that one job prepares, or one text if that is longer.
+constexpr int64_t kBytesPerJob = 16384;
 
 void SetDuration(absl::Duration from, google::protobuf::Duration& to) {
   if (from < absl::ZeroDuration()) from = absl::ZeroDuration();  // the wall clock was set back
@@ -58,9 +58,9 @@ DecodingCall::DecodingCall(TextPool& pool, Metrics& metrics, absl::Duration slow
       on_part_(std::move(on_part)),
       done_(std::move(done)) {}
 
-int64_t DecodingCall::BytesOfNextTurn() const {
+int64_t DecodingCall::BytesOfNextJob() const {
   int64_t bytes = 0;
-  for (size_t i = works_.size(); i < request_.items.size() && bytes < kBytesPerTurn; ++i)
+  for (size_t i = works_.size(); i < request_.items.size() && bytes < kBytesPerJob; ++i)
     bytes += std::ssize(*request_.items[i].text);
   return bytes;
 }
@@ -69,7 +69,7 @@ void DecodingCall::RunPrepare() {
   pool_.Run({.stage = TextStage::kPrepare,
              .flow = FlowOf(context_.caller),
              .call = context_.caller.call,
-             .bytes = BytesOfNextTurn(),
+             .bytes = BytesOfNextJob(),
              .run = [self = this->shared_from_this()] { self->Prepare(); },
              .fail = [self = this->shared_from_this()](
                          absl::Status status) { self->Fail(std::move(status)); }});
@@ -79,7 +79,7 @@ void DecodingCall::RunWork() {
   pool_.Run({.stage = TextStage::kAnswer,
              .flow = FlowOf(context_.caller),
              .call = context_.caller.call,
-             // A stream has a turn whenever more of a segment is certain.
+             // A stream has a job whenever more of a segment is stable.
              .bytes = streams() ? request_.text_bytes / segment_count_ : request_.text_bytes,
              .run = [self = this->shared_from_this()] { self->Work(); },
              .fail = [self = this->shared_from_this()](
@@ -90,7 +90,7 @@ void DecodingCall::Prepare() {
   absl::Status status = PrepareTexts();
   if (status.ok() && works_.size() < request_.items.size()) return RunPrepare();
   if (status.ok()) status = Submit();
-  if (status.ok()) return;  // in the scheduler's hands: touch nothing
+  if (status.ok()) return;  // the scheduler owns it now: touch nothing
   if (absl::IsInvalidArgument(status) || absl::IsUnimplemented(status))
     metrics_.Rejected(RejectReason::kInvalid);
   if (absl::IsUnavailable(status)) {
@@ -121,7 +121,7 @@ absl::Status DecodingCall::PrepareTexts() {
     }
     return absl::OkStatus();
   };
-  for (int64_t bytes = 0; works_.size() < request_.items.size() && bytes < kBytesPerTurn;) {
+  for (int64_t bytes = 0; works_.size() < request_.items.size() && bytes < kBytesPerJob;) {
     if (absl::Status status = unwanted(); !status.ok()) return status;
     const TextItem& item = request_.items[works_.size()];
     auto work = PrepareText(request_, item,
@@ -175,7 +175,8 @@ absl::Status DecodingCall::Submit() {
       segments.push_back({.work = &segment, .tokens = tokens, .stable = {}});
     }
   }
-  needed.answer = pool_.TimeFor(TextStage::kAnswer, FlowOf(context_.caller), request_.text_bytes);
+  needed.answer =
+      pool_.EstimateTime(TextStage::kAnswer, FlowOf(context_.caller), request_.text_bytes);
   if (absl::Status status = permit_->Charge(needed, absl::Now()); !status.ok()) return status;
   if (streams()) writer_.emplace(request_, works_);
   {
@@ -184,10 +185,10 @@ absl::Status DecodingCall::Submit() {
     open_ = static_cast<int>(sequences.size());
   }
   submitted_ = absl::Now();
-  // On success nothing here may be touched any more: the sinks may be at work.
+  // On success no member may be touched any more: the sinks may already run.
   try {
     return AtField("request", Reason::kBeyondEngine, request_.model->scheduler->Submit(sequences));
-  } catch (...) {  // it took none of them
+  } catch (...) {  // the scheduler took no sequence
     MutexLock lock(mu_);
     open_ = 0;
     throw;
@@ -200,9 +201,9 @@ void DecodingCall::Fail(absl::Status status) {
     if (answered_) return;
     if (status_.ok()) status_ = status;
     if (open_ > 0) {
-      // The last sequence sends the call to the pool once more.
+      // The last sequence to end queues another job.
       context_.cancelled->Cancel();
-      at_work_ = false;
+      job_queued_ = false;
       return;
     }
   }
@@ -239,7 +240,7 @@ void DecodingCall::SegmentDone(size_t index, absl::StatusOr<SequenceResult> resu
       if (slowest_.finished <= work.result.times.finished) slowest_ = work.result.times;
     } else if (status_.ok()) {
       status_ = result.status();
-      context_.cancelled->Cancel();  // the others are for nothing
+      context_.cancelled->Cancel();  // the other segments are no longer needed
     }
     if (--open_ == 0) {
       wake = true;
@@ -251,9 +252,9 @@ void DecodingCall::SegmentDone(size_t index, absl::StatusOr<SequenceResult> resu
 
 void DecodingCall::Wake() {
   MutexLock lock(mu_);
-  // A job that is there looks again before it goes; and where the call ended meanwhile, it stays
+  // A job that is queued checks again before it returns. After the end of the call the flag stays
   // set.
-  if (std::exchange(at_work_, true)) return;
+  if (std::exchange(job_queued_, true)) return;
   RunWork();
 }
 
@@ -264,25 +265,25 @@ void DecodingCall::Work() {
       MutexLock lock(mu_);
       if (open_ == 0 && (!status_.ok() || !streams() || writer_->finished())) break;
       if (!status_.ok() || !streams() || writer_->finished()) {
-        at_work_ = false;
-        return;  // until the rest has ended
+        job_queued_ = false;
+        return;  // until all sequences have ended
       }
       Segment& next = segments_[writer_->next()];
       if (!next.done) {
         stable = std::exchange(next.stable, {});
         if (stable.empty()) {
-          at_work_ = false;
+          job_queued_ = false;
           return;
         }
       }
     }
     if (!stable.empty()) {
-      if (auto part = writer_->Stable(stable); part.has_value()) HandOn(*std::move(part));
+      if (auto part = writer_->Stable(stable); part.has_value()) SendPart(*std::move(part));
       continue;
     }
     absl::StatusOr<linnet::v1::TextPart> part = writer_->Done();
     if (part.ok()) {
-      HandOn(*std::move(part));
+      SendPart(*std::move(part));
       continue;
     }
     MutexLock lock(mu_);
@@ -292,8 +293,8 @@ void DecodingCall::Work() {
   Assemble();
 }
 
-void DecodingCall::HandOn(linnet::v1::TextPart part) {
-  if (!std::exchange(begun_, true)) metrics_.FirstSegment(absl::Now() - context_.arrived);
+void DecodingCall::SendPart(linnet::v1::TextPart part) {
+  if (!std::exchange(part_sent_, true)) metrics_.FirstSegment(absl::Now() - context_.arrived);
   on_part_(std::move(part));
 }
 
@@ -307,7 +308,7 @@ void DecodingCall::Assemble() {
     const absl::Time before = absl::Now();
     const Reply reply = fill_(request_, works_);
     linnet::v1::Timings& timings = reply.timings;
-    // As it stands, and as it is sent.
+    // The response itself, and its serialised form.
     reply_bytes_ = 2 * static_cast<int64_t>(reply.message.SpaceUsedLong());
     metrics_.Detokenized(absl::Now() - before);
     request_.model->metrics->CallAnswered(source_tokens_, target_tokens_);
@@ -317,8 +318,8 @@ void DecodingCall::Assemble() {
     SetDuration(slowest_.encoded - slowest_.admitted, *timings.mutable_encode());
     SetDuration(absl::Now() - context_.arrived, *timings.mutable_total());
   }
-  // With the way from the engine to here, on which it can be late as well. gRPC cancels a call at
-  // its deadline, and mostly is the first to say so.
+  // Measured here, because the way from the engine to here can be late as well. gRPC cancels a call
+  // at its deadline, and usually reports it first.
   if (status.ok() || absl::IsDeadlineExceeded(status) || absl::IsCancelled(status))
     permit_->Ended(absl::Now(), /*finished=*/status.ok());
   End(std::move(status));
@@ -331,7 +332,7 @@ void DecodingCall::LogIfSlow(const absl::Status& status) const {
   for (const TextWork& work : works_) segments += work.segments.size();
   const auto seconds = [](absl::Time from, absl::Time to) {
     return from == absl::InfinitePast() || to == absl::InfinitePast()
-               ? std::string("-")  // it did not come to that
+               ? std::string("-")  // the phase was not reached
                : absl::StrCat(absl::ToDoubleSeconds(to - from));
   };
   std::vector<LogField> fields = {{"code", absl::StatusCodeToString(status.code())},
@@ -360,11 +361,11 @@ void DecodingCall::End(absl::Status status) {
     if (std::exchange(answered_, true)) return;
     segments_ = {};
   }
-  // Nothing may keep the caller from its answer, a want of memory neither.
+  // The caller must get its answer, even without memory for the details.
   try {
     LogIfSlow(status);
     status = WithErrorInfo(status);
-  } catch (const std::exception&) {  // then without the details
+  } catch (const std::exception&) {  // answer without the details
   }
   writer_.reset();
   works_ = {};

@@ -21,62 +21,62 @@
 
 namespace linnet::server {
 
-// One call whose texts go through an engine, from its checked request to its answer.
+// A call whose texts go through an engine, from its checked request to its answer.
 //
-// Its jobs on the pool and its sinks hold it together: the last of them to go lets it die, whether
-// it was called or not, which is why the pointer is shared. The scheduler's thread files what
-// becomes of the segments; a single job on the pool, at any time, reads it.
+// Its jobs on the text pool and its sinks share it; it is destroyed with the last of them, called
+// or not. The scheduler's thread stores the results of the segments; at most one job on the pool at
+// a time reads them.
 class DecodingCall : public std::enable_shared_from_this<DecodingCall> {
  public:
-  // Called exactly once, with no lock held, on any thread. The call lets go of its permit before.
+  // Called exactly once, with no lock held, on any thread. The call releases its permit before.
   using Done = absl::AnyInvocable<void(absl::Status)>;
-  // Takes the parts of a stream, in order, one at a time, with no lock held, before Done. It must
-  // not wait; what it keeps is no more than the answer.
+  // Receives the parts of a stream, in order, one at a time, with no lock held, before Done. It
+  // must not block, and must not buffer more than the answer takes.
   using OnPart = absl::AnyInvocable<void(linnet::v1::TextPart)>;
   struct Reply {
     linnet::v1::Timings& timings;
-    const google::protobuf::Message& message;  // of which they are part
+    const google::protobuf::Message& message;  // that `timings` belong to
   };
-  // Fills the response but for its timings.
+  // Fills the response except for its timings.
   using Fill = absl::AnyInvocable<Reply(const TextRequest&, const std::vector<TextWork>&)>;
 
-  // Pool and metrics outlive the call. Without `on_part` nothing is streamed. A call that takes
-  // `slow` or longer leaves a line in the log that says what took so long. The permit is shared
-  // with whoever holds the reply until it is sent; the call has at most `max_segments`.
+  // Pool and metrics must outlive the call. Without `on_part` nothing is streamed. A call that
+  // takes `slow` or longer logs the duration of its phases. The permit is shared with the sender of
+  // the reply. The call has at most `max_segments`.
   DecodingCall(TextPool& pool, Metrics& metrics, absl::Duration slow, int max_segments,
                TextRequest request, std::shared_ptr<Permit> permit, const CallContext& context,
                Fill fill, OnPart on_part, Done done);
 
-  // Sends the call to the pool.
+  // Queues the first job on the pool.
   void Start() { RunPrepare(); }
 
  private:
-  // One segment, counted through all texts.
+  // One segment, numbered across all texts.
   struct Segment {
     SegmentWork* work = nullptr;
-    int64_t tokens = 0;                  // of work, as the permit counts it
-    std::vector<model::TokenId> stable;  // that the job on the pool has not seen yet
+    int64_t tokens = 0;                  // its cost, as the permit counts it
+    std::vector<model::TokenId> stable;  // not yet read by the job on the pool
     bool done = false;                   // work->result is filled
   };
   class SegmentSink;
 
   void RunPrepare();
   void RunWork();
-  // On the pool: splits and tokenises some of the texts, and submits the call after the last.
+  // On the pool: splits and tokenises some of the texts; after the last one, submits the call.
   void Prepare();
   absl::Status PrepareTexts();
   absl::Status Submit();
-  int64_t BytesOfNextTurn() const;
+  int64_t BytesOfNextJob() const;
   // On the pool, after a job has thrown.
   void Fail(absl::Status status);
   // On the scheduler's thread.
   void SegmentStable(size_t index, std::vector<model::TokenId> stable);
   void SegmentDone(size_t index, absl::StatusOr<SequenceResult> result);
-  // Sends the call to the pool.
+  // Queues a job on the pool unless there is one.
   void Wake();
-  // On the pool: hands on what there is of the stream, and ends the call once all has ended.
+  // On the pool: sends the stable text of the stream; ends the call after the last segment.
   void Work();
-  void HandOn(linnet::v1::TextPart part);
+  void SendPart(linnet::v1::TextPart part);
   void Assemble();
   void LogIfSlow(const absl::Status& status) const;
   void End(absl::Status status);
@@ -89,33 +89,33 @@ class DecodingCall : public std::enable_shared_from_this<DecodingCall> {
   const int max_segments_;
   const TextRequest request_;
   std::shared_ptr<Permit> permit_;
-  const int64_t request_bytes_;  // that the permit held when the call began
+  const int64_t request_bytes_;  // held by the permit when the call began
   const CallContext context_;
   Fill fill_;
   OnPart on_part_;
   Done done_;
 
   std::vector<TextWork> works_;
-  absl::Time prepared_ = absl::InfinitePast();  // the pool has begun with it
+  absl::Time prepared_ = absl::InfinitePast();  // when the pool began with it
   absl::Duration tokenize_ = absl::ZeroDuration();
   int segment_count_ = 0;
   int64_t encode_bytes_ = 0;  // held while texts are prepared
   int64_t reply_bytes_ = 0;
   absl::Time submitted_ = absl::InfinitePast();
-  int rows_ = 0;  // of all its sequences
+  int rows_ = 0;  // sum over its sequences
   int64_t source_tokens_ = 0;
-  bool begun_ = false;  // a part was handed on
+  bool part_sent_ = false;  // a part was sent
   std::optional<PartWriter> writer_;
-  // The scheduler's, until all has ended.
+  // Written by the scheduler's thread until all sequences have ended.
   SequenceTimes slowest_;
   int64_t target_tokens_ = 0;
   absl::Time ended_ = absl::InfinitePast();
 
   Mutex mu_;
   std::vector<Segment> segments_ ABSL_GUARDED_BY(mu_);
-  int open_ ABSL_GUARDED_BY(mu_) = 0;           // sequences that have not ended
-  bool at_work_ ABSL_GUARDED_BY(mu_) = false;   // a job is on the pool
-  bool answered_ ABSL_GUARDED_BY(mu_) = false;  // done_ is called, or about to be
+  int open_ ABSL_GUARDED_BY(mu_) = 0;             // sequences that have not ended
+  bool job_queued_ ABSL_GUARDED_BY(mu_) = false;  // a job is on the pool
+  bool answered_ ABSL_GUARDED_BY(mu_) = false;    // done_ was called, or is about to be
   absl::Status status_ ABSL_GUARDED_BY(mu_);
 };
 

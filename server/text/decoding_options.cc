@@ -12,12 +12,11 @@ namespace {
 using google::protobuf::FieldDescriptor;
 using linnet::v1::DecodingOptions;
 
-// Options of the request that are set, in an order in which each can be checked against those
-// before it.
+// The order of the checks: each option is checked together with those before it.
 constexpr int kOptionOrder[] = {
     DecodingOptions::kTopKFieldNumber,
     DecodingOptions::kTopPFieldNumber,
-    DecodingOptions::kSeedFieldNumber,  // sampling or not: how n_best and beam_size hang together
+    DecodingOptions::kSeedFieldNumber,  // sampling or not decides how n_best and beam_size relate
     DecodingOptions::kBeamSizeFieldNumber,
     DecodingOptions::kNBestFieldNumber,
     DecodingOptions::kLengthPenaltyFieldNumber,
@@ -30,7 +29,7 @@ constexpr int kOptionOrder[] = {
 
 }  // namespace
 
-// Sets the options one by one, so that the first that model::CheckOptions refuses is the one to
+// Sets the options one by one, so that the first one rejected by model::CheckOptions is the one to
 // name.
 absl::Status CheckDecodingOptions(const DecodingOptions& options, const ServedModel& model,
                                   const std::map<int, std::string>& paths) {
@@ -59,7 +58,7 @@ absl::Status CheckDecodingOptions(const DecodingOptions& options, const ServedMo
     if (auto status = model::CheckOptions(merged, model.scheduler->engine_info().limits);
         !status.ok()) {
       absl::string_view message = status.message();
-      absl::ConsumePrefix(&message, field->name() + " ");  // the path says it, and better
+      absl::ConsumePrefix(&message, field->name() + " ");  // the path names it already
       return BadField(path, Reason::kBadOption, message);
     }
   }
@@ -80,7 +79,8 @@ model::SearchOptions MergeOptions(const model::Bundle& bundle, const DecodingOpt
   if (options.has_top_k()) merged.top_k = options.top_k();
   if (options.has_top_p()) merged.top_p = options.top_p();
   if (options.has_seed()) merged.seed = options.seed();
-  // The model's beam is for searching. Who samples draws what he asks for.
+  // The model's default beam is for beam search. When sampling, draw only as many targets as
+  // requested.
   if (merged.sampling() && !options.has_beam_size()) merged.beam_size = merged.n_best;
   if (options.has_min_target_tokens()) {
     merged.min_target_tokens = options.min_target_tokens();

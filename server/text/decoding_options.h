@@ -10,14 +10,14 @@
 
 namespace linnet::server {
 
-// The model's defaults for a source of that many tokens (eos counted), with the request's options
-// on top. Where the request sets only one end of the bounds on target tokens, a default on the
-// other side gives way to it.
+// Returns the model's default options for a source of that many tokens (eos counted), overridden by
+// the request's. If the request sets only one of the bounds on target tokens, the default of the
+// other bound is adjusted to it.
 model::SearchOptions MergeOptions(const model::Bundle& bundle,
                                   const linnet::v1::DecodingOptions& options, int source_tokens);
 
-// BAD_OPTION at the first option that the model's engine cannot follow. `paths` says what the
-// request calls an option, by its number, where that is not options.<name>.
+// BAD_OPTION for the first option that the model's engine does not support. `paths` maps field
+// numbers of DecodingOptions to the request's own names where these are not options.<name>.
 absl::Status CheckDecodingOptions(const linnet::v1::DecodingOptions& options,
                                   const ServedModel& model,
                                   const std::map<int, std::string>& paths);

@@ -14,8 +14,8 @@
 namespace linnet::server {
 namespace {
 
-// The memory of a message that every document has. The same again is for blank lines, which are
-// answered at once and wait to be written.
+// Memory for small messages that each document reserves. The same amount again is reserved for
+// blank lines, which are answered at once and wait to be written.
 constexpr int64_t kSmallMessage = 64 << 10;
 
 void AddText(std::string text, linnet::v1::TranslateResponse& response) {
@@ -25,8 +25,8 @@ void AddText(std::string text, linnet::v1::SummarizeResponse& response) {
   response.add_summaries()->set_text(std::move(text));
 }
 
-// The error of a call with a single text, as one of the line that the text is.
-absl::Status OfLine(const absl::Status& status) {
+// Renames the fields in the error of a call with one text to those of a document line.
+absl::Status LineError(const absl::Status& status) {
   for (absl::string_view contents : {"contents[0]", "contents"}) {
     absl::Status renamed = Renamed(contents, "text", status);
     if (renamed != status) return renamed;
@@ -34,7 +34,7 @@ absl::Status OfLine(const absl::Status& status) {
   return Renamed("", "settings.", status);
 }
 
-// For the document as a whole, or each of its lines would be refused.
+// Checks the priority once for the document; otherwise each line would be refused.
 absl::Status CheckCallerPriority(linnet::v1::Priority wanted, Caller caller) {
   std::optional<Priority> priority;
   if (auto status = CheckPriority(wanted, priority); !status.ok()) return status;
@@ -68,21 +68,21 @@ DocumentStream<Types>::DocumentStream(TextCalls& calls, absl::Time deadline,
 template <typename Types>
 bool DocumentStream<Types>::wants_more() const {
   MutexLock lock(mu_);
-  return !closed_ && waiting_.empty() && unwritten_ < calls_.limits().max_lines_under_way;
+  return !closed_ && waiting_.empty() && unwritten_ < calls_.limits().max_inflight_lines;
 }
 
 template <typename Types>
 absl::Status DocumentStream<Types>::Accept(Lines& message, std::shared_ptr<Permit> permit) {
   if (started_ && message.has_settings())
-    return BadField("settings", Reason::kSetTwice, "belongs to the first message alone");
+    return BadField("settings", Reason::kSetTwice, "may only be set in the first message");
   if (started_ && message.keep_order())
-    return BadField("keep_order", Reason::kBadSetting, "belongs to the first message alone");
+    return BadField("keep_order", Reason::kBadSetting, "may only be set in the first message");
   if (!started_) {
     if (!message.has_settings())
       return BadField("settings", Reason::kMissing, "is required in the first message");
     if (message.settings().contents_size() > 0) {
       return BadField("settings.contents", Reason::kBadSetting,
-                      "is empty: the texts of a document are its lines");
+                      "must be empty: the texts of a document are its lines");
     }
     if (auto status = calls_.CheckSettings(message.settings()); !status.ok())
       return Renamed("", "settings.", status);
@@ -183,10 +183,10 @@ void DocumentStream<Types>::Cancel() {
     MutexLock lock(mu_);
     EndWith(absl::CancelledError("cancelled by the caller"));
     cancelled_ = true;
-    unwritten_ -= static_cast<int>(results_.size() + refused_.size() + again_.size());
+    unwritten_ -= static_cast<int>(results_.size() + refused_.size() + retries_.size());
     results_.clear();
     refused_.clear();
-    again_.clear();
+    retries_.clear();
     for (Line& line : in_flight_) line.cancelled->Cancel();
   }
   on_change_();
@@ -194,14 +194,14 @@ void DocumentStream<Types>::Cancel() {
 
 template <typename Types>
 bool DocumentStream<Types>::Next(LineIt& line) {
-  if (one_alone_ && !in_flight_.empty()) return false;
-  if (!again_.empty()) {
-    in_flight_.splice(in_flight_.end(), again_, again_.begin());
+  if (one_at_a_time_ && !in_flight_.empty()) return false;
+  if (!retries_.empty()) {
+    in_flight_.splice(in_flight_.end(), retries_, retries_.begin());
     line = std::prev(in_flight_.end());
-    SetOut(line);
+    MarkOverlap(line);
     return true;
   }
-  while (!waiting_.empty() && unwritten_ < calls_.limits().max_lines_under_way) {
+  while (!waiting_.empty() && unwritten_ < calls_.limits().max_inflight_lines) {
     linnet::v1::DocumentLine next = std::move(waiting_.front());
     waiting_.pop_front();
     const std::shared_ptr<Permit> of_message = message_permit_;
@@ -212,7 +212,7 @@ bool DocumentStream<Types>::Next(LineIt& line) {
       Result result;
       result.set_sequence_id(next.sequence_id());
       AddText(std::move(*next.mutable_text()), *result.mutable_response());
-      File(number, std::move(result), of_message);
+      StoreResult(number, std::move(result), of_message);
       continue;
     }
     line = in_flight_.emplace(in_flight_.end());
@@ -221,7 +221,7 @@ bool DocumentStream<Types>::Next(LineIt& line) {
     line->sequence_id = next.sequence_id();
     line->request = settings_;
     *line->request.add_contents() = std::move(*next.mutable_text());
-    SetOut(line);
+    MarkOverlap(line);
     return true;
   }
   return false;
@@ -230,7 +230,7 @@ bool DocumentStream<Types>::Next(LineIt& line) {
 template <typename Types>
 absl::Status DocumentStream<Types>::Admit(Line& line) {
   const auto bytes = static_cast<int64_t>(line.request.SpaceUsedLong());
-  if (line.permit != nullptr) {  // it was refused later than here
+  if (line.permit != nullptr) {  // it was refused after this check
     line.permit->SetBytes(Admission::kBytesPerCall + bytes);
     return absl::OkStatus();
   }
@@ -242,17 +242,17 @@ absl::Status DocumentStream<Types>::Admit(Line& line) {
 }
 
 template <typename Types>
-void DocumentStream<Types>::SetOut(LineIt line) {
-  line->accompanied = false;
+void DocumentStream<Types>::MarkOverlap(LineIt line) {
+  line->overlapped = false;
   if (in_flight_.size() == 1) return;
-  for (Line& each : in_flight_) each.accompanied = true;
+  for (Line& each : in_flight_) each.overlapped = true;
 }
 
 template <typename Types>
 void DocumentStream<Types>::Advance() {
   {
     MutexLock lock(mu_);
-    if (std::exchange(advancing_, true)) return;  // it looks again before it goes
+    if (std::exchange(advancing_, true)) return;  // that thread checks again before it returns
   }
   while (true) {
     LineIt line;
@@ -267,7 +267,7 @@ void DocumentStream<Types>::Advance() {
       LineDone(line, std::move(status));
       continue;
     }
-    // May end at once, on this thread.
+    // The call may end within Start, on this thread.
     Types::Start(calls_, line->request, line->response,
                  {.arrived = absl::Now(),
                   .deadline = deadline_,
@@ -285,41 +285,43 @@ template <typename Types>
 void DocumentStream<Types>::LineDone(LineIt line, absl::Status status) {
   {
     MutexLock lock(mu_);
-    // It may be our own lines that have taken up what there is: then there will be more. It is not
-    // if a line is refused that had no company.
-    const bool held_up = absl::IsResourceExhausted(status) && line->accompanied && !cancelled_;
-    if (held_up) {
+    // Other lines of this document may hold the resources; then they will be released. A line that
+    // was refused without other lines in flight fails.
+    const bool wait = absl::IsResourceExhausted(status) && line->overlapped && !cancelled_;
+    if (wait) {
       refused_.splice(refused_.end(), in_flight_, line);
-      if (!in_flight_.empty()) return;  // the next that ends sets it out again
+      if (!in_flight_.empty()) return;  // the next line that ends retries it
     }
-    one_alone_ = held_up;
-    again_.splice(again_.end(), refused_);
-    if (!held_up) {
+    one_at_a_time_ = wait;
+    retries_.splice(retries_.end(), refused_);
+    if (!wait) {
       Result result;
       result.set_sequence_id(line->sequence_id);
       if (status.ok()) {
         *result.mutable_response() = std::move(line->response);
       } else {
-        *result.mutable_error() = ToProto(OfLine(status));
+        *result.mutable_error() = ToProto(LineError(status));
       }
       const int64_t number = line->number;
       std::shared_ptr<Permit> permit = std::move(line->permit);
       in_flight_.erase(line);
       if (absl::IsUnavailable(status)) EndWith(std::move(status));
-      File(number, std::move(result), std::move(permit));
+      StoreResult(number, std::move(result), std::move(permit));
     }
   }
   Advance();
 }
 
 template <typename Types>
-void DocumentStream<Types>::File(int64_t number, Result result, std::shared_ptr<Permit> permit) {
+void DocumentStream<Types>::StoreResult(int64_t number, Result result,
+                                        std::shared_ptr<Permit> permit) {
   ++answered_;
   if (cancelled_) {
     --unwritten_;
   } else {
-    // Out of order: by arrival, in the same map.
-    results_.emplace(keep_order_ ? number : answered_, Filed{std::move(result), std::move(permit)});
+    // Without keep_order the results are sorted by arrival, in the same map.
+    results_.emplace(keep_order_ ? number : answered_,
+                     StoredResult{std::move(result), std::move(permit)});
   }
 }
 

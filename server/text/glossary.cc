@@ -14,7 +14,7 @@ namespace linnet::server {
 namespace {
 
 constexpr int kMaxEntries = 256;
-constexpr size_t kLongest = 256;  // bytes of a term
+constexpr size_t kMaxTermBytes = 256;
 
 std::string EntryPath(int entry, absl::string_view field) {
   return absl::StrCat("glossary.entries[", entry, "].", field);
@@ -22,10 +22,11 @@ std::string EntryPath(int entry, absl::string_view field) {
 
 absl::Status CheckTerm(const std::string& path, const std::string& text) {
   if (auto status = CheckText(path, text); !status.ok()) return status;
-  if (text.size() > kLongest) {
-    return BadField(path, Reason::kBadGlossary,
-                    absl::StrCat("has ", text.size(), " bytes, at most ", kLongest, " are taken"),
-                    {{"bytes", absl::StrCat(text.size())}, {"maxBytes", absl::StrCat(kLongest)}});
+  if (text.size() > kMaxTermBytes) {
+    return BadField(
+        path, Reason::kBadGlossary,
+        absl::StrCat("has ", text.size(), " bytes, at most ", kMaxTermBytes, " are accepted"),
+        {{"bytes", absl::StrCat(text.size())}, {"maxBytes", absl::StrCat(kMaxTermBytes)}});
   }
   return absl::OkStatus();
 }
@@ -43,7 +44,7 @@ absl::Status CheckGlossary(const linnet::v1::Glossary& glossary) {
   if (glossary.entries_size() > kMaxEntries) {
     return BadField("glossary", Reason::kBadGlossary,
                     absl::StrCat("has ", glossary.entries_size(), " entries, at most ", kMaxEntries,
-                                 " are taken: send those that the texts need"),
+                                 " are accepted: send those that the texts need"),
                     {{"entries", absl::StrCat(glossary.entries_size())},
                      {"maxEntries", absl::StrCat(kMaxEntries)}});
   }
@@ -54,7 +55,7 @@ absl::Status CheckGlossary(const linnet::v1::Glossary& glossary) {
     if (auto status = CheckTerm(path, entry.source_text()); !status.ok()) return status;
     if (!sources.insert(entry.source_text()).second) {
       return BadField(path, Reason::kBadGlossary,
-                      "is that of an entry before it: say once what becomes of it");
+                      "repeats the source of an earlier entry: give each source once");
     }
     if (entry.target_text().empty()) continue;
     if (auto status = CheckTerm(EntryPath(i, "target_text"), entry.target_text()); !status.ok())
@@ -73,7 +74,7 @@ Glossary::Glossary(const linnet::v1::Glossary& glossary, const model::Tokenizer&
 absl::StatusOr<std::vector<TermUse>> Glossary::Find(std::string_view segment,
                                                     int max_target_tokens) const {
   std::vector<TermUse> uses;
-  int phrases = 0, tokens = 0;  // that are asked for
+  int phrases = 0, tokens = 0;  // of the constraints so far
   for (const model::TermPlace& place : finder_.Find(segment)) {
     const linnet::v1::GlossaryEntry& entry = glossary_.entries(place.term);
     TermUse& use = uses.emplace_back();
@@ -86,7 +87,7 @@ absl::StatusOr<std::vector<TermUse>> Glossary::Find(std::string_view segment,
     if (!pieces.ok() || pieces->empty() || std::count(pieces->begin(), pieces->end(), unk_) > 0) {
       return BadField(EntryPath(place.term, kept ? "source_text" : "target_text"),
                       Reason::kBadGlossary,
-                      "has characters that the model cannot write: choose other words for it");
+                      "has characters that the model cannot write: use other words");
     }
     if (phrases == model::Constraints::kMaxPhrases ||
         tokens + std::ssize(*pieces) > max_target_tokens)
@@ -100,7 +101,8 @@ absl::StatusOr<std::vector<TermUse>> Glossary::Find(std::string_view segment,
 
 void FillTerms(const std::vector<TermUse>& uses, std::string_view text, int source_begin, int begin,
                linnet::v1::Segment& segment) {
-  std::map<std::string, std::vector<model::TermPlace>> free;  // places that are nobody's yet
+  std::map<std::string, std::vector<model::TermPlace>>
+      free;  // occurrences not yet assigned to a use
   for (const TermUse& use : uses) {
     auto found = free.find(use.target);
     if (found == free.end()) {

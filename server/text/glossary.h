@@ -12,29 +12,30 @@
 
 namespace linnet::server {
 
-// An entry of a glossary where its source stands in a segment.
+// One occurrence of a glossary entry in a segment.
 struct TermUse {
   int entry = 0;
-  int begin = 0;  // bytes of the segment
+  int begin = 0;  // bytes [begin, end) of the segment
   int end = 0;
-  std::string target;  // what is to stand in the answer
-  // Asked of the search. What is beyond its limits (Constraints::kMaxPhrases, and the longest
-  // target) is not, and found in the answer only if the model says it by itself.
+  std::string target;  // required text of the answer
+  // Constraint for the search. Empty if the segment is beyond the limits (Constraints::kMaxPhrases,
+  // and the max target length); then the target occurs only if the model produces it anyway.
   std::vector<model::TokenId> tokens = {};
 };
 
-// BAD_GLOSSARY, with the path of the field, for what can be told without a model.
+// Checks everything that does not need a model. BAD_GLOSSARY with the path of the field.
 absl::Status CheckGlossary(const linnet::v1::Glossary& glossary);
 
-// A request's glossary, at work on the segments of its texts.
+// Finds the entries of a request's glossary in the segments of its texts.
 class Glossary {
  public:
-  // The glossary has passed CheckGlossary and, like the tokenizer (of targets), outlives this.
+  // The glossary has passed CheckGlossary. It and the tokenizer (of targets) must outlive this
+  // object.
   Glossary(const linnet::v1::Glossary& glossary, const model::Tokenizer& tokenizer,
            model::TokenId unk);
 
-  // The entries that apply, in the order in which they stand in the segment. BAD_GLOSSARY where the
-  // model has no pieces for the target of one.
+  // Returns the entries that apply, in the order in which they occur in the segment. BAD_GLOSSARY
+  // if the model has no pieces for the target of an entry.
   absl::StatusOr<std::vector<TermUse>> Find(std::string_view segment, int max_target_tokens) const;
 
  private:
@@ -44,8 +45,9 @@ class Glossary {
   model::TermFinder finder_;
 };
 
-// What became of them in the answer's text, of which the segment's begins at `begin`, `text` being
-// that: met where the target stands in it as whole words, each use in a place of its own.
+// Reports in `segment` which uses are met in `text`, the segment's text in the answer, where it
+// starts at byte `begin`. A use is met if its target occurs as whole words; each use needs an
+// occurrence of its own.
 void FillTerms(const std::vector<TermUse>& uses, std::string_view text, int source_begin, int begin,
                linnet::v1::Segment& segment);
 

@@ -11,11 +11,11 @@
 namespace linnet::server {
 namespace {
 
-constexpr size_t kBytesRead = 8192;
-// Of a text in one language with a name or a quotation from another.
-constexpr float kSureShare = 0.9f;
+constexpr size_t kMaxBytesRead = 8192;
+// Min share of the main language. It leaves room for a name or a quotation in another language.
+constexpr float kMinShare = 0.9f;
 
-// Codes that CLD2 has from before BCP-47.
+// Maps the codes that CLD2 has from before BCP-47.
 std::string CanonicalCode(absl::string_view code) {
   constexpr struct {
     const char *old, *canonical;
@@ -27,16 +27,16 @@ std::string CanonicalCode(absl::string_view code) {
   return std::string(code);
 }
 
-// The start of the text, ending between two characters.
+// The start of the text, cut between two characters.
 absl::string_view Start(absl::string_view text) {
-  if (text.size() <= kBytesRead) return text;
-  size_t end = kBytesRead;
+  if (text.size() <= kMaxBytesRead) return text;
+  size_t end = kMaxBytesRead;
   while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;
   return text.substr(0, end);
 }
 
-// Without script and region, and written languages that one detector calls by one name and another
-// by several as one.
+// The language without script and region. Written languages that one detector distinguishes and
+// another does not are mapped to one code.
 std::string PrimaryLanguage(absl::string_view code) {
   const std::string language =
       CanonicalCode(absl::AsciiStrToLower(code.substr(0, code.find_first_of("-_"))));
@@ -77,7 +77,7 @@ LanguageGuess DetectLanguage(absl::string_view text) {
 std::optional<LanguageGuess::Language> OtherLanguage(absl::string_view text,
                                                      absl::string_view language) {
   LanguageGuess guess = DetectLanguage(text);
-  if (!guess.known() || guess.languages.front().share < kSureShare) return std::nullopt;
+  if (!guess.known() || guess.languages.front().share < kMinShare) return std::nullopt;
   if (PrimaryLanguage(guess.languages.front().code) == PrimaryLanguage(language))
     return std::nullopt;
   return std::move(guess.languages.front());

@@ -8,23 +8,24 @@
 namespace linnet::server {
 namespace {
 
-// An allocation, with what the allocator and a vector that grows by doubling add.
+// The size of an allocation, with the overhead of the allocator and of a vector that grows by
+// doubling.
 constexpr int64_t Grown(int64_t bytes) { return 2 * bytes + 32; }
 
-// Of text, a target token. Pieces are mostly shorter; a longer one is made up for by the bound on
+// Bytes of text per target token. Most pieces are shorter; longer ones are covered by the bound on
 // the number of tokens, which few targets reach.
 constexpr int64_t kTextBytesPerToken = 16;
-// Text stands in the segment's reply, in the whole text, and in the message that is sent.
+// Text is stored in the segment's reply, in the whole text, and in the serialised message.
 constexpr int64_t kTextCopies = 3;
-// A small message of the reply (Word, WordAlignment, Hypothesis), in memory and as it is sent.
+// A small message of the reply (Word, WordAlignment, Hypothesis), including its serialised form.
 constexpr int64_t kMessage = 128;
-// Nodes of the queues in which a sequence waits, its sink, and what names its caller.
+// The nodes of the queues in which a sequence waits, its sink, and the name of its caller.
 constexpr int64_t kQueued = 1280;
 
 }  // namespace
 
 int64_t PrepareBytes(int64_t text_bytes) {
-  // No more tokens than bytes; what the segmenter counted is kept beside what it cut.
+  // There are no more tokens than bytes. The segmenter's counts are stored beside the segments.
   return text_bytes * 2 * static_cast<int64_t>(sizeof(model::TokenId)) + text_bytes * 24;
 }
 
@@ -56,7 +57,7 @@ int64_t ResultBytes(const TextRequest& request, const model::SearchOptions& opti
   if (request.alignments) {
     const auto alignments_per_word = static_cast<int64_t>(1 / kMinAlignmentWeight);
     bytes += source_tokens * tokens * sizeof(float) + tokens * alignments_per_word * kMessage +
-             // Words of the source, as written and as said, are matched in a table.
+             // The table that matches the source words as written to the decoded ones.
              source_tokens * source_tokens * sizeof(int) + source_tokens * kMessage;
   }
   return bytes;

@@ -8,8 +8,8 @@
 
 namespace linnet::server {
 
-// Parts of a stream that wait to be sent. Those of one segment become one, so that they never take
-// more room than the answer. Not thread-safe.
+// Parts of a stream that wait to be sent. Parts of the same segment are merged, so the queue never
+// needs more memory than the answer. Not thread-safe.
 class PartQueue {
  public:
   void Push(linnet::v1::TextPart part) {

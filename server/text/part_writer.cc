@@ -26,7 +26,8 @@ std::optional<linnet::v1::TextPart> PartWriter::Stable(std::span<const model::To
   std::string text = StableText(*request_.model->target_tokenizer,
                                 request_.model->bundle.manifest.word_tokenizer(), tokens,
                                 works_[content_].segments[segment_].copies);
-  // Held back where it does not go on from what was sent: Done tells.
+  // Nothing is sent if the text does not extend what was sent. Done reports an error if it never
+  // does.
   if (text.size() <= sent_.size() || !text.starts_with(sent_)) return std::nullopt;
   const size_t old = sent_.size();
   sent_ = std::move(text);

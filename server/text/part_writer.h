@@ -13,25 +13,25 @@
 
 namespace linnet::server {
 
-// The parts of a stream, in order, from what becomes certain of one segment after the other.
+// Writes the parts of a stream, in order, one segment after the other.
 //
-// What was written is never taken back: the parts of a text, one behind the other, are at any time
-// the start of the text that FillReply makes in the end. Not thread-safe.
+// Written text is never revised: the concatenated parts of a text are at any time a prefix of
+// the text that FillReply makes in the end. Not thread-safe.
 class PartWriter {
  public:
-  // Both outlive the writer; `works` keep their place and number.
+  // Both must outlive the writer; `works` must not move or change in number.
   PartWriter(const TextRequest& request, const std::vector<TextWork>& works);
 
-  // Every segment is written.
+  // True if every segment is written.
   bool finished() const { return content_ == works_.size(); }
-  // The segment that comes next, counted through all texts.
+  // Index of the next segment, across all texts.
   size_t next() const { return next_; }
 
-  // The next segment's target will start with these tokens: a part, if that makes more text
-  // certain.
+  // The next segment's target will start with these tokens. Returns a part if that makes more text
+  // stable.
   std::optional<linnet::v1::TextPart> Stable(std::span<const model::TokenId> tokens);
-  // The next segment has its result: its last part. InternalError if what was sent does not start
-  // it.
+  // The next segment has its result. Returns its last part, or InternalError if the text sent is
+  // not a prefix of it.
   absl::StatusOr<linnet::v1::TextPart> Done();
 
  private:
@@ -40,10 +40,10 @@ class PartWriter {
   const TextRequest& request_;
   const std::vector<TextWork>& works_;
   size_t content_ = 0;
-  size_t segment_ = 0;  // of the content
+  size_t segment_ = 0;  // index within the content
   size_t next_ = 0;
   int begin_ = 0;     // bytes of the content's answer before the segment and its gap
-  std::string sent_;  // of the segment, without its gap
+  std::string sent_;  // text of the segment so far, without its gap
   bool gap_sent_ = false;
 };
 

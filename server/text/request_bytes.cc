@@ -21,14 +21,14 @@ using google::protobuf::FieldDescriptor;
 using google::protobuf::Message;
 using google::protobuf::internal::WireFormatLite;
 
-// "options.beam_size", "contents[3]", "lines[2].text"
+// Returns a path such as "options.beam_size", "contents[3]" or "lines[2].text".
 std::string PathOf(absl::string_view above, const FieldDescriptor& field, int index) {
   return absl::StrCat(above, above.empty() ? "" : ".", field.name(),
                       field.is_repeated() ? absl::StrCat("[", index, "]") : "");
 }
 
-// Walks a message that protobuf refused and says where a text is not UTF-8; OK if it is not that.
-// Messages nest no deeper than their types, of which none holds itself.
+// Finds the field that is not UTF-8 in a message that protobuf rejected; OK if there is none. The
+// recursion is bounded by the nesting of the types, which are not recursive.
 absl::Status FindInvalidText(absl::string_view bytes, const Descriptor& descriptor,
                              absl::string_view above) {
   google::protobuf::io::CodedInputStream in(reinterpret_cast<const uint8_t*>(bytes.data()),
@@ -84,16 +84,17 @@ absl::Status RefuseUnknownFields(const Message& message, absl::string_view above
   return absl::OkStatus();
 }
 
-// A field: an object, or a node of a map, with the pointers to it and what the allocator adds.
+// Memory per field: an object or a node of a map, with the pointers to it and the overhead of the
+// allocator.
 constexpr int64_t kBytesPerField = 160;
 
-// The fields of a message and of all that are in it, whatever they are. Of bytes that are no
-// message as many as can be read.
+// Counts the fields of a message and of all nested messages, known or not. Of malformed bytes it
+// counts as many as can be read.
 int64_t CountFields(absl::string_view bytes, const Descriptor* descriptor) {
   google::protobuf::io::CodedInputStream in(reinterpret_cast<const uint8_t*>(bytes.data()),
                                             static_cast<int>(bytes.size()));
   int64_t fields = 0;
-  // The fields of a group, which only unknown fields can be, stand between two tags.
+  // The fields of a group (only unknown fields can be groups) are between two tags.
   while (const uint32_t tag = in.ReadTag()) {
     ++fields;
     uint64_t number;
@@ -141,7 +142,7 @@ absl::Status ParseRequest(absl::string_view bytes, Message& message) {
   const Descriptor& descriptor = *message.GetDescriptor();
   if (auto status = FindInvalidText(bytes, descriptor, ""); !status.ok()) return status;
   return BadField("request", Reason::kMalformed,
-                  absl::StrCat("the bytes are no ", descriptor.full_name()));
+                  absl::StrCat("the bytes are not a ", descriptor.full_name()));
 }
 
 }  // namespace linnet::server

@@ -9,14 +9,14 @@
 
 namespace linnet::server {
 
-// Parses a message of the API and refuses what it would otherwise lose. INVALID_ARGUMENT names the
-// field whose text is not UTF-8, which protobuf itself only calls malformed; UNIMPLEMENTED the
-// number of a field, at any depth, that the message does not have (protobuf would keep it and say
-// nothing).
+// Parses a message of the API and rejects what protobuf would drop or not explain. INVALID_ARGUMENT
+// names the field whose text is not UTF-8 (protobuf only reports a malformed message).
+// UNIMPLEMENTED gives the number of an unknown field, at any depth (protobuf would silently keep
+// it).
 absl::Status ParseRequest(absl::string_view bytes, google::protobuf::Message& message);
 
-// An upper bound on the memory that the message takes once it is parsed, told from its bytes alone:
-// two bytes may become a hundred.
+// Upper bound on the memory of the parsed message, computed from its bytes alone: two bytes may
+// become a hundred.
 int64_t ParsedBytes(absl::string_view bytes, const google::protobuf::Descriptor& descriptor);
 
 }  // namespace linnet::server

@@ -13,22 +13,22 @@ namespace linnet::server {
 
 absl::Status CheckLabels(const Labels& labels) {
   constexpr int kMaxLabels = 16;
-  constexpr size_t kLongest = 63;
+  constexpr size_t kMaxLabelBytes = 63;
   auto plain = [](absl::string_view word) {
-    return word.size() <= kLongest && std::all_of(word.begin(), word.end(), [](char c) {
+    return word.size() <= kMaxLabelBytes && std::all_of(word.begin(), word.end(), [](char c) {
              return absl::ascii_islower(c) || absl::ascii_isdigit(c) || c == '_' || c == '-';
            });
   };
   if (labels.size() > kMaxLabels) {
     return BadField(
         "labels", Reason::kBadLabel,
-        absl::StrCat("holds ", labels.size(), " labels, at most ", kMaxLabels, " are taken"));
+        absl::StrCat("holds ", labels.size(), " labels, at most ", kMaxLabels, " are accepted"));
   }
   for (const auto& [key, value] : labels) {
     if (!key.empty() && plain(key) && plain(value)) continue;
-    // What it says stays out of the message: it may be anything.
+    // The label stays out of the message: it may be anything.
     return BadField("labels", Reason::kBadLabel,
-                    absl::StrCat("keys and values are 1 to ", kLongest,
+                    absl::StrCat("keys and values are 1 to ", kMaxLabelBytes,
                                  " lower-case letters, digits, '_' and '-'; values may be empty"));
   }
   return absl::OkStatus();
@@ -68,7 +68,7 @@ absl::Status CheckText(const std::string& path, const std::string& text) {
   }
   if (absl::StripAsciiWhitespace(text).empty()) {
     return BadField(path, Reason::kEmpty,
-                    text.empty() ? "text is empty" : "text is nothing but white space");
+                    text.empty() ? "text is empty" : "text is only white space");
   }
   return absl::OkStatus();
 }

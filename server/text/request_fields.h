@@ -12,18 +12,18 @@
 
 namespace linnet::server {
 
-// The fields that requests have in common, each checked for itself: INVALID_ARGUMENT or
-// UNIMPLEMENTED with the path of the field.
+// Checks of the fields that requests have in common. They return INVALID_ARGUMENT or UNIMPLEMENTED
+// with the path of the field.
 
 using Labels = google::protobuf::Map<std::string, std::string>;
 absl::Status CheckLabels(const Labels& labels);
 absl::Status CheckMimeType(absl::string_view mime_type);
-// Unspecified leaves `checked` as it is.
+// Unspecified leaves `checked` unchanged.
 absl::Status CheckPriority(linnet::v1::Priority priority, std::optional<Priority>& checked);
-// Valid UTF-8, and not nothing but white space.
+// Checks that the text is valid UTF-8 and not only white space.
 absl::Status CheckText(const std::string& path, const std::string& text);
-// At least one text, none empty, all UTF-8, no more of them than go into one call. `field` holds
-// them.
+// Checks that there is at least one text, none is empty, all are UTF-8, and all of them fit into
+// one call. `field` is the field that holds them.
 absl::Status CheckItems(absl::string_view field, const std::vector<TextItem>& items,
                         const TextLimits& limits, int64_t& text_bytes);
 

@@ -7,7 +7,7 @@
 namespace linnet::server {
 namespace {
 
-// Takes what stands behind the last blank, and the blank, off the text.
+// Removes the last word and the space before it from the text, and returns the word.
 std::string CutLastWord(std::string& text) {
   const size_t blank = text.rfind(' ');
   const bool only_word = blank == std::string::npos;

@@ -17,9 +17,9 @@
 namespace linnet::server {
 namespace {
 
-// A TextItem, and the path that it is named by.
+// A TextItem and its path.
 constexpr int64_t kBytesPerItem = 2 * sizeof(TextItem) + 128;
-// A LanguageDetection of a few languages, in memory and as it is sent.
+// A LanguageDetection of a few languages, including its serialised form.
 constexpr int64_t kBytesPerDetection = 1024;
 
 void Describe(const LanguageGuess& guess, linnet::v1::LanguageDetection& detection) {
@@ -31,7 +31,7 @@ void Describe(const LanguageGuess& guess, linnet::v1::LanguageDetection& detecti
   }
 }
 
-// The call with the deadline that it has here.
+// The context with the deadline that the server applies.
 CallContext WithDeadline(const TextLimits& limits, const CallContext& context) {
   const bool has_one = context.deadline != absl::InfiniteFuture();
   CallContext limited = context;
@@ -41,8 +41,8 @@ CallContext WithDeadline(const TextLimits& limits, const CallContext& context) {
   return limited;
 }
 
-// Says of a deadline that was not the caller's where it came from. `context` is what the caller
-// sent.
+// Adds to an exceeded deadline that the server set it, if the client did not. `context` is the
+// client's.
 absl::Status ExplainDeadline(const TextLimits& limits, const CallContext& context,
                              absl::Status status) {
   const bool passed = ErrorReason(status) == ConditionOf(Reason::kDeadlineExceeded).name;
@@ -51,12 +51,12 @@ absl::Status ExplainDeadline(const TextLimits& limits, const CallContext& contex
   if (context.deadline != absl::InfiniteFuture()) {
     return WithErrorInfo(absl::DeadlineExceededError(
         absl::StrCat("the call took ", max,
-                     ", the longest that the server allows (max-deadline): send less "
+                     ", the max that the server allows (max-deadline): send less "
                      "text at once")));
   }
   return WithErrorInfo(absl::DeadlineExceededError(absl::StrCat(
       "the call had no deadline and took ", absl::FormatDuration(limits.default_deadline),
-      ", which it is given then (default-deadline): set one, ", max, " at most")));
+      ", the default (default-deadline): set one of at most ", max)));
 }
 
 }  // namespace
@@ -98,9 +98,9 @@ absl::StatusOr<std::shared_ptr<Permit>> TextCalls::PermitOf(const CallContext& c
 
 absl::Status TextCalls::CheckPrepareTime(const CallContext& context, int64_t text_bytes) {
   const absl::Duration needed =
-      pool_.TimeFor(TextStage::kPrepare, FlowOf(context.caller), text_bytes);
+      pool_.EstimateTime(TextStage::kPrepare, FlowOf(context.caller), text_bytes);
   const absl::Duration left = context.deadline - absl::Now();
-  // Of a deadline that has passed the call says so itself.
+  // A deadline that has passed is reported by the call itself.
   if (needed <= left || left <= absl::ZeroDuration()) return absl::OkStatus();
   metrics_.Rejected(RejectReason::kDeadline);
   return DeadlineTooClose(
@@ -139,7 +139,7 @@ void TextCalls::Start(const Request& request, Response& response, const CallCont
   auto permit = PermitOf(own, static_cast<int64_t>(request.SpaceUsedLong()));
   if (!permit.ok()) return refuse(permit.status());
   (*permit)->SetPriority(own.caller.priority);
-  // Items name the texts; the bytes of the texts are those of the request.
+  // Memory of the items; the texts themselves belong to the request.
   if (auto status = (*permit)->Hold(std::ssize(checked->items) * kBytesPerItem); !status.ok())
     return refuse(std::move(status));
   if (auto status = CheckPrepareTime(own, checked->text_bytes); !status.ok())
@@ -149,13 +149,12 @@ void TextCalls::Start(const Request& request, Response& response, const CallCont
     FillReply(asked, works, response);
     return {*response.mutable_timings(), response};
   };
-  // The call counts as under way until its answer is handed over, and nothing of us is touched
-  // after that.
+  // The call counts as in flight until its answer is delivered; no member is touched after that.
   auto end = [this, asked = WithoutPermit(context),
               done = std::move(done)](absl::Status status) mutable {
     try {
       status = ExplainDeadline(limits_, asked, status);
-    } catch (const std::exception&) {  // a want of memory must not cost the caller its answer
+    } catch (const std::exception&) {  // the client gets its answer even without memory
     }
     done(std::move(status));
     Leave();
@@ -215,7 +214,7 @@ void TextCalls::DetectLanguage(const linnet::v1::DetectLanguageRequest& request,
   if (!permit.ok()) return refuse(permit.status());
   if (auto status = (*permit)->Hold(request.contents_size() * kBytesPerDetection); !status.ok())
     return refuse(std::move(status));
-  // Whatever becomes of the job, the call is answered once.
+  // The call is answered exactly once, even if the job throws.
   struct Detecting {
     std::shared_ptr<Permit> permit;
     Done done;
@@ -236,9 +235,10 @@ void TextCalls::DetectLanguage(const linnet::v1::DetectLanguageRequest& request,
                   deadline = WithDeadline(limits_, context).deadline, end] {
                    for (const std::string& text : request.contents()) {
                      if (deadline <= absl::Now()) {
-                       return end(ExplainDeadline(limits_, context,
-                                                  WithErrorInfo(absl::DeadlineExceededError(
-                                                      "the deadline passed before the end"))));
+                       return end(
+                           ExplainDeadline(limits_, context,
+                                           WithErrorInfo(absl::DeadlineExceededError(
+                                               "the deadline passed before all texts were read"))));
                      }
                      if (context.cancelled->cancelled())
                        return end(WithErrorInfo(absl::CancelledError("cancelled by the caller")));
@@ -254,7 +254,7 @@ linnet::v1::RequestLimits TextCalls::request_limits() const {
   limits.set_max_contents(limits_.max_contents);
   limits.set_max_text_bytes(limits_.max_text_bytes);
   limits.set_max_call_tokens(admission_.limits().max_tokens);
-  limits.set_max_lines_under_way(limits_.max_lines_under_way);
+  limits.set_max_lines_under_way(limits_.max_inflight_lines);
   return limits;
 }
 
@@ -283,8 +283,8 @@ void TextCalls::Drain(absl::Time deadline) {
     while (calls_ > 0 && changed_.WaitUntil(mu_, deadline)) {
     }
   }
-  // Ends what is left in the schedulers and refuses what still comes from the pool, so that the
-  // rest is soon done.
+  // Ends the remaining calls in the schedulers and refuses those that still come from the pool, so
+  // that the rest ends soon.
   catalog_.Drain(absl::Now());
   MutexLock lock(mu_);
   while (calls_ > 0) changed_.Wait(mu_);

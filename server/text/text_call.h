@@ -18,32 +18,33 @@
 
 namespace linnet::server {
 
-// TextService without gRPC: the way of a call from its request to its answer.
+// TextService without gRPC: runs calls from their requests to their answers.
 //
-// A call is checked and takes its permit on the caller's thread, is split and tokenised on the text
-// pool, charged, and handed to its model's scheduler as one sequence per segment; the last sequence
-// that ends sends it back to the pool, which puts the texts together. A stream goes to the pool
-// whenever more of a text is certain. Thread-safe; nothing blocks but Drain.
+// A call is checked and takes its permit on the caller's thread. It is split and tokenised on the
+// text pool, charged, and submitted to its model's scheduler as one sequence per segment. The last
+// sequence that ends sends it back to the pool, which assembles the texts. A stream goes to the
+// pool whenever more of a text is stable. Thread-safe; only Drain blocks.
 class TextCalls {
  public:
-  // Called exactly once, with no lock held, on any thread, also within Translate itself. The call
-  // holds no permit by then, but that of its context.
+  // Called exactly once, with no lock held, on any thread, possibly before Translate returns. The
+  // call holds no permit by then, except that of its context.
   using Done = DecodingCall::Done;
   using OnPart = DecodingCall::OnPart;
 
-  // All of these outlive the calls; and the pool outlives the catalog, whose schedulers send calls
-  // there.
+  // All of these must outlive the calls. The pool must outlive the catalog, whose schedulers send
+  // calls to it.
   TextCalls(Catalog& catalog, Admission& admission, TextPool& pool, Metrics& metrics,
             const TextLimits& limits = {}, absl::Duration slow_call = absl::InfiniteDuration());
-  ~TextCalls();  // Drain, at once
+  ~TextCalls();  // drains at once
 
-  // Request and response belong to the caller and live until `done` is called. The response is
-  // filled only if it is OK.
+  // Request and response belong to the caller and must live until `done` is called. The response is
+  // valid only if the status is OK.
   void Translate(const linnet::v1::TranslateRequest& request,
                  linnet::v1::TranslateResponse& response, const CallContext& context, Done done);
   void Summarize(const linnet::v1::SummarizeRequest& request,
                  linnet::v1::SummarizeResponse& response, const CallContext& context, Done done);
-  // The same with the text as it becomes certain; the response is what the calls above give.
+  // The same with streaming: `on_part` receives text as soon as it is stable. The response is that
+  // of the calls above.
   void StreamTranslate(const linnet::v1::TranslateRequest& request,
                        linnet::v1::TranslateResponse& response, const CallContext& context,
                        OnPart on_part, Done done);
@@ -52,14 +53,14 @@ class TextCalls {
                        OnPart on_part, Done done);
   void Score(const linnet::v1::ScoreRequest& request, linnet::v1::ScoreResponse& response,
              const CallContext& context, Done done);
-  // What is wrong with a request beside its texts.
+  // Checks everything in a request except its texts.
   template <typename Request>
   absl::Status CheckSettings(const Request& request) const {
     return server::CheckSettings(request, catalog_, limits_);
   }
-  // A permit for a call that holds so many bytes, to be part of its context.
+  // Returns a permit for a call that holds that many bytes, for its context.
   absl::StatusOr<std::shared_ptr<Permit>> Admit(const Caller& caller, int64_t bytes);
-  // On the pool as well: a megabyte of texts takes it a while.
+  // Runs on the pool too, because a megabyte of text takes a while.
   void DetectLanguage(const linnet::v1::DetectLanguageRequest& request,
                       linnet::v1::DetectLanguageResponse& response, const CallContext& context,
                       Done done);
@@ -68,18 +69,18 @@ class TextCalls {
                         linnet::v1::GetModelResponse& response) const;
 
   const TextLimits& limits() const { return limits_; }
-  // A number for Caller::call.
+  // Returns a new number for Caller::call.
   uint64_t NewCall() { return next_call_.fetch_add(1, std::memory_order_relaxed); }
 
-  // Refuses newcomers with UNAVAILABLE from now on, and returns when every call has ended: what has
-  // not by the deadline ends with UNAVAILABLE.
+  // Refuses new calls with UNAVAILABLE from now on, and returns when every call has ended. Calls
+  // that have not ended by the deadline end with UNAVAILABLE.
   void Drain(absl::Time deadline);
 
  private:
   template <typename Request, typename Response>
   void Start(const Request& request, Response& response, const CallContext& context, OnPart on_part,
              Done done);
-  // The permit of the context, or a new one for a request of that many bytes.
+  // Returns the permit of the context, or a new one for a request of that many bytes.
   absl::StatusOr<std::shared_ptr<Permit>> PermitOf(const CallContext& context, int64_t bytes);
   // DEADLINE_TOO_CLOSE if the texts cannot be prepared in time.
   absl::Status CheckPrepareTime(const CallContext& context, int64_t text_bytes);

@@ -13,7 +13,7 @@
 namespace linnet::server {
 namespace {
 
-// The error of a call whose job has thrown. For use in a handler; throws nothing itself.
+// Makes the error of a call whose job has thrown. Call it in a handler; it does not throw.
 absl::Status ErrorOfException() {
   try {
     try {
@@ -25,12 +25,12 @@ absl::Status ErrorOfException() {
     } catch (...) {
       return absl::InternalError("an exception of an unknown type");
     }
-  } catch (...) {  // there was no memory for those words
+  } catch (...) {  // no memory for the message
     return absl::Status(absl::StatusCode::kResourceExhausted, "");
   }
 }
 
-// Runs one job; what it throws becomes the error of its call.
+// Runs one job; its exception becomes the error of its call.
 void RunJob(TextJob& job) {
   absl::Status status;
   try {
@@ -43,11 +43,11 @@ void RunJob(TextJob& job) {
         {{"why", status.ToString()},
          {"stage", job.stage == TextStage::kPrepare ? "prepare" : "answer"},
          {"client", job.flow.client}});
-  } catch (...) {  // the call ends, whether its end can be logged or not
+  } catch (...) {  // the call ends even if that cannot be logged
   }
   try {
     if (job.fail) job.fail(status);
-  } catch (...) {  // its caller has the deadline; the thread goes on
+  } catch (...) {  // the client still has its deadline; the thread continues
   }
 }
 
@@ -69,13 +69,13 @@ TextPool::~TextPool() {
 void TextPool::Run(TextJob job) {
   MutexLock lock(mu_);
   queue_.Push(std::move(job));
-  // Under the lock: once it is free, the job may run and with its call the pool may go.
+  // Under the lock: after it is released, the job may run, and its call may destroy the pool.
   changed_.NotifyAll();
 }
 
-absl::Duration TextPool::TimeFor(TextStage stage, const Flow& flow, int64_t bytes) const {
+absl::Duration TextPool::EstimateTime(TextStage stage, const Flow& flow, int64_t bytes) const {
   MutexLock lock(mu_);
-  return queue_.TimeFor(stage, flow, bytes, thread_count_);
+  return queue_.EstimateTime(stage, flow, bytes, thread_count_);
 }
 
 void TextPool::Work() {
@@ -92,9 +92,9 @@ void TextPool::Work() {
     const absl::Duration time = absl::Now() - before;
     const TextStage stage = job->stage;
     const int64_t bytes = job->bytes;
-    job.reset();  // with its call, and not under the lock
+    job.reset();  // destroys its call; not under the lock
     MutexLock lock(mu_);
-    queue_.Took(stage, bytes, time);
+    queue_.RecordCompletion(stage, bytes, time);
   }
 }
 

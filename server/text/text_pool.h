@@ -10,18 +10,18 @@
 
 namespace linnet::server {
 
-// The few threads that split, tokenise and put text together, so that neither gRPC's threads nor a
-// scheduler's do. Calls take turns by TextQueue. Every job belongs to a call that holds a permit of
-// Admission, so the queue needs no limit of its own. What a job throws fails its call alone, and is
-// logged. Thread-safe.
+// A small pool of threads that split, tokenise and assemble texts, so that neither gRPC's threads
+// nor a scheduler's do. TextQueue decides the order of the jobs. Every job belongs to a call that
+// holds a permit of Admission, so the queue needs no limit of its own. An exception in a job fails
+// only its call, and is logged. Thread-safe.
 class TextPool {
  public:
   explicit TextPool(int threads);
-  ~TextPool();  // runs what is left, then joins
+  ~TextPool();  // runs the remaining jobs, then joins
 
   void Run(TextJob job);
-  // TextQueue::TimeFor.
-  absl::Duration TimeFor(TextStage stage, const Flow& flow, int64_t bytes) const;
+  // As TextQueue::EstimateTime.
+  absl::Duration EstimateTime(TextStage stage, const Flow& flow, int64_t bytes) const;
 
  private:
   void Work();

@@ -6,13 +6,13 @@
 namespace linnet::server {
 namespace {
 
-// What a turn costs beside its bytes, in bytes: switching to it takes some microseconds, in which a
-// few dozen bytes are tokenised.
-constexpr int64_t kBytesPerTurn = 64;
-// Half of what is known of the speed is of the last so many bytes.
+// Fixed cost of a job, in bytes: switching to it takes some microseconds, the time to tokenise a
+// few dozen bytes.
+constexpr int64_t kBytesPerJob = 64;
+// Half life of the speed estimate, in bytes.
 constexpr double kHalfLifeBytes = 1 << 20;
 
-int64_t Cost(int64_t bytes) { return bytes + kBytesPerTurn; }
+int64_t Cost(int64_t bytes) { return bytes + kBytesPerJob; }
 
 }  // namespace
 
@@ -29,7 +29,7 @@ std::optional<TextJob> TextQueue::Next() {
   return std::nullopt;
 }
 
-void TextQueue::Took(TextStage which, int64_t bytes, absl::Duration time) {
+void TextQueue::RecordCompletion(TextStage which, int64_t bytes, absl::Duration time) {
   Stage& stage = this->stage(which);
   const auto cost = static_cast<double>(Cost(bytes));
   const double keep = std::exp2(-cost / kHalfLifeBytes);
@@ -37,13 +37,13 @@ void TextQueue::Took(TextStage which, int64_t bytes, absl::Duration time) {
   stage.bytes = stage.bytes * keep + cost;
 }
 
-absl::Duration TextQueue::TimeFor(TextStage which, const Flow& flow, int64_t bytes,
-                                  int threads) const {
+absl::Duration TextQueue::EstimateTime(TextStage which, const Flow& flow, int64_t bytes,
+                                       int threads) const {
   const Stage& stage = this->stage(which);
   const auto own = static_cast<double>(Cost(bytes));
   const double before = stage.jobs.WorkUntil(flow, own) - own;
   double seconds = (before / threads + own) * stage.seconds_per_byte();
-  // All answers that are there go before a text.
+  // All queued answers go before a text to prepare.
   if (which == TextStage::kPrepare)
     seconds += answer_.jobs.work() * answer_.seconds_per_byte() / threads;
   return absl::Seconds(seconds);

@@ -29,17 +29,16 @@ void FillHypotheses(const model::Tokenizer& tokenizer, const SegmentWork& work,
   }
 }
 
-// Each word with the mean of the tokens that say some of it.
+// Adds each word with the mean score of its tokens.
 void FillWords(const std::vector<AlignedWord>& words, const model::Hypothesis& hypothesis,
                linnet::v1::Segment& segment) {
-  for (const AlignedWord& aligned : words) {
+  for (const AlignedWord& range : words) {
     double sum = 0;
-    for (size_t i = aligned.first_token; i < aligned.end_token; ++i)
-      sum += hypothesis.token_scores[i];
-    const size_t count = std::max<size_t>(aligned.end_token - aligned.first_token, 1);
+    for (size_t i = range.first_token; i < range.end_token; ++i) sum += hypothesis.token_scores[i];
+    const size_t count = std::max<size_t>(range.end_token - range.first_token, 1);
     linnet::v1::Word& word = *segment.add_words();
-    word.set_target_begin(segment.target_begin() + aligned.begin);
-    word.set_target_end(segment.target_begin() + aligned.end);
+    word.set_target_begin(segment.target_begin() + range.begin);
+    word.set_target_end(segment.target_begin() + range.end);
     word.set_score(static_cast<float>(sum / count));
   }
 }
@@ -52,7 +51,7 @@ void AddWarning(const TextRequest& request, const LanguageGuess::Language& seen,
   warning.mutable_metadata()->insert(mismatch.metadata.begin(), mismatch.metadata.end());
 }
 
-// Translation and Summary have these fields in common.
+// Fills the fields that Translation and Summary have in common.
 template <typename Reply>
 void FillText(const TextRequest& request, const TextWork& work, Reply& reply) {
   std::string text;
@@ -62,9 +61,9 @@ void FillText(const TextRequest& request, const TextWork& work, Reply& reply) {
   for (const SegmentWork& segment : work.segments) {
     const model::Hypothesis& best = segment.result.hypotheses.front();
     text += segment.gap;
-    SegmentReply said = ReplyOf(request, segment, static_cast<int>(text.size()));
-    text += said.text;
-    *reply.add_segments() = std::move(said.segment);
+    SegmentReply part = ReplyOf(request, segment, static_cast<int>(text.size()));
+    text += part.text;
+    *reply.add_segments() = std::move(part.segment);
     limited |= best.ended_by_limit;
     source_tokens += static_cast<int>(segment.source.size());
     target_tokens += static_cast<int>(best.tokens.size());
@@ -143,13 +142,13 @@ void FillReply(const TextRequest& request, const std::vector<TextWork>& works,
   for (const TextWork& work : works) {
     const SegmentWork& segment = work.segments.front();
     const model::Hypothesis& target = segment.result.hypotheses.front();
-    SegmentReply said = ReplyOf(request, segment, 0);
+    SegmentReply part = ReplyOf(request, segment, 0);
     linnet::v1::TargetScore& score = *response.add_scores();
     score.set_score(target.score);
     score.mutable_token_scores()->Add(target.token_scores.begin(), target.token_scores.end());
-    score.set_text(std::move(said.text));
-    score.mutable_words()->Swap(said.segment.mutable_words());
-    score.mutable_word_alignments()->Swap(said.segment.mutable_word_alignments());
+    score.set_text(std::move(part.text));
+    score.mutable_words()->Swap(part.segment.mutable_words());
+    score.mutable_word_alignments()->Swap(part.segment.mutable_word_alignments());
     score.mutable_usage()->set_source_tokens(static_cast<int>(segment.source.size()));
     score.mutable_usage()->set_target_tokens(static_cast<int>(target.tokens.size()));
   }

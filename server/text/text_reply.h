@@ -9,15 +9,15 @@
 
 namespace linnet::server {
 
-// A segment of the answer and its text, where `begin` bytes of the answer stand before that.
+// The reply for a segment and its text, which starts at byte `begin` of the answer.
 struct SegmentReply {
   linnet::v1::Segment segment;
   std::string text;
 };
 SegmentReply ReplyOf(const TextRequest& request, const SegmentWork& work, int begin);
 
-// Puts the texts of the answer together: each segment's best hypothesis, and between them their
-// gaps. `works` are parallel to the request's contents, every result filled in.
+// Assembles the texts of the answer: the best hypothesis of each segment, separated by their gaps.
+// `works` are parallel to the request's contents and have all their results.
 void FillReply(const TextRequest& request, const std::vector<TextWork>& works,
                linnet::v1::TranslateResponse& response);
 void FillReply(const TextRequest& request, const std::vector<TextWork>& works,

@@ -40,23 +40,23 @@ std::vector<TextItem> ItemsOf(
   return items;
 }
 
-// The language of texts that a request leaves to us, one of `choices` or another that the text is
-// surely in. They are in one language, so that all of them together say which. Where the text says
-// nothing and the models leave no choice, nothing is returned.
+// Detects the language of texts if the request does not set it: one of `choices`, or another that
+// is reliably detected. All texts are in one language, so they are read together. Returns nothing
+// if the text is not conclusive and there is only one choice.
 absl::StatusOr<std::optional<linnet::v1::DetectedLanguage>> DetectLanguageOf(
     const std::vector<TextItem>& items, const std::vector<std::string>& choices,
     absl::string_view field) {
-  constexpr size_t kBytesEnough = 4096;
+  constexpr size_t kSampleBytes = 4096;
   std::string sample;
   for (const TextItem& item : items) {
     absl::StrAppend(&sample, *item.text, "\n");
-    if (sample.size() >= kBytesEnough) break;
+    if (sample.size() >= kSampleBytes) break;
   }
   const LanguageGuess guess = DetectLanguage(sample);
   if (!guess.known()) {
     if (choices.size() == 1) return std::nullopt;
     return BadField(field, Reason::kLanguageUnknown,
-                    absl::StrCat("is not set, and the text does not say it clearly enough: set it "
+                    absl::StrCat("is not set and could not be detected from the text: set it "
                                  "to one of ",
                                  absl::StrJoin(choices, ", "), ", or name a model"));
   }
@@ -66,37 +66,37 @@ absl::StatusOr<std::optional<linnet::v1::DetectedLanguage>> DetectLanguageOf(
   return detected;
 }
 
-// What a request says, under the names that its method has for it.
+// The settings of a request, with the field names of its method.
 struct Asked {
   linnet::v1::Task task;
   absl::string_view items_field = "contents";
   absl::string_view model;
   absl::string_view source_language;
-  absl::string_view source_field;  // what the request calls it
+  absl::string_view source_field;  // name of the field
   absl::string_view target_language;
   DecodingOptions options;
-  std::map<int, std::string> paths = {};  // of options that are set elsewhere
+  std::map<int, std::string> paths = {};  // of options that are set in other fields
   const linnet::v1::Glossary* glossary = nullptr;
 };
 
-// That the search of the request can follow a glossary.
+// Checks that the search of the request supports a glossary.
 absl::Status CheckSearch(const Asked& asked, const ServedModel& model) {
   const model::SearchOptions options =
       MergeOptions(model.bundle, asked.options, model.bundle.manifest.limits().max_source_tokens());
   if (options.sampling()) {
     return BadField("glossary", Reason::kBadGlossary,
-                    "cannot be followed where targets are drawn: leave out top_k, top_p and seed");
+                    "cannot be combined with sampling: leave out top_k, top_p and seed");
   }
   if (options.beam_size < 2) {
-    return BadField("glossary", Reason::kBadGlossary,
-                    absl::StrCat("cannot be followed with beam_size ", options.beam_size,
-                                 ": set it to 2 or more"));
+    return BadField(
+        "glossary", Reason::kBadGlossary,
+        absl::StrCat("cannot be used with beam_size ", options.beam_size, ": set it to 2 or more"));
   }
   return absl::OkStatus();
 }
 
-// What the requests have in common. Without `items` a language that is to be detected is not, and
-// the model stays unknown.
+// Checks what the requests have in common. Without `items` the language is not detected, and the
+// model may stay unknown.
 template <typename Request>
 absl::StatusOr<TextRequest> Check(const Request& request,
                                   std::optional<std::vector<TextItem>> items, const Asked& asked,
@@ -136,7 +136,7 @@ absl::StatusOr<TextRequest> Check(const Request& request,
   if (request.alignments() && !(*model)->scheduler->engine_info().aligns) {
     return BadField("alignments", Reason::kNoAlignments,
                     absl::StrCat("model \"", (*model)->name(),
-                                 "\" gives none: its bundle was made before they could be given"));
+                                 "\" has no alignments: its bundle was exported without them"));
   }
   if (asked.glossary != nullptr) {
     if (auto status = CheckGlossary(*asked.glossary); !status.ok()) return status;
@@ -185,7 +185,7 @@ absl::StatusOr<TextRequest> CheckSummarize(const linnet::v1::SummarizeRequest& r
                  .options = request.options()};
   auto twice = [](absl::string_view field, absl::string_view option) {
     return BadField(field, Reason::kSetTwice,
-                    absl::StrCat("says the same as options.", option, ": set one of them"));
+                    absl::StrCat("is the same setting as options.", option, ": set one of them"));
   };
   if (request.has_min_summary_tokens()) {
     if (asked.options.has_min_target_tokens())
@@ -213,15 +213,15 @@ absl::StatusOr<TextRequest> CheckSummarize(const linnet::v1::SummarizeRequest& r
 
 }  // namespace
 
-void TextLimits::FollowFrom(int64_t request_memory) {
-  // Text is held several times over, with its tokens and its translation; a segment of any length
+void TextLimits::DeriveFrom(int64_t request_memory) {
+  // A text is stored several times, with its tokens and its translation; a segment of any length
   // takes some kilobytes, and a line of a document is a call of its own.
   const auto of = [&](int64_t bytes, int64_t max) {
     return static_cast<int>(std::clamp<int64_t>(request_memory / bytes, 1, max));
   };
   max_contents = max_segments = of(16 << 10, 1 << 20);
   max_text_bytes = std::clamp<int64_t>(request_memory / 256, 1, 1 << 30);
-  max_lines_under_way = of(4 << 20, 1 << 16);
+  max_inflight_lines = of(4 << 20, 1 << 16);
 }
 
 absl::Status CheckContents(const google::protobuf::RepeatedPtrField<std::string>& contents,
@@ -249,7 +249,7 @@ absl::StatusOr<TextRequest> CheckRequest(const linnet::v1::ScoreRequest& request
                  .target_language = request.target_language_code(),
                  .options = {}};
   if (!request.model().empty()) {
-    // A summary may be scored as well as a translation.
+    // The model may be of any task: summaries can be scored too.
     const auto model = catalog.Named(request.model());
     if (!model.ok()) return model.status();
     asked.task = (*model)->bundle.manifest.task();

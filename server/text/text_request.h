@@ -16,44 +16,45 @@
 
 namespace linnet::server {
 
-// How much one call may bring. All of it follows from the memory that all calls together are given.
+// Limits on one call. They are derived from the memory of all calls together.
 struct TextLimits {
-  // Sets what follows from it.
-  void FollowFrom(int64_t request_memory);
+  // Sets the limits that depend on the memory for requests, in bytes.
+  void DeriveFrom(int64_t request_memory);
 
   int max_contents = 16384;
   int64_t max_text_bytes = int64_t{1} << 20;  // of all contents together
   int max_segments = 16384;                   // of all contents together
-  int max_lines_under_way = 64;               // of one document
-  // From the arrival of a call, or of a document's line: for those without a deadline, and at most.
+  int max_inflight_lines = 64;                // of one document
+  // Counted from the arrival of a call or of a document's line: the deadline of calls without one,
+  // and the max deadline.
   absl::Duration default_deadline = absl::InfiniteDuration();
   absl::Duration max_deadline = absl::InfiniteDuration();
-  LanguageCheck language_check = LanguageCheck::kWarn;  // of what is translated or summarised
+  LanguageCheck language_check = LanguageCheck::kWarn;  // of translations and summaries
 };
 
-// A text of a request, and what the request calls it. Borrowed from the request.
+// A text of a request with its field path. Borrowed from the request.
 struct TextItem {
   std::string path;  // "contents[3]"
   const std::string* text = nullptr;
-  // Where a target is scored: "pairs[3].target_text".
+  // Set if a target is scored: "pairs[3].target_text".
   std::string target_path = {};
   const std::string* target = nullptr;
 };
 
-// What Translate, Summarize and Score come down to: a request that was checked in everything that
-// can be told before tokenising.
+// The common form of Translate, Summarize and Score requests. It has passed all checks that need no
+// tokenising.
 struct TextRequest {
   std::shared_ptr<ServedModel> model;
   std::vector<TextItem> items;
   std::string language_code;  // of the source, as the model has it
   linnet::v1::DecodingOptions options;
   bool split = false;  // into segments; otherwise each text is one source
-  linnet::v1::LongInput long_input = linnet::v1::LONG_INPUT_REJECT;  // unless it is split
+  linnet::v1::LongInput long_input = linnet::v1::LONG_INPUT_REJECT;  // if not split
   LanguageCheck language_check = LanguageCheck::kOff;
   bool word_scores = false;
   bool alignments = false;
-  const linnet::v1::Glossary* glossary = nullptr;  // borrowed from the request; only if it has one
-  std::optional<Priority> priority;                // if the request says it
+  const linnet::v1::Glossary* glossary = nullptr;  // borrowed from the request; null if it has none
+  std::optional<Priority> priority;                // if the request sets it
   int64_t text_bytes = 0;
   // Only if the language was detected.
   std::optional<linnet::v1::DetectedLanguage> detected;
@@ -67,14 +68,14 @@ absl::StatusOr<TextRequest> CheckRequest(const linnet::v1::SummarizeRequest& req
                                          const Catalog& catalog, const TextLimits& limits);
 absl::StatusOr<TextRequest> CheckRequest(const linnet::v1::ScoreRequest& request,
                                          const Catalog& catalog, const TextLimits& limits);
-// The same without texts: what can be told of a document before its first line.
+// The same for the settings of a document, before its first line.
 absl::Status CheckSettings(const linnet::v1::TranslateRequest& request, const Catalog& catalog,
                            const TextLimits& limits);
 absl::Status CheckSettings(const linnet::v1::SummarizeRequest& request, const Catalog& catalog,
                            const TextLimits& limits);
 
-// At least one text, none empty, all UTF-8, no more of them than go into one call. Counts their
-// bytes.
+// Checks that there is at least one text, none is empty, all are UTF-8, and all of them fit into
+// one call. Counts their bytes.
 absl::Status CheckContents(const google::protobuf::RepeatedPtrField<std::string>& contents,
                            const TextLimits& limits, int64_t& text_bytes);
 

@@ -16,7 +16,7 @@ namespace {
 
 using Tokens = std::vector<model::TokenId>;
 
-// A part of a text with its tokens, eos not among them.
+// A part of a text with its tokens, without eos.
 struct Part {
   model::TextSegment place;
   Tokens tokens;
@@ -33,7 +33,8 @@ int MaxTokens(const TextRequest& request) {
   return request.model->bundle.manifest.limits().max_source_tokens();
 }
 
-// A translation says again what the model has no tokens for; draws cannot be bound to.
+// True if text without tokens is copied to the translation. Sampling cannot be constrained to
+// copies.
 bool Copies(const TextRequest& request) {
   return request.split && !MergeOptions(request.model->bundle, request.options, 1).sampling();
 }
@@ -45,11 +46,11 @@ absl::Status Unreadable(absl::string_view field, absl::Status status) {
 absl::Status TooManySegments(absl::string_view field, int max_segments) {
   return BadField(field, Reason::kTooManySegments,
                   absl::StrCat("text has more segments than the ", max_segments,
-                               " that the call may still have: send the rest in another"),
+                               " that this call may still add: send the rest in another call"),
                   {{"maxSegments", absl::StrCat(max_segments)}});
 }
 
-// The tokens of a text, or of its start, if those alone are more than `max_tokens`.
+// Tokenises a text, or only its start if that alone has more than `max_tokens`.
 absl::StatusOr<Tokens> EncodeStart(const model::Tokenizer& tokenizer, std::string_view text,
                                    int max_tokens) {
   if (std::ssize(text) > kMaxEncodedBytes) {
@@ -61,13 +62,13 @@ absl::StatusOr<Tokens> EncodeStart(const model::Tokenizer& tokenizer, std::strin
   return tokenizer.Encode(text);
 }
 
-// "912", or "more than 900" where not all of a long text was tokenised.
+// Returns "912", or "more than 900" if only the start of a long text was tokenised.
 std::string CountOf(size_t tokens, size_t text_bytes) {
   const bool start_alone = static_cast<int64_t>(text_bytes) > kMaxEncodedBytes;
   return start_alone ? absl::StrCat("more than ", tokens - 1) : absl::StrCat(tokens);
 }
 
-// The sentences of the text, cut where one is too long.
+// Splits the text into sentences, and sentences that are too long into parts.
 absl::StatusOr<std::vector<Part>> Sentences(const TextRequest& request, const std::string& text,
                                             absl::string_view field, const PrepareLimits& limits) {
   const model::Tokenizer& tokenizer = *request.model->source_tokenizer;
@@ -79,8 +80,8 @@ absl::StatusOr<std::vector<Part>> Sentences(const TextRequest& request, const st
     if (!tokens.ok()) return tokens.status();
     return model::CopyingText{.tokens = *std::move(tokens)};
   };
-  // Parts that were tokenised to see whether they fit, by where they begin: the last one that is
-  // asked for becomes the segment.
+  // Parts that were tokenised to see whether they fit, by their begin. The last one counted at a
+  // begin becomes the segment.
   struct Counted {
     int end = 0;
     model::CopyingText read;
@@ -89,7 +90,7 @@ absl::StatusOr<std::vector<Part>> Sentences(const TextRequest& request, const st
   absl::Status held;
   auto count_tokens = [&](std::string_view part) {
     auto read = encode(part);
-    if (!read.ok()) return 0;  // the error comes back below
+    if (!read.ok()) return 0;  // the error is returned below
     const int count = static_cast<int>(read->tokens.size()) + 1;
     const int begin = static_cast<int>(part.data() - text.data());
     if (count <= max_tokens && held.ok()) {
@@ -112,15 +113,16 @@ absl::StatusOr<std::vector<Part>> Sentences(const TextRequest& request, const st
       read = encode(TextOf(text, place));
     }
     if (!read.ok()) return Unreadable(field, read.status());
-    // What normalises to nothing (a zero-width blank) is kept as it is, like white space.
+    // Text that normalises to nothing (a zero-width space) is kept unchanged, like white space.
     if (!read->tokens.empty())
       parts.push_back({place, std::move(read->tokens), std::move(read->copies)});
   }
   return parts;
 }
 
-// The sentences in runs that the model reads at once, of about equal length: as few as if each took
-// all that fits, or one more. Truncating, the first run alone, as long as it can be.
+// Joins the sentences into chunks that the model reads at once, of about equal length: the min
+// number of chunks, or one more. When truncating, returns the first chunk only, as long as
+// possible.
 absl::StatusOr<std::vector<Part>> Chunks(const TextRequest& request, const std::string& text,
                                          absl::string_view field, const PrepareLimits& limits) {
   auto sentences = Sentences(request, text, field, limits);
@@ -129,17 +131,18 @@ absl::StatusOr<std::vector<Part>> Chunks(const TextRequest& request, const std::
   const int room = MaxTokens(request) - 1;  // for eos
   int64_t total = 0;
   for (const Part& sentence : *sentences) total += std::ssize(sentence.tokens);
-  const int64_t fewest = (total + room - 1) / room;
-  const int64_t enough = truncate ? room : (total + fewest - 1) / std::max<int64_t>(fewest, 1);
+  const int64_t min_chunks = (total + room - 1) / room;
+  const int64_t target_length =
+      truncate ? room : (total + min_chunks - 1) / std::max<int64_t>(min_chunks, 1);
 
   std::vector<Part> chunks;
   for (size_t first = 0; first < sentences->size();) {
     size_t end = first;
-    for (int64_t length = 0; end < sentences->size() && length < enough; ++end) {
+    for (int64_t length = 0; end < sentences->size() && length < target_length; ++end) {
       length += std::ssize((*sentences)[end].tokens);
       if (length > room && end > first) break;
     }
-    // Together they may have other tokens than each for itself.
+    // Tokens of the joined text may differ from those of its sentences.
     Part chunk;
     for (;; --end) {
       chunk.place = (*sentences)[first].place;
@@ -157,7 +160,8 @@ absl::StatusOr<std::vector<Part>> Chunks(const TextRequest& request, const std::
   return chunks;
 }
 
-// The text as one source; in chunks, or its start, where it is too long and the request allows it.
+// Reads the text as one source, or in chunks or truncated if it is too long and the request allows
+// it.
 absl::StatusOr<std::vector<Part>> Whole(const TextRequest& request, const std::string& text,
                                         absl::string_view field, const PrepareLimits& limits) {
   const model::TextSegment all = {.begin = model::ByteOrderMarkBytes(text),
@@ -177,7 +181,7 @@ absl::StatusOr<std::vector<Part>> Whole(const TextRequest& request, const std::s
   return Chunks(request, text, field, limits);
 }
 
-// The tokens of a target, eos last.
+// Tokenises a target; eos is last.
 absl::StatusOr<Tokens> Target(const TextRequest& request, const TextItem& item) {
   const ServedModel& model = *request.model;
   const int max = model.bundle.manifest.limits().max_target_tokens();
@@ -198,9 +202,9 @@ absl::StatusOr<Tokens> Target(const TextRequest& request, const TextItem& item) 
 
 bool IsLetter(unsigned char c) { return absl::ascii_isalnum(c) || c >= 0x80; }
 
-// Asks that the target says all that is copied, as far as the limits on constraints let it: behind
-// a blank and before the end of a word where it stands so in the source. Greedy search cannot be
-// asked: it becomes a beam of two. Whether a copy ends a word.
+// Adds constraints so that the target contains all copies, within the limits on constraints, each
+// after a space and before the end of a word if it is so in the source. Greedy search cannot be
+// constrained, so its beam becomes two. Returns true if a copy ends a word.
 bool RequireCopies(const TextRequest& request, const SegmentWork& segment,
                    model::SequenceInput& input) {
   if (segment.copies.empty()) return false;
@@ -212,8 +216,8 @@ bool RequireCopies(const TextRequest& request, const SegmentWork& segment,
   for (int i = 0; i < std::ssize(segment.copies); ++i) {
     const size_t begin = segment.text.find(segment.copies[i], end);
     end = begin + segment.copies[i].size();
-    const bool behind_blank = begin == 0 || absl::ascii_isspace(segment.text[begin - 1]);
-    Tokens phrase = request.model->target_tokenizer->CopyPhrase(i, behind_blank);
+    const bool after_space = begin == 0 || absl::ascii_isspace(segment.text[begin - 1]);
+    Tokens phrase = request.model->target_tokenizer->CopyPhrase(i, after_space);
     tokens += std::ssize(phrase);
     if (tokens > input.options.max_target_tokens ||
         std::ssize(input.constraints) == model::Constraints::kMaxPhrases)
@@ -253,22 +257,21 @@ absl::StatusOr<TextWork> PrepareText(const TextRequest& request, const TextItem&
       request.split ? Sentences(request, text, field, limits) : Whole(request, text, field, limits);
   if (!parts.ok()) return parts.status();
   TextWork work;
-  int copied = 0;  // bytes of the text that are in a segment or before it
+  int copied = 0;  // bytes of the text up to the end of the last segment
   for (Part& part : *parts) {
     if (Length(part) > MaxTokens(request)) {
       return BadField(
           field, Reason::kTextTooLong,
-          absl::StrCat("text has ", CountOf(Length(part), part.place.end - part.place.begin),
-                       " tokens, model \"", model.name(), "\" reads at most ", MaxTokens(request),
-                       ": shorten it",
-                       request.split || item.target != nullptr
-                           ? ""
-                           : ", or let it be read in chunks (long_input)"),
+          absl::StrCat(
+              "text has ", CountOf(Length(part), part.place.end - part.place.begin),
+              " tokens, model \"", model.name(), "\" reads at most ", MaxTokens(request),
+              ": shorten it",
+              request.split || item.target != nullptr ? "" : ", or set long_input to chunk"),
           {{"tokens", absl::StrCat(Length(part))},
            {"maxTokens", absl::StrCat(MaxTokens(request))}});
     }
     part.tokens.push_back(model.bundle.special_tokens().eos);
-    // Summaries stand for the whole text: white space around it is no part of the answer.
+    // A summary replaces the whole text, so white space around it is not part of the answer.
     std::string gap = request.split           ? text.substr(copied, part.place.begin - copied)
                       : work.segments.empty() ? ""
                                               : " ";
@@ -281,8 +284,7 @@ absl::StatusOr<TextWork> PrepareText(const TextRequest& request, const TextItem&
                              .text = TextOf(text, part.place),
                              .result = {}});
   }
-  if (work.segments.empty())
-    return BadField(field, Reason::kEmpty, "text is nothing but white space");
+  if (work.segments.empty()) return BadField(field, Reason::kEmpty, "text is only white space");
   if (item.target != nullptr) {
     auto target = Target(request, item);
     if (!target.ok()) return target.status();
@@ -330,7 +332,7 @@ model::SequenceInput InputOf(const TextRequest& request, const SegmentWork& segm
   if (end_in_word) input.continuations = request.model->target_tokenizer->Continuations();
   if (segment.target.has_value()) {
     input.target = segment.target;
-    // Counts as the work that it is.
+    // So that the cost is that of the target.
     input.options.max_target_tokens = static_cast<int>(segment.target->size()) - 1;
     input.options.min_target_tokens =
         std::min(input.options.min_target_tokens, input.options.max_target_tokens);

@@ -17,47 +17,46 @@
 
 namespace linnet::server {
 
-// A segment of a text on its way: what goes into the engine, and what comes out.
+// A segment of a text: the input of the engine and its result.
 struct SegmentWork {
-  model::TextSegment place;  // in its text
-  std::string gap;           // what stands before it in the answer
+  model::TextSegment place;  // position in its text
+  std::string gap;           // text before it in the answer
   std::vector<model::TokenId> source;
-  std::vector<std::string> copies = {};               // what placeholders of the source stand for
-  std::optional<std::vector<model::TokenId>> target;  // that is to be scored
-  std::string_view text = {};                         // what it says; borrowed from the request
-  std::vector<TermUse> terms = {};                    // of the glossary
+  std::vector<std::string> copies = {};               // texts of the source's placeholders
+  std::optional<std::vector<model::TokenId>> target;  // to be scored
+  std::string_view text = {};                         // borrowed from the request
+  std::vector<TermUse> terms = {};                    // glossary entries that apply
   SequenceResult result = {};
 };
 
 // One text of a request.
 struct TextWork {
   std::vector<SegmentWork> segments;
-  std::string tail;        // what stands behind the last segment in the answer
-  bool truncated = false;  // its end is in no segment
-  // That it is written in, where that is surely not the model's.
+  std::string tail;        // text after the last segment in the answer
+  bool truncated = false;  // the end of the text was dropped
+  // The language of the text, if it is reliably not the model's.
   std::optional<LanguageGuess::Language> other_language = std::nullopt;
 };
 
-// What a call may still take.
+// The remaining limits of a call.
 struct PrepareLimits {
   int max_segments = std::numeric_limits<int>::max();
-  // Holds so many bytes of memory that are about to be allocated.
+  // Holds memory that is about to be allocated, in bytes.
   absl::FunctionRef<absl::Status(int64_t)> hold;
 };
 
-// Which language the text seems to be in, and which one its model reads: for people, and for
-// programs that read the metadata of an error or of a warning.
+// The detected language of a text and the language that its model reads: a message for people, and
+// metadata of an error or a warning for programs.
 struct LanguageMismatch {
   LanguageMismatch(const TextRequest& request, const LanguageGuess::Language& seen);
   std::string message;
   ErrorMetadata metadata;
 };
-// Splits one text as the request asks and tokenises it, and its target. INVALID_ARGUMENT, put down
-// to the item's path, if the model cannot read it or if it has too many segments; what `hold` says,
-// if that is an error.
+// Splits and tokenises one text, and its target. INVALID_ARGUMENT with the item's path if the model
+// cannot read the text or it has too many segments, or the error of `hold`.
 absl::StatusOr<TextWork> PrepareText(const TextRequest& request, const TextItem& item,
                                      const PrepareLimits& limits);
-// What the engine gets of a segment.
+// The engine's input for a segment.
 model::SequenceInput InputOf(const TextRequest& request, const SegmentWork& segment);
 
 }  // namespace linnet::server

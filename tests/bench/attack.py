@@ -1,10 +1,10 @@
-"""A server among the worst callers of its memory (attackers.py), and a polite client beside them.
+"""Attacks the memory of a server (attackers.py) while a well-behaved client calls it.
 
-The server has default settings and a limit of 1.5 GB: a memory cgroup of its own where one can be
-made, else a watcher that reads what is resident ten times a second. The attackers come from one
-address (127.0.0.1) under many names, the polite client from another one (::1). It fails if the
-server dies or passes the limit, or if the polite client, which translates a sentence every half
-second and tries again when it is told to, is not answered for longer than --patience seconds.
+The server has default settings and a limit of 1.5 GB: a memory cgroup if one can be created, else a
+watcher that reads the resident memory ten times a second. The attackers come from one address
+(127.0.0.1) under many names, the polite client from another one (::1). The run fails if the server
+dies or exceeds the limit, or if the polite client, which translates a sentence every half second
+and retries as the server asks, is not answered for longer than --answer-timeout seconds.
 
 Writes DIR/MACHINE/attack.json and attack.md, and exits with 1 if it failed.
 """
@@ -34,7 +34,7 @@ LIMIT = 1_500_000_000
 
 
 class Cgroup:
-    """A memory cgroup for the server, of either version; None where it cannot be made."""
+    """A memory cgroup for the server, of either version; None if it cannot be created."""
 
     def __init__(self, folder: Path, limit: str):
         self.folder, self.limit = folder, limit
@@ -102,14 +102,14 @@ class Server:
 
 
 class Polite(threading.Thread):
-    """A sentence every half second, tried again after a while if the server is busy."""
+    """Sends a sentence every half second; retries after a delay if the server is busy."""
 
     def __init__(self, port: str):
         super().__init__(daemon=True)
         self.channel = grpc.insecure_channel(f"[::1]:{port}", options=[("grpc.enable_retries", 0)])
         self.call = self.channel.unary_unary("/linnet.v1.TextService/Translate")
         self.stop = threading.Event()
-        self.answered: list[float] = []  # when, in seconds from the start
+        self.answered: list[float] = []  # times of answers in seconds since the start
         self.took: list[float] = []
         self.refused: dict[str, int] = {}
 
@@ -184,10 +184,10 @@ def attack(options: argparse.Namespace) -> dict[str, Any]:
         process.wait()
     polite.join(60)
     waited = polite.longest_wait(seconds)
-    if not fault and waited > options.patience:
+    if not fault and waited > options.answer_timeout:
         fault = f"the polite client was not answered for {waited:.0f} s"
     if not fault:
-        # With nobody there any more the server is what it was.
+        # Without clients the server returns to its former state.
         fault = comes_to_rest(server)
     settled = server.resident() if server.process.poll() is None else 0
     server.stop()
@@ -215,7 +215,7 @@ def attack(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def comes_to_rest(server: Server) -> str:
-    """That no permit was lost: what is held comes to nothing once all clients have gone."""
+    """Checks that no permit leaked: the admitted cost returns to 0 once all clients are gone."""
     end = time.monotonic() + 90  # slow readers lose their calls after a minute
     held = ""
     while time.monotonic() < end:
@@ -240,7 +240,7 @@ def markdown(result: dict[str, Any]) -> str:
     fault = f"**failed**, {result['fault']}" if result["fault"] else "survived"
     waited = polite["longest_without_answer_seconds"]
     lines = [
-        "# A server among the worst callers of its memory",
+        "# A server under attacks on its memory",
         "",
         f"{machine.sentence(result['machine'])}. `tests/bench/attack.py`, {result['seconds']} "
         f"seconds, limit {result['limit_bytes'] / 1e9:.1f} GB by {how}: {fault}.",
@@ -264,13 +264,14 @@ def markdown(result: dict[str, Any]) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--minutes", type=float, default=30)
-    parser.add_argument("--patience", type=float, default=60)
-    parser.add_argument("--kind", action="append", choices=KINDS, help="these alone")
+    parser.add_argument("--answer-timeout", type=float, default=60)
+    parser.add_argument("--kind", action="append", choices=KINDS, help="run only these")
     parser.add_argument("--flag", action="append", default=[], help="of the server")
     parser.add_argument("--programs", type=Path, default=ROOT / "build/release/bin")
     parser.add_argument("--bundle", type=Path, default=ROOT / "model/bundles/en-de")
     parser.add_argument("--out", type=Path, default=HERE / "results")
     options = parser.parse_args()
+    machine.require_commit(options.out)
     folder = options.out / machine.slug(machine.facts(sorted(os.sched_getaffinity(0))))
     folder.mkdir(parents=True, exist_ok=True)
     options.out = ROOT / "build/logs"

@@ -1,4 +1,4 @@
-"""A server under attack stays within its memory and serves on: some seconds, or half an hour."""
+"""A server under attack stays within its memory and keeps serving: for seconds, or half an hour."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def run(program, out: Path, minutes: float, *flags: str) -> dict:
     return json.loads(path.read_text())
 
 
-def test_a_server_survives_the_worst_callers_and_serves_a_polite_one(program, tmp_path):
+def test_server_survives_attacks_and_serves_others(program, tmp_path):
     result = run(program, tmp_path, 0.75)
     assert set(result["rounds"]) == set(KINDS)
     assert all(rounds > 0 for rounds in result["rounds"].values()), result["rounds"]
@@ -32,6 +32,6 @@ def test_a_server_survives_the_worst_callers_and_serves_a_polite_one(program, tm
 
 
 @pytest.mark.long
-def test_a_server_survives_half_an_hour_of_the_worst_callers(program, tmp_path):
+def test_server_survives_half_an_hour_of_attacks(program, tmp_path):
     result = run(program, tmp_path, 30)
     assert result["polite"]["answered"] > 100

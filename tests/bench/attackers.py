@@ -1,8 +1,8 @@
-"""The worst callers of a server's memory that we can write. One process each, until it is ended:
+"""Clients that attack the memory of a server. Each kind is a process that runs until it is killed:
 
     python attackers.py KIND HOST:PORT SEED
 
-Their requests are bytes that are put together by hand, so that nothing keeps them from being wrong.
+They encode their requests by hand, so that these can be invalid.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ import contextlib
 
 from http2 import RawClient
 
-SENTENCE = "The dog runs through the garden of the old house. "
-MAX = 4 << 20  # bytes of a message that gRPC takes
+SENTENCE = "The dog runs through the garden of the old castle. "
+MAX = 4 << 20  # max bytes of a message that gRPC accepts
 AT_ONCE = 8
 
 
@@ -36,7 +36,7 @@ def varint(number: int) -> bytes:
 
 
 def field(number: int, value: bytes | str | int) -> bytes:
-    """A field of a message: numbers of linnet.v1, as text_service.proto has them."""
+    """A field of a message, with its number in text_service.proto."""
     if isinstance(value, int):
         return varint(number << 3) + varint(value)
     data = value.encode() if isinstance(value, str) else value
@@ -44,7 +44,7 @@ def field(number: int, value: bytes | str | int) -> bytes:
 
 
 class Fields:
-    """The numbers of the fields that are used, read from the proto."""
+    """The numbers of the used fields, read from the proto."""
 
     def __init__(self) -> None:
         proto = Path(__file__).resolve().parents[2] / "proto/linnet/v1/text_service.proto"
@@ -100,13 +100,13 @@ class Attacker:
         )
 
     def metadata(self) -> tuple[tuple[str, str], ...]:
-        """Some of them under many names."""
+        """The metadata of a call; some calls use one of many client names."""
         other = self.random.random() < 0.3
         name = f"{self.client}-{self.random.randrange(1000)}" if other else self.client
         return (("x-client-id", name), ("x-priority", "interactive"))
 
     def calls(self, method: str, messages: list[bytes], seconds: float = 20) -> None:
-        """So many at once; some are left alone before they are answered."""
+        """Sends concurrent calls and cancels some of them before their answers."""
         call = self.channel.unary_unary(f"/linnet.v1.TextService/{method}")
         futures = [call.future(m, timeout=seconds, metadata=self.metadata()) for m in messages]
         for future in futures:
@@ -118,7 +118,7 @@ class Attacker:
     # One round of each kind.
 
     def segments(self) -> None:
-        """Texts of which every second byte is a line: refused, and just not refused."""
+        """Texts whose every second byte is a newline, just above and just below the limit."""
         texts = ["a\n" * 500_000, "a\n" * 16_000, "a\n" * 8_000, "a. " * 16_000]
         self.calls("Translate", [request(self.random.choice(texts)) for _ in range(AT_ONCE)])
 
@@ -164,7 +164,7 @@ class Attacker:
         self.calls("DetectLanguage", [wire] * AT_ONCE)
 
     def documents(self) -> None:
-        """Many documents of messages as large as can be, of which no result is read."""
+        """Many documents with messages of the maximum size, without reading any result."""
         call = self.channel.stream_stream("/linnet.v1.TextService/TranslateDocument")
         settings = F("TranslateDocumentRequest", settings=request())
         kinds = [
@@ -188,7 +188,7 @@ class Attacker:
             one.cancel()
 
     def slow_readers(self) -> None:
-        """Large answers to a client that lets a byte of each come."""
+        """Large answers to a client whose window is one byte for each."""
         wishes = [
             request(SENTENCE * 20, word_scores=1, options=options(beam_size=8, n_best=8)),
             request(*["dog"] * 500),
@@ -202,7 +202,7 @@ class Attacker:
             client.close()
 
     def streams(self) -> None:
-        """Answers in parts, to a client that reads the first and no other."""
+        """Streamed answers to a client that reads only the first part."""
         call = self.channel.unary_stream("/linnet.v1.TextService/StreamTranslate")
         wish = F("StreamTranslateRequest", request=request(SENTENCE * 50, word_scores=1))
         open_calls = [call(wish, timeout=20, metadata=self.metadata()) for _ in range(2 * AT_ONCE)]
@@ -211,7 +211,7 @@ class Attacker:
             one.cancel()
 
     def idle_calls(self) -> None:
-        """Documents that are begun and never go on."""
+        """Documents that are begun but never continued."""
         call = self.channel.stream_stream("/linnet.v1.TextService/TranslateDocument")
         end = time.monotonic() + self.random.uniform(5, 10)
 

@@ -1,5 +1,5 @@
-// What a step of the batcher costs beside its engine while many sequences wait, with deadlines and
-// somebody who may cancel them: bench_batcher --benchmark_out=…
+// Measures the cost of a batcher step without its engine while many sequences wait that have
+// deadlines and may be cancelled: bench_batcher --benchmark_out=…
 #include <benchmark/benchmark.h>
 
 #include <deque>
@@ -18,7 +18,8 @@ class NoSink final : public Sink {
   void Done(absl::StatusOr<SequenceResult>) override {}
 };
 
-// A full engine, and as many that wait at every step; each that finishes is followed by another.
+// The engine is full, and the number of waiting sequences is constant: each finished one is
+// replaced.
 void BM_Step(benchmark::State& state) {
   const auto waiting = static_cast<int>(state.range(0));
   const auto clients = static_cast<uint64_t>(state.range(1));

@@ -1,4 +1,4 @@
-"""What a compute type costs in quality: test sets of bundles, decoded in each of them.
+"""Measures the quality of each compute type on test sets of bundles.
 
 Every type decodes the same rows with linnet-decode; scores are those of linnet-score, and answers
 are compared with float32's one by one. Writes DIR/MACHINE/compute-types.json and .md.
@@ -65,7 +65,7 @@ def compare(bundle: Path, domain: str, options: argparse.Namespace) -> dict[str,
 
 def markdown(data: dict[str, Any]) -> str:
     lines = [
-        "# Compute types: what they answer",
+        "# Quality by compute type",
         "",
         f"Written by `tests/bench/compute_types.py`. {machine.sentence(data['machine'])}. The "
         "shipped models on their test sets, with the options of their bundles; `change` is the "
@@ -105,6 +105,7 @@ def main(words: list[str] | None = None) -> int:
     add("--out", type=Path, default=ROOT / "tests/bench/results", metavar="DIR",
         help="folder of the results [tests/bench/results]")  # fmt: skip
     options = parser.parse_args(words)
+    machine.require_commit(options.out)
     facts = machine.facts(sorted(os.sched_getaffinity(0)))
     tests = [compare(Path(bundle), domain, options) for bundle, domain in options.test]
     data = {"machine": facts, "tests": tests}

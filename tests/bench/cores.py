@@ -1,4 +1,4 @@
-"""How to use the cores: one engine with a thread on each, or an engine with one thread on each.
+"""Compares one engine with a thread for each core to one single-threaded engine for each core.
 
 Both decode as many sentences at once in all. Each engine is a process of linnet-decode; those with
 one thread are pinned to a core each and run at the same time, and their speeds are added. In each
@@ -40,7 +40,7 @@ def start(
 
 
 def finish(process: subprocess.Popen[str]) -> tuple[float, int]:
-    """Target tokens a second, and the most memory that the process held, in bytes."""
+    """Target tokens per second, and the peak memory of the process in bytes."""
     assert process.stdout is not None
     text = process.stdout.read()
     _, status, usage = os.wait4(process.pid, 0)
@@ -108,6 +108,7 @@ def main(words: list[str] | None = None) -> int:
     add("--out", type=Path, default=ROOT / "tests/bench/results", metavar="DIR",
         help="folder of the results [tests/bench/results]")  # fmt: skip
     options = parser.parse_args(words)
+    machine.require_commit(options.out)
     options.cores = usable
     if any(batch % len(usable) for batch in options.batch):
         parser.error(f"--batch must be multiples of the {len(usable)} cores")

@@ -1,8 +1,8 @@
-"""tests/bench/run: how fast engines decode, all of them in the same run on the same cores.
+"""tests/bench/run: the decoding speed of engines, measured in the same run on the same cores.
 
 For each compute type, batch and beam the engines take turns: in each round every engine measures
-once, and what is compared are the ratios within a round, because a machine's speed drifts. Figures
-are medians over the rounds. All targets have the same number of tokens, whatever the weights say.
+once, and the ratios within a round are compared, because a machine's speed drifts. Figures are
+medians over the rounds. All targets have the same number of tokens, independent of the weights.
 
 Writes DIR/MACHINE/decoding.json and decoding.md.
 """
@@ -50,8 +50,8 @@ def parse(words: list[str] | None) -> argparse.Namespace:
     add("--engines", nargs="+", choices=engines.ENGINES, default=engines.ENGINES, metavar="NAME",
         help=f"of {', '.join(repr(e) for e in engines.ENGINES)} [all]")  # fmt: skip
     add("--compute", nargs="+", choices=COMPUTE, default=list(COMPUTE), metavar="TYPE",
-        help=f"of {', '.join(COMPUTE)} [all]; an engine without a type is left out, and why is "
-        "told")  # fmt: skip
+        help=f"of {', '.join(COMPUTE)} [all]; an engine without a type is left out with "
+        "the reason")  # fmt: skip
     add("--batch", nargs="+", type=int, default=[1, 32], metavar="N", help="sentences [1 32]")
     add("--beam", nargs="+", type=int, default=[1, 5], metavar="N", help="hypotheses [1 5]")
     add("--source", type=int, default=30, metavar="N", help="source tokens [%(default)s]")
@@ -69,12 +69,14 @@ def parse(words: list[str] | None) -> argparse.Namespace:
         help="one round of float32, one sentence, beam 5, against CTranslate2; a minute; the "
         "results are printed only")  # fmt: skip
     add("--minutes", type=float, metavar="N",
-        help="begin nothing new after so long; --continue goes on another time")  # fmt: skip
+        help="start no new measurement after so long; continue later with --continue")  # fmt: skip
     add("--continue", action="store_true", dest="go_on",
-        help="keep what is there of a run with the same settings, measure the rest")  # fmt: skip
+        help="keep the results of a run with the same settings and measure the rest")  # fmt: skip
     options = parser.parse_args(words)
     if options.quick:
         vars(options).update(QUICK)
+    else:
+        machine.require_commit(options.out)
     for name in ("batch", "beam"):
         if min(getattr(options, name)) < 1:
             parser.error(f"--{name} must be at least 1")
@@ -98,18 +100,18 @@ def sizes_of(options: argparse.Namespace) -> Sizes:
 
 
 def repeats(batch: int, beam: int) -> int:
-    """Runs of an engine in a turn: one where a run takes seconds, more where it is quick."""
+    """The number of runs of an engine per turn: one if a run takes seconds, more if it is fast."""
     return max(1, min(5, 16 // (batch * beam)))
 
 
 def measure_group(
     runners: list[Engine], batch: int, beam: int, rounds: int
 ) -> dict[str, dict[str, Any]]:
-    """Engine -> its target tokens a second in each round, or why there are none."""
+    """Maps engines to their target tokens per second in each round, or to the reason why not."""
     found: dict[str, dict[str, Any]] = {runner.name: {"rounds": []} for runner in runners}
     alive = list(runners)
     for turn in range(rounds):
-        # Nobody is always first behind the pause between rounds, or always behind the same engine.
+        # Rotate the order, so that no engine is always first or always after the same engine.
         order = alive[turn % len(alive) :] + alive[: turn % len(alive)] if alive else []
         for runner in order:
             engines.settle()
@@ -133,7 +135,7 @@ def groups_of(options: argparse.Namespace) -> list[tuple[str, int, int]]:
 
 
 class Results:
-    """What was measured so far, in the file that it goes to."""
+    """The measurements so far, from the file of results."""
 
     def __init__(self, path: Path, facts: dict[str, Any], go_on: bool):
         self.path = path

@@ -1,4 +1,4 @@
-"""The decoding benchmark runs, at its smallest, and counts right. No time is asserted."""
+"""Tests the decoding benchmark at its smallest size. No time is asserted."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def bundles(tmp_path_factory) -> Path:
 
 @pytest.fixture
 def run(tmp_path, bundles, program, binaries):
-    """Runs the benchmark: (status, results or None, what it said)."""
+    """Runs the benchmark: (status, results or None, output)."""
 
     def measure(*flags: str):
         command = [sys.executable, HERE / "decoding.py", *flags, "--out", tmp_path / "results"]
@@ -48,7 +48,7 @@ def run(tmp_path, bundles, program, binaries):
     return measure
 
 
-def test_all_engines_that_are_installed_measure_in_one_run(run):
+def test_measures_all_installed_engines_in_one_run(run):
     status, results, said = run(*SMALL, "--compute", "float32", "--batch", "2", "--beam", "2")
     assert status == 0, said
     (group,) = results["groups"]
@@ -65,7 +65,7 @@ def test_all_engines_that_are_installed_measure_in_one_run(run):
         assert f"| {name} |" in said
 
 
-def test_a_type_that_an_engine_lacks_is_told_with_its_reason(run):
+def test_missing_type_of_an_engine_is_reported(run):
     status, results, said = run(
         *SMALL, "--compute", "int8", "--batch", "1", "--beam", "1", "--engines", "marian"
     )
@@ -74,7 +74,7 @@ def test_a_type_that_an_engine_lacks_is_told_with_its_reason(run):
     assert "transformers has no int8" in said
 
 
-def test_continue_measures_what_is_missing_and_nothing_else(run):
+def test_continue_measures_only_missing_settings(run):
     one = [*SMALL, "--engines", "linnet light", "--compute", "float32", "--beam", "2"]
     assert run(*one, "--batch", "1")[0] == 0
     status, results, said = run(*one, "--batch", "1", "2", "--continue")
@@ -91,7 +91,7 @@ def test_continue_measures_what_is_missing_and_nothing_else(run):
     [["--batch", "0"], ["--cores", "many"], ["--cores", "4000"], ["--engines", "x"]],
     ids=" ".join,
 )
-def test_flags_that_cannot_be_are_refused(run, flags):
+def test_rejects_invalid_flags(run, flags):
     status, results, said = run(*flags)
     assert status == 2
     assert results is None
@@ -113,7 +113,7 @@ def test_ratios_are_taken_round_by_round():
     assert ratio(drifting, "marian") is None
 
 
-def test_the_reference_is_what_serves_its_users_best_at_the_setting():
+def test_reference_is_the_fastest_peer_of_a_setting():
     both = group("int8", 1, 5, ours=[60, 66], theirs=[10, 11])
     both["engines"]["ctranslate2 workers"] = {"rounds": [20, 22]}
     assert ratio(both, "linnet dynamic") == 3
@@ -121,7 +121,7 @@ def test_the_reference_is_what_serves_its_users_best_at_the_setting():
     assert ratio(both, "linnet dynamic") == 6
 
 
-def test_targets_stand_beside_what_was_reached():
+def test_targets_are_shown_beside_results():
     results = {
         "machine": {"cpu": "X", "cores": 2, "features": [], "version": "1"},
         "sizes": {"name": "base", "width": 1, "vocabulary": 1, "source": 1, "target": 1},
@@ -135,7 +135,7 @@ def test_targets_stand_beside_what_was_reached():
     assert "batch 1, beam 5" not in text
 
 
-def test_memory_sees_what_a_process_holds():
+def test_memory_measures_a_process():
     held = "x = bytearray(64 << 20); print('there', flush=True); input()"
     with subprocess.Popen(
         [sys.executable, "-c", held], stdin=subprocess.PIPE, stdout=subprocess.PIPE
@@ -149,8 +149,8 @@ def test_memory_sees_what_a_process_holds():
     assert memory.peak >= memory.working > 64 << 20
 
 
-def test_the_steps_of_fairseqs_way_are_its_convolution():
-    """What the last K-1 inputs give step by step is what the whole gives, shifted to look back."""
+def test_fairseq_steps_equal_the_whole_convolution():
+    """Steps on the last K-1 inputs equal the whole causal convolution."""
     torch.manual_seed(3)
     conv = peer_fairseq.DynamicConv(width=8, heads=2, kernel=5).eval()
     x = torch.randn(9, 3, 8)
@@ -168,7 +168,7 @@ def test_the_steps_of_fairseqs_way_are_its_convolution():
         torch.testing.assert_close(steps, conv.outputs(whole.view(9, 3, 8)))
 
 
-def test_the_band_of_fairseqs_way_is_its_unfolded_form(monkeypatch):
+def test_fairseq_band_equals_the_unfolded_form(monkeypatch):
     torch.manual_seed(4)
     conv = peer_fairseq.DynamicConv(width=8, heads=2, kernel=7).eval()
     x = torch.randn(11, 3, 8)
@@ -181,7 +181,7 @@ def test_the_band_of_fairseqs_way_is_its_unfolded_form(monkeypatch):
 def score(
     model: peer_fairseq.EncoderDecoder, source: torch.Tensor, target: tuple[int, ...]
 ) -> float:
-    """The log-probability of one target, step by step and with no beam; the end token is none."""
+    """The log-probability of one target, step by step and without a beam or an end token."""
     memory = model.encode(source)
     width = model.width // model.heads
     states = [
@@ -197,7 +197,7 @@ def score(
     return total
 
 
-def test_fairseqs_way_finds_the_best_target_where_its_beam_holds_them_all():
+def test_fairseq_search_is_exact_with_a_full_beam():
     sizes = SimpleNamespace(layers=2, width=8, ffn=16, heads=2, vocab=6, source=4, target=2)
     tokens = [token for token in range(6) if token != peer_fairseq.EOS]
     for seed in range(5):

@@ -1,4 +1,4 @@
-"""The table of the decoding benchmark, and the targets beside what was reached."""
+"""The table of the decoding benchmark, and its targets beside the results."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Any
 
 import machine
 
-# The reference is the faster of these at a setting: one sentence alone is decoded faster by one
-# thread of it than by two, and a batch may be by two workers.
+# The reference is the fastest of these at a setting: it decodes one sentence faster with one thread
+# than with two, and perhaps a batch with two workers.
 REFERENCE = "ctranslate2"
 REFERENCES = (REFERENCE, "ctranslate2 workers")
 OURS = "linnet dynamic"
@@ -26,7 +26,7 @@ MAX_MEMORY = 150 * MEGABYTE  # above the reference
 
 
 def reference_of(group: dict[str, Any]) -> str | None:
-    """Which of the references is the fastest here."""
+    """The fastest reference at this setting."""
     found = group["engines"]
     there = [name for name in REFERENCES if found.get(name, {}).get("rounds")]
     return max(there, key=lambda name: median(found[name]["rounds"]), default=None)
@@ -47,7 +47,7 @@ def megabytes(engine: dict[str, Any], which: str) -> str:
 
 
 def last(groups: list[dict[str, Any]], engine: str) -> dict[str, Any]:
-    """What the last group that has it knows of an engine: its memory is over all groups so far."""
+    """The record of an engine in the last group that has it; memory covers all groups so far."""
     return next(
         (g["engines"][engine] for g in reversed(groups) if g["engines"][engine].get("rounds")), {}
     )
@@ -85,7 +85,7 @@ def table(compute: str, groups: list[dict[str, Any]]) -> list[str]:
 
 
 def target_lines(groups: list[dict[str, Any]]) -> list[str]:
-    """Nothing for targets whose group was not measured."""
+    """The lines of the targets; omits those whose group was not measured."""
     lines = []
     for (compute, batch, beam), wanted in TARGETS.items():
         for group in groups:

@@ -18,9 +18,9 @@ from typing import Any
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
-SECONDS = 900  # the longest that an engine may take to load, or to measure one setting
+SECONDS = 900  # timeout of loading an engine, and of measuring one setting
 POLL_SECONDS = 0.1  # of the memory
-# Names of Linnet's own engines begin so; behind it stands the mixer of all layers.
+# Names of Linnet's own engines begin with this; the mixer of all layers follows.
 LINNET = "linnet "
 PEERS = {
     "ctranslate2": ("build/peers/bin/python", "peer_ctranslate2.py"),
@@ -28,22 +28,22 @@ PEERS = {
     "marian": (".venv/bin/python", "peer_marian.py"),
     "fairseq's way": (".venv/bin/python", "peer_fairseq.py"),
 }
-WORKERS = " workers"  # names of peers end so that split a batch, with a thread for each part
+WORKERS = " workers"  # suffix of peers that split a batch over single-threaded workers
 MIXERS = ("dynamic", "light", "self_attention")
 ENGINES = [LINNET + mixer for mixer in MIXERS] + list(PEERS)
 
 
 class Unavailable(Exception):
-    """The engine cannot run this: it does not have the type, or is not installed."""
+    """The engine cannot run this: it lacks the type or is not installed."""
 
 
 class Broken(Exception):
-    """The engine ended, or said something else than its times."""
+    """The engine exited, or its output is not a list of times."""
 
 
 @dataclass(frozen=True)
 class Sizes:
-    """Of the models, and of the sentences."""
+    """The sizes of models and sentences."""
 
     name: str  # base, big or tiny
     layers: int
@@ -59,15 +59,15 @@ class Sizes:
 class Measured:
     seconds: list[float]
     target_tokens: int
-    steps: list[float] = field(default_factory=list)  # seconds of each, where they are told
+    steps: list[float] = field(default_factory=list)  # seconds of each step, if reported
 
     def tokens_per_second(self) -> list[float]:
         return [self.target_tokens / seconds for seconds in self.seconds]
 
 
 class Memory:
-    """Resident memory of a process, from /proc until it ends: its peak, and what it works with once
-    it has loaded, taken as the median of the later half of what was seen."""
+    """Resident memory of a process, polled from /proc until it ends: the peak, and the working size
+    after loading, which is the median of the later half of the samples."""
 
     def __init__(self, pid: int):
         self.peak = 0
@@ -112,7 +112,7 @@ class Engine:
         raise NotImplementedError
 
     def stop(self) -> None:
-        """May be called twice."""
+        """Stops the process; may be called twice."""
 
     def _remember(self, memory: Memory) -> None:
         self.peak = max(self.peak, memory.peak)
@@ -120,7 +120,7 @@ class Engine:
 
 
 class Linnet(Engine):
-    """linnet-decode --synthetic: a process for each setting, which loads the bundle anew."""
+    """linnet-decode --synthetic: one process for each setting, which loads the bundle again."""
 
     def __init__(self, name: str, program: Path, bundle: Path, sizes: Sizes, flags: list[str]):
         super().__init__(name)
@@ -143,7 +143,7 @@ class Linnet(Engine):
             raise Broken(f"{self.name}: no answer within {SECONDS} s") from None
         finally:
             memory.stop()
-        if process.returncode == 2:  # a flag that it does not take: a type that is not built
+        if process.returncode == 2:  # a flag was refused: the type is not built
             raise Unavailable(err.strip().removeprefix("linnet-decode: "))
         if process.returncode != 0:
             raise Broken(f"{self.name} ended with {process.returncode}: {err.strip()[-2000:]}")
@@ -155,7 +155,7 @@ class Linnet(Engine):
 
 
 class Peer(Engine):
-    """A process that speaks as peer.py says, and stays for all settings."""
+    """A process with the protocol of peer.py, used for all settings."""
 
     def __init__(self, name: str, command: list[str]):
         super().__init__(name)
@@ -167,7 +167,7 @@ class Peer(Engine):
         python = Path(self._command[0])
         if not python.exists():
             raise Unavailable(f"{self.name} is not installed: no {python.relative_to(ROOT)}")
-        # What it says while it loads goes where everybody's errors go.
+        # Output during loading goes to standard error.
         self._process = subprocess.Popen(
             self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
@@ -223,8 +223,8 @@ def preset_of(mixer: str, sizes: Sizes) -> list[str]:
 def bundle_for(
     mixer: str, sizes: Sizes, folder: Path, flags: Sequence[str] = (), suffix: str = ""
 ) -> Path:
-    """A bundle with random weights, made once for a folder and for a state of the model's code;
-    `suffix` tells those apart that were made with other flags."""
+    """A bundle with random weights, created once per folder and version of the model's code;
+    `suffix` distinguishes bundles with other flags."""
     words = [mixer, sizes.name, str(sizes.vocabulary), *([suffix] if suffix else [])]
     out = folder / "-".join(words)
     mark, code = out.with_name(out.name + ".code"), code_of_models()
@@ -240,7 +240,7 @@ def bundle_for(
 
 
 def code_of_models() -> str:
-    """What a module that is written now is made of."""
+    """A digest of the code that a new module depends on."""
     code = hashlib.sha256()
     for path in sorted((ROOT / "model/linnet_model").rglob("*.py")):
         code.update(path.read_bytes())
@@ -273,5 +273,5 @@ def make_engine(
 
 
 def settle() -> None:
-    """Lets the OpenMP threads of the engine before fall asleep: some spin for 200 ms."""
+    """Waits until the previous engine's OpenMP threads sleep: some spin for 200 ms."""
     time.sleep(0.3)

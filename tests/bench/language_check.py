@@ -1,4 +1,4 @@
-"""How often the check of a text's language is wrong.
+"""Measures the error rate of the language check.
 
 Asks a server for the language of every row of parallel test sets, as `linnet detect` does, and
 counts the rows of each side that would be warned of (server/text/language_detector.h): those of the
@@ -21,7 +21,7 @@ SURE = 0.9  # kSureShare
 
 
 def other(detection: dict, language: str) -> bool:
-    """Whether the text is surely in another language, as OtherLanguage says."""
+    """True if the text is surely in another language, by the rule of OtherLanguage."""
     seen = detection.get("languages", [])
     sure = detection.get("reliable", False) and seen and seen[0].get("confidence", 0) >= SURE
     return bool(sure and seen[0]["language_code"] != language)

@@ -1,11 +1,10 @@
-"""What linnet-load itself can do: the calls a second that it makes, what one costs, and whether it
-sees a server that stalls.
+"""Measures linnet-load itself: its max calls per second, the cost of a call, and stalls.
 
-A server that answers at once (bench_echo_server) has the first core, linnet-load the second. Closed
-loops tell how many calls a second it makes when nothing holds it up, and how much of its core each
-costs; open loops (Poisson) up to which rate it still sends calls when they are due. At last the
-server stands still for a second now and then: an open loop has to see it in its percentiles, from
-the time due. Writes DIR/MACHINE/load-generator.json and load-generator.md.
+A server that answers at once (bench_echo_server) runs on the first core, linnet-load on the second.
+Closed loops measure the calls per second that it can make and the CPU time of each; open loops
+(Poisson) the rate up to which it sends calls at their due time. Finally the server stalls for a
+second from time to time, which the percentiles of an open loop, from the due time, must show.
+Writes DIR/MACHINE/load-generator.json and load-generator.md.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ STALL_SECONDS = 15
 
 @contextmanager
 def echo(options: argparse.Namespace, core: int, *stall: int) -> Iterator[str]:
-    """The address of a server under way."""
+    """Yields the address of a running server."""
     command = ["taskset", "--cpu-list", str(core), str(options.programs / "bench_echo_server")]
     process = subprocess.Popen(
         [*command, *map(str, stall)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
@@ -179,6 +178,7 @@ def parse(words: list[str] | None) -> argparse.Namespace:
 
 def main(words: list[str] | None = None) -> int:
     options = parse(words)
+    machine.require_commit(options.results)
     cores = sorted(os.sched_getaffinity(0))[:2]
     results = measure(options, cores)
     results["machine"] = machine.facts(cores)

@@ -1,12 +1,12 @@
-"""What long texts cost: time and memory per source token, time per step as the target grows, and
-the convolutions on long sequences beside a plain copy.
+"""Measures the cost of long texts: time and memory per source token, time per step as the target
+grows, and the convolutions on long sequences compared to a plain copy.
 
-`encoder` and `decoder` run `linnet-decode --synthetic` on random bundles that differ in their mixer
-alone, one sentence at a time, the mixers in turn; figures are medians over the rounds. The steps of
-`decoder` are all of one target. `operators` runs bench_ops. Each part may be measured by itself:
-what the others found before is kept, and --continue adds rounds to what is there.
+`encoder` and `decoder` run `linnet-decode --synthetic` on random bundles that differ only in their
+mixer, one sentence at a time, with the mixers in turn; figures are medians over the rounds. The
+steps of `decoder` belong to one target. `operators` runs bench_ops. Parts can be measured alone:
+the results of the other parts are kept, and --continue adds rounds to existing results.
 
-Writes DIR/MACHINE/long-inputs.json, long-inputs.md, long-encoder.svg and long-decoder.svg.
+Writes DIR/MACHINE/long-inputs.json and long-inputs.md; plots.py draws them.
 """
 
 from __future__ import annotations
@@ -46,20 +46,21 @@ def parse(words: list[str] | None) -> argparse.Namespace:
     add("--sources", nargs="+", type=int, default=list(SOURCES), metavar="N",
         help="source tokens of the encoder [16 to 4096]")  # fmt: skip
     add("--targets", nargs="+", type=int, default=list(TARGETS), metavar="N",
-        help="target tokens up to which steps are put together [32 to 512]")  # fmt: skip
+        help="target lengths between which steps are averaged [32 to 512]")  # fmt: skip
     add("--beam", type=int, default=5, metavar="N", help="of the decoder [%(default)s]")
     add("--compute", default="float32", metavar="TYPE", help="[%(default)s]")
     add("--rounds", type=int, default=3, metavar="N", help="[%(default)s]")
     add("--seconds", type=float, default=1.0, metavar="N",
-        help="that bench_ops gives each case [%(default)s]")  # fmt: skip
+        help="per case of bench_ops [%(default)s]")  # fmt: skip
     add("--programs", type=Path, default=ROOT / "build/release/bin", metavar="DIR",
         help="folder of linnet-decode and bench_ops [build/release/bin]")  # fmt: skip
     add("--bundles", type=Path, default=ROOT / "build/bench", metavar="DIR",
         help="folder that keeps the random bundles [build/bench]")  # fmt: skip
     add("--out", type=Path, default=ROOT / "tests/bench/results", metavar="DIR",
         help="folder of the results [tests/bench/results]")  # fmt: skip
-    add("--continue", action="store_true", dest="go_on", help="add rounds to what is there")
+    add("--continue", action="store_true", dest="go_on", help="add rounds to existing results")
     options = parser.parse_args(words)
+    machine.require_commit(options.out)
     options.parts = options.parts or list(PARTS)
     if unknown := set(options.parts) - set(PARTS):
         parser.error(f"no part {unknown.pop()!r}: there are {', '.join(PARTS)}")
@@ -70,7 +71,7 @@ def parse(words: list[str] | None) -> argparse.Namespace:
 
 
 def bundles(options: argparse.Namespace) -> dict[str, Path]:
-    """Mixer -> a bundle that serves the longest texts asked for."""
+    """Maps mixers to bundles that accept the longest texts of the run."""
     limits = ["--max-source-tokens", str(max(options.sources))]
     limits += ["--max-target-tokens", str(max(options.targets))]
     sizes = Sizes(options.size, source=0, target=0, **SIZES[options.size])
@@ -98,7 +99,7 @@ def encoder(options: argparse.Namespace, made: dict[str, Path], found: Part) -> 
 
 
 def decoder(options: argparse.Namespace, made: dict[str, Path], found: Part) -> None:
-    """Adds a round: the steps of one long target, those between two lengths put together."""
+    """Adds a round: the steps of one long target, averaged between consecutive lengths."""
     for mixer in options.mixers:
         engine = linnet(options, made[mixer], DECODER_SOURCE, options.targets[-1], "--step-seconds")
         engines.settle()

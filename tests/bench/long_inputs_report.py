@@ -1,4 +1,4 @@
-"""Tables and plots of what long texts cost."""
+"""Tables of the cost of long texts."""
 
 from __future__ import annotations
 
@@ -7,14 +7,7 @@ from statistics import median
 from typing import Any
 
 import machine
-import matplotlib
 
-matplotlib.use("svg")
-import matplotlib.pyplot as plt
-
-matplotlib.rcParams["svg.hashsalt"] = "linnet"  # the same file from the same numbers
-
-COLOURS = {"dynamic": "#0072b2", "light": "#56b4e9", "self_attention": "#d55e00"}
 Part = dict[str, dict[str, list[dict[str, float]]]]  # mixer -> tokens -> a measurement per round
 
 
@@ -32,7 +25,7 @@ def per_source_token(part: Part) -> dict[str, dict[int, float]]:
 
 
 def memory_per_token(part: Part) -> dict[str, dict[int, float]]:
-    """Kilobytes of the peak that each token more than in the shortest source has cost."""
+    """Kilobytes of peak memory per token beyond the shortest source."""
     peaks = medians(part, "peak_bytes")
     result = {}
     for mixer, found in peaks.items():
@@ -46,7 +39,7 @@ def memory_per_token(part: Part) -> dict[str, dict[int, float]]:
 
 
 def per_step(part: Part) -> dict[str, dict[int, float]]:
-    """Milliseconds of a step at the targets' later ends."""
+    """Milliseconds per step up to each length of the target."""
     times = medians(part, "step_seconds")
     return {m: {n: 1e3 * t for n, t in found.items()} for m, found in times.items()}
 
@@ -88,28 +81,8 @@ def operator_lines(cases: list[dict[str, Any]]) -> list[str]:
     return [*lines, ""]
 
 
-def plot(columns: dict[str, dict[int, float]], x: str, y: str, path: Path) -> None:
-    figure, axes = plt.subplots(figsize=(7, 4.2))
-    tokens = sorted({n for found in columns.values() for n in found})
-    for mixer, found in columns.items():
-        lengths = sorted(found)
-        axes.plot(
-            lengths, [found[n] for n in lengths], marker="o", label=mixer, color=COLOURS[mixer]
-        )
-    axes.set_xscale("log", base=2)
-    axes.set_xticks(tokens, [str(n) for n in tokens])
-    axes.set_ylim(bottom=0)
-    axes.set_xlabel(x)
-    axes.set_ylabel(y)
-    axes.grid(alpha=0.3)
-    axes.legend(frameon=False)
-    figure.tight_layout()
-    figure.savefig(path, metadata={"Date": None})
-    plt.close(figure)
-
-
 def write_report(results: dict[str, Any], folder: Path) -> str:
-    """Writes long-inputs.md and the plots of the parts that there are; returns the text."""
+    """Writes long-inputs.md of the measured parts; returns the text."""
     lines = [
         f"# Long inputs, {results['size']} size, {results['compute']}",
         "",
@@ -124,15 +97,11 @@ def write_report(results: dict[str, Any], folder: Path) -> str:
         lines += table("source tokens", found)
         lines += ["Kilobytes of peak memory per token above the shortest source's:", ""]
         lines += table("source tokens", memory_per_token(results["encoder"]))
-        lines += ["![Time per source token](long-encoder.svg)", ""]
-        plot(found, "source tokens", "µs per source token", folder / "long-encoder.svg")
     if results.get("decoder"):
         steps = per_step(results["decoder"])
         lines += ["## Decoder", "", f"ms per step at beam {results['beam']}: of one target, the "]
         lines[-1] += "median of the steps up to a length and beyond the next shorter one:"
         lines += ["", *table("target tokens", steps, digits=2)]
-        lines += ["![Time per step](long-decoder.svg)", ""]
-        plot(steps, "target tokens", "ms per step", folder / "long-decoder.svg")
     if results.get("operators"):
         lines += [
             "## Operators",

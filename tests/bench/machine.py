@@ -1,4 +1,4 @@
-"""What a reader must know of the machine to compare numbers."""
+"""Facts about the machine that are needed to compare numbers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def _cpuinfo(key: str) -> str:
 
 
 def _version() -> str:
-    """The commit, and whether something was changed since."""
+    """The commit, marked if files were changed since."""
     try:
         command = ["git", "-C", str(ROOT), "describe", "--always", "--dirty"]
         return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
@@ -42,11 +42,21 @@ def slug(machine: dict[str, Any]) -> str:
     return re.sub(r"[^a-z0-9]+", "-", words.lower()).strip("-")
 
 
+def require_commit(out: Path) -> None:
+    """Refuses to write committed results from a tree that was changed since its commit.
+
+    A result must say which code it measured. Call it before measuring. Raises SystemExit.
+    """
+    version = _version()
+    if out.resolve() == ROOT / "tests/bench/results" and version.endswith("-dirty"):
+        raise SystemExit(f"the tree is {version}: commit first, or write elsewhere than {out}")
+
+
 def sentence(machine: dict[str, Any]) -> str:
     features = ", ".join(machine["features"])
     return f"{machine['cpu']}, {machine['cores']} cores ({features}), Linnet {machine['version']}"
 
 
 def pin(cores: list[int]) -> None:
-    """This process and all that it starts."""
+    """Pins this process and the ones that it starts."""
     os.sched_setaffinity(0, cores)

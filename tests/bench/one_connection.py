@@ -1,4 +1,4 @@
-"""What many authenticated calls of one connection cost: time of each and memory, slice by slice.
+"""Measures the cost of many authenticated calls of one connection: time and memory per slice.
 
 Two tokens take turns on one channel; the call is ListModels, which does no work for its answer, so
 that what a connection or a caller leaves behind shows. Time is the server's processor time, as
@@ -29,7 +29,7 @@ IN_FLIGHT = 100
 
 
 class Server:
-    """A server that asks for tokens; end it with `stop`."""
+    """A server that requires tokens; end it with `stop`."""
 
     def __init__(self, options: argparse.Namespace, folder: Path):
         tokens = folder / "tokens"
@@ -51,7 +51,7 @@ class Server:
         return float(samples["process_resident_memory_bytes"])
 
     def cpu_seconds(self) -> float:
-        """To the nanosecond: what /proc and the metrics say is counted in ticks of 10 ms."""
+        """CPU time in nanoseconds: /proc and the metrics count in ticks of 10 ms."""
         return time.clock_gettime((~self.process.pid << 3) | 2)  # CPUCLOCK_SCHED, of Linux
 
     def stop(self) -> None:
@@ -95,7 +95,7 @@ def measure(options: argparse.Namespace) -> list[dict[str, float]]:
                             "resident_bytes": server.resident_bytes(),
                         }
                     )
-                    cpu = server.cpu_seconds()  # without the page of metrics
+                    cpu = server.cpu_seconds()  # before the metrics page is read
                     print(f"{number + 1}/{options.slices}: {slices[-1]}", flush=True)
         finally:
             server.stop()
@@ -140,6 +140,7 @@ def main() -> None:
     parser.add_argument("--programs", type=Path, default=ROOT / "build/release/bin")
     parser.add_argument("--out", type=Path, default=ROOT / "tests/bench/results")
     options = parser.parse_args()
+    machine.require_commit(options.out)
     facts = machine.facts(sorted(os.sched_getaffinity(0)))
     results = {"machine": facts, "warm_up": options.warm_up, "slices": measure(options)}
     folder = options.out / machine.slug(facts)

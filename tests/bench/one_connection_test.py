@@ -1,4 +1,4 @@
-"""The measurement of one connection runs, at its smallest, and says what grew."""
+"""Tests the measurement of one connection at its smallest size."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from one_connection import markdown
 HERE = Path(__file__).resolve().parent
 
 
-def test_it_measures_and_writes_both_files(tmp_path, program):
+def test_measures_and_writes_both_files(tmp_path, program):
     command = [sys.executable, HERE / "one_connection.py", "--calls", "200", "--warm-up", "100"]
     command += ["--slices", "2", "--programs", program("linnet-server").parent, "--out", tmp_path]
     done = subprocess.run(
@@ -26,7 +26,7 @@ def test_it_measures_and_writes_both_files(tmp_path, program):
     assert (path.parent / "one-connection.md").exists()
 
 
-def test_growth_is_counted_per_call_after_the_first_slice():
+def test_growth_is_per_call_after_the_first_slice():
     def piece(resident: int, cpu: float) -> dict[str, float]:
         numbers = {"calls": 1000, "seconds": 1.0}
         return {**numbers, "resident_bytes": resident, "cpu_us_per_call": cpu}

@@ -1,10 +1,10 @@
-"""What a server does with more calls than it can answer.
+"""Measures a server under overload.
 
-First its capacity: what a closed loop gets that keeps it full. Then open loops (Poisson arrivals,
-measured from the time due) at 50, 100, 150 and 300 % of that, each call with a deadline: goodput
-counts answers within it. Then a burst of four times as many calls as can be done by their deadline,
-which finds the engine idle. At last two clients, told apart by their address (127.0.0.1 and ::1),
-of which one offers ten times as much as the other, and the other more than half of the capacity.
+First the capacity: the throughput of a closed loop that keeps the engine full. Then open loops
+(Poisson arrivals, measured from the due time) at 50, 100, 150 and 300 % of it, each call with a
+deadline: goodput counts answers within it. Then a burst, on an idle engine, of four times as many
+calls as can finish by their deadline. Finally two clients with different addresses (127.0.0.1 and
+::1), one with ten times the load of the other, which offers more than half of the capacity.
 
 The engine has one thread on the first core; the rest of the server and the load generator share the
 second one. Writes DIR/MACHINE/overload.json and overload.md.
@@ -32,7 +32,7 @@ from sentences import sentences
 ROOT = Path(__file__).resolve().parents[2]
 ENGINE_THREAD = "linnet-engine"
 LOADS = (0.5, 1.0, 1.5, 3.0)
-BURST = 4.0  # times what can be done by the deadline
+BURST = 4.0  # times the calls that can finish by the deadline
 BURST_SECONDS = 0.2
 
 
@@ -41,22 +41,21 @@ def on(core: int, command: list[str]) -> list[str]:
 
 
 class Server:
-    """A server under way."""
+    """A running server."""
 
     def __init__(self, process: subprocess.Popen[str], ready: str):
         self.process = process
         self.port, self.metrics = (word.rpartition(":")[2] for word in ready.split()[1:3])
-        self.margin = 1.0  # of estimates at admission, when the page was last read
+        self.safety_factor = 1.0  # of latency estimates, when the page was last read
 
     def memory(self) -> float:
-        """MB that are resident."""
+        """Resident memory in MB."""
         status = Path(f"/proc/{self.process.pid}/status").read_text()
         return int(status.split("VmRSS:")[1].split()[0]) / 1024
 
     def refused(self) -> dict[str, float]:
-        """Calls by the reason for which they were turned away, until now; and as `late` those that
-        were let in and not done by their deadline: their clients, who cancel nothing else, may
-        have cancelled them first."""
+        """The number of refused calls by reason, and as `late` the admitted calls that missed their
+        deadline; their clients, which cancel no other calls, may have cancelled them first."""
         page = urllib.request.urlopen(f"http://127.0.0.1:{self.metrics}/metrics", timeout=10)
         lines = page.read().decode().splitlines()
         counts = {}
@@ -67,7 +66,7 @@ class Server:
             if re.match(r'linnet_sequences_total.*outcome="(expired|cancelled)"', name):
                 counts["late"] = counts.get("late", 0) + float(value)
             if name.startswith("linnet_estimate_safety_factor") and 'for="waiting"' in name:
-                self.margin = float(value)
+                self.safety_factor = float(value)
         return counts
 
 
@@ -134,7 +133,7 @@ def summary(result: dict[str, Any]) -> dict[str, Any]:
 
 
 def since(before: dict[str, float], after: dict[str, float]) -> dict[str, float]:
-    """What has been counted meanwhile."""
+    """The increase of the counters."""
     return {reason: n - before[reason] for reason, n in after.items() if n > before[reason]}
 
 
@@ -156,7 +155,7 @@ def measure(options: argparse.Namespace, cores: list[int], file: Path) -> dict[s
             after = running.refused()
             result["load"] = load
             result["memory_mb"] = running.memory()
-            result["margin"] = running.margin
+            result["safety_factor"] = running.safety_factor
             result["refused"] = since(before, after)
             results["loads"].append(result)
             print(json.dumps(result), flush=True)
@@ -177,7 +176,7 @@ def measure(options: argparse.Namespace, cores: list[int], file: Path) -> dict[s
             "greedy": summary(report(greedy)),
             "modest": summary(report(modest)),
             "refused": since(before, running.refused()),
-            "margin": running.margin,
+            "safety_factor": running.safety_factor,
             "memory_mb": running.memory(),
         }
         print(json.dumps(results["two_clients"]), flush=True)
@@ -203,7 +202,7 @@ def markdown(results: dict[str, Any]) -> str:
         "answers a second: 100 %.",
         "",
         "| load | offered/s | goodput/s | of capacity | p50 ms | p99 ms | not answered "
-        "| of them let in | margin | MB |",
+        "| admitted but late | safety factor | MB |",
         "|---|---|---|---|---|---|---|---|---|---|",
     ]
     for row in results["loads"]:
@@ -213,21 +212,21 @@ def markdown(results: dict[str, Any]) -> str:
         lines.append(
             f"| {row['load']:.0%} | {' | '.join(map(number, cells))} | {share:.0%} "
             f"| {number(row['answered_p50_ms'])} | {number(row['answered_p99_ms'])} "
-            f"| {others or '–'} | {row['refused'].get('late', 0):.0f} | {row['margin']:.2f} "
-            f"| {row['memory_mb']:.0f} |"
+            f"| {others or '–'} | {row['refused'].get('late', 0):.0f} "
+            f"| {row['safety_factor']:.2f} | {row['memory_mb']:.0f} |"
         )
     both, burst = results["two_clients"], results["burst"]
     lines += [
         "",
-        "Latencies are those of calls that were answered. Calls that were let in and not answered "
-        "missed their deadline, those of the warm-up counted, whether the server or the client was "
-        "the first to see it; the margin is what estimates are multiplied by at the end.",
+        "Latencies are those of answered calls. Late calls were admitted and missed their "
+        "deadline; they include those of the warm-up, and those that the client cancelled first. "
+        "The safety factor, at the end, is what latency estimates are multiplied by.",
         "",
         f"A burst, {sum(burst['calls'].values())} calls within {BURST_SECONDS} s that find the "
         f"engine idle: {burst['calls'].get('OK', 0)} were answered in time, where a full engine "
         f"makes {settings['deadline'] * results['capacity_per_second']:.0f} until the deadline; "
         f"{burst['refused'].get('deadline', 0):.0f} were refused at once, "
-        f"{burst['refused'].get('late', 0):.0f} let in and late.",
+        f"{burst['refused'].get('late', 0):.0f} admitted and late.",
         "",
         "Two clients at once:",
         "",
@@ -242,12 +241,11 @@ def markdown(results: dict[str, Any]) -> str:
         lines.append(f"| {name} | {' | '.join(map(number, cells))} |")
     lines += [
         "",
-        f"Of both, {both['refused'].get('late', 0):.0f} were let in and missed their deadline. "
-        "Goodput is what came within the deadline of the time at which the call was due, answered "
-        "what came within it of the time at which it was sent. What is "
-        "shared out equally is the work that sits down in the batch "
-        "(tests/server/overload_simulation_test.cc): a place whose answer comes too late, in the "
-        "batch or on the way back, was had all the same.",
+        f"Of both, {both['refused'].get('late', 0):.0f} were admitted and missed their deadline. "
+        "Goodput counts answers within the deadline from the due time of a call; answered/s counts "
+        "those within the deadline from its sending. The fair queue shares the cost of admitted "
+        "sequences equally (tests/server/overload_simulation_test.cc): a sequence whose answer is "
+        "late counts as well.",
     ]
     return "\n".join([*lines, ""])
 
@@ -267,6 +265,7 @@ def parse(words: list[str] | None) -> argparse.Namespace:
 
 def main(words: list[str] | None = None) -> int:
     options = parse(words)
+    machine.require_commit(options.results)
     cores = sorted(os.sched_getaffinity(0))[:2]
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "sentences"

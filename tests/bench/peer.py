@@ -1,4 +1,4 @@
-"""What the peers of the decoding benchmark have in common: a process that is told what to measure.
+"""The protocol of the peers of the decoding benchmark: a process that measures on request.
 
 A peer loads a model of a given size with random weights, says so in a line of JSON, and then
 answers each line {"batch", "beam", "repeat"} of its standard input with {"seconds": […],
@@ -17,7 +17,7 @@ from collections.abc import Callable
 
 
 class Unavailable(Exception):
-    """The peer cannot do what was asked; the message goes into the table."""
+    """The peer cannot run the setting; the message goes into the table."""
 
 
 Run = Callable[[int, int], int]  # (batch, beam) -> target tokens of the best hypotheses
@@ -30,12 +30,16 @@ def arguments(description: str | None, workers: bool = False) -> argparse.Namesp
     sizes = dict(layers=6, width=512, ffn=2048, heads=8, vocab=32000, source=30, target=30)
     for name, value in sizes.items():
         parser.add_argument(f"--{name}", type=int, default=value, metavar="N")
-    parser.add_argument("--device", default="cpu", help="cpu or, of those in PyTorch, cuda")
+    parser.add_argument("--device", default="cpu", help="cpu or, for peers in PyTorch, cuda")
     parser.add_argument("--compute", default="float32", help="float32, bfloat16, float16 or int8")
     parser.add_argument("--threads", type=int, default=1, metavar="N")
     if workers:
         parser.add_argument(
-            "--workers", type=int, default=1, metavar="N", help="that share the threads and a batch"
+            "--workers",
+            type=int,
+            default=1,
+            metavar="N",
+            help="workers that share the threads and a batch",
         )
     return parser.parse_args()
 

@@ -13,7 +13,7 @@ import numpy as np
 from ctranslate2.specs import transformer_spec
 from peer import Run, Unavailable, arguments, serve
 
-WRITE_TO = "LINNET_PEER_WRITES"  # set: write the model there, and do no more
+WRITE_TO = "LINNET_PEER_WRITES"  # if set: only write the model to this path
 
 
 def words(vocabulary: int) -> list[str]:
@@ -21,7 +21,7 @@ def words(vocabulary: int) -> list[str]:
 
 
 def random_transformer(sizes: argparse.Namespace, folder: str) -> None:
-    """Writes an encoder-decoder after Vaswani et al. 2017, one table for all embeddings."""
+    """Writes an encoder-decoder of Vaswani et al. 2017 with one shared embedding table."""
     random = np.random.default_rng(1)
     width = sizes.width
 
@@ -72,7 +72,7 @@ def load(sizes: argparse.Namespace) -> Run:
     if sizes.compute not in supported:
         raise Unavailable(f"no {sizes.compute} on this CPU, it has {', '.join(sorted(supported))}")
     with tempfile.TemporaryDirectory() as folder:
-        # In a process of its own: the memory that it takes is not the engine's.
+        # Runs in a separate process, so that its memory is not counted as the engine's.
         command = [sys.executable, __file__, *sys.argv[1:]]
         subprocess.run(command, env=os.environ | {WRITE_TO: folder}, check=True)
         translator = ctranslate2.Translator(

@@ -1,4 +1,4 @@
-"""A DynamicConv encoder-decoder decoded the way fairseq does it, in eager PyTorch.
+"""A DynamicConv encoder-decoder that is decoded as in fairseq, in eager PyTorch.
 
 Not fairseq itself but a re-implementation of its way to compute, so that it can be measured without
 installing fairseq: the sizes are those of Linnet's preset dynamic_base (7 + 6 layers), the weights
@@ -40,7 +40,7 @@ class DynamicConv(nn.Module):
         self.outputs = nn.Linear(width, width)
 
     def forward(self, x: Tensor) -> Tensor:
-        """x: [T, B, C] -> [T, B, C], centred, for the encoder."""
+        """x: [T, B, C] -> [T, B, C]; the centred convolution of the encoder."""
         time, batch, width = x.shape
         kernel, heads = self.kernel, self.heads
         x = F.glu(self.inputs(x), dim=-1)
@@ -62,7 +62,7 @@ class DynamicConv(nn.Module):
         return self.outputs(x.reshape(time, batch, width))
 
     def step(self, x: Tensor, state: list[Tensor]) -> Tensor:
-        """x: [N, C]; state[0]: [N, H, C/H, t], the inputs so far, is replaced by what to keep."""
+        """x: [N, C]; state[0]: [N, H, C/H, t], the previous inputs; replaced by the new state."""
         rows, width = x.shape
         x = F.glu(self.inputs(x), dim=-1)
         window = torch.cat([state[0], x.view(rows, self.heads, -1, 1)], dim=3)
@@ -180,7 +180,7 @@ def beam_search(model: EncoderDecoder, source: Tensor, beam: int, steps: int) ->
         # All hypotheses are the same at the first step, so only one of them counts.
         totals = log_probs[:, ::beam] if step == 0 else log_probs + scores.unsqueeze(-1)
         best, places = totals.flatten(1).topk(min(2 * beam, totals[0].numel()))
-        scores, places = best[:, :beam], places[:, :beam]  # none ended, so these go on
+        scores, places = best[:, :beam], places[:, :beam]  # none has ended, so all continue
         order = (first_row + places.div(vocabulary, rounding_mode="floor")).flatten()
         chosen = places.remainder(vocabulary).view(-1, 1)
         tokens = torch.cat([tokens.index_select(0, order), chosen], dim=1)

@@ -1,4 +1,4 @@
-"""Everyday English sentences, made of parts: what the bundle en-de was trained to translate."""
+"""Generates everyday English sentences like those that the bundle en-de was trained on."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ WHEN = ["", "today", "every morning", "before the rain came", "while the others 
 
 
 def sentences(count: int, seed: int = 1) -> list[str]:
-    """Different ones of 2 to about 25 words, in an order that the seed gives; at most 7000."""
+    """Different sentences of 2 to about 25 words, at most 7000, ordered by the seed."""
     parts = list(itertools.product(WHO, DOES, WHERE, WHEN))
     random.Random(seed).shuffle(parts)
     return [" ".join(word for word in part if word) + "." for part in parts[:count]]

@@ -1,4 +1,4 @@
-"""What the server adds to the engine: throughput at full load, and latency of a sentence alone.
+"""Measures the overhead of the server: throughput at full load and latency of a single sentence.
 
 The same sentences go through `linnet-decode`, which is the batcher and the engine without the
 network, and through `linnet-server` with `linnet-load`, in turn. The engine has one thread on the
@@ -42,7 +42,7 @@ MAX_ADDED_MS = 2.0
 
 @dataclass(frozen=True)
 class Placement:
-    """Which cores are whose."""
+    """The cores of the engine, the server and the clients."""
 
     engine: list[int]
     rest: list[int]
@@ -58,12 +58,12 @@ def on(cores: list[int], command: list[str]) -> list[str]:
 
 @contextmanager
 def server(options: argparse.Namespace, placement: Placement, beam: int) -> Iterator[str]:
-    """Address of a server under way, its engine's thread on its own cores."""
+    """Yields the address of a running server, with its engine's thread on separate cores."""
     command = [str(options.programs / "linnet-server"), "--models", str(options.bundle)]
     command += ["--listen", "127.0.0.1:0", "--metrics-listen", "127.0.0.1:0"]
     command += ["--threads", str(placement.threads), "--compute", options.compute]
     command += ["--max-batch-rows", str(options.batch * beam), "--log-level", "warning"]
-    # In this session: a new one would be another group for the kernel's scheduler.
+    # Stay in this session: a new one would be another group of the kernel's scheduler.
     process = subprocess.Popen(on(placement.rest, command), stdout=subprocess.PIPE, text=True)
     try:
         assert process.stdout is not None
@@ -105,7 +105,7 @@ def load(
 def decode_seconds(
     options: argparse.Namespace, placement: Placement, texts: list[str], batch: int, beam: int
 ) -> float:
-    """How long linnet-decode takes for the texts, loading included."""
+    """The seconds that linnet-decode takes for the texts, loading included."""
     command = [str(options.programs / "linnet-decode"), "--bundle", str(options.bundle)]
     command += ["--threads", str(placement.threads), "--compute", options.compute]
     command += ["--batch", str(batch), "--beam", str(beam)]
@@ -123,7 +123,7 @@ def decode_seconds(
 def engine_seconds(
     options: argparse.Namespace, placement: Placement, texts: list[str], batch: int, beam: int
 ) -> float:
-    """The time per sentence of those behind the first ones."""
+    """The time per sentence without the first ones."""
     few = min(2 * batch, len(texts) // 2)
     base = decode_seconds(options, placement, texts[:few], batch, beam)
     whole = decode_seconds(options, placement, texts + texts[:few], batch, beam)
@@ -131,7 +131,7 @@ def engine_seconds(
 
 
 def full_load(options: argparse.Namespace, placement: Placement, beam: int) -> dict[str, Any]:
-    """Sentences a second, offline and through the server, of each round."""
+    """Sentences per second of each round, offline and through the server."""
     texts = sentences(options.sentences)
     rounds: dict[str, Any] = {"offline": [], "server": []}
     with tempfile.TemporaryDirectory() as folder, server(options, placement, beam) as address:
@@ -148,7 +148,7 @@ def full_load(options: argparse.Namespace, placement: Placement, beam: int) -> d
 
 
 def alone(options: argparse.Namespace, placement: Placement, beam: int) -> dict[str, Any]:
-    """Milliseconds of a short sentence, offline and through the server, of each round."""
+    """Milliseconds of a short sentence in each round, offline and through the server."""
     texts = [text for text in sentences(7000) if len(text.split()) <= 6][: options.sentences]
     rounds: dict[str, Any] = {"offline": [], "server": []}
     with tempfile.TemporaryDirectory() as folder, server(options, placement, beam) as address:
@@ -164,7 +164,7 @@ def alone(options: argparse.Namespace, placement: Placement, beam: int) -> dict[
 
 def markdown(results: dict[str, Any]) -> str:
     lines = [
-        "# What the server adds to the engine",
+        "# Overhead of the server",
         "",
         f"Written by `tests/bench/server_overhead.py`. {machine.sentence(results['machine'])}; "
         f"bundle {results['bundle']}, {results['compute']}, batch {results['batch']}, "
@@ -218,15 +218,16 @@ def parse(words: list[str] | None) -> argparse.Namespace:
     add("--batch", type=int, default=32, metavar="N", help="sequences in flight [%(default)s]")
     add("--sentences", type=int, default=400, metavar="N", help="[%(default)s]")
     add("--seconds", type=float, default=8, metavar="N",
-        help="that linnet-load measures in a round [%(default)s]")  # fmt: skip
+        help="seconds that linnet-load measures in a round [%(default)s]")  # fmt: skip
     add("--rounds", type=int, default=3, metavar="N", help="[%(default)s]")
     add("--what", nargs="+", choices=("load", "alone"), default=["load", "alone"])
-    add("--all-cores", action="store_true", help="with nothing pinned")
+    add("--all-cores", action="store_true", help="do not pin processes to cores")
     add("--programs", type=Path, default=ROOT / "build/release/bin", metavar="DIR",
         help="folder of the programs [build/release/bin]")  # fmt: skip
     add("--out", type=Path, default=ROOT / "tests/bench/results", metavar="DIR",
         help="folder of the results [tests/bench/results]")  # fmt: skip
     options = parser.parse_args(words)
+    machine.require_commit(options.out)
     if min(options.rounds, options.batch, *options.beam) < 1 or options.sentences < 4:
         parser.error("--rounds, --batch and --beam must be at least 1, --sentences at least 4")
     if len(os.sched_getaffinity(0)) < 2:
@@ -235,7 +236,7 @@ def parse(words: list[str] | None) -> argparse.Namespace:
 
 
 def kept(path: Path, facts: dict[str, Any]) -> dict[str, Any]:
-    """What the file holds of runs with the same settings, else nothing but the settings."""
+    """The file's results of runs with the same settings, or only the settings."""
     before = json.loads(path.read_text()) if path.exists() else {}
     if any(before.get(key) != value for key, value in facts.items() if key != "machine"):
         before = {}
@@ -243,7 +244,7 @@ def kept(path: Path, facts: dict[str, Any]) -> dict[str, Any]:
 
 
 def put(cases: list[dict[str, Any]], case: dict[str, Any]) -> None:
-    """In place of the one with the same cores and beam."""
+    """Replaces the result with the same cores and beam."""
     same = [c for c in cases if (c["cores"], c["beam"]) == (case["cores"], case["beam"])]
     for one in same:
         cases.remove(one)

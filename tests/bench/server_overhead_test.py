@@ -1,4 +1,4 @@
-"""The measurement of the server runs, at its smallest, and compares round by round."""
+"""Tests the measurement of the server's overhead at its smallest size."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ROOT = HERE.parents[1]
 
 
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="pins to two cores")
-def test_both_measurements_run_and_are_kept_side_by_side(tmp_path, program):
+def test_both_measurements_run_and_are_kept(tmp_path, program):
     def run(*flags: str) -> dict:
         command = [sys.executable, HERE / "server_overhead.py", *flags, "--rounds", "1"]
         command += ["--programs", program("linnet-load").parent, "--out", tmp_path]
@@ -39,7 +39,7 @@ def test_both_measurements_run_and_are_kept_side_by_side(tmp_path, program):
         assert case["server"][0] > 0
 
 
-def test_shares_are_taken_round_by_round():
+def test_shares_are_computed_round_by_round():
     results = {
         "machine": {"cpu": "X", "cores": 2, "features": [], "version": "1"},
         "bundle": "b",
@@ -54,7 +54,7 @@ def test_shares_are_taken_round_by_round():
     assert "| all | 1 | 6.00 | 7.00 | 1.00 ms | ≤ 2 ms | yes |" in text
 
 
-def test_sentences_differ_and_come_again_with_their_seed():
+def test_sentences_differ_and_depend_on_the_seed():
     assert len(set(sentences(7000))) == 7000
     assert sentences(50) == sentences(50) != sentences(50, seed=2)
     assert sentences(50) == sentences(100)[:50]

@@ -1,4 +1,4 @@
-"""What becomes of short deadlines after a batch job.
+"""Measures calls with short deadlines after a batch job.
 
 Starts a server, translates a file of 2,000 lines, waits, and then makes 450 calls of one word, one
 after the other, each with a deadline of 60 ms. The machine must be idle otherwise: what else it
@@ -35,6 +35,7 @@ def main() -> None:
     parser.add_argument("--compute", default="auto")
     parser.add_argument("--rows", type=int, default=160)
     options = parser.parse_args()
+    machine.require_commit(options.results)
     cores = sorted(os.sched_getaffinity(0))[:2]
     facts = machine.facts(cores)
 

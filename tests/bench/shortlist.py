@@ -1,4 +1,4 @@
-"""What a shortlist saves, and what it costs in quality.
+"""Measures the speed-up of a shortlist and its cost in quality.
 
 Speed on random weights of base size with a large vocabulary, where every source token has random
 candidates (part random), and on a bundle with a list that linnet-shortlist learned (learned); with
@@ -27,11 +27,11 @@ ROOT = Path(__file__).resolve().parents[2]
 COMPUTE = ("float32", "int8")
 PARTS = ("random", "learned", "quality")
 SETTINGS = ((1, 1), (1, 5), (32, 1), (32, 5))  # batch, beam
-EACH = 50  # candidates of a source token in random lists; linnet-shortlist gives that at most
+EACH = 50  # candidates of a source token in random lists, the max of linnet-shortlist
 
 
 def speeds(bundle: Path, sizes: Sizes, options: argparse.Namespace) -> list[dict[str, Any]]:
-    """Target tokens a second of each compute type, batch and beam, without and with the list."""
+    """Target tokens per second by compute type, batch and beam, without and with the list."""
     rows = []
     for compute in COMPUTE:
         for batch, beam in SETTINGS:
@@ -145,6 +145,7 @@ def main(words: list[str] | None = None) -> int:
     add("--out", type=Path, default=ROOT / "tests/bench/results", metavar="DIR",
         help="folder of the results [tests/bench/results]")  # fmt: skip
     options = parser.parse_args(words)
+    machine.require_commit(options.out)
     options.parts = options.parts or list(PARTS)
     if unknown := set(options.parts) - set(PARTS):
         parser.error(f"no part {unknown.pop()!r}: there are {', '.join(PARTS)}")

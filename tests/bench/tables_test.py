@@ -1,4 +1,4 @@
-"""The tables of cores.py, compute_types.py and load_generator.py say what was measured."""
+"""Tests the tables of cores.py, compute_types.py and load_generator.py."""
 
 import compute_types
 import cores
@@ -7,7 +7,7 @@ import load_generator
 MACHINE = {"cpu": "A CPU", "cores": 2, "features": ["avx2"], "version": "abc"}
 
 
-def test_the_ratio_of_several_engines_to_one_is_taken_within_the_rounds():
+def test_ratio_of_engines_is_computed_within_rounds():
     group = {
         "compute": "int8",
         "batch": 32,
@@ -20,7 +20,7 @@ def test_the_ratio_of_several_engines_to_one_is_taken_within_the_rounds():
     assert "| int8 | 32 | 5 | 100 | 90 | 1.00 | 500 | 900 |" in table
 
 
-def test_a_type_is_compared_with_float32():
+def test_type_is_compared_with_float32():
     test = {"bundle": "m", "domain": "news", "rows": 200}
     for compute, bleu, others in (("float32", 30.0, 0), ("bfloat16", 30.5, 9), ("int8", 29.9, 13)):
         test[compute] = {"measures": {"BLEU": bleu, "chrF": 50.0}, "other_answers": others}
@@ -29,7 +29,7 @@ def test_a_type_is_compared_with_float32():
     assert "| m | news | 200 | bfloat16 | BLEU 30.50, chrF 50.00 | +0.50 | 9 (4.5 %) |" in table
 
 
-def test_the_stall_is_shown_from_the_time_due_beside_from_sending():
+def test_stall_is_shown_from_due_time_and_from_sending():
     def run(rate, intended, sent):
         return {
             "offered_per_second": rate,

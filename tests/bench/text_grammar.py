@@ -1,4 +1,4 @@
-"""What it costs that targets keep to UTF-8 (text_grammar of a bundle's manifest).
+"""Measures the cost of restricting targets to UTF-8 (text_grammar of a bundle's manifest).
 
 Speed of a bundle as it is and of a copy whose manifest asks for no grammar, in turn, on sentences.
 (Sources of random tokens say little: for them a trained model ranks highly what is barred.) Writes
@@ -32,7 +32,9 @@ def without_grammar(bundle: Path, folder: Path) -> Path:
     manifest = json.loads((copy / "manifest.json").read_text())
     if not manifest.pop("text_grammar", False):
         raise SystemExit(f"error: {bundle} has no text_grammar: there is nothing to compare")
-    manifest.pop("placeholders", None)  # which need it; synthetic sources have nothing to copy
+    manifest.pop(
+        "placeholders", None
+    )  # placeholders need the grammar; synthetic sources copy nothing
     (copy / "manifest.json").write_text(json.dumps(manifest))
     return copy
 
@@ -46,8 +48,8 @@ def seconds(program: Path, bundle: Path, flags: list[str], lines: list[str]) -> 
 
 
 def speeds(bundles: dict[str, Path], options: argparse.Namespace) -> list[dict[str, Any]]:
-    """Sentences a second of each compute type, batch and beam, without and with grammar; what a
-    process takes for one sentence, most of it to load the model, is taken off."""
+    """Sentences per second by compute type, batch and beam, without and with grammar; the time of a
+    process with one sentence, mostly loading, is subtracted."""
     program = options.programs / "linnet-decode"
     rows = []
     for compute in options.compute:
@@ -72,7 +74,7 @@ def speeds(bundles: dict[str, Path], options: argparse.Namespace) -> list[dict[s
 
 def markdown(data: dict[str, Any]) -> str:
     lines = [
-        "# Targets that keep to UTF-8",
+        "# Targets restricted to UTF-8",
         "",
         f"Written by `tests/bench/text_grammar.py`. {machine.sentence(data['machine'])}. "
         f"{data['bundle']} with and without `text_grammar`: sentences a second, medians "
@@ -97,6 +99,7 @@ def main(words: list[str] | None = None) -> int:
     parser.add_argument("--programs", type=Path, default=ROOT / "build/release/bin")
     parser.add_argument("--out", type=Path, default=ROOT / "tests/bench/results")
     options = parser.parse_args(words)
+    machine.require_commit(options.out)
     facts = machine.facts(sorted(os.sched_getaffinity(0)))
     with tempfile.TemporaryDirectory() as folder:
         bundles = {

@@ -1,4 +1,4 @@
-"""What a peer costs that nobody has authenticated.
+"""Measures the cost of unauthenticated peers.
 
 For each attack of tests/e2e/attacks.py a server of its own, which serves a tiny bundle: first so
 many idle connections, so that what is allocated once is there, then as many attackers, each for
@@ -42,14 +42,14 @@ TICKS = os.sysconf("SC_CLK_TCK")
 
 
 class Target:
-    """What is attacked: a server, or a server and the proxy before it."""
+    """The target of an attack: a server, or a server and the proxy before it."""
 
     def __init__(self, address: str, *processes: subprocess.Popen[str]):
         self.address = address
         self.processes = processes
 
     def kib(self) -> float:
-        """Resident."""
+        """Resident memory."""
         return sum(
             float(self._proc(it, "status").split("VmRSS:")[1].split()[0]) for it in self.processes
         )
@@ -95,7 +95,7 @@ def server(options: argparse.Namespace, kind: str) -> Iterator[Target]:
 def run(
     options: argparse.Namespace, running: Target, script: Callable[[], Script]
 ) -> dict[str, float]:
-    """So many connections; what was needed meanwhile, and for the next second."""
+    """Attacks with so many connections; measures the cost until a second after the attack."""
     cpu = running.cpu_seconds()
     outcome = attack(
         running.address, script, options.connections, options.timeout + 5, sample=running.kib
@@ -112,7 +112,7 @@ def run(
 
 def measure_idle(options: argparse.Namespace, kind: str) -> dict[str, float]:
     with server(options, kind) as running:
-        run(options, running, idle)  # what is allocated once
+        run(options, running, idle)  # triggers one-time allocations
         return run(options, running, idle)
 
 
@@ -138,7 +138,7 @@ def measure(
 def markdown(results: dict[str, Any]) -> str:
     settings = results["settings"]
     lines = [
-        "# What a peer costs that nobody has authenticated",
+        "# Cost of an unauthenticated peer",
         "",
         f"{machine.sentence(results['machine'])}; gRPC {results['grpc']}; "
         f"{settings['connections']} connections at once, `unauthenticated-timeout` "
@@ -173,7 +173,7 @@ def merge(before: dict[str, Any], rows: list[dict[str, Any]], linnet: str) -> li
 
 
 def loaded_grpc(programs: Path) -> str:
-    """Which library the server takes."""
+    """The gRPC library that the server loads."""
     lines = subprocess.run(
         ["ldd", str(programs / "linnet-server")], capture_output=True, text=True, check=True
     ).stdout.splitlines()
@@ -188,8 +188,9 @@ def main() -> None:
     parser.add_argument("--connections", type=int, default=500)
     parser.add_argument("--timeout", type=float, default=10.0)
     parser.add_argument("--kinds", nargs="*", choices=KINDS, default=list(KINDS))
-    parser.add_argument("--only", nargs="*", help="attacks by name")
+    parser.add_argument("--only", nargs="*", help="names of attacks to run")
     options = parser.parse_args()
+    machine.require_commit(options.out)
     with tempfile.TemporaryDirectory() as folder:
         options.bundle = Path(folder) / "en-de"
         command = [sys.executable, "-m", "linnet_model.random_bundle", "--preset", "tiny"]

@@ -1,4 +1,4 @@
-"""The models of tests/data/oracle: small ones of fairseq, with numbers that fairseq itself made."""
+"""Reads tests/data/oracle: small fairseq models, and numbers that fairseq computed with them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 
 ORACLE = Path(__file__).resolve().parent / "oracle"
 PAD = 1
-CLEAR = 1e-4  # below this gap rounding may decide which of two comes first
+CLEAR = 1e-4  # smaller score gaps may be decided by rounding
 
 MODELS: dict[str, dict[str, Any]] = {
     model["name"]: model for model in json.loads((ORACLE / "models.json").read_text())["models"]
@@ -32,12 +32,12 @@ def dictionaries(name: str) -> tuple[Path, Path]:
 
 
 def split(arrays: Any, field: str, offsets: str) -> list[np.ndarray]:
-    """A field that is laid end to end, by sentence."""
+    """Splits a concatenated field by sentence."""
     return np.split(arrays[field], arrays[offsets][1:-1])
 
 
 def forward(name: str) -> dict[str, list[np.ndarray]]:
-    """By field, without _flat: a list of one array for each sentence."""
+    """Returns for each field, without _flat, a list of one array per sentence."""
     arrays = np.load(folder(name) / "forward.npz", allow_pickle=False)
     return {
         field.removesuffix("_flat"): split(
@@ -49,5 +49,5 @@ def forward(name: str) -> dict[str, list[np.ndarray]]:
 
 
 def cap(setting: dict[str, Any], source_tokens: int) -> int:
-    """Target tokens without the end token."""
+    """Returns target tokens without the end token."""
     return int(setting["max_len_a"] * source_tokens + setting["max_len_b"])

@@ -1,4 +1,4 @@
-"""What the training path's attention says, for tests: written for one reader and no hurry."""
+"""Attention weights of the training path, for tests: simple and slow."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ import torch
 
 
 def forced_attention(forced_logits, model, source, lengths, target, layer: int) -> torch.Tensor:
-    """Mean over the heads of decoder layer `layer` for target [B, T]: [B, T, S]. `forced_logits` is
-    that of linnet_model.network.encoder_decoder, which runs the model over the target."""
+    """Returns the attention of decoder layer `layer`, averaged over its heads, for target [B, T]:
+    [B, T, S]. `forced_logits` is that of linnet_model.network.encoder_decoder."""
     seen: dict[str, torch.Tensor] = {}
 
     def watch(module, inputs, output):
-        x, memory, bias = inputs[:3]
+        x, encoded, bias = inputs[:3]
         b, t, d = x.shape
         h = module.heads
         query = module.query(x).view(b, t, h, d // h)
-        keys = module.key_value(memory)[..., :d].reshape(b, -1, h, d // h)
+        keys = module.key_value(encoded)[..., :d].reshape(b, -1, h, d // h)
         scores = torch.einsum("bthc,bshc->bhts", query, keys) / (d // h) ** 0.5
         if bias is not None:
             scores = scores + bias.unsqueeze(1)

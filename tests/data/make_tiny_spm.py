@@ -1,8 +1,8 @@
 """Makes tiny.spm, the small SentencePiece model of the C++ tests: run this file.
 
-Unigram with byte fallback, so that any text survives a round trip; no normalisation; the special
-ids of every bundle (bos 0, pad 1, eos 2, unk 3). Trained on the sentences below, which belong to
-this file.
+It is a unigram model with byte fallback, so that any text survives a round trip, without
+normalisation, and with the special ids of every bundle (bos 0, pad 1, eos 2, unk 3). It is trained
+on the sentences below.
 """
 
 import io

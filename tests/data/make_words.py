@@ -1,16 +1,16 @@
-"""Makes what the original tools say of the sentences below, for the tests of the text pipeline.
+"""Writes the outputs of the original tools for the sentences below, for tests of the text pipeline.
 
     pip install sacremoses==0.2.0 subword-nmt==0.3.8 sentencepiece==0.2.1
 
-in an environment of its own, then run this file with it. It writes, beside itself,
+in a separate environment, then run this file with it. It writes, in its folder,
 
     words.json   sacremoses' words and text, subword-nmt's pieces, SentencePiece's pieces as ids
     v0.2.codes   merge operations of subword-nmt's learner
-    v0.1.codes   the same kind of file as its first version wrote: "</w>" is a symbol
+    v0.1.codes   the same in the format of its first version: "</w>" is a symbol
     tiny.vocab   the pieces of tiny.spm in the order of a Marian model
 
-The sentences belong to this file; behind them stand mixtures of their parts and of marks, from a
-fixed seed.
+The sentences of this file are followed by random mixtures of their parts and of punctuation, from
+a fixed seed.
 """
 
 import io
@@ -27,7 +27,7 @@ from subword_nmt.apply_bpe import BPE
 from subword_nmt.learn_bpe import learn_bpe
 
 HERE = Path(__file__).parent
-LANGUAGES = ["en", "de", "fr", "it", "zh", "ja", "ko", "xx"]  # of "xx" nobody has a list
+LANGUAGES = ["en", "de", "fr", "it", "zh", "ja", "ko", "xx"]  # "xx" has no list of prefixes
 PROSE = [
     "The children's books aren't on Mr. Miller's table; they're in the boys' room.",
     "He paid $1,000.50 (about 900,75 €) on Jan. 5, 2021, at 10:30 a.m.",
@@ -80,7 +80,7 @@ MARKS = [
 
 
 def mixtures(count: int, seed: int) -> list[str]:
-    """Sentences with marks put in at random places, and marks alone."""
+    """Returns sentences with punctuation inserted at random, and punctuation alone."""
     rng = random.Random(seed)
     texts = []
     for _ in range(count):
@@ -93,11 +93,11 @@ def mixtures(count: int, seed: int) -> list[str]:
 
 
 def moses() -> list[dict[str, str]]:
-    """Text, its words, and the text that the words make again, for each language."""
+    """Returns text, words, and the detokenized text for each language."""
     cases = []
     for language in LANGUAGES:
         tokenizer, detokenizer = MosesTokenizer(language), MosesDetokenizer(language)
-        if language == "it":  # its list of prefixes is not ours
+        if language == "it":  # its list of prefixes differs from ours
             english = MosesTokenizer("en")
             tokenizer.NONBREAKING_PREFIXES = english.NONBREAKING_PREFIXES
             tokenizer.NUMERIC_ONLY_PREFIXES = english.NUMERIC_ONLY_PREFIXES
@@ -117,7 +117,7 @@ def moses() -> list[dict[str, str]]:
 
 
 def learn_first_version(lines: list[str], merges: int) -> str:
-    """Codes with a symbol of its own at the end of words; the most frequent pair comes first."""
+    """Returns merge codes with a separate end-of-word symbol, the most frequent pair first."""
     words = [([*word, "</w>"], n) for word, n in Counter(" ".join(lines).split()).items()]
     codes = []
     for _ in range(merges):
@@ -135,7 +135,7 @@ def learn_first_version(lines: list[str], merges: int) -> str:
 
 
 def byte_pairs() -> list[dict[str, str]]:
-    """Words and their pieces by codes of both versions."""
+    """Returns words and their pieces with codes of both versions."""
     english = MosesTokenizer("en")
     lines = [
         english.tokenize(text, aggressive_dash_splits=True, return_str=True).strip()
@@ -155,7 +155,7 @@ def byte_pairs() -> list[dict[str, str]]:
 
 
 def mapped_pieces() -> list[dict[str, object]]:
-    """Ids of SentencePiece's pieces in another vocabulary, and the text of the ids."""
+    """Returns ids of SentencePiece's pieces in another vocabulary, and the text of the ids."""
     spm = sentencepiece.SentencePieceProcessor(model_file=str(HERE / "tiny.spm"))
     own = [spm.id_to_piece(i) for i in range(4, spm.vocab_size())]
     own.remove("▁an")  # a piece that the model's vocabulary lacks

@@ -1,6 +1,6 @@
 """Tiny Marian models of Hugging Face's transformers with random weights, for the tests of the
-importer: a folder as OPUS-MT publishes them, and the model and tokenizer that transformers makes of
-it."""
+importer: a folder in the layout of OPUS-MT, and the model and tokenizer that transformers loads
+from it."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ TARGETS = sentences("schö gu ren ün lich bär auf ze wo dan ist öl", seed=2)
 
 
 def train_pieces(lines: list[str], pieces: int) -> bytes:
-    """A SentencePiece model with the special tokens where OPUS-MT has them."""
+    """Trains a SentencePiece model with the special tokens at the ids of OPUS-MT."""
     model = io.BytesIO()
     sentencepiece.SentencePieceTrainer.train(
         sentence_iterator=iter(lines),
@@ -59,8 +59,8 @@ def train_pieces(lines: list[str], pieces: int) -> bytes:
 
 
 def numbered(*models: bytes) -> dict[str, int]:
-    """Ids in the order in which OPUS-MT gives them: end, unknown, the pieces of all models, padding
-    last."""
+    """Numbers the tokens in the order of OPUS-MT: end, unknown, the pieces of all models,
+    padding."""
     pieces = [END, UNKNOWN]
     for model in models:
         processor = sentencepiece.SentencePieceProcessor(model_proto=model)
@@ -70,7 +70,7 @@ def numbered(*models: bytes) -> dict[str, int]:
 
 
 def transformers_quietly() -> Any:
-    """Importing it takes seconds, and it says much that is of no use here."""
+    """Imports transformers late and silently: it takes seconds and prints warnings."""
     import transformers
 
     logging.getLogger("transformers").setLevel(logging.ERROR)
@@ -78,7 +78,7 @@ def transformers_quietly() -> Any:
 
 
 def randomize(model: Any, seed: int) -> None:
-    """Weights of a size at which answers differ, in the tables and the norms as well."""
+    """Sets weights so large that answers differ, also in the tables and the norms."""
     generator = torch.Generator().manual_seed(seed)
     with torch.no_grad():
         for name, parameter in model.named_parameters():
@@ -87,7 +87,7 @@ def randomize(model: Any, seed: int) -> None:
             scale = 0.4 if parameter.dim() > 1 and ".layers." in name else 0.3
             ones = 1.0 if "layer_norm.weight" in name else 0.0
             parameter.copy_(ones + scale * torch.randn(parameter.shape, generator=generator))
-        # A token that is its own likeliest successor, as random tied tables have it, never ends.
+        # With random tied tables a token is its own most likely successor, and no answer ends.
         model.model.decoder.layers[-1].final_layer_norm.weight.neg_()
         bias = 0.5 * torch.randn(model.final_logits_bias.shape, generator=generator)
         bias[0, model.config.eos_token_id] += 4.0
@@ -97,8 +97,8 @@ def randomize(model: Any, seed: int) -> None:
 def make_tiny_marian(
     folder: Path, seed: int = 1, separate: bool = False, safe: bool = True, **changes: Any
 ) -> TinyMarian:
-    """Writes the folder. `separate`: a vocabulary and a table for each side; `safe`: safetensors
-    or what torch.save writes; `changes`: of the MarianConfig."""
+    """Writes the folder. `separate`: a vocabulary and a table per side; `safe`: safetensors, else
+    torch.save; `changes`: overrides of the MarianConfig."""
     hf = transformers_quietly()
     folder.mkdir(parents=True, exist_ok=True)
     source, target = train_pieces(SOURCES, 90), train_pieces(TARGETS, 80)
@@ -106,7 +106,7 @@ def make_tiny_marian(
     (folder / "target.spm").write_bytes(target)
     vocabulary = numbered(source) if separate else numbered(source, target)
     if separate:
-        # transformers has one id of padding, so both sides need as many pieces.
+        # transformers has one padding id, so both sides need equally many pieces.
         target_vocabulary = numbered(target)
         rows = max(len(vocabulary), len(target_vocabulary))
         for table in (vocabulary, target_vocabulary):
@@ -133,7 +133,7 @@ def make_tiny_marian(
         "bos_token_id": 0,
         "forced_eos_token_id": 0,
         "share_encoder_decoder_embeddings": not separate,
-        "normalize_embedding": False,  # OPUS-MT has these, transformers does not read them
+        "normalize_embedding": False,  # keys of OPUS-MT that transformers ignores
         "normalize_before": False,
         "add_final_layer_norm": False,
         "static_position_embeddings": True,
@@ -151,7 +151,7 @@ def make_tiny_marian(
     )
     model.save_pretrained(folder, safe_serialization=safe)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # sacremoses is not there, and ids do not need it
+        warnings.simplefilter("ignore")  # sacremoses is missing, and token ids do not need it
         tokenizer = hf.MarianTokenizer(
             source_spm=str(folder / "source.spm"),
             target_spm=str(folder / "target.spm"),
@@ -163,7 +163,7 @@ def make_tiny_marian(
 
 
 def log_probabilities(tiny: TinyMarian, source: list[int], target: list[int]) -> torch.Tensor:
-    """transformers' log-probability of each target token [T], the end token among them."""
+    """Returns transformers' log-probability of each target token [T], including the end token."""
     start = [tiny.config.decoder_start_token_id]
     with torch.no_grad():
         logits = tiny.model(
@@ -173,7 +173,7 @@ def log_probabilities(tiny: TinyMarian, source: list[int], target: list[int]) ->
 
 
 def greedy(tiny: TinyMarian, source: list[int], max_length: int = MAX_LENGTH) -> list[int]:
-    """What transformers generates greedily, without the start token, the end token included."""
+    """Returns the greedy output of transformers with the end token, without the start token."""
     with torch.no_grad():
         answer = tiny.model.generate(torch.tensor([source]), num_beams=1, max_length=max_length)
     return answer[0, 1:].tolist()

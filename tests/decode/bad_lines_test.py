@@ -1,4 +1,4 @@
-"""Bad lines get an answer in their place; bad command lines end at once."""
+"""Bad lines get an error in their place; bad command lines exit at once."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ BAD_LINES = [
 ]
 
 
-def test_every_bad_line_is_answered_in_its_place_and_the_others_are_decoded(run, bundle):
+def test_answers_bad_lines_in_place(run, bundle):
     lines = [GOOD]
     for bad, _ in BAD_LINES:
         lines += [bad, GOOD]
@@ -73,7 +73,7 @@ def test_every_bad_line_is_answered_in_its_place_and_the_others_are_decoded(run,
         assert message in answer["error"]["message"], bad
 
 
-def test_the_last_line_needs_no_line_end(run, bundle, binary):
+def test_last_line_needs_no_newline(run, bundle, binary):
     import subprocess
 
     done = subprocess.run(
@@ -85,7 +85,7 @@ def test_the_last_line_needs_no_line_end(run, bundle, binary):
     assert done.stdout.count(b"\n") == 1
 
 
-def test_no_lines_are_no_answers(run, bundle):
+def test_empty_input_gives_no_answers(run, bundle):
     done = run(bundle)
     assert (done.status, done.answers) == (0, [])
 
@@ -112,34 +112,34 @@ def test_no_lines_are_no_answers(run, bundle):
         (("--synthetic", "--source-tokens", "5000"), "reads at most 1024"),
     ],
 )
-def test_a_wrong_command_line_ends_with_status_2(run, bundle, flags, message):
+def test_bad_flags_exit_with_status_2(run, bundle, flags, message):
     done = run(bundle, *flags, lines=[GOOD])
     assert (done.status, done.answers) == (2, [])
     assert message in done.stderr
 
 
-def test_a_bundle_must_be_named(run):
+def test_bundle_is_required(run):
     done = run(None, lines=[GOOD])
     assert done.status == 2
     assert "--bundle" in done.stderr
 
 
-def test_a_bundle_that_is_not_there_ends_with_status_3(run, tmp_path):
+def test_missing_bundle_exits_with_status_3(run, tmp_path):
     done = run(tmp_path / "none", lines=[GOOD])
     assert (done.status, done.answers) == (3, [])
     assert "none" in done.stderr
 
 
-def test_float16_on_the_cpu_ends_with_status_3(run, bundle):
+def test_float16_on_the_cpu_exits_with_status_3(run, bundle):
     done = run(bundle, "--compute", "float16", lines=[GOOD])
     assert done.status == 3
     assert "there are auto, float32, bfloat16 and int8" in done.stderr
 
 
-# The synthetic measurement.
+# The synthetic benchmark.
 
 
-def test_synthetic_prints_exactly_the_promised_numbers(run, bundle):
+def test_synthetic_prints_documented_fields(run, bundle):
     flags = (
         "--synthetic",
         "--source-tokens",
@@ -165,12 +165,12 @@ def test_synthetic_prints_exactly_the_promised_numbers(run, bundle):
         7,
         9,
     )
-    # Two best hypotheses of nine tokens each.
+    # Two best hypotheses with nine tokens each.
     assert line["tokens_per_second"] == pytest.approx(18 / line["seconds"])
     assert line["best_tokens_per_second"] >= line["tokens_per_second"]
 
 
-def test_synthetic_tells_the_time_of_each_step_where_it_is_asked_for(run, bundle):
+def test_synthetic_prints_step_times_on_request(run, bundle):
     done = run(bundle, "--synthetic", "--target-tokens", "9", "--repeat", "3", "--step-seconds")
     assert done.status == 0, done.stderr
     (line,) = done.answers

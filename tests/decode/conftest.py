@@ -1,4 +1,4 @@
-"""linnet-decode on tiny random bundles, and the eager model beside it."""
+"""linnet-decode on tiny random bundles, and the eager model to compare with."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tiny_sizes import SEED, VOCABULARY
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "model"))
 
-SECONDS = 300  # for a run, or for the answers to some lines, on a busy machine
+SECONDS = 300  # timeout of a run or of the answers to some lines, on a busy machine
 
 
 @dataclass
@@ -40,7 +40,7 @@ def binary(program) -> Path:
 
 @pytest.fixture(scope="session", autouse=True)
 def operators(binaries) -> None:
-    """The operators of the model in Python are those of the programs."""
+    """Python and the programs use the same operator library."""
     os.environ.setdefault("LINNET_OPS_LIBRARY", str(binaries.parent / "lib/liblinnet_ops.so"))
 
 
@@ -65,7 +65,7 @@ def bundle_without_tokenizer(tmp_path_factory, operators) -> Path:
 
 @pytest.fixture(scope="session")
 def command(binary):
-    """The command line, in float32 and with two threads where nothing else is said."""
+    """The command line; float32 and two threads by default."""
 
     def make(bundle: Path | None, *flags: str, threads: int = 2) -> list[str]:
         words = [str(binary), *flags]
@@ -82,7 +82,7 @@ def command(binary):
 
 @pytest.fixture(scope="session")
 def run(command):
-    """run(bundle, "--beam", "2", lines=[{…}, "raw line"]) -> Run: a process of its own."""
+    """run(bundle, "--beam", "2", lines=[{…}, "raw line"]) -> Run, in a process of its own."""
 
     def run_decode(bundle: Path | None, *flags: str, lines=(), threads: int = 2) -> Run:
         done = subprocess.run(
@@ -97,10 +97,10 @@ def run(command):
     return run_decode
 
 
-class UnderWay:
-    """A linnet-decode that waits for lines. Most of a short run is loading LibTorch, so tests that
-    ask with the same flags share one; that an answer does not depend on what was asked before and
-    beside it, is a law with tests of its own."""
+class DecodeProcess:
+    """A running linnet-decode that waits for lines. Loading LibTorch takes most of a short run, so
+    tests with the same flags share a process. Batch invariance, which this relies on, has tests of
+    its own."""
 
     def __init__(self, words: list[str]):
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 (lives as long as the process)
@@ -112,7 +112,7 @@ class UnderWay:
         writer = threading.Thread(target=self._write, args=(as_input(lines),))
         guard = threading.Timer(SECONDS, self._process.kill)
         guard.start()
-        writer.start()  # beside the reading: both pipes are short
+        writer.start()  # concurrently with the reads: both pipes are short
         answers = [self._process.stdout.readline() for _ in lines]
         writer.join()
         guard.cancel()
@@ -124,7 +124,7 @@ class UnderWay:
             self._process.stdin.write(data)
             self._process.stdin.flush()
         except BrokenPipeError:
-            pass  # the answers that do not come say it
+            pass  # the missing answers report it
 
     def errors(self) -> str:
         self._errors.seek(0)
@@ -134,7 +134,7 @@ class UnderWay:
         self._process.stdin.close()
 
     def wait(self) -> tuple[int, bytes]:
-        """Exit status, and what it wrote that nobody had asked for."""
+        """Exit status and unexpected output."""
         rest = self._process.stdout.read()
         self._process.stdout.close()
         return self._process.wait(SECONDS), rest
@@ -142,19 +142,19 @@ class UnderWay:
 
 @pytest.fixture(scope="session")
 def decode(command, bundle):
-    """decode([lines], flags…) -> the n-best list of each line; all lines must be good."""
-    in_flight: dict[tuple, UnderWay] = {}
+    """decode([lines], flags…) -> the n-best list of each line; all lines must be valid."""
+    processes: dict[tuple, DecodeProcess] = {}
 
     def decode_lines(lines, *flags: str, threads: int = 2):
         words = command(bundle, *flags, threads=threads)
-        if tuple(words) not in in_flight:
-            in_flight[tuple(words)] = UnderWay(words)
-        answers = in_flight[tuple(words)].ask(lines)
+        if tuple(words) not in processes:
+            processes[tuple(words)] = DecodeProcess(words)
+        answers = processes[tuple(words)].ask(lines)
         assert all("hypotheses" in answer for answer in answers), answers
         return [answer["hypotheses"] for answer in answers]
 
     yield decode_lines
-    for process in in_flight.values():
+    for process in processes.values():
         process.end_input()
-    for process in in_flight.values():
+    for process in processes.values():
         assert process.wait() == (0, b""), process.errors()

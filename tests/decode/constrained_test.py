@@ -1,4 +1,4 @@
-"""Targets that are to contain phrases, in the same batch as others."""
+"""Targets constrained to contain phrases, in the same batch as others."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from decode_lines import EOS, SOURCES, line
 
 @pytest.fixture(scope="module")
 def lines(bundle) -> list[dict]:
-    """Phrases of up to three whole words, which is what a phrase is for."""
+    """Phrases of up to three whole words."""
     pieces = sentencepiece.SentencePieceProcessor(model_file=str(bundle / "source.spm"))
     words = [i for i in range(4, len(pieces)) if pieces.id_to_piece(i).startswith("▁")]
     return [constrained(seed, 1 + seed % 4, words) for seed in range(8)]
@@ -27,7 +27,7 @@ def contains(ids: list[int], phrase: list[int]) -> bool:
     return any(ids[i : i + len(phrase)] == phrase for i in range(len(ids)))
 
 
-def test_phrases_are_in_every_answer(decode, lines):
+def test_answers_contain_phrases(decode, lines):
     for asked, hypotheses in zip(lines, decode(lines), strict=True):
         for h in hypotheses[:1]:
             assert all(contains(h["ids"], phrase) for phrase in asked["constraint_ids"])
@@ -41,8 +41,8 @@ def test_phrases_are_in_every_answer(decode, lines):
     ), "the model says all of it anyway"
 
 
-def test_each_answer_says_which_phrases_are_not_in_it(decode, lines):
-    """Other than the best may lack some; and where there is room for half of them, all do."""
+def test_answers_list_unmet_phrases(decode, lines):
+    """Only the best must have all; with room for half of the phrases, every answer lacks some."""
     short = [x | {"options": x["options"] | {"max_target_tokens": 12}} for x in lines]
     lacking = 0
     for asked, hypotheses in zip([*lines, *short], decode([*lines, *short]), strict=True):
@@ -56,7 +56,7 @@ def test_each_answer_says_which_phrases_are_not_in_it(decode, lines):
     assert "unmet_constraints" not in plain[0][0]
 
 
-def test_company_and_threads_change_nothing_for_them_nor_they_for_others(decode, lines):
+def test_constrained_search_is_batch_invariant(decode, lines):
     mixed = [x for pair in zip(lines, SOURCES, strict=True) for x in pair]
     mixed[2] = mixed[2] | {"align": True}
     alone = decode(mixed, "--batch", "1")
@@ -65,7 +65,7 @@ def test_company_and_threads_change_nothing_for_them_nor_they_for_others(decode,
     assert alone[1::2] == decode(SOURCES)
 
 
-def test_none_is_no_constraint(decode):
+def test_empty_list_is_no_constraint(decode):
     assert decode([SOURCES[1] | {"constraint_ids": []}]) == decode(SOURCES[1:2])
 
 
@@ -84,7 +84,7 @@ BAD = [
 ]
 
 
-def test_what_cannot_be_followed_is_refused_with_a_reason(run, bundle):
+def test_refuses_impossible_constraints(run, bundle):
     lines = []
     for bad, _ in BAD:
         asked = line(1)

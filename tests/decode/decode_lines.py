@@ -1,4 +1,4 @@
-"""Lines for linnet-decode, and what the eager model says of them."""
+"""Input lines for linnet-decode, and their scores from the eager model."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SOURCES = [line(seed, tokens) for seed, tokens in enumerate((2, 9, 17, 40, 3, 25
 
 
 def eager_model():
-    """The model that the bundle was made from: the same seed gives the same weights."""
+    """The model of the bundle: the same seed gives the same weights."""
     import torch
 
     from linnet_model.network.encoder_decoder import EncoderDecoder
@@ -38,7 +38,7 @@ def eager_model():
 
 
 def forced_scores(model, source: list[int], target: list[int]) -> list[float]:
-    """Log-probabilities of the target, the whole of it at once."""
+    """Log-probabilities of the target tokens, computed in one pass."""
     import torch
 
     from linnet_model.network.encoder_decoder import forced_logits

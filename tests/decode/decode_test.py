@@ -1,4 +1,4 @@
-"""What linnet-decode answers: laws of the search and of the engine, seen from outside."""
+"""Answers of linnet-decode: properties of the search and of the engine."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from decode_lines import EOS, SOURCES, eager_model, forced_scores, line, source, with_options
 
 
-def test_an_answer_has_exactly_the_promised_keys(decode):
+def test_answer_has_documented_keys(decode):
     options = {"n_best": 2, "max_target_tokens": 8}
     (hypotheses,) = decode([{"text": "Bado runa.", "options": options}])
     assert len(hypotheses) == 2
@@ -24,7 +24,7 @@ def test_an_answer_has_exactly_the_promised_keys(decode):
         assert all(score <= 0 for score in hypothesis["token_scores"])
 
 
-def test_text_is_what_its_ids_are(decode, bundle):
+def test_text_is_the_decoding_of_its_ids(decode, bundle):
     from sentencepiece import SentencePieceProcessor
 
     pieces = SentencePieceProcessor(model_file=str(bundle / "source.spm"))
@@ -47,18 +47,18 @@ def test_score_is_the_sum_over_length_to_the_penalty(decode, penalty):
         assert len({tuple(h["ids"]) for h in hypotheses}) == len(hypotheses) == 5
 
 
-def test_scores_that_are_not_normalised_are_sums(decode):
+def test_unnormalised_scores_are_sums(decode):
     ((best,),) = decode([line(1, normalize_scores=False, length_penalty=1.0)])
     assert best["score"] == pytest.approx(sum(best["token_scores"]), rel=1e-5)
 
 
-def test_n_best_only_cuts_the_list(decode):
+def test_n_best_truncates_the_list(decode):
     five = with_options(SOURCES, n_best=5)
     for full, one in zip(decode(five), decode(SOURCES), strict=True):
         assert full[:1] == one
 
 
-def test_company_order_and_threads_change_nothing(decode):
+def test_answers_are_batch_invariant(decode):
     alone = decode(SOURCES, "--batch", "1")
     assert decode(SOURCES, "--batch", "8") == alone
     assert decode(SOURCES, "--batch", "3") == alone
@@ -66,8 +66,8 @@ def test_company_order_and_threads_change_nothing(decode):
     assert decode(SOURCES, threads=1) == alone
 
 
-def test_answers_come_in_the_order_of_the_lines(decode):
-    # Short and long targets by turns, far more lines than sequences in flight.
+def test_answers_keep_the_order_of_lines(decode):
+    # Alternating short and long targets, far more lines than sequences in flight.
     lines = [
         line(seed, 5, min_target_tokens=n, max_target_tokens=n)
         for seed, n in enumerate([1, 12] * 20)
@@ -76,14 +76,14 @@ def test_answers_come_in_the_order_of_the_lines(decode):
         assert len(best["ids"]) == wanted["options"]["max_target_tokens"] + 1
 
 
-def test_beam_1_takes_the_most_probable_token_each_time(decode):
+def test_beam_1_is_greedy(decode):
     ((greedy,),) = decode([line(5, beam_size=1)])
-    # Each token forced after the ones before it, the next choice of greedy search is the same.
+    # With the tokens so far as a forced prefix, greedy search chooses the same next token.
     forced = [line(5, prefix=greedy["ids"][:n], beam_size=1) for n in range(1, len(greedy["ids"]))]
     assert all(best == greedy for (best,) in decode(forced))
 
 
-def test_a_prefix_is_forced_and_scored(decode):
+def test_prefix_is_forced_and_scored(decode):
     prefix = [17, 5, 99]
     for hypotheses in decode(
         [line(2, prefix=prefix, beam_size=beam, n_best=beam) for beam in (1, 4)]
@@ -93,7 +93,7 @@ def test_a_prefix_is_forced_and_scored(decode):
             assert all(math.isfinite(score) for score in h["token_scores"])
 
 
-def test_limits_count_without_the_end_token(decode):
+def test_limits_exclude_the_end_token(decode):
     for best, wanted in zip(
         decode([line(3, min_target_tokens=n, max_target_tokens=n) for n in (0, 1, 7)]),
         (1, 2, 8),
@@ -104,16 +104,16 @@ def test_limits_count_without_the_end_token(decode):
         assert 11 <= len(best["ids"]) <= 13
 
 
-def test_no_repeat_ngram_size_forbids_what_was_there(decode):
+def test_no_repeat_ngram_size_forbids_repeats(decode):
     for (best,) in decode(
         [line(seed, 9, no_repeat_ngram_size=1, min_target_tokens=12) for seed in range(4)]
     ):
         assert len(set(best["ids"])) == len(best["ids"])
 
 
-def test_a_line_goes_before_the_flags_and_they_before_the_bundle(decode):
+def test_line_overrides_flags_override_bundle(decode):
     plain = {"source_ids": source(1, 9)}
-    assert len(decode([plain | {"options": {"n_best": 5}}])[0]) == 5  # the bundle's beam
+    assert len(decode([plain | {"options": {"n_best": 5}}])[0]) == 5  # the bundle's default beam
     assert len(decode([plain], "--beam", "3", "--n-best", "3")[0]) == 3
     options = {"max_target_tokens": 4, "min_target_tokens": 4, "n_best": 2}
     flags = ("--max-target-tokens", "6", "--min-target-tokens", "6", "--n-best", "3")
@@ -122,11 +122,11 @@ def test_a_line_goes_before_the_flags_and_they_before_the_bundle(decode):
     assert (len(of_flags), len(of_flags[0]["ids"])) == (3, 7)
 
 
-def test_wider_beams_than_the_flags_have_room(decode):
+def test_line_may_widen_the_beam(decode):
     assert len(decode([line(1, beam_size=32, n_best=32)], "--batch", "1", "--beam", "1")[0]) == 32
 
 
-def test_a_bundle_without_tokenizers_serves_ids(run, bundle_without_tokenizer):
+def test_bundle_without_tokenizers_serves_ids(run, bundle_without_tokenizer):
     done = run(bundle_without_tokenizer, lines=[line(1), {"text": "Bado."}])
     assert done.status == 1
     assert done.answers[0]["hypotheses"][0]["text"] is None
@@ -136,7 +136,7 @@ def test_a_bundle_without_tokenizers_serves_ids(run, bundle_without_tokenizer):
     )
 
 
-def test_a_typed_line_is_answered_before_the_next(binary, bundle):
+def test_interactive_line_is_answered_at_once(binary, bundle):
     command = [str(binary), "--bundle", str(bundle), "--compute", "float32", "--threads", "1"]
     with subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
@@ -149,11 +149,11 @@ def test_a_typed_line_is_answered_before_the_next(binary, bundle):
         assert process.wait(60) == 0
 
 
-# The engine against the model in eager Python.
+# The engine compared with the eager Python model.
 
 
-def test_token_scores_are_those_of_the_training_path(decode):
-    """Saved, loaded and stepped = the whole target at once, in the model as it was trained."""
+def test_token_scores_equal_training_path(decode):
+    """Exported and decoded step by step = the trained model on the whole target at once."""
     model = eager_model()
     asked = with_options(SOURCES, n_best=5)
     for wanted, hypotheses in zip(asked, decode(asked), strict=True):
@@ -164,7 +164,7 @@ def test_token_scores_are_those_of_the_training_path(decode):
 
 
 @pytest.mark.parametrize("beam", [1, 2, 5])
-def test_hypotheses_are_those_of_the_search_in_python(decode, beam):
+def test_hypotheses_equal_python_search(decode, beam):
     from linnet_model.export.search import Options, beam_search
     from linnet_model.network import ops
 
@@ -180,7 +180,7 @@ def test_hypotheses_are_those_of_the_search_in_python(decode, beam):
         assert [h["ids"] for h in hypotheses] == [h.ids for h in expected]
 
 
-def test_bfloat16_loses_no_more_here_than_in_the_model_in_python(decode):
+def test_bfloat16_error_equals_python_model(decode):
     prefix = source(50, 13)[:-1]
     lines = [line(seed, 9 + seed, prefix=prefix, beam_size=1) for seed in range(16)]
     rounded = [best["token_scores"] for (best,) in decode(lines, "--compute", "bfloat16")]
@@ -190,16 +190,16 @@ def test_bfloat16_loses_no_more_here_than_in_the_model_in_python(decode):
     eager = [forced_scores(in_python, x["source_ids"], target) for x in lines]
 
     def loss(scores: list[list[float]]) -> float:
-        """Root of the mean square, over 208 tokens."""
+        """Root mean square over 208 tokens."""
         pairs = [p for a, b in zip(scores, exact, strict=True) for p in zip(a, b, strict=True)]
         return math.sqrt(sum((a - b) ** 2 for a, b in pairs) / len(pairs))
 
-    # The roundings fall elsewhere, step by step, but they are as many and as large: of 208 of them
-    # the mean is known to a tenth.
+    # Step by step the rounding errors differ, but their number and size are the same: the mean of
+    # 208 of them is accurate to a tenth.
     assert 0 < loss(rounded) < 1.5 * loss(eager)
 
 
-def test_a_damaged_bundle_is_refused_with_status_3(run, bundle, tmp_path):
+def test_damaged_bundle_exits_with_status_3(run, bundle, tmp_path):
     copy = tmp_path / "copy"
     shutil.copytree(bundle, copy)
     with (copy / "model.pt").open("ab") as file:

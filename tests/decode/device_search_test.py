@@ -1,4 +1,4 @@
-"""linnet-decode --search device: what the host's search prints, to the byte, with every mixer."""
+"""linnet-decode --search device prints the same bytes as the host search, with every mixer."""
 
 import random
 
@@ -9,7 +9,7 @@ MIXERS = ("dynamic", "light", "depthwise", "dilated", "self_attention", "csan_1d
 
 
 def any_lines(count: int) -> list[dict]:
-    """Searches of all kinds; the drawn ones are the host's, in steps beside those of the device."""
+    """Searches of all kinds; sampling always runs on the host, in the same steps."""
     rng = random.Random(1)
     lines = []
     for i in range(count):
@@ -23,7 +23,7 @@ def any_lines(count: int) -> list[dict]:
 
 
 @pytest.mark.parametrize("mixer", MIXERS)
-def test_it_prints_what_the_hosts_search_prints(run, tmp_path, mixer):
+def test_prints_same_bytes_as_host_search(run, tmp_path, mixer):
     from linnet_model.export.random_bundle import random_bundle
 
     bundle = tmp_path / mixer

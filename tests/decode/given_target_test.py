@@ -1,4 +1,4 @@
-"""Targets that are given are scored, in the same batch as searches."""
+"""Given targets are scored in the same batch as searches."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ def scored(line: dict, ids: list[int]) -> dict:
     return line | {"target_ids": ids}
 
 
-def test_every_hypothesis_is_scored_as_the_search_scored_it(decode):
-    """Bit for bit: the same row of logits, whatever stands beside it, and the same sums."""
+def test_scores_equal_those_of_the_search(decode):
+    """Bit-identical: the same logits in any batch, and the same sums."""
     asked = with_options(SOURCES, n_best=5, length_penalty=0.6, temperature=1.3)
     found = decode(asked)
     lines = [
@@ -25,7 +25,7 @@ def test_every_hypothesis_is_scored_as_the_search_scored_it(decode):
         assert answers == [expected for _, expected in lines]
 
 
-def test_searches_and_given_targets_share_a_batch_and_change_nothing_for_each_other(decode):
+def test_mixed_batch_is_invariant(decode):
     searches = decode(SOURCES)
     mixed, expected = [], []
     for asked, best in zip(SOURCES, searches, strict=True):
@@ -35,7 +35,7 @@ def test_searches_and_given_targets_share_a_batch_and_change_nothing_for_each_ot
     assert decode(mixed, "--batch", "7", threads=1) == expected
 
 
-def test_any_target_has_the_scores_of_the_training_path(decode):
+def test_scores_equal_training_path(decode):
     model = eager_model()
     draw = random.Random(5)
     lines = [
@@ -50,7 +50,7 @@ def test_any_target_has_the_scores_of_the_training_path(decode):
         assert answer["score"] == pytest.approx(sum(expected) / len(expected), abs=1e-4)
 
 
-def test_a_target_as_text_is_its_tokens_and_the_end(decode, bundle):
+def test_text_target_is_its_tokens_and_end(decode, bundle):
     from sentencepiece import SentencePieceProcessor
 
     pieces = SentencePieceProcessor(model_file=str(bundle / "source.spm"))
@@ -68,7 +68,7 @@ def test_a_target_as_text_is_its_tokens_and_the_end(decode, bundle):
     assert empty[0]["ids"] == [EOS]
 
 
-def test_limits_and_beams_of_searches_mean_nothing_to_a_given_target(decode):
+def test_search_options_do_not_affect_given_targets(decode):
     ids = [9] * 40 + [EOS]
     ((plain,),) = decode([scored(line(1), ids)])
     options = {
@@ -95,7 +95,7 @@ BAD_TARGETS = [
 ]
 
 
-def test_bad_targets_are_refused_with_a_reason(run, bundle, bundle_without_tokenizer):
+def test_refuses_bad_targets(run, bundle, bundle_without_tokenizer):
     done = run(bundle, lines=[{"source_ids": [9, EOS]} | bad for bad, _ in BAD_TARGETS])
     assert done.status == 1
     for (bad, message), answer in zip(BAD_TARGETS, done.answers, strict=True):

@@ -1,4 +1,4 @@
-"""Imported Marian models through linnet-decode answer as transformers does."""
+"""Imported Marian models give the same answers in linnet-decode as in transformers."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def by_ids(tiny) -> list[dict]:
     return [{"source_ids": tiny.tokenizer(text).input_ids} for text in marian.SOURCES[:COUNT]]
 
 
-def test_greedy_tokens_are_those_of_generate(served):
+def test_greedy_tokens_equal_generate(served):
     tiny, decode = served
     lines = by_ids(tiny)
     answers = [hypotheses[0]["ids"] for hypotheses in decode(lines, "--beam", "1")]
@@ -49,7 +49,7 @@ def test_greedy_tokens_are_those_of_generate(served):
     assert short != answers
 
 
-def test_scores_of_a_beam_are_those_that_transformers_gives_its_tokens(served):
+def test_beam_scores_equal_transformers(served):
     tiny, decode = served
     lines = by_ids(tiny)
     for line, hypotheses in zip(lines, decode(lines, "--n-best", "3"), strict=True):
@@ -61,7 +61,7 @@ def test_scores_of_a_beam_are_those_that_transformers_gives_its_tokens(served):
             assert tiny.config.pad_token_id not in h["ids"]
 
 
-def test_text_is_split_and_numbered_as_by_the_tokenizer_of_transformers(served):
+def test_tokenization_equals_transformers(served):
     tiny, decode = served
     texts = [*marian.SOURCES[:COUNT], "Unseen wörds & 日本 signs…", "  two   spaces  "]
     by_text = decode([{"text": text} for text in texts])
@@ -78,11 +78,11 @@ def test_text_is_split_and_numbered_as_by_the_tokenizer_of_transformers(served):
     assert compared > COUNT // 2
 
 
-def test_attention_is_the_cross_attention_of_transformers(served):
+def test_attention_equals_transformers(served):
     import torch
 
     tiny, decode = served
-    tiny.model.set_attn_implementation("eager")  # the others keep their weights to themselves
+    tiny.model.set_attn_implementation("eager")  # the others do not return their weights
     lines = [line | {"align": True} for line in by_ids(tiny)]
     for line, hypotheses in zip(lines, decode(lines, "--beam", "2"), strict=True):
         source = torch.tensor([line["source_ids"]])

@@ -1,5 +1,5 @@
-"""Every mixer through the engine: what linnet-decode answers is what the model in eager Python
-says, in a mixed batch as well as alone."""
+"""Every mixer through the engine: answers of linnet-decode equal those of the eager Python model,
+in a mixed batch as well as alone."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def line(seed: int, tokens: int, **options) -> dict:
     return {"source_ids": [*ids, EOS], "options": {"max_target_tokens": 16, **options}}
 
 
-# Short and long sources, targets longer than any window, beams of all widths.
+# Short and long sources, targets longer than any kernel, beams of all widths.
 LINES = [
     line(1, 9, beam_size=5, n_best=5),
     line(2, 40, beam_size=1, max_target_tokens=40, min_target_tokens=40),
@@ -37,7 +37,7 @@ LINES = [
 
 @pytest.fixture(scope="module", params=MIXERS)
 def served(request, tmp_path_factory):
-    """The bundle of a tiny model with this mixer in all layers, in float32, and the model."""
+    """A tiny float32 model with this mixer in all layers, and its bundle."""
     import torch
 
     from linnet_model.bundle import BundleFacts, write_bundle
@@ -72,7 +72,7 @@ def decode(served, run):
     return decode_lines
 
 
-def test_hypotheses_are_those_of_the_search_in_python(served, decode):
+def test_hypotheses_equal_python_search(served, decode):
     from linnet_model.export.search import Options, beam_search
 
     for wanted, hypotheses in zip(LINES, decode(LINES), strict=True):
@@ -85,7 +85,7 @@ def test_hypotheses_are_those_of_the_search_in_python(served, decode):
         assert [h["score"] for h in hypotheses] == pytest.approx(scores, abs=1e-4)
 
 
-def test_token_scores_are_those_of_the_training_path(served, decode):
+def test_token_scores_equal_training_path(served, decode):
     import torch
 
     from linnet_model.network.encoder_decoder import forced_logits
@@ -101,7 +101,7 @@ def test_token_scores_are_those_of_the_training_path(served, decode):
             assert h["token_scores"] == pytest.approx(scores.tolist(), abs=1e-4)
 
 
-def test_attention_is_that_of_the_training_path(served, decode):
+def test_attention_equals_training_path(served, decode):
     import torch
     from forced_attention import forced_attention
 
@@ -120,7 +120,7 @@ def test_attention_is_that_of_the_training_path(served, decode):
         torch.testing.assert_close(attention, expected, rtol=0, atol=1e-5)  # weights up to 1
 
 
-def test_company_order_and_threads_change_nothing(decode):
+def test_answers_are_batch_invariant(decode):
     lines = LINES + [{**line, "align": True} for line in LINES[::-1]]
     alone = decode(lines, "--batch", "1")
     assert "attention" in alone[-1][0]

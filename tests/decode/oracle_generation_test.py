@@ -1,7 +1,7 @@
-"""Searches of fairseq, repeated: checkpoint -> import -> bundle -> linnet-decode, in float32.
+"""Repeats searches of fairseq: checkpoint -> import -> bundle -> linnet-decode, in float32.
 
-Every setting of every model, each sentence with its own prefix and cap: once with one sentence at a
-time, and once with all settings of a model mixed in one batch.
+Runs every setting of every model, each sentence with its own prefix and max length: once with one
+sentence at a time, and once with all settings of a model mixed in one batch.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def line(name: str, found: Any, sources: list[np.ndarray], setting: dict, i: int
 
 
 def expected_hypotheses(found: Any, setting: dict, i: int) -> list[dict[str, Any]]:
-    """As linnet-decode prints them, best first."""
+    """Hypotheses in the format of linnet-decode, best first."""
     key = setting["id"]
     lengths = found[f"{key}.lengths"][i]
     return [
@@ -91,7 +91,7 @@ def compare(found: Any, setting: dict, i: int, answers: list[dict[str, Any]]) ->
     where = f"setting {setting['id']}, sentence {i}"
     key = setting["id"]
     near = min(found[f"{key}.search_margin"][i], found[f"{key}.score_gap"][i]) < oracle.CLEAR
-    if near:  # rounding may swap neighbours
+    if near:  # near ties may be swapped by rounding
         expected.sort(key=lambda h: h["ids"])
         answers = sorted(answers, key=lambda h: h["ids"])
     assert [h["ids"] for h in answers] == [h["ids"] for h in expected], where
@@ -107,9 +107,9 @@ def compare(found: Any, setting: dict, i: int, answers: list[dict[str, Any]]) ->
     [("1", 1, "host"), ("64", 2, "host"), ("64", 1, "device")],
     ids=("alone", "mixed in one batch", "mixed, searched beside the model"),
 )
-def test_linnet_decode_finds_what_fairseq_found(run, name, imported, batch, threads, search):
+def test_hypotheses_equal_fairseq(run, name, imported, batch, threads, search):
     todo = searches(name)
-    random.Random(7).shuffle(todo)  # so that a batch holds settings of all kinds
+    random.Random(7).shuffle(todo)  # so that a batch mixes all settings
     sources = oracle.forward(name)["source"]
     found = np.load(oracle.folder(name) / "generation.npz", allow_pickle=False)
     lines = [line(name, found, sources, s, i) for s, i in todo]
@@ -120,8 +120,8 @@ def test_linnet_decode_finds_what_fairseq_found(run, name, imported, batch, thre
         compare(found, setting, i, answer["hypotheses"])
 
 
-def test_the_margins_are_wide_enough_to_ask_for_exact_tokens(name):
-    """The tests above let neighbours swap where rounding decides: that must stay the exception."""
+def test_near_ties_are_rare(name):
+    """The tests above accept swaps of near ties; near ties must be rare."""
     found = np.load(oracle.folder(name) / "generation.npz", allow_pickle=False)
     near = [
         (setting["id"], i)
@@ -139,7 +139,7 @@ def test_the_margins_are_wide_enough_to_ask_for_exact_tokens(name):
         ("moses", "don's, don.", ["don", "&apos;s", ",", "don", "."]),
     ],
 )
-def test_text_takes_the_ids_of_fairseqs_dictionary(run, tmp_path, words, text, symbols):
+def test_text_uses_ids_of_fairseq_dictionary(run, tmp_path, words, text, symbols):
     from linnet_model.importers.fairseq.dictionary import read_dictionary
     from linnet_model.importers.fairseq.import_fairseq import TextFiles, import_fairseq
 

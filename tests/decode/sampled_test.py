@@ -1,4 +1,4 @@
-"""Targets drawn at random: by which numbers, from what, and the same in any company."""
+"""Sampling: the random numbers, the candidates, and batch invariance."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ PAD = 1
 
 
 def philox(counter: tuple[int, int, int, int], key: tuple[int, int]) -> tuple[int, int, int, int]:
-    """Philox4x32-10 of Salmon et al. 2011, in the words of the paper."""
+    """Philox4x32-10 of Salmon et al. 2011, as the paper defines it."""
     low = 0xFFFFFFFF
     for _ in range(10):
         a, b = 0xD2511F53 * counter[0], 0xCD9E8D57 * counter[2]
@@ -45,8 +45,8 @@ def kept(probabilities: list[float], top_k: int, top_p: float) -> list[int]:
 
 
 def check_draw(probabilities: list[float], options: dict, u: float, token: int) -> None:
-    """That `token` is where u falls, but for the width of a rounding."""
-    rounding = 1e-4  # probabilities of another float32 path
+    """Checks that u selects `token`, up to rounding."""
+    rounding = 1e-4  # tolerance for probabilities of another float32 path
     tokens = kept(probabilities, options.get("top_k", 0), options.get("top_p", 1.0))
     total = sum(probabilities[t] for t in tokens)
     below = sum(probabilities[t] for t in tokens if t < token) / total
@@ -72,8 +72,8 @@ def sampled(seed: int, **options) -> list[dict]:
     ],
     ids=str,
 )
-def test_each_token_is_where_its_number_falls_among_the_models_probabilities(decode, options):
-    """The draws recomputed: Philox, softmax of the eager model, and a sort, in Python."""
+def test_tokens_match_recomputed_draws(decode, options):
+    """Recomputes the draws in Python: Philox, softmax of the eager model, and a sort."""
     import torch
 
     from linnet_model.network.encoder_decoder import forced_logits
@@ -96,14 +96,14 @@ def test_each_token_is_where_its_number_falls_among_the_models_probabilities(dec
                 scores[position, token].item(), abs=1e-4
             )
             if position == 12:
-                continue  # the end, which is forced there
+                continue  # the end token is forced there
             probabilities = scores[position].exp().tolist()
             probabilities[PAD] = 0.0
             u = uniform(asked["options"]["seed"], 0, position)
             check_draw(probabilities, options, u, token)
 
 
-def test_company_order_and_threads_change_no_draw(decode):
+def test_sampling_is_batch_invariant(decode):
     lines = sampled(17, n_best=3) + sampled(18, n_best=2, top_k=9) + SOURCES
     lines += [asked | {"target_ids": [9, 8, EOS]} for asked in SOURCES]
     lines += with_options(sampled(19, n_best=4, top_p=0.8), beam_size=6)
@@ -116,19 +116,19 @@ def test_company_order_and_threads_change_no_draw(decode):
     assert decode(lines, "--batch", "5", threads=1) == alone
 
 
-def test_as_many_are_drawn_as_wanted_and_the_best_of_more_if_told(decode):
+def test_draws_beam_size_and_returns_n_best(decode):
     (three,) = decode([line(1, 9, n_best=3, seed=5)])
     assert len(three) == 3
     (best_of_three,) = decode([line(1, 9, beam_size=3, n_best=1, seed=5)])
     assert best_of_three == three[:1]
     scores = [h["score"] for h in three]
     assert scores == sorted(scores, reverse=True)
-    # One is what is asked for where nothing is said, not the bundle's beam of five.
+    # One target by default, not the bundle's beam of five.
     asked = line(1, 9, seed=5)
     (one,) = decode([asked])
     assert len(one) == 1
     assert one[0] in three
-    # The flags, and a line above them.
+    # The flags, and a line that overrides them.
     plain = {"source_ids": asked["source_ids"], "options": {"max_target_tokens": 12}}
     ((by_flag,),) = decode([plain], "--seed", "5")
     ((by_line,),) = decode([line(1, 9, max_target_tokens=12, seed=5)])
@@ -140,7 +140,7 @@ def test_as_many_are_drawn_as_wanted_and_the_best_of_more_if_told(decode):
     )
 
 
-def test_a_drawn_target_has_the_score_of_that_target(decode):
+def test_sampled_target_has_its_score(decode):
     lines = sampled(3, n_best=2, top_k=50, temperature=1.2)
     for asked, drawn in zip(lines, decode(lines), strict=True):
         options = {"temperature": 1.2}
@@ -148,8 +148,8 @@ def test_a_drawn_target_has_the_score_of_that_target(decode):
         assert decode([given | {"target_ids": h["ids"]} for h in drawn]) == [[h] for h in drawn]
 
 
-def test_first_tokens_come_as_often_as_the_model_says(decode):
-    """2000 requests that differ in their seed alone."""
+def test_first_token_frequencies_match_model(decode):
+    """2000 requests that differ only in their seed."""
     import torch
 
     from linnet_model.network.encoder_decoder import forced_logits
@@ -192,7 +192,7 @@ BAD_OPTIONS = [
 ]
 
 
-def test_bad_options_are_refused_with_a_reason(run, bundle):
+def test_refuses_bad_options(run, bundle):
     done = run(
         bundle, lines=[{"source_ids": [9, EOS], "options": options} for options, _ in BAD_OPTIONS]
     )

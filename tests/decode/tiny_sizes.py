@@ -1,3 +1,3 @@
-"""What the tiny random bundles of these tests are made from."""
+"""Sizes of the tiny random bundles of these tests."""
 
 VOCABULARY, SEED = 600, 3

@@ -24,7 +24,7 @@ def load(program, server):
 
 
 def growth(report: dict, name: str, **labels: str) -> float:
-    """Of a counter in the report, over all samples with these labels."""
+    """The growth of a counter in the report, summed over all samples with these labels."""
     wanted = [f'{label}="{value}"' for label, value in labels.items()]
     return sum(
         grew

@@ -214,6 +214,8 @@ def memory_does_not_grow(times: list[float], memory: list[float]) -> None:
 
 
 def test_nothing_grows(start, models, program):
+    if RESULT:
+        machine.require_commit(Path(RESULT))
     tokens = models.parent / "tokens"
     tokens.write_text(f"{TOKEN} soak inference\n")
     server = start(

@@ -1,10 +1,10 @@
-// Runs a fuzz target without libFuzzer, where the compiler has none (g++): over its corpus, and
-// then over mutations of it. It takes libFuzzer's flags -runs=, -max_total_time= (seconds),
-// -max_len= and -seed=, and folders and files.
+// Runs a fuzz target without libFuzzer, for compilers that lack it (g++): on its corpus, and then
+// on mutations of it. It accepts libFuzzer's flags -runs=, -max_total_time= (seconds), -max_len=
+// and -seed=, and folders and files.
 //
-// No coverage guides it: it keeps the corpus working and finds what lies near to it. With clang++
-// the same targets are libFuzzer's, and what that finds is put into the corpus. An input that ends
-// the program is left in crash-<pid>.
+// It is not guided by coverage: it keeps the corpus working and finds defects near it. With clang++
+// the same targets use libFuzzer, and its findings go into the corpus. An input that crashes the
+// program is kept in crash-<pid>.
 
 #include <fcntl.h>
 #include <signal.h>
@@ -29,9 +29,9 @@ namespace {
 
 size_t longest = 4096;  // -max_len=
 
-std::string current;  // the input under way
+std::string current;  // the current input
 
-// Only what a signal handler may call.
+// Uses only async-signal-safe functions.
 void KeepCurrent() {
   char name[32] = "crash-";
   size_t length = std::strlen(name);
@@ -68,7 +68,7 @@ class Mutator {
  private:
   size_t Below(size_t count) { return count == 0 ? 0 : random_() % count; }
 
-  // A piece of some input of the corpus.
+  // Returns a random piece of an input of the corpus.
   std::string Piece() {
     if (corpus_.empty()) return "";
     const std::string& from = corpus_[Below(corpus_.size())];
@@ -76,7 +76,7 @@ class Mutator {
   }
 
   void Mutate(std::string& text) {
-    // What parsers and splitters treat in their own way.
+    // Strings that parsers and splitters treat specially.
     static constexpr std::string_view kSpecial[] = {std::string_view("\0", 1),
                                                     "\xFF",
                                                     "\x80",

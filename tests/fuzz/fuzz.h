@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-// What a fuzz target is made of: libFuzzer's entry point, and a check that holds in every build.
+// The parts of a fuzz target: libFuzzer's entry point, and a check that is active in every build.
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size);
 
@@ -21,13 +21,13 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size);
 
 namespace linnet::fuzz {
 
-// An input that begins with some bytes that choose, and goes on with a text.
+// An input: a few bytes that select variants, followed by a text.
 class Input {
  public:
   Input(const uint8_t* data, size_t size) : rest_(reinterpret_cast<const char*>(data), size) {}
 
-  // 0 … count - 1; 0 at the end of the input. Letters and digits choose by their place in the
-  // alphabet, so that a corpus can be written by hand.
+  // Returns 0 … count - 1; 0 at the end of the input. Letters and digits select by their position
+  // in the alphabet, so that a corpus can be written by hand.
   int Choose(int count) {
     if (rest_.empty()) return 0;
     const auto byte = static_cast<unsigned char>(rest_.front());

@@ -1,4 +1,4 @@
-"""Writes the corpora of the fuzz targets that are not found by fuzzing: tests/fuzz/corpus/<target>.
+"""Writes the hand-made corpora of the fuzz targets: tests/fuzz/corpus/<target>.
 
     .venv/bin/python tests/fuzz/make_corpus.py
 
@@ -143,11 +143,11 @@ def requests() -> dict[str, bytes]:
 
 
 def manifests() -> dict[str, bytes]:
-    """As JSON, and behind a "p" as messages."""
+    """Manifests as JSON, and after a "p" as serialised messages."""
     found = {}
     for name in ("en-de", "en-summary"):
         found[name] = (ROOT / "model/bundles" / name / "manifest.json").read_bytes()
-    # Of the files that tests/support/tiny_bundle.h writes, which are in the target's folder.
+    # The files of tests/support/tiny_bundle.h, which are in the target's folder.
     files = {"model.pt": b"echo", "tiny.spm": (ROOT / "tests/data/tiny.spm").read_bytes()}
     tiny = json.loads(found["en-de"]) | {
         "vocabulary": {"size": 400, "bos_id": 0, "pad_id": 1, "eos_id": 2, "unk_id": 3},
@@ -210,7 +210,7 @@ def options() -> dict[str, bytes]:
 
 
 def transport() -> dict[str, bytes]:
-    """What a client sends on a connection, from its first byte: tests/e2e/transport_test.py."""
+    """The bytes of a client on a connection, from the first one: tests/e2e/transport_test.py."""
     hello = PREFACE + frame(SETTINGS, 0, 0, b"") + frame(SETTINGS, ACK, 0, b"")
     messages = {name: data[1:] for name, data in requests().items()}
     priority, continuation = 2, 9

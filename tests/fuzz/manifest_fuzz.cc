@@ -1,5 +1,6 @@
-// model::ReadBundle: any bytes as the manifest of a folder with the files of a small bundle. Behind
-// a 'p' they are a linnet.v1.BundleManifest, whose values change without breaking the JSON.
+// model::ReadBundle: any bytes as the manifest of a folder with the files of a small bundle. After
+// a 'p' they are a serialised linnet.v1.BundleManifest, so that mutations change values without
+// breaking the JSON.
 #include <filesystem>
 #include <fstream>
 #include <limits>
@@ -15,7 +16,7 @@ namespace {
 namespace model = linnet::model;
 
 void Write(const std::filesystem::path& folder, const std::string& manifest) {
-  // A new file each time: to truncate one makes ext4 wait for the disk.
+  // A new file each time: truncating one makes ext4 wait for the disk.
   std::filesystem::remove(folder / "manifest.json");
   std::ofstream(folder / "manifest.json", std::ios::binary) << manifest;
 }
@@ -25,7 +26,7 @@ std::string JsonOf(const linnet::v1::BundleManifest& manifest) {
   google::protobuf::util::JsonPrintOptions options;
   options.preserve_proto_field_names = true;
   const bool written = google::protobuf::util::MessageToJsonString(manifest, &json, options).ok();
-  return written ? json : "";  // there is text that is not UTF-8
+  return written ? json : "";  // some text is not UTF-8
 }
 
 }  // namespace
@@ -51,7 +52,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     FUZZ_CHECK(!bundle.status().message().empty());
     return 0;
   }
-  // What was accepted can be served: its defaults are options that a search takes.
+  // An accepted bundle can be served: its default options are valid for a search.
   const auto& limits = bundle->manifest.limits();
   const model::SearchLimits max = {.max_beam_size = std::numeric_limits<int>::max(),
                                    .max_target_tokens = limits.max_target_tokens(),
@@ -61,7 +62,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     if (!status.ok()) std::fprintf(stderr, "%s\n", status.ToString().c_str());
     FUZZ_CHECK(status.ok());
   }
-  // And what is written of it is read as the same.
+  // And it survives a round trip through its JSON.
   Write(folder, JsonOf(bundle->manifest));
   const auto again = model::ReadBundle(folder);
   FUZZ_CHECK(again.ok());

@@ -1,5 +1,5 @@
-// What configures a server: its file of settings, its flags, its environment, its table of tokens;
-// and the header that says where a call stands in a trace. Any bytes.
+// The configuration of a server: settings file, flags, environment, and token table; and the
+// traceparent header. Any bytes.
 #include <filesystem>
 #include <fstream>
 #include <optional>
@@ -23,7 +23,7 @@ std::string FileWith(const std::string& text) {
     static const test::TemporaryFolder folder;
     return new std::filesystem::path(folder.path() / "settings");
   }();
-  std::filesystem::remove(path);  // to truncate one makes ext4 wait for the disk
+  std::filesystem::remove(path);  // truncating it makes ext4 wait for the disk
   std::ofstream(path, std::ios::binary) << text;
   return absl::StrCat("--config=", path.string());
 }
@@ -35,7 +35,7 @@ ParsedOptions Parse(const std::vector<std::string>& flags,
   return ParseOptions(static_cast<int>(arguments.size()), arguments.data(), environment);
 }
 
-// It runs, or says why not; and what is in effect is what a file of it says.
+// The server either runs with valid options or has an error message.
 void Check(const ParsedOptions& parsed) {
   if (!parsed.run) {
     FUZZ_CHECK(!parsed.text.empty());
@@ -44,14 +44,14 @@ void Check(const ParsedOptions& parsed) {
   }
   FUZZ_CHECK(parsed.text.empty());
   FUZZ_CHECK(!parsed.options.models.empty());
-  FUZZ_CHECK(parsed.options.rows > 0 && parsed.options.text_threads > 0);
+  FUZZ_CHECK(parsed.options.max_batch_rows > 0 && parsed.options.text_threads > 0);
   FUZZ_CHECK(parsed.options.admission.max_tokens > 0 && parsed.options.admission.max_bytes > 0);
   FUZZ_CHECK(parsed.options.drain_timeout >= absl::ZeroDuration());
   FUZZ_CHECK(CheckAddress(parsed.options.listen).ok());
 }
 
 std::vector<std::string> Lines(const std::string& text) {
-  // As the system hands them over: no argument has a zero byte.
+  // As from the system: no argument has a zero byte.
   std::string whole = text;
   std::erase(whole, '\0');
   return absl::StrSplit(whole, '\n');
@@ -102,7 +102,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     }
     case 1: {
       std::vector<std::string> flags = Lines(text);
-      // No file of this machine is to be read.
+      // Files of this machine must not be read.
       std::erase_if(flags, [](const std::string& flag) { return flag.starts_with("--config"); });
       Check(Parse(flags));
       break;

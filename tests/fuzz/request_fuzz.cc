@@ -1,5 +1,5 @@
-// The way of a request through the server, from its bytes to its answer: any bytes, any method,
-// with engines that say what they are asked.
+// A request through the server, from its bytes to its answer: any bytes, any method, with echo
+// engines.
 #include <memory>
 
 #include "model/runtime/text/segmenter.h"
@@ -12,7 +12,7 @@
 namespace linnet::server {
 namespace {
 
-// One of the table's reasons, with its code, and a message for people.
+// Checks that the error has a reason of the table, its code, and a valid message.
 void CheckError(const absl::Status& status) {
   for (const ErrorCondition& row : ErrorTable()) {
     if (ErrorReason(status) != row.name) continue;
@@ -27,7 +27,7 @@ void CheckError(const absl::Status& status) {
 
 void CheckText(const std::string& text) { FUZZ_CHECK(model::FirstInvalidUtf8(text) == -1); }
 
-// Segments in order, inside of the texts.
+// Checks that segments are in order and inside the texts.
 template <typename Reply>
 void CheckSegments(const Reply& reply, const std::string& source) {
   CheckText(reply.text());
@@ -72,7 +72,7 @@ void CheckReply(const linnet::v1::DetectLanguageRequest& request,
   FUZZ_CHECK(response.detections_size() == request.contents_size());
 }
 
-// Parses, calls and looks at what came of it. `call` starts a method of TextCalls.
+// Parses the request, calls the method and checks the result. `call` starts a method of TextCalls.
 template <typename Request, typename Response, typename Start>
 void Call(TextFixture& fixture, const std::string& bytes, Start start) {
   Request request;
@@ -113,12 +113,12 @@ void Stream(TextFixture& fixture, const std::string& bytes) {
       });
 }
 
-// A document of a single message.
+// Sends a document of a single message.
 void Document(TextFixture& fixture, const std::string& bytes) {
   linnet::v1::TranslateDocumentRequest message;
   if (absl::Status status = ParseRequest(bytes, message); !status.ok()) return CheckError(status);
   const int lines = message.lines_size();
-  // The lines may look at it once more after the document is finished.
+  // The lines may still use it after the document is finished.
   struct Changes {
     Mutex mu;
     CondVar changed;

@@ -3,7 +3,7 @@
 
 #include "model/runtime/text/segmenter.h"
 #include "tests/fuzz/fuzz.h"
-#include "tests/fuzz/mended.h"
+#include "tests/fuzz/valid_utf8.h"
 
 using linnet::model::FirstInvalidUtf8;
 using linnet::model::SplitText;
@@ -12,8 +12,8 @@ using linnet::model::TextSegment;
 namespace {
 
 bool IsBlank(std::string_view text) {
-  // ASCII's, and those beyond that begin with these bytes: U+0085, U+00A0, U+1680, U+2000 …,
-  // U+3000.
+  // ASCII white space, and characters that begin with these bytes: U+0085, U+00A0, U+1680, U+2000
+  // …, U+3000.
   for (unsigned char c : text) {
     if (c > ' ' && c < 0x80) return false;
   }
@@ -32,7 +32,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
 
   if (FirstInvalidUtf8(text) != -1) {
     FUZZ_CHECK(!SplitText(text, language, max_tokens, count).ok());
-    text = linnet::fuzz::Mended(std::move(text));
+    text = linnet::fuzz::ReplaceInvalidUtf8(std::move(text));
   }
   const auto segments = SplitText(text, language, max_tokens, count);
   if (!segments.ok()) {

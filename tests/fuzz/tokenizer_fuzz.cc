@@ -1,4 +1,4 @@
-// model::Tokenizer: what it reads of any text, and what it says of any tokens, for each kind of it.
+// model::Tokenizer of each kind: encodes any text and decodes any tokens.
 #include <filesystem>
 #include <memory>
 #include <vector>
@@ -6,7 +6,7 @@
 #include "model/runtime/text/segmenter.h"
 #include "model/runtime/text/tokenizer.h"
 #include "tests/fuzz/fuzz.h"
-#include "tests/fuzz/mended.h"
+#include "tests/fuzz/valid_utf8.h"
 
 using linnet::model::FirstInvalidUtf8;
 using linnet::model::SpecialTokens;
@@ -55,14 +55,14 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const Tokenizer& tokenizer = *tokenizers[input.Choose(static_cast<int>(tokenizers.size()))];
   std::string text = input.Rest();
 
-  // As tokens: pairs of bytes, also such as there are none.
+  // As tokens: pairs of bytes, including invalid ids.
   std::vector<TokenId> any;
   for (size_t i = 0; i + 1 < text.size(); i += 2)
     any.push_back(
         (static_cast<unsigned char>(text[i]) << 8 | static_cast<unsigned char>(text[i + 1])) % 512);
   FUZZ_CHECK(FirstInvalidUtf8(tokenizer.Decode(any)) == -1);
 
-  text = linnet::fuzz::Mended(std::move(text));  // the caller checks
+  text = linnet::fuzz::ReplaceInvalidUtf8(std::move(text));  // the caller checks
   const auto tokens = tokenizer.Encode(text);
   if (!tokens.ok()) {
     FUZZ_CHECK(tokens.status().code() == absl::StatusCode::kInvalidArgument);

@@ -1,4 +1,4 @@
-"""Changes to training pairs keep both sides in step."""
+"""Tests of data augmentation: changes keep both sides of a pair consistent."""
 
 import random
 import re

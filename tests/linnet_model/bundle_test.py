@@ -1,4 +1,4 @@
-"""A bundle: what was saved is loaded, what was changed is noticed."""
+"""Tests of bundles: a saved bundle loads unchanged, and damage is detected."""
 
 import json
 import shutil
@@ -35,15 +35,15 @@ def bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def fields(message: str) -> set[str]:
-    """The names of the fields of a message of bundle.proto."""
+    """Returns the names of the fields of a message of bundle.proto."""
     body = PROTO.read_text().split(f"message {message} {{")[1].split("\n}")[0]
     lines = [line.strip() for line in body.splitlines() if not line.strip().startswith("//")]
     return {line.split("=")[0].split()[-1] for line in lines if "=" in line}
 
 
 def test_manifest_has_every_proto_field(tmp_path: Path):
-    """With everything that may be left out: vocabularies, codes, words, mark, start token, two
-    sizes, and a shortlist."""
+    """Uses every optional field: vocabularies, codes, word tokenizer, capitals mark, start token,
+    two vocabulary sizes, and a shortlist."""
     codes = tmp_path / "codes"
     codes.write_text("#version: 0.2\n")
     files = TokenizerFiles(
@@ -73,7 +73,7 @@ def test_manifest_has_every_proto_field(tmp_path: Path):
     shortlist = json.loads((tmp_path / manifest["shortlist_file"]).read_text())
     assert set(shortlist) == fields("Shortlist")
     assert set(manifest) == fields("BundleManifest")
-    by_hand = {"alignment_layer"}  # where the usual layer is not the best
+    by_hand = {"alignment_layer"}  # set by hand if the default layer is not the best
     assert set(manifest["architecture"]) == fields("Architecture") - by_hand
     assert set(manifest["vocabulary"]) == fields("Vocabulary")
     assert set(manifest["limits"]) == fields("BundleLimits")
@@ -149,7 +149,7 @@ def test_stores_shared_weights_once(tmp_path: Path):
         "bfloat16",
         BundleFacts(version="1"),
     )
-    # 1.28 MB of embedding; a second copy of it would not fit
+    # The embedding has 1.28 MB; two copies of it exceed the limit.
     assert (tmp_path / "model.pt").stat().st_size < 2_000_000
 
 

@@ -1,4 +1,4 @@
-"""Texts in capitals: the trainer reads them as the server does, and learns to answer them."""
+"""Tests of inline casing: the trainer marks texts in capitals as the server does."""
 
 from __future__ import annotations
 
@@ -51,5 +51,5 @@ def test_marked_target_keeps_lower_case():
     config = DataConfig(uppercase_share=1.0, capitals_mark=MARK)
     rng = random.Random(1)
     assert varied("The dog.", "Der Hund.", config, rng) == ("THE DOG.", "<ph0> Der Hund.")
-    # One word is read as it is, and so is its answer.
+    # A single word stays unmarked, and so does its answer.
     assert varied("Stop!", "Halt!", config, rng) == ("STOP!", "HALT!")

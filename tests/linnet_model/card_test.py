@@ -1,4 +1,4 @@
-"""Who wrote the texts and on what terms is known for all that recipes train on."""
+"""Tests of the model card: author and licence of all training texts are known."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""The commands of the package: each is there, and its help tells a newcomer what to type."""
+"""Tests of the package's commands: each exists, and its help describes every flag."""
 
 import importlib
 import re
@@ -44,7 +44,7 @@ def test_help_describes_command_and_every_flag(name: str, capsys):
     assert text.startswith(f"usage: {name} ")
     description = text.split("\n\n")[1]
     assert len(description.split()) >= 6
-    # every flag with a word on it: argparse puts it behind two blanks or on the next line
+    # Every flag has a help text: argparse puts it after two blanks or on the next line.
     for flag in re.findall(r"^  (?:-\w, )?(--[a-z-]+)", text, re.MULTILINE):
         told = re.search(rf"^  (?:-\w, )?{flag}\b[^\n]*?(?:  |\n {{8,}})(\S.*)", text, re.MULTILINE)
         assert told, f"{name} {flag} has no help"

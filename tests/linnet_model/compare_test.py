@@ -1,4 +1,4 @@
-"""The comparison of mixers: equal sizes, results that are kept, a page that can be renewed."""
+"""Tests of linnet-compare: equal sizes, kept results, and the table on the page."""
 
 from __future__ import annotations
 
@@ -96,17 +96,25 @@ def test_report_replaces_only_its_part_of_page(tmp_path):
     page = tmp_path / "page.md"
     begin, end = compare_report.markers("cpu")
     page.write_text(f"before\n{begin}\nold\n{end}\nafter\n", encoding="utf-8")
-    compare_report.write_report(results(), tmp_path / "plots", page)
+    compare_report.write_report(results(), tmp_path, page)
     first = page.read_text(encoding="utf-8")
     assert first.startswith("before\n")
     assert first.endswith("after\n")
     assert "| light | 1,234 | 2.000 | 10.0 (9.0 to 11.0) | 1.20 | 1.20 |" in first
     assert "old" not in first
-    plots = {path.name: path.read_bytes() for path in (tmp_path / "plots").glob("*.svg")}
-    assert set(plots) == {"cpu-lengths.svg", "cpu-quality.svg"}
-    compare_report.write_report(results(), tmp_path / "plots", page)
+    assert json.loads((tmp_path / "cpu.json").read_text(encoding="utf-8")) == results()
+    compare_report.write_report(results(), tmp_path, page)
     assert page.read_text(encoding="utf-8") == first
-    assert plots == {p.name: p.read_bytes() for p in (tmp_path / "plots").glob("*.svg")}
+
+
+def test_same_results_give_same_plots(tmp_path):
+    file = tmp_path / "cpu.json"
+    file.write_text(json.dumps(results()), encoding="utf-8")
+    assert compare_report.main([str(file), "--out", str(tmp_path)]) == 0
+    plots = {path.name: path.read_bytes() for path in tmp_path.glob("*.svg")}
+    assert set(plots) == {"cpu-lengths.svg", "cpu-quality.svg"}
+    compare_report.write_plots(results(), tmp_path)
+    assert plots == {path.name: path.read_bytes() for path in tmp_path.glob("*.svg")}
 
 
 def test_refuses_page_without_markers(tmp_path):

@@ -1,4 +1,4 @@
-"""What a recipe may say, and how it is told what it may not."""
+"""Tests of recipes: valid ones are read, and errors name key and value."""
 
 from pathlib import Path
 

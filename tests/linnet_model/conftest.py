@@ -1,4 +1,4 @@
-"""Loads the operator library and makes the small things that several tests need."""
+"""Fixtures: the operator library, a small tokenizer, data folder and recipe."""
 
 import lzma
 import sys
@@ -19,7 +19,7 @@ from linnet_model.tokenizer import load_tokenizer, train_tokenizer  # noqa: E402
 
 def pytest_configure() -> None:
     torch.set_num_threads(1)
-    settings.register_profile("linnet", database=None, deadline=None)  # nothing is left behind
+    settings.register_profile("linnet", database=None, deadline=None)  # no example database
     settings.load_profile("linnet")
     try:
         ops.load()
@@ -42,7 +42,7 @@ def tokenizer(tokenizer_file: Path):
 
 @pytest.fixture
 def data_folder(tmp_path: Path) -> Path:
-    """A data folder "toy" whose targets repeat their sources, in two domains."""
+    """A data folder "toy" with two domains, whose targets equal their sources."""
     folder = tmp_path / "data" / "toy"
     folder.mkdir(parents=True)
     lines = made_up_lines(300, seed=2)

@@ -1,4 +1,4 @@
-"""Rows as token ids, and cutting them into batches."""
+"""Tests of datasets and batches."""
 
 import random
 from pathlib import Path
@@ -70,7 +70,7 @@ def test_batch_is_padded_and_shifted(tokenizer):
 
 
 class Lengths:
-    """As much of a dataset as cutting batches needs."""
+    """The part of a dataset that `batches` reads."""
 
     def __init__(self, pairs: list[tuple[int, int]]):
         self.source_lengths = numpy.array([p[0] for p in pairs], dtype=int)

@@ -1,4 +1,4 @@
-"""Masks from a pool: as many zeros as asked for, the same ones again for the same update."""
+"""Tests of pooled dropout: the share of zeros, and equal masks for equal updates."""
 
 import pytest
 import torch
@@ -11,7 +11,7 @@ def test_share_of_zeros_and_mean(p: float):
     drop = Dropout(1, pool=1 << 20)
     drop.begin(0)
     y = drop(torch.ones(400, 1000), p)
-    # 400,000 draws: the share of zeros has a standard deviation below 8e-4
+    # With 400,000 draws the share of zeros has a standard deviation below 8e-4.
     assert float((y == 0).float().mean()) == pytest.approx(p, abs=4e-3)
     assert float(y.mean()) == pytest.approx(1.0, abs=8e-3)
 

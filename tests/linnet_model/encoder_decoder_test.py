@@ -1,4 +1,4 @@
-"""Training path = serving path = scripted module, whatever the recipe chose."""
+"""Tests that training path, serving path and scripted module are equal for all recipes."""
 
 import sys
 from pathlib import Path
@@ -47,8 +47,8 @@ def make_model(**changes) -> EncoderDecoder:
 
 
 def stepwise(module, method: str, source, lengths, target, *more, block_tokens=4) -> torch.Tensor:
-    """The target forced through encode and step (or align), the memory in blocks handed out in
-    reverse; a language model has no memory."""
+    """Runs the target through encode and step (or align). The encoder cache has its blocks in
+    reverse order; a language model has no encoder cache."""
     rows, maximum = target.shape
     with torch.no_grad():
         memory = module.encode(source, lengths)
@@ -160,7 +160,7 @@ def test_source_padding_does_not_change_logits():
 def test_target_token_ignores_later_tokens():
     model, (source, lengths, target) = make_model(), scenario()
     changed = target.clone()
-    changed[:, 7:] = 9  # what step 8 reads
+    changed[:, 7:] = 9  # input of step 8
     with torch.no_grad():
         a = forced_logits(model, source, lengths, target)
         b = forced_logits(model, source, lengths, changed)
@@ -184,7 +184,7 @@ def test_positions_are_exact_in_bfloat16_module(name: str, steps: int):
     frequencies = 10000.0 ** (-torch.arange(8, dtype=torch.float64) / steps)
     angles = numbers.double().unsqueeze(1) * frequencies
     expected = torch.cat([angles.sin(), angles.cos()], dim=1)
-    # 1e-4: an angle of 1000 in float32 is known to 6e-5
+    # 1e-4: float32 represents an angle of 1000 to 6e-5
     torch.testing.assert_close(
         sinusoids(numbers, 16, float(steps)).double(), expected, rtol=0, atol=1e-4
     )
@@ -276,7 +276,7 @@ def test_reused_slot_ignores_old_state():
     with torch.no_grad():
         memory, state = model.encode(source, lengths), model.new_state(3)
         for window in state:
-            window.fill_(1e3)  # what another sequence left behind
+            window.fill_(1e3)  # state of an earlier sequence
         rows = torch.arange(3, dtype=torch.int32).unsqueeze(1)
         first = model.step(
             torch.full((3,), EOS),

@@ -1,4 +1,4 @@
-"""Checkpoints are read without running what is pickled in them."""
+"""Tests that checkpoints are read without executing pickled code."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SAFE = {"args": argparse.Namespace(arch="lightconv"), "model": {"w": torch.ones(
 
 
 class Call:
-    """Pickles as a call of `function`, which a careless reader makes."""
+    """Pickles as a call of `function`, which an unsafe reader executes."""
 
     def __init__(self, function, *arguments):
         self.function, self.arguments = function, arguments
@@ -73,7 +73,7 @@ def test_unsafe_reader_executes_malicious_checkpoint(tmp_path):
 
 
 def test_arguments_of_allowed_names_cannot_call(tmp_path):
-    """An option list whose default is a call, and a dictionary whose missing keys would be one."""
+    """The default of an option and the factory of a defaultdict are calls."""
     content = SAFE | {"extra_state": defaultdict(eval)}
     with pytest.raises(ConfigError, match=r"builtins\.eval"):
         read_checkpoint(save(content, tmp_path / "bad.pt"))
@@ -82,7 +82,7 @@ def test_arguments_of_allowed_names_cannot_call(tmp_path):
 
 
 def test_refuses_names_hidden_in_newer_pickles(tmp_path):
-    """Protocol 4 names things by strings on the stack, which torch.save does not write."""
+    """Protocol 4 takes names from strings on the stack; torch.save does not write it."""
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w") as archive:
         archive.writestr("bad/data.pkl", pickle.dumps({"x": Call(eval, "1")}, protocol=4))
@@ -201,7 +201,7 @@ def test_reads_half_precision_and_parameters(tmp_path):
 
 
 def test_reads_nested_options_of_new_transformer(tmp_path):
-    """TransformerConfig holds tables for encoder and decoder, and points to values of the task."""
+    """TransformerConfig nests options of encoder and decoder, and refers to values of the task."""
     read = read_checkpoint(oracle.checkpoint("transformer-postnorm-tied", "cfg"))
     flat = read.options
     model = {k: v for k, v in flat.items() if not k.startswith(("encoder_", "decoder_"))}

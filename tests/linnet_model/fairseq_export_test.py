@@ -1,4 +1,4 @@
-"""What is written for fairseq is what its own checkpoints hold, and is read back to the bit."""
+"""Tests that exported checkpoints equal fairseq's own and are imported again bit for bit."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def exported(origin: list[str], out: Path, layout: str) -> Path:
 
 
 def random_bundle(out: Path, **sizes) -> Path:
-    """Random weights of some sizes, without a tokenizer."""
+    """Writes a bundle with random weights and no tokenizer."""
     config = ModelConfig(vocabulary=20, width=8, ffn_width=12, heads=2, weight_dropout=0.0)
     config = dataclasses.replace(config, encoder_kernels=[3, 5], decoder_kernels=[3], **sizes)
     config.check()
@@ -79,7 +79,7 @@ def test_exported_import_equals_original_checkpoint(tmp_path, name, layout):
     for option, value in written.options.items():
         if option in original.options and option not in ("data", "activation_dropout"):
             assert value == original.options[option], option
-    # The dictionaries lie beside it, byte for byte.
+    # The dictionaries beside it are copied byte for byte.
     for language, dictionary in zip(("src", "tgt"), oracle.dictionaries(name), strict=True):
         beside = file.parent / f"dict.{language}.txt"
         assert beside.read_bytes() == dictionary.read_bytes()
@@ -104,10 +104,12 @@ def test_native_models_survive_round_trip(tmp_path, sizes, layout):
     file = exported(["--bundle", str(bundle)], tmp_path / "model.pt", layout)
     weights, config = read_bundle_weights(bundle)
     again = read_model(file)
-    config.max_positions = again.facts.config.max_positions  # not kept where nothing needs it
+    config.max_positions = (
+        again.facts.config.max_positions
+    )  # fairseq does not store it if it is unused
     assert again.facts.config == config
     assert_same_model(weights, dict(again.model.named_parameters()))
-    # Without a tokenizer the symbols have no text, and are filled in.
+    # Without a tokenizer the symbols are fillers.
     for language, rows in (("en", config.vocabulary), ("de", config.target_vocabulary)):
         assert len(read_dictionary(file.parent / f"dict.{language}.txt").symbols) == rows
 
@@ -155,7 +157,7 @@ def test_exports_run_with_pieces_of_its_tokenizer(tmp_path, recipe_file, tokeniz
     dictionary = read_dictionary(tmp_path / "out" / "dict.en.txt")
     pieces = [tokenizer.id_to_piece(i) for i in range(tokenizer.get_piece_size())]
     assert dictionary.symbols == pieces
-    # And as a bundle again, with that tokenizer.
+    # Import it again with that tokenizer.
     arguments = ["--checkpoint", str(file), "--out", str(tmp_path / "again")]
     arguments += ["--source-dict", str(tmp_path / "out" / "dict.en.txt")]
     arguments += ["--target-dict", str(tmp_path / "out" / "dict.de.txt")]

@@ -1,4 +1,4 @@
-"""Imported models give the numbers of fairseq, from whichever file they were read."""
+"""Tests that imported models compute the numbers of fairseq, for all checkpoint formats."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from linnet_model.importers.fairseq.import_fairseq import read_model
 from linnet_model.network.dropout import KeepAll
 from linnet_model.network.encoder_decoder import EOS, PAD, EncoderDecoder, forced_logits
 
-# Float32 sums in another order, as fairseq's own differ from each other (2.5e-5 at most).
+# Float32 sums in another order; fairseq's own paths differ by up to 2.5e-5.
 ENCODER, LOGITS = 2e-5, 1e-4
 
 
@@ -29,7 +29,7 @@ def imported(request) -> tuple[str, EncoderDecoder]:
 
 
 def padded(rows: list[np.ndarray]) -> tuple[Tensor, Tensor]:
-    """Sentences [B, T] with padding behind, and their lengths [B]."""
+    """Returns sentences [B, T], padded at the end, and their lengths [B]."""
     lengths = torch.tensor([len(row) for row in rows], dtype=torch.int32)
     ids = torch.full((len(rows), int(lengths.max())), PAD, dtype=torch.int64)
     for i, row in enumerate(rows):
@@ -77,7 +77,7 @@ def test_forced_logits_equal_fairseq(imported):
 
 @torch.no_grad()
 def test_step_log_probabilities_equal_fairseq(imported):
-    """All sentences in one batch of the serving path: each a row, its memory one block."""
+    """Runs all sentences as one batch of the serving path, one row and one cache block each."""
     name, model = imported
     arrays = oracle.forward(name)
     source, lengths = padded(arrays["source"])

@@ -1,4 +1,4 @@
-"""Checkpoints of fairseq become bundles, or are refused with the name of what stands in the way."""
+"""Tests of the fairseq importer: it writes a bundle or names the reason for refusal."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ MIXED, TRANSFORMER = "light-encoder-dyn-decoder-untied", "transformer-postnorm-t
 
 
 def changed(tmp_path: Path, name: str, options: dict | None = None, weights=None) -> Path:
-    """The model of 2019 with other options; `weights` changes the dictionary of its weights."""
+    """Copies the model of 2019 with other options; `weights` changes its weights."""
     read = read_checkpoint(oracle.checkpoint(name, "2019"))
     if weights is not None:
         weights(read.weights)
@@ -91,7 +91,7 @@ def test_refuses_weights_that_are_not_finite(tmp_path):
 
 
 def test_ignores_uninitialised_weights():
-    """conv_bias is NaN or 1e9 in these files; nothing reads it."""
+    """conv_bias is NaN or 1e9 in these files; the importer ignores it."""
     read = read_checkpoint(oracle.checkpoint(DYNAMIC, "cfg"))
     garbage = [w for name, w in read.weights.items() if name.endswith("conv.conv_bias")]
     assert garbage
@@ -109,7 +109,7 @@ def test_refuses_tied_table_that_differs(tmp_path):
 
 
 def test_maps_layer_norms_of_old_transformers(tmp_path):
-    """Before 2019 they were numbered, in the order in which they are used."""
+    """Before 2019 layer norms were numbered in the order of their use."""
     order = {
         "encoder": ("self_attn", "final"),
         "decoder": ("self_attn", "encoder_attn", "final"),
@@ -180,7 +180,7 @@ def test_refuses_language_model(tmp_path):
 
 
 def test_notes_and_ignores_training_options(tmp_path):
-    """With all layers kept, layer drop does nothing to a model that generates."""
+    """Layer drop has no effect on inference if all layers are kept."""
     facts = read_model(changed(tmp_path, TRANSFORMER, {"encoder_layerdrop": 0.2})).facts
     assert facts.notes == ["encoder_layerdrop 0.2 is left out, it affects only training"]
 

@@ -1,4 +1,4 @@
-"""Marian models of Hugging Face's transformers become bundles that compute what they computed."""
+"""Tests that imported Marian models compute the same as in Hugging Face's transformers."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> marian.TinyMarian:
 
 @pytest.fixture
 def folder(tiny: marian.TinyMarian, tmp_path: Path) -> Path:
-    """A copy that may be damaged."""
+    """Copies the folder, so that a test can damage it."""
     return Path(shutil.copytree(tiny.folder, tmp_path / "model"))
 
 
@@ -46,7 +46,7 @@ def model_of(bundle: Path) -> EncoderDecoder:
 
 
 def compare_logits(tiny: marian.TinyMarian, bundle: Path) -> None:
-    """A batch with padding on both sides, eager."""
+    """Compares a batch with padded sources and targets in eager mode."""
     config, generator = tiny.config, torch.Generator().manual_seed(3)
     lengths = torch.tensor([17, 9, 1, 12], dtype=torch.int32)
     source = torch.randint(2, config.vocab_size - 1, (4, 17), generator=generator)
@@ -62,7 +62,7 @@ def compare_logits(tiny: marian.TinyMarian, bundle: Path) -> None:
         ours = forced_logits(
             model_of(bundle), source, lengths, target, config.decoder_start_token_id
         )
-    assert theirs.std() > 1  # not all the same
+    assert theirs.std() > 1  # values differ
     torch.testing.assert_close(ours, theirs, rtol=TOLERANCE, atol=TOLERANCE)
 
 
@@ -96,7 +96,7 @@ def test_manifest_has_values_of_configuration(tiny: marian.TinyMarian, tmp_path:
         "unk_id": 1,
         "start_id": rows - 1,
     }
-    # Without the start token and the end token, which max_length counts.
+    # max_length includes the start token and the end token.
     maximum = marian.MAX_LENGTH - 2
     assert manifest["limits"] == {"max_source_tokens": 40, "max_target_tokens": maximum}
     options = manifest["default_options"]

@@ -1,5 +1,5 @@
-"""Whatever a folder or checkpoint holds, an importer ends in a bundle that can be used or in an
-error that it documents, and leaves no bundle behind then."""
+"""Tests that an importer given damaged input writes a usable bundle, or fails with a message and
+writes no bundle."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ FAIRSEQ = ["dyn-glu-postnorm-tied", "light-noglu-prenorm-untied", "transformer-p
 def check_outcome(
     run: Callable[[list[str]], int], command: list[str], program: str, out: Path, capsys
 ) -> None:
-    """The law: 0 and a bundle that computes numbers, or 1 and one line that names the program."""
+    """Checks for status 0 and a usable bundle, or status 1 and one line with the program's name."""
     status = run(command)
     told = capsys.readouterr().err
     if status == 1:
@@ -59,7 +59,7 @@ def check_outcome(
         logits = forced_logits(
             model, tokens, lengths, tokens, vocabulary.get("start_id", vocabulary["eos_id"])
         )
-    # Numbers that no training makes overflow.
+    # Values that no training produces may overflow.
     if max(float(weight.abs().max()) for weight in weights.values()) < MAX_WEIGHT:
         assert logits.isfinite().all()
 
@@ -101,7 +101,7 @@ def test_damaged_marian_folder_is_refused_or_imported(
 
 
 def damage_fairseq(name: str, folder: Path, rng: random.Random) -> list[str]:
-    """Copies of a checkpoint and its dictionaries, one of them damaged; the arguments for them."""
+    """Copies a checkpoint and its dictionaries, damages one of them, and returns the arguments."""
     files = {"--checkpoint": folder / "checkpoint.pt"}
     read = read_checkpoint(oracle.checkpoint(name, "2019"))
     for flag, file in zip(

@@ -1,4 +1,4 @@
-"""The blocks around a mixer: attention to the source and feed-forward, and layers made of them."""
+"""Tests of source attention, feed-forward blocks and layers."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""The loss that finds its own gradients, against torch's."""
+"""Tests of the loss with its own gradients, against torch's."""
 
 import pytest
 import torch
@@ -50,5 +50,5 @@ def test_autocast_uses_bfloat16_gemm_and_float32_sums():
     rounded = torch.autograd.grad(loss, (features, weight))
     for a, b in zip(rounded, exact, strict=True):
         assert a.dtype == torch.float32
-        # 2e-2 of the largest: bfloat16 keeps 8 bits
+        # 2e-2 of the max: bfloat16 keeps 8 bits
         torch.testing.assert_close(a, b, rtol=0, atol=2e-2 * float(b.abs().max()))

@@ -1,15 +1,15 @@
-"""What alignments and glossaries are worth on a translator's test sets, without gold data.
+"""Measures alignments and glossaries on test sets of a translator, without gold data.
 
     .venv/bin/python tests/linnet_model/measure_words.py --bundle DIR --train train.tsv.xz \\
         --test test.tatoeba.tsv 1000 --test test.debian.tsv 150
 
-Two lexical models (IBM model 1, Brown et al. 1993), one for each direction, are made of the first
-pairs of the training set. Where both put a word down to the same one, that is a link.
+Two lexical models (IBM model 1, Brown et al. 1993), one per direction, are estimated from the first
+pairs of the training set. A pair of words that both align to each other is a reference alignment.
 
-Alignments: how often the source's word of the most attention is that of the link, for each decoder
-layer, in the step in which a token is chosen and in the one after; and for words that stand once
-and alike on both sides. Glossaries: the links of some words are demanded of linnet-decode, in the
-reference's form: are they there as words, and what becomes of BLEU.
+Alignments: how often the source word with the highest attention is the reference alignment, per
+decoder layer, in the step that chooses a token and in the next one; also for words that occur once
+and identically on both sides. Glossaries: linnet-decode must produce some aligned words as in the
+reference; reports how many appear, and BLEU.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def words(text: str) -> list[str]:
 
 
 def lexicon(pairs: list[Pair], rounds: int = 5) -> dict[tuple[str, str], float]:
-    """Probability of the second word given the first, by expectation maximisation."""
+    """Returns the probability of the second word given the first, by expectation maximisation."""
     table: dict[tuple[str, str], float] = {}
     for turn in range(rounds):
         counts: dict[tuple[str, str], float] = collections.defaultdict(float)
@@ -56,7 +56,7 @@ def lexicon(pairs: list[Pair], rounds: int = 5) -> dict[tuple[str, str], float]:
 
 
 class Links:
-    """Word j of a target -> word i of its source, where both directions say so."""
+    """Returns target word j -> source word i for pairs that both directions align."""
 
     def __init__(self, pairs: list[Pair]):
         self.forward = lexicon(pairs)
@@ -82,7 +82,7 @@ def read(path: Path, maximum: int) -> list[tuple[str, str]]:
 
 
 def attentions(model, source: list[int], target: list[int]) -> list:
-    """Of each layer, [target + 1, source + 1]."""
+    """Returns the attention of each layer, [target + 1, source + 1]."""
     import torch
     from forced_attention import forced_attention
 

@@ -1,4 +1,4 @@
-"""The mixers as their papers write them, one sum at a time in float64, and the cases to try."""
+"""Reference mixers after their papers, with plain loops in float64, and the test cases."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from torch import Tensor
 from linnet_model.network.mixers import GatedConvolution, LightConv, SelfAttention, make_mixer
 from linnet_model.network.model_config import ModelConfig
 
-WIDTH, HEADS, MAX = 8, 4, 12  # channels, heads, and what a decoder remembers of a whole target
+WIDTH, HEADS, MAX = 8, 4, 12  # channels, heads, max_positions
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class Case:
         )
 
     def make(self, causal: bool, seed: int = 1, **changes) -> GatedConvolution | SelfAttention:
-        """The mixer with random weights, in float32, biases too."""
+        """Returns the mixer in float32 with random weights and biases."""
         torch.manual_seed(seed)
         mixer = make_mixer(self.config(**changes), self.mixer, self.kernel, self.dilation, causal)
         for name, weight in mixer.named_parameters():
@@ -74,7 +74,7 @@ CASES = [
 
 
 def whole(mixer: GatedConvolution | SelfAttention, x: Tensor, causal: bool) -> Tensor:
-    """What a mixer makes of one sequence x [T, d]; all in float64."""
+    """Computes the output of a mixer for one sequence x [T, d] in float64."""
     weights = {name: weight.detach().double() for name, weight in mixer.named_parameters()}
     form = attention if isinstance(mixer, SelfAttention) else convolution
     return form(mixer, weights, x.double(), causal)
@@ -87,7 +87,7 @@ def linear(x: Tensor, weights: dict[str, Tensor], name: str) -> Tensor:
 def convolution(
     mixer: GatedConvolution, weights: dict[str, Tensor], x: Tensor, causal: bool
 ) -> Tensor:
-    """Wu et al. 2019, sections 2 to 4; the gate is the sigmoid of the second half."""
+    """Implements Wu et al. 2019, sections 2 to 4; the gate is the sigmoid of the second half."""
     h = linear(x, weights, "linear1")
     if mixer.glu:
         h = h[:, :WIDTH] * torch.sigmoid(h[:, WIDTH:])
@@ -111,7 +111,7 @@ def convolution(
 
 
 def attention(mixer: SelfAttention, weights: dict[str, Tensor], x: Tensor, causal: bool) -> Tensor:
-    """Yang et al. 2019, equations of the 1D and 2D forms; Vaswani et al. 2017 without a window."""
+    """Implements Yang et al. 2019, 1D and 2D, and Vaswani et al. 2017 without a window."""
     size = WIDTH // HEADS
     query, key, value = linear(x, weights, "query_key_value").view(len(x), 3, HEADS, size).unbind(1)
     y = torch.zeros(len(x), HEADS, size, dtype=torch.float64)
@@ -132,7 +132,7 @@ def attention(mixer: SelfAttention, weights: dict[str, Tensor], x: Tensor, causa
 
 
 def in_window(mixer: SelfAttention, back: int, causal: bool) -> bool:
-    """Whether a position sees the one that lies `back` behind it."""
+    """Returns whether a position attends to the one `back` positions before it."""
     if causal:
         return back >= 0 and (mixer.unbounded or back < mixer.window)
     return mixer.unbounded or abs(back) <= mixer.window // 2

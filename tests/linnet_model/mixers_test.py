@@ -1,5 +1,5 @@
-"""The laws of a mixer, for each of them: it is the formula of its paper, its steps are the whole,
-the future and the padding are unseen, its gradient is right, and scripted it is the same."""
+"""Properties of every mixer: it equals the formula of its paper, its steps equal the whole
+sequence, future and padding have no effect, its gradient is right, and scripted equals eager."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ each_side = pytest.mark.parametrize("causal", [False, True], ids=["encoder", "de
 
 
 def scenario(seed: int = 2) -> tuple[Tensor, Tensor]:
-    """x [3, 11, d], loud behind the ends of the sequences, and which positions are valid."""
+    """Returns x [3, 11, d], with large values in the padding, and the mask of valid positions."""
     torch.manual_seed(seed)
     valid = torch.arange(11) < LENGTHS.unsqueeze(1)
     return torch.randn(3, 11, WIDTH).masked_fill(~valid.unsqueeze(-1), 1e3), valid
@@ -84,19 +84,19 @@ def test_target_padding_has_no_effect(case: Case):
 
 
 class Beam:
-    """Rows that live and die as in a search: who went on from whom, and what each has seen."""
+    """Rows as in a beam search: their backpointers, and the inputs of each hypothesis."""
 
     def __init__(self, mixer, rows: int, idle: int, seed: int):
         self.mixer, self.idle = mixer, idle
         self.draw = torch.Generator().manual_seed(seed)
         self.state = mixer.new_state(rows, torch.empty(0))
-        self.state.normal_()  # what another sequence left behind
+        self.state.normal_()  # state of earlier sequences
         self.backpointers = torch.arange(rows, dtype=torch.int32).unsqueeze(1)
         self.backpointers = self.backpointers.repeat(1, self.state.size(0))
         self.histories: list[list[Tensor]] = [[] for _ in range(rows)]
 
     def step(self, position: int) -> Tensor:
-        """One random input for every row -> [R, d]; afterwards each row goes on from a random
+        """Runs a step with a random input per row -> [R, d]; then each row continues a random
         one."""
         rows = len(self.histories)
         x = torch.randn(rows, WIDTH, generator=self.draw)
@@ -111,7 +111,7 @@ class Beam:
 
     def reorder(self) -> None:
         rows = len(self.histories)
-        # The idle row's lane holds nothing to go on from.
+        # The slot of the idle row has no hypothesis to continue.
         live = torch.tensor([row for row in range(rows) if row != self.idle])
         parents = live[torch.randint(len(live), (rows,), generator=self.draw)]
         own = torch.arange(rows, dtype=torch.int32).unsqueeze(1)
@@ -148,7 +148,7 @@ def test_full_attention_becomes_window_past_max_positions():
 def test_gradient_equals_finite_differences(case: Case, causal: bool):
     x = torch.randn(2, 4, WIDTH, dtype=torch.float64, requires_grad=True)
     valid = None if causal else torch.tensor([[True] * 4, [True] * 2 + [False] * 2])
-    for attention_dropout in (0.0, 0.1):  # two forms of attention, with masks and without
+    for attention_dropout in (0.0, 0.1):  # attention with and without an explicit mask
         mixer = case.make(causal, attention_dropout=attention_dropout).double()
         names = [name for name, _ in mixer.named_parameters()]
 
@@ -163,7 +163,7 @@ def test_gradient_equals_finite_differences(case: Case, causal: bool):
 @each_mixer
 @each_side
 def test_weight_dropout_preserves_mean(case: Case, causal: bool):
-    """Masks of 0 and 1/(1-p) leave the mean where it was: of taps, and of attention weights."""
+    """Masks of 0 and 1/(1-p) preserve the mean of taps and of attention weights."""
     mixer = case.make(causal, weight_dropout=0.3, attention_dropout=0.3)
     drop, x = Dropout(seed=1), torch.randn(1, 6, WIDTH)
     drop.begin(0)
@@ -172,7 +172,7 @@ def test_weight_dropout_preserves_mean(case: Case, causal: bool):
         dropped = torch.stack([mixer(x, None, drop) for _ in range(400)])
     assert not torch.equal(dropped[0], kept)
     error = dropped.std(dim=0) / 400**0.5
-    # 5: standard errors; with 48 numbers a larger one comes once in 10^5 runs
+    # 5 standard errors: with 48 numbers, one run in 10^5 exceeds it
     assert bool(((dropped.mean(dim=0) - kept).abs() <= 5 * error + 1e-6).all())
 
 

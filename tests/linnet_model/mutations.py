@@ -1,4 +1,4 @@
-"""Damaged copies of what an importer reads, by seed: the same seed gives the same damage."""
+"""Damages copies of importer inputs. The same seed gives the same damage."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-# What a setting may become: other types, limits of ranges, and what is no number at all.
+# Values for a damaged setting: other types, limits of ranges, and values that are not finite.
 VALUES: list[Any] = [
     *(None, True, False, -1, 0, 1, 2, 3, 7, 1000, 2**31, 2**63, -(2**63), 10**30),
     *(0.5, -1.0, 1e308, math.nan, math.inf, "", "x", "1", "\u0000", "ä" * 300, "../x", "[1]"),
@@ -21,7 +21,7 @@ VALUES: list[Any] = [
 
 
 def mutate_table(table: dict[str, Any], rng: random.Random) -> None:
-    """One key of the table or of a table in it gets another value, or goes, or comes."""
+    """Changes, removes or adds one key of the table or of a nested table."""
     key = rng.choice(sorted(table, key=str))
     if isinstance(table[key], dict) and table[key] and rng.random() < 0.7:
         mutate_table(table[key], rng)
@@ -36,7 +36,7 @@ def mutate_table(table: dict[str, Any], rng: random.Random) -> None:
 
 
 def mutate_tensors(weights: dict[str, Any], rng: random.Random) -> None:
-    """One tensor gets another name, shape, type or value, or goes."""
+    """Changes name, shape, type or value of one tensor, or removes it."""
     name = rng.choice(sorted(weights))
     tensor = weights[name]
 
@@ -76,7 +76,7 @@ def mutate_tensors(weights: dict[str, Any], rng: random.Random) -> None:
 
 
 def mutate_bytes(data: bytes, rng: random.Random) -> bytes:
-    """Cut, emptied, flipped, doubled or filled up."""
+    """Truncates, empties, doubles or fills the bytes, or flips bits."""
     at, length = rng.randrange(len(data) + 1), rng.randrange(1, 64)
     noise = rng.randbytes(length)
     return rng.choice(
@@ -93,7 +93,7 @@ def mutate_bytes(data: bytes, rng: random.Random) -> bytes:
 
 
 def mutate_file(file: Path, rng: random.Random) -> None:
-    """The file's bytes change, or it is gone, or a folder stands in its place."""
+    """Changes the bytes of the file, removes it, or replaces it by a folder."""
     if rng.random() < 0.1:
         file.unlink()
         if rng.random() < 0.5:

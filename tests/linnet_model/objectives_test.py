@@ -1,4 +1,4 @@
-"""Language modelling, span corruption and labels: what is made of texts, and what is learnt."""
+"""Tests of language modelling, span corruption and classification."""
 
 import itertools
 import json
@@ -37,7 +37,7 @@ SENTINELS = list(range(1000, 1100))
 
 
 def filled(source: list[int], target: list[int]) -> list[int]:
-    """The text again: each placeholder of the source replaced by what follows it in the target."""
+    """Restores the text: replaces each placeholder of the source by its span in the target."""
     gaps: dict[int, list[int]] = {}
     for token in target:
         if token in SENTINELS:
@@ -58,7 +58,7 @@ def test_source_and_target_restore_text(tokens, share, mean, seed):
     assert len(target) == removed + gaps
     marks = [token for token in source if token >= 1000]
     assert marks == [token for token in target if token >= 1000] == (SENTINELS * 3)[:gaps]
-    # no two placeholders stand side by side, and none without what stood there
+    # No two placeholders are adjacent, and none has an empty span.
     for side in (source, target):
         assert not any(a >= 1000 and b >= 1000 for a, b in itertools.pairwise(side))
     assert target[-1] < 1000
@@ -75,13 +75,13 @@ def test_removes_fifteen_percent_in_spans_of_three():
 
 
 def test_gaps_are_uniform_including_ends():
-    """Of 12 tokens 2 go in one span: eleven places for it, each as likely as any other."""
+    """Two of 12 tokens are removed in one span: its eleven positions are equally likely."""
     rng = numpy.random.default_rng(1)
     places = Counter(
         corrupted(list(range(12)), SENTINELS, 0.15, 3.0, rng)[0].index(1000) for _ in range(2200)
     )
     assert sorted(places) == list(range(11))
-    # 200 expected at each, standard deviation 13.5
+    # 200 expected per position, standard deviation 13.5
     assert all(140 < count < 260 for count in places.values())
 
 
@@ -298,7 +298,7 @@ def test_finetunes_pretrained_model_with_its_vocabulary(
 def test_classifier_beats_most_frequent_label(
     recipe_file: Path, data_folder: Path, tmp_path: Path, capsys
 ):
-    # sentences of one domain are in capitals, so that there is something to find
+    # Sentences of one domain are in capitals, so that the classes are separable.
     folder = data_folder / "toy"
     for name in ("train", "valid"):
         lines = lzma.decompress((folder / f"{name}.tsv.xz").read_bytes()).decode().splitlines()
@@ -363,7 +363,7 @@ def test_plain_files_train_export_and_score(
     assert train(recipe_file, folder.parent, run, *with_terms, more=start) == 0
     assert export_main(export) == 0
     assert read_manifest(bundle)["license"] == "trained on texts under CC0"
-    said = tmp_path / "said.toml"  # later, of the same run
+    said = tmp_path / "said.toml"  # overrides for the same run
     named = "\n".join(["[data]", *(file.removeprefix("data.") for file in files)])
     later = f"[data.terms]\ntext = {terms.replace('CC0', 'MIT')}\n"
     said.write_text(recipe_file.read_text().replace("[data]", named) + later)

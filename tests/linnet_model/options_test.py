@@ -1,4 +1,4 @@
-"""Every key of a recipe is explained, and the page of them is up to date."""
+"""Tests that every recipe key has a comment and that the page of options is current."""
 
 import dataclasses
 import typing
@@ -36,5 +36,5 @@ def test_page_equals_printed_options(capsys):
 
 @pytest.mark.parametrize("path", sorted(RECIPES.glob("*.toml")), ids=lambda path: path.stem)
 def test_recipes_name_themselves_and_are_valid(path: Path):
-    """And named as its bundle, unless it goes on from that."""
+    """A recipe has the name of its bundle, unless it continues another bundle."""
     assert read_recipe(path).bundle.name == path.stem.removeprefix("continue-")

@@ -1,4 +1,4 @@
-"""docs/TRAINING.md, run as it stands: from a corpus made on the spot to an answer."""
+"""Runs the commands of docs/TRAINING.md, from a generated corpus to an answer."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ PAGE = (ROOT / "docs/TRAINING.md").read_text(encoding="utf-8")
 
 
 def shell(block: str, folder: Path, binaries: Path) -> str:
-    """The commands of linnet_model are those of this tree, whatever is installed."""
+    """Runs a block with the commands of this tree instead of the installed ones."""
     python = str(sys.executable)
     commands = {"linnet-train": "train", "linnet-export": "export"}
     functions = [

@@ -1,4 +1,4 @@
-"""The presets: their sizes are those of the papers, and each can be built and stepped."""
+"""Tests of presets: they have the sizes of the papers, and each can be built."""
 
 import pytest
 import torch

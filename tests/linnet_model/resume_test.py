@@ -1,4 +1,4 @@
-"""A training that is killed goes on to the numbers it would have had."""
+"""Tests that a killed training resumes with identical numbers."""
 
 import json
 import os
@@ -28,7 +28,7 @@ def arguments(recipe: Path, data: Path, out: Path, *more: str) -> list[str]:
 
 
 def numbers(run: Path) -> list[dict]:
-    """The log but for what a clock says, and without the lines that tell of starts."""
+    """Returns the log without times and without start lines."""
     clocks = ("tokens_per_second", "seconds")
     entries = [json.loads(line) for line in (run / "log.jsonl").read_text().splitlines()]
     return [
@@ -75,7 +75,7 @@ def test_resume_drops_log_after_last_checkpoint(tmp_path: Path):
         log.write("train", update, {"nll": update})
     log.close()
     with (tmp_path / "log.jsonl").open("a") as file:
-        file.write('{"kind": "train", "upd')  # cut off by a kill
+        file.write('{"kind": "train", "upd')  # line truncated by a kill
     log = Log(tmp_path, tensorboard=False, update=2)
     log.write("train", 3, {"nll": 30})
     log.close()

@@ -1,4 +1,4 @@
-"""Measures, references and the engine behind a scoring."""
+"""Tests of linnet-score: scores, references and decoding."""
 
 import json
 import stat

@@ -1,4 +1,4 @@
-"""The search in Python: greedy is the argmax, a wide beam finds the best, company is unseen."""
+"""Tests of the Python search: greedy is argmax, a wide beam is exact, batch invariance."""
 
 import itertools
 from pathlib import Path
@@ -18,7 +18,7 @@ SOURCES = [[7, 9, 4, EOS], [5, EOS], [4, 4, 8, 10, 6, 5, EOS]]
 
 @pytest.fixture(scope="module")
 def pair():
-    """A model with few tokens and sharp opinions, and its scripted form."""
+    """A model with few tokens and peaked distributions, and its scripted form."""
     sizes = ModelConfig(
         vocabulary=11, width=16, ffn_width=16, heads=2, encoder_kernels=[3], decoder_kernels=[3]
     )
@@ -31,7 +31,8 @@ def pair():
 
 
 def log_probability(model: EncoderDecoder, source: list[int], target: list[int]) -> float:
-    """Of a target, end token included, by the training path; PAD can never come."""
+    """Returns the log-probability of a target with its end token by the training path, without
+    PAD."""
     ids = torch.tensor([target])
     with torch.no_grad():
         logits = forced_logits(model, torch.tensor([source]), torch.tensor([len(source)]), ids)

@@ -1,4 +1,4 @@
-"""The bundles that ship: small enough for the repository, whole, and told of in their cards."""
+"""Tests of the shipped bundles: complete, small, and with the scores of their cards."""
 
 from pathlib import Path
 
@@ -8,12 +8,12 @@ from linnet_model.bundle import read_manifest
 from linnet_model.export.card import read_json
 
 BUNDLES = sorted((Path(__file__).resolve().parents[2] / "model" / "bundles").iterdir())
-MAX_BYTES = 16 << 20  # of all files of a bundle
+MAX_BYTES = 16 << 20  # limit for all files of a bundle
 
 
 @pytest.mark.parametrize("bundle", BUNDLES, ids=lambda path: path.name)
 def test_shipped_bundle_is_complete_and_small(bundle: Path):
-    manifest = read_manifest(bundle)  # sizes and sums of all files
+    manifest = read_manifest(bundle)  # checks sizes and sums of all files
     assert manifest["name"] == bundle.name
     assert sum(path.stat().st_size for path in bundle.iterdir()) <= MAX_BYTES
 

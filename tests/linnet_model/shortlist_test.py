@@ -1,4 +1,4 @@
-"""The shortlist that is learned finds a dictionary, keeps its limits, and goes into a bundle."""
+"""Tests of shortlists: learning a dictionary, limits, and writing to a bundle."""
 
 import json
 import random
@@ -15,7 +15,7 @@ WORDS = 30
 
 
 def made_up_pairs(count: int) -> list[tuple[list[int], list[int]]]:
-    """Word w becomes 2 w, word 0 becomes 1 and 3, in any order; 5 stands in every target."""
+    """Word w becomes 2 w, word 0 becomes 1 and 3, in random order; every target contains 5."""
     draw = random.Random(4)
     pairs = []
     for _ in range(count):
@@ -60,7 +60,7 @@ def test_candidates_are_most_likely_within_limits():
 def test_frequent_returns_most_frequent_tokens():
     targets = [[3, 3, 1], [1, 4], [1, 5]]
     assert frequent(targets, 2, vocabulary=8) == [1, 3]
-    assert frequent(targets, 3, vocabulary=8) == [1, 3, 4]  # of equal ones the lower
+    assert frequent(targets, 3, vocabulary=8) == [1, 3, 4]  # equal counts: lower id
     assert frequent(targets, 8, vocabulary=8) == [1, 3, 4, 5]
 
 

@@ -1,4 +1,4 @@
-"""Reading texts as people bring them, and saying what is wrong with them."""
+"""Tests of reading text files and of their error messages."""
 
 import bz2
 import gzip
@@ -76,11 +76,11 @@ def test_reads_compressed_crlf_and_byte_order_mark(tmp_path: Path):
 @pytest.mark.parametrize("text", ["für", "“Über”", "naïve café – 5 °C", "€ 3,50 … • ™", "日本 🙂"])
 def test_finds_mojibake_but_not_original_text(text: str):
     assert MOJIBAKE.search(text) is None
-    # Windows-1252 leaves five bytes undefined: what reads them makes control characters of them
+    # Windows-1252 leaves five bytes undefined: readers map them to control characters.
     wrong = "".join(
         bytes([b]).decode("cp1252", errors="ignore") or chr(b) for b in text.encode("utf-8")
     )
-    if not text.startswith("日"):  # first bytes E3 and up are letters of honest texts
+    if not text.startswith("日"):  # first bytes E3 and above are letters of correct texts
         assert MOJIBAKE.search(wrong) is not None
     else:
         assert MOJIBAKE.search(wrong).group().startswith("ð")

@@ -1,4 +1,4 @@
-"""SentencePiece models give back what they were given."""
+"""Tests of SentencePiece models: decoding restores the text."""
 
 from pathlib import Path
 
@@ -34,7 +34,7 @@ def test_tokenizer_loses_no_text(tokenizer, text: str):
 
 @given(st.text(st.characters(exclude_characters="\0\u2581", exclude_categories=("Cs",))))
 def test_any_text_survives_round_trip(tokenizer, text: str):
-    # U+2581 is how SentencePiece writes a blank, and NUL ends its strings
+    # SentencePiece uses U+2581 for a blank and ends its strings at NUL.
     assert tokenizer.decode(tokenizer.encode(text)) == text
 
 

@@ -1,4 +1,4 @@
-"""A training: goes on to the same numbers, starts from what was made before, says what is wrong."""
+"""Tests of linnet-train: resuming, starting from weights, and errors."""
 
 import functools
 import itertools
@@ -30,7 +30,7 @@ def weights(out: Path) -> dict[str, torch.Tensor]:
 
 
 def test_resumed_training_gives_same_numbers(recipe_file: Path, data_folder: Path, tmp_path: Path):
-    # a schedule without a horizon: three updates are the first half of six
+    # A schedule without decay: three updates are the first half of six.
     stop = ["--set", "train.schedule='inverse_sqrt'"]
     assert train(recipe_file, data_folder, tmp_path / "a", *stop) == 0
     assert train(recipe_file, data_folder, tmp_path / "b", *stop, "--set", "train.updates=3") == 0
@@ -46,7 +46,7 @@ def test_loss_falls_and_log_has_all_updates(recipe_file: Path, data_folder: Path
     log = [json.loads(line) for line in (tmp_path / "run" / "log.jsonl").read_text().splitlines()]
     losses = [entry["nll"] for entry in log if entry["kind"] == "train"]
     assert len(losses) == 60
-    # from log(400) = 5.99 to well below what unigram statistics give
+    # From log(400) = 5.99 to well below the loss of a unigram model.
     assert losses[0] > 5.5
     assert sum(losses[-5:]) / 5 < losses[0] - 1.5
     valid = next(entry for entry in log if entry["kind"] == "valid")
@@ -61,7 +61,7 @@ def test_loss_falls_and_log_has_all_updates(recipe_file: Path, data_folder: Path
 def test_timed_training_ends_with_its_schedule(
     recipe_file: Path, data_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    ticks = itertools.count()  # a second each time it is looked at
+    ticks = itertools.count()  # one second per call
     run = functools.partial(linnet_model.train.command.run, clock=lambda: float(next(ticks)))
     monkeypatch.setattr(linnet_model.train.command, "run", run)
     out = tmp_path / "run"
@@ -136,7 +136,7 @@ def test_run_is_exported_scored_and_continued(
     answers = (tmp_path / "even.tsv").read_text(encoding="utf-8").splitlines()
     assert len(answers) == 3
     assert all(len(line.split("\t")) == 3 for line in answers)
-    # its targets are its sources
+    # targets equal sources
     assert scores["tests"][0]["baseline"]["BLEU"] == pytest.approx(100)
     assert [example["text"] for example in scores["examples"]] == examples
     card = (bundle / "MODEL_CARD.md").read_text()
@@ -151,7 +151,7 @@ def test_run_is_exported_scored_and_continued(
     ):
         assert part in card
 
-    # on from the bundle: the first update starts at its weights, bfloat16 made float32
+    # Continues from the bundle: the first update starts at its bfloat16 weights in float32.
     once = ["--init-from", str(bundle), "--set", "train.updates=1", "--set"]
     assert (
         train(recipe_file, data_folder, tmp_path / "next", *once, "train.learning_rate=1e-12") == 0

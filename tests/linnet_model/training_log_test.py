@@ -1,4 +1,4 @@
-"""What a training says: statistics first, progress with the time that is left, tensorboard."""
+"""Tests of the output of a training: statistics, progress with time left, tensorboard."""
 
 from pathlib import Path
 

@@ -1,12 +1,12 @@
-"""What would break clients of linnet.v1: the API of today against the one that is recorded.
+"""Lists changes that would break clients of linnet.v1: the current API against the recorded one.
 
-    .venv/bin/python tests/proto/compatibility.py            what broke, what is not recorded
-    .venv/bin/python tests/proto/compatibility.py --record   records additions, if nothing broke
+    .venv/bin/python tests/proto/compatibility.py            lists breaking and unrecorded changes
+    .venv/bin/python tests/proto/compatibility.py --record   records additions if nothing is broken
 
 proto/linnet.v1.binpb is the record: a google.protobuf.FileDescriptorSet without comments. The rules
-are those of `buf breaking` for its category FILE, which stands for both the wire and generated
-code: nothing that was published goes away, or changes its number, name, type or cardinality. What
-was reserved may become a field, for the numbers that are reserved here never were one.
+are those of `buf breaking` for its category FILE, which covers the wire format and generated
+code: no published element may be removed or change its number, name, type or cardinality. A
+reserved number may become a field, because the numbers reserved here never were fields.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ Field = descriptor_pb2.FieldDescriptorProto
 
 
 def compile_protos(proto_dir: Path = ROOT / "proto") -> FileSet:
-    """The files of PROTOS as protoc reads them, without what they import and without comments."""
+    """The files of PROTOS as protoc reads them, without imports and comments."""
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "set"
         subprocess.run(
@@ -48,14 +48,14 @@ def read_record() -> FileSet:
 
 
 def breaking_changes(old: FileSet, new: FileSet) -> list[str]:
-    """What clients of `old` would trip over with `new`, a line each; empty if there is nothing."""
+    """The changes from `old` to `new` that break clients, one line each."""
     return list(_files(old, new))
 
 
 def _pairs(
     what: str, old: Iterable[Any], new: Iterable[Any], key: Callable[[Any], Any]
 ) -> Iterator[tuple[Any, Any | None, str]]:
-    """Each of the old with its new one, or None and what to say of that."""
+    """Each old element with its new one, or None with a message."""
     by_key = {key(each): each for each in new}
     for each in old:
         yield each, by_key.get(key(each)), f"{what} {each.name} is gone"
@@ -93,7 +93,7 @@ def _messages(scope: str, old: Iterable[Any], new: Iterable[Any]) -> Iterator[st
             yield f"{path}: is a map's entry in one of the two alone"
         yield from _fields(path, was, now)
         for oneof, same, lost in _pairs("oneof", was.oneof_decl, now.oneof_decl, _name):
-            # That of an optional field is no name of its own.
+            # The synthetic oneof of an optional field has no name in the API.
             if same is None and not oneof.name.startswith("_"):
                 yield f"{path}: {lost}"
         yield from _messages(path, was.nested_type, now.nested_type)

@@ -1,4 +1,4 @@
-"""The API of today serves the clients of yesterday, and the check of that sees what breaks them."""
+"""The current API is compatible with the recorded one, and the check detects breaking changes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def changed(now) -> compatibility.FileSet:
     return compatibility.FileSet.FromString(now.SerializeToString())
 
 
-def test_nothing_that_was_published_has_changed(now):
+def test_published_api_is_unchanged(now):
     assert compatibility.breaking_changes(compatibility.read_record(), now) == []
 
 
@@ -33,7 +33,7 @@ def test_every_addition_is_recorded(now):
 
 
 def of(each: Any, name: str) -> Any:
-    """The element of that name."""
+    """Returns the element of that name."""
     return next(one for one in each if one.name == name)
 
 
@@ -53,7 +53,7 @@ def renumber(field: Any) -> None:
     field.number = 99
 
 
-# How the API is broken, and what is said of it.
+# Each breaking change with its message.
 BREAKS: dict[str, tuple[Callable[[Any], Any], str]] = {
     "a file": (lambda f: f.file.pop(), "file linnet/v1/admin_service.proto is gone"),
     "a package": (lambda f: setattr(text_service(f), "package", "linnet.v2"), "package linnet.v1"),
@@ -122,13 +122,13 @@ BREAKS: dict[str, tuple[Callable[[Any], Any], str]] = {
 
 
 @pytest.mark.parametrize("what", BREAKS)
-def test_a_breaking_change_is_refused(now, changed, what):
+def test_refuses_breaking_changes(now, changed, what):
     change, said = BREAKS[what]
     change(changed)
     assert any(said in line for line in compatibility.breaking_changes(now, changed))
 
 
-def test_additions_break_nothing(now, changed):
+def test_accepts_additions(now, changed):
     request(changed).field.add(
         name="formality", number=15, type=Field.TYPE_STRING, label=Field.LABEL_OPTIONAL
     )

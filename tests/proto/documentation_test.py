@@ -1,4 +1,4 @@
-"""Every part of the API says what it is: methods, messages, fields, enums and their values."""
+"""Every method, message, field, enum and value of the API has a comment."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import compatibility
 from google.protobuf import descriptor_pb2
 
-# These share the comment of the field above them, which speaks of both.
+# These share the comment of the field above them, which covers both.
 SHARED = {
     f"linnet.v1.{name}"
     for name in (

@@ -58,7 +58,8 @@ class Client {
   bool connected_ = false;
 };
 
-// Whether it holds in the end; the acceptor's thread has to see something for that.
+// Waits until the condition holds; false on timeout. The acceptor's thread has to notice something
+// first.
 template <typename Condition>
 bool Eventually(Condition condition) {
   const MonotonicTime end = After(MonotonicNow(), kSoon);
@@ -69,15 +70,15 @@ bool Eventually(Condition condition) {
   return true;
 }
 
-// Does with its sockets what gRPC does: it reads until the end of the stream, shuts the socket down
-// and closes it.
+// Handles sockets as gRPC does: reads to the end of the stream, shuts the socket down and closes
+// it.
 void ReadToTheEnd(int socket) {
   std::thread([socket] {
     char data[4096];
     while (true) {
       const ssize_t read = recv(socket, data, sizeof data, 0);
       if (read == 0 || (read < 0 && errno != EAGAIN && errno != EINTR)) break;
-      std::this_thread::yield();  // the socket does not block
+      std::this_thread::yield();  // the socket is non-blocking
     }
     shutdown(socket, SHUT_RDWR);
     close(socket);
@@ -90,14 +91,14 @@ std::unique_ptr<Acceptor> Listen(Connections& connections) {
   return *std::move(acceptor);
 }
 
-TEST(AcceptorTest, LeavesNoSocketOpenHoweverConnectionsEnd) {
+TEST(AcceptorTest, LeavesNoSocketOpen) {
   const int64_t before = OpenFiles();
   {
     Connections connections({.connections = 16, .timeout = absl::Milliseconds(50)});
     const auto acceptor = Listen(connections);
     acceptor->Start(ReadToTheEnd);
-    // Numbers of sockets are used again at once: clients that leave, ones that the server closes
-    // after the timeout, and ones beyond the limit, by several threads.
+    // Socket numbers are reused at once: clients that disconnect, clients closed by the server
+    // after the timeout, and clients above the limit, from several threads.
     std::vector<std::thread> threads;
     for (int thread = 0; thread < 4; ++thread) {
       threads.emplace_back([port = acceptor->port(), thread] {
@@ -116,7 +117,7 @@ TEST(AcceptorTest, LeavesNoSocketOpenHoweverConnectionsEnd) {
   EXPECT_TRUE(Eventually([&] { return OpenFiles() == before; })) << OpenFiles() << " " << before;
 }
 
-TEST(AcceptorTest, ClosesWhatSendsTooMuchAndLeavesTheOthers) {
+TEST(AcceptorTest, ClosesOnlyConnectionsThatSendTooMuch) {
   Connections connections({.bytes_per = 100'000});
   const auto acceptor = Listen(connections);
   acceptor->Start(ReadToTheEnd);
@@ -132,7 +133,7 @@ TEST(AcceptorTest, ClosesWhatSendsTooMuchAndLeavesTheOthers) {
   EXPECT_TRUE(Eventually([&] { return connections.open() == 0; }));
 }
 
-TEST(AcceptorTest, WatchesConnectionsAfterItAcceptsNoMore) {
+TEST(AcceptorTest, WatchesConnectionsAfterClose) {
   Connections connections({.connections = 2});
   const auto acceptor = Listen(connections);
   acceptor->Start(ReadToTheEnd);

@@ -23,7 +23,7 @@ MonotonicTime In(absl::Duration time) { return After(kStart, time); }
 std::string Peer(int port) { return absl::StrCat("10.0.0.1:", port); }
 std::string GrpcPeer(int port) { return absl::StrCat("ipv4:", Peer(port)); }
 
-TEST(ConnectionsTest, AdmitsOnlySoManyInAllAndFromOneAddress) {
+TEST(ConnectionsTest, LimitsConnectionsInTotalAndPerAddress) {
   Connections connections({.connections = 3, .connections_per_address = 2});
   const auto first = connections.Admit("10.0.0.1:1", kStart);
   ASSERT_TRUE(first.has_value());
@@ -36,7 +36,7 @@ TEST(ConnectionsTest, AdmitsOnlySoManyInAllAndFromOneAddress) {
   EXPECT_TRUE(connections.Admit("10.0.0.1:4", kStart).has_value());
 }
 
-TEST(ConnectionsTest, ExpelsWhatIsNotKnownInTime) {
+TEST(ConnectionsTest, ExpelsUnknownAfterTimeout) {
   Connections connections({.timeout = absl::Seconds(10)});
   const auto silent = connections.Admit(Peer(1), kStart);
   const auto talks = connections.Admit(Peer(2), kStart);
@@ -52,7 +52,7 @@ TEST(ConnectionsTest, ExpelsWhatIsNotKnownInTime) {
   EXPECT_EQ(connections.expelled(), 2);
 }
 
-TEST(ConnectionsTest, KnowsAConnectionWithoutTokensOnceARequestHasCome) {
+TEST(ConnectionsTest, RequestMakesConnectionKnownWithoutTokens) {
   Connections connections({.timeout = absl::Seconds(10)});
   const auto id = connections.Admit(Peer(1), kStart);
   Connections::Call call(connections, GrpcPeer(1), true);
@@ -61,7 +61,7 @@ TEST(ConnectionsTest, KnowsAConnectionWithoutTokensOnceARequestHasCome) {
   EXPECT_TRUE(connections.known(*id));
 }
 
-TEST(ConnectionsTest, KnowsAConnectionWithTokensOnceACallIsAuthenticated) {
+TEST(ConnectionsTest, AuthenticatedCallMakesConnectionKnown) {
   Connections connections({.timeout = absl::Seconds(10), .tokens = true});
   const auto id = connections.Admit(Peer(1), kStart);
   {
@@ -73,7 +73,7 @@ TEST(ConnectionsTest, KnowsAConnectionWithTokensOnceACallIsAuthenticated) {
   EXPECT_TRUE(connections.known(*id)) << "before its request has come";
 }
 
-TEST(ConnectionsTest, ExpelsThoseThatHoldMostWhereAllHoldTooMuch) {
+TEST(ConnectionsTest, ExpelsLargestWhenTotalIsTooMuch) {
   Connections connections({.bytes = 1000});
   const auto small = connections.Admit(Peer(1), kStart);
   const auto large = connections.Admit(Peer(2), kStart);
@@ -89,7 +89,7 @@ TEST(ConnectionsTest, ExpelsThoseThatHoldMostWhereAllHoldTooMuch) {
   EXPECT_THAT(connections.Excess(kStart), ElementsAre(*large));
 }
 
-TEST(ConnectionsTest, ExpelsAllThatHaveSentWhileTooMuchIsNotGivenBack) {
+TEST(ConnectionsTest, ExpelsAllSendersWhileMemoryIsNotReleased) {
   Connections connections({.bytes = 1000});
   const auto silent = connections.Admit(Peer(1), kStart);
   const auto small = connections.Admit(Peer(2), kStart);
@@ -100,13 +100,14 @@ TEST(ConnectionsTest, ExpelsAllThatHaveSentWhileTooMuchIsNotGivenBack) {
   EXPECT_THAT(connections.Excess(kStart), ElementsAre(*larger));
   connections.Received(*large, 200);
   EXPECT_THAT(connections.Excess(kStart), ElementsAre(*large, *small));
-  EXPECT_THAT(connections.Excess(kStart), IsEmpty()) << "who has sent nothing may stay";
+  EXPECT_THAT(connections.Excess(kStart), IsEmpty())
+      << "connections that have sent nothing may stay";
   connections.Closed(*larger);
   connections.Received(*silent, 900);
   EXPECT_THAT(connections.Excess(kStart), IsEmpty()) << "there is room again";
 }
 
-TEST(ConnectionsTest, CountsCallsWhoseRequestHasNotCome) {
+TEST(ConnectionsTest, CountsCallsWithoutRequest) {
   Connections connections({.bytes_per = 3 * Connections::kCallBytes});
   const auto id = connections.Admit(Peer(1), kStart);
   std::vector<std::unique_ptr<Connections::Call>> calls;
@@ -117,7 +118,7 @@ TEST(ConnectionsTest, CountsCallsWhoseRequestHasNotCome) {
   EXPECT_THAT(connections.Excess(kStart), ElementsAre(*id));
 }
 
-TEST(ConnectionsTest, ExpelsOneOnWhichTooManyCallsBegan) {
+TEST(ConnectionsTest, ExpelsConnectionWithTooManyCalls) {
   Connections connections({.calls_per = 5});
   const auto id = connections.Admit(Peer(1), kStart);
   for (int i = 0; i < 5; ++i) Connections::Call(connections, GrpcPeer(1), true);
@@ -126,7 +127,7 @@ TEST(ConnectionsTest, ExpelsOneOnWhichTooManyCallsBegan) {
   EXPECT_THAT(connections.Excess(kStart), ElementsAre(*id));
 }
 
-TEST(ConnectionsTest, KeepsToItsLimitsWhateverHappens) {
+TEST(ConnectionsTest, KeepsItsLimitsUnderRandomEvents) {
   constexpr int64_t kBytes = 50'000;
   Connections connections({.connections = 20,
                            .timeout = absl::Seconds(30),
@@ -141,7 +142,7 @@ TEST(ConnectionsTest, KeepsToItsLimitsWhateverHappens) {
     int64_t received = 0;
     bool known = false;
   };
-  std::map<Connections::Id, Open> open;  // of which Excess has not returned
+  std::map<Connections::Id, Open> open;  // not returned by Excess yet
   std::map<Connections::Id, int64_t> closing;
   std::vector<Connections::Id> all;
   for (int step = 0; step < 20'000; ++step) {

@@ -1,7 +1,7 @@
-// linnet-server with an engine that fails as a call asks it to: for the tests alone.
+// linnet-server with a faulty engine, for tests only.
 //
-// A call chooses by its max_target_tokens. LINNET_FAULT_LOAD=hang makes engines that are never
-// ready.
+// The max_target_tokens of a call selects the fault. LINNET_FAULT_LOAD=hang makes engines that are
+// never ready.
 #include <unistd.h>
 
 #include <cstdio>

@@ -7,7 +7,7 @@
 namespace linnet::server {
 namespace {
 
-TEST(GrpcLibraryTest, KnowsTheVersionsWithTheDefect) {
+TEST(GrpcLibraryTest, DetectsVersionsWithTheDefect) {
   for (const std::string version : {"1.51.1", "1.52.2", "1.53.1", "1.54.2", "1.55.1", "1.56.1"})
     EXPECT_TRUE((GrpcLibrary{.version = version}.has_header_defect())) << version;
   for (const std::string version :
@@ -16,7 +16,7 @@ TEST(GrpcLibraryTest, KnowsTheVersionsWithTheDefect) {
   EXPECT_FALSE((GrpcLibrary{.version = "1.51.1", .patched = true}.has_header_defect()));
 }
 
-TEST(GrpcLibraryTest, TellsWhatIsLoaded) { EXPECT_FALSE(LoadedGrpc().version.empty()); }
+TEST(GrpcLibraryTest, ReportsLoadedVersion) { EXPECT_FALSE(LoadedGrpc().version.empty()); }
 
 }  // namespace
 }  // namespace linnet::server

@@ -1,4 +1,4 @@
-// What a server with a puppet for an engine says of its health to those who ask over the network.
+// The health of a server with a fake engine, as seen over the network.
 #include <atomic>
 #include <filesystem>
 #include <functional>
@@ -41,7 +41,7 @@ class ServerHealthTest : public ::testing::Test {
     options_.listen = options_.metrics_listen = "127.0.0.1:0";
   }
 
-  // The translator's engines do `on_step` at each step, and are made unless `refused`.
+  // The translator's engines call `on_step` at each step. Creating one fails if `refused`.
   void Start() {
     auto server = Server::Start(
         options_,
@@ -96,14 +96,14 @@ class ServerHealthTest : public ::testing::Test {
   std::function<void()> on_step = [] {};
   std::atomic<bool> refused = false;
   std::atomic<bool> lost = false;  // the translator's engines lose their device in a step
-  std::atomic<int> ends = 0;       // times that the process would have been ended
+  std::atomic<int> ends = 0;       // number of calls that would have ended the process
   const test::TemporaryFolder folder_;
   std::unique_ptr<Server> server_;
   std::shared_ptr<grpc::Channel> channel_;
-  std::string not_serving_;  // what the last answer of a health check named
+  std::string not_serving_;  // models named by the last health check
 };
 
-TEST_F(ServerHealthTest, WhileAnEngineIsDownItsModelAloneIsNotServingAndIsNamed) {
+TEST_F(ServerHealthTest, DownEngineMakesOnlyItsModelNotServing) {
   std::atomic<bool> fails = false;
   on_step = [&] {
     if (fails) throw std::runtime_error("a kernel failed");
@@ -125,7 +125,7 @@ TEST_F(ServerHealthTest, WhileAnEngineIsDownItsModelAloneIsNotServingAndIsNamed)
   EXPECT_EQ(not_serving_, "");
 }
 
-TEST_F(ServerHealthTest, AModelThatCannotBeLoadedAtTheStartIsNotServingAlone) {
+TEST_F(ServerHealthTest, UnloadableModelIsNotServing) {
   refused = true;
   Start();
   EXPECT_FALSE(Serving(kTranslator));
@@ -139,7 +139,7 @@ TEST_F(ServerHealthTest, AModelThatCannotBeLoadedAtTheStartIsNotServingAlone) {
   ExpectAllServing();
 }
 
-TEST_F(ServerHealthTest, WhenNoModelServesTheWholeDoesNot) {
+TEST_F(ServerHealthTest, ServerIsNotServingWithoutModels) {
   std::filesystem::remove_all(folder_.path() / "en-summary");
   std::atomic<bool> fails = false;
   on_step = [&] {
@@ -155,7 +155,7 @@ TEST_F(ServerHealthTest, WhenNoModelServesTheWholeDoesNot) {
   Until(kService, true);
 }
 
-TEST_F(ServerHealthTest, AnEngineThatStallsFailsItsCallsAndIsTheEndOfLiveness) {
+TEST_F(ServerHealthTest, StalledEngineEndsLiveness) {
   test::Notification go_on;
   std::atomic<bool> stalls = false;
   on_step = [&] {
@@ -173,13 +173,13 @@ TEST_F(ServerHealthTest, AnEngineThatStallsFailsItsCallsAndIsTheEndOfLiveness) {
   ASSERT_TRUE(server_->failure().has_value());
   EXPECT_EQ(server_->failure()->model, "en-de");
   EXPECT_EQ(server_->failure()->request_ids.size(), 1);
-  server_->Drain(absl::ZeroDuration(), absl::Seconds(10));  // nothing waits for that engine
+  server_->Drain(absl::ZeroDuration(), absl::Seconds(10));  // does not wait for that engine
   EXPECT_EQ(ends, 0) << "it was not needed";
   go_on.Open();
-  server_.reset();  // with the thread that was waiting for `go_on`
+  server_.reset();  // joins the thread that waited for `go_on`
 }
 
-TEST_F(ServerHealthTest, ALostDeviceIsTheEndOfLiveness) {
+TEST_F(ServerHealthTest, LostDeviceEndsLiveness) {
   Start();
   ExpectAllServing();
   lost = true;

@@ -27,7 +27,7 @@ v1::BundleManifest EnDe(const std::string& version) {
 }
 
 struct AdminCallsTest : ::testing::Test {
-  // Waits for the answer.
+  // Calls a method and waits for the answer.
   template <typename Request, typename Response>
   absl::Status Call(void (AdminCalls::*method)(const Request&, Response&, AdminCalls::Done),
                     const Request& request, Response& response) {
@@ -49,7 +49,7 @@ struct AdminCallsTest : ::testing::Test {
     request.set_model(model);
     return Call(&AdminCalls::Reload, request, reload);
   }
-  // "FOLDER OUTCOME MODEL VERSION" of each.
+  // Formats each model of the response as "FOLDER OUTCOME MODEL VERSION".
   std::vector<std::string> Outcomes() const {
     std::vector<std::string> lines;
     for (const v1::ModelReload& model : reload.models()) {
@@ -87,7 +87,7 @@ struct AdminCallsTest : ::testing::Test {
   v1::ReloadResponse reload;
 };
 
-TEST_F(AdminCallsTest, AReloadTellsOfEachBundleWhatCameOfIt) {
+TEST_F(AdminCallsTest, ReloadReportsOutcomeOfEachBundle) {
   ASSERT_THAT(Reload(), IsOk());
   EXPECT_THAT(Outcomes(),
               ElementsAre("en-de UNCHANGED en-de test", "en-summary UNCHANGED en-summary test"));
@@ -102,7 +102,7 @@ TEST_F(AdminCallsTest, AReloadTellsOfEachBundleWhatCameOfIt) {
   EXPECT_THAT(fixture.metrics.Text(), HasSubstr("linnet_model_reloads_total{result=\"ok\"} 2\n"));
 }
 
-TEST_F(AdminCallsTest, ABundleThatWasDamagedSinceItWasLoadedIsToldAndServedOn) {
+TEST_F(AdminCallsTest, ReportsDamagedBundleAndKeepsServingIt) {
   for (const char* file : {"model.pt", "tiny.spm"}) {
     fs::copy_file(root / "en-de" / file, root / "kept", fs::copy_options::overwrite_existing);
     std::ofstream(root / "en-de" / file, std::ios::app) << "x";
@@ -116,11 +116,11 @@ TEST_F(AdminCallsTest, ABundleThatWasDamagedSinceItWasLoadedIsToldAndServedOn) {
     EXPECT_EQ(reload.models(0).outcome(), v1::RELOAD_OUTCOME_FAILED) << "a file that is gone";
     fs::rename(root / "kept", root / "en-de" / file);
     ASSERT_THAT(Reload(), IsOk());
-    EXPECT_EQ(reload.models(0).outcome(), v1::RELOAD_OUTCOME_UNCHANGED) << "mended";
+    EXPECT_EQ(reload.models(0).outcome(), v1::RELOAD_OUTCOME_UNCHANGED) << "restored";
   }
 }
 
-TEST_F(AdminCallsTest, WhatCouldNotBeLoadedSaysWhyAndWhatIsServedInItsPlace) {
+TEST_F(AdminCallsTest, FailedBundleReportsErrorAndServedVersion) {
   test::WriteBundle(root / "en-fr" / "1",
                     test::TinyManifest("en-fr", v1::TASK_TRANSLATE, "en", "fr"));
   ASSERT_THAT(Reload(), IsOk());
@@ -142,7 +142,7 @@ TEST_F(AdminCallsTest, WhatCouldNotBeLoadedSaysWhyAndWhatIsServedInItsPlace) {
               HasSubstr("linnet_model_reloads_total{result=\"failed\"} 1\n"));
 }
 
-TEST_F(AdminCallsTest, OneModelIsReadAgainAndTheOthersStay) {
+TEST_F(AdminCallsTest, ReloadsOneModelOnly) {
   test::WriteBundle(root / "en-de", EnDe("next"));
   auto summary = test::TinyManifest("en-summary", v1::TASK_SUMMARIZE, "en", "en");
   summary.set_version("next");
@@ -150,7 +150,8 @@ TEST_F(AdminCallsTest, OneModelIsReadAgainAndTheOthersStay) {
   ASSERT_THAT(Reload("en-de"), IsOk());
   EXPECT_THAT(Outcomes(), ElementsAre("en-de LOADED en-de next"));
   EXPECT_EQ(Version("en-summary"), "test");
-  // By its folder, where it is not served yet; a model that is gone from there as well.
+  // A model that is not served yet is named by its folder, and so is one that was removed from
+  // there.
   test::WriteBundle(root / "french", test::TinyManifest("en-fr", v1::TASK_TRANSLATE, "en", "fr"));
   ASSERT_THAT(Reload("french"), IsOk());
   EXPECT_THAT(Outcomes(), ElementsAre("french LOADED en-fr test"));
@@ -160,7 +161,7 @@ TEST_F(AdminCallsTest, OneModelIsReadAgainAndTheOthersStay) {
   EXPECT_EQ(Version("en-summary"), "test");
 }
 
-TEST_F(AdminCallsTest, AModelThatIsNowhereIsNotFoundAndCountsAsNoReload) {
+TEST_F(AdminCallsTest, UnknownModelIsNotFoundAndNotCounted) {
   for (const std::string name : {"babel", "..", "en-de/..", "/", "en-de@1"}) {
     const absl::Status status = Reload(name);
     EXPECT_EQ(ErrorReason(status), "MODEL_NOT_FOUND") << name;
@@ -170,15 +171,15 @@ TEST_F(AdminCallsTest, AModelThatIsNowhereIsNotFoundAndCountsAsNoReload) {
               HasSubstr("linnet_model_reloads_total{result=\"failed\"} 0\n"));
 }
 
-TEST_F(AdminCallsTest, AFolderThatCannotBeReadChangesNothing) {
+TEST_F(AdminCallsTest, UnreadableFolderChangesNothing) {
   fs::remove_all(root / "en-de");
   fs::remove_all(root / "en-summary");
   EXPECT_EQ(ErrorReason(Reload()), "REGISTRY_UNREADABLE");
   EXPECT_EQ(Version("en-de"), "test");
 }
 
-TEST_F(AdminCallsTest, WhoAsksWhileAReloadIsMadeGetsTheNextOneTogether) {
-  // The first reload waits within its golden example.
+TEST_F(AdminCallsTest, RequestsDuringReloadShareTheNextOne) {
+  // The first reload blocks in its golden example.
   auto manifest = EnDe("next");
   auto& golden = *manifest.add_golden_examples();
   golden.set_source_text("The dog runs.");
@@ -205,7 +206,7 @@ TEST_F(AdminCallsTest, WhoAsksWhileAReloadIsMadeGetsTheNextOneTogether) {
   EXPECT_THAT(fixture.metrics.Text(), HasSubstr("linnet_model_reloads_total{result=\"ok\"} 2\n"));
 }
 
-TEST_F(AdminCallsTest, NoReloadBeginsOnceTheServerStops) {
+TEST_F(AdminCallsTest, NoReloadStartsAfterStop) {
   reloader.Stop();
   EXPECT_EQ(ErrorReason(Reload()), "SHUTTING_DOWN");
   v1::ReloadRequest request;
@@ -214,7 +215,7 @@ TEST_F(AdminCallsTest, NoReloadBeginsOnceTheServerStops) {
   EXPECT_EQ(ErrorReason(Call(&AdminCalls::Reload, request, response)), "SHUTTING_DOWN");
 }
 
-TEST_F(AdminCallsTest, WhoDoesNotWaitIsAnsweredAtOnceAndTheReloadIsMade) {
+TEST_F(AdminCallsTest, NoWaitReturnsAtOnceAndReloads) {
   test::WriteBundle(root / "en-de", EnDe("next"));
   v1::ReloadRequest request;
   request.set_no_wait(true);
@@ -224,7 +225,7 @@ TEST_F(AdminCallsTest, WhoDoesNotWaitIsAnsweredAtOnceAndTheReloadIsMade) {
   while (Version("en-de") != "next") absl::SleepFor(absl::Milliseconds(1));
 }
 
-TEST_F(AdminCallsTest, ABatchShowsWhoIsSeatedAndWhoWaits) {
+TEST_F(AdminCallsTest, BatchShowsRunningAndWaitingSequences) {
   EXPECT_THAT(Batch("en-de").models(0).sequences(), IsEmpty());
   v1::TranslateResponse first, second;
   test::Notification first_done, second_done;
@@ -247,7 +248,7 @@ TEST_F(AdminCallsTest, ABatchShowsWhoIsSeatedAndWhoWaits) {
   translate("The dog runs.", "one", absl::InfiniteFuture(), first, first_done);
   while (held == 0) absl::SleepFor(absl::Milliseconds(1));
   translate("A bird sings.", "two", absl::Now() + absl::Hours(1), second, second_done);
-  // The picture is taken between two steps: the second one is made once it was.
+  // The snapshot is taken between two steps: the second step runs after it.
   v1::GetBatchRequest which;
   which.set_model("en-de");
   v1::GetBatchResponse batch;
@@ -282,7 +283,7 @@ TEST_F(AdminCallsTest, ABatchShowsWhoIsSeatedAndWhoWaits) {
   second_done.Pass();
 }
 
-TEST_F(AdminCallsTest, ABatchOfAllModelsIsByNameAndAWrongOneIsRefused) {
+TEST_F(AdminCallsTest, BatchesAreSortedAndUnknownModelIsRefused) {
   const v1::GetBatchResponse all = Batch("");
   ASSERT_EQ(all.models_size(), 2);
   EXPECT_EQ(all.models(0).model(), "en-de");
@@ -298,7 +299,7 @@ TEST_F(AdminCallsTest, ABatchOfAllModelsIsByNameAndAWrongOneIsRefused) {
   }
 }
 
-TEST_F(AdminCallsTest, AnEngineThatDoesNotComeBackIsToldOf) {
+TEST_F(AdminCallsTest, BatchReportsStalledEngineCall) {
   v1::TranslateResponse response;
   test::Notification done;
   const v1::TranslateRequest request = ToGerman({"The dog runs."});
@@ -320,7 +321,7 @@ TEST_F(AdminCallsTest, AnEngineThatDoesNotComeBackIsToldOf) {
   done.Pass();
 }
 
-TEST_F(AdminCallsTest, TheLogLevelChangesAndGoesBackToTheSettings) {
+TEST_F(AdminCallsTest, LogLevelChangesAndResets) {
   v1::SetLogLevelRequest request;
   v1::SetLogLevelResponse response;
   request.set_level(v1::LOG_LEVEL_ERROR);

@@ -89,7 +89,7 @@ TEST_F(AdmissionTest, RejectsExcessWorkWithNumbersAndRetryDelay) {
                                AllOf(HasSubstr("70"), HasSubstr("at most 100"), HasSubstr("31"))));
   EXPECT_EQ(ErrorReason(status), "TOO_MUCH_WORK");
   EXPECT_EQ(admission.tokens(), 70);
-  EXPECT_THAT(permit->Charge(Tokens(30), now), IsOk()) << "the permit is still good for less";
+  EXPECT_THAT(permit->Charge(Tokens(30), now), IsOk()) << "the permit still admits less";
 }
 
 TEST_F(AdmissionTest, RejectsClientBeyondItsShareAndAdmitsOthers) {
@@ -108,7 +108,7 @@ TEST_F(AdmissionTest, RetryDelayIsTimeToDrainWithJitter) {
   std::set<absl::Duration> delays;
   for (int i = 0; i < 20; ++i) {
     const absl::Duration delay = RetryDelay(permit->Charge(Tokens(20), now));
-    EXPECT_GE(delay, absl::Milliseconds(750)) << "a second, as long as the speed is not known";
+    EXPECT_GE(delay, absl::Milliseconds(750)) << "a second while the speed is unknown";
     EXPECT_LE(delay, absl::Milliseconds(1250));
   }
   Full();
@@ -117,14 +117,14 @@ TEST_F(AdmissionTest, RetryDelayIsTimeToDrainWithJitter) {
     EXPECT_GE(*delays.begin(), absl::Seconds(9 * 0.74));
     EXPECT_LE(*delays.rbegin(), absl::Seconds(9 * 1.26));
   }
-  EXPECT_GT(delays.size(), 10) << "they shall not all come back at once";
+  EXPECT_GT(delays.size(), 10) << "clients must not all retry at once";
 }
 
 TEST_F(AdmissionTest, RejectsCallThatCannotMeetItsDeadline) {
   auto busy = Enter(1), permit = Enter(1);
   ASSERT_THAT(busy->Charge(Tokens(50), now), IsOk());
   Full();
-  // It would wait for 5 seconds and be done in 6; a quarter of its time is not for waiting.
+  // It would wait for 5 s and end after 6 s; at most three quarters of its time may be waiting.
   const absl::Status status = permit->Charge(Tokens(10, now + absl::Seconds(6.5)), now);
   EXPECT_THAT(status, StatusIs(absl::StatusCode::kDeadlineExceeded,
                                AllOf(HasSubstr("may take 6.6"), HasSubstr("in 6.5s"))));
@@ -161,11 +161,11 @@ TEST_F(AdmissionTest, IdleServerAdmitsProbes) {
   const absl::Time later = now + absl::Hours(1);
   ASSERT_THAT(busy->Charge(Tokens(10), later), IsOk());
   EXPECT_FALSE(permit->Charge(Tokens(10, later + absl::Milliseconds(50)), later).ok())
-      << "others would wait for it";
+      << "other calls would wait for it";
 }
 
 TEST_F(AdmissionTest, ProbeCorrectsTheEstimateForLaterCalls) {
-  Step(absl::Seconds(1));  // the machine was busy with something else
+  Step(absl::Seconds(1));  // a slow step: the machine was busy
   now += absl::Minutes(10);
   const auto charge = [&] {
     return Enter(1)->Charge(Tokens(10, now + absl::Milliseconds(150)), now);
@@ -200,9 +200,9 @@ TEST_F(AdmissionTest, PermitGrowsWithItsCallUpToTheLimit) {
   EXPECT_EQ(admission.bytes(), 3 * kCall);
   const absl::Status full = second->Hold(kCall + 1);
   EXPECT_EQ(ErrorReason(full), "TOO_MANY_BYTES") << full;
-  EXPECT_EQ(admission.bytes(), 3 * kCall) << "it holds what it held";
-  EXPECT_EQ(ErrorReason(permit->Hold(2 * kCall)), "CALL_TOO_LARGE") << "not even alone";
-  permit->SetBytes(10 * kCall);  // it is in use, whatever is said
+  EXPECT_EQ(admission.bytes(), 3 * kCall) << "the permit is unchanged";
+  EXPECT_EQ(ErrorReason(permit->Hold(2 * kCall)), "CALL_TOO_LARGE") << "it never fits";
+  permit->SetBytes(10 * kCall);  // in use already, so it is not checked
   EXPECT_EQ(admission.bytes(), 11 * kCall);
   permit->SetBytes(kCall / 2);
   EXPECT_EQ(admission.bytes(), kCall + kCall / 2);

@@ -45,13 +45,13 @@ TEST(AdmitPolicyTest, AdmitsAtOnceOnAnIdleEngine) {
     AdmitPolicy policy(RandomOptions(random));
     for (int step = random() % 5; step > 0; --step) policy.AdmitNow(random() % 3, 40);
     EXPECT_TRUE(policy.AdmitNow(1 + random() % 9, 0));
-    EXPECT_FALSE(policy.AdmitNow(0, 0)) << "nobody is there";
+    EXPECT_FALSE(policy.AdmitNow(0, 0)) << "nothing is admissible";
   }
 }
 
 TEST(AdmitPolicyTest, DelayNeverCostsMoreThanTheEncoderCall) {
-  // With as many seated all the time, so that the price stands. The last step's waiting is what
-  // would exceed it, and it is not waited.
+  // With a constant number of running sequences, so that the cost of a call is constant. The delay
+  // ends before the step that would exceed it.
   std::mt19937 random(3);
   for (int round = 0; round < 2000; ++round) {
     const AdmitOptions options = RandomOptions(random);
@@ -101,7 +101,7 @@ int64_t Cost(const std::vector<int>& lengths, const std::vector<std::vector<int>
   return cost;
 }
 
-// Every way to put n newcomers into groups.
+// All partitions of n sources into groups.
 int64_t MinCost(const std::vector<int>& lengths, int call_tokens) {
   int64_t min = std::numeric_limits<int64_t>::max();
   std::vector<std::vector<int>> groups;

@@ -1,4 +1,4 @@
-// Which words come from which.
+// Alignments of words.
 #include <string>
 #include <vector>
 
@@ -55,9 +55,9 @@ std::vector<std::pair<std::string, std::string>> Strongest(const Links& word_ali
 }
 
 // An engine that says the source again and looks at what it says: every word is linked to itself.
-TEST(AlignmentsTest, LinksAreBytesOfTheTextAsItWasSentAndOfTheAnswer) {
+TEST(AlignmentsTest, RangesAreBytesOfSourceAndAnswer) {
   TextFixture fixture;
-  // White space that normalisation takes away, and a word of several tokens.
+  // White space that normalisation removes, and a word of several tokens.
   const std::string text = " The  dog\truns. \n A bird sings extraordinarily. ";
   TranslateRequest request = ToGerman({"Go.", text});
   request.set_alignments(true);
@@ -70,7 +70,8 @@ TEST(AlignmentsTest, LinksAreBytesOfTheTextAsItWasSentAndOfTheAnswer) {
   EXPECT_THAT(Strongest(translation.segments(1).word_alignments(), text, translation.text()),
               ElementsAre(Pair("A", "A"), Pair("bird", "bird"), Pair("sings", "sings"),
                           Pair("extraordinarily.", "extraordinarily.")));
-  // A quarter of each token goes to the next, and the last one's to the end, which is no word.
+  // Each token gives a quarter of its attention to the next one; the last gives it to the end
+  // token, which is not a word.
   const auto& word_alignments = translation.segments(1).word_alignments();
   double sum = 0;
   for (const WordAlignment& word_alignment : word_alignments) {
@@ -81,7 +82,7 @@ TEST(AlignmentsTest, LinksAreBytesOfTheTextAsItWasSentAndOfTheAnswer) {
   EXPECT_LT(sum, 1);
 }
 
-TEST(AlignmentsTest, AnswersAreTheSameWithThemButForTheLinks) {
+TEST(AlignmentsTest, AlignmentsDoNotChangeTheAnswer) {
   TextFixture fixture;
   TranslateRequest request = ToGerman({"The dog runs. A bird sings."});
   TranslateResponse plain, aligned;
@@ -97,7 +98,7 @@ TEST(AlignmentsTest, AnswersAreTheSameWithThemButForTheLinks) {
   EXPECT_EQ(aligned.SerializeAsString(), plain.SerializeAsString());
 }
 
-TEST(AlignmentsTest, SummariesAndScoresHaveThemToo) {
+TEST(AlignmentsTest, SummariesAndScoresHaveAlignments) {
   TextFixture fixture;
   const std::string text = "The dog runs. A bird sings.";
   linnet::v1::SummarizeRequest summary = SummaryOf(text);
@@ -111,14 +112,14 @@ TEST(AlignmentsTest, SummariesAndScoresHaveThemToo) {
   ScoreRequest score;
   score.set_model("en-de");
   score.add_pairs()->set_source_text(text);
-  score.mutable_pairs(0)->set_target_text(text);  // the engine says this again
+  score.mutable_pairs(0)->set_target_text(text);  // the engine echoes the source
   score.set_alignments(true);
   ScoreResponse scored;
   ASSERT_THAT(fixture.Call(&TextCalls::Score, score, scored), IsOk());
   EXPECT_EQ(Strongest(scored.scores(0).word_alignments(), text, scored.scores(0).text()).size(), 6);
 }
 
-TEST(AlignmentsTest, ASecondWayThroughTheTargetIsChargedFor) {
+TEST(AlignmentsTest, AlignmentPassIsCharged) {
   model::SequenceInput input;
   input.source = {9, 8, 2};
   input.options.beam_size = 4;
@@ -128,10 +129,10 @@ TEST(AlignmentsTest, ASecondWayThroughTheTargetIsChargedFor) {
   EXPECT_EQ(WorkOf(input), 4 * (3 + 2 * 10));
 }
 
-TEST(AlignmentsTest, WordsThatNormalisationSplitsJoinsOrLosesKeepTheirPlaces) {
+TEST(AlignmentsTest, SourceWordsSurviveNormalisation) {
   TextFixture fixture;
   const model::Tokenizer& tokenizer = *fixture.catalog->models()[0]->source_tokenizer;
-  // What is written, and what a tokenizer that changes texts would say of it.
+  // The text as written, and the text that a normalising tokenizer decodes.
   const auto words = [&](const std::string& written, const std::string& said) {
     std::vector<std::string> found;
     for (const AlignedWord& word : SourceWords(tokenizer, *tokenizer.Encode(said), written))
@@ -149,7 +150,7 @@ TEST(AlignmentsTest, WordsThatNormalisationSplitsJoinsOrLosesKeepTheirPlaces) {
 
 using AlignmentsRequestTest = RequestFixture;
 
-TEST_F(AlignmentsRequestTest, AModelWithoutThemSaysSo) {
+TEST_F(AlignmentsRequestTest, RejectsModelWithoutAlignments) {
   TextFixture old({.aligns = false});
   TranslateRequest request = ToGerman({"The dog runs."});
   EXPECT_THAT(CheckRequest(request, *old.catalog, limits), IsOk());

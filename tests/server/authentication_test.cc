@@ -55,7 +55,7 @@ TokenTable AliceAndBob() {
   return Tokens(absl::StrCat(kAlice, " alice inference\n", kBob, " bob inference,admin\n"));
 }
 
-TEST(AuthenticationTest, TheCallerIsTheNameOfTheCallsOwnToken) {
+TEST(AuthenticationTest, CallerIsNameOfToken) {
   const TokenTable tokens = AliceAndBob();
   for (int i = 0; i < 3; ++i) {
     EXPECT_EQ(Resolve(WithToken(kAlice), &tokens)->client, "subject:alice");
@@ -63,7 +63,7 @@ TEST(AuthenticationTest, TheCallerIsTheNameOfTheCallsOwnToken) {
   }
 }
 
-TEST(AuthenticationTest, WhereTokensAreAskedForNothingElseNamesACaller) {
+TEST(AuthenticationTest, WithTokensOnlyTokenNamesCaller) {
   const TokenTable tokens = AliceAndBob();
   Call call = {.metadata = {{"x-client-id", "alice"}}, .certificate_subject = "alice"};
   EXPECT_THAT(Resolve(call, &tokens), StatusIs(absl::StatusCode::kUnauthenticated));
@@ -72,7 +72,7 @@ TEST(AuthenticationTest, WhereTokensAreAskedForNothingElseNamesACaller) {
   EXPECT_EQ(Resolve(call, &tokens)->id, "") << "nor does an id split what it gets";
 }
 
-TEST(AuthenticationTest, WithoutTokensItIsTheCertificateElseTheAddressAndAnIdTellsItsCallersApart) {
+TEST(AuthenticationTest, WithoutTokensUsesCertificateThenAddressAndId) {
   Call call = {.metadata = {{"x-client-id", "indexer"}}, .certificate_subject = "search"};
   EXPECT_EQ(Resolve(call)->name(), "subject:search");
   call.certificate_subject.clear();
@@ -85,7 +85,7 @@ TEST(AuthenticationTest, WithoutTokensItIsTheCertificateElseTheAddressAndAnIdTel
   EXPECT_EQ(Resolve(call)->client, "ipv6:%5B2001:db8::1%5D");
 }
 
-TEST(AuthenticationTest, ATokenThatIsNotKnownIsRefusedAndNeverRepeated) {
+TEST(AuthenticationTest, RefusesUnknownTokenWithoutQuotingIt) {
   const TokenTable tokens = AliceAndBob();
   const std::string almost(kAlice, sizeof(kAlice) - 2);
   for (const std::string& value :
@@ -98,7 +98,7 @@ TEST(AuthenticationTest, ATokenThatIsNotKnownIsRefusedAndNeverRepeated) {
   }
 }
 
-TEST(AuthenticationTest, TwoTokensInOneCallAreNotChosenFrom) {
+TEST(AuthenticationTest, RefusesTwoTokens) {
   const TokenTable tokens = AliceAndBob();
   Call call = WithToken(kAlice);
   call.metadata.emplace("authorization", absl::StrCat("Bearer ", kBob));
@@ -106,7 +106,7 @@ TEST(AuthenticationTest, TwoTokensInOneCallAreNotChosenFrom) {
               StatusIs(absl::StatusCode::kUnauthenticated, HasSubstr("2 headers")));
 }
 
-TEST(AuthenticationTest, EachMethodHasItsRight) {
+TEST(AuthenticationTest, EachMethodRequiresItsRight) {
   EXPECT_EQ(RightFor("/grpc.health.v1.Health/Check"), Right::kNone);
   EXPECT_EQ(RightFor("/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo"),
             Right::kAnyToken);
@@ -125,7 +125,7 @@ TEST(AuthenticationTest, EachMethodHasItsRight) {
               StatusIs(absl::StatusCode::kPermissionDenied, HasSubstr("\"inference\"")));
 }
 
-TEST(AuthenticationTest, ATokenTakenAwayAfterTheFirstCheckMakesNobodyAnonymous) {
+TEST(AuthenticationTest, TokenRemovedAfterFirstCheckIsRefused) {
   const TokenTable before = AliceAndBob();
   const TokenTable after = Tokens(absl::StrCat(kBob, " bob inference"));
   const Call call = WithToken(kAlice);
@@ -133,7 +133,7 @@ TEST(AuthenticationTest, ATokenTakenAwayAfterTheFirstCheckMakesNobodyAnonymous) 
   EXPECT_THAT(Resolve(call, &after), StatusIs(absl::StatusCode::kUnauthenticated));
 }
 
-TEST(AuthenticationTest, PriorityAndRequestIdAreTakenAsSentOrRefused) {
+TEST(AuthenticationTest, ReadsOrRefusesPriorityAndRequestId) {
   const auto caller = Resolve({.metadata = {{"x-priority", "batch"}, {"x-request-id", "a/1"}}});
   ASSERT_THAT(caller, IsOk());
   EXPECT_EQ(caller->priority, Priority::kBatch);
@@ -158,7 +158,7 @@ TEST(AuthenticationTest, PriorityAndRequestIdAreTakenAsSentOrRefused) {
   }
 }
 
-TEST(AuthenticationTest, NoCallIsMoreUrgentThanItsTokenMayBe) {
+TEST(AuthenticationTest, RefusesPriorityAboveMaxOfToken) {
   const TokenTable tokens =
       Tokens(absl::StrCat(kAlice, " alice inference max-priority=batch\n", kBob, " bob inference"));
   EXPECT_EQ(Resolve(WithToken(kAlice), &tokens)->priority, Priority::kBatch) << "normal is above";
@@ -177,7 +177,7 @@ TEST(AuthenticationTest, NoCallIsMoreUrgentThanItsTokenMayBe) {
   }
 }
 
-TEST(AuthenticationTest, ACallWithABadHeaderIsLoggedUnderItsCaller) {
+TEST(AuthenticationTest, CallWithBadHeaderIsLoggedWithCaller) {
   const TokenTable tokens = AliceAndBob();
   Call call = WithToken(kAlice);
   call.metadata.emplace("x-priority", "urgent");
@@ -188,7 +188,7 @@ TEST(AuthenticationTest, ACallWithABadHeaderIsLoggedUnderItsCaller) {
 }
 
 // A connection's calls arrive on any thread, at once.
-TEST(AuthenticationTest, EightThreadsResolveEachCallToItsOwnToken) {
+TEST(AuthenticationTest, ConcurrentCallsResolveToTheirOwnTokens) {
   constexpr int kThreads = 8;
   constexpr int kCalls = 100'000;
   std::string text;

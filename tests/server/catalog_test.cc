@@ -86,7 +86,7 @@ TEST_F(CatalogTest, ServesAModelWithADifferingGoldenExample) {
   auto manifest = test::TinyManifest("en-de", linnet::v1::TASK_TRANSLATE, "en", "de");
   auto& golden = *manifest.add_golden_examples();
   golden.set_source_text("The dog runs.");
-  golden.set_target_text("Der Hund läuft.");  // not what an echo says
+  golden.set_target_text("Der Hund läuft.");  // not the answer of an echo engine
   test::WriteBundle(root / "en-de", manifest);
   EXPECT_THAT(Load(), IsOk());
 }
@@ -104,7 +104,7 @@ TEST_F(CatalogTest, ServesOtherBundlesBesideADamagedOne) {
   EXPECT_EQ((*catalog)->List()[0].name(), "en-summary");
   EXPECT_THAT((*catalog)->not_loaded(), ElementsAre("en-de"));
   EXPECT_EQ((*catalog)->Named("en-de").status().code(), absl::StatusCode::kNotFound);
-  TextFixture::WriteBundles(root);  // whole again
+  TextFixture::WriteBundles(root);  // intact again
   EXPECT_TRUE((*catalog)->Reload().ok());
   EXPECT_THAT((*catalog)->not_loaded(), IsEmpty());
   EXPECT_THAT((*catalog)->Named("en-de"), IsOk());
@@ -122,7 +122,7 @@ TEST_F(CatalogTest, RemovedBundleIsNoLongerNotLoaded) {
   auto catalog = Load();
   ASSERT_THAT(catalog, IsOk());
   EXPECT_FALSE((*catalog)->Reload("en-summary").outcomes.empty());
-  EXPECT_THAT((*catalog)->not_loaded(), ElementsAre("en-de")) << "it was not asked for";
+  EXPECT_THAT((*catalog)->not_loaded(), ElementsAre("en-de")) << "it was not part of the reload";
   std::filesystem::remove_all(root / "en-de");
   (*catalog)->Reload();
   EXPECT_THAT((*catalog)->not_loaded(), IsEmpty());

@@ -24,7 +24,7 @@ struct BadOption {
 };
 class BadOptionTest : public RequestFixture, public ::testing::WithParamInterface<BadOption> {};
 
-TEST_P(BadOptionTest, IsRefusedByName) {
+TEST_P(BadOptionTest, IsRefusedWithItsPath) {
   TranslateRequest request = ToGerman({"The dog runs."});
   GetParam().set(*request.mutable_options());
   const std::string path = absl::StrCat("options.", GetParam().field);
@@ -84,7 +84,7 @@ INSTANTIATE_TEST_SUITE_P(
         BadOption{"TopPNotANumber", "top_p", [](auto& o) { o.set_top_p(kNan); }}),
     [](const auto& param) { return param.param.name; });
 
-TEST_F(DecodingOptionsTest, WhoSamplesDrawsAsManyAsHeWantsAndNotTheModelsBeam) {
+TEST_F(DecodingOptionsTest, SamplingIgnoresDefaultBeam) {
   const model::Bundle& bundle = fixture.catalog->models()[0]->bundle;
   linnet::v1::DecodingOptions options;
   EXPECT_FALSE(MergeOptions(bundle, options, 5).sampling());
@@ -100,7 +100,7 @@ TEST_F(DecodingOptionsTest, WhoSamplesDrawsAsManyAsHeWantsAndNotTheModelsBeam) {
   EXPECT_THAT(Check(request), IsOk());
 }
 
-TEST_F(DecodingOptionsTest, BoundsOfASummaryAreTheBoundsOfItsOptions) {
+TEST_F(DecodingOptionsTest, SummaryBoundsAreAliasesOfOptions) {
   SummarizeRequest request = SummaryOf("The dog runs.");
   request.set_min_summary_tokens(5);
   request.set_max_summary_tokens(9);
@@ -119,7 +119,7 @@ TEST_F(DecodingOptionsTest, BoundsOfASummaryAreTheBoundsOfItsOptions) {
   ExpectBad(request, "max_summary_tokens", "set one of them");
 }
 
-TEST_F(DecodingOptionsTest, ADefaultBoundGivesWayToTheRequestsOther) {
+TEST_F(DecodingOptionsTest, DefaultBoundIsAdjustedToRequest) {
   const model::Bundle& bundle =
       fixture.catalog->models()[0]->bundle;  // at most tokens + 10, at least 1
   linnet::v1::DecodingOptions options;

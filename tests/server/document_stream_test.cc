@@ -44,7 +44,7 @@ class Reader {
       : document(std::make_shared<Document>(*fixture.calls, absl::InfiniteFuture(),
                                             [changed = changed_] { changed->Wake(); })) {}
 
-  // Reads until there is something to do: room, or the end.
+  // Reads results while `waiting` holds.
   void ReadWhile(const std::function<bool()>& waiting) {
     while (true) {
       const int seen = changed_->count();
@@ -87,7 +87,7 @@ class Reader {
     CondVar changed_;
     int count_ ABSL_GUARDED_BY(mu_) = 0;
   };
-  // The document's, too: it may have more to say when the reader has gone.
+  // Shared with the document, which may call it after the reader is destroyed.
   const std::shared_ptr<Counter> changed_ = std::make_shared<Counter>();
 
  public:
@@ -101,7 +101,7 @@ std::vector<int64_t> Ids(const Reader& reader) {
   return ids;
 }
 
-TEST(DocumentStreamTest, EveryLineIsAnsweredUnderItsIdAsACallOfItsOwn) {
+TEST(DocumentStreamTest, AnswersEveryLineWithItsId) {
   TextFixture fixture;
   Reader reader(fixture);
   TranslateDocumentRequest first = Settings();
@@ -125,7 +125,7 @@ TEST(DocumentStreamTest, EveryLineIsAnsweredUnderItsIdAsACallOfItsOwn) {
   EXPECT_EQ(reader.document->lines(), 3);
 }
 
-TEST(DocumentStreamTest, OrderIsKeptOnRequestWhateverTakesLong) {
+TEST(DocumentStreamTest, KeepsOrderOnRequest) {
   TextFixture fixture;
   Reader reader(fixture);
   reader.Send(Settings(/*keep_order=*/true));
@@ -141,7 +141,7 @@ TEST(DocumentStreamTest, OrderIsKeptOnRequestWhateverTakesLong) {
   EXPECT_EQ(Ids(reader), sent);
 }
 
-TEST(DocumentStreamTest, BlankLinesAreAnsweredWithThemselves) {
+TEST(DocumentStreamTest, ReturnsBlankLinesUnchanged) {
   TextFixture fixture;
   Reader reader(fixture);
   reader.Send(Settings(/*keep_order=*/true));
@@ -154,7 +154,7 @@ TEST(DocumentStreamTest, BlankLinesAreAnsweredWithThemselves) {
   EXPECT_THAT(texts, ElementsAre("", "The dog runs.", " \t"));
 }
 
-TEST(DocumentStreamTest, ALineThatFailsSaysWhyAndTheOthersGoOn) {
+TEST(DocumentStreamTest, FailedLineDoesNotAffectOthers) {
   TextFixture fixture({}, {}, {.max_text_bytes = 40});
   Reader reader(fixture);
   reader.Send(Settings(/*keep_order=*/true));
@@ -170,7 +170,7 @@ TEST(DocumentStreamTest, ALineThatFailsSaysWhyAndTheOthersGoOn) {
   EXPECT_GT(reader.results[1].error().details_size(), 1);
 }
 
-TEST(DocumentStreamTest, WhatIsWrongWithTheDocumentEndsItBeforeItsLines) {
+TEST(DocumentStreamTest, BadSettingsEndTheDocumentAtOnce) {
   const auto end = [](TranslateDocumentRequest message) {
     TextFixture fixture;
     Reader reader(fixture);
@@ -199,7 +199,7 @@ TEST(DocumentStreamTest, WhatIsWrongWithTheDocumentEndsItBeforeItsLines) {
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("settings: is required")));
 }
 
-TEST(DocumentStreamTest, SettingsInTheMiddleEndTheDocumentAfterTheLinesUnderWay) {
+TEST(DocumentStreamTest, LateSettingsEndTheDocumentAfterLinesInFlight) {
   TextFixture fixture;
   Reader reader(fixture);
   auto first = Settings();
@@ -211,21 +211,21 @@ TEST(DocumentStreamTest, SettingsInTheMiddleEndTheDocumentAfterTheLinesUnderWay)
   EXPECT_THAT(Ids(reader), ElementsAre(1));
 }
 
-TEST(DocumentStreamTest, OnlyAFewLinesAreInTheHouseUntilTheirResultsAreRead) {
-  TextFixture fixture({}, {}, {.max_contents = 100, .max_lines_under_way = 4});
+TEST(DocumentStreamTest, LimitsLinesInFlightUntilResultsAreRead) {
+  TextFixture fixture({}, {}, {.max_contents = 100, .max_inflight_lines = 4});
   auto document = std::make_shared<Document>(*fixture.calls, absl::InfiniteFuture(), [] {});
   document->Take(Settings());
   EXPECT_TRUE(document->wants_more());
   document->Take(Lines(std::vector<std::string>(20, "The dog runs."), 0));
   EXPECT_FALSE(document->wants_more()) << "16 lines wait";
-  fixture.calls->Drain(absl::InfiniteFuture());  // all that was taken is answered
+  fixture.calls->Drain(absl::InfiniteFuture());  // all lines taken are answered
   int answered = 0;
   while (document->TakeResult().has_value()) ++answered;
   EXPECT_EQ(answered, 4) << "none is started before a result is written";
   document->Cancel();
 }
 
-TEST(DocumentStreamTest, ABusyHouseHoldsLinesUpAndDoesNotFailThem) {
+TEST(DocumentStreamTest, BusyServerDelaysLinesInsteadOfFailing) {
   // Room for one or two lines at a time.
   TextFixture fixture({}, {.max_tokens = 100});
   Reader reader(fixture);
@@ -240,7 +240,7 @@ TEST(DocumentStreamTest, ABusyHouseHoldsLinesUpAndDoesNotFailThem) {
   EXPECT_EQ(fixture.admission.tokens(), 0);
 }
 
-TEST(DocumentStreamTest, AHouseThatOthersFillRefusesTheLineThatIsAlone) {
+TEST(DocumentStreamTest, FullServerRejectsOnlyLineInFlight) {
   TextFixture fixture({}, {.max_tokens = 200});
   auto other = fixture.admission.Enter({.client = "other"}, 1);
   ASSERT_THAT(other->Charge({.model = "en-de", .size = {.tokens = 190}}, absl::Now()), IsOk());
@@ -253,7 +253,7 @@ TEST(DocumentStreamTest, AHouseThatOthersFillRefusesTheLineThatIsAlone) {
   for (const auto& result : reader.results) EXPECT_EQ(result.error().code(), 8);
 }
 
-TEST(DocumentStreamTest, AHouseThatClosesEndsTheDocument) {
+TEST(DocumentStreamTest, ShutdownEndsTheDocument) {
   TextFixture fixture;
   Reader reader(fixture);
   reader.Send(Settings());
@@ -264,7 +264,7 @@ TEST(DocumentStreamTest, AHouseThatClosesEndsTheDocument) {
   EXPECT_EQ(reader.results[0].error().code(), 14);
 }
 
-TEST(DocumentStreamTest, ACancelFreesWhatIsUnderWay) {
+TEST(DocumentStreamTest, CancelFreesLinesInFlight) {
   test::Notification in_step, go_on;
   std::atomic<bool> armed = false;
   TextFixture fixture({.on_step = [&] {
@@ -285,11 +285,11 @@ TEST(DocumentStreamTest, ACancelFreesWhatIsUnderWay) {
   EXPECT_EQ(fixture.admission.bytes(), 0);
 }
 
-TEST(DocumentStreamTest, RandomDocumentsAnswerEachLineOnceOrEnd) {
+TEST(DocumentStreamTest, RandomDocumentsAnswerEachLineOnce) {
   std::mt19937 random(11);
   for (int round = 0; round < 60; ++round) {
     TextFixture fixture({}, {.max_tokens = 150 + static_cast<int64_t>(random() % 2000)},
-                        {.max_lines_under_way = 1 + static_cast<int>(random() % 9)});
+                        {.max_inflight_lines = 1 + static_cast<int>(random() % 9)});
     Reader reader(fixture);
     reader.Send(Settings(random() % 2 == 0));
     const int messages = static_cast<int>(random() % 6);
@@ -327,7 +327,7 @@ TEST(DocumentStreamTest, RandomDocumentsAnswerEachLineOnceOrEnd) {
   }
 }
 
-TEST(DocumentStreamTest, EachLineHasTheDefaultDeadlineAndFailsForItself) {
+TEST(DocumentStreamTest, EachLineHasTheDefaultDeadline) {
   TextFixture fixture({}, {}, {.default_deadline = absl::ZeroDuration()});
   Reader reader(fixture);
   reader.Send(Settings());

@@ -1,5 +1,5 @@
-// Engines that throw, run out of memory, say what is not a number, cannot be made again, lose their
-// device or do not return: their sequences end at once, and all of it can be seen.
+// Engines that throw, run out of memory, return NaN, cannot be rebuilt, lose their device or stall:
+// their sequences end at once, and the health of the scheduler shows the failure.
 #include <atomic>
 #include <deque>
 #include <memory>
@@ -11,7 +11,6 @@
 #include "absl/time/clock.h"
 #include "gmock/gmock.h"
 #include "server/base/errors.h"
-#include "server/schedule/restart_policy.h"
 #include "server/schedule/scheduler.h"
 #include "tests/support/echo_engine.h"
 #include "tests/support/notification.h"
@@ -30,67 +29,9 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 const absl::Time kNow = absl::FromUnixSeconds(1'000'000);
-const MonotonicTime kStart = MonotonicTime() + std::chrono::hours(1);
 
-MonotonicTime At(int64_t seconds) { return After(kStart, absl::Seconds(seconds)); }
-
-TEST(RestartPolicyTest, DelayIsZeroAtFirstAndThenDoubles) {
-  RestartPolicy policy;
-  EXPECT_EQ(policy.Failed(kStart), absl::ZeroDuration());
-  for (int seconds : {1, 2, 4, 8, 16, 32, 60, 60})
-    EXPECT_EQ(policy.Failed(kStart), absl::Seconds(seconds));
-}
-
-TEST(RestartPolicyTest, MinuteWithoutFailureResetsTheDelay) {
-  RestartPolicy policy;
-  policy.Failed(kStart);
-  policy.Failed(kStart);  // and made again a second later
-  EXPECT_EQ(policy.Failed(At(61)), absl::Seconds(2));
-  EXPECT_EQ(policy.Failed(At(63 + 61)), absl::ZeroDuration());
-}
-
-TEST(RestartPolicyTest, GivesUpAfterConsecutiveRebuildsWithoutAStep) {
-  RestartPolicy policy(3);
-  for (int i = 0; i < 2; ++i) policy.Rebuilding();
-  EXPECT_FALSE(policy.give_up());
-  policy.Stepped();
-  for (int i = 0; i < 2; ++i) policy.Rebuilding();
-  EXPECT_FALSE(policy.give_up());
-  policy.Rebuilding();
-  EXPECT_TRUE(policy.give_up());
-}
-
-TEST(StallDetectorTest, CallStallsAtItsTimeoutAndThenThrows) {
-  StallDetector detector;
-  bool returned = false, thrown = false;
-  EXPECT_FALSE(detector.DeclareStalled(MonotonicTime::max())) << "no call is in progress";
-  try {
-    detector.Watch(absl::Seconds(10), [&] {
-      EXPECT_FALSE(detector.DeclareStalled(After(MonotonicNow(), absl::Seconds(9))));
-      EXPECT_FALSE(detector.stalled());
-      EXPECT_TRUE(detector.DeclareStalled(After(MonotonicNow(), absl::Seconds(10))));
-      EXPECT_FALSE(detector.DeclareStalled(After(MonotonicNow(), absl::Seconds(11)))) << "once";
-      return 0;
-    });
-    returned = true;
-  } catch (const StalledCall&) {
-    thrown = true;
-  }
-  EXPECT_FALSE(returned);
-  EXPECT_TRUE(thrown);
-  EXPECT_TRUE(detector.stalled());
-}
-
-TEST(StallDetectorTest, InfiniteTimeoutNeverStalls) {
-  StallDetector detector;
-  detector.Watch(absl::InfiniteDuration(), [&] {
-    EXPECT_FALSE(detector.DeclareStalled(MonotonicTime::max()));
-    return 0;
-  });
-}
-
-// A scheduler whose engines are made by a list: each as the test wants it, or not at all. It is
-// supervised, with an hour for each call, two to make an engine, and two tries to make another.
+// A scheduler whose engines come from a list that the test fills, with failures to build one. The
+// stall timeout is an hour, the load timeout two hours, and two failed rebuilds are allowed.
 class EngineFailuresTest : public ::testing::Test {
  protected:
   using Make = std::function<absl::StatusOr<std::unique_ptr<model::Engine>>()>;
@@ -125,7 +66,7 @@ class EngineFailuresTest : public ::testing::Test {
     one.front()->caller.request_id = request_id;
     return scheduler->Submit(one);
   }
-  // As if so many hours had passed.
+  // Ticks the supervisor as if so many hours had passed.
   void TickAfter(double hours) { supervisor.Tick(After(MonotonicNow(), absl::Hours(hours))); }
   EngineHealth::State state() { return scheduler->health().state; }
   void UntilUp() {
@@ -139,7 +80,7 @@ class EngineFailuresTest : public ::testing::Test {
   static constexpr absl::Duration kShort = absl::Milliseconds(1);
   std::deque<Make> engines_;
   Scheduler::Observer observer;
-  std::atomic<int> ends = 0;  // times that the supervisor would have ended the process
+  std::atomic<int> ends = 0;  // how often the supervisor asked to end the process
   Supervisor supervisor{[this] { ++ends; }};
   std::unique_ptr<Scheduler> scheduler;
 };
@@ -230,7 +171,7 @@ TEST_F(EngineFailuresTest, RefusesWithRetryDelayUntilTheEngineIsRebuilt) {
   EXPECT_EQ(ErrorReason(waiting.status()), "ENGINE_DOWN");
   EXPECT_EQ(ErrorReason(Submit({8}, late)), "ENGINE_DOWN");
   EXPECT_EQ(scheduler->health().state, EngineHealth::State::kDown);
-  UntilUp();  // the second try is a second later
+  UntilUp();  // the second attempt is a second later
   ASSERT_THAT(Submit({9}, after), IsOk());
   EXPECT_THAT(after.status(), IsOk());
 }
@@ -304,7 +245,7 @@ TEST_F(EngineFailuresTest, StartFailsBeyondLoadTimeout) {
   making.Pass();
   TickAfter(2.1);
   EXPECT_TRUE(supervisor.failure().has_value());
-  EXPECT_EQ(ends, 1) << "there is nobody else who would end the process";
+  EXPECT_EQ(ends, 1) << "only the supervisor can end the process";
   go_on.Open();
   starting.join();
   EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
@@ -358,7 +299,7 @@ TEST_F(EngineFailuresTest, LostDeviceFailsForGoodAndNamesRunningCalls) {
   EXPECT_THAT(supervisor.failure()->request_ids, ElementsAre("the-culprit"));
 }
 
-// Engines that do not return from their first call of some kind until the test lets them.
+// Engines that block in their first call of one kind until the test releases them.
 class StalledEngineTest : public EngineFailuresTest {
  protected:
   ~StalledEngineTest() override {
@@ -385,9 +326,10 @@ TEST_F(StalledEngineTest, EndsSequencesOnceAndRefusesNewOnes) {
   inside.Pass();
   ASSERT_THAT(Submit({7}, waiting, "innocent"), IsOk());
   TickAfter(0.9);
-  EXPECT_EQ(state(), EngineHealth::State::kUp) << "there is time yet";
+  EXPECT_EQ(state(), EngineHealth::State::kUp) << "the timeout has not passed";
   TickAfter(1.1);
-  // What runs may be the cause, and clients do not retry it; what waits may be served elsewhere.
+  // A running sequence may be the cause and must not be retried; a waiting one may be retried
+  // elsewhere.
   EXPECT_EQ(running.status().code(), absl::StatusCode::kInternal);
   EXPECT_EQ(RetryDelay(running.status()), absl::InfiniteDuration());
   EXPECT_EQ(ErrorReason(waiting.status()), "ENGINE_DOWN");
@@ -397,7 +339,7 @@ TEST_F(StalledEngineTest, EndsSequencesOnceAndRefusesNewOnes) {
   EXPECT_THAT(supervisor.failure()->request_ids, ElementsAre("the-culprit"));
   TickAfter(1.2);
   go_on.Open();
-  scheduler.reset();  // a call that returns after all ends nothing a second time
+  scheduler.reset();  // the call returns at last and must end nothing twice
   EXPECT_EQ(failed, 2);
 }
 
@@ -479,7 +421,7 @@ TEST_F(EngineFailuresTest, DoesNotEncodeAfterTheEngineThrew) {
   };
   StallDetector detector;
   GuardedEngine engine(std::make_unique<EchoEngine>(options), detector, absl::InfiniteDuration());
-  // Two lengths, and calls that cost nothing: two groups.
+  // Two lengths and encoder calls without fixed cost: two groups.
   Batcher batcher(engine, {.admit = {.encode_call_tokens = 0}});
   Outcome first, second;
   auto one = test::Say({5}, first);

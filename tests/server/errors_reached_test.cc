@@ -1,4 +1,4 @@
-// Every reason of the table of errors comes out of the server, by a scene that provokes it.
+// Provokes every reason of the table of errors.
 #include <filesystem>
 #include <fstream>
 #include <functional>
@@ -41,7 +41,7 @@ absl::Status Translate(const TranslateRequest& request) {
   return Translate(fixture, request);
 }
 
-// A good request with one thing wrong.
+// Translates a good request after one change that makes it bad.
 absl::Status Wrong(const std::function<void(TranslateRequest&)>& change) {
   TranslateRequest request = ToGerman({"The dog runs across the street."});
   change(request);
@@ -194,7 +194,7 @@ const std::map<Reason, std::function<absl::Status()>>& Scenarios() {
        }},
       {Reason::kTextTooLong,
        [] { return Summarize([](auto& r) { r.set_contents(0, Many("dog ", 200)); }); }},
-      {Reason::kUnreadableText,  // a letter with so many accents that it does not fit
+      {Reason::kUnreadableText,  // a letter with more accents than fit
        [] { return Wrong([](auto& r) { r.set_contents(0, "e" + Many("\xCC\x81", 200)); }); }},
       {Reason::kCallTooLarge,
        [] {
@@ -258,7 +258,7 @@ const std::map<Reason, std::function<absl::Status()>>& Scenarios() {
       {Reason::kTooMuchWork, [] { return Enter({.max_tokens = 100}, "other", 1, 50); }},
       {Reason::kShareUsed, [] { return Enter({.max_tokens = 100}, "me", 1, 30); }},
       {Reason::kDeadlineTooClose,
-       [] {  // .8 s of its own, and as much for the other client in turns
+       [] {  // 0.8 s for itself, and 0.8 s for the other client, interleaved
          return Enter({}, "other", 1, 8, absl::FromUnixSeconds(2));
        }},
       {Reason::kDeadlineTooShort,
@@ -294,7 +294,7 @@ const std::map<Reason, std::function<absl::Status()>>& Scenarios() {
   return scenarios;
 }
 
-// Provoked where engines fail.
+// Provoked in other tests.
 const std::map<Reason, std::string> kElsewhere = {
     {Reason::kOutOfMemory, "tests/server/engine_failures_test.cc"},
     {Reason::kEngineDown, "tests/server/engine_failures_test.cc"},
@@ -308,11 +308,11 @@ std::vector<std::string> DetailNames(const absl::Status& status) {
   return names;
 }
 
-TEST(ErrorsReachedTest, EveryReasonHasASceneThatEndsWithItsCodeAndItsDetails) {
+TEST(ErrorsReachedTest, EveryReasonIsReachedWithCodeAndDetails) {
   for (const ErrorCondition& row : ErrorTable()) {
     if (kElsewhere.contains(row.reason)) continue;
     const auto scenario = Scenarios().find(row.reason);
-    ASSERT_NE(scenario, Scenarios().end()) << row.name << " is provoked by nothing";
+    ASSERT_NE(scenario, Scenarios().end()) << row.name << " has no scenario";
     const absl::Status status = scenario->second();
     EXPECT_EQ(ErrorReason(status), row.name) << status;
     EXPECT_EQ(status.code(), row.code) << status;

@@ -163,7 +163,7 @@ TEST(ErrorTableTest, ErrorsHaveTheCodeAndDetailOfTheirRow) {
   }
 }
 
-// The table as docs/ERRORS.md has it.
+// The error table in the format of docs/ERRORS.md.
 std::string TableForPeople() {
   const auto details = [](Detail detail) -> absl::string_view {
     switch (detail) {

@@ -14,7 +14,7 @@ namespace {
 
 using ::testing::ElementsAre;
 
-// What waits has a client, an urgency, a cost, the number of its call and the id that it came with.
+// An item of the queue.
 struct Job {
   std::string client;
   Priority priority;
@@ -93,11 +93,11 @@ TEST(FairQueueTest, InteractiveGoesFirstAndBatchIsNotStarved) {
   Line line;
   for (int i = 0; i < 64; ++i) {
     line.Push("urgent", 10, Priority::kInteractive);
-    line.Push("patient", 10, Priority::kBatch);
+    line.Push("batch", 10, Priority::kBatch);
   }
-  int urgent = 0, patient = 0;
-  while (urgent < 32) (line.Serve().client == "urgent" ? urgent : patient) += 1;
-  EXPECT_EQ(patient, 2) << "16 to 1";
+  int urgent = 0, batch = 0;
+  while (urgent < 32) (line.Serve().client == "urgent" ? urgent : batch) += 1;
+  EXPECT_EQ(batch, 2) << "16 to 1";
 }
 
 TEST(FairQueueTest, InteractiveCallsOvertakeBatchCallsOfTheSameClient) {
@@ -108,8 +108,8 @@ TEST(FairQueueTest, InteractiveCallsOvertakeBatchCallsOfTheSameClient) {
   EXPECT_EQ(line.Serve().priority, Priority::kInteractive);
 }
 
-// Goyal, Vin and Cheng 1996, theorem 1: over any time in which two flows always wait, the work that
-// they get, each over its weight, differs by no more than one sequence of each.
+// Goyal, Vin and Cheng 1996, theorem 1: while two flows are both backlogged, their served work over
+// their weight differs by at most one item of each.
 TEST(FairQueueTest, BackloggedClientsAreServedInProportionToWeights) {
   for (unsigned seed = 0; seed < 50; ++seed) {
     std::mt19937 random(seed);
@@ -122,7 +122,7 @@ TEST(FairQueueTest, BackloggedClientsAreServedInProportionToWeights) {
     std::map<Flow, int> waiting;
     std::map<Flow, double> served;
     for (int step = 0; step < 3000; ++step) {
-      for (const Flow& flow : flows) {  // some send much more than others, all always wait
+      for (const Flow& flow : flows) {  // unequal load; all are always backlogged
         int pushes = 1 + static_cast<int>(random() % (flow.client == "a" ? 10 : 2));
         if (waiting[flow] > 50) pushes = 0;
         if (waiting[flow] == 0) pushes = std::max(pushes, 1);
@@ -175,7 +175,7 @@ TEST(FairQueueTest, BackloggedIdsShareTheirClientsServiceEqually) {
     std::map<std::string, int> waiting;
     std::map<std::string, double> served;
     for (int step = 0; step < 2000; ++step) {
-      for (const std::string& id : ids) {  // "y" sends just enough to wait always
+      for (const std::string& id : ids) {  // "y" sends just enough to be always backlogged
         int pushes = waiting[id] > 50 ? 0 : 1 + static_cast<int>(random() % 4);
         if (id == "y") pushes = waiting[id] > 0 ? 0 : 1;
         waiting[id] += pushes;
@@ -196,7 +196,7 @@ TEST(FairQueueTest, BackloggedIdsShareTheirClientsServiceEqually) {
   }
 }
 
-// Be it an id for each item, and however different their numbers: two addresses get the same.
+// Two clients get equal service for any numbers of ids, even with an id per item.
 TEST(FairQueueTest, MoreIdsDoNotIncreaseAClientsShare) {
   constexpr int kMax = 100, kEach = 1'000'000;
   for (const auto& [ids_of_a, ids_of_b] :
@@ -315,8 +315,8 @@ TEST(FairQueueTest, CursorSkipsACallAndServesOthersOutOfOrder) {
   }
 }
 
-// What WorkUntil promises: no more than that is served until so much more of the flow is, but for
-// an item of each flow on either side.
+// WorkUntil is an upper bound on the work served until the given work of the flow is served, to
+// within one item of each flow on either side.
 TEST(FairQueueTest, WorkUntilIsAnUpperBound) {
   std::mt19937 random(5);
   constexpr int kClients = 4, kIds = 3, kMax = 50;

@@ -11,8 +11,7 @@
 #include "tests/server/faulty_engine.h"
 #include "tests/server/text_fixture.h"
 
-// A whole house, but for the network, with engines that may fail, and what it says when they do
-// not.
+// A whole server without the network, with engines that may fail, and its answers without faults.
 namespace linnet::server {
 
 namespace fs = std::filesystem;
@@ -25,14 +24,15 @@ inline const char* const kTexts[] = {"The dog runs.",
                                      "Please open the window. A bird sings. The dog runs.",
                                      "a",
                                      "  \n The dog runs through the garden.  ",
-                                     "A bird sings in the garden of the old house.",
+                                     "A bird sings in the garden of the old dog.",
                                      "Letters, windows and dogs: 1, 2, 3."};
 
-// A house whose translator has three versions, of which a label says which is meant.
+// A server with a translation model of three versions; the label `stable` selects the default one.
 class FaultInjectionServer {
  public:
-  // Of those with mischief every other one has engines that stall.
-  explicit FaultInjectionServer(bool plan, unsigned seed) : plan_(plan, plan && seed % 2 == 1) {
+  // `faults`: engines fail; with odd seeds they also stall.
+  explicit FaultInjectionServer(bool faults, unsigned seed)
+      : plan_(faults, faults && seed % 2 == 1) {
     plan_.seed = seed * 1000;
     for (const char* version : kVersions) {
       auto manifest = test::TinyManifest("en-de", v1::TASK_TRANSLATE, "en", "de");
@@ -62,13 +62,13 @@ class FaultInjectionServer {
     EXPECT_THAT(loaded, IsOk());
     catalog = *std::move(loaded);
     calls = std::make_unique<TextCalls>(*catalog, admission, pool, metrics,
-                                        TextLimits{.max_lines_under_way = 4});
+                                        TextLimits{.max_inflight_lines = 4});
   }
   ~FaultInjectionServer() {
     calls = nullptr;
     catalog = nullptr;
     EXPECT_EQ(plan_.alive, 0) << "an engine was not destroyed";
-    EXPECT_EQ(plan_.left_behind, 0) << "an engine still held sequences of which nobody knew";
+    EXPECT_EQ(plan_.left_behind, 0) << "an engine still held sequences that were not released";
   }
 
   FaultPlan& plan() { return plan_; }
@@ -93,7 +93,7 @@ class FaultInjectionServer {
   static test::EchoEngine::Options Options() {
     return {.rows = 24, .encoder_cache_tokens = 200, .limits = kTinyLimits};
   }
-  // A token that the version says at the end of every answer.
+  // The token that a version appends to every answer.
   static model::TokenId Signature(const model::Bundle& bundle) {
     for (int i = 0; i < 3; ++i) {
       if (bundle.manifest.version() == kVersions[i]) return 100 + i;
@@ -105,12 +105,12 @@ class FaultInjectionServer {
   std::atomic<bool> refuse_ = false;
 };
 
-// What each version says to each text with a beam of 2, of a house where all is well.
+// The answer of each version to each text with a beam of 2, from a server without faults.
 using Answers = std::map<std::pair<std::string, std::string>, std::string>;
-inline const Answers& CalmAnswers() {
+inline const Answers& ExpectedAnswers() {
   static const Answers& answers = *[] {
     auto* found = new Answers;
-    FaultInjectionServer server(/*mischief=*/false, 0);
+    FaultInjectionServer server(/*faults=*/false, 0);
     auto ask = [](auto& server, auto method, const auto& request, auto response) {
       test::Notification done;
       absl::Status status;

@@ -1,9 +1,9 @@
-// Random lives of the whole house, by seed: thousands of calls of every kind with cancels,
-// deadlines and readers that go away, while engines fail in every way that they can, models are
-// reloaded and it is drained at last. Every call ends once and as it may; what it says is what the
-// model says that it names; and all that was taken comes back.
+// Randomized test of the whole server with injected faults, by seed: thousands of calls of every
+// kind with cancellations, deadlines and disconnects, while engines fail in every way, models are
+// reloaded and the server drains at the end. Every call ends once with an allowed status, every
+// answer is that of the model version that it names, and all permits are given back.
 //
-// LINNET_LIFE_SECONDS=600 goes on with further seeds for so long, LINNET_LIFE_SEED=7 begins there.
+// LINNET_LIFE_SECONDS=600 runs further seeds for that time, LINNET_LIFE_SEED=7 starts at a seed.
 #include <atomic>
 #include <cstdlib>
 #include <filesystem>
@@ -32,11 +32,11 @@ int Threads() {
   return static_cast<int>(std::distance(fs::directory_iterator("/proc/self/task"), {}));
 }
 
-// One call of some kind, under way, and what became of it.
+// One call in flight and its outcome.
 struct Life {
   std::vector<std::string> texts;
-  bool cancelled = false;  // somebody did, at some time
-  bool deadline = false;   // it had one
+  bool cancelled = false;  // it was cancelled at some time
+  bool deadline = false;   // it had a deadline
   CallContext context;
   v1::TranslateRequest translate;
   v1::TranslateResponse translation;
@@ -118,7 +118,7 @@ class Client {
             life->translate, life->translation, life->context,
             [life, parts = Below(4)](v1::TextPart part) mutable {
               if (part.content_index() == 0) life->streamed += part.text();
-              // A reader who goes away in the middle.
+              // A client that disconnects in the middle.
               if (life->cancelled && parts-- == 0) life->context.cancelled->Cancel();
             },
             end);
@@ -139,7 +139,7 @@ class Client {
     return life;
   }
 
-  // Takes results as they come, as whoever writes them to a client would.
+  // Takes results as they come, as the writer of a stream does.
   void BeginDocument(const std::shared_ptr<Life>& life) {
     const std::weak_ptr<Life> weak = life;
     life->document = std::make_shared<DocumentStream<TranslateDocumentTypes>>(
@@ -178,7 +178,7 @@ class Client {
     const std::optional<absl::Status> end = life.document->finished();
     if (!end.has_value()) return;
     MutexLock lock(life.mu);
-    if (life.ends > 0) return;  // a stream is asked by whoever comes by
+    if (life.ends > 0) return;  // several threads may ask a stream
     ++life.ends;
     life.status = *end;
     life.changed.NotifyAll();
@@ -195,9 +195,9 @@ class Client {
 
   static void CheckText(const std::string& text, const std::string& answer,
                         const std::string& version) {
-    const auto expected = CalmAnswers().find({version, text});
-    ASSERT_NE(expected, CalmAnswers().end()) << version << ": " << text;
-    EXPECT_EQ(answer, expected->second) << "is not what version " << version << " says";
+    const auto expected = ExpectedAnswers().find({version, text});
+    ASSERT_NE(expected, ExpectedAnswers().end()) << version << ": " << text;
+    EXPECT_EQ(answer, expected->second) << "is not the answer of version " << version;
   }
 
   void Check(Life& life) {
@@ -228,7 +228,7 @@ class Client {
     }
   }
 
-  // An error is one of the table, and of those that the call could meet.
+  // An error is one of the error table that is possible for this call.
   void CheckError(Life& life) ABSL_EXCLUSIVE_LOCKS_REQUIRED(life.mu) {
     const std::string reason = ErrorReason(WithErrorInfo(life.status));
     reasons_.insert(reason);
@@ -259,16 +259,16 @@ class Client {
   std::set<std::string> reasons_;
 };
 
-void LiveThrough(unsigned seed, std::set<std::string>& reasons, int& stalled) {
-  CalmAnswers();
+void RunSeed(unsigned seed, std::set<std::string>& reasons, int& stalled) {
+  ExpectedAnswers();
   const int threads_before = Threads();
   {
-    FaultInjectionServer server(/*mischief=*/true, seed);
+    FaultInjectionServer server(/*faults=*/true, seed);
     std::mt19937 random(seed);
     std::atomic<bool> over = false;
-    // Looks after the engines as a server does. Models whose engines have stalled serve no more,
-    // as in a server that is about to end, until the engines return, some time after that, and a
-    // reload brings another version.
+    // Ticks the supervisor as a server does. A model whose engine has stalled stays down, as in a
+    // server that is about to end, until the engine is released some time later and a reload brings
+    // another version.
     std::thread watcher([&] {
       std::mt19937 random(seed + 1);
       while (!over) {
@@ -295,7 +295,7 @@ void LiveThrough(unsigned seed, std::set<std::string>& reasons, int& stalled) {
       callers.push_back(std::make_unique<Client>(server, seed, i));
       threads.emplace_back([caller = callers.back().get()] { caller->Run(); });
     }
-    // Half of the houses are drained while the callers still call.
+    // Half of the servers are drained while clients still send calls.
     if (seed % 2 == 1) {
       absl::SleepFor(absl::Milliseconds(random() % 400));
       server.calls->Drain(absl::Now() + absl::Milliseconds(random() % 50));
@@ -320,7 +320,8 @@ void LiveThrough(unsigned seed, std::set<std::string>& reasons, int& stalled) {
       reasons.insert(caller->reasons().begin(), caller->reasons().end());
     }
     if (seed % 2 == 0) {
-      EXPECT_GT(finished, kCallers * kRoundsPerCaller / 4) << "much is done all the same";
+      EXPECT_GT(finished, kCallers * kRoundsPerCaller / 4)
+          << "most calls are answered nevertheless";
     }
     stalled += server.plan().stalled();
   }
@@ -339,22 +340,23 @@ TEST(FaultInjectionTest, EveryCallEndsOnceAndGivesEverythingBack) {
   const unsigned first = static_cast<unsigned>(Environment("LINNET_LIFE_SEED", 1));
   std::set<std::string> reasons;
   int stalled = 0;
-  // Nearly all that can go wrong does, at least once; on a slow machine that takes more houses.
-  const auto was_a_storm = [&] {
+  // Nearly every kind of fault occurs at least once; on a slow machine that takes more seeds.
+  const auto saw_all_faults = [&] {
     return stalled > 0 && reasons.contains("CANCELLED") && reasons.contains("DEADLINE_EXCEEDED") &&
            reasons.contains("INTERNAL") && reasons.contains("ENGINE_DOWN");
   };
   unsigned seed = first;
-  for (; seed < first + 4 || absl::Now() < end || (!was_a_storm() && seed < first + 16); ++seed) {
+  for (; seed < first + 4 || absl::Now() < end || (!saw_all_faults() && seed < first + 16);
+       ++seed) {
     SCOPED_TRACE(absl::StrCat("LINNET_LIFE_SEED=", seed));
-    LiveThrough(seed, reasons, stalled);
+    RunSeed(seed, reasons, stalled);
     if (HasFailure()) break;
   }
   const std::string log = ::testing::internal::GetCapturedStderr();
   if (HasFailure()) std::fprintf(stderr, "%s", log.substr(0, 20000).c_str());
   EXPECT_THAT(SetLogLevel("info"), IsOk());
-  EXPECT_TRUE(was_a_storm()) << stalled << " wedged, " << absl::StrJoin(reasons, " ");
-  RecordProperty("houses", static_cast<int>(seed - first));
+  EXPECT_TRUE(saw_all_faults()) << stalled << " stalled, " << absl::StrJoin(reasons, " ");
+  RecordProperty("seeds", static_cast<int>(seed - first));
 }
 
 }  // namespace

@@ -12,18 +12,19 @@
 #include "server/base/mutex.h"
 #include "tests/support/echo_engine.h"
 
-// Engines that fail in every way that engines can.
+// A fake engine with injected faults of every kind.
 namespace linnet::server {
 
-// How an engine may misbehave, and what is left of all that were made. Shared by the engines of a
-// house, whose threads end with it.
+// Controls the faults of all engines of a server, and counts engines and leaked sequences. Outlives
+// the engines' threads. Thread-safe.
 class FaultPlan {
  public:
-  // With `stalls` they may stall as well, and then their model serves no more.
+  // `on`: faults are injected. `stalls`: engines may stall too; then their model is no longer
+  // served.
   FaultPlan(bool on, bool stalls) : stalls(stalls), on_(on) {}
 
   bool on() const { return on_; }
-  // Does not return until somebody sets it free.
+  // Blocks until Free is called.
   void Stall() {
     MutexLock lock(mu_);
     ++stalled_;
@@ -44,7 +45,7 @@ class FaultPlan {
   const bool stalls;
   std::atomic<unsigned> seed = 0;
   std::atomic<int> alive = 0;
-  std::atomic<int> left_behind = 0;  // sequences in engines that died in good health
+  std::atomic<int> left_behind = 0;  // sequences left in engines that were destroyed unbroken
 
  private:
   const bool on_;
@@ -55,10 +56,11 @@ class FaultPlan {
   bool over_ ABSL_GUARDED_BY(mu_) = false;
 };
 
-// So long a call may take in a house whose engines stall.
+// Stall timeout of servers whose engines stall.
 constexpr absl::Duration kStallTimeout = absl::Milliseconds(20);
 
-// Says what it hears and then a piece that tells its version; and now and then fails.
+// An echo engine that appends a token for its model's version to every answer, and fails at random
+// as FaultPlan allows.
 class FaultInjectionEngine final : public test::EchoEngine {
  public:
   FaultInjectionEngine(FaultPlan& plan, const Options& options, model::TokenId signature)
@@ -106,8 +108,8 @@ class FaultInjectionEngine final : public test::EchoEngine {
   }
 
  private:
-  // A machine that is busy makes a call slow enough to be a stall without any mischief: nobody
-  // lets go of what the engine held then.
+  // Marks the engine as broken after a call that a busy machine made slow enough to count as a
+  // stall: its sequences are not released then.
   class Timer {
    public:
     explicit Timer(FaultInjectionEngine& fake) : fake_(fake) {}

@@ -37,7 +37,7 @@ std::string Target(const GlossaryTerm& term, const std::string& text) {
   return text.substr(term.target_begin(), term.target_end() - term.target_begin());
 }
 
-TEST(GlossaryTest, EveryUseIsReportedAndWhatIsMetStandsInTheAnswer) {
+TEST(GlossaryTest, ReportsEveryUseAndMetOnesAreInTheAnswer) {
   const std::string text = "The dog runs. A bird sings, the dog and Bird too.";
   for (uint64_t seed = 1; seed <= 20; ++seed) {
     TextFixture fixture(Noise(seed));
@@ -68,7 +68,7 @@ TEST(GlossaryTest, EveryUseIsReportedAndWhatIsMetStandsInTheAnswer) {
   }
 }
 
-TEST(GlossaryTest, OneThatDoesNotApplyChangesNothing) {
+TEST(GlossaryTest, GlossaryThatDoesNotApplyChangesNothing) {
   TextFixture fixture(Noise(3));
   TranslateRequest request = ToGerman({"The dog runs."});
   TranslateResponse plain, with;
@@ -81,7 +81,7 @@ TEST(GlossaryTest, OneThatDoesNotApplyChangesNothing) {
   EXPECT_EQ(with.SerializeAsString(), plain.SerializeAsString());
 }
 
-TEST(GlossaryTest, CaseIsIgnoredOnRequestAndWhatStaysStaysAsItStands) {
+TEST(GlossaryTest, IgnoresCaseAndCopiesEmptyTargets) {
   TextFixture fixture(Noise(3));
   TranslateRequest request = ToGerman({"The Dog runs."});
   Add(request, "dog");
@@ -97,7 +97,7 @@ TEST(GlossaryTest, CaseIsIgnoredOnRequestAndWhatStaysStaysAsItStands) {
   EXPECT_EQ(Target(term, response.translations(0).text()), "Dog");
 }
 
-TEST(GlossaryTest, WhatHasNoRoomIsReportedAsUnmet) {
+TEST(GlossaryTest, ReportsTermsBeyondLimitsAsUnmet) {
   TextFixture fixture(Noise(3));
   TranslateRequest request = ToGerman({"dog dog dog"});
   Add(request, "dog", "extraordinarily");
@@ -110,7 +110,7 @@ TEST(GlossaryTest, WhatHasNoRoomIsReportedAsUnmet) {
     EXPECT_FALSE(term.met());
 }
 
-TEST(GlossaryTest, StreamsStayHonest) {
+TEST(GlossaryTest, StreamedTextIsNeverRevised) {
   for (uint64_t seed = 1; seed <= 20; ++seed) {
     TextFixture fixture(Noise(seed));
     TranslateRequest request = ToGerman({"The dog runs. A bird sings, and the dog."});
@@ -135,7 +135,7 @@ TEST(GlossaryTest, StreamsStayHonest) {
 
 using GlossaryRequestTest = RequestFixture;
 
-TEST_F(GlossaryRequestTest, WhatCannotBeFollowedIsRefusedByName) {
+TEST_F(GlossaryRequestTest, RefusesBadGlossaryWithItsPath) {
   const auto with = [](const std::string& source, const std::string& target) {
     TranslateRequest request = ToGerman({"The dog runs."});
     Add(request, "dog", "Hund");
@@ -149,7 +149,7 @@ TEST_F(GlossaryRequestTest, WhatCannotBeFollowedIsRefusedByName) {
   ExpectBad(with("x", "\n"), "glossary.entries[1].target_text", "white space");
   ExpectBad(with("x", std::string(300, 'x')), "glossary.entries[1].target_text",
             "has 300 bytes, at most 256");
-  ExpectBad(with("dog", "Köter"), "glossary.entries[1].source_text", "an entry before it");
+  ExpectBad(with("dog", "Köter"), "glossary.entries[1].source_text", "an earlier entry");
   TranslateRequest request = with("x", "y");
   for (int i = 0; i < 300; ++i) Add(request, absl::StrCat("x", i));
   ExpectBad(request, "glossary", "has 302 entries, at most 256");
@@ -158,16 +158,16 @@ TEST_F(GlossaryRequestTest, WhatCannotBeFollowedIsRefusedByName) {
   ExpectBad(request, "glossary", "beam_size 1: set it to 2 or more");
   request = with("x", "y");
   request.mutable_options()->set_seed(1);
-  ExpectBad(request, "glossary", "where targets are drawn");
+  ExpectBad(request, "glossary", "combined with sampling");
 }
 
-TEST(GlossaryTest, WordsThatTheModelCannotWriteAreTheCallersToChange) {
+TEST(GlossaryTest, RefusesTargetsThatTheModelCannotWrite) {
   TextFixture fixture(Noise(3));
   TranslateRequest request = ToGerman({"The dog runs."});
   Add(request, "dog", "\xE7\x8B\x97");
   TranslateResponse response;
   const absl::Status status = fixture.Call(&TextCalls::Translate, request, response);
-  if (status.ok()) return;  // a tokenizer with byte pieces writes everything
+  if (status.ok()) return;  // a tokenizer with byte pieces can write anything
   EXPECT_EQ(ErrorReason(status), "BAD_GLOSSARY");
   EXPECT_EQ(Field(status), "glossary.entries[0].target_text");
 }

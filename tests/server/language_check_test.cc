@@ -1,4 +1,4 @@
-// Which texts are surely not in the language that a model reads.
+// Detection of texts in another language than their model reads.
 #include <optional>
 #include <string>
 
@@ -33,7 +33,7 @@ constexpr Sample kSamples[] = {
     {"zh", "我们今天下午去图书馆看书，然后一起吃晚饭。"},
 };
 
-TEST(OtherLanguageTest, ASentenceIsInItsOwnLanguageAndInNoOther) {
+TEST(OtherLanguageTest, DetectsLanguageOfSentences) {
   for (const Sample& sample : kSamples) {
     for (const Sample& other : kSamples) {
       const auto seen = OtherLanguage(sample.text, other.language);
@@ -47,7 +47,7 @@ TEST(OtherLanguageTest, ASentenceIsInItsOwnLanguageAndInNoOther) {
   }
 }
 
-TEST(OtherLanguageTest, RegionScriptAndCapitalsOfACodeCountForNothing) {
+TEST(OtherLanguageTest, IgnoresRegionScriptAndCaseOfCodes) {
   for (const char* code : {"en", "EN", "en-GB", "en_US", "En-Latn-US"})
     EXPECT_EQ(OtherLanguage(kSamples[3].text, code), std::nullopt) << code;
   for (const char* code : {"zh-Hant", "zh-TW", "cmn"})
@@ -58,7 +58,7 @@ TEST(OtherLanguageTest, RegionScriptAndCapitalsOfACodeCountForNothing) {
   EXPECT_EQ(OtherLanguage(kSamples[6].text, "iw"), std::nullopt) << "as Hebrew was called before";
 }
 
-TEST(OtherLanguageTest, WhatIsNotSureIsNoOther) {
+TEST(OtherLanguageTest, UnreliableTextIsNoOtherLanguage) {
   for (const char* text : {"", "12345", "!?", "Berlin", "OK", "https://linnet.example/a?b=c",
                            "The word \"Straßenbahnhaltestelle\" is a German one."})
     EXPECT_EQ(OtherLanguage(text, "en"), std::nullopt) << text;
@@ -71,8 +71,8 @@ TextFixture FixtureThat(LanguageCheck check) {
 const char* const kGerman = "Der Hund bellt laut auf der Straße.";
 const char* const kEnglish = "The dog barks loudly in the street.";
 
-TEST(LanguageCheckTest, AnAnswerToAnotherLanguageCarriesAWarning) {
-  TextFixture fixture;  // warns, unless told otherwise
+TEST(LanguageCheckTest, OtherLanguageGetsAWarning) {
+  TextFixture fixture;  // warns by default
   TranslateResponse response;
   ASSERT_THAT(fixture.Call(&TextCalls::Translate, ToGerman({kEnglish, kGerman}), response), IsOk());
   EXPECT_EQ(response.translations(0).warnings_size(), 0);
@@ -88,7 +88,7 @@ TEST(LanguageCheckTest, AnAnswerToAnotherLanguageCarriesAWarning) {
   EXPECT_EQ(summary.summaries(0).warnings_size(), 1);
 }
 
-TEST(LanguageCheckTest, AServerMayRefuseOrNotLook) {
+TEST(LanguageCheckTest, CheckCanRefuseOrBeOff) {
   TextFixture refusing = FixtureThat(LanguageCheck::kRefuse),
               blind = FixtureThat(LanguageCheck::kOff);
   TranslateResponse response;
@@ -102,7 +102,7 @@ TEST(LanguageCheckTest, AServerMayRefuseOrNotLook) {
   for (const auto& translation : response.translations()) EXPECT_EQ(translation.warnings_size(), 0);
 }
 
-TEST(LanguageCheckTest, WhatIsScoredIsNotChecked) {
+TEST(LanguageCheckTest, ScoringIsNotChecked) {
   TextFixture fixture = FixtureThat(LanguageCheck::kRefuse);
   linnet::v1::ScoreRequest request;
   request.set_source_language_code("en");

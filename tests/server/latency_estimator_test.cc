@@ -7,8 +7,8 @@
 namespace linnet::server {
 namespace {
 
-// An engine of ten rows. Full of them a step takes ten milliseconds, so that it finishes 1000
-// tokens of work in a second, and sequences of 50 tokens take half a second each.
+// An engine of ten rows. A full step takes 10 ms, so it finishes 1000 tokens of work per second,
+// and a sequence of 50 tokens takes half a second.
 constexpr int kRows = 10;
 
 struct LatencyEstimatorTest : ::testing::Test {
@@ -25,12 +25,12 @@ struct LatencyEstimatorTest : ::testing::Test {
       estimator.StepMade(report, step);
     }
   }
-  // Of a call of one row. Without `longest`, what it waits.
+  // Estimate for a call of one row. Without `longest`, its wait.
   double Seconds(const Caller& caller, int64_t tokens, int64_t longest = 0) {
     return absl::ToDoubleSeconds(
         estimator.TimeToFinish(caller, {.tokens = tokens, .longest = longest, .rows = 1}).time);
   }
-  // Work that fills the engine several times.
+  // Adds work that fills the engine several times.
   void Add(const Caller& caller, int64_t tokens) { estimator.Add(caller, tokens, 2 * kRows); }
   void Remove(const Caller& caller, int64_t tokens) { estimator.Remove(caller, tokens, 0); }
 
@@ -47,7 +47,7 @@ TEST_F(LatencyEstimatorTest, EstimateIsZeroBeforeTheFirstStep) {
 
 TEST_F(LatencyEstimatorTest, OneStepSufficesToBoundABurst) {
   estimator.StepMade(Step(2), absl::Milliseconds(4));
-  // 10 rows: rather 20 ms a step than less; of the steps that a token takes, all.
+  // 10 rows: 20 ms per step, an overestimate; one step per token.
   EXPECT_NEAR(absl::ToDoubleSeconds(estimator.TimeFor(1000)), 2, 1e-6);
   Add(a, 1'000'000);
   EXPECT_NEAR(Seconds(a, 1000, 50), 2002, 1);
@@ -64,7 +64,7 @@ TEST_F(LatencyEstimatorTest, SingleCallUsesStepCostOfItsOwnRows) {
   Full(/*seconds=*/60);
   EXPECT_NEAR(Seconds(b, 100, 100), 0.1, 1e-6);
   estimator.Add(a, 300, 9);
-  EXPECT_NEAR(Seconds(b, 100, 100), 1, 1e-6) << "in company of nine rows";
+  EXPECT_NEAR(Seconds(b, 100, 100), 1, 1e-6) << "in a batch with nine other rows";
   estimator.Remove(a, 300, 9);
   EXPECT_NEAR(Seconds(b, 100, 100), 0.1, 1e-6);
 }
@@ -76,7 +76,7 @@ TEST_F(LatencyEstimatorTest, TimeWhenIdleIgnoresAdmittedWork) {
   const CallSize call{.tokens = 100, .longest = 100, .rows = 1};
   EXPECT_EQ(estimator.TimeWhenIdle(call).time, absl::Milliseconds(100));
   EXPECT_FALSE(estimator.TimeWhenIdle(call).waits);
-  // One with more rows than there are.
+  // A call with more rows than the engine has.
   const CallSize large{.tokens = 5000, .longest = 100, .rows = 50};
   EXPECT_NEAR(absl::ToDoubleSeconds(estimator.TimeWhenIdle(large).time), 5, 1e-6);
   EXPECT_TRUE(estimator.TimeWhenIdle(large).waits);
@@ -97,7 +97,7 @@ TEST_F(LatencyEstimatorTest, FullEncoderCacheReducesCapacity) {
   estimator.Add(a, 500, 4);
   const CallSize call{.tokens = 100, .longest = 100, .rows = 1};
   EXPECT_TRUE(estimator.TimeToFinish(a, call).waits);
-  // Until it has more of them again.
+  // Until a step uses more rows again.
   for (int i = 0; i < 1000; ++i) estimator.StepMade(Step(9), absl::Milliseconds(10));
   EXPECT_FALSE(estimator.TimeToFinish(a, call).waits);
 }
@@ -170,7 +170,7 @@ TEST_F(LatencyEstimatorTest, CountsFutureArrivalsOfOtherClients) {
   // T = 3 + T / 4.
   EXPECT_NEAR(Seconds(b, 3000), 4, 0.1);
   EXPECT_NEAR(Seconds(b, 100), 0.1 + 0.1 / 3, 0.01);
-  // However much comes, it has its share.
+  // The client gets its share for any number of arriving tokens.
   Add(a, 50'000);
   EXPECT_NEAR(Seconds(b, 3000), 6, 0.1);
 }

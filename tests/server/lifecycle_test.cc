@@ -1,5 +1,5 @@
-// Random lives of many sequences in one batcher, by seed: whatever comes, each ends once, in the
-// way it must.
+// Randomized test of many sequences in one batcher, by seed: each ends once, with the status that
+// its options, deadline and cancellation require.
 #include <memory>
 #include <random>
 #include <string>
@@ -77,7 +77,7 @@ TEST_P(LifecycleTest, EverySequenceEndsOnceWithBatchInvariance) {
   absl::Time now = kStart;
   StepReport sum;
   for (int step = 0; step < 60 || !batcher.idle(); ++step) {
-    ASSERT_LT(step, 5000) << "the batch stands still";
+    ASSERT_LT(step, 5000) << "the batch makes no progress";
     for (const auto& life : lives) {
       if (life->cancel_step == step) life->cancelled->Cancel();
       if (life->arrival_step != step) continue;

@@ -7,7 +7,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs/LIMITS.md").read_text()
-# Beside those that begin with max-.
+# Limits whose names do not begin with max-.
 ALSO_LIMITS = {"encoder-cache-tokens"}
 
 
@@ -22,7 +22,7 @@ def settings() -> dict[str, str]:
     return dict(re.findall(r"^\| `([\w-]+)` \| `?([^`|]*?)`? \|", page, re.MULTILINE))
 
 
-def test_every_setting_that_is_a_limit_is_listed_with_its_default():
+def test_lists_every_limit_with_its_default():
     defaults = settings()
     listed = {setting.strip("`"): default.strip("`") for _, default, setting, _ in rows("Server")}
     for setting, default in listed.items():
@@ -31,7 +31,7 @@ def test_every_setting_that_is_a_limit_is_listed_with_its_default():
     assert limits <= set(listed)
 
 
-def test_fixed_limits_are_those_of_the_sources():
+def test_fixed_limits_equal_sources():
     found = rows("Fixed")
     assert len(found) > 4
     for limit, value, where, _ in found:
@@ -40,7 +40,7 @@ def test_fixed_limits_are_those_of_the_sources():
         assert re.search(rf"constexpr [^=\n]*= {re.escape(number)};", source), limit
 
 
-def test_limits_of_the_clients_are_those_of_the_sources():
+def test_client_limits_equal_sources():
     client = (ROOT / "client/library/client.h").read_text()
     values = {limit: re.findall(r"`([^`]+)`", default) for limit, default, _ in rows("Clients")}
     assert "timeout = absl::Seconds(60);" in client
@@ -57,16 +57,16 @@ def test_limits_of_the_clients_are_those_of_the_sources():
     assert f"kBytesPerRequest = {size};" in runner
 
 
-def test_reasons_are_those_of_the_table_of_errors():
+def test_reasons_are_in_table_of_errors():
     table = (ROOT / "docs/ERRORS.md").read_text()
     known = set(re.findall(r"^\| ([A-Z_]+) \|", table, re.MULTILINE))
-    # Of gRPC, of the clients, and of answers.
+    # Status codes of gRPC, of the clients, and of responses.
     known |= {"RESOURCE_EXHAUSTED", "MESSAGE_TOO_LARGE", "CANCELLED", "FINISH_REASON_LENGTH"}
     for name in set(re.findall(r"\b[A-Z]+(?:_[A-Z]+)+\b", PAGE)):
         assert name in known, name
 
 
-def test_limits_of_a_model_are_fields_of_its_manifest():
+def test_model_limits_are_manifest_fields():
     manifest = (ROOT / "proto/linnet/v1/bundle.proto").read_text()
     for field in re.findall(r"`limits\.(\w+)`", PAGE):
         assert field in manifest

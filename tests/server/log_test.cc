@@ -46,8 +46,7 @@ TEST(LogTest, RejectsUnknownLevelAndListsLevels) {
   EXPECT_THAT(SetLogLevel("info"), IsOk());
 }
 
-// A pipe of two pages that nobody reads unless it is asked to. It takes a line as long as one of
-// them is free.
+// A pipe of two pages that is read only by Read. It takes a line while one page is free.
 class Pipe {
  public:
   Pipe() {
@@ -59,7 +58,7 @@ class Pipe {
     close(ends_[1]);
   }
   int writer() const { return ends_[1]; }
-  // What is in it; it has to be something.
+  // Reads its content, which must not be empty.
   std::string Read() {
     std::string text(1 << 16, '\0');
     text.resize(std::max<ssize_t>(0, read(ends_[0], text.data(), text.size())));

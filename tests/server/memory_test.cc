@@ -1,5 +1,5 @@
-// That a permit holds the memory of its call before it is allocated, and that a want of memory
-// fails one call alone. In a binary of its own, in which every allocation is counted.
+// Checks that a permit holds the memory of its call before it is allocated, and that running out of
+// memory fails one call alone. A binary of its own, in which every allocation is counted.
 #include <algorithm>
 #include <atomic>
 #include <functional>
@@ -27,18 +27,18 @@ std::string Many(const std::string& word, int times) {
   return text;
 }
 
-// A house whose engine looks, at every step, at what is held and what is allocated.
+// A server whose engine compares the held and the allocated bytes at every step.
 class CountedServer {
  public:
   CountedServer()
       : server_({.rows = 64, .encoder_cache_tokens = 4096, .on_step = [this] { Look(); }},
                 {.max_tokens = int64_t{1} << 40, .max_bytes = int64_t{1} << 30}) {
-    // What is made once, by the first call of each kind.
+    // Allocations that are made once, by the first call of each kind.
     EXPECT_THAT(Call(ToGerman({"The dog runs."})), IsOk());
     EXPECT_THAT(Call(ToGerman({"Warm. Up."})), IsOk());
   }
 
-  // The way of a call of the service: held from its bytes on. Returns its status.
+  // Runs a call as the service does: it holds a permit from its first byte. Returns its status.
   absl::Status Call(const TranslateRequest& request) {
     const std::string bytes = request.SerializeAsString();
     max_held_ = 0;
@@ -70,7 +70,7 @@ class CountedServer {
   }
   int64_t peak() const { return peak_; }
   int64_t max_held() const { return max_held_; }
-  int64_t short_by() const { return short_by_; }  // at any time that was looked at
+  int64_t short_by() const { return short_by_; }  // max over all checks
 
  private:
   void Look() {
@@ -91,7 +91,7 @@ struct Scenario {
 };
 
 std::vector<Scenario> Scenarios() {
-  const std::string sentence = "The dog runs through the garden of the old house. ";
+  const std::string sentence = "The dog runs through the garden of the old dog. ";
   std::vector<Scenario> scenarios;
   auto add = [&](std::string name, std::vector<std::string> contents) -> TranslateRequest& {
     scenarios.push_back({std::move(name), ToGerman(std::move(contents))});
@@ -119,7 +119,7 @@ std::vector<Scenario> Scenarios() {
   TranslateRequest& terms = add("a glossary", {Many("a dog a dog. ", 1000)});
   auto& entry = *terms.mutable_glossary()->add_entries();
   entry.set_source_text("a");
-  entry.set_target_text("The dog runs through the garden of the old house");
+  entry.set_target_text("The dog runs through the garden of the old dog");
   terms.mutable_options()->set_beam_size(2);
   return scenarios;
 }
@@ -130,8 +130,8 @@ TEST(MemoryTest, PermitCoversTheAllocationsOfItsCall) {
     SCOPED_TRACE(scenario.name);
     EXPECT_THAT(server.Call(scenario.request), IsOk());
     EXPECT_LE(server.short_by(), 0) << "allocated beyond what was held";
-    // What the tokenizer and the detector work with is given back before the engine steps, where we
-    // look.
+    // The tokenizer and the detector free their working memory before the engine steps, where the
+    // check is made.
     int64_t longest = 0;
     for (const std::string& text : scenario.request.contents())
       longest = std::max<int64_t>(longest, std::ssize(text));
@@ -162,7 +162,7 @@ TEST(MemoryTest, RejectedCallHoldsNoMemory) {
   EXPECT_THAT(server.Call(&TextCalls::Translate, request, response), IsOk());
 }
 
-// Two bytes on the wire may become a hundred in memory, in fields that are known and in others.
+// Two bytes on the wire may become a hundred in memory, in known and in unknown fields.
 TEST(MemoryTest, KnowsTheMemoryOfAMessageBeforeParsing) {
   std::vector<std::string> wires = {
       "",
@@ -199,8 +199,8 @@ TEST(MemoryTest, KnowsTheMemoryOfAMessageBeforeParsing) {
   }
 }
 
-// Whichever allocation of the text stage fails: its call ends once, with an error that says so or
-// as if nothing had been, no permit is lost, and the next call is answered.
+// For every allocation of the text stage that fails: the call ends once, with OUT_OF_MEMORY or as
+// without the failure, no permit is lost, and the next call is answered.
 TEST(MemoryTest, OutOfMemoryFailsOneCallAlone) {
   TextFixture server;
   test::Notification first, second;

@@ -1,4 +1,4 @@
-// NVML played by tests/support/fake_nvml.cc.
+// Tests with the fake NVML of tests/support/fake_nvml.cc.
 #include "server/metrics/metrics_gpu.h"
 
 #include <dlfcn.h>
@@ -33,7 +33,7 @@ TEST(NvmlTest, ReadsEveryGpuAndOmitsUnsupportedValues) {
   ASSERT_NE(nvml, nullptr);
   const std::vector<GpuStats> gpus = nvml->Read();
   ASSERT_THAT(gpus, SizeIs(2));
-  EXPECT_EQ(gpus[0].name, "Puppet \"H1\"");
+  EXPECT_EQ(gpus[0].name, "Fake \"H1\"");
   EXPECT_EQ(gpus[0].uuid, "GPU-0000");
   EXPECT_EQ(gpus[0].memory_used_bytes, uint64_t{1} << 30);
   EXPECT_EQ(gpus[0].memory_total_bytes, uint64_t{80} << 30);
@@ -52,7 +52,7 @@ TEST(NvmlTest, PageLabelsGpusByNumber) {
   metrics.ShowGpus(Nvml::Open(FAKE_NVML));
   const std::string page = metrics.Text();
   for (const char* line :
-       {"linnet_gpu_info{gpu=\"0\",name=\"Puppet \\\"H1\\\"\",uuid=\"GPU-0000\"} 1\n",
+       {"linnet_gpu_info{gpu=\"0\",name=\"Fake \\\"H1\\\"\",uuid=\"GPU-0000\"} 1\n",
         "linnet_gpu_memory_used_bytes{gpu=\"0\"} 1073741824\n",
         "linnet_gpu_memory_used_bytes{gpu=\"1\"} 2147483648\n",
         "linnet_gpu_memory_total_bytes{gpu=\"1\"} 85899345920\n",
@@ -65,7 +65,7 @@ TEST(NvmlTest, PageLabelsGpusByNumber) {
 }
 
 TEST(NvmlTest, ShutsDownTheLibrary) {
-  void* library = dlopen(FAKE_NVML, RTLD_NOW);  // keeps the counter after the other has closed it
+  void* library = dlopen(FAKE_NVML, RTLD_NOW);  // keeps the library's counter after Nvml closed it
   ASSERT_NE(library, nullptr);
   const int& open = *static_cast<int*>(dlsym(library, "fake_nvml_open"));
   const int before = open;

@@ -20,7 +20,7 @@ namespace {
 namespace fs = std::filesystem;
 using ::testing::IsEmpty;
 
-// A /proc with what is read of it.
+// A fake /proc with the files that are read.
 class ProcTest : public ::testing::Test {
  protected:
   ProcTest() {

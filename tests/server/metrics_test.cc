@@ -39,7 +39,7 @@ std::map<std::string, std::string> FamiliesOf(const std::string& page) {
       labels.clear();
     }
     if (line.empty() || line[0] == '#') continue;
-    // Of our own labels no value has a bracket or a comma.
+    // No label value of ours has a bracket or a comma.
     const size_t open = line.find('{');
     if (open != absl::string_view::npos) {
       const absl::string_view inside = line.substr(open + 1, line.rfind('}') - open - 1);
@@ -52,7 +52,7 @@ std::map<std::string, std::string> FamiliesOf(const std::string& page) {
   return families;
 }
 
-// The same of the tables in docs/METRICS.md.
+// The same from the tables in docs/METRICS.md.
 std::map<std::string, std::string> DocumentedFamilies() {
   std::ifstream stream(std::string(LINNET_SOURCE_DIR) + "/docs/METRICS.md");
   std::map<std::string, std::string> families;

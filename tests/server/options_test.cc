@@ -21,7 +21,7 @@ ParsedOptions Parse(std::vector<const char*> flags,
   return ParseOptions(static_cast<int>(flags.size()), flags.data(), environment);
 }
 
-TEST(OptionsTest, DefaultsServeTheLocalMachineAlone) {
+TEST(OptionsTest, DefaultsListenOnLoopback) {
   const ParsedOptions parsed = Parse({"--models", "some/bundles"});
   ASSERT_TRUE(parsed.run);
   EXPECT_EQ(parsed.options.models, "some/bundles");
@@ -31,7 +31,7 @@ TEST(OptionsTest, DefaultsServeTheLocalMachineAlone) {
   EXPECT_EQ(parsed.options.compute, "auto");
 }
 
-TEST(OptionsTest, EveryFlagArrives) {
+TEST(OptionsTest, ParsesEveryFlag) {
   const ParsedOptions parsed = Parse({"--models=m",
                                       "--listen=0.0.0.0:0",
                                       "--metrics-listen=[::1]:9",
@@ -78,7 +78,7 @@ TEST(OptionsTest, EveryFlagArrives) {
   EXPECT_EQ(options.compute, "bfloat16");
   EXPECT_EQ(options.threads, 3);
   EXPECT_EQ(options.max_model_bytes, 5000);
-  EXPECT_EQ(options.rows, 7);
+  EXPECT_EQ(options.max_batch_rows, 7);
   EXPECT_EQ(options.encoder_cache_tokens, 99);
   EXPECT_EQ(options.batcher.max_encode_tokens, 55);
   EXPECT_EQ(options.batcher.admit.max_wait_steps, 6);
@@ -102,7 +102,7 @@ TEST(OptionsTest, EveryFlagArrives) {
   EXPECT_EQ(options.engine_load_timeout, absl::Seconds(8));
   EXPECT_EQ(options.log_level, "error");
   EXPECT_EQ(options.log_format, "json");
-  EXPECT_EQ(options.text.max_lines_under_way, 8);
+  EXPECT_EQ(options.text.max_inflight_lines, 8);
   EXPECT_EQ(options.security.tls_certificate, "c");
   EXPECT_EQ(options.security.tls_key, "k");
   EXPECT_EQ(options.security.tls_client_ca, "a");
@@ -114,7 +114,7 @@ TEST(OptionsTest, EveryFlagArrives) {
   EXPECT_EQ(options.security.keepalive, absl::Seconds(30));
 }
 
-TEST(OptionsTest, HelpAndVersionAreNoErrors) {
+TEST(OptionsTest, HelpAndVersionSucceed) {
   EXPECT_THAT(Parse({"--help"}).text, HasSubstr("--metrics-listen"));
   EXPECT_EQ(Parse({"--help"}).exit_status, 0);
   EXPECT_EQ(Parse({"--version"}).exit_status, 0);
@@ -164,28 +164,28 @@ struct SettingsTest : ::testing::Test {
   const test::TemporaryFolder folder;
 };
 
-TEST_F(SettingsTest, AFlagGoesBeforeTheEnvironmentAndThatBeforeTheFile) {
+TEST_F(SettingsTest, FlagOverridesEnvironmentOverridesFile) {
   const std::string file = absl::StrCat(
       "--config=", File("models = \"m\"\nmax-batch-rows = 1\nthreads = 1\n# words\ndrain-timeout = 1\n"));
   const std::vector<std::string> environment = {"LINNET_SERVER_MAX_BATCH_ROWS=2",
                                                 "LINNET_SERVER_THREADS=2", "OTHER=3"};
   const ParsedOptions parsed = Parse({"--max-batch-rows=3", file.c_str()}, environment);
   ASSERT_TRUE(parsed.run) << parsed.text;
-  EXPECT_EQ(parsed.options.rows, 3);
+  EXPECT_EQ(parsed.options.max_batch_rows, 3);
   EXPECT_EQ(parsed.options.threads, 2);
   EXPECT_EQ(parsed.options.drain_timeout, absl::Seconds(1));
   EXPECT_EQ(parsed.options.models, "m");
   EXPECT_EQ(parsed.options.encoder_cache_tokens, 16384);
 }
 
-TEST_F(SettingsTest, TheFileMayBeNamedByTheEnvironment) {
+TEST_F(SettingsTest, EnvironmentCanNameTheFile) {
   const ParsedOptions parsed =
       Parse({}, {absl::StrCat("LINNET_SERVER_CONFIG=", File("models = m\n"))});
   ASSERT_TRUE(parsed.run) << parsed.text;
   EXPECT_EQ(parsed.options.models, "m");
 }
 
-TEST_F(SettingsTest, WhatNobodyKnowsIsRefusedWhereverItStands) {
+TEST_F(SettingsTest, RefusesUnknownNamesFromAnySource) {
   const ParsedOptions file = Parse({"--config", File("colour = red\n").c_str()});
   EXPECT_EQ(file.exit_status, 2);
   EXPECT_THAT(file.text, HasSubstr("\"colour\""));
@@ -197,7 +197,7 @@ TEST_F(SettingsTest, WhatNobodyKnowsIsRefusedWhereverItStands) {
   EXPECT_EQ(Parse({"--config", File("models = m\nmax-batch-rows = many\n").c_str()}).exit_status, 2);
 }
 
-TEST_F(SettingsTest, WhatIsPrintedIsAFileThatMeansTheSame) {
+TEST_F(SettingsTest, PrintedConfigParsesToTheSameSettings) {
   const ParsedOptions first = Parse({"--models=some dir", "--max-batch-rows=7", "--lame-duck=2.5",
                                      "--channelz=true", "--print-config"});
   EXPECT_EQ(first.exit_status, 0);
@@ -229,13 +229,13 @@ std::string TableForPeople() {
   return table;
 }
 
-TEST_F(SettingsTest, ThePageOfSettingsShowsAllOfThem) {
+TEST_F(SettingsTest, SettingsPageIsComplete) {
   std::ifstream stream(std::string(LINNET_SOURCE_DIR) + "/docs/SETTINGS.md");
   const std::string page((std::istreambuf_iterator<char>(stream)), {});
   EXPECT_THAT(page, HasSubstr(TableForPeople())) << "put this in its place:\n" << TableForPeople();
 }
 
-TEST(OptionsTest, ThePortThatWasPickedTakesThePlaceOfZero) {
+TEST(OptionsTest, PickedPortReplacesZero) {
   EXPECT_EQ(WithPort("127.0.0.1:0", 4711), "127.0.0.1:4711");
   EXPECT_EQ(WithPort("[::1]:0", 80), "[::1]:80");
 }

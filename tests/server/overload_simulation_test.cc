@@ -1,5 +1,5 @@
-// Admission, the fair queue and the batcher together, in a time that is only counted: what becomes
-// of clients who want more than there is.
+// Simulation of admission, fair queue and batcher on a virtual clock with clients whose load
+// exceeds the capacity.
 #include <algorithm>
 #include <atomic>
 #include <cmath>
@@ -21,7 +21,7 @@
 namespace linnet::server {
 namespace {
 
-// Sentences of 8 to 24 tokens at beam 5 in 80 rows: so 16 at a time, 125 a second.
+// Sentences of 8 to 24 tokens at beam 5 in 80 rows: 16 at a time, 125 per second.
 constexpr int kRows = 80;
 constexpr int kBeam = 5;
 constexpr absl::Duration kFullStep = absl::Milliseconds(8);
@@ -29,15 +29,15 @@ constexpr absl::Duration kDeadline = absl::Seconds(2);
 
 struct Client {
   std::string name;
-  double calls_per_second = 0;  // at random times
-  int at_once = 1;              // so many each time
+  double calls_per_second = 0;  // Poisson arrivals
+  int at_once = 1;              // calls per arrival
   absl::Duration deadline = kDeadline;
   int min_tokens = 8, max_tokens = 24;
   absl::Duration begin = absl::ZeroDuration(), end = absl::InfiniteDuration();
-  // What became of those that came in the time that counts.
+  // Outcomes of the calls that arrived in the measured time.
   int offered = 0, refused = 0, answered = 0, late = 0;
-  double work = 0;  // of those that were answered
-  // Of the shorter half of the sentences, and of the longer one.
+  double work = 0;  // of the answered calls
+  // Counts for the shorter and for the longer half of the sentences.
   int offered_of[2] = {}, answered_of[2] = {};
 };
 
@@ -48,8 +48,7 @@ class Overload {
     for (Client& client : clients_) next_.emplace(Next(client, kStart + client.begin), &client);
   }
 
-  // What WarmUp makes of a new engine: some steps of one sequence and of as many as there is room
-  // for, and what their tokens took.
+  // Reports steps like those of WarmUp: of one sequence, and of as many as the engine has rows for.
   void WarmUp() {
     for (const int rows : {kBeam, kRows}) {
       const absl::Duration step = kFullStep * (0.5 + 0.5 * rows / kRows);
@@ -66,10 +65,10 @@ class Overload {
     }
   }
 
-  // Until then every step takes ten times as long.
+  // Every step before this time takes ten times as long.
   void SlowUntil(absl::Duration time) { slow_until_ = kStart + time; }
 
-  // Calls come for so long; those of the first part do not count.
+  // Runs clients for this long; calls of the first part are not measured.
   const std::vector<Client>& Run(absl::Duration warm_up, absl::Duration time) {
     counts_from_ = kStart + warm_up;
     const absl::Time end = counts_from_ + time;
@@ -84,14 +83,14 @@ class Overload {
       }
       GiveUp();
       const int rows = std::min(kRows, kBeam * (batcher_.waiting() + batcher_.running()));
-      // Half of a step is for the weights, half for the rows.
+      // Half of a step is fixed, half in proportion to the rows.
       const absl::Duration cycle =
           kFullStep * (0.5 + 0.5 * rows / kRows) * (now_ < slow_until_ ? 10 : 1);
       if (batcher_.idle()) {
         now_ += kFullStep;
         continue;
       }
-      bool begun = false;  // the step is over at every later look at the clock
+      bool begun = false;  // at every later reading of the clock the step is over
       const StepReport report = batcher_.Step([&] {
         const absl::Time time = now_;
         if (!std::exchange(begun, true)) now_ += cycle;
@@ -115,7 +114,7 @@ class Overload {
     std::shared_ptr<Cancellation> cancelled = std::make_shared<Cancellation>();
   };
 
-  // Does what DecodingCall does at the end of a call.
+  // Mirrors the end of a DecodingCall.
   class CallSink final : public Sink {
    public:
     CallSink(Overload& overload, std::shared_ptr<Call> call)
@@ -169,13 +168,13 @@ class Overload {
     call->is_long = tokens > 16;
     call->work = work.size.tokens;
     sequence->cancelled = call->cancelled;
-    // A client's own clock is a little before what it tells the server.
+    // The client's own deadline is a little before the one that it sends.
     in_flight_.emplace(sequence->deadline - absl::Microseconds(random_() % 10000), call);
     sequence->sink = std::make_unique<CallSink>(*this, std::move(call));
     ASSERT_THAT(batcher_.Add(sequence, time), IsOk());
   }
 
-  // Clients cancel what has not come by their deadline, as gRPC does.
+  // Clients cancel calls at their deadline, as gRPC does.
   void GiveUp() {
     while (!in_flight_.empty() && in_flight_.begin()->first <= now_) {
       in_flight_.begin()->second->cancelled->Cancel();
@@ -188,7 +187,7 @@ class Overload {
   absl::Time now_ = kStart;
   absl::Time counts_from_ = kStart;
   absl::Time slow_until_ = absl::InfinitePast();
-  std::multimap<absl::Time, Client*> next_;  // calls to come, those of each client
+  std::multimap<absl::Time, Client*> next_;  // the next arrival of each client
   std::multimap<absl::Time, std::shared_ptr<Call>> in_flight_;
   Metrics metrics_;
   Admission admission_{{.max_tokens = 10'000'000}, metrics_};
@@ -202,8 +201,7 @@ TEST(OverloadSimulationTest, TwoClientsGetEqualServiceForUnequalLoad) {
       const auto clients = Overload({{"greedy", greedy}, {"modest", 90}}, seed)
                                .Run(/*warm_up=*/absl::Seconds(6), /*time=*/absl::Seconds(20));
       const double answers[] = {1.0 * clients[0].answered, 1.0 * clients[1].answered};
-      // An engine that works on nothing else makes 125 a second of them, and some more of short
-      // ones.
+      // The engine finishes 125 of these sentences per second, and some more of short ones.
       EXPECT_GT(answers[0] + answers[1], 0.95 * 125 * 20) << greedy << ", seed " << seed;
       EXPECT_NEAR(clients[0].work / clients[1].work, 1, 0.1) << greedy << ", seed " << seed;
       EXPECT_NEAR(answers[0] / answers[1], 1, 0.1) << greedy << ", seed " << seed;
@@ -289,8 +287,8 @@ TEST(OverloadSimulationTest, BurstInFirstSecondAdmitsWhatMeetsItsDeadline) {
   }
 }
 
-// A sentence of three tokens takes 13 ms on an idle engine. By what sentences take in a full one it
-// would be expected to take 42 ms.
+// A sentence of three tokens takes 13 ms on an idle engine. Step costs of a full engine would give
+// an estimate of 42 ms.
 Client Hurried(absl::Duration begin) {
   return {.name = "hurried",
           .calls_per_second = 20,
@@ -327,7 +325,7 @@ TEST(OverloadSimulationTest, ShortDeadlinesAreMetAgainAfterASlowPeriod) {
       if (pause > absl::Minutes(2)) hurried.begin = absl::Minutes(1) + pause;
       Overload overload({hurried, others}, seed);
       overload.SlowUntil(absl::Minutes(1));
-      // Probes alone teach it what the engine can do: half a minute of them is enough.
+      // Only probes correct the estimate: half a minute of them suffices.
       const auto clients =
           overload.Run(absl::Minutes(1) + pause + absl::Seconds(30), absl::Seconds(30));
       EXPECT_GT(clients[0].offered, 450) << "seed " << seed;

@@ -1,4 +1,4 @@
-// The plain parts of what happens when there is more to do than can be done: quotas and shedding.
+// Quotas and shedding under overload.
 #include <random>
 
 #include "gmock/gmock.h"
@@ -39,7 +39,7 @@ TEST(QuotaTest, NewClientFindsRoomForAThirdOfAShare) {
     std::mt19937 random(seed);
     Quota quota(10'000);
     const int clients = 1 + static_cast<int>(random() % 8);
-    for (int i = 0; i < 5000; ++i) {  // each takes whatever it is given, in pieces
+    for (int i = 0; i < 5000; ++i) {  // each takes all that fits, in pieces
       const std::string client(1, static_cast<char>('a' + random() % clients));
       const int64_t piece = 1 + random() % 20;
       if (quota.Check({.client = client}, piece) == Decision::kFits)

@@ -17,7 +17,7 @@ Caller Who(const std::string& client, const std::string& id = "") {
   return {.client = client, .id = id};
 }
 
-// Takes ones for as long as they fit; how many.
+// Takes amounts of 1 as long as they fit; returns their number.
 int64_t Fill(Quota& quota, const std::string& client, const std::string& id = "") {
   const Caller caller = Who(client, id);
   int64_t taken = 0;
@@ -40,10 +40,11 @@ TEST(QuotaTest, IdsDivideTheShareOfTheirClient) {
   Quota quota(1600);
   EXPECT_EQ(Fill(quota, "a", "x"), 900) << "three quarters of three quarters";
   EXPECT_EQ(Fill(quota, "a", "y"), 300) << "what is left of the client's 1200";
-  EXPECT_EQ(quota.Check(Who("a", "z"), 1), Decision::kShareUsed) << "and a third id finds no more";
+  EXPECT_EQ(quota.Check(Who("a", "z"), 1), Decision::kShareUsed)
+      << "nothing is left for a third id";
   quota.GiveBack(Who("a", "x"), 600);
   EXPECT_EQ(Fill(quota, "a", "y"), 1200 * 3 / 7 - 300) << "two share equally";
-  EXPECT_EQ(Fill(quota, "b"), 1600 * 3 / 7) << "another client is none of theirs";
+  EXPECT_EQ(Fill(quota, "b"), 1600 * 3 / 7) << "another client has a share of its own";
 }
 
 TEST(QuotaTest, EmptyIdCountsAsACallerBesideOthers) {
@@ -55,7 +56,7 @@ TEST(QuotaTest, EmptyIdCountsAsACallerBesideOthers) {
   EXPECT_EQ(quota.share(Who("a", "x")), 1200 * 3 / 7);
 }
 
-// The point of all this: no number of ids gets a client more than none would.
+// A client gets no more with any number of ids than without ids.
 TEST(QuotaTest, MoreIdsDoNotIncreaseAClientsQuota) {
   for (const int ids : {1, 2, 10, 1000}) {
     Quota quota(12'000);
@@ -83,7 +84,7 @@ TEST(QuotaTest, KeepsSumsAndSharesUnderRandomRequests) {
         quota.GiveBack(Who(client, id), back);
         own -= back;
       } else if (quota.Check(Who(client, id), amount) == Decision::kFits) {
-        // Beyond its share goes only who held nothing, and a client only with its first.
+        // Only a caller that held nothing may exceed its share, and a client only with its first.
         if (own > 0) {
           EXPECT_LE(own + amount, quota.share(Who(client, id)));
         }

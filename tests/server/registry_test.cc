@@ -18,8 +18,7 @@ using ::testing::HasSubstr;
 using ::testing::UnorderedElementsAre;
 using What = ReloadReport::Outcome::What;
 
-// --- What a folder says
-// --------------------------------------------------------------------------
+// --- Reading the folder
 
 struct RegistryTest : ::testing::Test {
   void Bundle(const std::string& path) {
@@ -29,7 +28,7 @@ struct RegistryTest : ::testing::Test {
   void Link(const std::string& link, const std::string& to) {
     fs::create_directory_symlink(to, root / link);
   }
-  // "PATH VERSION LABEL,LABEL*", a star where it is meant by default.
+  // "PATH VERSION LABEL,LABEL*"; the star marks the default.
   std::vector<std::string> Read() {
     const auto models = ReadRegistry(root);
     EXPECT_THAT(models, IsOk());
@@ -85,15 +84,14 @@ TEST_F(RegistryTest, FolderWithoutBundlesIsNotFound) {
   EXPECT_THAT(ReadRegistry(root / "none"), StatusIs(absl::StatusCode::kNotFound));
 }
 
-// --- What becomes of it while it is served
-// -------------------------------------------------------
+// --- Reloading while models are served
 
 linnet::v1::BundleManifest EnDe(const std::string& version) {
   auto manifest = test::TinyManifest("en-de", linnet::v1::TASK_TRANSLATE, "en", "de");
   manifest.set_version(version);
   auto& golden = *manifest.add_golden_examples();
   golden.set_source_text("The dog runs.");
-  golden.set_target_text("The dog runs.");  // an echo
+  golden.set_target_text("The dog runs.");  // the answer of an echo engine
   return manifest;
 }
 
@@ -117,7 +115,7 @@ struct ReloadTest : ::testing::Test {
     ASSERT_THAT(loaded, IsOk());
     catalog = *std::move(loaded);
   }
-  // The version that a request by this name gets.
+  // The version that serves a request with this name, or the reason of the error.
   std::string Version(const std::string& name) {
     const auto model = catalog->Named(name);
     return model.ok() ? (*model)->bundle.manifest.version() : ErrorReason(model.status());
@@ -177,7 +175,7 @@ TEST_F(ReloadTest, MovesLabelsWithoutLoading) {
   const ReloadReport report = catalog->Reload();
   for (const auto& outcome : report.outcomes) EXPECT_NE(outcome.what, What::kLoaded);
   EXPECT_EQ(Version("en-de"), "two");
-  EXPECT_EQ(Version("en-de@1"), "MODEL_NOT_FOUND") << "it has no label any more";
+  EXPECT_EQ(Version("en-de@1"), "MODEL_NOT_FOUND") << "its label was removed";
 }
 
 TEST_F(ReloadTest, FailedVersionLeavesTheOldOneServing) {
@@ -191,7 +189,7 @@ TEST_F(ReloadTest, FailedVersionLeavesTheOldOneServing) {
               StatusIs(absl::StatusCode::kInternal, HasSubstr("memory")));
   EXPECT_EQ(Version("en-de"), "one");
   refused = "none";
-  EXPECT_TRUE(catalog->Reload().ok()) << "and may be tried again";
+  EXPECT_TRUE(catalog->Reload().ok()) << "the reload can be repeated";
   EXPECT_EQ(Version("en-de"), "two");
 }
 
@@ -221,18 +219,18 @@ TEST_F(ReloadTest, LabelOfAFailedVersionStaysWithItsOldVersion) {
   fs::remove(root / "en-de" / "canary");
   fs::create_directory_symlink("3", root / "en-de" / "canary");
   fs::create_directory_symlink("3", root / "en-de" / "nightly");
-  for (int i = 0; i < 2; ++i) {  // the second reload finds it as the first has left it
+  for (int i = 0; i < 2; ++i) {  // a second reload does not change the result
     const ReloadReport report = catalog->Reload();
     EXPECT_EQ(Version("en-de@canary"), "two");
     EXPECT_EQ(Version("en-de@2"), "two");
     EXPECT_EQ(Version("en-de"), "one");
-    EXPECT_EQ(Version("en-de@nightly"), "MODEL_NOT_FOUND") << "nobody had that label";
+    EXPECT_EQ(Version("en-de@nightly"), "MODEL_NOT_FOUND") << "no version had that label";
     EXPECT_EQ(Version("en-de@3"), "MODEL_NOT_FOUND");
     const auto failed = std::find_if(report.outcomes.begin(), report.outcomes.end(),
                                      [](const auto& each) { return each.folder == "en-de/3"; });
     ASSERT_NE(failed, report.outcomes.end());
     EXPECT_EQ(failed->what, What::kFailed);
-    EXPECT_EQ(failed->model, "en-de@2") << "is served in its place";
+    EXPECT_EQ(failed->model, "en-de@2") << "it is served in place of the failed one";
     EXPECT_EQ(failed->model_version, "two");
     for (const auto& outcome : report.outcomes) EXPECT_NE(outcome.what, What::kRemoved);
   }
@@ -282,7 +280,7 @@ TEST_F(ReloadTest, LimitsTheBytesOfAllModelsInMemory) {
   EXPECT_THAT(report.outcomes[0].status,
               StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr("--max-model-bytes")));
   EXPECT_EQ(Version("en-de"), "one");
-  // What is beyond it at the start is not served.
+  // Bundles beyond the limit at the start are not served.
   catalog.reset();
   Load(held - 1);
   EXPECT_THAT(catalog->not_loaded(), ElementsAre("en-summary"));
@@ -341,7 +339,7 @@ TEST_F(ReloadTest, RejectsAVersionThatStallsInGoldenExamples) {
   std::thread reload([&] { report = catalog->Reload(); });
   inside.Pass();
   supervisor.Tick(After(MonotonicNow(), absl::Hours(2)));
-  EXPECT_TRUE(supervisor.failure().has_value()) << "and the process ends";
+  EXPECT_TRUE(supervisor.failure().has_value()) << "the process ends";
   EXPECT_EQ(Version("en-de"), "one");
   go_on.Open();
   reload.join();

@@ -19,7 +19,7 @@ inline std::string Field(const absl::Status& status) {
   return "";
 }
 
-// Requests checked by a house with small limits.
+// Checks requests against a server with small limits.
 struct RequestFixture : ::testing::Test {
   TextFixture fixture;
   TextLimits limits{.max_contents = 3, .max_text_bytes = 100};
@@ -28,11 +28,12 @@ struct RequestFixture : ::testing::Test {
   absl::Status Check(const Request& request) {
     return CheckRequest(request, *fixture.catalog, limits).status();
   }
-  // The request is refused, and the error names the field and says this.
+  // Expects INVALID_ARGUMENT for this field with a message that contains `says`.
   template <typename Request>
-  void ExpectBad(const Request& request, const std::string& field, const std::string& says) {
+  void ExpectBad(const Request& request, const std::string& field, const std::string& message) {
     const absl::Status status = Check(request);
-    EXPECT_THAT(status, StatusIs(absl::StatusCode::kInvalidArgument, ::testing::HasSubstr(says)));
+    EXPECT_THAT(status,
+                StatusIs(absl::StatusCode::kInvalidArgument, ::testing::HasSubstr(message)));
     EXPECT_EQ(Field(status), field);
   }
 };

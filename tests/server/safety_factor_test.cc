@@ -16,8 +16,8 @@ namespace {
 const absl::Time kNow = absl::FromUnixSeconds(1'000'000);
 const Caller kCaller = {.client = "a"};
 
-// The share of `count` things, each expected to take `estimate`, that take longer than the factor
-// says, once it has settled.
+// The share of `count` calls with the same estimate that take longer than predicted, once the
+// factor has settled.
 template <typename Ratio>
 double ShareLater(SafetyFactor& factor, Ratio&& ratio, int settle = 3000, int count = 20000) {
   const absl::Duration estimate = absl::Seconds(1);
@@ -36,7 +36,7 @@ TEST(SafetyFactorTest, OneInAHundredTakesLongerForAnySpread) {
     SafetyFactor factor;
     std::lognormal_distribution<double> ratio(0, spread);
     const double later = ShareLater(factor, [&] { return ratio(random); });
-    // By construction steps up and down even out: only the way into the measured stretch is left.
+    // By construction raises and reductions balance, except on the way to the measured part.
     EXPECT_NEAR(later, 0.01, 0.003) << spread;
     EXPECT_GT(factor.value(kNow), 1);
   }
@@ -46,7 +46,7 @@ TEST(SafetyFactorTest, StaysAtOneForSufficientEstimates) {
   SafetyFactor factor;
   EXPECT_EQ(factor.value(kNow), 1);
   for (int i = 0; i < 100; ++i) factor.RecordCompletion(absl::Seconds(2), absl::Seconds(1), kNow);
-  EXPECT_EQ(factor.value(kNow), 1) << "and not shorter";
+  EXPECT_EQ(factor.value(kNow), 1) << "never below 1";
 }
 
 TEST(SafetyFactorTest, FollowsASlowerServerAndRecovers) {
@@ -70,8 +70,7 @@ TEST(SafetyFactorTest, IgnoresTimeoutsBeforeThePrediction) {
   factor.RecordCompletion(absl::Seconds(1), absl::Seconds(2), kNow);
   const double before = factor.value(kNow);
   for (int i = 0; i < 1000; ++i) factor.RecordTimeout(absl::Seconds(1), absl::Seconds(1), kNow);
-  EXPECT_EQ(factor.value(kNow), before)
-      << "neither that it is too short nor that it is long enough";
+  EXPECT_EQ(factor.value(kNow), before) << "no evidence for either side";
 }
 
 TEST(SafetyFactorTest, OneInAHundredTakesLongerIfAllOfThoseTimeOut) {
@@ -79,8 +78,8 @@ TEST(SafetyFactorTest, OneInAHundredTakesLongerIfAllOfThoseTimeOut) {
   std::lognormal_distribution<double> ratio(0, 0.2);
   SafetyFactor factor;
   int late = 0, let_in = 0;
-  // The deadline is in a second, and estimates are of all lengths: let in is what can be expected
-  // to keep to it.
+  // The deadline is in one second and estimates have all lengths: a call is admitted if its
+  // estimate times the factor fits.
   for (int i = 0; i < 100'000; ++i) {
     const absl::Duration estimate = absl::Seconds(random() % 1000 / 1000.0);
     if (estimate * factor.value(kNow) > absl::Seconds(1)) continue;
@@ -122,7 +121,7 @@ TEST(SafetyFactorTest, IgnoresVeryShortCalls) {
   EXPECT_EQ(factor.value(kNow), 1);
 }
 
-// An engine of two rows that finishes 200 tokens of work a second, and has one call in it.
+// An engine of two rows that finishes 200 tokens of work per second, with one call admitted.
 class AdmissionSafetyFactorTest : public ::testing::Test {
  protected:
   AdmissionSafetyFactorTest() {
@@ -141,7 +140,7 @@ class AdmissionSafetyFactorTest : public ::testing::Test {
                          .ended = kNow},
                         absl::Milliseconds(10));
   }
-  // A call that is expected to take 1.4 seconds, with so much time.
+  // Admits a call with an estimate of 1.4 s and this much time before its deadline.
   absl::StatusOr<Permit> Call(absl::Duration time) {
     absl::StatusOr<Permit> permit = admission_.Enter(kCaller, 10);
     const CallWork work = {.model = "en-de",
@@ -168,8 +167,8 @@ TEST_F(AdmissionSafetyFactorTest, LateCallRaisesTimeNeededByTheNext) {
 
 TEST_F(AdmissionSafetyFactorTest, OtherEndsDoNotRaiseTimeNeeded) {
   Call(absl::Milliseconds(1450))->Ended(kNow + absl::Milliseconds(900), /*finished=*/true);
-  Call(absl::Milliseconds(1450)).IgnoreError();  // failed: nobody says Ended
-  // Cancelled before its time.
+  Call(absl::Milliseconds(1450)).IgnoreError();  // failed: Ended is not called
+  // Cancelled before the predicted time.
   Call(absl::Milliseconds(1450))->Ended(kNow + absl::Milliseconds(900), /*finished=*/false);
   EXPECT_THAT(Call(absl::Milliseconds(1450)), IsOk());
 }

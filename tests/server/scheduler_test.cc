@@ -117,10 +117,10 @@ TEST(SchedulerTest, DrainFinishesSubmittedAndRefusesNewSequences) {
   Waited late;
   auto admitted = One(Say({7}, late));
   EXPECT_EQ(scheduler->Submit(admitted).code(), absl::StatusCode::kUnavailable);
-  EXPECT_EQ(admitted.size(), 1) << "it still belongs to the caller";
+  EXPECT_EQ(admitted.size(), 1) << "the caller still owns it";
 }
 
-// A sequence that would run for a million steps.
+// A sequence that runs for a million steps unless it is ended.
 EchoEngine::Options Endless() {
   return {.encoder_cache_tokens = 1 << 21, .limits = {.max_target_tokens = 1 << 20}};
 }
@@ -151,7 +151,7 @@ TEST(SchedulerTest, DestructorEndsRemainingSequences) {
 }
 
 TEST(SchedulerTest, ObserverIsCalledAfterEveryStep) {
-  std::vector<StepReport> reports;  // written on the scheduler's thread, read after it has gone
+  std::vector<StepReport> reports;  // written on the scheduler's thread, read after its end
   auto scheduler =
       StartEcho({}, [&](const StepReport& report, absl::Duration) { reports.push_back(report); });
   Waited waited;

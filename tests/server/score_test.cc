@@ -27,7 +27,7 @@ ScoreRequest Pair(const std::string& source, const std::string& target) {
   return request;
 }
 
-TEST(ScoreTest, TheAnswerIsWhatTheEngineSaysOfTheTokens) {
+TEST(ScoreTest, AnswerHasTheScoresOfTheEngine) {
   for (uint64_t seed = 1; seed <= 10; ++seed) {
     TextFixture fixture(Noise(seed));
     const std::string source = "A bird sings. The dog runs.";
@@ -59,7 +59,7 @@ TEST(ScoreTest, TheAnswerIsWhatTheEngineSaysOfTheTokens) {
   }
 }
 
-TEST(ScoreTest, ByteOrderMarksAreNotRead) {
+TEST(ScoreTest, SkipsByteOrderMarks) {
   TextFixture fixture(Noise(3));
   const std::string mark = "\uFEFF";
   ScoreResponse plain, marked;
@@ -70,7 +70,7 @@ TEST(ScoreTest, ByteOrderMarksAreNotRead) {
   EXPECT_EQ(marked.scores(0).usage().target_tokens(), plain.scores(0).usage().target_tokens());
 }
 
-TEST(ScoreTest, EachPairIsAnsweredAloneAsInCompany) {
+TEST(ScoreTest, ScoresAreBatchInvariant) {
   TextFixture fixture(Noise(3));
   ScoreRequest together = Pair("A bird sings. The dog runs.", "Ein Vogel");
   together.add_pairs()->set_source_text("She writes.");
@@ -101,7 +101,7 @@ TEST(ScoreTest, EachPairIsAnsweredAloneAsInCompany) {
   EXPECT_EQ(fixture.admission.tokens(), 0);
 }
 
-TEST(ScoreTest, ASummaryIsScoredByTheSummariserThatIsNamed) {
+TEST(ScoreTest, NamedSummariserScoresSummaries) {
   TextFixture fixture(Noise(3));
   ScoreRequest request;
   request.set_model("en-summary");
@@ -115,7 +115,7 @@ TEST(ScoreTest, ASummaryIsScoredByTheSummariserThatIsNamed) {
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("model: ")));
 }
 
-TEST(ScoreTest, WhatIsWrongIsNamedByItsField) {
+TEST(ScoreTest, ErrorsNameTheField) {
   TextFixture fixture(Noise(1));
   ScoreResponse response;
   const auto refused = [&](const ScoreRequest& request, const std::string& says) {
@@ -126,7 +126,7 @@ TEST(ScoreTest, WhatIsWrongIsNamedByItsField) {
   request.clear_pairs();
   refused(request, "pairs: at least one text is needed");
   refused(Pair("", "Der Hund."), "pairs[0].source_text: text is empty");
-  refused(Pair("The dog.", " \n"), "pairs[0].target_text: text is nothing but white space");
+  refused(Pair("The dog.", " \n"), "pairs[0].target_text: text is only white space");
   refused(Pair("The dog.", "caf\xE9"), "pairs[0].target_text: text must be UTF-8, byte 3");
   std::string words;
   for (int i = 0; i < 90; ++i) words += "dog ";
@@ -148,10 +148,10 @@ TEST(ScoreTest, WhatIsWrongIsNamedByItsField) {
       << "one model alone translates to German";
 }
 
-TEST(ScoreTest, AScoreCostsWhatItReads) {
+TEST(ScoreTest, ScoreCostsItsTargetTokens) {
   TextFixture fixture(Noise(1), {.max_tokens = 60});
   ScoreResponse response;
-  // A search would hold 80 target tokens for each hypothesis.
+  // A search would be charged 80 target tokens per hypothesis.
   EXPECT_THAT(fixture.Call(&TextCalls::Score, Pair("The dog.", "Der Hund."), response), IsOk());
 }
 

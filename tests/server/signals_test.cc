@@ -16,12 +16,12 @@ using ::testing::KilledBySignal;
 
 constexpr int kAlive = 42;
 
-// Each in a process of its own: a signal is the whole process's.
+// Each test runs in a process of its own, because signals are per process.
 struct SignalsTest : ::testing::Test {
   SignalsTest() { GTEST_FLAG_SET(death_test_style, "threadsafe"); }
 };
 
-// Its default effect, if it has one, has come when this returns.
+// Sends the signal; when this returns, its default effect, if any, has happened.
 void Send(int signal) { kill(getpid(), signal); }
 
 void Drain(Signals& signals) {
@@ -38,7 +38,7 @@ TEST_F(SignalsTest, StopSignalEndsAProcessThatLoadsModels) {
           Send(signal);
           while (true) pause();
         },
-        ExitedWithCode(0), "stopped.*models load")
+        ExitedWithCode(0), "stopped.*models are loading")
         << signal;
   }
 }

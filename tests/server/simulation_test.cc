@@ -1,10 +1,10 @@
-// Admission, fair queue, batcher, shedding and supervision on a virtual clock, by seed: clients of
-// every kind, among them one that changes its name with every call, against models that fail, are
-// made again, are replaced while they work, and are cold when the first calls come. Every call ends
-// once and as it may, every permit comes back, and no client starves.
+// Simulation of admission, fair queue, batcher, shedding and supervision on a virtual clock, by
+// seed. Clients of every kind, one of which changes its name with every call, use models that fail,
+// are rebuilt, are replaced while they work, and may not be warm when the first calls come. Every
+// call ends once with an allowed status, every permit is given back, and no client starves.
 //
-// LINNET_SIMULATION_CALLS=1000000 runs further seeds until so many calls were made,
-// LINNET_SIMULATION_SEED=7 begins there: with the same seed the same happens again.
+// LINNET_SIMULATION_CALLS=1000000 runs further seeds until that many calls were made.
+// LINNET_SIMULATION_SEED=7 starts at a seed; the same seed reproduces the same run.
 #include <array>
 #include <cmath>
 #include <cstdlib>
@@ -30,10 +30,10 @@ constexpr int kRows = 80;
 constexpr int kCallsOfASeed = 40'000;
 // A client that always has a call waiting is answered within this time, while its model works.
 constexpr absl::Duration kStarved = absl::Seconds(30);
-// The longest step, slow ones included: nothing ends later than that after its deadline.
+// Duration of the longest step: no call ends later than that after its deadline.
 constexpr absl::Duration kLongestStep = absl::Milliseconds(50);
 
-enum class Kind { kModest, kBatch, kHurried, kPatient, kSybil, kIds, kBursts };
+enum class Kind { kModest, kBatch, kHurried, kRelaxed, kSybil, kIds, kBursts };
 
 struct Client {
   Kind kind;
@@ -41,9 +41,9 @@ struct Client {
   Priority priority = Priority::kNormal;
   absl::Duration min_deadline = absl::InfiniteDuration(), max_deadline = absl::InfiniteDuration();
   int max_segments = 1;
-  double calls_per_second = 0;  // 0: the next one comes some time after the last has ended
+  double calls_per_second = 0;  // 0: the next call comes some time after the last one has ended
   int at_once = 1;
-  // Of one that waits for its answers: when it got the last, or began.
+  // For a client that waits for its answers: time of the last answer, or of its start.
   absl::Time answered = kStart;
   int answers = 0;
 };
@@ -63,14 +63,14 @@ class Simulation {
                 {Kind::kBatch, "batch", Priority::kBatch},
                 {Kind::kHurried, "hurried", Priority::kInteractive, absl::Milliseconds(5),
                  absl::Milliseconds(300)},
-                {Kind::kPatient, "patient", Priority::kNormal, absl::Seconds(1), absl::Seconds(10)},
+                {Kind::kRelaxed, "relaxed", Priority::kNormal, absl::Seconds(1), absl::Seconds(10)},
                 {Kind::kSybil, "sybil"},
                 {Kind::kIds, "ids"},
                 {Kind::kBursts, "bursts", Priority::kNormal, absl::Seconds(2), absl::Seconds(2)}};
     for (Client& client : clients_) {
       if (client.kind == Kind::kBatch) client.max_segments = 24;
       if (client.kind == Kind::kHurried) client.calls_per_second = 40;
-      if (client.kind == Kind::kPatient) client.calls_per_second = 60, client.max_segments = 3;
+      if (client.kind == Kind::kRelaxed) client.calls_per_second = 60, client.max_segments = 3;
       if (client.kind == Kind::kSybil) client.calls_per_second = 600;
       if (client.kind == Kind::kIds) client.calls_per_second = 200;
       if (client.kind == Kind::kBursts) client.calls_per_second = 20, client.at_once = 400;
@@ -88,7 +88,7 @@ class Simulation {
     while (outcomes_.calls < calls_ || outcomes_.ended < outcomes_.calls) {
       absl::Time next = events_.empty() ? absl::InfiniteFuture() : events_.begin()->first;
       for (const auto& model : loaded_) next = std::min(next, model->next_event());
-      if (next == absl::InfiniteFuture()) break;  // a call that nobody will end
+      if (next == absl::InfiniteFuture()) break;  // a call is left that nothing will end
       now_ = std::max(now_, next);
       while (!events_.empty() && events_.begin()->first <= now_) {
         const auto event = std::move(events_.begin()->second);
@@ -106,10 +106,10 @@ class Simulation {
       if (::testing::Test::HasFailure()) break;
     }
     EXPECT_EQ(outcomes_.ended, outcomes_.calls) << "a call did not end";
-    EXPECT_EQ(admission_.tokens(), 0) << "a permit did not come back";
-    EXPECT_EQ(admission_.bytes(), 0) << "a permit did not come back";
+    EXPECT_EQ(admission_.tokens(), 0) << "a permit was not given back";
+    EXPECT_EQ(admission_.bytes(), 0) << "a permit was not given back";
     for (const auto& model : loaded_) {
-      EXPECT_EQ(model->left_in_engine(), 0) << "rows that nobody owns";
+      EXPECT_EQ(model->left_in_engine(), 0) << "rows without an owner";
       outcomes_.restarts += model->restarts();
     }
     return outcomes_;
@@ -122,7 +122,7 @@ class Simulation {
     std::optional<Permit> permit;
     absl::Time deadline;
     std::shared_ptr<Cancellation> cancelled = std::make_shared<Cancellation>();
-    bool by_client = false;  // and not because another of its segments failed
+    bool by_client = false;  // cancelled by the client, not because another segment failed
     int open = 0, ends = 0;
     absl::Status status;
   };
@@ -131,7 +131,7 @@ class Simulation {
    public:
     SegmentSink(Simulation& simulation, std::shared_ptr<Call> call, int64_t tokens)
         : simulation_(simulation), call_(std::move(call)), tokens_(tokens) {}
-    // Does what DecodingCall does.
+    // Mirrors DecodingCall.
     void Done(absl::StatusOr<SequenceResult> result) override {
       EXPECT_FALSE(std::exchange(done_, true)) << "a sequence ended twice";
       if (call_->permit.has_value()) call_->permit->GiveBack(tokens_);
@@ -158,7 +158,7 @@ class Simulation {
     events_.emplace(now_ + time, std::move(event));
   }
 
-  // Until its next call, or the next of its bursts.
+  // Time until its next call or burst.
   absl::Duration Wait(const Client& client) {
     const double mean =
         client.calls_per_second > 0 ? client.at_once / client.calls_per_second : 0.2;
@@ -174,7 +174,7 @@ class Simulation {
             .faults = {}},
         admission_, random_));
     models_[place] = loaded_.back().get();
-    // One in three is cold: its golden examples failed.
+    // One in three is not warmed up: its golden examples failed.
     if (Below(3) > 0) models_[place]->WarmUp(now_);
   }
   void Reload(size_t place) {
@@ -184,7 +184,7 @@ class Simulation {
     Load(place);
     After(absl::Seconds(Uniform(5, 60)), [this, place] { Reload(place); });
   }
-  // Something else needs the machine for a while.
+  // Makes all models slower for a while, as if the machine were busy.
   void Slowdown() {
     if (outcomes_.calls >= calls_) return;
     const double times = Below(2) == 0 ? 1 : Uniform(1, 5);
@@ -194,7 +194,7 @@ class Simulation {
 
   void Arrive(Client& client) {
     if (outcomes_.calls >= calls_) return;
-    // The one with many names does not always call.
+    // The client with many names does not call all the time.
     const bool quiet = client.kind == Kind::kSybil && absl::ToUnixSeconds(now_) / 50 % 3 == 2;
     for (int i = 0; i < client.at_once && !quiet; ++i) Begin(client);
     if (client.calls_per_second > 0) After(Wait(client), [this, &client] { Arrive(client); });
@@ -205,7 +205,7 @@ class Simulation {
     Caller caller = {.client = client.name,
                      .priority = client.priority,
                      .call = static_cast<uint64_t>(outcomes_.calls)};
-    // From another address each time, and from one address under another id each time.
+    // A new address for each call, and one address with a new id for each call.
     if (client.kind == Kind::kSybil) caller.client = absl::StrCat("sybil-", outcomes_.calls);
     if (client.kind == Kind::kIds) caller.id = absl::StrCat(outcomes_.calls);
     auto permit = admission_.Enter(caller, Below(2000));
@@ -240,7 +240,7 @@ class Simulation {
     }
     call->open = static_cast<int>(sequences.size());
     if (Below(20) == 0) Cancel(call, absl::Seconds(Uniform(0, 1)), /*by_client=*/true);
-    // gRPC cancels at the deadline, and may be the first to do so.
+    // gRPC cancels at the deadline, possibly before the batcher sees it.
     if (call->deadline != absl::InfiniteFuture() && Below(2) == 0)
       Cancel(call, call->deadline - now_, /*by_client=*/true);
     for (auto& sequence : sequences) {
@@ -284,7 +284,7 @@ class Simulation {
       ++client.answers;
     } else if (const absl::Duration delay = RetryDelay(status); delay != absl::InfiniteDuration()) {
       wait = std::max(wait, std::min(delay, absl::Seconds(1)));
-      // A model that is down answers nobody.
+      // A model that is down answers no call.
       if (absl::IsUnavailable(status))
         client.answered = std::max(client.answered, now_ - kStarved / 2);
     }
@@ -311,7 +311,8 @@ class Simulation {
   std::array<VirtualModel*, 2> models_ = {};
   int versions_ = 0;
   int calls_ = 0;
-  // The last, which is destroyed first: the calls that it still holds end then, and use the rest.
+  // Last, because it is destroyed first: the calls that it still holds end then and use the members
+  // above.
   std::vector<std::unique_ptr<VirtualModel>> loaded_;
 };
 
@@ -337,7 +338,7 @@ TEST(SimulationTest, EveryCallEndsOnceAndNoClientStarves) {
   for (const auto& [reason, count] : all.reasons)
     std::printf(", %d %s", count, reason.empty() ? "answers" : reason.c_str());
   std::printf("\n");
-  // All of it happened.
+  // All of these events occurred.
   EXPECT_GT(all.restarts, 0);
   EXPECT_GT(all.reloads, 0);
   for (const char* reason :

@@ -1,4 +1,4 @@
-// The line that a slow call leaves in the log: where its time went, and nothing of what it said.
+// The log event of a slow call: the durations of its phases, and no text.
 #include <string>
 
 #include "server/base/log.h"
@@ -19,7 +19,7 @@ const CallContext kContext = {.arrived = absl::Now(),
 
 class SlowCallTest : public ::testing::Test {
  protected:
-  // What is logged of a call in a house in which calls of so long are slow.
+  // Returns the log of a call on a server with this threshold for slow calls.
   std::string Logged(absl::Duration slow, const TranslateRequest& request,
                      CallContext context = kContext) {
     TextFixture fixture(
@@ -35,7 +35,7 @@ class SlowCallTest : public ::testing::Test {
   }
 };
 
-TEST_F(SlowCallTest, ItHasEveryPhaseAndSizeAndNothingOfTheText) {
+TEST_F(SlowCallTest, LogsPhasesAndSizesWithoutText) {
   const std::string line =
       Logged(absl::ZeroDuration(), ToGerman({"The dog runs. A bird sings.", "Open the window"}));
   EXPECT_THAT(line, AllOf(HasSubstr("slow_call code=OK model=en-de client=team-7 request_id=r-42"),
@@ -50,12 +50,12 @@ TEST_F(SlowCallTest, ItHasEveryPhaseAndSizeAndNothingOfTheText) {
     EXPECT_THAT(line, Not(HasSubstr(word)));
 }
 
-TEST_F(SlowCallTest, AFastCallLeavesNone) {
+TEST_F(SlowCallTest, FastCallIsNotLogged) {
   EXPECT_THAT(Logged(absl::Hours(1), ToGerman({"The dog runs."}), {.arrived = absl::Now()}),
               IsEmpty());
 }
 
-TEST_F(SlowCallTest, WhatItDidNotComeToIsADash) {
+TEST_F(SlowCallTest, PhasesNotReachedAreDashes) {
   CallContext late = kContext;
   late.deadline = absl::InfinitePast();
   EXPECT_THAT(Logged(absl::ZeroDuration(), ToGerman({"The dog runs."}), late),
@@ -63,7 +63,7 @@ TEST_F(SlowCallTest, WhatItDidNotComeToIsADash) {
                     HasSubstr(" decode_seconds=- ")));
 }
 
-TEST_F(SlowCallTest, ItIsALineOfJsonWhereTheLogIs) {
+TEST_F(SlowCallTest, LogsAsJsonInJsonFormat) {
   ASSERT_THAT(SetLogFormat("json"), IsOk());
   const std::string line = Logged(absl::ZeroDuration(), ToGerman({"The dog runs."}));
   ASSERT_THAT(SetLogFormat("text"), IsOk());

@@ -40,7 +40,7 @@ void ExpectNeverTakenBack(const model::Tokenizer& tokenizer, WordTokenizer words
   EXPECT_GT(certain_before_the_end, rounds) << "something must come out before the end";
 }
 
-TEST(StableTextTest, BytesWaitForTheirCharacter) {
+TEST(StableTextTest, HoldsBackIncompleteCharacters) {
   auto tokenizer = model::Tokenizer::Load(TestData("tiny.spm"), {});
   ASSERT_THAT(tokenizer, IsOk());
   auto tokens = (*tokenizer)->Encode("the 日");
@@ -54,24 +54,24 @@ TEST(StableTextTest, BytesWaitForTheirCharacter) {
   EXPECT_EQ(certain(tokens->size() - 2), "the");
 }
 
-TEST(StableTextTest, SentencePieceIsNeverTakenBack) {
+TEST(StableTextTest, SentencePieceTextIsNeverRevised) {
   auto tokenizer = model::Tokenizer::Load(TestData("tiny.spm"), {});
   ASSERT_THAT(tokenizer, IsOk());
   Tokens all;
   for (int i = 3; i < (*tokenizer)->pieces(); ++i) all.push_back(i);
   ExpectNeverTakenBack(**tokenizer, linnet::v1::WORD_TOKENIZER_UNSPECIFIED, all, 3000);
-  // Half of it bytes of long characters.
+  // Half of the tokens are bytes of multi-byte characters.
   for (int byte = 0x80; byte <= 0xF4; ++byte) all.insert(all.end(), 3, 6 + byte);
   ExpectNeverTakenBack(**tokenizer, linnet::v1::WORD_TOKENIZER_UNSPECIFIED, all, 3000);
 }
 
-TEST(StableTextTest, CapitalsBehindAMarkAreNeverTakenBack) {
+TEST(StableTextTest, CapitalsAfterAMarkAreNeverRevised) {
   auto tokenizer =
       model::Tokenizer::Load({.subword_file = TestData("tiny.spm"), .capitals_mark = "<ph0>"}, {});
   ASSERT_THAT(tokenizer, IsOk());
   Tokens choice((*tokenizer)->pieces() - 262);
   std::iota(choice.begin(), choice.end(), 262);
-  choice.insert(choice.end(), 40, 4);  // the mark, now and then at the start
+  choice.insert(choice.end(), 40, 4);  // the mark, sometimes at the start
   ExpectNeverTakenBack(**tokenizer, linnet::v1::WORD_TOKENIZER_UNSPECIFIED, choice, 3000);
 }
 
@@ -85,7 +85,7 @@ constexpr const char* kPieces[] = {
 
 class MosesStableTextTest : public testing::TestWithParam<const char*> {};
 
-TEST_P(MosesStableTextTest, IsNeverTakenBack) {
+TEST_P(MosesStableTextTest, IsNeverRevised) {
   const test::TemporaryFolder folder;
   {
     std::ofstream vocabulary(folder.path() / "vocab");

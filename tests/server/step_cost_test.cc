@@ -11,7 +11,7 @@ namespace {
 const absl::Time kNow = absl::FromUnixSeconds(1'000'000);
 
 struct StepCostTest : ::testing::Test {
-  // Steps of so many rows, one after the other.
+  // Records consecutive steps with the given number of rows.
   void Steps(int count, int rows, double milliseconds) {
     const absl::Duration step = absl::Milliseconds(milliseconds);
     for (int i = 0; i < count; ++i) cost.Record(rows, step, now += step);
@@ -93,7 +93,7 @@ TEST_F(StepCostTest, ClockSetBackDoesNotDecayTheScale) {
   EXPECT_NEAR(Of(5), 1, 1e-9);
 }
 
-// cost = 2 ms + 0.05 ms a row, with noise: in steps of any number of rows it is found again.
+// Learns cost = 2 ms + 0.05 ms per row from noisy steps with random numbers of rows.
 TEST_F(StepCostTest, LearnsALinearCostModel) {
   std::mt19937 random(1);
   std::uniform_real_distribution<double> noise(0.7, 1.3);

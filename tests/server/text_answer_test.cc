@@ -1,4 +1,4 @@
-// What a call is answered with.
+// The content of answers.
 #include <string>
 
 #include "absl/strings/ascii.h"
@@ -15,7 +15,7 @@ using linnet::v1::TranslateRequest;
 using linnet::v1::TranslateResponse;
 using ::testing::HasSubstr;
 
-TEST(TextAnswerTest, WhiteSpaceBetweenSegmentsIsKeptByteForByte) {
+TEST(TextAnswerTest, KeepsWhiteSpaceBetweenSegments) {
   TextFixture fixture;
   const std::string text = "\n  The dog runs.  A bird sings.\n\n\tPlease open the window. \n";
   TranslateResponse response;
@@ -27,7 +27,7 @@ TEST(TextAnswerTest, WhiteSpaceBetweenSegmentsIsKeptByteForByte) {
   EXPECT_EQ(response.model_version(), "test");
 }
 
-TEST(TextAnswerTest, AByteOrderMarkIsWhiteSpaceAndNothingThatTheModelReads) {
+TEST(TextAnswerTest, TreatsByteOrderMarkAsWhiteSpace) {
   TextFixture fixture;
   const std::string mark = "\uFEFF", text = "The dog runs. A bird sings.";
   TranslateResponse translated, marked;
@@ -50,7 +50,7 @@ TEST(TextAnswerTest, AByteOrderMarkIsWhiteSpaceAndNothingThatTheModelReads) {
   }
 }
 
-TEST(TextAnswerTest, RangesSayWhichBytesBecameWhich) {
+TEST(TextAnswerTest, SegmentsHaveSourceAndTargetRanges) {
   TextFixture fixture;
   const std::string text = " Please open the window.  She writes — a letter.";
   TranslateResponse response;
@@ -69,7 +69,7 @@ TEST(TextAnswerTest, RangesSayWhichBytesBecameWhich) {
   EXPECT_EQ(targets, sources) << "an echo";
 }
 
-TEST(TextAnswerTest, TranslationsAreInTheOrderOfTheContents) {
+TEST(TextAnswerTest, KeepsOrderOfContents) {
   TextFixture fixture;
   std::vector<std::string> texts;
   for (int i = 0; i < 40; ++i)
@@ -80,7 +80,7 @@ TEST(TextAnswerTest, TranslationsAreInTheOrderOfTheContents) {
   for (int i = 0; i < 40; ++i) EXPECT_EQ(response.translations(i).text(), texts[i]);
 }
 
-TEST(TextAnswerTest, ALongSentenceIsDecodedInPartsAndNothingIsLost) {
+TEST(TextAnswerTest, DecodesLongSentenceInParts) {
   TextFixture fixture;
   std::string text = "The dog runs";
   for (int i = 0; i < 30; ++i) text += ", the bird sings in the garden";
@@ -92,7 +92,7 @@ TEST(TextAnswerTest, ALongSentenceIsDecodedInPartsAndNothingIsLost) {
     EXPECT_TRUE(segment.part_of_sentence());
 }
 
-TEST(TextAnswerTest, ASummaryReadsTheWholeTextAsOneSource) {
+TEST(TextAnswerTest, SummaryReadsTextAsOneSource) {
   TextFixture fixture;
   const std::string text = "The dog runs. A bird sings.";
   SummarizeResponse response;
@@ -103,7 +103,7 @@ TEST(TextAnswerTest, ASummaryReadsTheWholeTextAsOneSource) {
   EXPECT_EQ(response.summaries(0).segments(0).target_end(), text.size());
 }
 
-TEST(TextAnswerTest, ASummaryOfWhatTheModelCannotReadAtOnceIsRefusedWithBothNumbers) {
+TEST(TextAnswerTest, RejectsTooLongTextWithLengthAndLimit) {
   TextFixture fixture;
   std::string text;
   for (int i = 0; i < 60; ++i) text += "the garden ";
@@ -122,7 +122,7 @@ std::string LongText() {
   return text;
 }
 
-TEST(TextAnswerTest, ALongTextIsSummarisedInChunksThatCoverItInOrder) {
+TEST(TextAnswerTest, SummarisesLongTextInChunks) {
   TextFixture fixture;
   const std::string text = LongText();
   auto request = SummaryOf(text);
@@ -135,7 +135,7 @@ TEST(TextAnswerTest, ALongTextIsSummarisedInChunksThatCoverItInOrder) {
   std::string said;
   int read = 0, shortest = 1 << 20, longest = 0;
   for (const auto& segment : summary.segments()) {
-    // Between chunks lies white space alone, and each begins with a sentence.
+    // Only white space separates chunks, and each begins with a sentence.
     EXPECT_EQ(absl::StripAsciiWhitespace(text.substr(read, segment.source_begin() - read)), "");
     EXPECT_THAT(text.substr(segment.source_begin()), ::testing::StartsWith("The dog"));
     const std::string chunk =
@@ -154,7 +154,7 @@ TEST(TextAnswerTest, ALongTextIsSummarisedInChunksThatCoverItInOrder) {
   EXPECT_GT(2 * shortest, longest) << "of about equal length";
 }
 
-TEST(TextAnswerTest, ALongTextIsTruncatedOnlyOnRequestAndSaysHowFarItWasRead) {
+TEST(TextAnswerTest, TruncatesLongTextOnRequest) {
   TextFixture fixture;
   auto request = SummaryOf(LongText());
   request.set_long_input(linnet::v1::LONG_INPUT_TRUNCATE);
@@ -170,7 +170,7 @@ TEST(TextAnswerTest, ALongTextIsTruncatedOnlyOnRequestAndSaysHowFarItWasRead) {
   EXPECT_EQ(response.summaries(1).text(), "The dog runs.");
 }
 
-TEST(TextAnswerTest, AShortTextIsOneChunkWhateverIsAskedOfLongOnes) {
+TEST(TextAnswerTest, ShortTextIsOneChunk) {
   TextFixture fixture;
   for (auto way : {linnet::v1::LONG_INPUT_CHUNK, linnet::v1::LONG_INPUT_TRUNCATE,
                    linnet::v1::LONG_INPUT_REJECT, linnet::v1::LONG_INPUT_UNSPECIFIED}) {
@@ -183,7 +183,7 @@ TEST(TextAnswerTest, AShortTextIsOneChunkWhateverIsAskedOfLongOnes) {
   }
 }
 
-TEST(TextAnswerTest, WordsCoverTheTextAndCarryTheMeanOfTheirTokens) {
+TEST(TextAnswerTest, WordsHaveMeanScoreOfTheirTokens) {
   TextFixture fixture;
   TranslateRequest request = ToGerman({"  The dog — größer 日本 runs. \n A bird sings."});
   TranslateResponse plain, asked;
@@ -206,7 +206,7 @@ TEST(TextAnswerTest, WordsCoverTheTextAndCarryTheMeanOfTheirTokens) {
                                             "bird", "sings."));
 }
 
-TEST(TextAnswerTest, ADetectedLanguageIsInTheAnswer) {
+TEST(TextAnswerTest, AnswerHasDetectedLanguage) {
   TextFixture fixture;
   TranslateRequest request = ToGerman({"The dog runs across the street."});
   TranslateResponse said, detected;
@@ -218,7 +218,7 @@ TEST(TextAnswerTest, ADetectedLanguageIsInTheAnswer) {
   EXPECT_EQ(detected.model(), "en-de");
 }
 
-TEST(TextAnswerTest, LanguagesAreDetectedTextByText) {
+TEST(TextAnswerTest, DetectsLanguageOfEachText) {
   TextFixture fixture;
   linnet::v1::DetectLanguageRequest request;
   request.add_contents("The dog runs across the street.");
@@ -237,7 +237,7 @@ TEST(TextAnswerTest, LanguagesAreDetectedTextByText) {
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("contents[3]")));
 }
 
-TEST(TextAnswerTest, AModelIsToldByNameAsItIsListed) {
+TEST(TextAnswerTest, GetModelReturnsTheListedModel) {
   TextFixture fixture({}, {.max_tokens = 777}, {.max_contents = 9});
   linnet::v1::ListModelsResponse list;
   fixture.calls->ListModels(list);
@@ -260,7 +260,7 @@ TEST(TextAnswerTest, AModelIsToldByNameAsItIsListed) {
               StatusIs(absl::StatusCode::kInvalidArgument, "name: is required"));
 }
 
-TEST(TextAnswerTest, ATextThatRunsIntoItsLimitSaysSo) {
+TEST(TextAnswerTest, FinishReasonTellsLimit) {
   TextFixture fixture;
   TranslateRequest request = ToGerman({"The dog runs through the garden."});
   request.mutable_options()->set_max_target_tokens(3);
@@ -273,7 +273,7 @@ TEST(TextAnswerTest, ATextThatRunsIntoItsLimitSaysSo) {
               HasSubstr("linnet_length_limited_total{model=\"en-de\"} 1\n"));
 }
 
-TEST(TextAnswerTest, HypothesesComeOnlyWhenAskedFor) {
+TEST(TextAnswerTest, HypothesesOnlyWithNBest) {
   TextFixture fixture;
   TranslateRequest request = ToGerman({"The dog runs."});
   TranslateResponse plain, asked;
@@ -291,7 +291,7 @@ TEST(TextAnswerTest, HypothesesComeOnlyWhenAskedFor) {
   EXPECT_GT(segment.hypotheses(0).score(), segment.hypotheses(1).score());
 }
 
-TEST(TextAnswerTest, UsageCountsEndTokensAndTimingsAreFilled) {
+TEST(TextAnswerTest, FillsUsageAndTimings) {
   TextFixture fixture;
   TranslateResponse response;
   ASSERT_THAT(

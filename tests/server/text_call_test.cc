@@ -1,4 +1,4 @@
-// How a call goes, and how it ends.
+// Calls from start to end: failures, cancellation, deadlines, drain.
 #include "server/text/text_call.h"
 
 #include <string>
@@ -17,9 +17,8 @@ using linnet::v1::TranslateResponse;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-TEST(TextCallTest, OneSegmentThatFailsFailsTheCallOnce) {
-  // Every sequence of four tokens and more fails at its fourth, which is whatever the tokenizer
-  // says: so learn it first.
+TEST(TextCallTest, FailedSegmentFailsTheCallOnce) {
+  // Every sequence with this token fails; the tokenizer defines it.
   auto tokens = [] {
     TextFixture fixture;
     return *fixture.catalog->models()[0]->source_tokenizer->Encode("window");
@@ -34,10 +33,9 @@ TEST(TextCallTest, OneSegmentThatFailsFailsTheCallOnce) {
   EXPECT_EQ(response.translations_size(), 0) << "whole or not at all";
 }
 
-TEST(TextCallTest, ACancelWhileDecodingEndsTheCallWithinAStep) {
+TEST(TextCallTest, CancelEndsTheCallWithinAStep) {
   test::Notification in_step, go_on;
-  std::atomic<bool> armed =
-      false;  // the golden example makes steps of its own while the house is built
+  std::atomic<bool> armed = false;  // the golden example makes steps during construction
   std::atomic<int> steps = 0;
   TextFixture fixture({.on_step = [&] {
     if (!armed) return;
@@ -60,11 +58,11 @@ TEST(TextCallTest, ACancelWhileDecodingEndsTheCallWithinAStep) {
   go_on.Open();
   done.Pass();
   EXPECT_EQ(status.code(), absl::StatusCode::kCancelled);
-  EXPECT_EQ(steps, 1) << "only the step under way was made";
+  EXPECT_EQ(steps, 1) << "only the step in flight was made";
   EXPECT_EQ(fixture.admission.tokens(), 0);
 }
 
-TEST(TextCallTest, ACallThatWasCancelledBeforeItBeganDecodesNothing) {
+TEST(TextCallTest, CancelledCallDecodesNothing) {
   TextFixture fixture;
   CallContext context{.arrived = absl::Now()};
   context.cancelled->Cancel();
@@ -73,7 +71,7 @@ TEST(TextCallTest, ACallThatWasCancelledBeforeItBeganDecodesNothing) {
               StatusIs(absl::StatusCode::kCancelled));
 }
 
-TEST(TextCallTest, ADeadlineInThePastIsExceeded) {
+TEST(TextCallTest, PastDeadlineIsExceeded) {
   TextFixture fixture;
   TranslateResponse response;
   EXPECT_THAT(fixture.Call(&TextCalls::Translate, ToGerman({"The dog runs."}), response,
@@ -81,7 +79,7 @@ TEST(TextCallTest, ADeadlineInThePastIsExceeded) {
               StatusIs(absl::StatusCode::kDeadlineExceeded));
 }
 
-TEST(TextCallTest, ACallWithoutADeadlineHasTheDefaultOneAndIsToldSo) {
+TEST(TextCallTest, CallWithoutDeadlineGetsTheDefault) {
   TextFixture fixture({}, {},
                       {.default_deadline = absl::Minutes(5), .max_deadline = absl::Hours(1)});
   TranslateResponse response;
@@ -100,7 +98,7 @@ TEST(TextCallTest, ACallWithoutADeadlineHasTheDefaultOneAndIsToldSo) {
               StatusIs(absl::StatusCode::kDeadlineExceeded, Not(HasSubstr("-deadline)"))));
 }
 
-TEST(TextCallTest, DetectingALanguageHasTheSameDeadlines) {
+TEST(TextCallTest, DetectLanguageHasTheSameDeadlines) {
   TextFixture fixture({}, {},
                       {.default_deadline = absl::Minutes(5), .max_deadline = absl::Hours(1)});
   linnet::v1::DetectLanguageRequest request;
@@ -111,7 +109,7 @@ TEST(TextCallTest, DetectingALanguageHasTheSameDeadlines) {
               StatusIs(absl::StatusCode::kDeadlineExceeded, HasSubstr("default-deadline")));
 }
 
-TEST(TextCallTest, ACallThatTheHouseCanNeverHoldIsTheCallersToChange) {
+TEST(TextCallTest, RejectsCallThatNeverFits) {
   TextFixture fixture({}, {.max_tokens = 50});
   TranslateResponse response;
   EXPECT_THAT(fixture.Call(&TextCalls::Translate,
@@ -119,7 +117,7 @@ TEST(TextCallTest, ACallThatTheHouseCanNeverHoldIsTheCallersToChange) {
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("at most 50")));
 }
 
-TEST(TextCallTest, AFullHouseRefusesUntilItHasRoomAgain) {
+TEST(TextCallTest, RejectsCallsWhileFull) {
   TextFixture fixture({}, {.max_tokens = 200});
   const TranslateRequest request = ToGerman({"The dog runs."});
   TranslateResponse response;
@@ -135,14 +133,14 @@ TEST(TextCallTest, AFullHouseRefusesUntilItHasRoomAgain) {
     done.Pass();
     EXPECT_THAT(status,
                 StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr("190 tokens of work")));
-    // What the engine's warm-up took says that it is soon free: the shortest delay there is.
+    // The estimate from the engine's warm-up is short, so this is the min delay.
     EXPECT_GE(RetryDelay(status), absl::Milliseconds(100));
     EXPECT_LE(RetryDelay(status), absl::Milliseconds(1250));
   }
   EXPECT_THAT(fixture.Call(&TextCalls::Translate, request, response), IsOk());
 }
 
-TEST(TextCallTest, ADrainLetsWhatRunsEndAndRefusesNewcomers) {
+TEST(TextCallTest, DrainFinishesRunningAndRefusesNewCalls) {
   TextFixture fixture;
   std::vector<TranslateResponse> responses(10);
   std::vector<absl::Status> statuses(10, absl::UnknownError("no answer"));
@@ -159,7 +157,7 @@ TEST(TextCallTest, ADrainLetsWhatRunsEndAndRefusesNewcomers) {
   EXPECT_EQ(ErrorReason(refused), "SHUTTING_DOWN");
 }
 
-TEST(TextCallTest, ADrainWithoutPatienceEndsEveryCallOnce) {
+TEST(TextCallTest, DrainAtDeadlineEndsEveryCallOnce) {
   TextFixture fixture;
   constexpr int kCalls = 50;
   std::vector<TranslateResponse> responses(kCalls);
@@ -181,7 +179,7 @@ TEST(TextCallTest, ADrainWithoutPatienceEndsEveryCallOnce) {
   EXPECT_EQ(fixture.admission.tokens(), 0);
 }
 
-TEST(TextCallTest, ManyCallersAtOnceGetTheirOwnAnswers) {
+TEST(TextCallTest, ConcurrentCallsGetTheirOwnAnswers) {
   TextFixture fixture;
   std::vector<std::thread> threads;
   for (int t = 0; t < 4; ++t) {

@@ -21,8 +21,8 @@ namespace linnet::server {
 inline constexpr model::SearchLimits kTinyLimits = {
     .max_beam_size = 8, .max_target_tokens = 80, .max_source_tokens = 64};
 
-// The whole house without gRPC, with an engine for each of two bundles. With echo engines what it
-// answers is what it was asked.
+// The server without gRPC, with one engine for each of two bundles. With echo engines each answer
+// is its request.
 class TextFixture {
  public:
   explicit TextFixture(test::EchoEngine::Options engine = {}, AdmissionLimits admission_limits = {},
@@ -59,7 +59,7 @@ class TextFixture {
                       test::TinyManifest("en-summary", linnet::v1::TASK_SUMMARIZE, "en", "en"));
   }
 
-  // Calls and waits. The status must come exactly once.
+  // Calls a method and waits. The status must be delivered exactly once.
   template <typename Request, typename Response>
   absl::Status Call(void (TextCalls::*method)(const Request&, Response&, const CallContext&,
                                               TextCalls::Done),
@@ -75,8 +75,8 @@ class TextFixture {
     });
     done.Pass();
     EXPECT_EQ(answers, 1);
-    EXPECT_EQ(admission.tokens(), 0) << "a permit did not come back";
-    EXPECT_EQ(admission.bytes(), 0) << "a permit did not come back";
+    EXPECT_EQ(admission.tokens(), 0) << "a permit was not released";
+    EXPECT_EQ(admission.bytes(), 0) << "a permit was not released";
     return result;
   }
 

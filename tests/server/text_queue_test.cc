@@ -28,7 +28,7 @@ std::vector<std::string> Clients(TextQueue& queue, int jobs) {
   return clients;
 }
 
-TEST(TextQueueTest, AShortTextWaitsForNoMoreThanOneTurnOfAClientWithLongOnes) {
+TEST(TextQueueTest, ShortTextWaitsForAtMostOneLongJob) {
   TextQueue queue;
   for (int i = 0; i < 100; ++i) queue.Push(Job("long", kMegabyte));
   queue.Next();
@@ -39,7 +39,7 @@ TEST(TextQueueTest, AShortTextWaitsForNoMoreThanOneTurnOfAClientWithLongOnes) {
   }
 }
 
-TEST(TextQueueTest, ClientsGetTheSameBytes) {
+TEST(TextQueueTest, ClientsGetEqualShares) {
   TextQueue queue;
   for (int i = 0; i < 100; ++i) {
     queue.Push(Job("long", 10'000));
@@ -50,7 +50,7 @@ TEST(TextQueueTest, ClientsGetTheSameBytes) {
   EXPECT_NEAR(longs, 10, 1) << "64 bytes more each, for the turn";
 }
 
-TEST(TextQueueTest, AnswersGoFirstAndAreSharedFairlyThemselves) {
+TEST(TextQueueTest, AnswersGoFirstInFairOrder) {
   TextQueue queue;
   queue.Push(Job("text", 10));
   for (int i = 0; i < 3; ++i) queue.Push(Job("many", 1000, TextStage::kAnswer));
@@ -61,28 +61,28 @@ TEST(TextQueueTest, AnswersGoFirstAndAreSharedFairlyThemselves) {
   EXPECT_FALSE(queue.Next().has_value());
 }
 
-TEST(TextQueueTest, TheTimeForAJobIsThatOfItsShare) {
+TEST(TextQueueTest, EstimatesTimeFromFairShare) {
   TextQueue queue;
   const Flow flow = {"short", Priority::kNormal};
-  EXPECT_EQ(queue.TimeFor(TextStage::kPrepare, flow, 936, 1), absl::ZeroDuration())
+  EXPECT_EQ(queue.EstimateTime(TextStage::kPrepare, flow, 936, 1), absl::ZeroDuration())
       << "nothing is known";
-  queue.Took(TextStage::kPrepare, 99'936, absl::Seconds(1));  // 10 us a byte
-  EXPECT_NEAR(absl::ToDoubleSeconds(queue.TimeFor(TextStage::kPrepare, flow, 936, 1)), 0.01, 1e-9);
+  queue.RecordCompletion(TextStage::kPrepare, 99'936, absl::Seconds(1));  // 10 us a byte
+  EXPECT_NEAR(absl::ToDoubleSeconds(queue.EstimateTime(TextStage::kPrepare, flow, 936, 1)), 0.01, 1e-9);
   for (int i = 0; i < 50; ++i) queue.Push(Job("long", kMegabyte));
-  EXPECT_NEAR(absl::ToDoubleSeconds(queue.TimeFor(TextStage::kPrepare, flow, 936, 1)), 0.02, 1e-9)
+  EXPECT_NEAR(absl::ToDoubleSeconds(queue.EstimateTime(TextStage::kPrepare, flow, 936, 1)), 0.02, 1e-9)
       << "as much again of the other";
-  EXPECT_NEAR(absl::ToDoubleSeconds(queue.TimeFor(TextStage::kPrepare, flow, 936, 2)), 0.015, 1e-9);
+  EXPECT_NEAR(absl::ToDoubleSeconds(queue.EstimateTime(TextStage::kPrepare, flow, 936, 2)), 0.015, 1e-9);
   const Flow same = {"long", Priority::kNormal};
-  EXPECT_NEAR(absl::ToDoubleSeconds(queue.TimeFor(TextStage::kPrepare, same, 936, 2)),
+  EXPECT_NEAR(absl::ToDoubleSeconds(queue.EstimateTime(TextStage::kPrepare, same, 936, 2)),
               0.01 + 25 * (kMegabyte + 64) * 1e-5, 1e-6)
       << "behind its own";
   queue.Push(Job("other", 936, TextStage::kAnswer));
-  queue.Took(TextStage::kAnswer, 936, absl::Milliseconds(3));
-  EXPECT_NEAR(absl::ToDoubleSeconds(queue.TimeFor(TextStage::kPrepare, flow, 936, 1)), 0.023, 1e-9)
+  queue.RecordCompletion(TextStage::kAnswer, 936, absl::Milliseconds(3));
+  EXPECT_NEAR(absl::ToDoubleSeconds(queue.EstimateTime(TextStage::kPrepare, flow, 936, 1)), 0.023, 1e-9)
       << "and the answer";
 }
 
-TEST(TextPoolTest, WhatAJobThrowsFailsThatJobAlone) {
+TEST(TextPoolTest, ExceptionFailsOnlyItsJob) {
   TextPool pool(1);
   std::vector<absl::Status> failures;
   test::Notification done;

@@ -13,7 +13,7 @@ using ::testing::HasSubstr;
 
 using TextRequestTest = RequestFixture;
 
-TEST_F(TextRequestTest, AGoodRequestComesThroughWithItsModel) {
+TEST_F(TextRequestTest, AcceptsGoodRequest) {
   const TranslateRequest request = ToGerman({"The dog runs.", " and\tbarks "});
   auto checked = CheckRequest(request, *fixture.catalog, limits);
   ASSERT_THAT(checked, IsOk());
@@ -22,17 +22,17 @@ TEST_F(TextRequestTest, AGoodRequestComesThroughWithItsModel) {
   EXPECT_EQ(checked->text_bytes, 24);
 }
 
-TEST_F(TextRequestTest, TextsThatAreNoneAreNamed) {
+TEST_F(TextRequestTest, RefusesBadTextsWithTheirPaths) {
   ExpectBad(ToGerman({}), "contents", "at least one");
   ExpectBad(ToGerman({"The dog.", ""}), "contents[1]", "text is empty");
-  ExpectBad(ToGerman({" \n\t "}), "contents[0]", "nothing but white space");
+  ExpectBad(ToGerman({" \n\t "}), "contents[0]", "only white space");
   ExpectBad(ToGerman({"a", "b", "c", "d"}), "contents", "holds 4 texts, at most 3");
   ExpectBad(ToGerman({std::string(60, 'a'), std::string(60, 'b')}), "contents",
             "holds 120 bytes of text, at most 100");
   ExpectBad(ToGerman({"good", "b\xC3("}), "contents[1]", "byte 1");
 }
 
-TEST_F(TextRequestTest, BytesThatProtobufRefusesAreExplained) {
+TEST_F(TextRequestTest, ExplainsBytesThatProtobufRejects) {
   TranslateRequest request = ToGerman({"good", "caf\xE9"});
   const std::string bytes = request.SerializePartialAsString();
   TranslateRequest parsed;
@@ -46,7 +46,7 @@ TEST_F(TextRequestTest, BytesThatProtobufRefusesAreExplained) {
   EXPECT_THAT(ParseRequest("", parsed), IsOk()) << "an empty message is a message";
 }
 
-TEST_F(TextRequestTest, TextInsideOfMessagesIsNamedByItsWholePath) {
+TEST_F(TextRequestTest, NamesNestedTextByItsPath) {
   linnet::v1::TranslateDocumentRequest document;
   document.mutable_settings()->set_target_language_code("\xFF");
   EXPECT_EQ(Field(ParseRequest(document.SerializePartialAsString(), document)),
@@ -59,7 +59,7 @@ TEST_F(TextRequestTest, TextInsideOfMessagesIsNamedByItsWholePath) {
   EXPECT_EQ(ErrorReason(status), "INVALID_UTF8");
 }
 
-TEST_F(TextRequestTest, AFieldThatNobodyKnowsIsRefusedAtAnyDepth) {
+TEST_F(TextRequestTest, RefusesUnknownFieldsAtAnyDepth) {
   TranslateRequest parsed;
   const absl::Status top = ParseRequest("\x62\x02hi", parsed);  // field 12, reserved
   EXPECT_THAT(top, StatusIs(absl::StatusCode::kUnimplemented, HasSubstr("field 12 of")));
@@ -70,7 +70,7 @@ TEST_F(TextRequestTest, AFieldThatNobodyKnowsIsRefusedAtAnyDepth) {
   EXPECT_EQ(Field(inside), "options");
 }
 
-TEST_F(TextRequestTest, OnlyPlainTextIsSupportedAndTheErrorSaysSo) {
+TEST_F(TextRequestTest, RefusesOtherMimeTypes) {
   TranslateRequest request = ToGerman({"The dog runs."});
   for (const char* plain : {"", "text/plain", "TEXT/Plain"}) {
     request.set_mime_type(plain);
@@ -83,7 +83,7 @@ TEST_F(TextRequestTest, OnlyPlainTextIsSupportedAndTheErrorSaysSo) {
   EXPECT_EQ(Field(status), "mime_type");
 }
 
-TEST_F(TextRequestTest, LabelsAreFewAndPlain) {
+TEST_F(TextRequestTest, ChecksLabels) {
   TranslateRequest request = ToGerman({"The dog runs."});
   (*request.mutable_labels())["team"] = "search-7";
   (*request.mutable_labels())["empty"] = "";
@@ -98,7 +98,7 @@ TEST_F(TextRequestTest, LabelsAreFewAndPlain) {
   ExpectBad(request, "labels", "holds 17 labels, at most 16");
 }
 
-TEST_F(TextRequestTest, APriorityIsTakenOverAndOneThatNobodyKnowsIsRefused) {
+TEST_F(TextRequestTest, ChecksPriority) {
   TranslateRequest request = ToGerman({"The dog runs."});
   EXPECT_FALSE(CheckRequest(request, *fixture.catalog, limits)->priority.has_value());
   for (const auto& [said, meant] :
@@ -112,7 +112,7 @@ TEST_F(TextRequestTest, APriorityIsTakenOverAndOneThatNobodyKnowsIsRefused) {
   ExpectBad(request, "priority", "is 9, which this server does not know");
 }
 
-TEST_F(TextRequestTest, ALanguageThatIsNotSaidIsDetected) {
+TEST_F(TextRequestTest, DetectsUnsetLanguage) {
   TranslateRequest request = ToGerman({"The dog runs across the street."});
   request.clear_source_language_code();
   auto checked = CheckRequest(request, *fixture.catalog, limits);
@@ -125,7 +125,7 @@ TEST_F(TextRequestTest, ALanguageThatIsNotSaidIsDetected) {
   EXPECT_THAT(Check(summary), IsOk());
 }
 
-TEST_F(TextRequestTest, WhereTheModelsLeaveNoChoiceNothingIsAsked) {
+TEST_F(TextRequestTest, UsesTheOnlyLanguageIfUndetected) {
   TranslateRequest request = ToGerman({"12345"});
   request.clear_source_language_code();
   auto checked = CheckRequest(request, *fixture.catalog, limits);
@@ -144,7 +144,7 @@ TEST_F(TextRequestTest, WhereTheModelsLeaveNoChoiceNothingIsAsked) {
   EXPECT_EQ(scored->model->name(), "en-de");
 }
 
-TEST_F(TextRequestTest, ALanguageThatHasNoModelIsNamedWhicheverSideItIsOn) {
+TEST_F(TextRequestTest, NamesLanguageWithoutModel) {
   TranslateRequest request = ToGerman({"Bonjour, comment allez-vous aujourd'hui ?"});
   request.clear_source_language_code();
   EXPECT_THAT(Check(request),
@@ -161,7 +161,7 @@ TEST_F(TextRequestTest, ALanguageThatHasNoModelIsNamedWhicheverSideItIsOn) {
   }
 }
 
-TEST_F(TextRequestTest, OfSeveralModelsTheTextsLanguageChoosesOrTheCaller) {
+TEST_F(TextRequestTest, LanguageOfTextSelectsTheModel) {
   test::WriteBundle(fixture.folder.path() / "fr-de",
                     test::TinyManifest("fr-de", linnet::v1::TASK_TRANSLATE, "fr", "de"));
   ASSERT_TRUE(fixture.catalog->Reload().ok());
@@ -175,7 +175,7 @@ TEST_F(TextRequestTest, OfSeveralModelsTheTextsLanguageChoosesOrTheCaller) {
   ExpectBad(request, "source_language_code", "set it to one of en, fr, or name a model");
 }
 
-TEST_F(TextRequestTest, ANamedModelSaysItsLanguageAndNothingIsDetected) {
+TEST_F(TextRequestTest, NamedModelSetsTheLanguage) {
   TranslateRequest request = ToGerman({"12345"});
   request.clear_source_language_code();
   request.set_model("en-de");
@@ -184,13 +184,13 @@ TEST_F(TextRequestTest, ANamedModelSaysItsLanguageAndNothingIsDetected) {
   EXPECT_FALSE(checked->detected.has_value());
 }
 
-TEST_F(TextRequestTest, AWayToReadLongTextsThatNobodyKnowsIsRefused) {
+TEST_F(TextRequestTest, RefusesUnknownLongInput) {
   SummarizeRequest request = SummaryOf("The dog runs.");
   request.set_long_input(static_cast<linnet::v1::LongInput>(9));
   ExpectBad(request, "long_input", "is 9");
 }
 
-TEST_F(TextRequestTest, LanguagesAreFoundByTheirTagOrTheirPrimarySubtag) {
+TEST_F(TextRequestTest, MatchesLanguageTagOrPrimarySubtag) {
   TranslateRequest request = ToGerman({"The dog runs."});
   for (auto [source, target] :
        {std::pair{"en", "de"}, {"EN", "De"}, {"en-US", "de-AT"}, {"en-Latn-GB", "de"}}) {
@@ -200,7 +200,7 @@ TEST_F(TextRequestTest, LanguagesAreFoundByTheirTagOrTheirPrimarySubtag) {
   }
 }
 
-TEST_F(TextRequestTest, UnknownLanguagesAndModelsAreNotFoundWithTheListOfWhatThereIs) {
+TEST_F(TextRequestTest, NotFoundListsLanguagesAndModels) {
   TranslateRequest request = ToGerman({"The dog runs."});
   request.set_target_language_code("fr");
   EXPECT_THAT(Check(request), StatusIs(absl::StatusCode::kNotFound,
@@ -214,7 +214,7 @@ TEST_F(TextRequestTest, UnknownLanguagesAndModelsAreNotFoundWithTheListOfWhatThe
               StatusIs(absl::StatusCode::kNotFound, HasSubstr("no model summarises de")));
 }
 
-TEST_F(TextRequestTest, LongNamesComeBackCutAndInPlainAscii) {
+TEST_F(TextRequestTest, QuotesLongNamesCutAndInAscii) {
   std::string name = "x";
   for (int i = 0; i < 5000; ++i) name += "\xC3\xA9";  // a cut after 80 bytes splits one of these
   const auto expect_plain = [](const absl::Status& status) {
@@ -234,7 +234,7 @@ TEST_F(TextRequestTest, LongNamesComeBackCutAndInPlainAscii) {
   expect_plain(Check(request));
 }
 
-TEST_F(TextRequestTest, LanguageCodesThatAreNoneAreTheCallersToChange) {
+TEST_F(TextRequestTest, RefusesInvalidLanguageCodes) {
   for (const char* tag :
        {"e", "german language", "de_DE", "-de", "de-", "12", "de-123456789", "d\xC3\xA9"}) {
     TranslateRequest request = ToGerman({"The dog runs."});
@@ -246,14 +246,14 @@ TEST_F(TextRequestTest, LanguageCodesThatAreNoneAreTheCallersToChange) {
   }
 }
 
-TEST_F(TextRequestTest, TheTargetLanguageIsRequired) {
+TEST_F(TextRequestTest, TargetLanguageIsRequired) {
   TranslateRequest request = ToGerman({"The dog runs."});
   request.set_model("en-de");
   request.clear_target_language_code();
   ExpectBad(request, "target_language_code", "required");
 }
 
-TEST_F(TextRequestTest, AModelOfAnotherTaskOrPairIsNotTakenInSilence) {
+TEST_F(TextRequestTest, RefusesModelOfOtherTaskOrPair) {
   TranslateRequest request = ToGerman({"The dog runs."});
   request.set_model("en-summary");
   ExpectBad(request, "model", "\"en-summary\" summarises: name one that translates");

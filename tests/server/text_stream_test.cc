@@ -25,13 +25,13 @@ Catalog::EngineFactory Noise(uint64_t seed) {
   };
 }
 
-// A stream as a client sees it.
-struct Heard {
+// The status, response and parts of one stream.
+struct Received {
   absl::Status status;
   TranslateResponse response;
   std::vector<TextPart> parts;
 
-  // What was said of a content, all parts or the first so many.
+  // The concatenated parts of a content.
   std::string text(int content) const {
     std::string text;
     for (const TextPart& part : parts) {
@@ -41,21 +41,21 @@ struct Heard {
   }
 };
 
-Heard Listen(TextFixture& fixture, const TranslateRequest& request, const CallContext& context) {
-  Heard heard;
+Received Stream(TextFixture& fixture, const TranslateRequest& request, const CallContext& context) {
+  Received received;
   test::Notification done;
   fixture.calls->StreamTranslate(
-      request, heard.response, context,
-      [&](TextPart part) { heard.parts.push_back(std::move(part)); },
+      request, received.response, context,
+      [&](TextPart part) { received.parts.push_back(std::move(part)); },
       [&](absl::Status status) {
-        heard.status = std::move(status);
+        received.status = std::move(status);
         done.Open();
       });
   done.Pass();
-  return heard;
+  return received;
 }
-Heard Listen(TextFixture& fixture, const TranslateRequest& request) {
-  return Listen(fixture, request, {.arrived = absl::Now()});
+Received Stream(TextFixture& fixture, const TranslateRequest& request) {
+  return Stream(fixture, request, {.arrived = absl::Now()});
 }
 
 TranslateResponse WithoutTimings(TranslateResponse response) {
@@ -63,7 +63,7 @@ TranslateResponse WithoutTimings(TranslateResponse response) {
   return response;
 }
 
-TEST(TextStreamTest, ThePartsOfRandomSearchesMakeTheUnaryAnswerAndNothingIsTakenBack) {
+TEST(TextStreamTest, PartsOfRandomSearchesEqualUnaryAnswer) {
   int segments = 0;
   for (uint64_t seed = 1; seed <= 60; ++seed) {
     TextFixture fixture(Noise(seed));
@@ -76,14 +76,14 @@ TEST(TextStreamTest, ThePartsOfRandomSearchesMakeTheUnaryAnswerAndNothingIsTaken
     request.set_word_scores(seed % 2 == 0);
     TranslateResponse unary;
     ASSERT_THAT(fixture.Call(&TextCalls::Translate, request, unary), IsOk());
-    const Heard heard = Listen(fixture, request);
-    ASSERT_THAT(heard.status, IsOk());
-    EXPECT_EQ(WithoutTimings(heard.response).SerializeAsString(),
+    const Received received = Stream(fixture, request);
+    ASSERT_THAT(received.status, IsOk());
+    EXPECT_EQ(WithoutTimings(received.response).SerializeAsString(),
               WithoutTimings(unary).SerializeAsString());
     for (int i = 0; i < unary.translations_size(); ++i)
-      EXPECT_EQ(heard.text(i), unary.translations(i).text()) << "seed " << seed;
+      EXPECT_EQ(received.text(i), unary.translations(i).text()) << "seed " << seed;
     std::pair place = {0, 0};
-    for (const TextPart& part : heard.parts) {
+    for (const TextPart& part : received.parts) {
       EXPECT_LE(place, std::pair(part.content_index(), part.segment_index())) << "in order";
       EXPECT_EQ(model::FirstInvalidUtf8(part.text()), -1);
       place = {part.content_index(), part.segment_index()};
@@ -100,11 +100,11 @@ TEST(TextStreamTest, ThePartsOfRandomSearchesMakeTheUnaryAnswerAndNothingIsTaken
   EXPECT_EQ(segments, 60 * 4) << "each segment is closed once";
 }
 
-TEST(TextStreamTest, TextIsHeardWhileItsSegmentIsDecoded) {
-  test::Notification heard_some;
+TEST(TextStreamTest, SendsTextDuringDecoding) {
+  test::Notification received_some;
   std::atomic<int> steps = -100;
   TextFixture fixture({.on_step = [&] {
-    if (++steps == 5) heard_some.Pass();  // nothing of this step was decoded yet
+    if (++steps == 5) received_some.Pass();  // this step has not produced a token yet
   }});
   steps = 0;
   TranslateResponse response;
@@ -116,7 +116,7 @@ TEST(TextStreamTest, TextIsHeardWhileItsSegmentIsDecoded) {
       [&](const TextPart& part) {
         text += part.text();
         EXPECT_THAT(request.contents(0), ::testing::StartsWith(text));
-        if (!part.text().empty()) heard_some.Open();
+        if (!part.text().empty()) received_some.Open();
       },
       [&](const absl::Status& status) {
         EXPECT_THAT(status, IsOk());
@@ -127,7 +127,7 @@ TEST(TextStreamTest, TextIsHeardWhileItsSegmentIsDecoded) {
   EXPECT_EQ(text, request.contents(0));
 }
 
-TEST(TextStreamTest, ASummaryIsStreamedAsWell) {
+TEST(TextStreamTest, StreamsSummaries) {
   TextFixture fixture(Noise(5));
   const auto request = SummaryOf("A bird sings. The dog runs.");
   SummarizeResponse unary, streamed;
@@ -145,7 +145,7 @@ TEST(TextStreamTest, ASummaryIsStreamedAsWell) {
   EXPECT_EQ(streamed.summaries(0).text(), text);
 }
 
-TEST(TextStreamTest, WhoDoesNotStreamDoesNotPayForStablePrefixes) {
+TEST(TextStreamTest, UnaryCallsComputeNoStablePrefixes) {
   std::atomic<bool> asked = false;
   struct Watching : test::EchoEngine {
     explicit Watching(std::atomic<bool>& asked)
@@ -160,29 +160,29 @@ TEST(TextStreamTest, WhoDoesNotStreamDoesNotPayForStablePrefixes) {
   TranslateResponse response;
   ASSERT_THAT(fixture.Call(&TextCalls::Translate, ToGerman({"A bird sings."}), response), IsOk());
   EXPECT_FALSE(asked);
-  EXPECT_THAT(Listen(fixture, ToGerman({"A bird sings."})).status, IsOk());
+  EXPECT_THAT(Stream(fixture, ToGerman({"A bird sings."})).status, IsOk());
   EXPECT_TRUE(asked);
 }
 
-TEST(TextStreamTest, AStreamThatFailsEndsOnceWithoutAResponse) {
+TEST(TextStreamTest, FailedStreamEndsOnceWithoutResponse) {
   TextFixture fixture({.not_a_number = [] {
     TextFixture other;
     return other.catalog->models()[0]->source_tokenizer->Encode("window")->back();
   }()});
-  const Heard heard = Listen(fixture, ToGerman({"A bird sings.", "Please open the window"}));
-  EXPECT_EQ(heard.status.code(), absl::StatusCode::kInternal);
-  EXPECT_EQ(heard.response.translations_size(), 0);
+  const Received received = Stream(fixture, ToGerman({"A bird sings.", "Please open the window"}));
+  EXPECT_EQ(received.status.code(), absl::StatusCode::kInternal);
+  EXPECT_EQ(received.response.translations_size(), 0);
   EXPECT_EQ(fixture.admission.tokens(), 0);
 }
 
-TEST(TextStreamTest, ABadRequestIsRefusedBeforeAnyPart) {
+TEST(TextStreamTest, RefusesBadRequestBeforeAnyPart) {
   TextFixture fixture;
-  const Heard heard = Listen(fixture, ToGerman({""}));
-  EXPECT_EQ(heard.status.code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_TRUE(heard.parts.empty());
+  const Received received = Stream(fixture, ToGerman({""}));
+  EXPECT_EQ(received.status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_TRUE(received.parts.empty());
 }
 
-TEST(TextStreamTest, ACancelEndsTheStreamOnce) {
+TEST(TextStreamTest, CancelEndsTheStreamOnce) {
   test::Notification in_step, go_on;
   std::atomic<bool> armed = false;
   TextFixture fixture({.on_step = [&] {
@@ -213,7 +213,7 @@ TEST(TextStreamTest, ACancelEndsTheStreamOnce) {
   EXPECT_EQ(status.code(), absl::StatusCode::kCancelled);
 }
 
-TEST(TextStreamTest, StreamsAtOnceGetTheirOwnParts) {
+TEST(TextStreamTest, ConcurrentStreamsGetTheirOwnParts) {
   TextFixture fixture(Noise(3));
   std::vector<std::thread> threads;
   for (int t = 0; t < 4; ++t) {
@@ -223,11 +223,11 @@ TEST(TextStreamTest, StreamsAtOnceGetTheirOwnParts) {
             ToGerman({absl::StrCat("Thread ", t, " says.\n", i, " times.")});
         CallContext context{.arrived = absl::Now()};
         if (i % 4 == 3) context.cancelled->Cancel();
-        const Heard heard = Listen(fixture, request, context);
+        const Received received = Stream(fixture, request, context);
         if (i % 4 == 3) {
-          EXPECT_EQ(heard.status.code(), absl::StatusCode::kCancelled);
+          EXPECT_EQ(received.status.code(), absl::StatusCode::kCancelled);
         } else {
-          EXPECT_EQ(heard.text(0), heard.response.translations(0).text());
+          EXPECT_EQ(received.text(0), received.response.translations(0).text());
         }
       }
     });
@@ -236,7 +236,7 @@ TEST(TextStreamTest, StreamsAtOnceGetTheirOwnParts) {
   EXPECT_EQ(fixture.admission.tokens(), 0);
 }
 
-TEST(PartQueueTest, PartsOfOneSegmentBecomeOneAndOthersDoNot) {
+TEST(PartQueueTest, MergesPartsOfOneSegmentOnly) {
   PartQueue queue;
   const auto push = [&](int content, int segment, std::string text, bool last) {
     TextPart part;
@@ -260,7 +260,7 @@ TEST(PartQueueTest, PartsOfOneSegmentBecomeOneAndOthersDoNot) {
   EXPECT_FALSE(queue.Pop().has_value());
 }
 
-TEST(PartWriterTest, AResultThatDoesNotGoOnFromWhatWasSentIsAnError) {
+TEST(PartWriterTest, RejectsResultThatRevisesSentText) {
   TextFixture fixture;
   const TranslateRequest request = ToGerman({"The dog runs."});
   const auto checked = CheckRequest(request, *fixture.catalog, {});

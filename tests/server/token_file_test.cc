@@ -26,7 +26,7 @@ struct TokenFileTest : ::testing::Test {
   bool Knows(TokenFile& file, const char* token) {
     return file.table()->Find(std::string(token).substr(0, 16)) != nullptr;
   }
-  // What a Refresh logs.
+  // Returns what Refresh logs.
   std::string Refresh(TokenFile& file) {
     ::testing::internal::CaptureStderr();
     file.Refresh();
@@ -43,7 +43,7 @@ struct TokenFileTest : ::testing::Test {
   Metrics metrics;
 };
 
-TEST_F(TokenFileTest, AStartWithoutTokensFailsWithTheCause) {
+TEST_F(TokenFileTest, StartFailsWithoutTokens) {
   EXPECT_THAT(TokenFile::Open(path, metrics),
               StatusIs(absl::StatusCode::kNotFound, HasSubstr("No such file")));
   Write("0123456789abcdef first everything\n");
@@ -52,7 +52,7 @@ TEST_F(TokenFileTest, AStartWithoutTokensFailsWithTheCause) {
                        AllOf(HasSubstr("line 1"), HasSubstr(path.string()))));
 }
 
-TEST_F(TokenFileTest, WhatIsWrittenLaterIsInForceAfterTheNextRefresh) {
+TEST_F(TokenFileTest, RefreshReadsChangedFile) {
   Write(kFirst);
   const auto file = *TokenFile::Open(path, metrics);
   const auto before = std::filesystem::last_write_time(path);
@@ -65,12 +65,12 @@ TEST_F(TokenFileTest, WhatIsWrittenLaterIsInForceAfterTheNextRefresh) {
   EXPECT_THAT(metrics.Text(), HasSubstr("linnet_token_reloads_total{result=\"ok\"} 1\n"));
 }
 
-TEST_F(TokenFileTest, AFailedReadIsTriedAgainAlthoughTheFileDoesNotChangeAnyMore) {
+TEST_F(TokenFileTest, RetriesFailedReadOfUnchangedFile) {
   Write(kFirst);
   const auto file = *TokenFile::Open(path, metrics);
   Write(kSecond);
   const auto changed = std::filesystem::last_write_time(path);
-  std::filesystem::rename(path, folder.path() / "away");  // as if it could not be read just now
+  std::filesystem::rename(path, folder.path() / "away");  // temporarily unreadable
   EXPECT_THAT(Refresh(*file), HasSubstr("tokens_not_read"));
   EXPECT_TRUE(Knows(*file, kFirst)) << "one failure ends nobody's service";
   std::filesystem::rename(folder.path() / "away", path);
@@ -80,7 +80,7 @@ TEST_F(TokenFileTest, AFailedReadIsTriedAgainAlthoughTheFileDoesNotChangeAnyMore
   EXPECT_TRUE(Knows(*file, kSecond));
 }
 
-TEST_F(TokenFileTest, ADeletedFileIsLoggedOnceAndCountedWhileItIsGone) {
+TEST_F(TokenFileTest, DeletedFileIsLoggedOnceAndCounted) {
   Write(kFirst);
   const auto file = *TokenFile::Open(path, metrics);
   EXPECT_EQ(Failures(), 0);
@@ -96,7 +96,7 @@ TEST_F(TokenFileTest, ADeletedFileIsLoggedOnceAndCountedWhileItIsGone) {
   EXPECT_EQ(Failures(), 3);
 }
 
-TEST_F(TokenFileTest, ReadersHaveOneWholeTableWhileItChanges) {
+TEST_F(TokenFileTest, ReadersSeeWholeTables) {
   Write(kFirst);
   const auto file = *TokenFile::Open(path, metrics);
   std::atomic<bool> done = false;

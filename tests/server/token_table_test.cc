@@ -11,7 +11,7 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-TEST(TokenTableTest, ALineIsATokenItsNameAndItsRights) {
+TEST(TokenTableTest, ParsesTokenNameAndRights) {
   const auto table = TokenTable::Parse(
       "# made yesterday\n\n"
       "0123456789abcdef search inference\n"
@@ -29,13 +29,13 @@ TEST(TokenTableTest, ALineIsATokenItsNameAndItsRights) {
   EXPECT_FALSE(table->Find("aaaaaaaaaaaaaaaa")->inference);
 }
 
-TEST(TokenTableTest, AByteOrderMarkIsNoPartOfTheFirstToken) {
+TEST(TokenTableTest, SkipsByteOrderMark) {
   const auto table = TokenTable::Parse("\uFEFF0123456789abcdef search inference\r\n");
   ASSERT_THAT(table, IsOk());
   EXPECT_NE(table->Find("0123456789abcdef"), nullptr);
 }
 
-TEST(TokenTableTest, ATokenMayHaveAHighestPriority) {
+TEST(TokenTableTest, ParsesMaxPriority) {
   const auto table = TokenTable::Parse(
       "0123456789abcdef nightly inference max-priority=batch\n"
       "fedcba9876543210 search inference,admin max-priority=normal # not above\n"
@@ -52,13 +52,13 @@ TEST(TokenTableTest, ATokenMayHaveAHighestPriority) {
   }
 }
 
-TEST(TokenTableTest, TheShortestTokenIsTold) {
+TEST(TokenTableTest, EnforcesMinTokenLength) {
   EXPECT_THAT(TokenTable::Parse("0123456789abcde search inference"),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        AllOf(HasSubstr("15 characters"), HasSubstr("at least 16"))));
 }
 
-TEST(TokenTableTest, OnlyTheVeryTokenIsFound) {
+TEST(TokenTableTest, FindsExactTokensOnly) {
   const auto table = TokenTable::Parse("0123456789abcdef search inference");
   ASSERT_THAT(table, IsOk());
   for (const char* token :
@@ -66,7 +66,7 @@ TEST(TokenTableTest, OnlyTheVeryTokenIsFound) {
     EXPECT_EQ(table->Find(token), nullptr) << token;
 }
 
-TEST(TokenTableTest, WhatIsWrongIsNamedByItsLineAndNeverByTheToken) {
+TEST(TokenTableTest, ErrorsNameTheLineNotTheToken) {
   for (const char* bad :
        {"0123456789abcdef search", "0123456789abcdef search root",
         "0123456789abcde search inference", "0123456789abcdef a admin\n0123456789abcdef b admin"}) {

@@ -10,14 +10,14 @@ namespace {
 
 constexpr char kGood[] = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
 
-TEST(TraceContextTest, AValidHeaderIsRead) {
+TEST(TraceContextTest, ReadsValidHeader) {
   const auto trace = ParseTraceParent(kGood);
   ASSERT_TRUE(trace.has_value());
   EXPECT_EQ(trace->trace_id, "4bf92f3577b34da6a3ce929d0e0e4736");
   EXPECT_EQ(trace->span_id, "00f067aa0ba902b7");
 }
 
-TEST(TraceContextTest, OfALaterVersionTheStartIsRead) {
+TEST(TraceContextTest, ReadsStartOfLaterVersions) {
   std::string later = kGood;
   later[1] = '1';
   EXPECT_TRUE(ParseTraceParent(later).has_value());
@@ -25,7 +25,7 @@ TEST(TraceContextTest, OfALaterVersionTheStartIsRead) {
   EXPECT_FALSE(ParseTraceParent(later + "more").has_value());
 }
 
-TEST(TraceContextTest, WhatIsNotValidCountsAsNone) {
+TEST(TraceContextTest, IgnoresInvalidHeaders) {
   const std::string good = kGood;
   std::vector<std::string> wrong = {"",         "00",       good + "-more",
                                     good + "0", " " + good, std::string(good.size(), '0')};
@@ -34,7 +34,7 @@ TEST(TraceContextTest, WhatIsNotValidCountsAsNone) {
     wrong.push_back(good);
     wrong.back()[i] = '0';
   }
-  for (size_t i : {0, 3, 34, 36, 51, 53, 54}) {  // no lower-case hexadecimal digit
+  for (size_t i : {0, 3, 34, 36, 51, 53, 54}) {  // not a lower-case hexadecimal digit
     for (char c : {'A', 'g', '-', ' '}) {
       wrong.push_back(good);
       wrong.back()[i] = c;

@@ -31,13 +31,13 @@ TrustedProxies::Client ClientOf(const std::string& trusted, const Sent& sent,
       headers, {.address = address, .certificate_subject = subject});
 }
 
-TEST(PeerAddressTest, ReadsWhatGrpcWrites) {
+TEST(PeerAddressTest, ParsesGrpcPeers) {
   EXPECT_EQ(PeerAddress("ipv4:127.0.0.1:4711"), "127.0.0.1:4711");
   EXPECT_EQ(PeerAddress("ipv6:%5B::1%5D:4711"), "[::1]:4711");
   EXPECT_EQ(PeerAddress("ipv6:%5Bfe80::1%25eth0%5D:4711"), "[fe80::1%eth0]:4711");
 }
 
-TEST(TrustedProxiesTest, TrustsTheAddressesAndNetworksThatAreNamed) {
+TEST(TrustedProxiesTest, TrustsListedAddressesAndNetworks) {
   const TrustedProxies proxies =
       *TrustedProxies::Parse("192.0.2.1, 10.0.0.0/8,2001:db8::/33 198.51.100.7/31");
   for (const char* address : {"ipv4:192.0.2.1:1", "ipv4:10.255.0.9:65535",
@@ -52,7 +52,7 @@ TEST(TrustedProxiesTest, TrustsTheAddressesAndNetworksThatAreNamed) {
   EXPECT_FALSE(TrustedProxies::Parse("")->Trusts("ipv4:127.0.0.1:1"));
 }
 
-TEST(TrustedProxiesTest, RefusesWhatIsNoAddress) {
+TEST(TrustedProxiesTest, RefusesInvalidAddresses) {
   for (const char* list : {"proxy.example", "192.0.2.0/33", "192.0.2.0/-1", "2001:db8::/129",
                            "192.0.2.0/24/1", "192.0.2.1, x", "192.0.2.0/"})
     EXPECT_THAT(TrustedProxies::Parse(list).status(),
@@ -60,7 +60,7 @@ TEST(TrustedProxiesTest, RefusesWhatIsNoAddress) {
         << list;
 }
 
-TEST(TrustedProxiesTest, TheLastForwardedAddressIsTheCallers) {
+TEST(TrustedProxiesTest, UsesLastForwardedAddress) {
   EXPECT_EQ(ClientOf("192.0.2.1", {{kForwarded, "203.0.113.5"}}).address, "ipv4:203.0.113.5:0");
   EXPECT_EQ(ClientOf("192.0.2.1", {{kForwarded, "1.1.1.1, 203.0.113.5"}}).address,
             "ipv4:203.0.113.5:0")
@@ -73,13 +73,13 @@ TEST(TrustedProxiesTest, TheLastForwardedAddressIsTheCallers) {
     EXPECT_EQ(ClientOf("192.0.2.1", {{kForwarded, value}}).address, "ipv6:%5B2001:db8::1%5D:0");
 }
 
-TEST(TrustedProxiesTest, WithoutAnAddressTheCallerIsTheProxy) {
+TEST(TrustedProxiesTest, UsesProxyWithoutForwardedAddress) {
   EXPECT_EQ(ClientOf("192.0.2.1", {}).address, kProxy);
   for (const char* value : {"", "unknown", "203.0.113.5,", "203.0.113", "[proxy]:1"})
     EXPECT_EQ(ClientOf("192.0.2.1", {{kForwarded, value}}).address, kProxy) << value;
 }
 
-TEST(TrustedProxiesTest, HeadersOfAnybodyElseSayNothing) {
+TEST(TrustedProxiesTest, IgnoresHeadersOfUntrustedPeers) {
   const Sent forged = {{kForwarded, "203.0.113.5"}, {kSubject, "alice"}};
   for (const char* trusted : {"", "192.0.2.2"}) {
     const auto client = ClientOf(trusted, forged, kProxy, "bob");
@@ -88,7 +88,7 @@ TEST(TrustedProxiesTest, HeadersOfAnybodyElseSayNothing) {
   }
 }
 
-TEST(TrustedProxiesTest, TheSubjectIsThatOfTheHeaderAndNeverTheProxys) {
+TEST(TrustedProxiesTest, UsesSubjectOfHeaderNotOfProxy) {
   EXPECT_EQ(ClientOf("192.0.2.1", {{kSubject, "alice"}}, kProxy, "proxy").certificate_subject,
             "alice");
   EXPECT_EQ(ClientOf("192.0.2.1", {}, kProxy, "proxy").certificate_subject, "");

@@ -17,16 +17,17 @@
 #include "server/schedule/restart_policy.h"
 #include "tests/support/echo_engine.h"
 
-// Models on a virtual clock: what Scheduler and Catalog do with threads, done step by step.
+// Models on a virtual clock: single-threaded counterparts of Scheduler and Catalog, driven by the
+// test.
 namespace linnet::server {
 
-// How often a virtual engine fails, of its calls.
+// Fault rates of a fake engine, as a part of its calls.
 struct FaultRates {
-  double out_of_memory = 0.002;  // of encoder calls, and of steps
+  double out_of_memory = 0.002;  // encoder calls and steps
   double encoder = 0.001;
-  double step = 0.0003;  // the engine is to be made again
-  double row = 0.0003;   // one sequence
-  double factory = 0.3;
+  double step = 0.0003;  // breaks the engine
+  double row = 0.0003;   // fails one sequence
+  double factory = 0.3;  // rebuilds that fail
 };
 
 class FaultyEngine final : public test::EchoEngine {
@@ -67,14 +68,14 @@ class FaultyEngine final : public test::EchoEngine {
   bool broken_ = false;
 };
 
-// One version of a model: an engine, the batch in it and their supervision.
+// One version of a model: a fake engine, its batcher and its supervision.
 class VirtualModel {
  public:
   struct Options {
     test::EchoEngine::Options engine;
     BatcherOptions batcher;
     FaultRates faults;
-    // A step: half of it for the weights, half for the rows.
+    // Duration of a step with all rows: half is fixed, half in proportion to the rows.
     absl::Duration full_step = absl::Milliseconds(8);
   };
 
@@ -87,7 +88,7 @@ class VirtualModel {
   bool up(absl::Time now) const { return now >= down_until_; }
   bool idle() const { return batcher_->idle(); }
   bool retired() const { return retired_; }
-  // Takes no more calls: another version has its place.
+  // Marks it as replaced by another version: it gets no new calls.
   void Retire() { retired_ = true; }
   void SetSlowdown(double times) { slowdown_ = times; }
 
@@ -97,7 +98,7 @@ class VirtualModel {
     if (status.ok() && next_step_ == absl::InfiniteFuture()) next_step_ = now + StepTime();
     return status;
   }
-  // When it has something to do.
+  // Time of the next step or restart.
   absl::Time next_event() const { return std::min(next_step_, restart_); }
   void Act(absl::Time now) {
     if (restart_ <= now) {
@@ -106,12 +107,12 @@ class VirtualModel {
     }
     if (next_step_ <= now) Step(now);
   }
-  // What Scheduler does at the end of a drain.
+  // Ends all sequences, as Scheduler does at the end of a drain.
   void EndAll(absl::Time now) { batcher_->EndAll(ShuttingDown(), now); }
   int left_in_engine() const { return engine_->sequences(); }
   int restarts() const { return restarts_; }
 
-  // As WarmUp does it: some steps of one sequence and of as many as there is room for.
+  // Reports steps like those of WarmUp: of one sequence, and of as many as the engine has rows for.
   void WarmUp(absl::Time now) {
     for (const int rows : {5, options_.engine.rows}) {
       for (int i = 0; i < 16; ++i) {
@@ -156,15 +157,15 @@ class VirtualModel {
     }
     next_step_ = batcher_->idle() ? absl::InfiniteFuture() : now + StepTime();
   }
-  // The engine is gone: everybody is told to come back, and it is made again, at once or later.
+  // Ends all sequences with a retry delay and rebuilds the engine, at once or later.
   void Restart(absl::Time now) {
-    // After too many failures the process ends, and another one begins some time later.
+    // After too many failures the process ends, and a new one starts some time later.
     const bool for_good = restarts_in_a_row_->give_up();
     const absl::Duration delay =
         for_good ? kProcessRestart : restarts_in_a_row_->Failed(Monotonic(now));
     if (for_good) restarts_in_a_row_.emplace();
-    const absl::Status told = EngineDown(std::max(delay, absl::Seconds(1)));
-    batcher_->EndAll(told, told);
+    const absl::Status status = EngineDown(std::max(delay, absl::Seconds(1)));
+    batcher_->EndAll(status, status);
     next_step_ = absl::InfiniteFuture();
     down_until_ = now + delay;
     restarts_in_a_row_->Rebuilding();
@@ -185,8 +186,8 @@ class VirtualModel {
   std::unique_ptr<FaultyEngine> engine_;
   std::unique_ptr<Batcher> batcher_;
   std::optional<RestartPolicy> restarts_in_a_row_ = RestartPolicy();
-  absl::Time next_step_ = absl::InfiniteFuture();  // ends
-  absl::Time restart_ = absl::InfiniteFuture();    // is tried again
+  absl::Time next_step_ = absl::InfiniteFuture();  // end of the current step
+  absl::Time restart_ = absl::InfiniteFuture();    // next attempt to rebuild the engine
   absl::Time down_until_ = absl::InfinitePast();
   double slowdown_ = 1;
   int restarts_ = 0;

@@ -1,4 +1,4 @@
-"""How tests/gpu.sh spends its time: shares, crashes, and what a later call goes on with."""
+"""The sessions of tests/gpu.sh: shares of time, crashes, and continuation in a later call."""
 
 import json
 import os
@@ -54,7 +54,7 @@ def test_part_uses_the_packed_operators(tmp_path, monkeypatch):
         cases=lambda *_: [("x", lambda: seen.append(os.environ["LINNET_OPS_LIBRARY"]) or [])]
     )
     monkeypatch.setattr(session.importlib, "import_module", lambda _: module)
-    monkeypatch.setenv("LINNET_OPS_LIBRARY", "another")  # which is put back, not what child() sets
+    monkeypatch.setenv("LINNET_OPS_LIBRARY", "another")  # monkeypatch restores this value later
     setup = session.Setup(tmp_path / "liblinnet_ops.so", None, None, dry=True)
     assert session.child("base", setup, [tmp_path]) == 0
     assert seen == [str(tmp_path / "liblinnet_ops.so")]
@@ -88,7 +88,7 @@ def test_case_is_tried_at_most_twice(tmp_path):
 
 
 def part_process(tmp_path, body):
-    """A process that takes a part's place: what it writes, and how it ends."""
+    """Replaces a part by a process with the given output and exit."""
     file = tmp_path / "part.py"
     file.write_text(
         textwrap.dedent(f"""
@@ -250,8 +250,8 @@ def test_packing_requires_the_decoder(tmp_path, monkeypatch):
 
 
 def test_package_stays_within_the_limit():
-    # The tracked files of today leave room for 28 MiB, what pack.py puts beside them without a
-    # training set; it refuses what is too much.
+    # The tracked files leave room for the 28 MiB that pack.py adds without a training set; it
+    # refuses a package that is too large.
     assert pack.tracked_bytes() < pack.LIMIT - 28 * 2**20
     with pytest.raises(SystemExit, match=r"64.1 MiB are more than the 64 that may travel"):
         pack.check_size(60 * 2**20, 4 * 2**20 + 2**17)

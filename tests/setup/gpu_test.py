@@ -1,4 +1,4 @@
-"""tests/gpu.sh where it must not go on. What it does on a GPU is seen on a GPU alone."""
+"""tests/gpu.sh without a GPU: its errors and its dry run. The rest needs a GPU."""
 
 import subprocess
 import sys
@@ -57,7 +57,7 @@ def test_dry_run_covers_every_self_contained_part(tmp_path):
     assert ", 0 failures, 0 errors" in report
     assert "| tiny | 5 | all kernels |" in report
     assert "not complete" not in report
-    # Another call goes on with what there is: here nothing is left to do.
+    # Another call continues from the results: nothing is left to do.
     again, flags[-1] = tmp_path / "again", str(tmp_path / "again")
     status, output = gpu_sh(*flags, *parts, "--continue", str(tmp_path))
     assert status == 0, output

@@ -23,7 +23,7 @@ def build(machine: Sandbox, **environment: str) -> tuple[int, str]:
 
 
 def stanzas(machine: Sandbox) -> str:
-    """The lists of source packages that are made of the machine's."""
+    """The lists of source packages that are derived from the machine's."""
     return subprocess.run(
         ["bash", "-c", ". deps/setup.sh; deb_src_lines; deb_src_stanzas"],
         cwd=machine.tree,

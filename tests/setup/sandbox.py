@@ -1,4 +1,4 @@
-"""A copy of the scripts in a machine made of fakes.
+"""A copy of the scripts on a machine with fake commands.
 
 Every command that installs or builds is a small stand-in that writes down how it was called; PATH
 holds nothing else but the plain tools that the scripts may use.
@@ -160,7 +160,7 @@ class Sandbox:
         commands.mkdir()
         programs.mkdir()
         for tool in TOOLS:
-            # what a shim of a version manager stands for is not to be found through a link
+            # a link to a version manager's shim would not find the real program
             found = shutil.which(tool, path="/usr/bin:/bin") or shutil.which(tool)
             (commands / tool).write_text(f'#!/bin/sh\nexec {found} "$@"\n')
         for name, text in FAKES.items():
@@ -176,7 +176,7 @@ class Sandbox:
         subprocess.run(["tar", "-czf", f"{name}.tar.gz", name], cwd=self.folder, check=True)
 
     def _make_grpc_source(self) -> None:
-        """Files by the names of Debian's source package, with hashes to fit."""
+        """Creates files with the names of Debian's source package and matching hashes."""
         folder = self.folder / "grpc-source"
         folder.mkdir()
         versions = self.tree / "deps/versions.txt"
@@ -187,11 +187,11 @@ class Sandbox:
         versions.write_text(text)
 
     def add_sources(self, name: str, text: str) -> None:
-        """A list of apt's."""
+        """Writes a source list of apt."""
         (self.folder / "apt" / name).write_text(text)
 
     def be(self, system: str, version: str) -> None:
-        """The machine says that it is this system."""
+        """Makes the machine identify as this system."""
         (self.folder / "os-release").write_text(f'ID={system}\nVERSION_ID="{version}"\n')
 
     def lack(self, *packages: str) -> None:
@@ -202,7 +202,7 @@ class Sandbox:
         (self.folder / "bin" / name).chmod(0o755)
 
     def commands(self) -> list[str]:
-        """What was called since the last time this was asked."""
+        """The commands that were called since the last call of this method."""
         log = self.folder / "commands"
         lines = log.read_text().splitlines() if log.exists() else []
         log.unlink(missing_ok=True)
@@ -219,13 +219,13 @@ class Sandbox:
             text=True,
             user=user,
             start_new_session=True,
-            # Ignored signals are inherited, and a shell cannot trap them: so it is where the tests
-            # themselves run in the background of a script.
+            # A shell cannot trap signals that it inherits as ignored, as when the tests themselves
+            # run in the background of a script.
             preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
         )
 
     def run(self, *command: str, user: int | None = None, **environment: str) -> tuple[int, str]:
-        """Exit status, and what was printed."""
+        """Returns the exit status and the output."""
         process = self.popen(*command, user=user, **environment)
         try:
             output, _ = process.communicate(timeout=60)

@@ -1,4 +1,4 @@
-"""start.sh on machines of every kind. The real thing is run by ./test.sh: ./start.sh --check."""
+"""start.sh on fake machines. ./test.sh runs it for real: ./start.sh --check."""
 
 import os
 import signal
@@ -18,7 +18,9 @@ needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to be it 
 
 @pytest.fixture
 def machine() -> Iterator[Sandbox]:
-    with tempfile.TemporaryDirectory() as folder:  # not tmp_path: others must enter it
+    with (
+        tempfile.TemporaryDirectory() as folder
+    ):  # not tmp_path: another user must be able to enter it
         yield Sandbox(Path(folder))
 
 
@@ -231,6 +233,6 @@ def test_serves_until_it_is_stopped(machine, how):
     assert process.wait(timeout=30) == 0
     called = machine.commands()
     assert "linnet-server --models model/bundles --device cpu --listen 127.0.0.1:7" in called
-    # Ctrl-C reaches the whole group: a server that gets it and SIGTERM would not drain.
+    # Ctrl-C reaches the whole group: a server that got both SIGINT and SIGTERM would not drain.
     assert called[-1] == "linnet-server stopped"
     assert "linnet-server interrupted" not in called

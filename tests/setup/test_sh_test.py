@@ -1,4 +1,4 @@
-"""test.sh: it runs everything, says the truth, and fails if anything failed."""
+"""test.sh runs all suites, counts their tests, and fails if any test failed."""
 
 import tempfile
 from collections.abc import Iterator
@@ -23,7 +23,7 @@ done
     + REPORT % ("CTEST_FAILS", "CTEST_FAILS")
 )
 
-# pip as in the other tests, pytest, and the count of all reports, which is run in earnest.
+# A fake python: pip as in the other tests, a fake pytest, and the real count of all reports.
 PYTHON = (
     """#!/bin/sh
 case $1 in -) exec python3 "$@" ;; esac
@@ -95,7 +95,7 @@ def test_failed_build_ends_without_a_count(machine):
 
 
 def test_all_adds_sanitizers_and_containers(machine):
-    (machine.tree / "build/fuzz/bin").mkdir(parents=True)  # what a build makes
+    (machine.tree / "build/fuzz/bin").mkdir(parents=True)  # the build creates it
     status, output = machine.run("test.sh", "--all")
     assert status == 0, output
     called = machine.commands()
@@ -103,7 +103,7 @@ def test_all_adds_sanitizers_and_containers(machine):
     assert "cmake --build --preset tsan --target tests/server/all" in called
     assert "cmake --build --preset fuzz --target tests/fuzz/all" in called
     assert "cmake --build --preset asan --target programs" in called
-    # The suites, with the sanitizer, the transport, the soak, the deployment.
+    # The suites plus sanitizer, transport, soak and deployment.
     assert called.count("pytest") == 5
     assert output.splitlines()[-1] == "tests: 24 passed, 0 failed, 8 skipped"
 

@@ -1,4 +1,4 @@
-"""deps/versions.txt: everything that is installed is pinned. And the version of Linnet itself."""
+"""deps/versions.txt pins everything that is installed; also checks the version of Linnet."""
 
 import re
 
@@ -7,7 +7,7 @@ from sandbox import ROOT
 
 CMAKE = (ROOT / "CMakeLists.txt").read_text()
 (VERSION,) = re.findall(r"^project\(linnet VERSION (\S+)", CMAKE, re.MULTILINE)
-# Files that must say it again, for who reads them knows no CMake.
+# Files that repeat the version, because their readers do not use CMake.
 REPEATED = {
     "client/python/linnet/version.py": r'^__version__ = "(.+)"',
     "deploy/Dockerfile": r'image\.version="(.+)"',

@@ -10,7 +10,7 @@
 namespace linnet::test {
 namespace {
 
-constexpr int64_t kHeader = 8;  // of the allocator, before each block
+constexpr int64_t kHeader = 8;  // the allocator's header before each block
 
 std::atomic<int64_t> live = 0;
 std::atomic<int64_t> peak = 0;

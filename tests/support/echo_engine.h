@@ -13,33 +13,33 @@
 
 namespace linnet::test {
 
-// An engine without a model: what it says of a source is the source again, a token per step.
-// Everything that a batcher can see of an engine is real: rows, memory, limits, n-best, forced
-// ends, failures. Deterministic, and what it was asked is recorded.
+// A fake engine without a model: the target is the source again, one token per step. Rows, encoder
+// cache, limits, n-best, forced ends and failures are those of a real engine. Deterministic;
+// records its calls.
 class EchoEngine : public model::Engine {
  public:
   struct Options {
     int rows = 64;
     int64_t encoder_cache_tokens = 4096;
-    int block_tokens = 1;  // memory is given out in blocks
+    int block_tokens = 1;  // size of a block of the encoder cache
     int vocabulary_size = 1 << 20;
     model::SearchLimits limits{
         .max_beam_size = 8, .max_target_tokens = 100, .max_source_tokens = 64};
-    // Called within Seat and Step, before anything else: the place to wait for a test, or to count.
+    // Called first in Add and Step: lets a test block or count.
     std::function<void()> on_add = nullptr;
     std::function<void()> on_step = nullptr;
-    // The sequence that reads this token fails, as if its logits were NaN; the others go on.
+    // A sequence with this token fails, as if its logits were NaN; the others continue.
     model::TokenId not_a_number = -1;
     // Step number (from 1) in which the engine as a whole fails.
     int failing_step = -1;
-    // Asked at each step: whether the device is lost, with which the engine fails.
+    // Called at each step; if it returns true, the step fails with DeviceLost.
     std::function<bool()> device_lost = nullptr;
     // A source with this token cannot be encoded.
     model::TokenId unencodable = -1;
-    // More sources than these cannot be encoded at once for want of memory.
+    // Add with more sources than this fails with RESOURCE_EXHAUSTED.
     int max_at_once = 1 << 30;
     bool aligns = true;
-    // Says that there is no room, whatever it is asked.
+    // HasRoom always returns false.
     bool never_has_room = false;
   };
 
@@ -154,7 +154,7 @@ class EchoEngine : public model::Engine {
 
   std::vector<int> sizes;   // sequences of each step
   std::vector<int> rows;    // rows of each step
-  std::vector<int> groups;  // sequences of each call of Seat
+  std::vector<int> groups;  // sequences of each call of Add
 
  private:
   struct RunningSequence {
@@ -167,7 +167,7 @@ class EchoEngine : public model::Engine {
     return (std::ssize(input.source) + block - 1) / block * block;
   }
 
-  // Three quarters to the token that is said again, the rest to the one behind it.
+  // Attention: three quarters to the copied token, the rest to the next one.
   static std::vector<float> Attention(const RunningSequence& sequence) {
     const size_t source = sequence.input.source.size();
     std::vector<float> attention(sequence.steps * source);
@@ -178,7 +178,7 @@ class EchoEngine : public model::Engine {
     return attention;
   }
 
-  // Hypothesis i says the same with a score that is i lower.
+  // Hypothesis i has the same tokens and a score that is lower by i.
   std::vector<model::Hypothesis> Hypotheses(const RunningSequence& sequence) const {
     const auto& source = sequence.input.source;
     std::vector<model::Hypothesis> hypotheses;

@@ -1,6 +1,6 @@
-// A libnvidia-ml.so.1 for machines without a GPU: two of them, of which the second reports no
-// utilization, temperature and power, and a third that does not answer. With FAKE_NVML=no-driver
-// none at all. Declared as in nvml.h of CUDA.
+// A fake libnvidia-ml.so.1 for machines without a GPU. It has two GPUs, of which the second reports
+// no utilization, temperature and power, and a third whose queries fail. With FAKE_NVML=no-driver
+// initialisation fails. Declarations as in nvml.h of CUDA.
 #include <cstdlib>
 #include <cstring>
 
@@ -43,7 +43,7 @@ int nvmlDeviceGetHandleByIndex_v2(unsigned index, void** device) {
   return kSuccess;
 }
 int nvmlDeviceGetName(void*, char* name, unsigned length) {
-  std::strncpy(name, "Puppet \"H1\"", length);
+  std::strncpy(name, "Fake \"H1\"", length);
   return kSuccess;
 }
 int nvmlDeviceGetUUID(void* device, char* uuid, unsigned length) {

@@ -4,7 +4,8 @@
 
 namespace linnet::test {
 
-// Closed until someone opens it, then open for good. On our own mutex, which ThreadSanitizer sees.
+// A one-shot event: Pass blocks until Open has been called once. Uses our own mutex, which
+// ThreadSanitizer sees.
 class Notification {
  public:
   void Open() {

@@ -10,7 +10,7 @@
 
 namespace linnet::test {
 
-// Keeps what became of a sequence, and fails the test if that is told twice.
+// Records the result of a sequence, and fails the test if Done is called twice.
 struct Outcome {
   std::optional<absl::StatusOr<server::SequenceResult>> result;
 
@@ -31,7 +31,7 @@ class RecordingSink : public server::Sink {
   Outcome& outcome_;
 };
 
-// A sequence whose source is `words` and eos.
+// Returns a sequence with the source `words` and eos.
 inline std::unique_ptr<server::Sequence> Say(std::vector<model::TokenId> words, Outcome& outcome,
                                              int beam_size = 1) {
   auto sequence = std::make_unique<server::Sequence>();

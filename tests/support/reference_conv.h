@@ -8,8 +8,8 @@
 
 #include "model/ops/params.h"
 
-// The operators as plain loops in double over float32 arrays: what the kernels are measured
-// against.
+// Reference implementations of the operators: plain loops in double over float32 arrays. The
+// kernels are compared with them.
 namespace linnet::ops {
 
 inline std::vector<double> ReferenceSoftmax(const float* scores, int64_t count) {
@@ -127,7 +127,7 @@ inline std::vector<double> ReferenceSelfAttention(const SelfAttentionStepParams&
   std::vector<double> y(p.rows * p.size);
   for (int64_t r = 0; r < p.rows; ++r) {
     for (int64_t h = 0; h < p.heads && !ReferenceIdle(p.cache, r); ++h) {
-      std::vector<const float*> keys;  // of head h's neighbours at the positions that it sees
+      std::vector<const float*> keys;  // keys of head h at the positions in its window
       for (int64_t j = 0; j < p.cache.depth && j <= p.cache.positions[r]; ++j) {
         for (int64_t g = 0; g < p.heads; ++g) {
           if (std::abs(g - h) > p.neighbour_heads / 2) continue;

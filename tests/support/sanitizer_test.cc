@@ -1,4 +1,4 @@
-// That the sanitizers of a build are awake: what each is there for ends a process with an error.
+// Checks that the sanitizers of a build are active: each ends a process that commits its error.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -7,9 +7,9 @@
 #include <thread>
 
 #ifdef __SANITIZE_THREAD__
-// Debian's abseil is not instrumented: where two threads each drop a copy of one Status, its
-// reference count orders them, and ThreadSanitizer cannot see that. It is the last of them that
-// destroys the payloads.
+// Debian's abseil is not instrumented. When two threads each destroy a copy of one Status, its
+// reference count orders them and the last one destroys the payloads, but ThreadSanitizer cannot
+// see that order.
 extern "C" const char* __tsan_default_suppressions() {
   return "race:absl::debian3::Status::Unref\n"
          "race:absl::debian3::status_internal::Payload\n";
@@ -18,12 +18,12 @@ extern "C" const char* __tsan_default_suppressions() {
 
 namespace {
 
-// The compiler cannot see through these, so it neither warns nor leaves out what is wrong.
+// Opaque to the compiler, so that it neither warns about the errors nor optimises them away.
 [[maybe_unused]] volatile int one = 1;
 [[maybe_unused]] int* volatile lost = nullptr;
 
 #ifdef __SANITIZE_ADDRESS__
-TEST(SanitizerDeathTest, AReadBehindAnArrayEndsTheProcess) {
+TEST(SanitizerDeathTest, ReadBeyondAnArrayEndsTheProcess) {
   const std::unique_ptr<int[]> array(new int[4]());
   EXPECT_DEATH(std::exit(array[4 * one]), "AddressSanitizer: heap-buffer-overflow");
 }
@@ -32,7 +32,7 @@ TEST(SanitizerDeathTest, UndefinedArithmeticEndsTheProcess) {
   EXPECT_DEATH(std::exit(std::numeric_limits<int>::max() + one), "signed integer overflow");
 }
 
-TEST(SanitizerDeathTest, ALeakIsAnErrorAtTheEnd) {
+TEST(SanitizerDeathTest, LeakIsAnErrorAtTheEnd) {
   const auto leak = [] {
     lost = new int(1);
     lost = nullptr;
@@ -44,7 +44,7 @@ TEST(SanitizerDeathTest, ALeakIsAnErrorAtTheEnd) {
 #endif
 
 #ifdef __SANITIZE_THREAD__
-TEST(SanitizerDeathTest, ADataRaceIsAnErrorAtTheEnd) {
+TEST(SanitizerDeathTest, DataRaceIsAnErrorAtTheEnd) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   const auto race = [] {
     int shared = 0;

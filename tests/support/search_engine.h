@@ -10,9 +10,9 @@
 
 namespace linnet::test {
 
-// An engine with real beam searches over a model that is noise: the logits of a hypothesis depend
-// on its source and its tokens alone, so that an answer does not depend on its company. Ends get
-// likelier with length. Hypotheses are close to each other: a search changes its mind often.
+// A fake engine with real beam searches over a random model: the logits of a hypothesis depend only
+// on its source and its tokens, so batch invariance holds. The end token gets likelier with length.
+// Scores of hypotheses are close, so the best hypothesis changes often.
 class SearchEngine : public model::Engine {
  public:
   SearchEngine(int vocabulary_size, const model::SearchLimits& limits, uint64_t seed = 1)
@@ -76,7 +76,7 @@ class SearchEngine : public model::Engine {
   struct RunningSequence {
     model::SequenceInput input;
     model::BeamSearch search;
-    std::vector<std::vector<model::TokenId>> targets;  // of the live hypotheses
+    std::vector<std::vector<model::TokenId>> targets;  // tokens of the live hypotheses
     uint64_t source = 0;
   };
 
@@ -90,7 +90,8 @@ class SearchEngine : public model::Engine {
     std::vector<float> logits, normalizers;
     for (const auto& target : running.targets) {
       uint64_t state = Mix(seed_, running.source);
-      // The last tokens alone: hypotheses that end alike go on alike, so that several live long.
+      // Only the last tokens count: hypotheses with equal endings continue alike, so several
+      // survive for long.
       for (size_t i = target.size() - std::min<size_t>(target.size(), 2); i < target.size(); ++i)
         state = Mix(state, target[i]);
       double sum = 0;

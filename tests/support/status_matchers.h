@@ -4,8 +4,8 @@
 //   EXPECT_THAT(Parse("7"), IsOkAndHolds(7));
 //   EXPECT_THAT(Parse("x"), StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("\"x\"")));
 //
-// A mismatch prints the status that came instead. They live in `linnet` itself, so that tests in
-// linnet::anything need no using-declaration; a linnet::testing would hide ::testing from them.
+// A mismatch prints the actual status. They are in the namespace `linnet`, so that tests in its
+// nested namespaces need no using-declaration; a linnet::testing would hide ::testing.
 #pragma once
 
 #include <ostream>
@@ -26,8 +26,7 @@ const absl::Status& StatusOf(const absl::StatusOr<T>& result) {
   return result.status();
 }
 
-// Holds the matcher of the value untyped, because the type of the StatusOr is known only where it
-// is used.
+// Keeps the matcher of the value untyped: the type of the StatusOr is known only at its use.
 template <typename Inner>
 class IsOkAndHoldsMatcher {
  public:
@@ -89,7 +88,7 @@ MATCHER_P2(StatusIs, code, message,
 
 inline auto StatusIs(absl::StatusCode code) { return StatusIs(code, ::testing::_); }
 
-// `inner` is a value or a matcher of it.
+// `inner` is a value or a matcher for the value.
 template <typename Inner>
 status_matchers_internal::IsOkAndHoldsMatcher<std::decay_t<Inner>> IsOkAndHolds(Inner&& inner) {
   return status_matchers_internal::IsOkAndHoldsMatcher<std::decay_t<Inner>>(

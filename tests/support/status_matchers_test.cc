@@ -55,7 +55,7 @@ TEST(StatusMatchersTest, IsOkAndHoldsTakesValuesAndMatchers) {
               IsOkAndHolds(Pointee(5)));
 }
 
-TEST(StatusMatchersTest, AMismatchPrintsTheStatusThatCame) {
+TEST(StatusMatchersTest, MismatchPrintsTheActualStatus) {
   EXPECT_THAT(Explain(IsOk(), kBusy), HasSubstr("RESOURCE_EXHAUSTED: busy, 9 wait"));
   EXPECT_THAT(Explain(IsOkAndHolds(3), absl::StatusOr<int>(kBusy)), HasSubstr("busy, 9 wait"));
   EXPECT_THAT(Explain(StatusIs(absl::StatusCode::kUnavailable), kBusy), HasSubstr("busy, 9 wait"));

@@ -8,7 +8,7 @@
 
 namespace linnet::test {
 
-// A new and empty folder that is removed, with all that is in it, when this dies.
+// A new, empty folder; the destructor removes it with its content.
 class TemporaryFolder {
  public:
   TemporaryFolder() {
@@ -20,7 +20,7 @@ class TemporaryFolder {
     path_ = name;
   }
   ~TemporaryFolder() {
-    std::error_code error;  // what cannot be removed stays
+    std::error_code error;  // files that cannot be removed stay
     std::filesystem::remove_all(path_, error);
   }
   TemporaryFolder(const TemporaryFolder&) = delete;

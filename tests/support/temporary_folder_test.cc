@@ -9,7 +9,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-TEST(TemporaryFolderTest, IsEmptyAndGoesWithAllThatIsInIt) {
+TEST(TemporaryFolderTest, IsEmptyAndRemovesItsContent) {
   fs::path path;
   {
     const TemporaryFolder folder;
@@ -21,7 +21,7 @@ TEST(TemporaryFolderTest, IsEmptyAndGoesWithAllThatIsInIt) {
   EXPECT_FALSE(fs::exists(path));
 }
 
-TEST(TemporaryFolderTest, TwoAtOnceAreTwo) {
+TEST(TemporaryFolderTest, TwoFoldersDiffer) {
   const TemporaryFolder one, other;
   EXPECT_NE(one.path(), other.path());
 }

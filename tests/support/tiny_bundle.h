@@ -11,8 +11,8 @@
 
 namespace linnet::test {
 
-// The manifest of a bundle around tests/data/tiny.spm, to be changed before it is written. Its
-// model.pt is no model: an echo engine serves it.
+// The manifest of a bundle with tests/data/tiny.spm; change it before it is written. Its model.pt
+// is not a model: an echo engine serves the bundle.
 inline linnet::v1::BundleManifest TinyManifest(const std::string& name, linnet::v1::Task task,
                                                const std::string& source,
                                                const std::string& target) {

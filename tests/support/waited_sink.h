@@ -10,7 +10,7 @@
 
 namespace linnet::test {
 
-// What became of a sequence, for a thread that waits until it has ended.
+// The result of a sequence, for a thread that waits for its end.
 struct Waited {
   Outcome outcome;
   Notification done;

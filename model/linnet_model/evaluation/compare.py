@@ -357,7 +357,7 @@ def main(arguments: list[str] | None = None) -> int:
         "--device", choices=("cpu", "cuda"), default="cpu", help="device of training and decoding"
     )
     parser.add_argument("--decode", type=Path, help="path of linnet-decode")
-    parser.add_argument("--report", type=Path, help="folder for results.json and the plots")
+    parser.add_argument("--report", type=Path, help="folder for DEVICE.json")
     parser.add_argument("--readme", type=Path, help="page whose table of this device is replaced")
     options = parser.parse_args(arguments)
     try:

@@ -7,6 +7,7 @@ such ratios are stable, the times themselves are not.
 from __future__ import annotations
 
 import json
+import sys
 from collections import defaultdict
 from pathlib import Path
 from statistics import mean, median
@@ -17,6 +18,7 @@ import matplotlib
 matplotlib.use("svg")
 import matplotlib.pyplot as plt
 
+from linnet_model.command_line import parser_for
 from linnet_model.config import ConfigError
 
 COLOURS = {
@@ -171,19 +173,36 @@ def renew(page: Path, device: str, lines: list[str]) -> None:
     page.write_text(before + "\n".join([begin, *lines, end]) + after, encoding="utf-8")
 
 
+def write_plots(results: dict[str, Any], folder: Path) -> list[Path]:
+    """Draws DEVICE-lengths.svg (time per token against length) and DEVICE-quality.svg (quality
+    against speed) into the folder."""
+    folder.mkdir(parents=True, exist_ok=True)
+    drawn = [folder / f"{results['device']}-{name}.svg" for name in ("lengths", "quality")]
+    plot_lengths(results, drawn[0])
+    plot_quality(results, drawn[1])
+    return drawn
+
+
 def write_report(results: dict[str, Any], folder: Path, readme: Path | None) -> None:
+    """Writes DEVICE.json into the folder, and the table into its part of the page."""
     folder.mkdir(parents=True, exist_ok=True)
     device = results["device"]
     (folder / f"{device}.json").write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
-    plots = {
-        "time per token against length": folder / f"{device}-lengths.svg",
-        "quality against speed": folder / f"{device}-quality.svg",
-    }
-    plot_lengths(results, plots["time per token against length"])
-    plot_quality(results, plots["quality against speed"])
     if readme is not None:
-        lines = ["", settings(results), "", *table(results), ""]
-        for title, plot in plots.items():
-            shown = plot.resolve().relative_to(readme.resolve().parent)
-            lines.append(f"![{title}]({shown.as_posix()})")
-        renew(readme, device, [*lines, ""])
+        renew(readme, device, ["", settings(results), "", *table(results), ""])
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = parser_for(
+        "Draws the plots of a comparison: time against length, quality against speed."
+    )
+    parser.add_argument("results", type=Path, help="DEVICE.json of linnet-compare --report")
+    parser.add_argument("--out", type=Path, required=True, help="folder for the plots")
+    options = parser.parse_args(arguments)
+    results = json.loads(options.results.read_text(encoding="utf-8"))
+    print(*write_plots(results, options.out), sep="\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -167,7 +167,7 @@ def score_part(scores: dict[str, Any] | None, trained: Iterable[str]) -> list[st
     if scores is None:
         return ["## Scores", "", "Not measured yet: run `linnet-score`.", ""]
     names = scores["measures"]
-    strangers = [t["domain"] for t in scores["tests"] if t["domain"] not in trained]
+    unseen = [t["domain"] for t in scores["tests"] if t["domain"] not in trained]
     rows = []
     for test in scores["tests"]:
         part = "" if test["rows"] == test["rows_of_file"] else f" of {test['rows_of_file']}"
@@ -197,7 +197,7 @@ def score_part(scores: dict[str, Any] | None, trained: Iterable[str]) -> list[st
         ),
         "Length ratio: words of all answers by words of their references.",
         *[f"{name}: `{signature}`" for name, signature in scores["signatures"].items()],
-        *([f"\nOnly measured on, never trained on: {', '.join(strangers)}."] if strangers else []),
+        *([f"\nOnly measured on, never trained on: {', '.join(unseen)}."] if unseen else []),
         "",
     ]
 

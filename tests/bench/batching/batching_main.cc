@@ -1,9 +1,9 @@
-// bench_batching: continuous batching beside static batching with a time-out and beside one request
-// at a time, at several loads. Prints JSON; run.py makes a table and a plot of it.
+// bench_batching: compares continuous batching with static batching with a timeout and with one
+// request at a time, at several loads. Prints JSON; run.py makes a table and a plot of it.
 //
-//   bench_batching --costs CALL,TOKEN,STEP,ROW     simulated, an engine of these costs in seconds
-//   bench_batching --bundle DIR                    for real
-//   bench_batching --bundle DIR --measure_costs    times of encoder calls and steps
+//   bench_batching --costs CALL,TOKEN,STEP,ROW     simulates an engine with these costs in seconds
+//   bench_batching --bundle DIR                    measures a real engine
+//   bench_batching --bundle DIR --measure_costs    measures encoder calls and steps
 #include <algorithm>
 #include <iostream>
 #include <memory>
@@ -27,17 +27,17 @@ ABSL_FLAG(Numbers, costs, {}, "CALL,TOKEN,STEP,ROW in seconds: simulate");
 ABSL_FLAG(std::string, bundle, "", "bundle of the engine");
 ABSL_FLAG(bool, measure_costs, false, "print the times of encoder calls and steps");
 ABSL_FLAG(std::string, compute, "float32", "compute type of the engine");
-ABSL_FLAG(int, threads, 1, "of the engine");
-ABSL_FLAG(int, sequences, 32, "seats, and the batch of static batching");
+ABSL_FLAG(int, threads, 1, "threads of the engine");
+ABSL_FLAG(int, sequences, 32, "max running sequences, and the batch size of static batching");
 ABSL_FLAG(int, beam, 4, "beam size of every request");
-ABSL_FLAG(int, requests, 20000, "at each load");
-ABSL_FLAG(int64_t, seed, 1, "of the requests");
+ABSL_FLAG(int, requests, 20000, "requests at each load");
+ABSL_FLAG(int64_t, seed, 1, "seed of the requests");
 ABSL_FLAG(Numbers, loads, Numbers({"10", "30", "50", "70", "80", "90", "100", "110", "120"}),
-          "percent of the capacity of continuous batching");
+          "loads in percent of the capacity of continuous batching");
 ABSL_FLAG(Numbers, timeouts, Numbers({"0", "4", "16", "64"}),
-          "of static batching, in steps of a full engine");
+          "timeouts of static batching, in steps of a full engine");
 ABSL_FLAG(Numbers, waits, Numbers({"4"}), "max_wait_steps of continuous batching");
-ABSL_FLAG(double, capacity, 0, "requests a second that loads are percent of; 0: measure it");
+ABSL_FLAG(double, capacity, 0, "requests per second at 100 % load; 0: measure it");
 ABSL_FLAG(double, call_steps, linnet::server::AdmitOptions{}.encode_call_steps,
           "encode_call_steps of continuous batching");
 ABSL_FLAG(int, call_tokens, linnet::server::AdmitOptions{}.encode_call_tokens,
@@ -61,12 +61,12 @@ std::vector<double> Parse(const Numbers& texts) {
   std::vector<double> numbers(texts.size());
   for (size_t i = 0; i < texts.size(); ++i) {
     if (!absl::SimpleAtod(texts[i], &numbers[i]))
-      throw std::runtime_error(absl::StrCat("\"", texts[i], "\" is no number"));
+      throw std::runtime_error(absl::StrCat("\"", texts[i], "\" is not a number"));
   }
   return numbers;
 }
 
-// What is under test: an engine and its clock.
+// The engine under test and its clock.
 struct Server {
   std::unique_ptr<Clock> clock;
   std::unique_ptr<model::Engine> engine;
@@ -136,14 +136,14 @@ Json Describe(const Served& served) {
   return json;
 }
 
-// Requests a second, where there is always one that waits.
+// Requests per second while requests always wait.
 double Capacity(Server& server, double wait) {
   const std::vector<Request> requests = MakeWorkload(WorkloadAt(server, 1e9));
   const Served served = Continuous(*server.engine, *server.clock, requests, BatcherAt(wait));
   return std::ssize(requests) / served.seconds;
 }
 
-// Of a step with all rows in use.
+// Duration of a step with all rows in use.
 double FullStepSeconds(Server& server) {
   Served served;
   std::vector<Request> requests = MakeWorkload(WorkloadAt(server, 1e9));
@@ -159,7 +159,7 @@ double FullStepSeconds(Server& server) {
                   {.batch = absl::GetFlag(FLAGS_sequences)})
         .seconds;
   };
-  run(5);  // not counted
+  run(5);  // warm-up
   const double few = run(5);
   return (run(25) - few) / 20;
 }
@@ -204,7 +204,7 @@ Json Compare(Server& server) {
 
 double Median(std::vector<double> values) { return Percentile(std::move(values), 50); }
 
-// Times of encoder calls, by sequences and tokens of each, and of steps, by rows.
+// Measures encoder calls by sequences and tokens, and steps by rows.
 Json MeasureCosts(Server& server) {
   constexpr int kRepeats = 7;
   Json result;
@@ -248,7 +248,8 @@ Json MeasureCosts(Server& server) {
       const double before = server.clock->Now();
       const auto events = server.engine->Step();
       if (!events.ok()) throw std::runtime_error(std::string(events.status().message()));
-      if (i > 0) seconds.push_back(server.clock->Now() - before);  // the first has one row for each
+      if (i > 0)
+        seconds.push_back(server.clock->Now() - before);  // the first step has one row per sequence
     }
     result["step"].push_back(
         {{"rows", server.engine->rows_in_use()}, {"seconds", Median(seconds)}});

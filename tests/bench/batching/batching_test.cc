@@ -1,5 +1,5 @@
-// Laws of the three disciplines, on a simulated engine: no clock, no chance that is not seeded.
-// Costs are those of a measured engine (tests/bench/results) in round numbers.
+// Laws of the three disciplines on a simulated engine with a virtual clock and fixed seeds. The
+// costs are those of a measured engine (tests/bench/results), rounded.
 #include <cmath>
 #include <numeric>
 
@@ -12,8 +12,7 @@ namespace linnet::bench {
 namespace {
 
 constexpr Costs kCpu = {.call = 0.9e-3, .token = 40e-6, .step = 1.1e-3, .row = 61e-6};
-// Figures of a server with a GPU as one may assume them: calls and steps that cost nearly the same
-// whatever they hold.
+// Assumed costs of a GPU: the time of a call or step hardly depends on its size.
 constexpr Costs kGpu = {.call = 2.5e-3, .token = 2e-6, .step = 1.5e-3, .row = 2e-6};
 constexpr int kSequences = 32, kBeam = 4;
 constexpr double kLoads[] = {0.1, 0.3, 0.5, 0.7, 0.9, 1.2};
@@ -26,7 +25,7 @@ struct Simulator {
   explicit Simulator(const Costs& costs) : costs(costs), engine(costs, kSequences * kBeam, clock) {}
 
   server::BatcherOptions Options() const {
-    // As somebody would set them who knows the costs.
+    // Derived from the costs, as an operator would set them.
     return {.max_sequences = kSequences,
             .admit = {.encode_call_steps = static_cast<float>(costs.call / FullStep()),
                       .encode_call_tokens = static_cast<int>(costs.call / costs.token)}};
@@ -50,7 +49,7 @@ class DisciplinesTest : public ::testing::TestWithParam<Costs> {
 INSTANTIATE_TEST_SUITE_P(Costs, DisciplinesTest, ::testing::Values(kCpu, kGpu),
                          [](const auto& costs) { return costs.param.row < 1e-5 ? "Gpu" : "Cpu"; });
 
-TEST_P(DisciplinesTest, OneAtATimeIsTheQueueOfTheBooks) {
+TEST_P(DisciplinesTest, OneAtATimeMatchesPollaczekKhinchine) {
   // M/G/1: the mean wait is rate * E[service²] / (2 (1 - rate * E[service])) (Pollaczek,
   // Khinchine).
   const std::vector<Request> probe = RequestsAt(1, 200000);
@@ -69,12 +68,12 @@ TEST_P(DisciplinesTest, OneAtATimeIsTheQueueOfTheBooks) {
     const Served served = OneAtATime(simulator_.engine, simulator_.clock, requests);
     const double latency =
         std::accumulate(served.latencies.begin(), served.latencies.end(), 0.0) / 200000;
-    // 3 %: the error of the mean of 200000 waits that hang together, a few times over.
+    // 3 %: a few standard errors of the mean of 200000 correlated waits.
     EXPECT_NEAR(latency / (mean + rate * square / (2 * (1 - use))), 1, 0.03) << "use " << use;
   }
 }
 
-TEST_P(DisciplinesTest, EveryRequestIsServedOnceAndNoSoonerThanTheEngineCan) {
+TEST_P(DisciplinesTest, ServesEveryRequestOnceAndNotTooEarly) {
   const Costs& costs = GetParam();
   for (double load : kLoads) {
     const std::vector<Request> requests = RequestsAt(load * simulator_.Capacity());
@@ -108,7 +107,7 @@ TEST_P(DisciplinesTest, ContinuousIsNeverSlowerThanStaticAtTheSameLoad) {
         const Served fixed =
             Static(simulator_.engine, simulator_.clock, requests,
                    {.batch = kSequences, .timeout = timeout * simulator_.FullStep()});
-        // What the policy may let one wait on purpose, and no more.
+        // The max delay that the policy may add on purpose.
         const double wait = simulator_.Options().admit.max_wait_steps * simulator_.FullStep();
         for (double percent : {50, 99}) {
           EXPECT_LE(Percentile(continuous.latencies, percent),
@@ -127,14 +126,14 @@ TEST_P(DisciplinesTest, ContinuousIsNeverSlowerThanOneAtATime) {
     const std::vector<Request> requests = RequestsAt(load * capacity);
     const Served alone = OneAtATime(simulator_.engine, simulator_.clock, requests);
     const Served continuous = simulator_.Continuously(requests);
-    // Company makes steps longer, up to a full one, but nobody waits for the others' ends.
+    // Other rows make steps longer, up to a full step, but no request waits for the end of others.
     EXPECT_LE(Percentile(continuous.latencies, 99), Percentile(alone.latencies, 99)) << load;
     EXPECT_LE(continuous.seconds, alone.seconds + simulator_.FullStep()) << load;
   }
 }
 
-TEST_P(DisciplinesTest, NoRequestIsOvertakenByMoreThanThoseThatWereSeated) {
-  // In overload the line is first come, first served: whoever comes much later ends later.
+TEST_P(DisciplinesTest, OnlyRunningRequestsOvertake) {
+  // Under overload the queue is first come, first served: a much later request ends later.
   const std::vector<Request> requests = RequestsAt(1.2 * simulator_.Capacity());
   const Served served = simulator_.Continuously(requests);
   for (size_t i = 0; i + kSequences * 10 < requests.size(); ++i) {
@@ -143,7 +142,7 @@ TEST_P(DisciplinesTest, NoRequestIsOvertakenByMoreThanThoseThatWereSeated) {
   }
 }
 
-TEST_P(DisciplinesTest, PaddingCostsLessThanTheCallsThatItSaves) {
+TEST_P(DisciplinesTest, PaddingCostsLessThanTheSavedCalls) {
   for (double load : kLoads) {
     const std::vector<Request> requests = RequestsAt(load * simulator_.Capacity());
     const Served served = simulator_.Continuously(requests);
@@ -153,8 +152,8 @@ TEST_P(DisciplinesTest, PaddingCostsLessThanTheCallsThatItSaves) {
   }
 }
 
-TEST_P(DisciplinesTest, AQuietHouseAnswersAsFastAsTheEngineCan) {
-  // One request at a time comes, so far apart that none meets another.
+TEST_P(DisciplinesTest, LatencyWithoutLoadIsThatOfTheEngine) {
+  // Requests arrive so far apart that no two overlap.
   std::vector<Request> requests = RequestsAt(1, 50);
   for (int i = 0; i < 50; ++i) requests[i].arrival = 10.0 * i;
   EXPECT_EQ(simulator_.Continuously(requests).latencies.size(), 50);
@@ -163,7 +162,7 @@ TEST_P(DisciplinesTest, AQuietHouseAnswersAsFastAsTheEngineCan) {
   for (int i = 0; i < 50; ++i) EXPECT_NEAR(continuous.latencies[i], alone.latencies[i], 1e-6);
 }
 
-TEST(WorkloadTest, ArrivalsArePoissonAndLengthsAreWithinTheirLimits) {
+TEST(WorkloadTest, ArrivalsArePoissonAndLengthsAreWithinLimits) {
   const std::vector<Request> requests = RequestsAt(50, 100000);
   double before = 0, sum = 0, square = 0;
   for (const Request& request : requests) {

@@ -1,4 +1,4 @@
-// An engine that only costs time, on a clock that only it moves.
+// A fake engine that only takes time, on a virtual clock that only it advances.
 #pragma once
 
 #include <algorithm>
@@ -11,8 +11,8 @@
 
 namespace linnet::bench {
 
-// Seconds: of an encoder call and each of its tokens, padding counted; of a step and each of its
-// rows.
+// Costs in seconds: of an encoder call plus each of its tokens with padding, and of a step plus
+// each of its rows.
 struct Costs {
   double call = 0, token = 0;
   double step = 0, row = 0;
@@ -33,7 +33,8 @@ class VirtualClock final : public Clock {
   double now_ = 0;
 };
 
-// Each sequence takes max_target_tokens + 1 steps, the last one for the end token, and RowsOf it.
+// Each sequence takes RowsOf(input) rows for max_target_tokens + 1 steps, the last one for the end
+// token.
 class CostEngine final : public model::Engine {
  public:
   CostEngine(const Costs& costs, int rows, VirtualClock& clock) : costs_(costs), clock_(clock) {
@@ -65,7 +66,7 @@ class CostEngine final : public model::Engine {
     clock_.Spend(costs_.step + costs_.row * rows_);
     std::vector<model::SequenceEvent> events;
     for (RunningSequence& running : running_) {
-      if (--running.steps > 0) continue;  // events of the others say nothing to those who ask here
+      if (--running.steps > 0) continue;  // events of unfinished sequences are not used here
       auto& event = events.emplace_back();
       event.id = running.id;
       event.finished = true;

@@ -15,7 +15,7 @@ void Check(const absl::Status& status) {
   if (!status.ok()) throw std::runtime_error(std::string(status.message()));
 }
 
-// Seats them as one batch and steps until all have ended.
+// Adds them as one batch and steps until all have ended.
 void DecodeTogether(model::Engine& engine, Clock& clock, double start,
                     std::span<const Request> group, size_t first, Served& served) {
   std::vector<model::SequenceInput> inputs;
@@ -71,7 +71,7 @@ Served Static(model::Engine& engine, Clock& clock, std::span<const Request> requ
   const double start = clock.Now();
   for (size_t first = 0; first < requests.size();) {
     const size_t full = std::min(first + options.batch, requests.size());
-    // Closed by whichever comes first. (At the end of the requests a batch is never full.)
+    // Closed when it is full or at its timeout. (The last batch may never be full.)
     const double out_of_time = requests[first].arrival + options.timeout;
     const double closed = full == first + options.batch
                               ? std::min(requests[full - 1].arrival, out_of_time)

@@ -1,4 +1,4 @@
-// Three ways to serve requests with one engine, on a real clock or a simulated one.
+// Three disciplines that serve requests with one engine, on a real or a virtual clock.
 #pragma once
 
 #include <span>
@@ -13,29 +13,29 @@ namespace linnet::bench {
 class Clock {
  public:
   virtual ~Clock() = default;
-  virtual double Now() = 0;  // seconds, from any point on
+  virtual double Now() = 0;  // seconds since an arbitrary start
   virtual void WaitUntil(double time) = 0;
 };
 
 struct Served {
   std::vector<double> latencies;  // from arrival to end, in the order of the requests
-  double seconds = 0;             // from the start to the last end
+  double seconds = 0;             // from the start to the end of the last request
   int64_t steps = 0;
-  int64_t rows = 0;  // summed over steps
+  int64_t rows = 0;  // sum over the steps
   int64_t encoder_calls = 0;
   int64_t encoded_tokens = 0;
   int64_t padded_tokens = 0;
 };
 
-// Requests are served from the present on, each no earlier than its arrival after that. The engine
-// is empty before and after.
+// Each function serves the requests from now on, each not before its arrival, which is relative to
+// now. The engine is empty before and after.
 
-// One request has the engine to itself until its end; the others wait in line.
+// Serves one request at a time, in order of arrival.
 Served OneAtATime(model::Engine& engine, Clock& clock, std::span<const Request> requests);
 
-// A batch starts once `batch` requests wait, or the first of them has waited for `timeout` seconds,
-// and is decoded to its end; who comes meanwhile waits for the next one. Its sources are encoded
-// together, padded to the longest; rows of targets that have ended cost no more.
+// Static batching: a batch starts once `batch` requests wait, or the first has waited for `timeout`
+// seconds, and is decoded to its end; later requests wait for the next batch. Sources are encoded
+// together, padded to the longest; rows of finished targets cost nothing.
 struct StaticOptions {
   int batch = 32;
   double timeout = 0;
@@ -43,11 +43,11 @@ struct StaticOptions {
 Served Static(model::Engine& engine, Clock& clock, std::span<const Request> requests,
               const StaticOptions& options);
 
-// The server's batcher.
+// Continuous batching with the server's batcher.
 Served Continuous(model::Engine& engine, Clock& clock, std::span<const Request> requests,
                   const server::BatcherOptions& options);
 
-// The value that so many percent of the latencies do not exceed.
+// Returns the value that `percent` percent of the values do not exceed.
 double Percentile(std::vector<double> values, double percent);
 
 }  // namespace linnet::bench

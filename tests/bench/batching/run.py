@@ -3,7 +3,7 @@
 
 Measures what the calls of an engine cost, simulates the three disciplines on an engine of these
 costs (and on one of assumed costs, as a GPU may have them), then lets the real engine serve the
-same requests. Writes results/MACHINE/batching.{json,md,svg}. About five minutes.
+same requests. Writes results/MACHINE/batching.{json,md}. About five minutes.
 
   tests/bench/batching/run.py --bundle model/bundles/en-de
 """
@@ -28,7 +28,7 @@ import machine  # noqa: E402
 Run = dict[str, Any]
 LOADS = "10,20,30,40,50,60,70,80,90,100,110,120"
 DISCIPLINES = ("continuous", "static", "one at a time")
-# Assumed, not measured: calls and steps that cost nearly the same whatever they hold.
+# Assumed, not measured: calls and steps whose time hardly depends on their size.
 ASSUMED = {"call": 2.5e-3, "token": 2e-6, "step": 1.5e-3, "row": 2e-6}
 ASSUMED_SEQUENCES = 128
 
@@ -49,7 +49,7 @@ def fit_costs(points: dict[str, list[Run]]) -> dict[str, float]:
 
 
 def policy(costs: dict[str, float], sequences: int, beam: int) -> list[str]:
-    """As somebody sets it who knows the costs: a call in steps of a half-full engine."""
+    """Flags of the policy, derived from the costs: a call in steps of a half-full engine."""
     step = costs["step"] + costs["row"] * sequences * beam / 2
     return [
         f"--call_steps={costs['call'] / step:.3f}",
@@ -58,7 +58,7 @@ def policy(costs: dict[str, float], sequences: int, beam: int) -> list[str]:
 
 
 def best(runs: list[Run], discipline: str) -> list[Run]:
-    """Of each load the run of the lowest p99: static batching has the best time-out for each."""
+    """The run with the lowest p99 at each load: static batching has its best timeout at each."""
     chosen: dict[float, Run] = {}
     for run in runs:
         if run["discipline"] == discipline:
@@ -70,7 +70,7 @@ def best(runs: list[Run], discipline: str) -> list[Run]:
 
 def table(result: Run) -> list[str]:
     lines = [
-        "| load | discipline | served/s | p50 ms | p99 ms | rows a step | sources a call "
+        "| load | discipline | served/s | p50 ms | p99 ms | rows per step | sources per call "
         "| padding |",
         "|---|---|---|---|---|---|---|---|",
     ]
@@ -78,7 +78,7 @@ def table(result: Run) -> list[str]:
     for load in sorted(chosen["continuous"]):
         for name in DISCIPLINES:
             r = chosen[name][load]
-            note = f", time-out {r['timeout_steps']:g}" if name == "static" else ""
+            note = f", timeout {r['timeout_steps']:g}" if name == "static" else ""
             lines.append(
                 f"| {load:g} % | {name}{note} | {r['served_per_second']:.1f} "
                 f"| {r['p50'] * 1e3:.0f} | {r['p99'] * 1e3:.0f} | {r['rows_per_step']:.0f} "
@@ -88,57 +88,13 @@ def table(result: Run) -> list[str]:
 
 
 def waits_table(result: Run) -> list[str]:
-    lines = ["| steps waited at most | capacity, requests/s | sources a call |", "|---|---|---|"]
+    lines = [
+        "| max-encode-delay-steps | capacity, requests/s | sources per call |",
+        "|---|---|---|",
+    ]
     for wait, run in result.items():
         lines.append(f"| {wait} | {run['capacity']:.1f} | {run['sequences_per_call']:.1f} |")
     return lines
-
-
-def plot(path: Path, results: dict[str, Any]) -> None:
-    import matplotlib
-
-    matplotlib.use("svg")
-    matplotlib.rcParams["svg.hashsalt"] = "linnet"  # the same file from the same numbers
-    import matplotlib.pyplot as plt
-
-    colors = dict(zip(DISCIPLINES, ("tab:blue", "tab:orange", "tab:gray"), strict=True))
-    figure, axes = plt.subplots(2, 2, figsize=(10, 8), layout="constrained")
-    for (left, right), (key, title) in zip(
-        axes,
-        (("simulated", "costs of the measured engine"), ("assumed", "assumed costs of a GPU")),
-        strict=True,
-    ):
-        result = results[key]
-        for name in DISCIPLINES:
-            runs = best(result["runs"], name)
-            loads = [r["load"] for r in runs]
-            for percentile, style in (("p99", "-"), ("p50", "--")):
-                left.plot(
-                    loads,
-                    [1e3 * r[percentile] for r in runs],
-                    style,
-                    color=colors[name],
-                    label=f"{name}, {percentile}",
-                )
-            right.plot(
-                loads, [r["served_per_second"] for r in runs], color=colors[name], label=name
-            )
-            if key == "simulated":
-                real = best(results["measured"]["runs"], name)
-                loads = [r["load"] for r in real]
-                left.plot(loads, [1e3 * r["p99"] for r in real], "o", color=colors[name])
-                left.plot(
-                    loads, [1e3 * r["p50"] for r in real], "o", color=colors[name], mfc="none"
-                )
-                right.plot(loads, [r["served_per_second"] for r in real], "o", color=colors[name])
-        left.set(yscale="log", xlabel="load, % of capacity", ylabel="latency, ms", title=title)
-        right.set(xlabel="load, % of capacity", ylabel="requests served a second", title=title)
-        left.grid(alpha=0.3)
-        right.grid(alpha=0.3)
-        left.legend(fontsize=7)
-        right.legend(fontsize=7)
-    figure.suptitle("lines: simulated; dots: the real engine (filled p99, hollow p50)", fontsize=9)
-    figure.savefig(path, metadata={"Date": None})
 
 
 def report(results: dict[str, Any], beam: int, sequences: int) -> str:
@@ -159,13 +115,11 @@ def report(results: dict[str, Any], beam: int, sequences: int) -> str:
             "Written by `tests/bench/batching/run.py`.",
             "",
             "Poisson arrivals (open loop); sources lognormal around 20 tokens, 3 to 120, targets "
-            f"about as long; beam {beam}; {sequences} seats, which is also the batch of static "
-            "batching. Load is in percent of what continuous batching serves when somebody always "
-            "waits. Of static batching the time-out (in steps of a full engine) with the lowest "
-            "p99 at that load is shown; its rows, too, end with their targets. Beyond 100 % the "
-            "latency grows with the length of the run.",
-            "",
-            "![latency and throughput over load](batching.svg)",
+            f"about as long; beam {beam}; at most {sequences} running sequences, which is also the "
+            "batch size of static batching. Load is in percent of the throughput of continuous "
+            "batching while requests always wait. Static batching is shown with the timeout (in "
+            "steps of a full engine) that has the lowest p99 at that load; its rows, too, end with "
+            "their targets. Beyond 100 % the latency grows with the length of the run.",
             "",
             "## Simulated, with the costs of the measured engine",
             "",
@@ -184,19 +138,19 @@ def report(results: dict[str, Any], beam: int, sequences: int) -> str:
             "",
             "## Simulated, with assumed costs of a GPU",
             "",
-            f"Assumed, not measured: {say(assumed)}; {ASSUMED_SEQUENCES} seats. Capacity "
-            f"{results['assumed']['capacity']:.1f} requests/s.",
+            f"Assumed, not measured: {say(assumed)}; at most {ASSUMED_SEQUENCES} running "
+            f"sequences. Capacity {results['assumed']['capacity']:.1f} requests/s.",
             "",
             *table(results["assumed"]),
             "",
-            "## What waiting for others is worth",
+            "## Effect of the encode delay",
             "",
-            "Capacity by the steps that a newcomer waits at most, with the costs of the measured "
+            "Capacity by the max steps of delay before encoding, with the costs of the measured "
             "engine:",
             "",
             *waits_table(results["waits"]),
             "",
-            "and with the assumed ones of a GPU:",
+            "and with the assumed costs of a GPU:",
             "",
             *waits_table(results["assumed_waits"]),
             "",
@@ -216,16 +170,17 @@ def main() -> None:
         "--seconds",
         type=float,
         default=5,
-        help="in which the requests of a load arrive, 400 of them at least (the real engine)",
+        help="seconds of arrivals at each load, at least 400 requests (the real engine)",
     )
     parser.add_argument(
-        "--loads", default="10,30,50,70,80,90,100,110,120", help="of the real engine"
+        "--loads", default="10,30,50,70,80,90,100,110,120", help="loads of the real engine, percent"
     )
-    parser.add_argument("--timeouts", default="0,4", help="of static batching on the real engine")
+    parser.add_argument("--timeouts", default="0,4", help="timeouts of static batching, steps")
     parser.add_argument(
-        "--prefix", default="", help="put before each measurement, as 'taskset -c 1'"
+        "--prefix", default="", help="command before each measurement, such as 'taskset -c 1'"
     )
     args = parser.parse_args()
+    machine.require_commit(ROOT / "tests/bench/results")
 
     def bench(*flags: str, measured: bool = False) -> Any:
         command = [*(args.prefix.split() if measured else []), str(args.binary), *flags]
@@ -295,7 +250,6 @@ def main() -> None:
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "batching.json").write_text(json.dumps(results, indent=1) + "\n")
     (folder / "batching.md").write_text(report(results, args.beam, args.sequences))
-    plot(folder / "batching.svg", results)
     print(folder / "batching.md")
 
 

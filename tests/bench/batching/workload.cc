@@ -8,7 +8,7 @@
 namespace linnet::bench {
 namespace {
 
-// Of the generator's own: what <random> makes of it differs from library to library.
+// Draws from the generator without distributions of <random>, which differ between libraries.
 class Random {
  public:
   explicit Random(uint64_t seed) : generator_(seed) {}

@@ -1,4 +1,4 @@
-// Requests as they come: Poisson arrivals, lengths as of sentences. A function of its seed.
+// A synthetic workload: Poisson arrivals, lengths like those of sentences. Deterministic by seed.
 #pragma once
 
 #include <cstdint>
@@ -15,12 +15,12 @@ struct Request {
 
 struct WorkloadOptions {
   int requests = 1000;
-  double rate = 1;  // arrivals a second
+  double rate = 1;  // arrivals per second
   uint64_t seed = 1;
   int beam_size = 4;
-  // Source tokens, end token counted: lognormal, median * e^(spread * normal), within the limits. A
-  // target is as long but for a tenth more or less, and runs to its length whatever the model says
-  // (the engine masks the end token).
+  // Source tokens including the end token: lognormal, median * e^(spread * normal), clamped to the
+  // limits. The target length is the source length +- 10 %; the engine masks the end token, so that
+  // each target has exactly its length.
   double median_tokens = 20;
   double spread = 0.6;
   int min_tokens = 3;

@@ -7,9 +7,9 @@
 
 namespace linnet::fuzz {
 
-// The text with a question mark for each byte that is not part of valid UTF-8: most inputs are
-// wrong somewhere, and what lies behind the check is to be reached all the same.
-inline std::string Mended(std::string text) {
+// Replaces each byte that is not part of valid UTF-8 with a question mark: most inputs are invalid
+// somewhere, and the code after the check must be reached all the same.
+inline std::string ReplaceInvalidUtf8(std::string text) {
   for (int byte = 0; (byte = model::FirstInvalidUtf8(text)) >= 0;) text[byte] = '?';
   return text;
 }

@@ -1,0 +1,72 @@
+// Tests of the parts that decide when an engine has stalled and when it is rebuilt.
+#include <chrono>
+#include <cstdint>
+
+#include "gtest/gtest.h"
+#include "server/schedule/restart_policy.h"
+#include "server/schedule/stall_detector.h"
+
+namespace linnet::server {
+namespace {
+
+const MonotonicTime kStart = MonotonicTime() + std::chrono::hours(1);
+
+MonotonicTime At(int64_t seconds) { return After(kStart, absl::Seconds(seconds)); }
+
+TEST(RestartPolicyTest, DelayIsZeroAtFirstAndThenDoubles) {
+  RestartPolicy policy;
+  EXPECT_EQ(policy.Failed(kStart), absl::ZeroDuration());
+  for (int seconds : {1, 2, 4, 8, 16, 32, 60, 60})
+    EXPECT_EQ(policy.Failed(kStart), absl::Seconds(seconds));
+}
+
+TEST(RestartPolicyTest, MinuteWithoutFailureResetsTheDelay) {
+  RestartPolicy policy;
+  policy.Failed(kStart);
+  policy.Failed(kStart);  // rebuilt a second later
+  EXPECT_EQ(policy.Failed(At(61)), absl::Seconds(2));
+  EXPECT_EQ(policy.Failed(At(63 + 61)), absl::ZeroDuration());
+}
+
+TEST(RestartPolicyTest, GivesUpAfterConsecutiveRebuildsWithoutAStep) {
+  RestartPolicy policy(3);
+  for (int i = 0; i < 2; ++i) policy.Rebuilding();
+  EXPECT_FALSE(policy.give_up());
+  policy.Stepped();
+  for (int i = 0; i < 2; ++i) policy.Rebuilding();
+  EXPECT_FALSE(policy.give_up());
+  policy.Rebuilding();
+  EXPECT_TRUE(policy.give_up());
+}
+
+TEST(StallDetectorTest, CallStallsAtItsTimeoutAndThenThrows) {
+  StallDetector detector;
+  bool returned = false, thrown = false;
+  EXPECT_FALSE(detector.DeclareStalled(MonotonicTime::max())) << "no call is in progress";
+  try {
+    detector.Watch(absl::Seconds(10), [&] {
+      EXPECT_FALSE(detector.DeclareStalled(After(MonotonicNow(), absl::Seconds(9))));
+      EXPECT_FALSE(detector.stalled());
+      EXPECT_TRUE(detector.DeclareStalled(After(MonotonicNow(), absl::Seconds(10))));
+      EXPECT_FALSE(detector.DeclareStalled(After(MonotonicNow(), absl::Seconds(11)))) << "once";
+      return 0;
+    });
+    returned = true;
+  } catch (const StalledCall&) {
+    thrown = true;
+  }
+  EXPECT_FALSE(returned);
+  EXPECT_TRUE(thrown);
+  EXPECT_TRUE(detector.stalled());
+}
+
+TEST(StallDetectorTest, InfiniteTimeoutNeverStalls) {
+  StallDetector detector;
+  detector.Watch(absl::InfiniteDuration(), [&] {
+    EXPECT_FALSE(detector.DeclareStalled(MonotonicTime::max()));
+    return 0;
+  });
+}
+
+}  // namespace
+}  // namespace linnet::server
