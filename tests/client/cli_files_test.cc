@@ -115,7 +115,7 @@ TEST_F(CliFilesTest, JsonMemberNamesAreConfigurable) {
   EXPECT_EQ(Run({"detect", "--jsonl", "--answer-field", "in"}, "{\"text\": \"Hund\"}\n"), kExitOk);
   EXPECT_EQ(nlohmann::json::parse(out_)["in"][0]["language_code"], "de");
   for (const char* flag : {"--text-field", "--answer-field"}) {
-    EXPECT_EQ(Translate({flag, "x"}, "One.\n"), kExitUsage) << "without objects it means nothing";
+    EXPECT_EQ(Translate({flag, "x"}, "One.\n"), kExitUsage) << "needs --jsonl";
   }
 }
 
@@ -128,7 +128,7 @@ TEST_F(CliFilesTest, JsonObjectGetsWholeResponseOnRequest) {
   EXPECT_EQ(object["translation"]["text"], "[de] One.");
   EXPECT_EQ(object["translation"]["segments"][0]["source_end"], 4);
   EXPECT_EQ(object["translation"]["finish_reason"], "FINISH_REASON_STOP");
-  EXPECT_EQ(out_[end + 1], '\n') << "an empty line stays one";
+  EXPECT_EQ(out_[end + 1], '\n') << "an empty line is kept";
   EXPECT_EQ(nlohmann::json::parse(out_.substr(end + 2))["error"]["code"], "INVALID_ARGUMENT");
 }
 
@@ -250,7 +250,7 @@ TEST_F(CliFilesTest, ProgressIsRedrawnAtIntervalsAndClearedAtEnd) {
 TEST_F(CliFilesTest, ProgressNeedsATerminalWithoutAnswers) {
   const std::string input = File("in", "one\ntwo\n");
   EXPECT_EQ(Translate({"--file", input, "-o", Path("out")}), kExitOk);
-  EXPECT_THAT(err_, IsEmpty()) << "a log file has no use for it";
+  EXPECT_THAT(err_, IsEmpty()) << "no progress bar in a log file";
   err_is_terminal_ = true;
   EXPECT_EQ(Translate({"--file", input, "-o", Path("out")}), kExitOk);
   EXPECT_THAT(err_,

@@ -53,10 +53,11 @@ TEST_F(CliInputTest, SkipsByteOrderMarkAtStartOfFile) {
   EXPECT_EQ(out_, "[de] One.\nTwo.\n");
   EXPECT_EQ(Translate({"--jsonl"}, mark + "{\"text\": \"One.\"}\n"), kExitOk);
   EXPECT_EQ(out_, "{\"text\": \"One.\", \"translation\": \"[de] One.\"}\n");
-  EXPECT_EQ(Translate({}, mark), kExitOk) << "nothing but a mark is an empty file";
+  EXPECT_EQ(Translate({}, mark), kExitOk) << "a file with only a mark is empty";
   EXPECT_EQ(out_, "");
   EXPECT_EQ(Translate({}, "One.\n" + mark + "Two.\n"), kExitOk);
-  EXPECT_EQ(out_, "[de] One.\n[de] " + mark + "Two.\n") << "further on it is the text's own";
+  EXPECT_EQ(out_, "[de] One.\n[de] " + mark + "Two.\n")
+      << "a mark inside a file is part of the text";
 }
 
 TEST_F(CliInputTest, OutputEndsWithNewlineEvenIfInputDoesNot) {
@@ -268,7 +269,7 @@ TEST_F(CliInputTest, StopWithinALineLeavesItToTheNextRun) {
   });
   std::istream in(&pipe);
   EXPECT_EQ(Run({"translate", "--from", "en", "--to", "de", "--jsonl"}, in), kExitCode + 1);
-  EXPECT_THAT(out_, IsEmpty()) << "no error for what is no line yet";
+  EXPECT_THAT(out_, IsEmpty()) << "an incomplete line is not an error";
 }
 
 TEST_F(CliInputTest, TellsATerminalThatItReads) {

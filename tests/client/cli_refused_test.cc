@@ -160,7 +160,7 @@ TEST_F(CliRefusedTest, ResumesAfterAnyByteOfAnInterruptedRun) {
     const int lines = std::count(whole.begin(), whole.begin() + size, '\n');
     const int exit = Translate({"--jsonl", "-o", Path("out"), "--resume", "--force"}, input);
     ASSERT_EQ(exit, lines < 3 ? kExitRefused : kExitOk) << err_;
-    ASSERT_EQ(Content("out"), whole) << "behind " << size << " bytes";
+    ASSERT_EQ(Content("out"), whole) << "after " << size << " bytes";
   }
 }
 

@@ -63,7 +63,7 @@ TEST_F(CliResumeTest, ResumesAfterAnyByteOfAnInterruptedRun) {
   for (size_t size = 0; size <= whole.size(); ++size) {
     File("out", whole.substr(0, size));
     ASSERT_EQ(Translate({"-o", Path("out"), "--resume", "--force"}, input), kExitOk) << err_;
-    ASSERT_EQ(Content("out"), whole) << "behind " << size << " bytes";
+    ASSERT_EQ(Content("out"), whole) << "after " << size << " bytes";
   }
   std::filesystem::remove(Path("out"));
   EXPECT_EQ(Translate({"-o", Path("out"), "--resume"}, input), kExitOk) << "a first run";

@@ -34,7 +34,7 @@ class CliSettingsTest : public CliTest {
 TEST_F(CliSettingsTest, FlagsOverrideEnvironmentOverridesFile) {
   Config("# mine\nto = fr\n\n from=en \nto = nl\n");
   EXPECT_EQ(Run({"translate", "x"}), kExitOk) << err_;
-  EXPECT_EQ(Languages(), "en to nl") << "the last of a name counts";
+  EXPECT_EQ(Languages(), "en to nl") << "the last value wins";
   variables_["LINNET_TO"] = "es";
   EXPECT_EQ(Run({"translate", "x"}), kExitOk);
   EXPECT_EQ(Languages(), "en to es");
@@ -42,7 +42,7 @@ TEST_F(CliSettingsTest, FlagsOverrideEnvironmentOverridesFile) {
   EXPECT_EQ(Languages(), "en to de");
   variables_["LINNET_TO"] = "";
   EXPECT_EQ(Run({"translate", "x"}), kExitOk);
-  EXPECT_EQ(Languages(), "en to nl") << "an empty value is none";
+  EXPECT_EQ(Languages(), "en to nl") << "an empty value means unset";
 }
 
 TEST_F(CliSettingsTest, SkipsByteOrderMarkInFile) {
@@ -54,7 +54,7 @@ TEST_F(CliSettingsTest, SkipsByteOrderMarkInFile) {
 TEST_F(CliSettingsTest, ReadsServerFromFile) {
   Config("server = " + server_.address() + "\nto = de\n");
   server_name_ = "";
-  EXPECT_EQ(Run({"health"}), kExitOk) << err_ << "and settings of other commands do no harm";
+  EXPECT_EQ(Run({"health"}), kExitOk) << err_ << "settings of other commands are ignored";
   EXPECT_EQ(Run({"health", "--help"}), kExitOk);
   EXPECT_THAT(out_, HasSubstr(server_.address()));
 }
@@ -75,7 +75,7 @@ TEST_F(CliSettingsTest, TlsCanBeSwitchedOffAgainstTheFile) {
   EXPECT_NE(Run({"health", "--timeout", "1s"}), kExitOk) << "the server speaks plain text";
   variables_["LINNET_TLS"] = "false";
   EXPECT_EQ(Run({"health"}), kExitOk) << err_;
-  EXPECT_NE(Run({"health", "--tls", "--timeout", "1s"}), kExitOk) << "a flag goes before it";
+  EXPECT_NE(Run({"health", "--tls", "--timeout", "1s"}), kExitOk) << "a flag overrides it";
   variables_.erase("LINNET_TLS");
   EXPECT_EQ(Run({"health", "--tls=false"}), kExitOk) << err_;
 }
@@ -104,7 +104,7 @@ TEST_F(CliSettingsTest, FindsFileInXdgConfigHome) {
             "/cfg/linnet/config");
   EXPECT_EQ(SettingsFile({{"HOME", "/home/me"}, {"LINNET_CONFIG", "/my"}}), "/my");
   variables_["HOME"] = folder_.path();
-  EXPECT_EQ(Run({"health"}), kExitOk) << "the one of the home need not be there";
+  EXPECT_EQ(Run({"health"}), kExitOk) << "the default file may be absent";
   variables_["LINNET_CONFIG"] = folder_.path() / "none";
   EXPECT_EQ(Run({"health"}), kExitUsage);
   EXPECT_THAT(err_, HasSubstr("No such file"));

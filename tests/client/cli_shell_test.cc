@@ -129,7 +129,8 @@ TEST_F(CliShellTest, SigtermEndsTheShell) {
 TEST_F(CliShellTest, WritesNoPromptsToAPipe) {
   EXPECT_EQ(Run({"shell", "--to", "de"}, "one\n:to nl\ntwo\n"), kExitOk) << err_;
   EXPECT_EQ(out_, "[de] one\n[nl] two\n");
-  EXPECT_EQ(Run({"shell", "--to", "tlh"}, "one\n"), kExitCode + 5) << "and a script is told";
+  EXPECT_EQ(Run({"shell", "--to", "tlh"}, "one\n"), kExitCode + 5)
+      << "a script gets the exit status";
 }
 
 TEST_F(CliShellTest, BenchMeasuresOneCallerAndMany) {

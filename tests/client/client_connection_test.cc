@@ -82,7 +82,7 @@ TEST_F(ClientConnectionTest, ExplainsThatNoServerIsServing) {
   Client client = Connect(options);
   EXPECT_THAT(client.Translate(ToGerman({"text"})),
               StatusIs(absl::StatusCode::kUnavailable, HasSubstr("takes no calls now")));
-  EXPECT_THAT(client.Health(), IsOk()) << "and its health can be asked for";
+  EXPECT_THAT(client.Health(), IsOk()) << "its health can be checked";
   EXPECT_THAT(client.Health(kService),
               StatusIs(absl::StatusCode::kUnavailable, HasSubstr("NOT_SERVING")));
 }

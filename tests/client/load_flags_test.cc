@@ -47,7 +47,7 @@ TEST_F(LoadFlagsTest, ShowsProgressOnATerminal) {
   EXPECT_EQ(RunLoadCli({"--to", "de", "--rate", "50", "--duration", "1200ms"}, small), kExitOk);
   EXPECT_THAT(narrow.str(), AllOf(HasSubstr("answered/s"), Not(HasSubstr("in flight"))));
   EXPECT_EQ(Run({"--to", "de", "--rate", "50", "--duration", "700ms"}), kExitOk);
-  EXPECT_EQ(err_, "") << "nothing where nobody looks";
+  EXPECT_EQ(err_, "") << "no progress without a terminal";
 }
 
 TEST_F(LoadFlagsTest, UnreachableServerFailsAtOnce) {

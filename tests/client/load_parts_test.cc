@@ -302,7 +302,7 @@ TEST_F(MixTest, DrawsKindsByWeightAndSeed) {
   EXPECT_NEAR(after_itself, 42000, 1000);  // .25 + .01 + .16: consecutive draws are independent
   int same = 0;
   for (int i = 0; i < 10000; ++i) same += PickKind(kinds, 1, i) == PickKind(kinds, 2, i) ? 1 : 0;
-  EXPECT_NEAR(same, 4200, 300) << "another seed draws others";
+  EXPECT_NEAR(same, 4200, 300) << "draws depend on the seed";
 }
 
 TEST(LoadTextsTest, MadeUpSentencesDependOnLengthsAndSeed) {

@@ -172,7 +172,7 @@ TEST_F(LoadReportTest, AllFormsAgree) {
                           HasSubstr("gone &lt;away&gt;"), HasSubstr("&lt;server&gt;:1"),
                           HasSubstr("Latency over time"), HasSubstr("wait_seconds")));
   for (const char* outside : {"src=", "href=", "@import", "url(", "<script"}) {
-    EXPECT_THAT(html, Not(HasSubstr(outside))) << "the page is complete in itself";
+    EXPECT_THAT(html, Not(HasSubstr(outside))) << "the page is self-contained";
   }
 }
 

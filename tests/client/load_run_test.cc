@@ -211,7 +211,7 @@ TEST(LoadRunTest, ReportsEveryCallAndProgress) {
   ASSERT_FALSE(progress.empty());  // the last call is due two seconds after the first
   int64_t answered = 0;
   for (const LoadProgress& now : progress) answered += now.answered;
-  EXPECT_EQ(answered, progress.back().ended) << "each is told once";
+  EXPECT_EQ(answered, progress.back().ended) << "each is reported once";
 }
 
 TEST(LoadRunTest, StopEndsTheRunWithPartialResult) {

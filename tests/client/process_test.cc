@@ -66,7 +66,7 @@ TEST_F(ProcessTest, InterruptCancelsTheCallInFlight) {
 
 TEST_F(ProcessTest, MemoryDoesNotGrowWithFileSize) {
 #ifdef __SANITIZE_ADDRESS__
-  GTEST_SKIP() << "AddressSanitizer keeps what was freed for a while, to find who still uses it";
+  GTEST_SKIP() << "AddressSanitizer keeps freed memory for a while";
 #endif
   server_.on_translate = [](auto&, const v1::TranslateRequest& request,
                             v1::TranslateResponse& response) {

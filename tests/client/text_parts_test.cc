@@ -65,7 +65,7 @@ TEST_F(DocumentTest, JoinsTheAnswersOfParts) {
   for (const std::string& part : Sent()) EXPECT_LE(part.size(), kBytesPerPart);
   out_is_terminal_ = true;
   EXPECT_EQ(Translate({}, text), kExitOk) << err_;
-  EXPECT_EQ(Unmarked(out_), text) << "as it becomes certain";
+  EXPECT_EQ(Unmarked(out_), text) << "the streamed text is the whole text";
 }
 
 TEST_F(DocumentTest, HalvesPartsThatTheServerFindsTooLarge) {
@@ -125,7 +125,7 @@ TEST_F(DocumentTest, RefusesALineThatIsTooLarge) {
   };
   EXPECT_EQ(Translate({}, "short\na line that is by itself too long\nshort\n"), kExitCode + 3);
   EXPECT_THAT(err_, HasSubstr("call is too much"));
-  EXPECT_THAT(out_, IsEmpty()) << "a text is answered whole or not at all";
+  EXPECT_THAT(out_, IsEmpty()) << "a text is answered completely or not at all";
 }
 
 }  // namespace

@@ -108,7 +108,7 @@ def test_batch_snapshot_contains_no_text(administered):
     (model,) = batch.models
     assert (model.model, model.engine_state, model.rows) == ("en-de", 1, 160)
     assert model.running + model.waiting == 64
-    assert 0 < model.rows_in_use <= 120, "three quarters are for one call at most"
+    assert 0 < model.rows_in_use <= 120, "one call may use at most three quarters"
     assert len(model.sequences) == 40
     first, last = model.sequences[0], model.sequences[-1]
     assert (first.phase, last.phase) == (2, 1), "running sequences come first"
@@ -145,7 +145,7 @@ def test_log_level_changes_by_call_and_by_signal(administered):
     response = admin(administered, "SetLogLevel", level=debug)
     assert (response.previous_level, response.level) == (info, debug)
     assert logged()
-    assert admin(administered, "SetLogLevel").level == info, "what the settings say"
+    assert admin(administered, "SetLogLevel").level == info, "the level of the settings"
     assert not logged()
     change(signal.SIGUSR1, debug)
     assert logged()

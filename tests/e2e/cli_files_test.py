@@ -123,8 +123,8 @@ def test_refused_line_keeps_its_place(linnet_binary, environment, tmp_path):
     assert error["message"].startswith("text has ")
 
     out.write_bytes(b"".join(whole.splitlines(keepends=True)[:3]) + b'{"id": 2')
-    assert run("--jsonl", "--resume")[0] == 1, "nothing says any more what it was made from"
-    assert run("--jsonl", "--resume", "--force")[0] == 0, "an error counts as done"
+    assert run("--jsonl", "--resume")[0] == 1, "no record says from which input it was made"
+    assert run("--jsonl", "--resume", "--force")[0] == 0, "an error counts as answered"
     assert out.read_bytes() == whole
     status, said = run("--jsonl", "--on-error", "stop")
     assert status == 64 + 3
@@ -431,4 +431,4 @@ def test_man_page_renders(linnet_binary, environment, tmp_path):
     except FileNotFoundError:
         pytest.skip("no groff here to read it with")
     assert done.returncode == 0
-    assert done.stderr == "", "what troff warns of"
+    assert done.stderr == "", "warnings of troff"

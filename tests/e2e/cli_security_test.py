@@ -175,7 +175,7 @@ def test_reload_command_reports_each_model(start, linnet, copied_bundle):
     assert failed.returncode == 1
     assert failed.stdout.startswith("failed     en-de")
     assert "manifest" in failed.stdout
-    assert linnet(server.grpc, *TRANSLATE).returncode == 0, "the former one serves on"
+    assert linnet(server.grpc, *TRANSLATE).returncode == 0, "the former model keeps serving"
     unknown = linnet(admin, "reload", "babel")
     assert unknown.returncode == 64 + 5
     assert server.stop() == 0

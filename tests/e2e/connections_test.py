@@ -58,7 +58,7 @@ def test_connections_are_limited(start):
     server.wait_for(REFUSED, lambda count: count == 2)
     first.close()
     server.wait_for(OPEN, lambda count: count == 2)
-    assert works(server), "there is room again"
+    assert works(server), "the connection is accepted again"
     second.close()
     other.close()
     assert server.stop() == 0
@@ -76,10 +76,10 @@ def test_half_open_connection_is_detected(strict):
     """Half open: the client's side is gone without a FIN or RST."""
     silent = RawClient(strict.grpc, answers_pings=False)
     kinds = [frame.kind for frame in silent.frames()]
-    assert kinds.count(http2.PING) >= 1, "and then it was closed"
+    assert kinds.count(http2.PING) >= 1, "then it was closed"
     polite = RawClient(strict.grpc)
     for _ in range(4):
-        assert polite.wait_for(http2.PING), "who answers stays"
+        assert polite.wait_for(http2.PING), "a client that answers pings stays connected"
     polite.close()
 
 
@@ -100,7 +100,7 @@ def test_call_of_a_client_that_does_not_read_is_ended(strict):
     assert slow.wait_for(http2.RST_STREAM, stream)
     assert strict.metric(ADMITTED) == 0
     again = slow.call("ListModels", b"")
-    assert slow.wait_for(http2.DATA, again), "the connection itself goes on"
+    assert slow.wait_for(http2.DATA, again), "the connection itself stays open"
     slow.close()
     assert "slow_readers" in strict.log.read_text()
 
@@ -128,7 +128,7 @@ def test_idle_connection_is_closed(start):
     server = start("--max-idle", "1")
     client = RawClient(server.grpc)
     kinds = [frame.kind for frame in client.frames()]
-    assert http2.GOAWAY in kinds, "and then it was closed"
+    assert http2.GOAWAY in kinds, "then it was closed"
     assert server.stop() == 0
 
 

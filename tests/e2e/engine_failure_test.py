@@ -46,7 +46,7 @@ def test_engine_failure_ends_the_process_after_the_calls(start_faulty, fault):
     call = ask(server, fault, "the-culprit")
     assert call.exception(timeout=30).code() == grpc.StatusCode.INTERNAL
     trailers = dict(call.trailing_metadata())
-    assert "grpc-retry-pushback-ms" not in trailers, "nobody is asked to send it elsewhere"
+    assert "grpc-retry-pushback-ms" not in trailers, "the call must not be retried elsewhere"
     assert server.process.wait(30) == ENGINE_FAILED
     (event,) = events(server, "engine_failed_for_good")
     assert "model=en-de" in event

@@ -116,7 +116,7 @@ def test_lame_duck_serves_while_not_serving(start, api):
     watch = server.channel.unary_stream("/grpc.health.v1.Health/Watch")(b"", timeout=60)
     assert next(watch)[1] == 1
     server.process.send_signal(signal.SIGTERM)
-    assert next(watch)[1] == 2, "those who watch are told"
+    assert next(watch)[1] == 2, "the health watch reports it"
     assert [server.health(name) for name in names] == [2, 2, 2, 1]
     assert server.translate("A bird sings.").model == "en-de"
     with pytest.raises(grpc.RpcError) as end:  # it does not keep the server from stopping

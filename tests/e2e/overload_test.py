@@ -56,7 +56,9 @@ def test_greedy_client_leaves_capacity_for_another(start):
     greedy = [call(fixture, "greedy", texts=2, tokens=1000) for _ in range(6)]  # 10000 each
     refused = [c for c in greedy if c.exception(timeout=60) is not None]
     assert {reason(fixture, c.exception()) for c in refused} == {"SHARE_USED"}
-    assert 3 <= len(greedy) - len(refused) <= 4, "three quarters of its address's three quarters"
+    assert 3 <= len(greedy) - len(refused) <= 4, (
+        "three quarters of the three quarters of its address"
+    )
     assert fixture.metric('linnet_rejected_total{reason="share"}') == len(refused)
     greedy = [call(fixture, "greedy", texts=2, tokens=1000) for _ in range(4)]
     fixture.wait_for(ADMITTED, lambda tokens: tokens > 30000)

@@ -67,7 +67,9 @@ def test_proxied_callers_have_separate_shares(server, proxy):
     translate(server, greedy, "beyond")
     assert outcome(server, "beyond") == ("ipv4:127.0.0.2", "SHARE_USED")
     translate(server, greedy, "forged", **FORGED)
-    assert outcome(server, "forged") == ("ipv4:127.0.0.2", "SHARE_USED"), "no share of another"
+    assert outcome(server, "forged") == ("ipv4:127.0.0.2", "SHARE_USED"), (
+        "a forged header gives no other share"
+    )
     modest = RawClient(proxy, source="127.0.0.3")
     translate(server, modest, "modest")
     server.wait_for(ADMITTED, lambda admitted: admitted >= 480_000)

@@ -197,7 +197,7 @@ def test_balances_calls_over_healthy_addresses(linnet, fake):
 
     count = len(servers[0].calls)
     asyncio.run(run())
-    assert len(servers[0].calls) == count, "it still says that it takes no calls"
+    assert len(servers[0].calls) == count, "it still reports NOT_SERVING"
 
 
 def test_first_call_waits_for_a_starting_server(linnet, fake):

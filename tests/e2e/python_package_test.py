@@ -153,7 +153,7 @@ def test_leaving_a_document_cancels_it(linnet, client, server):
             counts = [0]
             while counts[-1] != taken:
                 counts.append(taken)
-                assert taken < 1_000_000, "nothing holds the caller's lines back"
+                assert taken < 1_000_000, "flow control does not bound the lines"
                 time.sleep(0.3)
             break
     wait_until(lambda: cancelled(server) == before + 1)

@@ -117,7 +117,7 @@ def test_tokens_authorize_calls_and_are_reread(start, tokens):
         assert (error.code().name if error else "OK") == wanted
     tokens.write_text("not a table")
     time.sleep(0.6)
-    assert code(server, token=SEARCH) == grpc.StatusCode.OK, "the former tokens go on"
+    assert code(server, token=SEARCH) == grpc.StatusCode.OK, "the former tokens stay valid"
     tokens.write_text(f"{GUEST} guest inference\n")
     end = time.monotonic() + 20
     while code(server, token=GUEST) != grpc.StatusCode.OK:

@@ -273,7 +273,7 @@ def test_nothing_grows(start, models, program):
     assert [name for name in failed if last[name] != 0] == []
 
     third = len(samples) // 3
-    assert third >= 5, "too short to be judged"
+    assert third >= 5, "the run is too short"
     for name in WATCHED:
         values = [sample[name] for sample in samples]
         middle, final = (

@@ -37,7 +37,7 @@ def test_stream_parts_make_the_unary_answer(server, beam):
         part = message.part
         texts[part.content_index] += part.text
         whole = unary.translations[part.content_index]
-        assert whole.text.startswith(texts[part.content_index]), "text was taken back"
+        assert whole.text.startswith(texts[part.content_index]), "a part was not final"
         places.append((part.content_index, part.segment_index))
         if part.HasField("segment"):
             assert part.segment == whole.segments[part.segment_index]
@@ -159,7 +159,7 @@ def test_flow_control_blocks_an_unread_document(server):
     while held != (held := sent):
         for _ in range(5):  # meanwhile others are served
             server.translate("The dog runs.", options={"beam_size": 1, "max_target_tokens": 4})
-    assert 0 < sent < lines // 2, "what the buffers of HTTP/2 hold, and no more"
+    assert 0 < sent < lines // 2, "no more than the HTTP/2 buffers hold"
     assert [result.sequence_id for result in call] == list(range(lines))
 
 

@@ -205,7 +205,7 @@ def test_request_that_does_not_arrive_is_ended(start):
     assert client.wait_for(http2.RST_STREAM, 3)
     client._next_stream = 5
     again = client.call("ListModels", b"")
-    assert client.wait_for(http2.DATA, again), "the connection itself goes on"
+    assert client.wait_for(http2.DATA, again), "the connection itself stays open"
     assert server.stop() == 0
     assert "slow_requests" in server.log.read_text()
 
@@ -224,7 +224,7 @@ def test_too_many_calls_before_settings_ack_close_the_connection(start, on_patch
     connection = http2.connect(server.grpc)
     connection.sendall(HELLO + b"".join(headers(stream) for stream in (1, 3, 5)))
     connection.settimeout(1)
-    assert not http2.is_closed(connection), "it may have so many"
+    assert not http2.is_closed(connection), "so many are allowed"
     connection.settimeout(60)
     connection.sendall(headers(7))
     assert http2.is_closed(connection)
@@ -235,7 +235,7 @@ def test_connection_ends_at_max_age(start):
     server = start("--max-connection-age", "1", "--max-connection-age-grace", "1")
     client = RawClient(server.grpc)
     assert client.wait_for(http2.DATA, client.call("ListModels", b""))
-    assert http2.GOAWAY in [it.kind for it in client.frames()], "and then it was closed"
+    assert http2.GOAWAY in [it.kind for it in client.frames()], "then it was closed"
     assert server.stop() == 0
 
 
