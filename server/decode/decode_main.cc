@@ -41,7 +41,7 @@ struct Flags {
   bool shortlist = false;
   int threads = 0;
   int batch = 32;
-  OptionOverrides options;
+  model::SearchOverrides options;
   bool synthetic = false;
   SyntheticLoad load;
   std::optional<uint64_t> seed;
@@ -125,7 +125,9 @@ void AddFlags(CLI::App& app, Flags& flags) {
 absl::StatusOr<std::unique_ptr<model::Engine>> MakeEngine(const model::Bundle& bundle,
                                                           const Flags& flags,
                                                           model::TorchEngineOptions options) {
-  const int beam = OptionsFor(bundle, {flags.options}, 1).beam_size;
+  const int beam = model::ApplyOverrides(bundle.default_options(1), flags.options,
+                                         bundle.manifest.limits().max_target_tokens())
+                       .beam_size;
   const int64_t longest = bundle.manifest.limits().max_source_tokens();
   options.threads = flags.threads;
   options.rows = std::max(kMinRows, flags.batch * beam);
@@ -191,7 +193,8 @@ int Main(int argc, char** argv) {
   model::SearchLimits limits;
   limits.max_target_tokens = bundle->manifest.limits().max_target_tokens();
   const auto options =
-      OptionsFor(*bundle, {flags.options}, bundle->manifest.limits().max_source_tokens());
+      model::ApplyOverrides(bundle->default_options(bundle->manifest.limits().max_source_tokens()),
+                            flags.options, limits.max_target_tokens);
   if (absl::Status status = model::CheckOptions(options, limits); !status.ok())
     return Fail(kUsage, status);
 

@@ -108,7 +108,7 @@ absl::Status ReadObject(const std::string& what, const Json& object, const Field
   return absl::OkStatus();
 }
 
-absl::Status ReadOptions(const Json& value, OptionOverrides& options) {
+absl::Status ReadOptions(const Json& value, model::SearchOverrides& options) {
   return ReadObject("options", value,
                     {{"beam_size", Into(options.beam_size)},
                      {"length_penalty", Into(options.length_penalty)},
@@ -152,34 +152,6 @@ absl::StatusOr<Json> ParseJson(const std::string& line) {
 }
 
 }  // namespace
-
-void OptionOverrides::ApplyTo(model::SearchOptions& options) const {
-  options.beam_size = beam_size.value_or(options.beam_size);
-  options.length_penalty = length_penalty.value_or(options.length_penalty);
-  options.min_target_tokens = min_target_tokens.value_or(options.min_target_tokens);
-  options.max_target_tokens = max_target_tokens.value_or(options.max_target_tokens);
-  options.unknown_penalty = unknown_penalty.value_or(options.unknown_penalty);
-  options.no_repeat_ngram_size = no_repeat_ngram_size.value_or(options.no_repeat_ngram_size);
-  options.n_best = n_best.value_or(options.n_best);
-  options.normalize_scores = normalize_scores.value_or(options.normalize_scores);
-  options.temperature = temperature.value_or(options.temperature);
-  options.top_k = top_k.value_or(options.top_k);
-  options.top_p = top_p.value_or(options.top_p);
-  if (seed.has_value()) options.seed = seed;
-}
-
-model::SearchOptions OptionsFor(const model::Bundle& bundle,
-                                std::initializer_list<OptionOverrides> overrides,
-                                int source_tokens) {
-  model::SearchOptions options = bundle.default_options(source_tokens);
-  bool beam_is_set = false;
-  for (const OptionOverrides& each : overrides) {
-    each.ApplyTo(options);
-    beam_is_set |= each.beam_size.has_value();
-  }
-  if (options.sampling() && !beam_is_set) options.beam_size = options.n_best;
-  return options;
-}
 
 absl::StatusOr<InputLine> ParseInputLine(const std::string& line) {
   const absl::StatusOr<Json> json = ParseJson(line);

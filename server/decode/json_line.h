@@ -1,7 +1,5 @@
 #pragma once
 
-#include <cstdint>
-#include <initializer_list>
 #include <optional>
 #include <span>
 #include <string>
@@ -16,31 +14,6 @@
 
 namespace linnet::server {
 
-// Search options set by a line or by the command line; names as in linnet.v1.DecodingOptions. Unset
-// ones keep their value.
-struct OptionOverrides {
-  std::optional<int> beam_size;
-  std::optional<float> length_penalty;
-  std::optional<int> min_target_tokens;
-  std::optional<int> max_target_tokens;
-  std::optional<float> unknown_penalty;
-  std::optional<int> no_repeat_ngram_size;
-  std::optional<int> n_best;
-  std::optional<bool> normalize_scores;
-  std::optional<float> temperature;
-  std::optional<int> top_k;
-  std::optional<float> top_p;
-  std::optional<uint64_t> seed;
-
-  void ApplyTo(model::SearchOptions& options) const;
-};
-
-// Returns the bundle's defaults for a source of that many tokens, with the overrides applied in
-// order. When sampling without a set beam_size, n_best targets are drawn.
-model::SearchOptions OptionsFor(const model::Bundle& bundle,
-                                std::initializer_list<OptionOverrides> overrides,
-                                int source_tokens);
-
 // One line of input: {"text": …} or {"source_ids": […]}, with optional "prefix_ids" and "options".
 // "target" or "target_ids" is scored instead of searched for. "constraint_ids" are phrases that the
 // target must contain. "align" adds the attention to the answer.
@@ -52,7 +25,7 @@ struct InputLine {
   std::optional<std::string> target;
   std::optional<std::vector<model::TokenId>> target_ids;
   bool align = false;
-  OptionOverrides options;
+  model::SearchOverrides options;
 };
 
 // InvalidArgumentError for invalid JSON, an unknown or duplicate key, or a value of the wrong type.

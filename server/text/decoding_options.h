@@ -16,10 +16,10 @@ namespace linnet::server {
 model::SearchOptions MergeOptions(const model::Bundle& bundle,
                                   const linnet::v1::DecodingOptions& options, int source_tokens);
 
-// BAD_OPTION for the first option that the model's engine does not support. `paths` maps field
-// numbers of DecodingOptions to the request's own names where these are not options.<name>.
+// BAD_OPTION for the first option of the request that the model's engine does not support. `paths`
+// maps names of options to the request's own field paths where these are not options.<name>.
 absl::Status CheckDecodingOptions(const linnet::v1::DecodingOptions& options,
                                   const ServedModel& model,
-                                  const std::map<int, std::string>& paths);
+                                  const std::map<std::string, std::string>& paths);
 
 }  // namespace linnet::server

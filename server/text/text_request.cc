@@ -75,7 +75,7 @@ struct Asked {
   absl::string_view source_field;  // name of the field
   absl::string_view target_language;
   DecodingOptions options;
-  std::map<int, std::string> paths = {};  // of options that are set in other fields
+  std::map<std::string, std::string> paths = {};  // of options that are set in other fields
   const linnet::v1::Glossary* glossary = nullptr;
 };
 
@@ -191,13 +191,13 @@ absl::StatusOr<TextRequest> CheckSummarize(const linnet::v1::SummarizeRequest& r
     if (asked.options.has_min_target_tokens())
       return twice("min_summary_tokens", "min_target_tokens");
     asked.options.set_min_target_tokens(request.min_summary_tokens());
-    asked.paths[DecodingOptions::kMinTargetTokensFieldNumber] = "min_summary_tokens";
+    asked.paths["min_target_tokens"] = "min_summary_tokens";
   }
   if (request.has_max_summary_tokens()) {
     if (asked.options.has_max_target_tokens())
       return twice("max_summary_tokens", "max_target_tokens");
     asked.options.set_max_target_tokens(request.max_summary_tokens());
-    asked.paths[DecodingOptions::kMaxTargetTokensFieldNumber] = "max_summary_tokens";
+    asked.paths["max_target_tokens"] = "max_summary_tokens";
   }
   if (!linnet::v1::LongInput_IsValid(request.long_input())) {
     return BadField("long_input", Reason::kBadSetting,

@@ -2,42 +2,74 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 
 #include "absl/status/status.h"
 
 namespace linnet::model {
 
-// Options of one sequence's search, all set: the bundle's defaults, overridden by the request's
-// options. Names are those of linnet.v1.DecodingOptions.
+// Options of the search of one sequence, all set: the bundle's defaults, overridden by the request.
+// Names are those of linnet.v1.DecodingOptions.
 //
-// Setting any of the last three makes the search sample (sampling.h) instead of searching for the
-// best target.
+// Setting any of the last three selects sampling instead of beam search: see sampling.h.
 struct SearchOptions {
-  int beam_size = 5;  // 1 is greedy search; when sampling, the number of targets
+  int beam_size = 5;  // 1 is greedy search; when sampling, the number of targets drawn
   float length_penalty =
       1.0f;  // score = sum of log-probabilities / length^length_penalty, eos counted
   int min_target_tokens = 1;    // eos not counted
   int max_target_tokens = 200;  // eos not counted; eos is forced there
   float unknown_penalty = 0.0f;
-  int no_repeat_ngram_size = 0;  // 0 forbids nothing
-  int n_best = 1;                // number of results, best score first
+  int no_repeat_ngram_size = 0;  // 0 disables the check
+  int n_best = 1;                // number of hypotheses returned, best first
   bool normalize_scores = true;
   float temperature = 1.0f;  // divides the logits
-  int top_k = 0;             // sample from the k likeliest tokens; 0 = from all
-  float top_p = 1.0f;        // and from the fewest with this probability together
-  std::optional<uint64_t> seed = std::nullopt;  // of the draws; unset is 0
+  int top_k = 0;             // sample from the k likeliest tokens; 0: from all
+  float top_p = 1.0f;        // and from the fewest that hold this share of the probability
+  std::optional<uint64_t> seed = std::nullopt;  // of sampling; unset: 0
 
   bool sampling() const { return top_k > 0 || top_p < 1 || seed.has_value(); }
 };
 
-// Limits of options, set by the model and the engine.
+// The options that a request sets; unset ones keep the default.
+struct SearchOverrides {
+  std::optional<int> beam_size;
+  std::optional<float> length_penalty;
+  std::optional<int> min_target_tokens;
+  std::optional<int> max_target_tokens;
+  std::optional<float> unknown_penalty;
+  std::optional<int> no_repeat_ngram_size;
+  std::optional<int> n_best;
+  std::optional<bool> normalize_scores;
+  std::optional<float> temperature;
+  std::optional<int> top_k;
+  std::optional<float> top_p;
+  std::optional<uint64_t> seed;
+};
+
+// Returns `upper`, with the fields of `lower` where `upper` has none.
+SearchOverrides Combine(const SearchOverrides& lower, const SearchOverrides& upper);
+
+// Applies the overrides to the defaults. When sampling without a set beam_size, n_best targets are
+// drawn. If only one of the bounds on target tokens is set, the default of the other is adjusted to
+// it, at most up to `max_target_tokens`, the limit of the model.
+SearchOptions ApplyOverrides(SearchOptions defaults, const SearchOverrides& overrides,
+                             int max_target_tokens);
+
+// Limits of a model and of the engine that runs it.
 struct SearchLimits {
   int max_beam_size = 32;
   int max_target_tokens = 200;
   int max_source_tokens = 512;
 };
 
-// Returns InvalidArgumentError with the option, its value and its limit.
+struct BadOption {
+  std::string option;   // name of the field
+  std::string message;  // "is 9, it must be between 1 and 8"
+};
+// Returns the first option that is out of its range.
+std::optional<BadOption> FindBadOption(const SearchOptions& options, const SearchLimits& limits);
+
+// The same as a status: InvalidArgumentError with the option, its value and its limit.
 absl::Status CheckOptions(const SearchOptions& options, const SearchLimits& limits);
 
 }  // namespace linnet::model
