@@ -24,7 +24,7 @@ class TokenFile {
   // and the next call tries again. Each cause of failure is logged once, every failure is counted.
   void Refresh();
 
-  // The table that was read last. A table that is replaced lives as long as somebody holds it.
+  // The table that was read last. A table that is replaced lives as long as a caller holds it.
   std::shared_ptr<const TokenTable> table() const;
 
  private:

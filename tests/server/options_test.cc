@@ -166,7 +166,8 @@ struct SettingsTest : ::testing::Test {
 
 TEST_F(SettingsTest, FlagOverridesEnvironmentOverridesFile) {
   const std::string file = absl::StrCat(
-      "--config=", File("models = \"m\"\nmax-batch-rows = 1\nthreads = 1\n# words\ndrain-timeout = 1\n"));
+      "--config=",
+      File("models = \"m\"\nmax-batch-rows = 1\nthreads = 1\n# words\ndrain-timeout = 1\n"));
   const std::vector<std::string> environment = {"LINNET_SERVER_MAX_BATCH_ROWS=2",
                                                 "LINNET_SERVER_THREADS=2", "OTHER=3"};
   const ParsedOptions parsed = Parse({"--max-batch-rows=3", file.c_str()}, environment);
@@ -194,7 +195,8 @@ TEST_F(SettingsTest, RefusesUnknownNamesFromAnySource) {
   EXPECT_THAT(environment.text, HasSubstr("LINNET_SERVER_COLOUR"));
   EXPECT_EQ(Parse({"--models=m", "--config=/no/such/file"}).exit_status, 2);
   EXPECT_EQ(Parse({"--config", File("[part]\nmax-batch-rows = 3\n").c_str()}).exit_status, 2);
-  EXPECT_EQ(Parse({"--config", File("models = m\nmax-batch-rows = many\n").c_str()}).exit_status, 2);
+  EXPECT_EQ(Parse({"--config", File("models = m\nmax-batch-rows = many\n").c_str()}).exit_status,
+            2);
 }
 
 TEST_F(SettingsTest, PrintedConfigParsesToTheSameSettings) {

@@ -67,18 +67,22 @@ TEST(TextQueueTest, EstimatesTimeFromFairShare) {
   EXPECT_EQ(queue.EstimateTime(TextStage::kPrepare, flow, 936, 1), absl::ZeroDuration())
       << "nothing is known";
   queue.RecordCompletion(TextStage::kPrepare, 99'936, absl::Seconds(1));  // 10 us a byte
-  EXPECT_NEAR(absl::ToDoubleSeconds(queue.EstimateTime(TextStage::kPrepare, flow, 936, 1)), 0.01, 1e-9);
+  EXPECT_NEAR(absl::ToDoubleSeconds(queue.EstimateTime(TextStage::kPrepare, flow, 936, 1)), 0.01,
+              1e-9);
   for (int i = 0; i < 50; ++i) queue.Push(Job("long", kMegabyte));
-  EXPECT_NEAR(absl::ToDoubleSeconds(queue.EstimateTime(TextStage::kPrepare, flow, 936, 1)), 0.02, 1e-9)
+  EXPECT_NEAR(absl::ToDoubleSeconds(queue.EstimateTime(TextStage::kPrepare, flow, 936, 1)), 0.02,
+              1e-9)
       << "as much again of the other";
-  EXPECT_NEAR(absl::ToDoubleSeconds(queue.EstimateTime(TextStage::kPrepare, flow, 936, 2)), 0.015, 1e-9);
+  EXPECT_NEAR(absl::ToDoubleSeconds(queue.EstimateTime(TextStage::kPrepare, flow, 936, 2)), 0.015,
+              1e-9);
   const Flow same = {"long", Priority::kNormal};
   EXPECT_NEAR(absl::ToDoubleSeconds(queue.EstimateTime(TextStage::kPrepare, same, 936, 2)),
               0.01 + 25 * (kMegabyte + 64) * 1e-5, 1e-6)
       << "behind its own";
   queue.Push(Job("other", 936, TextStage::kAnswer));
   queue.RecordCompletion(TextStage::kAnswer, 936, absl::Milliseconds(3));
-  EXPECT_NEAR(absl::ToDoubleSeconds(queue.EstimateTime(TextStage::kPrepare, flow, 936, 1)), 0.023, 1e-9)
+  EXPECT_NEAR(absl::ToDoubleSeconds(queue.EstimateTime(TextStage::kPrepare, flow, 936, 1)), 0.023,
+              1e-9)
       << "and the answer";
 }
 
