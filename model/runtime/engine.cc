@@ -95,8 +95,7 @@ absl::Status CheckConstraints(const SequenceInput& sequence, const EngineInfo& i
   if (sequence.options.sampling()) {
     return absl::InvalidArgumentError(
         "constraints are given with top_k, top_p or seed: sampling cannot enforce constraints, "
-        "leave "
-        "one of them out");
+        "leave one of them out");
   }
   if (sequence.options.beam_size < 2) {
     return absl::InvalidArgumentError(

@@ -78,7 +78,7 @@ BAD = [
     ({"constraint_ids": [[9]] * 33}, "33 constraints are given, at most 32"),
     ({"constraint_ids": [[9] * 13]}, "13 tokens together, max_target_tokens is 12"),
     ({"constraint_ids": [[9]], "target_ids": [9, EOS]}, "nothing is searched"),
-    ({"constraint_ids": [[9]], "options": {"seed": 1}}, "drawn targets"),
+    ({"constraint_ids": [[9]], "options": {"seed": 1}}, "sampling cannot enforce constraints"),
     ({"constraint_ids": [[9]], "options": {"beam_size": 1}}, "it must be at least 2"),
     ({"align": 1}, "align is 1, it must be true or false"),
 ]

@@ -362,7 +362,8 @@ TEST(ConstraintsTest, RefusesUnsatisfiableConstraints) {
   EXPECT_THAT(check(Phrases(33, {5})), refused("33 constraints are given, at most 32"));
   EXPECT_THAT(check({std::vector<TokenId>(21, 5)}), refused("21 tokens together"));
   EXPECT_THAT(check({{5}}, {.beam_size = 1}), refused("it must be at least 2"));
-  EXPECT_THAT(check({{5}}, {.beam_size = 2, .seed = 1}), refused("drawn targets"));
+  EXPECT_THAT(check({{5}}, {.beam_size = 2, .seed = 1}),
+              refused("sampling cannot enforce constraints"));
   input.target = {5, 2};
   EXPECT_THAT(check({{5}}), refused("nothing is searched"));
 }
