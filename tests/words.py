@@ -45,11 +45,13 @@ RETIRED = {
     r"\bk?Most[A-Z]\w*|\bkMost\b|\w+_(most|least)\b|\b(most|least)_\w+": "max, min",
     r"\bborders?\b": "boundary; where torch's errors are caught",
 }
-# Where a word means something else: SIMD lanes, the encoder of a sentence about people, HTML.
+# Where a word means something else: sentences that are translated, SIMD lanes, HTML, nginx.
 EXCEPTIONS = {
+    r"house(s|keep\w*)?\b": r"docs/TRAINING\.md|tests/linnet_model/shortlist_test\.py",
+    r"\b(im)?patien\w*": r"model/linnet_model/sources\.toml",
     r"\blanes?\b": r"model/ops/c(pu|uda)/|model/runtime/search/candidates|tests/ops/cuda_emul",
     r"\bborders?\b": r"client/load/|\.html$|\.css$",
-    r"\bk?Most[A-Z]\w*|\bkMost\b|\w+_(most|least)\b|\b(most|least)_\w+": r"\.py$",
+    r"\bk?Most[A-Z]\w*|\bkMost\b|\w+_(most|least)\b|\b(most|least)_\w+": r"\.py$|nginx",
 }
 # Fragments: a comment says what a thing is or does, with a subject and a verb.
 FRAGMENT = re.compile(r"(?:^|[^:])(?://\s+|#\s+|\"\"\")(?:What|Of|Whether|How) [a-z]")

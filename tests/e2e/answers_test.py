@@ -124,7 +124,7 @@ def test_metrics_page_counts_calls(server):
     page = server.scrape()
     assert 'linnet_queue_duration_seconds_count{model="en-de",priority="normal"}' in page
     for name in ("encode", "decode", "step"):
-        assert f'linnet_{name}_seconds_count{{model="en-de"}}' in page
+        assert f'linnet_{name}_duration_seconds_count{{model="en-de"}}' in page
     assert server.metric('linnet_step_rows_count{model="en-de"}') > 0
     assert server.metric("linnet_admitted_tokens") == 0
 

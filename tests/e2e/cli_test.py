@@ -144,9 +144,9 @@ def test_alignments_flag_shows_aligned_words(linnet, server):
     assert done.returncode == 0, done.stderr
     said, *lines = done.stdout.splitlines()
     assert said == answer.text
-    links = answer.segments[0].links
-    assert len(lines) == len({link.target_begin for link in links}) > 0
-    first = links[0]
+    words = answer.segments[0].word_alignments
+    assert len(lines) == len({word.target_begin for word in words}) > 0
+    first = words[0]
     target = answer.text.encode()[first.target_begin : first.target_end].decode()
     source = text[first.source_begin : first.source_end]
     assert lines[0].split("  ")[1] == target

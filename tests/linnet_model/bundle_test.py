@@ -212,7 +212,10 @@ def test_rewritten_bundle_keeps_weights_and_manifest(bundle: Path, tmp_path: Pat
     again = tmp_path / "again"
     shutil.copytree(bundle, again)
     stale = read_manifest(again)
+    (again / "scores.json").write_text('{"model_sha256": "of the old module", "tests": []}')
     manifest = rewrite_bundle(again)
+    scores = json.loads((again / "scores.json").read_text())
+    assert scores == {"model_sha256": sha256(again / "model.pt"), "tests": []}
     assert manifest == read_manifest(again)
     files = {entry["name"]: entry for entry in manifest["files"]}
     assert files["model.pt"]["sha256"] == sha256(again / "model.pt")

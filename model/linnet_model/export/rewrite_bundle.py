@@ -1,12 +1,13 @@
 """linnet-rewrite-bundle: writes the module of a bundle again with the current model code.
 
 Older bundles lack methods that the engine requires, or needs for int8, alignment and shortlists.
-Weights, tokenizer, limits and examples do not change. scores.json keeps the sha256 of the former
-module file.
+Weights, tokenizer, limits, examples and scores do not change; scores.json names the new file, which
+holds the weights that were measured.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from pathlib import Path
@@ -40,6 +41,13 @@ def rewrite_bundle(folder: Path) -> dict[str, Any]:
         if entry["name"] == file.name:
             entry["bytes"], entry["sha256"] = file.stat().st_size, sha256(file)
     write_manifest(folder, manifest)
+    scores = folder / "scores.json"
+    if scores.exists():
+        measured = json.loads(scores.read_text(encoding="utf-8"))
+        measured["model_sha256"] = sha256(file)
+        scores.write_text(
+            json.dumps(measured, indent=2, ensure_ascii=False) + "\n", encoding="utf-8"
+        )
     return manifest
 
 
