@@ -24,7 +24,7 @@ struct Job {
   std::string caller;
 };
 
-struct Line {
+struct JobQueue {
   using Ticket = FairQueue<Job>::Ticket;
 
   Ticket Push(const std::string& client, int64_t work, Priority priority = Priority::kNormal,
@@ -47,65 +47,65 @@ struct Line {
 };
 
 TEST(FairQueueTest, ServesOneClientInOrderOfArrival) {
-  Line line;
-  for (int64_t work : {7, 1, 100, 3}) line.Push("a", work);
+  JobQueue jobs;
+  for (int64_t work : {7, 1, 100, 3}) jobs.Push("a", work);
   std::vector<uint64_t> order;
-  while (!line.queue.empty()) order.push_back(line.Serve().id);
+  while (!jobs.queue.empty()) order.push_back(jobs.Serve().id);
   EXPECT_THAT(order, ElementsAre(1, 2, 3, 4));
 }
 
 TEST(FairQueueTest, NewClientDoesNotWaitForAnotherClientsQueue) {
-  Line line;
-  for (int i = 0; i < 4; ++i) line.Push("many", 10);
-  line.Serve();
-  line.Push("one", 10);
-  EXPECT_THAT(line.ServeAll(), ElementsAre("one", "many", "many", "many"));
+  JobQueue jobs;
+  for (int i = 0; i < 4; ++i) jobs.Push("many", 10);
+  jobs.Serve();
+  jobs.Push("one", 10);
+  EXPECT_THAT(jobs.ServeAll(), ElementsAre("one", "many", "many", "many"));
 }
 
 TEST(FairQueueTest, ClientHasNoCreditAfterAPause) {
-  Line line;
-  for (int i = 0; i < 6; ++i) line.Push("busy", 10);
-  for (int i = 0; i < 4; ++i) line.Serve();
-  for (int i = 0; i < 3; ++i) line.Push("back", 10);
-  EXPECT_THAT(line.ServeAll(), ElementsAre("back", "busy", "back", "busy", "back"));
+  JobQueue jobs;
+  for (int i = 0; i < 6; ++i) jobs.Push("busy", 10);
+  for (int i = 0; i < 4; ++i) jobs.Serve();
+  for (int i = 0; i < 3; ++i) jobs.Push("back", 10);
+  EXPECT_THAT(jobs.ServeAll(), ElementsAre("back", "busy", "back", "busy", "back"));
 }
 
 TEST(FairQueueTest, DroppedItemCostsOtherClientsNothing) {
-  Line line;
-  const Line::Ticket dropped = line.Push("a", 10);
-  line.Push("b", 10);
-  EXPECT_EQ(line.queue.Drop(dropped).client, "a");
-  EXPECT_THAT(line.ServeAll(), ElementsAre("b"));
-  EXPECT_EQ(line.queue.size(), 0);
+  JobQueue jobs;
+  const JobQueue::Ticket dropped = jobs.Push("a", 10);
+  jobs.Push("b", 10);
+  EXPECT_EQ(jobs.queue.Drop(dropped).client, "a");
+  EXPECT_THAT(jobs.ServeAll(), ElementsAre("b"));
+  EXPECT_EQ(jobs.queue.size(), 0);
 }
 
 TEST(FairQueueTest, DroppedItemCostsItsOwnClientNothing) {
-  Line line;
-  std::vector<Line::Ticket> tickets;
-  for (int i = 0; i < 5; ++i) tickets.push_back(line.Push("a", 10));
-  for (int i = 0; i < 4; ++i) line.Push("b", 10);
-  for (int i : {1, 0, 2}) line.queue.Drop(tickets[i]);
-  line.Push("a", 10);
-  EXPECT_THAT(line.ServeAll(), ElementsAre("a", "b", "a", "b", "b", "a", "b"));
+  JobQueue jobs;
+  std::vector<JobQueue::Ticket> tickets;
+  for (int i = 0; i < 5; ++i) tickets.push_back(jobs.Push("a", 10));
+  for (int i = 0; i < 4; ++i) jobs.Push("b", 10);
+  for (int i : {1, 0, 2}) jobs.queue.Drop(tickets[i]);
+  jobs.Push("a", 10);
+  EXPECT_THAT(jobs.ServeAll(), ElementsAre("a", "b", "a", "b", "b", "a", "b"));
 }
 
 TEST(FairQueueTest, InteractiveGoesFirstAndBatchIsNotStarved) {
-  Line line;
+  JobQueue jobs;
   for (int i = 0; i < 64; ++i) {
-    line.Push("urgent", 10, Priority::kInteractive);
-    line.Push("batch", 10, Priority::kBatch);
+    jobs.Push("urgent", 10, Priority::kInteractive);
+    jobs.Push("batch", 10, Priority::kBatch);
   }
   int urgent = 0, batch = 0;
-  while (urgent < 32) (line.Serve().client == "urgent" ? urgent : batch) += 1;
+  while (urgent < 32) (jobs.Serve().client == "urgent" ? urgent : batch) += 1;
   EXPECT_EQ(batch, 2) << "16 to 1";
 }
 
 TEST(FairQueueTest, InteractiveCallsOvertakeBatchCallsOfTheSameClient) {
-  Line line;
-  for (int i = 0; i < 3; ++i) line.Push("a", 10, Priority::kBatch);
-  line.Serve();
-  line.Push("a", 10, Priority::kInteractive);
-  EXPECT_EQ(line.Serve().priority, Priority::kInteractive);
+  JobQueue jobs;
+  for (int i = 0; i < 3; ++i) jobs.Push("a", 10, Priority::kBatch);
+  jobs.Serve();
+  jobs.Push("a", 10, Priority::kInteractive);
+  EXPECT_EQ(jobs.Serve().priority, Priority::kInteractive);
 }
 
 // Goyal, Vin and Cheng 1996, theorem 1: while two flows are both backlogged, their served work over
@@ -118,7 +118,7 @@ TEST(FairQueueTest, BackloggedClientsAreServedInProportionToWeights) {
                                      {"b", Priority::kNormal},
                                      {"c", Priority::kBatch},
                                      {"d", Priority::kInteractive}};
-    Line line;
+    JobQueue jobs;
     std::map<Flow, int> waiting;
     std::map<Flow, double> served;
     for (int step = 0; step < 3000; ++step) {
@@ -127,9 +127,9 @@ TEST(FairQueueTest, BackloggedClientsAreServedInProportionToWeights) {
         if (waiting[flow] > 50) pushes = 0;
         if (waiting[flow] == 0) pushes = std::max(pushes, 1);
         waiting[flow] += pushes;
-        for (; pushes > 0; --pushes) line.Push(flow.client, 1 + random() % kMax, flow.priority);
+        for (; pushes > 0; --pushes) jobs.Push(flow.client, 1 + random() % kMax, flow.priority);
       }
-      const Job job = line.Serve();
+      const Job job = jobs.Serve();
       const Flow flow = {job.client, job.priority};
       --waiting[flow];
       served[flow] += static_cast<double>(job.work) / WeightOf(job.priority);
@@ -146,18 +146,18 @@ TEST(FairQueueTest, BackloggedClientsAreServedInProportionToWeights) {
 
 TEST(FairQueueTest, ClientGetsHalfItsShareAmongEverNewClients) {
   for (const Priority priority : {Priority::kBatch, Priority::kNormal}) {
-    Line line;
+    JobQueue jobs;
     constexpr int kNew = 20, kTurns = 10'000;
     int names = 0;
-    for (; names < kNew; ++names) line.Push("new-" + std::to_string(names), 10);
-    line.Push("old", 10, priority);
+    for (; names < kNew; ++names) jobs.Push("new-" + std::to_string(names), 10);
+    jobs.Push("old", 10, priority);
     int served = 0;
     for (int turn = 0; turn < kTurns; ++turn) {  // as many always wait
-      if (line.Serve().client == "old") {
+      if (jobs.Serve().client == "old") {
         ++served;
-        line.Push("old", 10, priority);
+        jobs.Push("old", 10, priority);
       } else {
-        line.Push("new-" + std::to_string(++names), 10);
+        jobs.Push("new-" + std::to_string(++names), 10);
       }
     }
     const double weight = WeightOf(priority);
@@ -171,7 +171,7 @@ TEST(FairQueueTest, BackloggedIdsShareTheirClientsServiceEqually) {
   const std::vector<std::string> ids = {"", "x", "y"};
   for (unsigned seed = 0; seed < 30; ++seed) {
     std::mt19937 random(seed);
-    Line line;
+    JobQueue jobs;
     std::map<std::string, int> waiting;
     std::map<std::string, double> served;
     for (int step = 0; step < 2000; ++step) {
@@ -180,10 +180,10 @@ TEST(FairQueueTest, BackloggedIdsShareTheirClientsServiceEqually) {
         if (id == "y") pushes = waiting[id] > 0 ? 0 : 1;
         waiting[id] += pushes;
         for (; pushes > 0; --pushes)
-          line.Push("a", 1 + static_cast<int>(random() % kMax), Priority::kNormal, 0, id);
+          jobs.Push("a", 1 + static_cast<int>(random() % kMax), Priority::kNormal, 0, id);
       }
-      if (line.queue.size() < 200) line.Push("b", 1 + static_cast<int>(random() % kMax));
-      const Job job = line.Serve();
+      if (jobs.queue.size() < 200) jobs.Push("b", 1 + static_cast<int>(random() % kMax));
+      const Job job = jobs.Serve();
       if (job.client != "a") continue;
       --waiting[job.caller];
       served[job.caller] += static_cast<double>(job.work);
@@ -202,18 +202,18 @@ TEST(FairQueueTest, MoreIdsDoNotIncreaseAClientsShare) {
   for (const auto& [ids_of_a, ids_of_b] :
        {std::pair{1, 1}, {2, 1}, {16, 1}, {kEach, 1}, {kEach, 16}, {3, 5}}) {
     std::mt19937 random(ids_of_a);
-    Line line;
+    JobQueue jobs;
     const std::map<std::string, int> ids = {{"a", ids_of_a}, {"b", ids_of_b}};
     std::map<std::string, int> waiting;
     std::map<std::string, double> served;
     for (int step = 0; step < 4000; ++step) {
       for (const auto& [client, count] : ids) {
         for (; waiting[client] < (count == 1 ? 2 : 64); ++waiting[client]) {
-          line.Push(client, 1 + static_cast<int>(random() % kMax), Priority::kNormal, 0,
-                    std::to_string(line.pushed % count));
+          jobs.Push(client, 1 + static_cast<int>(random() % kMax), Priority::kNormal, 0,
+                    std::to_string(jobs.pushed % count));
         }
       }
-      const Job job = line.Serve();
+      const Job job = jobs.Serve();
       --waiting[job.client];
       served[job.client] += static_cast<double>(job.work);
       EXPECT_LE(std::abs(served["a"] - served["b"]), 2 * kMax)
@@ -224,18 +224,18 @@ TEST(FairQueueTest, MoreIdsDoNotIncreaseAClientsShare) {
 
 TEST(FairQueueTest, IdGetsHalfItsShareAmongEverNewIds) {
   constexpr int kNew = 20, kTurns = 10'000;
-  Line line;
+  JobQueue jobs;
   int names = 0;
   const auto push_new = [&] {
-    line.Push("proxy", 10, Priority::kNormal, 0, "new-" + std::to_string(++names));
+    jobs.Push("proxy", 10, Priority::kNormal, 0, "new-" + std::to_string(++names));
   };
   while (names < kNew) push_new();
-  line.Push("proxy", 10, Priority::kNormal, 0, "old");
+  jobs.Push("proxy", 10, Priority::kNormal, 0, "old");
   int served = 0;
   for (int turn = 0; turn < kTurns; ++turn) {  // as many always wait
-    if (line.Serve().caller == "old") {
+    if (jobs.Serve().caller == "old") {
       ++served;
-      line.Push("proxy", 10, Priority::kNormal, 0, "old");
+      jobs.Push("proxy", 10, Priority::kNormal, 0, "old");
     } else {
       push_new();
     }
@@ -244,48 +244,48 @@ TEST(FairQueueTest, IdGetsHalfItsShareAmongEverNewIds) {
 }
 
 TEST(FairQueueTest, IdDoesNotWaitForAnotherIdsQueue) {
-  Line line;
-  for (int i = 0; i < 4; ++i) line.Push("proxy", 10, Priority::kNormal, 0, "many");
-  line.Serve();
-  line.Push("proxy", 10, Priority::kNormal, 0, "one");
+  JobQueue jobs;
+  for (int i = 0; i < 4; ++i) jobs.Push("proxy", 10, Priority::kNormal, 0, "many");
+  jobs.Serve();
+  jobs.Push("proxy", 10, Priority::kNormal, 0, "one");
   std::vector<std::string> callers;
-  while (!line.queue.empty()) callers.push_back(line.Serve().caller);
+  while (!jobs.queue.empty()) callers.push_back(jobs.Serve().caller);
   EXPECT_THAT(callers, ElementsAre("one", "many", "many", "many"));
 }
 
 TEST(FairQueueTest, DroppedItemCostsItsOwnIdNothing) {
-  Line line;
-  std::vector<Line::Ticket> tickets;
+  JobQueue jobs;
+  std::vector<JobQueue::Ticket> tickets;
   for (int i = 0; i < 5; ++i)
-    tickets.push_back(line.Push("proxy", 10, Priority::kNormal, 0, "late"));
-  for (int i = 0; i < 3; ++i) line.Push("proxy", 10, Priority::kNormal, 0, "x");
-  for (int i : {1, 0, 2}) line.queue.Drop(tickets[i]);
-  line.Push("proxy", 10, Priority::kNormal, 0, "late");
+    tickets.push_back(jobs.Push("proxy", 10, Priority::kNormal, 0, "late"));
+  for (int i = 0; i < 3; ++i) jobs.Push("proxy", 10, Priority::kNormal, 0, "x");
+  for (int i : {1, 0, 2}) jobs.queue.Drop(tickets[i]);
+  jobs.Push("proxy", 10, Priority::kNormal, 0, "late");
   std::vector<std::string> callers;
-  while (!line.queue.empty()) callers.push_back(line.Serve().caller);
+  while (!jobs.queue.empty()) callers.push_back(jobs.Serve().caller);
   EXPECT_THAT(callers, ElementsAre("late", "x", "late", "x", "x", "late"));
 }
 
-Line RandomLine(std::mt19937& random) {
-  Line line;
+JobQueue RandomLine(std::mt19937& random) {
+  JobQueue jobs;
   for (int i = 0; i < 60; ++i) {
     const std::string client(1, static_cast<char>('a' + random() % 4));
     const uint64_t call = 1 + random() % 12;
-    line.Push(client, 1 + static_cast<int>(random() % 50),
+    jobs.Push(client, 1 + static_cast<int>(random() % 50),
               random() % 3 == 0 ? Priority::kInteractive : Priority::kNormal, call,
               std::string(call % 3, 'x'));
-    if (random() % 3 == 0) line.Serve();
+    if (random() % 3 == 0) jobs.Serve();
   }
-  return line;
+  return jobs;
 }
 
 TEST(FairQueueTest, CursorVisitsItemsInServiceOrder) {
   std::mt19937 random(3);
   for (int round = 0; round < 200; ++round) {
-    Line line = RandomLine(random);
+    JobQueue jobs = RandomLine(random);
     std::vector<uint64_t> met, served;
-    for (FairQueue<Job>::Cursor at(line.queue); !at.done(); at.Take()) met.push_back((*at).id);
-    while (!line.queue.empty()) served.push_back(line.Serve().id);
+    for (FairQueue<Job>::Cursor at(jobs.queue); !at.done(); at.Take()) met.push_back((*at).id);
+    while (!jobs.queue.empty()) served.push_back(jobs.Serve().id);
     EXPECT_EQ(met, served) << "round " << round;
   }
 }
@@ -293,10 +293,10 @@ TEST(FairQueueTest, CursorVisitsItemsInServiceOrder) {
 TEST(FairQueueTest, CursorSkipsACallAndServesOthersOutOfOrder) {
   std::mt19937 random(4);
   for (int round = 0; round < 200; ++round) {
-    Line line = RandomLine(random);
+    JobQueue jobs = RandomLine(random);
     const uint64_t skipped = 1 + random() % 12;
-    std::vector<Line::Ticket> tickets;
-    for (FairQueue<Job>::Cursor at(line.queue); !at.done();) {
+    std::vector<JobQueue::Ticket> tickets;
+    for (FairQueue<Job>::Cursor at(jobs.queue); !at.done();) {
       if ((*at).call == skipped) {
         at.SkipCall();
         continue;
@@ -304,14 +304,15 @@ TEST(FairQueueTest, CursorSkipsACallAndServesOthersOutOfOrder) {
       tickets.push_back(at.ticket());
       at.Take();
     }
-    for (const Line::Ticket& ticket : tickets) EXPECT_NE(line.queue.Serve(ticket).call, skipped);
+    for (const JobQueue::Ticket& ticket : tickets)
+      EXPECT_NE(jobs.queue.Serve(ticket).call, skipped);
     std::map<Flow, uint64_t> last;
-    while (!line.queue.empty()) {
-      const Job job = line.Serve();
+    while (!jobs.queue.empty()) {
+      const Job job = jobs.Serve();
       EXPECT_EQ(job.call, skipped);
       EXPECT_GT(job.id, std::exchange(last[{job.client, job.priority, job.caller}], job.id));
     }
-    EXPECT_EQ(line.queue.size(), 0);
+    EXPECT_EQ(jobs.queue.size(), 0);
   }
 }
 
@@ -321,23 +322,23 @@ TEST(FairQueueTest, WorkUntilIsAnUpperBound) {
   std::mt19937 random(5);
   constexpr int kClients = 4, kIds = 3, kMax = 50;
   for (int round = 0; round < 100; ++round) {
-    Line line;
+    JobQueue jobs;
     for (int client = 0; client < kClients; ++client) {
       for (int i = static_cast<int>(random() % 400); i > 0; --i) {
-        line.Push(std::string(1, static_cast<char>('a' + client)), 1 + random() % kMax,
+        jobs.Push(std::string(1, static_cast<char>('a' + client)), 1 + random() % kMax,
                   Priority::kNormal, 0, std::string(random() % kIds, 'x'));
       }
     }
     const std::string client(1, static_cast<char>('a' + random() % (kClients + 1)));
     const int64_t work = 1 + static_cast<int>(random() % kMax);
     const double bound =
-        line.queue.WorkUntil({client, Priority::kNormal, "x"}, static_cast<double>(work)) +
+        jobs.queue.WorkUntil({client, Priority::kNormal, "x"}, static_cast<double>(work)) +
         kClients * kIds * 2 * kMax;
-    line.Push(client, work, Priority::kNormal, 0, "x");
-    const uint64_t own = line.pushed;
+    jobs.Push(client, work, Priority::kNormal, 0, "x");
+    const uint64_t own = jobs.pushed;
     double served = 0;
     while (true) {
-      const Job job = line.Serve();
+      const Job job = jobs.Serve();
       served += static_cast<double>(job.work);
       if (job.id == own) break;
     }

@@ -33,7 +33,7 @@ int Threads() {
 }
 
 // One call in flight and its outcome.
-struct Life {
+struct TestCall {
   std::vector<std::string> texts;
   bool cancelled = false;  // it was cancelled at some time
   bool deadline = false;   // it had a deadline
@@ -78,14 +78,14 @@ class Client {
 
   void Run() {
     for (int round = 0; round < kRoundsPerCaller; ++round) {
-      std::vector<std::shared_ptr<Life>> lives;
-      for (int i = 1 + Below(kMaxCallsOfARound); i > 0; --i) lives.push_back(Begin());
-      for (const auto& life : lives) {
-        if (life->cancelled && life->kind != Life::Kind::kStream) Cancel(*life);
+      std::vector<std::shared_ptr<TestCall>> test_calls;
+      for (int i = 1 + Below(kMaxCallsOfARound); i > 0; --i) test_calls.push_back(Begin());
+      for (const auto& call : test_calls) {
+        if (call->cancelled && call->kind != TestCall::Kind::kStream) Cancel(*call);
       }
-      for (const auto& life : lives) {
-        life->Wait();
-        Check(*life);
+      for (const auto& call : test_calls) {
+        call->Wait();
+        Check(*call);
       }
     }
   }
@@ -95,101 +95,101 @@ class Client {
  private:
   int Below(int count) { return static_cast<int>(random_() % count); }
 
-  std::shared_ptr<Life> Begin() {
-    auto life = std::make_shared<Life>();
-    life->kind = static_cast<Life::Kind>(Below(5));
-    for (int i = 1 + Below(3); i > 0; --i) life->texts.push_back(kTexts[Below(std::size(kTexts))]);
-    life->cancelled = Below(4) == 0;
-    life->deadline = Below(3) == 0;
-    life->context.arrived = absl::Now();
-    if (life->deadline) life->context.deadline = absl::Now() + absl::Milliseconds(Below(60));
-    life->context.caller = {.client = name_, .priority = static_cast<Priority>(Below(3))};
-    const auto end = [life](absl::Status status) { life->Ended(std::move(status)); };
+  std::shared_ptr<TestCall> Begin() {
+    auto call = std::make_shared<TestCall>();
+    call->kind = static_cast<TestCall::Kind>(Below(5));
+    for (int i = 1 + Below(3); i > 0; --i) call->texts.push_back(kTexts[Below(std::size(kTexts))]);
+    call->cancelled = Below(4) == 0;
+    call->deadline = Below(3) == 0;
+    call->context.arrived = absl::Now();
+    if (call->deadline) call->context.deadline = absl::Now() + absl::Milliseconds(Below(60));
+    call->context.caller = {.client = name_, .priority = static_cast<Priority>(Below(3))};
+    const auto end = [call](absl::Status status) { call->Ended(std::move(status)); };
     TextCalls& calls = *server_.calls;
-    switch (life->kind) {
-      case Life::Kind::kTranslate:
-        life->translate = ToGerman(life->texts);
-        if (Below(3) == 0) life->translate.set_model("en-de@canary");
-        calls.Translate(life->translate, life->translation, life->context, end);
+    switch (call->kind) {
+      case TestCall::Kind::kTranslate:
+        call->translate = ToGerman(call->texts);
+        if (Below(3) == 0) call->translate.set_model("en-de@canary");
+        calls.Translate(call->translate, call->translation, call->context, end);
         break;
-      case Life::Kind::kStream:
-        life->translate = ToGerman(life->texts);
+      case TestCall::Kind::kStream:
+        call->translate = ToGerman(call->texts);
         calls.StreamTranslate(
-            life->translate, life->translation, life->context,
-            [life, parts = Below(4)](v1::TextPart part) mutable {
-              if (part.content_index() == 0) life->streamed += part.text();
+            call->translate, call->translation, call->context,
+            [call, parts = Below(4)](v1::TextPart part) mutable {
+              if (part.content_index() == 0) call->streamed += part.text();
               // A client that disconnects in the middle.
-              if (life->cancelled && parts-- == 0) life->context.cancelled->Cancel();
+              if (call->cancelled && parts-- == 0) call->context.cancelled->Cancel();
             },
             end);
         break;
-      case Life::Kind::kSummarize:
-        for (const auto& text : life->texts) life->summarize.add_contents(text);
-        life->summarize.set_language_code("en");
-        calls.Summarize(life->summarize, life->summary, life->context, end);
+      case TestCall::Kind::kSummarize:
+        for (const auto& text : call->texts) call->summarize.add_contents(text);
+        call->summarize.set_language_code("en");
+        calls.Summarize(call->summarize, call->summary, call->context, end);
         break;
-      case Life::Kind::kDetect:
-        for (const auto& text : life->texts) life->detect.add_contents(text);
-        calls.DetectLanguage(life->detect, life->detection, life->context, end);
+      case TestCall::Kind::kDetect:
+        for (const auto& text : call->texts) call->detect.add_contents(text);
+        calls.DetectLanguage(call->detect, call->detection, call->context, end);
         break;
-      case Life::Kind::kDocument:
-        BeginDocument(life);
+      case TestCall::Kind::kDocument:
+        BeginDocument(call);
         break;
     }
-    return life;
+    return call;
   }
 
   // Takes results as they come, as the writer of a stream does.
-  void BeginDocument(const std::shared_ptr<Life>& life) {
-    const std::weak_ptr<Life> weak = life;
-    life->document = std::make_shared<DocumentStream<TranslateDocumentTypes>>(
-        *server_.calls, life->context.deadline,
+  void BeginDocument(const std::shared_ptr<TestCall>& call) {
+    const std::weak_ptr<TestCall> weak = call;
+    call->document = std::make_shared<DocumentStream<TranslateDocumentTypes>>(
+        *server_.calls, call->context.deadline,
         [weak] {
-          if (const auto life = weak.lock()) Turn(*life);
+          if (const auto call = weak.lock()) TakeResults(*call);
         },
-        life->context.caller);
+        call->context.caller);
     v1::TranslateDocumentRequest lines;
     *lines.mutable_settings() = ToGerman({});
     lines.set_keep_order(Below(2) == 0);
-    for (size_t i = 0; i < life->texts.size(); ++i) {
+    for (size_t i = 0; i < call->texts.size(); ++i) {
       v1::DocumentLine& line = *lines.add_lines();
       line.set_sequence_id(static_cast<int64_t>(i));
-      line.set_text(life->texts[i]);
+      line.set_text(call->texts[i]);
     }
-    life->document->Take(std::move(lines));
-    life->document->Close();
-    Turn(*life);
+    call->document->Take(std::move(lines));
+    call->document->Close();
+    TakeResults(*call);
   }
 
-  static void Turn(Life& life) {
+  static void TakeResults(TestCall& call) {
     while (true) {
-      auto result = life.document->TakeResult();
+      auto result = call.document->TakeResult();
       if (!result.has_value()) break;
       if (result->has_response()) {
-        CheckText(life.texts.at(result->sequence_id()), result->response().translations(0).text(),
+        CheckText(call.texts.at(result->sequence_id()), result->response().translations(0).text(),
                   result->response().model_version());
       }
       {
-        MutexLock lock(life.mu);
-        ++life.results;
+        MutexLock lock(call.mu);
+        ++call.results;
       }
-      life.document->Written();
+      call.document->Written();
     }
-    const std::optional<absl::Status> end = life.document->finished();
+    const std::optional<absl::Status> end = call.document->finished();
     if (!end.has_value()) return;
-    MutexLock lock(life.mu);
-    if (life.ends > 0) return;  // several threads may ask a stream
-    ++life.ends;
-    life.status = *end;
-    life.changed.NotifyAll();
+    MutexLock lock(call.mu);
+    if (call.ends > 0) return;  // several threads may ask a stream
+    ++call.ends;
+    call.status = *end;
+    call.changed.NotifyAll();
   }
 
-  void Cancel(Life& life) {
+  void Cancel(TestCall& call) {
     if (Below(2) == 0) absl::SleepFor(absl::Microseconds(Below(3000)));
-    if (life.kind == Life::Kind::kDocument) {
-      life.document->Cancel();
+    if (call.kind == TestCall::Kind::kDocument) {
+      call.document->Cancel();
     } else {
-      life.context.cancelled->Cancel();
+      call.context.cancelled->Cancel();
     }
   }
 
@@ -200,55 +200,55 @@ class Client {
     EXPECT_EQ(answer, expected->second) << "is not the answer of version " << version;
   }
 
-  void Check(Life& life) {
-    MutexLock lock(life.mu);
-    EXPECT_EQ(life.ends, 1);
-    if (!life.status.ok()) return CheckError(life);
+  void Check(TestCall& call) {
+    MutexLock lock(call.mu);
+    EXPECT_EQ(call.ends, 1);
+    if (!call.status.ok()) return CheckError(call);
     ++finished_;
-    if (life.kind == Life::Kind::kTranslate || life.kind == Life::Kind::kStream) {
-      ASSERT_EQ(life.translation.translations_size(), std::ssize(life.texts));
-      for (size_t i = 0; i < life.texts.size(); ++i)
-        CheckText(life.texts[i], life.translation.translations(static_cast<int>(i)).text(),
-                  life.translation.model_version());
+    if (call.kind == TestCall::Kind::kTranslate || call.kind == TestCall::Kind::kStream) {
+      ASSERT_EQ(call.translation.translations_size(), std::ssize(call.texts));
+      for (size_t i = 0; i < call.texts.size(); ++i)
+        CheckText(call.texts[i], call.translation.translations(static_cast<int>(i)).text(),
+                  call.translation.model_version());
     }
-    if (life.kind == Life::Kind::kStream) {
-      EXPECT_EQ(life.streamed, life.translation.translations(0).text());
+    if (call.kind == TestCall::Kind::kStream) {
+      EXPECT_EQ(call.streamed, call.translation.translations(0).text());
     }
-    if (life.kind == Life::Kind::kSummarize) {
-      ASSERT_EQ(life.summary.summaries_size(), std::ssize(life.texts));
-      for (size_t i = 0; i < life.texts.size(); ++i)
-        CheckText(life.texts[i], life.summary.summaries(static_cast<int>(i)).text(),
-                  life.summary.model_version());
+    if (call.kind == TestCall::Kind::kSummarize) {
+      ASSERT_EQ(call.summary.summaries_size(), std::ssize(call.texts));
+      for (size_t i = 0; i < call.texts.size(); ++i)
+        CheckText(call.texts[i], call.summary.summaries(static_cast<int>(i)).text(),
+                  call.summary.model_version());
     }
-    if (life.kind == Life::Kind::kDetect) {
-      EXPECT_EQ(life.detection.detections_size(), std::ssize(life.texts));
+    if (call.kind == TestCall::Kind::kDetect) {
+      EXPECT_EQ(call.detection.detections_size(), std::ssize(call.texts));
     }
-    if (life.kind == Life::Kind::kDocument && !life.cancelled) {
-      EXPECT_EQ(life.results, std::ssize(life.texts));
+    if (call.kind == TestCall::Kind::kDocument && !call.cancelled) {
+      EXPECT_EQ(call.results, std::ssize(call.texts));
     }
   }
 
   // An error is one of the error table that is possible for this call.
-  void CheckError(Life& life) ABSL_EXCLUSIVE_LOCKS_REQUIRED(life.mu) {
-    const std::string reason = ErrorReason(WithErrorInfo(life.status));
+  void CheckError(TestCall& call) ABSL_EXCLUSIVE_LOCKS_REQUIRED(call.mu) {
+    const std::string reason = ErrorReason(WithErrorInfo(call.status));
     reasons_.insert(reason);
-    switch (life.status.code()) {
+    switch (call.status.code()) {
       case absl::StatusCode::kCancelled:
-        EXPECT_TRUE(life.cancelled) << life.status;
+        EXPECT_TRUE(call.cancelled) << call.status;
         break;
       case absl::StatusCode::kDeadlineExceeded:
-        EXPECT_TRUE(life.deadline) << life.status;
+        EXPECT_TRUE(call.deadline) << call.status;
         break;
       case absl::StatusCode::kUnavailable:
-        EXPECT_TRUE(reason == "SHUTTING_DOWN" || reason == "ENGINE_DOWN") << life.status;
+        EXPECT_TRUE(reason == "SHUTTING_DOWN" || reason == "ENGINE_DOWN") << call.status;
         break;
       case absl::StatusCode::kResourceExhausted:
-        EXPECT_NE(RetryDelay(life.status), absl::InfiniteDuration()) << life.status;
+        EXPECT_NE(RetryDelay(call.status), absl::InfiniteDuration()) << call.status;
         break;
       case absl::StatusCode::kInternal:
         break;  // an engine failed
       default:
-        ADD_FAILURE() << life.status;
+        ADD_FAILURE() << call.status;
     }
   }
 

@@ -16,7 +16,7 @@ namespace {
 
 constexpr model::TokenId kNotANumber = 66;
 
-struct Life {
+struct Case {
   std::vector<model::TokenId> words;
   int beam_size = 1;
   Caller caller;
@@ -40,23 +40,24 @@ struct Life {
 
 const absl::Time kStart = absl::FromUnixSeconds(1'000'000);
 
-std::vector<std::unique_ptr<Life>> RandomLives(std::mt19937& random, int count) {
+std::vector<std::unique_ptr<Case>> RandomCases(std::mt19937& random, int count) {
   auto up_to = [&](int limit) { return static_cast<int>(random() % limit); };
-  std::vector<std::unique_ptr<Life>> lives;
+  std::vector<std::unique_ptr<Case>> cases;
   for (int i = 0; i < count; ++i) {
-    auto& life = *lives.emplace_back(std::make_unique<Life>());
-    for (int n = up_to(20); n > 0; --n) life.words.push_back(100 + up_to(1000));
-    if (up_to(15) == 0) life.words.push_back(kNotANumber);
-    life.beam_size = 1 + up_to(6);
-    if (up_to(4) == 0) life.max_target_tokens = 1 + up_to(10);
-    life.arrival_step = up_to(60);
-    life.caller = {.client = std::string(1, static_cast<char>('a' + up_to(3))),
-                   .priority = static_cast<Priority>(up_to(3)),
-                   .call = static_cast<uint64_t>(up_to(30))};
-    if (up_to(5) == 0) life.deadline = kStart + absl::Milliseconds(life.arrival_step + up_to(40));
-    if (up_to(5) == 0) life.cancel_step = life.arrival_step + up_to(30);
+    auto& test_case = *cases.emplace_back(std::make_unique<Case>());
+    for (int n = up_to(20); n > 0; --n) test_case.words.push_back(100 + up_to(1000));
+    if (up_to(15) == 0) test_case.words.push_back(kNotANumber);
+    test_case.beam_size = 1 + up_to(6);
+    if (up_to(4) == 0) test_case.max_target_tokens = 1 + up_to(10);
+    test_case.arrival_step = up_to(60);
+    test_case.caller = {.client = std::string(1, static_cast<char>('a' + up_to(3))),
+                        .priority = static_cast<Priority>(up_to(3)),
+                        .call = static_cast<uint64_t>(up_to(30))};
+    if (up_to(5) == 0)
+      test_case.deadline = kStart + absl::Milliseconds(test_case.arrival_step + up_to(40));
+    if (up_to(5) == 0) test_case.cancel_step = test_case.arrival_step + up_to(30);
   }
-  return lives;
+  return cases;
 }
 
 class LifecycleTest : public ::testing::TestWithParam<int> {};
@@ -72,16 +73,16 @@ TEST_P(LifecycleTest, EverySequenceEndsOnceWithBatchInvariance) {
                            .max_call_rows_ratio = 0.25 * (1 + random() % 4),
                            .shed = {.interval = absl::Milliseconds(50 + random() % 200),
                                     .max_wait = absl::Milliseconds(20 + random() % 50)}});
-  const auto lives = RandomLives(random, 80);
+  const auto cases = RandomCases(random, 80);
 
   absl::Time now = kStart;
   StepReport sum;
   for (int step = 0; step < 60 || !batcher.idle(); ++step) {
     ASSERT_LT(step, 5000) << "the batch makes no progress";
-    for (const auto& life : lives) {
-      if (life->cancel_step == step) life->cancelled->Cancel();
-      if (life->arrival_step != step) continue;
-      auto sequence = life->Make();
+    for (const auto& test_case : cases) {
+      if (test_case->cancel_step == step) test_case->cancelled->Cancel();
+      if (test_case->arrival_step != step) continue;
+      auto sequence = test_case->Make();
       ASSERT_THAT(batcher.Add(sequence, now), IsOk());
     }
     now = kStart + absl::Milliseconds(step);
@@ -93,44 +94,44 @@ TEST_P(LifecycleTest, EverySequenceEndsOnceWithBatchInvariance) {
     sum.expired += report.expired;
     sum.failed += report.failed;
     sum.shed += report.shed;
-    for (const auto& life : lives) {  // within one step
-      const bool unwanted = life->cancelled->cancelled() || life->deadline <= now;
-      if (life->arrival_step > step || !unwanted) continue;
-      EXPECT_TRUE(life->outcome.done());
+    for (const auto& test_case : cases) {  // within one step
+      const bool unwanted = test_case->cancelled->cancelled() || test_case->deadline <= now;
+      if (test_case->arrival_step > step || !unwanted) continue;
+      EXPECT_TRUE(test_case->outcome.done());
     }
   }
 
   EXPECT_EQ(engine.rows_in_use(), 0);
   EXPECT_EQ(sum.finished + sum.cancelled + sum.expired + sum.failed + sum.shed,
-            static_cast<int>(lives.size()));
-  for (const auto& life : lives) {
-    ASSERT_TRUE(life->outcome.done());
-    switch (life->outcome.code()) {
+            static_cast<int>(cases.size()));
+  for (const auto& test_case : cases) {
+    ASSERT_TRUE(test_case->outcome.done());
+    switch (test_case->outcome.code()) {
       case absl::StatusCode::kOk: {
         test::EchoEngine lonely;
         Batcher alone(lonely, {});
         test::Outcome outcome;
-        auto sequence = test::Say(life->words, outcome, life->beam_size);
-        sequence->input.options.max_target_tokens = life->max_target_tokens;
+        auto sequence = test::Say(test_case->words, outcome, test_case->beam_size);
+        sequence->input.options.max_target_tokens = test_case->max_target_tokens;
         ASSERT_THAT(alone.Add(sequence, now), IsOk());
         while (!alone.idle()) alone.Step([&] { return now; });
-        EXPECT_EQ(life->outcome.tokens(), outcome.tokens());
+        EXPECT_EQ(test_case->outcome.tokens(), outcome.tokens());
         break;
       }
       case absl::StatusCode::kCancelled:
-        EXPECT_TRUE(life->cancelled->cancelled());
+        EXPECT_TRUE(test_case->cancelled->cancelled());
         break;
       case absl::StatusCode::kDeadlineExceeded:
-        EXPECT_LT(life->deadline, absl::InfiniteFuture());
+        EXPECT_LT(test_case->deadline, absl::InfiniteFuture());
         break;
       case absl::StatusCode::kResourceExhausted:
         EXPECT_GT(sum.shed, 0);
         break;
       case absl::StatusCode::kInternal:
-        EXPECT_TRUE(life->bad());
+        EXPECT_TRUE(test_case->bad());
         break;
       default:
-        FAIL() << life->outcome.result->status();
+        FAIL() << test_case->outcome.result->status();
     }
   }
 }
