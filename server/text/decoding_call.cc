@@ -141,8 +141,8 @@ absl::Status DecodingCall::Submit() {
   metrics_.Tokenized(tokenize_, request_.text_bytes);
   CallWork needed{.model = request_.model->key(), .deadline = context_.deadline};
   int64_t result_bytes = 0;
-  for (const TextWork& text : works_) {
-    for (const SegmentWork& segment : text.segments) {
+  for (const PreparedText& text : works_) {
+    for (const PreparedSegment& segment : text.segments) {
       const auto source = static_cast<int>(segment.source.size());
       model::SearchOptions options = MergeOptions(request_.model->bundle, request_.options, source);
       if (segment.target.has_value())
@@ -156,8 +156,8 @@ absl::Status DecodingCall::Submit() {
   std::vector<Segment> segments;
   sequences.reserve(segment_count_);
   segments.reserve(segment_count_);
-  for (TextWork& text : works_) {
-    for (SegmentWork& segment : text.segments) {
+  for (PreparedText& text : works_) {
+    for (PreparedSegment& segment : text.segments) {
       auto sequence = std::make_unique<Sequence>();
       sequence->input = InputOf(request_, segment);
       sequence->input.report_stable = streams();
@@ -224,7 +224,7 @@ void DecodingCall::SegmentDone(size_t index, absl::StatusOr<SequenceResult> resu
     MutexLock lock(mu_);
     permit_->GiveBack(segments_[index].tokens);
     if (result.ok()) {
-      SegmentWork& work = *segments_[index].work;
+      PreparedSegment& work = *segments_[index].work;
       work.result = *std::move(result);
       segments_[index].done = true;
       const model::Hypothesis& best = work.result.hypotheses.front();
@@ -329,7 +329,7 @@ void DecodingCall::LogIfSlow(const absl::Status& status) const {
   const absl::Time now = absl::Now();
   if (now - context_.arrived < slow_) return;
   size_t segments = 0;
-  for (const TextWork& work : works_) segments += work.segments.size();
+  for (const PreparedText& work : works_) segments += work.segments.size();
   const auto seconds = [](absl::Time from, absl::Time to) {
     return from == absl::InfinitePast() || to == absl::InfinitePast()
                ? std::string("-")  // the phase was not reached

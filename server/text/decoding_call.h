@@ -15,9 +15,9 @@
 #include "server/schedule/sequence.h"
 #include "server/text/call_context.h"
 #include "server/text/part_writer.h"
+#include "server/text/prepared_text.h"
 #include "server/text/text_pool.h"
 #include "server/text/text_request.h"
-#include "server/text/text_work.h"
 
 namespace linnet::server {
 
@@ -38,7 +38,7 @@ class DecodingCall : public std::enable_shared_from_this<DecodingCall> {
     const google::protobuf::Message& message;  // that `timings` belong to
   };
   // Fills the response except for its timings.
-  using Fill = absl::AnyInvocable<Reply(const TextRequest&, const std::vector<TextWork>&)>;
+  using Fill = absl::AnyInvocable<Reply(const TextRequest&, const std::vector<PreparedText>&)>;
 
   // Pool and metrics must outlive the call. Without `on_part` nothing is streamed. A call that
   // takes `slow` or longer logs the duration of its phases. The permit is shared with the sender of
@@ -53,7 +53,7 @@ class DecodingCall : public std::enable_shared_from_this<DecodingCall> {
  private:
   // One segment, numbered across all texts.
   struct Segment {
-    SegmentWork* work = nullptr;
+    PreparedSegment* work = nullptr;
     int64_t tokens = 0;                  // its cost, as the permit counts it
     std::vector<model::TokenId> stable;  // not yet read by the job on the pool
     bool done = false;                   // work->result is filled
@@ -95,7 +95,7 @@ class DecodingCall : public std::enable_shared_from_this<DecodingCall> {
   OnPart on_part_;
   Done done_;
 
-  std::vector<TextWork> works_;
+  std::vector<PreparedText> works_;
   absl::Time prepared_ = absl::InfinitePast();  // when the pool began with it
   absl::Duration tokenize_ = absl::ZeroDuration();
   int segment_count_ = 0;

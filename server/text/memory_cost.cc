@@ -34,7 +34,7 @@ int64_t EncodeBytes(int64_t text_bytes) {
 }
 
 int64_t SegmentBytes(int64_t source_tokens) {
-  constexpr int64_t kParts = sizeof(SegmentWork) + 4 * sizeof(model::TextSegment);
+  constexpr int64_t kParts = sizeof(PreparedSegment) + 4 * sizeof(model::TextSegment);
   return Grown(kParts) + sizeof(Sequence) + kQueued +
          3 * Grown(source_tokens * static_cast<int64_t>(sizeof(model::TokenId)));
 }

@@ -8,7 +8,7 @@
 
 namespace linnet::server {
 
-PartWriter::PartWriter(const TextRequest& request, const std::vector<TextWork>& works)
+PartWriter::PartWriter(const TextRequest& request, const std::vector<PreparedText>& works)
     : request_(request), works_(works) {}
 
 linnet::v1::TextPart PartWriter::PartOf(std::string text) {
@@ -35,8 +35,8 @@ std::optional<linnet::v1::TextPart> PartWriter::Stable(std::span<const model::To
 }
 
 absl::StatusOr<linnet::v1::TextPart> PartWriter::Done() {
-  const TextWork& work = works_[content_];
-  const SegmentWork& segment = work.segments[segment_];
+  const PreparedText& work = works_[content_];
+  const PreparedSegment& segment = work.segments[segment_];
   const bool last = segment_ + 1 == work.segments.size();
   SegmentReply reply = ReplyOf(request_, segment, begin_ + static_cast<int>(segment.gap.size()));
   if (!reply.text.starts_with(sent_)) {

@@ -8,8 +8,8 @@
 
 #include "absl/status/statusor.h"
 #include "linnet/v1/text_service.pb.h"
+#include "server/text/prepared_text.h"
 #include "server/text/text_request.h"
-#include "server/text/text_work.h"
 
 namespace linnet::server {
 
@@ -20,7 +20,7 @@ namespace linnet::server {
 class PartWriter {
  public:
   // Both must outlive the writer; `works` must not move or change in number.
-  PartWriter(const TextRequest& request, const std::vector<TextWork>& works);
+  PartWriter(const TextRequest& request, const std::vector<PreparedText>& works);
 
   // True if every segment is written.
   bool finished() const { return content_ == works_.size(); }
@@ -38,7 +38,7 @@ class PartWriter {
   linnet::v1::TextPart PartOf(std::string text);
 
   const TextRequest& request_;
-  const std::vector<TextWork>& works_;
+  const std::vector<PreparedText>& works_;
   size_t content_ = 0;
   size_t segment_ = 0;  // index within the content
   size_t next_ = 0;

@@ -11,8 +11,8 @@
 #include "server/identity/authentication.h"
 #include "server/text/decoding_call.h"
 #include "server/text/language_detector.h"
+#include "server/text/prepared_text.h"
 #include "server/text/text_reply.h"
-#include "server/text/text_work.h"
 
 namespace linnet::server {
 namespace {
@@ -145,7 +145,7 @@ void TextCalls::Start(const Request& request, Response& response, const CallCont
   if (auto status = CheckPrepareTime(own, checked->text_bytes); !status.ok())
     return refuse(std::move(status));
   auto fill = [&response](const TextRequest& asked,
-                          const std::vector<TextWork>& works) -> DecodingCall::Reply {
+                          const std::vector<PreparedText>& works) -> DecodingCall::Reply {
     FillReply(asked, works, response);
     return {*response.mutable_timings(), response};
   };
@@ -254,7 +254,7 @@ linnet::v1::RequestLimits TextCalls::request_limits() const {
   limits.set_max_contents(limits_.max_contents);
   limits.set_max_text_bytes(limits_.max_text_bytes);
   limits.set_max_call_tokens(admission_.limits().max_tokens);
-  limits.set_max_lines_under_way(limits_.max_inflight_lines);
+  limits.set_max_inflight_lines(limits_.max_inflight_lines);
   return limits;
 }
 

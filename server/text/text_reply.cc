@@ -17,7 +17,7 @@ FinishReason ReasonOf(bool limited) {
   return limited ? linnet::v1::FINISH_REASON_LENGTH : linnet::v1::FINISH_REASON_STOP;
 }
 
-void FillHypotheses(const model::Tokenizer& tokenizer, const SegmentWork& work,
+void FillHypotheses(const model::Tokenizer& tokenizer, const PreparedSegment& work,
                     linnet::v1::Segment& segment) {
   for (const model::Hypothesis& hypothesis : work.result.hypotheses) {
     linnet::v1::Hypothesis& reply = *segment.add_hypotheses();
@@ -53,12 +53,12 @@ void AddWarning(const TextRequest& request, const LanguageGuess::Language& seen,
 
 // Fills the fields that Translation and Summary have in common.
 template <typename Reply>
-void FillText(const TextRequest& request, const TextWork& work, Reply& reply) {
+void FillText(const TextRequest& request, const PreparedText& work, Reply& reply) {
   std::string text;
   bool limited = false;
   int source_tokens = 0;
   int target_tokens = 0;
-  for (const SegmentWork& segment : work.segments) {
+  for (const PreparedSegment& segment : work.segments) {
     const model::Hypothesis& best = segment.result.hypotheses.front();
     text += segment.gap;
     SegmentReply part = ReplyOf(request, segment, static_cast<int>(text.size()));
@@ -89,7 +89,7 @@ void FillLanguage(const TextRequest& request, Response& response) {
 
 }  // namespace
 
-SegmentReply ReplyOf(const TextRequest& request, const SegmentWork& work, int begin) {
+SegmentReply ReplyOf(const TextRequest& request, const PreparedSegment& work, int begin) {
   const model::Tokenizer& tokenizer = *request.model->target_tokenizer;
   const model::Hypothesis& best = work.result.hypotheses.front();
   SegmentReply reply;
@@ -118,29 +118,29 @@ SegmentReply ReplyOf(const TextRequest& request, const SegmentWork& work, int be
   return reply;
 }
 
-void FillReply(const TextRequest& request, const std::vector<TextWork>& works,
+void FillReply(const TextRequest& request, const std::vector<PreparedText>& works,
                linnet::v1::TranslateResponse& response) {
   FillModel(request, response);
   FillLanguage(request, response);
-  for (const TextWork& work : works) FillText(request, work, *response.add_translations());
+  for (const PreparedText& work : works) FillText(request, work, *response.add_translations());
 }
 
-void FillReply(const TextRequest& request, const std::vector<TextWork>& works,
+void FillReply(const TextRequest& request, const std::vector<PreparedText>& works,
                linnet::v1::SummarizeResponse& response) {
   FillModel(request, response);
   FillLanguage(request, response);
-  for (const TextWork& work : works) {
+  for (const PreparedText& work : works) {
     linnet::v1::Summary& summary = *response.add_summaries();
     FillText(request, work, summary);
     summary.set_truncated(work.truncated);
   }
 }
 
-void FillReply(const TextRequest& request, const std::vector<TextWork>& works,
+void FillReply(const TextRequest& request, const std::vector<PreparedText>& works,
                linnet::v1::ScoreResponse& response) {
   FillModel(request, response);
-  for (const TextWork& work : works) {
-    const SegmentWork& segment = work.segments.front();
+  for (const PreparedText& work : works) {
+    const PreparedSegment& segment = work.segments.front();
     const model::Hypothesis& target = segment.result.hypotheses.front();
     SegmentReply part = ReplyOf(request, segment, 0);
     linnet::v1::TargetScore& score = *response.add_scores();

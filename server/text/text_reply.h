@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "linnet/v1/text_service.pb.h"
+#include "server/text/prepared_text.h"
 #include "server/text/text_request.h"
-#include "server/text/text_work.h"
 
 namespace linnet::server {
 
@@ -14,15 +14,15 @@ struct SegmentReply {
   linnet::v1::Segment segment;
   std::string text;
 };
-SegmentReply ReplyOf(const TextRequest& request, const SegmentWork& work, int begin);
+SegmentReply ReplyOf(const TextRequest& request, const PreparedSegment& work, int begin);
 
 // Assembles the texts of the answer: the best hypothesis of each segment, separated by their gaps.
 // `works` are parallel to the request's contents and have all their results.
-void FillReply(const TextRequest& request, const std::vector<TextWork>& works,
+void FillReply(const TextRequest& request, const std::vector<PreparedText>& works,
                linnet::v1::TranslateResponse& response);
-void FillReply(const TextRequest& request, const std::vector<TextWork>& works,
+void FillReply(const TextRequest& request, const std::vector<PreparedText>& works,
                linnet::v1::SummarizeResponse& response);
-void FillReply(const TextRequest& request, const std::vector<TextWork>& works,
+void FillReply(const TextRequest& request, const std::vector<PreparedText>& works,
                linnet::v1::ScoreResponse& response);
 
 }  // namespace linnet::server

@@ -265,7 +265,7 @@ TEST(PartWriterTest, RejectsResultThatRevisesSentText) {
   const TranslateRequest request = ToGerman({"The dog runs."});
   const auto checked = CheckRequest(request, *fixture.catalog, {});
   ASSERT_THAT(checked, IsOk());
-  std::vector<TextWork> works = {*PrepareText(*checked, checked->items[0],
+  std::vector<PreparedText> works = {*PrepareText(*checked, checked->items[0],
                                               {.hold = [](int64_t) { return absl::OkStatus(); }})};
   PartWriter writer(*checked, works);
   const model::Tokenizer& tokenizer = *checked->model->target_tokenizer;

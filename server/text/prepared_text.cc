@@ -1,4 +1,4 @@
-#include "server/text/text_work.h"
+#include "server/text/prepared_text.h"
 
 #include <algorithm>
 #include <string_view>
@@ -205,7 +205,7 @@ bool IsLetter(unsigned char c) { return absl::ascii_isalnum(c) || c >= 0x80; }
 // Adds constraints so that the target contains all copies, within the limits on constraints, each
 // after a space and before the end of a word if it is so in the source. Greedy search cannot be
 // constrained, so its beam becomes two. Returns true if a copy ends a word.
-bool RequireCopies(const TextRequest& request, const SegmentWork& segment,
+bool RequireCopies(const TextRequest& request, const PreparedSegment& segment,
                    model::SequenceInput& input) {
   if (segment.copies.empty()) return false;
   input.options.beam_size = std::max(input.options.beam_size, 2);
@@ -246,8 +246,8 @@ LanguageMismatch::LanguageMismatch(const TextRequest& request, const LanguageGue
                 {"confidence", absl::StrCat(seen.share)},
                 {"modelLanguage", request.language_code}}) {}
 
-absl::StatusOr<TextWork> PrepareText(const TextRequest& request, const TextItem& item,
-                                     const PrepareLimits& limits) {
+absl::StatusOr<PreparedText> PrepareText(const TextRequest& request, const TextItem& item,
+                                         const PrepareLimits& limits) {
   const ServedModel& model = *request.model;
   const std::string& text = *item.text;
   const std::string& field = item.path;
@@ -256,7 +256,7 @@ absl::StatusOr<TextWork> PrepareText(const TextRequest& request, const TextItem&
   auto parts =
       request.split ? Sentences(request, text, field, limits) : Whole(request, text, field, limits);
   if (!parts.ok()) return parts.status();
-  TextWork work;
+  PreparedText work;
   int copied = 0;  // bytes of the text up to the end of the last segment
   for (Part& part : *parts) {
     if (Length(part) > MaxTokens(request)) {
@@ -293,7 +293,7 @@ absl::StatusOr<TextWork> PrepareText(const TextRequest& request, const TextItem&
   if (request.glossary != nullptr) {
     const Glossary glossary(*request.glossary, *model.target_tokenizer,
                             model.bundle.special_tokens().unk);
-    for (SegmentWork& segment : work.segments) {
+    for (PreparedSegment& segment : work.segments) {
       auto terms = glossary.Find(segment.text, InputOf(request, segment).options.max_target_tokens);
       if (!terms.ok()) return terms.status();
       int64_t bytes = 0;
@@ -316,7 +316,7 @@ absl::StatusOr<TextWork> PrepareText(const TextRequest& request, const TextItem&
   return work;
 }
 
-model::SequenceInput InputOf(const TextRequest& request, const SegmentWork& segment) {
+model::SequenceInput InputOf(const TextRequest& request, const PreparedSegment& segment) {
   model::SequenceInput input;
   input.source = segment.source;
   input.options =

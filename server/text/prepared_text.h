@@ -18,7 +18,7 @@
 namespace linnet::server {
 
 // A segment of a text: the input of the engine and its result.
-struct SegmentWork {
+struct PreparedSegment {
   model::TextSegment place;  // position in its text
   std::string gap;           // text before it in the answer
   std::vector<model::TokenId> source;
@@ -30,8 +30,8 @@ struct SegmentWork {
 };
 
 // One text of a request.
-struct TextWork {
-  std::vector<SegmentWork> segments;
+struct PreparedText {
+  std::vector<PreparedSegment> segments;
   std::string tail;        // text after the last segment in the answer
   bool truncated = false;  // the end of the text was dropped
   // The language of the text, if it is reliably not the model's.
@@ -54,9 +54,9 @@ struct LanguageMismatch {
 };
 // Splits and tokenises one text, and its target. INVALID_ARGUMENT with the item's path if the model
 // cannot read the text or it has too many segments, or the error of `hold`.
-absl::StatusOr<TextWork> PrepareText(const TextRequest& request, const TextItem& item,
-                                     const PrepareLimits& limits);
+absl::StatusOr<PreparedText> PrepareText(const TextRequest& request, const TextItem& item,
+                                         const PrepareLimits& limits);
 // The engine's input for a segment.
-model::SequenceInput InputOf(const TextRequest& request, const SegmentWork& segment);
+model::SequenceInput InputOf(const TextRequest& request, const PreparedSegment& segment);
 
 }  // namespace linnet::server
