@@ -165,7 +165,7 @@ TEST_F(ClientConnectionTest, NamesUnreadableCertificates) {
     return std::string(Client::Create(options).status().message());
   };
   EXPECT_THAT(refusal("/no/ca.pem", "", ""), HasSubstr("authorities \"/no/ca.pem\": No such"));
-  EXPECT_THAT(refusal("", path, ""), HasSubstr("go together"));
+  EXPECT_THAT(refusal("", path, ""), HasSubstr("needs its key"));
   EXPECT_THAT(refusal("", path, "/no/key.pem"), HasSubstr("key \"/no/key.pem\""));
   EXPECT_THAT(refusal(path, "", ""), IsEmpty());
 }

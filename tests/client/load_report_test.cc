@@ -206,7 +206,7 @@ TEST_F(LoadReportTest, SearchShowsProbesAndResult) {
               HasSubstr("up to 8 calls/s, the maximum of --rates: the limit is higher"));
   EXPECT_THAT(LoadReportJson(settings_, findings), HasSubstr("\"found_is_ceiling\":true"));
   findings.found.reset();
-  EXPECT_THAT(LoadReport(settings_, findings), HasSubstr("even at 8 calls/s, the least"));
+  EXPECT_THAT(LoadReport(settings_, findings), HasSubstr("even at 8 calls/s, the minimum"));
   EXPECT_THAT(LoadReportJson(settings_, findings), HasSubstr("\"found_per_second\":null"));
 }
 

@@ -85,8 +85,9 @@ TEST_F(AdmissionTest, RejectsExcessWorkWithNumbersAndRetryDelay) {
   auto permit = Enter(1, other);
   ASSERT_THAT(permit, IsOk());
   const absl::Status status = permit->Charge(Tokens(31), now);
-  EXPECT_THAT(status, StatusIs(absl::StatusCode::kResourceExhausted,
-                               AllOf(HasSubstr("70"), HasSubstr("at most 100"), HasSubstr("31"))));
+  EXPECT_THAT(status,
+              StatusIs(absl::StatusCode::kResourceExhausted,
+                       AllOf(HasSubstr("70"), HasSubstr("the limit is 100"), HasSubstr("31"))));
   EXPECT_EQ(ErrorReason(status), "TOO_MUCH_WORK");
   EXPECT_EQ(admission.tokens(), 70);
   EXPECT_THAT(permit->Charge(Tokens(30), now), IsOk()) << "the permit still admits less";
@@ -96,7 +97,7 @@ TEST_F(AdmissionTest, RejectsClientBeyondItsShareAndAdmitsOthers) {
   auto first = Enter(1), second = Enter(1), third = Enter(1, other);
   ASSERT_THAT(first->Charge(Tokens(60), now), IsOk());
   const absl::Status status = second->Charge(Tokens(20), now);
-  EXPECT_THAT(status, StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr("at most 75")));
+  EXPECT_THAT(status, StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr("the limit is 75")));
   EXPECT_EQ(ErrorReason(status), "SHARE_USED");
   EXPECT_THAT(third->Charge(Tokens(20), now), IsOk());
   EXPECT_THAT(metrics.Text(), HasSubstr("linnet_rejected_total{reason=\"share\"} 1\n"));
@@ -179,18 +180,18 @@ TEST_F(AdmissionTest, ProbeCorrectsTheEstimateForLaterCalls) {
 TEST_F(AdmissionTest, CallThatNeverFitsIsInvalidArgument) {
   auto permit = Enter(1);
   EXPECT_THAT(permit->Charge(Tokens(101), now),
-              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("at most 100")));
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("the limit is 100")));
 }
 
 TEST_F(AdmissionTest, LimitsBytesAndCountsAFixedCostPerCall) {
   auto a = Enter(0), b = Enter(0), c = Enter(0);
   ASSERT_THAT(c, IsOk());
   auto d = Enter(0);
-  EXPECT_THAT(d, StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr("at most 49152")));
+  EXPECT_THAT(d, StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr("limit is 49152")));
   EXPECT_EQ(ErrorReason(d.status()), "SHARE_USED");
   auto e = Enter(0, other), f = Enter(0, {.client = "c"});
   EXPECT_THAT(e, IsOk());
-  EXPECT_THAT(f, StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr("at most 65536")));
+  EXPECT_THAT(f, StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr("limit is 65536")));
   EXPECT_EQ(ErrorReason(f.status()), "TOO_MANY_BYTES");
 }
 

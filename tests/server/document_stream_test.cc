@@ -207,7 +207,7 @@ TEST(DocumentStreamTest, LateSettingsEndTheDocumentAfterLinesInFlight) {
   reader.Send(first);
   reader.Send(Settings());
   EXPECT_THAT(reader.ReadToTheEnd(),
-              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("first message alone")));
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("only be set in the first message")));
   EXPECT_THAT(Ids(reader), ElementsAre(1));
 }
 

@@ -141,9 +141,9 @@ TEST_P(BadFlagTest, IsRefusedWithStatusTwo) {
 INSTANTIATE_TEST_SUITE_P(
     All, BadFlagTest,
     ::testing::Values(BadFlag{{}, "--models"}, BadFlag{{"--models=m", "--colour=red"}, "--colour"},
-                      BadFlag{{"--models=m", "--listen=here"}, "no HOST:PORT"},
+                      BadFlag{{"--models=m", "--listen=here"}, "not HOST:PORT"},
                       BadFlag{{"--models=m", "--listen=127.0.0.1:99999"}, "65535"},
-                      BadFlag{{"--models=m", "--listen=:80"}, "no HOST:PORT"},
+                      BadFlag{{"--models=m", "--listen=:80"}, "not HOST:PORT"},
                       BadFlag{{"--models=m", "--metrics-listen=::1:80"}, "[::1]:0"},
                       BadFlag{{"--models=m", "--max-batch-rows=0"}, "--max-batch-rows"},
                       BadFlag{{"--models=m", "--threads=-1"}, "--threads"},

@@ -42,7 +42,7 @@ TEST_F(TextRequestTest, ExplainsBytesThatProtobufRejects) {
   EXPECT_EQ(Field(ParseRequest("\x12\x02\xFF\xFE", parsed)), "source_language_code");
   EXPECT_THAT(
       ParseRequest("\x0A\xFF", parsed),
-      StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("no linnet.v1.TranslateRequest")));
+      StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("not a linnet.v1.TranslateRequest")));
   EXPECT_THAT(ParseRequest("", parsed), IsOk()) << "an empty message is a message";
 }
 
