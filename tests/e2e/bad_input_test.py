@@ -162,8 +162,8 @@ def test_rejects_invalid_summary_by_field(server, api, case):
         (b"\x0a\x04good\x0a\x04caf\xe9\x12\x02en\x1a\x02de", "contents[1]", "byte 3"),
         (b"\x0a\x04good\x12\x02\xff\xfe\x1a\x02de", "source_language_code", "byte 0"),
         (b"\x0a\x04good\x3a\x05\x0a\x03\xffab", "labels[0].key", "byte 0"),
-        (b"\x0a\xff", "request", "no linnet.v1.TranslateRequest"),
-        (bytes(range(256)) * 9, "request", "no linnet.v1.TranslateRequest"),
+        (b"\x0a\xff", "request", "not a linnet.v1.TranslateRequest"),
+        (bytes(range(256)) * 9, "request", "not a linnet.v1.TranslateRequest"),
     ],
 )
 def test_explains_bytes_that_are_not_a_request(server, api, request_bytes, field, message):

@@ -73,7 +73,7 @@ def test_server_at_capacity_returns_a_retry_delay(start, api):
     with pytest.raises(grpc.RpcError) as error:
         small.translate("A bird sings.", options={"beam_size": 16, "max_target_tokens": 1024})
     assert error.value.code() == grpc.StatusCode.RESOURCE_EXHAUSTED
-    assert "at most 50000" in error.value.details()
+    assert "the limit is 50000" in error.value.details()
     details = api.details(error.value)
     assert details["ErrorInfo"].reason == "TOO_MUCH_WORK"
     delay = details["RetryInfo"].retry_delay.ToTimedelta() / timedelta(milliseconds=1)
