@@ -206,8 +206,8 @@ TEST(DocumentStreamTest, LateSettingsEndTheDocumentAfterLinesInFlight) {
   first.MergeFrom(Lines({"The dog runs."}, 1));
   reader.Send(first);
   reader.Send(Settings());
-  EXPECT_THAT(reader.ReadToTheEnd(),
-              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("only be set in the first message")));
+  EXPECT_THAT(reader.ReadToTheEnd(), StatusIs(absl::StatusCode::kInvalidArgument,
+                                              HasSubstr("only be set in the first message")));
   EXPECT_THAT(Ids(reader), ElementsAre(1));
 }
 
