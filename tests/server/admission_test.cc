@@ -180,7 +180,7 @@ TEST_F(AdmissionTest, ProbeCorrectsTheEstimateForLaterCalls) {
 TEST_F(AdmissionTest, CallThatNeverFitsIsInvalidArgument) {
   auto permit = Enter(1);
   EXPECT_THAT(permit->Charge(Tokens(101), now),
-              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("the limit is 100")));
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("at most 100")));
 }
 
 TEST_F(AdmissionTest, LimitsBytesAndCountsAFixedCostPerCall) {
