@@ -15,7 +15,13 @@ import typing
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from linnet_model.network.model_config import ConfigError, ModelConfig, require
+from linnet_model.network.model_config import (
+    MAX_TOKENS,
+    ConfigError,
+    ModelConfig,
+    require,
+    require_between,
+)
 
 SCHEDULES = ("inverse_sqrt", "cosine", "trapezoid")
 OBJECTIVES = ("pairs", "language_model", "span_corruption")
@@ -290,6 +296,8 @@ class BundleConfig:
             "'-', '_' or '.', a letter or digit first",
         )
         require(self.task in TASKS, f"bundle.task is {self.task!r}, known are {', '.join(TASKS)}")
+        for name in ("max_source_tokens", "max_target_tokens"):
+            require_between(f"bundle.{name}", getattr(self, name), 1, MAX_TOKENS)
 
 
 @dataclass

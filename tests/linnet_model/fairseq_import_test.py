@@ -74,6 +74,18 @@ def test_lists_missing_weights(tmp_path):
         read_model(changed(tmp_path, LIGHT, weights=remove))
 
 
+@pytest.mark.parametrize("name", [DYNAMIC, TRANSFORMER])
+@pytest.mark.parametrize("number", ["99999999999999", "9" * 5000])
+def test_refuses_layer_far_beyond_the_others(tmp_path, name, number):
+    def add(weights):
+        weights[f"decoder.layers.{number}.fc1.weight"] = torch.ones(3)
+
+    with pytest.raises(
+        ConfigError, match=r"decoder_layers is (\d), the weights have (?!\1)\d layers"
+    ):
+        read_model(changed(tmp_path, name, weights=add))
+
+
 def test_refuses_layer_of_another_size(tmp_path):
     def cut(weights):
         weights["encoder.layers.1.fc1.weight"] = weights["encoder.layers.1.fc1.weight"][:8]
@@ -285,6 +297,17 @@ def test_lower_limits_shrink_transformer_state(tmp_path, capsys):
     assert [list(ring.shape) for ring in state] == [[61, 3, 2, 48]] * 2
     assert import_fairseq.main(command(DYNAMIC, tmp_path, "--max-target-tokens", "1024")) == 1
     assert "--max-target-tokens is 1024, this model allows 2 to 1023" in capsys.readouterr().err
+
+
+def test_refuses_positions_that_no_server_serves(tmp_path, capsys):
+    out, path = tmp_path / "bundle", changed(tmp_path, DYNAMIC, {"max_source_positions": 1e300})
+    assert import_fairseq.main(command(DYNAMIC, out, checkpoint=path)) == 1
+    assert "bundle.max_source_tokens is 1000" in (told := capsys.readouterr().err)
+    assert "must be between 1 and 1048576" in told
+    assert not (out / "manifest.json").exists()
+    limit = ("--max-source-tokens", "100")
+    assert import_fairseq.main(command(DYNAMIC, out, *limit, checkpoint=path)) == 0
+    assert read_manifest(out)["limits"]["max_source_tokens"] == 100
 
 
 def test_stores_weights_in_bfloat16(tmp_path):

@@ -202,6 +202,18 @@ def test_names_missing_weights(folder: Path, capsys):
         ("config.json", "decoder_vocab_size", 99, "decoder_vocab_size 99, though"),
         ("config.json", "pad_token_id", 4000, "pad_token_id 4000, the smaller vocabulary has"),
         ("config.json", "d_model", "32", 'd_model "32", it must be an integer'),
+        ("config.json", "d_model", 2**31, "d_model 2147483648, it must be an integer from 4 to"),
+        ("config.json", "encoder_layers", 10**30, "it must be an integer from 1 to 256"),
+        ("config.json", "decoder_layers", 257, "decoder_layers 257, it must be an integer from 1"),
+        ("config.json", "vocab_size", 2**24 + 1, "vocab_size 16777217, it must be an integer from"),
+        ("config.json", "decoder_vocab_size", 2**63, "from 5 to 16777216"),
+        ("config.json", "encoder_ffn_dim", 2**16 + 1, "from 1 to 65536"),
+        ("config.json", "encoder_attention_heads", 2**63, "from 1 to 16384"),
+        ("config.json", "max_position_embeddings", 2**20 + 1, "from 2 to 1048576"),
+        ("config.json", "eos_token_id", 2**63, "eos_token_id 9223372036854775808, it must be"),
+        ("generation_config.json", "max_length", 2**63, "from 3 to 1048576"),
+        ("generation_config.json", "min_length", 2**63, "from 0 to 1048576"),
+        ("generation_config.json", "no_repeat_ngram_size", 2**31, "from 0 to 1048576"),
         ("config.json", "mystery", 1, "unknown keys, which would be ignored: mystery"),
         ("generation_config.json", "enigma", 1, "would be ignored: enigma"),
         ("generation_config.json", "repetition_penalty", 1.3, "repetition_penalty 1.3, supported"),
@@ -213,7 +225,12 @@ def test_names_missing_weights(folder: Path, capsys):
             "bad_words_ids [[5]], supported is only the padding",
         ),
         ("generation_config.json", "eos_token_id", 3, "eos_token_id 3 and config.json 0"),
-        ("generation_config.json", "num_beams", 64, "num_beams 64, the limit is 32"),
+        (
+            "generation_config.json",
+            "num_beams",
+            64,
+            "num_beams 64, it must be an integer from 1 to 32",
+        ),
         ("generation_config.json", "min_length", 50, "min_length 50"),
     ],
 )
@@ -224,6 +241,14 @@ def test_refuses_unsupported_value_by_name(
     told = refusal(folder, capsys)
     assert message in told
     assert file in told
+
+
+def test_sizes_without_weights_allocate_no_memory(folder: Path, capsys):
+    """The largest sizes together ask for 1 TB."""
+    change(folder, "config.json", d_model=2**14, vocab_size=2**24, decoder_vocab_size=2**24)
+    assert "final_logits_bias has shape" in refusal(folder, capsys)
+    safetensors.torch.save_file({"more": torch.ones(1)}, folder / "model.safetensors")
+    assert "lacks weights: final_logits_bias, model.encoder.embed_tokens" in refusal(folder, capsys)
 
 
 def test_refuses_unexpected_weights(folder: Path, capsys):

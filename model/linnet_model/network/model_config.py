@@ -10,6 +10,10 @@ MIXERS = CONVOLUTIONS + ATTENTIONS
 SHARING = ("all", "output", "none")
 POSITIONS = ("sinusoidal", "sinusoidal_marian", "learned", "none")
 ACTIVATIONS = ("relu", "swish", "gelu")
+# Far above every trained model, so that a damaged number is refused before it is an allocation:
+# M2M-100 has up to 24 layers per side, width 4096 and ffn_width 16384.
+MAX_LAYERS, MAX_WIDTH, MAX_FFN_WIDTH = 256, 1 << 14, 1 << 16
+MAX_VOCABULARY, MAX_TOKENS = 1 << 24, 1 << 20  # the server's limits of a manifest
 
 
 class ConfigError(ValueError):
@@ -19,6 +23,13 @@ class ConfigError(ValueError):
 def require(condition: bool, message: str) -> None:
     if not condition:
         raise ConfigError(message)
+
+
+def require_between(name: str, value: int, minimum: int, maximum: int) -> None:
+    require(
+        minimum <= value <= maximum,
+        f"{name} is {value}, must be between {minimum} and {maximum}",
+    )
 
 
 @dataclass
@@ -73,6 +84,11 @@ class ModelConfig:
             "model.decoder_kernels is empty, name one kernel width per layer",
         )
         for side in ("encoder", "decoder"):
+            layers = len(getattr(self, f"{side}_kernels"))
+            require(
+                layers <= MAX_LAYERS,
+                f"model.{side}_kernels names {layers} layers, must be at most {MAX_LAYERS}",
+            )
             self.per_layer(side, "mixers")
             self.per_layer(side, "dilations")
             for mixer, kernel, dilation in zip(
@@ -113,23 +129,19 @@ class ModelConfig:
         )
 
     def check_sizes(self) -> None:
-        require(self.heads > 0, f"model.heads is {self.heads}, at least 1 is needed")
+        for name, minimum, maximum in (
+            ("width", 4, MAX_WIDTH),
+            ("ffn_width", 1, MAX_FFN_WIDTH),
+            ("heads", 1, MAX_WIDTH),
+            ("vocabulary", 5, MAX_VOCABULARY),  # ids 0 to 3 are special
+            ("target_vocabulary", 5, MAX_VOCABULARY),
+        ):
+            require_between(f"model.{name}", getattr(self, name), minimum, maximum)
         require(
             self.width % self.heads == 0,
             f"model.width {self.width} is no multiple of heads {self.heads}",
         )
-        require(
-            self.width % 2 == 0 and self.width >= 4,
-            f"model.width {self.width} must be even and at least 4",
-        )
-        require(self.ffn_width > 0, f"model.ffn_width is {self.ffn_width}, must be at least 1")
-        require(
-            self.vocabulary > 4, f"model.vocabulary is {self.vocabulary}, ids 0 to 3 are special"
-        )
-        require(
-            self.target_vocabulary > 4,
-            f"model.target_vocabulary is {self.target_vocabulary}, ids 0 to 3 are special",
-        )
+        require(self.width % 2 == 0, f"model.width {self.width} must be even")
         require(
             self.neighbour_heads > 0 and self.neighbour_heads % 2 == 1,
             f"model.neighbour_heads is {self.neighbour_heads}, must be odd and positive: a head "

@@ -221,8 +221,8 @@ def side_layers(
 ) -> tuple[list[str], list[int]]:
     """Returns mixers and widths of a side's layers, from its weights."""
     prefix = f"{side}.layers."
-    numbers = [name.split(".")[2] for name in weights if name.startswith(prefix)]
-    layers = 1 + max((int(found) for found in numbers if found.isdecimal()), default=-1)
+    numbers = {name.split(".")[2] for name in weights if name.startswith(prefix)}
+    layers = sum(found.isdecimal() for found in numbers)  # a gap shows as missing weights
     require(layers > 0, f"the {side} has no layers")
     named = options.get(f"{side}_layers", layers)
     require(named == layers, f"{side}_layers is {named}, the weights have {layers} layers")

@@ -18,7 +18,16 @@ from pathlib import Path
 from typing import Any
 
 from linnet_model.bundle import SpecialIds
-from linnet_model.network.model_config import ConfigError, ModelConfig, require
+from linnet_model.network.model_config import (
+    MAX_FFN_WIDTH,
+    MAX_LAYERS,
+    MAX_TOKENS,
+    MAX_VOCABULARY,
+    MAX_WIDTH,
+    ConfigError,
+    ModelConfig,
+    require,
+)
 
 CONFIG, GENERATION = "config.json", "generation_config.json"
 ACTIVATIONS = {"relu": "relu", "swish": "swish", "silu": "swish", "gelu": "gelu"}
@@ -151,15 +160,20 @@ def check_values(file: Path, table: dict[str, Any], only: dict[str, tuple[Any, .
 
 
 def number(
-    file: Path, table: dict[str, Any], key: str, minimum: int, default: int | None = None
+    file: Path,
+    table: dict[str, Any],
+    key: str,
+    minimum: int,
+    maximum: int,
+    default: int | None = None,
 ) -> int:
-    """Returns an integer of at least `minimum`; it is required if there is no default."""
+    """Returns an integer within both limits; it is required if there is no default."""
     value = table.get(key)
     value = default if value is None else value
     require(value is not None, f"{file} has no {key}")
     require(
-        type(value) is int and value >= minimum,
-        f"{file} has {key} {json.dumps(value)}, it must be an integer of at least {minimum}",
+        type(value) is int and minimum <= value <= maximum,
+        f"{file} has {key} {json.dumps(value)}, it must be an integer from {minimum} to {maximum}",
     )
     assert isinstance(value, int)
     return value
@@ -172,9 +186,11 @@ def flag(file: Path, table: dict[str, Any], key: str, default: bool) -> bool:
     return value
 
 
-def same_on_both_sides(file: Path, table: dict[str, Any], what: str) -> int:
+def same_on_both_sides(file: Path, table: dict[str, Any], what: str, maximum: int) -> int:
     """Returns a size that must be equal in encoder and decoder."""
-    encoder, decoder = (number(file, table, f"{side}_{what}", 1) for side in ("encoder", "decoder"))
+    encoder, decoder = (
+        number(file, table, f"{side}_{what}", 1, maximum) for side in ("encoder", "decoder")
+    )
     require(
         encoder == decoder,
         f"{file} has encoder_{what} {encoder} and decoder_{what} {decoder}, they must be equal",
@@ -211,10 +227,10 @@ def read_facts(folder: Path) -> MarianFacts:
 
 
 def model_sizes(file: Path, table: dict[str, Any]) -> ModelConfig:
-    vocabulary = number(file, table, "vocab_size", 5)
+    vocabulary = number(file, table, "vocab_size", 5, MAX_VOCABULARY)
     shared = flag(file, table, "share_encoder_decoder_embeddings", True)
     tied = flag(file, table, "tie_word_embeddings", True)
-    target = number(file, table, "decoder_vocab_size", 5, vocabulary)
+    target = number(file, table, "decoder_vocab_size", 5, MAX_VOCABULARY, vocabulary)
     require(
         not shared or target == vocabulary,
         f"{file} has vocab_size {vocabulary} and decoder_vocab_size {target}, though "
@@ -229,18 +245,18 @@ def model_sizes(file: Path, table: dict[str, Any]) -> ModelConfig:
     return ModelConfig(
         vocabulary=vocabulary,
         target_vocabulary=target,
-        width=number(file, table, "d_model", 4),
-        ffn_width=same_on_both_sides(file, table, "ffn_dim"),
-        heads=same_on_both_sides(file, table, "attention_heads"),
-        encoder_kernels=[0] * number(file, table, "encoder_layers", 1),
-        decoder_kernels=[0] * number(file, table, "decoder_layers", 1),
+        width=number(file, table, "d_model", 4, MAX_WIDTH),
+        ffn_width=same_on_both_sides(file, table, "ffn_dim", MAX_FFN_WIDTH),
+        heads=same_on_both_sides(file, table, "attention_heads", MAX_WIDTH),
+        encoder_kernels=[0] * number(file, table, "encoder_layers", 1, MAX_LAYERS),
+        decoder_kernels=[0] * number(file, table, "decoder_layers", 1, MAX_LAYERS),
         encoder_mixers=["self_attention"],
         decoder_mixers=["self_attention"],
         pre_norm=False,
         sharing=("all" if shared else "output") if tied else "none",
         positions="sinusoidal_marian",
         first_position=0,
-        max_positions=number(file, table, "max_position_embeddings", 2),
+        max_positions=number(file, table, "max_position_embeddings", 2, MAX_TOKENS),
         activation=ACTIVATIONS[str(activation)],
         scale_embedding=flag(file, table, "scale_embedding", False),
         output_bias=True,
@@ -259,7 +275,7 @@ def special_ids(
     ids = {}
     rows = min(sizes.vocabulary, sizes.target_vocabulary)
     for key in ("eos_token_id", "pad_token_id", "decoder_start_token_id"):
-        ids[key] = number(file, table, key, 0)
+        ids[key] = number(file, table, key, 0, MAX_VOCABULARY)
         require(
             ids[key] < rows, f"{file} has {key} {ids[key]}, the smaller vocabulary has {rows} rows"
         )
@@ -294,13 +310,11 @@ def search_facts(
         type(penalty) in (int, float) and 0 <= penalty <= 10,
         f"{file} has length_penalty {json.dumps(penalty)}, it must be between 0 and 10",
     )
-    beam = number(file, search, "num_beams", 1, 1)
-    require(beam <= MAX_BEAMS, f"{file} has num_beams {beam}, the limit is {MAX_BEAMS}")
     # max_length and min_length include the start token and the end token. Each input of the
     # decoder, including the start token, has a position.
     positions = sizes.max_positions
-    longest = min(number(file, search, "max_length", 3, positions), positions + 1) - 2
-    shortest = max(0, number(file, search, "min_length", 0, 0) - 1)
+    longest = min(number(file, search, "max_length", 3, MAX_TOKENS, positions), positions + 1) - 2
+    shortest = max(0, number(file, search, "min_length", 0, MAX_TOKENS, 0) - 1)
     require(
         shortest <= longest,
         f"{file} has min_length {shortest + 1}, targets have at most {longest} tokens",
@@ -311,7 +325,7 @@ def search_facts(
         max_source_tokens=positions,
         max_target_tokens=longest,
         min_target_tokens=shortest,
-        beam_size=beam,
+        beam_size=number(file, search, "num_beams", 1, MAX_BEAMS, 1),
         length_penalty=float(penalty),
-        no_repeat_ngram_size=number(file, search, "no_repeat_ngram_size", 0, 0),
+        no_repeat_ngram_size=number(file, search, "no_repeat_ngram_size", 0, MAX_TOKENS, 0),
     )

@@ -106,8 +106,10 @@ def read_tokenizer(folder: Path, facts: MarianFacts) -> TokenizerFiles:
 
 def read_model(folder: Path, sizes: ModelConfig) -> tuple[Path, EncoderDecoder]:
     file, theirs = read_weights(folder)
+    # Compared with the file before anything of these sizes is allocated.
+    ours = our_weights(file, theirs, sizes)
     model = EncoderDecoder(sizes).eval()
-    model.load_state_dict(our_weights(file, theirs, sizes))
+    model.load_state_dict(ours)
     return file, model
 
 
