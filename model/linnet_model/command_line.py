@@ -1,11 +1,16 @@
-"""The argument parser of the package's commands."""
+"""What the package's commands have in common."""
 
 from __future__ import annotations
 
 import argparse
+import functools
+import sys
+from collections.abc import Callable
 from typing import Any
 
 from linnet_model import __version__
+from linnet_model.config import ConfigError
+from linnet_model.text_files import DataError
 
 
 def parser_for(doc: str | None, **settings: Any) -> argparse.ArgumentParser:
@@ -16,3 +21,20 @@ def parser_for(doc: str | None, **settings: Any) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog=name, description=description, **settings)
     parser.add_argument("--version", action="version", version=f"{name} {__version__}")
     return parser
+
+
+def command(main: Callable[[list[str] | None], None]) -> Callable[..., int]:
+    """Decorates the main function of a command. An error in its input becomes one line on standard
+    error, with the command's name, and exit status 1."""
+    name = str(sys.modules[main.__module__].__doc__).partition(": ")[0]
+
+    @functools.wraps(main)
+    def run(arguments: list[str] | None = None) -> int:
+        try:
+            main(arguments)
+        except (ConfigError, DataError) as error:
+            print(f"{name}: {error}", file=sys.stderr)
+            return 1
+        return 0
+
+    return run

@@ -30,7 +30,7 @@ import torch
 from rouge_score import rouge_scorer, scoring
 from sacrebleu.metrics.base import Metric
 
-from linnet_model.command_line import parser_for
+from linnet_model.command_line import command, parser_for
 from linnet_model.config import ConfigError, ModelConfig, Recipe, read_recipe, to_tables
 from linnet_model.evaluation.score import decode_command, decode_with_command, read_references
 from linnet_model.export.command import export
@@ -327,7 +327,8 @@ def compare(options: argparse.Namespace) -> dict[str, Any]:
     }
 
 
-def main(arguments: list[str] | None = None) -> int:
+@command
+def main(arguments: list[str] | None = None) -> None:
     parser = parser_for(__doc__, formatter_class=argparse.ArgumentDefaultsHelpFormatter)
     parser.add_argument("--recipe", type=Path, required=True, help="recipe of the dynamic model")
     parser.add_argument(
@@ -360,20 +361,15 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--report", type=Path, help="folder for DEVICE.json")
     parser.add_argument("--readme", type=Path, help="page whose table of this device is replaced")
     options = parser.parse_args(arguments)
-    try:
-        results = compare(options)
-        if options.report:
-            from linnet_model.evaluation.compare_report import write_report
+    results = compare(options)
+    if options.report:
+        from linnet_model.evaluation.compare_report import write_report
 
-            write_report(results, options.report, options.readme)
-    except ConfigError as error:
-        print(f"linnet-compare: {error}", file=sys.stderr)
-        return 1
+        write_report(results, options.report, options.readme)
     print(
         "training, target tokens per second (median): "
         + ", ".join(f"{m} {median(v):.0f}" for m, v in results["training"].items())
     )
-    return 0
 
 
 if __name__ == "__main__":

@@ -23,7 +23,7 @@ import sacrebleu
 from sentencepiece import SentencePieceProcessor
 
 from linnet_model.bundle import load_module, read_manifest
-from linnet_model.command_line import parser_for
+from linnet_model.command_line import command, parser_for
 from linnet_model.config import ConfigError, DataConfig, from_tables
 from linnet_model.evaluation.score_run import score_run, test_rows
 from linnet_model.export.card import read_json, write_card
@@ -325,37 +325,33 @@ def write_json(path: Path, values: dict[str, Any]) -> None:
     path.write_text(json.dumps(values, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
-def main(arguments: list[str] | None = None) -> int:
+@command
+def main(arguments: list[str] | None = None) -> None:
     options = parse_arguments(arguments)
-    try:
-        if options.run:
-            scores = score_run(
-                options.run, options.data, options.limit, options.domain, options.answers
-            )
-            if options.write:
-                folder = options.run if options.run.is_dir() else options.run.parent
-                write_json(folder / "scores.json", scores)
-        else:
-            scores = score(
-                options.bundle,
-                options.data,
-                options.limit,
-                options.domain,
-                options.engine,
-                options.decode,
-                options.decode_flag,
-                options.answers,
-            )
-            if options.write:
-                keep_other_tests(scores, read_json(options.bundle / "scores.json"))
-                write_json(options.bundle / "scores.json", scores)
-                write_card(options.bundle)
-    except (ConfigError, DataError) as error:
-        print(f"linnet-score: {error}", file=sys.stderr)
-        return 1
+    if options.run:
+        scores = score_run(
+            options.run, options.data, options.limit, options.domain, options.answers
+        )
+        if options.write:
+            folder = options.run if options.run.is_dir() else options.run.parent
+            write_json(folder / "scores.json", scores)
+    else:
+        scores = score(
+            options.bundle,
+            options.data,
+            options.limit,
+            options.domain,
+            options.engine,
+            options.decode,
+            options.decode_flag,
+            options.answers,
+        )
+        if options.write:
+            keep_other_tests(scores, read_json(options.bundle / "scores.json"))
+            write_json(options.bundle / "scores.json", scores)
+            write_card(options.bundle)
     facts = {k: v for k, v in scores.items() if k != "tests"}
     print(json.dumps(facts, indent=2, ensure_ascii=False))
-    return 0
 
 
 if __name__ == "__main__":

@@ -26,7 +26,7 @@ from linnet_model.bundle import (
     write_bundle,
     write_manifest,
 )
-from linnet_model.command_line import parser_for
+from linnet_model.command_line import command, parser_for
 from linnet_model.config import SERVED, ConfigError, Recipe, read_recipe, to_tables
 from linnet_model.export.card import write_card
 from linnet_model.export.search import Options, beam_search
@@ -206,28 +206,24 @@ def parse_arguments(arguments: list[str] | None) -> argparse.Namespace:
     return parser.parse_args(arguments)
 
 
-def main(arguments: list[str] | None = None) -> int:
+@command
+def main(arguments: list[str] | None = None) -> None:
     options = parse_arguments(arguments)
-    try:
-        if options.average < 1:
-            raise ConfigError(f"--average is {options.average}, at least 1 checkpoint is needed")
-        manifest = export(
-            options.run,
-            options.out,
-            options.average,
-            options.weights,
-            options.bundle_version,
-            options.provisional,
-            read_recipe(options.recipe) if options.recipe else None,
-            options.note,
-        )
-        read_manifest(options.out)
-    except ConfigError as error:
-        print(f"linnet-export: {error}", file=sys.stderr)
-        return 1
+    if options.average < 1:
+        raise ConfigError(f"--average is {options.average}, at least 1 checkpoint is needed")
+    manifest = export(
+        options.run,
+        options.out,
+        options.average,
+        options.weights,
+        options.bundle_version,
+        options.provisional,
+        read_recipe(options.recipe) if options.recipe else None,
+        options.note,
+    )
+    read_manifest(options.out)
     print_files(manifest)
     print(f"golden examples: {len(manifest['golden_examples'])}")
-    return 0
 
 
 if __name__ == "__main__":

@@ -13,8 +13,8 @@ from pathlib import Path
 import torch
 
 from linnet_model.bundle import BundleFacts, write_bundle
-from linnet_model.command_line import parser_for
-from linnet_model.config import BundleConfig, ConfigError, TokenizerConfig
+from linnet_model.command_line import command, parser_for
+from linnet_model.config import BundleConfig, TokenizerConfig
 from linnet_model.export.shortlist import add_shortlist
 from linnet_model.network.encoder_decoder import EncoderDecoder, parameter_count
 from linnet_model.network.model_config import MIXERS
@@ -97,7 +97,8 @@ def random_bundle(
     return parameter_count(model)
 
 
-def main(arguments: list[str] | None = None) -> int:
+@command
+def main(arguments: list[str] | None = None) -> None:
     parser = parser_for(__doc__)
     parser.add_argument(
         "--preset",
@@ -159,29 +160,24 @@ def main(arguments: list[str] | None = None) -> int:
     )
     parser.add_argument("--name", metavar="TEXT", help="name of the bundle [random-PRESET]")
     options = parser.parse_args(arguments)
-    try:
-        count = random_bundle(
-            options.out,
-            options.preset,
-            options.vocab,
-            options.seed,
-            options.mixer,
-            options.weights,
-            options.tokenizer,
-            options.task,
-            options.name,
-            options.max_source_tokens,
-            options.max_target_tokens,
-            options.shortlist,
-        )
-    except ConfigError as error:
-        print(f"linnet-random-bundle: {error}", file=sys.stderr)
-        return 1
+    count = random_bundle(
+        options.out,
+        options.preset,
+        options.vocab,
+        options.seed,
+        options.mixer,
+        options.weights,
+        options.tokenizer,
+        options.task,
+        options.name,
+        options.max_source_tokens,
+        options.max_target_tokens,
+        options.shortlist,
+    )
     print(
         f"{options.out}: {options.preset}, {count:,} parameters, vocabulary {options.vocab}, seed "
         f"{options.seed}"
     )
-    return 0
 
 
 if __name__ == "__main__":

@@ -21,9 +21,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linnet_model.bundle import print_files, read_manifest, sha256, write_manifest
-from linnet_model.command_line import parser_for
+from linnet_model.command_line import command, parser_for
 from linnet_model.config import ConfigError
-from linnet_model.text_files import DataError, Pair, read_pairs
+from linnet_model.text_files import Pair, read_pairs
 from linnet_model.tokenizer import load_tokenizer
 
 FILE = "shortlist.json"
@@ -156,7 +156,8 @@ def learn(
     return add_shortlist(folder, always, chosen)
 
 
-def main(arguments: list[str] | None = None) -> int:
+@command
+def main(arguments: list[str] | None = None) -> None:
     parser = parser_for(__doc__)
     add = parser.add_argument
     add("--bundle", type=Path, required=True, metavar="DIR", help="folder of the bundle, changed")
@@ -176,14 +177,9 @@ def main(arguments: list[str] | None = None) -> int:
     add("--frequent", type=int, default=200, metavar="N",
         help="frequent target tokens that are always candidates [%(default)s]")  # fmt: skip
     options = parser.parse_args(arguments)
-    try:
-        rows = read_rows(options.pairs, options.sentences)
-        manifest = learn(options.bundle, rows, options.tokens, options)
-    except (ConfigError, DataError) as error:
-        print(f"linnet-shortlist: {error}", file=sys.stderr)
-        return 1
+    rows = read_rows(options.pairs, options.sentences)
+    manifest = learn(options.bundle, rows, options.tokens, options)
     print_files(manifest)
-    return 0
 
 
 if __name__ == "__main__":

@@ -17,12 +17,12 @@ import torch
 from torch import Tensor
 
 from linnet_model.bundle import read_bundle_weights, read_manifest
-from linnet_model.command_line import parser_for
+from linnet_model.command_line import command, parser_for
 from linnet_model.importers.fairseq.dictionary import write_dictionary
 from linnet_model.importers.fairseq.import_fairseq import SOURCE_DICTIONARY, TARGET_DICTIONARY
 from linnet_model.importers.fairseq.names import to_2019_names, to_fairseq
 from linnet_model.importers.fairseq.options import options_of
-from linnet_model.network.model_config import ConfigError, ModelConfig, require
+from linnet_model.network.model_config import ModelConfig, require
 from linnet_model.tokenizer import load_tokenizer
 from linnet_model.train.checkpoint import averaged_model, checkpoints
 
@@ -188,7 +188,8 @@ def export_fairseq(exported: Exported, out: Path, layout: str) -> list[Path]:
     return written
 
 
-def main(arguments: list[str] | None = None) -> int:
+@command
+def main(arguments: list[str] | None = None) -> None:
     parser = parser_for(__doc__)
     origin = parser.add_mutually_exclusive_group(required=True)
     origin.add_argument("--bundle", type=Path, help="folder of a bundle")
@@ -200,15 +201,10 @@ def main(arguments: list[str] | None = None) -> int:
         "--layout", choices=LAYOUTS, default="new", help="layout of weight names and options"
     )
     options = parser.parse_args(arguments)
-    try:
-        exported = of_bundle(options.bundle) if options.bundle else of_run(options.run)
-        written = export_fairseq(exported, options.out, options.layout)
-    except ConfigError as error:
-        print(f"linnet-export-fairseq: {error}", file=sys.stderr)
-        return 1
+    exported = of_bundle(options.bundle) if options.bundle else of_run(options.run)
+    written = export_fairseq(exported, options.out, options.layout)
     for file in written:
         print(f"{file}  {file.stat().st_size:,} bytes")
-    return 0
 
 
 if __name__ == "__main__":

@@ -16,7 +16,6 @@ from typing import Any
 import torch
 
 from linnet_model.bundle import (
-    WEIGHT_TYPES,
     BundleFacts,
     TokenizerFiles,
     print_files,
@@ -24,8 +23,9 @@ from linnet_model.bundle import (
     sha256,
     write_bundle,
 )
-from linnet_model.command_line import parser_for
+from linnet_model.command_line import command
 from linnet_model.config import BundleConfig, to_tables
+from linnet_model.importers import import_parser
 from linnet_model.importers.fairseq.checkpoint import read_checkpoint
 from linnet_model.importers.fairseq.dictionary import Dictionary, read_dictionary
 from linnet_model.importers.fairseq.names import from_fairseq, to_new_names
@@ -227,15 +227,12 @@ def import_fairseq(
 
 
 def command_line() -> argparse.ArgumentParser:
-    parser = parser_for(__doc__)
+    parser = import_parser(__doc__)
     parser.add_argument("--checkpoint", type=Path, required=True, help="FILE.pt of fairseq")
     parser.add_argument("--source-dict", type=Path, required=True, help="dict.<source>.txt")
     parser.add_argument("--target-dict", type=Path, required=True, help="dict.<target>.txt")
-    parser.add_argument("--out", type=Path, required=True, help="folder of the bundle")
     parser.add_argument("--source-language", help="BCP-47 [that of the checkpoint]")
     parser.add_argument("--target-language", help="BCP-47 [that of the checkpoint]")
-    parser.add_argument("--name", help="name of the bundle [SOURCE-TARGET]")
-    parser.add_argument("--license", default="", help="license of the weights, as free text")
     parser.add_argument(
         "--max-source-tokens", type=int, help="limit with the end token [that of the training]"
     )
@@ -257,43 +254,36 @@ def command_line() -> argparse.ArgumentParser:
         default="none",
         help="word tokenizer applied before --bpe-codes",
     )
-    parser.add_argument(
-        "--dtype", choices=sorted(WEIGHT_TYPES), default="float32", help="type of stored weights"
-    )
     return parser
 
 
-def main(arguments: list[str] | None = None) -> int:
+@command
+def main(arguments: list[str] | None = None) -> None:
     options = command_line().parse_args(arguments)
-    try:
-        manifest, imported = import_fairseq(
-            options.checkpoint,
-            options.source_dict,
-            options.target_dict,
-            options.out,
-            TextFiles(
-                options.sentencepiece,
-                options.target_sentencepiece,
-                options.bpe_codes,
-                options.tokenizer,
-            ),
-            options.dtype,
-            options.name,
-            options.source_language,
-            options.target_language,
-            options.license,
-            options.max_source_tokens,
-            options.max_target_tokens,
-        )
-        read_manifest(options.out)
-    except ConfigError as error:
-        print(f"linnet-import-fairseq: {error}", file=sys.stderr)
-        return 1
+    manifest, imported = import_fairseq(
+        options.checkpoint,
+        options.source_dict,
+        options.target_dict,
+        options.out,
+        TextFiles(
+            options.sentencepiece,
+            options.target_sentencepiece,
+            options.bpe_codes,
+            options.tokenizer,
+        ),
+        options.dtype,
+        options.name,
+        options.source_language,
+        options.target_language,
+        options.license,
+        options.max_source_tokens,
+        options.max_target_tokens,
+    )
+    read_manifest(options.out)
     print(f"{options.checkpoint}: {manifest['description']}, options in {imported.generation}")
     for note in imported.facts.notes:
         print(f"note: {note}")
     print_files(manifest)
-    return 0
 
 
 if __name__ == "__main__":

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 from linnet_model.bundle import (
-    WEIGHT_TYPES,
     BundleFacts,
     TokenizerFiles,
     print_files,
@@ -22,12 +21,13 @@ from linnet_model.bundle import (
     sha256,
     write_bundle,
 )
-from linnet_model.command_line import parser_for
+from linnet_model.command_line import command
 from linnet_model.config import BundleConfig, to_tables
+from linnet_model.importers import import_parser
 from linnet_model.importers.marian.config import MarianFacts, read_facts, read_json
 from linnet_model.importers.marian.weights import our_weights, read_weights
 from linnet_model.network.encoder_decoder import EncoderDecoder, parameter_count
-from linnet_model.network.model_config import ConfigError, ModelConfig, require
+from linnet_model.network.model_config import ModelConfig, require
 
 SOURCE_SPM, TARGET_SPM = "source.spm", "target.spm"
 VOCABULARY, TARGET_VOCABULARY = "vocab.json", "target_vocab.json"
@@ -184,38 +184,28 @@ def import_marian(
 
 
 def command_line() -> argparse.ArgumentParser:
-    parser = parser_for(__doc__)
+    parser = import_parser(__doc__)
     parser.add_argument("--model", type=Path, required=True, help="folder of the model")
     parser.add_argument("--source-language", required=True, help="BCP-47: en, pt-BR")
     parser.add_argument("--target-language", required=True, help="BCP-47")
-    parser.add_argument("--out", type=Path, required=True, help="folder of the bundle")
-    parser.add_argument("--name", help="name of the bundle [SOURCE-TARGET]")
-    parser.add_argument("--license", default="", help="license of the weights, as free text")
-    parser.add_argument(
-        "--dtype", choices=sorted(WEIGHT_TYPES), default="float32", help="type of stored weights"
-    )
     return parser
 
 
-def main(arguments: list[str] | None = None) -> int:
+@command
+def main(arguments: list[str] | None = None) -> None:
     options = command_line().parse_args(arguments)
-    try:
-        manifest = import_marian(
-            options.model,
-            options.out,
-            options.source_language,
-            options.target_language,
-            options.dtype,
-            options.name,
-            options.license,
-        )
-        read_manifest(options.out)
-    except ConfigError as error:
-        print(f"linnet-import-marian: {error}", file=sys.stderr)
-        return 1
+    manifest = import_marian(
+        options.model,
+        options.out,
+        options.source_language,
+        options.target_language,
+        options.dtype,
+        options.name,
+        options.license,
+    )
+    read_manifest(options.out)
     print(f"{options.model}: {manifest['description']}")
     print_files(manifest)
-    return 0
 
 
 if __name__ == "__main__":
