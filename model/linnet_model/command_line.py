@@ -1,4 +1,4 @@
-"""What the package's commands have in common."""
+"""The parser and the decorator that the package's commands share."""
 
 from __future__ import annotations
 
