@@ -14,7 +14,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from linnet_model.network.dropout import Dropout
-from linnet_model.network.linear import linear
+from linnet_model.network.linear import Closing, linear
 from linnet_model.network.mixers import make_mixer
 from linnet_model.network.model_config import ModelConfig
 
@@ -60,15 +60,13 @@ class EncoderAttention(nn.Module):
         pool: Tensor,
         blocks: Tensor,
         lengths: Tensor,
-        residual: Tensor | None = None,
-        norm_weight: Tensor | None = None,
-        norm_bias: Tensor | None = None,
+        closing: Closing | None = None,
     ) -> Tensor:
         """x: [R, d], pool: [N, P, 2, d], blocks: [R, M], lengths: [R] -> [R, d], including the
         residual sum and the norm if given."""
         query = self.query.serve(x)
         y = torch.ops.linnet.source_attention(query, pool, blocks, lengths, self.heads)
-        return self.output.close(y, residual, norm_weight, norm_bias)
+        return self.output.close(y, closing)
 
     @torch.jit.export
     def weights(self, x: Tensor, pool: Tensor, blocks: Tensor, lengths: Tensor) -> Tensor:
@@ -119,16 +117,10 @@ class FeedForward(nn.Module):
         return self.fc2(drop(self.hidden(x), self.dropout))
 
     @torch.jit.export
-    def serve(
-        self,
-        x: Tensor,
-        residual: Tensor | None = None,
-        norm_weight: Tensor | None = None,
-        norm_bias: Tensor | None = None,
-    ) -> Tensor:
+    def serve(self, x: Tensor, closing: Closing | None = None) -> Tensor:
         """x: [..., d] -> [..., d], including the residual sum and the norm if given."""
         y = self.fc1.serve(x, self.activation)
-        return self.fc2.close(y, residual, norm_weight, norm_bias)
+        return self.fc2.close(y, closing)
 
     @torch.jit.export
     def pack(self, kind: str) -> None:
@@ -159,10 +151,10 @@ class EncoderLayer(nn.Module):
     @torch.jit.export
     def encode(self, x: Tensor, lengths: Tensor) -> Tensor:
         if self.pre_norm:
-            x = self.mixer.encode(self.mixer_norm(x), lengths, x)
-            return self.ffn.serve(self.ffn_norm(x), x)
-        x = self.mixer.encode(x, lengths, x, self.mixer_norm.weight, self.mixer_norm.bias)
-        return self.ffn.serve(x, x, self.ffn_norm.weight, self.ffn_norm.bias)
+            x = self.mixer.encode(self.mixer_norm(x), lengths, (x, None, None))
+            return self.ffn.serve(self.ffn_norm(x), (x, None, None))
+        x = self.mixer.encode(x, lengths, (x, self.mixer_norm.weight, self.mixer_norm.bias))
+        return self.ffn.serve(x, (x, self.ffn_norm.weight, self.ffn_norm.bias))
 
     @torch.jit.export
     def pack(self, kind: str) -> None:
@@ -222,18 +214,19 @@ class DecoderLayer(nn.Module):
         """Decodes one position of every row, x: [R, d] -> [R, d]; reads `pool` only with a
         source."""
         if self.pre_norm:
-            x = self.mixer.step(self.mixer_norm(x), state, positions, backpointers, x)
+            plain = (x, None, None)
+            x = self.mixer.step(self.mixer_norm(x), state, positions, backpointers, plain)
             if self.attention is not None:
-                x = self.attention.step(self.attention_norm(x), pool, blocks, source_lengths, x)
-            return self.ffn.serve(self.ffn_norm(x), x)
+                plain = (x, None, None)
+                x = self.attention.step(self.attention_norm(x), pool, blocks, source_lengths, plain)
+            return self.ffn.serve(self.ffn_norm(x), (x, None, None))
         norm = self.mixer_norm
-        x = self.mixer.step(x, state, positions, backpointers, x, norm.weight, norm.bias)
+        x = self.mixer.step(x, state, positions, backpointers, (x, norm.weight, norm.bias))
         if self.attention is not None:
             next_norm = self.attention_norm
-            x = self.attention.step(
-                x, pool, blocks, source_lengths, x, next_norm.weight, next_norm.bias
-            )
-        return self.ffn.serve(x, x, self.ffn_norm.weight, self.ffn_norm.bias)
+            closing = (x, next_norm.weight, next_norm.bias)
+            x = self.attention.step(x, pool, blocks, source_lengths, closing)
+        return self.ffn.serve(x, (x, self.ffn_norm.weight, self.ffn_norm.bias))
 
     @torch.jit.export
     def source_weights(
@@ -249,11 +242,11 @@ class DecoderLayer(nn.Module):
         """As `step` up to the attention; returns EncoderAttention.weights."""
         norm = self.mixer_norm
         if self.pre_norm:
-            x = self.mixer.step(norm(x), state, positions, backpointers, x)
+            x = self.mixer.step(norm(x), state, positions, backpointers, (x, None, None))
             if self.attention_norm is not None:
                 x = self.attention_norm(x)
         else:
-            x = self.mixer.step(x, state, positions, backpointers, x, norm.weight, norm.bias)
+            x = self.mixer.step(x, state, positions, backpointers, (x, norm.weight, norm.bias))
         assert self.attention is not None
         return self.attention.weights(x, pool, blocks, source_lengths)
 

@@ -8,6 +8,9 @@ engine calls `pack`, which replaces the weights by packed ones; a packed module 
 import torch
 from torch import Tensor, nn
 
+# What follows the last linear layer of a block: the residual, and the norm's weight and bias.
+Closing = tuple[Tensor, Tensor | None, Tensor | None]
+
 
 class Linear(nn.Linear):
     @torch.jit.export
@@ -16,17 +19,12 @@ class Linear(nn.Linear):
         return torch.ops.linnet.linear(x, self.weight, self.bias, activation)
 
     @torch.jit.export
-    def close(
-        self,
-        x: Tensor,
-        residual: Tensor | None,
-        norm_weight: Tensor | None,
-        norm_bias: Tensor | None,
-    ) -> Tensor:
-        """The end of a block: norm(residual + linear(x)); residual and norm may be None."""
-        return torch.ops.linnet.linear(
-            x, self.weight, self.bias, "none", residual, norm_weight, norm_bias
-        )
+    def close(self, x: Tensor, closing: Closing | None) -> Tensor:
+        """The end of a block: norm(residual + linear(x)), as far as they are given."""
+        if closing is None:
+            return self.serve(x, "none")
+        residual, weight, bias = closing
+        return torch.ops.linnet.linear(x, self.weight, self.bias, "none", residual, weight, bias)
 
     @torch.jit.export
     def pack(self, kind: str) -> None:

@@ -1,16 +1,17 @@
 """The mixers: the part of a layer that combines positions (convolution or self-attention).
 
     forward(x, valid, drop)                  training, whole sequences: plain PyTorch
-    encode(x, lengths)                       serving, whole sequences
-    step(x, state, positions, backpointers)  serving, one position of every row
+    encode(x, lengths, closing)              serving, whole sequences
+    step(x, state, positions, backpointers, closing)
+                                             serving, one position of every row
     new_state(slots, like)                   the state that `step` reads and writes
     min_backpointers()                       minimum number of columns of `backpointers`
     pack(kind)                               lays the weights out for serving (linear.py)
 
 All mixers have these methods, so a layer does not depend on which one it holds. `forward`, `encode`
 and `step` compute the same function of the same weights. `encode` and `step` also apply the
-residual sum and the norm that follow the mixer, fused into its last linear layer. They are scripted
-into the bundle and use the operators torch.ops.linnet.*.
+residual sum and the norm that follow the mixer (`closing`), fused into its last linear layer. They
+are scripted into the bundle and use the operators torch.ops.linnet.*.
 
 A mixer keeps nothing between calls. The caller passes the state, [window, slots, ...], a ring over
 the last `window` positions; the step operators change it in place. `backpointers` [R, A] gives for
@@ -28,7 +29,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from linnet_model.network.dropout import Dropout
-from linnet_model.network.linear import linear
+from linnet_model.network.linear import Closing, linear
 from linnet_model.network.model_config import CONVOLUTIONS, ModelConfig
 
 
@@ -216,16 +217,9 @@ class GatedConvolution(nn.Module):
         return self.linear2(self.conv(x, drop))
 
     @torch.jit.export
-    def encode(
-        self,
-        x: Tensor,
-        lengths: Tensor,
-        residual: Tensor | None = None,
-        norm_weight: Tensor | None = None,
-        norm_bias: Tensor | None = None,
-    ) -> Tensor:
+    def encode(self, x: Tensor, lengths: Tensor, closing: Closing | None = None) -> Tensor:
         x = self.linear1.serve(x, "glu" if self.glu else "none")
-        return self.linear2.close(self.conv.encode(x, lengths), residual, norm_weight, norm_bias)
+        return self.linear2.close(self.conv.encode(x, lengths), closing)
 
     @torch.jit.export
     def step(
@@ -234,13 +228,11 @@ class GatedConvolution(nn.Module):
         state: Tensor,
         positions: Tensor,
         backpointers: Tensor,
-        residual: Tensor | None = None,
-        norm_weight: Tensor | None = None,
-        norm_bias: Tensor | None = None,
+        closing: Closing | None = None,
     ) -> Tensor:
         x = self.linear1.serve(x, "glu" if self.glu else "none")
         y = self.conv.step(x, state, positions, backpointers)
-        return self.linear2.close(y, residual, norm_weight, norm_bias)
+        return self.linear2.close(y, closing)
 
     @torch.jit.export
     def pack(self, kind: str) -> None:
@@ -341,14 +333,7 @@ class SelfAttention(nn.Module):
         return self.output(self.join(weights @ self.neighbours(v)))
 
     @torch.jit.export
-    def encode(
-        self,
-        x: Tensor,
-        lengths: Tensor,
-        residual: Tensor | None = None,
-        norm_weight: Tensor | None = None,
-        norm_bias: Tensor | None = None,
-    ) -> Tensor:
+    def encode(self, x: Tensor, lengths: Tensor, closing: Closing | None = None) -> Tensor:
         """x: [B, S, d], lengths: int32 [B] -> [B, S, d], undefined from lengths[b] on.
 
         On the CPU each sequence is computed by itself, cut to its own length: another padded length
@@ -360,7 +345,7 @@ class SelfAttention(nn.Module):
         valid = torch.arange(x.size(1), device=x.device) < lengths.unsqueeze(1)
         if x.is_cuda:
             y = self.join(self.attend(q, k, v, valid))
-            return self.output.close(y, residual, norm_weight, norm_bias)
+            return self.output.close(y, closing)
         y = torch.zeros_like(q)
         for b in range(x.size(0)):
             one = slice(b, b + 1)
@@ -369,7 +354,7 @@ class SelfAttention(nn.Module):
                 y[one, :, :n] = self.attend(
                     q[one, :, :n], k[one, :, :n], v[one, :, :n], valid[one, :n]
                 )
-        return self.output.close(self.join(y), residual, norm_weight, norm_bias)
+        return self.output.close(self.join(y), closing)
 
     @torch.jit.export
     def step(
@@ -378,9 +363,7 @@ class SelfAttention(nn.Module):
         state: Tensor,
         positions: Tensor,
         backpointers: Tensor,
-        residual: Tensor | None = None,
-        norm_weight: Tensor | None = None,
-        norm_bias: Tensor | None = None,
+        closing: Closing | None = None,
     ) -> Tensor:
         """x: [R, d], state: [window, slots, 2, d] changed in place, positions: [R], backpointers:
         [R, A] -> [R, d]."""
@@ -391,7 +374,7 @@ class SelfAttention(nn.Module):
         y = torch.ops.linnet.self_attention_step(
             query, key, value, state, positions, backpointers, self.heads, self.neighbour_heads
         )
-        return self.output.close(y, residual, norm_weight, norm_bias)
+        return self.output.close(y, closing)
 
     @torch.jit.export
     def pack(self, kind: str) -> None:
