@@ -14,7 +14,7 @@ import grpc
 import pytest
 from google.rpc import error_details_pb2, status_pb2
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
-from python_package import english, wait_until
+from python_package import ROOT, english, wait_until
 
 
 class FakeServer:
@@ -111,6 +111,23 @@ def test_does_not_retry_calls_that_failed_a_server(linnet, fake, code):
     with linnet.Client(server.address) as client, pytest.raises(linnet.LinnetError):
         client.translate(english(linnet, "a"))
     assert len(server.calls) == 1
+
+
+@pytest.mark.parametrize("config", ["", "client_retries.json", "client_balances.json"])
+def test_retries_stop_while_most_calls_fail(linnet, fake, config):
+    """The library and the service configs for other clients have a budget of 50 retries."""
+    from linnet.v1 import text_service_pb2_grpc
+
+    server = fake(lambda number: (grpc.StatusCode.UNAVAILABLE, (("grpc-retry-pushback-ms", "1"),)))
+    translate = linnet.Client(server.address).translate
+    if config:
+        text = (ROOT / "deploy/balancers" / config).read_text()
+        channel = grpc.insecure_channel(server.address, [("grpc.service_config", text)])
+        translate = text_service_pb2_grpc.TextServiceStub(channel).Translate
+    for _ in range(30):
+        with pytest.raises((linnet.LinnetError, grpc.RpcError)):
+            translate(english(linnet, "a"))
+    assert 50 <= len(server.calls) < 100  # 150 without the budget
 
 
 def test_all_attempts_share_one_request_id(linnet, fake):
