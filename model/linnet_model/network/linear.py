@@ -8,7 +8,7 @@ engine calls `pack`, which replaces the weights by packed ones; a packed module 
 import torch
 from torch import Tensor, nn
 
-# What follows the last linear layer of a block: the residual, and the norm's weight and bias.
+# A block ends with these after its last linear layer: the residual, the norm's weight and bias.
 Closing = tuple[Tensor, Tensor | None, Tensor | None]
 
 
