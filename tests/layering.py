@@ -107,6 +107,8 @@ EXCEPTIONS = {
     "tests/bench/echo_server.cc": "grpc",
     "tests/bench/attack.py": "grpc",
     "tests/bench/attackers.py": "grpc tests/e2e",  # raw HTTP/2
+    "tests/bench/capacity.py": "tests/deploy",  # replicas
+    "tests/bench/measure_words.py": f"tests/data {PYTHON} {TRAINING}",
     "tests/bench/one_connection.py": "grpc",
     "tests/bench/unauthenticated.py": "tests/e2e tests/deploy",  # the attackers, HAProxy
     "tests/deploy/edge_test.py": "tests/e2e",  # raw HTTP/2, certificates of clients

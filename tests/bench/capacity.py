@@ -1,8 +1,8 @@
 """Measures the capacity of replicas: the numbers of docs/CAPACITY.md.
 
-    .venv/bin/python tests/deploy/capacity.py             all of it, six minutes when idle
-    .venv/bin/python tests/deploy/capacity.py one         a part: one, search, two
-    .venv/bin/python tests/deploy/capacity.py one --beam 1
+    .venv/bin/python tests/bench/capacity.py             all of it, six minutes when idle
+    .venv/bin/python tests/bench/capacity.py one         a part: one, search, two
+    .venv/bin/python tests/bench/capacity.py one --beam 1
 
 one     A server of one engine thread on one core, linnet-load on another. First a closed loop with
         more concurrent texts than the engine has rows: the answers per second are its capacity.
@@ -20,9 +20,12 @@ import argparse
 import json
 import os
 import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "deploy"))
 
 from replicas import BUNDLES, Server
 

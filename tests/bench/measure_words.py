@@ -1,6 +1,6 @@
 """Measures alignments and glossaries on test sets of a translator, without gold data.
 
-    .venv/bin/python tests/linnet_model/measure_words.py --bundle DIR --train train.tsv.xz \\
+    .venv/bin/python tests/bench/measure_words.py --bundle DIR --train train.tsv.xz \\
         --test test.tatoeba.tsv 1000 --test test.debian.tsv 150
 
 Two lexical models (IBM model 1, Brown et al. 1993), one per direction, are estimated from the first
