@@ -158,7 +158,8 @@ def known_flags(command: Command, program) -> set[str] | None:
     if module.startswith("linnet_model."):
         path = ROOT / "model" / module.replace(".", "/")
         sources = [ROOT / "model/linnet_model/command_line.py"]
-        sources += path.glob("*.py") if path.is_dir() else [path.with_suffix(".py")]
+        shared = path.parents[1] / "__init__.py"  # import_parser
+        sources += path.glob("*.py") if path.is_dir() else [path.with_suffix(".py"), shared]
         return flags_of("".join(source.read_text() for source in sources))
     script = ROOT / name
     if re.match(r"\./|tests/|deploy/", name) and script.is_file() and script.suffix in SCRIPT:
