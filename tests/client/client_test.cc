@@ -162,6 +162,17 @@ TEST_F(ClientTest, RetriesUpToMaxAttempts) {
   EXPECT_EQ(calls_, 3);
 }
 
+TEST_F(ClientTest, RetriesStopWhileMostCallsFail) {
+  Answer({ServerError(grpc::StatusCode::UNAVAILABLE, "gone", "DRAINING")});
+  ClientOptions options = Options();
+  options.retry.max_attempts = 5;
+  options.retry.initial_backoff = options.retry.max_backoff = absl::Milliseconds(1);
+  Client client = Connect(options);
+  for (int i = 0; i < 30; ++i) EXPECT_FALSE(client.Translate(ToGerman({"one"})).ok());
+  EXPECT_GE(calls_, 50);
+  EXPECT_LT(calls_, 100);  // 150 without the budget of all calls together
+}
+
 TEST_F(ClientTest, ObeysRetryDelayOfTheServer) {
   // The client's own backoff is at most 4 ms; its clock and ours may differ a little.
   constexpr absl::Duration kPause = absl::Milliseconds(200);
