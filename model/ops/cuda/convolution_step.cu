@@ -46,26 +46,16 @@ __global__ void __launch_bounds__(kStepThreads) ConvolveStepAny(ConvolutionStepP
   if (element >= p.rows * p.channels) return;
   const int64_t row = element / p.channels;
   const int64_t c = element % p.channels;
-  T* y = static_cast<T*>(p.y);
   if (IsIdle(p.state, row)) {
-    y[element] = FromFloat<T>(0.0f);
+    static_cast<T*>(p.y)[element] = FromFloat<T>(0.0f);
     return;
   }
   const int64_t head = c / (p.channels / p.heads);
   const T* weight =
       static_cast<const T*>(p.weight) + ((p.dynamic ? row * p.heads : 0) + head) * p.width;
   const SoftmaxScale softmax(weight, p.width);
-  const T x = static_cast<const T*>(p.x)[element];
-  T* state = static_cast<T*>(p.state.data) + c;
-  const int64_t oldest = min(p.width - 1, int64_t(p.state.positions[row]));
-  float sum = 0.0f;
-  for (int64_t j = oldest; j > 0; --j) {
-    sum += softmax.Tap(ToFloat(weight[p.width - 1 - j])) *
-           ToFloat(state[EntryOffset(p.state, row, j)]);
-  }
-  sum += softmax.Tap(ToFloat(weight[p.width - 1])) * ToFloat(x);
-  y[element] = FromFloat<T>(sum);
-  state[EntryOffset(p.state, row, 0)] = x;
+  ConvolveElement<T>(p.x, p.state, p.y, row, element, c, p.width, /*dilation=*/int64_t{1},
+                     [&](int64_t i) { return softmax.Tap(ToFloat(weight[p.width - 1 - i])); });
 }
 
 // Returns false if the taps of a block do not fit into shared memory.

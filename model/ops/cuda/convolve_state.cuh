@@ -94,4 +94,20 @@ __device__ __forceinline__ void ConvolveState(const void* x, const Ring& state,
   *reinterpret_cast<Pack<T, N>*>(data + offsets[0]) = inputs[0];
 }
 
+// The same for one channel c and any width: one thread per output, which finds its inputs itself.
+template <class T, class Tap>
+__device__ __forceinline__ void ConvolveElement(const void* x, const Ring& state, void* y,
+                                                int64_t row, int64_t element, int64_t c,
+                                                int64_t width, int64_t dilation, const Tap& tap) {
+  const T own = static_cast<const T*>(x)[element];
+  T* data = static_cast<T*>(state.data) + c;
+  float sum = 0.0f;
+  for (int64_t i = min(width - 1, state.positions[row] / dilation); i > 0; --i) {
+    sum += tap(i) * ToFloat(data[EntryOffset(state, row, i * dilation)]);
+  }
+  sum += tap(0) * ToFloat(own);
+  static_cast<T*>(y)[element] = FromFloat<T>(sum);
+  data[EntryOffset(state, row, 0)] = own;
+}
+
 }  // namespace linnet::ops

@@ -30,22 +30,13 @@ __global__ void __launch_bounds__(kStepThreads) ConvolveStepAny(DepthwiseConvSte
   if (element >= p.rows * p.channels) return;
   const int64_t row = element / p.channels;
   const int64_t c = element % p.channels;
-  T* y = static_cast<T*>(p.y);
   if (IsIdle(p.state, row)) {
-    y[element] = FromFloat<T>(0.0f);
+    static_cast<T*>(p.y)[element] = FromFloat<T>(0.0f);
     return;
   }
-  const T x = static_cast<const T*>(p.x)[element];
   const T* taps = static_cast<const T*>(p.taps) + c;
-  T* state = static_cast<T*>(p.state.data) + c;
-  float sum = 0.0f;
-  for (int64_t i = min(p.width - 1, p.state.positions[row] / p.dilation); i > 0; --i) {
-    sum += ToFloat(taps[(p.width - 1 - i) * p.channels]) *
-           ToFloat(state[EntryOffset(p.state, row, i * p.dilation)]);
-  }
-  sum += ToFloat(taps[(p.width - 1) * p.channels]) * ToFloat(x);
-  y[element] = FromFloat<T>(sum);
-  state[EntryOffset(p.state, row, 0)] = x;
+  ConvolveElement<T>(p.x, p.state, p.y, row, element, c, p.width, p.dilation,
+                     [&](int64_t i) { return ToFloat(taps[(p.width - 1 - i) * p.channels]); });
 }
 
 template <class T, int K, int N>
