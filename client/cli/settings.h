@@ -1,4 +1,6 @@
-// Default values of flags, from the environment and from a file.
+// Default values of flags, from the environment and from a file. CLI11's own set_config and envname
+// do not fit: there the file overrides the environment, and a command's flags are read only from a
+// section with its name.
 #pragma once
 
 #include <map>

@@ -68,7 +68,7 @@ class LiveLine {
   const int columns_;
 };
 
-// The table of --csv: one line for each call that has ended.
+// The table of --csv: one line for each call that has ended. No dependency writes CSV.
 class CallTable {
  public:
   CallTable(const std::string& path, absl::Duration warm_up, const std::vector<CallKind>& kinds)
