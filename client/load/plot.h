@@ -24,10 +24,10 @@ struct Plot {
   std::optional<double> limit;                          // the y of a dashed horizontal line
   std::optional<double> x_mark;                         // the x of a vertical line
   bool equal = false;                                   // draws the line y = x
-  std::vector<Series> series;                           // at most six
+  std::vector<Series> series;                           // at most four
 };
 
-// Returns an HTML <figure> that contains an SVG; the page's classes s0 to s5 set the colours. Each
+// Returns an HTML <figure> that contains an SVG; the page's classes s0 to s3 set the colours. Each
 // point has a tooltip with its numbers. Names and titles may contain any characters.
 std::string PlotHtml(const Plot& plot);
 

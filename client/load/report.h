@@ -56,7 +56,7 @@ std::string LoadReport(const LoadSettings& settings, const LoadFindings& finding
 // The report as one line of JSON; times in milliseconds, rates per second.
 std::string LoadReportJson(const LoadSettings& settings, const LoadFindings& findings);
 
-// The report as a self-contained page with plots: well-formed XML that is also HTML.
+// The text report below plots, as a self-contained page: well-formed XML that is also HTML.
 std::string LoadReportHtml(const LoadSettings& settings, const LoadFindings& findings);
 
 }  // namespace linnet::client
