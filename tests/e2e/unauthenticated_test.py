@@ -27,6 +27,7 @@ ONCE_KIB = 24576
 REFUSED_STREAM = b"\0\0\0\7"
 OPEN = "linnet_connections"
 CLOSED = "linnet_connections_unauthenticated_closed_total"
+DEBIANS_GRPC = Path("/usr/lib/x86_64-linux-gnu/libgrpc++.so.1.51")
 
 
 def patched(server_binary) -> bool:
@@ -246,3 +247,23 @@ def test_startup_log_names_the_grpc_build(start, server_binary):
         assert f"patched={int(patched(server_binary))}" in log
         assert ("grpc_with_defect" in log) == (listens and not patched(server_binary))
         assert server.stop() == 0
+
+
+@pytest.mark.parametrize(
+    ("flags", "warned"),
+    [
+        (["--listen", "0.0.0.0:0"], True),
+        (["--listen", "127.0.0.1:0"], False),
+        (["--listen", "0.0.0.0:0", "--trusted-proxies", "192.0.2.1"], False),
+    ],
+)
+def test_startup_warns_of_debians_grpc_on_a_network(start, monkeypatch, flags, warned):
+    if not DEBIANS_GRPC.exists():
+        pytest.skip(f"no {DEBIANS_GRPC}: the programs were built with another gRPC")
+    monkeypatch.setenv("LD_LIBRARY_PATH", str(DEBIANS_GRPC.parent))  # goes before the rpath
+    server = start(*flags)
+    log = server.log.read_text()
+    assert "patched=0" in log
+    assert ("grpc_with_defect" in log) == warned
+    assert ("SECURITY.md" in log) == warned
+    assert server.stop() == 0
