@@ -156,12 +156,6 @@ absl::Status CheckSequence(const SequenceInput& sequence, const EngineInfo& info
   if (auto status = CheckOptions(sequence.options, info.limits); !status.ok()) return status;
   if (auto status = CheckSource(sequence.source, info); !status.ok()) return status;
   if (auto status = CheckConstraints(sequence, info); !status.ok()) return status;
-  if (sequence.align && !info.aligns) {
-    return absl::InvalidArgumentError(
-        "this model's bundle does not support alignment: write it again with "
-        "linnet-rewrite-bundle, "
-        "or ask for no alignment");
-  }
   return sequence.target.has_value() ? CheckTarget(sequence, info) : CheckPrefix(sequence, info);
 }
 

@@ -34,7 +34,7 @@ struct SequenceInput {
   SearchOptions options = {};
   bool report_stable = false;  // fill SequenceEvent::stable, at a small cost per step
   // Fill SequenceEvent::attention: after the search the best target is decoded once more, in one
-  // row. Requires EngineInfo::aligns.
+  // row.
   bool align = false;
 };
 
@@ -64,7 +64,6 @@ struct EngineInfo {
   int vocabulary_size = 0;           // of targets
   int source_vocabulary_size = 0;    // of sources
   std::string search = "host";       // "host", or "device" with details
-  bool aligns = false;               // can fill SequenceEvent::attention
   // Grammar of searched and sampled targets; null: any token may follow any.
   std::shared_ptr<const TokenGrammar> grammar = nullptr;
   SpecialTokens special;

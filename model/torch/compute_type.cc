@@ -38,11 +38,11 @@ absl::StatusOr<SearchPlace> ParseSearchPlace(std::string_view name) {
                                                  "\": there are auto, host and device"));
 }
 
-absl::StatusOr<ComputeType> ResolveComputeType(ComputeType compute, Device device, bool packable) {
+absl::StatusOr<ComputeType> ResolveComputeType(ComputeType compute, Device device) {
   switch (compute) {
     case ComputeType::kAuto:
       if (device == Device::kCuda) return ComputeType::kFloat16;
-      return packable && ops::HasVnni() ? ComputeType::kInt8 : ComputeType::kFloat32;
+      return ops::HasVnni() ? ComputeType::kInt8 : ComputeType::kFloat32;
     case ComputeType::kFloat32:
     case ComputeType::kBfloat16:
       return compute;
@@ -57,11 +57,7 @@ absl::StatusOr<ComputeType> ResolveComputeType(ComputeType compute, Device devic
             "compute type int8 is not built for device cuda: there are auto, float32, bfloat16 and "
             "float16");
       }
-      if (packable) return compute;
-      return absl::FailedPreconditionError(
-          "compute type int8 needs a bundle whose weights can be packed, and this one was made "
-          "before that was possible: write it again with "
-          "linnet-rewrite-bundle");
+      return compute;
   }
   return absl::InternalError(
       absl::StrCat("compute type ", static_cast<int>(compute), " has no name"));

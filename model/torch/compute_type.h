@@ -11,10 +11,9 @@
 
 namespace linnet::model {
 
-// Resolves kAuto (torch_engine.h) and checks other types. `packable`: the bundle's weights can be
-// packed. Returns FailedPreconditionError with the list of supported types for a type that the
-// device does not support.
-absl::StatusOr<ComputeType> ResolveComputeType(ComputeType compute, Device device, bool packable);
+// Resolves kAuto (torch_engine.h) and checks other types. Returns FailedPreconditionError with the
+// list of supported types for a type that the device does not support.
+absl::StatusOr<ComputeType> ResolveComputeType(ComputeType compute, Device device);
 
 // The type of activations, decoder state, encoder cache and unpacked weights.
 at::ScalarType ScalarTypeOf(ComputeType compute);

@@ -21,10 +21,10 @@ namespace linnet::model {
 namespace {
 
 // The result of a row must not depend on the number of rows in the gemm. That holds for packed
-// weights (ops/linear.h), but not for the libraries that compute bfloat16 and bundles that cannot
-// be packed. Measured with MKL's float32 (AVX2 and AVX512, 1 to 8 threads): rows are bit-identical
-// for every multiple of 4 rows, but not for other counts below 4 per thread. There steps are padded
-// to a multiple of 4 rows, at least two threads' worth. bfloat16 was bit-identical at any count.
+// weights (ops/linear.h), but not for the libraries that compute bfloat16 and that a GPU uses.
+// There steps are padded to a multiple of 4 rows, at least two threads' worth. Measured with MKL's
+// float32 (AVX2 and AVX512, 1 to 8 threads): rows are bit-identical for every multiple of 4 rows,
+// but not for other counts below 4 per thread. bfloat16 was bit-identical at any count.
 constexpr int kRowGrain = 4;
 
 int RoundUp(int64_t value, int grain) {
@@ -209,7 +209,7 @@ void ScriptedEngine::Encode(std::span<const SequenceInput> sequences,
 }
 
 void ScriptedEngine::AddIdleRows() {
-  if (model_.batch_invariant()) return;
+  if (model_.packed()) return;
   const int rows = inputs_.rows();
   const int wanted = options_.one_shape ? std::max(info_.rows, rows)
                                         : std::max(RoundUp(rows, kRowGrain),
@@ -433,7 +433,7 @@ absl::Status ScriptedEngine::WarmUp() {
   input.options.min_target_tokens = input.options.max_target_tokens;
   input.options.beam_size = std::min(5, info_.limits.max_beam_size);
   for (const bool sampled : {true, false}) {
-    input.align = info_.aligns && !sampled;
+    input.align = !sampled;
     input.options.seed = sampled ? std::optional<uint64_t>(0) : std::nullopt;
     if (absl::Status status = Check(input); !status.ok()) return status;
     if (absl::Status status = Add({&input, 1}); !status.ok()) return status;

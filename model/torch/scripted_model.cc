@@ -23,18 +23,21 @@ namespace {
 struct Method {
   const char* name;
   size_t arguments;
-  bool optional = false;
 };
-constexpr Method kMethods[] = {{"encode", 2},           {"step", 7},
-                               {"step_best", 10, true}, {"align", 8, true},
-                               {"new_state", 1},        {"new_encoder_cache", 2},
-                               {"pack", 1, true},       {"min_backpointers", 0, true}};
+constexpr Method kMethods[] = {{"encode", 2},     {"step", 7},
+                               {"new_state", 1},  {"new_encoder_cache", 2},
+                               {"step_best", 10}, {"features", 7},
+                               {"logits_of", 1},  {"output_rows", 1},
+                               {"align", 8},      {"min_backpointers", 0},
+                               {"pack", 1}};
 
 void CheckMethods(const torch::jit::Module& module) {
-  for (const auto& [name, arguments, optional] : kMethods) {
+  for (const auto& [name, arguments] : kMethods) {
     const auto method = module.find_method(name);
-    if (!method && optional) continue;
-    if (!method) throw std::runtime_error(absl::StrCat("the module has no method ", name));
+    if (!method) {
+      throw std::runtime_error(absl::StrCat("the module has no method ", name,
+                                            ": export the bundle with this version of Linnet"));
+    }
     const size_t count = method->function().getSchema().arguments().size() - 1;  // without self
     if (count != arguments) {
       throw std::runtime_error(absl::StrCat("the module's method ", name, " takes ", count,
@@ -82,37 +85,26 @@ absl::StatusOr<ScriptedModel> ScriptedModel::Load(const std::filesystem::path& f
   torch::jit::Module module = torch::jit::load(file.string(), at::kCPU);
   CheckMethods(module);
   module.eval();
-  const bool packable = module.find_method("pack").has_value();
   const absl::StatusOr<ComputeType> resolved =
-      ResolveComputeType(compute, device.is_cuda() ? Device::kCuda : Device::kCpu, packable);
+      ResolveComputeType(compute, device.is_cuda() ? Device::kCuda : Device::kCpu);
   if (!resolved.ok()) return resolved.status();
   if (absl::Status status = Convert(module, device, ScalarTypeOf(*resolved)); !status.ok()) {
     return status;
   }
-  const bool packed = packable && device.is_cpu();
-  if (packed) module.get_method("pack")({ComputeTypeName(*resolved)});
+  if (device.is_cpu()) module.get_method("pack")({ComputeTypeName(*resolved)});
   // The module is not frozen, since that saves no time: medians of 400 steps of four rows of an
   // en-de model, alternating in Python on a busy machine, are 7.80 ms as loaded, 7.82 ms
   // frozen, 7.77 ms frozen without optimised numerics. LibTorch 2.11's freeze_module also drops
   // methods of submodules that encode still calls, and torch::jit::freeze requires a method
   // forward.
-  return ScriptedModel(device, *resolved, packed && *resolved != ComputeType::kBfloat16,
-                       std::move(module));
+  return ScriptedModel(device, *resolved, std::move(module));
 }
 
-ScriptedModel::ScriptedModel(at::Device device, ComputeType compute, bool batch_invariant,
-                             torch::jit::Module module)
-    : device_(device),
-      compute_(compute),
-      batch_invariant_(batch_invariant),
-      picks_best_(device.is_cpu() && module.find_method("step_best").has_value()),
-      module_(std::move(module)) {}
+ScriptedModel::ScriptedModel(at::Device device, ComputeType compute, torch::jit::Module module)
+    : device_(device), compute_(compute), module_(std::move(module)) {}
 
 void ScriptedModel::GiveLogitsInFloat32(int vocabulary_size) {
-  if (device_.is_cpu() || ScalarTypeOf(compute_) == at::kFloat ||
-      !module_.find_method("features") || !module_.find_method("output_rows")) {
-    return;
-  }
+  if (device_.is_cpu() || ScalarTypeOf(compute_) == at::kFloat) return;
   std::vector<TokenId> tokens(vocabulary_size);
   std::iota(tokens.begin(), tokens.end(), 0);
   float_outputs_ = OutputRowsFor(std::move(tokens));
@@ -123,8 +115,7 @@ std::vector<at::Tensor> ScriptedModel::NewState(int64_t slots) {
 }
 
 int ScriptedModel::MinBackpointers(int deepest) {
-  // A recorded graph has one shape for all steps.
-  if (!device_.is_cpu() || !module_.find_method("min_backpointers")) return deepest;
+  if (!device_.is_cpu()) return deepest;  // a recorded graph has one shape for all steps
   const int64_t min = module_.get_method("min_backpointers")({}).toInt();
   return static_cast<int>(std::clamp<int64_t>(min, 1, deepest));
 }
@@ -170,11 +161,6 @@ BestLogits ScriptedModel::StepBest(const StepTensors& rows,
   }
   const auto& parts = result.toTupleRef().elements();
   return {parts[0].toTensor(), parts[1].toTensor(), parts[2].toTensor()};
-}
-
-bool ScriptedModel::narrows() const {
-  return picks_best_ && batch_invariant_ && module_.find_method("features") &&
-         module_.find_method("logits_of") && module_.find_method("output_rows");
 }
 
 at::Tensor ScriptedModel::Features(const StepTensors& rows,

@@ -43,8 +43,8 @@ struct OutputRows {
 
 // A bundle's TorchScript module, converted to a device and a compute type.
 //
-// Required methods of the module, all that the engine uses of an architecture (R rows, S slots,
-// B columns of backpointers, M blocks per row, N blocks of P tokens, V tokens):
+// Methods of the module, all required and all that the engine uses of an architecture (R rows,
+// S slots, B columns of backpointers, M blocks per row, N blocks of P tokens, V tokens):
 //   encode(source int64 [batch, time], lengths int32 [batch])
 //       -> list: for each decoder layer its keys and values, [batch, time, 2, d]
 //   step(tokens, positions, backpointers, blocks, source_lengths, encoder_cache list, state list)
@@ -53,12 +53,10 @@ struct OutputRows {
 //       -> list of [K, S, ...], K positions (ops/convolution_step.h)
 //   new_encoder_cache(N, P)
 //       -> list of [N, P, 2, d]
-//
-// Optional methods:
 //   step_best(as step, counts, also, temperatures)
 //       -> tuple of the fields of BestLogits, so that logits are never all in memory
 //   features(as step)
-//       -> [R, d]; shortlists and float32 logits need it with the next two
+//       -> [R, d], for shortlists and float32 logits as the next two
 //   logits_of(features)
 //       -> logits [R, V]
 //   output_rows(tokens int32 [n])
@@ -66,8 +64,7 @@ struct OutputRows {
 //   align(as step, layer)
 //       -> float32 [R, >= M * P]: weight of each source token in that decoder layer
 //   min_backpointers()
-//       -> int: B while no row has taken more than B - 1 steps; without the method B is always the
-//       largest K of new_state
+//       -> int: B while no row has taken more than B - 1 steps
 //   pack(type)
 //       -> nothing; packs the weights of linear layers for the CPU (ops/linear.h)
 //
@@ -80,29 +77,27 @@ class ScriptedModel {
                                             ComputeType compute);
 
   // Makes half-precision steps on a GPU return logits in float32, without rounding their sums. The
-  // model copies the module's output projection for this. No effect for a module without features
-  // and output_rows.
+  // model copies the module's output projection for this.
   void GiveLogitsInFloat32(int vocabulary_size);
 
   std::vector<at::Tensor> NewState(int64_t slots);
-  // Returns `deepest`, the largest K of the state, if the module has no min_backpointers or the
-  // device needs one shape for all steps.
+  // Returns `deepest`, the largest K of the state, if the device needs one shape for all steps.
   int MinBackpointers(int deepest);
   std::vector<at::Tensor> NewEncoderCache(int64_t blocks, int64_t block_tokens);
   std::vector<at::Tensor> Encode(const at::Tensor& source, const at::Tensor& lengths);
   // Changes `state` in place.
   at::Tensor Step(const StepTensors& rows, const std::vector<at::Tensor>& encoder_cache,
                   const std::vector<at::Tensor>& state);
-  // Requires picks_best().
+  // Requires picks_best(), or the logits would be computed in half precision.
   BestLogits StepBest(const StepTensors& rows, const std::vector<at::Tensor>& encoder_cache,
                       const std::vector<at::Tensor>& state);
 
-  // Requires aligns(). Weights after the last source token are undefined. The state of layers above
-  // `layer` is not changed.
+  // Weights after the last source token are undefined. The state of layers above `layer` is not
+  // changed.
   at::Tensor Align(const StepTensors& rows, const std::vector<at::Tensor>& encoder_cache,
                    const std::vector<at::Tensor>& state, int layer);
 
-  // These three require narrows().
+  // On the CPU the rows of OutputRowsFor are packed.
   at::Tensor Features(const StepTensors& rows, const std::vector<at::Tensor>& encoder_cache,
                       const std::vector<at::Tensor>& state);
   at::Tensor LogitsOf(const at::Tensor& features);
@@ -110,25 +105,19 @@ class ScriptedModel {
 
   at::Device device() const { return device_; }
   ComputeType compute() const { return compute_; }  // never kAuto
-  // A row's result has the same bits for any number of rows in the step.
-  bool batch_invariant() const { return batch_invariant_; }
-  bool picks_best() const { return picks_best_; }
-  // The model can compute logits of some tokens only: the module has the methods, and its weights
-  // are packed for float32 or int8.
-  bool narrows() const;
-  bool aligns() const { return module_.find_method("align").has_value(); }
+  // The weights are packed for float32 or int8 (ops/linear.h): a row's result has the same bits for
+  // any number of rows in the step, and a shortlist can be used.
+  bool packed() const { return device_.is_cpu() && compute_ != ComputeType::kBfloat16; }
+  bool picks_best() const { return device_.is_cpu(); }
 
  private:
-  ScriptedModel(at::Device device, ComputeType compute, bool batch_invariant,
-                torch::jit::Module module);
+  ScriptedModel(at::Device device, ComputeType compute, torch::jit::Module module);
   std::vector<c10::IValue> Arguments(const StepTensors& rows,
                                      const std::vector<at::Tensor>& encoder_cache,
                                      const std::vector<at::Tensor>& state) const;
 
   at::Device device_;
   ComputeType compute_;
-  bool batch_invariant_;
-  bool picks_best_;
   torch::jit::Module module_;
   std::optional<OutputRows> float_outputs_;  // set by GiveLogitsInFloat32: the whole vocabulary
 };

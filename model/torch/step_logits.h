@@ -18,11 +18,11 @@ struct NarrowRows {
 };
 
 // The logits of the first `rows` rows of a step, in the form that the searches read: the highest of
-// each row if the module has step_best and no search needs whole rows, otherwise all.
+// each row on the CPU if no search needs whole rows, otherwise all.
 class StepLogits {
  public:
   // Runs the step. Throws c10::Error, and std::runtime_error if the module returns a wrong shape.
-  // `narrow` is in the order of the rows; if it is not empty, model.narrows() is required.
+  // `narrow` is in the order of the rows; if it is not empty, model.packed() is required.
   StepLogits(ScriptedModel& model, StepInputs& inputs, int rows, int vocabulary,
              const std::vector<at::Tensor>& encoder_cache, const std::vector<at::Tensor>& state,
              std::span<const NarrowRows> narrow = {});

@@ -27,7 +27,6 @@ EngineInfo MakeInfo(const Bundle& bundle, const TorchEngineOptions& options,
   EngineInfo info;
   info.device = model.device().str();
   info.compute_type = ComputeTypeName(model.compute());
-  info.aligns = model.aligns();
   info.threads = options.threads > 0 ? options.threads : UsableCores();
   info.rows = options.rows;
   info.encoder_cache_tokens =
@@ -47,11 +46,10 @@ absl::StatusOr<Shortlist> ReadShortlist(const Bundle& bundle, const ScriptedMode
     return absl::FailedPreconditionError(
         "the bundle has no shortlist: linnet-shortlist makes one, or serve it without");
   }
-  if (!model.narrows()) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        "a shortlist needs float32 or int8 on the CPU, and a bundle that linnet-rewrite-bundle has "
-        "brought up to date; this is ",
-        ComputeTypeName(model.compute()), " on ", model.device().str()));
+  if (!model.packed()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("a shortlist needs float32 or int8 on the CPU, this is ",
+                     ComputeTypeName(model.compute()), " on ", model.device().str()));
   }
   return Shortlist::Read(bundle.path / file, bundle.source_vocabulary_size(),
                          bundle.manifest.vocabulary().size(), bundle.special_tokens());
@@ -86,7 +84,7 @@ absl::Status Build(const Bundle& bundle, const TorchEngineOptions& options, at::
   const ScriptedEngineOptions engine_options = {
       .mask_eos = options.mask_eos,
       .alignment_layer = bundle.alignment_layer(),
-      .one_shape = options.batch_invariant && !model->batch_invariant()};
+      .one_shape = options.batch_invariant && !model->packed()};
   engine = std::make_unique<ScriptedEngine>(*std::move(model), std::move(info), engine_options,
                                             std::move(shortlist));
   const bool on_device = options.search == SearchPlace::kDevice ||

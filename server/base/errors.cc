@@ -52,10 +52,6 @@ constexpr ErrorCondition kTable[] = {
     {Reason::kBadGlossary, "BAD_GLOSSARY", Code::kInvalidArgument, Detail::kBadRequest,
      "The glossary is too large, an entry of it cannot be applied, or the decoding options do not "
      "allow a glossary."},
-    {Reason::kNoAlignments, "NO_ALIGNMENTS", Code::kInvalidArgument, Detail::kBadRequest,
-     "The model's bundle was written before alignments were supported: do not ask for them, or "
-     "have "
-     "the bundle written again with linnet-rewrite-bundle."},
     {Reason::kBadSetting, "BAD_SETTING", Code::kInvalidArgument, Detail::kBadRequest,
      "A field has no meaning here, or its value is not one that the API defines."},
     {Reason::kWrongTask, "WRONG_TASK", Code::kInvalidArgument, Detail::kBadRequest,

@@ -36,7 +36,6 @@ enum class Reason {
   kBadLabel,
   kBadHeader,
   kBadGlossary,
-  kNoAlignments,
   kBadSetting,
   kWrongTask,
   kWrongLanguages,

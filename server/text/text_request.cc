@@ -133,11 +133,6 @@ absl::StatusOr<TextRequest> Check(const Request& request,
   if (!model.ok()) return model.status();
   if (auto status = CheckDecodingOptions(asked.options, **model, asked.paths); !status.ok())
     return status;
-  if (request.alignments() && !(*model)->scheduler->engine_info().aligns) {
-    return BadField("alignments", Reason::kNoAlignments,
-                    absl::StrCat("model \"", (*model)->name(),
-                                 "\" has no alignments: its bundle was exported without them"));
-  }
   if (asked.glossary != nullptr) {
     if (auto status = CheckGlossary(*asked.glossary); !status.ok()) return status;
     if (auto status = CheckSearch(asked, **model); !status.ok()) return status;

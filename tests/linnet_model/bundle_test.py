@@ -1,7 +1,6 @@
 """Tests of bundles: a saved bundle loads unchanged, and damage is detected."""
 
 import json
-import shutil
 from pathlib import Path
 
 import pytest
@@ -14,12 +13,10 @@ from linnet_model.bundle import (
     load_module,
     read_bundle_weights,
     read_manifest,
-    sha256,
     write_bundle,
 )
 from linnet_model.config import BundleConfig, ConfigError, ModelConfig
 from linnet_model.export.random_bundle import main, random_bundle
-from linnet_model.export.rewrite_bundle import rewrite_bundle
 from linnet_model.export.shortlist import add_shortlist
 from linnet_model.network.encoder_decoder import EOS, EncoderDecoder
 from linnet_model.network.presets import preset
@@ -206,26 +203,3 @@ def test_random_bundle_is_named_by_preset_or_flag(tmp_path: Path):
     assert read_manifest(tmp_path)["name"] == "random-tiny"
     assert main([*asked, "--name", "en-de"]) == 0
     assert read_manifest(tmp_path)["name"] == "en-de"
-
-
-def test_rewritten_bundle_keeps_weights_and_manifest(bundle: Path, tmp_path: Path):
-    again = tmp_path / "again"
-    shutil.copytree(bundle, again)
-    stale = read_manifest(again)
-    (again / "scores.json").write_text('{"model_sha256": "of the old module", "tests": []}')
-    manifest = rewrite_bundle(again)
-    scores = json.loads((again / "scores.json").read_text())
-    assert scores == {"model_sha256": sha256(again / "model.pt"), "tests": []}
-    assert manifest == read_manifest(again)
-    files = {entry["name"]: entry for entry in manifest["files"]}
-    assert files["model.pt"]["sha256"] == sha256(again / "model.pt")
-    for facts in (stale, manifest):
-        facts["files"] = [entry for entry in facts["files"] if entry["name"] != "model.pt"]
-    assert manifest == stale
-    weights, sizes = read_bundle_weights(again)
-    original, original_sizes = read_bundle_weights(bundle)
-    assert sizes == original_sizes
-    assert set(weights) == set(original)
-    assert all(torch.equal(weights[name], original[name]) for name in weights)
-    module = load_module(again / "model.pt")
-    assert all(hasattr(module, name) for name in ("pack", "step_best"))

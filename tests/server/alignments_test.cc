@@ -148,18 +148,5 @@ TEST(AlignmentsTest, SourceWordsSurviveNormalisation) {
   EXPECT_THAT(words("The . . . dog", "The ... dog"), ElementsAre("The", ".", "dog"));
 }
 
-using AlignmentsRequestTest = RequestFixture;
-
-TEST_F(AlignmentsRequestTest, RejectsModelWithoutAlignments) {
-  TextFixture old({.aligns = false});
-  TranslateRequest request = ToGerman({"The dog runs."});
-  EXPECT_THAT(CheckRequest(request, *old.catalog, limits), IsOk());
-  request.set_alignments(true);
-  const absl::Status status = CheckRequest(request, *old.catalog, limits).status();
-  EXPECT_EQ(ErrorReason(status), "NO_ALIGNMENTS");
-  EXPECT_EQ(Field(status), "alignments");
-  EXPECT_THAT(Check(request), IsOk()) << "of a model that has them";
-}
-
 }  // namespace
 }  // namespace linnet::server

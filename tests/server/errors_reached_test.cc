@@ -215,13 +215,6 @@ const std::map<Reason, std::function<absl::Status()>>& Scenarios() {
            r.mutable_options()->set_beam_size(1);
          });
        }},
-      {Reason::kNoAlignments,
-       [] {
-         TextFixture fixture({.aligns = false});
-         TranslateRequest request = ToGerman({"The dog runs."});
-         request.set_alignments(true);
-         return Translate(fixture, request);
-       }},
       {Reason::kBadHeader,
        [] {
          return Resolve({{"x-priority", "urgent"}}, nullptr);

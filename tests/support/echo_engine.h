@@ -38,7 +38,6 @@ class EchoEngine : public model::Engine {
     model::TokenId unencodable = -1;
     // Add with more sources than this fails with RESOURCE_EXHAUSTED.
     int max_at_once = 1 << 30;
-    bool aligns = true;
     // HasRoom always returns false.
     bool never_has_room = false;
   };
@@ -52,7 +51,6 @@ class EchoEngine : public model::Engine {
     info_.vocabulary_size = options_.vocabulary_size;
     info_.source_vocabulary_size = options_.vocabulary_size;
     info_.limits = options_.limits;
-    info_.aligns = options_.aligns;
   }
 
   const model::EngineInfo& info() const override { return info_; }

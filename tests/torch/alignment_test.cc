@@ -17,7 +17,6 @@ namespace {
 using ::linnet::IsOk;
 using ::linnet::StatusIs;
 using ::linnet::model::testing::TinyBundle;
-using ::linnet::model::testing::UnpackableBundle;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
@@ -120,16 +119,6 @@ TEST_F(AlignmentTest, ReportsWholeTargetAsStableDuringThePass) {
     if (!events->front().stable.empty()) stable = events->front().stable;
   }
   EXPECT_EQ(stable, *given.target);
-}
-
-TEST_F(AlignmentTest, RefusesAlignmentForModuleWithoutAlign) {
-  const auto old = MakeTorchEngine(UnpackableBundle(), kSmall);
-  ASSERT_THAT(old, IsOk());
-  EXPECT_TRUE(engine->info().aligns);
-  EXPECT_FALSE((*old)->info().aligns);
-  EXPECT_THAT((*old)->Check(Sequence(1, 9, false)), IsOk());
-  EXPECT_THAT((*old)->Check(Sequence(1, 9, true)),
-              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("linnet-rewrite-bundle")));
 }
 
 }  // namespace

@@ -27,11 +27,9 @@ using ::linnet::model::testing::TinyBundle;
 TEST(ComputeTypeTest, AutoIsInt8WithVnniAndFloat32Otherwise) {
   const bool multiplies = at::get_cpu_capability() == "AVX512" &&
                           at::cpu::get_cpu_capabilities().at("avx512_vnni").toBool();
-  EXPECT_THAT(ResolveComputeType(ComputeType::kAuto, Device::kCpu, /*packable=*/true),
+  EXPECT_THAT(ResolveComputeType(ComputeType::kAuto, Device::kCpu),
               IsOkAndHolds(multiplies ? ComputeType::kInt8 : ComputeType::kFloat32));
-  EXPECT_THAT(ResolveComputeType(ComputeType::kAuto, Device::kCpu, /*packable=*/false),
-              IsOkAndHolds(ComputeType::kFloat32));
-  EXPECT_THAT(ResolveComputeType(ComputeType::kAuto, Device::kCuda, /*packable=*/true),
+  EXPECT_THAT(ResolveComputeType(ComputeType::kAuto, Device::kCuda),
               IsOkAndHolds(ComputeType::kFloat16));
 }
 

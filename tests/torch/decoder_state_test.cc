@@ -28,21 +28,26 @@ constexpr TorchEngineOptions kSmall = {
     .compute = ComputeType::kFloat32, .threads = 2, .rows = 40, .encoder_cache_tokens = 320};
 
 // One layer of self-attention to the whole target (24 tokens and eos), with neighbouring heads,
-// after a narrow convolution; `first` and `last` are code at both ends of step. A module without
-// the method min_backpointers gets all columns at every step.
+// after a narrow convolution; `first` is code at the beginning of a step, `output` the end of an
+// expression for the bias of the logits.
 enum class Columns { kAll, kNeeded };
 
-std::string Attentive(const std::string& first = "", const std::string& last = "",
+std::string Attentive(const std::string& first = "", const std::string& output = "",
                       Columns columns = Columns::kAll) {
   const bool all = columns == Columns::kAll;
-  return (all ? "" : "def min_backpointers(self) -> int:\n    return 3\n") + std::string(R"(
+  return std::string("def min_backpointers(self) -> int:\n    return ") + (all ? "25" : "3") + R"(
+
+def output_bias(self) -> Tensor:
+    return self.bias )" +
+         output + R"(
+
 def encode(self, source: Tensor, lengths: Tensor) -> List[Tensor]:
     x = torch.embedding(self.embed_source, source)
-    return [torch.linear(x, self.memory1).view([x.size(0), x.size(1), 2, 32])]
+    return [linnet.linear(x, self.memory1, None).view([x.size(0), x.size(1), 2, 32])]
 
-def step(self, tokens: Tensor, positions: Tensor, backpointers: Tensor, blocks: Tensor, source_lengths: Tensor,
-         encoder_cache: List[Tensor], state: List[Tensor]) -> Tensor:
-    assert backpointers.size(1) == )") +
+def features(self, tokens: Tensor, positions: Tensor, backpointers: Tensor, blocks: Tensor, source_lengths: Tensor,
+             encoder_cache: List[Tensor], state: List[Tensor]) -> Tensor:
+    assert backpointers.size(1) == )" +
          (all ? "25" : "max(3, int(torch.max(positions)) + 1)") +
          R"(, "backpointers has a column for each position that can be read"
 )" + first +
@@ -50,21 +55,44 @@ def step(self, tokens: Tensor, positions: Tensor, backpointers: Tensor, blocks: 
     cache = state[1][:backpointers.size(1)]
     x = torch.embedding(self.embed_target, tokens)
     x = x + linnet.light_conv_step(x, self.target_taps, state[0], positions, backpointers)
-    x = x + linnet.source_attention(torch.linear(x, self.query1), encoder_cache[0], blocks, source_lengths, 4)
-    key_value = torch.linear(x, self.memory2).view([-1, 2, 32])
-    x = x + linnet.self_attention_step(torch.linear(x, self.query2), key_value[:, 0], key_value[:, 1], cache,
+    x = x + linnet.source_attention(linnet.linear(x, self.query1, None), encoder_cache[0], blocks, source_lengths, 4)
+    key_value = linnet.linear(x, self.memory2, None).view([-1, 2, 32])
+    x = x + linnet.self_attention_step(linnet.linear(x, self.query2, None), key_value[:, 0], key_value[:, 1], cache,
                                        positions, backpointers, 4, 3)
-    logits = torch.linear(torch.tanh(x), self.project, self.bias)
-)" + last +
-         R"(
-    return logits
+    return torch.tanh(x)
+
+def logits_of(self, features: Tensor) -> Tensor:
+    return linnet.linear(features, self.project, self.output_bias())
+
+def step(self, tokens: Tensor, positions: Tensor, backpointers: Tensor, blocks: Tensor, source_lengths: Tensor,
+         encoder_cache: List[Tensor], state: List[Tensor]) -> Tensor:
+    return self.logits_of(self.features(tokens, positions, backpointers, blocks, source_lengths, encoder_cache, state))
+
+def step_best(self, tokens: Tensor, positions: Tensor, backpointers: Tensor, blocks: Tensor, source_lengths: Tensor,
+              encoder_cache: List[Tensor], state: List[Tensor],
+              counts: Tensor, also: Tensor, temperatures: Tensor) -> Tuple[Tensor, Tensor, Tensor]:
+    x = self.features(tokens, positions, backpointers, blocks, source_lengths, encoder_cache, state)
+    return linnet.best_logits(x, self.project, self.output_bias(), counts, also, temperatures)
+
+def output_rows(self, tokens: Tensor) -> Tuple[Tensor, Tensor]:
+    return linnet.take_outputs(self.project, tokens), torch.index_select(self.output_bias(), 0, tokens)
+
+def align(self, tokens: Tensor, positions: Tensor, backpointers: Tensor, blocks: Tensor, source_lengths: Tensor,
+          encoder_cache: List[Tensor], state: List[Tensor], layer: int) -> Tensor:
+    return torch.zeros([tokens.size(0), blocks.size(1) * 16])
+
+def pack(self, kind: str) -> None:
+    self.memory1 = linnet.pack_linear(self.memory1, kind)
+    self.memory2 = linnet.pack_linear(self.memory2, kind)
+    self.query1 = linnet.pack_linear(self.query1, kind)
+    self.query2 = linnet.pack_linear(self.query2, kind)
+    self.project = linnet.pack_linear(self.project, kind)
 
 def new_state(self, slots: int) -> List[Tensor]:
-    return [torch.zeros([3, slots, 32], dtype=self.project.dtype),
-            torch.zeros([25, slots, 2, 32], dtype=self.project.dtype)]
+    return [torch.zeros([3, slots, 32]), torch.zeros([25, slots, 2, 32])]
 
 def new_encoder_cache(self, blocks: int, block_tokens: int) -> List[Tensor]:
-    return [torch.zeros([blocks, block_tokens, 2, 32], dtype=self.project.dtype)]
+    return [torch.zeros([blocks, block_tokens, 2, 32])]
 )";
 }
 
@@ -166,9 +194,7 @@ TEST(DecoderStateTest, MayStartFromPaddingWithoutEmittingIt) {
     assert bool(torch.all(torch.eq(torch.masked_select(tokens, begins), 47))), "the first input is not the padding"
     assert bool(torch.all(torch.eq(begins, torch.eq(tokens, 47)))), "the padding comes again"
 )",
-                                     R"(
-    logits = logits + 100000.0 * torch.eq(torch.arange(48), 47).to(logits.dtype)
-)"));
+                                     "+ 100000.0 * torch.eq(torch.arange(48), 47)"));
   auto& vocabulary = *bundle.manifest.mutable_vocabulary();
   vocabulary.set_bos_id(0);
   vocabulary.set_eos_id(0);

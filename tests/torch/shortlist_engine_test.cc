@@ -24,7 +24,6 @@ namespace {
 using ::linnet::IsOk;
 using ::linnet::model::testing::TinyBundle;
 using ::linnet::model::testing::TinyModel;
-using ::linnet::model::testing::UnpackableBundle;
 using ::testing::HasSubstr;
 
 using Results = std::map<SequenceId, std::vector<Hypothesis>>;
@@ -175,8 +174,6 @@ TEST(ShortlistEngineTest, RefusesMissingOrUnusableShortlist) {
   const Bundle bundle = WithShortlist(TinyBundle(), 3, 4);
   EXPECT_THAT(std::string(Make(bundle, true, ComputeType::kBfloat16).status().message()),
               HasSubstr("a shortlist needs float32 or int8 on the CPU"));
-  const Bundle old = WithShortlist(UnpackableBundle(), 3, 5);
-  EXPECT_THAT(std::string(Make(old, true).status().message()), HasSubstr("linnet-rewrite-bundle"));
 }
 
 }  // namespace

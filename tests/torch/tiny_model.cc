@@ -51,9 +51,10 @@ def new_encoder_cache(self, blocks: int, block_tokens: int) -> List[Tensor]:
     shape = [blocks, block_tokens, 2, 32]
     return [torch.zeros(shape, dtype=self.project.dtype, device=self.project.device),
             torch.zeros(shape, dtype=self.project.dtype, device=self.project.device)]
-)";
 
-constexpr char kPack[] = R"(
+def min_backpointers(self) -> int:
+    return 5
+
 def pack(self, kind: str) -> None:
     self.memory1 = linnet.pack_linear(self.memory1, kind)
     self.memory2 = linnet.pack_linear(self.memory2, kind)
@@ -61,17 +62,13 @@ def pack(self, kind: str) -> None:
     self.query1 = linnet.pack_linear(self.query1, kind)
     self.query2 = linnet.pack_linear(self.query2, kind)
     self.project = linnet.pack_linear(self.project, kind)
-)";
 
-constexpr char kStepBest[] = R"(
 def step_best(self, tokens: Tensor, positions: Tensor, backpointers: Tensor, blocks: Tensor, source_lengths: Tensor,
               encoder_cache: List[Tensor], state: List[Tensor],
               counts: Tensor, also: Tensor, temperatures: Tensor) -> Tuple[Tensor, Tensor, Tensor]:
     x = self.features(tokens, positions, backpointers, blocks, source_lengths, encoder_cache, state)
     return linnet.best_logits(x, self.project, self.bias, counts, also, temperatures)
-)";
 
-constexpr char kNarrow[] = R"(
 def logits_of(self, features: Tensor) -> Tensor:
     return linnet.linear(features, self.project, self.bias)
 
@@ -156,24 +153,12 @@ Bundle BundleOf(const std::string& source) {
 }
 
 const Bundle& TinyBundle() {
-  static const Bundle bundle =
-      BundleOf(std::string(kSource) + kPack + kStepBest + kNarrow + kAlign);
+  static const Bundle bundle = BundleOf(std::string(kSource) + kAlign);
   return bundle;
 }
 
 const Bundle& ThrowingAlignBundle() {
-  static const Bundle bundle =
-      BundleOf(std::string(kSource) + kPack + kStepBest + kNarrow + kThrowingAlign);
-  return bundle;
-}
-
-const Bundle& WholeRowsBundle() {
-  static const Bundle bundle = BundleOf(std::string(kSource) + kPack);
-  return bundle;
-}
-
-const Bundle& UnpackableBundle() {
-  static const Bundle bundle = BundleOf(kSource);
+  static const Bundle bundle = BundleOf(std::string(kSource) + kThrowingAlign);
   return bundle;
 }
 

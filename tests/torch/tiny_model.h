@@ -24,10 +24,6 @@ struct TinyModel {
 const Bundle& TinyBundle();
 // The same model whose alignment throws at its third step.
 const Bundle& ThrowingAlignBundle();
-// The same model without the method step_best: its steps return whole rows.
-const Bundle& WholeRowsBundle();
-// The same model without the methods step_best and pack.
-const Bundle& UnpackableBundle();
 
 // The same manifest around a module of this TorchScript source.
 Bundle BundleOf(const std::string& source);

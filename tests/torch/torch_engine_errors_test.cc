@@ -20,7 +20,6 @@ using ::linnet::StatusIs;
 using ::linnet::model::testing::BundleOf;
 using ::linnet::model::testing::TinyBundle;
 using ::linnet::model::testing::TinyModel;
-using ::linnet::model::testing::UnpackableBundle;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
@@ -183,17 +182,6 @@ TEST(TorchEngineMakingTest, RefusesFloat16OnTheCpu) {
                        HasSubstr("there are auto, float32, bfloat16 and int8")));
 }
 
-TEST(TorchEngineMakingTest, RefusesInt8ForUnpackableModule) {
-  TorchEngineOptions options = kSmall;
-  options.compute = ComputeType::kInt8;
-  EXPECT_THAT(MakeTorchEngine(UnpackableBundle(), options).status(),
-              StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("linnet-rewrite-bundle")));
-  options.compute = ComputeType::kAuto;
-  const auto engine = MakeTorchEngine(UnpackableBundle(), options);
-  ASSERT_THAT(engine, IsOk());
-  EXPECT_EQ((*engine)->info().compute_type, "float32");
-}
-
 TEST(TorchEngineMakingTest, RefusesFileThatIsNotAModule) {
   Bundle bundle = TinyBundle();
   bundle.manifest.set_model_file("missing.pt");
@@ -203,7 +191,8 @@ TEST(TorchEngineMakingTest, RefusesFileThatIsNotAModule) {
 
 TEST(TorchEngineMakingTest, RefusesModuleThatBreaksTheContract) {
   EXPECT_THAT(MakeTorchEngine(BundleOf("def step(self, x):\n    return x\n"), kSmall).status(),
-              StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("no method encode")));
+              StatusIs(absl::StatusCode::kFailedPrecondition,
+                       HasSubstr("no method encode: export the bundle")));
   EXPECT_THAT(
       MakeTorchEngine(BundleOf("def encode(self, source):\n    return source\n"), kSmall).status(),
       StatusIs(absl::StatusCode::kFailedPrecondition,
