@@ -1,6 +1,8 @@
 // model::ReadBundle: any bytes as the manifest of a folder with the files of a small bundle. After
 // a 'p' they are a serialised linnet.v1.BundleManifest, so that mutations change values without
 // breaking the JSON.
+#include <google/protobuf/stubs/logging.h>
+
 #include <filesystem>
 #include <fstream>
 #include <limits>
@@ -33,6 +35,7 @@ std::string JsonOf(const linnet::v1::BundleManifest& manifest) {
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   static const std::filesystem::path& folder = *[] {
+    google::protobuf::SetLogHandler(nullptr);  // It prints a line for each text that is not UTF-8.
     static const linnet::test::TemporaryFolder temporary;
     linnet::test::WriteBundle(
         temporary.path(),
