@@ -1,6 +1,5 @@
 #include "model/torch/device_decoder.h"
 
-#include <ATen/ops/empty.h>
 #include <ATen/ops/zeros.h>
 #include <c10/core/StreamGuard.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
@@ -8,29 +7,13 @@
 #include <algorithm>
 #include <cassert>
 #include <exception>
-#include <stdexcept>
-#include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "model/runtime/search/candidates.h"
+#include "model/ops/beam_search.h"
+#include "model/torch/beam_plan.h"
 #include "model/torch/catch_torch_errors.h"
 
 namespace linnet::model {
-
-std::vector<at::Tensor> GrammarTensors(const TokenGrammar* grammar, at::Device device) {
-  if (grammar == nullptr) return {};
-  const auto classes = grammar->classes();
-  at::Tensor bytes = at::empty({std::ssize(classes)}, at::kByte);
-  std::copy(classes.begin(), classes.end(), bytes.mutable_data_ptr<uint8_t>());
-  const auto ints = [](const std::vector<int32_t>& values) {
-    at::Tensor tensor = at::empty({std::ssize(values)}, at::kInt);
-    std::copy(values.begin(), values.end(), tensor.mutable_data_ptr<int32_t>());
-    return tensor;
-  };
-  return {bytes.to(device),
-          ints(TokenGrammar::Transitions()).view({TokenGrammar::kStates, -1}).to(device),
-          ints(TokenGrammar::Tails()).to(device)};
-}
 
 std::vector<int> StepSizes(int max) {
   std::vector<int> sizes;
@@ -42,59 +25,31 @@ std::vector<int> StepSizes(int max) {
   return sizes;
 }
 
-absl::Status FollowRecord(std::span<const ops::BeamRecord> record, BeamSearch& search) {
-  const ops::BeamEntry& news = record.front().ended;
-  if (news.token == ops::kNoProbabilities) {
-    return absl::InternalError(absl::StrCat("the model gave no probabilities at target token ",
-                                            search.steps(), ": the normalizer of hypothesis ",
-                                            news.parent, " is ", news.log_probability));
-  }
-  if (news.token == ops::kNothingPossible) {
-    return absl::InternalError(
-        absl::StrCat("no token is possible at target token ", search.steps(),
-                     ": each is forbidden or has no finite log-probability"));
-  }
-  std::vector<Candidate> live, ended;
-  const auto add = [](const ops::BeamEntry& entry, std::vector<Candidate>& entries) {
-    if (entry.token < 0) return;
-    entries.push_back({.sum = entry.sum,
-                       .log_probability = entry.log_probability,
-                       .parent = entry.parent,
-                       .token = entry.token});
-  };
-  for (const ops::BeamRecord& row : record) {
-    add(row.next, live);
-    add(row.ended, ended);
-  }
-  search.Follow(live, ended);
-  return absl::OkStatus();
-}
-
-DeviceDecoder::DeviceDecoder(ScriptedModel& model, const EngineInfo& info, int reach,
-                             int row_blocks, const std::vector<at::Tensor>& encoder_cache,
-                             const std::vector<at::Tensor>& state, bool one_size)
-    : model_(model),
-      encoder_cache_(encoder_cache),
-      state_(state),
-      max_rows_(info.rows),
-      row_blocks_(row_blocks),
-      sizes_(one_size ? std::vector<int>{info.rows} : StepSizes(info.rows)),
-      special_({info.special.start, info.special.pad, info.special.eos, info.special.unk}),
-      stream_(NewStream(model.device(), /*urgent=*/true)),
+DeviceDecoder::DeviceDecoder(DecoderContext& context, const EncoderCache& cache)
+    : context_(context),
+      cache_(cache),
+      row_blocks_(BlocksFor(context.info.limits.max_source_tokens)),
+      sizes_(context.options.one_shape ? std::vector<int>{context.info.rows}
+                                       : StepSizes(context.info.rows)),
+      special_({context.info.special.start, context.info.special.pad, context.info.special.eos,
+                context.info.special.unk}),
+      stream_(NewStream(context.model.device(), /*urgent=*/true)),
       // A history holds the start token, the longest target and eos.
-      tables_(
-          ops::NewBeamTables(info.rows, reach, info.limits.max_target_tokens + 2, model.device())),
-      grammar_(GrammarTensors(info.grammar.get(), model.device())),
-      buffers_{Buffers{{}, {}, DeviceEvent(model.device())},
-               Buffers{{}, {}, DeviceEvent(model.device())}} {
-  const std::array<int64_t, 2> plan = {max_rows_, ops::kPlanWords + row_blocks_};
-  const std::array<int64_t, 2> record = {max_rows_, ops::kRecordWords};
-  const auto ints = at::TensorOptions(model.device()).dtype(at::kInt);
+      tables_(ops::NewBeamTables(context.info.rows, context.reach,
+                                 context.info.limits.max_target_tokens + 2,
+                                 context.model.device())),
+      grammar_(GrammarTensors(context.info.grammar.get(), context.model.device())),
+      steps_{InFlightStep{{}, {}, DeviceEvent(context.model.device())},
+             InFlightStep{{}, {}, DeviceEvent(context.model.device())}} {
+  const at::Device device = context.model.device();
+  const std::array<int64_t, 2> plan = {context.info.rows, ops::kPlanWords + row_blocks_};
+  const std::array<int64_t, 2> record = {context.info.rows, ops::kRecordWords};
+  const auto ints = at::TensorOptions(device).dtype(at::kInt);
   plan_ = at::zeros(plan, ints);
   record_ = at::zeros(record, ints);
-  for (Buffers& buffers : buffers_) {
-    buffers.plan = PinnedZeros(plan, at::kInt, model.device());
-    buffers.record = PinnedZeros(record, at::kInt, model.device());
+  for (InFlightStep& step : steps_) {
+    step.plan = PinnedZeros(plan, at::kInt, device);
+    step.record = PinnedZeros(record, at::kInt, device);
   }
   WaitForDevice();  // the tensors above, and the model, were created on another stream
 }
@@ -119,10 +74,10 @@ void DeviceDecoder::Prepare(const std::string& no_graphs) {
   graphs_summary_ = "no graphs: " + (no_graphs.empty() ? "not on this device" : no_graphs);
   // The largest first, so that the smaller ones reuse its memory in the pool.
   std::vector<int> sizes = sizes_;
-  if (recorder_ == nullptr) sizes = {max_rows_};
+  if (recorder_ == nullptr) sizes = {context_.info.rows};
   for (auto size = sizes.rbegin(); size != sizes.rend(); ++size) {
-    Fill({}, *size, buffers_[0].plan);
-    plan_.copy_(buffers_[0].plan);
+    FillPlan({}, *size, steps_[0].plan);
+    plan_.copy_(steps_[0].plan);
     Run(*size);
     if (recorder_ == nullptr) continue;
     WaitForDevice();
@@ -136,52 +91,19 @@ void DeviceDecoder::Prepare(const std::string& no_graphs) {
   }
 }
 
-void DeviceDecoder::Fill(std::span<const DeviceSequence> sequences, int size,
-                         at::Tensor& plan) const {
-  const int64_t words = plan.size(1);
-  int32_t* const rows = plan.mutable_data_ptr<int32_t>();
-  const auto at = [&](int row) -> ops::BeamPlan& {
-    return *reinterpret_cast<ops::BeamPlan*>(rows + row * words);
-  };
-  for (int row = 0; row < size; ++row) {
-    at(row).search = -1;
-    at(row).beam = 0;
-  }
-  int row = 0;
-  for (int number = 0; number < std::ssize(sequences); ++number) {
-    const DeviceSequence& sequence = sequences[number];
-    ops::BeamPlan& own = at(number);
-    own.beam = static_cast<int32_t>(sequence.slots.size());
-    own.first_row = row;
-    own.position = sequence.position;
-    own.forced = sequence.search->forced_after(sequence.position);
-    own.may_end = sequence.position >= sequence.options->min_target_tokens;
-    own.ngram = sequence.options->no_repeat_ngram_size;
-    own.unknown_penalty = sequence.options->unknown_penalty;
-    own.temperature = sequence.options->temperature;
-    own.source_tokens = sequence.source_tokens;
-    own.left = sequence.options->max_target_tokens - sequence.position - 1;
-    std::copy(sequence.slots.begin(), sequence.slots.end(), own.slots);
-    // Entries after the source's blocks are not read.
-    std::copy(sequence.blocks.begin(), sequence.blocks.end(),
-              rows + number * words + ops::kPlanWords);
-    for (int i = 0; i < own.beam; ++i) at(row++).search = number;
-  }
-}
-
 void DeviceDecoder::Run(int size) {
   const at::Tensor plan = plan_.narrow(0, 0, size);
   at::Tensor record = record_.narrow(0, 0, size);
   const ops::StepRows rows = ops::CallBeamInputs(plan, tables_, special_, row_blocks_);
-  at::Tensor logits = model_.Step({.tokens = rows.tokens,
-                                   .positions = rows.positions,
-                                   .backpointers = rows.backpointers,
-                                   .blocks = rows.blocks,
-                                   .source_lengths = rows.source_lengths,
-                                   .counts = {},
-                                   .also = {},
-                                   .temperatures = {}},
-                                  encoder_cache_, state_);
+  at::Tensor logits = context_.model.Step({.tokens = rows.tokens,
+                                           .positions = rows.positions,
+                                           .backpointers = rows.backpointers,
+                                           .blocks = rows.blocks,
+                                           .source_lengths = rows.source_lengths,
+                                           .counts = {},
+                                           .also = {},
+                                           .temperatures = {}},
+                                          cache_.layers(), context_.state);
   if (logits.dim() != 2 || logits.size(0) != size) {
     throw std::runtime_error(
         absl::StrCat("step gives logits of another shape than [", size, " rows, tokens]"));
@@ -191,32 +113,67 @@ void DeviceDecoder::Run(int size) {
                     record);
 }
 
-void DeviceDecoder::Launch(std::span<const DeviceSequence> sequences) {
+std::vector<RunningSequence*> DeviceDecoder::NextStep(std::span<RunningSequence> running) const {
+  std::vector<RunningSequence*> ready, waiting;
+  for (RunningSequence& sequence : running) {
+    if (sequence.encoded && sequence.encoded->reached()) sequence.encoded = nullptr;
+    if (!sequence.on_device) {
+      // The host decoder runs on this stream as well.
+      if (sequence.encoded) sequence.encoded->Block(stream_);
+      sequence.encoded = nullptr;
+    } else if (!sequence.search.finished() && sequence.launched < sequence.max_steps) {
+      (sequence.encoded ? waiting : ready).push_back(&sequence);
+    }
+  }
+  if (!ready.empty()) return ready;
+  for (const RunningSequence* sequence : waiting) sequence->encoded->Block(stream_);
+  return waiting;
+}
+
+bool DeviceDecoder::Launch(std::span<RunningSequence> running) {
   assert(in_flight() < kMaxInFlight);
+  const std::vector<RunningSequence*> sequences = NextStep(running);
+  if (sequences.empty()) return false;
   const c10::StreamGuard guard(stream_);
-  Buffers& buffers = buffers_[launched_ % kMaxInFlight];
-  buffers.rows = 0;
-  for (const DeviceSequence& sequence : sequences)
-    buffers.rows += static_cast<int>(sequence.slots.size());
-  const int size = *std::lower_bound(sizes_.begin(), sizes_.end(), buffers.rows);
-  Fill(sequences, size, buffers.plan);
-  plan_.narrow(0, 0, size).copy_(buffers.plan.narrow(0, 0, size), /*non_blocking=*/true);
+  InFlightStep& step = steps_[launched_ % kMaxInFlight];
+  step.sequences.clear();
+  int rows = 0;
+  for (const RunningSequence* sequence : sequences) {
+    step.sequences.push_back(
+        {sequence->number, static_cast<int>(sequence->slots.numbers().size())});
+    rows += step.sequences.back().rows;
+  }
+  const int size = *std::lower_bound(sizes_.begin(), sizes_.end(), rows);
+  FillPlan(sequences, size, step.plan);
+  plan_.narrow(0, 0, size).copy_(step.plan.narrow(0, 0, size), /*non_blocking=*/true);
   if (const auto graph = graphs_.find(size); graph != graphs_.end()) {
     graph->second->Launch();
   } else {
     Run(size);
   }
-  buffers.record.narrow(0, 0, size).copy_(record_.narrow(0, 0, size), /*non_blocking=*/true);
-  buffers.done.Record(stream_);
+  step.record.narrow(0, 0, size).copy_(record_.narrow(0, 0, size), /*non_blocking=*/true);
+  step.done.Record(stream_);
+  for (RunningSequence* sequence : sequences) ++sequence->launched;
   ++launched_;
+  return true;
 }
 
-std::span<const ops::BeamRecord> DeviceDecoder::Wait() {
+void DeviceDecoder::Collect(std::span<RunningSequence> running) {
   assert(in_flight() > 0);
-  const Buffers& buffers = buffers_[collected_++ % kMaxInFlight];
-  buffers.done.Wait();
-  return {reinterpret_cast<const ops::BeamRecord*>(buffers.record.const_data_ptr<int32_t>()),
-          static_cast<size_t>(buffers.rows)};
+  const InFlightStep& step = steps_[collected_++ % kMaxInFlight];
+  step.done.Wait();
+  const auto* record =
+      reinterpret_cast<const ops::BeamRecord*>(step.record.const_data_ptr<int32_t>());
+  auto sequence = running.begin();
+  for (const auto& [number, rows] : step.sequences) {
+    const std::span own(record, rows);
+    record += rows;
+    while (sequence != running.end() && sequence->number < number) ++sequence;
+    if (sequence == running.end()) return;
+    // It may have ended in the previous step, after this one was launched.
+    if (sequence->number != number || sequence->search.finished()) continue;
+    sequence->status = FollowRecord(own, sequence->search);
+  }
 }
 
 void DeviceDecoder::Discard() {

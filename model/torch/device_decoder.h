@@ -12,23 +12,14 @@
 #include <string>
 #include <vector>
 
-#include "absl/status/status.h"
-#include "model/ops/beam_search.h"
 #include "model/ops/graph.h"
 #include "model/runtime/engine.h"
+#include "model/torch/decoder_context.h"
 #include "model/torch/device_event.h"
-#include "model/torch/scripted_model.h"
+#include "model/torch/encoder_cache.h"
+#include "model/torch/running_sequence.h"
 
 namespace linnet::model {
-
-// One sequence in a step of the device.
-struct DeviceSequence {
-  const BeamSearch* search;  // host copy of the search, read for forced tokens only
-  const SearchOptions* options;
-  int position;  // steps launched before this one, collected or not
-  int source_tokens;
-  std::span<const int32_t> slots, blocks;
-};
 
 // Thrown if a step cannot be recorded as a graph.
 class GraphsFailed : public std::runtime_error {
@@ -36,28 +27,24 @@ class GraphsFailed : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// Runs decoder steps with beam search on the device (ops/beam_search.h), one step ahead of the
-// host.
+// Decodes sequences with beam search on the device (ops/beam_search.h), one step ahead of the host.
 //
-// Launch enqueues a step and returns at once; Wait returns the record of the oldest in-flight step.
-// The device stays busy if the next step is launched before the previous one is collected, since a
-// step needs only values that the host knows beforehand. A step is one copy to the device, the
-// plan; one graph, or single kernels where no graph has that many rows; and one copy back, the
-// record.
+// Launch enqueues a step and returns at once; Collect waits for the oldest in-flight step and lets
+// the searches on the host follow it. The device stays busy if the next step is launched before the
+// previous one is collected, since a step needs only values that the host knows beforehand. A step
+// is one copy to the device, the plan; one graph, or single kernels where no graph has that many
+// rows; and one copy back, the record.
 //
 // Rows are padded to the next size for which a graph was recorded. Tests run it on the CPU, where
-// it has no graphs and streams. ScriptedEngine owns it; not thread-safe.
+// it has no graphs and streams. ScriptedEngine owns it; not thread-safe, the engine's thread calls
+// it.
 class DeviceDecoder {
  public:
   // Max number of in-flight steps.
   static constexpr int kMaxInFlight = 2;
 
-  // `model`, `encoder_cache` and `state` must outlive it. With `one_size` every step has the max
-  // number of rows.
-  DeviceDecoder(ScriptedModel& model, const EngineInfo& info, int reach, int row_blocks,
-                const std::vector<at::Tensor>& encoder_cache, const std::vector<at::Tensor>& state,
-                bool one_size);
-
+  // `context` and `cache` must outlive it. Throws c10::Error.
+  DeviceDecoder(DecoderContext& context, const EncoderCache& cache);
   ~DeviceDecoder();
   DeviceDecoder(const DeviceDecoder&) = delete;
   DeviceDecoder& operator=(const DeviceDecoder&) = delete;
@@ -73,13 +60,15 @@ class DeviceDecoder {
   // "25 graphs", or the reason why there are none.
   const std::string& graphs() const { return graphs_summary_; }
 
-  // Requires in_flight() < kMaxInFlight, and distinct slots, at most as many as the engine has
-  // rows.
-  void Launch(std::span<const DeviceSequence> sequences);
+  // Launches a step of all its unfinished searches whose sources are encoded. Sources that are
+  // still being encoded wait for a later step, unless no other sequence is ready. Returns false if
+  // there is nothing to launch. Requires in_flight() < kMaxInFlight. After an exception the caller
+  // must Discard and remove the sequences.
+  bool Launch(std::span<RunningSequence> running);
   int in_flight() const { return static_cast<int>(launched_ - collected_); }
-  // Collects the oldest step: one record per slot of each sequence, in order. Valid until the next
-  // but one Launch.
-  std::span<const ops::BeamRecord> Wait();
+  // Waits for the oldest step and applies its record to the searches, skipping sequences that are
+  // no longer in `running`. Requires in_flight() > 0.
+  void Collect(std::span<RunningSequence> running);
   // Waits for the steps in flight and drops their records; for use after a failure, which cannot be
   // attributed to one step. Never throws.
   void Discard();
@@ -87,20 +76,27 @@ class DeviceDecoder {
   const c10::Stream& stream() const { return stream_; }
 
  private:
-  // Host buffers of a step. There are two: one is filled while the device may still read the other.
-  struct Buffers {
+  // A sequence in an in-flight step.
+  struct InFlightSequence {
+    uint64_t number;
+    int rows;
+  };
+  // An in-flight step and its host buffers. There are two: one is filled while the device may still
+  // read the other.
+  struct InFlightStep {
     at::Tensor plan, record;  // pinned
     DeviceEvent done;
-    int rows = 0;
+    std::vector<InFlightSequence> sequences = {};
   };
 
   void WaitForDevice() const;
-  void Fill(std::span<const DeviceSequence> sequences, int size, at::Tensor& plan) const;
+  // The sequences of the next step. Makes the step wait for the encoder where it must.
+  std::vector<RunningSequence*> NextStep(std::span<RunningSequence> running) const;
   void Run(int size);
 
-  ScriptedModel& model_;
-  const std::vector<at::Tensor>&encoder_cache_, &state_;
-  int max_rows_, row_blocks_;
+  DecoderContext& context_;
+  const EncoderCache& cache_;
+  int row_blocks_;          // blocks of the longest source
   std::vector<int> sizes_;  // ascending
   std::vector<int64_t> special_;
   c10::Stream stream_;
@@ -109,15 +105,9 @@ class DeviceDecoder {
   std::unique_ptr<ops::GraphRecorder> recorder_;
   std::map<int, std::unique_ptr<ops::Graph>> graphs_;  // by size
   std::string graphs_summary_ = "not prepared";
-  std::array<Buffers, kMaxInFlight> buffers_;
+  std::array<InFlightStep, kMaxInFlight> steps_;
   int64_t launched_ = 0, collected_ = 0;
 };
-
-// The automaton in the form of ops/beam_search.h; empty for null.
-std::vector<at::Tensor> GrammarTensors(const TokenGrammar* grammar, at::Device device);
-
-// Applies a sequence's part of a record to its search. Returns InternalError if the search failed.
-absl::Status FollowRecord(std::span<const ops::BeamRecord> record, BeamSearch& search);
 
 // The sizes of steps: 2 … 8 rows, then four sizes per octave, and `max` as the last one. There is
 // no size of one row: its products are not gemms, so cuBLASLt could not fuse their epilogues.

@@ -17,7 +17,7 @@
 #include "model/ops/beam_search.h"
 #include "model/ops/ops.h"
 #include "model/runtime/search/candidates.h"
-#include "model/torch/device_decoder.h"
+#include "model/torch/beam_plan.h"
 #include "model/torch/free_list.h"
 #include "model/torch/log_normalizer.h"
 #include "tests/runtime/search_scenarios.h"
