@@ -18,6 +18,7 @@ and with --all
              UndefinedBehaviorSanitizer
   tsan       the tests of tests/server under ThreadSanitizer
   fuzz       two minutes of each fuzz target as libFuzzer's, with clang 14, which is installed for it
+  tidy       clang-tidy 14 on every C++ source; pytest checks a few folders where it is installed
   transport  two minutes of connections with damaged HTTP/2 to a real server
   soak       20 minutes of a server with clients of every kind, in which its memory must not grow
   deployment balancers and replicas; the image and the compose project, built and run, where podman or docker works
@@ -95,10 +96,16 @@ sanitized() {
 
 # fuzz SECONDS: runs every fuzz target for SECONDS on its corpus, one target per core at once.
 fuzz() {
-  install_fuzz
+  install_clang
   step "Configuring (preset fuzz)" cmake --preset fuzz
   step "Building (preset fuzz)" cmake --build --preset fuzz --target tests/fuzz/all
   find build/fuzz/bin -name '*_fuzz' -print0 | xargs -0 -r -n 1 -P "$jobs" tests/fuzz/run "$1" "$logs"
+}
+
+# tidy: checks every C++ source.
+tidy() {
+  install_clang
+  .venv/bin/python tests/tidy.py
 }
 
 # Prints the last line: the totals from the reports of this run.
@@ -127,6 +134,7 @@ suite style style
 if [[ $all ]]; then
   suite asan sanitized
   suite tsan sanitizer tsan tests/server
+  suite tidy tidy
   if [[ ! $long ]]; then
     suite fuzz fuzz 120
     suite transport env LINNET_TRANSPORT_SECONDS=120 .venv/bin/python -m pytest tests/e2e/transport_test.py -q --junitxml="$logs/pytest-transport.xml"

@@ -105,7 +105,7 @@ install_packages() {  # SECTION LABEL
   fi
 }
 
-install_fuzz() { install_packages debian-fuzz "clang with libFuzzer"; }
+install_clang() { install_packages debian-clang "clang with libFuzzer, clang-tidy"; }
 
 # ---- Python packages
 

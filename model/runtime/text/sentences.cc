@@ -217,6 +217,7 @@ absl::StatusOr<std::vector<int>> SentenceEnds(std::string_view line,
   const Abbreviations& table = (*iterator)->table != nullptr ? *(*iterator)->table : kNone;
   std::vector<int> ends;
   int begin = 0;
+  // NOLINTNEXTLINE(bugprone-infinite-loop): the loop's own increment changes `end`
   for (int end = (*iterator)->icu->next(); end != icu::BreakIterator::DONE;
        end = (*iterator)->icu->next()) {
     const std::string_view sentence = line.substr(begin, end - begin);
