@@ -85,6 +85,8 @@ ROOMS = {
 }
 # A few files, and the targets made of them, may use more than their room.
 EXCEPTIONS = {
+    "proto/decoding_flags*": "absl cli11",
+    "linnet_decoding_flags": "absl cli11",
     "client/load/report*": "json",
     "client/load/mix*": "json",
     "client/python/setup.py": "packaging",
@@ -122,7 +124,7 @@ EXCEPTIONS = {
 # Library or room -> the headers, Python modules and CMake targets that mean it.
 HEADERS = {
     "client": "linnet/client.h",  # as it is installed
-    "proto": "linnet/v1/* google/rpc/* grpc/health/*",
+    "proto": "proto/* linnet/v1/* google/rpc/* grpc/health/*",
     "grpc": "grpcpp/* grpc/[!h]* *.grpc.pb.h",
     "protobuf": "google/protobuf/*",
     "absl": "absl/*",
@@ -168,7 +170,7 @@ MODULES = {
 }
 TARGETS = {
     "client": "linnet::client",
-    "proto": "linnet_proto_grpc",
+    "proto": "linnet_proto_grpc linnet_decoding_flags",
     "grpc": "gRPC::* linnet_proto_grpc",
     "protobuf": "protobuf::*",
     "absl": "absl::*",

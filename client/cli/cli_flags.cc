@@ -7,6 +7,7 @@
 #include "client/cli/connection_flags.h"
 #include "client/cli/duration_flag.h"
 #include "client/cli/text_flags.h"
+#include "proto/decoding_flags.h"
 
 namespace linnet::client {
 namespace {
@@ -35,7 +36,7 @@ CLI::App* AddTranslate(CLI::App* app, Flags* flags) {
   AddTexts(translate, flags, true, [flags] { return Lists(flags->translate); });
   AddScores(translate, flags);
   AddGlossary(translate, &flags->translate);
-  AddDecoding(translate, [flags] { return flags->translate.mutable_options(); });
+  AddDecodingFlags(*translate, [flags] { return flags->translate.mutable_options(); });
   AddConnectionFlags(translate, &flags->client);
   translate->footer(
       "Examples:\n"
@@ -63,7 +64,7 @@ CLI::App* AddSummarize(CLI::App* app, Flags* flags) {
       "a text longer than the model's limit is refused, read in chunks, or cut at the limit");
   AddTexts(summarize, flags, false, [flags] { return Lists(flags->summarize); });
   AddScores(summarize, flags);
-  AddDecoding(summarize, [flags] { return flags->summarize.mutable_options(); });
+  AddDecodingFlags(*summarize, [flags] { return flags->summarize.mutable_options(); });
   AddConnectionFlags(summarize, &flags->client);
   summarize->footer(
       "Examples:\n"

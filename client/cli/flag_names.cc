@@ -1,11 +1,12 @@
 #include "client/cli/flag_names.h"
 
-#include <array>
+#include <vector>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "proto/decoding_flags.h"
 
 namespace linnet::client {
 namespace {
@@ -14,36 +15,26 @@ struct FlagName {
   absl::string_view field, flag;
 };
 
-// Fields of several words; they are replaced anywhere in a text.
-constexpr std::array kAnywhere = {
-    FlagName{"source_language_code", "--from"},
-    FlagName{"target_language_code", "--to"},
-    FlagName{"language_code", "--language"},
-    FlagName{"long_input", "--long-input"},
-    FlagName{"word_scores", "--word-scores"},
-    FlagName{"beam_size", "--beam"},
-    FlagName{"length_penalty", "--length-penalty"},
-    FlagName{"min_target_tokens", "--min-target-tokens"},
-    FlagName{"max_target_tokens", "--max-target-tokens"},
-    FlagName{"n_best", "--n-best"},
-    FlagName{"no_repeat_ngram_size", "--no-repeat-ngram-size"},
-    FlagName{"top_k", "--top-k"},
-    FlagName{"top_p", "--top-p"},
-    FlagName{"unknown_penalty", "--unknown-penalty"},
-    FlagName{"normalize_scores", "--normalize-scores"},
-};
-
-// Fields of one word, which may also be an ordinary word; they are replaced only in the position of
-// a field name.
-constexpr std::array kNamed = {
-    FlagName{"alignments", "--alignments"},
-    FlagName{"glossary", "--glossary"},
-    FlagName{"labels", "--label"},
-    FlagName{"model", "--model"},
-    FlagName{"priority", "--priority"},
-    FlagName{"seed", "--seed"},
-    FlagName{"temperature", "--temperature"},
-};
+const std::vector<FlagName>& Names() {
+  static const auto& names = *[] {
+    auto* all = new std::vector<FlagName>{
+        {"source_language_code", "--from"},
+        {"target_language_code", "--to"},
+        {"language_code", "--language"},
+        {"long_input", "--long-input"},
+        {"word_scores", "--word-scores"},
+        {"alignments", "--alignments"},
+        {"glossary", "--glossary"},
+        {"labels", "--label"},
+        {"model", "--model"},
+        {"priority", "--priority"},
+    };
+    for (const DecodingFlag& flag : DecodingFlags())
+      all->push_back({flag.field->name(), flag.names.front()});
+    return all;
+  }();
+  return names;
+}
 
 bool InName(char c) { return absl::ascii_isalnum(c) || c == '_'; }
 
@@ -55,17 +46,16 @@ bool IsNameAt(absl::string_view text, size_t at, absl::string_view name) {
 }
 
 absl::string_view FlagAt(absl::string_view text, size_t at, absl::string_view* field) {
-  for (const FlagName& name : kAnywhere) {
-    if (IsNameAt(text, at, name.field)) return *field = name.field, name.flag;
-  }
   // "INVALID_ARGUMENT: model: …", "field model", "options.seed"
   const absl::string_view before = text.substr(0, at);
   const bool behind_option = absl::EndsWith(before, "options.");
   const bool behind_code = absl::EndsWith(before, ": ") || before.empty();
-  for (const FlagName& name : kNamed) {
+  for (const FlagName& name : Names()) {
     if (!IsNameAt(text, at, name.field)) continue;
+    // A field of one word may also be an ordinary word.
+    const bool several_words = absl::StrContains(name.field, '_');
     const bool as_field = behind_code && absl::StartsWith(text.substr(at + name.field.size()), ":");
-    if (behind_option || as_field || absl::EndsWith(before, "\n  field ")) {
+    if (several_words || behind_option || as_field || absl::EndsWith(before, "\n  field ")) {
       return *field = name.field, name.flag;
     }
   }

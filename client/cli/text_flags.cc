@@ -1,30 +1,8 @@
 #include "client/cli/text_flags.h"
 
-#include <cstdint>
-#include <type_traits>
-
-#include "absl/strings/match.h"
 #include "client/cli/glossary_file.h"
 
 namespace linnet::client {
-namespace {
-
-// A check whose message replaces CLI11's "Could not convert: --beam = five".
-template <typename Value>
-std::string Refusal(const std::string& text) {
-  Value value;
-  // CLI11 would convert "-1" to the largest unsigned number.
-  const bool wrapped = std::is_unsigned_v<Value> && absl::StartsWith(text, "-");
-  if (!wrapped && CLI::detail::lexical_cast(text, value)) return "";
-  const char* wanted = "number";
-  if (std::is_same_v<Value, bool>) wanted = "choice of true and false";
-  if (std::is_integral_v<Value> && !std::is_same_v<Value, bool>) wanted = "whole number";
-  if (std::is_unsigned_v<Value> && !std::is_same_v<Value, bool>) wanted = "whole number from 0 on";
-  return absl::StrCat("\"", text, "\" is no ", wanted);
-}
-
-}  // namespace
-
 void AddJson(CLI::App* command, Flags* flags, const char* description) {
   command->add_flag_callback(
       "--json",
@@ -185,42 +163,5 @@ void AddRequest(CLI::App* command, Flags* flags, Request* request) {
 template void AddRequest(CLI::App*, Flags*, v1::TranslateRequest*);
 template void AddRequest(CLI::App*, Flags*, v1::SummarizeRequest*);
 template void AddRequest(CLI::App*, Flags*, v1::ScoreRequest*);
-
-void AddDecoding(CLI::App* command, std::function<v1::DecodingOptions*()> options) {
-  const auto add = [command](const char* name, const char* type, auto set, const char* about) {
-    using Value = typename decltype(set)::argument_type;
-    command->add_option_function<Value>(name, set, about)
-        ->check(Refusal<Value>)
-        ->type_name(type)
-        ->group("Decoding");
-  };
-  using Int = std::function<void(int32_t)>;
-  using Float = std::function<void(float)>;
-  add("--beam", "N", Int([=](auto v) { options()->set_beam_size(v); }),
-      "hypotheses kept at each step; 1 is greedy");
-  add("--length-penalty", "X", Float([=](auto v) { options()->set_length_penalty(v); }),
-      "exponent of the length in the score");
-  add("--min-target-tokens", "N", Int([=](auto v) { options()->set_min_target_tokens(v); }),
-      "shortest answer to a segment");
-  add("--max-target-tokens", "N", Int([=](auto v) { options()->set_max_target_tokens(v); }),
-      "longest answer to a segment");
-  add("--n-best", "N", Int([=](auto v) { options()->set_n_best(v); }),
-      "list the N best hypotheses of each segment with their scores");
-  add("--no-repeat-ngram-size", "N", Int([=](auto v) { options()->set_no_repeat_ngram_size(v); }),
-      "no sequence of N tokens occurs twice; 0: no limit");
-  add("--temperature", "X", Float([=](auto v) { options()->set_temperature(v); }),
-      "divides the logits");
-  add("--top-k", "N", Int([=](auto v) { options()->set_top_k(v); }),
-      "sample from the N most probable tokens; 0: from all");
-  add("--top-p", "X", Float([=](auto v) { options()->set_top_p(v); }),
-      "sample from the fewest tokens whose probabilities sum to this");
-  add("--seed", "N", std::function<void(uint64_t)>([=](auto v) { options()->set_seed(v); }),
-      "sample with this seed; --n-best samples are listed, or the best of --beam is kept");
-  add("--unknown-penalty", "X", Float([=](auto v) { options()->set_unknown_penalty(v); }),
-      "subtracted from the score of the unknown token");
-  add("--normalize-scores", "BOOL",
-      std::function<void(bool)>([=](auto v) { options()->set_normalize_scores(v); }),
-      "false: scores are sums, not divided by length");
-}
 
 }  // namespace linnet::client

@@ -28,10 +28,6 @@ void AddScores(CLI::App* command, Flags* flags);
 // Adds the flags that `translate`, `summarize` and `score` share.
 template <typename Request>
 void AddRequest(CLI::App* command, Flags* flags, Request* request);
-// Adds the flags of the search. `options` returns the message that they set; it is created with the
-// first flag.
-void AddDecoding(CLI::App* command, std::function<v1::DecodingOptions*()> options);
-
 // Adds a flag whose value is one of a few words.
 template <typename Value>
 void AddChoice(CLI::App* command, const char* flag,

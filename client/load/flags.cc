@@ -171,7 +171,7 @@ void AddTexts(CLI::App* app, LoadFlags* flags) {
   app->add_option("--model", flags->model, "a model by its name, see 'linnet models'")
       ->type_name("NAME")
       ->excludes(mix);
-  app->add_option("--beam", flags->beam, "hypotheses kept at each step [the model's]")
+  app->add_option("--beam,--beam-size", flags->beam, "hypotheses kept at each step [the model's]")
       ->check(CLI::Range(1, 1024))
       ->excludes(mix);
 }

@@ -9,7 +9,6 @@
 #include <cstdio>
 #include <iostream>
 #include <memory>
-#include <optional>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -18,6 +17,7 @@
 #include "model/runtime/text/tokenizer.h"
 #include "model/torch/torch_engine.h"
 #include "model/torch/wait_policy.h"
+#include "proto/decoding_flags.h"
 #include "server/decode/decode_stream.h"
 #include "server/decode/synthetic.h"
 
@@ -41,10 +41,9 @@ struct Flags {
   bool shortlist = false;
   int threads = 0;
   int batch = 32;
-  model::SearchOverrides options;
+  linnet::v1::DecodingOptions options;
   bool synthetic = false;
   SyntheticLoad load;
-  std::optional<uint64_t> seed;
 };
 
 int Fail(int code, const absl::Status& status) {
@@ -74,25 +73,11 @@ void AddFlags(CLI::App& app, Flags& flags) {
       ->capture_default_str()
       ->check(CLI::Range(1, 4096));
   // The options of a line override these, which override the bundle's defaults.
-  app.add_option("--beam", flags.options.beam_size,
-                 "Hypotheses kept at each step; 1 is greedy search");
-  app.add_option("--length-penalty", flags.options.length_penalty,
-                 "Exponent of the length in the score");
-  app.add_option("--min-target-tokens", flags.options.min_target_tokens,
-                 "Min target length, not counting the end token");
-  app.add_option("--max-target-tokens", flags.options.max_target_tokens,
-                 "Max target length, not counting the end token");
-  app.add_option("--n-best", flags.options.n_best, "Hypotheses in an answer, at most --beam");
-  app.add_option("--temperature", flags.options.temperature, "Divides the logits");
-  app.add_option("--top-k", flags.options.top_k,
-                 "Sample from the k most probable tokens; 0: from all");
-  app.add_option("--top-p", flags.options.top_p,
-                 "Sample from the fewest tokens that hold this share of the probability");
-  app.add_option("--seed", flags.seed, "Seed of sampling; with --synthetic, of the random sources")
-      ->check(CLI::NonNegativeNumber);
+  AddDecodingFlags(app, [&flags] { return &flags.options; });
 
-  CLI::Option* synthetic = app.add_flag("--synthetic", flags.synthetic,
-                                        "Measure with random sources instead of reading");
+  CLI::Option* synthetic =
+      app.add_flag("--synthetic", flags.synthetic,
+                   "Measure with random sources, drawn with --seed, instead of reading");
   app.add_option("--source-tokens", flags.load.source_tokens,
                  "Length of each source, including the end token")
       ->needs(synthetic)
@@ -123,14 +108,11 @@ void AddFlags(CLI::App& app, Flags& flags) {
 }
 
 absl::StatusOr<std::unique_ptr<model::Engine>> MakeEngine(const model::Bundle& bundle,
-                                                          const Flags& flags,
+                                                          const Flags& flags, int beam_size,
                                                           model::TorchEngineOptions options) {
-  const int beam = model::ApplyOverrides(bundle.default_options(1), flags.options,
-                                         bundle.manifest.limits().max_target_tokens())
-                       .beam_size;
   const int64_t longest = bundle.manifest.limits().max_source_tokens();
   options.threads = flags.threads;
-  options.rows = std::max(kMinRows, flags.batch * beam);
+  options.rows = std::max(kMinRows, flags.batch * beam_size);
   options.encoder_cache_tokens = flags.synthetic
                                      ? flags.batch * (flags.load.source_tokens + int64_t{16})
                                      : std::min(flags.batch * longest, kEncoderCacheTokens);
@@ -175,10 +157,9 @@ int Main(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : kUsage;
   }
-  if (flags.synthetic) {
-    flags.load.seed = flags.seed.value_or(flags.load.seed);
-  } else {
-    flags.options.seed = flags.seed;
+  if (flags.synthetic && flags.options.has_seed()) {
+    flags.load.seed = flags.options.seed();
+    flags.options.clear_seed();
   }
   const absl::StatusOr<model::Device> device = model::ParseDevice(flags.device);
   if (!device.ok()) return Fail(kUsage, device.status());
@@ -198,7 +179,7 @@ int Main(int argc, char** argv) {
   if (absl::Status status = model::CheckOptions(options, limits); !status.ok())
     return Fail(kUsage, status);
 
-  auto engine = MakeEngine(*bundle, flags,
+  auto engine = MakeEngine(*bundle, flags, options.beam_size,
                            {.device = *device,
                             .compute = *compute,
                             .shortlist = flags.shortlist,

@@ -41,7 +41,7 @@ class DecodeStream::AnswerSink final : public Sink {
 DecodeStream::DecodeStream(const model::Bundle& bundle, model::Engine& engine,
                            const model::Tokenizer* source_tokenizer,
                            const model::Tokenizer* target_tokenizer,
-                           const model::SearchOverrides& overrides, int batch)
+                           const linnet::v1::DecodingOptions& overrides, int batch)
     : bundle_(bundle),
       source_tokenizer_(source_tokenizer),
       target_tokenizer_(target_tokenizer),
@@ -123,9 +123,11 @@ absl::StatusOr<model::SequenceInput> DecodeStream::MakeInput(const std::string& 
     input.target = *std::move(tokens);
     input.target->push_back(bundle_.special_tokens().eos);
   }
-  input.options = model::ApplyOverrides(
-      bundle_.default_options(static_cast<int>(input.source.size())),
-      model::Combine(overrides_, parsed->options), bundle_.manifest.limits().max_target_tokens());
+  linnet::v1::DecodingOptions overrides = overrides_;
+  overrides.MergeFrom(parsed->options);
+  input.options =
+      model::ApplyOverrides(bundle_.default_options(static_cast<int>(input.source.size())),
+                            overrides, bundle_.manifest.limits().max_target_tokens());
   return input;
 }
 

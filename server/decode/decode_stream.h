@@ -25,7 +25,7 @@ class DecodeStream {
   // All arguments must outlive the stream. The tokenizers are null if the bundle has none.
   DecodeStream(const model::Bundle& bundle, model::Engine& engine,
                const model::Tokenizer* source_tokenizer, const model::Tokenizer* target_tokenizer,
-               const model::SearchOverrides& overrides, int batch);
+               const linnet::v1::DecodingOptions& overrides, int batch);
 
   // Runs until the input ends. Returns true if every line was decoded, or an error if the output
   // cannot be written.
@@ -47,7 +47,7 @@ class DecodeStream {
   const model::Bundle& bundle_;
   const model::Tokenizer* source_tokenizer_;
   const model::Tokenizer* target_tokenizer_;
-  model::SearchOverrides overrides_;
+  linnet::v1::DecodingOptions overrides_;
   int batch_;
   bool all_decoded_ = true;
   std::deque<Answer>

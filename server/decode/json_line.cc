@@ -13,6 +13,7 @@
 namespace linnet::server {
 namespace {
 
+using linnet::v1::DecodingOptions;
 using Json = nlohmann::ordered_json;
 
 // Bytes that are not UTF-8 become U+FFFD, because an error message quotes the input.
@@ -108,20 +109,42 @@ absl::Status ReadObject(const std::string& what, const Json& object, const Field
   return absl::OkStatus();
 }
 
-absl::Status ReadOptions(const Json& value, model::SearchOverrides& options) {
-  return ReadObject("options", value,
-                    {{"beam_size", Into(options.beam_size)},
-                     {"length_penalty", Into(options.length_penalty)},
-                     {"min_target_tokens", Into(options.min_target_tokens)},
-                     {"max_target_tokens", Into(options.max_target_tokens)},
-                     {"unknown_penalty", Into(options.unknown_penalty)},
-                     {"no_repeat_ngram_size", Into(options.no_repeat_ngram_size)},
-                     {"n_best", Into(options.n_best)},
-                     {"normalize_scores", Into(options.normalize_scores)},
-                     {"temperature", Into(options.temperature)},
-                     {"top_k", Into(options.top_k)},
-                     {"top_p", Into(options.top_p)},
-                     {"seed", Into(options.seed)}});
+// Reads the value of an option into its field.
+absl::Status ReadOption(const std::string& name, const Json& value,
+                        const google::protobuf::FieldDescriptor& field, DecodingOptions& options) {
+  const auto& reflection = *options.GetReflection();
+  const auto read = [&]<typename T>(T out, auto set) {
+    const absl::Status status = Read(name, value, out);
+    if (status.ok()) (reflection.*set)(&options, &field, out);
+    return status;
+  };
+  using google::protobuf::FieldDescriptor;
+  using google::protobuf::Reflection;
+  switch (field.cpp_type()) {
+    case FieldDescriptor::CPPTYPE_INT32:
+      return read(int32_t{}, &Reflection::SetInt32);
+    case FieldDescriptor::CPPTYPE_UINT64:
+      return read(uint64_t{}, &Reflection::SetUInt64);
+    case FieldDescriptor::CPPTYPE_FLOAT:
+      return read(float{}, &Reflection::SetFloat);
+    case FieldDescriptor::CPPTYPE_BOOL:
+      return read(bool{}, &Reflection::SetBool);
+    default:
+      return absl::UnimplementedError(
+          absl::StrCat(name, " has the type ", field.type_name(), ", which no line can set"));
+  }
+}
+
+absl::Status ReadOptions(const std::string& what, const Json& object, DecodingOptions& options) {
+  Fields fields;
+  const auto& message = *DecodingOptions::descriptor();
+  for (int i = 0; i < message.field_count(); ++i) {
+    fields[message.field(i)->name()] = [&options, field = message.field(i)](const std::string& name,
+                                                                            const Json& value) {
+      return ReadOption(name, value, *field, options);
+    };
+  }
+  return ReadObject(what, object, fields);
 }
 
 // nlohmann silently takes the last of two equal keys; here a duplicate is an error.
@@ -166,8 +189,8 @@ absl::StatusOr<InputLine> ParseInputLine(const std::string& line) {
                                     {"align", Into(input.align)},
                                     {"target", Into(input.target)},
                                     {"target_ids", Into(input.target_ids)},
-                                    {"options", [&](const std::string&, const Json& value) {
-                                       return ReadOptions(value, input.options);
+                                    {"options", [&](const std::string& name, const Json& value) {
+                                       return ReadOptions(name, value, input.options);
                                      }}});
   if (!status.ok()) return status;
   if (input.text.has_value() == source_ids.has_value()) {

@@ -7,6 +7,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "linnet/v1/text_service.pb.h"
 #include "model/runtime/bundle/bundle.h"
 #include "model/runtime/search/constraints.h"
 #include "model/runtime/search/search.h"
@@ -25,7 +26,7 @@ struct InputLine {
   std::optional<std::string> target;
   std::optional<std::vector<model::TokenId>> target_ids;
   bool align = false;
-  model::SearchOverrides options;
+  linnet::v1::DecodingOptions options;
 };
 
 // InvalidArgumentError for invalid JSON, an unknown or duplicate key, or a value of the wrong type.

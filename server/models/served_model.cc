@@ -109,20 +109,8 @@ linnet::v1::Model ServedModel::Describe() const {
   model.set_source_language_code(manifest.source_language_code());
   model.set_target_language_code(manifest.target_language_code());
   *model.mutable_limits() = manifest.limits();
-  const model::SearchOptions defaults =
-      bundle.default_options(manifest.limits().max_source_tokens());
-  linnet::v1::DecodingOptions& options = *model.mutable_default_options();
-  options.set_beam_size(defaults.beam_size);
-  options.set_length_penalty(defaults.length_penalty);
-  options.set_min_target_tokens(defaults.min_target_tokens);
-  options.set_max_target_tokens(defaults.max_target_tokens);
-  options.set_unknown_penalty(defaults.unknown_penalty);
-  options.set_no_repeat_ngram_size(defaults.no_repeat_ngram_size);
-  options.set_n_best(defaults.n_best);
-  options.set_normalize_scores(defaults.normalize_scores);
-  options.set_temperature(defaults.temperature);
-  options.set_top_k(defaults.top_k);
-  options.set_top_p(defaults.top_p);
+  *model.mutable_default_options() =
+      AsRequest(bundle.default_options(manifest.limits().max_source_tokens()));
   model.set_device(info.device);
   model.set_compute_type(info.compute_type);
   model.set_parameters(manifest.architecture().parameters());

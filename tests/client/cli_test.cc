@@ -97,6 +97,11 @@ TEST_F(CliTest, EveryDecodingFlagSetsOnlyItsField) {
   EXPECT_EQ(server_.translate_requests()[0].ShortDebugString(), expected.ShortDebugString());
 }
 
+TEST_F(CliTest, BeamSizeIsAnotherNameOfBeam) {
+  EXPECT_EQ(Run(ToGerman({"--beam-size", "4", "x"})), kExitOk) << err_;
+  EXPECT_EQ(server_.translate_requests().at(0).options().beam_size(), 4);
+}
+
 TEST_F(CliTest, SendsZeroFlagsButNotUnsetOnes) {
   EXPECT_EQ(Run(ToGerman({"--unknown-penalty", "0", "x"})), kExitOk);
   const v1::DecodingOptions options = server_.translate_requests().at(0).options();

@@ -1,6 +1,10 @@
 #include <limits>
+#include <set>
+#include <string>
 
 #include "gmock/gmock.h"
+#include "linnet/v1/bundle.pb.h"
+#include "linnet/v1/text_service.pb.h"
 #include "model/runtime/search/search_options.h"
 #include "tests/support/status_matchers.h"
 
@@ -9,6 +13,7 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::UnorderedElementsAre;
 
 constexpr SearchLimits kLimits = {.max_beam_size = 8, .max_target_tokens = 100};
 constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
@@ -81,6 +86,66 @@ TEST(SearchOptionsTest, SamplesOnlyWithSamplingParameters) {
   EXPECT_TRUE(SearchOptions{.top_k = 1}.sampling());
   EXPECT_TRUE(SearchOptions{.top_p = 0.99f}.sampling());
   EXPECT_TRUE(SearchOptions{.seed = 0}.sampling());
+}
+
+// Options none of which has its default.
+SearchOptions AllChanged() {
+  return {.beam_size = 7,
+          .length_penalty = 0.5f,
+          .min_target_tokens = 2,
+          .max_target_tokens = 50,
+          .unknown_penalty = 3,
+          .no_repeat_ngram_size = 4,
+          .n_best = 6,
+          .normalize_scores = false,
+          .temperature = 2,
+          .top_k = 8,
+          .top_p = 0.25f,
+          .seed = 9};
+}
+
+TEST(SearchOptionsTest, RequestOfAllOptionsGivesThemBack) {
+  EXPECT_EQ(ApplyOverrides({}, AsRequest(AllChanged()), 100), AllChanged());
+}
+
+using linnet::v1::DecodingOptions;
+
+// The request with one field alone.
+DecodingOptions Only(const google::protobuf::FieldDescriptor& field, DecodingOptions options) {
+  for (int i = 0; i < field.containing_type()->field_count(); ++i) {
+    if (const auto* other = field.containing_type()->field(i); other != &field)
+      options.GetReflection()->ClearField(&options, other);
+  }
+  return options;
+}
+
+TEST(SearchOptionsTest, EveryFieldOfDecodingOptionsIsApplied) {
+  const DecodingOptions all = AsRequest(AllChanged());
+  const auto& message = *DecodingOptions::descriptor();
+  for (int i = 0; i < message.field_count(); ++i) {
+    const auto& field = *message.field(i);
+    ASSERT_TRUE(all.GetReflection()->HasField(all, &field)) << field.name();
+    EXPECT_NE(ApplyOverrides({}, Only(field, all), 100), SearchOptions{}) << field.name();
+  }
+}
+
+TEST(SearchOptionsTest, DefaultsOfBundleAreDecodingOptions) {
+  const auto& options = *DecodingOptions::descriptor();
+  const auto& defaults = *linnet::v1::DecodingDefaults::descriptor();
+  std::set<std::string> absent;
+  for (int i = 0; i < options.field_count(); ++i) absent.insert(options.field(i)->name());
+  for (int i = 0; i < defaults.field_count(); ++i) {
+    const auto* option = options.FindFieldByName(defaults.field(i)->name());
+    if (option == nullptr) {
+      EXPECT_EQ(defaults.field(i)->name(), "max_target_ratio") << "depends on the source";
+      continue;
+    }
+    EXPECT_EQ(option->type(), defaults.field(i)->type()) << option->name();
+    absent.erase(option->name());
+  }
+  EXPECT_THAT(absent, UnorderedElementsAre("n_best", "normalize_scores", "temperature", "top_k",
+                                           "top_p", "seed"))
+      << "a new option: give it a default in the bundle, or name it here";
 }
 
 }  // namespace

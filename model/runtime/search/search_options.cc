@@ -8,6 +8,8 @@
 namespace linnet::model {
 namespace {
 
+using linnet::v1::DecodingOptions;
+
 constexpr float kMaxLengthPenalty = 10.0f;
 // Logits divided by less than this overflow float.
 constexpr float kMinTemperature = 1e-6f;
@@ -72,49 +74,50 @@ absl::Status CheckOptions(const SearchOptions& options, const SearchLimits& limi
   return absl::InvalidArgumentError(absl::StrCat(bad->option, " ", bad->message));
 }
 
-SearchOverrides Combine(const SearchOverrides& lower, const SearchOverrides& upper) {
-  const auto first = [](const auto& a, const auto& b) { return a.has_value() ? a : b; };
-  return {.beam_size = first(upper.beam_size, lower.beam_size),
-          .length_penalty = first(upper.length_penalty, lower.length_penalty),
-          .min_target_tokens = first(upper.min_target_tokens, lower.min_target_tokens),
-          .max_target_tokens = first(upper.max_target_tokens, lower.max_target_tokens),
-          .unknown_penalty = first(upper.unknown_penalty, lower.unknown_penalty),
-          .no_repeat_ngram_size = first(upper.no_repeat_ngram_size, lower.no_repeat_ngram_size),
-          .n_best = first(upper.n_best, lower.n_best),
-          .normalize_scores = first(upper.normalize_scores, lower.normalize_scores),
-          .temperature = first(upper.temperature, lower.temperature),
-          .top_k = first(upper.top_k, lower.top_k),
-          .top_p = first(upper.top_p, lower.top_p),
-          .seed = first(upper.seed, lower.seed)};
-}
-
-SearchOptions ApplyOverrides(SearchOptions defaults, const SearchOverrides& overrides,
+SearchOptions ApplyOverrides(SearchOptions defaults, const DecodingOptions& overrides,
                              int max_target_tokens) {
   SearchOptions merged = defaults;
-  merged.beam_size = overrides.beam_size.value_or(merged.beam_size);
-  merged.length_penalty = overrides.length_penalty.value_or(merged.length_penalty);
-  merged.unknown_penalty = overrides.unknown_penalty.value_or(merged.unknown_penalty);
-  merged.no_repeat_ngram_size =
-      overrides.no_repeat_ngram_size.value_or(merged.no_repeat_ngram_size);
-  merged.n_best = overrides.n_best.value_or(merged.n_best);
-  merged.normalize_scores = overrides.normalize_scores.value_or(merged.normalize_scores);
-  merged.temperature = overrides.temperature.value_or(merged.temperature);
-  merged.top_k = overrides.top_k.value_or(merged.top_k);
-  merged.top_p = overrides.top_p.value_or(merged.top_p);
-  if (overrides.seed.has_value()) merged.seed = overrides.seed;
+  if (overrides.has_beam_size()) merged.beam_size = overrides.beam_size();
+  if (overrides.has_length_penalty()) merged.length_penalty = overrides.length_penalty();
+  if (overrides.has_unknown_penalty()) merged.unknown_penalty = overrides.unknown_penalty();
+  if (overrides.has_no_repeat_ngram_size())
+    merged.no_repeat_ngram_size = overrides.no_repeat_ngram_size();
+  if (overrides.has_n_best()) merged.n_best = overrides.n_best();
+  if (overrides.has_normalize_scores()) merged.normalize_scores = overrides.normalize_scores();
+  if (overrides.has_temperature()) merged.temperature = overrides.temperature();
+  if (overrides.has_top_k()) merged.top_k = overrides.top_k();
+  if (overrides.has_top_p()) merged.top_p = overrides.top_p();
+  if (overrides.has_seed()) merged.seed = overrides.seed();
   // The default beam is for beam search. When sampling, draw only as many targets as requested.
-  if (merged.sampling() && !overrides.beam_size.has_value()) merged.beam_size = merged.n_best;
-  if (overrides.min_target_tokens.has_value()) {
-    merged.min_target_tokens = *overrides.min_target_tokens;
+  if (merged.sampling() && !overrides.has_beam_size()) merged.beam_size = merged.n_best;
+  if (overrides.has_min_target_tokens()) {
+    merged.min_target_tokens = overrides.min_target_tokens();
     merged.max_target_tokens =
         std::max(merged.max_target_tokens, std::min(merged.min_target_tokens, max_target_tokens));
   }
-  if (overrides.max_target_tokens.has_value()) {
-    merged.max_target_tokens = *overrides.max_target_tokens;
-    if (!overrides.min_target_tokens.has_value())
+  if (overrides.has_max_target_tokens()) {
+    merged.max_target_tokens = overrides.max_target_tokens();
+    if (!overrides.has_min_target_tokens())
       merged.min_target_tokens = std::min(merged.min_target_tokens, merged.max_target_tokens);
   }
   return merged;
+}
+
+DecodingOptions AsRequest(const SearchOptions& options) {
+  DecodingOptions request;
+  request.set_beam_size(options.beam_size);
+  request.set_length_penalty(options.length_penalty);
+  request.set_min_target_tokens(options.min_target_tokens);
+  request.set_max_target_tokens(options.max_target_tokens);
+  request.set_unknown_penalty(options.unknown_penalty);
+  request.set_no_repeat_ngram_size(options.no_repeat_ngram_size);
+  request.set_n_best(options.n_best);
+  request.set_normalize_scores(options.normalize_scores);
+  request.set_temperature(options.temperature);
+  request.set_top_k(options.top_k);
+  request.set_top_p(options.top_p);
+  if (options.seed.has_value()) request.set_seed(*options.seed);
+  return request;
 }
 
 }  // namespace linnet::model

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "linnet/v1/text_service.pb.h"
 
 namespace linnet::model {
 
@@ -27,33 +28,18 @@ struct SearchOptions {
   float top_p = 1.0f;        // and from the fewest that hold this share of the probability
   std::optional<uint64_t> seed = std::nullopt;  // of sampling; unset: 0
 
+  bool operator==(const SearchOptions&) const = default;
   bool sampling() const { return top_k > 0 || top_p < 1 || seed.has_value(); }
 };
 
-// The options that a request sets; unset ones keep the default.
-struct SearchOverrides {
-  std::optional<int> beam_size;
-  std::optional<float> length_penalty;
-  std::optional<int> min_target_tokens;
-  std::optional<int> max_target_tokens;
-  std::optional<float> unknown_penalty;
-  std::optional<int> no_repeat_ngram_size;
-  std::optional<int> n_best;
-  std::optional<bool> normalize_scores;
-  std::optional<float> temperature;
-  std::optional<int> top_k;
-  std::optional<float> top_p;
-  std::optional<uint64_t> seed;
-};
-
-// Returns `upper`, with the fields of `lower` where `upper` has none.
-SearchOverrides Combine(const SearchOverrides& lower, const SearchOverrides& upper);
-
-// Applies the overrides to the defaults. When sampling without a set beam_size, n_best targets are
-// drawn. If only one of the bounds on target tokens is set, the default of the other is adjusted to
-// it, at most up to `max_target_tokens`, the limit of the model.
-SearchOptions ApplyOverrides(SearchOptions defaults, const SearchOverrides& overrides,
+// Applies the options that a request sets to the defaults. When sampling without a set beam_size,
+// n_best targets are drawn. If only one of the bounds on target tokens is set, the default of the
+// other is adjusted to it, at most up to `max_target_tokens`, the limit of the model.
+SearchOptions ApplyOverrides(SearchOptions defaults, const linnet::v1::DecodingOptions& overrides,
                              int max_target_tokens);
+
+// Returns the options as a request that sets all of them; the seed only if it is set.
+linnet::v1::DecodingOptions AsRequest(const SearchOptions& options);
 
 // Limits of a model and of the engine that runs it.
 struct SearchLimits {
