@@ -138,7 +138,8 @@ def commands(text: str) -> Iterator[Command]:
 
 @functools.cache
 def help_of(*command: str) -> str:
-    return subprocess.run([*command, "--help"], capture_output=True, text=True, check=True).stdout
+    flag = "--help-all" if command[0].endswith("linnet-server") else "--help"
+    return subprocess.run([*command, flag], capture_output=True, text=True, check=True).stdout
 
 
 def flags_of(text: str) -> set[str]:

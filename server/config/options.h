@@ -30,14 +30,13 @@ struct SecurityOptions {
   int max_connections = 4096;           // open at once; 0: no limit
   int max_connections_per_address = 0;  // 0: no limit
   int max_streams = 100;                // concurrent calls on one connection
-  absl::Duration handshake_timeout = absl::Seconds(20);
   absl::Duration unauthenticated_timeout = absl::Seconds(30);
   int64_t max_unauthenticated_bytes = 8 << 20;  // held by all such connections
-  int64_t max_transport_bytes = 256 << 20;      // of gRPC's buffers
+  int64_t max_transport_bytes = 256 << 20;      // of gRPC's buffers: max-request-memory
   absl::Duration request_timeout = absl::Seconds(60);
   absl::Duration send_timeout = absl::Seconds(60);
   absl::Duration max_connection_age = absl::Hours(1);
-  absl::Duration max_connection_age_grace = absl::Hours(1);
+  absl::Duration max_connection_age_grace = absl::Hours(1);  // max-deadline
   absl::Duration max_idle = absl::Hours(1);
   absl::Duration keepalive = absl::Minutes(1);
 };
@@ -100,18 +99,14 @@ struct ParsedOptions {
 
 // Parses the settings. A flag overrides the environment, which overrides the file named by --config
 // (`name = value`, one per line), which overrides the default; an empty value in the environment or
-// the file counts as unset. `--help`, `--version` and `--print-config` (which prints the settings
-// in effect in the format of the file) return a text and status 0; any error, including an unknown
-// name, returns a message and status 2. `environment` has entries "NAME=VALUE".
+// the file counts as unset. `--help`, `--help-all`, `--version` and `--print-config` (which prints
+// the settings in effect in the format of the file) return a text and status 0; any error,
+// including an unknown name, returns a message and status 2. `environment` has entries
+// "NAME=VALUE".
 ParsedOptions ParseOptions(int argc, const char* const* argv,
                            const std::vector<std::string>& environment = {});
 // Returns `environ`.
 std::vector<std::string> ProcessEnvironment();
-
-// Accepts HOST:PORT and [IPv6]:PORT with a port of 0 to 65535; InvalidArgumentError otherwise.
-absl::Status CheckAddress(absl::string_view address);
-// Returns the address with the port replaced by the one that the system picked.
-std::string WithPort(absl::string_view address, int port);
 
 // Logs the settings in effect, at start.
 void LogSettings(const std::vector<Setting>& settings);

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "server/config/address.h"
 
 namespace linnet::server {
 namespace {
@@ -40,6 +41,9 @@ class ExtraServices final : public grpc::ServerBuilderOption {
 // A client that uses reflection occupies a thread for any length of time, because gRPC's reflection
 // service is synchronous. Clients above this limit are refused with RESOURCE_EXHAUSTED.
 constexpr int kReflectionThreads = 16;
+// Max time for TLS and the start of HTTP/2, if unauthenticated-timeout is not shorter. A client
+// needs a few round trips; gRPC's default is 120 s.
+constexpr absl::Duration kHandshakeTimeout = absl::Seconds(20);
 // Bytes that a connection may send before its client is known; see ConnectionLimits.
 constexpr int64_t kFirstBytes = 256 << 10;
 
@@ -67,8 +71,9 @@ void SetLimits(const SecurityOptions& security, grpc::ServerBuilder& builder) {
                                                           std::numeric_limits<int>::max())));
   }
   builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_IDLE_MS, Milliseconds(security.max_idle));
-  builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS,
-                             Milliseconds(security.handshake_timeout));
+  builder.AddChannelArgument(
+      GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS,
+      Milliseconds(std::min(kHandshakeTimeout, security.unauthenticated_timeout)));
   // Detects dead clients, even while there is nothing to send.
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, Milliseconds(security.keepalive));

@@ -9,6 +9,7 @@
 #include "absl/strings/str_replace.h"
 #include "absl/time/clock.h"
 #include "server/base/log.h"
+#include "server/config/address.h"
 #include "server/metrics/nvml.h"
 #include "server/rpc/tls_files.h"
 

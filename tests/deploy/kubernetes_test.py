@@ -179,7 +179,7 @@ def test_failure_record_survives_restarts(manifests):
 
 def test_flags_and_ports_exist(manifests, program):
     help_text = subprocess.run(
-        [program("linnet-server"), "--help"], capture_output=True, text=True, check=True
+        [program("linnet-server"), "--help-all"], capture_output=True, text=True, check=True
     ).stdout
     for argument in container(manifests)["args"]:
         if argument.startswith("--"):

@@ -47,7 +47,7 @@ def test_stop_timeout_covers_lame_duck_and_drain():
 def test_flags_exist(program):
     text = UNIT.read_text() + (UNIT.parent / "linnet-server.default").read_text()
     help_text = subprocess.run(
-        [program("linnet-server"), "--help"], capture_output=True, text=True, check=True
+        [program("linnet-server"), "--help-all"], capture_output=True, text=True, check=True
     ).stdout
     for flag in set(re.findall(r"(?<= )--[a-z-]+", text)):
         assert f"{flag} " in help_text, flag

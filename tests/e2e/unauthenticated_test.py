@@ -233,7 +233,7 @@ def test_too_many_calls_before_settings_ack_close_the_connection(start, on_patch
 
 
 def test_connection_ends_at_max_age(start):
-    server = start("--max-connection-age", "1", "--max-connection-age-grace", "1")
+    server = start("--max-connection-age", "1", "--default-deadline", "1", "--max-deadline", "1")
     client = RawClient(server.grpc)
     assert client.wait_for(http2.DATA, client.call("ListModels", b""))
     assert http2.GOAWAY in [it.kind for it in client.frames()], "then it was closed"

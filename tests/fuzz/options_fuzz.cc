@@ -10,6 +10,7 @@
 #include "absl/strings/str_split.h"
 #include "model/runtime/text/segmenter.h"
 #include "server/base/trace_context.h"
+#include "server/config/address.h"
 #include "server/config/options.h"
 #include "server/identity/token_table.h"
 #include "tests/fuzz/fuzz.h"

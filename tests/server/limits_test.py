@@ -37,7 +37,7 @@ def test_fixed_limits_equal_sources():
     for limit, value, where, _ in found:
         number = re.search(r"`([^`]+)`", value)[1]
         source = (ROOT / where.strip("`")).read_text()
-        assert re.search(rf"constexpr [^=\n]*= {re.escape(number)};", source), limit
+        assert re.search(rf"^ *[\w:]+ [^=\n]*= {re.escape(number)};", source, re.MULTILINE), limit
 
 
 def test_client_limits_equal_sources():
