@@ -24,17 +24,17 @@ absl::string_view Cause(absl::string_view message) {
 
 }  // namespace
 
-CallContext::CallContext(const Cancellation& client, const CallOptions& options)
+CancellableContext::CancellableContext(const Cancellation& client, const CallOptions& options)
     : client_(client), own_(options.cancellation), timeout_(options.timeout) {
   begun_ = client_.state()->Add(&grpc_) && (!own_.has_value() || own_->state()->Add(&grpc_));
 }
 
-CallContext::~CallContext() {
+CancellableContext::~CancellableContext() {
   client_.state()->Remove(&grpc_);
   if (own_.has_value()) own_->state()->Remove(&grpc_);
 }
 
-bool CallContext::cancelled() const {
+bool CancellableContext::cancelled() const {
   return client_.state()->cancelled() || (own_.has_value() && own_->state()->cancelled());
 }
 
@@ -86,7 +86,8 @@ void Connection::Prepare(const CallOptions& options, absl::Duration timeout,
 }
 
 // Replaces errors that gRPC made on this side by messages with the server and the way out.
-absl::Status Connection::Explain(const CallContext& context, const grpc::Status& grpc) const {
+absl::Status Connection::Explain(const CancellableContext& context,
+                                 const grpc::Status& grpc) const {
   const absl::Duration timeout = context.timeout().value_or(options_.timeout);
   absl::Status status = FromGrpc(grpc);
   if (absl::IsCancelled(status) && context.cancelled()) return absl::CancelledError("cancelled");
@@ -141,7 +142,7 @@ absl::Status Connection::Check(const CallOptions& options, const std::string& se
   HealthRequest request;
   request.set_service(service);
   const auto check = [&](Contact contact) -> absl::Status {
-    CallContext context(cancellation_, options);
+    CancellableContext context(cancellation_, options);
     Prepare(options, contact.timeout, &context.grpc());
     context.grpc().set_wait_for_ready(contact.wait_for_ready);
     if (!context.begun()) return absl::CancelledError("cancelled before the call");
@@ -160,7 +161,7 @@ absl::Status Connection::Check(const CallOptions& options, const std::string& se
 void Connection::ReachAsync(const CallOptions& options, Contact contact,
                             std::function<void(absl::Status)> then) {
   struct Probe {
-    CallContext context;
+    CancellableContext context;
     HealthRequest request;
     HealthResponse response;
   };

@@ -27,10 +27,10 @@
 namespace linnet::client {
 
 // The gRPC context of a call in flight. The client's Cancellation and the call's own one cancel it.
-class CallContext {
+class CancellableContext {
  public:
-  CallContext(const Cancellation& client, const CallOptions& options);
-  ~CallContext();
+  CancellableContext(const Cancellation& client, const CallOptions& options);
+  ~CancellableContext();
 
   grpc::ClientContext& grpc() { return grpc_; }
   // False if the call was cancelled before it began.
@@ -119,7 +119,7 @@ class Connection {
 
   template <typename Call>
   absl::Status Try(const CallOptions& options, absl::Duration timeout, Call& call) {
-    CallContext context(cancellation_, options);
+    CancellableContext context(cancellation_, options);
     Prepare(options, timeout, &context.grpc());
     if (!context.begun()) return absl::CancelledError("cancelled before the call");
     return Explain(context, call(*text_, &context.grpc()));
@@ -134,7 +134,7 @@ class Connection {
   absl::Status CheckRequest(const google::protobuf::Message& request,
                             const CallOptions& options) const;
   void Prepare(const CallOptions& options, absl::Duration timeout, grpc::ClientContext* context);
-  absl::Status Explain(const CallContext& context, const grpc::Status& status) const;
+  absl::Status Explain(const CancellableContext& context, const grpc::Status& status) const;
 
   // The state of an asynchronous call; it lives until the call ends.
   template <typename Request, typename Response, typename Start>
@@ -144,7 +144,7 @@ class Connection {
     Start start;
     OnDone<Response> on_done;
     Response response = {};
-    std::unique_ptr<CallContext> context = nullptr;
+    std::unique_ptr<CancellableContext> context = nullptr;
     std::optional<Timeout> timeout = std::nullopt;
     bool again = false;
   };
@@ -213,7 +213,7 @@ void Connection::Async(Request request, const CallOptions& options, Start start,
 
 template <typename Request, typename Response, typename Start>
 void Connection::Send(std::shared_ptr<AsyncCall<Request, Response, Start>> call) {
-  call->context = std::make_unique<CallContext>(cancellation_, call->options);
+  call->context = std::make_unique<CancellableContext>(cancellation_, call->options);
   Prepare(call->options, call->timeout->left(), &call->context->grpc());
   if (!call->context->begun()) return End(*call, absl::CancelledError("cancelled before the call"));
   call->start(*text_, &call->context->grpc(), call->request, &call->response,

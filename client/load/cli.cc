@@ -196,14 +196,14 @@ int Load(LoadFlags flags, const LoadEnvironment& environment) {
   absl::StatusOr<std::vector<CallKind>> kinds = KindsOf(flags);
   if (!kinds.ok()) return fail(kExitUsage, kinds.status());
   LoadSettings settings = SettingsOf(flags, *kinds);
-  absl::StatusOr<std::unique_ptr<Caller>> caller = Caller::Connect(
+  absl::StatusOr<std::unique_ptr<LoadClient>> client = LoadClient::Connect(
       flags.client, flags.channels, *std::move(kinds), flags.abandonment, flags.seed);
-  if (!caller.ok()) return fail_to_reach(caller.status());
+  if (!client.ok()) return fail_to_reach(client.status());
   // Open the files before the run, so that an error is reported at once.
   std::ofstream html;
   if (!flags.html.empty()) html.open(flags.html);
   std::optional<CallTable> csv;
-  if (!flags.csv.empty()) csv.emplace(flags.csv, settings.plan.warm_up, (*caller)->kinds());
+  if (!flags.csv.empty()) csv.emplace(flags.csv, settings.plan.warm_up, (*client)->kinds());
   if (!html || (csv && !csv->good())) {
     return fail(kExitLocal,
                 absl::PermissionDeniedError("cannot write " + (html ? flags.csv : flags.html)));
@@ -214,8 +214,8 @@ int Load(LoadFlags flags, const LoadEnvironment& environment) {
                 before.status());
   }
 
-  const std::stop_callback cancel(environment.stop, [&] { (*caller)->Cancel(); });
-  const MakeCall call = [&](int64_t index, int number) { return (*caller)->Call(index, number); };
+  const std::stop_callback cancel(environment.stop, [&] { (*client)->Cancel(); });
+  const MakeCall call = [&](int64_t index, int number) { return (*client)->Call(index, number); };
   LiveLine live(environment.err, environment.err_is_terminal, environment.columns);
   LoadPlan plan = settings.plan;
   if (environment.err_is_terminal) {

@@ -10,7 +10,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "client/library/client.h"
-#include "client/load/caller.h"
+#include "client/load/load_client.h"
 #include "client/load/report.h"
 #include "client/load/run.h"
 

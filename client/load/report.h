@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "absl/time/time.h"
-#include "client/load/caller.h"
+#include "client/load/load_client.h"
 #include "client/load/metrics_page.h"
 #include "client/load/run.h"
 

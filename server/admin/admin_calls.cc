@@ -89,7 +89,7 @@ void Describe(const SequenceSnapshot& snapshot, absl::Time now, v1::BatchSequenc
   sequence.set_max_target_tokens(snapshot.max_target_tokens);
   sequence.set_steps(snapshot.steps);
   SetDuration(now - snapshot.submitted, *sequence.mutable_age());
-  if (snapshot.running) SetDuration(now - snapshot.admitted_at, *sequence.mutable_running_for());
+  if (snapshot.running) SetDuration(now - snapshot.added_at, *sequence.mutable_running_for());
   if (snapshot.deadline != absl::InfiniteFuture())
     SetDuration(snapshot.deadline - now, *sequence.mutable_time_left());
 }

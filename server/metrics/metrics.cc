@@ -330,7 +330,7 @@ std::string Metrics::Text() const {
 
 void ModelMetrics::StepMade(const StepReport& report, absl::Duration step) {
   if (step > absl::ZeroDuration()) cycle_->Observe(InSeconds(step));
-  if (report.admitted > 0) encode_->Observe(InSeconds(report.encode));
+  if (report.added > 0) encode_->Observe(InSeconds(report.encode));
   if (report.stepped) {
     step_->Observe(InSeconds(report.decode));
     rows_->Observe(report.rows);
@@ -354,8 +354,8 @@ void ModelMetrics::SetEngine(bool up, int restarts) {
 }
 
 void ModelMetrics::SequenceFinished(const SequenceTimes& times, const SequenceFacts& facts) {
-  queue_.at(facts.priority)->Observe(InSeconds(times.admitted - times.submitted));
-  decode_->Observe(InSeconds(times.finished - times.admitted));
+  queue_.at(facts.priority)->Observe(InSeconds(times.added - times.submitted));
+  decode_->Observe(InSeconds(times.finished - times.added));
   source_tokens_->Increment(facts.source_tokens);
   unknown_tokens_->Increment(facts.unknown_tokens);
   target_tokens_->Increment(facts.target_tokens);

@@ -94,20 +94,20 @@ class MetricFamilies {
             "Factor on latency estimates so that calls take no longer than the product: 99 % of "
             "those that find free rows (immediate), 99.5 % of those that wait for rows (waiting).");
 
-  HistogramFamily queue = Histogram("linnet_queue_duration_seconds", Seconds(),
-                                    "Time from the submission of a sequence to its admission.");
-  HistogramFamily decode =
-      Histogram("linnet_decode_duration_seconds", Seconds(),
-                "Time from the admission of a sequence to its last token, encoding included.");
-  HistogramFamily encode =
-      Histogram("linnet_encode_duration_seconds", ShortSeconds(),
-                "Duration of an encoder call for one group of admitted sequences.");
+  HistogramFamily queue =
+      Histogram("linnet_queue_duration_seconds", Seconds(),
+                "Time from the submission of a sequence until it is added to the batch.");
+  HistogramFamily decode = Histogram(
+      "linnet_decode_duration_seconds", Seconds(),
+      "Time from the addition of a sequence to the batch to its last token, encoding included.");
+  HistogramFamily encode = Histogram("linnet_encode_duration_seconds", ShortSeconds(),
+                                     "Duration of an encoder call for one group of sequences.");
   HistogramFamily step =
       Histogram("linnet_step_duration_seconds", ShortSeconds(),
                 "Duration of a decoder step of the engine: one token for every row.");
   HistogramFamily cycle =
       Histogram("linnet_cycle_duration_seconds", ShortSeconds(),
-                "Duration of a cycle of the scheduler: drop, admit and encode, step, deliver.");
+                "Duration of a cycle of the scheduler: drop, encode and add, step, deliver.");
   HistogramFamily rows =
       Histogram("linnet_step_rows", Counts(), "Decoder rows in use during a step.");
   HistogramFamily step_sequences =

@@ -20,7 +20,7 @@ std::optional<Connections::Id> Connections::Admit(const std::string& peer, Monot
     return std::nullopt;
   }
   const Id id = ++last_;
-  connections_[id] = {.peer = peer, .address = address, .admitted = now};
+  connections_[id] = {.peer = peer, .address = address, .accepted = now};
   of_peer_[peer] = id;  // a former connection from this peer has been closed
   ++of_address_[address];
   unknown_.insert(id);
@@ -82,7 +82,7 @@ std::vector<Connections::Id> Connections::Excess(MonotonicTime now) {
     ++expelled_;
   };
   while (!unknown_.empty() &&
-         Elapsed(connections_.at(*unknown_.begin()).admitted, now) >= limits_.timeout)
+         Elapsed(connections_.at(*unknown_.begin()).accepted, now) >= limits_.timeout)
     expel(*unknown_.begin());
   while (!by_bytes_.empty()) {
     const auto [bytes, id] = *by_bytes_.rbegin();

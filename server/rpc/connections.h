@@ -81,7 +81,7 @@ class Connections {
   struct Connection {
     std::string peer;
     std::string address;
-    MonotonicTime admitted;
+    MonotonicTime accepted;
     bool known = false;
     int64_t received = 0;
     int64_t calls_begun = 0;

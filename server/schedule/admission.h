@@ -38,8 +38,8 @@ struct CallWork {
 class Permit;
 
 // Limits the calls in flight, waiting and running, by memory and by work. Everything that waits in
-// the server holds a permit, so no queue needs a limit of its own. (Here a call is admitted to the
-// server; Batcher later admits its sequences to the batch.)
+// the server holds a permit, so no queue needs a limit of its own. (A call is admitted to
+// the server; Batcher later adds its sequences to the batch.)
 //
 // A call is admitted if there is room, if its client stays within its share (Quota), and if its
 // latency estimate times a learned safety factor fits its deadline (LatencyEstimator). An idle

@@ -16,7 +16,7 @@ struct SequenceSnapshot {
   int max_target_tokens = 0;
   int steps = 0;  // target tokens so far
   absl::Time submitted;
-  absl::Time admitted_at = absl::InfiniteFuture();
+  absl::Time added_at = absl::InfiniteFuture();
   absl::Time deadline = absl::InfiniteFuture();
 };
 
@@ -27,7 +27,7 @@ struct BatchSnapshot {
   int rows_in_use = 0;
   int running = 0;
   int waiting = 0;
-  // The running sequences, then the waiting ones in the order in which they will be admitted; cut
+  // The running sequences, then the waiting ones in the order in which they will be added; cut
   // at the number that was asked for.
   std::vector<SequenceSnapshot> sequences = {};
 };

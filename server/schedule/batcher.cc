@@ -29,7 +29,7 @@ bool IsCancelled(const Sequence& sequence) {
 }  // namespace
 
 Batcher::Batcher(model::Engine& engine, const BatcherOptions& options)
-    : engine_(engine), options_(options), policy_(options.admit), shed_(options.shed) {}
+    : engine_(engine), options_(options), policy_(options.encode), shed_(options.shed) {}
 
 Batcher::~Batcher() {
   EndAll(absl::CancelledError("the batcher was stopped"), absl::InfinitePast());
@@ -113,7 +113,7 @@ BatchSnapshot Batcher::Snapshot(int max) const {
          .max_target_tokens = static_cast<int>(sequence.max_tokens - sequence.source_tokens),
          .steps = running ? static_cast<int>(steps_ - sequence.first_step) : 0,
          .submitted = sequence.times.submitted,
-         .admitted_at = running ? sequence.times.admitted : absl::InfiniteFuture(),
+         .added_at = running ? sequence.times.added : absl::InfiniteFuture(),
          .deadline = sequence.deadline});
     return true;
   };
@@ -169,10 +169,10 @@ void Batcher::Shed(absl::Time now, StepReport& report) {
   }
 }
 
-std::vector<WaitingQueue::Ticket> Batcher::FindAdmissible(bool& full, StepReport& report) {
+std::vector<WaitingQueue::Ticket> Batcher::FindEligible(bool& full, StepReport& report) {
   const int max_rows = static_cast<int>(options_.max_call_rows_ratio * engine_.info().rows);
-  std::map<uint64_t, int> rows;  // of the admissible sequences, by call
-  std::vector<WaitingQueue::Ticket> admissible;
+  std::map<uint64_t, int> rows;  // of the eligible sequences, by call
+  std::vector<WaitingQueue::Ticket> eligible;
   // Moved out of the waiting sequences and back again: HasRoom takes a contiguous span.
   std::vector<model::SequenceInput> inputs;
   int64_t tokens = 0;
@@ -197,30 +197,29 @@ std::vector<WaitingQueue::Ticket> Batcher::FindAdmissible(bool& full, StepReport
       break;
     }
     of_call += sequence.rows;
-    admissible.push_back(at.ticket());
+    eligible.push_back(at.ticket());
     at.Take();
   }
-  for (size_t i = 0; i < inputs.size(); ++i)
-    waiting_.at(admissible[i]).input = std::move(inputs[i]);
-  return admissible;
+  for (size_t i = 0; i < inputs.size(); ++i) waiting_.at(eligible[i]).input = std::move(inputs[i]);
+  return eligible;
 }
 
 void Batcher::AdmitWaiting(absl::FunctionRef<absl::Time()> clock, StepReport& report) {
   bool full = false;
-  const std::vector<WaitingQueue::Ticket> admissible = FindAdmissible(full, report);
-  const bool now = policy_.AdmitNow(static_cast<int>(admissible.size()), running());
-  report.full = full && (now || admissible.empty());
+  const std::vector<WaitingQueue::Ticket> eligible = FindEligible(full, report);
+  const bool now = policy_.EncodeNow(static_cast<int>(eligible.size()), running());
+  report.full = full && (now || eligible.empty());
   if (now) {
     std::vector<int> lengths;
-    for (const auto& admitted : admissible)
-      lengths.push_back(static_cast<int>(waiting_.at(admitted).input.source.size()));
+    for (const auto& sequence : eligible)
+      lengths.push_back(static_cast<int>(waiting_.at(sequence).input.source.size()));
     for (const std::vector<int>& members :
-         GroupByLength(lengths, options_.admit.encode_call_tokens)) {
+         GroupByLength(lengths, options_.encode.encode_call_tokens)) {
       std::vector<WaitingQueue::Ticket> group;
-      for (int i : members) group.push_back(admissible[i]);
+      for (int i : members) group.push_back(eligible[i]);
       AdmitGroup(group, clock, report);
     }
-  } else if (admissible.empty() && running_.empty() && !waiting_.empty()) {
+  } else if (eligible.empty() && running_.empty() && !waiting_.empty()) {
     // Nothing runs that could free rows: without this the first sequence would block the queue.
     WaitingQueue::Sequences dropped;
     dropped.push_back(waiting_.Drop(waiting_.cursor().ticket()));
@@ -237,15 +236,15 @@ void Batcher::AdmitGroup(const std::vector<WaitingQueue::Ticket>& group,
                          absl::FunctionRef<absl::Time()> clock, StepReport& report) {
   std::vector<model::SequenceInput> inputs;
   for (const WaitingQueue::Ticket& which : group) {
-    std::unique_ptr<Sequence> admitted = waiting_.Serve(which);
-    Call& call = calls_[admitted->caller.call];
+    std::unique_ptr<Sequence> added = waiting_.Serve(which);
+    Call& call = calls_[added->caller.call];
     --call.waiting;
     call.started = true;
     ++call.running;
-    call.rows += admitted->rows;
-    inputs.push_back(std::move(admitted->input));
+    call.rows += added->rows;
+    inputs.push_back(std::move(added->input));
     report.encoded_tokens += static_cast<int>(inputs.back().source.size());
-    running_.emplace(inputs.back().id, std::move(admitted));
+    running_.emplace(inputs.back().id, std::move(added));
   }
   Encode(inputs, clock, report);
 }
@@ -273,12 +272,12 @@ void Batcher::Encode(std::span<const model::SequenceInput> inputs,
   for (const auto& input : inputs) {
     longest = std::max(longest, input.source.size());
     Sequence& sequence = *running_.at(input.id);
-    sequence.times.admitted = before;
+    sequence.times.added = before;
     sequence.times.encoded = after;
     sequence.first_step = steps_;
   }
   report.padded_encoded_tokens += static_cast<int>(longest * inputs.size());
-  report.admitted += static_cast<int>(inputs.size());
+  report.added += static_cast<int>(inputs.size());
 }
 
 void Batcher::Advance(absl::FunctionRef<absl::Time()> clock, StepReport& report) {

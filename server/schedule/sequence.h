@@ -15,8 +15,8 @@ namespace linnet::server {
 // When a sequence entered each phase.
 struct SequenceTimes {
   absl::Time submitted = absl::InfinitePast();
-  absl::Time admitted = absl::InfinitePast();  // the encoder call of its source began
-  absl::Time encoded = absl::InfinitePast();   // that call returned: it is part of the next step
+  absl::Time added = absl::InfinitePast();    // the encoder call of its source began
+  absl::Time encoded = absl::InfinitePast();  // that call returned: it is part of the next step
   absl::Time finished = absl::InfinitePast();
 };
 
@@ -63,7 +63,7 @@ struct Sequence {
   int64_t max_tokens = 0;
   int source_tokens = 0;
   int rows = 0;
-  int64_t first_step = 0;  // number of the batcher's step at which it was admitted
+  int64_t first_step = 0;  // number of the batcher's step at which it was added to the batch
 
   int64_t work() const { return max_tokens * rows; }
 };

@@ -8,7 +8,8 @@ struct ShedOptions {
   // The engine is overloaded once calls have waited without a break for this long. By default it
   // never is.
   absl::Duration interval = absl::InfiniteDuration();
-  // While it is overloaded, the max time that a call waits for its first sequence to be admitted.
+  // While it is overloaded, the max time that a call waits for its first sequence to be added to
+  // the batch.
   absl::Duration max_wait = absl::Seconds(2);
 };
 
@@ -27,7 +28,7 @@ class ShedPolicy {
     if (!waiting || since_ > now) since_ = now;
   }
   bool overloaded(absl::Time now) const { return now - since_ > options_.interval; }
-  // Max time that a call may wait for its first sequence to be admitted.
+  // Max time that a call may wait for its first sequence to be added to the batch.
   absl::Duration max_wait(absl::Time now) const {
     return overloaded(now) ? options_.max_wait : absl::InfiniteDuration();
   }

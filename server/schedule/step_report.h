@@ -16,9 +16,9 @@ struct StepReport {
   int running = 0;                // after the step
   int sequences = 0;              // running during the engine's step
   int rows = 0;                   // engine rows in use during the engine's step
-  int admitted = 0;               // encoded and added to the running batch
+  int added = 0;                  // encoded and added to the running batch
   int encoder_calls = 0;          // calls of Engine::Add
-  int encoded_tokens = 0;         // source tokens of the admitted sequences, without padding
+  int encoded_tokens = 0;         // source tokens of the added sequences, without padding
   int padded_encoded_tokens = 0;  // the same with padding
   int finished = 0;
   int cancelled = 0;

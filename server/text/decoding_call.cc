@@ -313,9 +313,9 @@ void DecodingCall::Assemble() {
     metrics_.Detokenized(absl::Now() - before);
     request_.model->metrics->CallAnswered(source_tokens_, target_tokens_);
     SetDuration(tokenize_, *timings.mutable_tokenize());
-    SetDuration(slowest_.admitted - slowest_.submitted, *timings.mutable_queue());
-    SetDuration(slowest_.finished - slowest_.admitted, *timings.mutable_decode());
-    SetDuration(slowest_.encoded - slowest_.admitted, *timings.mutable_encode());
+    SetDuration(slowest_.added - slowest_.submitted, *timings.mutable_queue());
+    SetDuration(slowest_.finished - slowest_.added, *timings.mutable_decode());
+    SetDuration(slowest_.encoded - slowest_.added, *timings.mutable_encode());
     SetDuration(absl::Now() - context_.arrived, *timings.mutable_total());
   }
   // Measured here, because the way from the engine to here can be late as well. gRPC cancels a call
@@ -347,8 +347,8 @@ void DecodingCall::LogIfSlow(const absl::Status& status) const {
                                   {"wait_seconds", seconds(context_.arrived, prepared_)},
                                   {"tokenize_seconds", absl::ToDoubleSeconds(tokenize_)},
                                   {"engine_seconds", seconds(submitted_, ended_)},
-                                  {"queue_seconds", seconds(slowest_.submitted, slowest_.admitted)},
-                                  {"encode_seconds", seconds(slowest_.admitted, slowest_.encoded)},
+                                  {"queue_seconds", seconds(slowest_.submitted, slowest_.added)},
+                                  {"encode_seconds", seconds(slowest_.added, slowest_.encoded)},
                                   {"decode_seconds", seconds(slowest_.encoded, slowest_.finished)},
                                   {"text_seconds", seconds(ended_, now)}};
   AddTrace(context_.caller.trace, fields);

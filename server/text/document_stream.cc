@@ -110,9 +110,9 @@ absl::Status DocumentStream<Types>::HoldMessage(int64_t held, int64_t bytes,
                                                 std::shared_ptr<Permit>& permit) {
   if (held + bytes <= kSmallMessage) return absl::OkStatus();
   if (permit != nullptr) return permit->Hold(bytes);
-  auto admitted = calls_.Admit(caller_, held + bytes);
-  if (!admitted.ok()) return admitted.status();
-  permit = *std::move(admitted);
+  auto taken = calls_.Admit(caller_, held + bytes);
+  if (!taken.ok()) return taken.status();
+  permit = *std::move(taken);
   return absl::OkStatus();
 }
 

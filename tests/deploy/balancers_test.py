@@ -16,7 +16,7 @@ from pathlib import Path
 
 import programs
 import pytest
-from callers import Callers, failures, percentile
+from concurrent_calls import ConcurrentCalls, failures, percentile
 from programs import ROOT
 from replicas import BUNDLES, Server, free_port
 
@@ -93,11 +93,11 @@ def balanced(request, replicas, tmp_path_factory) -> Iterator[str]:
 
 
 @pytest.fixture
-def callers(balanced, whole, tmp_path) -> Iterator[Callers]:
+def callers(balanced, whole, tmp_path) -> Iterator[ConcurrentCalls]:
     """Running callers that have been answered."""
     alone = balanced.startswith("ipv4:")
     config = "client_balances.json" if alone else "client_retries.json"
-    running = Callers(balanced, config, CALLERS, tmp_path)
+    running = ConcurrentCalls(balanced, config, CALLERS, tmp_path)
     running.wait_for_calls(20)
     yield running
     running.stop()

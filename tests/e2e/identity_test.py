@@ -23,7 +23,7 @@ def tokens(tmp_path):
     return path
 
 
-class Caller:
+class TokenHolder:
     """Makes calls in the name of a token, on the channel of the server."""
 
     def __init__(self, server, token: str, name: str):
@@ -73,7 +73,7 @@ class Caller:
 
 def test_each_call_is_logged_under_its_own_token(start, tokens):
     server = start("--tokens", str(tokens), "--log-level", "debug")
-    callers = [Caller(server, ALICE, "alice"), Caller(server, BOB, "bob")]
+    callers = [TokenHolder(server, ALICE, "alice"), TokenHolder(server, BOB, "bob")]
     for _ in range(3):
         for caller in callers:
             assert caller.translate().result().model == "en-de"
@@ -99,7 +99,7 @@ def test_callers_of_one_connection_have_separate_shares(start, tokens):
     server = start(
         "--tokens", str(tokens), "--max-batch-rows", "5", "--max-admitted-tokens", "40000"
     )
-    alice, bob = Caller(server, ALICE, "alice"), Caller(server, BOB, "bob")
+    alice, bob = TokenHolder(server, ALICE, "alice"), TokenHolder(server, BOB, "bob")
     held = [alice.translate(tokens=1000) for _ in range(5)]  # 5,000 tokens of work each
     server.wait_for("linnet_admitted_tokens", lambda admitted: admitted >= 25_000)
     refused = alice.translate(tokens=1000).exception(timeout=60)
@@ -118,7 +118,7 @@ def test_callers_of_one_connection_have_separate_shares(start, tokens):
 
 def test_batch_snapshot_names_caller_and_request_id(start, tokens):
     server = start("--tokens", str(tokens), "--max-batch-rows", "5")
-    alice, bob = Caller(server, ALICE, "alice"), Caller(server, BOB, "bob")
+    alice, bob = TokenHolder(server, ALICE, "alice"), TokenHolder(server, BOB, "bob")
     first = bob.translate()  # the connection was first used by bob
     assert first.result().model == "en-de"
     settings = alice.request(tokens=1000)

@@ -138,7 +138,7 @@ TEST(ConnectionsTest, KeepsItsLimitsUnderRandomEvents) {
   const auto below = [&random](int n) { return static_cast<int>(random() % n); };
   struct Open {
     int port;
-    MonotonicTime admitted;
+    MonotonicTime accepted;
     int64_t received = 0;
     bool known = false;
   };
@@ -149,7 +149,7 @@ TEST(ConnectionsTest, KeepsItsLimitsUnderRandomEvents) {
     const MonotonicTime now = In(absl::Milliseconds(10) * step);
     if (below(4) == 0) {
       if (const auto id = connections.Admit(Peer(step), now); id.has_value()) {
-        open[*id] = {.port = step, .admitted = now};
+        open[*id] = {.port = step, .accepted = now};
         all.push_back(*id);
       }
     }
@@ -186,7 +186,7 @@ TEST(ConnectionsTest, KeepsItsLimitsUnderRandomEvents) {
     for (const auto& [id, bytes] : closing) in_all += bytes;
     for (const auto& [id, connection] : open) {
       if (connection.known) continue;
-      ASSERT_LT(Elapsed(connection.admitted, now), absl::Seconds(30));
+      ASSERT_LT(Elapsed(connection.accepted, now), absl::Seconds(30));
       ASSERT_LE(connection.received, 20'000);
       held += connection.received;
     }

@@ -68,12 +68,12 @@ TEST(BatcherTest, ReportsTheCostOfFinishedSequences) {
 }
 
 TEST(BatcherTest, FailedEncoderCallEndsOnlyItsGroup) {
-  BatcherFixture fixture({.unencodable = 66}, {.admit = {.encode_call_tokens = 0}});
+  BatcherFixture fixture({.unencodable = 66}, {.encode = {.encode_call_tokens = 0}});
   Outcome good, bad;
   fixture.Add(Say({5, 6, 7}, good));
   fixture.Add(Say({66}, bad));
   const StepReport first = fixture.Step();
-  EXPECT_EQ(first.admitted, 1);
+  EXPECT_EQ(first.added, 1);
   EXPECT_EQ(first.failed, 1);
   fixture.StepsUntilIdle();
   EXPECT_EQ(bad.code(), absl::StatusCode::kInternal);
@@ -93,7 +93,7 @@ TEST(BatcherTest, CancelFreesRowsWithinAStep) {
   const StepReport report = fixture.Step();
   EXPECT_EQ(cancelled.code(), absl::StatusCode::kCancelled);
   EXPECT_EQ(report.cancelled, 1);
-  EXPECT_EQ(report.admitted, 1) << "the next one takes the rows at once";
+  EXPECT_EQ(report.added, 1) << "the next one takes the rows at once";
   fixture.StepsUntilIdle();
   EXPECT_THAT(next.tokens(), ElementsAre(9, kEos));
 }
@@ -154,7 +154,7 @@ TEST(BatcherTest, FailedEncoderEndsOnlyItsGroup) {
   fixture.Add(Say({66}, bad));
   const StepReport report = fixture.Step();
   EXPECT_EQ(report.failed, 1);
-  EXPECT_EQ(report.admitted, 0);
+  EXPECT_EQ(report.added, 0);
   fixture.Add(Say({8}, later));
   fixture.StepsUntilIdle();
   EXPECT_EQ(bad.code(), absl::StatusCode::kInternal);
@@ -172,10 +172,10 @@ TEST(BatcherTest, RecordsTimesOfEachPhase) {
   fixture.Step();
   const SequenceTimes a = (*first.result)->times, b = (*second.result)->times;
   EXPECT_EQ(a.submitted, start);
-  EXPECT_EQ(a.admitted, start + absl::Milliseconds(2));
+  EXPECT_EQ(a.added, start + absl::Milliseconds(2));
   EXPECT_EQ(a.encoded, start + absl::Milliseconds(3));
   EXPECT_EQ(a.finished, start + absl::Milliseconds(5));
-  EXPECT_EQ(b.admitted, start + absl::Milliseconds(7));
+  EXPECT_EQ(b.added, start + absl::Milliseconds(7));
 }
 
 TEST(BatcherTest, ReportCountsAddUp) {
@@ -185,7 +185,7 @@ TEST(BatcherTest, ReportCountsAddUp) {
   fixture.Add(Say({6, 7}, outcomes[1], /*beam_size=*/1));
   fixture.Add(Say({8}, outcomes[2], /*beam_size=*/1));
   const StepReport first = fixture.Step();
-  EXPECT_EQ(first.admitted, 2);
+  EXPECT_EQ(first.added, 2);
   EXPECT_EQ(first.sequences, 2);
   EXPECT_EQ(first.rows, 3);
   EXPECT_EQ(first.waiting, 1);

@@ -133,14 +133,14 @@ TEST_F(EngineFailuresTest, FailedSequenceDoesNotBreakTheEngine) {
 
 TEST_F(EngineFailuresTest, EncodesInSmallerGroupsWhenOutOfMemory) {
   EchoEngine engine({.max_at_once = 2});
-  Batcher batcher(engine, {.admit = {.encode_call_tokens = 1000}});
+  Batcher batcher(engine, {.encode = {.encode_call_tokens = 1000}});
   std::vector<Outcome> outcomes(7);
   for (Outcome& outcome : outcomes) {
     auto sequence = test::Say({5, 6}, outcome);
     ASSERT_THAT(batcher.Add(sequence, kNow), IsOk());
   }
   const StepReport report = batcher.Step([] { return kNow; });
-  EXPECT_EQ(report.admitted, 7);
+  EXPECT_EQ(report.added, 7);
   EXPECT_THAT(engine.groups, ElementsAre(1, 2, 2, 2));
   while (!batcher.idle()) batcher.Step([] { return kNow; });
   for (const Outcome& outcome : outcomes) EXPECT_TRUE(outcome.result->ok());
@@ -422,7 +422,7 @@ TEST_F(EngineFailuresTest, DoesNotEncodeAfterTheEngineThrew) {
   StallDetector detector;
   GuardedEngine engine(std::make_unique<EchoEngine>(options), detector, absl::InfiniteDuration());
   // Two lengths and encoder calls without fixed cost: two groups.
-  Batcher batcher(engine, {.admit = {.encode_call_tokens = 0}});
+  Batcher batcher(engine, {.encode = {.encode_call_tokens = 0}});
   Outcome first, second;
   auto one = test::Say({5}, first);
   auto two = test::Say({5, 6, 7, 8, 9}, second);

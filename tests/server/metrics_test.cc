@@ -142,7 +142,7 @@ TEST(MetricsTest, StepCountsRowsPaddingAndOutcomes) {
                   .running = 5,
                   .sequences = 6,
                   .rows = 20,
-                  .admitted = 2,
+                  .added = 2,
                   .encoded_tokens = 10,
                   .padded_encoded_tokens = 16,
                   .finished = 1,
@@ -179,7 +179,7 @@ TEST(MetricsTest, RecordsPhaseTimesOfAFinishedSequence) {
   ModelMetrics& model = metrics.AddModel(kModel, 160, 16384, absl::Seconds(1));
   const absl::Time start = absl::FromUnixSeconds(1000);
   model.SequenceFinished({.submitted = start,
-                          .admitted = start + absl::Milliseconds(250),
+                          .added = start + absl::Milliseconds(250),
                           .encoded = start + absl::Milliseconds(300),
                           .finished = start + absl::Milliseconds(750)},
                          {.priority = Priority::kBatch,

@@ -160,7 +160,7 @@ TEST(SchedulerTest, ObserverIsCalledAfterEveryStep) {
   scheduler->Drain(absl::InfiniteFuture());
   scheduler.reset();
   ASSERT_EQ(reports.size(), 3);
-  EXPECT_EQ(reports.front().admitted, 1);
+  EXPECT_EQ(reports.front().added, 1);
   EXPECT_EQ(reports.back().finished, 1);
 }
 

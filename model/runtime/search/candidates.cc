@@ -42,8 +42,8 @@ bool AnyAdmitted(const float* logits, const LogitRow& row, const TopCandidates& 
     }
   }
   const Floats all = Larger(Larger(largest[0], largest[1]), Larger(largest[2], largest[3]));
-  const auto admitted = row.sum + (all / row.temperature - row.log_normalizer) >= top.threshold();
-  const Halves halves = reinterpret_cast<Halves>(admitted);
+  const auto kept = row.sum + (all / row.temperature - row.log_normalizer) >= top.threshold();
+  const Halves halves = reinterpret_cast<Halves>(kept);
   return (halves[0] | halves[1]) != 0;
 }
 

@@ -38,9 +38,9 @@ ABSL_FLAG(Numbers, timeouts, Numbers({"0", "4", "16", "64"}),
           "timeouts of static batching, in steps of a full engine");
 ABSL_FLAG(Numbers, waits, Numbers({"4"}), "max_wait_steps of continuous batching");
 ABSL_FLAG(double, capacity, 0, "requests per second at 100 % load; 0: measure it");
-ABSL_FLAG(double, call_steps, linnet::server::AdmitOptions{}.encode_call_steps,
+ABSL_FLAG(double, call_steps, linnet::server::EncodeOptions{}.encode_call_steps,
           "encode_call_steps of continuous batching");
-ABSL_FLAG(int, call_tokens, linnet::server::AdmitOptions{}.encode_call_tokens,
+ABSL_FLAG(int, call_tokens, linnet::server::EncodeOptions{}.encode_call_tokens,
           "encode_call_tokens of continuous batching");
 
 namespace linnet::bench {
@@ -116,9 +116,9 @@ WorkloadOptions WorkloadAt(const Server& server, double rate) {
 
 server::BatcherOptions BatcherAt(double wait) {
   return {.max_sequences = absl::GetFlag(FLAGS_sequences),
-          .admit = {.max_wait_steps = static_cast<int>(wait),
-                    .encode_call_steps = static_cast<float>(absl::GetFlag(FLAGS_call_steps)),
-                    .encode_call_tokens = absl::GetFlag(FLAGS_call_tokens)}};
+          .encode = {.max_wait_steps = static_cast<int>(wait),
+                     .encode_call_steps = static_cast<float>(absl::GetFlag(FLAGS_call_steps)),
+                     .encode_call_tokens = absl::GetFlag(FLAGS_call_tokens)}};
 }
 
 Json Describe(const Served& served) {

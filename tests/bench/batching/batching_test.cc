@@ -27,8 +27,8 @@ struct Simulator {
   server::BatcherOptions Options() const {
     // Derived from the costs, as an operator would set them.
     return {.max_sequences = kSequences,
-            .admit = {.encode_call_steps = static_cast<float>(costs.call / FullStep()),
-                      .encode_call_tokens = static_cast<int>(costs.call / costs.token)}};
+            .encode = {.encode_call_steps = static_cast<float>(costs.call / FullStep()),
+                       .encode_call_tokens = static_cast<int>(costs.call / costs.token)}};
   }
   double FullStep() const { return costs.step + costs.row * kSequences * kBeam; }
   Served Continuously(std::span<const Request> requests) {
@@ -108,7 +108,7 @@ TEST_P(DisciplinesTest, ContinuousIsNeverSlowerThanStaticAtTheSameLoad) {
             Static(simulator_.engine, simulator_.clock, requests,
                    {.batch = kSequences, .timeout = timeout * simulator_.FullStep()});
         // The max delay that the policy may add on purpose.
-        const double wait = simulator_.Options().admit.max_wait_steps * simulator_.FullStep();
+        const double wait = simulator_.Options().encode.max_wait_steps * simulator_.FullStep();
         for (double percent : {50, 99}) {
           EXPECT_LE(Percentile(continuous.latencies, percent),
                     Percentile(fixed.latencies, percent) + wait)
@@ -148,7 +148,7 @@ TEST_P(DisciplinesTest, PaddingCostsLessThanTheSavedCalls) {
     const Served served = simulator_.Continuously(requests);
     const int64_t saved = std::ssize(requests) - served.encoder_calls;
     EXPECT_LE(served.padded_tokens - served.encoded_tokens,
-              saved * simulator_.Options().admit.encode_call_tokens);
+              saved * simulator_.Options().encode.encode_call_tokens);
   }
 }
 

@@ -1,4 +1,4 @@
-#include "client/load/caller.h"
+#include "client/load/load_client.h"
 
 #include <fcntl.h>
 
@@ -75,10 +75,9 @@ absl::Status CallAndCut(const std::string& server, const Request& request, absl:
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Caller>> Caller::Connect(const ClientOptions& options, int channels,
-                                                        std::vector<CallKind> kinds,
-                                                        const AbandonmentOptions& abandonment,
-                                                        uint64_t seed) {
+absl::StatusOr<std::unique_ptr<LoadClient>> LoadClient::Connect(
+    const ClientOptions& options, int channels, std::vector<CallKind> kinds,
+    const AbandonmentOptions& abandonment, uint64_t seed) {
   std::vector<Client> clients;
   for (int channel = 0; channel < channels; ++channel) {
     absl::StatusOr<Client> client = Client::Create(options);
@@ -87,11 +86,12 @@ absl::StatusOr<std::unique_ptr<Caller>> Caller::Connect(const ClientOptions& opt
     clients.push_back(*std::move(client));
   }
   return absl::WrapUnique(
-      new Caller(options, std::move(clients), std::move(kinds), abandonment, seed));
+      new LoadClient(options, std::move(clients), std::move(kinds), abandonment, seed));
 }
 
-Caller::Caller(const ClientOptions& options, std::vector<Client> clients,
-               std::vector<CallKind> kinds, const AbandonmentOptions& abandonment, uint64_t seed)
+LoadClient::LoadClient(const ClientOptions& options, std::vector<Client> clients,
+                       std::vector<CallKind> kinds, const AbandonmentOptions& abandonment,
+                       uint64_t seed)
     : options_(options),
       clients_(std::move(clients)),
       kinds_(std::move(kinds)),
@@ -99,7 +99,7 @@ Caller::Caller(const ClientOptions& options, std::vector<Client> clients,
       seed_(seed),
       delayed_(abandonment.after) {}
 
-Abandonment Caller::AbandonmentOf(int64_t index) const {
+Abandonment LoadClient::AbandonmentOf(int64_t index) const {
   double draw = UniformDraw(seed_, index, 1);
   if ((draw -= abandonment_.deadlines) < 0) return Abandonment::kDeadline;
   if ((draw -= abandonment_.cancels) < 0) return Abandonment::kCancel;
@@ -107,7 +107,7 @@ Abandonment Caller::AbandonmentOf(int64_t index) const {
   return Abandonment::kNone;
 }
 
-CallOutcome Caller::Call(int64_t index, int caller) {
+CallOutcome LoadClient::Call(int64_t index, int channel) {
   const size_t number = PickKind(kinds_, seed_, index);
   const CallKind& kind = kinds_[number];
   const Abandonment abandonment = AbandonmentOf(index);
@@ -132,7 +132,7 @@ CallOutcome Caller::Call(int64_t index, int caller) {
       options.cancellation = cancellation;
       delayed_.Add([cancellation] { cancellation.Cancel(); });
     }
-    outcome = OutcomeOf(Send(clients_[caller % clients_.size()], request, options));
+    outcome = OutcomeOf(Send(clients_[channel % clients_.size()], request, options));
     const absl::StatusCode wanted = abandonment == Abandonment::kDeadline
                                         ? absl::StatusCode::kDeadlineExceeded
                                         : absl::StatusCode::kCancelled;
@@ -145,7 +145,7 @@ CallOutcome Caller::Call(int64_t index, int caller) {
   return outcome;
 }
 
-void Caller::Cancel() {
+void LoadClient::Cancel() {
   for (Client& client : clients_) client.Cancel();
 }
 

@@ -1,4 +1,4 @@
-// Tests of the batcher: which waiting sequences are admitted, delayed and shed.
+// Tests of the batcher: which waiting sequences are added, delayed and shed.
 #include <algorithm>
 #include <cstdint>
 #include <memory>
@@ -138,7 +138,7 @@ TEST(BatcherAdmissionTest, LimitsEncodedTokensBetweenSteps) {
   fixture.Add(Say({5, 6, 7, 8, 9}, outcomes[2]));      // 6: 12
   fixture.Add(Say({5, 6, 7, 8, 9, 10}, outcomes[3]));  // 7: too many
   const StepReport first = fixture.Step();
-  EXPECT_EQ(first.admitted, 3);
+  EXPECT_EQ(first.added, 3);
   EXPECT_EQ(first.encoded_tokens, 12);
   EXPECT_EQ(first.padded_encoded_tokens, 18);
   fixture.StepsUntilIdle();
@@ -147,7 +147,7 @@ TEST(BatcherAdmissionTest, LimitsEncodedTokensBetweenSteps) {
 
 TEST(BatcherAdmissionTest, EncodesUnequalLengthsApartForTheSameStep) {
   std::vector<Outcome> outcomes(4);  // outlive the batcher, which ends the remaining sequences
-  BatcherFixture fixture({}, {.admit = {.encode_call_tokens = 3}});
+  BatcherFixture fixture({}, {.encode = {.encode_call_tokens = 3}});
   fixture.Add(Say(std::vector<model::TokenId>(30, 5), outcomes[0]));
   fixture.Add(Say({5}, outcomes[1]));
   fixture.Add(Say(std::vector<model::TokenId>(29, 6), outcomes[2]));
@@ -165,31 +165,31 @@ TEST(BatcherAdmissionTest, EncodesUnequalLengthsApartForTheSameStep) {
 
 TEST(BatcherAdmissionTest, DelaysAdmissionUpToMaxWaitSteps) {
   std::vector<Outcome> outcomes(4);  // outlive the batcher, which ends the remaining sequences
-  BatcherFixture fixture({}, {.admit = {.max_wait_steps = 3, .encode_call_steps = 100}});
+  BatcherFixture fixture({}, {.encode = {.max_wait_steps = 3, .encode_call_steps = 100}});
   fixture.Add(Say(std::vector<model::TokenId>(20, 5), outcomes[0]));
-  EXPECT_EQ(fixture.Step().admitted, 1) << "the engine is idle";
+  EXPECT_EQ(fixture.Step().added, 1) << "the engine is idle";
   fixture.Add(Say({6}, outcomes[1]));
-  EXPECT_EQ(fixture.Step().admitted, 0);
+  EXPECT_EQ(fixture.Step().added, 0);
   fixture.Add(Say({7}, outcomes[2]));
-  EXPECT_EQ(fixture.Step().admitted, 0);
-  EXPECT_EQ(fixture.Step().admitted, 0);
+  EXPECT_EQ(fixture.Step().added, 0);
+  EXPECT_EQ(fixture.Step().added, 0);
   fixture.Add(Say({8}, outcomes[3]));
-  EXPECT_EQ(fixture.Step().admitted, 3);
+  EXPECT_EQ(fixture.Step().added, 3);
   EXPECT_THAT(fixture.engine.groups, ElementsAre(1, 3));
 }
 
 TEST(BatcherAdmissionTest, StepsWithoutFreeRowsDoNotCountAsDelay) {
   std::vector<Outcome> outcomes(4);  // outlive the batcher, which ends the remaining sequences
-  BatcherFixture fixture({.rows = 2}, {.admit = {.max_wait_steps = 2, .encode_call_steps = 100}});
+  BatcherFixture fixture({.rows = 2}, {.encode = {.max_wait_steps = 2, .encode_call_steps = 100}});
   fixture.Add(Say({5}, outcomes[0]));
   fixture.Add(Say({5, 5, 5, 5, 5, 5, 5, 5, 5}, outcomes[1]));
   fixture.Step();
   fixture.Add(Say({6}, outcomes[2]));
   fixture.Add(Say({7}, outcomes[3]));
-  EXPECT_EQ(fixture.Step().admitted, 0) << "no free row";
-  EXPECT_EQ(fixture.Step().admitted, 0) << "a free row, first step of delay";
-  EXPECT_EQ(fixture.Step().admitted, 0);
-  EXPECT_EQ(fixture.Step().admitted, 1);
+  EXPECT_EQ(fixture.Step().added, 0) << "no free row";
+  EXPECT_EQ(fixture.Step().added, 0) << "a free row, first step of delay";
+  EXPECT_EQ(fixture.Step().added, 0);
+  EXPECT_EQ(fixture.Step().added, 1);
 }
 
 TEST(BatcherAdmissionTest, AdmitsASequenceLongerThanTheEncodeLimit) {
@@ -250,8 +250,7 @@ TEST(BatcherAdmissionTest, StepDoesNotInspectAllWaitingSequences) {
       EXPECT_GT(report.shed, kWaiting / 4);
     }
     EXPECT_LE(report.examined, report.expired + report.shed + 4 + 1);
-    EXPECT_NEAR(fixture.batcher.waiting(), waiting - report.expired - report.shed - report.admitted,
-                4)
+    EXPECT_NEAR(fixture.batcher.waiting(), waiting - report.expired - report.shed - report.added, 4)
         << "except for those that were running";
     fixture.batcher.EndAll(absl::CancelledError("over"), fixture.now);
     for (const Outcome& outcome : outcomes) EXPECT_TRUE(outcome.done());

@@ -1,4 +1,4 @@
-#include "server/schedule/admit_policy.h"
+#include "server/schedule/encode_policy.h"
 
 #include <algorithm>
 #include <cstdint>
@@ -15,73 +15,73 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-AdmitOptions RandomOptions(std::mt19937& random) {
+EncodeOptions RandomOptions(std::mt19937& random) {
   return {.max_wait_steps = static_cast<int>(random() % 8),
           .encode_call_steps = static_cast<float>(random() % 100) / 20,
           .encode_call_tokens = static_cast<int>(random() % 60)};
 }
 
-TEST(AdmitPolicyTest, NeverDelaysBeyondMaxWaitSteps) {
+TEST(EncodePolicyTest, NeverDelaysBeyondMaxWaitSteps) {
   std::mt19937 random(1);
   for (int round = 0; round < 2000; ++round) {
-    const AdmitOptions options = RandomOptions(random);
-    AdmitPolicy policy(options);
-    int admissible = 0, oldest = 0;  // steps that the first of them has waited
+    const EncodeOptions options = RandomOptions(random);
+    EncodePolicy policy(options);
+    int eligible = 0, oldest = 0;  // steps that the first of them has waited
     for (int step = 0; step < 200; ++step) {
-      admissible += random() % 3 == 0 ? random() % 4 : 0;
-      if (policy.AdmitNow(admissible, random() % 50)) {
-        ASSERT_GT(admissible, 0);
-        admissible = oldest = 0;
-      } else if (admissible > 0) {
+      eligible += random() % 3 == 0 ? random() % 4 : 0;
+      if (policy.EncodeNow(eligible, random() % 50)) {
+        ASSERT_GT(eligible, 0);
+        eligible = oldest = 0;
+      } else if (eligible > 0) {
         ASSERT_LE(++oldest, options.max_wait_steps);
       }
     }
   }
 }
 
-TEST(AdmitPolicyTest, AdmitsAtOnceOnAnIdleEngine) {
+TEST(EncodePolicyTest, AdmitsAtOnceOnAnIdleEngine) {
   std::mt19937 random(2);
   for (int round = 0; round < 2000; ++round) {
-    AdmitPolicy policy(RandomOptions(random));
-    for (int step = random() % 5; step > 0; --step) policy.AdmitNow(random() % 3, 40);
-    EXPECT_TRUE(policy.AdmitNow(1 + random() % 9, 0));
-    EXPECT_FALSE(policy.AdmitNow(0, 0)) << "nothing is admissible";
+    EncodePolicy policy(RandomOptions(random));
+    for (int step = random() % 5; step > 0; --step) policy.EncodeNow(random() % 3, 40);
+    EXPECT_TRUE(policy.EncodeNow(1 + random() % 9, 0));
+    EXPECT_FALSE(policy.EncodeNow(0, 0)) << "nothing is eligible";
   }
 }
 
-TEST(AdmitPolicyTest, DelayNeverCostsMoreThanTheEncoderCall) {
+TEST(EncodePolicyTest, DelayNeverCostsMoreThanTheEncoderCall) {
   // With a constant number of running sequences, so that the cost of a call is constant. The delay
   // ends before the step that would exceed it.
   std::mt19937 random(3);
   for (int round = 0; round < 2000; ++round) {
-    const AdmitOptions options = RandomOptions(random);
-    AdmitPolicy policy(options);
+    const EncodeOptions options = RandomOptions(random);
+    EncodePolicy policy(options);
     const int running = 1 + random() % 60;
-    int admissible = 0, waited = 0;
+    int eligible = 0, waited = 0;
     for (int step = 0; step < 200; ++step) {
-      admissible += random() % 2 == 0 ? random() % 3 : 0;
-      if (policy.AdmitNow(admissible, running)) {
-        admissible = waited = 0;
+      eligible += random() % 2 == 0 ? random() % 3 : 0;
+      if (policy.EncodeNow(eligible, running)) {
+        eligible = waited = 0;
       } else {
-        waited += admissible;
+        waited += eligible;
         ASSERT_LT(waited, std::max(1e-9, running * double{options.encode_call_steps} + 1e-3));
       }
     }
   }
 }
 
-TEST(AdmitPolicyTest, AdmitsAtOnceIfCallsAreFreeOrTheBoundIsZero) {
-  AdmitPolicy free({.encode_call_steps = 0});
-  EXPECT_TRUE(free.AdmitNow(1, 30));
-  AdmitPolicy at_once({.max_wait_steps = 0, .encode_call_steps = 100});
-  EXPECT_TRUE(at_once.AdmitNow(1, 30));
+TEST(EncodePolicyTest, AdmitsAtOnceIfCallsAreFreeOrTheBoundIsZero) {
+  EncodePolicy free({.encode_call_steps = 0});
+  EXPECT_TRUE(free.EncodeNow(1, 30));
+  EncodePolicy at_once({.max_wait_steps = 0, .encode_call_steps = 100});
+  EXPECT_TRUE(at_once.EncodeNow(1, 30));
 }
 
-TEST(AdmitPolicyTest, DelayShrinksWithAdmissibleAndGrowsWithRunning) {
-  const auto steps = [](int admissible, int running) {
-    AdmitPolicy policy({.max_wait_steps = 100, .encode_call_steps = 1});
+TEST(EncodePolicyTest, DelayShrinksWithAdmissibleAndGrowsWithRunning) {
+  const auto steps = [](int eligible, int running) {
+    EncodePolicy policy({.max_wait_steps = 100, .encode_call_steps = 1});
     int waited = 0;
-    while (!policy.AdmitNow(admissible, running)) ++waited;
+    while (!policy.EncodeNow(eligible, running)) ++waited;
     return waited;
   };
   EXPECT_EQ(steps(1, 12), 11);

@@ -1,4 +1,4 @@
-"""Callers that translate repeatedly, with the service configs of deploy/balancers."""
+"""Concurrent callers that translate repeatedly, with the service configs of deploy/balancers."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Call:
     said: str = field(default="", repr=True)
 
 
-class Callers:
+class ConcurrentCalls:
     """A number of concurrent callers, each with one call after another, until stop()."""
 
     def __init__(self, target: str, service_config: str, count: int, folder: Path):

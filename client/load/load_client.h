@@ -24,17 +24,18 @@ struct AbandonmentOptions {
 
 // Makes the calls of a load run. The kind of a call and its abandonment depend on its number alone.
 // Thread-safe.
-class Caller {
+class LoadClient {
  public:
   // Connects `channels` channels, so that the first calls do not include it. Returns an error if an
   // option is out of its range or the server does not answer.
-  static absl::StatusOr<std::unique_ptr<Caller>> Connect(const ClientOptions& options, int channels,
-                                                         std::vector<CallKind> kinds,
-                                                         const AbandonmentOptions& abandonment,
-                                                         uint64_t seed);
+  static absl::StatusOr<std::unique_ptr<LoadClient>> Connect(const ClientOptions& options,
+                                                             int channels,
+                                                             std::vector<CallKind> kinds,
+                                                             const AbandonmentOptions& abandonment,
+                                                             uint64_t seed);
 
-  // Makes call number `index` on the channel of `caller` and blocks until it has ended.
-  CallOutcome Call(int64_t index, int caller);
+  // Makes call number `index` on the channel of that number and blocks until it has ended.
+  CallOutcome Call(int64_t index, int channel);
 
   // Cancels every call, in flight or future.
   void Cancel();
@@ -42,8 +43,8 @@ class Caller {
   const std::vector<CallKind>& kinds() const { return kinds_; }
 
  private:
-  Caller(const ClientOptions& options, std::vector<Client> clients, std::vector<CallKind> kinds,
-         const AbandonmentOptions& abandonment, uint64_t seed);
+  LoadClient(const ClientOptions& options, std::vector<Client> clients, std::vector<CallKind> kinds,
+             const AbandonmentOptions& abandonment, uint64_t seed);
 
   Abandonment AbandonmentOf(int64_t index) const;
 

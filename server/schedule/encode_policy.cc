@@ -1,4 +1,4 @@
-#include "server/schedule/admit_policy.h"
+#include "server/schedule/encode_policy.h"
 
 #include <algorithm>
 #include <cstdint>
@@ -7,11 +7,11 @@
 
 namespace linnet::server {
 
-bool AdmitPolicy::AdmitNow(int admissible, int running) {
-  waited_ += admissible;  // counts this step, in case they are delayed
-  const bool wait = admissible == 0 || (running > 0 && deferred_steps_ < options_.max_wait_steps &&
-                                        waited_ < running * options_.encode_call_steps);
-  deferred_steps_ = wait && admissible > 0 ? deferred_steps_ + 1 : 0;
+bool EncodePolicy::EncodeNow(int eligible, int running) {
+  waited_ += eligible;  // counts this step, in case they are delayed
+  const bool wait = eligible == 0 || (running > 0 && deferred_steps_ < options_.max_wait_steps &&
+                                      waited_ < running * options_.encode_call_steps);
+  deferred_steps_ = wait && eligible > 0 ? deferred_steps_ + 1 : 0;
   if (deferred_steps_ == 0) waited_ = 0;
   return !wait;
 }

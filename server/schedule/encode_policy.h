@@ -1,0 +1,49 @@
+#pragma once
+
+#include <span>
+#include <vector>
+
+namespace linnet::server {
+
+// The fixed cost of an encoder call, and the max delay that it justifies. Constants, not settings:
+// nobody could say a better value without measuring the engine.
+//
+// Measured with the bundle en-de on one thread of a CPU: in float32 an encoder call took 0.9 ms
+// plus 40 us per token, a step 1.1 ms plus 61 us per row; in int8 0.16 ms plus 15 us and 0.25 ms
+// plus 24 us (tests/bench/results). On a GPU, where the time of a call or step hardly depends on
+// its size, both costs are higher: measure them with tests/bench/batching before a GPU serves many
+// callers.
+struct EncodeOptions {
+  int max_wait_steps = 4;         // max steps by which a sequence is delayed
+  float encode_call_steps = 0.2;  // fixed cost of an encoder call, in decoder steps
+  int encode_call_tokens = 22;    // the same in source tokens
+};
+
+// Decides before each step whether the eligible sequences are encoded now or one step later.
+//
+// An encoder call delays every running sequence. A delay costs only the eligible
+// sequences, and further ones may join them in the same encoder call. So they are delayed until
+// their delays, summed, would exceed the fixed cost of the call to the running sequences (the ski
+// rental problem): the cost is at most twice that of the best decision with knowledge of later
+// arrivals. An idle engine delays nothing and adds all at once. Deterministic. Not thread-safe: the
+// batcher owns it.
+class EncodePolicy {
+ public:
+  explicit EncodePolicy(const EncodeOptions& options) : options_(options) {}
+
+  // Call it once before each step, with the number of eligible and of running sequences. True: add
+  // the former now. False: delay them by this step.
+  bool EncodeNow(int eligible, int running);
+
+ private:
+  EncodeOptions options_;
+  int deferred_steps_ = 0;  // consecutive steps of delay
+  int waited_ = 0;          // delay of the eligible sequences in these steps: sequences x steps
+};
+
+// Partitions sources into groups that are encoded together, each padded to its longest source.
+// Returns indices into `lengths`, sorted by length. The partition minimises the sum of padded
+// tokens plus call_tokens per group, so padding is at most call_tokens per source.
+std::vector<std::vector<int>> GroupByLength(std::span<const int> lengths, int call_tokens);
+
+}  // namespace linnet::server
