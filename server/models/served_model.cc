@@ -40,8 +40,9 @@ absl::StatusOr<std::shared_ptr<ServedModel>> LoadModel(const RegisteredModel& re
   }
   auto load = [&](const model::TokenizerSpec& spec, std::unique_ptr<model::Tokenizer>& tokenizer) {
     auto loaded = model::Tokenizer::Load(spec, served->bundle.special_tokens());
-    if (loaded.ok()) tokenizer = *std::move(loaded);
-    return loaded.status();
+    if (!loaded.ok()) return loaded.status();
+    tokenizer = *std::move(loaded);
+    return absl::OkStatus();
   };
   if (auto status = load(served->bundle.source_tokenizer(), served->source_tokenizer); !status.ok())
     return status;

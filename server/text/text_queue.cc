@@ -20,7 +20,8 @@ void TextQueue::Push(TextJob job) {
   const Flow flow = job.flow;
   const uint64_t call = job.call;
   const auto cost = static_cast<double>(Cost(job.bytes));
-  stage(job.stage).jobs.Push(flow, call, cost, std::move(job));
+  auto& jobs = stage(job.stage).jobs;
+  jobs.Push(flow, call, cost, std::move(job));
 }
 
 std::optional<TextJob> TextQueue::Next() {
