@@ -89,7 +89,7 @@ def table(result: Run) -> list[str]:
 
 def waits_table(result: Run) -> list[str]:
     lines = [
-        "| max-encode-delay-steps | capacity, requests/s | sources per call |",
+        "| max delay, steps | capacity, requests/s | sources per call |",
         "|---|---|---|",
     ]
     for wait, run in result.items():
