@@ -44,7 +44,7 @@ def findings(files: list[str], known: dict[str, dict[str, str]]) -> list[str]:
         if not re.match(r"/.*: (error|warning): ", line):
             continue
         path = line.partition(":")[0].removeprefix(f"{ROOT}/")
-        if line.endswith("[clang-diagnostic-error]") and len(files) > 1:
+        if "[clang-diagnostic-" in line and len(files) > 1:
             clashing.add(path if path in files else files[0])
         else:
             found.add(line.removeprefix(f"{ROOT}/"))

@@ -35,9 +35,9 @@ def test_flags_are_the_fields(program, command):
     assert set(names.split(",")) == flags()
 
 
-def test_json_names_are_the_fields(decode):
-    run = decode([{"source_ids": [5], "options": {"no": 1}}])
-    known = run[0]["error"]["message"].partition("known are ")[2]
+def test_json_names_are_the_fields(run, bundle):
+    done = run(bundle, lines=[{"source_ids": [5], "options": {"no": 1}}])
+    known = done.answers[0]["error"]["message"].partition("known are ")[2]
     assert set(known.split(", ")) == fields()
 
 

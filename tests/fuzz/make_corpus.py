@@ -190,7 +190,8 @@ def options() -> dict[str, bytes]:
         "file-section": "a[limits]\ntext-threads = 1\n",
         "file-list": "amax-batch-rows = [1, 2]\n",
         "file-unknown": "amax-content = 1\n",
-        "file-odd": "amax-batch-rows = 1e3\nlame-duck = nan\nlisten = [::1]:0\nmax-request-memory = -1\n",
+        "file-odd": "amax-batch-rows = 1e3\nlame-duck = nan\nlisten = [::1]:0\n"
+        "max-request-memory = -1\n",
         "flags": "b--models\nm\n" + "\n".join(f"--{n}={v}" for n, v in settings.items()),
         "flags-help": "b--help",
         "flags-version": "b--version\n--max-batch-rows",

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "model/runtime/text/characters.h"
 #include "tests/runtime/words_golden.h"
@@ -77,10 +78,10 @@ TEST(BpeTest, AcceptsWindowsLineEnds) {
 
 TEST(BpeTest, PiecesJoinToTheWord) {
   const BpeCodes codes = Codes(TestDataContents("v0.2.codes"));
-  for (const std::string word : {"e", "\u00e9\u00e9", "日本", "the</w>",
-                                 "a\xff\xfe"
-                                 "b",
-                                 "\xc3"}) {
+  const std::string invalid = "a\xff\xfe" + std::string("b");
+  for (const std::string& word :
+       {std::string("e"), std::string("\u00e9\u00e9"), std::string("日本"), std::string("the</w>"),
+        invalid, std::string("\xc3")}) {
     std::string joined;
     for (const std::string& piece : Split(codes, word)) joined += piece;
     EXPECT_EQ(joined, word);
@@ -91,7 +92,8 @@ TEST(BpeTest, PiecesJoinToTheWord) {
 // A quadratic algorithm would take minutes at this size.
 TEST(BpeTest, SplitsWordOfAMegabyte) {
   std::string codes = "#version: 0.2\n";
-  for (std::string run = "a"; run.size() < 1024; run += run) codes += run + " " + run + "\n";
+  for (std::string run = "a"; run.size() < 1024; run += run)
+    absl::StrAppend(&codes, run, " ", run, "\n");
   const std::vector<std::string> pieces = Split(Codes(codes), std::string(1 << 20, 'a'));
   EXPECT_EQ(pieces.size(), 1023 + 10 + 1);  // the last character is a different symbol
 }
