@@ -32,7 +32,7 @@ PYTHON = (
     " model/linnet_model/export model/linnet_model/importers model/linnet_model/evaluation"
 )
 ROOMS = {
-    "proto": "protobuf grpc",  # grpc: the generated stubs
+    "proto": "protobuf grpc absl",  # grpc: the generated stubs
     "model/ops": "torch cuda openmp",
     "model/runtime/search": API,
     "model/runtime/text": f"model/runtime/search {API} sentencepiece icu",
@@ -65,7 +65,7 @@ ROOMS = {
     # Tests use what they test, and what that uses.
     "tests/support": f"gtest {API} model/ops {RUNTIME} {SERVER}",
     "tests/data": "sentencepiece numpy text-tools torch transformers",
-    "tests/proto": "protobuf python-tests",
+    "tests/proto": f"gtest {API} python-tests",
     "tests/fuzz": f"tests/support tests/server tests/e2e gtest {SERVER} {RUNTIME} {API}",
     "tests/ops": "tests/support gtest model/ops torch cuda python-tests numpy",
     "tests/runtime": f"tests/support gtest {RUNTIME} {API} sentencepiece icu json",

@@ -24,6 +24,7 @@
 #include "client/cli/resume_record.h"
 #include "client/cli/text_source.h"
 #include "client/library/client.h"
+#include "proto/status_macros.h"
 
 namespace linnet::client {
 
@@ -70,7 +71,7 @@ class BatchRunner {
   // Writes nothing.
   absl::Status Resume(const ResumePoint& point) {
     resume_point_ = point;
-    if (auto status = source_.Skip(point.texts, point.known); !status.ok()) return status;
+    RETURN_IF_ERROR(source_.Skip(point.texts, point.known));
     if (point.recorded) return absl::OkStatus();
     const absl::StatusOr<std::optional<Text>> next = source_.Next();
     if (!next.ok() || !next->has_value()) return next.status();

@@ -17,6 +17,7 @@
 #include "client/cli/text_stream.h"
 #include "google/protobuf/io/coded_stream.h"
 #include "google/protobuf/io/zero_copy_stream_impl_lite.h"
+#include "proto/status_macros.h"
 
 namespace linnet::client {
 
@@ -55,10 +56,9 @@ namespace {
 // chooses by the texts. `what` is the task in words.
 absl::StatusOr<std::string> OnlyLanguage(Client& client, const CallOptions& call, v1::Task task,
                                          const std::string& target, const std::string& what) {
-  absl::StatusOr<v1::ListModelsResponse> models = client.ListModels(call);
-  if (!models.ok()) return models.status();
+  ASSIGN_OR_RETURN(v1::ListModelsResponse models, client.ListModels(call));
   std::set<std::string> fitting, served;
-  for (const v1::Model& model : models->models()) {
+  for (const v1::Model& model : models.models()) {
     if (model.task() != task) continue;
     if (target.empty() || absl::EqualsIgnoreCase(model.target_language_code(), target)) {
       fitting.insert(model.source_language_code());
@@ -158,14 +158,13 @@ absl::StatusOr<ResumePoint> CheckOutput(const TextOptions& options, uint64_t set
                                         WholeLines* kept) {
   const std::vector<std::string> inputs =
       options.input.files.empty() ? std::vector<std::string>{"-"} : options.input.files;
-  absl::Status status = CheckIsNoInput(options.output, inputs);
-  if (status.ok() && !options.resume) status = CheckMayWrite(options, inputs);
-  if (!status.ok()) return status;
-  if (!options.resume) return ResumePoint();
-  const absl::StatusOr<WholeLines> lines = CountLines(options.output);
-  if (!lines.ok()) return lines.status();
-  *kept = *lines;
-  return FindResumePoint(options, settings, lines->lines);
+  RETURN_IF_ERROR(CheckIsNoInput(options.output, inputs));
+  if (!options.resume) {
+    RETURN_IF_ERROR(CheckMayWrite(options, inputs));
+    return ResumePoint();
+  }
+  ASSIGN_OR_RETURN(*kept, CountLines(options.output));
+  return FindResumePoint(options, settings, kept->lines);
 }
 
 // Answers all texts to standard output or to the output file.

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "client/cli/text_source.h"
+#include "proto/status_macros.h"
 
 namespace linnet::client {
 
@@ -20,11 +21,10 @@ absl::Status ReadGlossary(const std::string& file, v1::Glossary* glossary) {
   TextSource source(std::move(input), unused);
   std::map<std::string, std::string> seen;  // the line of each term
   while (true) {
-    const absl::StatusOr<std::optional<Text>> line = source.Next();
-    if (!line.ok()) return line.status();
-    if (!line->has_value()) break;
-    const Text& text = **line;
-    if (!text.problem.ok()) return text.problem;
+    ASSIGN_OR_RETURN(const std::optional<Text> line, source.Next());
+    if (!line.has_value()) break;
+    const Text& text = *line;
+    RETURN_IF_ERROR(text.problem);
     if (text.content.empty()) continue;
     const std::vector<std::string> columns = absl::StrSplit(text.content, '\t');
     if (columns.size() > 2 || columns[0].empty()) {

@@ -13,6 +13,7 @@
 #include "absl/strings/str_replace.h"
 #include "absl/strings/strip.h"
 #include "client/library/utf8.h"
+#include "proto/status_macros.h"
 
 namespace linnet::client {
 namespace {
@@ -107,7 +108,7 @@ absl::StatusOr<Settings> ReadSettings(const Variables& variables) {
     if (readable) {
       file.clear();
       file.seekg(0);
-      if (absl::Status status = ReadFile(path, file, &settings); !status.ok()) return status;
+      RETURN_IF_ERROR(ReadFile(path, file, &settings));
     } else if (errno != ENOENT || !Find(variables, "LINNET_CONFIG").empty()) {
       return absl::InvalidArgumentError(
           absl::StrCat("cannot read the settings in \"", path, "\": ", std::strerror(errno)));

@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "client/cli/json_lines.h"
 #include "client/library/utf8.h"
+#include "proto/status_macros.h"
 
 namespace linnet::client {
 namespace {
@@ -77,7 +78,7 @@ absl::StatusOr<std::optional<Text>> TextSource::NextRaw() {
   }
   while (open_ != nullptr || next_file_ < input_.files.size()) {
     if (open_ == nullptr) {
-      if (absl::Status status = Open(input_.files[next_file_++]); !status.ok()) return status;
+      RETURN_IF_ERROR(Open(input_.files[next_file_++]));
     }
     absl::StatusOr<std::optional<Text>> read = Read();
     if (!read.ok() || read->has_value()) return read;
@@ -108,10 +109,9 @@ absl::StatusOr<std::optional<Text>> TextSource::Next() {
 
 absl::Status TextSource::Skip(int64_t texts, const Checkpoint& known) {
   for (int64_t skipped = 0; skipped < texts; ++skipped) {
-    const absl::StatusOr<std::optional<Text>> text = NextRaw();
-    if (!text.ok()) return text.status();
-    if (text->has_value()) {
-      if (skipped + 1 != known.texts || (**text).digest == known.digest) continue;
+    ASSIGN_OR_RETURN(const std::optional<Text> text, NextRaw());
+    if (text.has_value()) {
+      if (skipped + 1 != known.texts || text->digest == known.digest) continue;
       return absl::InvalidArgumentError(
           absl::StrCat("the output was made from another input: of the first ", known.texts,
                        " lines some differ from those that were answered; --force continues all "

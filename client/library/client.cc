@@ -8,6 +8,7 @@
 #include "client/library/connection.h"
 #include "client/library/document.h"
 #include "client/library/utf8.h"
+#include "proto/status_macros.h"
 
 namespace linnet::client {
 namespace {
@@ -59,11 +60,9 @@ absl::StatusOr<Response> Streamed(Connection& connection, Method method, const R
   StreamRequest stream_request;
   *stream_request.mutable_request() = request;
   absl::StatusOr<Response> response = Response();
-  const absl::Status status =
-      connection.Run(request, options, [&](Text& text, grpc::ClientContext* context) {
-        return ReadParts((text.*method)(context, stream_request), on_part, context, &*response);
-      });
-  if (!status.ok()) return status;
+  RETURN_IF_ERROR(connection.Run(request, options, [&](Text& text, grpc::ClientContext* context) {
+    return ReadParts((text.*method)(context, stream_request), on_part, context, &*response);
+  }));
   return WithCount(TextsOf(request), std::move(response));
 }
 
@@ -106,12 +105,10 @@ class Client::Impl : public Connection {
 };
 
 absl::StatusOr<Client> Client::Create(const ClientOptions& options) {
-  if (absl::Status status = CheckOptions(options); !status.ok()) return status;
+  RETURN_IF_ERROR(CheckOptions(options));
   std::unique_ptr<TokenFile> token;
   if (!options.token_file.empty()) {
-    absl::StatusOr<std::unique_ptr<TokenFile>> opened = TokenFile::Open(options.token_file);
-    if (!opened.ok()) return opened.status();
-    token = *std::move(opened);
+    ASSIGN_OR_RETURN(token, TokenFile::Open(options.token_file));
   }
   return Client(std::make_unique<Impl>(options, std::move(token)));
 }
@@ -204,22 +201,20 @@ void Client::DetectLanguageAsync(v1::DetectLanguageRequest request,
 absl::StatusOr<v1::ReloadResponse> Client::Reload(const v1::ReloadRequest& request,
                                                   const CallOptions& options) {
   v1::ReloadResponse response;
-  const absl::Status status =
-      impl_->Run(request, options, [&](Text&, grpc::ClientContext* context) {
-        return impl_->admin().Reload(context, request, &response);
-      });
-  if (!status.ok()) return status;
+  RETURN_IF_ERROR(impl_->Run(request, options, [&](Text&, grpc::ClientContext* context) {
+    return impl_->admin().Reload(context, request, &response);
+  }));
   return response;
 }
 
 absl::Status Client::Health(const std::string& service) {
-  if (absl::Status status = CheckUtf8("service", service); !status.ok()) return status;
+  RETURN_IF_ERROR(CheckUtf8("service", service));
   HealthResponse response;
   const absl::Status status = impl_->Check({}, service, &response);
   if (absl::IsNotFound(status)) {
     return absl::NotFoundError(absl::StrCat("the server has no service \"", service, "\""));
   }
-  if (!status.ok()) return status;
+  RETURN_IF_ERROR(status);
   if (response.status() == HealthResponse::SERVING) return absl::OkStatus();
   return absl::UnavailableError(
       absl::StrCat(service.empty() ? std::string("the server") : service, " says ",

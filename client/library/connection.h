@@ -23,6 +23,7 @@
 #include "grpcpp/grpcpp.h"
 #include "linnet/v1/admin_service.grpc.pb.h"
 #include "linnet/v1/text_service.grpc.pb.h"
+#include "proto/status_macros.h"
 
 namespace linnet::client {
 
@@ -68,13 +69,12 @@ class Connection {
   template <typename Call>
   absl::Status Run(const google::protobuf::Message& request, const CallOptions& options, Call call,
                    bool deadline = true) {
-    absl::Status status = CheckRequest(request, options);
-    if (status.ok()) status = Reach(options);
-    if (!status.ok()) return status;
+    RETURN_IF_ERROR(CheckRequest(request, options));
+    RETURN_IF_ERROR(Reach(options));
     const CallOptions own = WithRequestId(options);
     const Timeout timeout(deadline ? own.timeout.value_or(options_.timeout)
                                    : absl::InfiniteDuration());
-    status = Try(own, timeout.left(), call);
+    absl::Status status = Try(own, timeout.left(), call);
     if (ShouldTryAnotherServer(status) && timeout.left() > absl::ZeroDuration())
       status = Try(own, timeout.left(), call);
     return status;
@@ -87,11 +87,9 @@ class Connection {
   absl::StatusOr<Response> Unary(Method<Request, Response> method, const Request& request,
                                  const CallOptions& options) {
     Response response;
-    const absl::Status status =
-        Run(request, options, [&](Text& text, grpc::ClientContext* context) {
-          return (text.*method)(context, request, &response);
-        });
-    if (!status.ok()) return status;
+    RETURN_IF_ERROR(Run(request, options, [&](Text& text, grpc::ClientContext* context) {
+      return (text.*method)(context, request, &response);
+    }));
     return response;
   }
 

@@ -13,6 +13,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
 #include "client/library/channel.h"
+#include "proto/status_macros.h"
 
 namespace linnet::client {
 namespace {
@@ -102,7 +103,7 @@ absl::Status CheckOptions(const ClientOptions& options) {
   status.Update(CheckDuration("timeout", options.timeout, false));
   status.Update(CheckDuration("wait", options.wait, true));
   status.Update(CheckDuration("keepalive", options.keepalive, false));
-  if (!status.ok()) return status;
+  RETURN_IF_ERROR(status);
   const RetryOptions& retry = options.retry;
   if (retry.max_attempts < 1 || retry.max_attempts > 5) {
     return absl::InvalidArgumentError(

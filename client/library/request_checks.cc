@@ -6,6 +6,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "client/library/utf8.h"
+#include "proto/status_macros.h"
 
 namespace linnet::client {
 namespace {
@@ -24,12 +25,11 @@ absl::Status CheckMessage(const Message& message, const std::string& prefix) {
   for (const FieldDescriptor* field : fields) {
     const std::string path = absl::StrCat(prefix, field->name());
     if (!field->is_repeated()) {
-      if (absl::Status status = CheckField(message, *field, -1, path); !status.ok()) return status;
+      RETURN_IF_ERROR(CheckField(message, *field, -1, path));
       continue;
     }
     for (int i = 0; i < reflection.FieldSize(message, field); ++i) {
-      absl::Status status = CheckField(message, *field, i, absl::StrCat(path, "[", i, "]"));
-      if (!status.ok()) return status;
+      RETURN_IF_ERROR(CheckField(message, *field, i, absl::StrCat(path, "[", i, "]")));
     }
   }
   return absl::OkStatus();

@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "client/library/utf8.h"
+#include "proto/status_macros.h"
 
 namespace linnet::client {
 namespace {
@@ -25,7 +26,7 @@ bool Same(const struct stat& a, const struct stat& b) {
 absl::StatusOr<std::unique_ptr<TokenFile>> TokenFile::Open(const std::string& path) {
   auto file = std::unique_ptr<TokenFile>(new TokenFile(path));
   absl::MutexLock lock(&file->mu_);
-  if (absl::Status status = file->Read(); !status.ok()) return status;
+  RETURN_IF_ERROR(file->Read());
   return file;
 }
 

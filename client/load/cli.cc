@@ -18,6 +18,7 @@
 #include "client/load/flags.h"
 #include "client/load/report.h"
 #include "client/load/search.h"
+#include "proto/status_macros.h"
 
 namespace linnet::client {
 namespace {
@@ -108,9 +109,8 @@ class CallTable {
 absl::StatusOr<MetricsPage> ReadPages(const std::vector<std::string>& urls) {
   MetricsPage sum;
   for (const std::string& url : urls) {
-    const absl::StatusOr<MetricsPage> page = ReadMetrics(url, kMetricsTimeout);
-    if (!page.ok()) return page.status();
-    AddMetrics(*page, &sum);
+    ASSIGN_OR_RETURN(const MetricsPage page, ReadMetrics(url, kMetricsTimeout));
+    AddMetrics(page, &sum);
   }
   return sum;
 }
@@ -167,17 +167,16 @@ LoadFindings Search(const LoadFlags& flags, const MakeCall& call, const std::sto
 // made-up texts.
 absl::Status NameLanguage(LoadFlags* flags) {
   if (!flags->from.empty() || !flags->model.empty() || !flags->mix.empty()) return absl::OkStatus();
-  absl::StatusOr<Client> client = Client::Create(flags->client);
-  if (!client.ok()) return client.status();
+  ASSIGN_OR_RETURN(Client client, Client::Create(flags->client));
   absl::Status status;
   if (flags->task == "translate") {
     v1::TranslateRequest request;
     request.set_target_language_code(flags->to);
-    status = SetLanguage(*client, {}, request);
+    status = SetLanguage(client, {}, request);
     flags->from = request.source_language_code();
   } else {
     v1::SummarizeRequest request;
-    status = SetLanguage(*client, {}, request);
+    status = SetLanguage(client, {}, request);
     flags->from = request.language_code();
   }
   return absl::IsUnavailable(status) ? status : absl::OkStatus();

@@ -12,6 +12,7 @@
 #include "client/cli/connection_flags.h"
 #include "client/cli/duration_flag.h"
 #include "client/load/texts.h"
+#include "proto/status_macros.h"
 
 namespace linnet::client {
 namespace {
@@ -278,9 +279,7 @@ absl::StatusOr<std::vector<CallKind>> KindsOf(const LoadFlags& flags) {
     kind.texts_name =
         absl::StrFormat("made-up texts of %d to %d words", flags.words[0], flags.words[1]);
   } else {
-    absl::StatusOr<std::vector<std::string>> sentences = ReadSentences(flags.file);
-    if (!sentences.ok()) return sentences.status();
-    kind.sentences = *std::move(sentences);
+    ASSIGN_OR_RETURN(kind.sentences, ReadSentences(flags.file));
     kind.texts_name = absl::StrCat(kind.sentences.size(), " texts of ", flags.file);
   }
   if (!flags.mix.empty()) return ReadMix(flags.mix, kind, flags.seed);

@@ -11,6 +11,7 @@
 #include "grpcpp/create_channel_posix.h"
 #include "grpcpp/grpcpp.h"
 #include "linnet/v1/text_service.grpc.pb.h"
+#include "proto/status_macros.h"
 
 namespace linnet::client {
 namespace {
@@ -55,16 +56,15 @@ CallOutcome OutcomeOf(const absl::StatusOr<Response>& response) {
 template <typename Request>
 absl::Status CallAndCut(const std::string& server, const Request& request, absl::Duration timeout,
                         DelayedActions& delayed, bool* cut) {
-  const absl::StatusOr<std::shared_ptr<Socket>> connection = Socket::Connect(server);
-  if (!connection.ok()) return connection.status();
-  const int socket = (*connection)->Duplicate();
+  ASSIGN_OR_RETURN(const std::shared_ptr<Socket> connection, Socket::Connect(server));
+  const int socket = connection->Duplicate();
   fcntl(socket, F_SETFL, fcntl(socket, F_GETFL) | O_NONBLOCK);  // gRPC requires it
   const auto stub =
       v1::TextService::NewStub(grpc::CreateInsecureChannelFromFd("linnet-load", socket));
   grpc::ClientContext context;
   context.set_deadline(std::chrono::system_clock::now() + absl::ToChronoMicroseconds(timeout));
   const auto was_cut = std::make_shared<std::atomic<bool>>(false);
-  delayed.Add([connection = *connection, was_cut] {
+  delayed.Add([connection, was_cut] {
     *was_cut = true;
     connection->Cut();
   });
@@ -80,10 +80,9 @@ absl::StatusOr<std::unique_ptr<LoadClient>> LoadClient::Connect(
     const AbandonmentOptions& abandonment, uint64_t seed) {
   std::vector<Client> clients;
   for (int channel = 0; channel < channels; ++channel) {
-    absl::StatusOr<Client> client = Client::Create(options);
-    if (!client.ok()) return client.status();
-    if (absl::Status status = client->Health(); !status.ok()) return status;
-    clients.push_back(*std::move(client));
+    ASSIGN_OR_RETURN(Client client, Client::Create(options));
+    RETURN_IF_ERROR(client.Health());
+    clients.push_back(std::move(client));
   }
   return absl::WrapUnique(
       new LoadClient(options, std::move(clients), std::move(kinds), abandonment, seed));

@@ -12,6 +12,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "client/load/http.h"
+#include "proto/status_macros.h"
 
 namespace linnet::client {
 namespace {
@@ -158,9 +159,8 @@ MetricsChanges Difference(const MetricsPage& before, const MetricsPage& after) {
 }
 
 absl::StatusOr<MetricsPage> ReadMetrics(const std::string& url, absl::Duration timeout) {
-  absl::StatusOr<std::string> body = HttpGet(url, timeout);
-  if (!body.ok()) return body.status();
-  absl::StatusOr<MetricsPage> page = ParseMetrics(*body);
+  ASSIGN_OR_RETURN(std::string body, HttpGet(url, timeout));
+  absl::StatusOr<MetricsPage> page = ParseMetrics(body);
   if (!page.ok()) {
     return absl::InvalidArgumentError(absl::StrCat(url, ": ", page.status().message()));
   }

@@ -10,6 +10,7 @@
 #include "absl/strings/str_format.h"
 #include "client/load/texts.h"
 #include "google/protobuf/util/json_util.h"
+#include "proto/status_macros.h"
 
 namespace linnet::client {
 namespace {
@@ -34,9 +35,7 @@ absl::Status ParseTexts(const json& object, uint64_t seed, CallKind* kind) {
   }
   if (object.contains("file")) {
     const std::string file = object["file"].get<std::string>();
-    absl::StatusOr<std::vector<std::string>> sentences = ReadSentences(file);
-    if (!sentences.ok()) return sentences.status();
-    kind->sentences = *std::move(sentences);
+    ASSIGN_OR_RETURN(kind->sentences, ReadSentences(file));
     kind->texts_name = absl::StrCat(kind->sentences.size(), " texts of ", file);
   } else if (object.contains("words")) {
     const auto words = object["words"].get<std::vector<int>>();
@@ -63,11 +62,10 @@ absl::Status ParseKind(const json& object, uint64_t seed, CallKind* kind) {
   if (object.contains("translate") == object.contains("summarize")) {
     return Wrong("one of \"translate\" and \"summarize\" is needed");
   }
-  const absl::Status request = object.contains("translate")
-                                   ? ParseRequest<v1::TranslateRequest>(object["translate"], kind)
-                                   : ParseRequest<v1::SummarizeRequest>(object["summarize"], kind);
-  if (!request.ok()) return request;
-  if (absl::Status status = ParseTexts(object, seed, kind); !status.ok()) return status;
+  RETURN_IF_ERROR(object.contains("translate")
+                      ? ParseRequest<v1::TranslateRequest>(object["translate"], kind)
+                      : ParseRequest<v1::SummarizeRequest>(object["summarize"], kind));
+  RETURN_IF_ERROR(ParseTexts(object, seed, kind));
   kind->name = object.value("name", kind->name);
   kind->weight = object.value("weight", 1.0);
   kind->texts = object.value("texts", kind->texts);

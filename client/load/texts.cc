@@ -9,6 +9,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "client/cli/text_source.h"
+#include "proto/status_macros.h"
 
 namespace linnet::client {
 namespace {
@@ -27,10 +28,9 @@ absl::StatusOr<std::vector<std::string>> ReadSentences(const std::string& file) 
   TextSource source(std::move(input), unused);
   std::vector<std::string> sentences;
   while (true) {
-    absl::StatusOr<std::optional<Text>> text = source.Next();
-    if (!text.ok()) return text.status();
-    if (!text->has_value()) break;
-    if (!IsBlank(**text)) sentences.push_back(std::move((**text).content));
+    ASSIGN_OR_RETURN(std::optional<Text> text, source.Next());
+    if (!text.has_value()) break;
+    if (!IsBlank(*text)) sentences.push_back(std::move(text->content));
   }
   if (sentences.empty()) {
     return absl::InvalidArgumentError(absl::StrCat(file, " has no line with text in it"));

@@ -6,6 +6,7 @@
 
 #include "absl/strings/cord.h"
 #include "absl/strings/str_cat.h"
+#include "proto/status_macros.h"
 
 namespace linnet::model {
 namespace {
@@ -58,8 +59,7 @@ absl::Status CheckPrefix(const SequenceInput& sequence, const EngineInfo& info) 
                                                    " tokens, max_target_tokens is ",
                                                    sequence.options.max_target_tokens));
   }
-  if (auto status = CheckTokens("prefix", sequence.prefix, info.vocabulary_size); !status.ok())
-    return status;
+  RETURN_IF_ERROR(CheckTokens("prefix", sequence.prefix, info.vocabulary_size));
   return CheckInside("prefix", sequence.prefix, info.special, "a prefix does not contain");
 }
 
@@ -73,12 +73,9 @@ absl::Status CheckConstraints(const SequenceInput& sequence, const EngineInfo& i
   size_t tokens = 0;
   for (const std::vector<TokenId>& phrase : sequence.constraints) {
     if (phrase.empty()) return absl::InvalidArgumentError("a constraint is empty");
-    if (auto status = CheckTokens("constraint", phrase, info.vocabulary_size); !status.ok())
-      return status;
-    if (auto status =
-            CheckInside("constraint", phrase, info.special, "a constraint does not contain");
-        !status.ok())
-      return status;
+    RETURN_IF_ERROR(CheckTokens("constraint", phrase, info.vocabulary_size));
+    RETURN_IF_ERROR(
+        CheckInside("constraint", phrase, info.special, "a constraint does not contain"));
     if (std::count(phrase.begin(), phrase.end(), info.special.unk) > 0)
       return absl::InvalidArgumentError("a constraint contains the unknown token");
     tokens += phrase.size();
@@ -120,12 +117,9 @@ absl::Status CheckTarget(const SequenceInput& sequence, const EngineInfo& info) 
         absl::StrCat("the target has ", target.size() - 1, " tokens, this model writes at most ",
                      info.limits.max_target_tokens, " (end token not included)"));
   }
-  if (auto status = CheckTokens("target", target, info.vocabulary_size); !status.ok())
-    return status;
+  RETURN_IF_ERROR(CheckTokens("target", target, info.vocabulary_size));
   const auto inside = std::span(target).first(target.size() - 1);
-  if (auto status = CheckInside("target", inside, info.special, "is not allowed inside a target");
-      !status.ok())
-    return status;
+  RETURN_IF_ERROR(CheckInside("target", inside, info.special, "is not allowed inside a target"));
   if (!sequence.prefix.empty()) {
     return absl::InvalidArgumentError(absl::StrCat(
         "a target to score and a prefix of ", sequence.prefix.size(),
@@ -153,9 +147,9 @@ BeamSearch StartSearch(const SequenceInput& sequence, const EngineInfo& info) {
 }
 
 absl::Status CheckSequence(const SequenceInput& sequence, const EngineInfo& info) {
-  if (auto status = CheckOptions(sequence.options, info.limits); !status.ok()) return status;
-  if (auto status = CheckSource(sequence.source, info); !status.ok()) return status;
-  if (auto status = CheckConstraints(sequence, info); !status.ok()) return status;
+  RETURN_IF_ERROR(CheckOptions(sequence.options, info.limits));
+  RETURN_IF_ERROR(CheckSource(sequence.source, info));
+  RETURN_IF_ERROR(CheckConstraints(sequence, info));
   return sequence.target.has_value() ? CheckTarget(sequence, info) : CheckPrefix(sequence, info);
 }
 

@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "model/ops/ops.h"
+#include "proto/status_macros.h"
 
 namespace linnet::model {
 namespace {
@@ -59,7 +60,7 @@ absl::Status LoadCuda() {
 
 absl::StatusOr<at::Device> OpenDevice(Device device) {
   if (device == Device::kCpu) return at::Device(at::kCPU);
-  if (absl::Status status = LoadCuda(); !status.ok()) return status;
+  RETURN_IF_ERROR(LoadCuda());
   return at::Device(at::kCUDA, 0);
 }
 

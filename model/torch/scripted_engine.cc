@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "model/torch/catch_torch_errors.h"
+#include "proto/status_macros.h"
 
 namespace linnet::model {
 
@@ -161,12 +162,11 @@ absl::Status ScriptedEngine::WarmUp() {
   for (const bool sampled : {true, false}) {
     input.align = !sampled;
     input.options.seed = sampled ? std::optional<uint64_t>(0) : std::nullopt;
-    if (absl::Status status = Check(input); !status.ok()) return status;
-    if (absl::Status status = Add({&input, 1}); !status.ok()) return status;
+    RETURN_IF_ERROR(Check(input));
+    RETURN_IF_ERROR(Add({&input, 1}));
     while (!running_.empty()) {
-      absl::StatusOr<std::vector<SequenceEvent>> events = Step();
-      if (!events.ok()) return events.status();
-      if (!events->front().status.ok()) return events->front().status;
+      ASSIGN_OR_RETURN(std::vector<SequenceEvent> events, Step());
+      RETURN_IF_ERROR(events.front().status);
     }
   }
   return absl::OkStatus();

@@ -16,6 +16,7 @@
 #include "model/ops/linear.h"
 #include "model/ops/ops.h"
 #include "model/torch/compute_type.h"
+#include "proto/status_macros.h"
 
 namespace linnet::model {
 namespace {
@@ -51,15 +52,15 @@ void CheckMethods(const torch::jit::Module& module) {
 absl::Status Convert(const torch::jit::Module& module, at::Device device, at::ScalarType type) {
   const auto convert = [&](const std::string& name, at::Tensor tensor) -> absl::Status {
     const at::ScalarType own = tensor.is_floating_point() ? type : tensor.scalar_type();
-    if (absl::Status status = CheckRange(name, tensor, own); !status.ok()) return status;
+    RETURN_IF_ERROR(CheckRange(name, tensor, own));
     tensor.set_data(tensor.to(device, own).contiguous());
     return absl::OkStatus();
   };
   for (const auto& parameter : module.named_parameters()) {
-    if (absl::Status s = convert(parameter.name, parameter.value); !s.ok()) return s;
+    RETURN_IF_ERROR(convert(parameter.name, parameter.value));
   }
   for (const auto& buffer : module.named_buffers()) {
-    if (absl::Status s = convert(buffer.name, buffer.value); !s.ok()) return s;
+    RETURN_IF_ERROR(convert(buffer.name, buffer.value));
   }
   return absl::OkStatus();
 }
@@ -85,19 +86,16 @@ absl::StatusOr<ScriptedModel> ScriptedModel::Load(const std::filesystem::path& f
   torch::jit::Module module = torch::jit::load(file.string(), at::kCPU);
   CheckMethods(module);
   module.eval();
-  const absl::StatusOr<ComputeType> resolved =
-      ResolveComputeType(compute, device.is_cuda() ? Device::kCuda : Device::kCpu);
-  if (!resolved.ok()) return resolved.status();
-  if (absl::Status status = Convert(module, device, ScalarTypeOf(*resolved)); !status.ok()) {
-    return status;
-  }
-  if (device.is_cpu()) module.get_method("pack")({ComputeTypeName(*resolved)});
+  ASSIGN_OR_RETURN(const ComputeType resolved,
+                   ResolveComputeType(compute, device.is_cuda() ? Device::kCuda : Device::kCpu));
+  RETURN_IF_ERROR(Convert(module, device, ScalarTypeOf(resolved)));
+  if (device.is_cpu()) module.get_method("pack")({ComputeTypeName(resolved)});
   // The module is not frozen, since that saves no time: medians of 400 steps of four rows of an
   // en-de model, alternating in Python on a busy machine, are 7.80 ms as loaded, 7.82 ms
   // frozen, 7.77 ms frozen without optimised numerics. LibTorch 2.11's freeze_module also drops
   // methods of submodules that encode still calls, and torch::jit::freeze requires a method
   // forward.
-  return ScriptedModel(device, *resolved, std::move(module));
+  return ScriptedModel(device, resolved, std::move(module));
 }
 
 ScriptedModel::ScriptedModel(at::Device device, ComputeType compute, torch::jit::Module module)

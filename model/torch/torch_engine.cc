@@ -18,6 +18,7 @@
 #include "model/torch/scripted_engine.h"
 #include "model/torch/scripted_model.h"
 #include "model/torch/usable_cores.h"
+#include "proto/status_macros.h"
 
 namespace linnet::model {
 namespace {
@@ -66,26 +67,21 @@ void SumInFloat32(bool batch_invariant) {
 // Throws c10::Error, and GraphsFailed, after which the caller must build a new engine.
 absl::Status Build(const Bundle& bundle, const TorchEngineOptions& options, at::Device device,
                    const std::string& no_graphs, std::unique_ptr<ScriptedEngine>& engine) {
-  absl::StatusOr<ScriptedModel> model =
-      ScriptedModel::Load(bundle.model_file(), device, options.compute);
-  if (!model.ok()) return model.status();
-  EngineInfo info = MakeInfo(bundle, options, *model);
-  auto grammar = bundle.target_grammar();
-  if (!grammar.ok()) return grammar.status();
-  info.grammar = *std::move(grammar);
-  model->GiveLogitsInFloat32(info.vocabulary_size);
+  ASSIGN_OR_RETURN(ScriptedModel model,
+                   ScriptedModel::Load(bundle.model_file(), device, options.compute));
+  EngineInfo info = MakeInfo(bundle, options, model);
+  ASSIGN_OR_RETURN(info.grammar, bundle.target_grammar());
+  model.GiveLogitsInFloat32(info.vocabulary_size);
   std::optional<Shortlist> shortlist;
   if (options.shortlist) {
-    absl::StatusOr<Shortlist> read = ReadShortlist(bundle, *model);
-    if (!read.ok()) return read.status();
-    shortlist = *std::move(read);
+    ASSIGN_OR_RETURN(shortlist, ReadShortlist(bundle, model));
   }
   at::set_num_threads(info.threads);  // for parallel regions of this thread
   const ScriptedEngineOptions engine_options = {
       .mask_eos = options.mask_eos,
       .alignment_layer = bundle.alignment_layer(),
-      .one_shape = options.batch_invariant && !model->packed()};
-  engine = std::make_unique<ScriptedEngine>(*std::move(model), std::move(info), engine_options,
+      .one_shape = options.batch_invariant && !model.packed()};
+  engine = std::make_unique<ScriptedEngine>(std::move(model), std::move(info), engine_options,
                                             std::move(shortlist));
   const bool on_device = options.search == SearchPlace::kDevice ||
                          (options.search == SearchPlace::kAuto && device.is_cuda());
@@ -114,19 +110,18 @@ absl::StatusOr<std::unique_ptr<Engine>> MakeTorchEngine(const Bundle& bundle,
         "encoder_cache_tokens is ", options.encoder_cache_tokens, ", it must be between ",
         max_source_tokens, " (the longest source of this model) and ", kMaxEncoderCacheTokens));
   }
-  const absl::StatusOr<at::Device> device = OpenDevice(options.device);
-  if (!device.ok()) return device.status();
+  ASSIGN_OR_RETURN(const at::Device device, OpenDevice(options.device));
 
   std::unique_ptr<ScriptedEngine> engine;
   absl::Status status =
       CatchTorchErrors(absl::StrCat("cannot load ", bundle.model_file().string()), [&] {
         SumInFloat32(options.batch_invariant);
         try {
-          return Build(bundle, options, *device, options.graphs ? "" : "they were not asked for",
+          return Build(bundle, options, device, options.graphs ? "" : "they were not asked for",
                        engine);
         } catch (const GraphsFailed& failed) {
           engine.reset();  // closes the failed recording
-          return Build(bundle, options, *device, failed.what(), engine);
+          return Build(bundle, options, device, failed.what(), engine);
         }
       });
   if (absl::IsResourceExhausted(status)) return status;

@@ -8,6 +8,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "proto/status_macros.h"
 
 namespace linnet::server {
 namespace {
@@ -65,7 +66,7 @@ absl::StatusOr<std::map<std::string, int>> RecordFailure(
     }
     entries.push_back(std::move(entry));
   }
-  if (absl::Status status = Write(file, entries); !status.ok()) return status;
+  RETURN_IF_ERROR(Write(file, entries));
   return suspects;
 }
 

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "proto/status_macros.h"
 
 namespace linnet::server {
 namespace {
@@ -54,7 +55,7 @@ absl::StatusOr<bool> DecodeStream::Run(LineReader& input, std::FILE* output) {
   while (more || !batcher_.idle()) {
     if (more) more = ReadLines(input);
     if (!batcher_.idle()) batcher_.Step([] { return absl::Now(); });
-    if (absl::Status status = PrintReady(output); !status.ok()) return status;
+    RETURN_IF_ERROR(PrintReady(output));
   }
   return all_decoded_;
 }
@@ -81,50 +82,45 @@ bool DecodeStream::ReadLines(LineReader& input) {
 }
 
 absl::Status DecodeStream::Start(const std::string& line, Answer& answer) {
-  absl::StatusOr<model::SequenceInput> input = MakeInput(line);
-  if (!input.ok()) return input.status();
+  ASSIGN_OR_RETURN(model::SequenceInput input, MakeInput(line));
   auto sequence = std::make_unique<Sequence>();
-  sequence->input = *std::move(input);
+  sequence->input = std::move(input);
   sequence->sink =
       std::make_unique<AnswerSink>(*this, answer, model::Constraints(sequence->input.constraints));
   return batcher_.Add(sequence, absl::Now());
 }
 
 absl::StatusOr<model::SequenceInput> DecodeStream::MakeInput(const std::string& line) const {
-  absl::StatusOr<InputLine> parsed = ParseInputLine(line);
-  if (!parsed.ok()) return parsed.status();
+  ASSIGN_OR_RETURN(InputLine parsed, ParseInputLine(line));
   model::SequenceInput input;
-  input.prefix = std::move(parsed->prefix_ids);
-  input.constraints = std::move(parsed->constraint_ids);
+  input.prefix = std::move(parsed.prefix_ids);
+  input.constraints = std::move(parsed.constraint_ids);
   if (!input.constraints.empty() && target_tokenizer_ != nullptr)
     input.continuations = target_tokenizer_->Continuations();
-  input.align = parsed->align;
-  if (parsed->text.has_value()) {
+  input.align = parsed.align;
+  if (parsed.text.has_value()) {
     if (source_tokenizer_ == nullptr) {
       return absl::InvalidArgumentError(
           "the bundle has no tokenizer: give source_ids instead of text");
     }
-    absl::StatusOr<std::vector<model::TokenId>> tokens = source_tokenizer_->Encode(*parsed->text);
-    if (!tokens.ok()) return tokens.status();
-    if (tokens->empty()) return absl::InvalidArgumentError("text is empty");
-    input.source = *std::move(tokens);
+    ASSIGN_OR_RETURN(std::vector<model::TokenId> tokens, source_tokenizer_->Encode(*parsed.text));
+    if (tokens.empty()) return absl::InvalidArgumentError("text is empty");
+    input.source = std::move(tokens);
     input.source.push_back(bundle_.special_tokens().eos);
   } else {
-    input.source = std::move(parsed->source_ids);
+    input.source = std::move(parsed.source_ids);
   }
-  input.target = std::move(parsed->target_ids);
-  if (parsed->target.has_value()) {
+  input.target = std::move(parsed.target_ids);
+  if (parsed.target.has_value()) {
     if (target_tokenizer_ == nullptr) {
       return absl::InvalidArgumentError(
           "the bundle has no tokenizer: give target_ids instead of target");
     }
-    absl::StatusOr<std::vector<model::TokenId>> tokens = target_tokenizer_->Encode(*parsed->target);
-    if (!tokens.ok()) return tokens.status();
-    input.target = *std::move(tokens);
+    ASSIGN_OR_RETURN(input.target, target_tokenizer_->Encode(*parsed.target));
     input.target->push_back(bundle_.special_tokens().eos);
   }
   linnet::v1::DecodingOptions overrides = overrides_;
-  overrides.MergeFrom(parsed->options);
+  overrides.MergeFrom(parsed.options);
   input.options =
       model::ApplyOverrides(bundle_.default_options(static_cast<int>(input.source.size())),
                             overrides, bundle_.manifest.limits().max_target_tokens());

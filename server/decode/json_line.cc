@@ -9,6 +9,7 @@
 #include <type_traits>
 
 #include "absl/strings/str_cat.h"
+#include "proto/status_macros.h"
 
 namespace linnet::server {
 namespace {
@@ -71,10 +72,7 @@ absl::Status Read(const std::string& name, const Json& value, std::vector<T>& ou
     return WrongType(name, value, ids ? "a list of token ids" : "a list of lists of token ids");
   out.reserve(value.size());
   for (size_t i = 0; i < value.size(); ++i) {
-    if (absl::Status status = Read(absl::StrCat(name, "[", i, "]"), value[i], out.emplace_back());
-        !status.ok()) {
-      return status;
-    }
+    RETURN_IF_ERROR(Read(absl::StrCat(name, "[", i, "]"), value[i], out.emplace_back()));
   }
   return absl::OkStatus();
 }
@@ -104,7 +102,7 @@ absl::Status ReadObject(const std::string& what, const Json& object, const Field
       return absl::InvalidArgumentError(
           absl::StrCat(what, " has the unknown key ", Dump(key), ", known are ", known));
     }
-    if (absl::Status status = field->second(key, value); !status.ok()) return status;
+    RETURN_IF_ERROR(field->second(key, value));
   }
   return absl::OkStatus();
 }
@@ -177,22 +175,20 @@ absl::StatusOr<Json> ParseJson(const std::string& line) {
 }  // namespace
 
 absl::StatusOr<InputLine> ParseInputLine(const std::string& line) {
-  const absl::StatusOr<Json> json = ParseJson(line);
-  if (!json.ok()) return json.status();
+  ASSIGN_OR_RETURN(const Json json, ParseJson(line));
   InputLine input;
   std::optional<std::vector<model::TokenId>> source_ids;
-  absl::Status status = ReadObject("the line", *json,
-                                   {{"text", Into(input.text)},
-                                    {"source_ids", Into(source_ids)},
-                                    {"prefix_ids", Into(input.prefix_ids)},
-                                    {"constraint_ids", Into(input.constraint_ids)},
-                                    {"align", Into(input.align)},
-                                    {"target", Into(input.target)},
-                                    {"target_ids", Into(input.target_ids)},
-                                    {"options", [&](const std::string& name, const Json& value) {
-                                       return ReadOptions(name, value, input.options);
-                                     }}});
-  if (!status.ok()) return status;
+  RETURN_IF_ERROR(ReadObject("the line", json,
+                             {{"text", Into(input.text)},
+                              {"source_ids", Into(source_ids)},
+                              {"prefix_ids", Into(input.prefix_ids)},
+                              {"constraint_ids", Into(input.constraint_ids)},
+                              {"align", Into(input.align)},
+                              {"target", Into(input.target)},
+                              {"target_ids", Into(input.target_ids)},
+                              {"options", [&](const std::string& name, const Json& value) {
+                                 return ReadOptions(name, value, input.options);
+                               }}}));
   if (input.text.has_value() == source_ids.has_value()) {
     return absl::InvalidArgumentError(
         input.text.has_value() ? "the line has both text and source_ids, it must have one of them"

@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "proto/status_macros.h"
 #include "server/schedule/batcher.h"
 
 namespace linnet::server {
@@ -70,14 +71,14 @@ absl::StatusOr<Run> DecodeAll(model::Engine& engine,
     auto sequence = std::make_unique<Sequence>();
     sequence->input = input;
     sequence->sink = std::make_unique<TotalSink>(total);
-    if (absl::Status status = batcher.Add(sequence, absl::Now()); !status.ok()) return status;
+    RETURN_IF_ERROR(batcher.Add(sequence, absl::Now()));
   }
   while (!batcher.idle()) {
     const absl::Time step = absl::Now();
     batcher.Step([] { return absl::Now(); });
     run.steps.push_back(absl::ToDoubleSeconds(absl::Now() - step));
   }
-  if (!total.status.ok()) return total.status;
+  RETURN_IF_ERROR(total.status);
   run.target_tokens = total.target_tokens;
   run.seconds = absl::ToDoubleSeconds(absl::Now() - start);
   return run;
@@ -107,9 +108,8 @@ absl::StatusOr<std::string> MeasureSynthetic(model::Engine& engine, const Synthe
   const std::vector<model::SequenceInput> inputs = RandomInputs(info, load);
   std::vector<Run> runs;
   for (int i = 0; i <= load.repeat; ++i) {
-    absl::StatusOr<Run> run = DecodeAll(engine, inputs);
-    if (!run.ok()) return run.status();
-    if (i > 0) runs.push_back(*std::move(run));
+    ASSIGN_OR_RETURN(Run run, DecodeAll(engine, inputs));
+    if (i > 0) runs.push_back(std::move(run));
   }
   std::vector<double> seconds;
   for (const Run& run : runs) seconds.push_back(run.seconds);

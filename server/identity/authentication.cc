@@ -7,6 +7,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "proto/status_macros.h"
 #include "server/base/errors.h"
 
 namespace linnet::server {
@@ -34,7 +35,7 @@ absl::Status ReadOnce(Headers headers, absl::string_view name, absl::string_view
 absl::Status ReadName(Headers headers, absl::string_view header, size_t max_bytes,
                       std::string& name) {
   absl::string_view value;
-  if (absl::Status status = ReadOnce(headers, header, value); !status.ok()) return status;
+  RETURN_IF_ERROR(ReadOnce(headers, header, value));
   if (value.size() > max_bytes) {
     return BadHeader(header, absl::StrCat("has ", value.size(), " characters, at most ", max_bytes,
                                           " are allowed: shorten it or leave it out"));
@@ -50,7 +51,7 @@ absl::Status ReadName(Headers headers, absl::string_view header, size_t max_byte
 
 absl::Status ReadPriority(Headers headers, Caller& caller) {
   absl::string_view value;
-  if (absl::Status status = ReadOnce(headers, "x-priority", value); !status.ok()) return status;
+  RETURN_IF_ERROR(ReadOnce(headers, "x-priority", value));
   if (value.empty()) return absl::OkStatus();
   Priority priority = Priority::kNormal;
   if (!ParsePriority(value, priority)) {
@@ -70,11 +71,10 @@ absl::Status ReadClient(Headers headers, const Peer& peer, Right right, const To
                         Caller& caller) {
   caller.client = std::string(WithoutPort(peer.address));
   if (tokens != nullptr) {
-    absl::StatusOr<Grant> grant = Authenticate(headers, right, *tokens);
-    if (!grant.ok()) return grant.status();
-    caller.client = absl::StrCat("subject:", grant->name);
-    caller.max_priority = grant->max_priority;
-    caller.priority = std::min(Priority::kNormal, grant->max_priority);
+    ASSIGN_OR_RETURN(Grant grant, Authenticate(headers, right, *tokens));
+    caller.client = absl::StrCat("subject:", grant.name);
+    caller.max_priority = grant.max_priority;
+    caller.priority = std::min(Priority::kNormal, grant.max_priority);
     return absl::OkStatus();
   }
   if (!peer.certificate_subject.empty()) {
@@ -131,11 +131,8 @@ absl::Status SetPriority(absl::string_view source, Priority priority, Caller& ca
 
 absl::Status ResolveCaller(Headers headers, const Peer& peer, Right right, const TokenTable* tokens,
                            Caller& caller) {
-  if (absl::Status status = ReadClient(headers, peer, right, tokens, caller); !status.ok())
-    return status;
-  if (absl::Status status = ReadName(headers, "x-request-id", kMaxRequestId, caller.request_id);
-      !status.ok())
-    return status;
+  RETURN_IF_ERROR(ReadClient(headers, peer, right, tokens, caller));
+  RETURN_IF_ERROR(ReadName(headers, "x-request-id", kMaxRequestId, caller.request_id));
   return ReadPriority(headers, caller);
 }
 

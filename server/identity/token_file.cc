@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "proto/status_macros.h"
 #include "server/base/log.h"
 
 namespace linnet::server {
@@ -27,18 +28,17 @@ absl::StatusOr<std::string> ReadText(const std::string& path) {
 absl::StatusOr<std::shared_ptr<TokenFile>> TokenFile::Open(const std::string& path,
                                                            Metrics& metrics) {
   std::shared_ptr<TokenFile> file(new TokenFile(path, metrics));
-  if (absl::Status status = file->Read(); !status.ok()) return status;
+  RETURN_IF_ERROR(file->Read());
   return file;
 }
 
 absl::Status TokenFile::Read() {
-  absl::StatusOr<std::string> text = ReadText(path_);
-  if (!text.ok()) return text.status();
+  ASSIGN_OR_RETURN(std::string text, ReadText(path_));
   {
     MutexLock lock(mu_);
-    if (table_ != nullptr && *text == text_) return absl::OkStatus();
+    if (table_ != nullptr && text == text_) return absl::OkStatus();
   }
-  absl::StatusOr<TokenTable> table = TokenTable::Parse(*text);
+  absl::StatusOr<TokenTable> table = TokenTable::Parse(text);
   if (!table.ok()) {
     return absl::InvalidArgumentError(absl::StrCat(path_, ": ", table.status().message()));
   }
@@ -49,7 +49,7 @@ absl::Status TokenFile::Read() {
     MutexLock lock(mu_);
     again = table_ != nullptr;
     table_ = std::move(shared);
-    text_ = *std::move(text);
+    text_ = std::move(text);
   }
   if (again) metrics_.TokensReloaded(true);
   Log(LogLevel::kInfo, "tokens_read", {{"path", path_}, {"tokens", tokens}});

@@ -11,6 +11,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "proto/status_macros.h"
 
 namespace linnet::server {
 namespace {
@@ -54,19 +55,16 @@ prometheus::MetricFamily Family(const char* name, const char* help, prometheus::
 }  // namespace
 
 absl::StatusOr<ProcessStats> ReadProcessStats(const fs::path& proc) {
-  auto stat = ReadFile(proc / "self/stat");
-  if (!stat.ok()) return stat.status();
-  auto system = ReadFile(proc / "stat");
-  if (!system.ok()) return system.status();
-  auto limits = ReadFile(proc / "self/limits");
-  if (!limits.ok()) return limits.status();
+  ASSIGN_OR_RETURN(auto stat, ReadFile(proc / "self/stat"));
+  ASSIGN_OR_RETURN(auto system, ReadFile(proc / "stat"));
+  ASSIGN_OR_RETURN(auto limits, ReadFile(proc / "self/limits"));
 
   // The second field is a name in brackets, which may hold blanks and brackets itself.
-  const size_t name_end = stat->rfind(") ");
+  const size_t name_end = stat.rfind(") ");
   std::vector<int64_t> fields(2, 0);
   if (name_end != std::string::npos) {
     for (absl::string_view word :
-         absl::StrSplit(absl::string_view(*stat).substr(name_end + 2), ' ')) {
+         absl::StrSplit(absl::string_view(stat).substr(name_end + 2), ' ')) {
       int64_t number = 0;
       // The state is a letter, and some fields may exceed 2^63; none of them is used.
       if (!absl::SimpleAtoi(word, &number)) number = 0;
@@ -76,17 +74,15 @@ absl::StatusOr<ProcessStats> ReadProcessStats(const fs::path& proc) {
   if (std::ssize(fields) < kResidentPages)
     return absl::InternalError("/proc/self/stat has fewer fields than proc(5) lists");
   const auto field = [&](int number) { return fields[number - 1]; };
-  auto boot = NumberAfter(*system, "btime ");
-  if (!boot.ok()) return boot.status();
-  auto max_fds = NumberAfter(*limits, "Max open files ");
-  if (!max_fds.ok()) return max_fds.status();
+  ASSIGN_OR_RETURN(auto boot, NumberAfter(system, "btime "));
+  ASSIGN_OR_RETURN(auto max_fds, NumberAfter(limits, "Max open files "));
 
   const auto ticks = [](int64_t count) {
     return absl::Seconds(static_cast<double>(count) / static_cast<double>(sysconf(_SC_CLK_TCK)));
   };
   ProcessStats stats;
   stats.cpu = ticks(field(kUserTicks) + field(kSystemTicks));
-  stats.start = absl::FromUnixSeconds(*boot) + ticks(field(kStart));
+  stats.start = absl::FromUnixSeconds(boot) + ticks(field(kStart));
   stats.resident_bytes = field(kResidentPages) * sysconf(_SC_PAGESIZE);
   stats.virtual_bytes = field(kVirtualBytes);
   stats.threads = static_cast<int>(field(kThreads));
@@ -94,7 +90,7 @@ absl::StatusOr<ProcessStats> ReadProcessStats(const fs::path& proc) {
   const fs::directory_iterator fds(proc / "self/fd", error);
   if (error) return absl::NotFoundError(absl::StrCat("cannot list self/fd: ", error.message()));
   stats.open_fds = static_cast<int>(std::distance(begin(fds), end(fds)));
-  stats.max_fds = *max_fds;
+  stats.max_fds = max_fds;
   return stats;
 }
 

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "model/runtime/bundle/sha256.h"
+#include "proto/status_macros.h"
 #include "server/base/errors.h"
 #include "server/base/log.h"
 
@@ -21,10 +22,10 @@ absl::StatusOr<std::unique_ptr<Catalog>> Catalog::Load(
   std::unique_ptr<Catalog> catalog(new Catalog(
       root, {factory, options, std::move(observer), supervision, bundle_keys}, max_bytes, metrics));
   const ReloadReport report = catalog->Reload();
-  if (!report.status.ok()) return report.status;
+  RETURN_IF_ERROR(report.status);
   if (!catalog->models().empty()) return catalog;
   for (const ReloadReport::Outcome& outcome : report.outcomes) {
-    if (!outcome.status.ok()) return outcome.status;
+    RETURN_IF_ERROR(outcome.status);
   }
   return absl::InternalError(absl::StrCat("nothing was loaded from ", root.string()));
 }
@@ -101,15 +102,14 @@ absl::StatusOr<std::shared_ptr<ServedModel>> Catalog::LoadOne(const RegisteredMo
         "bundle ", wanted.path.string(), " has ", bytes, " bytes, the models in memory have ", held,
         ", and --max-model-bytes is ", max_bytes_));
   }
-  absl::StatusOr<std::shared_ptr<ServedModel>> loaded = LoadModel(wanted, load_, metrics_);
-  if (!loaded.ok()) return loaded;
+  ASSIGN_OR_RETURN(std::shared_ptr<ServedModel> loaded, LoadModel(wanted, load_, metrics_));
   for (const Entry& other : next) {
-    if (other.model->key() != (*loaded)->key()) continue;
+    if (other.model->key() != loaded->key()) continue;
     return absl::FailedPreconditionError(
         absl::StrCat("bundles ", other.registered.path.string(), " and ", wanted.path.string(),
                      " are both named \"", other.model->key(), "\""));
   }
-  const GoldenResult& golden = (*loaded)->golden;
+  const GoldenResult& golden = loaded->golden;
   if (replaces && 2 * golden.different > golden.examples) {
     return absl::FailedPreconditionError(absl::StrCat("bundle ", wanted.path.string(), " answers ",
                                                       golden.different, " of its ", golden.examples,

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "proto/status_macros.h"
 #include "server/base/errors.h"
 #include "server/models/catalog.h"
 
@@ -105,12 +106,11 @@ absl::StatusOr<std::shared_ptr<ServedModel>> Catalog::Find(Task task, absl::stri
                                                            absl::string_view source_language,
                                                            absl::string_view target_language,
                                                            absl::string_view source_field) const {
-  if (auto status = CheckTag(source_field, source_language); !status.ok()) return status;
-  if (auto status = CheckTag("target_language_code", target_language); !status.ok()) return status;
+  RETURN_IF_ERROR(CheckTag(source_field, source_language));
+  RETURN_IF_ERROR(CheckTag("target_language_code", target_language));
   if (!name.empty()) {
-    absl::StatusOr<std::shared_ptr<ServedModel>> model = Named(name);
-    if (!model.ok()) return model;
-    const BundleManifest& manifest = (*model)->bundle.manifest;
+    ASSIGN_OR_RETURN(std::shared_ptr<ServedModel> model, Named(name));
+    const BundleManifest& manifest = model->bundle.manifest;
     if (manifest.task() != task) {
       return BadField("model", Reason::kWrongTask,
                       absl::StrCat("\"", name, "\" ", TaskVerb(manifest.task()), ": name one that ",
@@ -156,7 +156,7 @@ absl::Status Catalog::NoPair(Task task, const std::string& asked,
 
 absl::StatusOr<std::vector<std::string>> Catalog::SourceLanguages(
     Task task, absl::string_view target_language) const {
-  if (auto status = CheckTag("target_language_code", target_language); !status.ok()) return status;
+  RETURN_IF_ERROR(CheckTag("target_language_code", target_language));
   const std::vector<Entry> entries = this->entries();
   std::set<std::string> languages;
   for (const Entry& entry : entries) {

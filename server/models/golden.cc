@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
+#include "proto/status_macros.h"
 #include "server/base/log.h"
 #include "server/base/mutex.h"
 #include "server/models/catalog.h"
@@ -82,13 +83,12 @@ void Wait(Answers& answers) {
 }
 
 absl::StatusOr<std::unique_ptr<Sequence>> GoldenSequence(const ServedModel& served, int index) {
-  auto tokens =
-      served.source_tokenizer->Encode(served.bundle.manifest.golden_examples(index).source_text());
-  if (!tokens.ok()) return tokens.status();
-  tokens->push_back(served.bundle.special_tokens().eos);
+  ASSIGN_OR_RETURN(auto tokens, served.source_tokenizer->Encode(
+                                    served.bundle.manifest.golden_examples(index).source_text()));
+  tokens.push_back(served.bundle.special_tokens().eos);
   auto sequence = std::make_unique<Sequence>();
-  sequence->input.options = served.bundle.default_options(static_cast<int>(tokens->size()));
-  sequence->input.source = *std::move(tokens);
+  sequence->input.options = served.bundle.default_options(static_cast<int>(tokens.size()));
+  sequence->input.source = std::move(tokens);
   return sequence;
 }
 

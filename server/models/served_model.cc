@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "proto/status_macros.h"
 #include "server/base/log.h"
 
 namespace linnet::server {
@@ -18,19 +19,14 @@ absl::StatusOr<std::shared_ptr<ServedModel>> LoadModel(const RegisteredModel& re
   const absl::Time before = absl::Now();
   std::optional<model::BundleKeys> keys;
   if (!options.bundle_keys.empty()) {
-    absl::StatusOr<model::BundleKeys> read = model::BundleKeys::Read(options.bundle_keys);
-    if (!read.ok()) return read.status();
-    keys = *std::move(read);
+    ASSIGN_OR_RETURN(keys, model::BundleKeys::Read(options.bundle_keys));
   }
-  absl::StatusOr<model::Bundle> bundle =
-      model::ReadBundle(path, keys.has_value() ? &*keys : nullptr);
-  if (!bundle.ok()) return bundle.status();
   // Shared by the catalog and the calls in flight: a replaced version lives until the last of these
   // has ended.
   auto served = std::make_shared<ServedModel>();
   served->path = path;
   served->version = registered.version;
-  served->bundle = *std::move(bundle);
+  ASSIGN_OR_RETURN(served->bundle, model::ReadBundle(path, keys.has_value() ? &*keys : nullptr));
   for (const auto& file : served->bundle.manifest.files()) served->bytes += file.bytes();
   const BundleManifest& manifest = served->bundle.manifest;
   if (!served->bundle.has_tokenizers()) {
@@ -44,10 +40,8 @@ absl::StatusOr<std::shared_ptr<ServedModel>> LoadModel(const RegisteredModel& re
     tokenizer = *std::move(loaded);
     return absl::OkStatus();
   };
-  if (auto status = load(served->bundle.source_tokenizer(), served->source_tokenizer); !status.ok())
-    return status;
-  if (auto status = load(served->bundle.target_tokenizer(), served->target_tokenizer); !status.ok())
-    return status;
+  RETURN_IF_ERROR(load(served->bundle.source_tokenizer(), served->source_tokenizer));
+  RETURN_IF_ERROR(load(served->bundle.target_tokenizer(), served->target_tokenizer));
 
   // The metrics need the engine's info, so their handles are set after Start. The first step comes
   // later still.
@@ -59,7 +53,7 @@ absl::StatusOr<std::shared_ptr<ServedModel>> LoadModel(const RegisteredModel& re
        rebuild = false]() mutable -> absl::StatusOr<std::unique_ptr<model::Engine>> {
         // The files may have changed since the bundle was read.
         if (std::exchange(rebuild, true)) {
-          if (absl::Status status = model::CheckFiles(bundle); !status.ok()) return status;
+          RETURN_IF_ERROR(model::CheckFiles(bundle));
         }
         return factory(bundle);
       },
@@ -70,8 +64,7 @@ absl::StatusOr<std::shared_ptr<ServedModel>> LoadModel(const RegisteredModel& re
         if (observer) observer(key, report, cycle);
       },
       options.supervision, served->key());
-  if (!scheduler.ok()) return scheduler.status();
-  served->scheduler = *std::move(scheduler);
+  ASSIGN_OR_RETURN(served->scheduler, std::move(scheduler));
   const model::EngineInfo& info = served->scheduler->engine_info();
   const absl::Duration load_time = absl::Now() - before;
   served->metrics = *handles = &metrics.AddModel({.name = served->key(),

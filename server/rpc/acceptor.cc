@@ -22,6 +22,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "absl/time/clock.h"
+#include "proto/status_macros.h"
 #include "server/base/log.h"
 
 namespace linnet::server {
@@ -94,7 +95,7 @@ absl::StatusOr<std::unique_ptr<Acceptor>> Acceptor::Listen(const std::string& ad
   absl::Status status = absl::UnavailableError("no IPv6");
   if (host == "0.0.0.0") status = acceptor->Bind("::", port, user_timeout);
   if (!status.ok()) status = acceptor->Bind(host, port, user_timeout);
-  if (!status.ok()) return status;
+  RETURN_IF_ERROR(status);
   acceptor->epoll_ = epoll_create1(EPOLL_CLOEXEC);
   acceptor->wake_ = eventfd(0, EFD_CLOEXEC);
   if (acceptor->epoll_ < 0 || acceptor->wake_ < 0) return SystemError("epoll or eventfd");

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
+#include "proto/status_macros.h"
 #include "server/base/errors.h"
 #include "server/base/log.h"
 #include "server/identity/authentication.h"
@@ -149,9 +150,8 @@ absl::StatusOr<std::shared_ptr<Permit>> CallRecord::Admit(
     const grpc::ByteBuffer& buffer, google::protobuf::Message& request) const {
   std::shared_ptr<Permit> held;
   if (services_.admission != nullptr) {
-    absl::StatusOr<Permit> permit = services_.admission->Enter(caller_, 0);
-    if (!permit.ok()) return permit.status();
-    held = std::make_shared<Permit>(*std::move(permit));
+    ASSIGN_OR_RETURN(Permit permit, services_.admission->Enter(caller_, 0));
+    held = std::make_shared<Permit>(std::move(permit));
   }
   const int64_t before = held == nullptr ? 0 : held->bytes();
   int64_t parsed = 0;  // the last value of `hold`
@@ -186,7 +186,7 @@ absl::Status ParseBuffer(const grpc::ByteBuffer& buffer, google::protobuf::Messa
   slices.clear();
   read.Clear();
   const int64_t parsed = ParsedBytes(bytes, *message.GetDescriptor());
-  if (absl::Status status = hold(parsed); !status.ok()) return status;
+  RETURN_IF_ERROR(hold(parsed));
   return ParseRequest(bytes, message);
 }
 

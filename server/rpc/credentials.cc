@@ -7,6 +7,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "proto/status_macros.h"
 #include "server/identity/authentication.h"
 #include "server/rpc/call_headers.h"
 #include "server/rpc/status.h"
@@ -57,7 +58,7 @@ absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> MakeCredentials(
     const std::shared_ptr<Authenticator>& authenticator) {
   std::shared_ptr<grpc::ServerCredentials> credentials;
   if (!security.tls_certificate.empty()) {
-    if (absl::Status status = CheckTlsFiles(security); !status.ok()) return status;
+    RETURN_IF_ERROR(CheckTlsFiles(security));
     const bool mutual = !security.tls_client_ca.empty();
     auto provider = mutual ? std::make_shared<grpc::experimental::FileWatcherCertificateProvider>(
                                  security.tls_key, security.tls_certificate, security.tls_client_ca,

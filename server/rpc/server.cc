@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "absl/time/clock.h"
+#include "proto/status_macros.h"
 #include "server/base/log.h"
 #include "server/config/address.h"
 #include "server/metrics/nvml.h"
@@ -31,25 +32,19 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const Options& options,
                                                       const Catalog::EngineFactory& factory,
                                                       std::function<void()> end) {
   std::unique_ptr<Server> server(new Server(options, std::move(end)));
-  auto proxies = TrustedProxies::Parse(options.security.trusted_proxies);
-  if (!proxies.ok()) return proxies.status();
-  server->proxies_ = *std::move(proxies);
+  ASSIGN_OR_RETURN(server->proxies_, TrustedProxies::Parse(options.security.trusted_proxies));
   if (!options.security.tokens.empty()) {
-    auto tokens = TokenFile::Open(options.security.tokens, server->metrics_);
-    if (!tokens.ok()) return tokens.status();
-    server->tokens_ = *std::move(tokens);
+    ASSIGN_OR_RETURN(server->tokens_, TokenFile::Open(options.security.tokens, server->metrics_));
     server->authenticator_ = std::make_shared<Authenticator>(server->tokens_, server->metrics_);
   }
-  auto credentials = MakeCredentials(options.security, options.listen, server->authenticator_);
-  if (!credentials.ok()) return credentials.status();
-  auto admin_credentials =
-      MakeAdminCredentials(options.security, options.admin_listen, server->authenticator_);
-  if (!admin_credentials.ok()) return admin_credentials.status();
+  ASSIGN_OR_RETURN(auto credentials,
+                   MakeCredentials(options.security, options.listen, server->authenticator_));
+  ASSIGN_OR_RETURN(
+      auto admin_credentials,
+      MakeAdminCredentials(options.security, options.admin_listen, server->authenticator_));
   server->metrics_.ShowGpus(Nvml::Open());
   // First, because a taken address is found quickly, and metrics are available during loading.
-  auto page = MetricsPage::Open(options.metrics_listen, server->metrics_);
-  if (!page.ok()) return page.status();
-  server->page_ = *std::move(page);
+  ASSIGN_OR_RETURN(server->page_, MetricsPage::Open(options.metrics_listen, server->metrics_));
   server->metrics_address_ = WithPort(options.metrics_listen, server->page_->port());
 
   auto catalog = Catalog::Load(
@@ -63,8 +58,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const Options& options,
        .load_timeout = options.engine_load_timeout,
        .supervisor = &server->supervisor_},
       options.bundle_keys);
-  if (!catalog.ok()) return catalog.status();
-  server->catalog_ = *std::move(catalog);
+  ASSIGN_OR_RETURN(server->catalog_, std::move(catalog));
   server->calls_ = std::make_unique<TextCalls>(
       *server->catalog_, server->admission_, server->pool_, server->metrics_, options.text,
       options.slow_call > absl::ZeroDuration() ? options.slow_call : absl::InfiniteDuration());
@@ -86,25 +80,22 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const Options& options,
   std::vector<grpc::Service*> port_services = {server->service_.get(), &server->health_};
   // The admin service needs tokens for authorisation.
   if (server->authenticator_ != nullptr) port_services.push_back(server->admin_service_.get());
-  auto port = Port::Open({.address = options.listen,
-                          .flag = "--listen",
-                          .credentials = *credentials,
-                          .services = port_services,
-                          .connections = &server->connections_,
-                          .max_request_bytes = MaxRequestBytes(options)},
-                         options.security);
-  if (!port.ok()) return port.status();
-  server->port_ = *std::move(port);
+  ASSIGN_OR_RETURN(server->port_, Port::Open({.address = options.listen,
+                                              .flag = "--listen",
+                                              .credentials = credentials,
+                                              .services = port_services,
+                                              .connections = &server->connections_,
+                                              .max_request_bytes = MaxRequestBytes(options)},
+                                             options.security));
   if (!options.admin_listen.empty()) {
-    auto admin_port = Port::Open({.address = options.admin_listen,
-                                  .flag = "--admin-listen",
-                                  .credentials = *admin_credentials,
-                                  .services = {server->admin_port_service_.get()},
-                                  .connections = &server->admin_connections_,
-                                  .max_request_bytes = kMaxAdminRequestBytes},
-                                 options.security);
-    if (!admin_port.ok()) return admin_port.status();
-    server->admin_port_ = *std::move(admin_port);
+    ASSIGN_OR_RETURN(server->admin_port_,
+                     Port::Open({.address = options.admin_listen,
+                                 .flag = "--admin-listen",
+                                 .credentials = admin_credentials,
+                                 .services = {server->admin_port_service_.get()},
+                                 .connections = &server->admin_connections_,
+                                 .max_request_bytes = kMaxAdminRequestBytes},
+                                options.security));
   }
   server->ticker_ =
       std::make_unique<Ticker>(kTick, [server = server.get()] { server->Maintain(); });

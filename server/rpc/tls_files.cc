@@ -11,6 +11,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "proto/status_macros.h"
 
 namespace linnet::server {
 namespace {
@@ -61,9 +62,8 @@ absl::StatusOr<absl::Time> CertificatesEnd(const std::string& path) {
   absl::Time first = absl::InfiniteFuture();
   while (const Certificate certificate{
       PEM_read_bio_X509(file.get(), nullptr, &NoPassPhrase, nullptr)}) {
-    const absl::StatusOr<absl::Time> end = EndOf(certificate.get());
-    if (!end.ok()) return end.status();
-    first = std::min(first, *end);
+    ASSIGN_OR_RETURN(const absl::Time end, EndOf(certificate.get()));
+    first = std::min(first, end);
   }
   ERR_clear_error();  // the error at the end of the file
   if (first == absl::InfiniteFuture())
@@ -72,12 +72,10 @@ absl::StatusOr<absl::Time> CertificatesEnd(const std::string& path) {
 }
 
 absl::Status CheckTlsFiles(const SecurityOptions& security) {
-  const absl::StatusOr<Certificate> certificate = FirstCertificate(security.tls_certificate);
-  if (!certificate.ok()) return certificate.status();
-  const absl::StatusOr<Key> key =
-      First<Key>(security.tls_key, "private key without a pass phrase", &PEM_read_bio_PrivateKey);
-  if (!key.ok()) return key.status();
-  if (X509_check_private_key(certificate->get(), key->get()) != 1) {
+  ASSIGN_OR_RETURN(const Certificate certificate, FirstCertificate(security.tls_certificate));
+  ASSIGN_OR_RETURN(const Key key, First<Key>(security.tls_key, "private key without a pass phrase",
+                                             &PEM_read_bio_PrivateKey));
+  if (X509_check_private_key(certificate.get(), key.get()) != 1) {
     ERR_clear_error();
     return absl::InvalidArgumentError(absl::StrCat("the private key in ", security.tls_key,
                                                    " does not belong to the certificate in ",

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "proto/status_macros.h"
 #include "server/base/errors.h"
 
 namespace linnet::server {
@@ -50,7 +51,7 @@ void Admission::ReportAdmitted() {
 absl::StatusOr<Permit> Admission::Enter(const Caller& caller, int64_t bytes) {
   bytes += kBytesPerCall;
   Permit permit(*this, caller, 0);
-  if (absl::Status status = TakeBytes(caller, bytes, 0); !status.ok()) return status;
+  RETURN_IF_ERROR(TakeBytes(caller, bytes, 0));
   permit.bytes_ = bytes;
   return permit;
 }
@@ -120,7 +121,7 @@ absl::StatusOr<Estimate> Admission::Charge(const Caller& caller, const CallWork&
   Estimate expected = estimator.TimeToFinish(caller, work.size);
   if (expected.time > absl::ZeroDuration()) expected.time += work.answer;
   observer_.Estimated(expected.time);
-  if (absl::Status status = CheckDeadline(work, expected, now); !status.ok()) return status;
+  RETURN_IF_ERROR(CheckDeadline(work, expected, now));
   // Either may throw std::bad_alloc; then neither is changed.
   estimator.Add(caller, tokens, work.size.rows);
   try {
@@ -230,12 +231,11 @@ Permit::~Permit() { GiveBackAll(); }
 
 absl::Status Permit::Charge(const CallWork& work, absl::Time now) {
   model_ = work.model;
-  absl::StatusOr<Estimate> estimate = admission_->Charge(caller_, work, now);
-  if (!estimate.ok()) return estimate.status();
+  ASSIGN_OR_RETURN(Estimate estimate, admission_->Charge(caller_, work, now));
   tokens_ = work.size.tokens;
   rows_per_token_ = work.size.rows / static_cast<double>(std::max<int64_t>(1, tokens_));
   charged_ = now;
-  estimate_ = *estimate;
+  estimate_ = estimate;
   return absl::OkStatus();
 }
 
@@ -244,8 +244,7 @@ void Permit::Ended(absl::Time now, bool finished) {
 }
 
 absl::Status Permit::Hold(int64_t bytes) {
-  if (absl::Status status = admission_->TakeBytes(caller_, bytes, bytes_); !status.ok())
-    return status;
+  RETURN_IF_ERROR(admission_->TakeBytes(caller_, bytes, bytes_));
   bytes_ += bytes;
   return absl::OkStatus();
 }

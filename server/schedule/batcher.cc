@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "proto/status_macros.h"
 #include "server/base/errors.h"
 
 namespace linnet::server {
@@ -36,7 +37,7 @@ Batcher::~Batcher() {
 }
 
 absl::Status Batcher::Add(std::unique_ptr<Sequence>& sequence, absl::Time now) {
-  if (absl::Status status = engine_.Check(sequence->input); !status.ok()) return status;
+  RETURN_IF_ERROR(engine_.Check(sequence->input));
   sequence->input.id = next_id_++;
   if (sequence->caller.call == 0) sequence->caller.call = kOwnCall | sequence->input.id;
   sequence->max_tokens = MaxTokens(sequence->input);

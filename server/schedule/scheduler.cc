@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
+#include "proto/status_macros.h"
 #include "server/base/errors.h"
 #include "server/base/log.h"
 
@@ -63,7 +64,7 @@ Scheduler::~Scheduler() {
 
 absl::Status Scheduler::Submit(std::vector<std::unique_ptr<Sequence>>& sequences) {
   for (const auto& sequence : sequences) {
-    if (absl::Status status = Check(sequence->input); !status.ok()) return status;
+    RETURN_IF_ERROR(Check(sequence->input));
   }
   const absl::Time now = absl::Now();
   {
@@ -190,10 +191,9 @@ absl::StatusOr<std::unique_ptr<model::Engine>> Scheduler::Build() {
 }
 
 absl::Status Scheduler::BuildFirst() {
-  absl::StatusOr<std::unique_ptr<model::Engine>> engine = Build();
-  if (!engine.ok()) return engine.status();
+  ASSIGN_OR_RETURN(std::unique_ptr<model::Engine> engine, Build());
   engine_ =
-      std::make_unique<GuardedEngine>(*std::move(engine), detector_, supervision_.stall_timeout);
+      std::make_unique<GuardedEngine>(std::move(engine), detector_, supervision_.stall_timeout);
   batcher_ = std::make_unique<Batcher>(*engine_, options_);
   return absl::OkStatus();
 }

@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "proto/status_macros.h"
 #include "server/base/errors.h"
 #include "server/base/log.h"
 #include "server/text/decoding_options.h"
@@ -111,7 +112,7 @@ absl::Status DecodingCall::PrepareTexts() {
       if (item.target != nullptr) longest = std::max<int64_t>(longest, std::ssize(*item.target));
     }
     const int64_t bytes = EncodeBytes(longest);
-    if (absl::Status status = permit_->Hold(bytes); !status.ok()) return status;
+    RETURN_IF_ERROR(permit_->Hold(bytes));
     encode_bytes_ = bytes;
   }
   auto unwanted = [&]() -> absl::Status {
@@ -122,14 +123,14 @@ absl::Status DecodingCall::PrepareTexts() {
     return absl::OkStatus();
   };
   for (int64_t bytes = 0; works_.size() < request_.items.size() && bytes < kBytesPerJob;) {
-    if (absl::Status status = unwanted(); !status.ok()) return status;
+    RETURN_IF_ERROR(unwanted());
     const TextItem& item = request_.items[works_.size()];
-    auto work = PrepareText(request_, item,
-                            {.max_segments = max_segments_ - segment_count_,
-                             .hold = [&](int64_t held) { return permit_->Hold(held); }});
-    if (!work.ok()) return work.status();
-    segment_count_ += static_cast<int>(work->segments.size());
-    works_.push_back(*std::move(work));
+    ASSIGN_OR_RETURN(PreparedText work,
+                     PrepareText(request_, item,
+                                 {.max_segments = max_segments_ - segment_count_,
+                                  .hold = [&](int64_t held) { return permit_->Hold(held); }}));
+    segment_count_ += static_cast<int>(work.segments.size());
+    works_.push_back(std::move(work));
     bytes += std::ssize(*item.text);
   }
   tokenize_ += absl::Now() - before;
@@ -150,7 +151,7 @@ absl::Status DecodingCall::Submit() {
       result_bytes += ResultBytes(request_, options, source);
     }
   }
-  if (absl::Status status = permit_->Hold(result_bytes); !status.ok()) return status;
+  RETURN_IF_ERROR(permit_->Hold(result_bytes));
 
   std::vector<std::unique_ptr<Sequence>> sequences;
   std::vector<Segment> segments;
@@ -177,7 +178,7 @@ absl::Status DecodingCall::Submit() {
   }
   needed.answer =
       pool_.EstimateTime(TextStage::kAnswer, FlowOf(context_.caller), request_.text_bytes);
-  if (absl::Status status = permit_->Charge(needed, absl::Now()); !status.ok()) return status;
+  RETURN_IF_ERROR(permit_->Charge(needed, absl::Now()));
   if (streams()) writer_.emplace(request_, works_);
   {
     MutexLock lock(mu_);

@@ -7,6 +7,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "proto/status_macros.h"
 #include "server/base/errors.h"
 #include "server/identity/authentication.h"
 #include "server/text/request_fields.h"
@@ -37,7 +38,7 @@ absl::Status LineError(const absl::Status& status) {
 // Checks the priority once for the document; otherwise each line would be refused.
 absl::Status CheckCallerPriority(linnet::v1::Priority wanted, Caller caller) {
   std::optional<Priority> priority;
-  if (auto status = CheckPriority(wanted, priority); !status.ok()) return status;
+  RETURN_IF_ERROR(CheckPriority(wanted, priority));
   if (!priority.has_value()) return absl::OkStatus();
   return SetPriority("settings.priority", *priority, caller);
 }
@@ -86,8 +87,7 @@ absl::Status DocumentStream<Types>::Accept(Lines& message, std::shared_ptr<Permi
     }
     if (auto status = calls_.CheckSettings(message.settings()); !status.ok())
       return Renamed("", "settings.", status);
-    if (auto status = CheckCallerPriority(message.settings().priority(), caller_); !status.ok())
-      return status;
+    RETURN_IF_ERROR(CheckCallerPriority(message.settings().priority(), caller_));
     settings_ = std::move(*message.mutable_settings());
     settings_permit_ = permit;
     keep_order_ = message.keep_order();
@@ -110,9 +110,7 @@ absl::Status DocumentStream<Types>::HoldMessage(int64_t held, int64_t bytes,
                                                 std::shared_ptr<Permit>& permit) {
   if (held + bytes <= kSmallMessage) return absl::OkStatus();
   if (permit != nullptr) return permit->Hold(bytes);
-  auto taken = calls_.Admit(caller_, held + bytes);
-  if (!taken.ok()) return taken.status();
-  permit = *std::move(taken);
+  ASSIGN_OR_RETURN(permit, calls_.Admit(caller_, held + bytes));
   return absl::OkStatus();
 }
 
@@ -234,9 +232,7 @@ absl::Status DocumentStream<Types>::Admit(Line& line) {
     line.permit->SetBytes(Admission::kBytesPerCall + bytes);
     return absl::OkStatus();
   }
-  auto permit = calls_.Admit(caller_, bytes);
-  if (!permit.ok()) return permit.status();
-  line.permit = *std::move(permit);
+  ASSIGN_OR_RETURN(line.permit, calls_.Admit(caller_, bytes));
   line.message_permit = nullptr;
   return absl::OkStatus();
 }

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "model/runtime/search/constraints.h"
+#include "proto/status_macros.h"
 #include "server/base/errors.h"
 #include "server/text/request_fields.h"
 
@@ -21,7 +22,7 @@ std::string EntryPath(int entry, absl::string_view field) {
 }
 
 absl::Status CheckTerm(const std::string& path, const std::string& text) {
-  if (auto status = CheckText(path, text); !status.ok()) return status;
+  RETURN_IF_ERROR(CheckText(path, text));
   if (text.size() > kMaxTermBytes) {
     return BadField(
         path, Reason::kBadGlossary,
@@ -52,14 +53,13 @@ absl::Status CheckGlossary(const linnet::v1::Glossary& glossary) {
   for (int i = 0; i < glossary.entries_size(); ++i) {
     const linnet::v1::GlossaryEntry& entry = glossary.entries(i);
     const std::string path = EntryPath(i, "source_text");
-    if (auto status = CheckTerm(path, entry.source_text()); !status.ok()) return status;
+    RETURN_IF_ERROR(CheckTerm(path, entry.source_text()));
     if (!sources.insert(entry.source_text()).second) {
       return BadField(path, Reason::kBadGlossary,
                       "repeats the source of an earlier entry: give each source once");
     }
     if (entry.target_text().empty()) continue;
-    if (auto status = CheckTerm(EntryPath(i, "target_text"), entry.target_text()); !status.ok())
-      return status;
+    RETURN_IF_ERROR(CheckTerm(EntryPath(i, "target_text"), entry.target_text()));
   }
   return absl::OkStatus();
 }

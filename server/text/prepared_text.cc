@@ -7,6 +7,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "proto/status_macros.h"
 #include "server/base/errors.h"
 #include "server/text/decoding_options.h"
 #include "server/text/memory_cost.h"
@@ -76,9 +77,8 @@ absl::StatusOr<std::vector<Part>> Sentences(const TextRequest& request, const st
   const bool copies = Copies(request);
   const auto encode = [&](std::string_view part) -> absl::StatusOr<model::CopyingText> {
     if (copies && std::ssize(part) <= kMaxEncodedBytes) return tokenizer.EncodeCopying(part);
-    absl::StatusOr<Tokens> tokens = EncodeStart(tokenizer, part, max_tokens);
-    if (!tokens.ok()) return tokens.status();
-    return model::CopyingText{.tokens = *std::move(tokens)};
+    ASSIGN_OR_RETURN(Tokens tokens, EncodeStart(tokenizer, part, max_tokens));
+    return model::CopyingText{.tokens = std::move(tokens)};
   };
   // Parts that were tokenised to see whether they fit, by their begin. The last one counted at a
   // begin becomes the segment.
@@ -101,7 +101,7 @@ absl::StatusOr<std::vector<Part>> Sentences(const TextRequest& request, const st
   };
   auto places =
       model::SplitText(text, request.language_code, max_tokens, count_tokens, limits.max_segments);
-  if (!held.ok()) return held;
+  RETURN_IF_ERROR(held);
   if (absl::IsOutOfRange(places.status())) return TooManySegments(field, limits.max_segments);
   if (!places.ok()) return Unreadable(field, places.status());
   std::vector<Part> parts;
@@ -125,29 +125,28 @@ absl::StatusOr<std::vector<Part>> Sentences(const TextRequest& request, const st
 // possible.
 absl::StatusOr<std::vector<Part>> Chunks(const TextRequest& request, const std::string& text,
                                          absl::string_view field, const PrepareLimits& limits) {
-  auto sentences = Sentences(request, text, field, limits);
-  if (!sentences.ok()) return sentences.status();
+  ASSIGN_OR_RETURN(auto sentences, Sentences(request, text, field, limits));
   const bool truncate = request.long_input == linnet::v1::LONG_INPUT_TRUNCATE;
   const int room = MaxTokens(request) - 1;  // for eos
   int64_t total = 0;
-  for (const Part& sentence : *sentences) total += std::ssize(sentence.tokens);
+  for (const Part& sentence : sentences) total += std::ssize(sentence.tokens);
   const int64_t min_chunks = (total + room - 1) / room;
   const int64_t target_length =
       truncate ? room : (total + min_chunks - 1) / std::max<int64_t>(min_chunks, 1);
 
   std::vector<Part> chunks;
-  for (size_t first = 0; first < sentences->size();) {
+  for (size_t first = 0; first < sentences.size();) {
     size_t end = first;
-    for (int64_t length = 0; end < sentences->size() && length < target_length; ++end) {
-      length += std::ssize((*sentences)[end].tokens);
+    for (int64_t length = 0; end < sentences.size() && length < target_length; ++end) {
+      length += std::ssize(sentences[end].tokens);
       if (length > room && end > first) break;
     }
     // Tokens of the joined text may differ from those of its sentences.
     Part chunk;
     for (;; --end) {
-      chunk.place = (*sentences)[first].place;
-      chunk.place.end = (*sentences)[end - 1].place.end;
-      chunk.place.part_of_sentence |= (*sentences)[end - 1].place.part_of_sentence;
+      chunk.place = sentences[first].place;
+      chunk.place.end = sentences[end - 1].place.end;
+      chunk.place.part_of_sentence |= sentences[end - 1].place.part_of_sentence;
       auto tokens = request.model->source_tokenizer->Encode(TextOf(text, chunk.place));
       if (!tokens.ok()) return Unreadable(field, tokens.status());
       chunk.tokens = *std::move(tokens);
@@ -173,7 +172,7 @@ absl::StatusOr<std::vector<Part>> Whole(const TextRequest& request, const std::s
   if (!tokens.ok()) return Unreadable(field, tokens.status());
   std::vector<Part> parts;
   if (tokens->empty()) return parts;
-  if (auto status = limits.hold(SegmentBytes(std::ssize(*tokens))); !status.ok()) return status;
+  RETURN_IF_ERROR(limits.hold(SegmentBytes(std::ssize(*tokens))));
   parts.push_back({all, *std::move(tokens)});
   if (Length(parts.front()) <= MaxTokens(request) ||
       request.long_input == linnet::v1::LONG_INPUT_REJECT)
@@ -252,13 +251,12 @@ absl::StatusOr<PreparedText> PrepareText(const TextRequest& request, const TextI
   const std::string& text = *item.text;
   const std::string& field = item.path;
   if (limits.max_segments <= 0) return TooManySegments(field, 0);
-  if (auto status = limits.hold(PrepareBytes(std::ssize(text))); !status.ok()) return status;
-  auto parts =
-      request.split ? Sentences(request, text, field, limits) : Whole(request, text, field, limits);
-  if (!parts.ok()) return parts.status();
+  RETURN_IF_ERROR(limits.hold(PrepareBytes(std::ssize(text))));
+  ASSIGN_OR_RETURN(auto parts, request.split ? Sentences(request, text, field, limits)
+                                             : Whole(request, text, field, limits));
   PreparedText work;
   int copied = 0;  // bytes of the text up to the end of the last segment
-  for (Part& part : *parts) {
+  for (Part& part : parts) {
     if (Length(part) > MaxTokens(request)) {
       return BadField(
           field, Reason::kTextTooLong,
@@ -286,20 +284,19 @@ absl::StatusOr<PreparedText> PrepareText(const TextRequest& request, const TextI
   }
   if (work.segments.empty()) return BadField(field, Reason::kEmpty, "text is only white space");
   if (item.target != nullptr) {
-    auto target = Target(request, item);
-    if (!target.ok()) return target.status();
-    work.segments.front().target = *std::move(target);
+    ASSIGN_OR_RETURN(work.segments.front().target, Target(request, item));
   }
   if (request.glossary != nullptr) {
     const Glossary glossary(*request.glossary, *model.target_tokenizer,
                             model.bundle.special_tokens().unk);
     for (PreparedSegment& segment : work.segments) {
-      auto terms = glossary.Find(segment.text, InputOf(request, segment).options.max_target_tokens);
-      if (!terms.ok()) return terms.status();
+      ASSIGN_OR_RETURN(
+          auto terms,
+          glossary.Find(segment.text, InputOf(request, segment).options.max_target_tokens));
       int64_t bytes = 0;
-      for (const TermUse& use : *terms) bytes += TermBytes(use);
-      if (auto status = limits.hold(bytes); !status.ok()) return status;
-      segment.terms = *std::move(terms);
+      for (const TermUse& use : terms) bytes += TermBytes(use);
+      RETURN_IF_ERROR(limits.hold(bytes));
+      segment.terms = std::move(terms);
     }
   }
   if (request.language_check != LanguageCheck::kOff) {
@@ -307,7 +304,7 @@ absl::StatusOr<PreparedText> PrepareText(const TextRequest& request, const TextI
     if (work.other_language.has_value()) {
       if (request.language_check == LanguageCheck::kRefuse)
         return RefuseLanguage(request, field, *work.other_language);
-      if (auto status = limits.hold(kWarningBytes); !status.ok()) return status;
+      RETURN_IF_ERROR(limits.hold(kWarningBytes));
     }
   }
   if (request.split) work.tail = text.substr(copied);

@@ -11,6 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "model/runtime/text/segmenter.h"
+#include "proto/status_macros.h"
 #include "server/base/errors.h"
 
 namespace linnet::server {
@@ -49,8 +50,7 @@ absl::Status FindInvalidText(absl::string_view bytes, const Descriptor& descript
     if (!in.ReadVarint32(&size) || !in.ReadString(&value, static_cast<int>(size))) break;
     const std::string path = PathOf(above, *field, seen[field->number()]++);
     if (field->type() == FieldDescriptor::TYPE_MESSAGE) {
-      if (auto status = FindInvalidText(value, *field->message_type(), path); !status.ok())
-        return status;
+      RETURN_IF_ERROR(FindInvalidText(value, *field->message_type(), path));
     } else if (const int byte = model::FirstInvalidUtf8(value); byte >= 0) {
       return BadField(path, Reason::kInvalidUtf8,
                       absl::StrCat("text must be UTF-8, byte ", byte, " is not"),
@@ -77,8 +77,7 @@ absl::Status RefuseUnknownFields(const Message& message, absl::string_view above
     for (int i = 0; i < count; ++i) {
       const Message& part = field->is_repeated() ? reflection.GetRepeatedMessage(message, field, i)
                                                  : reflection.GetMessage(message, field);
-      if (auto status = RefuseUnknownFields(part, PathOf(above, *field, i)); !status.ok())
-        return status;
+      RETURN_IF_ERROR(RefuseUnknownFields(part, PathOf(above, *field, i)));
     }
   }
   return absl::OkStatus();
@@ -140,7 +139,7 @@ absl::Status ParseRequest(absl::string_view bytes, Message& message) {
     return RefuseUnknownFields(message, "");
   }
   const Descriptor& descriptor = *message.GetDescriptor();
-  if (auto status = FindInvalidText(bytes, descriptor, ""); !status.ok()) return status;
+  RETURN_IF_ERROR(FindInvalidText(bytes, descriptor, ""));
   return BadField("request", Reason::kMalformed,
                   absl::StrCat("the bytes are not a ", descriptor.full_name()));
 }

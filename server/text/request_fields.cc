@@ -7,6 +7,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "model/runtime/text/segmenter.h"
+#include "proto/status_macros.h"
 #include "server/base/errors.h"
 
 namespace linnet::server {
@@ -96,9 +97,9 @@ absl::Status CheckItems(absl::string_view field, const std::vector<TextItem>& it
         {{"bytes", absl::StrCat(text_bytes)}, {"maxBytes", absl::StrCat(limits.max_text_bytes)}});
   }
   for (const TextItem& item : items) {
-    if (auto status = CheckText(item.path, *item.text); !status.ok()) return status;
+    RETURN_IF_ERROR(CheckText(item.path, *item.text));
     if (item.target == nullptr) continue;
-    if (auto status = CheckText(item.target_path, *item.target); !status.ok()) return status;
+    RETURN_IF_ERROR(CheckText(item.target_path, *item.target));
   }
   return absl::OkStatus();
 }

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "proto/status_macros.h"
 #include "server/base/errors.h"
 #include "server/identity/authentication.h"
 #include "server/text/decoding_call.h"
@@ -85,9 +86,8 @@ void TextCalls::Leave() {
 }
 
 absl::StatusOr<std::shared_ptr<Permit>> TextCalls::Admit(const Caller& caller, int64_t bytes) {
-  absl::StatusOr<Permit> permit = admission_.Enter(caller, bytes);
-  if (!permit.ok()) return permit.status();
-  return std::make_shared<Permit>(*std::move(permit));
+  ASSIGN_OR_RETURN(Permit permit, admission_.Enter(caller, bytes));
+  return std::make_shared<Permit>(std::move(permit));
 }
 
 absl::StatusOr<std::shared_ptr<Permit>> TextCalls::PermitOf(const CallContext& context,

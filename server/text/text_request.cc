@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "proto/status_macros.h"
 #include "server/base/errors.h"
 #include "server/text/decoding_options.h"
 #include "server/text/glossary.h"
@@ -104,42 +105,37 @@ absl::StatusOr<TextRequest> Check(const Request& request,
   TextRequest checked;
   if (items.has_value()) {
     checked.items = *std::move(items);
-    if (auto status = CheckItems(asked.items_field, checked.items, limits, checked.text_bytes);
-        !status.ok())
-      return status;
+    RETURN_IF_ERROR(CheckItems(asked.items_field, checked.items, limits, checked.text_bytes));
   }
-  if (auto status = CheckLabels(request.labels()); !status.ok()) return status;
-  if (auto status = CheckPriority(request.priority(), checked.priority); !status.ok())
-    return status;
+  RETURN_IF_ERROR(CheckLabels(request.labels()));
+  RETURN_IF_ERROR(CheckPriority(request.priority(), checked.priority));
   std::string source_language(asked.source_language);
   if (source_language.empty() && asked.model.empty()) {
-    const auto choices = catalog.SourceLanguages(asked.task, asked.target_language);
-    if (!choices.ok()) return choices.status();
+    ASSIGN_OR_RETURN(const auto choices,
+                     catalog.SourceLanguages(asked.task, asked.target_language));
     if (checked.items.empty()) return checked;
-    auto detected = DetectLanguageOf(checked.items, *choices, asked.source_field);
-    if (!detected.ok()) return detected.status();
-    checked.detected = *std::move(detected);
+    ASSIGN_OR_RETURN(checked.detected,
+                     DetectLanguageOf(checked.items, choices, asked.source_field));
     source_language =
-        checked.detected.has_value() ? checked.detected->language_code() : choices->front();
+        checked.detected.has_value() ? checked.detected->language_code() : choices.front();
   }
-  const absl::StatusOr<std::shared_ptr<ServedModel>> model = catalog.Find(
+  const absl::StatusOr<std::shared_ptr<ServedModel>> found = catalog.Find(
       asked.task, asked.model, source_language, asked.target_language, asked.source_field);
-  if (absl::IsNotFound(model.status()) && checked.detected.has_value()) {
+  if (absl::IsNotFound(found.status()) && checked.detected.has_value()) {
     return NoSuchModel(
         source_language,
         absl::StrCat(asked.source_field, " is not set and the text seems to be in \"",
-                     source_language, "\": ", model.status().message()));
+                     source_language, "\": ", found.status().message()));
   }
-  if (!model.ok()) return model.status();
-  if (auto status = CheckDecodingOptions(asked.options, **model, asked.paths); !status.ok())
-    return status;
+  ASSIGN_OR_RETURN(const std::shared_ptr<ServedModel> model, found);
+  RETURN_IF_ERROR(CheckDecodingOptions(asked.options, *model, asked.paths));
   if (asked.glossary != nullptr) {
-    if (auto status = CheckGlossary(*asked.glossary); !status.ok()) return status;
-    if (auto status = CheckSearch(asked, **model); !status.ok()) return status;
+    RETURN_IF_ERROR(CheckGlossary(*asked.glossary));
+    RETURN_IF_ERROR(CheckSearch(asked, *model));
     checked.glossary = asked.glossary;
   }
-  checked.model = *model;
-  checked.language_code = (*model)->bundle.manifest.source_language_code();
+  checked.model = model;
+  checked.language_code = model->bundle.manifest.source_language_code();
   checked.options = asked.options;
   checked.word_scores = request.word_scores();
   checked.alignments = request.alignments();
@@ -149,7 +145,7 @@ absl::StatusOr<TextRequest> Check(const Request& request,
 absl::StatusOr<TextRequest> CheckTranslate(const linnet::v1::TranslateRequest& request,
                                            std::optional<std::vector<TextItem>> items,
                                            const Catalog& catalog, const TextLimits& limits) {
-  if (auto status = CheckMimeType(request.mime_type()); !status.ok()) return status;
+  RETURN_IF_ERROR(CheckMimeType(request.mime_type()));
   if (request.target_language_code().empty())
     return BadField("target_language_code", Reason::kMissing, "is required");
   auto checked =
@@ -198,11 +194,10 @@ absl::StatusOr<TextRequest> CheckSummarize(const linnet::v1::SummarizeRequest& r
     return BadField("long_input", Reason::kBadSetting,
                     absl::StrCat("is ", request.long_input(), ", which this server does not know"));
   }
-  auto checked = Check(request, std::move(items), asked, catalog, limits);
-  if (!checked.ok()) return checked;
-  checked->language_check = limits.language_check;
+  ASSIGN_OR_RETURN(auto checked, Check(request, std::move(items), asked, catalog, limits));
+  checked.language_check = limits.language_check;
   if (request.long_input() != linnet::v1::LONG_INPUT_UNSPECIFIED)
-    checked->long_input = request.long_input();
+    checked.long_input = request.long_input();
   return checked;
 }
 
@@ -245,9 +240,8 @@ absl::StatusOr<TextRequest> CheckRequest(const linnet::v1::ScoreRequest& request
                  .options = {}};
   if (!request.model().empty()) {
     // The model may be of any task: summaries can be scored too.
-    const auto model = catalog.Named(request.model());
-    if (!model.ok()) return model.status();
-    asked.task = (*model)->bundle.manifest.task();
+    ASSIGN_OR_RETURN(const auto model, catalog.Named(request.model()));
+    asked.task = model->bundle.manifest.task();
   } else if (request.target_language_code().empty()) {
     return BadField("target_language_code", Reason::kMissing,
                     "is required where no model is named");

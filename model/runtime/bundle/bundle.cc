@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "model/runtime/bundle/manifest.h"
 #include "model/runtime/bundle/sha256.h"
+#include "proto/status_macros.h"
 
 namespace linnet::model {
 namespace {
@@ -37,10 +38,9 @@ absl::Status CheckFile(const fs::path& folder, const linnet::v1::BundleFile& lis
     return Wrong(path.string(), " has ", bytes, " bytes, the manifest says ", listed.bytes(),
                  ": copy the bundle again");
   }
-  const absl::StatusOr<std::string> sha256 = Sha256OfFile(path);
-  if (!sha256.ok()) return sha256.status();
-  if (*sha256 != listed.sha256()) {
-    return Wrong(path.string(), " has sha256 ", *sha256, ", the manifest says \"", listed.sha256(),
+  ASSIGN_OR_RETURN(const std::string sha256, Sha256OfFile(path));
+  if (sha256 != listed.sha256()) {
+    return Wrong(path.string(), " has sha256 ", sha256, ", the manifest says \"", listed.sha256(),
                  "\": copy the bundle again");
   }
   return absl::OkStatus();
@@ -92,9 +92,8 @@ TokenizerSpec Bundle::target_tokenizer() const {
 
 absl::StatusOr<std::shared_ptr<const TokenGrammar>> Bundle::target_grammar() const {
   if (!manifest.text_grammar()) return nullptr;
-  const auto tokenizer = Tokenizer::Load(target_tokenizer(), special_tokens());
-  if (!tokenizer.ok()) return tokenizer.status();
-  return std::make_shared<const TokenGrammar>((*tokenizer)->Grammar(manifest.vocabulary().size()));
+  ASSIGN_OR_RETURN(const auto tokenizer, Tokenizer::Load(target_tokenizer(), special_tokens()));
+  return std::make_shared<const TokenGrammar>(tokenizer->Grammar(manifest.vocabulary().size()));
 }
 
 std::string Bundle::model_sha256() const {
@@ -130,7 +129,7 @@ SearchOptions Bundle::default_options(int source_tokens) const {
 
 absl::Status CheckFiles(const Bundle& bundle) {
   for (const linnet::v1::BundleFile& listed : bundle.manifest.files()) {
-    if (absl::Status status = CheckFile(bundle.path, listed); !status.ok()) return status;
+    RETURN_IF_ERROR(CheckFile(bundle.path, listed));
   }
   return absl::OkStatus();
 }
@@ -142,19 +141,16 @@ absl::StatusOr<Bundle> ReadBundle(const fs::path& path, const BundleKeys* keys) 
     return absl::NotFoundError(
         absl::StrCat("no bundle at ", path.string(), ": there is no ", kManifest));
   }
-  const absl::StatusOr<std::string> json = ReadManifestBytes(file);
-  if (!json.ok()) return json.status();
+  ASSIGN_OR_RETURN(const std::string json, ReadManifestBytes(file));
   if (keys != nullptr) {
-    if (absl::Status status = CheckSignature(path, *json, *keys); !status.ok()) return status;
+    RETURN_IF_ERROR(CheckSignature(path, json, *keys));
   }
   // Parse the same bytes that were verified.
-  absl::StatusOr<linnet::v1::BundleManifest> manifest = ReadManifest(file, *json);
-  if (!manifest.ok()) return manifest.status();
-  absl::StatusOr<std::string> sha256 = Sha256OfBytes(*json);
-  if (!sha256.ok()) return sha256.status();
+  ASSIGN_OR_RETURN(linnet::v1::BundleManifest manifest, ReadManifest(file, json));
+  ASSIGN_OR_RETURN(std::string sha256, Sha256OfBytes(json));
   Bundle bundle = {
-      .path = path, .manifest = *std::move(manifest), .manifest_sha256 = *std::move(sha256)};
-  if (absl::Status status = CheckFiles(bundle); !status.ok()) return status;
+      .path = path, .manifest = std::move(manifest), .manifest_sha256 = std::move(sha256)};
+  RETURN_IF_ERROR(CheckFiles(bundle));
   return bundle;
 }
 

@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "model/runtime/search/candidates.h"
 #include "model/runtime/search/sampling.h"
+#include "proto/status_macros.h"
 
 namespace linnet::model {
 namespace {
@@ -201,9 +202,8 @@ absl::StatusOr<std::vector<Candidate>> BeamSearch::BestCandidates(
   for (int i = 0; i < live(); ++i) {
     const Rules& rules = rules_[i];
     if (rules.forced != kNoToken) {
-      absl::StatusOr<Candidate> forced = Forced(rows[i], rules.forced);
-      if (!forced.ok()) return forced.status();
-      top.Push(*forced);
+      ASSIGN_OR_RETURN(Candidate forced, Forced(rows[i], rules.forced));
+      top.Push(forced);
       continue;
     }
     if (rules.penalise_unknown) {
@@ -224,9 +224,7 @@ Constraints::Progress BeamSearch::ProgressOf(const Candidate& candidate) const {
 
 absl::StatusOr<std::vector<Candidate>> BeamSearch::ConstrainedCandidates(
     std::span<const LogitRow> rows) const {
-  absl::StatusOr<std::vector<Candidate>> best = BestCandidates(rows);
-  if (!best.ok()) return best.status();
-  std::vector<Candidate> candidates = *std::move(best);
+  ASSIGN_OR_RETURN(std::vector<Candidate> candidates, BestCandidates(rows));
   for (int i = 0; i < live(); ++i) {
     const Rules& rules = rules_[i];
     if (rules.forced != kNoToken) continue;  // the forced token has no alternatives
@@ -265,9 +263,8 @@ absl::StatusOr<std::vector<Candidate>> BeamSearch::DrawCandidates(std::span<cons
     const int parent = steps_ == 0 ? 0 : i;
     const Rules& rules = rules_[parent];
     if (rules.forced != kNoToken) {
-      absl::StatusOr<Candidate> forced = Forced(rows[parent], rules.forced);
-      if (!forced.ok()) return forced.status();
-      drawn.push_back(*forced);
+      ASSIGN_OR_RETURN(Candidate forced, Forced(rows[parent], rules.forced));
+      drawn.push_back(forced);
     } else if (const auto token =
                    DrawToken(rows[parent],
                              {.excluded = rules.excluded,
@@ -339,20 +336,18 @@ absl::Status BeamSearch::Advance(std::span<const RowLogits> rows) {
   }
   std::vector<LogitRow> checked;
   for (int i = 0; i < live(); ++i) {
-    absl::StatusOr<LogitRow> row = MakeRow(i, rows[i]);
-    if (!row.ok()) return row.status();
-    checked.push_back(*row);
+    ASSIGN_OR_RETURN(LogitRow row, MakeRow(i, rows[i]));
+    checked.push_back(row);
   }
-  absl::StatusOr<std::vector<Candidate>> candidates = CandidatesOf(checked);
-  if (!candidates.ok()) return candidates.status();
+  ASSIGN_OR_RETURN(std::vector<Candidate> candidates, CandidatesOf(checked));
 
   std::vector<Hypothesis> next;
   std::vector<Constraints::Progress> progress;
   std::vector<TokenGrammar::State> states;
   std::vector<int> numbers, parents;
   std::vector<TokenId> tokens;
-  for (int rank = 0; rank < candidates->size(); ++rank) {
-    const Candidate& candidate = (*candidates)[rank];
+  for (int rank = 0; rank < candidates.size(); ++rank) {
+    const Candidate& candidate = candidates[rank];
     if (candidate.token == special_.eos) {
       // An eos ranked below the first `beam` candidates is dropped.
       if (rank < options_.beam_size && ended_.size() < options_.beam_size) End(Extend(candidate));

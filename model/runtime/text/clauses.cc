@@ -12,6 +12,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "model/runtime/text/characters.h"
+#include "proto/status_macros.h"
 
 namespace linnet::model {
 namespace {
@@ -140,9 +141,7 @@ absl::StatusOr<std::vector<TextSegment>> CutSentence(std::string_view text, int 
     if (cut < 0) cut = LastThatFits(Between(cuts.words, begin, unfit), fits);
     if (cut < 0) {
       if (graphemes.empty()) {
-        absl::StatusOr<std::vector<int>> found = FindGraphemes(text, begin, end);
-        if (!found.ok()) return found.status();
-        graphemes = *std::move(found);
+        ASSIGN_OR_RETURN(graphemes, FindGraphemes(text, begin, end));
       }
       // A grapheme may contain white space; then the end of the word comes first.
       const int word_end = *std::upper_bound(cuts.words.begin(), cuts.words.end(), begin);

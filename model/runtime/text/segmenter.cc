@@ -7,6 +7,7 @@
 #include "model/runtime/text/characters.h"
 #include "model/runtime/text/clauses.h"
 #include "model/runtime/text/sentences.h"
+#include "proto/status_macros.h"
 
 namespace linnet::model {
 namespace {
@@ -38,20 +39,18 @@ absl::StatusOr<std::vector<TextSegment>> SplitText(std::string_view text,
   std::vector<TextSegment> segments;
   for (int line = SkipWhiteSpace(text, ByteOrderMarkBytes(text)); line < text.size();) {
     const int line_end = LineEnd(text, line);
-    const absl::StatusOr<std::vector<int>> ends =
-        SentenceEnds(text.substr(line, line_end - line), language_code);
-    if (!ends.ok()) return ends.status();
+    ASSIGN_OR_RETURN(const std::vector<int> ends,
+                     SentenceEnds(text.substr(line, line_end - line), language_code));
     int begin = line;
-    for (int sentence_end : *ends) {
+    for (int sentence_end : ends) {
       const int end = SkipWhiteSpaceBefore(text, line + sentence_end);
       if (end <= begin) continue;
       if (count_tokens(text.substr(begin, end - begin)) <= max_tokens) {
         segments.push_back({.begin = begin, .end = end});
       } else {
-        absl::StatusOr<std::vector<TextSegment>> parts =
-            CutSentence(text, begin, end, max_tokens, count_tokens);
-        if (!parts.ok()) return parts.status();
-        segments.insert(segments.end(), parts->begin(), parts->end());
+        ASSIGN_OR_RETURN(std::vector<TextSegment> parts,
+                         CutSentence(text, begin, end, max_tokens, count_tokens));
+        segments.insert(segments.end(), parts.begin(), parts.end());
       }
       if (segments.size() > max_segments) {
         return absl::OutOfRangeError(

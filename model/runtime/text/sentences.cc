@@ -14,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "model/runtime/text/abbreviations.h"
 #include "model/runtime/text/characters.h"
+#include "proto/status_macros.h"
 
 namespace linnet::model {
 namespace {
@@ -193,9 +194,7 @@ absl::StatusOr<SentenceIterator> MakeIterator(std::string_view language_code) {
 absl::StatusOr<SentenceIterator*> IteratorOf(std::string_view language_code) {
   thread_local SentenceIterator last;
   if (last.icu == nullptr || last.language_code != language_code) {
-    absl::StatusOr<SentenceIterator> made = MakeIterator(language_code);
-    if (!made.ok()) return made.status();
-    last = *std::move(made);
+    ASSIGN_OR_RETURN(last, MakeIterator(language_code));
   }
   return &last;
 }
@@ -204,22 +203,21 @@ absl::StatusOr<SentenceIterator*> IteratorOf(std::string_view language_code) {
 
 absl::StatusOr<std::vector<int>> SentenceEnds(std::string_view line,
                                               std::string_view language_code) {
-  absl::StatusOr<SentenceIterator*> iterator = IteratorOf(language_code);
-  if (!iterator.ok()) return iterator.status();
+  ASSIGN_OR_RETURN(SentenceIterator* const iterator, IteratorOf(language_code));
   UErrorCode error = U_ZERO_ERROR;
   const std::unique_ptr<UText, decltype(&utext_close)> utext(
       utext_openUTF8(nullptr, line.data(), static_cast<int64_t>(line.size()), &error),
       &utext_close);
-  (*iterator)->icu->setText(utext.get(), error);
+  iterator->icu->setText(utext.get(), error);
   if (U_FAILURE(error)) return absl::InternalError(absl::StrCat("ICU: ", u_errorName(error)));
 
   constexpr Abbreviations kNone;
-  const Abbreviations& table = (*iterator)->table != nullptr ? *(*iterator)->table : kNone;
+  const Abbreviations& table = iterator->table != nullptr ? *iterator->table : kNone;
   std::vector<int> ends;
   int begin = 0;
   // NOLINTNEXTLINE(bugprone-infinite-loop): the loop's own increment changes `end`
-  for (int end = (*iterator)->icu->next(); end != icu::BreakIterator::DONE;
-       end = (*iterator)->icu->next()) {
+  for (int end = iterator->icu->next(); end != icu::BreakIterator::DONE;
+       end = iterator->icu->next()) {
     const std::string_view sentence = line.substr(begin, end - begin);
     const std::string_view rest = line.substr(end);
     if (!rest.empty() && (IsInsideWord(sentence) || IsListNumber(sentence) ||
@@ -230,7 +228,7 @@ absl::StatusOr<std::vector<int>> SentenceEnds(std::string_view line,
     begin = end;
   }
   // The iterator outlives the line and must not keep a pointer into it.
-  (*iterator)->icu->setText(icu::UnicodeString());
+  iterator->icu->setText(icu::UnicodeString());
   return ends;
 }
 

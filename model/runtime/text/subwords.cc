@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "model/runtime/text/characters.h"
 #include "model/runtime/text/sentencepiece_adapter.h"
+#include "proto/status_macros.h"
 
 namespace linnet::model {
 namespace {
@@ -250,7 +251,7 @@ class BytePairs final : public Subwords {
 absl::StatusOr<std::unique_ptr<Subwords>> MakeSentencePiece(std::string_view serialized,
                                                             const SpecialTokens& special) {
   auto subwords = std::make_unique<SentencePiece>(special);
-  if (absl::Status status = subwords->Load(serialized); !status.ok()) return status;
+  RETURN_IF_ERROR(subwords->Load(serialized));
   return subwords;
 }
 
@@ -258,7 +259,7 @@ absl::StatusOr<std::unique_ptr<Subwords>> MakeMappedSentencePiece(std::string_vi
                                                                   Vocabulary vocabulary,
                                                                   const SpecialTokens& special) {
   auto subwords = std::make_unique<MappedSentencePiece>(std::move(vocabulary), special);
-  if (absl::Status status = subwords->Load(serialized); !status.ok()) return status;
+  RETURN_IF_ERROR(subwords->Load(serialized));
   return subwords;
 }
 

@@ -16,6 +16,7 @@
 #include "model/runtime/text/moses.h"
 #include "model/runtime/text/subwords.h"
 #include "model/runtime/text/terms.h"
+#include "proto/status_macros.h"
 
 namespace linnet::model {
 namespace {
@@ -63,9 +64,8 @@ absl::Status CheckSpecialTokens(const Vocabulary& vocabulary, const SpecialToken
 }
 
 absl::StatusOr<Vocabulary> LoadVocabulary(const fs::path& file, const SpecialTokens& special) {
-  const absl::StatusOr<std::string> contents = Contents(file);
-  if (!contents.ok()) return contents.status();
-  absl::StatusOr<Vocabulary> vocabulary = Vocabulary::Parse(*contents);
+  ASSIGN_OR_RETURN(const std::string contents, Contents(file));
+  absl::StatusOr<Vocabulary> vocabulary = Vocabulary::Parse(contents);
   if (!vocabulary.ok()) return At(file, vocabulary.status());
   if (absl::Status status = CheckSpecialTokens(*vocabulary, special); !status.ok()) {
     return At(file, status);
@@ -83,26 +83,23 @@ bool IsPiece(const Subwords& subwords, std::string_view text, TokenId unk) {
 absl::StatusOr<std::unique_ptr<Subwords>> LoadSubwords(const TokenizerSpec& spec,
                                                        const SpecialTokens& special) {
   const fs::path& file = spec.subword_file;
-  const absl::StatusOr<std::string> contents = Contents(file);
-  if (!contents.ok()) return contents.status();
+  ASSIGN_OR_RETURN(const std::string contents, Contents(file));
   std::optional<Vocabulary> vocabulary;
   if (!spec.vocabulary_file.empty()) {
-    absl::StatusOr<Vocabulary> loaded = LoadVocabulary(spec.vocabulary_file, special);
-    if (!loaded.ok()) return loaded.status();
-    vocabulary = *std::move(loaded);
+    ASSIGN_OR_RETURN(vocabulary, LoadVocabulary(spec.vocabulary_file, special));
   }
   if (spec.subword_kind == linnet::v1::SUBWORD_KIND_BPE_CODES) {
     if (!vocabulary.has_value()) {
       return absl::FailedPreconditionError(
           absl::StrCat(file.string(), " has BPE codes, which need a vocabulary file"));
     }
-    absl::StatusOr<BpeCodes> codes = BpeCodes::Parse(*contents);
+    absl::StatusOr<BpeCodes> codes = BpeCodes::Parse(contents);
     if (!codes.ok()) return At(file, codes.status());
     return MakeBytePairs(*std::move(codes), *std::move(vocabulary), special);
   }
   auto made = vocabulary.has_value()
-                  ? MakeMappedSentencePiece(*contents, *std::move(vocabulary), special)
-                  : MakeSentencePiece(*contents, special);
+                  ? MakeMappedSentencePiece(contents, *std::move(vocabulary), special)
+                  : MakeSentencePiece(contents, special);
   if (!made.ok()) return At(file, made.status());
   return made;
 }
@@ -164,31 +161,30 @@ absl::StatusOr<std::unique_ptr<Tokenizer>> Tokenizer::Load(const fs::path& file,
 
 absl::StatusOr<std::unique_ptr<Tokenizer>> Tokenizer::Load(const TokenizerSpec& spec,
                                                            const SpecialTokens& special) {
-  absl::StatusOr<std::unique_ptr<Subwords>> subwords = LoadSubwords(spec, special);
-  if (!subwords.ok()) return subwords.status();
-  if (spec.vocabulary_size > 0 && (*subwords)->pieces() > spec.vocabulary_size) {
+  ASSIGN_OR_RETURN(std::unique_ptr<Subwords> subwords, LoadSubwords(spec, special));
+  if (spec.vocabulary_size > 0 && subwords->pieces() > spec.vocabulary_size) {
     const fs::path& file = spec.vocabulary_file.empty() ? spec.subword_file : spec.vocabulary_file;
-    return absl::FailedPreconditionError(absl::StrCat(file.string(), " has ", (*subwords)->pieces(),
+    return absl::FailedPreconditionError(absl::StrCat(file.string(), " has ", subwords->pieces(),
                                                       " pieces, the model's vocabulary has ",
                                                       spec.vocabulary_size));
   }
-  if (!spec.capitals_mark.empty() && !IsPiece(**subwords, spec.capitals_mark, special.unk)) {
+  if (!spec.capitals_mark.empty() && !IsPiece(*subwords, spec.capitals_mark, special.unk)) {
     return absl::FailedPreconditionError(
         absl::StrCat(spec.subword_file.string(), " has no piece ", spec.capitals_mark,
                      ", which the manifest names as capitals_mark: name a piece, or leave it out"));
   }
   auto impl = std::make_unique<Impl>();
   for (const std::string& name : spec.placeholders) {
-    if (!IsPiece(**subwords, name, special.unk)) {
+    if (!IsPiece(*subwords, name, special.unk)) {
       return absl::FailedPreconditionError(absl::StrCat(
           spec.subword_file.string(), " has no piece ", name,
           ", which the manifest names among its placeholders: name pieces, or leave them out"));
     }
     impl->placeholders.push_back(name);
-    impl->placeholder_tokens.push_back((*subwords)->Encode(name)->back());
+    impl->placeholder_tokens.push_back(subwords->Encode(name)->back());
   }
   impl->capitals_mark = spec.capitals_mark;
-  impl->subwords = *std::move(subwords);
+  impl->subwords = std::move(subwords);
   impl->special = special;
   if (spec.word_tokenizer == linnet::v1::WORD_TOKENIZER_MOSES) {
     impl->words.emplace(spec.language_code);
@@ -230,9 +226,7 @@ absl::StatusOr<CopyingText> Tokenizer::EncodeCopying(std::string_view text) cons
     for (size_t i = 0; i < runs.size(); ++i)
       ReplaceName(read, impl_->placeholders[i], impl_->placeholders[i]);
   }
-  absl::StatusOr<std::vector<TokenId>> tokens = EncodePart(read);
-  if (!tokens.ok()) return tokens.status();
-  copying.tokens = *std::move(tokens);
+  ASSIGN_OR_RETURN(copying.tokens, EncodePart(read));
   return copying;
 }
 
