@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from layering import ROOMS, ROOT, Tree, room_of, targets, violations
+from layering import CPP, ROOMS, ROOT, Tree, room_of, targets, violations
 
 
 def test_dependencies_point_down_only() -> None:
@@ -126,3 +126,15 @@ def test_what_a_target_links_in_public_is_found(tree, link: str, count: int) -> 
     found = violations(tree(files))
     assert len(found) == count, found
     assert all("linnet-decode -> linnet_torch -> linnet::torch_cpu" in line for line in found)
+
+
+# sentencepiece_adapter includes SentencePiece's header, which excludes abseil's.
+def test_cpp_has_one_type_of_string_views() -> None:
+    users = [
+        path
+        for path, text in Tree(ROOT).files.items()
+        if Path(path).suffix in CPP
+        and "std::string_view" in text
+        and not path.startswith("model/runtime/text/sentencepiece_adapter.")
+    ]
+    assert users == [], "use absl::string_view: in Debian's abseil the two are different types"

@@ -8,34 +8,35 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "model/ops/cpu/gemm.h"
 
 namespace linnet::model {
-absl::StatusOr<Device> ParseDevice(std::string_view name) {
+absl::StatusOr<Device> ParseDevice(absl::string_view name) {
   if (name == "cpu") return Device::kCpu;
   if (name == "cuda") return Device::kCuda;
   return absl::InvalidArgumentError(
-      absl::StrCat("no device \"", std::string(name), "\": there are cpu and cuda"));
+      absl::StrCat("no device \"", name, "\": there are cpu and cuda"));
 }
 
-absl::StatusOr<ComputeType> ParseComputeType(std::string_view name) {
+absl::StatusOr<ComputeType> ParseComputeType(absl::string_view name) {
   if (name == "auto") return ComputeType::kAuto;
   if (name == "float32") return ComputeType::kFloat32;
   if (name == "bfloat16") return ComputeType::kBfloat16;
   if (name == "float16") return ComputeType::kFloat16;
   if (name == "int8") return ComputeType::kInt8;
   return absl::InvalidArgumentError(
-      absl::StrCat("compute type \"", std::string(name),
+      absl::StrCat("compute type \"", name,
                    "\" is not built: there are auto, float32, bfloat16, on the CPU int8 and, on "
                    "cuda, float16"));
 }
 
-absl::StatusOr<SearchPlace> ParseSearchPlace(std::string_view name) {
+absl::StatusOr<SearchPlace> ParseSearchPlace(absl::string_view name) {
   if (name == "auto") return SearchPlace::kAuto;
   if (name == "host") return SearchPlace::kHost;
   if (name == "device") return SearchPlace::kDevice;
-  return absl::InvalidArgumentError(absl::StrCat("no place to search \"", std::string(name),
-                                                 "\": there are auto, host and device"));
+  return absl::InvalidArgumentError(
+      absl::StrCat("no place to search \"", name, "\": there are auto, host and device"));
 }
 
 absl::StatusOr<ComputeType> ResolveComputeType(ComputeType compute, Device device) {

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "model/runtime/bundle/bundle.h"
 #include "model/runtime/engine.h"
 
@@ -30,13 +31,13 @@ struct TorchEngineOptions {
 };
 
 // "cpu" | "cuda"; for others InvalidArgumentError with this list.
-absl::StatusOr<Device> ParseDevice(std::string_view name);
+absl::StatusOr<Device> ParseDevice(absl::string_view name);
 // "auto" | "float32" | "bfloat16" | "float16" | "int8"; for others InvalidArgumentError with this
 // list.
-absl::StatusOr<ComputeType> ParseComputeType(std::string_view name);
+absl::StatusOr<ComputeType> ParseComputeType(absl::string_view name);
 
 // "auto" | "host" | "device".
-absl::StatusOr<SearchPlace> ParseSearchPlace(std::string_view name);
+absl::StatusOr<SearchPlace> ParseSearchPlace(absl::string_view name);
 
 // Loads the bundle's TorchScript module, converts it to the compute type and device, packs its
 // weights, and warms it up. Returns FailedPreconditionError if the device is missing, does not

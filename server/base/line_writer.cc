@@ -9,13 +9,13 @@
 
 namespace linnet::server {
 
-bool LineWriter::Write(std::string_view line) {
+bool LineWriter::Write(absl::string_view line) {
   if (cut_off_) {
-    std::string_view end = "\n";
+    absl::string_view end = "\n";
     if (!WritePart(end)) return false;
     cut_off_ = false;
   }
-  std::string_view rest = line;
+  absl::string_view rest = line;
   while (!rest.empty()) {
     if (WritePart(rest)) continue;
     cut_off_ = rest.size() < line.size();
@@ -24,7 +24,7 @@ bool LineWriter::Write(std::string_view line) {
   return true;
 }
 
-bool LineWriter::WritePart(std::string_view& rest) {
+bool LineWriter::WritePart(absl::string_view& rest) {
   pollfd room = {file_, POLLOUT, 0};
   if (poll(&room, 1, 0) <= 0 || (room.revents & POLLOUT) == 0) return false;
   ssize_t written;

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <string_view>
+#include "absl/strings/string_view.h"
 
 namespace linnet::server {
 
@@ -19,10 +19,10 @@ class LineWriter {
   // `line` includes its line end. Returns false if the line was dropped, because there was no room
   // or the write failed. A line longer than PIPE_BUF may then be cut off; the next line starts on a
   // new line.
-  bool Write(std::string_view line);
+  bool Write(absl::string_view line);
 
  private:
-  bool WritePart(std::string_view& rest);
+  bool WritePart(absl::string_view& rest);
 
   const int file_;
   bool cut_off_ = false;  // the last line was written in part

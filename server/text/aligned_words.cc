@@ -17,7 +17,7 @@ struct Range {
   int end = 0;
 };
 
-std::vector<Range> WordsOf(std::string_view text) {
+std::vector<Range> WordsOf(absl::string_view text) {
   std::vector<Range> words;
   for (int begin = 0; begin < std::ssize(text);) {
     if (IsBlank(text[begin])) {
@@ -35,7 +35,7 @@ std::vector<Range> WordsOf(std::string_view text) {
 // ends[i] is the number of bytes of `text` that tokens [0, i] produce: the longest common prefix of
 // `text` and their own decoded text. Never decreases.
 std::vector<size_t> Ends(const model::Tokenizer& tokenizer, std::span<const model::TokenId> tokens,
-                         std::span<const std::string> copies, std::string_view text) {
+                         std::span<const std::string> copies, absl::string_view text) {
   std::vector<size_t> ends;
   size_t end = 0;
   for (size_t count = 1; count <= tokens.size(); ++count) {
@@ -49,8 +49,8 @@ std::vector<size_t> Ends(const model::Tokenizer& tokenizer, std::span<const mode
 
 // Matches each word of `decoded` to a word of `written` by minimum edit distance (Levenshtein on
 // words); an inserted word is matched to its neighbour.
-std::vector<size_t> Match(const std::vector<std::string_view>& decoded,
-                          const std::vector<std::string_view>& written) {
+std::vector<size_t> Match(const std::vector<absl::string_view>& decoded,
+                          const std::vector<absl::string_view>& written) {
   const size_t n = decoded.size(), m = written.size();
   std::vector<size_t> matches(n);
   if (n == m || m == 0) {
@@ -82,8 +82,8 @@ std::vector<size_t> Match(const std::vector<std::string_view>& decoded,
 }  // namespace
 
 std::vector<AlignedWord> AlignedWords(const model::Tokenizer& tokenizer,
-                                      std::span<const model::TokenId> tokens, std::string_view text,
-                                      std::span<const std::string> copies) {
+                                      std::span<const model::TokenId> tokens,
+                                      absl::string_view text, std::span<const std::string> copies) {
   const std::vector<size_t> ends = Ends(tokenizer, tokens, copies, text);
   const auto start = [&](size_t i) { return i == 0 ? 0 : ends[i - 1]; };
   std::vector<AlignedWord> words;
@@ -98,14 +98,14 @@ std::vector<AlignedWord> AlignedWords(const model::Tokenizer& tokenizer,
 }
 
 std::vector<AlignedWord> SourceWords(const model::Tokenizer& tokenizer,
-                                     std::span<const model::TokenId> tokens, std::string_view text,
+                                     std::span<const model::TokenId> tokens, absl::string_view text,
                                      std::span<const std::string> copies) {
   const std::string decoded = tokenizer.Decode(tokens, copies);
   std::vector<AlignedWord> words = AlignedWords(tokenizer, tokens, decoded, copies);
   const std::vector<Range> written = WordsOf(text);
-  std::vector<std::string_view> decoded_words, written_words;
+  std::vector<absl::string_view> decoded_words, written_words;
   for (const AlignedWord& word : words)
-    decoded_words.push_back(std::string_view(decoded).substr(word.begin, word.end - word.begin));
+    decoded_words.push_back(absl::string_view(decoded).substr(word.begin, word.end - word.begin));
   for (const Range& word : written)
     written_words.push_back(text.substr(word.begin, word.end - word.begin));
   if (written.empty()) return {};

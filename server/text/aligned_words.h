@@ -2,9 +2,9 @@
 
 #include <span>
 #include <string>
-#include <string_view>
 #include <vector>
 
+#include "absl/strings/string_view.h"
 #include "linnet/v1/text_service.pb.h"
 #include "model/runtime/text/tokenizer.h"
 
@@ -22,7 +22,8 @@ struct AlignedWord {
 // Returns the words of `text`, the decoded text of `tokens` with placeholders replaced by `copies`.
 // A token may belong to two words.
 std::vector<AlignedWord> AlignedWords(const model::Tokenizer& tokenizer,
-                                      std::span<const model::TokenId> tokens, std::string_view text,
+                                      std::span<const model::TokenId> tokens,
+                                      absl::string_view text,
                                       std::span<const std::string> copies = {});
 
 // Returns the words of a source as written. The decoded text of its tokens is normalised, so its
@@ -30,7 +31,7 @@ std::vector<AlignedWord> AlignedWords(const model::Tokenizer& tokenizer,
 // minimum edit distance. The result is in the order of the tokens; several entries may have the
 // same bytes.
 std::vector<AlignedWord> SourceWords(const model::Tokenizer& tokenizer,
-                                     std::span<const model::TokenId> tokens, std::string_view text,
+                                     std::span<const model::TokenId> tokens, absl::string_view text,
                                      std::span<const std::string> copies = {});
 
 // Adds to `word_alignments` for each target word the source word with the max weight and all others

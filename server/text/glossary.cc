@@ -71,7 +71,7 @@ Glossary::Glossary(const linnet::v1::Glossary& glossary, const model::Tokenizer&
       unk_(unk),
       finder_(SourcesOf(glossary), glossary.ignore_case()) {}
 
-absl::StatusOr<std::vector<TermUse>> Glossary::Find(std::string_view segment,
+absl::StatusOr<std::vector<TermUse>> Glossary::Find(absl::string_view segment,
                                                     int max_target_tokens) const {
   std::vector<TermUse> uses;
   int phrases = 0, tokens = 0;  // of the constraints so far
@@ -82,7 +82,8 @@ absl::StatusOr<std::vector<TermUse>> Glossary::Find(std::string_view segment,
     use.begin = place.begin;
     use.end = place.end;
     const bool kept = entry.target_text().empty();
-    use.target = kept ? segment.substr(place.begin, place.end - place.begin) : entry.target_text();
+    use.target = std::string(kept ? segment.substr(place.begin, place.end - place.begin)
+                                  : entry.target_text());
     auto pieces = tokenizer_.EncodePart(use.target);
     if (!pieces.ok() || pieces->empty() || std::count(pieces->begin(), pieces->end(), unk_) > 0) {
       return BadField(EntryPath(place.term, kept ? "source_text" : "target_text"),
@@ -99,8 +100,8 @@ absl::StatusOr<std::vector<TermUse>> Glossary::Find(std::string_view segment,
   return uses;
 }
 
-void FillTerms(const std::vector<TermUse>& uses, std::string_view text, int source_begin, int begin,
-               linnet::v1::Segment& segment) {
+void FillTerms(const std::vector<TermUse>& uses, absl::string_view text, int source_begin,
+               int begin, linnet::v1::Segment& segment) {
   std::map<std::string, std::vector<model::TermPlace>>
       free;  // occurrences not yet assigned to a use
   for (const TermUse& use : uses) {

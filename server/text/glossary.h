@@ -1,11 +1,11 @@
 #pragma once
 
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "linnet/v1/text_service.pb.h"
 #include "model/runtime/text/terms.h"
 #include "model/runtime/text/tokenizer.h"
@@ -36,7 +36,7 @@ class Glossary {
 
   // Returns the entries that apply, in the order in which they occur in the segment. BAD_GLOSSARY
   // if the model has no pieces for the target of an entry.
-  absl::StatusOr<std::vector<TermUse>> Find(std::string_view segment, int max_target_tokens) const;
+  absl::StatusOr<std::vector<TermUse>> Find(absl::string_view segment, int max_target_tokens) const;
 
  private:
   const linnet::v1::Glossary& glossary_;
@@ -48,7 +48,7 @@ class Glossary {
 // Reports in `segment` which uses are met in `text`, the segment's text in the answer, where it
 // starts at byte `begin`. A use is met if its target occurs as whole words; each use needs an
 // occurrence of its own.
-void FillTerms(const std::vector<TermUse>& uses, std::string_view text, int source_begin, int begin,
-               linnet::v1::Segment& segment);
+void FillTerms(const std::vector<TermUse>& uses, absl::string_view text, int source_begin,
+               int begin, linnet::v1::Segment& segment);
 
 }  // namespace linnet::server

@@ -1,7 +1,6 @@
 #include "server/text/prepared_text.h"
 
 #include <algorithm>
-#include <string_view>
 #include <unordered_map>
 #include <utility>
 
@@ -24,8 +23,8 @@ struct Part {
   std::vector<std::string> copies = {};
 };
 
-std::string_view TextOf(const std::string& text, const model::TextSegment& place) {
-  return std::string_view(text).substr(place.begin, place.end - place.begin);
+absl::string_view TextOf(const std::string& text, const model::TextSegment& place) {
+  return absl::string_view(text).substr(place.begin, place.end - place.begin);
 }
 
 int Length(const Part& part) { return static_cast<int>(part.tokens.size()) + 1; }  // with eos
@@ -52,7 +51,7 @@ absl::Status TooManySegments(absl::string_view field, int max_segments) {
 }
 
 // Tokenises a text, or only its start if that alone has more than `max_tokens`.
-absl::StatusOr<Tokens> EncodeStart(const model::Tokenizer& tokenizer, std::string_view text,
+absl::StatusOr<Tokens> EncodeStart(const model::Tokenizer& tokenizer, absl::string_view text,
                                    int max_tokens) {
   if (std::ssize(text) > kMaxEncodedBytes) {
     size_t end = kMaxEncodedBytes;
@@ -75,7 +74,7 @@ absl::StatusOr<std::vector<Part>> Sentences(const TextRequest& request, const st
   const model::Tokenizer& tokenizer = *request.model->source_tokenizer;
   const int max_tokens = MaxTokens(request);
   const bool copies = Copies(request);
-  const auto encode = [&](std::string_view part) -> absl::StatusOr<model::CopyingText> {
+  const auto encode = [&](absl::string_view part) -> absl::StatusOr<model::CopyingText> {
     if (copies && std::ssize(part) <= kMaxEncodedBytes) return tokenizer.EncodeCopying(part);
     ASSIGN_OR_RETURN(Tokens tokens, EncodeStart(tokenizer, part, max_tokens));
     return model::CopyingText{.tokens = std::move(tokens)};
@@ -88,7 +87,7 @@ absl::StatusOr<std::vector<Part>> Sentences(const TextRequest& request, const st
   };
   std::unordered_map<int, Counted> counted;
   absl::Status held;
-  auto count_tokens = [&](std::string_view part) {
+  auto count_tokens = [&](absl::string_view part) {
     auto read = encode(part);
     if (!read.ok()) return 0;  // the error is returned below
     const int count = static_cast<int>(read->tokens.size()) + 1;
@@ -186,7 +185,7 @@ absl::StatusOr<Tokens> Target(const TextRequest& request, const TextItem& item) 
   const int max = model.bundle.manifest.limits().max_target_tokens();
   auto tokens = EncodeStart(
       *model.target_tokenizer,
-      std::string_view(*item.target).substr(model::ByteOrderMarkBytes(*item.target)), max);
+      absl::string_view(*item.target).substr(model::ByteOrderMarkBytes(*item.target)), max);
   if (!tokens.ok()) return Unreadable(item.target_path, tokens.status());
   if (std::ssize(*tokens) > max) {
     return BadField(

@@ -4,11 +4,11 @@
 #include <limits>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "model/runtime/text/segmenter.h"
 #include "server/base/errors.h"
 #include "server/schedule/sequence.h"
@@ -24,7 +24,7 @@ struct PreparedSegment {
   std::vector<model::TokenId> source;
   std::vector<std::string> copies = {};               // texts of the source's placeholders
   std::optional<std::vector<model::TokenId>> target;  // to be scored
-  std::string_view text = {};                         // borrowed from the request
+  absl::string_view text = {};                        // borrowed from the request
   std::vector<TermUse> terms = {};                    // glossary entries that apply
   SequenceResult result = {};
 };

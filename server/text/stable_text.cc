@@ -1,8 +1,8 @@
 #include "server/text/stable_text.h"
 
-#include <string_view>
-
 #include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/string_view.h"
 
 namespace linnet::server {
 namespace {
@@ -21,9 +21,9 @@ std::string CutLastWord(std::string& text) {
 std::string StableText(const model::Tokenizer& tokenizer, linnet::v1::WordTokenizer words,
                        std::span<const model::TokenId> tokens,
                        std::span<const std::string> copies) {
-  constexpr std::string_view kReplacement = "\uFFFD";
+  constexpr absl::string_view kReplacement = "\uFFFD";
   std::string text = tokenizer.Decode(tokens, copies);
-  while (std::string_view(text).ends_with(kReplacement)) {
+  while (absl::EndsWith(text, kReplacement)) {
     text.resize(text.size() - kReplacement.size());
   }
   if (words == linnet::v1::WORD_TOKENIZER_MOSES) {

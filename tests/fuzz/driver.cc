@@ -18,9 +18,9 @@
 #include <iterator>
 #include <random>
 #include <string>
-#include <string_view>
 #include <vector>
 
+#include "absl/strings/string_view.h"
 #include "tests/fuzz/fuzz.h"
 
 extern "C" void __attribute__((weak)) __sanitizer_set_death_callback(void (*)());
@@ -77,29 +77,29 @@ class Mutator {
 
   void Mutate(std::string& text) {
     // Strings that parsers and splitters treat specially.
-    static constexpr std::string_view kSpecial[] = {std::string_view("\0", 1),
-                                                    "\xFF",
-                                                    "\x80",
-                                                    "\xC3",
-                                                    "\xE2\x80\x8B",
-                                                    "\xCC\x81",
-                                                    "\xF0\x9F\x98\x80",
-                                                    "\r\n",
-                                                    "\n\n",
-                                                    " ",
-                                                    ".",
-                                                    "@-@",
-                                                    "&amp;",
-                                                    "\"",
-                                                    "{",
-                                                    "}",
-                                                    "[",
-                                                    "]",
-                                                    "NaN",
-                                                    "1e999",
-                                                    "-1",
-                                                    "2147483648",
-                                                    "\xFF\xFF\xFF\xFF\x0F"};
+    static constexpr absl::string_view kSpecial[] = {absl::string_view("\0", 1),
+                                                     "\xFF",
+                                                     "\x80",
+                                                     "\xC3",
+                                                     "\xE2\x80\x8B",
+                                                     "\xCC\x81",
+                                                     "\xF0\x9F\x98\x80",
+                                                     "\r\n",
+                                                     "\n\n",
+                                                     " ",
+                                                     ".",
+                                                     "@-@",
+                                                     "&amp;",
+                                                     "\"",
+                                                     "{",
+                                                     "}",
+                                                     "[",
+                                                     "]",
+                                                     "NaN",
+                                                     "1e999",
+                                                     "-1",
+                                                     "2147483648",
+                                                     "\xFF\xFF\xFF\xFF\x0F"};
     const size_t at = Below(text.size() + 1);
     switch (Below(7)) {
       case 0:

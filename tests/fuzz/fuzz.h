@@ -5,7 +5,8 @@
 #include <cstdio>
 #include <cstdlib>
 #include <string>
-#include <string_view>
+
+#include "absl/strings/string_view.h"
 
 // The parts of a fuzz target: libFuzzer's entry point, and a check that is active in every build.
 
@@ -37,7 +38,7 @@ class Input {
   std::string Rest() const { return std::string(rest_); }
 
  private:
-  std::string_view rest_;
+  absl::string_view rest_;
 };
 
 }  // namespace linnet::fuzz

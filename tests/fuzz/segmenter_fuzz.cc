@@ -1,6 +1,6 @@
 // model::SplitText over any bytes, any language and any limit.
-#include <string_view>
 
+#include "absl/strings/string_view.h"
 #include "model/runtime/text/segmenter.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/fuzz/valid_utf8.h"
@@ -11,7 +11,7 @@ using linnet::model::TextSegment;
 
 namespace {
 
-bool IsBlank(std::string_view text) {
+bool IsBlank(absl::string_view text) {
   // ASCII white space, and characters that begin with these bytes: U+0085, U+00A0, U+1680, U+2000
   // …, U+3000.
   for (unsigned char c : text) {
@@ -28,7 +28,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const char* language = kLanguages[input.Choose(std::size(kLanguages))];
   const int max_tokens = 2 + input.Choose(26) * 3;
   std::string text = input.Rest();
-  const auto count = [](std::string_view part) { return static_cast<int>(part.size()) + 1; };
+  const auto count = [](absl::string_view part) { return static_cast<int>(part.size()) + 1; };
 
   if (FirstInvalidUtf8(text) != -1) {
     FUZZ_CHECK(!SplitText(text, language, max_tokens, count).ok());
@@ -43,13 +43,13 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   for (const TextSegment& segment : *segments) {
     FUZZ_CHECK(end <= segment.begin && segment.begin < segment.end);
     FUZZ_CHECK(segment.end <= static_cast<int>(text.size()));
-    FUZZ_CHECK(IsBlank(std::string_view(text).substr(end, segment.begin - end)));
-    const std::string_view part =
-        std::string_view(text).substr(segment.begin, segment.end - segment.begin);
+    FUZZ_CHECK(IsBlank(absl::string_view(text).substr(end, segment.begin - end)));
+    const absl::string_view part =
+        absl::string_view(text).substr(segment.begin, segment.end - segment.begin);
     FUZZ_CHECK(FirstInvalidUtf8(std::string(part)) == -1);
     FUZZ_CHECK(count(part) <= max_tokens);
     end = segment.end;
   }
-  FUZZ_CHECK(IsBlank(std::string_view(text).substr(end)));
+  FUZZ_CHECK(IsBlank(absl::string_view(text).substr(end)));
   return 0;
 }

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "gmock/gmock.h"
 #include "model/runtime/text/characters.h"
 #include "tests/runtime/words_golden.h"
@@ -24,7 +25,7 @@ BpeCodes Codes(const std::string& contents) {
 }
 
 std::vector<std::string> Split(const BpeCodes& codes, const std::string& word) {
-  std::vector<std::string_view> pieces;
+  std::vector<absl::string_view> pieces;
   codes.Split(word, pieces);
   return {pieces.begin(), pieces.end()};
 }
@@ -38,7 +39,7 @@ TEST(BpeTest, SplitsLikeSubwordNmtForBothVersions) {
     if (!codes.contains(name)) codes.emplace(name, Codes(TestDataContents(name)));
     const auto words = each["words"].get<std::string>();
     std::string pieces;
-    for (std::string_view word : PartsOf(words, ' ')) {
+    for (absl::string_view word : PartsOf(words, ' ')) {
       if (word.empty()) continue;
       const std::vector<std::string> split = Split(codes.at(name), std::string(word));
       for (size_t i = 0; i < split.size(); ++i) {

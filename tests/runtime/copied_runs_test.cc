@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/match.h"
+#include "absl/strings/string_view.h"
 #include "model/runtime/text/tokenizer.h"
 #include "tests/support/status_matchers.h"
 
@@ -20,12 +22,12 @@ const std::string kShipped = LINNET_SOURCE_DIR "/model/bundles/en-de/source.spm"
 
 // A vocabulary of ASCII, ä, ö, ü and ß, which ignores joiners and variation selectors.
 std::vector<std::string> Runs(const std::string& text) {
-  const auto spelling = [](std::string_view part) {
+  const auto spelling = [](absl::string_view part) {
     std::string rest;
     for (size_t at = 0; at < part.size();) {
       bool known = false;
-      for (std::string_view letter : {"ä", "ö", "ü", "ß"}) {
-        if (!part.substr(at).starts_with(letter)) continue;
+      for (absl::string_view letter : {"ä", "ö", "ü", "ß"}) {
+        if (!absl::StartsWith(part.substr(at), letter)) continue;
         at += letter.size();
         known = true;
       }

@@ -7,6 +7,7 @@
 #include <random>
 #include <string>
 
+#include "absl/strings/string_view.h"
 #include "gmock/gmock.h"
 #include "model/runtime/text/characters.h"
 #include "model/runtime/text/tokenizer.h"
@@ -24,12 +25,12 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
 // One token per character, and eos.
-int CountCharacters(std::string_view text) {
+int CountCharacters(absl::string_view text) {
   return 1 + static_cast<int>(std::count_if(text.begin(), text.end(),
                                             [](char c) { return (c & 0xC0) != 0x80; }));
 }
 
-std::vector<std::string> Split(std::string_view text, std::string_view language,
+std::vector<std::string> Split(absl::string_view text, absl::string_view language,
                                int max_tokens = 1000) {
   const absl::StatusOr<std::vector<TextSegment>> segments =
       SplitText(text, language, max_tokens, CountCharacters);
@@ -165,7 +166,7 @@ TEST(SegmenterTest, RefusesInvalidUtf8WithTheByte) {
 TEST(SegmenterTest, FindsFirstInvalidByte) {
   EXPECT_EQ(FirstInvalidUtf8(""), -1);
   EXPECT_EQ(FirstInvalidUtf8("abc äöü 日本 😀"), -1);
-  EXPECT_EQ(FirstInvalidUtf8(std::string_view("a\0b", 3)), -1);
+  EXPECT_EQ(FirstInvalidUtf8(absl::string_view("a\0b", 3)), -1);
   EXPECT_EQ(FirstInvalidUtf8("ä\x80"), 2);
   EXPECT_EQ(FirstInvalidUtf8("a\xc3"), 1);               // cut off
   EXPECT_EQ(FirstInvalidUtf8("a\xc0\xaf"), 1);           // overlong
@@ -238,7 +239,7 @@ std::string RandomText(std::mt19937& random) {
   return text;
 }
 
-bool IsAllWhiteSpace(std::string_view text) {
+bool IsAllWhiteSpace(absl::string_view text) {
   return SkipWhiteSpace(text, 0) == static_cast<int>(text.size());
 }
 
@@ -246,7 +247,7 @@ TEST(SegmenterTest, SegmentsAndWhiteSpaceJoinToTheText) {
   const absl::StatusOr<std::unique_ptr<Tokenizer>> tokenizer =
       Tokenizer::Load(std::string(LINNET_SOURCE_DIR) + "/tests/data/tiny.spm", {});
   ASSERT_THAT(tokenizer, IsOk());
-  const TokenCounter count_pieces = [&](std::string_view text) {
+  const TokenCounter count_pieces = [&](absl::string_view text) {
     return 1 + static_cast<int>((*tokenizer)->Encode(text)->size());
   };
   std::mt19937 random(3);
@@ -291,7 +292,7 @@ TEST(SegmenterTest, SegmentsAndWhiteSpaceJoinToTheText) {
 // Bytes passed to the token counter per byte of the text.
 double CountedPerByte(const std::string& text, int max_tokens) {
   int64_t counted = 0;
-  const auto segments = SplitText(text, "en", max_tokens, [&](std::string_view part) {
+  const auto segments = SplitText(text, "en", max_tokens, [&](absl::string_view part) {
     counted += static_cast<int64_t>(part.size());
     return CountCharacters(part);
   });

@@ -9,6 +9,8 @@
 #include <set>
 #include <thread>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "gmock/gmock.h"
 #include "model/runtime/text/characters.h"
 #include "model/runtime/text/segmenter.h"
@@ -187,7 +189,7 @@ class MappedTokenizerTest : public testing::Test {
     vocabulary_ = *std::move(vocabulary);
   }
 
-  TokenId Id(std::string_view piece) const { return vocabulary_.Find(piece).value(); }
+  TokenId Id(absl::string_view piece) const { return vocabulary_.Find(piece).value(); }
 
   std::unique_ptr<Tokenizer> tokenizer_;
   Vocabulary vocabulary_;
@@ -262,9 +264,9 @@ class BytePairTokenizerTest : public testing::Test {
     for (const nlohmann::json& each : GoldenWords()["byte_pairs"]) {
       if (each["codes"] != "v0.2.codes") continue;
       const auto line = each["pieces"].get<std::string>();
-      for (std::string_view piece : PartsOf(line, ' ')) {
+      for (absl::string_view piece : PartsOf(line, ' ')) {
         if (!piece.empty() && piece != "</s>" && seen.emplace(piece).second) {
-          pieces.append(piece).append("\n");
+          absl::StrAppend(&pieces, piece, "\n");
         }
       }
     }
@@ -293,7 +295,7 @@ TEST_F(BytePairTokenizerTest, MapsPiecesToIds) {
     if (each["codes"] != "v0.2.codes") continue;
     std::vector<TokenId> expected;
     const auto line = each["pieces"].get<std::string>();
-    for (std::string_view piece : PartsOf(line, ' ')) {
+    for (absl::string_view piece : PartsOf(line, ' ')) {
       if (!piece.empty()) expected.push_back(vocabulary_.Find(piece).value_or(3));
     }
     const auto words = each["words"].get<std::string>();
@@ -340,7 +342,7 @@ TEST_F(BytePairTokenizerTest, EmptyTextHasNoTokens) {
 
 TEST_F(BytePairTokenizerTest, SplitsLongTextIntoPartsThatFit) {
   const std::unique_ptr<Tokenizer> tokenizer = Load(linnet::v1::WORD_TOKENIZER_MOSES);
-  const auto count = [&](std::string_view text) {
+  const auto count = [&](absl::string_view text) {
     return static_cast<int>(tokenizer->Encode(text)->size()) + 1;
   };
   for (const std::string& text :

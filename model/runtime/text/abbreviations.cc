@@ -8,30 +8,30 @@ namespace {
 // like "usw." that may end a sentence.
 
 // clang-format off
-constexpr std::string_view kEnglishNeverLast[] = {
+constexpr absl::string_view kEnglishNeverLast[] = {
     "Mr.", "Mrs.", "Ms.", "Mx.", "Dr.", "Drs.", "Prof.", "Rev.", "Hon.", "Gov.", "Sen.", "Rep.", "Pres.", "Gen.", "Col.",
     "Maj.", "Capt.", "Cpt.", "Lt.", "Sgt.", "Cpl.", "Pvt.", "Adm.", "Cmdr.", "Messrs.", "Mme.", "Mlle.", "Mt.", "Ft.",
     "vs.", "e.g.", "eg.", "i.e.", "ie.", "cf.", "viz.", "ca.", "approx.", "resp.", "incl.", "esp.", "Ph.", "Univ.", "Assn.",
     "Supt.", "Insp.", "Det.", "Fr.", "w.r.t.", "a.k.a.",
 };
-constexpr std::string_view kEnglishSeldomLast[] = {
+constexpr absl::string_view kEnglishSeldomLast[] = {
     "etc.", "al.", "Inc.", "Ltd.", "Co.", "Corp.", "Bros.", "LLC.", "plc.", "Jr.", "Sr.", "Esq.", "Ph.D.", "M.D.", "B.A.",
     "M.A.", "B.Sc.", "M.Sc.", "D.C.", "U.S.", "U.K.", "U.N.", "E.U.", "U.S.A.", "U.S.S.R.", "N.Y.", "L.A.", "a.m.", "p.m.",
     "A.M.", "P.M.", "A.D.", "B.C.", "C.E.", "B.C.E.", "Jan.", "Feb.", "Apr.", "Aug.", "Sept.", "Sep.", "Oct.", "Nov.", "Dec.",
     "St.", "Ave.", "Blvd.", "Rd.", "Dept.", "est.", "ed.", "eds.", "trans.", "repr.", "sq.", "ft.", "lb.", "lbs.", "oz.", "hr.", "hrs.",
 };
-constexpr std::string_view kEnglishBeforeNumber[] = {
+constexpr absl::string_view kEnglishBeforeNumber[] = {
     "No.", "Nos.", "Nr.", "Fig.", "Figs.", "Eq.", "Eqs.", "Sec.", "Sect.", "Ch.", "Chap.", "Vol.", "Vols.", "p.", "pp.", "Art.",
     "Tab.", "Ref.", "Refs.", "Ex.", "Thm.", "Mar.", "Jun.", "Jul.", "Mon.", "Tue.", "Wed.", "Thu.", "Fri.", "Sat.", "Sun.", "c.",
 };
-constexpr std::string_view kEnglishStarters[] = {
+constexpr absl::string_view kEnglishStarters[] = {
     "A", "An", "The", "This", "That", "These", "Those", "There", "Then", "It", "Its", "He", "His", "She", "Her", "They", "Their",
     "We", "Our", "You", "Your", "I", "My", "In", "On", "At", "As", "If", "When", "While", "Where", "Why", "How", "What", "Who",
     "But", "And", "Or", "So", "However", "Please", "Do", "Does", "Did", "Is", "Are", "Was", "Were", "Can", "After", "Before",
     "For", "From", "With", "Both", "Some", "Many", "Most", "All", "No", "Yes", "Not", "Now", "Today", "Here", "Let", "Since",
 };
 
-constexpr std::string_view kGermanNeverLast[] = {
+constexpr absl::string_view kGermanNeverLast[] = {
     "Dr.", "Drs.", "Prof.", "Hr.", "Hrn.", "Fr.", "Frl.", "Dipl.", "Dipl.-Ing.", "Ing.", "Mag.", "Univ.", "Pfr.", "Hl.", "hl.",
     "St.", "Gebr.", "Fam.", "Fa.", "Nr.", "Nrn.", "Abb.", "Tab.", "Bd.", "Bde.", "Kap.", "Abs.", "Anm.", "Hrsg.", "hrsg.",
     "bzw.", "vgl.", "ca.", "evtl.", "ggf.", "ggfs.", "inkl.", "exkl.", "einschl.", "zzgl.", "abzgl.", "max.", "min.", "sog.",
@@ -42,15 +42,15 @@ constexpr std::string_view kGermanNeverLast[] = {
     "u.Z.", "v.a.", "o.ä.", "o.Ä.", "m.E.", "m.a.W.", "a.a.O.", "a.d.", "b.a.w.", "ggü.", "bzgl.", "betr.", "Betr.",
     "eingetr.", "Ges.", "Abt.", "Inh.", "Verf.", "Übers.", "Aufl.", "Ausg.", "u.d.T.", "e.g.",
 };
-constexpr std::string_view kGermanSeldomLast[] = {
+constexpr absl::string_view kGermanSeldomLast[] = {
     "usw.", "etc.", "usf.", "u.s.w.", "u.v.m.", "u.v.a.", "u.v.a.m.", "u.ä.", "u.Ä.", "u.ä.m.", "dgl.", "u.dgl.", "u.dgl.m.",
     "v.Chr.", "n.Chr.", "e.V.", "a.D.", "jun.", "sen.", "jr.", "Jr.", "Inc.", "Co.", "Ltd.", "Corp.", "U.S.", "U.S.A.", "M.A.",
     "B.A.", "Ph.D.", "f.", "ff.", "i.R.", "a.M.", "a.d.R.", "Chr.",
     "Str.", "Tel.", "Mio.", "Mrd.", "Tsd.", "Std.", "Min.", "Sek.", "Jh.", "Jhd.", "Jhdt.", "Jan.", "Feb.", "Febr.", "Apr.",
     "Aug.", "Sept.", "Okt.", "Nov.", "Dez.", "Mo.", "Di.", "Mi.", "Do.", "Sa.",
 };
-constexpr std::string_view kGermanBeforeNumber[] = {"S.", "Art.", "Vol.", "Fig.", "No.", "Ziff.", "Rn.", "Rdnr.", "Z.", "p.", "pp.", "Mär."};
-constexpr std::string_view kGermanStarters[] = {
+constexpr absl::string_view kGermanBeforeNumber[] = {"S.", "Art.", "Vol.", "Fig.", "No.", "Ziff.", "Rn.", "Rdnr.", "Z.", "p.", "pp.", "Mär."};
+constexpr absl::string_view kGermanStarters[] = {
     "Der", "Die", "Das", "Den", "Dem", "Des", "Ein", "Eine", "Einen", "Einem", "Einer", "Dies", "Diese", "Dieser", "Dieses",
     "Ich", "Du", "Er", "Sie", "Es", "Wir", "Ihr", "Ihre", "Mein", "Meine", "Sein", "Seine", "Unser", "Unsere", "Man", "Wer",
     "Was", "Wann", "Wo", "Wie", "Warum", "Wenn", "Als", "Da", "Dann", "Danach", "Daher", "Dort", "Hier", "Heute", "Und", "Oder",
@@ -72,7 +72,7 @@ constexpr Abbreviations kGerman = {.never_last = kGermanNeverLast,
 
 }  // namespace
 
-const Abbreviations* AbbreviationsOf(std::string_view language) {
+const Abbreviations* AbbreviationsOf(absl::string_view language) {
   if (language == "en") return &kEnglish;
   if (language == "de") return &kGerman;
   return nullptr;

@@ -6,22 +6,23 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 #include "model/runtime/text/characters.h"
 #include "model/runtime/text/segmenter.h"
 
 namespace linnet::model {
 namespace {
 
-constexpr std::string_view kEndOfWord = "</w>";
-constexpr std::string_view kVersion = "#version:";
+constexpr absl::string_view kEndOfWord = "</w>";
+constexpr absl::string_view kVersion = "#version:";
 
-bool IsNumber(std::string_view text) {
-  return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
+bool IsNumber(absl::string_view text) {
+  return !text.empty() && text.find_first_not_of("0123456789") == absl::string_view::npos;
 }
 
-std::string_view Trimmed(std::string_view line) {
-  while (line.ends_with(' ') || line.ends_with('\r')) line.remove_suffix(1);
-  while (line.starts_with(' ')) line.remove_prefix(1);
+absl::string_view Trimmed(absl::string_view line) {
+  while (absl::ConsumeSuffix(&line, " ") || absl::ConsumeSuffix(&line, "\r")) continue;
+  while (absl::ConsumePrefix(&line, " ")) continue;
   return line;
 }
 
@@ -49,17 +50,17 @@ struct Candidate {
 
 }  // namespace
 
-absl::StatusOr<BpeCodes> BpeCodes::Parse(std::string_view contents) {
+absl::StatusOr<BpeCodes> BpeCodes::Parse(absl::string_view contents) {
   BpeCodes codes;
-  while (contents.ends_with('\n')) contents.remove_suffix(1);
-  const std::vector<std::string_view> lines = PartsOf(contents, '\n');
+  while (absl::ConsumeSuffix(&contents, "\n")) continue;
+  const std::vector<absl::string_view> lines = PartsOf(contents, '\n');
   size_t first = 0;
-  const std::string_view head = Trimmed(lines[0]);
-  if (head.starts_with(kVersion)) {
-    const std::string_view version = Trimmed(head.substr(kVersion.size()));
+  absl::string_view head = Trimmed(lines[0]);
+  if (absl::ConsumePrefix(&head, kVersion)) {
+    const absl::string_view version = Trimmed(head);
     if (version != "0.1" && version != "0.2") {
-      return absl::FailedPreconditionError(absl::StrCat(
-          "line 1 says version \"", std::string(version), "\", known are 0.1 and 0.2"));
+      return absl::FailedPreconditionError(
+          absl::StrCat("line 1 says version \"", version, "\", known are 0.1 and 0.2"));
     }
     codes.end_is_symbol_ = version == "0.1";
     first = 1;
@@ -68,8 +69,8 @@ absl::StatusOr<BpeCodes> BpeCodes::Parse(std::string_view contents) {
   }
   codes.end_ = codes.Intern(kEndOfWord);
   for (size_t i = first; i < lines.size(); ++i) {
-    const std::string_view line = Trimmed(lines[i]);
-    std::vector<std::string_view> parts = PartsOf(line, ' ');
+    const absl::string_view line = Trimmed(lines[i]);
+    std::vector<absl::string_view> parts = PartsOf(line, ' ');
     // fastBPE has counts.
     if (first == 0 && !codes.end_is_symbol_ && parts.size() == 3 && IsNumber(parts[2])) {
       parts.pop_back();
@@ -83,33 +84,32 @@ absl::StatusOr<BpeCodes> BpeCodes::Parse(std::string_view contents) {
     }
     const std::pair<int, int> pair(codes.Intern(parts[0]), codes.Intern(parts[1]));
     // The first line of a repeated pair counts.
-    codes.merges_.try_emplace(
-        pair, Merge{.rank = static_cast<int>(i),
-                    .symbol = codes.Intern(std::string(parts[0]).append(parts[1]))});
+    codes.merges_.try_emplace(pair,
+                              Merge{.rank = static_cast<int>(i),
+                                    .symbol = codes.Intern(absl::StrCat(parts[0], parts[1]))});
   }
   if (codes.merges_.empty()) return absl::FailedPreconditionError("has no merge operations");
   return codes;
 }
 
-int BpeCodes::Intern(std::string_view symbol) {
-  return symbols_.try_emplace(std::string(symbol), static_cast<int>(symbols_.size())).first->second;
+int BpeCodes::Intern(absl::string_view symbol) {
+  return symbols_.try_emplace(symbol, static_cast<int>(symbols_.size())).first->second;
 }
 
-int BpeCodes::Find(std::string_view symbol) const {
+int BpeCodes::Find(absl::string_view symbol) const {
   const auto found = symbols_.find(symbol);
   return found == symbols_.end() ? -1 : found->second;
 }
 
-void BpeCodes::Split(std::string_view word, std::vector<std::string_view>& pieces) const {
+void BpeCodes::Split(absl::string_view word, std::vector<absl::string_view>& pieces) const {
   const int size = static_cast<int>(word.size());
   std::vector<Part> parts;
   for (int at = 0; at < size;) {
     const int begin = at;
     at = CharacterAt(word, at).end;
-    const std::string_view character = word.substr(begin, at - begin);
-    const int symbol = at == size && !end_is_symbol_
-                           ? Find(std::string(character).append(kEndOfWord))
-                           : Find(character);
+    const absl::string_view character = word.substr(begin, at - begin);
+    const int symbol =
+        at == size && !end_is_symbol_ ? Find(absl::StrCat(character, kEndOfWord)) : Find(character);
     parts.push_back({.begin = begin, .end = at, .symbol = symbol});
   }
   if (parts.empty()) return;

@@ -1,13 +1,12 @@
 #pragma once
 
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
-#include "model/runtime/text/text_map.h"
+#include "absl/strings/string_view.h"
 
 namespace linnet::model {
 
@@ -20,11 +19,11 @@ namespace linnet::model {
 class BpeCodes {
  public:
   // Returns FailedPreconditionError with the line for other contents.
-  static absl::StatusOr<BpeCodes> Parse(std::string_view contents);
+  static absl::StatusOr<BpeCodes> Parse(absl::string_view contents);
 
   // Appends the pieces of a word, which are views into it. Takes n log n time in its length. There
   // is no cache, since a typical word takes about a microsecond.
-  void Split(std::string_view word, std::vector<std::string_view>& pieces) const;
+  void Split(absl::string_view word, std::vector<absl::string_view>& pieces) const;
 
   int merges() const { return static_cast<int>(merges_.size()); }
 
@@ -34,12 +33,12 @@ class BpeCodes {
     int symbol = 0;  // the merged symbol
   };
 
-  int Intern(std::string_view symbol);
-  int Find(std::string_view symbol) const;  // -1 if it is in no merge
+  int Intern(absl::string_view symbol);
+  int Find(absl::string_view symbol) const;  // -1 if it is in no merge
 
   bool end_is_symbol_ = false;
   int end_ = -1;  // id of that symbol
-  TextMap<int> symbols_;
+  absl::flat_hash_map<std::string, int> symbols_;
   absl::flat_hash_map<std::pair<int, int>, Merge> merges_;
 };
 

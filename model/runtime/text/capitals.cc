@@ -4,10 +4,12 @@
 #include <unicode/uchar.h>
 #include <unicode/unistr.h>
 
+#include "absl/strings/strip.h"
+
 namespace linnet::model {
 namespace {
 
-icu::UnicodeString Wide(std::string_view text) {
+icu::UnicodeString Wide(absl::string_view text) {
   return icu::UnicodeString::fromUTF8({text.data(), static_cast<int32_t>(text.size())});
 }
 
@@ -42,17 +44,16 @@ icu::UnicodeString WithoutCapitals(icu::UnicodeString text) {
 
 }  // namespace
 
-std::string MarkCapitals(std::string_view text, std::string_view mark) {
+std::string MarkCapitals(absl::string_view text, absl::string_view mark) {
   const icu::UnicodeString wide = Wide(text);
   if (mark.empty() || !InCapitals(wide)) return std::string(text);
   std::string marked = std::string(mark) + " ";
   return WithoutCapitals(wide).toUTF8String(marked);
 }
 
-std::string RestoreCapitals(std::string_view text, std::string_view mark) {
-  if (mark.empty() || !text.starts_with(mark)) return std::string(text);
-  text.remove_prefix(mark.size());
-  if (text.starts_with(' ')) text.remove_prefix(1);
+std::string RestoreCapitals(absl::string_view text, absl::string_view mark) {
+  if (mark.empty() || !absl::ConsumePrefix(&text, mark)) return std::string(text);
+  absl::ConsumePrefix(&text, " ");
   std::string restored;
   return Wide(text).toUpper(icu::Locale::getRoot()).toUTF8String(restored);
 }

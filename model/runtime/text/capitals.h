@@ -1,7 +1,8 @@
 #pragma once
 
 #include <string>
-#include <string_view>
+
+#include "absl/strings/string_view.h"
 
 namespace linnet::model {
 
@@ -18,10 +19,10 @@ namespace linnet::model {
 // Returns the text for the model: the mark and `text` in lower case if at least two words have
 // capitals and no letter is lower case, otherwise `text`. A single word may be an abbreviation.
 // `text` is valid UTF-8.
-std::string MarkCapitals(std::string_view text, std::string_view mark);
+std::string MarkCapitals(absl::string_view text, absl::string_view mark);
 
 // Converts an answer of the model: if it starts with the mark, removes it and returns the rest in
 // capitals. The conversion of a prefix is a prefix of the conversion, so it can be streamed.
-std::string RestoreCapitals(std::string_view text, std::string_view mark);
+std::string RestoreCapitals(absl::string_view text, absl::string_view mark);
 
 }  // namespace linnet::model

@@ -5,8 +5,9 @@
 #include <unicode/utf8.h>
 
 #include <algorithm>
-#include <string_view>
 #include <vector>
+
+#include "absl/strings/string_view.h"
 
 namespace linnet::model {
 
@@ -19,14 +20,14 @@ struct Character {
 };
 
 // `at` < text.size().
-inline Character CharacterAt(std::string_view text, int at) {
+inline Character CharacterAt(absl::string_view text, int at) {
   Character character = {.begin = at, .end = at};
   U8_NEXT(text.data(), character.end, static_cast<int>(text.size()), character.code_point);
   return character;
 }
 
 // `at` > 0.
-inline Character CharacterBefore(std::string_view text, int at) {
+inline Character CharacterBefore(absl::string_view text, int at) {
   Character character = {.begin = at, .end = at};
   U8_PREV(text.data(), 0, character.begin, character.code_point);
   return character;
@@ -57,7 +58,7 @@ inline bool IsNewLine(UChar32 c) {
 }
 
 // Offset of the first character at or after `at` that is not white space.
-inline int SkipWhiteSpace(std::string_view text, int at) {
+inline int SkipWhiteSpace(absl::string_view text, int at) {
   while (at < static_cast<int>(text.size())) {
     const Character character = CharacterAt(text, at);
     if (!IsWhiteSpace(character.code_point)) break;
@@ -67,7 +68,7 @@ inline int SkipWhiteSpace(std::string_view text, int at) {
 }
 
 // Offset after the last character before `at` that is not white space.
-inline int SkipWhiteSpaceBefore(std::string_view text, int at) {
+inline int SkipWhiteSpaceBefore(absl::string_view text, int at) {
   while (at > 0) {
     const Character character = CharacterBefore(text, at);
     if (!IsWhiteSpace(character.code_point)) break;
@@ -77,8 +78,8 @@ inline int SkipWhiteSpaceBefore(std::string_view text, int at) {
 }
 
 // Splits at every separator, keeping empty parts.
-inline std::vector<std::string_view> PartsOf(std::string_view text, char separator) {
-  std::vector<std::string_view> parts;
+inline std::vector<absl::string_view> PartsOf(absl::string_view text, char separator) {
+  std::vector<absl::string_view> parts;
   for (size_t begin = 0; begin <= text.size();) {
     const size_t end = std::min(text.find(separator, begin), text.size());
     parts.push_back(text.substr(begin, end - begin));

@@ -41,7 +41,7 @@ struct Cuts {
   std::vector<int> words;
 };
 
-bool EndsClause(std::string_view text, int begin, int end) {
+bool EndsClause(absl::string_view text, int begin, int end) {
   while (end > begin && IsQuote(CharacterBefore(text, end).code_point)) {
     end = CharacterBefore(text, end).begin;
   }
@@ -50,7 +50,7 @@ bool EndsClause(std::string_view text, int begin, int end) {
   return IsClauseMark(last) || u_charType(last) == U_END_PUNCTUATION;
 }
 
-Cuts FindCuts(std::string_view text, int begin, int end) {
+Cuts FindCuts(absl::string_view text, int begin, int end) {
   Cuts cuts;
   for (int at = begin; at < end;) {
     const Character character = CharacterAt(text, at);
@@ -74,7 +74,7 @@ Cuts FindCuts(std::string_view text, int begin, int end) {
   return cuts;
 }
 
-absl::StatusOr<std::vector<int>> FindGraphemes(std::string_view text, int begin, int end) {
+absl::StatusOr<std::vector<int>> FindGraphemes(absl::string_view text, int begin, int end) {
   UErrorCode error = U_ZERO_ERROR;
   const std::unique_ptr<icu::BreakIterator> graphemes(
       icu::BreakIterator::createCharacterInstance(icu::Locale::getRoot(), error));
@@ -95,7 +95,7 @@ using Fits =
 // Returns an end that does not fit, found by doubling, or end + 1 if the whole rest fits. Text
 // after it is never tokenised, so the work depends on `max_tokens` and not on the length of the
 // rest. Prefers ends of words, since half a word may have more tokens than the whole.
-int FirstThatDoesNotFit(std::string_view text, int begin, int end, int max_tokens,
+int FirstThatDoesNotFit(absl::string_view text, int begin, int end, int max_tokens,
                         const std::vector<int>& words, const Fits& fits) {
   for (int64_t bytes = std::max(max_tokens, 16);; bytes *= 2) {
     if (begin + bytes >= end) return fits(end) ? end + 1 : end;
@@ -126,7 +126,7 @@ std::span<const int> Between(const std::vector<int>& cuts, int begin, int before
 
 }  // namespace
 
-absl::StatusOr<std::vector<TextSegment>> CutSentence(std::string_view text, int begin, int end,
+absl::StatusOr<std::vector<TextSegment>> CutSentence(absl::string_view text, int begin, int end,
                                                      int max_tokens,
                                                      const TokenCounter& count_tokens) {
   const Cuts cuts = FindCuts(text, begin, end);

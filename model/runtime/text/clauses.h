@@ -1,9 +1,9 @@
 #pragma once
 
-#include <string_view>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "model/runtime/text/segmenter.h"
 
 namespace linnet::model {
@@ -13,7 +13,7 @@ namespace linnet::model {
 // graphemes. White space between parts belongs to none.
 //
 // Returns InvalidArgumentError if a single grapheme does not fit.
-absl::StatusOr<std::vector<TextSegment>> CutSentence(std::string_view text, int begin, int end,
+absl::StatusOr<std::vector<TextSegment>> CutSentence(absl::string_view text, int begin, int end,
                                                      int max_tokens,
                                                      const TokenCounter& count_tokens);
 

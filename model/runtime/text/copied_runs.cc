@@ -9,7 +9,7 @@ namespace linnet::model {
 namespace {
 
 // The end of the word, blank or symbol at `begin`.
-int UnitEnd(std::string_view text, int begin) {
+int UnitEnd(absl::string_view text, int begin) {
   Character character = CharacterAt(text, begin);
   if (!InWord(character.code_point)) return character.end;
   while (character.end < std::ssize(text)) {
@@ -21,7 +21,7 @@ int UnitEnd(std::string_view text, int begin) {
 }
 
 // Length of the name at the start of `text`, or 0.
-int NameLength(std::string_view text, std::span<const std::string> names) {
+int NameLength(absl::string_view text, std::span<const std::string> names) {
   for (const std::string& name : names) {
     if (StartsWithName(text, name)) return static_cast<int>(name.size());
   }
@@ -30,15 +30,15 @@ int NameLength(std::string_view text, std::span<const std::string> names) {
 
 }  // namespace
 
-bool StartsWithName(std::string_view text, std::string_view name) {
+bool StartsWithName(absl::string_view text, absl::string_view name) {
   return text.size() >= name.size() &&
          std::equal(name.begin(), name.end(), text.begin(), [](char a, char b) {
            return absl::ascii_tolower(a) == absl::ascii_tolower(b);
          });
 }
 
-std::vector<TextRun> FindUnspellable(std::string_view text, std::span<const std::string> names,
-                                     absl::FunctionRef<Spelling(std::string_view)> spelling) {
+std::vector<TextRun> FindUnspellable(absl::string_view text, std::span<const std::string> names,
+                                     absl::FunctionRef<Spelling(absl::string_view)> spelling) {
   std::vector<TextRun> runs;
   bool adjoins = false;  // only blanks since the last run
   for (int begin = 0, end = 0; begin < std::ssize(text); begin = end) {

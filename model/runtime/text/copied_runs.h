@@ -2,10 +2,10 @@
 
 #include <span>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "absl/functional/function_ref.h"
+#include "absl/strings/string_view.h"
 
 namespace linnet::model {
 
@@ -23,10 +23,10 @@ enum class Spelling { kNothing, kSpelled, kUnspellable };
 // letter that it lacks, and symbols; in unspaced scripts, neighbouring letters that it lacks. Runs
 // separated only by blanks are joined, and so are the parts of an emoji. Occurrences of `names`, in
 // any case, are such runs too: a placeholder's name in the text must not act as the placeholder.
-std::vector<TextRun> FindUnspellable(std::string_view text, std::span<const std::string> names,
-                                     absl::FunctionRef<Spelling(std::string_view)> spelling);
+std::vector<TextRun> FindUnspellable(absl::string_view text, std::span<const std::string> names,
+                                     absl::FunctionRef<Spelling(absl::string_view)> spelling);
 
 // Ignores case.
-bool StartsWithName(std::string_view text, std::string_view name);
+bool StartsWithName(absl::string_view text, absl::string_view name);
 
 }  // namespace linnet::model

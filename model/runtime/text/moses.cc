@@ -151,7 +151,7 @@ Letters SeparateApostrophes(const Letters& text, bool before, bool after, const 
 bool IsAlpha(const Letter& letter) { return letter.is(kAlphaClass) || letter.is(kWordMarkClass); }
 
 // "they 're" (English); "l' eau" (French, Italian); separates the apostrophe in other languages.
-Letters SeparateApostrophes(const Letters& text, std::string_view language) {
+Letters SeparateApostrophes(const Letters& text, absl::string_view language) {
   const auto around = [](const Letters& in, const auto& fits) {
     return SeparateApostrophes(in, true, true, fits);
   };
@@ -221,13 +221,13 @@ void AppendEscaped(Word word, std::string& text) {
 
 // --- Detokenizer --------------------------------------------------------------------------------
 
-constexpr std::pair<std::string_view, char> kEntities[] = {
+constexpr std::pair<absl::string_view, char> kEntities[] = {
     {"&amp;", '&'}, {"&#124;", '|'},  {"&bar;", '|'},  {"&lt;", '<'},
     {"&gt;", '>'},  {"&apos;", '\''}, {"&quot;", '"'}, {"&#91;", '['},
     {"&bra;", '['}, {"&#93;", ']'},   {"&ket;", ']'},
 };
 
-std::string Unescape(std::string_view text) {
+std::string Unescape(absl::string_view text) {
   std::string out;
   out.reserve(text.size());
   for (size_t at = 0; at < text.size();) {
@@ -280,7 +280,7 @@ bool IsOpening(Word word) {
   });
 }
 
-std::string PrimaryLanguage(std::string_view code) {
+std::string PrimaryLanguage(absl::string_view code) {
   std::string language(code.substr(0, code.find('-')));
   absl::AsciiStrToLower(&language);
   return language;
@@ -291,15 +291,16 @@ using QuoteCounts = std::map<std::string, int>;
 
 }  // namespace
 
-MosesWords::MosesWords(std::string_view language_code) : language_(PrimaryLanguage(language_code)) {
+MosesWords::MosesWords(absl::string_view language_code)
+    : language_(PrimaryLanguage(language_code)) {
   const MosesPrefixes& list = MosesPrefixesOf(language_);
-  for (std::string_view word : PartsOf(list.always, ' ')) prefixes_.emplace(word, false);
-  for (char letter : list.single_letters) prefixes_.emplace(std::string(1, letter), false);
-  for (int i = 1; i <= list.largest_number; ++i) prefixes_.emplace(absl::StrCat(i), false);
-  for (std::string_view word : PartsOf(list.before_number, ' ')) prefixes_.emplace(word, true);
+  for (absl::string_view word : PartsOf(list.always, ' ')) prefixes_.try_emplace(word, false);
+  for (char letter : list.single_letters) prefixes_.try_emplace(std::string(1, letter), false);
+  for (int i = 1; i <= list.largest_number; ++i) prefixes_.try_emplace(absl::StrCat(i), false);
+  for (absl::string_view word : PartsOf(list.before_number, ' ')) prefixes_.try_emplace(word, true);
 }
 
-std::string MosesWords::Tokenize(std::string_view text) const {
+std::string MosesWords::Tokenize(absl::string_view text) const {
   Letters letters = CleanUp(LettersOf(text, language_));
   letters = SeparateMarks(letters);
   letters = SeparateCommas(letters);
@@ -341,14 +342,14 @@ std::string MosesWords::Tokenize(std::string_view text) const {
   return out;
 }
 
-std::string MosesWords::Detokenize(std::string_view text) const {
+std::string MosesWords::Detokenize(absl::string_view text) const {
   const Letters tokenized = LettersOf(text, language_);
   const Letters letters = LettersOf(Unescape(JoinHyphens(WordsOf(tokenized))), language_);
   const std::vector<Word> words = WordsOf(letters);
   const bool takes_apostrophe = language_ == "fr" || language_ == "it" || language_ == "ga";
   QuoteCounts quotes;
   std::string out;
-  std::string_view blank = " ";  // before the next word
+  absl::string_view blank = " ";  // before the next word
   for (size_t i = 0; i < words.size(); ++i) {
     const Word word = words[i];
     const UChar32 first = word.front().code;
@@ -382,8 +383,7 @@ std::string MosesWords::Detokenize(std::string_view text) const {
         ++count;
       }
     }
-    if (!left) out += blank;
-    out += Utf8(word);
+    absl::StrAppend(&out, left ? "" : blank, Utf8(word));
     blank = right ? "" : " ";
   }
   // Removes blanks at the start, and double blanks from the French rules.

@@ -1,9 +1,9 @@
 #pragma once
 
 #include <string>
-#include <string_view>
 
-#include "model/runtime/text/text_map.h"
+#include "absl/container/flat_hash_map.h"
+#include "absl/strings/string_view.h"
 
 namespace linnet::model {
 
@@ -19,17 +19,17 @@ namespace linnet::model {
 class MosesWords {
  public:
   // A BCP-47 code; "de-AT" has the rules of "de".
-  explicit MosesWords(std::string_view language_code);
+  explicit MosesWords(absl::string_view language_code);
 
   // Words with one blank between them. Bytes that are not UTF-8 read as U+FFFD.
-  std::string Tokenize(std::string_view text) const;
+  std::string Tokenize(absl::string_view text) const;
   // Joins such words to text.
-  std::string Detokenize(std::string_view words) const;
+  std::string Detokenize(absl::string_view words) const;
 
  private:
   std::string language_;
   // Words that keep their full stop; true: only before a number.
-  TextMap<bool> prefixes_;
+  absl::flat_hash_map<std::string, bool> prefixes_;
 };
 
 }  // namespace linnet::model

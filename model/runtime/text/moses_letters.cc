@@ -37,7 +37,7 @@ bool IsHan(UChar32 c) {
 }
 
 // True for scripts that count as letters in this language only.
-bool IsOwnScript(UChar32 c, std::string_view language) {
+bool IsOwnScript(UChar32 c, absl::string_view language) {
   if (language == "ko") return uscript_hasScript(c, USCRIPT_HANGUL);
   if (language == "zh") return uscript_hasScript(c, USCRIPT_HAN) && IsAsOldAs(c, 8);
   if (language == "ja") {
@@ -67,7 +67,7 @@ uint8_t CommonClasses(UChar32 c) {
 
 }  // namespace
 
-Letter LetterOf(UChar32 c, std::string_view language) {
+Letter LetterOf(UChar32 c, absl::string_view language) {
   static const std::array<uint8_t, 0x250> kLatin = [] {
     std::array<uint8_t, 0x250> classes;
     for (UChar32 code = 0; code < std::ssize(classes); ++code) classes[code] = CommonClasses(code);
@@ -79,7 +79,7 @@ Letter LetterOf(UChar32 c, std::string_view language) {
   return {.code = c, .classes = classes};
 }
 
-Letters LettersOf(std::string_view text, std::string_view language) {
+Letters LettersOf(absl::string_view text, absl::string_view language) {
   Letters letters;
   letters.reserve(text.size());
   for (int at = 0; at < std::ssize(text);) {

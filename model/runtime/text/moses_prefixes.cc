@@ -3,9 +3,9 @@
 namespace linnet::model {
 namespace {
 
-constexpr std::string_view kCapitals = "ABCDEFGHIJKLMNOPQRSTUVWXYZ";
-constexpr std::string_view kLetters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
-constexpr std::string_view kFrenchLetters = "ABCDEFGHIJKLMNOPQRSTUVWXYZbcdefghijklmnopqrstuvwxyz";
+constexpr absl::string_view kCapitals = "ABCDEFGHIJKLMNOPQRSTUVWXYZ";
+constexpr absl::string_view kLetters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+constexpr absl::string_view kFrenchLetters = "ABCDEFGHIJKLMNOPQRSTUVWXYZbcdefghijklmnopqrstuvwxyz";
 
 constexpr MosesPrefixes kEnglish = {
     .always =
@@ -57,7 +57,7 @@ constexpr MosesPrefixes kChinese = {
 
 }  // namespace
 
-const MosesPrefixes& MosesPrefixesOf(std::string_view language) {
+const MosesPrefixes& MosesPrefixesOf(absl::string_view language) {
   if (language == "de") return kGerman;
   if (language == "fr") return kFrench;
   if (language == "zh") return kChinese;

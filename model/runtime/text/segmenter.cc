@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "absl/status/status.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "model/runtime/text/characters.h"
 #include "model/runtime/text/clauses.h"
@@ -13,7 +14,7 @@ namespace linnet::model {
 namespace {
 
 // Offset of the first new line at or after `at`, or text.size().
-int LineEnd(std::string_view text, int at) {
+int LineEnd(absl::string_view text, int at) {
   while (at < text.size()) {
     const Character character = CharacterAt(text, at);
     if (IsNewLine(character.code_point)) break;
@@ -24,8 +25,8 @@ int LineEnd(std::string_view text, int at) {
 
 }  // namespace
 
-absl::StatusOr<std::vector<TextSegment>> SplitText(std::string_view text,
-                                                   std::string_view language_code, int max_tokens,
+absl::StatusOr<std::vector<TextSegment>> SplitText(absl::string_view text,
+                                                   absl::string_view language_code, int max_tokens,
                                                    const TokenCounter& count_tokens,
                                                    size_t max_segments) {
   if (text.size() > std::numeric_limits<int>::max()) {
@@ -63,9 +64,11 @@ absl::StatusOr<std::vector<TextSegment>> SplitText(std::string_view text,
   return segments;
 }
 
-int ByteOrderMarkBytes(std::string_view text) { return text.starts_with("\xEF\xBB\xBF") ? 3 : 0; }
+int ByteOrderMarkBytes(absl::string_view text) {
+  return absl::StartsWith(text, "\xEF\xBB\xBF") ? 3 : 0;
+}
 
-int FirstInvalidUtf8(std::string_view text) {
+int FirstInvalidUtf8(absl::string_view text) {
   for (int at = 0; at < text.size();) {
     const Character character = CharacterAt(text, at);
     if (character.code_point < 0) return at;

@@ -3,10 +3,10 @@
 #include <cstddef>
 #include <functional>
 #include <limits>
-#include <string_view>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 
 namespace linnet::model {
 
@@ -19,7 +19,7 @@ struct TextSegment {
 };
 
 // Returns the number of the model's tokens in a text, including eos.
-using TokenCounter = std::function<int(std::string_view)>;
+using TokenCounter = std::function<int(absl::string_view)>;
 
 // Splits a text into sentences by ICU's rules for the language (BCP-47), with abbreviations ("Dr.",
 // "e.g.", "z. B.") kept together; a new line always splits. A sentence of more than `max_tokens` is
@@ -30,14 +30,14 @@ using TokenCounter = std::function<int(std::string_view)>;
 // Returns InvalidArgumentError for text that is not UTF-8 (with the byte), or if a single grapheme
 // has more than `max_tokens`; OutOfRangeError, as early as possible, for more than `max_segments`.
 absl::StatusOr<std::vector<TextSegment>> SplitText(
-    std::string_view text, std::string_view language_code, int max_tokens,
+    absl::string_view text, absl::string_view language_code, int max_tokens,
     const TokenCounter& count_tokens, size_t max_segments = std::numeric_limits<size_t>::max());
 
 // Bytes of the byte order mark (U+FEFF) at the start of a text: 3, or 0 without one. SplitText, and
 // callers that read a text as a whole, treat it as white space.
-int ByteOrderMarkBytes(std::string_view text);
+int ByteOrderMarkBytes(absl::string_view text);
 
 // Byte offset of the first byte that is not part of valid UTF-8, or -1.
-int FirstInvalidUtf8(std::string_view text);
+int FirstInvalidUtf8(absl::string_view text);
 
 }  // namespace linnet::model

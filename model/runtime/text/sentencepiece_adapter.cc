@@ -54,6 +54,6 @@ int SentencePieceModel::bos() const { return impl_->processor.bos_id(); }
 int SentencePieceModel::pad() const { return impl_->processor.pad_id(); }
 int SentencePieceModel::eos() const { return impl_->processor.eos_id(); }
 int SentencePieceModel::unk() const { return impl_->processor.unk_id(); }
-std::string_view SentencePieceModel::unk_piece() const { return impl_->processor.IdToPiece(unk()); }
+std::string SentencePieceModel::unk_piece() const { return impl_->processor.IdToPiece(unk()); }
 
 }  // namespace linnet::model

@@ -38,7 +38,7 @@ class SentencePieceModel {
   int pad() const;
   int eos() const;
   int unk() const;
-  std::string_view unk_piece() const;
+  std::string unk_piece() const;
 
  private:
   struct Impl;

@@ -36,7 +36,7 @@ bool IsClosing(UChar32 c) {
 
 // The last word of text[0, end) without brackets and quotes around it; `begin` is where it starts
 // with them.
-std::string_view WordBefore(std::string_view text, int end, int& begin) {
+absl::string_view WordBefore(absl::string_view text, int end, int& begin) {
   end = SkipWhiteSpaceBefore(text, end);
   begin = end;
   while (begin > 0) {
@@ -55,7 +55,7 @@ std::string_view WordBefore(std::string_view text, int end, int& begin) {
 }
 
 // The first word of the text: letters and digits after brackets and quotes.
-std::string_view FirstWord(std::string_view text) {
+absl::string_view FirstWord(absl::string_view text) {
   int begin = SkipWhiteSpace(text, 0);
   while (begin < text.size() && IsOpening(CharacterAt(text, begin).code_point)) {
     begin = CharacterAt(text, begin).end;
@@ -68,7 +68,7 @@ std::string_view FirstWord(std::string_view text) {
 }
 
 // "J.", "J.R.R.": initials, or the last letter of something like "z. B.".
-bool IsInitials(std::string_view word) {
+bool IsInitials(absl::string_view word) {
   int at = 0;
   while (at < word.size() && u_isalpha(CharacterAt(word, at).code_point)) {
     at = CharacterAt(word, at).end;
@@ -78,7 +78,7 @@ bool IsInitials(std::string_view word) {
 }
 
 // "3.", "3.10.": groups of one to `longest` digits, each with its stop.
-bool IsNumbering(std::string_view word, int longest) {
+bool IsNumbering(absl::string_view word, int longest) {
   int digits = 0;
   for (char c : word) {
     if (absl::ascii_isdigit(c)) {
@@ -93,33 +93,33 @@ bool IsNumbering(std::string_view word, int longest) {
 }
 
 // "XIV."
-bool IsRomanNumber(std::string_view word) {
+bool IsRomanNumber(absl::string_view word) {
   return word.size() > 2 && word.back() == '.' &&
-         word.substr(0, word.size() - 1).find_first_not_of("IVXLC") == std::string_view::npos;
+         word.substr(0, word.size() - 1).find_first_not_of("IVXLC") == absl::string_view::npos;
 }
 
 // True if `word` is an entry, or an entry with a capital first letter.
-bool Holds(std::span<const std::string_view> entries, std::string_view word) {
-  return std::any_of(entries.begin(), entries.end(), [word](std::string_view entry) {
+bool Holds(std::span<const absl::string_view> entries, absl::string_view word) {
+  return std::any_of(entries.begin(), entries.end(), [word](absl::string_view entry) {
     return entry.size() == word.size() && entry.substr(1) == word.substr(1) &&
            (entry[0] == word[0] || absl::ascii_toupper(entry[0]) == word[0]);
   });
 }
 
 // True for text such as: "Are you there?" she asked.
-bool GoesOnAfterQuote(std::string_view before, std::string_view after) {
+bool GoesOnAfterQuote(absl::string_view before, absl::string_view after) {
   const int end = SkipWhiteSpaceBefore(before, static_cast<int>(before.size()));
   return end > 0 && IsClosing(CharacterBefore(before, end).code_point) &&
          u_islower(CharacterAt(after, 0).code_point);
 }
 
 // True if the sentence continues in `after`; `before` ends with a full stop.
-bool GoesOn(std::string_view before, std::string_view after, const Abbreviations& table) {
+bool GoesOn(absl::string_view before, absl::string_view after, const Abbreviations& table) {
   int begin = 0;
-  const std::string_view last = WordBefore(before, static_cast<int>(before.size()), begin);
+  const absl::string_view last = WordBefore(before, static_cast<int>(before.size()), begin);
   if (last.empty() || last.back() != '.') return false;
 
-  const std::string_view next = FirstWord(after);
+  const absl::string_view next = FirstWord(after);
   const bool starter =
       std::find(table.starters.begin(), table.starters.end(), next) != table.starters.end();
   const bool number = !next.empty() && absl::ascii_isdigit(next[0]);
@@ -130,10 +130,10 @@ bool GoesOn(std::string_view before, std::string_view after, const Abbreviations
     if (Holds(table.never_last, joined)) return true;
     if (Holds(table.seldom_last, joined)) return !starter;
     if (Holds(table.before_number, joined) && number) return true;
-    const std::string_view previous = WordBefore(before, begin, begin);
+    const absl::string_view previous = WordBefore(before, begin, begin);
     if (previous.size() < 2 || previous.size() > kLongestLinkedWord || previous.back() != '.')
       break;
-    joined.insert(0, previous);
+    joined = absl::StrCat(previous, joined);
   }
   if (starter) return false;
   return IsInitials(last) ||
@@ -142,7 +142,7 @@ bool GoesOn(std::string_view before, std::string_view after, const Abbreviations
 
 // True if the sentence ends with a Latin mark and no white space. ICU would split
 // "https://a.org/?q=1" and "v2.Build" there.
-bool IsInsideWord(std::string_view sentence) {
+bool IsInsideWord(absl::string_view sentence) {
   int end = static_cast<int>(sentence.size());
   while (end > 0 && IsClosing(CharacterBefore(sentence, end).code_point)) {
     end = CharacterBefore(sentence, end).begin;
@@ -152,9 +152,9 @@ bool IsInsideWord(std::string_view sentence) {
 }
 
 // "1." or "a." alone is the number of what follows.
-bool IsListNumber(std::string_view sentence) {
+bool IsListNumber(absl::string_view sentence) {
   int begin = 0;
-  const std::string_view word = WordBefore(sentence, static_cast<int>(sentence.size()), begin);
+  const absl::string_view word = WordBefore(sentence, static_cast<int>(sentence.size()), begin);
   return SkipWhiteSpaceBefore(sentence, begin) == 0 && (IsNumbering(word, 3) || IsInitials(word));
 }
 
@@ -166,13 +166,13 @@ struct SentenceIterator {
   std::unique_ptr<icu::BreakIterator> icu;
 };
 
-absl::StatusOr<SentenceIterator> MakeIterator(std::string_view language_code) {
+absl::StatusOr<SentenceIterator> MakeIterator(absl::string_view language_code) {
+  SentenceIterator iterator;
+  iterator.language_code = std::string(language_code);
   UErrorCode error = U_ZERO_ERROR;
-  icu::Locale locale = icu::Locale::forLanguageTag(std::string(language_code), error);
+  icu::Locale locale = icu::Locale::forLanguageTag(iterator.language_code, error);
   if (U_FAILURE(error) || locale.isBogus()) locale = icu::Locale::getRoot();
   error = U_ZERO_ERROR;
-  SentenceIterator iterator;
-  iterator.language_code = language_code;
   iterator.table = AbbreviationsOf(locale.getLanguage());
   iterator.icu.reset(icu::BreakIterator::createSentenceInstance(locale, error));
   if (U_SUCCESS(error) && iterator.table == nullptr) {
@@ -191,7 +191,7 @@ absl::StatusOr<SentenceIterator> MakeIterator(std::string_view language_code) {
   return iterator;
 }
 
-absl::StatusOr<SentenceIterator*> IteratorOf(std::string_view language_code) {
+absl::StatusOr<SentenceIterator*> IteratorOf(absl::string_view language_code) {
   thread_local SentenceIterator last;
   if (last.icu == nullptr || last.language_code != language_code) {
     ASSIGN_OR_RETURN(last, MakeIterator(language_code));
@@ -201,8 +201,8 @@ absl::StatusOr<SentenceIterator*> IteratorOf(std::string_view language_code) {
 
 }  // namespace
 
-absl::StatusOr<std::vector<int>> SentenceEnds(std::string_view line,
-                                              std::string_view language_code) {
+absl::StatusOr<std::vector<int>> SentenceEnds(absl::string_view line,
+                                              absl::string_view language_code) {
   ASSIGN_OR_RETURN(SentenceIterator* const iterator, IteratorOf(language_code));
   UErrorCode error = U_ZERO_ERROR;
   const std::unique_ptr<UText, decltype(&utext_close)> utext(
@@ -218,8 +218,8 @@ absl::StatusOr<std::vector<int>> SentenceEnds(std::string_view line,
   // NOLINTNEXTLINE(bugprone-infinite-loop): the loop's own increment changes `end`
   for (int end = iterator->icu->next(); end != icu::BreakIterator::DONE;
        end = iterator->icu->next()) {
-    const std::string_view sentence = line.substr(begin, end - begin);
-    const std::string_view rest = line.substr(end);
+    const absl::string_view sentence = line.substr(begin, end - begin);
+    const absl::string_view rest = line.substr(end);
     if (!rest.empty() && (IsInsideWord(sentence) || IsListNumber(sentence) ||
                           GoesOnAfterQuote(sentence, rest) || GoesOn(sentence, rest, table))) {
       continue;

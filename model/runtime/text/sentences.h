@@ -1,9 +1,9 @@
 #pragma once
 
-#include <string_view>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 
 namespace linnet::model {
 
@@ -13,7 +13,7 @@ namespace linnet::model {
 // Uses ICU's rules for the language, without breaks after abbreviations, initials, ordinals and
 // list numbers: by the tables of abbreviations.h if the language has one, otherwise by ICU's
 // suppressions.
-absl::StatusOr<std::vector<int>> SentenceEnds(std::string_view line,
-                                              std::string_view language_code);
+absl::StatusOr<std::vector<int>> SentenceEnds(absl::string_view line,
+                                              absl::string_view language_code);
 
 }  // namespace linnet::model

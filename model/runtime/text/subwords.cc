@@ -5,7 +5,9 @@
 #include <utility>
 
 #include "absl/status/status.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 #include "model/runtime/text/characters.h"
 #include "model/runtime/text/sentencepiece_adapter.h"
 #include "proto/status_macros.h"
@@ -13,17 +15,17 @@
 namespace linnet::model {
 namespace {
 
-constexpr std::string_view kContinues = "@@";
-constexpr std::string_view kReplacement = "\uFFFD";
+constexpr absl::string_view kContinues = "@@";
+constexpr absl::string_view kReplacement = "\uFFFD";
 // SentencePiece's sign for a blank.
-constexpr std::string_view kBlankSign = "\u2581";
+constexpr absl::string_view kBlankSign = "\u2581";
 
 absl::Status CannotEncode(const std::string& wrong) {
   return absl::InternalError(absl::StrCat("SentencePiece could not encode: ", wrong));
 }
 
 TokenGrammar::Class ClassOfPiece(const SentencePieceModel& model, int id) {
-  if (id == model.Find(kBlankSign)) return TokenGrammar::kBlank;
+  if (id == model.Find({kBlankSign.data(), kBlankSign.size()})) return TokenGrammar::kBlank;
   if (model.is_control(id)) return TokenGrammar::kControl;
   const int byte = model.byte(id);
   return byte >= 0 ? TokenGrammar::OfByte(static_cast<uint8_t>(byte)) : TokenGrammar::kText;
@@ -33,8 +35,9 @@ class SentencePiece final : public Subwords {
  public:
   explicit SentencePiece(const SpecialTokens& special) : special_(special) {}
 
-  absl::Status Load(std::string_view serialized) {
-    if (const std::string wrong = model_.Load(serialized); !wrong.empty()) {
+  absl::Status Load(absl::string_view serialized) {
+    if (const std::string wrong = model_.Load({serialized.data(), serialized.size()});
+        !wrong.empty()) {
       return absl::FailedPreconditionError(absl::StrCat("is not a SentencePiece model: ", wrong));
     }
     const struct {
@@ -53,9 +56,10 @@ class SentencePiece final : public Subwords {
     return absl::OkStatus();
   }
 
-  absl::StatusOr<std::vector<TokenId>> Encode(std::string_view text) const override {
+  absl::StatusOr<std::vector<TokenId>> Encode(absl::string_view text) const override {
     std::vector<TokenId> tokens;
-    if (const std::string wrong = model_.Encode(text, tokens); !wrong.empty()) {
+    if (const std::string wrong = model_.Encode({text.data(), text.size()}, tokens);
+        !wrong.empty()) {
       return CannotEncode(wrong);
     }
     return tokens;
@@ -92,21 +96,21 @@ class PieceIds {
   PieceIds(Vocabulary vocabulary, const SpecialTokens& special)
       : vocabulary_(std::move(vocabulary)), special_(special) {}
 
-  TokenId Id(std::string_view piece) const { return Find(piece).value_or(special_.unk); }
+  TokenId Id(absl::string_view piece) const { return Find(piece).value_or(special_.unk); }
 
-  std::optional<TokenId> Find(std::string_view piece) const {
+  std::optional<TokenId> Find(absl::string_view piece) const {
     const std::optional<TokenId> id = vocabulary_.Find(piece);
     if (id == special_.bos || id == special_.pad || id == special_.eos) return std::nullopt;
     return id;
   }
 
   // Empty for the unknown token and for ids that have none.
-  std::string_view Piece(TokenId id) const {
-    return id == special_.unk ? std::string_view() : vocabulary_.Piece(id);
+  absl::string_view Piece(TokenId id) const {
+    return id == special_.unk ? absl::string_view() : vocabulary_.Piece(id);
   }
 
   // The unknown token's own name, "<unk>".
-  std::string_view unknown() const { return vocabulary_.Piece(special_.unk); }
+  absl::string_view unknown() const { return vocabulary_.Piece(special_.unk); }
   int size() const { return vocabulary_.size(); }
 
  private:
@@ -119,21 +123,23 @@ class MappedSentencePiece final : public Subwords {
   MappedSentencePiece(Vocabulary vocabulary, const SpecialTokens& special)
       : ids_(std::move(vocabulary), special) {}
 
-  absl::Status Load(std::string_view serialized) {
-    if (const std::string wrong = model_.Load(serialized); !wrong.empty()) {
+  absl::Status Load(absl::string_view serialized) {
+    if (const std::string wrong = model_.Load({serialized.data(), serialized.size()});
+        !wrong.empty()) {
       return absl::FailedPreconditionError(absl::StrCat("is not a SentencePiece model: ", wrong));
     }
     return absl::OkStatus();
   }
 
-  absl::StatusOr<std::vector<TokenId>> Encode(std::string_view text) const override {
+  absl::StatusOr<std::vector<TokenId>> Encode(absl::string_view text) const override {
     std::vector<TokenId> tokens;
-    if (const std::string_view tag = LanguageTag(text); !tag.empty()) {
+    if (const absl::string_view tag = LanguageTag(text); !tag.empty()) {
       tokens.push_back(ids_.Id(tag));
       text.remove_prefix(tag.size());
     }
     std::vector<std::string> pieces;
-    if (const std::string wrong = model_.EncodeAsPieces(text, pieces); !wrong.empty()) {
+    if (const std::string wrong = model_.EncodeAsPieces({text.data(), text.size()}, pieces);
+        !wrong.empty()) {
       return CannotEncode(wrong);
     }
     tokens.reserve(tokens.size() + pieces.size());
@@ -145,8 +151,8 @@ class MappedSentencePiece final : public Subwords {
     std::vector<std::string> pieces;
     pieces.reserve(tokens.size());
     for (TokenId token : tokens) {
-      const std::string_view piece = ids_.Piece(token);
-      pieces.emplace_back(piece.empty() ? model_.unk_piece() : piece);
+      const absl::string_view piece = ids_.Piece(token);
+      pieces.push_back(piece.empty() ? model_.unk_piece() : std::string(piece));
     }
     std::string text;
     if (!model_.DecodePieces(pieces, text).empty()) return std::string(kReplacement);
@@ -156,28 +162,29 @@ class MappedSentencePiece final : public Subwords {
   int pieces() const override { return ids_.size(); }
 
   TokenGrammar::Class ClassOf(TokenId token) const override {
-    const std::string_view piece = ids_.Piece(token);
-    if (piece.empty() || (piece.starts_with(">>") && piece.ends_with("<<")))
+    const absl::string_view piece = ids_.Piece(token);
+    if (piece.empty() || (absl::StartsWith(piece, ">>") && absl::EndsWith(piece, "<<")))
       return TokenGrammar::kControl;
-    const int id = model_.Find(piece);  // pieces of the other language are not in this file
+    const int id = model_.Find(
+        {piece.data(), piece.size()});  // pieces of the other language are not in this file
     return id < 0 ? TokenGrammar::kText : ClassOfPiece(model_, id);
   }
 
  private:
-  std::string_view LanguageTag(std::string_view text) const {
-    if (!text.starts_with(">>")) return "";
+  absl::string_view LanguageTag(absl::string_view text) const {
+    if (!absl::StartsWith(text, ">>")) return "";
     const size_t end = text.find("<<");
-    if (end == std::string_view::npos) return "";
-    const std::string_view tag = text.substr(0, end + 2);
+    if (end == absl::string_view::npos) return "";
+    const absl::string_view tag = text.substr(0, end + 2);
     return ids_.Find(tag).has_value() ? tag : "";
   }
 
   // Replaces the blank signs in pieces of the other language's model, which it decodes unchanged.
-  static std::string Blanks(std::string_view text) {
+  static std::string Blanks(absl::string_view text) {
     std::string out;
     out.reserve(text.size());
     for (size_t at = 0; at < text.size();) {
-      const bool sign = text.substr(at).starts_with(kBlankSign);
+      const bool sign = absl::StartsWith(text.substr(at), kBlankSign);
       out += sign ? ' ' : text[at];
       at += sign ? kBlankSign.size() : 1;
     }
@@ -194,18 +201,16 @@ class BytePairs final : public Subwords {
   BytePairs(BpeCodes codes, Vocabulary vocabulary, const SpecialTokens& special)
       : codes_(std::move(codes)), ids_(std::move(vocabulary), special) {}
 
-  absl::StatusOr<std::vector<TokenId>> Encode(std::string_view text) const override {
+  absl::StatusOr<std::vector<TokenId>> Encode(absl::string_view text) const override {
     std::vector<TokenId> tokens;
-    std::vector<std::string_view> pieces;
-    std::string continued;
+    std::vector<absl::string_view> pieces;
     const int size = static_cast<int>(text.size());
     for (int begin = SkipWhiteSpace(text, 0); begin < size;) {
       const int end = WordEnd(text, begin);
       pieces.clear();
       codes_.Split(text.substr(begin, end - begin), pieces);
       for (size_t i = 0; i + 1 < pieces.size(); ++i) {
-        continued.assign(pieces[i]).append(kContinues);
-        tokens.push_back(ids_.Id(continued));
+        tokens.push_back(ids_.Id(absl::StrCat(pieces[i], kContinues)));
       }
       tokens.push_back(ids_.Id(pieces.back()));
       begin = SkipWhiteSpace(text, end);
@@ -216,13 +221,10 @@ class BytePairs final : public Subwords {
   std::string Decode(std::span<const TokenId> tokens) const override {
     std::string text;
     for (TokenId token : tokens) {
-      std::string_view piece = ids_.Piece(token);
+      absl::string_view piece = ids_.Piece(token);
       if (piece.empty()) piece = ids_.unknown();
-      if (piece.ends_with(kContinues)) {
-        text += piece.substr(0, piece.size() - kContinues.size());
-      } else {
-        text.append(piece).append(" ");
-      }
+      const char* blank = absl::ConsumeSuffix(&piece, kContinues) ? "" : " ";
+      absl::StrAppend(&text, piece, blank);
     }
     if (text.ends_with(' ')) text.pop_back();
     return text;
@@ -235,7 +237,7 @@ class BytePairs final : public Subwords {
   }
 
  private:
-  static int WordEnd(std::string_view text, int at) {
+  static int WordEnd(absl::string_view text, int at) {
     while (at < std::ssize(text) && !IsWhiteSpace(CharacterAt(text, at).code_point)) {
       at = CharacterAt(text, at).end;
     }
@@ -248,14 +250,14 @@ class BytePairs final : public Subwords {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Subwords>> MakeSentencePiece(std::string_view serialized,
+absl::StatusOr<std::unique_ptr<Subwords>> MakeSentencePiece(absl::string_view serialized,
                                                             const SpecialTokens& special) {
   auto subwords = std::make_unique<SentencePiece>(special);
   RETURN_IF_ERROR(subwords->Load(serialized));
   return subwords;
 }
 
-absl::StatusOr<std::unique_ptr<Subwords>> MakeMappedSentencePiece(std::string_view serialized,
+absl::StatusOr<std::unique_ptr<Subwords>> MakeMappedSentencePiece(absl::string_view serialized,
                                                                   Vocabulary vocabulary,
                                                                   const SpecialTokens& special) {
   auto subwords = std::make_unique<MappedSentencePiece>(std::move(vocabulary), special);

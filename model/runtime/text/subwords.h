@@ -3,10 +3,10 @@
 #include <memory>
 #include <span>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "model/runtime/search/search.h"
 #include "model/runtime/search/token_grammar.h"
 #include "model/runtime/text/bpe.h"
@@ -20,7 +20,7 @@ class Subwords {
  public:
   virtual ~Subwords() = default;
 
-  virtual absl::StatusOr<std::vector<TokenId>> Encode(std::string_view text) const = 0;
+  virtual absl::StatusOr<std::vector<TokenId>> Encode(absl::string_view text) const = 0;
   // `tokens` contain no special tokens except unk.
   virtual std::string Decode(std::span<const TokenId> tokens) const = 0;
   virtual int pieces() const = 0;
@@ -30,14 +30,14 @@ class Subwords {
 
 // A SentencePiece model whose ids are those of the translation model. `serialized` is the file's
 // contents; errors do not contain the file name.
-absl::StatusOr<std::unique_ptr<Subwords>> MakeSentencePiece(std::string_view serialized,
+absl::StatusOr<std::unique_ptr<Subwords>> MakeSentencePiece(absl::string_view serialized,
                                                             const SpecialTokens& special);
 
 // A SentencePiece model with the ids of a vocabulary file, as in Marian and fairseq. A piece such
 // as
 // ">>fra<<" at the start of a text, if the vocabulary has it, selects the target language of a
 // multilingual model.
-absl::StatusOr<std::unique_ptr<Subwords>> MakeMappedSentencePiece(std::string_view serialized,
+absl::StatusOr<std::unique_ptr<Subwords>> MakeMappedSentencePiece(absl::string_view serialized,
                                                                   Vocabulary vocabulary,
                                                                   const SpecialTokens& special);
 

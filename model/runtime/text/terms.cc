@@ -6,7 +6,7 @@
 
 namespace linnet::model {
 
-bool EndsInWord(std::string_view text) {
+bool EndsInWord(absl::string_view text) {
   return !text.empty() &&
          SameWord(CharacterBefore(text, static_cast<int>(text.size())).code_point, 'a');
 }
@@ -32,7 +32,7 @@ int32_t TermFinder::Fold(int32_t character) const {
   return ignore_case_ ? u_foldCase(character, U_FOLD_CASE_DEFAULT) : character;
 }
 
-int TermFinder::EndAt(const std::vector<int32_t>& term, std::string_view text, int at) const {
+int TermFinder::EndAt(const std::vector<int32_t>& term, absl::string_view text, int at) const {
   for (int32_t wanted : term) {
     if (at == std::ssize(text)) return -1;
     const Character character = CharacterAt(text, at);
@@ -44,7 +44,7 @@ int TermFinder::EndAt(const std::vector<int32_t>& term, std::string_view text, i
   return inside ? -1 : at;
 }
 
-std::vector<TermPlace> TermFinder::Find(std::string_view text) const {
+std::vector<TermPlace> TermFinder::Find(absl::string_view text) const {
   std::vector<TermPlace> places;
   UChar32 before = ' ';  // the character before `at`
   for (int at = 0; at < std::ssize(text);) {

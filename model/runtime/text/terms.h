@@ -3,9 +3,10 @@
 #include <cstdint>
 
 #include <string>
-#include <string_view>
 #include <unordered_map>
 #include <vector>
+
+#include "absl/strings/string_view.h"
 
 namespace linnet::model {
 
@@ -18,7 +19,7 @@ struct TermPlace {
 
 // True if the text ends inside a word, so that a following letter would extend it. False after
 // letters of unspaced scripts.
-bool EndsInWord(std::string_view text);
+bool EndsInWord(absl::string_view text);
 
 // Finds terms in texts: from left to right, the longest at each place, without overlap. Terms match
 // whole words; in unspaced scripts, where word boundaries are unknown, they match at any letter.
@@ -29,12 +30,12 @@ class TermFinder {
   // CaseFolding.txt, C and S): "straße" does not match "STRASSE".
   TermFinder(const std::vector<std::string>& terms, bool ignore_case);
 
-  std::vector<TermPlace> Find(std::string_view text) const;
+  std::vector<TermPlace> Find(absl::string_view text) const;
 
  private:
   int32_t Fold(int32_t character) const;
   // End of the term if it is at `at`, otherwise -1.
-  int EndAt(const std::vector<int32_t>& term, std::string_view text, int at) const;
+  int EndAt(const std::vector<int32_t>& term, absl::string_view text, int at) const;
 
   bool ignore_case_;
   std::vector<std::vector<int32_t>> terms_;                 // folded

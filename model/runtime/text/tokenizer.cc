@@ -74,7 +74,7 @@ absl::StatusOr<Vocabulary> LoadVocabulary(const fs::path& file, const SpecialTok
 }
 
 // True if `text` is a single piece, apart from a blank before it.
-bool IsPiece(const Subwords& subwords, std::string_view text, TokenId unk) {
+bool IsPiece(const Subwords& subwords, absl::string_view text, TokenId unk) {
   const absl::StatusOr<std::vector<TokenId>> tokens = subwords.Encode(text);
   return tokens.ok() && !tokens->empty() && tokens->size() <= 2 && tokens->back() != unk &&
          subwords.Decode({&tokens->back(), 1}) == text;
@@ -104,20 +104,21 @@ absl::StatusOr<std::unique_ptr<Subwords>> LoadSubwords(const TokenizerSpec& spec
   return made;
 }
 
-std::string Without(const std::vector<TextRun>& runs, std::string_view text) {
+std::string Without(const std::vector<TextRun>& runs, absl::string_view text) {
   std::string rest;
   int begin = 0;
   for (const TextRun& run : runs) {
-    rest += text.substr(begin, run.begin - begin);
+    absl::StrAppend(&rest, text.substr(begin, run.begin - begin));
     begin = run.end;
   }
-  return rest.append(text.substr(begin));
+  absl::StrAppend(&rest, text.substr(begin));
+  return rest;
 }
 
 // Replaces every occurrence of the name, in lower case or in capitals, by `text`.
 void ReplaceName(std::string& in, const std::string& name, const std::string& text) {
   for (size_t at = 0; at + name.size() <= in.size(); ++at) {
-    if (!StartsWithName(std::string_view(in).substr(at), name)) continue;
+    if (!StartsWithName(absl::string_view(in).substr(at), name)) continue;
     in.replace(at, name.size(), text);
     at += text.size() - 1;
   }
@@ -134,12 +135,12 @@ struct Tokenizer::Impl {
   SpecialTokens special;
 
   // The spelling of a part of a text by the subwords.
-  Spelling SpellingOf(std::string_view text) const;
+  Spelling SpellingOf(absl::string_view text) const;
   std::once_flag made_continuations;
   std::shared_ptr<const std::vector<TokenId>> continuations;
 };
 
-Spelling Tokenizer::Impl::SpellingOf(std::string_view text) const {
+Spelling Tokenizer::Impl::SpellingOf(absl::string_view text) const {
   const absl::StatusOr<std::vector<TokenId>> tokens = subwords->Encode(text);
   bool nothing = true;
   for (TokenId token : tokens.value_or(std::vector<TokenId>{})) {
@@ -192,16 +193,16 @@ absl::StatusOr<std::unique_ptr<Tokenizer>> Tokenizer::Load(const TokenizerSpec& 
   return std::unique_ptr<Tokenizer>(new Tokenizer(std::move(impl)));
 }
 
-absl::StatusOr<std::vector<TokenId>> Tokenizer::Encode(std::string_view text) const {
+absl::StatusOr<std::vector<TokenId>> Tokenizer::Encode(absl::string_view text) const {
   return EncodePart(MarkCapitals(text, impl_->capitals_mark));
 }
 
-absl::StatusOr<CopyingText> Tokenizer::EncodeCopying(std::string_view text) const {
+absl::StatusOr<CopyingText> Tokenizer::EncodeCopying(absl::string_view text) const {
   std::vector<std::string> names = impl_->placeholders;
   if (!impl_->capitals_mark.empty()) names.push_back(impl_->capitals_mark);
   std::vector<TextRun> runs;
   if (!impl_->placeholders.empty()) {
-    runs = FindUnspellable(text, names, [&](std::string_view part) {
+    runs = FindUnspellable(text, names, [&](absl::string_view part) {
       const bool ascii = std::all_of(part.begin(), part.end(), absl::ascii_isprint);
       return ascii ? Spelling::kSpelled : impl_->SpellingOf(part);
     });
@@ -215,12 +216,12 @@ absl::StatusOr<CopyingText> Tokenizer::EncodeCopying(std::string_view text) cons
   int copied = 0;
   for (size_t i = 0; i < runs.size(); ++i) {
     const std::string& name = impl_->placeholders[i];
-    read += text.substr(copied, runs[i].begin - copied);
-    read += in_capitals ? absl::AsciiStrToUpper(name) : name;
+    absl::StrAppend(&read, text.substr(copied, runs[i].begin - copied),
+                    in_capitals ? absl::AsciiStrToUpper(name) : name);
     copying.copies.emplace_back(text.substr(runs[i].begin, runs[i].end - runs[i].begin));
     copied = runs[i].end;
   }
-  read += text.substr(copied);
+  absl::StrAppend(&read, text.substr(copied));
   if (in_capitals) {
     read = MarkCapitals(read, impl_->capitals_mark);
     for (size_t i = 0; i < runs.size(); ++i)
@@ -237,7 +238,7 @@ std::vector<TokenId> Tokenizer::CopyPhrase(int i, bool behind_blank) const {
   return impl_->subwords->Encode(impl_->placeholders[i]).value_or(std::vector{placeholder});
 }
 
-absl::StatusOr<std::vector<TokenId>> Tokenizer::EncodePart(std::string_view text) const {
+absl::StatusOr<std::vector<TokenId>> Tokenizer::EncodePart(absl::string_view text) const {
   if (!impl_->words.has_value()) return impl_->subwords->Encode(text);
   return impl_->subwords->Encode(impl_->words->Tokenize(text));
 }

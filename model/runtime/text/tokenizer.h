@@ -4,10 +4,10 @@
 #include <memory>
 #include <span>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "linnet/v1/bundle.pb.h"
 #include "model/runtime/search/search.h"
 #include "model/runtime/search/token_grammar.h"
@@ -46,14 +46,14 @@ class Tokenizer {
   ~Tokenizer();
 
   // Token ids of valid UTF-8, without eos. The ids of bos, pad and eos never occur.
-  absl::StatusOr<std::vector<TokenId>> Encode(std::string_view text) const;
+  absl::StatusOr<std::vector<TokenId>> Encode(absl::string_view text) const;
   // As Encode, but with placeholders in place of text that the vocabulary cannot spell and of names
   // of control pieces, while placeholders are left.
-  absl::StatusOr<CopyingText> EncodeCopying(std::string_view text) const;
+  absl::StatusOr<CopyingText> EncodeCopying(absl::string_view text) const;
   // The phrase that constrains a target to contain placeholder i, after a blank or not.
   std::vector<TokenId> CopyPhrase(int i, bool behind_blank) const;
   // Token ids of whole words within another text, without inline casing.
-  absl::StatusOr<std::vector<TokenId>> EncodePart(std::string_view text) const;
+  absl::StatusOr<std::vector<TokenId>> EncodePart(absl::string_view text) const;
   // The tokens, ascending, that continue a word when they follow one: they begin with a letter, a
   // digit, a combining mark or bytes of a character, but not of unspaced scripts. Computed at the
   // first call, which takes some milliseconds.

@@ -4,20 +4,21 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 #include "model/runtime/text/characters.h"
 #include "model/runtime/text/segmenter.h"
 
 namespace linnet::model {
 
-absl::StatusOr<Vocabulary> Vocabulary::Parse(std::string_view contents) {
+absl::StatusOr<Vocabulary> Vocabulary::Parse(absl::string_view contents) {
   if (contents.size() > std::numeric_limits<int>::max()) {
     return absl::FailedPreconditionError(absl::StrCat(
         "has ", contents.size(), " bytes, at most ", std::numeric_limits<int>::max(), " are read"));
   }
   Vocabulary vocabulary;
-  if (contents.ends_with('\n')) contents.remove_suffix(1);
-  const std::vector<std::string_view> lines = PartsOf(contents, '\n');
-  vocabulary.pieces_.assign(lines.begin(), lines.end());
+  absl::ConsumeSuffix(&contents, "\n");
+  const std::vector<absl::string_view> lines = PartsOf(contents, '\n');
+  vocabulary.pieces_ = std::vector<std::string>(lines.begin(), lines.end());
   for (int id = 0; id < vocabulary.size(); ++id) {
     const std::string& piece = vocabulary.pieces_[id];
     if (piece.empty()) continue;
@@ -34,14 +35,14 @@ absl::StatusOr<Vocabulary> Vocabulary::Parse(std::string_view contents) {
   return vocabulary;
 }
 
-std::optional<TokenId> Vocabulary::Find(std::string_view piece) const {
+std::optional<TokenId> Vocabulary::Find(absl::string_view piece) const {
   const auto found = ids_.find(piece);
   if (found == ids_.end()) return std::nullopt;
   return found->second;
 }
 
-std::string_view Vocabulary::Piece(TokenId id) const {
-  return id >= 0 && id < size() ? std::string_view(pieces_[id]) : std::string_view();
+absl::string_view Vocabulary::Piece(TokenId id) const {
+  return id >= 0 && id < size() ? absl::string_view(pieces_[id]) : absl::string_view();
 }
 
 }  // namespace linnet::model

@@ -2,12 +2,12 @@
 
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "model/runtime/search/search.h"
-#include "model/runtime/text/text_map.h"
 
 namespace linnet::model {
 
@@ -19,17 +19,17 @@ class Vocabulary {
   // trimmed, since pieces may be white space. An empty line is an id without a piece. Returns
   // FailedPreconditionError with the line for a repeated piece and for one that is not UTF-8, and
   // for a file without pieces.
-  static absl::StatusOr<Vocabulary> Parse(std::string_view contents);
+  static absl::StatusOr<Vocabulary> Parse(absl::string_view contents);
 
-  std::optional<TokenId> Find(std::string_view piece) const;
+  std::optional<TokenId> Find(absl::string_view piece) const;
   // Empty for ids without a piece, including negative ones and those after the last.
-  std::string_view Piece(TokenId id) const;
+  absl::string_view Piece(TokenId id) const;
 
   int size() const { return static_cast<int>(pieces_.size()); }
 
  private:
   std::vector<std::string> pieces_;
-  TextMap<TokenId> ids_;
+  absl::flat_hash_map<std::string, TokenId> ids_;
 };
 
 }  // namespace linnet::model
