@@ -91,7 +91,7 @@ std::string Line(double x1, double y1, double x2, double y2, const char* style) 
                          y1, x2, y2, style);
 }
 
-std::string Text(double x, double y, const char* style, const std::string& text) {
+std::string SvgText(double x, double y, const char* style, const std::string& text) {
   return absl::StrFormat("<text x=\"%.1f\" y=\"%.1f\" class=\"%s\">%s</text>", x, y, style,
                          Escape(text));
 }
@@ -136,19 +136,19 @@ std::string PlotHtml(const Plot& plot) {
   for (double tick : y_axis.ticks()) {
     const double y = y_axis.Place(tick);
     html += Line(kLeft, y, kWidth - kRight, y, "grid");
-    html += Text(kLeft - 6, y + 4, "end", absl::StrFormat("%g", tick));
+    html += SvgText(kLeft - 6, y + 4, "end", absl::StrFormat("%g", tick));
   }
   const auto x_tick = [&](double x, const std::string& label) {
     const double place = x_axis.Place(x);
     html += Line(place, kHeight - kBottom, place, kHeight - kBottom + 4, "axis");
-    html += Text(place, kHeight - kBottom + 17, "middle", label);
+    html += SvgText(place, kHeight - kBottom + 17, "middle", label);
   };
   for (const auto& [x, label] : plot.x_ticks) x_tick(x, label);
   if (plot.x_ticks.empty()) {
     for (double tick : x_axis.ticks()) x_tick(tick, absl::StrFormat("%g", tick));
   }
   html += Line(kLeft, kHeight - kBottom, kWidth - kRight, kHeight - kBottom, "axis");
-  html += Text((kLeft + kWidth - kRight) / 2, kHeight - 8, "middle", plot.x_title);
+  html += SvgText((kLeft + kWidth - kRight) / 2, kHeight - 8, "middle", plot.x_title);
   absl::StrAppendFormat(&html,
                         "<text transform=\"translate(14 %g) rotate(-90)\" "
                         "class=\"middle\">%s</text>",

@@ -10,15 +10,13 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-double Ms(absl::Duration duration) { return absl::ToDoubleMilliseconds(duration); }
-
 Json LatencyJson(const LatencyHistogram& latency) {
   Json json;
-  json["mean"] = Ms(latency.mean());
+  json["mean"] = absl::ToDoubleMilliseconds(latency.mean());
   for (double percent : kReportedPercentiles) {
-    json[absl::StrFormat("p%g", percent)] = Ms(latency.Percentile(percent));
+    json[absl::StrFormat("p%g", percent)] = absl::ToDoubleMilliseconds(latency.Percentile(percent));
   }
-  json["max"] = Ms(latency.max());
+  json["max"] = absl::ToDoubleMilliseconds(latency.max());
   return json;
 }
 
@@ -107,7 +105,7 @@ std::string LoadReportJson(const LoadSettings& settings, const LoadFindings& fin
   json["channels"] = settings.channels;
   json["deadline_seconds"] = absl::ToDoubleSeconds(settings.deadline);
   if (settings.objective) {
-    json["objective_ms"] = Ms(settings.objective->limit);
+    json["objective_ms"] = absl::ToDoubleMilliseconds(settings.objective->limit);
     if (settings.objective->percent) json["objective_percent"] = *settings.objective->percent;
   }
   AddPlan(settings.plan, &json);

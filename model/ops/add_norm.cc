@@ -10,7 +10,7 @@
 namespace linnet::ops {
 namespace {
 
-constexpr char kOp[] = "add_norm";
+constexpr char kAddNormOp[] = "add_norm";
 
 at::Tensor AddNormCpuOp(const at::Tensor& x, const at::Tensor& residual, const at::Tensor& weight,
                         const at::Tensor& bias) {
@@ -21,14 +21,14 @@ at::Tensor AddNormCpuOp(const at::Tensor& x, const at::Tensor& residual, const a
 
 at::Tensor AddNorm(const at::Tensor& x, const at::Tensor& residual, const at::Tensor& weight,
                    const at::Tensor& bias, AddNormKernel kernel) {
-  CheckFloats(kOp, {{"x", x}, {"residual", residual}, {"weight", weight}, {"bias", bias}});
-  TORCH_CHECK(x.dim() >= 1 && x.size(-1) >= 1, kOp, ": x has shape ", x.sizes(),
+  CheckFloats(kAddNormOp, {{"x", x}, {"residual", residual}, {"weight", weight}, {"bias", bias}});
+  TORCH_CHECK(x.dim() >= 1 && x.size(-1) >= 1, kAddNormOp, ": x has shape ", x.sizes(),
               ", it must be [.., C] with at least one channel");
-  TORCH_CHECK(residual.sizes() == x.sizes(), kOp, ": residual has shape ", residual.sizes(), ", x ",
-              x.sizes(), "; both need one shape");
+  TORCH_CHECK(residual.sizes() == x.sizes(), kAddNormOp, ": residual has shape ", residual.sizes(),
+              ", x ", x.sizes(), "; both need one shape");
   for (const NamedTensor& named : {NamedTensor{"weight", weight}, NamedTensor{"bias", bias}}) {
-    CheckRank(kOp, named, 1, "[C]");
-    CheckSize(kOp, named, 0, "C", x.size(-1), "x");
+    CheckRank(kAddNormOp, named, 1, "[C]");
+    CheckSize(kAddNormOp, named, 0, "C", x.size(-1), "x");
   }
   const at::Tensor dense_x = x.contiguous(), dense_residual = residual.contiguous(),
                    dense_weight = weight.contiguous(), dense_bias = bias.contiguous();

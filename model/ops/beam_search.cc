@@ -128,10 +128,10 @@ BeamGrammar UnpackGrammar(const char* op, const at::Tensor& logits, at::TensorLi
           .class_count = static_cast<int32_t>(grammar[1].size(1))};
 }
 
-using Rows = std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor, at::Tensor>;
+using InputTensors = std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor, at::Tensor>;
 
-Rows BeamInputsCpuOp(const at::Tensor& plan, at::TensorList tables, at::IntArrayRef special,
-                     int64_t row_blocks) {
+InputTensors BeamInputsCpuOp(const at::Tensor& plan, at::TensorList tables, at::IntArrayRef special,
+                             int64_t row_blocks) {
   const StepRows rows = BeamInputs(plan, tables, special, row_blocks, BeamInputsCpu);
   return {rows.tokens, rows.positions, rows.backpointers, rows.blocks, rows.source_lengths};
 }

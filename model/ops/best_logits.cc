@@ -15,21 +15,21 @@
 namespace linnet::ops {
 namespace {
 
-constexpr char kOp[] = "best_logits";
+constexpr char kBestLogitsOp[] = "best_logits";
 
 void Check(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& counts,
            const at::Tensor& also, const at::Tensor& temperatures) {
-  CheckFloats(kOp, {{"x", x}});
-  CheckIndices(kOp, {"x", x}, {{"counts", counts}, {"also", also}});
-  CheckFloats(kOp, {{"temperatures", temperatures}});
-  TORCH_CHECK(temperatures.scalar_type() == at::kFloat, kOp, ": temperatures is ",
+  CheckFloats(kBestLogitsOp, {{"x", x}});
+  CheckIndices(kBestLogitsOp, {"x", x}, {{"counts", counts}, {"also", also}});
+  CheckFloats(kBestLogitsOp, {{"temperatures", temperatures}});
+  TORCH_CHECK(temperatures.scalar_type() == at::kFloat, kBestLogitsOp, ": temperatures is ",
               temperatures.scalar_type(), ", it must be float32");
-  CheckRank(kOp, {"x", x}, 2, "[R, I]");
-  CheckRank(kOp, {"weight", weight}, 2, "[V, I]");
+  CheckRank(kBestLogitsOp, {"x", x}, 2, "[R, I]");
+  CheckRank(kBestLogitsOp, {"weight", weight}, 2, "[V, I]");
   for (const auto& [name, tensor] : {NamedTensor{"counts", counts}, NamedTensor{"also", also},
                                      NamedTensor{"temperatures", temperatures}}) {
-    CheckRank(kOp, {name, tensor}, 1, "[R]");
-    CheckSize(kOp, {name, tensor}, 0, "R", x.sym_size(0), "x");
+    CheckRank(kBestLogitsOp, {name, tensor}, 1, "[R]");
+    CheckSize(kBestLogitsOp, {name, tensor}, 0, "R", x.sym_size(0), "x");
   }
 }
 
@@ -41,11 +41,11 @@ int64_t CheckCounts(const at::Tensor& counts, const at::Tensor& also,
     const int64_t count = counts.const_data_ptr<int32_t>()[r];
     const int64_t token = also.const_data_ptr<int32_t>()[r];
     const float temperature = temperatures.const_data_ptr<float>()[r];
-    TORCH_CHECK(0 <= count && count <= tokens, kOp, ": counts[", r, "] is ", count,
+    TORCH_CHECK(0 <= count && count <= tokens, kBestLogitsOp, ": counts[", r, "] is ", count,
                 ", it must be between 0 and ", tokens, ", the tokens of weight");
-    TORCH_CHECK(-1 <= token && token < tokens, kOp, ": also[", r, "] is ", token,
+    TORCH_CHECK(-1 <= token && token < tokens, kBestLogitsOp, ": also[", r, "] is ", token,
                 ", it must be below ", tokens, ", the tokens of weight, or -1");
-    TORCH_CHECK(temperature > 0, kOp, ": temperatures[", r, "] is ", temperature,
+    TORCH_CHECK(temperature > 0, kBestLogitsOp, ": temperatures[", r, "] is ", temperature,
                 ", it must be above 0");
     max = std::max(max, count);
   }

@@ -9,22 +9,22 @@
 namespace linnet::ops {
 namespace {
 
-constexpr char kOp[] = "depthwise_conv";
+constexpr char kDepthwiseConvOp[] = "depthwise_conv";
 
 void Check(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& lengths,
            int64_t padding_left, int64_t dilation) {
-  CheckFloats(kOp, {{"x", x}, {"weight", weight}});
-  CheckIndices(kOp, {"x", x}, {{"lengths", lengths}});
-  CheckRank(kOp, {"x", x}, 3, "[B, T, C]");
-  CheckRank(kOp, {"weight", weight}, 2, "[C, K]");
-  CheckRank(kOp, {"lengths", lengths}, 1, "[B]");
-  CheckSize(kOp, {"weight", weight}, 0, "C", x.sym_size(2), "x");
-  CheckSize(kOp, {"lengths", lengths}, 0, "B", x.sym_size(0), "x");
-  CheckOddWidth(kOp, weight.sym_size(1));
-  CheckDilation(kOp, dilation);
+  CheckFloats(kDepthwiseConvOp, {{"x", x}, {"weight", weight}});
+  CheckIndices(kDepthwiseConvOp, {"x", x}, {{"lengths", lengths}});
+  CheckRank(kDepthwiseConvOp, {"x", x}, 3, "[B, T, C]");
+  CheckRank(kDepthwiseConvOp, {"weight", weight}, 2, "[C, K]");
+  CheckRank(kDepthwiseConvOp, {"lengths", lengths}, 1, "[B]");
+  CheckSize(kDepthwiseConvOp, {"weight", weight}, 0, "C", x.sym_size(2), "x");
+  CheckSize(kDepthwiseConvOp, {"lengths", lengths}, 0, "B", x.sym_size(0), "x");
+  CheckOddWidth(kDepthwiseConvOp, weight.sym_size(1));
+  CheckDilation(kDepthwiseConvOp, dilation);
   const c10::SymInt max = (weight.sym_size(1) - 1) * dilation;
-  TORCH_CHECK(0 <= padding_left && padding_left <= max, kOp, ": padding_left is ", padding_left,
-              ", must lie between 0 and ", max, " ((width - 1) * dilation)");
+  TORCH_CHECK(0 <= padding_left && padding_left <= max, kDepthwiseConvOp, ": padding_left is ",
+              padding_left, ", must lie between 0 and ", max, " ((width - 1) * dilation)");
 }
 
 at::Tensor DepthwiseConvCpuOp(const at::Tensor& x, const at::Tensor& weight,
@@ -46,7 +46,7 @@ at::Tensor DepthwiseConv(const at::Tensor& x, const at::Tensor& weight, const at
   const at::Tensor dense_x = x.contiguous();
   const at::Tensor taps = weight.t().contiguous();
   const at::Tensor dense_lengths = lengths.contiguous();
-  if (x.is_cpu()) CheckLengths(kOp, dense_lengths, x.size(1), "T");
+  if (x.is_cpu()) CheckLengths(kDepthwiseConvOp, dense_lengths, x.size(1), "T");
   at::Tensor y = at::empty(x.sizes(), x.options());
   if (y.numel() == 0) return y;
   kernel({.type = FloatTypeOf(x),

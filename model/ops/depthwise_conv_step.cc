@@ -9,22 +9,23 @@
 namespace linnet::ops {
 namespace {
 
-constexpr char kOp[] = "depthwise_conv_step";
+constexpr char kDepthwiseConvStepOp[] = "depthwise_conv_step";
 
 void Check(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& state,
            const at::Tensor& positions, const at::Tensor& backpointers, int64_t dilation) {
-  CheckFloats(kOp, {{"x", x}, {"weight", weight}, {"state", state}});
-  CheckIndices(kOp, {"x", x}, {{"positions", positions}, {"backpointers", backpointers}});
-  CheckRank(kOp, {"x", x}, 2, "[R, C]");
-  CheckRank(kOp, {"weight", weight}, 2, "[C, K]");
-  CheckRank(kOp, {"state", state}, 3, "[W, S, C]");
-  CheckSize(kOp, {"weight", weight}, 0, "C", x.sym_size(1), "x");
-  CheckOddWidth(kOp, weight.sym_size(1));
-  CheckDilation(kOp, dilation);
-  CheckSize(kOp, {"state", state}, 0, "(K - 1) * dilation + 1",
+  CheckFloats(kDepthwiseConvStepOp, {{"x", x}, {"weight", weight}, {"state", state}});
+  CheckIndices(kDepthwiseConvStepOp, {"x", x},
+               {{"positions", positions}, {"backpointers", backpointers}});
+  CheckRank(kDepthwiseConvStepOp, {"x", x}, 2, "[R, C]");
+  CheckRank(kDepthwiseConvStepOp, {"weight", weight}, 2, "[C, K]");
+  CheckRank(kDepthwiseConvStepOp, {"state", state}, 3, "[W, S, C]");
+  CheckSize(kDepthwiseConvStepOp, {"weight", weight}, 0, "C", x.sym_size(1), "x");
+  CheckOddWidth(kDepthwiseConvStepOp, weight.sym_size(1));
+  CheckDilation(kDepthwiseConvStepOp, dilation);
+  CheckSize(kDepthwiseConvStepOp, {"state", state}, 0, "(K - 1) * dilation + 1",
             (weight.sym_size(1) - 1) * dilation + 1, "weight and dilation");
-  CheckSize(kOp, {"state", state}, 2, "C", x.sym_size(1), "x");
-  CheckRing(kOp, {"x", x}, {"state", state}, positions, backpointers);
+  CheckSize(kDepthwiseConvStepOp, {"state", state}, 2, "C", x.sym_size(1), "x");
+  CheckRing(kDepthwiseConvStepOp, {"x", x}, {"state", state}, positions, backpointers);
 }
 
 at::Tensor DepthwiseConvStepCpuOp(const at::Tensor& x, const at::Tensor& weight, at::Tensor& state,
@@ -56,7 +57,8 @@ at::Tensor DepthwiseConvStep(const at::Tensor& x, const at::Tensor& weight, at::
   kernel({.type = FloatTypeOf(x),
           .x = dense_x.const_data_ptr(),
           .taps = taps.const_data_ptr(),
-          .state = UnpackRing(kOp, {"state", state}, dense_positions, dense_backpointers),
+          .state = UnpackRing(kDepthwiseConvStepOp, {"state", state}, dense_positions,
+                              dense_backpointers),
           .y = y.mutable_data_ptr(),
           .rows = x.size(0),
           .channels = x.size(1),

@@ -28,7 +28,7 @@
 namespace linnet::ops {
 namespace {
 
-constexpr char kOp[] = "linear";
+constexpr char kLinearOp[] = "linear";
 
 using OptionalTensor = std::optional<at::Tensor>;
 
@@ -56,7 +56,7 @@ Activation ActivationNamed(c10::string_view name) {
   if (name == "swish") return Activation::kSwish;
   if (name == "gelu") return Activation::kGelu;
   if (name == "glu") return Activation::kGlu;
-  TORCH_CHECK(false, kOp, ": there is no activation \"", name,
+  TORCH_CHECK(false, kLinearOp, ": there is no activation \"", name,
               "\": there are none, relu, swish, gelu and glu");
 }
 
@@ -79,9 +79,9 @@ at::Tensor Activate(const at::Tensor& y, Activation activation) {
 void CheckVector(const char* name, const OptionalTensor& tensor, const at::Tensor& x,
                  const c10::SymInt& size) {
   if (!tensor) return;
-  CheckRank(kOp, {name, *tensor}, 1, "[N]");
-  CheckSize(kOp, {name, *tensor}, 0, "outputs", size, "weight");
-  CheckFloats(kOp, {{"x", x}, {name, *tensor}});
+  CheckRank(kLinearOp, {name, *tensor}, 1, "[N]");
+  CheckSize(kLinearOp, {name, *tensor}, 0, "outputs", size, "weight");
+  CheckFloats(kLinearOp, {{"x", x}, {name, *tensor}});
 }
 
 struct Arguments {
@@ -92,26 +92,26 @@ struct Arguments {
 };
 
 void Check(const Arguments& a) {
-  TORCH_CHECK(a.x.dim() >= 1, kOp, ": x has no dimensions, it must be [..., inputs]");
-  CheckRank(kOp, {"weight", a.weight}, 2, "[outputs, inputs]");
-  CheckFloats(kOp, {{"x", a.x}, {"weight", a.weight}});
-  CheckSize(kOp, {"x", a.x}, a.x.dim() - 1, "inputs", a.weight.sym_size(1), "weight");
+  TORCH_CHECK(a.x.dim() >= 1, kLinearOp, ": x has no dimensions, it must be [..., inputs]");
+  CheckRank(kLinearOp, {"weight", a.weight}, 2, "[outputs, inputs]");
+  CheckFloats(kLinearOp, {{"x", a.x}, {"weight", a.weight}});
+  CheckSize(kLinearOp, {"x", a.x}, a.x.dim() - 1, "inputs", a.weight.sym_size(1), "weight");
   if (a.activation == Activation::kGlu) {
-    TORCH_CHECK(a.weight.sym_size(0) % 2 == 0, kOp, ": weight has ", a.weight.sym_size(0),
+    TORCH_CHECK(a.weight.sym_size(0) % 2 == 0, kLinearOp, ": weight has ", a.weight.sym_size(0),
                 " outputs, glu needs an even number");
   }
   CheckVector("bias", a.bias, a.x, a.weight.sym_size(0));
-  TORCH_CHECK(a.norm_weight.has_value() == a.norm_bias.has_value(), kOp,
+  TORCH_CHECK(a.norm_weight.has_value() == a.norm_bias.has_value(), kLinearOp,
               ": norm_weight and norm_bias must be given together, one of them is missing");
   CheckVector("norm_weight", a.norm_weight, a.x, a.width);
   CheckVector("norm_bias", a.norm_bias, a.x, a.width);
   if (!a.residual) return;
-  CheckFloats(kOp, {{"x", a.x}, {"residual", *a.residual}});
-  CheckRank(kOp, {"residual", *a.residual}, a.x.dim(), "[..., outputs]");
+  CheckFloats(kLinearOp, {{"x", a.x}, {"residual", *a.residual}});
+  CheckRank(kLinearOp, {"residual", *a.residual}, a.x.dim(), "[..., outputs]");
   for (int64_t i = 0; i + 1 < a.x.dim(); ++i) {
-    CheckSize(kOp, {"residual", *a.residual}, i, "rows", a.x.sym_size(i), "x");
+    CheckSize(kLinearOp, {"residual", *a.residual}, i, "rows", a.x.sym_size(i), "x");
   }
-  CheckSize(kOp, {"residual", *a.residual}, a.x.dim() - 1, "outputs", a.width, "weight");
+  CheckSize(kLinearOp, {"residual", *a.residual}, a.x.dim() - 1, "outputs", a.width, "weight");
 }
 
 // On a GPU launching a small kernel costs as much as running it.
@@ -203,7 +203,7 @@ at::Tensor FullLinear(const at::Tensor& x, const at::Tensor& weight, const Optio
     return Finish(at::_addmm_activation(*bias, x, weight.t()), rest);
   }
   if (packed == nullptr) return Finish(at::linear(x, weight, bias), a);
-  TORCH_CHECK(!x.requires_grad(), kOp, ": packed weights have no gradients");
+  TORCH_CHECK(!x.requires_grad(), kLinearOp, ": packed weights have no gradients");
   if (packed->matrix) return MatrixLinear(*packed->matrix, a);
   return Finish(MkldnnLinear(x, packed->mkldnn, bias), a);
 }

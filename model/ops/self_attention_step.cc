@@ -9,29 +9,32 @@
 namespace linnet::ops {
 namespace {
 
-constexpr char kOp[] = "self_attention_step";
+constexpr char kSelfAttentionStepOp[] = "self_attention_step";
 
 void Check(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
            const at::Tensor& cache, const at::Tensor& positions, const at::Tensor& backpointers,
            int64_t heads, int64_t neighbour_heads) {
-  CheckFloats(kOp, {{"query", query}, {"key", key}, {"value", value}, {"cache", cache}});
-  CheckIndices(kOp, {"query", query}, {{"positions", positions}, {"backpointers", backpointers}});
-  CheckRank(kOp, {"query", query}, 2, "[R, d]");
+  CheckFloats(kSelfAttentionStepOp,
+              {{"query", query}, {"key", key}, {"value", value}, {"cache", cache}});
+  CheckIndices(kSelfAttentionStepOp, {"query", query},
+               {{"positions", positions}, {"backpointers", backpointers}});
+  CheckRank(kSelfAttentionStepOp, {"query", query}, 2, "[R, d]");
   for (const NamedTensor& input : {NamedTensor{"key", key}, NamedTensor{"value", value}}) {
-    CheckRank(kOp, input, 2, "[R, d]");
-    CheckSize(kOp, input, 0, "R", query.sym_size(0), "query");
-    CheckSize(kOp, input, 1, "d", query.sym_size(1), "query");
+    CheckRank(kSelfAttentionStepOp, input, 2, "[R, d]");
+    CheckSize(kSelfAttentionStepOp, input, 0, "R", query.sym_size(0), "query");
+    CheckSize(kSelfAttentionStepOp, input, 1, "d", query.sym_size(1), "query");
   }
-  CheckRank(kOp, {"cache", cache}, 4, "[W, S, 2, d]");
-  TORCH_CHECK(cache.sym_size(0) >= 1, kOp, ": cache has shape ", cache.sym_sizes(),
+  CheckRank(kSelfAttentionStepOp, {"cache", cache}, 4, "[W, S, 2, d]");
+  TORCH_CHECK(cache.sym_size(0) >= 1, kSelfAttentionStepOp, ": cache has shape ", cache.sym_sizes(),
               ", dimension 0 (W) must be at least 1");
-  CheckSize(kOp, {"cache", cache}, 2, "keys and values", 2, "the contract");
-  CheckSize(kOp, {"cache", cache}, 3, "d", query.sym_size(1), "query");
-  CheckRing(kOp, {"query", query}, {"cache", cache}, positions, backpointers);
-  CheckHeads(kOp, query.sym_size(1), heads);
-  CheckCudaHeadSize(kOp, query, heads);
-  TORCH_CHECK(neighbour_heads >= 1 && neighbour_heads % 2 == 1, kOp, ": neighbour_heads is ",
-              neighbour_heads, ", must be odd and at least 1 (a head by itself)");
+  CheckSize(kSelfAttentionStepOp, {"cache", cache}, 2, "keys and values", 2, "the contract");
+  CheckSize(kSelfAttentionStepOp, {"cache", cache}, 3, "d", query.sym_size(1), "query");
+  CheckRing(kSelfAttentionStepOp, {"query", query}, {"cache", cache}, positions, backpointers);
+  CheckHeads(kSelfAttentionStepOp, query.sym_size(1), heads);
+  CheckCudaHeadSize(kSelfAttentionStepOp, query, heads);
+  TORCH_CHECK(neighbour_heads >= 1 && neighbour_heads % 2 == 1, kSelfAttentionStepOp,
+              ": neighbour_heads is ", neighbour_heads,
+              ", must be odd and at least 1 (a head by itself)");
 }
 
 at::Tensor SelfAttentionStepCpuOp(const at::Tensor& query, const at::Tensor& key,
@@ -69,7 +72,8 @@ at::Tensor SelfAttentionStep(const at::Tensor& query, const at::Tensor& key,
           .query = dense_query.const_data_ptr(),
           .key = dense_key.const_data_ptr(),
           .value = dense_value.const_data_ptr(),
-          .cache = UnpackRing(kOp, {"cache", cache}, dense_positions, dense_backpointers),
+          .cache = UnpackRing(kSelfAttentionStepOp, {"cache", cache}, dense_positions,
+                              dense_backpointers),
           .y = y.mutable_data_ptr(),
           .rows = query.size(0),
           .size = query.size(1),

@@ -9,23 +9,25 @@
 namespace linnet::ops {
 namespace {
 
-constexpr char kOp[] = "source_attention";
+constexpr char kSourceAttentionOp[] = "source_attention";
 
 void Check(const at::Tensor& query, const at::Tensor& encoder_cache, const at::Tensor& blocks,
            const at::Tensor& lengths, int64_t heads) {
-  CheckFloats(kOp, {{"query", query}, {"encoder_cache", encoder_cache}});
-  CheckIndices(kOp, {"query", query}, {{"blocks", blocks}, {"lengths", lengths}});
-  CheckRank(kOp, {"query", query}, 2, "[R, d]");
-  CheckRank(kOp, {"encoder_cache", encoder_cache}, 4, "[N, P, 2, d]");
-  CheckRank(kOp, {"blocks", blocks}, 2, "[R, M]");
-  CheckRank(kOp, {"lengths", lengths}, 1, "[R]");
-  CheckSize(kOp, {"encoder_cache", encoder_cache}, 2, "keys and values", 2, "the contract");
-  CheckSize(kOp, {"encoder_cache", encoder_cache}, 3, "d", query.sym_size(1), "query");
-  CheckSize(kOp, {"blocks", blocks}, 0, "R", query.sym_size(0), "query");
-  CheckSize(kOp, {"lengths", lengths}, 0, "R", query.sym_size(0), "query");
-  CheckHeads(kOp, query.sym_size(1), heads);
-  CheckCudaHeadSize(kOp, query, heads);
-  CheckContiguous(kOp, {"encoder_cache", encoder_cache},
+  CheckFloats(kSourceAttentionOp, {{"query", query}, {"encoder_cache", encoder_cache}});
+  CheckIndices(kSourceAttentionOp, {"query", query}, {{"blocks", blocks}, {"lengths", lengths}});
+  CheckRank(kSourceAttentionOp, {"query", query}, 2, "[R, d]");
+  CheckRank(kSourceAttentionOp, {"encoder_cache", encoder_cache}, 4, "[N, P, 2, d]");
+  CheckRank(kSourceAttentionOp, {"blocks", blocks}, 2, "[R, M]");
+  CheckRank(kSourceAttentionOp, {"lengths", lengths}, 1, "[R]");
+  CheckSize(kSourceAttentionOp, {"encoder_cache", encoder_cache}, 2, "keys and values", 2,
+            "the contract");
+  CheckSize(kSourceAttentionOp, {"encoder_cache", encoder_cache}, 3, "d", query.sym_size(1),
+            "query");
+  CheckSize(kSourceAttentionOp, {"blocks", blocks}, 0, "R", query.sym_size(0), "query");
+  CheckSize(kSourceAttentionOp, {"lengths", lengths}, 0, "R", query.sym_size(0), "query");
+  CheckHeads(kSourceAttentionOp, query.sym_size(1), heads);
+  CheckCudaHeadSize(kSourceAttentionOp, query, heads);
+  CheckContiguous(kSourceAttentionOp, {"encoder_cache", encoder_cache},
                   "it is too large to be copied at every step");
 }
 
@@ -33,8 +35,8 @@ void CheckIndexValues(const SourceAttentionParams& p) {
   for (int64_t r = 0; r < p.rows; ++r) {
     const int32_t* blocks = p.blocks + r * p.row_blocks;
     for (int64_t m = 0; m * p.block_tokens < p.lengths[r]; ++m) {
-      TORCH_CHECK(0 <= blocks[m] && blocks[m] < p.cache_blocks, kOp, ": blocks[", r, ", ", m,
-                  "] is ", blocks[m], ", must lie between 0 and ", p.cache_blocks - 1,
+      TORCH_CHECK(0 <= blocks[m] && blocks[m] < p.cache_blocks, kSourceAttentionOp, ": blocks[", r,
+                  ", ", m, "] is ", blocks[m], ", must lie between 0 and ", p.cache_blocks - 1,
                   " (blocks of encoder_cache - 1)");
     }
   }
@@ -77,7 +79,7 @@ at::Tensor SourceAttention(const at::Tensor& query, const at::Tensor& encoder_ca
       .row_blocks = blocks.size(1),
   };
   if (query.is_cpu()) {
-    CheckLengths(kOp, dense_lengths, params.row_blocks * params.block_tokens,
+    CheckLengths(kSourceAttentionOp, dense_lengths, params.row_blocks * params.block_tokens,
                  "tokens in the row's blocks");
     CheckIndexValues(params);
   }

@@ -7,10 +7,10 @@
 #include "absl/strings/str_cat.h"
 
 namespace linnet::server {
-namespace {
 
 // Declarations copied from nvml.h of CUDA 13 (NVML API Reference, "Device Queries"). The library is
 // not linked, so its header need not be installed.
+namespace nvml {
 using nvmlReturn_t = int;
 constexpr nvmlReturn_t NVML_SUCCESS = 0;
 constexpr unsigned NVML_TEMPERATURE_GPU = 0;
@@ -22,6 +22,11 @@ struct nvmlMemory_t {
 struct nvmlUtilization_t {
   unsigned gpu, memory;  // per cent
 };
+}  // namespace nvml
+
+using namespace nvml;
+
+namespace {
 
 std::string Text(const char (&buffer)[kNameBytes]) {
   const std::string all(buffer, kNameBytes);

@@ -45,7 +45,7 @@ void Set(int socket, int level, int option, int value) {
 }
 
 // Returns HOST:PORT or [HOST]:PORT; an IPv4 address in IPv4 notation even on an IPv6 socket.
-std::string PeerOf(const sockaddr_storage& address, socklen_t length) {
+std::string PrintAddress(const sockaddr_storage& address, socklen_t length) {
   char host[NI_MAXHOST], port[NI_MAXSERV];
   if (getnameinfo(reinterpret_cast<const sockaddr*>(&address), length, host, sizeof host, port,
                   sizeof port, NI_NUMERICHOST | NI_NUMERICSERV) != 0)
@@ -247,7 +247,7 @@ void Acceptor::Accept(int listener, const Take& take) {
     return;
   }
   const MonotonicTime now = MonotonicNow();
-  const std::string peer = PeerOf(address, length);
+  const std::string peer = PrintAddress(address, length);
   const auto id = connections_.Admit(peer, now);
   if (id.has_value()) {
     sockets_[*id] = watched;

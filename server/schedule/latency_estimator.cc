@@ -10,7 +10,7 @@ namespace {
 // Half-life of steps_per_token_, in finished tokens: some hundred sentences.
 constexpr double kHalfLifeTokens = 10'000;
 // Half-life of full_rows_, in full steps.
-constexpr double kHalfLifeSteps = 100;
+constexpr double kHalfLifeFullSteps = 100;
 // Half-life of a flow's arrival rate, in busy seconds.
 constexpr double kArrivalHalfLife = 2;
 // Min time over which the rate of a flow is computed: a new flow has no meaningful rate.
@@ -57,7 +57,7 @@ void LatencyEstimator::StepMade(const StepReport& report, absl::Duration cycle) 
   if (!report.stepped) return;
   step_cost_.Record(report.rows, cycle, report.ended);
   if (report.full || (full_rows_.known() && report.rows > full_rows_.value()))
-    full_rows_.Add(report.rows, 1, std::exp2(-1 / kHalfLifeSteps));
+    full_rows_.Add(report.rows, 1, std::exp2(-1 / kHalfLifeFullSteps));
   const auto finished = static_cast<double>(report.finished_tokens);
   steps_per_token_.Add(static_cast<double>(report.finished_steps), finished,
                        std::exp2(-finished / kHalfLifeTokens));

@@ -8,11 +8,11 @@ namespace {
 
 // Fixed cost of a job, in bytes: switching to it takes some microseconds, the time to tokenise a
 // few dozen bytes.
-constexpr int64_t kBytesPerJob = 64;
+constexpr int64_t kCostOfJob = 64;
 // Half life of the speed estimate, in bytes.
 constexpr double kHalfLifeBytes = 1 << 20;
 
-int64_t Cost(int64_t bytes) { return bytes + kBytesPerJob; }
+int64_t Cost(int64_t bytes) { return bytes + kCostOfJob; }
 
 }  // namespace
 

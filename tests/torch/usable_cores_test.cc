@@ -13,11 +13,11 @@ namespace {
 
 namespace fs = std::filesystem;
 
-class CpuTimeLimitTest : public testing::Test {
+class CpuTimeLimitTest : public ::testing::Test {
  protected:
   CpuTimeLimitTest() {
-    root_ = fs::path(testing::TempDir()) /
-            testing::UnitTest::GetInstance()->current_test_info()->name();
+    root_ = fs::path(::testing::TempDir()) /
+            ::testing::UnitTest::GetInstance()->current_test_info()->name();
     fs::remove_all(root_);
   }
   ~CpuTimeLimitTest() override { fs::remove_all(root_); }

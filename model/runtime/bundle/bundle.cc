@@ -23,25 +23,25 @@ constexpr char kSignature[] = "manifest.json.sig";
 constexpr size_t kMaxSignatureBytes = 4096;  // longer files are no signatures
 
 template <typename... Parts>
-absl::Status Wrong(const Parts&... parts) {
+absl::Status Damaged(const Parts&... parts) {
   return absl::FailedPreconditionError(absl::StrCat(parts...));
 }
 
 absl::Status CheckFile(const fs::path& folder, const linnet::v1::BundleFile& listed) {
   const fs::path path = folder / listed.name();
   std::error_code error;
-  if (!fs::exists(path, error)) return Wrong(path.string(), " is missing");
-  if (!fs::is_regular_file(path, error)) return Wrong(path.string(), " is not a regular file");
+  if (!fs::exists(path, error)) return Damaged(path.string(), " is missing");
+  if (!fs::is_regular_file(path, error)) return Damaged(path.string(), " is not a regular file");
   const uintmax_t bytes = fs::file_size(path, error);
-  if (error) return Wrong(path.string(), ": ", error.message());
+  if (error) return Damaged(path.string(), ": ", error.message());
   if (listed.bytes() < 0 || bytes != static_cast<uintmax_t>(listed.bytes())) {
-    return Wrong(path.string(), " has ", bytes, " bytes, the manifest says ", listed.bytes(),
-                 ": copy the bundle again");
+    return Damaged(path.string(), " has ", bytes, " bytes, the manifest says ", listed.bytes(),
+                   ": copy the bundle again");
   }
   ASSIGN_OR_RETURN(const std::string sha256, Sha256OfFile(path));
   if (sha256 != listed.sha256()) {
-    return Wrong(path.string(), " has sha256 ", sha256, ", the manifest says \"", listed.sha256(),
-                 "\": copy the bundle again");
+    return Damaged(path.string(), " has sha256 ", sha256, ", the manifest says \"",
+                   listed.sha256(), "\": copy the bundle again");
   }
   return absl::OkStatus();
 }

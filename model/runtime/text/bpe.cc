@@ -36,14 +36,14 @@ struct Part {
 };
 
 // Two neighbours that can be merged. Stale once either of them has been merged.
-struct Candidate {
+struct CandidateMerge {
   int rank = 0;
   int part = 0;  // the left one
   int left = 0;  // the symbols they had
   int right = 0;
   int merged = 0;
 
-  bool operator>(const Candidate& other) const {
+  bool operator>(const CandidateMerge& other) const {
     return std::tie(rank, part) > std::tie(other.rank, other.part);
   }
 };
@@ -119,7 +119,7 @@ void BpeCodes::Split(absl::string_view word, std::vector<absl::string_view>& pie
     parts[i].next = i + 1 < std::ssize(parts) ? i + 1 : -1;
   }
 
-  std::priority_queue<Candidate, std::vector<Candidate>, std::greater<>> queue;
+  std::priority_queue<CandidateMerge, std::vector<CandidateMerge>, std::greater<>> queue;
   const auto propose = [&](int part) {
     if (part < 0 || parts[part].next < 0) return;
     const int left = parts[part].symbol;
@@ -137,12 +137,12 @@ void BpeCodes::Split(absl::string_view word, std::vector<absl::string_view>& pie
 
   // Apply one operation to the whole word, left to right, before choosing the next one: its results
   // may be part of an operation with a lower rank.
-  std::vector<Candidate> round;
+  std::vector<CandidateMerge> round;
   while (!queue.empty()) {
     round.clear();
     const int rank = queue.top().rank;
     for (; !queue.empty() && queue.top().rank == rank; queue.pop()) round.push_back(queue.top());
-    for (const Candidate& candidate : round) {
+    for (const CandidateMerge& candidate : round) {
       Part& left = parts[candidate.part];
       if (left.symbol != candidate.left || left.next < 0 ||
           parts[left.next].symbol != candidate.right) {

@@ -7,7 +7,7 @@ constexpr absl::string_view kCapitals = "ABCDEFGHIJKLMNOPQRSTUVWXYZ";
 constexpr absl::string_view kLetters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 constexpr absl::string_view kFrenchLetters = "ABCDEFGHIJKLMNOPQRSTUVWXYZbcdefghijklmnopqrstuvwxyz";
 
-constexpr MosesPrefixes kEnglish = {
+constexpr MosesPrefixes kEnglishPrefixes = {
     .always =
         // Titles and ranks.
     "Adj Adm Adv Asst Bart Brig Capt Cmdr Col Comdr Con Cpl DR Dr Drs Ens Gen Gov Hon Hr Insp "
@@ -20,7 +20,7 @@ constexpr MosesPrefixes kEnglish = {
     .single_letters = kCapitals,
 };
 
-constexpr MosesPrefixes kGerman = {
+constexpr MosesPrefixes kGermanPrefixes = {
     .always =
         // Titles and ranks.
     "Adj Adm Adv Asst Bart Brig Capt Cmdr Col Comdr Con Cpl DR Dr Ens Gen Gov Hon Insp Lt MM "
@@ -58,10 +58,10 @@ constexpr MosesPrefixes kChinese = {
 }  // namespace
 
 const MosesPrefixes& MosesPrefixesOf(absl::string_view language) {
-  if (language == "de") return kGerman;
+  if (language == "de") return kGermanPrefixes;
   if (language == "fr") return kFrench;
   if (language == "zh") return kChinese;
-  return kEnglish;
+  return kEnglishPrefixes;
 }
 
 }  // namespace linnet::model
