@@ -7,7 +7,7 @@ import shutil
 import pytest
 from tidy import ROOT, TIDY, commands, findings
 
-# Without torch and gRPC, whose headers take most of the time: 25 s of CPU together.
+# Without torch and gRPC, whose headers take most of the time: 18 s of CPU together.
 FOLDERS = ["model/runtime/search", "server/base", "server/schedule"]
 
 pytestmark = pytest.mark.skipif(
