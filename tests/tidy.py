@@ -21,9 +21,14 @@ TIDY = "clang-tidy-14"  # [debian-clang] in deps/versions.txt
 
 def commands(build: Path) -> dict[str, dict[str, str]]:
     """The compile commands of our sources, by their path in the tree."""
-    entries = json.loads((build / "compile_commands.json").read_text())
-    paths = {Path(e["file"]).relative_to(ROOT).as_posix(): e for e in entries}
-    return {p: e for p, e in paths.items() if p.endswith(".cc") and not p.startswith("build/")}
+    found = {}
+    for entry in json.loads((build / "compile_commands.json").read_text()):
+        sources = [entry["file"]]
+        if "/Unity/" in entry["file"]:  # LINNET_UNITY: a file that includes the sources
+            sources = re.findall(r'#include "(.*)"', Path(entry["file"]).read_text())
+        for source in sources:
+            found[Path(source).relative_to(ROOT).as_posix()] = entry
+    return {p: e for p, e in found.items() if p.endswith(".cc") and not p.startswith("build/")}
 
 
 def run(files: list[str], entry: dict[str, str]) -> str:
