@@ -112,7 +112,7 @@ class Mutator {
         text.erase(at, 1 + Below(16));
         break;
       case 3:
-        text.insert(at, kSpecial[Below(std::size(kSpecial))]);
+        text.insert(at, std::string(kSpecial[Below(std::size(kSpecial))]));
         break;
       case 4:
         text.insert(at, Piece());
