@@ -358,7 +358,8 @@ def test_bash_completes_commands_flags_files_and_choices(linnet_binary, environm
     for command in ("translate", "bench", "reload", "shell"):
         offered = set(complete(script, f"linnet {command} --", folder))
         shown = subprocess.run([linnet_binary, command, "--help"], capture_output=True, text=True)
-        assert offered == set(re.findall(r"^ +(?:-\w,)?(--[\w-]+)", shown.stdout, re.MULTILINE))
+        rows = re.findall(r"^ +((?:--?[\w-]+,)*--[\w-]+)", shown.stdout, re.MULTILINE)
+        assert offered == {flag for row in rows for flag in re.findall(r"--[\w-]+", row)}
 
 
 def completion_of(shell: str, linnet_binary, environment, tmp_path):
