@@ -40,8 +40,8 @@ absl::Status CheckFile(const fs::path& folder, const linnet::v1::BundleFile& lis
   }
   ASSIGN_OR_RETURN(const std::string sha256, Sha256OfFile(path));
   if (sha256 != listed.sha256()) {
-    return Damaged(path.string(), " has sha256 ", sha256, ", the manifest says \"",
-                   listed.sha256(), "\": copy the bundle again");
+    return Damaged(path.string(), " has sha256 ", sha256, ", the manifest says \"", listed.sha256(),
+                   "\": copy the bundle again");
   }
   return absl::OkStatus();
 }
