@@ -6,7 +6,7 @@
 #include <memory>
 #include <thread>
 
-#ifdef __SANITIZE_THREAD__
+#ifdef LINNET_TSAN
 // Debian's abseil is not instrumented. When two threads each destroy a copy of one Status, its
 // reference count orders them and the last one destroys the payloads, but ThreadSanitizer cannot
 // see that order.
@@ -43,7 +43,7 @@ TEST(SanitizerDeathTest, LeakIsAnErrorAtTheEnd) {
 }
 #endif
 
-#ifdef __SANITIZE_THREAD__
+#ifdef LINNET_TSAN
 TEST(SanitizerDeathTest, DataRaceIsAnErrorAtTheEnd) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   const auto race = [] {
