@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 from pathlib import Path
 
@@ -30,7 +31,15 @@ def installed(program, tmp_path_factory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def example(installed, tmp_path_factory) -> Path:
+def sanitizer_flags(program) -> list[str]:
+    """Flags without which a program does not link with a library built with a sanitizer."""
+    cache = (program("linnet").parents[1] / "CMakeCache.txt").read_text()
+    found = re.search(r"^LINNET_SANITIZE:\w+=(.+)$", cache, re.MULTILINE)
+    return [f"-fsanitize={found[1]}"] if found else []
+
+
+@pytest.fixture(scope="module")
+def example(installed, sanitizer_flags, tmp_path_factory) -> Path:
     """The example, built with CMake outside this tree."""
     folder = tmp_path_factory.mktemp("example")
     source = folder / "source"
@@ -46,6 +55,7 @@ def example(installed, tmp_path_factory) -> Path:
         "-B",
         folder / "build",
         f"-DCMAKE_PREFIX_PATH={installed}",
+        f"-DCMAKE_CXX_FLAGS={' '.join(sanitizer_flags)}",
     )
     run("cmake", "--build", folder / "build")
     return folder / "build/translate_lines"
@@ -66,7 +76,7 @@ def test_example_prints_error_details(example, server):
     assert "reason " in done.stderr
 
 
-def test_pkg_config_flags_compile_a_program(installed, tmp_path):
+def test_pkg_config_flags_compile_a_program(installed, sanitizer_flags, tmp_path):
     environment = {**os.environ, "PKG_CONFIG_PATH": str(installed / "lib/pkgconfig")}
     flags = run("pkg-config", "--cflags", "--libs", "linnet_client", env=environment).split()
     source = tmp_path / "version.cc"
@@ -77,7 +87,7 @@ def test_pkg_config_flags_compile_a_program(installed, tmp_path):
         "  std::cout << client.ok() << linnet::client::Version();\n"
         "}\n"
     )
-    run("g++", "-std=c++17", "-o", tmp_path / "version", source, *flags)
+    run("g++", "-std=c++17", "-o", tmp_path / "version", source, *flags, *sanitizer_flags)
     version = run("pkg-config", "--modversion", "linnet_client", env=environment).strip()
     assert run(tmp_path / "version") == f"1{version}"
 

@@ -357,6 +357,45 @@ TEST_F(StalledEngineTest, EndsSequencesIfTheEncoderStalls) {
   EXPECT_THAT(supervisor.failure()->request_ids, ElementsAre("the-culprit"));
 }
 
+// Records the thread of its destructor.
+class RecordedEngine : public EchoEngine {
+ public:
+  RecordedEngine(Options options, std::atomic<std::thread::id>& destroyed_on)
+      : EchoEngine(std::move(options)), destroyed_on_(destroyed_on) {}
+  ~RecordedEngine() override { destroyed_on_ = std::this_thread::get_id(); }
+
+ private:
+  std::atomic<std::thread::id>& destroyed_on_;
+};
+
+// The supervisor's thread watches all engines: a log whose disk is slow or a destructor that waits
+// for the device must not keep it from the others.
+TEST_F(StalledEngineTest, SupervisorWritesNothingAndDestroysNoEngine) {
+  std::atomic<std::thread::id> destroyed_on{};
+  engines_.push_back([&] {
+    EchoEngine::Options options{.rows = 1};
+    options.on_step = [&] {
+      inside.Open();
+      go_on.Pass();
+    };
+    return std::make_unique<RecordedEngine>(std::move(options), destroyed_on);
+  });
+  Start();
+  Waited running, waiting;
+  ASSERT_THAT(Submit({5, 6}, running, "the-culprit"), IsOk());
+  inside.Pass();
+  ASSERT_THAT(Submit({7}, waiting), IsOk());
+  testing::internal::CaptureStderr();
+  TickAfter(1.1);
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
+  EXPECT_FALSE(running.status().ok());
+  EXPECT_EQ(destroyed_on.load(), std::thread::id()) << "it is kept while its call may return";
+  go_on.Open();
+  scheduler.reset();
+  EXPECT_NE(destroyed_on.load(), std::thread::id());
+  EXPECT_NE(destroyed_on.load(), std::this_thread::get_id());
+}
+
 TEST_F(StalledEngineTest, DrainDoesNotWaitForAStalledEngine) {
   ThenStallInAStep();
   Start();
