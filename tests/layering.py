@@ -21,10 +21,14 @@ ROOT = Path(__file__).resolve().parent.parent
 # --- The table ----------------------------------------------------------------------------------
 
 API = "proto absl protobuf"
-RUNTIME = "model/runtime model/runtime/bundle model/runtime/text model/runtime/search"
+RUNTIME = (
+    "model/runtime model/runtime/bundle model/runtime/tokenizer model/runtime/text"
+    " model/runtime/search"
+)
+TORCH = "model/torch model/torch/decoding model/torch/module"
 SERVER = (
-    "server/base server/schedule server/metrics server/identity server/models server/text"
-    " server/admin server/config"
+    "server/base server/schedule server/admission server/metrics server/identity server/models"
+    " server/request server/text server/admin server/config"
 )
 TRAINING = "torch numpy sentencepiece safetensors scoring progress"  # of the Python side
 PYTHON = (
@@ -35,10 +39,15 @@ ROOMS = {
     "proto": "protobuf grpc absl",  # grpc: the generated stubs
     "model/ops": "torch cuda openmp",
     "model/runtime/search": API,
-    "model/runtime/text": f"model/runtime/search {API} sentencepiece icu",
-    "model/runtime/bundle": f"model/runtime/text model/runtime/search {API} icu openssl",
-    "model/runtime": f"model/runtime/bundle model/runtime/text model/runtime/search {API}",
-    "model/torch": f"{RUNTIME} model/ops {API} torch cuda openmp",
+    "model/runtime/text": f"{API} icu",
+    "model/runtime/tokenizer": f"model/runtime/text model/runtime/search {API} sentencepiece icu",
+    "model/runtime/bundle": "model/runtime/tokenizer model/runtime/text model/runtime/search"
+    f" {API} icu openssl",
+    "model/runtime": "model/runtime/bundle model/runtime/tokenizer model/runtime/text"
+    f" model/runtime/search {API}",
+    "model/torch/module": f"{RUNTIME} model/ops {API} torch cuda openmp",
+    "model/torch/decoding": f"model/torch/module {RUNTIME} model/ops {API} torch",
+    "model/torch": f"model/torch/decoding model/torch/module {RUNTIME} model/ops {API} torch",
     # The packages of Python, from the lowest; the modules at the root are those that several share.
     "model/linnet_model/network": TRAINING,
     "model/linnet_model": f"model/linnet_model/network {TRAINING}",
@@ -51,15 +60,23 @@ ROOMS = {
     f" model/linnet_model/train model/linnet_model/export {TRAINING}",
     "server/base": f"{API} json spdlog",
     "server/schedule": f"server/base {RUNTIME} {API}",
-    "server/metrics": f"server/base server/schedule {RUNTIME} {API} prometheus",
-    "server/identity": f"server/base server/schedule server/metrics {RUNTIME} {API} json",
-    "server/models": f"server/base server/schedule server/metrics {RUNTIME} {API} json",
-    "server/text": f"server/base server/schedule server/metrics server/identity server/models"
+    "server/admission": f"server/base server/schedule {RUNTIME} {API}",
+    "server/metrics": f"server/base server/schedule server/admission {RUNTIME} {API} prometheus",
+    "server/identity": "server/base server/schedule server/admission server/metrics"
+    f" {RUNTIME} {API} json",
+    "server/models": "server/base server/schedule server/admission server/metrics"
+    f" {RUNTIME} {API} json",
+    "server/request": "server/base server/schedule server/admission server/metrics server/models"
     f" {RUNTIME} {API} cld2",
-    "server/admin": f"server/base server/schedule server/metrics server/models {RUNTIME} {API}",
-    "server/config": f"server/base server/schedule server/metrics server/identity server/models"
-    f" server/text {RUNTIME} {API} cli11",
-    "server/rpc": f"{SERVER} {RUNTIME} {API} grpc spdlog cli11 prometheus",
+    "server/text": "server/base server/schedule server/admission server/metrics server/identity"
+    f" server/models server/request {RUNTIME} {API}",
+    "server/admin": "server/base server/schedule server/admission server/metrics server/models"
+    f" {RUNTIME} {API}",
+    "server/config": "server/base server/schedule server/admission server/metrics server/identity"
+    f" server/models server/request {RUNTIME} {API} cli11",
+    "server/port": "server/base server/schedule server/admission server/metrics server/identity"
+    f" server/models server/request server/config {RUNTIME} {API} grpc spdlog cli11 openssl",
+    "server/rpc": f"{SERVER} server/port {RUNTIME} {API} grpc spdlog cli11 prometheus",
     "server/decode": f"server/base server/schedule {RUNTIME} {API} json cli11",
     "client": f"{API} grpc cli11",
     # Tests use what they test, and what that uses.
@@ -69,14 +86,14 @@ ROOMS = {
     "tests/fuzz": f"tests/support tests/server tests/e2e gtest {SERVER} {RUNTIME} {API}",
     "tests/ops": "tests/support gtest model/ops torch cuda python-tests numpy",
     "tests/runtime": f"tests/support gtest {RUNTIME} {API} sentencepiece icu json",
-    "tests/torch": f"tests/support tests/runtime gtest model/torch {RUNTIME} model/ops {API}"
+    "tests/torch": f"tests/support tests/runtime gtest {TORCH} {RUNTIME} model/ops {API}"
     " json torch cuda",
     "tests/linnet_model": f"tests/data tests/ops {PYTHON} {TRAINING} python-tests",
-    "tests/server": f"tests/support gtest {SERVER} server/rpc {RUNTIME} {API} json grpc spdlog",
-    "tests/rpc": f"tests/support gtest {SERVER} server/rpc {RUNTIME} {API} grpc",
+    "tests/server": f"tests/support gtest {SERVER} server/port server/rpc {RUNTIME} {API} json grpc spdlog",
+    "tests/rpc": f"tests/support gtest {SERVER} server/port server/rpc {RUNTIME} {API} grpc",
     "tests/client": f"tests/support gtest client {API} grpc json",
-    "tests/bench": f"tests/support gtest benchmark {SERVER} model/torch {RUNTIME} model/ops {API}"
-    " torch cuda json python-tests peers transformers plots numpy",
+    "tests/bench": f"tests/support gtest benchmark {SERVER} server/port {TORCH} {RUNTIME} model/ops"
+    f" {API} torch cuda json python-tests peers transformers plots numpy",
     "tests/decode": f"tests/data {PYTHON} {TRAINING} python-tests",
     "tests/e2e": "client python-tests numpy grpc protobuf",
     "tests/gpu": f"{PYTHON} {TRAINING}",
@@ -92,18 +109,16 @@ EXCEPTIONS = {
     "client/python/setup.py": "packaging",
     "deploy/sbom.py": "bill-of-materials",
     "linnet_load": "json",
-    "client/cli/json_lines*": "json",
+    "client/cli/text/json_lines*": "json",
     "client/cli/line_editor*": "editline",
     "linnet_cli": "json editline",
     "model/linnet_model/evaluation/compare_report.py": "plots",
     # Aliases: the commands keep their names.
     "model/linnet_model/random_bundle.py": "model/linnet_model/export",
     "model/linnet_model/import_fairseq.py": "model/linnet_model/importers",
-    "server/rpc/tls_files*": "openssl",
-    "linnet_rpc": "openssl",
-    "server/*/*main.cc": "model/torch",  # the executables put the engine in
-    "linnet-server": "model/torch server/rpc prometheus",
-    "linnet-decode": "model/torch",
+    "server/*/*main.cc": TORCH,  # the executables put the engine in
+    "linnet-server": f"{TORCH} server/rpc prometheus",
+    "linnet-decode": TORCH,
     "tests/*_test.py": "python-tests",
     "tests/bench/batching/*main.cc": "json",
     "tests/bench/echo_server.cc": "grpc",
@@ -117,6 +132,8 @@ EXCEPTIONS = {
     "tests/e2e/proxy_test.py": "tests/deploy",  # HAProxy
     "tests/e2e/soak_test.py": "tests/bench",  # the facts of a machine
     "bench_echo_server": "grpc",
+    "tests/bench/bench_connections.cc": "grpc",
+    "bench_connections": "grpc",
     "bench_batching": "json",
     "tests/conftest.py": "python-tests",
     "tests/server/*metrics*": "prometheus",

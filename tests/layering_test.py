@@ -135,6 +135,6 @@ def test_cpp_has_one_type_of_string_views() -> None:
         for path, text in Tree(ROOT).files.items()
         if Path(path).suffix in CPP
         and "std::string_view" in text
-        and not path.startswith("model/runtime/text/sentencepiece_adapter.")
+        and not path.startswith("model/runtime/tokenizer/sentencepiece_adapter.")
     ]
     assert users == [], "use absl::string_view: in Debian's abseil the two are different types"

@@ -4,7 +4,7 @@
 
 #include "absl/strings/str_format.h"
 #include "client/cli/commands.h"
-#include "client/load/run.h"
+#include "client/load/run/run.h"
 
 namespace linnet::client {
 namespace {

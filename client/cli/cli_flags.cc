@@ -4,8 +4,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
-#include "client/cli/connection_flags.h"
-#include "client/cli/duration_flag.h"
+#include "client/cli/flags/connection_flags.h"
+#include "client/cli/flags/duration_flag.h"
 #include "client/cli/text_flags.h"
 #include "proto/decoding_flags.h"
 

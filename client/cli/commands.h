@@ -7,7 +7,7 @@
 
 #include "absl/status/status.h"
 #include "client/cli/cli.h"
-#include "client/cli/print.h"
+#include "client/cli/text/print.h"
 #include "client/library/client.h"
 #include "linnet/v1/text_service.pb.h"
 

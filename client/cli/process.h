@@ -1,6 +1,6 @@
 #pragma once
 
-#include "client/cli/settings.h"
+#include "client/cli/flags/settings.h"
 
 namespace linnet::client {
 

@@ -1,6 +1,6 @@
 #include "client/cli/text_flags.h"
 
-#include "client/cli/glossary_file.h"
+#include "client/cli/text/glossary_file.h"
 
 namespace linnet::client {
 void AddJson(CLI::App* command, Flags* flags, const char* description) {

@@ -15,8 +15,8 @@
 #include "absl/strings/string_view.h"
 #include "client/cli/cli.h"
 #include "client/cli/commands.h"
-#include "client/cli/print.h"
-#include "client/cli/text_source.h"
+#include "client/cli/text/print.h"
+#include "client/cli/text/text_source.h"
 #include "client/library/client.h"
 
 namespace linnet::client {

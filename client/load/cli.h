@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "client/cli/settings.h"
+#include "client/cli/flags/settings.h"
 
 namespace linnet::client {
 

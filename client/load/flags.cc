@@ -9,8 +9,8 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "absl/time/clock.h"
-#include "client/cli/connection_flags.h"
-#include "client/cli/duration_flag.h"
+#include "client/cli/flags/connection_flags.h"
+#include "client/cli/flags/duration_flag.h"
 #include "client/load/texts.h"
 #include "proto/status_macros.h"
 

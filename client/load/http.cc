@@ -12,7 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
-#include "client/load/abandonment.h"
+#include "client/load/run/abandonment.h"
 
 namespace linnet::client {
 namespace {

@@ -7,9 +7,9 @@
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "client/library/client.h"
-#include "client/load/abandonment.h"
 #include "client/load/mix.h"
-#include "client/load/record.h"
+#include "client/load/run/abandonment.h"
+#include "client/load/run/record.h"
 
 namespace linnet::client {
 

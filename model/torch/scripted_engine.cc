@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "model/torch/catch_torch_errors.h"
+#include "model/torch/module/catch_torch_errors.h"
 #include "proto/status_macros.h"
 
 namespace linnet::model {

@@ -11,13 +11,13 @@
 #include "absl/status/statusor.h"
 #include "model/runtime/engine.h"
 #include "model/runtime/search/shortlist.h"
-#include "model/torch/decoder_context.h"
-#include "model/torch/device_decoder.h"
-#include "model/torch/encoder_cache.h"
-#include "model/torch/free_list.h"
-#include "model/torch/host_decoder.h"
-#include "model/torch/running_sequence.h"
-#include "model/torch/scripted_model.h"
+#include "model/torch/decoding/decoder_context.h"
+#include "model/torch/decoding/device_decoder.h"
+#include "model/torch/decoding/encoder_cache.h"
+#include "model/torch/decoding/free_list.h"
+#include "model/torch/decoding/host_decoder.h"
+#include "model/torch/decoding/running_sequence.h"
+#include "model/torch/module/scripted_model.h"
 
 namespace linnet::model {
 

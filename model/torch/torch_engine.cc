@@ -11,13 +11,13 @@
 
 #include "absl/strings/str_cat.h"
 #include "model/runtime/search/shortlist.h"
-#include "model/torch/catch_torch_errors.h"
-#include "model/torch/compute_type.h"
-#include "model/torch/device.h"
-#include "model/torch/device_decoder.h"
+#include "model/torch/decoding/device_decoder.h"
+#include "model/torch/module/catch_torch_errors.h"
+#include "model/torch/module/compute_type.h"
+#include "model/torch/module/device.h"
+#include "model/torch/module/scripted_model.h"
+#include "model/torch/module/usable_cores.h"
 #include "model/torch/scripted_engine.h"
-#include "model/torch/scripted_model.h"
-#include "model/torch/usable_cores.h"
 #include "proto/status_macros.h"
 
 namespace linnet::model {

@@ -9,9 +9,9 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
-#include "server/schedule/admission.h"
+#include "server/admission/admission.h"
+#include "server/request/text_request.h"
 #include "server/schedule/batcher.h"
-#include "server/text/text_request.h"
 
 namespace linnet::server {
 

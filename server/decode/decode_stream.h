@@ -8,7 +8,7 @@
 #include "absl/status/statusor.h"
 #include "model/runtime/bundle/bundle.h"
 #include "model/runtime/engine.h"
-#include "model/runtime/text/tokenizer.h"
+#include "model/runtime/tokenizer/tokenizer.h"
 #include "server/decode/json_line.h"
 #include "server/decode/line_reader.h"
 #include "server/schedule/batcher.h"

@@ -11,7 +11,7 @@
 #include "model/runtime/bundle/bundle.h"
 #include "model/runtime/search/constraints.h"
 #include "model/runtime/search/search.h"
-#include "model/runtime/text/tokenizer.h"
+#include "model/runtime/tokenizer/tokenizer.h"
 
 namespace linnet::server {
 

@@ -11,9 +11,9 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "server/admission/admission_observer.h"
 #include "server/base/caller.h"
 #include "server/base/mutex.h"
-#include "server/schedule/admission_observer.h"
 #include "server/schedule/sequence.h"
 #include "server/schedule/step_report.h"
 

@@ -9,7 +9,7 @@
 #include "absl/time/time.h"
 #include "linnet/v1/text_service.pb.h"
 #include "model/runtime/bundle/bundle.h"
-#include "model/runtime/text/tokenizer.h"
+#include "model/runtime/tokenizer/tokenizer.h"
 #include "server/metrics/metrics.h"
 #include "server/models/golden.h"
 #include "server/models/registry.h"

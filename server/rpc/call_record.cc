@@ -12,10 +12,10 @@
 #include "server/base/errors.h"
 #include "server/base/log.h"
 #include "server/identity/authentication.h"
-#include "server/rpc/call_headers.h"
-#include "server/rpc/status.h"
-#include "server/text/request_bytes.h"
-#include "server/text/request_fields.h"
+#include "server/port/call_headers.h"
+#include "server/port/status.h"
+#include "server/request/request_bytes.h"
+#include "server/request/request_fields.h"
 
 namespace linnet::server {
 namespace {

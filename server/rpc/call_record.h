@@ -12,13 +12,13 @@
 #include "absl/time/time.h"
 #include "google/protobuf/map.h"
 #include "google/protobuf/message.h"
+#include "server/admission/admission.h"
 #include "server/base/caller.h"
 #include "server/identity/token_file.h"
 #include "server/identity/trusted_proxies.h"
 #include "server/metrics/metrics.h"
-#include "server/rpc/connections.h"
+#include "server/port/connections.h"
 #include "server/rpc/timed_operations.h"
-#include "server/schedule/admission.h"
 
 namespace linnet::server {
 

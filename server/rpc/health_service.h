@@ -10,7 +10,7 @@
 #include "absl/base/thread_annotations.h"
 #include "grpc/health/v1/health.grpc.pb.h"
 #include "server/base/mutex.h"
-#include "server/rpc/connections.h"
+#include "server/port/connections.h"
 #include "server/rpc/raw_methods.h"
 #include "server/rpc/timed_operations.h"
 

@@ -12,7 +12,7 @@
 #include "server/base/log.h"
 #include "server/base/monotonic.h"
 #include "server/base/signals.h"
-#include "server/rpc/grpc_library.h"
+#include "server/port/grpc_library.h"
 #include "server/rpc/server.h"
 
 namespace linnet::server {

@@ -12,7 +12,7 @@
 #include "server/base/log.h"
 #include "server/config/address.h"
 #include "server/metrics/nvml.h"
-#include "server/rpc/tls_files.h"
+#include "server/port/tls_files.h"
 
 namespace linnet::server {
 namespace {

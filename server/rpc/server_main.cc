@@ -2,11 +2,11 @@
 #include <cstdio>
 #include <string>
 
+#include "model/torch/module/wait_policy.h"
 #include "model/torch/torch_engine.h"
-#include "model/torch/wait_policy.h"
 #include "server/base/log.h"
 #include "server/config/options.h"
-#include "server/rpc/library_logs.h"
+#include "server/port/library_logs.h"
 #include "server/rpc/serve.h"
 
 namespace linnet::server {

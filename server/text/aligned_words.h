@@ -6,7 +6,7 @@
 
 #include "absl/strings/string_view.h"
 #include "linnet/v1/text_service.pb.h"
-#include "model/runtime/text/tokenizer.h"
+#include "model/runtime/tokenizer/tokenizer.h"
 
 namespace linnet::server {
 

@@ -3,8 +3,8 @@
 #include <memory>
 
 #include "absl/time/time.h"
+#include "server/admission/admission.h"
 #include "server/base/caller.h"
-#include "server/schedule/admission.h"
 #include "server/schedule/cancellation.h"
 
 namespace linnet::server {

@@ -11,7 +11,7 @@
 #include "proto/status_macros.h"
 #include "server/base/errors.h"
 #include "server/base/log.h"
-#include "server/text/decoding_options.h"
+#include "server/request/decoding_options.h"
 #include "server/text/memory_cost.h"
 
 namespace linnet::server {

@@ -10,7 +10,7 @@
 #include "proto/status_macros.h"
 #include "server/base/errors.h"
 #include "server/identity/authentication.h"
-#include "server/text/request_fields.h"
+#include "server/request/request_fields.h"
 
 namespace linnet::server {
 namespace {

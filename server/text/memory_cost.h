@@ -3,8 +3,8 @@
 #include <cstdint>
 
 #include "model/runtime/search/search_options.h"
+#include "server/request/text_request.h"
 #include "server/text/prepared_text.h"
-#include "server/text/text_request.h"
 
 namespace linnet::server {
 

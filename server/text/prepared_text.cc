@@ -8,7 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "proto/status_macros.h"
 #include "server/base/errors.h"
-#include "server/text/decoding_options.h"
+#include "server/request/decoding_options.h"
 #include "server/text/memory_cost.h"
 
 namespace linnet::server {

@@ -11,9 +11,9 @@
 #include "absl/strings/string_view.h"
 #include "model/runtime/text/segmenter.h"
 #include "server/base/errors.h"
+#include "server/request/glossary.h"
+#include "server/request/text_request.h"
 #include "server/schedule/sequence.h"
-#include "server/text/glossary.h"
-#include "server/text/text_request.h"
 
 namespace linnet::server {
 

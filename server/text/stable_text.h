@@ -4,7 +4,7 @@
 #include <string>
 
 #include "linnet/v1/bundle.pb.h"
-#include "model/runtime/text/tokenizer.h"
+#include "model/runtime/tokenizer/tokenizer.h"
 
 namespace linnet::server {
 

@@ -10,8 +10,8 @@
 #include "proto/status_macros.h"
 #include "server/base/errors.h"
 #include "server/identity/authentication.h"
+#include "server/request/language_detector.h"
 #include "server/text/decoding_call.h"
-#include "server/text/language_detector.h"
 #include "server/text/prepared_text.h"
 #include "server/text/text_reply.h"
 

@@ -7,14 +7,14 @@
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "linnet/v1/text_service.pb.h"
+#include "server/admission/admission.h"
 #include "server/base/mutex.h"
 #include "server/metrics/metrics.h"
 #include "server/models/catalog.h"
-#include "server/schedule/admission.h"
+#include "server/request/text_request.h"
 #include "server/text/call_context.h"
 #include "server/text/decoding_call.h"
 #include "server/text/text_pool.h"
-#include "server/text/text_request.h"
 
 namespace linnet::server {
 

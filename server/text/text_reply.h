@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "linnet/v1/text_service.pb.h"
+#include "server/request/text_request.h"
 #include "server/text/prepared_text.h"
-#include "server/text/text_request.h"
 
 namespace linnet::server {
 

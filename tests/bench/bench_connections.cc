@@ -5,7 +5,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "server/rpc/connections.h"
+#include "server/port/connections.h"
 
 namespace linnet::server {
 namespace {

@@ -6,10 +6,10 @@
 
 #include "model/runtime/text/segmenter.h"
 #include "server/base/errors.h"
+#include "server/request/request_bytes.h"
 #include "server/text/document_stream.h"
-#include "server/text/request_bytes.h"
 #include "tests/fuzz/fuzz.h"
-#include "tests/server/text_fixture.h"
+#include "tests/server/text/text_fixture.h"
 
 namespace linnet::server {
 namespace {

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "model/runtime/text/segmenter.h"
-#include "model/runtime/text/tokenizer.h"
+#include "model/runtime/tokenizer/tokenizer.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/fuzz/valid_utf8.h"
 

@@ -1,4 +1,4 @@
-#include "server/rpc/acceptor.h"
+#include "server/port/acceptor.h"
 
 #include <arpa/inet.h>
 #include <gmock/gmock.h>

@@ -1,4 +1,4 @@
-#include "server/rpc/connections.h"
+#include "server/port/connections.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

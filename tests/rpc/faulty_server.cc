@@ -13,7 +13,7 @@
 
 #include "server/base/log.h"
 #include "server/config/options.h"
-#include "server/rpc/library_logs.h"
+#include "server/port/library_logs.h"
 #include "server/rpc/serve.h"
 #include "tests/support/echo_engine.h"
 

@@ -1,4 +1,4 @@
-#include "server/rpc/grpc_library.h"
+#include "server/port/grpc_library.h"
 
 #include <gtest/gtest.h>
 

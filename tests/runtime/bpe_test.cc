@@ -1,4 +1,4 @@
-#include "model/runtime/text/bpe.h"
+#include "model/runtime/tokenizer/bpe.h"
 
 #include <map>
 #include <string>

@@ -1,4 +1,4 @@
-#include "model/runtime/text/capitals.h"
+#include "model/runtime/tokenizer/capitals.h"
 
 #include <gtest/gtest.h>
 

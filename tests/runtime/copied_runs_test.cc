@@ -1,4 +1,4 @@
-#include "model/runtime/text/copied_runs.h"
+#include "model/runtime/tokenizer/copied_runs.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -8,7 +8,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/string_view.h"
-#include "model/runtime/text/tokenizer.h"
+#include "model/runtime/tokenizer/tokenizer.h"
 #include "tests/support/status_matchers.h"
 
 namespace linnet::model {

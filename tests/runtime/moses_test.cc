@@ -1,4 +1,4 @@
-#include "model/runtime/text/moses.h"
+#include "model/runtime/tokenizer/moses.h"
 
 #include <random>
 #include <string>

@@ -10,7 +10,7 @@
 #include "absl/strings/string_view.h"
 #include "gmock/gmock.h"
 #include "model/runtime/text/characters.h"
-#include "model/runtime/text/tokenizer.h"
+#include "model/runtime/tokenizer/tokenizer.h"
 #include "tests/support/status_matchers.h"
 
 namespace linnet::model {

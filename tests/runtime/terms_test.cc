@@ -1,4 +1,4 @@
-#include "model/runtime/text/terms.h"
+#include "model/runtime/tokenizer/terms.h"
 
 #include <gmock/gmock.h>
 

@@ -1,4 +1,4 @@
-#include "model/runtime/text/tokenizer.h"
+#include "model/runtime/tokenizer/tokenizer.h"
 
 #include <unicode/utf8.h>
 
@@ -14,7 +14,7 @@
 #include "gmock/gmock.h"
 #include "model/runtime/text/characters.h"
 #include "model/runtime/text/segmenter.h"
-#include "model/runtime/text/vocabulary.h"
+#include "model/runtime/tokenizer/vocabulary.h"
 #include "tests/runtime/words_golden.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/temporary_folder.h"

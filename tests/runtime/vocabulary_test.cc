@@ -1,4 +1,4 @@
-#include "model/runtime/text/vocabulary.h"
+#include "model/runtime/tokenizer/vocabulary.h"
 
 #include <string>
 

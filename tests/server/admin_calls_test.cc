@@ -9,7 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "server/base/errors.h"
 #include "server/base/log.h"
-#include "tests/server/text_fixture.h"
+#include "tests/server/text/text_fixture.h"
 
 namespace linnet::server {
 namespace {

@@ -5,7 +5,7 @@
 #include <set>
 #include <string>
 
-#include "tests/server/text_fixture.h"
+#include "tests/server/text/text_fixture.h"
 
 namespace linnet::server {
 namespace {

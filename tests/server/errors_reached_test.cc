@@ -11,8 +11,8 @@
 #include "server/admin/admin_calls.h"
 #include "server/base/errors.h"
 #include "server/identity/authentication.h"
-#include "server/text/request_bytes.h"
-#include "tests/server/text_fixture.h"
+#include "server/request/request_bytes.h"
+#include "tests/server/text/text_fixture.h"
 #include "tests/support/recording_sink.h"
 
 namespace linnet::server {
@@ -289,8 +289,8 @@ const std::map<Reason, std::function<absl::Status()>>& Scenarios() {
 
 // Provoked in other tests.
 const std::map<Reason, std::string> kElsewhere = {
-    {Reason::kOutOfMemory, "tests/server/engine_failures_test.cc"},
-    {Reason::kEngineDown, "tests/server/engine_failures_test.cc"},
+    {Reason::kOutOfMemory, "tests/server/schedule/engine_failures_test.cc"},
+    {Reason::kEngineDown, "tests/server/schedule/engine_failures_test.cc"},
 };
 
 std::vector<std::string> DetailNames(const absl::Status& status) {

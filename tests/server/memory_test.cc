@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "server/base/errors.h"
+#include "server/request/request_bytes.h"
 #include "server/text/memory_cost.h"
-#include "server/text/request_bytes.h"
-#include "tests/server/text_fixture.h"
+#include "tests/server/text/text_fixture.h"
 #include "tests/support/allocations.h"
 
 namespace linnet::server {

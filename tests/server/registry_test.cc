@@ -6,7 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "server/base/errors.h"
-#include "tests/server/text_fixture.h"
+#include "tests/server/text/text_fixture.h"
 #include "tests/support/waited_sink.h"
 
 namespace linnet::server {

@@ -17,9 +17,9 @@
 #include "model/ops/beam_search.h"
 #include "model/ops/ops.h"
 #include "model/runtime/search/candidates.h"
-#include "model/torch/beam_plan.h"
-#include "model/torch/free_list.h"
-#include "model/torch/log_normalizer.h"
+#include "model/torch/decoding/beam_plan.h"
+#include "model/torch/decoding/free_list.h"
+#include "model/torch/decoding/log_normalizer.h"
 #include "tests/runtime/search_scenarios.h"
 #include "tests/support/status_matchers.h"
 

@@ -1,5 +1,5 @@
 // Compute types of the engine, compared with torch.
-#include "model/torch/compute_type.h"
+#include "model/torch/module/compute_type.h"
 
 #include <ATen/ATen.h>
 #include <ATen/Version.h>

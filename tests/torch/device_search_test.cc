@@ -10,7 +10,7 @@
 #include <span>
 #include <vector>
 
-#include "model/torch/device_decoder.h"
+#include "model/torch/decoding/device_decoder.h"
 #include "model/torch/torch_engine.h"
 #include "tests/support/status_matchers.h"
 #include "tests/torch/decoding.h"

@@ -8,9 +8,9 @@
 #include <utility>
 #include <vector>
 
-#include "model/torch/backpointers.h"
-#include "model/torch/free_list.h"
-#include "model/torch/log_normalizer.h"
+#include "model/torch/decoding/backpointers.h"
+#include "model/torch/decoding/free_list.h"
+#include "model/torch/decoding/log_normalizer.h"
 
 namespace linnet::model {
 namespace {

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "model/torch/catch_torch_errors.h"
+#include "model/torch/module/catch_torch_errors.h"
 #include "model/torch/torch_engine.h"
 #include "tests/support/status_matchers.h"
 #include "tests/torch/tiny_model.h"

@@ -1,4 +1,4 @@
-#include "model/torch/usable_cores.h"
+#include "model/torch/module/usable_cores.h"
 
 #include <gtest/gtest.h>
 #include <sched.h>

@@ -9,7 +9,7 @@
 #include "linnet/v1/bundle.pb.h"
 #include "model/runtime/bundle/signature.h"
 #include "model/runtime/search/search.h"
-#include "model/runtime/text/tokenizer.h"
+#include "model/runtime/tokenizer/tokenizer.h"
 
 namespace linnet::model {
 

@@ -1,0 +1,86 @@
+#include "client/cli/flags/flag_names.h"
+
+#include <vector>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "proto/decoding_flags.h"
+
+namespace linnet::client {
+namespace {
+
+struct FlagName {
+  absl::string_view field, flag;
+};
+
+const std::vector<FlagName>& Names() {
+  static const auto& names = *[] {
+    auto* all = new std::vector<FlagName>{
+        {"source_language_code", "--from"},
+        {"target_language_code", "--to"},
+        {"language_code", "--language"},
+        {"long_input", "--long-input"},
+        {"word_scores", "--word-scores"},
+        {"alignments", "--alignments"},
+        {"glossary", "--glossary"},
+        {"labels", "--label"},
+        {"model", "--model"},
+        {"priority", "--priority"},
+    };
+    for (const DecodingFlag& flag : DecodingFlags())
+      all->push_back({flag.field->name(), flag.names.front()});
+    return all;
+  }();
+  return names;
+}
+
+bool InName(char c) { return absl::ascii_isalnum(c) || c == '_'; }
+
+// True if `name` occurs in `text` at `at` as a whole word.
+bool IsNameAt(absl::string_view text, size_t at, absl::string_view name) {
+  if (!absl::StartsWith(text.substr(at), name)) return false;
+  const size_t end = at + name.size();
+  return end == text.size() || !InName(text[end]);
+}
+
+absl::string_view FlagAt(absl::string_view text, size_t at, absl::string_view* field) {
+  // "INVALID_ARGUMENT: model: …", "field model", "options.seed"
+  const absl::string_view before = text.substr(0, at);
+  const bool behind_option = absl::EndsWith(before, "options.");
+  const bool behind_code = absl::EndsWith(before, ": ") || before.empty();
+  for (const FlagName& name : Names()) {
+    if (!IsNameAt(text, at, name.field)) continue;
+    // A field of one word may also be an ordinary word.
+    const bool several_words = absl::StrContains(name.field, '_');
+    const bool as_field = behind_code && absl::StartsWith(text.substr(at + name.field.size()), ":");
+    if (several_words || behind_option || as_field || absl::EndsWith(before, "\n  field ")) {
+      return *field = name.field, name.flag;
+    }
+  }
+  return "";
+}
+
+}  // namespace
+
+std::string InFlags(const std::string& error) {
+  std::string text;
+  for (size_t at = 0; at < error.size();) {
+    absl::string_view field;
+    const bool begins = at == 0 || !InName(error[at - 1]);
+    const absl::string_view flag = begins ? FlagAt(error, at, &field) : "";
+    if (flag.empty()) {
+      text += error[at++];
+      continue;
+    }
+    for (const absl::string_view prefix : {"options.", "request.", "settings.", "field "}) {
+      if (absl::EndsWith(text, prefix)) text.resize(text.size() - prefix.size());
+    }
+    absl::StrAppend(&text, flag);
+    at += field.size();
+  }
+  return text;
+}
+
+}  // namespace linnet::client

@@ -1,0 +1,49 @@
+#include "client/cli/text/glossary_file.h"
+
+#include <fstream>
+#include <map>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "client/cli/text/text_source.h"
+#include "proto/status_macros.h"
+
+namespace linnet::client {
+
+absl::Status ReadGlossary(const std::string& file, v1::Glossary* glossary) {
+  std::ifstream unused;
+  Input input;
+  input.files = {file};
+  input.shape = Shape::kLines;
+  TextSource source(std::move(input), unused);
+  std::map<std::string, std::string> seen;  // the line of each term
+  while (true) {
+    ASSIGN_OR_RETURN(const std::optional<Text> line, source.Next());
+    if (!line.has_value()) break;
+    const Text& text = *line;
+    RETURN_IF_ERROR(text.problem);
+    if (text.content.empty()) continue;
+    const std::vector<std::string> columns = absl::StrSplit(text.content, '\t');
+    if (columns.size() > 2 || columns[0].empty()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(text.name, " is not a term, a tab and what becomes of it"));
+    }
+    const auto [first, is_new] = seen.insert({columns[0], text.name});
+    if (!is_new) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(text.name, " has the term of ", first->second, " again"));
+    }
+    v1::GlossaryEntry& entry = *glossary->add_entries();
+    entry.set_source_text(columns[0]);
+    if (columns.size() == 2) entry.set_target_text(columns[1]);
+  }
+  if (glossary->entries().empty()) {
+    return absl::InvalidArgumentError(absl::StrCat("\"", file, "\" has no term in it"));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace linnet::client

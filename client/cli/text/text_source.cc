@@ -1,0 +1,199 @@
+#include "client/cli/text/text_source.h"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "client/cli/text/json_lines.h"
+#include "client/library/utf8.h"
+#include "proto/status_macros.h"
+
+namespace linnet::client {
+namespace {
+
+enum class Found { kLineEnd, kEnd, kTooLong };
+
+// std::getline with a bound: a longer line is dropped. The line end is not part of `text`. Adds the
+// number of bytes read to `bytes`.
+Found ReadLine(std::istream& in, size_t max_bytes, std::string* text, int64_t* bytes) {
+  std::streambuf& buffer = *in.rdbuf();
+  bool too_long = false;
+  for (int byte = buffer.sbumpc(); byte != EOF; byte = buffer.sbumpc()) {
+    ++*bytes;
+    if (byte == '\n') return too_long ? Found::kTooLong : Found::kLineEnd;
+    too_long = too_long || text->size() == max_bytes;
+    if (!too_long) text->push_back(static_cast<char>(byte));
+  }
+  in.setstate(std::ios::eofbit);
+  return too_long ? Found::kTooLong : Found::kEnd;
+}
+
+Found ReadAll(std::istream& in, size_t max_bytes, std::string* text, int64_t* bytes) {
+  char chunk[1 << 16];
+  while (in.read(chunk, sizeof chunk), in.gcount() > 0) {
+    *bytes += in.gcount();
+    text->append(chunk, in.gcount());
+    if (text->size() <= max_bytes) continue;
+    in.setstate(std::ios::eofbit);  // the rest is not read
+    return Found::kTooLong;
+  }
+  return Found::kEnd;
+}
+
+// Moves the last line end from the content to the ending.
+void SplitEnding(Text* text) {
+  const std::string& content = text->content;
+  size_t end = content.size();
+  if (end == 0 || content[end - 1] != '\n') return;
+  --end;
+  if (end > 0 && content[end - 1] == '\r') --end;
+  text->ending = content.substr(end);
+  text->content.resize(end);
+}
+
+}  // namespace
+
+bool IsBlank(const Text& text) {
+  return std::all_of(text.content.begin(), text.content.end(), absl::ascii_isspace);
+}
+
+TextSource::TextSource(Input input, std::istream& in)
+    : input_([&input] {
+        if (input.files.empty() && input.arguments.empty()) input.files = {"-"};
+        return std::move(input);
+      }()),
+      standard_input_(in) {}
+
+absl::StatusOr<std::optional<Text>> TextSource::NextRaw() {
+  if (next_argument_ < input_.arguments.size()) {
+    const size_t index = next_argument_++;
+    return Text{absl::StrCat("argument ", input_.first_argument + index), input_.arguments[index],
+                "\n", "", ""};
+  }
+  while (open_ != nullptr || next_file_ < input_.files.size()) {
+    if (open_ == nullptr) {
+      RETURN_IF_ERROR(Open(input_.files[next_file_++]));
+    }
+    absl::StatusOr<std::optional<Text>> read = Read();
+    if (!read.ok() || read->has_value()) return read;
+    open_ = nullptr;
+  }
+  return std::nullopt;
+}
+
+absl::StatusOr<std::optional<Text>> TextSource::Next() {
+  absl::StatusOr<std::optional<Text>> next = NextRaw();
+  if (!next.ok() || !next->has_value()) return next;
+  Text& text = **next;
+  text.problem.Update(CheckUtf8(text.name, text.content));
+  if (input_.shape != Shape::kJsonLines || IsBlank(text)) return next;
+  text.record = std::exchange(text.content, "");
+  text.key = input_.result_key;
+  if (!text.problem.ok()) return next;
+  absl::StatusOr<std::string> content =
+      TextOfRecord(text.record, input_.text_key, input_.result_key);
+  if (content.ok()) {
+    text.content = *std::move(content);
+  } else {
+    text.problem =
+        absl::InvalidArgumentError(absl::StrCat(text.name, " ", content.status().message()));
+  }
+  return next;
+}
+
+absl::Status TextSource::Skip(int64_t texts, const Checkpoint& known) {
+  for (int64_t skipped = 0; skipped < texts; ++skipped) {
+    ASSIGN_OR_RETURN(const std::optional<Text> text, NextRaw());
+    if (text.has_value()) {
+      if (skipped + 1 != known.texts || text->digest == known.digest) continue;
+      return absl::InvalidArgumentError(
+          absl::StrCat("the output was made from another input: of the first ", known.texts,
+                       " lines some differ from those that were answered; --force continues all "
+                       "the same"));
+    }
+    return absl::InvalidArgumentError(absl::StrCat("the output has ", texts,
+                                                   " lines and the input only ", skipped,
+                                                   ": it was not made from this input"));
+  }
+  return absl::OkStatus();
+}
+
+int64_t TextSource::TotalBytes(int64_t in_bytes) const {
+  int64_t total = 0;
+  for (const std::string& file : input_.files) {
+    struct stat found = {};
+    const bool regular = file != "-" && stat(file.c_str(), &found) == 0 && S_ISREG(found.st_mode);
+    const int64_t bytes = regular ? found.st_size : file == "-" ? in_bytes : 0;
+    if (bytes == 0) return 0;
+    total += bytes;
+  }
+  return total;
+}
+
+bool TextSource::ready() const {
+  return open_ != &standard_input_ || standard_input_.rdbuf()->in_avail() > 0;
+}
+
+absl::Status TextSource::Open(const std::string& file) {
+  lines_read_ = 0;
+  at_start_ = true;
+  if (file == "-") {
+    open_ = &standard_input_;
+    name_ = "standard input";
+    return absl::OkStatus();
+  }
+  file_ = std::ifstream(file, std::ios::binary);
+  // Opening a directory succeeds; reading it fails.
+  if (!file_.is_open() || (file_.peek() == EOF && !file_.eof())) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("cannot read \"", file, "\": ", std::strerror(errno)));
+  }
+  file_.clear();  // clears the eofbit of an empty file
+  open_ = &file_;
+  name_ = file;
+  return absl::OkStatus();
+}
+
+void TextSource::SkipByteOrderMark(std::string* content) {
+  if (std::exchange(at_start_, false) && absl::StartsWith(*content, kByteOrderMark)) {
+    content->erase(0, kByteOrderMark.size());
+  }
+}
+
+absl::StatusOr<std::optional<Text>> TextSource::Read() {
+  if (open_->eof()) return std::nullopt;
+  Text text{name_, "", "\n", "", ""};
+  Found found;
+  const bool lines = input_.shape != Shape::kWhole;
+  if (lines) {
+    found = ReadLine(*open_, kMaxTextBytes, &text.content, &bytes_read_);
+    SkipByteOrderMark(&text.content);
+    if (found == Found::kEnd && text.content.empty()) return std::nullopt;
+    text.name = absl::StrCat("line ", ++lines_read_, " of ", name_);
+    if (found == Found::kLineEnd) text.content.push_back('\n');
+  } else {
+    found = ReadAll(*open_, kMaxTextBytes, &text.content, &bytes_read_);
+    SkipByteOrderMark(&text.content);
+    if (text.content.empty()) return std::nullopt;
+  }
+  if (found == Found::kTooLong) {
+    text.content.clear();
+    text.problem = absl::InvalidArgumentError(
+        absl::StrCat(text.name, " is longer than ", kMaxTextBytes, " bytes",
+                     lines ? "" : ": --lines sends it in parts"));
+  }
+  text.end = bytes_read_;
+  SplitEnding(&text);
+  // Hash "\n" for any line end: a last line without one may have been extended by a later write.
+  digest_ = Digest(Digest(digest_, text.content), "\n");
+  text.digest = digest_;
+  return text;
+}
+
+}  // namespace linnet::client

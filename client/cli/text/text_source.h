@@ -1,0 +1,96 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <fstream>
+#include <istream>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "client/cli/text/resume_record.h"
+
+namespace linnet::client {
+
+// A text of the input.
+struct Text {
+  std::string name;     // for messages: "argument 2", "notes.txt", "line 7 of standard input"
+  std::string content;  // without its last line end; UTF-8
+  std::string ending;   // that line end, or "\n"; written after the answer
+  std::string record;   // the JSON object that contains the text, if any
+  std::string key;      // the member of `record` that the answer becomes
+  int64_t end = 0;      // bytes of the input up to the text's end
+  uint64_t digest = 0;  // digest of the input up to the text's end
+  absl::Status problem = absl::OkStatus();  // why it cannot be sent; later texts may be fine
+};
+
+// True if the text is only white space: it is its own answer and is not sent.
+bool IsBlank(const Text& text);
+
+enum class Shape {
+  kWhole,      // a file is a text
+  kLines,      // a line is a text
+  kJsonLines,  // a line is a JSON object whose "text" is a text
+};
+
+// The input of a command: arguments, or else files ("-" is standard input), or else standard input.
+// An argument is always one text.
+struct Input {
+  std::vector<std::string> arguments;
+  size_t first_argument = 1;  // the number of the first argument, for messages
+  std::vector<std::string> files;
+  Shape shape = Shape::kWhole;
+  // For kJsonLines: the member that is the text, and the member that the answer becomes, which the
+  // objects must not have yet.
+  std::string text_key = "text";
+  std::string result_key;
+};
+
+// Reads the texts of an Input one by one, on demand. Not thread-safe.
+class TextSource {
+ public:
+  static constexpr size_t kMaxTextBytes = 64 << 20;
+
+  // `in` is standard input and must outlive this.
+  TextSource(Input input, std::istream& in);
+
+  // Returns the next text, nullopt at the end, or INVALID_ARGUMENT if a file cannot be read. A text
+  // that is too long, not UTF-8 or not a JSON object has a `problem`.
+  absl::StatusOr<std::optional<Text>> Next();
+
+  // Skips texts without parsing them. INVALID_ARGUMENT if the input has fewer, or if they differ
+  // from those of `known`, which may cover fewer texts.
+  absl::Status Skip(int64_t texts, const Checkpoint& known);
+
+  // False if Next may block. Then the texts read so far should be sent.
+  bool ready() const;
+
+  int64_t bytes_read() const { return bytes_read_; }
+  // The size of all files together; 0 if one of them has none. `in_bytes` is that of standard
+  // input.
+  int64_t TotalBytes(int64_t in_bytes) const;
+
+ private:
+  absl::Status Open(const std::string& file);
+  absl::StatusOr<std::optional<Text>> Read();
+  absl::StatusOr<std::optional<Text>> NextRaw();
+  // Removes a byte order mark from the first text of a file.
+  void SkipByteOrderMark(std::string* content);
+
+  const Input input_;
+  std::istream& standard_input_;
+
+  size_t next_argument_ = 0;
+  size_t next_file_ = 0;
+  std::ifstream file_;
+  std::istream* open_ = nullptr;  // file_ or standard_input_
+  std::string name_;              // of the open file
+  bool at_start_ = false;         // true before the first read of the open file
+  size_t lines_read_ = 0;
+  int64_t bytes_read_ = 0;
+  uint64_t digest_ = kEmptyDigest;
+};
+
+}  // namespace linnet::client

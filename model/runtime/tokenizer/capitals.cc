@@ -1,0 +1,61 @@
+#include "model/runtime/tokenizer/capitals.h"
+
+#include <unicode/locid.h>
+#include <unicode/uchar.h>
+#include <unicode/unistr.h>
+
+#include "absl/strings/strip.h"
+
+namespace linnet::model {
+namespace {
+
+icu::UnicodeString Wide(absl::string_view text) {
+  return icu::UnicodeString::fromUTF8({text.data(), static_cast<int32_t>(text.size())});
+}
+
+bool InCapitals(const icu::UnicodeString& text) {
+  int words = 0;
+  bool counted = false;  // the current word
+  for (int32_t i = 0; i < text.length(); i = text.moveIndex32(i, 1)) {
+    const UChar32 c = text.char32At(i);
+    if (u_isULowercase(c) || u_istitle(c)) return false;
+    if (u_isUWhiteSpace(c)) {
+      counted = false;
+    } else if (u_isUUppercase(c) && !counted) {
+      counted = true;
+      ++words;
+    }
+  }
+  return words >= 2;
+}
+
+bool IsLetterOrNumber(UChar32 c) { return (U_GET_GC_MASK(c) & (U_GC_L_MASK | U_GC_N_MASK)) != 0; }
+
+// Converts to lower case, except the first letter of a text that does not begin with a number.
+icu::UnicodeString WithoutCapitals(icu::UnicodeString text) {
+  text.toLower(icu::Locale::getRoot());
+  for (int32_t i = 0; i < text.length(); i = text.moveIndex32(i, 1)) {
+    const UChar32 c = text.char32At(i);
+    if (!IsLetterOrNumber(c)) continue;
+    return text.replace(i, U16_LENGTH(c), icu::UnicodeString(u_totitle(c)));
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string MarkCapitals(absl::string_view text, absl::string_view mark) {
+  const icu::UnicodeString wide = Wide(text);
+  if (mark.empty() || !InCapitals(wide)) return std::string(text);
+  std::string marked = std::string(mark) + " ";
+  return WithoutCapitals(wide).toUTF8String(marked);
+}
+
+std::string RestoreCapitals(absl::string_view text, absl::string_view mark) {
+  if (mark.empty() || !absl::ConsumePrefix(&text, mark)) return std::string(text);
+  absl::ConsumePrefix(&text, " ");
+  std::string restored;
+  return Wide(text).toUpper(icu::Locale::getRoot()).toUTF8String(restored);
+}
+
+}  // namespace linnet::model

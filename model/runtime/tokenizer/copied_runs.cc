@@ -1,0 +1,67 @@
+#include "model/runtime/tokenizer/copied_runs.h"
+
+#include <algorithm>
+
+#include "absl/strings/ascii.h"
+#include "model/runtime/text/characters.h"
+
+namespace linnet::model {
+namespace {
+
+// The end of the word, blank or symbol at `begin`.
+int UnitEnd(absl::string_view text, int begin) {
+  Character character = CharacterAt(text, begin);
+  if (!InWord(character.code_point)) return character.end;
+  while (character.end < std::ssize(text)) {
+    const Character next = CharacterAt(text, character.end);
+    if (!InWord(next.code_point)) break;
+    character = next;
+  }
+  return character.end;
+}
+
+// Length of the name at the start of `text`, or 0.
+int NameLength(absl::string_view text, std::span<const std::string> names) {
+  for (const std::string& name : names) {
+    if (StartsWithName(text, name)) return static_cast<int>(name.size());
+  }
+  return 0;
+}
+
+}  // namespace
+
+bool StartsWithName(absl::string_view text, absl::string_view name) {
+  return text.size() >= name.size() &&
+         std::equal(name.begin(), name.end(), text.begin(), [](char a, char b) {
+           return absl::ascii_tolower(a) == absl::ascii_tolower(b);
+         });
+}
+
+std::vector<TextRun> FindUnspellable(absl::string_view text, std::span<const std::string> names,
+                                     absl::FunctionRef<Spelling(absl::string_view)> spelling) {
+  std::vector<TextRun> runs;
+  bool adjoins = false;  // only blanks since the last run
+  for (int begin = 0, end = 0; begin < std::ssize(text); begin = end) {
+    const int name = NameLength(text.substr(begin), names);
+    end = name > 0 ? begin + name : UnitEnd(text, begin);
+    const bool blank = IsWhiteSpace(CharacterAt(text, begin).code_point);
+    const Spelling spelled = name > 0 ? Spelling::kUnspellable
+                             : blank  ? Spelling::kNothing
+                                      : spelling(text.substr(begin, end - begin));
+    if (spelled == Spelling::kSpelled) {
+      adjoins = false;
+    } else if (spelled == Spelling::kUnspellable) {
+      if (adjoins) {
+        runs.back().end = end;
+      } else {
+        runs.push_back({begin, end});
+      }
+      adjoins = true;
+    } else if (!blank && adjoins && runs.back().end == begin) {
+      runs.back().end = end;  // a variation selector has no meaning by itself
+    }
+  }
+  return runs;
+}
+
+}  // namespace linnet::model

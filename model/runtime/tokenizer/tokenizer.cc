@@ -1,0 +1,304 @@
+#include "model/runtime/tokenizer/tokenizer.h"
+
+#include <algorithm>
+#include <fstream>
+#include <iterator>
+#include <mutex>
+#include <optional>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "model/runtime/text/characters.h"
+#include "model/runtime/tokenizer/capitals.h"
+#include "model/runtime/tokenizer/copied_runs.h"
+#include "model/runtime/tokenizer/moses.h"
+#include "model/runtime/tokenizer/subwords.h"
+#include "model/runtime/tokenizer/terms.h"
+#include "proto/status_macros.h"
+
+namespace linnet::model {
+namespace {
+
+namespace fs = std::filesystem;
+
+absl::StatusOr<std::string> Contents(const fs::path& file) {
+  std::ifstream stream(file, std::ios::binary);
+  std::string contents((std::istreambuf_iterator<char>(stream)), {});
+  if (!stream.is_open() || stream.bad()) {
+    return absl::FailedPreconditionError(absl::StrCat(file.string(), " cannot be read"));
+  }
+  if (contents.empty()) {
+    return absl::FailedPreconditionError(absl::StrCat(file.string(), " is empty"));
+  }
+  return contents;
+}
+
+// Adds the file to an error.
+absl::Status At(const fs::path& file, const absl::Status& status) {
+  return absl::Status(status.code(), absl::StrCat(file.string(), " ", status.message()));
+}
+
+// A vocabulary without special tokens, or of another model, makes every id wrong, so it is
+// rejected.
+absl::Status CheckSpecialTokens(const Vocabulary& vocabulary, const SpecialTokens& special) {
+  const struct {
+    const char* piece;
+    TokenId expected;
+  } known[] = {{"<pad>", special.pad}, {"</s>", special.eos}, {"<unk>", special.unk}};
+  for (const auto& token : known) {
+    const std::optional<TokenId> id = vocabulary.Find(token.piece);
+    if (id.value_or(token.expected) != token.expected) {
+      return absl::FailedPreconditionError(
+          absl::StrCat("has id ", *id, " for ", token.piece, ", the model's is ", token.expected));
+    }
+  }
+  if (vocabulary.Piece(special.eos).empty() || vocabulary.Piece(special.unk).empty()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("has ", vocabulary.size(), " lines and no pieces for eos (id ", special.eos,
+                     ") and unk (id ", special.unk,
+                     "): it must hold every piece of the model, special tokens included"));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Vocabulary> LoadVocabulary(const fs::path& file, const SpecialTokens& special) {
+  ASSIGN_OR_RETURN(const std::string contents, Contents(file));
+  absl::StatusOr<Vocabulary> vocabulary = Vocabulary::Parse(contents);
+  if (!vocabulary.ok()) return At(file, vocabulary.status());
+  if (absl::Status status = CheckSpecialTokens(*vocabulary, special); !status.ok()) {
+    return At(file, status);
+  }
+  return vocabulary;
+}
+
+// True if `text` is a single piece, apart from a blank before it.
+bool IsPiece(const Subwords& subwords, absl::string_view text, TokenId unk) {
+  const absl::StatusOr<std::vector<TokenId>> tokens = subwords.Encode(text);
+  return tokens.ok() && !tokens->empty() && tokens->size() <= 2 && tokens->back() != unk &&
+         subwords.Decode({&tokens->back(), 1}) == text;
+}
+
+absl::StatusOr<std::unique_ptr<Subwords>> LoadSubwords(const TokenizerSpec& spec,
+                                                       const SpecialTokens& special) {
+  const fs::path& file = spec.subword_file;
+  ASSIGN_OR_RETURN(const std::string contents, Contents(file));
+  std::optional<Vocabulary> vocabulary;
+  if (!spec.vocabulary_file.empty()) {
+    ASSIGN_OR_RETURN(vocabulary, LoadVocabulary(spec.vocabulary_file, special));
+  }
+  if (spec.subword_kind == linnet::v1::SUBWORD_KIND_BPE_CODES) {
+    if (!vocabulary.has_value()) {
+      return absl::FailedPreconditionError(
+          absl::StrCat(file.string(), " has BPE codes, which need a vocabulary file"));
+    }
+    absl::StatusOr<BpeCodes> codes = BpeCodes::Parse(contents);
+    if (!codes.ok()) return At(file, codes.status());
+    return MakeBytePairs(*std::move(codes), *std::move(vocabulary), special);
+  }
+  auto made = vocabulary.has_value()
+                  ? MakeMappedSentencePiece(contents, *std::move(vocabulary), special)
+                  : MakeSentencePiece(contents, special);
+  if (!made.ok()) return At(file, made.status());
+  return made;
+}
+
+std::string Without(const std::vector<TextRun>& runs, absl::string_view text) {
+  std::string rest;
+  int begin = 0;
+  for (const TextRun& run : runs) {
+    absl::StrAppend(&rest, text.substr(begin, run.begin - begin));
+    begin = run.end;
+  }
+  absl::StrAppend(&rest, text.substr(begin));
+  return rest;
+}
+
+// Replaces every occurrence of the name, in lower case or in capitals, by `text`.
+void ReplaceName(std::string& in, const std::string& name, const std::string& text) {
+  for (size_t at = 0; at + name.size() <= in.size(); ++at) {
+    if (!StartsWithName(absl::string_view(in).substr(at), name)) continue;
+    in.replace(at, name.size(), text);
+    at += text.size() - 1;
+  }
+}
+
+}  // namespace
+
+struct Tokenizer::Impl {
+  std::unique_ptr<Subwords> subwords;
+  std::optional<MosesWords> words;
+  std::string capitals_mark;
+  std::vector<std::string> placeholders;
+  std::vector<TokenId> placeholder_tokens;
+  SpecialTokens special;
+
+  // The spelling of a part of a text by the subwords.
+  Spelling SpellingOf(absl::string_view text) const;
+  std::once_flag made_continuations;
+  std::shared_ptr<const std::vector<TokenId>> continuations;
+};
+
+Spelling Tokenizer::Impl::SpellingOf(absl::string_view text) const {
+  const absl::StatusOr<std::vector<TokenId>> tokens = subwords->Encode(text);
+  bool nothing = true;
+  for (TokenId token : tokens.value_or(std::vector<TokenId>{})) {
+    const TokenGrammar::Class kind = subwords->ClassOf(token);
+    if (kind == TokenGrammar::kControl || kind >= TokenGrammar::kByte80)
+      return Spelling::kUnspellable;
+    nothing = nothing && kind == TokenGrammar::kBlank;
+  }
+  return nothing ? Spelling::kNothing : Spelling::kSpelled;
+}
+
+Tokenizer::Tokenizer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Tokenizer::~Tokenizer() = default;
+
+absl::StatusOr<std::unique_ptr<Tokenizer>> Tokenizer::Load(const fs::path& file,
+                                                           const SpecialTokens& special) {
+  return Load(TokenizerSpec{.subword_file = file}, special);
+}
+
+absl::StatusOr<std::unique_ptr<Tokenizer>> Tokenizer::Load(const TokenizerSpec& spec,
+                                                           const SpecialTokens& special) {
+  ASSIGN_OR_RETURN(std::unique_ptr<Subwords> subwords, LoadSubwords(spec, special));
+  if (spec.vocabulary_size > 0 && subwords->pieces() > spec.vocabulary_size) {
+    const fs::path& file = spec.vocabulary_file.empty() ? spec.subword_file : spec.vocabulary_file;
+    return absl::FailedPreconditionError(absl::StrCat(file.string(), " has ", subwords->pieces(),
+                                                      " pieces, the model's vocabulary has ",
+                                                      spec.vocabulary_size));
+  }
+  if (!spec.capitals_mark.empty() && !IsPiece(*subwords, spec.capitals_mark, special.unk)) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(spec.subword_file.string(), " has no piece ", spec.capitals_mark,
+                     ", which the manifest names as capitals_mark: name a piece, or leave it out"));
+  }
+  auto impl = std::make_unique<Impl>();
+  for (const std::string& name : spec.placeholders) {
+    if (!IsPiece(*subwords, name, special.unk)) {
+      return absl::FailedPreconditionError(absl::StrCat(
+          spec.subword_file.string(), " has no piece ", name,
+          ", which the manifest names among its placeholders: name pieces, or leave them out"));
+    }
+    impl->placeholders.push_back(name);
+    impl->placeholder_tokens.push_back(subwords->Encode(name)->back());
+  }
+  impl->capitals_mark = spec.capitals_mark;
+  impl->subwords = std::move(subwords);
+  impl->special = special;
+  if (spec.word_tokenizer == linnet::v1::WORD_TOKENIZER_MOSES) {
+    impl->words.emplace(spec.language_code);
+  }
+  return std::unique_ptr<Tokenizer>(new Tokenizer(std::move(impl)));
+}
+
+absl::StatusOr<std::vector<TokenId>> Tokenizer::Encode(absl::string_view text) const {
+  return EncodePart(MarkCapitals(text, impl_->capitals_mark));
+}
+
+absl::StatusOr<CopyingText> Tokenizer::EncodeCopying(absl::string_view text) const {
+  std::vector<std::string> names = impl_->placeholders;
+  if (!impl_->capitals_mark.empty()) names.push_back(impl_->capitals_mark);
+  std::vector<TextRun> runs;
+  if (!impl_->placeholders.empty()) {
+    runs = FindUnspellable(text, names, [&](absl::string_view part) {
+      const bool ascii = std::all_of(part.begin(), part.end(), absl::ascii_isprint);
+      return ascii ? Spelling::kSpelled : impl_->SpellingOf(part);
+    });
+  }
+  if (runs.size() > impl_->placeholders.size()) runs.resize(impl_->placeholders.size());
+  CopyingText copying;
+  // Names in a text of capitals are in capitals as well, so that MarkCapitals recognises it.
+  const std::string rest = Without(runs, text);
+  const bool in_capitals = MarkCapitals(rest, impl_->capitals_mark) != rest;
+  std::string read;
+  int copied = 0;
+  for (size_t i = 0; i < runs.size(); ++i) {
+    const std::string& name = impl_->placeholders[i];
+    absl::StrAppend(&read, text.substr(copied, runs[i].begin - copied),
+                    in_capitals ? absl::AsciiStrToUpper(name) : name);
+    copying.copies.emplace_back(text.substr(runs[i].begin, runs[i].end - runs[i].begin));
+    copied = runs[i].end;
+  }
+  absl::StrAppend(&read, text.substr(copied));
+  if (in_capitals) {
+    read = MarkCapitals(read, impl_->capitals_mark);
+    for (size_t i = 0; i < runs.size(); ++i)
+      ReplaceName(read, impl_->placeholders[i], impl_->placeholders[i]);
+  }
+  ASSIGN_OR_RETURN(copying.tokens, EncodePart(read));
+  return copying;
+}
+
+std::vector<TokenId> Tokenizer::CopyPhrase(int i, bool behind_blank) const {
+  const TokenId placeholder = impl_->placeholder_tokens[i];
+  if (!behind_blank) return {placeholder};
+  // SentencePiece puts a blank before a text.
+  return impl_->subwords->Encode(impl_->placeholders[i]).value_or(std::vector{placeholder});
+}
+
+absl::StatusOr<std::vector<TokenId>> Tokenizer::EncodePart(absl::string_view text) const {
+  if (!impl_->words.has_value()) return impl_->subwords->Encode(text);
+  return impl_->subwords->Encode(impl_->words->Tokenize(text));
+}
+
+std::shared_ptr<const std::vector<TokenId>> Tokenizer::Continuations() const {
+  std::call_once(impl_->made_continuations, [this] {
+    auto made = std::make_shared<std::vector<TokenId>>();
+    constexpr UChar32 kIncomplete = 0xFFFD;
+    // Find a word that the vocabulary can spell: "a", or one in another script.
+    std::string word = "a";
+    std::vector<TokenId> tokens = EncodePart(word).value_or(std::vector<TokenId>{});
+    for (TokenId token = 0; Decode(tokens) != word && token < pieces(); ++token) {
+      tokens = {token};
+      const std::string text = Decode(tokens);
+      if (EndsInWord(text)) word = text;
+    }
+    tokens.push_back(0);
+    for (TokenId token = 0; token < pieces(); ++token) {
+      tokens.back() = token;
+      const std::string text = Decode(tokens);
+      if (text.size() <= word.size() || !text.starts_with(word)) continue;
+      const UChar32 next = CharacterAt(text, static_cast<int>(word.size())).code_point;
+      if (SameWord('a', next) || next == kIncomplete) made->push_back(token);
+    }
+    impl_->continuations = std::move(made);
+  });
+  return impl_->continuations;
+}
+
+std::string Tokenizer::Decode(std::span<const TokenId> tokens,
+                              std::span<const std::string> copies) const {
+  const SpecialTokens& special = impl_->special;
+  std::vector<TokenId> said;
+  said.reserve(tokens.size());
+  for (TokenId token : tokens) {
+    if (token != special.eos && token != special.pad && token != special.bos) said.push_back(token);
+  }
+  std::string text = impl_->subwords->Decode(said);
+  if (impl_->words.has_value()) text = impl_->words->Detokenize(text);
+  text = RestoreCapitals(text, impl_->capitals_mark);
+  for (size_t i = 0; i < copies.size(); ++i) ReplaceName(text, impl_->placeholders[i], copies[i]);
+  return text;
+}
+
+TokenGrammar Tokenizer::Grammar(int vocabulary) const {
+  std::vector<TokenGrammar::Class> classes;
+  for (TokenId token = 0; token < vocabulary; ++token)
+    classes.push_back(impl_->subwords->ClassOf(token));
+  const SpecialTokens& special = impl_->special;
+  for (TokenId token : {special.bos, special.pad, special.unk})
+    classes[token] = TokenGrammar::kControl;
+  classes[special.eos] = TokenGrammar::kEnd;
+  for (TokenId token : impl_->placeholder_tokens) classes[token] = TokenGrammar::kControl;
+  if (!impl_->capitals_mark.empty()) {
+    const auto mark = impl_->subwords->Encode(impl_->capitals_mark);
+    classes[mark->back()] = TokenGrammar::kFirstControl;  // Load has checked that
+  }
+  return TokenGrammar(std::move(classes));
+}
+
+int Tokenizer::pieces() const { return impl_->subwords->pieces(); }
+
+}  // namespace linnet::model

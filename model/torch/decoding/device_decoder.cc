@@ -1,0 +1,188 @@
+#include "model/torch/decoding/device_decoder.h"
+
+#include <ATen/ops/zeros.h>
+#include <c10/core/StreamGuard.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
+
+#include <algorithm>
+#include <cassert>
+#include <exception>
+
+#include "absl/strings/str_cat.h"
+#include "model/ops/beam_search.h"
+#include "model/torch/decoding/beam_plan.h"
+#include "model/torch/module/catch_torch_errors.h"
+
+namespace linnet::model {
+
+std::vector<int> StepSizes(int max) {
+  std::vector<int> sizes;
+  for (int size = 2, gap = 1; size < max; size += gap) {
+    sizes.push_back(size);
+    if (size >= 8 * gap) gap *= 2;
+  }
+  sizes.push_back(max);
+  return sizes;
+}
+
+DeviceDecoder::DeviceDecoder(DecoderContext& context, const EncoderCache& cache)
+    : context_(context),
+      cache_(cache),
+      row_blocks_(BlocksFor(context.info.limits.max_source_tokens)),
+      sizes_(context.options.one_shape ? std::vector<int>{context.info.rows}
+                                       : StepSizes(context.info.rows)),
+      special_({context.info.special.start, context.info.special.pad, context.info.special.eos,
+                context.info.special.unk}),
+      stream_(NewStream(context.model.device(), /*urgent=*/true)),
+      // A history holds the start token, the longest target and eos.
+      tables_(ops::NewBeamTables(context.info.rows, context.reach,
+                                 context.info.limits.max_target_tokens + 2,
+                                 context.model.device())),
+      grammar_(GrammarTensors(context.info.grammar.get(), context.model.device())),
+      steps_{InFlightStep{{}, {}, DeviceEvent(context.model.device())},
+             InFlightStep{{}, {}, DeviceEvent(context.model.device())}} {
+  const at::Device device = context.model.device();
+  const std::array<int64_t, 2> plan = {context.info.rows, ops::kPlanWords + row_blocks_};
+  const std::array<int64_t, 2> record = {context.info.rows, ops::kRecordWords};
+  const auto ints = at::TensorOptions(device).dtype(at::kInt);
+  plan_ = at::zeros(plan, ints);
+  record_ = at::zeros(record, ints);
+  for (InFlightStep& step : steps_) {
+    step.plan = PinnedZeros(plan, at::kInt, device);
+    step.record = PinnedZeros(record, at::kInt, device);
+  }
+  WaitForDevice();  // the tensors above, and the model, were created on another stream
+}
+
+// In-flight steps write to the tensors that are freed here.
+DeviceDecoder::~DeviceDecoder() { Discard(); }
+
+void DeviceDecoder::WaitForDevice() const {
+  const at::Device device = stream_.device();
+  if (device.is_cpu()) return;
+  c10::impl::VirtualGuardImpl(device.type()).synchronizeDevice(device.index());
+}
+
+bool DeviceDecoder::Supports(const SequenceInput& sequence) {
+  return !sequence.options.sampling() && sequence.constraints.empty() &&
+         RowsOf(sequence) <= ops::kMaxBeam;
+}
+
+void DeviceDecoder::Prepare(const std::string& no_graphs) {
+  const c10::StreamGuard guard(stream_);
+  recorder_ = no_graphs.empty() ? ops::NewGraphRecorder() : nullptr;
+  graphs_summary_ = "no graphs: " + (no_graphs.empty() ? "not on this device" : no_graphs);
+  // The largest first, so that the smaller ones reuse its memory in the pool.
+  std::vector<int> sizes = sizes_;
+  if (recorder_ == nullptr) sizes = {context_.info.rows};
+  for (auto size = sizes.rbegin(); size != sizes.rend(); ++size) {
+    FillPlan({}, *size, steps_[0].plan);
+    plan_.copy_(steps_[0].plan);
+    Run(*size);
+    if (recorder_ == nullptr) continue;
+    WaitForDevice();
+    try {
+      graphs_[*size] = recorder_->Record([&] { Run(*size); });
+      graphs_summary_ = absl::StrCat(graphs_.size(), " graphs");
+    } catch (const std::exception& error) {
+      const std::string doing = absl::StrCat("recording a step of ", *size, " rows failed");
+      throw GraphsFailed(std::string(StatusOfException(doing, error).message()));
+    }
+  }
+}
+
+void DeviceDecoder::Run(int size) {
+  const at::Tensor plan = plan_.narrow(0, 0, size);
+  at::Tensor record = record_.narrow(0, 0, size);
+  const ops::StepRows rows = ops::CallBeamInputs(plan, tables_, special_, row_blocks_);
+  at::Tensor logits = context_.model.Step({.tokens = rows.tokens,
+                                           .positions = rows.positions,
+                                           .backpointers = rows.backpointers,
+                                           .blocks = rows.blocks,
+                                           .source_lengths = rows.source_lengths,
+                                           .counts = {},
+                                           .also = {},
+                                           .temperatures = {}},
+                                          cache_.layers(), context_.state);
+  if (logits.dim() != 2 || logits.size(0) != size) {
+    throw std::runtime_error(
+        absl::StrCat("step gives logits of another shape than [", size, " rows, tokens]"));
+  }
+  if (logits.is_cpu()) logits = logits.to(at::kFloat);
+  ops::CallBeamStep(plan, logits.contiguous(), rows.backpointers, tables_, special_, grammar_,
+                    record);
+}
+
+std::vector<RunningSequence*> DeviceDecoder::NextStep(std::span<RunningSequence> running) const {
+  std::vector<RunningSequence*> ready, waiting;
+  for (RunningSequence& sequence : running) {
+    if (sequence.encoded && sequence.encoded->reached()) sequence.encoded = nullptr;
+    if (!sequence.on_device) {
+      // The host decoder runs on this stream as well.
+      if (sequence.encoded) sequence.encoded->Block(stream_);
+      sequence.encoded = nullptr;
+    } else if (!sequence.search.finished() && sequence.launched < sequence.max_steps) {
+      (sequence.encoded ? waiting : ready).push_back(&sequence);
+    }
+  }
+  if (!ready.empty()) return ready;
+  for (const RunningSequence* sequence : waiting) sequence->encoded->Block(stream_);
+  return waiting;
+}
+
+bool DeviceDecoder::Launch(std::span<RunningSequence> running) {
+  assert(in_flight() < kMaxInFlight);
+  const std::vector<RunningSequence*> sequences = NextStep(running);
+  if (sequences.empty()) return false;
+  const c10::StreamGuard guard(stream_);
+  InFlightStep& step = steps_[launched_ % kMaxInFlight];
+  step.sequences.clear();
+  int rows = 0;
+  for (const RunningSequence* sequence : sequences) {
+    step.sequences.push_back(
+        {sequence->number, static_cast<int>(sequence->slots.numbers().size())});
+    rows += step.sequences.back().rows;
+  }
+  const int size = *std::lower_bound(sizes_.begin(), sizes_.end(), rows);
+  FillPlan(sequences, size, step.plan);
+  plan_.narrow(0, 0, size).copy_(step.plan.narrow(0, 0, size), /*non_blocking=*/true);
+  if (const auto graph = graphs_.find(size); graph != graphs_.end()) {
+    graph->second->Launch();
+  } else {
+    Run(size);
+  }
+  step.record.narrow(0, 0, size).copy_(record_.narrow(0, 0, size), /*non_blocking=*/true);
+  step.done.Record(stream_);
+  for (RunningSequence* sequence : sequences) ++sequence->launched;
+  ++launched_;
+  return true;
+}
+
+void DeviceDecoder::Collect(std::span<RunningSequence> running) {
+  assert(in_flight() > 0);
+  const InFlightStep& step = steps_[collected_++ % kMaxInFlight];
+  step.done.Wait();
+  const auto* record =
+      reinterpret_cast<const ops::BeamRecord*>(step.record.const_data_ptr<int32_t>());
+  auto sequence = running.begin();
+  for (const auto& [number, rows] : step.sequences) {
+    const std::span own(record, rows);
+    record += rows;
+    while (sequence != running.end() && sequence->number < number) ++sequence;
+    if (sequence == running.end()) return;
+    // It may have ended in the previous step, after this one was launched.
+    if (sequence->number != number || sequence->search.finished()) continue;
+    sequence->status = FollowRecord(own, sequence->search);
+  }
+}
+
+void DeviceDecoder::Discard() {
+  try {
+    WaitForDevice();
+  } catch (const std::exception&) {
+    // A failed device runs nothing more.
+  }
+  collected_ = launched_;
+}
+
+}  // namespace linnet::model

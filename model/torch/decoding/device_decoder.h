@@ -1,0 +1,116 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <c10/core/Stream.h>
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "model/ops/graph.h"
+#include "model/runtime/engine.h"
+#include "model/torch/decoding/decoder_context.h"
+#include "model/torch/decoding/encoder_cache.h"
+#include "model/torch/decoding/running_sequence.h"
+#include "model/torch/module/device_event.h"
+
+namespace linnet::model {
+
+// Thrown if a step cannot be recorded as a graph.
+class GraphsFailed : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+// Decodes sequences with beam search on the device (ops/beam_search.h), one step ahead of the host.
+//
+// Launch enqueues a step and returns at once; Collect waits for the oldest in-flight step and lets
+// the searches on the host follow it. The device stays busy if the next step is launched before the
+// previous one is collected, since a step needs only values that the host knows beforehand. A step
+// is one copy to the device, the plan; one graph, or single kernels where no graph has that many
+// rows; and one copy back, the record.
+//
+// Rows are padded to the next size for which a graph was recorded. Tests run it on the CPU, where
+// it has no graphs and streams. ScriptedEngine owns it; not thread-safe, the engine's thread calls
+// it.
+class DeviceDecoder {
+ public:
+  // Max number of in-flight steps.
+  static constexpr int kMaxInFlight = 2;
+
+  // `context` and `cache` must outlive it. Throws c10::Error.
+  DeviceDecoder(DecoderContext& context, const EncoderCache& cache);
+  ~DeviceDecoder();
+  DeviceDecoder(const DeviceDecoder&) = delete;
+  DeviceDecoder& operator=(const DeviceDecoder&) = delete;
+
+  // True if the device can search this sequence. It does not support sampling, constraints, and
+  // beams above ops::kMaxBeam.
+  static bool Supports(const SequenceInput& sequence);
+
+  // Runs an empty step of every size and records it as a graph, unless `no_graphs` gives a reason
+  // not to record. Throws GraphsFailed if recording fails; the object must then be destroyed, since
+  // the allocator keeps its recording state.
+  void Prepare(const std::string& no_graphs);
+  // "25 graphs", or the reason why there are none.
+  const std::string& graphs() const { return graphs_summary_; }
+
+  // Launches a step of all its unfinished searches whose sources are encoded. Sources that are
+  // still being encoded wait for a later step, unless no other sequence is ready. Returns false if
+  // there is nothing to launch. Requires in_flight() < kMaxInFlight. After an exception the caller
+  // must Discard and remove the sequences.
+  bool Launch(std::span<RunningSequence> running);
+  int in_flight() const { return static_cast<int>(launched_ - collected_); }
+  // Waits for the oldest step and applies its record to the searches, skipping sequences that are
+  // no longer in `running`. Requires in_flight() > 0.
+  void Collect(std::span<RunningSequence> running);
+  // Waits for the steps in flight and drops their records; for use after a failure, which cannot be
+  // attributed to one step. Never throws.
+  void Discard();
+
+  const c10::Stream& stream() const { return stream_; }
+
+ private:
+  // A sequence in an in-flight step.
+  struct InFlightSequence {
+    uint64_t number;
+    int rows;
+  };
+  // An in-flight step and its host buffers. There are two: one is filled while the device may still
+  // read the other.
+  struct InFlightStep {
+    at::Tensor plan, record;  // pinned
+    DeviceEvent done;
+    std::vector<InFlightSequence> sequences = {};
+  };
+
+  void WaitForDevice() const;
+  // The sequences of the next step. Makes the step wait for the encoder where it must.
+  std::vector<RunningSequence*> NextStep(std::span<RunningSequence> running) const;
+  void Run(int size);
+
+  DecoderContext& context_;
+  const EncoderCache& cache_;
+  int row_blocks_;          // blocks of the longest source
+  std::vector<int> sizes_;  // ascending
+  std::vector<int64_t> special_;
+  c10::Stream stream_;
+  std::vector<at::Tensor> tables_, grammar_;
+  at::Tensor plan_, record_;  // on the device, of the max size; smaller steps use their first rows
+  std::unique_ptr<ops::GraphRecorder> recorder_;
+  std::map<int, std::unique_ptr<ops::Graph>> graphs_;  // by size
+  std::string graphs_summary_ = "not prepared";
+  std::array<InFlightStep, kMaxInFlight> steps_;
+  int64_t launched_ = 0, collected_ = 0;
+};
+
+// The sizes of steps: 2 … 8 rows, then four sizes per octave, and `max` as the last one. There is
+// no size of one row: its products are not gemms, so cuBLASLt could not fuse their epilogues.
+std::vector<int> StepSizes(int max);
+
+}  // namespace linnet::model

@@ -1,0 +1,73 @@
+#include "model/torch/decoding/encoder_cache.h"
+
+#include <ATen/ops/empty.h>
+#include <ATen/ops/full.h>
+#include <c10/core/StreamGuard.h>
+
+#include <algorithm>
+#include <stdexcept>
+
+#include "absl/strings/str_cat.h"
+
+namespace linnet::model {
+namespace {
+
+// Sources are padded to a multiple of this, for libraries whose gemms give the same bits for such
+// numbers of rows only (host_decoder.cc).
+constexpr int64_t kSourceGrain = 8;
+
+}  // namespace
+
+int BlocksFor(int64_t tokens) {
+  return static_cast<int>((tokens + kBlockTokens - 1) / kBlockTokens);
+}
+
+EncoderCache::EncoderCache(ScriptedModel& model, int64_t tokens, TokenId pad)
+    : model_(model),
+      pad_(pad),
+      blocks_(BlocksFor(tokens)),
+      layers_(model_.NewEncoderCache(blocks_.size() + 1, kBlockTokens)),
+      stream_(c10::Stream::DEFAULT, model_.device()) {}
+
+void EncoderCache::UseOwnStream() { stream_ = NewStream(model_.device(), /*urgent=*/false); }
+
+std::shared_ptr<DeviceEvent> EncoderCache::Encode(std::span<const Source> sources,
+                                                  bool one_by_one) {
+  const size_t together = one_by_one ? 1 : sources.size();
+  for (size_t i = 0; i < sources.size(); i += together) EncodeBatch(sources.subspan(i, together));
+  auto done = std::make_shared<DeviceEvent>(model_.device());
+  done->Record(stream_);
+  return done;
+}
+
+void EncoderCache::EncodeBatch(std::span<const Source> sources) {
+  const c10::StreamGuard guard(stream_);
+  size_t longest = 0;
+  for (const Source& source : sources) longest = std::max(longest, source.tokens.size());
+  const int64_t batch = std::ssize(sources);
+  const int64_t width = (longest + kSourceGrain - 1) / kSourceGrain * kSourceGrain;
+  at::Tensor source = at::full({batch, width}, int64_t{pad_}, at::kLong);
+  at::Tensor lengths = at::empty({batch}, at::kInt);
+  at::Tensor places = at::full({batch, width}, int64_t{blocks_.size()} * kBlockTokens, at::kLong);
+  for (int64_t b = 0; b < batch; ++b) {
+    const auto& [tokens, blocks] = sources[b];
+    std::copy(tokens.begin(), tokens.end(), source.mutable_data_ptr<int64_t>() + b * width);
+    lengths.mutable_data_ptr<int32_t>()[b] = static_cast<int32_t>(tokens.size());
+    int64_t* place = places.mutable_data_ptr<int64_t>() + b * width;
+    for (size_t s = 0; s < tokens.size(); ++s) {
+      place[s] = int64_t{blocks[s / kBlockTokens]} * kBlockTokens + s % kBlockTokens;
+    }
+  }
+  const std::vector<at::Tensor> encoded =
+      model_.Encode(SendTo(model_.device(), source), SendTo(model_.device(), lengths));
+  if (encoded.size() != layers_.size()) {
+    throw std::runtime_error(absl::StrCat("encode gives ", encoded.size(),
+                                          " tensors, new_encoder_cache gives ", layers_.size()));
+  }
+  places = SendTo(model_.device(), places.flatten());
+  for (size_t layer = 0; layer < layers_.size(); ++layer) {
+    layers_[layer].flatten(0, 1).index_copy_(0, places, encoded[layer].flatten(0, 1));
+  }
+}
+
+}  // namespace linnet::model

@@ -1,0 +1,46 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+
+#include "absl/status/status.h"
+#include "model/runtime/engine.h"
+#include "model/torch/decoding/alignment_pass.h"
+#include "model/torch/decoding/free_list.h"
+#include "model/torch/module/device_event.h"
+#include "model/torch/module/scripted_model.h"
+
+namespace linnet::model {
+
+// A running sequence with its slots and search. After the search it has no rows, except the row of
+// its alignment pass. ScriptedEngine owns it; the decoders advance it.
+struct RunningSequence {
+  SequenceId id;
+  SearchOptions options;
+  BeamSearch search;
+  int source_tokens;
+  FreeList::Lease slots;   // beam_size of them; hypothesis i is in the i-th
+  FreeList::Lease blocks;  // of the encoder cache
+  bool report_stable;
+  bool align;
+  std::optional<OutputRows> outputs;  // outputs of the shortlist; null: whole vocabulary
+  std::optional<AlignmentPass> pass = std::nullopt;  // after the search, in the first slot
+  std::shared_ptr<DeviceEvent> encoded = nullptr;    // null once the encoder is done
+  absl::Status status = {};                          // of the current step
+  int first_row = 0;                                 // in the current step of the host decoder
+
+  // The search runs on the device (device_decoder.h); `search` follows one step late.
+  bool on_device = false;
+  uint64_t number = 0;  // in the order of all sequences ever added
+  int launched = 0;     // steps launched on the device
+  int max_steps = 0;    // the search ends after at most that many
+
+  bool done() const {
+    if (!status.ok()) return true;
+    return pass.has_value() ? pass->finished() : search.finished();
+  }
+  bool searched_by_host() const { return !on_device && !search.finished(); }
+};
+
+}  // namespace linnet::model

@@ -1,0 +1,79 @@
+#include "model/torch/module/catch_torch_errors.h"
+
+#include <c10/core/InferenceMode.h>
+#include <c10/util/Exception.h>
+#include <torch/csrc/jit/runtime/graph_executor.h>
+
+#include <algorithm>
+#include <iterator>
+#include <new>
+#include <string>
+#include <vector>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
+#include "model/runtime/engine.h"
+
+namespace linnet::model {
+namespace {
+
+// TorchScript wraps the error of a module in a listing of its code; the reason is the last line
+// that is not empty.
+std::string Reason(const std::string& text) {
+  if (text.find("TorchScript") == std::string::npos) return text.substr(0, text.find('\n'));
+  const std::vector<std::string> lines = absl::StrSplit(text, '\n', absl::SkipWhitespace());
+  return lines.empty() ? text : std::string(absl::StripAsciiWhitespace(lines.back()));
+}
+
+// True for errors after which the CUDA context is unusable: every later call fails with the same
+// one. They are recognised by the text of cudaGetErrorString, which PyTorch includes, since
+// TorchScript keeps the text but not the type of the exception.
+bool LosesTheDevice(absl::string_view text) {
+  constexpr absl::string_view kSticky[] = {
+      "device-side assert triggered",
+      "an illegal memory access was encountered",
+      "an illegal instruction was encountered",
+      "misaligned address",
+      "operation not supported on global/shared address space",
+      "invalid program counter",
+      "hardware stack error",
+      "unspecified launch failure",
+      "the launch timed out and was terminated",
+      "uncorrectable ECC error encountered",
+      "uncorrectable NVLink error detected",
+      "context is destroyed",
+  };
+  return absl::StrContains(text, "CUDA") &&
+         std::any_of(std::begin(kSticky), std::end(kSticky),
+                     [&](absl::string_view error) { return absl::StrContains(text, error); });
+}
+
+}  // namespace
+
+absl::Status StatusOfException(const std::string& doing, const std::exception& exception) {
+  const auto* error = dynamic_cast<const c10::Error*>(&exception);
+  const std::string text = error != nullptr ? error->what_without_backtrace() : exception.what();
+  const std::string message = absl::StrCat(doing, ": ", Reason(text));
+  if (dynamic_cast<const c10::OutOfMemoryError*>(&exception) != nullptr ||
+      dynamic_cast<const std::bad_alloc*>(&exception) != nullptr) {
+    return absl::ResourceExhaustedError(message);
+  }
+  const absl::Status status = absl::InternalError(message);
+  return LosesTheDevice(text) ? DeviceLost(status) : status;
+}
+
+absl::Status CatchTorchErrors(const std::string& doing, absl::Status (*call)(void* body),
+                              void* body) {
+  try {
+    c10::InferenceMode inference;
+    torch::jit::GraphOptimizerEnabledGuard interpret(false);
+    return call(body);
+  } catch (const std::exception& exception) {
+    return StatusOfException(doing, exception);
+  }
+}
+
+}  // namespace linnet::model

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <cstdint>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+
+namespace linnet::model {
+
+enum class Device { kCpu, kCuda };
+enum class ComputeType { kAuto, kFloat32, kBfloat16, kFloat16, kInt8 };
+// Where the search runs: on the host, which waits for the logits of each step, or on the model's
+// device (device_decoder.h), where the host collects a step while the next one runs.
+enum class SearchPlace { kAuto, kHost, kDevice };
+
+struct TorchEngineOptions {
+  Device device = Device::kCpu;
+  ComputeType compute = ComputeType::kAuto;
+  int threads = 0;  // intra-op threads; 0 = one per core that this process may use
+  int rows = 160;   // max hypotheses per step
+  int64_t encoder_cache_tokens = 16384;  // max source tokens in the encoder cache
+  bool shortlist = false;  // beam search is limited to the tokens of the bundle's shortlist
+  SearchPlace search = SearchPlace::kAuto;
+  bool graphs = true;  // launch steps of the device as CUDA graphs
+  // Every step has all rows, and every source is encoded separately: see torch_engine.h.
+  bool batch_invariant = false;
+  bool mask_eos = false;  // decode every hypothesis to its limit (measurements only)
+};
+
+// "cpu" | "cuda"; for others InvalidArgumentError with this list.
+absl::StatusOr<Device> ParseDevice(absl::string_view name);
+// "auto" | "float32" | "bfloat16" | "float16" | "int8"; for others InvalidArgumentError with this
+// list.
+absl::StatusOr<ComputeType> ParseComputeType(absl::string_view name);
+
+// "auto" | "host" | "device".
+absl::StatusOr<SearchPlace> ParseSearchPlace(absl::string_view name);
+
+}  // namespace linnet::model

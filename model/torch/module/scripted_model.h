@@ -1,0 +1,125 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <torch/csrc/jit/api/module.h>
+
+#include <filesystem>
+#include <optional>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "model/runtime/search/token.h"
+#include "model/torch/module/engine_options.h"
+
+namespace linnet::model {
+
+// Inputs of a decoder step with R rows. All tensors are on the CPU; `blocks` are numbers of blocks
+// in the encoder cache.
+struct StepTensors {
+  at::Tensor tokens;          // int64 [R]
+  at::Tensor positions;       // int32 [R]
+  at::Tensor backpointers;    // int32 [R, B]
+  at::Tensor blocks;          // int32 [R, M]
+  at::Tensor source_lengths;  // int32 [R]
+  // The logits that the searches need: see RowNeed and ops/best_logits.h.
+  at::Tensor counts;        // int32 [R]
+  at::Tensor also;          // int32 [R]
+  at::Tensor temperatures;  // float32 [R]
+};
+
+// Results of best_logits.
+struct BestLogits {
+  at::Tensor logits;           // float32 [R, N]
+  at::Tensor tokens;           // int32 [R, N]
+  at::Tensor log_normalizers;  // float32 [R]
+};
+
+// Rows of the output projection, for the logits of some tokens (ascending).
+struct OutputRows {
+  std::vector<TokenId> tokens;
+  at::Tensor weight;               // packed, [tokens, d]
+  std::optional<at::Tensor> bias;  // float32 [tokens]
+};
+
+// A bundle's TorchScript module, converted to a device and a compute type.
+//
+// Methods of the module, all required and all that the engine uses of an architecture (R rows,
+// S slots, B columns of backpointers, M blocks per row, N blocks of P tokens, V tokens):
+//   encode(source int64 [batch, time], lengths int32 [batch])
+//       -> list: for each decoder layer its keys and values, [batch, time, 2, d]
+//   step(tokens, positions, backpointers, blocks, source_lengths, encoder_cache list, state list)
+//       -> logits [R, V]; changes state in place
+//   new_state(S)
+//       -> list of [K, S, ...], K positions (ops/convolution_step.h)
+//   new_encoder_cache(N, P)
+//       -> list of [N, P, 2, d]
+//   step_best(as step, counts, also, temperatures)
+//       -> tuple of the fields of BestLogits, so that logits are never all in memory
+//   features(as step)
+//       -> [R, d], for shortlists and float32 logits as the next two
+//   logits_of(features)
+//       -> logits [R, V]
+//   output_rows(tokens int32 [n])
+//       -> tuple of weight [n, d] and bias [n] or None, as best_logits takes them
+//   align(as step, layer)
+//       -> float32 [R, >= M * P]: weight of each source token in that decoder layer
+//   min_backpointers()
+//       -> int: B while no row has taken more than B - 1 steps
+//   pack(type)
+//       -> nothing; packs the weights of linear layers for the CPU (ops/linear.h)
+//
+// Calls throw c10::Error (see catch_torch_errors.h), and std::runtime_error if the module breaks
+// this contract. Keeps no state between calls. ScriptedEngine owns it; not thread-safe.
+class ScriptedModel {
+ public:
+  // ResolveComputeType's error if the module cannot be run in that type.
+  static absl::StatusOr<ScriptedModel> Load(const std::filesystem::path& file, at::Device device,
+                                            ComputeType compute);
+
+  // Makes half-precision steps on a GPU return logits in float32, without rounding their sums. The
+  // model copies the module's output projection for this.
+  void GiveLogitsInFloat32(int vocabulary_size);
+
+  std::vector<at::Tensor> NewState(int64_t slots);
+  // Returns `deepest`, the largest K of the state, if the device needs one shape for all steps.
+  int MinBackpointers(int deepest);
+  std::vector<at::Tensor> NewEncoderCache(int64_t blocks, int64_t block_tokens);
+  std::vector<at::Tensor> Encode(const at::Tensor& source, const at::Tensor& lengths);
+  // Changes `state` in place.
+  at::Tensor Step(const StepTensors& rows, const std::vector<at::Tensor>& encoder_cache,
+                  const std::vector<at::Tensor>& state);
+  // Requires picks_best(), or the logits would be computed in half precision.
+  BestLogits StepBest(const StepTensors& rows, const std::vector<at::Tensor>& encoder_cache,
+                      const std::vector<at::Tensor>& state);
+
+  // Weights after the last source token are undefined. The state of layers above `layer` is not
+  // changed.
+  at::Tensor Align(const StepTensors& rows, const std::vector<at::Tensor>& encoder_cache,
+                   const std::vector<at::Tensor>& state, int layer);
+
+  // On the CPU the rows of OutputRowsFor are packed.
+  at::Tensor Features(const StepTensors& rows, const std::vector<at::Tensor>& encoder_cache,
+                      const std::vector<at::Tensor>& state);
+  at::Tensor LogitsOf(const at::Tensor& features);
+  OutputRows OutputRowsFor(std::vector<TokenId> tokens);
+
+  at::Device device() const { return device_; }
+  ComputeType compute() const { return compute_; }  // never kAuto
+  // The weights are packed for float32 or int8 (ops/linear.h): a row's result has the same bits for
+  // any number of rows in the step, and a shortlist can be used.
+  bool packed() const { return device_.is_cpu() && compute_ != ComputeType::kBfloat16; }
+  bool picks_best() const { return device_.is_cpu(); }
+
+ private:
+  ScriptedModel(at::Device device, ComputeType compute, torch::jit::Module module);
+  std::vector<c10::IValue> Arguments(const StepTensors& rows,
+                                     const std::vector<at::Tensor>& encoder_cache,
+                                     const std::vector<at::Tensor>& state) const;
+
+  at::Device device_;
+  ComputeType compute_;
+  torch::jit::Module module_;
+  std::optional<OutputRows> float_outputs_;  // set by GiveLogitsInFloat32: the whole vocabulary
+};
+
+}  // namespace linnet::model

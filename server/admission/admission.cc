@@ -1,0 +1,272 @@
+#include "server/admission/admission.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "proto/status_macros.h"
+#include "server/base/errors.h"
+
+namespace linnet::server {
+namespace {
+
+// Bounds of the retry delay.
+constexpr absl::Duration kMinRetryDelay = absl::Milliseconds(100);
+constexpr absl::Duration kMaxRetryDelay = absl::Minutes(1);
+// The retry delay as long as no step was recorded.
+constexpr absl::Duration kUnknownRetryDelay = absl::Seconds(1);
+
+std::string Format(absl::Duration duration) {
+  return absl::FormatDuration(absl::Trunc(duration, absl::Milliseconds(1)));
+}
+
+}  // namespace
+
+Admission::Admission(const AdmissionLimits& limits, AdmissionObserver& observer, uint32_t seed)
+    : limits_(limits),
+      observer_(observer),
+      tokens_(limits.max_tokens),
+      bytes_(limits.max_bytes),
+      random_(seed) {
+  observer_.SetAdmissionLimits(limits_.max_tokens, limits_.max_bytes);
+}
+
+absl::Duration Admission::TimeToDrain() const {
+  absl::Duration drain = absl::ZeroDuration();
+  for (const auto& [name, model] : models_)
+    drain = std::max(drain, model.estimator.TimeFor(model.estimator.tokens()));
+  return drain;
+}
+
+absl::Duration Admission::RetryDelay(absl::Duration drain) {
+  if (drain == absl::ZeroDuration()) drain = kUnknownRetryDelay;
+  const double jitter = std::uniform_real_distribution<double>(0.75, 1.25)(random_);
+  return std::clamp(drain * jitter, kMinRetryDelay, kMaxRetryDelay);
+}
+
+void Admission::ReportAdmitted() {
+  observer_.SetAdmitted(tokens_.held(), bytes_.held(), TimeToDrain());
+}
+
+absl::StatusOr<Permit> Admission::Enter(const Caller& caller, int64_t bytes) {
+  bytes += kBytesPerCall;
+  Permit permit(*this, caller, 0);
+  RETURN_IF_ERROR(TakeBytes(caller, bytes, 0));
+  permit.bytes_ = bytes;
+  return permit;
+}
+
+absl::Status Admission::TakeBytes(const Caller& caller, int64_t bytes, int64_t held) {
+  MutexLock lock(mu_);
+  // It would not fit if it were the only call either.
+  if (const int64_t max = Quota(limits_.max_bytes).share(caller); held + bytes > max) {
+    return BadField(
+        "request", Reason::kCallTooLarge,
+        absl::StrCat("needs ", held + bytes,
+                     " bytes of memory, and this server gives a call at most ", max,
+                     ": send less text at once, or ask for fewer hypotheses or no alignments"),
+        {{"requestBytes", absl::StrCat(held + bytes)}, {"maxBytes", absl::StrCat(max)}});
+  }
+  const Quota::Decision decision = bytes_.Check(caller, bytes);
+  if (decision == Quota::Decision::kFits) {
+    bytes_.Take(caller, bytes);
+    ReportAdmitted();
+    return absl::OkStatus();
+  }
+  const bool full = decision == Quota::Decision::kFull;
+  const int64_t in_use = full ? bytes_.held() : bytes_.held_by(caller);
+  const int64_t max = full ? bytes_.max() : bytes_.share(caller);
+  observer_.Rejected(full ? RejectReason::kBytes : RejectReason::kShare);
+  return Busy(full ? Reason::kTooManyBytes : Reason::kShareUsed,
+              absl::StrCat("calls ", full ? "" : "of this client ", "hold ", in_use,
+                           " bytes of memory, the limit is ", max, ": this one needs ", bytes,
+                           " more, retry later"),
+              RetryDelay(TimeToDrain()),
+              {{"admittedBytes", absl::StrCat(in_use)},
+               {"requestBytes", absl::StrCat(bytes)},
+               {"maxBytes", absl::StrCat(max)}},
+              full ? "server" : "client");
+}
+
+absl::StatusOr<Estimate> Admission::Charge(const Caller& caller, const CallWork& work,
+                                           absl::Time now) {
+  const int64_t tokens = work.size.tokens;
+  ErrorMetadata metadata = {{"requestTokens", absl::StrCat(tokens)}};
+  if (tokens > limits_.max_tokens) {
+    metadata.emplace_back("maxTokens", absl::StrCat(limits_.max_tokens));
+    return BadField("contents", Reason::kCallTooLarge,
+                    absl::StrCat("the call needs ", tokens,
+                                 " tokens of work ((source + max target tokens) x beam size), "
+                                 "this server admits at most ",
+                                 limits_.max_tokens, ": send less text at once"),
+                    std::move(metadata));
+  }
+  MutexLock lock(mu_);
+  LatencyEstimator& estimator = models_[work.model].estimator;
+  const Quota::Decision decision = tokens_.Check(caller, tokens);
+  if (decision != Quota::Decision::kFits) {
+    const bool full = decision == Quota::Decision::kFull;
+    const int64_t held = full ? tokens_.held() : tokens_.held_by(caller);
+    const int64_t max = full ? tokens_.max() : tokens_.share(caller);
+    observer_.Rejected(full ? RejectReason::kTokens : RejectReason::kShare);
+    metadata.emplace_back("admittedTokens", absl::StrCat(held));
+    metadata.emplace_back("maxTokens", absl::StrCat(max));
+    return Busy(
+        full ? Reason::kTooMuchWork : Reason::kShareUsed,
+        absl::StrCat("the server has ", held, " tokens of work", full ? "" : " of this client",
+                     ", the limit is ", max, ": this call needs ", tokens, ", retry later"),
+        RetryDelay(full ? TimeToDrain() : estimator.TimeFor(held)), std::move(metadata),
+        full ? "server" : "client");
+  }
+  Estimate expected = estimator.TimeToFinish(caller, work.size);
+  if (expected.time > absl::ZeroDuration()) expected.time += work.answer;
+  observer_.Estimated(expected.time);
+  RETURN_IF_ERROR(CheckDeadline(work, expected, now));
+  // Either may throw std::bad_alloc; then neither is changed.
+  estimator.Add(caller, tokens, work.size.rows);
+  try {
+    tokens_.Take(caller, tokens);
+  } catch (...) {
+    estimator.Remove(caller, tokens, work.size.rows);
+    throw;
+  }
+  ReportAdmitted();
+  return expected;
+}
+
+absl::Status Admission::CheckDeadline(const CallWork& work, const Estimate& expected,
+                                      absl::Time now) {
+  Model& model = models_[work.model];
+  const absl::Duration left = work.deadline - now;
+  const absl::Duration needed = model.estimator.TimeNeeded(expected, now);
+  if (needed <= left) return absl::OkStatus();
+  // If the answer would take longer on an idle server as well, the deadline is wrong (the client's
+  // error), not the load of the server.
+  const absl::Duration needed_when_idle =
+      model.estimator.TimeNeeded(model.estimator.TimeWhenIdle(work.size), now);
+  const bool too_short = needed_when_idle > left;
+  if (too_short && model.estimator.idle() && model.probes.Admit(now, left)) return absl::OkStatus();
+  observer_.Rejected(too_short ? RejectReason::kShortDeadline : RejectReason::kDeadline);
+  ErrorMetadata metadata = {{"requestTokens", absl::StrCat(work.size.tokens)},
+                            {"estimate", Format(too_short ? needed_when_idle : needed)},
+                            {"remaining", Format(left)}};
+  if (too_short) {
+    return DeadlineTooShort(absl::StrCat("the answer may take ", Format(needed_when_idle),
+                                         " even when the server is idle, the deadline is in ",
+                                         Format(left), ": set a later one, or send less text"),
+                            std::move(metadata));
+  }
+  return DeadlineTooClose(
+      absl::StrCat("the answer may take ", Format(needed), ", the deadline is in ", Format(left),
+                   ": set a later one, or retry when the server is less busy"),
+      std::move(metadata));
+}
+
+void Admission::Ended(const std::string& model, const Estimate& estimate, absl::Duration actual,
+                      absl::Time now, bool finished) {
+  MutexLock lock(mu_);
+  LatencyEstimator& estimator = models_[model].estimator;
+  if (finished) {
+    estimator.RecordCompletion(estimate, actual, now);
+  } else {
+    estimator.RecordTimeout(estimate, actual, now);
+  }
+  observer_.SetSafetyFactor(model, estimate.waits, estimator.safety_factor(estimate, now));
+}
+
+void Admission::StepMade(const std::string& model, const StepReport& report, absl::Duration cycle) {
+  MutexLock lock(mu_);
+  models_[model].estimator.StepMade(report, cycle);
+}
+
+void Admission::GiveBackTokens(const Caller& caller, const std::string& model, int64_t tokens,
+                               double rows) {
+  MutexLock lock(mu_);
+  tokens_.GiveBack(caller, tokens);
+  models_[model].estimator.Remove(caller, tokens, rows);
+  ReportAdmitted();
+}
+
+void Admission::ChangeBytes(const Caller& caller, int64_t bytes) {
+  MutexLock lock(mu_);
+  bytes > 0 ? bytes_.Take(caller, bytes) : bytes_.GiveBack(caller, -bytes);
+  ReportAdmitted();
+}
+
+int64_t Admission::tokens() const {
+  MutexLock lock(mu_);
+  return tokens_.held();
+}
+
+int64_t Admission::bytes() const {
+  MutexLock lock(mu_);
+  return bytes_.held();
+}
+
+Permit::Permit(Permit&& other) noexcept
+    : admission_(std::exchange(other.admission_, nullptr)),
+      caller_(std::move(other.caller_)),
+      model_(std::move(other.model_)),
+      bytes_(other.bytes_),
+      tokens_(other.tokens_),
+      rows_per_token_(other.rows_per_token_),
+      charged_(other.charged_),
+      estimate_(other.estimate_) {}
+
+Permit& Permit::operator=(Permit&& other) noexcept {
+  if (this == &other) return *this;
+  GiveBackAll();
+  admission_ = std::exchange(other.admission_, nullptr);
+  caller_ = std::move(other.caller_);
+  model_ = std::move(other.model_);
+  bytes_ = other.bytes_;
+  tokens_ = other.tokens_;
+  rows_per_token_ = other.rows_per_token_;
+  charged_ = other.charged_;
+  estimate_ = other.estimate_;
+  return *this;
+}
+
+Permit::~Permit() { GiveBackAll(); }
+
+absl::Status Permit::Charge(const CallWork& work, absl::Time now) {
+  model_ = work.model;
+  ASSIGN_OR_RETURN(Estimate estimate, admission_->Charge(caller_, work, now));
+  tokens_ = work.size.tokens;
+  rows_per_token_ = work.size.rows / static_cast<double>(std::max<int64_t>(1, tokens_));
+  charged_ = now;
+  estimate_ = estimate;
+  return absl::OkStatus();
+}
+
+void Permit::Ended(absl::Time now, bool finished) {
+  admission_->Ended(model_, estimate_, now - charged_, now, finished);
+}
+
+absl::Status Permit::Hold(int64_t bytes) {
+  RETURN_IF_ERROR(admission_->TakeBytes(caller_, bytes, bytes_));
+  bytes_ += bytes;
+  return absl::OkStatus();
+}
+
+void Permit::SetBytes(int64_t bytes) {
+  if (bytes == bytes_) return;
+  admission_->ChangeBytes(caller_, bytes - bytes_);
+  bytes_ = bytes;
+}
+
+void Permit::GiveBack(int64_t tokens) {
+  tokens = std::min(tokens, tokens_);
+  if (tokens <= 0) return;
+  tokens_ -= tokens;
+  admission_->GiveBackTokens(caller_, model_, tokens,
+                             static_cast<double>(tokens) * rows_per_token_);
+}
+
+void Permit::GiveBackAll() {
+  if (admission_ == nullptr) return;
+  if (tokens_ > 0) GiveBack(tokens_);
+  std::exchange(admission_, nullptr)->ChangeBytes(caller_, -bytes_);
+}
+
+}  // namespace linnet::server

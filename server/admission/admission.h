@@ -1,0 +1,145 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <random>
+#include <string>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "server/admission/admission_observer.h"
+#include "server/admission/latency_estimator.h"
+#include "server/admission/probe_policy.h"
+#include "server/admission/quota.h"
+#include "server/base/caller.h"
+#include "server/base/mutex.h"
+#include "server/schedule/step_report.h"
+
+namespace linnet::server {
+
+struct AdmissionLimits {
+  // Max admitted work: the sum over all segments of (source + max target tokens) x beam size.
+  int64_t max_tokens = 1'000'000;
+  // Max memory that calls hold, from the first byte of a request to the last of its reply.
+  int64_t max_bytes = int64_t{256} << 20;
+};
+
+// The work of a call, known once its text is tokenised.
+struct CallWork {
+  std::string model;
+  CallSize size = {};
+  absl::Duration answer =
+      absl::ZeroDuration();  // estimated time to build the answer after decoding
+  absl::Time deadline = absl::InfiniteFuture();
+};
+
+class Permit;
+
+// Limits the calls in flight, waiting and running, by memory and by work. Everything that waits in
+// the server holds a permit, so no queue needs a limit of its own. (A call is admitted to
+// the server; Batcher later adds its sequences to the batch.)
+//
+// A call is admitted if there is room, if its client stays within its share (Quota), and if its
+// latency estimate times a learned safety factor fits its deadline (LatencyEstimator). An idle
+// engine admits some calls that do not fit as probes (ProbePolicy). One per server. Thread-safe;
+// outlives its permits.
+class Admission {
+ public:
+  // `seed` is for the jitter of the retry delays.
+  Admission(const AdmissionLimits& limits, AdmissionObserver& observer,
+            uint32_t seed = std::random_device{}());
+
+  // Fixed memory of a call: its objects here and in gRPC, and its headers.
+  static constexpr int64_t kBytesPerCall = 16384;
+
+  // Returns a permit for `bytes` plus kBytesPerCall. RESOURCE_EXHAUSTED if the server has no room
+  // for them or the client has used its share.
+  absl::StatusOr<Permit> Enter(const Caller& caller, int64_t bytes);
+  // Records a step of the model's scheduler and its duration including the sinks, for the latency
+  // estimates.
+  void StepMade(const std::string& model, const StepReport& report, absl::Duration cycle);
+
+  const AdmissionLimits& limits() const { return limits_; }
+  int64_t tokens() const;
+  int64_t bytes() const;
+
+ private:
+  friend class Permit;
+  // `held`: bytes that the call holds already.
+  absl::Status TakeBytes(const Caller& caller, int64_t bytes, int64_t held);
+  // Changes the bytes without a check against the limit. Negative: gives them back.
+  void ChangeBytes(const Caller& caller, int64_t bytes);
+  absl::StatusOr<Estimate> Charge(const Caller& caller, const CallWork& work, absl::Time now);
+  void Ended(const std::string& model, const Estimate& estimate, absl::Duration actual,
+             absl::Time now, bool finished);
+  // Not OK if the call is not expected to end before its deadline.
+  absl::Status CheckDeadline(const CallWork& work, const Estimate& expected, absl::Time now)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void GiveBackTokens(const Caller& caller, const std::string& model, int64_t tokens, double rows);
+  // The retry delay for a client when the work ahead of it takes `drain`. Jitter of 25 % keeps
+  // clients from all retrying at once.
+  absl::Duration RetryDelay(absl::Duration drain) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  absl::Duration TimeToDrain() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void ReportAdmitted() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+
+  const AdmissionLimits limits_;
+  AdmissionObserver& observer_;
+  mutable Mutex mu_;
+  Quota tokens_ ABSL_GUARDED_BY(mu_);
+  Quota bytes_ ABSL_GUARDED_BY(mu_);
+  struct Model {
+    LatencyEstimator estimator;
+    ProbePolicy probes;
+  };
+  std::map<std::string, Model> models_ ABSL_GUARDED_BY(mu_);
+  std::minstd_rand random_ ABSL_GUARDED_BY(mu_);
+};
+
+// The bytes and the work that one call holds; the destructor gives them back. One thread at a time
+// may change the bytes, and one thread at a time (possibly another one) the work.
+class Permit {
+ public:
+  Permit(Permit&& other) noexcept;
+  Permit& operator=(Permit&& other) noexcept;
+  ~Permit();
+
+  int64_t bytes() const { return bytes_; }
+  // Adds bytes; call it before the memory is allocated. RESOURCE_EXHAUSTED if there is no room now,
+  // INVALID_ARGUMENT if it never fits; on error the permit is unchanged.
+  absl::Status Hold(int64_t bytes);
+  // Sets the bytes without a check: for memory that was freed, or that is already in use.
+  void SetBytes(int64_t bytes);
+
+  // Sets the priority that the request asks for; call it before Charge.
+  void SetPriority(Priority priority) { caller_.priority = priority; }
+  // Adds the work; call it once, when the text is tokenised. RESOURCE_EXHAUSTED if there is no room
+  // now, DEADLINE_EXCEEDED if the call is not expected to end in time, INVALID_ARGUMENT if it never
+  // fits; on error the permit is unchanged.
+  absl::Status Charge(const CallWork& work, absl::Time now);
+  // Gives back a part of the work, when it has ended.
+  void GiveBack(int64_t tokens);
+  // Gives back all of the work and keeps the bytes.
+  void GiveBackWork() { GiveBack(tokens_); }
+  // Compares the time that the work took with its estimate. `finished` is false if the deadline or
+  // a cancellation ended it. Do not call it for work that ended for another reason.
+  void Ended(absl::Time now, bool finished);
+
+ private:
+  friend class Admission;
+  Permit(Admission& admission, const Caller& caller, int64_t bytes)
+      : admission_(&admission), caller_(caller), bytes_(bytes) {}
+  void GiveBackAll();
+
+  Admission* admission_;
+  Caller caller_;
+  std::string model_;
+  int64_t bytes_ = 0;
+  int64_t tokens_ = 0;
+  double rows_per_token_ = 0;
+  absl::Time charged_ = absl::InfinitePast();
+  Estimate estimate_;
+};
+
+}  // namespace linnet::server

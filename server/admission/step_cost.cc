@@ -1,0 +1,61 @@
+#include "server/admission/step_cost.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstdint>
+
+namespace linnet::server {
+namespace {
+
+constexpr absl::Duration kHalfLife = absl::Seconds(2);
+// Half-life of the means of a bucket, in steps of that bucket.
+constexpr double kHalfLifeSteps = 200;
+// Durations are capped at this multiple of the estimate: a longer step was delayed by something
+// else. A machine that becomes slower still raises the estimate within a few steps.
+constexpr double kMaxOverEstimate = 4;
+
+}  // namespace
+
+void StepCost::Record(int rows, absl::Duration step, absl::Time now) {
+  if (rows <= 0) return;
+  const auto width = static_cast<size_t>(std::bit_width(static_cast<uint32_t>(rows)));
+  Bucket& bucket = buckets_[std::min(width, buckets_.size() - 1)];
+  double seconds = absl::ToDoubleSeconds(step);
+  if (bucket.seconds.known()) {
+    seconds = std::min(seconds, kMaxOverEstimate * absl::ToDoubleSeconds(Of(rows)));
+    // If the clock is set back, the scale does not decay.
+    const absl::Duration since = std::max(absl::ZeroDuration(), now - last_);
+    scale_.Add(seconds, Shape(rows), std::exp2(-absl::FDivDuration(since, kHalfLife)));
+    last_ = now;
+  } else if (!scale_.known()) {
+    scale_.Add(seconds, seconds, 1);
+    last_ = now;
+  }
+  if (!scale_.known() || scale_.value() <= 0) return;  // durations of zero carry no information
+  const double keep = std::exp2(-1 / kHalfLifeSteps);
+  bucket.rows.Add(rows, 1, keep);
+  bucket.seconds.Add(seconds / scale_.value(), 1, keep);
+}
+
+absl::Duration StepCost::Of(double rows) const {
+  return absl::Seconds(scale_.value() * Shape(rows));
+}
+
+double StepCost::Shape(double rows) const {
+  const Bucket* below = nullptr;
+  const Bucket* above = nullptr;
+  for (const Bucket& bucket : buckets_) {
+    if (!bucket.seconds.known()) continue;
+    if (bucket.rows.value() <= rows) below = &bucket;
+    if (bucket.rows.value() > rows && above == nullptr) above = &bucket;
+  }
+  if (below == nullptr && above == nullptr) return 0;
+  if (below == nullptr) return above->seconds.value();
+  const double seconds = below->seconds.value();
+  if (above == nullptr) return seconds * rows / below->rows.value();
+  const double share = (rows - below->rows.value()) / (above->rows.value() - below->rows.value());
+  return seconds + share * (above->seconds.value() - seconds);
+}
+
+}  // namespace linnet::server

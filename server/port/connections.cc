@@ -1,0 +1,169 @@
+#include "server/port/connections.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "server/identity/trusted_proxies.h"
+
+namespace linnet::server {
+
+std::optional<Connections::Id> Connections::Admit(const std::string& peer, MonotonicTime now) {
+  const std::string address = peer.substr(0, peer.rfind(':'));
+  MutexLock lock(mu_);
+  const auto of_address = of_address_.find(address);
+  const bool full = limits_.connections != 0 && std::ssize(connections_) >= limits_.connections;
+  const bool address_full = limits_.connections_per_address != 0 &&
+                            of_address != of_address_.end() &&
+                            of_address->second >= limits_.connections_per_address;
+  if (full || address_full) {
+    ++refused_;
+    return std::nullopt;
+  }
+  const Id id = ++last_;
+  connections_[id] = {.peer = peer, .address = address, .accepted = now};
+  of_peer_[peer] = id;  // a former connection from this peer has been closed
+  ++of_address_[address];
+  unknown_.insert(id);
+  by_bytes_.insert({0, id});
+  return id;
+}
+
+void Connections::Closed(Id id) {
+  MutexLock lock(mu_);
+  const auto it = connections_.find(id);
+  if (it == connections_.end()) return;
+  Forget(id, it->second);
+  closing_ -= it->second.closing;
+  if (const auto of_peer = of_peer_.find(it->second.peer);
+      of_peer != of_peer_.end() && of_peer->second == id)
+    of_peer_.erase(of_peer);
+  if (const auto of_address = of_address_.find(it->second.address); --of_address->second == 0)
+    of_address_.erase(of_address);
+  connections_.erase(it);
+}
+
+void Connections::Forget(Id id, const Connection& connection) {
+  if (unknown_.erase(id) == 0) return;
+  by_bytes_.erase({connection.held(), id});
+  held_ -= connection.held();
+}
+
+template <typename Change>
+void Connections::Update(Id id, Change change) {
+  const auto it = connections_.find(id);
+  if (it == connections_.end()) return;
+  const bool unknown = unknown_.contains(id);
+  if (unknown) {
+    by_bytes_.erase({it->second.held(), id});
+    held_ -= it->second.held();
+  }
+  change(it->second);
+  if (unknown) {
+    by_bytes_.insert({it->second.held(), id});
+    held_ += it->second.held();
+  }
+}
+
+void Connections::Received(Id id, int64_t bytes) {
+  MutexLock lock(mu_);
+  Update(id, [bytes](Connection& connection) {
+    connection.received = std::max(connection.received, bytes);
+  });
+}
+
+std::vector<Connections::Id> Connections::Excess(MonotonicTime now) {
+  std::vector<Id> excess;
+  MutexLock lock(mu_);
+  const auto expel = [&](Id id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    Connection& connection = connections_.at(id);
+    excess.push_back(id);
+    Forget(id, connection);
+    closing_ += connection.closing = connection.held();
+    ++expelled_;
+  };
+  while (!unknown_.empty() &&
+         Elapsed(connections_.at(*unknown_.begin()).accepted, now) >= limits_.timeout)
+    expel(*unknown_.begin());
+  while (!by_bytes_.empty()) {
+    const auto [bytes, id] = *by_bytes_.rbegin();
+    const bool too_much = limits_.bytes_per != 0 && bytes > limits_.bytes_per;
+    const bool all_too_much =
+        limits_.bytes != 0 && (held_ > limits_.bytes || held_ + closing_ > 2 * limits_.bytes);
+    if (!too_much && (!all_too_much || bytes == 0)) break;
+    expel(id);
+  }
+  for (Id id : std::exchange(too_many_calls_, {})) {
+    if (unknown_.contains(id)) expel(id);
+  }
+  return excess;
+}
+
+bool Connections::known(Id id) const {
+  MutexLock lock(mu_);
+  const auto it = connections_.find(id);
+  return it != connections_.end() && it->second.known;
+}
+
+int Connections::open() const {
+  MutexLock lock(mu_);
+  return static_cast<int>(connections_.size());
+}
+
+int Connections::unknown() const {
+  MutexLock lock(mu_);
+  return static_cast<int>(unknown_.size());
+}
+
+int64_t Connections::refused() const {
+  MutexLock lock(mu_);
+  return refused_;
+}
+
+int64_t Connections::expelled() const {
+  MutexLock lock(mu_);
+  return expelled_;
+}
+
+Connections::Id Connections::CallBegan(absl::string_view peer, bool authenticated) {
+  const std::string address = PeerAddress(peer);
+  MutexLock lock(mu_);
+  const auto of_peer = of_peer_.find(address);
+  if (of_peer == of_peer_.end()) return 0;
+  const Id id = of_peer->second;
+  Update(id, [this, id](Connection& connection) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    ++connection.calls_open;
+    if (++connection.calls_begun > limits_.calls_per && limits_.calls_per != 0)
+      too_many_calls_.insert(id);
+  });
+  if (limits_.tokens && authenticated) {
+    Forget(id, connections_.at(id));
+    connections_.at(id).known = true;
+  }
+  return id;
+}
+
+void Connections::CallEnded(Id id) {
+  MutexLock lock(mu_);
+  Update(id, [](Connection& connection) { --connection.calls_open; });
+}
+
+void Connections::Known(Id id) {
+  MutexLock lock(mu_);
+  const auto it = connections_.find(id);
+  if (it == connections_.end() || limits_.tokens) return;
+  Forget(id, it->second);
+  it->second.known = true;
+}
+
+Connections::Call::Call(Connections& connections, absl::string_view peer, bool authenticated)
+    : connections_(connections), id_(connections.CallBegan(peer, authenticated)) {}
+
+Connections::Call::~Call() {
+  if (id_ != 0) connections_.CallEnded(id_);
+}
+
+void Connections::Call::Received() {
+  if (id_ != 0) connections_.Known(id_);
+}
+
+}  // namespace linnet::server

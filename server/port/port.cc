@@ -1,0 +1,146 @@
+#include "server/port/port.h"
+
+#include <grpcpp/ext/channelz_service_plugin.h>
+#include <grpcpp/ext/proto_server_reflection_plugin.h>
+#include <grpcpp/health_check_service_interface.h>
+#include <grpcpp/impl/server_builder_option.h>
+#include <grpcpp/impl/server_builder_plugin.h>
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "server/config/address.h"
+
+namespace linnet::server {
+namespace {
+
+int Milliseconds(absl::Duration duration) {
+  return static_cast<int>(
+      std::min<int64_t>(absl::ToInt64Milliseconds(duration), std::numeric_limits<int>::max()));
+}
+
+// gRPC adds its plugin services to every server of a process that links them; this removes the
+// disabled ones.
+class ExtraServices final : public grpc::ServerBuilderOption {
+ public:
+  explicit ExtraServices(const SecurityOptions& security) : security_(security) {}
+  void UpdateArguments(grpc::ChannelArguments* /*arguments*/) override {}
+  void UpdatePlugins(std::vector<std::unique_ptr<grpc::ServerBuilderPlugin>>* plugins) override {
+    std::erase_if(*plugins, [&](const auto& plugin) {
+      return (plugin->name() == "proto_server_reflection" && !security_.reflection) ||
+             (plugin->name() == "channelz_service" && !security_.channelz);
+    });
+  }
+
+ private:
+  const SecurityOptions security_;
+};
+
+// A client that uses reflection occupies a thread for any length of time, because gRPC's reflection
+// service is synchronous. Clients above this limit are refused with RESOURCE_EXHAUSTED.
+constexpr int kReflectionThreads = 16;
+// Max time for TLS and the start of HTTP/2, if unauthenticated-timeout is not shorter. A client
+// needs a few round trips; gRPC's default is 120 s.
+constexpr absl::Duration kHandshakeTimeout = absl::Seconds(20);
+// Bytes that a connection may send before its client is known; see ConnectionLimits.
+constexpr int64_t kFirstBytes = 256 << 10;
+
+// An argument of the patched gRPC, which enforces the limit as it reads; the acceptor only measures
+// afterwards.
+constexpr char kMaxHeldBeforeMessage[] = "linnet.max_held_before_message";
+
+void SetLimits(const SecurityOptions& security, grpc::ServerBuilder& builder) {
+  grpc::ResourceQuota quota("linnet");
+  quota.Resize(static_cast<size_t>(security.max_transport_bytes));
+  quota.SetMaxThreads(kReflectionThreads);
+  builder.SetResourceQuota(quota);
+  // Connections are closed periodically, so that revoked certificates lose theirs and new replicas
+  // get some.
+  builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_AGE_MS,
+                             Milliseconds(security.max_connection_age));
+  builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_AGE_GRACE_MS,
+                             Milliseconds(security.max_connection_age_grace));
+  builder.AddChannelArgument(GRPC_ARG_MAX_METADATA_SIZE, security.max_metadata_bytes);
+  builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, security.max_streams);
+  // With tokens calls without one are ended before their messages are read.
+  if (security.tokens.empty() && security.max_unauthenticated_bytes > 0) {
+    builder.AddChannelArgument(kMaxHeldBeforeMessage, static_cast<int>(std::min<int64_t>(
+                                                          security.max_unauthenticated_bytes,
+                                                          std::numeric_limits<int>::max())));
+  }
+  builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_IDLE_MS, Milliseconds(security.max_idle));
+  builder.AddChannelArgument(
+      GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS,
+      Milliseconds(std::min(kHandshakeTimeout, security.unauthenticated_timeout)));
+  // Detects dead clients, even while there is nothing to send.
+  builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, Milliseconds(security.keepalive));
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, Milliseconds(security.keepalive));
+  // Clients may ping too, at most every ten seconds, even between calls.
+  builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 10'000);
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
+}
+
+}  // namespace
+
+Connections::Limits ConnectionLimits(const SecurityOptions& security, int64_t max_request_bytes) {
+  const bool tokens = !security.tokens.empty();
+  return {.connections = security.max_connections,
+          .connections_per_address = security.max_connections_per_address,
+          .timeout = security.unauthenticated_timeout,
+          .bytes = security.max_unauthenticated_bytes,
+          .bytes_per = std::max(kFirstBytes, security.max_streams * Connections::kCallBytes) +
+                       (tokens ? 0 : max_request_bytes),
+          // Twice the max number of concurrent calls.
+          .calls_per = 2 * int64_t{security.max_streams},
+          .tokens = tokens};
+}
+
+absl::StatusOr<std::unique_ptr<Port>> Port::Open(const Setup& setup,
+                                                 const SecurityOptions& security) {
+  grpc::EnableDefaultHealthCheckService(false);
+  grpc::reflection::InitProtoReflectionServerBuilderPlugin();
+  grpc::channelz::experimental::InitChannelzService();
+  std::unique_ptr<Port> port(new Port);
+  auto acceptor = Acceptor::Listen(setup.address, 2 * security.keepalive, *setup.connections);
+  if (!acceptor.ok()) {
+    return absl::UnavailableError(
+        absl::StrCat("cannot listen on ", setup.address,
+                     ": the address is taken or not of this machine; choose another with ",
+                     setup.flag, ", port 0 picks one (", acceptor.status().message(), ")"));
+  }
+  port->acceptor_ = *std::move(acceptor);
+  port->address_ = WithPort(setup.address, port->acceptor_->port());
+  grpc::ServerBuilder builder;
+  using FromSocket = grpc::ServerBuilder::experimental_type::ExternalConnectionType;
+  port->connections_ =
+      builder.experimental().AddExternalConnectionAcceptor(FromSocket::FROM_FD, setup.credentials);
+  SetLimits(security, builder);
+  builder.SetOption(std::make_unique<ExtraServices>(security));
+  for (grpc::Service* service : setup.services) builder.RegisterService(service);
+  builder.SetMaxReceiveMessageSize(static_cast<int>(
+      std::min<int64_t>(setup.max_request_bytes, std::numeric_limits<int>::max())));
+  port->server_ = builder.BuildAndStart();
+  if (port->server_ == nullptr)
+    return absl::InternalError(absl::StrCat("gRPC does not serve on ", setup.address));
+  port->acceptor_->Start([&connections = *port->connections_](int socket) {
+    grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters connection;
+    connection.fd = socket;
+    connections.HandleNewConnection(&connection);
+  });
+  return port;
+}
+
+Port::~Port() { Close(absl::InfinitePast()); }
+
+void Port::Close(absl::Time deadline) {
+  if (server_ == nullptr) return;
+  acceptor_->Close();
+  server_->Shutdown(absl::ToChronoTime(std::max(deadline, absl::UnixEpoch())));
+  server_->Wait();
+  server_ = nullptr;
+}
+
+}  // namespace linnet::server

@@ -1,0 +1,127 @@
+#include "server/request/glossary.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "model/runtime/search/constraints.h"
+#include "proto/status_macros.h"
+#include "server/base/errors.h"
+#include "server/request/request_fields.h"
+
+namespace linnet::server {
+namespace {
+
+constexpr int kMaxEntries = 256;
+constexpr size_t kMaxTermBytes = 256;
+
+std::string EntryPath(int entry, absl::string_view field) {
+  return absl::StrCat("glossary.entries[", entry, "].", field);
+}
+
+absl::Status CheckTerm(const std::string& path, const std::string& text) {
+  RETURN_IF_ERROR(CheckText(path, text));
+  if (text.size() > kMaxTermBytes) {
+    return BadField(
+        path, Reason::kBadGlossary,
+        absl::StrCat("has ", text.size(), " bytes, at most ", kMaxTermBytes, " are accepted"),
+        {{"bytes", absl::StrCat(text.size())}, {"maxBytes", absl::StrCat(kMaxTermBytes)}});
+  }
+  return absl::OkStatus();
+}
+
+std::vector<std::string> SourcesOf(const linnet::v1::Glossary& glossary) {
+  std::vector<std::string> sources;
+  for (const linnet::v1::GlossaryEntry& entry : glossary.entries())
+    sources.push_back(entry.source_text());
+  return sources;
+}
+
+}  // namespace
+
+absl::Status CheckGlossary(const linnet::v1::Glossary& glossary) {
+  if (glossary.entries_size() > kMaxEntries) {
+    return BadField("glossary", Reason::kBadGlossary,
+                    absl::StrCat("has ", glossary.entries_size(), " entries, at most ", kMaxEntries,
+                                 " are accepted: send those that the texts need"),
+                    {{"entries", absl::StrCat(glossary.entries_size())},
+                     {"maxEntries", absl::StrCat(kMaxEntries)}});
+  }
+  std::set<std::string> sources;
+  for (int i = 0; i < glossary.entries_size(); ++i) {
+    const linnet::v1::GlossaryEntry& entry = glossary.entries(i);
+    const std::string path = EntryPath(i, "source_text");
+    RETURN_IF_ERROR(CheckTerm(path, entry.source_text()));
+    if (!sources.insert(entry.source_text()).second) {
+      return BadField(path, Reason::kBadGlossary,
+                      "repeats the source of an earlier entry: give each source once");
+    }
+    if (entry.target_text().empty()) continue;
+    RETURN_IF_ERROR(CheckTerm(EntryPath(i, "target_text"), entry.target_text()));
+  }
+  return absl::OkStatus();
+}
+
+Glossary::Glossary(const linnet::v1::Glossary& glossary, const model::Tokenizer& tokenizer,
+                   model::TokenId unk)
+    : glossary_(glossary),
+      tokenizer_(tokenizer),
+      unk_(unk),
+      finder_(SourcesOf(glossary), glossary.ignore_case()) {}
+
+absl::StatusOr<std::vector<TermUse>> Glossary::Find(absl::string_view segment,
+                                                    int max_target_tokens) const {
+  std::vector<TermUse> uses;
+  int phrases = 0, tokens = 0;  // of the constraints so far
+  for (const model::TermPlace& place : finder_.Find(segment)) {
+    const linnet::v1::GlossaryEntry& entry = glossary_.entries(place.term);
+    TermUse& use = uses.emplace_back();
+    use.entry = place.term;
+    use.begin = place.begin;
+    use.end = place.end;
+    const bool kept = entry.target_text().empty();
+    use.target = std::string(kept ? segment.substr(place.begin, place.end - place.begin)
+                                  : entry.target_text());
+    auto pieces = tokenizer_.EncodePart(use.target);
+    if (!pieces.ok() || pieces->empty() || std::count(pieces->begin(), pieces->end(), unk_) > 0) {
+      return BadField(EntryPath(place.term, kept ? "source_text" : "target_text"),
+                      Reason::kBadGlossary,
+                      "has characters that the model cannot write: use other words");
+    }
+    if (phrases == model::Constraints::kMaxPhrases ||
+        tokens + std::ssize(*pieces) > max_target_tokens)
+      continue;
+    ++phrases;
+    tokens += static_cast<int>(pieces->size());
+    use.tokens = *std::move(pieces);
+  }
+  return uses;
+}
+
+void FillTerms(const std::vector<TermUse>& uses, absl::string_view text, int source_begin,
+               int begin, linnet::v1::Segment& segment) {
+  std::map<std::string, std::vector<model::TermPlace>>
+      free;  // occurrences not yet assigned to a use
+  for (const TermUse& use : uses) {
+    auto found = free.find(use.target);
+    if (found == free.end()) {
+      found = free.emplace(use.target,
+                           model::TermFinder({use.target}, /*ignore_case=*/false).Find(text))
+                  .first;
+    }
+    linnet::v1::GlossaryTerm& term = *segment.add_glossary_terms();
+    term.set_entry(use.entry);
+    term.set_source_begin(source_begin + use.begin);
+    term.set_source_end(source_begin + use.end);
+    std::vector<model::TermPlace>& places = found->second;
+    if (places.empty()) continue;
+    term.set_met(true);
+    term.set_target_begin(begin + places.front().begin);
+    term.set_target_end(begin + places.front().end);
+    places.erase(places.begin());
+  }
+}
+
+}  // namespace linnet::server

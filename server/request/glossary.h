@@ -1,0 +1,54 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "linnet/v1/text_service.pb.h"
+#include "model/runtime/tokenizer/terms.h"
+#include "model/runtime/tokenizer/tokenizer.h"
+
+namespace linnet::server {
+
+// One occurrence of a glossary entry in a segment.
+struct TermUse {
+  int entry = 0;
+  int begin = 0;  // bytes [begin, end) of the segment
+  int end = 0;
+  std::string target;  // required text of the answer
+  // Constraint for the search. Empty if the segment is beyond the limits (Constraints::kMaxPhrases,
+  // and the max target length); then the target occurs only if the model produces it anyway.
+  std::vector<model::TokenId> tokens = {};
+};
+
+// Checks everything that does not need a model. BAD_GLOSSARY with the path of the field.
+absl::Status CheckGlossary(const linnet::v1::Glossary& glossary);
+
+// Finds the entries of a request's glossary in the segments of its texts.
+class Glossary {
+ public:
+  // The glossary has passed CheckGlossary. It and the tokenizer (of targets) must outlive this
+  // object.
+  Glossary(const linnet::v1::Glossary& glossary, const model::Tokenizer& tokenizer,
+           model::TokenId unk);
+
+  // Returns the entries that apply, in the order in which they occur in the segment. BAD_GLOSSARY
+  // if the model has no pieces for the target of an entry.
+  absl::StatusOr<std::vector<TermUse>> Find(absl::string_view segment, int max_target_tokens) const;
+
+ private:
+  const linnet::v1::Glossary& glossary_;
+  const model::Tokenizer& tokenizer_;
+  model::TokenId unk_;
+  model::TermFinder finder_;
+};
+
+// Reports in `segment` which uses are met in `text`, the segment's text in the answer, where it
+// starts at byte `begin`. A use is met if its target occurs as whole words; each use needs an
+// occurrence of its own.
+void FillTerms(const std::vector<TermUse>& uses, absl::string_view text, int source_begin,
+               int begin, linnet::v1::Segment& segment);
+
+}  // namespace linnet::server

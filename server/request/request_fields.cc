@@ -1,0 +1,107 @@
+#include "server/request/request_fields.h"
+
+#include <algorithm>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/escaping.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "model/runtime/text/segmenter.h"
+#include "proto/status_macros.h"
+#include "server/base/errors.h"
+
+namespace linnet::server {
+
+absl::Status CheckLabels(const Labels& labels) {
+  constexpr int kMaxLabels = 16;
+  constexpr size_t kMaxLabelBytes = 63;
+  auto plain = [](absl::string_view word) {
+    return word.size() <= kMaxLabelBytes && std::all_of(word.begin(), word.end(), [](char c) {
+             return absl::ascii_islower(c) || absl::ascii_isdigit(c) || c == '_' || c == '-';
+           });
+  };
+  if (labels.size() > kMaxLabels) {
+    return BadField(
+        "labels", Reason::kBadLabel,
+        absl::StrCat("holds ", labels.size(), " labels, at most ", kMaxLabels, " are accepted"));
+  }
+  for (const auto& [key, value] : labels) {
+    if (!key.empty() && plain(key) && plain(value)) continue;
+    // The label stays out of the message: it may be anything.
+    return BadField("labels", Reason::kBadLabel,
+                    absl::StrCat("keys and values are 1 to ", kMaxLabelBytes,
+                                 " lower-case letters, digits, '_' and '-'; values may be empty"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckMimeType(absl::string_view mime_type) {
+  if (mime_type.empty() || absl::EqualsIgnoreCase(mime_type, "text/plain")) return absl::OkStatus();
+  return BadField("mime_type", Reason::kUnsupportedFormat,
+                  absl::StrCat("\"", absl::CHexEscape(mime_type.substr(0, 80)),
+                               "\" is not supported: send text/plain"));
+}
+
+absl::Status CheckPriority(linnet::v1::Priority priority, std::optional<Priority>& checked) {
+  switch (priority) {
+    case linnet::v1::PRIORITY_UNSPECIFIED:
+      return absl::OkStatus();
+    case linnet::v1::PRIORITY_BATCH:
+      checked = Priority::kBatch;
+      return absl::OkStatus();
+    case linnet::v1::PRIORITY_NORMAL:
+      checked = Priority::kNormal;
+      return absl::OkStatus();
+    case linnet::v1::PRIORITY_INTERACTIVE:
+      checked = Priority::kInteractive;
+      return absl::OkStatus();
+    default:
+      return BadField("priority", Reason::kBadSetting,
+                      absl::StrCat("is ", priority, ", which this server does not know"));
+  }
+}
+
+absl::Status CheckText(const std::string& path, const std::string& text) {
+  if (const int byte = model::FirstInvalidUtf8(text); byte >= 0) {
+    return BadField(path, Reason::kInvalidUtf8,
+                    absl::StrCat("text must be UTF-8, byte ", byte, " is not"),
+                    {{"byte", absl::StrCat(byte)}});
+  }
+  if (absl::StripAsciiWhitespace(text).empty()) {
+    return BadField(path, Reason::kEmpty,
+                    text.empty() ? "text is empty" : "text is only white space");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckItems(absl::string_view field, const std::vector<TextItem>& items,
+                        const TextLimits& limits, int64_t& text_bytes) {
+  if (items.empty()) return BadField(field, Reason::kEmpty, "at least one text is needed");
+  if (std::ssize(items) > limits.max_contents) {
+    return BadField(
+        field, Reason::kTooManyTexts,
+        absl::StrCat("holds ", items.size(), " texts, at most ", limits.max_contents,
+                     " go into one call: send the rest in another"),
+        {{"texts", absl::StrCat(items.size())}, {"maxTexts", absl::StrCat(limits.max_contents)}});
+  }
+  text_bytes = 0;
+  for (const TextItem& item : items) {
+    text_bytes += std::ssize(*item.text);
+    if (item.target != nullptr) text_bytes += std::ssize(*item.target);
+  }
+  if (text_bytes > limits.max_text_bytes) {
+    return BadField(
+        field, Reason::kTextTooLarge,
+        absl::StrCat("holds ", text_bytes, " bytes of text, at most ", limits.max_text_bytes,
+                     " go into one call: send the rest in another"),
+        {{"bytes", absl::StrCat(text_bytes)}, {"maxBytes", absl::StrCat(limits.max_text_bytes)}});
+  }
+  for (const TextItem& item : items) {
+    RETURN_IF_ERROR(CheckText(item.path, *item.text));
+    if (item.target == nullptr) continue;
+    RETURN_IF_ERROR(CheckText(item.target_path, *item.target));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace linnet::server

@@ -1,0 +1,30 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "linnet/v1/text_service.pb.h"
+#include "server/base/caller.h"
+#include "server/request/text_request.h"
+
+namespace linnet::server {
+
+// Checks of the fields that requests have in common. They return INVALID_ARGUMENT or UNIMPLEMENTED
+// with the path of the field.
+
+using Labels = google::protobuf::Map<std::string, std::string>;
+absl::Status CheckLabels(const Labels& labels);
+absl::Status CheckMimeType(absl::string_view mime_type);
+// Unspecified leaves `checked` unchanged.
+absl::Status CheckPriority(linnet::v1::Priority priority, std::optional<Priority>& checked);
+// Checks that the text is valid UTF-8 and not only white space.
+absl::Status CheckText(const std::string& path, const std::string& text);
+// Checks that there is at least one text, none is empty, all are UTF-8, and all of them fit into
+// one call. `field` is the field that holds them.
+absl::Status CheckItems(absl::string_view field, const std::vector<TextItem>& items,
+                        const TextLimits& limits, int64_t& text_bytes);
+
+}  // namespace linnet::server

@@ -1,0 +1,268 @@
+#include "server/request/text_request.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "proto/status_macros.h"
+#include "server/base/errors.h"
+#include "server/request/decoding_options.h"
+#include "server/request/glossary.h"
+#include "server/request/language_detector.h"
+#include "server/request/request_fields.h"
+
+namespace linnet::server {
+namespace {
+
+using linnet::v1::DecodingOptions;
+
+std::string Item(absl::string_view field, int index) {
+  return absl::StrCat(field, "[", index, "]");
+}
+
+std::vector<TextItem> ItemsOf(const google::protobuf::RepeatedPtrField<std::string>& contents) {
+  std::vector<TextItem> items;
+  for (int i = 0; i < contents.size(); ++i)
+    items.push_back({.path = Item("contents", i), .text = &contents[i]});
+  return items;
+}
+
+std::vector<TextItem> ItemsOf(
+    const google::protobuf::RepeatedPtrField<linnet::v1::ScorePair>& pairs) {
+  std::vector<TextItem> items;
+  for (int i = 0; i < pairs.size(); ++i) {
+    items.push_back({.path = Item("pairs", i) + ".source_text",
+                     .text = &pairs[i].source_text(),
+                     .target_path = Item("pairs", i) + ".target_text",
+                     .target = &pairs[i].target_text()});
+  }
+  return items;
+}
+
+// Detects the language of texts if the request does not set it: one of `choices`, or another that
+// is reliably detected. All texts are in one language, so they are read together. Returns nothing
+// if the text is not conclusive and there is only one choice.
+absl::StatusOr<std::optional<linnet::v1::DetectedLanguage>> DetectLanguageOf(
+    const std::vector<TextItem>& items, const std::vector<std::string>& choices,
+    absl::string_view field) {
+  constexpr size_t kSampleBytes = 4096;
+  std::string sample;
+  for (const TextItem& item : items) {
+    absl::StrAppend(&sample, *item.text, "\n");
+    if (sample.size() >= kSampleBytes) break;
+  }
+  const LanguageGuess guess = DetectLanguage(sample);
+  if (!guess.known()) {
+    if (choices.size() == 1) return std::nullopt;
+    return BadField(field, Reason::kLanguageUnknown,
+                    absl::StrCat("is not set and could not be detected from the text: set it "
+                                 "to one of ",
+                                 absl::StrJoin(choices, ", "), ", or name a model"));
+  }
+  linnet::v1::DetectedLanguage detected;
+  detected.set_language_code(guess.languages.front().code);
+  detected.set_confidence(guess.languages.front().share);
+  return detected;
+}
+
+// The settings of a request, with the field names of its method.
+struct Asked {
+  linnet::v1::Task task;
+  absl::string_view items_field = "contents";
+  absl::string_view model;
+  absl::string_view source_language;
+  absl::string_view source_field;  // name of the field
+  absl::string_view target_language;
+  DecodingOptions options;
+  std::map<std::string, std::string> paths = {};  // of options that are set in other fields
+  const linnet::v1::Glossary* glossary = nullptr;
+};
+
+// Checks that the search of the request supports a glossary.
+absl::Status CheckSearch(const Asked& asked, const ServedModel& model) {
+  const model::SearchOptions options =
+      MergeOptions(model.bundle, asked.options, model.bundle.manifest.limits().max_source_tokens());
+  if (options.sampling()) {
+    return BadField("glossary", Reason::kBadGlossary,
+                    "cannot be combined with sampling: leave out top_k, top_p and seed");
+  }
+  if (options.beam_size < 2) {
+    return BadField(
+        "glossary", Reason::kBadGlossary,
+        absl::StrCat("cannot be used with beam_size ", options.beam_size, ": set it to 2 or more"));
+  }
+  return absl::OkStatus();
+}
+
+// Checks what the requests have in common. Without `items` the language is not detected, and the
+// model may stay unknown.
+template <typename Request>
+absl::StatusOr<TextRequest> Check(const Request& request,
+                                  std::optional<std::vector<TextItem>> items, const Asked& asked,
+                                  const Catalog& catalog, const TextLimits& limits) {
+  TextRequest checked;
+  if (items.has_value()) {
+    checked.items = *std::move(items);
+    RETURN_IF_ERROR(CheckItems(asked.items_field, checked.items, limits, checked.text_bytes));
+  }
+  RETURN_IF_ERROR(CheckLabels(request.labels()));
+  RETURN_IF_ERROR(CheckPriority(request.priority(), checked.priority));
+  std::string source_language(asked.source_language);
+  if (source_language.empty() && asked.model.empty()) {
+    ASSIGN_OR_RETURN(const auto choices,
+                     catalog.SourceLanguages(asked.task, asked.target_language));
+    if (checked.items.empty()) return checked;
+    ASSIGN_OR_RETURN(checked.detected,
+                     DetectLanguageOf(checked.items, choices, asked.source_field));
+    source_language =
+        checked.detected.has_value() ? checked.detected->language_code() : choices.front();
+  }
+  const absl::StatusOr<std::shared_ptr<ServedModel>> found = catalog.Find(
+      asked.task, asked.model, source_language, asked.target_language, asked.source_field);
+  if (absl::IsNotFound(found.status()) && checked.detected.has_value()) {
+    return NoSuchModel(
+        source_language,
+        absl::StrCat(asked.source_field, " is not set and the text seems to be in \"",
+                     source_language, "\": ", found.status().message()));
+  }
+  ASSIGN_OR_RETURN(const std::shared_ptr<ServedModel> model, found);
+  RETURN_IF_ERROR(CheckDecodingOptions(asked.options, *model, asked.paths));
+  if (asked.glossary != nullptr) {
+    RETURN_IF_ERROR(CheckGlossary(*asked.glossary));
+    RETURN_IF_ERROR(CheckSearch(asked, *model));
+    checked.glossary = asked.glossary;
+  }
+  checked.model = model;
+  checked.language_code = model->bundle.manifest.source_language_code();
+  checked.options = asked.options;
+  checked.word_scores = request.word_scores();
+  checked.alignments = request.alignments();
+  return checked;
+}
+
+absl::StatusOr<TextRequest> CheckTranslate(const linnet::v1::TranslateRequest& request,
+                                           std::optional<std::vector<TextItem>> items,
+                                           const Catalog& catalog, const TextLimits& limits) {
+  RETURN_IF_ERROR(CheckMimeType(request.mime_type()));
+  if (request.target_language_code().empty())
+    return BadField("target_language_code", Reason::kMissing, "is required");
+  auto checked =
+      Check(request, std::move(items),
+            {.task = linnet::v1::TASK_TRANSLATE,
+             .model = request.model(),
+             .source_language = request.source_language_code(),
+             .source_field = "source_language_code",
+             .target_language = request.target_language_code(),
+             .options = request.options(),
+             .glossary = request.glossary().entries().empty() ? nullptr : &request.glossary()},
+            catalog, limits);
+  if (checked.ok()) {
+    checked->split = true;
+    checked->language_check = limits.language_check;
+  }
+  return checked;
+}
+
+absl::StatusOr<TextRequest> CheckSummarize(const linnet::v1::SummarizeRequest& request,
+                                           std::optional<std::vector<TextItem>> items,
+                                           const Catalog& catalog, const TextLimits& limits) {
+  Asked asked = {.task = linnet::v1::TASK_SUMMARIZE,
+                 .model = request.model(),
+                 .source_language = request.language_code(),
+                 .source_field = "language_code",
+                 .target_language = "",
+                 .options = request.options()};
+  auto twice = [](absl::string_view field, absl::string_view option) {
+    return BadField(field, Reason::kSetTwice,
+                    absl::StrCat("is the same setting as options.", option, ": set one of them"));
+  };
+  if (request.has_min_summary_tokens()) {
+    if (asked.options.has_min_target_tokens())
+      return twice("min_summary_tokens", "min_target_tokens");
+    asked.options.set_min_target_tokens(request.min_summary_tokens());
+    asked.paths["min_target_tokens"] = "min_summary_tokens";
+  }
+  if (request.has_max_summary_tokens()) {
+    if (asked.options.has_max_target_tokens())
+      return twice("max_summary_tokens", "max_target_tokens");
+    asked.options.set_max_target_tokens(request.max_summary_tokens());
+    asked.paths["max_target_tokens"] = "max_summary_tokens";
+  }
+  if (!linnet::v1::LongInput_IsValid(request.long_input())) {
+    return BadField("long_input", Reason::kBadSetting,
+                    absl::StrCat("is ", request.long_input(), ", which this server does not know"));
+  }
+  ASSIGN_OR_RETURN(auto checked, Check(request, std::move(items), asked, catalog, limits));
+  checked.language_check = limits.language_check;
+  if (request.long_input() != linnet::v1::LONG_INPUT_UNSPECIFIED)
+    checked.long_input = request.long_input();
+  return checked;
+}
+
+}  // namespace
+
+void TextLimits::DeriveFrom(int64_t request_memory) {
+  // A text is stored several times, with its tokens and its translation; a segment of any length
+  // takes some kilobytes, and a line of a document is a call of its own.
+  const auto of = [&](int64_t bytes, int64_t max) {
+    return static_cast<int>(std::clamp<int64_t>(request_memory / bytes, 1, max));
+  };
+  max_contents = max_segments = of(16 << 10, 1 << 20);
+  max_text_bytes = std::clamp<int64_t>(request_memory / 256, 1, 1 << 30);
+  max_inflight_lines = of(4 << 20, 1 << 16);
+}
+
+absl::Status CheckContents(const google::protobuf::RepeatedPtrField<std::string>& contents,
+                           const TextLimits& limits, int64_t& text_bytes) {
+  return CheckItems("contents", ItemsOf(contents), limits, text_bytes);
+}
+
+absl::StatusOr<TextRequest> CheckRequest(const linnet::v1::TranslateRequest& request,
+                                         const Catalog& catalog, const TextLimits& limits) {
+  return CheckTranslate(request, ItemsOf(request.contents()), catalog, limits);
+}
+
+absl::StatusOr<TextRequest> CheckRequest(const linnet::v1::SummarizeRequest& request,
+                                         const Catalog& catalog, const TextLimits& limits) {
+  return CheckSummarize(request, ItemsOf(request.contents()), catalog, limits);
+}
+
+absl::StatusOr<TextRequest> CheckRequest(const linnet::v1::ScoreRequest& request,
+                                         const Catalog& catalog, const TextLimits& limits) {
+  Asked asked = {.task = linnet::v1::TASK_TRANSLATE,
+                 .items_field = "pairs",
+                 .model = request.model(),
+                 .source_language = request.source_language_code(),
+                 .source_field = "source_language_code",
+                 .target_language = request.target_language_code(),
+                 .options = {}};
+  if (!request.model().empty()) {
+    // The model may be of any task: summaries can be scored too.
+    ASSIGN_OR_RETURN(const auto model, catalog.Named(request.model()));
+    asked.task = model->bundle.manifest.task();
+  } else if (request.target_language_code().empty()) {
+    return BadField("target_language_code", Reason::kMissing,
+                    "is required where no model is named");
+  }
+  const linnet::v1::ScoringOptions& options = request.options();
+  if (options.has_length_penalty()) asked.options.set_length_penalty(options.length_penalty());
+  if (options.has_unknown_penalty()) asked.options.set_unknown_penalty(options.unknown_penalty());
+  if (options.has_normalize_scores())
+    asked.options.set_normalize_scores(options.normalize_scores());
+  if (options.has_temperature()) asked.options.set_temperature(options.temperature());
+  return Check(request, ItemsOf(request.pairs()), asked, catalog, limits);
+}
+
+absl::Status CheckSettings(const linnet::v1::TranslateRequest& request, const Catalog& catalog,
+                           const TextLimits& limits) {
+  return CheckTranslate(request, std::nullopt, catalog, limits).status();
+}
+
+absl::Status CheckSettings(const linnet::v1::SummarizeRequest& request, const Catalog& catalog,
+                           const TextLimits& limits) {
+  return CheckSummarize(request, std::nullopt, catalog, limits).status();
+}
+
+}  // namespace linnet::server

@@ -1,0 +1,82 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "linnet/v1/text_service.pb.h"
+#include "server/base/caller.h"
+#include "server/models/catalog.h"
+#include "server/request/language_detector.h"
+
+namespace linnet::server {
+
+// Limits on one call. They are derived from the memory of all calls together.
+struct TextLimits {
+  // Sets the limits that depend on the memory for requests, in bytes.
+  void DeriveFrom(int64_t request_memory);
+
+  int max_contents = 16384;
+  int64_t max_text_bytes = int64_t{1} << 20;  // of all contents together
+  int max_segments = 16384;                   // of all contents together
+  int max_inflight_lines = 64;                // of one document
+  // Counted from the arrival of a call or of a document's line: the deadline of calls without one,
+  // and the max deadline.
+  absl::Duration default_deadline = absl::InfiniteDuration();
+  absl::Duration max_deadline = absl::InfiniteDuration();
+  LanguageCheck language_check = LanguageCheck::kWarn;  // of translations and summaries
+};
+
+// A text of a request with its field path. Borrowed from the request.
+struct TextItem {
+  std::string path;  // "contents[3]"
+  const std::string* text = nullptr;
+  // Set if a target is scored: "pairs[3].target_text".
+  std::string target_path = {};
+  const std::string* target = nullptr;
+};
+
+// The common form of Translate, Summarize and Score requests. It has passed all checks that need no
+// tokenising.
+struct TextRequest {
+  std::shared_ptr<ServedModel> model;
+  std::vector<TextItem> items;
+  std::string language_code;  // of the source, as the model has it
+  linnet::v1::DecodingOptions options;
+  bool split = false;  // into segments; otherwise each text is one source
+  linnet::v1::LongInput long_input = linnet::v1::LONG_INPUT_REJECT;  // if not split
+  LanguageCheck language_check = LanguageCheck::kOff;
+  bool word_scores = false;
+  bool alignments = false;
+  const linnet::v1::Glossary* glossary = nullptr;  // borrowed from the request; null if it has none
+  std::optional<Priority> priority;                // if the request sets it
+  int64_t text_bytes = 0;
+  // Only if the language was detected.
+  std::optional<linnet::v1::DetectedLanguage> detected;
+};
+
+// INVALID_ARGUMENT or UNIMPLEMENTED with the path of the field, or NOT_FOUND for models and
+// languages.
+absl::StatusOr<TextRequest> CheckRequest(const linnet::v1::TranslateRequest& request,
+                                         const Catalog& catalog, const TextLimits& limits);
+absl::StatusOr<TextRequest> CheckRequest(const linnet::v1::SummarizeRequest& request,
+                                         const Catalog& catalog, const TextLimits& limits);
+absl::StatusOr<TextRequest> CheckRequest(const linnet::v1::ScoreRequest& request,
+                                         const Catalog& catalog, const TextLimits& limits);
+// The same for the settings of a document, before its first line.
+absl::Status CheckSettings(const linnet::v1::TranslateRequest& request, const Catalog& catalog,
+                           const TextLimits& limits);
+absl::Status CheckSettings(const linnet::v1::SummarizeRequest& request, const Catalog& catalog,
+                           const TextLimits& limits);
+
+// Checks that there is at least one text, none is empty, all are UTF-8, and all of them fit into
+// one call. Counts their bytes.
+absl::Status CheckContents(const google::protobuf::RepeatedPtrField<std::string>& contents,
+                           const TextLimits& limits, int64_t& text_bytes);
+
+}  // namespace linnet::server

@@ -1,0 +1,131 @@
+"""Tests that an importer given damaged input writes a usable bundle, or fails with a message and
+writes no bundle."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import shutil
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import safetensors.torch
+import torch
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "data"))
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+import fairseq_oracle as oracle
+import mutations
+import tiny_marian as marian
+
+from linnet_model.bundle import load_module, read_bundle_weights, read_manifest
+from linnet_model.importers.fairseq import import_fairseq
+from linnet_model.importers.fairseq.checkpoint import read_checkpoint
+from linnet_model.importers.marian import import_marian
+from linnet_model.network.encoder_decoder import EncoderDecoder, forced_logits
+
+FIRST = int(os.environ.get("LINNET_IMPORT_SEED", "0"))
+SEEDS = range(FIRST, FIRST + int(os.environ.get("LINNET_IMPORT_MUTATIONS", "50")))
+MAX_WEIGHT = 1e6
+FAIRSEQ = ["dyn-glu-postnorm-tied", "light-noglu-prenorm-untied", "transformer-postnorm-tied"]
+
+
+def check_outcome(
+    run: Callable[[list[str]], int], command: list[str], program: str, out: Path, capsys
+) -> None:
+    """Checks for status 0 and a usable bundle, or status 1 and one line with the program's name."""
+    status = run(command)
+    told = capsys.readouterr().err
+    if status == 1:
+        assert told.startswith(f"{program}: ")
+        assert len(told) > len(program) + 10, "it says what is wrong"
+        assert "Traceback" not in told
+        assert not (out / "manifest.json").exists()
+        return
+    assert status == 0
+    manifest = read_manifest(out)
+    weights, sizes = read_bundle_weights(out)
+    model = EncoderDecoder(sizes).eval()
+    model.load_state_dict(weights)
+    load_module(out / manifest["model_file"])
+    vocabulary = manifest["vocabulary"]
+    tokens = torch.arange(2 * 5).view(2, 5) % min(sizes.vocabulary, sizes.target_vocabulary)
+    lengths = torch.tensor([5, 3], dtype=torch.int32)
+    with torch.no_grad():
+        logits = forced_logits(
+            model, tokens, lengths, tokens, vocabulary.get("start_id", vocabulary["eos_id"])
+        )
+    # Values that no training produces may overflow.
+    if max(float(weight.abs().max()) for weight in weights.values()) < MAX_WEIGHT:
+        assert logits.isfinite().all()
+
+
+@pytest.fixture(scope="session")
+def shared_marian(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("marian") / "shared"
+    return marian.make_tiny_marian(folder).folder
+
+
+def damage_marian(folder: Path, rng: random.Random) -> None:
+    weights = folder / "model.safetensors"
+    kind = rng.random()
+    if kind < 0.4:
+        mutations.mutate_json(folder / rng.choice(["config.json", "generation_config.json"]), rng)
+    elif kind < 0.5:
+        mutations.mutate_json(folder / "vocab.json", rng)
+    elif kind < 0.75:
+        tensors = safetensors.torch.load_file(weights)
+        mutations.mutate_tensors(tensors, rng)
+        if rng.random() < 0.5:
+            weights.unlink()
+            torch.save(tensors, folder / "pytorch_model.bin")
+        else:
+            safetensors.torch.save_file(tensors, weights)
+    else:
+        mutations.mutate_file(rng.choice(sorted(folder.iterdir())), rng)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_damaged_marian_folder_is_refused_or_imported(
+    shared_marian: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], seed: int
+):
+    folder = Path(shutil.copytree(shared_marian, tmp_path / "model"))
+    damage_marian(folder, random.Random(seed))
+    languages = ["--source-language", "en", "--target-language", "de"]
+    command = ["--model", str(folder), "--out", str(tmp_path / "out"), *languages]
+    check_outcome(import_marian.main, command, "linnet-import-marian", tmp_path / "out", capsys)
+
+
+def damage_fairseq(name: str, folder: Path, rng: random.Random) -> list[str]:
+    """Copies a checkpoint and its dictionaries, damages one of them, and returns the arguments."""
+    files = {"--checkpoint": folder / "checkpoint.pt"}
+    read = read_checkpoint(oracle.checkpoint(name, "2019"))
+    for flag, file in zip(
+        ("--source-dict", "--target-dict"), oracle.dictionaries(name), strict=True
+    ):
+        files[flag] = Path(shutil.copy(file, folder / f"{flag[2:]}.txt"))
+    options = argparse.Namespace(**read.options)
+    kind = rng.random()
+    if kind < 0.4:
+        mutations.mutate_options(options, rng)
+    elif kind < 0.7:
+        mutations.mutate_tensors(read.weights, rng)
+    torch.save({"args": options, "model": read.weights}, files["--checkpoint"])
+    if kind >= 0.7:
+        mutations.mutate_file(rng.choice(list(files.values())), rng)
+    return [word for flag, file in files.items() for word in (flag, str(file))]
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_damaged_fairseq_checkpoint_is_refused_or_imported(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], seed: int
+):
+    rng = random.Random(seed)
+    command = damage_fairseq(FAIRSEQ[seed % len(FAIRSEQ)], tmp_path, rng)
+    languages = ["--source-language", "de", "--target-language", "en"]
+    command += ["--out", str(tmp_path / "out"), *languages]
+    check_outcome(import_fairseq.main, command, "linnet-import-fairseq", tmp_path / "out", capsys)

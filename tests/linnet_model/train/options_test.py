@@ -1,0 +1,40 @@
+"""Tests that every recipe key has a comment and that the page of options is current."""
+
+import dataclasses
+import typing
+from pathlib import Path
+
+import pytest
+
+from linnet_model.config import Recipe, read_recipe
+from linnet_model.train.command import main as train_main
+from linnet_model.train.options import field_comments, options_page
+
+RECIPES = Path(__file__).resolve().parents[3] / "model" / "recipes"
+PARTS = typing.get_type_hints(Recipe)
+
+
+@pytest.mark.parametrize("name", PARTS)
+def test_every_key_has_a_comment(name: str):
+    comments = field_comments(PARTS[name])
+    assert list(comments) == [field.name for field in dataclasses.fields(PARTS[name])]
+    silent = [key for key, comment in comments.items() if not comment]
+    assert not silent, f"say in [{name}] what these are: {', '.join(silent)}"
+
+
+def test_page_equals_printed_options(capsys):
+    assert train_main(["--options"]) == 0
+    printed = capsys.readouterr().out
+    assert printed == options_page()
+    for name, part in PARTS.items():
+        assert f"## [{name}]" in printed
+        for field in dataclasses.fields(part):
+            assert f"| `{field.name}` |" in printed
+    committed = (RECIPES.parents[1] / "docs/RECIPE_OPTIONS.md").read_text(encoding="utf-8")
+    assert committed == printed, "run: linnet-train --options > docs/RECIPE_OPTIONS.md"
+
+
+@pytest.mark.parametrize("path", sorted(RECIPES.glob("*.toml")), ids=lambda path: path.stem)
+def test_recipes_name_themselves_and_are_valid(path: Path):
+    """A recipe has the name of its bundle, unless it continues another bundle."""
+    assert read_recipe(path).bundle.name == path.stem.removeprefix("continue-")

@@ -1,0 +1,83 @@
+"""Tests that a killed training resumes with identical numbers."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import torch
+
+from linnet_model.train.checkpoint import checkpoints, load_checkpoint
+from linnet_model.train.command import main as train_main
+from linnet_model.train.training_log import Log
+
+MODEL = Path(__file__).resolve().parents[3] / "model"
+UPDATES = 40
+
+
+def arguments(recipe: Path, data: Path, out: Path, *more: str) -> list[str]:
+    settings = [f"train.updates={UPDATES}", "train.checkpoint_updates=4", "train.log_updates=3"]
+    settings += ["train.valid_updates=10", "train.learning_rate=1e-2"]
+    found = ["--recipe", str(recipe), "--data", str(data), "--out", str(out), "--device", "cpu"]
+    for setting in settings:
+        found += ["--set", setting]
+    return [*found, *more]
+
+
+def numbers(run: Path) -> list[dict]:
+    """Returns the log without times and without start lines."""
+    clocks = ("tokens_per_second", "seconds")
+    entries = [json.loads(line) for line in (run / "log.jsonl").read_text().splitlines()]
+    return [
+        {k: v for k, v in entry.items() if k not in clocks}
+        for entry in entries
+        if entry["kind"] != "start"
+    ]
+
+
+def test_training_killed_by_sigkill_resumes_identically(
+    recipe_file: Path, data_folder: Path, tmp_path: Path
+):
+    whole, killed = tmp_path / "whole", tmp_path / "killed"
+    assert train_main(arguments(recipe_file, data_folder, whole)) == 0
+
+    command = [sys.executable, "-m", "linnet_model.train"]
+    process = subprocess.Popen(
+        command + arguments(recipe_file, data_folder, killed),
+        env=os.environ | {"PYTHONPATH": str(MODEL)},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+    )
+    deadline = time.monotonic() + 300
+    while not checkpoints(killed) and process.poll() is None and time.monotonic() < deadline:
+        time.sleep(0.002)
+    process.send_signal(signal.SIGKILL)
+    assert process.wait() == -signal.SIGKILL, process.stderr.read().decode()
+    position = load_checkpoint(killed)["position"]
+    assert 0 < position["update"] < UPDATES
+
+    assert train_main(arguments(recipe_file, data_folder, killed, "--resume")) == 0
+    one, other = load_checkpoint(whole), load_checkpoint(killed)
+    for part in ("model", "average"):
+        assert one[part].keys() == other[part].keys()
+        assert all(torch.equal(one[part][name], other[part][name]) for name in one[part])
+    assert numbers(whole) == numbers(killed)
+    assert [e["update"] for e in numbers(whole) if e["kind"] == "train"] == list(range(3, 40, 3))
+    assert (whole / "samples.txt").read_bytes() == (killed / "samples.txt").read_bytes()
+
+
+def test_resume_drops_log_after_last_checkpoint(tmp_path: Path):
+    log = Log(tmp_path, tensorboard=False)
+    for update in (1, 2, 3):
+        log.write("train", update, {"nll": update})
+    log.close()
+    with (tmp_path / "log.jsonl").open("a") as file:
+        file.write('{"kind": "train", "upd')  # line truncated by a kill
+    log = Log(tmp_path, tensorboard=False, update=2)
+    log.write("train", 3, {"nll": 30})
+    log.close()
+    lines = (tmp_path / "log.jsonl").read_text().splitlines()
+    assert [json.loads(line).get("nll") for line in lines] == [1, 2, 30]

@@ -1,0 +1,245 @@
+#include "server/admission/admission.h"
+#include "server/metrics/metrics.h"
+
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "server/base/errors.h"
+#include "tests/support/status_matchers.h"
+
+namespace linnet::server {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+constexpr int64_t kCall = Admission::kBytesPerCall;
+
+struct AdmissionTest : ::testing::Test {
+  absl::StatusOr<Permit> Enter(int64_t bytes, const Caller& caller = {.client = "a"}) {
+    return admission.Enter(caller, bytes);
+  }
+  static CallWork Tokens(int64_t tokens, absl::Time deadline = absl::InfiniteFuture()) {
+    return {.model = "en-de",
+            .size = {.tokens = tokens, .longest = 1, .rows = 1},
+            .deadline = deadline};
+  }
+  // The engine has one row and finishes ten tokens of work in a second.
+  void Full() { Step(absl::Milliseconds(100)); }
+  void Step(absl::Duration step) {
+    admission.StepMade("en-de",
+                       {.rows = 1,
+                        .finished_tokens = 10,
+                        .finished_steps = 10,
+                        .rows_limit = 1,
+                        .stepped = true,
+                        .ended = now},
+                       step);
+  }
+
+  absl::Time now = absl::FromUnixSeconds(1'000'000);
+  const Caller other{.client = "b"};
+  Metrics metrics;
+  Admission admission{{.max_tokens = 100, .max_bytes = 4 * kCall}, metrics};
+};
+
+TEST_F(AdmissionTest, GivesBackWhatAPermitHoldsWhenItIsDestroyed) {
+  {
+    auto permit = Enter(10);
+    ASSERT_THAT(permit, IsOk());
+    ASSERT_THAT(permit->Charge(Tokens(100), now), IsOk());
+    EXPECT_EQ(admission.tokens(), 100);
+    EXPECT_EQ(admission.bytes(), kCall + 10);
+  }
+  EXPECT_EQ(admission.tokens(), 0);
+  EXPECT_EQ(admission.bytes(), 0);
+}
+
+TEST_F(AdmissionTest, GivesBackWorkAsItEndsAndNeverMoreThanCharged) {
+  auto permit = Enter(10);
+  ASSERT_THAT(permit->Charge(Tokens(60), now), IsOk());
+  permit->GiveBack(25);
+  EXPECT_EQ(admission.tokens(), 35);
+  permit->GiveBack(50);
+  EXPECT_EQ(admission.tokens(), 0);
+  EXPECT_EQ(admission.bytes(), kCall + 10);
+}
+
+TEST_F(AdmissionTest, GivesBackAMovedPermitOnce) {
+  auto first = Enter(1);
+  auto second = Enter(2);
+  ASSERT_THAT(first->Charge(Tokens(7), now), IsOk());
+  Permit kept = *std::move(first);
+  EXPECT_EQ(admission.bytes(), 2 * kCall + 3);
+  kept = *std::move(second);  // gives back what it held
+  EXPECT_EQ(admission.bytes(), kCall + 2);
+  EXPECT_EQ(admission.tokens(), 0);
+}
+
+TEST_F(AdmissionTest, RejectsExcessWorkWithNumbersAndRetryDelay) {
+  auto busy = Enter(1);
+  ASSERT_THAT(busy->Charge(Tokens(70), now), IsOk());
+  auto permit = Enter(1, other);
+  ASSERT_THAT(permit, IsOk());
+  const absl::Status status = permit->Charge(Tokens(31), now);
+  EXPECT_THAT(status,
+              StatusIs(absl::StatusCode::kResourceExhausted,
+                       AllOf(HasSubstr("70"), HasSubstr("the limit is 100"), HasSubstr("31"))));
+  EXPECT_EQ(ErrorReason(status), "TOO_MUCH_WORK");
+  EXPECT_EQ(admission.tokens(), 70);
+  EXPECT_THAT(permit->Charge(Tokens(30), now), IsOk()) << "the permit still admits less";
+}
+
+TEST_F(AdmissionTest, RejectsClientBeyondItsShareAndAdmitsOthers) {
+  auto first = Enter(1), second = Enter(1), third = Enter(1, other);
+  ASSERT_THAT(first->Charge(Tokens(60), now), IsOk());
+  const absl::Status status = second->Charge(Tokens(20), now);
+  EXPECT_THAT(status, StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr("the limit is 75")));
+  EXPECT_EQ(ErrorReason(status), "SHARE_USED");
+  EXPECT_THAT(third->Charge(Tokens(20), now), IsOk());
+  EXPECT_THAT(metrics.Text(), HasSubstr("linnet_rejected_total{reason=\"share\"} 1\n"));
+}
+
+TEST_F(AdmissionTest, RetryDelayIsTimeToDrainWithJitter) {
+  auto busy = Enter(1), permit = Enter(1, other);
+  ASSERT_THAT(busy->Charge(Tokens(90), now), IsOk());
+  std::set<absl::Duration> delays;
+  for (int i = 0; i < 20; ++i) {
+    const absl::Duration delay = RetryDelay(permit->Charge(Tokens(20), now));
+    EXPECT_GE(delay, absl::Milliseconds(750)) << "a second while the speed is unknown";
+    EXPECT_LE(delay, absl::Milliseconds(1250));
+  }
+  Full();
+  for (int i = 0; i < 20; ++i) {
+    delays.insert(RetryDelay(permit->Charge(Tokens(20), now)));
+    EXPECT_GE(*delays.begin(), absl::Seconds(9 * 0.74));
+    EXPECT_LE(*delays.rbegin(), absl::Seconds(9 * 1.26));
+  }
+  EXPECT_GT(delays.size(), 10) << "clients must not all retry at once";
+}
+
+TEST_F(AdmissionTest, RejectsCallThatCannotMeetItsDeadline) {
+  auto busy = Enter(1), permit = Enter(1);
+  ASSERT_THAT(busy->Charge(Tokens(50), now), IsOk());
+  Full();
+  // It would wait for 5 s and end after 6 s; at most three quarters of its time may be waiting.
+  const absl::Status status = permit->Charge(Tokens(10, now + absl::Seconds(6.5)), now);
+  EXPECT_THAT(status, StatusIs(absl::StatusCode::kDeadlineExceeded,
+                               AllOf(HasSubstr("may take 6.6"), HasSubstr("in 6.5s"))));
+  EXPECT_EQ(ErrorReason(status), "DEADLINE_TOO_CLOSE");
+  EXPECT_EQ(admission.tokens(), 50);
+  EXPECT_THAT(metrics.Text(), HasSubstr("linnet_rejected_total{reason=\"deadline\"} 1\n"));
+  EXPECT_THAT(permit->Charge(Tokens(10, now + absl::Seconds(6.7)), now), IsOk());
+}
+
+TEST_F(AdmissionTest, DeadlineTooShortForAnIdleServerIsAClientError) {
+  auto busy = Enter(1), permit = Enter(1);
+  ASSERT_THAT(busy->Charge(Tokens(50), now), IsOk());
+  Full();
+  const absl::Status status = permit->Charge(Tokens(10, now + absl::Milliseconds(90)), now);
+  EXPECT_THAT(status, StatusIs(absl::StatusCode::kDeadlineExceeded,
+                               AllOf(HasSubstr("may take 100ms even when the server is idle"),
+                                     HasSubstr("in 90ms"))));
+  EXPECT_EQ(ErrorReason(status), "DEADLINE_TOO_SHORT");
+  EXPECT_THAT(metrics.Text(),
+              AllOf(HasSubstr("linnet_rejected_total{reason=\"deadline\"} 0\n"),
+                    HasSubstr("linnet_rejected_total{reason=\"short_deadline\"} 1\n")));
+}
+
+TEST_F(AdmissionTest, IdleServerAdmitsProbes) {
+  Full();
+  int tried = 0;
+  for (int i = 0; i < 1000; ++i) {
+    const absl::Time then = now + i * absl::Milliseconds(50);
+    auto permit = Enter(1);
+    tried += permit->Charge(Tokens(10, then + absl::Milliseconds(50)), then).ok();
+  }
+  EXPECT_EQ(tried, 100) << "a tenth of the time";
+  auto busy = Enter(1), permit = Enter(1);
+  const absl::Time later = now + absl::Hours(1);
+  ASSERT_THAT(busy->Charge(Tokens(10), later), IsOk());
+  EXPECT_FALSE(permit->Charge(Tokens(10, later + absl::Milliseconds(50)), later).ok())
+      << "other calls would wait for it";
+}
+
+TEST_F(AdmissionTest, ProbeCorrectsTheEstimateForLaterCalls) {
+  Step(absl::Seconds(1));  // a slow step: the machine was busy
+  now += absl::Minutes(10);
+  const auto charge = [&] {
+    return Enter(1)->Charge(Tokens(10, now + absl::Milliseconds(150)), now);
+  };
+  ASSERT_THAT(charge(), IsOk());
+  EXPECT_FALSE(charge().ok());
+  Full();
+  for (int i = 0; i < 100; ++i) EXPECT_THAT(charge(), IsOk());
+}
+
+TEST_F(AdmissionTest, CallThatNeverFitsIsInvalidArgument) {
+  auto permit = Enter(1);
+  EXPECT_THAT(permit->Charge(Tokens(101), now),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("at most 100")));
+}
+
+TEST_F(AdmissionTest, LimitsBytesAndCountsAFixedCostPerCall) {
+  auto a = Enter(0), b = Enter(0), c = Enter(0);
+  ASSERT_THAT(c, IsOk());
+  auto d = Enter(0);
+  EXPECT_THAT(d, StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr("limit is 49152")));
+  EXPECT_EQ(ErrorReason(d.status()), "SHARE_USED");
+  auto e = Enter(0, other), f = Enter(0, {.client = "c"});
+  EXPECT_THAT(e, IsOk());
+  EXPECT_THAT(f, StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr("limit is 65536")));
+  EXPECT_EQ(ErrorReason(f.status()), "TOO_MANY_BYTES");
+}
+
+TEST_F(AdmissionTest, PermitGrowsWithItsCallUpToTheLimit) {
+  auto permit = Enter(0), second = Enter(0);
+  EXPECT_THAT(permit->Hold(kCall), IsOk());
+  EXPECT_EQ(admission.bytes(), 3 * kCall);
+  const absl::Status full = second->Hold(kCall + 1);
+  EXPECT_EQ(ErrorReason(full), "TOO_MANY_BYTES") << full;
+  EXPECT_EQ(admission.bytes(), 3 * kCall) << "the permit is unchanged";
+  EXPECT_EQ(ErrorReason(permit->Hold(2 * kCall)), "CALL_TOO_LARGE") << "it never fits";
+  permit->SetBytes(10 * kCall);  // in use already, so it is not checked
+  EXPECT_EQ(admission.bytes(), 11 * kCall);
+  permit->SetBytes(kCall / 2);
+  EXPECT_EQ(admission.bytes(), kCall + kCall / 2);
+}
+
+TEST_F(AdmissionTest, MetricsShowAdmittedWork) {
+  auto permit = Enter(4), more = Enter(4, other);
+  Full();
+  ASSERT_THAT(permit->Charge(Tokens(25), now), IsOk());
+  EXPECT_FALSE(more->Charge(Tokens(76), now).ok());
+  const std::string page = metrics.Text();
+  EXPECT_THAT(page, HasSubstr("\nlinnet_admitted_tokens 25\n"));
+  EXPECT_THAT(page, HasSubstr("\nlinnet_admitted_bytes 32776\n"));
+  EXPECT_THAT(page, HasSubstr("\nlinnet_admitted_tokens_limit 100\n"));
+  EXPECT_THAT(page, HasSubstr("\nlinnet_drain_seconds 2.5\n"));
+  EXPECT_THAT(page, HasSubstr("linnet_rejected_total{reason=\"tokens\"} 1\n"));
+}
+
+TEST_F(AdmissionTest, ConcurrentCallsGiveEverythingBack) {
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&, t] {
+      for (int i = 0; i < 500; ++i) {
+        auto permit = Enter(i, {.client = std::string(1, static_cast<char>('a' + (t + i) % 3))});
+        if (!permit.ok()) continue;
+        permit->Charge(Tokens(i % 50), now).IgnoreError();
+        permit->Hold(i % 90).IgnoreError();
+        permit->GiveBack(i % 20);
+        if (i % 3 == 0) permit->SetBytes(i);
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(admission.tokens(), 0);
+  EXPECT_EQ(admission.bytes(), 0);
+}
+
+}  // namespace
+}  // namespace linnet::server

@@ -1,0 +1,343 @@
+#include "server/text/document_stream.h"
+
+#include <functional>
+#include <memory>
+#include <random>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "server/base/errors.h"
+#include "tests/server/text/text_fixture.h"
+
+namespace linnet::server {
+namespace {
+
+using linnet::v1::TranslateDocumentRequest;
+using linnet::v1::TranslateDocumentResponse;
+using Document = DocumentStream<TranslateDocumentTypes>;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+TranslateDocumentRequest Lines(std::vector<std::string> texts, int64_t first_id) {
+  TranslateDocumentRequest message;
+  for (std::string& text : texts) {
+    message.add_lines()->set_text(std::move(text));
+    message.mutable_lines()->rbegin()->set_sequence_id(first_id++);
+  }
+  return message;
+}
+
+TranslateDocumentRequest Settings(bool keep_order = false) {
+  TranslateDocumentRequest message;
+  message.mutable_settings()->set_source_language_code("en");
+  message.mutable_settings()->set_target_language_code("de");
+  message.set_keep_order(keep_order);
+  return message;
+}
+
+// A client that reads everything at once.
+class Reader {
+ public:
+  explicit Reader(TextFixture& fixture)
+      : document(std::make_shared<Document>(*fixture.calls, absl::InfiniteFuture(),
+                                            [changed = changed_] { changed->Wake(); })) {}
+
+  // Reads results while `waiting` holds.
+  void ReadWhile(const std::function<bool()>& waiting) {
+    while (true) {
+      const int seen = changed_->count();
+      while (auto result = document->TakeResult()) {
+        results.push_back(*std::move(result));
+        document->Written();
+      }
+      if (!waiting()) return;
+      changed_->WaitPast(seen);
+    }
+  }
+  void Send(TranslateDocumentRequest message) {
+    ReadWhile([&] { return !document->wants_more(); });
+    document->Take(std::move(message));
+  }
+  absl::Status ReadToTheEnd() {
+    ReadWhile([&] { return !document->finished().has_value(); });
+    return *document->finished();
+  }
+
+ private:
+  class Counter {
+   public:
+    void Wake() {
+      MutexLock lock(mu_);
+      ++count_;
+      changed_.NotifyAll();
+    }
+    int count() {
+      MutexLock lock(mu_);
+      return count_;
+    }
+    void WaitPast(int seen) {
+      MutexLock lock(mu_);
+      while (count_ == seen) changed_.Wait(mu_);
+    }
+
+   private:
+    Mutex mu_;
+    CondVar changed_;
+    int count_ ABSL_GUARDED_BY(mu_) = 0;
+  };
+  // Shared with the document, which may call it after the reader is destroyed.
+  const std::shared_ptr<Counter> changed_ = std::make_shared<Counter>();
+
+ public:
+  std::vector<TranslateDocumentResponse> results;
+  std::shared_ptr<Document> document;
+};
+
+std::vector<int64_t> Ids(const Reader& reader) {
+  std::vector<int64_t> ids;
+  for (const auto& result : reader.results) ids.push_back(result.sequence_id());
+  return ids;
+}
+
+TEST(DocumentStreamTest, AnswersEveryLineWithItsId) {
+  TextFixture fixture;
+  Reader reader(fixture);
+  TranslateDocumentRequest first = Settings();
+  first.MergeFrom(Lines({"The dog runs.", "A bird  sings. She writes."}, 10));
+  reader.Send(first);
+  reader.Send(Lines({"Last one."}, 20));
+  reader.document->Close();
+  ASSERT_THAT(reader.ReadToTheEnd(), IsOk());
+  EXPECT_THAT(Ids(reader), ::testing::UnorderedElementsAre(10, 11, 20));
+  for (const auto& result : reader.results) {
+    ASSERT_TRUE(result.has_response());
+    linnet::v1::TranslateResponse alone;
+    ASSERT_THAT(fixture.Call(&TextCalls::Translate,
+                             ToGerman({result.response().translations(0).text()}), alone),
+                IsOk());
+    auto same = result.response();
+    same.clear_timings();
+    alone.clear_timings();
+    EXPECT_EQ(same.SerializeAsString(), alone.SerializeAsString());
+  }
+  EXPECT_EQ(reader.document->lines(), 3);
+}
+
+TEST(DocumentStreamTest, KeepsOrderOnRequest) {
+  TextFixture fixture;
+  Reader reader(fixture);
+  reader.Send(Settings(/*keep_order=*/true));
+  std::vector<int64_t> sent;
+  for (int i = 0; i < 40; ++i) {
+    std::string text = "The dog runs";
+    for (int more = 0; more < (i * 7) % 9; ++more) text += " through the garden";
+    reader.Send(Lines({text}, 100 - i));
+    sent.push_back(100 - i);
+  }
+  reader.document->Close();
+  ASSERT_THAT(reader.ReadToTheEnd(), IsOk());
+  EXPECT_EQ(Ids(reader), sent);
+}
+
+TEST(DocumentStreamTest, ReturnsBlankLinesUnchanged) {
+  TextFixture fixture;
+  Reader reader(fixture);
+  reader.Send(Settings(/*keep_order=*/true));
+  reader.Send(Lines({"", "The dog runs.", " \t"}, 1));
+  reader.document->Close();
+  ASSERT_THAT(reader.ReadToTheEnd(), IsOk());
+  std::vector<std::string> texts;
+  for (const auto& result : reader.results)
+    texts.push_back(result.response().translations(0).text());
+  EXPECT_THAT(texts, ElementsAre("", "The dog runs.", " \t"));
+}
+
+TEST(DocumentStreamTest, FailedLineDoesNotAffectOthers) {
+  TextFixture fixture({}, {}, {.max_text_bytes = 40});
+  Reader reader(fixture);
+  reader.Send(Settings(/*keep_order=*/true));
+  reader.Send(Lines({"The dog runs.", std::string(41, 'a'), "A bird sings."}, 1));
+  reader.document->Close();
+  ASSERT_THAT(reader.ReadToTheEnd(), IsOk());
+  ASSERT_EQ(reader.results.size(), 3);
+  EXPECT_TRUE(reader.results[0].has_response());
+  EXPECT_TRUE(reader.results[2].has_response());
+  ASSERT_TRUE(reader.results[1].has_error());
+  EXPECT_EQ(reader.results[1].error().code(), 3);
+  EXPECT_THAT(reader.results[1].error().message(), HasSubstr("text: holds 41 bytes"));
+  EXPECT_GT(reader.results[1].error().details_size(), 1);
+}
+
+TEST(DocumentStreamTest, BadSettingsEndTheDocumentAtOnce) {
+  const auto end = [](TranslateDocumentRequest message) {
+    TextFixture fixture;
+    Reader reader(fixture);
+    reader.Send(std::move(message));
+    const absl::Status status = reader.ReadToTheEnd();
+    EXPECT_TRUE(reader.results.empty());
+    return status;
+  };
+  EXPECT_THAT(end(Lines({"The dog."}, 1)),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("settings: is required")));
+  auto message = Settings();
+  message.mutable_settings()->set_target_language_code("fr");
+  EXPECT_EQ(end(message).code(), absl::StatusCode::kNotFound);
+  message = Settings();
+  message.mutable_settings()->mutable_options()->set_beam_size(0);
+  EXPECT_THAT(end(message), StatusIs(absl::StatusCode::kInvalidArgument,
+                                     HasSubstr("settings.options.beam_size: is 0")));
+  message = Settings();
+  message.mutable_settings()->add_contents("text");
+  EXPECT_THAT(end(message),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("settings.contents")));
+  TextFixture fixture;
+  Reader empty(fixture);
+  empty.document->Close();
+  EXPECT_THAT(empty.ReadToTheEnd(),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("settings: is required")));
+}
+
+TEST(DocumentStreamTest, LateSettingsEndTheDocumentAfterLinesInFlight) {
+  TextFixture fixture;
+  Reader reader(fixture);
+  auto first = Settings();
+  first.MergeFrom(Lines({"The dog runs."}, 1));
+  reader.Send(first);
+  reader.Send(Settings());
+  EXPECT_THAT(reader.ReadToTheEnd(), StatusIs(absl::StatusCode::kInvalidArgument,
+                                              HasSubstr("only be set in the first message")));
+  EXPECT_THAT(Ids(reader), ElementsAre(1));
+}
+
+TEST(DocumentStreamTest, LimitsLinesInFlightUntilResultsAreRead) {
+  TextFixture fixture({}, {}, {.max_contents = 100, .max_inflight_lines = 4});
+  auto document = std::make_shared<Document>(*fixture.calls, absl::InfiniteFuture(), [] {});
+  document->Take(Settings());
+  EXPECT_TRUE(document->wants_more());
+  document->Take(Lines(std::vector<std::string>(20, "The dog runs."), 0));
+  EXPECT_FALSE(document->wants_more()) << "16 lines wait";
+  fixture.calls->Drain(absl::InfiniteFuture());  // all lines taken are answered
+  int answered = 0;
+  while (document->TakeResult().has_value()) ++answered;
+  EXPECT_EQ(answered, 4) << "none is started before a result is written";
+  document->Cancel();
+}
+
+TEST(DocumentStreamTest, BusyServerDelaysLinesInsteadOfFailing) {
+  // Room for one or two lines at a time.
+  TextFixture fixture({}, {.max_tokens = 100});
+  Reader reader(fixture);
+  reader.Send(Settings());
+  std::vector<std::string> texts(60, "The dog runs.");
+  reader.Send(Lines(texts, 0));
+  reader.document->Close();
+  ASSERT_THAT(reader.ReadToTheEnd(), IsOk());
+  EXPECT_EQ(reader.results.size(), 60);
+  for (const auto& result : reader.results)
+    EXPECT_TRUE(result.has_response()) << result.DebugString();
+  EXPECT_EQ(fixture.admission.tokens(), 0);
+}
+
+TEST(DocumentStreamTest, FullServerRejectsOnlyLineInFlight) {
+  TextFixture fixture({}, {.max_tokens = 200});
+  auto other = fixture.admission.Enter({.client = "other"}, 1);
+  ASSERT_THAT(other->Charge({.model = "en-de", .size = {.tokens = 190}}, absl::Now()), IsOk());
+  Reader reader(fixture);
+  reader.Send(Settings());
+  reader.Send(Lines({"The dog runs.", "A bird sings."}, 0));
+  reader.document->Close();
+  ASSERT_THAT(reader.ReadToTheEnd(), IsOk());
+  ASSERT_EQ(reader.results.size(), 2);
+  for (const auto& result : reader.results) EXPECT_EQ(result.error().code(), 8);
+}
+
+TEST(DocumentStreamTest, ShutdownEndsTheDocument) {
+  TextFixture fixture;
+  Reader reader(fixture);
+  reader.Send(Settings());
+  fixture.calls->Drain(absl::InfiniteFuture());
+  reader.Send(Lines({"The dog runs."}, 7));
+  EXPECT_EQ(reader.ReadToTheEnd().code(), absl::StatusCode::kUnavailable);
+  ASSERT_EQ(reader.results.size(), 1);
+  EXPECT_EQ(reader.results[0].error().code(), 14);
+}
+
+TEST(DocumentStreamTest, CancelFreesLinesInFlight) {
+  test::Notification in_step, go_on;
+  std::atomic<bool> armed = false;
+  TextFixture fixture({.on_step = [&] {
+    if (!armed) return;
+    in_step.Open();
+    go_on.Pass();
+  }});
+  armed = true;
+  Reader reader(fixture);
+  reader.Send(Settings());
+  reader.Send(Lines(std::vector<std::string>(30, "The dog runs through the garden."), 0));
+  in_step.Pass();
+  reader.document->Cancel();
+  go_on.Open();
+  EXPECT_EQ(reader.ReadToTheEnd().code(), absl::StatusCode::kCancelled);
+  fixture.calls->Drain(absl::InfiniteFuture());
+  EXPECT_EQ(fixture.admission.tokens(), 0);
+  EXPECT_EQ(fixture.admission.bytes(), 0);
+}
+
+TEST(DocumentStreamTest, RandomDocumentsAnswerEachLineOnce) {
+  std::mt19937 random(11);
+  for (int round = 0; round < 60; ++round) {
+    TextFixture fixture({}, {.max_tokens = 150 + static_cast<int64_t>(random() % 2000)},
+                        {.max_inflight_lines = 1 + static_cast<int>(random() % 9)});
+    Reader reader(fixture);
+    reader.Send(Settings(random() % 2 == 0));
+    const int messages = static_cast<int>(random() % 6);
+    int64_t next = 0;
+    const int stop_at = random() % 4 == 0 ? static_cast<int>(random() % 6) : -1;
+    for (int m = 0; m < messages; ++m) {
+      std::vector<std::string> texts;
+      for (int l = static_cast<int>(random() % 12); l > 0; --l)
+        texts.push_back(random() % 5 == 0 ? "" : "The dog runs.");
+      const auto count = static_cast<int64_t>(texts.size());
+      if (m == stop_at) {
+        if (random() % 2 == 0) {
+          reader.document->Cancel();
+        } else {
+          fixture.calls->Drain(absl::Now());
+        }
+      }
+      if (reader.document->finished().has_value()) break;
+      reader.document->Take(Lines(std::move(texts), next));
+      next += count;
+      reader.ReadWhile([&] {
+        return !reader.document->wants_more() && !reader.document->finished().has_value();
+      });
+    }
+    reader.document->Close();
+    const absl::Status status = reader.ReadToTheEnd();
+    const std::vector<int64_t> ids = Ids(reader);
+    EXPECT_EQ(std::set<int64_t>(ids.begin(), ids.end()).size(), ids.size()) << "answered twice";
+    if (status.ok()) {
+      EXPECT_EQ(ids.size(), next) << "round " << round;
+    }
+    fixture.calls->Drain(absl::InfiniteFuture());
+    EXPECT_EQ(fixture.admission.tokens(), 0);
+    EXPECT_EQ(fixture.admission.bytes(), 0);
+  }
+}
+
+TEST(DocumentStreamTest, EachLineHasTheDefaultDeadline) {
+  TextFixture fixture({}, {}, {.default_deadline = absl::ZeroDuration()});
+  Reader reader(fixture);
+  reader.Send(Settings());
+  reader.Send(Lines({"The dog runs.", "A bird sings."}, 0));
+  reader.document->Close();
+  EXPECT_THAT(reader.ReadToTheEnd(), IsOk());
+  ASSERT_EQ(reader.results.size(), 2);
+  for (const auto& result : reader.results)
+    EXPECT_EQ(result.error().code(), static_cast<int>(absl::StatusCode::kDeadlineExceeded));
+}
+
+}  // namespace
+}  // namespace linnet::server

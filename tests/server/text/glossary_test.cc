@@ -1,0 +1,176 @@
+#include "server/request/glossary.h"
+
+#include <string>
+#include <vector>
+
+#include "tests/server/text/request_fixture.h"
+#include "tests/server/text/text_fixture.h"
+#include "tests/support/search_engine.h"
+
+namespace linnet::server {
+namespace {
+
+using linnet::v1::GlossaryTerm;
+using linnet::v1::TextPart;
+using linnet::v1::TranslateRequest;
+using linnet::v1::TranslateResponse;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+// Real searches over noise: what they say is nonsense, and what they must say is in it.
+Catalog::EngineFactory Noise(uint64_t seed) {
+  return [seed](const model::Bundle&) {
+    return std::make_unique<test::SearchEngine>(/*vocabulary_size=*/400, kTinyLimits, seed);
+  };
+}
+
+void Add(TranslateRequest& request, const std::string& source, const std::string& target = "") {
+  auto& entry = *request.mutable_glossary()->add_entries();
+  entry.set_source_text(source);
+  entry.set_target_text(target);
+}
+
+std::string Source(const GlossaryTerm& term, const std::string& text) {
+  return text.substr(term.source_begin(), term.source_end() - term.source_begin());
+}
+std::string Target(const GlossaryTerm& term, const std::string& text) {
+  return text.substr(term.target_begin(), term.target_end() - term.target_begin());
+}
+
+TEST(GlossaryTest, ReportsEveryUseAndMetOnesAreInTheAnswer) {
+  const std::string text = "The dog runs. A bird sings, the dog and Bird too.";
+  for (uint64_t seed = 1; seed <= 20; ++seed) {
+    TextFixture fixture(Noise(seed));
+    TranslateRequest request = ToGerman({"Go.", text});
+    Add(request, "bird");
+    Add(request, "dog", "Hund");
+    Add(request, "Bird", "Vogel");
+    Add(request, "cat", "Katze");
+    request.mutable_options()->set_beam_size(6);
+    TranslateResponse response;
+    ASSERT_THAT(fixture.Call(&TextCalls::Translate, request, response), IsOk());
+    const auto& translation = response.translations(1);
+    std::vector<std::pair<std::string, std::string>> uses;
+    for (const auto& segment : translation.segments()) {
+      for (const GlossaryTerm& term : segment.glossary_terms()) {
+        EXPECT_TRUE(term.met()) << "seed " << seed << ": " << translation.text();
+        EXPECT_GE(term.target_begin(), segment.target_begin());
+        EXPECT_LE(term.target_end(), segment.target_end());
+        uses.emplace_back(Source(term, text), Target(term, translation.text()));
+        const auto& entry = request.glossary().entries(term.entry());
+        EXPECT_EQ(uses.back().first, entry.source_text());
+      }
+    }
+    EXPECT_THAT(uses, ::testing::ElementsAre(
+                          ::testing::Pair("dog", "Hund"), ::testing::Pair("bird", "bird"),
+                          ::testing::Pair("dog", "Hund"), ::testing::Pair("Bird", "Vogel")));
+    EXPECT_THAT(response.translations(0).segments(0).glossary_terms(), IsEmpty());
+  }
+}
+
+TEST(GlossaryTest, GlossaryThatDoesNotApplyChangesNothing) {
+  TextFixture fixture(Noise(3));
+  TranslateRequest request = ToGerman({"The dog runs."});
+  TranslateResponse plain, with;
+  ASSERT_THAT(fixture.Call(&TextCalls::Translate, request, plain), IsOk());
+  Add(request, "cat", "Katze");
+  Add(request, "DOG", "Hund");
+  ASSERT_THAT(fixture.Call(&TextCalls::Translate, request, with), IsOk());
+  plain.clear_timings();
+  with.clear_timings();
+  EXPECT_EQ(with.SerializeAsString(), plain.SerializeAsString());
+}
+
+TEST(GlossaryTest, IgnoresCaseAndCopiesEmptyTargets) {
+  TextFixture fixture(Noise(3));
+  TranslateRequest request = ToGerman({"The Dog runs."});
+  Add(request, "dog");
+  TranslateResponse response;
+  ASSERT_THAT(fixture.Call(&TextCalls::Translate, request, response), IsOk());
+  EXPECT_THAT(response.translations(0).segments(0).glossary_terms(), IsEmpty());
+  request.mutable_glossary()->set_ignore_case(true);
+  response.Clear();
+  ASSERT_THAT(fixture.Call(&TextCalls::Translate, request, response), IsOk());
+  ASSERT_EQ(response.translations(0).segments(0).glossary_terms_size(), 1);
+  const GlossaryTerm& term = response.translations(0).segments(0).glossary_terms(0);
+  EXPECT_TRUE(term.met());
+  EXPECT_EQ(Target(term, response.translations(0).text()), "Dog");
+}
+
+TEST(GlossaryTest, ReportsTermsBeyondLimitsAsUnmet) {
+  TextFixture fixture(Noise(3));
+  TranslateRequest request = ToGerman({"dog dog dog"});
+  Add(request, "dog", "extraordinarily");
+  request.mutable_options()->set_max_target_tokens(1);
+  request.mutable_options()->set_min_target_tokens(0);
+  TranslateResponse response;
+  ASSERT_THAT(fixture.Call(&TextCalls::Translate, request, response), IsOk());
+  ASSERT_EQ(response.translations(0).segments(0).glossary_terms_size(), 3);
+  for (const GlossaryTerm& term : response.translations(0).segments(0).glossary_terms())
+    EXPECT_FALSE(term.met());
+}
+
+TEST(GlossaryTest, StreamedTextIsNeverRevised) {
+  for (uint64_t seed = 1; seed <= 20; ++seed) {
+    TextFixture fixture(Noise(seed));
+    TranslateRequest request = ToGerman({"The dog runs. A bird sings, and the dog."});
+    Add(request, "dog", "Hund");
+    Add(request, "bird");
+    TranslateResponse unary, streamed;
+    ASSERT_THAT(fixture.Call(&TextCalls::Translate, request, unary), IsOk());
+    std::string text;
+    test::Notification done;
+    fixture.calls->StreamTranslate(
+        request, streamed, {.arrived = absl::Now()}, [&](TextPart part) { text += part.text(); },
+        [&](absl::Status status) {
+          EXPECT_THAT(status, IsOk());
+          done.Open();
+        });
+    done.Pass();
+    EXPECT_EQ(text, unary.translations(0).text());
+    EXPECT_EQ(streamed.translations(0).SerializeAsString(),
+              unary.translations(0).SerializeAsString());
+  }
+}
+
+using GlossaryRequestTest = RequestFixture;
+
+TEST_F(GlossaryRequestTest, RefusesBadGlossaryWithItsPath) {
+  const auto with = [](const std::string& source, const std::string& target) {
+    TranslateRequest request = ToGerman({"The dog runs."});
+    Add(request, "dog", "Hund");
+    Add(request, source, target);
+    return request;
+  };
+  EXPECT_THAT(Check(with("runs", "läuft")), IsOk());
+  ExpectBad(with("", "x"), "glossary.entries[1].source_text", "text is empty");
+  ExpectBad(with(" ", "x"), "glossary.entries[1].source_text", "white space");
+  ExpectBad(with("x\xC3", "x"), "glossary.entries[1].source_text", "UTF-8");
+  ExpectBad(with("x", "\n"), "glossary.entries[1].target_text", "white space");
+  ExpectBad(with("x", std::string(300, 'x')), "glossary.entries[1].target_text",
+            "has 300 bytes, at most 256");
+  ExpectBad(with("dog", "Köter"), "glossary.entries[1].source_text", "an earlier entry");
+  TranslateRequest request = with("x", "y");
+  for (int i = 0; i < 300; ++i) Add(request, absl::StrCat("x", i));
+  ExpectBad(request, "glossary", "has 302 entries, at most 256");
+  request = with("x", "y");
+  request.mutable_options()->set_beam_size(1);
+  ExpectBad(request, "glossary", "beam_size 1: set it to 2 or more");
+  request = with("x", "y");
+  request.mutable_options()->set_seed(1);
+  ExpectBad(request, "glossary", "combined with sampling");
+}
+
+TEST(GlossaryTest, RefusesTargetsThatTheModelCannotWrite) {
+  TextFixture fixture(Noise(3));
+  TranslateRequest request = ToGerman({"The dog runs."});
+  Add(request, "dog", "\xE7\x8B\x97");
+  TranslateResponse response;
+  const absl::Status status = fixture.Call(&TextCalls::Translate, request, response);
+  if (status.ok()) return;  // a tokenizer with byte pieces can write anything
+  EXPECT_EQ(ErrorReason(status), "BAD_GLOSSARY");
+  EXPECT_EQ(Field(status), "glossary.entries[0].target_text");
+}
+
+}  // namespace
+}  // namespace linnet::server

@@ -1,0 +1,117 @@
+// Detection of texts in another language than their model reads.
+#include <optional>
+#include <string>
+
+#include "gmock/gmock.h"
+#include "server/base/errors.h"
+#include "server/request/language_detector.h"
+#include "tests/server/text/text_fixture.h"
+
+namespace linnet::server {
+namespace {
+
+using linnet::v1::SummarizeResponse;
+using linnet::v1::TranslateRequest;
+using linnet::v1::TranslateResponse;
+using ::testing::HasSubstr;
+
+struct Sample {
+  const char *language, *text;
+};
+constexpr Sample kSamples[] = {
+    {"ar", "ذهب الأولاد إلى المدرسة في الصباح الباكر."},
+    {"de", "Die Kinder gehen früh am Morgen zur Schule."},
+    {"el", "Τα παιδιά πηγαίνουν στο σχολείο νωρίς το πρωί."},
+    {"en", "The children walk to school early in the morning."},
+    {"es", "Los niños van a la escuela por la mañana temprano."},
+    {"fr", "Les enfants vont à l'école tôt le matin."},
+    {"he", "הילדים הולכים לבית הספר מוקדם בבוקר."},
+    {"ja", "子供たちは朝早く学校へ行きます。"},
+    {"ko", "아이들은 아침 일찍 학교에 갑니다."},
+    {"ru", "Дети идут в школу рано утром."},
+    {"tr", "Çocuklar sabah erkenden okula gidiyorlar."},
+    {"zh", "我们今天下午去图书馆看书，然后一起吃晚饭。"},
+};
+
+TEST(OtherLanguageTest, DetectsLanguageOfSentences) {
+  for (const Sample& sample : kSamples) {
+    for (const Sample& other : kSamples) {
+      const auto seen = OtherLanguage(sample.text, other.language);
+      if (&other == &sample) {
+        EXPECT_EQ(seen, std::nullopt) << sample.text;
+      } else {
+        ASSERT_TRUE(seen.has_value()) << sample.text << " for " << other.language;
+        EXPECT_EQ(seen->code.substr(0, 2), sample.language);
+      }
+    }
+  }
+}
+
+TEST(OtherLanguageTest, IgnoresRegionScriptAndCaseOfCodes) {
+  for (const char* code : {"en", "EN", "en-GB", "en_US", "En-Latn-US"})
+    EXPECT_EQ(OtherLanguage(kSamples[3].text, code), std::nullopt) << code;
+  for (const char* code : {"zh-Hant", "zh-TW", "cmn"})
+    EXPECT_EQ(OtherLanguage(kSamples[11].text, code), std::nullopt) << code;
+  const char* norwegian = "Barna går til skolen tidlig om morgenen, og foreldrene drar på jobb.";
+  for (const char* code : {"no", "nb", "nn"})
+    EXPECT_EQ(OtherLanguage(norwegian, code), std::nullopt) << code;
+  EXPECT_EQ(OtherLanguage(kSamples[6].text, "iw"), std::nullopt) << "as Hebrew was called before";
+}
+
+TEST(OtherLanguageTest, UnreliableTextIsNoOtherLanguage) {
+  for (const char* text : {"", "12345", "!?", "Berlin", "OK", "https://linnet.example/a?b=c",
+                           "The word \"Straßenbahnhaltestelle\" is a German one."})
+    EXPECT_EQ(OtherLanguage(text, "en"), std::nullopt) << text;
+}
+
+TextFixture FixtureThat(LanguageCheck check) {
+  return TextFixture({}, {}, TextLimits{.language_check = check});
+}
+
+const char* const kGerman = "Der Hund bellt laut auf der Straße.";
+const char* const kEnglish = "The dog barks loudly in the street.";
+
+TEST(LanguageCheckTest, OtherLanguageGetsAWarning) {
+  TextFixture fixture;  // warns by default
+  TranslateResponse response;
+  ASSERT_THAT(fixture.Call(&TextCalls::Translate, ToGerman({kEnglish, kGerman}), response), IsOk());
+  EXPECT_EQ(response.translations(0).warnings_size(), 0);
+  ASSERT_EQ(response.translations(1).warnings_size(), 1);
+  const linnet::v1::Warning& warning = response.translations(1).warnings(0);
+  EXPECT_EQ(warning.reason(), "LANGUAGE_MISMATCH");
+  EXPECT_EQ(warning.message(), "text seems to be in \"de\", model \"en-de\" reads \"en\"");
+  EXPECT_EQ(warning.metadata().at("detectedLanguage"), "de");
+  EXPECT_EQ(warning.metadata().at("modelLanguage"), "en");
+  EXPECT_EQ(response.translations(1).text(), kGerman) << "and is the answer all the same";
+  SummarizeResponse summary;
+  ASSERT_THAT(fixture.Call(&TextCalls::Summarize, SummaryOf(kGerman), summary), IsOk());
+  EXPECT_EQ(summary.summaries(0).warnings_size(), 1);
+}
+
+TEST(LanguageCheckTest, CheckCanRefuseOrBeOff) {
+  TextFixture refusing = FixtureThat(LanguageCheck::kRefuse),
+              blind = FixtureThat(LanguageCheck::kOff);
+  TranslateResponse response;
+  const TranslateRequest mixed = ToGerman({kEnglish, kGerman});
+  const absl::Status status = refusing.Call(&TextCalls::Translate, mixed, response);
+  EXPECT_EQ(ErrorReason(status), "LANGUAGE_MISMATCH") << status;
+  EXPECT_THAT(status.message(), HasSubstr("contents[1]: text seems to be in \"de\""));
+  EXPECT_THAT(refusing.Call(&TextCalls::Translate, ToGerman({kEnglish}), response), IsOk());
+  response.Clear();
+  ASSERT_THAT(blind.Call(&TextCalls::Translate, mixed, response), IsOk());
+  for (const auto& translation : response.translations()) EXPECT_EQ(translation.warnings_size(), 0);
+}
+
+TEST(LanguageCheckTest, ScoringIsNotChecked) {
+  TextFixture fixture = FixtureThat(LanguageCheck::kRefuse);
+  linnet::v1::ScoreRequest request;
+  request.set_source_language_code("en");
+  request.set_target_language_code("de");
+  request.add_pairs()->set_source_text(kGerman);
+  request.mutable_pairs(0)->set_target_text(kGerman);
+  linnet::v1::ScoreResponse response;
+  EXPECT_THAT(fixture.Call(&TextCalls::Score, request, response), IsOk());
+}
+
+}  // namespace
+}  // namespace linnet::server
