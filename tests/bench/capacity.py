@@ -1,4 +1,4 @@
-"""Measures the capacity of replicas: the numbers of docs/CAPACITY.md.
+"""Measures the capacity of replicas.
 
     .venv/bin/python tests/bench/capacity.py             all of it, six minutes when idle
     .venv/bin/python tests/bench/capacity.py one         a part: one, search, two
@@ -12,6 +12,8 @@ search  The highest rate on the same server at which 99 % of all calls are answe
         objective (linnet-load --find-rate).
 two     One replica and two, each on its own core, behind client-side balancing. On a machine with
         no more cores linnet-load shares them, in both cases.
+
+Writes DIR/MACHINE/capacity.json and capacity.md; parts that were not measured are kept.
 """
 
 from __future__ import annotations
@@ -24,6 +26,9 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
+
+import machine
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "deploy"))
 
@@ -81,67 +86,60 @@ def resident_bytes(server: Server) -> int:
     return int(line.split()[1]) * 1024
 
 
-def row(name: str, run: dict) -> str:
+def summary(run: dict) -> dict[str, Any]:
+    """The numbers of a run of linnet-load that the page shows."""
     late = run["by_status"]["OK"]["from_intended_ms"]
-    numbers = [f"{late[name]:.0f} ms" for name in PERCENTILES]
-    return f"| {name} | {run['answered_per_second']:.1f} | {' | '.join(numbers)} |"
-
-
-def print_head(settings: argparse.Namespace, run: dict) -> None:
-    (cpu,) = {
-        line.partition(":")[2].strip()
-        for line in Path("/proc/cpuinfo").read_text().splitlines()
-        if line.startswith("model name")
+    return {
+        "calls_per_second": run["answered_per_second"],
+        "target_tokens_per_second": run["target_tokens_per_second"],
+        "source_tokens_per_second": run["source_tokens_per_second"],
+        "latency_ms": {name: late[name] for name in PERCENTILES},
+        "ended": sorted(run["by_status"]),
     }
-    print(f"{settings.bundle.name}, {settings.compute}, beam {settings.beam}, {cpu};")
-    print(f"{run['texts']}, one a call; each run {settings.seconds} s\n")
 
 
-def one(settings: argparse.Namespace, server: Server) -> float:
-    """The capacity, in calls a second."""
+def one(settings: argparse.Namespace, server: Server) -> dict[str, Any]:
+    """The capacity, and latencies at shares of it."""
     core = settings.cores[1:]
     maximum = full(settings, [server], core)
     capacity = maximum["answered_per_second"]
+    found: dict[str, Any] = {
+        "texts": maximum["texts"],
+        "in_flight": maximum["in_flight"],
+        "capacity": summary(maximum),
+        "shares": [],
+    }
     seconds = ("--duration", f"{settings.seconds}s")
-    print_head(settings, maximum)
-    print("| load | calls/s | p50 | p90 | p99 |\n|---|---:|---:|---:|---:|")
-    print(row(f"closed loop, {maximum['in_flight']} at a time: the capacity", maximum), flush=True)
-    ends = set(maximum["by_status"])
     for share in SHARES if "one" in settings.parts else ():
         run = load(settings, [server], core, *seconds, "--rate", f"{share * capacity:.3f}")
-        print(row(f"open loop, {share:.0%} of it", run), flush=True)
-        ends |= set(run["by_status"])
-    print(f"\nAt capacity {maximum['source_tokens_per_second']:.0f} source and ", end="")
-    print(
-        f"{maximum['target_tokens_per_second']:.0f} target tokens/s; calls ended: {ends}; ", end=""
-    )
-    print(f"{resident_bytes(server) / 1e6:.0f} MB resident.\n", flush=True)
-    return capacity
+        found["shares"].append({"share": share, **summary(run)})
+    found["resident_bytes"] = resident_bytes(server)
+    return found
 
 
-def search(settings: argparse.Namespace, server: Server, capacity: float) -> None:
-    print("| 99 % of calls within | calls/s | of the capacity | p50 | p99 | probes |")
-    print("|---|---:|---:|---:|---:|---:|")
+def search(settings: argparse.Namespace, server: Server, capacity: float) -> dict[str, Any]:
+    """The highest rate within each objective; null if even the lowest rate tried is too high."""
+    found = []
     for ms in settings.objectives:
         rates = ("--rates", f"{0.25 * capacity:.2f}", f"{1.2 * capacity:.2f}")
         flags = ("--find-rate", "--objective", f"p99={ms}ms", *rates)
         run = load(settings, [server], settings.cores[1:], *flags, "--duration", "8s")
-        found, probes = run["found_per_second"], run["probes"]
-        if found is None:
-            print(f"| {ms} ms | below {probes[0]['rate']:.1f} | | | | {len(probes)} |", flush=True)
-            continue
-        late = [probe["from_intended_ms"] for probe in probes if probe["rate"] == found][-1]
-        share = f"{found / capacity:.0%}"
-        cells = f"{share} | {late['p50']:.0f} ms | {late['p99']:.0f} ms | {len(probes)}"
-        print(f"| {ms} ms | {found:.1f} | {cells} |", flush=True)
-    print()
+        rate, probes = run["found_per_second"], run["probes"]
+        late = [probe["from_intended_ms"] for probe in probes if probe["rate"] == rate]
+        found.append(
+            {
+                "objective_ms": ms,
+                "calls_per_second": rate,
+                "lowest_tried": probes[0]["rate"],
+                "latency_ms": {name: late[-1][name] for name in PERCENTILES} if late else None,
+            }
+        )
+    return {"capacity": capacity, "objectives": found}
 
 
-def two(settings: argparse.Namespace) -> None:
-    print("| replicas | linnet-load | calls/s | target tokens/s | p50 | p99 |")
-    print("|---|---|---:|---:|---:|---:|")
+def two(settings: argparse.Namespace) -> list[dict[str, Any]]:
+    found = []
     both = settings.cores
-    runs = {}
     for replicas, cores, where in (
         (both[:1], both[1:], "on the other core"),
         (both[:1], both[:1], "on the same core"),
@@ -153,13 +151,81 @@ def two(settings: argparse.Namespace) -> None:
             else:
                 with served(settings, replicas[1]) as second:
                     run = full(settings, [first, second], cores)
-        late = run["by_status"]["OK"]["from_intended_ms"]
-        cells = f"{run['answered_per_second']:.1f} | {run['target_tokens_per_second']:.0f}"
-        cells += f" | {late['p50']:.0f} ms | {late['p99']:.0f} ms"
-        print(f"| {len(replicas)} | {where} | {cells} |", flush=True)
-        runs[where] = run["answered_per_second"]
-    ratio = runs["on both cores"] / runs["on the same core"]
-    print(f"\nTwo carry {ratio:.2f} times what one does with the load on the same core.")
+        found.append({"replicas": len(replicas), "linnet_load": where, **summary(run)})
+    return found
+
+
+def latencies(run: dict[str, Any], *names: str) -> str:
+    return " | ".join(f"{run['latency_ms'][name]:.0f} ms" for name in names)
+
+
+def one_table(data: dict[str, Any]) -> str:
+    found, at = data["one"], data["one"]["capacity"]
+    ends = {end for run in (at, *found["shares"]) for end in run["ended"]}
+    lines = [
+        f"{data['bundle']}, {data['compute']}, beam {data['beam']}, one core of "
+        f"{machine.sentence(data['machine'])}, the load on the other; {found['texts']}, one a "
+        f"call; each line {data['seconds']} s; calls ended: {', '.join(sorted(ends))}",
+        "",
+        "| load | calls/s | p50 | p90 | p99 |",
+        "|---|---:|---:|---:|---:|",
+        f"| closed loop, {found['in_flight']} at a time: the capacity | "
+        f"{at['calls_per_second']:.1f} | {latencies(at, *PERCENTILES)} |",
+    ]
+    for run in found["shares"]:
+        lines.append(
+            f"| open loop, {run['share']:.0%} of it | {run['calls_per_second']:.1f} | "
+            f"{latencies(run, *PERCENTILES)} |"
+        )
+    lines += [
+        "",
+        f"At capacity {at['source_tokens_per_second']:.0f} source and "
+        f"{at['target_tokens_per_second']:.0f} target tokens/s; "
+        f"{found['resident_bytes'] / 1e6:.0f} MB resident.",
+    ]
+    return "\n".join(lines)
+
+
+def search_table(data: dict[str, Any]) -> str:
+    capacity = data["search"]["capacity"]
+    lines = [
+        f"| 99 % of calls within | calls/s | of the capacity, {capacity:.1f} in this run | p50 "
+        "| p99 |",
+        "|---|---:|---:|---:|---:|",
+    ]
+    for run in data["search"]["objectives"]:
+        if run["calls_per_second"] is None:
+            rest = f"below {run['lowest_tried']:.1f} | | | |"
+        else:
+            share = run["calls_per_second"] / capacity
+            rest = f"{run['calls_per_second']:.1f} | {share:.0%} | {latencies(run, 'p50', 'p99')} |"
+        lines.append(f"| {run['objective_ms']} ms | {rest}")
+    return "\n".join(lines)
+
+
+def two_table(data: dict[str, Any]) -> str:
+    lines = [
+        "| replicas | linnet-load | calls/s | target tokens/s | p50 | p99 |",
+        "|---|---|---:|---:|---:|---:|",
+    ]
+    rates = {}
+    for run in data["two"]:
+        rates[run["linnet_load"]] = run["calls_per_second"]
+        lines.append(
+            f"| {run['replicas']} | {run['linnet_load']} | {run['calls_per_second']:.1f} | "
+            f"{run['target_tokens_per_second']:.0f} | {latencies(run, 'p50', 'p99')} |"
+        )
+    ratio = rates["on both cores"] / rates["on the same core"]
+    lines += ["", f"Two have {ratio:.2f} times the capacity of one with the load on the same core."]
+    return "\n".join(lines)
+
+
+TABLES = {"one": one_table, "search": search_table, "two": two_table}
+
+
+def markdown(data: dict[str, Any]) -> str:
+    tables = [table(data) for part, table in TABLES.items() if part in data]
+    return "\n\n".join(["# Capacity of replicas", *tables]) + "\n"
 
 
 def main() -> None:
@@ -173,17 +239,35 @@ def main() -> None:
     parser.add_argument("--warm-up", type=int, default=3, help="before it, in seconds")
     parser.add_argument("--objectives", type=int, nargs="+", default=[100, 200, 500], help="ms")
     parser.add_argument("--cores", type=int, nargs=2, default=[0, 1])
+    parser.add_argument("--out", type=Path, default=ROOT / "tests/bench/results", metavar="DIR")
     settings = parser.parse_args()
+    machine.require_commit(settings.out)
     settings.parts = settings.parts or PARTS
     if unknown := set(settings.parts) - set(PARTS):
         parser.error(f"{', '.join(unknown)}: the parts are {', '.join(PARTS)}")
+    facts = machine.facts(settings.cores)
+    path = settings.out / machine.slug(facts) / "capacity.json"
+    data = json.loads(path.read_text()) if path.exists() else {}
+    data |= {
+        "machine": facts,
+        "bundle": settings.bundle.name,
+        "compute": settings.compute,
+        "beam": settings.beam,
+        "seconds": settings.seconds,
+    }
     if "one" in settings.parts or "search" in settings.parts:
         with served(settings, settings.cores[0]) as server:
-            capacity = one(settings, server)
+            found = one(settings, server)
+            if "one" in settings.parts:
+                data["one"] = found
             if "search" in settings.parts:
-                search(settings, server, capacity)
+                data["search"] = search(settings, server, found["capacity"]["calls_per_second"])
     if "two" in settings.parts:
-        two(settings)
+        data["two"] = two(settings)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(data, indent=1) + "\n")
+    path.with_suffix(".md").write_text(markdown(data))
+    print(markdown(data))
 
 
 if __name__ == "__main__":

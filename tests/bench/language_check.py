@@ -1,8 +1,8 @@
 """Measures the error rate of the language check.
 
 Asks a server for the language of every row of parallel test sets, as `linnet detect` does, and
-counts the rows of each side that would be warned of (server/request/language_detector.h): those of the
-language that the model reads should not be, those of the other one should. Writes
+counts the rows of each side that would be warned of (server/request/language_detector.h): those of
+the language that the model reads should not be, those of the other one should. Writes
 DIR/language-check.json; the machine does not matter.
 """
 

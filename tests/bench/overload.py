@@ -244,8 +244,8 @@ def markdown(results: dict[str, Any]) -> str:
         f"Of both, {both['refused'].get('late', 0):.0f} were admitted and missed their deadline. "
         "Goodput counts answers within the deadline from the due time of a call; answered/s counts "
         "those within the deadline from its sending. The fair queue shares the cost of admitted "
-        "sequences equally (tests/server/schedule/overload_simulation_test.cc): a sequence whose answer is "
-        "late counts as well.",
+        "sequences equally (OverloadSimulationTest): a sequence whose answer is late counts as "
+        "well.",
     ]
     return "\n".join([*lines, ""])
 
