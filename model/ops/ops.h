@@ -14,6 +14,7 @@
 //   beam_inputs, beam_step               beam_search.h
 //   self_attention_step                  self_attention_step.h
 //   source_attention                     source_attention.h
+//   ssru_step                            ssru_step.h
 //
 // Loading the library registers them, for torch::jit::load() in C++ and torch.ops.load_library() in
 // Python. liblinnet_ops_cuda adds the CUDA kernels in the same way.

@@ -88,6 +88,15 @@ struct SelfAttentionStepParams {
   int64_t rows, size, heads, neighbour_heads;
 };
 
+// See ssru_step.h for the formula.
+struct SsruStepParams {
+  FloatType type;         // of projected and y
+  const void* projected;  // [rows, 2 * channels]: candidates, then gates before the sigmoid
+  Ring state;             // of float32 for every type: depth = 2, size = channels
+  void* y;                // [rows, channels]
+  int64_t rows, channels;
+};
+
 constexpr float kNormEpsilon = 1e-5f;
 
 // See add_norm.h for the formula.
@@ -145,6 +154,7 @@ void DepthwiseConvCpu(const DepthwiseConvParams& params);
 void DepthwiseConvStepCpu(const DepthwiseConvStepParams& params);
 void SelfAttentionStepCpu(const SelfAttentionStepParams& params);
 void SourceAttentionCpu(const SourceAttentionParams& params);
+void SsruStepCpu(const SsruStepParams& params);
 
 // Launch on `stream` (a cudaStream_t) of the current device; the caller checks the launch.
 // Defined in liblinnet_ops_cuda.
@@ -155,5 +165,6 @@ void DepthwiseConvCuda(const DepthwiseConvParams& params, void* stream);
 void DepthwiseConvStepCuda(const DepthwiseConvStepParams& params, void* stream);
 void SelfAttentionStepCuda(const SelfAttentionStepParams& params, void* stream);
 void SourceAttentionCuda(const SourceAttentionParams& params, void* stream);
+void SsruStepCuda(const SsruStepParams& params, void* stream);
 
 }  // namespace linnet::ops

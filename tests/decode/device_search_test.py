@@ -5,7 +5,16 @@ import random
 import pytest
 
 VOCABULARY = 97
-MIXERS = ("dynamic", "light", "depthwise", "dilated", "self_attention", "csan_1d", "csan_2d")
+MIXERS = (
+    "dynamic",
+    "light",
+    "depthwise",
+    "dilated",
+    "self_attention",
+    "csan_1d",
+    "csan_2d",
+    "ssru",
+)
 
 
 def any_lines(count: int) -> list[dict]:

@@ -13,7 +13,16 @@ from tiny_sizes import VOCABULARY
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "data"))
 
 EOS = 2
-MIXERS = ("dynamic", "light", "depthwise", "dilated", "self_attention", "csan_1d", "csan_2d")
+MIXERS = (
+    "dynamic",
+    "light",
+    "depthwise",
+    "dilated",
+    "self_attention",
+    "csan_1d",
+    "csan_2d",
+    "ssru",
+)
 SEED = 7
 
 

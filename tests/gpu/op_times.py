@@ -102,6 +102,8 @@ def steps(rows: int, channels: int, dtype: torch.dtype, device: str) -> list[Cal
     taps = torch.randn(WIDTH, channels, **options).t()  # layout of the model
     window = torch.randn(WIDTH, rows, channels, **options)
     cache = torch.randn(WIDTH, rows, 2, channels, **options)
+    both = torch.randn(rows, 2 * channels, **options)  # candidates and gates
+    cells = torch.randn(2, rows, channels, device=device)
     positions = torch.full((rows,), 100, dtype=torch.int32, device=device)
     slot = torch.arange(rows, device=device)[:, None]
     ago = torch.arange(WIDTH, device=device)[None]
@@ -126,6 +128,12 @@ def steps(rows: int, channels: int, dtype: torch.dtype, device: str) -> list[Cal
             size,
             lambda: ops.depthwise_conv_step(x, taps, window, positions, backpointers, 1),
             bytes_of(x, x, taps, window),
+        ),
+        Call(
+            "ssru_step",
+            size,
+            lambda: ops.ssru_step(both, cells, positions, backpointers),
+            bytes_of(both, x, cells),
         ),
         Call(
             "self_attention_step",

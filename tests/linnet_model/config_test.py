@@ -34,6 +34,11 @@ def test_recipes_in_repository_are_valid(name: str):
         ),
         ("model.decoder_mixers=['csan_2d']\nmodel.decoder_kernels=[0]", "which needs a window"),
         ("model.decoder_mixers=['self_attention']\nmodel.decoder_kernels=[-1]", "has -1, a window"),
+        (
+            "model.decoder_mixers=['ssru']",
+            "has 3 with ssru, which always sees the whole past",
+        ),
+        ("model.encoder_mixers=['ssru']", "reads only the past: give it to the decoder"),
         ("model.encoder_kernels=[0]", "has 0, kernel widths are odd and positive"),
         ("model.encoder_dilations=[2]", "has 2 with dynamic, only dilated has dilations above 1"),
         (

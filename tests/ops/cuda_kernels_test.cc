@@ -289,6 +289,39 @@ TEST(CudaKernelsTest, SelfAttentionEqualsTheCpu) {
   }
 }
 
+TEST(CudaKernelsTest, SsruStepsEqualTheCpu) {
+  std::mt19937 random(6);
+  for (FloatType type : kTypes) {
+    for (int64_t channels : {1, 37, 64, 520}) {
+      for (int32_t position : {0, 1, 6}) {
+        SCOPED_TRACE(testing::Message() << channels << " channels, position " << position);
+        const int64_t count = 6, depth = 2;
+        Rows rows(count, depth, random);
+        AtOnePosition(rows, position);
+        Array projected(type, count * 2 * channels, random), y(type, count * channels, random);
+        Array state(FloatType::kFloat32, depth * rows.slots * channels, random);
+        std::vector<float> expected(y.floats.size()), expected_state = state.floats;
+        SsruStepParams p = {.type = FloatType::kFloat32,
+                            .projected = projected.floats.data(),
+                            .state = rows.Over(expected_state.data(), depth, channels),
+                            .y = expected.data(),
+                            .rows = count,
+                            .channels = channels};
+        SsruStepCpu(p);
+        KernelMemory device;
+        p.type = type;
+        p.projected = device.Give(projected);
+        p.state = rows.On(device, state, depth, channels);
+        p.y = device.Give(y);
+        SsruStepCuda(p, nullptr);
+        device.TakeBack();
+        ExpectClose(y, expected);
+        ExpectClose(state, expected_state);
+      }
+    }
+  }
+}
+
 TEST(CudaKernelsTest, AddNormEqualsTheCpu) {
   std::mt19937 random(8);
   for (FloatType type : kTypes) {

@@ -117,6 +117,15 @@ def depthwise_step_arguments(
     return x[0], weight, state, positions, backpointers, dilation
 
 
+def ssru_arguments(
+    rows: int, channels: int, dtype: torch.dtype = torch.float32, seed: int = 0
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """projected, state, positions and backpointers; rows include first positions."""
+    slots, positions, backpointers = ring_indices(rows, 2, seed)
+    projected = numbers(seed, rows, 2 * channels, dtype=dtype)
+    return projected, numbers(seed + 1, 2, slots, channels), positions, backpointers
+
+
 def self_attention_arguments(
     rows: int,
     size: int,

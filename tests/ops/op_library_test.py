@@ -13,6 +13,7 @@ from op_cases import (
     depthwise_arguments,
     depthwise_step_arguments,
     self_attention_arguments,
+    ssru_arguments,
     step_arguments,
 )
 from torch import Tensor
@@ -31,6 +32,7 @@ def calls(dtype: torch.dtype) -> list:
         ("depthwise_conv_step", depthwise_step_arguments(6, 32, 7, 2, dtype)),
         ("self_attention_step", (*self_attention_arguments(6, 32, 7, dtype), 4, 3)),
         ("source_attention", (*attention_arguments([5, 0, 9], 32, 4, dtype), 4)),
+        ("ssru_step", ssru_arguments(6, 32, dtype)),
     ]
 
 
@@ -131,6 +133,8 @@ for dtype in (torch.float32, torch.bfloat16):
         *inputs, cache, positions, backpointers, 8, 3), cache]
     results.append(torch.ops.linnet.source_attention(
         *attention_arguments([70] * 12, 520, 16, dtype), 8))
+    projected, state, *indices = ssru_arguments(40, 523, dtype)
+    results += [torch.ops.linnet.ssru_step(projected, state, *indices), state]
 torch.save([result.double() for result in results], sys.argv[4])
 """
 
@@ -178,6 +182,7 @@ def test_uses_two_threads(name):
         "depthwise_conv_step": depthwise_step_arguments(320, 512, 31, 1),
         "self_attention_step": (*self_attention_arguments(60, 512, 60), 8, 1),
         "source_attention": (*attention_arguments([60] * 60, 512, 16), 8),
+        "ssru_step": ssru_arguments(640, 512),
     }
     shares = {}
     before = torch.get_num_threads()

@@ -151,6 +151,26 @@ def self_attention_step(
     return torch.from_numpy(y), torch.from_numpy(cache_)
 
 
+def ssru_step(
+    projected: Tensor, state: Tensor, positions: Tensor, backpointers: Tensor
+) -> tuple[Tensor, Tensor]:
+    """projected: [R, 2C], state: [2, S, C], positions: [R], backpointers: [R, B] -> y [R, C], and
+    the state after the step."""
+    candidates, gates = np.split(doubles(projected), 2, axis=1)
+    state_ = doubles(state).copy()
+    before, y = state_.copy(), np.zeros_like(candidates)
+    for r, position in enumerate(positions.tolist()):
+        if backpointers[r, 0] < 0:
+            continue
+        forget = 1 / (1 + np.exp(-gates[r]))
+        after = (1 - forget) * candidates[r]
+        if position > 0:
+            after = after + forget * before[(position - 1) % 2, backpointers[r, 1]]
+        state_[position % 2, backpointers[r, 0]] = after
+        y[r] = np.maximum(after, 0)
+    return torch.from_numpy(y), torch.from_numpy(state_)
+
+
 def source_attention(
     query: Tensor, encoder_cache: Tensor, blocks: Tensor, lengths: Tensor, heads: int
 ) -> Tensor:

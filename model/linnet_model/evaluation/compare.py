@@ -40,7 +40,16 @@ from linnet_model.tokenizer import load_tokenizer
 from linnet_model.train.command import Trainer, pick_device, prepare_tokenizer
 from linnet_model.train.data import PairDataset, training_pairs
 
-MIXERS = ("dynamic", "light", "depthwise", "dilated", "self_attention", "csan_1d", "csan_2d")
+MIXERS = (
+    "dynamic",
+    "light",
+    "depthwise",
+    "dilated",
+    "self_attention",
+    "csan_1d",
+    "csan_2d",
+    "ssru",
+)
 BOOTSTRAP_SAMPLES = 1000
 # With 3 heads the best of Yang et al. 2019; here all layers of both sides have it.
 CSAN_WINDOW = 11
@@ -53,18 +62,20 @@ def settings_of(mixer: str, base: ModelConfig) -> ModelConfig:
     """Returns the base model with another mixer and as many parameters, by its feed-forward width.
 
     A dilated filter has 3 taps that span the base's filter of the same layer; attention sees the
-    whole sequence, or CSAN_WINDOW positions.
+    whole sequence, or CSAN_WINDOW positions. SSRU replaces the decoder's mixers only.
     """
     config = copy.deepcopy(base)
     for side in ("encoder", "decoder"):
         kernels: list[int] = getattr(base, f"{side}_kernels")
         layers = len(kernels)
+        if mixer == "ssru" and side == "encoder":
+            continue
         setattr(config, f"{side}_mixers", [mixer] * layers)
         setattr(config, f"{side}_dilations", [1] * layers)
         if mixer == "dilated":
             setattr(config, f"{side}_kernels", [3] * layers)
             setattr(config, f"{side}_dilations", [max(1, k // 2) for k in kernels])
-        elif mixer == "self_attention":
+        elif mixer in ("self_attention", "ssru"):
             setattr(config, f"{side}_kernels", [0] * layers)
         elif mixer.startswith("csan"):
             setattr(config, f"{side}_kernels", [CSAN_WINDOW] * layers)

@@ -29,6 +29,7 @@ COLOURS = {
     "self_attention": "#d55e00",
     "csan_1d": "#cc79a7",
     "csan_2d": "#999999",
+    "ssru": "#000000",
 }
 
 

@@ -55,6 +55,7 @@ MIXERS = {
     "self_attention": "self-attention (Vaswani et al. 2017)",
     "csan_1d": "convolutional self-attention (Yang et al. 2019)",
     "csan_2d": "convolutional self-attention over heads (Yang et al. 2019)",
+    "ssru": "simpler simple recurrent unit (Kim et al. 2019)",
 }
 
 

@@ -57,7 +57,7 @@ def random_bundle(
     gives the same weights. Its limits are `source_tokens` and `target_tokens`; with `candidates` it
     has a random shortlist."""
     sizes = preset(name, vocabulary, mixer)
-    whole_target = 0 in sizes.decoder_kernels
+    whole_target = sizes.attends_to_whole_target()
     if target_tokens is None:
         target_tokens = MAX_TOKENS_ATTENTION if whole_target else MAX_TOKENS
     if whole_target:

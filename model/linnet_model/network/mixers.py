@@ -1,17 +1,19 @@
-"""The mixers: the part of a layer that combines positions (convolution or self-attention).
+"""The mixers: the part of a layer that combines positions (convolution, self-attention or a
+recurrent unit).
 
     forward(x, valid, drop)                  training, whole sequences: plain PyTorch
-    encode(x, lengths, closing)              serving, whole sequences
+    encode(x, lengths, closing)              serving, whole sequences of an encoder
     step(x, state, positions, backpointers, closing)
                                              serving, one position of every row
     new_state(slots, like)                   the state that `step` reads and writes
     min_backpointers()                       minimum number of columns of `backpointers`
     pack(kind)                               lays the weights out for serving (linear.py)
 
-All mixers have these methods, so a layer does not depend on which one it holds. `forward`, `encode`
-and `step` compute the same function of the same weights. `encode` and `step` also apply the
-residual sum and the norm that follow the mixer (`closing`), fused into its last linear layer. They
-are scripted into the bundle and use the operators torch.ops.linnet.*.
+All mixers have these methods (SSRU, which only a decoder has, lacks `encode`), so a layer does not
+depend on which one it holds. `forward`, `encode` and `step` compute the same function of the same
+weights. `encode` and `step` also apply the residual sum and the norm that follow the mixer
+(`closing`), fused into its last linear layer where it ends with one. They are scripted into the
+bundle and use the operators torch.ops.linnet.*.
 
 A mixer keeps nothing between calls. The caller passes the state, [window, slots, ...], a ring over
 the last `window` positions; the step operators change it in place. `backpointers` [R, A] gives for
@@ -395,12 +397,75 @@ class SelfAttention(nn.Module):
         return 1
 
 
+class SSRU(nn.Module):
+    """Simpler simple recurrent unit, for decoders; it ends without a linear layer.
+
+    c[t] = f[t] c[t-1] + (1 - f[t]) z[t],  c[-1] = 0,  z = x W,  f = sigmoid(x W_f + b_f),
+    y = max(0, c). Kim et al. 2019, From Research to Production and Back, section 2.3, which has no
+    bias in z; here it has one, so that both products are one.
+    """
+
+    def __init__(self, width: int):
+        super().__init__()
+        self.width = width
+        self.candidate_gate = linear(width, 2 * width)  # rows: candidates z, then gates f
+
+    @torch.jit.unused
+    def forward(self, x: Tensor, valid: Tensor | None, drop: Dropout) -> Tensor:
+        """x: [B, T, d] -> [B, T, d]; nothing reads the future, so no mask is needed. The recurrence
+        is a loop over positions, in float32 at least."""
+        projected = self.candidate_gate(x)
+        wide = projected.to(torch.promote_types(projected.dtype, torch.float32))
+        z, f = wide.chunk(2, dim=-1)
+        c, cells = torch.zeros_like(z[:, 0]), []
+        for candidate, forget in zip(z.unbind(1), f.sigmoid().unbind(1), strict=True):
+            c = torch.lerp(candidate, c, forget)
+            cells.append(c)
+        return torch.stack(cells, dim=1).relu().to(projected.dtype)
+
+    @torch.jit.export
+    def step(
+        self,
+        x: Tensor,
+        state: Tensor,
+        positions: Tensor,
+        backpointers: Tensor,
+        closing: Closing | None = None,
+    ) -> Tensor:
+        """x: [R, d], state: float32 [2, slots, d] changed in place, positions: [R], backpointers:
+        [R, A] -> [R, d]."""
+        projected = self.candidate_gate.serve(x)
+        y = torch.ops.linnet.ssru_step(projected, state, positions, backpointers)
+        if closing is None:
+            return y
+        residual, weight, bias = closing
+        if weight is None or bias is None:
+            return residual + y
+        return torch.ops.linnet.add_norm(y, residual, weight, bias)
+
+    @torch.jit.export
+    def pack(self, kind: str) -> None:
+        self.candidate_gate.pack(kind)
+
+    @torch.jit.export
+    def new_state(self, slots: int, like: Tensor) -> Tensor:
+        """Cells [2, slots, d] of this step and the last one, on the device of `like`; float32 for
+        every type, since a cell carries the whole prefix."""
+        return torch.zeros([2, slots, self.width], dtype=torch.float32, device=like.device)
+
+    @torch.jit.export
+    def min_backpointers(self) -> int:
+        return 2
+
+
 def make_mixer(
     config: ModelConfig, mixer: str, kernel: int, dilation: int, causal: bool
 ) -> nn.Module:
     """Returns the mixer of one layer: causal in the decoder, centred in the encoder."""
     if mixer in CONVOLUTIONS:
         return GatedConvolution(config, mixer, kernel, dilation, causal)
+    if mixer == "ssru":
+        return SSRU(config.width)
     return SelfAttention(
         config, kernel, config.neighbour_heads if mixer == "csan_2d" else 1, causal
     )

@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 
 CONVOLUTIONS = ("dynamic", "light", "depthwise", "dilated")
 ATTENTIONS = ("self_attention", "csan_1d", "csan_2d")
-MIXERS = CONVOLUTIONS + ATTENTIONS
+RECURRENT = ("ssru",)  # of a decoder only
+MIXERS = CONVOLUTIONS + ATTENTIONS + RECURRENT
 SHARING = ("all", "output", "none")
 POSITIONS = ("sinusoidal", "sinusoidal_marian", "learned", "none")
 ACTIVATIONS = ("relu", "swish", "gelu")
@@ -44,11 +45,12 @@ class ModelConfig:
     heads: int = 4  # H, heads of the convolutions and of every attention
     # Width of each layer. Of a convolution: its taps K, odd. Of an attention: its window of
     # positions, odd and centred in the encoder, the last positions in the decoder; 0 (only for
-    # self_attention) is the whole sequence. A model without encoder layers is a language model.
+    # self_attention and ssru) is the whole sequence. A model without encoder layers is a language
+    # model.
     encoder_kernels: list[int] = field(default_factory=lambda: [3, 7, 15, 31])
     decoder_kernels: list[int] = field(default_factory=lambda: [3, 7, 15])
     # Per layer; one name: all layers. Known are dynamic, light, depthwise, dilated,
-    # self_attention, csan_1d, csan_2d.
+    # self_attention, csan_1d, csan_2d, and for the decoder ssru, whose width is 0.
     encoder_mixers: list[str] = field(default_factory=lambda: ["dynamic"])
     decoder_mixers: list[str] = field(default_factory=lambda: ["dynamic"])
     # Positions from tap to tap, per layer; one number: all layers. Above 1 only for "dilated".
@@ -156,6 +158,13 @@ class ModelConfig:
             f"model.max_positions is {self.max_positions}, must be at least 2",
         )
 
+    def attends_to_whole_target(self) -> bool:
+        """True if a decoder slot holds keys and values of max_positions positions."""
+        return any(
+            mixer == "self_attention" and kernel == 0
+            for mixer, kernel in zip(self.decoder_mixers, self.decoder_kernels, strict=True)
+        )
+
     def check_lengths(self, source_tokens: int, target_tokens: int) -> None:
         """Refuses limits beyond the model's positions or its decoder state.
 
@@ -163,17 +172,13 @@ class ModelConfig:
         without it.
         """
         learned = self.positions == "learned"
-        whole = any(
-            mixer == "self_attention" and kernel == 0
-            for mixer, kernel in zip(self.decoder_mixers, self.decoder_kernels, strict=True)
-        )
         require(
             not learned or not self.encoder_kernels or source_tokens <= self.max_positions,
             f"sources of {source_tokens} tokens do not fit model.max_positions "
             f"{self.max_positions}, raise it or lower max_source_tokens",
         )
         require(
-            not (learned or whole) or target_tokens < self.max_positions,
+            not (learned or self.attends_to_whole_target()) or target_tokens < self.max_positions,
             f"targets of {target_tokens} tokens and an end token do not fit model.max_positions "
             f"{self.max_positions}, raise it or lower max_target_tokens",
         )
@@ -185,6 +190,13 @@ def check_layer(side: str, mixer: str, kernel: int, dilation: int) -> None:
     key = f"model.{side}_kernels has {kernel}"
     if mixer in CONVOLUTIONS:
         require(kernel > 0 and kernel % 2 == 1, f"{key}, kernel widths are odd and positive")
+    elif mixer in RECURRENT:
+        require(
+            side == "decoder",
+            f"model.encoder_mixers has {mixer!r}, which reads only the past: give it to the "
+            "decoder",
+        )
+        require(kernel == 0, f"{key} with {mixer}, which always sees the whole past: use 0")
     else:
         require(kernel >= 0, f"{key}, a window has at least one position")
         require(

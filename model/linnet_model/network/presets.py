@@ -141,15 +141,17 @@ def with_mixer(sizes: ModelConfig, mixer: str) -> ModelConfig:
 
     A dilated filter has 3 taps that span the width of the filter that it replaces; csan has its
     window of 11; self-attention sees the whole sequence. A convolution that replaces an attention
-    over the whole sequence gets the width of Wu et al. 2019.
+    over the whole sequence gets the width of Wu et al. 2019. SSRU, which only a decoder has, goes
+    with an encoder of self-attention, as in Kim et al. 2019.
     """
-    sizes = copy.deepcopy(sizes)
+    sizes, chosen = copy.deepcopy(sizes), mixer
     for side, usual in (("encoder", ENCODER_KERNELS), ("decoder", DECODER_KERNELS)):
+        mixer = "self_attention" if (chosen, side) == ("ssru", "encoder") else chosen
         before = getattr(sizes, f"{side}_kernels")
         layers = range(len(before))
         widths = [before[i] or usual[min(i, len(usual) - 1)] for i in layers]
         dilations = [1 for _ in layers]
-        if mixer == "self_attention":
+        if mixer in ("self_attention", "ssru"):
             widths = [0 for _ in layers]
         elif mixer.startswith("csan"):
             widths = [CSAN_WINDOW for _ in layers]

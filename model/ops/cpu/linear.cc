@@ -26,13 +26,6 @@ constexpr float kEpsilon = 1e-5f;
 // Turns the sums of one row, [padded outputs], into its result: activation, residual, norm.
 struct FinishRow {
   template <int W>
-  static LINNET_INLINE typename Vectors<W>::Floats Sigmoid(typename Vectors<W>::Floats v) {
-    const auto e = Vectors<W>::Exp(v < 0 ? v : -v);
-    const auto s = 1.0f / (1.0f + e);
-    return v < 0 ? e * s : s;
-  }
-
-  template <int W>
   static LINNET_INLINE void Activate(Activation activation, int64_t width, float* sums) {
     using V = Vectors<W>;
     switch (activation) {
@@ -47,7 +40,7 @@ struct FinishRow {
       case Activation::kSwish:
         for (int64_t c = 0; c < width; c += W) {
           const auto v = V::Load(sums + c);
-          V::Store(v * Sigmoid<W>(v), sums + c);
+          V::Store(v * V::Sigmoid(v), sums + c);
         }
         return;
       case Activation::kGelu:
@@ -57,7 +50,7 @@ struct FinishRow {
         return;
       case Activation::kGlu:  // the gates start at `width`
         for (int64_t c = 0; c < width; c += W) {
-          V::Store(V::Load(sums + c) * Sigmoid<W>(V::Load(sums + width + c)), sums + c);
+          V::Store(V::Load(sums + c) * V::Sigmoid(V::Load(sums + width + c)), sums + c);
         }
         return;
     }

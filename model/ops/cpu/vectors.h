@@ -189,6 +189,13 @@ struct Vectors {
     const Floats power = (Floats)(((Bits)shifted + 127) << 23);  // the low bits of shifted are n
     return v < kLowest ? Floats{} : series * power;
   }
+
+  // 1 / (1 + e^-v); the exponential never overflows.
+  static LINNET_INLINE Floats Sigmoid(Floats v) {
+    const Floats e = Exp(v < 0 ? v : -v);
+    const Floats s = 1.0f / (1.0f + e);
+    return v < 0 ? e * s : s;
+  }
 };
 
 // Rounds up to whole vectors of any width.

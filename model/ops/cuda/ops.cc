@@ -16,6 +16,7 @@
 #include "model/ops/params.h"
 #include "model/ops/self_attention_step.h"
 #include "model/ops/source_attention.h"
+#include "model/ops/ssru_step.h"
 
 namespace linnet::ops {
 namespace {
@@ -37,6 +38,7 @@ constexpr auto kDepthwiseConv = OnCurrentStream<DepthwiseConvParams, DepthwiseCo
 constexpr auto kDepthwiseConvStep = OnCurrentStream<DepthwiseConvStepParams, DepthwiseConvStepCuda>;
 constexpr auto kSelfAttentionStep = OnCurrentStream<SelfAttentionStepParams, SelfAttentionStepCuda>;
 constexpr auto kSourceAttention = OnCurrentStream<SourceAttentionParams, SourceAttentionCuda>;
+constexpr auto kSsruStep = OnCurrentStream<SsruStepParams, SsruStepCuda>;
 
 at::Tensor AddNormCudaOp(const at::Tensor& x, const at::Tensor& residual, const at::Tensor& weight,
                          const at::Tensor& bias) {
@@ -111,6 +113,12 @@ at::Tensor SourceAttentionCudaOp(const at::Tensor& query, const at::Tensor& enco
   return SourceAttention(query, encoder_cache, blocks, lengths, heads, kSourceAttention);
 }
 
+at::Tensor SsruStepCudaOp(const at::Tensor& projected, at::Tensor& state,
+                          const at::Tensor& positions, const at::Tensor& backpointers) {
+  const c10::cuda::CUDAGuard guard(projected.device());
+  return SsruStep(projected, state, positions, backpointers, kSsruStep);
+}
+
 }  // namespace
 
 TORCH_LIBRARY_IMPL(linnet, CUDA, m) {
@@ -125,6 +133,7 @@ TORCH_LIBRARY_IMPL(linnet, CUDA, m) {
   m.impl("depthwise_conv_step", DepthwiseConvStepCudaOp);
   m.impl("self_attention_step", SelfAttentionStepCudaOp);
   m.impl("source_attention", SourceAttentionCudaOp);
+  m.impl("ssru_step", SsruStepCudaOp);
 }
 
 }  // namespace linnet::ops

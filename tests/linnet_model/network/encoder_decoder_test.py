@@ -22,6 +22,7 @@ from linnet_model.network.encoder_decoder import (
 )
 from linnet_model.network.model_config import MIXERS
 
+SSRU = {"decoder_mixers": ["ssru"], "decoder_kernels": [0, 0]}
 SEE_ALL = {"encoder_mixers": ["self_attention"], "decoder_mixers": ["self_attention"]}
 TOLERANCE = {"rtol": 1e-4, "atol": 1e-4}  # float32 sums in two orders, over four layers
 
@@ -106,6 +107,8 @@ MODELS = [
     {"encoder_mixers": ["csan_1d"], "decoder_mixers": ["csan_1d"]},
     {"encoder_mixers": ["csan_2d"], "decoder_mixers": ["csan_2d"], "decoder_kernels": [4, 2]},
     {"encoder_mixers": ["csan_2d", "dynamic"], "decoder_mixers": ["light", "csan_1d"]},
+    {**SSRU, "pre_norm": False},
+    {"decoder_mixers": ["ssru", "dynamic"], "decoder_kernels": [0, 5]},
     {"positions": "sinusoidal_marian", "first_position": 0, "activation": "swish"},
     {"positions": "learned", "max_positions": 12, "activation": "gelu"},
     {"positions": "none", "scale_embedding": False, "output_bias": True},
@@ -171,7 +174,7 @@ def test_target_token_ignores_later_tokens():
 def test_target_padding_does_not_change_logits():
     source, lengths, target = scenario()
     for mixer in MIXERS:
-        model = make_model(decoder_mixers=[mixer])
+        model = make_model(**(SSRU if mixer == "ssru" else {"decoder_mixers": [mixer]}))
         with torch.no_grad():
             together = forced_logits(model, source, lengths, target)
             alone = forced_logits(model, source, lengths, target[:, :5])
@@ -208,7 +211,8 @@ def test_learned_positions_start_at_first_position():
 def test_language_model_steps_equal_forward():
     _, lengths, target = scenario()
     for mixer in MIXERS:
-        model = make_model(encoder_kernels=[], decoder_mixers=[mixer], sharing="output")
+        decoder = SSRU if mixer == "ssru" else {"decoder_mixers": [mixer]}
+        model = make_model(encoder_kernels=[], sharing="output", **decoder)
         assert model.embed_source is None
         previous = torch.cat([torch.full((3, 1), EOS), target[:, :-1]], dim=1)
         with torch.no_grad():

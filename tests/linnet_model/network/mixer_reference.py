@@ -8,10 +8,17 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from linnet_model.network.mixers import GatedConvolution, LightConv, SelfAttention, make_mixer
+from linnet_model.network.mixers import (
+    SSRU,
+    GatedConvolution,
+    LightConv,
+    SelfAttention,
+    make_mixer,
+)
 from linnet_model.network.model_config import ModelConfig
 
 WIDTH, HEADS, MAX = 8, 4, 12  # channels, heads, max_positions
+Mixer = GatedConvolution | SelfAttention | SSRU
 
 
 @dataclass(frozen=True)
@@ -48,7 +55,7 @@ class Case:
             }
         )
 
-    def make(self, causal: bool, seed: int = 1, **changes) -> GatedConvolution | SelfAttention:
+    def make(self, causal: bool, seed: int = 1, **changes) -> Mixer:
         """Returns the mixer in float32 with random weights and biases."""
         torch.manual_seed(seed)
         mixer = make_mixer(self.config(**changes), self.mixer, self.kernel, self.dilation, causal)
@@ -70,14 +77,33 @@ CASES = [
     Case("csan_1d", 3),
     Case("csan_2d", 5),
     Case("csan_2d", 3, neighbours=7),
+    Case("ssru", 0),
 ]
+ENCODERS = [case for case in CASES if case.mixer != "ssru"]
+SIDES = [(case, True) for case in CASES] + [(case, False) for case in ENCODERS]  # causal or not
 
 
-def whole(mixer: GatedConvolution | SelfAttention, x: Tensor, causal: bool) -> Tensor:
+def whole(mixer: Mixer, x: Tensor, causal: bool) -> Tensor:
     """Computes the output of a mixer for one sequence x [T, d] in float64."""
     weights = {name: weight.detach().double() for name, weight in mixer.named_parameters()}
+    if isinstance(mixer, SSRU):
+        return recurrence(weights, x.double())
     form = attention if isinstance(mixer, SelfAttention) else convolution
     return form(mixer, weights, x.double(), causal)
+
+
+def recurrence(weights: dict[str, Tensor], x: Tensor) -> Tensor:
+    """Implements Kim et al. 2019, section 2.3, with a bias in the candidates."""
+    projected = linear(x, weights, "candidate_gate")
+    y = torch.zeros_like(x)
+    for c in range(WIDTH):
+        cell = 0.0
+        for t in range(len(x)):
+            candidate, gate = float(projected[t, c]), float(projected[t, WIDTH + c])
+            forget = 1 / (1 + math.exp(-gate))
+            cell = forget * cell + (1 - forget) * candidate
+            y[t, c] = max(0.0, cell)
+    return y
 
 
 def linear(x: Tensor, weights: dict[str, Tensor], name: str) -> Tensor:

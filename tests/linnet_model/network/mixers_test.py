@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from mixer_reference import CASES, MAX, WIDTH, Case, whole
+from mixer_reference import CASES, ENCODERS, MAX, SIDES, WIDTH, Case, whole
 from torch import Tensor
 
 from linnet_model.network.dropout import Dropout, KeepAll
@@ -16,7 +16,12 @@ CLOSE = {"rtol": 1e-5, "atol": 2e-6}  # float32 sums in another order
 LENGTHS = torch.tensor([11, 4, 1], dtype=torch.int32)
 
 each_mixer = pytest.mark.parametrize("case", CASES, ids=str)
-each_side = pytest.mark.parametrize("causal", [False, True], ids=["encoder", "decoder"])
+each_encoder = pytest.mark.parametrize("case", ENCODERS, ids=str)
+each_side = pytest.mark.parametrize(
+    ("case", "causal"),
+    SIDES,
+    ids=[f"{case}-{'decoder' if causal else 'encoder'}" for case, causal in SIDES],
+)
 
 
 def scenario(seed: int = 2) -> tuple[Tensor, Tensor]:
@@ -26,7 +31,6 @@ def scenario(seed: int = 2) -> tuple[Tensor, Tensor]:
     return torch.randn(3, 11, WIDTH).masked_fill(~valid.unsqueeze(-1), 1e3), valid
 
 
-@each_mixer
 @each_side
 @pytest.mark.parametrize("length", [1, 2, 9])
 def test_mixer_equals_formula_of_paper(case: Case, causal: bool, length: int):
@@ -39,7 +43,7 @@ def test_mixer_equals_formula_of_paper(case: Case, causal: bool, length: int):
         torch.testing.assert_close(y[i], whole(mixer, x[i], causal), rtol=0, atol=1e-12)
 
 
-@each_mixer
+@each_encoder
 def test_encode_equals_forward(case: Case):
     mixer, (x, valid) = case.make(causal=False), scenario()
     with torch.no_grad():
@@ -47,7 +51,7 @@ def test_encode_equals_forward(case: Case):
     torch.testing.assert_close(served[valid], trained[valid], **CLOSE)
 
 
-@each_mixer
+@each_encoder
 def test_source_padding_has_no_effect(case: Case):
     mixer, (x, valid) = case.make(causal=False), scenario()
     with torch.no_grad():
@@ -143,7 +147,6 @@ def test_full_attention_becomes_window_past_max_positions():
         torch.testing.assert_close(y, expected, **CLOSE)
 
 
-@each_mixer
 @each_side
 def test_gradient_equals_finite_differences(case: Case, causal: bool):
     x = torch.randn(2, 4, WIDTH, dtype=torch.float64, requires_grad=True)
@@ -160,10 +163,11 @@ def test_gradient_equals_finite_differences(case: Case, causal: bool):
         assert torch.autograd.gradcheck(output, (x, *mixer.parameters()), fast_mode=True)
 
 
-@each_mixer
 @each_side
 def test_weight_dropout_preserves_mean(case: Case, causal: bool):
     """Masks of 0 and 1/(1-p) preserve the mean of taps and of attention weights."""
+    if case.mixer == "ssru":
+        pytest.skip("it has neither taps nor attention weights")
     mixer = case.make(causal, weight_dropout=0.3, attention_dropout=0.3)
     drop, x = Dropout(seed=1), torch.randn(1, 6, WIDTH)
     drop.begin(0)
@@ -178,12 +182,13 @@ def test_weight_dropout_preserves_mean(case: Case, causal: bool):
 
 @each_mixer
 def test_scripted_equals_eager(case: Case):
-    for causal in (False, True):
+    for causal in (False, True) if case in ENCODERS else (True,):
         mixer, (x, valid) = case.make(causal), scenario()
         scripted = torch.jit.script(mixer)
         with torch.no_grad():
-            eager = mixer.encode(x, LENGTHS)
-            assert torch.equal(scripted.encode(x, LENGTHS)[valid], eager[valid])
+            if case in ENCODERS:
+                eager = mixer.encode(x, LENGTHS)
+                assert torch.equal(scripted.encode(x, LENGTHS)[valid], eager[valid])
             states = [m.new_state(3, x) for m in (mixer, scripted)]
             backpointers = torch.arange(3, dtype=torch.int32).unsqueeze(1)
             backpointers = backpointers.repeat(1, states[0].size(0))
@@ -199,6 +204,10 @@ def test_scripted_equals_eager(case: Case):
 @each_mixer
 def test_state_is_bounded_and_has_requested_type(case: Case):
     state = case.make(causal=True).new_state(6, torch.empty(0, dtype=torch.bfloat16))
+    if case.mixer == "ssru":
+        assert tuple(state.shape) == (2, 6, WIDTH)
+        assert state.dtype == torch.float32, "a cell carries the whole prefix"
+        return
     attends = case.mixer in ("self_attention", "csan_1d", "csan_2d")
     reach = case.kernel or MAX if attends else (case.kernel - 1) * case.dilation + 1
     assert tuple(state.shape) == ((reach, 6, 2, WIDTH) if attends else (reach, 6, WIDTH))
@@ -223,6 +232,25 @@ def test_step_touches_only_backpointer_columns(case: Case):
             )
         assert torch.equal(short[:columns], whole[:columns])
         assert short[columns:].isnan().all()
+
+
+def test_ssru_keeps_cells_precise_in_bfloat16():
+    """A cell that gains less than half of bfloat16's last bit per step still grows."""
+    mixer = Case("ssru", 0).make(causal=True).to(torch.bfloat16)
+    with torch.no_grad():
+        mixer.candidate_gate.weight.zero_()
+        mixer.candidate_gate.bias[:WIDTH] = 1.0
+        mixer.candidate_gate.bias[WIDTH:] = 6.0  # keeps 0.9975
+        x = torch.zeros(1, 400, WIDTH, dtype=torch.bfloat16)
+        expected = 1 - torch.sigmoid(torch.tensor(6.0, dtype=torch.float64)) ** 400
+        # 2^-8: one rounding of the result, below 1
+        torch.testing.assert_close(
+            mixer(x, None, KEEP)[0, -1].double(), expected.expand(WIDTH), rtol=0, atol=2**-8
+        )
+        state, slots = mixer.new_state(1, x), torch.zeros(1, 2, dtype=torch.int32)
+        for t in range(400):
+            y = mixer.step(x[:, t], state, torch.tensor([t], dtype=torch.int32), slots)
+        torch.testing.assert_close(y[0].double(), expected.expand(WIDTH), rtol=0, atol=2**-8)
 
 
 def test_decoder_window_may_be_even():
