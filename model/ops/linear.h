@@ -37,7 +37,8 @@
 //   type "float32"   x is float32; a row's result is batch invariant: the same bits with any other
 //                    rows and any number of threads
 //        "int8"      as "float32"; weights have a scale per output, x has a scale per row, and
-//                    sums are exact (cpu/packed_matrix.h, cpu/gemm.h)
+//                    sums are exact (cpu/packed_matrix.h, cpu/gemm.h); an output whose weights are
+//                    multiples of a step, at most 127 times, keeps them as they are
 //        "bfloat16"  x is bfloat16; oneDNN's gemm, which multiplies in bfloat16 where the processor
 //                    can
 //

@@ -58,6 +58,49 @@ struct Layer {
 
 constexpr PackedMatrix::Type kTypes[] = {PackedMatrix::Type::kFloat32, PackedMatrix::Type::kInt8};
 
+// Rows of a model that was quantised with one multiplier for a whole matrix, as integer /
+// multiplier in float32: few of them reach 127.
+TEST(PackedMatrixTest, KeepsIntegersOfQuantisedWeights) {
+  const int64_t outputs = 130, inputs = 36;
+  std::mt19937 random(5);
+  for (const float multiplier : {0.37f, 41.7f, 127.0f, 1023.4567f}) {
+    std::vector<int> integers(outputs * inputs);
+    std::vector<float> weight(integers.size());
+    for (int64_t n = 0; n < outputs; ++n) {
+      const int highest = n == 0 ? 127 : 1 + static_cast<int>(random() % 127);
+      for (int64_t k = 0; k < inputs; ++k) {
+        const int value = static_cast<int>(random() % (2 * highest + 1)) - highest;
+        // 1 in each row: its integers have no common factor, which would belong to the scale.
+        integers[n * inputs + k] = k == n % inputs ? 1 : value;
+        weight[n * inputs + k] = integers[n * inputs + k] / multiplier;
+      }
+    }
+    const PackedMatrix packed(PackedMatrix::Type::kInt8, weight.data(), outputs, inputs);
+    for (int64_t n = 0; n < outputs; ++n) {
+      ASSERT_FLOAT_EQ(packed.scales()[n] * multiplier, 1.0f);
+      const int8_t* column = packed.int8_panel(n / PackedMatrix::kPanel) +
+                             n % PackedMatrix::kPanel * PackedMatrix::kGroup;
+      for (int64_t k = 0; k < inputs; ++k) {
+        const int64_t group = k / PackedMatrix::kGroup * PackedMatrix::kPanel;
+        ASSERT_EQ(column[group * PackedMatrix::kGroup + k % PackedMatrix::kGroup],
+                  integers[n * inputs + k])
+            << n << ", " << k;
+      }
+    }
+  }
+}
+
+TEST(PackedMatrixTest, RoundsOtherWeightsToStepsOfTheirMax) {
+  const int64_t outputs = 70, inputs = 64;
+  const std::vector<float> weight = Numbers(outputs * inputs, 7);
+  const PackedMatrix packed(PackedMatrix::Type::kInt8, weight.data(), outputs, inputs);
+  for (int64_t n = 0; n < outputs; ++n) {
+    float max = 0;
+    for (int64_t k = 0; k < inputs; ++k) max = std::max(max, std::abs(weight[n * inputs + k]));
+    EXPECT_EQ(packed.scales()[n], max / 127.0f);
+  }
+}
+
 TEST(LinearKernel, EqualsPlainLoops) {
   for (const Shape& s : kShapes) {
     const Layer layer(s);

@@ -77,22 +77,47 @@ void PackedMatrix::PackFloat32(const float* weight) {
   }
 }
 
+namespace {
+
+constexpr int kMaxLevel = 127;
+
+// Returns the step of a row for rounding to [-127, 127] steps: max / 127, or if all weights of the
+// row are multiples of a step, that one. So the weights of a model that was quantised before keep
+// their integers, with the scale of one row or of a whole matrix.
+//
+// A multiple of a step, divided by another one of at most 127 steps and not an integer, is at least
+// 1 / 127 from the next integer; float32 moves it by 2e-5 at most. Other weights fail within a few
+// numbers for each of the 127 steps.
+float StepOf(std::span<const float> row) {
+  constexpr double kDistance = 1e-4;
+  float max = 0;
+  for (float w : row) max = std::max(max, std::abs(w));
+  if (max == 0) return 0;
+  for (int level = 1; level <= kMaxLevel; ++level) {
+    const double inverse = level / double{max};
+    const auto is_multiple = [inverse](float w) {
+      return std::abs(w * inverse - std::rint(w * inverse)) <= kDistance;
+    };
+    if (std::all_of(row.begin(), row.end(), is_multiple)) return max / level;
+  }
+  return max / kMaxLevel;
+}
+
+}  // namespace
+
 void PackedMatrix::PackInt8(const float* weight) {
-  constexpr float kMax = 127.0f;
   panels_ = Allocate(padded_outputs() * depth());
   scales_.resize(padded_outputs());
   corrections_.resize(padded_outputs());
   auto* packed = reinterpret_cast<int8_t*>(panels_.get());
   for (int64_t n = 0; n < outputs_; ++n) {
     const float* row = weight + n * inputs_;
-    float max = 0;
-    for (int64_t k = 0; k < inputs_; ++k) max = std::max(max, std::abs(row[k]));
-    const float scale = max / kMax;
+    const float scale = StepOf({row, static_cast<size_t>(inputs_)});
     int8_t* column = packed + n / kPanel * kPanel * depth() + n % kPanel * kGroup;
     int32_t sum = 0;
     for (int64_t k = 0; k < inputs_; ++k) {
       const long rounded = scale > 0 ? std::lrint(row[k] / scale) : 0;
-      const auto value = static_cast<int8_t>(std::clamp(rounded, -127L, 127L));
+      const auto value = static_cast<int8_t>(std::clamp<long>(rounded, -kMaxLevel, kMaxLevel));
       column[k / kGroup * kPanel * kGroup + k % kGroup] = value;
       sum += value;
     }

@@ -17,8 +17,10 @@ namespace linnet::ops {
 //            product instructions read them
 //
 // int8: weight[n, k] ~ scales[n] * panel value. Panel values are in [-127, 127]; the scale of an
-// output is its largest magnitude / 127. The other factor is unsigned and 128 too high (gemm.h),
-// which corrections[n] = -128 * sum_k panel value cancels.
+// output is its largest magnitude / 127. An output whose weights are multiples of a step, because
+// the model was quantised before, has that step as its scale and is not rounded again. The other
+// factor is unsigned and 128 too high (gemm.h), which corrections[n] = -128 * sum_k panel value
+// cancels.
 class PackedMatrix {
  public:
   enum class Type { kFloat32, kInt8 };
