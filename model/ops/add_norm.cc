@@ -13,19 +13,20 @@ namespace {
 constexpr char kAddNormOp[] = "add_norm";
 
 at::Tensor AddNormCpuOp(const at::Tensor& x, const at::Tensor& residual, const at::Tensor& weight,
-                        const at::Tensor& bias) {
-  return AddNorm(x, residual, weight, bias, AddNormCpu);
+                        const at::Tensor& bias, double epsilon) {
+  return AddNorm(x, residual, weight, bias, epsilon, AddNormCpu);
 }
 
 }  // namespace
 
 at::Tensor AddNorm(const at::Tensor& x, const at::Tensor& residual, const at::Tensor& weight,
-                   const at::Tensor& bias, AddNormKernel kernel) {
+                   const at::Tensor& bias, double epsilon, AddNormKernel kernel) {
   CheckFloats(kAddNormOp, {{"x", x}, {"residual", residual}, {"weight", weight}, {"bias", bias}});
   TORCH_CHECK(x.dim() >= 1 && x.size(-1) >= 1, kAddNormOp, ": x has shape ", x.sizes(),
               ", it must be [.., C] with at least one channel");
   TORCH_CHECK(residual.sizes() == x.sizes(), kAddNormOp, ": residual has shape ", residual.sizes(),
               ", x ", x.sizes(), "; both need one shape");
+  CheckEpsilon(kAddNormOp, epsilon);
   for (const NamedTensor& named : {NamedTensor{"weight", weight}, NamedTensor{"bias", bias}}) {
     CheckRank(kAddNormOp, named, 1, "[C]");
     CheckSize(kAddNormOp, named, 0, "C", x.size(-1), "x");
@@ -41,20 +42,23 @@ at::Tensor AddNorm(const at::Tensor& x, const at::Tensor& residual, const at::Te
           .bias = dense_bias.const_data_ptr(),
           .y = y.mutable_data_ptr(),
           .rows = x.numel() / x.size(-1),
-          .channels = x.size(-1)});
+          .channels = x.size(-1),
+          .epsilon = static_cast<float>(epsilon)});
   return y;
 }
 
 at::Tensor CallAddNorm(const at::Tensor& x, const at::Tensor& residual, const at::Tensor& weight,
-                       const at::Tensor& bias) {
+                       const at::Tensor& bias, double epsilon) {
   static const auto op = c10::Dispatcher::singleton()
                              .findSchemaOrThrow("linnet::add_norm", "")
                              .typed<decltype(AddNormCpuOp)>();
-  return op.call(x, residual, weight, bias);
+  return op.call(x, residual, weight, bias, epsilon);
 }
 
 TORCH_LIBRARY_FRAGMENT(linnet, m) {
-  m.def("add_norm(Tensor x, Tensor residual, Tensor weight, Tensor bias) -> Tensor");
+  m.def(
+      "add_norm(Tensor x, Tensor residual, Tensor weight, Tensor bias, float epsilon=1e-5) -> "
+      "Tensor");
 }
 
 TORCH_LIBRARY_IMPL(linnet, CPU, m) { m.impl("add_norm", AddNormCpuOp); }

@@ -65,6 +65,10 @@ void CheckDilation(const char* op, int64_t dilation) {
               ", must be at least 1 (taps at neighbouring positions)");
 }
 
+void CheckEpsilon(const char* op, double epsilon) {
+  TORCH_CHECK(epsilon > 0, op, ": epsilon is ", epsilon, ", must be above 0");
+}
+
 void CheckCudaHeadSize(const char* op, const at::Tensor& query, int64_t heads) {
   TORCH_CHECK(!query.is_cuda() || query.sym_size(1) / heads <= kMaxCudaHeadSize, op,
               ": a head has ", query.sym_size(1) / heads, " channels, on cuda it has at most ",

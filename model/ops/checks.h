@@ -39,6 +39,9 @@ void CheckHeads(const char* op, const c10::SymInt& channels, const c10::SymInt& 
 void CheckOddWidth(const char* op, const c10::SymInt& width);
 void CheckDilation(const char* op, int64_t dilation);
 
+// Requires the number under the root of a norm to be positive.
+void CheckEpsilon(const char* op, double epsilon);
+
 // Requires on CUDA that a head of `query` [R, d] has at most kMaxCudaHeadSize channels.
 void CheckCudaHeadSize(const char* op, const at::Tensor& query, int64_t heads);
 

@@ -29,6 +29,7 @@ namespace linnet::ops {
 namespace {
 
 constexpr char kLinearOp[] = "linear";
+constexpr double kDefaultEpsilon = 1e-5;
 
 using OptionalTensor = std::optional<at::Tensor>;
 
@@ -88,6 +89,7 @@ struct Arguments {
   const at::Tensor &x, &weight;
   const OptionalTensor &bias, &residual, &norm_weight, &norm_bias;
   Activation activation;
+  double norm_epsilon;
   c10::SymInt width;  // of the result
 };
 
@@ -103,6 +105,7 @@ void Check(const Arguments& a) {
   CheckVector("bias", a.bias, a.x, a.weight.sym_size(0));
   TORCH_CHECK(a.norm_weight.has_value() == a.norm_bias.has_value(), kLinearOp,
               ": norm_weight and norm_bias must be given together, one of them is missing");
+  CheckEpsilon(kLinearOp, a.norm_epsilon);
   CheckVector("norm_weight", a.norm_weight, a.x, a.width);
   CheckVector("norm_bias", a.norm_bias, a.x, a.width);
   if (!a.residual) return;
@@ -122,10 +125,11 @@ bool FusesOnCuda(const at::Tensor& y, const Arguments& a) {
 at::Tensor Finish(at::Tensor y, const Arguments& a) {
   y = Activate(y, a.activation);
   if (a.residual && a.norm_weight && FusesOnCuda(y, a)) {
-    return CallAddNorm(y, *a.residual, *a.norm_weight, *a.norm_bias);
+    return CallAddNorm(y, *a.residual, *a.norm_weight, *a.norm_bias, a.norm_epsilon);
   }
   if (a.residual) y = at::add(y, *a.residual);
-  if (a.norm_weight) y = at::layer_norm_symint(y, {a.width}, a.norm_weight, a.norm_bias);
+  if (a.norm_weight)
+    y = at::layer_norm_symint(y, {a.width}, a.norm_weight, a.norm_bias, a.norm_epsilon);
   return y;
 }
 
@@ -170,6 +174,7 @@ at::Tensor MatrixLinear(const PackedMatrix& matrix, const Arguments& a) {
       .residual = DataOf(residual),
       .norm_weight = DataOf(norm_weight),
       .norm_bias = DataOf(norm_bias),
+      .norm_epsilon = static_cast<float>(a.norm_epsilon),
       .y = y.mutable_data_ptr<float>(),
       .rows = x.numel() / matrix.inputs(),
       .width = shape.back(),
@@ -180,8 +185,9 @@ at::Tensor MatrixLinear(const PackedMatrix& matrix, const Arguments& a) {
 
 Arguments Checked(const at::Tensor& x, const at::Tensor& weight, const OptionalTensor& bias,
                   Activation activation, const OptionalTensor& residual,
-                  const OptionalTensor& norm_weight, const OptionalTensor& norm_bias) {
-  Arguments a = {x, weight, bias, residual, norm_weight, norm_bias, activation, 0};
+                  const OptionalTensor& norm_weight, const OptionalTensor& norm_bias,
+                  double norm_epsilon) {
+  Arguments a = {x, weight, bias, residual, norm_weight, norm_bias, activation, norm_epsilon, 0};
   if (weight.dim() == 2) {
     a.width = a.activation == Activation::kGlu ? weight.sym_size(0) / 2 : weight.sym_size(0);
   }
@@ -191,9 +197,10 @@ Arguments Checked(const at::Tensor& x, const at::Tensor& weight, const OptionalT
 
 at::Tensor FullLinear(const at::Tensor& x, const at::Tensor& weight, const OptionalTensor& bias,
                       c10::string_view activation, const OptionalTensor& residual,
-                      const OptionalTensor& norm_weight, const OptionalTensor& norm_bias) {
-  const Arguments a =
-      Checked(x, weight, bias, ActivationNamed(activation), residual, norm_weight, norm_bias);
+                      const OptionalTensor& norm_weight, const OptionalTensor& norm_bias,
+                      double norm_epsilon) {
+  const Arguments a = Checked(x, weight, bias, ActivationNamed(activation), residual, norm_weight,
+                              norm_bias, norm_epsilon);
   const Packed* packed = PackedOf(weight);
   if (packed == nullptr && a.activation == Activation::kRelu && bias && x.dim() == 2 &&
       FusesOnCuda(x, a)) {
@@ -263,7 +270,7 @@ const PackedMatrix* MatrixOf(const at::Tensor& weight) {
 }
 
 at::Tensor Linear(const at::Tensor& x, const at::Tensor& weight, const OptionalTensor& bias) {
-  return FullLinear(x, weight, bias, "none", {}, {}, {});
+  return FullLinear(x, weight, bias, "none", {}, {}, {}, kDefaultEpsilon);
 }
 
 at::Tensor LinearInFloat32(const at::Tensor& x, const at::Tensor& weight,
@@ -289,13 +296,14 @@ at::Tensor LinearInFloat32(const at::Tensor& x, const at::Tensor& weight,
 
 void CheckLinear(const at::Tensor& x, const at::Tensor& weight, const OptionalTensor& bias) {
   const OptionalTensor none;
-  Checked(x, weight, bias, Activation::kNone, none, none, none);
+  Checked(x, weight, bias, Activation::kNone, none, none, none, kDefaultEpsilon);
 }
 
 TORCH_LIBRARY_FRAGMENT(linnet, m) {
   m.def(
       "linear(Tensor x, Tensor weight, Tensor? bias, str activation=\"none\", "
-      "Tensor? residual=None, Tensor? norm_weight=None, Tensor? norm_bias=None) -> Tensor",
+      "Tensor? residual=None, Tensor? norm_weight=None, Tensor? norm_bias=None, "
+      "float norm_epsilon=1e-5) -> Tensor",
       {at::Tag::pt2_compliant_tag});
   m.def("pack_linear(Tensor weight, str type) -> Tensor");
   m.def("take_outputs(Tensor weight, Tensor outputs) -> Tensor");

@@ -8,7 +8,7 @@
 
 // torch.ops.linnet:
 //   linear(Tensor x, Tensor weight, Tensor? bias, str activation="none", Tensor? residual=None,
-//          Tensor? norm_weight=None, Tensor? norm_bias=None) -> Tensor
+//          Tensor? norm_weight=None, Tensor? norm_bias=None, float norm_epsilon=1e-5) -> Tensor
 //   pack_linear(Tensor weight, str type) -> Tensor
 //   take_outputs(Tensor weight, Tensor outputs) -> Tensor
 //   linear_in_float32(Tensor x, Tensor weight, Tensor? bias) -> Tensor
@@ -18,7 +18,7 @@
 //   y = activation(x weight^T + bias)
 //   y = y + residual                              if given
 //   y = layer_norm(y) * norm_weight + norm_bias   if given; over the last dimension, with
-//                                                 the biased variance + 1e-5
+//                                                 the biased variance + norm_epsilon
 //
 // activation: "none", "relu", "swish" (y * sigmoid(y)), "gelu" (with erf), or "glu": the first half
 // of the outputs times the sigmoid of the second half.

@@ -97,8 +97,6 @@ struct SsruStepParams {
   int64_t rows, channels;
 };
 
-constexpr float kNormEpsilon = 1e-5f;
-
 // See add_norm.h for the formula.
 struct AddNormParams {
   FloatType type;
@@ -108,6 +106,7 @@ struct AddNormParams {
   const void* bias;      // [channels]
   void* y;               // [rows, channels]
   int64_t rows, channels;
+  float epsilon;
 };
 
 class PackedMatrix;
@@ -123,6 +122,7 @@ struct LinearParams {
   const float* residual;     // [rows, width] or null
   const float* norm_weight;  // [width] or null, like norm_bias
   const float* norm_bias;
+  float norm_epsilon;
   float* y;  // [rows, width]; width = outputs, half of them for glu
   int64_t rows, width;
 };

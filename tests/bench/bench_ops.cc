@@ -114,6 +114,7 @@ void DynamicStep(benchmark::State& state) {
                  .residual = nullptr,
                  .norm_weight = nullptr,
                  .norm_bias = nullptr,
+                 .norm_epsilon = 1e-5f,
                  .y = scores.mutable_data_ptr<float>(),
                  .rows = rows,
                  .width = taps});

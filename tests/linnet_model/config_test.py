@@ -54,6 +54,7 @@ def test_recipes_in_repository_are_valid(name: str):
         ("bundle.max_target_tokens=0", "bundle.max_target_tokens is 0, must be between 1 and"),
         ("model.sharing='some'", "known are all, output, none"),
         ("model.target_vocabulary=7", "sharing is 'all' with vocabularies of 6000 and 7"),
+        ("model.norm_epsilon=0.0", "model.norm_epsilon is 0.0, must be above 0 and at most 1"),
         ("model.dropout=1.0", "model.dropout is 1.0, must be in [0, 1)"),
         ("train.schedule='step'", "known are inverse_sqrt, cosine, trapezoid"),
         ("data.domains.tatoeba=0", "data.domains.tatoeba is 0.0, must be above 0"),

@@ -337,7 +337,8 @@ TEST(CudaKernelsTest, AddNormEqualsTheCpu) {
                          .bias = bias.floats.data(),
                          .y = expected.data(),
                          .rows = rows,
-                         .channels = channels};
+                         .channels = channels,
+                         .epsilon = 1e-3f};
       AddNormCpu(p);
       KernelMemory device;
       p.type = type;

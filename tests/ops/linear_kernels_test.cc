@@ -115,6 +115,7 @@ TEST(LinearKernel, EqualsPlainLoops) {
                  .residual = residual.data(),
                  .norm_weight = nullptr,
                  .norm_bias = nullptr,
+                 .norm_epsilon = 1e-5f,
                  .y = y.data(),
                  .rows = s.rows,
                  .width = s.outputs});
@@ -139,6 +140,7 @@ TEST(BestLogitsKernel, EqualsSortOfEachRow) {
                  .residual = nullptr,
                  .norm_weight = nullptr,
                  .norm_bias = nullptr,
+                 .norm_epsilon = 1e-5f,
                  .y = all.data(),
                  .rows = s.rows,
                  .width = s.outputs});

@@ -16,10 +16,12 @@ def arguments(*shape: int, dtype: torch.dtype, seed: int = 0) -> list[Tensor]:
     return [x, residual, weight.to(dtype), bias.to(dtype)]
 
 
-def reference(x: Tensor, residual: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+def reference(
+    x: Tensor, residual: Tensor, weight: Tensor, bias: Tensor, epsilon: float = 1e-5
+) -> Tensor:
     s = x.double() + residual.double()
     s = s - s.mean(-1, keepdim=True)
-    s = s / (s.square().mean(-1, keepdim=True) + 1e-5).sqrt()
+    s = s / (s.square().mean(-1, keepdim=True) + epsilon).sqrt()
     return s * weight.double() + bias.double()
 
 
@@ -28,6 +30,14 @@ def reference(x: Tensor, residual: Tensor, weight: Tensor, bias: Tensor) -> Tens
 def test_equals_formula(shape, dtype):
     given = arguments(*shape, dtype=dtype)
     assert_near(ops.add_norm(*given), reference(*given), dtype)
+
+
+def test_adds_epsilon_to_variance():
+    given = arguments(3, 37, dtype=torch.float32)
+    for epsilon in (1e-6, 0.5):
+        assert_near(ops.add_norm(*given, epsilon), reference(*given, epsilon), torch.float32)
+    with pytest.raises(RuntimeError, match="add_norm: epsilon is 0, must be above 0"):
+        ops.add_norm(*given, 0.0)
 
 
 @pytest.mark.parametrize("dtype", [*TYPES, torch.float16])

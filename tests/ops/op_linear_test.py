@@ -154,6 +154,20 @@ def test_equals_formula(kind, inputs, outputs, activation):
                 torch.testing.assert_close(got.double(), want, rtol=2e-5, atol=2e-5)
 
 
+@pytest.mark.parametrize("kind", ["plain", "float32"])
+def test_adds_epsilon_to_variance_of_norm(kind: str):
+    x, weight, bias, behind = arguments(3, 31, 66)
+    given = weight if kind == "plain" else ops.pack_linear(weight, kind)
+    for epsilon in (1e-6, 0.5):
+        got = ops.linear(x, given, bias, "none", *behind, epsilon)
+        _, scale, shift = behind
+        y = formula(x, weight, bias, "none", behind[0])
+        norm = torch.nn.functional.layer_norm(y, (66,), scale.double(), shift.double(), epsilon)
+        torch.testing.assert_close(got.double(), norm, rtol=2e-5, atol=2e-5)
+    with pytest.raises(RuntimeError, match="linear: epsilon is -1, must be above 0"):
+        ops.linear(x, given, bias, "none", *behind, -1.0)
+
+
 @pytest.mark.parametrize(("inputs", "outputs"), SIZES, ids=str)
 def test_int8_is_the_exact_product_of_quantised_factors(inputs, outputs):
     for rows in (1, 7, 49):

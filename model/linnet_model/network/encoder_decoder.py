@@ -26,7 +26,8 @@ from torch import Tensor, nn
 
 from linnet_model.network.dropout import Dropout, KeepAll
 from linnet_model.network.layers import DecoderLayer, EncoderLayer
-from linnet_model.network.linear import Projection
+from linnet_model.network.linear import Linear, Projection
+from linnet_model.network.mixers import SSRU
 from linnet_model.network.model_config import ModelConfig
 
 BOS, PAD, EOS, UNK = 0, 1, 2, 3
@@ -116,6 +117,11 @@ class EncoderDecoder(nn.Module):
         self.encoder_norm = final_norm(config) if self.has_source else nn.Identity()
         self.decoder_norm = final_norm(config)
         self.projection = Projection()
+        for module in self.modules():
+            if isinstance(module, nn.LayerNorm):
+                module.eps = config.norm_epsilon
+            elif isinstance(module, (Linear, SSRU)):
+                module.norm_epsilon = config.norm_epsilon
 
     @torch.jit.export
     def target_table(self) -> Tensor:

@@ -13,6 +13,10 @@ Closing = tuple[Tensor, Tensor | None, Tensor | None]
 
 
 class Linear(nn.Linear):
+    def __init__(self, inputs: int, outputs: int, bias: bool = True):
+        super().__init__(inputs, outputs, bias=bias)
+        self.norm_epsilon = 1e-5  # of the norm that `close` applies; EncoderDecoder sets it
+
     @torch.jit.export
     def serve(self, x: Tensor, activation: str = "none") -> Tensor:
         """x: [..., inputs] -> [..., outputs], or [..., outputs / 2] for "glu"."""
@@ -24,7 +28,9 @@ class Linear(nn.Linear):
         if closing is None:
             return self.serve(x, "none")
         residual, weight, bias = closing
-        return torch.ops.linnet.linear(x, self.weight, self.bias, "none", residual, weight, bias)
+        return torch.ops.linnet.linear(
+            x, self.weight, self.bias, "none", residual, weight, bias, self.norm_epsilon
+        )
 
     @torch.jit.export
     def pack(self, kind: str) -> None:

@@ -408,6 +408,7 @@ class SSRU(nn.Module):
     def __init__(self, width: int):
         super().__init__()
         self.width = width
+        self.norm_epsilon = 1e-5  # of the norm behind it; EncoderDecoder sets it
         self.candidate_gate = linear(width, 2 * width)  # rows: candidates z, then gates f
 
     @torch.jit.unused
@@ -441,7 +442,7 @@ class SSRU(nn.Module):
         residual, weight, bias = closing
         if weight is None or bias is None:
             return residual + y
-        return torch.ops.linnet.add_norm(y, residual, weight, bias)
+        return torch.ops.linnet.add_norm(y, residual, weight, bias, self.norm_epsilon)
 
     @torch.jit.export
     def pack(self, kind: str) -> None:

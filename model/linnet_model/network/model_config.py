@@ -60,6 +60,7 @@ class ModelConfig:
     glu: bool = True  # linear d -> 2d and a gate before each convolution
     # Norm at the start of each block and after the last one; false: after each residual sum.
     pre_norm: bool = True
+    norm_epsilon: float = 1e-5  # added to the variance in every norm; Marian's is 1e-6
     # "all": one embedding for source, target, output; "output": target and output; "none"
     sharing: str = "all"
     # "sinusoidal": frequencies 10000^(-i / (d/2 - 1)), fairseq's; "sinusoidal_marian":
@@ -112,6 +113,10 @@ class ModelConfig:
             self.sharing != "all" or self.target_vocabulary == self.vocabulary,
             f"model.sharing is 'all' with vocabularies of {self.vocabulary} and "
             f"{self.target_vocabulary}",
+        )
+        require(
+            0.0 < self.norm_epsilon <= 1.0,
+            f"model.norm_epsilon is {self.norm_epsilon}, must be above 0 and at most 1",
         )
         for name in vars(self):
             if name.endswith("dropout"):

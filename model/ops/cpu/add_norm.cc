@@ -23,7 +23,7 @@ void AddNormRow(const AddNormParams& p, int64_t row, float* sums) {
   }
   const float mean = total / p.channels;
   for (int64_t c = 0; c < p.channels; ++c) squares += (sums[c] - mean) * (sums[c] - mean);
-  const float scale = 1.0f / std::sqrt(squares / p.channels + kNormEpsilon);
+  const float scale = 1.0f / std::sqrt(squares / p.channels + p.epsilon);
   for (int64_t c = 0; c < p.channels; ++c) {
     FromFloat((sums[c] - mean) * scale * ToFloat(weight[c]) + ToFloat(bias[c]), y + c);
   }

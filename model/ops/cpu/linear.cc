@@ -21,7 +21,6 @@ constexpr int64_t kManyRows = 64;
 // Rows that pass through the gemm and the operations after it together: their sums stay in the L2
 // cache.
 constexpr int64_t kBlockRows = 48;
-constexpr float kEpsilon = 1e-5f;
 
 // Turns the sums of one row, [padded outputs], into its result: activation, residual, norm.
 struct FinishRow {
@@ -57,8 +56,9 @@ struct FinishRow {
   }
 
   template <int W>
-  static LINNET_INLINE void Normalize(const float* weight, const float* bias, int64_t width,
-                                      const float* sums, float* y) {
+  static LINNET_INLINE void Normalize(const LinearParams& p, const float* sums, float* y) {
+    const float *weight = p.norm_weight, *bias = p.norm_bias;
+    const int64_t width = p.width;
     using V = Vectors<W>;
     const int64_t whole = width / W * W;
     typename V::Floats totals = {}, squares = {};
@@ -72,7 +72,7 @@ struct FinishRow {
     }
     float square = V::Sum(squares);
     for (int64_t c = whole; c < width; ++c) square += (sums[c] - mean) * (sums[c] - mean);
-    const float scale = 1.0f / std::sqrt(square / width + kEpsilon);
+    const float scale = 1.0f / std::sqrt(square / width + p.norm_epsilon);
     for (int64_t c = 0; c < whole; c += W) {
       V::Store((V::Load(sums + c) - mean) * scale * V::Load(weight + c) + V::Load(bias + c), y + c);
     }
@@ -95,7 +95,7 @@ struct FinishRow {
     }
     float* y = p.y + row * p.width;
     if (p.norm_weight) {
-      Normalize<W>(p.norm_weight, p.norm_bias, p.width, sums, y);
+      Normalize<W>(p, sums, y);
     } else {
       std::memcpy(y, sums, p.width * sizeof(float));
     }

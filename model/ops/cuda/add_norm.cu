@@ -45,7 +45,7 @@ __global__ void __launch_bounds__(kMaxThreads) AddNormRows(AddNormParams p) {
 #pragma unroll
     for (int i = 0; i < N; ++i) square += (sums[c + i] - mean) * (sums[c + i] - mean);
   }
-  const float scale = rsqrtf(BlockSum(square, squares) / p.channels + kNormEpsilon);
+  const float scale = rsqrtf(BlockSum(square, squares) / p.channels + p.epsilon);
   for (int c = threadIdx.x * N; c < p.channels; c += step) {
     const auto weight = *reinterpret_cast<const Pack<T, N>*>(static_cast<const T*>(p.weight) + c);
     const auto bias = *reinterpret_cast<const Pack<T, N>*>(static_cast<const T*>(p.bias) + c);
@@ -74,7 +74,7 @@ __global__ void __launch_bounds__(kMaxThreads) AddNormWideRows(AddNormParams p) 
   for (int64_t c = threadIdx.x; c < p.channels; c += blockDim.x) {
     square += (sum_at(c) - mean) * (sum_at(c) - mean);
   }
-  const float scale = rsqrtf(BlockSum(square, squares) / p.channels + kNormEpsilon);
+  const float scale = rsqrtf(BlockSum(square, squares) / p.channels + p.epsilon);
   for (int64_t c = threadIdx.x; c < p.channels; c += blockDim.x) {
     static_cast<T*>(p.y)[row + c] =
         FromFloat<T>((sum_at(c) - mean) * scale * ToFloat(static_cast<const T*>(p.weight)[c]) +

@@ -41,9 +41,9 @@ constexpr auto kSourceAttention = OnCurrentStream<SourceAttentionParams, SourceA
 constexpr auto kSsruStep = OnCurrentStream<SsruStepParams, SsruStepCuda>;
 
 at::Tensor AddNormCudaOp(const at::Tensor& x, const at::Tensor& residual, const at::Tensor& weight,
-                         const at::Tensor& bias) {
+                         const at::Tensor& bias, double epsilon) {
   const c10::cuda::CUDAGuard guard(x.device());
-  return AddNorm(x, residual, weight, bias, kAddNorm);
+  return AddNorm(x, residual, weight, bias, epsilon, kAddNorm);
 }
 
 std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor, at::Tensor> BeamInputsCudaOp(

@@ -272,6 +272,10 @@ def options_of(
         f"model.positions {config.positions!r} from {config.first_position} on are not fairseq's",
     )
     require(not config.output_bias, "model.output_bias is true, fairseq has none")
+    require(
+        config.norm_epsilon == 1e-5,
+        f"model.norm_epsilon is {config.norm_epsilon}, fairseq's norms have 1e-05",
+    )
     mixers = {*config.encoder_mixers, *config.decoder_mixers}
     convolutions = mixers <= {"dynamic", "light"}
     one_each = all(len(set(side)) == 1 for side in (config.encoder_mixers, config.decoder_mixers))
