@@ -11,6 +11,7 @@ from __future__ import annotations
 import copy
 import hashlib
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -31,7 +32,7 @@ from linnet_model.network.model_config import CONVOLUTIONS
 
 SCHEMA_VERSION = 1
 SIZES = "linnet_model.json"  # inside model.pt
-MODEL, MANIFEST = "model.pt", "manifest.json"
+MODEL, MANIFEST, SHORTLIST = "model.pt", "manifest.json", "shortlist.json"
 WEIGHT_TYPES = {"bfloat16": torch.bfloat16, "float32": torch.float32}
 
 
@@ -173,7 +174,7 @@ def default_options(config: BundleConfig) -> dict[str, Any]:
         "max_target_ratio": config.target_ratio,
         "max_target_tokens": config.target_offset,
         "no_repeat_ngram_size": config.no_repeat_ngram_size,
-        "unknown_penalty": 0.0,
+        "unknown_penalty": config.unknown_penalty,
     }
 
 
@@ -237,6 +238,28 @@ def write_bundle(
 def write_manifest(folder: Path, manifest: dict[str, Any]) -> None:
     text = json.dumps(manifest, indent=2, ensure_ascii=False) + "\n"
     (folder / MANIFEST).write_text(text, encoding="utf-8")
+
+
+def add_shortlist(
+    folder: Path, always: Sequence[int], chosen: dict[int, list[int]]
+) -> dict[str, Any]:
+    """Writes the shortlist into the bundle and returns the changed manifest."""
+    manifest = read_manifest(folder)
+    vocabulary = manifest["vocabulary"]
+    sources = vocabulary.get("source_size", vocabulary["size"])
+    rows = [chosen.get(source, []) for source in range(sources)]
+    content = {
+        "always": list(always),
+        "counts": [len(row) for row in rows],
+        "candidates": [token for row in rows for token in row],
+    }
+    file = folder / SHORTLIST
+    file.write_text(json.dumps(content, separators=(",", ":")) + "\n", encoding="utf-8")
+    entry = {"name": SHORTLIST, "bytes": file.stat().st_size, "sha256": sha256(file)}
+    files = [e for e in manifest["files"] if e["name"] != SHORTLIST]
+    manifest = {**manifest, "shortlist_file": SHORTLIST, "files": [*files, entry]}
+    write_manifest(folder, manifest)
+    return manifest
 
 
 def print_files(manifest: dict[str, Any]) -> None:

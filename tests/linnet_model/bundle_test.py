@@ -10,6 +10,7 @@ from linnet_model.bundle import (
     BundleFacts,
     SpecialIds,
     TokenizerFiles,
+    add_shortlist,
     load_module,
     read_bundle_weights,
     read_manifest,
@@ -17,7 +18,6 @@ from linnet_model.bundle import (
 )
 from linnet_model.config import BundleConfig, ConfigError, ModelConfig
 from linnet_model.export.random_bundle import main, random_bundle
-from linnet_model.export.shortlist import add_shortlist
 from linnet_model.network.encoder_decoder import EOS, EncoderDecoder
 from linnet_model.network.presets import preset
 

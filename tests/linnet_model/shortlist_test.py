@@ -6,10 +6,10 @@ import random
 import numpy as np
 import pytest
 
-from linnet_model.bundle import read_manifest
+from linnet_model.bundle import add_shortlist, read_manifest
 from linnet_model.config import ConfigError
 from linnet_model.export.random_bundle import main as random_bundle
-from linnet_model.export.shortlist import add_shortlist, candidates, encoders, frequent, model_one
+from linnet_model.export.shortlist import candidates, encoders, frequent, model_one
 
 WORDS = 30
 

@@ -12,10 +12,9 @@ from pathlib import Path
 
 import torch
 
-from linnet_model.bundle import BundleFacts, write_bundle
+from linnet_model.bundle import BundleFacts, add_shortlist, write_bundle
 from linnet_model.command_line import command, parser_for
 from linnet_model.config import BundleConfig, TokenizerConfig
-from linnet_model.export.shortlist import add_shortlist
 from linnet_model.network.encoder_decoder import EncoderDecoder, parameter_count
 from linnet_model.network.model_config import MIXERS
 from linnet_model.network.presets import PRESETS, preset

@@ -11,7 +11,6 @@ bundle's model does not change.
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -20,13 +19,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from linnet_model.bundle import print_files, read_manifest, sha256, write_manifest
+from linnet_model.bundle import add_shortlist, print_files, read_manifest
 from linnet_model.command_line import command, parser_for
 from linnet_model.config import ConfigError
 from linnet_model.text_files import Pair, read_pairs
 from linnet_model.tokenizer import load_tokenizer
-
-FILE = "shortlist.json"
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -86,28 +83,6 @@ def frequent(targets: Sequence[Ids], count: int, vocabulary: int) -> list[int]:
                         minlength=vocabulary)  # fmt: skip
     order = np.lexsort((np.arange(vocabulary), -times))[:count]
     return sorted(int(token) for token in order if times[token] > 0)
-
-
-def add_shortlist(
-    folder: Path, always: Sequence[int], chosen: dict[int, list[int]]
-) -> dict[str, Any]:
-    """Writes the shortlist into the bundle and returns the changed manifest."""
-    manifest = read_manifest(folder)
-    vocabulary = manifest["vocabulary"]
-    sources = vocabulary.get("source_size", vocabulary["size"])
-    rows = [chosen.get(source, []) for source in range(sources)]
-    content = {
-        "always": list(always),
-        "counts": [len(row) for row in rows],
-        "candidates": [token for row in rows for token in row],
-    }
-    file = folder / FILE
-    file.write_text(json.dumps(content, separators=(",", ":")) + "\n", encoding="utf-8")
-    entry = {"name": FILE, "bytes": file.stat().st_size, "sha256": sha256(file)}
-    files = [e for e in manifest["files"] if e["name"] != FILE]
-    manifest = {**manifest, "shortlist_file": FILE, "files": [*files, entry]}
-    write_manifest(folder, manifest)
-    return manifest
 
 
 def encoders(folder: Path, manifest: dict[str, Any]) -> tuple[Callable[[str], Ids], ...]:
