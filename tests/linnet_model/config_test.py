@@ -9,7 +9,7 @@ from linnet_model.config import ConfigError, Recipe, from_tables, read_recipe, t
 RECIPES = Path(__file__).resolve().parents[2] / "model" / "recipes"
 
 
-@pytest.mark.parametrize("name", ["en-de", "en-summary"])
+@pytest.mark.parametrize("name", ["en-de", "en-summary", "comparison-deep-encoder"])
 def test_recipes_in_repository_are_valid(name: str):
     assert read_recipe(RECIPES / f"{name}.toml").bundle.name == name
 
