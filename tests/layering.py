@@ -113,6 +113,7 @@ EXCEPTIONS = {
     "client/cli/line_editor*": "editline",
     "linnet_cli": "json editline",
     "model/linnet_model/evaluation/compare_report.py": "plots",
+    "model/linnet_model/__main__.py": "model/linnet_model/importers",
     # Aliases: the commands keep their names.
     "model/linnet_model/random_bundle.py": "model/linnet_model/export",
     "model/linnet_model/import_fairseq.py": "model/linnet_model/importers",

@@ -156,6 +156,13 @@ def known_flags(command: Command, program) -> set[str] | None:
             return flags_of(help_of(path, arguments[0]))
         return flags_of(help_of(path))
     module = SCRIPTS.get(name, name).partition(":")[0]
+    if name == "linnet-model":  # import TOOLKIT …
+        table = (ROOT / "model/linnet_model/__main__.py").read_text()
+        modules = dict(re.findall(r'"(\w+)": "(linnet_model\.[\w.]+)"', table))
+        assert arguments[:1] in ([], ["import"])
+        if len(arguments) < 2:
+            return flags_of(table)
+        module = modules[arguments[1]]
     if module.startswith("linnet_model."):
         path = ROOT / "model" / module.replace(".", "/")
         sources = [ROOT / "model/linnet_model/command_line.py"]

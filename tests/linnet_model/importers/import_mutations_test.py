@@ -4,6 +4,7 @@ writes no bundle."""
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import random
 import shutil
@@ -19,13 +20,17 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "data"))
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import fairseq_oracle as oracle
+import marian_models
 import mutations
+import numpy as np
 import tiny_marian as marian
 
 from linnet_model.bundle import load_module, read_bundle_weights, read_manifest
 from linnet_model.importers.fairseq import import_fairseq
 from linnet_model.importers.fairseq.checkpoint import read_checkpoint
 from linnet_model.importers.marian import import_marian
+from linnet_model.importers.native_marian import import_native_marian
+from linnet_model.importers.native_marian.settings import read_settings
 from linnet_model.network.encoder_decoder import EncoderDecoder, forced_logits
 
 FIRST = int(os.environ.get("LINNET_IMPORT_SEED", "0"))
@@ -98,6 +103,44 @@ def test_damaged_marian_folder_is_refused_or_imported(
     languages = ["--source-language", "en", "--target-language", "de"]
     command = ["--model", str(folder), "--out", str(tmp_path / "out"), *languages]
     check_outcome(import_marian.main, command, "linnet-import-marian", tmp_path / "out", capsys)
+
+
+def damage_native_marian(folder: Path, name: str, rng: random.Random) -> None:
+    weights, kind = folder / "model.npz", rng.random()
+    if name == "int8" or kind > 0.7:
+        mutations.mutate_file(rng.choice(sorted(folder.iterdir())), rng)
+        return
+    arrays = dict(np.load(weights))
+    if kind < 0.4:
+        settings = read_settings(name, arrays[marian_models.SETTINGS].tobytes())
+        mutations.mutate_table(settings, rng)
+        lines = [
+            "\n".join([f"{key}:", *(f"  - {json.dumps(item)}" for item in value)])
+            if isinstance(value, list) and value
+            else f"{key}: {json.dumps(value)}"
+            for key, value in settings.items()
+        ]
+        arrays[marian_models.SETTINGS] = np.frombuffer("\n".join(lines).encode(), np.int8)
+    else:
+        tensors = {key: torch.from_numpy(array) for key, array in arrays.items()}
+        mutations.mutate_tensors(tensors, rng)
+        arrays = {key: tensor.numpy() for key, tensor in tensors.items()}
+    np.savez(weights, **arrays)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("name", ["shared", "split", "int8"])
+def test_damaged_native_marian_folder_is_refused_or_imported(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str, seed: int
+):
+    folder = marian_models.folder(name, tmp_path / "model")
+    damage_native_marian(folder, name, random.Random(seed))
+    languages = ["--source-language", "en", "--target-language", "de"]
+    command = ["--model", str(folder), "--out", str(tmp_path / "out"), *languages]
+    check_outcome(
+        import_native_marian.main, command, "linnet-model import marian", tmp_path / "out", capsys
+    )
+    assert {path.name for path in tmp_path.iterdir()} <= {"model", "out"}, "nothing half-written"
 
 
 def damage_fairseq(name: str, folder: Path, rng: random.Random) -> list[str]:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from stepwise import stepwise
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "data"))
 
@@ -45,39 +46,6 @@ def make_model(**changes) -> EncoderDecoder:
     if model.output_bias is not None:
         torch.nn.init.normal_(model.output_bias)
     return model
-
-
-def stepwise(module, method: str, source, lengths, target, *more, block_tokens=4) -> torch.Tensor:
-    """Runs the target through encode and step (or align). The encoder cache has its blocks in
-    reverse order; a language model has no encoder cache."""
-    rows, maximum = target.shape
-    with torch.no_grad():
-        memory = module.encode(source, lengths)
-        per_row = -(-source.size(1) // block_tokens)
-        pools = module.new_encoder_cache(rows * per_row, block_tokens)
-        blocks = torch.arange(rows * per_row - 1, -1, -1, dtype=torch.int32).view(rows, per_row)
-        for pool, whole in zip(pools, memory, strict=True):
-            for row in range(rows):
-                for s in range(int(lengths[row])):
-                    pool[int(blocks[row, s // block_tokens]), s % block_tokens] = whole[row, s]
-        state = module.new_state(rows)
-        reach = max(ring.size(0) for ring in state)
-        backpointers = torch.arange(rows, dtype=torch.int32).unsqueeze(1).repeat(1, reach)
-        previous = torch.cat([torch.full((rows, 1), EOS), target[:, :-1]], dim=1)
-        steps = [
-            getattr(module, method)(
-                previous[:, t].contiguous(),
-                torch.full((rows,), t, dtype=torch.int32),
-                backpointers,
-                blocks,
-                lengths,
-                pools,
-                state,
-                *more,
-            )
-            for t in range(maximum)
-        ]
-    return torch.stack(steps, dim=1)
 
 
 def stepwise_logits(module, source, lengths, target) -> torch.Tensor:

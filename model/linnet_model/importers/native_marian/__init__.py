@@ -1,0 +1,1 @@
+"""Models of native Marian (.npz) and of Firefox Translations (.bin), read into bundles."""

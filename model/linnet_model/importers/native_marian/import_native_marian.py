@@ -1,0 +1,203 @@
+"""linnet-model import marian: makes a bundle of a model of Marian, or of Firefox Translations.
+
+Reads a folder with one model, .npz or .bin (float32, or int8 of intgemm), whose configuration is
+inside; SentencePiece models, one .spm for both sides or src….spm and trg….spm; and if present the
+shortlist lex….bin, used with --shortlist. int8 weights are stored as float32, in which they are
+exact, and the engine computes with the same integers. Unknown settings or weights and unsupported
+values are refused by name. For folders of Hugging Face use `linnet-model import huggingface`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import copy
+import sys
+from pathlib import Path
+from typing import Any
+
+from linnet_model.bundle import (
+    BundleFacts,
+    SpecialIds,
+    TokenizerFiles,
+    add_shortlist,
+    print_files,
+    read_manifest,
+    sha256,
+    write_bundle,
+)
+from linnet_model.command_line import command
+from linnet_model.config import BundleConfig, to_tables
+from linnet_model.importers import import_parser, new_bundle
+from linnet_model.importers.native_marian.config import model_sizes
+from linnet_model.importers.native_marian.folder import (
+    PADDING,
+    ModelFiles,
+    Pieces,
+    find_files,
+    read_arrays,
+    read_pieces,
+)
+from linnet_model.importers.native_marian.settings import read_settings
+from linnet_model.importers.native_marian.shortlist import LexicalShortlist, read_shortlist
+from linnet_model.importers.native_marian.weights import SETTINGS, our_weights
+from linnet_model.network.encoder_decoder import EncoderDecoder, parameter_count
+from linnet_model.network.model_config import ConfigError, ModelConfig, require
+
+MAX_TOKENS = 512  # default limit of sources and targets
+# Marian never chooses the unknown token; this far below all others no search does.
+UNKNOWN_PENALTY = 1e4
+TARGET_RATIO, TARGET_OFFSET = 3.0, 10  # Marian's max-length-factor, with room for short sources
+
+
+def read_model(files: ModelFiles) -> tuple[EncoderDecoder, ModelConfig]:
+    """Returns the model and its sizes, with `<pad>` as the last row of every table."""
+    arrays = read_arrays(files.model)
+    settings = arrays.get(SETTINGS)
+    require(
+        settings is not None and settings.dtype.name == "int8",
+        f"{files.model} has no {SETTINGS}, the configuration that Marian writes into a model",
+    )
+    assert settings is not None
+    where = f"{files.model}: {SETTINGS}"
+    theirs = model_sizes(where, read_settings(where, settings.tobytes()))
+    try:
+        theirs.check()
+    except ConfigError as error:
+        raise ConfigError(f"{where}: {error}") from None
+    ours = copy.deepcopy(theirs)
+    rows = max(theirs.vocabulary, theirs.target_vocabulary) + 1
+    ours.vocabulary = ours.target_vocabulary = rows
+    # Compared with the file before anything of these sizes is allocated.
+    weights = our_weights(files.model, arrays, theirs, rows)
+    model = EncoderDecoder(ours).eval()
+    model.load_state_dict(weights)
+    return model, ours
+
+
+def tokenizer_of(source: Pieces, target: Pieces, pad: int) -> tuple[TokenizerFiles, SpecialIds]:
+    for name in ("eos", "unk"):
+        one, other = getattr(source, name), getattr(target, name)
+        require(
+            one == other,
+            f"{source.file} has {name} at {one} and {target.file.name} at {other}, they must be "
+            "equal",
+        )
+    tokenizer = TokenizerFiles(
+        source=source.file,
+        target=target.file,
+        source_vocabulary=vocabulary_lines(source, pad),
+        target_vocabulary=vocabulary_lines(target, pad),
+    )
+    return tokenizer, SpecialIds(bos=source.eos, pad=pad, eos=source.eos, unk=source.unk, start=pad)
+
+
+def vocabulary_lines(side: Pieces, pad: int) -> list[str]:
+    """Returns the pieces and, at its id, the padding; an empty line is an id without a piece."""
+    require(
+        len(side.pieces) <= pad,
+        f"{side.file} has {len(side.pieces)} pieces, the model's tables have {pad} rows",
+    )
+    return [*side.pieces, *[""] * (pad - len(side.pieces)), PADDING]
+
+
+def with_own_tokens(shortlist: LexicalShortlist) -> dict[int, list[int]]:
+    """Adds each source token to its candidates, as Marian does if both sides share a vocabulary."""
+    return {
+        token: list(dict.fromkeys([*targets, token]))
+        for token, targets in enumerate(shortlist.candidates)
+    }
+
+
+def model_card(model: EncoderDecoder, sizes: ModelConfig, config: BundleConfig, digest: str) -> str:
+    lines = [
+        f"# {config.name}",
+        "",
+        f"Translates from {config.source_language} to {config.target_language}. Imported from a "
+        "model of Marian; data, training and licence are those of that model. Candidates are "
+        "chosen and scored by the rules of Linnet's beam search.",
+        "",
+        f"- weights: sha256 `{digest}`, {parameter_count(model):,} parameters",
+        *(f"- {key}: {value}" for key, value in to_tables(sizes).items()),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def import_native_marian(
+    folder: Path, out: Path, config: BundleConfig, weight_type: str, license_text: str = ""
+) -> dict[str, Any]:
+    """Writes the bundle, all at once, and returns its manifest."""
+    config.check()
+    files = find_files(folder)
+    model, sizes = read_model(files)
+    # The last input of a decoder that attends to the whole target is the target's last token.
+    sizes.max_positions = max(2, config.max_target_tokens + 1)
+    sides = read_pieces(files.source_spm), read_pieces(files.target_spm)
+    tokenizer, special = tokenizer_of(*sides, pad=sizes.vocabulary - 1)
+    digest = sha256(files.model)
+    facts = BundleFacts(
+        version=f"marian-{digest[:12]}",
+        license=license_text,
+        description=f"imported from Marian, {parameter_count(model) / 1e6:.1f}M parameters",
+    )
+    shortlist = None
+    if files.shortlist is not None:
+        shortlist = read_shortlist(files.shortlist, *(len(side.pieces) for side in sides))
+    with new_bundle(out) as partial:
+        manifest = write_bundle(
+            partial, model, sizes, config, tokenizer, weight_type, facts, special
+        )
+        if shortlist is not None:
+            shared = files.source_spm == files.target_spm
+            chosen = with_own_tokens(shortlist) if shared else dict(enumerate(shortlist.candidates))
+            manifest = add_shortlist(partial, range(shortlist.first), chosen)
+        card = model_card(model, sizes, config, digest)
+        (partial / "MODEL_CARD.md").write_text(card, encoding="utf-8")
+        read_manifest(partial)
+    return manifest
+
+
+def command_line() -> argparse.ArgumentParser:
+    parser = import_parser(__doc__)
+    add = parser.add_argument
+    add("--model", type=Path, required=True, help="folder of the model")
+    add("--source-language", required=True, help="BCP-47: en, pt-BR")
+    add("--target-language", required=True, help="BCP-47")
+    for side, also in (("source", ", with the end token"), ("target", "")):
+        add(
+            f"--max-{side}-tokens",
+            type=int,
+            default=MAX_TOKENS,
+            metavar="N",
+            help=f"limit of {side}s{also} [%(default)s]",
+        )
+    return parser
+
+
+@command
+def main(arguments: list[str] | None = None) -> None:
+    options = command_line().parse_args(arguments)
+    languages = (options.source_language, options.target_language)
+    config = BundleConfig(
+        name=options.name or "-".join(languages).lower(),
+        source_language=options.source_language,
+        target_language=options.target_language,
+        max_source_tokens=options.max_source_tokens,
+        max_target_tokens=options.max_target_tokens,
+        beam_size=1,
+        min_target_tokens=0,
+        target_ratio=TARGET_RATIO,
+        target_offset=min(TARGET_OFFSET, options.max_target_tokens),
+        unknown_penalty=UNKNOWN_PENALTY,
+    )
+    try:
+        manifest = import_native_marian(
+            options.model, options.out, config, options.dtype, options.license
+        )
+    except OSError as error:  # of a file that cannot be read, or a full disk
+        raise ConfigError(str(error)) from None
+    print(f"{options.model}: {manifest['description']}")
+    print_files(manifest)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
