@@ -260,6 +260,27 @@ at::Tensor TakeOutputs(const at::Tensor& weight, const at::Tensor& outputs) {
   return at::Tensor(std::move(impl));
 }
 
+at::Tensor UnpackOutputs(const at::Tensor& weight, const at::Tensor& outputs) {
+  constexpr char kUnpack[] = "unpack_outputs";
+  const PackedMatrix* matrix = MatrixOf(weight);
+  TORCH_CHECK(matrix != nullptr, kUnpack,
+              ": weight must have been packed by pack_linear, for float32 or int8");
+  TORCH_CHECK(outputs.scalar_type() == at::kLong, kUnpack, ": outputs is ", outputs.scalar_type(),
+              ", it must be int64");
+  const at::Tensor dense = outputs.contiguous();
+  std::vector<int64_t> shape = outputs.sizes().vec();
+  shape.push_back(matrix->inputs());
+  at::Tensor rows = at::empty(shape, weight.options().dtype(at::kFloat));
+  float* row = rows.mutable_data_ptr<float>();
+  for (int64_t i = 0; i < dense.numel(); ++i, row += matrix->inputs()) {
+    const int64_t output = dense.const_data_ptr<int64_t>()[i];
+    TORCH_CHECK(0 <= output && output < matrix->outputs(), kUnpack, ": there is no output ", output,
+                ", weight has ", matrix->outputs());
+    matrix->CopyOutput(output, row);
+  }
+  return rows;
+}
+
 }  // namespace
 
 bool IsPacked(const at::Tensor& weight) { return PackedOf(weight) != nullptr; }
@@ -307,6 +328,7 @@ TORCH_LIBRARY_FRAGMENT(linnet, m) {
       {at::Tag::pt2_compliant_tag});
   m.def("pack_linear(Tensor weight, str type) -> Tensor");
   m.def("take_outputs(Tensor weight, Tensor outputs) -> Tensor");
+  m.def("unpack_outputs(Tensor weight, Tensor outputs) -> Tensor");
   m.def("linear_in_float32(Tensor x, Tensor weight, Tensor? bias) -> Tensor");
 }
 
@@ -318,6 +340,7 @@ TORCH_LIBRARY_IMPL(linnet, CompositeImplicitAutograd, m) {
 TORCH_LIBRARY_IMPL(linnet, CPU, m) {
   m.impl("pack_linear", PackLinear);
   m.impl("take_outputs", TakeOutputs);
+  m.impl("unpack_outputs", UnpackOutputs);
 }
 
 }  // namespace linnet::ops

@@ -11,6 +11,7 @@
 //          Tensor? norm_weight=None, Tensor? norm_bias=None, float norm_epsilon=1e-5) -> Tensor
 //   pack_linear(Tensor weight, str type) -> Tensor
 //   take_outputs(Tensor weight, Tensor outputs) -> Tensor
+//   unpack_outputs(Tensor weight, Tensor outputs) -> Tensor
 //   linear_in_float32(Tensor x, Tensor weight, Tensor? bias) -> Tensor
 //
 // A linear layer with the operations that surround it in an encoder or decoder:
@@ -45,6 +46,9 @@
 // take_outputs selects outputs of a weight [O, I] that was packed for float32 or int8 and returns
 // them packed likewise, [N, I]: outputs int32 [N], from 0 to O - 1. Their results are the same
 // bits.
+//
+// unpack_outputs returns the weights of outputs as float32 [..., I]: outputs int64 [...]. An
+// embedding that is also the output table needs no second copy of it. For int8 they are rounded.
 //
 // linear_in_float32 is x weight^T + bias with an unpacked weight, x [R, I] and a float32 bias:
 // factors have the type of x, sums and result [R, O] are float32. It has no gradients.

@@ -2,6 +2,7 @@
 
 #include <ATen/Context.h>
 #include <ATen/Parallel.h>
+#include <malloc.h>
 
 #include <algorithm>
 #include <memory>
@@ -86,7 +87,9 @@ absl::Status Build(const Bundle& bundle, const TorchEngineOptions& options, at::
   const bool on_device = options.search == SearchPlace::kDevice ||
                          (options.search == SearchPlace::kAuto && device.is_cuda());
   if (on_device) engine->SearchOnDevice(no_graphs);
-  return engine->WarmUp();
+  RETURN_IF_ERROR(engine->WarmUp());
+  malloc_trim(0);  // the C library keeps the pages of weights that were converted
+  return absl::OkStatus();
 }
 
 }  // namespace

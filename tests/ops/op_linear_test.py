@@ -131,6 +131,30 @@ def test_refuses_outputs_that_cannot_be_taken():
         ops.take_outputs(weight, torch.zeros(1, dtype=torch.int32))
 
 
+@pytest.mark.parametrize(("inputs", "outputs"), SIZES)
+def test_unpacked_outputs_are_the_weights(inputs: int, outputs: int):
+    _, weight, _, _ = arguments(7, inputs, outputs)
+    taken = torch.randint(outputs, (3, 5))
+    exact = ops.unpack_outputs(ops.pack_linear(weight, "float32"), taken)
+    assert torch.equal(exact, weight[taken])
+    rounded = ops.unpack_outputs(ops.pack_linear(weight, "int8"), taken)
+    assert rounded.shape == (3, 5, inputs)
+    # within half a step of 127 to the largest magnitude of each output
+    steps = weight[taken].abs().amax(dim=-1, keepdim=True) / 127
+    assert bool(((rounded - weight[taken]).abs() <= 0.5001 * steps).all())
+
+
+def test_refuses_outputs_that_cannot_be_unpacked():
+    weight = torch.randn(5, 8)
+    packed = ops.pack_linear(weight, "int8")
+    with pytest.raises(RuntimeError, match="there is no output 5, weight has 5"):
+        ops.unpack_outputs(packed, torch.tensor([0, 5]))
+    with pytest.raises(RuntimeError, match="outputs is Int, it must be int64"):
+        ops.unpack_outputs(packed, torch.zeros(1, dtype=torch.int32))
+    with pytest.raises(RuntimeError, match="must have been packed by pack_linear"):
+        ops.unpack_outputs(weight, torch.zeros(1, dtype=torch.int64))
+
+
 def quantized(x: Tensor) -> Tensor:
     """Rows quantised to int8: one scale each, 127 steps to the largest magnitude."""
     scale = x.abs().amax(dim=-1, keepdim=True).double() / 127

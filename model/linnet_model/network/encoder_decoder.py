@@ -185,13 +185,28 @@ class EncoderDecoder(nn.Module):
     # The serving path.
 
     @torch.jit.export
+    def source_rows(self, tokens: Tensor) -> Tensor:
+        """tokens: int64 [...] -> their embeddings on the source's side [..., d]."""
+        if self.embed_target is None:
+            return self.target_rows(tokens)
+        assert self.embed_source is not None
+        return self.embed_source(tokens)
+
+    @torch.jit.export
+    def target_rows(self, tokens: Tensor) -> Tensor:
+        """tokens: int64 [...] -> their embeddings on the target's side [..., d]."""
+        if self.output is None:
+            return self.projection.embed(self.target_table(), tokens)
+        return F.embedding(tokens, self.target_table())
+
+    @torch.jit.export
     def encode(self, source: Tensor, lengths: Tensor) -> list[Tensor]:
         """source: int64 [B, S], lengths: int32 [B] -> keys and values [B, S, 2, d] per decoder
         layer; an empty list in a language model."""
         keys_values: list[Tensor] = []
         if self.enter_source is not None and self.embed_source is not None:
             positions = torch.arange(source.size(1), device=source.device)
-            x = self.enter_source(self.embed_source(source), positions)
+            x = self.enter_source(self.source_rows(source), positions)
             for layer in self.encoder:
                 x = layer.encode(x, lengths)
             x = self.encoder_norm(x)
@@ -218,7 +233,7 @@ class EncoderDecoder(nn.Module):
         layer, state: a ring [window, slots, ...] per layer  ->  features [R, d], the input of the
         output table.
         """
-        x = self.enter_target(F.embedding(tokens, self.target_table()), positions)
+        x = self.enter_target(self.target_rows(tokens), positions)
         for i, layer in enumerate(self.decoder):
             pool = cache[i] if self.has_source else x
             x = layer.step(x, state[i], positions, backpointers, pool, blocks, source_lengths)
@@ -288,7 +303,7 @@ class EncoderDecoder(nn.Module):
         """As `features` up to the attention of decoder layer `layer`; returns that attention's
         weights of the source tokens, averaged over the heads: float32 [R, M * P], zero past the end
         of a source. The state of later layers does not change."""
-        x = self.enter_target(F.embedding(tokens, self.target_table()), positions)
+        x = self.enter_target(self.target_rows(tokens), positions)
         weights = torch.zeros([0], dtype=torch.float32, device=x.device)
         for i, decoder in enumerate(self.decoder):
             if i < layer:
@@ -305,8 +320,14 @@ class EncoderDecoder(nn.Module):
         """Packs the weights of the linear layers for the CPU (linear.py). A packed module serves;
         it cannot be trained or saved."""
         self.projection.pack(self.output_table(), kind)
+        # Drop what only the packed copy is read for. oneDNN's copy of bfloat16 cannot be read.
         if self.output is not None:
-            self.output.weight = self.output.weight.new_zeros([0])  # no longer read
+            self.output.weight = self.output.weight.new_zeros([0])
+        elif kind != "bfloat16":
+            if self.embed_target is not None:
+                self.embed_target.weight = self.embed_target.weight.new_zeros([0])
+            elif self.embed_source is not None:
+                self.embed_source.weight = self.embed_source.weight.new_zeros([0])
         for encoder_layer in self.encoder:
             encoder_layer.pack(kind)
         for decoder_layer in self.decoder:

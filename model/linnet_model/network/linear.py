@@ -6,6 +6,7 @@ engine calls `pack`, which replaces the weights by packed ones; a packed module 
 """
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 # A block ends with these after its last linear layer: the residual, the norm's weight and bias.
@@ -40,7 +41,7 @@ class Linear(nn.Linear):
 
 class Projection(nn.Module):
     """Multiplies with a table that another module owns, such as the embedding. After `pack` it
-    holds a packed copy of it."""
+    holds a packed copy of it, and reads embeddings from that copy if the table was dropped."""
 
     packed: Tensor | None  # TorchScript reads the annotation; it must not be a string
 
@@ -78,6 +79,14 @@ class Projection(nn.Module):
         if packed is None:
             return table[tokens.to(torch.int64)]
         return torch.ops.linnet.take_outputs(packed, tokens)
+
+    @torch.jit.export
+    def embed(self, table: Tensor, tokens: Tensor) -> Tensor:
+        """table: the same [V, d], empty once it was dropped; tokens: int64 [...] -> [..., d]."""
+        packed = self.packed
+        if packed is None or table.numel() > 0:
+            return F.embedding(tokens, table)
+        return torch.ops.linnet.unpack_outputs(packed, tokens)
 
     @torch.jit.export
     def pack(self, table: Tensor, kind: str) -> None:

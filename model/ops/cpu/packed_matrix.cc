@@ -68,6 +68,20 @@ const int8_t* PackedMatrix::int8_panel(int64_t panel) const {
   return reinterpret_cast<const int8_t*>(panels_.get()) + panel * kPanel * depth();
 }
 
+void PackedMatrix::CopyOutput(int64_t output, float* out) const {
+  const int64_t panel = output / kPanel, column = output % kPanel;
+  if (type_ == Type::kFloat32) {
+    const float* from = float_panel(panel) + column;
+    for (int64_t k = 0; k < inputs_; ++k) out[k] = from[k * kPanel];
+    return;
+  }
+  const int8_t* from = int8_panel(panel) + column * kGroup;
+  const float scale = scales_[output];
+  for (int64_t k = 0; k < inputs_; ++k) {
+    out[k] = scale * from[k / kGroup * kPanel * kGroup + k % kGroup];
+  }
+}
+
 void PackedMatrix::PackFloat32(const float* weight) {
   panels_ = Allocate(padded_outputs() * inputs_ * sizeof(float));
   auto* packed = reinterpret_cast<float*>(panels_.get());

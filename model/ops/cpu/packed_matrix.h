@@ -41,6 +41,8 @@ class PackedMatrix {
   int64_t inputs() const { return inputs_; }
   int64_t panels() const { return (outputs_ + kPanel - 1) / kPanel; }
   int64_t padded_outputs() const { return panels() * kPanel; }
+  // Writes the weights of one output to out[inputs()]: those that were packed, rounded for int8.
+  void CopyOutput(int64_t output, float* out) const;
   // Elements in a row of the other factor: inputs(), for int8 rounded up to whole groups.
   int64_t depth() const;
 
