@@ -207,6 +207,7 @@ class TrainConfig:
     seconds: float = 0.0
     batch_target_tokens: int = 1500  # max padded target tokens of a batch
     batch_source_tokens: int = 6000  # max padded source tokens of a batch
+    accumulate: int = 1  # batches of an update, whose gradients are summed
     learning_rate: float = 1e-3  # peak learning rate
     # "trapezoid" holds the peak, then falls linearly; "inverse_sqrt" falls with the square root of
     # the updates; "cosine" falls along half a cosine.
@@ -223,7 +224,9 @@ class TrainConfig:
     # Decay of the running average of the weights, which is validated and exported.
     average_decay: float = 0.999
     threads: int = 0  # torch threads on the CPU; 0: torch's default
-    bfloat16: bool = False  # autocast; faster on hardware with bfloat16 gemm
+    # Autocast to bfloat16. "auto": if the hardware has bfloat16 gemm, as CUDA and CPUs with AMX or
+    # AVX512-BF16 have. A run that is resumed elsewhere may continue in the other type.
+    bfloat16: bool | str = "auto"
     checkpoint_seconds: int = 300  # interval between checkpoints
     checkpoint_updates: int = 0  # also save after every so many updates; 0: by time only
     keep_checkpoints: int = 3  # number of latest checkpoints kept
@@ -240,6 +243,7 @@ class TrainConfig:
             "updates",
             "batch_target_tokens",
             "batch_source_tokens",
+            "accumulate",
             "valid_updates",
             "log_updates",
             "checkpoint_seconds",
@@ -249,6 +253,10 @@ class TrainConfig:
                 getattr(self, name) > 0,
                 f"train.{name} is {getattr(self, name)}, must be at least 1",
             )
+        require(
+            self.bfloat16 in (True, False, "auto"),
+            f"train.bfloat16 is {self.bfloat16!r}, must be true, false or 'auto'",
+        )
         require(self.seconds >= 0, f"train.seconds is {self.seconds}, must be at least 0")
         require(
             self.learning_rate > 0, f"train.learning_rate is {self.learning_rate}, must be above 0"
@@ -382,6 +390,9 @@ def from_tables(cls: type[T], tables: dict[str, typing.Any], where: str) -> T:
 def checked(value: typing.Any, kind: typing.Any, name: str) -> typing.Any:
     if kind is float and type(value) is int:
         return float(value)
+    if isinstance(kind, types.UnionType):
+        require(type(value) in typing.get_args(kind), f"{name} is {value!r}, must be {kind}")
+        return value
     if isinstance(kind, types.GenericAlias):
         outer, inner = typing.get_origin(kind), typing.get_args(kind)
         require(type(value) is outer, f"{name} is {value!r}, must be {kind}")

@@ -139,6 +139,7 @@ def data_part(training: dict[str, Any]) -> list[str]:
 def recipe_part(manifest: dict[str, Any], training: dict[str, Any]) -> list[str]:
     position, train = training["position"], training["recipe"]["train"]
     valid = training["last_validation"] or {}
+    earlier = position.get("earlier_target_tokens", 0)
     return [
         "## Recipe",
         "",
@@ -151,6 +152,14 @@ def recipe_part(manifest: dict[str, Any], training: dict[str, Any]) -> list[str]
         "label smoothing "
         f"{train['label_smoothing']:g}, running average of the weights "
         f"({train['average_decay']:g}).",
+        *(
+            [
+                f"The trainings that it continues had {earlier:,} target tokens: "
+                f"{earlier + position['target_tokens']:,} in all."
+            ]
+            if earlier
+            else []
+        ),
         *([training["note"]] if training.get("note") else []),
         *(
             [

@@ -91,6 +91,16 @@ def read_weights(path: Path) -> tuple[dict[str, torch.Tensor], ModelConfig]:
     return checkpoint["average"], from_tables(ModelConfig, checkpoint["recipe"]["model"], "model.")
 
 
+def tokens_behind(path: Path) -> int:
+    """Returns the target tokens of all trainings that led to these weights; 0 if nothing tells."""
+    record = path / "training.json"
+    if path.is_dir() and (path / "manifest.json").exists():
+        position = json.loads(record.read_text())["position"] if record.is_file() else {}
+    else:
+        position = load_checkpoint(path)["position"]
+    return int(position.get("target_tokens", 0)) + int(position.get("earlier_target_tokens", 0))
+
+
 def pick_device(name: str) -> torch.device:
     if name == "auto":
         name = "cuda" if torch.cuda.is_available() else "cpu"
@@ -200,12 +210,14 @@ def start(options: argparse.Namespace) -> None:
         weights, sizes = read_weights(options.init_from)
         same_sizes(recipe.model, sizes)
         trainer.start_from(weights)
+        trainer.position.earlier_target_tokens = tokens_behind(options.init_from)
 
     settings = {
         "recipe": to_tables(recipe),
         "parameters": parameter_count(trainer.model),
         "device": str(device),
         "threads": torch.get_num_threads(),
+        "bfloat16": trainer.bfloat16,
         "torch": torch.__version__,
         "sentencepiece": sentencepiece.__version__,
         "train": dataset.statistics(),

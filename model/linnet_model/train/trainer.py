@@ -10,7 +10,7 @@ from typing import Any
 
 import sentencepiece
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from linnet_model.config import Recipe
 from linnet_model.network.dropout import Dropout
@@ -23,6 +23,14 @@ from linnet_model.train.training_log import Log, Progress
 from linnet_model.train.validation import decoded_sample, features_of, perplexities, token_losses
 
 
+def has_bfloat16_gemm(device: torch.device) -> bool:
+    """Whether bfloat16 is faster than float32 on the device."""
+    if device.type == "cuda":
+        return torch.cuda.is_bf16_supported(including_emulation=False)
+    capabilities = torch.cpu.get_capabilities()
+    return bool(capabilities.get("amx_bf16") or capabilities.get("avx512_bf16"))
+
+
 class Trainer:
     """Model, optimizer, average of the weights and position in the data. `update` advances them."""
 
@@ -30,6 +38,8 @@ class Trainer:
         self.recipe, self.dataset, self.device = recipe, dataset, device
         torch.backends.cuda.matmul.allow_tf32 = True  # more precise than autocast's bfloat16
         torch.manual_seed(recipe.train.seed)
+        automatic = recipe.train.bfloat16 == "auto"
+        self.bfloat16 = has_bfloat16_gemm(device) if automatic else bool(recipe.train.bfloat16)
         self.model = EncoderDecoder(recipe.model).to(device)
         self.optimizer = make_optimizer(self.model, recipe.train)
         self.average = Average(self.model, recipe.train.average_decay)
@@ -76,25 +86,19 @@ class Trainer:
         "nll" and "grad_norm" are tensors; reading them waits.
         """
         train = self.recipe.train
-        batch = self.next_batch()
-        inside = (batch.target != PAD).flatten().nonzero().flatten()
-        count = inside.numel()
-        batch, inside = batch.to(self.device), inside.to(self.device)
+        parts = [self.next_batch() for _ in range(train.accumulate)]
+        inside = [(part.target != PAD).flatten().nonzero().flatten() for part in parts]
+        count = sum(indices.numel() for indices in inside)
         rate = learning_rate(train, schedule_position(train, self.position.update, seconds))
         for group in self.optimizer.param_groups:
             group["lr"] = rate
         self.drop.begin(self.position.update)
-        with torch.autocast(self.device.type, torch.bfloat16, enabled=train.bfloat16):
-            features = features_of(self.model, batch, self.drop)
-            loss, likelihood = smoothed_cross_entropy(
-                features.flatten(0, 1).index_select(0, inside),
-                self.model.output_table(),
-                batch.target.flatten().index_select(0, inside),
-                train.label_smoothing,
-                self.model.output_bias,
-            )
         self.optimizer.zero_grad(set_to_none=True)
-        (loss / count).backward()
+        likelihood = torch.zeros((), device=self.device)
+        for part, indices in zip(parts, inside, strict=True):
+            loss, of_part = self.losses(part.to(self.device), indices.to(self.device))
+            (loss / count).backward()
+            likelihood += of_part
         norm = nn.utils.clip_grad_norm_(self.model.parameters(), train.clip_norm or float("inf"))
         if self.device.type == "cpu":
             self.check_gradient(norm)
@@ -108,6 +112,19 @@ class Trainer:
             "grad_norm": norm,
             "learning_rate": rate,
         }
+
+    def losses(self, batch: Batch, inside: Tensor) -> tuple[Tensor, Tensor]:
+        """Returns the loss and the negative log-likelihood, summed over the target tokens at the
+        flat positions `inside`, which leave out the padding."""
+        with torch.autocast(self.device.type, torch.bfloat16, enabled=self.bfloat16):
+            features = features_of(self.model, batch, self.drop)
+            return smoothed_cross_entropy(
+                features.flatten(0, 1).index_select(0, inside),
+                self.model.output_table(),
+                batch.target.flatten().index_select(0, inside),
+                self.recipe.train.label_smoothing,
+                self.model.output_bias,
+            )
 
     def save(self, out: Path) -> None:
         self.position.unlogged_nll = float(self.position.unlogged_nll)
