@@ -11,12 +11,16 @@ import torch
 import linnet_model.train.command
 import linnet_model.train.trainer
 from linnet_model.bundle import load_module, read_bundle_weights, read_manifest
-from linnet_model.config import TrainConfig
+from linnet_model.config import TrainConfig, read_recipe
 from linnet_model.evaluation import score
 from linnet_model.export.command import main as export_main
+from linnet_model.network.encoder_decoder import PAD
+from linnet_model.tokenizer import load_tokenizer
 from linnet_model.train.checkpoint import checkpoints, load_checkpoint
 from linnet_model.train.command import main as train_main
+from linnet_model.train.data import PairDataset, training_pairs
 from linnet_model.train.optim import learning_rate, schedule_position
+from linnet_model.train.trainer import Trainer
 
 
 def train(recipe: Path, data: Path, out: Path, *more: str) -> int:
@@ -38,6 +42,59 @@ def test_resumed_training_gives_same_numbers(recipe_file: Path, data_folder: Pat
     once, again = weights(tmp_path / "a"), weights(tmp_path / "b")
     assert load_checkpoint(tmp_path / "b")["position"]["update"] == 6
     assert all(torch.equal(once[name], again[name]) for name in once)
+
+
+def trainer_of(recipe: Path, data: Path, tokenizer: Path, *settings: str) -> Trainer:
+    none = [f"model.{name}=0.0" for name in ("dropout", "weight_dropout")]
+    found = read_recipe(recipe, none + list(settings))
+    pairs = training_pairs(data / found.data.folder, found.data, seed=1)
+    dataset = PairDataset(pairs, load_tokenizer(tokenizer), found.data)
+    return Trainer(found, dataset, torch.device("cpu"))
+
+
+def test_accumulated_gradient_is_that_of_all_tokens(
+    recipe_file: Path, data_folder: Path, tokenizer_file: Path
+):
+    settings = ("train.accumulate=3", "train.clip_norm=0.0", "train.bfloat16=false")
+    trainer = trainer_of(recipe_file, data_folder, tokenizer_file, *settings)
+    wanted = trainer_of(recipe_file, data_folder, tokenizer_file, *settings)
+    count, losses = 0, []
+    for _ in range(3):
+        batch = wanted.next_batch()
+        inside = (batch.target != PAD).flatten().nonzero().flatten()
+        losses.append(wanted.losses(batch, inside)[0])
+        count += inside.numel()
+    (sum(losses) / count).backward()
+    assert trainer.update()["tokens"] == count == trainer.position.target_tokens
+    for found, expected in zip(trainer.model.parameters(), wanted.model.parameters(), strict=True):
+        torch.testing.assert_close(found.grad, expected.grad)
+
+
+def test_bfloat16_is_chosen_by_the_hardware(
+    recipe_file: Path, data_folder: Path, tokenizer_file: Path, monkeypatch
+):
+    for capability, chosen in (("amx_bf16", True), ("avx512_bf16", True), ("avx2", False)):
+        monkeypatch.setattr(torch.cpu, "get_capabilities", lambda name=capability: {name: True})
+        assert trainer_of(recipe_file, data_folder, tokenizer_file).bfloat16 is chosen
+        no = trainer_of(recipe_file, data_folder, tokenizer_file, "train.bfloat16=false")
+        assert no.bfloat16 is False
+
+
+def test_target_tokens_of_continued_trainings_are_summed(
+    recipe_file: Path, data_folder: Path, tmp_path: Path
+):
+    assert train(recipe_file, data_folder, tmp_path / "a") == 0
+    first = load_checkpoint(tmp_path / "a")["position"]
+    assert first["earlier_target_tokens"] == 0
+    bundle = tmp_path / "bundle"
+    exported = ["--run", tmp_path / "a", "--bundle-version", "1", "--out", bundle]
+    assert export_main([str(argument) for argument in exported]) == 0
+    assert train(recipe_file, data_folder, tmp_path / "b", "--init-from", str(bundle)) == 0
+    second = load_checkpoint(tmp_path / "b")["position"]
+    assert second["earlier_target_tokens"] == first["target_tokens"] > 0
+    assert train(recipe_file, data_folder, tmp_path / "c", "--init-from", str(tmp_path / "b")) == 0
+    third = load_checkpoint(tmp_path / "c")["position"]
+    assert third["earlier_target_tokens"] == first["target_tokens"] + second["target_tokens"]
 
 
 def test_loss_falls_and_log_has_all_updates(recipe_file: Path, data_folder: Path, tmp_path: Path):
