@@ -95,8 +95,9 @@ struct Convolve {
       const float* taps = filters ? filters + h * stride : own_taps;
       if (!filters) {
         for (int64_t i = 0; i < count; ++i) {
-          Softmax<W>(static_cast<const T*>(p.weight) + ((position + i) * p.heads + h) * p.width,
-                     p.width, own_taps + i * stride);
+          const int64_t filter = (position + i) * p.heads + h;
+          Softmax<W>(static_cast<const T*>(p.weight) + filter * p.width, p.width,
+                     (p.batch * p.time * p.heads - filter) * p.width, own_taps + i * stride);
         }
       }
       const T* x =

@@ -42,7 +42,8 @@ struct ConvolveStep {
       }
       const float* taps = filters ? filters + h * stride : own_taps;
       if (!filters) {
-        Softmax<W>(static_cast<const T*>(p.weight) + item * p.width, p.width, own_taps);
+        Softmax<W>(static_cast<const T*>(p.weight) + item * p.width, p.width,
+                   (p.rows * p.heads - item) * p.width, own_taps);
       }
       const auto rows = [&](int64_t j) __attribute__((always_inline)) {
         const T* input = inputs[first + j] + channel;

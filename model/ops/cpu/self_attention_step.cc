@@ -58,7 +58,7 @@ struct Attend {
         values[count - 1] = value + g * head_size;
         total += count;
       }
-      Softmax<W>(scratch.scores.get(), total, scratch.scores.get());
+      Softmax<W>(scratch.scores.get(), total, total, scratch.scores.get());
       const auto rows = [&](int64_t i) __attribute__((always_inline)) { return scratch.values[i]; };
       WeightedSum<W>(RowWeights{scratch.scores.get()}, total, rows, head_size, out);
 

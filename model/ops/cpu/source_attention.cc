@@ -43,7 +43,7 @@ struct Attend {
       LoadQuery<W>(static_cast<const T*>(p.query) + item * head_size, head_size, scale, query);
 
       Scores<W>(query, keys, length, channel, head_size, scores);
-      Softmax<W>(scores, length, scores);
+      Softmax<W>(scores, length, length, scores);
       const auto values = [&](int64_t j) __attribute__((always_inline)) {
         return keys[j] + p.size + channel;
       };
