@@ -24,7 +24,7 @@ from linnet_model.train.validation import decoded_sample, features_of, perplexit
 
 
 def has_bfloat16_gemm(device: torch.device) -> bool:
-    """Whether bfloat16 is faster than float32 on the device."""
+    """Returns whether bfloat16 is faster than float32 on the device."""
     if device.type == "cuda":
         return torch.cuda.is_bf16_supported(including_emulation=False)
     capabilities = torch.cpu.get_capabilities()
