@@ -89,7 +89,8 @@ ROOMS = {
     "tests/torch": f"tests/support tests/runtime gtest {TORCH} {RUNTIME} model/ops {API}"
     " json torch cuda",
     "tests/linnet_model": f"tests/data tests/ops {PYTHON} {TRAINING} python-tests",
-    "tests/server": f"tests/support gtest {SERVER} server/port server/rpc {RUNTIME} {API} json grpc spdlog",
+    "tests/server": f"tests/support gtest {SERVER} server/port server/rpc {RUNTIME} {API}"
+    " json grpc spdlog",
     "tests/rpc": f"tests/support gtest {SERVER} server/port server/rpc {RUNTIME} {API} grpc",
     "tests/client": f"tests/support gtest client {API} grpc json",
     "tests/bench": f"tests/support gtest benchmark {SERVER} server/port {TORCH} {RUNTIME} model/ops"
@@ -129,6 +130,7 @@ EXCEPTIONS = {
     "tests/bench/measure_words.py": f"tests/data {PYTHON} {TRAINING}",
     "tests/bench/one_connection.py": "grpc",
     "tests/bench/unauthenticated.py": "tests/e2e tests/deploy",  # the attackers, HAProxy
+    "tests/deploy/first_start.py": "tests/bench",  # the facts of a machine
     "tests/deploy/edge_test.py": "tests/e2e",  # raw HTTP/2, certificates of clients
     "tests/e2e/proxy_test.py": "tests/deploy",  # HAProxy
     "tests/e2e/soak_test.py": "tests/bench",  # the facts of a machine

@@ -4,7 +4,8 @@ A vocabulary trained on running text splits THE DOG into letters. With the mark,
 vocabulary, the model reads "THE DOG RUNS." as "<ph7> The dog runs.", and its answer
 "<ph7> Der Hund läuft." is returned as "DER HUND LÄUFT.". The mark is part of the text, so encoding
 and decoding share no state. Source: Berard et al. 2019, Naver Labs Europe's Systems for the WMT19
-Machine Translation Robustness Task, section 4. model/runtime/tokenizer/capitals.h is the same in C++.
+Machine Translation Robustness Task, section 4. The same in C++:
+model/runtime/tokenizer/capitals.h.
 """
 
 from __future__ import annotations

@@ -6,22 +6,30 @@
 start    ./start.sh in a bare Debian 12: a container with git and nothing of an earlier run.
 compose  docker compose up --build, with no layer and no compiler's cache of an earlier build.
 
-The clock starts with `git clone` of this repository's HEAD and ends with the translation of a
-sentence. Packages of Debian and PyPI are fetched meanwhile; the base image, Prometheus and Grafana
-are present before, or left out if they are not available.
+Writes DIR/MACHINE/first-start.json; a way that was not measured is kept. The clock starts with
+`git clone` of this repository's HEAD and ends with the translation of a sentence. Packages of
+Debian and PyPI are fetched meanwhile; the base image, Prometheus and Grafana are present before, or
+left out if they are not available.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import Any
 
 from containers import ROOT, Engine, Project
+
+sys.path.insert(0, str(ROOT / "tests/bench"))
+
+import machine
 
 WAYS = ("start", "compose")
 ANSWER = "Ein Hund läuft über die Straße."
@@ -43,8 +51,13 @@ done
 """
 
 
-def seconds_to_the_answer(command: list[str], **options) -> float:
-    """Prints the output of the command with times, until it contains the answer."""
+COMMANDS = {"start": "./start.sh", "compose": "docker compose up --build"}
+
+
+def times_to_the_answer(command: list[str], **options) -> dict[str, Any]:
+    """Prints the output of the command with times, until it contains the answer. Returns the
+    seconds that passed, and those in which the programs were compiled, if it says so."""
+    compiling = None
     begin = time.monotonic()
     process = subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, **options
@@ -53,23 +66,25 @@ def seconds_to_the_answer(command: list[str], **options) -> float:
     for line in process.stdout:
         passed = time.monotonic() - begin
         print(f"{passed:7.1f} s  {line}", end="", flush=True)
+        if built := re.search(r"Building the programs\s+(\d+) s", line):
+            compiling = int(built[1])
         if line.strip() == ANSWER:
-            return passed
+            return {"seconds": round(passed, 1), "compile_seconds": compiling}
     sys.exit(f"no answer: it ended with {process.wait()}")
 
 
-def start(engine: Engine) -> float:
+def start(engine: Engine) -> dict[str, Any]:
     flags = ("--network", "host", "--volume", f"{ROOT}:/repository:ro")
     container = engine.start(engine.base, *flags, arguments=("sleep", "infinity"))
     try:
         container.exec("sh", "-c", GIT)
         shell = ("exec", "--workdir", "/root", container.name, "bash", "-c", START)
-        return seconds_to_the_answer([engine.command, *shell])
+        return times_to_the_answer([engine.command, *shell])
     finally:
         container.remove()
 
 
-def compose(engine: Engine) -> float:
+def compose(engine: Engine) -> dict[str, Any]:
     project = Project(engine, "linnet-server:first-start")
     with tempfile.TemporaryDirectory(dir="/var/tmp") as folder:
         (Path(folder) / "bin").mkdir()
@@ -81,7 +96,7 @@ def compose(engine: Engine) -> float:
         environment["PATH"] = f"{docker.parent}:{os.environ['PATH']}"
         command = ["bash", "-c", COMPOSE.format(repository=ROOT)]
         try:
-            return seconds_to_the_answer(command, cwd=folder, env=environment)
+            return times_to_the_answer(command, cwd=folder, env=environment)
         finally:
             project.down(check=False)
 
@@ -89,16 +104,22 @@ def compose(engine: Engine) -> float:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("ways", nargs="*", metavar="WAY", help="of start, compose [both]")
+    parser.add_argument("--out", type=Path, default=ROOT / "tests/bench/results", metavar="DIR")
     settings = parser.parse_args()
     if unknown := set(settings.ways) - set(WAYS):
         parser.error(f"{', '.join(unknown)}: the ways are {', '.join(WAYS)}")
+    machine.require_commit(settings.out)
     engine, reason = Engine.find()
     if not engine:
         sys.exit(f"a container engine is needed: {reason}")
-    times = {way: globals()[way](engine) for way in settings.ways or WAYS}
-    print(f"\n{os.cpu_count()} cores, load {os.getloadavg()[1]:.1f} over the last five minutes")
-    for way, taken in times.items():
-        print(f"{way}: {taken / 60:.1f} minutes")
+    facts = machine.facts(sorted(os.sched_getaffinity(0)))
+    path = settings.out / machine.slug(facts) / "first-start.json"
+    results = json.loads(path.read_text()) if path.exists() else {"ways": {}}
+    for way in settings.ways or WAYS:
+        results["ways"][COMMANDS[way]] = globals()[way](engine)
+    results["machine"] = facts
+    path.write_text(json.dumps(results, indent=1) + "\n")
+    print(f"wrote {path}")
 
 
 if __name__ == "__main__":

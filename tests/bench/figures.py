@@ -1,0 +1,179 @@
+"""Writes the tables of measured figures into the pages, from the committed results.
+
+    .venv/bin/python tests/bench/figures.py
+
+A page holds a table between `<!-- figures NAME -->` and `<!-- end of figures -->`. Measured figures
+stand nowhere else in the pages: figures_test.py compares the tables with the results, and refuses
+figures outside of them.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import capacity
+import decoding_report
+import machine
+
+ROOT = Path(__file__).resolve().parents[2]
+RESULTS = ROOT / "tests/bench/results"
+MACHINE = "amd-epyc-2-cores"
+PAGES = (
+    "README.md",
+    "SECURITY.md",
+    "docs/ADMINISTRATION.md",
+    "docs/MODELS.md",
+    "tests/bench/README.md",
+)
+MARKED = re.compile(r"(<!-- figures (\S+) -->\n).*?(<!-- end of figures -->)", re.DOTALL)
+
+
+def result(name: str) -> Any:
+    """The result of MACHINE, or of another one if it was not measured there."""
+    found = [RESULTS / MACHINE / f"{name}.json", *sorted(RESULTS.glob(f"*/{name}.json"))]
+    return json.loads(next(path for path in found if path.exists()).read_text())
+
+
+def table(heads: list[str], rows: list[list[str]]) -> str:
+    """A table whose first column is text; the others are numbers."""
+    lines = [f"| {' | '.join(heads)} |", "|---|" + "---:|" * (len(heads) - 1)]
+    return "\n".join([*lines, *(f"| {' | '.join(row)} |" for row in rows)])
+
+
+def on(results: dict[str, Any]) -> str:
+    return f"{machine.sentence(results['machine'])}."
+
+
+def decoding(setting: Callable[[dict[str, Any]], bool] = lambda _: True) -> str:
+    results = result("decoding")
+    rows = []
+    for group in results["groups"]:
+        ours, reference = decoding_report.OURS, decoding_report.reference_of(group)
+        share = decoding_report.ratio(group, ours)
+        if share is None or reference is None or not setting(group):
+            continue
+        speeds = [median(group["engines"][name]["rounds"]) for name in (ours, reference)]
+        rows.append(
+            [
+                f"{group['compute']}, {group['batch']} at a time, beam {group['beam']}",
+                *(f"{speed:.0f}" for speed in speeds),
+                f"{share:.1f} ×",
+            ]
+        )
+    heads = ["target tokens a second", "Linnet", "CTranslate2", "ratio"]
+    return f"{table(heads, rows)}\n\n{on(results)}"
+
+
+def decoding_beam_5() -> str:
+    return decoding(lambda group: group["beam"] == 5)
+
+
+def memory() -> str:
+    results = result("decoding")
+    rows = []
+    for compute in ("float32", "int8"):
+        groups = [group for group in results["groups"] if group["compute"] == compute]
+        for name in (decoding_report.OURS, decoding_report.REFERENCE):
+            found = decoding_report.last(groups, name)
+            sizes = [decoding_report.megabytes(found, f"{it}_bytes") for it in ("working", "peak")]
+            rows.append([f"{compute}, {name}", *sizes])
+    return f"{table(['MB', 'resident', 'peak'], rows)}\n\n{on(results)}"
+
+
+def compute_types() -> str:
+    results = result("compute-types")
+    rows = []
+    for test in results["tests"]:
+        for compute in ("bfloat16", "int8"):
+            found, base = test[compute], test["float32"]
+            changes = [
+                f"{name} {value - base['measures'][name]:+.2f}"
+                for name, value in found["measures"].items()
+            ]
+            other = f"{found['other_answers'] / test['rows']:.0%}"
+            rows.append([f"{test['bundle']}, {compute}", ", ".join(changes), other])
+    heads = ["compared with float32", "change", "answers worded differently"]
+    return f"{table(heads, rows)}\n\n{on(results)}"
+
+
+def attack() -> str:
+    results = result("attack")
+    resident, polite = results["resident_mb"], results["polite"]
+    rows = [
+        ["resident memory, idle", f"{resident['idle']} MB"],
+        ["resident memory, median under attack", f"{resident['median']} MB"],
+        ["resident memory, highest", f"{resident['max']} MB"],
+        ["limit of the memory", f"{results['limit_bytes'] / 1e6:.0f} MB"],
+        ["calls of the normal client answered", f"{polite['answered']}"],
+        ["its median latency", f"{polite['median_seconds']:.1f} s"],
+    ]
+    heads = [f"{results['seconds'] / 60:.0f} minutes", ""]
+    return f"{table(heads, rows)}\n\n{on(results)}"
+
+
+def step_while_many_wait() -> str:
+    rows = []
+    for it in result("batcher")["benchmarks"]:
+        waiting, clients = (int(word.rpartition(":")[2]) for word in it["name"].split("/")[1:3])
+        rows.append([f"{waiting:,} waiting, {clients} clients", f"{it['real_time']:.1f} µs"])
+    return table(["a step of the batcher without its engine", ""], rows)
+
+
+def first_start() -> str:
+    results = result("first-start")
+    rows = []
+    for way, found in results["ways"].items():
+        compiling = found["compile_seconds"]
+        rows.append(
+            [
+                f"`{way}`",
+                f"{found['seconds'] / 60:.1f} min",
+                "–" if compiling is None else f"{compiling / 60:.1f} min",
+            ]
+        )
+    heads = ["command", "time to the answer", "of it compiling"]
+    return f"{table(heads, rows)}\n\n{on(results)}"
+
+
+def capacity_table(part: str) -> str:
+    return capacity.TABLES[part](result("capacity"))
+
+
+FIGURES: dict[str, Callable[[], str]] = {
+    "attack": attack,
+    "capacity-one": lambda: capacity_table("one"),
+    "capacity-search": lambda: capacity_table("search"),
+    "capacity-two": lambda: capacity_table("two"),
+    "compute-types": compute_types,
+    "decoding": decoding,
+    "first-start": first_start,
+    "decoding-beam-5": decoding_beam_5,
+    "memory": memory,
+    "step-while-many-wait": step_while_many_wait,
+}
+
+
+def filled(page: str) -> str:
+    """The page with the tables of the results."""
+
+    def replace(match: re.Match[str]) -> str:
+        return f"{match[1]}{FIGURES[match[2]]()}\n{match[3]}"
+
+    return MARKED.sub(replace, page)
+
+
+def main() -> int:
+    for name in PAGES:
+        page = ROOT / name
+        page.write_text(filled(page.read_text()))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
