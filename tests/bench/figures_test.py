@@ -9,8 +9,8 @@ import pytest
 
 # Numbers with these units are measured, unless they are limits, defaults, or a paper's.
 MEASURED = re.compile(
-    r"\d[\d.,]* ?(tok/s|tokens/s|tokens a second|calls/s|calls a second|ms|µs|us|MB|GB|×(?! ?\w)|BLEU)"
-    r"(?![\w/])|\b\d+(\.\d+)? times as (fast|many)"
+    r"\d[\d.,]* ?(tok/s|tokens/s|tokens a second|calls/s|calls a second|ms|µs|us|MB|GB|BLEU"
+    r"|×(?! ?\w))(?![\w/])|\b\d+(\.\d+)? times as (fast|many)"
 )
 # Page -> parts of lines that may hold such numbers, and what they are.
 ALLOWED = {
