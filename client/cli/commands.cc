@@ -60,12 +60,10 @@ absl::StatusOr<std::string> OnlyLanguage(Client& client, const CallOptions& call
   std::set<std::string> fitting, served;
   for (const v1::Model& model : models.models()) {
     if (model.task() != task) continue;
-    if (target.empty() || absl::EqualsIgnoreCase(model.target_language_code(), target)) {
-      fitting.insert(model.source_language_code());
+    for (const auto& [from, to] : PairsOf(model)) {
+      if (target.empty() || absl::EqualsIgnoreCase(to, target)) fitting.insert(from);
+      served.insert(task == v1::TASK_TRANSLATE ? absl::StrCat(from, " to ", to) : from);
     }
-    served.insert(task == v1::TASK_TRANSLATE ? absl::StrCat(model.source_language_code(), " to ",
-                                                            model.target_language_code())
-                                             : model.source_language_code());
   }
   if (fitting.size() == 1) return *fitting.begin();
   if (fitting.empty()) {

@@ -1,8 +1,9 @@
 """linnet-model: brings models of other toolkits in.
 
-    linnet-model import fairseq      checkpoints of fairseq
-    linnet-model import marian       models of Marian and of Firefox Translations
-    linnet-model import huggingface  folders of Hugging Face's MarianMT (OPUS-MT)
+    linnet-model import fairseq       checkpoints of fairseq
+    linnet-model import marian        models of Marian and of Firefox Translations
+    linnet-model import huggingface   folders of Hugging Face's MarianMT (OPUS-MT)
+    linnet-model import multilingual  folders of Hugging Face's M2M-100, mBART-50 and NLLB-200
 
 `linnet-model import NAME --help` lists the flags of each.
 """
@@ -20,6 +21,7 @@ IMPORTERS = {
     "fairseq": "linnet_model.importers.fairseq.import_fairseq",
     "marian": "linnet_model.importers.native_marian.import_native_marian",
     "huggingface": "linnet_model.importers.marian.import_marian",
+    "multilingual": "linnet_model.importers.multilingual.import_multilingual",
 }
 
 

@@ -19,6 +19,7 @@ from typing import Any
 import torch
 
 from linnet_model.config import BundleConfig, ConfigError, ModelConfig, from_tables, to_tables
+from linnet_model.languages import LanguageTokens, check_pairs, max_forced
 from linnet_model.network import ops
 from linnet_model.network.encoder_decoder import (
     BOS,
@@ -187,14 +188,20 @@ def write_bundle(
     weight_type: str,
     facts: BundleFacts,
     special: SpecialIds | None = None,
+    languages: Sequence[LanguageTokens] = (),
+    control_ids: Sequence[int] = (),
 ) -> dict[str, Any]:
     """Writes model, tokenizer and, last, their manifest; returns the manifest.
 
     A path as `tokenizer` is a SentencePiece model for both sides. Without a tokenizer the bundle
-    serves token ids only.
+    serves token ids only. `languages` are all pairs of a model that has several, and `control_ids`
+    the other ids that are no text.
     """
     config.check()
-    sizes.check_lengths(config.max_source_tokens, config.max_target_tokens)
+    check_pairs(languages, config.source_language, config.target_language)
+    # The decoder reads the forced tokens as well.
+    longest = config.max_target_tokens + max_forced(languages)
+    sizes.check_lengths(config.max_source_tokens, longest)
     folder.mkdir(parents=True, exist_ok=True)
     save_module(model, sizes, weight_type, folder / MODEL)
     if isinstance(tokenizer, Path):
@@ -231,6 +238,10 @@ def write_bundle(
         "description": facts.description,
         "provisional": facts.provisional,
     }
+    if languages:
+        manifest["languages"] = [pair.manifest() for pair in languages]
+    if control_ids:
+        manifest["control_ids"] = list(control_ids)
     write_manifest(folder, manifest)
     return manifest
 

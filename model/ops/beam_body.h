@@ -147,7 +147,10 @@ LINNET_BOTH BeamCandidate CandidateOf(const BeamStepParams& p, const BeamPlan& p
   if (candidate.token < 0) return candidate;
   candidate.logit = is_also ? p.also[row] : p.found[row * kMaxFound + at];
   const float penalty = candidate.token == p.special.unk ? plan.unknown_penalty : 0.0f;
-  candidate.log_probability = candidate.logit / plan.temperature - p.log_normalizers[row] - penalty;
+  candidate.log_probability =
+      is_also && plan.forced >= 0 && plan.silent != 0
+          ? 0.0f
+          : candidate.logit / plan.temperature - p.log_normalizers[row] - penalty;
   const float sum = plan.position == 0 ? 0.0f : p.tables.sums[plan.slots[i]];
   candidate.sum = sum + candidate.log_probability;
   if (!IsFinite(candidate.sum)) candidate.token = -1;
@@ -219,7 +222,8 @@ LINNET_BOTH void AdvanceSearch(const BeamStepParams& p, int64_t number, BeamScra
     }
     for (int i = 0; i < s.live; ++i) {
       const int32_t state = StateOf(plan, p.tables, plan.slots[s.next[i].parent]);
-      s.states[i] = NextState(p.grammar, state, s.next[i].token);
+      // A target begins after the silent tokens.
+      s.states[i] = plan.silent != 0 ? 0 : NextState(p.grammar, state, s.next[i].token);
     }
     counts[0] = s.live;
     counts[1] = s.ended;

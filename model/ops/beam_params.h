@@ -30,7 +30,8 @@ struct BeamPlan {
   float unknown_penalty;
   float temperature;
   int32_t source_tokens;
-  int32_t left;  // tokens that may follow the chosen one before eos is forced
+  int32_t left;    // tokens that may follow the chosen one before eos is forced
+  int32_t silent;  // 1: the log-probability of the forced token counts as 0
   int32_t slots[kMaxBeam];
 };
 constexpr int kPlanWords = sizeof(BeamPlan) / sizeof(int32_t);

@@ -37,20 +37,33 @@ absl::Status CheckInside(const char* what, std::span<const TokenId> tokens,
   return absl::OkStatus();
 }
 
-absl::Status CheckSource(std::span<const TokenId> source, const EngineInfo& info) {
-  if (source.empty())
+absl::Status CheckSource(const SequenceInput& sequence, const EngineInfo& info) {
+  const std::span<const TokenId> source = sequence.source;
+  const int64_t around = int64_t{sequence.before_text} + sequence.after_text;
+  if (sequence.before_text < 0 || sequence.after_text < 0 || std::ssize(source) <= around)
     return absl::InvalidArgumentError("the source is empty, it must end with the end token");
   if (std::ssize(source) > info.limits.max_source_tokens) {
     return absl::InvalidArgumentError(
         absl::StrCat("the source has ", source.size(), " tokens, this model reads at most ",
                      info.limits.max_source_tokens, " (end token included)"));
   }
-  if (source.back() != info.special.eos) {
-    return absl::InvalidArgumentError(absl::StrCat("the source ends with token ", source.back(),
+  if (const TokenId last = TextOf(sequence).back(); last != info.special.eos) {
+    return absl::InvalidArgumentError(absl::StrCat("the source ends with token ", last,
                                                    ", it must end with the end token ",
                                                    info.special.eos));
   }
   return CheckTokens("source", source, info.source_vocabulary_size);
+}
+
+absl::Status CheckSilent(std::span<const TokenId> silent, const EngineInfo& info) {
+  if (std::ssize(silent) > info.max_language_tokens) {
+    return absl::InvalidArgumentError(absl::StrCat(silent.size(),
+                                                   " language tokens start the target, this model "
+                                                   "has at most ",
+                                                   info.max_language_tokens));
+  }
+  RETURN_IF_ERROR(CheckTokens("language", silent, info.vocabulary_size));
+  return CheckInside("language", silent, info.special, "cannot start a target");
 }
 
 absl::Status CheckPrefix(const SequenceInput& sequence, const EngineInfo& info) {
@@ -135,20 +148,37 @@ absl::Status CheckTarget(const SequenceInput& sequence, const EngineInfo& info) 
 
 }  // namespace
 
+void AddLanguageTokens(const linnet::v1::LanguageTokens& languages, SequenceInput& input) {
+  const auto& before = languages.before_source_ids();
+  const auto& after = languages.after_source_ids();
+  input.source.insert(input.source.begin(), before.begin(), before.end());
+  input.source.insert(input.source.end(), after.begin(), after.end());
+  input.before_text = before.size();
+  input.after_text = after.size();
+  input.silent.assign(languages.forced_target_ids().begin(), languages.forced_target_ids().end());
+}
+
+std::span<const TokenId> TextOf(const SequenceInput& input) {
+  return std::span(input.source)
+      .subspan(input.before_text, input.source.size() - input.before_text - input.after_text);
+}
+
 int RowsOf(const SequenceInput& sequence) {
   return sequence.target.has_value() ? 1 : sequence.options.beam_size;
 }
 
 BeamSearch StartSearch(const SequenceInput& sequence, const EngineInfo& info) {
   if (sequence.target.has_value())
-    return BeamSearch::Scoring(sequence.options, info.special, *sequence.target);
+    return BeamSearch::Scoring(sequence.options, info.special, *sequence.target, sequence.silent);
   return BeamSearch(sequence.options, info.special, sequence.prefix,
-                    Constraints(sequence.constraints, sequence.continuations), info.grammar);
+                    Constraints(sequence.constraints, sequence.continuations), info.grammar,
+                    sequence.silent);
 }
 
 absl::Status CheckSequence(const SequenceInput& sequence, const EngineInfo& info) {
   RETURN_IF_ERROR(CheckOptions(sequence.options, info.limits));
-  RETURN_IF_ERROR(CheckSource(sequence.source, info));
+  RETURN_IF_ERROR(CheckSource(sequence, info));
+  RETURN_IF_ERROR(CheckSilent(sequence.silent, info));
   RETURN_IF_ERROR(CheckConstraints(sequence, info));
   return sequence.target.has_value() ? CheckTarget(sequence, info) : CheckPrefix(sequence, info);
 }

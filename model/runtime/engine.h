@@ -10,6 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "linnet/v1/bundle.pb.h"
 #include "model/runtime/search/search.h"
 
 namespace linnet::model {
@@ -20,8 +21,14 @@ using SequenceId = uint64_t;
 // One source with the options of its search; or with a target to score.
 struct SequenceInput {
   SequenceId id = 0;
-  std::vector<TokenId> source;  // eos last
+  // The tokens of a text, eos last, and the language tokens around them.
+  std::vector<TokenId> source;
+  int before_text = 0;  // number of language tokens before the text, and behind its eos
+  int after_text = 0;
   std::vector<TokenId> prefix;  // forced start of the target, without eos
+  // Language tokens that the target starts with, before a prefix or a target to score. No event
+  // contains them (BeamSearch, `silent`). At most EngineInfo::max_language_tokens.
+  std::vector<TokenId> silent = {};
   // A target to score instead of a search (BeamSearch::Scoring), eos last. It is the only
   // hypothesis.
   std::optional<std::vector<TokenId>> target = std::nullopt;
@@ -47,9 +54,9 @@ struct SequenceEvent {
   // The prefix of the best hypothesis that can no longer change (BeamSearch::StablePrefix); only
   // with report_stable, and not for a finished sequence.
   std::vector<TokenId> stable;
-  // Attention weights of the source tokens for each token of the best hypothesis, [target, source]
-  // row-major, eos included: the mean over the heads of one layer. Only with `align`, and only for
-  // a finished sequence.
+  // Attention weights of the text's tokens for each token of the best hypothesis, [target, text]
+  // row-major, eos included: the mean over the heads of one layer. The weights of language tokens
+  // are left out. Only with `align`, and only for a finished sequence.
   std::vector<float> attention;
   absl::Status status;  // not OK: this sequence failed (and is finished), the others did not
 };
@@ -63,6 +70,7 @@ struct EngineInfo {
   int64_t encoder_cache_tokens = 0;  // max source tokens in the encoder cache
   int vocabulary_size = 0;           // of targets
   int source_vocabulary_size = 0;    // of sources
+  int max_language_tokens = 0;       // at the start of a target
   std::string search = "host";       // "host", or "device" with details
   // Grammar of searched and sampled targets; null: any token may follow any.
   std::shared_ptr<const TokenGrammar> grammar = nullptr;
@@ -70,6 +78,11 @@ struct EngineInfo {
   SearchLimits limits;
 };
 
+// Puts the ids of a language pair around the tokens of a text (eos last), which `input.source`
+// holds, and at the start of the target.
+void AddLanguageTokens(const linnet::v1::LanguageTokens& languages, SequenceInput& input);
+// The tokens of the text, eos last.
+std::span<const TokenId> TextOf(const SequenceInput& input);
 // Rows that a sequence needs: one per hypothesis, one for a target to score.
 int RowsOf(const SequenceInput& sequence);
 // Makes the search of a sequence that has passed CheckSequence.

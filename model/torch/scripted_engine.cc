@@ -65,19 +65,26 @@ absl::Status ScriptedEngine::Add(std::span<const SequenceInput> sequences) {
 RunningSequence ScriptedEngine::StartSequence(SequenceInput input) {
   SearchOptions& options = input.options;
   if (context_.options.mask_eos) options.min_target_tokens = options.max_target_tokens;
-  RunningSequence sequence = {.id = input.id,
-                              .options = options,
-                              .search = StartSearch(input, info()),
-                              .source_tokens = static_cast<int>(input.source.size()),
-                              .slots = slots_.Take(RowsOf(input)),
-                              .blocks = cache_.Take(std::ssize(input.source)),
-                              .report_stable = input.report_stable,
-                              .align = input.align,
-                              .outputs = OutputsFor(input)};
+  BeamSearch search = StartSearch(input, info());
+  const int silent = static_cast<int>(input.silent.size());
+  options.min_target_tokens += silent;
+  options.max_target_tokens += silent;
+  RunningSequence sequence = {
+      .id = input.id,
+      .options = options,
+      .search = std::move(search),
+      .source_tokens = static_cast<int>(input.source.size()),
+      .text = {.begin = input.before_text, .tokens = static_cast<int>(TextOf(input).size())},
+      .silent = input.silent,
+      .slots = slots_.Take(RowsOf(input)),
+      .blocks = cache_.Take(std::ssize(input.source)),
+      .report_stable = input.report_stable,
+      .align = input.align,
+      .outputs = OutputsFor(input)};
   sequence.on_device = device_ && !sequence.outputs && DeviceDecoder::Supports(input);
   sequence.number = ++ever_added_;
-  sequence.max_steps =
-      input.target ? static_cast<int>(input.target->size()) : options.max_target_tokens + 1;
+  sequence.max_steps = input.target ? silent + static_cast<int>(input.target->size())
+                                    : options.max_target_tokens + 1;
   host_.Start(sequence);
   return sequence;
 }
@@ -88,7 +95,8 @@ std::optional<OutputRows> ScriptedEngine::OutputsFor(const SequenceInput& sequen
       !sequence.constraints.empty()) {
     return std::nullopt;
   }
-  std::vector<TokenId> others = sequence.prefix;
+  std::vector<TokenId> others = sequence.silent;
+  others.insert(others.end(), sequence.prefix.begin(), sequence.prefix.end());
   if (info().grammar != nullptr) {  // a multi-token character must be able to end
     const auto bytes = info().grammar->byte_pieces();
     others.insert(others.end(), bytes.begin(), bytes.end());
@@ -131,8 +139,8 @@ std::vector<SequenceEvent> ScriptedEngine::TakeEvents() {
     event.status = sequence.status;
     if (sequence.status.ok() && !sequence.pass.has_value()) {
       if (sequence.search.finished() && sequence.align) {
-        sequence.pass.emplace(sequence.search.Results().front().tokens, info().special.start,
-                              sequence.source_tokens);
+        sequence.pass.emplace(sequence.silent, sequence.search.Results().front().tokens,
+                              info().special.start, sequence.text);
         host_.Start(sequence);
       }
       if (sequence.report_stable && !sequence.done()) event.stable = sequence.search.StablePrefix();

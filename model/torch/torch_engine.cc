@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "model/runtime/bundle/languages.h"
 #include "model/runtime/search/shortlist.h"
 #include "model/torch/decoding/device_decoder.h"
 #include "model/torch/module/catch_torch_errors.h"
@@ -36,6 +37,7 @@ EngineInfo MakeInfo(const Bundle& bundle, const TorchEngineOptions& options,
   info.vocabulary_size = bundle.manifest.vocabulary().size();
   info.source_vocabulary_size = bundle.source_vocabulary_size();
   info.special = bundle.special_tokens();
+  info.max_language_tokens = LanguagePairs(bundle.manifest).max_forced_tokens();
   info.limits.max_beam_size = std::min(info.limits.max_beam_size, info.rows);
   info.limits.max_source_tokens = bundle.manifest.limits().max_source_tokens();
   info.limits.max_target_tokens = bundle.manifest.limits().max_target_tokens();

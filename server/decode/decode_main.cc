@@ -102,6 +102,9 @@ void AddFlags(CLI::App& app, Flags& flags) {
       "\"align\": true adds \"attention\", a weight for each token of\nthe target and of the "
       "source.\n"
       "\"target\": … or \"target_ids\": […] (end token last) is scored instead of searched for.\n"
+      "\"source_language\": … and \"target_language\": … choose a pair of a bundle that has "
+      "several "
+      "[the first]; without\nthem source_ids are read as they are.\n"
       "Any of top_k, top_p and seed selects sampling: beam_size targets are drawn (unset: n_best), "
       "and "
       "the n_best\nwith the highest scores are printed.");

@@ -44,6 +44,7 @@ DecodeStream::DecodeStream(const model::Bundle& bundle, model::Engine& engine,
                            const model::Tokenizer* target_tokenizer,
                            const linnet::v1::DecodingOptions& overrides, int batch)
     : bundle_(bundle),
+      languages_(bundle.manifest),
       source_tokenizer_(source_tokenizer),
       target_tokenizer_(target_tokenizer),
       overrides_(overrides),
@@ -124,7 +125,24 @@ absl::StatusOr<model::SequenceInput> DecodeStream::MakeInput(const std::string& 
   input.options =
       model::ApplyOverrides(bundle_.default_options(static_cast<int>(input.source.size())),
                             overrides, bundle_.manifest.limits().max_target_tokens());
+  RETURN_IF_ERROR(AddLanguages(parsed, input));
   return input;
+}
+
+// A text has language tokens in any case, ids only if the line names a language.
+absl::Status DecodeStream::AddLanguages(const InputLine& line, model::SequenceInput& input) const {
+  const bool named = line.source_language.has_value() || line.target_language.has_value();
+  if (!named && !line.text.has_value()) return absl::OkStatus();
+  const linnet::v1::LanguageTokens& own = languages_.own();
+  const std::string source = line.source_language.value_or(own.source_language_code());
+  const std::string target = line.target_language.value_or(own.target_language_code());
+  const linnet::v1::LanguageTokens* const pair = languages_.Find(source, target);
+  if (pair == nullptr) {
+    return absl::InvalidArgumentError(absl::StrCat("the bundle has no pair \"", source, "\" to \"",
+                                                   target, "\", it has ", languages_.Summary()));
+  }
+  model::AddLanguageTokens(*pair, input);
+  return absl::OkStatus();
 }
 
 absl::Status DecodeStream::PrintReady(std::FILE* output) {

@@ -7,6 +7,7 @@
 
 #include "absl/status/statusor.h"
 #include "model/runtime/bundle/bundle.h"
+#include "model/runtime/bundle/languages.h"
 #include "model/runtime/engine.h"
 #include "model/runtime/tokenizer/tokenizer.h"
 #include "server/decode/json_line.h"
@@ -42,9 +43,11 @@ class DecodeStream {
   bool ReadLines(LineReader& input);
   absl::Status Start(const std::string& line, Answer& answer);
   absl::StatusOr<model::SequenceInput> MakeInput(const std::string& line) const;
+  absl::Status AddLanguages(const InputLine& line, model::SequenceInput& input) const;
   absl::Status PrintReady(std::FILE* output);
 
   const model::Bundle& bundle_;
+  const model::LanguagePairs languages_;
   const model::Tokenizer* source_tokenizer_;
   const model::Tokenizer* target_tokenizer_;
   linnet::v1::DecodingOptions overrides_;

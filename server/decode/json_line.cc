@@ -181,6 +181,8 @@ absl::StatusOr<InputLine> ParseInputLine(const std::string& line) {
   RETURN_IF_ERROR(ReadObject("the line", json,
                              {{"text", Into(input.text)},
                               {"source_ids", Into(source_ids)},
+                              {"source_language", Into(input.source_language)},
+                              {"target_language", Into(input.target_language)},
                               {"prefix_ids", Into(input.prefix_ids)},
                               {"constraint_ids", Into(input.constraint_ids)},
                               {"align", Into(input.align)},

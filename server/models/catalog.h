@@ -90,19 +90,26 @@ class Catalog {
   // Finds a model by "NAME", "NAME@VERSION" or "NAME@LABEL". INVALID_ARGUMENT without a name,
   // NOT_FOUND with the list of models.
   absl::StatusOr<std::shared_ptr<ServedModel>> Named(absl::string_view name) const;
-  // Finds the model for a task. With a `name`, languages are optional, but must match if they are
-  // set. Without one, returns the first model by name whose languages match: the whole tag,
-  // ignoring case, else its primary subtag ("en-US" finds "en"). INVALID_ARGUMENT for an invalid
-  // tag or a model of another task, NOT_FOUND with the list of models. `source_field` is the
-  // request's name for its source language, for the error.
-  absl::StatusOr<std::shared_ptr<ServedModel>> Find(linnet::v1::Task task, absl::string_view name,
-                                                    absl::string_view source_language,
-                                                    absl::string_view target_language,
-                                                    absl::string_view source_field) const;
+  // A model and one of its language pairs.
+  struct Found {
+    std::shared_ptr<ServedModel> model;
+    const linnet::v1::LanguageTokens* languages = nullptr;  // of model->languages
+  };
+  // Finds the model and its pair for a task. With a `name`, languages are optional if they leave
+  // only one pair, but must match if they are set. Without one, returns the first model by name one
+  // of whose pairs matches: the whole tags, ignoring case, else their primary subtags ("en-US"
+  // finds "en"). INVALID_ARGUMENT for an invalid tag, a model of another task, or languages that
+  // leave several pairs of the named model; NOT_FOUND with the list of models. `source_field` is
+  // the request's name for its source language, for the error.
+  absl::StatusOr<Found> Find(linnet::v1::Task task, absl::string_view name,
+                             absl::string_view source_language, absl::string_view target_language,
+                             absl::string_view source_field) const;
 
-  // The source languages of the default models for a task with this target language (empty: any),
-  // sorted, without duplicates. NOT_FOUND with the list of models if there is none.
+  // The source languages for a task with this target language (empty: any), sorted, without
+  // duplicates: those of the default models, NOT_FOUND with the list of models if there is none; or
+  // those of the named model, which may be none.
   absl::StatusOr<std::vector<std::string>> SourceLanguages(linnet::v1::Task task,
+                                                           absl::string_view name,
                                                            absl::string_view target_language) const;
 
   // Scheduler::Drain for every model.

@@ -16,18 +16,16 @@
 namespace linnet::server {
 namespace {
 
-using linnet::v1::BundleManifest;
 using linnet::v1::Task;
 
 absl::string_view TaskVerb(Task task) {
   return task == linnet::v1::TASK_TRANSLATE ? "translates" : "summarises";
 }
 
-std::string Pair(const BundleManifest& manifest) {
-  return manifest.task() == linnet::v1::TASK_TRANSLATE
-             ? absl::StrCat(manifest.source_language_code(), " to ",
-                            manifest.target_language_code())
-             : manifest.source_language_code();
+// Describes what a model translates, or the languages that it summarises.
+std::string PairsOf(const ServedModel& model) {
+  return model.bundle.manifest.task() == linnet::v1::TASK_TRANSLATE ? model.languages.Summary()
+                                                                    : model.languages.Languages();
 }
 
 // Checks subtags of 1 to 8 letters and digits, the first of letters only: enough of BCP-47 to catch
@@ -53,23 +51,23 @@ absl::Status CheckTag(absl::string_view field, absl::string_view tag) {
                                "\" is no language code (BCP-47), such as \"en\" or \"de-AT\""));
 }
 
-bool SameTag(absl::string_view a, absl::string_view b) { return absl::EqualsIgnoreCase(a, b); }
-absl::string_view Primary(absl::string_view tag) { return tag.substr(0, tag.find('-')); }
-
-// Returns true if a model for the language `offered` may answer a request for `asked`.
-bool Serves(absl::string_view offered, absl::string_view asked) {
-  return SameTag(offered, asked) || SameTag(offered, Primary(asked));
-}
-
-bool ServesPair(const BundleManifest& manifest, absl::string_view source,
-                absl::string_view target) {
-  return (source.empty() || Serves(manifest.source_language_code(), source)) &&
-         (target.empty() || Serves(manifest.target_language_code(), target));
-}
-
-bool IsPair(const BundleManifest& manifest, absl::string_view source, absl::string_view target) {
-  return SameTag(manifest.source_language_code(), source) &&
-         (target.empty() || SameTag(manifest.target_language_code(), target));
+// The languages of a named model leave several pairs: asks for the one that is missing.
+absl::Status CheckOnePair(Task task, absl::string_view name, const ServedModel& model,
+                          absl::string_view source, absl::string_view target,
+                          absl::string_view source_field) {
+  const std::vector<std::string> sources = model.languages.Sources(target);
+  if (source.empty() && sources.size() > 1) {
+    return BadField(
+        source_field, Reason::kMissing,
+        absl::StrCat("is required: \"", name, "\" ", TaskVerb(task), " ", PairsOf(model)));
+  }
+  const std::vector<std::string> targets = model.languages.Targets(source);
+  if (target.empty() && task == linnet::v1::TASK_TRANSLATE && targets.size() > 1) {
+    return BadField(
+        "target_language_code", Reason::kMissing,
+        absl::StrCat("is required: \"", name, "\" ", TaskVerb(task), " ", PairsOf(model)));
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -102,37 +100,40 @@ absl::StatusOr<std::shared_ptr<ServedModel>> Catalog::Named(absl::string_view na
   return Unknown(name, entries);
 }
 
-absl::StatusOr<std::shared_ptr<ServedModel>> Catalog::Find(Task task, absl::string_view name,
-                                                           absl::string_view source_language,
-                                                           absl::string_view target_language,
-                                                           absl::string_view source_field) const {
+absl::StatusOr<Catalog::Found> Catalog::Find(Task task, absl::string_view name,
+                                             absl::string_view source_language,
+                                             absl::string_view target_language,
+                                             absl::string_view source_field) const {
   RETURN_IF_ERROR(CheckTag(source_field, source_language));
   RETURN_IF_ERROR(CheckTag("target_language_code", target_language));
   if (!name.empty()) {
     ASSIGN_OR_RETURN(std::shared_ptr<ServedModel> model, Named(name));
-    const BundleManifest& manifest = model->bundle.manifest;
-    if (manifest.task() != task) {
+    if (const Task its = model->bundle.manifest.task(); its != task) {
       return BadField("model", Reason::kWrongTask,
-                      absl::StrCat("\"", name, "\" ", TaskVerb(manifest.task()), ": name one that ",
+                      absl::StrCat("\"", name, "\" ", TaskVerb(its), ": name one that ",
                                    TaskVerb(task), ", or none"));
     }
-    if (!ServesPair(manifest, source_language, target_language)) {
+    const auto* const languages = model->languages.Find(source_language, target_language);
+    if (languages == nullptr) {
       return BadField("model", Reason::kWrongLanguages,
-                      absl::StrCat("\"", name, "\" ", TaskVerb(task), " ", Pair(manifest),
+                      absl::StrCat("\"", name, "\" ", TaskVerb(task), " ", PairsOf(*model),
                                    ": ask for that, or name another model"));
     }
-    return model;
+    RETURN_IF_ERROR(
+        CheckOnePair(task, name, *model, source_language, target_language, source_field));
+    return Found{std::move(model), languages};
   }
   if (source_language.empty()) {
     return BadField(source_field, Reason::kMissing, "is required where no model is named");
   }
   const std::vector<Entry> entries = this->entries();
-  for (auto fits : {IsPair, ServesPair}) {
+  for (const bool exact : {true, false}) {
     for (const Entry& entry : entries) {
-      const BundleManifest& manifest = entry.model->bundle.manifest;
-      if (entry.registered.by_default && manifest.task() == task &&
-          fits(manifest, source_language, target_language))
-        return entry.model;
+      const ServedModel& model = *entry.model;
+      if (!entry.registered.by_default || model.bundle.manifest.task() != task) continue;
+      const auto* const languages = exact ? model.languages.Exact(source_language, target_language)
+                                          : model.languages.Find(source_language, target_language);
+      if (languages != nullptr) return Found{entry.model, languages};
     }
   }
   const std::string asked = target_language.empty()
@@ -145,8 +146,8 @@ absl::Status Catalog::NoPair(Task task, const std::string& asked,
                              const std::vector<Entry>& entries) {
   std::vector<std::string> pairs;
   for (const Entry& entry : entries) {
-    const BundleManifest& manifest = entry.model->bundle.manifest;
-    if (entry.registered.by_default && manifest.task() == task) pairs.push_back(Pair(manifest));
+    if (entry.registered.by_default && entry.model->bundle.manifest.task() == task)
+      pairs.push_back(PairsOf(*entry.model));
   }
   return NoSuchModel(
       asked,
@@ -155,18 +156,28 @@ absl::Status Catalog::NoPair(Task task, const std::string& asked,
 }
 
 absl::StatusOr<std::vector<std::string>> Catalog::SourceLanguages(
-    Task task, absl::string_view target_language) const {
+    Task task, absl::string_view name, absl::string_view target_language) const {
   RETURN_IF_ERROR(CheckTag("target_language_code", target_language));
-  const std::vector<Entry> entries = this->entries();
   std::set<std::string> languages;
-  for (const Entry& entry : entries) {
-    const BundleManifest& manifest = entry.model->bundle.manifest;
-    if (entry.registered.by_default && manifest.task() == task &&
-        ServesPair(manifest, "", target_language))
-      languages.insert(manifest.source_language_code());
+  const auto add = [&](const ServedModel& model) {
+    for (std::string& language : model.languages.Sources(target_language))
+      languages.insert(std::move(language));
+  };
+  const std::vector<Entry> entries = this->entries();
+  if (!name.empty()) {
+    ASSIGN_OR_RETURN(const std::shared_ptr<ServedModel> model, Named(name));
+    add(*model);
+  } else {
+    for (const Entry& entry : entries) {
+      if (entry.registered.by_default && entry.model->bundle.manifest.task() == task)
+        add(*entry.model);
+    }
+    if (languages.empty()) {
+      return NoPair(task, target_language.empty() ? "" : absl::StrCat("to ", target_language),
+                    entries);
+    }
   }
-  if (!languages.empty()) return std::vector<std::string>(languages.begin(), languages.end());
-  return NoPair(task, target_language.empty() ? "" : absl::StrCat("to ", target_language), entries);
+  return std::vector<std::string>(languages.begin(), languages.end());
 }
 
 }  // namespace linnet::server

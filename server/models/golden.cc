@@ -83,12 +83,18 @@ void Wait(Answers& answers) {
 }
 
 absl::StatusOr<std::unique_ptr<Sequence>> GoldenSequence(const ServedModel& served, int index) {
-  ASSIGN_OR_RETURN(auto tokens, served.source_tokenizer->Encode(
-                                    served.bundle.manifest.golden_examples(index).source_text()));
+  const linnet::v1::GoldenExample& example = served.bundle.manifest.golden_examples(index);
+  ASSIGN_OR_RETURN(auto tokens, served.source_tokenizer->Encode(example.source_text()));
   tokens.push_back(served.bundle.special_tokens().eos);
   auto sequence = std::make_unique<Sequence>();
   sequence->input.options = served.bundle.default_options(static_cast<int>(tokens.size()));
   sequence->input.source = std::move(tokens);
+  // The manifest's check has found its pair.
+  const bool own = example.source_language_code().empty();
+  const linnet::v1::LanguageTokens* const languages =
+      own ? &served.languages.own()
+          : served.languages.Exact(example.source_language_code(), example.target_language_code());
+  model::AddLanguageTokens(*languages, sequence->input);
   return sequence;
 }
 
@@ -96,12 +102,14 @@ absl::StatusOr<std::unique_ptr<Sequence>> GoldenSequence(const ServedModel& serv
 // than too low.
 absl::StatusOr<std::unique_ptr<Sequence>> UnknownSequence(const ServedModel& served) {
   const int tokens =
-      std::min(kUnknownTokens, served.scheduler->engine_info().limits.max_source_tokens);
+      std::min(kUnknownTokens, served.scheduler->engine_info().limits.max_source_tokens -
+                                   served.languages.max_source_tokens());
   auto sequence = std::make_unique<Sequence>();
   sequence->input.source.assign(tokens, served.bundle.special_tokens().unk);
   sequence->input.source.back() = served.bundle.special_tokens().eos;
   sequence->input.options = served.bundle.default_options(tokens);
   sequence->input.options.min_target_tokens = sequence->input.options.max_target_tokens;
+  model::AddLanguageTokens(served.languages.own(), sequence->input);
   return sequence;
 }
 

@@ -29,6 +29,7 @@ absl::StatusOr<std::shared_ptr<ServedModel>> LoadModel(const RegisteredModel& re
   ASSIGN_OR_RETURN(served->bundle, model::ReadBundle(path, keys.has_value() ? &*keys : nullptr));
   for (const auto& file : served->bundle.manifest.files()) served->bytes += file.bytes();
   const BundleManifest& manifest = served->bundle.manifest;
+  served->languages = model::LanguagePairs(manifest);
   if (!served->bundle.has_tokenizers()) {
     return absl::FailedPreconditionError(absl::StrCat("bundle ", path.string(),
                                                       " has no tokenizers: it serves token ids "
@@ -80,8 +81,7 @@ absl::StatusOr<std::shared_ptr<ServedModel>> LoadModel(const RegisteredModel& re
       {{"model", served->key()},
        {"version", manifest.version()},
        {"task", linnet::v1::Task_Name(manifest.task())},
-       {"languages",
-        absl::StrCat(manifest.source_language_code(), " to ", manifest.target_language_code())},
+       {"languages", served->languages.Summary()},
        {"device", info.device},
        {"compute", info.compute_type},
        {"threads", info.threads},
@@ -113,6 +113,11 @@ linnet::v1::Model ServedModel::Describe() const {
   model.set_description(manifest.description());
   model.set_provisional(manifest.provisional());
   model.set_max_beam_size(info.limits.max_beam_size);
+  for (const linnet::v1::LanguageTokens& each : languages.all()) {
+    linnet::v1::LanguagePair& pair = *model.add_language_pairs();
+    pair.set_source_language_code(each.source_language_code());
+    pair.set_target_language_code(each.target_language_code());
+  }
   return model;
 }
 

@@ -9,6 +9,7 @@
 #include "absl/time/time.h"
 #include "linnet/v1/text_service.pb.h"
 #include "model/runtime/bundle/bundle.h"
+#include "model/runtime/bundle/languages.h"
 #include "model/runtime/tokenizer/tokenizer.h"
 #include "server/metrics/metrics.h"
 #include "server/models/golden.h"
@@ -24,6 +25,7 @@ struct ServedModel {
   std::string version;  // RegisteredModel::version
   int64_t bytes = 0;    // total size of its files
   model::Bundle bundle;
+  model::LanguagePairs languages;  // of the bundle
   std::unique_ptr<model::Tokenizer> source_tokenizer;
   std::unique_ptr<model::Tokenizer> target_tokenizer;
   GoldenResult golden;

@@ -110,16 +110,19 @@ absl::StatusOr<TextRequest> Check(const Request& request,
   RETURN_IF_ERROR(CheckLabels(request.labels()));
   RETURN_IF_ERROR(CheckPriority(request.priority(), checked.priority));
   std::string source_language(asked.source_language);
-  if (source_language.empty() && asked.model.empty()) {
+  if (source_language.empty()) {
     ASSIGN_OR_RETURN(const auto choices,
-                     catalog.SourceLanguages(asked.task, asked.target_language));
-    if (checked.items.empty()) return checked;
-    ASSIGN_OR_RETURN(checked.detected,
-                     DetectLanguageOf(checked.items, choices, asked.source_field));
-    source_language =
-        checked.detected.has_value() ? checked.detected->language_code() : choices.front();
+                     catalog.SourceLanguages(asked.task, asked.model, asked.target_language));
+    // A named model that reads one language needs no detection.
+    if (asked.model.empty() || choices.size() > 1) {
+      if (checked.items.empty()) return checked;
+      ASSIGN_OR_RETURN(checked.detected,
+                       DetectLanguageOf(checked.items, choices, asked.source_field));
+      source_language =
+          checked.detected.has_value() ? checked.detected->language_code() : choices.front();
+    }
   }
-  const absl::StatusOr<std::shared_ptr<ServedModel>> found = catalog.Find(
+  const absl::StatusOr<Catalog::Found> found = catalog.Find(
       asked.task, asked.model, source_language, asked.target_language, asked.source_field);
   if (absl::IsNotFound(found.status()) && checked.detected.has_value()) {
     return NoSuchModel(
@@ -127,7 +130,8 @@ absl::StatusOr<TextRequest> Check(const Request& request,
         absl::StrCat(asked.source_field, " is not set and the text seems to be in \"",
                      source_language, "\": ", found.status().message()));
   }
-  ASSIGN_OR_RETURN(const std::shared_ptr<ServedModel> model, found);
+  RETURN_IF_ERROR(found.status());
+  const std::shared_ptr<ServedModel>& model = found->model;
   RETURN_IF_ERROR(CheckDecodingOptions(asked.options, *model, asked.paths));
   if (asked.glossary != nullptr) {
     RETURN_IF_ERROR(CheckGlossary(*asked.glossary));
@@ -135,7 +139,8 @@ absl::StatusOr<TextRequest> Check(const Request& request,
     checked.glossary = asked.glossary;
   }
   checked.model = model;
-  checked.language_code = model->bundle.manifest.source_language_code();
+  checked.languages = found->languages;
+  checked.language_code = found->languages->source_language_code();
   checked.options = asked.options;
   checked.word_scores = request.word_scores();
   checked.alignments = request.alignments();

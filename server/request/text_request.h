@@ -46,7 +46,8 @@ struct TextItem {
 struct TextRequest {
   std::shared_ptr<ServedModel> model;
   std::vector<TextItem> items;
-  std::string language_code;  // of the source, as the model has it
+  const linnet::v1::LanguageTokens* languages = nullptr;  // the pair, owned by the model
+  std::string language_code;                              // of the source, as the model has it
   linnet::v1::DecodingOptions options;
   bool split = false;  // into segments; otherwise each text is one source
   linnet::v1::LongInput long_input = linnet::v1::LONG_INPUT_REJECT;  // if not split

@@ -39,10 +39,12 @@ class Sink {
   virtual void Done(absl::StatusOr<SequenceResult> result) = 0;
 };
 
-// Source tokens plus max target tokens: the positions that one row of the sequence can take. An
-// alignment is a second pass over the target, which keeps the rows for as long again.
+// Source tokens plus max target tokens, language tokens included: the positions that one row of the
+// sequence can take. An alignment is a second pass over the target, which keeps the rows for as
+// long again.
 inline int64_t MaxTokens(const model::SequenceInput& input) {
-  return std::ssize(input.source) + (input.align ? 2 : 1) * input.options.max_target_tokens;
+  return std::ssize(input.source) +
+         (input.align ? 2 : 1) * (input.options.max_target_tokens + std::ssize(input.silent));
 }
 // The max cost of a sequence in token positions: MaxTokens times its rows.
 inline int64_t WorkOf(const model::SequenceInput& input) {

@@ -171,7 +171,7 @@ absl::Status DecodingCall::Submit() {
       needed.size.rows += model::RowsOf(sequence->input);
       needed.size.longest = std::max(needed.size.longest, MaxTokens(sequence->input));
       rows_ += model::RowsOf(sequence->input);
-      source_tokens_ += std::ssize(sequence->input.source);
+      source_tokens_ += std::ssize(segment.source);
       sequences.push_back(std::move(sequence));
       segments.push_back({.work = &segment, .tokens = tokens, .stable = {}});
     }

@@ -29,8 +29,10 @@ absl::string_view TextOf(const std::string& text, const model::TextSegment& plac
 
 int Length(const Part& part) { return static_cast<int>(part.tokens.size()) + 1; }  // with eos
 
+// Returns the limit on a text with eos: what the language tokens leave.
 int MaxTokens(const TextRequest& request) {
-  return request.model->bundle.manifest.limits().max_source_tokens();
+  return request.model->bundle.manifest.limits().max_source_tokens() -
+         request.languages->before_source_ids_size() - request.languages->after_source_ids_size();
 }
 
 // True if text without tokens is copied to the translation. Sampling cannot be constrained to
@@ -333,6 +335,7 @@ model::SequenceInput InputOf(const TextRequest& request, const PreparedSegment& 
     input.options.min_target_tokens =
         std::min(input.options.min_target_tokens, input.options.max_target_tokens);
   }
+  model::AddLanguageTokens(*request.languages, input);
   return input;
 }
 

@@ -19,10 +19,10 @@ namespace linnet::server {
 
 // A segment of a text: the input of the engine and its result.
 struct PreparedSegment {
-  model::TextSegment place;  // position in its text
-  std::string gap;           // text before it in the answer
-  std::vector<model::TokenId> source;
-  std::vector<std::string> copies = {};               // texts of the source's placeholders
+  model::TextSegment place;              // position in its text
+  std::string gap;                       // text before it in the answer
+  std::vector<model::TokenId> source;    // of its text, eos last, without language tokens
+  std::vector<std::string> copies = {};  // texts of the source's placeholders
   std::optional<std::vector<model::TokenId>> target;  // to be scored
   absl::string_view text = {};                        // borrowed from the request
   std::vector<TermUse> terms = {};                    // glossary entries that apply

@@ -141,6 +141,21 @@ class DecodeProcess:
 
 
 @pytest.fixture(scope="session")
+def start_decode(command):
+    """start_decode(bundle, flags…) -> a DecodeProcess, which ends with the session."""
+    processes: list[DecodeProcess] = []
+
+    def start(bundle: Path, *flags: str, threads: int = 1) -> DecodeProcess:
+        processes.append(DecodeProcess(command(bundle, *flags, threads=threads)))
+        return processes[-1]
+
+    yield start
+    for process in processes:
+        process.end_input()
+        process.wait()
+
+
+@pytest.fixture(scope="session")
 def decode(command, bundle):
     """decode([lines], flags…) -> the n-best list of each line; all lines must be valid."""
     processes: dict[tuple, DecodeProcess] = {}

@@ -22,7 +22,7 @@ def served(request, tmp_path_factory, run):
 
     folder = tmp_path_factory.mktemp("marian")
     tiny = marian.make_tiny_marian(folder / "model", separate=request.param == "separate")
-    import_marian(folder / "model", folder / "bundle", "en", "de")
+    import_marian(folder / "model", folder / "bundle", ["en"], ["de"])
 
     def decode(lines, *flags: str):
         done = run(folder / "bundle", *flags, lines=lines)

@@ -168,6 +168,19 @@ def manifests() -> dict[str, bytes]:
         "huge": {"limits": {"max_source_tokens": 2**31 - 1, "max_target_tokens": 2**31 - 1}},
         "ratio": {"default_options": {"max_target_ratio": 1e30, "max_target_tokens": 3}},
         "bpe": {"subword_kind": "SUBWORD_KIND_BPE_CODES", "source_vocabulary_file": "tiny.spm"},
+        "languages": {
+            "control_ids": [10, 399],
+            "languages": [
+                {
+                    "source_language_code": source,
+                    "target_language_code": target,
+                    "before_source_ids": [30],
+                    "after_source_ids": [31],
+                    "forced_target_ids": [32],
+                }
+                for source, target in (("en", "de"), ("de", "en"))
+            ],
+        },
     }
     for name, change in changes.items():
         found[name] = json.dumps(tiny | change).encode()

@@ -18,6 +18,7 @@ from linnet_model.bundle import (
 )
 from linnet_model.config import BundleConfig, ConfigError, ModelConfig
 from linnet_model.export.random_bundle import main, random_bundle
+from linnet_model.languages import LanguageTokens
 from linnet_model.network.encoder_decoder import EOS, EncoderDecoder
 from linnet_model.network.presets import preset
 
@@ -64,6 +65,8 @@ def test_manifest_has_every_proto_field(tmp_path: Path):
         "bfloat16",
         BundleFacts(version="1"),
         SpecialIds(start=1),
+        languages=[LanguageTokens("en", "de", before=(4,), after=(5,), forced=(6,))],
+        control_ids=[7],
     )
     add_shortlist(tmp_path, [1], {})
     manifest = read_manifest(tmp_path)
@@ -76,6 +79,7 @@ def test_manifest_has_every_proto_field(tmp_path: Path):
     assert set(manifest["limits"]) == fields("BundleLimits")
     assert set(manifest["default_options"]) == fields("DecodingDefaults")
     assert set(manifest["files"][0]) == fields("BundleFile")
+    assert set(manifest["languages"][0]) == fields("LanguageTokens")
 
 
 @pytest.mark.parametrize("name", ["", "En", "a b", ".a", "a/b", "a" * 65])

@@ -69,6 +69,7 @@ struct Beams {
       own.temperature = random() % 2 == 0 ? 1.0f : 0.6f;
       own.source_tokens = 9;
       own.left = random() % 4;
+      own.silent = random() % 3 == 0;
       std::copy_n(slots.begin() + row, own.beam, own.slots);
       for (int i = 0; i < own.beam; ++i) at(row + i).search = n;
       counts[2 * own.slots[0]] = random() % (own.beam + 1);

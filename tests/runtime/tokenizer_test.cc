@@ -180,8 +180,7 @@ constexpr SpecialTokens kMarian = {.bos = 0, .pad = 399, .eos = 0, .unk = 1};
 class MappedTokenizerTest : public testing::Test {
  protected:
   void SetUp() override {
-    absl::StatusOr<std::unique_ptr<Tokenizer>> tokenizer = Tokenizer::Load(
-        {.subword_file = kTiny, .vocabulary_file = TestData("tiny.vocab")}, kMarian);
+    absl::StatusOr<std::unique_ptr<Tokenizer>> tokenizer = Tokenizer::Load(spec_, kMarian);
     ASSERT_THAT(tokenizer, IsOk());
     tokenizer_ = *std::move(tokenizer);
     absl::StatusOr<Vocabulary> vocabulary = Vocabulary::Parse(TestDataContents("tiny.vocab"));
@@ -191,6 +190,7 @@ class MappedTokenizerTest : public testing::Test {
 
   TokenId Id(absl::string_view piece) const { return vocabulary_.Find(piece).value(); }
 
+  const TokenizerSpec spec_ = {.subword_file = kTiny, .vocabulary_file = TestData("tiny.vocab")};
   std::unique_ptr<Tokenizer> tokenizer_;
   Vocabulary vocabulary_;
 };
@@ -227,15 +227,26 @@ TEST_F(MappedTokenizerTest, EncodesMissingPiecesAsUnknown) {
             tokenizer_->Decode(std::vector<TokenId>{4000}));
 }
 
-TEST_F(MappedTokenizerTest, EncodesKnownLanguageTagAsOneToken) {
-  const absl::StatusOr<std::vector<TokenId>> plain = tokenizer_->Encode("The dog");
-  absl::StatusOr<std::vector<TokenId>> tagged = tokenizer_->Encode(">>fra<< The dog");
-  ASSERT_THAT(plain, IsOk());
-  ASSERT_THAT(tagged, IsOk());
-  EXPECT_EQ(tagged->front(), Id(">>fra<<"));
-  // tiny.spm keeps blanks, so the one after the tag stays.
-  EXPECT_EQ(tokenizer_->Decode({tagged->begin() + 1, tagged->end()}), tokenizer_->Decode(*plain));
-  EXPECT_NE(tokenizer_->Encode(">>xyz<< The dog")->front(), kMarian.unk);
+TEST_F(MappedTokenizerTest, NameOfALanguageInATextIsText) {
+  for (const char* text : {">>fra<<", ">>fra<< The dog", "The >>fra<< dog", ">>fra<<>>fra<<"}) {
+    const absl::StatusOr<std::vector<TokenId>> tokens = tokenizer_->Encode(text);
+    ASSERT_THAT(tokens, IsOk());
+    EXPECT_EQ(std::count(tokens->begin(), tokens->end(), Id(">>fra<<")), 0) << text;
+    EXPECT_GT(tokens->size(), 1) << text;
+  }
+}
+
+TEST_F(MappedTokenizerTest, TextsNeitherBecomeNorShowControlIds) {
+  const TokenId dog = Id("\u2581The");
+  TokenizerSpec spec = spec_;
+  spec.control_ids = {dog};
+  const auto tokenizer = Tokenizer::Load(spec, kMarian);
+  ASSERT_THAT(tokenizer, IsOk());
+  EXPECT_EQ(tokenizer_->Encode("The")->front(), dog);
+  EXPECT_EQ((*tokenizer)->Encode("The")->front(), kMarian.unk);
+  const std::vector<TokenId> tokens = {dog, Id("\u2581ailleurs"), dog};
+  EXPECT_EQ((*tokenizer)->Decode(tokens), "ailleurs");
+  EXPECT_EQ((*tokenizer)->Grammar(450).classes()[dog], TokenGrammar::kControl);
 }
 
 TEST_F(MappedTokenizerTest, TextNeverEncodesToSpecialTokens) {

@@ -161,7 +161,7 @@ TEST_F(CatalogTest, WholeTagMatchesBeforePrimarySubtag) {
   auto find = [&](const char* target) {
     auto found =
         (*catalog)->Find(linnet::v1::TASK_TRANSLATE, "", "en", target, "source_language_code");
-    return found.ok() ? (*found)->name() : std::string(found.status().message());
+    return found.ok() ? found->model->name() : std::string(found.status().message());
   };
   EXPECT_EQ(find("pt-br"), "en-ptbr");
   EXPECT_EQ(find("pt-PT"), "en-pt");

@@ -13,7 +13,7 @@
 
 namespace linnet::test {
 
-// A fake engine without a model: the target is the source again, one token per step. Rows, encoder
+// A fake engine without a model: the target is the text's tokens again, one per step. Rows, encoder
 // cache, limits, n-best, forced ends and failures are those of a real engine. Deterministic;
 // records its calls.
 class EchoEngine : public model::Engine {
@@ -62,7 +62,7 @@ class EchoEngine : public model::Engine {
       return absl::InvalidArgumentError(absl::StrCat("beam_size is ", input.options.beam_size,
                                                      ", the engine has ", options_.rows, " rows"));
     }
-    if (input.source.empty() || input.source.back() != info_.special.eos) {
+    if (input.source.empty() || model::TextOf(input).back() != info_.special.eos) {
       return absl::InvalidArgumentError("a source ends with eos");
     }
     if (Blocks(input) > options_.encoder_cache_tokens)
@@ -113,7 +113,7 @@ class EchoEngine : public model::Engine {
       model::SequenceEvent& event = events.emplace_back();
       event.id = sequence.input.id;
       event.target_tokens = ++sequence.steps;
-      const auto& source = sequence.input.source;
+      const auto source = model::TextOf(sequence.input);
       if (source[std::min<size_t>(sequence.steps - 1, source.size() - 1)] ==
           options_.not_a_number) {
         event.status = absl::InternalError("a row of logits is not a number");
@@ -167,7 +167,7 @@ class EchoEngine : public model::Engine {
 
   // Attention: three quarters to the copied token, the rest to the next one.
   static std::vector<float> Attention(const RunningSequence& sequence) {
-    const size_t source = sequence.input.source.size();
+    const size_t source = model::TextOf(sequence.input).size();
     std::vector<float> attention(sequence.steps * source);
     for (size_t t = 0; t < sequence.steps; ++t) {
       attention[t * source + t] += 0.75f;
@@ -178,7 +178,7 @@ class EchoEngine : public model::Engine {
 
   // Hypothesis i has the same tokens and a score that is lower by i.
   std::vector<model::Hypothesis> Hypotheses(const RunningSequence& sequence) const {
-    const auto& source = sequence.input.source;
+    const auto source = model::TextOf(sequence.input);
     std::vector<model::Hypothesis> hypotheses;
     for (int i = 0; i < sequence.input.options.n_best; ++i) {
       model::Hypothesis& hypothesis = hypotheses.emplace_back();

@@ -93,6 +93,32 @@ TEST_F(AlignmentTest, GivenTargetHasTheAlignmentOfItsSearch) {
   EXPECT_EQ(Decode({input}).at(5).attention, found.attention);
 }
 
+TEST_F(AlignmentTest, LeavesOutLanguageTokensOnBothSides) {
+  SequenceInput input = Sequence(5, 11, true);
+  input.silent = {40, 41};
+  const SequenceEvent whole = std::move(Decode({input}).at(5));
+  input.before_text = 2;
+  const SequenceEvent event = std::move(Decode({input}).at(5));
+  // The target is the same, since the decoder reads the same; weights of two source tokens lack.
+  EXPECT_EQ(event.hypotheses.front().tokens, whole.hypotheses.front().tokens);
+  const size_t target = event.hypotheses.front().tokens.size();
+  ASSERT_EQ(whole.attention.size(), target * 11);
+  ASSERT_EQ(event.attention.size(), target * 9);
+  for (size_t t = 0; t < target; ++t) {
+    for (size_t s = 0; s < 9; ++s)
+      EXPECT_EQ(event.attention[t * 9 + s], whole.attention[t * 11 + s + 2]);
+  }
+  // They are the weights behind the language tokens: those of a target that contains them.
+  input.silent.clear();
+  input.before_text = 0;
+  input.target = {40, 41};
+  input.target->insert(input.target->end(), event.hypotheses.front().tokens.begin(),
+                       event.hypotheses.front().tokens.end());
+  const SequenceEvent given = std::move(Decode({input}).at(5));
+  EXPECT_EQ(std::vector<float>(given.attention.begin() + 2 * 11, given.attention.end()),
+            whole.attention);
+}
+
 TEST_F(AlignmentTest, FreesRowsAfterThePassAndAfterRelease) {
   Decode({Sequence(1, 9, true), Sequence(2, 30, true)});
   EXPECT_EQ(engine->rows_in_use(), 0);

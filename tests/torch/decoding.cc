@@ -71,6 +71,10 @@ SequenceInput AnySequence(SequenceId id) {
     default:
       break;
   }
+  if (random() % 4 == 0) {
+    input.silent.assign(1 + random() % 2, 40);
+    input.before_text = std::ssize(input.source) > 1 ? 1 : 0;
+  }
   return input;
 }
 

@@ -147,6 +147,10 @@ Bundle BundleOf(const std::string& source) {
   manifest.mutable_vocabulary()->set_pad_id(1);
   manifest.mutable_vocabulary()->set_eos_id(2);
   manifest.mutable_vocabulary()->set_unk_id(3);
+  for (TokenId token : {40, 41}) {
+    if (manifest.languages().empty()) manifest.add_languages();
+    manifest.mutable_languages(0)->add_forced_target_ids(token);
+  }
   manifest.mutable_limits()->set_max_source_tokens(TinyModel::kMaxSourceTokens);
   manifest.mutable_limits()->set_max_target_tokens(TinyModel::kMaxTargetTokens);
   return bundle;

@@ -4,6 +4,8 @@
 #include <array>
 #include <cmath>
 #include <cstdint>
+#include <map>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/ascii.h"
@@ -158,14 +160,32 @@ std::string TaskName(v1::Task task) {
 
 using Row = std::array<std::string, 7>;
 
-Row Describe(const v1::Model& model) {
-  std::string languages = model.source_language_code();
-  if (model.task() == v1::TASK_TRANSLATE) {
-    absl::StrAppend(&languages, " to ", model.target_language_code());
+// "en to de/fr, de to en", or the languages of a summariser: "en/de".
+std::string LanguagesOf(const v1::Model& model) {
+  std::vector<std::string> sources;
+  std::map<std::string, std::vector<std::string>> targets;  // by source
+  for (const auto& [source, target] : PairsOf(model)) {
+    if (!targets.contains(source)) sources.push_back(source);
+    targets[source].push_back(target);
   }
+  if (model.task() != v1::TASK_TRANSLATE) return absl::StrJoin(sources, "/");
+  return absl::StrJoin(sources, ", ", [&](std::string* out, const std::string& source) {
+    absl::StrAppend(out, source, " to ", absl::StrJoin(targets[source], "/"));
+  });
+}
+
+// The languages in a table, where a long list would make every line long.
+std::string ShortLanguagesOf(const v1::Model& model) {
+  constexpr size_t kMaxWidth = 60;
+  std::string languages = LanguagesOf(model);
+  if (languages.size() <= kMaxWidth) return languages;
+  return absl::StrCat(model.language_pairs_size(), " pairs");
+}
+
+Row Describe(const v1::Model& model) {
   return {model.name(),
           TaskName(model.task()),
-          languages,
+          ShortLanguagesOf(model),
           absl::StrCat(model.version(), model.provisional() ? " (provisional)" : ""),
           Millions(model.parameters()),
           absl::StrCat(model.limits().max_source_tokens(), "/", model.limits().max_target_tokens()),
@@ -175,6 +195,14 @@ Row Describe(const v1::Model& model) {
 }  // namespace
 
 bool IsJson(Form form) { return form == Form::kJson || IsRecord(form); }
+
+std::vector<std::pair<std::string, std::string>> PairsOf(const v1::Model& model) {
+  std::vector<std::pair<std::string, std::string>> pairs;
+  for (const v1::LanguagePair& pair : model.language_pairs())
+    pairs.emplace_back(pair.source_language_code(), pair.target_language_code());
+  if (pairs.empty()) pairs.emplace_back(model.source_language_code(), model.target_language_code());
+  return pairs;
+}
 
 std::string JsonLine(const google::protobuf::Message& message) {
   google::protobuf::util::JsonPrintOptions options;
@@ -333,7 +361,7 @@ void PrintModel(const v1::GetModelResponse& response, Form form, std::ostream& o
   const Row row = Describe(model);
   line("name", row[0]);
   line("task", row[1]);
-  line("languages", row[2]);
+  line("languages", LanguagesOf(model));
   line("version", row[3]);
   line("parameters", row[4]);
   line("source tokens", absl::StrCat("at most ", model.limits().max_source_tokens()));

@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <ostream>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "client/cli/text/text_source.h"
@@ -23,6 +25,9 @@ enum class Form {
 
 // True if answers are JSON, one per line.
 bool IsJson(Form form);
+
+// The language pairs of a model, source and target; an older server names only the first.
+std::vector<std::pair<std::string, std::string>> PairsOf(const v1::Model& model);
 
 // The message as JSON on one line, with the field names of the proto; default values are written.
 std::string JsonLine(const google::protobuf::Message& message);

@@ -8,6 +8,7 @@ from __future__ import annotations
 import random
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 import torch
@@ -15,8 +16,9 @@ import torch
 from linnet_model.bundle import BundleFacts, add_shortlist, write_bundle
 from linnet_model.command_line import command, parser_for
 from linnet_model.config import BundleConfig, TokenizerConfig
+from linnet_model.languages import LanguageTokens, max_forced
 from linnet_model.network.encoder_decoder import EncoderDecoder, parameter_count
-from linnet_model.network.model_config import MIXERS
+from linnet_model.network.model_config import MIXERS, require
 from linnet_model.network.presets import PRESETS, preset
 from linnet_model.tokenizer import train_tokenizer
 from linnet_model.train.augment import word
@@ -38,6 +40,18 @@ def made_up_lines(count: int, seed: int) -> list[str]:
     ]
 
 
+def all_pairs(languages: Sequence[str], vocabulary: int) -> list[LanguageTokens]:
+    """Returns every pair of different languages; each language has one token, on both sides."""
+    require(len(languages) != 1, "one language makes no pair, name several")
+    tokens = {language: vocabulary - 1 - i for i, language in enumerate(languages)}
+    return [
+        LanguageTokens(source, target, before=(tokens[source],), forced=(tokens[target],))
+        for source in languages
+        for target in languages
+        if source != target
+    ]
+
+
 def random_bundle(
     out: Path,
     name: str,
@@ -51,23 +65,27 @@ def random_bundle(
     source_tokens: int = MAX_TOKENS,
     target_tokens: int | None = None,
     candidates: int = 0,
+    languages: Sequence[str] = (),
 ) -> int:
     """Writes a bundle of the preset `name` and returns its number of parameters. The same seed
     gives the same weights. Its limits are `source_tokens` and `target_tokens`; with `candidates` it
-    has a random shortlist."""
+    has a random shortlist. Of several `languages` it has all pairs, with language tokens: the last
+    ids of the vocabulary."""
+    pairs = all_pairs(languages, vocabulary)
     sizes = preset(name, vocabulary, mixer)
     whole_target = sizes.attends_to_whole_target()
     if target_tokens is None:
         target_tokens = MAX_TOKENS_ATTENTION if whole_target else MAX_TOKENS
     if whole_target:
-        sizes.max_positions = target_tokens + 1
+        sizes.max_positions = target_tokens + max_forced(pairs) + 1
     torch.manual_seed(seed)
     model = EncoderDecoder(sizes).eval()
     target = "de" if task == "translate" else "en"
     config = BundleConfig(
         name=bundle_name or f"random-{name.replace('_', '-')}",
         task=task,
-        target_language=target,
+        source_language=pairs[0].source if pairs else "en",
+        target_language=pairs[0].target if pairs else target,
         max_source_tokens=source_tokens,
         max_target_tokens=target_tokens,
         beam_size=5,
@@ -85,9 +103,12 @@ def random_bundle(
         if tokenizer:
             path = Path(folder) / "random.spm"
             train_tokenizer(
-                made_up_lines(3000, seed), vocabulary, TokenizerConfig(character_coverage=1.0), path
+                made_up_lines(3000, seed),
+                vocabulary - len(languages),
+                TokenizerConfig(character_coverage=1.0),
+                path,
             )
-        write_bundle(out, model, sizes, config, path, weight_type, facts)
+        write_bundle(out, model, sizes, config, path, weight_type, facts, languages=pairs)
     if candidates:
         rng, tokens = random.Random(seed), range(vocabulary)
         chosen = {source: sorted(rng.sample(tokens, candidates)) for source in tokens}
@@ -157,6 +178,12 @@ def main(arguments: list[str] | None = None) -> None:
         metavar="N",
         help="add a random shortlist with N candidates per source token and 4 N for all [none]",
     )
+    parser.add_argument(
+        "--languages",
+        default="",
+        metavar="CODE,CODE…",
+        help="all pairs of these languages, with language tokens [en to de, without them]",
+    )
     parser.add_argument("--name", metavar="TEXT", help="name of the bundle [random-PRESET]")
     options = parser.parse_args(arguments)
     count = random_bundle(
@@ -172,6 +199,7 @@ def main(arguments: list[str] | None = None) -> None:
         options.max_source_tokens,
         options.max_target_tokens,
         options.shortlist,
+        options.languages.split(",") if options.languages else (),
     )
     print(
         f"{options.out}: {options.preset}, {count:,} parameters, vocabulary {options.vocab}, seed "

@@ -47,7 +47,8 @@ def sinusoids(positions: Tensor, width: int, steps: float) -> Tensor:
 
 
 class InputEmbedding(nn.Module):
-    """Scales token embeddings and adds position embeddings."""
+    """Scales token embeddings, adds position embeddings, and normalises the sum if the model
+    does."""
 
     def __init__(self, config: ModelConfig):
         super().__init__()
@@ -61,6 +62,7 @@ class InputEmbedding(nn.Module):
             if config.positions == "learned"
             else None
         )
+        self.norm = nn.LayerNorm(config.width) if config.embedding_norm else None
 
     def forward(self, embedded: Tensor, positions: Tensor) -> Tensor:
         """embedded: [..., d], positions: integers from 0, broadcast to [...] -> [..., d], summed in
@@ -70,7 +72,10 @@ class InputEmbedding(nn.Module):
             x = x + self.table(positions + self.first)
         elif self.sinusoidal:
             x = x + sinusoids(positions + self.first, self.width, self.steps)
-        return x.to(embedded.dtype)
+        x = x.to(embedded.dtype)
+        if self.norm is not None:
+            x = self.norm(x)
+        return x
 
 
 class EncoderDecoder(nn.Module):

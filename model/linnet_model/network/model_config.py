@@ -71,6 +71,7 @@ class ModelConfig:
     max_positions: int = 1024
     activation: str = "relu"  # of the feed-forward blocks; or "swish", "gelu"
     scale_embedding: bool = True  # embeddings times sqrt(d)
+    embedding_norm: bool = False  # a norm on the sum of embedding and position
     output_bias: bool = False  # a learned number added to each logit
     dropout: float = 0.1  # on embeddings and on the output of each block
     input_dropout: float = 0.0  # on the input of each convolution block

@@ -9,6 +9,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "model/runtime/bundle/languages.h"
 #include "model/runtime/bundle/manifest.h"
 #include "model/runtime/bundle/sha256.h"
 #include "proto/status_macros.h"
@@ -76,6 +77,7 @@ TokenizerSpec Bundle::source_tokenizer() const {
           .language_code = manifest.source_language_code(),
           .placeholders = {manifest.placeholders().begin(), manifest.placeholders().end()},
           .capitals_mark = manifest.capitals_mark(),
+          .control_ids = SourceControlIds(manifest),
           .vocabulary_size = source_vocabulary_size()};
 }
 
@@ -87,6 +89,7 @@ TokenizerSpec Bundle::target_tokenizer() const {
           .language_code = manifest.target_language_code(),
           .placeholders = {manifest.placeholders().begin(), manifest.placeholders().end()},
           .capitals_mark = manifest.capitals_mark(),
+          .control_ids = TargetControlIds(manifest),
           .vocabulary_size = manifest.vocabulary().size()};
 }
 

@@ -1,7 +1,6 @@
 #include "model/runtime/bundle/manifest.h"
 
 #include <google/protobuf/util/json_util.h>
-#include <unicode/locid.h>
 
 #include <algorithm>
 #include <array>
@@ -20,6 +19,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "model/runtime/bundle/languages.h"
 
 namespace linnet::model {
 namespace {
@@ -68,15 +68,6 @@ bool IsName(const std::string& name) {
          std::all_of(name.begin(), name.end(), [&](char c) {
            return letter_or_digit(c) || c == '-' || c == '_' || c == '.';
          });
-}
-
-// Well-formed BCP-47 with a language of two or three letters: "de", "pt-BR", "zh-Hant".
-bool IsLanguageCode(const std::string& code) {
-  UErrorCode error = U_ZERO_ERROR;
-  const icu::Locale locale = icu::Locale::forLanguageTag(code, error);
-  if (U_FAILURE(error) || locale.isBogus()) return false;
-  const std::string language = locale.getLanguage();
-  return language.size() == 2 || language.size() == 3;
 }
 
 absl::Status CheckIdentity(const BundleManifest& manifest) {
@@ -300,6 +291,7 @@ absl::Status CheckManifest(const BundleManifest& manifest) {
   if (status.ok()) status = CheckFileNames(manifest);
   if (status.ok()) status = CheckTokenizers(manifest);
   if (status.ok()) status = CheckGoldenExamples(manifest);
+  if (status.ok()) status = CheckLanguages(manifest);
   return status;
 }
 

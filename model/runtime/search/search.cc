@@ -35,14 +35,20 @@ bool Preferred(const Hypothesis& a, const Hypothesis& b) {
   return a.score > b.score;
 }
 
+// Removes the first tokens, if there are so many.
+void DropFirst(int count, auto& list) {
+  list.erase(list.begin(), list.begin() + std::min<int64_t>(count, std::ssize(list)));
+}
+
 }  // namespace
 
 BeamSearch::BeamSearch(const SearchOptions& options, const SpecialTokens& special,
                        std::vector<TokenId> prefix, Constraints constraints,
-                       std::shared_ptr<const TokenGrammar> grammar)
+                       std::shared_ptr<const TokenGrammar> grammar, std::vector<TokenId> silent)
     : options_(options),
       special_(special),
-      forced_(std::move(prefix)),
+      forced_(std::move(silent)),
+      silent_(static_cast<int>(forced_.size())),
       constraints_(std::move(constraints)),
       grammar_(std::move(grammar)),
       live_(1),
@@ -51,18 +57,21 @@ BeamSearch::BeamSearch(const SearchOptions& options, const SpecialTokens& specia
       numbers_({0}),
       parents_({0}),
       tokens_({special.start}) {
+  forced_.insert(forced_.end(), prefix.begin(), prefix.end());
+  options_.min_target_tokens += silent_;
+  options_.max_target_tokens += silent_;
   MakeRules();
 }
 
 BeamSearch BeamSearch::Scoring(const SearchOptions& options, const SpecialTokens& special,
-                               std::vector<TokenId> target) {
+                               std::vector<TokenId> target, std::vector<TokenId> silent) {
   SearchOptions scoring = options;
   scoring.beam_size = scoring.n_best = 1;
-  scoring.max_target_tokens = std::numeric_limits<int>::max();  // the target's eos ends it
+  scoring.max_target_tokens = std::numeric_limits<int>::max() / 2;  // the target's eos ends it
   scoring.top_k = 0;
   scoring.top_p = 1;
   scoring.seed.reset();
-  return BeamSearch(scoring, special, std::move(target));
+  return BeamSearch(scoring, special, std::move(target), {}, nullptr, std::move(silent));
 }
 
 TokenId BeamSearch::forced_after(int steps) const {
@@ -109,7 +118,7 @@ void BeamSearch::AddBarred(int i, std::vector<TokenId>& excluded) const {
   std::set_union(excluded.begin(), excluded.end(), barred.begin(), barred.end(),
                  std::back_inserter(all));
   if (!constraints_.empty() && !InCharacter(i)) {
-    for (TokenId token : constraints_.Next(progress_[i], live_[i].tokens)) {
+    for (TokenId token : constraints_.Next(progress_[i], TargetOf(live_[i].tokens))) {
       if (grammar_->IsControl(token) &&
           !std::binary_search(excluded.begin(), excluded.end(), token))
         std::erase(all, token);
@@ -123,7 +132,8 @@ bool BeamSearch::InCharacter(int i) const {
 }
 
 TokenGrammar::State BeamSearch::StateOf(const Candidate& candidate) const {
-  if (grammar_ == nullptr) return TokenGrammar::kStart;
+  // A target begins after the silent tokens.
+  if (grammar_ == nullptr || silent_after(steps_)) return TokenGrammar::kStart;
   return grammar_->Next(states_[candidate.parent], candidate.token);
 }
 
@@ -187,6 +197,7 @@ float BeamSearch::PenaltyOf(TokenId token) const {
 }
 
 absl::StatusOr<Candidate> BeamSearch::Forced(const LogitRow& row, TokenId token) const {
+  if (silent_after(steps_)) return Candidate{.sum = row.sum, .parent = row.parent, .token = token};
   if (const auto logit = row.Logit(token); logit.has_value())
     return row.Extend(token, *logit, PenaltyOf(token));
   if (!row.tokens.empty()) {
@@ -216,10 +227,15 @@ absl::StatusOr<std::vector<Candidate>> BeamSearch::BestCandidates(
 }
 
 Constraints::Progress BeamSearch::ProgressOf(const Candidate& candidate) const {
-  if (constraints_.empty() || candidate.token == special_.eos) return progress_[candidate.parent];
+  if (constraints_.empty() || candidate.token == special_.eos || silent_after(steps_))
+    return progress_[candidate.parent];
   std::vector<TokenId> tokens = live_[candidate.parent].tokens;
   tokens.push_back(candidate.token);
-  return constraints_.After(progress_[candidate.parent], tokens);
+  return constraints_.After(progress_[candidate.parent], TargetOf(tokens));
+}
+
+std::span<const TokenId> BeamSearch::TargetOf(const std::vector<TokenId>& tokens) const {
+  return std::span(tokens).subspan(std::min<size_t>(silent_, tokens.size()));
 }
 
 absl::StatusOr<std::vector<Candidate>> BeamSearch::ConstrainedCandidates(
@@ -235,7 +251,7 @@ absl::StatusOr<std::vector<Candidate>> BeamSearch::ConstrainedCandidates(
     }
     PushRow(rows[i], rules.excluded, top);
     for (const Candidate& candidate : top.Take()) candidates.push_back(candidate);
-    for (TokenId token : constraints_.Next(progress_[i], live_[i].tokens)) {
+    for (TokenId token : constraints_.Next(progress_[i], TargetOf(live_[i].tokens))) {
       if (std::binary_search(rules.excluded.begin(), rules.excluded.end(), token)) continue;
       const auto logit = rows[i].Logit(token);
       if (!logit.has_value() || !std::isfinite(rows[i].Extend(token, *logit).sum)) continue;
@@ -398,6 +414,10 @@ std::vector<Hypothesis> BeamSearch::Results() const {
   std::vector<Hypothesis> results = ended_;
   std::stable_sort(results.begin(), results.end(), Preferred);
   if (results.size() > options_.n_best) results.resize(options_.n_best);
+  for (Hypothesis& result : results) {
+    DropFirst(silent_, result.tokens);
+    DropFirst(silent_, result.token_scores);
+  }
   return results;
 }
 
@@ -409,6 +429,7 @@ std::vector<TokenId> BeamSearch::StablePrefix() const {
                                           hypothesis.tokens.end());
     common.erase(difference.first, common.end());
   }
+  DropFirst(silent_, common);
   return common;
 }
 

@@ -15,7 +15,7 @@
 namespace linnet::model {
 
 struct Hypothesis {
-  std::vector<TokenId> tokens;      // eos last, prefix included
+  std::vector<TokenId> tokens;      // eos last, prefix included, without what the model forces
   std::vector<float> token_scores;  // natural log-probabilities, one per token
   float score = 0;
   bool ended_by_limit = false;  // eos was forced by max_target_tokens
@@ -77,14 +77,20 @@ class BeamSearch {
   // `prefix` (without eos) is forced as the start of every hypothesis, up to max_target_tokens of
   // it. no_repeat_ngram_size never forbids forced tokens and eos. `options` have passed
   // CheckOptions; with `constraints` they do not sample. `grammar` may be null.
+  //
+  // `silent` tokens are forced before everything else: the decoder reads them as target tokens, but
+  // results and stable prefixes leave them out, and the limits on target tokens do not count them.
+  // Their log-probability is 0; the length that divides a score, and no_repeat_ngram_size, include
+  // them, as in Hugging Face's transformers.
   BeamSearch(const SearchOptions& options, const SpecialTokens& special,
              std::vector<TokenId> prefix, Constraints constraints = {},
-             std::shared_ptr<const TokenGrammar> grammar = nullptr);
+             std::shared_ptr<const TokenGrammar> grammar = nullptr,
+             std::vector<TokenId> silent = {});
   // Scores `target` (eos last, and nowhere else). Only the options of the score apply: temperature,
   // unknown_penalty, length_penalty, normalize_scores. Given the same rows, the score is
   // bit-identical to that of a search that finds the same tokens.
   static BeamSearch Scoring(const SearchOptions& options, const SpecialTokens& special,
-                            std::vector<TokenId> target);
+                            std::vector<TokenId> target, std::vector<TokenId> silent = {});
 
   int live() const { return static_cast<int>(tokens_.size()); }
   std::span<const int> parents() const { return parents_; }
@@ -112,6 +118,8 @@ class BeamSearch {
   void Follow(std::span<const Candidate> live, std::span<const Candidate> ended);
   // The forced next token of every hypothesis after that many steps, or kNoToken.
   TokenId forced_after(int steps) const;
+  // True if that token is silent.
+  bool silent_after(int steps) const { return steps < silent_; }
 
   // Best first, at most n_best. Complete once finished().
   std::vector<Hypothesis> Results() const;
@@ -145,6 +153,8 @@ class BeamSearch {
   absl::StatusOr<std::vector<Candidate>> ConstrainedCandidates(
       std::span<const LogitRow> rows) const;
   Constraints::Progress ProgressOf(const Candidate& candidate) const;
+  // The tokens of a hypothesis without the silent ones.
+  std::span<const TokenId> TargetOf(const std::vector<TokenId>& tokens) const;
   // One candidate per sampled target, in the order of their numbers.
   absl::StatusOr<std::vector<Candidate>> DrawCandidates(std::span<const LogitRow> rows);
   absl::StatusOr<std::vector<Candidate>> CandidatesOf(std::span<const LogitRow> rows);
@@ -152,9 +162,10 @@ class BeamSearch {
   Hypothesis Extend(const Candidate& candidate) const;
   void End(Hypothesis hypothesis);
 
-  SearchOptions options_;
+  SearchOptions options_;  // the limits on target tokens include the silent ones
   SpecialTokens special_;
-  std::vector<TokenId> forced_;  // the prefix, or a whole target
+  std::vector<TokenId> forced_;  // the silent tokens, then the prefix or a whole target
+  int silent_;                   // number of the first
   Constraints constraints_;
   std::shared_ptr<const TokenGrammar> grammar_;
   int steps_ = 0;

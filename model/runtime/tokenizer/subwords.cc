@@ -111,6 +111,7 @@ class PieceIds {
 
   // The unknown token's own name, "<unk>".
   absl::string_view unknown() const { return vocabulary_.Piece(special_.unk); }
+  TokenId unknown_id() const { return special_.unk; }
   int size() const { return vocabulary_.size(); }
 
  private:
@@ -133,17 +134,14 @@ class MappedSentencePiece final : public Subwords {
 
   absl::StatusOr<std::vector<TokenId>> Encode(absl::string_view text) const override {
     std::vector<TokenId> tokens;
-    if (const absl::string_view tag = LanguageTag(text); !tag.empty()) {
-      tokens.push_back(ids_.Id(tag));
-      text.remove_prefix(tag.size());
-    }
     std::vector<std::string> pieces;
     if (const std::string wrong = model_.EncodeAsPieces({text.data(), text.size()}, pieces);
         !wrong.empty()) {
       return CannotEncode(wrong);
     }
-    tokens.reserve(tokens.size() + pieces.size());
-    for (const std::string& piece : pieces) tokens.push_back(ids_.Id(piece));
+    tokens.reserve(pieces.size());
+    for (const std::string& piece : pieces)
+      tokens.push_back(IsLanguageName(piece) ? ids_.unknown_id() : ids_.Id(piece));
     return tokens;
   }
 
@@ -163,20 +161,16 @@ class MappedSentencePiece final : public Subwords {
 
   TokenGrammar::Class ClassOf(TokenId token) const override {
     const absl::string_view piece = ids_.Piece(token);
-    if (piece.empty() || (absl::StartsWith(piece, ">>") && absl::EndsWith(piece, "<<")))
-      return TokenGrammar::kControl;
+    if (piece.empty() || IsLanguageName(piece)) return TokenGrammar::kControl;
     const int id = model_.Find(
         {piece.data(), piece.size()});  // pieces of the other language are not in this file
     return id < 0 ? TokenGrammar::kText : ClassOfPiece(model_, id);
   }
 
  private:
-  absl::string_view LanguageTag(absl::string_view text) const {
-    if (!absl::StartsWith(text, ">>")) return "";
-    const size_t end = text.find("<<");
-    if (end == absl::string_view::npos) return "";
-    const absl::string_view tag = text.substr(0, end + 2);
-    return ids_.Find(tag).has_value() ? tag : "";
+  // True for ">>fra<<".
+  static bool IsLanguageName(absl::string_view piece) {
+    return absl::StartsWith(piece, ">>") && absl::EndsWith(piece, "<<") && piece.size() > 4;
   }
 
   // Replaces the blank signs in pieces of the other language's model, which it decodes unchanged.

@@ -33,10 +33,8 @@ class Subwords {
 absl::StatusOr<std::unique_ptr<Subwords>> MakeSentencePiece(absl::string_view serialized,
                                                             const SpecialTokens& special);
 
-// A SentencePiece model with the ids of a vocabulary file, as in Marian and fairseq. A piece such
-// as
-// ">>fra<<" at the start of a text, if the vocabulary has it, selects the target language of a
-// multilingual model.
+// A SentencePiece model with the ids of a vocabulary file, as in Marian and fairseq. Names of
+// target languages in the vocabulary (">>fra<<") are control pieces, which no text becomes.
 absl::StatusOr<std::unique_ptr<Subwords>> MakeMappedSentencePiece(absl::string_view serialized,
                                                                   Vocabulary vocabulary,
                                                                   const SpecialTokens& special);

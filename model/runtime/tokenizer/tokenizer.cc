@@ -132,7 +132,12 @@ struct Tokenizer::Impl {
   std::string capitals_mark;
   std::vector<std::string> placeholders;
   std::vector<TokenId> placeholder_tokens;
+  std::vector<TokenId> control_ids;  // ascending
   SpecialTokens special;
+
+  bool IsControl(TokenId token) const {
+    return std::binary_search(control_ids.begin(), control_ids.end(), token);
+  }
 
   // The spelling of a part of a text by the subwords.
   Spelling SpellingOf(absl::string_view text) const;
@@ -185,6 +190,7 @@ absl::StatusOr<std::unique_ptr<Tokenizer>> Tokenizer::Load(const TokenizerSpec& 
     impl->placeholder_tokens.push_back(subwords->Encode(name)->back());
   }
   impl->capitals_mark = spec.capitals_mark;
+  impl->control_ids = spec.control_ids;
   impl->subwords = std::move(subwords);
   impl->special = special;
   if (spec.word_tokenizer == linnet::v1::WORD_TOKENIZER_MOSES) {
@@ -239,8 +245,15 @@ std::vector<TokenId> Tokenizer::CopyPhrase(int i, bool behind_blank) const {
 }
 
 absl::StatusOr<std::vector<TokenId>> Tokenizer::EncodePart(absl::string_view text) const {
-  if (!impl_->words.has_value()) return impl_->subwords->Encode(text);
-  return impl_->subwords->Encode(impl_->words->Tokenize(text));
+  ASSIGN_OR_RETURN(std::vector<TokenId> tokens,
+                   impl_->words.has_value() ? impl_->subwords->Encode(impl_->words->Tokenize(text))
+                                            : impl_->subwords->Encode(text));
+  if (!impl_->control_ids.empty()) {
+    std::replace_if(
+        tokens.begin(), tokens.end(), [&](TokenId token) { return impl_->IsControl(token); },
+        impl_->special.unk);
+  }
+  return tokens;
 }
 
 std::shared_ptr<const std::vector<TokenId>> Tokenizer::Continuations() const {
@@ -274,7 +287,8 @@ std::string Tokenizer::Decode(std::span<const TokenId> tokens,
   std::vector<TokenId> said;
   said.reserve(tokens.size());
   for (TokenId token : tokens) {
-    if (token != special.eos && token != special.pad && token != special.bos) said.push_back(token);
+    const bool silent = token == special.eos || token == special.pad || token == special.bos;
+    if (!silent && !impl_->IsControl(token)) said.push_back(token);
   }
   std::string text = impl_->subwords->Decode(said);
   if (impl_->words.has_value()) text = impl_->words->Detokenize(text);
@@ -292,6 +306,9 @@ TokenGrammar Tokenizer::Grammar(int vocabulary) const {
     classes[token] = TokenGrammar::kControl;
   classes[special.eos] = TokenGrammar::kEnd;
   for (TokenId token : impl_->placeholder_tokens) classes[token] = TokenGrammar::kControl;
+  for (TokenId token : impl_->control_ids) {
+    if (token < vocabulary && token != special.eos) classes[token] = TokenGrammar::kControl;
+  }
   if (!impl_->capitals_mark.empty()) {
     const auto mark = impl_->subwords->Encode(impl_->capitals_mark);
     classes[mark->back()] = TokenGrammar::kFirstControl;  // Load has checked that

@@ -23,6 +23,7 @@ struct TokenizerSpec {
   std::string language_code = {};              // for the word tokenizer
   std::vector<std::string> placeholders = {};  // pieces that are replaced by copied text
   std::string capitals_mark = {};              // a piece; empty: no inline casing (capitals.h)
+  std::vector<TokenId> control_ids = {};       // ids that are no text, ascending
   int vocabulary_size = 0;                     // of the model, max number of pieces; 0: not checked
 };
 
@@ -45,7 +46,8 @@ class Tokenizer {
                                                          const SpecialTokens& special);
   ~Tokenizer();
 
-  // Token ids of valid UTF-8, without eos. The ids of bos, pad and eos never occur.
+  // Token ids of valid UTF-8, without eos. The ids of bos, pad and eos, and control ids, never
+  // occur: a text that looks like a language token (">>fra<<") is text.
   absl::StatusOr<std::vector<TokenId>> Encode(absl::string_view text) const;
   // As Encode, but with placeholders in place of text that the vocabulary cannot spell and of names
   // of control pieces, while placeholders are left.
@@ -58,8 +60,9 @@ class Tokenizer {
   // digit, a combining mark or bytes of a character, but not of unspaced scripts. Computed at the
   // first call, which takes some milliseconds.
   std::shared_ptr<const std::vector<TokenId>> Continuations() const;
-  // The text of token ids. Skips eos, pad and bos. Byte pieces that do not form a character become
-  // U+FFFD, ids without a piece the unknown token. Placeholder i becomes copies[i].
+  // The text of token ids. Skips eos, pad, bos and control ids. Byte pieces that do not form a
+  // character become U+FFFD, ids without a piece the unknown token. Placeholder i becomes
+  // copies[i].
   std::string Decode(std::span<const TokenId> tokens,
                      std::span<const std::string> copies = {}) const;
 

@@ -4,15 +4,20 @@
 
 namespace linnet::model {
 
-AlignmentPass::AlignmentPass(std::vector<TokenId> target, TokenId start, int source_tokens)
-    : target_(std::move(target)), start_(start), source_tokens_(source_tokens) {
-  attention_.reserve(target_.size() * source_tokens_);
+AlignmentPass::AlignmentPass(std::vector<TokenId> silent, const std::vector<TokenId>& target,
+                             TokenId start, Text text)
+    : silent_(static_cast<int>(silent.size())),
+      target_(std::move(silent)),
+      start_(start),
+      text_(text) {
+  target_.insert(target_.end(), target.begin(), target.end());
+  attention_.reserve(target.size() * text_.tokens);
 }
 
 void AlignmentPass::Take(std::span<const float> weights) {
-  const auto own = weights.first(source_tokens_);
+  if (++steps_ <= silent_) return;
+  const auto own = weights.subspan(text_.begin, text_.tokens);
   attention_.insert(attention_.end(), own.begin(), own.end());
-  ++steps_;
 }
 
 }  // namespace linnet::model

@@ -16,8 +16,15 @@ namespace linnet::model {
 // thread-safe.
 class AlignmentPass {
  public:
-  // `target` ends with eos; `start` is the decoder's first input.
-  AlignmentPass(std::vector<TokenId> target, TokenId start, int source_tokens);
+  // Source tokens that the attention keeps: those of the text.
+  struct Text {
+    int begin = 0;
+    int tokens = 0;
+  };
+  // `target` ends with eos; `start` is the decoder's first input. The decoder reads the `silent`
+  // tokens before the target, and the attention leaves them out.
+  AlignmentPass(std::vector<TokenId> silent, const std::vector<TokenId>& target, TokenId start,
+                Text text);
 
   // Target tokens processed so far.
   int steps() const { return steps_; }
@@ -27,13 +34,14 @@ class AlignmentPass {
   // Adds the attention weights of a step, at least one per source token.
   void Take(std::span<const float> weights);
 
-  // [target, source] row-major, complete once finished. Moves the weights out.
+  // [target, text] row-major, complete once finished. Moves the weights out.
   std::vector<float> TakeAttention() { return std::exchange(attention_, {}); }
 
  private:
-  std::vector<TokenId> target_;
+  int silent_;
+  std::vector<TokenId> target_;  // the silent tokens first
   TokenId start_;
-  int source_tokens_;
+  Text text_;
   int steps_ = 0;
   std::vector<float> attention_;
 };

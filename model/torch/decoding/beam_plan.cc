@@ -29,6 +29,7 @@ void FillPlan(std::span<RunningSequence* const> sequences, int size, at::Tensor&
     own.first_row = row;
     own.position = position;
     own.forced = sequence.search.forced_after(position);
+    own.silent = sequence.search.silent_after(position) ? 1 : 0;
     own.may_end = position >= sequence.options.min_target_tokens;
     own.ngram = sequence.options.no_repeat_ngram_size;
     own.unknown_penalty = sequence.options.unknown_penalty;

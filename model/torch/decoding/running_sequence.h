@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "model/runtime/engine.h"
@@ -17,9 +18,11 @@ namespace linnet::model {
 // its alignment pass. ScriptedEngine owns it; the decoders advance it.
 struct RunningSequence {
   SequenceId id;
-  SearchOptions options;
+  SearchOptions options;  // the limits on target tokens include the silent ones
   BeamSearch search;
   int source_tokens;
+  AlignmentPass::Text text;  // within the source
+  std::vector<TokenId> silent;
   FreeList::Lease slots;   // beam_size of them; hypothesis i is in the i-th
   FreeList::Lease blocks;  // of the encoder cache
   bool report_stable;

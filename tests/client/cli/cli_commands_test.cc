@@ -95,6 +95,29 @@ TEST_F(CliTest, ShowsOneModelInDetail) {
   EXPECT_THAT(err_, HasSubstr("no model \"babel\""));
 }
 
+TEST_F(CliTest, ListsEveryPairOfAModel) {
+  v1::Model& model = *server_.models.add_models();
+  model = ModelOf("opus-en-gmw", v1::TASK_TRANSLATE, "en", "de");
+  const auto add = [&](const char* source, const std::string& target) {
+    model.add_language_pairs()->set_source_language_code(source);
+    model.mutable_language_pairs()->rbegin()->set_target_language_code(target);
+  };
+  add("en", "de");
+  add("en", "nl");
+  add("de", "en");
+  EXPECT_EQ(Run({"models"}), kExitOk) << err_;
+  EXPECT_THAT(out_, HasSubstr("opus-en-gmw  translate  en to de/nl, de to en  7 "));
+  EXPECT_EQ(Run({"translate", "--to", "nl", "A dog."}), kExitOk) << err_;
+  EXPECT_EQ(server_.translate_requests().back().source_language_code(), "en");
+  EXPECT_NE(Run({"translate", "--to", "fr", "A dog."}), kExitOk);
+  EXPECT_THAT(err_, HasSubstr("served: de to en, en to de, en to nl"));
+  for (char letter = 'a'; letter <= 'z'; ++letter) add("en", std::string("x") + letter);
+  EXPECT_EQ(Run({"models"}), kExitOk);
+  EXPECT_THAT(out_, HasSubstr("translate  29 pairs  7 "));
+  EXPECT_EQ(Run({"models", "opus-en-gmw"}), kExitOk);
+  EXPECT_THAT(out_, HasSubstr("languages       en to de/nl/xa/xb/"));
+}
+
 TEST_F(CliTest, ListsWordsWithConfidenceBelowAnswer) {
   server_.on_translate = [](auto&, const v1::TranslateRequest& request,
                             v1::TranslateResponse& response) {

@@ -14,6 +14,7 @@ import torch
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "data"))
 
 import tiny_marian as marian
+from tiny_multilingual import add_targets
 
 from linnet_model.bundle import load_module, read_bundle_weights, read_manifest
 from linnet_model.importers.marian.import_marian import main
@@ -155,6 +156,82 @@ def test_reads_search_settings_from_configuration(folder: Path, tmp_path: Path):
     assert manifest["name"] == "old"
     assert manifest["limits"]["max_target_tokens"] == 10
     assert manifest["default_options"]["beam_size"] == 6
+
+
+@pytest.fixture
+def several(tiny: marian.TinyMarian, tmp_path: Path) -> Path:
+    """A folder with several target languages."""
+    folder = Path(shutil.copytree(tiny.folder, tmp_path / "several"))
+    add_targets(marian.TinyMarian(folder, tiny.model, tiny.tokenizer))
+    return folder
+
+
+def convert_to(folder: Path, out: Path, sources: list[str], targets: list[str]) -> int:
+    words = ["--model", str(folder), "--out", str(out)]
+    words += [word for source in sources for word in ("--source-language", source)]
+    return main(words + [word for target in targets for word in ("--target-language", target)])
+
+
+def test_names_every_target_language_by_its_tag(several: Path, tmp_path: Path):
+    targets = ["nl=nld", "zh-Hant=cmn_Hant"]
+    assert convert_to(several, tmp_path / "bundle", ["en", "nl"], targets) == 0
+    manifest = read_manifest(tmp_path / "bundle")
+    assert manifest["name"] == "mul-mul"
+    numbers = json.loads((several / "vocab.json").read_text(encoding="utf-8"))
+    pair = {"source_language_code": "en", "target_language_code": "nl"}
+    assert manifest["languages"] == [
+        pair | {"before_source_ids": [numbers[">>nld<<"]]},
+        pair | {"target_language_code": "zh-Hant", "before_source_ids": [numbers[">>cmn_Hant<<"]]},
+        {
+            "source_language_code": "nl",
+            "target_language_code": "zh-Hant",
+            "before_source_ids": [numbers[">>cmn_Hant<<"]],
+        },
+    ]
+    assert manifest["control_ids"] == sorted(
+        number for piece, number in numbers.items() if piece.startswith(">>")
+    )
+    assert manifest["source_language_code"] == "en"
+    assert manifest["target_language_code"] == "nl"
+    card = (tmp_path / "bundle" / "MODEL_CARD.md").read_text(encoding="utf-8")
+    assert "Translates from en, nl to nl, zh-Hant." in card
+
+
+def test_several_sources_without_tags_are_pairs(tiny: marian.TinyMarian, tmp_path: Path):
+    assert convert_to(tiny.folder, tmp_path / "bundle", ["fr", "it"], ["de"]) == 0
+    manifest = read_manifest(tmp_path / "bundle")
+    assert manifest["name"] == "mul-de"
+    assert manifest["languages"] == [
+        {"source_language_code": source, "target_language_code": "de"} for source in ("fr", "it")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("sources", "targets", "message"),
+    [
+        (
+            ["en"],
+            ["de"],
+            "names target languages, but not 'de' for 'de': it has cmn_Hant, deu, nld",
+        ),
+        (["en"], ["de=ger"], "not 'ger' for 'de'"),
+        (["en", "en"], ["de=deu"], "--source-language names a language twice"),
+        (["en"], ["de=deu", "de=nld"], "--target-language names 'de' twice"),
+        (["de"], ["de=deu"], "no language pair is left of de to de"),
+    ],
+)
+def test_never_guesses_the_tag_of_a_language(
+    several: Path, tmp_path: Path, capsys, sources, targets, message
+):
+    assert convert_to(several, tmp_path / "refused", sources, targets) == 1
+    assert message in capsys.readouterr().err
+
+
+def test_refuses_tags_of_a_model_that_has_none(tiny: marian.TinyMarian, tmp_path: Path, capsys):
+    assert convert_to(tiny.folder, tmp_path / "refused", ["en"], ["de=deu"]) == 1
+    assert "names no target languages, but de=deu is given" in capsys.readouterr().err
+    assert convert_to(tiny.folder, tmp_path / "refused", ["en"], ["de", "fr"]) == 1
+    assert "so the model has one, but de, fr are given" in capsys.readouterr().err
 
 
 def change(folder: Path, file: str, **values) -> None:
@@ -308,7 +385,7 @@ def test_refuses_vocabulary_that_does_not_fit(folder: Path, capsys):
     without = {"x" if piece == "<unk>" else piece: i for piece, i in whole.items()}
     assert "has no '<unk>'" in told(without)
     languages = {">>deu<<" if i == 7 else piece: i for piece, i in whole.items()}
-    assert "names target languages (>>deu<<)" in told(languages)
+    assert "names target languages, but not 'de' for 'de': it has deu;" in told(languages)
     file.write_text('{"a": 0, "a": 1}', encoding="utf-8")
     assert "has 'a' twice" in refusal(folder, capsys)
     file.write_text("[1", encoding="utf-8")

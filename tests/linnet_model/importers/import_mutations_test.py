@@ -24,11 +24,13 @@ import marian_models
 import mutations
 import numpy as np
 import tiny_marian as marian
+import tiny_multilingual as tiny_models
 
 from linnet_model.bundle import load_module, read_bundle_weights, read_manifest
 from linnet_model.importers.fairseq import import_fairseq
 from linnet_model.importers.fairseq.checkpoint import read_checkpoint
 from linnet_model.importers.marian import import_marian
+from linnet_model.importers.multilingual import import_multilingual
 from linnet_model.importers.native_marian import import_native_marian
 from linnet_model.importers.native_marian.settings import read_settings
 from linnet_model.network.encoder_decoder import EncoderDecoder, forced_logits
@@ -141,6 +143,42 @@ def test_damaged_native_marian_folder_is_refused_or_imported(
         import_native_marian.main, command, "linnet-model import marian", tmp_path / "out", capsys
     )
     assert {path.name for path in tmp_path.iterdir()} <= {"model", "out"}, "nothing half-written"
+
+
+@pytest.fixture(scope="session")
+def multilingual(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    root = tmp_path_factory.mktemp("multilingual")
+    return {
+        kind: tiny_models.make_tiny_multilingual(kind, root / kind).folder
+        for kind in tiny_models.KINDS
+    }
+
+
+def damage_multilingual(folder: Path, rng: random.Random) -> None:
+    weights = folder / "model.safetensors"
+    kind = rng.random()
+    if kind < 0.7:
+        mutations.mutate_json(rng.choice(sorted(folder.glob("*.json"))), rng)
+    elif kind < 0.8:
+        tensors = safetensors.torch.load_file(weights)
+        mutations.mutate_tensors(tensors, rng)
+        safetensors.torch.save_file(tensors, weights)
+    else:
+        mutations.mutate_file(rng.choice(sorted(folder.iterdir())), rng)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_damaged_multilingual_folder_is_refused_or_imported(
+    multilingual: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str], seed: int
+):
+    kind = tiny_models.KINDS[seed % len(tiny_models.KINDS)]
+    folder = Path(shutil.copytree(multilingual[kind], tmp_path / "model"))
+    damage_multilingual(folder, random.Random(seed))
+    command = ["--model", str(folder), "--out", str(tmp_path / "out"), "--license", "none"]
+    for code, tag in tiny_models.NAMES[kind].items():
+        command += ["--language", f"{code}={tag}"]
+    program = "linnet-import-multilingual"
+    check_outcome(import_multilingual.main, command, program, tmp_path / "out", capsys)
 
 
 def damage_fairseq(name: str, folder: Path, rng: random.Random) -> list[str]:

@@ -3,6 +3,10 @@
 Reads a folder with config.json, model.safetensors or pytorch_model.bin, source.spm, target.spm and
 vocab.json, and if present generation_config.json and target_vocab.json. Unknown keys or weights and
 unsupported values are refused by name.
+
+A model with several target languages names them in its vocabulary (">>deu<<"): give each that is to
+be served with its name, --target-language de=deu --target-language zh-Hant=cmn_Hant. A model that
+reads several languages has one --source-language for each.
 """
 
 from __future__ import annotations
@@ -10,6 +14,7 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import sys
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +31,7 @@ from linnet_model.config import BundleConfig, to_tables
 from linnet_model.importers import import_parser
 from linnet_model.importers.marian.config import MarianFacts, read_facts, read_json
 from linnet_model.importers.marian.weights import our_weights, read_weights
+from linnet_model.languages import LanguageTokens, named_tags
 from linnet_model.network.encoder_decoder import EncoderDecoder, parameter_count
 from linnet_model.network.model_config import ModelConfig, require
 
@@ -72,12 +78,49 @@ def check_special(file: Path, pieces: list[str], facts: MarianFacts) -> None:
             found == number,
             f"{file} gives {piece!r} the id {found}, the model has {number} for {name}",
         )
-    targets = [piece for piece in pieces if piece.startswith(">>") and piece.endswith("<<")]
-    require(
-        not targets,
-        f"{file} names target languages ({', '.join(targets[:5])}{' …' * (len(targets) > 5)}): "
-        "models with several target languages are not supported",
-    )
+
+
+def language_tags(pieces: list[str]) -> dict[str, int]:
+    """Returns the ids of the target languages by their names: {"deu": 5} for ">>deu<<"."""
+    return {
+        piece[2:-2]: i
+        for i, piece in enumerate(pieces)
+        if piece.startswith(">>") and piece.endswith("<<") and len(piece) > 4
+    }
+
+
+def some(tags: Iterable[str]) -> str:
+    known = sorted(tags)
+    return ", ".join(known[:8]) + " …" * (len(known) > 8)
+
+
+def language_pairs(
+    file: Path, pieces: list[str], sources: Sequence[str], targets: Sequence[str]
+) -> list[LanguageTokens]:
+    """Returns all pairs of the source languages and the targets, CODE=TAG; none if the model has
+    one pair and no tags. No tag is guessed from a code."""
+    tags = language_tags(pieces)
+    named = named_tags(targets, "--target-language")
+    require(len(set(sources)) == len(sources), "--source-language names a language twice")
+    if not tags:
+        tagged = [f"{code}={tag}" for code, tag in named.items() if tag != code]
+        require(not tagged, f"{file} names no target languages, but {', '.join(tagged)} is given")
+        require(
+            len(named) == 1,
+            f"{file} names no target languages, so the model has one, but {', '.join(named)} are "
+            "given",
+        )
+    pairs = []
+    for code, tag in named.items():
+        require(
+            not tags or tag in tags,
+            f"{file} names target languages, but not {tag!r} for {code!r}: it has "
+            f"{some(tags)}; give each language with its name, as in --target-language de=deu",
+        )
+        before = (tags[tag],) if tags else ()
+        pairs += [LanguageTokens(s, code, before=before) for s in sources if s != code]
+    require(bool(pairs), f"no language pair is left of {', '.join(sources)} to {', '.join(named)}")
+    return pairs if tags or len(pairs) > 1 else []
 
 
 def read_tokenizer(folder: Path, facts: MarianFacts) -> TokenizerFiles:
@@ -113,6 +156,10 @@ def read_model(folder: Path, sizes: ModelConfig) -> tuple[Path, EncoderDecoder]:
     return file, model
 
 
+def side_name(languages: Sequence[str]) -> str:
+    return languages[0] if len(languages) == 1 else "mul"
+
+
 def bundle_config(
     facts: MarianFacts, name: str | None, source_language: str, target_language: str
 ) -> BundleConfig:
@@ -133,11 +180,24 @@ def bundle_config(
     return config
 
 
-def model_card(model: EncoderDecoder, sizes: ModelConfig, config: BundleConfig, digest: str) -> str:
+def languages_of(config: BundleConfig, pairs: Sequence[LanguageTokens]) -> str:
+    """Returns "from en to de", or the languages of both sides."""
+    sources = list(dict.fromkeys(pair.source for pair in pairs)) or [config.source_language]
+    targets = list(dict.fromkeys(pair.target for pair in pairs)) or [config.target_language]
+    return f"from {', '.join(sources)} to {', '.join(targets)}"
+
+
+def model_card(
+    model: EncoderDecoder,
+    sizes: ModelConfig,
+    config: BundleConfig,
+    digest: str,
+    pairs: Sequence[LanguageTokens],
+) -> str:
     lines = [
         f"# {config.name}",
         "",
-        f"Translates from {config.source_language} to {config.target_language}. Imported from a "
+        f"Translates {languages_of(config, pairs)}. Imported from a "
         "Marian model of Hugging Face's transformers; data, training and licence are those of "
         "that model. Candidates are chosen and scored by the rules of Linnet's beam search.",
         "",
@@ -150,17 +210,26 @@ def model_card(model: EncoderDecoder, sizes: ModelConfig, config: BundleConfig, 
 def import_marian(
     folder: Path,
     out: Path,
-    source_language: str,
-    target_language: str,
+    source_languages: Sequence[str],
+    target_languages: Sequence[str],
     weight_type: str = "float32",
     name: str | None = None,
     license_text: str = "",
 ) -> dict[str, Any]:
-    """Writes the bundle and returns its manifest."""
+    """Writes the bundle and returns its manifest. Target languages are CODE or CODE=TAG."""
     require(folder.is_dir(), f"no folder at {folder}")
     facts = read_facts(folder)
-    config = bundle_config(facts, name, source_language, target_language)
     tokenizer = read_tokenizer(folder, facts)
+    assert tokenizer.source_vocabulary is not None
+    pairs = language_pairs(
+        folder / VOCABULARY, tokenizer.source_vocabulary, source_languages, target_languages
+    )
+    targets = list(named_tags(target_languages, "--target-language"))
+    own = (pairs[0].source, pairs[0].target) if pairs else (source_languages[0], targets[0])
+    name = name or f"{side_name(source_languages)}-{side_name(targets)}".lower()
+    config = bundle_config(facts, name, *own)
+    shared = tokenizer.source_vocabulary == tokenizer.target_vocabulary
+    tags = sorted(language_tags(tokenizer.source_vocabulary).values()) if shared else []
     file, model = read_model(folder, facts.sizes)
     digest = sha256(file)
     manifest = write_bundle(
@@ -176,9 +245,11 @@ def import_marian(
             description=f"imported from Marian, {parameter_count(model) / 1e6:.1f}M parameters",
         ),
         facts.special,
+        languages=pairs,
+        control_ids=tags,
     )
     (out / "MODEL_CARD.md").write_text(
-        model_card(model, facts.sizes, config, digest), encoding="utf-8"
+        model_card(model, facts.sizes, config, digest, pairs), encoding="utf-8"
     )
     return manifest
 
@@ -186,8 +257,21 @@ def import_marian(
 def command_line() -> argparse.ArgumentParser:
     parser = import_parser(__doc__)
     parser.add_argument("--model", type=Path, required=True, help="folder of the model")
-    parser.add_argument("--source-language", required=True, help="BCP-47: en, pt-BR")
-    parser.add_argument("--target-language", required=True, help="BCP-47")
+    parser.add_argument(
+        "--source-language",
+        action="append",
+        required=True,
+        metavar="CODE",
+        help="BCP-47: en, pt-BR; once for each language that the model reads",
+    )
+    parser.add_argument(
+        "--target-language",
+        action="append",
+        required=True,
+        metavar="CODE[=TAG]",
+        help="BCP-47; of a model with several targets, once for each, with its name in the model: "
+        "de=deu",
+    )
     return parser
 
 

@@ -1,0 +1,71 @@
+"""Language pairs of a model that has several, with the ids that tell the model of them.
+
+They are the field `languages` of a manifest (LanguageTokens in proto/linnet/v1/bundle.proto).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from linnet_model.network.model_config import require
+
+# As in model/runtime/bundle/languages.cc.
+MAX_PAIRS = 1 << 14
+
+
+@dataclass(frozen=True)
+class LanguageTokens:
+    """A pair, BCP-47, and its ids: read before the text of a source and behind its end token, and
+    forced at the start of every target."""
+
+    source: str
+    target: str
+    before: tuple[int, ...] = ()
+    after: tuple[int, ...] = ()
+    forced: tuple[int, ...] = ()
+
+    def manifest(self) -> dict[str, Any]:
+        fields: dict[str, Any] = {
+            "source_language_code": self.source,
+            "target_language_code": self.target,
+        }
+        for name, ids in (
+            ("before_source_ids", self.before),
+            ("after_source_ids", self.after),
+            ("forced_target_ids", self.forced),
+        ):
+            if ids:
+                fields[name] = list(ids)
+        return fields
+
+
+def max_forced(pairs: Sequence[LanguageTokens]) -> int:
+    return max((len(pair.forced) for pair in pairs), default=0)
+
+
+def check_pairs(pairs: Sequence[LanguageTokens], source: str, target: str) -> None:
+    """Refuses pairs that no server loads; `source` and `target` are the manifest's own pair."""
+    names = [(pair.source, pair.target) for pair in pairs]
+    require(
+        len(pairs) <= MAX_PAIRS,
+        f"{len(pairs)} language pairs are more than the {MAX_PAIRS} that a server reads, leave out "
+        "languages",
+    )
+    require(len(set(names)) == len(names), "a language pair is there twice")
+    require(
+        not pairs or (source, target) in names,
+        f"the language pairs do not have the model's own, {source} to {target}",
+    )
+
+
+def named_tags(given: Sequence[str], flag: str) -> dict[str, str]:
+    """Reads CODE=TAG, a language's BCP-47 code and its name in the model; CODE alone is both."""
+    table: dict[str, str] = {}
+    for entry in given:
+        code, _, tag = entry.partition("=")
+        require(bool(code) and (bool(tag) or "=" not in entry), f"{flag} {entry!r} is no CODE=TAG")
+        require(code not in table, f"{flag} names {code!r} twice")
+        table[code] = tag or code
+    return table

@@ -1,0 +1,63 @@
+#pragma once
+
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "linnet/v1/bundle.pb.h"
+#include "model/runtime/search/token.h"
+
+namespace linnet::model {
+
+// The language pairs of a model, with their tokens. Immutable, so thread-safe; pointers to pairs
+// live as long as it does and is not moved.
+class LanguagePairs {
+ public:
+  LanguagePairs() = default;
+  // The manifest's `languages`, its own pair first; without them that pair, which has no tokens.
+  explicit LanguagePairs(const linnet::v1::BundleManifest& manifest);
+
+  const std::vector<linnet::v1::LanguageTokens>& all() const { return pairs_; }
+  // The manifest's own pair.
+  const linnet::v1::LanguageTokens& own() const { return pairs_.front(); }
+  // The pair with these tags (BCP-47, ignoring case), or null. An empty tag stands for any: then
+  // the first pair that fits.
+  const linnet::v1::LanguageTokens* Exact(absl::string_view source, absl::string_view target) const;
+  // The same, and if there is none the pair with the primary subtag of the target, of the source,
+  // or of both: "en-US" finds "en".
+  const linnet::v1::LanguageTokens* Find(absl::string_view source, absl::string_view target) const;
+  // Source languages of the pairs for this target, and target languages of those for this source,
+  // as Find matches them (empty: any), without duplicates, in the order of the pairs.
+  std::vector<std::string> Sources(absl::string_view target) const;
+  std::vector<std::string> Targets(absl::string_view source) const;
+  // "en to de/fr, de to en"; of many pairs only the languages of each side.
+  std::string Summary() const;
+  // The same of a summariser: "en".
+  std::string Languages() const;
+
+  // The largest number of forced target ids, and of ids around a source.
+  int max_forced_tokens() const;
+  int max_source_tokens() const;
+
+ private:
+  std::vector<linnet::v1::LanguageTokens> pairs_;
+  std::map<std::pair<std::string, std::string>, int> numbers_;  // by tags in lower case, or ""
+};
+
+// Checks `languages`, `control_ids` and the languages of golden examples. Returns
+// FailedPreconditionError with the field, its value and its allowed values. All other fields have
+// been checked.
+absl::Status CheckLanguages(const linnet::v1::BundleManifest& manifest);
+
+// The ids of each vocabulary that are no text, ascending: BundleManifest.control_ids and the tokens
+// of `languages`.
+std::vector<TokenId> SourceControlIds(const linnet::v1::BundleManifest& manifest);
+std::vector<TokenId> TargetControlIds(const linnet::v1::BundleManifest& manifest);
+
+// True for well-formed BCP-47 with a language of two or three letters: "de", "pt-BR", "zh-Hant".
+bool IsLanguageCode(const std::string& code);
+
+}  // namespace linnet::model
