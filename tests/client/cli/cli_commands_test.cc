@@ -113,7 +113,7 @@ TEST_F(CliTest, ListsEveryPairOfAModel) {
   EXPECT_THAT(err_, HasSubstr("served: de to en, en to de, en to nl"));
   for (char letter = 'a'; letter <= 'z'; ++letter) add("en", std::string("x") + letter);
   EXPECT_EQ(Run({"models"}), kExitOk);
-  EXPECT_THAT(out_, HasSubstr("translate  29 pairs  7 "));
+  EXPECT_THAT(out_, HasSubstr("translate  29 pairs   7 "));
   EXPECT_EQ(Run({"models", "opus-en-gmw"}), kExitOk);
   EXPECT_THAT(out_, HasSubstr("languages       en to de/nl/xa/xb/"));
 }
