@@ -15,6 +15,7 @@
 #include <ATen/ops/silu.h>
 #include <torch/library.h>
 
+#include <atomic>
 #include <memory>
 #include <optional>
 #include <span>
@@ -117,6 +118,25 @@ void Check(const Arguments& a) {
   CheckSize(kLinearOp, {"residual", *a.residual}, a.x.dim() - 1, "outputs", a.width, "weight");
 }
 
+std::atomic<ChosenLinearFunction> chosen_linear = nullptr;
+
+// Not for tensors without data, on which torch traces operators.
+std::optional<at::Tensor> ChosenLinear(const at::Tensor& x, const at::Tensor& weight,
+                                       const OptionalTensor& bias, bool relu, bool float32_result) {
+  const ChosenLinearFunction function = chosen_linear.load();
+  if (function == nullptr || !x.is_cuda() || x.key_set().has(c10::DispatchKey::Python) ||
+      (at::GradMode::is_enabled() && (x.requires_grad() || weight.requires_grad()))) {
+    return std::nullopt;
+  }
+  return function(x, weight, bias, relu, float32_result);
+}
+
+// With an unpacked weight.
+at::Tensor DenseLinear(const at::Tensor& x, const at::Tensor& weight, const OptionalTensor& bias) {
+  if (auto y = ChosenLinear(x, weight, bias, /*relu=*/false, /*float32_result=*/false)) return *y;
+  return at::linear(x, weight, bias);
+}
+
 // On a GPU launching a small kernel costs as much as running it.
 bool FusesOnCuda(const at::Tensor& y, const Arguments& a) {
   return y.is_cuda() && !(at::GradMode::is_enabled() && (y.requires_grad() || a.x.requires_grad()));
@@ -207,9 +227,10 @@ at::Tensor FullLinear(const at::Tensor& x, const at::Tensor& weight, const Optio
     // cuBLASLt's epilogue. That of gelu is another formula than ours.
     Arguments rest = a;
     rest.activation = Activation::kNone;
-    return Finish(at::_addmm_activation(*bias, x, weight.t()), rest);
+    auto y = ChosenLinear(x, weight, bias, /*relu=*/true, /*float32_result=*/false);
+    return Finish(y ? *y : at::_addmm_activation(*bias, x, weight.t()), rest);
   }
-  if (packed == nullptr) return Finish(at::linear(x, weight, bias), a);
+  if (packed == nullptr) return Finish(DenseLinear(x, weight, bias), a);
   TORCH_CHECK(!x.requires_grad(), kLinearOp, ": packed weights have no gradients");
   if (packed->matrix) return MatrixLinear(*packed->matrix, a);
   return Finish(MkldnnLinear(x, packed->mkldnn, bias), a);
@@ -236,6 +257,23 @@ at::Tensor PackLinear(const at::Tensor& weight, c10::string_view type) {
                          dense.const_data_ptr<float>(), dense.size(0), dense.size(1)),
                      {}},
                     weight);
+}
+
+// On the CPU the sum is part of the gemm, and the norm is torch's.
+SumAndNorm LinearNorm(const at::Tensor& x, const at::Tensor& weight, const OptionalTensor& bias,
+                      const at::Tensor& residual, const at::Tensor& norm_weight,
+                      const at::Tensor& norm_bias, double norm_epsilon) {
+  const OptionalTensor none;
+  const OptionalTensor own_residual = residual, own_weight = norm_weight, own_bias = norm_bias;
+  const Arguments a =
+      Checked(x, weight, bias, Activation::kNone, own_residual, own_weight, own_bias, norm_epsilon);
+  if (!IsPacked(weight) && FusesOnCuda(x, a)) {
+    return CallAddNormSum(DenseLinear(x, weight, bias), residual, norm_weight, norm_bias,
+                          norm_epsilon);
+  }
+  at::Tensor sum = FullLinear(x, weight, bias, "none", own_residual, none, none, norm_epsilon);
+  at::Tensor y = at::layer_norm_symint(sum, {a.width}, norm_weight, norm_bias, norm_epsilon);
+  return {std::move(sum), std::move(y)};
 }
 
 at::Tensor TakeOutputs(const at::Tensor& weight, const at::Tensor& outputs) {
@@ -283,6 +321,8 @@ at::Tensor UnpackOutputs(const at::Tensor& weight, const at::Tensor& outputs) {
 
 }  // namespace
 
+void SetChosenLinear(ChosenLinearFunction function) { chosen_linear = function; }
+
 bool IsPacked(const at::Tensor& weight) { return PackedOf(weight) != nullptr; }
 
 const PackedMatrix* MatrixOf(const at::Tensor& weight) {
@@ -291,7 +331,12 @@ const PackedMatrix* MatrixOf(const at::Tensor& weight) {
 }
 
 at::Tensor Linear(const at::Tensor& x, const at::Tensor& weight, const OptionalTensor& bias) {
-  return FullLinear(x, weight, bias, "none", {}, {}, {}, kDefaultEpsilon);
+  return LinearWith(x, weight, bias, "none");
+}
+
+at::Tensor LinearWith(const at::Tensor& x, const at::Tensor& weight, const OptionalTensor& bias,
+                      c10::string_view activation) {
+  return FullLinear(x, weight, bias, activation, {}, {}, {}, kDefaultEpsilon);
 }
 
 at::Tensor LinearInFloat32(const at::Tensor& x, const at::Tensor& weight,
@@ -311,6 +356,7 @@ at::Tensor LinearInFloat32(const at::Tensor& x, const at::Tensor& weight,
   if (!x.is_cuda() || x.scalar_type() == at::kFloat) {
     return at::linear(x.to(at::kFloat), weight.to(at::kFloat), bias);
   }
+  if (auto y = ChosenLinear(x, weight, bias, /*relu=*/false, /*float32_result=*/true)) return *y;
   at::Tensor y = at::mm(x, weight.t(), at::kFloat);
   return bias ? y.add_(*bias) : y;
 }
@@ -326,6 +372,10 @@ TORCH_LIBRARY_FRAGMENT(linnet, m) {
       "Tensor? residual=None, Tensor? norm_weight=None, Tensor? norm_bias=None, "
       "float norm_epsilon=1e-5) -> Tensor",
       {at::Tag::pt2_compliant_tag});
+  m.def(
+      "linear_norm(Tensor x, Tensor weight, Tensor? bias, Tensor residual, Tensor norm_weight, "
+      "Tensor norm_bias, float norm_epsilon=1e-5) -> (Tensor sum, Tensor y)",
+      {at::Tag::pt2_compliant_tag});
   m.def("pack_linear(Tensor weight, str type) -> Tensor");
   m.def("take_outputs(Tensor weight, Tensor outputs) -> Tensor");
   m.def("unpack_outputs(Tensor weight, Tensor outputs) -> Tensor");
@@ -334,6 +384,7 @@ TORCH_LIBRARY_FRAGMENT(linnet, m) {
 
 TORCH_LIBRARY_IMPL(linnet, CompositeImplicitAutograd, m) {
   m.impl("linear", FullLinear);
+  m.impl("linear_norm", LinearNorm);
   m.impl("linear_in_float32", LinearInFloat32);
 }
 

@@ -9,6 +9,8 @@
 // torch.ops.linnet:
 //   linear(Tensor x, Tensor weight, Tensor? bias, str activation="none", Tensor? residual=None,
 //          Tensor? norm_weight=None, Tensor? norm_bias=None, float norm_epsilon=1e-5) -> Tensor
+//   linear_norm(Tensor x, Tensor weight, Tensor? bias, Tensor residual, Tensor norm_weight,
+//               Tensor norm_bias, float norm_epsilon=1e-5) -> (Tensor sum, Tensor y)
 //   pack_linear(Tensor weight, str type) -> Tensor
 //   take_outputs(Tensor weight, Tensor outputs) -> Tensor
 //   unpack_outputs(Tensor weight, Tensor outputs) -> Tensor
@@ -31,6 +33,9 @@
 //   residual     [..., N]   type of x; N = O, for glu O / 2
 //   norm_weight, norm_bias  [N], type of x; both or none
 //   returns      [..., N]   type of x
+//
+// linear_norm is linear without an activation that also returns its sum before the norm, the
+// residual of the next block where norms come before the blocks.
 //
 // pack_linear converts a weight to the layout of the CPU's gemm, once, when a model is loaded. The
 // result keeps the shape [O, I], has no data that other operators could read, and cannot be saved.
@@ -69,6 +74,17 @@ const PackedMatrix* MatrixOf(const at::Tensor& weight);
 // x weight^T + bias only.
 at::Tensor Linear(const at::Tensor& x, const at::Tensor& weight,
                   const std::optional<at::Tensor>& bias);
+at::Tensor LinearWith(const at::Tensor& x, const at::Tensor& weight,
+                      const std::optional<at::Tensor>& bias, c10::string_view activation);
+// x weight^T + bias on a GPU, perhaps with a relu, by the algorithm that was chosen for its shape
+// (gemm_choice.h); nothing if there is none. The result has the type of x, or is float32, then like
+// the bias. liblinnet_ops_cuda registers it when it is loaded.
+using ChosenLinearFunction = std::optional<at::Tensor> (*)(const at::Tensor& x,
+                                                           const at::Tensor& weight,
+                                                           const std::optional<at::Tensor>& bias,
+                                                           bool relu, bool float32_result);
+void SetChosenLinear(ChosenLinearFunction function);
+
 at::Tensor LinearInFloat32(const at::Tensor& x, const at::Tensor& weight,
                            const std::optional<at::Tensor>& bias);
 // Throws if the arguments of Linear do not fit.

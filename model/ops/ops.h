@@ -9,7 +9,11 @@
 //   depthwise_conv                       depthwise_conv.h
 //   depthwise_conv_step                  depthwise_conv_step.h
 //   linear, pack_linear                  linear.h
-//   add_norm                             add_norm.h
+//   linear_norm                          linear.h
+//   add_norm, add_norm_sum               add_norm.h
+//   embed_tokens                         embed.h
+//   gated_conv_step                      gated_conv_step.h
+//   dynamic_conv_layer_step              gated_conv_step.h
 //   best_logits                          best_logits.h
 //   beam_inputs, beam_step               beam_search.h
 //   self_attention_step                  self_attention_step.h

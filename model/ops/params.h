@@ -63,6 +63,9 @@ struct DepthwiseConvStepParams {
   int64_t rows, channels, width, dilation;
 };
 
+// Shared memory that a CUDA block may use on every device without opting in to more.
+constexpr int64_t kCudaSharedBytes = 48 * 1024;
+
 // Max channels per head in the CUDA kernels of attention.
 constexpr int kMaxCudaHeadSize = 256;
 
@@ -104,10 +107,44 @@ struct AddNormParams {
   const void* residual;  // [rows, channels]
   const void* weight;    // [channels]
   const void* bias;      // [channels]
+  void* sum;             // [rows, channels] or null
   void* y;               // [rows, channels]
   int64_t rows, channels;
   float epsilon;
 };
+
+// See embed.h for the formula.
+struct EmbedParams {
+  FloatType type;
+  const int64_t* tokens;       // [rows]
+  const int32_t* positions;    // [rows]
+  const void* table;           // [vocabulary, channels]
+  const void* position_table;  // [max_positions, channels] or null
+  void* y;                     // [rows, channels]
+  int64_t rows, channels, vocabulary, max_positions, first_position;
+  float scale;
+  bool sinusoids;
+  float log_frequency_step;  // frequency i is its exponential to the power of i
+};
+
+// See gated_conv_step.h for the formula.
+struct GatedConvStepParams {
+  FloatType type;
+  bool gated;
+  const void* z;            // [rows, channels], if gated [rows, 2 * channels]
+  const void* taps_weight;  // [heads * width, channels]
+  Ring state;               // depth = width, size = channels
+  void* y;                  // [rows, channels]
+  int64_t rows, channels, heads, width;
+};
+
+// Shared memory that a block of the CUDA kernel needs: offsets, taps and inputs.
+constexpr int64_t GatedConvStepBytes(int64_t channels, int64_t width) {
+  return width * int64_t{sizeof(int64_t) + sizeof(float)} + channels * int64_t{sizeof(float)};
+}
+constexpr bool GatedConvStepFits(int64_t channels, int64_t width) {
+  return GatedConvStepBytes(channels, width) <= kCudaSharedBytes;
+}
 
 class PackedMatrix;
 
@@ -152,6 +189,7 @@ void ConvolutionCpu(const ConvolutionParams& params);
 void ConvolutionStepCpu(const ConvolutionStepParams& params);
 void DepthwiseConvCpu(const DepthwiseConvParams& params);
 void DepthwiseConvStepCpu(const DepthwiseConvStepParams& params);
+void GatedConvStepCpu(const GatedConvStepParams& params);
 void SelfAttentionStepCpu(const SelfAttentionStepParams& params);
 void SourceAttentionCpu(const SourceAttentionParams& params);
 void SsruStepCpu(const SsruStepParams& params);
@@ -163,6 +201,8 @@ void ConvolutionCuda(const ConvolutionParams& params, void* stream);
 void ConvolutionStepCuda(const ConvolutionStepParams& params, void* stream);
 void DepthwiseConvCuda(const DepthwiseConvParams& params, void* stream);
 void DepthwiseConvStepCuda(const DepthwiseConvStepParams& params, void* stream);
+void EmbedCuda(const EmbedParams& params, void* stream);
+void GatedConvStepCuda(const GatedConvStepParams& params, void* stream);
 void SelfAttentionStepCuda(const SelfAttentionStepParams& params, void* stream);
 void SourceAttentionCuda(const SourceAttentionParams& params, void* stream);
 void SsruStepCuda(const SsruStepParams& params, void* stream);

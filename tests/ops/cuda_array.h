@@ -24,14 +24,12 @@ struct Array {
     std::normal_distribution<float> normal;
     for (float& value : floats) value = normal(random);
     halves.resize(size);
-    for (int64_t i = 0; i < size; ++i) {
-      if (type == FloatType::kFloat16) {
-        halves[i] = __half_as_ushort(__float2half_rn(floats[i]));
-      } else if (type == FloatType::kBFloat16) {
-        halves[i] = __bfloat16_as_ushort(__float2bfloat16_rn(floats[i]));
-      }
-      if (!wide()) floats[i] = (*this)[i];
-    }
+    Round();
+  }
+
+  void Scale(float factor) {
+    for (float& value : floats) value *= factor;
+    Round();
   }
 
   int64_t size() const { return static_cast<int64_t>(floats.size()); }
@@ -41,6 +39,19 @@ struct Array {
     if (wide()) return floats[i];
     if (type == FloatType::kFloat16) return __half2float(__ushort_as_half(halves[i]));
     return __bfloat162float(__ushort_as_bfloat16(halves[i]));
+  }
+
+ private:
+  // Rounds the floats to the type.
+  void Round() {
+    for (int64_t i = 0; i < size(); ++i) {
+      if (type == FloatType::kFloat16) {
+        halves[i] = __half_as_ushort(__float2half_rn(floats[i]));
+      } else if (type == FloatType::kBFloat16) {
+        halves[i] = __bfloat16_as_ushort(__float2bfloat16_rn(floats[i]));
+      }
+      if (!wide()) floats[i] = (*this)[i];
+    }
   }
 };
 

@@ -5,69 +5,16 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cmath>
-#include <numeric>
 #include <random>
 #include <vector>
 
 #include "model/ops/params.h"
 #include "tests/ops/cuda_array.h"
 #include "tests/ops/cuda_memory.h"
+#include "tests/ops/cuda_rows.h"
 
 namespace linnet::ops {
 namespace {
-
-// `got` is rounded once to its type, `expected` is float32. Tolerances: float32 for another order
-// of sums and another exp; half types for the rounding of the result.
-void ExpectClose(const Array& got, const std::vector<float>& expected) {
-  const float tolerance = got.type == FloatType::kFloat32   ? 1e-5f
-                          : got.type == FloatType::kFloat16 ? 2e-3f
-                                                            : 1e-2f;
-  for (size_t i = 0; i < expected.size(); ++i) {
-    ASSERT_NEAR(got[i], expected[i], tolerance * (1 + std::abs(expected[i]))) << "at " << i;
-  }
-}
-
-// Rows in a ring: some idle, some at early positions, with random backpointers.
-struct Rows {
-  std::vector<int32_t> positions, backpointers;
-  int64_t slots, reach;
-
-  Rows(int64_t rows, int64_t depth, std::mt19937& random)
-      : positions(rows), backpointers(rows * (depth + 2)), slots(rows + 3), reach(depth + 2) {
-    std::vector<int32_t> own(slots);
-    std::iota(own.begin(), own.end(), 0);
-    std::shuffle(own.begin(), own.end(), random);
-    for (int64_t r = 0; r < rows; ++r) {
-      positions[r] = static_cast<int32_t>(random() % (2 * depth));
-      for (int64_t j = 0; j < reach; ++j) backpointers[r * reach + j] = random() % slots;
-      backpointers[r * reach] = r % 5 == 3 ? -1 : own[r];
-    }
-  }
-
-  // No row reads an entry that another one writes in the same step, as the caller must ensure.
-  Ring Over(void* data, int64_t depth, int64_t size) {
-    return {.data = data,
-            .positions = positions.data(),
-            .backpointers = backpointers.data(),
-            .depth = depth,
-            .slots = slots,
-            .size = size,
-            .backpointers_stride = reach};
-  }
-  // The same in memory of the kernel.
-  Ring On(KernelMemory& memory, Array& data, int64_t depth, int64_t size) {
-    Ring ring = Over(memory.Give(data), depth, size);
-    ring.positions = memory.Give(positions);
-    ring.backpointers = memory.Give(backpointers);
-    return ring;
-  }
-};
-
-// Sets all rows to one position, so that none reads what another one writes.
-void AtOnePosition(Rows& rows, int32_t position) {
-  std::fill(rows.positions.begin(), rows.positions.end(), position);
-}
 
 TEST(CudaKernelsTest, ConvolutionStepsEqualTheCpu) {
   std::mt19937 random(1);
@@ -328,13 +275,14 @@ TEST(CudaKernelsTest, AddNormEqualsTheCpu) {
     for (int64_t channels : {1, 37, 64, 512, 1024, 1030, 12800}) {
       const int64_t rows = 3;
       Array x(type, rows * channels, random), residual(type, rows * channels, random), y = x;
-      Array weight(type, channels, random), bias(type, channels, random);
-      std::vector<float> expected(y.floats.size());
+      Array weight(type, channels, random), bias(type, channels, random), sum = x;
+      std::vector<float> expected(y.floats.size()), expected_sum = expected;
       AddNormParams p = {.type = FloatType::kFloat32,
                          .x = x.floats.data(),
                          .residual = residual.floats.data(),
                          .weight = weight.floats.data(),
                          .bias = bias.floats.data(),
+                         .sum = expected_sum.data(),
                          .y = expected.data(),
                          .rows = rows,
                          .channels = channels,
@@ -346,10 +294,12 @@ TEST(CudaKernelsTest, AddNormEqualsTheCpu) {
       p.residual = device.Give(residual);
       p.weight = device.Give(weight);
       p.bias = device.Give(bias);
+      p.sum = device.Give(sum);
       p.y = device.Give(y);
       AddNormCuda(p, nullptr);
       device.TakeBack();
       ExpectClose(y, expected);
+      ExpectClose(sum, expected_sum);
     }
   }
 }

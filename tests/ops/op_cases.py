@@ -101,6 +101,29 @@ def step_arguments(
     return x, weight, state, positions, backpointers
 
 
+def gated_step_arguments(
+    rows: int,
+    channels: int,
+    heads: int,
+    width: int,
+    dtype: torch.dtype = torch.float32,
+    seed: int = 0,
+) -> tuple[Tensor, Tensor, int, Tensor, Tensor, Tensor]:
+    """z, taps_weight, heads, state, positions and backpointers."""
+    _, _, state, *indices = step_arguments(rows, channels, heads, width, True, dtype, seed)
+    z = numbers(seed + 3, rows, 2 * channels, dtype=dtype)
+    taps = (numbers(seed + 4, heads * width, channels) * channels**-0.5).to(dtype)
+    return z, taps, heads, state, indices[0], indices[1]
+
+
+def normed_arguments(
+    rows: int, channels: int, dtype: torch.dtype = torch.float32
+) -> tuple[Tensor, ...]:
+    """x, residual, weight and bias of add_norm."""
+    shapes = [(rows, channels), (rows, channels), (channels,), (channels,)]
+    return tuple(numbers(i, *shape, dtype=dtype) for i, shape in enumerate(shapes))
+
+
 def depthwise_step_arguments(
     rows: int,
     channels: int,

@@ -25,7 +25,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from linnet_model.network.dropout import Dropout, KeepAll
-from linnet_model.network.layers import DecoderLayer, EncoderLayer
+from linnet_model.network.layers import DecoderLayer, EncoderLayer, Norm
 from linnet_model.network.linear import Linear, Projection
 from linnet_model.network.mixers import SSRU
 from linnet_model.network.model_config import ModelConfig
@@ -77,11 +77,24 @@ class InputEmbedding(nn.Module):
             x = self.norm(x)
         return x
 
+    @torch.jit.export
+    def step(self, tokens: Tensor, positions: Tensor, table: Tensor) -> Tensor:
+        """The same for decoder rows, in one kernel on a GPU: tokens: int64 [R], positions: int32
+        [R], table: [V, d] -> [R, d]."""
+        position_table: Tensor | None = None
+        if self.table is not None:
+            position_table = self.table.weight
+        steps = self.steps if self.sinusoidal else 0.0
+        return torch.ops.linnet.embed_tokens(
+            tokens, positions, table, position_table, self.scale, self.first, steps
+        )
+
 
 class EncoderDecoder(nn.Module):
     def __init__(self, config: ModelConfig):
         super().__init__()
         self.width, self.dropout = config.width, config.dropout
+        self.norm_epsilon = config.norm_epsilon
         self.has_source = len(config.encoder_kernels) > 0
         # A shared table is one attribute: with several, a loaded and converted module would hold
         # copies.
@@ -238,11 +251,41 @@ class EncoderDecoder(nn.Module):
         layer, state: a ring [window, slots, ...] per layer  ->  features [R, d], the input of the
         output table.
         """
-        x = self.enter_target(self.target_rows(tokens), positions)
+        x, normed, norms = self.start_step(tokens, positions)
         for i, layer in enumerate(self.decoder):
             pool = cache[i] if self.has_source else x
-            x = layer.step(x, state[i], positions, backpointers, pool, blocks, source_lengths)
-        return self.decoder_norm(x)
+            x, normed = layer.step(
+                x,
+                normed,
+                state[i],
+                positions,
+                backpointers,
+                pool,
+                blocks,
+                source_lengths,
+                norms[i + 1],
+            )
+        return normed
+
+    @torch.jit.export
+    def start_step(self, tokens: Tensor, positions: Tensor) -> tuple[Tensor, Tensor, list[Norm]]:
+        """Returns the inputs of the first decoder layer (DecoderLayer.step) and the first norm of
+        each layer, followed by the last norm of the decoder."""
+        table = self.target_table()
+        if table.is_cuda:
+            x = self.enter_target.step(tokens, positions, table)
+        else:  # the table may have been dropped
+            x = self.enter_target(self.target_rows(tokens), positions)
+        norms: list[Norm] = []
+        for layer in self.decoder:
+            norms.append(layer.first_norm())
+        norms.append((x, x))  # not read in a post-norm model
+        normed = x
+        if hasattr(self.decoder_norm, "weight"):
+            last: Norm = (self.decoder_norm.weight, self.decoder_norm.bias)  # type: ignore[assignment]
+            norms[-1] = last
+            normed = F.layer_norm(x, [self.width], norms[0][0], norms[0][1], self.norm_epsilon)
+        return x, normed, norms
 
     @torch.jit.export
     def step(
@@ -308,15 +351,25 @@ class EncoderDecoder(nn.Module):
         """As `features` up to the attention of decoder layer `layer`; returns that attention's
         weights of the source tokens, averaged over the heads: float32 [R, M * P], zero past the end
         of a source. The state of later layers does not change."""
-        x = self.enter_target(self.target_rows(tokens), positions)
+        x, normed, norms = self.start_step(tokens, positions)
         weights = torch.zeros([0], dtype=torch.float32, device=x.device)
         for i, decoder in enumerate(self.decoder):
             if i < layer:
                 pool = cache[i] if self.has_source else x
-                x = decoder.step(x, state[i], positions, backpointers, pool, blocks, source_lengths)
+                x, normed = decoder.step(
+                    x,
+                    normed,
+                    state[i],
+                    positions,
+                    backpointers,
+                    pool,
+                    blocks,
+                    source_lengths,
+                    norms[i + 1],
+                )
             elif i == layer and decoder.attention is not None:
                 weights = decoder.source_weights(
-                    x, state[i], positions, backpointers, cache[i], blocks, source_lengths
+                    x, normed, state[i], positions, backpointers, cache[i], blocks, source_lengths
                 )
         return weights
 

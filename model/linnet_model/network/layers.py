@@ -18,6 +18,8 @@ from linnet_model.network.linear import Closing, linear
 from linnet_model.network.mixers import make_mixer
 from linnet_model.network.model_config import ModelConfig
 
+Norm = tuple[Tensor, Tensor]  # weight and bias
+
 
 class EncoderAttention(nn.Module):
     """Multi-head attention from a decoder position to all positions of its source."""
@@ -54,19 +56,15 @@ class EncoderAttention(nn.Module):
         return self.key_value.serve(encoded).view(b, s, 2, d)
 
     @torch.jit.export
-    def step(
-        self,
-        x: Tensor,
-        pool: Tensor,
-        blocks: Tensor,
-        lengths: Tensor,
-        closing: Closing | None = None,
-    ) -> Tensor:
-        """x: [R, d], pool: [N, P, 2, d], blocks: [R, M], lengths: [R] -> [R, d], including the
-        residual sum and the norm if given."""
+    def step(self, x: Tensor, pool: Tensor, blocks: Tensor, lengths: Tensor) -> Tensor:
+        """x: [R, d], pool: [N, P, 2, d], blocks: [R, M], lengths: [R] -> [R, d]."""
+        return self.output.serve(self.mix(x, pool, blocks, lengths))
+
+    @torch.jit.export
+    def mix(self, x: Tensor, pool: Tensor, blocks: Tensor, lengths: Tensor) -> Tensor:
+        """`step` without the last linear layer."""
         query = self.query.serve(x)
-        y = torch.ops.linnet.source_attention(query, pool, blocks, lengths, self.heads)
-        return self.output.close(y, closing)
+        return torch.ops.linnet.source_attention(query, pool, blocks, lengths, self.heads)
 
     @torch.jit.export
     def weights(self, x: Tensor, pool: Tensor, blocks: Tensor, lengths: Tensor) -> Tensor:
@@ -121,6 +119,14 @@ class FeedForward(nn.Module):
         """x: [..., d] -> [..., d], including the residual sum and the norm if given."""
         y = self.fc1.serve(x, self.activation)
         return self.fc2.close(y, closing)
+
+    @torch.jit.export
+    def step(
+        self, x: Tensor, residual: Tensor, norm: Tensor, norm_bias: Tensor, pre_norm: bool
+    ) -> tuple[Tensor, Tensor]:
+        """x: [R, d] -> Linear.close_step."""
+        y = self.fc1.serve(x, self.activation)
+        return self.fc2.close_step(y, residual, norm, norm_bias, pre_norm)
 
     @torch.jit.export
     def pack(self, kind: str) -> None:
@@ -201,37 +207,59 @@ class DecoderLayer(nn.Module):
         return self.ffn_norm(x + drop(self.ffn(x, drop), self.dropout))
 
     @torch.jit.export
+    def first_norm(self) -> Norm:
+        """The norm of the first block."""
+        return self.mixer_norm.weight, self.mixer_norm.bias
+
+    @torch.jit.export
     def step(
         self,
         x: Tensor,
+        normed: Tensor,
         state: Tensor,
         positions: Tensor,
         backpointers: Tensor,
         pool: Tensor,
         blocks: Tensor,
         source_lengths: Tensor,
-    ) -> Tensor:
-        """Decodes one position of every row, x: [R, d] -> [R, d]; reads `pool` only with a
-        source."""
-        if self.pre_norm:
-            plain = (x, None, None)
-            x = self.mixer.step(self.mixer_norm(x), state, positions, backpointers, plain)
-            if self.attention is not None:
-                plain = (x, None, None)
-                x = self.attention.step(self.attention_norm(x), pool, blocks, source_lengths, plain)
-            return self.ffn.serve(self.ffn_norm(x), (x, None, None))
-        norm = self.mixer_norm
-        x = self.mixer.step(x, state, positions, backpointers, (x, norm.weight, norm.bias))
+        next_norm: Norm,
+    ) -> tuple[Tensor, Tensor]:
+        """Decodes one position of every row; reads `pool` only with a source.
+
+        x: [R, d] and normed: [R, d] are the residual and the input of the first block: first_norm
+        of x in a pre-norm model, otherwise x. Returns the same two of the layer after this one,
+        whose first norm is `next_norm`; a post-norm model does not read it. So each norm shares a
+        kernel with the residual sum before it.
+        """
+        mixed = self.mixer.mix(normed, state, positions, backpointers)
+        norm, bias = self.norm_after_mixer()
+        x, normed = self.mixer.close(mixed, x, norm, bias, self.pre_norm)
         if self.attention is not None:
-            next_norm = self.attention_norm
-            closing = (x, next_norm.weight, next_norm.bias)
-            x = self.attention.step(x, pool, blocks, source_lengths, closing)
-        return self.ffn.serve(x, (x, self.ffn_norm.weight, self.ffn_norm.bias))
+            attended = self.attention.mix(normed, pool, blocks, source_lengths)
+            norm, bias = self.norm_after_attention()
+            x, normed = self.attention.output.close_step(attended, x, norm, bias, self.pre_norm)
+        norm, bias = next_norm if self.pre_norm else (self.ffn_norm.weight, self.ffn_norm.bias)
+        return self.ffn.step(normed, x, norm, bias, self.pre_norm)
+
+    @torch.jit.export
+    def norm_after_mixer(self) -> Norm:
+        if not self.pre_norm:
+            return self.mixer_norm.weight, self.mixer_norm.bias
+        if self.attention_norm is not None:
+            return self.attention_norm.weight, self.attention_norm.bias
+        return self.ffn_norm.weight, self.ffn_norm.bias
+
+    @torch.jit.export
+    def norm_after_attention(self) -> Norm:
+        if not self.pre_norm and self.attention_norm is not None:
+            return self.attention_norm.weight, self.attention_norm.bias
+        return self.ffn_norm.weight, self.ffn_norm.bias
 
     @torch.jit.export
     def source_weights(
         self,
         x: Tensor,
+        normed: Tensor,
         state: Tensor,
         positions: Tensor,
         backpointers: Tensor,
@@ -240,15 +268,11 @@ class DecoderLayer(nn.Module):
         source_lengths: Tensor,
     ) -> Tensor:
         """As `step` up to the attention; returns EncoderAttention.weights."""
-        norm = self.mixer_norm
-        if self.pre_norm:
-            x = self.mixer.step(norm(x), state, positions, backpointers, (x, None, None))
-            if self.attention_norm is not None:
-                x = self.attention_norm(x)
-        else:
-            x = self.mixer.step(x, state, positions, backpointers, (x, norm.weight, norm.bias))
+        mixed = self.mixer.mix(normed, state, positions, backpointers)
+        norm, bias = self.norm_after_mixer()
+        _, normed = self.mixer.close(mixed, x, norm, bias, self.pre_norm)
         assert self.attention is not None
-        return self.attention.weights(x, pool, blocks, source_lengths)
+        return self.attention.weights(normed, pool, blocks, source_lengths)
 
     @torch.jit.export
     def pack(self, kind: str) -> None:

@@ -34,6 +34,24 @@ class Linear(nn.Linear):
         )
 
     @torch.jit.export
+    def close_step(
+        self, x: Tensor, residual: Tensor, norm: Tensor, norm_bias: Tensor, pre_norm: bool
+    ) -> tuple[Tensor, Tensor]:
+        """The end of a block of a decoder step: the residual and the input of the next block.
+
+        With s = residual + linear(x) these are s and norm(s) in a pre-norm model, where `norm` is
+        that of the next block, and otherwise norm(s) twice.
+        """
+        if pre_norm:
+            return torch.ops.linnet.linear_norm(
+                x, self.weight, self.bias, residual, norm, norm_bias, self.norm_epsilon
+            )
+        y = torch.ops.linnet.linear(
+            x, self.weight, self.bias, "none", residual, norm, norm_bias, self.norm_epsilon
+        )
+        return y, y
+
+    @torch.jit.export
     def pack(self, kind: str) -> None:
         """kind: "float32", "bfloat16" or "int8", as described in linear.h."""
         self.weight = torch.ops.linnet.pack_linear(self.weight, kind)

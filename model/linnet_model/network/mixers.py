@@ -3,16 +3,17 @@ recurrent unit).
 
     forward(x, valid, drop)                  training, whole sequences: plain PyTorch
     encode(x, lengths, closing)              serving, whole sequences of an encoder
-    step(x, state, positions, backpointers, closing)
-                                             serving, one position of every row
+    mix(x, state, positions, backpointers)   serving, one position of every row, up to
+    close(y, residual, norm, …)              the last linear layer, the residual sum and a norm
+    step(x, state, positions, backpointers)  the same with the last linear layer alone
     new_state(slots, like)                   the state that `step` reads and writes
     min_backpointers()                       minimum number of columns of `backpointers`
     pack(kind)                               lays the weights out for serving (linear.py)
 
 All mixers have these methods (SSRU, which only a decoder has, lacks `encode`), so a layer does not
 depend on which one it holds. `forward`, `encode` and `step` compute the same function of the same
-weights. `encode` and `step` also apply the residual sum and the norm that follow the mixer
-(`closing`), fused into its last linear layer where it ends with one. They are scripted into the
+weights. `encode` and `close` also apply the residual sum and the norm that follow the mixer, fused
+into its last linear layer where it ends with one. The methods for serving are scripted into the
 bundle and use the operators torch.ops.linnet.*.
 
 A mixer keeps nothing between calls. The caller passes the state, [window, slots, ...], a ring over
@@ -98,6 +99,30 @@ class DynamicConv(nn.Module):
         return torch.ops.linnet.dynamic_conv_step(x, weight, state, positions, backpointers)
 
     @torch.jit.export
+    def step_after(
+        self,
+        x: Tensor,
+        weight: Tensor,
+        bias: Tensor | None,
+        activation: str,
+        state: Tensor,
+        positions: Tensor,
+        backpointers: Tensor,
+    ) -> Tensor:
+        """`step` of the linear layer's output: x: [R, d] -> [R, C]."""
+        return torch.ops.linnet.dynamic_conv_layer_step(
+            x,
+            weight,
+            bias,
+            activation,
+            self.weight_linear.weight,
+            self.heads,
+            state,
+            positions,
+            backpointers,
+        )
+
+    @torch.jit.export
     def pack(self, kind: str) -> None:
         self.weight_linear.pack(kind)
 
@@ -136,6 +161,21 @@ class LightConv(nn.Module):
         """x: [R, C], state: [K, slots, C] changed in place, positions: [R], backpointers: [R, A]
         -> [R, C]."""
         return torch.ops.linnet.light_conv_step(x, self.weight, state, positions, backpointers)
+
+    @torch.jit.export
+    def step_after(
+        self,
+        x: Tensor,
+        weight: Tensor,
+        bias: Tensor | None,
+        activation: str,
+        state: Tensor,
+        positions: Tensor,
+        backpointers: Tensor,
+    ) -> Tensor:
+        """`step` of the linear layer's output: x: [R, d] -> [R, C]."""
+        y = torch.ops.linnet.linear(x, weight, bias, activation)
+        return self.step(y, state, positions, backpointers)
 
     @torch.jit.export
     def pack(self, kind: str) -> None:
@@ -185,6 +225,21 @@ class DepthwiseConv(nn.Module):
         )
 
     @torch.jit.export
+    def step_after(
+        self,
+        x: Tensor,
+        weight: Tensor,
+        bias: Tensor | None,
+        activation: str,
+        state: Tensor,
+        positions: Tensor,
+        backpointers: Tensor,
+    ) -> Tensor:
+        """`step` of the linear layer's output: x: [R, d] -> [R, C]."""
+        y = torch.ops.linnet.linear(x, weight, bias, activation)
+        return self.step(y, state, positions, backpointers)
+
+    @torch.jit.export
     def pack(self, kind: str) -> None:
         pass  # no gemm to pack
 
@@ -224,17 +279,29 @@ class GatedConvolution(nn.Module):
         return self.linear2.close(self.conv.encode(x, lengths), closing)
 
     @torch.jit.export
-    def step(
-        self,
-        x: Tensor,
-        state: Tensor,
-        positions: Tensor,
-        backpointers: Tensor,
-        closing: Closing | None = None,
-    ) -> Tensor:
-        x = self.linear1.serve(x, "glu" if self.glu else "none")
-        y = self.conv.step(x, state, positions, backpointers)
-        return self.linear2.close(y, closing)
+    def mix(self, x: Tensor, state: Tensor, positions: Tensor, backpointers: Tensor) -> Tensor:
+        """x: [R, d], state: [window, slots, d] changed in place, positions: [R], backpointers: [R,
+        A] -> [R, d]."""
+        return self.conv.step_after(
+            x,
+            self.linear1.weight,
+            self.linear1.bias,
+            "glu" if self.glu else "none",
+            state,
+            positions,
+            backpointers,
+        )
+
+    @torch.jit.export
+    def close(
+        self, y: Tensor, residual: Tensor, norm: Tensor, norm_bias: Tensor, pre_norm: bool
+    ) -> tuple[Tensor, Tensor]:
+        """Linear.close_step of the last linear layer, y: [R, d]."""
+        return self.linear2.close_step(y, residual, norm, norm_bias, pre_norm)
+
+    @torch.jit.export
+    def step(self, x: Tensor, state: Tensor, positions: Tensor, backpointers: Tensor) -> Tensor:
+        return self.linear2.serve(self.mix(x, state, positions, backpointers))
 
     @torch.jit.export
     def pack(self, kind: str) -> None:
@@ -359,24 +426,27 @@ class SelfAttention(nn.Module):
         return self.output.close(self.join(y), closing)
 
     @torch.jit.export
-    def step(
-        self,
-        x: Tensor,
-        state: Tensor,
-        positions: Tensor,
-        backpointers: Tensor,
-        closing: Closing | None = None,
-    ) -> Tensor:
+    def mix(self, x: Tensor, state: Tensor, positions: Tensor, backpointers: Tensor) -> Tensor:
         """x: [R, d], state: [window, slots, 2, d] changed in place, positions: [R], backpointers:
         [R, A] -> [R, d]."""
         query, key, value = self.query_key_value.serve(x).chunk(3, dim=-1)
         # No row has reached a later position: the first positions are a smaller ring.
         if backpointers.size(1) < state.size(0):
             state = state[: backpointers.size(1)]
-        y = torch.ops.linnet.self_attention_step(
+        return torch.ops.linnet.self_attention_step(
             query, key, value, state, positions, backpointers, self.heads, self.neighbour_heads
         )
-        return self.output.close(y, closing)
+
+    @torch.jit.export
+    def close(
+        self, y: Tensor, residual: Tensor, norm: Tensor, norm_bias: Tensor, pre_norm: bool
+    ) -> tuple[Tensor, Tensor]:
+        """Linear.close_step of the last linear layer, y: [R, d]."""
+        return self.output.close_step(y, residual, norm, norm_bias, pre_norm)
+
+    @torch.jit.export
+    def step(self, x: Tensor, state: Tensor, positions: Tensor, backpointers: Tensor) -> Tensor:
+        return self.output.serve(self.mix(x, state, positions, backpointers))
 
     @torch.jit.export
     def pack(self, kind: str) -> None:
@@ -425,24 +495,25 @@ class SSRU(nn.Module):
         return torch.stack(cells, dim=1).relu().to(projected.dtype)
 
     @torch.jit.export
-    def step(
-        self,
-        x: Tensor,
-        state: Tensor,
-        positions: Tensor,
-        backpointers: Tensor,
-        closing: Closing | None = None,
-    ) -> Tensor:
+    def mix(self, x: Tensor, state: Tensor, positions: Tensor, backpointers: Tensor) -> Tensor:
         """x: [R, d], state: float32 [2, slots, d] changed in place, positions: [R], backpointers:
         [R, A] -> [R, d]."""
         projected = self.candidate_gate.serve(x)
-        y = torch.ops.linnet.ssru_step(projected, state, positions, backpointers)
-        if closing is None:
-            return y
-        residual, weight, bias = closing
-        if weight is None or bias is None:
-            return residual + y
-        return torch.ops.linnet.add_norm(y, residual, weight, bias, self.norm_epsilon)
+        return torch.ops.linnet.ssru_step(projected, state, positions, backpointers)
+
+    @torch.jit.export
+    def close(
+        self, y: Tensor, residual: Tensor, norm: Tensor, norm_bias: Tensor, pre_norm: bool
+    ) -> tuple[Tensor, Tensor]:
+        """As Linear.close_step, without a linear layer: y: [R, d]."""
+        if pre_norm:
+            return torch.ops.linnet.add_norm_sum(y, residual, norm, norm_bias, self.norm_epsilon)
+        y = torch.ops.linnet.add_norm(y, residual, norm, norm_bias, self.norm_epsilon)
+        return y, y
+
+    @torch.jit.export
+    def step(self, x: Tensor, state: Tensor, positions: Tensor, backpointers: Tensor) -> Tensor:
+        return self.mix(x, state, positions, backpointers)
 
     @torch.jit.export
     def pack(self, kind: str) -> None:

@@ -21,6 +21,10 @@ void AddNormRow(const AddNormParams& p, int64_t row, float* sums) {
     sums[c] = ToFloat(x[c]) + ToFloat(residual[c]);
     total += sums[c];
   }
+  if (p.sum != nullptr) {
+    T* sum = static_cast<T*>(p.sum) + row * p.channels;
+    for (int64_t c = 0; c < p.channels; ++c) FromFloat(sums[c], sum + c);
+  }
   const float mean = total / p.channels;
   for (int64_t c = 0; c < p.channels; ++c) squares += (sums[c] - mean) * (sums[c] - mean);
   const float scale = 1.0f / std::sqrt(squares / p.channels + p.epsilon);

@@ -33,11 +33,14 @@ __global__ void __launch_bounds__(kMaxThreads) AddNormRows(AddNormParams p) {
   for (int c = threadIdx.x * N; c < p.channels; c += step) {
     const auto own = *reinterpret_cast<const Pack<T, N>*>(x + c);
     const auto other = *reinterpret_cast<const Pack<T, N>*>(residual + c);
+    Pack<T, N> sum;
 #pragma unroll
     for (int i = 0; i < N; ++i) {
       sums[c + i] = ToFloat(own.at[i]) + ToFloat(other.at[i]);
       total += sums[c + i];
+      sum.at[i] = FromFloat<T>(sums[c + i]);
     }
+    if (p.sum != nullptr) *reinterpret_cast<Pack<T, N>*>(static_cast<T*>(p.sum) + row + c) = sum;
   }
   const float mean = BlockSum(total, means) / p.channels;
   float square = 0.0f;
@@ -69,7 +72,10 @@ __global__ void __launch_bounds__(kMaxThreads) AddNormWideRows(AddNormParams p) 
            ToFloat(static_cast<const T*>(p.residual)[row + c]);
   };
   float total = 0.0f, square = 0.0f;
-  for (int64_t c = threadIdx.x; c < p.channels; c += blockDim.x) total += sum_at(c);
+  for (int64_t c = threadIdx.x; c < p.channels; c += blockDim.x) {
+    total += sum_at(c);
+    if (p.sum != nullptr) static_cast<T*>(p.sum)[row + c] = FromFloat<T>(sum_at(c));
+  }
   const float mean = BlockSum(total, means) / p.channels;
   for (int64_t c = threadIdx.x; c < p.channels; c += blockDim.x) {
     square += (sum_at(c) - mean) * (sum_at(c) - mean);
@@ -87,7 +93,7 @@ bool Aligned(const AddNormParams& p, int64_t elements) {
   const auto bytes = elements * sizeof(T);
   const auto fits = [&](const void* at) { return reinterpret_cast<uintptr_t>(at) % bytes == 0; };
   return p.channels % elements == 0 && fits(p.x) && fits(p.residual) && fits(p.weight) &&
-         fits(p.bias) && fits(p.y);
+         fits(p.bias) && fits(p.sum) && fits(p.y);
 }
 
 }  // namespace
@@ -98,7 +104,7 @@ void AddNormCuda(const AddNormParams& p, void* stream) {
   DispatchType(p.type, [&](auto element) {
     using T = decltype(element);
     constexpr int kMany = 8 / sizeof(T);
-    const bool wide = shared_bytes + 2 * kMaxWarps * int64_t(sizeof(float)) > kSharedBytes;
+    const bool wide = shared_bytes + 2 * kMaxWarps * int64_t(sizeof(float)) > kCudaSharedBytes;
     const int64_t threads =
         std::min<int64_t>(kMaxThreads, DivideUp(DivideUp(p.channels, kMany), kWarp) * kWarp);
     if (wide) {

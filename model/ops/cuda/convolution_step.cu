@@ -65,7 +65,7 @@ bool Launch(const ConvolutionStepParams& p, cudaStream_t stream) {
   const int64_t head_channels = p.channels / p.heads;
   const int64_t tile_heads = std::min(p.heads, (shape.threads * N - 1) / head_channels + 2);
   const int64_t shared_bytes = tile_heads * K * sizeof(float);
-  if (shared_bytes + kMaxWidth * sizeof(int64_t) > kSharedBytes) return false;
+  if (shared_bytes + kMaxWidth * sizeof(int64_t) > kCudaSharedBytes) return false;
   ConvolveStep<T, K, N><<<shape.grid, shape.threads, shared_bytes, stream>>>(p);
   return true;
 }

@@ -18,9 +18,6 @@ namespace linnet::ops {
 constexpr int kWarp = 32;
 constexpr unsigned kWholeWarp = 0xffffffffu;
 
-// Dynamic shared memory that a block may use on every device without opting in to more.
-constexpr int64_t kSharedBytes = 48 * 1024;
-
 __device__ __forceinline__ float ToFloat(float value) { return value; }
 __device__ __forceinline__ float ToFloat(__half value) { return __half2float(value); }
 __device__ __forceinline__ float ToFloat(__nv_bfloat16 value) { return __bfloat162float(value); }

@@ -5,6 +5,7 @@
 #include <c10/cuda/CUDAStream.h>
 #include <torch/library.h>
 
+#include <optional>
 #include <tuple>
 
 #include "model/ops/add_norm.h"
@@ -13,6 +14,8 @@
 #include "model/ops/convolution_step.h"
 #include "model/ops/depthwise_conv.h"
 #include "model/ops/depthwise_conv_step.h"
+#include "model/ops/embed.h"
+#include "model/ops/gated_conv_step.h"
 #include "model/ops/params.h"
 #include "model/ops/self_attention_step.h"
 #include "model/ops/source_attention.h"
@@ -36,6 +39,8 @@ constexpr auto kConvolution = OnCurrentStream<ConvolutionParams, ConvolutionCuda
 constexpr auto kConvolutionStep = OnCurrentStream<ConvolutionStepParams, ConvolutionStepCuda>;
 constexpr auto kDepthwiseConv = OnCurrentStream<DepthwiseConvParams, DepthwiseConvCuda>;
 constexpr auto kDepthwiseConvStep = OnCurrentStream<DepthwiseConvStepParams, DepthwiseConvStepCuda>;
+constexpr auto kEmbed = OnCurrentStream<EmbedParams, EmbedCuda>;
+constexpr auto kGatedConvStep = OnCurrentStream<GatedConvStepParams, GatedConvStepCuda>;
 constexpr auto kSelfAttentionStep = OnCurrentStream<SelfAttentionStepParams, SelfAttentionStepCuda>;
 constexpr auto kSourceAttention = OnCurrentStream<SourceAttentionParams, SourceAttentionCuda>;
 constexpr auto kSsruStep = OnCurrentStream<SsruStepParams, SsruStepCuda>;
@@ -44,6 +49,12 @@ at::Tensor AddNormCudaOp(const at::Tensor& x, const at::Tensor& residual, const 
                          const at::Tensor& bias, double epsilon) {
   const c10::cuda::CUDAGuard guard(x.device());
   return AddNorm(x, residual, weight, bias, epsilon, kAddNorm);
+}
+
+SumAndNorm AddNormSumCudaOp(const at::Tensor& x, const at::Tensor& residual,
+                            const at::Tensor& weight, const at::Tensor& bias, double epsilon) {
+  const c10::cuda::CUDAGuard guard(x.device());
+  return AddNormSum(x, residual, weight, bias, epsilon, kAddNorm);
 }
 
 std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor, at::Tensor> BeamInputsCudaOp(
@@ -97,6 +108,22 @@ at::Tensor DepthwiseConvStepCudaOp(const at::Tensor& x, const at::Tensor& weight
   return DepthwiseConvStep(x, weight, state, positions, backpointers, dilation, kDepthwiseConvStep);
 }
 
+at::Tensor EmbedTokensCudaOp(const at::Tensor& tokens, const at::Tensor& positions,
+                             const at::Tensor& table,
+                             const std::optional<at::Tensor>& position_table, double scale,
+                             int64_t first_position, double sinusoid_steps) {
+  const c10::cuda::CUDAGuard guard(table.device());
+  return EmbedTokens(tokens, positions, table,
+                     {position_table, scale, first_position, sinusoid_steps}, kEmbed);
+}
+
+at::Tensor GatedConvStepCudaOp(const at::Tensor& z, const at::Tensor& taps_weight, int64_t heads,
+                               at::Tensor& state, const at::Tensor& positions,
+                               const at::Tensor& backpointers) {
+  const c10::cuda::CUDAGuard guard(z.device());
+  return GatedConvStep(z, taps_weight, heads, state, positions, backpointers, kGatedConvStep);
+}
+
 at::Tensor SelfAttentionStepCudaOp(const at::Tensor& query, const at::Tensor& key,
                                    const at::Tensor& value, at::Tensor& cache,
                                    const at::Tensor& positions, const at::Tensor& backpointers,
@@ -123,6 +150,7 @@ at::Tensor SsruStepCudaOp(const at::Tensor& projected, at::Tensor& state,
 
 TORCH_LIBRARY_IMPL(linnet, CUDA, m) {
   m.impl("add_norm", AddNormCudaOp);
+  m.impl("add_norm_sum", AddNormSumCudaOp);
   m.impl("beam_inputs", BeamInputsCudaOp);
   m.impl("beam_step", BeamStepCudaOp);
   m.impl("dynamic_conv", DynamicConvCuda);
@@ -131,6 +159,8 @@ TORCH_LIBRARY_IMPL(linnet, CUDA, m) {
   m.impl("light_conv_step", LightConvStepCuda);
   m.impl("depthwise_conv", DepthwiseConvCudaOp);
   m.impl("depthwise_conv_step", DepthwiseConvStepCudaOp);
+  m.impl("embed_tokens", EmbedTokensCudaOp);
+  m.impl("gated_conv_step", GatedConvStepCudaOp);
   m.impl("self_attention_step", SelfAttentionStepCudaOp);
   m.impl("source_attention", SourceAttentionCudaOp);
   m.impl("ssru_step", SsruStepCudaOp);

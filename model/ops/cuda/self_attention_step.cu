@@ -32,8 +32,8 @@ __global__ void __launch_bounds__(kAttentionThreads)
     const T* key = cache + EntryOffset(p.cache, row, j) + channel;
     return KeyValue<T>{key, key + p.size};
   };
-  AttendHead<N>(static_cast<const T*>(p.query) + own, head_size, scale,
-                steps * (last_head - first_head + 1), find, y);
+  AttendHead<N, 1>(static_cast<const T*>(p.query) + own, /*stride=*/0, /*queries=*/1, head_size,
+                   scale, steps * (last_head - first_head + 1), find, y);
 
   T* entry = cache + EntryOffset(p.cache, row, 0);
   for (int c = threadIdx.x; c < head_size; c += kAttentionThreads) {

@@ -3,14 +3,51 @@
 namespace linnet::ops {
 namespace {
 
-// One block computes one head of one row.
-template <class T, int N>
+// From this number of rows on a block computes a head of several neighbouring rows with the same
+// source, so that its keys and values are read once. Fewer rows do not fill the device: there each
+// row has its own block.
+constexpr int64_t kManyRows = 32;
+// Max rows of a block. Wide heads have fewer, because of shared memory.
+template <int N>
+constexpr int kGroup = N <= 4 ? 8 : 4;
+
+// True if the row and the one before it attend to the same tokens. Idle rows are alone.
+__device__ __forceinline__ bool ContinuesSource(const SourceAttentionParams& p, int64_t row) {
+  if (row <= 0 || row >= p.rows || p.lengths[row] <= 0 || p.lengths[row] != p.lengths[row - 1]) {
+    return false;
+  }
+  const int32_t* own = p.blocks + row * p.row_blocks;
+  for (int64_t block = 0; block * p.block_tokens < p.lengths[row]; ++block) {
+    if (own[block] != own[block - p.row_blocks]) return false;
+  }
+  return true;
+}
+
+// The number of rows that the block of this row computes: the row and those after it that have its
+// source; 0 if the block of an earlier row computes it. Computed by each warp of the block. A
+// source's rows are divided into groups of kGroup from its first row on.
+template <int N>
+__device__ __forceinline__ int RowsOfBlock(const SourceAttentionParams& p, int64_t row) {
+  const int lane = threadIdx.x % kWarp;
+  int before = 0;  // rows of the same source before this one
+  for (unsigned same = kWholeWarp; same == kWholeWarp;) {
+    same = __ballot_sync(kWholeWarp, ContinuesSource(p, row - before - lane));
+    before += same == kWholeWarp ? kWarp : __ffs(~same) - 1;
+  }
+  if (before % kGroup<N> != 0) return 0;
+  const unsigned same = __ballot_sync(kWholeWarp, ContinuesSource(p, row + 1 + lane));
+  return min(kGroup<N>, same == kWholeWarp ? kWarp : __ffs(~same));
+}
+
+template <class T, int N, bool kGroups>
 __global__ void __launch_bounds__(kAttentionThreads) Attend(SourceAttentionParams p, float scale) {
   const int64_t row = blockIdx.x / p.heads;
   const int head_size = p.size / p.heads;
   const int64_t channel = blockIdx.x % p.heads * head_size;
   const int length = p.lengths[row];
   assert(0 <= length && length <= p.row_blocks * p.block_tokens);
+  const int rows = kGroups ? RowsOfBlock<N>(p, row) : 1;
+  if (rows == 0) return;
   const auto find = [&](int s) {
     const int64_t block = p.blocks[row * p.row_blocks + s / p.block_tokens];
     assert(0 <= block && block < p.cache_blocks);
@@ -19,8 +56,9 @@ __global__ void __launch_bounds__(kAttentionThreads) Attend(SourceAttentionParam
     return KeyValue<T>{key, key + p.size};
   };
   const int64_t own = row * p.size + channel;
-  AttendHead<N>(static_cast<const T*>(p.query) + own, head_size, scale, length, find,
-                static_cast<T*>(p.y) + own);
+  AttendHead<N, kGroups ? kGroup<N> : 1>(static_cast<const T*>(p.query) + own, p.size, rows,
+                                         head_size, scale, length, find,
+                                         static_cast<T*>(p.y) + own);
 }
 
 }  // namespace
@@ -28,10 +66,17 @@ __global__ void __launch_bounds__(kAttentionThreads) Attend(SourceAttentionParam
 void SourceAttentionCuda(const SourceAttentionParams& p, void* stream) {
   const int64_t head_size = p.size / p.heads;
   const float scale = 1.0f / sqrtf(static_cast<float>(head_size));
+  const auto cuda_stream = static_cast<cudaStream_t>(stream);
+  const int64_t blocks = p.rows * p.heads;
   DispatchType(p.type, [&](auto element) {
     DispatchHeadSize(head_size, [&](auto channels) {
-      Attend<decltype(element), decltype(channels)::value>
-          <<<p.rows * p.heads, kAttentionThreads, 0, static_cast<cudaStream_t>(stream)>>>(p, scale);
+      using T = decltype(element);
+      constexpr int N = decltype(channels)::value;
+      if (p.rows >= kManyRows) {
+        Attend<T, N, true><<<blocks, kAttentionThreads, 0, cuda_stream>>>(p, scale);
+      } else {
+        Attend<T, N, false><<<blocks, kAttentionThreads, 0, cuda_stream>>>(p, scale);
+      }
     });
   });
 }
