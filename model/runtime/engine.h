@@ -61,6 +61,13 @@ struct SequenceEvent {
   absl::Status status;  // not OK: this sequence failed (and is finished), the others did not
 };
 
+// An encoder call costs, beside its tokens, as much as so many decoder steps, or as so many more
+// source tokens.
+struct EncoderCost {
+  float call_steps = 0;
+  int call_tokens = 0;
+};
+
 // Constant properties of an engine.
 struct EngineInfo {
   std::string device;                // "cpu", "cuda:0"
@@ -72,6 +79,10 @@ struct EngineInfo {
   int source_vocabulary_size = 0;    // of sources
   int max_language_tokens = 0;       // at the start of a target
   std::string search = "host";       // "host", or "device" with details
+  // The chosen algorithms of the gemms on a GPU, a line each, by all engines of this process.
+  std::vector<std::string> gemms = {};
+  // Measured on a device that runs the encoder beside the decoder; nothing on the CPU.
+  std::optional<EncoderCost> encoder_cost = std::nullopt;
   // Grammar of searched and sampled targets; null: any token may follow any.
   std::shared_ptr<const TokenGrammar> grammar = nullptr;
   SpecialTokens special;

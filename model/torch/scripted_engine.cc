@@ -3,14 +3,37 @@
 #include <c10/core/StreamGuard.h>
 
 #include <algorithm>
+#include <chrono>
 #include <iterator>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "model/ops/gemm_choice.h"
+#include "model/torch/decoding/encoder_times.h"
 #include "model/torch/module/catch_torch_errors.h"
 #include "proto/status_macros.h"
 
 namespace linnet::model {
+namespace {
+
+constexpr int kTimedRuns = 7;
+
+class Stopwatch {
+ public:
+  double seconds() const {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
+  }
+
+ private:
+  const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+};
+
+double Median(std::vector<double> values) {
+  std::ranges::nth_element(values, values.begin() + std::ssize(values) / 2);
+  return values[values.size() / 2];
+}
+
+}  // namespace
 
 ScriptedEngine::ScriptedEngine(ScriptedModel model, EngineInfo info,
                                const ScriptedEngineOptions& options,
@@ -22,10 +45,11 @@ ScriptedEngine::ScriptedEngine(ScriptedModel model, EngineInfo info,
       host_(context_, cache_) {}
 
 void ScriptedEngine::SearchOnDevice(const std::string& no_graphs) {
-  cache_.UseOwnStream();
+  cache_.RunBeside(context_.info.threads);
   device_ = std::make_unique<DeviceDecoder>(context_, cache_);
   device_->Prepare(no_graphs);
   context_.info.search = absl::StrCat("device, ", device_->graphs());
+  if (context_.options.time_gemms) context_.info.gemms = ops::GemmTable::OfProcess().Describe();
 }
 
 bool ScriptedEngine::HasRoom(std::span<const SequenceInput> sequences) const {
@@ -53,10 +77,11 @@ absl::Status ScriptedEngine::Add(std::span<const SequenceInput> sequences) {
     std::vector<EncoderCache::Source> sources;
     for (const SequenceInput& input : sequences) {
       added.push_back(StartSequence(input));
-      sources.push_back({input.source, added.back().blocks.numbers()});
+      const auto blocks = added.back().blocks.numbers();
+      sources.push_back({input.source, {blocks.begin(), blocks.end()}});
     }
-    const auto encoded = cache_.Encode(sources, context_.options.one_shape);
-    for (RunningSequence& sequence : added) sequence.encoded = encoded;
+    const auto call = cache_.Encode(std::move(sources), context_.options.one_shape);
+    for (int i = 0; i < std::ssize(added); ++i) added[i].encoded = {call, i};
     std::move(added.begin(), added.end(), std::back_inserter(running_));
     return absl::OkStatus();
   });
@@ -109,6 +134,9 @@ absl::StatusOr<std::vector<SequenceEvent>> ScriptedEngine::Step() {
   if (running_.empty()) return events;
   absl::Status status = CatchTorchErrors("a decoder step failed", [&] {
     StepDecoders();
+    for (const RunningSequence& sequence : running_) {
+      if (IsDeviceLost(sequence.status)) return sequence.status;
+    }
     events = TakeEvents();
     return absl::OkStatus();
   });
@@ -177,7 +205,55 @@ absl::Status ScriptedEngine::WarmUp() {
       RETURN_IF_ERROR(events.front().status);
     }
   }
+  return device_ ? MeasureEncoder() : absl::OkStatus();
+}
+
+absl::Status ScriptedEngine::MeasureEncoder() {
+  const int tokens = std::min(32, info().limits.max_source_tokens);
+  const int sources = std::min(8, cache_.free_blocks() / BlocksFor(tokens));
+  if (sources * tokens <= 1) return absl::OkStatus();
+  EncoderTimes times = {.few_tokens = 1, .many_tokens = sources * tokens};
+  ASSIGN_OR_RETURN(times.few_seconds, EncodeSeconds(1, 1));
+  ASSIGN_OR_RETURN(times.many_seconds, EncodeSeconds(sources, tokens));
+  ASSIGN_OR_RETURN(times.step_seconds, StepSeconds());
+  context_.info.encoder_cost = FitEncoderCost(times);
   return absl::OkStatus();
+}
+
+absl::StatusOr<double> ScriptedEngine::EncodeSeconds(int sources, int tokens) {
+  std::vector<FreeList::Lease> leases;
+  std::vector<EncoderCache::Source> inputs;
+  for (int i = 0; i < sources; ++i) {
+    const auto blocks = leases.emplace_back(cache_.Take(tokens)).numbers();
+    inputs.push_back(
+        {std::vector<TokenId>(tokens, info().special.unk), {blocks.begin(), blocks.end()}});
+  }
+  std::vector<double> seconds;
+  for (int run = 0; run <= kTimedRuns; ++run) {
+    const Stopwatch watch;
+    const auto call = cache_.Encode(inputs, /*one_by_one=*/false);
+    call->Wait();
+    RETURN_IF_ERROR(call->status(0));
+    if (run > 0) seconds.push_back(watch.seconds());  // the first call sizes buffers
+  }
+  return Median(std::move(seconds));
+}
+
+absl::StatusOr<double> ScriptedEngine::StepSeconds() {
+  SequenceInput input;
+  input.source = {info().special.unk, info().special.eos};
+  input.options.beam_size = std::min(5, info().limits.max_beam_size);
+  input.options.max_target_tokens = std::min(kTimedRuns, info().limits.max_target_tokens);
+  input.options.min_target_tokens = input.options.max_target_tokens;
+  RETURN_IF_ERROR(Add({&input, 1}));
+  std::vector<double> seconds;
+  while (!running_.empty()) {
+    const Stopwatch watch;
+    ASSIGN_OR_RETURN(std::vector<SequenceEvent> events, Step());
+    RETURN_IF_ERROR(events.front().status);
+    seconds.push_back(watch.seconds());
+  }
+  return Median(std::move(seconds));
 }
 
 }  // namespace linnet::model

@@ -49,6 +49,10 @@ class ScriptedEngine final : public Engine {
   std::optional<OutputRows> OutputsFor(const SequenceInput& sequence);
   void StepDecoders();
   std::vector<SequenceEvent> TakeEvents();
+  // Medians of some calls and steps, for EngineInfo::encoder_cost.
+  absl::StatusOr<double> EncodeSeconds(int sources, int tokens);
+  absl::StatusOr<double> StepSeconds();
+  absl::Status MeasureEncoder();
 
   DecoderContext context_;
   std::optional<Shortlist> shortlist_;

@@ -83,7 +83,8 @@ absl::Status Build(const Bundle& bundle, const TorchEngineOptions& options, at::
   const ScriptedEngineOptions engine_options = {
       .mask_eos = options.mask_eos,
       .alignment_layer = bundle.alignment_layer(),
-      .one_shape = options.batch_invariant && !model.packed()};
+      .one_shape = options.batch_invariant && !model.packed(),
+      .time_gemms = options.time_gemms && !options.batch_invariant};
   engine = std::make_unique<ScriptedEngine>(std::move(model), std::move(info), engine_options,
                                             std::move(shortlist));
   const bool on_device = options.search == SearchPlace::kDevice ||

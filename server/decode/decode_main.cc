@@ -38,6 +38,8 @@ struct Flags {
   std::string search = "auto";
   bool graphs = true;
   bool batch_invariant = false;
+  bool time_gemms = true;
+  bool print_gemms = false;
   bool shortlist = false;
   int threads = 0;
   int batch = 32;
@@ -62,6 +64,11 @@ void AddFlags(CLI::App& app, Flags& flags) {
       ->capture_default_str();
   app.add_flag("--graphs,!--no-graphs", flags.graphs,
                "Launch a step of the device as a CUDA graph (the default) or kernel by kernel");
+  app.add_flag("--time-gemms,!--no-time-gemms", flags.time_gemms,
+               "Choose the algorithms of a GPU's matrix products by their times at the start (the "
+               "default) or leave them to the library; always left with --batch-invariant");
+  app.add_flag("--print-gemms", flags.print_gemms,
+               "Print the chosen algorithms and their times to standard error");
   app.add_flag(
       "--batch-invariant", flags.batch_invariant,
       "Run all steps with the same number of rows, so that results are bit-identical in any batch");
@@ -188,9 +195,13 @@ int Main(int argc, char** argv) {
                             .shortlist = flags.shortlist,
                             .search = *search,
                             .graphs = flags.graphs,
+                            .time_gemms = flags.time_gemms,
                             .batch_invariant = flags.batch_invariant});
   if (!engine.ok()) {
     return Fail(absl::IsInvalidArgument(engine.status()) ? kUsage : kUnusable, engine.status());
+  }
+  if (flags.print_gemms) {
+    for (const std::string& line : (*engine)->info().gemms) std::cerr << line << "\n";
   }
   if (!flags.synthetic) return DecodeLines(*bundle, **engine, flags);
   flags.load.batch = flags.batch;

@@ -30,7 +30,12 @@ bool IsCancelled(const Sequence& sequence) {
 }  // namespace
 
 Batcher::Batcher(model::Engine& engine, const BatcherOptions& options)
-    : engine_(engine), options_(options), policy_(options.encode), shed_(options.shed) {}
+    : engine_(engine),
+      options_(options),
+      policy_(WithMeasuredCost(options.encode, engine.info())),
+      shed_(options.shed) {
+  options_.encode = WithMeasuredCost(options.encode, engine.info());
+}
 
 Batcher::~Batcher() {
   EndAll(absl::CancelledError("the batcher was stopped"), absl::InfinitePast());

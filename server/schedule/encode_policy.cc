@@ -7,6 +7,14 @@
 
 namespace linnet::server {
 
+EncodeOptions WithMeasuredCost(EncodeOptions options, const model::EngineInfo& info) {
+  if (info.encoder_cost) {
+    options.encode_call_steps = info.encoder_cost->call_steps;
+    options.encode_call_tokens = info.encoder_cost->call_tokens;
+  }
+  return options;
+}
+
 bool EncodePolicy::EncodeNow(int eligible, int running) {
   waited_ += eligible;  // counts this step, in case they are delayed
   const bool wait = eligible == 0 || (running > 0 && deferred_steps_ < options_.max_wait_steps &&

@@ -3,6 +3,8 @@
 #include <span>
 #include <vector>
 
+#include "model/runtime/engine.h"
+
 namespace linnet::server {
 
 // The fixed cost of an encoder call, and the max delay that it justifies. Constants, not settings:
@@ -11,13 +13,15 @@ namespace linnet::server {
 // Measured with the bundle en-de on one thread of a CPU: in float32 an encoder call took 0.9 ms
 // plus 40 us per token, a step 1.1 ms plus 61 us per row; in int8 0.16 ms plus 15 us and 0.25 ms
 // plus 24 us (tests/bench/results). On a GPU, where the time of a call or step hardly depends on
-// its size, both costs are higher: measure them with tests/bench/batching before a GPU serves many
-// callers.
+// its size, both costs are higher: there the engine measures them when it is loaded.
 struct EncodeOptions {
   int max_wait_steps = 4;         // max steps by which a sequence is delayed
   float encode_call_steps = 0.2;  // fixed cost of an encoder call, in decoder steps
   int encode_call_tokens = 22;    // the same in source tokens
 };
+
+// With the costs that the engine has measured, if it has.
+EncodeOptions WithMeasuredCost(EncodeOptions options, const model::EngineInfo& info);
 
 // Decides before each step whether the eligible sequences are encoded now or one step later.
 //

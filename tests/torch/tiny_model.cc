@@ -92,6 +92,18 @@ def align(self, tokens: Tensor, positions: Tensor, backpointers: Tensor, blocks:
     return x[:, 0:1] + torch.arange(blocks.size(1) * 16, device=x.device).to(x.dtype)
 )";
 
+constexpr char kStops[] =
+    R"(    assert not bool(torch.any(torch.eq(source, 47))), "the stopper is in the source"
+)";
+
+// Gives up after some seconds.
+constexpr char kWaits[] = R"(    if bool(torch.any(torch.eq(source, 47))):
+        tries = 0
+        while int(self.position) < 8 and tries < 10000000:
+            tries += 1
+        assert int(self.position) >= 8, "the decoder made no steps meanwhile"
+)";
+
 // Module::define resolves torch.*; this adds linnet.*.
 struct Resolver final : torch::jit::NativeResolver {
   std::shared_ptr<torch::jit::SugaredValue> resolveValue(
@@ -124,6 +136,7 @@ Bundle BundleOf(const std::string& source) {
   random("query2", {kWidth, kWidth}, 0.4);
   random("project", {TinyModel::kVocabulary, kWidth}, 0.5);
   random("bias", {TinyModel::kVocabulary}, 0.1);
+  module.register_parameter("position", at::zeros({}, at::kLong), /*is_buffer=*/true);
   at::Tensor bias = module.attr("bias").toTensor();
   bias[2] = 1.0;  // otherwise few hypotheses would end before the limit
   for (int token : {TinyModel::kMarked, TinyModel::kThrower, TinyModel::kStopper})
@@ -163,6 +176,17 @@ const Bundle& TinyBundle() {
 
 const Bundle& ThrowingAlignBundle() {
   static const Bundle bundle = BundleOf(std::string(kSource) + kThrowingAlign);
+  return bundle;
+}
+
+const Bundle& WaitingEncoderBundle() {
+  static const Bundle bundle = [] {
+    std::string source = std::string(kSource) + kAlign;
+    source.replace(source.find(kStops), sizeof(kStops) - 1, kWaits);
+    const std::string features = "    if tokens.device.type == \"cpu\":";
+    source.insert(source.find(features), "    self.position.copy_(torch.max(positions))\n");
+    return BundleOf(source);
+  }();
   return bundle;
 }
 

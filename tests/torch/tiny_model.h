@@ -25,6 +25,10 @@ const Bundle& TinyBundle();
 // The same model whose alignment throws at its third step.
 const Bundle& ThrowingAlignBundle();
 
+// The same model whose encoder, given the stopper, waits for a decoder step at position 8, which no
+// warm-up makes.
+const Bundle& WaitingEncoderBundle();
+
 // The same manifest around a module of this TorchScript source.
 Bundle BundleOf(const std::string& source);
 

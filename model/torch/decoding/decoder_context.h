@@ -15,6 +15,8 @@ struct ScriptedEngineOptions {
   // Every step has all rows and every source is encoded separately, so that each gemm has one
   // shape.
   bool one_shape = false;
+  // Gemms of the device's steps use the fastest algorithm for their shape (ops/gemm_choice.h).
+  bool time_gemms = false;
 };
 
 // The model of an engine and the memory that its decoders share. A sequence has the same slots of

@@ -79,11 +79,11 @@ void DeviceDecoder::Prepare(const std::string& no_graphs) {
   for (auto size = sizes.rbegin(); size != sizes.rend(); ++size) {
     FillPlan({}, *size, steps_[0].plan);
     plan_.copy_(steps_[0].plan);
-    Run(*size);
+    Run(*size, context_.options.time_gemms ? ops::GemmMode::kChoose : ops::GemmMode::kLibrary);
     if (recorder_ == nullptr) continue;
     WaitForDevice();
     try {
-      graphs_[*size] = recorder_->Record([&] { Run(*size); });
+      graphs_[*size] = recorder_->Record([&] { Run(*size, gemms()); });
       graphs_summary_ = absl::StrCat(graphs_.size(), " graphs");
     } catch (const std::exception& error) {
       const std::string doing = absl::StrCat("recording a step of ", *size, " rows failed");
@@ -92,7 +92,12 @@ void DeviceDecoder::Prepare(const std::string& no_graphs) {
   }
 }
 
-void DeviceDecoder::Run(int size) {
+ops::GemmMode DeviceDecoder::gemms() const {
+  return context_.options.time_gemms ? ops::GemmMode::kTable : ops::GemmMode::kLibrary;
+}
+
+void DeviceDecoder::Run(int size, ops::GemmMode mode) {
+  const ops::GemmScope scope(mode);
   const at::Tensor plan = plan_.narrow(0, 0, size);
   at::Tensor record = record_.narrow(0, 0, size);
   const ops::StepRows rows = ops::CallBeamInputs(plan, tables_, special_, row_blocks_);
@@ -117,17 +122,23 @@ void DeviceDecoder::Run(int size) {
 std::vector<RunningSequence*> DeviceDecoder::NextStep(std::span<RunningSequence> running) const {
   std::vector<RunningSequence*> ready, waiting;
   for (RunningSequence& sequence : running) {
-    if (sequence.encoded && sequence.encoded->reached()) sequence.encoded = nullptr;
-    if (!sequence.on_device) {
-      // The host decoder runs on this stream as well.
-      if (sequence.encoded) sequence.encoded->Block(stream_);
-      sequence.encoded = nullptr;
-    } else if (!sequence.search.finished() && sequence.launched < sequence.max_steps) {
-      (sequence.encoded ? waiting : ready).push_back(&sequence);
+    if (sequence.encoded.pending() && !sequence.on_device) {
+      sequence.encoded.call->Block(stream_);  // the host decoder runs on this stream as well
+      sequence.TakeEncoded();
+    } else if (sequence.encoded.pending() && sequence.encoded.call->done()) {
+      sequence.TakeEncoded();
+    }
+    if (!sequence.on_device || !sequence.status.ok()) continue;
+    if (!sequence.search.finished() && sequence.launched < sequence.max_steps) {
+      (sequence.encoded.pending() ? waiting : ready).push_back(&sequence);
     }
   }
   if (!ready.empty()) return ready;
-  for (const RunningSequence* sequence : waiting) sequence->encoded->Block(stream_);
+  for (RunningSequence* sequence : waiting) {
+    sequence->encoded.call->Block(stream_);
+    sequence->TakeEncoded();
+  }
+  std::erase_if(waiting, [](const RunningSequence* sequence) { return !sequence->status.ok(); });
   return waiting;
 }
 
@@ -150,7 +161,7 @@ bool DeviceDecoder::Launch(std::span<RunningSequence> running) {
   if (const auto graph = graphs_.find(size); graph != graphs_.end()) {
     graph->second->Launch();
   } else {
-    Run(size);
+    Run(size, gemms());
   }
   step.record.narrow(0, 0, size).copy_(record_.narrow(0, 0, size), /*non_blocking=*/true);
   step.done.Record(stream_);

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "model/ops/gemm_choice.h"
 #include "model/ops/graph.h"
 #include "model/runtime/engine.h"
 #include "model/torch/decoding/decoder_context.h"
@@ -53,15 +54,17 @@ class DeviceDecoder {
   // beams above ops::kMaxBeam.
   static bool Supports(const SequenceInput& sequence);
 
-  // Runs an empty step of every size and records it as a graph, unless `no_graphs` gives a reason
-  // not to record. Throws GraphsFailed if recording fails; the object must then be destroyed, since
-  // the allocator keeps its recording state.
+  // Runs an empty step of every size, in which the algorithms of its gemms are chosen if the
+  // options ask for it, and records it as a graph, unless `no_graphs` gives a reason not to record.
+  // Throws GraphsFailed if recording fails; the object must then be destroyed, since the allocator
+  // keeps its recording state.
   void Prepare(const std::string& no_graphs);
   // "25 graphs", or the reason why there are none.
   const std::string& graphs() const { return graphs_summary_; }
 
   // Launches a step of all its unfinished searches whose sources are encoded. Sources that are
-  // still being encoded wait for a later step, unless no other sequence is ready. Returns false if
+  // still being encoded wait for a later step, unless no other sequence is ready; a sequence whose
+  // source could not be encoded gets the status. Returns false if
   // there is nothing to launch. Requires in_flight() < kMaxInFlight. After an exception the caller
   // must Discard and remove the sequences.
   bool Launch(std::span<RunningSequence> running);
@@ -92,7 +95,8 @@ class DeviceDecoder {
   void WaitForDevice() const;
   // The sequences of the next step. Makes the step wait for the encoder where it must.
   std::vector<RunningSequence*> NextStep(std::span<RunningSequence> running) const;
-  void Run(int size);
+  void Run(int size, ops::GemmMode mode);
+  ops::GemmMode gemms() const;
 
   DecoderContext& context_;
   const EncoderCache& cache_;

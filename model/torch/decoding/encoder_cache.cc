@@ -1,13 +1,18 @@
 #include "model/torch/decoding/encoder_cache.h"
 
+#include <ATen/Parallel.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/full.h>
 #include <c10/core/StreamGuard.h>
 
 #include <algorithm>
+#include <exception>
+#include <memory>
 #include <stdexcept>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "model/torch/module/catch_torch_errors.h"
 
 namespace linnet::model {
 namespace {
@@ -29,15 +34,58 @@ EncoderCache::EncoderCache(ScriptedModel& model, int64_t tokens, TokenId pad)
       layers_(model_.NewEncoderCache(blocks_.size() + 1, kBlockTokens)),
       stream_(c10::Stream::DEFAULT, model_.device()) {}
 
-void EncoderCache::UseOwnStream() { stream_ = NewStream(model_.device(), /*urgent=*/false); }
+EncoderCache::~EncoderCache() {
+  thread_ = nullptr;
+  try {  // the device writes to the layers until it has finished
+    DeviceEvent last(model_.device());
+    last.Record(stream_);
+    last.Wait();
+  } catch (const std::exception&) {
+    // A failed device writes nothing more.
+  }
+}
 
-std::shared_ptr<DeviceEvent> EncoderCache::Encode(std::span<const Source> sources,
-                                                  bool one_by_one) {
+void EncoderCache::RunBeside(int threads) {
+  stream_ = NewStream(model_.device(), /*urgent=*/false);
+  thread_ = std::make_unique<JobThread>();
+  thread_->Add([threads] { at::set_num_threads(threads); });
+}
+
+std::shared_ptr<const EncoderCall> EncoderCache::Encode(std::vector<Source> sources,
+                                                        bool one_by_one) {
+  auto call = std::make_shared<EncoderCall>(model_.device());
+  std::vector<absl::Status> statuses(sources.size());
   const size_t together = one_by_one ? 1 : sources.size();
-  for (size_t i = 0; i < sources.size(); i += together) EncodeBatch(sources.subspan(i, together));
-  auto done = std::make_shared<DeviceEvent>(model_.device());
-  done->Record(stream_);
-  return done;
+  if (thread_ == nullptr) {
+    const std::span<const Source> all = sources;
+    for (size_t i = 0; i < all.size(); i += together) EncodeBatch(all.subspan(i, together));
+    call->Finish(std::move(statuses), stream_);
+    return call;
+  }
+  thread_->Add([this, call, together, sources = std::move(sources),
+                statuses = std::move(statuses)]() mutable {
+    const std::span<const Source> all = sources;
+    for (size_t i = 0; i < all.size(); i += together) {
+      EncodeInParts(all.subspan(i, together), std::span(statuses).subspan(i, together));
+    }
+    call->Finish(std::move(statuses), stream_);
+  });
+  return call;
+}
+
+void EncoderCache::EncodeInParts(std::span<const Source> sources,
+                                 std::span<absl::Status> statuses) {
+  const absl::Status status = CatchTorchErrors("encoding failed", [&] {
+    EncodeBatch(sources);
+    return absl::OkStatus();
+  });
+  if (absl::IsResourceExhausted(status) && sources.size() > 1) {
+    const size_t half = sources.size() / 2;
+    EncodeInParts(sources.first(half), statuses.first(half));
+    EncodeInParts(sources.subspan(half), statuses.subspan(half));
+    return;
+  }
+  std::ranges::fill(statuses, status);
 }
 
 void EncoderCache::EncodeBatch(std::span<const Source> sources) {

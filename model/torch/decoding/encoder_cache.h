@@ -8,9 +8,11 @@
 #include <span>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "model/runtime/search/token.h"
+#include "model/torch/decoding/encoder_call.h"
 #include "model/torch/decoding/free_list.h"
-#include "model/torch/module/device_event.h"
+#include "model/torch/decoding/job_thread.h"
 #include "model/torch/module/scripted_model.h"
 
 namespace linnet::model {
@@ -25,44 +27,55 @@ int BlocksFor(int64_t tokens);
 //
 // A source takes blocks of kBlockTokens tokens, which need not be neighbours, and gives them back
 // when its lease ends. Blocks are not cleared: a decoder step reads the tokens of its source only.
-// On a GPU the encoder can run on a stream of its own, beside the decoder.
+// The encoder can run beside the decoder, on a thread and a stream of its own: launching its
+// hundred kernels takes the host longer than several decoder steps.
 //
 // ScriptedEngine owns it; not thread-safe, the engine's thread calls it.
 class EncoderCache {
  public:
   // A source and the blocks that hold it.
   struct Source {
-    std::span<const TokenId> tokens;
-    std::span<const int32_t> blocks;
+    std::vector<TokenId> tokens;
+    std::vector<int32_t> blocks;
   };
 
   // `tokens` is a multiple of kBlockTokens. `model` must outlive it. Throws c10::Error.
   EncoderCache(ScriptedModel& model, int64_t tokens, TokenId pad);
+  // Ends the thread; calls that have not begun are dropped.
+  ~EncoderCache();
+  EncoderCache(const EncoderCache&) = delete;
+  EncoderCache& operator=(const EncoderCache&) = delete;
 
-  // Gives the encoder a stream of its own. Call it before the first Encode.
-  void UseOwnStream();
+  // Gives the encoder a thread, with `threads` intra-op threads, and a stream of its own. Call it
+  // before the first Encode.
+  void RunBeside(int threads);
   const c10::Stream& stream() const { return stream_; }
 
   int free_blocks() const { return blocks_.free(); }
   // Requires BlocksFor(tokens) <= free_blocks().
   FreeList::Lease Take(int64_t tokens) { return blocks_.Take(BlocksFor(tokens)); }
 
-  // Encodes the sources, as one batch or one by one, into their blocks. Returns at once; the event
-  // is reached when the blocks are written. Throws c10::Error, and std::runtime_error if the module
-  // breaks its contract.
-  std::shared_ptr<DeviceEvent> Encode(std::span<const Source> sources, bool one_by_one);
+  // Encodes the sources, as one batch or one by one, into their blocks, after those of earlier
+  // calls. Throws c10::Error, and std::runtime_error if the module breaks its contract.
+  //
+  // On a thread of its own it returns at once and never throws: each source gets a status, and
+  // batches that do not fit into memory are encoded in parts.
+  std::shared_ptr<const EncoderCall> Encode(std::vector<Source> sources, bool one_by_one);
 
   // Per layer, [blocks + 1, kBlockTokens, 2, d]; the last block takes the padding.
   const std::vector<at::Tensor>& layers() const { return layers_; }
 
  private:
   void EncodeBatch(std::span<const Source> sources);
+  // Encodes them together, or in halves if memory runs out.
+  void EncodeInParts(std::span<const Source> sources, std::span<absl::Status> statuses);
 
   ScriptedModel& model_;
   TokenId pad_;
   FreeList blocks_;
   std::vector<at::Tensor> layers_;
   c10::Stream stream_;
+  std::unique_ptr<JobThread> thread_;  // null: Encode runs on the caller's thread
 };
 
 }  // namespace linnet::model

@@ -1,15 +1,15 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "model/runtime/engine.h"
 #include "model/torch/decoding/alignment_pass.h"
+#include "model/torch/decoding/encoder_call.h"
 #include "model/torch/decoding/free_list.h"
-#include "model/torch/module/device_event.h"
 #include "model/torch/module/scripted_model.h"
 
 namespace linnet::model {
@@ -29,7 +29,7 @@ struct RunningSequence {
   bool align;
   std::optional<OutputRows> outputs;  // outputs of the shortlist; null: whole vocabulary
   std::optional<AlignmentPass> pass = std::nullopt;  // after the search, in the first slot
-  std::shared_ptr<DeviceEvent> encoded = nullptr;    // null once the encoder is done
+  EncodedSource encoded = {};                        // empty once the encoder is done
   absl::Status status = {};                          // of the current step
   int first_row = 0;                                 // in the current step of the host decoder
 
@@ -43,7 +43,11 @@ struct RunningSequence {
     if (!status.ok()) return true;
     return pass.has_value() ? pass->finished() : search.finished();
   }
-  bool searched_by_host() const { return !on_device && !search.finished(); }
+  bool searched_by_host() const { return !on_device && !search.finished() && status.ok(); }
+  // Requires encoded.pending() and the end of the call. A failure is the status of the sequence.
+  void TakeEncoded() {
+    if (absl::Status ended = encoded.Take(); !ended.ok()) status = std::move(ended);
+  }
 };
 
 }  // namespace linnet::model

@@ -22,6 +22,9 @@ struct TorchEngineOptions {
   bool shortlist = false;  // beam search is limited to the tokens of the bundle's shortlist
   SearchPlace search = SearchPlace::kAuto;
   bool graphs = true;  // launch steps of the device as CUDA graphs
+  // Choose the algorithm of each gemm of a step by its time (ops/gemm_choice.h), when graphs are
+  // recorded; only where the device searches, and not with batch_invariant.
+  bool time_gemms = true;
   // Every step has all rows, and every source is encoded separately: see torch_engine.h.
   bool batch_invariant = false;
   bool mask_eos = false;  // decode every hypothesis to its limit (measurements only)

@@ -165,5 +165,16 @@ TEST(GroupByLengthTest, CheapCallsSplitByLengthAndExpensiveOnesShareAGroup) {
   EXPECT_THAT(GroupByLength({}, 5), IsEmpty());
 }
 
+TEST(EncodePolicyTest, UsesTheCostsThatTheEngineMeasured) {
+  const EncodeOptions given = {.max_wait_steps = 3, .encode_call_steps = 0.5f};
+  model::EngineInfo info;
+  EXPECT_EQ(WithMeasuredCost(given, info).encode_call_steps, 0.5f);
+  EXPECT_EQ(WithMeasuredCost(given, info).encode_call_tokens, EncodeOptions{}.encode_call_tokens);
+  info.encoder_cost = {.call_steps = 4, .call_tokens = 900};
+  EXPECT_EQ(WithMeasuredCost(given, info).encode_call_steps, 4);
+  EXPECT_EQ(WithMeasuredCost(given, info).encode_call_tokens, 900);
+  EXPECT_EQ(WithMeasuredCost(given, info).max_wait_steps, 3);
+}
+
 }  // namespace
 }  // namespace linnet::server
