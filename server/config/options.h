@@ -59,7 +59,7 @@ struct Options {
   bool graphs = true;
   bool shortlist = false;  // TorchEngineOptions
   int threads = 0;         // 0 = one per core that this process may use
-  int max_batch_rows = 160;
+  int max_batch_rows = 0;  // CompleteOptions sets it if it is 0
   int64_t encoder_cache_tokens = 16384;
   absl::Duration engine_stall_timeout = absl::Seconds(60);
   absl::Duration engine_load_timeout = absl::Minutes(5);

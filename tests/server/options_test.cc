@@ -111,6 +111,13 @@ TEST(OptionsTest, ParsesEveryFlag) {
   EXPECT_EQ(options.security.keepalive, absl::Seconds(30));
 }
 
+TEST(OptionsTest, DefaultRowsDependOnTheDevice) {
+  EXPECT_EQ(Parse({"--models=m"}).options.max_batch_rows, 160);
+  EXPECT_EQ(Parse({"--models=m", "--device=cuda"}).options.max_batch_rows, 128 * 5);
+  EXPECT_EQ(Parse({"--models=m", "--device=cuda", "--max-batch-rows=32"}).options.max_batch_rows,
+            32);
+}
+
 TEST(OptionsTest, HelpAndVersionSucceed) {
   for (const char* flag : {"--help", "--help-all", "--version"}) {
     EXPECT_EQ(Parse({flag}).exit_status, 0);
@@ -155,7 +162,7 @@ INSTANTIATE_TEST_SUITE_P(
                       BadFlag{{"--models=m", "--listen=127.0.0.1:99999"}, "65535"},
                       BadFlag{{"--models=m", "--listen=:80"}, "not HOST:PORT"},
                       BadFlag{{"--models=m", "--metrics-listen=::1:80"}, "[::1]:0"},
-                      BadFlag{{"--models=m", "--max-batch-rows=0"}, "--max-batch-rows"},
+                      BadFlag{{"--models=m", "--max-batch-rows=-1"}, "--max-batch-rows"},
                       BadFlag{{"--models=m", "--threads=-1"}, "--threads"},
                       BadFlag{{"--models=m", "--max-batch-rows=many"}, "--max-batch-rows"},
                       BadFlag{{"--models=m", "--drain-timeout=-1"}, "--drain-timeout"},
