@@ -5,8 +5,11 @@
 #                                    libraries beside them: [debian-runtime] in deps/versions.txt
 #   deploy/stage.sh --cuda DIR       the same with what a GPU needs: the CUDA operators, all of LibTorch, and NVIDIA's libraries,
 #                                    in DIR/site in the layout of the wheels, which they expect (4 GB)
-#   deploy/stage.sh --portable DIR   linnet-decode with Debian's libraries, the CUDA operators and the tests that tests/gpu.sh
-#                                    runs if they are built, and without LibTorch, for a machine that has a torch: LD_LIBRARY_PATH=TORCH/lib:DIR/lib, as tests/gpu.sh sets it; glibc >= 2.36
+#   deploy/stage.sh --portable [--serving] DIR
+#                                    linnet-decode with Debian's libraries, the CUDA operators and the tests that tests/gpu.sh
+#                                    runs if they are built, with --serving also linnet-server and linnet-load; without LibTorch,
+#                                    for a machine that has a torch: LD_LIBRARY_PATH=TORCH/lib:DIR/lib, as tests/gpu.sh sets it;
+#                                    glibc >= 2.36
 #
 # It copies only linked libraries: of LibTorch's 1 GB these are libtorch_cpu and four small ones.
 set -euo pipefail
@@ -17,11 +20,12 @@ programs=(linnet-server linnet linnet-load linnet-decode)
 if [[ ${1:-} == --portable ]]; then
   portable=1 programs=(linnet-decode)
   shift
+  [[ ${1:-} != --serving ]] || { programs+=(linnet-server linnet-load) && shift; }
 elif [[ ${1:-} == --cuda ]]; then
   cuda=1
   shift
 fi
-(($# == 1)) || { sed -n '2,12s/^# \{0,1\}//p' deploy/stage.sh && exit 2; }
+(($# == 1)) || { sed -n '2,15s/^# \{0,1\}//p' deploy/stage.sh && exit 2; }
 dir=$1 built=build/release root=$PWD/
 if [[ $portable ]]; then
   for test in cuda_kernels_gpu_test device_search_test; do

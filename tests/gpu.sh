@@ -21,10 +21,12 @@ the archive for such a machine, and tests/gpu/call.sh runs its contents there in
                      profile     profile of a decoder step by kernel
                      base, big   target tokens per second at batch 1 to 512, beam 1 and 5, beside eager PyTorch, Marian, and
                                  the limit of the device
+                     serving     linnet-server under linnet-load, beside linnet-decode
                      counters    hardware counters of a decoder step, by ncu
   --library DIR    folder of liblinnet_ops.so and liblinnet_ops_cuda.so, built for this torch, such as lib of the portable
                    folder; skips the build
-  --portable DIR   folder that deploy/stage.sh --portable DIR made on a build machine; smoke, answers, base and big need it
+  --portable DIR   folder that deploy/stage.sh --portable DIR made on a build machine; smoke, answers, base, big and
+                   serving need it
   --data DIR       contains en-de/test.tatoeba.tsv, for BLEU
   --out DIR        folder of the report and of rows.jsonl, which grows row by row [tests/bench/results]
   --seconds N      time limit; every part gets a share of it and is stopped at its end [3600]

@@ -97,7 +97,7 @@ ROOMS = {
     f" {API} torch cuda json python-tests peers transformers plots numpy",
     "tests/decode": f"tests/data {PYTHON} {TRAINING} python-tests",
     "tests/e2e": "client python-tests numpy grpc protobuf",
-    "tests/gpu": f"{PYTHON} {TRAINING}",
+    "tests/gpu": f"{PYTHON} {TRAINING} tests/bench",
     "tests/setup": "tests/gpu torch python-tests",
     "tests/deploy": "python-tests grpc protobuf yaml",
 }

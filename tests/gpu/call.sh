@@ -12,7 +12,7 @@ that belong to the call. A call ends after 8.5 minutes. /tmp keeps the rows of e
 
   1            smoke, kernels, answers: nothing is timed, so that a training can run beside them (--train)
   2            operators, profile, base
-  3            big, counters, and unfinished cases of the calls before
+  3            big, serving, counters, and unfinished cases of the calls before
   train        a longer training alone: starts it, or waits for it, and collects its weights
 
   --out DIR    folder of the report and of the weights of a finished training
@@ -59,7 +59,7 @@ case $call in
     parts=(operators profile base)
     [[ ! $train ]] || run_training collect --out "$out" --wait 45
     ;;
-  3) parts=(smoke kernels answers operators profile base big counters) ;;
+  3) parts=(smoke kernels answers operators profile base big serving counters) ;;
   train)
     run_training start --recipe model/recipes/gpu-25-minutes.toml --data "$there/folder/data"
     run_training collect --out "$out" --wait $((seconds - SECONDS))

@@ -1,6 +1,6 @@
 """Packs .gpu/linnet.tar.xz, which a GPU machine needs beside the tracked files.
 
-usage: python3 tests/gpu/pack.py [--data DIR] [--training] [--build] [--out DIR]
+usage: python3 tests/gpu/pack.py [--data DIR] [--training] [--serving] [--build] [--out DIR]
 
 The machine has a torch of the same version, no network, and none of Debian's libraries. Therefore
 linnet-decode, the tests and their libraries are built here and packed (deploy/stage.sh --portable).
@@ -21,6 +21,7 @@ ROOT = Path(__file__).resolve().parents[2]
 BUILT = ROOT / "build/release"
 NEEDED = {"linnet-decode": "bin/linnet-decode", "linnet_ops_cuda": "lib/liblinnet_ops_cuda.so"}
 TESTS = ("cuda_kernels_gpu_test", "device_search_test")
+SERVING = ("linnet-server", "linnet-load")
 LIMIT = 64 * 2**20  # bytes of the tracked files and the packed folder
 MAX_COMMAND = 2000  # characters of a call's command
 TEST_SET = "en-de/test.tatoeba.tsv"
@@ -50,15 +51,18 @@ def tracked_bytes() -> int:
     return sum(file.lstat().st_size for file in files if file.is_symlink() or file.exists())
 
 
-def stage(folder: Path, name: str, data: Path | None, training: bool) -> None:
+def stage(
+    folder: Path, name: str, data: Path | None, training: bool, serving: bool = False
+) -> None:
     """Fills the folder with binaries, libraries and data."""
-    for file in NEEDED.values():
+    for file in [*NEEDED.values(), *(f"bin/{name}" for name in SERVING if serving)]:
         if not (BUILT / file).exists():
             raise SystemExit(f"error: no {file} in {BUILT}: give --build; it needs nvcc")
     for test in TESTS:
         if not (BUILT / "bin" / test).exists():
             print(f"{test} is not built and stays here: its tests will not be run there")
-    subprocess.run([ROOT / "deploy/stage.sh", "--portable", folder], check=True, stdout=sys.stderr)
+    command = [ROOT / "deploy/stage.sh", "--portable", *(["--serving"] if serving else []), folder]
+    subprocess.run(command, check=True, stdout=sys.stderr)
     (folder / "commit").write_text(name + "\n")
     if data is None:
         return
@@ -89,7 +93,7 @@ def check_size(tracked: int, packed: int) -> None:
     if whole > LIMIT:
         raise SystemExit(
             f"error: {whole / 2**20:.1f} MiB are more than the {LIMIT / 2**20:.0f} that may "
-            "travel: leave out --training, or --data"
+            "travel: leave out --training, --serving, or --data"
         )
 
 
@@ -105,6 +109,7 @@ def main() -> None:
     )
     parser.add_argument("--data", type=Path, help=f"holds {TEST_SET}: then BLEU is measured")
     parser.add_argument("--training", action="store_true", help="take the training data along")
+    parser.add_argument("--serving", action="store_true", help="take the server along, 7 MiB")
     parser.add_argument("--build", action="store_true", help="build first")
     parser.add_argument("--out", type=Path, default=ROOT / ".gpu")
     arguments = parser.parse_args()
@@ -114,11 +119,12 @@ def main() -> None:
         build = ["cmake", "--build", str(BUILT), "--target"]
         known = subprocess.run([*build, "help"], capture_output=True, text=True, check=True).stdout
         targets = [*NEEDED, *(test for test in TESTS if f"{test}:" in known)]
+        targets += SERVING if arguments.serving else ()
         subprocess.run([*build, *targets], cwd=ROOT, check=True, stdout=sys.stderr)
     name = commit()
     archive = arguments.out / "linnet.tar.xz"
     with tempfile.TemporaryDirectory() as folder:
-        stage(Path(folder), name, arguments.data, arguments.training)
+        stage(Path(folder), name, arguments.data, arguments.training, arguments.serving)
         pack(Path(folder), archive)
     check_size(tracked_bytes(), archive.stat().st_size)
     print(

@@ -29,6 +29,8 @@ TITLES = {
     "is a replay of it as a CUDA graph: what it takes longer than `all kernels` is gaps.",
     "base": "## Target tokens a second, base model",
     "big": "## Target tokens a second, big model",
+    "serving": "## The server beside the engine\n\nSentences a second at full load: "
+    "`linnet-decode`, and `linnet-server` with `linnet-load` on the same machine.",
     "counters": "## Hardware counters of a decoder step\n\nFrom ncu, kernel by kernel.",
 }
 SPEED = (

@@ -54,6 +54,7 @@ PARTS = {
     "profile": Part(90, "step_profile", needs_portable=False),
     "base": Part(300, "speed"),
     "big": Part(400, "speed"),
+    "serving": Part(120, "serving"),
     "counters": Part(90, "counters", needs_portable=False),
 }
 

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from decode import decoder_of
 from op_times import eager_seconds, replay_seconds
 from session import Case, Setup
 from speed import SIZES, made_bundle
@@ -97,9 +98,18 @@ def load(setup: Setup) -> None:
         torch.ops.load_library(setup.library.with_name("liblinnet_ops_cuda.so"))
 
 
+def chosen_gemms(setup: Setup, model: str) -> list[dict[str, Any]]:
+    compute = "float32" if setup.dry else "float16"
+    flags = ("--search", "device", "--compute", compute)
+    lines = decoder_of(setup).gemms(made_bundle(model)[1], 32, BEAM, *flags)
+    return [{"model": model, "gemm": line} for line in lines]
+
+
 def cases(setup: Setup, part: str) -> Iterator[Case]:
     load(setup)
     models = ["tiny"] if setup.dry else ["big", "base"]
+    for model in models if setup.portable else ():
+        yield f"{model}, chosen gemms", functools.partial(chosen_gemms, setup, model)
     for model in models:
         for rows in (5,) if setup.dry else (160, 5, 640):
             yield f"{model}, {rows} rows", functools.partial(profile, model, rows, setup.device)

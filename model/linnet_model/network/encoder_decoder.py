@@ -85,9 +85,12 @@ class InputEmbedding(nn.Module):
         if self.table is not None:
             position_table = self.table.weight
         steps = self.steps if self.sinusoidal else 0.0
-        return torch.ops.linnet.embed_tokens(
+        x = torch.ops.linnet.embed_tokens(
             tokens, positions, table, position_table, self.scale, self.first, steps
         )
+        if self.norm is not None:
+            x = self.norm(x)
+        return x
 
 
 class EncoderDecoder(nn.Module):

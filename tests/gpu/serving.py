@@ -1,0 +1,112 @@
+"""Measures linnet-server on the GPU beside the engine alone: sentences per second at full load.
+
+The same sentences go through linnet-decode, which is the batcher and the engine without the
+network, and through linnet-server, of which linnet-load keeps twice as many calls in flight as fit
+into a step. For linnet-decode the time of a process with few sentences is taken from that of one
+with many, so that loading and the last, thinning batch drop out.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from decode import bundles, decoder_of
+from session import ROOT, Case, Setup
+
+sys.path.insert(0, str(ROOT / "tests/bench"))
+from sentences import sentences
+
+BEAM = 5
+REPEATED = 8  # so that linnet-decode takes seconds
+START = 60  # seconds for the server to load its model
+
+
+def compute(setup: Setup) -> str:
+    return "float32" if setup.dry else "float16"
+
+
+def decode_seconds(setup: Setup, bundle: Path, texts: list[str], batch: int) -> float:
+    start = time.perf_counter()
+    flags = ["--device", setup.device, "--compute", compute(setup)]
+    flags += ["--batch", str(batch), "--beam", str(BEAM)]
+    decoder_of(setup).run("--bundle", str(bundle), *flags, lines=[{"text": t} for t in texts])
+    return time.perf_counter() - start
+
+
+@contextmanager
+def running_server(setup: Setup, bundle: Path, batch: int) -> Iterator[str]:
+    """Yields the address of a server with one model."""
+    assert setup.portable is not None
+    command = [str(setup.portable / "bin/linnet-server"), "--models", str(bundle)]
+    command += ["--listen", "127.0.0.1:0", "--metrics-listen", "127.0.0.1:0"]
+    command += ["--device", setup.device, "--compute", compute(setup)]
+    command += ["--max-batch-rows", str(batch * BEAM), "--log-level", "warning"]
+    environment = decoder_of(setup).environment()
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment)
+    try:
+        assert process.stdout is not None
+        ready = process.stdout.readline()
+        if not ready.startswith("ready grpc="):
+            raise RuntimeError(f"linnet-server ended with {process.wait(START)}")
+        yield ready.split()[1].removeprefix("grpc=")
+    finally:
+        process.terminate()
+        process.wait(START)
+
+
+def served_rate(setup: Setup, address: str, file: Path, batch: int, seconds: float) -> float:
+    """Returns sentences per second of linnet-load."""
+    assert setup.portable is not None
+    command = [str(setup.portable / "bin/linnet-load"), "--server", address, "--file", str(file)]
+    command += ["--from", "en", "--to", "de", "--beam", str(BEAM), "--json"]
+    command += ["--concurrency", str(2 * batch)]
+    command += ["--warmup", f"{seconds / 5}s", "--duration", f"{seconds}s"]
+    done = subprocess.run(
+        command, env=decoder_of(setup).environment(), capture_output=True, text=True
+    )
+    if done.returncode:
+        raise RuntimeError(f"linnet-load ended with {done.returncode}: {done.stderr[-1200:]}")
+    report = json.loads(done.stdout)
+    if set(report["by_status"]) != {"OK"}:
+        raise RuntimeError(f"not all calls were answered: {report['by_status']}")
+    return float(report["texts_per_second"])
+
+
+def compare(setup: Setup, batch: int, count: int, seconds: float) -> list[dict[str, Any]]:
+    bundle = bundles()[0].with_name("en-de")
+    texts = sentences(count) * (1 if setup.dry else REPEATED)
+    few = texts[: 2 * batch]
+    base = decode_seconds(setup, bundle, few, batch)
+    whole = decode_seconds(setup, bundle, texts + few, batch)
+    engine = len(texts) / (whole - base)
+    with TemporaryDirectory() as folder, running_server(setup, bundle, batch) as address:
+        file = Path(folder) / "texts"
+        file.write_text("\n".join(texts) + "\n")
+        served = served_rate(setup, address, file, batch, seconds)
+    return [
+        {
+            "batch": batch,
+            "beam": BEAM,
+            "linnet-decode, sentences/s": round(engine, 1),
+            "linnet-server, sentences/s": round(served, 1),
+            "share": f"{served / engine:.1%}",
+        }
+    ]
+
+
+def cases(setup: Setup, part: str) -> Iterator[Case]:
+    assert setup.portable is not None
+    if not (setup.portable / "bin/linnet-server").exists():
+        return
+    # Enough sentences for some seconds: the difference of two processes is the time measured.
+    for batch, count, seconds in [(4, 24, 2)] if setup.dry else [(128, 7000, 8), (32, 3000, 6)]:
+        yield f"batch {batch}", functools.partial(compare, setup, batch, count, seconds)
