@@ -30,7 +30,10 @@ std::vector<std::unique_ptr<Tokenizer>> LoadAll() {
   for (const TokenizerSpec& spec :
        {TokenizerSpec{.subword_file = data / "tiny.spm"},
         TokenizerSpec{.subword_file = data / "tiny.spm", .capitals_mark = "<ph0>"}, codes("en"),
-        codes("fr"), codes("zh")}) {
+        codes("fr"), codes("zh"),
+        TokenizerSpec{.subword_file = data / "byte_level/merges.txt",
+        .subword_kind = linnet::v1::SUBWORD_KIND_BYTE_LEVEL_BPE,
+        .vocabulary_file = data / "byte_level/pieces.vocab"}}) {
     auto tokenizer = Tokenizer::Load(spec, {});
     if (!tokenizer.ok()) std::fprintf(stderr, "%s\n", tokenizer.status().ToString().c_str());
     FUZZ_CHECK(tokenizer.ok());

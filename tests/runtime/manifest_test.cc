@@ -146,6 +146,19 @@ TEST_F(ManifestTest, RequiresVocabularyFilesForBpeCodes) {
   EXPECT_THAT(Read(), IsOk());
 }
 
+TEST_F(ManifestTest, ByteLevelBpeHasNoTextGrammar) {
+  Write("pieces.txt", "a\nb\n");
+  List("pieces.txt");
+  manifest_.set_subword_kind(linnet::v1::SUBWORD_KIND_BYTE_LEVEL_BPE);
+  ExpectRefusal([](BundleManifest&) {},
+                {"source_vocabulary_file is empty", "SUBWORD_KIND_BYTE_LEVEL_BPE has no ids"});
+  manifest_.set_source_vocabulary_file("pieces.txt");
+  manifest_.set_target_vocabulary_file("pieces.txt");
+  EXPECT_THAT(Read(), IsOk());
+  ExpectRefusal([](BundleManifest& m) { m.set_text_grammar(true); },
+                {"text_grammar", "parts of characters", "turn it off"});
+}
+
 TEST_F(ManifestTest, RefusesUnknownKinds) {
   ExpectRefusal(
       [](BundleManifest& m) { m.set_subword_kind(static_cast<linnet::v1::SubwordKind>(7)); },

@@ -236,21 +236,27 @@ absl::Status CheckTokenizers(const BundleManifest& manifest) {
   // JSON may contain an enum as a number, which protobuf accepts even if it is unknown.
   if (!linnet::v1::SubwordKind_IsValid(manifest.subword_kind())) {
     return Wrong("subword_kind is ", static_cast<int>(manifest.subword_kind()),
-                 ", known are SUBWORD_KIND_UNSPECIFIED, a SentencePiece model, and "
-                 "SUBWORD_KIND_BPE_CODES");
+                 ", known are SUBWORD_KIND_UNSPECIFIED, a SentencePiece model, "
+                 "SUBWORD_KIND_BPE_CODES and SUBWORD_KIND_BYTE_LEVEL_BPE");
   }
   if (!linnet::v1::WordTokenizer_IsValid(manifest.word_tokenizer())) {
     return Wrong("word_tokenizer is ", static_cast<int>(manifest.word_tokenizer()),
                  ", known are WORD_TOKENIZER_UNSPECIFIED, white space, and WORD_TOKENIZER_MOSES");
   }
-  const bool bpe = manifest.subword_kind() == linnet::v1::SUBWORD_KIND_BPE_CODES;
+  const bool bpe = manifest.subword_kind() != linnet::v1::SUBWORD_KIND_UNSPECIFIED;
   for (const auto& [field, name] :
        {std::pair("source_vocabulary_file", manifest.source_vocabulary_file()),
         std::pair("target_vocabulary_file", manifest.target_vocabulary_file())}) {
     if (bpe && name.empty()) {
-      return Wrong(field, " is empty, and SUBWORD_KIND_BPE_CODES has no ids: name a file ",
-                   "with one piece a line");
+      return Wrong(field, " is empty, and ", linnet::v1::SubwordKind_Name(manifest.subword_kind()),
+                   " has no ids: name a file with one piece a line");
     }
+  }
+  if (manifest.text_grammar() &&
+      manifest.subword_kind() == linnet::v1::SUBWORD_KIND_BYTE_LEVEL_BPE) {
+    return Wrong(
+        "text_grammar is on with SUBWORD_KIND_BYTE_LEVEL_BPE, whose pieces may hold parts ",
+        "of characters: turn it off");
   }
   if (!manifest.placeholders().empty() && !manifest.text_grammar()) {
     return Wrong("placeholders are named, and text_grammar is off: a search would generate them ",

@@ -5,10 +5,12 @@
 #include <tuple>
 
 #include "absl/status/status.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "model/runtime/text/characters.h"
 #include "model/runtime/text/segmenter.h"
+#include "proto/status_macros.h"
 
 namespace linnet::model {
 namespace {
@@ -56,25 +58,40 @@ absl::StatusOr<BpeCodes> BpeCodes::Parse(absl::string_view contents) {
   const std::vector<absl::string_view> lines = PartsOf(contents, '\n');
   size_t first = 0;
   absl::string_view head = Trimmed(lines[0]);
+  bool symbol = false;
   if (absl::ConsumePrefix(&head, kVersion)) {
     const absl::string_view version = Trimmed(head);
     if (version != "0.1" && version != "0.2") {
       return absl::FailedPreconditionError(
           absl::StrCat("line 1 says version \"", version, "\", known are 0.1 and 0.2"));
     }
-    codes.end_is_symbol_ = version == "0.1";
+    symbol = version == "0.1";
     first = 1;
   } else {
-    codes.end_is_symbol_ = PartsOf(head, ' ').size() != 3;
+    symbol = PartsOf(head, ' ').size() != 3;
   }
+  codes.word_end_ = symbol ? WordEnd::kSymbol : WordEnd::kInLastCharacter;
   codes.end_ = codes.Intern(kEndOfWord);
+  RETURN_IF_ERROR(codes.AddMerges(lines, first, first == 0 && !symbol));
+  return codes;
+}
+
+absl::StatusOr<BpeCodes> BpeCodes::ParseWithoutWordEnds(absl::string_view contents) {
+  BpeCodes codes;
+  codes.word_end_ = WordEnd::kNone;
+  while (absl::ConsumeSuffix(&contents, "\n")) continue;
+  const std::vector<absl::string_view> lines = PartsOf(contents, '\n');
+  RETURN_IF_ERROR(codes.AddMerges(lines, absl::StartsWith(lines[0], kVersion) ? 1 : 0, false));
+  return codes;
+}
+
+absl::Status BpeCodes::AddMerges(const std::vector<absl::string_view>& lines, size_t first,
+                                 bool counts) {
   for (size_t i = first; i < lines.size(); ++i) {
     const absl::string_view line = Trimmed(lines[i]);
     std::vector<absl::string_view> parts = PartsOf(line, ' ');
     // fastBPE has counts.
-    if (first == 0 && !codes.end_is_symbol_ && parts.size() == 3 && IsNumber(parts[2])) {
-      parts.pop_back();
-    }
+    if (counts && parts.size() == 3 && IsNumber(parts[2])) parts.pop_back();
     if (parts.size() != 2 || parts[0].empty() || parts[1].empty()) {
       return absl::FailedPreconditionError(absl::StrCat(
           "line ", i + 1, " is no merge operation: two symbols with one blank between them"));
@@ -82,14 +99,13 @@ absl::StatusOr<BpeCodes> BpeCodes::Parse(absl::string_view contents) {
     if (FirstInvalidUtf8(line) >= 0) {
       return absl::FailedPreconditionError(absl::StrCat("line ", i + 1, " is not UTF-8"));
     }
-    const std::pair<int, int> pair(codes.Intern(parts[0]), codes.Intern(parts[1]));
+    const std::pair<int, int> pair(Intern(parts[0]), Intern(parts[1]));
     // The first line of a repeated pair counts.
-    codes.merges_.try_emplace(pair,
-                              Merge{.rank = static_cast<int>(i),
-                                    .symbol = codes.Intern(absl::StrCat(parts[0], parts[1]))});
+    merges_.try_emplace(pair, Merge{.rank = static_cast<int>(i),
+                                    .symbol = Intern(absl::StrCat(parts[0], parts[1]))});
   }
-  if (codes.merges_.empty()) return absl::FailedPreconditionError("has no merge operations");
-  return codes;
+  if (merges_.empty()) return absl::FailedPreconditionError("has no merge operations");
+  return absl::OkStatus();
 }
 
 int BpeCodes::Intern(absl::string_view symbol) {
@@ -108,12 +124,12 @@ void BpeCodes::Split(absl::string_view word, std::vector<absl::string_view>& pie
     const int begin = at;
     at = CharacterAt(word, at).end;
     const absl::string_view character = word.substr(begin, at - begin);
-    const int symbol =
-        at == size && !end_is_symbol_ ? Find(absl::StrCat(character, kEndOfWord)) : Find(character);
+    const bool ends = at == size && word_end_ == WordEnd::kInLastCharacter;
+    const int symbol = ends ? Find(absl::StrCat(character, kEndOfWord)) : Find(character);
     parts.push_back({.begin = begin, .end = at, .symbol = symbol});
   }
   if (parts.empty()) return;
-  if (end_is_symbol_) parts.push_back({.begin = size, .end = size, .symbol = end_});
+  if (word_end_ == WordEnd::kSymbol) parts.push_back({.begin = size, .end = size, .symbol = end_});
   for (int i = 0; i < std::ssize(parts); ++i) {
     parts[i].previous = i - 1;
     parts[i].next = i + 1 < std::ssize(parts) ? i + 1 : -1;

@@ -11,6 +11,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "model/runtime/text/characters.h"
+#include "model/runtime/tokenizer/byte_level.h"
 #include "model/runtime/tokenizer/capitals.h"
 #include "model/runtime/tokenizer/copied_runs.h"
 #include "model/runtime/tokenizer/moses.h"
@@ -88,14 +89,17 @@ absl::StatusOr<std::unique_ptr<Subwords>> LoadSubwords(const TokenizerSpec& spec
   if (!spec.vocabulary_file.empty()) {
     ASSIGN_OR_RETURN(vocabulary, LoadVocabulary(spec.vocabulary_file, special));
   }
-  if (spec.subword_kind == linnet::v1::SUBWORD_KIND_BPE_CODES) {
+  if (spec.subword_kind != linnet::v1::SUBWORD_KIND_UNSPECIFIED) {
     if (!vocabulary.has_value()) {
       return absl::FailedPreconditionError(
           absl::StrCat(file.string(), " has BPE codes, which need a vocabulary file"));
     }
-    absl::StatusOr<BpeCodes> codes = BpeCodes::Parse(contents);
+    const bool bytes = spec.subword_kind == linnet::v1::SUBWORD_KIND_BYTE_LEVEL_BPE;
+    absl::StatusOr<BpeCodes> codes =
+        bytes ? BpeCodes::ParseWithoutWordEnds(contents) : BpeCodes::Parse(contents);
     if (!codes.ok()) return At(file, codes.status());
-    return MakeBytePairs(*std::move(codes), *std::move(vocabulary), special);
+    return (bytes ? MakeByteLevel : MakeBytePairs)(*std::move(codes), *std::move(vocabulary),
+                                                   special);
   }
   auto made = vocabulary.has_value()
                   ? MakeMappedSentencePiece(contents, *std::move(vocabulary), special)
@@ -141,6 +145,8 @@ struct Tokenizer::Impl {
 
   // The spelling of a part of a text by the subwords.
   Spelling SpellingOf(absl::string_view text) const;
+  // Ids of a text, or of a part of one, with its capitals marked.
+  absl::StatusOr<std::vector<TokenId>> EncodeMarked(absl::string_view text, bool part) const;
   std::once_flag made_continuations;
   std::shared_ptr<const std::vector<TokenId>> continuations;
 };
@@ -200,7 +206,7 @@ absl::StatusOr<std::unique_ptr<Tokenizer>> Tokenizer::Load(const TokenizerSpec& 
 }
 
 absl::StatusOr<std::vector<TokenId>> Tokenizer::Encode(absl::string_view text) const {
-  return EncodePart(MarkCapitals(text, impl_->capitals_mark));
+  return impl_->EncodeMarked(MarkCapitals(text, impl_->capitals_mark), false);
 }
 
 absl::StatusOr<CopyingText> Tokenizer::EncodeCopying(absl::string_view text) const {
@@ -233,7 +239,7 @@ absl::StatusOr<CopyingText> Tokenizer::EncodeCopying(absl::string_view text) con
     for (size_t i = 0; i < runs.size(); ++i)
       ReplaceName(read, impl_->placeholders[i], impl_->placeholders[i]);
   }
-  ASSIGN_OR_RETURN(copying.tokens, EncodePart(read));
+  ASSIGN_OR_RETURN(copying.tokens, impl_->EncodeMarked(read, false));
   return copying;
 }
 
@@ -245,13 +251,17 @@ std::vector<TokenId> Tokenizer::CopyPhrase(int i, bool behind_blank) const {
 }
 
 absl::StatusOr<std::vector<TokenId>> Tokenizer::EncodePart(absl::string_view text) const {
+  return impl_->EncodeMarked(text, true);
+}
+
+absl::StatusOr<std::vector<TokenId>> Tokenizer::Impl::EncodeMarked(absl::string_view text,
+                                                                   bool part) const {
+  const std::string in_words = words.has_value() ? words->Tokenize(text) : std::string(text);
   ASSIGN_OR_RETURN(std::vector<TokenId> tokens,
-                   impl_->words.has_value() ? impl_->subwords->Encode(impl_->words->Tokenize(text))
-                                            : impl_->subwords->Encode(text));
-  if (!impl_->control_ids.empty()) {
+                   part ? subwords->EncodePart(in_words) : subwords->Encode(in_words));
+  if (!control_ids.empty()) {
     std::replace_if(
-        tokens.begin(), tokens.end(), [&](TokenId token) { return impl_->IsControl(token); },
-        impl_->special.unk);
+        tokens.begin(), tokens.end(), [&](TokenId token) { return IsControl(token); }, special.unk);
   }
   return tokens;
 }
@@ -262,7 +272,7 @@ std::shared_ptr<const std::vector<TokenId>> Tokenizer::Continuations() const {
     constexpr UChar32 kIncomplete = 0xFFFD;
     // Find a word that the vocabulary can spell: "a", or one in another script.
     std::string word = "a";
-    std::vector<TokenId> tokens = EncodePart(word).value_or(std::vector<TokenId>{});
+    std::vector<TokenId> tokens = Encode(word).value_or(std::vector<TokenId>{});
     for (TokenId token = 0; Decode(tokens) != word && token < pieces(); ++token) {
       tokens = {token};
       const std::string text = Decode(tokens);
