@@ -137,7 +137,7 @@ if [[ $all ]]; then
   suite tidy tidy
   if [[ ! $long ]]; then
     suite fuzz fuzz 120
-    suite transport env LINNET_TRANSPORT_SECONDS=120 .venv/bin/python -m pytest tests/e2e/transport_test.py -q --junitxml="$logs/pytest-transport.xml"
+    suite transport env LINNET_TRANSPORT_SECONDS=120 .venv/bin/python -m pytest tests/e2e/security/transport_test.py -q --junitxml="$logs/pytest-transport.xml"
     suite soak env LINNET_SOAK_MINUTES=20 .venv/bin/python -m pytest -m slow tests/e2e/soak_test.py -q --junitxml="$logs/pytest-soak.xml"
   fi
   suite deployment .venv/bin/python -m pytest -m slow tests/deploy -q --junitxml="$logs/pytest-deployment.xml"
@@ -145,7 +145,7 @@ fi
 if [[ $long ]]; then
   suite fuzz fuzz 600
   suite unicode env LINNET_UNICODE_TEXTS=100000 .venv/bin/python -m pytest tests/e2e/unicode_test.py -q
-  suite transport env LINNET_TRANSPORT_SECONDS=600 .venv/bin/python -m pytest tests/e2e/transport_test.py -q --junitxml="$logs/pytest-transport.xml"
+  suite transport env LINNET_TRANSPORT_SECONDS=600 .venv/bin/python -m pytest tests/e2e/security/transport_test.py -q --junitxml="$logs/pytest-transport.xml"
   suite imports env LINNET_IMPORT_MUTATIONS=2000 .venv/bin/python -m pytest tests/linnet_model/importers/import_mutations_test.py -q --junitxml="$logs/pytest-imports.xml"
   suite simulation env LINNET_SIMULATION_CALLS=1000000 build/release/bin/linnet_server_test --gtest_filter='SimulationTest.*'
   suite long .venv/bin/python -m pytest -m long tests -q --junitxml="$logs/pytest-long.xml"

@@ -123,19 +123,19 @@ EXCEPTIONS = {
     "linnet-decode": TORCH,
     "tests/*_test.py": "python-tests",
     "tests/bench/batching/*main.cc": "json",
-    "tests/bench/echo_server.cc": "grpc",
-    "tests/bench/attack.py": "grpc",
-    "tests/bench/attackers.py": "grpc tests/e2e",  # raw HTTP/2
-    "tests/bench/capacity.py": "tests/deploy",  # replicas
+    "tests/bench/native/echo_server.cc": "grpc",
+    "tests/bench/security/attack.py": "grpc",
+    "tests/bench/security/attackers.py": "grpc tests/e2e",  # raw HTTP/2
+    "tests/bench/server/capacity.py": "tests/deploy",  # replicas
     "tests/bench/measure_words.py": f"tests/data {PYTHON} {TRAINING}",
-    "tests/bench/one_connection.py": "grpc",
-    "tests/bench/unauthenticated.py": "tests/e2e tests/deploy",  # the attackers, HAProxy
+    "tests/bench/security/one_connection.py": "grpc",
+    "tests/bench/security/unauthenticated.py": "tests/e2e tests/deploy",  # the attackers, HAProxy
     "tests/deploy/first_start.py": "tests/bench",  # the facts of a machine
     "tests/deploy/edge_test.py": "tests/e2e",  # raw HTTP/2, certificates of clients
-    "tests/e2e/proxy_test.py": "tests/deploy",  # HAProxy
+    "tests/e2e/security/proxy_test.py": "tests/deploy",  # HAProxy
     "tests/e2e/soak_test.py": "tests/bench",  # the facts of a machine
     "bench_echo_server": "grpc",
-    "tests/bench/bench_connections.cc": "grpc",
+    "tests/bench/native/bench_connections.cc": "grpc",
     "bench_connections": "grpc",
     "bench_batching": "json",
     "tests/conftest.py": "python-tests",

@@ -35,7 +35,7 @@ enum class LanguageCheck {
 // Returns the language of a text that is reliably not in `language` (BCP-47; region and script are
 // ignored): the detection is reliable and covers nine tenths of the text. One in a thousand English
 // sentences and lines is taken for another language; 96 in a hundred German ones are recognised as
-// not English (tests/bench/language_check.py).
+// not English (tests/bench/server/language_check.py).
 std::optional<LanguageGuess::Language> OtherLanguage(absl::string_view text,
                                                      absl::string_view language);
 

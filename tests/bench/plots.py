@@ -21,6 +21,7 @@ matplotlib.use("svg")
 import matplotlib.pyplot as plt
 
 sys.path.insert(0, str(Path(__file__).resolve().parent / "batching"))
+sys.path.insert(0, str(Path(__file__).resolve().parent / "engine"))
 from long_inputs_report import per_source_token, per_step
 from run import DISCIPLINES, best
 

@@ -18,7 +18,7 @@ import yaml
 from programs import ROOT
 from replicas import BUNDLES, Server
 
-sys.path.append(str(ROOT / "tests/e2e"))
+sys.path.append(str(ROOT / "tests/e2e/security"))
 import http2
 from attacks import ATTACKS, attack
 from security_test import Authority

@@ -20,7 +20,7 @@ from typing import Any
 from google.protobuf import descriptor_pb2, descriptor_pool, json_format, message_factory
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "tests/e2e"))
+sys.path.insert(0, str(ROOT / "tests/e2e/security"))
 
 from http2 import (  # noqa: E402
     ACK,
@@ -224,7 +224,10 @@ def options() -> dict[str, bytes]:
 
 
 def transport() -> dict[str, bytes]:
-    """The bytes of a client on a connection, from the first one: tests/e2e/transport_test.py."""
+    """The bytes of a client on a connection, from the first one on.
+
+    Seeds of tests/e2e/security/transport_test.py.
+    """
     hello = PREFACE + frame(SETTINGS, 0, 0, b"") + frame(SETTINGS, ACK, 0, b"")
     messages = {name: data[1:] for name, data in requests().items()}
     priority, continuation = 2, 9

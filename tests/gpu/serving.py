@@ -22,7 +22,7 @@ from typing import Any
 from decode import bundles, decoder_of
 from session import ROOT, Case, Setup
 
-sys.path.insert(0, str(ROOT / "tests/bench"))
+sys.path.insert(0, str(ROOT / "tests/bench/server"))
 from sentences import sentences
 
 BEAM = 5

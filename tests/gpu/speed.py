@@ -23,7 +23,7 @@ import torch
 from decode import WAYS, decoder_of
 from session import ROOT, Case, Setup
 
-BENCH = ROOT / "tests/bench"
+BENCH = ROOT / "tests/bench/engine"
 PEERS = {"fairseq's way": "peer_fairseq.py", "Marian": "peer_marian.py"}
 PEER_SECONDS = 120  # time limit of a peer; results up to then are kept
 ENCODER_KERNELS = [3, 7, 15, 31, 31, 31, 31]  # of linnet_model.network.presets

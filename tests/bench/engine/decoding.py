@@ -18,12 +18,13 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import engines
 import machine
 from decoding_report import markdown
 from engines import Broken, Engine, Sizes, Unavailable
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 SIZES = {
     "base": {"layers": 6, "width": 512, "ffn": 2048, "heads": 8, "vocabulary": 32000},
     "big": {"layers": 6, "width": 1024, "ffn": 4096, "heads": 16, "vocabulary": 32000},

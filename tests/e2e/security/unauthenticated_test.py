@@ -1,6 +1,7 @@
 """Peers without an authenticated call use few resources and are closed soon.
 
-Uses few connections of each kind; tests/bench/unauthenticated.py measures the cost of many.
+Uses few connections of each kind; tests/bench/security/unauthenticated.py measures the cost of
+many.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from admin_test import admin
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 LOADED, FAILED = 1, 3
 
 

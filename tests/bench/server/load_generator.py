@@ -20,9 +20,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import machine
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 CLOSED = ((1, 1), (4, 1), (16, 1), (64, 1), (64, 4), (256, 4))  # calls in flight, channels
 SHARES = (0.1, 0.2, 0.3, 0.4, 0.6)  # of the fastest closed loop
 STALL_MS, STALL_EVERY_MS = 1000, 4000

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from http2 import RawClient
 
-sys.path.append(str(Path(__file__).resolve().parents[1] / "deploy"))
+sys.path.append(str(Path(__file__).resolve().parents[2] / "deploy"))
 import edge
 
 ADMITTED = "linnet_admitted_tokens"

@@ -1,9 +1,9 @@
 """Measures the cost of unauthenticated peers.
 
-For each attack of tests/e2e/attacks.py a server of its own, which serves a tiny bundle: first so
-many idle connections, so that what is allocated once is there, then as many attackers, each for
-longer than `unauthenticated-timeout`. The cost of an attacker is what the resident memory at its
-highest and the CPU time are above those with idle connections, divided by the number of
+For each attack of tests/e2e/security/attacks.py a server of its own, which serves a tiny bundle:
+first so many idle connections, so that what is allocated once is there, then as many attackers,
+each for longer than `unauthenticated-timeout`. The cost of an attacker is what the resident memory
+at its highest and the CPU time are above those with idle connections, divided by the number of
 connections; idle connections are measured once on a server of each kind. Without tokens, with them,
 and through HAProxy as deploy/balancers/haproxy-edge.cfg has it, with its timeouts of clients set to
 that of the server: memory and CPU time are then those of the server and the proxy together. Memory
@@ -28,10 +28,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import machine
 
-ROOT = Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT / "tests/e2e"), str(ROOT / "tests/deploy")]
+ROOT = Path(__file__).resolve().parents[3]
+sys.path[:0] = [str(ROOT / "tests/e2e/security"), str(ROOT / "tests/deploy")]
 import edge  # noqa: E402
 from attacks import ATTACKS, WITH_TOKENS, Script, attack, idle  # noqa: E402
 

@@ -2,7 +2,7 @@
 
 They send raw HTTP/2 to a server on this machine that the caller has started: many connections at
 once from one thread, for a bounded time. A test asserts that they are closed in time; the bench
-tests/bench/unauthenticated.py measures their cost.
+tests/bench/security/unauthenticated.py measures their cost.
 """
 
 from __future__ import annotations

@@ -14,6 +14,7 @@ import json
 import os
 import re
 import subprocess
+import sys
 import tempfile
 import time
 import urllib.request
@@ -21,9 +22,11 @@ from pathlib import Path
 from typing import Any
 
 import grpc
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import machine
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 TOKENS = {"alice": "alice-0123456789abcdef", "bob": "bob-0123456789abcdef"}
 IN_FLIGHT = 100
 
@@ -111,7 +114,8 @@ def markdown(results: dict[str, Any]) -> str:
     lines = [
         "# Authenticated calls of one connection",
         "",
-        f"Written by `tests/bench/one_connection.py`. {machine.sentence(results['machine'])}; "
+        "Written by `tests/bench/security/one_connection.py`. "
+        f"{machine.sentence(results['machine'])}; "
         f"{total:,} calls of ListModels after {results['warm_up']:,}, two tokens in turn, "
         f"{IN_FLIGHT} in flight.",
         "",

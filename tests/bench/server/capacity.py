@@ -1,8 +1,8 @@
 """Measures the capacity of replicas.
 
-    .venv/bin/python tests/bench/capacity.py             all of it, six minutes when idle
-    .venv/bin/python tests/bench/capacity.py one         a part: one, search, two
-    .venv/bin/python tests/bench/capacity.py one --beam 1
+    .venv/bin/python tests/bench/server/capacity.py             all of it, six minutes when idle
+    .venv/bin/python tests/bench/server/capacity.py one         a part: one, search, two
+    .venv/bin/python tests/bench/server/capacity.py one --beam 1
 
 one     A server of one engine thread on one core, linnet-load on another. First a closed loop with
         more concurrent texts than the engine has rows: the answers per second are its capacity.
@@ -28,13 +28,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import machine
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "deploy"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "deploy"))
 
 from replicas import BUNDLES, Server
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 PARTS = ("one", "search", "two")
 SHARES = (0.5, 0.7, 0.8, 0.9)
 PERCENTILES = ("p50", "p90", "p99")

@@ -18,11 +18,12 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import machine
 from decoding import SIZES
 from engines import Sizes, bundle_for, settle
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 TYPES = ("float32", "int8")
 
 
@@ -70,7 +71,8 @@ def markdown(data: dict[str, Any]) -> str:
     lines = [
         "# One engine with all threads, or an engine for each core",
         "",
-        f"Written by `tests/bench/cores.py`. {machine.sentence(data['machine'])}. The base "
+        "Written by `tests/bench/engine/cores.py`. "
+        f"{machine.sentence(data['machine'])}. The base "
         "DynamicConv with random weights, sources and targets of 30 tokens; target tokens a second "
         f"of all engines together, medians of {data['rounds']} rounds, and the ratio's median.",
         "",

@@ -17,7 +17,7 @@ from statistics import median
 from typing import Any
 
 HERE = Path(__file__).resolve().parent
-ROOT = HERE.parents[1]
+ROOT = HERE.parents[2]
 SECONDS = 900  # timeout of loading an engine, and of measuring one setting
 POLL_SECONDS = 0.1  # of the memory
 # Names of Linnet's own engines begin with this; the mixer of all layers follows.

@@ -22,7 +22,7 @@ import http2
 import pytest
 from http2 import PREFACE, Frame, frame
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 CORPUS = ROOT / "tests/fuzz/corpus/transport"
 FOUND = ROOT / "build/fuzz-found/transport"
 SEED = int(os.environ.get("LINNET_TRANSPORT_SEED", "1"))

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import grpc
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "e2e"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "e2e/security"))
 import contextlib
 
 from http2 import RawClient
@@ -47,7 +47,7 @@ class Fields:
     """The numbers of the used fields, read from the proto."""
 
     def __init__(self) -> None:
-        proto = Path(__file__).resolve().parents[2] / "proto/linnet/v1/text_service.proto"
+        proto = Path(__file__).resolve().parents[3] / "proto/linnet/v1/text_service.proto"
         message = ""
         self.numbers: dict[str, int] = {}
         for line in proto.read_text().splitlines():

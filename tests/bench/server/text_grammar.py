@@ -19,10 +19,11 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import machine
 from sentences import sentences
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 SETTINGS = ((1, 1), (1, 4), (32, 1), (32, 4))  # batch, beam
 
 
@@ -76,7 +77,8 @@ def markdown(data: dict[str, Any]) -> str:
     lines = [
         "# Targets restricted to UTF-8",
         "",
-        f"Written by `tests/bench/text_grammar.py`. {machine.sentence(data['machine'])}. "
+        "Written by `tests/bench/server/text_grammar.py`. "
+        f"{machine.sentence(data['machine'])}. "
         f"{data['bundle']} with and without `text_grammar`: sentences a second, medians "
         f"of {data['rounds']} rounds in turn.",
         "",

@@ -25,10 +25,12 @@ from pathlib import Path
 from typing import Any
 
 import grpc
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import machine
 from attackers import KINDS, request
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 HERE = Path(__file__).resolve().parent
 LIMIT = 1_500_000_000
 
@@ -242,8 +244,9 @@ def markdown(result: dict[str, Any]) -> str:
     lines = [
         "# A server under attacks on its memory",
         "",
-        f"{machine.sentence(result['machine'])}. `tests/bench/attack.py`, {result['seconds']} "
-        f"seconds, limit {result['limit_bytes'] / 1e9:.1f} GB by {how}: {fault}.",
+        f"{machine.sentence(result['machine'])}. `tests/bench/security/attack.py`, "
+        f"{result['seconds']} seconds, limit {result['limit_bytes'] / 1e9:.1f} GB by {how}: "
+        f"{fault}.",
         "",
         "| resident memory | MB |",
         "|---|---:|",

@@ -17,13 +17,14 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import engines
 import machine
 from compute_types import score
 from decoding import SIZES
 from engines import Sizes
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 COMPUTE = ("float32", "int8")
 PARTS = ("random", "learned", "quality")
 SETTINGS = ((1, 1), (1, 5), (32, 1), (32, 5))  # batch, beam
@@ -87,7 +88,8 @@ def markdown(data: dict[str, Any]) -> str:
     lines = [
         "# Shortlists",
         "",
-        f"Written by `tests/bench/shortlist.py`. {machine.sentence(data['machine'])}. Target "
+        "Written by `tests/bench/engine/shortlist.py`. "
+        f"{machine.sentence(data['machine'])}. Target "
         f"tokens of the best hypotheses per second, medians of {data['rounds']} rounds in turn; "
         "sources and targets of 30 tokens, sources of random tokens.",
         "",

@@ -16,9 +16,10 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import machine
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 TYPES = ("float32", "bfloat16", "int8")
 
 
@@ -67,7 +68,8 @@ def markdown(data: dict[str, Any]) -> str:
     lines = [
         "# Quality by compute type",
         "",
-        f"Written by `tests/bench/compute_types.py`. {machine.sentence(data['machine'])}. The "
+        "Written by `tests/bench/engine/compute_types.py`. "
+        f"{machine.sentence(data['machine'])}. The "
         "shipped models on their test sets, with the options of their bundles; `change` is the "
         "first measure's, against float32; `other answers` are not float32's, letter for letter.",
         "",

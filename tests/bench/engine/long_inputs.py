@@ -21,13 +21,14 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import engines
 import machine
 from decoding import SIZES
 from engines import Broken, Sizes
 from long_inputs_report import Part, write_report
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 PARTS = ("encoder", "decoder", "operators")
 SOURCES = (16, 64, 256, 1024, 4096)
 TARGETS = (32, 64, 128, 256, 512)

@@ -30,10 +30,11 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import machine
 from sentences import sentences
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 ENGINE_THREAD = "linnet-engine"
 SECONDS = 600  # for any process
 MIN_SHARE = 0.95  # of the offline throughput
@@ -166,7 +167,8 @@ def markdown(results: dict[str, Any]) -> str:
     lines = [
         "# Overhead of the server",
         "",
-        f"Written by `tests/bench/server_overhead.py`. {machine.sentence(results['machine'])}; "
+        "Written by `tests/bench/server/server_overhead.py`. "
+        f"{machine.sentence(results['machine'])}; "
         f"bundle {results['bundle']}, {results['compute']}, batch {results['batch']}, "
         f"{results['sentences']} sentences. Medians over the rounds, ratios and differences within "
         "a round.",

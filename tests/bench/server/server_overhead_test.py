@@ -13,7 +13,7 @@ from sentences import sentences
 from server_overhead import markdown
 
 HERE = Path(__file__).resolve().parent
-ROOT = HERE.parents[1]
+ROOT = HERE.parents[2]
 
 
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="pins to two cores")

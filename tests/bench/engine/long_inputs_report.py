@@ -86,7 +86,7 @@ def write_report(results: dict[str, Any], folder: Path) -> str:
     lines = [
         f"# Long inputs, {results['size']} size, {results['compute']}",
         "",
-        "Written by `tests/bench/long_inputs.py`. "
+        "Written by `tests/bench/engine/long_inputs.py`. "
         f"{machine.sentence(results['machine'])}. One sentence at a time, random weights; the "
         "mixers differ in nothing else but one more layer of the convolutional encoders.",
         "",
