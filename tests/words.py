@@ -48,7 +48,7 @@ RETIRED = {
 # Where a word means something else: sentences that are translated, SIMD lanes, HTML, nginx.
 EXCEPTIONS = {
     r"house(s|keep\w*)?\b": r"docs/TRAINING|shortlist_test|copied_runs_|tokenizer_test|sentences",
-    r"\bsits?\b|\bsitting\b": r"tests/bench/sentences\.py",
+    r"\bsits?\b|\bsitting\b": r"tests/bench/server/sentences\.py",
     r"\b(im)?patien\w*": r"model/linnet_model/sources\.toml",
     r"\blanes?\b": r"model/ops/c(pu|uda)/|model/runtime/search/candidates|tests/ops/cuda_emul",
     r"\bborders?\b": r"client/load/|\.html$|\.css$",

@@ -54,4 +54,4 @@ def test_container_job_uses_the_engine_that_built_its_image():
     assert job["env"]["LINNET_CONTAINERS"] == "required"
     engine = job["env"]["LINNET_CONTAINER_ENGINE"]
     assert f"{engine} build -f deploy/Dockerfile --target cpu -t $LINNET_TEST_IMAGE ." in commands
-    assert "tests/deploy/container_test.py" in commands
+    assert "tests/deploy/image/container_test.py" in commands

@@ -25,7 +25,7 @@ BUNDLES = ROOT / "model/bundles"
 RUN_ELSEWHERE = {
     "./start.sh": "tests/setup/start_test.py; ./test.sh runs ./start.sh --check",
     "./test.sh": "it runs this test",
-    "docker": "tests/deploy/container_test.py; ./test.sh --all",
+    "docker": "tests/deploy/image/container_test.py; ./test.sh --all",
 }
 
 
