@@ -25,7 +25,7 @@ import machine
 
 ROOT = Path(__file__).resolve().parents[2]
 RESULTS = ROOT / "tests/bench/results"
-MACHINE = "amd-epyc-2-cores"
+MACHINE = "amd-epyc-2-cores-vnni"
 PAGES = (
     "README.md",
     "SECURITY.md",
@@ -127,6 +127,41 @@ def step_while_many_wait() -> str:
     return table(["a step of the batcher without its engine", ""], rows)
 
 
+def alignments() -> str:
+    """Shares of right alignments of the step that chooses the token, per decoder layer."""
+    results = result("words")
+    found = [row for row in results["alignments"]["rows"] if not row["next_step"]]
+    layers = sorted({row["layer"] for row in found})
+    kinds = {"links": "word pairs", "same words": "identical words"}
+    share = {(row["layer"], row["kind"]): f"{row['share']:.1%}" for row in found}
+    rows = [[f"{layer}", *(share[layer, kind] for kind in kinds)] for layer in layers]
+    counts = [f"{name} ({results['alignments']['pairs'][kind]:,})" for kind, name in kinds.items()]
+    return f"{table(['decoder layer', *counts], rows)}\n\n{on(results)}"
+
+
+def glossaries() -> str:
+    results = result("words")
+    rows = [
+        [
+            f"beam {row['beam']}, {row['terms']:,} terms, at most {row['max_terms']} in a sentence",
+            *(f"{row[key]:.0%}" for key in ("met_without", "met")),
+            *(f"{row[key]:.1f}" for key in ("bleu_without", "bleu")),
+        ]
+        for row in results["glossaries"]
+    ]
+    heads = ["", "in the answer without glossary", "with it", "BLEU without", "with it"]
+    return f"{table(heads, rows)}\n\n{results['sentences']:,} sentences. {on(results)}"
+
+
+def refused_connections() -> str:
+    limits = {"BM_RefusalAtTheLimitOfAll": "all", "BM_RefusalAtTheLimitOfAnAddress": "its address"}
+    rows = []
+    for it in result("connections")["benchmarks"]:
+        name, _, count = it["name"].partition("/open:")
+        rows.append([f"{int(count):,} open, limit of {limits[name]}", f"{it['real_time']:.0f} ns"])
+    return table(["one more connection is refused", ""], rows)
+
+
 def first_start() -> str:
     results = result("first-start")
     rows = []
@@ -148,15 +183,18 @@ def capacity_table(part: str) -> str:
 
 
 FIGURES: dict[str, Callable[[], str]] = {
+    "alignments": alignments,
     "attack": attack,
     "capacity-one": lambda: capacity_table("one"),
     "capacity-search": lambda: capacity_table("search"),
     "capacity-two": lambda: capacity_table("two"),
     "compute-types": compute_types,
     "decoding": decoding,
-    "first-start": first_start,
     "decoding-beam-5": decoding_beam_5,
+    "first-start": first_start,
+    "glossaries": glossaries,
     "memory": memory,
+    "refused-connections": refused_connections,
     "step-while-many-wait": step_while_many_wait,
 }
 

@@ -37,8 +37,14 @@ def facts(cores: list[int]) -> dict[str, Any]:
 
 
 def slug(machine: dict[str, Any]) -> str:
-    """A name for a folder: intel-xeon-processor-2-cores."""
-    words = f"{machine['cpu']} {machine['cores']} cores"
+    """A name for a folder: intel-xeon-processor-2-cores-amx.
+
+    It ends with the best instructions for int8, since processors with and without AMX call
+    themselves alike.
+    """
+    best = {"amx_int8": "amx", "avx512_vnni": "vnni", "avx_vnni": "vnni"}
+    suffix = next((name for flag, name in best.items() if flag in machine["features"]), "")
+    words = f"{machine['cpu']} {machine['cores']} cores {suffix}"
     return re.sub(r"[^a-z0-9]+", "-", words.lower()).strip("-")
 
 

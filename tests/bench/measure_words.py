@@ -9,7 +9,7 @@ pairs of the training set. A pair of words that both align to each other is a re
 Alignments: how often the source word with the highest attention is the reference alignment, per
 decoder layer, in the step that chooses a token and in the next one; also for words that occur once
 and identically on both sides. Glossaries: linnet-decode must produce some aligned words as in the
-reference; reports how many appear, and BLEU.
+reference; reports how many appear, and BLEU. Writes DIR/MACHINE/words.json.
 """
 
 from __future__ import annotations
@@ -19,10 +19,14 @@ import collections
 import itertools
 import json
 import lzma
+import os
 import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
+
+import machine
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "model"), str(ROOT / "tests/data")]
@@ -94,7 +98,7 @@ def attentions(model, source: list[int], target: list[int]) -> list:
     return [forced_attention(forced_logits, model, *ids, layer)[0] for layer in layers]
 
 
-def measure_alignments(options, tests, links) -> None:
+def measure_alignments(options, tests, links) -> dict[str, Any]:
     import sentencepiece
     import torch
 
@@ -137,13 +141,14 @@ def measure_alignments(options, tests, links) -> None:
                 chosen = table.argmax(1).tolist()
                 for kind, pairs in wanted.items():
                     right[layer, shift, kind] += sum(chosen[j] == i for j, i in pairs.items())
-    print(f"alignments: {dict(of)}")
-    for (layer, shift, kind), count in sorted(right.items()):
-        step = "step after" if shift else "own step"
-        print(f"  layer {layer}, {step:10}  {kind:10}  {count / of[kind]:.3f}")
+    rows = [
+        {"layer": layer, "next_step": bool(shift), "kind": kind, "share": count / of[kind]}
+        for (layer, shift, kind), count in sorted(right.items())
+    ]
+    return {"pairs": dict(of), "rows": rows}
 
 
-def measure_glossaries(options, tests, links) -> None:
+def measure_glossaries(options, tests, links) -> list[dict[str, Any]]:
     import sacrebleu
     import sentencepiece
 
@@ -164,10 +169,10 @@ def measure_glossaries(options, tests, links) -> None:
         return re.search(rf"(?<!\w){re.escape(term)}(?!\w)", text) is not None
 
     references = [[target for _, target in tests]]
+    rows = []
     for beam in (4, 8):
         lines = [{"text": source, "options": {"beam_size": beam}} for source, _ in tests]
         plain = decode(lines)
-        print(f"glossaries: beam {beam}, BLEU {sacrebleu.corpus_bleu(plain, references).score:.1f}")
         for maximum in (1, 2, 3):
             terms = []
             for source, target in tests:
@@ -189,12 +194,18 @@ def measure_glossaries(options, tests, links) -> None:
                 ]
                 return sum(found) / len(found)
 
-            bleu = sacrebleu.corpus_bleu(answers, references).score
-            print(
-                f"  up to {maximum} terms, {sum(map(len, terms))} in all: "
-                f"as words {share(answers):.3f}"
-                f" (without glossary {share(plain):.3f}), BLEU {bleu:.1f}"
+            rows.append(
+                {
+                    "beam": beam,
+                    "max_terms": maximum,
+                    "terms": sum(map(len, terms)),
+                    "met": share(answers),
+                    "met_without": share(plain),
+                    "bleu": sacrebleu.corpus_bleu(answers, references).score,
+                    "bleu_without": sacrebleu.corpus_bleu(plain, references).score,
+                }
             )
+    return rows
 
 
 def main() -> int:
@@ -204,15 +215,26 @@ def main() -> int:
     parser.add_argument("--train-rows", type=int, default=90000)
     parser.add_argument("--test", nargs=2, action="append", required=True)
     parser.add_argument("--programs", type=Path, default=ROOT / "build/release/bin")
+    parser.add_argument("--out", type=Path, default=ROOT / "tests/bench/results", metavar="DIR")
     options = parser.parse_args()
+    machine.require_commit(options.out)
     tests = [pair for path, rows in options.test for pair in read(Path(path), int(rows))]
     pairs = [(words(a), words(b)) for a, b in [*read(options.train, options.train_rows), *tests]]
     short = [
         ([w for w in a if w], [w for w in b if w]) for a, b in pairs if max(len(a), len(b)) < 25
     ]
     links = Links(short)
-    measure_alignments(options, tests, links)
-    measure_glossaries(options, tests, links)
+    results = {
+        "machine": machine.facts(sorted(os.sched_getaffinity(0))),
+        "bundle": json.loads((options.bundle / "manifest.json").read_text())["version"],
+        "sentences": len(tests),
+        "alignments": measure_alignments(options, tests, links),
+        "glossaries": measure_glossaries(options, tests, links),
+    }
+    path = options.out / machine.slug(results["machine"]) / "words.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(results, indent=1) + "\n")
+    print(f"wrote {path}")
     return 0
 
 
