@@ -20,6 +20,7 @@ FIELDS = [
     "temperature",
     "source_tokens",
     "left",
+    "silent",
 ]
 PLAN_WORDS = len(FIELDS) + MAX_BEAM
 SLOTS, REACH, LONGEST, BLOCKS = 60, 7, 40, 3
@@ -63,10 +64,12 @@ class Searches:
             (self.floats if is_float else self.plan)[at, FIELDS.index(name)] = value
 
     def at_step(self, position: int) -> Tensor:
-        """The plan of this step: one token is forced, and eos is forbidden at first."""
-        self.set(slice(self.count), position=position, may_end=int(position > 2), forced=-1)
-        if position == 3:
-            self.set(0, forced=7)
+        """The plan of this step: two tokens are forced, the second silently, and eos is forbidden
+        at first."""
+        every = slice(self.count)
+        self.set(every, position=position, may_end=int(position > 2), forced=-1, silent=0)
+        if position in (3, 4):
+            self.set(0, forced=7, silent=int(position == 4))
         return self.plan
 
     def logits(self) -> Tensor:
@@ -155,7 +158,8 @@ def test_targets_follow_the_grammar():
     grammar = grammar_of(50, "cpu")
     for position in range(12):
         plan = searches.at_step(position)
-        searches.set(slice(searches.count), left=20, forced=-1, ngram=0, may_end=0)
+        every = slice(searches.count)
+        searches.set(every, left=20, forced=-1, silent=0, ngram=0, may_end=0)
         inputs, record = step(plan, searches.logits(), tables, grammar)
         last = torch.where(inputs[1] > 0, inputs[0] % 3, 0)
         for row in range(searches.rows):
@@ -169,5 +173,5 @@ def test_targets_follow_the_grammar():
 
 def test_refuses_plan_of_another_width():
     tables = new_tables("cpu")
-    with pytest.raises(RuntimeError, match="plan has 5 words a row, needs 30"):
+    with pytest.raises(RuntimeError, match=f"plan has 5 words a row, needs {PLAN_WORDS + BLOCKS}"):
         ops.beam_inputs(torch.zeros(2, 5, dtype=torch.int32), tables, SPECIAL, BLOCKS)
