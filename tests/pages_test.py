@@ -171,8 +171,10 @@ def known_flags(command: Command, program) -> set[str] | None:
         return flags_of("".join(source.read_text() for source in sources))
     script = ROOT / name
     if re.match(r"\./|tests/|deploy/", name) and script.is_file() and script.suffix in SCRIPT:
-        beside = script.parent.glob("*.py") if script.parent != ROOT else ()
-        return flags_of(script.read_text() + "".join(it.read_text() for it in beside)) | {"--help"}
+        text = script.read_text()
+        used = [*script.parent.glob("*.py")] if script.parent != ROOT else []
+        used += [ROOT / name for name in re.findall(r"tests/[\w/]+\.py", text)]  # of a wrapper
+        return flags_of(text + "".join(it.read_text() for it in used)) | {"--help"}
     ours = name.startswith(("./", "tests/", "deploy/")) and command.flags
     assert script.exists() or not ours, f"no {name}"
     return None
@@ -217,7 +219,7 @@ def every_flag(program) -> set[str]:
     subcommands = re.search(r"^Subcommands:\n(.*?)^$", help_of(linnet), re.MULTILINE | re.DOTALL)
     texts += [help_of(linnet, it) for it in re.findall(r"^  (\w+)", subcommands[1], re.MULTILINE)]
     scripts = [*(ROOT / "model/linnet_model").rglob("*.py"), *ROOT.glob("*.sh")]
-    scripts += [*(ROOT / "tests").glob("*/*.py"), ROOT / "deploy/pin-images"]
+    scripts += [*(ROOT / "tests").rglob("*.py"), ROOT / "deploy/pin-images"]
     return flags_of("".join([*texts, *(path.read_text() for path in scripts)]))
 
 
