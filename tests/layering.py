@@ -176,7 +176,7 @@ MODULES = {
     "numpy": "numpy",
     "sentencepiece": "sentencepiece",
     "safetensors": "safetensors",
-    "transformers": "transformers",
+    "transformers": "transformers tokenizers",
     "text-tools": "sacremoses subword_nmt",
     "peers": "ctranslate2",  # what the engine is measured beside
     "scoring": "sacrebleu rouge_score",

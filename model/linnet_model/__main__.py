@@ -4,6 +4,7 @@
     linnet-model import marian        models of Marian and of Firefox Translations
     linnet-model import huggingface   folders of Hugging Face's MarianMT (OPUS-MT)
     linnet-model import multilingual  folders of Hugging Face's M2M-100, mBART-50 and NLLB-200
+    linnet-model import summariser    folders of Hugging Face's BART, distilBART and PEGASUS
 
 `linnet-model import NAME --help` lists the flags of each.
 """
@@ -22,6 +23,7 @@ IMPORTERS = {
     "marian": "linnet_model.importers.native_marian.import_native_marian",
     "huggingface": "linnet_model.importers.marian.import_marian",
     "multilingual": "linnet_model.importers.multilingual.import_multilingual",
+    "summariser": "linnet_model.importers.summarisers.import_summariser",
 }
 
 

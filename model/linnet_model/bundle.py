@@ -67,12 +67,13 @@ class SpecialIds:
 class TokenizerFiles:
     """The tokenizer of a bundle: files and options in the manifest."""
 
-    source: Path  # a SentencePiece model, or merge operations of subword-nmt
+    source: Path  # a SentencePiece model, or merge operations of subword-nmt or GPT-2
     target: Path | None = None  # None: the source's file
     # Pieces in the order of their ids, if the ids differ from those of the files above.
     source_vocabulary: list[str] | None = None
     target_vocabulary: list[str] | None = None
     bpe_codes: bool = False
+    byte_level: bool = False  # `source` has GPT-2's merges of bytes
     moses: bool = False
     capitals_mark: str = ""  # the piece that marks a text in capitals (capitals.py)
     # The server decodes only valid UTF-8 without control pieces (bundle.proto).
@@ -81,7 +82,7 @@ class TokenizerFiles:
 
     def write(self, folder: Path) -> dict[str, Any]:
         """Writes the files and returns their fields of the manifest."""
-        kind = "codes" if self.bpe_codes else "spm"
+        kind = "merges" if self.byte_level else "codes" if self.bpe_codes else "spm"
         names = {"source_tokenizer_file": f"source.{kind}"}
         (folder / names["source_tokenizer_file"]).write_bytes(self.source.read_bytes())
         names["target_tokenizer_file"] = names["source_tokenizer_file"]
@@ -96,6 +97,8 @@ class TokenizerFiles:
                 (folder / f"{side}.vocab").write_text(text, encoding="utf-8", newline="\n")
         if self.bpe_codes:
             names["subword_kind"] = "SUBWORD_KIND_BPE_CODES"
+        if self.byte_level:
+            names["subword_kind"] = "SUBWORD_KIND_BYTE_LEVEL_BPE"
         if self.moses:
             names["word_tokenizer"] = "WORD_TOKENIZER_MOSES"
         if self.capitals_mark:

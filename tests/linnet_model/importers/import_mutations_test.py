@@ -25,6 +25,7 @@ import mutations
 import numpy as np
 import tiny_marian as marian
 import tiny_multilingual as tiny_models
+import tiny_summarisers
 
 from linnet_model.bundle import load_module, read_bundle_weights, read_manifest
 from linnet_model.importers.fairseq import import_fairseq
@@ -33,6 +34,7 @@ from linnet_model.importers.marian import import_marian
 from linnet_model.importers.multilingual import import_multilingual
 from linnet_model.importers.native_marian import import_native_marian
 from linnet_model.importers.native_marian.settings import read_settings
+from linnet_model.importers.summarisers import import_summariser
 from linnet_model.network.encoder_decoder import EncoderDecoder, forced_logits
 
 FIRST = int(os.environ.get("LINNET_IMPORT_SEED", "0"))
@@ -179,6 +181,28 @@ def test_damaged_multilingual_folder_is_refused_or_imported(
         command += ["--language", f"{code}={tag}"]
     program = "linnet-import-multilingual"
     check_outcome(import_multilingual.main, command, program, tmp_path / "out", capsys)
+
+
+@pytest.fixture(scope="session")
+def summarisers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    root = tmp_path_factory.mktemp("summarisers")
+    return {
+        kind: tiny_summarisers.make_tiny_summariser(kind, root / kind).folder
+        for kind in tiny_summarisers.KINDS
+    }
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_damaged_summariser_folder_is_refused_or_imported(
+    summarisers: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str], seed: int
+):
+    kind = tiny_summarisers.KINDS[seed % len(tiny_summarisers.KINDS)]
+    folder = Path(shutil.copytree(summarisers[kind], tmp_path / "model"))
+    damage_multilingual(folder, random.Random(seed))
+    command = ["--model", str(folder), "--out", str(tmp_path / "out"), "--language", "en"]
+    program = "linnet-model import summariser"
+    check_outcome(import_summariser.main, command, program, tmp_path / "out", capsys)
+    assert {path.name for path in tmp_path.iterdir()} <= {"model", "out"}, "nothing half-written"
 
 
 def damage_fairseq(name: str, folder: Path, rng: random.Random) -> list[str]:

@@ -1,4 +1,4 @@
-"""Converts the weights of M2M-100, NLLB-200 and mBART-50 to our names.
+"""Converts the weights of M2M-100, NLLB-200, mBART-50, BART and PEGASUS to our names.
 
 Every tensor of the file is compared with the configuration, as marian/weights.py does.
 """
@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from linnet_model.importers.marian.weights import POSITION_TOLERANCE, Source, layer_weights
+from linnet_model.importers.marian.weights import check_positions as check_marian_positions
 from linnet_model.network.encoder_decoder import sinusoids
 from linnet_model.network.model_config import ModelConfig, require
 
@@ -35,8 +36,9 @@ def our_weights(file: Path, weights: dict[str, Tensor], sizes: ModelConfig) -> d
             for name, tensor in layer_weights(source, theirs, side, sizes).items():
                 ours[f"{prefix}.{name}"] = tensor
         for kind in ("weight", "bias"):
-            name = f"{side}_norm.{kind}"
-            ours[name] = source.take(f"model.{side}.layer_norm.{kind}", sizes.width)
+            if sizes.pre_norm:
+                norm = f"model.{side}.layer_norm.{kind}"
+                ours[f"{side}_norm.{kind}"] = source.take(norm, sizes.width)
             if sizes.embedding_norm:
                 norm = f"model.{side}.layernorm_embedding.{kind}"
                 ours[f"enter_{entrance}.norm.{kind}"] = source.take(norm, sizes.width)
@@ -44,6 +46,8 @@ def our_weights(file: Path, weights: dict[str, Tensor], sizes: ModelConfig) -> d
             rows = sizes.first_position + sizes.max_positions
             table = source.take(f"model.{side}.embed_positions.weight", rows, sizes.width)
             ours[f"enter_{entrance}.table.weight"] = table
+        elif sizes.positions == "sinusoidal_marian":
+            check_marian_positions(source, f"model.{side}.embed_positions.weight", sizes.width)
         else:
             for name in ("weights", "weight"):
                 check_positions(source, f"model.{side}.embed_positions.{name}", sizes.width)

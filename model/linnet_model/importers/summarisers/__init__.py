@@ -1,0 +1,1 @@
+"""Importer of BART, distilBART and PEGASUS from folders of Hugging Face."""

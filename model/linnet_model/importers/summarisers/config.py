@@ -1,0 +1,191 @@
+"""Reads config.json and generation_config.json of a folder with BART, distilBART or PEGASUS.
+
+Every key is read, or restricted to the supported values, or known to have no effect on the output.
+Unknown keys and unsupported values are errors.
+
+Source: transformers 4.57, BartConfig, PegasusConfig and GenerationConfig.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+from typing import Any
+
+from linnet_model.importers.marian.config import (
+    ACTIVATIONS,
+    CONFIG,
+    GENERATION,
+    IDS,
+    SEARCH_NO_EFFECT,
+    SEARCH_ONLY,
+    SEARCH_READ,
+    MarianFacts,
+    check_known,
+    check_values,
+    flag,
+    names,
+    number,
+    read_json,
+    same_on_both_sides,
+    search_facts,
+    special_ids,
+)
+from linnet_model.importers.marian.config import NO_EFFECT as MARIAN_NO_EFFECT
+from linnet_model.network.model_config import (
+    MAX_FFN_WIDTH,
+    MAX_LAYERS,
+    MAX_TOKENS,
+    MAX_VOCABULARY,
+    MAX_WIDTH,
+    ModelConfig,
+    require,
+)
+
+BART, PEGASUS = "bart", "pegasus"
+
+READ = names(
+    "model_type d_model vocab_size encoder_layers decoder_layers encoder_ffn_dim decoder_ffn_dim "
+    "encoder_attention_heads decoder_attention_heads activation_function scale_embedding "
+    "max_position_embeddings tie_word_embeddings eos_token_id pad_token_id decoder_start_token_id "
+    "forced_bos_token_id force_bos_token_to_be_generated"
+)
+# Values that some files have although transformers reads only the model type.
+LAYOUT: dict[str, dict[str, tuple[Any, ...]]] = {
+    BART: {
+        "normalize_before": (False,),
+        "normalize_embedding": (True,),
+        "add_final_layer_norm": (False,),
+        "static_position_embeddings": (False,),
+    },
+    PEGASUS: {
+        "normalize_before": (True,),
+        "normalize_embedding": (False,),
+        "add_final_layer_norm": (True,),
+        "static_position_embeddings": (True,),
+    },
+}
+ONLY: dict[str, tuple[Any, ...]] = {
+    "is_encoder_decoder": (True,),
+    "is_decoder": (False,),
+    "add_bias_logits": (False,),
+    "tie_encoder_decoder": (False,),
+    "add_cross_attention": (False,),
+    "chunk_size_feed_forward": (0,),
+    "quantization_config": (None,),
+}
+# `prefix` is what transformers' pipelines put before a text; generate() does not.
+NO_EFFECT = MARIAN_NO_EFFECT | names(
+    "prefix eos_token_ids replacing_rate student_encoder_layers student_decoder_layers save_step "
+    "max_source_length max_target_length do_blenderbot_90_layernorm"
+)
+
+
+@dataclasses.dataclass
+class SummariserFacts(MarianFacts):
+    """The facts of a Marian folder, of a model whose targets may start with a forced token.
+    max_target_tokens is what its positions allow."""
+
+    model_type: str = ""
+    default_target_tokens: int = 0  # of a request that sets no limit: max_length of the files
+    forced_bos: int | None = None
+    early_stopping: Any = False  # as in the file; Linnet's rule is that of true
+
+
+def read_facts(folder: Path) -> SummariserFacts:
+    """Reads and checks both files. If generation_config.json exists, all keys of the search are
+    those of that file."""
+    file = folder / CONFIG
+    table = read_json(file)
+    kind = str(table.get("model_type"))
+    require(
+        kind in LAYOUT,
+        f"{file} has model_type {json.dumps(table.get('model_type'))}, this reads "
+        f"{' and '.join(LAYOUT)}",
+    )
+    search_only = {key: value for key, value in SEARCH_ONLY.items() if key != "forced_bos_token_id"}
+    of_search = SEARCH_READ | SEARCH_NO_EFFECT | search_only.keys() | {"forced_bos_token_id"}
+    check_known(file, table, READ | NO_EFFECT | ONLY.keys() | LAYOUT[kind].keys() | of_search)
+    check_values(file, table, ONLY | LAYOUT[kind])
+    search_file, search = file, table
+    if (folder / GENERATION).is_file():
+        search_file = folder / GENERATION
+        search = read_json(search_file)
+        check_known(search_file, search, of_search | IDS)
+    check_values(search_file, search, search_only)
+    sizes = model_sizes(file, table, kind)
+    special = special_ids(file, table, search_file, search, sizes)
+    if kind == BART:
+        bos = number(file, table, "bos_token_id", 0, sizes.vocabulary - 1, 0)
+        special = dataclasses.replace(special, bos=bos)
+    forced = search.get("forced_bos_token_id")
+    if forced is None and search is table and table.get("force_bos_token_to_be_generated") is True:
+        forced = special.bos
+    require(
+        forced is None
+        or (
+            type(forced) is int
+            and 0 <= forced < sizes.vocabulary
+            and forced not in (special.eos, special.pad)
+        ),
+        f"{search_file} has forced_bos_token_id {json.dumps(forced)}, it must be an id below "
+        f"{sizes.vocabulary}, and neither the end token nor padding",
+    )
+    found = search_facts(search_file, search, sizes, special)
+    # transformers counts a forced token among the target tokens, the manifest does not.
+    beside = 0 if forced is None else 1
+    default = found.max_target_tokens - beside
+    require(default > 0, f"{search_file} leaves no target tokens beside the forced one")
+    longest = sizes.max_positions - 1 - beside  # each input has a position, the start token too
+    fields = {f.name: getattr(found, f.name) for f in dataclasses.fields(found)} | {
+        "max_target_tokens": longest,
+        "min_target_tokens": max(found.min_target_tokens - beside, 0),
+    }
+    facts = SummariserFacts(
+        **fields,
+        model_type=kind,
+        default_target_tokens=default,
+        forced_bos=forced,
+        early_stopping=search.get("early_stopping", False),
+    )
+    sizes.check()
+    sizes.check_lengths(facts.max_source_tokens, longest + beside)
+    return facts
+
+
+def model_sizes(file: Path, table: dict[str, Any], kind: str) -> ModelConfig:
+    activation = table.get("activation_function")
+    require(
+        activation in ACTIVATIONS,
+        f"{file} has activation_function {json.dumps(activation)}, known are "
+        f"{', '.join(ACTIVATIONS)}",
+    )
+    require(
+        flag(file, table, "tie_word_embeddings", True),
+        f"{file} has tie_word_embeddings false, supported is only true",
+    )
+    bart = kind == BART
+    vocabulary = number(file, table, "vocab_size", 5, MAX_VOCABULARY)
+    return ModelConfig(
+        vocabulary=vocabulary,
+        target_vocabulary=vocabulary,
+        width=number(file, table, "d_model", 4, MAX_WIDTH),
+        ffn_width=same_on_both_sides(file, table, "ffn_dim", MAX_FFN_WIDTH),
+        heads=same_on_both_sides(file, table, "attention_heads", MAX_WIDTH),
+        encoder_kernels=[0] * number(file, table, "encoder_layers", 1, MAX_LAYERS),
+        decoder_kernels=[0] * number(file, table, "decoder_layers", 1, MAX_LAYERS),
+        encoder_mixers=["self_attention"],
+        decoder_mixers=["self_attention"],
+        pre_norm=not bart,
+        sharing="all",
+        positions="learned" if bart else "sinusoidal_marian",
+        first_position=2 if bart else 0,
+        max_positions=number(file, table, "max_position_embeddings", 2, MAX_TOKENS),
+        activation=ACTIVATIONS[str(activation)],
+        scale_embedding=flag(file, table, "scale_embedding", False),
+        embedding_norm=bart,
+        output_bias=True,
+        dropout=0.0,
+        weight_dropout=0.0,
+    )
