@@ -27,8 +27,8 @@ RUNTIME = (
 )
 TORCH = "model/torch model/torch/decoding model/torch/module"
 SERVER = (
-    "server/base server/schedule server/admission server/metrics server/identity server/models"
-    " server/request server/text server/admin server/config"
+    "server/base server/cache server/schedule server/admission server/metrics server/identity"
+    " server/models server/request server/text server/admin server/config"
 )
 TRAINING = "torch numpy sentencepiece safetensors scoring progress"  # of the Python side
 PYTHON = (
@@ -59,25 +59,26 @@ ROOMS = {
     "model/linnet_model/evaluation": "model/linnet_model/network model/linnet_model"
     f" model/linnet_model/train model/linnet_model/export {TRAINING}",
     "server/base": f"{API} json spdlog",
-    "server/schedule": f"server/base {RUNTIME} {API}",
-    "server/admission": f"server/base server/schedule {RUNTIME} {API}",
-    "server/metrics": f"server/base server/schedule server/admission {RUNTIME} {API} prometheus",
-    "server/identity": "server/base server/schedule server/admission server/metrics"
+    "server/cache": f"server/base {RUNTIME} {API}",
+    "server/schedule": f"server/base server/cache {RUNTIME} {API}",
+    "server/admission": f"server/base server/cache server/schedule {RUNTIME} {API}",
+    "server/metrics": f"server/base server/cache server/schedule server/admission {RUNTIME} {API} prometheus",
+    "server/identity": "server/base server/cache server/schedule server/admission server/metrics"
     f" {RUNTIME} {API} json",
-    "server/models": "server/base server/schedule server/admission server/metrics"
+    "server/models": "server/base server/cache server/schedule server/admission server/metrics"
     f" {RUNTIME} {API} json",
-    "server/request": "server/base server/schedule server/admission server/metrics server/models"
+    "server/request": "server/base server/cache server/schedule server/admission server/metrics server/models"
     f" {RUNTIME} {API} cld2",
-    "server/text": "server/base server/schedule server/admission server/metrics server/identity"
+    "server/text": "server/base server/cache server/schedule server/admission server/metrics server/identity"
     f" server/models server/request {RUNTIME} {API}",
-    "server/admin": "server/base server/schedule server/admission server/metrics server/models"
+    "server/admin": "server/base server/cache server/schedule server/admission server/metrics server/models"
     f" {RUNTIME} {API}",
-    "server/config": "server/base server/schedule server/admission server/metrics server/identity"
+    "server/config": "server/base server/cache server/schedule server/admission server/metrics server/identity"
     f" server/models server/request {RUNTIME} {API} cli11",
-    "server/port": "server/base server/schedule server/admission server/metrics server/identity"
+    "server/port": "server/base server/cache server/schedule server/admission server/metrics server/identity"
     f" server/models server/request server/config {RUNTIME} {API} grpc spdlog cli11 openssl",
     "server/rpc": f"{SERVER} server/port {RUNTIME} {API} grpc spdlog cli11 prometheus",
-    "server/decode": f"server/base server/schedule {RUNTIME} {API} json cli11",
+    "server/decode": f"server/base server/cache server/schedule {RUNTIME} {API} json cli11",
     "client": f"{API} grpc cli11",
     # Tests use what they test, and what that uses.
     "tests/support": f"gtest {API} model/ops {RUNTIME} {SERVER}",

@@ -78,7 +78,9 @@ struct EngineInfo {
   int vocabulary_size = 0;           // of targets
   int source_vocabulary_size = 0;    // of sources
   int max_language_tokens = 0;       // at the start of a target
-  std::string search = "host";       // "host", or "device" with details
+  // The answer to a sequence is the same, bit for bit, in every batch.
+  bool batch_invariant = false;
+  std::string search = "host";  // "host", or "device" with details
   // The chosen algorithms of the gemms on a GPU, a line each, by all engines of this process.
   std::vector<std::string> gemms = {};
   // Measured on a device that runs the encoder beside the decoder; nothing on the CPU.

@@ -38,6 +38,7 @@ EngineInfo MakeInfo(const Bundle& bundle, const TorchEngineOptions& options,
   info.source_vocabulary_size = bundle.source_vocabulary_size();
   info.special = bundle.special_tokens();
   info.max_language_tokens = LanguagePairs(bundle.manifest).max_forced_tokens();
+  info.batch_invariant = options.batch_invariant || (model.device().is_cpu() && model.packed());
   info.limits.max_beam_size = std::min(info.limits.max_beam_size, info.rows);
   info.limits.max_source_tokens = bundle.manifest.limits().max_source_tokens();
   info.limits.max_target_tokens = bundle.manifest.limits().max_target_tokens();

@@ -10,6 +10,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "server/admission/admission.h"
+#include "server/cache/answer_cache.h"
 #include "server/request/text_request.h"
 #include "server/schedule/batcher.h"
 
@@ -65,6 +66,9 @@ struct Options {
   absl::Duration engine_load_timeout = absl::Minutes(5);
   std::filesystem::path failure_record;  // for RecordFailure; empty: none
 
+  bool batch_invariant = false;    // TorchEngineOptions
+  int64_t answer_cache_bytes = 0;  // 0: answers are not kept, and identical sequences not coalesced
+  CacheTenant cache_tenant = CacheTenant::kToken;
   BatcherOptions batcher = {.shed = {.interval = absl::Seconds(5)}};
   AdmissionLimits admission;
   TextLimits text = {.default_deadline = absl::Minutes(5), .max_deadline = absl::Hours(1)};

@@ -174,6 +174,12 @@ void AddEngine(CLI::App& app, Options& options) {
            "Restrict searches to the tokens of a bundle's shortlist for a source: faster with a "
            "large vocabulary; every bundle must have one")
       ->default_str("false");
+  group
+      .Add("batch-invariant", options.batch_invariant,
+           "Compute every step in one shape, so that an answer does not depend on what else is in "
+           "the batch, on any device and in any type; every step then costs as much as a full one. "
+           "Not needed for float32 and int8 on cpu")
+      ->default_str("false");
   group.Add("threads", options.threads, "Threads inside a step of each engine; 0: one per core")
       ->check(CLI::Range(0, 1024));
   group
@@ -240,6 +246,22 @@ void AddLimits(CLI::App& app, Options& options) {
       ->group("Limits")
       ->default_str("warn")
       ->check(CLI::IsMember({"off", "warn", "refuse"}));
+  group
+      .Add("answer-cache-bytes", options.answer_cache_bytes,
+           "Max bytes of answers that are kept for identical sequences, which are also coalesced "
+           "while they run: an engine whose answers depend on the batch is refused; 0: off")
+      ->check(CLI::Range(int64_t{0}, int64_t{1} << 40));
+  app.add_option_function<std::string>(
+         "--cache-tenant",
+         [&options](const std::string& value) {
+           options.cache_tenant = value == "shared" ? CacheTenant::kShared : CacheTenant::kToken;
+         },
+         "Clients that share cached answers: token, those with the same token (without --tokens, "
+         "the same address), or shared, all, so that a client can tell by the time of an answer "
+         "whether another one has asked for it")
+      ->group("Limits")
+      ->default_str("token")
+      ->check(CLI::IsMember({"token", "shared"}));
   group.Add("text-threads", options.text_threads, "Threads that split and tokenise")
       ->check(CLI::Range(1, 256));
 }

@@ -151,6 +151,10 @@ Metrics::Metrics()
   connections_unauthenticated_ = &page.connections_unauthenticated.Add({});
   certificate_end_ = &page.certificate_end.Add({});
   log_lost_ = &page.log_lost.Add({});
+  cache_bytes_ = &page.cache_bytes.Add({});
+  cache_max_bytes_ = &page.cache_max_bytes.Add({});
+  cache_entries_ = &page.cache_entries.Add({});
+  cache_evictions_ = &page.cache_evictions.Add({});
   unauthenticated_ = &page.denied.Add({{"code", "UNAUTHENTICATED"}});
   permission_denied_ = &page.denied.Add({{"code", "PERMISSION_DENIED"}});
   tokens_ok_ = &page.token_reloads.Add({{"result", "ok"}});
@@ -201,6 +205,12 @@ void Metrics::SetConnections(int open, int64_t refused, int64_t unauthenticated)
   connections_refused_->Increment(static_cast<double>(refused) - connections_refused_->Value());
   connections_unauthenticated_->Increment(static_cast<double>(unauthenticated) -
                                           connections_unauthenticated_->Value());
+}
+void Metrics::SetAnswerCache(const CacheStats& stats, int64_t max_bytes) {
+  cache_bytes_->Set(static_cast<double>(stats.bytes));
+  cache_max_bytes_->Set(static_cast<double>(max_bytes));
+  cache_entries_->Set(static_cast<double>(stats.entries));
+  cache_evictions_->Increment(static_cast<double>(stats.evictions) - cache_evictions_->Value());
 }
 void Metrics::SetLogLost(int64_t lines) {
   log_lost_->Increment(static_cast<double>(lines) - log_lost_->Value());
@@ -285,6 +295,9 @@ ModelMetrics& Metrics::AddModel(const ModelLabels& labels, int rows, int64_t enc
   handles.up_->Set(1);
   handles.oom_retries_ = &page.oom_retries.Add(model);
   handles.restarts_ = &page.restarts.Add(model);
+  handles.cache_hits_ = &page.cache_hits.Add(model);
+  handles.cache_misses_ = &page.cache_misses.Add(model);
+  handles.coalesced_ = &page.coalesced.Add(model);
   handles.finished_ = &page.outcomes.Add(with("outcome", "finished"));
   handles.cancelled_ = &page.outcomes.Add(with("outcome", "cancelled"));
   handles.expired_ = &page.outcomes.Add(with("outcome", "expired"));
@@ -344,6 +357,9 @@ void ModelMetrics::StepMade(const StepReport& report, absl::Duration step) {
   failed_->Increment(report.failed);
   shed_->Increment(report.shed);
   oom_retries_->Increment(report.oom_retries);
+  cache_hits_->Increment(report.cache_hits);
+  cache_misses_->Increment(report.cache_misses);
+  coalesced_->Increment(report.coalesced);
   encoded_->Increment(report.encoded_tokens);
   padding_->Increment(report.padded_encoded_tokens - report.encoded_tokens);
 }
@@ -361,6 +377,8 @@ void ModelMetrics::SequenceFinished(const SequenceTimes& times, const SequenceFa
   target_tokens_->Increment(facts.target_tokens);
   if (facts.ended_by_limit) limited_->Increment();
 }
+
+void ModelMetrics::CacheHits(int sequences) { cache_hits_->Increment(sequences); }
 
 void ModelMetrics::CallAnswered(int64_t source_tokens, int64_t target_tokens) {
   call_source_tokens_->Observe(static_cast<double>(source_tokens));

@@ -14,6 +14,7 @@
 #include "server/admission/admission_observer.h"
 #include "server/base/caller.h"
 #include "server/base/mutex.h"
+#include "server/cache/answer_cache.h"
 #include "server/schedule/sequence.h"
 #include "server/schedule/step_report.h"
 
@@ -82,6 +83,8 @@ class ModelMetrics {
   // `up`: the engine works. `restarts`: number of rebuilds so far.
   void SetEngine(bool up, int restarts);
   void SequenceFinished(const SequenceTimes& times, const SequenceFacts& facts);
+  // Sequences that were answered from the cache before they reached the scheduler.
+  void CacheHits(int sequences);
   // Records an answered call, with the sums over its sequences.
   void CallAnswered(int64_t source_tokens, int64_t target_tokens);
 
@@ -95,6 +98,7 @@ class ModelMetrics {
   prometheus::Gauge *waiting_, *running_, *up_;
   prometheus::Counter *finished_, *cancelled_, *expired_, *failed_, *shed_, *limited_;
   prometheus::Counter *restarts_, *oom_retries_;
+  prometheus::Counter *cache_hits_, *cache_misses_, *coalesced_;
   prometheus::Counter *encoded_, *padding_, *source_tokens_, *unknown_tokens_, *target_tokens_;
 };
 
@@ -124,6 +128,8 @@ class Metrics final : public AdmissionObserver {
   // Open connections; and since the start, connections refused because of the limits on their
   // number, and connections closed because no call on them was authenticated.
   void SetConnections(int open, int64_t refused, int64_t unauthenticated);
+  // The answer cache, and the limit on its bytes.
+  void SetAnswerCache(const CacheStats& stats, int64_t max_bytes);
   // Lines that the log has lost since the start.
   void SetLogLost(int64_t lines);
   void Tokenized(absl::Duration time, int64_t text_bytes);
@@ -168,7 +174,8 @@ class Metrics final : public AdmissionObserver {
   prometheus::Counter* text_bytes_;
   prometheus::Counter *unauthenticated_, *permission_denied_, *tokens_ok_, *tokens_failed_;
   prometheus::Counter *reloads_ok_, *reloads_failed_, *connections_refused_, *log_lost_;
-  prometheus::Counter* connections_unauthenticated_;
+  prometheus::Counter *connections_unauthenticated_, *cache_evictions_;
+  prometheus::Gauge *cache_bytes_, *cache_max_bytes_, *cache_entries_;
   Mutex mu_;
   std::map<std::string, std::unique_ptr<ModelMetrics>> models_ ABSL_GUARDED_BY(mu_);
   std::map<std::string, prometheus::Gauge*> serving_ ABSL_GUARDED_BY(mu_);

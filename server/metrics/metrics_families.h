@@ -94,6 +94,25 @@ class MetricFamilies {
             "Factor on latency estimates so that calls take no longer than the product: 99 % of "
             "those that find free rows (immediate), 99.5 % of those that wait for rows (waiting).");
 
+  GaugeFamily& cache_bytes =
+      Gauge("linnet_answer_cache_bytes", "Memory of the answers in the cache, in bytes.");
+  GaugeFamily& cache_max_bytes =
+      Gauge("linnet_answer_cache_bytes_limit", "Limit on linnet_answer_cache_bytes; 0: no cache.");
+  GaugeFamily& cache_entries =
+      Gauge("linnet_answer_cache_entries", "Answers in the cache, one per sequence.");
+  CounterFamily& cache_evictions =
+      Counter("linnet_answer_cache_evictions_total",
+              "Answers that were erased from the cache to make room for others.");
+  CounterFamily& cache_hits =
+      Counter("linnet_answer_cache_hits_total", "Sequences that were answered from the cache.");
+  CounterFamily& cache_misses = Counter(
+      "linnet_answer_cache_misses_total",
+      "Sequences that may use the cache, and were added to the batch because neither it nor "
+      "the batch had their answer.");
+  CounterFamily& coalesced =
+      Counter("linnet_coalesced_sequences_total",
+              "Sequences that joined an identical one in the batch and share its result.");
+
   HistogramFamily queue =
       Histogram("linnet_queue_duration_seconds", Seconds(),
                 "Time from the submission of a sequence until it is added to the batch.");

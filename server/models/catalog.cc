@@ -18,9 +18,10 @@ namespace linnet::server {
 absl::StatusOr<std::unique_ptr<Catalog>> Catalog::Load(
     const std::filesystem::path& root, const EngineFactory& factory, const BatcherOptions& options,
     Metrics& metrics, StepObserver observer, int64_t max_bytes, const Supervision& supervision,
-    const std::filesystem::path& bundle_keys) {
-  std::unique_ptr<Catalog> catalog(new Catalog(
-      root, {factory, options, std::move(observer), supervision, bundle_keys}, max_bytes, metrics));
+    const std::filesystem::path& bundle_keys, AnswerCache* cache) {
+  std::unique_ptr<Catalog> catalog(
+      new Catalog(root, {factory, options, std::move(observer), supervision, bundle_keys, cache},
+                  max_bytes, metrics));
   const ReloadReport report = catalog->Reload();
   RETURN_IF_ERROR(report.status);
   if (!catalog->models().empty()) return catalog;
@@ -227,6 +228,9 @@ ReloadReport Catalog::Reload(const std::string& name) {
       const bool still_served = std::any_of(
           next.begin(), next.end(), [&](const Entry& other) { return other.model == entry.model; });
       if (!still_served) retired_.push_back(entry.model);
+      if (entry.model->cache == nullptr || !folders.contains(FolderOf(entry.registered.path)))
+        continue;
+      still_served ? entry.model->cache->Clear() : entry.model->cache->Close();
     }
     entries_ = std::move(next);
     std::erase_if(not_loaded_, [&](const std::string& folder) {

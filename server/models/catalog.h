@@ -61,19 +61,21 @@ class Catalog {
   // Loads every bundle of the registry at `root` (ReadRegistry). A bundle that cannot be loaded is
   // not served; if none can be loaded, returns the error of the first. `max_bytes` limits the total
   // file size of all models in memory; 0 = no limit. If `bundle_keys` names a file of BundleKeys,
-  // which is read at every load, bundles must be signed.
+  // which is read at every load, bundles must be signed. With a `cache`, which outlives the
+  // catalog, the models keep their answers there.
   static absl::StatusOr<std::unique_ptr<Catalog>> Load(
       const std::filesystem::path& root, const EngineFactory& factory,
       const BatcherOptions& options, Metrics& metrics, StepObserver observer = nullptr,
       int64_t max_bytes = 0, const Supervision& supervision = {},
-      const std::filesystem::path& bundle_keys = {});
+      const std::filesystem::path& bundle_keys = {}, AnswerCache* cache = nullptr);
   ~Catalog();  // blocks until all calls have released their models
 
   // Reads the registry again and loads new and changed bundles. Until they are loaded, and if one
   // fails, the previous version remains served; then all models change at once. Calls in flight
-  // finish with the model that they started with, which stays in memory until then. A bundle that
-  // answers more than half of its golden examples differently is refused. With a `name` (of a
-  // model, or of a folder in the root) only that one is reloaded; NOT_FOUND if there is none.
+  // finish with the model that they started with, which stays in memory until then. The cached
+  // answers of all models that are reloaded, changed or not, are erased. A bundle that answers more
+  // than half of its golden examples differently is refused. With a `name` (of a model, or of a
+  // folder in the root) only that one is reloaded; NOT_FOUND if there is none.
   ReloadReport Reload(const std::string& name = "");
   // Unloads replaced versions whose last call has ended. Call it periodically.
   void Sweep();

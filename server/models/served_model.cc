@@ -12,6 +12,20 @@ namespace linnet::server {
 
 using linnet::v1::BundleManifest;
 
+namespace {
+
+// An answer that depends on what else is in the batch must not be given to another caller.
+absl::Status CheckBatchInvariance(const model::EngineInfo& info) {
+  if (info.batch_invariant) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat(
+      "answer-cache-bytes is set, but the answers of an engine on ", info.device, " in ",
+      info.compute_type,
+      " depend on what else is in the batch: set batch-invariant, or compute to float32 or int8 on "
+      "the CPU, or answer-cache-bytes to 0"));
+}
+
+}  // namespace
+
 absl::StatusOr<std::shared_ptr<ServedModel>> LoadModel(const RegisteredModel& registered,
                                                        const LoadOptions& options,
                                                        Metrics& metrics) {
@@ -67,6 +81,12 @@ absl::StatusOr<std::shared_ptr<ServedModel>> LoadModel(const RegisteredModel& re
       options.supervision, served->key());
   ASSIGN_OR_RETURN(served->scheduler, std::move(scheduler));
   const model::EngineInfo& info = served->scheduler->engine_info();
+  if (options.cache != nullptr) {
+    RETURN_IF_ERROR(CheckBatchInvariance(info));
+    served->cache = std::make_unique<ModelCache>(
+        *options.cache,
+        absl::StrCat(served->bundle.manifest_sha256, " ", info.device, " ", info.compute_type));
+  }
   const absl::Duration load_time = absl::Now() - before;
   served->metrics = *handles = &metrics.AddModel({.name = served->key(),
                                                   .version = manifest.version(),

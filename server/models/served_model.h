@@ -11,6 +11,7 @@
 #include "model/runtime/bundle/bundle.h"
 #include "model/runtime/bundle/languages.h"
 #include "model/runtime/tokenizer/tokenizer.h"
+#include "server/cache/answer_cache.h"
 #include "server/metrics/metrics.h"
 #include "server/models/golden.h"
 #include "server/models/registry.h"
@@ -28,6 +29,7 @@ struct ServedModel {
   model::LanguagePairs languages;  // of the bundle
   std::unique_ptr<model::Tokenizer> source_tokenizer;
   std::unique_ptr<model::Tokenizer> target_tokenizer;
+  std::unique_ptr<ModelCache> cache;  // null if the server keeps no answers
   GoldenResult golden;
   ModelMetrics* metrics = nullptr;       // owned by Metrics
   std::unique_ptr<Scheduler> scheduler;  // last: its thread uses the members above
@@ -51,6 +53,9 @@ struct LoadOptions {
   StepObserver observer = nullptr;
   Supervision supervision = {};
   std::filesystem::path bundle_keys = {};  // file of BundleKeys; empty: signatures are not required
+  // It is shared by all models and outlives them. With it, an engine without batch invariance is
+  // refused. Null: no answers are kept.
+  AnswerCache* cache = nullptr;
 };
 
 // Loads a bundle: checks its signature if there are keys, builds its engine, decodes its golden

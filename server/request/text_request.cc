@@ -144,6 +144,7 @@ absl::StatusOr<TextRequest> Check(const Request& request,
   checked.options = asked.options;
   checked.word_scores = request.word_scores();
   checked.alignments = request.alignments();
+  if (request.has_use_cache()) checked.use_cache = request.use_cache();
   return checked;
 }
 

@@ -54,6 +54,7 @@ struct TextRequest {
   LanguageCheck language_check = LanguageCheck::kOff;
   bool word_scores = false;
   bool alignments = false;
+  std::optional<bool> use_cache;                   // if the request sets it
   const linnet::v1::Glossary* glossary = nullptr;  // borrowed from the request; null if it has none
   std::optional<Priority> priority;                // if the request sets it
   int64_t text_bytes = 0;

@@ -57,7 +57,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const Options& options,
       {.stall_timeout = options.engine_stall_timeout,
        .load_timeout = options.engine_load_timeout,
        .supervisor = &server->supervisor_},
-      options.bundle_keys);
+      options.bundle_keys, options.answer_cache_bytes > 0 ? &server->cache_ : nullptr);
   ASSIGN_OR_RETURN(server->catalog_, std::move(catalog));
   server->calls_ = std::make_unique<TextCalls>(
       *server->catalog_, server->admission_, server->pool_, server->metrics_, options.text,
@@ -116,6 +116,7 @@ void Server::Maintain() {
   reads_.Cancel(MonotonicNow());
   writes_.Cancel(MonotonicNow());
   metrics_.SetLogLost(LostLogLines());
+  metrics_.SetAnswerCache(cache_.stats(), cache_.max_bytes());
   metrics_.SetConnections(connections_.open(), connections_.refused(), connections_.expelled());
 }
 

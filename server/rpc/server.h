@@ -16,6 +16,7 @@
 #include "server/admin/admin_calls.h"
 #include "server/admission/admission.h"
 #include "server/base/mutex.h"
+#include "server/cache/answer_cache.h"
 #include "server/config/options.h"
 #include "server/identity/trusted_proxies.h"
 #include "server/metrics/metrics.h"
@@ -74,6 +75,7 @@ class Server {
         supervision_(kSupervisionInterval, [this] { supervisor_.Tick(MonotonicNow()); }),
         pool_(options.text_threads),
         admission_(options.admission, metrics_),
+        cache_(options.answer_cache_bytes, options.cache_tenant),
         reads_(options.security.request_timeout, "slow_requests",
                "the request did not come in time; send it at once, or in smaller parts"),
         writes_(options.security.send_timeout, "slow_readers",
@@ -102,6 +104,7 @@ class Server {
   Metrics metrics_;
   TextPool pool_;
   Admission admission_;
+  AnswerCache cache_;
   std::unique_ptr<Catalog> catalog_;
   std::unique_ptr<TextCalls> calls_;
   std::unique_ptr<TextService> service_;

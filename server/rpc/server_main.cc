@@ -38,6 +38,7 @@ int Main(int argc, char** argv) {
   engine.search = *search;
   engine.graphs = options.graphs;
   engine.shortlist = options.shortlist;
+  engine.batch_invariant = options.batch_invariant;
   if (auto status = SetLogLevel(options.log_level); !status.ok()) return Fail(status, kUsageError);
   if (auto status = SetLogFormat(options.log_format); !status.ok())
     return Fail(status, kUsageError);

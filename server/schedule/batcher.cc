@@ -23,6 +23,10 @@ absl::Status ToCallStatus(const absl::Status& status) {
   return absl::IsResourceExhausted(status) ? OutOfMemory(absl::Seconds(1)) : status;
 }
 
+void EndEach(SharedRun::Sequences sequences, const absl::Status& status) {
+  for (auto& sequence : sequences) End(std::move(sequence), status);
+}
+
 bool IsCancelled(const Sequence& sequence) {
   return sequence.cancelled != nullptr && sequence.cancelled->cancelled();
 }
@@ -50,6 +54,11 @@ absl::Status Batcher::Add(std::unique_ptr<Sequence>& sequence, absl::Time now) {
   sequence->rows = model::RowsOf(sequence->input);
   // The scheduler sets `submitted` when a sequence enters its inbox: that wait counts as well.
   if (sequence->times.submitted == absl::InfinitePast()) sequence->times.submitted = now;
+  sequence->report_stable = sequence->input.report_stable;
+  if (!sequence->key.empty()) {
+    sequence->input.report_stable = true;  // for those that share the result
+    if (Share(sequence, now)) return absl::OkStatus();
+  }
   Call& call = calls_[sequence->caller.call];
   ++call.waiting;
   waiting_.Push(std::move(sequence), /*started=*/call.started);
@@ -57,7 +66,7 @@ absl::Status Batcher::Add(std::unique_ptr<Sequence>& sequence, absl::Time now) {
 }
 
 StepReport Batcher::Step(absl::FunctionRef<absl::Time()> clock) {
-  StepReport report;
+  StepReport report = TakeReport();
   const absl::Time now = clock();
   const int64_t examined = waiting_.examined();
   EndCancelledAndExpired(now, report);
@@ -78,8 +87,10 @@ void Batcher::EndAll(const absl::Status& running, const absl::Status& waiting) {
   auto from_queue = waiting_.TakeAll();
   auto ended = std::exchange(running_, {});
   calls_.clear();
-  for (const auto& [id, sequence] : ended) engine_.Release(id);
-  for (auto& [id, sequence] : ended) End(std::move(sequence), running);
+  running_keys_.clear();
+  joined_ = 0;
+  for (const auto& [id, run] : ended) engine_.Release(id);
+  for (auto& [id, run] : ended) EndEach(run.TakeAll(), running);
   for (auto& sequence : from_queue) End(std::move(sequence), waiting);
 }
 
@@ -91,52 +102,9 @@ WaitingQueue::Sequences Batcher::Unqueued(WaitingQueue::Sequences sequences) {
   return sequences;
 }
 
-std::unique_ptr<Sequence> Batcher::Remove(Running::iterator which) {
-  std::unique_ptr<Sequence> sequence = std::move(which->second);
-  running_.erase(which);
-  Call& call = calls_[sequence->caller.call];
-  --call.running;
-  call.rows -= sequence->rows;
-  EraseIfEmpty(sequence->caller.call);
-  return sequence;
-}
-
 void Batcher::EraseIfEmpty(uint64_t id) {
   const auto call = calls_.find(id);
   if (call->second.waiting == 0 && call->second.running == 0) calls_.erase(call);
-}
-
-BatchSnapshot Batcher::Snapshot(int max) const {
-  BatchSnapshot snapshot{.running = running(), .waiting = waiting()};
-  for (const auto& [id, call] : calls_) snapshot.rows_in_use += call.rows;
-  auto add = [&](const Sequence& sequence, bool running) {
-    if (std::ssize(snapshot.sequences) >= max) return false;
-    snapshot.sequences.push_back(
-        {.caller = sequence.caller,
-         .running = running,
-         .rows = sequence.rows,
-         .source_tokens = sequence.source_tokens,
-         .max_target_tokens = static_cast<int>(sequence.max_tokens - sequence.source_tokens),
-         .steps = running ? static_cast<int>(steps_ - sequence.first_step) : 0,
-         .submitted = sequence.times.submitted,
-         .added_at = running ? sequence.times.added : absl::InfiniteFuture(),
-         .deadline = sequence.deadline});
-    return true;
-  };
-  for (const auto& [id, sequence] : running_) {
-    if (!add(*sequence, true)) return snapshot;
-  }
-  for (auto at = waiting_.cursor(); !at.done(); at.Take()) {
-    if (!add(**at, false)) return snapshot;
-  }
-  return snapshot;
-}
-
-std::vector<std::string> Batcher::RunningRequests() const {
-  std::set<std::string> ids;
-  for (const auto& [id, sequence] : running_) ids.insert(sequence->caller.request_id);
-  ids.erase("");
-  return {ids.begin(), ids.end()};
 }
 
 void Batcher::EndCancelledAndExpired(absl::Time now, StepReport& report) {
@@ -155,10 +123,14 @@ void Batcher::EndCancelledAndExpired(absl::Time now, StepReport& report) {
   for (auto& sequence : Unqueued(waiting_.TakeCancelled())) cancel(std::move(sequence));
   for (auto next = running_.begin(); next != running_.end();) {
     const auto it = next++;
-    const bool expired = it->second->deadline <= now;
-    if (!expired && !IsCancelled(*it->second)) continue;
-    engine_.Release(it->first);
-    expired ? expire(Remove(it)) : cancel(Remove(it));
+    const model::SequenceId id = it->first;
+    SharedRun::Sequences left = Leave(it, [&](const Sequence& sequence) {
+      return sequence.deadline <= now || IsCancelled(sequence);
+    });
+    if (left.empty()) continue;
+    if (!running_.contains(id)) engine_.Release(id);
+    for (auto& sequence : left)
+      sequence->deadline <= now ? expire(std::move(sequence)) : cancel(std::move(sequence));
   }
 }
 
@@ -178,6 +150,7 @@ void Batcher::Shed(absl::Time now, StepReport& report) {
 std::vector<WaitingQueue::Ticket> Batcher::FindEligible(bool& full, StepReport& report) {
   const int max_rows = static_cast<int>(options_.max_call_rows_ratio * engine_.info().rows);
   std::map<uint64_t, int> rows;  // of the eligible sequences, by call
+  std::set<std::string> keys;    // of the eligible sequences
   std::vector<WaitingQueue::Ticket> eligible;
   // Moved out of the waiting sequences and back again: HasRoom takes a contiguous span.
   std::vector<model::SequenceInput> inputs;
@@ -191,6 +164,10 @@ std::vector<WaitingQueue::Ticket> Batcher::FindEligible(bool& full, StepReport& 
     const int before = of_call + calls_[sequence.caller.call].rows;
     if (before > 0 && before + sequence.rows > max_rows) {
       at.SkipCall();
+      continue;
+    }
+    if (!sequence.key.empty() && !keys.insert(sequence.key).second) {
+      at.Take();  // it joins the run of the identical one
       continue;
     }
     tokens += std::ssize(sequence.input.source);
@@ -250,7 +227,14 @@ void Batcher::AdmitGroup(const std::vector<WaitingQueue::Ticket>& group,
     call.rows += added->rows;
     inputs.push_back(std::move(added->input));
     report.encoded_tokens += static_cast<int>(inputs.back().source.size());
-    running_.emplace(inputs.back().id, std::move(added));
+    const std::string key = added->key;
+    const model::SequenceId id = inputs.back().id;
+    SharedRun& run = running_.emplace(id, SharedRun(std::move(added))).first->second;
+    if (key.empty()) continue;
+    ++report.cache_misses;
+    running_keys_.emplace(key, id);
+    for (auto& identical : Unqueued(waiting_.TakeIdentical(key)))
+      Join(run, std::move(identical), absl::InfinitePast(), report);
   }
   Encode(inputs, clock, report);
 }
@@ -269,18 +253,18 @@ void Batcher::Encode(std::span<const model::SequenceInput> inputs,
     return;
   }
   if (!status.ok()) {
-    report.failed += static_cast<int>(inputs.size());
     report.failed_requests = RunningRequests();
-    for (const auto& input : inputs) End(Remove(running_.find(input.id)), ToCallStatus(status));
+    for (const auto& input : inputs) {
+      SharedRun::Sequences failed = Remove(running_.find(input.id));
+      report.failed += static_cast<int>(failed.size());
+      EndEach(std::move(failed), ToCallStatus(status));
+    }
     return;
   }
   size_t longest = 0;
   for (const auto& input : inputs) {
     longest = std::max(longest, input.source.size());
-    Sequence& sequence = *running_.at(input.id);
-    sequence.times.added = before;
-    sequence.times.encoded = after;
-    sequence.first_step = steps_;
+    running_.at(input.id).SetEncoded(before, after, steps_);
   }
   report.padded_encoded_tokens += static_cast<int>(longest * inputs.size());
   report.added += static_cast<int>(inputs.size());
@@ -299,38 +283,48 @@ void Batcher::Advance(absl::FunctionRef<absl::Time()> clock, StepReport& report)
   report.ended = after;
   if (!events.ok()) {
     // The engine has dropped all running sequences; the waiting ones are not affected.
-    report.failed += running();
+    report.failed += running() + joined_;
     report.failed_requests = RunningRequests();
-    while (!running_.empty()) End(Remove(running_.begin()), ToCallStatus(events.status()));
+    while (!running_.empty()) EndEach(Remove(running_.begin()), ToCallStatus(events.status()));
     return;
   }
   for (model::SequenceEvent& event : *events) {
     const bool unfinished = !event.finished && event.status.ok();
     if (unfinished && event.stable.empty()) continue;
-    auto it = running_.find(event.id);
+    const auto it = running_.find(event.id);
     if (it == running_.end()) continue;
     if (unfinished) {
-      if (it->second->sink == nullptr) continue;
-      it->second->sink->Progress(std::move(event.stable));
-      continue;
+      it->second.Progress(std::move(event.stable));
+    } else {
+      Finish(it, std::move(event), after, report);
     }
-    auto sequence = Remove(it);
-    sequence->times.finished = after;
-    if (!event.status.ok()) {
-      ++report.failed;
-      End(std::move(sequence), ToCallStatus(event.status));
-      continue;
-    }
-    ++report.finished;
-    report.finished_tokens += sequence->max_tokens;
-    report.finished_steps += steps_ - sequence->first_step;
-    if (!event.hypotheses.empty()) {
-      report.target_tokens += static_cast<int>(event.hypotheses.front().tokens.size());
-    }
-    const SequenceTimes times = sequence->times;
-    if (sequence->sink != nullptr)
-      sequence->sink->Done(
-          SequenceResult{std::move(event.hypotheses), times, std::move(event.attention)});
+  }
+}
+
+void Batcher::Finish(Running::iterator which, model::SequenceEvent event, absl::Time now,
+                     StepReport& report) {
+  const int64_t steps = steps_ - which->second.first_step();
+  const Sequence& first = which->second.first();
+  if (event.status.ok() && first.cache != nullptr && !first.key.empty())
+    first.cache->Insert(first.key, which->second.AnswerOf(event));
+  SharedRun::Sequences ended = Remove(which);
+  if (!event.status.ok()) {
+    report.failed += static_cast<int>(ended.size());
+    return EndEach(std::move(ended), ToCallStatus(event.status));
+  }
+  report.finished += static_cast<int>(ended.size());
+  report.finished_tokens += ended.front()->max_tokens;
+  report.finished_steps += steps;
+  if (!event.hypotheses.empty())
+    report.target_tokens += static_cast<int>(event.hypotheses.front().tokens.size());
+  for (auto& sequence : ended) {
+    if (sequence->sink == nullptr) continue;
+    sequence->times.finished = now;
+    // The last one takes the result, the others get copies.
+    const bool last = sequence == ended.back();
+    sequence->sink->Done(
+        SequenceResult{last ? std::move(event.hypotheses) : event.hypotheses, sequence->times,
+                       last ? std::move(event.attention) : event.attention, sequence->origin});
   }
 }
 

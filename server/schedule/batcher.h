@@ -4,6 +4,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/functional/function_ref.h"
@@ -13,6 +14,7 @@
 #include "server/schedule/batch_snapshot.h"
 #include "server/schedule/encode_policy.h"
 #include "server/schedule/sequence.h"
+#include "server/schedule/shared_run.h"
 #include "server/schedule/shed_policy.h"
 #include "server/schedule/step_report.h"
 #include "server/schedule/waiting_queue.h"
@@ -41,6 +43,10 @@ struct BatcherOptions {
 // step in which it finishes, is cancelled or expires. ShedPolicy may end the waiting sequences of
 // calls that have not started.
 //
+// Identical sequences (Sequence::key) wait separately, each in its own turn, so none waits longer
+// because of another. As soon as one of them is added, the others join its run (SharedRun), and
+// so do those that arrive while it runs.
+//
 // Owns no thread, takes no lock and reads no clock; with a fake engine it is a deterministic
 // function. Not thread-safe: only the scheduler's thread calls it.
 class Batcher {
@@ -49,8 +55,8 @@ class Batcher {
   Batcher(model::Engine& engine, const BatcherOptions& options);
   ~Batcher();  // ends all sequences with CANCELLED
 
-  // Adds a sequence to the waiting queue. Takes ownership iff it returns OK; on error its sink was
-  // not called.
+  // Adds a sequence to the waiting queue; or to a run, or ends it, if there is a run or an answer
+  // with its key. Takes ownership iff it returns OK; on error its sink was not called.
   absl::Status Add(std::unique_ptr<Sequence>& sequence, absl::Time now);
 
   // Ends cancelled and expired sequences, adds waiting ones, makes one engine step and ends the
@@ -68,9 +74,14 @@ class Batcher {
   // Lists at most `max` sequences.
   BatchSnapshot Snapshot(int max) const;
 
+  // What Add has counted since the last step: for a batcher that is idle, so makes none.
+  StepReport TakeReport() { return std::exchange(since_step_, {}); }
+
   bool idle() const { return waiting_.empty() && running_.empty(); }
   int waiting() const { return static_cast<int>(waiting_.size()); }
-  int running() const { return static_cast<int>(running_.size()); }
+  int running() const { return static_cast<int>(running_.size()); }  // in the engine
+  // Running and waiting, with those that have joined a run.
+  int sequences() const { return waiting() + running() + joined_; }
 
  private:
   // The waiting and running sequences of one call.
@@ -95,10 +106,19 @@ class Batcher {
   void Encode(std::span<const model::SequenceInput> inputs, absl::FunctionRef<absl::Time()> clock,
               StepReport& report);
 
-  using Running = std::map<model::SequenceId, std::unique_ptr<Sequence>>;
+  using Running = std::map<model::SequenceId, SharedRun>;
+  // Joins a run or answers from the cache. False if there is neither.
+  bool Share(std::unique_ptr<Sequence>& sequence, absl::Time now);
+  void Join(SharedRun& run, std::unique_ptr<Sequence> sequence, absl::Time now, StepReport& report);
   // Updates calls_ for sequences that were taken out of the waiting queue; returns them.
   WaitingQueue::Sequences Unqueued(WaitingQueue::Sequences sequences);
-  std::unique_ptr<Sequence> Remove(Running::iterator which);
+  // Takes those sequences out of a run for which `leaves` is true, and the run out of the batch if
+  // none is left.
+  SharedRun::Sequences Leave(Running::iterator which,
+                             absl::FunctionRef<bool(const Sequence&)> leaves);
+  SharedRun::Sequences Remove(Running::iterator which);
+  void Finish(Running::iterator which, model::SequenceEvent event, absl::Time now,
+              StepReport& report);
   void EraseIfEmpty(uint64_t call);
 
   model::Engine& engine_;
@@ -109,6 +129,9 @@ class Batcher {
   int64_t steps_ = 0;  // engine steps so far
   WaitingQueue waiting_;
   Running running_;
+  std::map<std::string, model::SequenceId> running_keys_;
+  int joined_ = 0;         // sequences of the runs beside the first of each
+  StepReport since_step_;  // what Add has counted
   std::map<uint64_t, Call> calls_;
 };
 

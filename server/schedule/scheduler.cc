@@ -224,7 +224,11 @@ void Scheduler::Serve() {
       request.callback(batcher_->Snapshot(request.max));
     if (ending) EndAll(ShuttingDown(), ShuttingDown());
     if (stopping) return;
-    if (batcher_->idle()) continue;
+    if (batcher_->idle()) {
+      const StepReport report = batcher_->TakeReport();
+      if (report.finished > 0 && observer_) observer_(report, absl::ZeroDuration());
+      continue;
+    }
     const MonotonicTime before = MonotonicNow();
     StepReport report = batcher_->Step([] { return absl::Now(); });
     if (observer_) observer_(report, Elapsed(before, MonotonicNow()));
@@ -280,7 +284,7 @@ void Scheduler::EndAll(const absl::Status& running, const absl::Status& waiting)
   report.failed = static_cast<int>(inbox.size());
   for (auto& sequence : inbox) sequence->sink->Done(waiting);
   if (batcher_ != nullptr) {
-    report.failed += batcher_->running() + batcher_->waiting();
+    report.failed += batcher_->sequences();
     batcher_->EndAll(running, waiting);
   }
   if (report.failed > 0 && observer_) observer_(report, absl::ZeroDuration());

@@ -2,12 +2,14 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "model/runtime/engine.h"
 #include "server/base/caller.h"
+#include "server/cache/answer_cache.h"
 #include "server/schedule/cancellation.h"
 
 namespace linnet::server {
@@ -20,10 +22,18 @@ struct SequenceTimes {
   absl::Time finished = absl::InfinitePast();
 };
 
+// Where a result comes from.
+enum class ResultOrigin {
+  kEngine,     // a run of its own
+  kCoalesced,  // the run of an identical sequence
+  kCache,
+};
+
 struct SequenceResult {
   std::vector<model::Hypothesis> hypotheses;  // best first
   SequenceTimes times;
   std::vector<float> attention = {};  // SequenceEvent::attention
+  ResultOrigin origin = ResultOrigin::kEngine;
 };
 
 // Receives the result of one sequence. Done is called exactly once for every sequence that the
@@ -60,12 +70,19 @@ struct Sequence {
   // between the sequences of a call and the code that may cancel the call.
   std::shared_ptr<Cancellation> cancelled;
   std::unique_ptr<Sink> sink;
+  // ModelCache::KeyOf. Sequences with equal keys run once and share the result. Empty: this one
+  // shares nothing.
+  std::string key;
+  // Has the answers to sequences with a key, and gets this one. Outlives the sequence. Null: no
+  // answers are kept.
+  ModelCache* cache = nullptr;
   SequenceTimes times;
   // Sizes of the input, which the batcher fills in: the input itself moves to the engine.
   int64_t max_tokens = 0;
   int source_tokens = 0;
   int rows = 0;
-  int64_t first_step = 0;  // number of the batcher's step at which it was added to the batch
+  bool report_stable = false;  // of the input
+  ResultOrigin origin = ResultOrigin::kEngine;
 
   int64_t work() const { return max_tokens * rows; }
 };

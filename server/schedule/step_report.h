@@ -25,6 +25,9 @@ struct StepReport {
   int expired = 0;
   int failed = 0;
   int shed = 0;                 // ended by ShedPolicy because they had waited too long
+  int coalesced = 0;            // joined the run of an identical sequence
+  int cache_hits = 0;           // answered from the cache when they were submitted
+  int cache_misses = 0;         // added, with a key
   int oom_retries = 0;          // encoder groups halved because the whole did not fit in memory
   int target_tokens = 0;        // tokens of the best hypotheses of the finished sequences
   bool full = false;            // no free rows or encoder cache for the next waiting sequence

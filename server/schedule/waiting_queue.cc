@@ -17,6 +17,7 @@ void WaitingQueue::Push(std::unique_ptr<Sequence> owned, bool started) {
     waiting.emplace(std::pair(sequence.times.submitted, ticket.number), ticket);
     oldest_.emplace(waiting.begin()->first.first, call);
   }
+  if (!sequence.key.empty()) keys_[sequence.key].emplace(ticket.number, ticket);
   if (sequence.cancelled == nullptr) return;
   const auto [which, first] = cancellations_.try_emplace(sequence.cancelled.get());
   which->second.emplace(ticket.number, ticket);
@@ -35,6 +36,10 @@ void WaitingQueue::Unindex(const Sequence& sequence, const Ticket& ticket) {
     } else {
       oldest_.emplace(waiting.begin()->first.first, call->first);
     }
+  }
+  if (const auto identical = keys_.find(sequence.key); identical != keys_.end()) {
+    identical->second.erase(ticket.number);
+    if (identical->second.empty()) keys_.erase(identical);
   }
   const auto cancellation = cancellations_.find(sequence.cancelled.get());
   if (cancellation == cancellations_.end()) return;
@@ -95,6 +100,19 @@ WaitingQueue::Sequences WaitingQueue::TakeSubmittedBefore(absl::Time time) {
   return taken;
 }
 
+WaitingQueue::Sequences WaitingQueue::TakeIdentical(const std::string& key) {
+  Sequences taken;
+  const auto identical = keys_.find(key);
+  if (identical == keys_.end()) return taken;
+  const std::map<uint64_t, Ticket> tickets = identical->second;
+  for (const auto& [number, ticket] : tickets) {
+    ++examined_;
+    MarkStarted(ticket.call);
+    taken.push_back(Drop(ticket));
+  }
+  return taken;
+}
+
 WaitingQueue::Sequences WaitingQueue::TakeAll() {
   Sequences taken;
   while (!queue_.empty()) taken.push_back(queue_.ServeNext());
@@ -102,6 +120,7 @@ WaitingQueue::Sequences WaitingQueue::TakeAll() {
   unstarted_.clear();
   oldest_.clear();
   cancellations_.clear();
+  keys_.clear();
   return taken;
 }
 

@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <set>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -14,7 +15,7 @@
 
 namespace linnet::server {
 
-// The waiting sequences, in the order of FairQueue, with indexes by deadline, cancellation and
+// The waiting sequences, in the order of FairQueue, with indexes by deadline, cancellation, key and
 // submission time. A step therefore inspects only the sequences that it removes, not the whole
 // queue. Deterministic. Not thread-safe: the batcher owns it.
 class WaitingQueue {
@@ -34,6 +35,12 @@ class WaitingQueue {
   Sequences TakeCancelled();
   Sequences TakeSubmittedBefore(absl::Time time);  // only those of calls that have not started
   Sequences TakeAll();
+  // Those with this key, which must not be empty, to share a run: no flow is charged for them. The
+  // other waiting sequences of their calls can no longer be shed.
+  Sequences TakeIdentical(const std::string& key);
+
+  // The other waiting sequences of this call can no longer be shed.
+  void MarkStarted(uint64_t call);
 
   // True if a call that has not started waits.
   bool any_unstarted() const { return !unstarted_.empty(); }
@@ -48,13 +55,13 @@ class WaitingQueue {
   using ByTime = std::map<std::pair<absl::Time, uint64_t>, Ticket>;  // key: time, ticket number
 
   void Unindex(const Sequence& sequence, const Ticket& ticket);
-  void MarkStarted(uint64_t call);
 
   Queue queue_;
   ByTime deadlines_;                                  // of the sequences that have a deadline
   std::map<uint64_t, ByTime> unstarted_;              // by call, then by time of submission
   std::set<std::pair<absl::Time, uint64_t>> oldest_;  // first time of each of these, and its call
   std::map<const Cancellation*, std::map<uint64_t, Ticket>> cancellations_;
+  std::map<std::string, std::map<uint64_t, Ticket>> keys_;
   std::shared_ptr<CancelledCalls> cancelled_ = std::make_shared<CancelledCalls>();
   int64_t examined_ = 0;
 };

@@ -165,20 +165,25 @@ absl::Status DecodingCall::Submit() {
       sequence->caller = context_.caller;
       sequence->deadline = context_.deadline;
       sequence->cancelled = context_.cancelled;
-      sequence->sink = std::make_unique<SegmentSink>(this->shared_from_this(), segments.size());
+      source_tokens_ += std::ssize(segment.source);
+      segments.push_back({.work = &segment, .stable = {}});
+      if (AnswerFromCache(*sequence, segments.back())) continue;
+      sequence->sink = std::make_unique<SegmentSink>(this->shared_from_this(), segments.size() - 1);
       const int64_t tokens = WorkOf(sequence->input);
       needed.size.tokens += tokens;
       needed.size.rows += model::RowsOf(sequence->input);
       needed.size.longest = std::max(needed.size.longest, MaxTokens(sequence->input));
       rows_ += model::RowsOf(sequence->input);
-      source_tokens_ += std::ssize(segment.source);
+      segments.back().tokens = tokens;
       sequences.push_back(std::move(sequence));
-      segments.push_back({.work = &segment, .tokens = tokens, .stable = {}});
     }
   }
+  if (const auto hits = segments.size() - sequences.size(); hits > 0)
+    request_.model->metrics->CacheHits(static_cast<int>(hits));
   needed.answer =
       pool_.EstimateTime(TextStage::kAnswer, FlowOf(context_.caller), request_.text_bytes);
-  RETURN_IF_ERROR(permit_->Charge(needed, absl::Now()));
+  // A call that the cache has answered costs no work, and nothing remains to be estimated.
+  if (!sequences.empty()) RETURN_IF_ERROR(permit_->Charge(needed, absl::Now()));
   if (streams()) writer_.emplace(request_, works_);
   {
     MutexLock lock(mu_);
@@ -186,6 +191,11 @@ absl::Status DecodingCall::Submit() {
     open_ = static_cast<int>(sequences.size());
   }
   submitted_ = absl::Now();
+  if (sequences.empty()) {
+    ended_ = submitted_;
+    Wake();
+    return absl::OkStatus();
+  }
   // On success no member may be touched any more: the sinks may already run.
   try {
     return AtField("request", Reason::kBeyondEngine, request_.model->scheduler->Submit(sequences));
@@ -194,6 +204,31 @@ absl::Status DecodingCall::Submit() {
     open_ = 0;
     throw;
   }
+}
+
+bool DecodingCall::AnswerFromCache(Sequence& sequence, Segment& segment) {
+  ModelCache* const cache = request_.model->cache.get();
+  if (cache == nullptr || !request_.use_cache.value_or(!sequence.input.options.sampling()))
+    return false;
+  sequence.cache = cache;
+  sequence.key = cache->KeyOf(context_.caller, sequence.input);
+  const auto found = cache->Find(sequence.key);
+  if (found == nullptr) return false;
+  const CachedAnswer& answer = *found;
+  const absl::Time now = absl::Now();
+  segment.work->result = {.hypotheses = answer.hypotheses,
+                          .times = {now, now, now, now},
+                          .attention = answer.attention,
+                          .origin = ResultOrigin::kCache};
+  segment.done = true;
+  if (streams()) {
+    segment.stable_ends = answer.stable_ends;
+    segment.cached = found;
+  }
+  target_tokens_ += std::ssize(answer.hypotheses.front().tokens);
+  slowest_ = segment.work->result.times;
+  shared_ = true;
+  return true;
 }
 
 void DecodingCall::Fail(absl::Status status) {
@@ -228,16 +263,19 @@ void DecodingCall::SegmentDone(size_t index, absl::StatusOr<SequenceResult> resu
       PreparedSegment& work = *segments_[index].work;
       work.result = *std::move(result);
       segments_[index].done = true;
+      shared_ |= work.result.origin != ResultOrigin::kEngine;
       const model::Hypothesis& best = work.result.hypotheses.front();
       const model::TokenId unknown = request_.model->bundle.special_tokens().unk;
       target_tokens_ += std::ssize(best.tokens);
-      request_.model->metrics->SequenceFinished(
-          work.result.times, {.priority = context_.caller.priority,
-                              .source_tokens = static_cast<int>(work.source.size()),
-                              .unknown_tokens = static_cast<int>(
-                                  std::count(work.source.begin(), work.source.end(), unknown)),
-                              .target_tokens = static_cast<int>(best.tokens.size()),
-                              .ended_by_limit = best.ended_by_limit});
+      if (work.result.origin != ResultOrigin::kCache) {
+        request_.model->metrics->SequenceFinished(
+            work.result.times, {.priority = context_.caller.priority,
+                                .source_tokens = static_cast<int>(work.source.size()),
+                                .unknown_tokens = static_cast<int>(
+                                    std::count(work.source.begin(), work.source.end(), unknown)),
+                                .target_tokens = static_cast<int>(best.tokens.size()),
+                                .ended_by_limit = best.ended_by_limit});
+      }
       if (slowest_.finished <= work.result.times.finished) slowest_ = work.result.times;
     } else if (status_.ok()) {
       status_ = result.status();
@@ -270,7 +308,11 @@ void DecodingCall::Work() {
         return;  // until all sequences have ended
       }
       Segment& next = segments_[writer_->next()];
-      if (!next.done) {
+      if (!next.stable_ends.empty()) {
+        const auto& best = next.work->result.hypotheses.front().tokens;
+        stable.assign(best.begin(), best.begin() + next.stable_ends.front());
+        next.stable_ends = next.stable_ends.subspan(1);
+      } else if (!next.done) {
         stable = std::exchange(next.stable, {});
         if (stable.empty()) {
           job_queued_ = false;
@@ -320,8 +362,9 @@ void DecodingCall::Assemble() {
     SetDuration(absl::Now() - context_.arrived, *timings.mutable_total());
   }
   // Measured here, because the way from the engine to here can be late as well. gRPC cancels a call
-  // at its deadline, and usually reports it first.
-  if (status.ok() || absl::IsDeadlineExceeded(status) || absl::IsCancelled(status))
+  // at its deadline, and usually reports it first. A shared result comes sooner than its work would
+  // take, so it says nothing about estimates.
+  if ((status.ok() && !shared_) || absl::IsDeadlineExceeded(status) || absl::IsCancelled(status))
     permit_->Ended(absl::Now(), /*finished=*/status.ok());
   End(std::move(status));
 }

@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
@@ -56,7 +57,10 @@ class DecodingCall : public std::enable_shared_from_this<DecodingCall> {
     PreparedSegment* work = nullptr;
     int64_t tokens = 0;                  // its cost, as the permit counts it
     std::vector<model::TokenId> stable;  // not yet read by the job on the pool
-    bool done = false;                   // work->result is filled
+    // The stable prefixes of an answer from the cache that are to be sent before its result.
+    std::span<const int> stable_ends = {};
+    std::shared_ptr<const CachedAnswer> cached = nullptr;  // owns stable_ends
+    bool done = false;                                     // work->result is filled
   };
   class SegmentSink;
 
@@ -66,6 +70,8 @@ class DecodingCall : public std::enable_shared_from_this<DecodingCall> {
   void Prepare();
   absl::Status PrepareTexts();
   absl::Status Submit();
+  // Fills the segment's result if the cache has it. Otherwise the sequence gets its key.
+  bool AnswerFromCache(Sequence& sequence, Segment& segment);
   int64_t BytesOfNextJob() const;
   // On the pool, after a job has thrown.
   void Fail(absl::Status status);
@@ -109,6 +115,7 @@ class DecodingCall : public std::enable_shared_from_this<DecodingCall> {
   // Written by the scheduler's thread until all sequences have ended.
   SequenceTimes slowest_;
   int64_t target_tokens_ = 0;
+  bool shared_ = false;  // a result did not come from a run of its own
   absl::Time ended_ = absl::InfinitePast();
 
   Mutex mu_;

@@ -19,8 +19,8 @@ constexpr int64_t kTextBytesPerToken = 16;
 constexpr int64_t kTextCopies = 3;
 // A small message of the reply (Word, WordAlignment, Hypothesis), including its serialised form.
 constexpr int64_t kMessage = 128;
-// The nodes of the queues in which a sequence waits, its sink, and the name of its caller.
-constexpr int64_t kQueued = 1280;
+// The nodes of the queues in which a sequence waits, its sink, the name of its caller and its key.
+constexpr int64_t kQueued = 1536;
 
 }  // namespace
 

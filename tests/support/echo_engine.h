@@ -40,6 +40,7 @@ class EchoEngine : public model::Engine {
     int max_at_once = 1 << 30;
     // HasRoom always returns false.
     bool never_has_room = false;
+    bool batch_invariant = true;
   };
 
   EchoEngine() : EchoEngine(Options{}) {}
@@ -50,6 +51,7 @@ class EchoEngine : public model::Engine {
     info_.encoder_cache_tokens = options_.encoder_cache_tokens;
     info_.vocabulary_size = options_.vocabulary_size;
     info_.source_vocabulary_size = options_.vocabulary_size;
+    info_.batch_invariant = options_.batch_invariant;
     info_.limits = options_.limits;
   }
 

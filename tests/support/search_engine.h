@@ -23,6 +23,7 @@ class SearchEngine : public model::Engine {
     info_.encoder_cache_tokens = 1 << 16;
     info_.vocabulary_size = info_.source_vocabulary_size = vocabulary_size;
     info_.max_language_tokens = 4;
+    info_.batch_invariant = true;
     info_.limits = limits;
   }
 

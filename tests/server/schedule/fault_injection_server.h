@@ -30,7 +30,8 @@ inline const char* const kTexts[] = {"The dog runs.",
 // A server with a translation model of three versions; the label `stable` selects the default one.
 class FaultInjectionServer {
  public:
-  // `faults`: engines fail; with odd seeds they also stall.
+  // `faults`: engines fail; with odd seeds they also stall. With
+  // every second pair of seeds answers are cached.
   explicit FaultInjectionServer(bool faults, unsigned seed)
       : plan_(faults, faults && seed % 2 == 1) {
     plan_.seed = seed * 1000;
@@ -58,7 +59,8 @@ class FaultInjectionServer {
         },
         /*max_bytes=*/0,
         {.stall_timeout = plan_.stalls ? kStallTimeout : absl::InfiniteDuration(),
-         .supervisor = &supervisor});
+         .supervisor = &supervisor},
+        /*bundle_keys=*/{}, faults&& seed / 2 % 2 == 1 ? &cache : nullptr);
     EXPECT_THAT(loaded, IsOk());
     catalog = *std::move(loaded);
     calls = std::make_unique<TextCalls>(*catalog, admission, pool, metrics,
@@ -83,6 +85,7 @@ class FaultInjectionServer {
   test::TemporaryFolder folder;
   Metrics metrics;
   TextPool pool{2};
+  AnswerCache cache{6000, CacheTenant::kToken};  // for some answers, in half of the servers
   Supervisor supervisor{[] {}};
   Admission admission{{.max_tokens = 4000, .max_bytes = 2'000'000}, metrics};
   std::unique_ptr<Catalog> catalog;

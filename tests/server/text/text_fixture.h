@@ -37,13 +37,16 @@ class TextFixture {
   template <std::invocable<const model::Bundle&> Factory>
   explicit TextFixture(Factory factory, AdmissionLimits admission_limits = {},
                        TextLimits limits = {}, BatcherOptions batcher_options = {},
-                       absl::Duration slow_call = absl::InfiniteDuration())
+                       absl::Duration slow_call = absl::InfiniteDuration(),
+                       AnswerCache* cache = nullptr)
       : admission(admission_limits, metrics) {
     WriteBundles(folder.path());
-    auto loaded =
-        Catalog::Load(folder.path(), factory, batcher_options, metrics,
-                      [this](const std::string& model, const StepReport& report,
-                             absl::Duration cycle) { admission.StepMade(model, report, cycle); });
+    auto loaded = Catalog::Load(
+        folder.path(), factory, batcher_options, metrics,
+        [this](const std::string& model, const StepReport& report, absl::Duration cycle) {
+          admission.StepMade(model, report, cycle);
+        },
+        /*max_bytes=*/0, /*supervision=*/{}, /*bundle_keys=*/{}, cache);
     EXPECT_THAT(loaded, IsOk());
     catalog = *std::move(loaded);
     calls = std::make_unique<TextCalls>(*catalog, admission, pool, metrics, limits, slow_call);
