@@ -89,7 +89,7 @@ sanitized() {
   local status=0
   sanitizer asan tests || status=1
   step "Building the programs (preset asan)" cmake --build --preset asan --target programs
-  LINNET_BIN_DIR=build/asan/bin .venv/bin/python -m pytest tests/e2e -q -m 'not slow and not long and not memory' \
+  LINNET_BIN_DIR=build/asan/bin .venv/bin/python -m pytest tests/e2e -q -n "$jobs" --dist loadfile -m 'not slow and not long and not memory' \
     --junitxml="$logs/pytest-asan.xml" || status=1
   return "$status"
 }
@@ -128,7 +128,7 @@ step "Building the tests" cmake --build --preset release
 rm -f "$logs"/{ctest,pytest}*.xml
 
 suite ctest ctest --preset release -j "$jobs" --no-tests=error --output-junit "$PWD/$logs/ctest.xml"
-suite pytest .venv/bin/python -m pytest tests -q --junitxml="$logs/pytest.xml"
+suite pytest .venv/bin/python -m pytest tests -q -n "$jobs" --dist loadfile --junitxml="$logs/pytest.xml"
 suite check ./start.sh --check
 suite style style
 if [[ $all ]]; then

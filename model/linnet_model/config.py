@@ -115,6 +115,9 @@ class DataConfig:
     placeholder_share: float = 0.0
     # Rows added, as a share of all: made-up addresses, numbers and names, copied unchanged.
     copy_share: float = 0.0
+    # Rows added, as a share of all: made-up English sentences with amounts, dates, times and the
+    # like, and their German translations. For English to German only.
+    fact_share: float = 0.0
     # Rows added, as a share of all: the target as its own source. The attention to the source
     # trains sooner with them.
     echo_share: float = 0.0
@@ -166,10 +169,10 @@ class DataConfig:
             "learnt from pairs",
         )
         whole = self.target_column == "target" and self.objective == "pairs"
-        for name in ("copy_share", "echo_share"):
+        for name in ("copy_share", "echo_share", "fact_share"):
             require(
                 whole or getattr(self, name) == 0.0,
-                f"data.{name} is {getattr(self, name)}, copies and echoes are pairs with a target",
+                f"data.{name} is {getattr(self, name)}, added rows are pairs with a target",
             )
 
     def check_plain_files(self) -> None:
@@ -337,6 +340,12 @@ class Recipe:
             f"bundle.task is {task!r} with data.objective {data.objective!r} and "
             f"data.target_column {data.target_column!r}, it must be "
             + (repr(wanted) if wanted else " or ".join(SERVED)),
+        )
+        languages = (self.bundle.source_language, self.bundle.target_language)
+        require(
+            data.fact_share == 0.0 or languages == ("en", "de"),
+            f"data.fact_share is {data.fact_share} and the languages are {' to '.join(languages)}: "
+            "the made-up sentences are English to German only, set it to 0",
         )
 
 

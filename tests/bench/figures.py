@@ -30,7 +30,13 @@ PAGES = (
     "README.md",
     "SECURITY.md",
     "docs/ADMINISTRATION.md",
+    "docs/API.md",
+    "docs/CAPACITY.md",
+    "docs/COMMAND_LINE.md",
+    "docs/DEPLOYMENT.md",
     "docs/MODELS.md",
+    "docs/RESULTS.md",
+    "docs/TRAINING.md",
     "tests/bench/README.md",
 )
 MARKED = re.compile(r"(<!-- figures (\S+) -->\n).*?(<!-- end of figures -->)", re.DOTALL)

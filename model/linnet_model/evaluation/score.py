@@ -2,8 +2,10 @@
 
 A bundle is decoded by linnet-decode if that is built, else by the search in Python. Translations
 get BLEU and chrF of sacreBLEU; summaries get ROUGE-1, 2 and L (F1, stemmed, the best of several
-references). --run scores models that cannot be exported: perplexity of a language model or a
-pre-trained model, accuracy and macro-F1 of a classifier.
+references), and answers that repeat themselves are counted. A translator from English to German
+also translates made-up sentences with numbers, dates, times, amounts, names and addresses
+(linnet_model.evaluation.facts). --run scores models that cannot be exported: perplexity of a
+language model or a pre-trained model, accuracy and macro-F1 of a classifier.
 """
 
 from __future__ import annotations
@@ -25,6 +27,8 @@ from sentencepiece import SentencePieceProcessor
 from linnet_model.bundle import load_module, read_manifest
 from linnet_model.command_line import command, parser_for
 from linnet_model.config import ConfigError, DataConfig, from_tables
+from linnet_model.evaluation.facts import carried_over, made_up_sentences
+from linnet_model.evaluation.loops import looping_share
 from linnet_model.evaluation.score_run import score_run, test_rows
 from linnet_model.export.card import read_json, write_card
 from linnet_model.export.search import Options, answer_texts
@@ -33,6 +37,7 @@ from linnet_model.text_files import DataError, Pair, read_lines
 from linnet_model.tokenizer import load_tokenizer
 from linnet_model.train.validation import ROUGE, rouge
 
+FACT_SENTENCES = 1000
 EXAMPLES = """examples:
   linnet-score --bundle model/bundles/en-de --data DATA --write
   linnet-score --bundle model/bundles/en-de --data DATA --domain tatoeba --limit 200
@@ -218,6 +223,7 @@ def score(
                 "rows_of_file": len(every),
                 "seconds": round(seconds, 1),
                 "length_ratio": round(length_ratio(references, answers), 3),
+                "looping_share": round(looping_share(texts, answers), 5),
                 "model": measure(task, references, answers),
                 "baseline": measure(task, references, trivial),
             }
@@ -234,6 +240,10 @@ def score(
         print(f"{domain:12} {len(pairs):5} rows  {shown}  {seconds:.0f} s", flush=True)
     examples = training["recipe"]["bundle"].get("examples", [])
     options = manifest["default_options"]
+    facts = {}
+    if (manifest.get("source_language_code"), manifest.get("target_language_code")) == ("en", "de"):
+        sentences = made_up_sentences(FACT_SENTENCES)
+        facts["facts"] = carried_over(sentences, answered([it.text for it in sentences]))
     return {
         "bundle_version": manifest["version"],
         "model_sha256": next(
@@ -254,6 +264,7 @@ def score(
         "measures": list(tests[0]["model"]),
         "signatures": signatures(task),
         "tests": tests,
+        **facts,
         "examples": [
             {"text": text, "answer": answer}
             for text, answer in zip(examples, answered(examples) if examples else [], strict=True)

@@ -42,7 +42,9 @@ def write_card(folder: Path) -> None:
         lines += ["**Provisional**: its training was short; better weights replace these.", ""]
     lines += [USE[recipe["bundle"]["task"]], ""]
     lines += model_part(manifest, training) + data_part(training) + recipe_part(manifest, training)
-    lines += score_part(scores, recipe["data"]["domains"]) + example_part(scores)
+    lines += (
+        score_part(scores, recipe["data"]["domains"]) + fact_part(scores) + example_part(scores)
+    )
     lines += notice_part(recipe["data"])
     (folder / "MODEL_CARD.md").write_text("\n".join(lines).rstrip() + "\n", encoding="utf-8")
 
@@ -118,6 +120,7 @@ def data_part(training: dict[str, Any]) -> list[str]:
         else ("**Share-alike texts were trained on**")
     )
     copies = training["train"].get("copies", {}).get("rows", 0)
+    facts = training["train"].get("facts", {}).get("rows", 0)
     return [
         "## Data",
         "",
@@ -130,6 +133,11 @@ def data_part(training: dict[str, Any]) -> list[str]:
         *(
             [f"Beside these, {copies:,} rows of made-up names, numbers and addresses to be copied."]
             if copies
+            else []
+        ),
+        *(
+            [f"{facts:,} rows are made-up sentences with facts, translated by rule."]
+            if facts
             else []
         ),
         "",
@@ -186,6 +194,7 @@ def score_part(scores: dict[str, Any] | None, trained: Iterable[str]) -> list[st
                 test["domain"],
                 f"{test['rows']}{part}",
                 f"{test['length_ratio']:.2f}",
+                f"{test['looping_share']:.2%}",
                 *[f"{test['model'][m]:.1f}" for m in names],
                 *[f"{test['baseline'][m]:.1f}" for m in names],
             ]
@@ -200,15 +209,37 @@ def score_part(scores: dict[str, Any] | None, trained: Iterable[str]) -> list[st
                 "test set",
                 "rows",
                 "length ratio",
+                "looping",
                 *names,
                 *[f"{m}, {scores['baseline']}" for m in names],
             ],
             rows,
         ),
-        "Length ratio: words of all answers by words of their references.",
+        "Length ratio: words of all answers by words of their references. Looping: answers that "
+        "repeat up to six words three times or more in a row, or a syllable four times, where the "
+        "source does not.",
         *[f"{name}: `{signature}`" for name, signature in scores["signatures"].items()],
         *([f"\nOnly measured on, never trained on: {', '.join(unseen)}."] if unseen else []),
         "",
+    ]
+
+
+def fact_part(scores: dict[str, Any] | None) -> list[str]:
+    """Returns how many facts of made-up sentences are carried over."""
+    facts = scores.get("facts") if scores else None
+    if facts is None:
+        return []
+    kinds = {kind: f"{share:.1%}" for kind, share in facts["kinds"].items()}
+    return [
+        "## Facts",
+        "",
+        f"Of the facts in {facts['sentences']:,} made-up sentences "
+        "(`linnet_model.evaluation.facts`), the share that the answers carry over:",
+        "",
+        *table(
+            [*kinds, "all", "sentences with all their facts"],
+            [[*kinds.values(), f"{facts['all']:.1%}", f"{facts['whole_sentences']:.1%}"]],
+        ),
     ]
 
 

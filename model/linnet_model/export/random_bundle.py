@@ -21,7 +21,7 @@ from linnet_model.network.encoder_decoder import EncoderDecoder, parameter_count
 from linnet_model.network.model_config import MIXERS, require
 from linnet_model.network.presets import PRESETS, preset
 from linnet_model.tokenizer import train_tokenizer
-from linnet_model.train.augment import word
+from linnet_model.train.made_up import word
 
 # The engine serves only encoder-decoders.
 SERVED = [name for name in PRESETS if name != "language_model"]

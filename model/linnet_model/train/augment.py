@@ -1,8 +1,5 @@
 """Data augmentation: random changes to training pairs that teach copying and tolerance of case and
 punctuation.
-
-Names, numbers and addresses are random, so that the model learns to copy them and not to recall
-them.
 """
 
 from __future__ import annotations
@@ -13,33 +10,9 @@ import re
 from linnet_model.capitals import in_capitals
 from linnet_model.config import DataConfig
 from linnet_model.text_files import Pair
+from linnet_model.train.fact_pairs import fact_pairs
+from linnet_model.train.made_up import address, name, number
 
-ONSETS = [
-    "b",
-    "br",
-    "d",
-    "f",
-    "g",
-    "gr",
-    "h",
-    "j",
-    "k",
-    "kl",
-    "l",
-    "m",
-    "n",
-    "p",
-    "r",
-    "s",
-    "st",
-    "t",
-    "v",
-    "w",
-    "z",
-]
-NUCLEI = ["a", "e", "i", "o", "u", "ei", "ou", "ä", "ö", "é"]
-CODAS = ["", "", "", "l", "m", "n", "r", "s", "t", "ck", "nd", "x"]
-ENDINGS = ["com", "org", "net", "de", "eu", "io", "example"]
 EMOJI = [
     chr(c) for c in (*range(0x1F600, 0x1F640), *range(0x1F400, 0x1F440), 0x2764, 0x2600, 0x1F44D)
 ]
@@ -49,33 +22,6 @@ NAME = re.compile(
     r"\b(Tom|Mary|Maria|John|Bill|Jack|Bob|Jim|Alice|Jane|Mike|Ken|Nancy|Paul|Peter|Marie|Boston|Kyoto)\b"
 )
 NUMBER = re.compile(r"(?<![\w.,:])\d{1,4}(?![\w.,:]\d|\w)")
-
-
-def word(rng: random.Random, syllables: int) -> str:
-    return "".join(
-        rng.choice(ONSETS) + rng.choice(NUCLEI) + rng.choice(CODAS) for _ in range(syllables)
-    )
-
-
-def name(rng: random.Random) -> str:
-    return word(rng, rng.randint(1, 3)).capitalize()
-
-
-def address(rng: random.Random) -> str:
-    host = f"{word(rng, 2)}.{rng.choice(ENDINGS)}"
-    kind = rng.randrange(4)
-    if kind == 0:
-        return f"{word(rng, 1)}@{host}"
-    if kind == 1:
-        return host
-    path = "/".join(word(rng, rng.randint(1, 2)) for _ in range(rng.randint(0, 3)))
-    query = f"?{rng.choice('abcpqx')}={rng.randrange(1000)}" if rng.random() < 0.3 else ""
-    start = rng.choice(["http://", "https://", "https://www."])
-    return f"{start}{host}/{path}{query}"
-
-
-def number(rng: random.Random) -> str:
-    return str(rng.randrange(10 ** rng.randint(1, 6)))
 
 
 def copied_pairs(count: int, rng: random.Random) -> list[tuple[str, str]]:
@@ -180,13 +126,15 @@ def varied(source: str, target: str, config: DataConfig, rng: random.Random) -> 
 
 
 def augmented(pairs: list[Pair], config: DataConfig, seed: int) -> list[Pair]:
-    """Varies all pairs and adds the copies and echoes of the recipe."""
+    """Varies all pairs and adds the copies, echoes and facts of the recipe."""
     rng = random.Random(seed)
     pairs = [Pair(*varied(p.source, p.target, config, rng), p.domain) for p in pairs]
     copies = copied_pairs(round(len(pairs) * config.copy_share), rng)
     echoes = rng.sample(pairs, round(len(pairs) * config.echo_share))
+    facts = fact_pairs(round(len(pairs) * config.fact_share), rng)
     return [
         *pairs,
         *(Pair(source, target, "copies") for source, target in copies),
+        *(Pair(source, target, "facts") for source, target in facts),
         *(Pair(pair.target, pair.target, "echoes") for pair in echoes),
     ]

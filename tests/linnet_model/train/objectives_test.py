@@ -212,7 +212,7 @@ def test_macro_f1_averages_labels():
         (["tokenizer.placeholders=101"], "must be 0 to 100"),
         (
             ["data.target_column='domain'", "bundle.task='classify'", "data.copy_share=0.1"],
-            "data.copy_share is 0.1, copies and echoes are pairs with a target",
+            "data.copy_share is 0.1, added rows are pairs with a target",
         ),
     ],
 )

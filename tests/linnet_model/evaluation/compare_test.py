@@ -10,7 +10,7 @@ import pytest
 from linnet_model.config import ConfigError, ModelConfig, read_recipe
 from linnet_model.evaluation import compare, compare_report
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 
 
 @pytest.mark.parametrize("mixer", compare.MIXERS)

@@ -1,0 +1,29 @@
+"""Answers that repeat themselves: the typical failure of a model that was trained too little."""
+
+from __future__ import annotations
+
+import re
+
+MAX_WORDS = 6  # of a repeated sequence
+TIMES = 3  # in a row
+SYLLABLES = re.compile(r"(\w{2,8}?)\1{3,}")  # four times in a row inside a word
+
+
+def has_loop(text: str) -> bool:
+    """Whether 1 to 6 words stand three times or more in a row, or a syllable four times."""
+    words = text.split()
+    for size in range(1, MAX_WORDS + 1):
+        for start in range(len(words) - TIMES * size + 1):
+            if words[start : start + TIMES * size] == words[start : start + size] * TIMES:
+                return True
+    return SYLLABLES.search(text) is not None
+
+
+def looping_share(sources: list[str], answers: list[str]) -> float:
+    """The share of answers with a loop among those whose source has none."""
+    counted = [
+        has_loop(answer)
+        for source, answer in zip(sources, answers, strict=True)
+        if not has_loop(source)
+    ]
+    return sum(counted) / max(1, len(counted))

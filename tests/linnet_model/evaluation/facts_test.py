@@ -1,0 +1,91 @@
+"""Tests of the facts that a translation must carry over."""
+
+import pytest
+
+from linnet_model.evaluation.facts import (
+    TEMPLATES,
+    Sentence,
+    address,
+    amount,
+    carried_over,
+    date,
+    literal,
+    made_up_sentences,
+    name,
+    number,
+    time,
+)
+
+
+@pytest.mark.parametrize(
+    ("fact", "answer"),
+    [
+        (number(12500), "Es gibt 12.500 Bücher."),
+        (number(12500), "Es gibt 12 500 Bücher"),
+        (number(75), "Es waren 75."),
+        (date(14, 3, 2026), "Das Treffen ist am 14. März 2026."),
+        (date(4, 3, 2026), "am 04.03.2026"),
+        (time(7, 0, afternoon=True), "um 19 Uhr"),
+        (time(7, 0, afternoon=True), "um sieben Uhr abends"),
+        (time(7, 30, afternoon=True), "um 19:30 Uhr"),
+        (time(7, 30, afternoon=False), "um 7.30 Uhr"),
+        (amount(1250, euros=True), "Das kostet 1.250 Euro."),
+        (amount(25, euros=True), "25,00 €"),
+        (amount(25, euros=False), "$25"),
+        (name("Anna", "Becker"), "Anna Beckers Hund"),
+        (address(12, "Oak"), "in der Oak-Straße 12"),
+        (address(12, "Oak"), "12 Oak Street"),
+        (literal("a.b7@example.org"), "Schreiben Sie an a.b7@example.org."),
+    ],
+)
+def test_forms_of_correct_german_count(fact, answer):
+    assert fact.is_in(answer)
+
+
+@pytest.mark.parametrize(
+    ("fact", "answer"),
+    [
+        (number(12500), "Es gibt 12.50 Bücher."),
+        (number(12500), "Es gibt 112.500 Bücher."),
+        (number(12500), "Es gibt 12.500.000 Bücher."),
+        (number(75), "Es waren 7,75."),
+        (date(14, 3, 2026), "bis 2026"),
+        (date(14, 3, 2026), "am 14. Mai 2026"),
+        (time(7, 0, afternoon=False), "um 19 Uhr"),
+        (time(7, 30, afternoon=True), "um 7 Uhr"),
+        (amount(25, euros=True), "25 Dollar"),
+        (amount(25, euros=True), "125 Euro"),
+        (name("Anna", "Becker"), "Anna"),
+        (address(12, "Oak"), "in der Oak-Straße 112"),
+        (literal("a.b7@example.org"), "a.b77@example.org"),
+    ],
+)
+def test_other_facts_do_not_count(fact, answer):
+    assert not fact.is_in(answer)
+
+
+def test_sentences_are_repeatable_and_use_every_template():
+    sentences = made_up_sentences(len(TEMPLATES), seed=3)
+    assert sentences == made_up_sentences(len(TEMPLATES), seed=3)
+    for template, sentence in zip(TEMPLATES, sentences, strict=True):
+        assert len(sentence.facts) == template.count("{") > 0
+        assert "{" not in sentence.text
+    assert {fact.kind for it in sentences for fact in it.facts} == {
+        "address",
+        "amount",
+        "date",
+        "name",
+        "number",
+        "time",
+    }
+
+
+def test_shares_count_facts_and_whole_sentences():
+    facts = (number(12), number(13))
+    sentences = [Sentence("12 and 13", facts), Sentence("12 and 13", facts)]
+    assert carried_over(sentences, ["12 und 13", "12 und 14"]) == {
+        "sentences": 2,
+        "all": 0.75,
+        "whole_sentences": 0.5,
+        "kinds": {"number": 0.75},
+    }

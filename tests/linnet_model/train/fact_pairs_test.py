@@ -1,0 +1,79 @@
+"""Tests of made-up training pairs with facts."""
+
+import random
+import re
+
+import pytest
+
+from linnet_model.config import ConfigError, DataConfig, read_recipe
+from linnet_model.evaluation.facts import TEMPLATES
+from linnet_model.text_files import Pair
+from linnet_model.train.augment import augmented
+from linnet_model.train.fact_pairs import FRAMES, SLOTS, amount, date, fact_pairs, number, time
+
+
+def slots(frame: str) -> list[str]:
+    return sorted(re.findall(r"{(\w+)}", frame))
+
+
+def values(draw, count=2000) -> dict[str, str]:
+    rng = random.Random(1)
+    return dict(draw(rng) for _ in range(count))
+
+
+@pytest.mark.parametrize("frame", FRAMES, ids=lambda frame: frame[0][:30])
+def test_both_sides_have_the_same_slots(frame):
+    assert slots(frame[0]) == slots(frame[1])
+    assert set(slots(frame[0])) <= set(SLOTS)
+
+
+def test_sentences_of_the_evaluation_are_not_trained_on():
+    def words(text: str) -> str:
+        return re.sub(r"{\w+}", "{}", text)
+
+    assert not {words(frame[0]) for frame in FRAMES} & {words(text) for text in TEMPLATES}
+
+
+def test_numbers_have_the_marks_of_their_language():
+    found = values(number)
+    assert all(german == english.replace(",", ".") for english, german in found.items())
+    assert any("," in english for english in found)
+
+
+def test_times_of_the_afternoon_are_those_of_24_hours():
+    found = values(time)
+    assert found["7 pm"] == "19 Uhr"
+    assert found["7 am"] == "7 Uhr"
+    assert found["12 am"] == "0 Uhr"
+    assert found["12 pm"] == "12 Uhr"
+    assert found["11:45 pm"] == "23:45 Uhr"
+
+
+def test_dates_keep_day_month_and_year():
+    for english, german in values(date).items():
+        assert sorted(re.findall(r"\d+", english)) == sorted(re.findall(r"\d+", german))
+        assert re.fullmatch(r"\d+\. \w+( \d{4})?", german)
+
+
+def test_amounts_name_their_currency():
+    names = {"$": "Dollar", "dollars": "Dollar", "€": "Euro", "euros": "Euro"}
+    names |= {"£": "Pfund", "pounds": "Pfund"}
+    for english, german in values(amount).items():
+        sign = next(sign for sign in names if sign in english)
+        assert german.endswith(f" {names[sign]}")
+
+
+def test_pairs_are_repeatable():
+    assert fact_pairs(20, random.Random(4)) == fact_pairs(20, random.Random(4))
+
+
+def test_share_of_rows_is_added():
+    pairs = [Pair("a", "b", "even")] * 100
+    config = DataConfig(folder="x", domains={"even": 1.0}, fact_share=0.1)
+    added = [pair for pair in augmented(pairs, config, seed=1) if pair.domain == "facts"]
+    assert len(added) == 10
+
+
+def test_other_languages_are_refused(recipe_file):
+    with pytest.raises(ConfigError, match="English to German only"):
+        read_recipe(recipe_file, ["data.fact_share=0.1", 'bundle.target_language="fr"'])
