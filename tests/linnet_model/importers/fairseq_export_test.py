@@ -120,7 +120,7 @@ def test_native_transformer_survives_round_trip(tmp_path, layout):
     config = ModelConfig(vocabulary=20, width=8, ffn_width=12, heads=2, activation="gelu")
     config = dataclasses.replace(config, encoder_kernels=[0, 0], decoder_kernels=[0], **sizes)
     config = dataclasses.replace(config, scale_embedding=False, max_positions=81)
-    config = dataclasses.replace(config, weight_dropout=0.0, relu_dropout=0.1)
+    config = dataclasses.replace(config, weight_dropout=0.0, relu_dropout=0.1, embedding_norm=True)
     config.check()
     bundle = BundleConfig(name="random", max_source_tokens=90, max_target_tokens=80)
     facts = BundleFacts(version="1")
@@ -192,6 +192,7 @@ def test_exported_pickle_names_only_namespace(tmp_path, layout):
         ({"positions": "sinusoidal_marian"}, "model.positions 'sinusoidal_marian' from 2 on"),
         ({"activation": "swish"}, "model.activation is 'swish'"),
         ({"scale_embedding": False}, "model.scale_embedding False"),
+        ({"embedding_norm": True}, "model.embedding_norm is true"),
     ],
     ids=lambda value: " ".join(map(str, value)) if isinstance(value, dict) else "",
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import sys
 from pathlib import Path
 
@@ -13,6 +14,8 @@ from torch import Tensor
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "data"))
 
 import fairseq_oracle as oracle
+import tiny_marian
+import tiny_summarisers
 
 from linnet_model.importers.fairseq.import_fairseq import read_model
 from linnet_model.network.dropout import KeepAll
@@ -101,3 +104,41 @@ def test_step_log_probabilities_equal_fairseq(imported):
                 LOGITS,
             )
         previous = target[:, step]
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("pre_norm", [False, True], ids=["bart", "mbart"])
+def test_norm_of_embeddings_equals_transformers(tmp_path: Path, pre_norm: bool):
+    """fairseq's layernorm_embedding, of BART and mBART: their weights under fairseq's names."""
+    hf = tiny_marian.transformers_quietly()
+    sizes = {"d_model": 16, "encoder_layers": 2, "decoder_layers": 2, "vocab_size": 40}
+    sizes |= {f"{side}_ffn_dim": 24 for side in ("encoder", "decoder")}
+    sizes |= {f"{side}_attention_heads": 2 for side in ("encoder", "decoder")}
+    make, make_config = (
+        (hf.MBartForConditionalGeneration, hf.MBartConfig)
+        if pre_norm
+        else (hf.BartForConditionalGeneration, hf.BartConfig)
+    )
+    theirs = make(make_config(**sizes, max_position_embeddings=30, scale_embedding=True)).eval()
+    tiny_summarisers.randomize(theirs, 1, 0.0)
+    theirs.final_logits_bias.zero_()
+    weights = {
+        name.removeprefix("model."): weight
+        for name, weight in theirs.state_dict().items()
+        if name.startswith(("model.encoder", "model.decoder"))
+    }
+    options: dict = {"arch": "transformer", "share_all_embeddings": True}
+    options |= {"activation_fn": "gelu", "layernorm_embedding": True}
+    for side in ("encoder", "decoder"):
+        options |= {f"{side}_attention_heads": 2, f"{side}_learned_pos": True}
+        options |= {f"{side}_normalize_before": pre_norm}
+    file = tmp_path / "checkpoint.pt"
+    torch.save({"args": argparse.Namespace(**options), "model": weights}, file)
+    model = read_model(file).model
+    source = torch.randint(4, 40, (2, 9), generator=torch.Generator().manual_seed(1))
+    target = source.flip(0, 1)
+    previous = torch.cat([torch.full((2, 1), EOS), target[:, :-1]], dim=1)
+    expected = theirs(input_ids=source, decoder_input_ids=previous).logits
+    assert expected.std() > 0.5
+    found = forced_logits(model, source, torch.tensor([9, 9], dtype=torch.int32), target)
+    assert_close(found, expected.numpy(), LOGITS)

@@ -53,7 +53,8 @@ def check_outcome(
         assert told.startswith(f"{program}: ")
         assert len(told) > len(program) + 10, "it says what is wrong"
         assert "Traceback" not in told
-        assert not (out / "manifest.json").exists()
+        assert not out.exists()
+        assert not list(out.parent.glob(f".{out.name}.*")), "half a bundle is left"
         return
     assert status == 0
     manifest = read_manifest(out)
@@ -144,7 +145,6 @@ def test_damaged_native_marian_folder_is_refused_or_imported(
     check_outcome(
         import_native_marian.main, command, "linnet-model import marian", tmp_path / "out", capsys
     )
-    assert {path.name for path in tmp_path.iterdir()} <= {"model", "out"}, "nothing half-written"
 
 
 @pytest.fixture(scope="session")
@@ -202,7 +202,6 @@ def test_damaged_summariser_folder_is_refused_or_imported(
     command = ["--model", str(folder), "--out", str(tmp_path / "out"), "--language", "en"]
     program = "linnet-model import summariser"
     check_outcome(import_summariser.main, command, program, tmp_path / "out", capsys)
-    assert {path.name for path in tmp_path.iterdir()} <= {"model", "out"}, "nothing half-written"
 
 
 def damage_fairseq(name: str, folder: Path, rng: random.Random) -> list[str]:

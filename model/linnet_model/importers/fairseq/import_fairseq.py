@@ -25,7 +25,7 @@ from linnet_model.bundle import (
 )
 from linnet_model.command_line import command
 from linnet_model.config import BundleConfig, to_tables
-from linnet_model.importers import import_parser
+from linnet_model.importers import import_parser, new_bundle
 from linnet_model.importers.fairseq.checkpoint import read_checkpoint
 from linnet_model.importers.fairseq.dictionary import Dictionary, read_dictionary
 from linnet_model.importers.fairseq.names import from_fairseq, to_new_names
@@ -204,25 +204,26 @@ def import_fairseq(
     check_dictionaries(source, target, sizes)
     config = bundle_config(imported.options, imported.facts, name, source_language, target_language)
     digest = sha256(checkpoint)
-    manifest = write_bundle(
-        out,
-        imported.model,
-        sizes,
-        config,
-        text.tokenizer(source, target),
-        weight_type,
-        BundleFacts(
-            version=f"fairseq-{digest[:12]}",
-            license=license_text,
-            description=f"imported from fairseq ({imported.options.get('arch')}), "
-            f"{parameter_count(imported.model) / 1e6:.1f}M parameters",
-        ),
-    )
-    (out / SOURCE_DICTIONARY).write_bytes(source_dictionary.read_bytes())
-    (out / TARGET_DICTIONARY).write_bytes(target_dictionary.read_bytes())
-    (out / "MODEL_CARD.md").write_text(
-        model_card(imported, config, checkpoint, digest), encoding="utf-8"
-    )
+    with new_bundle(out) as partial:
+        manifest = write_bundle(
+            partial,
+            imported.model,
+            sizes,
+            config,
+            text.tokenizer(source, target),
+            weight_type,
+            BundleFacts(
+                version=f"fairseq-{digest[:12]}",
+                license=license_text,
+                description=f"imported from fairseq ({imported.options.get('arch')}), "
+                f"{parameter_count(imported.model) / 1e6:.1f}M parameters",
+            ),
+        )
+        (partial / SOURCE_DICTIONARY).write_bytes(source_dictionary.read_bytes())
+        (partial / TARGET_DICTIONARY).write_bytes(target_dictionary.read_bytes())
+        (partial / "MODEL_CARD.md").write_text(
+            model_card(imported, config, checkpoint, digest), encoding="utf-8"
+        )
     return manifest, imported
 
 

@@ -109,6 +109,8 @@ def pairs(config: ModelConfig) -> Iterator[Pair]:
     for side, input_embedding in (("encoder", "enter_source"), ("decoder", "enter_target")):
         if config.positions == "learned":
             yield Pair(f"{input_embedding}.table.weight", (f"{side}.embed_positions.weight",))
+        if config.embedding_norm:
+            yield from module(f"{input_embedding}.norm", f"{side}.layernorm_embedding")
         for i, mixer in enumerate(getattr(config, f"{side}_mixers")):
             yield from layer_pairs(f"{side}.{i}", f"{side}.layers.{i}", side, mixer)
         if config.pre_norm:

@@ -27,7 +27,6 @@ MUST_BE_OFF = (
     "decoder_xformers_att_config",
     "encoder_layers_to_keep",
     "encoder_xformers_att_config",
-    "layernorm_embedding",
     "merge_src_tgt_embed",
     "no_cross_attention",
     "no_decoder_final_norm",
@@ -118,6 +117,7 @@ def model_facts(options: Mapping[str, Any], weights: Mapping[str, Tensor]) -> Mo
         max_positions=max(target, source if positions == "learned" else 0),
         activation=activation(options),
         scale_embedding=off(options.get("no_scale_embedding")),
+        embedding_norm=not off(options.get("layernorm_embedding")),
         dropout=number(options, "dropout"),
         input_dropout=number(options, "input_dropout") if convolutions else 0.0,
         relu_dropout=number(options, "activation_dropout", "relu_dropout"),
@@ -292,6 +292,10 @@ def options_of(
         f"model.activation is {config.activation!r} and model.scale_embedding "
         f"{config.scale_embedding}, fairseq's convolutional models have relu and true",
     )
+    require(
+        not (convolutions and config.embedding_norm),
+        "model.embedding_norm is true, fairseq's convolutional models have no such norm",
+    )
     options: dict[str, Any] = {
         "arch": "lightconv" if convolutions else "transformer",
         "_name": "lightconv" if convolutions else "transformer",
@@ -337,7 +341,7 @@ def options_of(
     return options | {
         "activation_fn": config.activation,
         "no_scale_embedding": not config.scale_embedding,
-        "layernorm_embedding": False,
+        "layernorm_embedding": config.embedding_norm,
         "no_cross_attention": False,
         "cross_self_attention": False,
         "adaptive_input": False,

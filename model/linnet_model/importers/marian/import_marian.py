@@ -28,7 +28,7 @@ from linnet_model.bundle import (
 )
 from linnet_model.command_line import command
 from linnet_model.config import BundleConfig, to_tables
-from linnet_model.importers import import_parser
+from linnet_model.importers import import_parser, new_bundle
 from linnet_model.importers.marian.config import MarianFacts, read_facts, read_json
 from linnet_model.importers.marian.weights import our_weights, read_weights
 from linnet_model.languages import LanguageTokens, named_tags
@@ -232,25 +232,26 @@ def import_marian(
     tags = sorted(language_tags(tokenizer.source_vocabulary).values()) if shared else []
     file, model = read_model(folder, facts.sizes)
     digest = sha256(file)
-    manifest = write_bundle(
-        out,
-        model,
-        facts.sizes,
-        config,
-        tokenizer,
-        weight_type,
-        BundleFacts(
-            version=f"marian-{digest[:12]}",
-            license=license_text,
-            description=f"imported from Marian, {parameter_count(model) / 1e6:.1f}M parameters",
-        ),
-        facts.special,
-        languages=pairs,
-        control_ids=tags,
-    )
-    (out / "MODEL_CARD.md").write_text(
-        model_card(model, facts.sizes, config, digest, pairs), encoding="utf-8"
-    )
+    with new_bundle(out) as partial:
+        manifest = write_bundle(
+            partial,
+            model,
+            facts.sizes,
+            config,
+            tokenizer,
+            weight_type,
+            BundleFacts(
+                version=f"marian-{digest[:12]}",
+                license=license_text,
+                description=f"imported from Marian, {parameter_count(model) / 1e6:.1f}M parameters",
+            ),
+            facts.special,
+            languages=pairs,
+            control_ids=tags,
+        )
+        (partial / "MODEL_CARD.md").write_text(
+            model_card(model, facts.sizes, config, digest, pairs), encoding="utf-8"
+        )
     return manifest
 
 

@@ -22,7 +22,7 @@ from typing import Any
 from linnet_model.bundle import BundleFacts, print_files, read_manifest, sha256, write_bundle
 from linnet_model.command_line import command
 from linnet_model.config import BundleConfig, to_tables
-from linnet_model.importers import import_parser
+from linnet_model.importers import import_parser, new_bundle
 from linnet_model.importers.marian.import_marian import bundle_config, languages_of, some
 from linnet_model.importers.marian.weights import read_weights
 from linnet_model.importers.multilingual.config import MBART, MultilingualFacts, read_facts
@@ -142,25 +142,26 @@ def import_multilingual(
     model = EncoderDecoder(facts.sizes).eval()
     model.load_state_dict(ours)
     digest = sha256(file)
-    manifest = write_bundle(
-        out,
-        model,
-        facts.sizes,
-        config,
-        tokens.files,
-        weight_type,
-        BundleFacts(
-            version=f"{facts.model_type}-{digest[:12]}",
-            license=license_text,
-            description=f"imported from {kind}, {parameter_count(model) / 1e6:.1f}M parameters",
-        ),
-        facts.special,
-        languages=pairs,
-        control_ids=tokens.control_ids,
-    )
-    (out / "MODEL_CARD.md").write_text(
-        model_card(model, facts.sizes, config, digest, pairs, kind), encoding="utf-8"
-    )
+    with new_bundle(out) as partial:
+        manifest = write_bundle(
+            partial,
+            model,
+            facts.sizes,
+            config,
+            tokens.files,
+            weight_type,
+            BundleFacts(
+                version=f"{facts.model_type}-{digest[:12]}",
+                license=license_text,
+                description=f"imported from {kind}, {parameter_count(model) / 1e6:.1f}M parameters",
+            ),
+            facts.special,
+            languages=pairs,
+            control_ids=tokens.control_ids,
+        )
+        (partial / "MODEL_CARD.md").write_text(
+            model_card(model, facts.sizes, config, digest, pairs, kind), encoding="utf-8"
+        )
     return manifest
 
 
