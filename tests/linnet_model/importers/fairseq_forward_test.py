@@ -17,6 +17,7 @@ import fairseq_oracle as oracle
 import tiny_marian
 import tiny_summarisers
 
+from linnet_model.importers.fairseq.checkpoint import read_checkpoint
 from linnet_model.importers.fairseq.import_fairseq import read_model
 from linnet_model.network.dropout import KeepAll
 from linnet_model.network.encoder_decoder import EOS, PAD, EncoderDecoder, forced_logits
@@ -142,3 +143,25 @@ def test_norm_of_embeddings_equals_transformers(tmp_path: Path, pre_norm: bool):
     assert expected.std() > 0.5
     found = forced_logits(model, source, torch.tensor([9, 9], dtype=torch.int32), target)
     assert_close(found, expected.numpy(), LOGITS)
+
+
+@torch.no_grad()
+def test_taps_without_a_softmax_equal_fairseq(tmp_path: Path):
+    """A model whose taps went through the softmax before is, without it, the same model."""
+    name = "light-noglu-prenorm-untied"
+    read = read_checkpoint(oracle.checkpoint(name, "2019"))
+    taps = [key for key in read.weights if key.endswith("conv.weight")]
+    assert len(taps) > 2
+    for key in taps:
+        read.weights[key] = read.weights[key].softmax(-1)
+    file = tmp_path / "checkpoint.pt"
+    args = argparse.Namespace(**(read.options | {"weight_softmax": False}))
+    torch.save({"args": args, "model": read.weights}, file)
+    model = read_model(file).model
+    assert set(read_model(file).facts.config.decoder_mixers) == {"depthwise"}
+    arrays = oracle.forward(name)
+    source, lengths = padded(arrays["source"])
+    target, _ = padded(arrays["target"])
+    together = forced_logits(model, source, lengths, target)
+    for row, ids, expected in zip(together, arrays["target"], arrays["forced_logits"], strict=True):
+        assert_close(row[: len(ids)], expected, LOGITS)

@@ -97,6 +97,7 @@ class Pair:
     ours: str
     theirs: tuple[str, ...]  # rows stacked in this order
     taps: bool = False  # [H, K] in ours, [H, 1, K] in fairseq
+    channels: int = 0  # of taps that ours has per channel, [K, channels]; 0: per head
 
 
 def pairs(config: ModelConfig) -> Iterator[Pair]:
@@ -112,12 +113,12 @@ def pairs(config: ModelConfig) -> Iterator[Pair]:
         if config.embedding_norm:
             yield from module(f"{input_embedding}.norm", f"{side}.layernorm_embedding")
         for i, mixer in enumerate(getattr(config, f"{side}_mixers")):
-            yield from layer_pairs(f"{side}.{i}", f"{side}.layers.{i}", side, mixer)
+            yield from layer_pairs(f"{side}.{i}", f"{side}.layers.{i}", side, mixer, config.width)
         if config.pre_norm:
             yield from module(f"{side}_norm", f"{side}.layer_norm")
 
 
-def layer_pairs(ours: str, theirs: str, side: str, mixer: str) -> Iterator[Pair]:
+def layer_pairs(ours: str, theirs: str, side: str, mixer: str, width: int) -> Iterator[Pair]:
     light = mixer in CONVOLUTIONS
     if light:
         yield from module(f"{ours}.mixer.linear1", f"{theirs}.linear1")
@@ -126,7 +127,13 @@ def layer_pairs(ours: str, theirs: str, side: str, mixer: str) -> Iterator[Pair]
                 f"{ours}.mixer.conv.weight_linear.weight", (f"{theirs}.conv.weight_linear.weight",)
             )
         else:
-            yield Pair(f"{ours}.mixer.conv.weight", (f"{theirs}.conv.weight",), taps=True)
+            # Without a softmax the taps of a head are those of each of its channels.
+            yield Pair(
+                f"{ours}.mixer.conv.weight",
+                (f"{theirs}.conv.weight",),
+                taps=True,
+                channels=width if mixer == "depthwise" else 0,
+            )
         yield from module(f"{ours}.mixer.linear2", f"{theirs}.linear2")
     else:
         yield from stacked(f"{ours}.mixer.query_key_value", f"{theirs}.self_attn", "qkv")
@@ -167,7 +174,16 @@ def from_fairseq(theirs: Mapping[str, Tensor], config: ModelConfig) -> dict[str,
         missing += [name for name in pair.theirs if name not in theirs]
         if len(parts) == len(pair.theirs):
             weight = torch.cat(parts) if len(parts) > 1 else parts[0]
-            out[pair.ours] = weight.reshape(weight.size(0), -1) if pair.taps else weight
+            if pair.taps:
+                weight = weight.reshape(weight.size(0), -1)
+            if pair.channels:
+                require(
+                    0 < weight.size(0) <= pair.channels and pair.channels % weight.size(0) == 0,
+                    f"{pair.theirs[0]} has {weight.size(0)} heads, which do not divide "
+                    f"{pair.channels} channels",
+                )
+                weight = weight.repeat_interleave(pair.channels // weight.size(0), dim=0).t()
+            out[pair.ours] = weight
     take_copies(left, theirs, config)
     if left or missing:
         raise ConfigError(

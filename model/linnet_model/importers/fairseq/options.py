@@ -72,10 +72,6 @@ def model_facts(options: Mapping[str, Any], weights: Mapping[str, Tensor]) -> Mo
     for name in MUST_BE_OFF:
         require(off(options.get(name)), f"{name} is {options.get(name)!r}, which is not supported")
     convolutions = is_lightconv(weights)
-    require(
-        not convolutions or bool(options.get("weight_softmax", True)),
-        "weight_softmax is False, taps without a softmax are not supported",
-    )
     width = table(weights, "encoder.embed_tokens.weight").size(1)
     heads = both(options, "attention_heads")
     require(
@@ -99,6 +95,14 @@ def model_facts(options: Mapping[str, Any], weights: Mapping[str, Tensor]) -> Mo
     positions = position_kind(options)
     if positions == "learned":
         source, target = learned_positions(weights)
+    if convolutions and not options.get("weight_softmax", True):
+        for side, (mixers, _) in sides.items():
+            require(
+                "dynamic" not in mixers,
+                f"weight_softmax is False and the {side} has dynamic convolutions, which are not "
+                "supported without a softmax; lightweight ones are",
+            )
+            mixers[:] = ["depthwise"] * len(mixers)
     config = ModelConfig(
         vocabulary=weights["encoder.embed_tokens.weight"].size(0),
         target_vocabulary=table(weights, "decoder.embed_tokens.weight").size(0),
