@@ -29,6 +29,7 @@ from linnet_model.network.encoder_decoder import (
     EncoderDecoder,
     parameter_count,
 )
+from linnet_model.network.ensemble import Ensemble
 from linnet_model.network.model_config import CONVOLUTIONS
 
 SCHEMA_VERSION = 1
@@ -116,8 +117,11 @@ def sha256(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def save_module(model: EncoderDecoder, sizes: ModelConfig, weight_type: str, path: Path) -> None:
-    """Scripts a copy of the model and saves it with its weights in `weight_type`."""
+def save_module(
+    model: EncoderDecoder | Ensemble, sizes: ModelConfig, weight_type: str, path: Path
+) -> None:
+    """Scripts a copy of the model and saves it with its weights in `weight_type`. Only of a single
+    model are the sizes saved, so that a training can start from it."""
     if weight_type not in WEIGHT_TYPES:
         raise ConfigError(
             f"weights cannot be stored as {weight_type!r}, known are {', '.join(WEIGHT_TYPES)}"
@@ -125,9 +129,8 @@ def save_module(model: EncoderDecoder, sizes: ModelConfig, weight_type: str, pat
     ops.load()
     stored = copy.deepcopy(model).to(device="cpu", dtype=WEIGHT_TYPES[weight_type]).eval()
     stored.requires_grad_(False)
-    torch.jit.script(stored).save(
-        str(path), _extra_files={SIZES: json.dumps(to_tables(sizes)).encode()}
-    )
+    extra = {} if isinstance(model, Ensemble) else {SIZES: json.dumps(to_tables(sizes)).encode()}
+    torch.jit.script(stored).save(str(path), _extra_files=extra)
 
 
 def load_module(path: Path, dtype: torch.dtype = torch.float32) -> torch.jit.ScriptModule:
@@ -146,7 +149,10 @@ def read_bundle_weights(folder: Path) -> tuple[dict[str, torch.Tensor], ModelCon
         str(folder / read_manifest(folder)["model_file"]), map_location="cpu", _extra_files=extra
     )
     if not extra[SIZES]:
-        raise ConfigError(f"{folder} has no sizes inside its model, linnet-export did not make it")
+        raise ConfigError(
+            f"{folder} has no sizes inside its model: it is an ensemble, or linnet-export did not "
+            "make it"
+        )
     sizes = from_tables(ModelConfig, json.loads(extra[SIZES]), "model.")
     sizes.check()
     return dict(module.state_dict()), sizes
@@ -156,7 +162,9 @@ def mixer_name(mixer: str) -> str:
     return f"{mixer}_conv" if mixer in CONVOLUTIONS else mixer
 
 
-def architecture(model: EncoderDecoder, sizes: ModelConfig, weight_type: str) -> dict[str, Any]:
+def architecture(
+    model: EncoderDecoder | Ensemble, sizes: ModelConfig, weight_type: str
+) -> dict[str, Any]:
     return {
         "encoder_mixers": [mixer_name(mixer) for mixer in sizes.encoder_mixers],
         "decoder_mixers": [mixer_name(mixer) for mixer in sizes.decoder_mixers],
@@ -184,7 +192,7 @@ def default_options(config: BundleConfig) -> dict[str, Any]:
 
 def write_bundle(
     folder: Path,
-    model: EncoderDecoder,
+    model: EncoderDecoder | Ensemble,
     sizes: ModelConfig,
     config: BundleConfig,
     tokenizer: Path | TokenizerFiles | None,

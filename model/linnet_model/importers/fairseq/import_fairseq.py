@@ -3,12 +3,17 @@
 Reads LightConv, DynamicConv and Transformer checkpoints from 2019 on, also averaged ones, without
 executing pickled code. The import fails and lists the names if a weight is unknown or missing.
 Without --sentencepiece or --bpe-codes the bundle serves token ids.
+
+Several --checkpoint with the same dictionaries make one bundle of an ensemble, whose probabilities
+are the average of the models'.
 """
 
 from __future__ import annotations
 
 import argparse
+import hashlib
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -31,6 +36,7 @@ from linnet_model.importers.fairseq.dictionary import Dictionary, read_dictionar
 from linnet_model.importers.fairseq.names import from_fairseq, to_new_names
 from linnet_model.importers.fairseq.options import ModelFacts, model_facts
 from linnet_model.network.encoder_decoder import EncoderDecoder, parameter_count
+from linnet_model.network.ensemble import Ensemble, check_members
 from linnet_model.network.model_config import ConfigError, ModelConfig, require
 
 # Kept in the bundle for export_fairseq. The manifest does not list them; the server ignores them.
@@ -39,9 +45,10 @@ SOURCE_DICTIONARY, TARGET_DICTIONARY = "dict.source.txt", "dict.target.txt"
 
 @dataclass
 class Imported:
-    """An imported checkpoint."""
+    """An imported checkpoint, or several; then options and sizes are those of the first, and the
+    limits those of all."""
 
-    model: EncoderDecoder
+    model: EncoderDecoder | Ensemble
     facts: ModelFacts
     options: dict[str, Any]
     generation: str
@@ -100,6 +107,32 @@ def read_model(
     except ConfigError as error:
         raise ConfigError(f"{checkpoint}: {error}") from None
     return Imported(model, facts, read.options, read.generation)
+
+
+def read_ensemble(
+    checkpoints: Sequence[Path],
+    max_source_tokens: int | None = None,
+    max_target_tokens: int | None = None,
+) -> Imported:
+    """Reads one model, or the members of an ensemble."""
+    read = [read_model(file, max_source_tokens, max_target_tokens) for file in checkpoints]
+    if len(read) == 1:
+        return read[0]
+    require(
+        len({file.resolve() for file in checkpoints}) == len(checkpoints),
+        "--checkpoint names a file twice",
+    )
+    check_members([one.facts.config for one in read])
+    facts = read[0].facts
+    facts.max_source_tokens = min(one.facts.max_source_tokens for one in read)
+    facts.max_target_tokens = min(one.facts.max_target_tokens for one in read)
+    notes = dict.fromkeys(note for one in read for note in one.facts.notes)
+    facts.notes[:] = notes
+    members = []
+    for one in read:
+        assert isinstance(one.model, EncoderDecoder)
+        members.append(one.model)
+    return Imported(Ensemble(members).eval(), facts, read[0].options, read[0].generation)
 
 
 def load_weights(model: EncoderDecoder, weights: dict[str, torch.Tensor]) -> None:
@@ -165,15 +198,21 @@ def bundle_config(
     return config
 
 
-def model_card(imported: Imported, config: BundleConfig, checkpoint: Path, digest: str) -> str:
+def model_card(imported: Imported, config: BundleConfig, digests: list[tuple[str, str]]) -> str:
     sizes = imported.facts.config
+    several = len(digests) > 1
     lines = [
         f"# {config.name}",
         "",
-        f"Translates from {config.source_language} to {config.target_language}. Imported from a "
-        f"checkpoint of fairseq; data, training and licence are those of the checkpoint.",
+        f"Translates from {config.source_language} to {config.target_language}. Imported from "
+        + (
+            f"{len(digests)} checkpoints of fairseq, whose probabilities are averaged; data, "
+            "training and licence are theirs. The sizes are those of the first."
+            if several
+            else "a checkpoint of fairseq; data, training and licence are those of the checkpoint."
+        ),
         "",
-        f"- checkpoint: `{checkpoint.name}`, sha256 `{digest}`",
+        *(f"- checkpoint: `{name}`, sha256 `{digest}`" for name, digest in digests),
         f"- architecture: {imported.options.get('arch')}, "
         f"{parameter_count(imported.model):,} parameters",
         *(f"- {key}: {value}" for key, value in to_tables(sizes).items()),
@@ -183,7 +222,7 @@ def model_card(imported: Imported, config: BundleConfig, checkpoint: Path, diges
 
 
 def import_fairseq(
-    checkpoint: Path,
+    checkpoints: Sequence[Path],
     source_dictionary: Path,
     target_dictionary: Path,
     out: Path,
@@ -199,11 +238,15 @@ def import_fairseq(
     """Writes the bundle; returns its manifest and the imported model."""
     text.check()
     source, target = read_dictionary(source_dictionary), read_dictionary(target_dictionary)
-    imported = read_model(checkpoint, max_source_tokens, max_target_tokens)
+    imported = read_ensemble(checkpoints, max_source_tokens, max_target_tokens)
     sizes = imported.facts.config
     check_dictionaries(source, target, sizes)
     config = bundle_config(imported.options, imported.facts, name, source_language, target_language)
-    digest = sha256(checkpoint)
+    digests = [(file.name, sha256(file)) for file in checkpoints]
+    digest = "".join(digest for _, digest in digests)
+    several = f"{len(checkpoints)} models of " if len(checkpoints) > 1 else ""
+    if several:
+        digest = hashlib.sha256(digest.encode()).hexdigest()
     with new_bundle(out) as partial:
         manifest = write_bundle(
             partial,
@@ -215,21 +258,27 @@ def import_fairseq(
             BundleFacts(
                 version=f"fairseq-{digest[:12]}",
                 license=license_text,
-                description=f"imported from fairseq ({imported.options.get('arch')}), "
+                description=f"imported from {several}fairseq ({imported.options.get('arch')}), "
                 f"{parameter_count(imported.model) / 1e6:.1f}M parameters",
             ),
         )
         (partial / SOURCE_DICTIONARY).write_bytes(source_dictionary.read_bytes())
         (partial / TARGET_DICTIONARY).write_bytes(target_dictionary.read_bytes())
         (partial / "MODEL_CARD.md").write_text(
-            model_card(imported, config, checkpoint, digest), encoding="utf-8"
+            model_card(imported, config, digests), encoding="utf-8"
         )
     return manifest, imported
 
 
 def command_line() -> argparse.ArgumentParser:
     parser = import_parser(__doc__)
-    parser.add_argument("--checkpoint", type=Path, required=True, help="FILE.pt of fairseq")
+    parser.add_argument(
+        "--checkpoint",
+        type=Path,
+        action="append",
+        required=True,
+        help="FILE.pt of fairseq; once for each model of an ensemble",
+    )
     parser.add_argument("--source-dict", type=Path, required=True, help="dict.<source>.txt")
     parser.add_argument("--target-dict", type=Path, required=True, help="dict.<target>.txt")
     parser.add_argument("--source-language", help="BCP-47 [that of the checkpoint]")
@@ -281,7 +330,8 @@ def main(arguments: list[str] | None = None) -> None:
         options.max_target_tokens,
     )
     read_manifest(options.out)
-    print(f"{options.checkpoint}: {manifest['description']}, options in {imported.generation}")
+    files = ", ".join(map(str, options.checkpoint))
+    print(f"{files}: {manifest['description']}, options in {imported.generation}")
     for note in imported.facts.notes:
         print(f"note: {note}")
     print_files(manifest)
