@@ -89,7 +89,7 @@ sanitized() {
   local status=0
   sanitizer asan tests || status=1
   step "Building the programs (preset asan)" cmake --build --preset asan --target programs
-  LINNET_BIN_DIR=build/asan/bin .venv/bin/python -m pytest tests/e2e -q -n "$jobs" --dist loadfile -m 'not slow and not long and not memory' \
+  LINNET_BIN_DIR=build/asan/bin LSAN_OPTIONS=suppressions=$PWD/tests/support/lsan.supp .venv/bin/python -m pytest tests/e2e -q -n "$jobs" --dist loadfile -m 'not slow and not long and not memory' \
     --junitxml="$logs/pytest-asan.xml" || status=1
   return "$status"
 }

@@ -274,7 +274,8 @@ def start(server_binary, bundles, api, tmp_path_factory):
 @pytest.fixture(scope="session")
 def server(start) -> Running:
     """One server for all tests that do not change its state."""
-    return start("--log-level", "debug")
+    # Slow builds, such as those with sanitizers, must not shed the calls of tests.
+    return start("--log-level", "debug", "--overload-max-queue-delay", "60")
 
 
 @pytest.fixture(scope="session")

@@ -83,10 +83,14 @@ def served_rate(setup: Setup, address: str, file: Path, batch: int, seconds: flo
 
 def compare(setup: Setup, batch: int, count: int, seconds: float) -> list[dict[str, Any]]:
     bundle = bundles()[0].with_name("en-de")
-    texts = sentences(count) * (1 if setup.dry else REPEATED)
+    texts = sentences(count) * REPEATED
     few = texts[: 2 * batch]
     base = decode_seconds(setup, bundle, few, batch)
     whole = decode_seconds(setup, bundle, texts + few, batch)
+    if whole <= base:
+        raise RuntimeError(
+            f"{len(few)} sentences took {base:.1f} s, {len(texts)} more {whole:.1f} s"
+        )
     engine = len(texts) / (whole - base)
     with TemporaryDirectory() as folder, running_server(setup, bundle, batch) as address:
         file = Path(folder) / "texts"
