@@ -62,21 +62,22 @@ ROOMS = {
     "server/cache": f"server/base {RUNTIME} {API}",
     "server/schedule": f"server/base server/cache {RUNTIME} {API}",
     "server/admission": f"server/base server/cache server/schedule {RUNTIME} {API}",
-    "server/metrics": f"server/base server/cache server/schedule server/admission {RUNTIME} {API} prometheus",
+    "server/metrics": f"server/base server/cache server/schedule server/admission {RUNTIME} {API}"
+    " prometheus",
     "server/identity": "server/base server/cache server/schedule server/admission server/metrics"
     f" {RUNTIME} {API} json",
     "server/models": "server/base server/cache server/schedule server/admission server/metrics"
     f" {RUNTIME} {API} json",
-    "server/request": "server/base server/cache server/schedule server/admission server/metrics server/models"
-    f" {RUNTIME} {API} cld2",
-    "server/text": "server/base server/cache server/schedule server/admission server/metrics server/identity"
-    f" server/models server/request {RUNTIME} {API}",
-    "server/admin": "server/base server/cache server/schedule server/admission server/metrics server/models"
-    f" {RUNTIME} {API}",
-    "server/config": "server/base server/cache server/schedule server/admission server/metrics server/identity"
-    f" server/models server/request {RUNTIME} {API} cli11",
-    "server/port": "server/base server/cache server/schedule server/admission server/metrics server/identity"
-    f" server/models server/request server/config {RUNTIME} {API} grpc spdlog cli11 openssl",
+    "server/request": "server/base server/cache server/schedule server/admission server/metrics"
+    f" server/models {RUNTIME} {API} cld2",
+    "server/text": "server/base server/cache server/schedule server/admission server/metrics"
+    f" server/identity server/models server/request {RUNTIME} {API}",
+    "server/admin": "server/base server/cache server/schedule server/admission server/metrics"
+    f" server/models {RUNTIME} {API}",
+    "server/config": "server/base server/cache server/schedule server/admission server/metrics"
+    f" server/identity server/models server/request {RUNTIME} {API} cli11",
+    "server/port": "server/base server/cache server/schedule server/admission server/metrics"
+    f" server/identity server/models server/request server/config {RUNTIME} {API} grpc spdlog cli11 openssl",
     "server/rpc": f"{SERVER} server/port {RUNTIME} {API} grpc spdlog cli11 prometheus",
     "server/decode": f"server/base server/cache server/schedule {RUNTIME} {API} json cli11",
     "client": f"{API} grpc cli11",
