@@ -77,7 +77,8 @@ ROOMS = {
     "server/config": "server/base server/cache server/schedule server/admission server/metrics"
     f" server/identity server/models server/request {RUNTIME} {API} cli11",
     "server/port": "server/base server/cache server/schedule server/admission server/metrics"
-    f" server/identity server/models server/request server/config {RUNTIME} {API} grpc spdlog cli11 openssl",
+    f" server/identity server/models server/request server/config {RUNTIME} {API}"
+    " grpc spdlog cli11 openssl",
     "server/rpc": f"{SERVER} server/port {RUNTIME} {API} grpc spdlog cli11 prometheus",
     "server/decode": f"server/base server/cache server/schedule {RUNTIME} {API} json cli11",
     "client": f"{API} grpc cli11",
