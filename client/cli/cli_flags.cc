@@ -62,6 +62,20 @@ CLI::App* AddSummarize(CLI::App* app, Flags* flags) {
        {"truncate", v1::LONG_INPUT_TRUNCATE}},
       [flags](v1::LongInput value) { flags->summarize.set_long_input(value); },
       "a text longer than the model's limit is refused, read in chunks, or cut at the limit");
+  CLI::Option* words =
+      summarize
+          ->add_option_function<int>(
+              "--summary-words",
+              [flags](int words) { flags->summarize.mutable_length()->set_words(words); },
+              "at most so many words, and at least three quarters of them")
+          ->type_name("N");
+  summarize
+      ->add_option_function<int>(
+          "--summary-sentences",
+          [flags](int sentences) { flags->summarize.mutable_length()->set_sentences(sentences); },
+          "so many sentences")
+      ->type_name("N")
+      ->excludes(words);
   AddTexts(summarize, flags, false, [flags] { return Lists(flags->summarize); });
   AddScores(summarize, flags);
   AddDecodingFlags(*summarize, [flags] { return flags->summarize.mutable_options(); });
@@ -71,6 +85,7 @@ CLI::App* AddSummarize(CLI::App* app, Flags* flags) {
       "  linnet summarize --file abstract.txt\n"
       "  linnet summarize --max-target-tokens 20 < abstract.txt\n"
       "  linnet summarize --long-input chunk --file report.txt\n"
+      "  linnet summarize --summary-sentences 2 --file article.txt\n"
       "  linnet summarize --jsonl --file abstracts.jsonl -o titles.jsonl\n");
   return summarize;
 }

@@ -172,7 +172,7 @@ BeamSearch StartSearch(const SequenceInput& sequence, const EngineInfo& info) {
     return BeamSearch::Scoring(sequence.options, info.special, *sequence.target, sequence.silent);
   return BeamSearch(sequence.options, info.special, sequence.prefix,
                     Constraints(sequence.constraints, sequence.continuations), info.grammar,
-                    sequence.silent);
+                    sequence.silent, sequence.length);
 }
 
 absl::Status CheckSequence(const SequenceInput& sequence, const EngineInfo& info) {

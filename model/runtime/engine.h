@@ -38,6 +38,8 @@ struct SequenceInput {
   std::vector<std::vector<TokenId>> constraints = {};
   // Tokens that must not follow a phrase: see Constraints.
   std::shared_ptr<const std::vector<TokenId>> continuations = nullptr;
+  // The wished length of a target that is searched; null: none.
+  std::shared_ptr<const TargetLength> length = nullptr;
   SearchOptions options = {};
   bool report_stable = false;  // fill SequenceEvent::stable, at a small cost per step
   // Fill SequenceEvent::attention: after the search the best target is decoded once more, in one

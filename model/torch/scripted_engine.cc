@@ -114,10 +114,11 @@ RunningSequence ScriptedEngine::StartSequence(SequenceInput input) {
   return sequence;
 }
 
-// Sampling, constraints and given targets may use any token, so they get the whole vocabulary.
+// Sampling, constraints, wished lengths and given targets may use any token, so they get the whole
+// vocabulary.
 std::optional<OutputRows> ScriptedEngine::OutputsFor(const SequenceInput& sequence) {
   if (!shortlist_ || sequence.target || sequence.options.sampling() ||
-      !sequence.constraints.empty()) {
+      !sequence.constraints.empty() || sequence.length != nullptr) {
     return std::nullopt;
   }
   std::vector<TokenId> others = sequence.silent;

@@ -20,10 +20,10 @@ namespace linnet::model {
 // gemms are slower than those of float32. docs/MODELS.md has the speed and quality of each type.
 //
 // Search: SearchPlace::kAuto is the device on CUDA and the host on the CPU, which never needs whole
-// rows of logits. With the device, sequences that it does not support (sampling, constraints, beams
-// above 16, shortlists) are searched on the host, in a separate step after the device's. Both give
-// the same results, on the CPU bit for bit. A device decoder reports events one step late: the
-// first event of a new sequence has 0 target tokens.
+// rows of logits. With the device, sequences that it does not support (sampling, constraints,
+// wished lengths, beams above 16, shortlists) are searched on the host, in a separate step after
+// the device's. Both give the same results, on the CPU bit for bit. A device decoder reports events
+// one step late: the first event of a new sequence has 0 target tokens.
 //
 // Batch invariance: the result of a sequence does not depend on the other sequences. Bit for bit,
 // tokens and scores:

@@ -76,7 +76,7 @@ void AddOptions(const model::SearchOptions& options, KeyBytes& key) {
 std::string ModelCache::KeyOf(const Caller& caller, const model::SequenceInput& input) const {
   // A field that is added to the input stops the build here.
   const auto& [id, source, before_text, after_text, prefix, silent, target, constraints,
-               continuations, options, report_stable, align] = input;
+               continuations, length, options, report_stable, align] = input;
   KeyBytes key;
   key.Add(model_);
   key.Add(cache_.tenant() == CacheTenant::kShared ? "" : caller.client);
@@ -91,6 +91,8 @@ std::string ModelCache::KeyOf(const Caller& caller, const model::SequenceInput& 
   for (const std::vector<model::TokenId>& phrase : constraints) key.Add(phrase);
   key.Add(continuations != nullptr);
   if (continuations != nullptr) key.Add(*continuations);
+  key.Add(length != nullptr);
+  if (length != nullptr) key.Add(length->name());
   AddOptions(options, key);
   key.Add(align);
   return model::Sha256OfBytes(key.bytes()).value_or("");

@@ -12,6 +12,7 @@
 #include "server/request/glossary.h"
 #include "server/request/language_detector.h"
 #include "server/request/request_fields.h"
+#include "server/request/summary_length.h"
 
 namespace linnet::server {
 namespace {
@@ -204,6 +205,12 @@ absl::StatusOr<TextRequest> CheckSummarize(const linnet::v1::SummarizeRequest& r
   checked.language_check = limits.language_check;
   if (request.long_input() != linnet::v1::LONG_INPUT_UNSPECIFIED)
     checked.long_input = request.long_input();
+  // The settings of a document may come before its language is known, and so its model.
+  if (request.has_length() && checked.model != nullptr) {
+    RETURN_IF_ERROR(ApplySummaryLength(request.length(), *checked.model, checked.language_code,
+                                       checked.options));
+    checked.length = request.length();
+  }
   return checked;
 }
 

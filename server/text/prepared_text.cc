@@ -9,6 +9,7 @@
 #include "proto/status_macros.h"
 #include "server/base/errors.h"
 #include "server/request/decoding_options.h"
+#include "server/request/summary_length.h"
 #include "server/text/memory_cost.h"
 
 namespace linnet::server {
@@ -287,6 +288,13 @@ absl::StatusOr<PreparedText> PrepareText(const TextRequest& request, const TextI
   if (item.target != nullptr) {
     ASSIGN_OR_RETURN(work.segments.front().target, Target(request, item));
   }
+  if (request.length.has_value()) {
+    const auto chunks = static_cast<int>(work.segments.size());
+    for (int i = 0; i < chunks; ++i) {
+      ASSIGN_OR_RETURN(work.segments[i].length,
+                       LengthOfChunk(*request.length, model, request.language_code, i, chunks));
+    }
+  }
   if (request.glossary != nullptr) {
     const Glossary glossary(*request.glossary, *model.target_tokenizer,
                             model.bundle.special_tokens().unk);
@@ -320,6 +328,7 @@ model::SequenceInput InputOf(const TextRequest& request, const PreparedSegment& 
   input.options =
       MergeOptions(request.model->bundle, request.options, static_cast<int>(segment.source.size()));
   input.align = request.alignments;
+  input.length = segment.length;
   bool end_in_word = false;
   for (const TermUse& term : segment.terms) {
     if (term.tokens.empty()) continue;

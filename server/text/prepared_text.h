@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <limits>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -23,9 +24,10 @@ struct PreparedSegment {
   std::string gap;                       // text before it in the answer
   std::vector<model::TokenId> source;    // of its text, eos last, without language tokens
   std::vector<std::string> copies = {};  // texts of the source's placeholders
-  std::optional<std::vector<model::TokenId>> target;  // to be scored
-  absl::string_view text = {};                        // borrowed from the request
-  std::vector<TermUse> terms = {};                    // glossary entries that apply
+  std::optional<std::vector<model::TokenId>> target;            // to be scored
+  absl::string_view text = {};                                  // borrowed from the request
+  std::vector<TermUse> terms = {};                              // glossary entries that apply
+  std::shared_ptr<const model::TargetLength> length = nullptr;  // of its summary
   SequenceResult result = {};
 };
 

@@ -55,6 +55,17 @@ def test_long_text_is_summarised_in_chunks_on_request(server):
     assert source[end:].strip() == b""
 
 
+@pytest.mark.parametrize("words", [1, 4, 7])
+def test_summary_has_the_wished_words(server, words):
+    for text in ("A bird sings.", "The dog runs across the street and barks at a cat."):
+        summary = server.summarize(text, length={"words": words}).summaries[0]
+        assert len(summary.text.split()) <= words
+        if summary.finish_reason == 1:  # STOP
+            assert len(summary.text.split()) >= max(1, words * 3 // 4)
+    chunked = server.summarize(LONG, long_input="LONG_INPUT_CHUNK", length={"words": 9})
+    assert len(chunked.summaries[0].text.split()) <= 9
+
+
 def test_long_text_is_truncated_on_request(server):
     summary = server.summarize(LONG, long_input="LONG_INPUT_TRUNCATE").summaries[0]
     assert summary.truncated

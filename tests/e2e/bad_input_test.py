@@ -139,6 +139,8 @@ BAD_SUMMARIES = {
         "min_summary_tokens",
         "is 8",
     ),
+    "no words": ({"length": {"words": 0}}, "length.words", "is 0, it must be from 1 to"),
+    "no unit": ({"length": {}}, "length", "has neither words nor sentences"),
     "a negative bound": ({"max_summary_tokens": -1}, "max_summary_tokens", "-1"),
 }
 

@@ -121,6 +121,14 @@ def requests() -> dict[str, bytes]:
         max_summary_tokens=5,
         long_input=3,
     )
+    found["summarize-length"] = pack(
+        "b",
+        "SummarizeRequest",
+        contents=[TEXTS["long"]],
+        model="en-summary",
+        length={"sentences": 2},
+        long_input=2,
+    )
     found["score"] = pack(
         "c",
         "ScoreRequest",

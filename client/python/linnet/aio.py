@@ -229,6 +229,8 @@ class AsyncClient:
         *,
         language: str = "",
         model: str = "",
+        words: int | None = None,
+        sentences: int | None = None,
         timeout: float | None = None,
         request_id: str = "",
     ) -> str: ...
@@ -239,6 +241,8 @@ class AsyncClient:
         *,
         language: str = "",
         model: str = "",
+        words: int | None = None,
+        sentences: int | None = None,
         timeout: float | None = None,
         request_id: str = "",
     ) -> list[str]: ...
@@ -248,13 +252,15 @@ class AsyncClient:
         *,
         language: str = "",
         model: str = "",
+        words: int | None = None,
+        sentences: int | None = None,
         timeout: float | None = None,
         request_id: str = "",
     ) -> api.SummarizeResponse | str | list[str]:
         """Same as Client.summarize."""
         if isinstance(text, api.SummarizeRequest):
             return await self._unary(self._text.Summarize, text, timeout, request_id)
-        settings = summary(language, model)
+        settings = summary(language, model, words, sentences)
 
         async def answers(contents: list[str]) -> list[TextAnswer]:
             request = api.SummarizeRequest()

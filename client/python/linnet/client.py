@@ -231,6 +231,8 @@ class Client:
         *,
         language: str = "",
         model: str = "",
+        words: int | None = None,
+        sentences: int | None = None,
         timeout: float | None = None,
         request_id: str = "",
     ) -> str: ...
@@ -241,6 +243,8 @@ class Client:
         *,
         language: str = "",
         model: str = "",
+        words: int | None = None,
+        sentences: int | None = None,
         timeout: float | None = None,
         request_id: str = "",
     ) -> list[str]: ...
@@ -250,14 +254,17 @@ class Client:
         *,
         language: str = "",
         model: str = "",
+        words: int | None = None,
+        sentences: int | None = None,
         timeout: float | None = None,
         request_id: str = "",
     ) -> api.SummarizeResponse | str | list[str]:
         """Summarises a request, or a text or a list of texts in a line each. A text that is longer
-        than the model's limit is summarised in chunks."""
+        than the model's limit is summarised in chunks. A summary has at most so many `words`, and
+        at least three quarters of them, or so many `sentences`."""
         if isinstance(text, api.SummarizeRequest):
             return self._unary(self._text.Summarize, text, timeout, request_id)
-        request = summary(language, model)
+        request = summary(language, model, words, sentences)
         plan = Plan.of(text, whole=True)
         for places in plan.calls():
             del request.contents[:]

@@ -77,6 +77,8 @@ def summarize(  # type: ignore[overload-overlap]
     *,
     language: str = "",
     model: str = "",
+    words: int | None = None,
+    sentences: int | None = None,
     timeout: float | None = None,
     server: str = "",
 ) -> str: ...
@@ -86,6 +88,8 @@ def summarize(
     *,
     language: str = "",
     model: str = "",
+    words: int | None = None,
+    sentences: int | None = None,
     timeout: float | None = None,
     server: str = "",
 ) -> list[str]: ...
@@ -94,9 +98,14 @@ def summarize(
     *,
     language: str = "",
     model: str = "",
+    words: int | None = None,
+    sentences: int | None = None,
     timeout: float | None = None,
     server: str = "",
 ) -> str | list[str]:
     """Summarises a text or a list of texts in a line each. A text that is longer than the model's
-    limit is summarised in chunks."""
-    return default_client(server).summarize(text, language=language, model=model, timeout=timeout)
+    limit is summarised in chunks. A summary has at most so many `words`, and at least three
+    quarters of them, or so many `sentences`."""
+    return default_client(server).summarize(
+        text, language=language, model=model, words=words, sentences=sentences, timeout=timeout
+    )

@@ -159,7 +159,19 @@ def translation(
     )
 
 
-def summary(language: str, model: str) -> api.SummarizeRequest:
-    return api.SummarizeRequest(
+def summary(
+    language: str, model: str, words: int | None = None, sentences: int | None = None
+) -> api.SummarizeRequest:
+    """The request without its texts."""
+    if words is not None and sentences is not None:
+        raise LinnetError.local(
+            "words and sentences are both given, a summary has one wished length", field="length"
+        )
+    request = api.SummarizeRequest(
         language_code=language, model=model, long_input=api.LONG_INPUT_CHUNK
     )
+    if words is not None:
+        request.length.words = words
+    if sentences is not None:
+        request.length.sentences = sentences
+    return request

@@ -44,13 +44,15 @@ void DropFirst(int count, auto& list) {
 
 BeamSearch::BeamSearch(const SearchOptions& options, const SpecialTokens& special,
                        std::vector<TokenId> prefix, Constraints constraints,
-                       std::shared_ptr<const TokenGrammar> grammar, std::vector<TokenId> silent)
+                       std::shared_ptr<const TokenGrammar> grammar, std::vector<TokenId> silent,
+                       std::shared_ptr<const TargetLength> length)
     : options_(options),
       special_(special),
       forced_(std::move(silent)),
       silent_(static_cast<int>(forced_.size())),
       constraints_(std::move(constraints)),
       grammar_(std::move(grammar)),
+      length_(std::move(length)),
       live_(1),
       progress_(1),
       states_(1, TokenGrammar::kStart),
@@ -93,13 +95,18 @@ BeamSearch::Rules BeamSearch::RulesFor(int i) const {
     std::erase(rules.excluded, special_.eos);
   }
   rules.excluded.push_back(special_.pad);
-  if (steps_ < options_.min_target_tokens || constraints_.Unmet(progress_[i]) > 0)
+  const TargetLength::State length = length_ == nullptr
+                                         ? TargetLength::State::kEnough
+                                         : length_->After(TargetOf(hypothesis.tokens));
+  if (steps_ < options_.min_target_tokens || constraints_.Unmet(progress_[i]) > 0 ||
+      length == TargetLength::State::kShort)
     rules.excluded.push_back(special_.eos);
   const auto forbidden = constraints_.Forbidden(progress_[i]);
   rules.excluded.insert(rules.excluded.end(), forbidden.begin(), forbidden.end());
   std::sort(rules.excluded.begin(), rules.excluded.end());
   const auto excluded = std::ssize(rules.excluded);
   AddBarred(i, rules.excluded);
+  if (length == TargetLength::State::kFull) AddWordStarts(rules.excluded);
   rules.barred = static_cast<int>(std::max<int64_t>(std::ssize(rules.excluded) - excluded, 0));
   if (options_.unknown_penalty != 0 &&
       !std::binary_search(rules.excluded.begin(), rules.excluded.end(), special_.unk)) {
@@ -124,6 +131,15 @@ void BeamSearch::AddBarred(int i, std::vector<TokenId>& excluded) const {
         std::erase(all, token);
     }
   }
+  excluded = std::move(all);
+}
+
+void BeamSearch::AddWordStarts(std::vector<TokenId>& excluded) const {
+  const std::span<const TokenId> starts = length_->word_starts();
+  std::vector<TokenId> all;
+  all.reserve(excluded.size() + starts.size());
+  std::set_union(excluded.begin(), excluded.end(), starts.begin(), starts.end(),
+                 std::back_inserter(all));
   excluded = std::move(all);
 }
 

@@ -9,6 +9,7 @@
 #include "absl/status/statusor.h"
 #include "model/runtime/search/constraints.h"
 #include "model/runtime/search/search_options.h"
+#include "model/runtime/search/target_length.h"
 #include "model/runtime/search/token.h"
 #include "model/runtime/search/token_grammar.h"
 
@@ -60,6 +61,9 @@ struct RowLogits {
 // apply inside a character. A best target that is legal without the grammar has the same score with
 // it.
 //
+// With a wished length (target_length.h) a hypothesis does not end before it is long enough, and no
+// word begins once it is full. The limits on target tokens still hold.
+//
 // Sampling: `beam` independent hypotheses draw a token at every step until it is eos (sampling.h).
 // Forbidden tokens are not drawn, and eos is forced at the limit.
 //
@@ -76,7 +80,7 @@ class BeamSearch {
  public:
   // `prefix` (without eos) is forced as the start of every hypothesis, up to max_target_tokens of
   // it. no_repeat_ngram_size never forbids forced tokens and eos. `options` have passed
-  // CheckOptions; with `constraints` they do not sample. `grammar` may be null.
+  // CheckOptions; with `constraints` they do not sample. `grammar` and `length` may be null.
   //
   // `silent` tokens are forced before everything else: the decoder reads them as target tokens, but
   // results and stable prefixes leave them out, and the limits on target tokens do not count them.
@@ -85,7 +89,8 @@ class BeamSearch {
   BeamSearch(const SearchOptions& options, const SpecialTokens& special,
              std::vector<TokenId> prefix, Constraints constraints = {},
              std::shared_ptr<const TokenGrammar> grammar = nullptr,
-             std::vector<TokenId> silent = {});
+             std::vector<TokenId> silent = {},
+             std::shared_ptr<const TargetLength> length = nullptr);
   // Scores `target` (eos last, and nowhere else). Only the options of the score apply: temperature,
   // unknown_penalty, length_penalty, normalize_scores. Given the same rows, the score is
   // bit-identical to that of a search that finds the same tokens.
@@ -135,13 +140,14 @@ class BeamSearch {
     TokenId forced = kNoToken;
     bool penalise_unknown = false;
     std::vector<TokenId> excluded;  // ascending
-    int barred = 0;                 // number of those that only the grammar excludes
+    int barred = 0;  // number of those that only the grammar or the wished length excludes
   };
 
   Rules RulesFor(int i) const;
   // Max number of allowed tokens that a step reads from a row; 0: it needs more than the highest.
   int wanted() const;
   void AddBarred(int i, std::vector<TokenId>& excluded) const;  // tokens that the grammar forbids
+  void AddWordStarts(std::vector<TokenId>& excluded) const;
   bool InCharacter(int i) const;
   TokenGrammar::State StateOf(const Candidate& candidate) const;
   void MakeRules();  // for the next step
@@ -168,6 +174,7 @@ class BeamSearch {
   int silent_;                   // number of the first
   Constraints constraints_;
   std::shared_ptr<const TokenGrammar> grammar_;
+  std::shared_ptr<const TargetLength> length_;
   int steps_ = 0;
   bool finished_ = false;
   std::vector<Hypothesis> live_;                 // .score is the plain sum while live

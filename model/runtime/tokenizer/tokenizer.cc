@@ -128,6 +128,13 @@ void ReplaceName(std::string& in, const std::string& name, const std::string& te
   }
 }
 
+// True for full stops and the like, and for marks that may follow them.
+bool MayEndSentence(UChar32 c) {
+  constexpr uint32_t kClosing = U_GC_PE_MASK | U_GC_PF_MASK;
+  return u_hasBinaryProperty(c, UCHAR_S_TERM) || (U_GET_GC_MASK(c) & kClosing) != 0 || c == '"' ||
+         c == '\'';
+}
+
 }  // namespace
 
 struct Tokenizer::Impl {
@@ -147,8 +154,11 @@ struct Tokenizer::Impl {
   Spelling SpellingOf(absl::string_view text) const;
   // Ids of a text, or of a part of one, with its capitals marked.
   absl::StatusOr<std::vector<TokenId>> EncodeMarked(absl::string_view text, bool part) const;
+  bool separates_words = true;
   std::once_flag made_continuations;
   std::shared_ptr<const std::vector<TokenId>> continuations;
+  std::once_flag made_marks;
+  std::shared_ptr<const TokenMarks> marks;
 };
 
 Spelling Tokenizer::Impl::SpellingOf(absl::string_view text) const {
@@ -163,7 +173,7 @@ Spelling Tokenizer::Impl::SpellingOf(absl::string_view text) const {
   return nothing ? Spelling::kNothing : Spelling::kSpelled;
 }
 
-Tokenizer::Tokenizer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Tokenizer::Tokenizer(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Tokenizer::~Tokenizer() = default;
 
 absl::StatusOr<std::unique_ptr<Tokenizer>> Tokenizer::Load(const fs::path& file,
@@ -185,7 +195,7 @@ absl::StatusOr<std::unique_ptr<Tokenizer>> Tokenizer::Load(const TokenizerSpec& 
         absl::StrCat(spec.subword_file.string(), " has no piece ", spec.capitals_mark,
                      ", which the manifest names as capitals_mark: name a piece, or leave it out"));
   }
-  auto impl = std::make_unique<Impl>();
+  auto impl = std::make_shared<Impl>();
   for (const std::string& name : spec.placeholders) {
     if (!IsPiece(*subwords, name, special.unk)) {
       return absl::FailedPreconditionError(absl::StrCat(
@@ -202,6 +212,8 @@ absl::StatusOr<std::unique_ptr<Tokenizer>> Tokenizer::Load(const TokenizerSpec& 
   if (spec.word_tokenizer == linnet::v1::WORD_TOKENIZER_MOSES) {
     impl->words.emplace(spec.language_code);
   }
+  impl->separates_words =
+      !impl->words.has_value() && spec.subword_kind != linnet::v1::SUBWORD_KIND_BPE_CODES;
   return std::unique_ptr<Tokenizer>(new Tokenizer(std::move(impl)));
 }
 
@@ -266,18 +278,23 @@ absl::StatusOr<std::vector<TokenId>> Tokenizer::Impl::EncodeMarked(absl::string_
   return tokens;
 }
 
+std::pair<std::string, std::vector<TokenId>> Tokenizer::AnyWord() const {
+  // "a", or one in another script.
+  std::string word = "a";
+  std::vector<TokenId> tokens = Encode(word).value_or(std::vector<TokenId>{});
+  for (TokenId token = 0; Decode(tokens) != word && token < pieces(); ++token) {
+    tokens = {token};
+    const std::string text = Decode(tokens);
+    if (EndsInWord(text)) word = text;
+  }
+  return {word, tokens};
+}
+
 std::shared_ptr<const std::vector<TokenId>> Tokenizer::Continuations() const {
   std::call_once(impl_->made_continuations, [this] {
     auto made = std::make_shared<std::vector<TokenId>>();
     constexpr UChar32 kIncomplete = 0xFFFD;
-    // Find a word that the vocabulary can spell: "a", or one in another script.
-    std::string word = "a";
-    std::vector<TokenId> tokens = Encode(word).value_or(std::vector<TokenId>{});
-    for (TokenId token = 0; Decode(tokens) != word && token < pieces(); ++token) {
-      tokens = {token};
-      const std::string text = Decode(tokens);
-      if (EndsInWord(text)) word = text;
-    }
+    auto [word, tokens] = AnyWord();
     tokens.push_back(0);
     for (TokenId token = 0; token < pieces(); ++token) {
       tokens.back() = token;
@@ -289,6 +306,39 @@ std::shared_ptr<const std::vector<TokenId>> Tokenizer::Continuations() const {
     impl_->continuations = std::move(made);
   });
   return impl_->continuations;
+}
+
+bool TokenMarks::begins_word(TokenId token) const {
+  return std::binary_search(word_starts.begin(), word_starts.end(), token);
+}
+
+bool TokenMarks::may_end_sentence(TokenId token) const {
+  return std::binary_search(sentence_ends.begin(), sentence_ends.end(), token);
+}
+
+bool Tokenizer::separates_words() const { return impl_->separates_words; }
+
+std::shared_ptr<const TokenMarks> Tokenizer::WordMarks() const {
+  std::call_once(impl_->made_marks, [this] {
+    auto made = std::make_shared<TokenMarks>();
+    auto [word, tokens] = AnyWord();
+    const int end = static_cast<int>(word.size());
+    tokens.push_back(0);
+    for (TokenId token = 0; token < pieces(); ++token) {
+      tokens.back() = token;
+      const std::string text = Decode(tokens);
+      const int size = static_cast<int>(text.size());
+      const bool more = size > end && text.starts_with(word);
+      // Some tokenizers drop a blank at the end of a text.
+      if (impl_->subwords->ClassOf(token) == TokenGrammar::kBlank ||
+          (more && IsWhiteSpace(CharacterAt(text, end).code_point)))
+        made->word_starts.push_back(token);
+      if (more && MayEndSentence(CharacterBefore(text, size).code_point))
+        made->sentence_ends.push_back(token);
+    }
+    impl_->marks = std::move(made);
+  });
+  return impl_->marks;
 }
 
 std::string Tokenizer::Decode(std::span<const TokenId> tokens,

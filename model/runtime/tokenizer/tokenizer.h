@@ -4,6 +4,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -33,8 +34,20 @@ struct CopyingText {
   std::vector<std::string> copies = {};
 };
 
+// TokenMarks lists the tokens that begin words, and those that may end sentences.
+struct TokenMarks {
+  // Both ascending. A word start begins with white space, so the word before it has ended; a
+  // sentence end ends in a full stop or the like, or in a closing mark.
+  std::vector<TokenId> word_starts;
+  std::vector<TokenId> sentence_ends;
+
+  bool begins_word(TokenId token) const;
+  bool may_end_sentence(TokenId token) const;
+};
+
 // Converts text to token ids and back: inline casing (capitals.h) and word tokenization if the
 // model needs them, subwords, and ids of the vocabulary. Immutable after Load, so thread-safe.
+// Copies share their tables.
 class Tokenizer {
  public:
   // Returns FailedPreconditionError with the file if it does not match the spec, if its special ids
@@ -60,6 +73,11 @@ class Tokenizer {
   // digit, a combining mark or bytes of a character, but not of unspaced scripts. Computed at the
   // first call, which takes some milliseconds.
   std::shared_ptr<const std::vector<TokenId>> Continuations() const;
+  // True if the tokens alone tell where words begin. With SUBWORD_KIND_BPE_CODES their neighbours
+  // do, and a word tokenizer moves blanks.
+  bool separates_words() const;
+  // Computed at the first call, which takes some milliseconds.
+  std::shared_ptr<const TokenMarks> WordMarks() const;
   // The text of token ids. Skips eos, pad, bos and control ids. Byte pieces that do not form a
   // character become U+FFFD, ids without a piece the unknown token. Placeholder i becomes
   // copies[i].
@@ -75,8 +93,10 @@ class Tokenizer {
 
  private:
   struct Impl;
-  explicit Tokenizer(std::unique_ptr<Impl> impl);
-  std::unique_ptr<Impl> impl_;
+  explicit Tokenizer(std::shared_ptr<Impl> impl);
+  // A word that the vocabulary can spell, and its tokens.
+  std::pair<std::string, std::vector<TokenId>> AnyWord() const;
+  std::shared_ptr<Impl> impl_;
 };
 
 }  // namespace linnet::model

@@ -66,7 +66,7 @@ void DeviceDecoder::WaitForDevice() const {
 
 bool DeviceDecoder::Supports(const SequenceInput& sequence) {
   return !sequence.options.sampling() && sequence.constraints.empty() &&
-         RowsOf(sequence) <= ops::kMaxBeam;
+         sequence.length == nullptr && RowsOf(sequence) <= ops::kMaxBeam;
 }
 
 void DeviceDecoder::Prepare(const std::string& no_graphs) {

@@ -50,8 +50,8 @@ class DeviceDecoder {
   DeviceDecoder(const DeviceDecoder&) = delete;
   DeviceDecoder& operator=(const DeviceDecoder&) = delete;
 
-  // True if the device can search this sequence. It does not support sampling, constraints, and
-  // beams above ops::kMaxBeam.
+  // True if the device can search this sequence. It does not support sampling, constraints, a
+  // wished length, and beams above ops::kMaxBeam.
   static bool Supports(const SequenceInput& sequence);
 
   // Runs an empty step of every size, in which the algorithms of its gemms are chosen if the

@@ -90,6 +90,19 @@ def test_long_input_flag_is_obeyed(linnet):
     assert re.search(r"standard input: .*only the first \d+ bytes were read", cut.stderr)
 
 
+def test_wished_length_is_obeyed(linnet):
+    text = "The dog runs across the street and barks at a cat."
+    done = linnet("summarize", "--summary-words", "3", stdin=text)
+    assert done.returncode == 0, done.stderr
+    assert 0 < len(done.stdout.split()) <= 3
+    refused = linnet("summarize", "--summary-words", "0", stdin=text)
+    assert refused.returncode == 64 + 3
+    assert "--summary-words: is 0, it must be from 1 to" in refused.stderr
+    both = linnet("summarize", "--summary-words", "3", "--summary-sentences", "1", stdin=text)
+    assert both.returncode != 0
+    assert "--summary-words" in both.stderr
+
+
 def test_request_id_and_labels_are_logged(linnet, server):
     flags = ("--request-id", "cli-test-17", "--label", "team=news", "--priority", "batch")
     assert linnet("translate", "--to", "de", *flags, "A bird sings.").returncode == 0

@@ -121,6 +121,15 @@ def test_glossary_is_a_dict(linnet, client, server):
     assert client.translate("one two dog", **say) != wanted
 
 
+def test_summary_takes_a_wished_length(linnet, client):
+    text = "The dog runs across the street and barks at a cat."
+    for words in (1, 4):
+        assert len(client.summarize(text, words=words).split()) <= words
+    assert len(client.summarize([text, text], words=2)) == 2
+    with pytest.raises(linnet.LinnetError, match="words and sentences are both given"):
+        client.summarize(text, words=2, sentences=1)
+
+
 def test_error_names_the_index_of_the_text(linnet, client):
     texts = ["one"] * 130 + ["e" + "\u0301" * 3000] + ["two"]
     with pytest.raises(linnet.LinnetError) as raised:

@@ -26,6 +26,15 @@ model::SequenceInput InputOf(std::vector<model::TokenId> source) {
   return input;
 }
 
+// A wished length that is only a name.
+struct NamedLength : model::TargetLength {
+  explicit NamedLength(std::string name) : name_(std::move(name)) {}
+  State After(std::span<const model::TokenId>) const override { return State::kEnough; }
+  std::span<const model::TokenId> word_starts() const override { return {}; }
+  std::string name() const override { return name_; }
+  std::string name_;
+};
+
 TEST(AnswerCacheTest, ReturnsWhatWasInsertedUnderTheSameKeyOnly) {
   AnswerCache cache(1 << 20, CacheTenant::kShared);
   ModelCache model(cache, "en-de");
@@ -63,6 +72,8 @@ TEST(AnswerCacheTest, HasADifferentKeyForEveryFieldOfASequence) {
         input.continuations =
             std::make_shared<const std::vector<model::TokenId>>(std::vector<model::TokenId>{5});
       },
+      [](auto& input) { input.length = std::make_shared<const NamedLength>("3 words"); },
+      [](auto& input) { input.length = std::make_shared<const NamedLength>("4 words"); },
       [](auto& input) { input.align = true; },
       [](auto& input) { input.options.beam_size = 4; },
       [](auto& input) { input.options.length_penalty = 0.5f; },

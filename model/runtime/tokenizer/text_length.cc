@@ -1,0 +1,100 @@
+#include "model/runtime/tokenizer/text_length.h"
+
+#include <limits>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "model/runtime/text/characters.h"
+#include "model/runtime/text/segmenter.h"
+
+namespace linnet::model {
+namespace {
+
+class WordLength final : public TargetLength {
+ public:
+  WordLength(const Tokenizer& tokenizer, int min, int max)
+      : tokenizer_(tokenizer), marks_(tokenizer.WordMarks()), min_(min), max_(max) {}
+
+  State After(std::span<const TokenId> target) const override {
+    // No text has more words than tokens that begin one, and a first one.
+    int most = 1;
+    for (TokenId token : target) most += marks_->begins_word(token) ? 1 : 0;
+    if (most < min_) return State::kShort;
+    const int words = WordsIn(tokenizer_.Decode(target));
+    if (words < min_) return State::kShort;
+    return words < max_ ? State::kEnough : State::kFull;
+  }
+
+  std::span<const TokenId> word_starts() const override { return marks_->word_starts; }
+  std::string name() const override { return absl::StrCat(min_, " to ", max_, " words"); }
+
+ private:
+  const Tokenizer tokenizer_;
+  const std::shared_ptr<const TokenMarks> marks_;
+  const int min_, max_;
+};
+
+class SentenceLength final : public TargetLength {
+ public:
+  SentenceLength(const Tokenizer& tokenizer, int sentences, std::string language_code)
+      : tokenizer_(tokenizer),
+        marks_(tokenizer.WordMarks()),
+        sentences_(sentences),
+        language_code_(std::move(language_code)) {}
+
+  State After(std::span<const TokenId> target) const override {
+    if (target.empty() || !marks_->may_end_sentence(target.back())) return State::kShort;
+    const int complete = CompleteSentencesIn(tokenizer_.Decode(target), language_code_);
+    return complete < sentences_ ? State::kShort : State::kFull;
+  }
+
+  std::span<const TokenId> word_starts() const override { return marks_->word_starts; }
+  std::string name() const override {
+    return absl::StrCat(sentences_, " sentences in ", language_code_);
+  }
+
+ private:
+  const Tokenizer tokenizer_;
+  const std::shared_ptr<const TokenMarks> marks_;
+  const int sentences_;
+  const std::string language_code_;
+};
+
+}  // namespace
+
+std::shared_ptr<const TargetLength> LengthInWords(const Tokenizer& tokenizer, int min, int max) {
+  return std::make_shared<WordLength>(tokenizer, min, max);
+}
+
+std::shared_ptr<const TargetLength> LengthInSentences(const Tokenizer& tokenizer, int sentences,
+                                                      std::string language_code) {
+  return std::make_shared<SentenceLength>(tokenizer, sentences, std::move(language_code));
+}
+
+int WordsIn(absl::string_view text) {
+  int words = 0;
+  bool in_word = false;
+  for (int at = 0; at < std::ssize(text);) {
+    const Character character = CharacterAt(text, at);
+    const bool blank = IsWhiteSpace(character.code_point);
+    words += !blank && !in_word ? 1 : 0;
+    in_word = !blank;
+    at = character.end;
+  }
+  return words;
+}
+
+int CompleteSentencesIn(absl::string_view text, absl::string_view language_code) {
+  // The text behind a sentence decides whether it has ended: "Dr." ends none, "home." does.
+  constexpr absl::string_view kNext = "The";
+  const std::string followed = absl::StrCat(text, " ", kNext);
+  const auto segments = SplitText(followed, language_code, std::numeric_limits<int>::max(),
+                                  [](absl::string_view) { return 1; });
+  if (!segments.ok() || segments->empty()) return 0;
+  const TextSegment& last = segments->back();
+  const bool ended = absl::string_view(followed).substr(last.begin) == kNext;
+  return ended ? static_cast<int>(segments->size()) - 1 : 0;
+}
+
+}  // namespace linnet::model
