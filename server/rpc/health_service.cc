@@ -142,18 +142,13 @@ class HealthService::WatchCall final : public HealthCall,
   bool gone_ = false;
 };
 
-void HealthService::Set(const std::string& service, bool serving) {
+void HealthService::Set(const std::map<std::string, bool>& serving, std::string not_serving) {
   {
     MutexLock lock(mu_);
-    const auto [state, added] = serving_.emplace(service, serving);
-    if (!added && std::exchange(state->second, serving) == serving) return;
+    for (const auto& [service, up] : serving) serving_.insert_or_assign(service, up);
+    not_serving_ = std::move(not_serving);
   }
   StepAll();
-}
-
-void HealthService::SetNotServing(std::string models) {
-  MutexLock lock(mu_);
-  not_serving_ = std::move(models);
 }
 
 void HealthService::EndWatches() {

@@ -27,10 +27,10 @@ class HealthService final : public RawMethods<grpc::health::v1::Health> {
   using Request = grpc::health::v1::HealthCheckRequest;
   using Response = grpc::health::v1::HealthCheckResponse;
 
-  void Set(const std::string& service, bool serving);
-  // Sets the models that Check("") also returns, in the trailer `linnet-not-serving`:
-  // "en-de,en-summary".
-  void SetNotServing(std::string models);
+  // Publishes these services' states together: no call sees one of them without the others.
+  // Services that `serving` does not name keep their states. Check("") also returns the models
+  // `not_serving`, in the trailer `linnet-not-serving`: "en-de,en-summary".
+  void Set(const std::map<std::string, bool>& serving, std::string not_serving);
   // Ends every watch after it has sent its last state; new watches end at once.
   void EndWatches();
 

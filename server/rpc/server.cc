@@ -131,28 +131,29 @@ void Server::ShowHealth() {
   }
   for (const std::string& folder : catalog_->not_loaded())
     serving.emplace(absl::StrReplaceAll(folder, {{"/", "@"}}), false);
+  std::map<std::string, bool> states;
   std::string not_serving;
   bool ready = false;
   for (const auto& [model, up] : serving) {
     ready |= up;
     if (!up) absl::StrAppend(&not_serving, not_serving.empty() ? "" : ",", model);
-    health_.Set(absl::StrCat("model/", model), up && !draining_);
+    states.emplace(absl::StrCat("model/", model), up && !draining_);
     const auto before = shown_.find(model);
     if (before == shown_.end() ? !up : before->second != up)
       Log(up ? LogLevel::kInfo : LogLevel::kError, up ? "model_serving" : "model_not_serving",
           {{"model", model}});
   }
   for (const auto& [model, up] : shown_) {
-    if (!serving.contains(model)) health_.Set(absl::StrCat("model/", model), false);
+    if (!serving.contains(model)) states.emplace(absl::StrCat("model/", model), false);
   }
   ready &= !draining_;
   metrics_.SetReady(ready);
   metrics_.SetServing(serving);
-  health_.SetNotServing(std::move(not_serving));
   shown_ = std::move(serving);
-  health_.Set("", ready);
-  health_.Set(linnet::v1::TextService::service_full_name(), ready);
-  health_.Set("liveness", !supervisor_.failure().has_value());
+  states.emplace("", ready);
+  states.emplace(linnet::v1::TextService::service_full_name(), ready);
+  states.emplace("liveness", !supervisor_.failure().has_value());
+  health_.Set(states, std::move(not_serving));
 }
 
 void Server::ShowCertificate(absl::Time now) {
