@@ -147,7 +147,8 @@ if [[ $long ]]; then
   suite unicode env LINNET_UNICODE_TEXTS=100000 .venv/bin/python -m pytest tests/e2e/unicode_test.py -q
   suite transport env LINNET_TRANSPORT_SECONDS=600 .venv/bin/python -m pytest tests/e2e/security/transport_test.py -q --junitxml="$logs/pytest-transport.xml"
   suite imports env LINNET_IMPORT_MUTATIONS=2000 .venv/bin/python -m pytest tests/linnet_model/importers/import_mutations_test.py -q --junitxml="$logs/pytest-imports.xml"
-  suite simulation env LINNET_SIMULATION_CALLS=1000000 build/release/bin/linnet_server_test --gtest_filter='SimulationTest.*'
+  suite simulation env LINNET_SIMULATION_CALLS=1000000 build/release/bin/linnet_server_test --gtest_filter='SimulationTest.*' --gtest_output="xml:$logs/simulation.xml"
+  suite result .venv/bin/python tests/bench/security/long_runs.py --logs "$logs"
   suite long .venv/bin/python -m pytest -m long tests -q --junitxml="$logs/pytest-long.xml"
   suite soak env LINNET_SOAK_MINUTES=120 LINNET_SOAK_RESULT="$PWD/tests/bench/results" .venv/bin/python -m pytest -m slow tests/e2e/soak_test.py -q --junitxml="$logs/pytest-soak.xml"
 fi

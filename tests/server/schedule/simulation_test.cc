@@ -338,6 +338,9 @@ TEST(SimulationTest, EveryCallEndsOnceAndNoClientStarves) {
   for (const auto& [reason, count] : all.reasons)
     std::printf(", %d %s", count, reason.empty() ? "answers" : reason.c_str());
   std::printf("\n");
+  RecordProperty("calls", all.calls);
+  RecordProperty("restarts", all.restarts);
+  RecordProperty("reloads", all.reloads);
   // All of these events occurred.
   EXPECT_GT(all.restarts, 0);
   EXPECT_GT(all.reloads, 0);
