@@ -38,7 +38,7 @@ def fuzzed(logs: Path, target: str) -> dict[str, int]:
 
 
 def simulated(logs: Path) -> dict[str, int]:
-    """What the simulation records of its runs."""
+    """The counts that the simulation records."""
     path = logs / "simulation.xml"
     case = xml.parse(path).find(f".//testcase[@name='{SIMULATION}']") if path.exists() else None
     if case is None or case.find("failure") is not None:
